@@ -1,0 +1,53 @@
+// The worker pool of an engine.
+//
+//   caller ── run(n, task) ──┬─ caller itself
+//                            ├─ worker 1        indices 0..n-1 are handed out one by one
+//                            └─ worker 2        from a shared counter
+//
+// Workers sleep on a condition variable between calls: an idle engine uses no CPU. Which thread
+// takes which index is not fixed, so a task must not let its result depend on it.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace prefix {
+
+class Threads {
+ public:
+  // `count` threads in all, the caller of run() included; at least 1.
+  explicit Threads(int count);
+  ~Threads();
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+
+  int count() const { return static_cast<int>(workers_.size()) + 1; }
+
+  // Calls task(index, worker) for every index in [0, n), worker in [0, count()), and returns when
+  // all are done. One caller at a time. The first exception of a task is rethrown here.
+  void run(int64_t n, const std::function<void(int64_t index, int worker)>& task);
+
+ private:
+  void work(int worker);
+  void take_indices(int worker);
+
+  std::vector<std::thread> workers_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::condition_variable done_;
+  const std::function<void(int64_t, int)>* task_ = nullptr;
+  std::atomic<int64_t> next_{0};
+  int64_t n_ = 0;
+  uint64_t round_ = 0;
+  int busy_ = 0;
+  bool stop_ = false;
+  std::exception_ptr error_;
+};
+
+}  // namespace prefix
