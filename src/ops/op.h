@@ -1,0 +1,194 @@
+// The tensor operations of a step, and the interface that a device implements.
+//
+// The forward pass (src/model/forward.cc) is written once over this interface; op_cpu.cc implements
+// it here and kernels/op_cuda.cu for a GPU. Conventions:
+//   - a *row* is one tree token of the step; matrices are row-major [rows, columns] with a leading
+//     dimension `ld` in elements (>= columns).
+//   - f32 buffers hold residuals, scores and outputs; *activation* buffers (Act) hold GEMM inputs
+//     in the type the device multiplies: bf16 where it has bf16 units, f32 otherwise.
+//   - every operation computes a row from that row alone (and the keys it may see), with sums in an
+//     order fixed by shapes and positions: results do not depend on the other rows, on the number
+//     of threads or on how work is tiled.
+//   - nothing here allocates per call except where said; all calls come from one thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "plan/attention_plan.h"
+
+namespace prefix::ops {
+
+// Numeric mode of weights, keys and values.
+enum class DType : int32_t { kBf16 = 0, kF32 = 1 };
+
+constexpr size_t dtype_bytes(DType type) { return type == DType::kBf16 ? 2 : 4; }
+
+// Fills `out` with row `row` of a weight matrix as f32 (dequantised if need be). Any thread.
+using RowReader = std::function<void(int64_t row, float* out)>;
+
+// A weight matrix W[n, k] (as in y = x W^T), packed for the device. Panels of 32 output columns:
+//   bf16: [ceil(n/32)][k_padded/2][32][2]      k padded with zeros to a multiple of 32
+//   f32:  [ceil(n/32)][k_padded][32]
+// Columns n.. of the last panel are zero.
+struct Matrix {
+  DType type = DType::kBf16;
+  int64_t n = 0;
+  int64_t k = 0;
+  int64_t k_padded = 0;
+  const std::byte* data = nullptr;  // 64-byte aligned, owned by the device
+
+  size_t panel_bytes() const { return static_cast<size_t>(k_padded) * 32 * dtype_bytes(type); }
+  int64_t panels() const { return (n + 31) / 32; }
+  size_t bytes() const { return panel_bytes() * static_cast<size_t>(panels()); }
+  // The single panel that holds output column `column`, as a matrix of up to 32 columns.
+  Matrix panel_of(int64_t column) const;
+};
+
+// An activation buffer; element type is Device::act_bytes() wide.
+struct Act {
+  std::byte* data = nullptr;
+  int64_t ld = 0;  // elements
+};
+
+// How keys and values lie in the pool: page -> layer -> kv head -> K block, V block.
+//   bf16: K [d_padded/2][32 keys][2]   V [d_padded/32][16 key pairs][32 columns][2]
+//   f32:  K [d_padded][32 keys]        V [d_padded/32][32 keys][32 columns]
+// d_padded = head_dim rounded up to a multiple of 32; padding is zero. A fresh page is all zero.
+struct KvLayout {
+  DType type = DType::kBf16;
+  int32_t layers = 0;
+  int32_t kv_heads = 0;
+  int32_t head_dim = 0;
+
+  int64_t d_padded() const { return (head_dim + 31) / 32 * 32; }
+  size_t block_bytes() const {  // K (or V) of one page, layer and head
+    return static_cast<size_t>(d_padded()) * kPageTokens * dtype_bytes(type);
+  }
+  size_t layer_bytes() const { return 2 * block_bytes() * static_cast<size_t>(kv_heads); }
+  size_t page_bytes() const { return layer_bytes() * static_cast<size_t>(layers); }
+  size_t key_offset(int64_t page, int64_t layer, int64_t head) const {
+    return static_cast<size_t>(page) * page_bytes() + static_cast<size_t>(layer) * layer_bytes() +
+           static_cast<size_t>(head) * 2 * block_bytes();
+  }
+  size_t value_offset(int64_t page, int64_t layer, int64_t head) const {
+    return key_offset(page, layer, head) + block_bytes();
+  }
+};
+
+// Where a row's key and value go: page index and slot (position % kPageTokens) in the pool; page
+// < 0: nowhere (the row is recomputed only to read a result; its key and value exist already).
+struct KvSlot {
+  int32_t page;
+  int32_t slot;
+};
+
+// Copies slots [0, tokens) of page `from` to page `to`: the head of a page shared by a branch.
+struct PageCopy {
+  int32_t from;
+  int32_t to;
+  int32_t tokens;
+};
+
+// Splits the fused projection of a layer into query, key and value.
+struct QkvArgs {
+  const float* qkv = nullptr;  // [rows, (heads + 2 * kv_heads) * head_dim], order q, k, v
+  int64_t ld = 0;
+  int32_t heads = 0;
+  const float* q_norm = nullptr;  // null: none; [head_dim], or [heads * head_dim] if whole_width
+  const float* k_norm = nullptr;  // null: none; [head_dim], or [kv_heads * head_dim]
+  bool norm_whole_width = false;  // RMS over all heads together (OLMo-2) instead of per head
+  float norm_eps = 0;
+  // Rotary embedding, "half split" convention: element i pairs with i + rotary_dim / 2; elements
+  // from rotary_dim on pass through. Tables [positions, rotary_dim / 2], indexed by position.
+  int32_t rotary_dim = 0;
+  const float* cos = nullptr;
+  const float* sin = nullptr;
+};
+
+struct AttentionArgs {
+  const AttentionPlan* plan = nullptr;
+  const int32_t* positions = nullptr;  // [rows]
+  Act q;                               // [rows, heads * head_dim], rotated
+  Act out;                             // [rows, heads * head_dim]
+  int32_t heads = 0;
+  float scale = 0;  // scores are q.k * scale before the softmax
+  int32_t layer = 0;
+};
+
+enum class Activation : int32_t { kSilu = 0 };
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual std::string_view name() const = 0;  // "cpu"
+  virtual std::string_view isa() const = 0;   // "avx512_bf16"
+  virtual DType dtype() const = 0;
+  virtual size_t act_bytes() const = 0;  // bytes of one activation element
+  // Leading dimension for an activation buffer of `columns`: padded so that rows do not alias.
+  virtual int64_t act_ld(int64_t columns) const = 0;
+
+  // Zeroed, 64-byte aligned memory; physical memory is used when first touched. Throws kOutOfMemory.
+  virtual std::byte* allocate(size_t bytes) = 0;
+  virtual void release(std::byte* data, size_t bytes) = 0;
+
+  // Packs W[n, k] row by row, on all threads. The matrix lives until release(data, bytes()).
+  virtual Matrix pack(int64_t n, int64_t k, const RowReader& rows) = 0;
+  // Packs gate[n, k] and up[n, k] for linear_gated: panel 2j = gate columns 32j.., 2j+1 = up.
+  virtual Matrix pack_gated(int64_t n, int64_t k, const RowReader& gate, const RowReader& up) = 0;
+
+  // out[r, :] = row ids[r] of W (the embedding table), times `scale`.
+  virtual void embed(const Matrix& w, std::span<const int32_t> ids, float scale, float* out,
+                     int64_t ld) = 0;
+  // out = x / sqrt(mean(x^2) + eps) * weight, rows [0, rows), columns `n`.
+  virtual void rms_norm(const float* x, int64_t ld, const float* weight, float eps, int64_t rows,
+                        int64_t n, Act out) = 0;
+  // As rms_norm, in f32; x may equal out. add: out += instead of out = (post-norm residual).
+  virtual void rms_norm_f32(const float* x, int64_t ld, const float* weight, float eps,
+                            int64_t rows, int64_t n, float* out, int64_t ld_out, bool add) = 0;
+  // y[r, 0..w.n) = x[r] W^T (+ bias) or, with add, y += x[r] W^T (+ bias). bias: null or [w.n].
+  virtual void linear(const Matrix& w, const float* bias, Act x, int64_t rows, float* y, int64_t ld,
+                      bool add) = 0;
+  // out[r, 0..n) = act(x G^T + bias_gate) * (x U^T + bias_up) with w from pack_gated, w.n = 2 n
+  // (n rounded up to whole panels inside w). Biases may be null.
+  virtual void linear_gated(const Matrix& w, int64_t n, const float* bias_gate,
+                            const float* bias_up, Activation act, Act x, int64_t rows,
+                            Act out) = 0;
+  // Norms and rotates q and k, writes q and appends k and v to their slots in layer `layer`.
+  virtual void qkv(const QkvArgs& args, std::span<const int32_t> positions,
+                   std::span<const KvSlot> slots, const KvLayout& kv, std::byte* pool,
+                   int32_t layer, Act q) = 0;
+  // In order (a copy may read what an earlier one wrote), for one layer.
+  virtual void copy_pages(std::span<const PageCopy> copies, const KvLayout& kv, std::byte* pool,
+                          int32_t layer) = 0;
+  // Zeroes whole pages (all layers).
+  virtual void clear_pages(std::span<const int32_t> pages, const KvLayout& kv, std::byte* pool) = 0;
+  virtual void attention(const AttentionArgs& args, const KvLayout& kv, const std::byte* pool) = 0;
+  // out[i] = x[rows[i]], f32.
+  virtual void gather_rows(const float* x, int64_t ld, std::span<const int32_t> rows, int64_t n,
+                           float* out, int64_t ld_out) = 0;
+};
+
+struct CpuOptions {
+  DType dtype = DType::kBf16;
+  std::string_view isa = "auto";  // auto, amx, avx512_bf16, avx512, avx2, scalar
+  int threads = 0;                // 0: one per available core
+};
+
+// Throws kUnsupportedDevice when the machine lacks the level that was asked for.
+std::unique_ptr<Device> make_cpu_device(const CpuOptions& options);
+
+// Levels this machine can run, best first, and why the others cannot ("" = can).
+struct IsaLevel {
+  std::string_view name;
+  bool available;
+  bool chosen;
+  std::string_view reason;
+};
+std::span<const IsaLevel> cpu_isa_levels();
+
+}  // namespace prefix::ops

@@ -1,0 +1,68 @@
+// What one step's attention reads, the same for every layer and head (shared by all backends).
+//
+// Rows are the tokens computed in this step in depth-first order of the tree. A *tile* is a range
+// of consecutive rows handled together. A *run* is a list of consecutive KV pages of one tree node
+// that a range of the tile's rows reads; each page is read once for all rows of its runs.
+//
+//   rows (depth first)      pages, by position block (32 positions each)
+//                           0    1    2    3    4    5
+//   tile ┬ row 0  leaf a    [ shared run  ][  run a  ]
+//        ├ row 1  leaf a    [ rows 0..3   ][ rows 0-1]
+//        ├ row 2  leaf b    [             ][  run b       ]
+//        └ row 3  leaf b    [             ][ rows 2-3     ]
+//
+// Every row sees, over all runs that contain it, each position block 0..position/32 exactly once,
+// in the runs' order. A key at position p is visible to a row iff p <= the row's position; that
+// one rule is the causal mask, and keys behind a run's last valid position are never visible.
+//
+// Invariance: keys are summed in blocks of kKeyBlock positions aligned to absolute positions, so a
+// row's result depends on its position and the keys alone, never on tiles, runs or companions.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace prefix {
+
+// Positions per KV page.
+inline constexpr int kPageTokens = 32;
+// Positions per step of the online softmax; a multiple of kPageTokens.
+inline constexpr int kKeyBlock = 256;
+// Positions after which the running softmax state is folded away, so that long paths can be split
+// over several work items without changing a bit; a multiple of kKeyBlock.
+inline constexpr int kKeyChunk = 2048;
+
+struct AttentionRun {
+  int32_t page_begin;   // index of the first page in AttentionPlan::pages
+  int32_t block_begin;  // position of the first key / kPageTokens
+  int32_t blocks;       // number of pages
+  int32_t row_begin;    // rows of the step, inside the tile
+  int32_t row_end;
+};
+
+struct AttentionTile {
+  int32_t row_begin;
+  int32_t row_end;
+  int32_t run_begin;  // AttentionPlan::runs, sorted by (block_begin, row_begin)
+  int32_t run_end;
+  int32_t last_position;  // largest position of the tile's rows
+};
+
+// One unit of work per kv head. chunk < 0: the whole tile. Otherwise only keys
+// [chunk * kKeyChunk, (chunk + 1) * kKeyChunk), and the state goes to partial slot `slot`; the
+// slots of a tile are consecutive and are folded in chunk order afterwards.
+struct AttentionItem {
+  int32_t tile;
+  int32_t chunk;
+  int32_t slot;
+};
+
+struct AttentionPlan {
+  std::vector<int32_t> pages;
+  std::vector<AttentionRun> runs;
+  std::vector<AttentionTile> tiles;
+  std::vector<AttentionItem> items;
+  int32_t partial_slots = 0;
+};
+
+}  // namespace prefix
