@@ -1,0 +1,92 @@
+// The engine: one model on one device, one prefix tree, one scheduler thread.
+//
+//   any thread ── submit(requests) ──> queue ──> scheduler thread: match, extend, step, finish
+//   any thread <── Job: wait, events, results <──┘            (see scheduler.h)
+//
+// All methods may be called from any thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/job.h"
+#include "engine/options.h"
+#include "engine/request.h"
+
+namespace prefix {
+
+enum class EngineState : int32_t { kLoading = 0, kReady = 1, kDraining = 2, kClosed = 3, kFailed = 4 };
+
+struct MemoryEstimate {
+  int64_t weight_bytes = 0;
+  int64_t kv_bytes_per_token = 0;
+  int64_t kv_budget_bytes = 0;
+  int64_t activation_bytes = 0;
+  int64_t total_bytes = 0;
+};
+
+struct EngineStats {
+  int64_t requests_waiting = 0, requests_running = 0, requests_finished = 0, requests_failed = 0;
+  int64_t tokens_given = 0, tokens_computed = 0, tokens_cached = 0, tokens_shared = 0;
+  int64_t tokens_generated = 0;
+  int64_t steps = 0, rows = 0;
+  int64_t pages_total = 0, pages_used = 0, page_tokens = 0;
+  int64_t kv_bytes = 0, kv_bytes_peak = 0, kv_budget_bytes = 0;
+  int64_t weight_bytes = 0, activation_bytes_peak = 0;
+  int64_t tree_nodes = 0, tree_tokens = 0, evicted_tokens = 0, evictions = 0;
+  int64_t gemm_ns = 0, attention_ns = 0, other_ns = 0, plan_ns = 0, run_ns = 0, load_ns = 0;
+};
+
+struct CacheInfo {
+  int64_t cached_tokens = 0;   // longest computed prefix
+  int64_t pending_tokens = 0;  // further tokens that are being computed now
+};
+
+struct EngineInfo {  // of a loaded engine
+  std::string architecture, isa, device, dtype;
+  int32_t vocab_size = 0, hidden = 0, layers = 0, max_positions = 0, threads = 0;
+  std::vector<int32_t> eos_ids;
+};
+
+// progress(fraction in [0, 1]) returns false to abort the load (kCancelled).
+using LoadProgress = std::function<bool(double)>;
+
+class Engine {
+ public:
+  // Reads headers only. Throws as create does for a bad model.
+  static MemoryEstimate estimate(const std::string& path, const Options& options);
+  static std::shared_ptr<Engine> create(const std::string& path, const Options& options,
+                                        const LoadProgress& progress);
+  virtual ~Engine() = default;
+
+  // Checks each request alone: a bad one is finished at once with its own status; throws only when
+  // the queue is full (kQueueFull) or the engine is closed or failed.
+  virtual std::shared_ptr<Job> submit(std::vector<RequestSpec> requests) = 0;
+
+  // Interns a namespace; nothing is shared across namespaces. "" is 0.
+  virtual int32_t open_namespace(std::string_view name) = 0;
+  virtual int32_t find_namespace(std::string_view name) = 0;  // -1 when it was never opened
+  // Evicts everything unlocked in it; returns freed tokens.
+  virtual int64_t drop_namespace(int32_t name_space) = 0;
+  virtual int32_t namespace_count() = 0;
+
+  // A pure read: does not change eviction order.
+  virtual CacheInfo cache_lookup(int32_t name_space, const int32_t* tokens, size_t n) = 0;
+  // Evicts least recently used unlocked leaves until at most target_bytes are held.
+  virtual int64_t cache_trim(int64_t target_bytes) = 0;
+  virtual std::string tree_json() = 0;
+
+  virtual EngineStats stats() = 0;
+  virtual EngineInfo info() = 0;
+  virtual std::string info_json() = 0;  // effective options, model card, device
+  virtual EngineState state() = 0;
+  // Stops taking requests, waits up to timeout_ms for running ones (then cancels them), frees the
+  // weights and the cache. Later calls answer kMisuse. Idempotent.
+  virtual void shutdown(int64_t timeout_ms) = 0;
+};
+
+}  // namespace prefix

@@ -1,0 +1,88 @@
+// A submitted batch: what its requests have reached so far, seen from any thread.
+//
+// The engine's scheduler thread is the only writer; callers wait, poll events, cancel and read
+// results. A result is immutable once its request is finished.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "engine/request.h"
+
+namespace prefix {
+
+struct Event {
+  enum Kind : int32_t { kStarted = 0, kToken = 1, kScore = 2, kFinished = 3, kError = 4, kProgress = 5 };
+  Kind kind = kStarted;
+  int64_t request = 0;
+  int64_t user_tag = 0;
+  int32_t token = -1;
+  float logprob = 0;
+  Code status = Code::kOk;
+  int64_t cached = 0;
+  int64_t computed = 0;
+  int64_t time_ns = 0;  // monotonic
+};
+
+// What one run of the whole batch did; complete when the job is done.
+struct JobTotals {
+  int64_t requests = 0, failed = 0;
+  int64_t tokens_given = 0, tokens_computed = 0, tokens_cached = 0, tokens_shared = 0;
+  int64_t tokens_generated = 0;
+  int64_t steps = 0, rows = 0;
+  double seconds = 0;
+};
+
+class Job {
+ public:
+  explicit Job(std::vector<RequestSpec> requests);
+
+  size_t count() const { return specs_.size(); }
+  const RequestSpec& spec(size_t i) const { return specs_[i]; }
+
+  // True when every request is finished. timeout_ms < 0: no limit; 0: only look.
+  bool wait(int64_t timeout_ms);
+  bool done();
+  bool finished(size_t i);
+  int64_t finished_count();
+  // Idempotent; requests that are not finished end with kCancelled at the next step boundary.
+  void cancel();
+  void cancel(size_t i);
+
+  // Next event, or nothing after timeout_ms; also nothing at once when the job is done and drained
+  // (then done() is true).
+  std::optional<Event> next_event(int64_t timeout_ms);
+
+  // Only after finished(i). Valid for the life of the job.
+  const RequestResult& result(size_t i) const { return results_[i]; }
+  JobTotals totals();
+
+  // --- scheduler side ---
+  bool cancel_requested(size_t i) const { return cancel_all_ || cancelled_[i]; }
+  RequestResult& edit_result(size_t i) { return results_[i]; }  // before finish(i)
+  void post(Event event);
+  void finish(size_t i);  // result(i) is complete
+  void set_totals(const JobTotals& totals);
+  std::chrono::steady_clock::time_point submitted() const { return submitted_; }
+
+ private:
+  std::vector<RequestSpec> specs_;
+  std::vector<RequestResult> results_;
+  std::vector<std::atomic<bool>> cancelled_;
+  std::atomic<bool> cancel_all_{false};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<char> finished_;
+  int64_t finished_count_ = 0;
+  std::deque<Event> events_;
+  JobTotals totals_;
+  std::chrono::steady_clock::time_point submitted_;
+};
+
+}  // namespace prefix

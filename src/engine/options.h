@@ -1,0 +1,50 @@
+// String-keyed options that describe themselves.
+//
+// One table (options.cc) lists every option with its type, default, range, scope and one sentence
+// of documentation; setting, checking, listing (prefix_option_info) and the docs all come from it,
+// so a new option is one line there and never a change of the ABI. Values are kept as text.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace prefix {
+
+enum class OptionType : int32_t { kInt = 0, kFloat = 1, kBool = 2, kString = 3, kIntList = 4 };
+enum class OptionScope : int32_t { kEngine = 0, kRequest = 1 };
+
+struct OptionInfo {
+  std::string_view key;
+  OptionType type;
+  OptionScope scope;
+  std::string_view default_value;
+  double minimum;           // kInt, kFloat
+  double maximum;
+  std::string_view values;  // kString: "a|b|c", or empty for free text
+  std::string_view doc;
+};
+
+std::span<const OptionInfo> option_table();
+
+class Options {
+ public:
+  // Throws kUnknownOption (naming the nearest key), kInvalidArgument or kOutOfRange (naming the
+  // value and the limits). Byte sizes take suffixes K, M, G (powers of 1024).
+  void set(std::string_view key, std::string_view value);
+  // Merges a JSON object {"key": value}; all keys are checked before any is set.
+  void set_json(std::string_view json);
+
+  std::string get(std::string_view key) const;  // the value in force
+  int64_t get_int(std::string_view key) const;
+  double get_float(std::string_view key) const;
+  bool get_bool(std::string_view key) const;
+  bool is_set(std::string_view key) const;
+
+ private:
+  std::map<std::string, std::string, std::less<>> values_;
+};
+
+}  // namespace prefix

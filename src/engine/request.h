@@ -1,0 +1,78 @@
+// What a caller asks for and what comes back: plain values, no behaviour.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+
+namespace prefix {
+
+enum class Task : int32_t {
+  kLogits = 0,    // raw logits of chosen ids after the last token
+  kLogprobs = 1,  // log p(token i | tokens before i) for i in [from, n)
+  kChoices = 2,   // log-probs of each choice after the prompt; every choice is a branch
+  kEmbed = 3,     // final-norm hidden state of the last token
+  kGenerate = 4,  // sampled continuation
+};
+
+enum class Finish : int32_t { kNone = 0, kStop = 1, kLength = 2, kCancelled = 3, kError = 4 };
+
+struct Sampling {
+  int32_t max_tokens = 16;
+  float temperature = 0;  // 0 = greedy
+  int32_t top_k = 0;      // 0 = all
+  float top_p = 1;
+  float min_p = 0;
+  float repetition_penalty = 1;
+  int64_t seed = 0;
+  bool ignore_eos = false;
+  std::vector<int32_t> stop_tokens;
+  bool logprobs = false;  // keep the log-prob of each sampled token
+};
+
+struct RequestSpec {
+  Task task = Task::kGenerate;
+  std::vector<int32_t> tokens;
+  int32_t name_space = 0;  // from Engine::open_namespace; 0 = the empty namespace
+  std::vector<int32_t> logit_ids;              // kLogits
+  int32_t from = 1;                            // kLogprobs, >= 1
+  std::vector<std::vector<int32_t>> choices;   // kChoices
+  int32_t dimensions = 0;                      // kEmbed; 0 = all
+  bool normalize = true;                       // kEmbed
+  Sampling sampling;                           // kGenerate
+  int64_t deadline_ms = 0;                     // from submission; 0 = none
+  int32_t priority = 0;                        // higher runs first
+  int64_t user_tag = 0;
+};
+
+// prompt = cached + shared + computed, in tokens. For kChoices the choices' tokens count as prompt.
+struct Usage {
+  int64_t prompt = 0;
+  int64_t cached = 0;    // found computed before this batch
+  int64_t shared = 0;    // computed in this batch for another request
+  int64_t computed = 0;  // computed for this request
+  int64_t generated = 0;
+};
+
+struct Timing {
+  int64_t queue_us = 0;  // submission to first step
+  int64_t first_us = 0;  // submission to first result (token or score)
+  int64_t total_us = 0;
+};
+
+struct RequestResult {
+  Code status = Code::kOk;
+  std::string message;
+  // kLogits: one per id. kLogprobs: one per scored token. kChoices: sum per choice. kEmbed: vector.
+  std::vector<float> values;
+  std::vector<int32_t> tokens;         // kGenerate
+  std::vector<float> token_logprobs;   // kGenerate with logprobs; kChoices: all choices in a row
+  std::vector<int64_t> choice_offsets; // kChoices: choice i = token_logprobs[offset i, offset i+1)
+  Finish finish = Finish::kNone;
+  Usage usage;
+  Timing timing;
+};
+
+}  // namespace prefix
