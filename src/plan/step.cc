@@ -1,0 +1,236 @@
+#include "plan/step.h"
+
+#include <algorithm>
+
+#include "base/status.h"
+
+namespace prefix {
+namespace {
+
+// Packed query rows (tokens x query heads per kv head) that one attention tile should have: enough
+// to use each key block many times while queries, scores and outputs stay in the L2 cache.
+constexpr int32_t kTileRows = 96;
+
+}  // namespace
+
+void StepBuilder::begin() {
+  ++step_;
+  roots_.clear();
+  extras_.clear();
+  order_.clear();
+  if (marks_.size() < tree_.node_limit()) marks_.resize(tree_.node_limit() + 64);
+}
+
+// Marks the node and its ancestors, linking each below its parent.
+void StepBuilder::touch(NodeId id) {
+  while (!marked(id)) {
+    Mark& m = marks_[id];
+    m = Mark{};
+    m.step = step_;
+    const NodeId parent = tree_.node(id).parent;
+    if (parent == kNoNode) {
+      roots_.push_back(id);
+      return;
+    }
+    const bool known = marked(parent);
+    if (!known) touch(parent);
+    Mark& p = marks_[parent];
+    (p.last_child != kNoNode ? marks_[p.last_child].next : p.first_child) = id;
+    p.last_child = id;
+    return;
+  }
+}
+
+int32_t StepBuilder::take(NodeId node, int32_t length, int32_t limit) {
+  chain_.clear();
+  for (NodeId id = tree_.node_at(node, length - 1); tree_.node(id).length > 0;) {
+    const Node& n = tree_.node(id);
+    const int32_t wanted = std::min(length, n.end()) - n.start;
+    const int32_t done = marked(id) ? std::max(n.computed, marks_[id].take_end) : n.computed;
+    if (done < wanted) chain_.push_back(id);
+    if (done > 0) break;  // then all its ancestors are done
+    id = n.parent;
+  }
+  int32_t taken = 0;
+  while (!chain_.empty() && taken < limit) {
+    const NodeId id = chain_.back();
+    chain_.pop_back();
+    touch(id);
+    const Node& n = tree_.node(id);
+    Mark& m = marks_[id];
+    if (m.take_end == 0) m.take_begin = m.take_end = n.computed;
+    const int32_t wanted = std::min(length, n.end()) - n.start;
+    const int32_t added = std::min(limit - taken, wanted - m.take_end);
+    m.take_end += added;
+    taken += added;
+  }
+  return taken;
+}
+
+int32_t StepBuilder::recompute(NodeId node, int32_t position) {
+  const NodeId id = tree_.node_at(node, position);
+  const int32_t offset = position - tree_.node(id).start;
+  PREFIX_CHECK(offset < tree_.node(id).computed);
+  touch(id);
+  extras_.emplace_back(id, offset);
+  return 1;
+}
+
+void StepBuilder::place_rows(NodeId id, StepPlan& plan) {
+  const Node& n = tree_.node(id);
+  Mark& m = marks_[id];
+  m.row_begin = static_cast<int32_t>(plan.tokens.size());
+  for (int32_t i = m.extra_begin; i < m.extra_end; ++i) {
+    const int32_t offset = extras_[static_cast<size_t>(i)].second;
+    plan.tokens.push_back(n.tokens()[offset]);
+    plan.positions.push_back(n.start + offset);
+    plan.slots.push_back({-1, 0});
+  }
+  if (m.take_end > m.take_begin) {
+    plan.commits.push_back({id, m.take_end});
+    if (m.take_begin == 0 && n.start % kPageTokens != 0) {
+      const int32_t from = tree_.node(n.parent).pages.back();
+      if (from != n.pages[0]) plan.copies.push_back({from, n.pages[0], n.start % kPageTokens});
+    }
+    const int32_t* tokens = n.tokens();
+    plan.tokens.insert(plan.tokens.end(), tokens + m.take_begin, tokens + m.take_end);
+    const int32_t first_block = n.start / kPageTokens;
+    for (int32_t p = n.start + m.take_begin; p < n.start + m.take_end; ++p) {
+      plan.positions.push_back(p);
+      plan.slots.push_back({n.pages[static_cast<size_t>(p / kPageTokens - first_block)],
+                            p % kPageTokens});
+    }
+  }
+  m.own_end = static_cast<int32_t>(plan.tokens.size());
+  m.page_begin = static_cast<int32_t>(plan.attention.pages.size());
+  plan.attention.pages.insert(plan.attention.pages.end(), n.pages.begin(), n.pages.end());
+}
+
+void StepBuilder::build(StepPlan& plan) {
+  plan.tokens.clear();
+  plan.positions.clear();
+  plan.slots.clear();
+  plan.clear.clear();
+  plan.copies.clear();
+  plan.commits.clear();
+  plan.attention.pages.clear();
+  plan.attention.runs.clear();
+  plan.attention.tiles.clear();
+  plan.attention.items.clear();
+  plan.attention.partial_slots = 0;
+
+  std::sort(extras_.begin(), extras_.end());
+  extras_.erase(std::unique(extras_.begin(), extras_.end()), extras_.end());
+  for (size_t i = 0; i < extras_.size(); ++i) {
+    Mark& m = marks_[extras_[i].first];
+    if (m.extra_end == 0) m.extra_begin = static_cast<int32_t>(i);
+    m.extra_end = static_cast<int32_t>(i) + 1;
+  }
+
+  for (NodeId root : roots_) {
+    // Depth first over the marked part of the tree, without recursion: a path may be very deep.
+    NodeId id = root;
+    while (id != kNoNode) {
+      order_.push_back(id);
+      place_rows(id, plan);
+      if (marks_[id].first_child != kNoNode) {
+        id = marks_[id].first_child;
+        continue;
+      }
+      for (;;) {
+        marks_[id].subtree_end = static_cast<int32_t>(plan.tokens.size());
+        if (id == root) {
+          id = kNoNode;
+          break;
+        }
+        if (marks_[id].next != kNoNode) {
+          id = marks_[id].next;
+          break;
+        }
+        id = tree_.node(id).parent;
+      }
+    }
+  }
+  plan_attention(plan);
+}
+
+// The runs by which the rows [row_begin, row_end) of a tile read the pages of one node. Rows below
+// the node read its whole pages (a partly filled last page was copied to their branch); its own
+// rows read up to the page of their last position.
+void StepBuilder::add_runs(NodeId id, int32_t row_begin, int32_t row_end, StepPlan& plan) const {
+  const Node& n = tree_.node(id);
+  if (n.length == 0) return;
+  const Mark& m = marks_[id];
+  const int32_t own_begin = std::max(row_begin, m.row_begin);
+  const int32_t own_end = std::min(row_end, m.own_end);
+  const int32_t below_begin = std::max(row_begin, m.own_end);
+  const int32_t below_end = std::min(row_end, m.subtree_end);
+  const int32_t first_block = n.start / kPageTokens;
+  const int32_t whole = below_begin < below_end ? n.end() / kPageTokens - first_block : 0;
+  const int32_t own = own_begin < own_end
+                          ? plan.positions[static_cast<size_t>(own_end - 1)] / kPageTokens -
+                                first_block + 1
+                          : 0;
+  const auto add = [&](int32_t from, int32_t to, int32_t begin, int32_t end) {
+    if (from < to && begin < end)
+      plan.attention.runs.push_back({m.page_begin + from, first_block + from, to - from, begin, end});
+  };
+  const int32_t common = std::min(whole, own);
+  add(0, common, own_begin, below_end);
+  add(common, own, own_begin, own_end);
+  add(common, whole, below_begin, below_end);
+}
+
+void StepBuilder::plan_attention(StepPlan& plan) {
+  AttentionPlan& attention = plan.attention;
+  const auto rows = static_cast<int32_t>(plan.tokens.size());
+  const int32_t tile_rows = std::max(1, kTileRows / (shape_.heads / shape_.kv_heads));
+  size_t at = 0;  // order_[at] holds the first row of the tile
+  for (int32_t begin = 0; begin < rows; begin += tile_rows) {
+    const int32_t end = std::min(rows, begin + tile_rows);
+    while (marks_[order_[at]].own_end <= begin) ++at;
+    AttentionTile tile{begin, end, static_cast<int32_t>(attention.runs.size()), 0, 0};
+    for (NodeId id = order_[at]; id != kNoNode; id = tree_.node(id).parent)
+      add_runs(id, begin, end, plan);
+    for (size_t i = at + 1; i < order_.size() && marks_[order_[i]].row_begin < end; ++i)
+      add_runs(order_[i], begin, end, plan);
+    tile.run_end = static_cast<int32_t>(attention.runs.size());
+    std::sort(attention.runs.begin() + tile.run_begin, attention.runs.end(),
+              [](const AttentionRun& a, const AttentionRun& b) {
+                return a.block_begin != b.block_begin ? a.block_begin < b.block_begin
+                                                      : a.row_begin < b.row_begin;
+              });
+    for (int32_t r = begin; r < end; ++r)
+      tile.last_position = std::max(tile.last_position, plan.positions[static_cast<size_t>(r)]);
+    attention.tiles.push_back(tile);
+  }
+
+  // Long paths are split over several items only when there are too few tiles to keep the threads
+  // busy: the folding order is the same either way.
+  const bool split = static_cast<int64_t>(attention.tiles.size()) * shape_.kv_heads <
+                     4 * static_cast<int64_t>(shape_.threads);
+  for (int32_t t = 0; t < static_cast<int32_t>(attention.tiles.size()); ++t) {
+    const int32_t chunks = attention.tiles[static_cast<size_t>(t)].last_position / kKeyChunk + 1;
+    if (!split || chunks == 1) {
+      attention.items.push_back({t, -1, -1});
+      continue;
+    }
+    for (int32_t c = 0; c < chunks; ++c) attention.items.push_back({t, c, attention.partial_slots++});
+  }
+}
+
+int32_t StepBuilder::row_of(NodeId node, int32_t position) const {
+  const NodeId id = tree_.node_at(node, position);
+  if (!marked(id)) return -1;
+  const Mark& m = marks_[id];
+  const int32_t offset = position - tree_.node(id).start;
+  if (offset >= m.take_begin && offset < m.take_end)
+    return m.row_begin + (m.extra_end - m.extra_begin) + offset - m.take_begin;
+  const auto begin = extras_.begin() + m.extra_begin;
+  const auto end = extras_.begin() + m.extra_end;
+  const auto found = std::lower_bound(begin, end, std::pair(id, offset));
+  if (found == end || found->second != offset) return -1;
+  return m.row_begin + static_cast<int32_t>(found - begin);
+}
+
+}  // namespace prefix

@@ -1,0 +1,102 @@
+// One step of the model, planned: which tree tokens are computed, in which order, where their keys
+// and values go, and what attention reads. Host code, shared by every backend, no floating point.
+//
+// The scheduler names what it wants (take, recompute); build() lays it out depth first:
+//
+//   tree (numbers = tokens to compute)        rows
+//   root ─ [2048 cached] ─┬─ a: 3 pending     0 1 2        a
+//                         ├─ b: 1 decode      3            b
+//                         └─ c: 2 pending     4 5          c
+//                               └─ d: 1       6            d (below c)
+//
+// so the rows below any node are consecutive, and a page is read once for all of them.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "ops/op.h"
+#include "plan/attention_plan.h"
+#include "tree/tree.h"
+
+namespace prefix {
+
+struct StepPlan {
+  // One entry per row.
+  std::vector<int32_t> tokens;
+  std::vector<int32_t> positions;
+  std::vector<ops::KvSlot> slots;
+
+  std::vector<int32_t> clear;         // pages to zero first
+  std::vector<ops::PageCopy> copies;  // after a layer's append, before its attention, in order
+  AttentionPlan attention;
+
+  struct Commit {
+    NodeId node;
+    int32_t computed;
+  };
+  std::vector<Commit> commits;  // parents first; applied when the step succeeded
+
+  int64_t rows() const { return static_cast<int64_t>(tokens.size()); }
+};
+
+// What the plan must know of the model and device.
+struct StepShape {
+  int32_t heads = 1;
+  int32_t kv_heads = 1;
+  int32_t threads = 1;
+};
+
+class StepBuilder {
+ public:
+  StepBuilder(const Tree& tree, const StepShape& shape) : tree_(tree), shape_(shape) {}
+
+  void begin();
+
+  // Adds pending tokens of the first `length` tokens of the path to `node`, ancestors first, at
+  // most `limit`. Returns the number added; tokens that are in the step already count as done.
+  int32_t take(NodeId node, int32_t length, int32_t limit);
+  // Adds a row for the computed token at `position` of the path, only to read its result; returns
+  // 1, or 0 when such a row was there already.
+  int32_t recompute(NodeId node, int32_t position);
+
+  void build(StepPlan& plan);
+
+  // After build: the row of the token at `position` of the path to `node`, or -1.
+  int32_t row_of(NodeId node, int32_t position) const;
+
+ private:
+  struct Mark {
+    int64_t step = 0;  // valid when equal to step_
+    NodeId first_child = kNoNode;
+    NodeId last_child = kNoNode;
+    NodeId next = kNoNode;
+    int32_t take_begin = 0;  // offsets in the node's edge
+    int32_t take_end = 0;
+    int32_t extra_begin = 0;  // extras_ of this node
+    int32_t extra_end = 0;
+    int32_t row_begin = 0;  // own rows, then those of descendants
+    int32_t own_end = 0;
+    int32_t subtree_end = 0;
+    int32_t page_begin = 0;
+  };
+  void touch(NodeId id);
+  bool marked(NodeId id) const {
+    return static_cast<size_t>(id) < marks_.size() && marks_[id].step == step_;
+  }
+  void place_rows(NodeId id, StepPlan& plan);
+  void plan_attention(StepPlan& plan);
+  void add_runs(NodeId id, int32_t row_begin, int32_t row_end, StepPlan& plan) const;
+
+  const Tree& tree_;
+  StepShape shape_;
+  int64_t step_ = 0;
+  std::vector<Mark> marks_;  // by node id
+  std::vector<NodeId> roots_;
+  std::vector<std::pair<NodeId, int32_t>> extras_;  // (node, offset) to recompute
+  std::vector<NodeId> order_;                       // marked nodes, depth first
+  std::vector<NodeId> chain_;                       // scratch
+};
+
+}  // namespace prefix
