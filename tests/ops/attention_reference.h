@@ -1,0 +1,398 @@
+// A prefix tree with made-up keys and values, steps over it, and attention in float64.
+//
+// The content of a token depends only on (seed, node, position), so the same row can be computed
+// in many ways (`StepOptions`) and must come out with the same bits each time:
+//
+//   Tree ── make_step(rows, options) ──> Step: pool, page ids, rows, plan ──> run_attention
+//                                                                      └───> attention_f64
+//
+// The packing below is written from the comments of op.h, on purpose not from the library's code.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <random>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "ops/op.h"
+
+namespace prefix::ops::testing {
+
+using Rng = std::mt19937_64;
+
+inline int64_t pick(Rng& rng, int64_t low, int64_t high) {  // low..high, both included
+  return std::uniform_int_distribution<int64_t>(low, high)(rng);
+}
+
+inline uint16_t to_bf16(float value) {
+  uint32_t bits = std::bit_cast<uint32_t>(value);
+  bits += 0x7fff + ((bits >> 16) & 1);
+  return static_cast<uint16_t>(bits >> 16);
+}
+inline float from_bf16(uint16_t value) {
+  return std::bit_cast<float>(static_cast<uint32_t>(value) << 16);
+}
+
+enum class Kind : uint64_t { kQuery = 1, kKey = 2, kValue = 3 };
+
+// Uniform in [-1, 1), a function of its arguments only.
+inline float noise(uint64_t seed, Kind kind, uint64_t node, uint64_t position, uint64_t element) {
+  uint64_t x = seed * 0x9e3779b97f4a7c15u + static_cast<uint64_t>(kind) * 0xd1342543de82ef95u +
+               node * 0x2545f4914f6cdd1du + position * 0x9fb21c651e98df25u + element;
+  x = (x ^ (x >> 32)) * 0xd6e8feb86659fd93u;
+  x = (x ^ (x >> 32)) * 0xd6e8feb86659fd93u;
+  x ^= x >> 32;
+  return static_cast<float>(static_cast<int32_t>(x >> 40)) / 8388608.0f - 1.0f;
+}
+
+struct Node {
+  int32_t parent;
+  int32_t begin;  // positions of its tokens: [begin, end)
+  int32_t end;
+};
+
+struct RowRef {
+  int32_t node;
+  int32_t position;
+  auto operator<=>(const RowRef&) const = default;
+};
+
+struct Tree {
+  DType type = DType::kBf16;
+  int32_t heads = 2;
+  int32_t kv_heads = 1;
+  int32_t head_dim = 64;
+  uint64_t seed = 1;
+  float query_scale = 4.0f;  // larger: sharper attention
+  std::vector<Node> nodes;   // depth first
+
+  // The node of the path to `node` that holds `position`.
+  int32_t owner(int32_t node, int32_t position) const {
+    while (nodes[node].begin > position) node = nodes[node].parent;
+    return node;
+  }
+  float element(Kind kind, int32_t node, int32_t position, int64_t index) const {
+    const float value = noise(seed, kind, static_cast<uint64_t>(owner(node, position)),
+                              static_cast<uint64_t>(position), static_cast<uint64_t>(index)) *
+                        (kind == Kind::kQuery ? query_scale : 1.0f);
+    return type == DType::kBf16 ? from_bf16(to_bf16(value)) : value;
+  }
+  float scale() const { return 1.0f / std::sqrt(static_cast<float>(head_dim)); }
+  KvLayout layout() const { return {type, 1, kv_heads, head_dim}; }
+};
+
+// Random tree: every node hangs under the one before it or one of that node's ancestors, which
+// keeps the list depth first.
+inline void grow(Tree& tree, Rng& rng, int nodes, int max_tokens) {
+  tree.nodes.clear();
+  for (int i = 0; i < nodes; ++i) {
+    int32_t parent = i - 1;
+    while (parent > 0 && pick(rng, 0, 1) == 0) parent = tree.nodes[parent].parent;
+    const int32_t begin = parent < 0 ? 0 : tree.nodes[parent].end;
+    tree.nodes.push_back({parent, begin, begin + static_cast<int32_t>(pick(rng, 1, max_tokens))});
+  }
+}
+
+// A trunk of `trunk` tokens with `leaves` children of `leaf_tokens` each.
+inline void grow_star(Tree& tree, int trunk, int leaves, int leaf_tokens) {
+  tree.nodes.assign(1, {-1, 0, trunk});
+  for (int i = 0; i < leaves; ++i) tree.nodes.push_back({0, trunk, trunk + leaf_tokens});
+}
+
+enum class Sharing { kTree, kPerNode, kPerRow };  // who has pages of its own
+
+struct StepOptions {
+  Sharing sharing = Sharing::kTree;
+  int32_t tile_rows = 16;  // tiles hold 1..tile_rows rows, chosen at random if `ragged`
+  bool ragged = true;
+  bool split_runs = false;    // cut runs at random although they could be one
+  bool split_chunks = false;  // one item per chunk
+  bool cut_tail = false;      // pages end at the last key a row of this step needs
+  bool nan_keys = false;      // garbage behind the last key: NaN instead of large numbers
+};
+
+struct Step {
+  std::vector<RowRef> rows;
+  std::vector<int32_t> positions;
+  std::vector<std::byte> pool;
+  AttentionPlan plan;
+};
+
+inline void put(std::byte* at, int64_t index, DType type, float value) {
+  if (type == DType::kBf16) {
+    const uint16_t bits = std::isnan(value) ? 0x7fc0 : to_bf16(value);
+    std::memcpy(at + 2 * index, &bits, 2);
+  } else {
+    std::memcpy(at + 4 * index, &value, 4);
+  }
+}
+inline float get(const std::byte* at, int64_t index, DType type) {
+  if (type == DType::kBf16) {
+    uint16_t bits;
+    std::memcpy(&bits, at + 2 * index, 2);
+    return from_bf16(bits);
+  }
+  float value;
+  std::memcpy(&value, at + 4 * index, 4);
+  return value;
+}
+// Element `i` of the key / value in `slot`, as an index into its block.
+inline int64_t key_index(DType type, int64_t slot, int64_t i) {
+  return type == DType::kBf16 ? (i / 2 * kPageTokens + slot) * 2 + i % 2 : i * kPageTokens + slot;
+}
+inline int64_t value_index(DType type, int64_t slot, int64_t i) {
+  const int64_t panel = i / 32 * 32 * kPageTokens;
+  return type == DType::kBf16 ? panel + (slot / 2 * 32 + i % 32) * 2 + slot % 2
+                              : panel + slot * 32 + i % 32;
+}
+
+// Fills the page that holds positions [32 * block, ..) of the path to `node`, keys up to `end`.
+inline void fill_page(const Tree& tree, int32_t node, int32_t block, int32_t end, float garbage_key,
+                      float garbage_value, int32_t page, std::byte* pool) {
+  const KvLayout kv = tree.layout();
+  for (int32_t head = 0; head < tree.kv_heads; ++head) {
+    std::byte* key = pool + kv.key_offset(page, 0, head);
+    std::byte* value = pool + kv.value_offset(page, 0, head);
+    for (int32_t slot = 0; slot < kPageTokens; ++slot) {
+      const int32_t position = block * kPageTokens + slot;
+      for (int32_t i = 0; i < tree.head_dim; ++i) {
+        const int64_t index = head * tree.head_dim + i;
+        const bool real = position < end;
+        put(key, key_index(tree.type, slot, i), tree.type,
+            real ? tree.element(Kind::kKey, node, position, index) : garbage_key);
+        put(value, value_index(tree.type, slot, i), tree.type,
+            real ? tree.element(Kind::kValue, node, position, index) : garbage_value);
+      }
+    }
+  }
+}
+
+// Rows must be sorted (depth first). Page ids are a random permutation.
+inline Step make_step(const Tree& tree, std::vector<RowRef> rows, const StepOptions& options,
+                      Rng& rng) {
+  Step step;
+  step.rows = std::move(rows);
+  const int32_t n = static_cast<int32_t>(step.rows.size());
+  // Page of (row, block): rows with the same key share it.
+  struct Page {
+    int32_t node, block, end, id;
+  };
+  std::map<std::tuple<int32_t, int32_t>, Page> pages;  // (owner key, block)
+  std::vector<std::vector<int32_t>> page_of(n);
+  std::vector<std::vector<std::tuple<int32_t, int32_t>>> keys(n);
+  for (int32_t r = 0; r < n; ++r) {
+    const RowRef row = step.rows[r];
+    step.positions.push_back(row.position);
+    for (int32_t block = 0; block <= row.position / kPageTokens; ++block) {
+      // A child that begins inside a page owns that page: the last position decides.
+      const int32_t last = std::min(row.position, block * kPageTokens + kPageTokens - 1);
+      int32_t node = row.node;
+      int32_t key = r;
+      if (options.sharing == Sharing::kPerNode) key = row.node;
+      if (options.sharing == Sharing::kTree) {
+        const int32_t block_last = block * kPageTokens + kPageTokens - 1;
+        key = node = tree.owner(row.node, std::min(tree.nodes[row.node].end - 1, block_last));
+      }
+      const int32_t end = options.cut_tail ? last + 1 : tree.nodes[node].end;
+      auto [it, fresh] = pages.try_emplace({key, block}, Page{node, block, end, 0});
+      it->second.end = std::max(it->second.end, end);
+      keys[r].push_back({key, block});
+    }
+  }
+  std::vector<int32_t> ids(pages.size());
+  for (size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<int32_t>(i);
+  std::shuffle(ids.begin(), ids.end(), rng);
+  step.pool.resize(pages.size() * tree.layout().page_bytes());
+  size_t next = 0;
+  for (auto& [key, page] : pages) {
+    page.id = ids[next++];
+    const float garbage = static_cast<float>(pick(rng, -1000, 1000));
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    fill_page(tree, page.node, page.block, page.end, options.nan_keys ? nan : garbage, garbage,
+              page.id, step.pool.data());
+  }
+  for (int32_t r = 0; r < n; ++r)
+    for (const auto& key : keys[r]) page_of[r].push_back(pages.at(key).id);
+
+  AttentionPlan& plan = step.plan;
+  for (int32_t row = 0; row < n;) {
+    AttentionTile tile{};
+    const int64_t want = options.ragged ? pick(rng, 1, options.tile_rows) : options.tile_rows;
+    tile.row_begin = row;
+    tile.row_end = static_cast<int32_t>(std::min<int64_t>(n, row + want));
+    tile.run_begin = static_cast<int32_t>(plan.runs.size());
+    tile.last_position = 0;
+    for (int32_t r = row; r < tile.row_end; ++r)
+      tile.last_position = std::max(tile.last_position, step.positions[r]);
+    std::vector<AttentionRun> runs;
+    std::vector<std::vector<int32_t>> lists;
+    for (int32_t block = 0; block <= tile.last_position / kPageTokens; ++block) {
+      for (int32_t r = row; r < tile.row_end;) {
+        if (block >= static_cast<int32_t>(page_of[r].size())) {
+          ++r;
+          continue;
+        }
+        const int32_t page = page_of[r][block];
+        int32_t last = r + 1;  // rows up to the last one with this page, shorter ones between
+        for (int32_t s = r + 1; s < tile.row_end; ++s) {
+          const bool has = block < static_cast<int32_t>(page_of[s].size());
+          if (has && page_of[s][block] != page) break;
+          if (has) last = s + 1;
+        }
+        if (options.split_runs && pick(rng, 0, 3) == 0)
+          last = static_cast<int32_t>(pick(rng, r + 1, last));
+        bool joined = false;
+        for (size_t i = 0; i < runs.size() && !joined; ++i) {
+          AttentionRun& run = runs[i];
+          if (run.row_begin != r || run.row_end != last || run.block_begin + run.blocks != block)
+            continue;
+          if (options.split_runs && pick(rng, 0, 3) == 0) continue;
+          ++run.blocks;
+          lists[i].push_back(page);
+          joined = true;
+        }
+        if (!joined) {
+          runs.push_back({0, block, 1, r, last});
+          lists.push_back({page});
+        }
+        r = last;
+      }
+    }
+    std::vector<size_t> order(runs.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      return std::pair(runs[a].block_begin, runs[a].row_begin) <
+             std::pair(runs[b].block_begin, runs[b].row_begin);
+    });
+    for (size_t i : order) {
+      runs[i].page_begin = static_cast<int32_t>(plan.pages.size());
+      plan.pages.insert(plan.pages.end(), lists[i].begin(), lists[i].end());
+      plan.runs.push_back(runs[i]);
+    }
+    tile.run_end = static_cast<int32_t>(plan.runs.size());
+    const int32_t index = static_cast<int32_t>(plan.tiles.size());
+    plan.tiles.push_back(tile);
+    const int32_t chunks = tile.last_position / kKeyChunk + 1;
+    if (options.split_chunks) {
+      for (int32_t c = 0; c < chunks; ++c) plan.items.push_back({index, c, plan.partial_slots++});
+    } else {
+      plan.items.push_back({index, -1, -1});
+    }
+    row = tile.row_end;
+  }
+  return step;
+}
+
+// out[rows, heads * head_dim] in float64, from the tree itself (no pages, no plan).
+inline std::vector<double> attention_f64(const Tree& tree, const std::vector<RowRef>& rows) {
+  const int64_t d = tree.head_dim;
+  const int64_t width = tree.heads * d;
+  const int32_t group = tree.heads / tree.kv_heads;
+  std::vector<double> out(rows.size() * static_cast<size_t>(width));
+  std::map<std::pair<int32_t, int32_t>, std::vector<float>> cache;  // (owner, position): k then v
+  const int64_t kv_width = tree.kv_heads * d;
+  std::vector<double> score, q(static_cast<size_t>(width));
+  for (size_t r = 0; r < rows.size(); ++r) {
+    const auto [node, position] = rows[r];
+    std::vector<const float*> kv;
+    for (int32_t p = 0; p <= position; ++p) {
+      std::vector<float>& entry = cache[{tree.owner(node, p), p}];
+      if (entry.empty()) {
+        for (int64_t i = 0; i < kv_width; ++i)
+          entry.push_back(tree.element(Kind::kKey, node, p, i));
+        for (int64_t i = 0; i < kv_width; ++i)
+          entry.push_back(tree.element(Kind::kValue, node, p, i));
+      }
+      kv.push_back(entry.data());
+    }
+    for (int64_t i = 0; i < width; ++i) q[i] = tree.element(Kind::kQuery, node, position, i);
+    for (int32_t head = 0; head < tree.heads; ++head) {
+      const int64_t offset = head / group * d;
+      score.assign(kv.size(), 0);
+      double top = -std::numeric_limits<double>::infinity();
+      for (size_t p = 0; p < kv.size(); ++p) {
+        for (int64_t i = 0; i < d; ++i) score[p] += q[head * d + i] * kv[p][offset + i];
+        score[p] *= static_cast<double>(tree.scale());
+        top = std::max(top, score[p]);
+      }
+      double sum = 0;
+      double* row = out.data() + r * static_cast<size_t>(width) + head * d;
+      for (size_t p = 0; p < kv.size(); ++p) {
+        const double weight = std::exp(score[p] - top);
+        sum += weight;
+        for (int64_t i = 0; i < d; ++i) row[i] += weight * kv[p][kv_width + offset + i];
+      }
+      for (int64_t i = 0; i < d; ++i) row[i] /= sum;
+    }
+  }
+  return out;
+}
+
+// Device memory for one activation or f32 matrix, poisoned, so that an unwritten value shows.
+class Buffer {
+ public:
+  Buffer(Device& device, size_t bytes) : device_(device), bytes_(bytes + 64) {
+    data_ = device.allocate(bytes_);
+    std::memset(data_, 0xff, bytes_);  // NaN as f32 and as bf16
+  }
+  ~Buffer() { device_.release(data_, bytes_); }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  std::byte* data() { return data_; }
+
+ private:
+  Device& device_;
+  size_t bytes_;
+  std::byte* data_;
+};
+
+inline DType act_type(const Device& device) {
+  return device.act_bytes() == 2 ? DType::kBf16 : DType::kF32;
+}
+
+// out[rows, heads * head_dim] as the device computes it (bf16 outputs widened: no bit is lost).
+inline std::vector<float> run_attention(Device& device, const Tree& tree, const Step& step) {
+  const int64_t width = static_cast<int64_t>(tree.heads) * tree.head_dim;
+  const int64_t rows = static_cast<int64_t>(step.rows.size());
+  const int64_t ld = device.act_ld(width);
+  const DType type = act_type(device);
+  const size_t bytes = static_cast<size_t>(rows * ld) * device.act_bytes();
+  Buffer q(device, bytes), out(device, bytes), pool(device, step.pool.size());
+  std::memcpy(pool.data(), step.pool.data(), step.pool.size());
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t i = 0; i < width; ++i) {
+      put(q.data(), r * ld + i, type,
+          tree.element(Kind::kQuery, step.rows[r].node, step.rows[r].position, i));
+    }
+  }
+  AttentionArgs args;
+  args.plan = &step.plan;
+  args.positions = step.positions.data();
+  args.q = {q.data(), ld};
+  args.out = {out.data(), ld};
+  args.heads = tree.heads;
+  args.scale = tree.scale();
+  device.attention(args, tree.layout(), pool.data());
+  std::vector<float> result;
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t i = 0; i < width; ++i) result.push_back(get(out.data(), r * ld + i, type));
+  return result;
+}
+
+inline double relative_l2(const std::vector<float>& got, const std::vector<double>& want) {
+  double error = 0, norm = 0;
+  for (size_t i = 0; i < want.size(); ++i) {
+    error += (got[i] - want[i]) * (got[i] - want[i]);
+    norm += want[i] * want[i];
+  }
+  return std::sqrt(error / std::max(norm, 1e-300));
+}
+
+}  // namespace prefix::ops::testing
