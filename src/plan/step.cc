@@ -17,27 +17,29 @@ void StepBuilder::begin() {
   ++step_;
   roots_.clear();
   extras_.clear();
+  extra_keys_.clear();
   order_.clear();
   if (marks_.size() < tree_.node_limit()) marks_.resize(tree_.node_limit() + 64);
 }
 
 // Marks the node and its ancestors, linking each below its parent.
 void StepBuilder::touch(NodeId id) {
-  while (!marked(id)) {
-    Mark& m = marks_[id];
-    m = Mark{};
-    m.step = step_;
-    const NodeId parent = tree_.node(id).parent;
+  const size_t kept = chain_.size();
+  for (NodeId up = id; up != kNoNode && !marked(up); up = tree_.node(up).parent) {
+    marks_[up] = Mark{};
+    marks_[up].step = step_;
+    chain_.push_back(up);
+  }
+  for (; chain_.size() > kept; chain_.pop_back()) {
+    const NodeId child = chain_.back();
+    const NodeId parent = tree_.node(child).parent;
     if (parent == kNoNode) {
-      roots_.push_back(id);
-      return;
+      roots_.push_back(child);
+      continue;
     }
-    const bool known = marked(parent);
-    if (!known) touch(parent);
     Mark& p = marks_[parent];
-    (p.last_child != kNoNode ? marks_[p.last_child].next : p.first_child) = id;
-    p.last_child = id;
-    return;
+    (p.last_child != kNoNode ? marks_[p.last_child].next : p.first_child) = child;
+    p.last_child = child;
   }
 }
 
@@ -71,6 +73,7 @@ int32_t StepBuilder::recompute(NodeId node, int32_t position) {
   const NodeId id = tree_.node_at(node, position);
   const int32_t offset = position - tree_.node(id).start;
   PREFIX_CHECK(offset < tree_.node(id).computed);
+  if (!extra_keys_.insert(static_cast<int64_t>(id) << 32 | offset).second) return 0;
   touch(id);
   extras_.emplace_back(id, offset);
   return 1;
@@ -102,6 +105,9 @@ void StepBuilder::place_rows(NodeId id, StepPlan& plan) {
     }
   }
   m.own_end = static_cast<int32_t>(plan.tokens.size());
+  const int32_t rope_offset = tree_.node(n.root).rope_offset;
+  for (int32_t row = m.row_begin; row < m.own_end; ++row)
+    plan.rope_rows.push_back(plan.positions[static_cast<size_t>(row)] + rope_offset);
   m.page_begin = static_cast<int32_t>(plan.attention.pages.size());
   plan.attention.pages.insert(plan.attention.pages.end(), n.pages.begin(), n.pages.end());
 }
@@ -109,6 +115,7 @@ void StepBuilder::place_rows(NodeId id, StepPlan& plan) {
 void StepBuilder::build(StepPlan& plan) {
   plan.tokens.clear();
   plan.positions.clear();
+  plan.rope_rows.clear();
   plan.slots.clear();
   plan.clear.clear();
   plan.copies.clear();

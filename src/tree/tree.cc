@@ -41,7 +41,11 @@ NodeId Tree::add_node(NodeId parent) {
   return id;
 }
 
-NodeId Tree::add_root() { return add_node(kNoNode); }
+NodeId Tree::add_root(int32_t rope_offset) {
+  const NodeId id = add_node(kNoNode);
+  nodes_[id].rope_offset = rope_offset;
+  return id;
+}
 
 void Tree::remove_root(NodeId root) {
   PREFIX_CHECK(nodes_[root].parent == kNoNode && nodes_[root].first_child == kNoNode);

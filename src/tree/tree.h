@@ -52,6 +52,7 @@ struct Node {
   int32_t computed = 0;  // tokens whose keys and values are in the pages; the rest is pending
   int32_t locks = 0;     // running sequences whose last token is here
   int32_t root = kNoNode;
+  int32_t rope_offset = 0;  // roots: added to positions to index the rotary tables
   int64_t job = 0;       // who asked for it first: tells "shared" from "cached"
   int64_t last_use = 0;
   std::shared_ptr<std::vector<int32_t>> block;  // shared by the halves of a split: nothing moves
@@ -73,7 +74,7 @@ class Tree {
  public:
   explicit Tree(PagePool& pages) : pages_(pages) {}
 
-  NodeId add_root();
+  NodeId add_root(int32_t rope_offset = 0);
   // Removes a root without children.
   void remove_root(NodeId root);
   const Node& node(NodeId id) const { return nodes_[id]; }
