@@ -171,6 +171,10 @@ class Device {
   // out[i] = x[rows[i]], f32.
   virtual void gather_rows(const float* x, int64_t ld, std::span<const int32_t> rows, int64_t n,
                            float* out, int64_t ld_out) = 0;
+  // out = x as activations, no norm (for architectures that multiply the residual itself).
+  virtual void convert(const float* x, int64_t ld, int64_t rows, int64_t n, Act out) = 0;
+  // Runs task(i) for i in [0, n) on the host's worker threads of this device.
+  virtual void parallel(int64_t n, const std::function<void(int64_t)>& task) = 0;
 };
 
 struct CpuOptions {

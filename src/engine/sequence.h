@@ -1,0 +1,68 @@
+// What the scheduler knows of a request while it runs.
+//
+//   Active (one request) ── sequences ──> one path in the tree each:
+//       logits, embed      [ prompt ]                    output wanted at its last token
+//       logprobs           [ prompt ]                    outputs at from-1 .. n-2
+//       choices            [ prompt | choice i ]  x k    outputs at n-1 .. n+c-2, each its branch
+//       generate           [ prompt | grows ]            output at the last token of each step
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/job.h"
+#include "tree/tree.h"
+
+namespace prefix {
+
+struct JobState;
+
+struct Sequence {
+  int32_t choice = -1;
+  NodeId node = kNoNode;    // holds the last token; locked
+  int32_t length = 0;       // tokens in the path
+  int32_t out_begin = 0;    // positions whose rows are read
+  int32_t out_end = 0;
+  int32_t outputs_left = 0;
+  int32_t redo_next = 0;    // positions in [redo_next, redo_end) are cached: recompute to read them
+  int32_t redo_end = 0;
+  int32_t reserved_pages = 0;
+  bool decoding = false;
+};
+
+struct Active {
+  std::shared_ptr<JobState> state;
+  size_t index = 0;  // in the job
+  NodeId root = kNoNode;
+  bool own_root = false;  // sharing is off: the root goes with the request
+  bool started = false;
+  std::vector<Sequence> sequences;
+  std::vector<int32_t> history;  // generate: prompt and generated tokens
+  int64_t order = 0;             // admission order
+
+  const RequestSpec& spec() const;
+  RequestResult& result() const;
+  // The token at `position` of a sequence.
+  int32_t token_at(const Sequence& sequence, int32_t position) const;
+};
+
+struct JobState {
+  std::shared_ptr<Job> job;
+  int64_t id = 0;
+  std::vector<size_t> waiting;  // not admitted yet; next one at the back
+  size_t unfinished = 0;
+  int32_t priority = 0;
+  JobTotals totals;
+};
+
+inline const RequestSpec& Active::spec() const { return state->job->spec(index); }
+inline RequestResult& Active::result() const { return state->job->edit_result(index); }
+inline int32_t Active::token_at(const Sequence& sequence, int32_t position) const {
+  const std::vector<int32_t>& prompt = spec().tokens;
+  const auto p = static_cast<size_t>(position);
+  if (p < prompt.size()) return prompt[p];
+  return spec().choices[static_cast<size_t>(sequence.choice)][p - prompt.size()];
+}
+
+}  // namespace prefix

@@ -1,0 +1,35 @@
+// Architectures as data: what a layer does and what its tensors are called.
+//
+// The forward pass (forward.cc) reads these specs and nothing else about an architecture, so a new
+// one of this family is a file in architectures/ and a golden vector.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace prefix {
+
+enum class QkNorm { kNone, kPerHead, kWholeWidth };
+
+// Tensor names of one file format; "{}" stands for the layer number, an empty name for "not there".
+struct TensorNames {
+  std::string_view embedding, output_norm, output;
+  std::string_view attention_norm, post_attention_norm;  // before, after the attention block
+  std::string_view ffn_norm, post_ffn_norm;
+  std::string_view q, k, v, qkv, attention_output;  // without ".weight" / ".bias"
+  std::string_view q_norm, k_norm;
+  std::string_view gate, up, gate_up, down;
+};
+
+struct Architecture {
+  std::string_view name;
+  QkNorm qk_norm = QkNorm::kNone;
+  TensorNames hugging_face;
+  TensorNames gguf;
+};
+
+std::span<const Architecture* const> architectures();
+// Throws kUnsupportedModel, listing the supported names.
+const Architecture& find_architecture(std::string_view name);
+
+}  // namespace prefix

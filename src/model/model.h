@@ -1,0 +1,107 @@
+// A loaded model: weights packed for the device, and the forward pass over the rows of a step.
+//
+//   tokens ─ embed ─> x ─┬─ norm ─ qkv ─ rotate ─ append K,V ─ copy page heads ─ attention ─ out ─┬─> x
+//                        └───────────────────────── residual ───────────────────────────────────┘
+//                    x ─┬─ norm ─ gate, up ─ silu·up ─ down ─┬─> x        (x layers)
+//                       └──────────── residual ──────────────┘
+//
+// Hidden states exist only for rows; heads run only on rows that were asked for. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cache/kv_memory.h"
+#include "model/architecture.h"
+#include "model/config.h"
+#include "model/model_files.h"
+#include "ops/op.h"
+#include "plan/step.h"
+
+namespace prefix {
+
+struct LayerWeights {
+  ops::Matrix qkv, attention_output, gate_up, down;
+  // Empty where the architecture has none.
+  std::vector<float> attention_norm, post_attention_norm, ffn_norm, post_ffn_norm;
+  std::vector<float> q_norm, k_norm;
+  std::vector<float> qkv_bias, attention_output_bias, gate_bias, up_bias, down_bias;
+};
+
+struct Weights {
+  ops::Matrix embedding;
+  ops::Matrix output;  // the same as embedding when tied
+  bool tied = false;
+  std::vector<float> output_norm;
+  std::vector<LayerWeights> layers;
+};
+
+// Where the time of forward passes went, and the most memory activations took.
+struct ModelTimes {
+  int64_t gemm_ns = 0;
+  int64_t attention_ns = 0;
+  int64_t other_ns = 0;
+  int64_t activation_bytes_peak = 0;
+};
+
+class Model {
+ public:
+  using Progress = std::function<bool(double fraction)>;
+
+  // Takes the files' tensors; throws kFormat naming a missing, extra or mis-shaped tensor, and
+  // kCancelled when progress returns false.
+  Model(ModelFiles files, ops::Device& device, int32_t max_positions, const Progress& progress);
+  ~Model();
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
+  const ModelConfig& config() const { return config_; }
+  int32_t max_positions() const { return max_positions_; }
+  ops::KvLayout kv_layout() const;
+  int64_t weight_bytes() const;
+  // Row offset into the rotary tables for sequences of up to `length` tokens: models whose rotation
+  // depends on the total length (longrope) have one table per regime, and one tree root for each.
+  int32_t rope_offset(int32_t length) const;
+
+  // Computes the rows of the plan. Returns false when stop() asked to give up between two layers;
+  // keys and values written so far are then garbage in pages that were not committed.
+  bool forward(const StepPlan& plan, KvMemory& kv, const std::function<bool()>& stop);
+
+  // Final norm of the given rows of the last forward(); the results below refer to this selection.
+  void select(std::span<const int32_t> rows);
+  // Logits of selected rows [begin, end): out [end - begin, vocab], leading dimension `ld`.
+  void logits(int64_t begin, int64_t end, float* out, int64_t ld);
+  // The 32 logits of the panel that holds `token`: out [end - begin, 32]; returns the column of
+  // `token`. The bits equal those of logits().
+  int32_t logits_panel(int64_t begin, int64_t end, int32_t token, float* out);
+  // Normed hidden states of the selection, f32 [rows, hidden].
+  const float* hidden() const { return selected_f32_.data(); }
+
+  const ModelTimes& times() const { return times_; }
+  ops::Device& device() { return device_; }
+
+ private:
+  struct Buffers;
+  void ensure_rows(int64_t rows);
+  void attention_block(const LayerWeights& layer, int32_t index, const StepPlan& plan, KvMemory& kv);
+  void ffn_block(const LayerWeights& layer, const StepPlan& plan);
+
+  ops::Device& device_;
+  ModelConfig config_;
+  const Architecture* architecture_ = nullptr;
+  int32_t max_positions_;
+  Weights weights_;
+  std::vector<float> cos_, sin_;  // [regimes * max_positions, rotary_dim / 2]
+  int32_t rotary_dim_ = 0;
+  float rope_switch_ = 0;
+  std::unique_ptr<Buffers> buffers_;
+  std::vector<float> selected_f32_;
+  int64_t selected_rows_ = 0;
+  ModelTimes times_;
+};
+
+}  // namespace prefix
