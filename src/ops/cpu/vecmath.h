@@ -1,10 +1,12 @@
-// Vector functions over the Simd of a level (simd_*.h, included before): exp2, exp, SiLU, sums.
+// Vector functions over the Simd of a level (simd.h): exp2, exp, SiLU, sums.
 //
 // One polynomial for all levels, the same in each lane; sums add the lanes in one fixed order.
 // Everything is in an unnamed namespace because Simd means other code in other levels.
 #pragma once
 
 #include <cstdint>
+
+#include "ops/cpu/simd.h"
 
 namespace prefix::ops {
 namespace {

@@ -1,0 +1,57 @@
+// The softmax kernels of one CPU level that attention needs besides the tile product.
+//
+// The state of a packed row over the keys seen so far, in base 2:
+//
+//   m    largest score * scale * log2 e    (-infinity: no key yet)
+//   l    sum of 2^(score - m)
+//   o[d] sum of 2^(score - m) * value
+#pragma once
+
+#include <cstdint>
+
+namespace prefix::ops {
+
+// One key block for rows [0, rows): scores become weights, m, l and o move to the new maximum.
+//
+// The first `visible` scores of a row are real; what lies behind them is never looked at, and the
+// weights from there to the end of the block are exactly 0. Rows without visible keys get all-zero
+// weights and keep their state. l is summed before the weights are rounded to bf16.
+struct SoftmaxArgs {
+  float* s = nullptr;  // [rows, lds] scores; scratch afterwards
+  int64_t lds = 0;     // >= kKeyBlock + 32
+  void* p = nullptr;   // [rows, ldp] weights, all kKeyBlock of them are written
+  int64_t ldp = 0;
+  const int32_t* positions = nullptr;  // of the packed rows
+  int32_t block_position = 0;          // of the block's first key; visible = position - this + 1
+  float scale = 0;                     // times log2 e, positive
+  float* m = nullptr;
+  float* l = nullptr;
+  float* o = nullptr;  // [rows, ldo]
+  int64_t ldo = 0;
+  int64_t d = 0;  // columns of o, a multiple of 32
+  int64_t rows = 0;
+};
+
+// Merges state `from` into state `into`, row by row; empty states (m = -infinity) are neutral.
+struct FoldArgs {
+  float* m = nullptr;
+  float* l = nullptr;
+  float* o = nullptr;
+  const float* from_m = nullptr;
+  const float* from_l = nullptr;
+  const float* from_o = nullptr;
+  int64_t ldo = 0;  // of both
+  int64_t d = 0;
+  int64_t rows = 0;
+};
+
+struct AttentionKernels {
+  void (*softmax_bf16)(const SoftmaxArgs& args) = nullptr;  // p is bf16
+  void (*softmax_f32)(const SoftmaxArgs& args) = nullptr;
+  void (*fold)(const FoldArgs& args) = nullptr;
+  // out = o / l, 0 for an empty state; one row of `d` elements.
+  void (*finish_bf16)(const float* o, float l, int64_t d, uint16_t* out) = nullptr;
+  void (*finish_f32)(const float* o, float l, int64_t d, float* out) = nullptr;
+};
+
+}  // namespace prefix::ops

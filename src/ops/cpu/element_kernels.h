@@ -1,0 +1,37 @@
+// The row-wise kernels of one CPU level: norms, head rotation, conversion.
+//
+// Sums of squares are taken in an order that depends on the length only: vectors in turn over four
+// accumulators, the remainder last.
+#pragma once
+
+#include <cstdint>
+
+namespace prefix::ops {
+
+// One head of q or k: out = rotate(x * scale * weight), in f32.
+struct HeadArgs {
+  const float* x = nullptr;       // [head_dim]
+  const float* weight = nullptr;  // norm weight of this head; null: no norm
+  float scale = 1;                // 1 / rms
+  int64_t head_dim = 0;
+  int64_t rotary_dim = 0;      // even; element i pairs with i + rotary_dim / 2
+  const float* cos = nullptr;  // [rotary_dim / 2], of the row's position
+  const float* sin = nullptr;
+  float* out = nullptr;  // [head_dim]
+};
+
+struct ElementKernels {
+  float (*sum_squares)(const float* x, int64_t n) = nullptr;
+  // out = x * scale * weight
+  void (*scale_f32)(const float* x, float scale, const float* weight, int64_t n,
+                    float* out) = nullptr;
+  void (*scale_bf16)(const float* x, float scale, const float* weight, int64_t n,
+                     uint16_t* out) = nullptr;
+  // out += x * scale * weight
+  void (*scale_add)(const float* x, float scale, const float* weight, int64_t n,
+                    float* out) = nullptr;
+  void (*head)(const HeadArgs& args) = nullptr;
+  void (*to_bf16)(const float* x, int64_t n, uint16_t* out) = nullptr;
+};
+
+}  // namespace prefix::ops

@@ -1,0 +1,154 @@
+#include "ops/cpu/gemm.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/status.h"
+
+namespace prefix::ops {
+namespace {
+
+constexpr int64_t kTileColumns = 64;
+constexpr int64_t kPanelColumns = 32;
+// Rows of x per task, and bytes of one row of x per pass over k: 96 x 5 KB of x and 64 columns of
+// W (320 KB in bf16) leave room in an L2 of 1 MB.
+constexpr int64_t kMaxRowBlock = 96;
+constexpr int64_t kMaxRowBytes = 5120;
+// Rows that are finished while their sums are still in L1.
+constexpr int64_t kFinishRows = 24;
+// Tasks per thread: enough to even out a slow core, few enough to reuse the rows of x.
+constexpr int64_t kTasksPerThread = 8;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
+
+struct Plan {
+  int64_t row_block;  // rows per task
+  int64_t row_blocks;
+  int64_t k_block;     // multiple of 32
+  int64_t pairs;       // panel pairs in all
+  int64_t pair_block;  // panel pairs per task
+  int64_t pair_blocks;
+};
+
+Plan make_plan(const CpuContext& context, const Matrix& w, int64_t rows) {
+  Plan plan{};
+  const int64_t blocks = ceil_div(rows, kMaxRowBlock);
+  plan.row_block = round_up(ceil_div(rows, blocks), context.kernels->gemm.row_step);
+  plan.row_block = std::min(plan.row_block, kMaxRowBlock);
+  plan.row_blocks = ceil_div(rows, plan.row_block);
+  const int64_t max_k = kMaxRowBytes / static_cast<int64_t>(context.act_bytes());
+  plan.k_block = round_up(ceil_div(w.k_padded, ceil_div(w.k_padded, max_k)), 32);
+  plan.pairs = ceil_div(w.panels(), 2);
+  const int64_t tasks =
+      context.threads->count() == 1 ? plan.row_blocks : context.threads->count() * kTasksPerThread;
+  plan.pair_block = std::max<int64_t>(1, plan.pairs * plan.row_blocks / tasks);
+  plan.pair_block = std::min(plan.pair_block, plan.pairs);
+  plan.pair_blocks = ceil_div(plan.pairs, plan.pair_block);
+  return plan;
+}
+
+// The sums of one row block and panel pair, cut along k, then finished.
+class PairTask {
+ public:
+  PairTask(const CpuContext& context, const Matrix& w, Act x, const GemmOutput& output)
+      : context_(context), gemm_(context.kernels->gemm), w_(w), x_(x), output_(output) {}
+
+  void run(int64_t row, int64_t rows, int64_t pair, int64_t k_block) {
+    alignas(64) float sums[kMaxRowBlock * kTileColumns];
+    const std::byte* const left = w_.data + static_cast<size_t>(2 * pair) * w_.panel_bytes();
+    const bool both = 2 * pair + 1 < w_.panels();
+    const size_t k_bytes = kPanelColumns * dtype_bytes(w_.type);  // of one k in a panel
+    for (int64_t k = 0; k < w_.k_padded; k += k_block) {
+      const bool last = k + k_block >= w_.k_padded;
+      const void* b0 = left + static_cast<size_t>(k) * k_bytes;
+      const void* b1 = left + w_.panel_bytes() + static_cast<size_t>(k) * k_bytes;
+      TileArgs tile;
+      tile.lda = x_.ld;
+      tile.b0 = &b0;
+      tile.b1 = both ? &b1 : nullptr;
+      tile.chunks = 1;
+      tile.kc = std::min(k_block, w_.k_padded - k);
+      tile.ldc = kTileColumns;
+      tile.accumulate = k > 0;
+      const int64_t step = last ? kFinishRows : rows;
+      for (int64_t r = 0; r < rows; r += step) {
+        tile.a = x_.data + static_cast<size_t>((row + r) * x_.ld + k) * context_.act_bytes();
+        tile.c = sums + r * kTileColumns;
+        tile.rows = std::min(step, rows - r);
+        context_.tile()(tile);
+        if (last) finish(tile.c, row + r, tile.rows, pair);
+      }
+    }
+  }
+
+ private:
+  void finish(const float* sums, int64_t row, int64_t rows, int64_t pair) const {
+    if (output_.gated_out != nullptr) {
+      const int64_t column = pair * kPanelColumns;
+      const bool bf16 = context_.act_is_bf16();
+      GatedArgs args;
+      args.c = sums;
+      args.ldc = kTileColumns;
+      args.bias_gate = output_.bias_gate == nullptr ? nullptr : output_.bias_gate + column;
+      args.bias_up = output_.bias_up == nullptr ? nullptr : output_.bias_up + column;
+      args.out = static_cast<std::byte*>(output_.gated_out) +
+                 static_cast<size_t>(row * output_.ldg + column) * context_.act_bytes();
+      args.ldo = output_.ldg;
+      args.rows = rows;
+      args.columns = std::min(kPanelColumns, output_.columns - column);
+      (bf16 ? gemm_.gated_bf16 : gemm_.gated_f32)(args);
+      return;
+    }
+    const int64_t column = pair * kTileColumns;
+    StoreArgs args;
+    args.c = sums;
+    args.ldc = kTileColumns;
+    args.bias = output_.bias == nullptr ? nullptr : output_.bias + column;
+    args.y = output_.y + row * output_.ldy + column;
+    args.ldy = output_.ldy;
+    args.rows = rows;
+    args.columns = std::min(kTileColumns, output_.columns - column);
+    args.add = output_.add;
+    gemm_.store(args);
+  }
+
+  const CpuContext& context_;
+  const GemmKernels& gemm_;
+  const Matrix& w_;
+  const Act x_;
+  const GemmOutput& output_;
+};
+
+void clear_padding(const CpuContext& context, const Matrix& w, Act x, int64_t rows) {
+  if (w.k == w.k_padded) return;
+  const size_t bytes = context.act_bytes();
+  for (int64_t r = 0; r < rows; ++r) {
+    std::memset(x.data + static_cast<size_t>(r * x.ld + w.k) * bytes, 0,
+                static_cast<size_t>(w.k_padded - w.k) * bytes);
+  }
+}
+
+}  // namespace
+
+void gemm(const CpuContext& context, const Matrix& w, Act x, int64_t rows,
+          const GemmOutput& output) {
+  if (rows <= 0 || w.n <= 0) return;
+  PREFIX_CHECK(w.type == context.dtype);
+  PREFIX_CHECK(x.ld >= w.k_padded);
+  clear_padding(context, w, x, rows);
+  const Plan plan = make_plan(context, w, rows);
+  // Row blocks vary fastest: threads that work at the same time read the same panels.
+  context.threads->run(plan.row_blocks * plan.pair_blocks, [&](int64_t task, int) {
+    const int64_t row = task % plan.row_blocks * plan.row_block;
+    const int64_t count = std::min(plan.row_block, rows - row);
+    const int64_t pair = task / plan.row_blocks * plan.pair_block;
+    const int64_t pair_end = std::min(plan.pairs, pair + plan.pair_block);
+    PairTask pair_task(context, w, x, output);
+    context.kernels->gemm.begin();
+    for (int64_t p = pair; p < pair_end; ++p) pair_task.run(row, count, p, plan.k_block);
+    context.kernels->gemm.end();
+  });
+}
+
+}  // namespace prefix::ops

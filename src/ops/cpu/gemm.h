@@ -1,0 +1,40 @@
+// y = x W^T on all threads: cuts the product into tasks and tiles, finishes the tiles.
+//
+//   task = row block x panel range       rows of x    [ block 0 ]  x  [ panel range 0 | 1 | 2 | ..
+//   ]
+//                                                     [ block 1 ]
+//
+// Inside a task the row block of x stays in L2 and the panels of W stream past it, 64 columns at a
+// time; k is cut so that both fit. How the work is cut never changes a result bit: an element is
+// one sum in ascending k (TileArgs), whoever computes it.
+#pragma once
+
+#include <cstdint>
+
+#include "ops/cpu/context.h"
+#include "ops/op.h"
+
+namespace prefix::ops {
+
+// What happens to a finished 64-column tile of x W^T.
+struct GemmOutput {
+  // Plain: y = sum + bias, or y += sum + bias with `add`.
+  float* y = nullptr;
+  int64_t ldy = 0;
+  bool add = false;
+  const float* bias = nullptr;
+  // Gated (gated_out != null): panels alternate gate and up, `columns` outputs.
+  void* gated_out = nullptr;
+  int64_t ldg = 0;
+  const float* bias_gate = nullptr;
+  const float* bias_up = nullptr;
+  // Columns of y (<= w.n) or of gated_out (<= w.n / 2).
+  int64_t columns = 0;
+};
+
+// x: [rows, w.k] activations with ld >= w.k_padded. The columns between w.k and w.k_padded are set
+// to zero here, so nobody else has to keep them clean (a NaN there would reach the result).
+void gemm(const CpuContext& context, const Matrix& w, Act x, int64_t rows,
+          const GemmOutput& output);
+
+}  // namespace prefix::ops

@@ -1,0 +1,291 @@
+// The matrix kernels of a level, written once over a multiplication policy and a vector type.
+//
+// A register block holds MR rows x NV vectors of C. Per k step it loads NV vectors of B once,
+// broadcasts one A element (or pair) per row and does MR * NV multiply-adds:
+//
+//            B   b0  b1  b2  b3        MR * NV accumulators + NV of B + 1 broadcast must fit the
+//      a0 ->     .   .   .   .         register file: 6 x 4 of 32 zmm, 6 x 2 of 16 ymm.
+//      a1 ->     .   .   .   .
+//
+// A policy M has: A, B (element types), Vec, kLanes (columns per vector), kStep (k per step),
+// kPhases (multiply-adds per step), load_b(p, phase), broadcast_a(p, phase), mac(c, a, b).
+#pragma once
+
+#include <cstdint>
+
+#include "ops/cpu/gemm_kernels.h"
+#include "ops/cpu/simd.h"
+#include "ops/cpu/vecmath.h"
+
+#if defined(__clang__)
+#define PREFIX_UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define PREFIX_UNROLL _Pragma("GCC unroll 32")
+#endif
+
+namespace prefix::ops {
+namespace {
+
+constexpr int kPanelColumns = 32;
+
+// Rows [row, row + MR), vectors [vec, vec + NV) of the 64 columns.
+template <class M, int MR, int NV>
+inline void multiply_block(const TileArgs& t, int64_t row, int vec) {
+  using Vec = typename M::Vec;
+  using A = typename M::A;
+  using B = typename M::B;
+  constexpr int kVecsPerPanel = kPanelColumns / M::kLanes;
+  constexpr int64_t kStepElements = int64_t{kPanelColumns} * M::kStep;  // of one panel
+  constexpr int kVecElements = M::kLanes * M::kStep;
+  float* const c = t.c + row * t.ldc + vec * M::kLanes;
+
+  Vec acc[MR][NV];
+  PREFIX_UNROLL
+  for (int i = 0; i < MR; ++i) {
+    PREFIX_UNROLL
+    for (int j = 0; j < NV; ++j) {
+      acc[i][j] = t.accumulate ? M::load_c(c + i * t.ldc + j * M::kLanes) : M::zero();
+    }
+  }
+  const int64_t lda = t.lda;
+  for (int64_t chunk = 0; chunk < t.chunks; ++chunk) {
+    const A* a = static_cast<const A*>(t.a) + chunk * t.a_chunk + row * lda;
+    const B* const b_left = static_cast<const B*>(t.b0[chunk]);
+    const B* const b_right = t.b1 == nullptr ? b_left : static_cast<const B*>(t.b1[chunk]);
+    // The block's vectors lie in one panel, or fill both panels from vector 0.
+    const B* b_first = vec < kVecsPerPanel ? b_left + vec * kVecElements
+                                           : b_right + (vec - kVecsPerPanel) * kVecElements;
+    const B* b_second = b_right;
+    for (int64_t k = 0; k < t.kc; k += M::kStep) {
+      PREFIX_UNROLL
+      for (int phase = 0; phase < M::kPhases; ++phase) {
+        typename M::BVec b[NV];
+        PREFIX_UNROLL
+        for (int j = 0; j < NV; ++j) {
+          b[j] = M::load_b(j < kVecsPerPanel ? b_first + j * kVecElements
+                                             : b_second + (j - kVecsPerPanel) * kVecElements,
+                           phase);
+        }
+        PREFIX_UNROLL
+        for (int i = 0; i < MR; ++i) {
+          const auto x = M::broadcast_a(a + i * lda, phase);
+          PREFIX_UNROLL
+          for (int j = 0; j < NV; ++j) acc[i][j] = M::mac(acc[i][j], x, b[j]);
+        }
+      }
+      a += M::kStep;
+      b_first += kStepElements;
+      b_second += kStepElements;
+    }
+  }
+  PREFIX_UNROLL
+  for (int i = 0; i < MR; ++i) {
+    PREFIX_UNROLL
+    for (int j = 0; j < NV; ++j) M::store_c(c + i * t.ldc + j * M::kLanes, acc[i][j]);
+  }
+}
+
+// All vectors of the tile for MR rows, NV at a time.
+template <class M, int MR, int NV>
+inline void multiply_rows(const TileArgs& t, int64_t row) {
+  constexpr int kVecsPerPanel = kPanelColumns / M::kLanes;
+  if constexpr (NV > kVecsPerPanel) {
+    static_assert(NV == 2 * kVecsPerPanel);
+    if (t.b1 == nullptr) {
+      multiply_block<M, MR, kVecsPerPanel>(t, row, 0);
+    } else {
+      multiply_block<M, MR, NV>(t, row, 0);
+    }
+  } else {
+    const int vecs = t.b1 == nullptr ? kVecsPerPanel : 2 * kVecsPerPanel;
+    for (int vec = 0; vec < vecs; vec += NV) multiply_block<M, MR, NV>(t, row, vec);
+  }
+}
+
+// The widest block that MR rows leave registers for: few rows need many columns, or the latency of
+// the multiply-add shows.
+template <class M, int MR>
+constexpr int block_vecs() {
+  constexpr int kAll = 2 * kPanelColumns / M::kLanes;
+  int vecs = kAll;
+  while (vecs > 1 && MR * vecs > M::kAccumulators) vecs /= 2;
+  return vecs;
+}
+
+template <class M>
+void multiply_tile(const TileArgs& t) {
+  int64_t row = 0;
+  for (; row + 6 <= t.rows; row += 6) multiply_rows<M, 6, block_vecs<M, 6>()>(t, row);
+  switch (t.rows - row) {
+    case 1:
+      return multiply_rows<M, 1, block_vecs<M, 1>()>(t, row);
+    case 2:
+      return multiply_rows<M, 2, block_vecs<M, 2>()>(t, row);
+    case 3:
+      return multiply_rows<M, 3, block_vecs<M, 3>()>(t, row);
+    case 4:
+      return multiply_rows<M, 4, block_vecs<M, 4>()>(t, row);
+    case 5:
+      return multiply_rows<M, 5, block_vecs<M, 5>()>(t, row);
+    default:
+      return;
+  }
+}
+
+// f32 multiply-add over packed f32 weights: one k per step.
+template <class S>
+struct F32ByF32 {
+  using A = float;
+  using B = float;
+  using Vec = typename S::F;
+  using BVec = typename S::F;
+  static constexpr int kLanes = S::kLanes;
+  static constexpr int kStep = 1;
+  static constexpr int kPhases = 1;
+  static constexpr int kAccumulators = S::kLanes == 16 ? 24 : 12;
+  static Vec zero() { return S::zero(); }
+  static Vec load_c(const float* p) { return S::load(p); }
+  static void store_c(float* p, Vec v) { S::store(p, v); }
+  static BVec load_b(const float* p, int) { return S::load(p); }
+  static Vec broadcast_a(const float* p, int) { return S::set1(*p); }
+  static Vec mac(Vec c, Vec a, BVec b) { return S::fma(a, b, c); }
+};
+
+// f32 multiply-add over packed bf16 weights: a step is a pair of k, even first. A pair of bf16
+// lies in one 32-bit lane, so a shift or a mask widens it.
+template <class S>
+struct F32ByBf16 {
+  using A = float;
+  using B = uint16_t;
+  using Vec = typename S::F;
+  using BVec = typename S::F;
+  static constexpr int kLanes = S::kLanes;
+  static constexpr int kStep = 2;
+  static constexpr int kPhases = 2;
+  static constexpr int kAccumulators = S::kLanes == 16 ? 24 : 12;
+  static Vec zero() { return S::zero(); }
+  static Vec load_c(const float* p) { return S::load(p); }
+  static void store_c(float* p, Vec v) { S::store(p, v); }
+  static BVec load_b(const uint16_t* p, int phase) {
+    return phase == 0 ? S::pair_even(p) : S::pair_odd(p);
+  }
+  static Vec broadcast_a(const float* p, int phase) { return S::set1(p[phase]); }
+  static Vec mac(Vec c, Vec a, BVec b) { return S::fma(a, b, c); }
+};
+
+template <class S>
+void store_rows(const StoreArgs& args) {
+  using F = typename S::F;
+  constexpr int kLanes = S::kLanes;
+  for (int64_t r = 0; r < args.rows; ++r) {
+    const float* c = args.c + r * args.ldc;
+    float* y = args.y + r * args.ldy;
+    int64_t j = 0;
+    for (; j + kLanes <= args.columns; j += kLanes) {
+      F v = S::load(c + j);
+      if (args.bias != nullptr) v = S::add(v, S::load(args.bias + j));
+      if (args.add) v = S::add(S::load(y + j), v);
+      S::store(y + j, v);
+    }
+    for (; j < args.columns; ++j) {  // single additions: the same in any lane
+      float v = c[j];
+      if (args.bias != nullptr) v += args.bias[j];
+      y[j] = args.add ? y[j] + v : v;
+    }
+  }
+}
+
+template <bool kBf16>
+struct ElementType {
+  using Type = float;
+};
+template <>
+struct ElementType<true> {
+  using Type = uint16_t;
+};
+
+template <class S, bool kBf16>
+void gated_rows(const GatedArgs& args) {
+  using F = typename S::F;
+  using Out = typename ElementType<kBf16>::Type;
+  constexpr int kLanes = S::kLanes;
+  alignas(64) float gate_bias[kPanelColumns] = {};
+  alignas(64) float up_bias[kPanelColumns] = {};
+  for (int64_t j = 0; j < args.columns; ++j) {
+    if (args.bias_gate != nullptr) gate_bias[j] = args.bias_gate[j];
+    if (args.bias_up != nullptr) up_bias[j] = args.bias_up[j];
+  }
+  alignas(64) Out tail[kPanelColumns];
+  for (int64_t r = 0; r < args.rows; ++r) {
+    const float* c = args.c + r * args.ldc;
+    Out* const out = static_cast<Out*>(args.out) + r * args.ldo;
+    Out* const to = args.columns == kPanelColumns ? out : tail;
+    for (int j = 0; j < kPanelColumns; j += kLanes) {
+      const F gate = S::add(S::load(c + j), S::load(gate_bias + j));
+      const F up = S::add(S::load(c + kPanelColumns + j), S::load(up_bias + j));
+      const F v = S::mul(vec_silu(gate), up);
+      if constexpr (kBf16) {
+        S::store_bf16(to + j, v);
+      } else {
+        S::store(to + j, v);
+      }
+    }
+    if (to == tail) {
+      for (int64_t j = 0; j < args.columns; ++j) out[j] = tail[j];
+    }
+  }
+}
+
+// Independent multiply-adds on registers; the result is returned so that nothing is optimised away.
+template <class M>
+double register_peak(int64_t iterations) {
+  constexpr int kChains = 12;
+  alignas(64) typename M::B b_data[M::kLanes * M::kStep];
+  alignas(64) typename M::A a_data[M::kStep * kChains];
+  alignas(64) float out[M::kLanes];
+  __builtin_memset(b_data, 0x3c, sizeof b_data);
+  __builtin_memset(a_data, 0x3c, sizeof a_data);
+  asm volatile("" : : "r"(b_data), "r"(a_data) : "memory");
+  const auto b = M::load_b(b_data, 0);
+  const auto a = M::broadcast_a(a_data, 0);
+  typename M::Vec acc[kChains];
+  PREFIX_UNROLL
+  for (int i = 0; i < kChains; ++i) acc[i] = M::zero();
+  for (int64_t n = 0; n < iterations; ++n) {
+    PREFIX_UNROLL
+    for (int i = 0; i < kChains; ++i) acc[i] = M::mac(acc[i], a, b);
+#if defined(__x86_64__)
+    asm volatile("" : "+x"(acc[0]));  // one use per round: the loop may not be folded
+#endif
+  }
+  PREFIX_UNROLL
+  for (int i = 0; i < kChains; ++i) {
+    M::store_c(out, acc[i]);
+    asm volatile("" : : "r"(out) : "memory");
+  }
+  const double macs_per_lane = static_cast<double>(M::kStep) / M::kPhases;
+  return static_cast<double>(iterations) * kChains * M::kLanes * macs_per_lane * 2.0;
+}
+
+inline void do_nothing() {}
+
+// The table of an f32 level.
+template <class S>
+GemmKernels f32_gemm_kernels() {
+  GemmKernels g;
+  g.begin = do_nothing;
+  g.end = do_nothing;
+  g.tile_bf16 = multiply_tile<F32ByBf16<S>>;
+  g.act_is_bf16 = false;
+  g.row_step = 6;
+  g.tile_f32 = multiply_tile<F32ByF32<S>>;
+  g.store = store_rows<S>;
+  g.gated_bf16 = gated_rows<S, true>;
+  g.gated_f32 = gated_rows<S, false>;
+  g.peak_bf16 = register_peak<F32ByBf16<S>>;
+  g.peak_f32 = register_peak<F32ByF32<S>>;
+  return g;
+}
+
+}  // namespace
+}  // namespace prefix::ops

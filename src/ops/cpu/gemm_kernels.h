@@ -1,0 +1,89 @@
+// The matrix kernels of one CPU level: the tile product that GEMM and attention share, and the
+// loops that finish a tile of GEMM results.
+//
+// Included by the per-level translation units, so only plain types here: an inline function of the
+// standard library instantiated under -mavx512f could be the copy that the linker keeps for all.
+#pragma once
+
+#include <cstdint>
+
+namespace prefix::ops {
+
+// C[rows x 64] = (C or 0) + sum over chunks c of A_c[rows x kc] * B_c[kc x 64].
+//
+//   A_c: row-major at a + c * a_chunk, rows lda elements apart. bf16 or f32, see GemmKernels.
+//   B_c: two packed panels of 32 columns (op.h, Matrix and KvLayout): b0[c] holds columns 0..31,
+//        b1[c] columns 32..63. With b1 == nullptr only C columns 0..31 are computed.
+//   C:   f32, row-major, rows ldc apart; overwritten, or added to if `accumulate`.
+//
+// kc is a multiple of 32; all kc columns of A are read, so padding must hold finite numbers (zero
+// where B's padding is zero). A and C need no alignment, but 64-byte aligned rows are faster; B is
+// 64-byte aligned. The chunks, B and C are not written by anyone else meanwhile.
+//
+// Every element of C is summed in ascending k over ascending chunks, one rounding per k step of
+// the level (one k for f32 FMA, two for vdpbf16ps, 32 for AMX), starting from C or 0. The result
+// therefore does not depend on `rows`, on the row or column inside the tile, or on how a caller
+// cuts k into chunks and calls at multiples of 32.
+struct TileArgs {
+  const void* a = nullptr;
+  int64_t lda = 0;      // elements
+  int64_t a_chunk = 0;  // elements
+  const void* const* b0 = nullptr;
+  const void* const* b1 = nullptr;
+  int64_t chunks = 0;
+  int64_t kc = 0;
+  float* c = nullptr;
+  int64_t ldc = 0;   // elements
+  int64_t rows = 0;  // any count; best in multiples of GemmKernels::row_step
+  bool accumulate = false;
+};
+
+using TileFn = void (*)(const TileArgs& args);
+
+// Finishes rows of a GEMM: y = c + bias, or y += c + bias with `add`. bias may be null.
+struct StoreArgs {
+  const float* c = nullptr;
+  int64_t ldc = 0;
+  const float* bias = nullptr;
+  float* y = nullptr;
+  int64_t ldy = 0;
+  int64_t rows = 0;
+  int64_t columns = 0;  // 1..64
+  bool add = false;
+};
+
+// Finishes rows of a gated GEMM: out = silu(c[0..31] + bias_gate) * (c[32..63] + bias_up).
+struct GatedArgs {
+  const float* c = nullptr;
+  int64_t ldc = 0;
+  const float* bias_gate = nullptr;
+  const float* bias_up = nullptr;
+  void* out = nullptr;
+  int64_t ldo = 0;
+  int64_t rows = 0;
+  int64_t columns = 0;  // 1..32
+};
+
+struct GemmKernels {
+  // Bracket the tile calls of a thread (AMX: load the tile configuration, release it).
+  void (*begin)() = nullptr;
+  void (*end)() = nullptr;
+
+  // bf16 weights. A is bf16 if act_is_bf16 (the level multiplies bf16), else f32.
+  TileFn tile_bf16 = nullptr;
+  bool act_is_bf16 = false;
+  int64_t row_step = 0;  // rows of the register block of tile_bf16
+  // f32 weights, f32 A.
+  TileFn tile_f32 = nullptr;
+
+  void (*store)(const StoreArgs& args) = nullptr;
+  void (*gated_bf16)(const GatedArgs& args) = nullptr;  // out is bf16
+  void (*gated_f32)(const GatedArgs& args) = nullptr;   // out is f32
+
+  // Multiply-adds in registers only, `iterations` times; returns the FLOP done by tile_bf16's
+  // (or, with f32, tile_f32's) instruction. The benchmark's yardstick.
+  double (*peak_bf16)(int64_t iterations) = nullptr;
+  double (*peak_f32)(int64_t iterations) = nullptr;
+};
+
+}  // namespace prefix::ops

@@ -1,0 +1,31 @@
+// The table of function pointers that stands for one CPU level.
+//
+// Each kernels_<level>.cc is compiled with the flags of its level and fills a table; everything
+// else is compiled for the base architecture and calls through the table. A level starts from the
+// table of the level below and replaces what it does better.
+#pragma once
+
+#include "ops/cpu/attention_kernels.h"
+#include "ops/cpu/element_kernels.h"
+#include "ops/cpu/gemm_kernels.h"
+
+namespace prefix::ops {
+
+enum class Isa : int32_t;
+
+struct KernelTable {
+  GemmKernels gemm;
+  ElementKernels element;
+  AttentionKernels attention;
+};
+
+// The table of a level; the caller has checked that the machine runs it (isa.h).
+const KernelTable& kernel_table(Isa isa);
+
+void fill_kernels_scalar(KernelTable& table);
+void fill_kernels_avx2(KernelTable& table);
+void fill_kernels_avx512(KernelTable& table);
+void fill_kernels_avx512_bf16(KernelTable& table);
+void fill_kernels_amx(KernelTable& table);
+
+}  // namespace prefix::ops

@@ -1,0 +1,9 @@
+// The avx512 level: f32 FMA on 512 bits, bf16 weights widened in registers.
+#include "ops/cpu/gemm_impl.h"
+#include "ops/cpu/kernels.h"
+
+namespace prefix::ops {
+
+void fill_kernels_avx512(KernelTable& table) { table.gemm = f32_gemm_kernels<Simd>(); }
+
+}  // namespace prefix::ops

@@ -1,0 +1,9 @@
+// The scalar level: the base architecture only, the reference that runs everywhere.
+#include "ops/cpu/gemm_impl.h"
+#include "ops/cpu/kernels.h"
+
+namespace prefix::ops {
+
+void fill_kernels_scalar(KernelTable& table) { table.gemm = f32_gemm_kernels<Simd>(); }
+
+}  // namespace prefix::ops

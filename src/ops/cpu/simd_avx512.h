@@ -1,0 +1,68 @@
+// Vectors of the AVX-512 levels: 16 lanes of f32. Same interface as simd_scalar.h.
+#pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
+
+namespace prefix::ops {
+namespace {
+
+struct Simd {
+  using F = __m512;
+  static constexpr int kLanes = 16;
+
+  static F set1(float x) { return _mm512_set1_ps(x); }
+  static F zero() { return _mm512_setzero_ps(); }
+  static F load(const float* p) { return _mm512_loadu_ps(p); }
+  static void store(float* p, F v) { _mm512_storeu_ps(p, v); }
+  static F add(F a, F b) { return _mm512_add_ps(a, b); }
+  static F sub(F a, F b) { return _mm512_sub_ps(a, b); }
+  static F mul(F a, F b) { return _mm512_mul_ps(a, b); }
+  static F div(F a, F b) { return _mm512_div_ps(a, b); }
+  static F fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
+  // The maskz forms: g++ 12 warns about the undefined pass-through of the plain ones.
+  static F min(F a, F b) { return _mm512_maskz_min_ps(0xffff, a, b); }
+  static F max(F a, F b) { return _mm512_maskz_max_ps(0xffff, a, b); }
+  static F round(F x) {
+    return _mm512_maskz_roundscale_ps(0xffff, x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  }
+  static F pow2(F n) {
+    const __m512i whole = _mm512_maskz_cvtps_epi32(0xffff, n);
+    const __m512i biased = _mm512_add_epi32(whole, _mm512_set1_epi32(127));
+    return _mm512_castsi512_ps(_mm512_maskz_slli_epi32(0xffff, biased, 23));
+  }
+  static F pair_even(const uint16_t* p) {
+    const __m512i bits = _mm512_loadu_si512(p);
+    return _mm512_castsi512_ps(_mm512_maskz_slli_epi32(0xffff, bits, 16));
+  }
+  static F pair_odd(const uint16_t* p) {
+    const __m512i bits = _mm512_loadu_si512(p);
+    const __m512i high = _mm512_set1_epi32(static_cast<int>(0xffff0000));
+    return _mm512_castsi512_ps(_mm512_and_si512(bits, high));
+  }
+  static F load_bf16(const uint16_t* p) {
+    const __m256i half = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    const __m512i wide = _mm512_maskz_cvtepu16_epi32(0xffff, half);
+    return _mm512_castsi512_ps(_mm512_maskz_slli_epi32(0xffff, wide, 16));
+  }
+  static void store_bf16(uint16_t* p, F v) {
+#if defined(__AVX512BF16__)
+    const __m256bh packed = _mm512_cvtneps_pbh(v);  // flushes denormals; else as below
+    __builtin_memcpy(p, &packed, sizeof packed);
+#else
+    const __m512i u = _mm512_castps_si512(v);
+    const __m512i one = _mm512_set1_epi32(1);
+    const __m512i odd = _mm512_and_si512(_mm512_maskz_srli_epi32(0xffff, u, 16), one);
+    const __m512i up = _mm512_add_epi32(u, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+    const __mmask16 nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
+    const __m512i fixed = _mm512_mask_mov_epi32(up, nan, _mm512_set1_epi32(0x7fc00000));
+    const __m256i packed =
+        _mm512_maskz_cvtepi32_epi16(0xffff, _mm512_maskz_srli_epi32(0xffff, fixed, 16));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), packed);
+#endif
+  }
+};
+
+}  // namespace
+}  // namespace prefix::ops

@@ -1,0 +1,77 @@
+// Vectors of the scalar level: GCC vector extensions, 4 lanes, any architecture.
+//
+// fma() rounds twice here: the level is the portable reference and must not call into libm. All
+// names live in an unnamed namespace because the same names mean other code in other levels.
+#pragma once
+
+#include <cstdint>
+
+namespace prefix::ops {
+namespace {
+
+struct Simd {
+  typedef float F __attribute__((vector_size(16)));
+  typedef int32_t I __attribute__((vector_size(16)));
+  static constexpr int kLanes = 4;
+
+  static F set1(float x) { return F{x, x, x, x}; }
+  static F zero() { return F{0, 0, 0, 0}; }
+  static F load(const float* p) {
+    F v;
+    __builtin_memcpy(&v, p, sizeof v);
+    return v;
+  }
+  static void store(float* p, F v) { __builtin_memcpy(p, &v, sizeof v); }
+  static F add(F a, F b) { return a + b; }
+  static F sub(F a, F b) { return a - b; }
+  static F mul(F a, F b) { return a * b; }
+  static F div(F a, F b) { return a / b; }
+  static F fma(F a, F b, F c) { return a * b + c; }
+  // The second operand wins if either is NaN, as in minps and maxps.
+  static F min(F a, F b) { return select(a < b, a, b); }
+  static F max(F a, F b) { return select(a > b, a, b); }
+  // To the nearest integer, ties to even; |x| < 2^22.
+  static F round(F x) {
+    const F magic = set1(12582912.0f);
+    return (x + magic) - magic;
+  }
+  // 2^n for an integer n in [-126, 127]; 0 at -127, infinity at 128.
+  static F pow2(F n) {
+    const I bits = (__builtin_convertvector(n, I) + 127) << 23;
+    return reinterpret_cast<F>(bits);
+  }
+  // The even (odd) members of kLanes pairs of bf16, as packed panels hold them.
+  static F pair_even(const uint16_t* p) {
+    I bits;
+    __builtin_memcpy(&bits, p, sizeof bits);
+    return reinterpret_cast<F>(bits << 16);
+  }
+  static F pair_odd(const uint16_t* p) {
+    I bits;
+    __builtin_memcpy(&bits, p, sizeof bits);
+    return reinterpret_cast<F>(bits & static_cast<int32_t>(0xffff0000));
+  }
+  static F load_bf16(const uint16_t* p) {
+    I bits;
+    for (int i = 0; i < kLanes; ++i) bits[i] = static_cast<int32_t>(uint32_t{p[i]} << 16);
+    return reinterpret_cast<F>(bits);
+  }
+  // Rounds to nearest even; NaN stays NaN.
+  static void store_bf16(uint16_t* p, F v) {
+    for (int i = 0; i < kLanes; ++i) {
+      const float x = v[i];
+      uint32_t u;
+      __builtin_memcpy(&u, &x, sizeof u);
+      p[i] =
+          x != x ? uint16_t{0x7fc0} : static_cast<uint16_t>((u + 0x7fff + ((u >> 16) & 1)) >> 16);
+    }
+  }
+
+ private:
+  static F select(I mask, F a, F b) {
+    return reinterpret_cast<F>((mask & reinterpret_cast<I>(a)) | (~mask & reinterpret_cast<I>(b)));
+  }
+};
+
+}  // namespace
+}  // namespace prefix::ops

@@ -1,0 +1,147 @@
+#include "ops/op_cpu.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <thread>
+
+#include "base/status.h"
+#include "ops/cpu/attention.h"
+#include "ops/cpu/elementwise.h"
+#include "ops/cpu/gemm.h"
+#include "ops/cpu/memory.h"
+#include "ops/cpu/pack.h"
+
+namespace prefix::ops {
+namespace {
+
+// The cores this process may run on, which in a container is fewer than the machine has.
+int available_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+}  // namespace
+
+CpuDevice::CpuDevice(const CpuOptions& options)
+    : isa_(choose_isa(options.isa)),
+      threads_(options.threads > 0 ? options.threads : available_cores()) {
+  context_.threads = &threads_;
+  context_.kernels = &kernel_table(isa_);
+  context_.dtype = options.dtype;
+}
+
+int64_t CpuDevice::act_ld(int64_t columns) const {
+  const auto size = static_cast<int64_t>(act_bytes());
+  int64_t bytes = (columns + 31) / 32 * 32 * size;
+  // Rows at a large power of two apart would share few L1 sets; one cache line more spreads them.
+  if (bytes % 512 == 0) bytes += 64;
+  return bytes / size;
+}
+
+std::byte* CpuDevice::allocate(size_t bytes) { return map_memory(bytes); }
+
+void CpuDevice::release(std::byte* data, size_t bytes) { unmap_memory(data, bytes); }
+
+Matrix CpuDevice::pack_from(int64_t n_total, int64_t k, std::span<const RowReader* const> readers,
+                            int64_t n_each) {
+  Matrix matrix = matrix_shape(context_.dtype, n_total, k);
+  std::byte* const data = allocate(matrix.bytes());
+  try {
+    pack_panels(threads_, matrix, readers, n_each, data);
+  } catch (...) {
+    release(data, matrix.bytes());
+    throw;
+  }
+  matrix.data = data;
+  return matrix;
+}
+
+Matrix CpuDevice::pack(int64_t n, int64_t k, const RowReader& rows) {
+  const std::array<const RowReader*, 1> readers = {&rows};
+  return pack_from(n, k, readers, n);
+}
+
+Matrix CpuDevice::pack_gated(int64_t n, int64_t k, const RowReader& gate, const RowReader& up) {
+  const std::array<const RowReader*, 2> readers = {&gate, &up};
+  return pack_from((n + 31) / 32 * 64, k, readers, n);
+}
+
+void CpuDevice::embed(const Matrix& w, std::span<const int32_t> ids, float scale, float* out,
+                      int64_t ld) {
+  threads_.run(static_cast<int64_t>(ids.size()), [&](int64_t i, int) {
+    const int32_t id = ids[static_cast<size_t>(i)];
+    PREFIX_CHECK(id >= 0 && id < w.n);
+    unpack_row(w, id, scale, out + i * ld);
+  });
+}
+
+void CpuDevice::linear(const Matrix& w, const float* bias, Act x, int64_t rows, float* y,
+                       int64_t ld, bool add) {
+  GemmOutput output;
+  output.y = y;
+  output.ldy = ld;
+  output.add = add;
+  output.bias = bias;
+  output.columns = w.n;
+  gemm(context_, w, x, rows, output);
+}
+
+void CpuDevice::linear_gated(const Matrix& w, int64_t n, const float* bias_gate,
+                             const float* bias_up, Activation act, Act x, int64_t rows, Act out) {
+  PREFIX_CHECK(act == Activation::kSilu);
+  PREFIX_CHECK(w.panels() == (n + 31) / 32 * 2);
+  GemmOutput output;
+  output.gated_out = out.data;
+  output.ldg = out.ld;
+  output.bias_gate = bias_gate;
+  output.bias_up = bias_up;
+  output.columns = n;
+  gemm(context_, w, x, rows, output);
+}
+
+void CpuDevice::gather_rows(const float* x, int64_t ld, std::span<const int32_t> rows, int64_t n,
+                            float* out, int64_t ld_out) {
+  for (size_t i = 0; i < rows.size(); ++i) {
+    std::memcpy(out + static_cast<int64_t>(i) * ld_out, x + rows[i] * ld,
+                static_cast<size_t>(n) * sizeof(float));
+  }
+}
+
+// The row-wise operations and attention live in cpu/elementwise.cc and cpu/attention.cc.
+
+void CpuDevice::rms_norm(const float*, int64_t, const float*, float, int64_t, int64_t, Act) {
+  fail(Code::kInternal, "rms_norm: not built yet");
+}
+
+void CpuDevice::rms_norm_f32(const float*, int64_t, const float*, float, int64_t, int64_t, float*,
+                             int64_t, bool) {
+  fail(Code::kInternal, "rms_norm_f32: not built yet");
+}
+
+void CpuDevice::qkv(const QkvArgs&, std::span<const int32_t>, std::span<const KvSlot>,
+                    const KvLayout&, std::byte*, int32_t, Act) {
+  fail(Code::kInternal, "qkv: not built yet");
+}
+
+void CpuDevice::copy_pages(std::span<const PageCopy>, const KvLayout&, std::byte*, int32_t) {
+  fail(Code::kInternal, "copy_pages: not built yet");
+}
+
+void CpuDevice::clear_pages(std::span<const int32_t>, const KvLayout&, std::byte*) {
+  fail(Code::kInternal, "clear_pages: not built yet");
+}
+
+void CpuDevice::attention(const AttentionArgs&, const KvLayout&, const std::byte*) {
+  fail(Code::kInternal, "attention: not built yet");
+}
+
+std::unique_ptr<Device> make_cpu_device(const CpuOptions& options) {
+  return std::make_unique<CpuDevice>(options);
+}
+
+}  // namespace prefix::ops
