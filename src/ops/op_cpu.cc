@@ -112,6 +112,22 @@ void CpuDevice::gather_rows(const float* x, int64_t ld, std::span<const int32_t>
   }
 }
 
+void CpuDevice::parallel(int64_t n, const std::function<void(int64_t)>& task) {
+  threads_.run(n, [&](int64_t index, int) { task(index); });
+}
+
+void CpuDevice::convert(const float* x, int64_t ld, int64_t rows, int64_t n, Act out) {
+  const auto size = static_cast<int64_t>(act_bytes());
+  for (int64_t r = 0; r < rows; ++r) {
+    std::byte* const to = out.data + r * out.ld * size;
+    if (context_.act_is_bf16()) {
+      context_.kernels->element.to_bf16(x + r * ld, n, reinterpret_cast<uint16_t*>(to));
+    } else {
+      std::memcpy(to, x + r * ld, static_cast<size_t>(n * size));
+    }
+  }
+}
+
 // The row-wise operations and attention live in cpu/elementwise.cc and cpu/attention.cc.
 
 void CpuDevice::rms_norm(const float*, int64_t, const float*, float, int64_t, int64_t, Act) {

@@ -44,6 +44,8 @@ class CpuDevice final : public Device {
                   int32_t layer) override;
   void clear_pages(std::span<const int32_t> pages, const KvLayout& kv, std::byte* pool) override;
   void attention(const AttentionArgs& args, const KvLayout& kv, const std::byte* pool) override;
+  void convert(const float* x, int64_t ld, int64_t rows, int64_t n, Act out) override;
+  void parallel(int64_t n, const std::function<void(int64_t)>& task) override;
   void gather_rows(const float* x, int64_t ld, std::span<const int32_t> rows, int64_t n, float* out,
                    int64_t ld_out) override;
 
