@@ -1,0 +1,378 @@
+#include "engine/engine.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "cache/kv_memory.h"
+#include "engine/request_check.h"
+#include "engine/scheduler.h"
+#include "model/model.h"
+#include "tree/tree.h"
+
+namespace prefix {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// The kernel's estimate of what can be used without swapping, in bytes.
+int64_t available_memory() {
+  std::ifstream meminfo("/proc/meminfo");
+  for (std::string key; meminfo >> key;) {
+    int64_t kib;
+    if (key == "MemAvailable:" && meminfo >> kib) return kib * 1024;
+  }
+  return int64_t{4} << 30;
+}
+
+ops::DType dtype_of(const Options& options) {
+  return options.get("dtype") == "f32" ? ops::DType::kF32 : ops::DType::kBf16;
+}
+
+ops::KvLayout kv_layout_of(const ModelConfig& config, ops::DType dtype) {
+  return {dtype, config.layers, config.kv_heads, config.head_dim};
+}
+
+int64_t kv_budget(const Options& options, int64_t page_bytes) {
+  const int64_t asked = options.get_int("cache_bytes");
+  if (asked > 0 && asked < page_bytes)
+    fail(Code::kOutOfRange, "cache_bytes is ", asked, "; one page of ", kPageTokens,
+         " tokens of this model takes ", page_bytes);
+  return asked > 0 ? asked : std::max(available_memory() / 4, 64 * page_bytes);
+}
+
+int32_t context_length(const Options& options, const ModelConfig& config) {
+  const int64_t asked = options.get_int("max_positions");
+  return asked > 0 ? static_cast<int32_t>(std::min<int64_t>(asked, config.max_positions))
+                   : config.max_positions;
+}
+
+MemoryEstimate estimate_of(const ModelConfig& c, const Options& options) {
+  MemoryEstimate e;
+  const ops::DType dtype = dtype_of(options);
+  const auto padded = [](int64_t n) { return (n + 31) / 32 * 32; };
+  const auto matrix = [&](int64_t n, int64_t k) {
+    return padded(n) * padded(k) * static_cast<int64_t>(ops::dtype_bytes(dtype));
+  };
+  const int64_t q = int64_t{c.heads} * c.head_dim;
+  const int64_t kv = int64_t{c.kv_heads} * c.head_dim;
+  e.weight_bytes = c.layers * (matrix(q + 2 * kv, c.hidden) + matrix(c.hidden, q) +
+                               2 * matrix(c.intermediate, c.hidden) +
+                               matrix(c.hidden, c.intermediate)) +
+                   matrix(c.vocab_size, c.hidden) * (c.tie_embeddings ? 1 : 2);
+  const ops::KvLayout layout = kv_layout_of(c, dtype);
+  e.kv_bytes_per_token = static_cast<int64_t>(layout.page_bytes()) / kPageTokens;
+  e.kv_budget_bytes = kv_budget(options, static_cast<int64_t>(layout.page_bytes()));
+  // Per row: residual, fused projection and its f32 output, activations of attention and FFN.
+  const int64_t per_row = 4 * (2 * int64_t{c.hidden} + q + 2 * kv) + 4 * (c.hidden + 2 * q) +
+                          4 * padded(c.intermediate);
+  e.activation_bytes = options.get_int("rows") * per_row + 64 * 4 * padded(c.vocab_size);
+  e.total_bytes = e.weight_bytes + e.kv_budget_bytes + e.activation_bytes;
+  return e;
+}
+
+class EngineImpl final : public Engine {
+ public:
+  EngineImpl(const std::string& path, const Options& options, const LoadProgress& progress)
+      : options_(options) {
+    const auto start = Clock::now();
+    ModelFiles files = open_model(path);
+    const std::string isa = options.get("isa");
+    ops::CpuOptions cpu{dtype_of(options), isa, static_cast<int>(options.get_int("threads"))};
+    if (cpu.threads <= 0) cpu.threads = static_cast<int>(std::thread::hardware_concurrency());
+    threads_ = std::max(1, cpu.threads);
+    cpu.threads = threads_;
+    device_ = ops::make_cpu_device(cpu);
+    model_ = std::make_unique<Model>(std::move(files), *device_,
+                                     context_length(options, files.config), progress);
+    const ops::KvLayout layout = model_->kv_layout();
+    const auto page_bytes = static_cast<int64_t>(layout.page_bytes());
+    const int64_t pages = std::min<int64_t>(kv_budget(options, page_bytes) / page_bytes, 1 << 26);
+    pages_ = std::make_unique<PagePool>(static_cast<int32_t>(pages));
+    kv_ = std::make_unique<KvMemory>(*device_, layout, static_cast<int32_t>(pages));
+    tree_ = std::make_unique<Tree>(*pages_);
+    scheduler_ = std::make_unique<Scheduler>(
+        *model_, *kv_, *pages_, *tree_,
+        SchedulerOptions{static_cast<int32_t>(options.get_int("rows")), options.get_bool("sharing"),
+                         options.get_bool("cache"), threads_});
+    namespaces_[""] = 0;
+    fill_info();
+    load_ns_ = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
+    thread_ = std::thread([this] { loop(); });
+  }
+
+  ~EngineImpl() override { shutdown(0); }
+
+  std::shared_ptr<Job> submit(std::vector<RequestSpec> requests) override {
+    auto job = std::make_shared<Job>(std::move(requests));
+    std::unique_lock lock(mutex_);
+    require_open();
+    const SchedulerCounters& c = scheduler_->counters();
+    const int64_t limit = options_.get_int("queue_limit");
+    const auto count = static_cast<int64_t>(job->count());
+    if (c.waiting + c.running + count > limit)
+      fail(Code::kQueueFull, count, " requests do not fit: ", c.waiting + c.running,
+           " are unfinished and queue_limit is ", limit);
+    for (size_t i = 0; i < job->count(); ++i) {
+      try {
+        check_request(job->spec(i), model_->config(), model_->max_positions(),
+                      static_cast<int32_t>(namespaces_.size()));
+      } catch (const Error& e) {
+        RequestResult& result = job->edit_result(i);
+        result.status = e.code();
+        result.message = e.message();
+        result.finish = Finish::kError;
+        Event event{.kind = Event::kError, .request = static_cast<int64_t>(i)};
+        event.user_tag = job->spec(i).user_tag;
+        event.status = e.code();
+        job->post(event);
+        job->finish(i);
+      }
+    }
+    scheduler_->enqueue(job);
+    wake_.notify_all();
+    return job;
+  }
+
+  int32_t open_namespace(std::string_view name) override {
+    std::lock_guard lock(mutex_);
+    return namespaces_.try_emplace(std::string(name), static_cast<int32_t>(namespaces_.size()))
+        .first->second;
+  }
+  int32_t find_namespace(std::string_view name) override {
+    std::lock_guard lock(mutex_);
+    const auto found = namespaces_.find(std::string(name));
+    return found == namespaces_.end() ? -1 : found->second;
+  }
+  int32_t namespace_count() override {
+    std::lock_guard lock(mutex_);
+    return static_cast<int32_t>(namespaces_.size());
+  }
+  int64_t drop_namespace(int32_t name_space) override {
+    std::lock_guard lock(mutex_);
+    require_open();
+    require_namespace(name_space);
+    int64_t tokens = 0;
+    for (NodeId root : scheduler_->roots_of(name_space)) tokens += tree_->drop(root);
+    return tokens;
+  }
+
+  CacheInfo cache_lookup(int32_t name_space, const int32_t* tokens, size_t n) override {
+    std::lock_guard lock(mutex_);
+    require_open();
+    require_namespace(name_space);
+    CacheInfo best;
+    for (NodeId root : scheduler_->roots_of(name_space)) {
+      const Match m = tree_->match(root, {tokens, n});
+      if (m.computed >= best.cached_tokens) best = {m.computed, m.matched - m.computed};
+    }
+    return best;
+  }
+  int64_t cache_trim(int64_t target_bytes) override {
+    std::lock_guard lock(mutex_);
+    require_open();
+    if (target_bytes < 0) fail(Code::kOutOfRange, "target_bytes is ", target_bytes, ", below 0");
+    const auto page = static_cast<int64_t>(kv_->layout().page_bytes());
+    return tree_->trim(static_cast<int32_t>(std::min<int64_t>(target_bytes / page, INT32_MAX)));
+  }
+
+  std::string tree_json() override {
+    std::lock_guard lock(mutex_);
+    require_open();
+    nlohmann::json nodes = nlohmann::json::array();
+    for (NodeId id = 0; id < static_cast<NodeId>(tree_->node_limit()); ++id) {
+      const Node& n = tree_->node(id);
+      if (n.root == kNoNode) continue;
+      nodes.push_back({{"node", id}, {"parent", n.parent}, {"root", n.root}, {"start", n.start},
+                       {"tokens", n.length}, {"computed", n.computed}, {"locks", n.locks},
+                       {"pages", n.pages.size()}, {"last_use", n.last_use}});
+    }
+    return nlohmann::json{{"nodes", std::move(nodes)}, {"tokens", tree_->token_count()}}.dump();
+  }
+
+  EngineStats stats() override {
+    std::lock_guard lock(mutex_);
+    EngineStats s;
+    s.load_ns = load_ns_;
+    if (!scheduler_) return s;
+    const SchedulerCounters& c = scheduler_->counters();
+    s.requests_waiting = c.waiting;
+    s.requests_running = c.running;
+    s.requests_finished = c.finished;
+    s.requests_failed = c.failed;
+    s.tokens_given = c.given;
+    s.tokens_computed = c.computed;
+    s.tokens_cached = c.cached;
+    s.tokens_shared = c.shared;
+    s.tokens_generated = c.generated;
+    s.steps = c.steps;
+    s.rows = c.rows;
+    s.plan_ns = c.plan_ns;
+    s.run_ns = c.run_ns;
+    const auto page_bytes = static_cast<int64_t>(kv_->layout().page_bytes());
+    s.pages_total = pages_->capacity();
+    s.pages_used = pages_->used();
+    s.page_tokens = kPageTokens;
+    s.kv_bytes = pages_->used() * page_bytes;
+    s.kv_bytes_peak = pages_->peak() * page_bytes;
+    s.kv_budget_bytes = pages_->capacity() * page_bytes;
+    s.weight_bytes = model_->weight_bytes();
+    s.tree_nodes = static_cast<int64_t>(tree_->node_count());
+    s.tree_tokens = tree_->token_count();
+    s.evictions = tree_->evictions();
+    s.evicted_tokens = tree_->evicted_tokens();
+    const ModelTimes& t = times_;
+    s.activation_bytes_peak = t.activation_bytes_peak;
+    s.gemm_ns = t.gemm_ns;
+    s.attention_ns = t.attention_ns;
+    s.other_ns = t.other_ns;
+    return s;
+  }
+
+  EngineInfo info() override { return info_; }
+
+  std::string info_json() override {
+    nlohmann::json options = nlohmann::json::object();
+    for (const OptionInfo& o : option_table())
+      if (o.scope == OptionScope::kEngine) options[std::string(o.key)] = options_.get(o.key);
+    return nlohmann::json{{"options", options},
+                          {"model", model_json_},
+                          {"device", info_.device},
+                          {"isa", info_.isa},
+                          {"dtype", info_.dtype},
+                          {"threads", info_.threads}}
+        .dump();
+  }
+
+  EngineState state() override {
+    std::lock_guard lock(mutex_);
+    return state_;
+  }
+
+  void shutdown(int64_t timeout_ms) override {
+    std::unique_lock lock(mutex_);
+    if (state_ == EngineState::kClosed) return;
+    if (state_ == EngineState::kReady) state_ = EngineState::kDraining;
+    const auto idle = [this] { return scheduler_->idle(); };
+    if (timeout_ms > 0) idle_.wait_for(lock, std::chrono::milliseconds(timeout_ms), idle);
+    stop_ = true;
+    wake_.notify_all();
+    lock.unlock();
+    {
+      std::lock_guard join(join_mutex_);
+      if (thread_.joinable()) thread_.join();
+    }
+    lock.lock();
+    if (state_ == EngineState::kClosed) return;
+    scheduler_->abort_all(Code::kCancelled, "the engine was shut down");
+    state_ = EngineState::kClosed;
+    scheduler_.reset();
+    tree_.reset();
+    kv_.reset();
+    pages_.reset();
+    model_.reset();
+    device_.reset();
+  }
+
+ private:
+  void loop() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      if (scheduler_->idle()) idle_.notify_all();
+      wake_.wait(lock, [this] { return stop_ || !scheduler_->idle(); });
+      if (stop_) return;
+      try {
+        scheduler_->plan();
+        lock.unlock();
+        scheduler_->execute();
+        lock.lock();
+        times_ = model_->times();
+        scheduler_->complete();
+        if (scheduler_->failed()) {
+          state_ = EngineState::kFailed;
+          scheduler_->abort_all(Code::kEngineFailed, "the engine failed on an earlier request");
+        }
+      } catch (const std::exception& e) {  // an invariant of the engine itself
+        if (!lock.owns_lock()) lock.lock();
+        state_ = EngineState::kFailed;
+        scheduler_->abort_all(Code::kEngineFailed, cat("the engine failed: ", e.what()));
+      }
+    }
+  }
+
+  void require_open() const {
+    if (state_ == EngineState::kFailed)
+      fail(Code::kEngineFailed, "the engine failed earlier; create a new one");
+    if (state_ != EngineState::kReady)
+      fail(Code::kMisuse, "the engine is shut down and takes no more calls");
+  }
+  void require_namespace(int32_t name_space) const {
+    if (name_space < 0 || name_space >= static_cast<int32_t>(namespaces_.size()))
+      fail(Code::kNotFound, "namespace ", name_space, " was never opened");
+  }
+  void fill_info() {
+    const ModelConfig& c = model_->config();
+    info_.architecture = c.architecture;
+    info_.isa = device_->isa();
+    info_.device = device_->name();
+    info_.dtype = device_->dtype() == ops::DType::kF32 ? "f32" : "bf16";
+    info_.vocab_size = c.vocab_size;
+    info_.hidden = c.hidden;
+    info_.layers = c.layers;
+    info_.max_positions = model_->max_positions();
+    info_.threads = threads_;
+    info_.eos_ids = c.eos_ids;
+    model_json_ = {{"architecture", c.architecture},
+                   {"vocab_size", c.vocab_size},
+                   {"hidden", c.hidden},
+                   {"layers", c.layers},
+                   {"heads", c.heads},
+                   {"kv_heads", c.kv_heads},
+                   {"head_dim", c.head_dim},
+                   {"intermediate", c.intermediate},
+                   {"max_positions", model_->max_positions()},
+                   {"tied", c.tie_embeddings},
+                   {"eos_ids", c.eos_ids},
+                   {"weight_bytes", model_->weight_bytes()},
+                   {"kv_bytes_per_token", model_->kv_layout().page_bytes() / kPageTokens}};
+  }
+
+  Options options_;
+  int threads_ = 1;
+  std::unique_ptr<ops::Device> device_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<PagePool> pages_;
+  std::unique_ptr<KvMemory> kv_;
+  std::unique_ptr<Tree> tree_;
+  std::unique_ptr<Scheduler> scheduler_;
+  std::map<std::string, int32_t> namespaces_;
+  EngineInfo info_;
+  nlohmann::json model_json_;
+  ModelTimes times_;
+  int64_t load_ns_ = 0;
+
+  std::mutex mutex_;
+  std::mutex join_mutex_;
+  std::condition_variable wake_;
+  std::condition_variable idle_;
+  EngineState state_ = EngineState::kReady;
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace
+
+MemoryEstimate Engine::estimate(const std::string& path, const Options& options) {
+  return estimate_of(open_model(path).config, options);
+}
+
+std::shared_ptr<Engine> Engine::create(const std::string& path, const Options& options,
+                                       const LoadProgress& progress) {
+  return std::make_shared<EngineImpl>(path, options, progress);
+}
+
+}  // namespace prefix

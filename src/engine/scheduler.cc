@@ -1,0 +1,547 @@
+#include "engine/scheduler.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/status.h"
+
+namespace prefix {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+int64_t ns_since(Clock::time_point start) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
+}
+
+int32_t pages_for(int32_t tokens) { return (tokens + kPageTokens - 1) / kPageTokens; }
+
+}  // namespace
+
+Scheduler::Scheduler(Model& model, KvMemory& kv, PagePool& pages, Tree& tree,
+                     const SchedulerOptions& options)
+    : model_(model),
+      kv_(kv),
+      pages_(pages),
+      tree_(tree),
+      options_(options),
+      builder_(tree, {model.config().heads, model.config().kv_heads, options.threads}),
+      heads_(model) {}
+
+void Scheduler::enqueue(std::shared_ptr<Job> job) {
+  auto state = std::make_shared<JobState>();
+  state->job = std::move(job);
+  state->id = next_job_++;
+  Job& j = *state->job;
+  state->totals.requests = static_cast<int64_t>(j.count());
+  for (size_t i = 0; i < j.count(); ++i) {
+    if (j.finished(i)) {
+      ++state->totals.failed;
+      ++counters_.failed;
+      continue;
+    }
+    state->waiting.push_back(i);
+    state->priority = std::max(state->priority, j.spec(i).priority);
+  }
+  std::stable_sort(state->waiting.begin(), state->waiting.end(), [&](size_t a, size_t b) {
+    return j.spec(a).priority > j.spec(b).priority;
+  });
+  std::reverse(state->waiting.begin(), state->waiting.end());
+  state->unfinished = state->waiting.size();
+  counters_.waiting += static_cast<int64_t>(state->unfinished);
+  if (state->unfinished == 0) {
+    j.set_totals(state->totals);
+    return;
+  }
+  auto at = jobs_.begin();
+  while (at != jobs_.end() && (*at)->priority >= state->priority) ++at;
+  jobs_.insert(at, std::move(state));
+}
+
+NodeId Scheduler::root_of(int32_t name_space, int32_t length) {
+  const int32_t offset = model_.rope_offset(length);
+  const int64_t key = static_cast<int64_t>(name_space) << 32 | static_cast<uint32_t>(offset);
+  const auto found = roots_.find(key);
+  if (found != roots_.end()) return found->second;
+  return roots_[key] = tree_.add_root(offset);
+}
+
+std::vector<NodeId> Scheduler::roots_of(int32_t name_space) const {
+  std::vector<NodeId> roots;
+  for (const auto& [key, root] : roots_)
+    if (key >> 32 == name_space) roots.push_back(root);
+  return roots;
+}
+
+// --- admission -------------------------------------------------------------------------------
+
+void Scheduler::admit() {
+  for (const std::shared_ptr<JobState>& state : jobs_) {
+    while (!state->waiting.empty()) {
+      if (!admit_request(state, state->waiting.back())) return;  // in order: wait for pages
+      state->waiting.pop_back();
+    }
+  }
+}
+
+// False: the request does not fit now and others run whose end will make room.
+bool Scheduler::admit_request(const std::shared_ptr<JobState>& state, size_t index) {
+  auto active = std::make_unique<Active>();
+  active->state = state;
+  active->index = index;
+  active->order = next_order_++;
+  const RequestSpec& spec = active->spec();
+  const auto prompt = static_cast<int32_t>(spec.tokens.size());
+  const int32_t longest = spec.task == Task::kGenerate
+                              ? std::min(model_.max_positions(), prompt + spec.sampling.max_tokens)
+                              : prompt;
+  active->own_root = !options_.sharing;
+  active->root = active->own_root ? tree_.add_root(model_.rope_offset(longest))
+                                  : root_of(spec.name_space, longest);
+  --counters_.waiting;
+  ++counters_.running;
+  const auto paths = spec.task == Task::kChoices ? static_cast<int32_t>(spec.choices.size()) : 1;
+  try {
+    for (int32_t c = 0; c < paths; ++c)
+      active->sequences.push_back(
+          make_sequence(*active, spec.task == Task::kChoices ? c : -1));
+  } catch (const Error& e) {
+    active->result().usage = Usage{};
+    if (e.code() == Code::kCacheFull && !active_.empty()) {
+      release(*active);
+      ++counters_.waiting;
+      --counters_.running;
+      return false;
+    }
+    finish(*active, e.code(), e.message());
+    return true;
+  }
+  if (spec.task == Task::kGenerate) active->history = spec.tokens;
+  if (spec.task == Task::kLogprobs)
+    active->result().values.assign(spec.tokens.size() - static_cast<size_t>(spec.from), 0.0f);
+  if (spec.task == Task::kChoices) {
+    std::vector<int64_t>& offsets = active->result().choice_offsets;
+    offsets.assign(1, 0);
+    for (const auto& choice : spec.choices)
+      offsets.push_back(offsets.back() + static_cast<int64_t>(choice.size()));
+    active->result().token_logprobs.assign(static_cast<size_t>(offsets.back()), 0.0f);
+  }
+  active_.push_back(std::move(active));
+  return true;
+}
+
+Sequence Scheduler::make_sequence(Active& active, int32_t choice) {
+  const RequestSpec& spec = active.spec();
+  const auto prompt = static_cast<int32_t>(spec.tokens.size());
+  Sequence s;
+  s.choice = choice;
+  std::vector<int32_t> joined;
+  std::span<const int32_t> tokens = spec.tokens;
+  if (choice >= 0) {
+    const std::vector<int32_t>& more = spec.choices[static_cast<size_t>(choice)];
+    joined = spec.tokens;
+    joined.insert(joined.end(), more.begin(), more.end());
+    tokens = joined;
+  }
+  s.length = static_cast<int32_t>(tokens.size());
+  s.out_begin = spec.task == Task::kLogprobs ? spec.from - 1 : prompt - 1;
+  s.out_end = choice >= 0 || spec.task == Task::kLogprobs ? s.length - 1 : s.length;
+  s.outputs_left = s.out_end - s.out_begin;
+
+  const Match match = tree_.match(active.root, tokens);
+  s.node = tree_.attach(match, tokens, active.state->id);
+  // Growing by max_tokens takes the pages of those tokens, one for a branch and one for a start in
+  // mid-page; they are promised now, so that a running request never starves.
+  if (spec.task == Task::kGenerate) {
+    s.reserved_pages = pages_for(spec.sampling.max_tokens) + 2;
+    if (!tree_.make_room(s.reserved_pages)) {
+      tree_.unlock(s.node, true);
+      fail(Code::kCacheFull, "generating ", spec.sampling.max_tokens, " tokens needs ",
+           s.reserved_pages, " more pages of ", kPageTokens, " tokens, but only ",
+           std::max(0, pages_.available()), " of ", pages_.capacity(), " (cache_bytes) are free");
+    }
+    pages_.reserve(s.reserved_pages);
+  }
+  s.redo_next = s.out_begin;
+  s.redo_end = std::max(s.out_begin, std::min(s.out_end, match.computed));
+  count_usage(active, s, match, choice > 0 ? prompt : 0);
+  return s;
+}
+
+// Adds positions [from, length) of a sequence to the request's usage.
+void Scheduler::count_usage(Active& active, const Sequence& s, const Match& match, int32_t from) {
+  Usage& usage = active.result().usage;
+  const int64_t before = usage.cached + usage.shared;
+  for (NodeId id = s.node; id != kNoNode; id = tree_.node(id).parent) {
+    const Node& n = tree_.node(id);
+    const int32_t begin = std::max(from, n.start);
+    const int32_t end = std::min(n.end(), match.matched);
+    const int32_t computed = std::min(end, n.start + n.computed);
+    if (begin >= end) continue;
+    const int64_t cached = n.job == active.state->id ? 0 : std::max(0, computed - begin);
+    usage.cached += cached;
+    usage.shared += end - begin - cached;
+  }
+  const int64_t total = std::max(0, s.length - from);
+  usage.prompt += total;
+  usage.computed += total - (usage.cached + usage.shared - before);
+}
+
+// --- planning --------------------------------------------------------------------------------
+
+void Scheduler::expire() {
+  const auto now = Clock::now();
+  const auto verdict = [&](const Job& job, size_t index, std::string* message) {
+    if (job.cancel_requested(index)) {
+      *message = "cancelled by the caller";
+      return Code::kCancelled;
+    }
+    const int64_t deadline = job.spec(index).deadline_ms;
+    if (deadline > 0 && now - job.submitted() > std::chrono::milliseconds(deadline)) {
+      *message = cat("deadline_ms = ", deadline, " passed before the request was finished");
+      return Code::kTimeout;
+    }
+    return Code::kOk;
+  };
+  std::string message;
+  for (const std::unique_ptr<Active>& a : active_) {
+    const Code code = verdict(*a->state->job, a->index, &message);
+    if (code != Code::kOk) finish(*a, code, message);
+  }
+  for (const std::shared_ptr<JobState>& state : jobs_) {
+    std::erase_if(state->waiting, [&](size_t index) {
+      const Code code = verdict(*state->job, index, &message);
+      if (code == Code::kOk) return false;
+      RequestResult& result = state->job->edit_result(index);
+      result.status = code;
+      result.message = message;
+      result.finish = code == Code::kCancelled ? Finish::kCancelled : Finish::kError;
+      --counters_.waiting;
+      finish_request(*state, index);
+      return true;
+    });
+  }
+  remove_finished();
+}
+
+void Scheduler::plan() {
+  const auto start = Clock::now();
+  outputs_.clear();
+  step_ok_ = false;
+  stepped_.clear();
+  expire();
+  admit();
+  remove_finished();
+  fill_step();
+  builder_.build(step_);
+  step_.clear = pages_.take_dirty();
+  collect_outputs();
+  counters_.plan_ns += ns_since(start);
+}
+
+void Scheduler::fill_step() {
+  builder_.begin();
+  int32_t budget = options_.row_budget;
+  budget -= fill_decode(budget);
+  // Jobs take turns: each gets an equal share, then whoever comes first takes what is left.
+  std::vector<JobState*> order;
+  for (const auto& state : jobs_) order.push_back(state.get());
+  if (order.size() > 1) {
+    const auto turn = static_cast<size_t>(job_turn_++) % order.size();
+    const int32_t top = order.front()->priority;
+    for (size_t i = 0; i < order.size() && budget > 0; ++i) {
+      JobState* state = order[(turn + i) % order.size()];
+      if (state->priority < top) continue;
+      budget -= fill_prefill(state, std::min(budget, options_.row_budget /
+                                                         static_cast<int32_t>(order.size()) + 1));
+    }
+  }
+  for (size_t i = 0; i < order.size() && budget > 0; ++i)
+    budget -= fill_prefill(order[i], budget);
+}
+
+int32_t Scheduler::fill_decode(int32_t budget) {
+  std::vector<std::pair<Active*, Sequence*>> decoding;
+  for (const auto& a : active_)
+    for (Sequence& s : a->sequences)
+      if (s.decoding) decoding.emplace_back(a.get(), &s);
+  if (decoding.empty()) return 0;
+  int32_t used = 0;
+  const auto n = decoding.size();
+  const size_t turn = n > static_cast<size_t>(budget) ? static_cast<size_t>(decode_turn_) % n : 0;
+  for (size_t i = 0; i < n && used < budget; ++i) {
+    const auto& [active, s] = decoding[(turn + i) % n];
+    const NodeId id = tree_.node_at(s->node, s->length - 1);
+    const int32_t rows = s->length - tree_.node(id).start <= tree_.node(id).computed
+                             ? builder_.recompute(s->node, s->length - 1)
+                             : builder_.take(s->node, s->length, budget - used);
+    used += rows;
+    active->state->totals.rows += rows;
+    ++decode_turn_;
+  }
+  return used;
+}
+
+int32_t Scheduler::fill_prefill(JobState* only, int32_t budget) {
+  int32_t used = 0;
+  for (const auto& a : active_) {
+    if (used >= budget) break;
+    if (a->state.get() != only) continue;
+    for (Sequence& s : a->sequences) {
+      if (s.decoding) continue;
+      Usage& usage = a->result().usage;
+      for (; s.redo_next < s.redo_end && used < budget; ++s.redo_next) {
+        // A row that is computed once more only to be read counts as computed, not as cached.
+        const int32_t row = builder_.recompute(s.node, s.redo_next);
+        int64_t& known = usage.cached > 0 ? usage.cached : usage.shared;
+        --known;
+        ++(row > 0 ? usage.computed : usage.shared);
+        used += row;
+      }
+      const int32_t rows = builder_.take(s.node, s.length, budget - used);
+      used += rows;
+      if (!a->started) {
+        a->started = true;
+        a->result().timing.queue_us = ns_since(a->state->job->submitted()) / 1000;
+        post(*a, {.kind = Event::kStarted});
+      }
+    }
+  }
+  only->totals.rows += used;
+  return used;
+}
+
+// A row may serve sequences whose turn did not come: whoever waits for it reads it now.
+void Scheduler::collect_outputs() {
+  if (step_.rows() == 0) return;
+  for (const auto& a : active_) {
+    for (size_t i = 0; i < a->sequences.size(); ++i) {
+      Sequence& s = a->sequences[i];
+      if (s.outputs_left == 0) continue;
+      const int32_t begin = s.decoding ? s.length - 1 : s.out_begin;
+      const int32_t end = s.decoding ? s.length : s.out_end;
+      for (int32_t p = begin; p < end; ++p) {
+        const int32_t row = builder_.row_of(s.node, p);
+        if (row >= 0) outputs_.push_back({a.get(), i, p, row, {}, 0, {}, Code::kOk, {}});
+      }
+    }
+  }
+}
+
+// --- running ---------------------------------------------------------------------------------
+
+bool Scheduler::everything_cancelled() const {
+  return std::all_of(active_.begin(), active_.end(), [](const std::unique_ptr<Active>& a) {
+    return a->state->job->cancel_requested(a->index);
+  });
+}
+
+void Scheduler::execute() {
+  if (step_.rows() == 0) return;
+  const auto start = Clock::now();
+  error_ = Code::kOk;
+  try {
+    step_ok_ = model_.forward(step_, kv_, [this] { return everything_cancelled(); });
+    if (step_ok_) heads_.compute(outputs_);
+  } catch (const Error& e) {
+    error_ = e.code();
+    error_message_ = e.message();
+  } catch (const std::bad_alloc&) {
+    error_ = Code::kOutOfMemory;
+    error_message_ = cat("out of host memory in a step of ", step_.rows(), " rows");
+  } catch (const std::exception& e) {
+    error_ = Code::kInternal;
+    error_message_ = e.what();
+  }
+  if (error_ != Code::kOk) step_ok_ = false;
+  counters_.run_ns += ns_since(start);
+}
+
+void Scheduler::complete() {
+  if (error_ != Code::kOk) {
+    // Nothing of the step was committed; every running request shares its fate.
+    const Code code = std::exchange(error_, Code::kOk);
+    failed_ = code == Code::kInternal;
+    for (const auto& a : active_) finish(*a, code, error_message_);
+    remove_finished();
+    return;
+  }
+  if (!step_ok_) return;  // given up for cancellation: expire() ends the requests
+  ++counters_.steps;
+  counters_.rows += step_.rows();
+  for (const StepPlan::Commit& c : step_.commits) tree_.set_computed(c.node, c.computed);
+  for (const auto& state : jobs_) ++state->totals.steps;
+  for (Output& output : outputs_) {
+    if (output.active->spec().task == Task::kGenerate || output.status != Code::kOk) continue;
+    apply(output);
+  }
+  for (Output& output : outputs_) {
+    if (output.status != Code::kOk) {
+      finish(*output.active, output.status, output.message);
+    } else if (output.active->spec().task == Task::kGenerate) {
+      apply(output);
+    }
+  }
+  for (const auto& a : active_) {
+    const bool complete = std::all_of(
+        a->sequences.begin(), a->sequences.end(), [&](const Sequence& s) {
+          const Node& n = tree_.node(tree_.node_at(s.node, s.length - 1));
+          return s.outputs_left == 0 && s.length - n.start <= n.computed;
+        });
+    if (!a->sequences.empty() && complete) finish(*a, Code::kOk, "");
+  }
+  remove_finished();
+}
+
+void Scheduler::apply(Output& output) {
+  Active& a = *output.active;
+  if (a.sequences.empty()) return;  // finished by an error of another output
+  Sequence& s = a.sequences[output.sequence];
+  RequestResult& result = a.result();
+  const RequestSpec& spec = a.spec();
+  if (result.timing.first_us == 0)
+    result.timing.first_us = ns_since(a.state->job->submitted()) / 1000;
+  switch (spec.task) {
+    case Task::kLogits:
+    case Task::kEmbed:
+      result.values = std::move(output.values);
+      break;
+    case Task::kLogprobs:
+      result.values[static_cast<size_t>(output.position + 1 - spec.from)] = output.logprob;
+      break;
+    case Task::kChoices: {
+      const auto base = static_cast<size_t>(result.choice_offsets[static_cast<size_t>(s.choice)]);
+      const size_t at = static_cast<size_t>(output.position + 1) - spec.tokens.size();
+      result.token_logprobs[base + at] = output.logprob;
+      break;
+    }
+    case Task::kGenerate:
+      apply_token(a, s, output);
+      return;
+  }
+  --s.outputs_left;
+}
+
+void Scheduler::apply_token(Active& a, Sequence& s, const Output& output) {
+  const RequestSpec& spec = a.spec();
+  RequestResult& result = a.result();
+  const int32_t token = output.sampled.token;
+  result.tokens.push_back(token);
+  a.history.push_back(token);
+  if (spec.sampling.logprobs) result.token_logprobs.push_back(output.sampled.logprob);
+  ++result.usage.generated;
+  post(a, {.kind = Event::kToken, .token = token, .logprob = output.sampled.logprob});
+
+  const auto contains = [&](const std::vector<int32_t>& ids) {
+    return std::find(ids.begin(), ids.end(), token) != ids.end();
+  };
+  const bool stop = contains(spec.sampling.stop_tokens) ||
+                    (!spec.sampling.ignore_eos && contains(model_.config().eos_ids));
+  const bool full = result.usage.generated >= spec.sampling.max_tokens ||
+                    s.length >= model_.max_positions();
+  if (stop || full) {
+    result.finish = stop ? Finish::kStop : Finish::kLength;
+    s.outputs_left = 0;
+    return;
+  }
+  int32_t pages = 0;
+  s.node = tree_.advance(s.node, s.length, token, a.state->id, &pages);
+  pages_.unreserve(pages);
+  s.reserved_pages -= pages;
+  ++s.length;
+  s.decoding = true;
+}
+
+// --- ending ----------------------------------------------------------------------------------
+
+void Scheduler::release(Active& a) {
+  for (const Sequence& s : a.sequences) {
+    pages_.unreserve(s.reserved_pages);
+    tree_.unlock(s.node, options_.cache && !a.own_root);
+  }
+  a.sequences.clear();
+  if (a.own_root && a.root != kNoNode) tree_.remove_root(a.root);
+  a.root = kNoNode;
+}
+
+void Scheduler::finish(Active& a, Code code, const std::string& message) {
+  if (a.root == kNoNode) return;  // finished already in this step
+  RequestResult& result = a.result();
+  result.status = code;
+  result.message = message;
+  if (code != Code::kOk)
+    result.finish = code == Code::kCancelled ? Finish::kCancelled : Finish::kError;
+  if (code == Code::kOk && a.spec().task == Task::kChoices) {
+    for (size_t c = 0; c + 1 < result.choice_offsets.size(); ++c) {
+      double sum = 0;
+      for (int64_t i = result.choice_offsets[c]; i < result.choice_offsets[c + 1]; ++i)
+        sum += result.token_logprobs[static_cast<size_t>(i)];
+      result.values.push_back(static_cast<float>(sum));
+    }
+  }
+  release(a);
+  --counters_.running;
+  finish_request(*a.state, a.index);
+}
+
+void Scheduler::finish_request(JobState& state, size_t index) {
+  Job& job = *state.job;
+  RequestResult& result = job.edit_result(index);
+  result.timing.total_us = ns_since(job.submitted()) / 1000;
+  const Usage& u = result.usage;
+  JobTotals& t = state.totals;
+  t.tokens_given += u.prompt;
+  t.tokens_cached += u.cached;
+  t.tokens_shared += u.shared;
+  t.tokens_computed += u.computed;
+  t.tokens_generated += u.generated;
+  counters_.given += u.prompt;
+  counters_.cached += u.cached;
+  counters_.shared += u.shared;
+  counters_.computed += u.computed;
+  counters_.generated += u.generated;
+  ++(result.status == Code::kOk ? counters_.finished : counters_.failed);
+  if (result.status != Code::kOk) ++t.failed;
+  const bool last = --state.unfinished == 0;
+  if (last) {
+    t.seconds = static_cast<double>(ns_since(job.submitted())) * 1e-9;
+    job.set_totals(t);
+  }
+  Event event{.kind = result.status == Code::kOk ? Event::kFinished : Event::kError};
+  event.request = static_cast<int64_t>(index);
+  event.user_tag = job.spec(index).user_tag;
+  event.status = result.status;
+  event.cached = u.cached;
+  event.computed = u.computed;
+  job.post(event);
+  job.finish(index);
+}
+
+// Ending a request leaves it in the lists, which may be walked just then; this sweeps them.
+void Scheduler::remove_finished() {
+  active_.remove_if([](const std::unique_ptr<Active>& a) { return a->root == kNoNode; });
+  jobs_.remove_if([](const std::shared_ptr<JobState>& s) { return s->unfinished == 0; });
+}
+
+void Scheduler::post(const Active& a, Event event) const {
+  event.request = static_cast<int64_t>(a.index);
+  event.user_tag = a.spec().user_tag;
+  a.state->job->post(event);
+}
+
+void Scheduler::abort_all(Code code, const std::string& message) {
+  for (const auto& a : active_) finish(*a, code, message);
+  for (const std::shared_ptr<JobState>& state : jobs_) {
+    for (size_t index : std::exchange(state->waiting, {})) {
+      RequestResult& result = state->job->edit_result(index);
+      result.status = code;
+      result.message = message;
+      result.finish = code == Code::kCancelled ? Finish::kCancelled : Finish::kError;
+      --counters_.waiting;
+      finish_request(*state, index);
+    }
+  }
+  remove_finished();
+}
+
+}  // namespace prefix
