@@ -1,0 +1,370 @@
+// The matrix kernels and the GEMM driver: right against float64, the same bits however the work is
+// cut, for every level of the machine and both data types.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "ops/cpu/pack.h"
+#include "ops/op_cpu.h"
+
+namespace prefix::ops {
+namespace {
+
+using Param = std::tuple<std::string, DType>;
+
+class GemmTest : public testing::TestWithParam<Param> {
+ protected:
+  void SetUp() override {
+    const auto& [isa, dtype] = GetParam();
+    for (const IsaLevel& level : cpu_isa_levels()) {
+      if (level.name == isa && !level.available) GTEST_SKIP() << isa << ": " << level.reason;
+    }
+    device_ = make_device(2);
+  }
+
+  static std::unique_ptr<CpuDevice> make_device(int threads) {
+    CpuOptions options;
+    options.isa = std::get<0>(GetParam());
+    options.dtype = std::get<1>(GetParam());
+    options.threads = threads;
+    return std::make_unique<CpuDevice>(options);
+  }
+
+  float random() { return std::uniform_real_distribution<float>(-1, 1)(random_); }
+  int64_t random_in(int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random_);
+  }
+  std::vector<float> random_floats(int64_t count) {
+    std::vector<float> v(static_cast<size_t>(count));
+    for (float& x : v) x = random();
+    return v;
+  }
+
+  std::mt19937 random_{7};
+  std::unique_ptr<CpuDevice> device_;
+};
+
+// A weight matrix with its f32 source.
+struct Weights {
+  CpuDevice* device;
+  std::vector<float> rows;
+  Matrix matrix;
+
+  Weights(CpuDevice& d, std::vector<float> w, int64_t n, int64_t k)
+      : device(&d), rows(std::move(w)) {
+    matrix = d.pack(n, k, [&](int64_t row, float* out) {
+      std::memcpy(out, rows.data() + row * k, static_cast<size_t>(k) * sizeof(float));
+    });
+  }
+  Weights(const Weights&) = delete;
+  Weights& operator=(const Weights&) = delete;
+  ~Weights() { device->release(const_cast<std::byte*>(matrix.data), matrix.bytes()); }
+  // What the device multiplies by.
+  double at(int64_t row, int64_t i) const {
+    const float x = rows[static_cast<size_t>(row * matrix.k + i)];
+    return matrix.type == DType::kBf16 ? f32_from_bf16(bf16_from_f32(x)) : x;
+  }
+};
+
+// An activation buffer whose padding holds NaN, so that any use of it shows.
+struct Activations {
+  std::vector<std::byte> bytes;
+  Act act;
+  bool bf16;
+
+  Activations(const CpuDevice& device, int64_t rows, int64_t columns)
+      : bf16(device.act_bytes() == 2) {
+    act.ld = device.act_ld(columns);
+    bytes.assign(static_cast<size_t>(rows * act.ld) * device.act_bytes() + 64, std::byte{0xff});
+    const auto address = reinterpret_cast<uintptr_t>(bytes.data());
+    act.data = bytes.data() + (64 - address % 64) % 64;
+  }
+  Activations(const Activations&) = delete;
+  Activations& operator=(const Activations&) = delete;
+
+  void set(int64_t row, int64_t i, float x) {
+    if (bf16) {
+      reinterpret_cast<uint16_t*>(act.data)[row * act.ld + i] = bf16_from_f32(x);
+    } else {
+      reinterpret_cast<float*>(act.data)[row * act.ld + i] = x;
+    }
+  }
+  float at(int64_t row, int64_t i) const {
+    return bf16 ? f32_from_bf16(reinterpret_cast<const uint16_t*>(act.data)[row * act.ld + i])
+                : reinterpret_cast<const float*>(act.data)[row * act.ld + i];
+  }
+  void fill(const std::vector<float>& values, int64_t rows, int64_t columns) {
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t i = 0; i < columns; ++i) set(r, i, values[static_cast<size_t>(r * columns + i)]);
+    }
+  }
+  Act from_row(int64_t row) const {
+    return {act.data + static_cast<size_t>(row * act.ld) * (bf16 ? 2 : 4), act.ld};
+  }
+};
+
+struct Shape {
+  int64_t m, n, k;
+};
+
+constexpr Shape kShapes[] = {{1, 1, 1},      {1, 32, 32},   {2, 33, 31},   {3, 64, 64},
+                             {5, 95, 33},    {6, 65, 100},  {7, 31, 257},  {13, 130, 96},
+                             {32, 64, 64},   {33, 100, 80}, {97, 128, 65}, {40, 96, 2593},
+                             {100, 70, 5121}};
+
+TEST_P(GemmTest, MatchesFloat64) {
+  for (const Shape& s : kShapes) {
+    SCOPED_TRACE(testing::Message() << "m " << s.m << " n " << s.n << " k " << s.k);
+    Weights w(*device_, random_floats(s.n * s.k), s.n, s.k);
+    Activations x(*device_, s.m, s.k);
+    x.fill(random_floats(s.m * s.k), s.m, s.k);
+    const std::vector<float> bias = random_floats(s.n);
+    const int64_t ld = s.n + 3;
+    for (const bool add : {false, true}) {
+      std::vector<float> y = random_floats(s.m * ld);
+      const std::vector<float> before = y;
+      const float* b = add ? nullptr : bias.data();
+      device_->linear(w.matrix, b, x.act, s.m, y.data(), ld, add);
+      for (int64_t r = 0; r < s.m; ++r) {
+        for (int64_t j = 0; j < ld; ++j) {
+          const auto at = static_cast<size_t>(r * ld + j);
+          if (j >= s.n) {
+            ASSERT_EQ(y[at], before[at]) << "wrote past the columns";
+            continue;
+          }
+          double sum = add ? before[at] : bias[static_cast<size_t>(j)];
+          double size = std::fabs(sum);
+          for (int64_t i = 0; i < s.k; ++i) {
+            const double product = static_cast<double>(x.at(r, i)) * w.at(j, i);
+            sum += product;
+            size += std::fabs(product);
+          }
+          ASSERT_NEAR(y[at], sum, 1e-6 * size + 1e-6) << "row " << r << " column " << j;
+        }
+      }
+    }
+  }
+}
+
+TEST_P(GemmTest, GatedMatchesFloat64) {
+  for (const Shape& s : {Shape{1, 1, 3}, Shape{5, 33, 40}, Shape{40, 96, 64}, Shape{9, 100, 130}}) {
+    SCOPED_TRACE(testing::Message() << "m " << s.m << " n " << s.n << " k " << s.k);
+    Weights gate(*device_, random_floats(s.n * s.k), s.n, s.k);
+    Weights up(*device_, random_floats(s.n * s.k), s.n, s.k);
+    const auto reader = [&](const Weights& w) {
+      return [&w, &s](int64_t row, float* out) {
+        std::memcpy(out, w.rows.data() + row * s.k, static_cast<size_t>(s.k) * sizeof(float));
+      };
+    };
+    const Matrix both = device_->pack_gated(s.n, s.k, reader(gate), reader(up));
+    Activations x(*device_, s.m, s.k);
+    x.fill(random_floats(s.m * s.k), s.m, s.k);
+    const std::vector<float> bias_gate = random_floats(s.n);
+    const std::vector<float> bias_up = random_floats(s.n);
+    Activations out(*device_, s.m, s.n);
+    device_->linear_gated(both, s.n, bias_gate.data(), bias_up.data(), Activation::kSilu, x.act,
+                          s.m, out.act);
+    device_->release(const_cast<std::byte*>(both.data), both.bytes());
+    for (int64_t r = 0; r < s.m; ++r) {
+      for (int64_t j = 0; j < s.n; ++j) {
+        double g = bias_gate[static_cast<size_t>(j)];
+        double u = bias_up[static_cast<size_t>(j)];
+        for (int64_t i = 0; i < s.k; ++i) {
+          g += static_cast<double>(x.at(r, i)) * gate.at(j, i);
+          u += static_cast<double>(x.at(r, i)) * up.at(j, i);
+        }
+        const double expected = g / (1 + std::exp(-g)) * u;
+        const double tolerance = out.bf16 ? 5e-3 : 2e-5;
+        ASSERT_NEAR(out.at(r, j), expected, tolerance * (1 + std::fabs(expected)))
+            << "row " << r << " column " << j;
+      }
+      // Past the columns nothing is written (the padding still holds NaN).
+      if (s.n < out.act.ld) {
+        ASSERT_TRUE(std::isnan(out.at(r, s.n)));
+      }
+    }
+  }
+}
+
+// A row and a column alone, in any company, on one or two threads: the same bits.
+TEST_P(GemmTest, BitsDoNotDependOnCompany) {
+  const std::unique_ptr<CpuDevice> alone = make_device(1);
+  for (int round = 0; round < 12; ++round) {
+    const Shape s{random_in(1, 120), random_in(1, 400), random_in(1, round == 0 ? 6000 : 700)};
+    SCOPED_TRACE(testing::Message() << "m " << s.m << " n " << s.n << " k " << s.k);
+    Weights w(*device_, random_floats(s.n * s.k), s.n, s.k);
+    Activations x(*device_, s.m, s.k);
+    x.fill(random_floats(s.m * s.k), s.m, s.k);
+    const std::vector<float> bias = random_floats(s.n);
+    std::vector<float> all(static_cast<size_t>(s.m * s.n));
+    device_->linear(w.matrix, bias.data(), x.act, s.m, all.data(), s.n, false);
+    for (int part = 0; part < 20; ++part) {
+      const int64_t first = random_in(0, s.m - 1);
+      const int64_t rows = random_in(1, s.m - first);
+      std::vector<float> some(static_cast<size_t>(rows * s.n));
+      (part % 2 == 0 ? *alone : *device_)
+          .linear(w.matrix, bias.data(), x.from_row(first), rows, some.data(), s.n, false);
+      ASSERT_EQ(std::memcmp(some.data(), all.data() + first * s.n, some.size() * sizeof(float)), 0)
+          << "rows " << first << " + " << rows;
+      // One panel alone, in which a column may stand elsewhere in the tile.
+      const int64_t column = random_in(0, s.n - 1) / 32 * 32;
+      const Matrix panel = w.matrix.panel_of(column);
+      std::vector<float> narrow(static_cast<size_t>(rows * panel.n));
+      alone->linear(panel, bias.data() + column, x.from_row(first), rows, narrow.data(), panel.n,
+                    false);
+      for (int64_t r = 0; r < rows; ++r) {
+        ASSERT_EQ(std::memcmp(narrow.data() + r * panel.n, some.data() + r * s.n + column,
+                              static_cast<size_t>(panel.n) * sizeof(float)),
+                  0)
+            << "panel at " << column;
+      }
+    }
+  }
+}
+
+TEST_P(GemmTest, GatedBitsDoNotDependOnCompany) {
+  const Shape s{70, 100, 96};
+  const std::vector<float> rows = random_floats(s.n * s.k);
+  const RowReader reader = [&](int64_t row, float* out) {
+    std::memcpy(out, rows.data() + row * s.k, static_cast<size_t>(s.k) * sizeof(float));
+  };
+  const Matrix both = device_->pack_gated(s.n, s.k, reader, reader);
+  Activations x(*device_, s.m, s.k);
+  x.fill(random_floats(s.m * s.k), s.m, s.k);
+  Activations all(*device_, s.m, s.n);
+  device_->linear_gated(both, s.n, nullptr, nullptr, Activation::kSilu, x.act, s.m, all.act);
+  for (int64_t r = 0; r < s.m; ++r) {
+    Activations one(*device_, 1, s.n);
+    device_->linear_gated(both, s.n, nullptr, nullptr, Activation::kSilu, x.from_row(r), 1,
+                          one.act);
+    ASSERT_EQ(std::memcmp(one.act.data, all.from_row(r).data,
+                          static_cast<size_t>(s.n) * device_->act_bytes()),
+              0);
+  }
+  device_->release(const_cast<std::byte*>(both.data), both.bytes());
+}
+
+// The contract that attention builds on: chunks, one or two panels, any rows, adding to C.
+TEST_P(GemmTest, TileCutsAreBitEqual) {
+  const int64_t k = 8 * 32;
+  Weights w(*device_, random_floats(64 * k), 64, k);
+  const int64_t rows = 67;
+  Activations x(*device_, rows, k);
+  x.fill(random_floats(rows * k), rows, k);
+  const CpuContext& context = device_->context();
+  const GemmKernels& kernels = context.kernels->gemm;
+  const size_t k_bytes = 32 * dtype_bytes(device_->dtype());
+  const std::byte* const left = w.matrix.data;
+  const std::byte* const right = left + w.matrix.panel_bytes();
+
+  const auto multiply = [&](int64_t row, int64_t count, int64_t cut, bool split_calls, bool narrow,
+                            float* c) {
+    std::vector<const void*> b0;
+    std::vector<const void*> b1;
+    for (int64_t i = 0; i < k; i += cut) {
+      b0.push_back(left + static_cast<size_t>(i) * k_bytes);
+      b1.push_back(right + static_cast<size_t>(i) * k_bytes);
+    }
+    TileArgs t;
+    t.lda = x.act.ld;
+    t.a_chunk = cut;
+    t.kc = cut;
+    t.c = c;
+    t.ldc = 64;
+    t.rows = count;
+    kernels.begin();
+    const auto calls = static_cast<int64_t>(split_calls ? b0.size() : 1);
+    for (int64_t i = 0; i < calls; ++i) {
+      t.a = x.from_row(row).data + static_cast<size_t>(i * cut) * device_->act_bytes();
+      t.b0 = b0.data() + i;
+      t.b1 = narrow ? nullptr : b1.data() + i;
+      t.chunks = split_calls ? 1 : static_cast<int64_t>(b0.size());
+      t.accumulate = i > 0;
+      context.tile()(t);
+    }
+    kernels.end();
+  };
+
+  std::vector<float> whole(static_cast<size_t>(rows * 64));
+  multiply(0, rows, k, false, false, whole.data());
+  for (const int64_t cut : {int64_t{32}, int64_t{64}, int64_t{128}}) {
+    for (const bool split : {false, true}) {
+      for (const bool narrow : {false, true}) {
+        for (int64_t count = 1; count <= 40; ++count) {
+          const int64_t row = random_in(0, rows - count);
+          std::vector<float> part(static_cast<size_t>(count * 64), -5.0f);
+          multiply(row, count, cut, split, narrow, part.data());
+          for (int64_t r = 0; r < count; ++r) {
+            for (int64_t j = 0; j < 64; ++j) {
+              const float got = part[static_cast<size_t>(r * 64 + j)];
+              if (narrow && j >= 32) {
+                ASSERT_EQ(got, -5.0f) << "wrote columns that were not asked for";
+              } else {
+                ASSERT_EQ(got, whole[static_cast<size_t>((row + r) * 64 + j)])
+                    << "cut " << cut << " count " << count << " row " << r << " column " << j;
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(GemmTest, EmbedReturnsThePackedRow) {
+  const int64_t n = 77;
+  const int64_t k = 45;
+  Weights w(*device_, random_floats(n * k), n, k);
+  const std::vector<int32_t> ids = {0, 76, 31, 32, 5, 5};
+  std::vector<float> out(ids.size() * 50);
+  device_->embed(w.matrix, ids, 2.0f, out.data(), 50);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    for (int64_t j = 0; j < k; ++j) {
+      ASSERT_EQ(out[i * 50 + static_cast<size_t>(j)], static_cast<float>(2 * w.at(ids[i], j)));
+    }
+  }
+}
+
+TEST_P(GemmTest, NotANumberStaysInItsRow) {
+  const int64_t k = 64;
+  Weights w(*device_, random_floats(64 * k), 64, k);
+  Activations x(*device_, 9, k);
+  x.fill(random_floats(9 * k), 9, k);
+  x.set(4, 7, std::numeric_limits<float>::quiet_NaN());
+  std::vector<float> y(9 * 64);
+  device_->linear(w.matrix, nullptr, x.act, 9, y.data(), 64, false);
+  for (size_t r = 0; r < 9; ++r) {
+    for (size_t j = 0; j < 64; ++j) ASSERT_EQ(std::isnan(y[r * 64 + j]), r == 4);
+  }
+}
+
+TEST_P(GemmTest, GatherCopiesRows) {
+  const std::vector<float> x = random_floats(5 * 10);
+  std::vector<float> out(3 * 8, -1.0f);
+  const std::vector<int32_t> rows = {4, 0, 4};
+  device_->gather_rows(x.data(), 10, rows, 7, out.data(), 8);
+  for (size_t i = 0; i < 3; ++i) {
+    for (size_t j = 0; j < 7; ++j) {
+      ASSERT_EQ(out[i * 8 + j], x[static_cast<size_t>(rows[i]) * 10 + j]);
+    }
+    ASSERT_EQ(out[i * 8 + 7], -1.0f);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Levels, GemmTest,
+                         testing::Combine(testing::Values("amx", "avx512_bf16", "avx512", "avx2",
+                                                          "scalar"),
+                                          testing::Values(DType::kBf16, DType::kF32)),
+                         [](const testing::TestParamInfo<Param>& p) {
+                           return std::get<0>(p.param) +
+                                  (std::get<1>(p.param) == DType::kBf16 ? "_bf16" : "_f32");
+                         });
+
+}  // namespace
+}  // namespace prefix::ops
