@@ -97,7 +97,7 @@ class Model {
   Weights weights_;
   std::vector<float> cos_, sin_;  // [regimes * max_positions, rotary_dim / 2]
   int32_t rotary_dim_ = 0;
-  float rope_switch_ = 0;
+  int32_t regime_switch_ = 0;  // longrope: sequences longer than this use the second tables
   std::unique_ptr<Buffers> buffers_;
   std::vector<float> selected_f32_;
   int64_t selected_rows_ = 0;

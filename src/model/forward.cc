@@ -1,0 +1,280 @@
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "base/status.h"
+#include "model/model.h"
+#include "model/rope.h"
+#include "model/weights.h"
+
+namespace prefix {
+namespace {
+
+// Adds the time between construction and destruction to a counter.
+class Stopwatch {
+ public:
+  explicit Stopwatch(int64_t& total) : total_(total), start_(std::chrono::steady_clock::now()) {}
+  ~Stopwatch() {
+    total_ += std::chrono::duration_cast<std::chrono::nanoseconds>(
+                  std::chrono::steady_clock::now() - start_)
+                  .count();
+  }
+
+ private:
+  int64_t& total_;
+  std::chrono::steady_clock::time_point start_;
+};
+
+const float* or_null(const std::vector<float>& v) { return v.empty() ? nullptr : v.data(); }
+
+int64_t round_up(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
+
+// One piece of device memory, grown when a step needs more rows.
+struct Block {
+  std::byte* data = nullptr;
+  size_t bytes = 0;
+};
+
+}  // namespace
+
+// All activations of a step. x: residual; a: normed input; b: attention output or the gated inner
+// activation; c: f32 result of a projection.
+struct Model::Buffers {
+  explicit Buffers(ops::Device& d) : device(d) {}
+  ~Buffers() { drop(); }
+  void drop() {
+    for (Block& b : blocks) device.release(b.data, b.bytes);
+    blocks.clear();
+  }
+  std::byte* add(size_t bytes) {
+    blocks.push_back({device.allocate(bytes), bytes});
+    total += static_cast<int64_t>(bytes);
+    return blocks.back().data;
+  }
+
+  ops::Device& device;
+  std::vector<Block> blocks;
+  int64_t total = 0;
+  int64_t rows = 0;
+  float* x = nullptr;
+  float* c = nullptr;
+  int64_t x_ld = 0, c_ld = 0;
+  ops::Act a, q, attention, inner;
+  // Selected rows.
+  int64_t head_rows = 0;
+  ops::Act head;
+};
+
+Model::Model(ModelFiles files, ops::Device& device, int32_t max_positions, const Progress& progress)
+    : device_(device), config_(files.config), max_positions_(max_positions) {
+  architecture_ = &find_architecture(config_.architecture);
+  weights_ = load_weights(files, *architecture_, device_, progress);
+  const RopeTables tables = rope_tables(config_, max_positions_);
+  cos_ = tables.cos;
+  sin_ = tables.sin;
+  rotary_dim_ = tables.rotary_dim;
+  regime_switch_ = tables.regime_switch;
+  buffers_ = std::make_unique<Buffers>(device_);
+}
+
+Model::~Model() {
+  const auto free = [&](const ops::Matrix& m) {
+    if (m.data) device_.release(const_cast<std::byte*>(m.data), m.bytes());
+  };
+  for (const LayerWeights& layer : weights_.layers) {
+    free(layer.qkv);
+    free(layer.attention_output);
+    free(layer.gate_up);
+    free(layer.down);
+  }
+  free(weights_.embedding);
+  if (!weights_.tied) free(weights_.output);
+}
+
+ops::KvLayout Model::kv_layout() const {
+  return {device_.dtype(), config_.layers, config_.kv_heads, config_.head_dim};
+}
+
+int64_t Model::weight_bytes() const {
+  size_t bytes = weights_.embedding.bytes() + (weights_.tied ? 0 : weights_.output.bytes());
+  for (const LayerWeights& w : weights_.layers)
+    bytes += w.qkv.bytes() + w.attention_output.bytes() + w.gate_up.bytes() + w.down.bytes();
+  return static_cast<int64_t>(bytes);
+}
+
+int32_t Model::rope_offset(int32_t length) const {
+  return regime_switch_ > 0 && length > regime_switch_ ? max_positions_ : 0;
+}
+
+void Model::ensure_rows(int64_t rows) {
+  Buffers& b = *buffers_;
+  if (rows <= b.rows) return;
+  rows = round_up(rows, 64);
+  b.drop();
+  b.total = 0;
+  b.head_rows = 0;
+  const int64_t h = config_.hidden;
+  const int64_t q = int64_t{config_.heads} * config_.head_dim;
+  const int64_t qkv = q + 2 * int64_t{config_.kv_heads} * config_.head_dim;
+  const auto n = static_cast<size_t>(rows);
+  const auto f32 = [&](int64_t columns, int64_t* ld) {
+    *ld = round_up(columns, 32) + 16;  // rows must not alias in the cache
+    return reinterpret_cast<float*>(b.add(n * static_cast<size_t>(*ld) * sizeof(float)));
+  };
+  const auto act = [&](int64_t columns) {
+    const int64_t ld = device_.act_ld(columns);
+    return ops::Act{b.add(n * static_cast<size_t>(ld) * device_.act_bytes()), ld};
+  };
+  b.x = f32(h, &b.x_ld);
+  b.c = f32(std::max(qkv, h), &b.c_ld);
+  b.a = act(h);
+  b.q = act(q);
+  b.attention = act(q);
+  b.inner = act(config_.intermediate);
+  b.rows = rows;
+  times_.activation_bytes_peak = std::max(times_.activation_bytes_peak, b.total);
+}
+
+void Model::attention_block(const LayerWeights& w, int32_t index, const StepPlan& plan,
+                            KvMemory& kv) {
+  Buffers& b = *buffers_;
+  const int64_t rows = plan.rows();
+  const int64_t h = config_.hidden;
+  {
+    Stopwatch watch(times_.other_ns);
+    if (w.attention_norm.empty()) {
+      device_.convert(b.x, b.x_ld, rows, h, b.a);
+    } else {
+      device_.rms_norm(b.x, b.x_ld, w.attention_norm.data(), config_.norm_eps, rows, h, b.a);
+    }
+  }
+  {
+    Stopwatch watch(times_.gemm_ns);
+    device_.linear(w.qkv, or_null(w.qkv_bias), b.a, rows, b.c, b.c_ld, false);
+  }
+  {
+    Stopwatch watch(times_.other_ns);
+    ops::QkvArgs args;
+    args.qkv = b.c;
+    args.ld = b.c_ld;
+    args.heads = config_.heads;
+    args.q_norm = or_null(w.q_norm);
+    args.k_norm = or_null(w.k_norm);
+    args.norm_whole_width = architecture_->qk_norm == QkNorm::kWholeWidth;
+    args.norm_eps = config_.norm_eps;
+    args.rotary_dim = rotary_dim_;
+    args.cos = cos_.data();
+    args.sin = sin_.data();
+    device_.qkv(args, plan.rope_rows, plan.slots, kv.layout(), kv.data(), index, b.q);
+    device_.copy_pages(plan.copies, kv.layout(), kv.data(), index);
+  }
+  {
+    Stopwatch watch(times_.attention_ns);
+    ops::AttentionArgs args;
+    args.plan = &plan.attention;
+    args.positions = plan.positions.data();
+    args.q = b.q;
+    args.out = b.attention;
+    args.heads = config_.heads;
+    args.scale = 1.0f / std::sqrt(static_cast<float>(config_.head_dim));
+    args.layer = index;
+    device_.attention(args, kv.layout(), kv.data());
+  }
+  const bool post = !w.post_attention_norm.empty();
+  {
+    Stopwatch watch(times_.gemm_ns);
+    device_.linear(w.attention_output, or_null(w.attention_output_bias), b.attention, rows,
+                   post ? b.c : b.x, post ? b.c_ld : b.x_ld, !post);
+  }
+  if (post) {
+    Stopwatch watch(times_.other_ns);
+    device_.rms_norm_f32(b.c, b.c_ld, w.post_attention_norm.data(), config_.norm_eps, rows, h, b.x,
+                         b.x_ld, true);
+  }
+}
+
+void Model::ffn_block(const LayerWeights& w, const StepPlan& plan) {
+  Buffers& b = *buffers_;
+  const int64_t rows = plan.rows();
+  const int64_t h = config_.hidden;
+  {
+    Stopwatch watch(times_.other_ns);
+    if (w.ffn_norm.empty()) {
+      device_.convert(b.x, b.x_ld, rows, h, b.a);
+    } else {
+      device_.rms_norm(b.x, b.x_ld, w.ffn_norm.data(), config_.norm_eps, rows, h, b.a);
+    }
+  }
+  const bool post = !w.post_ffn_norm.empty();
+  {
+    Stopwatch watch(times_.gemm_ns);
+    device_.linear_gated(w.gate_up, config_.intermediate, or_null(w.gate_bias), or_null(w.up_bias),
+                         ops::Activation::kSilu, b.a, rows, b.inner);
+    device_.linear(w.down, or_null(w.down_bias), b.inner, rows, post ? b.c : b.x,
+                   post ? b.c_ld : b.x_ld, !post);
+  }
+  if (post) {
+    Stopwatch watch(times_.other_ns);
+    device_.rms_norm_f32(b.c, b.c_ld, w.post_ffn_norm.data(), config_.norm_eps, rows, h, b.x,
+                         b.x_ld, true);
+  }
+}
+
+bool Model::forward(const StepPlan& plan, KvMemory& kv, const std::function<bool()>& stop) {
+  ensure_rows(plan.rows());
+  Buffers& b = *buffers_;
+  {
+    Stopwatch watch(times_.other_ns);
+    device_.clear_pages(plan.clear, kv.layout(), kv.data());
+    device_.embed(weights_.embedding, plan.tokens, 1.0f, b.x, b.x_ld);
+  }
+  for (int32_t i = 0; i < config_.layers; ++i) {
+    if (stop && stop()) return false;
+    const LayerWeights& w = weights_.layers[static_cast<size_t>(i)];
+    attention_block(w, i, plan, kv);
+    ffn_block(w, plan);
+  }
+  return true;
+}
+
+void Model::select(std::span<const int32_t> rows) {
+  Stopwatch watch(times_.other_ns);
+  Buffers& b = *buffers_;
+  const auto n = static_cast<int64_t>(rows.size());
+  const int64_t h = config_.hidden;
+  if (n > b.head_rows) {
+    const int64_t ld = device_.act_ld(h);
+    const int64_t wanted = round_up(n, 64);
+    b.head = {b.add(static_cast<size_t>(wanted * ld) * device_.act_bytes()), ld};
+    b.head_rows = wanted;
+    times_.activation_bytes_peak = std::max(times_.activation_bytes_peak, b.total);
+  }
+  selected_f32_.resize(static_cast<size_t>(n * h));
+  float* out = selected_f32_.data();
+  device_.gather_rows(b.x, b.x_ld, rows, h, out, h);
+  device_.rms_norm_f32(out, h, weights_.output_norm.data(), config_.norm_eps, n, h, out, h, false);
+  device_.convert(out, h, n, h, b.head);
+}
+
+namespace {
+
+ops::Act from_row(const ops::Act& act, int64_t row, size_t element) {
+  return {act.data + static_cast<size_t>(row * act.ld) * element, act.ld};
+}
+
+}  // namespace
+
+void Model::logits(int64_t begin, int64_t end, float* out, int64_t ld) {
+  Stopwatch watch(times_.gemm_ns);
+  device_.linear(weights_.output, nullptr, from_row(buffers_->head, begin, device_.act_bytes()),
+                 end - begin, out, ld, false);
+}
+
+int32_t Model::logits_panel(int64_t begin, int64_t end, int32_t token, float* out) {
+  Stopwatch watch(times_.gemm_ns);
+  device_.linear(weights_.output.panel_of(token), nullptr,
+                 from_row(buffers_->head, begin, device_.act_bytes()), end - begin, out, 32, false);
+  return token % 32;
+}
+
+}  // namespace prefix

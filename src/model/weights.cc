@@ -1,0 +1,193 @@
+#include "model/weights.h"
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+
+namespace prefix {
+namespace {
+
+std::string for_layer(std::string_view pattern, int32_t layer) {
+  std::string name(pattern);
+  const size_t at = name.find("{}");
+  if (at != std::string::npos) name.replace(at, 2, std::to_string(layer));
+  return name;
+}
+
+std::string shape_text(const std::vector<int64_t>& shape) {
+  std::string text = "[";
+  for (size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);
+  return text + "]";
+}
+
+class Loader {
+ public:
+  Loader(const ModelFiles& files, const Architecture& architecture, ops::Device& device,
+         const Model::Progress& progress)
+      : files_(files),
+        config_(files.config),
+        names_(config_.from_gguf ? architecture.gguf : architecture.hugging_face),
+        device_(device),
+        progress_(progress) {}
+
+  Weights load() {
+    Weights w;
+    const auto vocab = static_cast<int64_t>(config_.vocab_size);
+    steps_ = config_.layers + 2;
+    w.embedding = pack(std::string(names_.embedding), vocab, config_.hidden);
+    report();
+    w.tied = config_.tie_embeddings;
+    w.output = w.tied ? w.embedding : pack(std::string(names_.output), vocab, config_.hidden);
+    if (w.tied) used_.insert(std::string(names_.output));  // some files repeat it
+    report();
+    w.output_norm = vector(std::string(names_.output_norm), config_.hidden);
+    for (int32_t i = 0; i < config_.layers; ++i) {
+      w.layers.push_back(layer(i));
+      report();
+    }
+    refuse_extra();
+    return w;
+  }
+
+ private:
+  LayerWeights layer(int32_t i) {
+    const int64_t h = config_.hidden;
+    const int64_t d = config_.head_dim;
+    const int64_t q = config_.heads * d;
+    const int64_t kv = config_.kv_heads * d;
+    const int64_t inner = config_.intermediate;
+    LayerWeights w;
+    const auto norm = [&](std::string_view pattern, int64_t n) {
+      return pattern.empty() ? std::vector<float>() : vector(for_layer(pattern, i), n);
+    };
+    w.attention_norm = norm(names_.attention_norm, h);
+    w.post_attention_norm = norm(names_.post_attention_norm, h);
+    w.ffn_norm = norm(names_.ffn_norm, h);
+    w.post_ffn_norm = norm(names_.post_ffn_norm, h);
+    const bool whole = find_architecture(config_.architecture).qk_norm == QkNorm::kWholeWidth;
+    w.q_norm = norm(names_.q_norm, whole ? q : d);
+    w.k_norm = norm(names_.k_norm, whole ? kv : d);
+
+    if (!names_.qkv.empty()) {
+      w.qkv = pack(for_layer(names_.qkv, i) + ".weight", q + 2 * kv, h);
+      w.qkv_bias = bias(for_layer(names_.qkv, i), q + 2 * kv, config_.attention_bias);
+    } else {
+      const ops::RowReader read_q = rows(for_layer(names_.q, i) + ".weight", q, h, permuted());
+      const ops::RowReader read_k = rows(for_layer(names_.k, i) + ".weight", kv, h, permuted());
+      const ops::RowReader read_v = rows(for_layer(names_.v, i) + ".weight", kv, h, false);
+      w.qkv = device_.pack(q + 2 * kv, h, [=](int64_t row, float* out) {
+        if (row < q) return read_q(row, out);
+        if (row < q + kv) return read_k(row - q, out);
+        read_v(row - q - kv, out);
+      });
+      for (const auto& [name, n, turn] : {std::tuple(names_.q, q, permuted()),
+                                          std::tuple(names_.k, kv, permuted()),
+                                          std::tuple(names_.v, kv, false)}) {
+        std::vector<float> part = bias(for_layer(name, i), n, config_.attention_bias);
+        if (turn && !part.empty()) part = unpermute(part);
+        w.qkv_bias.insert(w.qkv_bias.end(), part.begin(), part.end());
+      }
+    }
+    w.attention_output = pack(for_layer(names_.attention_output, i) + ".weight", h, q);
+    w.attention_output_bias =
+        bias(for_layer(names_.attention_output, i), h, config_.attention_output_bias);
+
+    if (!names_.gate_up.empty()) {
+      const ops::RowReader both = rows(for_layer(names_.gate_up, i) + ".weight", 2 * inner, h, false);
+      w.gate_up = device_.pack_gated(inner, h, both, [=](int64_t row, float* out) {
+        both(row + inner, out);
+      });
+    } else {
+      w.gate_up = device_.pack_gated(inner, h, rows(for_layer(names_.gate, i) + ".weight", inner, h, false),
+                                     rows(for_layer(names_.up, i) + ".weight", inner, h, false));
+      w.gate_bias = bias(for_layer(names_.gate, i), inner, config_.mlp_bias);
+      w.up_bias = bias(for_layer(names_.up, i), inner, config_.mlp_bias);
+    }
+    w.down = pack(for_layer(names_.down, i) + ".weight", h, inner);
+    w.down_bias = bias(for_layer(names_.down, i), h, config_.mlp_bias);
+    return w;
+  }
+
+  const Tensor& tensor(const std::string& name, const std::vector<int64_t>& shape) {
+    const Tensor* t = files_.tensors->find(name);
+    if (!t) fail(Code::kFormat, "tensor \"", name, "\" is missing");
+    if (t->shape != shape)
+      fail(Code::kFormat, "tensor \"", name, "\" has shape ", shape_text(t->shape),
+           "; the configuration asks for ", shape_text(shape));
+    used_.insert(name);
+    return *t;
+  }
+
+  std::vector<float> vector(const std::string& name, int64_t n) {
+    std::vector<float> out(static_cast<size_t>(n));
+    read_row(tensor(name, {n}), 0, out.data());
+    return out;
+  }
+
+  std::vector<float> bias(const std::string& stem, int64_t n, bool expected) {
+    const std::string name = stem + ".bias";
+    if (!expected && !(config_.from_gguf && files_.tensors->find(name))) return {};
+    return vector(name, n);
+  }
+
+  // GGUF stores the query and key rows of "llama" with the two halves of a head interleaved.
+  bool permuted() const { return config_.qk_permuted; }
+  int64_t permuted_row(int64_t row) const {
+    const int64_t d = config_.head_dim;
+    const int64_t i = row % d;
+    return row - i + 2 * (i % (d / 2)) + i / (d / 2);
+  }
+  std::vector<float> unpermute(const std::vector<float>& v) const {
+    std::vector<float> out(v.size());
+    for (size_t i = 0; i < v.size(); ++i)
+      out[i] = v[static_cast<size_t>(permuted_row(static_cast<int64_t>(i)))];
+    return out;
+  }
+
+  ops::RowReader rows(const std::string& name, int64_t n, int64_t k, bool turn) {
+    const Tensor* t = &tensor(name, {n, k});
+    if (!turn) return [t](int64_t row, float* out) { read_row(*t, row, out); };
+    return [t, this](int64_t row, float* out) { read_row(*t, permuted_row(row), out); };
+  }
+
+  ops::Matrix pack(const std::string& name, int64_t n, int64_t k) {
+    return device_.pack(n, k, rows(name, n, k, false));
+  }
+
+  void refuse_extra() const {
+    for (const std::string& name : files_.tensors->names()) {
+      // Constants that some exporters write out and that follow from the configuration.
+      const bool derived = name.ends_with("rotary_emb.inv_freq") || name == "rope_freqs.weight" ||
+                           name.starts_with("rope_factors_");
+      if (!derived && !used_.count(name))
+        fail(Code::kFormat, "tensor \"", name, "\" is not part of architecture \"",
+             config_.architecture, "\" with this configuration");
+    }
+  }
+
+  void report() {
+    ++done_;
+    if (progress_ && !progress_(static_cast<double>(done_) / static_cast<double>(steps_)))
+      fail(Code::kCancelled, "loading was stopped by the progress callback");
+  }
+
+  const ModelFiles& files_;
+  const ModelConfig& config_;
+  const TensorNames& names_;
+  ops::Device& device_;
+  const Model::Progress& progress_;
+  std::set<std::string> used_;
+  int64_t done_ = 0;
+  int64_t steps_ = 1;
+};
+
+}  // namespace
+
+Weights load_weights(const ModelFiles& files, const Architecture& architecture,
+                     ops::Device& device, const Model::Progress& progress) {
+  return Loader(files, architecture, device, progress).load();
+}
+
+}  // namespace prefix
