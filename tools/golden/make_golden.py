@@ -1,0 +1,44 @@
+#!/usr/bin/env python3
+"""Computes the golden numbers: make_golden.py MODELS OUTDIR.
+
+MODELS is the folder that make_models.py wrote. Numbers come from Hugging Face transformers, in float32, on one
+thread. Needs requirements-reference.txt. The formats are described in tests/golden/README.md.
+"""
+
+import argparse
+from pathlib import Path
+
+import torch
+
+import reference
+from hf_configs import MODELS
+from prompts import tiny_prompts
+from vector_file import VectorWriter
+
+
+def hugging_face_models(models: Path, out: Path) -> None:
+    for name, config in MODELS.items():
+        model = reference.load_directory(models / name)
+        writer = VectorWriter()
+        index = {
+            "model": name,
+            "path": name,
+            "architecture": config.architecture,
+            "vocab": config.vocab,
+            "hidden": config.hidden,
+        }
+        index["prompts"] = reference.collect(model, tiny_prompts(name, config.vocab), writer)
+        writer.save(out / "logits", name, index)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Compute the golden numbers with Hugging Face transformers.")
+    parser.add_argument("models", type=Path)
+    parser.add_argument("outdir", type=Path)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    hugging_face_models(arguments.models, arguments.outdir)
+
+
+if __name__ == "__main__":
+    main()

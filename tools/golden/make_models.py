@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+"""Writes the tiny models of the golden tests: make_models.py OUTDIR [--update].
+
+The files are the same on every machine; they are checked against tests/golden/models.sha256 after writing
+(--update rewrites that list instead). Needs only requirements-models.txt.
+"""
+
+import argparse
+import hashlib
+import sys
+from pathlib import Path
+
+import hf_models
+from hf_configs import MODELS
+
+MANIFEST = Path(__file__).resolve().parents[2] / "tests" / "golden" / "models.sha256"
+
+
+def manifest(folder: Path, paths: list[Path]) -> str:
+    """One "hash  path" line for each file, as sha256sum prints them."""
+    return "".join(
+        f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(folder).as_posix()}\n"
+        for path in sorted(paths)
+    )
+
+
+def write_all(folder: Path) -> list[Path]:
+    """Writes every model under `folder`, each into a fresh place; returns the files."""
+    written = []
+    for name, model in MODELS.items():
+        place = folder / name
+        for old in place.glob("*"):
+            old.unlink()
+        hf_models.write(place, name, model)
+        written += place.iterdir()
+    return written
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Write the tiny models of the golden tests.")
+    parser.add_argument("outdir", type=Path)
+    parser.add_argument("--update", action="store_true", help="rewrite the list of hashes instead of checking it")
+    arguments = parser.parse_args()
+    arguments.outdir.mkdir(parents=True, exist_ok=True)
+    found = manifest(arguments.outdir, write_all(arguments.outdir))
+    if arguments.update:
+        MANIFEST.write_text(found)
+        return 0
+    differing = sorted(set(found.splitlines()) ^ set(MANIFEST.read_text().splitlines()))
+    for line in differing:
+        print(f"make_models: hash differs: {line}", file=sys.stderr)
+    return 1 if differing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""Runs a Hugging Face model in float32 and collects what the tests compare with."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+
+from prompts import GREEDY_STEPS, Prompt
+from vector_file import VectorWriter
+
+
+def load_directory(folder: Path) -> PreTrainedModel:
+    """The model of a Hugging Face directory: transformers reads config.json and the weights by itself."""
+    return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+
+
+def from_weights(config: dict, weights: dict[str, np.ndarray]) -> PreTrainedModel:
+    """The model of a configuration and float32 weights; each weight must find its place."""
+    model = AutoModelForCausalLM.from_config(
+        AutoConfig.for_model(**config), dtype=torch.float32, attn_implementation="eager"
+    )
+    state = {name: torch.from_numpy(np.array(values)) for name, values in weights.items()}
+    missing, unexpected = model.load_state_dict(state, strict=False)
+    if unexpected or set(missing) - ({"lm_head.weight"} if config["tie_word_embeddings"] else set()):
+        raise ValueError(f"weights do not fit: missing {missing}, unexpected {unexpected}")
+    model.tie_weights()
+    return model.eval()
+
+
+@dataclass
+class Run:
+    logits: torch.Tensor  # [tokens, vocab]
+    hidden: torch.Tensor  # [tokens, hidden], after the final norm
+
+
+@torch.no_grad()
+def forward(model: PreTrainedModel, tokens: list[int]) -> Run:
+    """One pass over one sequence, without a cache."""
+    out = model.model(torch.tensor([tokens]), use_cache=False)
+    hidden = out.last_hidden_state[0]
+    return Run(model.lm_head(hidden), hidden)
+
+
+def log_probs(run: Run, tokens: list[int]) -> torch.Tensor:
+    """Log-probability of each token but the first, given those before it."""
+    rows = torch.log_softmax(run.logits[:-1], dim=-1)
+    return rows.gather(1, torch.tensor(tokens[1:], dtype=torch.int64)[:, None])[:, 0]
+
+
+def greedy(model: PreTrainedModel, tokens: list[int], steps: int) -> tuple[list[int], list[float]]:
+    """The most likely continuation, and the lead of the best logit over the second at each step.
+
+    Every step computes the whole sequence again: nothing here depends on a cache.
+    """
+    chosen, margins = [], []
+    for _ in range(steps):
+        best = torch.topk(forward(model, tokens + chosen).logits[-1], 2)
+        chosen.append(int(best.indices[0]))
+        margins.append(float(best.values[0] - best.values[1]))
+    return chosen, margins
+
+
+def rounded(values: list[float]) -> list[float]:
+    return [round(value, 4) for value in values]
+
+
+def rope_switch(model: PreTrainedModel) -> int | None:
+    """The length up to which longrope uses its short factors, if the model has longrope."""
+    parameters = getattr(model.config, "rope_parameters", None) or {}
+    if parameters.get("rope_type") != "longrope":
+        return None
+    return parameters["original_max_position_embeddings"]
+
+
+def collect(model: PreTrainedModel, prompts: list[Prompt], writer: VectorWriter) -> list[dict]:
+    """The index entries of the prompts; the floats go to `writer`."""
+    switch = rope_switch(model)
+    entries = []
+    for prompt in prompts:
+        tokens = prompt.tokens
+        run = forward(model, tokens)
+        positions = list(range(len(tokens))) if prompt.full else [len(tokens) - 1]
+        entry = {
+            "name": prompt.name,
+            "tokens": tokens,
+            "logit_positions": positions,
+            "logits_at": writer.add(run.logits[positions].numpy()),
+            "hidden_at": writer.add(run.hidden[-1].numpy()),
+            "log_probs_at": writer.add(log_probs(run, tokens).numpy()),
+        }
+        # A continuation that crosses the switch would mix two rotations: it has no right answer.
+        if switch is None or not len(tokens) <= switch < len(tokens) + GREEDY_STEPS:
+            entry["greedy"], margins = greedy(model, tokens, GREEDY_STEPS)
+            entry["greedy_margins"] = rounded(margins)
+        entries.append(entry)
+    return entries
