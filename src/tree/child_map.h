@@ -5,6 +5,7 @@
 //   tombstones and the table never needs a rebuild but for growth.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 

@@ -1,0 +1,201 @@
+#include "plan/step.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <set>
+
+namespace prefix {
+namespace {
+
+using Tokens = std::vector<int32_t>;
+
+constexpr StepShape kShape{4, 2, 2};
+
+Tokens random_tokens(std::mt19937& random, size_t n, unsigned vocabulary) {
+  Tokens tokens(n);
+  for (int32_t& t : tokens) t = static_cast<int32_t>(random() % vocabulary);
+  return tokens;
+}
+
+// For every row, the keys that the plan lets it see: position -> (page, slot).
+std::map<int32_t, std::pair<int32_t, int32_t>> keys_of_row(const StepPlan& plan, int32_t row) {
+  std::map<int32_t, std::pair<int32_t, int32_t>> keys;
+  for (const AttentionTile& tile : plan.attention.tiles) {
+    if (row < tile.row_begin || row >= tile.row_end) continue;
+    for (int32_t r = tile.run_begin; r < tile.run_end; ++r) {
+      const AttentionRun& run = plan.attention.runs[static_cast<size_t>(r)];
+      EXPECT_GE(run.row_begin, tile.row_begin);
+      EXPECT_LE(run.row_end, tile.row_end);
+      if (row < run.row_begin || row >= run.row_end) continue;
+      for (int32_t b = 0; b < run.blocks; ++b) {
+        const int32_t page = plan.attention.pages[static_cast<size_t>(run.page_begin + b)];
+        for (int32_t slot = 0; slot < kPageTokens; ++slot) {
+          const int32_t position = (run.block_begin + b) * kPageTokens + slot;
+          if (position > plan.positions[static_cast<size_t>(row)]) continue;
+          EXPECT_TRUE(keys.emplace(position, std::pair(page, slot)).second)
+              << "row " << row << " sees position " << position << " twice";
+        }
+      }
+    }
+  }
+  return keys;
+}
+
+// Executes plans on a model of the key memory that stores, for each slot, the path of tokens that
+// its key stands for; a row must see exactly the prefixes of its own path.
+class Oracle {
+ public:
+  void run(const StepPlan& plan, const std::vector<Tokens>& row_paths) {
+    for (int64_t i = 0; i < plan.rows(); ++i) {
+      const ops::KvSlot s = plan.slots[static_cast<size_t>(i)];
+      if (s.page >= 0) memory_[{s.page, s.slot}] = row_paths[static_cast<size_t>(i)];
+    }
+    for (const ops::PageCopy& c : plan.copies)
+      for (int32_t slot = 0; slot < c.tokens; ++slot) memory_[{c.to, slot}] = memory_[{c.from, slot}];
+    for (int32_t row = 0; row < plan.rows(); ++row) {
+      const Tokens& path = row_paths[static_cast<size_t>(row)];
+      const auto keys = keys_of_row(plan, row);
+      ASSERT_EQ(keys.size(), path.size()) << "row " << row;
+      for (const auto& [position, place] : keys)
+        ASSERT_EQ(memory_[place], Tokens(path.begin(), path.begin() + position + 1))
+            << "row " << row << " position " << position;
+    }
+  }
+
+ private:
+  std::map<std::pair<int32_t, int32_t>, Tokens> memory_;
+};
+
+// Path of tokens of each row, found through row_of.
+std::vector<Tokens> paths_of_rows(const StepBuilder& builder, const StepPlan& plan,
+                                  const std::vector<std::pair<NodeId, Tokens>>& sequences) {
+  std::vector<Tokens> paths(static_cast<size_t>(plan.rows()));
+  for (const auto& [node, tokens] : sequences) {
+    for (int32_t p = 0; p < static_cast<int32_t>(tokens.size()); ++p) {
+      const int32_t row = builder.row_of(node, p);
+      if (row >= 0) paths[static_cast<size_t>(row)].assign(tokens.begin(), tokens.begin() + p + 1);
+    }
+  }
+  return paths;
+}
+
+TEST(Step, RowsAreDepthFirstAndSharedOnce) {
+  PagePool pool(100);
+  Tree tree(pool);
+  const NodeId root = tree.add_root();
+  std::vector<std::pair<NodeId, Tokens>> sequences;
+  for (const Tokens& t : {Tokens{1, 2, 3, 4}, Tokens{1, 2, 9}, Tokens{1, 2, 3, 5, 6}})
+    sequences.emplace_back(tree.attach(tree.match(root, t), t, 1), t);
+  StepBuilder builder(tree, kShape);
+  StepPlan plan;
+  builder.begin();
+  int32_t rows = 0;
+  for (const auto& [node, t] : sequences)
+    rows += builder.take(node, static_cast<int32_t>(t.size()), 1000);
+  builder.build(plan);
+  EXPECT_EQ(rows, 7);
+  EXPECT_EQ(plan.rows(), 7);
+  EXPECT_EQ(plan.positions, (std::vector<int32_t>{0, 1, 2, 3, 3, 4, 2}));
+  EXPECT_EQ(plan.tokens, (std::vector<int32_t>{1, 2, 3, 4, 5, 6, 9}));
+  Oracle().run(plan, paths_of_rows(builder, plan, sequences));
+}
+
+TEST(Step, RecomputeReadsAComputedTokenWithoutWriting) {
+  PagePool pool(100);
+  Tree tree(pool);
+  const NodeId root = tree.add_root();
+  const Tokens t{1, 2, 3, 4, 5};
+  const NodeId node = tree.attach(tree.match(root, t), t, 1);
+  tree.set_computed(node, 5);
+  StepBuilder builder(tree, kShape);
+  StepPlan plan;
+  builder.begin();
+  EXPECT_EQ(builder.take(node, 5, 100), 0);
+  EXPECT_EQ(builder.recompute(node, 4), 1);
+  EXPECT_EQ(builder.recompute(node, 2), 1);
+  EXPECT_EQ(builder.recompute(node, 4), 0);
+  builder.build(plan);
+  ASSERT_EQ(plan.rows(), 2);
+  EXPECT_EQ(plan.positions, (std::vector<int32_t>{2, 4}));
+  EXPECT_EQ(plan.slots[0].page, -1);
+  EXPECT_EQ(builder.row_of(node, 4), 1);
+  EXPECT_EQ(builder.row_of(node, 3), -1);
+  EXPECT_TRUE(plan.commits.empty());
+}
+
+TEST(Step, LongPathsAreSplitOverItemsOnlyWhenThreadsWouldIdle) {
+  PagePool pool(1000);
+  Tree tree(pool);
+  const NodeId root = tree.add_root();
+  const Tokens t(5000, 1);
+  const NodeId node = tree.attach(tree.match(root, t), t, 1);
+  tree.set_computed(node, 4999);
+  StepBuilder builder(tree, {4, 2, 8});
+  StepPlan plan;
+  builder.begin();
+  EXPECT_EQ(builder.take(node, 5000, 100), 1);
+  builder.build(plan);
+  EXPECT_EQ(plan.attention.items.size(), 3u);
+  EXPECT_EQ(plan.attention.partial_slots, 3);
+  StepBuilder single(tree, {4, 2, 0});
+  single.begin();
+  single.take(node, 5000, 100);
+  single.build(plan);
+  ASSERT_EQ(plan.attention.items.size(), 1u);
+  EXPECT_EQ(plan.attention.items[0].chunk, -1);
+}
+
+// Acceptance: rows computed equals the number of distinct (namespace, prefix) tuples.
+TEST(StepProperty, RowsEqualDistinctPrefixesInRandomBatches) {
+  int64_t batches = 0;
+  for (unsigned seed = 0; seed < 10000; ++seed) {
+    std::mt19937 random(seed);
+    PagePool pool(100000);
+    Tree tree(pool);
+    const NodeId roots[] = {tree.add_root(), tree.add_root(), tree.add_root()};
+    const unsigned vocabulary = 2 + random() % 7;
+    const size_t count = random() % 20;
+    std::set<std::pair<NodeId, Tokens>> distinct;
+    std::vector<std::pair<NodeId, Tokens>> sequences;
+    for (size_t i = 0; i < count; ++i) {
+      const NodeId root = roots[random() % 3];
+      Tokens t = random_tokens(random, 1 + random() % 60, vocabulary);
+      if (!sequences.empty() && random() % 2) {  // continue, cut or repeat an earlier one
+        t = sequences[random() % sequences.size()].second;
+        t.resize(1 + random() % (t.size() + 20), static_cast<int32_t>(random() % vocabulary));
+      }
+      sequences.emplace_back(tree.attach(tree.match(root, t), t, 1), t);
+      for (size_t n = 1; n <= t.size(); ++n) distinct.emplace(root, Tokens(t.begin(), t.begin() + static_cast<ptrdiff_t>(n)));
+    }
+    StepBuilder builder(tree, kShape);
+    StepPlan plan;
+    int64_t rows = 0;
+    const int32_t limit = 1 + static_cast<int32_t>(random() % 64);
+    const bool verify = seed % 50 == 0;
+    Oracle oracle;
+    for (;;) {
+      builder.begin();
+      int32_t left = limit;
+      for (const auto& [node, t] : sequences) {
+        if (left == 0) break;
+        left -= builder.take(node, static_cast<int32_t>(t.size()), left);
+      }
+      builder.build(plan);
+      if (plan.rows() == 0) break;
+      ASSERT_EQ(plan.rows(), limit - left);
+      rows += plan.rows();
+      if (verify) oracle.run(plan, paths_of_rows(builder, plan, sequences));
+      if (testing::Test::HasFatalFailure()) FAIL() << "seed " << seed;
+      for (const StepPlan::Commit& c : plan.commits) tree.set_computed(c.node, c.computed);
+    }
+    ASSERT_EQ(rows, static_cast<int64_t>(distinct.size())) << "seed " << seed;
+    if (verify) tree.check();
+    ++batches;
+  }
+  EXPECT_EQ(batches, 10000);
+}
+
+}  // namespace
+}  // namespace prefix

@@ -1,0 +1,237 @@
+#include "tree/tree.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+#include "base/status.h"
+#include "plan/attention_plan.h"
+
+namespace prefix {
+namespace {
+
+using Tokens = std::vector<int32_t>;
+
+// Marks the whole path as computed, as a step would.
+void compute(Tree& tree, NodeId node) {
+  for (; tree.node(node).length > 0; node = tree.node(node).parent)
+    tree.set_computed(node, tree.node(node).length);
+}
+
+Tokens path_of(const Tree& tree, NodeId node) {
+  Tokens tokens;
+  for (; tree.node(node).length > 0; node = tree.node(node).parent) {
+    const Node& n = tree.node(node);
+    tokens.insert(tokens.begin(), n.tokens(), n.tokens() + n.length);
+  }
+  return tokens;
+}
+
+Tokens random_tokens(std::mt19937& random, size_t n, int vocabulary) {
+  Tokens tokens(n);
+  for (int32_t& t : tokens) t = static_cast<int32_t>(random() % static_cast<unsigned>(vocabulary));
+  return tokens;
+}
+
+struct TreeTest : testing::Test {
+  PagePool pool{64};
+  Tree tree{pool};
+  NodeId root = tree.add_root();
+
+  NodeId attach(const Tokens& tokens, int64_t job = 1) {
+    return tree.attach(tree.match(root, tokens), tokens, job);
+  }
+};
+
+TEST_F(TreeTest, MatchFindsTheLongestPathAndChangesNothing) {
+  compute(tree, attach({5, 9, 12, 7, 3, 3}));
+  const size_t nodes = tree.node_count();
+  const Match m = tree.match(root, Tokens{5, 9, 12, 8});
+  EXPECT_EQ(m.matched, 3);
+  EXPECT_EQ(m.computed, 3);
+  EXPECT_EQ(m.offset, 3);
+  EXPECT_EQ(tree.node_count(), nodes);
+  EXPECT_EQ(tree.match(root, Tokens{1}).matched, 0);
+  EXPECT_EQ(tree.match(root, Tokens{}).matched, 0);
+}
+
+TEST_F(TreeTest, SplitKeepsTheLowerIdTokensLocksAndPages) {
+  const Tokens first{5, 9, 12, 7, 3, 3};
+  const NodeId a = attach(first);
+  compute(tree, a);
+  const NodeId b = attach({5, 9, 12, 1});
+  tree.check();
+  EXPECT_EQ(path_of(tree, a), first);
+  EXPECT_EQ(path_of(tree, b), (Tokens{5, 9, 12, 1}));
+  EXPECT_EQ(tree.node(a).start, 3);
+  const Node& upper = tree.node(tree.node(a).parent);
+  EXPECT_EQ(upper.computed, 3);
+  EXPECT_EQ(upper.pages[0], tree.node(a).pages[0]) << "both halves list the page of the split";
+  EXPECT_NE(upper.pages[0], tree.node(b).pages[0]) << "a branch in mid-page has its own page";
+  EXPECT_EQ(pool.references(upper.pages[0]), 2);
+}
+
+TEST_F(TreeTest, PrefixOfAnEdgeIsNotSplit) {
+  const NodeId a = attach({1, 2, 3, 4});
+  EXPECT_EQ(attach({1, 2}), a);
+  EXPECT_EQ(tree.node_count(), 2u);
+  tree.unlock(a, true);
+  tree.unlock(a, true);
+  EXPECT_EQ(tree.node_count(), 1u) << "nothing was computed, so nothing stays";
+  EXPECT_EQ(pool.used(), 0);
+}
+
+TEST_F(TreeTest, RollbackLeavesWhatWasComputed) {
+  Tokens long_path(70);
+  for (size_t i = 0; i < 70; ++i) long_path[i] = static_cast<int32_t>(i);
+  const NodeId a = attach(long_path);
+  EXPECT_EQ(pool.used(), 3);
+  tree.set_computed(a, 40);
+  tree.unlock(a, true);
+  tree.check();
+  EXPECT_EQ(tree.match(root, long_path).matched, 40);
+  EXPECT_EQ(pool.used(), 2);
+}
+
+TEST_F(TreeTest, CacheOffRemovesPathsWhenTheLastUserLeaves) {
+  const NodeId a = attach({1, 2, 3, 4});
+  const NodeId b = attach({1, 2, 9});
+  compute(tree, a);
+  compute(tree, b);
+  tree.unlock(a, false);
+  tree.check();
+  EXPECT_EQ(tree.match(root, Tokens{1, 2, 3, 4}).matched, 2);
+  tree.unlock(b, false);
+  tree.check();
+  EXPECT_EQ(tree.node_count(), 1u);
+  EXPECT_EQ(pool.used(), 0);
+}
+
+TEST_F(TreeTest, EvictsLeastRecentlyUsedLeavesButNotLockedOnes) {
+  std::vector<NodeId> nodes;
+  for (int32_t i = 0; i < 64; ++i) {
+    nodes.push_back(attach({i, i, i}));
+    compute(tree, nodes.back());
+  }
+  for (NodeId id : nodes)
+    if (id != nodes[0]) tree.unlock(id, true);
+  attach({100, 1});
+  tree.check();
+  EXPECT_EQ(tree.match(root, Tokens{1, 1, 1}).matched, 0) << "the oldest unlocked leaf went";
+  EXPECT_EQ(tree.match(root, Tokens{0, 0, 0}).matched, 3) << "the locked one stayed";
+  EXPECT_EQ(tree.match(root, Tokens{2, 2, 2}).matched, 3);
+}
+
+TEST_F(TreeTest, FullOfLockedPathsIsAClearErrorAndChangesNothing) {
+  for (int32_t i = 0; i < 64; ++i) attach({i, 1});
+  try {
+    attach({200});
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::kCacheFull);
+    EXPECT_NE(e.message().find("64"), std::string::npos) << e.message();
+  }
+  tree.check();
+  EXPECT_EQ(tree.node_count(), 65u);
+}
+
+TEST_F(TreeTest, AdvanceGrowsALeafFollowsAnEdgeOrBranches) {
+  const NodeId a = attach({1, 2});
+  const NodeId b = attach({1, 2});
+  EXPECT_EQ(a, b);
+  int32_t pages = 0;
+  NodeId x = tree.advance(a, 2, 7, 1, &pages);
+  EXPECT_EQ(x, a) << "a leaf grows in place";
+  EXPECT_EQ(tree.advance(b, 2, 7, 1, &pages), a) << "the same token follows";
+  tree.check();
+  x = tree.advance(x, 3, 8, 1, &pages);
+  EXPECT_EQ(x, a);
+  const NodeId y = tree.advance(b, 3, 9, 1, &pages);  // the edge goes on with 8: branch
+  EXPECT_NE(y, a);
+  EXPECT_EQ(pages, 1);
+  tree.check();
+  EXPECT_EQ(path_of(tree, x), (Tokens{1, 2, 7, 8}));
+  EXPECT_EQ(path_of(tree, y), (Tokens{1, 2, 7, 9}));
+  EXPECT_EQ(tree.node(x).locks, 1);
+  EXPECT_EQ(tree.node(y).locks, 1);
+}
+
+TEST_F(TreeTest, NamespacesShareNothing) {
+  const NodeId other = tree.add_root();
+  compute(tree, attach({1, 2, 3}));
+  EXPECT_EQ(tree.match(other, Tokens{1, 2, 3}).matched, 0);
+}
+
+TEST_F(TreeTest, DropEmptiesOneNamespaceOnly) {
+  const NodeId other = tree.add_root();
+  const Tokens tokens{1, 2, 3};
+  NodeId a = attach(tokens);
+  compute(tree, a);
+  tree.unlock(a, true);
+  a = attach({1, 2, 4});
+  compute(tree, a);
+  tree.unlock(a, true);
+  const NodeId b = tree.attach(tree.match(other, tokens), tokens, 1);
+  compute(tree, b);
+  tree.unlock(b, true);
+  EXPECT_EQ(tree.drop(root), 4);
+  tree.check();
+  EXPECT_EQ(tree.match(root, tokens).matched, 0);
+  EXPECT_EQ(tree.match(other, tokens).matched, 3);
+}
+
+// Random attach, compute, advance and release against the set of live paths.
+TEST(TreeProperty, InvariantsHoldUnderRandomOperations) {
+  for (unsigned seed = 1; seed <= 60; ++seed) {
+    std::mt19937 random(seed);
+    PagePool pool(40);
+    Tree tree(pool);
+    const NodeId roots[] = {tree.add_root(), tree.add_root()};
+    struct Live {
+      NodeId node;
+      Tokens tokens;
+    };
+    std::vector<Live> live;
+    for (int step = 0; step < 400; ++step) {
+      const unsigned what = random() % 10;
+      if (what < 5) {
+        const Tokens tokens = random_tokens(random, 1 + random() % 80, 2);
+        const NodeId root = roots[random() % 2];
+        try {
+          live.push_back({tree.attach(tree.match(root, tokens), tokens, step), tokens});
+        } catch (const Error& e) {
+          ASSERT_EQ(e.code(), Code::kCacheFull);
+        }
+      } else if (what < 6 && !live.empty()) {
+        const size_t i = random() % live.size();
+        tree.unlock(live[i].node, random() % 4 != 0);
+        live.erase(live.begin() + static_cast<ptrdiff_t>(i));
+      } else if (what < 8 && !live.empty()) {
+        compute(tree, live[random() % live.size()].node);
+      } else if (!live.empty() && pool.available() > 2) {
+        Live& l = live[random() % live.size()];
+        const auto token = static_cast<int32_t>(random() % 2);
+        int32_t pages = 0;
+        compute(tree, l.node);
+        l.node = tree.advance(l.node, static_cast<int32_t>(l.tokens.size()), token, step, &pages);
+        l.tokens.push_back(token);
+      }
+      ASSERT_NO_THROW(tree.check()) << "seed " << seed << " step " << step;
+      for (const Live& l : live) {
+        Tokens path = path_of(tree, l.node);
+        ASSERT_GE(path.size(), l.tokens.size());
+        path.resize(l.tokens.size());
+        ASSERT_EQ(path, l.tokens) << "seed " << seed << " step " << step;
+      }
+    }
+    for (const Live& l : live) tree.unlock(l.node, false);
+    for (NodeId root : roots) tree.drop(root);
+    tree.check();
+    EXPECT_EQ(pool.used(), 0);
+  }
+}
+
+}  // namespace
+}  // namespace prefix
