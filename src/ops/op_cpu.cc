@@ -30,7 +30,10 @@ int available_cores() {
 CpuDevice::CpuDevice(const CpuOptions& options)
     : isa_(choose_isa(options.isa)),
       threads_(options.threads > 0 ? options.threads : available_cores()) {
+  scratch_ = std::make_unique<Scratch[]>(static_cast<size_t>(threads_.count()));
   context_.threads = &threads_;
+  context_.scratch = scratch_.get();
+  context_.partials = &partials_;
   context_.kernels = &kernel_table(isa_);
   context_.dtype = options.dtype;
 }
@@ -130,30 +133,33 @@ void CpuDevice::convert(const float* x, int64_t ld, int64_t rows, int64_t n, Act
 
 // The row-wise operations and attention live in cpu/elementwise.cc and cpu/attention.cc.
 
-void CpuDevice::rms_norm(const float*, int64_t, const float*, float, int64_t, int64_t, Act) {
-  fail(Code::kInternal, "rms_norm: not built yet");
+void CpuDevice::rms_norm(const float* x, int64_t ld, const float* weight, float eps, int64_t rows,
+                         int64_t n, Act out) {
+  ops::rms_norm(context_, x, ld, weight, eps, rows, n, out);
 }
 
-void CpuDevice::rms_norm_f32(const float*, int64_t, const float*, float, int64_t, int64_t, float*,
-                             int64_t, bool) {
-  fail(Code::kInternal, "rms_norm_f32: not built yet");
+void CpuDevice::rms_norm_f32(const float* x, int64_t ld, const float* weight, float eps,
+                             int64_t rows, int64_t n, float* out, int64_t ld_out, bool add) {
+  ops::rms_norm_f32(context_, x, ld, weight, eps, rows, n, out, ld_out, add);
 }
 
-void CpuDevice::qkv(const QkvArgs&, std::span<const int32_t>, std::span<const KvSlot>,
-                    const KvLayout&, std::byte*, int32_t, Act) {
-  fail(Code::kInternal, "qkv: not built yet");
+void CpuDevice::qkv(const QkvArgs& args, std::span<const int32_t> positions,
+                    std::span<const KvSlot> slots, const KvLayout& kv, std::byte* pool,
+                    int32_t layer, Act q) {
+  ops::qkv(context_, args, positions, slots, kv, pool, layer, q);
 }
 
-void CpuDevice::copy_pages(std::span<const PageCopy>, const KvLayout&, std::byte*, int32_t) {
-  fail(Code::kInternal, "copy_pages: not built yet");
+void CpuDevice::copy_pages(std::span<const PageCopy> copies, const KvLayout& kv, std::byte* pool,
+                           int32_t layer) {
+  ops::copy_pages(context_, copies, kv, pool, layer);
 }
 
-void CpuDevice::clear_pages(std::span<const int32_t>, const KvLayout&, std::byte*) {
-  fail(Code::kInternal, "clear_pages: not built yet");
+void CpuDevice::clear_pages(std::span<const int32_t> pages, const KvLayout& kv, std::byte* pool) {
+  ops::clear_pages(context_, pages, kv, pool);
 }
 
-void CpuDevice::attention(const AttentionArgs&, const KvLayout&, const std::byte*) {
-  fail(Code::kInternal, "attention: not built yet");
+void CpuDevice::attention(const AttentionArgs& args, const KvLayout& kv, const std::byte* pool) {
+  ops::attention(context_, args, kv, pool);
 }
 
 std::unique_ptr<Device> make_cpu_device(const CpuOptions& options) {

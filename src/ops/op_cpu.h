@@ -55,6 +55,8 @@ class CpuDevice final : public Device {
 
   Isa isa_;
   Threads threads_;
+  std::unique_ptr<Scratch[]> scratch_;  // one per thread
+  Scratch partials_;
   CpuContext context_;
 };
 

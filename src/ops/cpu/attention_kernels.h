@@ -32,7 +32,8 @@ struct SoftmaxArgs {
   int64_t rows = 0;
 };
 
-// Merges state `from` into state `into`, row by row; empty states (m = -infinity) are neutral.
+// Merges state `from` into state `into`, row by row; empty states (m = -infinity, l = 0) are
+// neutral.
 struct FoldArgs {
   float* m = nullptr;
   float* l = nullptr;

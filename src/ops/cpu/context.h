@@ -6,6 +6,7 @@
 
 #include "base/threads.h"
 #include "ops/cpu/kernels.h"
+#include "ops/cpu/scratch.h"
 #include "ops/op.h"
 
 namespace prefix::ops {
@@ -14,6 +15,8 @@ struct CpuContext {
   Threads* threads = nullptr;
   const KernelTable* kernels = nullptr;
   DType dtype = DType::kBf16;
+  Scratch* scratch = nullptr;   // [threads->count()]
+  Scratch* partials = nullptr;  // what the tasks of one call leave for each other
 
   // Activations are bf16 only where the level multiplies bf16 and the weights are bf16.
   bool act_is_bf16() const { return dtype == DType::kBf16 && kernels->gemm.act_is_bf16; }

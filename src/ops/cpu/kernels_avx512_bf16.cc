@@ -1,6 +1,8 @@
 // The avx512_bf16 level: vdpbf16ps, which adds two bf16 products to an f32 per lane.
 //
 // It starts from the avx512 table, whose f32 kernels serve the f32 mode.
+#include "ops/cpu/attention_impl.h"
+#include "ops/cpu/element_impl.h"
 #include "ops/cpu/gemm_impl.h"
 #include "ops/cpu/kernels.h"
 
@@ -34,6 +36,9 @@ struct Bf16ByBf16 {
 }  // namespace
 
 void fill_kernels_avx512_bf16(KernelTable& table) {
+  // Its Simd converts to bf16 in one instruction.
+  table.element = element_kernels();
+  table.attention = attention_kernels();
   table.gemm.tile_bf16 = multiply_tile<Bf16ByBf16>;
   table.gemm.act_is_bf16 = true;
   table.gemm.gated_bf16 = gated_rows<Simd, true>;  // this level has the conversion instruction

@@ -1,0 +1,399 @@
+// Segment attention on the CPU.
+//
+// A task is one kv head of one AttentionItem. Its rows are packed: the G query heads that share the
+// kv head become G rows of a small matrix, and a key page is read once for all of them.
+//
+//   key block (256 positions)     run 0: rows 0..11        run 1: rows 0..5   run 2: rows 6..11
+//     1. scores                   S[rows, 64 keys] = Q K^T, two pages of 32 keys at a time
+//     2. softmax of each row      S -> P, m, l; O is rescaled if m moved
+//     3. values                   O[rows, 64 columns] += P V, all pages of a run in key order
+//   every kKeyChunk positions: (m, l, O) is folded into the item's total and starts again at 0.
+//
+// What makes the bits of a row independent of everything but its position and keys: tile products
+// sum each element in ascending k (gemm_kernels.h); key blocks and chunks lie at absolute
+// positions; step 2 sees a row's scores only; a masked key has weight 0, which adds exactly
+// nothing; chunks are folded in order by the same code, in one item or from partial slots.
+#include "ops/cpu/attention.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "base/status.h"
+
+namespace prefix::ops {
+namespace {
+
+constexpr int32_t kBlockPages = kKeyBlock / kPageTokens;
+constexpr int32_t kChunkBlocks = kKeyChunk / kKeyBlock;
+constexpr int64_t kScoreColumns = kKeyBlock + 32;  // spare columns: SoftmaxArgs::lds
+constexpr float kLog2E = 1.44269504088896340736f;
+static_assert(kKeyBlock == 256 && kPageTokens == 32);  // what the kernels are written for
+
+// (m, l, O) of the packed rows.
+struct State {
+  float* m;
+  float* l;
+  float* o;
+};
+
+// Everything that the tasks of one call share.
+struct Call {
+  const CpuContext& context;
+  const AttentionArgs& args;
+  const KvLayout& kv;
+  const std::byte* pool;
+  int64_t group;     // query heads per kv head
+  int64_t d;         // padded
+  int64_t ldq;       // elements
+  int64_t ldo;       // floats, of a state
+  int64_t ldp;       // elements
+  int64_t max_rows;  // packed rows of the largest tile
+  std::byte* partials;
+
+  size_t act_bytes() const { return context.act_bytes(); }
+  size_t state_bytes() const { return static_cast<size_t>(max_rows * (ldo + 16)) * sizeof(float); }
+  State state_at(std::byte* at) const {
+    auto* const o = reinterpret_cast<float*>(at);
+    return {o + max_rows * ldo, o + max_rows * (ldo + 1), o};
+  }
+  State partial(int64_t slot, int64_t head) const {
+    return state_at(partials + static_cast<size_t>(slot * kv.kv_heads + head) * state_bytes());
+  }
+};
+
+size_t round_up(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+// One kv head of one item.
+class ItemTask {
+ public:
+  ItemTask(const Call& call, const AttentionTile& tile, int64_t head, Scratch& scratch)
+      : call_(call),
+        plan_(*call.args.plan),
+        tile_(tile),
+        head_(head),
+        rows_((tile.row_end - tile.row_begin) * call.group) {
+    const auto n = static_cast<size_t>(rows_);
+    const size_t q_bytes = round_up(n * static_cast<size_t>(call.ldq) * call.act_bytes());
+    const size_t p_bytes = round_up(n * static_cast<size_t>(call.ldp) * call.act_bytes());
+    const size_t s_bytes = round_up(n * kScoreColumns * sizeof(float));
+    const size_t position_bytes = round_up(n * sizeof(int32_t));
+    const size_t state_bytes = round_up(call.state_bytes());
+    std::byte* at = scratch.reserve(q_bytes + p_bytes + s_bytes + position_bytes + 2 * state_bytes);
+    q_ = at;
+    p_ = (at += q_bytes);
+    s_ = reinterpret_cast<float*>(at += p_bytes);
+    positions_ = reinterpret_cast<int32_t*>(at += s_bytes);
+    now_ = call.state_at(at += position_bytes);
+    total_ = call.state_at(at + state_bytes);
+    for (int64_t r = 0; r < rows_; ++r)
+      positions_[r] = call.args.positions[tile.row_begin + r / call.group];
+  }
+
+  void run(const AttentionItem& item) {
+    gather_queries();
+    const int32_t blocks = tile_.last_position / kKeyBlock + 1;
+    if (item.chunk >= 0) {
+      now_ = call_.partial(item.slot, head_);
+      const int32_t first = item.chunk * kChunkBlocks;
+      walk_chunk(first, std::min(blocks, first + kChunkBlocks));
+      return;
+    }
+    for (int32_t first = 0; first < blocks; first += kChunkBlocks) {
+      walk_chunk(first, std::min(blocks, first + kChunkBlocks));
+      if (first == 0) {
+        std::swap(now_, total_);
+      } else {
+        fold(now_);
+      }
+    }
+    finish();
+  }
+
+  // Folds the partial slots [slot, slot + chunks) of a split tile.
+  void merge(int32_t slot, int32_t chunks) {
+    total_ = call_.partial(slot, head_);
+    for (int32_t c = 1; c < chunks; ++c) fold(call_.partial(slot + c, head_));
+    finish();
+  }
+
+ private:
+  // Rows of the tile -> packed rows [token][g][d], zero in the padding.
+  void gather_queries() {
+    const size_t bytes = call_.act_bytes();
+    const int64_t head_dim = call_.kv.head_dim;
+    const size_t copied = static_cast<size_t>(head_dim) * bytes;
+    const size_t padding = static_cast<size_t>(call_.d - head_dim) * bytes;
+    for (int64_t r = 0; r < rows_; ++r) {
+      const int64_t row = tile_.row_begin + r / call_.group;
+      const int64_t column = (head_ * call_.group + r % call_.group) * head_dim;
+      std::byte* const to = q_ + static_cast<size_t>(r * call_.ldq) * bytes;
+      const Act& q = call_.args.q;
+      std::memcpy(to, q.data + static_cast<size_t>(row * q.ld + column) * bytes, copied);
+      if (padding > 0) std::memset(to + copied, 0, padding);
+    }
+  }
+
+  void walk_chunk(int32_t first_block, int32_t end_block) {
+    std::fill_n(now_.m, rows_, -std::numeric_limits<float>::infinity());
+    std::fill_n(now_.l, rows_, 0.0f);
+    std::memset(now_.o, 0, static_cast<size_t>(rows_ * call_.ldo) * sizeof(float));
+    for (int32_t block = first_block; block < end_block; ++block) walk_block(block);
+  }
+
+  // The part of a run inside the current key block, and the packed rows that need it.
+  struct Piece {
+    const int32_t* pages;
+    int32_t column;  // of its first key inside the block
+    int32_t count;   // pages
+    int64_t row_begin;
+    int64_t row_end;
+  };
+
+  void walk_block(int32_t block) {
+    const int32_t first_page = block * kBlockPages;
+    const int32_t end_page = first_page + kBlockPages;
+    block_position_ = block * kKeyBlock;
+    pieces_.clear();
+    int64_t row_begin = rows_;
+    int64_t row_end = 0;
+    for (int32_t i = tile_.run_begin; i < tile_.run_end; ++i) {
+      const AttentionRun& run = plan_.runs[static_cast<size_t>(i)];
+      if (run.block_begin >= end_page) break;  // sorted by block_begin
+      const int32_t begin = std::max(run.block_begin, first_page);
+      const int32_t end = std::min(run.block_begin + run.blocks, end_page);
+      if (begin >= end) continue;
+      Piece piece;
+      piece.pages = plan_.pages.data() + run.page_begin + (begin - run.block_begin);
+      piece.column = (begin - first_page) * kPageTokens;
+      piece.count = end - begin;
+      piece.row_begin = (run.row_begin - tile_.row_begin) * call_.group;
+      piece.row_end = (run.row_end - tile_.row_begin) * call_.group;
+      trim(piece.column, piece.row_begin, piece.row_end);
+      if (piece.row_begin == piece.row_end) continue;
+      row_begin = std::min(row_begin, piece.row_begin);
+      row_end = std::max(row_end, piece.row_end);
+      scores(piece);
+      pieces_.push_back(piece);
+    }
+    if (row_begin >= row_end) return;
+    softmax(row_begin, row_end);
+    for (const Piece& piece : pieces_) values(piece);
+  }
+
+  // Cuts off rows at both ends that do not see the key in column `column` of the block.
+  void trim(int32_t column, int64_t& row_begin, int64_t& row_end) const {
+    const int32_t key = block_position_ + column;
+    while (row_begin < row_end && positions_[row_begin] < key) ++row_begin;
+    while (row_begin < row_end && positions_[row_end - 1] < key) --row_end;
+  }
+
+  void scores(const Piece& piece) const {
+    for (int32_t page = 0; page < piece.count; page += 2) {
+      const int32_t column = piece.column + page * kPageTokens;
+      int64_t row_begin = piece.row_begin;
+      int64_t row_end = piece.row_end;
+      trim(column, row_begin, row_end);
+      const void* left = key_page(piece.pages[page]);
+      const void* right = page + 1 < piece.count ? key_page(piece.pages[page + 1]) : nullptr;
+      TileArgs tile;
+      tile.a = q_ + static_cast<size_t>(row_begin * call_.ldq) * call_.act_bytes();
+      tile.lda = call_.ldq;
+      tile.b0 = &left;
+      tile.b1 = right == nullptr ? nullptr : &right;
+      tile.chunks = 1;
+      tile.kc = call_.d;
+      tile.c = s_ + row_begin * kScoreColumns + column;
+      tile.ldc = kScoreColumns;
+      tile.rows = row_end - row_begin;
+      if (tile.rows > 0) call_.context.tile()(tile);
+    }
+  }
+
+  void softmax(int64_t row_begin, int64_t row_end) const {
+    const AttentionKernels& kernels = call_.context.kernels->attention;
+    SoftmaxArgs args;
+    args.s = s_ + row_begin * kScoreColumns;
+    args.lds = kScoreColumns;
+    args.p = p_ + static_cast<size_t>(row_begin * call_.ldp) * call_.act_bytes();
+    args.ldp = call_.ldp;
+    args.positions = positions_ + row_begin;
+    args.block_position = block_position_;
+    args.scale = call_.args.scale * kLog2E;
+    args.m = now_.m + row_begin;
+    args.l = now_.l + row_begin;
+    args.o = now_.o + row_begin * call_.ldo;
+    args.ldo = call_.ldo;
+    args.d = call_.d;
+    args.rows = row_end - row_begin;
+    (call_.context.act_is_bf16() ? kernels.softmax_bf16 : kernels.softmax_f32)(args);
+  }
+
+  // Rows in groups of a register block, each with the pages that its last position needs: a page
+  // that nobody in the group sees is not touched.
+  void values(const Piece& piece) const {
+    const int64_t step = call_.context.kernels->gemm.row_step;
+    int64_t begin = piece.row_begin;
+    int32_t count = pages_seen(piece, begin, std::min(piece.row_end, begin + step));
+    while (begin < piece.row_end) {
+      int64_t end = std::min(piece.row_end, begin + step);
+      int32_t next = 0;
+      while (end < piece.row_end) {
+        const int64_t group_end = std::min(piece.row_end, end + step);
+        next = pages_seen(piece, end, group_end);
+        if (next != count) break;
+        end = group_end;
+      }
+      if (count > 0) multiply_values(piece, begin, end, count);
+      begin = end;
+      count = next;
+    }
+  }
+
+  int32_t pages_seen(const Piece& piece, int64_t begin, int64_t end) const {
+    const int32_t last = *std::max_element(positions_ + begin, positions_ + end);
+    const int32_t keys = last - block_position_ - piece.column + 1;
+    return std::clamp((keys + kPageTokens - 1) / kPageTokens, 0, piece.count);
+  }
+
+  void multiply_values(const Piece& piece, int64_t begin, int64_t end, int32_t pages) const {
+    const size_t panel_bytes = size_t{kPageTokens} * 32 * dtype_bytes(call_.kv.type);
+    const void* left[kBlockPages];
+    const void* right[kBlockPages];
+    for (int64_t column = 0; column < call_.d; column += 64) {
+      const bool both = column + 32 < call_.d;
+      for (int32_t i = 0; i < pages; ++i) {
+        const auto* const panel = call_.pool +
+                                  call_.kv.value_offset(piece.pages[i], call_.args.layer, head_) +
+                                  static_cast<size_t>(column / 32) * panel_bytes;
+        left[i] = panel;
+        right[i] = panel + panel_bytes;
+      }
+      TileArgs tile;
+      tile.a = p_ + static_cast<size_t>(begin * call_.ldp + piece.column) * call_.act_bytes();
+      tile.lda = call_.ldp;
+      tile.a_chunk = kPageTokens;
+      tile.b0 = left;
+      tile.b1 = both ? right : nullptr;
+      tile.chunks = pages;
+      tile.kc = kPageTokens;
+      tile.c = now_.o + begin * call_.ldo + column;
+      tile.ldc = call_.ldo;
+      tile.rows = end - begin;
+      tile.accumulate = true;
+      call_.context.tile()(tile);
+    }
+  }
+
+  void fold(const State& from) const {
+    FoldArgs args;
+    args.m = total_.m;
+    args.l = total_.l;
+    args.o = total_.o;
+    args.from_m = from.m;
+    args.from_l = from.l;
+    args.from_o = from.o;
+    args.ldo = call_.ldo;
+    args.d = call_.d;
+    args.rows = rows_;
+    call_.context.kernels->attention.fold(args);
+  }
+
+  void finish() const {
+    const AttentionKernels& kernels = call_.context.kernels->attention;
+    const int64_t head_dim = call_.kv.head_dim;
+    for (int64_t r = 0; r < rows_; ++r) {
+      const int64_t row = tile_.row_begin + r / call_.group;
+      const int64_t column = (head_ * call_.group + r % call_.group) * head_dim;
+      std::byte* const to =
+          call_.args.out.data +
+          static_cast<size_t>(row * call_.args.out.ld + column) * call_.act_bytes();
+      const float* const o = total_.o + r * call_.ldo;
+      if (call_.context.act_is_bf16()) {
+        kernels.finish_bf16(o, total_.l[r], head_dim, reinterpret_cast<uint16_t*>(to));
+      } else {
+        kernels.finish_f32(o, total_.l[r], head_dim, reinterpret_cast<float*>(to));
+      }
+    }
+  }
+
+  const std::byte* key_page(int32_t page) const {
+    return call_.pool + call_.kv.key_offset(page, call_.args.layer, head_);
+  }
+
+  const Call& call_;
+  const AttentionPlan& plan_;
+  const AttentionTile& tile_;
+  const int64_t head_;
+  const int64_t rows_;
+  std::byte* q_;
+  std::byte* p_;
+  float* s_;
+  int32_t* positions_;
+  State now_;    // of the current chunk
+  State total_;  // of the chunks before it
+  int32_t block_position_ = 0;
+  std::vector<Piece> pieces_;
+};
+
+// A tile whose chunks are separate items.
+struct SplitTile {
+  int32_t tile;
+  int32_t slot;
+  int32_t chunks;
+};
+
+std::vector<SplitTile> split_tiles(const AttentionPlan& plan) {
+  std::vector<SplitTile> split;
+  for (const AttentionItem& item : plan.items) {
+    if (item.chunk == 0)
+      split.push_back({item.tile, item.slot,
+                       plan.tiles[static_cast<size_t>(item.tile)].last_position / kKeyChunk + 1});
+  }
+  return split;
+}
+
+}  // namespace
+
+void attention(const CpuContext& context, const AttentionArgs& args, const KvLayout& kv,
+               const std::byte* pool) {
+  const AttentionPlan& plan = *args.plan;
+  PREFIX_CHECK(kv.type == context.dtype);
+  PREFIX_CHECK(args.heads % kv.kv_heads == 0);
+  int64_t tile_rows = 0;
+  for (const AttentionTile& tile : plan.tiles)
+    tile_rows = std::max<int64_t>(tile_rows, tile.row_end - tile.row_begin);
+  const int64_t group = args.heads / kv.kv_heads;
+  const int64_t d = kv.d_padded();
+  // Leading dimensions off the powers of two: rows of a tile should not share L1 sets.
+  Call call{context,           args,   kv, pool, group, d, d + 32, d + 16, kKeyBlock + 32,
+            tile_rows * group, nullptr};
+  if (plan.partial_slots > 0) {
+    call.partials =
+        context.partials->reserve(static_cast<size_t>(plan.partial_slots) *
+                                  static_cast<size_t>(kv.kv_heads) * call.state_bytes());
+  }
+  const auto over_heads = [&](int64_t n, auto&& task) {
+    context.threads->run(n * kv.kv_heads, [&](int64_t index, int worker) {
+      task(index / kv.kv_heads, index % kv.kv_heads, context.scratch[worker]);
+    });
+  };
+  over_heads(static_cast<int64_t>(plan.items.size()),
+             [&](int64_t index, int64_t head, Scratch& memory) {
+               const AttentionItem& item = plan.items[static_cast<size_t>(index)];
+               const AttentionTile& tile = plan.tiles[static_cast<size_t>(item.tile)];
+               context.kernels->gemm.begin();
+               ItemTask(call, tile, head, memory).run(item);
+               context.kernels->gemm.end();
+             });
+  const std::vector<SplitTile> split = split_tiles(plan);
+  over_heads(static_cast<int64_t>(split.size()), [&](int64_t index, int64_t head, Scratch& memory) {
+    const SplitTile& part = split[static_cast<size_t>(index)];
+    const AttentionTile& tile = plan.tiles[static_cast<size_t>(part.tile)];
+    ItemTask(call, tile, head, memory).merge(part.slot, part.chunks);
+  });
+}
+
+}  // namespace prefix::ops

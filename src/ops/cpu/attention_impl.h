@@ -1,0 +1,130 @@
+// The kernels of attention_kernels.h over the Simd of the including translation unit.
+//
+// Every loop runs over whole vectors at fixed places of the key block, and a masked key adds an
+// exact zero, so the order of the additions does not depend on how many keys are visible.
+#pragma once
+
+#include <cstddef>
+
+#include "ops/cpu/attention_kernels.h"
+#include "ops/cpu/simd.h"
+#include "ops/cpu/vecmath.h"
+
+namespace prefix::ops {
+namespace {
+
+constexpr int64_t kSoftmaxBlock = 256;  // kKeyBlock (asserted in attention.cc)
+
+inline void store_weight(float* p, Simd::F x) { Simd::store(p, x); }
+inline void store_weight(uint16_t* p, Simd::F x) { Simd::store_bf16(p, x); }
+
+inline float exp2_of(float x) {
+  float lanes[Simd::kLanes];
+  Simd::store(lanes, vec_exp2(Simd::set1(x)));
+  return lanes[0];
+}
+
+inline void scale_row(float* o, int64_t d, float factor) {
+  const Simd::F f = Simd::set1(factor);
+  for (int64_t i = 0; i < d; i += Simd::kLanes) Simd::store(o + i, Simd::mul(Simd::load(o + i), f));
+}
+
+template <class P>
+void attention_softmax(const SoftmaxArgs& args) {
+  constexpr int64_t kLanes = Simd::kLanes;
+  constexpr int64_t kStep = 4 * kLanes < 32 ? 32 : 4 * kLanes;  // keys per round of accumulators
+  const float minus_infinity = -__builtin_inff();
+  const Simd::F scale = Simd::set1(args.scale);
+  for (int64_t r = 0; r < args.rows; ++r) {
+    float* const s = args.s + r * args.lds;
+    P* const p = static_cast<P*>(args.p) + r * args.ldp;
+    const int64_t seen = int64_t{args.positions[r]} - args.block_position + 1;
+    const int64_t visible = seen < 0 ? 0 : seen > kSoftmaxBlock ? kSoftmaxBlock : seen;
+    const int64_t end = (visible + kStep - 1) / kStep * kStep;
+    __builtin_memset(p + end, 0, static_cast<size_t>(kSoftmaxBlock - end) * sizeof(P));
+    if (visible == 0) continue;
+    // -infinity weighs exactly nothing; the last store may reach past `end`, into the spare
+    // columns.
+    for (int64_t i = visible; i < end; i += kLanes) Simd::store(s + i, Simd::set1(minus_infinity));
+
+    Simd::F top[4];
+    for (int j = 0; j < 4; ++j) top[j] = Simd::set1(minus_infinity);
+    for (int64_t i = 0; i < end; i += 4 * kLanes)
+      for (int j = 0; j < 4; ++j) top[j] = Simd::max(top[j], Simd::load(s + i + j * kLanes));
+    const float highest =
+        vec_max(Simd::max(Simd::max(top[0], top[1]), Simd::max(top[2], top[3]))) * args.scale;
+
+    const float before = args.m[r];
+    if (highest > before) {
+      args.m[r] = highest;
+      if (before > minus_infinity) {
+        const float factor = exp2_of(before - highest);
+        args.l[r] *= factor;
+        scale_row(args.o + r * args.ldo, args.d, factor);
+      }
+    }
+    const Simd::F shift = Simd::set1(-args.m[r]);
+    Simd::F sum[4] = {Simd::zero(), Simd::zero(), Simd::zero(), Simd::zero()};
+    for (int64_t i = 0; i < end; i += 4 * kLanes) {
+      for (int j = 0; j < 4; ++j) {
+        const Simd::F x = Simd::load(s + i + j * kLanes);
+        const Simd::F weight = vec_exp2(Simd::fma(x, scale, shift));
+        sum[j] = Simd::add(sum[j], weight);
+        store_weight(p + i + j * kLanes, weight);
+      }
+    }
+    args.l[r] += vec_sum(Simd::add(Simd::add(sum[0], sum[1]), Simd::add(sum[2], sum[3])));
+  }
+}
+
+// A state is empty iff its l is 0 (its largest score has weight 1); NaN is not empty and spreads.
+void attention_fold(const FoldArgs& args) {
+  for (int64_t r = 0; r < args.rows; ++r) {
+    if (args.from_l[r] == 0) continue;
+    float* const o = args.o + r * args.ldo;
+    const float* const from = args.from_o + r * args.ldo;
+    if (args.l[r] == 0) {
+      args.m[r] = args.from_m[r];
+      args.l[r] = args.from_l[r];
+      __builtin_memcpy(o, from, static_cast<size_t>(args.d) * sizeof(float));
+      continue;
+    }
+    const float m = args.m[r] > args.from_m[r] ? args.m[r] : args.from_m[r];
+    const float keep = exp2_of(args.m[r] - m);
+    const float take = exp2_of(args.from_m[r] - m);
+    args.m[r] = m;
+    args.l[r] = args.l[r] * keep + args.from_l[r] * take;
+    const Simd::F a = Simd::set1(keep);
+    const Simd::F b = Simd::set1(take);
+    for (int64_t i = 0; i < args.d; i += Simd::kLanes) {
+      const Simd::F kept = Simd::mul(Simd::load(o + i), a);
+      Simd::store(o + i, Simd::fma(Simd::load(from + i), b, kept));
+    }
+  }
+}
+
+// Adding +0 makes a -0 positive: its sign could tell how many masked keys were walked.
+template <class Out>
+void attention_finish(const float* o, float l, int64_t d, Out* out) {
+  const Simd::F inverse = Simd::set1(l == 0 ? 0.0f : 1.0f / l);
+  int64_t i = 0;
+  for (; i + Simd::kLanes <= d; i += Simd::kLanes)
+    store_weight(out + i, Simd::add(Simd::mul(Simd::load(o + i), inverse), Simd::zero()));
+  if (i == d) return;
+  Out lanes[Simd::kLanes];  // o is padded to whole vectors, out is not
+  store_weight(lanes, Simd::add(Simd::mul(Simd::load(o + i), inverse), Simd::zero()));
+  for (int j = 0; i < d; ++i, ++j) out[i] = lanes[j];
+}
+
+inline AttentionKernels attention_kernels() {
+  AttentionKernels a;
+  a.softmax_bf16 = attention_softmax<uint16_t>;
+  a.softmax_f32 = attention_softmax<float>;
+  a.fold = attention_fold;
+  a.finish_bf16 = attention_finish<uint16_t>;
+  a.finish_f32 = attention_finish<float>;
+  return a;
+}
+
+}  // namespace
+}  // namespace prefix::ops

@@ -1,0 +1,134 @@
+// The kernels of element_kernels.h over the Simd of the including translation unit.
+#pragma once
+
+#include "ops/cpu/element_kernels.h"
+#include "ops/cpu/simd.h"
+#include "ops/cpu/vecmath.h"
+
+namespace prefix::ops {
+namespace {
+
+float element_sum_squares(const float* x, int64_t n) {
+  constexpr int64_t kLanes = Simd::kLanes;
+  Simd::F sum[4] = {Simd::zero(), Simd::zero(), Simd::zero(), Simd::zero()};
+  int64_t i = 0;
+  for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
+    for (int j = 0; j < 4; ++j) {
+      const Simd::F v = Simd::load(x + i + j * kLanes);
+      sum[j] = Simd::fma(v, v, sum[j]);
+    }
+  }
+  for (; i < n; i += kLanes) {
+    const Simd::F v = i + kLanes <= n ? Simd::load(x + i) : load_first(x + i, n - i);
+    sum[0] = Simd::fma(v, v, sum[0]);
+  }
+  return vec_sum(Simd::add(Simd::add(sum[0], sum[1]), Simd::add(sum[2], sum[3])));
+}
+
+inline Simd::F scaled(Simd::F x, Simd::F scale, Simd::F weight) {
+  return Simd::mul(Simd::mul(x, scale), weight);
+}
+
+void element_scale_f32(const float* x, float scale, const float* weight, int64_t n, float* out) {
+  constexpr int64_t kLanes = Simd::kLanes;
+  const Simd::F s = Simd::set1(scale);
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    Simd::store(out + i, scaled(Simd::load(x + i), s, Simd::load(weight + i)));
+  if (i < n) {
+    const int64_t rest = n - i;
+    store_first(out + i, rest, scaled(load_first(x + i, rest), s, load_first(weight + i, rest)));
+  }
+}
+
+inline void store_first_bf16(uint16_t* p, int64_t n, Simd::F x) {
+  uint16_t lanes[Simd::kLanes];
+  Simd::store_bf16(lanes, x);
+  for (int64_t i = 0; i < n; ++i) p[i] = lanes[i];
+}
+
+void element_scale_bf16(const float* x, float scale, const float* weight, int64_t n,
+                        uint16_t* out) {
+  constexpr int64_t kLanes = Simd::kLanes;
+  const Simd::F s = Simd::set1(scale);
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    Simd::store_bf16(out + i, scaled(Simd::load(x + i), s, Simd::load(weight + i)));
+  if (i < n) {
+    const int64_t rest = n - i;
+    store_first_bf16(out + i, rest,
+                     scaled(load_first(x + i, rest), s, load_first(weight + i, rest)));
+  }
+}
+
+void element_scale_add(const float* x, float scale, const float* weight, int64_t n, float* out) {
+  constexpr int64_t kLanes = Simd::kLanes;
+  const Simd::F s = Simd::set1(scale);
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const Simd::F v = scaled(Simd::load(x + i), s, Simd::load(weight + i));
+    Simd::store(out + i, Simd::add(Simd::load(out + i), v));
+  }
+  if (i < n) {
+    const int64_t rest = n - i;
+    const Simd::F v = scaled(load_first(x + i, rest), s, load_first(weight + i, rest));
+    store_first(out + i, rest, Simd::add(load_first(out + i, rest), v));
+  }
+}
+
+void element_to_bf16(const float* x, int64_t n, uint16_t* out) {
+  constexpr int64_t kLanes = Simd::kLanes;
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) Simd::store_bf16(out + i, Simd::load(x + i));
+  if (i < n) store_first_bf16(out + i, n - i, load_first(x + i, n - i));
+}
+
+// (a, b) -> (a cos - b sin, b cos + a sin)
+inline void rotate(Simd::F& a, Simd::F& b, Simd::F cos, Simd::F sin) {
+  const Simd::F left = Simd::sub(Simd::mul(a, cos), Simd::mul(b, sin));
+  b = Simd::fma(b, cos, Simd::mul(a, sin));
+  a = left;
+}
+
+void element_head(const HeadArgs& args) {
+  constexpr int64_t kLanes = Simd::kLanes;
+  const float* x = args.x;
+  if (args.weight != nullptr) {
+    element_scale_f32(x, args.scale, args.weight, args.head_dim, args.out);
+    x = args.out;
+  }
+  const int64_t half = args.rotary_dim / 2;
+  int64_t i = 0;
+  for (; i + kLanes <= half; i += kLanes) {
+    Simd::F a = Simd::load(x + i);
+    Simd::F b = Simd::load(x + half + i);
+    rotate(a, b, Simd::load(args.cos + i), Simd::load(args.sin + i));
+    Simd::store(args.out + i, a);
+    Simd::store(args.out + half + i, b);
+  }
+  if (i < half) {
+    const int64_t rest = half - i;
+    Simd::F a = load_first(x + i, rest);
+    Simd::F b = load_first(x + half + i, rest);
+    rotate(a, b, load_first(args.cos + i, rest), load_first(args.sin + i, rest));
+    store_first(args.out + i, rest, a);
+    store_first(args.out + half + i, rest, b);
+  }
+  if (x != args.out) {
+    for (int64_t j = args.rotary_dim; j < args.head_dim; ++j) args.out[j] = x[j];
+  }
+}
+
+inline ElementKernels element_kernels() {
+  ElementKernels e;
+  e.sum_squares = element_sum_squares;
+  e.scale_f32 = element_scale_f32;
+  e.scale_bf16 = element_scale_bf16;
+  e.scale_add = element_scale_add;
+  e.head = element_head;
+  e.to_bf16 = element_to_bf16;
+  return e;
+}
+
+}  // namespace
+}  // namespace prefix::ops

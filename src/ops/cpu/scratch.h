@@ -1,0 +1,38 @@
+// Working memory of one worker, grown when a larger task comes and kept between calls.
+#pragma once
+
+#include <cstddef>
+
+#include "ops/cpu/memory.h"
+
+namespace prefix::ops {
+
+class Scratch {
+ public:
+  Scratch() = default;
+  ~Scratch() { clear(); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+  // At least `bytes` bytes, 64-byte aligned, with any content. The last reservation ends here.
+  std::byte* reserve(size_t bytes) {
+    if (bytes > bytes_) {
+      clear();
+      data_ = map_memory(bytes);
+      bytes_ = bytes;
+    }
+    return data_;
+  }
+
+ private:
+  void clear() {
+    if (data_ != nullptr) unmap_memory(data_, bytes_);
+    data_ = nullptr;
+    bytes_ = 0;
+  }
+
+  std::byte* data_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+}  // namespace prefix::ops

@@ -1,0 +1,276 @@
+// Segment attention of every CPU level of this machine: against float64, and bit by bit against
+// itself over other plans, page ids, companions, chunks and thread counts.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "base/status.h"
+#include "ops/attention_reference.h"
+#include "ops/cpu/kernels.h"
+#include "ops/op_cpu.h"
+
+namespace prefix::ops::testing {
+namespace {
+
+struct Level {
+  std::string isa;
+  DType type;
+};
+
+class AttentionLevel : public ::testing::TestWithParam<Level> {
+ protected:
+  void SetUp() override {
+    for (const IsaLevel& level : cpu_isa_levels())
+      if (level.name == GetParam().isa && !level.available)
+        GTEST_SKIP() << level.name << ": " << level.reason;
+    one_ = make_device(1);
+    three_ = make_device(3);
+  }
+  std::unique_ptr<Device> make_device(int threads) const {
+    return make_cpu_device({GetParam().type, GetParam().isa, threads});
+  }
+  bool f32() const { return GetParam().type == DType::kF32; }
+  double bound() const { return f32() ? 1e-5 : 3e-3; }
+
+  std::unique_ptr<Device> one_;
+  std::unique_ptr<Device> three_;
+};
+
+std::vector<Level> levels() {
+  std::vector<Level> all;
+  for (const char* isa : {"scalar", "avx2", "avx512", "avx512_bf16", "amx"})
+    for (DType type : {DType::kBf16, DType::kF32}) all.push_back({isa, type});
+  return all;
+}
+
+std::string level_name(const ::testing::TestParamInfo<Level>& info) {
+  return info.param.isa + (info.param.type == DType::kF32 ? "_f32" : "_bf16");
+}
+
+INSTANTIATE_TEST_SUITE_P(Levels, AttentionLevel, ::testing::ValuesIn(levels()), level_name);
+
+// Every position of every node, depth first.
+std::vector<RowRef> all_rows(const Tree& tree) {
+  std::vector<RowRef> rows;
+  for (int32_t n = 0; n < static_cast<int32_t>(tree.nodes.size()); ++n)
+    for (int32_t p = tree.nodes[n].begin; p < tree.nodes[n].end; ++p) rows.push_back({n, p});
+  return rows;
+}
+
+// A random sorted choice of up to `count` of them.
+std::vector<RowRef> some_rows(const Tree& tree, int64_t count, Rng& rng) {
+  std::vector<RowRef> rows = all_rows(tree);
+  std::shuffle(rows.begin(), rows.end(), rng);
+  if (static_cast<int64_t>(rows.size()) > count) rows.resize(static_cast<size_t>(count));
+  std::sort(rows.begin(), rows.end());
+  return rows;
+}
+
+TEST_P(AttentionLevel, AgreesWithFloat64) {
+  Rng rng(11);
+  for (const int32_t head_dim : {64, 80, 128}) {
+    for (const int32_t group : {1, 2, 4, 5}) {
+      Tree tree;
+      tree.type = GetParam().type;
+      tree.kv_heads = 2;
+      tree.heads = 2 * group;
+      tree.head_dim = head_dim;
+      tree.seed = rng();
+      grow(tree, rng, 8, 120);
+      const std::vector<RowRef> rows = some_rows(tree, 90, rng);
+      const Step step = make_step(tree, rows, {}, rng);
+      const double error = relative_l2(run_attention(*one_, tree, step), attention_f64(tree, rows));
+      EXPECT_LE(error, bound()) << "head_dim " << head_dim << " group " << group;
+    }
+  }
+}
+
+TEST_P(AttentionLevel, AgreesWithFloat64OverManyChunks) {
+  Rng rng(12);
+  Tree tree;
+  tree.type = GetParam().type;
+  tree.head_dim = 64;
+  grow_star(tree, 2 * kKeyChunk + 300, 3, 20);
+  const std::vector<RowRef> rows = {{0, 5},         {0, kKeyChunk - 1},
+                                    {0, kKeyChunk}, {0, 2 * kKeyChunk},
+                                    {1, 4396 + 3},  {2, 4396 + 19}};
+  const std::vector<double> want = attention_f64(tree, rows);
+  for (const bool split : {false, true}) {
+    StepOptions options;
+    options.split_chunks = split;
+    const Step step = make_step(tree, rows, options, rng);
+    EXPECT_LE(relative_l2(run_attention(*three_, tree, step), want), bound());
+  }
+}
+
+TEST_P(AttentionLevel, SharpScoresStayFinite) {
+  Rng rng(13);
+  for (const float scale : {0.0f, 100.0f, 3000.0f}) {  // scores up to about 1e4
+    Tree tree;
+    tree.type = GetParam().type;
+    tree.query_scale = scale;
+    grow(tree, rng, 6, 200);
+    const std::vector<RowRef> rows = some_rows(tree, 60, rng);
+    const Step step = make_step(tree, rows, {}, rng);
+    const std::vector<float> got = run_attention(*one_, tree, step);
+    for (const float value : got) ASSERT_TRUE(std::isfinite(value)) << "scale " << scale;
+    // Scores of 1e4 carry an f32 error of 1e-3 each.
+    EXPECT_LE(relative_l2(got, attention_f64(tree, rows)), scale > 100 ? 1e-2 : 5 * bound());
+  }
+}
+
+// The promise. Each case: one tree, a base result, then other ways to compute some of its rows.
+TEST_P(AttentionLevel, BitsDependOnPositionAndKeysOnly) {
+  Rng rng(14);
+  for (int round = 0; round < 70; ++round) {
+    Tree tree;
+    tree.type = GetParam().type;
+    tree.kv_heads = static_cast<int32_t>(pick(rng, 1, 2));
+    tree.heads = tree.kv_heads * static_cast<int32_t>(pick(rng, 1, 5));
+    tree.head_dim = static_cast<int32_t>(pick(rng, 1, 4) * 16 + (pick(rng, 0, 3) == 0 ? 80 : 0));
+    tree.seed = rng();
+    tree.query_scale = static_cast<float>(pick(rng, 0, 20));
+    const bool deep = round % 14 == 0;  // two chunks and more
+    if (deep) {
+      tree.head_dim = 32;
+      grow_star(tree, kKeyChunk + static_cast<int>(pick(rng, -40, 300)), 4, 40);
+    } else {
+      grow(tree, rng, static_cast<int>(pick(rng, 1, 12)), static_cast<int>(pick(rng, 1, 150)));
+    }
+    const int64_t width = static_cast<int64_t>(tree.heads) * tree.head_dim;
+    const std::vector<RowRef> rows = some_rows(tree, deep ? 24 : 96, rng);
+    StepOptions base;
+    base.tile_rows = 96;
+    base.ragged = false;
+    const std::vector<float> want = run_attention(*one_, tree, make_step(tree, rows, base, rng));
+    for (int variant = 0; variant < 8; ++variant) {
+      StepOptions options;
+      options.sharing = static_cast<Sharing>(pick(rng, 0, 2));
+      options.tile_rows = static_cast<int32_t>(pick(rng, 1, 100));
+      options.split_runs = pick(rng, 0, 1) == 1;
+      options.split_chunks = pick(rng, 0, 1) == 1;
+      options.cut_tail = pick(rng, 0, 1) == 1;
+      options.nan_keys = pick(rng, 0, 1) == 1;
+      if (variant == 0) options.tile_rows = 1;
+      std::vector<size_t> chosen;  // some of the rows, one row alone in every fourth variant
+      for (size_t r = 0; r < rows.size(); ++r)
+        if (variant < 2 || pick(rng, 0, 1) == 1) chosen.push_back(r);
+      if (variant % 4 == 3) chosen = {static_cast<size_t>(pick(rng, 0, rows.size() - 1))};
+      std::vector<RowRef> part;
+      for (const size_t r : chosen) part.push_back(rows[r]);
+      const Step step = make_step(tree, part, options, rng);
+      Device& device = variant % 2 == 0 ? *three_ : *one_;
+      const std::vector<float> got = run_attention(device, tree, step);
+      for (size_t i = 0; i < chosen.size(); ++i) {
+        const float* const a = got.data() + i * static_cast<size_t>(width);
+        const float* const b = want.data() + chosen[i] * static_cast<size_t>(width);
+        ASSERT_EQ(0, std::memcmp(a, b, static_cast<size_t>(width) * sizeof(float)))
+            << "round " << round << " variant " << variant << " node " << part[i].node
+            << " position " << part[i].position << " head_dim " << tree.head_dim << " heads "
+            << tree.heads << "/" << tree.kv_heads;
+      }
+    }
+  }
+}
+
+// A value that is NaN belongs to the rows behind it in its own sequence, to nobody else.
+TEST_P(AttentionLevel, NanValueStaysInItsSequence) {
+  Rng rng(15);
+  Tree tree;
+  tree.type = GetParam().type;
+  grow_star(tree, 100, 4, 40);
+  const std::vector<RowRef> rows = {{0, 99}, {1, 139}, {2, 139}, {3, 139}, {4, 139}};
+  StepOptions options;
+  options.tile_rows = 8;
+  options.ragged = false;
+  const Step clean = make_step(tree, rows, options, rng);
+  Step dirty = clean;
+  const KvLayout kv = tree.layout();
+  int32_t page = -1;  // the last page of leaf 2
+  for (const AttentionRun& run : clean.plan.runs)
+    if (run.row_begin == 2 && run.row_end == 3)
+      page = clean.plan.pages[run.page_begin + run.blocks - 1];
+  ASSERT_GE(page, 0);
+  put(dirty.pool.data() + kv.value_offset(page, 0, 0), value_index(tree.type, 3, 7), tree.type,
+      std::numeric_limits<float>::quiet_NaN());
+  const std::vector<float> want = run_attention(*one_, tree, clean);
+  const std::vector<float> got = run_attention(*one_, tree, dirty);
+  const size_t width = static_cast<size_t>(tree.heads) * tree.head_dim;
+  for (size_t r = 0; r < rows.size(); ++r) {
+    const bool same = std::memcmp(&want[r * width], &got[r * width], width * sizeof(float)) == 0;
+    EXPECT_EQ(same, r != 2) << "row " << r;
+  }
+  EXPECT_TRUE(std::isnan(got[2 * width + 7]));
+}
+
+TEST_P(AttentionLevel, MergeAlgebra) {
+  const AttentionKernels& kernels = static_cast<CpuDevice&>(*one_).context().kernels->attention;
+  constexpr float kNone = -std::numeric_limits<float>::infinity();
+  constexpr int64_t kWidth = 32;
+  const auto fold = [&](float& m, float& l, std::vector<float>& o, float from_m, float from_l,
+                        const std::vector<float>& from_o) {
+    FoldArgs args;
+    args.m = &m;
+    args.l = &l;
+    args.o = o.data();
+    args.from_m = &from_m;
+    args.from_l = &from_l;
+    args.from_o = from_o.data();
+    args.ldo = args.d = kWidth;
+    args.rows = 1;
+    kernels.fold(args);
+  };
+  std::vector<float> zero(kWidth), ones(kWidth, 1.0f), threes(kWidth, 3.0f);
+  {  // empty + empty = empty, and finishes as zeros
+    float m = kNone, l = 0;
+    std::vector<float> o = zero, out(kWidth, 9.0f);
+    fold(m, l, o, kNone, 0, zero);
+    EXPECT_EQ(m, kNone);
+    EXPECT_EQ(l, 0);
+    kernels.finish_f32(o.data(), l, kWidth, out.data());
+    EXPECT_EQ(out, zero);
+  }
+  {  // empty is neutral on both sides
+    float m = kNone, l = 0;
+    std::vector<float> o = zero;
+    fold(m, l, o, -5.0f, 2.0f, threes);
+    EXPECT_EQ(m, -5.0f);
+    EXPECT_EQ(l, 2.0f);
+    EXPECT_EQ(o, threes);
+    fold(m, l, o, kNone, 0, zero);
+    EXPECT_EQ(m, -5.0f);
+    EXPECT_EQ(l, 2.0f);
+    EXPECT_EQ(o, threes);
+  }
+  {  // weights relative to the larger maximum, from either side
+    float m = 3.0f, l = 1.0f;
+    std::vector<float> o = ones;
+    fold(m, l, o, 5.0f, 2.0f, threes);
+    EXPECT_EQ(m, 5.0f);
+    EXPECT_FLOAT_EQ(l, 2.25f);
+    EXPECT_FLOAT_EQ(o[0], 3.25f);
+    fold(m, l, o, 4.0f, 1.0f, ones);
+    EXPECT_EQ(m, 5.0f);
+    EXPECT_FLOAT_EQ(l, 2.75f);
+    EXPECT_FLOAT_EQ(o[kWidth - 1], 3.75f);
+  }
+  {  // far apart: the small one vanishes, nothing overflows
+    float m = 1e4f, l = 1.0f;
+    std::vector<float> o = ones;
+    fold(m, l, o, -1e4f, 2.0f, threes);
+    EXPECT_EQ(l, 1.0f);
+    EXPECT_EQ(o, ones);
+  }
+}
+
+TEST_P(AttentionLevel, EmptyPlanDoesNothing) {
+  Tree tree;
+  tree.type = GetParam().type;
+  Step step;
+  step.pool.resize(64);
+  EXPECT_TRUE(run_attention(*one_, tree, step).empty());
+}
+
+}  // namespace
+}  // namespace prefix::ops::testing
