@@ -1,6 +1,7 @@
 #include "plan/step.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/status.h"
 
@@ -10,6 +11,26 @@ namespace {
 // Packed query rows (tokens x query heads per kv head) that one attention tile should have: enough
 // to use each key block many times while queries, scores and outputs stay in the L2 cache.
 constexpr int32_t kTileRows = 96;
+
+// Rows for tokens [begin, end) of a node's edge. Whole arrays at a time: planning must cost a few
+// nanoseconds per token.
+void append_rows(const Node& n, int32_t begin, int32_t end, StepPlan& plan) {
+  const size_t row = plan.tokens.size();
+  const auto count = static_cast<size_t>(end - begin);
+  plan.tokens.insert(plan.tokens.end(), n.tokens() + begin, n.tokens() + end);
+  plan.positions.resize(row + count);
+  std::iota(plan.positions.begin() + static_cast<ptrdiff_t>(row), plan.positions.end(),
+            n.start + begin);
+  plan.slots.resize(row + count);
+  ops::KvSlot* slots = plan.slots.data() + row;
+  const int32_t first_block = n.start / kPageTokens;
+  for (int32_t p = n.start + begin; p < n.start + end;) {
+    const int32_t block = p / kPageTokens;
+    const int32_t page = n.pages[static_cast<size_t>(block - first_block)];
+    const int32_t stop = std::min(n.start + end, (block + 1) * kPageTokens);
+    for (; p < stop; ++p) *slots++ = {page, p - block * kPageTokens};
+  }
+}
 
 }  // namespace
 
@@ -95,19 +116,13 @@ void StepBuilder::place_rows(NodeId id, StepPlan& plan) {
       const int32_t from = tree_.node(n.parent).pages.back();
       if (from != n.pages[0]) plan.copies.push_back({from, n.pages[0], n.start % kPageTokens});
     }
-    const int32_t* tokens = n.tokens();
-    plan.tokens.insert(plan.tokens.end(), tokens + m.take_begin, tokens + m.take_end);
-    const int32_t first_block = n.start / kPageTokens;
-    for (int32_t p = n.start + m.take_begin; p < n.start + m.take_end; ++p) {
-      plan.positions.push_back(p);
-      plan.slots.push_back({n.pages[static_cast<size_t>(p / kPageTokens - first_block)],
-                            p % kPageTokens});
-    }
+    append_rows(n, m.take_begin, m.take_end, plan);
   }
   m.own_end = static_cast<int32_t>(plan.tokens.size());
   const int32_t rope_offset = tree_.node(n.root).rope_offset;
-  for (int32_t row = m.row_begin; row < m.own_end; ++row)
-    plan.rope_rows.push_back(plan.positions[static_cast<size_t>(row)] + rope_offset);
+  plan.rope_rows.resize(plan.tokens.size());
+  for (auto row = static_cast<size_t>(m.row_begin); row < plan.tokens.size(); ++row)
+    plan.rope_rows[row] = plan.positions[row] + rope_offset;
   m.page_begin = static_cast<int32_t>(plan.attention.pages.size());
   plan.attention.pages.insert(plan.attention.pages.end(), n.pages.begin(), n.pages.end());
 }
@@ -207,8 +222,14 @@ void StepBuilder::plan_attention(StepPlan& plan) {
                 return a.block_begin != b.block_begin ? a.block_begin < b.block_begin
                                                       : a.row_begin < b.row_begin;
               });
-    for (int32_t r = begin; r < end; ++r)
-      tile.last_position = std::max(tile.last_position, plan.positions[static_cast<size_t>(r)]);
+    // Positions ascend inside a node, so the last own row of each node in the tile decides.
+    for (size_t i = at; i < order_.size() && marks_[order_[i]].row_begin < end; ++i) {
+      const Mark& m = marks_[order_[i]];
+      if (m.own_end > m.row_begin)
+        tile.last_position =
+            std::max(tile.last_position,
+                     plan.positions[static_cast<size_t>(std::min(end, m.own_end) - 1)]);
+    }
     attention.tiles.push_back(tile);
   }
 

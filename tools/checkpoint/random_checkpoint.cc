@@ -1,0 +1,185 @@
+#include "random_checkpoint.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+namespace prefix::tools {
+namespace {
+
+// splitmix64: the same bytes on every machine and compiler.
+class Random {
+ public:
+  explicit Random(uint64_t seed) : state_(seed) {}
+  uint64_t next() {
+    uint64_t z = (state_ += 0x9E3779B97F4A7C15u);
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+  }
+  // Roughly normal: the sum of four 16-bit uniforms, scaled to variance 1.
+  float normal() {
+    const uint64_t bits = next();
+    const double sum = static_cast<double>(bits & 0xffff) + static_cast<double>(bits >> 16 & 0xffff) +
+                       static_cast<double>(bits >> 32 & 0xffff) + static_cast<double>(bits >> 48);
+    return static_cast<float>((sum / 65536.0 - 2.0) * 1.7320508);
+  }
+
+ private:
+  uint64_t state_;
+};
+
+uint16_t bf16(float x) {
+  uint32_t bits;
+  std::memcpy(&bits, &x, sizeof(bits));
+  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+struct Entry {
+  std::string name;
+  std::vector<int64_t> shape;
+  float deviation;
+  float mean = 0;
+};
+
+std::vector<Entry> entries(const CheckpointShape& s) {
+  const int64_t q = int64_t{s.heads} * s.head_dim;
+  const int64_t kv = int64_t{s.kv_heads} * s.head_dim;
+  std::vector<Entry> list;
+  const auto matrix = [&](const std::string& name, int64_t n, int64_t k) {
+    list.push_back({name, {n, k}, 0.5f / std::sqrt(static_cast<float>(k))});
+  };
+  const auto norm = [&](const std::string& name, int64_t n) { list.push_back({name, {n}, 0.1f, 1}); };
+  list.push_back({"model.embed_tokens.weight", {s.vocab, s.hidden}, 1});
+  for (int32_t i = 0; i < s.layers; ++i) {
+    const std::string layer = "model.layers." + std::to_string(i) + ".";
+    if (s.architecture == "olmo2") {
+      norm(layer + "post_attention_layernorm.weight", s.hidden);
+      norm(layer + "post_feedforward_layernorm.weight", s.hidden);
+      norm(layer + "self_attn.q_norm.weight", q);
+      norm(layer + "self_attn.k_norm.weight", kv);
+    } else {
+      norm(layer + "input_layernorm.weight", s.hidden);
+      norm(layer + "post_attention_layernorm.weight", s.hidden);
+    }
+    if (s.architecture == "qwen3") {
+      norm(layer + "self_attn.q_norm.weight", s.head_dim);
+      norm(layer + "self_attn.k_norm.weight", s.head_dim);
+    }
+    if (s.architecture == "phi3") {
+      matrix(layer + "self_attn.qkv_proj.weight", q + 2 * kv, s.hidden);
+      matrix(layer + "mlp.gate_up_proj.weight", 2 * int64_t{s.intermediate}, s.hidden);
+    } else {
+      matrix(layer + "self_attn.q_proj.weight", q, s.hidden);
+      matrix(layer + "self_attn.k_proj.weight", kv, s.hidden);
+      matrix(layer + "self_attn.v_proj.weight", kv, s.hidden);
+      matrix(layer + "mlp.gate_proj.weight", s.intermediate, s.hidden);
+      matrix(layer + "mlp.up_proj.weight", s.intermediate, s.hidden);
+    }
+    matrix(layer + "self_attn.o_proj.weight", s.hidden, q);
+    matrix(layer + "mlp.down_proj.weight", s.hidden, s.intermediate);
+  }
+  norm("model.norm.weight", s.hidden);
+  if (!s.tied) matrix("lm_head.weight", s.vocab, s.hidden);
+  return list;
+}
+
+int64_t count(const Entry& e) {
+  int64_t n = 1;
+  for (int64_t d : e.shape) n *= d;
+  return n;
+}
+
+std::string header(const std::vector<Entry>& list) {
+  std::string json = "{";
+  int64_t offset = 0;
+  for (const Entry& e : list) {
+    std::string shape;
+    for (int64_t d : e.shape) shape += (shape.empty() ? "" : ",") + std::to_string(d);
+    const int64_t end = offset + 2 * count(e);
+    json += (offset ? ",\"" : "\"") + e.name + "\":{\"dtype\":\"BF16\",\"shape\":[" + shape +
+            "],\"data_offsets\":[" + std::to_string(offset) + "," + std::to_string(end) + "]}";
+    offset = end;
+  }
+  json += "}";
+  while (json.size() % 8) json += ' ';
+  return json;
+}
+
+std::string config(const CheckpointShape& s) {
+  const auto number = [](const char* key, int64_t value) {
+    return "  \"" + std::string(key) + "\": " + std::to_string(value) + ",\n";
+  };
+  return "{\n  \"model_type\": \"" + s.architecture + "\",\n  \"hidden_act\": \"silu\",\n" +
+         number("vocab_size", s.vocab) + number("hidden_size", s.hidden) +
+         number("num_hidden_layers", s.layers) + number("num_attention_heads", s.heads) +
+         number("num_key_value_heads", s.kv_heads) + number("head_dim", s.head_dim) +
+         number("intermediate_size", s.intermediate) +
+         number("max_position_embeddings", s.max_positions) +
+         "  \"rms_norm_eps\": 1e-06,\n  \"rope_theta\": 1000000.0,\n  \"attention_bias\": false,\n"
+         "  \"bos_token_id\": null,\n  \"eos_token_id\": null,\n  \"pad_token_id\": null,\n"
+         "  \"torch_dtype\": \"bfloat16\",\n  \"tie_word_embeddings\": " +
+         (s.tied ? "true" : "false") + "\n}\n";
+}
+
+void require(const std::ofstream& out, const std::string& path) {
+  if (!out) throw std::runtime_error("cannot write " + path);
+}
+
+}  // namespace
+
+CheckpointShape named_shape(const std::string& name) {
+  CheckpointShape s;
+  if (name == "tiny") return s;
+  s.vocab = 151936;
+  s.max_positions = 40960;
+  s.head_dim = 128;
+  s.kv_heads = 8;
+  if (name == "qwen3-0.6b") {
+    s.hidden = 1024;
+    s.layers = 28;
+    s.heads = 16;
+    s.intermediate = 3072;
+  } else if (name == "qwen3-4b") {
+    s.hidden = 2560;
+    s.layers = 36;
+    s.heads = 32;
+    s.intermediate = 9728;
+  } else {
+    throw std::invalid_argument("unknown shape \"" + name + "\" (known: tiny, qwen3-0.6b, qwen3-4b)");
+  }
+  return s;
+}
+
+void write_checkpoint(const std::string& directory, const CheckpointShape& shape) {
+  std::filesystem::create_directories(directory);
+  const std::vector<Entry> list = entries(shape);
+  const std::string json = header(list);
+  const std::string path = directory + "/model.safetensors";
+  std::ofstream out(path, std::ios::binary);
+  require(out, path);
+  const uint64_t length = json.size();
+  out.write(reinterpret_cast<const char*>(&length), sizeof(length));
+  out.write(json.data(), static_cast<std::streamsize>(json.size()));
+  std::vector<uint16_t> block;
+  for (size_t i = 0; i < list.size(); ++i) {
+    Random random(shape.seed * 1000003 + i);
+    for (int64_t left = count(list[i]); left > 0; left -= static_cast<int64_t>(block.size())) {
+      block.resize(static_cast<size_t>(std::min<int64_t>(left, 1 << 20)));
+      for (uint16_t& v : block) v = bf16(list[i].mean + list[i].deviation * random.normal());
+      out.write(reinterpret_cast<const char*>(block.data()),
+                static_cast<std::streamsize>(block.size() * 2));
+    }
+  }
+  require(out, path);
+  std::ofstream text(directory + "/config.json");
+  text << config(shape);
+  require(text, directory + "/config.json");
+}
+
+}  // namespace prefix::tools
