@@ -1,0 +1,250 @@
+// Norms, the q/k/v split with rotary embedding and page writes, page copies: every CPU level of
+// this machine against float64, and rows alone against rows together.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <tuple>
+
+#include "base/status.h"
+#include "ops/attention_reference.h"  // packing, poisoned buffers
+
+namespace prefix::ops::testing {
+namespace {
+
+using Param = std::tuple<std::string, DType>;
+
+class Elementwise : public ::testing::TestWithParam<Param> {
+ protected:
+  void SetUp() override {
+    const auto& [isa, type] = GetParam();
+    for (const IsaLevel& level : cpu_isa_levels())
+      if (level.name == isa && !level.available) GTEST_SKIP() << isa << ": " << level.reason;
+    device_ = make_cpu_device({type, isa, 2});
+    act_ = act_type(*device_);
+  }
+  DType type() const { return std::get<1>(GetParam()); }
+  std::vector<float> random(int64_t n, float low = -1, float high = 1) {
+    std::vector<float> v(static_cast<size_t>(n));
+    for (float& x : v) x = std::uniform_real_distribution<float>(low, high)(rng_);
+    return v;
+  }
+  // Equal up to the rounding of `stored` elements.
+  static void expect_close(float got, double want, DType stored, const std::string& what) {
+    const double relative = stored == DType::kBf16 ? 1.0 / 256 : 2e-6;
+    ASSERT_NEAR(got, want, relative * std::abs(want) + 2e-6) << what;
+  }
+
+  Rng rng_{21};
+  std::unique_ptr<Device> device_;
+  DType act_ = DType::kF32;
+};
+
+std::string level_name(const ::testing::TestParamInfo<Param>& param) {
+  const auto& [isa, type] = param.param;
+  return isa + (type == DType::kF32 ? "_f32" : "_bf16");
+}
+
+INSTANTIATE_TEST_SUITE_P(Levels, Elementwise,
+                         ::testing::Combine(::testing::Values("scalar", "avx2", "avx512",
+                                                              "avx512_bf16", "amx"),
+                                            ::testing::Values(DType::kBf16, DType::kF32)),
+                         level_name);
+
+double inverse_rms(const float* x, int64_t n, float eps) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]) * x[i];
+  return 1 / std::sqrt(sum / static_cast<double>(n) + eps);
+}
+
+TEST_P(Elementwise, RmsNorm) {
+  for (const int64_t n : {1, 7, 64, 100, 576, 1024, 1041}) {
+    const int64_t rows = 19;
+    const int64_t ld = n + 3;
+    const std::vector<float> x = random(rows * ld), weight = random(n, 0.5f, 2);
+    const int64_t ld_out = device_->act_ld(n);
+    Buffer out(*device_, static_cast<size_t>(rows * ld_out) * device_->act_bytes());
+    Buffer alone(*device_, static_cast<size_t>(ld_out) * device_->act_bytes());
+    device_->rms_norm(x.data(), ld, weight.data(), 1e-5f, rows, n, {out.data(), ld_out});
+    for (int64_t r = 0; r < rows; ++r) {
+      const double scale = inverse_rms(&x[r * ld], n, 1e-5f);
+      for (int64_t i = 0; i < n; ++i) {
+        expect_close(get(out.data(), r * ld_out + i, act_), x[r * ld + i] * scale * weight[i], act_,
+                     cat("n ", n, " row ", r, " column ", i));
+      }
+      device_->rms_norm(&x[r * ld], ld, weight.data(), 1e-5f, 1, n, {alone.data(), ld_out});
+      const size_t bytes = static_cast<size_t>(n) * device_->act_bytes();
+      EXPECT_EQ(0, std::memcmp(alone.data(),
+                               out.data() + static_cast<size_t>(r * ld_out) * device_->act_bytes(),
+                               bytes));
+    }
+  }
+}
+
+TEST_P(Elementwise, RmsNormF32InPlaceAndAdded) {
+  for (const int64_t n : {5, 96, 200}) {
+    const int64_t rows = 11;
+    const std::vector<float> x = random(rows * n), weight = random(n), before = random(rows * n);
+    std::vector<float> in_place = x, added = before;
+    device_->rms_norm_f32(in_place.data(), n, weight.data(), 1e-6f, rows, n, in_place.data(), n,
+                          false);
+    device_->rms_norm_f32(x.data(), n, weight.data(), 1e-6f, rows, n, added.data(), n, true);
+    for (int64_t r = 0; r < rows; ++r) {
+      const double scale = inverse_rms(&x[r * n], n, 1e-6f);
+      for (int64_t i = 0; i < n; ++i) {
+        const double want = x[r * n + i] * scale * weight[i];
+        expect_close(in_place[r * n + i], want, DType::kF32, cat("n ", n, " row ", r));
+        expect_close(added[r * n + i], before[r * n + i] + want, DType::kF32, cat("added ", n));
+      }
+    }
+  }
+}
+
+struct QkvCase {
+  int32_t heads, kv_heads, head_dim, rotary_dim;
+  int norm;  // 0 none, 1 per head, 2 whole width
+};
+
+TEST_P(Elementwise, QkvNormsRotatesAndWritesPages) {
+  const QkvCase cases[] = {{4, 2, 64, 64, 0}, {4, 2, 128, 128, 1}, {6, 2, 80, 80, 2},
+                           {3, 3, 80, 40, 1}, {2, 1, 96, 72, 0},   {5, 1, 64, 0, 1},
+                           {2, 2, 48, 30, 2}};
+  for (const QkvCase& c : cases) {
+    SCOPED_TRACE(cat("heads ", c.heads, "/", c.kv_heads, " head_dim ", c.head_dim, " rotary ",
+                     c.rotary_dim, " norm ", c.norm));
+    const int64_t rows = 13, layers = 2, pages = 4, positions_n = 100, d = c.head_dim;
+    const int32_t layer = 1;
+    const int64_t width = (c.heads + 2 * c.kv_heads) * d, ld = width + 5;
+    const std::vector<float> x = random(rows * ld, -3, 3);
+    const std::vector<float> q_norm = random(c.norm == 2 ? c.heads * d : d, 0.5f, 2);
+    const std::vector<float> k_norm = random(c.norm == 2 ? c.kv_heads * d : d, 0.5f, 2);
+    const int64_t half = c.rotary_dim / 2;
+    std::vector<float> cos(positions_n * half), sin(positions_n * half);
+    for (int64_t p = 0; p < positions_n; ++p) {
+      for (int64_t i = 0; i < half; ++i) {
+        const double angle = static_cast<double>(p) * std::pow(1e4, -static_cast<double>(i) / half);
+        cos[p * half + i] = static_cast<float>(std::cos(angle));
+        sin[p * half + i] = static_cast<float>(std::sin(angle));
+      }
+    }
+    const KvLayout kv{type(), static_cast<int32_t>(layers), c.kv_heads, c.head_dim};
+    std::vector<int32_t> positions;
+    std::vector<KvSlot> slots;
+    for (int32_t r = 0; r < rows; ++r) {
+      positions.push_back(static_cast<int32_t>(pick(rng_, 0, positions_n - 1)));
+      // Row 4 is recomputed only: its key and value go nowhere. All slots differ.
+      slots.push_back({r == 4 ? -1 : r % 4, r * 2 % kPageTokens + r / 8});
+    }
+    Buffer pool(*device_, static_cast<size_t>(pages) * kv.page_bytes());
+    std::vector<int32_t> all_pages = {0, 1, 2, 3};
+    device_->clear_pages(all_pages, kv, pool.data());
+    std::vector<std::byte> expected_rest(static_cast<size_t>(pages) * kv.page_bytes());
+
+    QkvArgs args;
+    args.qkv = x.data();
+    args.ld = ld;
+    args.heads = c.heads;
+    args.q_norm = c.norm == 0 ? nullptr : q_norm.data();
+    args.k_norm = c.norm == 0 ? nullptr : k_norm.data();
+    args.norm_whole_width = c.norm == 2;
+    args.norm_eps = 1e-6f;
+    args.rotary_dim = c.rotary_dim;
+    args.cos = cos.data();
+    args.sin = sin.data();
+    const int64_t ldq = device_->act_ld(c.heads * d);
+    Buffer q(*device_, static_cast<size_t>(rows * ldq) * device_->act_bytes());
+    device_->qkv(args, positions, slots, kv, pool.data(), layer, {q.data(), ldq});
+
+    // The vector of `head` of a part that begins at column `first`, normed and rotated in float64.
+    const auto want = [&](int64_t row, int64_t first, int64_t heads, int64_t head, bool normed,
+                          bool rotated, const std::vector<float>& weight) {
+      const float* const part = &x[row * ld + first];
+      std::vector<double> v(part + head * d, part + (head + 1) * d);
+      if (normed) {
+        const double scale = c.norm == 2 ? inverse_rms(part, heads * d, 1e-6f)
+                                         : inverse_rms(part + head * d, d, 1e-6f);
+        for (int64_t i = 0; i < d; ++i) v[i] *= scale * weight[(c.norm == 2 ? head * d : 0) + i];
+      }
+      for (int64_t i = 0; rotated && i < half; ++i) {
+        const double cosine = cos[positions[row] * half + i], sine = sin[positions[row] * half + i];
+        const double a = v[i], b = v[i + half];
+        v[i] = a * cosine - b * sine;
+        v[i + half] = b * cosine + a * sine;
+      }
+      return v;
+    };
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t h = 0; h < c.heads; ++h) {
+        const std::vector<double> v = want(r, 0, c.heads, h, c.norm > 0, true, q_norm);
+        for (int64_t i = 0; i < d; ++i)
+          expect_close(get(q.data(), r * ldq + h * d + i, act_), v[i], act_, cat("q row ", r));
+      }
+      if (slots[r].page < 0) continue;
+      for (int64_t h = 0; h < c.kv_heads; ++h) {
+        const std::vector<double> k = want(r, c.heads * d, c.kv_heads, h, c.norm > 0, true, k_norm);
+        const std::vector<double> v =
+            want(r, (c.heads + c.kv_heads) * d, c.kv_heads, h, false, false, k_norm);
+        const size_t key_at = kv.key_offset(slots[r].page, layer, h);
+        const size_t value_at = kv.value_offset(slots[r].page, layer, h);
+        for (int64_t i = 0; i < d; ++i) {
+          const int64_t key_i = key_index(type(), slots[r].slot, i);
+          const int64_t value_i = value_index(type(), slots[r].slot, i);
+          expect_close(get(pool.data() + key_at, key_i, type()), k[i], type(), cat("k row ", r));
+          expect_close(get(pool.data() + value_at, value_i, type()), v[i], type(),
+                       cat("v row ", r));
+          // What is left after taking these out must be untouched.
+          put(pool.data() + key_at, key_i, type(), 0);
+          put(pool.data() + value_at, value_i, type(), 0);
+        }
+      }
+    }
+    EXPECT_EQ(0, std::memcmp(pool.data(), expected_rest.data(), expected_rest.size()));
+  }
+}
+
+TEST_P(Elementwise, CopyPagesCopiesTheFirstTokensOnly) {
+  const KvLayout kv{type(), 2, 2, 80};
+  constexpr int32_t kPages = 40;
+  const size_t bytes = kPages * kv.page_bytes();
+  for (int32_t tokens = 0; tokens <= kPageTokens; ++tokens) {
+    Buffer pool(*device_, bytes);
+    for (size_t i = 0; i < bytes / 4; ++i) {
+      const uint32_t noise = static_cast<uint32_t>(rng_());
+      std::memcpy(pool.data() + 4 * i, &noise, 4);
+    }
+    std::vector<std::byte> want(pool.data(), pool.data() + bytes);
+    // The second copy reads what the first one wrote.
+    const std::vector<PageCopy> copies = {{3, 7, tokens}, {7, 20, tokens}};
+    for (const PageCopy& copy : copies) {
+      for (int32_t head = 0; head < 2; ++head) {
+        for (int32_t slot = 0; slot < tokens; ++slot) {
+          for (int32_t i = 0; i < 96; ++i) {
+            const size_t size = dtype_bytes(type());
+            const size_t k = static_cast<size_t>(key_index(type(), slot, i)) * size;
+            const size_t v = static_cast<size_t>(value_index(type(), slot, i)) * size;
+            std::memcpy(&want[kv.key_offset(copy.to, 1, head) + k],
+                        &want[kv.key_offset(copy.from, 1, head) + k], size);
+            std::memcpy(&want[kv.value_offset(copy.to, 1, head) + v],
+                        &want[kv.value_offset(copy.from, 1, head) + v], size);
+          }
+        }
+      }
+    }
+    device_->copy_pages(copies, kv, pool.data(), 1);
+    ASSERT_EQ(0, std::memcmp(want.data(), pool.data(), bytes)) << "tokens " << tokens;
+  }
+}
+
+TEST_P(Elementwise, ClearPagesClearsThoseOnly) {
+  const KvLayout kv{type(), 3, 1, 64};
+  Buffer pool(*device_, 6 * kv.page_bytes());
+  const std::vector<int32_t> pages = {4, 1};
+  device_->clear_pages(pages, kv, pool.data());
+  for (size_t i = 0; i < 6 * kv.page_bytes(); ++i) {
+    const size_t page = i / kv.page_bytes();
+    ASSERT_EQ(pool.data()[i], page == 1 || page == 4 ? std::byte{0} : std::byte{0xff});
+  }
+}
+
+}  // namespace
+}  // namespace prefix::ops::testing
