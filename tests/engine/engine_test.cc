@@ -1,0 +1,351 @@
+// The engine as its callers see it: counts, sharing, errors that stay with their request, limits.
+#include "engine/engine.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+#include <random>
+#include <set>
+
+#include "support/tiny_engine.h"
+
+namespace prefix {
+namespace {
+
+using testing_support::make_engine;
+using testing_support::OptionList;
+using testing_support::TinyCheckpoint;
+
+const TinyCheckpoint& checkpoint() {
+  static const TinyCheckpoint* const kCheckpoint = new TinyCheckpoint;
+  return *kCheckpoint;
+}
+
+RequestSpec logits(std::vector<int32_t> tokens) {
+  RequestSpec spec;
+  spec.task = Task::kLogits;
+  spec.tokens = std::move(tokens);
+  spec.logit_ids = {0, 1, 2};
+  return spec;
+}
+
+RequestSpec generate(std::vector<int32_t> tokens, int32_t max_tokens) {
+  RequestSpec spec;
+  spec.task = Task::kGenerate;
+  spec.tokens = std::move(tokens);
+  spec.sampling.max_tokens = max_tokens;
+  return spec;
+}
+
+std::vector<int32_t> counting(int32_t n, int32_t from = 0) {
+  std::vector<int32_t> tokens(static_cast<size_t>(n));
+  for (int32_t i = 0; i < n; ++i) tokens[static_cast<size_t>(i)] = (from + i * 7) % 131;
+  return tokens;
+}
+
+std::shared_ptr<Job> run(Engine& engine, std::vector<RequestSpec> batch) {
+  auto job = engine.submit(std::move(batch));
+  job->wait(-1);
+  return job;
+}
+
+TEST(Engine, CountsCachedSharedAndComputedTokens) {
+  const auto engine = make_engine(checkpoint());
+  const auto first = run(*engine, {logits({1, 2, 3, 4}), logits({1, 2, 3, 5}), logits({1, 2, 3, 4})});
+  EXPECT_EQ(first->result(0).usage.computed, 4);
+  EXPECT_EQ(first->result(1).usage.computed, 1);
+  EXPECT_EQ(first->result(1).usage.shared, 3);
+  EXPECT_EQ(first->result(2).usage.shared, 4);
+  EXPECT_EQ(first->totals().rows, 5);
+  EXPECT_EQ(first->totals().tokens_given, 12);
+
+  const auto second = run(*engine, {logits({1, 2, 3, 4}), logits({1, 2, 3, 4}), logits({1, 2, 9})});
+  EXPECT_EQ(second->result(0).usage.cached, 3);
+  EXPECT_EQ(second->result(0).usage.computed, 1) << "the last token is computed again to be read";
+  EXPECT_EQ(second->result(1).usage.cached, 3);
+  EXPECT_EQ(second->result(1).usage.shared, 1) << "by the first request";
+  EXPECT_EQ(second->result(2).usage.cached, 2);
+  EXPECT_EQ(second->totals().rows, 2);
+  EXPECT_EQ(first->result(0).values, second->result(0).values);
+}
+
+// Acceptance: rows computed equals the number of distinct (namespace, prefix) tuples.
+TEST(Engine, RowsEqualDistinctPrefixes) {
+  std::mt19937 random(5);
+  const auto engine = make_engine(checkpoint(), {{"cache", "false"}, {"rows", "64"}});
+  const int32_t spaces[] = {0, engine->open_namespace("a"), engine->open_namespace("b")};
+  for (int round = 0; round < 200; ++round) {
+    std::vector<RequestSpec> batch;
+    std::set<std::pair<int32_t, std::vector<int32_t>>> distinct;
+    for (size_t i = 1 + random() % 12; i > 0; --i) {
+      RequestSpec spec = logits({});
+      spec.tokens.resize(1 + random() % 30);
+      for (int32_t& t : spec.tokens) t = static_cast<int32_t>(random() % 3);
+      spec.name_space = spaces[random() % 3];
+      for (size_t n = 1; n <= spec.tokens.size(); ++n)
+        distinct.emplace(spec.name_space, std::vector<int32_t>(spec.tokens.begin(), spec.tokens.begin() + static_cast<ptrdiff_t>(n)));
+      batch.push_back(std::move(spec));
+    }
+    const auto job = run(*engine, batch);
+    ASSERT_EQ(job->totals().rows, static_cast<int64_t>(distinct.size()));
+    ASSERT_EQ(job->totals().tokens_computed, static_cast<int64_t>(distinct.size()));
+    ASSERT_EQ(job->totals().failed, 0);
+    ASSERT_EQ(engine->stats().pages_used, 0) << "with the cache off nothing stays";
+  }
+}
+
+TEST(Engine, TasksAgreeWithEachOther) {
+  const auto engine = make_engine(checkpoint(), {{"dtype", "f32"}});
+  const std::vector<int32_t> prompt{3, 1, 4, 1, 5};
+  RequestSpec all = logits(prompt);
+  all.logit_ids.clear();
+  for (int32_t id = 0; id < 131; ++id) all.logit_ids.push_back(id);
+  RequestSpec choices;
+  choices.task = Task::kChoices;
+  choices.tokens = prompt;
+  choices.choices = {{9, 2}, {6}};
+  RequestSpec span;
+  span.task = Task::kLogprobs;
+  span.tokens = {3, 1, 4, 1, 5, 9, 2};
+  span.from = 5;
+  RequestSpec greedy = generate(prompt, 1);
+  greedy.sampling.logprobs = true;
+  const auto job = run(*engine, {all, choices, span, greedy});
+  const std::vector<float>& row = job->result(0).values;
+  double sum = 0;
+  for (float v : row) sum += std::exp(static_cast<double>(v));
+  const double normaliser = std::log(sum);
+  const RequestResult& c = job->result(1);
+  EXPECT_NEAR(c.token_logprobs[0], row[9] - normaliser, 1e-5);
+  EXPECT_NEAR(c.values[1], row[6] - normaliser, 1e-5);
+  EXPECT_EQ(c.choice_offsets, (std::vector<int64_t>{0, 2, 3}));
+  EXPECT_EQ(job->result(2).values[0], c.token_logprobs[0]);
+  EXPECT_EQ(job->result(2).values[1], c.token_logprobs[1]);
+  const int32_t best = static_cast<int32_t>(std::max_element(row.begin(), row.end()) - row.begin());
+  EXPECT_EQ(job->result(3).tokens, std::vector<int32_t>{best});
+  EXPECT_NEAR(job->result(3).token_logprobs[0], row[static_cast<size_t>(best)] - normaliser, 1e-5);
+}
+
+TEST(Engine, EmbeddingsAreTruncatedFirstAndNormalisedAfter) {
+  const auto engine = make_engine(checkpoint());
+  RequestSpec raw;
+  raw.task = Task::kEmbed;
+  raw.tokens = counting(10);
+  raw.normalize = false;
+  RequestSpec cut = raw;
+  cut.dimensions = 8;
+  cut.normalize = true;
+  const auto job = run(*engine, {raw, cut});
+  const auto& whole = job->result(0).values;
+  const auto& part = job->result(1).values;
+  ASSERT_EQ(whole.size(), 64u);
+  ASSERT_EQ(part.size(), 8u);
+  double squares = 0;
+  for (size_t i = 0; i < 8; ++i) squares += static_cast<double>(whole[i]) * whole[i];
+  for (size_t i = 0; i < 8; ++i) EXPECT_NEAR(part[i], whole[i] / std::sqrt(squares), 1e-6);
+}
+
+TEST(Engine, BadRequestsFailAloneWithValueAndLimit) {
+  const auto engine = make_engine(checkpoint(), {{"max_positions", "64"}});
+  std::vector<RequestSpec> batch(11, logits({1, 2, 3}));
+  batch[1].tokens.clear();
+  batch[2].tokens[1] = 131;
+  batch[3].tokens[0] = -1;
+  batch[4].tokens = counting(65);
+  batch[5].logit_ids = {500};
+  batch[6].task = Task::kLogprobs;
+  batch[6].from = 3;
+  batch[7].task = Task::kEmbed;
+  batch[7].dimensions = 65;
+  batch[8].task = Task::kGenerate;
+  batch[8].sampling.top_p = 0;
+  batch[9].name_space = 77;
+  const auto job = run(*engine, batch);
+  const Code expected[] = {Code::kOk, Code::kInvalidArgument, Code::kOutOfRange, Code::kOutOfRange,
+                           Code::kPromptTooLong, Code::kOutOfRange, Code::kOutOfRange,
+                           Code::kOutOfRange, Code::kOutOfRange, Code::kInvalidArgument, Code::kOk};
+  for (size_t i = 0; i < batch.size(); ++i)
+    EXPECT_EQ(job->result(i).status, expected[i]) << i << ": " << job->result(i).message;
+  EXPECT_NE(job->result(2).message.find("131"), std::string::npos);
+  EXPECT_NE(job->result(4).message.find("65"), std::string::npos);
+  EXPECT_NE(job->result(4).message.find("64"), std::string::npos);
+  EXPECT_EQ(job->totals().failed, 9);
+  EXPECT_EQ(run(*engine, {logits({1, 2})})->result(0).status, Code::kOk);
+}
+
+TEST(Engine, AnEmptyBatchIsDoneAtOnce) {
+  const auto engine = make_engine(checkpoint());
+  const auto job = engine->submit({});
+  EXPECT_TRUE(job->wait(0));
+  EXPECT_FALSE(job->next_event(1000).has_value());
+}
+
+TEST(Engine, HundredThousandRequestsInOneBatch) {
+  const auto engine = make_engine(checkpoint(), {{"cache_bytes", "32M"}});
+  std::vector<RequestSpec> batch;
+  for (int32_t i = 0; i < 100000; ++i) batch.push_back(logits({1, 2, 3, i % 131, (i / 131) % 131}));
+  const auto job = run(*engine, std::move(batch));
+  EXPECT_EQ(job->totals().failed, 0);
+  EXPECT_EQ(job->totals().tokens_given, 500000);
+  EXPECT_LT(job->totals().rows, 100000);
+}
+
+TEST(Engine, GenerationStopsAtEosStopTokensLengthAndContext) {
+  const auto engine = make_engine(checkpoint(), {{"max_positions", "40"}});
+  const std::vector<int32_t> prompt = counting(10);
+  const auto free_run = run(*engine, {generate(prompt, 8)});
+  ASSERT_EQ(free_run->result(0).tokens.size(), 8u);
+  EXPECT_EQ(free_run->result(0).finish, Finish::kLength);
+  RequestSpec stop = generate(prompt, 8);
+  stop.sampling.stop_tokens = {free_run->result(0).tokens[3]};
+  const auto& first = free_run->result(0).tokens;
+  const auto at = std::find(first.begin(), first.end(), first[3]) - first.begin();
+  const auto stopped = run(*engine, {stop, generate(prompt, 100)});
+  EXPECT_EQ(stopped->result(0).finish, Finish::kStop);
+  EXPECT_EQ(stopped->result(0).tokens.size(), static_cast<size_t>(at) + 1);
+  EXPECT_EQ(stopped->result(1).finish, Finish::kLength);
+  EXPECT_EQ(stopped->result(1).tokens.size(), 31u) << "the context holds 40 positions";
+}
+
+TEST(Engine, CancelEndsARequestAndKeepsTheEngine) {
+  const auto engine = make_engine(checkpoint());
+  RequestSpec endless = generate(counting(5), 4000);
+  endless.sampling.ignore_eos = true;
+  RequestSpec other = generate(counting(5, 3), 4000);
+  other.sampling.ignore_eos = true;
+  const auto job = engine->submit({endless, other});
+  while (!job->next_event(1000)) {
+  }
+  job->cancel(0);
+  while (!job->finished(0)) job->next_event(10);
+  EXPECT_EQ(job->result(0).status, Code::kCancelled);
+  EXPECT_FALSE(job->finished(1));
+  job->cancel();
+  EXPECT_TRUE(job->wait(-1));
+  EXPECT_EQ(job->result(1).status, Code::kCancelled);
+  EXPECT_EQ(job->result(1).finish, Finish::kCancelled);
+  EXPECT_EQ(run(*engine, {logits({1})})->result(0).status, Code::kOk);
+}
+
+TEST(Engine, DeadlineIsATimeout) {
+  const auto engine = make_engine(checkpoint());
+  RequestSpec endless = generate(counting(5), 4000);
+  endless.sampling.ignore_eos = true;
+  endless.deadline_ms = 5;
+  const auto job = run(*engine, {endless, logits({1})});
+  EXPECT_EQ(job->result(0).status, Code::kTimeout) << job->result(0).message;
+  EXPECT_EQ(job->result(1).status, Code::kOk);
+}
+
+TEST(Engine, NewRequestsJoinWhileOthersDecode) {
+  const auto engine = make_engine(checkpoint());
+  RequestSpec endless = generate(counting(5), 4000);
+  endless.sampling.ignore_eos = true;
+  const auto running = engine->submit({endless});
+  while (!running->next_event(1000)) {
+  }
+  const auto late = run(*engine, {logits(counting(5)), generate(counting(7), 3)});
+  EXPECT_FALSE(running->done()) << "the late job did not wait for the running one";
+  EXPECT_EQ(late->totals().failed, 0);
+  EXPECT_GE(late->result(0).usage.cached, 4);
+  running->cancel();
+  running->wait(-1);
+}
+
+TEST(Engine, ABudgetTooSmallFailsThatRequestOnlyAndClearly) {
+  // One page of the tiny model: 2 layers x 2 heads x (K and V) x 32 x 32 x 2 bytes = 16 KiB.
+  const auto engine = make_engine(checkpoint(), {{"cache_bytes", "64K"}});
+  const auto job = run(*engine, {logits(counting(200)), logits(counting(100)), logits(counting(30, 5)),
+                                 generate(counting(20), 500)});
+  EXPECT_EQ(job->result(0).status, Code::kCacheFull) << job->result(0).message;
+  EXPECT_EQ(job->result(1).status, Code::kOk) << job->result(1).message;
+  EXPECT_EQ(job->result(2).status, Code::kOk) << job->result(2).message;
+  EXPECT_EQ(job->result(3).status, Code::kCacheFull);
+  EXPECT_THROW(make_engine(checkpoint(), {{"cache_bytes", "1K"}}), Error);
+}
+
+TEST(Engine, EvictsOldPathsToAdmitNewOnes) {
+  const auto engine = make_engine(checkpoint(), {{"cache_bytes", "256K"}});
+  for (int32_t i = 0; i < 30; ++i)
+    ASSERT_EQ(run(*engine, {logits(counting(100, i))})->result(0).status, Code::kOk);
+  const EngineStats stats = engine->stats();
+  EXPECT_GT(stats.evictions, 0);
+  EXPECT_LE(stats.kv_bytes_peak, stats.kv_budget_bytes);
+}
+
+TEST(Engine, NamespacesShareNothingAndCanBeDropped) {
+  const auto engine = make_engine(checkpoint());
+  const int32_t a = engine->open_namespace("a");
+  EXPECT_EQ(engine->open_namespace("a"), a);
+  EXPECT_EQ(engine->find_namespace("b"), -1);
+  RequestSpec spec = logits(counting(20));
+  run(*engine, {spec});
+  spec.name_space = a;
+  const auto job = run(*engine, {spec});
+  EXPECT_EQ(job->result(0).usage.cached, 0);
+  EXPECT_EQ(engine->cache_lookup(a, spec.tokens.data(), spec.tokens.size()).cached_tokens, 20);
+  EXPECT_EQ(engine->drop_namespace(a), 20);
+  EXPECT_EQ(engine->cache_lookup(a, spec.tokens.data(), spec.tokens.size()).cached_tokens, 0);
+  EXPECT_EQ(engine->cache_lookup(0, spec.tokens.data(), spec.tokens.size()).cached_tokens, 20);
+}
+
+TEST(Engine, ShutdownAnswersLaterCallsWithMisuse) {
+  const auto engine = make_engine(checkpoint());
+  RequestSpec endless = generate(counting(5), 4000);
+  endless.sampling.ignore_eos = true;
+  const auto job = engine->submit({endless});
+  engine->shutdown(1);
+  EXPECT_TRUE(job->wait(0));
+  EXPECT_EQ(job->result(0).status, Code::kCancelled);
+  EXPECT_EQ(engine->state(), EngineState::kClosed);
+  engine->shutdown(0);
+  try {
+    engine->submit({logits({1})});
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::kMisuse);
+  }
+}
+
+TEST(Engine, QueueLimitIsRetryable) {
+  const auto engine = make_engine(checkpoint(), {{"queue_limit", "2"}});
+  try {
+    engine->submit({logits({1}), logits({2}), logits({3})});
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::kQueueFull);
+  }
+  EXPECT_EQ(run(*engine, {logits({1}), logits({2})})->totals().failed, 0);
+}
+
+TEST(Engine, HigherPriorityIsComputedFirst) {
+  const auto engine = make_engine(checkpoint(), {{"rows", "8"}});
+  std::vector<RequestSpec> batch;
+  for (int32_t i = 0; i < 20; ++i) batch.push_back(logits(counting(40, i)));
+  batch[19].priority = 5;
+  const auto job = run(*engine, batch);
+  for (size_t i = 0; i < 19; ++i)
+    EXPECT_LE(job->result(19).timing.total_us, job->result(i).timing.total_us);
+}
+
+TEST(Engine, EventsTellTheStory) {
+  const auto engine = make_engine(checkpoint());
+  RequestSpec spec = generate(counting(5), 3);
+  spec.sampling.ignore_eos = true;
+  spec.user_tag = 99;
+  const auto job = engine->submit({spec});
+  std::vector<int32_t> kinds, tokens;
+  while (const auto event = job->next_event(-1)) {
+    kinds.push_back(event->kind);
+    if (event->kind == Event::kToken) tokens.push_back(event->token);
+    EXPECT_EQ(event->user_tag, 99);
+  }
+  EXPECT_TRUE(job->done());
+  EXPECT_EQ(tokens, job->result(0).tokens);
+  EXPECT_EQ(kinds.front(), Event::kStarted);
+  EXPECT_EQ(kinds.back(), Event::kFinished);
+}
+
+}  // namespace
+}  // namespace prefix

@@ -1,0 +1,192 @@
+// The promise of the library: a request's result has the same bits whether it runs alone or in a
+// batch, in any order, with sharing on or off, with one thread or two, in prefill chunks of any
+// size, cold or from the cache, at each instruction-set level that the machine has.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+
+#include "ops/op.h"
+#include "support/tiny_engine.h"
+
+namespace prefix {
+namespace {
+
+using testing_support::make_engine;
+using testing_support::TinyCheckpoint;
+
+std::vector<int32_t> random_tokens(std::mt19937& random, size_t n, int32_t vocab) {
+  std::vector<int32_t> tokens(n);
+  for (int32_t& t : tokens) t = static_cast<int32_t>(random() % static_cast<unsigned>(vocab));
+  return tokens;
+}
+
+RequestSpec random_request(std::mt19937& random, const std::vector<RequestSpec>& earlier,
+                           int32_t vocab) {
+  RequestSpec spec;
+  if (!earlier.empty() && random() % 4) {  // shares a prefix with an earlier one
+    spec.tokens = earlier[random() % earlier.size()].tokens;
+    spec.tokens.resize(1 + random() % spec.tokens.size());
+  }
+  const size_t more = random() % 8 == 0 ? 100 + random() % 250 : random() % 40;
+  const std::vector<int32_t> tail = random_tokens(random, more, vocab);
+  spec.tokens.insert(spec.tokens.end(), tail.begin(), tail.end());
+  while (spec.tokens.size() < 2) spec.tokens.push_back(1);
+  switch (random() % 5) {
+    case 0:
+      spec.task = Task::kLogits;
+      spec.logit_ids = random_tokens(random, 1 + random() % 4, vocab);
+      break;
+    case 1:
+      spec.task = Task::kLogprobs;
+      spec.from = 1 + static_cast<int32_t>(random() % (spec.tokens.size() - 1));
+      break;
+    case 2:
+      spec.task = Task::kChoices;
+      for (size_t c = 1 + random() % 3; c > 0; --c)
+        spec.choices.push_back(random_tokens(random, 1 + random() % 4, vocab));
+      break;
+    case 3:
+      spec.task = Task::kEmbed;
+      break;
+    default:
+      spec.task = Task::kGenerate;
+      spec.sampling.max_tokens = 1 + static_cast<int32_t>(random() % 6);
+      spec.sampling.logprobs = true;
+      if (random() % 2) {
+        spec.sampling.temperature = 0.8f;
+        spec.sampling.top_k = 20;
+        spec.sampling.seed = static_cast<int64_t>(random());
+      }
+  }
+  return spec;
+}
+
+bool same_floats(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
+}
+
+void expect_same(const RequestResult& a, const RequestResult& b, const std::string& where) {
+  ASSERT_EQ(a.status, b.status) << where << ": " << a.message << b.message;
+  ASSERT_EQ(a.tokens, b.tokens) << where;
+  ASSERT_TRUE(same_floats(a.values, b.values)) << where;
+  ASSERT_TRUE(same_floats(a.token_logprobs, b.token_logprobs)) << where;
+}
+
+struct Level {
+  std::string isa;
+  std::string dtype;
+};
+
+std::vector<Level> levels() {
+  std::vector<Level> list;
+  for (const ops::IsaLevel& level : ops::cpu_isa_levels()) {
+    list.push_back({std::string(level.name), "bf16"});
+    list.push_back({std::string(level.name), "f32"});
+  }
+  return list;
+}
+
+bool available(const std::string& isa) {
+  for (const ops::IsaLevel& level : ops::cpu_isa_levels())
+    if (level.name == isa) return level.available;
+  return false;
+}
+
+class Invariance : public testing::TestWithParam<Level> {};
+
+TEST_P(Invariance, AloneBatchedShuffledUnsharedChunkedThreadedCachedAreEqualBits) {
+  const auto& [isa, dtype] = GetParam();
+  if (!available(isa)) GTEST_SKIP() << "this machine lacks " << isa;
+  tools::CheckpointShape shape;
+  shape.hidden = 72;
+  shape.head_dim = 20;
+  shape.heads = 6;
+  shape.kv_heads = 2;
+  const TinyCheckpoint checkpoint(shape);
+  const auto alone = make_engine(checkpoint, {{"isa", isa}, {"dtype", dtype}, {"threads", "1"}, {"cache", "false"}});
+  struct Variant {
+    const char* name;
+    std::shared_ptr<Engine> engine;
+  };
+  const Variant variants[] = {
+      {"batched, 2 threads, cached",
+       make_engine(checkpoint, {{"isa", isa}, {"dtype", dtype}, {"threads", "2"}})},
+      {"sharing off", make_engine(checkpoint, {{"isa", isa}, {"dtype", dtype}, {"threads", "2"}, {"sharing", "false"}, {"cache", "false"}})},
+      {"chunks of 7", make_engine(checkpoint, {{"isa", isa}, {"dtype", dtype}, {"threads", "1"}, {"rows", "7"}})},
+      {"chunks of 33, cache off", make_engine(checkpoint, {{"isa", isa}, {"dtype", dtype}, {"threads", "2"}, {"rows", "33"}, {"cache", "false"}})},
+  };
+  int cases = 0;
+  for (unsigned seed = 0; cases < 2000 / 8 + 1; ++seed) {
+    std::mt19937 random(seed * 7919 + static_cast<unsigned>(isa.size()));
+    std::vector<RequestSpec> batch;
+    const size_t count = seed % 8 == 0 ? 1 + random() % 64 : 1 + random() % 8;
+    while (batch.size() < count) batch.push_back(random_request(random, batch, shape.vocab));
+    std::vector<RequestResult> expected;
+    for (const RequestSpec& spec : batch) {
+      const auto job = alone->submit({spec});
+      job->wait(-1);
+      expected.push_back(job->result(0));
+      ASSERT_EQ(expected.back().status, Code::kOk) << expected.back().message;
+    }
+    for (const Variant& v : variants) {
+      std::vector<size_t> order(batch.size());
+      for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+      std::shuffle(order.begin(), order.end(), random);
+      std::vector<RequestSpec> shuffled;
+      for (size_t i : order) shuffled.push_back(batch[i]);
+      const auto job = v.engine->submit(shuffled);
+      job->wait(-1);
+      for (size_t i = 0; i < order.size(); ++i)
+        expect_same(job->result(i), expected[order[i]],
+                    std::string(v.name) + ", seed " + std::to_string(seed) + ", request " +
+                        std::to_string(order[i]));
+      if (HasFatalFailure()) return;
+      ++cases;
+    }
+  }
+}
+
+// Many requests behind a cached prefix that ends inside a page: each gets its own copy of the page.
+TEST_P(Invariance, ManyRequestsBehindACachedPrefixThatEndsInsideAPage) {
+  const auto& [isa, dtype] = GetParam();
+  if (!available(isa)) GTEST_SKIP() << "this machine lacks " << isa;
+  tools::CheckpointShape shape;
+  const TinyCheckpoint checkpoint(shape);
+  const auto alone = make_engine(checkpoint, {{"isa", isa}, {"dtype", dtype}, {"threads", "1"}, {"cache", "false"}});
+  const auto cached = make_engine(checkpoint, {{"isa", isa}, {"dtype", dtype}, {"threads", "2"}});
+  std::mt19937 random(3);
+  for (size_t length : {1u, 31u, 32u, 33u, 47u, 255u, 256u, 300u}) {
+    const std::vector<int32_t> head = random_tokens(random, length, shape.vocab);
+    RequestSpec first;
+    first.task = Task::kEmbed;
+    first.tokens = head;
+    cached->submit({first})->wait(-1);
+    std::vector<RequestSpec> batch;
+    for (int i = 0; i < 24; ++i) {
+      RequestSpec spec;
+      spec.task = Task::kLogprobs;
+      spec.tokens = head;
+      for (int32_t t : random_tokens(random, 1 + random() % 50, shape.vocab)) spec.tokens.push_back(t);
+      spec.from = static_cast<int32_t>(length);
+      batch.push_back(std::move(spec));
+    }
+    const auto job = cached->submit(batch);
+    job->wait(-1);
+    for (size_t i = 0; i < batch.size(); ++i) {
+      const auto single = alone->submit({batch[i]});
+      single->wait(-1);
+      expect_same(job->result(i), single->result(0), "prefix " + std::to_string(length));
+      EXPECT_GE(job->result(i).usage.cached, static_cast<int64_t>(length) - 1);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Levels, Invariance, testing::ValuesIn(levels()), [](const auto& info) {
+  return info.param.isa + "_" + info.param.dtype;
+});
+
+}  // namespace
+}  // namespace prefix

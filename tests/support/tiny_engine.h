@@ -1,0 +1,49 @@
+// Engines over small random checkpoints, for tests that need a running model.
+#pragma once
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "engine/engine.h"
+#include "random_checkpoint.h"
+
+namespace prefix::testing_support {
+
+// A model directory that goes with the object.
+class TinyCheckpoint {
+ public:
+  explicit TinyCheckpoint(const tools::CheckpointShape& shape = {}) {
+    static int serial = 0;
+    path_ = (std::filesystem::temp_directory_path() /
+             ("prefix-tiny-" + std::to_string(getpid()) + "-" + std::to_string(serial++)))
+                .string();
+    tools::write_checkpoint(path_, shape);
+  }
+  ~TinyCheckpoint() { std::filesystem::remove_all(path_); }
+  TinyCheckpoint(const TinyCheckpoint&) = delete;
+  TinyCheckpoint& operator=(const TinyCheckpoint&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+using OptionList = std::initializer_list<std::pair<const char*, std::string>>;
+
+inline Options make_options(OptionList list) {
+  Options options;
+  options.set("cache_bytes", "64M");
+  for (const auto& [key, value] : list) options.set(key, value);
+  return options;
+}
+
+inline std::shared_ptr<Engine> make_engine(const TinyCheckpoint& checkpoint, OptionList list = {}) {
+  return Engine::create(checkpoint.path(), make_options(list), nullptr);
+}
+
+}  // namespace prefix::testing_support
