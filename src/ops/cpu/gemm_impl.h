@@ -253,10 +253,13 @@ double register_peak(int64_t iterations) {
   for (int i = 0; i < kChains; ++i) acc[i] = M::zero();
   for (int64_t n = 0; n < iterations; ++n) {
     PREFIX_UNROLL
-    for (int i = 0; i < kChains; ++i) acc[i] = M::mac(acc[i], a, b);
+    for (int i = 0; i < kChains; ++i) {
+      acc[i] = M::mac(acc[i], a, b);
 #if defined(__x86_64__)
-    asm volatile("" : "+x"(acc[0]));  // one use per round: the loop may not be folded
+      // All chains hold the same numbers: without this the compiler computes only one of them.
+      asm volatile("" : "+x"(acc[i]));
 #endif
+    }
   }
   PREFIX_UNROLL
   for (int i = 0; i < kChains; ++i) {
