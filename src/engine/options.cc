@@ -1,0 +1,207 @@
+#include "engine/options.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "base/status.h"
+
+namespace prefix {
+namespace {
+
+constexpr double kMax = 9e15;  // exact in a double
+
+using T = OptionType;
+using S = OptionScope;
+
+constexpr OptionInfo kTable[] = {
+    {"device", T::kString, S::kEngine, "cpu", 0, 0, "cpu", "Where the model runs."},
+    {"dtype", T::kString, S::kEngine, "bf16", 0, 0, "bf16|f32",
+     "Type of weights, keys and values; f32 is the slow reference."},
+    {"isa", T::kString, S::kEngine, "auto", 0, 0, "auto|amx|avx512_bf16|avx512|avx2|scalar",
+     "Instruction-set level of the CPU kernels; auto takes the fastest this machine has."},
+    {"threads", T::kInt, S::kEngine, "0", 0, 1024, "", "Worker threads; 0 = one per core."},
+    {"cache_bytes", T::kInt, S::kEngine, "0", 0, kMax, "",
+     "Most bytes for keys and values, of running requests and of the cache; 0 = a quarter of the "
+     "free memory. Suffixes K, M, G."},
+    {"cache", T::kBool, S::kEngine, "true", 0, 0, "",
+     "Keep computed prefixes for later batches; false = free them when a request is done."},
+    {"sharing", T::kBool, S::kEngine, "true", 0, 0, "",
+     "Compute and store shared prefixes once; false = every request on its own (to compare)."},
+    {"rows", T::kInt, S::kEngine, "2048", 1, 65536, "",
+     "Most tokens computed in one step; less answers sooner, more is a little faster."},
+    {"queue_limit", T::kInt, S::kEngine, "1000000", 1, kMax, "",
+     "Most unfinished requests; beyond it submit answers QUEUE_FULL."},
+    {"max_positions", T::kInt, S::kEngine, "0", 0, 1 << 24, "",
+     "Longest sequence in tokens; 0 = what the model was made for."},
+
+    {"namespace", T::kString, S::kRequest, "", 0, 0, "",
+     "Tenant or salt: nothing is shared across namespaces."},
+    {"deadline_ms", T::kInt, S::kRequest, "0", 0, kMax, "",
+     "Time from submission after which the request ends with TIMEOUT; 0 = none."},
+    {"priority", T::kInt, S::kRequest, "0", -1000000, 1000000, "", "Higher runs first."},
+    {"max_tokens", T::kInt, S::kRequest, "16", 1, 1 << 24, "", "Most tokens to generate."},
+    {"temperature", T::kFloat, S::kRequest, "0", 0, 1000, "", "0 = greedy."},
+    {"top_k", T::kInt, S::kRequest, "0", 0, 1 << 24, "", "Draw from the k likeliest; 0 = all."},
+    {"top_p", T::kFloat, S::kRequest, "1", 1e-9, 1, "",
+     "Draw from the likeliest tokens that make up this probability."},
+    {"min_p", T::kFloat, S::kRequest, "0", 0, 1, "",
+     "Drop tokens below this share of the likeliest one's probability."},
+    {"repetition_penalty", T::kFloat, S::kRequest, "1", 1e-3, 1000, "",
+     "Divides the logits of tokens that occurred; 1 = off."},
+    {"seed", T::kInt, S::kRequest, "0", -kMax, kMax, "", "Same seed, same draw."},
+    {"ignore_eos", T::kBool, S::kRequest, "false", 0, 0, "",
+     "Go on after the model's end-of-sequence token."},
+    {"stop_tokens", T::kIntList, S::kRequest, "", 0, 2147483647, "",
+     "Further token ids that end generation, as 1,2,3."},
+    {"logprobs", T::kBool, S::kRequest, "false", 0, 0, "",
+     "Keep the log-probability of each generated token."},
+    {"dimensions", T::kInt, S::kRequest, "0", 0, 1 << 24, "",
+     "Embedding: keep the first n values; 0 = all."},
+    {"normalize", T::kBool, S::kRequest, "true", 0, 0, "",
+     "Embedding: scale to length 1 after the cut."},
+};
+
+size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t replace = diagonal + (a[i - 1] != b[j - 1]);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replace});
+    }
+  }
+  return row[b.size()];
+}
+
+const OptionInfo& find(std::string_view key) {
+  const OptionInfo* nearest = &kTable[0];
+  for (const OptionInfo& o : kTable) {
+    if (o.key == key) return o;
+    if (edit_distance(key, o.key) < edit_distance(key, nearest->key)) nearest = &o;
+  }
+  fail(Code::kUnknownOption, "unknown option \"", key.substr(0, 80), "\"; did you mean \"",
+       nearest->key, "\"?");
+}
+
+[[noreturn]] void refuse(const OptionInfo& o, std::string_view value, std::string_view why) {
+  fail(Code::kInvalidArgument, "option ", o.key, " = \"", value.substr(0, 80), "\": ", why);
+}
+
+void check_range(const OptionInfo& o, double value, std::string_view text) {
+  if (!(value >= o.minimum && value <= o.maximum))
+    fail(Code::kOutOfRange, "option ", o.key, " = ", text.substr(0, 80), " is outside [",
+         o.minimum, ", ", o.maximum, "]");
+}
+
+int64_t parse_int(const OptionInfo& o, std::string_view text) {
+  int64_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  int64_t factor = 1;
+  if (error == std::errc() && end - stop == 1) {
+    switch (*stop) {
+      case 'K': case 'k': factor = int64_t{1} << 10; break;
+      case 'M': case 'm': factor = int64_t{1} << 20; break;
+      case 'G': case 'g': factor = int64_t{1} << 30; break;
+      default: refuse(o, text, "not a whole number");
+    }
+  } else if (error == std::errc::result_out_of_range) {
+    check_range(o, text.starts_with('-') ? -1e300 : 1e300, text);
+  } else if (error != std::errc() || stop != end) {
+    refuse(o, text, "not a whole number");
+  }
+  check_range(o, static_cast<double>(value) * static_cast<double>(factor), text);
+  return value * factor;
+}
+
+double parse_float(const OptionInfo& o, std::string_view text) {
+  double value = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || stop != text.data() + text.size() || std::isnan(value))
+    refuse(o, text, "not a number");
+  check_range(o, value, text);
+  return value;
+}
+
+bool parse_bool(const OptionInfo& o, std::string_view text) {
+  if (text == "true" || text == "1" || text == "on") return true;
+  if (text == "false" || text == "0" || text == "off") return false;
+  refuse(o, text, "it must be true or false");
+}
+
+void check_value(const OptionInfo& o, std::string_view text) {
+  switch (o.type) {
+    case T::kInt:
+      parse_int(o, text);
+      break;
+    case T::kFloat:
+      parse_float(o, text);
+      break;
+    case T::kBool:
+      parse_bool(o, text);
+      break;
+    case T::kString: {
+      if (o.values.empty()) break;
+      const std::string list = "|" + std::string(o.values) + "|";
+      if (text.empty() || text.find('|') != std::string_view::npos ||
+          list.find("|" + std::string(text) + "|") == std::string::npos)
+        refuse(o, text, cat("it must be one of ", o.values));
+      break;
+    }
+    case T::kIntList:
+      for (size_t at = 0; at < text.size();) {
+        const size_t comma = std::min(text.find(',', at), text.size());
+        parse_int(o, text.substr(at, comma - at));
+        at = comma + 1;
+      }
+      break;
+  }
+}
+
+}  // namespace
+
+std::span<const OptionInfo> option_table() { return kTable; }
+
+void Options::set(std::string_view key, std::string_view value) {
+  const OptionInfo& o = find(key);
+  check_value(o, value);
+  values_[std::string(o.key)] = std::string(value);
+}
+
+void Options::set_json(std::string_view text) {
+  const nlohmann::json object = nlohmann::json::parse(text, nullptr, false);
+  if (!object.is_object())
+    fail(Code::kInvalidArgument, "options must be a JSON object {\"key\": value, ...}");
+  Options copy = *this;
+  for (const auto& [key, value] : object.items()) {
+    std::string plain;
+    if (value.is_string()) {
+      plain = value.get<std::string>();
+    } else if (value.is_array()) {
+      for (const auto& item : value) plain += (plain.empty() ? "" : ",") + item.dump();
+    } else {
+      plain = value.dump();
+    }
+    copy.set(key, plain);
+  }
+  values_ = std::move(copy.values_);
+}
+
+std::string Options::get(std::string_view key) const {
+  const OptionInfo& o = find(key);
+  const auto found = values_.find(key);
+  return found != values_.end() ? found->second : std::string(o.default_value);
+}
+
+int64_t Options::get_int(std::string_view key) const { return parse_int(find(key), get(key)); }
+double Options::get_float(std::string_view key) const { return parse_float(find(key), get(key)); }
+bool Options::get_bool(std::string_view key) const { return parse_bool(find(key), get(key)); }
+bool Options::is_set(std::string_view key) const { return values_.count(std::string(key)) != 0; }
+
+}  // namespace prefix
