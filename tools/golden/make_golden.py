@@ -10,10 +10,13 @@ from pathlib import Path
 
 import torch
 
+import dequantized
+import gguf_source
 import reference
+from gguf_configs import GGUF_MODELS
 from hf_configs import MODELS
 from prompts import tiny_prompts
-from vector_file import VectorWriter
+from vector_file import VectorWriter, save_json
 
 
 def hugging_face_models(models: Path, out: Path) -> None:
@@ -31,6 +34,26 @@ def hugging_face_models(models: Path, out: Path) -> None:
         writer.save(out / "logits", name, index)
 
 
+def gguf_models(models: Path, out: Path) -> None:
+    for name, config in GGUF_MODELS.items():
+        source = gguf_source.load(models / f"{name}.gguf")
+        model = reference.from_weights(source.config, source.weights)
+        if source.rope_divisors is not None:
+            reference.divide_frequencies(model, source.rope_divisors)
+        writer = VectorWriter()
+        index = {
+            "model": name,
+            "path": f"{name}.gguf",
+            "architecture": config.architecture,
+            "vocab": config.vocab,
+            "hidden": config.hidden,
+        }
+        index["prompts"] = reference.collect(model, tiny_prompts(name, config.vocab, brief=True), writer)
+        writer.save(out / "logits", name, index)
+    paths = [models / f"{name}.gguf" for name in GGUF_MODELS] + [models / "edges.gguf"]
+    save_json(out / "dequantized.json", {"files": dequantized.index(paths)})
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Compute the golden numbers with Hugging Face transformers.")
     parser.add_argument("models", type=Path)
@@ -38,6 +61,7 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     hugging_face_models(arguments.models, arguments.outdir)
+    gguf_models(arguments.models, arguments.outdir)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,10 @@ import hashlib
 import sys
 from pathlib import Path
 
+import gguf_edges
+import gguf_models
 import hf_models
+from gguf_configs import GGUF_MODELS
 from hf_configs import MODELS
 
 MANIFEST = Path(__file__).resolve().parents[2] / "tests" / "golden" / "models.sha256"
@@ -33,7 +36,13 @@ def write_all(folder: Path) -> list[Path]:
             old.unlink()
         hf_models.write(place, name, model)
         written += place.iterdir()
-    return written
+    for name, model in GGUF_MODELS.items():
+        path = folder / f"{name}.gguf"
+        gguf_models.write(path, name, model)
+        written.append(path)
+    edges = folder / "edges.gguf"
+    gguf_edges.write(edges)
+    return [*written, edges]
 
 
 def main() -> int:

@@ -29,6 +29,12 @@ def from_weights(config: dict, weights: dict[str, np.ndarray]) -> PreTrainedMode
     return model.eval()
 
 
+def divide_frequencies(model: PreTrainedModel, divisors: np.ndarray) -> None:
+    """Applies the rope_freqs tensor of a GGUF file: each rotary frequency is divided by its factor."""
+    rotary = model.model.rotary_emb
+    rotary.inv_freq = rotary.inv_freq / torch.from_numpy(np.array(divisors))
+
+
 @dataclass
 class Run:
     logits: torch.Tensor  # [tokens, vocab]
