@@ -29,51 +29,76 @@ inline void scale_row(float* o, int64_t d, float factor) {
   for (int64_t i = 0; i < d; i += Simd::kLanes) Simd::store(o + i, Simd::mul(Simd::load(o + i), f));
 }
 
+// Keys per round of the four accumulators; whole pages at every level.
+constexpr int64_t kSoftmaxStep = 4 * Simd::kLanes < 32 ? 32 : 4 * Simd::kLanes;
+// Rows whose maxima are found before their weights: their scores stay in L1, and the latencies of
+// the horizontal reductions of different rows overlap.
+constexpr int64_t kSoftmaxRows = 8;
+
+inline int64_t visible_keys(const SoftmaxArgs& args, int64_t row) {
+  const int64_t seen = int64_t{args.positions[row]} - args.block_position + 1;
+  return seen < 0 ? 0 : seen > kSoftmaxBlock ? kSoftmaxBlock : seen;
+}
+
+inline int64_t softmax_end(int64_t visible) {
+  return (visible + kSoftmaxStep - 1) / kSoftmaxStep * kSoftmaxStep;
+}
+
+// Masks the scores of a row, moves its m to the new maximum and scales l and o to it.
+inline void softmax_maximum(const SoftmaxArgs& args, int64_t row, int64_t visible, int64_t end) {
+  constexpr int64_t kLanes = Simd::kLanes;
+  float* const s = args.s + row * args.lds;
+  const float minus_infinity = -__builtin_inff();
+  // -infinity weighs exactly nothing; the last store may reach past `end`, into the spare columns.
+  for (int64_t i = visible; i < end; i += kLanes) Simd::store(s + i, Simd::set1(minus_infinity));
+  Simd::F top[4];
+  for (int j = 0; j < 4; ++j) top[j] = Simd::set1(minus_infinity);
+  for (int64_t i = 0; i < end; i += 4 * kLanes)
+    for (int j = 0; j < 4; ++j) top[j] = Simd::max(top[j], Simd::load(s + i + j * kLanes));
+  const float highest =
+      vec_max(Simd::max(Simd::max(top[0], top[1]), Simd::max(top[2], top[3]))) * args.scale;
+  const float before = args.m[row];
+  if (!(highest > before)) return;
+  args.m[row] = highest;
+  if (before == minus_infinity) return;
+  const float factor = exp2_of(before - highest);
+  args.l[row] *= factor;
+  scale_row(args.o + row * args.ldo, args.d, factor);
+}
+
+template <class P>
+inline void softmax_weights(const SoftmaxArgs& args, int64_t row, int64_t end) {
+  constexpr int64_t kLanes = Simd::kLanes;
+  const float* const s = args.s + row * args.lds;
+  P* const p = static_cast<P*>(args.p) + row * args.ldp;
+  const Simd::F scale = Simd::set1(args.scale);
+  const Simd::F shift = Simd::set1(-args.m[row]);
+  Simd::F sum[4] = {Simd::zero(), Simd::zero(), Simd::zero(), Simd::zero()};
+  for (int64_t i = 0; i < end; i += 4 * kLanes) {
+    for (int j = 0; j < 4; ++j) {
+      const Simd::F x = Simd::load(s + i + j * kLanes);
+      const Simd::F weight = vec_weight(Simd::fma(x, scale, shift));
+      sum[j] = Simd::add(sum[j], weight);
+      store_weight(p + i + j * kLanes, weight);
+    }
+  }
+  args.l[row] += vec_sum(Simd::add(Simd::add(sum[0], sum[1]), Simd::add(sum[2], sum[3])));
+}
+
 template <class P>
 void attention_softmax(const SoftmaxArgs& args) {
-  constexpr int64_t kLanes = Simd::kLanes;
-  constexpr int64_t kStep = 4 * kLanes < 32 ? 32 : 4 * kLanes;  // keys per round of accumulators
-  const float minus_infinity = -__builtin_inff();
-  const Simd::F scale = Simd::set1(args.scale);
-  for (int64_t r = 0; r < args.rows; ++r) {
-    float* const s = args.s + r * args.lds;
-    P* const p = static_cast<P*>(args.p) + r * args.ldp;
-    const int64_t seen = int64_t{args.positions[r]} - args.block_position + 1;
-    const int64_t visible = seen < 0 ? 0 : seen > kSoftmaxBlock ? kSoftmaxBlock : seen;
-    const int64_t end = (visible + kStep - 1) / kStep * kStep;
-    __builtin_memset(p + end, 0, static_cast<size_t>(kSoftmaxBlock - end) * sizeof(P));
-    if (visible == 0) continue;
-    // -infinity weighs exactly nothing; the last store may reach past `end`, into the spare
-    // columns.
-    for (int64_t i = visible; i < end; i += kLanes) Simd::store(s + i, Simd::set1(minus_infinity));
-
-    Simd::F top[4];
-    for (int j = 0; j < 4; ++j) top[j] = Simd::set1(minus_infinity);
-    for (int64_t i = 0; i < end; i += 4 * kLanes)
-      for (int j = 0; j < 4; ++j) top[j] = Simd::max(top[j], Simd::load(s + i + j * kLanes));
-    const float highest =
-        vec_max(Simd::max(Simd::max(top[0], top[1]), Simd::max(top[2], top[3]))) * args.scale;
-
-    const float before = args.m[r];
-    if (highest > before) {
-      args.m[r] = highest;
-      if (before > minus_infinity) {
-        const float factor = exp2_of(before - highest);
-        args.l[r] *= factor;
-        scale_row(args.o + r * args.ldo, args.d, factor);
-      }
+  for (int64_t begin = 0; begin < args.rows; begin += kSoftmaxRows) {
+    const int64_t after = begin + kSoftmaxRows < args.rows ? begin + kSoftmaxRows : args.rows;
+    for (int64_t r = begin; r < after; ++r) {
+      const int64_t visible = visible_keys(args, r);
+      if (visible > 0) softmax_maximum(args, r, visible, softmax_end(visible));
     }
-    const Simd::F shift = Simd::set1(-args.m[r]);
-    Simd::F sum[4] = {Simd::zero(), Simd::zero(), Simd::zero(), Simd::zero()};
-    for (int64_t i = 0; i < end; i += 4 * kLanes) {
-      for (int j = 0; j < 4; ++j) {
-        const Simd::F x = Simd::load(s + i + j * kLanes);
-        const Simd::F weight = vec_exp2(Simd::fma(x, scale, shift));
-        sum[j] = Simd::add(sum[j], weight);
-        store_weight(p + i + j * kLanes, weight);
-      }
+    for (int64_t r = begin; r < after; ++r) {
+      const int64_t end = softmax_end(visible_keys(args, r));
+      if (end > 0) softmax_weights<P>(args, r, end);
+      __builtin_memset(static_cast<P*>(args.p) + r * args.ldp + end, 0,
+                       static_cast<size_t>(kSoftmaxBlock - end) * sizeof(P));
     }
-    args.l[r] += vec_sum(Simd::add(Simd::add(sum[0], sum[1]), Simd::add(sum[2], sum[3])));
   }
 }
 

@@ -37,23 +37,69 @@ inline Simd::F vec_silu(Simd::F x) {
   return Simd::div(x, Simd::add(Simd::set1(1.0f), vec_exp(Simd::sub(Simd::zero(), x))));
 }
 
-// The lanes added in ascending pairs: ((0 + 1) + (2 + 3)) + ...
+// 2^x for softmax weights, x <= 127: as vec_exp2, with the instructions of AVX-512 where they
+// exist: scalef takes 2^floor(x) straight from x, so the fit is of 2^f over [0, 1] (8.3e-8).
+inline Simd::F vec_weight(Simd::F x) {
+#if defined(__AVX512DQ__)
+  const __mmask16 counts = _mm512_cmp_ps_mask(x, Simd::set1(-126.0f), _CMP_NLE_UQ);  // or NaN
+  const Simd::F f = _mm512_maskz_reduce_ps(0xffff, x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+  Simd::F p = Simd::set1(0x1.e974f4p-10f);
+  p = Simd::fma(p, f, Simd::set1(0x1.277858p-7f));
+  p = Simd::fma(p, f, Simd::set1(0x1.c91ce6p-5f));
+  p = Simd::fma(p, f, Simd::set1(0x1.ebdb56p-3f));
+  p = Simd::fma(p, f, Simd::set1(0x1.62e4bap-1f));
+  p = Simd::fma(p, f, Simd::set1(1.0f));
+  return _mm512_maskz_scalef_ps(counts, p, x);
+#else
+  return vec_exp2(x);
+#endif
+}
+
+// vec_sum and vec_max fold the upper half of the lanes onto the lower half until one is left.
+#if defined(__AVX2__)
+inline __m128 fold_to_four(__m256 x, bool max) {
+  const __m128 low = _mm256_castps256_ps128(x);
+  const __m128 high = _mm256_extractf128_ps(x, 1);
+  return max ? _mm_max_ps(low, high) : _mm_add_ps(low, high);
+}
+inline float fold_to_one(__m128 x, bool max) {
+  const __m128 high = _mm_movehl_ps(x, x);
+  const __m128 two = max ? _mm_max_ps(x, high) : _mm_add_ps(x, high);
+  const __m128 odd = _mm_movehdup_ps(two);
+  return _mm_cvtss_f32(max ? _mm_max_ss(two, odd) : _mm_add_ss(two, odd));
+}
+#if defined(__AVX512DQ__)
+inline __m256 fold_to_eight(__m512 x, bool max) {
+  const __m256 low = _mm512_maskz_extractf32x8_ps(0xff, x, 0);
+  const __m256 high = _mm512_maskz_extractf32x8_ps(0xff, x, 1);
+  return max ? _mm256_max_ps(low, high) : _mm256_add_ps(low, high);
+}
+inline float vec_sum(__m512 x) {
+  return fold_to_one(fold_to_four(fold_to_eight(x, false), false), false);
+}
+inline float vec_max(__m512 x) {
+  return fold_to_one(fold_to_four(fold_to_eight(x, true), true), true);
+}
+#else
+inline float vec_sum(__m256 x) { return fold_to_one(fold_to_four(x, false), false); }
+inline float vec_max(__m256 x) { return fold_to_one(fold_to_four(x, true), true); }
+#endif
+#else
 inline float vec_sum(Simd::F x) {
   float lanes[Simd::kLanes];
   Simd::store(lanes, x);
-  for (int step = 1; step < Simd::kLanes; step *= 2)
-    for (int i = 0; i + step < Simd::kLanes; i += 2 * step) lanes[i] += lanes[i + step];
+  for (int n = Simd::kLanes / 2; n > 0; n /= 2)
+    for (int i = 0; i < n; ++i) lanes[i] += lanes[i + n];
   return lanes[0];
 }
-
 inline float vec_max(Simd::F x) {
   float lanes[Simd::kLanes];
   Simd::store(lanes, x);
-  for (int step = Simd::kLanes / 2; step > 0; step /= 2)
-    for (int i = 0; i < step; ++i)
-      lanes[i] = lanes[i] > lanes[i + step] ? lanes[i] : lanes[i + step];
+  for (int n = Simd::kLanes / 2; n > 0; n /= 2)
+    for (int i = 0; i < n; ++i) lanes[i] = lanes[i] > lanes[i + n] ? lanes[i] : lanes[i + n];
   return lanes[0];
 }
+#endif
 
 // The first n < kLanes floats, 0 in the other lanes.
 inline Simd::F load_first(const float* p, int64_t n) {

@@ -1,0 +1,17 @@
+// Quantised blocks to f32. Block layouts are those of GGUF; each formula keeps the order of the
+// Python `gguf` package's float32 arithmetic, so the results are equal bit for bit.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "model/tensor_file.h"
+
+namespace prefix {
+
+// `values` is a multiple of block_values(type). `data` need not be aligned.
+void dequantise(TensorType type, const std::byte* data, int64_t values, float* out);
+
+float half_to_float(uint16_t half);
+
+}  // namespace prefix

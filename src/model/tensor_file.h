@@ -1,0 +1,63 @@
+// Tensors of a model file as the loader sees them, whatever the format.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/mapped_file.h"
+
+namespace prefix {
+
+enum class TensorType : int32_t {
+  kF32, kF16, kBF16, kQ8_0, kQ4_0, kQ4_1, kQ5_0, kQ5_1, kQ4_K, kQ5_K, kQ6_K,
+};
+
+std::string_view tensor_type_name(TensorType type);
+// Values per block and bytes per block; 1 and the element size for plain types.
+int64_t block_values(TensorType type);
+int64_t block_bytes(TensorType type);
+
+struct Tensor {
+  std::string name;
+  TensorType type = TensorType::kF32;
+  std::vector<int64_t> shape;       // slowest dimension first, in every format
+  const std::byte* data = nullptr;  // not aligned; valid while the TensorSource lives
+  size_t bytes = 0;
+};
+
+// Dequantises row `row` (the last dimension; the only row of a vector is 0) to f32, with the bits
+// that the Python `gguf` package gives. Any thread.
+void read_row(const Tensor& tensor, int64_t row, float* out);
+
+class TensorSource {
+ public:
+  // Null when there is none.
+  const Tensor* find(std::string_view name) const {
+    const auto found = by_name_.find(std::string(name));
+    return found == by_name_.end() ? nullptr : &tensors_[found->second];
+  }
+  const std::vector<Tensor>& tensors() const { return tensors_; }
+  std::vector<std::string> names() const;
+  // Throws kIo when a file is shorter now than when it was opened.
+  void check_files() const;
+
+  // For the readers: takes a file and its tensors; throws kFormat when a name occurs twice.
+  void add(std::shared_ptr<const MappedFile> file, std::vector<Tensor> tensors);
+  void add_all(TensorSource other);
+
+ private:
+  std::vector<std::shared_ptr<const MappedFile>> files_;
+  std::vector<Tensor> tensors_;
+  std::unordered_map<std::string, size_t> by_name_;
+};
+
+// Elements of a shape; throws kFormat naming the tensor when a dimension is negative or the product
+// passes 2^48.
+int64_t element_count(const std::string& name, const std::vector<int64_t>& shape);
+
+}  // namespace prefix
