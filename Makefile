@@ -1,0 +1,62 @@
+# The front door: a few words for what people do here. CMake and Cargo do the work; `make help`
+# lists the targets. JOBS=N limits how many compilers run at once (default: one per core).
+JOBS ?= $(shell nproc)
+export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
+MAKEFLAGS += --no-print-directory
+
+.DEFAULT_GOAL := help
+.PHONY: help build model demo test bench eval format format-check golden-check asan tsan clang clean
+
+help: ## list the targets
+	@echo "libprefix: make TARGET"
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' Makefile | awk -F"|" '{ printf "%-16s%s\n", $$1, $$2 }'
+
+build: ## release build: build/bin/prefix and build/lib
+	@tools/install_deps build test
+	@tools/build release
+
+model: ## fetch the demo model and print its path
+	@tools/install_deps build
+	@tools/fetch_model
+
+demo: build ## rank passages and answer questions with a small real model
+	@model=$$(tools/fetch_model) && python3 tools/demo/demo.py --model "$$model"
+
+eval: build ## measure ranking and answers on tests/data/qa.json
+	@model=$$(tools/fetch_model) && python3 tools/eval/eval.py --model "$$model"
+
+test: ## install what is missing, build, run every test
+	@tools/install_deps build test
+	@tools/run_tests
+
+bench: ## run the benchmarks of bench/ on this machine
+	@tools/install_deps build test bench
+	@tools/build release -DPREFIX_WITH_ONEDNN=ON
+	@tools/run_bench
+
+format: ## format all sources
+	@tools/install_deps test
+	@tools/format
+
+format-check: ## say which sources are not formatted
+	@tools/install_deps test
+	@tools/format --check
+
+golden-check: ## recompute the golden vectors with Hugging Face transformers and compare
+	@tools/install_deps build
+	@tools/golden_check
+
+asan: ## build with the address and undefined-behaviour sanitizers, run the tests
+	@tools/install_deps build test
+	@tools/run_tests asan
+
+tsan: ## build with the thread sanitizer, run the concurrency tests
+	@tools/install_deps build test
+	@tools/run_tests tsan
+
+clang: ## build with clang and run the GoogleTest programs
+	@tools/install_deps build test clang
+	@tools/run_tests clang
+
+clean: ## remove every build folder (fetched models go too)
+	rm -rf build build-asan build-tsan build-clang build-dev text/target
