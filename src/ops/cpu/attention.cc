@@ -29,6 +29,8 @@ namespace {
 constexpr int32_t kBlockPages = kKeyBlock / kPageTokens;
 constexpr int32_t kChunkBlocks = kKeyChunk / kKeyBlock;
 constexpr int64_t kScoreColumns = kKeyBlock + 32;  // spare columns: SoftmaxArgs::lds
+// Pages between a read and the request for it: one key block when one run covers all rows.
+constexpr size_t kAhead = 8;
 constexpr float kLog2E = 1.44269504088896340736f;
 static_assert(kKeyBlock == 256 && kPageTokens == 32);  // what the kernels are written for
 
@@ -140,25 +142,40 @@ class ItemTask {
     std::fill_n(now_.m, rows_, -std::numeric_limits<float>::infinity());
     std::fill_n(now_.l, rows_, 0.0f);
     std::memset(now_.o, 0, static_cast<size_t>(rows_ * call_.ldo) * sizeof(float));
-    for (int32_t block = first_block; block < end_block; ++block) walk_block(block);
+    gather_block(first_block, now_block_);
+    for (int32_t block = first_block; block < end_block; ++block) {
+      next_block_.clear();
+      if (block + 1 < end_block) gather_block(block + 1, next_block_);
+      walk_block(now_block_);
+      std::swap(now_block_, next_block_);
+    }
   }
 
-  // The part of a run inside the current key block, and the packed rows that need it.
+  // The part of a run inside a key block, and the packed rows that see some of it.
   struct Piece {
-    const int32_t* pages;
-    int32_t column;  // of its first key inside the block
+    size_t first;    // of its pages in Block::pages
     int32_t count;   // pages
+    int32_t column;  // of its first key inside the block
     int64_t row_begin;
     int64_t row_end;
   };
 
-  void walk_block(int32_t block) {
-    const int32_t first_page = block * kBlockPages;
+  struct Block {
+    int32_t position = 0;  // of its first key
+    std::vector<Piece> pieces;
+    std::vector<int32_t> pages;  // of all pieces
+
+    void clear() {
+      pieces.clear();
+      pages.clear();
+    }
+  };
+
+  void gather_block(int32_t index, Block& block) const {
+    const int32_t first_page = index * kBlockPages;
     const int32_t end_page = first_page + kBlockPages;
-    block_position_ = block * kKeyBlock;
-    pieces_.clear();
-    int64_t row_begin = rows_;
-    int64_t row_end = 0;
+    block.clear();
+    block.position = index * kKeyBlock;
     for (int32_t i = tile_.run_begin; i < tile_.run_end; ++i) {
       const AttentionRun& run = plan_.runs[static_cast<size_t>(i)];
       if (run.block_begin >= end_page) break;  // sorted by block_begin
@@ -166,54 +183,49 @@ class ItemTask {
       const int32_t end = std::min(run.block_begin + run.blocks, end_page);
       if (begin >= end) continue;
       Piece piece;
-      piece.pages = plan_.pages.data() + run.page_begin + (begin - run.block_begin);
-      piece.column = (begin - first_page) * kPageTokens;
+      piece.first = block.pages.size();
       piece.count = end - begin;
+      piece.column = (begin - first_page) * kPageTokens;
       piece.row_begin = (run.row_begin - tile_.row_begin) * call_.group;
       piece.row_end = (run.row_end - tile_.row_begin) * call_.group;
-      trim(piece.column, piece.row_begin, piece.row_end);
+      trim(begin * kPageTokens, piece.row_begin, piece.row_end);
       if (piece.row_begin == piece.row_end) continue;
+      const int32_t* const pages = plan_.pages.data() + run.page_begin - run.block_begin;
+      block.pages.insert(block.pages.end(), pages + begin, pages + end);
+      block.pieces.push_back(piece);
+    }
+  }
+
+  void walk_block(const Block& block) {
+    if (block.pieces.empty()) return;
+    int64_t row_begin = rows_;
+    int64_t row_end = 0;
+    for (const Piece& piece : block.pieces) {
       row_begin = std::min(row_begin, piece.row_begin);
       row_end = std::max(row_end, piece.row_end);
-      scores(piece);
-      pieces_.push_back(piece);
+      scores(block, piece);
     }
-    if (row_begin >= row_end) return;
-    prefetch_keys(end_page);
-    softmax(row_begin, row_end);
-    for (const Piece& piece : pieces_) values(piece);
+    softmax(block, row_begin, row_end);
+    for (const Piece& piece : block.pieces) values(block, piece);
   }
 
-  // The keys of the block that begins with page `first_page`.
-  void prefetch_keys(int32_t first_page) const {
-    const int32_t end_page = first_page + kBlockPages;
-    for (int32_t i = tile_.run_begin; i < tile_.run_end; ++i) {
-      const AttentionRun& run = plan_.runs[static_cast<size_t>(i)];
-      if (run.block_begin >= end_page) break;
-      const int32_t begin = std::max(run.block_begin, first_page);
-      const int32_t end = std::min(run.block_begin + run.blocks, end_page);
-      const int32_t* const pages = plan_.pages.data() + run.page_begin - run.block_begin;
-      for (int32_t page = begin; page < end; ++page) prefetch(key_page(pages[page]));
-    }
+  // Cuts off rows at both ends that do not see the key at `position`.
+  void trim(int32_t position, int64_t& row_begin, int64_t& row_end) const {
+    while (row_begin < row_end && positions_[row_begin] < position) ++row_begin;
+    while (row_begin < row_end && positions_[row_end - 1] < position) --row_end;
   }
 
-  // Cuts off rows at both ends that do not see the key in column `column` of the block.
-  void trim(int32_t column, int64_t& row_begin, int64_t& row_end) const {
-    const int32_t key = block_position_ + column;
-    while (row_begin < row_end && positions_[row_begin] < key) ++row_begin;
-    while (row_begin < row_end && positions_[row_end - 1] < key) --row_end;
-  }
-
-  void scores(const Piece& piece) const {
+  void scores(const Block& block, const Piece& piece) const {
+    const int32_t* const pages = block.pages.data() + piece.first;
     for (int32_t page = 0; page < piece.count; page += 2) {
       const int32_t column = piece.column + page * kPageTokens;
       int64_t row_begin = piece.row_begin;
       int64_t row_end = piece.row_end;
-      trim(column, row_begin, row_end);
-      const void* left = key_page(piece.pages[page]);
-      for (int32_t i = page; i < std::min(page + 2, piece.count); ++i)
-        prefetch(value_page(piece.pages[i]));
-      const void* right = page + 1 < piece.count ? key_page(piece.pages[page + 1]) : nullptr;
+      trim(block.position + column, row_begin, row_end);
+      const int32_t count = std::min(2, piece.count - page);
+      prefetch_after(piece.first + static_cast<size_t>(page), count);
+      const void* left = key_page(pages[page]);
+      const void* right = count == 2 ? key_page(pages[page + 1]) : nullptr;
       TileArgs tile;
       tile.a = q_ + static_cast<size_t>(row_begin * call_.ldq) * call_.act_bytes();
       tile.lda = call_.ldq;
@@ -228,7 +240,7 @@ class ItemTask {
     }
   }
 
-  void softmax(int64_t row_begin, int64_t row_end) const {
+  void softmax(const Block& block, int64_t row_begin, int64_t row_end) const {
     const AttentionKernels& kernels = call_.context.kernels->attention;
     SoftmaxArgs args;
     args.s = s_ + row_begin * kScoreColumns;
@@ -236,7 +248,7 @@ class ItemTask {
     args.p = p_ + static_cast<size_t>(row_begin * call_.ldp) * call_.act_bytes();
     args.ldp = call_.ldp;
     args.positions = positions_ + row_begin;
-    args.block_position = block_position_;
+    args.block_position = block.position;
     args.scale = call_.args.scale * kLog2E;
     args.m = now_.m + row_begin;
     args.l = now_.l + row_begin;
@@ -249,41 +261,43 @@ class ItemTask {
 
   // Rows in groups of a register block, each with the pages that its last position needs: a page
   // that nobody in the group sees is not touched.
-  void values(const Piece& piece) const {
+  void values(const Block& block, const Piece& piece) const {
+    prefetch_after(block.pages.size() + piece.first, piece.count);
     const int64_t step = call_.context.kernels->gemm.row_step;
     int64_t begin = piece.row_begin;
-    int32_t count = pages_seen(piece, begin, std::min(piece.row_end, begin + step));
+    int32_t count = pages_seen(block, piece, begin, std::min(piece.row_end, begin + step));
     while (begin < piece.row_end) {
       int64_t end = std::min(piece.row_end, begin + step);
       int32_t next = 0;
       while (end < piece.row_end) {
         const int64_t group_end = std::min(piece.row_end, end + step);
-        next = pages_seen(piece, end, group_end);
+        next = pages_seen(block, piece, end, group_end);
         if (next != count) break;
         end = group_end;
       }
-      if (count > 0) multiply_values(piece, begin, end, count);
+      if (count > 0) multiply_values(block, piece, begin, end, count);
       begin = end;
       count = next;
     }
   }
 
-  int32_t pages_seen(const Piece& piece, int64_t begin, int64_t end) const {
+  int32_t pages_seen(const Block& block, const Piece& piece, int64_t begin, int64_t end) const {
     const int32_t last = *std::max_element(positions_ + begin, positions_ + end);
-    const int32_t keys = last - block_position_ - piece.column + 1;
+    const int32_t keys = last - block.position - piece.column + 1;
     return std::clamp((keys + kPageTokens - 1) / kPageTokens, 0, piece.count);
   }
 
-  void multiply_values(const Piece& piece, int64_t begin, int64_t end, int32_t pages) const {
+  void multiply_values(const Block& block, const Piece& piece, int64_t begin, int64_t end,
+                       int32_t count) const {
     const size_t panel_bytes = size_t{kPageTokens} * 32 * dtype_bytes(call_.kv.type);
+    const int32_t* const pages = block.pages.data() + piece.first;
     const void* left[kBlockPages];
     const void* right[kBlockPages];
     for (int64_t column = 0; column < call_.d; column += 64) {
       const bool both = column + 32 < call_.d;
-      for (int32_t i = 0; i < pages; ++i) {
-        const auto* const panel = call_.pool +
-                                  call_.kv.value_offset(piece.pages[i], call_.args.layer, head_) +
-                                  static_cast<size_t>(column / 32) * panel_bytes;
+      for (int32_t i = 0; i < count; ++i) {
+        const std::byte* const panel =
+            value_page(pages[i]) + static_cast<size_t>(column / 32) * panel_bytes;
         left[i] = panel;
         right[i] = panel + panel_bytes;
       }
@@ -293,7 +307,7 @@ class ItemTask {
       tile.a_chunk = kPageTokens;
       tile.b0 = left;
       tile.b1 = both ? right : nullptr;
-      tile.chunks = pages;
+      tile.chunks = count;
       tile.kc = kPageTokens;
       tile.c = now_.o + begin * call_.ldo + column;
       tile.ldc = call_.ldo;
@@ -335,8 +349,24 @@ class ItemTask {
     }
   }
 
-  // Asks for a K or V block of a page to come to L2. Pages lie anywhere in memory, so the hardware
-  // does not see the next one coming; within a page it does, and every fourth line is enough.
+  // The order in which K and V blocks of pages are read is K of this key block, V of it, K of the
+  // next one. Asks for the `count` ones that come kAhead after number `index` to be in L2: pages
+  // lie anywhere in memory, so the hardware does not see the next one coming.
+  void prefetch_after(size_t index, int32_t count) const {
+    const std::vector<int32_t>& now = now_block_.pages;
+    const std::vector<int32_t>& next = next_block_.pages;
+    for (size_t i = index + kAhead; i < index + kAhead + static_cast<size_t>(count); ++i) {
+      if (i < now.size()) {
+        prefetch(key_page(now[i]));
+      } else if (i < 2 * now.size()) {
+        prefetch(value_page(now[i - now.size()]));
+      } else if (i < 2 * now.size() + next.size()) {
+        prefetch(key_page(next[i - 2 * now.size()]));
+      }
+    }
+  }
+
+  // Inside a block the hardware follows; every fourth line is enough to show it the way.
   void prefetch(const std::byte* data) const {
     const auto bytes = static_cast<int64_t>(call_.kv.block_bytes());
     for (int64_t i = 0; i < bytes; i += 256) __builtin_prefetch(data + i, 0, 2);
@@ -360,8 +390,8 @@ class ItemTask {
   int32_t* positions_;
   State now_;    // of the current chunk
   State total_;  // of the chunks before it
-  int32_t block_position_ = 0;
-  std::vector<Piece> pieces_;
+  Block now_block_;
+  Block next_block_;
 };
 
 // A tile whose chunks are separate items.
