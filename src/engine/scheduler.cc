@@ -144,9 +144,9 @@ Sequence Scheduler::make_sequence(Active& active, int32_t choice) {
     tokens = joined;
   }
   s.length = static_cast<int32_t>(tokens.size());
-  s.out_begin = spec.task == Task::kLogprobs ? spec.from - 1 : prompt - 1;
+  const int32_t out_begin = spec.task == Task::kLogprobs ? spec.from - 1 : prompt - 1;
   s.out_end = choice >= 0 || spec.task == Task::kLogprobs ? s.length - 1 : s.length;
-  s.outputs_left = s.out_end - s.out_begin;
+  s.outputs_left = s.out_end - out_begin;
 
   const Match match = tree_.match(active.root, tokens);
   s.node = tree_.attach(match, tokens, active.state->id);
@@ -162,8 +162,8 @@ Sequence Scheduler::make_sequence(Active& active, int32_t choice) {
     }
     pages_.reserve(s.reserved_pages);
   }
-  s.redo_next = s.out_begin;
-  s.redo_end = std::max(s.out_begin, std::min(s.out_end, match.computed));
+  s.redo_read = s.redo_next = out_begin;
+  s.redo_end = s.out_next = std::max(out_begin, std::min(s.out_end, match.computed));
   count_usage(active, s, match, choice > 0 ? prompt : 0);
   return s;
 }
@@ -318,12 +318,17 @@ void Scheduler::collect_outputs() {
     for (size_t i = 0; i < a->sequences.size(); ++i) {
       Sequence& s = a->sequences[i];
       if (s.outputs_left == 0) continue;
-      const int32_t begin = s.decoding ? s.length - 1 : s.out_begin;
-      const int32_t end = s.decoding ? s.length : s.out_end;
-      for (int32_t p = begin; p < end; ++p) {
-        const int32_t row = builder_.row_of(s.node, p);
-        if (row >= 0) outputs_.push_back({a.get(), i, p, row, {}, 0, {}, Code::kOk, {}});
+      const auto read = [&](int32_t position) {
+        const int32_t row = builder_.row_of(s.node, position);
+        if (row >= 0) outputs_.push_back({a.get(), i, position, row, {}, 0, {}, Code::kOk, {}});
+        return row >= 0;
+      };
+      if (s.decoding) {
+        read(s.length - 1);
+        continue;
       }
+      while (s.redo_read < s.redo_next) read(s.redo_read++);
+      while (s.out_next < s.out_end && read(s.out_next)) ++s.out_next;
     }
   }
 }

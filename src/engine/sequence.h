@@ -22,11 +22,18 @@ struct Sequence {
   int32_t choice = -1;
   NodeId node = kNoNode;    // holds the last token; locked
   int32_t length = 0;       // tokens in the path
-  int32_t out_begin = 0;    // positions whose rows are read
+  // Positions whose rows are read: [out_begin, redo_end) were computed before the request came and
+  // are recomputed to be read, [redo_end, out_end) are read when they are computed. Both are done
+  // in ascending order, up to these marks:
+  //
+  //   out_begin .. redo_read .. redo_next .. redo_end .. out_next .. out_end
+  //    \_ read _/  \_ in this step _/  \_ to do _/ \_ read _/ \_ to come _/
   int32_t out_end = 0;
-  int32_t outputs_left = 0;
-  int32_t redo_next = 0;    // positions in [redo_next, redo_end) are cached: recompute to read them
+  int32_t redo_read = 0;
+  int32_t redo_next = 0;
   int32_t redo_end = 0;
+  int32_t out_next = 0;
+  int32_t outputs_left = 0;
   int32_t reserved_pages = 0;
   bool decoding = false;
 };

@@ -184,8 +184,8 @@ TEST_P(Invariance, ManyRequestsBehindACachedPrefixThatEndsInsideAPage) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Levels, Invariance, testing::ValuesIn(levels()), [](const auto& info) {
-  return info.param.isa + "_" + info.param.dtype;
+INSTANTIATE_TEST_SUITE_P(Levels, Invariance, testing::ValuesIn(levels()), [](const auto& level) {
+  return level.param.isa + "_" + level.param.dtype;
 });
 
 }  // namespace

@@ -69,8 +69,10 @@ TEST(Stress, EightThreadsSubmitCancelAndRelease) {
           const RequestResult& r = job->result(i);
           if (r.status == Code::kCancelled) continue;
           if (r.status != Code::kOk || r.values != expected[seeds[i]].values ||
-              r.tokens != expected[seeds[i]].tokens)
+              r.tokens != expected[seeds[i]].tokens) {
+            ADD_FAILURE() << "seed " << seeds[i] << ": " << r.message;
             ++wrong;
+          }
           ++finished;
         }
       }
