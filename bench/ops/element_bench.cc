@@ -1,0 +1,73 @@
+// Time per row of the row-wise operations, Qwen3-0.6B shapes. One JSON object per line.
+//
+//   element_bench [isa]
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "measure.h"
+
+namespace {
+
+using namespace prefix;       // NOLINT: a program of one file
+using namespace prefix::ops;  // NOLINT
+
+constexpr int64_t kRows = 1024;
+constexpr int32_t kHeads = 16;
+constexpr int32_t kKvHeads = 8;
+constexpr int32_t kHeadDim = 128;
+constexpr int64_t kHidden = 1024;
+
+void print(const CpuDevice& device, const char* op, double time) {
+  std::printf(
+      "{\"bench\":\"element\",\"isa\":\"%s\",\"threads\":%d,\"op\":\"%s\",\"rows\":%lld,"
+      "\"nanoseconds_per_row\":%.1f}\n",
+      std::string(device.isa()).c_str(), device.context().threads->count(), op,
+      static_cast<long long>(kRows), time / kRows * 1e9);
+  std::fflush(stdout);
+}
+
+void bench_level(std::string_view isa, int threads) {
+  CpuDevice device({DType::kBf16, isa, threads});
+  const int64_t width = (kHeads + 2 * kKvHeads) * kHeadDim;
+  std::vector<float> x(kRows * width, 0.5f), weight(kHidden, 1.0f), cos(kRows * kHeadDim / 2, 0.6f),
+      sin(kRows * kHeadDim / 2, 0.8f);
+  const KvLayout kv{DType::kBf16, 1, kKvHeads, kHeadDim};
+  std::vector<int32_t> positions;
+  std::vector<KvSlot> slots;
+  for (int32_t r = 0; r < kRows; ++r) {
+    positions.push_back(r);
+    slots.push_back({r / kPageTokens, r % kPageTokens});
+  }
+  const size_t pool_bytes = kRows / kPageTokens * kv.page_bytes();
+  std::byte* const pool = device.allocate(pool_bytes);
+  const int64_t ld = device.act_ld(kHeads * kHeadDim);
+  const size_t act_bytes = static_cast<size_t>(kRows * ld) * device.act_bytes();
+  const Act act{device.allocate(act_bytes), ld};
+  QkvArgs args;
+  args.qkv = x.data();
+  args.ld = width;
+  args.heads = kHeads;
+  args.q_norm = args.k_norm = weight.data();
+  args.norm_eps = 1e-6f;
+  args.rotary_dim = kHeadDim;
+  args.cos = cos.data();
+  args.sin = sin.data();
+  print(device, "qkv",
+        bench::best_time(0.2, [&] { device.qkv(args, positions, slots, kv, pool, 0, act); }));
+  print(device, "rms_norm", bench::best_time(0.2, [&] {
+          device.rms_norm(x.data(), width, weight.data(), 1e-6f, kRows, kHidden, act);
+        }));
+  device.release(pool, pool_bytes);
+  device.release(act.data, act_bytes);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  for (const IsaLevel& level : cpu_isa_levels()) {
+    if (!level.available || (argc > 1 && level.name != argv[1])) continue;
+    for (const int threads : {1, 2}) bench_level(level.name, threads);
+  }
+  return 0;
+}
