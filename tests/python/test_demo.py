@@ -1,0 +1,96 @@
+"""The demo and the evaluation: their data, their arithmetic, and a run with the real model."""
+
+import json
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+FAKE = ROOT / "tests" / "python" / "fake_prefix.py"
+sys.dont_write_bytecode = True
+sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tools" / "demo"), str(ROOT / "tools" / "eval")]
+import demo  # noqa: E402
+import eval as evaluation  # noqa: E402
+import prefix_run  # noqa: E402
+
+
+def run_script(script: str, *flags: str) -> dict:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "tools" / script), "--json", *flags], capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+class DataTest(unittest.TestCase):
+    def test_questions_of_the_evaluation_can_be_answered_from_their_passages(self) -> None:
+        passages = json.loads((ROOT / "tests" / "data" / "qa.json").read_text())["passages"]
+        self.assertGreaterEqual(sum(len(passage["questions"]) for passage in passages), 60)
+        for passage in passages:
+            self.assertTrue(60 <= len(passage["text"].split()) <= 120, passage["title"])
+            for entry in passage["questions"]:
+                self.assertTrue(evaluation.contains(passage["text"], entry["expected"]), entry["question"])
+
+    def test_demo_queries_name_a_passage(self) -> None:
+        data = json.loads((ROOT / "tools" / "demo" / "passages.json").read_text())
+        titles = [passage["title"] for passage in data["passages"]]
+        self.assertEqual(len(titles), len(set(titles)))
+        for query in data["queries"]:
+            self.assertIn(query["expected"], titles)
+
+
+class ArithmeticTest(unittest.TestCase):
+    def test_expected_words(self) -> None:
+        self.assertTrue(evaluation.contains("It was in Peru.", ["peru"]))
+        self.assertTrue(evaluation.contains("It has 3 hearts", ["three|3"]))
+        self.assertFalse(evaluation.contains("13 hearts", ["three|3"]))
+        self.assertFalse(evaluation.contains("The Red Sea", ["Mediterranean", "Red"]))
+
+    def test_ties_count_against_us(self) -> None:
+        self.assertEqual(evaluation.rank_of(1, {0: -2.0, 1: -1.0, 2: -3.0}), 1)
+        self.assertEqual(evaluation.rank_of(1, {0: -1.0, 1: -1.0, 2: -3.0}), 2)
+
+    def test_lists_hold_ten_different_passages_with_the_right_one(self) -> None:
+        for right in range(38):
+            chosen = evaluation.candidates(38, right, right)
+            self.assertEqual(len(set(chosen)), 10)
+            self.assertIn(right, chosen)
+
+    def test_a_failed_request_ranks_last(self) -> None:
+        self.assertEqual(prefix_run.mean_logprob({"status": "out_of_memory"}), float("-inf"))
+        self.assertEqual(prefix_run.mean_logprob({"status": "ok", "logprobs": [-1.0, -3.0]}), -2.0)
+
+    def test_equality_ignores_only_counts(self) -> None:
+        one = {"id": "1", "status": "ok", "logprobs": [-1.0], "usage": {"computed": 1}}
+        self.assertTrue(demo.same_values([one], [{**one, "usage": {"computed": 9}}]))
+        self.assertFalse(demo.same_values([one], [{**one, "logprobs": [-1.5]}]))
+
+
+class ScriptTest(unittest.TestCase):
+    def test_a_missing_program_is_one_clear_line(self) -> None:
+        done = subprocess.run(
+            [sys.executable, str(ROOT / "tools/demo/demo.py"), "--model", "x", "--binary", "/nowhere/prefix"],
+            capture_output=True, text=True)  # fmt: skip
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("/nowhere/prefix is missing: run `make build`", done.stderr)
+
+    def test_scripts_against_the_stand_in(self) -> None:
+        found = run_script("demo/demo.py", "--model", "x", "--binary", str(FAKE))
+        self.assertTrue(found["identical"])
+        self.assertEqual(len(found["answers"]), 16)
+        self.assertEqual(run_script("eval/eval.py", "--model", "x", "--binary", str(FAKE))["questions"], 76)
+
+    def test_demo_with_the_real_model(self) -> None:
+        model = subprocess.run([ROOT / "tools/fetch_model"], capture_output=True, text=True, check=True)
+        found = run_script("demo/demo.py", "--model", model.stdout.strip())
+        self.assertTrue(found["identical"], "sharing changed a result")
+        first = sum(entry["place"] == 1 for entry in found["rankings"])
+        self.assertGreaterEqual(first, len(found["rankings"]) - 1)
+        runs = found["runs"]
+        for name in ("ranking", "answers"):
+            self.assertGreater(runs[f"{name}, sharing off"]["tokens_computed"], 3 * runs[name]["tokens_computed"])
+
+
+if __name__ == "__main__":
+    unittest.main()
