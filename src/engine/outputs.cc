@@ -97,27 +97,27 @@ void Heads::compute_ids(std::vector<Output*>& outputs) {
   const std::vector<int32_t> rows = distinct_rows(outputs);
   model_.select(rows);
   std::map<int32_t, std::vector<std::pair<Output*, size_t>>> panels;  // panel -> (output, which id)
-  int64_t row = -1;
+  size_t selected = 0;
   for (size_t i = 0; i < outputs.size(); ++i) {
-    if (i == 0 || outputs[i]->row != outputs[i - 1]->row) ++row;
+    while (rows[selected] != outputs[i]->row) ++selected;
     const std::vector<int32_t>& ids = outputs[i]->active->spec().logit_ids;
     outputs[i]->values.resize(ids.size());
-    outputs[i]->row = static_cast<int32_t>(row);  // from here on: index in the selection
+    outputs[i]->selected = static_cast<int32_t>(selected);
     for (size_t k = 0; k < ids.size(); ++k) panels[ids[k] / 32].emplace_back(outputs[i], k);
   }
   std::vector<float> block;
   for (const auto& [panel, wanted] : panels) {
-    int32_t begin = wanted.front().first->row;
+    int32_t begin = wanted.front().first->selected;
     int32_t end = begin + 1;
     for (const auto& [output, k] : wanted) {
-      begin = std::min(begin, output->row);
-      end = std::max(end, output->row + 1);
+      begin = std::min(begin, output->selected);
+      end = std::max(end, output->selected + 1);
     }
     block.resize(static_cast<size_t>(end - begin) * 32);
     model_.logits_panel(begin, end, panel * 32, block.data());
     for (const auto& [output, k] : wanted) {
       const int32_t id = output->active->spec().logit_ids[k];
-      const float value = block[static_cast<size_t>(output->row - begin) * 32 +
+      const float value = block[static_cast<size_t>(output->selected - begin) * 32 +
                                 static_cast<size_t>(id % 32)];
       output->values[k] = value;
       if (std::isnan(value)) refuse_nan(*output);
@@ -130,12 +130,12 @@ void Heads::compute_embeddings(std::vector<Output*>& outputs) {
   const std::vector<int32_t> rows = distinct_rows(outputs);
   model_.select(rows);
   const auto hidden = static_cast<size_t>(model_.config().hidden);
-  int64_t row = -1;
+  size_t selected = 0;
   for (size_t i = 0; i < outputs.size(); ++i) {
-    if (i == 0 || outputs[i]->row != outputs[i - 1]->row) ++row;
+    while (rows[selected] != outputs[i]->row) ++selected;
     const RequestSpec& spec = outputs[i]->active->spec();
     const size_t n = spec.dimensions > 0 ? static_cast<size_t>(spec.dimensions) : hidden;
-    const float* h = model_.hidden() + static_cast<size_t>(row) * hidden;
+    const float* h = model_.hidden() + selected * hidden;
     outputs[i]->values.assign(h, h + n);
     double squares = 0;
     for (float v : outputs[i]->values) squares += static_cast<double>(v) * v;

@@ -16,6 +16,7 @@ struct Output {
   size_t sequence = 0;
   int32_t position = 0;
   int32_t row = 0;
+  int32_t selected = 0;  // index among the selected rows of its head
   // Filled by compute():
   Sampled sampled;             // generate
   float logprob = 0;           // logprobs, choices

@@ -320,7 +320,7 @@ void Scheduler::collect_outputs() {
       if (s.outputs_left == 0) continue;
       const auto read = [&](int32_t position) {
         const int32_t row = builder_.row_of(s.node, position);
-        if (row >= 0) outputs_.push_back({a.get(), i, position, row, {}, 0, {}, Code::kOk, {}});
+        if (row >= 0) outputs_.push_back({.active = a.get(), .sequence = i, .position = position, .row = row});
         return row >= 0;
       };
       if (s.decoding) {

@@ -34,11 +34,11 @@ _LLAMA_PLAIN = TinyGguf("llama", 200, 176, 5, 1, 64, 131, True, 10000.0, 1e-5)
 # Group 2, head 80.
 _LLAMA_BLOCKS = TinyGguf("llama", 160, 224, 2, 1, 80, 131, False, 100000.0, 1e-5)
 # Group 4, head 64.
-_LLAMA_WIDE_BLOCKS = TinyGguf("llama", 256, 512, 4, 1, 64, 149, True, 500000.0, 1e-5)
+_LLAMA_WIDE_BLOCKS = TinyGguf("llama", 256, 512, 4, 1, 64, 149, False, 500000.0, 1e-5)
 # Group 1, head 128 beside hidden 200.
 _QWEN3_PLAIN = TinyGguf("qwen3", 200, 176, 2, 2, 128, 131, False, 1000000.0, 1e-6)
 # Group 2, head 64.
-_QWEN3_BLOCKS = TinyGguf("qwen3", 160, 224, 4, 2, 64, 131, True, 1000000.0, 1e-6)
+_QWEN3_BLOCKS = TinyGguf("qwen3", 160, 224, 4, 2, 64, 131, False, 1000000.0, 1e-6)
 # Group 2, head 128 beside hidden 256.
 _QWEN3_WIDE_BLOCKS = TinyGguf("qwen3", 256, 512, 4, 2, 128, 149, False, 1000000.0, 1e-6)
 
@@ -59,7 +59,7 @@ GGUF_MODELS = {
 } | {
     # The mixture that llama.cpp calls Q4_K_M, at an alignment other than 32.
     "llama-gguf-mixed": replace(
-        _LLAMA_WIDE_BLOCKS, kind="Q4_K", tied=False, alignment=64,
+        _LLAMA_WIDE_BLOCKS, kind="Q4_K", alignment=64,
         other_kinds={"attn_v": "Q6_K", "ffn_down": "Q6_K", "output": "Q6_K", "ffn_gate": "Q5_K"},
     ),
     # Llama 3.1 and later: the scaling of the rotary frequencies lies in a tensor.

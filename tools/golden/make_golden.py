@@ -1,18 +1,21 @@
 #!/usr/bin/env python3
-"""Computes the golden numbers: make_golden.py MODELS OUTDIR.
+"""Computes the golden numbers: make_golden.py MODELS OUTDIR [--smollm2 FILE].
 
-MODELS is the folder that make_models.py wrote. Numbers come from Hugging Face transformers, in float32, on one
-thread. Needs requirements-reference.txt. The formats are described in tests/golden/README.md.
+MODELS is the folder that make_models.py wrote; FILE the GGUF file of SmolLM2. The numbers come from Hugging Face
+transformers, in float32, on one thread. Needs requirements-reference.txt. The formats are described in
+tests/golden/README.md.
 """
 
 import argparse
 from pathlib import Path
 
 import torch
+import transformers
 
 import dequantized
 import gguf_source
 import reference
+import smollm2
 from gguf_configs import GGUF_MODELS
 from hf_configs import MODELS
 from prompts import tiny_prompts
@@ -58,10 +61,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Compute the golden numbers with Hugging Face transformers.")
     parser.add_argument("models", type=Path)
     parser.add_argument("outdir", type=Path)
+    parser.add_argument("--smollm2", type=Path, metavar="FILE", help="also the numbers of this model")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
+    transformers.logging.disable_progress_bar()
+    transformers.logging.set_verbosity_error()
     hugging_face_models(arguments.models, arguments.outdir)
     gguf_models(arguments.models, arguments.outdir)
+    if arguments.smollm2:
+        smollm2.write(arguments.smollm2, arguments.outdir)
 
 
 if __name__ == "__main__":
