@@ -44,7 +44,7 @@ format-check: ## say which sources are not formatted
 
 golden-check: ## recompute the golden vectors with Hugging Face transformers and compare
 	@tools/install_deps build
-	@tools/golden_check
+	@tools/golden/check.sh
 
 asan: ## build with the address and undefined-behaviour sanitizers, run the tests
 	@tools/install_deps build test
