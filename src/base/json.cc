@@ -1,88 +1,145 @@
 #include "base/json.h"
 
 #include <cmath>
-#include <set>
+#include <utility>
 #include <vector>
 
+#include "base/quote.h"
 #include "base/status.h"
 
 namespace prefix {
 namespace {
 
-constexpr size_t kMaxDepth = 64;
-
-// nlohmann's tree builder with two more rules; the first broken one is remembered.
-class StrictBuilder : public nlohmann::detail::json_sax_dom_parser<Json> {
-  using Base = nlohmann::detail::json_sax_dom_parser<Json>;
-
+// Builds the value from the parser's events. The first broken rule stops the parser and is kept.
+class StrictBuilder final : public Json::json_sax_t {
  public:
-  explicit StrictBuilder(Json& result) : Base(result, false) {}
+  StrictBuilder(Json& result, size_t max_values) : result_(result), max_values_(max_values) {}
   std::string problem;
 
-  bool start_object(size_t n) {
-    keys_.emplace_back();
-    return deeper() && Base::start_object(n);
+  bool null() override { return put(nullptr) != nullptr; }
+  bool boolean(bool value) override { return put(value) != nullptr; }
+  bool number_integer(int64_t value) override { return put(value) != nullptr; }
+  bool number_unsigned(uint64_t value) override { return put(value) != nullptr; }
+  bool number_float(double value, const std::string&) override { return put(value) != nullptr; }
+  bool string(std::string& value) override { return put(std::move(value)) != nullptr; }
+  bool binary(Json::binary_t&) override { return stop("binary values are not JSON"); }
+
+  bool start_object(size_t) override { return open(Json::object()); }
+  bool start_array(size_t) override { return open(Json::array()); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+
+  bool key(std::string& name) override {
+    const auto [at, fresh] = open_.back()->get_ref<Json::object_t&>().emplace(name, nullptr);
+    if (!fresh) return stop(cat("key ", quote(name), " occurs twice"));
+    member_ = &at->second;
+    return true;
   }
-  bool key(std::string& name) {
-    if (!keys_.back().insert(name).second) {
-      problem = "key \"" + name.substr(0, 80) + "\" occurs twice";
-      return false;
-    }
-    return Base::key(name);
-  }
-  bool end_object() {
-    keys_.pop_back();
-    --depth_;
-    return Base::end_object();
-  }
-  bool start_array(size_t n) { return deeper() && Base::start_array(n); }
-  bool end_array() {
-    --depth_;
-    return Base::end_array();
-  }
-  template <typename Exception>
-  bool parse_error(size_t position, const std::string& token, const Exception& e) {
-    if (problem.empty()) problem = "syntax error at byte " + std::to_string(position);
-    return Base::parse_error(position, token, e);
+
+  bool parse_error(size_t position, const std::string&,
+                   const nlohmann::detail::exception& error) override {
+    // 406: a number that no double can hold.
+    return stop(cat(error.id == 406 ? "number out of range" : "syntax error", " at byte ",
+                    position > 0 ? position - 1 : 0));
   }
 
  private:
-  bool deeper() {
-    if (++depth_ <= kMaxDepth) return true;
-    problem = "nested deeper than " + std::to_string(kMaxDepth) + " levels";
+  bool stop(std::string what) {
+    if (problem.empty()) problem = std::move(what);
     return false;
   }
-  size_t depth_ = 0;
-  std::vector<std::set<std::string>> keys_;
+
+  // Where the next value belongs: the root, the end of the innermost list, or the last key. These
+  // addresses stay good while a value below them is built, because its parent waits for it.
+  template <typename Value>
+  Json* put(Value&& value) {
+    if (++values_ > max_values_) {
+      stop(cat("it has more than ", max_values_, " values"));
+      return nullptr;
+    }
+    Json* place = &result_;
+    if (!open_.empty() && open_.back()->is_array())
+      place = &open_.back()->get_ref<Json::array_t&>().emplace_back();
+    else if (!open_.empty())
+      place = member_;
+    *place = std::forward<Value>(value);
+    return place;
+  }
+
+  bool open(Json&& container) {
+    if (open_.size() == kMaxJsonDepth)
+      return stop(cat("it is nested deeper than ", kMaxJsonDepth, " levels"));
+    Json* const place = put(std::move(container));
+    if (place) open_.push_back(place);
+    return place != nullptr;
+  }
+
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+
+  Json& result_;
+  size_t max_values_;
+  size_t values_ = 0;
+  std::vector<Json*> open_;  // the containers around the next value, outermost first
+  Json* member_ = nullptr;   // of the innermost object
 };
 
-[[noreturn]] void missing(const char* key) { fail(Code::kFormat, "key \"", key, "\" is missing"); }
+[[noreturn]] void wrong(const char* key, const Json& value, const char* wanted) {
+  fail(Code::kFormat, "\"", key, "\" is ", json_shown(value), ", not ", wanted);
+}
+
+// The value of a key; null when it is absent or null.
+const Json* find(const Json& object, const char* key) {
+  if (!object.is_object())
+    fail(Code::kFormat, "\"", key, "\" is looked for in ", json_shown(object));
+  const auto found = object.find(key);
+  return found == object.end() || found->is_null() ? nullptr : &*found;
+}
+
+const Json& require(const Json& object, const char* key) {
+  const Json* value = find(object, key);
+  if (!value) fail(Code::kFormat, "key \"", key, "\" is missing");
+  return *value;
+}
 
 }  // namespace
 
-Json parse_json(std::string_view text, const std::string& what) {
+Json parse_json(std::string_view text, const std::string& what, const JsonLimits& limits) {
+  if (text.size() > limits.bytes)
+    fail(Code::kFormat, what, " has ", text.size(), " bytes; at most ", limits.bytes,
+         " are allowed");
+  // nlohmann takes a zero byte for the end of the text and skips a byte order mark.
+  const size_t zero = text.find('\0');
+  if (zero != std::string_view::npos)
+    fail(Code::kFormat, what, " is not valid JSON: zero byte at byte ", zero);
+  if (text.starts_with("\xef\xbb\xbf"))
+    fail(Code::kFormat, what, " is not valid JSON: it starts with a byte order mark");
   Json result;
-  StrictBuilder builder(result);
-  if (!Json::sax_parse(text.begin(), text.end(), &builder) || !builder.problem.empty())
-    fail(Code::kFormat, what, " is not valid JSON: ",
-         builder.problem.empty() ? "syntax error" : builder.problem);
+  StrictBuilder builder(result, limits.values);
+  if (!Json::sax_parse(text.begin(), text.end(), &builder))
+    fail(Code::kFormat, what, " is not valid JSON: ", builder.problem);
   return result;
 }
 
-bool json_has(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && !found->is_null();
+std::string json_shown(const Json& value) {
+  if (value.is_string()) return quote(value.get_ref<const std::string&>());
+  if (value.is_array()) return cat("a list of ", value.size(), " values");
+  if (value.is_object()) return cat("an object of ", value.size(), " keys");
+  return value.dump();
 }
 
+bool json_has(const Json& object, const char* key) { return find(object, key) != nullptr; }
+
 int64_t json_int(const Json& object, const char* key, int64_t minimum, int64_t maximum) {
-  if (!json_has(object, key)) missing(key);
-  const Json& value = object.at(key);
-  const bool fits = value.is_number_integer() &&
-                    (!value.is_number_unsigned() || value.get<uint64_t>() <= INT64_MAX);
-  if (!fits) fail(Code::kFormat, "\"", key, "\" is ", value.dump().substr(0, 80), ", not an integer");
-  const auto number = value.get<int64_t>();
-  if (number < minimum || number > maximum)
-    fail(Code::kFormat, "\"", key, "\" is ", number, ", outside [", minimum, ", ", maximum, "]");
+  const Json& value = require(object, key);
+  if (!value.is_number_integer()) wrong(key, value, "an integer");
+  const bool beyond = value.is_number_unsigned() && value.get<uint64_t>() > uint64_t{INT64_MAX};
+  const int64_t number = beyond ? INT64_MAX : value.get<int64_t>();
+  if (beyond || number < minimum || number > maximum)
+    fail(Code::kFormat, "\"", key, "\" is ", json_shown(value), ", outside [", minimum, ", ",
+         maximum, "]");
   return number;
 }
 
@@ -92,10 +149,9 @@ int64_t json_int(const Json& object, const char* key, int64_t minimum, int64_t m
 }
 
 double json_float(const Json& object, const char* key) {
-  if (!json_has(object, key)) missing(key);
-  const Json& value = object.at(key);
+  const Json& value = require(object, key);
   if (!value.is_number() || !std::isfinite(value.get<double>()))
-    fail(Code::kFormat, "\"", key, "\" is ", value.dump().substr(0, 80), ", not a finite number");
+    wrong(key, value, "a finite number");
   return value.get<double>();
 }
 
@@ -104,19 +160,17 @@ double json_float(const Json& object, const char* key, double absent) {
 }
 
 bool json_bool(const Json& object, const char* key, bool absent) {
-  if (!json_has(object, key)) return absent;
-  const Json& value = object.at(key);
-  if (!value.is_boolean())
-    fail(Code::kFormat, "\"", key, "\" is ", value.dump().substr(0, 80), ", not true or false");
-  return value.get<bool>();
+  const Json* value = find(object, key);
+  if (!value) return absent;
+  if (!value->is_boolean()) wrong(key, *value, "true or false");
+  return value->get<bool>();
 }
 
 std::string json_string(const Json& object, const char* key, const std::string& absent) {
-  if (!json_has(object, key)) return absent;
-  const Json& value = object.at(key);
-  if (!value.is_string())
-    fail(Code::kFormat, "\"", key, "\" is ", value.dump().substr(0, 80), ", not a string");
-  return value.get<std::string>();
+  const Json* value = find(object, key);
+  if (!value) return absent;
+  if (!value->is_string()) wrong(key, *value, "a string");
+  return value->get<std::string>();
 }
 
 }  // namespace prefix

@@ -1,7 +1,8 @@
-// Strict JSON for files that nobody has checked: bounded depth, no duplicate keys, no trailing
-// bytes, numbers read as exactly what they are.
+// Strict JSON for files that nobody has checked: bounded size and depth, no duplicate keys, no
+// trailing bytes, numbers read as exactly what they are.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -11,11 +12,19 @@ namespace prefix {
 
 using Json = nlohmann::json;
 
+inline constexpr size_t kMaxJsonDepth = 64;
+
+struct JsonLimits {
+  size_t bytes = 16 << 20;
+  size_t values = 1 << 20;  // objects, lists and scalars together: each takes up to 100 bytes
+};
+
 // Throws kFormat; `what` names the source in the message.
-Json parse_json(std::string_view text, const std::string& what);
+Json parse_json(std::string_view text, const std::string& what, const JsonLimits& limits = {});
 
 // A field of an object, in the type wanted. Throws kFormat naming key, value and limits; the
-// versions with a default return it when the key is absent or null.
+// versions with a default return it when the key is absent or null. A whole number is written as
+// one: neither 4.0 nor 4e0 is an integer.
 int64_t json_int(const Json& object, const char* key, int64_t minimum, int64_t maximum);
 int64_t json_int(const Json& object, const char* key, int64_t minimum, int64_t maximum,
                  int64_t absent);
@@ -24,5 +33,8 @@ double json_float(const Json& object, const char* key, double absent);
 bool json_bool(const Json& object, const char* key, bool absent);
 std::string json_string(const Json& object, const char* key, const std::string& absent);
 bool json_has(const Json& object, const char* key);  // present and not null
+
+// The value in a few words, for messages: 4.5, "text", a list of 7 values, ...
+std::string json_shown(const Json& value);
 
 }  // namespace prefix
