@@ -228,6 +228,11 @@ NodeId Tree::advance(NodeId from, int32_t length, int32_t token, int64_t job,
   return to;
 }
 
+NodeId Tree::end_at(NodeId id, int32_t length) {
+  const NodeId at = node_at(id, length - 1);
+  return nodes_[at].end() == length ? at : split(at, length - nodes_[at].start);
+}
+
 void Tree::lock(NodeId id) {
   ++nodes_[id].locks;
   update_evictable(id);

@@ -102,6 +102,10 @@ class Tree {
   // most one page, from the caller's reservation: *pages_taken tells.
   NodeId advance(NodeId from, int32_t length, int32_t token, int64_t job, int32_t* pages_taken);
 
+  // The node on the path to `id` that ends after `length` tokens, made by a split when there is none.
+  // Locks stay with `id`.
+  NodeId end_at(NodeId id, int32_t length);
+
   void lock(NodeId id);
   // Drops a lock; what then nobody needs and is not computed is removed, and with keep == false
   // also what is computed.

@@ -1,0 +1,211 @@
+#include "abi/entry.h"
+#include "engine/plan_preview.h"
+
+namespace {
+
+using prefix::Code;
+using prefix::fail;
+using prefix::RequestSpec;
+using prefix::Task;
+using prefix::abi::array_in;
+using prefix::abi::BatchObject;
+using prefix::abi::find;
+using prefix::abi::guard;
+using prefix::abi::HandleTable;
+using prefix::abi::Kind;
+using prefix::abi::require;
+
+std::shared_ptr<BatchObject> object_of(const prefix_batch* batch) {
+  return find<BatchObject>(Kind::kBatch, batch, "the batch");
+}
+
+std::vector<int32_t> int_list(const std::string& text) {
+  std::vector<int32_t> list;
+  for (size_t at = 0; at < text.size();) {
+    const size_t comma = std::min(text.find(',', at), text.size());
+    list.push_back(static_cast<int32_t>(std::stoll(text.substr(at, comma - at))));
+    at = comma + 1;
+  }
+  return list;
+}
+
+// The request with its options; the namespace stays a name until the batch is run.
+RequestSpec make_spec(Task task, const prefix_token* tokens, size_t n_tokens,
+                      const prefix_options* options, int64_t user_tag, std::string* name_space) {
+  RequestSpec spec;
+  spec.task = task;
+  spec.tokens = array_in(tokens, n_tokens, "tokens");
+  spec.user_tag = user_tag;
+  if (!options) return spec;
+  const auto object =
+      find<prefix::abi::OptionsObject>(Kind::kOptions, options, "options");
+  std::lock_guard lock(object->mutex);
+  const prefix::Options& o = object->options;
+  *name_space = o.get("namespace");
+  spec.deadline_ms = o.get_int("deadline_ms");
+  spec.priority = static_cast<int32_t>(o.get_int("priority"));
+  spec.dimensions = static_cast<int32_t>(o.get_int("dimensions"));
+  spec.normalize = o.get_bool("normalize");
+  prefix::Sampling& s = spec.sampling;
+  s.max_tokens = static_cast<int32_t>(o.get_int("max_tokens"));
+  s.temperature = static_cast<float>(o.get_float("temperature"));
+  s.top_k = static_cast<int32_t>(o.get_int("top_k"));
+  s.top_p = static_cast<float>(o.get_float("top_p"));
+  s.min_p = static_cast<float>(o.get_float("min_p"));
+  s.repetition_penalty = static_cast<float>(o.get_float("repetition_penalty"));
+  s.seed = o.get_int("seed");
+  s.ignore_eos = o.get_bool("ignore_eos");
+  s.stop_tokens = int_list(o.get("stop_tokens"));
+  s.logprobs = o.get_bool("logprobs");
+  return spec;
+}
+
+// Checked lists of tokens: list i = tokens[offsets[i] .. offsets[i + 1]).
+std::vector<std::vector<int32_t>> lists_in(const prefix_token* tokens, size_t n_tokens,
+                                           const int64_t* offsets, size_t n_offsets) {
+  require(offsets, "offsets");
+  if (n_offsets < 2) fail(Code::kInvalidArgument, "n_offsets is ", n_offsets, "; at least 2");
+  const std::vector<int64_t> at = array_in(offsets, n_offsets, "offsets");
+  const std::vector<prefix_token> all = array_in(tokens, n_tokens, "choice_tokens");
+  if (at.front() != 0 || at.back() != static_cast<int64_t>(n_tokens))
+    fail(Code::kOutOfRange, "offsets run from ", at.front(), " to ", at.back(),
+         "; they must run from 0 to n_choice_tokens = ", n_tokens);
+  std::vector<std::vector<int32_t>> lists;
+  for (size_t i = 0; i + 1 < at.size(); ++i) {
+    if (at[i] > at[i + 1] || at[i + 1] > at.back())
+      fail(Code::kOutOfRange, "offsets[", i + 1, "] is ", at[i + 1], ", below the one before it");
+    lists.emplace_back(all.begin() + at[i], all.begin() + at[i + 1]);
+  }
+  return lists;
+}
+
+void append(BatchObject& batch, RequestSpec spec, const std::string& name_space, size_t* index) {
+  batch.requests.push_back(std::move(spec));
+  batch.namespaces.push_back(name_space);
+  if (index) *index = batch.requests.size() - 1;
+}
+
+prefix_status add(const char* function, prefix_batch* batch, Task task, const prefix_token* tokens,
+                  size_t n_tokens, const prefix_options* options, int64_t user_tag, size_t* index,
+                  prefix_error* err, const std::function<void(RequestSpec&)>& complete) {
+  return guard(function, err, [&] {
+    const auto object = object_of(batch);
+    std::string name_space;
+    RequestSpec spec = make_spec(task, tokens, n_tokens, options, user_tag, &name_space);
+    complete(spec);
+    std::lock_guard lock(object->mutex);
+    append(*object, std::move(spec), name_space, index);
+  });
+}
+
+}  // namespace
+
+extern "C" {
+
+prefix_status prefix_batch_create(prefix_engine* engine, prefix_batch** out, prefix_error* err) {
+  return guard("prefix_batch_create", err, [&] {
+    require(out, "out");
+    auto object = std::make_shared<BatchObject>();
+    if (engine)
+      object->engine = find<prefix::abi::EngineObject>(Kind::kEngine, engine, "the engine");
+    *out = static_cast<prefix_batch*>(HandleTable::get().add(Kind::kBatch, std::move(object)));
+  });
+}
+
+void prefix_batch_release(prefix_batch* batch) {
+  guard("prefix_batch_release", nullptr, [&] { HandleTable::get().release(Kind::kBatch, batch); });
+}
+
+prefix_status prefix_batch_clear(prefix_batch* batch, prefix_error* err) {
+  return guard("prefix_batch_clear", err, [&] {
+    const auto object = object_of(batch);
+    std::lock_guard lock(object->mutex);
+    object->requests.clear();
+    object->namespaces.clear();
+  });
+}
+
+prefix_status prefix_batch_count(const prefix_batch* batch, size_t* count, prefix_error* err) {
+  return guard("prefix_batch_count", err, [&] {
+    require(count, "count");
+    const auto object = object_of(batch);
+    std::lock_guard lock(object->mutex);
+    *count = object->requests.size();
+  });
+}
+
+prefix_status prefix_batch_add_logits(prefix_batch* batch, const prefix_token* tokens,
+                                      size_t n_tokens, const prefix_token* ids, size_t n_ids,
+                                      const prefix_options* options, int64_t user_tag,
+                                      size_t* index, prefix_error* err) {
+  return add("prefix_batch_add_logits", batch, Task::kLogits, tokens, n_tokens, options, user_tag,
+             index, err, [&](RequestSpec& spec) { spec.logit_ids = array_in(ids, n_ids, "ids"); });
+}
+
+prefix_status prefix_batch_add_logprobs(prefix_batch* batch, const prefix_token* tokens,
+                                        size_t n_tokens, int32_t from,
+                                        const prefix_options* options, int64_t user_tag,
+                                        size_t* index, prefix_error* err) {
+  return add("prefix_batch_add_logprobs", batch, Task::kLogprobs, tokens, n_tokens, options,
+             user_tag, index, err, [&](RequestSpec& spec) { spec.from = from; });
+}
+
+prefix_status prefix_batch_add_choices(prefix_batch* batch, const prefix_token* tokens,
+                                       size_t n_tokens, const prefix_token* choice_tokens,
+                                       size_t n_choice_tokens, const int64_t* offsets,
+                                       size_t n_offsets, const prefix_options* options,
+                                       int64_t user_tag, size_t* index, prefix_error* err) {
+  return add("prefix_batch_add_choices", batch, Task::kChoices, tokens, n_tokens, options, user_tag,
+             index, err, [&](RequestSpec& spec) {
+               spec.choices = lists_in(choice_tokens, n_choice_tokens, offsets, n_offsets);
+             });
+}
+
+prefix_status prefix_batch_add_continuations(prefix_batch* batch, const prefix_token* tokens,
+                                             size_t n_tokens, const prefix_token* choice_tokens,
+                                             size_t n_choice_tokens, const int64_t* offsets,
+                                             size_t n_offsets, const prefix_options* options,
+                                             int64_t user_tag, size_t* index, prefix_error* err) {
+  return guard("prefix_batch_add_continuations", err, [&] {
+    const auto object = object_of(batch);
+    std::string name_space;
+    const RequestSpec shared =
+        make_spec(Task::kLogprobs, tokens, n_tokens, options, user_tag, &name_space);
+    const auto lists = lists_in(choice_tokens, n_choice_tokens, offsets, n_offsets);
+    std::lock_guard lock(object->mutex);
+    if (index) *index = object->requests.size();
+    for (size_t i = 0; i < lists.size(); ++i) {
+      RequestSpec spec = shared;
+      spec.from = static_cast<int32_t>(n_tokens);
+      spec.user_tag = user_tag + static_cast<int64_t>(i);
+      spec.tokens.insert(spec.tokens.end(), lists[i].begin(), lists[i].end());
+      append(*object, std::move(spec), name_space, nullptr);
+    }
+  });
+}
+
+prefix_status prefix_batch_add_embedding(prefix_batch* batch, const prefix_token* tokens,
+                                         size_t n_tokens, const prefix_options* options,
+                                         int64_t user_tag, size_t* index, prefix_error* err) {
+  return add("prefix_batch_add_embedding", batch, Task::kEmbed, tokens, n_tokens, options, user_tag,
+             index, err, [](RequestSpec&) {});
+}
+
+prefix_status prefix_batch_add_generate(prefix_batch* batch, const prefix_token* tokens,
+                                        size_t n_tokens, const prefix_options* options,
+                                        int64_t user_tag, size_t* index, prefix_error* err) {
+  return add("prefix_batch_add_generate", batch, Task::kGenerate, tokens, n_tokens, options,
+             user_tag, index, err, [](RequestSpec&) {});
+}
+
+prefix_status prefix_batch_plan_json(const prefix_batch* batch, char* buf, size_t cap,
+                                     size_t* needed, prefix_error* err) {
+  return guard("prefix_batch_plan_json", err, [&] {
+    const auto object = object_of(batch);
+    std::lock_guard lock(object->mutex);
+    prefix::abi::text_out(prefix::plan_preview(object->requests, object->namespaces), buf, cap,
+                          needed);
+  });
+}
+
+}  // extern "C"

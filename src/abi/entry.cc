@@ -1,0 +1,60 @@
+#include "abi/entry.h"
+
+namespace prefix::abi {
+namespace {
+
+// Length of the longest prefix of at most `limit` bytes that does not cut a UTF-8 character.
+size_t whole_characters(std::string_view text, size_t limit) {
+  if (text.size() <= limit) return text.size();
+  while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xc0) == 0x80) --limit;
+  return limit;
+}
+
+// RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF.
+size_t first_bad_byte(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  for (size_t i = 0; i < text.size();) {
+    const unsigned char lead = byte(i);
+    if (lead < 0x80) {
+      ++i;
+      continue;
+    }
+    const size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+    if (lead < 0xc2 || lead > 0xf4 || i + length > text.size()) return i;
+    for (size_t k = 1; k < length; ++k)
+      if ((byte(i + k) & 0xc0) != 0x80) return i;
+    const unsigned char second = byte(i + 1);
+    if ((lead == 0xe0 && second < 0xa0) || (lead == 0xed && second > 0x9f) ||
+        (lead == 0xf0 && second < 0x90) || (lead == 0xf4 && second > 0x8f))
+      return i;
+    i += length;
+  }
+  return text.size();
+}
+
+}  // namespace
+
+void write_error(prefix_error* err, const char* function, Code code, std::string_view message) {
+  // A caller that forgot struct_size gets nothing written beyond what it surely has: nothing.
+  if (!err || err->struct_size < static_cast<int32_t>(sizeof(prefix_error))) return;
+  err->code = static_cast<int32_t>(code);
+  const auto copy = [](char* to, size_t room, std::string_view text) {
+    const size_t n = whole_characters(text, room - 1);
+    std::memcpy(to, text.data(), n);
+    to[n] = 0;
+  };
+  copy(err->domain, sizeof(err->domain), function);
+  copy(err->message, sizeof(err->message), message);
+}
+
+std::string_view text_in(const char* text, size_t length, const char* name) {
+  if (length == 0) return {};
+  require(text, name);
+  const std::string_view view(text, length == PREFIX_NUL ? std::strlen(text) : length);
+  const size_t bad = first_bad_byte(view);
+  if (bad != view.size())
+    fail(Code::kInvalidUtf8, name, " is not UTF-8: the byte at ", bad, " is not valid");
+  return view;
+}
+
+}  // namespace prefix::abi

@@ -1,0 +1,119 @@
+// What every C entry point shares: exceptions become statuses, text and arrays go to the caller's
+// buffers by the two-call rule, structs by their size.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <string>
+#include <string_view>
+
+#include "abi/handles.h"
+#include "base/status.h"
+#include "engine/engine.h"
+#include "prefix.h"
+
+struct prefix_options {};
+struct prefix_engine {};
+struct prefix_batch {};
+struct prefix_job {};
+
+namespace prefix::abi {
+
+struct OptionsObject {
+  std::mutex mutex;
+  Options options;
+};
+
+struct EngineObject {
+  std::shared_ptr<Engine> engine;
+};
+
+struct BatchObject {
+  std::mutex mutex;
+  std::shared_ptr<EngineObject> engine;  // null: only to plan
+  std::vector<RequestSpec> requests;
+  std::vector<std::string> namespaces;   // of each request
+};
+
+struct JobObject {
+  ~JobObject() { job->cancel(); }
+  std::shared_ptr<Job> job;
+  std::shared_ptr<EngineObject> engine;
+};
+
+inline std::shared_ptr<Engine> engine_of(const prefix_engine* handle) {
+  return find<EngineObject>(Kind::kEngine, handle, "the engine")->engine;
+}
+inline std::shared_ptr<Job> job_of(const prefix_job* handle) {
+  return find<JobObject>(Kind::kJob, handle, "the job")->job;
+}
+
+void write_error(prefix_error* err, const char* function, Code code, std::string_view message);
+
+template <typename Body>
+prefix_status guard(const char* function, prefix_error* err, const Body& body) noexcept {
+  try {
+    try {
+      body();
+      return PREFIX_OK;
+    } catch (const Error& e) {
+      write_error(err, function, e.code(), e.message());
+      return static_cast<prefix_status>(e.code());
+    } catch (const std::bad_alloc&) {
+      write_error(err, function, Code::kOutOfMemory, "out of host memory");
+      return PREFIX_ERR_OUT_OF_MEMORY;
+    } catch (const std::exception& e) {
+      write_error(err, function, Code::kInternal, e.what());
+      return PREFIX_ERR_INTERNAL;
+    }
+  } catch (...) {
+    return PREFIX_ERR_INTERNAL;
+  }
+}
+
+inline void require(const void* pointer, const char* name) {
+  if (!pointer) fail(Code::kInvalidArgument, name, " is NULL");
+}
+
+// Text in: UTF-8, checked; `name` is for the message.
+std::string_view text_in(const char* text, size_t length, const char* name);
+
+// Tokens in: NULL is allowed for none.
+template <typename T>
+std::vector<T> array_in(const T* data, size_t n, const char* name) {
+  if (n > 0) require(data, name);
+  if (n > (size_t{1} << 40) / sizeof(T))
+    fail(Code::kOutOfRange, name, " is said to have ", n, " elements");
+  return n > 0 ? std::vector<T>(data, data + n) : std::vector<T>();
+}
+
+template <typename T>
+void array_out(const T* data, size_t n, T* out, size_t capacity, size_t* needed) {
+  if (needed) *needed = n;
+  const size_t count = std::min(n, capacity);
+  if (count > 0) {
+    require(out, "out");
+    std::memcpy(out, data, count * sizeof(T));
+  }
+}
+
+inline void text_out(std::string_view text, char* buf, size_t capacity, size_t* needed) {
+  array_out(text.data(), text.size(), buf, capacity, needed);
+  if (buf && capacity > text.size()) buf[text.size()] = 0;
+}
+
+// Copies the fields that both sides know; struct_size of `out` stays the caller's.
+template <typename T>
+void struct_out(T value, T* out, size_t first_layout = sizeof(T)) {
+  require(out, "out");
+  const int32_t size = out->struct_size;
+  if (size < 0 || static_cast<size_t>(size) < first_layout)
+    fail(Code::kStructTooOld, "struct_size is ", size, "; this struct has at least ", first_layout,
+         " bytes");
+  std::memcpy(reinterpret_cast<char*>(out) + sizeof(int32_t),
+              reinterpret_cast<const char*>(&value) + sizeof(int32_t),
+              std::min(static_cast<size_t>(size), sizeof(T)) - sizeof(int32_t));
+}
+
+}  // namespace prefix::abi

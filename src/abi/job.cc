@@ -1,0 +1,241 @@
+#include "abi/entry.h"
+
+namespace {
+
+using prefix::Code;
+using prefix::fail;
+using prefix::Job;
+using prefix::RequestResult;
+using prefix::abi::array_out;
+using prefix::abi::guard;
+using prefix::abi::HandleTable;
+using prefix::abi::job_of;
+using prefix::abi::JobObject;
+using prefix::abi::Kind;
+using prefix::abi::require;
+
+std::shared_ptr<JobObject> submit(prefix_engine* engine, const prefix_batch* batch) {
+  const auto e = prefix::abi::find<prefix::abi::EngineObject>(Kind::kEngine, engine, "the engine");
+  const auto b = prefix::abi::find<prefix::abi::BatchObject>(Kind::kBatch, batch, "the batch");
+  if (b->engine != e)
+    fail(Code::kInvalidArgument, b->engine ? "the batch was made for another engine"
+                                           : "the batch was made without an engine, only to plan");
+  std::vector<prefix::RequestSpec> requests;
+  {
+    std::lock_guard lock(b->mutex);
+    requests = b->requests;
+    for (size_t i = 0; i < requests.size(); ++i)
+      if (!b->namespaces[i].empty())
+        requests[i].name_space = e->engine->open_namespace(b->namespaces[i]);
+  }
+  auto object = std::make_shared<JobObject>();
+  object->job = e->engine->submit(std::move(requests));
+  object->engine = e;
+  return object;
+}
+
+void require_index(const Job& job, size_t index) {
+  if (index >= job.count())
+    fail(Code::kOutOfRange, "request ", index, "; the job has ", job.count());
+}
+
+const RequestResult& result_of(Job& job, size_t index) {
+  require_index(job, index);
+  if (!job.finished(index)) fail(Code::kMisuse, "request ", index, " is not finished yet");
+  return job.result(index);
+}
+
+// Arrays of a request that failed are empty.
+template <typename T>
+const std::vector<T>& unless_failed(const RequestResult& result, const std::vector<T>& array) {
+  static const std::vector<T> kEmpty;
+  return result.status == Code::kOk ? array : kEmpty;
+}
+
+}  // namespace
+
+extern "C" {
+
+prefix_status prefix_submit(prefix_engine* engine, const prefix_batch* batch, prefix_job** out,
+                            prefix_error* err) {
+  return guard("prefix_submit", err, [&] {
+    require(out, "out");
+    *out = static_cast<prefix_job*>(HandleTable::get().add(Kind::kJob, submit(engine, batch)));
+  });
+}
+
+prefix_status prefix_run(prefix_engine* engine, const prefix_batch* batch, prefix_job** out,
+                         prefix_error* err) {
+  return guard("prefix_run", err, [&] {
+    require(out, "out");
+    auto object = submit(engine, batch);
+    object->job->wait(-1);
+    *out = static_cast<prefix_job*>(HandleTable::get().add(Kind::kJob, std::move(object)));
+  });
+}
+
+prefix_status prefix_job_retain(prefix_job* job, prefix_error* err) {
+  return guard("prefix_job_retain", err,
+               [&] { HandleTable::get().retain(Kind::kJob, job, "the job"); });
+}
+
+void prefix_job_release(prefix_job* job) {
+  guard("prefix_job_release", nullptr, [&] { HandleTable::get().release(Kind::kJob, job); });
+}
+
+prefix_status prefix_job_wait(prefix_job* job, int64_t timeout_ms, prefix_error* err) {
+  return guard("prefix_job_wait", err, [&] {
+    const auto j = job_of(job);
+    if (!j->wait(timeout_ms))
+      fail(Code::kTimeout, j->finished_count(), " of ", j->count(), " requests are finished after ",
+           timeout_ms, " ms");
+  });
+}
+
+prefix_status prefix_job_cancel(prefix_job* job, prefix_error* err) {
+  return guard("prefix_job_cancel", err, [&] { job_of(job)->cancel(); });
+}
+
+prefix_status prefix_job_cancel_request(prefix_job* job, size_t index, prefix_error* err) {
+  return guard("prefix_job_cancel_request", err, [&] {
+    const auto j = job_of(job);
+    require_index(*j, index);
+    j->cancel(index);
+  });
+}
+
+prefix_status prefix_job_count(const prefix_job* job, size_t* count, prefix_error* err) {
+  return guard("prefix_job_count", err, [&] {
+    require(count, "count");
+    *count = job_of(job)->count();
+  });
+}
+
+prefix_status prefix_job_finished_count(const prefix_job* job, size_t* count, prefix_error* err) {
+  return guard("prefix_job_finished_count", err, [&] {
+    require(count, "count");
+    *count = static_cast<size_t>(job_of(job)->finished_count());
+  });
+}
+
+prefix_status prefix_job_next_event(prefix_job* job, int64_t timeout_ms, prefix_event* event,
+                                    prefix_error* err) {
+  return guard("prefix_job_next_event", err, [&] {
+    require(event, "event");
+    const auto j = job_of(job);
+    const auto next = j->next_event(timeout_ms);
+    if (!next) {
+      if (j->done()) fail(Code::kNoEvent, "the job is done and all its events were read");
+      fail(Code::kTimeout, "no event within ", timeout_ms, " ms");
+    }
+    prefix_event e{};
+    e.kind = next->kind;
+    e.request = next->request;
+    e.user_tag = next->user_tag;
+    e.token = next->token;
+    e.logprob = next->logprob;
+    e.status = static_cast<int32_t>(next->status);
+    e.cached = next->cached;
+    e.computed = next->computed;
+    e.time_ns = next->time_ns;
+    prefix::abi::struct_out(e, event);
+  });
+}
+
+prefix_status prefix_job_result_info(const prefix_job* job, size_t index, prefix_result_info* out,
+                                     prefix_error* err) {
+  return guard("prefix_job_result_info", err, [&] {
+    const auto j = job_of(job);
+    const RequestResult& r = result_of(*j, index);
+    prefix_result_info info{};
+    info.status = static_cast<int32_t>(r.status);
+    info.finish = static_cast<int32_t>(r.finish);
+    info.user_tag = j->spec(index).user_tag;
+    info.prompt_tokens = r.usage.prompt;
+    info.cached_tokens = r.usage.cached;
+    info.shared_tokens = r.usage.shared;
+    info.computed_tokens = r.usage.computed;
+    info.generated_tokens = r.usage.generated;
+    info.queue_us = r.timing.queue_us;
+    info.first_us = r.timing.first_us;
+    info.total_us = r.timing.total_us;
+    prefix::abi::struct_out(info, out);
+  });
+}
+
+prefix_status prefix_job_result_message(const prefix_job* job, size_t index, char* buf, size_t cap,
+                                        size_t* needed, prefix_error* err) {
+  return guard("prefix_job_result_message", err, [&] {
+    const auto j = job_of(job);
+    prefix::abi::text_out(result_of(*j, index).message, buf, cap, needed);
+  });
+}
+
+prefix_status prefix_job_result_values(const prefix_job* job, size_t index, float* out,
+                                       size_t capacity, size_t* needed, prefix_error* err) {
+  return guard("prefix_job_result_values", err, [&] {
+    const auto j = job_of(job);
+    const RequestResult& r = result_of(*j, index);
+    const auto& values = unless_failed(r, r.values);
+    array_out(values.data(), values.size(), out, capacity, needed);
+  });
+}
+
+prefix_status prefix_job_result_tokens(const prefix_job* job, size_t index, prefix_token* out,
+                                       size_t capacity, size_t* needed, prefix_error* err) {
+  return guard("prefix_job_result_tokens", err, [&] {
+    const auto j = job_of(job);
+    const RequestResult& r = result_of(*j, index);  // what was generated before an end by force too
+    array_out(r.tokens.data(), r.tokens.size(), out, capacity, needed);
+  });
+}
+
+prefix_status prefix_job_result_logprobs(const prefix_job* job, size_t index, float* out,
+                                         size_t capacity, size_t* needed, prefix_error* err) {
+  return guard("prefix_job_result_logprobs", err, [&] {
+    const auto j = job_of(job);
+    const RequestResult& r = result_of(*j, index);
+    const auto& values = unless_failed(r, r.token_logprobs);
+    array_out(values.data(), values.size(), out, capacity, needed);
+  });
+}
+
+prefix_status prefix_job_all_values(const prefix_job* job, float* out, size_t capacity,
+                                    size_t* needed, int64_t* offsets, size_t capacity_offsets,
+                                    prefix_error* err) {
+  return guard("prefix_job_all_values", err, [&] {
+    const auto j = job_of(job);
+    if (!j->done())
+      fail(Code::kMisuse, j->finished_count(), " of ", j->count(), " requests are finished");
+    if (capacity_offsets > 0) require(offsets, "offsets");
+    std::vector<float> all;
+    for (size_t i = 0; i <= j->count(); ++i) {
+      if (i < capacity_offsets) offsets[i] = static_cast<int64_t>(all.size());
+      if (i == j->count()) break;
+      const auto& values = unless_failed(j->result(i), j->result(i).values);
+      all.insert(all.end(), values.begin(), values.end());
+    }
+    array_out(all.data(), all.size(), out, capacity, needed);
+  });
+}
+
+prefix_status prefix_job_get_totals(const prefix_job* job, prefix_job_totals* out,
+                                    prefix_error* err) {
+  return guard("prefix_job_get_totals", err, [&] {
+    const prefix::JobTotals t = job_of(job)->totals();
+    prefix_job_totals totals{};
+    totals.requests = t.requests;
+    totals.failed = t.failed;
+    totals.tokens_given = t.tokens_given;
+    totals.tokens_computed = t.tokens_computed;
+    totals.tokens_cached = t.tokens_cached;
+    totals.tokens_shared = t.tokens_shared;
+    totals.tokens_generated = t.tokens_generated;
+    totals.steps = t.steps;
+    totals.rows = t.rows;
+    totals.seconds = t.seconds;
+    prefix::abi::struct_out(totals, out);
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,109 @@
+#include <charconv>
+
+#include "abi/entry.h"
+
+namespace {
+
+using prefix::abi::array_in;
+using prefix::abi::find;
+using prefix::abi::guard;
+using prefix::abi::Kind;
+using prefix::abi::OptionsObject;
+using prefix::abi::require;
+using prefix::abi::text_in;
+
+std::shared_ptr<OptionsObject> object_of(const prefix_options* options) {
+  return find<OptionsObject>(Kind::kOptions, options, "options");
+}
+
+// Shortest text that reads back as the same number.
+std::string text_of(double number) {
+  char buffer[64];
+  const auto [end, error] = std::to_chars(buffer, buffer + sizeof(buffer), number);
+  return std::string(buffer, end);
+}
+
+}  // namespace
+
+extern "C" {
+
+prefix_status prefix_options_create(prefix_options** out, prefix_error* err) {
+  return guard("prefix_options_create", err, [&] {
+    require(out, "out");
+    *out = static_cast<prefix_options*>(prefix::abi::HandleTable::get().add(
+        Kind::kOptions, std::make_shared<OptionsObject>()));
+  });
+}
+
+void prefix_options_release(prefix_options* options) {
+  guard("prefix_options_release", nullptr,
+        [&] { prefix::abi::HandleTable::get().release(Kind::kOptions, options); });
+}
+
+prefix_status prefix_options_set(prefix_options* options, const char* key, size_t key_len,
+                                 const char* value, size_t value_len, prefix_error* err) {
+  return guard("prefix_options_set", err, [&] {
+    const auto object = object_of(options);
+    std::lock_guard lock(object->mutex);
+    object->options.set(text_in(key, key_len, "key"), text_in(value, value_len, "value"));
+  });
+}
+
+prefix_status prefix_options_set_int(prefix_options* options, const char* key, size_t key_len,
+                                     int64_t number, prefix_error* err) {
+  return guard("prefix_options_set_int", err, [&] {
+    const auto object = object_of(options);
+    std::lock_guard lock(object->mutex);
+    object->options.set(text_in(key, key_len, "key"), std::to_string(number));
+  });
+}
+
+prefix_status prefix_options_set_double(prefix_options* options, const char* key, size_t key_len,
+                                        double number, prefix_error* err) {
+  return guard("prefix_options_set_double", err, [&] {
+    const auto object = object_of(options);
+    std::lock_guard lock(object->mutex);
+    object->options.set(text_in(key, key_len, "key"), text_of(number));
+  });
+}
+
+prefix_status prefix_options_set_json(prefix_options* options, const char* json, size_t json_len,
+                                      prefix_error* err) {
+  return guard("prefix_options_set_json", err, [&] {
+    const auto object = object_of(options);
+    std::lock_guard lock(object->mutex);
+    object->options.set_json(text_in(json, json_len, "json"));
+  });
+}
+
+prefix_status prefix_options_get(const prefix_options* options, const char* key, size_t key_len,
+                                 char* buf, size_t cap, size_t* needed, prefix_error* err) {
+  return guard("prefix_options_get", err, [&] {
+    const auto object = object_of(options);
+    std::lock_guard lock(object->mutex);
+    prefix::abi::text_out(object->options.get(text_in(key, key_len, "key")), buf, cap, needed);
+  });
+}
+
+size_t prefix_option_count(void) { return prefix::option_table().size(); }
+
+prefix_status prefix_option_info(size_t index, prefix_option_details* out, prefix_error* err) {
+  return guard("prefix_option_info", err, [&] {
+    const auto table = prefix::option_table();
+    if (index >= table.size())
+      prefix::fail(prefix::Code::kOutOfRange, "option ", index, "; there are ", table.size());
+    const prefix::OptionInfo& o = table[index];
+    prefix_option_details d{};
+    d.type = static_cast<int32_t>(o.type);
+    d.scope = static_cast<int32_t>(o.scope);
+    d.minimum = o.minimum;
+    d.maximum = o.maximum;
+    d.key = o.key.data();
+    d.default_value = o.default_value.data();
+    d.values = o.values.data();
+    d.doc = o.doc.data();
+    prefix::abi::struct_out(d, out);
+  });
+}
+
+}  // extern "C"

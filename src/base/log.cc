@@ -1,0 +1,64 @@
+#include "base/log.h"
+
+#include <atomic>
+#include <deque>
+#include <mutex>
+
+namespace prefix {
+namespace {
+
+constexpr size_t kKept = 1024;
+
+struct Sink {
+  std::mutex mutex;
+  std::deque<std::pair<LogLevel, std::string>> ring;
+  LogCallback callback = nullptr;
+  void* user = nullptr;
+  std::atomic<int32_t> level{static_cast<int32_t>(LogLevel::kWarning)};
+};
+
+// Never destroyed: threads may log while the process ends.
+Sink& sink() {
+  static Sink* const kSink = new Sink;
+  return *kSink;
+}
+
+}  // namespace
+
+void log_message(LogLevel level, const std::string& text) {
+  Sink& s = sink();
+  if (static_cast<int32_t>(level) < s.level) return;
+  LogCallback callback;
+  void* user;
+  {
+    std::lock_guard lock(s.mutex);
+    s.ring.emplace_back(level, text);
+    if (s.ring.size() > kKept) s.ring.pop_front();
+    callback = s.callback;
+    user = s.user;
+  }
+  if (callback) callback(static_cast<int32_t>(level), text.c_str(), user);
+}
+
+void set_log_callback(LogCallback callback, void* user) {
+  std::lock_guard lock(sink().mutex);
+  sink().callback = callback;
+  sink().user = user;
+}
+
+void set_log_level(LogLevel level) { sink().level = static_cast<int32_t>(level); }
+
+bool peek_log(LogLevel* level, std::string* text) {
+  std::lock_guard lock(sink().mutex);
+  if (sink().ring.empty()) return false;
+  *level = sink().ring.front().first;
+  *text = sink().ring.front().second;
+  return true;
+}
+
+void pop_log() {
+  std::lock_guard lock(sink().mutex);
+  if (!sink().ring.empty()) sink().ring.pop_front();
+}
+
+}  // namespace prefix

@@ -1,0 +1,86 @@
+#include "engine/plan_preview.h"
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "tree/tree.h"
+
+namespace prefix {
+namespace {
+
+constexpr int32_t kFirstTokens = 8;
+
+}  // namespace
+
+std::string plan_preview(const std::vector<RequestSpec>& requests,
+                         const std::vector<std::string>& namespaces) {
+  PagePool pages(1 << 30);  // numbers only: nothing is stored
+  Tree tree(pages);
+  std::map<std::string, NodeId> roots;
+  int64_t given = 0;
+  std::vector<int64_t> ends;
+  const auto add = [&](NodeId root, const std::vector<int32_t>& tokens) {
+    const Match match = tree.match(root, tokens);
+    // The picture wants a request to end where a node ends.
+    const NodeId node =
+        tree.end_at(tree.attach(match, tokens, 0), static_cast<int32_t>(tokens.size()));
+    ends.resize(std::max(ends.size(), tree.node_limit()), 0);
+    ++ends[static_cast<size_t>(node)];
+  };
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const RequestSpec& r = requests[i];
+    if (r.tokens.empty()) continue;
+    const auto [at, is_new] = roots.try_emplace(namespaces[i], kNoNode);
+    if (is_new) at->second = tree.add_root();
+    given += static_cast<int64_t>(r.tokens.size());
+    if (r.task != Task::kChoices) {
+      add(at->second, r.tokens);
+      continue;
+    }
+    for (const std::vector<int32_t>& choice : r.choices) {
+      std::vector<int32_t> path = r.tokens;
+      path.insert(path.end(), choice.begin(), choice.end());
+      given += static_cast<int64_t>(choice.size());
+      add(at->second, path);
+    }
+  }
+  ends.resize(tree.node_limit(), 0);
+
+  nlohmann::json nodes = nlohmann::json::array();
+  std::vector<int64_t> below = ends;
+  std::vector<NodeId> order;  // depth first, parents before children
+  for (const auto& [name, root] : roots) {
+    std::vector<NodeId> stack{root};
+    while (!stack.empty()) {
+      const NodeId id = stack.back();
+      stack.pop_back();
+      order.push_back(id);
+      for (NodeId c = tree.node(id).last_child; c != kNoNode; c = tree.node(c).previous)
+        stack.push_back(c);
+    }
+  }
+  for (auto id = order.rbegin(); id != order.rend(); ++id)
+    if (tree.node(*id).parent != kNoNode)
+      below[static_cast<size_t>(tree.node(*id).parent)] += below[static_cast<size_t>(*id)];
+  std::vector<int64_t> number(tree.node_limit(), -1);
+  for (NodeId id : order) {
+    const Node& n = tree.node(id);
+    if (n.length == 0) continue;  // roots are drawn by nobody
+    number[static_cast<size_t>(id)] = static_cast<int64_t>(nodes.size());
+    nodes.push_back({{"parent", number[static_cast<size_t>(n.parent)]},
+                     {"start", n.start},
+                     {"tokens", n.length},
+                     {"requests", ends[static_cast<size_t>(id)]},
+                     {"below", below[static_cast<size_t>(id)]},
+                     {"first", std::vector<int32_t>(
+                                   n.tokens(), n.tokens() + std::min(n.length, kFirstTokens))}});
+  }
+  return nlohmann::json{{"requests", requests.size()},
+                        {"tokens_given", given},
+                        {"tokens_distinct", tree.token_count()},
+                        {"nodes", std::move(nodes)}}
+      .dump();
+}
+
+}  // namespace prefix
