@@ -71,7 +71,8 @@ struct Tree {
   int32_t head_dim = 64;
   uint64_t seed = 1;
   float query_scale = 4.0f;  // larger: sharper attention
-  std::vector<Node> nodes;   // depth first
+  float value_scale = 1.0f;
+  std::vector<Node> nodes;  // depth first
 
   // The node of the path to `node` that holds `position`.
   int32_t owner(int32_t node, int32_t position) const {
@@ -81,7 +82,9 @@ struct Tree {
   float element(Kind kind, int32_t node, int32_t position, int64_t index) const {
     const float value = noise(seed, kind, static_cast<uint64_t>(owner(node, position)),
                               static_cast<uint64_t>(position), static_cast<uint64_t>(index)) *
-                        (kind == Kind::kQuery ? query_scale : 1.0f);
+                        (kind == Kind::kQuery   ? query_scale
+                         : kind == Kind::kValue ? value_scale
+                                                : 1.0f);
     return type == DType::kBf16 ? from_bf16(to_bf16(value)) : value;
   }
   float scale() const { return 1.0f / std::sqrt(static_cast<float>(head_dim)); }
@@ -357,14 +360,15 @@ inline DType act_type(const Device& device) {
   return device.act_bytes() == 2 ? DType::kBf16 : DType::kF32;
 }
 
-// out[rows, heads * head_dim] as the device computes it (bf16 outputs widened: no bit is lost).
-inline std::vector<float> run_attention(Device& device, const Tree& tree, const Step& step) {
+// out[rows, heads * head_dim] as `attend(args, kv, pool)` computes it with activations of type
+// `type` and leading dimension `ld` (bf16 outputs widened: no bit is lost).
+template <typename Attend>
+std::vector<float> run_attention(Device& memory, DType type, int64_t ld, const Tree& tree,
+                                 const Step& step, const Attend& attend) {
   const int64_t width = static_cast<int64_t>(tree.heads) * tree.head_dim;
   const int64_t rows = static_cast<int64_t>(step.rows.size());
-  const int64_t ld = device.act_ld(width);
-  const DType type = act_type(device);
-  const size_t bytes = static_cast<size_t>(rows * ld) * device.act_bytes();
-  Buffer q(device, bytes), out(device, bytes), pool(device, step.pool.size());
+  const size_t bytes = static_cast<size_t>(rows * ld) * dtype_bytes(type);
+  Buffer q(memory, bytes), out(memory, bytes), pool(memory, step.pool.size());
   std::memcpy(pool.data(), step.pool.data(), step.pool.size());
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t i = 0; i < width; ++i) {
@@ -379,11 +383,19 @@ inline std::vector<float> run_attention(Device& device, const Tree& tree, const 
   args.out = {out.data(), ld};
   args.heads = tree.heads;
   args.scale = tree.scale();
-  device.attention(args, tree.layout(), pool.data());
+  attend(args, tree.layout(), pool.data());
   std::vector<float> result;
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t i = 0; i < width; ++i) result.push_back(get(out.data(), r * ld + i, type));
   return result;
+}
+
+inline std::vector<float> run_attention(Device& device, const Tree& tree, const Step& step) {
+  const int64_t ld = device.act_ld(static_cast<int64_t>(tree.heads) * tree.head_dim);
+  return run_attention(device, act_type(device), ld, tree, step,
+                       [&](const AttentionArgs& args, const KvLayout& kv, const std::byte* pool) {
+                         device.attention(args, kv, pool);
+                       });
 }
 
 inline double relative_l2(const std::vector<float>& got, const std::vector<double>& want) {
