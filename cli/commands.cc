@@ -1,0 +1,120 @@
+#include "commands.h"
+
+#include "engine_args.h"
+
+namespace prefix_cli {
+namespace {
+
+constexpr Flag kModelFlag{"--model", "PATH", "a Hugging Face directory or a .gguf file"};
+constexpr Flag kProgressFlag{"--progress", "auto|on|off",
+                             "progress on standard error; auto = when it is a terminal"};
+
+constexpr Flag kRunFlags[] = {
+    kModelFlag,
+    {"--in", "FILE", "requests, one JSON object per line; default: standard input"},
+    {"--out", "FILE", "results, one JSON object per line; default: standard output"},
+    {"--summary", "FILE", "writes counts, times and memory as one JSON object"},
+    kThreadsFlag,
+    kDeviceFlag,
+    kDtypeFlag,
+    kIsaFlag,
+    {"--sharing", "on|off", "off computes every request on its own, to compare"},
+    kCacheFlag,
+    kRowsFlag,
+    {"--batch", "N", "runs after every N requests; default: all in one batch"},
+    kOptionFlag,
+    kProgressFlag,
+};
+
+constexpr Flag kInfoFlags[] = {
+    {"--machine", "", "what this machine offers: instruction sets, threads, GPU"},
+    {"--json", "", "the same as one JSON object"},
+    {"--context", "N", "tokens of a sequence for the memory table; default 4096"},
+    {"--batch", "N", "sequences at a time for the memory table; default 1"},
+    kThreadsFlag,
+    kDeviceFlag,
+    kDtypeFlag,
+    kIsaFlag,
+    kCacheFlag,
+    kRowsFlag,
+    kOptionFlag,
+};
+
+constexpr Flag kTreeFlags[] = {
+    {"--in", "FILE", "requests as for prefix run; default: standard input"},
+    {"--out", "FILE",
+     "the picture; the end of its name decides: .svg, .dot, else text;\n"
+     "default: text on standard output"},
+    {"--format", "svg|dot|text", "instead of the end of the name"},
+    {"--model", "PATH", "tokenizer for text requests, and to show text instead of ids"},
+    {"--bars", "N", "most bars below each other; smaller branches are folded; default 40"},
+};
+
+constexpr Flag kBenchFlags[] = {
+    kModelFlag,
+    {"--shape", "B,P,S",
+     "B requests of P shared and S own tokens; may be repeated;\n"
+     "default 16,512,32",
+     true},
+    {"--decode", "Q,C,N,T",
+     "Q questions of N tokens about one context of C tokens, T tokens\n"
+     "generated for each; may be repeated",
+     true},
+    {"--pairs", "N", "pairs of runs, shared and unshared; default 3"},
+    {"--seed", "N", "seed of the random token ids; default 1"},
+    {"--json", "", "one JSON object per shape instead of the table"},
+    kThreadsFlag,
+    kDeviceFlag,
+    kDtypeFlag,
+    kIsaFlag,
+    kCacheFlag,
+    kRowsFlag,
+    kOptionFlag,
+    kProgressFlag,
+};
+
+}  // namespace
+
+extern const Command kRunCommand = {
+    "run",
+    "requests in, results out, as JSON Lines",
+    "",
+    kRunFlags,
+    "A request is {\"id\", \"tokens\" | \"text\" | \"messages\", \"task\", ...}; the tasks are "
+    "logits,\n"
+    "logprobs, choices, embed and generate. A line {\"flush\": true} runs what came before it and\n"
+    "keeps the cache. Results come in the order of the requests. Exit code: 0 = all succeeded,\n"
+    "1 = some requests failed, 2 = nothing ran.",
+    "  bin/prefix-random-checkpoint tiny /tmp/tiny\n"
+    "  echo '{\"tokens\":[1,5,9,12],\"task\":\"logits\",\"ids\":[3,4]}' |\n"
+    "    bin/prefix run --model /tmp/tiny"};
+
+extern const Command kInfoCommand = {
+    "info",
+    "what a model holds and costs, and what this machine offers",
+    "[MODEL]",
+    kInfoFlags,
+    "Reads the headers of the model files only. Either MODEL or --machine is needed.",
+    "  bin/prefix-random-checkpoint tiny /tmp/tiny\n"
+    "  bin/prefix info /tmp/tiny --context 2048 --batch 8\n"
+    "  bin/prefix info --machine"};
+
+extern const Command kTreeCommand = {
+    "tree",
+    "a picture of how a batch shares: SVG, DOT or text",
+    "",
+    kTreeFlags,
+    "Needs no model for requests that are token ids.",
+    "  printf '{\"tokens\":[1,2,3,4]}\\n{\"tokens\":[1,2,3,9]}\\n' | bin/prefix tree"};
+
+extern const Command kBenchCommand = {
+    "bench",
+    "measures a model on this machine, shared against unshared",
+    "",
+    kBenchFlags,
+    "Runs the same batch of random token ids with sharing on and off, in pairs, after one warm-up\n"
+    "of each, and prints medians.",
+    "  bin/prefix-random-checkpoint tiny /tmp/tiny\n"
+    "  bin/prefix bench --model /tmp/tiny --shape 8,64,16 --decode 4,64,8,8"};
+
+}  // namespace prefix_cli

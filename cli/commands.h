@@ -1,0 +1,18 @@
+// The commands with their options, so that main() and --help have them in one place.
+#pragma once
+
+#include "args.h"
+
+namespace prefix_cli {
+
+extern const Command kRunCommand;
+extern const Command kInfoCommand;
+extern const Command kTreeCommand;
+extern const Command kBenchCommand;
+
+int run_command(const Args& args);
+int info_command(const Args& args);
+int tree_command(const Args& args);
+int bench_command(const Args& args);
+
+}  // namespace prefix_cli

@@ -1,0 +1,34 @@
+// What every command of the program needs: its one error type and its exit codes.
+#pragma once
+
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace prefix_cli {
+
+// Part of the contract with scripts that call the program.
+constexpr int kExitOk = 0;
+constexpr int kExitSomeFailed = 1;
+constexpr int kExitUsage = 2;
+
+// Ends the program with kExitUsage and this one line. It names the value and the limit.
+class Failure : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+template <typename... Parts>
+std::string cat(const Parts&... parts) {
+  std::ostringstream out;
+  (out << ... << parts);
+  return std::move(out).str();
+}
+
+template <typename... Parts>
+[[noreturn]] void fail(const Parts&... parts) {
+  throw Failure(cat(parts...));
+}
+
+}  // namespace prefix_cli

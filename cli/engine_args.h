@@ -1,0 +1,24 @@
+// The options that every command with an engine shares.
+#pragma once
+
+#include "api.h"
+#include "args.h"
+
+namespace prefix_cli {
+
+// --threads, --device, --dtype, --isa, --sharing, --cache, --rows and --option KEY=VALUE as options
+// of the library. --option comes last and wins.
+OptionList engine_options(const Args& args);
+
+inline constexpr Flag kThreadsFlag{"--threads", "N", "worker threads; default: one per core"};
+inline constexpr Flag kDeviceFlag{"--device", "cpu|cuda[:N]", "where the model runs; default cpu"};
+inline constexpr Flag kDtypeFlag{"--dtype", "bf16|f32", "type of weights, keys and values"};
+inline constexpr Flag kIsaFlag{"--isa", "NAME", "instruction set level; default: the fastest"};
+inline constexpr Flag kCacheFlag{"--cache", "BYTES",
+                                 "most bytes for keys and values, e.g. 512M or 4G;\n"
+                                 "off = keep nothing between batches"};
+inline constexpr Flag kRowsFlag{"--rows", "N", "most tokens computed in one step"};
+inline constexpr Flag kOptionFlag{"--option", "KEY=VALUE",
+                                  "any option of the library; may be repeated", true};
+
+}  // namespace prefix_cli

@@ -1,0 +1,75 @@
+// The `prefix` command: picks the command, prints help and errors, sets the exit code.
+#include <cstdio>
+#include <exception>
+#include <iostream>
+#include <string_view>
+
+#include "api.h"
+#include "args.h"
+#include "commands.h"
+#include "common.h"
+
+namespace prefix_cli {
+namespace {
+
+struct Entry {
+  const Command* command;
+  int (*run)(const Args&);
+};
+
+constexpr Entry kCommands[] = {
+    {&kRunCommand, run_command},
+    {&kInfoCommand, info_command},
+    {&kTreeCommand, tree_command},
+    {&kBenchCommand, bench_command},
+};
+
+std::string usage() {
+  std::string text =
+      "prefix - runs language models over a prefix tree: what requests share is computed once\n\n"
+      "usage: prefix COMMAND [options]\n\n";
+  for (const Entry& e : kCommands)
+    text += cat("  ", e.command->name, std::string(8 - e.command->name.size(), ' '),
+                e.command->summary, "\n");
+  text += "\nprefix COMMAND --help tells more; prefix --version prints the version.\n";
+  return text;
+}
+
+int dispatch(int argc, const char* const* argv) {
+  const std::string_view name = argc > 1 ? argv[1] : "";
+  if (name == "--help" || name == "-h" || name == "help") {
+    std::cout << usage();
+    return kExitOk;
+  }
+  if (name == "--version") {
+    std::cout << "prefix " << prefix_version_string() << "\n";
+    return kExitOk;
+  }
+  for (const Entry& e : kCommands) {
+    if (e.command->name != name) continue;
+    const Args args(*e.command, argc - 2, argv + 2);
+    if (!args.help()) return e.run(args);
+    std::cout << help_text(*e.command);
+    return kExitOk;
+  }
+  if (argc < 2) {
+    std::cerr << usage();
+    return kExitUsage;
+  }
+  fail("prefix: unknown command \"", name, "\"; the commands are run, info, tree, bench");
+}
+
+}  // namespace
+}  // namespace prefix_cli
+
+int main(int argc, char** argv) {
+  try {
+    std::ios::sync_with_stdio(false);
+    return prefix_cli::dispatch(argc, argv);
+  } catch (const prefix_cli::ApiError& e) {
+    std::cerr << "prefix: " << e.what() << " (" << e.name() << ")\n";
+  } catch (const std::exception& e) {
+    std::cerr << "prefix: " << e.what() << "\n";
+  }
+  return prefix_cli::kExitUsage;
+}

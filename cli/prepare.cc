@@ -1,0 +1,33 @@
+#include "prepare.h"
+
+namespace prefix_cli {
+
+Prepared prepare(const Request& request, LazyText& text) {
+  Prepared prepared;
+  prepared.from = request.from;
+  if (request.needs_tokenizer() && !text.get()) fail("line ", request.line, ": ", text.why());
+  if (!request.messages.empty())
+    prepared.tokens = text.need().encode_chat(request.messages);
+  else if (request.prompt.is_text)
+    prepared.tokens = text.need().encode(request.prompt.text, true);
+  else
+    prepared.tokens = request.prompt.tokens;
+  // What follows a prompt gets no begin-of-text of its own.
+  if (request.continuation && request.task == Task::kLogprobs) {
+    prepared.from = static_cast<int32_t>(prepared.tokens.size());
+    const std::vector<int32_t> more = text.need().encode(*request.continuation, false);
+    if (prepared.tokens.empty())
+      fail("line ", request.line,
+           ": the prompt has 0 tokens; continuation needs at least 1 before it");
+    if (more.empty())
+      fail("line ", request.line, ": continuation has 0 tokens; at least 1 is needed");
+    prepared.tokens.insert(prepared.tokens.end(), more.begin(), more.end());
+  }
+  if (request.task == Task::kChoices)
+    for (const Piece& choice : request.choices)
+      prepared.choices.push_back(choice.is_text ? text.need().encode(choice.text, false)
+                                                : choice.tokens);
+  return prepared;
+}
+
+}  // namespace prefix_cli

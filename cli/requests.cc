@@ -1,0 +1,261 @@
+#include "requests.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string_view>
+
+#include "common.h"
+
+namespace prefix_cli {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kMaxDepth = 32;
+constexpr size_t kMaxLine = size_t{1} << 30;
+
+enum class Type { kInt, kNumber, kBool, kIntList };
+
+struct OptionField {
+  std::string_view name;
+  Type type;
+};
+
+// Fields that the library knows as request options under the same name. It checks their ranges.
+constexpr std::array kOptionFields = {
+    OptionField{"dimensions", Type::kInt},  OptionField{"normalize", Type::kBool},
+    OptionField{"max_tokens", Type::kInt},  OptionField{"temperature", Type::kNumber},
+    OptionField{"top_k", Type::kInt},       OptionField{"top_p", Type::kNumber},
+    OptionField{"min_p", Type::kNumber},    OptionField{"repetition_penalty", Type::kNumber},
+    OptionField{"seed", Type::kInt},        OptionField{"stop_tokens", Type::kIntList},
+    OptionField{"ignore_eos", Type::kBool}, OptionField{"logprobs", Type::kBool},
+    OptionField{"deadline_ms", Type::kInt}, OptionField{"priority", Type::kInt},
+};
+
+constexpr std::array<std::string_view, 11> kOtherFields = {
+    "id",  "tokens", "text",    "messages", "task",        "namespace",
+    "ids", "from",   "choices", "stop",     "continuation"};
+
+// Parses with limits: a hostile line must not exhaust the stack, and of two equal keys one would be
+// dropped silently.
+Json parse_json(const std::string& line) {
+  if (line.size() > kMaxLine) fail("the line has ", line.size(), " bytes; the limit is ", kMaxLine);
+  std::vector<std::set<std::string>> keys;
+  const auto check = [&keys](int depth, Json::parse_event_t event, Json& value) {
+    switch (event) {
+      case Json::parse_event_t::object_start:
+      case Json::parse_event_t::array_start:
+        if (depth >= kMaxDepth) fail("the JSON is nested deeper than ", kMaxDepth, " levels");
+        keys.emplace_back();
+        break;
+      case Json::parse_event_t::object_end:
+      case Json::parse_event_t::array_end:
+        keys.pop_back();
+        break;
+      case Json::parse_event_t::key: {
+        const auto& key = value.get_ref<const std::string&>();
+        if (!keys.back().insert(key).second) fail("the key \"", key, "\" occurs twice");
+        break;
+      }
+      case Json::parse_event_t::value:
+        break;
+    }
+    return true;
+  };
+  try {
+    return Json::parse(line, check);
+  } catch (const Json::parse_error& e) {
+    fail("not JSON at byte ", e.byte);
+  }
+}
+
+std::string shown(const Json& value) {
+  std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (text.size() > 60) text = text.substr(0, 57) + "...";
+  return text;
+}
+
+int64_t read_int(std::string_view field, const Json& value, int64_t minimum, int64_t maximum) {
+  if (!value.is_number_integer()) fail(field, " = ", shown(value), " is not a whole number");
+  // An unsigned value above the signed range would wrap to a negative number.
+  const bool too_large = value.is_number_unsigned() &&
+                         value.get<uint64_t>() > uint64_t{std::numeric_limits<int64_t>::max()};
+  if (too_large || value.get<int64_t>() < minimum || value.get<int64_t>() > maximum)
+    fail(field, " = ", shown(value), " is outside [", minimum, ", ", maximum, "]");
+  return value.get<int64_t>();
+}
+
+std::vector<int32_t> read_tokens(std::string_view field, const Json& value) {
+  if (!value.is_array()) fail(field, " = ", shown(value), " is not a list of token ids");
+  std::vector<int32_t> tokens;
+  tokens.reserve(value.size());
+  for (const Json& item : value)
+    // Negative ids are left to the library, which knows the vocabulary and names its size.
+    tokens.push_back(static_cast<int32_t>(read_int(field, item, std::numeric_limits<int32_t>::min(),
+                                                   std::numeric_limits<int32_t>::max())));
+  return tokens;
+}
+
+std::string read_string(std::string_view field, const Json& value) {
+  if (!value.is_string()) fail(field, " = ", shown(value), " is not a string");
+  return value.get<std::string>();
+}
+
+std::string option_text(const OptionField& field, const Json& value) {
+  switch (field.type) {
+    case Type::kInt:
+      if (!value.is_number_integer())
+        fail(field.name, " = ", shown(value), " is not a whole number");
+      return value.dump();
+    case Type::kNumber:
+      if (!value.is_number()) fail(field.name, " = ", shown(value), " is not a number");
+      return value.dump();
+    case Type::kBool:
+      if (!value.is_boolean()) fail(field.name, " = ", shown(value), " is not true or false");
+      return value.dump();
+    case Type::kIntList:
+      break;
+  }
+  std::string text;
+  for (const int32_t token : read_tokens(field.name, value))
+    text += cat(text.empty() ? "" : ",", token);
+  return text;
+}
+
+Task read_task(const Json& value) {
+  const std::string name = read_string("task", value);
+  if (name == "logits") return Task::kLogits;
+  if (name == "logprobs") return Task::kLogprobs;
+  if (name == "choices") return Task::kChoices;
+  if (name == "embed") return Task::kEmbed;
+  if (name == "generate") return Task::kGenerate;
+  fail("task = \"", name, "\" is not one of logits, logprobs, choices, embed, generate");
+}
+
+void read_prompt(const Json& object, Request& request) {
+  const int given = static_cast<int>(object.contains("tokens")) +
+                    static_cast<int>(object.contains("text")) +
+                    static_cast<int>(object.contains("messages"));
+  if (given != 1) fail("exactly one of tokens, text and messages is needed; ", given, " are given");
+  if (object.contains("tokens")) {
+    request.prompt.tokens = read_tokens("tokens", object["tokens"]);
+  } else if (object.contains("text")) {
+    request.prompt.is_text = true;
+    request.prompt.text = read_string("text", object["text"]);
+  } else {
+    const Json& messages = object["messages"];
+    if (!messages.is_array() || messages.empty())
+      fail("messages = ", shown(messages), " is not a list of chat messages");
+    for (const Json& message : messages)
+      if (!message.is_object() || !message.contains("role"))
+        fail("messages holds ", shown(message), ", which is not an object with a role");
+    request.messages = messages.dump();
+  }
+}
+
+void read_choices(const Json& value, Request& request) {
+  if (!value.is_array() || value.empty())
+    fail("choices = ", shown(value), " is not a list of token lists or texts");
+  for (const Json& item : value) {
+    Piece piece;
+    if (item.is_string()) {
+      piece.is_text = true;
+      piece.text = item.get<std::string>();
+    } else {
+      piece.tokens = read_tokens("choices", item);
+    }
+    request.choices.push_back(std::move(piece));
+  }
+}
+
+void read_stop(const Json& value, Request& request) {
+  const auto add = [&request](const Json& item) {
+    request.stop.push_back(read_string("stop", item));
+    if (request.stop.back().empty()) fail("stop holds an empty string");
+  };
+  if (!value.is_array()) return add(value);
+  for (const Json& item : value) add(item);
+}
+
+// The score of a text after a text has its start from the tokens of the first.
+void read_from(const Json& object, Request& request) {
+  if (object.contains("continuation")) {
+    request.continuation = read_string("continuation", object["continuation"]);
+    if (object.contains("from")) fail("from and continuation exclude each other");
+    if (!request.wants_text()) fail("continuation needs text or messages, not tokens");
+  }
+  if (object.contains("from"))
+    request.from = static_cast<int32_t>(
+        read_int("from", object["from"], 1, std::numeric_limits<int32_t>::max()));
+}
+
+void read_object(const Json& object, Request& request) {
+  for (const auto& [key, value] : object.items()) {
+    const auto is_option = [&key = key](const OptionField& f) { return f.name == key; };
+    const auto* field = std::find_if(kOptionFields.begin(), kOptionFields.end(), is_option);
+    if (field != kOptionFields.end())
+      request.options.emplace_back(key, option_text(*field, value));
+    else if (std::find(kOtherFields.begin(), kOtherFields.end(), key) == kOtherFields.end())
+      fail("unknown field \"", key.substr(0, 80), "\"");
+  }
+  read_prompt(object, request);
+  if (object.contains("task")) request.task = read_task(object["task"]);
+  if (object.contains("namespace"))
+    request.name_space = read_string("namespace", object["namespace"]);
+  if (object.contains("ids")) request.ids = read_tokens("ids", object["ids"]);
+  if (request.task == Task::kLogits && request.ids.empty())
+    fail("task logits needs ids, a list with at least 1 token id");
+  read_from(object, request);
+  if (object.contains("choices")) read_choices(object["choices"], request);
+  if (request.task == Task::kChoices && request.choices.empty())
+    fail("task choices needs choices, a list with at least 1 choice");
+  if (object.contains("stop")) read_stop(object["stop"], request);
+}
+
+}  // namespace
+
+bool Request::needs_tokenizer() const {
+  if (wants_text()) return true;
+  if (task == Task::kGenerate && !stop.empty()) return true;
+  return task == Task::kChoices &&
+         std::any_of(choices.begin(), choices.end(), [](const Piece& c) { return c.is_text; });
+}
+
+Request parse_request(const std::string& line, int64_t number, bool& flush) {
+  Request request;
+  request.line = number;
+  request.id = std::to_string(number);
+  flush = false;
+  try {
+    const Json object = parse_json(line);
+    if (!object.is_object()) fail(shown(object), " is not a JSON object");
+    if (object.contains("flush")) {
+      if (object.size() != 1 || object["flush"] != true)
+        fail("a flush line is {\"flush\": true} and nothing else");
+      flush = true;
+      return request;
+    }
+    if (object.contains("id")) request.id = read_string("id", object["id"]);
+    read_object(object, request);
+  } catch (const std::exception& e) {
+    request.error = cat("line ", number, ": ", e.what());
+  }
+  return request;
+}
+
+RequestReader::Kind RequestReader::next(Request& request) {
+  std::string line;
+  while (std::getline(in_, line)) {
+    ++line_;
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    bool flush = false;
+    request = parse_request(line, line_, flush);
+    return flush ? Kind::kFlush : Kind::kRequest;
+  }
+  return Kind::kEnd;
+}
+
+}  // namespace prefix_cli

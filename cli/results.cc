@@ -1,0 +1,85 @@
+#include "results.h"
+
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "common.h"
+
+namespace prefix_cli {
+namespace {
+
+std::string list(const std::vector<float>& values) {
+  std::string text = "[";
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (i) text += ',';
+    text += float_text(values[i]);
+  }
+  return text + "]";
+}
+
+std::string list(const std::vector<int32_t>& values) {
+  std::string text = "[";
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (i) text += ',';
+    text += std::to_string(values[i]);
+  }
+  return text + "]";
+}
+
+std::string usage_text(const Usage& u) {
+  return cat("{\"prompt\":", u.prompt, ",\"cached\":", u.cached, ",\"shared\":", u.shared,
+             ",\"computed\":", u.computed, ",\"generated\":", u.generated, "}");
+}
+
+std::string payload(const Request& request, const Result& result) {
+  switch (request.task) {
+    case Task::kLogits:
+      return ",\"logits\":" + list(result.values);
+    case Task::kLogprobs:
+      return ",\"logprobs\":" + list(result.values);
+    case Task::kEmbed:
+      return ",\"embedding\":" + list(result.values);
+    case Task::kChoices: {
+      std::string text = ",\"logprobs\":" + list(result.values) + ",\"token_logprobs\":[";
+      for (size_t i = 0; i < result.choice_logprobs.size(); ++i)
+        text += (i ? "," : "") + list(result.choice_logprobs[i]);
+      return text + "]";
+    }
+    case Task::kGenerate:
+      break;
+  }
+  std::string text = ",\"tokens\":" + list(result.tokens);
+  if (!result.token_logprobs.empty()) text += ",\"logprobs\":" + list(result.token_logprobs);
+  if (result.text) text += ",\"text\":" + quoted(*result.text);
+  return text + ",\"finish\":" + quoted(result.finish);
+}
+
+}  // namespace
+
+std::string float_text(float value) {
+  if (!std::isfinite(value)) {
+    // An infinite logarithm of a probability is a true result; 1e999 reads back as infinity in
+    // every common parser and is legal JSON.
+    if (std::isnan(value)) return "null";
+    return value > 0 ? "1e999" : "-1e999";
+  }
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.9g", static_cast<double>(value));
+  return text;
+}
+
+std::string quoted(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string result_line(const Request& request, const Result& result) {
+  std::string line = cat("{\"id\":", quoted(request.id), ",\"status\":", quoted(result.status));
+  if (result.ok())
+    line += payload(request, result);
+  else
+    line += ",\"message\":" + quoted(result.message);
+  return line + ",\"usage\":" + usage_text(result.usage) + "}";
+}
+
+}  // namespace prefix_cli

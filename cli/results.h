@@ -1,0 +1,47 @@
+// Results as JSON Lines.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "requests.h"
+
+namespace prefix_cli {
+
+// prompt = cached + shared + computed
+struct Usage {
+  int64_t prompt = 0;
+  int64_t cached = 0;
+  int64_t shared = 0;
+  int64_t computed = 0;
+  int64_t generated = 0;
+};
+
+struct Result {
+  std::string status = "ok";  // or the name of a status code
+  std::string message;
+  // logits: one per id; logprobs: one per scored token; choices: one sum per choice; embed: vector
+  std::vector<float> values;
+  std::vector<std::vector<float>> choice_logprobs;
+  std::vector<int32_t> tokens;        // generate
+  std::vector<float> token_logprobs;  // generate, when they were asked for
+  std::optional<std::string> text;    // generate, when there is a tokenizer
+  std::string finish;
+  Usage usage;
+
+  bool ok() const { return status == "ok"; }
+};
+
+// Shortest form with at most nine digits: a 32-bit float comes back bit by bit. Not a number, which
+// JSON cannot say, is null.
+std::string float_text(float value);
+
+// A JSON string with its quotes. Bytes that are not UTF-8 become U+FFFD.
+std::string quoted(const std::string& text);
+
+// One line without the line end.
+std::string result_line(const Request& request, const Result& result);
+
+}  // namespace prefix_cli

@@ -1,0 +1,223 @@
+// prefix run: requests in, results out.
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "api.h"
+#include "args.h"
+#include "common.h"
+#include "engine_args.h"
+#include "prepare.h"
+#include "progress.h"
+#include "requests.h"
+#include "results.h"
+#include "stop.h"
+#include "text.h"
+
+namespace prefix_cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+struct Totals {
+  int64_t requests = 0;
+  int64_t failed = 0;
+  double load_seconds = 0;
+  double run_seconds = 0;
+};
+
+// One batch: what was asked, where each request is in the job, and what came back.
+class BatchRun {
+ public:
+  BatchRun(Engine& engine, LazyText& text, std::vector<Request> requests)
+      : engine_(engine), text_(text), requests_(std::move(requests)), results_(requests_.size()) {}
+
+  void run(Progress& progress) {
+    Batch batch(engine_.get());
+    for (size_t i = 0; i < requests_.size(); ++i) add(batch, i);
+    if (jobs_index_.empty()) return;
+    Job job = engine_.submit(batch);
+    searches_.size() ? follow(job, progress) : wait(job, progress);
+    for (size_t j = 0; j < jobs_index_.size(); ++j) collect(job, j);
+  }
+
+  const std::vector<Request>& requests() const { return requests_; }
+  const std::vector<Result>& results() const { return results_; }
+
+ private:
+  void add(Batch& batch, size_t i) {
+    const Request& request = requests_[i];
+    try {
+      if (!request.error.empty()) fail(request.error);
+      batch.add(request, prepare(request, text_));
+    } catch (const ApiError& e) {
+      refuse(i, e.name(), e.what());
+      return;
+    } catch (const Failure& e) {
+      refuse(i, prefix_status_name(PREFIX_ERR_INVALID_ARGUMENT), e.what());
+      return;
+    }
+    if (request.task == Task::kGenerate && !request.stop.empty())
+      searches_.emplace(jobs_index_.size(), StopSearch(text_.need(), request.stop));
+    jobs_index_.push_back(i);
+  }
+
+  void refuse(size_t i, const std::string& status, const std::string& message) {
+    results_[i].status = status;
+    results_[i].message = message;
+  }
+
+  void wait(Job& job, Progress& progress) {
+    while (!job.wait(progress.interval_ms()))
+      progress.show(job.finished_count(), static_cast<int64_t>(jobs_index_.size()));
+  }
+
+  // As wait(), and cancels a generation when its stop string is complete.
+  void follow(Job& job, Progress& progress) {
+    while (true) {
+      const std::optional<Event> event = job.next_event(progress.interval_ms());
+      if (!event) {
+        if (job.wait(0)) return;
+        progress.show(job.finished_count(), static_cast<int64_t>(jobs_index_.size()));
+        continue;
+      }
+      const auto it = searches_.find(event->request);
+      if (!event->is_token || it == searches_.end() || it->second.found()) continue;
+      if (it->second.push(event->token)) job.cancel(event->request);
+    }
+  }
+
+  void collect(const Job& job, size_t j) {
+    const Request& request = requests_[jobs_index_[j]];
+    Result& result = results_[jobs_index_[j]];
+    result = job.result(j, request.task, request.choices.size());
+    if (request.task != Task::kGenerate) return;
+    const auto it = searches_.find(j);
+    if (it != searches_.end() && it->second.found()) {
+      cut(result, it->second);
+    } else if (result.ok()) {
+      if (Text* text = text_.get()) result.text = text->decode(result.tokens);
+    }
+  }
+
+  // The engine may have made a few more tokens before it saw the cancellation. They are cut, so
+  // that a result does not depend on timing.
+  static void cut(Result& result, const StopSearch& search) {
+    result.status = "ok";
+    result.message.clear();
+    result.finish = "stop";
+    result.tokens.resize(std::min(result.tokens.size(), search.tokens()));
+    result.token_logprobs.resize(std::min(result.token_logprobs.size(), search.tokens()));
+    result.usage.generated = static_cast<int64_t>(result.tokens.size());
+    result.text = search.text();
+  }
+
+  Engine& engine_;
+  LazyText& text_;
+  std::vector<Request> requests_;
+  std::vector<Result> results_;
+  std::vector<size_t> jobs_index_;         // job index -> request index
+  std::map<size_t, StopSearch> searches_;  // by job index
+};
+
+void write_summary(const std::string& path, const Engine& engine, const Totals& totals) {
+  const prefix_engine_stats s = engine.stats();
+  const nlohmann::json info = nlohmann::json::parse(engine.info_json());
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  nlohmann::ordered_json out;
+  out["requests"] = totals.requests;
+  out["failed"] = totals.failed;
+  out["tokens_given"] = s.tokens_given;
+  out["tokens_computed"] = s.tokens_computed;
+  out["tokens_cached"] = s.tokens_cached;
+  out["tokens_shared"] = s.tokens_shared;
+  out["tokens_generated"] = s.tokens_generated;
+  out["steps"] = s.steps;
+  out["rows"] = s.rows;
+  out["seconds"] = {{"load", totals.load_seconds}, {"run", totals.run_seconds}};
+  out["bytes"] = {{"weights", s.weight_bytes},
+                  {"kv_peak", s.kv_bytes_peak},
+                  {"activation_peak", s.activation_bytes_peak},
+                  {"rss_peak", int64_t{usage.ru_maxrss} * 1024}};
+  for (const char* key : {"isa", "threads", "device", "dtype"})
+    out[key] = info.contains(key) ? info[key] : nlohmann::json();
+  std::ofstream file(path);
+  file << out.dump(2) << "\n";
+  file.flush();
+  if (!file) fail("cannot write the summary to ", path);
+}
+
+}  // namespace
+
+int run_command(const Args& args) {
+  const std::string model = args.need("--model");
+  const OptionList options = engine_options(args);
+  const int64_t batch_limit = args.get_int("--batch", 0, 0, int64_t{1} << 31);
+  Progress progress("prefix run", args.choice("--progress", "auto", "auto|on|off"));
+
+  // Before the model is loaded, so that a wrong path costs no time.
+  std::ifstream in_file;
+  const std::string in_path = args.get("--in", "-");
+  if (in_path != "-") {
+    in_file.open(in_path);
+    if (!in_file) fail("cannot read --in ", in_path);
+  }
+  std::ofstream out_file;
+  const std::string out_path = args.get("--out", "-");
+  if (out_path != "-") {
+    out_file.open(out_path);
+    if (!out_file) fail("cannot write --out ", out_path);
+  }
+  std::ostream& out = out_path == "-" ? std::cout : out_file;
+
+  Totals totals;
+  const Clock::time_point load_start = Clock::now();
+  Engine engine(model, options, [&](double fraction) { progress.show_load(fraction); });
+  totals.load_seconds = seconds_since(load_start);
+  LazyText text(model);
+
+  std::vector<Request> waiting;
+  const auto run_waiting = [&] {
+    if (waiting.empty()) return;
+    const Clock::time_point start = Clock::now();
+    BatchRun run(engine, text, std::move(waiting));
+    waiting.clear();
+    run.run(progress);
+    totals.run_seconds += seconds_since(start);
+    progress.clear();
+    for (size_t i = 0; i < run.requests().size(); ++i) {
+      out << result_line(run.requests()[i], run.results()[i]) << '\n';
+      ++totals.requests;
+      totals.failed += !run.results()[i].ok();
+    }
+    out.flush();
+    if (!out) fail("cannot write the results to ", out_path == "-" ? "standard output" : out_path);
+  };
+  RequestReader reader(in_path == "-" ? std::cin : in_file);
+  Request request;
+  for (auto kind = reader.next(request); kind != RequestReader::Kind::kEnd;
+       kind = reader.next(request)) {
+    if (kind == RequestReader::Kind::kFlush) {
+      run_waiting();
+      continue;
+    }
+    waiting.push_back(std::move(request));
+    if (batch_limit > 0 && static_cast<int64_t>(waiting.size()) >= batch_limit) run_waiting();
+  }
+  run_waiting();
+  if (args.has("--summary")) write_summary(args.get("--summary"), engine, totals);
+  return totals.failed ? kExitSomeFailed : kExitOk;
+}
+
+}  // namespace prefix_cli

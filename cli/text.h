@@ -1,0 +1,53 @@
+// The optional text library: tokenizer and chat template of a model.
+//
+// It is opened at run time, so the program works without it; then only requests that need it fail.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace prefix_cli {
+
+class Text {
+ public:
+  // Throws Failure, which names what is missing: the library, or the tokenizer of this model.
+  static std::unique_ptr<Text> open(const std::string& model);
+  virtual ~Text() = default;
+
+  // special: add what the model wants around a text, e.g. a begin-of-text token.
+  virtual std::vector<int32_t> encode(const std::string& text, bool special) = 0;
+  // messages: a JSON array of {"role", "content"}.
+  virtual std::vector<int32_t> encode_chat(const std::string& messages) = 0;
+  // Special tokens are left out.
+  virtual std::string decode(const std::vector<int32_t>& tokens) = 0;
+
+  // Tokens that arrive one by one. Bytes of an unfinished character are held back.
+  class Stream {
+   public:
+    virtual ~Stream() = default;
+    virtual std::string push(int32_t token) = 0;
+    virtual std::string flush() = 0;
+  };
+  virtual std::unique_ptr<Stream> stream() = 0;
+};
+
+// Opened at the first use, because most batches of token ids never need it.
+class LazyText {
+ public:
+  explicit LazyText(std::string model) : model_(std::move(model)) {}
+  // Null when there is none; why() says why.
+  Text* get();
+  // Throws Failure when there is none.
+  Text& need();
+  const std::string& why() const { return why_; }
+
+ private:
+  std::string model_;
+  std::string why_;
+  bool tried_ = false;
+  std::unique_ptr<Text> text_;
+};
+
+}  // namespace prefix_cli
