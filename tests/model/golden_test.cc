@@ -1,0 +1,165 @@
+// The tiny models of every architecture and block type against Hugging Face transformers.
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "support/golden.h"
+#include "support/tiny_engine.h"
+
+namespace prefix {
+namespace {
+
+using testing_support::best_of;
+using testing_support::Distance;
+using testing_support::Golden;
+using testing_support::golden_folder;
+using testing_support::golden_models;
+using testing_support::make_options;
+
+std::vector<std::string> model_names() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(golden_folder() + "/logits"))
+    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// The requests of one prompt: logits at each stored position, log-probs, embedding, greedy.
+std::vector<RequestSpec> requests_of(const nlohmann::json& prompt, int32_t vocab) {
+  const auto tokens = prompt.at("tokens").get<std::vector<int32_t>>();
+  std::vector<RequestSpec> list;
+  for (size_t position : prompt.at("logit_positions").get<std::vector<size_t>>()) {
+    RequestSpec r;
+    r.task = Task::kLogits;
+    r.tokens.assign(tokens.begin(), tokens.begin() + static_cast<ptrdiff_t>(position) + 1);
+    r.logit_ids.resize(static_cast<size_t>(vocab));
+    std::iota(r.logit_ids.begin(), r.logit_ids.end(), 0);
+    list.push_back(std::move(r));
+  }
+  RequestSpec embed;
+  embed.task = Task::kEmbed;
+  embed.normalize = false;
+  embed.tokens = tokens;
+  list.push_back(embed);
+  if (prompt.contains("greedy")) {
+    RequestSpec greedy;
+    greedy.tokens = tokens;
+    greedy.sampling.max_tokens = static_cast<int32_t>(prompt.at("greedy").size());
+    greedy.sampling.ignore_eos = true;
+    list.push_back(greedy);
+  }
+  if (tokens.size() > 1) {
+    RequestSpec span;
+    span.task = Task::kLogprobs;
+    span.tokens = tokens;
+    list.push_back(span);
+  }
+  return list;
+}
+
+struct Figures {
+  Distance logits, hidden, log_probs;
+  int positions = 0, best_kept = 0;
+  int greedy = 0, greedy_kept = 0;
+};
+
+void compare(const Golden& golden, Engine& engine, Figures& f) {
+  const auto vocab = golden.index.at("vocab").get<int32_t>();
+  const auto hidden = golden.index.at("hidden").get<size_t>();
+  const std::string scaling = golden.index.at("model").get<std::string>();
+  for (const auto& prompt : golden.index.at("prompts")) {
+    const size_t n = prompt.at("tokens").size();
+    // A longrope model rotates a prefix by its own length, so its prefixes are other sequences.
+    const bool longrope = scaling == "phi3-longrope" || scaling == "phi3-five";
+    const auto job = engine.submit(requests_of(prompt, vocab));
+    job->wait(-1);
+    size_t row = 0;
+    for (size_t i = 0; i < job->count(); ++i) {
+      const RequestSpec& spec = job->spec(i);
+      const RequestResult& r = job->result(i);
+      ASSERT_EQ(r.status, Code::kOk) << r.message;
+      switch (spec.task) {
+        case Task::kLogits: {
+          const float* expected = golden.at(prompt, "logits_at") + row++ * static_cast<size_t>(vocab);
+          if (longrope && spec.tokens.size() <= 32 && n > 32) break;
+          f.logits.add(r.values.data(), expected, static_cast<size_t>(vocab));
+          ++f.positions;
+          f.best_kept += best_of(r.values.data(), static_cast<size_t>(vocab)) ==
+                         best_of(expected, static_cast<size_t>(vocab));
+          break;
+        }
+        case Task::kEmbed:
+          f.hidden.add(r.values.data(), golden.at(prompt, "hidden_at"), hidden);
+          break;
+        case Task::kLogprobs:
+          f.log_probs.add(r.values.data(), golden.at(prompt, "log_probs_at"), n - 1);
+          break;
+        default: {
+          const auto expected = prompt.at("greedy").get<std::vector<int32_t>>();
+          size_t same = 0;
+          while (same < expected.size() && r.tokens[same] == expected[same]) ++same;
+          f.greedy += static_cast<int>(expected.size());
+          f.greedy_kept += static_cast<int>(same);
+        }
+      }
+    }
+  }
+}
+
+class GoldenModel : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(std::filesystem::exists(golden_models()))
+        << "write the models first: tools/golden/make_models.py " << golden_models();
+  }
+  Figures run(const std::string& dtype) {
+    const Golden golden(golden_folder() + "/logits/" + GetParam());
+    const std::string path = golden_models() + "/" + golden.index.at("path").get<std::string>();
+    const auto engine = Engine::create(path, make_options({{"dtype", dtype}}), nullptr);
+    Figures f;
+    compare(golden, *engine, f);
+    RecordProperty("max_abs", std::to_string(f.logits.max_abs));
+    RecordProperty("relative", std::to_string(f.logits.relative()));
+    return f;
+  }
+};
+
+TEST_P(GoldenModel, F32AgreesTo1e4WithTheSameGreedyTokens) {
+  const Figures f = run("f32");
+  EXPECT_LE(f.logits.max_abs, 1e-4);
+  EXPECT_LE(f.hidden.max_abs, 1e-4);
+  EXPECT_LE(f.log_probs.max_abs, 1e-4);
+  EXPECT_EQ(f.best_kept, f.positions);
+  EXPECT_EQ(f.greedy_kept, f.greedy);
+  EXPECT_GT(f.positions, 0);
+}
+
+TEST_P(GoldenModel, Bf16StaysWithinItsRounding) {
+  const Figures f = run("bf16");
+  EXPECT_LE(f.logits.relative(), 2e-2);
+  EXPECT_LE(f.hidden.relative(), 2e-2);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GoldenModel, testing::ValuesIn(model_names()), [](const auto& model) {
+  std::string name = model.param;
+  std::replace_if(name.begin(), name.end(), [](char c) { return !std::isalnum(c); }, '_');
+  return name;
+});
+
+TEST(Golden, Bf16KeepsTheBestTokenAt99PercentOfAllPositions) {
+  int positions = 0, kept = 0;
+  for (const std::string& name : model_names()) {
+    const Golden golden(golden_folder() + "/logits/" + name);
+    const std::string path = golden_models() + "/" + golden.index.at("path").get<std::string>();
+    const auto engine = Engine::create(path, make_options({}), nullptr);
+    Figures f;
+    compare(golden, *engine, f);
+    positions += f.positions;
+    kept += f.best_kept;
+  }
+  std::printf("best token kept at %d of %d positions\n", kept, positions);
+  EXPECT_GE(kept, 0.99 * positions);
+}
+
+}  // namespace
+}  // namespace prefix

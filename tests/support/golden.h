@@ -1,0 +1,60 @@
+// Reads the golden vectors of tests/golden (its README.md describes the files).
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+
+namespace prefix::testing_support {
+
+// Written by tools/golden/make_models.py before the tests run.
+inline std::string golden_models() { return std::string(PREFIX_BUILD_DIR) + "/golden-models"; }
+
+struct Golden {
+  nlohmann::json index;
+  std::vector<float> floats;
+
+  explicit Golden(const std::string& stem) {
+    std::ifstream json(stem + ".json");
+    index = nlohmann::json::parse(json);
+    std::ifstream bin(stem + ".bin", std::ios::binary | std::ios::ate);
+    floats.resize(static_cast<size_t>(bin.tellg()) / sizeof(float));
+    bin.seekg(0);
+    bin.read(reinterpret_cast<char*>(floats.data()),
+             static_cast<std::streamsize>(floats.size() * sizeof(float)));
+  }
+  const float* at(const nlohmann::json& entry, const char* key) const {
+    return floats.data() + entry.at(key).get<size_t>();
+  }
+};
+
+inline std::string golden_folder() { return std::string(PREFIX_TEST_DATA) + "/golden"; }
+
+// How far apart two vectors are.
+struct Distance {
+  double max_abs = 0;
+  double error_squares = 0;
+  double squares = 0;
+  void add(const float* got, const float* expected, size_t n) {
+    for (size_t i = 0; i < n; ++i) {
+      const double e = static_cast<double>(got[i]) - expected[i];
+      max_abs = std::isnan(e) ? INFINITY : std::max(max_abs, std::abs(e));
+      error_squares += e * e;
+      squares += static_cast<double>(expected[i]) * expected[i];
+    }
+  }
+  double relative() const { return std::sqrt(error_squares / std::max(squares, 1e-30)); }
+};
+
+inline size_t best_of(const float* row, size_t n) {
+  return static_cast<size_t>(std::max_element(row, row + n) - row);
+}
+
+}  // namespace prefix::testing_support
