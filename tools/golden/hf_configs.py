@@ -113,7 +113,10 @@ MODELS = {
 def config_json(model: TinyModel) -> dict:
     """The config.json of a model, in its spelling."""
     classes = {
-        "llama": "LlamaForCausalLM", "qwen3": "Qwen3ForCausalLM", "olmo2": "Olmo2ForCausalLM", "phi3": "Phi3ForCausalLM",
+        "llama": "LlamaForCausalLM",
+        "qwen3": "Qwen3ForCausalLM",
+        "olmo2": "Olmo2ForCausalLM",
+        "phi3": "Phi3ForCausalLM",
     }
     config = {
         "architectures": [classes[model.architecture]],
