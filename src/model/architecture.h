@@ -4,6 +4,7 @@
 // one of this family is a file in architectures/ and a golden vector.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string_view>
 
@@ -21,9 +22,23 @@ struct TensorNames {
   std::string_view gate, up, gate_up, down;
 };
 
+// How the configuration of an architecture is read: what its transformers class takes for a key
+// that config.json leaves out, and which keys it looks at at all.
+struct ConfigTraits {
+  double norm_eps = 1e-6;  // rms_norm_eps
+  int32_t kv_heads = 0;    // num_key_value_heads; 0 = as many as heads
+  int32_t head_dim = 0;    // head_dim; 0 = hidden_size / num_attention_heads
+  bool attention_bias = true;
+  bool mlp_bias = false;
+  bool partial_rotary = false;  // may rotate a part of each head only
+  bool su_is_longrope = false;  // older files name longrope "su" or "yarn"
+  bool gguf_permuted = false;   // GGUF stores query and key rows with interleaved halves
+};
+
 struct Architecture {
   std::string_view name;
   QkNorm qk_norm = QkNorm::kNone;
+  ConfigTraits config;
   TensorNames hugging_face;
   TensorNames gguf;
 };

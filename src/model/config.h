@@ -1,4 +1,7 @@
 // What a model is, read from config.json (in transformers v4 and v5 spelling) or GGUF metadata.
+//
+// The rule for both: a key that transformers would default is defaulted the same way; whatever
+// this library does not run is refused by name; nothing is guessed.
 #pragma once
 
 #include <cstdint>
@@ -6,9 +9,22 @@
 #include <vector>
 
 #include "base/json.h"
-#include "model/gguf.h"
+#include "model/gguf_metadata.h"
+#include "model/tensor_file.h"
 
 namespace prefix {
+
+// Caps on untrusted numbers, far above every model of these families.
+struct ConfigLimits {
+  static constexpr int64_t kVocab = 1 << 24;
+  static constexpr int64_t kHidden = 1 << 16;
+  static constexpr int64_t kIntermediate = 1 << 20;
+  static constexpr int64_t kLayers = 1024;
+  static constexpr int64_t kHeads = 1024;
+  static constexpr int64_t kHeadDim = 1024;
+  static constexpr int64_t kPositions = 1 << 24;
+  static constexpr size_t kEosIds = 1024;
+};
 
 enum class RopeType { kDefault, kLinear, kLlama3, kLongrope };
 
@@ -18,9 +34,9 @@ struct RopeConfig {
   double partial_rotary_factor = 1;
   double factor = 1;  // linear, llama3
   double low_freq_factor = 1, high_freq_factor = 4;
-  int32_t original_max_positions = 0;  // llama3, longrope
+  int32_t original_max_positions = 0;             // llama3, longrope
   std::vector<double> short_factor, long_factor;  // longrope, one per frequency
-  double attention_factor = 0;                    // longrope; 0 = from the lengths
+  double attention_factor = 1;                    // longrope: multiplies cos and sin
   std::vector<float> frequency_divisors;          // GGUF rope_freqs.weight
 };
 
@@ -36,18 +52,34 @@ struct ModelConfig {
   int32_t max_positions = 0;
   float norm_eps = 1e-6f;
   bool tie_embeddings = false;
-  bool attention_bias = false;         // query, key, value
+  bool attention_bias = false;  // query, key, value
   bool attention_output_bias = false;
   bool mlp_bias = false;
   RopeConfig rope;
-  std::vector<int32_t> eos_ids;
+  int32_t bos_id = -1;           // -1: none
+  std::vector<int32_t> eos_ids;  // may be empty
+  std::string dtype;             // of the weights as the file states it; for information
   bool from_gguf = false;
   bool qk_permuted = false;  // query and key rows interleave the halves of a head (GGUF "llama")
+
+  // Dimensions of a head that rotate: head_dim x partial_rotary_factor, rounded down.
+  int32_t rotary_dim() const {
+    return static_cast<int32_t>(head_dim * rope.partial_rotary_factor + 1e-9);
+  }
 };
 
 // Throw kUnsupportedModel for what this library does not run (naming it) and kFormat for values
 // that make no sense (naming value and limits).
 ModelConfig config_from_json(const Json& json);
 ModelConfig config_from_gguf(const GgufMetadata& metadata, const TensorSource& tensors);
+
+// The end-of-sequence ids of generation_config.json, which go before those of config.json.
+void apply_generation_config(const Json& json, ModelConfig& config);
+
+// Rules that hold whatever the source; the two readers call it last.
+void check_config(const ModelConfig& config);
+// sqrt(1 + ln(factor) / ln(original)), at least 1: the attention factor of longrope when the file
+// gives none.
+double longrope_attention_factor(double factor, int32_t original_max_positions);
 
 }  // namespace prefix

@@ -1,5 +1,6 @@
 #include "model/dequant.h"
 
+#include <bit>
 #include <cstring>
 
 namespace prefix {
@@ -133,28 +134,15 @@ void blocks(const uint8_t* data, int64_t values, int64_t per_block, int64_t byte
 
 }  // namespace
 
+// Exact for every half, without a branch, so that loops over it vectorise. The 15 bits are put
+// where a float has them and scaled by 2^112, which also makes normal numbers of subnormal halves;
+// infinities and NaNs get the exponent that the scaling cannot give them.
 float half_to_float(uint16_t half) {
+  const uint32_t magnitude = static_cast<uint32_t>(half & 0x7fff) << 13;
+  const uint32_t special = magnitude >= 0x0f800000 ? 0x7f800000 : 0;
+  const float scaled = std::bit_cast<float>(magnitude) * 0x1p112f;
   const uint32_t sign = static_cast<uint32_t>(half & 0x8000) << 16;
-  uint32_t exponent = half >> 10 & 31;
-  uint32_t mantissa = half & 1023;
-  uint32_t bits;
-  if (exponent == 31) {
-    bits = sign | 0x7f800000 | mantissa << 13;
-  } else if (exponent != 0) {
-    bits = sign | (exponent + 112) << 23 | mantissa << 13;
-  } else if (mantissa == 0) {
-    bits = sign;
-  } else {  // subnormal: shift the leading one into place
-    exponent = 113;
-    while (!(mantissa & 1024)) {
-      mantissa <<= 1;
-      --exponent;
-    }
-    bits = sign | exponent << 23 | (mantissa & 1023) << 13;
-  }
-  float value;
-  std::memcpy(&value, &bits, sizeof(value));
-  return value;
+  return std::bit_cast<float>(std::bit_cast<uint32_t>(scaled) | special | sign);
 }
 
 void dequantise(TensorType type, const std::byte* data, int64_t values, float* out) {
@@ -174,14 +162,22 @@ void dequantise(TensorType type, const std::byte* data, int64_t values, float* o
         std::memcpy(out + i, &bits, 4);
       }
       break;
-    case TensorType::kQ8_0: return blocks<q8_0>(b, values, per, bytes, out);
-    case TensorType::kQ4_0: return blocks<q4_0>(b, values, per, bytes, out);
-    case TensorType::kQ4_1: return blocks<q4_1>(b, values, per, bytes, out);
-    case TensorType::kQ5_0: return blocks<q5_0>(b, values, per, bytes, out);
-    case TensorType::kQ5_1: return blocks<q5_1>(b, values, per, bytes, out);
-    case TensorType::kQ4_K: return blocks<q4_k>(b, values, per, bytes, out);
-    case TensorType::kQ5_K: return blocks<q5_k>(b, values, per, bytes, out);
-    case TensorType::kQ6_K: return blocks<q6_k>(b, values, per, bytes, out);
+    case TensorType::kQ8_0:
+      return blocks<q8_0>(b, values, per, bytes, out);
+    case TensorType::kQ4_0:
+      return blocks<q4_0>(b, values, per, bytes, out);
+    case TensorType::kQ4_1:
+      return blocks<q4_1>(b, values, per, bytes, out);
+    case TensorType::kQ5_0:
+      return blocks<q5_0>(b, values, per, bytes, out);
+    case TensorType::kQ5_1:
+      return blocks<q5_1>(b, values, per, bytes, out);
+    case TensorType::kQ4_K:
+      return blocks<q4_k>(b, values, per, bytes, out);
+    case TensorType::kQ5_K:
+      return blocks<q5_k>(b, values, per, bytes, out);
+    case TensorType::kQ6_K:
+      return blocks<q6_k>(b, values, per, bytes, out);
   }
 }
 

@@ -1,25 +1,33 @@
 #include "model/gguf.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
-#include <optional>
-#include <set>
+#include <iterator>
+#include <span>
+#include <utility>
+#include <vector>
 
+#include "base/quote.h"
 #include "base/status.h"
 
 namespace prefix {
 namespace {
 
-constexpr uint64_t kMaxKeys = 65536;
-constexpr uint64_t kMaxTensors = 1000000;
-constexpr uint64_t kMaxName = 4096;
-constexpr uint64_t kMaxString = 64u << 20;
-constexpr uint64_t kMaxNumbers = 1 << 20;  // values kept of a numeric array
-constexpr uint32_t kMaxDimensions = 4;
-
+// Value types of the metadata.
 enum : uint32_t {
-  kU8, kI8, kU16, kI16, kU32, kI32, kF32, kBool, kString, kArray, kU64, kI64, kF64,
+  kU8 = 0,
+  kI8 = 1,
+  kU16 = 2,
+  kI16 = 3,
+  kU32 = 4,
+  kI32 = 5,
+  kF32 = 6,
+  kBool = 7,
+  kString = 8,
+  kArray = 9,
+  kU64 = 10,
+  kI64 = 11,
+  kF64 = 12,
 };
 
 // The bytes of the file with a read position; every read is checked.
@@ -34,237 +42,271 @@ class Reader {
     return value;
   }
   std::string string(uint64_t most, const char* what) {
-    const auto length = scalar<uint64_t>(what);
-    if (length > most) bad(what, " has ", length, " bytes; at most ", most, " are allowed");
+    const uint64_t length = string_length(most, what);
     return std::string(reinterpret_cast<const char*>(take(length, what)), length);
   }
-  void skip_string(const char* what) {
-    const auto length = scalar<uint64_t>(what);
-    if (length > kMaxString) bad(what, " has ", length, " bytes; at most ", kMaxString);
-    take(length, what);
-  }
+  void skip_string(uint64_t most, const char* what) { take(string_length(most, what), what); }
   const std::byte* take(uint64_t n, const char* what) {
-    if (n > bytes_.size() - at_)
-      bad(what, " needs ", n, " bytes at ", at_, "; the file has ", bytes_.size());
+    if (n > left())
+      bad(what, " needs ", n, " bytes at byte ", at_, "; the file has ", bytes_.size(), " bytes");
     const std::byte* p = bytes_.data() + at_;
     at_ += n;
     return p;
   }
   uint64_t at() const { return at_; }
+  uint64_t left() const { return bytes_.size() - at_; }
   template <typename... Parts>
   [[noreturn]] void bad(const Parts&... parts) const {
     fail(Code::kFormat, path_, ": ", parts...);
   }
+  template <typename... Parts>
+  [[noreturn]] void unsupported(const Parts&... parts) const {
+    fail(Code::kUnsupportedModel, path_, ": ", parts...);
+  }
 
  private:
+  uint64_t string_length(uint64_t most, const char* what) {
+    const auto length = scalar<uint64_t>(what);
+    if (length > most) bad(what, " has ", length, " bytes; at most ", most, " are allowed");
+    return length;
+  }
+
   const std::string& path_;
   std::span<const std::byte> bytes_;
   uint64_t at_ = 0;
 };
 
-size_t scalar_bytes(uint32_t type) {
+// 0 for strings, lists and unknown types.
+uint64_t scalar_bytes(uint32_t type) {
   switch (type) {
-    case kU8: case kI8: case kBool: return 1;
-    case kU16: case kI16: return 2;
-    case kU32: case kI32: case kF32: return 4;
-    case kU64: case kI64: case kF64: return 8;
-    default: return 0;
+    case kU8:
+    case kI8:
+    case kBool:
+      return 1;
+    case kU16:
+    case kI16:
+      return 2;
+    case kU32:
+    case kI32:
+    case kF32:
+      return 4;
+    case kU64:
+    case kI64:
+    case kF64:
+      return 8;
+    default:
+      return 0;
   }
 }
 
 GgufValue read_scalar(Reader& in, uint32_t type, const std::string& key) {
-  const char* what = key.c_str();
+  constexpr const char* kWhat = "a value";
   switch (type) {
-    case kU8: return {int64_t{in.scalar<uint8_t>(what)}};
-    case kI8: return {int64_t{in.scalar<int8_t>(what)}};
-    case kU16: return {int64_t{in.scalar<uint16_t>(what)}};
-    case kI16: return {int64_t{in.scalar<int16_t>(what)}};
-    case kU32: return {int64_t{in.scalar<uint32_t>(what)}};
-    case kI32: return {int64_t{in.scalar<int32_t>(what)}};
-    case kF32: return {double{in.scalar<float>(what)}};
-    case kF64: return {in.scalar<double>(what)};
-    case kI64: return {in.scalar<int64_t>(what)};
+    case kU8:
+      return int64_t{in.scalar<uint8_t>(kWhat)};
+    case kI8:
+      return int64_t{in.scalar<int8_t>(kWhat)};
+    case kU16:
+      return int64_t{in.scalar<uint16_t>(kWhat)};
+    case kI16:
+      return int64_t{in.scalar<int16_t>(kWhat)};
+    case kU32:
+      return int64_t{in.scalar<uint32_t>(kWhat)};
+    case kI32:
+      return int64_t{in.scalar<int32_t>(kWhat)};
+    case kI64:
+      return in.scalar<int64_t>(kWhat);
     case kU64: {
-      const auto v = in.scalar<uint64_t>(what);
-      if (v > INT64_MAX) in.bad("key \"", key, "\" is ", v, ", beyond ", INT64_MAX);
-      return {static_cast<int64_t>(v)};
+      const auto v = in.scalar<uint64_t>(kWhat);
+      if (v > INT64_MAX) in.bad("key ", quote(key), " is ", v, "; at most ", INT64_MAX);
+      return static_cast<int64_t>(v);
     }
+    case kF32:
+      return double{in.scalar<float>(kWhat)};
+    case kF64:
+      return in.scalar<double>(kWhat);
     case kBool: {
-      const auto v = in.scalar<uint8_t>(what);
-      if (v > 1) in.bad("key \"", key, "\" is the boolean ", int{v}, "; it must be 0 or 1");
-      return {v == 1};
+      const auto v = in.scalar<uint8_t>(kWhat);
+      if (v > 1) in.bad("key ", quote(key), " is the boolean ", int{v}, "; it must be 0 or 1");
+      return v == 1;
     }
-    default: in.bad("key \"", key, "\" has the unknown type ", type);
+    default:
+      in.bad("key ", quote(key), " has the unknown value type ", type);
   }
 }
 
-GgufValue read_value(Reader& in, const std::string& key) {
+GgufValue read_list(Reader& in, const std::string& key) {
+  const auto type = in.scalar<uint32_t>("a list type");
+  const auto length = in.scalar<uint64_t>("a list length");
+  if (type == kArray) in.bad("key ", quote(key), " is a list of lists");
+  // A string takes 8 bytes at least, so this also bounds the loop below by the file.
+  const uint64_t each = type == kString ? 8 : scalar_bytes(type);
+  if (each == 0) in.bad("key ", quote(key), " is a list of the unknown value type ", type);
+  if (length > in.left() / each)
+    in.bad("key ", quote(key), " is a list of ", length, " values of ", each,
+           " bytes or more; the file has ", in.left(), " bytes left");
+  if (type == kString)
+    for (uint64_t i = 0; i < length; ++i)
+      in.skip_string(GgufLimits::kStringBytes, "a string of a list");
+  else
+    in.take(length * each, "a list");
+  return GgufList{length};
+}
+
+void read_key(Reader& in, GgufMetadata& metadata) {
+  const std::string key = in.string(GgufLimits::kKeyBytes, "a key");
+  if (key.empty()) in.bad("a key has no name");
   const auto type = in.scalar<uint32_t>("a value type");
-  if (type == kString) return {in.string(kMaxString, key.c_str())};
-  if (type != kArray) return read_scalar(in, type, key);
-  const auto element = in.scalar<uint32_t>("an array type");
-  const auto count = in.scalar<uint64_t>("an array length");
-  if (element == kString) {
-    for (uint64_t i = 0; i < count; ++i) in.skip_string(key.c_str());
-    return {std::string(), count};
-  }
-  const size_t bytes = scalar_bytes(element);
-  if (bytes == 0) in.bad("key \"", key, "\" is an array of the unknown type ", element);
-  if (count > UINT64_MAX / 8) in.bad("key \"", key, "\" has ", count, " values");
-  if (count > kMaxNumbers || element == kBool) {
-    in.take(count * bytes, key.c_str());
-    return {std::string(), count};
-  }
-  std::vector<double> numbers;
-  for (uint64_t i = 0; i < count; ++i) {
-    const GgufValue v = read_scalar(in, element, key);
-    const auto* whole = std::get_if<int64_t>(&v.value);
-    numbers.push_back(whole ? static_cast<double>(*whole) : std::get<double>(v.value));
-  }
-  return {std::move(numbers), count};
+  GgufValue value = type == kString  ? GgufValue(in.string(GgufLimits::kStringBytes, "a string"))
+                    : type == kArray ? read_list(in, key)
+                                     : read_scalar(in, type, key);
+  if (!metadata.add(key, std::move(value))) in.bad("key ", quote(key), " occurs twice");
 }
 
-TensorType tensor_type(uint32_t type, const std::string& path, const std::string& name) {
+TensorType tensor_type(const Reader& in, uint32_t type, const std::string& name) {
   switch (type) {
-    case 0: return TensorType::kF32;
-    case 1: return TensorType::kF16;
-    case 2: return TensorType::kQ4_0;
-    case 3: return TensorType::kQ4_1;
-    case 6: return TensorType::kQ5_0;
-    case 7: return TensorType::kQ5_1;
-    case 8: return TensorType::kQ8_0;
-    case 12: return TensorType::kQ4_K;
-    case 13: return TensorType::kQ5_K;
-    case 14: return TensorType::kQ6_K;
-    case 30: return TensorType::kBF16;
-    default: break;
+    case 0:
+      return TensorType::kF32;
+    case 1:
+      return TensorType::kF16;
+    case 2:
+      return TensorType::kQ4_0;
+    case 3:
+      return TensorType::kQ4_1;
+    case 6:
+      return TensorType::kQ5_0;
+    case 7:
+      return TensorType::kQ5_1;
+    case 8:
+      return TensorType::kQ8_0;
+    case 12:
+      return TensorType::kQ4_K;
+    case 13:
+      return TensorType::kQ5_K;
+    case 14:
+      return TensorType::kQ6_K;
+    case 30:
+      return TensorType::kBF16;
+    default:
+      break;
   }
+  // Names of the numbers that exist but are not read here.
   static constexpr const char* kNames[] = {
-      "", "", "", "", "Q4_2", "Q4_3", "", "", "", "Q8_1", "Q2_K", "Q3_K", "", "", "", "Q8_K",
-      "IQ2_XXS", "IQ2_XS", "IQ3_XXS", "IQ1_S", "IQ4_NL", "IQ3_S", "IQ2_S", "IQ4_XS", "I8", "I16",
-      "I32", "I64", "F64", "IQ1_M", "", "", "", "", "TQ1_0", "TQ2_0"};
-  const char* known = type < std::size(kNames) ? kNames[type] : "";
-  fail(Code::kUnsupportedModel, path, ": tensor \"", name, "\" has type ",
-       *known ? known : "number ", *known ? "" : std::to_string(type),
-       " (supported: F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K)");
+      "",        "",       "",        "",      "Q4_2",   "Q4_3",  "",      "",
+      "",        "Q8_1",   "Q2_K",    "Q3_K",  "",       "",      "",      "Q8_K",
+      "IQ2_XXS", "IQ2_XS", "IQ3_XXS", "IQ1_S", "IQ4_NL", "IQ3_S", "IQ2_S", "IQ4_XS",
+      "I8",      "I16",    "I32",     "I64",   "F64",    "IQ1_M", "",      "",
+      "",        "",       "TQ1_0",   "TQ2_0", "",       "",      "",      "MXFP4"};
+  const std::string known = type < std::size(kNames) ? kNames[type] : "";
+  in.unsupported("tensor ", quote(name), " has type ",
+                 known.empty() ? "number " + std::to_string(type) : known,
+                 " (supported: F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K)");
 }
 
 struct Placed {
   Tensor tensor;
-  uint64_t offset;
+  uint64_t offset = 0;  // from the begin of the data
 };
 
-Placed read_info(Reader& in, const std::string& path) {
+Placed read_info(Reader& in) {
   Placed p;
-  p.tensor.name = in.string(kMaxName, "a tensor name");
+  Tensor& t = p.tensor;
+  t.name = in.string(GgufLimits::kTensorNameBytes, "a tensor name");
+  if (t.name.empty()) in.bad("a tensor has no name");
   const auto dimensions = in.scalar<uint32_t>("a dimension count");
-  if (dimensions == 0 || dimensions > kMaxDimensions)
-    in.bad("tensor \"", p.tensor.name, "\" has ", dimensions, " dimensions; 1 to ", kMaxDimensions,
-           " are allowed");
+  if (dimensions == 0 || dimensions > GgufLimits::kDimensions)
+    in.bad("tensor ", quote(t.name), " has ", dimensions, " dimensions; 1 to ",
+           GgufLimits::kDimensions, " are allowed");
   for (uint32_t i = 0; i < dimensions; ++i) {
     const auto d = in.scalar<uint64_t>("a dimension");
-    if (d == 0 || d > uint64_t{1} << 48)
-      in.bad("tensor \"", p.tensor.name, "\" has a dimension of ", d);
-    p.tensor.shape.insert(p.tensor.shape.begin(), static_cast<int64_t>(d));  // fastest comes first
+    if (d == 0 || d > uint64_t{kMaxTensorValues})
+      in.bad("tensor ", quote(t.name), " has a dimension of ", d, ", outside [1, ",
+             kMaxTensorValues, "]");
+    t.shape.insert(t.shape.begin(), static_cast<int64_t>(d));  // the fastest comes first
   }
-  p.tensor.type = tensor_type(in.scalar<uint32_t>("a tensor type"), path, p.tensor.name);
+  t.type = tensor_type(in, in.scalar<uint32_t>("a tensor type"), t.name);
   p.offset = in.scalar<uint64_t>("a tensor offset");
-  const int64_t per = block_values(p.tensor.type);
-  if (p.tensor.shape.back() % per != 0)
-    in.bad("tensor \"", p.tensor.name, "\" has rows of ", p.tensor.shape.back(), " values, not a ",
-           "multiple of the ", per, " of a ", tensor_type_name(p.tensor.type), " block");
-  const int64_t count = element_count(p.tensor.name, p.tensor.shape);
-  p.tensor.bytes = static_cast<size_t>(count / per * block_bytes(p.tensor.type));
+  const int64_t per = block_values(t.type);
+  if (t.shape.back() % per != 0)
+    in.bad("tensor ", quote(t.name), " has rows of ", t.shape.back(),
+           " values, not a multiple of the ", per, " of a ", tensor_type_name(t.type), " block");
+  const int64_t count = element_count(t.name, t.shape);
+  t.bytes = static_cast<size_t>(count / per * block_bytes(t.type));
   return p;
+}
+
+uint64_t round_up(uint64_t n, uint64_t unit) { return (n + unit - 1) / unit * unit; }
+
+// Gives every tensor its bytes: one behind the other, each padded to `alignment`, up to the end.
+std::vector<Tensor> place(Reader& in, std::vector<Placed> placed, uint64_t alignment,
+                          std::span<const std::byte> bytes) {
+  std::sort(placed.begin(), placed.end(),
+            [](const Placed& a, const Placed& b) { return a.offset < b.offset; });
+  const uint64_t base = round_up(in.at(), alignment);
+  const uint64_t available = base < bytes.size() ? bytes.size() - base : 0;
+  uint64_t next = 0;
+  std::vector<Tensor> tensors;
+  tensors.reserve(placed.size());
+  for (Placed& p : placed) {
+    Tensor& t = p.tensor;
+    if (p.offset % alignment != 0)
+      in.bad("tensor ", quote(t.name), " begins at byte ", p.offset,
+             " of the data, not a multiple of the alignment ", alignment);
+    if (p.offset > available || t.bytes > available - p.offset)
+      in.bad("tensor ", quote(t.name), " needs ", t.bytes, " bytes at byte ", p.offset,
+             " of the data, which has ", available, " bytes");
+    if (p.offset != next)
+      in.bad("tensor ", quote(t.name), " begins at byte ", p.offset, " of the data, ",
+             p.offset < next ? "inside another tensor; the next free byte is "
+                             : "leaving a hole; the tensor before it ends at ",
+             next);
+    t.data = bytes.data() + base + p.offset;
+    next = round_up(p.offset + t.bytes, alignment);
+    tensors.push_back(std::move(t));
+  }
+  if (available > next)
+    in.bad("the last ", available - next, " of ", available, " bytes of data belong to no tensor");
+  return tensors;
 }
 
 }  // namespace
 
-int64_t GgufMetadata::integer(const std::string& key, int64_t minimum, int64_t maximum) const {
-  const auto found = values_.find(key);
-  if (found == values_.end()) fail(Code::kFormat, "GGUF key \"", key, "\" is missing");
-  const auto* value = std::get_if<int64_t>(&found->second.value);
-  if (!value) fail(Code::kFormat, "GGUF key \"", key, "\" is not an integer");
-  if (*value < minimum || *value > maximum)
-    fail(Code::kFormat, "GGUF key \"", key, "\" is ", *value, ", outside [", minimum, ", ", maximum,
-         "]");
-  return *value;
+void read_gguf(const std::string& path, FileAccess access, GgufMetadata& metadata,
+               TensorSource& out) {
+  read_gguf(std::make_shared<MappedFile>(path, access), metadata, out);
 }
 
-int64_t GgufMetadata::integer(const std::string& key, int64_t minimum, int64_t maximum,
-                              int64_t absent) const {
-  return has(key) ? integer(key, minimum, maximum) : absent;
-}
-
-double GgufMetadata::number(const std::string& key) const {
-  const auto found = values_.find(key);
-  if (found == values_.end()) fail(Code::kFormat, "GGUF key \"", key, "\" is missing");
-  if (const auto* whole = std::get_if<int64_t>(&found->second.value))
-    return static_cast<double>(*whole);
-  const auto* value = std::get_if<double>(&found->second.value);
-  if (!value || !std::isfinite(*value))
-    fail(Code::kFormat, "GGUF key \"", key, "\" is not a finite number");
-  return *value;
-}
-
-double GgufMetadata::number(const std::string& key, double absent) const {
-  return has(key) ? number(key) : absent;
-}
-
-std::string GgufMetadata::text(const std::string& key, const std::string& absent) const {
-  const auto found = values_.find(key);
-  if (found == values_.end()) return absent;
-  const auto* value = std::get_if<std::string>(&found->second.value);
-  if (!value || found->second.array_length) fail(Code::kFormat, "GGUF key \"", key, "\" is not text");
-  return *value;
-}
-
-void read_gguf(const std::string& path, GgufMetadata& metadata, TensorSource& out) {
-  auto file = std::make_shared<MappedFile>(path);
+void read_gguf(std::shared_ptr<const MappedFile> file, GgufMetadata& metadata, TensorSource& out) {
   const auto bytes = file->bytes();
-  Reader in(path, bytes);
+  Reader in(file->path(), bytes);
   if (bytes.size() < 4 || std::memcmp(bytes.data(), "GGUF", 4) != 0)
     in.bad("it does not begin with GGUF");
   in.take(4, "the magic number");
   const auto version = in.scalar<uint32_t>("the version");
+  if ((version & 0xffff) == 0 && version != 0)
+    in.unsupported("it is big-endian (only little-endian files are supported)");
   if (version != 2 && version != 3)
-    fail(Code::kUnsupportedModel, path, ": GGUF version ", version, " (supported: 2 and 3)");
-  const auto tensors = in.scalar<uint64_t>("the tensor count");
-  const auto keys = in.scalar<uint64_t>("the key count");
-  if (tensors > kMaxTensors) in.bad("it lists ", tensors, " tensors; at most ", kMaxTensors);
-  if (keys > kMaxKeys) in.bad("it lists ", keys, " keys; at most ", kMaxKeys);
+    in.unsupported("GGUF version ", version, " (supported: 2 and 3)");
+  const auto tensor_count = in.scalar<uint64_t>("the tensor count");
+  const auto key_count = in.scalar<uint64_t>("the key count");
+  if (tensor_count > kMaxTensors)
+    in.bad("it lists ", tensor_count, " tensors; at most ", kMaxTensors, " are allowed");
+  if (key_count > GgufLimits::kKeys)
+    in.bad("it lists ", key_count, " keys; at most ", GgufLimits::kKeys, " are allowed");
 
-  for (uint64_t i = 0; i < keys; ++i) {
-    const std::string key = in.string(kMaxName, "a key");
-    if (!metadata.values_.emplace(key, read_value(in, key)).second)
-      in.bad("key \"", key, "\" occurs twice");
-  }
-  const int64_t alignment = metadata.integer("general.alignment", 1, 1 << 20, 32);
+  for (uint64_t i = 0; i < key_count; ++i) read_key(in, metadata);
+  const int64_t parts = metadata.integer("split.count", 0, INT64_MAX, 1);
+  if (parts > 1)
+    in.unsupported("it is one of ", parts, " parts of a split model; merge them into one file");
+  const int64_t alignment = metadata.integer("general.alignment", 1, GgufLimits::kAlignment, 32);
   if ((alignment & (alignment - 1)) != 0)
     in.bad("general.alignment is ", alignment, ", not a power of two");
 
   std::vector<Placed> placed;
-  for (uint64_t i = 0; i < tensors; ++i) placed.push_back(read_info(in, path));
-  const auto unit = static_cast<uint64_t>(alignment);
-  const uint64_t base = (in.at() + unit - 1) / unit * unit;
-  std::sort(placed.begin(), placed.end(),
-            [](const Placed& a, const Placed& b) { return a.offset < b.offset; });
-  uint64_t end = 0;
-  std::vector<Tensor> list;
-  for (Placed& p : placed) {
-    const Tensor& t = p.tensor;
-    if (p.offset % unit != 0)
-      in.bad("tensor \"", t.name, "\" begins at ", p.offset, ", not a multiple of ", alignment);
-    if (p.offset < end) in.bad("tensor \"", t.name, "\" overlaps the one before it");
-    if (base > bytes.size() || p.offset > bytes.size() - base ||
-        t.bytes > bytes.size() - base - p.offset)
-      in.bad("tensor \"", t.name, "\" needs ", t.bytes, " bytes at ", p.offset,
-             " of the data; the file ends before that");
-    p.tensor.data = bytes.data() + base + p.offset;
-    end = p.offset + t.bytes;
-    list.push_back(std::move(p.tensor));
-  }
-  out.add(std::move(file), std::move(list));
+  for (uint64_t i = 0; i < tensor_count; ++i) placed.push_back(read_info(in));
+  std::vector<Tensor> tensors =
+      place(in, std::move(placed), static_cast<uint64_t>(alignment), bytes);
+  out.add(std::move(file), std::move(tensors));
 }
 
 }  // namespace prefix

@@ -1,41 +1,39 @@
 // Strict reader of GGUF files, version 2 and 3, little-endian.
 //
-//   | "GGUF" version | tensor count, key count | keys: name, type, value | tensor infos | pad | data |
+//   | "GGUF" version | tensor count, key count | keys: name, type, value | tensor infos | pad |
+//   data |
+//
+//   tensor info = name, dimensions (fastest first), type, offset from the begin of the data
 //
 // Every count, length, product and offset is checked against the file before it is used: this
-// family of parsers has the worst record of all model formats.
+// family of parsers has the worst record of all model formats. Nothing is allocated from a count
+// that the file could not hold. Tensors lie one behind the other, each padded to the alignment,
+// with nothing else between or behind them.
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <memory>
 #include <string>
-#include <variant>
-#include <vector>
 
+#include "base/mapped_file.h"
+#include "model/gguf_metadata.h"
 #include "model/tensor_file.h"
 
 namespace prefix {
 
-// A metadata value. Numbers are widened; arrays of numbers keep their values, and arrays of strings
-// (vocabularies, which the core does not use) only their length.
-struct GgufValue {
-  std::variant<int64_t, double, bool, std::string, std::vector<double>> value;
-  uint64_t array_length = 0;  // of a string or bool array
+struct GgufLimits {
+  static constexpr uint64_t kKeys = 65536;
+  static constexpr uint64_t kKeyBytes = 65535;
+  static constexpr uint64_t kTensorNameBytes = 1024;
+  static constexpr uint64_t kStringBytes = 64 << 20;
+  static constexpr uint32_t kDimensions = 4;
+  static constexpr int64_t kAlignment = 1 << 20;
 };
 
-class GgufMetadata {
- public:
-  bool has(const std::string& key) const { return values_.count(key) != 0; }
-  // Throw kFormat naming the key, its value and the limits; with a default when absent.
-  int64_t integer(const std::string& key, int64_t minimum, int64_t maximum) const;
-  int64_t integer(const std::string& key, int64_t minimum, int64_t maximum, int64_t absent) const;
-  double number(const std::string& key) const;
-  double number(const std::string& key, double absent) const;
-  std::string text(const std::string& key, const std::string& absent) const;
-
-  std::map<std::string, GgufValue> values_;  // filled by read_gguf
-};
-
-void read_gguf(const std::string& path, GgufMetadata& metadata, TensorSource& out);
+// Throws kFormat naming the rule, the key or tensor, and the numbers; kUnsupportedModel for other
+// versions, block types and one part of a split file.
+void read_gguf(const std::string& path, FileAccess access, GgufMetadata& metadata,
+               TensorSource& out);
+void read_gguf(std::shared_ptr<const MappedFile> file, GgufMetadata& metadata, TensorSource& out);
 
 }  // namespace prefix

@@ -2,6 +2,8 @@
 
 #include <filesystem>
 
+#include "base/json.h"
+#include "base/quote.h"
 #include "base/status.h"
 #include "model/gguf.h"
 #include "model/safetensors.h"
@@ -9,42 +11,67 @@
 namespace prefix {
 namespace {
 
-constexpr size_t kMaxConfig = 16 << 20;
+namespace fs = std::filesystem;
+
+// Runs `read`, and names `file` in what it complains about.
+template <typename Read>
+void naming(const std::string& file, Read read) {
+  try {
+    read();
+  } catch (const Error& e) {
+    fail(e.code(), file, ": ", e.message());
+  }
+}
+
+bool is_there(const std::string& path) {
+  std::error_code error;
+  return fs::exists(path, error);
+}
+
+ModelFiles open_gguf(const std::string& path, FileAccess access) {
+  ModelFiles files;
+  files.tensors = std::make_unique<TensorSource>();
+  GgufMetadata metadata;
+  read_gguf(path, access, metadata, *files.tensors);
+  files.tensors->check_files();
+  naming(path, [&] { files.config = config_from_gguf(metadata, *files.tensors); });
+  return files;
+}
+
+ModelFiles open_directory(const std::string& path, FileAccess access) {
+  const std::string config = path + "/config.json";
+  const std::string generation = path + "/generation_config.json";
+  const std::string single = path + "/model.safetensors";
+  const std::string index = single + ".index.json";
+  if (!is_there(config))
+    fail(Code::kNotFound, quote(path, 1024), " is a directory without config.json");
+  ModelFiles files;
+  const JsonLimits limits;
+  const auto parse = [&](const std::string& file) {
+    return parse_json(read_text_file(file, limits.bytes), "the file", limits);
+  };
+  naming(config, [&] { files.config = config_from_json(parse(config)); });
+  if (is_there(generation))
+    naming(generation, [&] { apply_generation_config(parse(generation), files.config); });
+
+  files.tensors = std::make_unique<TensorSource>();
+  if (is_there(single))
+    read_safetensors(single, access, *files.tensors);
+  else if (is_there(index))
+    read_sharded_safetensors(index, access, *files.tensors);
+  else
+    fail(Code::kNotFound, quote(path, 1024), " has neither model.safetensors nor ",
+         "model.safetensors.index.json");
+  return files;
+}
 
 }  // namespace
 
-ModelFiles open_model(const std::string& path) {
-  namespace fs = std::filesystem;
+ModelFiles open_model(const std::string& path, FileAccess access) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
-  if (!fs::exists(status)) fail(Code::kNotFound, "no model at \"", path, "\"");
-  ModelFiles files;
-  files.tensors = std::make_unique<TensorSource>();
-  if (!fs::is_directory(status)) {
-    GgufMetadata metadata;
-    read_gguf(path, metadata, *files.tensors);
-    files.config = config_from_gguf(metadata, *files.tensors);
-    return files;
-  }
-  const std::string config = path + "/config.json";
-  try {
-    files.config = config_from_json(parse_json(read_text_file(config, kMaxConfig), "config.json"));
-  } catch (const Error& e) {
-    if (e.code() == Code::kNotFound)
-      fail(Code::kNotFound, "\"", path, "\" is a directory without config.json");
-    fail(e.code(), config, ": ", e.message());
-  }
-  const std::string single = path + "/model.safetensors";
-  const std::string index = single + ".index.json";
-  if (fs::exists(single, error)) {
-    read_safetensors(single, *files.tensors);
-  } else if (fs::exists(index, error)) {
-    read_sharded_safetensors(index, *files.tensors);
-  } else {
-    fail(Code::kNotFound, "\"", path, "\" has neither model.safetensors nor ",
-         "model.safetensors.index.json");
-  }
-  return files;
+  if (!fs::exists(status)) fail(Code::kNotFound, "no model at ", quote(path, 1024));
+  return fs::is_directory(status) ? open_directory(path, access) : open_gguf(path, access);
 }
 
 }  // namespace prefix

@@ -15,7 +15,9 @@ struct ModelFiles {
 };
 
 // `path`: a directory with config.json and model.safetensors (or its sharded index), or a file that
-// begins with GGUF. Reads headers only. Throws kNotFound, kIo, kFormat or kUnsupportedModel.
-ModelFiles open_model(const std::string& path);
+// begins with GGUF. Reads headers only, unless `access` asks for copies of the tensor data
+// (base/mapped_file.h says when). Throws kNotFound, kIo, kFormat or kUnsupportedModel, naming the
+// file.
+ModelFiles open_model(const std::string& path, FileAccess access = FileAccess::kMap);
 
 }  // namespace prefix

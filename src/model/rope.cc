@@ -8,7 +8,7 @@
 namespace prefix {
 namespace {
 
-// Llama 3: long wavelengths are stretched by `factor`, short ones kept, those between interpolated.
+// Wavelengths above original / low are stretched by `factor`, those below original / high kept.
 float llama3_frequency(float frequency, const RopeConfig& rope) {
   const double original = rope.original_max_positions;
   const double wavelength = 2 * std::numbers::pi / frequency;
@@ -20,14 +20,29 @@ float llama3_frequency(float frequency, const RopeConfig& rope) {
   return static_cast<float>((1 - smooth) * frequency / rope.factor + smooth * frequency);
 }
 
-std::vector<float> frequencies(const RopeConfig& rope, int32_t rotary_dim, bool second_regime) {
+// One row of each table. The angle is rounded to float32, as it is where the models were trained;
+// cos and sin of that angle are then exact to the last bit of a float32.
+void fill_row(float position, const std::vector<float>& frequencies, float scale, float* cos,
+              float* sin) {
+  for (size_t i = 0; i < frequencies.size(); ++i) {
+    const double angle = position * frequencies[i];
+    cos[i] = static_cast<float>(std::cos(angle)) * scale;
+    sin[i] = static_cast<float>(std::sin(angle)) * scale;
+  }
+}
+
+}  // namespace
+
+std::vector<float> rope_frequencies(const ModelConfig& config, bool second_regime) {
+  const RopeConfig& rope = config.rope;
+  const int32_t dim = config.rotary_dim();
   std::vector<float> list;
-  for (int32_t i = 0; i < rotary_dim / 2; ++i) {
-    const float exponent = static_cast<float>(2 * i) / static_cast<float>(rotary_dim);
-    float power = static_cast<float>(std::pow(rope.theta, exponent));
+  for (int32_t i = 0; i < dim / 2; ++i) {
     const auto at = static_cast<size_t>(i);
+    const float exponent = static_cast<float>(2 * i) / static_cast<float>(dim);
+    auto power = static_cast<float>(std::pow(rope.theta, exponent));
     if (rope.type == RopeType::kLongrope)
-      power *= static_cast<float>(second_regime ? rope.long_factor[at] : rope.short_factor[at]);
+      power *= static_cast<float>((second_regime ? rope.long_factor : rope.short_factor)[at]);
     float frequency = 1.0f / power;
     if (rope.type == RopeType::kLinear) frequency /= static_cast<float>(rope.factor);
     if (rope.type == RopeType::kLlama3) frequency = llama3_frequency(frequency, rope);
@@ -37,48 +52,24 @@ std::vector<float> frequencies(const RopeConfig& rope, int32_t rotary_dim, bool 
   return list;
 }
 
-// longrope scales queries and keys so that attention keeps its sharpness over a longer context.
-double longrope_scale(const ModelConfig& config) {
-  const RopeConfig& rope = config.rope;
-  if (rope.attention_factor > 0) return rope.attention_factor;
-  const double factor =
-      static_cast<double>(config.max_positions) / static_cast<double>(rope.original_max_positions);
-  return factor <= 1 ? 1
-                     : std::sqrt(1 + std::log(factor) /
-                                         std::log(static_cast<double>(rope.original_max_positions)));
-}
-
-}  // namespace
-
 RopeTables rope_tables(const ModelConfig& config, int32_t positions) {
   const RopeConfig& rope = config.rope;
+  PREFIX_CHECK(positions > 0);
   RopeTables tables;
-  tables.rotary_dim = static_cast<int32_t>(config.head_dim * rope.partial_rotary_factor + 1e-9);
-  if (tables.rotary_dim < 2 || tables.rotary_dim % 2 != 0)
-    fail(Code::kFormat, "the rotary dimension is ", tables.rotary_dim, " (head_dim ",
-         config.head_dim, " x partial_rotary_factor ", rope.partial_rotary_factor,
-         "); it must be even and positive");
+  tables.rotary_dim = config.rotary_dim();
   const bool longrope = rope.type == RopeType::kLongrope;
-  const auto half = static_cast<size_t>(tables.rotary_dim / 2);
-  for (const auto* list : {&rope.short_factor, &rope.long_factor})
-    if (longrope && list->size() != half)
-      fail(Code::kFormat, "longrope has ", list->size(), " factors; the rotary dimension of ",
-           tables.rotary_dim, " needs ", half);
   const int regimes = longrope && positions > rope.original_max_positions ? 2 : 1;
   if (regimes == 2) tables.regime_switch = rope.original_max_positions;
-  const auto scale = static_cast<float>(longrope ? longrope_scale(config) : 1);
+  const auto scale = longrope ? static_cast<float>(rope.attention_factor) : 1.0f;
   const auto rows = static_cast<size_t>(positions);
+  const auto half = static_cast<size_t>(tables.rotary_dim / 2);
   tables.cos.resize(static_cast<size_t>(regimes) * rows * half);
   tables.sin.resize(tables.cos.size());
   for (int regime = 0; regime < regimes; ++regime) {
-    const std::vector<float> list = frequencies(rope, tables.rotary_dim, regime == 1);
+    const std::vector<float> frequencies = rope_frequencies(config, regime == 1);
     for (size_t p = 0; p < rows; ++p) {
       const size_t row = (static_cast<size_t>(regime) * rows + p) * half;
-      for (size_t i = 0; i < half; ++i) {
-        const float angle = static_cast<float>(p) * list[i];
-        tables.cos[row + i] = static_cast<float>(std::cos(static_cast<double>(angle))) * scale;
-        tables.sin[row + i] = static_cast<float>(std::sin(static_cast<double>(angle))) * scale;
-      }
+      fill_row(static_cast<float>(p), frequencies, scale, &tables.cos[row], &tables.sin[row]);
     }
   }
   return tables;

@@ -1,4 +1,10 @@
 // Rotary embedding tables: cos and sin of position x frequency, one row per position.
+//
+//   frequency[i] = theta ^ (-2 i / rotary_dim), then per type
+//     linear     / factor
+//     llama3     / factor for long wavelengths, unchanged for short ones, blended between
+//     longrope   / short_factor[i], or / long_factor[i] in sequences longer than the original
+//   GGUF may add divisors of its own (rope_freqs.weight), which is how it stores llama3.
 #pragma once
 
 #include <vector>
@@ -8,13 +14,16 @@
 namespace prefix {
 
 struct RopeTables {
-  int32_t rotary_dim = 0;      // dimensions that turn; the rest passes through
-  int32_t regime_switch = 0;   // longrope: longest sequence of the first regime; 0 = one regime
-  std::vector<float> cos, sin; // [regimes * positions, rotary_dim / 2]
+  int32_t rotary_dim = 0;       // dimensions that turn; the rest passes through
+  int32_t regime_switch = 0;    // longrope: longest sequence of the first regime; 0 = one regime
+  std::vector<float> cos, sin;  // [regimes * positions, rotary_dim / 2]
 };
 
-// Frequencies as transformers computes them, in float32. longrope has two sets of factors and takes
-// the second one for sequences longer than original_max_positions: rows [positions, 2 positions).
+// longrope has two regimes: a sequence longer than original_max_positions uses the second one for
+// all of its positions, so rows [positions, 2 positions) repeat them with the other frequencies.
 RopeTables rope_tables(const ModelConfig& config, int32_t positions);
+
+// Frequencies of one regime as transformers computes them, in float32.
+std::vector<float> rope_frequencies(const ModelConfig& config, bool second_regime);
 
 }  // namespace prefix

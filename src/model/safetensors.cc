@@ -2,21 +2,26 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "base/json.h"
+#include "base/quote.h"
 #include "base/status.h"
 
 namespace prefix {
 namespace {
 
-constexpr uint64_t kMaxHeader = 100u << 20;
-constexpr size_t kMaxTensors = 1000000;
-constexpr size_t kMaxDimensions = 8;
+// Up to 12 JSON values for each tensor of a header at the limit.
+constexpr JsonLimits kHeaderLimits = {kMaxSafetensorsHeader, 12 * kMaxTensors};
+constexpr char kMetadata[] = "__metadata__";
 
-std::optional<TensorType> type_of(const std::string& dtype) {
+std::optional<TensorType> type_of(std::string_view dtype) {
   if (dtype == "F32") return TensorType::kF32;
   if (dtype == "F16") return TensorType::kF16;
   if (dtype == "BF16") return TensorType::kBF16;
@@ -25,126 +30,209 @@ std::optional<TensorType> type_of(const std::string& dtype) {
 
 struct Placed {
   Tensor tensor;
-  int64_t begin;
-  int64_t end;
+  int64_t begin = 0;  // of the data
+  int64_t end = 0;
 };
 
-Placed read_entry(const std::string& path, const std::string& name, const Json& entry,
-                  std::span<const std::byte> data) {
-  const auto bad = [&](const auto&... parts) {
-    fail(Code::kFormat, path, ": tensor \"", name.substr(0, 120), "\": ", parts...);
-  };
-  if (!entry.is_object() || entry.size() != 3 || !entry.contains("dtype") ||
-      !entry.contains("shape") || !entry.contains("data_offsets"))
-    bad("an entry has exactly dtype, shape and data_offsets");
-  const std::string dtype = json_string(entry, "dtype", "");
-  const std::optional<TensorType> type = type_of(dtype);
-  if (!type)
-    fail(Code::kUnsupportedModel, path, ": tensor \"", name, "\" has dtype ", dtype,
-         " (supported: F32, F16, BF16)");
-  const Json& shape = entry.at("shape");
-  const Json& offsets = entry.at("data_offsets");
-  if (!shape.is_array() || shape.size() > kMaxDimensions)
-    bad("the shape must be a list of at most ", kMaxDimensions, " dimensions");
-  if (!offsets.is_array() || offsets.size() != 2) bad("data_offsets must be [begin, end]");
-  const auto whole = [&](const Json& number) {
-    if (!number.is_number_unsigned() || number.get<uint64_t>() > uint64_t{1} << 62)
-      bad(number.dump().substr(0, 60), " is not a size");
+// Reads one entry of the header.
+class EntryReader {
+ public:
+  EntryReader(const std::string& path, std::span<const std::byte> data)
+      : path_(path), data_(data) {}
+
+  Placed read(const std::string& name, const Json& entry) const {
+    if (!entry.is_object() || entry.size() != 3 || !entry.contains("dtype") ||
+        !entry.contains("shape") || !entry.contains("data_offsets"))
+      bad(name, "an entry has exactly dtype, shape and data_offsets; this is ", json_shown(entry));
+    Placed p;
+    p.tensor.name = name;
+    p.tensor.type = type(name, entry.at("dtype"));
+    const Json& shape = entry.at("shape");
+    if (!shape.is_array() || shape.size() > kMaxSafetensorsDimensions)
+      bad(name, "shape is ", json_shown(shape), "; it must be a list of at most ",
+          kMaxSafetensorsDimensions, " sizes");
+    for (const Json& d : shape) p.tensor.shape.push_back(size(name, d));
+    const Json& offsets = entry.at("data_offsets");
+    if (!offsets.is_array() || offsets.size() != 2)
+      bad(name, "data_offsets is ", json_shown(offsets), ", not [begin, end]");
+    p.begin = size(name, offsets[0]);
+    p.end = size(name, offsets[1]);
+    place(p);
+    return p;
+  }
+
+ private:
+  template <typename... Parts>
+  [[noreturn]] void bad(const std::string& name, const Parts&... parts) const {
+    fail(Code::kFormat, path_, ": tensor ", quote(name), ": ", parts...);
+  }
+
+  TensorType type(const std::string& name, const Json& dtype) const {
+    if (!dtype.is_string()) bad(name, "dtype is ", json_shown(dtype), ", not a string");
+    const std::optional<TensorType> type = type_of(dtype.get_ref<const std::string&>());
+    if (!type)
+      fail(Code::kUnsupportedModel, path_, ": tensor ", quote(name), " has dtype ",
+           json_shown(dtype), " (supported: F32, F16, BF16)");
+    return *type;
+  }
+
+  int64_t size(const std::string& name, const Json& number) const {
+    constexpr uint64_t kMost = uint64_t{1} << 62;
+    if (!number.is_number_unsigned() || number.get<uint64_t>() > kMost)
+      bad(name, json_shown(number), " is not a size in [0, ", kMost, "]");
     return static_cast<int64_t>(number.get<uint64_t>());
-  };
-  Placed p;
-  p.tensor.name = name;
-  p.tensor.type = *type;
-  for (const Json& d : shape) p.tensor.shape.push_back(whole(d));
-  p.begin = whole(offsets[0]);
-  p.end = whole(offsets[1]);
-  const int64_t bytes = element_count(name, p.tensor.shape) * block_bytes(*type);
-  const auto size = static_cast<int64_t>(data.size());
-  if (p.begin > p.end || p.end > size)
-    bad("data_offsets [", p.begin, ", ", p.end, "] leave the ", size, " bytes of data");
-  if (p.end - p.begin != bytes)
-    bad("its shape takes ", bytes, " bytes, its data_offsets give ", p.end - p.begin);
-  p.tensor.data = data.data() + p.begin;
-  p.tensor.bytes = static_cast<size_t>(bytes);
-  return p;
+  }
+
+  void place(Placed& p) const {
+    const std::string& name = p.tensor.name;
+    const int64_t bytes = element_count(name, p.tensor.shape) * block_bytes(p.tensor.type);
+    const auto available = static_cast<int64_t>(data_.size());
+    if (p.begin > p.end || p.end > available)
+      bad(name, "data_offsets [", p.begin, ", ", p.end, "] are not inside the ", available,
+          " bytes of data");
+    if (p.end - p.begin != bytes)
+      bad(name, "its shape takes ", bytes, " bytes, its data_offsets give ", p.end - p.begin);
+    p.tensor.data = data_.data() + p.begin;
+    p.tensor.bytes = static_cast<size_t>(bytes);
+  }
+
+  const std::string& path_;
+  std::span<const std::byte> data_;
+};
+
+// The JSON text between the length and the data.
+std::string_view header_text(const MappedFile& file) {
+  const auto bytes = file.bytes();
+  if (bytes.size() < 8)
+    fail(Code::kFormat, file.path(), " has ", bytes.size(), " bytes; a header length takes 8");
+  uint64_t length;
+  std::memcpy(&length, bytes.data(), 8);
+  if (length > kMaxSafetensorsHeader || length > bytes.size() - 8)
+    fail(Code::kFormat, file.path(), ": the header length is ", length, "; the file has ",
+         bytes.size() - 8, " bytes behind it, and at most ", kMaxSafetensorsHeader, " are allowed");
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + 8, length);
+  if (!text.starts_with('{'))
+    fail(Code::kFormat, file.path(), ": the header does not start with {");
+  return text;
+}
+
+void check_metadata(const std::string& path, const Json& metadata) {
+  if (!metadata.is_object())
+    fail(Code::kFormat, path, ": ", kMetadata, " is ", json_shown(metadata), ", not an object");
+  for (const auto& [key, value] : metadata.items())
+    if (!value.is_string())
+      fail(Code::kFormat, path, ": ", kMetadata, " entry ", quote(key), " is ", json_shown(value),
+           ", not a string");
+}
+
+// No hole, no overlap, nothing behind the last tensor. Sorts by place.
+void check_places(const std::string& path, std::vector<Placed>& placed, size_t data_bytes) {
+  std::sort(placed.begin(), placed.end(), [](const Placed& a, const Placed& b) {
+    return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+  });
+  int64_t at = 0;
+  for (const Placed& p : placed) {
+    if (p.begin < at)
+      fail(Code::kFormat, path, ": tensor ", quote(p.tensor.name), " begins at byte ", p.begin,
+           ", inside another tensor that ends at ", at);
+    if (p.begin > at)
+      fail(Code::kFormat, path, ": tensor ", quote(p.tensor.name), " begins at byte ", p.begin,
+           "; the bytes from ", at, " on belong to no tensor");
+    at = p.end;
+  }
+  if (static_cast<size_t>(at) != data_bytes)
+    fail(Code::kFormat, path, ": the last ", data_bytes - static_cast<size_t>(at), " of ",
+         data_bytes, " bytes of data belong to no tensor");
 }
 
 bool plain_file_name(const std::string& name) {
-  return !name.empty() && name.find('/') == std::string::npos &&
-         name.find('\\') == std::string::npos && name.find('\0') == std::string::npos &&
-         name != "." && name != "..";
+  return !name.empty() && name.size() <= 255 && name != "." && name != ".." &&
+         std::none_of(name.begin(), name.end(), [](char c) {
+           return c == '/' || c == '\\' || (c >= 0 && c < ' ') || c == 127;
+         });
+}
+
+// A link may make a plain name mean any file of the machine.
+void refuse_escape(const std::string& index_path, const std::filesystem::path& folder,
+                   const std::string& name) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path target = fs::canonical(folder / name, error);
+  if (error) return;  // not there: opening it says so
+  const fs::path home = fs::canonical(folder, error);
+  const fs::path blobs = home.parent_path().filename() == "snapshots"
+                             ? home.parent_path().parent_path() / "blobs"
+                             : home;
+  if (target.parent_path() != home && target.parent_path() != blobs)
+    fail(Code::kFormat, index_path, ": ", quote(name), " is a link to ",
+         quote(target.string(), 500), ", outside the directory of the index");
+}
+
+// File name -> tensors it must hold.
+using WeightMap = std::map<std::string, std::set<std::string>>;
+
+WeightMap read_index(const std::string& index_path) {
+  const Json index =
+      parse_json(read_text_file(index_path, kHeaderLimits.bytes), index_path, kHeaderLimits);
+  if (!index.is_object() || !index.contains("weight_map") || !index.at("weight_map").is_object())
+    fail(Code::kFormat, index_path, ": weight_map is missing or not an object");
+  WeightMap files;
+  for (const auto& [tensor, file] : index.at("weight_map").items()) {
+    if (!file.is_string() || !plain_file_name(file.get_ref<const std::string&>()))
+      fail(Code::kFormat, index_path, ": tensor ", quote(tensor), " is in ", json_shown(file),
+           ", which is not a plain file name beside the index");
+    files[file.get<std::string>()].insert(tensor);
+  }
+  if (files.size() > kMaxShards)
+    fail(Code::kFormat, index_path, " names ", files.size(), " files; at most ", kMaxShards,
+         " are allowed");
+  return files;
 }
 
 }  // namespace
 
-void read_safetensors(const std::string& path, TensorSource& out) {
-  auto file = std::make_shared<MappedFile>(path);
-  const auto bytes = file->bytes();
-  if (bytes.size() < 8)
-    fail(Code::kFormat, path, " has ", bytes.size(), " bytes; a header length takes 8");
-  uint64_t length;
-  std::memcpy(&length, bytes.data(), 8);
-  if (length > kMaxHeader || length > bytes.size() - 8)
-    fail(Code::kFormat, path, ": the header length is ", length, "; the file has ",
-         bytes.size() - 8, " bytes behind it and at most ", kMaxHeader, " are allowed");
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + 8, length);
-  if (!text.starts_with('{')) fail(Code::kFormat, path, ": the header does not start with {");
-  const Json header = parse_json(text, path + ": the header");
-  if (header.size() > kMaxTensors)
-    fail(Code::kFormat, path, " lists ", header.size(), " tensors; at most ", kMaxTensors);
+void read_safetensors(const std::string& path, FileAccess access, TensorSource& out) {
+  read_safetensors(std::make_shared<MappedFile>(path, access), out);
+}
 
-  const auto data = bytes.subspan(8 + length);
+void read_safetensors(std::shared_ptr<const MappedFile> file, TensorSource& out) {
+  const std::string& path = file->path();
+  const std::string_view text = header_text(*file);
+  const Json header = parse_json(text, path + ": the header", kHeaderLimits);
+  const size_t count = header.size() - header.count(kMetadata);
+  if (count > kMaxTensors)
+    fail(Code::kFormat, path, " lists ", count, " tensors; at most ", kMaxTensors, " are allowed");
+  const auto data = file->bytes().subspan(8 + text.size());
+  const EntryReader reader(path, data);
   std::vector<Placed> placed;
   for (const auto& [name, entry] : header.items()) {
-    if (name == "__metadata__") {
-      const bool strings = entry.is_object() && std::all_of(entry.begin(), entry.end(),
-                                                            [](const Json& v) { return v.is_string(); });
-      if (!strings) fail(Code::kFormat, path, ": __metadata__ must map strings to strings");
-      continue;
-    }
-    placed.push_back(read_entry(path, name, entry, data));
+    if (name == kMetadata)
+      check_metadata(path, entry);
+    else
+      placed.push_back(reader.read(name, entry));
   }
-  std::sort(placed.begin(), placed.end(), [](const Placed& a, const Placed& b) {
-    return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
-  });
-  int64_t at = 0;
-  for (const Placed& p : placed) {
-    if (p.begin != at)
-      fail(Code::kFormat, path, ": tensor \"", p.tensor.name, "\" begins at byte ", p.begin,
-           p.begin < at ? ", inside another tensor that ends at " : ", leaving a hole after ", at);
-    at = p.end;
-  }
-  if (at != static_cast<int64_t>(data.size()))
-    fail(Code::kFormat, path, ": ", data.size() - static_cast<size_t>(at),
-         " bytes after the last tensor belong to none");
+  check_places(path, placed, data.size());
   std::vector<Tensor> tensors;
+  tensors.reserve(placed.size());
   for (Placed& p : placed) tensors.push_back(std::move(p.tensor));
   out.add(std::move(file), std::move(tensors));
 }
 
-void read_sharded_safetensors(const std::string& index_path, TensorSource& out) {
-  const Json index = parse_json(read_text_file(index_path, kMaxHeader), index_path);
-  if (!index.is_object() || !index.contains("weight_map") || !index.at("weight_map").is_object())
-    fail(Code::kFormat, index_path, ": weight_map is missing");
-  std::map<std::string, std::set<std::string>> files;
-  for (const auto& [tensor, file] : index.at("weight_map").items()) {
-    const std::string name = file.is_string() ? file.get<std::string>() : "";
-    if (!plain_file_name(name))
-      fail(Code::kFormat, index_path, ": \"", name.substr(0, 120),
-           "\" is not a plain file name beside the index");
-    files[name].insert(tensor);
-  }
-  const std::string folder = index_path.substr(0, index_path.rfind('/') + 1);
-  for (const auto& [name, tensors] : files) {
+void read_sharded_safetensors(const std::string& index_path, FileAccess access, TensorSource& out) {
+  const std::filesystem::path folder =
+      std::filesystem::path(index_path).parent_path() / "";  // "" beside a bare name: here
+  for (const auto& [name, tensors] : read_index(index_path)) {
+    refuse_escape(index_path, folder.empty() ? "." : folder, name);
+    const std::string path = (folder / name).string();
     TensorSource shard;
-    read_safetensors(folder + name, shard);
+    read_safetensors(path, access, shard);
     for (const Tensor& t : shard.tensors())
       if (!tensors.count(t.name))
-        fail(Code::kFormat, folder, name, ": tensor \"", t.name, "\" is not listed for this file in ",
+        fail(Code::kFormat, path, ": tensor ", quote(t.name), " is not listed for this file in ",
              index_path);
     for (const std::string& t : tensors)
       if (!shard.find(t))
-        fail(Code::kFormat, index_path, ": tensor \"", t, "\" is not in ", name);
+        fail(Code::kFormat, index_path, ": tensor ", quote(t), " is not in ", quote(name));
     out.add_all(std::move(shard));
   }
 }

@@ -1,19 +1,32 @@
 // Strict reader of safetensors files.
 //
 //   | 8 bytes: header length, little-endian | JSON header | tensor data, without holes or overlap |
+//
+// The header maps each tensor name to {"dtype", "shape", "data_offsets": [begin, end)}; offsets
+// count from the end of the header. Every byte of the data belongs to exactly one tensor, so a
+// file cannot carry a second one inside it.
 #pragma once
 
+#include <memory>
 #include <string>
 
+#include "base/mapped_file.h"
 #include "model/tensor_file.h"
 
 namespace prefix {
 
-// One file. Throws kFormat naming the rule, the tensor and the numbers when a rule is broken.
-void read_safetensors(const std::string& path, TensorSource& out);
+inline constexpr uint64_t kMaxSafetensorsHeader = 100'000'000;  // the limit of the format itself
+inline constexpr size_t kMaxSafetensorsDimensions = 8;
+inline constexpr size_t kMaxShards = 1024;
 
-// model.safetensors.index.json: every tensor of its weight map exactly once, file names without any
-// path in them, all in the directory of the index.
-void read_sharded_safetensors(const std::string& index_path, TensorSource& out);
+// One file. Throws kFormat naming the rule, the tensor and the numbers when a rule is broken, and
+// kUnsupportedModel for an element type other than F32, F16 and BF16.
+void read_safetensors(const std::string& path, FileAccess access, TensorSource& out);
+void read_safetensors(std::shared_ptr<const MappedFile> file, TensorSource& out);
+
+// model.safetensors.index.json: every tensor of its weight map exactly once. The file names in it
+// are untrusted: a name without any path in it, of a file in the directory of the index (or, as in
+// a Hugging Face cache, a link into the `blobs` folder of the same repository).
+void read_sharded_safetensors(const std::string& index_path, FileAccess access, TensorSource& out);
 
 }  // namespace prefix

@@ -1,5 +1,8 @@
 #include "model/tensor_file.h"
 
+#include <utility>
+
+#include "base/quote.h"
 #include "base/status.h"
 #include "model/dequant.h"
 
@@ -14,8 +17,8 @@ struct TypeInfo {
 
 const TypeInfo& info(TensorType type) {
   static constexpr TypeInfo kTypes[] = {
-      {"F32", 1, 4},   {"F16", 1, 2},    {"BF16", 1, 2},   {"Q8_0", 32, 34},
-      {"Q4_0", 32, 18}, {"Q4_1", 32, 20}, {"Q5_0", 32, 22}, {"Q5_1", 32, 24},
+      {"F32", 1, 4},      {"F16", 1, 2},      {"BF16", 1, 2},     {"Q8_0", 32, 34},
+      {"Q4_0", 32, 18},   {"Q4_1", 32, 20},   {"Q5_0", 32, 22},   {"Q5_1", 32, 24},
       {"Q4_K", 256, 144}, {"Q5_K", 256, 176}, {"Q6_K", 256, 210},
   };
   return kTypes[static_cast<size_t>(type)];
@@ -28,12 +31,11 @@ int64_t block_values(TensorType type) { return info(type).values; }
 int64_t block_bytes(TensorType type) { return info(type).bytes; }
 
 int64_t element_count(const std::string& name, const std::vector<int64_t>& shape) {
-  constexpr int64_t kMost = int64_t{1} << 48;
   int64_t n = 1;
-  for (int64_t d : shape) {
-    if (d < 0 || (d > 0 && n > kMost / d))
-      fail(Code::kFormat, "tensor \"", name, "\" has a dimension of ", d,
-           "; a tensor may have at most ", kMost, " values");
+  for (const int64_t d : shape) {
+    if (d < 0 || d > kMaxTensorValues || (d > 0 && n > kMaxTensorValues / d))
+      fail(Code::kFormat, "tensor ", quote(name), " has a dimension of ", d,
+           "; a tensor may have at most ", kMaxTensorValues, " values");
     n *= d;
   }
   return n;
@@ -41,6 +43,7 @@ int64_t element_count(const std::string& name, const std::vector<int64_t>& shape
 
 std::vector<std::string> TensorSource::names() const {
   std::vector<std::string> names;
+  names.reserve(tensors_.size());
   for (const Tensor& t : tensors_) names.push_back(t.name);
   return names;
 }
@@ -52,7 +55,7 @@ void TensorSource::check_files() const {
 void TensorSource::add(std::shared_ptr<const MappedFile> file, std::vector<Tensor> tensors) {
   for (Tensor& t : tensors) {
     if (!by_name_.emplace(t.name, tensors_.size()).second)
-      fail(Code::kFormat, file->path(), ": tensor \"", t.name, "\" occurs twice");
+      fail(Code::kFormat, file->path(), ": tensor ", quote(t.name), " occurs twice");
     tensors_.push_back(std::move(t));
   }
   files_.push_back(std::move(file));
@@ -64,8 +67,10 @@ void TensorSource::add_all(TensorSource other) {
 }
 
 void read_row(const Tensor& tensor, int64_t row, float* out) {
-  const int64_t values = tensor.shape.empty() ? 1 : tensor.shape.back();
+  const int64_t values = tensor.row_values();
   const int64_t row_bytes = values / block_values(tensor.type) * block_bytes(tensor.type);
+  if (row_bytes == 0) return;
+  PREFIX_CHECK(row >= 0 && row < static_cast<int64_t>(tensor.bytes) / row_bytes);
   dequantise(tensor.type, tensor.data + row * row_bytes, values, out);
 }
 

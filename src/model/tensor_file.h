@@ -1,4 +1,8 @@
 // Tensors of a model file as the loader sees them, whatever the format.
+//
+//   safetensors ─┐
+//   shards ──────┼─> TensorSource: name -> { type, shape, bytes in a mapped file } ── read_row ─>
+//   f32 GGUF ────────┘
 #pragma once
 
 #include <cstddef>
@@ -14,7 +18,17 @@
 namespace prefix {
 
 enum class TensorType : int32_t {
-  kF32, kF16, kBF16, kQ8_0, kQ4_0, kQ4_1, kQ5_0, kQ5_1, kQ4_K, kQ5_K, kQ6_K,
+  kF32,
+  kF16,
+  kBF16,
+  kQ8_0,
+  kQ4_0,
+  kQ4_1,
+  kQ5_0,
+  kQ5_1,
+  kQ4_K,
+  kQ5_K,
+  kQ6_K,
 };
 
 std::string_view tensor_type_name(TensorType type);
@@ -28,10 +42,12 @@ struct Tensor {
   std::vector<int64_t> shape;       // slowest dimension first, in every format
   const std::byte* data = nullptr;  // not aligned; valid while the TensorSource lives
   size_t bytes = 0;
+
+  int64_t row_values() const { return shape.empty() ? 1 : shape.back(); }
 };
 
 // Dequantises row `row` (the last dimension; the only row of a vector is 0) to f32, with the bits
-// that the Python `gguf` package gives. Any thread.
+// that the Python `gguf` package gives. Any thread. Throws kInternal for a row that is not there.
 void read_row(const Tensor& tensor, int64_t row, float* out);
 
 class TensorSource {
@@ -56,8 +72,11 @@ class TensorSource {
   std::unordered_map<std::string, size_t> by_name_;
 };
 
+inline constexpr int64_t kMaxTensorValues = int64_t{1} << 48;
+inline constexpr size_t kMaxTensors = 1000000;  // of one file
+
 // Elements of a shape; throws kFormat naming the tensor when a dimension is negative or the product
-// passes 2^48.
+// passes kMaxTensorValues.
 int64_t element_count(const std::string& name, const std::vector<int64_t>& shape);
 
 }  // namespace prefix

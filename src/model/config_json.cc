@@ -1,0 +1,233 @@
+// config.json of a Hugging Face model.
+//
+//   meaning   transformers v4                               transformers v5
+//   rotary    rope_theta, rope_scaling {type|rope_type}     rope_parameters {rope_type, rope_theta}
+//   type      torch_dtype                                   dtype
+//
+// Several engines broke on the change; both spellings are read, and a file that has both must not
+// contradict itself.
+#include <utility>
+
+#include "base/quote.h"
+#include "base/status.h"
+#include "model/architecture.h"
+#include "model/config.h"
+
+namespace prefix {
+namespace {
+
+// Rope parameters are at most this far from 1 in either direction.
+constexpr double kMostFactor = 1e9;
+
+double positive(const Json& rope, const char* key) {
+  const double value = json_float(rope, key);
+  if (!(value > 0 && value <= kMostFactor))
+    fail(Code::kFormat, "rope parameter \"", key, "\" is ", value, ", outside (0, ", kMostFactor,
+         "]");
+  return value;
+}
+
+std::vector<double> factors(const Json& rope, const char* key) {
+  if (!json_has(rope, key)) fail(Code::kFormat, "rope parameter \"", key, "\" is missing");
+  const Json& value = rope.at(key);
+  if (!value.is_array() || value.size() > static_cast<size_t>(ConfigLimits::kHeadDim))
+    fail(Code::kFormat, "rope parameter \"", key, "\" is ", json_shown(value),
+         ", not a list of at most ", ConfigLimits::kHeadDim, " numbers");
+  std::vector<double> list;
+  for (const Json& v : value) {
+    if (!v.is_number() || !(v.get<double>() > 0 && v.get<double>() <= kMostFactor))
+      fail(Code::kFormat, "rope parameter \"", key, "\" holds ", json_shown(v), ", outside (0, ",
+           kMostFactor, "]");
+    list.push_back(v.get<double>());
+  }
+  return list;
+}
+
+// The object with the parameters, empty where the file has none.
+Json rope_object(const Json& json) {
+  Json rope = Json::object();
+  const char* from = nullptr;
+  for (const char* key : {"rope_scaling", "rope_parameters"}) {
+    if (!json_has(json, key)) continue;
+    if (!json.at(key).is_object())
+      fail(Code::kFormat, "\"", key, "\" is ", json_shown(json.at(key)), ", not an object");
+    if (from && rope != json.at(key))
+      fail(Code::kFormat, "\"", from, "\" and \"", key, "\" differ; one of them must go");
+    rope = json.at(key);
+    from = key;
+  }
+  for (const auto& [key, value] : rope.items())
+    if (value.is_object())
+      fail(Code::kUnsupportedModel, "rope parameters per layer type (", quote(key),
+           ") are not supported");
+  return rope;
+}
+
+std::string rope_type(const Json& rope, const ConfigTraits& traits) {
+  const std::string type = json_string(rope, "rope_type", "");
+  const std::string older = json_string(rope, "type", "");
+  if (!type.empty() && !older.empty() && type != older)
+    fail(Code::kFormat, "rope type is both ", quote(type), " and ", quote(older));
+  const std::string either = !type.empty() ? type : older;
+  // An empty object is how v5 writes "nothing special"; one that scales must say how.
+  if (either.empty() && json_has(rope, "factor"))
+    fail(Code::kFormat, "the rope parameters have a factor and no rope_type");
+  if (traits.su_is_longrope && (either == "su" || either == "yarn")) return "longrope";
+  return either.empty() ? "default" : either;
+}
+
+int32_t original_positions(const Json& json, const Json& rope) {
+  const char* key = "original_max_position_embeddings";
+  const Json& holder = json_has(json, key) ? json : rope;  // Phi-3 has it outside
+  return static_cast<int32_t>(json_int(holder, key, 1, ConfigLimits::kPositions));
+}
+
+void read_longrope(const Json& json, const Json& rope, ModelConfig& c) {
+  c.rope.short_factor = factors(rope, "short_factor");
+  c.rope.long_factor = factors(rope, "long_factor");
+  c.rope.original_max_positions = original_positions(json, rope);
+  const double longer = static_cast<double>(c.max_positions) / c.rope.original_max_positions;
+  const double factor = json_has(rope, "factor") ? positive(rope, "factor") : longer;
+  c.rope.attention_factor = json_has(rope, "attention_factor")
+                                ? positive(rope, "attention_factor")
+                                : longrope_attention_factor(factor, c.rope.original_max_positions);
+}
+
+void read_llama3(const Json& json, const Json& rope, ModelConfig& c) {
+  c.rope.factor = positive(rope, "factor");
+  c.rope.low_freq_factor = positive(rope, "low_freq_factor");
+  c.rope.high_freq_factor = positive(rope, "high_freq_factor");
+  c.rope.original_max_positions = original_positions(json, rope);
+  if (!(c.rope.high_freq_factor > c.rope.low_freq_factor))
+    fail(Code::kFormat, "high_freq_factor (", c.rope.high_freq_factor,
+         ") must be above low_freq_factor (", c.rope.low_freq_factor, ")");
+}
+
+void read_rope(const Json& json, const ConfigTraits& traits, ModelConfig& c) {
+  const Json rope = rope_object(json);
+  const auto either = [&](const char* key, double absent) {
+    return json_float(rope, key, json_float(json, key, absent));
+  };
+  c.rope.theta = either("rope_theta", 10000);
+  c.rope.partial_rotary_factor = either("partial_rotary_factor", 1);
+  const std::string type = rope_type(rope, traits);
+  if (type == "default") {
+    c.rope.type = RopeType::kDefault;
+  } else if (type == "linear") {
+    c.rope.type = RopeType::kLinear;
+    c.rope.factor = positive(rope, "factor");
+  } else if (type == "llama3") {
+    c.rope.type = RopeType::kLlama3;
+    read_llama3(json, rope, c);
+  } else if (type == "longrope") {
+    c.rope.type = RopeType::kLongrope;
+    read_longrope(json, rope, c);
+  } else {
+    fail(Code::kUnsupportedModel, "rope type ", quote(type),
+         " is not supported (supported: default, linear, llama3, longrope)");
+  }
+}
+
+// A window at least as long as the context never cuts anything.
+void refuse_windows(const Json& json, const ModelConfig& c) {
+  const bool used = json_bool(json, "use_sliding_window", !json.contains("use_sliding_window"));
+  if (used && json_has(json, "sliding_window")) {
+    const int64_t window = json_int(json, "sliding_window", 1, INT32_MAX);
+    if (window < c.max_positions)
+      fail(Code::kUnsupportedModel, "sliding_window is ", window, ", shorter than the context of ",
+           c.max_positions, "; sliding-window attention is not supported");
+  }
+  if (!json_has(json, "layer_types")) return;
+  const Json& types = json.at("layer_types");
+  if (!types.is_array() || types.size() != static_cast<size_t>(c.layers))
+    fail(Code::kFormat, "\"layer_types\" is ", json_shown(types), ", not a list of ", c.layers,
+         " names");
+  for (const Json& type : types)
+    if (type != "full_attention")
+      fail(Code::kUnsupportedModel, "layer type ", json_shown(type),
+           " is not supported (supported: \"full_attention\")");
+}
+
+void refuse_unsupported(const Json& json) {
+  const std::string activation = json_string(json, "hidden_act", "silu");
+  if (activation != "silu")
+    fail(Code::kUnsupportedModel, "activation ", quote(activation),
+         " is not supported (supported: \"silu\")");
+  if (json_has(json, "quantization_config")) {
+    const Json& how = json.at("quantization_config");
+    const Json method = how.is_object() ? how.value("quant_method", Json()) : Json();
+    fail(Code::kUnsupportedModel, "quantization_config (method ", json_shown(method),
+         ") is not supported; use the bf16 weights or a GGUF file");
+  }
+  if (json_bool(json, "is_encoder_decoder", false) || json_bool(json, "add_cross_attention", false))
+    fail(Code::kUnsupportedModel, "encoder-decoder models are not supported");
+}
+
+// One id or a list of them; null and -1 mean none.
+std::vector<int32_t> token_ids(const Json& json, const char* key, int32_t vocab) {
+  std::vector<int32_t> ids;
+  if (!json_has(json, key)) return ids;
+  const Json& value = json.at(key);
+  if (value.is_array() && value.size() > ConfigLimits::kEosIds)
+    fail(Code::kFormat, "\"", key, "\" is ", json_shown(value), "; at most ", ConfigLimits::kEosIds,
+         " are allowed");
+  for (const Json& id : value.is_array() ? value : Json::array({value})) {
+    const Json wrapped = {{key, id}};
+    const int64_t number = json_int(wrapped, key, -1, ConfigLimits::kVocab);
+    // Ids beyond the vocabulary occur in files cut down from larger ones; they can never be drawn.
+    if (number >= 0 && number < vocab) ids.push_back(static_cast<int32_t>(number));
+  }
+  return ids;
+}
+
+}  // namespace
+
+ModelConfig config_from_json(const Json& json) {
+  if (!json.is_object()) fail(Code::kFormat, "it is ", json_shown(json), ", not an object");
+  ModelConfig c;
+  c.architecture = json_string(json, "model_type", "");
+  if (c.architecture.empty()) fail(Code::kFormat, "key \"model_type\" is missing");
+  const ConfigTraits& traits = find_architecture(c.architecture).config;
+  refuse_unsupported(json);
+
+  const auto count = [&](const char* key, int64_t most) {
+    return static_cast<int32_t>(json_int(json, key, 1, most));
+  };
+  c.vocab_size = count("vocab_size", ConfigLimits::kVocab);
+  c.hidden = count("hidden_size", ConfigLimits::kHidden);
+  c.layers = count("num_hidden_layers", ConfigLimits::kLayers);
+  c.heads = count("num_attention_heads", ConfigLimits::kHeads);
+  const bool listed = json.contains("num_key_value_heads");  // null means: as many as heads
+  const int64_t kv_heads = traits.kv_heads && !listed ? traits.kv_heads : c.heads;
+  c.kv_heads = static_cast<int32_t>(
+      json_int(json, "num_key_value_heads", 1, ConfigLimits::kHeads, kv_heads));
+  if (!json_has(json, "head_dim") && !traits.head_dim && c.hidden % c.heads != 0)
+    fail(Code::kFormat, "hidden_size (", c.hidden, ") is not a multiple of num_attention_heads (",
+         c.heads, "), and head_dim is missing");
+  c.head_dim =
+      static_cast<int32_t>(json_int(json, "head_dim", 1, ConfigLimits::kHeadDim,
+                                    traits.head_dim ? traits.head_dim : c.hidden / c.heads));
+  c.intermediate = count("intermediate_size", ConfigLimits::kIntermediate);
+  c.max_positions = count("max_position_embeddings", ConfigLimits::kPositions);
+  c.norm_eps = static_cast<float>(json_float(json, "rms_norm_eps", traits.norm_eps));
+  c.tie_embeddings = json_bool(json, "tie_word_embeddings", false);
+  c.attention_bias = json_bool(json, "attention_bias", false) && traits.attention_bias;
+  c.attention_output_bias = c.attention_bias;
+  c.mlp_bias = json_bool(json, "mlp_bias", false) && traits.mlp_bias;
+  refuse_windows(json, c);
+  read_rope(json, traits, c);
+  c.eos_ids = token_ids(json, "eos_token_id", c.vocab_size);
+  const std::vector<int32_t> bos = token_ids(json, "bos_token_id", c.vocab_size);
+  if (!bos.empty()) c.bos_id = bos.front();
+  c.dtype = json_string(json, "dtype", json_string(json, "torch_dtype", ""));
+  check_config(c);
+  return c;
+}
+
+void apply_generation_config(const Json& json, ModelConfig& config) {
+  if (!json.is_object()) fail(Code::kFormat, "it is ", json_shown(json), ", not an object");
+  if (json_has(json, "eos_token_id"))
+    config.eos_ids = token_ids(json, "eos_token_id", config.vocab_size);
+}
+
+}  // namespace prefix

@@ -1,0 +1,44 @@
+// The key-value pairs of a GGUF file, with typed and checked access.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace prefix {
+
+// A list in the metadata. The core uses none of them (vocabularies are the text library's), so only
+// the length is kept.
+struct GgufList {
+  uint64_t length = 0;
+};
+
+// Integers of every width are widened; those beyond int64 are refused by the reader.
+using GgufValue = std::variant<int64_t, double, bool, std::string, GgufList>;
+
+class GgufMetadata {
+ public:
+  bool has(const std::string& key) const { return values_.count(key) != 0; }
+  // Throw kFormat naming the key, its value and the limits; with a default when absent.
+  int64_t integer(const std::string& key, int64_t minimum, int64_t maximum) const;
+  int64_t integer(const std::string& key, int64_t minimum, int64_t maximum, int64_t absent) const;
+  double number(const std::string& key) const;  // finite; an integer counts
+  double number(const std::string& key, double absent) const;
+  bool boolean(const std::string& key, bool absent) const;
+  std::string text(const std::string& key) const;
+  std::string text(const std::string& key, const std::string& absent) const;
+
+  // False when the key is there already.
+  bool add(const std::string& key, GgufValue value) {
+    return values_.emplace(key, std::move(value)).second;
+  }
+
+ private:
+  const GgufValue& require(const std::string& key) const;
+
+  std::map<std::string, GgufValue> values_;
+};
+
+}  // namespace prefix
