@@ -58,6 +58,7 @@ struct Event {
   bool is_token = false;  // else of no interest here
   size_t request = 0;
   int32_t token = -1;
+  float logprob = 0;
 };
 
 class Job {
@@ -69,7 +70,8 @@ class Job {
   void cancel(size_t index);
   // Nothing after timeout_ms, or when the job is done and no event is left.
   std::optional<Event> next_event(int64_t timeout_ms);
-  Result result(size_t index, Task task, size_t choices) const;
+  // choices: tokens of each choice, which the library returns in a row.
+  Result result(size_t index, const std::vector<size_t>& choices) const;
 
  private:
   JobHandle job_;

@@ -1,5 +1,7 @@
 #include "prepare.h"
 
+#include "common.h"
+
 namespace prefix_cli {
 
 Prepared prepare(const Request& request, LazyText& text) {

@@ -2,6 +2,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -11,6 +12,7 @@
 
 #include "api.h"
 #include "args.h"
+#include "commands.h"
 #include "common.h"
 #include "engine_args.h"
 #include "prepare.h"
@@ -55,11 +57,27 @@ class BatchRun {
   const std::vector<Result>& results() const { return results_; }
 
  private:
+  struct Watch {
+    StopSearch search;
+    std::vector<float> logprobs;
+    bool wants_logprobs = false;
+  };
+
+  static bool wants_logprobs(const Request& request) {
+    for (const auto& [key, value] : request.options)
+      if (key == "logprobs") return value == "true";
+    return false;
+  }
+
   void add(Batch& batch, size_t i) {
     const Request& request = requests_[i];
     try {
       if (!request.error.empty()) fail(request.error);
-      batch.add(request, prepare(request, text_));
+      const Prepared prepared = prepare(request, text_);
+      batch.add(request, prepared);
+      choice_sizes_.emplace_back();
+      for (const std::vector<int32_t>& choice : prepared.choices)
+        choice_sizes_.back().push_back(choice.size());
     } catch (const ApiError& e) {
       refuse(i, e.name(), e.what());
       return;
@@ -68,7 +86,9 @@ class BatchRun {
       return;
     }
     if (request.task == Task::kGenerate && !request.stop.empty())
-      searches_.emplace(jobs_index_.size(), StopSearch(text_.need(), request.stop));
+      searches_.emplace(jobs_index_.size(), Watch{StopSearch(text_.need(), request.stop),
+                                                  {},
+                                                  wants_logprobs(request)});
     jobs_index_.push_back(i);
   }
 
@@ -92,18 +112,19 @@ class BatchRun {
         continue;
       }
       const auto it = searches_.find(event->request);
-      if (!event->is_token || it == searches_.end() || it->second.found()) continue;
-      if (it->second.push(event->token)) job.cancel(event->request);
+      if (!event->is_token || it == searches_.end() || it->second.search.found()) continue;
+      it->second.logprobs.push_back(event->logprob);
+      if (it->second.search.push(event->token)) job.cancel(event->request);
     }
   }
 
   void collect(const Job& job, size_t j) {
     const Request& request = requests_[jobs_index_[j]];
     Result& result = results_[jobs_index_[j]];
-    result = job.result(j, request.task, request.choices.size());
+    result = job.result(j, choice_sizes_[j]);
     if (request.task != Task::kGenerate) return;
     const auto it = searches_.find(j);
-    if (it != searches_.end() && it->second.found()) {
+    if (it != searches_.end() && it->second.search.found()) {
       cut(result, it->second);
     } else if (result.ok()) {
       if (Text* text = text_.get()) result.text = text->decode(result.tokens);
@@ -112,22 +133,25 @@ class BatchRun {
 
   // The engine may have made a few more tokens before it saw the cancellation. They are cut, so
   // that a result does not depend on timing.
-  static void cut(Result& result, const StopSearch& search) {
+  static void cut(Result& result, const Watch& watch) {
     result.status = "ok";
     result.message.clear();
     result.finish = "stop";
-    result.tokens.resize(std::min(result.tokens.size(), search.tokens()));
-    result.token_logprobs.resize(std::min(result.token_logprobs.size(), search.tokens()));
+    result.tokens.resize(std::min(result.tokens.size(), watch.search.tokens()));
+    // The library keeps none for a cancelled request; the events had them.
+    if (watch.wants_logprobs) result.token_logprobs = watch.logprobs;
     result.usage.generated = static_cast<int64_t>(result.tokens.size());
-    result.text = search.text();
+    result.text = watch.search.text();
   }
 
   Engine& engine_;
   LazyText& text_;
   std::vector<Request> requests_;
   std::vector<Result> results_;
-  std::vector<size_t> jobs_index_;         // job index -> request index
-  std::map<size_t, StopSearch> searches_;  // by job index
+  // By job index: the request, and the tokens of each of its choices.
+  std::vector<size_t> jobs_index_;
+  std::vector<std::vector<size_t>> choice_sizes_;
+  std::map<size_t, Watch> searches_;  // by job index
 };
 
 void write_summary(const std::string& path, const Engine& engine, const Totals& totals) {

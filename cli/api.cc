@@ -1,0 +1,225 @@
+#include "api.h"
+
+#include "common.h"
+
+namespace prefix_cli {
+namespace {
+
+// Two calls: the first asks for the size.
+template <typename Get>
+std::string read_text(const Get& get) {
+  size_t needed = 0;
+  prefix_error error = no_error();
+  check(get(nullptr, size_t{0}, &needed, &error), error);
+  std::string text(needed + 1, '\0');  // with room for the terminating zero
+  check(get(text.data(), text.size(), &needed, &error), error);
+  text.resize(needed);
+  return text;
+}
+
+template <typename T, typename Get>
+std::vector<T> read_array(const Get& get) {
+  size_t needed = 0;
+  prefix_error error = no_error();
+  check(get(nullptr, size_t{0}, &needed, &error), error);
+  std::vector<T> values(needed);
+  if (needed > 0) check(get(values.data(), values.size(), &needed, &error), error);
+  return values;
+}
+
+const char* finish_name(int32_t finish) {
+  switch (finish) {
+    case PREFIX_FINISH_STOP:
+      return "stop";
+    case PREFIX_FINISH_LENGTH:
+      return "length";
+    case PREFIX_FINISH_CANCELLED:
+      return "cancelled";
+    case PREFIX_FINISH_ERROR:
+      return "error";
+    default:
+      return "none";
+  }
+}
+
+int32_t on_progress(double fraction, void* user) {
+  const auto& progress = *static_cast<const std::function<void(double)>*>(user);
+  if (progress) progress(fraction);
+  return 0;
+}
+
+}  // namespace
+
+prefix_error no_error() { return PREFIX_ERROR_INIT; }
+
+void check(prefix_status status, const prefix_error& error) {
+  // The name of the constant as it stands in the header, so that people can search for it.
+  if (status != PREFIX_OK) throw ApiError(prefix_status_name(status), error.message);
+}
+
+OptionsHandle make_options(const OptionList& options) {
+  prefix_error error = no_error();
+  prefix_options* handle = nullptr;
+  check(prefix_options_create(&handle, &error), error);
+  OptionsHandle owner(handle);
+  for (const auto& [key, value] : options)
+    check(prefix_options_set(handle, key.data(), key.size(), value.data(), value.size(), &error),
+          error);
+  return owner;
+}
+
+bool Job::wait(int64_t timeout_ms) {
+  prefix_error error = no_error();
+  const prefix_status status = prefix_job_wait(job_.get(), timeout_ms, &error);
+  if (status == PREFIX_ERR_TIMEOUT) return false;
+  check(status, error);
+  return true;
+}
+
+int64_t Job::finished_count() const {
+  prefix_error error = no_error();
+  size_t count = 0;
+  check(prefix_job_finished_count(job_.get(), &count, &error), error);
+  return static_cast<int64_t>(count);
+}
+
+void Job::cancel(size_t index) {
+  prefix_error error = no_error();
+  check(prefix_job_cancel_request(job_.get(), index, &error), error);
+}
+
+std::optional<Event> Job::next_event(int64_t timeout_ms) {
+  prefix_error error = no_error();
+  prefix_event event = PREFIX_EVENT_INIT;
+  const prefix_status status = prefix_job_next_event(job_.get(), timeout_ms, &event, &error);
+  if (status == PREFIX_ERR_TIMEOUT || status == PREFIX_ERR_NO_EVENT) return std::nullopt;
+  check(status, error);
+  return Event{event.kind == PREFIX_EVENT_TOKEN, static_cast<size_t>(event.request), event.token,
+               event.logprob};
+}
+
+Result Job::result(size_t index, const std::vector<size_t>& choices) const {
+  prefix_error error = no_error();
+  prefix_result_info info{};
+  info.struct_size = static_cast<int32_t>(sizeof(info));
+  check(prefix_job_result_info(job_.get(), index, &info, &error), error);
+  Result result;
+  result.usage = {info.prompt_tokens, info.cached_tokens, info.shared_tokens, info.computed_tokens,
+                  info.generated_tokens};
+  result.finish = finish_name(info.finish);
+  // Also of a cancelled request: what was made before it ended.
+  result.tokens = read_array<int32_t>([&](int32_t* out, size_t n, size_t* needed, prefix_error* e) {
+    return prefix_job_result_tokens(job_.get(), index, out, n, needed, e);
+  });
+  if (info.status != PREFIX_OK) {
+    result.status = prefix_status_name(info.status);
+    result.message = read_text([&](char* out, size_t n, size_t* needed, prefix_error* e) {
+      return prefix_job_result_message(job_.get(), index, out, n, needed, e);
+    });
+    return result;
+  }
+  result.values = read_array<float>([&](float* out, size_t n, size_t* needed, prefix_error* e) {
+    return prefix_job_result_values(job_.get(), index, out, n, needed, e);
+  });
+  result.token_logprobs =
+      read_array<float>([&](float* out, size_t n, size_t* needed, prefix_error* e) {
+        return prefix_job_result_logprobs(job_.get(), index, out, n, needed, e);
+      });
+  size_t begin = 0;
+  for (const size_t count : choices) {
+    if (begin + count > result.token_logprobs.size())
+      fail("the library returned ", result.token_logprobs.size(),
+           " log-probabilities for choices with at least ", begin + count, " tokens");
+    const auto from = result.token_logprobs.begin() + static_cast<std::ptrdiff_t>(begin);
+    result.choice_logprobs.emplace_back(from, from + static_cast<std::ptrdiff_t>(count));
+    begin += count;
+  }
+  return result;
+}
+
+Batch::Batch(prefix_engine* engine) {
+  prefix_error error = no_error();
+  prefix_batch* batch = nullptr;
+  check(prefix_batch_create(engine, &batch, &error), error);
+  batch_.reset(batch);
+}
+
+void Batch::add(const Request& request, const Prepared& prepared) {
+  OptionList list = request.options;
+  if (!request.name_space.empty()) list.emplace_back("namespace", request.name_space);
+  const OptionsHandle options = list.empty() ? nullptr : make_options(list);
+  const int32_t* tokens = prepared.tokens.data();
+  const size_t n = prepared.tokens.size();
+  prefix_error error = no_error();
+  prefix_status status = PREFIX_OK;
+  switch (request.task) {
+    case Task::kLogits:
+      status = prefix_batch_add_logits(batch_.get(), tokens, n, request.ids.data(),
+                                       request.ids.size(), options.get(), 0, nullptr, &error);
+      break;
+    case Task::kLogprobs:
+      status = prefix_batch_add_logprobs(batch_.get(), tokens, n, prepared.from, options.get(), 0,
+                                         nullptr, &error);
+      break;
+    case Task::kChoices: {
+      std::vector<int32_t> flat;
+      std::vector<int64_t> offsets = {0};
+      for (const std::vector<int32_t>& choice : prepared.choices) {
+        flat.insert(flat.end(), choice.begin(), choice.end());
+        offsets.push_back(static_cast<int64_t>(flat.size()));
+      }
+      status = prefix_batch_add_choices(batch_.get(), tokens, n, flat.data(), flat.size(),
+                                        offsets.data(), offsets.size(), options.get(), 0, nullptr,
+                                        &error);
+      break;
+    }
+    case Task::kEmbed:
+      status = prefix_batch_add_embedding(batch_.get(), tokens, n, options.get(), 0, nullptr,
+                                          &error);
+      break;
+    case Task::kGenerate:
+      status = prefix_batch_add_generate(batch_.get(), tokens, n, options.get(), 0, nullptr, &error);
+      break;
+  }
+  check(status, error);
+}
+
+std::string Batch::plan_json() const {
+  return read_text([this](char* out, size_t n, size_t* needed, prefix_error* e) {
+    return prefix_batch_plan_json(batch_.get(), out, n, needed, e);
+  });
+}
+
+Engine::Engine(const std::string& model, const OptionList& options,
+               const std::function<void(double)>& progress) {
+  prefix_error error = no_error();
+  prefix_engine* engine = nullptr;
+  check(prefix_engine_create_with_progress(
+            model.data(), model.size(), make_options(options).get(), on_progress,
+            const_cast<std::function<void(double)>*>(&progress), &engine, &error),
+        error);
+  engine_.reset(engine);
+}
+
+Job Engine::submit(const Batch& batch) {
+  prefix_error error = no_error();
+  prefix_job* job = nullptr;
+  check(prefix_submit(engine_.get(), batch.get(), &job, &error), error);
+  return Job(job);
+}
+
+std::string Engine::info_json() const {
+  return read_text([this](char* out, size_t n, size_t* needed, prefix_error* e) {
+    return prefix_engine_info_json(engine_.get(), out, n, needed, e);
+  });
+}
+
+prefix_engine_stats Engine::stats() const {
+  prefix_error error = no_error();
+  prefix_engine_stats stats{};
+  stats.struct_size = static_cast<int32_t>(sizeof(stats));
+  check(prefix_engine_get_stats(engine_.get(), &stats, &error), error);
+  return stats;
+}
+
+}  // namespace prefix_cli

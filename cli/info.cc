@@ -1,0 +1,171 @@
+// prefix info: what a model holds and costs, and what this machine offers.
+#include <algorithm>
+#include <cstdio>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "api.h"
+#include "args.h"
+#include "commands.h"
+#include "common.h"
+#include "engine_args.h"
+#include "model_header.h"
+#include "tree_model.h"
+
+namespace prefix_cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string size_text(int64_t bytes) {
+  const char* const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+  double value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= 1024 && unit + 1 < std::size(units)) {
+    value /= 1024;
+    ++unit;
+  }
+  char text[48];
+  std::snprintf(text, sizeof(text), unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
+  return text;
+}
+
+Json machine_json() {
+  Json out;
+  out["library"] = prefix_build_info();
+  Json features = Json::array();
+  for (size_t i = 0; i < prefix_feature_count(); ++i) features.push_back(prefix_feature_name(i));
+  out["features"] = std::move(features);
+  Json devices = Json::array();
+  for (size_t i = 0; i < prefix_device_count(); ++i) {
+    prefix_error error = no_error();
+    prefix_device_details d{};
+    d.struct_size = static_cast<int32_t>(sizeof(d));
+    check(prefix_device_info(i, &d, &error), error);
+    devices.push_back({{"kind", d.kind},
+                       {"level", d.level},
+                       {"available", d.available == 1},
+                       {"chosen", d.chosen == 1},
+                       {"reason", d.reason},
+                       {"threads", d.threads},
+                       {"total_bytes", d.total_bytes},
+                       {"free_bytes", d.free_bytes}});
+  }
+  out["devices"] = std::move(devices);
+  const std::string_view cuda = "cuda";
+  out["gpu"] = prefix_has_feature(cuda.data(), cuda.size())
+                   ? "available"
+                   : "none: this library was built without the CUDA plugin";
+  return out;
+}
+
+void print_machine(const Json& machine) {
+  std::printf("library: %s\n", machine["library"].get<std::string>().c_str());
+  std::string features;
+  for (const Json& f : machine["features"]) features += " " + f.get<std::string>();
+  std::printf("features:%s\n", features.c_str());
+  bool first = true;
+  for (const Json& d : machine["devices"]) {
+    if (first)
+      std::printf("%s: %lld threads, %s of memory, %s free\n",
+                  d["kind"].get<std::string>().c_str(),
+                  static_cast<long long>(d["threads"].get<int64_t>()),
+                  size_text(d["total_bytes"]).c_str(), size_text(d["free_bytes"]).c_str());
+    first = false;
+    const std::string state = d["chosen"].get<bool>()      ? "chosen"
+                              : d["available"].get<bool>() ? "available"
+                                                           : "no: " + d["reason"].get<std::string>();
+    std::printf("  %-12s %s\n", d["level"].get<std::string>().c_str(), state.c_str());
+  }
+  std::printf("gpu: %s\n", machine["gpu"].get<std::string>().c_str());
+}
+
+Json model_json(const Args& args, const std::string& path) {
+  const OptionsHandle options = make_options(engine_options(args));
+  prefix_error error = no_error();
+  prefix_memory memory{};
+  memory.struct_size = static_cast<int32_t>(sizeof(memory));
+  check(prefix_engine_estimate(path.data(), path.size(), options.get(), &memory, &error), error);
+  const ModelHeader header = read_model_header(path);
+  const int64_t context = args.get_int("--context", 4096, 1, int64_t{1} << 32);
+  const int64_t batch = args.get_int("--batch", 1, 1, 1 << 24);
+
+  Json out;
+  out["path"] = path;
+  out["format"] = header.format;
+  out["architecture"] = header.architecture;
+  Json sizes = Json::object();
+  for (const auto& [name, value] : header.sizes) sizes[name] = value;
+  out["sizes"] = std::move(sizes);
+  Json groups = Json::array();
+  for (const TensorGroup& g : header.groups)
+    groups.push_back({{"group", g.name},
+                      {"dtype", g.dtype},
+                      {"tensors", g.tensors},
+                      {"parameters", g.parameters}});
+  out["tensors"] = std::move(groups);
+  out["parameters"] = header.parameters;
+  out["kv_bytes_per_token"] = memory.kv_bytes_per_token;
+  // Only models with recurrent layers have a state, and this library runs none of them yet.
+  out["state_bytes"] = 0;
+  out["flops_per_token"] = header.flops_per_token();
+  out["bytes"] = {{"weights", memory.weight_bytes},
+                  {"activations", memory.activation_bytes},
+                  {"kv_budget", memory.kv_budget_bytes},
+                  {"total", memory.total_bytes}};
+  const int64_t kv = memory.kv_bytes_per_token * context * batch;
+  out["needed"] = {{"context", context},
+                   {"batch", batch},
+                   {"kv", kv},
+                   {"total", memory.weight_bytes + memory.activation_bytes + kv}};
+  return out;
+}
+
+void print_model(const Json& m) {
+  const auto bytes = [](const Json& value) { return size_text(value.get<int64_t>()); };
+  std::printf("%s: %s, architecture %s, %s parameters\n", m["path"].get<std::string>().c_str(),
+              m["format"].get<std::string>().c_str(),
+              m["architecture"].get<std::string>().c_str(),
+              grouped(m["parameters"].get<int64_t>()).c_str());
+  for (const auto& [name, value] : m["sizes"].items())
+    std::printf("  %-16s %s\n", name.c_str(), grouped(value.get<int64_t>()).c_str());
+  std::printf("tensors:\n");
+  for (const Json& g : m["tensors"])
+    std::printf("  %-16s %-6s %5lld tensors %16s parameters\n",
+                g["group"].get<std::string>().c_str(), g["dtype"].get<std::string>().c_str(),
+                static_cast<long long>(g["tensors"].get<int64_t>()),
+                grouped(g["parameters"].get<int64_t>()).c_str());
+  std::printf("per token: %s of keys and values, %s FLOPs\n",
+              bytes(m["kv_bytes_per_token"]).c_str(),
+              grouped(m["flops_per_token"].get<int64_t>()).c_str());
+  std::printf("in memory: weights %s, activations %s, keys and values up to %s, total %s\n",
+              bytes(m["bytes"]["weights"]).c_str(), bytes(m["bytes"]["activations"]).c_str(),
+              bytes(m["bytes"]["kv_budget"]).c_str(), bytes(m["bytes"]["total"]).c_str());
+  const Json& n = m["needed"];
+  std::printf("for %s sequences of %s tokens that share nothing: keys and values %s, total %s\n",
+              grouped(n["batch"].get<int64_t>()).c_str(),
+              grouped(n["context"].get<int64_t>()).c_str(), bytes(n["kv"]).c_str(),
+              bytes(n["total"]).c_str());
+}
+
+}  // namespace
+
+int info_command(const Args& args) {
+  const auto& paths = args.positionals();
+  if (paths.size() > 1) fail("prefix info takes 1 model; ", paths.size(), " are given");
+  if (paths.empty() && !args.has("--machine"))
+    fail("prefix info needs a MODEL or --machine; see prefix info --help");
+  Json out = Json::object();
+  if (!paths.empty()) out["model"] = model_json(args, paths[0]);
+  if (args.has("--machine")) out["machine"] = machine_json();
+  if (args.has("--json")) {
+    std::cout << out.dump(2) << std::endl;
+    return kExitOk;
+  }
+  if (out.contains("model")) print_model(out["model"]);
+  if (out.contains("machine")) print_machine(out["machine"]);
+  std::fflush(stdout);
+  return kExitOk;
+}
+
+}  // namespace prefix_cli
