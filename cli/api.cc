@@ -174,11 +174,12 @@ void Batch::add(const Request& request, const Prepared& prepared) {
       break;
     }
     case Task::kEmbed:
-      status = prefix_batch_add_embedding(batch_.get(), tokens, n, options.get(), 0, nullptr,
-                                          &error);
+      status =
+          prefix_batch_add_embedding(batch_.get(), tokens, n, options.get(), 0, nullptr, &error);
       break;
     case Task::kGenerate:
-      status = prefix_batch_add_generate(batch_.get(), tokens, n, options.get(), 0, nullptr, &error);
+      status =
+          prefix_batch_add_generate(batch_.get(), tokens, n, options.get(), 0, nullptr, &error);
       break;
   }
   check(status, error);

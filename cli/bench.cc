@@ -97,8 +97,8 @@ Model read_model(const Engine& engine) {
   const double intermediate = m.at("intermediate");
   const double layers = m.at("layers");
   // Two operations per weight: q, k, v, output, gate, up, down.
-  model.flops_per_row = 2 * layers * hidden *
-                        (2 * heads * head_dim + 2 * kv_heads * head_dim + 3 * intermediate);
+  model.flops_per_row =
+      2 * layers * hidden * (2 * heads * head_dim + 2 * kv_heads * head_dim + 3 * intermediate);
   return model;
 }
 
@@ -133,8 +133,7 @@ Sample measure(Engine& engine, const Shape& shape,
   Job job = engine.submit(batch);
   job.wait(-1);
   Sample sample;
-  sample.seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  sample.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const prefix_engine_stats after = engine.stats();
   for (size_t i = 0; i < prompts.size(); ++i) {
     const Result result = job.result(i, {});
@@ -190,8 +189,8 @@ nlohmann::ordered_json side_json(const Side& side, const Model& model) {
 
 void print_row(const char* name, const nlohmann::ordered_json& side) {
   const auto number = [&](const char* key) { return side[key].get<double>(); };
-  const double seconds = number("gemm_seconds") + number("attention_seconds") +
-                         number("other_seconds");
+  const double seconds =
+      number("gemm_seconds") + number("attention_seconds") + number("other_seconds");
   const auto share = [&](const char* key) { return 100 * number(key) / seconds; };
   std::printf("  %-9s %10.4f %10lld %12.0f %6.1f %6.1f %6.1f %9.1f %9.1f %9.1f\n", name,
               number("seconds"), static_cast<long long>(side["rows"].get<int64_t>()),

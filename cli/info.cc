@@ -67,14 +67,14 @@ void print_machine(const Json& machine) {
   bool first = true;
   for (const Json& d : machine["devices"]) {
     if (first)
-      std::printf("%s: %lld threads, %s of memory, %s free\n",
-                  d["kind"].get<std::string>().c_str(),
+      std::printf("%s: %lld threads, %s of memory, %s free\n", d["kind"].get<std::string>().c_str(),
                   static_cast<long long>(d["threads"].get<int64_t>()),
                   size_text(d["total_bytes"]).c_str(), size_text(d["free_bytes"]).c_str());
     first = false;
-    const std::string state = d["chosen"].get<bool>()      ? "chosen"
-                              : d["available"].get<bool>() ? "available"
-                                                           : "no: " + d["reason"].get<std::string>();
+    const std::string state = d["chosen"].get<bool>() ? "chosen"
+                              : d["available"].get<bool>()
+                                  ? "available"
+                                  : "no: " + d["reason"].get<std::string>();
     std::printf("  %-12s %s\n", d["level"].get<std::string>().c_str(), state.c_str());
   }
   std::printf("gpu: %s\n", machine["gpu"].get<std::string>().c_str());
@@ -124,8 +124,7 @@ Json model_json(const Args& args, const std::string& path) {
 void print_model(const Json& m) {
   const auto bytes = [](const Json& value) { return size_text(value.get<int64_t>()); };
   std::printf("%s: %s, architecture %s, %s parameters\n", m["path"].get<std::string>().c_str(),
-              m["format"].get<std::string>().c_str(),
-              m["architecture"].get<std::string>().c_str(),
+              m["format"].get<std::string>().c_str(), m["architecture"].get<std::string>().c_str(),
               grouped(m["parameters"].get<int64_t>()).c_str());
   for (const auto& [name, value] : m["sizes"].items())
     std::printf("  %-16s %s\n", name.c_str(), grouped(value.get<int64_t>()).c_str());

@@ -86,9 +86,8 @@ class BatchRun {
       return;
     }
     if (request.task == Task::kGenerate && !request.stop.empty())
-      searches_.emplace(jobs_index_.size(), Watch{StopSearch(text_.need(), request.stop),
-                                                  {},
-                                                  wants_logprobs(request)});
+      searches_.emplace(jobs_index_.size(),
+                        Watch{StopSearch(text_.need(), request.stop), {}, wants_logprobs(request)});
     jobs_index_.push_back(i);
   }
 

@@ -7,8 +7,9 @@
 namespace prefix_cli {
 
 std::unique_ptr<Text> Text::open(const std::string&) {
-  fail("text and messages need libprefix_text.so.1, which this build does not have; requests with "
-       "tokens work without it");
+  fail(
+      "text and messages need libprefix_text.so.1, which this build does not have; requests with "
+      "tokens work without it");
 }
 
 Text* LazyText::get() {
