@@ -1,0 +1,250 @@
+// Whole batches on a random checkpoint: shared against unshared, and against the machine's limit.
+//
+//   share_bench CHECKPOINT [--threads N] [--isa NAME] [--pairs N] [--rows N]
+//               [--prefill B,P,S]... [--decode Q,P,S,T]... [--alone]
+//
+// --prefill: B sequences of a shared prefix P and an own suffix S, one score each, all at once.
+// --decode: Q questions of S tokens over a context of P, T tokens each. --alone skips the unshared
+// runs. JSON lines; times are medians, the peak (registers only) and the memory bandwidth are
+// measured in the same process between the runs.
+#include <sys/resource.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "../ops/measure.h"
+#include "engine/engine.h"
+#include "model/model_files.h"
+
+namespace {
+
+using namespace prefix;  // a program, not a header
+
+struct Settings {
+  std::string checkpoint;
+  std::string isa = "auto";
+  std::string rows = "2048";
+  int threads = 2;
+  int pairs = 3;
+  bool alone = false;
+};
+
+double median(std::vector<double> v) {
+  std::sort(v.begin(), v.end());
+  return v[v.size() / 2];
+}
+
+double peak(const Settings& s) {
+  ops::CpuOptions options;
+  options.isa = s.isa;
+  options.threads = s.threads;
+  ops::CpuDevice device(options);
+  return bench::measure_peak(device);
+}
+
+// Bytes per second that all threads together read from memory.
+double bandwidth(int threads) {
+  Threads pool(threads);
+  std::vector<uint64_t> data(size_t{512} << 17, 1);  // 512 MiB
+  const size_t part = data.size() / static_cast<size_t>(threads);
+  std::vector<uint64_t> sums(static_cast<size_t>(threads) * 8);
+  const double time = bench::best_time(0.3, [&] {
+    pool.run(threads, [&](int64_t t, int) {
+      uint64_t sum[8] = {};
+      const uint64_t* p = data.data() + static_cast<size_t>(t) * part;
+      for (size_t i = 0; i + 8 <= part; i += 8)
+        for (int k = 0; k < 8; ++k) sum[k] += p[i + static_cast<size_t>(k)];
+      sums[static_cast<size_t>(t) * 8] = sum[0] + sum[1] + sum[2] + sum[3] + sum[4] + sum[5] + sum[6] + sum[7];
+    });
+  });
+  return static_cast<double>(data.size() * 8) / time;
+}
+
+std::shared_ptr<Engine> make_engine(const Settings& s, bool sharing) {
+  Options options;
+  options.set("threads", std::to_string(s.threads));
+  options.set("isa", s.isa);
+  options.set("rows", s.rows);
+  options.set("cache_bytes", "12G");
+  options.set("cache", "false");
+  options.set("sharing", sharing ? "true" : "false");
+  return Engine::create(s.checkpoint, options, nullptr);
+}
+
+std::vector<int32_t> random_tokens(std::mt19937& random, int n, int32_t vocab) {
+  std::vector<int32_t> tokens(static_cast<size_t>(n));
+  for (int32_t& t : tokens) t = static_cast<int32_t>(random() % static_cast<unsigned>(vocab));
+  return tokens;
+}
+
+std::vector<RequestSpec> make_batch(int count, int shared, int own, int generate, int32_t vocab) {
+  std::mt19937 random(1);
+  const std::vector<int32_t> prefix = random_tokens(random, shared, vocab);
+  std::vector<RequestSpec> batch(static_cast<size_t>(count));
+  for (RequestSpec& r : batch) {
+    r.tokens = prefix;
+    for (int32_t t : random_tokens(random, own, vocab)) r.tokens.push_back(t);
+    r.task = generate > 0 ? Task::kGenerate : Task::kLogits;
+    r.logit_ids = {1, 2};
+    r.sampling.max_tokens = std::max(1, generate);
+    r.sampling.ignore_eos = true;
+  }
+  return batch;
+}
+
+struct Run {
+  double seconds = 0;
+  JobTotals totals;
+  EngineStats before, after;
+  std::vector<std::vector<int32_t>> tokens;
+};
+
+Run run(Engine& engine, const std::vector<RequestSpec>& batch) {
+  Run r;
+  r.before = engine.stats();
+  const double start = bench::seconds();
+  const auto job = engine.submit(batch);
+  job->wait(-1);
+  r.seconds = bench::seconds() - start;
+  r.totals = job->totals();
+  r.after = engine.stats();
+  for (size_t i = 0; i < job->count(); ++i) r.tokens.push_back(job->result(i).tokens);
+  if (r.totals.failed) std::fprintf(stderr, "failed: %s\n", job->result(0).message.c_str());
+  return r;
+}
+
+// FLOPs that the distinct tokens need: linear layers for each, attention for each (query, key).
+double flops(const ModelConfig& c, int64_t rows, double pairs) {
+  const double q = double(c.heads) * c.head_dim, kv = double(c.kv_heads) * c.head_dim;
+  const double linear = 2.0 * c.layers *
+                        (c.hidden * (q + 2 * kv) + q * c.hidden + 3.0 * c.hidden * c.intermediate);
+  return linear * static_cast<double>(rows) + 4.0 * c.layers * q * pairs;
+}
+
+double triangle(double from, double to) { return (to * (to + 1) - from * (from + 1)) / 2; }
+
+void print_run(const char* kind, const std::string& shape, const Settings& s, const ModelConfig& c,
+               const Run& r, const EngineInfo& info) {
+  rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  const double total = static_cast<double>(r.after.run_ns - r.before.run_ns);
+  std::printf(
+      "{\"bench\":\"%s\",\"shape\":\"%s\",\"layers\":%d,\"isa\":\"%s\",\"dtype\":\"%s\",\"threads\":%d,"
+      "\"tokens_given\":%lld,\"rows\":%lld,\"steps\":%lld,\"gemm_share\":%.3f,"
+      "\"attention_share\":%.3f,\"other_share\":%.3f,\"plan_ms\":%.1f,\"kv_peak_mb\":%.0f,"
+      "\"activation_peak_mb\":%.0f,\"rss_peak_mb\":%.0f",
+      kind, shape.c_str(), c.layers, info.isa.c_str(), info.dtype.c_str(), s.threads,
+      static_cast<long long>(r.totals.tokens_given), static_cast<long long>(r.totals.rows),
+      static_cast<long long>(r.totals.steps),
+      static_cast<double>(r.after.gemm_ns - r.before.gemm_ns) / total,
+      static_cast<double>(r.after.attention_ns - r.before.attention_ns) / total,
+      static_cast<double>(r.after.other_ns - r.before.other_ns) / total,
+      static_cast<double>(r.after.plan_ns - r.before.plan_ns) * 1e-6,
+      static_cast<double>(r.after.kv_bytes_peak) * 1e-6,
+      static_cast<double>(r.after.activation_bytes_peak) * 1e-6,
+      static_cast<double>(usage.ru_maxrss) * 1e-3);
+}
+
+void bench_shape(const Settings& s, const ModelConfig& c, const std::string& text, bool decode) {
+  int a[4] = {};
+  const int fields = std::sscanf(text.c_str(), "%d,%d,%d,%d", &a[0], &a[1], &a[2], &a[3]);
+  if (fields != (decode ? 4 : 3)) {
+    std::fprintf(stderr, "shape \"%s\" is not %s\n", text.c_str(), decode ? "Q,P,S,T" : "B,P,S");
+    std::exit(2);
+  }
+  const int count = a[0], shared = a[1], own = a[2], generate = a[3];
+  const std::vector<RequestSpec> batch = make_batch(count, shared, own, generate, c.vocab_size);
+  std::vector<double> with, without, peaks;
+  Run first, plain;
+  EngineInfo info;
+  const char* kind = decode ? "decode" : "prefill";
+  std::shared_ptr<Engine> on = make_engine(s, true);
+  info = on->info();
+  std::shared_ptr<Engine> off = s.alone ? nullptr : make_engine(s, false);
+  run(*on, make_batch(2, 64, 8, 2, c.vocab_size));  // warm up
+  for (int i = 0; i < s.pairs; ++i) {
+    peaks.push_back(peak(s));
+    first = run(*on, batch);
+    with.push_back(first.seconds);
+    peaks.push_back(peak(s));
+    if (off) {
+      plain = run(*off, batch);
+      without.push_back(plain.seconds);
+    }
+    std::fprintf(stderr, "%s %s: pair %d of %d, %.2f s%s\n", kind, text.c_str(), i + 1, s.pairs,
+                 with.back(), off ? cat(" against ", without.back(), " s").c_str() : "");
+  }
+  const double p = median(peaks);
+  const double prefix_pairs = triangle(0, shared);
+  const double suffix_pairs = count * triangle(shared, shared + own);
+  double limit = flops(c, shared + int64_t{count} * own, prefix_pairs + suffix_pairs) / p;
+  const double heads = 2.0 * c.hidden * c.vocab_size;
+  if (decode) {
+    // A step computes one row per question and reads the weights and every key once.
+    const EngineStats stats = on->stats();
+    const double kv_token = 4.0 * c.layers * c.kv_heads * c.head_dim;
+    const double rate = bandwidth(s.threads);
+    limit += count * heads / p;
+    for (int t = 1; t < generate; ++t) {
+      const double keys = shared + own + t;
+      const double compute = (flops(c, count, count * keys) + count * heads) / p;
+      const double bytes = static_cast<double>(stats.weight_bytes) +
+                           kv_token * (shared + static_cast<double>(count) * (own + t));
+      limit += std::max(compute, bytes / rate);
+    }
+  }
+  print_run(kind, text, s, c, first, info);
+  std::printf(",\"seconds\":%.3f,\"peak_gflops\":%.1f,\"limit_s\":%.3f,\"share_of_limit\":%.3f",
+              median(with), p * 1e-9, limit, limit / median(with));
+  if (off) {
+    const double ratio = median(without) / median(with);
+    std::printf(",\"unshared_s\":%.3f,\"unshared_rows\":%lld,\"unshared_kv_mb\":%.0f,\"speedup\":%.2f,\"same_tokens\":%s",
+                median(without), static_cast<long long>(plain.totals.rows),
+                static_cast<double>(plain.after.kv_bytes_peak) * 1e-6, ratio,
+                plain.tokens == first.tokens ? "true" : "false");
+  }
+  std::printf("}\n");
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Settings s;
+  std::vector<std::pair<bool, std::string>> shapes;
+  for (int i = 1; i < argc; ++i) {
+    const std::string arg = argv[i];
+    const auto value = [&]() -> std::string {
+      if (i + 1 < argc) return argv[++i];
+      std::fprintf(stderr, "%s needs a value\n", arg.c_str());
+      std::exit(2);
+    };
+    if (arg == "--threads") s.threads = std::atoi(value().c_str());
+    else if (arg == "--isa") s.isa = value();
+    else if (arg == "--pairs") s.pairs = std::max(1, std::atoi(value().c_str()));
+    else if (arg == "--rows") s.rows = value();
+    else if (arg == "--alone") s.alone = true;
+    else if (arg == "--prefill") shapes.emplace_back(false, value());
+    else if (arg == "--decode") shapes.emplace_back(true, value());
+    else s.checkpoint = arg;
+  }
+  if (s.checkpoint.empty() || shapes.empty()) {
+    std::fprintf(stderr, "usage: %s CHECKPOINT [--threads N] [--isa NAME] [--pairs N] [--rows N] "
+                 "[--alone] [--prefill B,P,S]... [--decode Q,P,S,T]...\n", argv[0]);
+    return 2;
+  }
+  try {
+    const ModelConfig config = open_model(s.checkpoint).config;
+    for (const auto& [decode, text] : shapes) bench_shape(s, config, text, decode);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 1;
+  }
+  return 0;
+}
