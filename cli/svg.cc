@@ -51,7 +51,7 @@ std::string px(double value) {
 // A prefix of thousands of tokens and a question of ten must both be seen, so lengths are drawn as
 // square roots; the numbers are in the bars.
 double raw_width(const Bar& bar) {
-  if (bar.folded) return 14;
+  if (bar.folded) return 4;
   return 3 + std::sqrt(static_cast<double>(bar.tokens));
 }
 

@@ -8,7 +8,8 @@ namespace prefix_cli {
 
 std::unique_ptr<Text> Text::open(const std::string&) {
   fail(
-      "text and messages need libprefix_text.so.1, which this build does not have; requests with "
+      "text, messages and stop strings need libprefix_text.so.1, which this build does not have; "
+      "requests with "
       "tokens work without it");
 }
 

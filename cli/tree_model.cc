@@ -53,12 +53,10 @@ class Folder {
     const auto count = static_cast<int32_t>(siblings.size());
     std::vector<int32_t> rest;
     if (count > rows) {
-      // Keep the branches where most is shared, then the longest; stable, so equal ones keep the
+      // Keep the branches that stand for most of what was given; stable, so equal ones keep the
       // order of the input.
       std::stable_sort(siblings.begin(), siblings.end(), [this](int32_t a, int32_t b) {
-        const Below& x = at(a);
-        const Below& y = at(b);
-        return x.saved != y.saved ? x.saved > y.saved : x.tokens > y.tokens;
+        return at(a).tokens + at(a).saved > at(b).tokens + at(b).saved;
       });
       rest.assign(siblings.begin() + rows - 1, siblings.end());
       siblings.resize(static_cast<size_t>(rows) - 1);

@@ -1,0 +1,340 @@
+#!/usr/bin/env python3
+"""Tests of the prefix command, from outside: cli_test.py [--bin DIR] [unittest arguments].
+
+Runs the program on a tiny random checkpoint. The last line is "N passed, N failed, N skipped".
+"""
+
+import json
+import random
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree as xml
+from pathlib import Path
+
+BIN = Path(__file__).resolve().parents[2] / "build" / "bin"
+SHARED = {}  # filled once: the folder and the model that all tests use
+
+
+def prefix(*args, stdin="", binary=None):
+    command = [str(binary or BIN / "prefix"), *map(str, args)]
+    return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=300)
+
+
+def lines(requests):
+    return "".join((r if isinstance(r, str) else json.dumps(r)) + "\n" for r in requests)
+
+
+def run(requests, *flags, code=0):
+    """Results of `prefix run` as objects; the exit code must be as said."""
+    done = prefix("run", "--model", SHARED["model"], *flags, stdin=lines(requests))
+    assert done.returncode == code, f"exit code {done.returncode}, expected {code}: {done.stderr}"
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def bits(value):
+    return struct.pack("<f", value)
+
+
+def tokens(n, seed):
+    generator = random.Random(seed)
+    return [generator.randrange(1, 128) for _ in range(n)]
+
+
+class Run(unittest.TestCase):
+    def test_all_five_tasks(self):
+        results = run([
+            {"id": "logits", "tokens": [1, 5, 9, 12], "task": "logits", "ids": [3, 4]},
+            {"id": "logprobs", "tokens": [1, 5, 9, 12, 7], "task": "logprobs", "from": 2},
+            {"id": "choices", "tokens": [1, 5, 9], "task": "choices", "choices": [[4, 5], [6]]},
+            {"id": "embed", "tokens": [1, 5, 9, 13], "task": "embed", "dimensions": 4},
+            {"id": "generate", "tokens": [1, 5, 9, 13], "max_tokens": 3, "ignore_eos": True},
+        ])
+        by_id = {r["id"]: r for r in results}
+        self.assertEqual(list(by_id), ["logits", "logprobs", "choices", "embed", "generate"])
+        self.assertTrue(all(r["status"] == "ok" and "message" not in r for r in results))
+        self.assertEqual(len(by_id["logits"]["logits"]), 2)
+        self.assertEqual(len(by_id["logprobs"]["logprobs"]), 3)
+        self.assertEqual([len(c) for c in by_id["choices"]["token_logprobs"]], [2, 1])
+        for total, parts in zip(by_id["choices"]["logprobs"], by_id["choices"]["token_logprobs"]):
+            self.assertAlmostEqual(total, sum(parts), places=3)
+        self.assertEqual(len(by_id["embed"]["embedding"]), 4)
+        self.assertAlmostEqual(sum(x * x for x in by_id["embed"]["embedding"]), 1, places=5)
+        self.assertEqual(len(by_id["generate"]["tokens"]), 3)
+        self.assertEqual(by_id["generate"]["finish"], "length")
+
+    def test_usage_adds_up_and_first_request_computes(self):
+        results = run([{"tokens": [1, 5, 9, 12 + i], "task": "logits", "ids": [1]} for i in range(3)])
+        for i, result in enumerate(results):
+            u = result["usage"]
+            self.assertEqual(u["prompt"], u["cached"] + u["shared"] + u["computed"])
+            self.assertEqual((u["shared"], u["computed"]), (0, 4) if i == 0 else (3, 1))
+
+    def test_id_defaults_to_the_line_number(self):
+        request = json.dumps({"tokens": [1, 2], "task": "logits", "ids": [1]})
+        done = prefix("run", "--model", SHARED["model"], stdin=f"{request}\n\n{request}\n")
+        self.assertEqual([json.loads(x)["id"] for x in done.stdout.splitlines()], ["1", "3"])
+
+    def test_bits_do_not_depend_on_sharing_threads_order_or_batch(self):
+        shared = tokens(70, 1)
+        requests = [{"id": str(i), "tokens": shared + tokens(9, 2 + i), "task": "logprobs", "from": 60} for i in range(6)]
+        expected = {r["id"]: [bits(x) for x in r["logprobs"]] for r in run(requests)}
+        for flags, order in [
+            (["--sharing", "off"], 1), (["--threads", "1"], 1), (["--batch", "1"], 1),
+            (["--rows", "7"], 1), ([], -1), (["--cache", "off", "--batch", "2"], 1),
+        ]:
+            for result in run(requests[::order], *flags):
+                self.assertEqual([bits(x) for x in result["logprobs"]], expected[result["id"]], flags)
+
+    def test_floats_come_back_bit_by_bit(self):
+        done = prefix("run", "--model", SHARED["model"], stdin=lines([{"tokens": tokens(20, 3), "task": "embed"}]))
+        numbers = done.stdout[done.stdout.index("[") + 1:done.stdout.index("]")].split(",")
+        for text in numbers:
+            single = struct.unpack("<f", bits(float(text)))[0]
+            self.assertEqual(text, f"{single:.9g}")
+
+    def test_flush_keeps_the_cache(self):
+        request = {"tokens": [1, 5, 9, 12], "task": "logits", "ids": [3, 4]}
+        first, second = run([request, {"flush": True}, request])
+        self.assertEqual(first["usage"]["cached"], 0)
+        self.assertGreater(second["usage"]["cached"], 0)
+        self.assertEqual(first["logits"], second["logits"])
+        again = run([request, request], "--batch", "1")
+        self.assertEqual(again[1]["usage"], second["usage"])
+
+    def test_namespaces_do_not_share(self):
+        request = {"tokens": [1, 5, 9, 12], "task": "logits", "ids": [3]}
+        results = run([{**request, "namespace": "a"}, {**request, "namespace": "b"}])
+        self.assertEqual([r["usage"]["computed"] for r in results], [4, 4])
+        self.assertEqual(results[0]["logits"], results[1]["logits"])
+
+    def test_generation_options(self):
+        base = {"tokens": [1, 5, 9], "max_tokens": 5, "ignore_eos": True, "temperature": 100, "seed": 7, "logprobs": True}
+        a, b, c = run([base, base, {**base, "seed": 8}])
+        self.assertEqual(a["tokens"], b["tokens"])
+        self.assertNotEqual(a["tokens"], c["tokens"])
+        self.assertEqual(len(a["logprobs"]), 5)
+        stopped, = run([{**base, "stop_tokens": [a["tokens"][1]]}])
+        self.assertEqual(stopped["finish"], "stop")
+        self.assertEqual(stopped["tokens"], a["tokens"][:2])
+
+    def test_bad_lines_fail_alone(self):
+        good = {"tokens": [1, 2], "task": "logits", "ids": [1]}
+        bad = {
+            "json": "{nonsense", "array": "[1]", "twice": '{"id":"x","id":"y","tokens":[1]}', "utf8": '{"id":"\\ud800","tokens":[1]}',
+            "deep": "[" * 100 + "]" * 100,
+            "field": {"tokens": [1], "temprature": 1}, "both": {"tokens": [1], "text": "a"}, "none": {"task": "embed"},
+            "task": {"tokens": [1], "task": "dance"}, "ids": {"tokens": [1], "task": "logits"},
+            "type": {"tokens": [1], "max_tokens": "7"}, "range": {"tokens": [1], "temperature": -1},
+            "vocabulary": {"tokens": [1, 10**6], "task": "embed"}, "large": {"tokens": [2**40], "task": "embed"},
+            "empty": {"tokens": [], "task": "embed"}, "from": {"tokens": [1, 2], "task": "logprobs", "from": 0},
+            "choices": {"tokens": [1], "task": "choices", "choices": []}, "flush": {"flush": True, "tokens": [1]},
+        }
+        alone, = run([good])
+        requests = [good]
+        for request in bad.values():
+            requests += [request, good]
+        results = run(requests, code=1)
+        self.assertEqual(len(results), len(requests))
+        for i, result in enumerate(results):
+            if i % 2 == 0:
+                self.assertEqual((result["status"], result["logits"]), ("ok", alone["logits"]))
+            else:
+                name = list(bad)[i // 2]
+                self.assertTrue(result["status"].startswith("PREFIX_ERR_"), name)
+                self.assertTrue(result["message"], name)
+                self.assertEqual(result["id"], str(i + 1), name)
+
+    def test_messages_name_value_and_limit(self):
+        result, = run([{"tokens": [1, 10**6], "task": "embed"}], code=1)
+        self.assertIn("1000000", result["message"])
+        result, = run([{"tokens": [1], "temperature": -3}], code=1)
+        self.assertIn("-3", result["message"])
+        self.assertIn("1000", result["message"])
+
+    def test_summary(self):
+        path = SHARED["folder"] / "summary.json"
+        run([{"tokens": [1, 2, 3], "max_tokens": 2, "ignore_eos": True}, {"tokens": [1, 2, 4], "max_tokens": 2, "ignore_eos": True}, "x"],
+            "--summary", path, code=1)
+        s = json.loads(path.read_text())
+        self.assertEqual((s["requests"], s["failed"]), (3, 1))
+        self.assertEqual((s["tokens_given"], s["tokens_shared"], s["tokens_generated"]), (6, 2, 4))
+        self.assertEqual(s["tokens_given"], s["tokens_computed"] + s["tokens_cached"] + s["tokens_shared"])
+        self.assertEqual(set(s["seconds"]), {"load", "run"})
+        self.assertEqual(set(s["bytes"]), {"weights", "kv_peak", "activation_peak", "rss_peak"})
+        self.assertTrue(all(v > 0 for v in s["bytes"].values()))
+        for key in ("steps", "rows", "isa", "threads", "device", "dtype"):
+            self.assertTrue(s[key], key)
+
+    def test_files_and_options(self):
+        source, target = SHARED["folder"] / "in.jsonl", SHARED["folder"] / "out.jsonl"
+        source.write_text(lines([{"tokens": [1, 2], "task": "logits", "ids": [1]}]))
+        self.assertEqual(run([], "--in", source, "--out", target, "--dtype", "f32", "--cache", "16M", "--option", "rows=8"), [])
+        self.assertEqual(json.loads(target.read_text())["status"], "ok")
+
+    def test_progress(self):
+        request = lines([{"tokens": [1, 2], "task": "logits", "ids": [1]}])
+        self.assertEqual(prefix("run", "--model", SHARED["model"], stdin=request).stderr, "")
+        self.assertIn("loading", prefix("run", "--model", SHARED["model"], "--progress", "on", stdin=request).stderr)
+
+
+class Usage(unittest.TestCase):
+    def check(self, *args, needles, stdin=""):
+        done = prefix(*args, stdin=stdin)
+        self.assertEqual(done.returncode, 2, args)
+        self.assertEqual(done.stdout, "")
+        self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
+        for needle in needles:
+            self.assertIn(needle, done.stderr)
+
+    def test_errors_are_one_line_with_value_and_limit(self):
+        model = SHARED["model"]
+        self.check("run", needles=["--model"])
+        self.check("dance", needles=["dance"])
+        self.check("run", "--modl", "x", needles=["--modl", "did you mean --model"])
+        self.check("run", "--model", needles=["--model", "PATH"])
+        self.check("run", "--model", "/nowhere", needles=["/nowhere"])
+        self.check("run", "--model", model, "--in", "/nowhere", needles=["/nowhere"])
+        self.check("run", "--model", model, "--batch", "-1", needles=["-1", "[0,"])
+        self.check("run", "--model", model, "--cache", "4Q", needles=["4Q"])
+        self.check("run", "--model", model, "--cache", "99999999999G", needles=["99999999999G", "limit"])
+        self.check("run", "--model", model, "--sharing", "maybe", needles=["maybe", "on|off"])
+        self.check("run", "--model", model, "--option", "rows=0", needles=["rows", "0", "1"])
+        self.check("run", "--model", model, "--option", "rowz=1", needles=["rowz", "rows"])
+        self.check("run", "--model", model, "--option", "rows", needles=["KEY=VALUE"])
+        self.check("run", "--model", model, "--rows", "1", "--rows", "2", needles=["--rows", "twice"])
+        self.check("bench", "--model", model, "--shape", "1,2", needles=["1,2", "3"])
+        self.check("info", needles=["MODEL", "--machine"])
+
+    def test_help_has_an_example_that_works(self):
+        self.assertEqual(prefix("--help").returncode, 0)
+        for command in ("run", "info", "tree", "bench"):
+            done = prefix(command, "--help")
+            self.assertEqual(done.returncode, 0)
+            example = done.stdout.split("example:\n")[1].replace("/tmp/tiny", str(SHARED["folder"] / "example"))
+            shown = subprocess.run(["sh", "-ec", example], cwd=BIN.parent, capture_output=True, text=True, timeout=300)
+            self.assertEqual(shown.returncode, 0, f"{command}: {shown.stderr}")
+            self.assertTrue(shown.stdout, command)
+
+    def test_version(self):
+        self.assertRegex(prefix("--version").stdout, r"^prefix \d+\.\d+\.\d+\n$")
+
+
+class Info(unittest.TestCase):
+    def test_model(self):
+        done = prefix("info", SHARED["model"], "--json", "--context", "100", "--batch", "3")
+        model = json.loads(done.stdout)["model"]
+        self.assertEqual(model["sizes"]["layers"], 2)
+        self.assertEqual(model["parameters"], sum(g["parameters"] for g in model["tensors"]))
+        self.assertEqual(model["needed"]["kv"], 300 * model["kv_bytes_per_token"])
+        self.assertGreater(model["flops_per_token"], 0)
+        self.assertIn("architecture", prefix("info", SHARED["model"]).stdout)
+
+    def test_machine(self):
+        machine = json.loads(prefix("info", "--machine", "--json").stdout)["machine"]
+        self.assertEqual(sum(d["chosen"] for d in machine["devices"]), 1)
+        self.assertIn("scalar", [d["level"] for d in machine["devices"]])
+        self.assertTrue(all(d["available"] or d["reason"] for d in machine["devices"]))
+        self.assertTrue(machine["gpu"])
+
+
+class Tree(unittest.TestCase):
+    def picture(self, requests, *flags):
+        done = prefix("tree", *flags, stdin=lines(requests))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_small_text(self):
+        text = self.picture([{"tokens": [1, 2, 3, 4]}, {"tokens": [1, 2, 3, 9]}, {"tokens": [1, 2, 3]}])
+        self.assertIn("3 tokens x 3, saves 6, 1 end here", text)
+        self.assertIn("3 requests, 11 tokens given, 5 computed, 6 saved (54.5 %)", text)
+
+    def test_large_picture_is_folded_and_counted(self):
+        shared = tokens(200, 1)
+        requests = [{"tokens": shared + tokens(40, 2 + i)} for i in range(300)]
+        svg = self.picture(requests, "--format", "svg", "--bars", "20")
+        root = xml.fromstring(svg)
+        self.assertLess(float(root.get("height")), 700)
+        self.assertIn("branches folded", svg)
+        self.assertIn("300 requests", svg)
+        text = self.picture(requests, "--bars", "20")
+        self.assertIn("saves 59,800", text)
+        self.assertLess(len(text.splitlines()), 45)
+
+    def test_numbers_are_those_of_the_run(self):
+        requests = [{"tokens": tokens(10, 1) + tokens(5, i % 4), "task": "embed"} for i in range(9)]
+        text = self.picture(requests)
+        computed = sum(r["usage"]["computed"] for r in run(requests))
+        self.assertIn(f" {computed} computed", text)
+
+    def test_formats_by_file_name(self):
+        for name, start in [("t.svg", "<svg"), ("t.dot", "digraph"), ("t.txt", "└─")]:
+            path = SHARED["folder"] / name
+            self.picture([{"tokens": [1, 2]}], "--out", path)
+            self.assertTrue(path.read_text().startswith(start), name)
+
+    def test_empty_and_bad(self):
+        self.assertIn("0 requests", self.picture([]))
+        done = prefix("tree", stdin=lines(["x", {"tokens": [1]}]))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("line 1", done.stderr)
+
+
+class Bench(unittest.TestCase):
+    def test_json_lines(self):
+        done = prefix("bench", "--model", SHARED["model"], "--shape", "4,32,8", "--decode", "3,32,4,5", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        scored, decoded = map(json.loads, done.stdout.splitlines())
+        self.assertEqual(scored["shared"]["rows"], 32 + 4 * 8)
+        self.assertEqual(scored["unshared"]["rows"], 4 * 40)
+        self.assertEqual(decoded["generated_tokens"], 5)
+        for shape in (scored, decoded):
+            self.assertEqual(len(shape["shared"]["samples"]), 3)
+            self.assertGreater(shape["ratio"], 0)
+            self.assertGreater(shape["unshared"]["kv_peak_bytes"], 0)
+
+
+class WithoutText(unittest.TestCase):
+    """A copy of the program with no text library beside it."""
+
+    def test_text_fails_alone_and_tokens_work(self):
+        folder = SHARED["folder"] / "without"
+        (folder / "bin").mkdir(parents=True)
+        (folder / "lib").mkdir()
+        shutil.copy(BIN / "prefix", folder / "bin" / "prefix")
+        for library in (BIN.parent / "lib").glob("libprefix.so*"):
+            shutil.copy(library, folder / "lib" / library.name)
+        requests = [{"text": "hello"}, {"messages": [{"role": "user", "content": "hi"}]}, {"tokens": [1, 2], "stop": "x"},
+                    {"tokens": [1, 2], "max_tokens": 1}]
+        done = prefix("run", "--model", SHARED["model"], stdin=lines(requests), binary=folder / "bin" / "prefix")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        results = [json.loads(line) for line in done.stdout.splitlines()]
+        for result in results[:3]:
+            self.assertIn("libprefix_text.so.1", result["message"])
+        self.assertEqual(results[3]["status"], "ok")
+        self.assertNotIn("text", results[3])
+
+
+def main():
+    global BIN
+    args = sys.argv[1:]
+    if args[:1] == ["--bin"]:
+        BIN = Path(args[1]).resolve()
+        args = args[2:]
+    with tempfile.TemporaryDirectory() as folder:
+        SHARED["folder"] = Path(folder)
+        SHARED["model"] = Path(folder) / "tiny"
+        subprocess.run([BIN / "prefix-random-checkpoint", "tiny", SHARED["model"]], check=True)
+        program = unittest.main(argv=[sys.argv[0], *args], exit=False, verbosity=2)
+    result = program.result
+    failed = len(result.failures) + len(result.errors)
+    skipped = len(result.skipped)
+    print(f"{result.testsRun - failed - skipped} passed, {failed} failed, {skipped} skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
