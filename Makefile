@@ -48,15 +48,15 @@ golden-check: ## recompute the golden vectors with Hugging Face transformers and
 
 asan: ## build with the address and undefined-behaviour sanitizers, run the tests
 	@tools/install_deps build test
-	@tools/run_tests asan
+	@tools/run_tests models asan
 
 tsan: ## build with the thread sanitizer, run the concurrency tests
 	@tools/install_deps build test
-	@tools/run_tests tsan
+	@tools/run_tests models tsan
 
 clang: ## build with clang and run the GoogleTest programs
 	@tools/install_deps build test clang
-	@tools/run_tests clang
+	@tools/run_tests models clang
 
 clean: ## remove every build folder (fetched models go too)
 	rm -rf build build-asan build-tsan build-clang build-dev text/target
