@@ -53,9 +53,8 @@ void Heads::finish_full(Output& output, const float* logits, double normaliser) 
     return;
   }
   try {
-    std::vector<float> scratch(logits, logits + vocab);  // other outputs may read the same row
     const auto index = static_cast<int64_t>(output.active->history.size() - spec.tokens.size());
-    output.sampled = sample(scratch, spec.sampling, output.active->history, index);
+    output.sampled = sample({logits, vocab}, spec.sampling, output.active->history, index);
   } catch (const Error& e) {
     output.status = e.code();
     output.message = e.message();

@@ -132,28 +132,32 @@ double log_sum_exp(std::span<const float> x) {
 
 int32_t argmax(std::span<const float> x) {
   const float top = largest(x);
-  int32_t best = -1;
-  for (size_t i = 0; i < x.size(); ++i) {
-    if (std::isnan(x[i])) return -1;
-    if (best < 0 && x[i] == top) best = static_cast<int32_t>(i);
-  }
-  return best;
+  int unequal = 0;  // NaN differs from itself; counted without a branch so that the loop vectorises
+  for (float v : x) unequal |= v != v;
+  if (unequal || x.empty()) return -1;
+  return static_cast<int32_t>(std::find(x.begin(), x.end(), top) - x.begin());
 }
 
-Sampled sample(std::span<float> logits, const Sampling& options, std::span<const int32_t> seen,
-               int64_t index) {
-  if (argmax(logits) < 0) fail(Code::kInternal, "the model produced a logit that is not a number");
-  const double normaliser = options.logprobs ? log_sum_exp(logits) : 0;
-  const std::vector<float> raw = options.logprobs && options.repetition_penalty != 1
-                                     ? std::vector<float>(logits.begin(), logits.end())
-                                     : std::vector<float>();
-  if (options.repetition_penalty != 1) penalise(logits, seen, options.repetition_penalty);
+Sampled sample(std::span<const float> logits, const Sampling& options,
+               std::span<const int32_t> seen, int64_t index) {
+  const int32_t best = argmax(logits);
+  if (best < 0) fail(Code::kInternal, "the model produced a logit that is not a number");
   Sampled out;
-  out.token = options.temperature > 0 ? draw(logits, options, index) : argmax(logits);
-  if (options.logprobs) {
-    const auto id = static_cast<size_t>(out.token);
-    out.logprob = static_cast<float>((raw.empty() ? logits[id] : raw[id]) - normaliser);
+  out.token = best;
+  const bool penalised = options.repetition_penalty != 1;
+  if (penalised || options.temperature > 0) {
+    std::vector<float> copy;
+    std::span<const float> weighed = logits;
+    if (penalised) {
+      copy.assign(logits.begin(), logits.end());
+      penalise(copy, seen, options.repetition_penalty);
+      weighed = copy;
+    }
+    out.token = options.temperature > 0 ? draw(weighed, options, index) : argmax(weighed);
   }
+  if (options.logprobs)
+    out.logprob =
+        static_cast<float>(logits[static_cast<size_t>(out.token)] - log_sum_exp(logits));
   return out;
 }
 

@@ -24,8 +24,8 @@ double log_sum_exp(std::span<const float> x);
 int32_t argmax(std::span<const float> x);
 
 // `seen` are the prompt and generated tokens so far (for the repetition penalty); `index` counts
-// generated tokens. Throws kInternal when a logit is NaN. `logits` is used as scratch space.
-Sampled sample(std::span<float> logits, const Sampling& options, std::span<const int32_t> seen,
+// generated tokens. Throws kInternal when a logit is NaN.
+Sampled sample(std::span<const float> logits, const Sampling& options, std::span<const int32_t> seen,
                int64_t index);
 
 }  // namespace prefix

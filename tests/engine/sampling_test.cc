@@ -29,15 +29,12 @@ TEST(Argmax, TakesTheFirstOfEqualsAndReportsNaN) {
 
 std::map<int32_t, int> draws(const Sampling& options, const std::vector<float>& logits, int n) {
   std::map<int32_t, int> counts;
-  for (int i = 0; i < n; ++i) {
-    std::vector<float> scratch = logits;
-    ++counts[sample(scratch, options, {}, i).token];
-  }
+  for (int i = 0; i < n; ++i) ++counts[sample(logits, options, {}, i).token];
   return counts;
 }
 
 TEST(Sample, GreedyIsTheLargestAndItsLogprobIsTheModels) {
-  std::vector<float> logits{0, 2, 1};
+  const std::vector<float> logits{0, 2, 1};
   Sampling greedy;
   greedy.logprobs = true;
   const Sampled s = sample(logits, greedy, {}, 0);
@@ -75,19 +72,17 @@ TEST(Sample, TopKTopPAndMinPCutTheTail) {
 TEST(Sample, RepetitionPenaltyDividesPositiveAndMultipliesNegativeLogits) {
   Sampling options;
   options.repetition_penalty = 2;
-  std::vector<float> logits{3, 2, -1};
-  EXPECT_EQ(sample(logits, options, std::vector<int32_t>{0, 0, 2}, 0).token, 1);
-  EXPECT_EQ(logits, (std::vector<float>{1.5f, 2, -2}));
+  EXPECT_EQ(sample(std::vector<float>{3, 2, -1}, options, std::vector<int32_t>{0, 0}, 0).token, 1);
+  EXPECT_EQ(sample(std::vector<float>{-1, -1.5f}, options, std::vector<int32_t>{0}, 0).token, 1);
 }
 
 TEST(Sample, SeedAndIndexDecideNotHistory) {
   Sampling options;
   options.temperature = 1;
   options.seed = 42;
-  std::vector<float> logits(50, 0.0f);
-  std::vector<float> again = logits;
+  const std::vector<float> logits(50, 0.0f);
   const std::vector<int32_t> seen{1, 2, 3};
-  EXPECT_EQ(sample(logits, options, {}, 7).token, sample(again, options, seen, 7).token);
+  EXPECT_EQ(sample(logits, options, {}, 7).token, sample(logits, options, seen, 7).token);
 }
 
 }  // namespace
