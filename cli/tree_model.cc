@@ -53,10 +53,11 @@ class Folder {
     const auto count = static_cast<int32_t>(siblings.size());
     std::vector<int32_t> rest;
     if (count > rows) {
-      // Keep the branches that stand for most of what was given; stable, so equal ones keep the
-      // order of the input.
-      std::stable_sort(siblings.begin(), siblings.end(), [this](int32_t a, int32_t b) {
-        return at(a).tokens + at(a).saved > at(b).tokens + at(b).saved;
+      // Keep the branches that stand for most of what was given; of equal ones the first.
+      std::sort(siblings.begin(), siblings.end(), [this](int32_t a, int32_t b) {
+        const int64_t x = at(a).tokens + at(a).saved;
+        const int64_t y = at(b).tokens + at(b).saved;
+        return x != y ? x > y : a < b;
       });
       rest.assign(siblings.begin() + rows - 1, siblings.end());
       siblings.resize(static_cast<size_t>(rows) - 1);
