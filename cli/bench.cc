@@ -47,6 +47,8 @@ struct Side {
 struct Model {
   int64_t vocab = 0;
   double flops_per_row = 0;  // of the matrices alone
+  int64_t max_positions = 0;
+  double peak = 0;  // FLOP/s, see measure_peak
   std::string isa;
   int64_t threads = 0;
 };
@@ -88,6 +90,7 @@ Model read_model(const Engine& engine) {
   const nlohmann::json& m = info.at("model");
   Model model;
   model.vocab = m.at("vocab_size");
+  model.max_positions = m.at("max_positions");
   model.isa = info.at("isa");
   model.threads = info.at("threads");
   const double hidden = m.at("hidden");
@@ -148,6 +151,23 @@ Sample measure(Engine& engine, const Shape& shape,
   return sample;
 }
 
+double gemm_rate(const Sample& s, const Model& model) {
+  return s.gemm > 0 ? static_cast<double>(s.rows) * model.flops_per_row / s.gemm : 0;
+}
+
+// A measured peak: the best rate of this model's own matrices on one prompt with many rows, where
+// nothing but arithmetic counts. On a busy machine a later run may beat it; then that is the peak.
+double measure_peak(Engine& engine, const Model& model, uint64_t seed) {
+  const int64_t rows = std::min<int64_t>(512, model.max_positions);
+  const Shape probe{"peak", 1, rows, 0, 0};
+  const auto prompts = make_prompts(probe, model.vocab, seed);
+  double best = 0;
+  for (int i = 0; i < 3; ++i) {
+    best = std::max(best, gemm_rate(measure(engine, probe, prompts), model));
+  }
+  return best;
+}
+
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const size_t n = values.size();
@@ -171,6 +191,7 @@ Sample median_sample(const Side& side) {
 
 nlohmann::ordered_json side_json(const Side& side, const Model& model) {
   const Sample s = median_sample(side);
+  const double rate = gemm_rate(s, model);
   const double seconds = median_of(side, [](const Sample& x) { return x.seconds; });
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   for (const Sample& x : side.samples) all.push_back(x.seconds);
@@ -181,8 +202,8 @@ nlohmann::ordered_json side_json(const Side& side, const Model& model) {
           {"gemm_seconds", s.gemm},
           {"attention_seconds", s.attention},
           {"other_seconds", s.other},
-          {"gemm_gflops_per_second",
-           s.gemm > 0 ? static_cast<double>(s.rows) * model.flops_per_row / s.gemm * 1e-9 : 0.0},
+          {"gemm_gflops_per_second", rate * 1e-9},
+          {"gemm_share_of_peak", model.peak > 0 ? rate / model.peak : 0.0},
           {"kv_peak_bytes", side.kv_peak},
           {"activation_peak_bytes", side.activation_peak}};
 }
@@ -192,11 +213,12 @@ void print_row(const char* name, const nlohmann::ordered_json& side) {
   const double seconds =
       number("gemm_seconds") + number("attention_seconds") + number("other_seconds");
   const auto share = [&](const char* key) { return 100 * number(key) / seconds; };
-  std::printf("  %-9s %10.4f %10lld %12.0f %6.1f %6.1f %6.1f %9.1f %9.1f %9.1f\n", name,
+  std::printf("  %-9s %10.4f %10lld %12.0f %6.1f %6.1f %6.1f %9.1f %6.1f %9.1f %9.1f\n", name,
               number("seconds"), static_cast<long long>(side["rows"].get<int64_t>()),
               number("tokens_per_second"), share("gemm_seconds"), share("attention_seconds"),
               share("other_seconds"), number("gemm_gflops_per_second"),
-              number("kv_peak_bytes") / (1 << 20), number("activation_peak_bytes") / (1 << 20));
+              100 * number("gemm_share_of_peak"), number("kv_peak_bytes") / (1 << 20),
+              number("activation_peak_bytes") / (1 << 20));
 }
 
 void print_table(const nlohmann::ordered_json& out) {
@@ -206,8 +228,8 @@ void print_table(const nlohmann::ordered_json& out) {
               static_cast<long long>(out["tokens_given"].get<int64_t>()),
               out["isa"].get<std::string>().c_str(),
               static_cast<long long>(out["threads"].get<int64_t>()));
-  std::printf("  %-9s %10s %10s %12s %6s %6s %6s %9s %9s %9s\n", "", "seconds", "rows", "tokens/s",
-              "gemm%", "attn%", "rest%", "GFLOP/s", "KV MiB", "act MiB");
+  std::printf("  %-9s %10s %10s %12s %6s %6s %6s %9s %6s %9s %9s\n", "", "seconds", "rows",
+              "tokens/s", "gemm%", "attn%", "rest%", "GFLOP/s", "peak%", "KV MiB", "act MiB");
   print_row("shared", out["shared"]);
   print_row("unshared", out["unshared"]);
   std::printf("  unshared / shared: %.2f (median of %lld pairs), rows %.2f\n\n",
@@ -231,13 +253,19 @@ int bench_command(const Args& args) {
   options.emplace_back("sharing", "true");
   unshared_options.emplace_back("sharing", "false");
 
+  double peak = 0;
   // Both engines live together, so that a pair runs back to back on an equally warm machine. Each
   // shape gets new ones, because peaks are counted since creation.
   for (const Shape& shape : shapes) {
     const auto on_load = [&](double fraction) { progress.show_load(fraction); };
+    if (peak == 0) {
+      // On an engine of its own, so that the memory peaks of the two below are those of the shape.
+      Engine probe(path, options, on_load);
+      peak = measure_peak(probe, read_model(probe), seed);
+    }
     Engine shared_engine(path, options, on_load);
     Engine unshared_engine(path, unshared_options, on_load);
-    const Model model = read_model(shared_engine);
+    Model model = read_model(shared_engine);
     const auto prompts = make_prompts(shape, model.vocab, seed);
     Side shared;
     Side unshared;
@@ -279,6 +307,10 @@ int bench_command(const Args& args) {
                                   {"isa", model.isa},
                                   {"threads", model.threads},
                                   {"rss_peak_bytes", int64_t{usage.ru_maxrss} * 1024}};
+    for (const Side* side : {&shared, &unshared})
+      for (const Sample& s : side->samples) peak = std::max(peak, gemm_rate(s, model));
+    model.peak = peak;
+    out["peak_gflops_per_second"] = peak * 1e-9;
     out["shared"] = side_json(shared, model);
     out["unshared"] = side_json(unshared, model);
     out["rows_ratio"] = static_cast<double>(unshared.samples[0].rows) /
