@@ -1,6 +1,27 @@
 #include "base/threads.h"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 namespace prefix {
+namespace {
+
+constexpr int kSpins = 400;  // some 20 microseconds
+
+// True when ready() became true while spinning.
+template <typename Ready>
+bool spin_until(const Ready& ready) {
+  for (int i = 0; i < kSpins; ++i) {
+    if (ready()) return true;
+#if defined(__x86_64__)
+    _mm_pause();
+#endif
+  }
+  return ready();
+}
+
+}  // namespace
 
 Threads::Threads(int count) {
   for (int i = 1; i < count; ++i) workers_.emplace_back([this, i] { work(i); });
@@ -31,17 +52,20 @@ void Threads::take_indices(int worker) {
 
 void Threads::work(int worker) {
   uint64_t seen = 0;
+  const auto called = [&] { return stop_ || round_.load(std::memory_order_acquire) != seen; };
   for (;;) {
-    {
+    if (!spin_until(called)) {
       std::unique_lock lock(mutex_);
-      wake_.wait(lock, [&] { return stop_ || round_ != seen; });
-      if (stop_) return;
-      seen = round_;
+      ++sleeping_;
+      wake_.wait(lock, called);
+      --sleeping_;
     }
+    if (stop_) return;
+    seen = round_.load(std::memory_order_acquire);
     take_indices(worker);
-    {
-      std::lock_guard lock(mutex_);
-      if (--busy_ == 0) done_.notify_one();
+    if (busy_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      std::lock_guard lock(mutex_);  // the caller may be about to sleep
+      done_.notify_one();
     }
   }
 }
@@ -52,19 +76,22 @@ void Threads::run(int64_t n, const std::function<void(int64_t, int)>& task) {
     for (int64_t i = 0; i < n; ++i) task(i, 0);
     return;
   }
+  task_ = &task;
+  n_ = n;
+  error_ = nullptr;
+  next_.store(0, std::memory_order_relaxed);
+  busy_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
   {
     std::lock_guard lock(mutex_);
-    task_ = &task;
-    n_ = n;
-    next_.store(0, std::memory_order_relaxed);
-    error_ = nullptr;
-    busy_ = static_cast<int>(workers_.size());
-    ++round_;
+    round_.fetch_add(1, std::memory_order_release);
+    if (sleeping_ > 0) wake_.notify_all();
   }
-  wake_.notify_all();
   take_indices(0);
-  std::unique_lock lock(mutex_);
-  done_.wait(lock, [&] { return busy_ == 0; });
+  const auto finished = [&] { return busy_.load(std::memory_order_acquire) == 0; };
+  if (!spin_until(finished)) {
+    std::unique_lock lock(mutex_);
+    done_.wait(lock, finished);
+  }
   task_ = nullptr;
   if (error_) std::rethrow_exception(error_);
 }

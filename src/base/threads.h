@@ -4,8 +4,10 @@
 //                            ├─ worker 1        indices 0..n-1 are handed out one by one
 //                            └─ worker 2        from a shared counter
 //
-// Workers sleep on a condition variable between calls: an idle engine uses no CPU. Which thread
-// takes which index is not fixed, so a task must not let its result depend on it.
+// The operations of a step follow each other within microseconds, less than it takes to wake a
+// sleeping thread: workers look for the next call for some 20 microseconds, then sleep on a condition
+// variable, so that an idle engine uses no CPU. Which thread takes which index is not fixed, so a
+// task must not let its result depend on it.
 #pragma once
 
 #include <atomic>
@@ -41,12 +43,14 @@ class Threads {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::condition_variable done_;
+  // Written by run() before round_ moves on and read by workers after they saw it move.
   const std::function<void(int64_t, int)>* task_ = nullptr;
-  std::atomic<int64_t> next_{0};
   int64_t n_ = 0;
-  uint64_t round_ = 0;
-  int busy_ = 0;
-  bool stop_ = false;
+  std::atomic<int64_t> next_{0};
+  std::atomic<uint64_t> round_{0};
+  std::atomic<int> busy_{0};
+  std::atomic<bool> stop_{false};
+  int sleeping_ = 0;  // workers in wake_.wait
   std::exception_ptr error_;
 };
 
