@@ -60,7 +60,8 @@ double bandwidth(int threads) {
       const uint64_t* p = data.data() + static_cast<size_t>(t) * part;
       for (size_t i = 0; i + 8 <= part; i += 8)
         for (int k = 0; k < 8; ++k) sum[k] += p[i + static_cast<size_t>(k)];
-      sums[static_cast<size_t>(t) * 8] = sum[0] + sum[1] + sum[2] + sum[3] + sum[4] + sum[5] + sum[6] + sum[7];
+      sums[static_cast<size_t>(t) * 8] =
+          sum[0] + sum[1] + sum[2] + sum[3] + sum[4] + sum[5] + sum[6] + sum[7];
     });
   });
   return static_cast<double>(data.size() * 8) / time;
@@ -122,8 +123,8 @@ Run run(Engine& engine, const std::vector<RequestSpec>& batch) {
 // FLOPs that the distinct tokens need: linear layers for each, attention for each (query, key).
 double flops(const ModelConfig& c, int64_t rows, double pairs) {
   const double q = double(c.heads) * c.head_dim, kv = double(c.kv_heads) * c.head_dim;
-  const double linear = 2.0 * c.layers *
-                        (c.hidden * (q + 2 * kv) + q * c.hidden + 3.0 * c.hidden * c.intermediate);
+  const double linear =
+      2.0 * c.layers * (c.hidden * (q + 2 * kv) + q * c.hidden + 3.0 * c.hidden * c.intermediate);
   return linear * static_cast<double>(rows) + 4.0 * c.layers * q * pairs;
 }
 
@@ -135,7 +136,8 @@ void print_run(const char* kind, const std::string& shape, const Settings& s, co
   getrusage(RUSAGE_SELF, &usage);
   const double total = static_cast<double>(r.after.run_ns - r.before.run_ns);
   std::printf(
-      "{\"bench\":\"%s\",\"shape\":\"%s\",\"layers\":%d,\"isa\":\"%s\",\"dtype\":\"%s\",\"threads\":%d,"
+      "{\"bench\":\"%s\",\"shape\":\"%s\",\"layers\":%d,\"isa\":\"%s\",\"dtype\":\"%s\","
+      "\"threads\":%d,"
       "\"tokens_given\":%lld,\"rows\":%lld,\"steps\":%lld,\"gemm_share\":%.3f,"
       "\"attention_share\":%.3f,\"other_share\":%.3f,\"plan_ms\":%.1f,\"kv_peak_mb\":%.0f,"
       "\"activation_peak_mb\":%.0f,\"rss_peak_mb\":%.0f",
@@ -204,10 +206,12 @@ void bench_shape(const Settings& s, const ModelConfig& c, const std::string& tex
               median(with), p * 1e-9, limit, limit / median(with));
   if (off) {
     const double ratio = median(without) / median(with);
-    std::printf(",\"unshared_s\":%.3f,\"unshared_rows\":%lld,\"unshared_kv_mb\":%.0f,\"speedup\":%.2f,\"same_tokens\":%s",
-                median(without), static_cast<long long>(plain.totals.rows),
-                static_cast<double>(plain.after.kv_bytes_peak) * 1e-6, ratio,
-                plain.tokens == first.tokens ? "true" : "false");
+    std::printf(
+        ",\"unshared_s\":%.3f,\"unshared_rows\":%lld,\"unshared_kv_mb\":%.0f,\"speedup\":%.2f,"
+        "\"same_tokens\":%s",
+        median(without), static_cast<long long>(plain.totals.rows),
+        static_cast<double>(plain.after.kv_bytes_peak) * 1e-6, ratio,
+        plain.tokens == first.tokens ? "true" : "false");
   }
   std::printf("}\n");
   std::fflush(stdout);
@@ -225,18 +229,28 @@ int main(int argc, char** argv) {
       std::fprintf(stderr, "%s needs a value\n", arg.c_str());
       std::exit(2);
     };
-    if (arg == "--threads") s.threads = std::atoi(value().c_str());
-    else if (arg == "--isa") s.isa = value();
-    else if (arg == "--pairs") s.pairs = std::max(1, std::atoi(value().c_str()));
-    else if (arg == "--rows") s.rows = value();
-    else if (arg == "--alone") s.alone = true;
-    else if (arg == "--prefill") shapes.emplace_back(false, value());
-    else if (arg == "--decode") shapes.emplace_back(true, value());
-    else s.checkpoint = arg;
+    if (arg == "--threads")
+      s.threads = std::atoi(value().c_str());
+    else if (arg == "--isa")
+      s.isa = value();
+    else if (arg == "--pairs")
+      s.pairs = std::max(1, std::atoi(value().c_str()));
+    else if (arg == "--rows")
+      s.rows = value();
+    else if (arg == "--alone")
+      s.alone = true;
+    else if (arg == "--prefill")
+      shapes.emplace_back(false, value());
+    else if (arg == "--decode")
+      shapes.emplace_back(true, value());
+    else
+      s.checkpoint = arg;
   }
   if (s.checkpoint.empty() || shapes.empty()) {
-    std::fprintf(stderr, "usage: %s CHECKPOINT [--threads N] [--isa NAME] [--pairs N] [--rows N] "
-                 "[--alone] [--prefill B,P,S]... [--decode Q,P,S,T]...\n", argv[0]);
+    std::fprintf(stderr,
+                 "usage: %s CHECKPOINT [--threads N] [--isa NAME] [--pairs N] [--rows N] "
+                 "[--alone] [--prefill B,P,S]... [--decode Q,P,S,T]...\n",
+                 argv[0]);
     return 2;
   }
   try {

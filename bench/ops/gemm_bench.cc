@@ -80,10 +80,10 @@ struct Layer {
 };
 
 constexpr Layer kLayers[] = {
-    {"qwen3-0.6b qkv", 1024, 4096},   {"qwen3-0.6b out", 2048, 1024},
+    {"qwen3-0.6b qkv", 1024, 4096},     {"qwen3-0.6b out", 2048, 1024},
     {"qwen3-0.6b gate+up", 1024, 6144}, {"qwen3-0.6b down", 3072, 1024},
-    {"qwen3-4b qkv", 2560, 6144},     {"qwen3-4b out", 4096, 2560},
-    {"qwen3-4b gate+up", 2560, 19456}, {"qwen3-4b down", 9728, 2560},
+    {"qwen3-4b qkv", 2560, 6144},       {"qwen3-4b out", 4096, 2560},
+    {"qwen3-4b gate+up", 2560, 19456},  {"qwen3-4b down", 9728, 2560},
 };
 constexpr int64_t kRows[] = {1, 16, 64, 96, 256, 1024, 4092};
 
@@ -135,10 +135,10 @@ void bench_layer(CpuDevice& device, const Layer& layer, const Arguments& argumen
     const double flop = 2.0 * static_cast<double>(rows * layer.k * layer.n);
     const double peak = measure_peak(device);
     const double budget = std::clamp(flop / peak * 10, 0.1, 1.0);
-    const double time = best_time(budget, [&] {
-      device.linear(w, nullptr, x, rows, y.data(), layer.n, false);
-    });
-    print("libprefix", device, dtype, layer, rows, flop / time, std::max(peak, measure_peak(device)));
+    const double time =
+        best_time(budget, [&] { device.linear(w, nullptr, x, rows, y.data(), layer.n, false); });
+    print("libprefix", device, dtype, layer, rows, flop / time,
+          std::max(peak, measure_peak(device)));
 #ifdef PREFIX_WITH_ONEDNN
     if (device.isa() == prefix::ops::fastest_level_name() || arguments.isa.empty() == false) {
       prefix::ops::OnednnGemm other(device.dtype(), rows, layer.n, layer.k,

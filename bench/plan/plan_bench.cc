@@ -68,7 +68,8 @@ int main() {
     std::vector<double> times;
     int64_t rows = 0;
     prefix::StepPlan plan;
-    for (int i = 0; i < (given > 1000000 ? 7 : 51); ++i) times.push_back(plan_once(batch, plan, &rows));
+    for (int i = 0; i < (given > 1000000 ? 7 : 51); ++i)
+      times.push_back(plan_once(batch, plan, &rows));
     std::sort(times.begin(), times.end());
     const double median = times[times.size() / 2];
     std::printf(

@@ -37,8 +37,7 @@ RequestSpec make_spec(Task task, const prefix_token* tokens, size_t n_tokens,
   spec.tokens = array_in(tokens, n_tokens, "tokens");
   spec.user_tag = user_tag;
   if (!options) return spec;
-  const auto object =
-      find<prefix::abi::OptionsObject>(Kind::kOptions, options, "options");
+  const auto object = find<prefix::abi::OptionsObject>(Kind::kOptions, options, "options");
   std::lock_guard lock(object->mutex);
   const prefix::Options& o = object->options;
   *name_space = o.get("namespace");

@@ -4,8 +4,8 @@ namespace {
 
 using prefix::Engine;
 using prefix::Options;
-using prefix::abi::EngineObject;
 using prefix::abi::engine_of;
+using prefix::abi::EngineObject;
 using prefix::abi::guard;
 using prefix::abi::HandleTable;
 using prefix::abi::Kind;
@@ -61,8 +61,7 @@ std::string metrics(const prefix::EngineStats& s, const prefix::EngineInfo& info
       {"prefix_evicted_tokens_total", "counter", "Tokens evicted from the cache",
        number(s.evicted_tokens)},
       {"prefix_kv_bytes", "gauge", "Bytes of keys and values in use", number(s.kv_bytes)},
-      {"prefix_gemm_seconds_total", "counter", "Time in matrix products",
-       number(s.gemm_ns) * 1e-9},
+      {"prefix_gemm_seconds_total", "counter", "Time in matrix products", number(s.gemm_ns) * 1e-9},
       {"prefix_attention_seconds_total", "counter", "Time in attention",
        number(s.attention_ns) * 1e-9},
   };
@@ -143,9 +142,8 @@ int32_t prefix_engine_state(const prefix_engine* engine) {
 
 prefix_status prefix_engine_info_json(const prefix_engine* engine, char* buf, size_t cap,
                                       size_t* needed, prefix_error* err) {
-  return guard("prefix_engine_info_json", err, [&] {
-    prefix::abi::text_out(engine_of(engine)->info_json(), buf, cap, needed);
-  });
+  return guard("prefix_engine_info_json", err,
+               [&] { prefix::abi::text_out(engine_of(engine)->info_json(), buf, cap, needed); });
 }
 
 prefix_status prefix_engine_get_stats(const prefix_engine* engine, prefix_engine_stats* out,

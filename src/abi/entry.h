@@ -33,7 +33,7 @@ struct BatchObject {
   std::mutex mutex;
   std::shared_ptr<EngineObject> engine;  // null: only to plan
   std::vector<RequestSpec> requests;
-  std::vector<std::string> namespaces;   // of each request
+  std::vector<std::string> namespaces;  // of each request
 };
 
 struct JobObject {

@@ -34,8 +34,8 @@ void* HandleTable::add(Kind kind, std::shared_ptr<void> object) {
   slot.references = 1;
   slot.kind = kind;
   slot.object = std::move(object);
-  const uint64_t bits = uint64_t{slot.generation} << 32 | (uint64_t{index} + 1) << 4 |
-                        static_cast<uint64_t>(kind);
+  const uint64_t bits =
+      uint64_t{slot.generation} << 32 | (uint64_t{index} + 1) << 4 | static_cast<uint64_t>(kind);
   return reinterpret_cast<void*>(static_cast<uintptr_t>(bits));
 }
 
@@ -49,7 +49,8 @@ HandleTable::Slot* HandleTable::locate(Kind kind, const void* handle) {
 }
 
 std::shared_ptr<void> HandleTable::find(Kind kind, const void* handle, const char* what) {
-  if (forked) fail(Code::kForked, "this process is the child of a fork(): ", what, " cannot be used");
+  if (forked)
+    fail(Code::kForked, "this process is the child of a fork(): ", what, " cannot be used");
   if (!handle) fail(Code::kInvalidArgument, what, " is NULL");
   std::lock_guard lock(mutex_);
   const Slot* slot = locate(kind, handle);

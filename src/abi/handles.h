@@ -5,8 +5,8 @@
 //
 //   slot ─> { generation, kind, references, object }
 //
-// A handle is looked up, never dereferenced, so a released, foreign or invented pointer is told from
-// a live one and answered with kMisuse. A slot's generation grows each time it is reused.
+// A handle is looked up, never dereferenced, so a released, foreign or invented pointer is told
+// from a live one and answered with kMisuse. A slot's generation grows each time it is reused.
 #pragma once
 
 #include <cstdint>

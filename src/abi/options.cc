@@ -30,8 +30,8 @@ extern "C" {
 prefix_status prefix_options_create(prefix_options** out, prefix_error* err) {
   return guard("prefix_options_create", err, [&] {
     require(out, "out");
-    *out = static_cast<prefix_options*>(prefix::abi::HandleTable::get().add(
-        Kind::kOptions, std::make_shared<OptionsObject>()));
+    *out = static_cast<prefix_options*>(
+        prefix::abi::HandleTable::get().add(Kind::kOptions, std::make_shared<OptionsObject>()));
   });
 }
 

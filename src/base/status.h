@@ -68,11 +68,11 @@ template <typename... Parts>
 }
 
 // An invariant of the library itself; a failure is a bug and is reported as kInternal.
-#define PREFIX_CHECK(condition)                                                              \
-  do {                                                                                       \
-    if (!(condition)) [[unlikely]]                                                           \
-      ::prefix::fail(::prefix::Code::kInternal, "invariant failed: " #condition " at ",      \
-                     __FILE__, ":", __LINE__);                                          \
+#define PREFIX_CHECK(condition)                                                                   \
+  do {                                                                                            \
+    if (!(condition)) [[unlikely]]                                                                \
+      ::prefix::fail(::prefix::Code::kInternal, "invariant failed: " #condition " at ", __FILE__, \
+                     ":", __LINE__);                                                              \
   } while (0)
 
 }  // namespace prefix

@@ -5,9 +5,9 @@
 //                            └─ worker 2        from a shared counter
 //
 // The operations of a step follow each other within microseconds, less than it takes to wake a
-// sleeping thread: workers look for the next call for some 20 microseconds, then sleep on a condition
-// variable, so that an idle engine uses no CPU. Which thread takes which index is not fixed, so a
-// task must not let its result depend on it.
+// sleeping thread: workers look for the next call for some 20 microseconds, then sleep on a
+// condition variable, so that an idle engine uses no CPU. Which thread takes which index is not
+// fixed, so a task must not let its result depend on it.
 #pragma once
 
 #include <atomic>

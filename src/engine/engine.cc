@@ -60,10 +60,10 @@ MemoryEstimate estimate_of(const ModelConfig& c, const Options& options) {
   };
   const int64_t q = int64_t{c.heads} * c.head_dim;
   const int64_t kv = int64_t{c.kv_heads} * c.head_dim;
-  e.weight_bytes = c.layers * (matrix(q + 2 * kv, c.hidden) + matrix(c.hidden, q) +
-                               2 * matrix(c.intermediate, c.hidden) +
-                               matrix(c.hidden, c.intermediate)) +
-                   matrix(c.vocab_size, c.hidden) * (c.tie_embeddings ? 1 : 2);
+  e.weight_bytes =
+      c.layers * (matrix(q + 2 * kv, c.hidden) + matrix(c.hidden, q) +
+                  2 * matrix(c.intermediate, c.hidden) + matrix(c.hidden, c.intermediate)) +
+      matrix(c.vocab_size, c.hidden) * (c.tie_embeddings ? 1 : 2);
   const ops::KvLayout layout = kv_layout_of(c, dtype);
   e.kv_bytes_per_token = static_cast<int64_t>(layout.page_bytes()) / kPageTokens;
   e.kv_budget_bytes = kv_budget(options, static_cast<int64_t>(layout.page_bytes()));
@@ -187,9 +187,15 @@ class EngineImpl final : public Engine {
     for (NodeId id = 0; id < static_cast<NodeId>(tree_->node_limit()); ++id) {
       const Node& n = tree_->node(id);
       if (n.root == kNoNode) continue;
-      nodes.push_back({{"node", id}, {"parent", n.parent}, {"root", n.root}, {"start", n.start},
-                       {"tokens", n.length}, {"computed", n.computed}, {"locks", n.locks},
-                       {"pages", n.pages.size()}, {"last_use", n.last_use}});
+      nodes.push_back({{"node", id},
+                       {"parent", n.parent},
+                       {"root", n.root},
+                       {"start", n.start},
+                       {"tokens", n.length},
+                       {"computed", n.computed},
+                       {"locks", n.locks},
+                       {"pages", n.pages.size()},
+                       {"last_use", n.last_use}});
     }
     return nlohmann::json{{"nodes", std::move(nodes)}, {"tokens", tree_->token_count()}}.dump();
   }
@@ -239,12 +245,8 @@ class EngineImpl final : public Engine {
     nlohmann::json options = nlohmann::json::object();
     for (const OptionInfo& o : option_table())
       if (o.scope == OptionScope::kEngine) options[std::string(o.key)] = options_.get(o.key);
-    return nlohmann::json{{"options", options},
-                          {"model", model_json_},
-                          {"device", info_.device},
-                          {"isa", info_.isa},
-                          {"dtype", info_.dtype},
-                          {"threads", info_.threads}}
+    return nlohmann::json{{"options", options}, {"model", model_json_}, {"device", info_.device},
+                          {"isa", info_.isa},   {"dtype", info_.dtype}, {"threads", info_.threads}}
         .dump();
   }
 

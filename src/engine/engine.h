@@ -19,7 +19,13 @@
 
 namespace prefix {
 
-enum class EngineState : int32_t { kLoading = 0, kReady = 1, kDraining = 2, kClosed = 3, kFailed = 4 };
+enum class EngineState : int32_t {
+  kLoading = 0,
+  kReady = 1,
+  kDraining = 2,
+  kClosed = 3,
+  kFailed = 4
+};
 
 struct MemoryEstimate {
   int64_t weight_bytes = 0;

@@ -18,7 +18,14 @@
 namespace prefix {
 
 struct Event {
-  enum Kind : int32_t { kStarted = 0, kToken = 1, kScore = 2, kFinished = 3, kError = 4, kProgress = 5 };
+  enum Kind : int32_t {
+    kStarted = 0,
+    kToken = 1,
+    kScore = 2,
+    kFinished = 3,
+    kError = 4,
+    kProgress = 5
+  };
   Kind kind = kStarted;
   int64_t request = 0;
   int64_t user_tag = 0;

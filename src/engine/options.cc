@@ -95,8 +95,8 @@ const OptionInfo& find(std::string_view key) {
 
 void check_range(const OptionInfo& o, double value, std::string_view text) {
   if (!(value >= o.minimum && value <= o.maximum))
-    fail(Code::kOutOfRange, "option ", o.key, " = ", text.substr(0, 80), " is outside [",
-         o.minimum, ", ", o.maximum, "]");
+    fail(Code::kOutOfRange, "option ", o.key, " = ", text.substr(0, 80), " is outside [", o.minimum,
+         ", ", o.maximum, "]");
 }
 
 int64_t parse_int(const OptionInfo& o, std::string_view text) {
@@ -106,10 +106,20 @@ int64_t parse_int(const OptionInfo& o, std::string_view text) {
   int64_t factor = 1;
   if (error == std::errc() && end - stop == 1) {
     switch (*stop) {
-      case 'K': case 'k': factor = int64_t{1} << 10; break;
-      case 'M': case 'm': factor = int64_t{1} << 20; break;
-      case 'G': case 'g': factor = int64_t{1} << 30; break;
-      default: refuse(o, text, "not a whole number");
+      case 'K':
+      case 'k':
+        factor = int64_t{1} << 10;
+        break;
+      case 'M':
+      case 'm':
+        factor = int64_t{1} << 20;
+        break;
+      case 'G':
+      case 'g':
+        factor = int64_t{1} << 30;
+        break;
+      default:
+        refuse(o, text, "not a whole number");
     }
   } else if (error == std::errc::result_out_of_range) {
     check_range(o, text.starts_with('-') ? -1e300 : 1e300, text);

@@ -21,7 +21,7 @@ struct OptionInfo {
   OptionType type;
   OptionScope scope;
   std::string_view default_value;
-  double minimum;           // kInt, kFloat
+  double minimum;  // kInt, kFloat
   double maximum;
   std::string_view values;  // kString: "a|b|c", or empty for free text
   std::string_view doc;

@@ -22,8 +22,8 @@ std::vector<int32_t> distinct_rows(std::vector<Output*>& outputs) {
 
 void refuse_nan(Output& output) {
   output.status = Code::kInternal;
-  output.message = cat("the model produced a value that is not a number at position ",
-                       output.position);
+  output.message =
+      cat("the model produced a value that is not a number at position ", output.position);
 }
 
 }  // namespace
@@ -32,9 +32,14 @@ void Heads::compute(std::vector<Output>& outputs) {
   std::vector<Output*> full, ids, embeddings;
   for (Output& o : outputs) {
     switch (o.active->spec().task) {
-      case Task::kLogits: ids.push_back(&o); break;
-      case Task::kEmbed: embeddings.push_back(&o); break;
-      default: full.push_back(&o);
+      case Task::kLogits:
+        ids.push_back(&o);
+        break;
+      case Task::kEmbed:
+        embeddings.push_back(&o);
+        break;
+      default:
+        full.push_back(&o);
     }
   }
   if (!full.empty()) compute_full(full);
@@ -116,8 +121,8 @@ void Heads::compute_ids(std::vector<Output*>& outputs) {
     model_.logits_panel(begin, end, panel * 32, block.data());
     for (const auto& [output, k] : wanted) {
       const int32_t id = output->active->spec().logit_ids[k];
-      const float value = block[static_cast<size_t>(output->selected - begin) * 32 +
-                                static_cast<size_t>(id % 32)];
+      const float value =
+          block[static_cast<size_t>(output->selected - begin) * 32 + static_cast<size_t>(id % 32)];
       output->values[k] = value;
       if (std::isnan(value)) refuse_nan(*output);
     }

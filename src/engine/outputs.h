@@ -1,4 +1,5 @@
-// The heads of a step: from hidden states of the rows that somebody asked for to numbers in results.
+// The heads of a step: from hidden states of the rows that somebody asked for to numbers in
+// results.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +19,9 @@ struct Output {
   int32_t row = 0;
   int32_t selected = 0;  // index among the selected rows of its head
   // Filled by compute():
-  Sampled sampled;             // generate
-  float logprob = 0;           // logprobs, choices
-  std::vector<float> values;   // logits, embed
+  Sampled sampled;            // generate
+  float logprob = 0;          // logprobs, choices
+  std::vector<float> values;  // logits, embed
   Code status = Code::kOk;
   std::string message;
 };

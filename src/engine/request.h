@@ -35,15 +35,15 @@ struct Sampling {
 struct RequestSpec {
   Task task = Task::kGenerate;
   std::vector<int32_t> tokens;
-  int32_t name_space = 0;  // from Engine::open_namespace; 0 = the empty namespace
-  std::vector<int32_t> logit_ids;              // kLogits
-  int32_t from = 1;                            // kLogprobs, >= 1
-  std::vector<std::vector<int32_t>> choices;   // kChoices
-  int32_t dimensions = 0;                      // kEmbed; 0 = all
-  bool normalize = true;                       // kEmbed
-  Sampling sampling;                           // kGenerate
-  int64_t deadline_ms = 0;                     // from submission; 0 = none
-  int32_t priority = 0;                        // higher runs first
+  int32_t name_space = 0;          // from Engine::open_namespace; 0 = the empty namespace
+  std::vector<int32_t> logit_ids;  // kLogits
+  int32_t from = 1;                // kLogprobs, >= 1
+  std::vector<std::vector<int32_t>> choices;  // kChoices
+  int32_t dimensions = 0;                     // kEmbed; 0 = all
+  bool normalize = true;                      // kEmbed
+  Sampling sampling;                          // kGenerate
+  int64_t deadline_ms = 0;                    // from submission; 0 = none
+  int32_t priority = 0;                       // higher runs first
   int64_t user_tag = 0;
 };
 
@@ -67,9 +67,9 @@ struct RequestResult {
   std::string message;
   // kLogits: one per id. kLogprobs: one per scored token. kChoices: sum per choice. kEmbed: vector.
   std::vector<float> values;
-  std::vector<int32_t> tokens;         // kGenerate
-  std::vector<float> token_logprobs;   // kGenerate with logprobs; kChoices: all choices in a row
-  std::vector<int64_t> choice_offsets; // kChoices: choice i = token_logprobs[offset i, offset i+1)
+  std::vector<int32_t> tokens;          // kGenerate
+  std::vector<float> token_logprobs;    // kGenerate with logprobs; kChoices: all choices in a row
+  std::vector<int64_t> choice_offsets;  // kChoices: choice i = token_logprobs[offset i, offset i+1)
   Finish finish = Finish::kNone;
   Usage usage;
   Timing timing;

@@ -44,10 +44,12 @@ void check_request(const RequestSpec& spec, const ModelConfig& config, int32_t m
   if (spec.name_space < 0 || spec.name_space >= namespaces)
     fail(Code::kInvalidArgument, "namespace ", spec.name_space, " was never opened");
   if (spec.deadline_ms < 0)
-    fail(Code::kOutOfRange, "deadline_ms is ", spec.deadline_ms, "; it must be 0 (none) or positive");
+    fail(Code::kOutOfRange, "deadline_ms is ", spec.deadline_ms,
+         "; it must be 0 (none) or positive");
   switch (spec.task) {
     case Task::kLogits:
-      if (spec.logit_ids.empty()) fail(Code::kInvalidArgument, "no ids were given to read logits of");
+      if (spec.logit_ids.empty())
+        fail(Code::kInvalidArgument, "no ids were given to read logits of");
       check_ids(spec.logit_ids, config.vocab_size, "ids");
       break;
     case Task::kLogprobs:

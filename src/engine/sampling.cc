@@ -156,8 +156,7 @@ Sampled sample(std::span<const float> logits, const Sampling& options,
     out.token = options.temperature > 0 ? draw(weighed, options, index) : argmax(weighed);
   }
   if (options.logprobs)
-    out.logprob =
-        static_cast<float>(logits[static_cast<size_t>(out.token)] - log_sum_exp(logits));
+    out.logprob = static_cast<float>(logits[static_cast<size_t>(out.token)] - log_sum_exp(logits));
   return out;
 }
 

@@ -25,7 +25,7 @@ int32_t argmax(std::span<const float> x);
 
 // `seen` are the prompt and generated tokens so far (for the repetition penalty); `index` counts
 // generated tokens. Throws kInternal when a logit is NaN.
-Sampled sample(std::span<const float> logits, const Sampling& options, std::span<const int32_t> seen,
-               int64_t index);
+Sampled sample(std::span<const float> logits, const Sampling& options,
+               std::span<const int32_t> seen, int64_t index);
 
 }  // namespace prefix

@@ -43,9 +43,8 @@ void Scheduler::enqueue(std::shared_ptr<Job> job) {
     state->waiting.push_back(i);
     state->priority = std::max(state->priority, j.spec(i).priority);
   }
-  std::stable_sort(state->waiting.begin(), state->waiting.end(), [&](size_t a, size_t b) {
-    return j.spec(a).priority > j.spec(b).priority;
-  });
+  std::stable_sort(state->waiting.begin(), state->waiting.end(),
+                   [&](size_t a, size_t b) { return j.spec(a).priority > j.spec(b).priority; });
   std::reverse(state->waiting.begin(), state->waiting.end());
   state->unfinished = state->waiting.size();
   counters_.waiting += static_cast<int64_t>(state->unfinished);
@@ -103,8 +102,7 @@ bool Scheduler::admit_request(const std::shared_ptr<JobState>& state, size_t ind
   const auto paths = spec.task == Task::kChoices ? static_cast<int32_t>(spec.choices.size()) : 1;
   try {
     for (int32_t c = 0; c < paths; ++c)
-      active->sequences.push_back(
-          make_sequence(*active, spec.task == Task::kChoices ? c : -1));
+      active->sequences.push_back(make_sequence(*active, spec.task == Task::kChoices ? c : -1));
   } catch (const Error& e) {
     active->result().usage = Usage{};
     if (e.code() == Code::kCacheFull && !active_.empty()) {
@@ -252,12 +250,11 @@ void Scheduler::fill_step() {
     for (size_t i = 0; i < order.size() && budget > 0; ++i) {
       JobState* state = order[(turn + i) % order.size()];
       if (state->priority < top) continue;
-      budget -= fill_prefill(state, std::min(budget, options_.row_budget /
-                                                         static_cast<int32_t>(order.size()) + 1));
+      budget -= fill_prefill(
+          state, std::min(budget, options_.row_budget / static_cast<int32_t>(order.size()) + 1));
     }
   }
-  for (size_t i = 0; i < order.size() && budget > 0; ++i)
-    budget -= fill_prefill(order[i], budget);
+  for (size_t i = 0; i < order.size() && budget > 0; ++i) budget -= fill_prefill(order[i], budget);
 }
 
 int32_t Scheduler::fill_decode(int32_t budget) {
@@ -320,7 +317,8 @@ void Scheduler::collect_outputs() {
       if (s.outputs_left == 0) continue;
       const auto read = [&](int32_t position) {
         const int32_t row = builder_.row_of(s.node, position);
-        if (row >= 0) outputs_.push_back({.active = a.get(), .sequence = i, .position = position, .row = row});
+        if (row >= 0)
+          outputs_.push_back({.active = a.get(), .sequence = i, .position = position, .row = row});
         return row >= 0;
       };
       if (s.decoding) {
@@ -388,8 +386,8 @@ void Scheduler::complete() {
     }
   }
   for (const auto& a : active_) {
-    const bool complete = std::all_of(
-        a->sequences.begin(), a->sequences.end(), [&](const Sequence& s) {
+    const bool complete =
+        std::all_of(a->sequences.begin(), a->sequences.end(), [&](const Sequence& s) {
           const Node& n = tree_.node(tree_.node_at(s.node, s.length - 1));
           return s.outputs_left == 0 && s.length - n.start <= n.computed;
         });
@@ -442,8 +440,8 @@ void Scheduler::apply_token(Active& a, Sequence& s, const Output& output) {
   };
   const bool stop = contains(spec.sampling.stop_tokens) ||
                     (!spec.sampling.ignore_eos && contains(model_.config().eos_ids));
-  const bool full = result.usage.generated >= spec.sampling.max_tokens ||
-                    s.length >= model_.max_positions();
+  const bool full =
+      result.usage.generated >= spec.sampling.max_tokens || s.length >= model_.max_positions();
   if (stop || full) {
     result.finish = stop ? Finish::kStop : Finish::kLength;
     s.outputs_left = 0;

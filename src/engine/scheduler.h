@@ -7,8 +7,8 @@
 //          complete() under the lock: commit to the tree, hand out results
 //
 // A step takes one row for each decoding sequence and fills the rest of the row budget with pending
-// prompt tokens, jobs taking turns. Nothing is padded; a sequence that ends leaves at once. Requests
-// whose pages do not fit wait until others finish.
+// prompt tokens, jobs taking turns. Nothing is padded; a sequence that ends leaves at once.
+// Requests whose pages do not fit wait until others finish.
 #pragma once
 
 #include <cstdint>
@@ -90,10 +90,10 @@ class Scheduler {
   StepPlan step_;
   Heads heads_;
   std::vector<Output> outputs_;
-  std::list<std::shared_ptr<JobState>> jobs_;   // with unfinished requests
-  std::list<std::unique_ptr<Active>> active_;   // admission order
-  std::unordered_map<int64_t, NodeId> roots_;   // (namespace, regime)
-  std::vector<JobState*> stepped_;              // jobs with rows in this step
+  std::list<std::shared_ptr<JobState>> jobs_;  // with unfinished requests
+  std::list<std::unique_ptr<Active>> active_;  // admission order
+  std::unordered_map<int64_t, NodeId> roots_;  // (namespace, regime)
+  std::vector<JobState*> stepped_;             // jobs with rows in this step
   SchedulerCounters counters_;
   int64_t next_job_ = 1;
   int64_t next_order_ = 0;

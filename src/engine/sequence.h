@@ -20,8 +20,8 @@ struct JobState;
 
 struct Sequence {
   int32_t choice = -1;
-  NodeId node = kNoNode;    // holds the last token; locked
-  int32_t length = 0;       // tokens in the path
+  NodeId node = kNoNode;  // holds the last token; locked
+  int32_t length = 0;     // tokens in the path
   // Positions whose rows are read: [out_begin, redo_end) were computed before the request came and
   // are recomputed to be read, [redo_end, out_end) are read when they are computed. Both are done
   // in ascending order, up to these marks:

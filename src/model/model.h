@@ -1,6 +1,7 @@
 // A loaded model: weights packed for the device, and the forward pass over the rows of a step.
 //
-//   tokens ─ embed ─> x ─┬─ norm ─ qkv ─ rotate ─ append K,V ─ copy page heads ─ attention ─ out ─┬─> x
+//   tokens ─ embed ─> x ─┬─ norm ─ qkv ─ rotate ─ append K,V ─ copy page heads ─ attention ─ out
+//   ─┬─> x
 //                        └───────────────────────── residual ───────────────────────────────────┘
 //                    x ─┬─ norm ─ gate, up ─ silu·up ─ down ─┬─> x        (x layers)
 //                       └──────────── residual ──────────────┘
@@ -87,7 +88,8 @@ class Model {
  private:
   struct Buffers;
   void ensure_rows(int64_t rows);
-  void attention_block(const LayerWeights& layer, int32_t index, const StepPlan& plan, KvMemory& kv);
+  void attention_block(const LayerWeights& layer, int32_t index, const StepPlan& plan,
+                       KvMemory& kv);
   void ffn_block(const LayerWeights& layer, const StepPlan& plan);
 
   ops::Device& device_;

@@ -82,9 +82,9 @@ class Loader {
         if (row < q + kv) return read_k(row - q, out);
         read_v(row - q - kv, out);
       });
-      for (const auto& [name, n, turn] : {std::tuple(names_.q, q, permuted()),
-                                          std::tuple(names_.k, kv, permuted()),
-                                          std::tuple(names_.v, kv, false)}) {
+      for (const auto& [name, n, turn] :
+           {std::tuple(names_.q, q, permuted()), std::tuple(names_.k, kv, permuted()),
+            std::tuple(names_.v, kv, false)}) {
         std::vector<float> part = bias(for_layer(name, i), n, config_.attention_bias);
         if (turn && !part.empty()) part = unpermute(part);
         w.qkv_bias.insert(w.qkv_bias.end(), part.begin(), part.end());
@@ -95,13 +95,14 @@ class Loader {
         bias(for_layer(names_.attention_output, i), h, config_.attention_output_bias);
 
     if (!names_.gate_up.empty()) {
-      const ops::RowReader both = rows(for_layer(names_.gate_up, i) + ".weight", 2 * inner, h, false);
-      w.gate_up = device_.pack_gated(inner, h, both, [=](int64_t row, float* out) {
-        both(row + inner, out);
-      });
+      const ops::RowReader both =
+          rows(for_layer(names_.gate_up, i) + ".weight", 2 * inner, h, false);
+      w.gate_up = device_.pack_gated(inner, h, both,
+                                     [=](int64_t row, float* out) { both(row + inner, out); });
     } else {
-      w.gate_up = device_.pack_gated(inner, h, rows(for_layer(names_.gate, i) + ".weight", inner, h, false),
-                                     rows(for_layer(names_.up, i) + ".weight", inner, h, false));
+      w.gate_up =
+          device_.pack_gated(inner, h, rows(for_layer(names_.gate, i) + ".weight", inner, h, false),
+                             rows(for_layer(names_.up, i) + ".weight", inner, h, false));
       w.gate_bias = bias(for_layer(names_.gate, i), inner, config_.mlp_bias);
       w.up_bias = bias(for_layer(names_.up, i), inner, config_.mlp_bias);
     }
@@ -185,8 +186,8 @@ class Loader {
 
 }  // namespace
 
-Weights load_weights(const ModelFiles& files, const Architecture& architecture,
-                     ops::Device& device, const Model::Progress& progress) {
+Weights load_weights(const ModelFiles& files, const Architecture& architecture, ops::Device& device,
+                     const Model::Progress& progress) {
   return Loader(files, architecture, device, progress).load();
 }
 

@@ -9,7 +9,7 @@ namespace prefix {
 
 // Throws kFormat naming a tensor that is missing, has the wrong shape, or is not part of the
 // architecture; kCancelled when progress returns false.
-Weights load_weights(const ModelFiles& files, const Architecture& architecture,
-                     ops::Device& device, const Model::Progress& progress);
+Weights load_weights(const ModelFiles& files, const Architecture& architecture, ops::Device& device,
+                     const Model::Progress& progress);
 
 }  // namespace prefix

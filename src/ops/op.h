@@ -132,7 +132,8 @@ class Device {
   // Leading dimension for an activation buffer of `columns`: padded so that rows do not alias.
   virtual int64_t act_ld(int64_t columns) const = 0;
 
-  // Zeroed, 64-byte aligned memory; physical memory is used when first touched. Throws kOutOfMemory.
+  // Zeroed, 64-byte aligned memory; physical memory is used when first touched. Throws
+  // kOutOfMemory.
   virtual std::byte* allocate(size_t bytes) = 0;
   virtual void release(std::byte* data, size_t bytes) = 0;
 
@@ -156,8 +157,7 @@ class Device {
   // out[r, 0..n) = act(x G^T + bias_gate) * (x U^T + bias_up) with w from pack_gated, w.n = 2 n
   // (n rounded up to whole panels inside w). Biases may be null.
   virtual void linear_gated(const Matrix& w, int64_t n, const float* bias_gate,
-                            const float* bias_up, Activation act, Act x, int64_t rows,
-                            Act out) = 0;
+                            const float* bias_up, Activation act, Act x, int64_t rows, Act out) = 0;
   // Norms and rotates q and k, writes q and appends k and v to their slots in layer `layer`.
   virtual void qkv(const QkvArgs& args, std::span<const int32_t> positions,
                    std::span<const KvSlot> slots, const KvLayout& kv, std::byte* pool,

@@ -189,13 +189,14 @@ void StepBuilder::add_runs(NodeId id, int32_t row_begin, int32_t row_end, StepPl
   const int32_t below_end = std::min(row_end, m.subtree_end);
   const int32_t first_block = n.start / kPageTokens;
   const int32_t whole = below_begin < below_end ? n.end() / kPageTokens - first_block : 0;
-  const int32_t own = own_begin < own_end
-                          ? plan.positions[static_cast<size_t>(own_end - 1)] / kPageTokens -
-                                first_block + 1
-                          : 0;
+  const int32_t own =
+      own_begin < own_end
+          ? plan.positions[static_cast<size_t>(own_end - 1)] / kPageTokens - first_block + 1
+          : 0;
   const auto add = [&](int32_t from, int32_t to, int32_t begin, int32_t end) {
     if (from < to && begin < end)
-      plan.attention.runs.push_back({m.page_begin + from, first_block + from, to - from, begin, end});
+      plan.attention.runs.push_back(
+          {m.page_begin + from, first_block + from, to - from, begin, end});
   };
   const int32_t common = std::min(whole, own);
   add(0, common, own_begin, below_end);
@@ -226,9 +227,8 @@ void StepBuilder::plan_attention(StepPlan& plan) {
     for (size_t i = at; i < order_.size() && marks_[order_[i]].row_begin < end; ++i) {
       const Mark& m = marks_[order_[i]];
       if (m.own_end > m.row_begin)
-        tile.last_position =
-            std::max(tile.last_position,
-                     plan.positions[static_cast<size_t>(std::min(end, m.own_end) - 1)]);
+        tile.last_position = std::max(
+            tile.last_position, plan.positions[static_cast<size_t>(std::min(end, m.own_end) - 1)]);
     }
     attention.tiles.push_back(tile);
   }
@@ -243,7 +243,8 @@ void StepBuilder::plan_attention(StepPlan& plan) {
       attention.items.push_back({t, -1, -1});
       continue;
     }
-    for (int32_t c = 0; c < chunks; ++c) attention.items.push_back({t, c, attention.partial_slots++});
+    for (int32_t c = 0; c < chunks; ++c)
+      attention.items.push_back({t, c, attention.partial_slots++});
   }
 }
 

@@ -59,8 +59,8 @@ class StepBuilder {
   // Adds pending tokens of the first `length` tokens of the path to `node`, ancestors first, at
   // most `limit`. Returns the number added; tokens that are in the step already count as done.
   int32_t take(NodeId node, int32_t length, int32_t limit);
-  // Adds a row for the computed token at `position` of the path, only to read its result. Returns 1,
-  // or 0 when such a row was there already.
+  // Adds a row for the computed token at `position` of the path, only to read its result. Returns
+  // 1, or 0 when such a row was there already.
   int32_t recompute(NodeId node, int32_t position);
 
   void build(StepPlan& plan);
@@ -98,8 +98,8 @@ class StepBuilder {
   std::vector<NodeId> roots_;
   std::vector<std::pair<NodeId, int32_t>> extras_;  // (node, offset) to recompute
   std::unordered_set<int64_t> extra_keys_;
-  std::vector<NodeId> order_;                       // marked nodes, depth first
-  std::vector<NodeId> chain_;                       // scratch
+  std::vector<NodeId> order_;  // marked nodes, depth first
+  std::vector<NodeId> chain_;  // scratch
 };
 
 }  // namespace prefix

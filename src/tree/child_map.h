@@ -45,7 +45,8 @@ class ChildMap {
     for (size_t i = next(hole); slots_[i].child >= 0; i = next(i)) {
       // Move i into the hole unless its home lies cyclically in (hole, i].
       const size_t wanted = home(slots_[i].key);
-      const bool stays = hole <= i ? (hole < wanted && wanted <= i) : (hole < wanted || wanted <= i);
+      const bool stays =
+          hole <= i ? (hole < wanted && wanted <= i) : (hole < wanted || wanted <= i);
       if (stays) continue;
       slots_[hole] = slots_[i];
       hole = i;

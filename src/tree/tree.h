@@ -21,8 +21,8 @@
 //
 // Every running sequence locks the node that holds its last token, which may lie inside the edge; a
 // split leaves the lower half with the id and the locks, so position p of a sequence is found by
-// walking up from its node until start <= p (node_at). Only a leaf that nobody locks can be evicted;
-// inner nodes are kept by their children. Not thread-safe: the engine owns it.
+// walking up from its node until start <= p (node_at). Only a leaf that nobody locks can be
+// evicted; inner nodes are kept by their children. Not thread-safe: the engine owns it.
 #pragma once
 
 #include <cstdint>
@@ -53,7 +53,7 @@ struct Node {
   int32_t locks = 0;     // running sequences whose last token is here
   int32_t root = kNoNode;
   int32_t rope_offset = 0;  // roots: added to positions to index the rotary tables
-  int64_t job = 0;       // who asked for it first: tells "shared" from "cached"
+  int64_t job = 0;          // who asked for it first: tells "shared" from "cached"
   int64_t last_use = 0;
   std::shared_ptr<std::vector<int32_t>> block;  // shared by the halves of a split: nothing moves
   int32_t block_offset = 0;
@@ -102,8 +102,8 @@ class Tree {
   // most one page, from the caller's reservation: *pages_taken tells.
   NodeId advance(NodeId from, int32_t length, int32_t token, int64_t job, int32_t* pages_taken);
 
-  // The node on the path to `id` that ends after `length` tokens, made by a split when there is none.
-  // Locks stay with `id`.
+  // The node on the path to `id` that ends after `length` tokens, made by a split when there is
+  // none. Locks stay with `id`.
   NodeId end_at(NodeId id, int32_t length);
 
   void lock(NodeId id);

@@ -52,7 +52,8 @@ std::shared_ptr<Job> run(Engine& engine, std::vector<RequestSpec> batch) {
 
 TEST(Engine, CountsCachedSharedAndComputedTokens) {
   const auto engine = make_engine(checkpoint());
-  const auto first = run(*engine, {logits({1, 2, 3, 4}), logits({1, 2, 3, 5}), logits({1, 2, 3, 4})});
+  const auto first =
+      run(*engine, {logits({1, 2, 3, 4}), logits({1, 2, 3, 5}), logits({1, 2, 3, 4})});
   EXPECT_EQ(first->result(0).usage.computed, 4);
   EXPECT_EQ(first->result(1).usage.computed, 1);
   EXPECT_EQ(first->result(1).usage.shared, 3);
@@ -84,7 +85,9 @@ TEST(Engine, RowsEqualDistinctPrefixes) {
       for (int32_t& t : spec.tokens) t = static_cast<int32_t>(random() % 3);
       spec.name_space = spaces[random() % 3];
       for (size_t n = 1; n <= spec.tokens.size(); ++n)
-        distinct.emplace(spec.name_space, std::vector<int32_t>(spec.tokens.begin(), spec.tokens.begin() + static_cast<ptrdiff_t>(n)));
+        distinct.emplace(spec.name_space,
+                         std::vector<int32_t>(spec.tokens.begin(),
+                                              spec.tokens.begin() + static_cast<ptrdiff_t>(n)));
       batch.push_back(std::move(spec));
     }
     const auto job = run(*engine, batch);
@@ -162,9 +165,17 @@ TEST(Engine, BadRequestsFailAloneWithValueAndLimit) {
   batch[8].sampling.top_p = 0;
   batch[9].name_space = 77;
   const auto job = run(*engine, batch);
-  const Code expected[] = {Code::kOk, Code::kInvalidArgument, Code::kOutOfRange, Code::kOutOfRange,
-                           Code::kPromptTooLong, Code::kOutOfRange, Code::kOutOfRange,
-                           Code::kOutOfRange, Code::kOutOfRange, Code::kInvalidArgument, Code::kOk};
+  const Code expected[] = {Code::kOk,
+                           Code::kInvalidArgument,
+                           Code::kOutOfRange,
+                           Code::kOutOfRange,
+                           Code::kPromptTooLong,
+                           Code::kOutOfRange,
+                           Code::kOutOfRange,
+                           Code::kOutOfRange,
+                           Code::kOutOfRange,
+                           Code::kInvalidArgument,
+                           Code::kOk};
   for (size_t i = 0; i < batch.size(); ++i)
     EXPECT_EQ(job->result(i).status, expected[i]) << i << ": " << job->result(i).message;
   EXPECT_NE(job->result(2).message.find("131"), std::string::npos);
@@ -256,8 +267,8 @@ TEST(Engine, NewRequestsJoinWhileOthersDecode) {
 TEST(Engine, ABudgetTooSmallFailsThatRequestOnlyAndClearly) {
   // One page of the tiny model: 2 layers x 2 heads x (K and V) x 32 x 32 x 2 bytes = 16 KiB.
   const auto engine = make_engine(checkpoint(), {{"cache_bytes", "64K"}});
-  const auto job = run(*engine, {logits(counting(200)), logits(counting(100)), logits(counting(30, 5)),
-                                 generate(counting(20), 500)});
+  const auto job = run(*engine, {logits(counting(200)), logits(counting(100)),
+                                 logits(counting(30, 5)), generate(counting(20), 500)});
   EXPECT_EQ(job->result(0).status, Code::kCacheFull) << job->result(0).message;
   EXPECT_EQ(job->result(1).status, Code::kOk) << job->result(1).message;
   EXPECT_EQ(job->result(2).status, Code::kOk) << job->result(2).message;

@@ -106,7 +106,8 @@ TEST_P(Invariance, AloneBatchedShuffledUnsharedChunkedThreadedCachedAreEqualBits
   shape.heads = 6;
   shape.kv_heads = 2;
   const TinyCheckpoint checkpoint(shape);
-  const auto alone = make_engine(checkpoint, {{"isa", isa}, {"dtype", dtype}, {"threads", "1"}, {"cache", "false"}});
+  const auto alone = make_engine(
+      checkpoint, {{"isa", isa}, {"dtype", dtype}, {"threads", "1"}, {"cache", "false"}});
   struct Variant {
     const char* name;
     std::shared_ptr<Engine> engine;
@@ -114,9 +115,17 @@ TEST_P(Invariance, AloneBatchedShuffledUnsharedChunkedThreadedCachedAreEqualBits
   const Variant variants[] = {
       {"batched, 2 threads, cached",
        make_engine(checkpoint, {{"isa", isa}, {"dtype", dtype}, {"threads", "2"}})},
-      {"sharing off", make_engine(checkpoint, {{"isa", isa}, {"dtype", dtype}, {"threads", "2"}, {"sharing", "false"}, {"cache", "false"}})},
-      {"chunks of 7", make_engine(checkpoint, {{"isa", isa}, {"dtype", dtype}, {"threads", "1"}, {"rows", "7"}})},
-      {"chunks of 33, cache off", make_engine(checkpoint, {{"isa", isa}, {"dtype", dtype}, {"threads", "2"}, {"rows", "33"}, {"cache", "false"}})},
+      {"sharing off", make_engine(checkpoint, {{"isa", isa},
+                                               {"dtype", dtype},
+                                               {"threads", "2"},
+                                               {"sharing", "false"},
+                                               {"cache", "false"}})},
+      {"chunks of 7",
+       make_engine(checkpoint, {{"isa", isa}, {"dtype", dtype}, {"threads", "1"}, {"rows", "7"}})},
+      {"chunks of 33, cache off",
+       make_engine(
+           checkpoint,
+           {{"isa", isa}, {"dtype", dtype}, {"threads", "2"}, {"rows", "33"}, {"cache", "false"}})},
   };
   int cases = 0;
   for (unsigned seed = 0; cases < 2000 / 8 + 1; ++seed) {
@@ -155,7 +164,8 @@ TEST_P(Invariance, ManyRequestsBehindACachedPrefixThatEndsInsideAPage) {
   if (!available(isa)) GTEST_SKIP() << "this machine lacks " << isa;
   tools::CheckpointShape shape;
   const TinyCheckpoint checkpoint(shape);
-  const auto alone = make_engine(checkpoint, {{"isa", isa}, {"dtype", dtype}, {"threads", "1"}, {"cache", "false"}});
+  const auto alone = make_engine(
+      checkpoint, {{"isa", isa}, {"dtype", dtype}, {"threads", "1"}, {"cache", "false"}});
   const auto cached = make_engine(checkpoint, {{"isa", isa}, {"dtype", dtype}, {"threads", "2"}});
   std::mt19937 random(3);
   for (size_t length : {1u, 31u, 32u, 33u, 47u, 255u, 256u, 300u}) {
@@ -169,7 +179,8 @@ TEST_P(Invariance, ManyRequestsBehindACachedPrefixThatEndsInsideAPage) {
       RequestSpec spec;
       spec.task = Task::kLogprobs;
       spec.tokens = head;
-      for (int32_t t : random_tokens(random, 1 + random() % 50, shape.vocab)) spec.tokens.push_back(t);
+      for (int32_t t : random_tokens(random, 1 + random() % 50, shape.vocab))
+        spec.tokens.push_back(t);
       spec.from = static_cast<int32_t>(length);
       batch.push_back(std::move(spec));
     }

@@ -19,7 +19,8 @@ RequestSpec spec_for(unsigned seed) {
   spec.task = seed % 3 == 0 ? Task::kGenerate : Task::kLogits;
   spec.logit_ids = {1, 2};
   spec.sampling.max_tokens = 4;
-  for (unsigned i = 0; i < 4 + seed % 23; ++i) spec.tokens.push_back(static_cast<int32_t>((seed * i) % 5));
+  for (unsigned i = 0; i < 4 + seed % 23; ++i)
+    spec.tokens.push_back(static_cast<int32_t>((seed * i) % 5));
   return spec;
 }
 
@@ -57,10 +58,16 @@ TEST(Stress, EightThreadsSubmitCancelAndRelease) {
         }
         const auto job = engine->submit(batch);
         switch (random() % 4) {
-          case 0: job->cancel(); break;
-          case 1: job->cancel(0); break;
-          case 2: continue;  // released while it runs
-          default: break;
+          case 0:
+            job->cancel();
+            break;
+          case 1:
+            job->cancel(0);
+            break;
+          case 2:
+            continue;  // released while it runs
+          default:
+            break;
         }
         engine->cache_lookup(0, batch[0].tokens.data(), batch[0].tokens.size());
         engine->stats();

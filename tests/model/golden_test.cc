@@ -1,9 +1,10 @@
 // The tiny models of every architecture and block type against Hugging Face transformers.
+#include "support/golden.h"
+
 #include <gtest/gtest.h>
 
 #include <numeric>
 
-#include "support/golden.h"
 #include "support/tiny_engine.h"
 
 namespace prefix {
@@ -80,7 +81,8 @@ void compare(const Golden& golden, Engine& engine, Figures& f) {
       ASSERT_EQ(r.status, Code::kOk) << r.message;
       switch (spec.task) {
         case Task::kLogits: {
-          const float* expected = golden.at(prompt, "logits_at") + row++ * static_cast<size_t>(vocab);
+          const float* expected =
+              golden.at(prompt, "logits_at") + row++ * static_cast<size_t>(vocab);
           if (longrope && spec.tokens.size() <= 32 && n > 32) break;
           f.logits.add(r.values.data(), expected, static_cast<size_t>(vocab));
           ++f.positions;

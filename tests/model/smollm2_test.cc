@@ -47,7 +47,8 @@ class Smollm2 : public testing::Test {
 };
 
 TEST_F(Smollm2, F32LogitsAgreeTo1e3AndGreedyTokensAreIdentical) {
-  const auto engine = Engine::create(model_path(), make_options({{"dtype", "f32"}, {"cache_bytes", "1G"}}), nullptr);
+  const auto engine = Engine::create(
+      model_path(), make_options({{"dtype", "f32"}, {"cache_bytes", "1G"}}), nullptr);
   std::vector<RequestSpec> batch;
   for (const auto& prompt : golden.index.at("prompts")) {
     RequestSpec r;
@@ -59,7 +60,8 @@ TEST_F(Smollm2, F32LogitsAgreeTo1e3AndGreedyTokensAreIdentical) {
   const auto& every = golden.index.at("every_position");
   std::vector<int32_t> tokens;
   for (const auto& prompt : golden.index.at("prompts"))
-    if (prompt.at("name") == every.at("prompt")) tokens = prompt.at("tokens").get<std::vector<int32_t>>();
+    if (prompt.at("name") == every.at("prompt"))
+      tokens = prompt.at("tokens").get<std::vector<int32_t>>();
   const auto ids = every.at("ids").get<std::vector<int32_t>>();
   for (size_t n = 1; n <= tokens.size(); ++n) {
     RequestSpec r;
@@ -72,10 +74,12 @@ TEST_F(Smollm2, F32LogitsAgreeTo1e3AndGreedyTokensAreIdentical) {
   job->wait(-1);
   Distance distance;
   for (size_t i = 0; i < golden.index.at("prompts").size(); ++i)
-    distance.add(job->result(i).values.data(), golden.at(golden.index.at("prompts")[i], "top_at"), 50);
+    distance.add(job->result(i).values.data(), golden.at(golden.index.at("prompts")[i], "top_at"),
+                 50);
   const float* rows = golden.at(every, "logits_at");
   for (size_t n = 0; n < tokens.size(); ++n)
-    distance.add(job->result(golden.index.at("prompts").size() + n).values.data(), rows + n * ids.size(), ids.size());
+    distance.add(job->result(golden.index.at("prompts").size() + n).values.data(),
+                 rows + n * ids.size(), ids.size());
   std::printf("max-abs difference of f32 logits: %.2e\n", distance.max_abs);
   EXPECT_LE(distance.max_abs, 1e-3);
 

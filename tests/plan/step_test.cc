@@ -53,7 +53,8 @@ class Oracle {
       if (s.page >= 0) memory_[{s.page, s.slot}] = row_paths[static_cast<size_t>(i)];
     }
     for (const ops::PageCopy& c : plan.copies)
-      for (int32_t slot = 0; slot < c.tokens; ++slot) memory_[{c.to, slot}] = memory_[{c.from, slot}];
+      for (int32_t slot = 0; slot < c.tokens; ++slot)
+        memory_[{c.to, slot}] = memory_[{c.from, slot}];
     for (int32_t row = 0; row < plan.rows(); ++row) {
       const Tokens& path = row_paths[static_cast<size_t>(row)];
       const auto keys = keys_of_row(plan, row);
@@ -167,7 +168,8 @@ TEST(StepProperty, RowsEqualDistinctPrefixesInRandomBatches) {
         t.resize(1 + random() % (t.size() + 20), static_cast<int32_t>(random() % vocabulary));
       }
       sequences.emplace_back(tree.attach(tree.match(root, t), t, 1), t);
-      for (size_t n = 1; n <= t.size(); ++n) distinct.emplace(root, Tokens(t.begin(), t.begin() + static_cast<ptrdiff_t>(n)));
+      for (size_t n = 1; n <= t.size(); ++n)
+        distinct.emplace(root, Tokens(t.begin(), t.begin() + static_cast<ptrdiff_t>(n)));
     }
     StepBuilder builder(tree, kShape);
     StepPlan plan;

@@ -25,7 +25,8 @@ class Random {
   // Roughly normal: the sum of four 16-bit uniforms, scaled to variance 1.
   float normal() {
     const uint64_t bits = next();
-    const double sum = static_cast<double>(bits & 0xffff) + static_cast<double>(bits >> 16 & 0xffff) +
+    const double sum = static_cast<double>(bits & 0xffff) +
+                       static_cast<double>(bits >> 16 & 0xffff) +
                        static_cast<double>(bits >> 32 & 0xffff) + static_cast<double>(bits >> 48);
     return static_cast<float>((sum / 65536.0 - 2.0) * 1.7320508);
   }
@@ -54,7 +55,9 @@ std::vector<Entry> entries(const CheckpointShape& s) {
   const auto matrix = [&](const std::string& name, int64_t n, int64_t k) {
     list.push_back({name, {n, k}, 0.5f / std::sqrt(static_cast<float>(k))});
   };
-  const auto norm = [&](const std::string& name, int64_t n) { list.push_back({name, {n}, 0.1f, 1}); };
+  const auto norm = [&](const std::string& name, int64_t n) {
+    list.push_back({name, {n}, 0.1f, 1});
+  };
   list.push_back({"model.embed_tokens.weight", {s.vocab, s.hidden}, 1});
   for (int32_t i = 0; i < s.layers; ++i) {
     const std::string layer = "model.layers." + std::to_string(i) + ".";
@@ -151,7 +154,8 @@ CheckpointShape named_shape(const std::string& name) {
     s.heads = 32;
     s.intermediate = 9728;
   } else {
-    throw std::invalid_argument("unknown shape \"" + name + "\" (known: tiny, qwen3-0.6b, qwen3-4b)");
+    throw std::invalid_argument("unknown shape \"" + name +
+                                "\" (known: tiny, qwen3-0.6b, qwen3-4b)");
   }
   return s;
 }
