@@ -1,6 +1,9 @@
 // SmolLM2-135M-Instruct from its GGUF file against transformers on the same dequantised weights.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "ops/op.h"
 #include "support/golden.h"
 #include "support/tiny_engine.h"
 
@@ -33,16 +36,6 @@ class Smollm2 : public testing::Test {
       list.push_back(std::move(r));
     }
     return list;
-  }
-  // Tokens before the first difference, over all prompts.
-  int agreeing(const Job& job) const {
-    int same = 0;
-    for (size_t i = 0; i < job.count(); ++i) {
-      const auto expected = golden.index.at("prompts")[i].at("greedy").get<std::vector<int32_t>>();
-      EXPECT_EQ(job.result(i).status, Code::kOk) << job.result(i).message;
-      for (size_t t = 0; t < expected.size() && job.result(i).tokens[t] == expected[t]; ++t) ++same;
-    }
-    return same;
   }
 };
 
@@ -85,19 +78,44 @@ TEST_F(Smollm2, F32LogitsAgreeTo1e3AndGreedyTokensAreIdentical) {
 
   const auto decoded = engine->submit(greedy());
   decoded->wait(-1);
-  EXPECT_EQ(agreeing(*decoded), 32 * static_cast<int>(decoded->count()));
+  for (size_t i = 0; i < decoded->count(); ++i)
+    EXPECT_EQ(decoded->result(i).tokens,
+              golden.index.at("prompts")[i].at("greedy").get<std::vector<int32_t>>())
+        << "prompt " << i;
 }
 
-TEST_F(Smollm2, Bf16GreedyTokensAgreeUpToTheFirstSplit) {
-  const auto engine = Engine::create(model_path(), make_options({{"cache_bytes", "1G"}}), nullptr);
-  const auto decoded = engine->submit(greedy());
-  decoded->wait(-1);
-  const int same = agreeing(*decoded);
-  const int all = 32 * static_cast<int>(decoded->count());
-  std::printf("bf16: %d of %d greedy tokens before the first difference\n", same, all);
-  // Near-ties of the reference (margin below bf16 noise) may go either way; what follows a split
-  // belongs to another sentence and is not counted.
-  EXPECT_GE(same, 0.95 * all);
+// bf16 noise moves logits by some 0.03 here, so a continuation may leave the reference where its
+// two best tokens are closer than that, and only there; what follows is another sentence and not
+// counted.
+TEST_F(Smollm2, Bf16GreedyTokensLeaveTheReferenceOnlyAtNearTies) {
+  const auto& prompts = golden.index.at("prompts");
+  for (const ops::IsaLevel& level : ops::cpu_isa_levels()) {
+    if (!level.available || level.name == "scalar") continue;
+    const auto engine = Engine::create(
+        model_path(), make_options({{"cache_bytes", "1G"}, {"isa", std::string(level.name)}}),
+        nullptr);
+    const auto job = engine->submit(greedy());
+    job->wait(-1);
+    int same = 0, compared = 0;
+    for (size_t i = 0; i < job->count(); ++i) {
+      const auto expected = prompts[i].at("greedy").get<std::vector<int32_t>>();
+      const std::vector<int32_t>& got = job->result(i).tokens;
+      ASSERT_EQ(got.size(), expected.size()) << job->result(i).message;
+      const auto split = static_cast<size_t>(
+          std::mismatch(got.begin(), got.end(), expected.begin()).first - got.begin());
+      same += static_cast<int>(split);
+      compared += static_cast<int>(std::min(split + 1, expected.size()));
+      if (split < expected.size()) {
+        EXPECT_LT(prompts[i].at("greedy_margins")[split].get<double>(), 0.05)
+            << level.name << ", prompt " << i << ", token " << split;
+      }
+    }
+    const int all = 32 * static_cast<int>(job->count());
+    std::printf("%s: %d of %d tokens before the first split, %d of %d compared\n",
+                level.name.data(), same, all, same, compared);
+    EXPECT_GE(same, 0.95 * compared) << level.name;
+    EXPECT_GE(same, 0.90 * all) << level.name;
+  }
 }
 
 }  // namespace
