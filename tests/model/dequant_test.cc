@@ -1,0 +1,119 @@
+// The decoder of every block type, bit for bit against the Python `gguf` package.
+#include "model/dequant.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "model/gguf.h"
+#include "support/golden.h"
+#include "support/sha256.h"
+
+namespace prefix {
+namespace {
+
+using testing_support::sha256;
+
+std::vector<std::byte> from_hex(const std::string& hex) {
+  std::vector<std::byte> bytes;
+  for (size_t i = 0; i < hex.size(); i += 2)
+    bytes.push_back(static_cast<std::byte>(std::stoi(hex.substr(i, 2), nullptr, 16)));
+  return bytes;
+}
+
+const TensorType kAllTypes[] = {TensorType::kF32,  TensorType::kF16,  TensorType::kBF16,
+                                TensorType::kQ8_0, TensorType::kQ4_0, TensorType::kQ4_1,
+                                TensorType::kQ5_0, TensorType::kQ5_1, TensorType::kQ4_K,
+                                TensorType::kQ5_K, TensorType::kQ6_K};
+
+TEST(Dequant, EqualsTheFixture) {
+  std::ifstream file(std::string(PREFIX_TEST_DATA) + "/model/dequant_fixture.json");
+  const nlohmann::json fixture = nlohmann::json::parse(file);
+  size_t types = 0;
+  for (const TensorType type : kAllTypes) {
+    const std::string name(tensor_type_name(type));
+    if (type == TensorType::kF32) continue;  // a copy
+    ++types;
+    const std::vector<std::byte> blocks = from_hex(fixture.at(name).at("blocks"));
+    const std::vector<std::byte> expected = from_hex(fixture.at(name).at("values"));
+    const auto count = static_cast<int64_t>(blocks.size()) / block_bytes(type) * block_values(type);
+    ASSERT_EQ(expected.size(), static_cast<size_t>(count) * 4) << name;
+    // At every alignment: file formats promise none.
+    for (size_t shift = 0; shift < 4; ++shift) {
+      std::vector<std::byte> moved(shift);
+      moved.insert(moved.end(), blocks.begin(), blocks.end());
+      std::vector<float> values(static_cast<size_t>(count));
+      dequantise(type, moved.data() + shift, count, values.data());
+      EXPECT_EQ(std::memcmp(values.data(), expected.data(), expected.size()), 0) << name;
+    }
+  }
+  EXPECT_EQ(types, fixture.size());
+}
+
+// Every bit pattern, against arithmetic on its parts.
+TEST(Dequant, ConvertsEveryHalf) {
+  for (uint32_t half = 0; half < 0x10000; ++half) {
+    const uint32_t exponent = half >> 10 & 31;
+    const uint32_t mantissa = half & 1023;
+    const float value = half_to_float(static_cast<uint16_t>(half));
+    const double sign = half & 0x8000 ? -1 : 1;
+    if (exponent == 31) {
+      const uint32_t bits = (half & 0x8000) << 16 | 0x7f800000 | mantissa << 13;
+      ASSERT_EQ(std::bit_cast<uint32_t>(value), bits) << half;
+    } else {
+      const double magnitude = exponent == 0
+                                   ? std::ldexp(mantissa, -24)
+                                   : std::ldexp(1024 + mantissa, static_cast<int>(exponent) - 25);
+      ASSERT_EQ(value, static_cast<float>(sign * magnitude)) << half;
+      ASSERT_EQ(std::signbit(value), (half & 0x8000) != 0) << half;
+    }
+  }
+}
+
+TEST(Sha256, KnowsTheExamplesOfTheStandard) {
+  const auto of = [](const std::string& text) {
+    return sha256({reinterpret_cast<const std::byte*>(text.data()), text.size()});
+  };
+  EXPECT_EQ(of(""), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  EXPECT_EQ(of("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(of(std::string(1000000, 'a')),
+            "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+// Whole tensors of the golden models, by hash; edges.gguf holds extreme scales.
+TEST(Dequant, EqualsThePackageOnWholeModels) {
+  const std::string models = testing_support::golden_models();
+  if (!std::filesystem::exists(models + "/edges.gguf"))
+    GTEST_SKIP() << "no models in " << models << "; tools/golden/make_models.py writes them";
+  std::ifstream file(std::string(PREFIX_TEST_DATA) + "/golden/dequantized.json");
+  const nlohmann::json golden = nlohmann::json::parse(file).at("files");
+  size_t compared = 0;
+  for (const auto& [name, tensors] : golden.items()) {
+    GgufMetadata metadata;
+    TensorSource source;
+    read_gguf(models + "/" + name, FileAccess::kMap, metadata, source);
+    for (const auto& [tensor_name, expected] : tensors.items()) {
+      const Tensor* t = source.find(tensor_name);
+      ASSERT_NE(t, nullptr) << name << " " << tensor_name;
+      EXPECT_EQ(tensor_type_name(t->type), expected.at("type")) << name << " " << tensor_name;
+      ASSERT_EQ(nlohmann::json(t->shape), expected.at("shape")) << name << " " << tensor_name;
+      const int64_t n = element_count(t->name, t->shape);
+      const int64_t width = t->row_values();
+      std::vector<float> values(static_cast<size_t>(n));
+      for (int64_t row = 0; row < n / width; ++row) read_row(*t, row, values.data() + row * width);
+      EXPECT_EQ(sha256(std::as_bytes(std::span(values))), expected.at("sha256"))
+          << name << " " << tensor_name;
+      ++compared;
+    }
+  }
+  EXPECT_GT(compared, 50u);
+}
+
+}  // namespace
+}  // namespace prefix

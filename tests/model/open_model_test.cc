@@ -1,0 +1,143 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "model/gguf_writer.h"
+#include "model/model_files.h"
+#include "model/safetensors_writer.h"
+#include "random_checkpoint.h"
+#include "support/expect_error.h"
+#include "support/temp_folder.h"
+
+namespace prefix {
+namespace {
+
+using testing_support::entry;
+using testing_support::expect_error;
+using testing_support::safetensors_file;
+using testing_support::TempFolder;
+
+class OpenModel : public testing::Test {
+ protected:
+  void SetUp() override { tools::write_checkpoint(folder_.path(), {}); }
+  void expect_bad(Code code, std::initializer_list<std::string_view> parts) {
+    expect_error(code, parts, [&] { open_model(folder_.path()); });
+  }
+  TempFolder folder_;
+};
+
+TEST_F(OpenModel, ReadsADirectory) {
+  for (const FileAccess access : {FileAccess::kMap, FileAccess::kCopy}) {
+    const ModelFiles files = open_model(folder_.path(), access);
+    EXPECT_EQ(files.config.architecture, "qwen3");
+    EXPECT_EQ(files.config.hidden, 64);
+    const Tensor* t = files.tensors->find("model.embed_tokens.weight");
+    ASSERT_NE(t, nullptr);
+    EXPECT_EQ(t->shape, (std::vector<int64_t>{131, 64}));
+  }
+}
+
+TEST_F(OpenModel, ReadsShards) {
+  std::filesystem::rename(folder_ / "model.safetensors",
+                          folder_ / "model-00001-of-00001.safetensors");
+  std::string map;
+  {
+    TensorSource source;
+    const ModelFiles files = [&] {
+      std::filesystem::create_symlink("model-00001-of-00001.safetensors",
+                                      folder_ / "model.safetensors");
+      return open_model(folder_.path());
+    }();
+    for (const std::string& name : files.tensors->names())
+      map += (map.empty() ? "\"" : ",\"") + name + "\":\"model-00001-of-00001.safetensors\"";
+    std::filesystem::remove(folder_ / "model.safetensors");
+  }
+  folder_.write("model.safetensors.index.json",
+                "{\"metadata\":{\"total_size\":1},\"weight_map\":{" + map + "}}");
+  EXPECT_NE(open_model(folder_.path()).tensors->find("model.norm.weight"), nullptr);
+}
+
+TEST_F(OpenModel, NamesWhatIsMissing) {
+  expect_error(Code::kNotFound, {folder_ / "absent"}, [&] { open_model(folder_ / "absent"); });
+  std::filesystem::remove(folder_ / "model.safetensors");
+  expect_bad(Code::kNotFound, {folder_.path(), "neither model.safetensors nor", "index.json"});
+  std::filesystem::remove(folder_ / "config.json");
+  expect_bad(Code::kNotFound, {folder_.path(), "without config.json"});
+}
+
+TEST_F(OpenModel, NamesTheFileThatIsWrong) {
+  folder_.write("config.json", std::string_view("{\"model_type\":\"llama\""));
+  expect_bad(Code::kFormat, {folder_ / "config.json", "not valid JSON"});
+  folder_.write("config.json", std::string_view("{\"model_type\":\"bert\"}"));
+  expect_bad(Code::kUnsupportedModel, {folder_ / "config.json", "\"bert\""});
+  folder_.write("config.json", std::string(17 << 20, ' '));
+  expect_bad(Code::kFormat, {folder_ / "config.json", "17825792 bytes", "at most 16777216"});
+}
+
+TEST_F(OpenModel, ReadsGenerationConfig) {
+  folder_.write("generation_config.json", std::string_view("{\"eos_token_id\":[5,6]}"));
+  EXPECT_EQ(open_model(folder_.path()).config.eos_ids, (std::vector<int32_t>{5, 6}));
+  folder_.write("generation_config.json", std::string_view("{\"eos_token_id\":\"x\"}"));
+  expect_bad(Code::kFormat, {"generation_config.json", "eos_token_id"});
+}
+
+TEST_F(OpenModel, RefusesOtherFiles) {
+  expect_error(Code::kFormat, {"config.json", "does not begin with GGUF"},
+               [&] { open_model(folder_ / "config.json"); });
+  const std::string empty = folder_.write("empty.gguf", std::string_view());
+  expect_error(Code::kFormat, {empty, "GGUF"}, [&] { open_model(empty); });
+  const std::string bare =
+      folder_.write("bare.gguf", std::span<const std::byte>(testing_support::GgufWriter().bytes()));
+  expect_error(Code::kFormat, {bare, "general.architecture"}, [&] { open_model(bare); });
+  expect_error(Code::kIo, {"/dev/null"}, [] { open_model("/dev/null"); });
+}
+
+TEST_F(OpenModel, NoticesAFileCutShort) {
+  const ModelFiles mapped = open_model(folder_.path());
+  const ModelFiles copied = open_model(folder_.path(), FileAccess::kCopy);
+  const std::string file = folder_ / "model.safetensors";
+  std::filesystem::resize_file(file, std::filesystem::file_size(file) - 1);
+  expect_error(Code::kIo, {file, "cut short"}, [&] { mapped.tensors->check_files(); });
+  EXPECT_NO_THROW(copied.tensors->check_files());
+  const Tensor& last = copied.tensors->tensors().back();
+  std::vector<float> row(static_cast<size_t>(last.row_values()));
+  EXPECT_NO_THROW(read_row(last, 0, row.data()));
+}
+
+// A real model, when the build folder has it.
+TEST(OpenSmollm2, ReadsARealFile) {
+  const std::string path =
+      std::string(PREFIX_BUILD_DIR) + "/models/SmolLM2-135M-Instruct.Q4_1.gguf";
+  if (!std::filesystem::exists(path))
+    GTEST_SKIP() << path << " is missing; tools/fetch_model gets it";
+  const ModelFiles files = open_model(path);
+  const ModelConfig& c = files.config;
+  EXPECT_EQ(c.architecture, "llama");
+  EXPECT_EQ(c.layers, 30);
+  EXPECT_EQ(c.hidden, 576);
+  EXPECT_EQ(c.intermediate, 1536);
+  EXPECT_EQ(c.heads, 9);
+  EXPECT_EQ(c.kv_heads, 3);
+  EXPECT_EQ(c.head_dim, 64);
+  EXPECT_EQ(c.vocab_size, 49152);
+  EXPECT_EQ(c.max_positions, 8192);
+  EXPECT_EQ(c.rope.theta, 100000);
+  EXPECT_EQ(c.norm_eps, 1e-5f);
+  EXPECT_EQ(c.bos_id, 1);
+  EXPECT_EQ(c.eos_ids, std::vector<int32_t>{2});
+  EXPECT_TRUE(c.tie_embeddings && c.qk_permuted);
+  size_t q4_1 = 0, f32 = 0, q8_0 = 0;
+  for (const Tensor& t : files.tensors->tensors()) {
+    q4_1 += t.type == TensorType::kQ4_1;
+    f32 += t.type == TensorType::kF32;
+    q8_0 += t.type == TensorType::kQ8_0;
+  }
+  EXPECT_EQ(q4_1, 210u);
+  EXPECT_EQ(f32, 61u);
+  EXPECT_EQ(q8_0, 1u);
+}
+
+}  // namespace
+}  // namespace prefix
