@@ -1,0 +1,6 @@
+#include "fuzz/targets.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  prefix::fuzz::safetensors({reinterpret_cast<const std::byte*>(data), size});
+  return 0;
+}

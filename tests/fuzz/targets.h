@@ -1,0 +1,78 @@
+// What the fuzzers run: one function for each parser of untrusted bytes. The libFuzzer programs of
+// this folder call them with inputs it invents; tests/model/mutation_test.cc with seeded mutations
+// of good files, on every compiler. A parser may refuse an input with Error and nothing else; what
+// it accepts must be readable to the last byte.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "base/mapped_file.h"
+#include "base/status.h"
+#include "model/config.h"
+#include "model/gguf.h"
+#include "model/safetensors.h"
+
+namespace prefix::fuzz {
+
+inline std::shared_ptr<const MappedFile> as_file(std::span<const std::byte> bytes) {
+  return std::make_shared<MappedFile>("input", std::vector<std::byte>(bytes.begin(), bytes.end()));
+}
+
+// Reads every row of every tensor that can be expected to fit.
+inline void read_all(const TensorSource& source) {
+  std::vector<float> row;
+  for (const Tensor& t : source.tensors()) {
+    const int64_t width = t.row_values();
+    const int64_t count = element_count(t.name, t.shape);
+    if (count == 0) continue;
+    row.resize(static_cast<size_t>(width));
+    for (int64_t r = 0; r < count / width; ++r) read_row(t, r, row.data());
+  }
+}
+
+// Each returns whether the input was accepted.
+inline bool safetensors(std::span<const std::byte> bytes) try {
+  TensorSource source;
+  read_safetensors(as_file(bytes), source);
+  read_all(source);
+  return true;
+} catch (const Error&) {
+  return false;
+}
+
+inline bool gguf(std::span<const std::byte> bytes) try {
+  TensorSource source;
+  GgufMetadata metadata;
+  read_gguf(as_file(bytes), metadata, source);
+  read_all(source);
+  config_from_gguf(metadata, source);
+  return true;
+} catch (const Error&) {
+  return false;
+}
+
+inline bool config(std::span<const std::byte> bytes) try {
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  ModelConfig c = config_from_json(parse_json(text, "input"));
+  apply_generation_config(parse_json(text, "input"), c);
+  return true;
+} catch (const Error&) {
+  return false;
+}
+
+inline bool json(std::span<const std::byte> bytes) try {
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const Json value = parse_json(text, "input");
+  // What was read must survive writing and reading again.
+  if (parse_json(value.dump(), "output") != value) __builtin_trap();
+  return true;
+} catch (const Error&) {
+  return false;
+}
+
+}  // namespace prefix::fuzz
