@@ -1,0 +1,6 @@
+//! Names the library as its users will find it: libprefix_text.so.1, by ABI major.
+
+fn main() {
+    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libprefix_text.so.1");
+}

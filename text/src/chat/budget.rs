@@ -1,0 +1,66 @@
+//! What one rendering may use. Templates come with models and are untrusted: a few lines can ask
+//! for terabytes. The engine's fuel bounds the number of instructions; this bounds what a single
+//! instruction may do, by counting bytes produced and values visited.
+
+use minijinja::{Error, ErrorKind};
+use std::cell::Cell;
+
+/// Instructions of one rendering.
+pub const FUEL: u64 = 5_000_000;
+/// Bytes produced and values visited in one rendering.
+pub const UNITS: u64 = 256 << 20;
+/// Bytes of one rendered text, or of any text on the way to it.
+#[allow(dead_code)]
+pub const OUTPUT: usize = 16 << 20;
+/// Nesting of values.
+pub const DEPTH: usize = 64;
+/// Nesting of macro calls and the like.
+pub const RECURSION: usize = 100;
+
+thread_local! {
+    static LEFT: Cell<u64> = const { Cell::new(0) };
+}
+
+/// A fresh budget for the rendering that begins on this thread.
+pub fn begin() {
+    LEFT.set(UNITS);
+}
+
+pub fn spend(units: u64) -> Result<(), Error> {
+    match LEFT.get().checked_sub(units) {
+        Some(left) => {
+            LEFT.set(left);
+            Ok(())
+        }
+        None => {
+            LEFT.set(0);
+            Err(too_much(format!("more than {UNITS} units of work")))
+        }
+    }
+}
+
+/// Charges a text that is about to be made.
+pub fn text(bytes: usize) -> Result<(), Error> {
+#[allow(dead_code)]
+    if bytes > OUTPUT {
+        return Err(too_much(format!(
+#[allow(dead_code)]
+            "a text of {bytes} bytes; the limit is {OUTPUT}"
+        )));
+    }
+    spend(bytes as u64)
+}
+
+pub fn depth(level: usize) -> Result<(), Error> {
+    if level > DEPTH {
+        return Err(too_much(format!("values nested deeper than {DEPTH}")));
+    }
+    Ok(())
+}
+
+pub fn too_much(what: String) -> Error {
+    Error::new(
+        ErrorKind::InvalidOperation,
+        format!("the template makes {what}"),
+    )
+}

@@ -1,0 +1,223 @@
+//! Streaming decoding: tokens in, text out, never half a character.
+//!
+//! Byte-level vocabularies are decoded byte by byte: what is complete UTF-8 goes out, an unfinished
+//! character at the end waits. Other decoders look at neighbours (a space between words, bytes that
+//! join), so their text is found by decoding a short window twice, without and with the new tokens.
+//! Either way the pieces of a stream add up to what decoding all tokens at once gives.
+
+use crate::error::Result;
+use crate::pieces::Kind;
+use crate::text::Text;
+use std::sync::Arc;
+
+pub struct Detok {
+    text: Arc<Text>,
+    skip_special: bool,
+    /// Text that is complete and not yet taken.
+    ready: String,
+    state: State,
+}
+
+enum State {
+    /// Bytes of an unfinished character.
+    Bytes(Vec<u8>),
+    Window(Window),
+}
+
+/// ids[..shown] have been decoded into text that was given out; ids[shown..] have not. Decoding
+/// starts at `from`, so that a token sees the ones before it.
+#[derive(Default)]
+struct Window {
+    ids: Vec<u32>,
+    shown: usize,
+}
+
+const REPLACEMENT: char = '\u{fffd}';
+
+impl Detok {
+    pub fn new(text: Arc<Text>, skip_special: bool) -> Self {
+        let state = match text.pieces().kind() {
+            Kind::ByteLevel => State::Bytes(Vec::new()),
+            _ => State::Window(Window::default()),
+        };
+        Detok {
+            text,
+            skip_special,
+            ready: String::new(),
+            state,
+        }
+    }
+
+    /// Takes all tokens or, when one is outside the vocabulary, none.
+    pub fn push(&mut self, tokens: &[i32]) -> Result<()> {
+        let ids = self.text.check(tokens)?;
+        for id in ids {
+            if self.skip_special && self.text.pieces().is_special(id) {
+                continue;
+            }
+            match &mut self.state {
+                State::Bytes(pending) => {
+                    pending.extend(self.text.pieces().bytes(self.text.tokenizer(), id));
+                    take_complete(pending, &mut self.ready);
+                }
+                State::Window(window) => {
+                    if let Some(piece) = window.push(&self.text, id)? {
+                        self.ready.push_str(&piece);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the stream: an unfinished character becomes U+FFFD.
+    pub fn finish(&mut self) -> Result<()> {
+        match &mut self.state {
+            State::Bytes(pending) => {
+                self.ready.push_str(&String::from_utf8_lossy(pending));
+                pending.clear();
+            }
+            State::Window(window) => {
+                let rest = window.rest(&self.text)?;
+                self.ready.push_str(&rest);
+                *window = Window::default();
+            }
+        }
+        Ok(())
+    }
+
+    pub fn ready(&self) -> &str {
+        &self.ready
+    }
+
+    pub fn taken(&mut self) {
+        self.ready.clear();
+    }
+}
+
+/// Moves everything but an unfinished character from `pending` to `ready`; bytes that can never
+/// become a character are U+FFFD, in the same number as when all bytes are decoded at once.
+fn take_complete(pending: &mut Vec<u8>, ready: &mut String) {
+    loop {
+        match std::str::from_utf8(pending) {
+            Ok(text) => {
+                ready.push_str(text);
+                pending.clear();
+                return;
+            }
+            Err(error) => {
+                let valid = error.valid_up_to();
+                ready.push_str(&String::from_utf8_lossy(&pending[..valid]));
+                match error.error_len() {
+                    None => {
+                        pending.drain(..valid);
+                        return;
+                    }
+                    Some(bad) => {
+                        ready.push(REPLACEMENT);
+                        pending.drain(..valid + bad);
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Window {
+    /// Longest run of tokens that is held back in the hope that they become characters.
+    const MOST_HELD: usize = 64;
+
+    fn push(&mut self, text: &Text, id: u32) -> Result<Option<String>> {
+        self.ids.push(id);
+        let all = text.decode_ids(&self.ids, false)?;
+        // A replacement character at the end may be the front half of a character.
+        let unfinished =
+            all.ends_with(REPLACEMENT) && self.ids.len() - self.shown < Self::MOST_HELD;
+        if unfinished {
+            return Ok(None);
+        }
+        let piece = self.beyond_shown(text, &all)?;
+        if piece.is_empty() {
+            return Ok(None);
+        }
+        // Keep the tokens just shown as the context of the next ones.
+        self.ids.drain(..self.shown);
+        self.shown = self.ids.len();
+        Ok(Some(piece))
+    }
+
+    fn rest(&self, text: &Text) -> Result<String> {
+        let all = text.decode_ids(&self.ids, false)?;
+        self.beyond_shown(text, &all)
+    }
+
+    fn beyond_shown(&self, text: &Text, all: &str) -> Result<String> {
+        let shown = text.decode_ids(&self.ids[..self.shown], false)?;
+        // Decoders do not take back what they gave for a prefix; should one do so, the common part
+        // is what was shown.
+        let common = all
+            .char_indices()
+            .zip(shown.chars())
+            .find(|((_, a), b)| a != b)
+            .map_or(shown.len().min(all.len()), |((at, _), _)| at);
+        Ok(all[common..].to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stream(chunks: &[&[u8]]) -> (String, usize) {
+        let (mut pending, mut ready) = (Vec::new(), String::new());
+        for chunk in chunks {
+            pending.extend_from_slice(chunk);
+            take_complete(&mut pending, &mut ready);
+        }
+        (ready, pending.len())
+    }
+
+    #[test]
+    fn an_unfinished_character_waits() {
+        let euro = "€".as_bytes();
+        assert_eq!(stream(&[&euro[..1]]), (String::new(), 1));
+        assert_eq!(stream(&[&euro[..2]]), (String::new(), 2));
+        assert_eq!(stream(&[&euro[..1], &euro[1..]]), ("€".to_string(), 0));
+    }
+
+    #[test]
+    fn any_cutting_of_any_bytes_equals_lossy_decoding() {
+        let mut seed = 1u64;
+        let mut random = |n: u64| {
+            seed = seed
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            (seed >> 33) % n
+        };
+        let parts: [&[u8]; 8] = [
+            b"a",
+            "é".as_bytes(),
+            "漢".as_bytes(),
+            "😀".as_bytes(),
+            b"\x80",
+            b"\xff",
+            b"\xe6\xbc",
+            b"\xf0\x9f",
+        ];
+        for _ in 0..2000 {
+            let bytes: Vec<u8> = (0..random(12))
+                .flat_map(|_| parts[random(8) as usize].to_vec())
+                .collect();
+            let (mut pending, mut ready) = (Vec::new(), String::new());
+            let mut at = 0;
+            while at < bytes.len() {
+                let n = (1 + random(3) as usize).min(bytes.len() - at);
+                pending.extend_from_slice(&bytes[at..at + n]);
+                take_complete(&mut pending, &mut ready);
+                at += n;
+            }
+            ready.push_str(&String::from_utf8_lossy(&pending));
+            assert_eq!(ready, String::from_utf8_lossy(&bytes), "{bytes:?}");
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The C functions. This is the only part with `unsafe`: it turns pointers into slices, calls the
+//! library, copies results out, and turns errors and panics into a status.
+
+// The contract of each function stands in prefix_text.h, with C names for what it may be given.
+#![allow(clippy::missing_safety_doc)]
+// C signatures are as long as they are.
+#![allow(clippy::too_many_arguments)]
+
+mod chat;
+mod detok;
+mod handles;
+mod out;
+mod tokenizer;
+
+use crate::error::{Code, Error, Result};
+use std::panic::{catch_unwind, AssertUnwindSafe};
+
+pub use chat::*;
+pub use detok::*;
+pub use tokenizer::*;
+
+pub const PREFIX_OK: i32 = 0;
+pub const PREFIX_NUL: usize = usize::MAX;
+
+/// `prefix_error` of prefix.h.
+#[repr(C)]
+pub struct PrefixError {
+    pub struct_size: i32,
+    pub code: i32,
+    pub domain: [u8; 32],
+    pub message: [u8; 472],
+}
+
+impl PrefixError {
+    /// What PREFIX_ERROR_INIT gives.
+    pub const fn new() -> Self {
+        PrefixError {
+            struct_size: size_of::<PrefixError>() as i32,
+            code: 0,
+            domain: [0; 32],
+            message: [0; 472],
+        }
+    }
+
+    pub fn text(&self) -> &str {
+        let end = self.message.iter().position(|b| *b == 0).unwrap_or(0);
+        std::str::from_utf8(&self.message[..end]).unwrap_or("")
+    }
+}
+
+impl Default for PrefixError {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Copies whole characters and a zero.
+fn copy_text(to: &mut [u8], text: &str) {
+    let mut n = text.len().min(to.len() - 1);
+    while !text.is_char_boundary(n) {
+        n -= 1;
+    }
+    to[..n].copy_from_slice(&text.as_bytes()[..n]);
+    to[n] = 0;
+}
+
+/// # Safety
+/// `err` is NULL or points to a prefix_error.
+unsafe fn report(err: *mut PrefixError, function: &str, error: &Error) -> i32 {
+    // A caller that forgot struct_size gets nothing written: what it has is unknown.
+    if !err.is_null() && unsafe { (*err).struct_size } >= size_of::<PrefixError>() as i32 {
+        let err = unsafe { &mut *err };
+        err.code = error.code as i32;
+        copy_text(&mut err.domain, function);
+        copy_text(&mut err.message, &error.message);
+    }
+    error.code as i32
+}
+
+/// Runs the body of an entry point. Panics, which would be bugs here or in a crate below, become
+/// PREFIX_ERR_INTERNAL: unwinding into C would end the host.
+///
+/// # Safety
+/// `err` is NULL or points to a prefix_error.
+unsafe fn entry(err: *mut PrefixError, function: &str, body: impl FnOnce() -> Result<()>) -> i32 {
+    // What a panic leaves half done is never seen again: tokenizers are immutable, and a
+    // detokeniser whose lock is poisoned refuses further calls.
+    let result = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|cause| {
+        let what = cause
+            .downcast_ref::<String>()
+            .map(String::as_str)
+            .or_else(|| cause.downcast_ref::<&str>().copied())
+            .unwrap_or("no message");
+        let error = Error::new(Code::Internal, format!("a bug in the library: {what}"));
+        // Dropping the payload may panic in theory.
+        std::mem::forget(cause);
+        Err(error)
+    });
+    match result {
+        Ok(()) => PREFIX_OK,
+        Err(error) => unsafe { report(err, function, &error) },
+    }
+}
+
+/// # Safety
+/// `data` points to `count` elements when count is not 0.
+unsafe fn slice_in<'a, T>(data: *const T, count: usize, name: &str) -> Result<&'a [T]> {
+    if count == 0 {
+        return Ok(&[]);
+    }
+    if data.is_null() {
+        return Err(Error::argument(format!(
+            "{name} is NULL, but its length is {count}"
+        )));
+    }
+    if count > isize::MAX as usize / size_of::<T>().max(1) {
+        return Err(Error::range(format!("{name} cannot have {count} elements")));
+    }
+    Ok(unsafe { std::slice::from_raw_parts(data, count) })
+}
+
+/// # Safety
+/// `text` points to `length` bytes, or to a zero-terminated text when length is PREFIX_NUL.
+unsafe fn bytes_in<'a>(text: *const u8, length: usize, name: &str) -> Result<&'a [u8]> {
+    if length != PREFIX_NUL {
+        return unsafe { slice_in(text, length, name) };
+    }
+    if text.is_null() {
+        return Err(Error::argument(format!("{name} is NULL")));
+    }
+    Ok(unsafe { std::ffi::CStr::from_ptr(text.cast()) }.to_bytes())
+}
+
+/// # Safety
+/// As bytes_in.
+unsafe fn text_in<'a>(text: *const u8, length: usize, name: &str) -> Result<&'a str> {
+    let bytes = unsafe { bytes_in(text, length, name) }?;
+    std::str::from_utf8(bytes).map_err(|e| {
+        Error::new(
+            Code::InvalidUtf8,
+            format!(
+                "{name} is not UTF-8: byte {:#04x} at {}",
+                bytes.get(e.valid_up_to()).copied().unwrap_or(0),
+                e.valid_up_to()
+            ),
+        )
+    })
+}
+
+/// The bits of `flags` that the library knows.
+fn known_flags(flags: i32, known: i32) -> Result<()> {
+    if flags & !known != 0 {
+        return Err(Error::argument(format!(
+            "flags {flags:#x} has bits outside {known:#x}"
+        )));
+    }
+    Ok(())
+}
+
+/// # Safety
+/// `out` is NULL or points to a T.
+unsafe fn set<T>(out: *mut T, value: T, name: &str) -> Result<()> {
+    if out.is_null() {
+        return Err(Error::argument(format!("{name} is NULL")));
+    }
+    unsafe { out.write(value) };
+    Ok(())
+}

@@ -1,0 +1,15 @@
+//! The text library of libprefix: tokenizers and chat templates behind `include/prefix_text.h`.
+//!
+//! `ffi` holds the C functions and all `unsafe`; everything else is safe Rust that knows nothing of
+//! C. `load` and `gguf` read files, `text`, `pieces` and `detok` convert between text and tokens,
+//! `chat` renders templates.
+
+mod chat;
+mod detok;
+mod error;
+pub mod ffi;
+mod gguf;
+mod load;
+mod pieces;
+mod roles;
+mod text;

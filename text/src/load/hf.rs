@@ -1,0 +1,198 @@
+//! Reads what Hugging Face directories hold: tokenizer.json, tokenizer_config.json,
+//! special_tokens_map.json, generation_config.json or config.json, and chat templates.
+
+use super::{read_text, read_text_if_there, Source};
+use crate::error::{quote, Code, Error, Result};
+use crate::roles::Roles;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+use tokenizers::Tokenizer;
+
+pub fn load_directory(folder: &Path) -> Result<Source> {
+    let text = read_text_if_there(&folder.join("tokenizer.json"))?.ok_or_else(|| {
+        Error::new(
+            Code::NotFound,
+            "the directory has no tokenizer.json (a tokenizer.model alone is not enough)",
+        )
+    })?;
+    let mut source = from_texts(
+        &text,
+        read_text_if_there(&folder.join("tokenizer_config.json"))?.as_deref(),
+    )?;
+    source.kind = "directory";
+    if let Some(map) = read_json(folder, "special_tokens_map.json")? {
+        // Only what tokenizer_config.json leaves open.
+        add_roles(&mut source, &map, false);
+    }
+    for name in ["generation_config.json", "config.json"] {
+        if let Some(settings) = read_json(folder, name)? {
+            let ids = end_ids(&settings).map_err(|e| e.within(name))?;
+            if !ids.is_empty() {
+                source.end_ids = ids;
+                break;
+            }
+        }
+    }
+    // A template of its own file wins over the one inside tokenizer_config.json.
+    if let Some(text) = read_text_if_there(&folder.join("chat_template.jinja"))? {
+        source.templates.insert("default".to_string(), text);
+    }
+    let more = folder.join("additional_chat_templates");
+    if let Ok(entries) = std::fs::read_dir(&more) {
+        for entry in entries.flatten().take(64) {
+            let name = entry.file_name();
+            if let Some(stem) = name.to_str().and_then(|n| n.strip_suffix(".jinja")) {
+                source
+                    .templates
+                    .insert(stem.to_string(), read_text(&entry.path())?);
+            }
+        }
+    }
+    Ok(source)
+}
+
+/// A tokenizer.json, with the files beside it when there are any.
+pub fn load_file(path: &Path) -> Result<Source> {
+    if path.file_name().is_some_and(|n| n == "tokenizer.json") {
+        if let Some(folder) = path.parent() {
+            let folder = if folder.as_os_str().is_empty() {
+                Path::new(".")
+            } else {
+                folder
+            };
+            return load_directory(folder);
+        }
+    }
+    from_texts(&read_text(path)?, None)
+}
+
+/// From the contents of tokenizer.json and, if there is one, tokenizer_config.json.
+pub fn from_texts(tokenizer_json: &str, config_json: Option<&str>) -> Result<Source> {
+    // The crate never uses its process-wide thread pool for single texts; this says so once more.
+    tokenizers::utils::parallelism::set_parallelism(false);
+    let mut tokenizer = Tokenizer::from_bytes(tokenizer_json.as_bytes())
+        .map_err(|e| Error::format(format!("tokenizer.json: {e}")))?;
+    // Settings of a training run, not of the model: they would cut or pad every text.
+    tokenizer
+        .with_truncation(None)
+        .map_err(|e| Error::format(format!("tokenizer.json: {e}")))?;
+    tokenizer.with_padding(None);
+    let mut source = Source {
+        kind: "json",
+        tokenizer,
+        end_ids: Vec::new(),
+        roles: Roles::default(),
+        extra_special: Vec::new(),
+        templates: BTreeMap::new(),
+    };
+    if let Some(text) = config_json {
+        let config: Value = serde_json::from_str(text)
+            .map_err(|e| Error::format(format!("tokenizer_config.json: {e}")))?;
+        if !config.is_object() {
+            return Err(Error::format("tokenizer_config.json is not an object"));
+        }
+        add_roles(&mut source, &config, true);
+        source.templates = templates(&config)?;
+    }
+    Ok(source)
+}
+
+fn read_json(folder: &Path, name: &str) -> Result<Option<Value>> {
+    let Some(text) = read_text_if_there(&folder.join(name))? else {
+        return Ok(None);
+    };
+    let value: Value =
+        serde_json::from_str(&text).map_err(|e| Error::format(format!("{name}: {e}")))?;
+    if !value.is_object() {
+        return Err(Error::format(format!("{name} is not an object")));
+    }
+    Ok(Some(value))
+}
+
+/// A token is written as its text or as {"content": text, ...}.
+fn token_text(value: &Value) -> Option<&str> {
+    value
+        .as_str()
+        .or_else(|| value.get("content").and_then(Value::as_str))
+}
+
+/// Takes every `<role>_token` and the lists of further special tokens.
+fn add_roles(source: &mut Source, object: &Value, replace: bool) {
+    let Some(entries) = object.as_object() else {
+        return;
+    };
+    for (key, value) in entries {
+        let Some(role) = key.strip_suffix("_token") else {
+            continue;
+        };
+        let Some(text) = token_text(value) else {
+            continue;
+        };
+        if !replace && source.roles.get(role).is_some() {
+            continue;
+        }
+        // add_bos_token and the like are booleans and never get here; a token that the vocabulary
+        // does not have cannot be used.
+        if let Some(id) = source.tokenizer.token_to_id(text) {
+            source.roles.set(role, id, text);
+        }
+    }
+    if replace || source.extra_special.is_empty() {
+        for key in ["additional_special_tokens", "extra_special_tokens"] {
+            if let Some(list) = object.get(key).and_then(Value::as_array) {
+                source
+                    .extra_special
+                    .extend(list.iter().filter_map(token_text).map(str::to_string));
+            }
+        }
+    }
+}
+
+/// eos_token_id is a number, a list, or absent.
+fn end_ids(settings: &Value) -> Result<Vec<u32>> {
+    let one = |value: &Value| {
+        value
+            .as_u64()
+            .and_then(|id| u32::try_from(id).ok())
+            .ok_or_else(|| {
+                Error::format(format!(
+                    "eos_token_id {} is not a token id",
+                    quote(&value.to_string())
+                ))
+            })
+    };
+    match settings.get("eos_token_id") {
+        None | Some(Value::Null) => Ok(Vec::new()),
+        Some(Value::Array(list)) => list.iter().map(one).collect(),
+        Some(value) => Ok(vec![one(value)?]),
+    }
+}
+
+/// chat_template is a text or a list of {"name", "template"}.
+fn templates(config: &Value) -> Result<BTreeMap<String, String>> {
+    let mut found = BTreeMap::new();
+    match config.get("chat_template") {
+        None | Some(Value::Null) => {}
+        Some(Value::String(text)) => {
+            found.insert("default".to_string(), text.clone());
+        }
+        Some(Value::Array(list)) => {
+            for entry in list {
+                let field = |name: &str| entry.get(name).and_then(Value::as_str);
+                let (Some(name), Some(text)) = (field("name"), field("template")) else {
+                    return Err(Error::format(
+                        "tokenizer_config.json: an entry of chat_template has no name or template",
+                    ));
+                };
+                found.insert(name.to_string(), text.to_string());
+            }
+        }
+        Some(_) => {
+            return Err(Error::format(
+                "tokenizer_config.json: chat_template is neither text nor a list",
+            ));
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,61 @@
+//! Special tokens by role (bos, eos, ...) and the tokens that end a generation.
+
+use std::collections::{BTreeMap, BTreeSet};
+use tokenizers::Tokenizer;
+
+/// Names of tokens that end a turn in the families we know. Files often list only one of them as
+/// eos although the model writes another at the end of its turn.
+const KNOWN_ENDS: &[&str] = &[
+    "<|im_end|>",
+    "<|eot_id|>",
+    "<|eom_id|>",
+    "<|end|>",
+    "<|endoftext|>",
+    "<|end_of_text|>",
+    "<end_of_turn>",
+    "<|return|>",
+    "<|call|>",
+    "<|END_OF_TURN_TOKEN|>",
+];
+
+/// Role -> token. Roles are open-ended: what a file names, a caller can ask for.
+#[derive(Debug, Default, Clone)]
+pub struct Roles {
+    tokens: BTreeMap<String, (u32, String)>,
+}
+
+impl Roles {
+    pub fn set(&mut self, role: &str, id: u32, token: &str) {
+        self.tokens
+            .insert(role.to_string(), (id, token.to_string()));
+    }
+
+    /// Accepts "eos" and "eos_token".
+    pub fn get(&self, role: &str) -> Option<(u32, &str)> {
+        let role = role.strip_suffix("_token").unwrap_or(role);
+        self.tokens.get(role).map(|(id, token)| (*id, &**token))
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&str, u32, &str)> {
+        self.tokens
+            .iter()
+            .map(|(role, (id, token))| (&**role, *id, &**token))
+    }
+}
+
+/// All tokens after which a generation is over, ascending: eos, eot, eom, what the model's
+/// generation settings list, and special tokens of well-known names.
+pub fn end_tokens(tokenizer: &Tokenizer, roles: &Roles, listed: &[u32]) -> Vec<u32> {
+    let mut ends: BTreeSet<u32> = listed.iter().copied().collect();
+    for role in ["eos", "eot", "eom"] {
+        ends.extend(roles.get(role).map(|(id, _)| id));
+    }
+    let added = tokenizer.get_added_tokens_decoder();
+    ends.extend(
+        added
+            .iter()
+            .filter(|(_, token)| token.special && KNOWN_ENDS.contains(&&*token.content))
+            .map(|(id, _)| *id),
+    );
+    ends.into_iter().collect()
+}

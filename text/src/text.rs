@@ -1,0 +1,162 @@
+//! One loaded tokenizer: encoding, decoding and what is known about its tokens. Immutable after
+//! loading, so every method may be called from any thread.
+
+use crate::chat::Templates;
+use crate::error::{Code, Error, Result};
+use crate::load::Source;
+use crate::pieces::Pieces;
+use crate::roles::{end_tokens, Roles};
+use std::sync::OnceLock;
+use tokenizers::{Encoding, Tokenizer};
+
+/// Longest text of one call. Tokenizing needs some hundred bytes of memory per byte of text, and no
+/// context window holds more.
+pub const MAX_TEXT: usize = 16 << 20;
+/// Most tokens of one call to decode.
+pub const MAX_TOKENS: usize = 16 << 20;
+
+/// What encoding does beyond the text itself.
+#[derive(Clone, Copy, Default)]
+pub struct EncodeOptions {
+    /// Add what the model wants around a text, e.g. a begin-of-text token.
+    pub special: bool,
+    /// Special tokens that are written in the text are ordinary characters.
+    pub literal: bool,
+}
+
+pub struct Text {
+    tokenizer: Tokenizer,
+    /// A copy that takes special tokens in the text literally; made at first use.
+    literal: OnceLock<Box<Tokenizer>>,
+    pieces: Pieces,
+    kind: &'static str,
+    roles: Roles,
+    ends: Vec<u32>,
+    /// Ids are below this; vocabularies may have holes.
+    size: u32,
+    pub templates: Templates,
+}
+
+impl Text {
+    pub fn new(source: Source) -> Result<Self> {
+        let Source {
+            kind,
+            tokenizer,
+            end_ids,
+            roles,
+            extra_special,
+            templates,
+        } = source;
+        let size = tokenizer
+            .get_vocab(true)
+            .into_values()
+            .max()
+            .map_or(0, |id| id.saturating_add(1));
+        if size == 0 || size > i32::MAX as u32 {
+            return Err(Error::format(format!("a vocabulary of {size} tokens")));
+        }
+        let mut ends = end_tokens(&tokenizer, &roles, &end_ids);
+        ends.retain(|id| *id < size);
+        Ok(Text {
+            pieces: Pieces::new(&tokenizer),
+            literal: OnceLock::new(),
+            kind,
+            ends,
+            size,
+            templates: Templates::new(templates, &roles, extra_special),
+            roles,
+            tokenizer,
+        })
+    }
+
+    pub fn kind(&self) -> &'static str {
+        self.kind
+    }
+
+    pub fn vocab_size(&self) -> u32 {
+        self.size
+    }
+
+    pub fn roles(&self) -> &Roles {
+        &self.roles
+    }
+
+    pub fn ends(&self) -> &[u32] {
+        &self.ends
+    }
+
+    pub fn tokenizer(&self) -> &Tokenizer {
+        &self.tokenizer
+    }
+
+    /// Offsets of the result are bytes of `text`.
+    pub fn encode(&self, text: &str, options: EncodeOptions) -> Result<Encoding> {
+        if text.len() > MAX_TEXT {
+            return Err(Error::range(format!(
+                "a text of {} bytes; the limit is {MAX_TEXT}",
+                text.len()
+            )));
+        }
+        let tokenizer = if options.literal {
+            self.literal.get_or_init(|| {
+                let mut copy = self.tokenizer.clone();
+                copy.set_encode_special_tokens(true);
+                Box::new(copy)
+            })
+        } else {
+            &self.tokenizer
+        };
+        tokenizer
+            .encode(text, options.special)
+            .map_err(|e| Error::new(Code::Internal, format!("the text cannot be encoded: {e}")))
+    }
+
+    /// Checks ids that come from outside.
+    pub fn check(&self, tokens: &[i32]) -> Result<Vec<u32>> {
+        if tokens.len() > MAX_TOKENS {
+            return Err(Error::range(format!(
+                "{} tokens; the limit is {MAX_TOKENS}",
+                tokens.len()
+            )));
+        }
+        tokens.iter().map(|id| self.check_one(*id)).collect()
+    }
+
+    pub fn check_one(&self, token: i32) -> Result<u32> {
+        u32::try_from(token)
+            .ok()
+            .filter(|id| *id < self.size)
+            .ok_or_else(|| {
+                Error::range(format!(
+                    "token {token} is outside the vocabulary of {} tokens",
+                    self.size
+                ))
+            })
+    }
+
+    pub fn decode(&self, tokens: &[i32], skip_special: bool) -> Result<String> {
+        let ids = self.check(tokens)?;
+        self.decode_ids(&ids, skip_special)
+    }
+
+    pub fn decode_ids(&self, ids: &[u32], skip_special: bool) -> Result<String> {
+        self.tokenizer
+            .decode(ids, skip_special)
+            .map_err(|e| Error::new(Code::Internal, format!("the tokens cannot be decoded: {e}")))
+    }
+
+    /// The bytes that a token stands for; empty for a hole in the vocabulary.
+    pub fn token_bytes(&self, token: i32) -> Result<Vec<u8>> {
+        let id = self.check_one(token)?;
+        Ok(self.pieces.bytes(&self.tokenizer, id))
+    }
+
+    pub fn pieces(&self) -> &Pieces {
+        &self.pieces
+    }
+
+    /// The id of an entry of the vocabulary, spelt as the vocabulary spells it.
+    pub fn token_id(&self, token: &str) -> Option<u32> {
+        self.tokenizer.token_to_id(token)
+    }
+}
