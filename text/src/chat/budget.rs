@@ -39,12 +39,11 @@ pub fn spend(units: u64) -> Result<(), Error> {
     }
 }
 
+#[allow(dead_code)]
 /// Charges a text that is about to be made.
 pub fn text(bytes: usize) -> Result<(), Error> {
-#[allow(dead_code)]
     if bytes > OUTPUT {
         return Err(too_much(format!(
-#[allow(dead_code)]
             "a text of {bytes} bytes; the limit is {OUTPUT}"
         )));
     }
