@@ -10,11 +10,7 @@ namespace {
 
 constexpr int64_t kTileColumns = 64;
 constexpr int64_t kPanelColumns = 32;
-// Rows of x per task, and bytes of one row of x per pass over k: 96 x 5 KB of x and 64 columns of
-// W (320 KB in bf16) leave room in an L2 of 1 MB.
-constexpr int64_t kMaxRowBlock = 96;
-constexpr int64_t kMaxRowBytes = 5120;
-// Rows that are finished while their sums are still in L1.
+// About how many rows are finished at once, while their sums are still in L1.
 constexpr int64_t kFinishRows = 24;
 // Tasks per thread: enough to even out a slow core, few enough to reuse the rows of x.
 constexpr int64_t kTasksPerThread = 8;
@@ -33,11 +29,12 @@ struct Plan {
 
 Plan make_plan(const CpuContext& context, const Matrix& w, int64_t rows) {
   Plan plan{};
-  const int64_t blocks = ceil_div(rows, kMaxRowBlock);
-  plan.row_block = round_up(ceil_div(rows, blocks), context.kernels->gemm.row_step);
-  plan.row_block = std::min(plan.row_block, kMaxRowBlock);
+  const GemmKernels& gemm = context.kernels->gemm;
+  const int64_t blocks = ceil_div(rows, gemm.row_block);
+  plan.row_block = round_up(ceil_div(rows, blocks), gemm.row_step);
+  plan.row_block = std::min(plan.row_block, gemm.row_block);
   plan.row_blocks = ceil_div(rows, plan.row_block);
-  const int64_t max_k = kMaxRowBytes / static_cast<int64_t>(context.act_bytes());
+  const int64_t max_k = gemm.k_block_bytes / static_cast<int64_t>(context.act_bytes());
   plan.k_block = round_up(ceil_div(w.k_padded, ceil_div(w.k_padded, max_k)), 32);
   plan.pairs = ceil_div(w.panels(), 2);
   const int64_t tasks =
@@ -71,7 +68,7 @@ class PairTask {
       tile.kc = std::min(k_block, w_.k_padded - k);
       tile.ldc = kTileColumns;
       tile.accumulate = k > 0;
-      const int64_t step = last ? kFinishRows : rows;
+      const int64_t step = last ? round_up(kFinishRows, gemm_.row_step) : rows;
       for (int64_t r = 0; r < rows; r += step) {
         tile.a = x_.data + static_cast<size_t>((row + r) * x_.ld + k) * context_.act_bytes();
         tile.c = sums + r * kTileColumns;

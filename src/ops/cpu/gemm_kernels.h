@@ -64,6 +64,9 @@ struct GatedArgs {
   int64_t columns = 0;  // 1..32
 };
 
+// Largest GemmKernels::row_block.
+inline constexpr int64_t kMaxRowBlock = 192;
+
 struct GemmKernels {
   // Bracket the tile calls of a thread (AMX: load the tile configuration, release it).
   void (*begin)() = nullptr;
@@ -73,6 +76,10 @@ struct GemmKernels {
   TileFn tile_bf16 = nullptr;
   bool act_is_bf16 = false;
   int64_t row_step = 0;  // rows of the register block of tile_bf16
+  // How GEMM blocks for the L2 cache: rows of x per task (at most kMaxRowBlock) and bytes of one
+  // row of x per pass over k. 96 x 5 KB of x and 64 columns of W (320 KB in bf16) fit 1 MB.
+  int64_t row_block = 96;
+  int64_t k_block_bytes = 5120;
   // f32 weights, f32 A.
   TileFn tile_f32 = nullptr;
 

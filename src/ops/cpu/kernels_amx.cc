@@ -1,8 +1,21 @@
-// The amx level: not built yet; equals avx512_bf16.
+// The amx level: tdpbf16ps on tile registers for bf16, everything else from avx512_bf16.
+#include "ops/cpu/amx_impl.h"
+#include "ops/cpu/amx_tiles.h"
 #include "ops/cpu/kernels.h"
 
 namespace prefix::ops {
 
-void fill_kernels_amx(KernelTable&) {}
+void fill_kernels_amx(KernelTable& table) {
+  GemmKernels& gemm = table.gemm;
+  gemm.begin = begin_tiles<HardwareTiles>;
+  gemm.end = end_tiles<HardwareTiles>;
+  gemm.tile_bf16 = multiply_tile_amx<HardwareTiles>;
+  gemm.act_is_bf16 = true;
+  gemm.row_step = 2 * kTileRows;
+  // These processors have 2 MB of L2: more rows amortise each read of the weights.
+  gemm.row_block = 192;
+  gemm.k_block_bytes = 2048;
+  gemm.peak_bf16 = tile_peak<HardwareTiles>;
+}
 
 }  // namespace prefix::ops

@@ -1,0 +1,203 @@
+// The bf16 tile product on AMX, written over a set of tile operations (amx_tiles.h) so that the
+// tests can run the same loops on a model of the tile registers on any machine.
+//
+//   32 rows:   A0 | C0 C1      one panel (32 columns) at a time: each A and B tile is used twice,
+//              A1 | C2 C3      4 loads for 4 multiplications
+//                   B0 B1
+//
+//   1..16 rows: A0 | C0 C1 C2 C3   both panels at once: four sums in flight hide the latency
+//                    B0 B1 B0 B1
+//
+// A tile register holds 16 rows of 64 bytes: 16 x 32 of A, 16 k pairs x 16 columns of a B panel
+// (whose rows are 128 bytes apart), 16 x 16 of C. An element of C takes 32 k per multiplication, in
+// ascending order, in both shapes.
+#pragma once
+
+#include <cstdint>
+
+#include "ops/cpu/amx_config.h"
+#include "ops/cpu/gemm_kernels.h"
+
+namespace prefix::ops {
+namespace {
+
+constexpr int kTileRows = 16;
+constexpr int64_t kTileK = 32;
+constexpr int64_t kPanelStride = 128;                     // bytes of one k pair in a panel
+constexpr int64_t kPanelTile = kPanelStride * kTileRows;  // bytes of 32 k in a panel
+constexpr int64_t kRightHalf = 64;                        // bytes to columns 16..31 of a panel
+
+// Registers 0..3 hold C, 4 and 5 A, 6 and 7 B. With fewer than 16 rows, C and tile 4 are shorter,
+// so that nothing outside the caller's rows is read or written.
+constexpr TileConfig tile_config(int rows) {
+  TileConfig config;
+  for (int i = 0; i < 8; ++i) {
+    config.bytes_per_row[i] = 64;
+    config.rows[i] = static_cast<uint8_t>(i <= 4 ? rows : kTileRows);
+  }
+  return config;
+}
+
+// The row count that this thread's registers are configured for; 0: not configured.
+template <class T>
+struct Configured {
+  static thread_local int rows;
+};
+template <class T>
+thread_local int Configured<T>::rows = 0;
+
+template <class T>
+void configure_tiles(int rows) {
+  if (Configured<T>::rows == rows) return;
+  const TileConfig config = tile_config(rows);
+  T::configure(config);
+  Configured<T>::rows = rows;
+}
+
+template <class T>
+void begin_tiles() {
+  Configured<T>::rows = 0;  // whatever other code did to this thread's tiles
+  configure_tiles<T>(kTileRows);
+}
+
+template <class T>
+void end_tiles() {
+  T::release();
+  Configured<T>::rows = 0;
+}
+
+template <class T, int kTile>
+inline void start_sum(const TileArgs& t, const float* c) {
+  if (t.accumulate) {
+    T::template load<kTile>(c, t.ldc * 4);
+  } else {
+    T::template zero<kTile>();
+  }
+}
+
+// Rows [row, row + 32) of one panel; `c` points at the panel's first column in row `row`.
+template <class T>
+inline void multiply_full(const TileArgs& t, int64_t row, const void* const* panels, float* c) {
+  const int64_t lda = t.lda * 2;
+  float* const lower = c + kTileRows * t.ldc;
+  start_sum<T, 0>(t, c);
+  start_sum<T, 1>(t, c + 16);
+  start_sum<T, 2>(t, lower);
+  start_sum<T, 3>(t, lower + 16);
+  for (int64_t chunk = 0; chunk < t.chunks; ++chunk) {
+    const auto* a = static_cast<const uint16_t*>(t.a) + chunk * t.a_chunk + row * t.lda;
+    const auto* a_lower = a + kTileRows * t.lda;
+    const auto* b = static_cast<const char*>(panels[chunk]);
+    for (int64_t k = 0; k < t.kc; k += kTileK) {
+      T::template load<4>(a, lda);
+      T::template load<6>(b, kPanelStride);
+      T::template multiply<0, 4, 6>();
+      T::template load<7>(b + kRightHalf, kPanelStride);
+      T::template multiply<1, 4, 7>();
+      T::template load<5>(a_lower, lda);
+      T::template multiply<2, 5, 6>();
+      T::template multiply<3, 5, 7>();
+      a += kTileK;
+      a_lower += kTileK;
+      b += kPanelTile;
+    }
+  }
+  T::template store<0>(c, t.ldc * 4);
+  T::template store<1>(c + 16, t.ldc * 4);
+  T::template store<2>(lower, t.ldc * 4);
+  T::template store<3>(lower + 16, t.ldc * 4);
+}
+
+// The rows that the registers are configured for, from `row`; one panel or both.
+template <class T, bool kBoth>
+inline void multiply_few(const TileArgs& t, int64_t row, float* c) {
+  const int64_t lda = t.lda * 2;
+  start_sum<T, 0>(t, c);
+  start_sum<T, 1>(t, c + 16);
+  if constexpr (kBoth) {
+    start_sum<T, 2>(t, c + 32);
+    start_sum<T, 3>(t, c + 48);
+  }
+  for (int64_t chunk = 0; chunk < t.chunks; ++chunk) {
+    const auto* a = static_cast<const uint16_t*>(t.a) + chunk * t.a_chunk + row * t.lda;
+    const auto* left = static_cast<const char*>(t.b0[chunk]);
+    const char* right = nullptr;
+    if constexpr (kBoth) right = static_cast<const char*>(t.b1[chunk]);
+    for (int64_t k = 0; k < t.kc; k += kTileK) {
+      T::template load<4>(a, lda);
+      T::template load<6>(left, kPanelStride);
+      T::template multiply<0, 4, 6>();
+      T::template load<7>(left + kRightHalf, kPanelStride);
+      T::template multiply<1, 4, 7>();
+      if constexpr (kBoth) {
+        T::template load<6>(right, kPanelStride);
+        T::template multiply<2, 4, 6>();
+        T::template load<7>(right + kRightHalf, kPanelStride);
+        T::template multiply<3, 4, 7>();
+        right += kPanelTile;
+      }
+      a += kTileK;
+      left += kPanelTile;
+    }
+  }
+  T::template store<0>(c, t.ldc * 4);
+  T::template store<1>(c + 16, t.ldc * 4);
+  if constexpr (kBoth) {
+    T::template store<2>(c + 32, t.ldc * 4);
+    T::template store<3>(c + 48, t.ldc * 4);
+  }
+}
+
+template <class T>
+void multiply_tile_amx(const TileArgs& t) {
+  int64_t row = 0;
+  if (t.rows >= 2 * kTileRows) configure_tiles<T>(kTileRows);
+  for (; row + 2 * kTileRows <= t.rows; row += 2 * kTileRows) {
+    float* const c = t.c + row * t.ldc;
+    multiply_full<T>(t, row, t.b0, c);
+    if (t.b1 != nullptr) multiply_full<T>(t, row, t.b1, c + 32);
+  }
+  while (row < t.rows) {
+    const int64_t left = t.rows - row;
+    const int rows = left < kTileRows ? static_cast<int>(left) : kTileRows;
+    configure_tiles<T>(rows);
+    float* const c = t.c + row * t.ldc;
+    if (t.b1 != nullptr) {
+      multiply_few<T, true>(t, row, c);
+    } else {
+      multiply_few<T, false>(t, row, c);
+    }
+    row += rows;
+  }
+}
+
+// FLOP of `iterations` rounds of the 2 x 2 register block without loads. The tiles hold random
+// numbers: on zeros the unit draws less power and runs faster than any real product.
+template <class T>
+double tile_peak(int64_t iterations) {
+  alignas(64) uint16_t numbers[kTileRows * kTileK];
+  uint32_t state = 1;
+  for (uint16_t& x : numbers) {
+    state = state * 1664525u + 1013904223u;
+    x = static_cast<uint16_t>(0x3e00u | (state >> 16 & 0x80ffu));  // about +-0.1 .. 0.5
+  }
+  configure_tiles<T>(kTileRows);
+  T::template zero<0>();
+  T::template zero<1>();
+  T::template zero<2>();
+  T::template zero<3>();
+  T::template load<4>(numbers, 64);
+  T::template load<5>(numbers, 64);
+  T::template load<6>(numbers, 64);
+  T::template load<7>(numbers, 64);
+  for (int64_t n = 0; n < iterations; ++n) {
+    T::template multiply<0, 4, 6>();
+    T::template multiply<1, 4, 7>();
+    T::template multiply<2, 5, 6>();
+    T::template multiply<3, 5, 7>();
+  }
+  return static_cast<double>(iterations) * 4 * 2 * kTileRows * 16 * kTileK;
+}
+
+}  // namespace
+}  // namespace prefix::ops
