@@ -357,10 +357,11 @@ void Scheduler::execute() {
     error_message_ = e.what();
   }
   if (error_ != Code::kOk) step_ok_ = false;
-  counters_.run_ns += ns_since(start);
+  step_ns_ = ns_since(start);  // counters are read under the lock, which is not held here
 }
 
 void Scheduler::complete() {
+  counters_.run_ns += std::exchange(step_ns_, 0);
   if (error_ != Code::kOk) {
     // Nothing of the step was committed; every running request shares its fate.
     const Code code = std::exchange(error_, Code::kOk);

@@ -100,6 +100,7 @@ class Scheduler {
   int64_t decode_turn_ = 0;
   int64_t job_turn_ = 0;
   bool step_ok_ = false;
+  int64_t step_ns_ = 0;
   bool failed_ = false;
   Code error_ = Code::kOk;
   std::string error_message_;
