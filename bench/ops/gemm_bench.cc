@@ -6,73 +6,35 @@
 // Other load and clock changes move all figures of a shared machine, so the peak is measured again
 // before each shape, and both take the best of several repetitions.
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <functional>
-#include <limits>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "measure.h"
 #include "ops/cpu/pack.h"
 #include "ops/op_cpu.h"
 #ifdef PREFIX_WITH_ONEDNN
-#include "ops/cpu/gemm_onednn.h"
+#include "ops/onednn/onednn_gemm.h"
 #endif
 
 namespace {
 
+using prefix::bench::best_time;
+using prefix::bench::measure_peak;
 using prefix::ops::Act;
 using prefix::ops::CpuDevice;
 using prefix::ops::CpuOptions;
 using prefix::ops::DType;
-using prefix::ops::GemmKernels;
 using prefix::ops::Matrix;
-
-double seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 struct Arguments {
   std::string isa;  // empty: all that run here
   std::string dtype = "bf16";
   std::vector<int> threads = {1, 2};
-  bool quick = false;
+  std::vector<int64_t> rows = {1, 16, 64, 96, 256, 1024, 4092};
 };
-
-// Best time of runs of `work` that together take at least `budget` seconds.
-double best_time(double budget, const std::function<void()>& work) {
-  work();
-  double best = std::numeric_limits<double>::infinity();
-  const double end = seconds() + budget;
-  do {
-    const double start = seconds();
-    work();
-    best = std::min(best, seconds() - start);
-  } while (seconds() < end);
-  return best;
-}
-
-// FLOP/s of all threads on registers.
-double measure_peak(CpuDevice& device) {
-  const GemmKernels& kernels = device.context().kernels->gemm;
-  const auto peak = device.dtype() == DType::kBf16 ? kernels.peak_bf16 : kernels.peak_f32;
-  const int threads = device.context().threads->count();
-  kernels.begin();
-  const double flop_per_iteration = peak(1000) / 1000;
-  kernels.end();
-  // About 2 ms at 100 GFLOP/s per call: long enough for the wake-up not to show.
-  const auto iterations = static_cast<int64_t>(4e8 / flop_per_iteration);
-  const double time = best_time(0.05, [&] {
-    device.context().threads->run(threads, [&](int64_t, int) {
-      kernels.begin();
-      peak(iterations);
-      kernels.end();
-    });
-  });
-  return threads * flop_per_iteration * static_cast<double>(iterations) / time;
-}
 
 struct Layer {
   const char* name;
@@ -85,7 +47,6 @@ constexpr Layer kLayers[] = {
     {"qwen3-4b qkv", 2560, 6144},       {"qwen3-4b out", 4096, 2560},
     {"qwen3-4b gate+up", 2560, 19456},  {"qwen3-4b down", 9728, 2560},
 };
-constexpr int64_t kRows[] = {1, 16, 64, 96, 256, 1024, 4092};
 
 void fill(std::vector<float>& v) {
   std::minstd_rand random(1);
@@ -93,64 +54,79 @@ void fill(std::vector<float>& v) {
   for (float& x : v) x = uniform(random);
 }
 
-void print(const char* engine, const CpuDevice& device, const char* dtype, const Layer& layer,
-           int64_t rows, double flops, double peak) {
-  std::printf(
-      "{\"bench\":\"gemm\",\"engine\":\"%s\",\"isa\":\"%s\",\"dtype\":\"%s\",\"threads\":%d,"
-      "\"layer\":\"%s\",\"m\":%lld,\"k\":%lld,\"n\":%lld,\"gflops\":%.1f,\"peak_gflops\":%.1f,"
-      "\"share\":%.3f}\n",
-      engine, std::string(device.isa()).c_str(), dtype, device.context().threads->count(),
-      layer.name, static_cast<long long>(rows), static_cast<long long>(layer.k),
-      static_cast<long long>(layer.n), flops * 1e-9, peak * 1e-9, flops / peak);
-  std::fflush(stdout);
-}
-
-void bench_layer(CpuDevice& device, const Layer& layer, const Arguments& arguments) {
-  std::vector<float> values(static_cast<size_t>(layer.k) * 64);
-  fill(values);
-  const Matrix w = device.pack(layer.n, layer.k, [&](int64_t row, float* out) {
-    std::memcpy(out, values.data() + row % 64 * layer.k, static_cast<size_t>(layer.k) * 4);
-  });
-  const int64_t max_rows = arguments.quick ? 256 : 4092;
-  Act x;
-  x.ld = device.act_ld(layer.k);
-  const size_t x_bytes = static_cast<size_t>(x.ld * max_rows) * device.act_bytes();
-  x.data = device.allocate(x_bytes);
-  for (int64_t r = 0; r < max_rows; ++r) {
-    const float* row = values.data() + r % 64 * layer.k;
-    std::byte* to = x.data + static_cast<size_t>(r * x.ld) * device.act_bytes();
-    for (int64_t i = 0; i < layer.k; ++i) {
-      if (device.act_bytes() == 2) {
-        reinterpret_cast<uint16_t*>(to)[i] = prefix::ops::bf16_from_f32(row[i]);
-      } else {
-        reinterpret_cast<float*>(to)[i] = row[i];
-      }
-    }
+// The weights and inputs of a layer: 64 random rows, repeated.
+class LayerBench {
+ public:
+  LayerBench(CpuDevice& device, const Layer& layer, int64_t max_rows, bool compare)
+      : device_(device),
+        layer_(layer),
+        compare_(compare),
+        values_(static_cast<size_t>(layer.k) * 64),
+        y_(static_cast<size_t>(max_rows * layer.n)) {
+    fill(values_);
+    w_ = device.pack(layer.n, layer.k, [&](int64_t row, float* out) {
+      std::memcpy(out, row_of(row), static_cast<size_t>(layer.k) * sizeof(float));
+    });
+    x_.ld = device.act_ld(layer.k);
+    x_bytes_ = static_cast<size_t>(x_.ld * max_rows) * device.act_bytes();
+    x_.data = device.allocate(x_bytes_);
+    const std::vector<float> x = rows_of(max_rows);
+    device.convert(x.data(), layer.k, max_rows, layer.k, x_);
   }
-  std::vector<float> y(static_cast<size_t>(max_rows * layer.n));
-  const char* dtype = device.dtype() == DType::kBf16 ? "bf16" : "f32";
-  for (const int64_t rows : kRows) {
-    if (rows > max_rows) continue;
-    if (arguments.quick && rows != 96 && rows != 256) continue;
-    const double flop = 2.0 * static_cast<double>(rows * layer.k * layer.n);
-    const double peak = measure_peak(device);
+  LayerBench(const LayerBench&) = delete;
+  LayerBench& operator=(const LayerBench&) = delete;
+  ~LayerBench() {
+    device_.release(x_.data, x_bytes_);
+    device_.release(const_cast<std::byte*>(w_.data), w_.bytes());
+  }
+
+  void run(int64_t rows) {
+    const double flop = 2.0 * static_cast<double>(rows * layer_.k * layer_.n);
+    double peak = measure_peak(device_);
     const double budget = std::clamp(flop / peak * 10, 0.1, 1.0);
-    const double time =
-        best_time(budget, [&] { device.linear(w, nullptr, x, rows, y.data(), layer.n, false); });
-    print("libprefix", device, dtype, layer, rows, flop / time,
-          std::max(peak, measure_peak(device)));
+    const double time = best_time(budget, [&] { multiply(rows); });
+    peak = std::max(peak, measure_peak(device_));
+    print("libprefix", rows, flop / time, peak);
 #ifdef PREFIX_WITH_ONEDNN
-    if (device.isa() == prefix::ops::fastest_level_name() || arguments.isa.empty() == false) {
-      prefix::ops::OnednnGemm other(device.dtype(), rows, layer.n, layer.k,
-                                    device.context().threads->count(), values);
-      const double other_time = best_time(budget, [&] { other.run(); });
-      print("onednn", device, dtype, layer, rows, flop / other_time, peak);
-    }
+    if (!compare_) return;
+    prefix::ops::OnednnGemm other(device_.dtype(), rows, layer_.n, layer_.k, rows_of(rows),
+                                  rows_of(layer_.n));
+    const int threads = device_.context().threads->count();
+    const double other_time = best_time(budget, [&] { other.run(threads); });
+    print("onednn " + other.implementation(), rows, flop / other_time, peak);
 #endif
   }
-  device.release(x.data, x_bytes);
-  device.release(const_cast<std::byte*>(w.data), w.bytes());
-}
+
+ private:
+  const float* row_of(int64_t row) const { return values_.data() + row % 64 * layer_.k; }
+  std::vector<float> rows_of(int64_t count) const {
+    std::vector<float> rows;
+    rows.reserve(static_cast<size_t>(count * layer_.k));
+    for (int64_t r = 0; r < count; ++r) rows.insert(rows.end(), row_of(r), row_of(r) + layer_.k);
+    return rows;
+  }
+  void multiply(int64_t rows) { device_.linear(w_, nullptr, x_, rows, y_.data(), layer_.n, false); }
+  void print(const std::string& engine, int64_t rows, double flops, double peak) const {
+    std::printf(
+        "{\"bench\":\"gemm\",\"engine\":\"%s\",\"isa\":\"%s\",\"dtype\":\"%s\",\"threads\":%d,"
+        "\"layer\":\"%s\",\"m\":%lld,\"k\":%lld,\"n\":%lld,\"gflops\":%.1f,\"peak_gflops\":%.1f,"
+        "\"share\":%.3f}\n",
+        engine.c_str(), std::string(device_.isa()).c_str(),
+        device_.dtype() == DType::kBf16 ? "bf16" : "f32", device_.context().threads->count(),
+        layer_.name, static_cast<long long>(rows), static_cast<long long>(layer_.k),
+        static_cast<long long>(layer_.n), flops * 1e-9, peak * 1e-9, flops / peak);
+    std::fflush(stdout);
+  }
+
+  CpuDevice& device_;
+  const Layer layer_;
+  [[maybe_unused]] const bool compare_;
+  std::vector<float> values_;
+  std::vector<float> y_;
+  Matrix w_;
+  Act x_;
+  size_t x_bytes_ = 0;
+};
 
 Arguments parse(int argc, char** argv) {
   Arguments arguments;
@@ -164,7 +140,7 @@ Arguments parse(int argc, char** argv) {
     } else if (option == "--threads") {
       arguments.threads = {std::stoi(value())};
     } else if (option == "--quick") {
-      arguments.quick = true;
+      arguments.rows = {96, 256};
     } else {
       std::fprintf(stderr, "unknown option %s\n", option.c_str());
       std::exit(2);
@@ -190,7 +166,13 @@ int main(int argc, char** argv) {
       options.dtype = arguments.dtype == "f32" ? DType::kF32 : DType::kBf16;
       options.threads = threads;
       CpuDevice device(options);
-      for (const Layer& layer : kLayers) bench_layer(device, layer, arguments);
+      // oneDNN chooses its own instructions: once, next to our choice, unless a level was named.
+      const bool compare = level.chosen || !arguments.isa.empty();
+      const int64_t max_rows = arguments.rows.back();
+      for (const Layer& layer : kLayers) {
+        LayerBench bench(device, layer, max_rows, compare);
+        for (const int64_t rows : arguments.rows) bench.run(rows);
+      }
     }
   }
   return 0;
