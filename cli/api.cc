@@ -146,6 +146,7 @@ Batch::Batch(prefix_engine* engine) {
 
 void Batch::add(const Request& request, const Prepared& prepared) {
   OptionList list = request.options;
+  list.insert(list.end(), prepared.options.begin(), prepared.options.end());
   if (!request.name_space.empty()) list.emplace_back("namespace", request.name_space);
   const OptionsHandle options = list.empty() ? nullptr : make_options(list);
   const int32_t* tokens = prepared.tokens.data();

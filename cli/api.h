@@ -33,14 +33,15 @@ class ApiError : public std::runtime_error {
 void check(prefix_status status, const prefix_error& error);
 prefix_error no_error();
 
+using OptionList = std::vector<std::pair<std::string, std::string>>;
+
 // A request whose prompt and choices are token ids.
 struct Prepared {
   std::vector<int32_t> tokens;
   std::vector<std::vector<int32_t>> choices;
   int32_t from = 1;
+  OptionList options;  // in force over those of the request
 };
-
-using OptionList = std::vector<std::pair<std::string, std::string>>;
 
 template <typename Handle, void (*Release)(Handle*)>
 struct Releaser {

@@ -130,7 +130,8 @@ Sample measure(Engine& engine, const Shape& shape,
     request.ids = {0};
   }
   Batch batch(engine.get());
-  for (const std::vector<int32_t>& tokens : prompts) batch.add(request, Prepared{tokens, {}, 1});
+  for (const std::vector<int32_t>& tokens : prompts)
+    batch.add(request, Prepared{tokens, {}, 1, {}});
   const prefix_engine_stats before = engine.stats();
   const auto start = std::chrono::steady_clock::now();
   Job job = engine.submit(batch);

@@ -1,8 +1,28 @@
 #include "prepare.h"
 
+#include <string_view>
+
 #include "common.h"
 
 namespace prefix_cli {
+namespace {
+
+std::string option(const Request& request, std::string_view key) {
+  for (const auto& [name, value] : request.options)
+    if (name == key) return value;
+  return {};
+}
+
+// The engine stops at the end tokens of the model's configuration; chat templates often use one
+// more to end a turn. Who gives token ids is taken at their word.
+void add_end_tokens(const Request& request, Text& text, Prepared& prepared) {
+  if (option(request, "ignore_eos") == "true") return;
+  std::string list = option(request, "stop_tokens");
+  for (const int32_t token : text.end_tokens()) list += cat(list.empty() ? "" : ",", token);
+  if (!list.empty()) prepared.options.emplace_back("stop_tokens", list);
+}
+
+}  // namespace
 
 Prepared prepare(const Request& request, LazyText& text) {
   Prepared prepared;
@@ -14,6 +34,8 @@ Prepared prepare(const Request& request, LazyText& text) {
     prepared.tokens = text.need().encode(request.prompt.text, true);
   else
     prepared.tokens = request.prompt.tokens;
+  if (request.task == Task::kGenerate && request.wants_text())
+    add_end_tokens(request, text.need(), prepared);
   // What follows a prompt gets no begin-of-text of its own.
   if (request.continuation && request.task == Task::kLogprobs) {
     prepared.from = static_cast<int32_t>(prepared.tokens.size());

@@ -1,16 +1,166 @@
 #include "text.h"
 
+#include <dlfcn.h>
+#include <prefix_text.h>
+
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
+#include "api.h"
 #include "common.h"
 
 namespace prefix_cli {
+namespace {
 
-std::unique_ptr<Text> Text::open(const std::string&) {
-  fail(
-      "text, messages and stop strings need libprefix_text.so.1, which this build does not have; "
-      "requests with "
-      "tokens work without it");
+// The functions of the library, found by name at run time.
+struct Functions {
+#define PREFIX_CLI_POINTER(name) decltype(&::name) name = nullptr;
+  PREFIX_TEXT_FUNCTIONS(PREFIX_CLI_POINTER)
+#undef PREFIX_CLI_POINTER
+};
+
+constexpr const char* kLibrary = "libprefix_text.so.1";
+constexpr const char* kNeeded =
+    "text, messages and stop strings need libprefix_text.so.1; requests with tokens work without "
+    "it";
+
+// Beside the libprefix.so of this program first: an installed tree can be moved anywhere. Then
+// wherever the system looks for libraries. Stays open until the process ends.
+void* open_library() {
+  std::string tried;
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  std::vector<std::string> names;
+  if (!error) names.push_back((self.parent_path().parent_path() / "lib" / kLibrary).string());
+  names.push_back(kLibrary);
+  for (const std::string& name : names) {
+    if (void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
+    const char* why = dlerror();
+    tried += cat(tried.empty() ? "" : "; ", why ? why : name);
+  }
+  fail(kNeeded, " (", tried, ")");
+}
+
+template <typename Function>
+void resolve(void* library, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(dlsym(library, name));
+  if (!function) fail(kNeeded, "; the one found lacks ", name);
+}
+
+Functions load_functions() {
+  void* library = open_library();
+  Functions f;
+  // The version comes first: an older library may lack names, and this message says more.
+  resolve(library, "prefix_text_abi_version", f.prefix_text_abi_version);
+  const int32_t version = f.prefix_text_abi_version();
+  if (version < PREFIX_TEXT_ABI_VERSION)
+    fail(kNeeded, "; the one found has ABI ", version, ", at least ", PREFIX_TEXT_ABI_VERSION,
+         " is needed");
+#define PREFIX_CLI_RESOLVE(name) resolve(library, #name, f.name);
+  PREFIX_TEXT_FUNCTIONS(PREFIX_CLI_RESOLVE)
+#undef PREFIX_CLI_RESOLVE
+  return f;
+}
+
+// Calls again with more room when the first guess was too small.
+template <typename Buffer, typename Get>
+Buffer read(size_t guess, const Get& get) {
+  Buffer buffer(guess, typename Buffer::value_type());
+  while (true) {
+    size_t needed = 0;
+    prefix_error error = no_error();
+    check(get(buffer.data(), buffer.size(), &needed, &error), error);
+    const bool complete = needed <= buffer.size();
+    buffer.resize(needed);
+    if (complete) return buffer;
+  }
+}
+
+class LibraryText : public Text {
+ public:
+  explicit LibraryText(const std::string& model) : f_(load_functions()) {
+    prefix_error error = no_error();
+    check(f_.prefix_tokenizer_open(model.data(), model.size(), &tokenizer_, &error), error);
+  }
+  ~LibraryText() override { f_.prefix_tokenizer_release(tokenizer_); }
+  LibraryText(const LibraryText&) = delete;
+  LibraryText& operator=(const LibraryText&) = delete;
+
+  std::vector<int32_t> encode(const std::string& text, bool special) override {
+    // Never more tokens than bytes, and a few that the model wants around them.
+    return read<std::vector<int32_t>>(text.size() + 8, [&](int32_t* out, size_t n, size_t* needed,
+                                                           prefix_error* error) {
+      return f_.prefix_tokenizer_encode(tokenizer_, text.data(), text.size(),
+                                        special ? PREFIX_ENCODE_SPECIAL : 0, out, n, needed, error);
+    });
+  }
+
+  std::vector<int32_t> encode_chat(const std::string& messages) override {
+    return read<std::vector<int32_t>>(
+        messages.size() + 256, [&](int32_t* out, size_t n, size_t* needed, prefix_error* error) {
+          return f_.prefix_tokenizer_chat_tokens(tokenizer_, messages.data(), messages.size(),
+                                                 nullptr, 0, out, n, needed, nullptr, 0, error);
+        });
+  }
+
+  std::vector<int32_t> end_tokens() override {
+    return read<std::vector<int32_t>>(
+        16, [&](int32_t* out, size_t n, size_t* needed, prefix_error* error) {
+          return f_.prefix_tokenizer_end_tokens(tokenizer_, out, n, needed, error);
+        });
+  }
+
+  std::string decode(const std::vector<int32_t>& tokens) override {
+    return read<std::string>(
+        8 * tokens.size() + 64, [&](char* out, size_t n, size_t* needed, prefix_error* error) {
+          return f_.prefix_tokenizer_decode(tokenizer_, tokens.data(), tokens.size(),
+                                            PREFIX_DECODE_SKIP_SPECIAL, out, n, needed, error);
+        });
+  }
+
+  std::unique_ptr<Stream> stream() override { return std::make_unique<LibraryStream>(*this); }
+
+ private:
+  class LibraryStream : public Stream {
+   public:
+    explicit LibraryStream(const LibraryText& text) : f_(text.f_) {
+      prefix_error error = no_error();
+      check(f_.prefix_detok_create(text.tokenizer_, PREFIX_DECODE_SKIP_SPECIAL, &detok_, &error),
+            error);
+    }
+    ~LibraryStream() override { f_.prefix_detok_release(detok_); }
+    LibraryStream(const LibraryStream&) = delete;
+    LibraryStream& operator=(const LibraryStream&) = delete;
+
+    std::string push(int32_t token) override {
+      size_t count = 1;
+      return read<std::string>(256, [&](char* out, size_t n, size_t* needed, prefix_error* error) {
+        // A second call only fetches the text: the token was taken.
+        return f_.prefix_detok_push(detok_, &token, std::exchange(count, size_t{0}), out, n, needed,
+                                    error);
+      });
+    }
+
+    std::string flush() override {
+      return read<std::string>(256, [&](char* out, size_t n, size_t* needed, prefix_error* error) {
+        return f_.prefix_detok_flush(detok_, out, n, needed, error);
+      });
+    }
+
+   private:
+    const Functions& f_;
+    prefix_detok* detok_ = nullptr;
+  };
+
+  Functions f_;
+  prefix_tokenizer* tokenizer_ = nullptr;
+};
+
+}  // namespace
+
+std::unique_ptr<Text> Text::open(const std::string& model) {
+  return std::make_unique<LibraryText>(model);
 }
 
 Text* LazyText::get() {

@@ -12,7 +12,7 @@ namespace prefix_cli {
 
 class Text {
  public:
-  // Throws Failure, which names what is missing: the library, or the tokenizer of this model.
+  // Throws Failure when the library is missing, ApiError when the model has no usable tokenizer.
   static std::unique_ptr<Text> open(const std::string& model);
   virtual ~Text() = default;
 
@@ -20,6 +20,8 @@ class Text {
   virtual std::vector<int32_t> encode(const std::string& text, bool special) = 0;
   // messages: a JSON array of {"role", "content"}.
   virtual std::vector<int32_t> encode_chat(const std::string& messages) = 0;
+  // Tokens that end a generation, as the model's files say; chat models have more than one.
+  virtual std::vector<int32_t> end_tokens() = 0;
   // Special tokens are left out.
   virtual std::string decode(const std::vector<int32_t>& tokens) = 0;
 
