@@ -32,21 +32,21 @@
  * Rules that hold for every function:
  *
  *  1. Handles (options, engine, batch, job) are opaque. create, open, run and submit give one
- *     reference; retain adds one; release drops one, takes NULL and never fails. Children keep their
- *     parents alive, so any order of releases is right. A handle that was released or never was one
- *     is answered with PREFIX_ERR_MISUSE, never with a crash.
+ *     reference; retain adds one; release drops one, takes NULL and never fails. Children keep
+ * their parents alive, so any order of releases is right. A handle that was released or never was
+ * one is answered with PREFIX_ERR_MISUSE, never with a crash.
  *  2. Fallible functions return a prefix_status and take a trailing prefix_error*, which may be
- *     NULL. It belongs to the caller, holds one sentence with the value and the limit that it broke,
- *     and is written only on failure.
+ *     NULL. It belongs to the caller, holds one sentence with the value and the limit that it
+ * broke, and is written only on failure.
  *  3. Text in is UTF-8 with a length; PREFIX_NUL as length means "up to the terminating zero". Text
- *     and arrays out go to the caller's buffer: `needed` receives the full size in elements (text: in
- *     bytes without the zero, which is added when there is room) and as much as fits is written. A
+ *     and arrays out go to the caller's buffer: `needed` receives the full size in elements (text:
+ * in bytes without the zero, which is added when there is room) and as much as fits is written. A
  *     capacity of 0 (with any buffer, also NULL) only asks for the size. `needed` may be NULL.
  *  4. Structs that the library fills begin with struct_size, set by the caller to sizeof (the _INIT
  *     macros do it): a library that knows more fields fills those that fit, one that knows fewer
  *     leaves the rest alone. Smaller than the first release's layout is PREFIX_ERR_STRUCT_TOO_OLD.
- *  5. [any thread]: may be called from any thread at any time. [one thread per handle]: calls on one
- *     handle must not overlap.
+ *  5. [any thread]: may be called from any thread at any time. [one thread per handle]: calls on
+ * one handle must not overlap.
  *  6. One bad request fails alone, with its own status; the others of the batch are not affected. A
  *     call that fails changes nothing.
  *  7. The library never prints, exits, aborts, throws across this interface or installs signal
@@ -105,30 +105,30 @@ typedef int32_t prefix_token;
 
 enum {
   PREFIX_OK = 0,
-  PREFIX_ERR_INVALID_ARGUMENT = 100,     /* a NULL, an empty list, a value that makes no sense */
-  PREFIX_ERR_INVALID_UTF8 = 101,         /* text that is not UTF-8 */
-  PREFIX_ERR_UNKNOWN_OPTION = 102,       /* no such option; the message names the nearest one */
-  PREFIX_ERR_OUT_OF_RANGE = 103,         /* a number outside its limits */
-  PREFIX_ERR_STRUCT_TOO_OLD = 104,       /* struct_size is smaller than the first layout */
-  PREFIX_ERR_MISUSE = 200,               /* a released or foreign handle, or the wrong moment */
-  PREFIX_ERR_FORKED = 201,               /* called in the child of a fork() */
-  PREFIX_ERR_NOT_FOUND = 300,            /* no such file, namespace, result */
-  PREFIX_ERR_IO = 301,                   /* the system could not read or write */
-  PREFIX_ERR_FORMAT = 400,               /* a corrupt or contradictory file */
-  PREFIX_ERR_UNSUPPORTED_MODEL = 401,    /* a valid model that this library does not run */
-  PREFIX_ERR_UNSUPPORTED_DEVICE = 402,   /* this machine lacks what was asked for */
+  PREFIX_ERR_INVALID_ARGUMENT = 100,   /* a NULL, an empty list, a value that makes no sense */
+  PREFIX_ERR_INVALID_UTF8 = 101,       /* text that is not UTF-8 */
+  PREFIX_ERR_UNKNOWN_OPTION = 102,     /* no such option; the message names the nearest one */
+  PREFIX_ERR_OUT_OF_RANGE = 103,       /* a number outside its limits */
+  PREFIX_ERR_STRUCT_TOO_OLD = 104,     /* struct_size is smaller than the first layout */
+  PREFIX_ERR_MISUSE = 200,             /* a released or foreign handle, or the wrong moment */
+  PREFIX_ERR_FORKED = 201,             /* called in the child of a fork() */
+  PREFIX_ERR_NOT_FOUND = 300,          /* no such file, namespace, result */
+  PREFIX_ERR_IO = 301,                 /* the system could not read or write */
+  PREFIX_ERR_FORMAT = 400,             /* a corrupt or contradictory file */
+  PREFIX_ERR_UNSUPPORTED_MODEL = 401,  /* a valid model that this library does not run */
+  PREFIX_ERR_UNSUPPORTED_DEVICE = 402, /* this machine lacks what was asked for */
   PREFIX_ERR_INCOMPATIBLE_SNAPSHOT = 403,
-  PREFIX_ERR_PROMPT_TOO_LONG = 500,      /* more tokens than the context holds */
+  PREFIX_ERR_PROMPT_TOO_LONG = 500, /* more tokens than the context holds */
   PREFIX_ERR_OUT_OF_MEMORY = 600,
   PREFIX_ERR_OUT_OF_DEVICE_MEMORY = 601,
-  PREFIX_ERR_CACHE_FULL = 602,           /* cache_bytes is too small for the request */
-  PREFIX_ERR_QUEUE_FULL = 700,           /* too many unfinished requests; try again later */
-  PREFIX_ERR_TIMEOUT = 701,              /* deadline_ms, or a wait that ran out; try again */
+  PREFIX_ERR_CACHE_FULL = 602, /* cache_bytes is too small for the request */
+  PREFIX_ERR_QUEUE_FULL = 700, /* too many unfinished requests; try again later */
+  PREFIX_ERR_TIMEOUT = 701,    /* deadline_ms, or a wait that ran out; try again */
   PREFIX_ERR_CANCELLED = 702,
   PREFIX_ERR_DEVICE_LOST = 800,
-  PREFIX_ERR_ENGINE_FAILED = 801,        /* an earlier internal failure; create a new engine */
-  PREFIX_ERR_NO_EVENT = 900,             /* nothing to poll now */
-  PREFIX_ERR_INTERNAL = 1000             /* a bug in the library */
+  PREFIX_ERR_ENGINE_FAILED = 801, /* an earlier internal failure; create a new engine */
+  PREFIX_ERR_NO_EVENT = 900,      /* nothing to poll now */
+  PREFIX_ERR_INTERNAL = 1000      /* a bug in the library */
 };
 
 typedef struct prefix_error {
@@ -150,19 +150,24 @@ PREFIX_API int32_t prefix_status_is_retryable(prefix_status status);
  * of both scopes; each function takes those of its scope. */
 typedef struct prefix_options prefix_options;
 
-enum { PREFIX_OPTION_INT = 0, PREFIX_OPTION_FLOAT = 1, PREFIX_OPTION_BOOL = 2,
-       PREFIX_OPTION_STRING = 3, PREFIX_OPTION_INT_LIST = 4 };
+enum {
+  PREFIX_OPTION_INT = 0,
+  PREFIX_OPTION_FLOAT = 1,
+  PREFIX_OPTION_BOOL = 2,
+  PREFIX_OPTION_STRING = 3,
+  PREFIX_OPTION_INT_LIST = 4
+};
 enum { PREFIX_SCOPE_ENGINE = 0, PREFIX_SCOPE_REQUEST = 1 };
 
 typedef struct prefix_option_details {
   int32_t struct_size;
-  int32_t type;              /* PREFIX_OPTION_* */
-  int32_t scope;             /* PREFIX_SCOPE_* */
+  int32_t type;  /* PREFIX_OPTION_* */
+  int32_t scope; /* PREFIX_SCOPE_* */
   int32_t reserved;
-  double minimum, maximum;   /* numbers */
-  const char* key;           /* static, as are the next three */
+  double minimum, maximum; /* numbers */
+  const char* key;         /* static, as are the next three */
   const char* default_value;
-  const char* values;        /* "a|b|c", or "" for free text */
+  const char* values; /* "a|b|c", or "" for free text */
   const char* doc;
 } prefix_option_details;
 
@@ -193,8 +198,13 @@ PREFIX_API prefix_status prefix_option_info(size_t index, prefix_option_details*
 
 /* ---- Log ------------------------------------------------------------------------------------ */
 
-enum { PREFIX_LOG_DEBUG = 0, PREFIX_LOG_INFO = 1, PREFIX_LOG_WARNING = 2, PREFIX_LOG_ERROR = 3,
-       PREFIX_LOG_OFF = 4 };
+enum {
+  PREFIX_LOG_DEBUG = 0,
+  PREFIX_LOG_INFO = 1,
+  PREFIX_LOG_WARNING = 2,
+  PREFIX_LOG_ERROR = 3,
+  PREFIX_LOG_OFF = 4
+};
 /* Called from any thread of the library, never under one of its locks; text is valid during the
  * call. */
 typedef void (*prefix_log_callback)(int32_t level, const char* text, void* user);
@@ -210,14 +220,14 @@ PREFIX_API prefix_status prefix_log_next(int32_t* level, char* buf, size_t cap, 
 
 typedef struct prefix_device_details {
   int32_t struct_size;
-  int32_t available;      /* 1: engines can run on it */
-  int32_t chosen;         /* 1: option isa = auto takes this one */
-  int32_t threads;        /* cores this process may use */
-  int64_t total_bytes;    /* memory of the device */
+  int32_t available;   /* 1: engines can run on it */
+  int32_t chosen;      /* 1: option isa = auto takes this one */
+  int32_t threads;     /* cores this process may use */
+  int64_t total_bytes; /* memory of the device */
   int64_t free_bytes;
-  const char* kind;       /* "cpu"; static, as are the next two */
-  const char* level;      /* instruction-set level, "avx512_bf16" */
-  const char* reason;     /* why not available; "" when it is */
+  const char* kind;   /* "cpu"; static, as are the next two */
+  const char* level;  /* instruction-set level, "avx512_bf16" */
+  const char* reason; /* why not available; "" when it is */
 } prefix_device_details;
 
 /* [any thread] One entry for each instruction-set level of the CPU, best first. */
@@ -240,21 +250,26 @@ typedef struct prefix_memory {
   int64_t total_bytes;
 } prefix_memory;
 
-enum { PREFIX_ENGINE_LOADING = 0, PREFIX_ENGINE_READY = 1, PREFIX_ENGINE_DRAINING = 2,
-       PREFIX_ENGINE_CLOSED = 3, PREFIX_ENGINE_FAILED = 4 };
+enum {
+  PREFIX_ENGINE_LOADING = 0,
+  PREFIX_ENGINE_READY = 1,
+  PREFIX_ENGINE_DRAINING = 2,
+  PREFIX_ENGINE_CLOSED = 3,
+  PREFIX_ENGINE_FAILED = 4
+};
 
 /* Counters since creation unless said otherwise; tokens_given = cached + shared + computed. */
 typedef struct prefix_engine_stats {
   int32_t struct_size;
   int32_t reserved;
-  int64_t requests_waiting, requests_running;  /* now */
+  int64_t requests_waiting, requests_running; /* now */
   int64_t requests_finished, requests_failed;
   int64_t tokens_given, tokens_cached, tokens_shared, tokens_computed, tokens_generated;
-  int64_t steps, rows;                         /* rows: what the model really computed */
-  int64_t pages_total, pages_used, page_tokens;  /* KV pages, now */
+  int64_t steps, rows;                          /* rows: what the model really computed */
+  int64_t pages_total, pages_used, page_tokens; /* KV pages, now */
   int64_t kv_bytes, kv_bytes_peak, kv_budget_bytes;
   int64_t weight_bytes, activation_bytes_peak;
-  int64_t tree_nodes, tree_tokens;             /* now */
+  int64_t tree_nodes, tree_tokens; /* now */
   int64_t evictions, evicted_tokens;
   int64_t gemm_ns, attention_ns, other_ns, plan_ns, run_ns, load_ns;
 } prefix_engine_stats;
@@ -274,9 +289,11 @@ PREFIX_API prefix_status prefix_engine_create(const char* path, size_t path_len,
                                               prefix_error* err);
 /* [any thread] The same with progress. The callback comes from the calling thread; polling twin:
  * prefix_engine_create on a thread of your own. */
-PREFIX_API prefix_status prefix_engine_create_with_progress(
-    const char* path, size_t path_len, const prefix_options* options,
-    prefix_progress_callback callback, void* user, prefix_engine** out, prefix_error* err);
+PREFIX_API prefix_status prefix_engine_create_with_progress(const char* path, size_t path_len,
+                                                            const prefix_options* options,
+                                                            prefix_progress_callback callback,
+                                                            void* user, prefix_engine** out,
+                                                            prefix_error* err);
 PREFIX_API prefix_status prefix_engine_retain(prefix_engine* engine, prefix_error* err);
 /* [any thread] The last release cancels what runs and frees everything. */
 PREFIX_API void prefix_engine_release(prefix_engine* engine);
@@ -298,8 +315,8 @@ PREFIX_API prefix_status prefix_metrics_text(const prefix_engine* engine, char* 
 
 /* ---- Namespaces ----------------------------------------------------------------------------- */
 
-/* Nothing is shared across namespaces, ever: a tenant, an adapter, a salt. Requests name theirs with
- * the option "namespace"; the empty one is always there with id 0. */
+/* Nothing is shared across namespaces, ever: a tenant, an adapter, a salt. Requests name theirs
+ * with the option "namespace"; the empty one is always there with id 0. */
 
 /* [any thread] The id of a namespace, made when it is new. */
 PREFIX_API prefix_status prefix_namespace_open(prefix_engine* engine, const char* name,
@@ -342,9 +359,9 @@ PREFIX_API prefix_status prefix_batch_add_logprobs(prefix_batch* batch, const pr
                                                    size_t n_tokens, int32_t from,
                                                    const prefix_options* options, int64_t user_tag,
                                                    size_t* index, prefix_error* err);
-/* Choices after a prompt: choice i is choice_tokens[offsets[i] .. offsets[i + 1]), with n_choices + 1
- * offsets. Values: the sum of log-probs of each choice; result_logprobs: those of all their tokens
- * in a row. The prompt is computed once. */
+/* Choices after a prompt: choice i is choice_tokens[offsets[i] .. offsets[i + 1]), with n_choices +
+ * 1 offsets. Values: the sum of log-probs of each choice; result_logprobs: those of all their
+ * tokens in a row. The prompt is computed once. */
 PREFIX_API prefix_status prefix_batch_add_choices(prefix_batch* batch, const prefix_token* tokens,
                                                   size_t n_tokens,
                                                   const prefix_token* choice_tokens,
@@ -373,8 +390,8 @@ PREFIX_API prefix_status prefix_batch_add_generate(prefix_batch* batch, const pr
                                                    prefix_error* err);
 /* How the batch shares, without running it or looking into the cache:
  * {"requests": n, "tokens_given": n, "tokens_distinct": n,
- *  "nodes": [{"parent": i or -1, "start": position, "tokens": n, "requests": requests that end here,
- *             "below": requests at or below, "first": first few token ids}]}, parents first. */
+ *  "nodes": [{"parent": i or -1, "start": position, "tokens": n, "requests": requests that end
+ * here, "below": requests at or below, "first": first few token ids}]}, parents first. */
 PREFIX_API prefix_status prefix_batch_plan_json(const prefix_batch* batch, char* buf, size_t cap,
                                                 size_t* needed, prefix_error* err);
 
@@ -406,21 +423,27 @@ PREFIX_API prefix_status prefix_job_count(const prefix_job* job, size_t* count, 
 PREFIX_API prefix_status prefix_job_finished_count(const prefix_job* job, size_t* count,
                                                    prefix_error* err);
 
-enum { PREFIX_EVENT_STARTED = 0, PREFIX_EVENT_TOKEN = 1, PREFIX_EVENT_SCORE = 2,
-       PREFIX_EVENT_FINISHED = 3, PREFIX_EVENT_ERROR = 4, PREFIX_EVENT_PROGRESS = 5 };
+enum {
+  PREFIX_EVENT_STARTED = 0,
+  PREFIX_EVENT_TOKEN = 1,
+  PREFIX_EVENT_SCORE = 2,
+  PREFIX_EVENT_FINISHED = 3,
+  PREFIX_EVENT_ERROR = 4,
+  PREFIX_EVENT_PROGRESS = 5
+};
 
 typedef struct prefix_event {
   int32_t struct_size;
-  int32_t kind;         /* PREFIX_EVENT_* */
-  int64_t request;      /* index in the batch */
+  int32_t kind;    /* PREFIX_EVENT_* */
+  int64_t request; /* index in the batch */
   int64_t user_tag;
-  prefix_token token;   /* TOKEN */
-  float logprob;        /* TOKEN, with option logprobs */
-  int32_t status;       /* FINISHED, ERROR */
+  prefix_token token; /* TOKEN */
+  float logprob;      /* TOKEN, with option logprobs */
+  int32_t status;     /* FINISHED, ERROR */
   int32_t reserved;
-  int64_t cached;       /* FINISHED, ERROR: tokens */
+  int64_t cached; /* FINISHED, ERROR: tokens */
   int64_t computed;
-  int64_t time_ns;      /* monotonic clock */
+  int64_t time_ns; /* monotonic clock */
 } prefix_event;
 #define PREFIX_EVENT_INIT {(int32_t)sizeof(prefix_event), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
@@ -431,13 +454,18 @@ PREFIX_API prefix_status prefix_job_next_event(prefix_job* job, int64_t timeout_
 
 /* ---- Results -------------------------------------------------------------------------------- */
 
-enum { PREFIX_FINISH_NONE = 0, PREFIX_FINISH_STOP = 1, PREFIX_FINISH_LENGTH = 2,
-       PREFIX_FINISH_CANCELLED = 3, PREFIX_FINISH_ERROR = 4 };
+enum {
+  PREFIX_FINISH_NONE = 0,
+  PREFIX_FINISH_STOP = 1,
+  PREFIX_FINISH_LENGTH = 2,
+  PREFIX_FINISH_CANCELLED = 3,
+  PREFIX_FINISH_ERROR = 4
+};
 
 typedef struct prefix_result_info {
   int32_t struct_size;
-  int32_t status;       /* of this request */
-  int32_t finish;       /* PREFIX_FINISH_*; why generation ended */
+  int32_t status; /* of this request */
+  int32_t finish; /* PREFIX_FINISH_*; why generation ended */
   int32_t reserved;
   int64_t user_tag;
   /* prompt_tokens = cached + shared + computed. cached: found computed before this batch; shared:
@@ -498,8 +526,8 @@ typedef struct prefix_cache_info {
 PREFIX_API prefix_status prefix_cache_lookup(const prefix_engine* engine, int32_t ns,
                                              const prefix_token* tokens, size_t n_tokens,
                                              prefix_cache_info* out, prefix_error* err);
-/* [any thread] Evicts least recently used prefixes until at most target_bytes (>= 0) are held or all
- * that is left is in use; *freed (may be NULL): tokens. */
+/* [any thread] Evicts least recently used prefixes until at most target_bytes (>= 0) are held or
+ * all that is left is in use; *freed (may be NULL): tokens. */
 PREFIX_API prefix_status prefix_cache_trim(prefix_engine* engine, int64_t target_bytes,
                                            int64_t* freed, prefix_error* err);
 /* [any thread] The tree, for debugging. */
@@ -510,31 +538,40 @@ PREFIX_API prefix_status prefix_cache_tree_json(const prefix_engine* engine, cha
 
 /* X(name) for every function above: feeds the version script, the export test and programs that
  * resolve the library at run time. */
-#define PREFIX_FUNCTIONS(X)                                                                       \
-  X(prefix_version) X(prefix_version_string) X(prefix_abi_version) X(prefix_build_info)           \
-  X(prefix_feature_count) X(prefix_feature_name) X(prefix_has_feature)                            \
-  X(prefix_status_name) X(prefix_status_is_retryable)                                             \
-  X(prefix_options_create) X(prefix_options_release) X(prefix_options_set)                        \
-  X(prefix_options_set_int) X(prefix_options_set_double) X(prefix_options_set_json)               \
-  X(prefix_options_get) X(prefix_option_count) X(prefix_option_info)                              \
-  X(prefix_set_log_callback) X(prefix_set_log_level) X(prefix_log_next)                           \
-  X(prefix_device_count) X(prefix_device_info)                                                    \
-  X(prefix_engine_estimate) X(prefix_engine_create) X(prefix_engine_create_with_progress)         \
-  X(prefix_engine_retain) X(prefix_engine_release) X(prefix_engine_shutdown)                      \
-  X(prefix_engine_state) X(prefix_engine_info_json) X(prefix_engine_get_stats)                    \
-  X(prefix_metrics_text)                                                                          \
-  X(prefix_namespace_open) X(prefix_namespace_find) X(prefix_namespace_drop)                      \
-  X(prefix_namespace_count)                                                                       \
-  X(prefix_batch_create) X(prefix_batch_release) X(prefix_batch_clear) X(prefix_batch_count)      \
-  X(prefix_batch_add_logits) X(prefix_batch_add_logprobs) X(prefix_batch_add_choices)             \
-  X(prefix_batch_add_continuations) X(prefix_batch_add_embedding) X(prefix_batch_add_generate)    \
-  X(prefix_batch_plan_json)                                                                       \
-  X(prefix_run) X(prefix_submit) X(prefix_job_retain) X(prefix_job_release) X(prefix_job_wait)    \
-  X(prefix_job_cancel) X(prefix_job_cancel_request) X(prefix_job_count)                           \
-  X(prefix_job_finished_count) X(prefix_job_next_event) X(prefix_job_result_info)                 \
-  X(prefix_job_result_message) X(prefix_job_result_values) X(prefix_job_result_tokens)            \
-  X(prefix_job_result_logprobs) X(prefix_job_all_values) X(prefix_job_get_totals)                 \
-  X(prefix_cache_lookup) X(prefix_cache_trim) X(prefix_cache_tree_json)
+#define PREFIX_FUNCTIONS(X)                                                                        \
+  X(prefix_version)                                                                                \
+  X(prefix_version_string) X(prefix_abi_version) X(prefix_build_info) X(prefix_feature_count) X(   \
+      prefix_feature_name) X(prefix_has_feature) X(prefix_status_name)                             \
+      X(prefix_status_is_retryable) X(prefix_options_create) X(prefix_options_release) X(          \
+          prefix_options_set) X(prefix_options_set_int) X(prefix_options_set_double)               \
+          X(prefix_options_set_json) X(prefix_options_get) X(prefix_option_count) X(               \
+              prefix_option_info) X(prefix_set_log_callback) X(prefix_set_log_level)               \
+              X(prefix_log_next) X(prefix_device_count) X(prefix_device_info) X(                   \
+                  prefix_engine_estimate) X(prefix_engine_create)                                  \
+                  X(prefix_engine_create_with_progress) X(prefix_engine_retain) X(                 \
+                      prefix_engine_release) X(prefix_engine_shutdown) X(prefix_engine_state)      \
+                      X(prefix_engine_info_json) X(prefix_engine_get_stats) X(                     \
+                          prefix_metrics_text) X(prefix_namespace_open) X(prefix_namespace_find)   \
+                          X(prefix_namespace_drop) X(prefix_namespace_count) X(                    \
+                              prefix_batch_create) X(prefix_batch_release) X(prefix_batch_clear)   \
+                              X(prefix_batch_count) X(prefix_batch_add_logits) X(                  \
+                                  prefix_batch_add_logprobs) X(prefix_batch_add_choices)           \
+                                  X(prefix_batch_add_continuations) X(prefix_batch_add_embedding)  \
+                                      X(prefix_batch_add_generate) X(prefix_batch_plan_json) X(    \
+                                          prefix_run) X(prefix_submit) X(prefix_job_retain)        \
+                                          X(prefix_job_release) X(prefix_job_wait) X(              \
+                                              prefix_job_cancel) X(prefix_job_cancel_request)      \
+                                              X(prefix_job_count) X(prefix_job_finished_count) X(  \
+                                                  prefix_job_next_event) X(prefix_job_result_info) \
+                                                  X(prefix_job_result_message)                     \
+                                                      X(prefix_job_result_values)                  \
+                                                          X(prefix_job_result_tokens)              \
+                                                              X(prefix_job_result_logprobs) X(     \
+                                                                  prefix_job_all_values)           \
+                                                                  X(prefix_job_get_totals) X(      \
+                                                                      prefix_cache_lookup)         \
+                                                                      X(prefix_cache_trim) X(      \
+                                                                          prefix_cache_tree_json)
 
 #ifdef __cplusplus
 }
