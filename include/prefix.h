@@ -32,21 +32,21 @@
  * Rules that hold for every function:
  *
  *  1. Handles (options, engine, batch, job) are opaque. create, open, run and submit give one
- *     reference; retain adds one; release drops one, takes NULL and never fails. Children keep
- * their parents alive, so any order of releases is right. A handle that was released or never was
- * one is answered with PREFIX_ERR_MISUSE, never with a crash.
+ *     reference; retain adds one; release drops one, takes NULL and never fails. Children keep their
+ *     parents alive, so any order of releases is right. A handle that was released or never was one
+ *     is answered with PREFIX_ERR_MISUSE, never with a crash.
  *  2. Fallible functions return a prefix_status and take a trailing prefix_error*, which may be
- *     NULL. It belongs to the caller, holds one sentence with the value and the limit that it
- * broke, and is written only on failure.
+ *     NULL. It belongs to the caller, holds one sentence with the value and the limit that it broke,
+ *     and is written only on failure.
  *  3. Text in is UTF-8 with a length; PREFIX_NUL as length means "up to the terminating zero". Text
- *     and arrays out go to the caller's buffer: `needed` receives the full size in elements (text:
- * in bytes without the zero, which is added when there is room) and as much as fits is written. A
+ *     and arrays out go to the caller's buffer: `needed` receives the full size in elements (text: in
+ *     bytes without the zero, which is added when there is room) and as much as fits is written. A
  *     capacity of 0 (with any buffer, also NULL) only asks for the size. `needed` may be NULL.
  *  4. Structs that the library fills begin with struct_size, set by the caller to sizeof (the _INIT
  *     macros do it): a library that knows more fields fills those that fit, one that knows fewer
  *     leaves the rest alone. Smaller than the first release's layout is PREFIX_ERR_STRUCT_TOO_OLD.
- *  5. [any thread]: may be called from any thread at any time. [one thread per handle]: calls on
- * one handle must not overlap.
+ *  5. [any thread]: may be called from any thread at any time. [one thread per handle]: calls on one
+ *     handle must not overlap.
  *  6. One bad request fails alone, with its own status; the others of the batch are not affected. A
  *     call that fails changes nothing.
  *  7. The library never prints, exits, aborts, throws across this interface or installs signal
@@ -315,8 +315,8 @@ PREFIX_API prefix_status prefix_metrics_text(const prefix_engine* engine, char* 
 
 /* ---- Namespaces ----------------------------------------------------------------------------- */
 
-/* Nothing is shared across namespaces, ever: a tenant, an adapter, a salt. Requests name theirs
- * with the option "namespace"; the empty one is always there with id 0. */
+/* Nothing is shared across namespaces, ever: a tenant, an adapter, a salt. Requests name theirs with
+ * the option "namespace"; the empty one is always there with id 0. */
 
 /* [any thread] The id of a namespace, made when it is new. */
 PREFIX_API prefix_status prefix_namespace_open(prefix_engine* engine, const char* name,
@@ -359,9 +359,9 @@ PREFIX_API prefix_status prefix_batch_add_logprobs(prefix_batch* batch, const pr
                                                    size_t n_tokens, int32_t from,
                                                    const prefix_options* options, int64_t user_tag,
                                                    size_t* index, prefix_error* err);
-/* Choices after a prompt: choice i is choice_tokens[offsets[i] .. offsets[i + 1]), with n_choices +
- * 1 offsets. Values: the sum of log-probs of each choice; result_logprobs: those of all their
- * tokens in a row. The prompt is computed once. */
+/* Choices after a prompt: choice i is choice_tokens[offsets[i] .. offsets[i + 1]), with n_choices + 1
+ * offsets. Values: the sum of log-probs of each choice; result_logprobs: those of all their tokens
+ * in a row. The prompt is computed once. */
 PREFIX_API prefix_status prefix_batch_add_choices(prefix_batch* batch, const prefix_token* tokens,
                                                   size_t n_tokens,
                                                   const prefix_token* choice_tokens,
@@ -390,8 +390,8 @@ PREFIX_API prefix_status prefix_batch_add_generate(prefix_batch* batch, const pr
                                                    prefix_error* err);
 /* How the batch shares, without running it or looking into the cache:
  * {"requests": n, "tokens_given": n, "tokens_distinct": n,
- *  "nodes": [{"parent": i or -1, "start": position, "tokens": n, "requests": requests that end
- * here, "below": requests at or below, "first": first few token ids}]}, parents first. */
+ *  "nodes": [{"parent": i or -1, "start": position, "tokens": n, "requests": requests that end here,
+ *             "below": requests at or below, "first": first few token ids}]}, parents first. */
 PREFIX_API prefix_status prefix_batch_plan_json(const prefix_batch* batch, char* buf, size_t cap,
                                                 size_t* needed, prefix_error* err);
 
@@ -526,8 +526,8 @@ typedef struct prefix_cache_info {
 PREFIX_API prefix_status prefix_cache_lookup(const prefix_engine* engine, int32_t ns,
                                              const prefix_token* tokens, size_t n_tokens,
                                              prefix_cache_info* out, prefix_error* err);
-/* [any thread] Evicts least recently used prefixes until at most target_bytes (>= 0) are held or
- * all that is left is in use; *freed (may be NULL): tokens. */
+/* [any thread] Evicts least recently used prefixes until at most target_bytes (>= 0) are held or all
+ * that is left is in use; *freed (may be NULL): tokens. */
 PREFIX_API prefix_status prefix_cache_trim(prefix_engine* engine, int64_t target_bytes,
                                            int64_t* freed, prefix_error* err);
 /* [any thread] The tree, for debugging. */

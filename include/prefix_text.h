@@ -1,9 +1,8 @@
 /* prefix_text.h - tokenizers and chat templates for the models that prefix.h runs.
  *
- * prefix.h takes token ids. This library, libprefix_text.so, makes them from text and makes text
- * from them: exactly as the Hugging Face packages do, from a Hugging Face directory, a
- * tokenizer.json or the metadata of a GGUF file. It is optional and stands alone: it needs nothing
- * but libc.
+ * prefix.h takes token ids. This library, libprefix_text.so, makes them from text and makes text from
+ * them: exactly as the Hugging Face packages do, from a Hugging Face directory, a tokenizer.json or
+ * the metadata of a GGUF file. It is optional and stands alone: it needs nothing but libc.
  *
  *   #include <prefix_text.h>
  *   #include <stdio.h>
@@ -25,15 +24,15 @@
  *     return 0;
  *   }
  *
- * The rules at the top of prefix.h hold here too: opaque handles that may be released in any order,
- * a status and a caller-owned prefix_error (written only on failure), UTF-8 with a length or
- * PREFIX_NUL, output into the caller's buffer with `needed`, no output on stdout or stderr, no
- * panic and no exception across this interface. Besides:
+ * The rules at the top of prefix.h hold here too: opaque handles that may be released in any order, a
+ * status and a caller-owned prefix_error (written only on failure), UTF-8 with a length or
+ * PREFIX_NUL, output into the caller's buffer with `needed`, no output on stdout or stderr, no panic
+ * and no exception across this interface. Besides:
  *
  *  1. Text that is not UTF-8 is PREFIX_ERR_INVALID_UTF8 and the message names the byte.
- *  2. Models are not trusted. Files, templates and texts that would take unreasonable time or
- * memory are refused with a status: texts and JSON beyond 16 MiB, templates beyond 256 KiB,
- * templates that compute too long or produce too much.
+ *  2. Models are not trusted. Files, templates and texts that would take unreasonable time or memory
+ *     are refused with a status: texts and JSON beyond 16 MiB, templates beyond 256 KiB, templates
+ *     that compute too long or produce too much.
  *  3. A tokenizer never changes once it is open, and the library starts no threads of its own that
  *     outlive a call. To encode on many cores, call from many threads.
  *  4. Encoding "AB" is not encoding "A" and then "B". Where a shared prefix must stay the same in
@@ -68,10 +67,11 @@ typedef struct prefix_tokenizer prefix_tokenizer;
  *   a .gguf file: only its metadata is read. tokenizer.ggml.model must be "gpt2" (byte-level BPE)
  *     and tokenizer.ggml.pre a known name, since a guess would give plausible but wrong ids;
  *   a Hugging Face directory: tokenizer.json, and where they exist tokenizer_config.json,
- *     special_tokens_map.json, generation_config.json or config.json (tokens that end a
- * generation), chat_template.jinja and additional_chat_templates/; a file called tokenizer.json: as
- * its directory; any other name: that file alone. *out gets one reference. NOT_FOUND, IO, FORMAT
- * (corrupt), UNSUPPORTED_MODEL (a kind of tokenizer that this library does not have). */
+ *     special_tokens_map.json, generation_config.json or config.json (tokens that end a generation),
+ *     chat_template.jinja and additional_chat_templates/;
+ *   a file called tokenizer.json: as its directory; any other name: that file alone.
+ * *out gets one reference. NOT_FOUND, IO, FORMAT (corrupt), UNSUPPORTED_MODEL (a kind of tokenizer
+ * that this library does not have). */
 PREFIX_API prefix_status prefix_tokenizer_open(const char* path, size_t path_len,
                                                prefix_tokenizer** out, prefix_error* err);
 /* [any thread] From the contents of tokenizer.json and of tokenizer_config.json; the latter may be
@@ -113,8 +113,8 @@ PREFIX_API prefix_status prefix_tokenizer_end_tokens(const prefix_tokenizer* tok
 PREFIX_API prefix_status prefix_tokenizer_token_bytes(const prefix_tokenizer* tokenizer,
                                                       prefix_token token, char* buf, size_t cap,
                                                       size_t* needed, prefix_error* err);
-/* The id of a token by its name in the vocabulary, e.g. "<|im_end|>". To find the id of a word
- * encode it: vocabularies spell spaces and bytes in their own way. NOT_FOUND. */
+/* The id of a token by its name in the vocabulary, e.g. "<|im_end|>". To find the id of a word encode
+ * it: vocabularies spell spaces and bytes in their own way. NOT_FOUND. */
 PREFIX_API prefix_status prefix_tokenizer_token_id(const prefix_tokenizer* tokenizer,
                                                    const char* text, size_t text_len,
                                                    prefix_token* token, prefix_error* err);
@@ -126,7 +126,7 @@ enum {
   PREFIX_ENCODE_SPECIAL = 1, /* add what the model wants around a text, e.g. bos in front */
   PREFIX_ENCODE_LITERAL =
       2 /* special tokens written in the text ("<|im_end|>") are plain characters;
-           use it for text from outside that must not steer the model */
+                                use it for text from outside that must not steer the model */
 };
 /* Flags of the decode functions. */
 enum {
@@ -142,8 +142,8 @@ PREFIX_API prefix_status prefix_tokenizer_encode(const prefix_tokenizer* tokeniz
                                                  prefix_error* err);
 /* The same with the bytes of the text that each token comes from: token i from offsets[2 * i] up to
  * offsets[2 * i + 1]. capacity_offsets counts numbers: twice the capacity of out. Tokens that are
- * parts of one character have all of it; added tokens have 0, 0. Offsets refer to the text as
- * given, also where the tokenizer normalises it first. */
+ * parts of one character have all of it; added tokens have 0, 0. Offsets refer to the text as given,
+ * also where the tokenizer normalises it first. */
 PREFIX_API prefix_status prefix_tokenizer_encode_offsets(const prefix_tokenizer* tokenizer,
                                                          const char* text, size_t text_len,
                                                          int32_t flags, prefix_token* out,
@@ -168,8 +168,8 @@ PREFIX_API prefix_status prefix_tokenizer_decode(const prefix_tokenizer* tokeniz
 
 /* ---- Streaming ------------------------------------------------------------------------------ */
 
-/* Text of tokens that arrive one by one, never cutting a character. The pieces of a stream, with
- * the one of flush, add up to what prefix_tokenizer_decode gives for all its tokens. */
+/* Text of tokens that arrive one by one, never cutting a character. The pieces of a stream, with the
+ * one of flush, add up to what prefix_tokenizer_decode gives for all its tokens. */
 typedef struct prefix_detok prefix_detok;
 
 /* flags: PREFIX_DECODE_*. */
@@ -177,14 +177,14 @@ PREFIX_API prefix_status prefix_detok_create(const prefix_tokenizer* tokenizer, 
                                              prefix_detok** out, prefix_error* err);
 PREFIX_API void prefix_detok_release(prefix_detok* detok);
 /* [one thread per handle; MISUSE otherwise] Takes the tokens and writes the text that has become
- * complete, often nothing. The text is written whole or, when cap is smaller than *needed, not at
- * all; then it waits for the next call, which may have n_tokens = 0 and must not repeat the tokens.
+ * complete, often nothing. The text is written whole or, when cap is smaller than *needed, not at all;
+ * then it waits for the next call, which may have n_tokens = 0 and must not repeat the tokens.
  * OUT_OF_RANGE takes none of the tokens. */
 PREFIX_API prefix_status prefix_detok_push(prefix_detok* detok, const prefix_token* tokens,
                                            size_t n_tokens, char* buf, size_t cap, size_t* needed,
                                            prefix_error* err);
-/* [one thread per handle] The end of the stream: the rest of the text, with U+FFFD for an
- * unfinished character. The handle may then be used for the next stream. */
+/* [one thread per handle] The end of the stream: the rest of the text, with U+FFFD for an unfinished
+ * character. The handle may then be used for the next stream. */
 PREFIX_API prefix_status prefix_detok_flush(prefix_detok* detok, char* buf, size_t cap,
                                             size_t* needed, prefix_error* err);
 
@@ -192,22 +192,22 @@ PREFIX_API prefix_status prefix_detok_flush(prefix_detok* detok, char* buf, size
 
 /* The prompt of a conversation, as transformers' apply_chat_template renders it.
  *
- * messages: a JSON array of objects with "role" and what the template reads: "content",
- * "tool_calls", "reasoning_content", ... options: a JSON object, or NULL with length 0 for the
- * defaults: "add_generation_prompt": true     begin the assistant's turn; the default
+ * messages: a JSON array of objects with "role" and what the template reads: "content", "tool_calls",
+ *   "reasoning_content", ...
+ * options: a JSON object, or NULL with length 0 for the defaults:
+ *   "add_generation_prompt": true     begin the assistant's turn; the default
  *   "continue_final_message": false   leave the last message open, to be continued
  *   "tools": [...]                    tool definitions as JSON schemas
  *   "documents": [...]
  *   "variables": {...}                further variables of the template, e.g. "enable_thinking"
  *   "template": "name"                default: "tool_use" when there are tools and such a template,
  *                                     else "default"
- *   "now": "2026-01-31T23:59:59"      the time for templates that print the date; default: the
- * clock
+ *   "now": "2026-01-31T23:59:59"      the time for templates that print the date; default: the clock
  *
  * INVALID_ARGUMENT: not such JSON, or the template refuses the messages (the message holds its own
- * words). UNKNOWN_OPTION names the nearest option. NOT_FOUND: no (such) template.
- * UNSUPPORTED_MODEL: a template in a dialect that this library does not know. OUT_OF_RANGE: it
- * wants too much time or memory. */
+ * words). UNKNOWN_OPTION names the nearest option. NOT_FOUND: no (such) template. UNSUPPORTED_MODEL: a
+ * template in a dialect that this library does not know. OUT_OF_RANGE: it wants too much time or
+ * memory. */
 PREFIX_API prefix_status prefix_tokenizer_chat_text(const prefix_tokenizer* tokenizer,
                                                     const char* messages, size_t messages_len,
                                                     const char* options, size_t options_len,
@@ -215,8 +215,8 @@ PREFIX_API prefix_status prefix_tokenizer_chat_text(const prefix_tokenizer* toke
                                                     prefix_error* err);
 /* The tokens of that text. segments (capacity_segments entries; there are as many as messages, plus
  * one) receives where the turns end: segments[i] is how many of the first tokens belong to messages
- * 0..i and stay the same when the conversation goes on after message i; the last entry is the
- * number of all tokens. Finding them renders the conversation once per message; NULL with
+ * 0..i and stay the same when the conversation goes on after message i; the last entry is the number
+ * of all tokens. Finding them renders the conversation once per message; NULL with
  * capacity_segments 0 skips that. */
 PREFIX_API prefix_status prefix_tokenizer_chat_tokens(const prefix_tokenizer* tokenizer,
                                                       const char* messages, size_t messages_len,
