@@ -39,7 +39,7 @@ TEST_P(MappedFileTest, TakesAnEmptyFile) {
 
 TEST_P(MappedFileTest, NamesWhatItCannotOpen) {
   const auto open = [&](const std::string& path) {
-    return [this, path] { MappedFile file(path, GetParam()); };
+    return [path] { MappedFile file(path, GetParam()); };
   };
   expect_error(Code::kNotFound, {folder_ / "absent", "No such file"}, open(folder_ / "absent"));
   expect_error(Code::kIo, {folder_.path(), "not a regular file"}, open(folder_.path()));

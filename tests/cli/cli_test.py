@@ -318,6 +318,76 @@ class WithoutText(unittest.TestCase):
         self.assertNotIn("text", results[3])
 
 
+class WithText(unittest.TestCase):
+    """The tiny model with a tokenizer: token i (from 2 on) is the word "w<i>", ids 0 and 1 are special."""
+
+    def setUp(self):
+        if not (BIN.parent / "lib" / "libprefix_text.so.1").exists():
+            self.skipTest("libprefix_text.so.1 is not built")
+        self.model = SHARED["folder"] / "worded"
+        if self.model.exists():
+            return
+        shutil.copytree(SHARED["model"], self.model)
+        vocabulary = {"<unk>": 0, "<end>": 1, **{f"w{i}": i for i in range(2, 131)}}
+        special = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+        (self.model / "tokenizer.json").write_text(json.dumps({
+            "version": "1.0", "truncation": None, "padding": None, "normalizer": None, "post_processor": None, "decoder": None,
+            "added_tokens": [{"id": i, "content": name, **special} for name, i in list(vocabulary.items())[:2]],
+            "pre_tokenizer": {"type": "WhitespaceSplit"}, "model": {"type": "WordLevel", "vocab": vocabulary, "unk_token": "<unk>"},
+        }))
+        (self.model / "tokenizer_config.json").write_text(json.dumps({
+            "eos_token": "<end>", "chat_template": "{% for m in messages %}w9 {{ m.content }} {% endfor %}w10",
+        }))
+
+    def run_text(self, requests, code=0):
+        done = prefix("run", "--model", self.model, stdin=lines(requests))
+        self.assertEqual(done.returncode, code, done.stderr + done.stdout)
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def pair(self, text_request, token_request, key):
+        a, b = self.run_text([text_request, token_request])
+        self.assertEqual((a["status"], b["status"]), ("ok", "ok"), a)
+        self.assertEqual(a[key], b[key])
+
+    def test_text_is_its_tokens(self):
+        self.pair({"text": "w5 w6 w7", "task": "embed"}, {"tokens": [5, 6, 7], "task": "embed"}, "embedding")
+        self.pair({"messages": [{"role": "user", "content": "w5"}], "task": "embed"}, {"tokens": [9, 5, 10], "task": "embed"}, "embedding")
+        self.pair({"text": "w5 w6", "task": "logprobs", "continuation": "w7 w8"}, {"tokens": [5, 6, 7, 8], "task": "logprobs", "from": 2}, "logprobs")
+        self.pair({"text": "w5", "task": "choices", "choices": ["w7 w8", [9]]}, {"tokens": [5], "task": "choices", "choices": [[7, 8], [9]]},
+                  "token_logprobs")
+
+    def test_generated_text_and_stop_strings(self):
+        request = {"tokens": [5, 6, 7], "max_tokens": 8, "temperature": 300, "seed": 5, "ignore_eos": True, "logprobs": True}
+        whole, = self.run_text([request])
+        words = [f"w{t}" for t in whole["tokens"] if t > 1]
+        self.assertEqual(whole["text"].split(), words)
+        stop = f"w{whole['tokens'][3]}"
+        first = whole["tokens"].index(whole["tokens"][3])
+        for _ in range(5):  # never depends on when the engine sees the cancellation
+            cut, = self.run_text([{**request, "max_tokens": 2000, "stop": ["never", stop]}])
+            self.assertEqual(cut["status"], "ok", cut)
+            self.assertEqual(cut["finish"], "stop")
+            self.assertLessEqual(len(cut["tokens"]), first + 1)
+            self.assertEqual(cut["tokens"], whole["tokens"][:len(cut["tokens"])])
+            self.assertEqual(cut["logprobs"], whole["logprobs"][:len(cut["tokens"])])
+            self.assertEqual(cut["usage"]["generated"], len(cut["tokens"]))
+            self.assertTrue(whole["text"].startswith(cut["text"]))
+            self.assertNotIn(stop, cut["text"])
+
+    def test_bad_texts_fail_alone(self):
+        bad, good = self.run_text([{"messages": ["hi"]}, {"text": "w5", "max_tokens": 1}], code=1)
+        self.assertNotEqual(bad["status"], "ok")
+        self.assertEqual(good["status"], "ok")
+        empty, continuation = self.run_text([{"text": ""}, {"text": "w5", "task": "logprobs", "continuation": ""}], code=1)
+        self.assertIn("0 tokens", continuation["message"])
+        self.assertNotEqual(empty["status"], "ok")
+
+    def test_tree_shows_text(self):
+        done = prefix("tree", "--model", self.model, stdin=lines([{"text": "w5 w6"}, {"text": "w5 w7"}]))
+        self.assertIn("w5", done.stdout)
+        self.assertIn("4 tokens given, 3 computed", done.stdout)
+
+
 def main():
     global BIN
     args = sys.argv[1:]

@@ -101,13 +101,14 @@ TEST(Dequant, EqualsThePackageOnWholeModels) {
     for (const auto& [tensor_name, expected] : tensors.items()) {
       const Tensor* t = source.find(tensor_name);
       ASSERT_NE(t, nullptr) << name << " " << tensor_name;
-      EXPECT_EQ(tensor_type_name(t->type), expected.at("type")) << name << " " << tensor_name;
+      EXPECT_EQ(tensor_type_name(t->type), expected.at("type").get<std::string>())
+          << name << " " << tensor_name;
       ASSERT_EQ(nlohmann::json(t->shape), expected.at("shape")) << name << " " << tensor_name;
       const int64_t n = element_count(t->name, t->shape);
       const int64_t width = t->row_values();
       std::vector<float> values(static_cast<size_t>(n));
       for (int64_t row = 0; row < n / width; ++row) read_row(*t, row, values.data() + row * width);
-      EXPECT_EQ(sha256(std::as_bytes(std::span(values))), expected.at("sha256"))
+      EXPECT_EQ(sha256(std::as_bytes(std::span(values))), expected.at("sha256").get<std::string>())
           << name << " " << tensor_name;
       ++compared;
     }

@@ -10,6 +10,7 @@ mod error;
 pub mod ffi;
 mod gguf;
 mod load;
+mod panics;
 mod pieces;
 mod roles;
 mod text;

@@ -8,14 +8,16 @@ use std::cell::Cell;
 /// Instructions of one rendering.
 pub const FUEL: u64 = 5_000_000;
 /// Bytes produced and values visited in one rendering.
-pub const UNITS: u64 = 256 << 20;
+pub const UNITS: u64 = 128 << 20;
 /// Bytes of one rendered text, or of any text on the way to it.
-#[allow(dead_code)]
 pub const OUTPUT: usize = 16 << 20;
 /// Nesting of values.
 pub const DEPTH: usize = 64;
 /// Nesting of macro calls and the like.
 pub const RECURSION: usize = 100;
+
+/// Begins the message of every error that says that a limit was passed.
+pub const TOO_MUCH: &str = "the template makes ";
 
 thread_local! {
     static LEFT: Cell<u64> = const { Cell::new(0) };
@@ -39,7 +41,12 @@ pub fn spend(units: u64) -> Result<(), Error> {
     }
 }
 
-#[allow(dead_code)]
+/// Gives back what was charged for a text that grows in place.
+pub fn refund(bytes: usize) -> Result<(), Error> {
+    LEFT.set(LEFT.get() + bytes as u64);
+    Ok(())
+}
+
 /// Charges a text that is about to be made.
 pub fn text(bytes: usize) -> Result<(), Error> {
     if bytes > OUTPUT {

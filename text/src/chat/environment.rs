@@ -1,45 +1,143 @@
-//! The template engine, set up as transformers sets up Jinja.
+//! The template engine, set up as transformers sets up Jinja, and metered.
 
-use super::{budget, clock::DateTime, json};
+use super::{budget, clock::DateTime, filters, json, meter, rewrite};
+use minijinja::machinery::{self, CodeGenerator, Instructions};
 use minijinja::syntax::SyntaxConfig;
-use minijinja::{Environment, Error, ErrorKind, Value};
-use minijinja_contrib::pycompat::unknown_method_callback;
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, Value};
+use std::collections::BTreeMap;
 
 /// Begins the message of errors that the template raised itself.
 pub const RAISED: &str = "raised by the template: ";
 
-pub fn environment(now: Option<DateTime>) -> Environment<'static> {
+fn syntax() -> Result<SyntaxConfig, Error> {
+    SyntaxConfig::builder()
+        .trim_blocks(true)
+        .lstrip_blocks(true)
+        .build()
+}
+
+pub fn environment(now: Option<DateTime>) -> Result<Environment<'static>, Error> {
     let mut env = Environment::new();
-    env.set_syntax(
-        SyntaxConfig::builder()
-            .trim_blocks(true)
-            .lstrip_blocks(true)
-            .build()
-            .unwrap_or_default(),
-    );
+    env.set_syntax(syntax()?);
     env.set_fuel(Some(budget::FUEL));
     env.set_recursion_limit(budget::RECURSION);
-    env.set_unknown_method_callback(unknown_method_callback);
-    env.add_filter(
-        "tojson",
-        |value: &Value, kwargs: minijinja::value::Kwargs| json::tojson(value, kwargs),
-    );
-    env.add_function(
-        "raise_exception",
-        |message: &Value| -> Result<Value, Error> {
-            Err(Error::new(
-                ErrorKind::InvalidOperation,
-                format!("{RAISED}{message}"),
-            ))
-        },
-    );
-    env.add_function(
-        "strftime_now",
-        move |format: &str| -> Result<String, Error> {
-            now.unwrap_or_else(DateTime::now)
-                .strftime(format)
-                .map_err(|e| Error::new(ErrorKind::InvalidOperation, e.message))
-        },
-    );
-    env
+    env.set_formatter(|out, _state, value| {
+        if let Some(text) = value.as_str() {
+            budget::text(text.len())?;
+            return out.write_str(text).map_err(Error::from);
+        }
+        out.write_str(&meter::text_of(value)?).map_err(Error::from)
+    });
+
+    env.add_function(rewrite::CONCAT, meter::concat);
+    env.add_function(rewrite::ADD, meter::add);
+    env.add_function(rewrite::MULTIPLY, meter::multiply);
+    env.add_function(rewrite::KEEP, meter::keep);
+    env.add_function(rewrite::SCAN, meter::scan);
+
+    env.set_unknown_method_callback(filters::method);
+    env.add_filter("tojson", json::tojson);
+    env.add_filter("replace", filters::replace);
+    env.add_filter("join", filters::join);
+    env.add_filter("indent", filters::indent);
+    env.add_filter("string", filters::string);
+    env.add_filter("format", filters::format);
+    // It prints a value without a limit, and no chat template has a use for it.
+    env.remove_filter("pprint");
+    env.remove_global("debug");
+
+    env.add_function("raise_exception", |message: &Value| {
+        Err::<Value, Error>(Error::new(
+            ErrorKind::InvalidOperation,
+            format!("{RAISED}{}", meter::text_of(message)?),
+        ))
+    });
+    env.add_function("strftime_now", move |format: &str| {
+        now.unwrap_or_else(DateTime::now)
+            .strftime(format)
+            .map_err(|e| Error::new(ErrorKind::InvalidOperation, e.message))
+    });
+    Ok(env)
+}
+
+/// A compiled template.
+pub struct Program<'a> {
+    instructions: Instructions<'a>,
+    blocks: BTreeMap<&'a str, Instructions<'a>>,
+}
+
+impl<'a> Program<'a> {
+    pub fn compile(source: &'a str) -> Result<Self, Error> {
+        let tree = machinery::parse(source, "chat template", syntax()?)?;
+        let metered = rewrite::template(&tree)?;
+        let mut generator = CodeGenerator::new("chat template", source);
+        generator.compile_stmt(&metered);
+        let (instructions, blocks) = generator.finish();
+        Ok(Program {
+            instructions,
+            blocks,
+        })
+    }
+
+    pub fn run(&'a self, env: &'a Environment<'a>, context: Value) -> Result<String, Error> {
+        budget::begin();
+        let mut text = String::new();
+        let mut out = machinery::make_string_output(&mut text);
+        machinery::eval(
+            env,
+            &self.instructions,
+            context,
+            &self.blocks,
+            &mut out,
+            AutoEscape::None,
+        )?;
+        if text.len() > budget::OUTPUT {
+            return Err(budget::too_much(format!(
+                "a prompt of {} bytes; the limit is {}",
+                text.len(),
+                budget::OUTPUT
+            )));
+        }
+        Ok(text)
+    }
+}
+
+/// transformers marks what the assistant wrote with {% generation %} ... {% endgeneration %}; for
+/// the text of the prompt the two mean nothing. Each is replaced by a tag that keeps the whitespace
+/// rules of the place.
+pub fn without_generation_tags(source: &str) -> String {
+    let mut out = String::with_capacity(source.len());
+    let mut rest = source;
+    while let Some(at) = rest.find("{%") {
+        let (before, tag) = rest.split_at(at);
+        out.push_str(before);
+        let inner = &tag[2..];
+        let body = inner.trim_start_matches(['-', '+']);
+        let mark = &inner[..inner.len() - body.len()];
+        let word = body.trim_start();
+        let found = [("generation", "if true"), ("endgeneration", "endif")]
+            .into_iter()
+            .find_map(|(from, to)| {
+                let after = word.strip_prefix(from)?;
+                let end = after.trim_start();
+                let close = end.trim_start_matches(['-', '+']);
+                close.starts_with("%}").then_some((to, end))
+            });
+        match found {
+            Some((to, end)) => {
+                out.push_str("{%");
+                out.push_str(mark);
+                out.push(' ');
+                out.push_str(to);
+                out.push(' ');
+                rest = end;
+            }
+            None => {
+                out.push_str("{%");
+                rest = inner;
+            }
+        }
+    }
+    out.push_str(rest);
+    out
 }

@@ -2,12 +2,16 @@
 
 mod budget;
 mod clock;
+mod continued;
 mod environment;
+mod filters;
 mod json;
+mod meter;
 mod number;
 mod render;
 mod request;
-mod segments;
+mod rewrite;
+mod stack;
 
 pub use render::Templates;
 pub use request::Request;

@@ -1,20 +1,29 @@
 //! Renders one request with the right template.
 
-use super::environment::environment;
-use super::{budget, Request};
+use super::environment::{environment, without_generation_tags, Program, RAISED};
+use super::{budget, stack, Request};
 use crate::error::{quote, Code, Error, Result};
 use crate::roles::Roles;
 use minijinja::value::Serde;
-use minijinja::Value;
+use minijinja::{ErrorKind, Value};
 use std::collections::BTreeMap;
 
 /// Largest template; real ones have up to some 30 KB.
 const MAX_TEMPLATE: usize = 256 << 10;
+/// Finding where turns end renders once per message.
+const MAX_TURNS: usize = 1024;
 
 /// The chat templates of a model and the special tokens they may name.
 pub struct Templates {
     texts: BTreeMap<String, String>,
     tokens: BTreeMap<String, Value>,
+}
+
+pub struct Rendered {
+    pub text: String,
+    /// turns[i]: how many of the first bytes belong to messages 0..=i and stay when the
+    /// conversation goes on after message i. Empty unless asked for.
+    pub turns: Vec<usize>,
 }
 
 impl Templates {
@@ -52,32 +61,111 @@ impl Templates {
         })
     }
 
-    pub fn render(&self, request: &Request) -> Result<String> {
-        let source = self.choose(request)?;
+    pub fn render(&self, mut request: Request, with_turns: bool) -> Result<Rendered> {
+        let source = self.choose(&request)?;
         if source.len() > MAX_TEMPLATE {
             return Err(Error::range(format!(
                 "the chat template has {} bytes; the limit is {MAX_TEMPLATE}",
                 source.len()
             )));
         }
-        let env = environment(request.now);
-        budget::begin();
-        let mut context: BTreeMap<String, Value> = self.tokens.clone();
+        if with_turns && request.messages.len() > MAX_TURNS {
+            return Err(Error::range(format!(
+                "{} messages; segments are found for at most {MAX_TURNS}",
+                request.messages.len()
+            )));
+        }
+        let source = without_generation_tags(source);
+        let open = request.open_last_message()?;
+        stack::on_large_stack(|| {
+            let program = Program::compile(&source).map_err(|e| template_error(&e))?;
+            let mut text = self.run(&program, &request, None)?;
+            if let Some(last) = &open {
+                text = last.cut(&text)?;
+            }
+            let mut turns = Vec::new();
+            if with_turns {
+                for n in 1..=request.messages.len() {
+                    let before = turns.last().copied().unwrap_or(0);
+                    // A template may refuse a conversation that stops here.
+                    let shared = match self.run(&program, &request, Some(n)) {
+                        Ok(part) => common(&part, &text).max(before),
+                        Err(_) => before,
+                    };
+                    turns.push(shared);
+                }
+            }
+            Ok(Rendered { text, turns })
+        })
+    }
+
+    /// With `first`: only that many messages and no generation prompt.
+    fn run(&self, program: &Program, request: &Request, first: Option<usize>) -> Result<String> {
+        let env = environment(request.now).map_err(|e| template_error(&e))?;
+        let mut context = self.tokens.clone();
         for (name, value) in &request.variables {
             context.insert(name.clone(), Value::from(Serde(value)));
         }
-        context.insert("messages".into(), Value::from(Serde(&request.messages)));
+        let messages = &request.messages[..first.unwrap_or(request.messages.len())];
+        context.insert("messages".into(), Value::from(Serde(messages)));
         context.insert("tools".into(), Value::from(Serde(&request.tools)));
         context.insert("documents".into(), Value::from(Serde(&request.documents)));
         context.insert(
             "add_generation_prompt".into(),
-            request.add_generation_prompt.into(),
+            (first.is_none() && request.add_generation_prompt).into(),
         );
-        env.render_str(source, Value::from(context))
+        program
+            .run(&env, Value::from(context))
             .map_err(|e| template_error(&e))
     }
 }
 
+/// Bytes that two texts have in common at the front, in whole characters.
+fn common(a: &str, b: &str) -> usize {
+    let mut n = a.bytes().zip(b.bytes()).take_while(|(x, y)| x == y).count();
+    while !a.is_char_boundary(n) {
+        n -= 1;
+    }
+    n
+}
+
+/// Who is to blame decides the status: the messages, the template, or its appetite.
 fn template_error(error: &minijinja::Error) -> Error {
-    Error::new(Code::Format, format!("chat template: {error}"))
+    // The engine wraps errors of calls; the innermost one has the reason.
+    let mut reason = error;
+    let mut next = std::error::Error::source(error);
+    while let Some(inner) = next {
+        if let Some(inner) = inner.downcast_ref::<minijinja::Error>() {
+            reason = inner;
+        }
+        next = inner.source();
+    }
+    let detail = reason.detail().unwrap_or_default();
+    if let Some(words) = detail.strip_prefix(RAISED) {
+        return Error::argument(format!("the chat template refuses the messages: {words}"));
+    }
+    let code = if detail.starts_with(budget::TOO_MUCH)
+        || detail.contains("recursion limit")
+        || reason.kind() == ErrorKind::OutOfFuel
+    {
+        Code::OutOfRange
+    } else {
+        match reason.kind() {
+            ErrorKind::SyntaxError
+            | ErrorKind::UnknownFilter
+            | ErrorKind::UnknownFunction
+            | ErrorKind::UnknownTest
+            | ErrorKind::UnknownMethod => Code::UnsupportedModel,
+            _ => Code::InvalidArgument,
+        }
+    };
+    let mut message = format!("chat template: {}", reason.kind());
+    if !detail.is_empty() {
+        message.push_str(": ");
+        message.push_str(detail);
+    }
+    if let Some(line) = reason.line().or(error.line()) {
+        message.push_str(&format!(" (line {line})"));
+    }
+    Error::new(code, message)
 }

@@ -7,6 +7,16 @@ use crate::chat::Request;
 use crate::error::Result;
 use crate::text::EncodeOptions;
 
+/// From bytes of the prompt to tokens: a token belongs to a turn when it ends inside it.
+fn segment_ends(offsets: &[(usize, usize)], turns: &[usize]) -> Vec<i64> {
+    let mut ends: Vec<i64> = turns
+        .iter()
+        .map(|bytes| offsets.partition_point(|(_, end)| end <= bytes) as i64)
+        .collect();
+    ends.push(offsets.len() as i64);
+    ends
+}
+
 /// # Safety
 /// Pointers and lengths as in the header.
 unsafe fn request(
@@ -40,8 +50,8 @@ pub unsafe extern "C" fn prefix_tokenizer_chat_text(
         entry(err, "prefix_tokenizer_chat_text", || {
             let tokenizer = handles::text(tokenizer)?;
             let request = request(messages, messages_len, options, options_len)?;
-            let text = tokenizer.templates.render(&request)?;
-            out::bytes(text.as_bytes(), buf, cap, needed)
+            let rendered = tokenizer.templates.render(request, false)?;
+            out::bytes(rendered.text.as_bytes(), buf, cap, needed)
         })
     }
 }
@@ -64,9 +74,13 @@ pub unsafe extern "C" fn prefix_tokenizer_chat_tokens(
         entry(err, "prefix_tokenizer_chat_tokens", || {
             let tokenizer = handles::text(tokenizer)?;
             let request = request(messages, messages_len, options, options_len)?;
-            let text = tokenizer.templates.render(&request)?;
-            let encoding = tokenizer.encode(&text, EncodeOptions::default())?;
-            let _ = (segments, capacity_segments);
+            let with_turns = !segments.is_null();
+            let rendered = tokenizer.templates.render(request, with_turns)?;
+            let encoding = tokenizer.encode(&rendered.text, EncodeOptions::default())?;
+            if with_turns || capacity_segments != 0 {
+                let ends = segment_ends(encoding.get_offsets(), &rendered.turns);
+                out::array(&ends, segments, capacity_segments, std::ptr::null_mut())?;
+            }
             out::array(&as_tokens(encoding.get_ids()), out, capacity, needed)
         })
     }

@@ -13,10 +13,12 @@ mod out;
 mod tokenizer;
 
 use crate::error::{Code, Error, Result};
+use crate::panics::quiet;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
 pub use chat::*;
 pub use detok::*;
+pub use handles::{PrefixDetok, PrefixTokenizer};
 pub use tokenizer::*;
 
 pub const PREFIX_OK: i32 = 0;
@@ -85,7 +87,7 @@ unsafe fn report(err: *mut PrefixError, function: &str, error: &Error) -> i32 {
 unsafe fn entry(err: *mut PrefixError, function: &str, body: impl FnOnce() -> Result<()>) -> i32 {
     // What a panic leaves half done is never seen again: tokenizers are immutable, and a
     // detokeniser whose lock is poisoned refuses further calls.
-    let result = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|cause| {
+    let result = catch_unwind(AssertUnwindSafe(|| quiet(body))).unwrap_or_else(|cause| {
         let what = cause
             .downcast_ref::<String>()
             .map(String::as_str)

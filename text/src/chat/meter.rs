@@ -1,0 +1,200 @@
+//! The operations that `rewrite` puts into a template: what Jinja does, charged to the budget
+//! before it is done.
+
+use super::budget;
+use super::number::python_float;
+use minijinja::value::ValueKind;
+use minijinja::{Error, ErrorKind, Value};
+use std::fmt::Write;
+
+/// Most elements of a list that is put together.
+const MOST_ELEMENTS: usize = 1 << 20;
+
+/// A text that stops growing at the limit, for values whose size nobody knows beforehand.
+struct Capped(String);
+
+impl Write for Capped {
+    fn write_str(&mut self, s: &str) -> std::fmt::Result {
+        if self.0.len() + s.len() > budget::OUTPUT {
+            return Err(std::fmt::Error);
+        }
+        self.0.push_str(s);
+        Ok(())
+    }
+}
+
+/// `str(value)` of Python, charged.
+pub fn text_of(value: &Value) -> Result<String, Error> {
+    if let Some(text) = value.as_str() {
+        budget::text(text.len())?;
+        return Ok(text.to_string());
+    }
+    if value.kind() == ValueKind::Number && !value.is_integer() {
+        if let Ok(number) = f64::try_from(value.clone()) {
+            if number.is_finite() {
+                return Ok(python_float(number));
+            }
+        }
+    }
+    keep(value)?;
+    let mut out = Capped(String::new());
+    write!(out, "{value}")
+        .map_err(|_| budget::too_much(format!("a text of more than {} bytes", budget::OUTPUT)))?;
+    budget::text(out.0.len())?;
+    Ok(out.0)
+}
+
+pub fn concat(left: &Value, right: &Value) -> Result<Value, Error> {
+    if let (Some(a), Some(b)) = (left.as_str(), right.as_str()) {
+        budget::text(a.len() + b.len())?;
+        return Ok(Value::from([a, b].concat()));
+    }
+    let (a, b) = (text_of(left)?, text_of(right)?);
+    budget::text(a.len() + b.len())?;
+    Ok(Value::from(a + &b))
+}
+
+fn is_list(value: &Value) -> bool {
+    matches!(value.kind(), ValueKind::Seq | ValueKind::Iterable)
+}
+
+/// The elements of a list, charged as many times as they will be copied.
+fn elements(value: &Value, times: usize) -> Result<Vec<Value>, Error> {
+    let count = value.len().unwrap_or(MOST_ELEMENTS + 1);
+    if count.saturating_mul(times) > MOST_ELEMENTS {
+        return Err(budget::too_much(format!(
+            "a list of more than {MOST_ELEMENTS} elements"
+        )));
+    }
+    budget::spend((count * times * 16) as u64)?;
+    Ok(value.try_iter()?.collect())
+}
+
+fn number(value: i128) -> Value {
+    i64::try_from(value).map_or_else(|_| Value::from(value), Value::from)
+}
+
+/// An operation on two numbers: exact on integers, otherwise on floats.
+fn arithmetic(
+    name: &str,
+    left: &Value,
+    right: &Value,
+    exact: fn(i128, i128) -> Option<i128>,
+    float: fn(f64, f64) -> f64,
+) -> Result<Value, Error> {
+    let is_number = |v: &Value| matches!(v.kind(), ValueKind::Number | ValueKind::Bool);
+    if !is_number(left) || !is_number(right) {
+        return Err(Error::new(
+            ErrorKind::InvalidOperation,
+            format!(
+                "unsupported operands for {name}: {} and {}",
+                left.kind(),
+                right.kind()
+            ),
+        ));
+    }
+    let whole = |v: &Value| v.is_integer() || v.kind() == ValueKind::Bool;
+    if whole(left) && whole(right) {
+        let (a, b) = (
+            i128::try_from(left.clone())?,
+            i128::try_from(right.clone())?,
+        );
+        return exact(a, b)
+            .map(number)
+            .ok_or_else(|| Error::new(ErrorKind::InvalidOperation, format!("{name} overflows")));
+    }
+    let (a, b) = (f64::try_from(left.clone())?, f64::try_from(right.clone())?);
+    Ok(Value::from(float(a, b)))
+}
+
+pub fn add(left: &Value, right: &Value) -> Result<Value, Error> {
+    if let (Some(a), Some(b)) = (left.as_str(), right.as_str()) {
+        budget::text(a.len() + b.len())?;
+        return Ok(Value::from([a, b].concat()));
+    }
+    if is_list(left) && is_list(right) {
+        let mut all = elements(left, 1)?;
+        all.extend(elements(right, 1)?);
+        if all.len() > MOST_ELEMENTS {
+            return Err(budget::too_much(format!(
+                "a list of more than {MOST_ELEMENTS} elements"
+            )));
+        }
+        return keep(&Value::from(all));
+    }
+    arithmetic("+", left, right, i128::checked_add, |a, b| a + b)
+}
+
+pub fn multiply(left: &Value, right: &Value) -> Result<Value, Error> {
+    let (repeated, count) = if left.as_str().is_some() || is_list(left) {
+        (left, right)
+    } else {
+        (right, left)
+    };
+    if repeated.as_str().is_none() && !is_list(repeated) {
+        return arithmetic("*", left, right, i128::checked_mul, |a, b| a * b);
+    }
+    // A negative count gives nothing.
+    let count = i64::try_from(count.clone())?.max(0) as usize;
+    if let Some(text) = repeated.as_str() {
+        budget::text(text.len().saturating_mul(count))?;
+        return Ok(Value::from(text.repeat(count)));
+    }
+    let once = elements(repeated, count.max(1))?;
+    let mut all = Vec::with_capacity(once.len() * count);
+    for _ in 0..count {
+        all.extend_from_slice(&once);
+    }
+    keep(&Value::from(all))
+}
+
+/// A value that the template has built: refused when it is too deep or too large. A namespace may
+/// not become part of another value, for then a value could contain itself.
+pub fn keep(value: &Value) -> Result<Value, Error> {
+    walk(value, 0)?;
+    Ok(value.clone())
+}
+
+fn walk(value: &Value, level: usize) -> Result<(), Error> {
+    budget::depth(level)?;
+    match value.kind() {
+        ValueKind::Seq => {
+            budget::spend(1)?;
+            for item in value.try_iter()? {
+                walk(&item, level + 1)?;
+            }
+        }
+        ValueKind::Map => {
+            budget::spend(1)?;
+            let namespace = value
+                .as_object()
+                .is_some_and(|o| o.type_name().ends_with("Namespace"));
+            if namespace {
+                return Err(Error::new(
+                    ErrorKind::InvalidOperation,
+                    "a namespace cannot be put into another value",
+                ));
+            }
+            for key in value.try_iter()? {
+                walk(&value.get_item(&key)?, level + 1)?;
+            }
+        }
+        ValueKind::Iterable => budget::spend(value.len().unwrap_or(1) as u64)?,
+        // The texts themselves are shared, not copied.
+        _ => budget::spend(1)?,
+    }
+    Ok(())
+}
+
+/// A value that an instruction is about to read through.
+pub fn scan(value: &Value) -> Result<Value, Error> {
+    let units = match value.as_str() {
+        Some(text) => text.len() / 16,
+        None => match value.kind() {
+            ValueKind::Seq | ValueKind::Map | ValueKind::Iterable => value.len().unwrap_or(0),
+            _ => 0,
+        },
+    };
+    budget::spend(units as u64 + 1)?;
+    Ok(value.clone())
+}
