@@ -538,40 +538,77 @@ PREFIX_API prefix_status prefix_cache_tree_json(const prefix_engine* engine, cha
 
 /* X(name) for every function above: feeds the version script, the export test and programs that
  * resolve the library at run time. */
-#define PREFIX_FUNCTIONS(X)                                                                        \
-  X(prefix_version)                                                                                \
-  X(prefix_version_string) X(prefix_abi_version) X(prefix_build_info) X(prefix_feature_count) X(   \
-      prefix_feature_name) X(prefix_has_feature) X(prefix_status_name)                             \
-      X(prefix_status_is_retryable) X(prefix_options_create) X(prefix_options_release) X(          \
-          prefix_options_set) X(prefix_options_set_int) X(prefix_options_set_double)               \
-          X(prefix_options_set_json) X(prefix_options_get) X(prefix_option_count) X(               \
-              prefix_option_info) X(prefix_set_log_callback) X(prefix_set_log_level)               \
-              X(prefix_log_next) X(prefix_device_count) X(prefix_device_info) X(                   \
-                  prefix_engine_estimate) X(prefix_engine_create)                                  \
-                  X(prefix_engine_create_with_progress) X(prefix_engine_retain) X(                 \
-                      prefix_engine_release) X(prefix_engine_shutdown) X(prefix_engine_state)      \
-                      X(prefix_engine_info_json) X(prefix_engine_get_stats) X(                     \
-                          prefix_metrics_text) X(prefix_namespace_open) X(prefix_namespace_find)   \
-                          X(prefix_namespace_drop) X(prefix_namespace_count) X(                    \
-                              prefix_batch_create) X(prefix_batch_release) X(prefix_batch_clear)   \
-                              X(prefix_batch_count) X(prefix_batch_add_logits) X(                  \
-                                  prefix_batch_add_logprobs) X(prefix_batch_add_choices)           \
-                                  X(prefix_batch_add_continuations) X(prefix_batch_add_embedding)  \
-                                      X(prefix_batch_add_generate) X(prefix_batch_plan_json) X(    \
-                                          prefix_run) X(prefix_submit) X(prefix_job_retain)        \
-                                          X(prefix_job_release) X(prefix_job_wait) X(              \
-                                              prefix_job_cancel) X(prefix_job_cancel_request)      \
-                                              X(prefix_job_count) X(prefix_job_finished_count) X(  \
-                                                  prefix_job_next_event) X(prefix_job_result_info) \
-                                                  X(prefix_job_result_message)                     \
-                                                      X(prefix_job_result_values)                  \
-                                                          X(prefix_job_result_tokens)              \
-                                                              X(prefix_job_result_logprobs) X(     \
-                                                                  prefix_job_all_values)           \
-                                                                  X(prefix_job_get_totals) X(      \
-                                                                      prefix_cache_lookup)         \
-                                                                      X(prefix_cache_trim) X(      \
-                                                                          prefix_cache_tree_json)
+/* clang-format off */
+#define PREFIX_FUNCTIONS(X) \
+  X(prefix_version) \
+  X(prefix_version_string) \
+  X(prefix_abi_version) \
+  X(prefix_build_info) \
+  X(prefix_feature_count) \
+  X(prefix_feature_name) \
+  X(prefix_has_feature) \
+  X(prefix_status_name) \
+  X(prefix_status_is_retryable) \
+  X(prefix_options_create) \
+  X(prefix_options_release) \
+  X(prefix_options_set) \
+  X(prefix_options_set_int) \
+  X(prefix_options_set_double) \
+  X(prefix_options_set_json) \
+  X(prefix_options_get) \
+  X(prefix_option_count) \
+  X(prefix_option_info) \
+  X(prefix_set_log_callback) \
+  X(prefix_set_log_level) \
+  X(prefix_log_next) \
+  X(prefix_device_count) \
+  X(prefix_device_info) \
+  X(prefix_engine_estimate) \
+  X(prefix_engine_create) \
+  X(prefix_engine_create_with_progress) \
+  X(prefix_engine_retain) \
+  X(prefix_engine_release) \
+  X(prefix_engine_shutdown) \
+  X(prefix_engine_state) \
+  X(prefix_engine_info_json) \
+  X(prefix_engine_get_stats) \
+  X(prefix_metrics_text) \
+  X(prefix_namespace_open) \
+  X(prefix_namespace_find) \
+  X(prefix_namespace_drop) \
+  X(prefix_namespace_count) \
+  X(prefix_batch_create) \
+  X(prefix_batch_release) \
+  X(prefix_batch_clear) \
+  X(prefix_batch_count) \
+  X(prefix_batch_add_logits) \
+  X(prefix_batch_add_logprobs) \
+  X(prefix_batch_add_choices) \
+  X(prefix_batch_add_continuations) \
+  X(prefix_batch_add_embedding) \
+  X(prefix_batch_add_generate) \
+  X(prefix_batch_plan_json) \
+  X(prefix_run) \
+  X(prefix_submit) \
+  X(prefix_job_retain) \
+  X(prefix_job_release) \
+  X(prefix_job_wait) \
+  X(prefix_job_cancel) \
+  X(prefix_job_cancel_request) \
+  X(prefix_job_count) \
+  X(prefix_job_finished_count) \
+  X(prefix_job_next_event) \
+  X(prefix_job_result_info) \
+  X(prefix_job_result_message) \
+  X(prefix_job_result_values) \
+  X(prefix_job_result_tokens) \
+  X(prefix_job_result_logprobs) \
+  X(prefix_job_all_values) \
+  X(prefix_job_get_totals) \
+  X(prefix_cache_lookup) \
+  X(prefix_cache_trim) \
+  X(prefix_cache_tree_json)
+/* clang-format on */
 
 #ifdef __cplusplus
 }

@@ -124,9 +124,9 @@ PREFIX_API prefix_status prefix_tokenizer_token_id(const prefix_tokenizer* token
 /* Flags of the encode functions. */
 enum {
   PREFIX_ENCODE_SPECIAL = 1, /* add what the model wants around a text, e.g. bos in front */
-  PREFIX_ENCODE_LITERAL =
-      2 /* special tokens written in the text ("<|im_end|>") are plain characters;
-                                use it for text from outside that must not steer the model */
+  /* special tokens written in the text ("<|im_end|>") are plain characters; use it for text from
+   * outside that must not steer the model */
+  PREFIX_ENCODE_LITERAL = 2
 };
 /* Flags of the decode functions. */
 enum {
@@ -228,17 +228,31 @@ PREFIX_API prefix_status prefix_tokenizer_chat_tokens(const prefix_tokenizer* to
 /* ---- All functions -------------------------------------------------------------------------- */
 
 /* X(name) for every function above. */
-#define PREFIX_TEXT_FUNCTIONS(X)                                                                 \
-  X(prefix_text_abi_version)                                                                     \
-  X(prefix_text_version_string) X(prefix_tokenizer_open) X(prefix_tokenizer_from_json)           \
-      X(prefix_tokenizer_retain) X(prefix_tokenizer_release) X(prefix_tokenizer_info_json)       \
-          X(prefix_tokenizer_vocab_size) X(prefix_tokenizer_special_token)                       \
-              X(prefix_tokenizer_end_tokens) X(prefix_tokenizer_token_bytes)                     \
-                  X(prefix_tokenizer_token_id) X(prefix_tokenizer_encode)                        \
-                      X(prefix_tokenizer_encode_offsets) X(prefix_tokenizer_encode_batch)        \
-                          X(prefix_tokenizer_decode) X(prefix_detok_create)                      \
-                              X(prefix_detok_release) X(prefix_detok_push) X(prefix_detok_flush) \
-                                  X(prefix_tokenizer_chat_text) X(prefix_tokenizer_chat_tokens)
+/* clang-format off */
+#define PREFIX_TEXT_FUNCTIONS(X) \
+  X(prefix_text_abi_version) \
+  X(prefix_text_version_string) \
+  X(prefix_tokenizer_open) \
+  X(prefix_tokenizer_from_json) \
+  X(prefix_tokenizer_retain) \
+  X(prefix_tokenizer_release) \
+  X(prefix_tokenizer_info_json) \
+  X(prefix_tokenizer_vocab_size) \
+  X(prefix_tokenizer_special_token) \
+  X(prefix_tokenizer_end_tokens) \
+  X(prefix_tokenizer_token_bytes) \
+  X(prefix_tokenizer_token_id) \
+  X(prefix_tokenizer_encode) \
+  X(prefix_tokenizer_encode_offsets) \
+  X(prefix_tokenizer_encode_batch) \
+  X(prefix_tokenizer_decode) \
+  X(prefix_detok_create) \
+  X(prefix_detok_release) \
+  X(prefix_detok_push) \
+  X(prefix_detok_flush) \
+  X(prefix_tokenizer_chat_text) \
+  X(prefix_tokenizer_chat_tokens)
+/* clang-format on */
 
 #ifdef __cplusplus
 }
