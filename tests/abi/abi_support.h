@@ -1,0 +1,197 @@
+// What the tests of the C interface share: a model to run, errors, handles that release themselves.
+// Nothing here reaches inside the library; all of it goes through prefix.h.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <prefix.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "random_checkpoint.h"
+#include "support/temp_folder.h"
+
+namespace prefix_abi {
+
+using Tokens = std::vector<prefix_token>;
+using Settings = std::initializer_list<std::pair<const char*, const char*>>;
+
+inline bool quick() { return std::getenv("PREFIX_TEST_QUICK") != nullptr; }
+
+// Sanitizers reserve terabytes of address space and replace the allocator.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
+struct Error : prefix_error {
+  Error() : prefix_error(PREFIX_ERROR_INIT) {}
+};
+
+template <typename T, void (*Release)(T*)>
+class Handle {
+ public:
+  Handle() = default;
+  Handle(Handle&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  Handle& operator=(Handle&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~Handle() { Release(handle_); }
+  operator T*() const { return handle_; }  // NOLINT: as a C program would pass it
+  T** out() { return &handle_; }
+  T* give_up() { return std::exchange(handle_, nullptr); }
+
+ private:
+  T* handle_ = nullptr;
+};
+using Options = Handle<prefix_options, prefix_options_release>;
+using Engine = Handle<prefix_engine, prefix_engine_release>;
+using Batch = Handle<prefix_batch, prefix_batch_release>;
+using Job = Handle<prefix_job, prefix_job_release>;
+
+// The status of a call, with its message when it is not the wanted one:
+//   expect(PREFIX_OK, [&](prefix_error* e) { return prefix_batch_clear(batch, e); });
+// On failure each part must occur in the message.
+template <typename Call>
+void expect(prefix_status wanted, const Call& call,
+            std::initializer_list<std::string_view> parts = {}) {
+  Error error;
+  const prefix_status got = call(&error);
+  EXPECT_EQ(got, wanted) << prefix_status_name(got) << ": " << error.message;
+  if (got == PREFIX_OK) return;
+  EXPECT_EQ(error.code, got);
+  EXPECT_NE(error.message[0], 0) << "no sentence";
+  EXPECT_EQ(std::string_view(error.domain).substr(0, 7), "prefix_");
+  for (const std::string_view part : parts)
+    EXPECT_NE(std::string_view(error.message).find(part), std::string_view::npos)
+        << "the message lacks '" << part << "': " << error.message;
+}
+
+inline Options make_options(Settings settings) {
+  Options options;
+  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_options_create(options.out(), e); });
+  for (const auto& [key, value] : settings)
+    expect(PREFIX_OK, [&, k = key, v = value](prefix_error* e) {
+      return prefix_options_set(options, k, PREFIX_NUL, v, PREFIX_NUL, e);
+    });
+  return options;
+}
+
+// A random model of 131 tokens, two layers and 4,096 positions; one for the whole program.
+inline const std::string& model_path() {
+  static const prefix::testing_support::TempFolder folder;
+  static const std::string path = [] {
+    prefix::tools::write_checkpoint(folder.path(), {});
+    return folder.path();
+  }();
+  return path;
+}
+
+inline Engine make_engine(Settings settings = {}) {
+  const Options options = make_options({{"cache_bytes", "16M"}, {"threads", "2"}});
+  for (const auto& [key, value] : settings)
+    expect(PREFIX_OK, [&, k = key, v = value](prefix_error* e) {
+      return prefix_options_set(options, k, PREFIX_NUL, v, PREFIX_NUL, e);
+    });
+  Engine engine;
+  expect(PREFIX_OK, [&](prefix_error* e) {
+    return prefix_engine_create(model_path().c_str(), PREFIX_NUL, options, engine.out(), e);
+  });
+  return engine;
+}
+
+inline Batch make_batch(prefix_engine* engine) {
+  Batch batch;
+  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_batch_create(engine, batch.out(), e); });
+  return batch;
+}
+
+inline void add_logits(prefix_batch* batch, const Tokens& tokens, const Tokens& ids = {0, 1, 2},
+                       const prefix_options* options = nullptr, int64_t tag = 0) {
+  expect(PREFIX_OK, [&](prefix_error* e) {
+    return prefix_batch_add_logits(batch, tokens.data(), tokens.size(), ids.data(), ids.size(),
+                                   options, tag, nullptr, e);
+  });
+}
+
+inline void add_generate(prefix_batch* batch, const Tokens& tokens, const prefix_options* options,
+                         int64_t tag = 0) {
+  expect(PREFIX_OK, [&](prefix_error* e) {
+    return prefix_batch_add_generate(batch, tokens.data(), tokens.size(), options, tag, nullptr, e);
+  });
+}
+
+inline Job run(prefix_engine* engine, const prefix_batch* batch) {
+  Job job;
+  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_run(engine, batch, job.out(), e); });
+  return job;
+}
+
+inline Job submit(prefix_engine* engine, const prefix_batch* batch) {
+  Job job;
+  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_submit(engine, batch, job.out(), e); });
+  return job;
+}
+
+inline prefix_result_info info_of(const prefix_job* job, size_t index) {
+  prefix_result_info info{};
+  info.struct_size = sizeof(info);
+  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_job_result_info(job, index, &info, e); });
+  return info;
+}
+
+// Text by the two-call rule: ask for the size, then take it. `call` is
+// (char* buf, size_t cap, size_t* needed, prefix_error*).
+template <typename Call>
+std::string text(const Call& call) {
+  size_t needed = 0;
+  expect(PREFIX_OK, [&](prefix_error* e) { return call(nullptr, 0, &needed, e); });
+  std::string buffer(needed + 1, '?');
+  expect(PREFIX_OK,
+         [&](prefix_error* e) { return call(buffer.data(), buffer.size(), &needed, e); });
+  EXPECT_EQ(buffer[needed], 0);
+  buffer.resize(needed);
+  return buffer;
+}
+
+inline std::string message_of(const prefix_job* job, size_t index) {
+  return text([&](char* buf, size_t cap, size_t* needed, prefix_error* e) {
+    return prefix_job_result_message(job, index, buf, cap, needed, e);
+  });
+}
+
+inline std::vector<float> values_of(const prefix_job* job, size_t index) {
+  size_t needed = 0;
+  expect(PREFIX_OK, [&](prefix_error* e) {
+    return prefix_job_result_values(job, index, nullptr, 0, &needed, e);
+  });
+  std::vector<float> values(needed);
+  expect(PREFIX_OK, [&](prefix_error* e) {
+    return prefix_job_result_values(job, index, values.data(), values.size(), &needed, e);
+  });
+  return values;
+}
+
+// The engine still answers as a new one would: the proof that what came before did no harm.
+inline void expect_works(prefix_engine* engine) {
+  const Batch batch = make_batch(engine);
+  add_logits(batch, {1, 2, 3});
+  const Job job = run(engine, batch);
+  EXPECT_EQ(info_of(job, 0).status, PREFIX_OK) << message_of(job, 0);
+  EXPECT_EQ(values_of(job, 0).size(), 3u);
+}
+
+}  // namespace prefix_abi
