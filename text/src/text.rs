@@ -6,8 +6,9 @@ use crate::error::{Code, Error, Result};
 use crate::load::Source;
 use crate::pieces::Pieces;
 use crate::roles::{end_tokens, Roles};
+use serde_json::Value;
 use std::sync::OnceLock;
-use tokenizers::{Encoding, Tokenizer};
+use tokenizers::Tokenizer;
 
 /// Longest text of one call. Tokenizing needs some hundred bytes of memory per byte of text, and no
 /// context window holds more.
@@ -24,17 +25,52 @@ pub struct EncodeOptions {
     pub literal: bool,
 }
 
+pub struct Encoded {
+    pub tokens: Vec<i32>,
+    /// Bytes of the text that each token comes from: begin and end.
+    pub offsets: Vec<(usize, usize)>,
+}
+
 pub struct Text {
     tokenizer: Tokenizer,
     /// A copy that takes special tokens in the text literally; made at first use.
     literal: OnceLock<Box<Tokenizer>>,
     pieces: Pieces,
+    /// Whether offsets leave out the spaces of a token.
+    trims_offsets: bool,
     kind: &'static str,
     roles: Roles,
-    ends: Vec<u32>,
+    ends: Vec<i32>,
     /// Ids are below this; vocabularies may have holes.
     size: u32,
     pub templates: Templates,
+}
+
+fn as_tokens(ids: &[u32]) -> Vec<i32> {
+    // Text::new refused vocabularies beyond i32.
+    ids.iter().map(|id| *id as i32).collect()
+}
+
+fn cannot_encode(error: tokenizers::Error) -> Error {
+    Error::new(
+        Code::Internal,
+        format!("the text cannot be encoded: {error}"),
+    )
+}
+
+/// Whether the post-processor, or a part of it, has `trim_offsets` set.
+fn trims_offsets(tokenizer: &Tokenizer) -> bool {
+    fn any(value: &Value) -> bool {
+        value.get("trim_offsets") == Some(&Value::Bool(true))
+            || value
+                .get("processors")
+                .and_then(Value::as_array)
+                .is_some_and(|parts| parts.iter().any(any))
+    }
+    tokenizer
+        .get_post_processor()
+        .and_then(|p| serde_json::to_value(p).ok())
+        .is_some_and(|p| any(&p))
 }
 
 impl Text {
@@ -59,9 +95,10 @@ impl Text {
         ends.retain(|id| *id < size);
         Ok(Text {
             pieces: Pieces::new(&tokenizer),
+            trims_offsets: trims_offsets(&tokenizer),
             literal: OnceLock::new(),
             kind,
-            ends,
+            ends: as_tokens(&ends),
             size,
             templates: Templates::new(templates, &roles, extra_special),
             roles,
@@ -81,7 +118,7 @@ impl Text {
         &self.roles
     }
 
-    pub fn ends(&self) -> &[u32] {
+    pub fn ends(&self) -> &[i32] {
         &self.ends
     }
 
@@ -89,15 +126,14 @@ impl Text {
         &self.tokenizer
     }
 
-    /// Offsets of the result are bytes of `text`.
-    pub fn encode(&self, text: &str, options: EncodeOptions) -> Result<Encoding> {
+    fn encoder(&self, text: &str, options: EncodeOptions) -> Result<&Tokenizer> {
         if text.len() > MAX_TEXT {
             return Err(Error::range(format!(
                 "a text of {} bytes; the limit is {MAX_TEXT}",
                 text.len()
             )));
         }
-        let tokenizer = if options.literal {
+        Ok(if options.literal {
             self.literal.get_or_init(|| {
                 let mut copy = self.tokenizer.clone();
                 copy.set_encode_special_tokens(true);
@@ -105,10 +141,41 @@ impl Text {
             })
         } else {
             &self.tokenizer
-        };
-        tokenizer
-            .encode(text, options.special)
-            .map_err(|e| Error::new(Code::Internal, format!("the text cannot be encoded: {e}")))
+        })
+    }
+
+    /// Ids only, which takes less memory and time than with offsets.
+    pub fn encode(&self, text: &str, options: EncodeOptions) -> Result<Vec<i32>> {
+        let encoding = self
+            .encoder(text, options)?
+            .encode_fast(text, options.special)
+            .map_err(cannot_encode)?;
+        Ok(as_tokens(encoding.get_ids()))
+    }
+
+    pub fn encode_offsets(&self, text: &str, options: EncodeOptions) -> Result<Encoded> {
+        let tokenizer = self.encoder(text, options)?;
+        // Where offsets leave out spaces, the crate counts these as one unit each: right for
+        // characters, wrong for bytes beyond ASCII.
+        let in_characters = self.trims_offsets && !text.is_ascii();
+        let encoding = if in_characters {
+            tokenizer.encode_char_offsets(text, options.special)
+        } else {
+            tokenizer.encode(text, options.special)
+        }
+        .map_err(cannot_encode)?;
+        let mut offsets = encoding.get_offsets().to_vec();
+        if in_characters {
+            let starts: Vec<u32> = text.char_indices().map(|(at, _)| at as u32).collect();
+            let byte = |n: usize| starts.get(n).map_or(text.len(), |at| *at as usize);
+            for pair in &mut offsets {
+                *pair = (byte(pair.0), byte(pair.1));
+            }
+        }
+        Ok(Encoded {
+            tokens: as_tokens(encoding.get_ids()),
+            offsets,
+        })
     }
 
     /// Checks ids that come from outside.

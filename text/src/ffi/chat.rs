@@ -1,7 +1,6 @@
 //! prefix_tokenizer_chat_*: messages to the text or the tokens of a prompt.
 
 use super::handles::{self, PrefixTokenizer};
-use super::tokenizer::as_tokens;
 use super::{entry, out, text_in, PrefixError, PREFIX_NUL};
 use crate::chat::Request;
 use crate::error::Result;
@@ -76,12 +75,16 @@ pub unsafe extern "C" fn prefix_tokenizer_chat_tokens(
             let request = request(messages, messages_len, options, options_len)?;
             let with_turns = !segments.is_null();
             let rendered = tokenizer.templates.render(request, with_turns)?;
-            let encoding = tokenizer.encode(&rendered.text, EncodeOptions::default())?;
-            if with_turns || capacity_segments != 0 {
-                let ends = segment_ends(encoding.get_offsets(), &rendered.turns);
+            let options = EncodeOptions::default();
+            let tokens = if with_turns || capacity_segments != 0 {
+                let encoded = tokenizer.encode_offsets(&rendered.text, options)?;
+                let ends = segment_ends(&encoded.offsets, &rendered.turns);
                 out::array(&ends, segments, capacity_segments, std::ptr::null_mut())?;
-            }
-            out::array(&as_tokens(encoding.get_ids()), out, capacity, needed)
+                encoded.tokens
+            } else {
+                tokenizer.encode(&rendered.text, options)?
+            };
+            out::array(&tokens, out, capacity, needed)
         })
     }
 }

@@ -176,7 +176,7 @@ pub unsafe extern "C" fn prefix_tokenizer_end_tokens(
     unsafe {
         entry(err, "prefix_tokenizer_end_tokens", || {
             let text = handles::text(tokenizer)?;
-            out::array(&as_tokens(text.ends()), out, capacity, needed)
+            out::array(text.ends(), out, capacity, needed)
         })
     }
 }
@@ -218,11 +218,6 @@ pub unsafe extern "C" fn prefix_tokenizer_token_id(
     }
 }
 
-pub(super) fn as_tokens(ids: &[u32]) -> Vec<i32> {
-    // Text::new refused vocabularies beyond i32.
-    ids.iter().map(|id| *id as i32).collect()
-}
-
 fn encode_options(flags: i32) -> Result<EncodeOptions> {
     known_flags(flags, PREFIX_ENCODE_SPECIAL | PREFIX_ENCODE_LITERAL)?;
     Ok(EncodeOptions {
@@ -246,8 +241,8 @@ pub unsafe extern "C" fn prefix_tokenizer_encode(
         entry(err, "prefix_tokenizer_encode", || {
             let tokenizer = handles::text(tokenizer)?;
             let options = encode_options(flags)?;
-            let encoding = tokenizer.encode(text_in(text, text_len, "text")?, options)?;
-            out::array(&as_tokens(encoding.get_ids()), out, capacity, needed)
+            let tokens = tokenizer.encode(text_in(text, text_len, "text")?, options)?;
+            out::array(&tokens, out, capacity, needed)
         })
     }
 }
@@ -269,14 +264,14 @@ pub unsafe extern "C" fn prefix_tokenizer_encode_offsets(
         entry(err, "prefix_tokenizer_encode_offsets", || {
             let tokenizer = handles::text(tokenizer)?;
             let options = encode_options(flags)?;
-            let encoding = tokenizer.encode(text_in(text, text_len, "text")?, options)?;
-            let pairs: Vec<i64> = encoding
-                .get_offsets()
+            let encoded = tokenizer.encode_offsets(text_in(text, text_len, "text")?, options)?;
+            let pairs: Vec<i64> = encoded
+                .offsets
                 .iter()
                 .flat_map(|(begin, end)| [*begin as i64, *end as i64])
                 .collect();
             out::array(&pairs, offsets, capacity_offsets, std::ptr::null_mut())?;
-            out::array(&as_tokens(encoding.get_ids()), out, capacity, needed)
+            out::array(&encoded.tokens, out, capacity, needed)
         })
     }
 }
@@ -338,10 +333,10 @@ pub unsafe extern "C" fn prefix_tokenizer_encode_batch(
                             format!("text {i} is not UTF-8 from byte {} on", e.valid_up_to()),
                         )
                     })?;
-                let encoding = tokenizer
+                let tokens = tokenizer
                     .encode(part, options)
                     .map_err(|e| e.within(&format!("text {i}")))?;
-                ids.extend(as_tokens(encoding.get_ids()));
+                ids.extend(tokens);
                 if ids.len() > MAX_TEXT {
                     return Err(Error::range(format!(
                         "the batch has more than {MAX_TEXT} tokens; use several calls"

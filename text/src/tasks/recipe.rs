@@ -1,0 +1,524 @@
+//! Recipes: how a task becomes prompts, as data. The format is described in docs/recipes.md.
+
+use crate::error::{nearest, quote, Error, Result};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// Largest recipe file.
+const MAX_FILE: usize = 1 << 20;
+
+macro_rules! shipped {
+    ($name:literal) => {
+        (
+            concat!($name, "\0"),
+            include_str!(concat!("../../recipes/", $name, ".json")),
+        )
+    };
+}
+
+/// The shipped recipes; the first of each task is its default.
+pub const SHIPPED: &[(&str, &str)] = &[
+    shipped!("query-likelihood"),
+    shipped!("qwen3-reranker"),
+    shipped!("last-token"),
+    shipped!("qwen3-embedding"),
+    shipped!("question-answering"),
+    shipped!("extractive-qa"),
+    shipped!("choices"),
+];
+
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskKind {
+    Rerank,
+    Embed,
+    Answer,
+    Classify,
+}
+
+impl TaskKind {
+    const ALL: [TaskKind; 4] = [
+        TaskKind::Rerank,
+        TaskKind::Embed,
+        TaskKind::Answer,
+        TaskKind::Classify,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            TaskKind::Rerank => "rerank",
+            TaskKind::Embed => "embed",
+            TaskKind::Answer => "answer",
+            TaskKind::Classify => "classify",
+        }
+    }
+
+    /// What a recipe may do to get there.
+    fn methods(self) -> &'static [(&'static str, Method)] {
+        match self {
+            TaskKind::Rerank => &[("likelihood", Method::Likelihood), ("yes-no", Method::YesNo)],
+            TaskKind::Embed => &[("embedding", Method::Embedding)],
+            TaskKind::Answer => &[("generate", Method::Generate)],
+            TaskKind::Classify => &[("choices", Method::Choices)],
+        }
+    }
+
+    /// The texts that its prompts are made of, besides {instruction}.
+    fn fields(self) -> &'static [(&'static str, Field)] {
+        match self {
+            TaskKind::Rerank => &[("query", Field::Query), ("document", Field::Document)],
+            TaskKind::Embed => &[("text", Field::Text)],
+            TaskKind::Answer => &[("context", Field::Context), ("question", Field::Question)],
+            TaskKind::Classify => &[("text", Field::Text), ("labels", Field::Labels)],
+        }
+    }
+}
+
+/// How a score is read from the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// Log-probs of the target after the prompt.
+    Likelihood,
+    /// Logits of two tokens after the prompt.
+    YesNo,
+    Embedding,
+    Generate,
+    /// Log-probs of each label after the prompt.
+    Choices,
+}
+
+/// A text that the caller gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    Instruction,
+    Query,
+    Document,
+    Text,
+    Context,
+    Question,
+    Labels,
+    Label,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Part {
+    Fixed(String),
+    Field(Field),
+}
+
+/// Parts that are encoded together.
+pub type Piece = Vec<Part>;
+
+/// Where the model's own tokens around a text go (begin of text and the like).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Special {
+    None,
+    Front,
+    Both,
+}
+
+#[derive(Clone, Debug)]
+pub enum Prompt {
+    Pieces(Vec<Piece>),
+    /// Through the chat template of the model: messages whose contents have fields.
+    Messages {
+        messages: Vec<Map<String, Value>>,
+        variables: Map<String, Value>,
+    },
+}
+
+#[derive(Clone, Debug)]
+pub struct Recipe {
+    pub name: String,
+    pub task: TaskKind,
+    pub method: Method,
+    /// By name; "default" where a task has only one.
+    pub prompts: BTreeMap<String, Prompt>,
+    pub target: Piece,
+    pub instruction: String,
+    pub yes: String,
+    pub no: String,
+    pub special: Special,
+    /// What is cut when a prompt is too long.
+    pub cut: Option<Field>,
+    pub max_prompt_tokens: usize,
+    /// An answer ends before this text; "" = never.
+    pub stop: String,
+    pub request: Map<String, Value>,
+}
+
+const KEYS: &[&str] = &[
+    "name",
+    "task",
+    "method",
+    "doc",
+    "prompt",
+    "prompts",
+    "messages",
+    "variables",
+    "target",
+    "instruction",
+    "yes",
+    "no",
+    "special",
+    "cut",
+    "max_prompt_tokens",
+    "stop",
+    "request",
+];
+
+fn choose<T: Copy>(what: &str, name: &str, known: &[(&str, T)]) -> Result<T> {
+    known
+        .iter()
+        .find(|(n, _)| *n == name)
+        .map(|(_, value)| *value)
+        .ok_or_else(|| {
+            let names: Vec<&str> = known.iter().map(|(n, _)| *n).collect();
+            Error::format(format!(
+                "{what} is {}; it must be one of {}",
+                quote(name),
+                names.join(", ")
+            ))
+        })
+}
+
+/// Splits "a {field} b" into its parts; "{{" and "}}" are braces.
+pub fn parse_piece(text: &str, known: &[(&str, Field)]) -> Result<Piece> {
+    let mut piece = Piece::new();
+    let mut fixed = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(['{', '}']) {
+        fixed.push_str(&rest[..at]);
+        let brace = &rest[at..at + 1];
+        let after = &rest[at + 1..];
+        if after.starts_with(brace) {
+            fixed.push_str(brace);
+            rest = &after[1..];
+            continue;
+        }
+        let end = after.find('}').filter(|_| brace == "{").ok_or_else(|| {
+            Error::format(format!(
+                "a lone \"{brace}\" in {}; write it twice for the character itself",
+                quote(text)
+            ))
+        })?;
+        let field = choose("a field", &after[..end], known)?;
+        if !fixed.is_empty() {
+            piece.push(Part::Fixed(std::mem::take(&mut fixed)));
+        }
+        piece.push(Part::Field(field));
+        rest = &after[end + 1..];
+    }
+    fixed.push_str(rest);
+    if !fixed.is_empty() {
+        piece.push(Part::Fixed(fixed));
+    }
+    Ok(piece)
+}
+
+struct Reader<'a> {
+    object: &'a Map<String, Value>,
+}
+
+impl<'a> Reader<'a> {
+    fn text(&self, key: &str) -> Result<Option<&'a str>> {
+        match self.object.get(key) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(_) => Err(Error::format(format!("{key} is not a string"))),
+        }
+    }
+
+    fn required(&self, key: &str) -> Result<&'a str> {
+        self.text(key)?
+            .ok_or_else(|| Error::format(format!("{key} is missing")))
+    }
+
+    fn object(&self, key: &str) -> Result<Map<String, Value>> {
+        match self.object.get(key) {
+            None => Ok(Map::new()),
+            Some(Value::Object(object)) => Ok(object.clone()),
+            Some(_) => Err(Error::format(format!("{key} is not an object"))),
+        }
+    }
+}
+
+fn pieces(what: &str, value: &Value, known: &[(&str, Field)]) -> Result<Prompt> {
+    let list = value
+        .as_array()
+        .filter(|list| !list.is_empty())
+        .ok_or_else(|| Error::format(format!("{what} is not a list of strings")))?;
+    let pieces = list
+        .iter()
+        .map(|piece| {
+            let text = piece
+                .as_str()
+                .ok_or_else(|| Error::format(format!("{what} is not a list of strings")))?;
+            parse_piece(text, known)
+        })
+        .collect::<Result<Vec<_>>>()?;
+    Ok(Prompt::Pieces(pieces))
+}
+
+fn messages(value: &Value, variables: Map<String, Value>) -> Result<Prompt> {
+    let wrong = || Error::format("messages is not a list of {\"role\": ..., \"content\": ...}");
+    let list = value.as_array().filter(|l| !l.is_empty()).ok_or_else(wrong)?;
+    let messages = list
+        .iter()
+        .map(|m| {
+            m.as_object()
+                .filter(|m| {
+                    m.get("role").is_some_and(Value::is_string)
+                        && m.get("content").is_some_and(Value::is_string)
+                })
+                .cloned()
+                .ok_or_else(wrong)
+        })
+        .collect::<Result<Vec<_>>>()?;
+    Ok(Prompt::Messages {
+        messages,
+        variables,
+    })
+}
+
+impl Recipe {
+    pub fn parse(text: &str) -> Result<Recipe> {
+        if text.len() > MAX_FILE {
+            return Err(Error::range(format!(
+                "the recipe has {} bytes; the limit is {MAX_FILE}",
+                text.len()
+            )));
+        }
+        let value: Value =
+            serde_json::from_str(text).map_err(|e| Error::format(format!("not JSON: {e}")))?;
+        let object = value
+            .as_object()
+            .ok_or_else(|| Error::format("not a JSON object"))?;
+        if let Some(key) = object.keys().find(|k| !KEYS.contains(&k.as_str())) {
+            let hint = nearest(key, KEYS)
+                .map(|n| format!("; the nearest one is {}", quote(n)))
+                .unwrap_or_default();
+            return Err(Error::format(format!("no field {}{hint}", quote(key))));
+        }
+        let reader = Reader { object };
+        let task = choose(
+            "task",
+            reader.required("task")?,
+            &TaskKind::ALL.map(|t| (t.name(), t)),
+        )?;
+        let method = choose("method", reader.required("method")?, task.methods())?;
+        let mut known = task.fields().to_vec();
+        known.push(("instruction", Field::Instruction));
+
+        let prompts = Self::prompts(&reader, task, &known)?;
+        let target = Self::target(&reader, method)?;
+        let cut = reader
+            .text("cut")?
+            .map(|name| choose("cut", name, &known))
+            .transpose()?;
+        let special = reader.text("special")?.map_or(Ok(Special::None), |name| {
+            let all = [
+                ("none", Special::None),
+                ("front", Special::Front),
+                ("both", Special::Both),
+            ];
+            choose("special", name, &all)
+        })?;
+        let max_prompt_tokens = match object.get("max_prompt_tokens") {
+            None => 0,
+            Some(value) => value
+                .as_u64()
+                .filter(|n| (1..1 << 24).contains(n))
+                .ok_or_else(|| {
+                    Error::format("max_prompt_tokens is not a whole number from 1 to 16777215")
+                })? as usize,
+        };
+        let (mut yes, mut no) = (String::new(), String::new());
+        if method == Method::YesNo {
+            yes = reader.required("yes")?.to_string();
+            no = reader.required("no")?.to_string();
+        }
+        Ok(Recipe {
+            name: reader.text("name")?.unwrap_or("").to_string(),
+            task,
+            method,
+            prompts,
+            target,
+            instruction: reader.text("instruction")?.unwrap_or("").to_string(),
+            yes,
+            no,
+            special,
+            cut,
+            max_prompt_tokens,
+            stop: reader.text("stop")?.unwrap_or("").to_string(),
+            request: reader.object("request")?,
+        })
+    }
+
+    fn prompts(
+        reader: &Reader,
+        task: TaskKind,
+        known: &[(&str, Field)],
+    ) -> Result<BTreeMap<String, Prompt>> {
+        let mut prompts = BTreeMap::new();
+        let given = |key: &str| reader.object.get(key);
+        match (given("prompt"), given("prompts"), given("messages")) {
+            (Some(value), None, None) => {
+                prompts.insert("default".to_string(), pieces("prompt", value, known)?);
+            }
+            (None, Some(_), None) if task == TaskKind::Embed => {
+                for (name, value) in reader.object("prompts")? {
+                    prompts.insert(name.clone(), pieces(&name, &value, known)?);
+                }
+                if prompts.is_empty() {
+                    return Err(Error::format("prompts is empty"));
+                }
+            }
+            (None, None, Some(value)) => {
+                let prompt = messages(value, reader.object("variables")?)?;
+                if let Prompt::Messages { messages, .. } = &prompt {
+                    for message in messages {
+                        parse_piece(message["content"].as_str().unwrap_or(""), known)?;
+                    }
+                }
+                prompts.insert("default".to_string(), prompt);
+            }
+            _ => {
+                return Err(Error::format(
+                    "there must be one of prompt, messages and (embed only) prompts",
+                ))
+            }
+        }
+        Ok(prompts)
+    }
+
+    fn target(reader: &Reader, method: Method) -> Result<Piece> {
+        let field = match method {
+            Method::Likelihood => ("query", Field::Query),
+            Method::Choices => ("label", Field::Label),
+            _ => return Ok(Piece::new()),
+        };
+        parse_piece(reader.required("target")?, &[field])
+    }
+
+    /// A shipped recipe by its name, a file, or the default of a task.
+    pub fn load(name: Option<&str>, task: TaskKind) -> Result<Recipe> {
+        let recipe = match name {
+            None => SHIPPED
+                .iter()
+                .filter_map(|(_, text)| Recipe::parse(text).ok())
+                .find(|r| r.task == task)
+                .ok_or_else(|| Error::not_found("no recipe for the task"))?,
+            Some(name) if name.contains('/') || name.ends_with(".json") => {
+                Self::from_file(name)?
+            }
+            Some(name) => Recipe::parse(shipped_json(name)?)?,
+        };
+        if recipe.task != task {
+            return Err(Error::argument(format!(
+                "recipe {} is for the task {}, not {}",
+                quote(name.unwrap_or("")),
+                recipe.task.name(),
+                task.name()
+            )));
+        }
+        Ok(recipe)
+    }
+
+    fn from_file(path: &str) -> Result<Recipe> {
+        let within = |e: Error| e.within(&format!("recipe {}", quote(path)));
+        let path = std::path::Path::new(path);
+        let size = std::fs::metadata(path).map_err(|e| Error::io(path, &e))?;
+        if !size.is_file() || size.len() > MAX_FILE as u64 {
+            return Err(within(Error::range(format!(
+                "not a file of at most {MAX_FILE} bytes"
+            ))));
+        }
+        let bytes = std::fs::read(path).map_err(|e| Error::io(path, &e))?;
+        let text = String::from_utf8(bytes).map_err(|e| {
+            within(Error::format(format!(
+                "not UTF-8 at byte {}",
+                e.utf8_error().valid_up_to()
+            )))
+        })?;
+        Recipe::parse(&text).map_err(within)
+    }
+}
+
+pub fn shipped_names() -> impl Iterator<Item = &'static str> {
+    SHIPPED.iter().map(|(name, _)| name.trim_end_matches('\0'))
+}
+
+/// The text of a shipped recipe.
+pub fn shipped_json(name: &str) -> Result<&'static str> {
+    SHIPPED
+        .iter()
+        .find(|(n, _)| n.trim_end_matches('\0') == name)
+        .map(|(_, text)| *text)
+        .ok_or_else(|| {
+            let names: Vec<&str> = shipped_names().collect();
+            Error::not_found(format!(
+                "no recipe {}; there are {}; a file needs a \"/\" or the ending .json",
+                quote(name),
+                names.join(", ")
+            ))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shipped_recipe_is_right_and_has_its_name() {
+        for (name, text) in SHIPPED {
+            let recipe = Recipe::parse(text).unwrap_or_else(|e| panic!("{name}: {e}"));
+            assert_eq!(recipe.name, name.trim_end_matches('\0'));
+            assert!(recipe.cut.is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn pieces_split_at_fields() {
+        let known = [("a", Field::Text), ("b", Field::Query)];
+        let parts = parse_piece("x{a}{{y}}{b}", &known).unwrap();
+        assert_eq!(
+            parts,
+            [
+                Part::Fixed("x".into()),
+                Part::Field(Field::Text),
+                Part::Fixed("{y}".into()),
+                Part::Field(Field::Query)
+            ]
+        );
+        for wrong in ["{", "}", "{c}", "{a", "a}b"] {
+            assert!(parse_piece(wrong, &known).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn wrong_recipes_name_the_field() {
+        let cases = [
+            ("[]", "object"),
+            ("{", "JSON"),
+            (r#"{"task":"rank"}"#, "task"),
+            (r#"{"task":"rerank","method":"generate"}"#, "method"),
+            (r#"{"task":"rerank","method":"yes-no","prompt":["{text}"]}"#, "field"),
+            (r#"{"task":"rerank","method":"yes-no","prompt":["x"]}"#, "yes"),
+            (r#"{"task":"rerank","method":"likelihood","prompt":["x"]}"#, "target"),
+            (r#"{"task":"rerank","method":"likelihood"}"#, "prompt"),
+            (r#"{"task":"embed","method":"embedding","prompts":{}}"#, "prompts"),
+            (r#"{"task":"embed","method":"embedding","prompt":[]}"#, "prompt"),
+            (r#"{"task":"embed","method":"embedding","promt":["x"]}"#, "prompt"),
+            (r#"{"task":"embed","method":"embedding","prompt":["x"],"cut":"y"}"#, "cut"),
+            (
+                r#"{"task":"embed","method":"embedding","prompt":["x"],"max_prompt_tokens":-1}"#,
+                "max_prompt_tokens",
+            ),
+        ];
+        for (text, word) in cases {
+            let error = Recipe::parse(text).expect_err(text);
+            assert!(error.message.contains(word), "{text}: {error}");
+        }
+    }
+}
