@@ -1,0 +1,821 @@
+// Generated from include/prefix.h by bindings/rust/generate with bindgen 0.73.2. Do not edit.
+
+pub const PREFIX_ABI_VERSION: i32 = 1;
+pub type prefix_status = i32;
+pub type prefix_token = i32;
+pub const PREFIX_OK: i32 = 0;
+pub const PREFIX_ERR_INVALID_ARGUMENT: i32 = 100;
+pub const PREFIX_ERR_INVALID_UTF8: i32 = 101;
+pub const PREFIX_ERR_UNKNOWN_OPTION: i32 = 102;
+pub const PREFIX_ERR_OUT_OF_RANGE: i32 = 103;
+pub const PREFIX_ERR_STRUCT_TOO_OLD: i32 = 104;
+pub const PREFIX_ERR_MISUSE: i32 = 200;
+pub const PREFIX_ERR_FORKED: i32 = 201;
+pub const PREFIX_ERR_NOT_FOUND: i32 = 300;
+pub const PREFIX_ERR_IO: i32 = 301;
+pub const PREFIX_ERR_FORMAT: i32 = 400;
+pub const PREFIX_ERR_UNSUPPORTED_MODEL: i32 = 401;
+pub const PREFIX_ERR_UNSUPPORTED_DEVICE: i32 = 402;
+pub const PREFIX_ERR_INCOMPATIBLE_SNAPSHOT: i32 = 403;
+pub const PREFIX_ERR_PROMPT_TOO_LONG: i32 = 500;
+pub const PREFIX_ERR_OUT_OF_MEMORY: i32 = 600;
+pub const PREFIX_ERR_OUT_OF_DEVICE_MEMORY: i32 = 601;
+pub const PREFIX_ERR_CACHE_FULL: i32 = 602;
+pub const PREFIX_ERR_QUEUE_FULL: i32 = 700;
+pub const PREFIX_ERR_TIMEOUT: i32 = 701;
+pub const PREFIX_ERR_CANCELLED: i32 = 702;
+pub const PREFIX_ERR_DEVICE_LOST: i32 = 800;
+pub const PREFIX_ERR_ENGINE_FAILED: i32 = 801;
+pub const PREFIX_ERR_NO_EVENT: i32 = 900;
+pub const PREFIX_ERR_INTERNAL: i32 = 1000;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct prefix_error {
+    pub struct_size: i32,
+    pub code: i32,
+    pub domain: [::core::ffi::c_char; 32usize],
+    pub message: [::core::ffi::c_char; 472usize],
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of prefix_error"][::core::mem::size_of::<prefix_error>() - 512usize];
+    ["Alignment of prefix_error"][::core::mem::align_of::<prefix_error>() - 4usize];
+    ["Offset of field: prefix_error::struct_size"]
+        [::core::mem::offset_of!(prefix_error, struct_size) - 0usize];
+    ["Offset of field: prefix_error::code"][::core::mem::offset_of!(prefix_error, code) - 4usize];
+    ["Offset of field: prefix_error::domain"]
+        [::core::mem::offset_of!(prefix_error, domain) - 8usize];
+    ["Offset of field: prefix_error::message"]
+        [::core::mem::offset_of!(prefix_error, message) - 40usize];
+};
+#[repr(C)]
+#[derive(Debug)]
+pub struct prefix_options {
+    _unused: [u8; 0],
+}
+pub const PREFIX_OPTION_INT: i32 = 0;
+pub const PREFIX_OPTION_FLOAT: i32 = 1;
+pub const PREFIX_OPTION_BOOL: i32 = 2;
+pub const PREFIX_OPTION_STRING: i32 = 3;
+pub const PREFIX_OPTION_INT_LIST: i32 = 4;
+pub const PREFIX_SCOPE_ENGINE: i32 = 0;
+pub const PREFIX_SCOPE_REQUEST: i32 = 1;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct prefix_option_details {
+    pub struct_size: i32,
+    pub type_: i32,
+    pub scope: i32,
+    pub reserved: i32,
+    pub minimum: f64,
+    pub maximum: f64,
+    pub key: *const ::core::ffi::c_char,
+    pub default_value: *const ::core::ffi::c_char,
+    pub values: *const ::core::ffi::c_char,
+    pub doc: *const ::core::ffi::c_char,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of prefix_option_details"][::core::mem::size_of::<prefix_option_details>() - 64usize];
+    ["Alignment of prefix_option_details"]
+        [::core::mem::align_of::<prefix_option_details>() - 8usize];
+    ["Offset of field: prefix_option_details::struct_size"]
+        [::core::mem::offset_of!(prefix_option_details, struct_size) - 0usize];
+    ["Offset of field: prefix_option_details::type_"]
+        [::core::mem::offset_of!(prefix_option_details, type_) - 4usize];
+    ["Offset of field: prefix_option_details::scope"]
+        [::core::mem::offset_of!(prefix_option_details, scope) - 8usize];
+    ["Offset of field: prefix_option_details::reserved"]
+        [::core::mem::offset_of!(prefix_option_details, reserved) - 12usize];
+    ["Offset of field: prefix_option_details::minimum"]
+        [::core::mem::offset_of!(prefix_option_details, minimum) - 16usize];
+    ["Offset of field: prefix_option_details::maximum"]
+        [::core::mem::offset_of!(prefix_option_details, maximum) - 24usize];
+    ["Offset of field: prefix_option_details::key"]
+        [::core::mem::offset_of!(prefix_option_details, key) - 32usize];
+    ["Offset of field: prefix_option_details::default_value"]
+        [::core::mem::offset_of!(prefix_option_details, default_value) - 40usize];
+    ["Offset of field: prefix_option_details::values"]
+        [::core::mem::offset_of!(prefix_option_details, values) - 48usize];
+    ["Offset of field: prefix_option_details::doc"]
+        [::core::mem::offset_of!(prefix_option_details, doc) - 56usize];
+};
+pub const PREFIX_LOG_DEBUG: i32 = 0;
+pub const PREFIX_LOG_INFO: i32 = 1;
+pub const PREFIX_LOG_WARNING: i32 = 2;
+pub const PREFIX_LOG_ERROR: i32 = 3;
+pub const PREFIX_LOG_OFF: i32 = 4;
+pub type prefix_log_callback = ::core::option::Option<
+    unsafe extern "C" fn(
+        level: i32,
+        text: *const ::core::ffi::c_char,
+        user: *mut ::core::ffi::c_void,
+    ),
+>;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct prefix_device_details {
+    pub struct_size: i32,
+    pub available: i32,
+    pub chosen: i32,
+    pub threads: i32,
+    pub total_bytes: i64,
+    pub free_bytes: i64,
+    pub kind: *const ::core::ffi::c_char,
+    pub level: *const ::core::ffi::c_char,
+    pub reason: *const ::core::ffi::c_char,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of prefix_device_details"][::core::mem::size_of::<prefix_device_details>() - 56usize];
+    ["Alignment of prefix_device_details"]
+        [::core::mem::align_of::<prefix_device_details>() - 8usize];
+    ["Offset of field: prefix_device_details::struct_size"]
+        [::core::mem::offset_of!(prefix_device_details, struct_size) - 0usize];
+    ["Offset of field: prefix_device_details::available"]
+        [::core::mem::offset_of!(prefix_device_details, available) - 4usize];
+    ["Offset of field: prefix_device_details::chosen"]
+        [::core::mem::offset_of!(prefix_device_details, chosen) - 8usize];
+    ["Offset of field: prefix_device_details::threads"]
+        [::core::mem::offset_of!(prefix_device_details, threads) - 12usize];
+    ["Offset of field: prefix_device_details::total_bytes"]
+        [::core::mem::offset_of!(prefix_device_details, total_bytes) - 16usize];
+    ["Offset of field: prefix_device_details::free_bytes"]
+        [::core::mem::offset_of!(prefix_device_details, free_bytes) - 24usize];
+    ["Offset of field: prefix_device_details::kind"]
+        [::core::mem::offset_of!(prefix_device_details, kind) - 32usize];
+    ["Offset of field: prefix_device_details::level"]
+        [::core::mem::offset_of!(prefix_device_details, level) - 40usize];
+    ["Offset of field: prefix_device_details::reason"]
+        [::core::mem::offset_of!(prefix_device_details, reason) - 48usize];
+};
+#[repr(C)]
+#[derive(Debug)]
+pub struct prefix_engine {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct prefix_memory {
+    pub struct_size: i32,
+    pub reserved: i32,
+    pub weight_bytes: i64,
+    pub kv_bytes_per_token: i64,
+    pub kv_budget_bytes: i64,
+    pub activation_bytes: i64,
+    pub total_bytes: i64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of prefix_memory"][::core::mem::size_of::<prefix_memory>() - 48usize];
+    ["Alignment of prefix_memory"][::core::mem::align_of::<prefix_memory>() - 8usize];
+    ["Offset of field: prefix_memory::struct_size"]
+        [::core::mem::offset_of!(prefix_memory, struct_size) - 0usize];
+    ["Offset of field: prefix_memory::reserved"]
+        [::core::mem::offset_of!(prefix_memory, reserved) - 4usize];
+    ["Offset of field: prefix_memory::weight_bytes"]
+        [::core::mem::offset_of!(prefix_memory, weight_bytes) - 8usize];
+    ["Offset of field: prefix_memory::kv_bytes_per_token"]
+        [::core::mem::offset_of!(prefix_memory, kv_bytes_per_token) - 16usize];
+    ["Offset of field: prefix_memory::kv_budget_bytes"]
+        [::core::mem::offset_of!(prefix_memory, kv_budget_bytes) - 24usize];
+    ["Offset of field: prefix_memory::activation_bytes"]
+        [::core::mem::offset_of!(prefix_memory, activation_bytes) - 32usize];
+    ["Offset of field: prefix_memory::total_bytes"]
+        [::core::mem::offset_of!(prefix_memory, total_bytes) - 40usize];
+};
+pub const PREFIX_ENGINE_LOADING: i32 = 0;
+pub const PREFIX_ENGINE_READY: i32 = 1;
+pub const PREFIX_ENGINE_DRAINING: i32 = 2;
+pub const PREFIX_ENGINE_CLOSED: i32 = 3;
+pub const PREFIX_ENGINE_FAILED: i32 = 4;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct prefix_engine_stats {
+    pub struct_size: i32,
+    pub reserved: i32,
+    pub requests_waiting: i64,
+    pub requests_running: i64,
+    pub requests_finished: i64,
+    pub requests_failed: i64,
+    pub tokens_given: i64,
+    pub tokens_cached: i64,
+    pub tokens_shared: i64,
+    pub tokens_computed: i64,
+    pub tokens_generated: i64,
+    pub steps: i64,
+    pub rows: i64,
+    pub pages_total: i64,
+    pub pages_used: i64,
+    pub page_tokens: i64,
+    pub kv_bytes: i64,
+    pub kv_bytes_peak: i64,
+    pub kv_budget_bytes: i64,
+    pub weight_bytes: i64,
+    pub activation_bytes_peak: i64,
+    pub tree_nodes: i64,
+    pub tree_tokens: i64,
+    pub evictions: i64,
+    pub evicted_tokens: i64,
+    pub gemm_ns: i64,
+    pub attention_ns: i64,
+    pub other_ns: i64,
+    pub plan_ns: i64,
+    pub run_ns: i64,
+    pub load_ns: i64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of prefix_engine_stats"][::core::mem::size_of::<prefix_engine_stats>() - 240usize];
+    ["Alignment of prefix_engine_stats"][::core::mem::align_of::<prefix_engine_stats>() - 8usize];
+    ["Offset of field: prefix_engine_stats::struct_size"]
+        [::core::mem::offset_of!(prefix_engine_stats, struct_size) - 0usize];
+    ["Offset of field: prefix_engine_stats::reserved"]
+        [::core::mem::offset_of!(prefix_engine_stats, reserved) - 4usize];
+    ["Offset of field: prefix_engine_stats::requests_waiting"]
+        [::core::mem::offset_of!(prefix_engine_stats, requests_waiting) - 8usize];
+    ["Offset of field: prefix_engine_stats::requests_running"]
+        [::core::mem::offset_of!(prefix_engine_stats, requests_running) - 16usize];
+    ["Offset of field: prefix_engine_stats::requests_finished"]
+        [::core::mem::offset_of!(prefix_engine_stats, requests_finished) - 24usize];
+    ["Offset of field: prefix_engine_stats::requests_failed"]
+        [::core::mem::offset_of!(prefix_engine_stats, requests_failed) - 32usize];
+    ["Offset of field: prefix_engine_stats::tokens_given"]
+        [::core::mem::offset_of!(prefix_engine_stats, tokens_given) - 40usize];
+    ["Offset of field: prefix_engine_stats::tokens_cached"]
+        [::core::mem::offset_of!(prefix_engine_stats, tokens_cached) - 48usize];
+    ["Offset of field: prefix_engine_stats::tokens_shared"]
+        [::core::mem::offset_of!(prefix_engine_stats, tokens_shared) - 56usize];
+    ["Offset of field: prefix_engine_stats::tokens_computed"]
+        [::core::mem::offset_of!(prefix_engine_stats, tokens_computed) - 64usize];
+    ["Offset of field: prefix_engine_stats::tokens_generated"]
+        [::core::mem::offset_of!(prefix_engine_stats, tokens_generated) - 72usize];
+    ["Offset of field: prefix_engine_stats::steps"]
+        [::core::mem::offset_of!(prefix_engine_stats, steps) - 80usize];
+    ["Offset of field: prefix_engine_stats::rows"]
+        [::core::mem::offset_of!(prefix_engine_stats, rows) - 88usize];
+    ["Offset of field: prefix_engine_stats::pages_total"]
+        [::core::mem::offset_of!(prefix_engine_stats, pages_total) - 96usize];
+    ["Offset of field: prefix_engine_stats::pages_used"]
+        [::core::mem::offset_of!(prefix_engine_stats, pages_used) - 104usize];
+    ["Offset of field: prefix_engine_stats::page_tokens"]
+        [::core::mem::offset_of!(prefix_engine_stats, page_tokens) - 112usize];
+    ["Offset of field: prefix_engine_stats::kv_bytes"]
+        [::core::mem::offset_of!(prefix_engine_stats, kv_bytes) - 120usize];
+    ["Offset of field: prefix_engine_stats::kv_bytes_peak"]
+        [::core::mem::offset_of!(prefix_engine_stats, kv_bytes_peak) - 128usize];
+    ["Offset of field: prefix_engine_stats::kv_budget_bytes"]
+        [::core::mem::offset_of!(prefix_engine_stats, kv_budget_bytes) - 136usize];
+    ["Offset of field: prefix_engine_stats::weight_bytes"]
+        [::core::mem::offset_of!(prefix_engine_stats, weight_bytes) - 144usize];
+    ["Offset of field: prefix_engine_stats::activation_bytes_peak"]
+        [::core::mem::offset_of!(prefix_engine_stats, activation_bytes_peak) - 152usize];
+    ["Offset of field: prefix_engine_stats::tree_nodes"]
+        [::core::mem::offset_of!(prefix_engine_stats, tree_nodes) - 160usize];
+    ["Offset of field: prefix_engine_stats::tree_tokens"]
+        [::core::mem::offset_of!(prefix_engine_stats, tree_tokens) - 168usize];
+    ["Offset of field: prefix_engine_stats::evictions"]
+        [::core::mem::offset_of!(prefix_engine_stats, evictions) - 176usize];
+    ["Offset of field: prefix_engine_stats::evicted_tokens"]
+        [::core::mem::offset_of!(prefix_engine_stats, evicted_tokens) - 184usize];
+    ["Offset of field: prefix_engine_stats::gemm_ns"]
+        [::core::mem::offset_of!(prefix_engine_stats, gemm_ns) - 192usize];
+    ["Offset of field: prefix_engine_stats::attention_ns"]
+        [::core::mem::offset_of!(prefix_engine_stats, attention_ns) - 200usize];
+    ["Offset of field: prefix_engine_stats::other_ns"]
+        [::core::mem::offset_of!(prefix_engine_stats, other_ns) - 208usize];
+    ["Offset of field: prefix_engine_stats::plan_ns"]
+        [::core::mem::offset_of!(prefix_engine_stats, plan_ns) - 216usize];
+    ["Offset of field: prefix_engine_stats::run_ns"]
+        [::core::mem::offset_of!(prefix_engine_stats, run_ns) - 224usize];
+    ["Offset of field: prefix_engine_stats::load_ns"]
+        [::core::mem::offset_of!(prefix_engine_stats, load_ns) - 232usize];
+};
+pub type prefix_progress_callback = ::core::option::Option<
+    unsafe extern "C" fn(fraction: f64, user: *mut ::core::ffi::c_void) -> i32,
+>;
+#[repr(C)]
+#[derive(Debug)]
+pub struct prefix_batch {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug)]
+pub struct prefix_job {
+    _unused: [u8; 0],
+}
+pub const PREFIX_EVENT_STARTED: i32 = 0;
+pub const PREFIX_EVENT_TOKEN: i32 = 1;
+pub const PREFIX_EVENT_SCORE: i32 = 2;
+pub const PREFIX_EVENT_FINISHED: i32 = 3;
+pub const PREFIX_EVENT_ERROR: i32 = 4;
+pub const PREFIX_EVENT_PROGRESS: i32 = 5;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct prefix_event {
+    pub struct_size: i32,
+    pub kind: i32,
+    pub request: i64,
+    pub user_tag: i64,
+    pub token: prefix_token,
+    pub logprob: f32,
+    pub status: i32,
+    pub reserved: i32,
+    pub cached: i64,
+    pub computed: i64,
+    pub time_ns: i64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of prefix_event"][::core::mem::size_of::<prefix_event>() - 64usize];
+    ["Alignment of prefix_event"][::core::mem::align_of::<prefix_event>() - 8usize];
+    ["Offset of field: prefix_event::struct_size"]
+        [::core::mem::offset_of!(prefix_event, struct_size) - 0usize];
+    ["Offset of field: prefix_event::kind"][::core::mem::offset_of!(prefix_event, kind) - 4usize];
+    ["Offset of field: prefix_event::request"]
+        [::core::mem::offset_of!(prefix_event, request) - 8usize];
+    ["Offset of field: prefix_event::user_tag"]
+        [::core::mem::offset_of!(prefix_event, user_tag) - 16usize];
+    ["Offset of field: prefix_event::token"]
+        [::core::mem::offset_of!(prefix_event, token) - 24usize];
+    ["Offset of field: prefix_event::logprob"]
+        [::core::mem::offset_of!(prefix_event, logprob) - 28usize];
+    ["Offset of field: prefix_event::status"]
+        [::core::mem::offset_of!(prefix_event, status) - 32usize];
+    ["Offset of field: prefix_event::reserved"]
+        [::core::mem::offset_of!(prefix_event, reserved) - 36usize];
+    ["Offset of field: prefix_event::cached"]
+        [::core::mem::offset_of!(prefix_event, cached) - 40usize];
+    ["Offset of field: prefix_event::computed"]
+        [::core::mem::offset_of!(prefix_event, computed) - 48usize];
+    ["Offset of field: prefix_event::time_ns"]
+        [::core::mem::offset_of!(prefix_event, time_ns) - 56usize];
+};
+pub const PREFIX_FINISH_NONE: i32 = 0;
+pub const PREFIX_FINISH_STOP: i32 = 1;
+pub const PREFIX_FINISH_LENGTH: i32 = 2;
+pub const PREFIX_FINISH_CANCELLED: i32 = 3;
+pub const PREFIX_FINISH_ERROR: i32 = 4;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct prefix_result_info {
+    pub struct_size: i32,
+    pub status: i32,
+    pub finish: i32,
+    pub reserved: i32,
+    pub user_tag: i64,
+    pub prompt_tokens: i64,
+    pub cached_tokens: i64,
+    pub shared_tokens: i64,
+    pub computed_tokens: i64,
+    pub generated_tokens: i64,
+    pub queue_us: i64,
+    pub first_us: i64,
+    pub total_us: i64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of prefix_result_info"][::core::mem::size_of::<prefix_result_info>() - 88usize];
+    ["Alignment of prefix_result_info"][::core::mem::align_of::<prefix_result_info>() - 8usize];
+    ["Offset of field: prefix_result_info::struct_size"]
+        [::core::mem::offset_of!(prefix_result_info, struct_size) - 0usize];
+    ["Offset of field: prefix_result_info::status"]
+        [::core::mem::offset_of!(prefix_result_info, status) - 4usize];
+    ["Offset of field: prefix_result_info::finish"]
+        [::core::mem::offset_of!(prefix_result_info, finish) - 8usize];
+    ["Offset of field: prefix_result_info::reserved"]
+        [::core::mem::offset_of!(prefix_result_info, reserved) - 12usize];
+    ["Offset of field: prefix_result_info::user_tag"]
+        [::core::mem::offset_of!(prefix_result_info, user_tag) - 16usize];
+    ["Offset of field: prefix_result_info::prompt_tokens"]
+        [::core::mem::offset_of!(prefix_result_info, prompt_tokens) - 24usize];
+    ["Offset of field: prefix_result_info::cached_tokens"]
+        [::core::mem::offset_of!(prefix_result_info, cached_tokens) - 32usize];
+    ["Offset of field: prefix_result_info::shared_tokens"]
+        [::core::mem::offset_of!(prefix_result_info, shared_tokens) - 40usize];
+    ["Offset of field: prefix_result_info::computed_tokens"]
+        [::core::mem::offset_of!(prefix_result_info, computed_tokens) - 48usize];
+    ["Offset of field: prefix_result_info::generated_tokens"]
+        [::core::mem::offset_of!(prefix_result_info, generated_tokens) - 56usize];
+    ["Offset of field: prefix_result_info::queue_us"]
+        [::core::mem::offset_of!(prefix_result_info, queue_us) - 64usize];
+    ["Offset of field: prefix_result_info::first_us"]
+        [::core::mem::offset_of!(prefix_result_info, first_us) - 72usize];
+    ["Offset of field: prefix_result_info::total_us"]
+        [::core::mem::offset_of!(prefix_result_info, total_us) - 80usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct prefix_job_totals {
+    pub struct_size: i32,
+    pub reserved: i32,
+    pub requests: i64,
+    pub failed: i64,
+    pub tokens_given: i64,
+    pub tokens_computed: i64,
+    pub tokens_cached: i64,
+    pub tokens_shared: i64,
+    pub tokens_generated: i64,
+    pub steps: i64,
+    pub rows: i64,
+    pub seconds: f64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of prefix_job_totals"][::core::mem::size_of::<prefix_job_totals>() - 88usize];
+    ["Alignment of prefix_job_totals"][::core::mem::align_of::<prefix_job_totals>() - 8usize];
+    ["Offset of field: prefix_job_totals::struct_size"]
+        [::core::mem::offset_of!(prefix_job_totals, struct_size) - 0usize];
+    ["Offset of field: prefix_job_totals::reserved"]
+        [::core::mem::offset_of!(prefix_job_totals, reserved) - 4usize];
+    ["Offset of field: prefix_job_totals::requests"]
+        [::core::mem::offset_of!(prefix_job_totals, requests) - 8usize];
+    ["Offset of field: prefix_job_totals::failed"]
+        [::core::mem::offset_of!(prefix_job_totals, failed) - 16usize];
+    ["Offset of field: prefix_job_totals::tokens_given"]
+        [::core::mem::offset_of!(prefix_job_totals, tokens_given) - 24usize];
+    ["Offset of field: prefix_job_totals::tokens_computed"]
+        [::core::mem::offset_of!(prefix_job_totals, tokens_computed) - 32usize];
+    ["Offset of field: prefix_job_totals::tokens_cached"]
+        [::core::mem::offset_of!(prefix_job_totals, tokens_cached) - 40usize];
+    ["Offset of field: prefix_job_totals::tokens_shared"]
+        [::core::mem::offset_of!(prefix_job_totals, tokens_shared) - 48usize];
+    ["Offset of field: prefix_job_totals::tokens_generated"]
+        [::core::mem::offset_of!(prefix_job_totals, tokens_generated) - 56usize];
+    ["Offset of field: prefix_job_totals::steps"]
+        [::core::mem::offset_of!(prefix_job_totals, steps) - 64usize];
+    ["Offset of field: prefix_job_totals::rows"]
+        [::core::mem::offset_of!(prefix_job_totals, rows) - 72usize];
+    ["Offset of field: prefix_job_totals::seconds"]
+        [::core::mem::offset_of!(prefix_job_totals, seconds) - 80usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct prefix_cache_info {
+    pub struct_size: i32,
+    pub reserved: i32,
+    pub cached_tokens: i64,
+    pub pending_tokens: i64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of prefix_cache_info"][::core::mem::size_of::<prefix_cache_info>() - 24usize];
+    ["Alignment of prefix_cache_info"][::core::mem::align_of::<prefix_cache_info>() - 8usize];
+    ["Offset of field: prefix_cache_info::struct_size"]
+        [::core::mem::offset_of!(prefix_cache_info, struct_size) - 0usize];
+    ["Offset of field: prefix_cache_info::reserved"]
+        [::core::mem::offset_of!(prefix_cache_info, reserved) - 4usize];
+    ["Offset of field: prefix_cache_info::cached_tokens"]
+        [::core::mem::offset_of!(prefix_cache_info, cached_tokens) - 8usize];
+    ["Offset of field: prefix_cache_info::pending_tokens"]
+        [::core::mem::offset_of!(prefix_cache_info, pending_tokens) - 16usize];
+};
+functions! {
+    pub fn prefix_version() -> i32;
+    pub fn prefix_version_string() -> *const ::core::ffi::c_char;
+    pub fn prefix_abi_version() -> i32;
+    pub fn prefix_build_info() -> *const ::core::ffi::c_char;
+    pub fn prefix_feature_count() -> usize;
+    pub fn prefix_feature_name(index: usize) -> *const ::core::ffi::c_char;
+    pub fn prefix_has_feature(name: *const ::core::ffi::c_char, name_len: usize) -> i32;
+    pub fn prefix_status_name(status: prefix_status) -> *const ::core::ffi::c_char;
+    pub fn prefix_status_is_retryable(status: prefix_status) -> i32;
+    pub fn prefix_options_create(
+        out: *mut *mut prefix_options,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_options_release(options: *mut prefix_options);
+    pub fn prefix_options_set(
+        options: *mut prefix_options,
+        key: *const ::core::ffi::c_char,
+        key_len: usize,
+        value: *const ::core::ffi::c_char,
+        value_len: usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_options_set_int(
+        options: *mut prefix_options,
+        key: *const ::core::ffi::c_char,
+        key_len: usize,
+        number: i64,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_options_set_double(
+        options: *mut prefix_options,
+        key: *const ::core::ffi::c_char,
+        key_len: usize,
+        number: f64,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_options_set_json(
+        options: *mut prefix_options,
+        json: *const ::core::ffi::c_char,
+        json_len: usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_options_get(
+        options: *const prefix_options,
+        key: *const ::core::ffi::c_char,
+        key_len: usize,
+        buf: *mut ::core::ffi::c_char,
+        cap: usize,
+        needed: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_option_count() -> usize;
+    pub fn prefix_option_info(
+        index: usize,
+        out: *mut prefix_option_details,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_set_log_callback(callback: prefix_log_callback, user: *mut ::core::ffi::c_void);
+    pub fn prefix_set_log_level(level: i32);
+    pub fn prefix_log_next(
+        level: *mut i32,
+        buf: *mut ::core::ffi::c_char,
+        cap: usize,
+        needed: *mut usize,
+    ) -> prefix_status;
+    pub fn prefix_device_count() -> usize;
+    pub fn prefix_device_info(
+        index: usize,
+        out: *mut prefix_device_details,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_engine_estimate(
+        path: *const ::core::ffi::c_char,
+        path_len: usize,
+        options: *const prefix_options,
+        out: *mut prefix_memory,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_engine_create(
+        path: *const ::core::ffi::c_char,
+        path_len: usize,
+        options: *const prefix_options,
+        out: *mut *mut prefix_engine,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_engine_create_with_progress(
+        path: *const ::core::ffi::c_char,
+        path_len: usize,
+        options: *const prefix_options,
+        callback: prefix_progress_callback,
+        user: *mut ::core::ffi::c_void,
+        out: *mut *mut prefix_engine,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_engine_retain(
+        engine: *mut prefix_engine,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_engine_release(engine: *mut prefix_engine);
+    pub fn prefix_engine_shutdown(
+        engine: *mut prefix_engine,
+        timeout_ms: i64,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_engine_state(engine: *const prefix_engine) -> i32;
+    pub fn prefix_engine_info_json(
+        engine: *const prefix_engine,
+        buf: *mut ::core::ffi::c_char,
+        cap: usize,
+        needed: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_engine_get_stats(
+        engine: *const prefix_engine,
+        out: *mut prefix_engine_stats,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_metrics_text(
+        engine: *const prefix_engine,
+        buf: *mut ::core::ffi::c_char,
+        cap: usize,
+        needed: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_namespace_open(
+        engine: *mut prefix_engine,
+        name: *const ::core::ffi::c_char,
+        name_len: usize,
+        ns: *mut i32,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_namespace_find(
+        engine: *const prefix_engine,
+        name: *const ::core::ffi::c_char,
+        name_len: usize,
+        ns: *mut i32,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_namespace_drop(
+        engine: *mut prefix_engine,
+        ns: i32,
+        freed: *mut i64,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_namespace_count(
+        engine: *const prefix_engine,
+        count: *mut i32,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_batch_create(
+        engine: *mut prefix_engine,
+        out: *mut *mut prefix_batch,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_batch_release(batch: *mut prefix_batch);
+    pub fn prefix_batch_clear(batch: *mut prefix_batch, err: *mut prefix_error) -> prefix_status;
+    pub fn prefix_batch_count(
+        batch: *const prefix_batch,
+        count: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_batch_add_logits(
+        batch: *mut prefix_batch,
+        tokens: *const prefix_token,
+        n_tokens: usize,
+        ids: *const prefix_token,
+        n_ids: usize,
+        options: *const prefix_options,
+        user_tag: i64,
+        index: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_batch_add_logprobs(
+        batch: *mut prefix_batch,
+        tokens: *const prefix_token,
+        n_tokens: usize,
+        from: i32,
+        options: *const prefix_options,
+        user_tag: i64,
+        index: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_batch_add_choices(
+        batch: *mut prefix_batch,
+        tokens: *const prefix_token,
+        n_tokens: usize,
+        choice_tokens: *const prefix_token,
+        n_choice_tokens: usize,
+        offsets: *const i64,
+        n_offsets: usize,
+        options: *const prefix_options,
+        user_tag: i64,
+        index: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_batch_add_continuations(
+        batch: *mut prefix_batch,
+        tokens: *const prefix_token,
+        n_tokens: usize,
+        choice_tokens: *const prefix_token,
+        n_choice_tokens: usize,
+        offsets: *const i64,
+        n_offsets: usize,
+        options: *const prefix_options,
+        user_tag: i64,
+        index: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_batch_add_embedding(
+        batch: *mut prefix_batch,
+        tokens: *const prefix_token,
+        n_tokens: usize,
+        options: *const prefix_options,
+        user_tag: i64,
+        index: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_batch_add_generate(
+        batch: *mut prefix_batch,
+        tokens: *const prefix_token,
+        n_tokens: usize,
+        options: *const prefix_options,
+        user_tag: i64,
+        index: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_batch_plan_json(
+        batch: *const prefix_batch,
+        buf: *mut ::core::ffi::c_char,
+        cap: usize,
+        needed: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_run(
+        engine: *mut prefix_engine,
+        batch: *const prefix_batch,
+        out: *mut *mut prefix_job,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_submit(
+        engine: *mut prefix_engine,
+        batch: *const prefix_batch,
+        out: *mut *mut prefix_job,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_job_retain(job: *mut prefix_job, err: *mut prefix_error) -> prefix_status;
+    pub fn prefix_job_release(job: *mut prefix_job);
+    pub fn prefix_job_wait(
+        job: *mut prefix_job,
+        timeout_ms: i64,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_job_cancel(job: *mut prefix_job, err: *mut prefix_error) -> prefix_status;
+    pub fn prefix_job_cancel_request(
+        job: *mut prefix_job,
+        index: usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_job_count(
+        job: *const prefix_job,
+        count: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_job_finished_count(
+        job: *const prefix_job,
+        count: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_job_next_event(
+        job: *mut prefix_job,
+        timeout_ms: i64,
+        event: *mut prefix_event,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_job_result_info(
+        job: *const prefix_job,
+        index: usize,
+        out: *mut prefix_result_info,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_job_result_message(
+        job: *const prefix_job,
+        index: usize,
+        buf: *mut ::core::ffi::c_char,
+        cap: usize,
+        needed: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_job_result_values(
+        job: *const prefix_job,
+        index: usize,
+        out: *mut f32,
+        capacity: usize,
+        needed: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_job_result_tokens(
+        job: *const prefix_job,
+        index: usize,
+        out: *mut prefix_token,
+        capacity: usize,
+        needed: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_job_result_logprobs(
+        job: *const prefix_job,
+        index: usize,
+        out: *mut f32,
+        capacity: usize,
+        needed: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_job_all_values(
+        job: *const prefix_job,
+        out: *mut f32,
+        capacity: usize,
+        needed: *mut usize,
+        offsets: *mut i64,
+        capacity_offsets: usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_job_get_totals(
+        job: *const prefix_job,
+        out: *mut prefix_job_totals,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_cache_lookup(
+        engine: *const prefix_engine,
+        ns: i32,
+        tokens: *const prefix_token,
+        n_tokens: usize,
+        out: *mut prefix_cache_info,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_cache_trim(
+        engine: *mut prefix_engine,
+        target_bytes: i64,
+        freed: *mut i64,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_cache_tree_json(
+        engine: *const prefix_engine,
+        buf: *mut ::core::ffi::c_char,
+        cap: usize,
+        needed: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+}

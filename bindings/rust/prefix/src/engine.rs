@@ -1,0 +1,309 @@
+//! One model, one cache, one scheduler.
+
+use std::any::Any;
+use std::ffi::c_void;
+use std::ops::ControlFlow;
+use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use prefix_sys as sys;
+use prefix_sys::Init;
+
+use crate::error::{call, Result};
+use crate::options::raw_or_null;
+use crate::raw::{milliseconds, mirror, path_text, read_text, Handle};
+use crate::{library, Batch, Cache, Job, Namespace, Options};
+
+/// A loaded model with its cache. Clones are the same engine; any thread may use it.
+///
+/// When the last clone is gone, and every batch and job made from it, running requests are cancelled and all
+/// memory is freed.
+#[derive(Debug, Clone)]
+pub struct Engine(Arc<Owned>);
+
+#[derive(Debug)]
+struct Owned(Handle<sys::prefix_engine>);
+
+// Safety: the header lets any thread call every function of an engine at any time.
+unsafe impl Sync for Owned {}
+
+impl Engine {
+    /// Loads a model: a Hugging Face directory (`config.json` and safetensors) or a `.gguf` file.
+    pub fn open(path: impl AsRef<Path>) -> Result<Engine> {
+        Engine::create(path.as_ref(), None)
+    }
+
+    /// The same with options.
+    pub fn open_with(path: impl AsRef<Path>, options: &Options) -> Result<Engine> {
+        Engine::create(path.as_ref(), Some(options))
+    }
+
+    fn create(path: &Path, options: Option<&Options>) -> Result<Engine> {
+        library::ready()?;
+        let path = path_text(path, "prefix_engine_create")?;
+        let options = raw_or_null(options);
+        // Safety: a text with its length, and options that outlive the call or NULL.
+        let handle = Handle::create(|out, err| unsafe {
+            sys::prefix_engine_create(path.as_ptr().cast(), path.len(), options, out, err)
+        })?;
+        Ok(Engine(Arc::new(Owned(handle))))
+    }
+
+    /// The same, telling how far it is: `progress` takes a fraction in [0, 1], in the calling thread, and
+    /// ends the load with [`Status::Cancelled`](crate::Status::Cancelled) when it breaks.
+    pub fn open_with_progress(
+        path: impl AsRef<Path>,
+        options: Option<&Options>,
+        progress: impl FnMut(f64) -> ControlFlow<()>,
+    ) -> Result<Engine> {
+        struct Progress<F> {
+            function: F,
+            panic: Option<Box<dyn Any + Send>>,
+        }
+        unsafe extern "C" fn forward<F: FnMut(f64) -> ControlFlow<()>>(
+            fraction: f64,
+            user: *mut c_void,
+        ) -> i32 {
+            // Safety: the pointer given to the call below, which has not returned.
+            let progress = unsafe { &mut *user.cast::<Progress<F>>() };
+            match catch_unwind(AssertUnwindSafe(|| (progress.function)(fraction))) {
+                Ok(flow) => flow.is_break().into(),
+                Err(panic) => {
+                    progress.panic = Some(panic);
+                    1
+                }
+            }
+        }
+        fn callback<F: FnMut(f64) -> ControlFlow<()>>(
+            _: &Progress<F>,
+        ) -> sys::prefix_progress_callback {
+            Some(forward::<F>)
+        }
+
+        library::ready()?;
+        let path = path_text(path.as_ref(), "prefix_engine_create_with_progress")?;
+        let options = raw_or_null(options);
+        let mut state = Progress {
+            function: progress,
+            panic: None,
+        };
+        let function = callback(&state);
+        let user: *mut c_void = (&raw mut state).cast();
+        // Safety: as in create; the state outlives the call, and the callback comes from this thread.
+        let handle = Handle::create(|out, err| unsafe {
+            sys::prefix_engine_create_with_progress(
+                path.as_ptr().cast(),
+                path.len(),
+                options,
+                function,
+                user,
+                out,
+                err,
+            )
+        });
+        if let Some(panic) = state.panic {
+            resume_unwind(panic);
+        }
+        Ok(Engine(Arc::new(Owned(handle?))))
+    }
+
+    /// The bytes that an engine would take, from the headers of the files alone.
+    pub fn estimate(path: impl AsRef<Path>, options: Option<&Options>) -> Result<Memory> {
+        library::ready()?;
+        let path = path_text(path.as_ref(), "prefix_engine_estimate")?;
+        let options = raw_or_null(options);
+        let mut out = sys::prefix_memory::init();
+        // Safety: a text with its length, options or NULL, a struct with its size.
+        call(|err| unsafe {
+            sys::prefix_engine_estimate(path.as_ptr().cast(), path.len(), options, &mut out, err)
+        })?;
+        Ok(out.into())
+    }
+
+    /// An empty batch for this engine.
+    pub fn batch(&self) -> Result<Batch> {
+        Batch::new(self)
+    }
+
+    /// Runs a batch and waits until all its requests are done. A request that fails does not fail the run;
+    /// its results say so. Runs of several threads share what they have in common.
+    pub fn run(&self, batch: &Batch) -> Result<Job> {
+        Job::run(self, batch)
+    }
+
+    /// The same without waiting.
+    pub fn submit(&self, batch: &Batch) -> Result<Job> {
+        Job::submit(self, batch)
+    }
+
+    /// The cache of the namespace "", which requests use when they name none.
+    pub fn cache(&self) -> Cache<'_> {
+        Cache::new(self, 0)
+    }
+
+    /// A namespace, made when it is new. Requests take part in it with the option `namespace`.
+    pub fn namespace(&self, name: &str) -> Result<Namespace<'_>> {
+        Namespace::open(self, name)
+    }
+
+    /// A namespace that was opened before, or that a request has named.
+    pub fn find_namespace(&self, name: &str) -> Result<Namespace<'_>> {
+        Namespace::find(self, name)
+    }
+
+    /// How many namespaces there are, with the one called "".
+    pub fn namespace_count(&self) -> Result<usize> {
+        let mut count = 0;
+        // Safety: a live handle.
+        call(|err| unsafe { sys::prefix_namespace_count(self.raw(), &mut count, err) })?;
+        Ok(usize::try_from(count).unwrap_or(0))
+    }
+
+    /// What it has done so far.
+    pub fn stats(&self) -> Result<Stats> {
+        let mut out = sys::prefix_engine_stats::init();
+        // Safety: a live handle and a struct with its size.
+        call(|err| unsafe { sys::prefix_engine_get_stats(self.raw(), &mut out, err) })?;
+        Ok(out.into())
+    }
+
+    /// The same in Prometheus text format.
+    pub fn metrics_text(&self) -> Result<String> {
+        // Safety: a live handle and a buffer with its capacity; also below.
+        read_text(8192, |buf, cap, needed, err| unsafe {
+            sys::prefix_metrics_text(self.raw(), buf, cap, needed, err)
+        })
+    }
+
+    /// Model, options, device and threads, as JSON.
+    pub fn info_json(&self) -> Result<String> {
+        read_text(4096, |buf, cap, needed, err| unsafe {
+            sys::prefix_engine_info_json(self.raw(), buf, cap, needed, err)
+        })
+    }
+
+    /// What it is doing.
+    pub fn state(&self) -> EngineState {
+        // Safety: a live handle.
+        match unsafe { sys::prefix_engine_state(self.raw()) } {
+            sys::PREFIX_ENGINE_LOADING => EngineState::Loading,
+            sys::PREFIX_ENGINE_READY => EngineState::Ready,
+            sys::PREFIX_ENGINE_DRAINING => EngineState::Draining,
+            sys::PREFIX_ENGINE_CLOSED => EngineState::Closed,
+            sys::PREFIX_ENGINE_FAILED => EngineState::Failed,
+            other => EngineState::Other(other),
+        }
+    }
+
+    /// Takes no more requests, waits up to `patience` for those that run, cancels the rest and frees model
+    /// and cache at once, whoever still holds a clone: their calls fail with
+    /// [`Status::Misuse`](crate::Status::Misuse).
+    pub fn shutdown(self, patience: Duration) -> Result<()> {
+        // Safety: a live handle.
+        call(|err| unsafe { sys::prefix_engine_shutdown(self.raw(), milliseconds(patience), err) })
+    }
+
+    pub(crate) fn raw(&self) -> *mut sys::prefix_engine {
+        self.0 .0.get()
+    }
+}
+
+/// What an engine is doing.
+#[non_exhaustive]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EngineState {
+    /// Reading the model.
+    Loading,
+    /// Taking requests.
+    Ready,
+    /// Finishing what runs before it closes.
+    Draining,
+    /// Shut down.
+    Closed,
+    /// An internal failure ended it; open a new one.
+    Failed,
+    /// A state that is newer than this crate.
+    Other(i32),
+}
+
+mirror! {
+    /// Bytes that an engine takes.
+    Memory = prefix_memory {
+        /// Weights.
+        weight_bytes,
+        /// Keys and values of one token.
+        kv_bytes_per_token,
+        /// Most bytes for keys and values.
+        kv_budget_bytes,
+        /// Intermediate results of a step.
+        activation_bytes,
+        /// All of it.
+        total_bytes,
+    }
+}
+
+mirror! {
+    /// Counters since the engine was opened unless said otherwise; `tokens_given` = cached + shared + computed.
+    Stats = prefix_engine_stats {
+        /// Now.
+        requests_waiting,
+        /// Now.
+        requests_running,
+        /// With success.
+        requests_finished,
+        /// With another status.
+        requests_failed,
+        /// Tokens of all prompts.
+        tokens_given,
+        /// Found in the cache.
+        tokens_cached,
+        /// Computed for another request of the same batch or one that was running.
+        tokens_shared,
+        /// Computed.
+        tokens_computed,
+        /// New tokens.
+        tokens_generated,
+        /// Runs of the model.
+        steps,
+        /// What the model really computed.
+        rows,
+        /// Pages of keys and values that there are.
+        pages_total,
+        /// Pages in use.
+        pages_used,
+        /// Tokens that fit a page.
+        page_tokens,
+        /// Now.
+        kv_bytes,
+        /// The most so far.
+        kv_bytes_peak,
+        /// The limit.
+        kv_budget_bytes,
+        /// Weights.
+        weight_bytes,
+        /// The most so far.
+        activation_bytes_peak,
+        /// Nodes of the tree, now.
+        tree_nodes,
+        /// Tokens in the tree, now.
+        tree_tokens,
+        /// Prefixes dropped to make room.
+        evictions,
+        /// Tokens dropped to make room.
+        evicted_tokens,
+        /// Nanoseconds in matrix products.
+        gemm_ns,
+        /// Nanoseconds in attention.
+        attention_ns,
+        /// Nanoseconds in the rest of the model.
+        other_ns,
+        /// Nanoseconds of planning.
+        plan_ns,
+        /// Nanoseconds of running, all together.
+        run_ns,
+        /// Nanoseconds of loading.
+        load_ns,
+    }
+}

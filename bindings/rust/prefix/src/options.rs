@@ -1,0 +1,238 @@
+//! Options of engines and requests, by name.
+
+use std::marker::PhantomData;
+
+use prefix_sys as sys;
+use prefix_sys::Init;
+
+use crate::error::{call, static_text, Result};
+use crate::library;
+use crate::raw::{read_text, Handle};
+
+/// Settings for an engine or for requests; the library lists them all ([`option_infos`]).
+///
+/// A value is checked when it is set. One `Options` may hold options of both scopes: engines take theirs,
+/// requests take theirs. It is `Send` but not `Sync`.
+///
+/// ```no_run
+/// # fn main() -> prefix::Result<()> {
+/// let options = prefix::Options::new()?.set("threads", 4)?.set("cache_bytes", "2G")?;
+/// let engine = prefix::Engine::open_with("model.gguf", &options)?;
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct Options {
+    handle: Handle<sys::prefix_options>,
+    not_sync: PhantomData<std::cell::Cell<()>>,
+}
+
+impl Options {
+    /// No option set.
+    pub fn new() -> Result<Options> {
+        library::ready()?;
+        // Safety: `out` and `err` are valid for the call.
+        let handle = Handle::create(|out, err| unsafe { sys::prefix_options_create(out, err) })?;
+        Ok(Options {
+            handle,
+            not_sync: PhantomData,
+        })
+    }
+
+    /// Sets one option, for instance `.set("max_tokens", 8)?.set("stop_tokens", &[2, 7])?`.
+    pub fn set<'v>(mut self, key: &str, value: impl Into<Value<'v>>) -> Result<Options> {
+        self.put(key, value)?;
+        Ok(self)
+    }
+
+    /// [`set`](Options::set) by reference.
+    pub fn put<'v>(&mut self, key: &str, value: impl Into<Value<'v>>) -> Result<()> {
+        let (handle, name, length) = (self.handle.get(), key.as_ptr().cast(), key.len());
+        let put_text = |text: &str| {
+            // Safety: texts with their lengths; &mut self, so no other call on this handle.
+            call(|err| unsafe {
+                sys::prefix_options_set(handle, name, length, text.as_ptr().cast(), text.len(), err)
+            })
+        };
+        match value.into() {
+            // Safety: as above, also in the next arm.
+            Value::Int(number) => call(|err| unsafe {
+                sys::prefix_options_set_int(handle, name, length, number, err)
+            }),
+            Value::Float(number) => call(|err| unsafe {
+                sys::prefix_options_set_double(handle, name, length, number, err)
+            }),
+            Value::Bool(on) => put_text(if on { "true" } else { "false" }),
+            Value::Text(text) => put_text(text),
+            Value::Ints(numbers) => put_text(
+                &numbers
+                    .iter()
+                    .map(i32::to_string)
+                    .collect::<Vec<_>>()
+                    .join(","),
+            ),
+        }
+    }
+
+    /// Merges a JSON object, all of it or nothing.
+    pub fn set_json(self, json: &str) -> Result<Options> {
+        // Safety: a text with its length; self is owned.
+        call(|err| unsafe {
+            sys::prefix_options_set_json(self.handle.get(), json.as_ptr().cast(), json.len(), err)
+        })?;
+        Ok(self)
+    }
+
+    /// The value in force, as text: the default when it was never set.
+    pub fn get(&self, key: &str) -> Result<String> {
+        // Safety: a text with its length and a buffer with its capacity; not Sync, so no other call.
+        read_text(64, |buf, cap, needed, err| unsafe {
+            sys::prefix_options_get(
+                self.raw(),
+                key.as_ptr().cast(),
+                key.len(),
+                buf,
+                cap,
+                needed,
+                err,
+            )
+        })
+    }
+
+    pub(crate) fn raw(&self) -> *const sys::prefix_options {
+        self.handle.get()
+    }
+}
+
+/// NULL stands for the defaults.
+pub(crate) fn raw_or_null(options: Option<&Options>) -> *const sys::prefix_options {
+    options.map_or(std::ptr::null(), Options::raw)
+}
+
+/// A value of an option; made from numbers, `bool`, text and lists of `i32` by `into()`.
+#[non_exhaustive]
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Value<'v> {
+    /// A whole number.
+    Int(i64),
+    /// A number.
+    Float(f64),
+    /// Yes or no.
+    Bool(bool),
+    /// Text; sizes take the suffixes K, M, G.
+    Text(&'v str),
+    /// A list of whole numbers.
+    Ints(&'v [i32]),
+}
+
+macro_rules! values {
+    ($($type:ty => |$value:ident| $make:expr,)*) => {$(
+        impl<'v> From<$type> for Value<'v> {
+            fn from($value: $type) -> Self {
+                $make
+            }
+        }
+    )*};
+}
+values! {
+    i32 => |n| Value::Int(n.into()),
+    u32 => |n| Value::Int(n.into()),
+    i64 => |n| Value::Int(n),
+    usize => |n| Value::Int(i64::try_from(n).unwrap_or(i64::MAX)),
+    f32 => |x| Value::Float(x.into()),
+    f64 => |x| Value::Float(x),
+    bool => |on| Value::Bool(on),
+    &'v str => |text| Value::Text(text),
+    &'v String => |text| Value::Text(text),
+    &'v [i32] => |list| Value::Ints(list),
+    &'v Vec<i32> => |list| Value::Ints(list),
+}
+
+impl<'v, const N: usize> From<&'v [i32; N]> for Value<'v> {
+    fn from(list: &'v [i32; N]) -> Self {
+        Value::Ints(list)
+    }
+}
+
+/// What kind of value an option takes.
+#[non_exhaustive]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OptionType {
+    /// A whole number.
+    Int,
+    /// A number.
+    Float,
+    /// `true` or `false`.
+    Bool,
+    /// Text, or one of some names.
+    Text,
+    /// Whole numbers, as `1,2,3`.
+    Ints,
+    /// A kind that is newer than this crate.
+    Other(i32),
+}
+
+/// Who takes an option.
+#[non_exhaustive]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// Engines.
+    Engine,
+    /// Requests.
+    Request,
+    /// A scope that is newer than this crate.
+    Other(i32),
+}
+
+/// One option, as the library describes it.
+#[non_exhaustive]
+#[derive(Debug, Clone, PartialEq)]
+pub struct OptionInfo {
+    /// Its name.
+    pub key: &'static str,
+    /// What it takes.
+    pub kind: OptionType,
+    /// Who takes it.
+    pub scope: Scope,
+    /// Least and greatest number.
+    pub range: (f64, f64),
+    /// The default, as text.
+    pub default: &'static str,
+    /// `a|b|c`, or "" for free text.
+    pub values: &'static str,
+    /// One sentence.
+    pub doc: &'static str,
+}
+
+/// Every option there is.
+pub fn option_infos() -> Result<Vec<OptionInfo>> {
+    library::ready()?;
+    // Safety: no precondition.
+    let count = unsafe { sys::prefix_option_count() };
+    (0..count).map(option_info).collect()
+}
+
+fn option_info(index: usize) -> Result<OptionInfo> {
+    let mut c = sys::prefix_option_details::init();
+    // Safety: a struct with its size.
+    call(|err| unsafe { sys::prefix_option_info(index, &mut c, err) })?;
+    Ok(OptionInfo {
+        key: static_text(c.key),
+        kind: match c.type_ {
+            sys::PREFIX_OPTION_INT => OptionType::Int,
+            sys::PREFIX_OPTION_FLOAT => OptionType::Float,
+            sys::PREFIX_OPTION_BOOL => OptionType::Bool,
+            sys::PREFIX_OPTION_STRING => OptionType::Text,
+            sys::PREFIX_OPTION_INT_LIST => OptionType::Ints,
+            other => OptionType::Other(other),
+        },
+        scope: match c.scope {
+            sys::PREFIX_SCOPE_ENGINE => Scope::Engine,
+            sys::PREFIX_SCOPE_REQUEST => Scope::Request,
+            other => Scope::Other(other),
+        },
+        range: (c.minimum, c.maximum),
+        default: static_text(c.default_value),
+        values: static_text(c.values),
+        doc: static_text(c.doc),
+    })
+}

@@ -1,0 +1,178 @@
+//! What all modules need to talk to C: owned handles, buffers that grow to the size the library asks for,
+//! paths as text.
+
+use std::ffi::c_char;
+use std::path::Path;
+use std::ptr::NonNull;
+
+use prefix_sys as sys;
+
+use crate::error::{call, Error, Result, Status};
+
+/// A type of handle and how a reference to it is given back.
+pub(crate) trait Release {
+    /// # Safety
+    /// `handle` is one reference that the caller owns and gives up.
+    unsafe fn release(handle: *mut Self);
+}
+
+macro_rules! release {
+    ($($(#[$meta:meta])* $handle:ident: $function:ident,)*) => {$(
+        $(#[$meta])*
+        impl Release for sys::$handle {
+            unsafe fn release(handle: *mut Self) {
+                // Safety: that of the trait.
+                unsafe { sys::$function(handle) }
+            }
+        }
+    )*};
+}
+release! {
+    prefix_options: prefix_options_release,
+    prefix_engine: prefix_engine_release,
+    prefix_batch: prefix_batch_release,
+    prefix_job: prefix_job_release,
+    #[cfg(feature = "text")]
+    prefix_tokenizer: prefix_tokenizer_release,
+    #[cfg(feature = "text")]
+    prefix_detok: prefix_detok_release,
+}
+
+/// One reference to a handle of the library.
+#[derive(Debug)]
+pub(crate) struct Handle<T: Release>(NonNull<T>);
+
+// Safety: any thread may release a handle. Which calls may overlap is up to the types around this one: it
+// gives out the pointer, and those that must not be shared are not Sync.
+unsafe impl<T: Release> Send for Handle<T> {}
+
+impl<T: Release> Handle<T> {
+    /// From a function that writes a new handle.
+    pub fn create(
+        function: impl FnOnce(*mut *mut T, *mut sys::prefix_error) -> sys::prefix_status,
+    ) -> Result<Self> {
+        let mut out = std::ptr::null_mut();
+        call(|err| function(&mut out, err))?;
+        NonNull::new(out).map(Handle).ok_or_else(|| {
+            Error::new(
+                Status::Internal,
+                "",
+                "the library gave no handle and no reason",
+            )
+        })
+    }
+
+    /// A second reference to the same handle.
+    pub fn retain(
+        &self,
+        retain: impl FnOnce(*mut T, *mut sys::prefix_error) -> sys::prefix_status,
+    ) -> Result<Self> {
+        call(|err| retain(self.get(), err))?;
+        Ok(Handle(self.0))
+    }
+
+    pub fn get(&self) -> *mut T {
+        self.0.as_ptr()
+    }
+}
+
+impl<T: Release> Drop for Handle<T> {
+    fn drop(&mut self) {
+        // Safety: the reference that this value owns.
+        unsafe { T::release(self.0.as_ptr()) }
+    }
+}
+
+/// Fills a vector whose length only the library knows: `function(buffer, capacity, needed, error)`, with room
+/// for `guess` elements at first.
+pub(crate) fn read_array<T: Copy>(
+    guess: usize,
+    function: impl FnMut(*mut T, usize, *mut usize, *mut sys::prefix_error) -> sys::prefix_status,
+) -> Result<Vec<T>> {
+    let mut out = Vec::with_capacity(guess);
+    read_array_into(&mut out, function)?;
+    Ok(out)
+}
+
+/// The same into a vector that is there; its contents are replaced.
+pub(crate) fn read_array_into<T: Copy>(
+    out: &mut Vec<T>,
+    mut function: impl FnMut(*mut T, usize, *mut usize, *mut sys::prefix_error) -> sys::prefix_status,
+) -> Result<()> {
+    out.clear();
+    loop {
+        let mut needed = 0;
+        call(|err| function(out.as_mut_ptr(), out.capacity(), &mut needed, err))?;
+        if needed <= out.capacity() {
+            // Safety: the library has written `needed` elements, which fit.
+            unsafe { out.set_len(needed) };
+            return Ok(());
+        }
+        out.reserve_exact(needed);
+    }
+}
+
+/// The same for text, which the library ends with a zero where there is room.
+pub(crate) fn read_text(
+    guess: usize,
+    mut function: impl FnMut(
+        *mut c_char,
+        usize,
+        *mut usize,
+        *mut sys::prefix_error,
+    ) -> sys::prefix_status,
+) -> Result<String> {
+    let bytes = read_array::<u8>(guess, |out, capacity, needed, err| {
+        function(out.cast(), capacity, needed, err)
+    })?;
+    into_text(bytes)
+}
+
+pub(crate) fn into_text(bytes: Vec<u8>) -> Result<String> {
+    String::from_utf8(bytes).map_err(|_| {
+        Error::new(
+            Status::Internal,
+            "",
+            "the library gave text that is not UTF-8",
+        )
+    })
+}
+
+/// The library takes paths as UTF-8.
+pub(crate) fn path_text<'a>(path: &'a Path, function: &str) -> Result<&'a str> {
+    path.to_str().ok_or_else(|| {
+        let message = format!("the path {} is not UTF-8", path.display());
+        Error::new(Status::InvalidUtf8, function, message)
+    })
+}
+
+/// Counters are never negative.
+pub(crate) fn count(number: i64) -> u64 {
+    number.max(0) as u64
+}
+
+/// Times as the library takes them: milliseconds, -1 without limit.
+pub(crate) fn milliseconds(time: std::time::Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// A struct of counters with the fields of one of the library, all of them.
+macro_rules! mirror {
+    ($(#[$meta:meta])* $name:ident = $c:ident { $($(#[$about:meta])* $field:ident,)* }) => {
+        $(#[$meta])*
+        #[non_exhaustive]
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+        pub struct $name {
+            $($(#[$about])* pub $field: u64,)*
+        }
+
+        impl From<prefix_sys::$c> for $name {
+            fn from(c: prefix_sys::$c) -> Self {
+                // Without "..": a field that the header gains must be added here.
+                let prefix_sys::$c { struct_size: _, reserved: _, $($field,)* } = c;
+                $name { $($field: $crate::raw::count($field),)* }
+            }
+        }
+    };
+}
+pub(crate) use mirror;

@@ -1,0 +1,1 @@
+//! Ready-made tasks on text (rerank, embed, answer, classify) will stand here.

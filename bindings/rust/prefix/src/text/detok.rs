@@ -1,0 +1,52 @@
+//! Text that arrives piece by piece.
+
+use prefix_sys as sys;
+
+use crate::error::Result;
+use crate::raw::{read_text, Handle};
+use crate::{Token, Tokenizer};
+
+/// Text of tokens that arrive one by one, never cutting a character: the pieces of
+/// [`push`](Detok::push) and the one of [`flush`](Detok::flush) add up to [`Tokenizer::decode`].
+#[derive(Debug)]
+pub struct Detok(Handle<sys::prefix_detok>);
+
+impl Detok {
+    pub(super) fn new(tokenizer: &Tokenizer, flags: i32) -> Result<Detok> {
+        // Safety: a live handle.
+        Handle::create(|out, err| unsafe {
+            sys::prefix_detok_create(tokenizer.raw(), flags, out, err)
+        })
+        .map(Detok)
+    }
+
+    /// Takes tokens and returns the text that has become complete, often none.
+    pub fn push(&mut self, tokens: &[Token]) -> Result<String> {
+        let mut left = tokens;
+        read_text(16 * tokens.len() + 64, |buf, cap, needed, err| {
+            // Safety: &mut self, so no other call on this handle; an array and a buffer with their sizes.
+            let status = unsafe {
+                sys::prefix_detok_push(
+                    self.0.get(),
+                    left.as_ptr(),
+                    left.len(),
+                    buf,
+                    cap,
+                    needed,
+                    err,
+                )
+            };
+            // Text that did not fit waits for the next call, which must not repeat the tokens.
+            left = &[];
+            status
+        })
+    }
+
+    /// The end of the stream: the rest of the text. Then the next stream may begin.
+    pub fn flush(&mut self) -> Result<String> {
+        // Safety: as above.
+        read_text(64, |buf, cap, needed, err| unsafe {
+            sys::prefix_detok_flush(self.0.get(), buf, cap, needed, err)
+        })
+    }
+}
