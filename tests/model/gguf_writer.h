@@ -1,9 +1,11 @@
 // Writes GGUF bytes for tests, right or wrong in exactly one way.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -82,7 +84,8 @@ class GgufWriter {
   GgufWriter& f32(std::string_view name, std::vector<uint64_t> dimensions,
                   const std::vector<float>& values) {
     tensor(name, std::move(dimensions), 0, values.size() * 4);
-    std::memcpy(data.data() + data.size() - values.size() * 4, values.data(), values.size() * 4);
+    const auto raw = std::as_bytes(std::span(values));
+    std::copy(raw.begin(), raw.end(), data.end() - static_cast<std::ptrdiff_t>(raw.size()));
     return *this;
   }
 
