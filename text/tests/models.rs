@@ -7,7 +7,8 @@ mod support;
 
 use serde_json::Value;
 use std::fmt::Write;
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
 use support::capi::Tokenizer;
 use support::runner::{main as run, need, Skip};
 use support::strings::{texts, BLOCK};
@@ -42,7 +43,6 @@ fn answer(tokenizer: &Tokenizer, text: &str) -> String {
     let mut around = Vec::new();
     for flags in [0, SPECIAL, LITERAL] {
         let (ids, offsets) = tokenizer.encode_offsets(text.as_bytes(), flags).unwrap();
-        assert_eq!(ids, tokenizer.encode(text.as_bytes(), flags).unwrap());
         for (i, id) in ids.iter().enumerate() {
             let comma = if i > 0 { "," } else { "" };
             write!(out, "{comma}{id}").unwrap();
@@ -65,15 +65,32 @@ fn answer(tokenizer: &Tokenizer, text: &str) -> String {
 }
 
 fn compare(name: &str, tokenizer: &Tokenizer) {
-    let mut different = Vec::new();
-    for (block, (texts, wanted)) in all_texts().chunks(BLOCK).zip(golden(name)).enumerate() {
+    let wanted = golden(name);
+    let different = Mutex::new(Vec::new());
+    let next = AtomicUsize::new(0);
+    let work = || loop {
+        let block = next.fetch_add(1, Ordering::Relaxed);
+        let Some(texts) = all_texts().chunks(BLOCK).nth(block) else {
+            return;
+        };
         let answers: String = texts.iter().map(|text| answer(tokenizer, text)).collect();
-        if short_hash(answers.as_bytes()) != wanted {
+        if short_hash(answers.as_bytes()) != wanted[block] {
             let place = std::env::temp_dir().join(format!("prefix-text-{name}-{block}.txt"));
             std::fs::write(&place, answers).unwrap();
-            different.push(place);
+            different.lock().unwrap().push(place);
         }
-    }
+        // Ids alone are found in another way than with offsets.
+        let text = texts[block % BLOCK].as_bytes();
+        for flags in [0, SPECIAL, LITERAL] {
+            let (ids, _) = tokenizer.encode_offsets(text, flags).unwrap();
+            assert_eq!(ids, tokenizer.encode(text, flags).unwrap());
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(work);
+        work();
+    });
+    let different = different.into_inner().unwrap();
     assert!(
         different.is_empty(),
         "{name}: other answers than the Python package: {different:?}"

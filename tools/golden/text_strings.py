@@ -65,9 +65,10 @@ def _mixture(stream: Stream, groups: list[list[str]], count: int) -> str:
 def text(index: int, by_name: dict[str, list[str]]) -> str:
     groups = list(by_name.values())
     stream = Stream(f"text {index}")
-    if index % 1000 == 999:  # long ones: 20 kB and more
+    if index % 1000 == 999:  # long ones
         part = _mixture(stream, groups, 40)
-        return part * (20_000 * (index // 1000 + 1) // len(part.encode()) + 1)
+        size = 200_000 if index == COUNT - 1 else 4_000 * (index // 1000 + 1)
+        return part * (size // len(part.encode()) + 1)
     match index % 10:
         case 4:
             return "".join(_scalar(stream) for _ in range(stream.below(40)))

@@ -58,6 +58,23 @@ pub fn sized<T: Default + Clone>(
     Ok(out)
 }
 
+/// With a buffer of `cap` elements, and again when that was too small.
+pub fn filled<T: Default + Clone>(
+    cap: usize,
+    mut function: impl FnMut(*mut T, usize, *mut usize, *mut PrefixError) -> i32,
+) -> Outcome<Vec<T>> {
+    let mut out = vec![T::default(); cap];
+    loop {
+        let mut needed = 0;
+        call(|err| function(out.as_mut_ptr(), out.len(), &mut needed, err))?;
+        let fits = needed <= out.len();
+        out.resize(needed, T::default());
+        if fits {
+            return Ok(out);
+        }
+    }
+}
+
 pub struct Tokenizer(pub *mut PrefixTokenizer);
 
 // Handles may be used from any thread.
@@ -123,28 +140,18 @@ impl Tokenizer {
 
     /// In one call, which nearly all texts allow: most have fewer tokens than bytes.
     pub fn encode(&self, text: &[u8], flags: i32) -> Outcome<Vec<i32>> {
-        let mut out = vec![0; text.len() + 8];
-        loop {
-            let mut needed = 0;
-            call(|err| unsafe {
-                let (out, capacity) = (out.as_mut_ptr(), out.len());
-                prefix_tokenizer_encode(
-                    self.0,
-                    text.as_ptr(),
-                    text.len(),
-                    flags,
-                    out,
-                    capacity,
-                    &mut needed,
-                    err,
-                )
-            })?;
-            let fits = needed <= out.len();
-            out.resize(needed, 0);
-            if fits {
-                return Ok(out);
-            }
-        }
+        filled(text.len() + 8, |out, cap, needed, err| unsafe {
+            prefix_tokenizer_encode(
+                self.0,
+                text.as_ptr(),
+                text.len(),
+                flags,
+                out,
+                cap,
+                needed,
+                err,
+            )
+        })
     }
 
     pub fn encode_offsets(&self, text: &[u8], flags: i32) -> Outcome<(Vec<i32>, Vec<i64>)> {
@@ -175,8 +182,9 @@ impl Tokenizer {
         }
     }
 
+    /// In one call where 8 bytes for each token are enough.
     pub fn decode(&self, tokens: &[i32], flags: i32) -> Outcome<String> {
-        let bytes = sized(|out, cap, needed, err| unsafe {
+        let bytes = filled(8 * tokens.len() + 64, |out, cap, needed, err| unsafe {
             prefix_tokenizer_decode(
                 self.0,
                 tokens.as_ptr(),
@@ -191,30 +199,22 @@ impl Tokenizer {
         Ok(String::from_utf8(bytes).expect("decoded text is UTF-8"))
     }
 
+    /// In one call where 64 KiB are enough: rendering can be long.
     pub fn chat_text(&self, messages: &str, options: &str) -> Outcome<String> {
-        let mut buffer = vec![0; 1 << 16];
-        let mut needed = 0;
-        // One call where the text fits, since rendering can be long.
-        loop {
-            call(|err| unsafe {
-                prefix_tokenizer_chat_text(
-                    self.0,
-                    messages.as_ptr(),
-                    messages.len(),
-                    options.as_ptr(),
-                    options.len(),
-                    buffer.as_mut_ptr(),
-                    buffer.len(),
-                    &mut needed,
-                    err,
-                )
-            })?;
-            if needed <= buffer.len() {
-                buffer.truncate(needed);
-                return Ok(String::from_utf8(buffer).expect("a prompt is UTF-8"));
-            }
-            buffer.resize(needed, 0);
-        }
+        let bytes = filled(1 << 16, |out, cap, needed, err| unsafe {
+            prefix_tokenizer_chat_text(
+                self.0,
+                messages.as_ptr(),
+                messages.len(),
+                options.as_ptr(),
+                options.len(),
+                out,
+                cap,
+                needed,
+                err,
+            )
+        })?;
+        Ok(String::from_utf8(bytes).expect("a prompt is UTF-8"))
     }
 
     pub fn chat_tokens(

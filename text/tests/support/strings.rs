@@ -104,7 +104,12 @@ fn text(index: usize, groups: &[Group]) -> String {
     let stream = &mut stream;
     if index % 1000 == 999 {
         let part = mixture(stream, &all, 40);
-        return part.repeat(20_000 * (index / 1000 + 1) / part.len() + 1);
+        let size = if index == COUNT - 1 {
+            200_000
+        } else {
+            4_000 * (index / 1000 + 1)
+        };
+        return part.repeat(size / part.len() + 1);
     }
     match index % 10 {
         4 => (0..stream.below(40)).map(|_| scalar(stream)).collect(),
