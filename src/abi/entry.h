@@ -76,6 +76,9 @@ inline void require(const void* pointer, const char* name) {
   if (!pointer) fail(Code::kInvalidArgument, name, " is NULL");
 }
 
+// No text or array of a caller is longer; a length beyond it is a mistake, caught before a read.
+inline constexpr size_t kLongest = size_t{1} << 40;  // bytes
+
 // Text in: UTF-8, checked; `name` is for the message.
 std::string_view text_in(const char* text, size_t length, const char* name);
 
@@ -83,8 +86,7 @@ std::string_view text_in(const char* text, size_t length, const char* name);
 template <typename T>
 std::vector<T> array_in(const T* data, size_t n, const char* name) {
   if (n > 0) require(data, name);
-  if (n > (size_t{1} << 40) / sizeof(T))
-    fail(Code::kOutOfRange, name, " is said to have ", n, " elements");
+  if (n > kLongest / sizeof(T)) fail(Code::kOutOfRange, name, " is said to have ", n, " elements");
   return n > 0 ? std::vector<T>(data, data + n) : std::vector<T>();
 }
 
@@ -103,14 +105,20 @@ inline void text_out(std::string_view text, char* buf, size_t capacity, size_t* 
   if (buf && capacity > text.size()) buf[text.size()] = 0;
 }
 
-// Copies the fields that both sides know; struct_size of `out` stays the caller's.
 template <typename T>
-void struct_out(T value, T* out, size_t first_layout = sizeof(T)) {
+void require_struct(const T* out, size_t first_layout = sizeof(T)) {
   require(out, "out");
   const int32_t size = out->struct_size;
   if (size < 0 || static_cast<size_t>(size) < first_layout)
     fail(Code::kStructTooOld, "struct_size is ", size, "; this struct has at least ", first_layout,
          " bytes");
+}
+
+// Copies the fields that both sides know; struct_size of `out` stays the caller's.
+template <typename T>
+void struct_out(T value, T* out, size_t first_layout = sizeof(T)) {
+  require_struct(out, first_layout);
+  const int32_t size = out->struct_size;
   std::memcpy(reinterpret_cast<char*>(out) + sizeof(int32_t),
               reinterpret_cast<const char*>(&value) + sizeof(int32_t),
               std::min(static_cast<size_t>(size), sizeof(T)) - sizeof(int32_t));

@@ -121,8 +121,8 @@ prefix_status prefix_job_finished_count(const prefix_job* job, size_t* count, pr
 prefix_status prefix_job_next_event(prefix_job* job, int64_t timeout_ms, prefix_event* event,
                                     prefix_error* err) {
   return guard("prefix_job_next_event", err, [&] {
-    require(event, "event");
     const auto j = job_of(job);
+    prefix::abi::require_struct(event);  // before an event is taken out for it
     const auto next = j->next_event(timeout_ms);
     if (!next) {
       if (j->done()) fail(Code::kNoEvent, "the job is done and all its events were read");

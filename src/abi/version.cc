@@ -1,4 +1,5 @@
 #include <array>
+#include <cstdio>
 
 #include "abi/entry.h"
 #include "abi/version_info.h"
@@ -73,6 +74,25 @@ constexpr StatusName kStatuses[] = {
 
 constexpr const char* kBuilt[] = {"cpu", "bf16", "f32", "gguf", "safetensors"};
 
+struct BuildInfo {
+  char text[256];
+};
+
+// Written once, without the heap: it must work when nothing else does.
+const BuildInfo& build_info() {
+  static const BuildInfo kInfo = [] {
+    std::string_view chosen = "no usable instruction set";
+    for (const prefix::ops::IsaLevel& level : prefix::ops::cpu_isa_levels())
+      if (level.chosen) chosen = level.name;
+    BuildInfo info;
+    std::snprintf(info.text, sizeof(info.text),
+                  "libprefix " PREFIX_VERSION_TEXT ", ABI %d, " PREFIX_COMPILER ", %.*s",
+                  PREFIX_ABI_VERSION, static_cast<int>(chosen.size()), chosen.data());
+    return info;
+  }();
+  return kInfo;
+}
+
 }  // namespace
 
 extern "C" {
@@ -80,9 +100,7 @@ extern "C" {
 int32_t prefix_version(void) { return PREFIX_VERSION_NUMBER; }
 const char* prefix_version_string(void) { return PREFIX_VERSION_TEXT; }
 int32_t prefix_abi_version(void) { return PREFIX_ABI_VERSION; }
-const char* prefix_build_info(void) {
-  return "libprefix " PREFIX_VERSION_TEXT ", ABI 1, " PREFIX_COMPILER;
-}
+const char* prefix_build_info(void) { return build_info().text; }
 
 size_t prefix_feature_count(void) {
   size_t n = std::size(kBuilt);
@@ -132,10 +150,10 @@ prefix_status prefix_log_next(int32_t* level, char* buf, size_t cap, size_t* nee
   return prefix::abi::guard("prefix_log_next", nullptr, [&] {
     prefix::LogLevel found;
     std::string text;
-    if (!prefix::peek_log(&found, &text)) prefix::fail(Code::kNoEvent, "no message is waiting");
+    if (!prefix::next_log(buf ? cap : 0, &found, &text))
+      prefix::fail(Code::kNoEvent, "no message is waiting");
     prefix::abi::text_out(text, buf, cap, needed);
     if (level) *level = static_cast<int32_t>(found);
-    if (buf && cap > text.size()) prefix::pop_log();
   });
 }
 

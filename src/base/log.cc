@@ -48,17 +48,13 @@ void set_log_callback(LogCallback callback, void* user) {
 
 void set_log_level(LogLevel level) { sink().level = static_cast<int32_t>(level); }
 
-bool peek_log(LogLevel* level, std::string* text) {
+bool next_log(size_t room, LogLevel* level, std::string* text) {
   std::lock_guard lock(sink().mutex);
   if (sink().ring.empty()) return false;
   *level = sink().ring.front().first;
   *text = sink().ring.front().second;
+  if (room > text->size()) sink().ring.pop_front();
   return true;
-}
-
-void pop_log() {
-  std::lock_guard lock(sink().mutex);
-  if (!sink().ring.empty()) sink().ring.pop_front();
 }
 
 }  // namespace prefix

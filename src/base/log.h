@@ -1,6 +1,7 @@
 // Log messages of the library: to a callback, and into a ring that can be polled.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -13,8 +14,8 @@ void log_message(LogLevel level, const std::string& text);
 void set_log_callback(LogCallback callback, void* user);
 void set_log_level(LogLevel level);
 
-// The oldest message; false when there is none. pop_log removes it.
-bool peek_log(LogLevel* level, std::string* text);
-void pop_log();
+// The oldest message; false when there is none. It is removed when it is shorter than `room`, in
+// the same step, so that each message goes to one of several readers.
+bool next_log(size_t room, LogLevel* level, std::string* text);
 
 }  // namespace prefix

@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "base/log.h"
+#include "base/quote.h"
 #include "cache/kv_memory.h"
 #include "engine/request_check.h"
 #include "engine/scheduler.h"
@@ -278,6 +280,8 @@ class EngineImpl final : public Engine {
     pages_.reset();
     model_.reset();
     device_.reset();
+    lock.unlock();
+    log_message(LogLevel::kInfo, "an engine was shut down");
   }
 
  private:
@@ -294,16 +298,20 @@ class EngineImpl final : public Engine {
         lock.lock();
         times_ = model_->times();
         scheduler_->complete();
-        if (scheduler_->failed()) {
-          state_ = EngineState::kFailed;
-          scheduler_->abort_all(Code::kEngineFailed, "the engine failed on an earlier request");
-        }
+        if (scheduler_->failed()) fail_engine(lock, "the engine failed on an earlier request");
       } catch (const std::exception& e) {  // an invariant of the engine itself
         if (!lock.owns_lock()) lock.lock();
-        state_ = EngineState::kFailed;
-        scheduler_->abort_all(Code::kEngineFailed, cat("the engine failed: ", e.what()));
+        fail_engine(lock, cat("the engine failed: ", e.what()));
       }
     }
+  }
+
+  void fail_engine(std::unique_lock<std::mutex>& lock, const std::string& message) {
+    state_ = EngineState::kFailed;
+    scheduler_->abort_all(Code::kEngineFailed, message);
+    lock.unlock();  // the log's callback may call the engine
+    log_message(LogLevel::kError, message);
+    lock.lock();
   }
 
   void require_open() const {
@@ -374,7 +382,13 @@ MemoryEstimate Engine::estimate(const std::string& path, const Options& options)
 
 std::shared_ptr<Engine> Engine::create(const std::string& path, const Options& options,
                                        const LoadProgress& progress) {
-  return std::make_shared<EngineImpl>(path, options, progress);
+  auto engine = std::make_shared<EngineImpl>(path, options, progress);
+  const EngineInfo info = engine->info();
+  log_message(LogLevel::kInfo,
+              cat("loaded ", quote(path, 400), ": ", info.architecture, ", ", info.layers,
+                  " layers, ", info.dtype, " on ", info.isa, " with ", info.threads,
+                  " threads, in ", engine->stats().load_ns / 1000000, " ms"));
+  return engine;
 }
 
 }  // namespace prefix

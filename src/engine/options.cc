@@ -167,11 +167,27 @@ void check_value(const OptionInfo& o, std::string_view text) {
     case T::kIntList:
       for (size_t at = 0; at < text.size();) {
         const size_t comma = std::min(text.find(',', at), text.size());
-        parse_int(o, text.substr(at, comma - at));
+        const std::string_view item = text.substr(at, comma - at);
+        if (item.find_first_not_of("-0123456789") != std::string_view::npos)
+          refuse(o, text, "it must be whole numbers, as 1,2,3");
+        parse_int(o, item);
         at = comma + 1;
       }
       break;
   }
+}
+
+// A JSON value as the text that set() takes. Nothing nested is printed: it may be very deep.
+std::string plain_text(const OptionInfo& o, const nlohmann::json& value) {
+  if (value.is_object()) refuse(o, "{...}", "an object is no value");
+  if (!value.is_array()) return value.dump();
+  if (o.type != T::kIntList) refuse(o, "[...]", "it takes one value, not a list");
+  std::string text;
+  for (const auto& item : value) {
+    if (!item.is_number_integer()) refuse(o, "[...]", "it must be a list of whole numbers");
+    text += (text.empty() ? "" : ",") + item.dump();
+  }
+  return text;
 }
 
 }  // namespace
@@ -190,15 +206,7 @@ void Options::set_json(std::string_view text) {
     fail(Code::kInvalidArgument, "options must be a JSON object {\"key\": value, ...}");
   Options copy = *this;
   for (const auto& [key, value] : object.items()) {
-    std::string plain;
-    if (value.is_string()) {
-      plain = value.get<std::string>();
-    } else if (value.is_array()) {
-      for (const auto& item : value) plain += (plain.empty() ? "" : ",") + item.dump();
-    } else {
-      plain = value.dump();
-    }
-    copy.set(key, plain);
+    copy.set(key, value.is_string() ? value.get<std::string>() : plain_text(find(key), value));
   }
   values_ = std::move(copy.values_);
 }

@@ -1,0 +1,250 @@
+// Rule 3: text and arrays come back by asking for the size, then taking them; whatever room there
+// is gets filled and nothing beyond it is touched.
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "abi_support.h"
+
+namespace prefix_abi {
+namespace {
+
+// An engine with a batch of one request of each task, run.
+class Buffers : public testing::Test {
+ protected:
+  enum Request : size_t { kLogits, kLogprobs, kChoices, kEmbedding, kGenerate, kBad };
+
+  void SetUp() override {
+    engine_ = make_engine();
+    batch_ = make_batch(engine_);
+    const Tokens prompt = {1, 2, 3};
+    const Tokens choice_tokens = {7, 8, 9};
+    const int64_t offsets[] = {0, 1, 3};
+    const Options options =
+        make_options({{"max_tokens", "3"}, {"logprobs", "true"}, {"ignore_eos", "true"}});
+    add_logits(batch_, prompt, {4, 5, 6, 7});
+    expect(PREFIX_OK, [&](prefix_error* e) {
+      return prefix_batch_add_logprobs(batch_, prompt.data(), 3, 1, nullptr, 0, nullptr, e);
+    });
+    expect(PREFIX_OK, [&](prefix_error* e) {
+      return prefix_batch_add_choices(batch_, prompt.data(), 3, choice_tokens.data(), 3, offsets, 3,
+                                      nullptr, 0, nullptr, e);
+    });
+    expect(PREFIX_OK, [&](prefix_error* e) {
+      return prefix_batch_add_embedding(batch_, prompt.data(), 3, nullptr, 0, nullptr, e);
+    });
+    add_generate(batch_, prompt, options);
+    add_logits(batch_, {999});
+    job_ = run(engine_, batch_);
+    options_ = make_options({{"namespace", "tenant"}});
+  }
+
+  Options options_;
+  Engine engine_;
+  Batch batch_;
+  Job job_;
+};
+
+using TextCall = std::function<prefix_status(char*, size_t, size_t*, prefix_error*)>;
+
+void check_text(const char* name, const TextCall& call) {
+  SCOPED_TRACE(name);
+  size_t needed = 12345;
+  expect(PREFIX_OK, [&](prefix_error* e) { return call(nullptr, 0, &needed, e); });
+  const std::string whole = text(call);
+  EXPECT_EQ(needed, whole.size());
+  ASSERT_GT(needed, 1u);
+  char untouched[] = "##";
+  expect(PREFIX_OK, [&](prefix_error* e) { return call(untouched, 0, nullptr, e); });
+  EXPECT_STREQ(untouched, "##") << "capacity 0 asks for the size, with any buffer";
+  for (const size_t room : {size_t{1}, needed - 1, needed, needed + 1, needed + 7}) {
+    SCOPED_TRACE("room for " + std::to_string(room));
+    std::string buffer(needed + 16, '#');
+    size_t again = 0;
+    expect(PREFIX_OK, [&](prefix_error* e) { return call(buffer.data(), room, &again, e); });
+    EXPECT_EQ(again, needed);
+    const size_t written = std::min(room, needed);
+    EXPECT_EQ(buffer.substr(0, written), whole.substr(0, written));
+    if (room > needed) {
+      EXPECT_EQ(buffer[needed], 0);
+    } else {
+      EXPECT_EQ(buffer[room], '#');
+    }
+    EXPECT_EQ(buffer.substr(std::max(room, needed + 1)).find_first_not_of('#'), std::string::npos);
+  }
+  expect(PREFIX_ERR_INVALID_ARGUMENT, [&](prefix_error* e) { return call(nullptr, 8, nullptr, e); },
+         {"NULL"});
+}
+
+TEST_F(Buffers, EveryTextComesByTwoCalls) {
+  check_text("prefix_options_get", [&](char* b, size_t c, size_t* n, prefix_error* e) {
+    return prefix_options_get(options_, "namespace", PREFIX_NUL, b, c, n, e);
+  });
+  check_text("prefix_engine_info_json", [&](char* b, size_t c, size_t* n, prefix_error* e) {
+    return prefix_engine_info_json(engine_, b, c, n, e);
+  });
+  check_text("prefix_metrics_text", [&](char* b, size_t c, size_t* n, prefix_error* e) {
+    return prefix_metrics_text(engine_, b, c, n, e);
+  });
+  check_text("prefix_batch_plan_json", [&](char* b, size_t c, size_t* n, prefix_error* e) {
+    return prefix_batch_plan_json(batch_, b, c, n, e);
+  });
+  check_text("prefix_cache_tree_json", [&](char* b, size_t c, size_t* n, prefix_error* e) {
+    return prefix_cache_tree_json(engine_, b, c, n, e);
+  });
+  check_text("prefix_job_result_message", [&](char* b, size_t c, size_t* n, prefix_error* e) {
+    return prefix_job_result_message(job_, kBad, b, c, n, e);
+  });
+}
+
+TEST_F(Buffers, AnEmptyTextIsAZeroByte) {
+  EXPECT_EQ(message_of(job_, kLogits), "");
+  char one = '#';
+  size_t needed = 1;
+  expect(PREFIX_OK, [&](prefix_error* e) {
+    return prefix_job_result_message(job_, kLogits, &one, 1, &needed, e);
+  });
+  EXPECT_EQ(needed, 0u);
+  EXPECT_EQ(one, 0);
+}
+
+template <typename T>
+using ArrayCall = std::function<prefix_status(T*, size_t, size_t*, prefix_error*)>;
+
+template <typename T>
+void check_array(const char* name, size_t size, const ArrayCall<T>& call) {
+  SCOPED_TRACE(name);
+  size_t needed = 12345;
+  expect(PREFIX_OK, [&](prefix_error* e) { return call(nullptr, 0, &needed, e); });
+  ASSERT_EQ(needed, size);
+  std::vector<T> whole(size + 2, T{-77});
+  expect(PREFIX_OK, [&](prefix_error* e) { return call(whole.data(), size + 2, nullptr, e); });
+  EXPECT_EQ(whole[size], T{-77});
+  for (size_t room = 0; room <= size; ++room) {
+    std::vector<T> part(size + 1, T{-77});
+    expect(PREFIX_OK, [&](prefix_error* e) { return call(part.data(), room, &needed, e); });
+    EXPECT_EQ(needed, size);
+    for (size_t i = 0; i <= size; ++i)
+      EXPECT_EQ(part[i], i < room ? whole[i] : T{-77}) << "room for " << room << ", element " << i;
+  }
+  if (size > 0)
+    expect(PREFIX_ERR_INVALID_ARGUMENT,
+           [&](prefix_error* e) { return call(nullptr, 1, nullptr, e); }, {"NULL"});
+}
+
+TEST_F(Buffers, EveryArrayComesByTwoCalls) {
+  const size_t sizes[] = {4, 2, 2, 64, 0, 0};
+  for (size_t i = 0; i < 6; ++i)
+    check_array<float>("prefix_job_result_values", sizes[i],
+                       [&](float* out, size_t c, size_t* n, prefix_error* e) {
+                         return prefix_job_result_values(job_, i, out, c, n, e);
+                       });
+  check_array<prefix_token>("prefix_job_result_tokens", 3,
+                            [&](prefix_token* out, size_t c, size_t* n, prefix_error* e) {
+                              return prefix_job_result_tokens(job_, kGenerate, out, c, n, e);
+                            });
+  for (const size_t i : {size_t{kChoices}, size_t{kGenerate}})
+    check_array<float>("prefix_job_result_logprobs", 3,
+                       [&](float* out, size_t c, size_t* n, prefix_error* e) {
+                         return prefix_job_result_logprobs(job_, i, out, c, n, e);
+                       });
+  check_array<float>("prefix_job_all_values", 72,
+                     [&](float* out, size_t c, size_t* n, prefix_error* e) {
+                       return prefix_job_all_values(job_, out, c, n, nullptr, 0, e);
+                     });
+}
+
+TEST_F(Buffers, AllValuesAreTheValuesOfEachRequest) {
+  std::vector<float> all(72);
+  std::vector<int64_t> offsets(8, -1);
+  for (size_t room = 0; room <= 8; ++room) {
+    std::fill(offsets.begin(), offsets.end(), -1);
+    expect(PREFIX_OK, [&](prefix_error* e) {
+      return prefix_job_all_values(job_, all.data(), all.size(), nullptr, offsets.data(), room, e);
+    });
+    const std::vector<int64_t> begins = {0, 4, 6, 8, 72, 72, 72};
+    for (size_t i = 0; i < 8; ++i)
+      EXPECT_EQ(offsets[i], i < std::min(room, begins.size()) ? begins[i] : -1);
+  }
+  for (size_t i = 0; i < 6; ++i)
+    EXPECT_EQ(values_of(job_, i),
+              std::vector<float>(all.begin() + offsets[i], all.begin() + offsets[i + 1]));
+  expect(PREFIX_ERR_INVALID_ARGUMENT,
+         [&](prefix_error* e) {
+           return prefix_job_all_values(job_, nullptr, 0, nullptr, nullptr, 3, e);
+         },
+         {"offsets"});
+}
+
+TEST_F(Buffers, IndexesBeyondTheBatchNameTheirLimit) {
+  float out[1];
+  prefix_token token[1];
+  char buf[1];
+  prefix_result_info info{};
+  info.struct_size = sizeof(info);
+  const std::vector<std::function<prefix_status(size_t, prefix_error*)>> calls = {
+      [&](size_t i, prefix_error* e) { return prefix_job_result_info(job_, i, &info, e); },
+      [&](size_t i, prefix_error* e) {
+        return prefix_job_result_message(job_, i, buf, 1, nullptr, e);
+      },
+      [&](size_t i, prefix_error* e) {
+        return prefix_job_result_values(job_, i, out, 1, nullptr, e);
+      },
+      [&](size_t i, prefix_error* e) {
+        return prefix_job_result_tokens(job_, i, token, 1, nullptr, e);
+      },
+      [&](size_t i, prefix_error* e) {
+        return prefix_job_result_logprobs(job_, i, out, 1, nullptr, e);
+      },
+      [&](size_t i, prefix_error* e) { return prefix_job_cancel_request(job_, i, e); }};
+  for (const auto& call : calls) {
+    expect(PREFIX_ERR_OUT_OF_RANGE, [&](prefix_error* e) { return call(6, e); }, {"6"});
+    expect(PREFIX_ERR_OUT_OF_RANGE, [&](prefix_error* e) { return call(PREFIX_NUL, e); }, {"6"});
+  }
+}
+
+TEST_F(Buffers, TheJsonIsJson) {
+  const auto info = nlohmann::json::parse(text([&](char* b, size_t c, size_t* n, prefix_error* e) {
+    return prefix_engine_info_json(engine_, b, c, n, e);
+  }));
+  for (const char* key : {"model", "options", "device", "isa", "threads"})
+    EXPECT_TRUE(info.contains(key)) << key;
+  EXPECT_EQ(info["model"]["vocab_size"], 131);
+  EXPECT_EQ(info["options"]["cache_bytes"], "16M");
+
+  const Batch shared = make_batch(nullptr);
+  add_logits(shared, {1, 2, 3});
+  add_logits(shared, {1, 2, 4, 5});
+  const auto plan = nlohmann::json::parse(text([&](char* b, size_t c, size_t* n, prefix_error* e) {
+    return prefix_batch_plan_json(shared, b, c, n, e);
+  }));
+  EXPECT_EQ(plan["requests"], 2);
+  EXPECT_EQ(plan["tokens_given"], 7);
+  EXPECT_EQ(plan["tokens_distinct"], 5);
+  ASSERT_EQ(plan["nodes"].size(), 3u);
+  EXPECT_EQ(plan["nodes"][0]["parent"], -1);
+  EXPECT_EQ(plan["nodes"][0]["below"], 2);
+
+  const auto tree = nlohmann::json::parse(text([&](char* b, size_t c, size_t* n, prefix_error* e) {
+    return prefix_cache_tree_json(engine_, b, c, n, e);
+  }));
+  EXPECT_TRUE(tree.contains("nodes"));
+}
+
+TEST_F(Buffers, TheMetricsHaveANameAHelpAndATypeEach) {
+  std::istringstream lines(text([&](char* b, size_t c, size_t* n, prefix_error* e) {
+    return prefix_metrics_text(engine_, b, c, n, e);
+  }));
+  size_t samples = 0;
+  for (std::string help, type, sample; std::getline(lines, help); ++samples) {
+    ASSERT_TRUE(std::getline(lines, type) && std::getline(lines, sample));
+    const std::string name = sample.substr(0, sample.find_first_of(" {"));
+    EXPECT_EQ(help.find("# HELP " + name + " "), 0u) << help;
+    EXPECT_EQ(type.find("# TYPE " + name + " "), 0u) << type;
+    EXPECT_NE(sample.rfind(' '), std::string::npos);
+    EXPECT_NO_THROW(std::stod(sample.substr(sample.rfind(' ') + 1))) << sample;
+  }
+  EXPECT_GT(samples, 10u);
+}
+
+}  // namespace
+}  // namespace prefix_abi

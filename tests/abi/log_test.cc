@@ -1,0 +1,165 @@
+// The log: levels, the callback, and its polling twin, which keeps the last 1,024 messages.
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+#include "abi_support.h"
+
+namespace prefix_abi {
+namespace {
+
+struct Seen {
+  std::mutex mutex;
+  std::vector<std::pair<int32_t, std::string>> messages;
+};
+
+void collect(int32_t level, const char* text, void* user) {
+  auto* seen = static_cast<Seen*>(user);
+  std::lock_guard lock(seen->mutex);
+  seen->messages.emplace_back(level, text);
+}
+
+class Log : public testing::Test {
+ protected:
+  void SetUp() override { drain(); }
+  void TearDown() override {
+    prefix_set_log_callback(nullptr, nullptr);
+    prefix_set_log_level(PREFIX_LOG_WARNING);
+    drain();
+  }
+  static std::vector<std::pair<int32_t, std::string>> drain() {
+    std::vector<std::pair<int32_t, std::string>> messages;
+    char text[4096];
+    int32_t level = -1;
+    size_t needed = 0;
+    while (prefix_log_next(&level, text, sizeof(text), &needed) == PREFIX_OK) {
+      EXPECT_EQ(std::strlen(text), needed);
+      messages.emplace_back(level, text);
+    }
+    return messages;
+  }
+};
+
+TEST_F(Log, IsSilentByDefault) {
+  Seen seen;
+  prefix_set_log_callback(collect, &seen);
+  make_engine();
+  EXPECT_TRUE(seen.messages.empty()) << seen.messages.front().second;
+  EXPECT_EQ(prefix_log_next(nullptr, nullptr, 0, nullptr), PREFIX_ERR_NO_EVENT);
+}
+
+TEST_F(Log, TellsOfAModelThatIsLoaded) {
+  Seen seen;
+  prefix_set_log_level(PREFIX_LOG_INFO);
+  prefix_set_log_callback(collect, &seen);
+  make_engine();
+  ASSERT_FALSE(seen.messages.empty());
+  EXPECT_EQ(drain(), seen.messages) << "callback and polling twin tell the same";
+  EXPECT_NE(seen.messages.front().second.find(model_path()), std::string::npos)
+      << seen.messages.front().second;
+  for (const auto& [level, text] : seen.messages) {
+    EXPECT_EQ(level, PREFIX_LOG_INFO);
+    EXPECT_EQ(text.find('\n'), std::string::npos) << "one line each";
+  }
+}
+
+TEST_F(Log, LevelsDropWhatIsBelow) {
+  for (const int level :
+       std::initializer_list<int>{PREFIX_LOG_WARNING, PREFIX_LOG_ERROR, PREFIX_LOG_OFF, 99}) {
+    prefix_set_log_level(level);
+    make_engine();
+    EXPECT_TRUE(drain().empty()) << level;
+  }
+  for (const int level : std::initializer_list<int>{PREFIX_LOG_INFO, PREFIX_LOG_DEBUG, -99}) {
+    prefix_set_log_level(level);
+    make_engine();
+    EXPECT_FALSE(drain().empty()) << level;
+  }
+}
+
+TEST_F(Log, NullStopsTheCallback) {
+  Seen seen;
+  prefix_set_log_level(PREFIX_LOG_INFO);
+  prefix_set_log_callback(collect, &seen);
+  prefix_set_log_callback(nullptr, nullptr);
+  make_engine();
+  EXPECT_TRUE(seen.messages.empty());
+  EXPECT_FALSE(drain().empty());
+}
+
+// A message is removed only when the buffer had room for all of it.
+TEST_F(Log, AMessageStaysUntilItFits) {
+  prefix_set_log_level(PREFIX_LOG_INFO);
+  const Engine engine = make_engine();
+  prefix_set_log_level(PREFIX_LOG_OFF);
+  size_t needed = 0;
+  EXPECT_EQ(prefix_log_next(nullptr, nullptr, 0, &needed), PREFIX_OK);
+  ASSERT_GT(needed, 1u);
+  for (int i = 0; i < 3; ++i) {
+    std::string small(needed, '#');
+    size_t again = 0;
+    EXPECT_EQ(prefix_log_next(nullptr, small.data(), needed, &again), PREFIX_OK);
+    EXPECT_EQ(again, needed);
+    EXPECT_EQ(small.find('#'), std::string::npos) << "as much as fits is written";
+  }
+  std::string whole(needed + 1, '#');
+  int32_t level = -1;
+  EXPECT_EQ(prefix_log_next(&level, whole.data(), whole.size(), nullptr), PREFIX_OK);
+  EXPECT_EQ(level, PREFIX_LOG_INFO);
+  EXPECT_EQ(whole.back(), 0);
+  EXPECT_EQ(prefix_log_next(nullptr, nullptr, 8, nullptr), PREFIX_ERR_NO_EVENT)
+      << "nothing is left";
+}
+
+// The callback may call the library: it is never called under a lock.
+TEST_F(Log, TheCallbackMayCallTheLibrary) {
+  struct State {
+    std::atomic<int> calls{0};
+  } state;
+  prefix_set_log_level(PREFIX_LOG_INFO);
+  prefix_set_log_callback(
+      [](int32_t, const char*, void* user) {
+        char text[4096];
+        prefix_log_next(nullptr, text, sizeof(text), nullptr);
+        prefix_options* options = nullptr;
+        prefix_options_create(&options, nullptr);
+        prefix_options_release(options);
+        ++static_cast<State*>(user)->calls;
+      },
+      &state);
+  Engine engine = make_engine();
+  const int after_load = state.calls;
+  EXPECT_GT(after_load, 0);
+  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_engine_shutdown(engine, 0, e); });
+}
+
+// Each message comes out once, however many threads poll, and only the last 1,024 are kept.
+TEST_F(Log, ManyThreadsPollEachMessageOnce) {
+  prefix_set_log_level(PREFIX_LOG_INFO);
+  Seen written;
+  prefix_set_log_callback(collect, &written);
+  std::atomic<bool> stop{false};
+  Seen read;
+  std::vector<std::thread> pollers;
+  for (int i = 0; i < 4; ++i)
+    pollers.emplace_back([&] {
+      char text[4096];
+      int32_t level = 0;
+      for (;;) {
+        const bool last = stop;
+        if (prefix_log_next(&level, text, sizeof(text), nullptr) == PREFIX_OK) {
+          collect(level, text, &read);
+        } else if (last) {
+          return;
+        }
+      }
+    });
+  for (int i = 0; i < (quick() ? 5 : 40); ++i) make_engine();
+  stop = true;
+  for (std::thread& poller : pollers) poller.join();
+  EXPECT_EQ(read.messages.size(), written.messages.size());
+}
+
+}  // namespace
+}  // namespace prefix_abi

@@ -1,0 +1,228 @@
+// Options describe themselves; what is wrong with a value is said with the value and the limit.
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <set>
+
+#include "abi_support.h"
+
+namespace prefix_abi {
+namespace {
+
+std::string get(const prefix_options* options, const char* key) {
+  return text([&](char* buf, size_t cap, size_t* needed, prefix_error* e) {
+    return prefix_options_get(options, key, PREFIX_NUL, buf, cap, needed, e);
+  });
+}
+
+std::vector<prefix_option_details> all_options() {
+  std::vector<prefix_option_details> list(prefix_option_count());
+  for (size_t i = 0; i < list.size(); ++i) {
+    list[i].struct_size = sizeof(prefix_option_details);
+    expect(PREFIX_OK, [&](prefix_error* e) { return prefix_option_info(i, &list[i], e); });
+  }
+  return list;
+}
+
+void set(prefix_options* options, const std::string& key, const std::string& value,
+         prefix_status wanted, std::initializer_list<std::string_view> parts = {}) {
+  SCOPED_TRACE(key + " = " + value);
+  expect(
+      wanted,
+      [&](prefix_error* e) {
+        return prefix_options_set(options, key.data(), key.size(), value.data(), value.size(), e);
+      },
+      parts);
+}
+
+TEST(Options, ListThemselves) {
+  std::set<std::string> keys;
+  for (const prefix_option_details& o : all_options()) {
+    SCOPED_TRACE(o.key);
+    EXPECT_TRUE(keys.insert(o.key).second);
+    EXPECT_TRUE(o.type >= PREFIX_OPTION_INT && o.type <= PREFIX_OPTION_INT_LIST) << o.type;
+    EXPECT_TRUE(o.scope == PREFIX_SCOPE_ENGINE || o.scope == PREFIX_SCOPE_REQUEST) << o.scope;
+    EXPECT_EQ(o.reserved, 0);
+    EXPECT_GT(std::strlen(o.doc), 5u);
+    EXPECT_EQ(o.doc[std::strlen(o.doc) - 1], '.') << "a sentence: " << o.doc;
+    EXPECT_LE(o.minimum, o.maximum);
+    const bool number = o.type == PREFIX_OPTION_INT || o.type == PREFIX_OPTION_FLOAT;
+    EXPECT_TRUE(!number || o.minimum < o.maximum);
+  }
+  for (const char* promised :  // by the comments of the header
+       {"isa", "cache_bytes", "namespace", "deadline_ms", "dimensions", "normalize", "max_tokens",
+        "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed", "stop_tokens",
+        "ignore_eos", "logprobs"})
+    EXPECT_EQ(keys.count(promised), 1u) << promised;
+  prefix_option_details out{};
+  out.struct_size = sizeof(out);
+  for (const size_t index : {keys.size(), PREFIX_NUL})
+    expect(PREFIX_ERR_OUT_OF_RANGE,
+           [&](prefix_error* e) { return prefix_option_info(index, &out, e); },
+           {std::to_string(keys.size())});
+}
+
+TEST(Options, StartAtTheirDefaultsAndTakeThem) {
+  const Options options = make_options({});
+  for (const prefix_option_details& o : all_options()) {
+    EXPECT_EQ(get(options, o.key), o.default_value);
+    set(options, o.key, o.default_value, PREFIX_OK);
+    EXPECT_EQ(get(options, o.key), o.default_value);
+  }
+}
+
+TEST(Options, KeepTheirRanges) {
+  const Options options = make_options({});
+  for (const prefix_option_details& o : all_options()) {
+    if (o.type == PREFIX_OPTION_INT) {
+      const auto least = static_cast<int64_t>(o.minimum), most = static_cast<int64_t>(o.maximum);
+      for (const int64_t inside : {least, most})
+        set(options, o.key, std::to_string(inside), PREFIX_OK);
+      for (const int64_t outside : {least - 1, most + 1, std::numeric_limits<int64_t>::min(),
+                                    std::numeric_limits<int64_t>::max()}) {
+        set(options, o.key, std::to_string(outside), PREFIX_ERR_OUT_OF_RANGE,
+            {o.key, std::to_string(outside), "["});
+        expect(PREFIX_ERR_OUT_OF_RANGE, [&](prefix_error* e) {
+          return prefix_options_set_int(options, o.key, PREFIX_NUL, outside, e);
+        });
+      }
+      set(options, o.key, "99999999999999999999999999", PREFIX_ERR_OUT_OF_RANGE, {o.key});
+      set(options, o.key, "8888888888888888888G", PREFIX_ERR_OUT_OF_RANGE, {o.key});
+      for (const char* wrong : {"", "x", "1.5", "1e3", " 1", "1 ", "1KB", "0x10", "--1", "1T", "K"})
+        set(options, o.key, wrong, PREFIX_ERR_INVALID_ARGUMENT, {o.key});
+      EXPECT_EQ(get(options, o.key), std::to_string(most)) << "what failed changed nothing";
+    } else if (o.type == PREFIX_OPTION_FLOAT) {
+      for (const double inside : {o.minimum, o.maximum, (o.minimum + o.maximum) / 2})
+        expect(PREFIX_OK, [&](prefix_error* e) {
+          return prefix_options_set_double(options, o.key, PREFIX_NUL, inside, e);
+        });
+      for (const double outside : {o.minimum - 1, o.maximum * 2 + 1, HUGE_VAL, -HUGE_VAL})
+        expect(PREFIX_ERR_OUT_OF_RANGE,
+               [&](prefix_error* e) {
+                 return prefix_options_set_double(options, o.key, PREFIX_NUL, outside, e);
+               },
+               {o.key, "["});
+      expect(PREFIX_ERR_INVALID_ARGUMENT, [&](prefix_error* e) {
+        return prefix_options_set_double(options, o.key, PREFIX_NUL, std::nan(""), e);
+      });
+      for (const char* wrong : {"", "x", "1,5", " 1", "0.5x", "nan"})
+        set(options, o.key, wrong, PREFIX_ERR_INVALID_ARGUMENT, {o.key});
+    }
+  }
+}
+
+TEST(Options, KeepTheirTypes) {
+  const Options options = make_options({});
+  for (const prefix_option_details& o : all_options()) {
+    if (o.type == PREFIX_OPTION_BOOL) {
+      for (const char* yes_or_no : {"true", "false", "1", "0", "on", "off"})
+        set(options, o.key, yes_or_no, PREFIX_OK);
+      for (const char* wrong : {"", "2", "yes!", "TRUE "})
+        set(options, o.key, wrong, PREFIX_ERR_INVALID_ARGUMENT, {o.key, "true"});
+    } else if (o.type == PREFIX_OPTION_STRING && *o.values) {
+      const std::string list = o.values;
+      for (size_t at = 0; at <= list.size();) {
+        const size_t bar = std::min(list.find('|', at), list.size());
+        set(options, o.key, list.substr(at, bar - at), PREFIX_OK);
+        at = bar + 1;
+      }
+      for (const std::string& wrong :
+           {std::string("none-of-these"), std::string(), list + "|", std::string("|")})
+        set(options, o.key, wrong, PREFIX_ERR_INVALID_ARGUMENT, {o.key, o.values});
+    } else if (o.type == PREFIX_OPTION_INT_LIST) {
+      for (const char* right : {"", "1", "1,2,3", "2147483647"})
+        set(options, o.key, right, PREFIX_OK);
+      for (const char* wrong : {"a", "1,,2", "1;2", "1, 2", ","})
+        set(options, o.key, wrong, PREFIX_ERR_INVALID_ARGUMENT, {o.key});
+      for (const char* outside : {"-1", "1,2147483648", "99999999999999999999"})
+        set(options, o.key, outside, PREFIX_ERR_OUT_OF_RANGE, {o.key});
+    }
+  }
+}
+
+TEST(Options, UnknownNamesGetTheNearestOne) {
+  const Options options = make_options({});
+  const std::pair<const char*, const char*> mistakes[] = {
+      {"cache_byte", "cache_bytes"}, {"temprature", "temperature"},
+      {"max-tokens", "max_tokens"},  {"Rows", "rows"},
+      {"stop_token", "stop_tokens"}, {"thread", "threads"}};
+  for (const auto& [wrong, right] : mistakes) {
+    set(options, wrong, "1", PREFIX_ERR_UNKNOWN_OPTION, {wrong, std::string("\"") + right + "\""});
+    expect(PREFIX_ERR_UNKNOWN_OPTION,
+           [&, w = wrong](prefix_error* e) {
+             return prefix_options_get(options, w, PREFIX_NUL, nullptr, 0, nullptr, e);
+           },
+           {right});
+  }
+  set(options, "", "1", PREFIX_ERR_UNKNOWN_OPTION);
+  set(options, std::string(100000, 'x'), "1", PREFIX_ERR_UNKNOWN_OPTION);
+  set(options, std::string("rows\0", 5), "1", PREFIX_ERR_UNKNOWN_OPTION);
+}
+
+TEST(Options, SizesTakeSuffixes) {
+  for (const auto& [value, bytes] : std::initializer_list<std::pair<const char*, int64_t>>{
+           {"1048576", 1 << 20}, {"2048K", 2 << 20}, {"3M", 3 << 20}, {"1g", 1 << 30}}) {
+    const Options options = make_options({{"cache_bytes", value}});
+    prefix_memory memory{};
+    memory.struct_size = sizeof(memory);
+    expect(PREFIX_OK, [&](prefix_error* e) {
+      return prefix_engine_estimate(model_path().c_str(), PREFIX_NUL, options, &memory, e);
+    });
+    EXPECT_EQ(memory.kv_budget_bytes, bytes);
+  }
+}
+
+// A list is of ids, not of sizes: what would be read as another number is refused.
+TEST(Options, ListsTakeNoSuffixes) {
+  const Options options = make_options({});
+  set(options, "stop_tokens", "1K", PREFIX_ERR_INVALID_ARGUMENT, {"stop_tokens", "1K"});
+}
+
+TEST(Options, MergeFromJson) {
+  const Options options = make_options({{"rows", "64"}});
+  const auto merge = [&](const std::string& json, prefix_status wanted,
+                         std::initializer_list<std::string_view> parts = {}) {
+    SCOPED_TRACE(json.substr(0, 100));
+    expect(
+        wanted,
+        [&](prefix_error* e) {
+          return prefix_options_set_json(options, json.data(), json.size(), e);
+        },
+        parts);
+  };
+  merge(R"({"max_tokens": 7, "temperature": 0.5, "ignore_eos": true, "stop_tokens": [1, 2],
+            "isa": "auto", "cache_bytes": "4M"})",
+        PREFIX_OK);
+  EXPECT_EQ(get(options, "max_tokens"), "7");
+  EXPECT_EQ(get(options, "temperature"), "0.5");
+  EXPECT_EQ(get(options, "ignore_eos"), "true");
+  EXPECT_EQ(get(options, "stop_tokens"), "1,2");
+  EXPECT_EQ(get(options, "rows"), "64") << "not mentioned, not changed";
+  merge("{}", PREFIX_OK);
+  merge(R"({"max_tokens": 9, "nonsense": 1})", PREFIX_ERR_UNKNOWN_OPTION, {"nonsense"});
+  merge(R"({"max_tokens": 9, "rows": 0})", PREFIX_ERR_OUT_OF_RANGE, {"rows", "0"});
+  EXPECT_EQ(get(options, "max_tokens"), "7") << "all or nothing";
+  for (const char* wrong :
+       {"", "[]", "7", "null", "{", "{\"rows\": 1", "{\"rows\": 1} x", "{rows: 1}",
+        "{\"rows\": null}", "{\"rows\": {}}", "{\"rows\": 1.5}", "{\"stop_tokens\": [1, [2]]}",
+        "{\"stop_tokens\": [\"1\"]}", "{\"ignore_eos\": [true]}"})
+    merge(wrong, PREFIX_ERR_INVALID_ARGUMENT);
+}
+
+// JSON from anywhere may be built to break its reader.
+TEST(Options, JsonThatIsBuiltToBreakItsReader) {
+  const Options options = make_options({});
+  constexpr size_t kDeep = 2000000;
+  for (const std::string& json :
+       {"{\"rows\": " + std::string(kDeep, '[') + std::string(kDeep, ']') + "}",
+        "{\"stop_tokens\": [" + std::string(kDeep, '[') + std::string(kDeep, ']') + "]}",
+        std::string(kDeep, '['), "{\"rows\": " + std::string(kDeep, '[')}) {
+    expect(PREFIX_ERR_INVALID_ARGUMENT, [&](prefix_error* e) {
+      return prefix_options_set_json(options, json.data(), json.size(), e);
+    });
+  }
+  EXPECT_EQ(get(options, "rows"), "2048");
+}
+
+}  // namespace
+}  // namespace prefix_abi

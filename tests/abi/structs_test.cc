@@ -1,0 +1,158 @@
+// Rule 4: structs that the library fills, with a struct_size below, at and above its own.
+#include <cstddef>
+#include <functional>
+
+#include "abi_support.h"
+
+namespace prefix_abi {
+namespace {
+
+// A struct of a later header: this one's fields and some that this library does not know.
+template <typename T>
+struct Later {
+  T known;
+  unsigned char more[24];
+};
+
+template <typename T>
+using Fill = std::function<prefix_status(T*, prefix_error*)>;
+
+template <typename T>
+void check_sizes(const char* name, const Fill<T>& fill) {
+  SCOPED_TRACE(name);
+  constexpr auto kSize = static_cast<int32_t>(sizeof(T));
+  for (const int32_t size : {kSize - 1, kSize - 8, 4, 3, 1, 0, -1, INT32_MIN}) {
+    Later<T> out;
+    std::memset(static_cast<void*>(&out), 0x5a, sizeof(out));
+    const Later<T> before = out;
+    out.known.struct_size = size;
+    expect(PREFIX_ERR_STRUCT_TOO_OLD, [&](prefix_error* e) { return fill(&out.known, e); },
+           {std::to_string(size), std::to_string(kSize)});
+    EXPECT_EQ(out.known.struct_size, size);
+    out.known.struct_size = before.known.struct_size;
+    EXPECT_EQ(std::memcmp(&out, &before, sizeof(out)), 0) << "written to a struct that is too old";
+  }
+  for (const int32_t size : {kSize, kSize + 1, kSize + 24, INT32_MAX}) {
+    Later<T> out;
+    std::memset(static_cast<void*>(&out), 0x5a, sizeof(out));
+    out.known.struct_size = size;
+    expect(PREFIX_OK, [&](prefix_error* e) { return fill(&out.known, e); });
+    EXPECT_EQ(out.known.struct_size, size) << "it stays the caller's";
+    for (const unsigned char byte : out.more) EXPECT_EQ(byte, 0x5a) << "fields it does not know";
+  }
+  expect(PREFIX_ERR_INVALID_ARGUMENT, [&](prefix_error* e) { return fill(nullptr, e); }, {"NULL"});
+}
+
+TEST(Structs, SmallerIsTooOldAndLargerIsLeftAlone) {
+  const Engine engine = make_engine();
+  const Batch batch = make_batch(engine);
+  for (int i = 0; i < 8; ++i) add_logits(batch, {1, 2, i});
+  const Job job = run(engine, batch);
+  const Tokens tokens = {1, 2};
+  check_sizes<prefix_option_details>("prefix_option_info", [](auto* out, prefix_error* e) {
+    return prefix_option_info(0, out, e);
+  });
+  check_sizes<prefix_device_details>("prefix_device_info", [](auto* out, prefix_error* e) {
+    return prefix_device_info(0, out, e);
+  });
+  check_sizes<prefix_memory>("prefix_engine_estimate", [](auto* out, prefix_error* e) {
+    return prefix_engine_estimate(model_path().c_str(), PREFIX_NUL, nullptr, out, e);
+  });
+  check_sizes<prefix_engine_stats>("prefix_engine_get_stats", [&](auto* out, prefix_error* e) {
+    return prefix_engine_get_stats(engine, out, e);
+  });
+  check_sizes<prefix_result_info>("prefix_job_result_info", [&](auto* out, prefix_error* e) {
+    return prefix_job_result_info(job, 0, out, e);
+  });
+  check_sizes<prefix_job_totals>("prefix_job_get_totals", [&](auto* out, prefix_error* e) {
+    return prefix_job_get_totals(job, out, e);
+  });
+  check_sizes<prefix_cache_info>("prefix_cache_lookup", [&](auto* out, prefix_error* e) {
+    return prefix_cache_lookup(engine, 0, tokens.data(), 2, out, e);
+  });
+  check_sizes<prefix_event>("prefix_job_next_event", [&](auto* out, prefix_error* e) {
+    return prefix_job_next_event(job, 0, out, e);
+  });
+}
+
+// An event that could not be handed over is still there: a call that fails changes nothing.
+TEST(Structs, AnEventIsNotLostToAStructThatIsTooOld) {
+  const Engine engine = make_engine();
+  const Batch batch = make_batch(engine);
+  add_logits(batch, {1, 2});
+  const Job job = run(engine, batch);
+  const auto drain = [&](const Job& from) {
+    int events = 0;
+    prefix_event event = PREFIX_EVENT_INIT;
+    while (prefix_job_next_event(from, -1, &event, nullptr) == PREFIX_OK) ++events;
+    return events;
+  };
+  const int all = drain(run(engine, batch));
+  EXPECT_GE(all, 2) << "STARTED and FINISHED";
+  prefix_event old{};
+  old.struct_size = 8;
+  for (int i = 0; i < all; ++i)
+    expect(PREFIX_ERR_STRUCT_TOO_OLD,
+           [&](prefix_error* e) { return prefix_job_next_event(job, -1, &old, e); });
+  EXPECT_EQ(drain(job), all);
+}
+
+TEST(Structs, FilledFieldsAreWhatTheHeaderSays) {
+  prefix_memory memory{};
+  memory.struct_size = sizeof(memory);
+  const Options options = make_options({{"cache_bytes", "8M"}});
+  expect(PREFIX_OK, [&](prefix_error* e) {
+    return prefix_engine_estimate(model_path().c_str(), PREFIX_NUL, options, &memory, e);
+  });
+  EXPECT_GT(memory.weight_bytes, 0);
+  EXPECT_GT(memory.kv_bytes_per_token, 0);
+  EXPECT_EQ(memory.kv_budget_bytes, 8 << 20);
+  EXPECT_EQ(memory.total_bytes,
+            memory.weight_bytes + memory.kv_budget_bytes + memory.activation_bytes);
+
+  const Engine engine = make_engine();
+  const Batch batch = make_batch(engine);
+  add_logits(batch, {5, 6, 7}, {0}, nullptr, 41);
+  add_logits(batch, {5, 6, 8}, {0}, nullptr, 42);
+  const Job job = run(engine, batch);
+  int64_t given = 0, known = 0;
+  for (size_t i = 0; i < 2; ++i) {
+    const prefix_result_info info = info_of(job, i);
+    EXPECT_EQ(info.user_tag, 41 + static_cast<int64_t>(i));
+    EXPECT_EQ(info.prompt_tokens, info.cached_tokens + info.shared_tokens + info.computed_tokens);
+    EXPECT_LE(info.first_us, info.total_us);
+    given += info.prompt_tokens;
+    known += info.shared_tokens;
+  }
+  EXPECT_EQ(given, 6);
+  EXPECT_EQ(known, 2);
+  prefix_job_totals totals{};
+  totals.struct_size = sizeof(totals);
+  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_job_get_totals(job, &totals, e); });
+  EXPECT_EQ(totals.requests, 2);
+  EXPECT_EQ(totals.failed, 0);
+  EXPECT_EQ(totals.rows, 4);
+  EXPECT_EQ(totals.tokens_given,
+            totals.tokens_cached + totals.tokens_shared + totals.tokens_computed);
+
+  prefix_engine_stats stats{};
+  stats.struct_size = sizeof(stats);
+  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_engine_get_stats(engine, &stats, e); });
+  EXPECT_EQ(stats.requests_finished, 2);
+  EXPECT_EQ(stats.tokens_given, 6);
+  EXPECT_EQ(stats.rows, 4);
+  EXPECT_LE(stats.pages_used, stats.pages_total);
+  EXPECT_LE(stats.kv_bytes, stats.kv_budget_bytes);
+
+  prefix_cache_info cache{};
+  cache.struct_size = sizeof(cache);
+  const Tokens tokens = {5, 6, 8, 9};
+  expect(PREFIX_OK, [&](prefix_error* e) {
+    return prefix_cache_lookup(engine, 0, tokens.data(), 4, &cache, e);
+  });
+  EXPECT_EQ(cache.cached_tokens, 3);
+  EXPECT_EQ(cache.pending_tokens, 0);
+}
+
+}  // namespace
+}  // namespace prefix_abi
