@@ -1,0 +1,199 @@
+//! Engines: opening, failing, closing, what they tell, their cache.
+
+mod support;
+
+use std::ops::ControlFlow;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::time::Duration;
+
+use prefix::{Engine, EngineState, Request, Status};
+use support::{bits, engine, model, options};
+
+#[test]
+fn handles_cross_threads_as_the_header_allows() {
+    fn send<T: Send>() {}
+    fn share<T: Send + Sync + Clone + 'static>() {}
+    share::<prefix::Engine>();
+    share::<prefix::Job>();
+    send::<prefix::Batch>();
+    send::<prefix::Options>();
+    send::<prefix::Finished>();
+    fn error<T: std::error::Error + Send + Sync + 'static>() {}
+    error::<prefix::Error>();
+}
+
+#[test]
+fn errors_carry_code_and_message() {
+    support::load_library();
+    let error = Engine::open("/nowhere/model.gguf").unwrap_err();
+    assert_eq!(error.status(), Status::NotFound);
+    assert_eq!(error.code(), 300);
+    assert!(error.message().contains("/nowhere/model.gguf"), "{error}");
+    assert_eq!(error.function(), "prefix_engine_create");
+    assert!(
+        error.to_string().ends_with("(PREFIX_ERR_NOT_FOUND)"),
+        "{error}"
+    );
+
+    let error = options().set("thread", 2).unwrap_err();
+    assert_eq!(error.status(), Status::UnknownOption);
+    assert!(
+        error.message().contains("threads"),
+        "names the nearest: {error}"
+    );
+    let error = options().set("threads", -1).unwrap_err();
+    assert_eq!(error.status(), Status::OutOfRange);
+}
+
+#[test]
+#[cfg(unix)]
+fn a_path_that_is_not_utf8_is_refused() {
+    use std::os::unix::ffi::OsStrExt;
+    support::load_library();
+    let path = std::ffi::OsStr::from_bytes(b"/tmp/\xff");
+    assert_eq!(
+        Engine::open(path).unwrap_err().status(),
+        Status::InvalidUtf8
+    );
+}
+
+#[test]
+fn progress_is_told_and_may_stop_the_load() {
+    let options = options().set("threads", 1).unwrap();
+    let path = model("llama-base");
+    let mut seen = Vec::new();
+    Engine::open_with_progress(&path, Some(&options), |fraction| {
+        seen.push(fraction);
+        ControlFlow::Continue(())
+    })
+    .unwrap();
+    assert!(seen.windows(2).all(|pair| pair[0] <= pair[1]), "{seen:?}");
+    assert_eq!(seen.last(), Some(&1.0));
+
+    let stopped = Engine::open_with_progress(&path, None, |_| ControlFlow::Break(()));
+    assert_eq!(stopped.unwrap_err().status(), Status::Cancelled);
+
+    let panicked = catch_unwind(AssertUnwindSafe(|| {
+        Engine::open_with_progress(&path, None, |_| panic!("from the callback"))
+    }));
+    assert_eq!(
+        *panicked.unwrap_err().downcast::<&str>().unwrap(),
+        "from the callback"
+    );
+}
+
+#[test]
+fn memory_is_told_before_loading() {
+    support::load_library();
+    let memory = Engine::estimate(model("llama-base"), None).unwrap();
+    assert!(memory.weight_bytes > 100_000, "{memory:?}");
+    assert!(memory.total_bytes >= memory.weight_bytes);
+}
+
+#[test]
+fn tells_what_it_is_and_does() {
+    let engine = engine();
+    assert_eq!(engine.state(), EngineState::Ready);
+    assert!(engine.info_json().unwrap().contains("\"llama\""));
+    let mut batch = engine.batch().unwrap();
+    batch.add(Request::logits(&[1, 2, 3], &[4])).unwrap();
+    batch.add(Request::logits(&[1, 2, 9], &[4])).unwrap();
+    engine.run(&batch).unwrap();
+    let stats = engine.stats().unwrap();
+    assert_eq!((stats.requests_finished, stats.tokens_given), (2, 6));
+    assert_eq!(
+        stats.tokens_given,
+        stats.tokens_cached + stats.tokens_shared + stats.tokens_computed
+    );
+    assert!(stats.tokens_shared >= 2, "{stats:?}");
+    assert!(engine.metrics_text().unwrap().contains("prefix_"));
+}
+
+#[test]
+fn the_machine_and_the_library_are_described() {
+    support::load_library();
+    assert!(prefix::version().unwrap().split('.').count() == 3);
+    assert!(prefix::build_info()
+        .unwrap()
+        .contains(prefix::version().unwrap()));
+    assert!(prefix::features().unwrap().contains(&"cpu"));
+    let devices = prefix::devices().unwrap();
+    assert_eq!(devices.iter().filter(|device| device.chosen).count(), 1);
+    assert!(devices
+        .iter()
+        .any(|device| device.level == "scalar" && device.available));
+}
+
+#[test]
+fn batches_and_jobs_keep_their_engine() {
+    let engine = engine();
+    let mut batch = engine.batch().unwrap();
+    batch.add(Request::logits(&[1, 2, 3], &[4])).unwrap();
+    let other = engine.clone();
+    drop(engine);
+    let job = other.run(&batch).unwrap();
+    drop(other);
+    drop(batch);
+    assert_eq!(job.values(0).unwrap().len(), 1);
+}
+
+#[test]
+fn shutdown_takes_the_engine_from_all_who_hold_it() {
+    let engine = engine();
+    let (clone, mut batch) = (engine.clone(), engine.batch().unwrap());
+    batch.add(Request::logits(&[1, 2, 3], &[4])).unwrap();
+    engine.shutdown(Duration::ZERO).unwrap(); // `engine` is gone for the compiler
+    assert_eq!(clone.state(), EngineState::Closed);
+    assert_eq!(clone.run(&batch).unwrap_err().status(), Status::Misuse);
+    assert_eq!(clone.stats().unwrap_err().status(), Status::Misuse);
+}
+
+#[test]
+fn a_batch_of_another_engine_is_refused() {
+    let (one, two) = (engine(), engine());
+    let mut batch = one.batch().unwrap();
+    batch.add(Request::logits(&[1, 2, 3], &[4])).unwrap();
+    assert!(two.run(&batch).is_err());
+    let mut plan = prefix::Batch::plan_only().unwrap();
+    plan.add(Request::embedding(&[1, 2])).unwrap();
+    assert!(plan.plan_json().unwrap().contains("\"tokens_distinct\""));
+    assert!(one.run(&plan).is_err());
+}
+
+#[test]
+fn the_cache_can_be_looked_into_and_emptied() {
+    let engine = engine();
+    let prompt: Vec<i32> = (1..=40).collect();
+    assert_eq!(engine.cache().lookup(&prompt).unwrap().cached_tokens, 0);
+    let mut batch = engine.batch().unwrap();
+    batch.add(Request::logits(&prompt, &[4])).unwrap();
+    let cold = engine.run(&batch).unwrap().values(0).unwrap();
+    assert_eq!(engine.cache().lookup(&prompt).unwrap().cached_tokens, 40);
+    let warm = engine.run(&batch).unwrap();
+    assert!(warm.info(0).unwrap().cached_tokens >= 39);
+    assert_eq!(bits(&warm.values(0).unwrap()), bits(&cold));
+    assert!(engine.cache().tree_json().unwrap().contains("40"));
+    assert_eq!(engine.cache().trim(0).unwrap(), 40);
+    assert_eq!(engine.cache().lookup(&prompt).unwrap().cached_tokens, 0);
+}
+
+#[test]
+fn namespaces_share_nothing() {
+    let engine = engine();
+    assert_eq!(
+        engine.find_namespace("tenant").unwrap_err().status(),
+        Status::NotFound
+    );
+    let tenant = engine.namespace("tenant").unwrap();
+    assert_eq!(engine.find_namespace("tenant").unwrap().id(), tenant.id());
+    assert_eq!(engine.namespace_count().unwrap(), 2);
+    let options = options().set("namespace", "tenant").unwrap();
+    let mut batch = engine.batch().unwrap();
+    batch
+        .add(Request::logits(&[1, 2, 3], &[4]).options(&options))
+        .unwrap();
+    engine.run(&batch).unwrap();
+    assert_eq!(tenant.cache().lookup(&[1, 2, 3]).unwrap().cached_tokens, 3);
+    assert_eq!(engine.cache().lookup(&[1, 2, 3]).unwrap().cached_tokens, 0);
+    assert_eq!(tenant.evict().unwrap(), 3);
+}
