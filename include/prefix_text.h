@@ -1,4 +1,4 @@
-/* prefix_text.h - tokenizers and chat templates for the models that prefix.h runs.
+/* prefix_text.h - tokenizers, chat templates and ready-made tasks for the models that prefix.h runs.
  *
  * prefix.h takes token ids. This library, libprefix_text.so, makes them from text and makes text from
  * them: exactly as the Hugging Face packages do, from a Hugging Face directory, a tokenizer.json or
@@ -225,6 +225,140 @@ PREFIX_API prefix_status prefix_tokenizer_chat_tokens(const prefix_tokenizer* to
                                                       size_t* needed, int64_t* segments,
                                                       size_t capacity_segments, prefix_error* err);
 
+/* ---- Recipes -------------------------------------------------------------------------------- */
+
+/* How a task becomes prompts is data: a JSON file that names the pieces of the prompt, what is cut
+ * when it is too long, and how the score is read (docs/recipes.md). The shipped ones are built in and
+ * are installed under share/prefix/recipes to start from:
+ *   rerank    query-likelihood (any causal model), qwen3-reranker
+ *   embed     last-token (any model), qwen3-embedding
+ *   answer    question-answering (chat models), extractive-qa
+ *   classify  choices (any causal model)
+ * The first of each line is the default of its task. */
+
+/* [any thread] Names are static; NULL when index is out of range. */
+PREFIX_API size_t prefix_recipe_count(void);
+PREFIX_API const char* prefix_recipe_name(size_t index);
+/* [any thread] The file of a shipped recipe. NOT_FOUND. */
+PREFIX_API prefix_status prefix_recipe_json(const char* name, size_t name_len, char* buf,
+                                            size_t cap, size_t* needed, prefix_error* err);
+
+/* ---- Tasks ---------------------------------------------------------------------------------- */
+
+/* Text in, scores, vectors or answers out. A task encodes its texts, runs them on an engine in chunks
+ * of bounded size and collects the results; what its prompts share is computed once. It uses the
+ * libprefix that the program has loaded (the engine comes from there) and works in the thread that
+ * calls prefix_task_run.
+ *
+ *   prefix_task* task = NULL;
+ *   float scores[2];
+ *   const char* docs = "Paris is the capital of France.Bread is baked from flour.";
+ *   const int64_t ends[] = {0, 31, 57}, query[] = {0, 25};
+ *   prefix_rerank(engine, tokenizer, "Which city rules France? ", 25, query, 2, docs, 57, ends, 3,
+ *                 NULL, 0, &task, &err);
+ *   prefix_task_run(task, -1, &err);
+ *   prefix_task_values(task, scores, 2, NULL, &err);
+ *   prefix_task_release(task);
+ *
+ * Lists of texts come in one buffer, as in prefix_tokenizer_encode_batch: text i is bytes offsets[i]
+ * up to offsets[i + 1], n_offsets = number of texts + 1. An empty list is a task without items.
+ * Nothing runs before prefix_task_run; the texts are copied. A text that is bad fails alone.
+ *
+ * options: a JSON object, or NULL with length 0 for the defaults:
+ *   "recipe": "name"           a shipped one, or the path of a file (with a "/" or ending in ".json")
+ *   "instruction": "..."       in place of the recipe's own
+ *   "truncate": "right"        cut the end ("right") or the front ("left") of what the recipe lets be
+ *                              cut when a prompt is too long, or let the item fail ("off")
+ *   "max_prompt_tokens": n     longest prompt; 0 = the recipe's limit or the model's, if smaller
+ *   "raw": false               rerank: difference of logits or sum of log-probs instead of the score;
+ *                              classify: log-probs instead of probabilities
+ *   "top_n": 0                 rerank, classify: length of prefix_task_order; 0 = all
+ *   "prompt": "document"       embed: which of the recipe's prompts ("query", "document", ...)
+ *   "dimensions": 0            embed: keep the first n values; 0 = all
+ *   "normalize": true          embed: scale to length 1, after the cut
+ *   "chunk_tokens": 65536      most distinct tokens that are in work at once
+ *   "request": {...}           options of the engine's requests (prefix_option_info), for instance
+ *                              {"namespace": "tenant-7", "max_tokens": 64}
+ *
+ * The functions that make a task: INVALID_ARGUMENT, UNKNOWN_OPTION, NOT_FOUND (the recipe), FORMAT (a
+ * recipe that is wrong; the message names the field), UNSUPPORTED_MODEL (the recipe needs a token
+ * or a chat template that the model lacks), MISUSE, INVALID_UTF8 (context and labels; a query, a
+ * document or a text that is not UTF-8 fails alone). */
+typedef struct prefix_task prefix_task;
+
+/* Every document for every query; a higher score is better. Items and values are row-major: item
+ * q * documents + d. With recipe query-likelihood the score is the mean log-prob of the query after
+ * the document, and each document is computed once for all queries; with qwen3-reranker it is
+ * the probability of "yes". */
+PREFIX_API prefix_status prefix_rerank(prefix_engine* engine, const prefix_tokenizer* tokenizer,
+                                       const char* queries, size_t queries_len,
+                                       const int64_t* query_offsets, size_t n_query_offsets,
+                                       const char* documents, size_t documents_len,
+                                       const int64_t* document_offsets, size_t n_document_offsets,
+                                       const char* options, size_t options_len, prefix_task** out,
+                                       prefix_error* err);
+/* One vector for each text. */
+PREFIX_API prefix_status prefix_embed(prefix_engine* engine, const prefix_tokenizer* tokenizer,
+                                      const char* text, size_t text_len, const int64_t* offsets,
+                                      size_t n_offsets, const char* options, size_t options_len,
+                                      prefix_task** out, prefix_error* err);
+/* Answers to many questions about one context, which is computed once; they are decoded together. */
+PREFIX_API prefix_status prefix_answer(prefix_engine* engine, const prefix_tokenizer* tokenizer,
+                                       const char* context, size_t context_len,
+                                       const char* questions, size_t questions_len,
+                                       const int64_t* question_offsets, size_t n_question_offsets,
+                                       const char* options, size_t options_len, prefix_task** out,
+                                       prefix_error* err);
+/* The probability of each label for each text; the labels' probabilities of a text add up to 1. */
+PREFIX_API prefix_status prefix_classify(prefix_engine* engine, const prefix_tokenizer* tokenizer,
+                                         const char* text, size_t text_len, const int64_t* offsets,
+                                         size_t n_offsets, const char* labels, size_t labels_len,
+                                         const int64_t* label_offsets, size_t n_label_offsets,
+                                         const char* options, size_t options_len, prefix_task** out,
+                                         prefix_error* err);
+
+/* [any thread] Cancels what runs. */
+PREFIX_API void prefix_task_release(prefix_task* task);
+/* [one thread per handle; MISUSE otherwise] Works until every item has its result or timeout_ms have
+ * passed; then TIMEOUT, and the next call goes on. timeout_ms < 0: no limit; 0: one look, which
+ * may still encode and submit a chunk. Errors that concern all items: ENGINE_FAILED, MISUSE
+ * (the engine is shut down); those of single items are reported with the item. */
+PREFIX_API prefix_status prefix_task_run(prefix_task* task, int64_t timeout_ms, prefix_error* err);
+/* [any thread] Items without a result end with CANCELLED; prefix_task_run returns soon after. */
+PREFIX_API prefix_status prefix_task_cancel(prefix_task* task, prefix_error* err);
+/* [any thread] How many of all items have their result. Either may be NULL. */
+PREFIX_API prefix_status prefix_task_progress(const prefix_task* task, int64_t* done,
+                                              int64_t* total, prefix_error* err);
+
+/* The rest: [any thread], MISUSE before prefix_task_run has returned OK. */
+
+/* rows x columns values; rerank: queries x documents, one item each. embed: texts x dimensions,
+ * classify: texts x labels, answer: questions x 0, one item a row. */
+PREFIX_API prefix_status prefix_task_shape(const prefix_task* task, int64_t* rows, int64_t* columns,
+                                           prefix_error* err);
+/* All values, row after row, in the order of the input; NaN for an item that failed. */
+PREFIX_API prefix_status prefix_task_values(const prefix_task* task, float* out, size_t capacity,
+                                            size_t* needed, prefix_error* err);
+/* The columns of a row from best to worst, equal ones in the order of the input, without failed
+ * ones, at most top_n. rerank and classify only; MISUSE otherwise. */
+PREFIX_API prefix_status prefix_task_order(const prefix_task* task, int64_t row, int64_t* out,
+                                           size_t capacity, size_t* needed, prefix_error* err);
+/* The status of every item. */
+PREFIX_API prefix_status prefix_task_statuses(const prefix_task* task, int32_t* out,
+                                              size_t capacity, size_t* needed, prefix_error* err);
+/* Status and counts of one item; user_tag is 1 when its prompt was cut. */
+PREFIX_API prefix_status prefix_task_item_info(const prefix_task* task, int64_t item,
+                                               prefix_result_info* out, prefix_error* err);
+/* The sentence that goes with the status of an item; "" when it is OK. */
+PREFIX_API prefix_status prefix_task_item_message(const prefix_task* task, int64_t item, char* buf,
+                                                  size_t cap, size_t* needed, prefix_error* err);
+/* answer: the text, without surrounding white space. Empty otherwise. */
+PREFIX_API prefix_status prefix_task_item_text(const prefix_task* task, int64_t item, char* buf,
+                                               size_t cap, size_t* needed, prefix_error* err);
+/* What the engine did for the whole task; seconds: from the first prefix_task_run to the end. */
+PREFIX_API prefix_status prefix_task_totals(const prefix_task* task, prefix_job_totals* out,
+                                            prefix_error* err);
+
 /* ---- All functions -------------------------------------------------------------------------- */
 
 /* X(name) for every function above. */
@@ -251,7 +385,26 @@ PREFIX_API prefix_status prefix_tokenizer_chat_tokens(const prefix_tokenizer* to
   X(prefix_detok_push) \
   X(prefix_detok_flush) \
   X(prefix_tokenizer_chat_text) \
-  X(prefix_tokenizer_chat_tokens)
+  X(prefix_tokenizer_chat_tokens) \
+  X(prefix_recipe_count) \
+  X(prefix_recipe_name) \
+  X(prefix_recipe_json) \
+  X(prefix_rerank) \
+  X(prefix_embed) \
+  X(prefix_answer) \
+  X(prefix_classify) \
+  X(prefix_task_release) \
+  X(prefix_task_run) \
+  X(prefix_task_cancel) \
+  X(prefix_task_progress) \
+  X(prefix_task_shape) \
+  X(prefix_task_values) \
+  X(prefix_task_order) \
+  X(prefix_task_statuses) \
+  X(prefix_task_item_info) \
+  X(prefix_task_item_message) \
+  X(prefix_task_item_text) \
+  X(prefix_task_totals)
 /* clang-format on */
 
 #ifdef __cplusplus

@@ -11,13 +11,55 @@ pub enum Code {
     InvalidUtf8 = 101,
     UnknownOption = 102,
     OutOfRange = 103,
+    StructTooOld = 104,
     Misuse = 200,
     Forked = 201,
     NotFound = 300,
     Io = 301,
     Format = 400,
     UnsupportedModel = 401,
+    UnsupportedDevice = 402,
+    PromptTooLong = 500,
+    OutOfMemory = 600,
+    CacheFull = 602,
+    QueueFull = 700,
+    Timeout = 701,
+    Cancelled = 702,
+    DeviceLost = 800,
+    EngineFailed = 801,
     Internal = 1000,
+}
+
+impl Code {
+    /// From a status of libprefix. One that this library does not know is reported as internal.
+    pub fn from_status(status: i32) -> Code {
+        use Code::*;
+        [
+            InvalidArgument,
+            InvalidUtf8,
+            UnknownOption,
+            OutOfRange,
+            StructTooOld,
+            Misuse,
+            Forked,
+            NotFound,
+            Io,
+            Format,
+            UnsupportedModel,
+            UnsupportedDevice,
+            PromptTooLong,
+            OutOfMemory,
+            CacheFull,
+            QueueFull,
+            Timeout,
+            Cancelled,
+            DeviceLost,
+            EngineFailed,
+        ]
+        .into_iter()
+        .find(|code| *code as i32 == status)
+        .unwrap_or(Internal)
+    }
 }
 
 #[derive(Clone, Debug)]

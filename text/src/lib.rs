@@ -2,7 +2,7 @@
 //!
 //! `ffi` holds the C functions and all `unsafe`; everything else is safe Rust that knows nothing of
 //! C. `load` and `gguf` read files, `text`, `pieces` and `detok` convert between text and tokens,
-//! `chat` renders templates.
+//! `chat` renders templates, `tasks` runs ready-made work on an engine of libprefix.
 
 mod chat;
 mod detok;
@@ -13,4 +13,5 @@ mod load;
 mod panics;
 mod pieces;
 mod roles;
+mod tasks;
 mod text;

@@ -3,6 +3,7 @@
 
 use crate::detok::Detok;
 use crate::error::{Code, Error, Result};
+use crate::tasks::Task;
 use crate::text::Text;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -17,11 +18,16 @@ pub struct PrefixTokenizer {
 pub struct PrefixDetok {
     _private: [u8; 0],
 }
+#[repr(C)]
+pub struct PrefixTask {
+    _private: [u8; 0],
+}
 
 #[derive(Clone)]
 enum Object {
     Text(Arc<Text>),
     Detok(Arc<Mutex<Detok>>),
+    Task(Arc<Task>),
 }
 
 struct Entry {
@@ -123,7 +129,7 @@ pub fn add_text(text: Text) -> Result<*mut PrefixTokenizer> {
 pub fn text(handle: *const PrefixTokenizer) -> Result<Arc<Text>> {
     match find(handle as usize, "tokenizer")? {
         Object::Text(text) => Ok(text),
-        Object::Detok(_) => Err(misuse("tokenizer")),
+        _ => Err(misuse("tokenizer")),
     }
 }
 
@@ -161,4 +167,23 @@ pub fn with_detok<T>(
 
 pub fn release_detok(handle: *const PrefixDetok) {
     let _ = change(handle as usize, |o| matches!(o, Object::Detok(_)), false);
+}
+
+pub fn add_task(task: Task) -> Result<*mut PrefixTask> {
+    Ok(insert(Object::Task(Arc::new(task)))? as *mut PrefixTask)
+}
+
+pub fn task(handle: *const PrefixTask) -> Result<Arc<Task>> {
+    match find(handle as usize, "task")? {
+        Object::Task(task) => Ok(task),
+        _ => Err(misuse("task")),
+    }
+}
+
+pub fn release_task(handle: *const PrefixTask) {
+    // A thread that still runs it holds the task alive until it sees this.
+    if let Ok(task) = task(handle) {
+        task.cancel();
+    }
+    let _ = change(handle as usize, |o| matches!(o, Object::Task(_)), false);
 }

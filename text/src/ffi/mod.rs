@@ -9,7 +9,9 @@
 mod chat;
 mod detok;
 mod handles;
+pub mod libprefix;
 mod out;
+mod task;
 mod tokenizer;
 
 use crate::error::{Code, Error, Result};
@@ -18,7 +20,8 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 
 pub use chat::*;
 pub use detok::*;
-pub use handles::{PrefixDetok, PrefixTokenizer};
+pub use handles::{PrefixDetok, PrefixTask, PrefixTokenizer};
+pub use task::*;
 pub use tokenizer::*;
 
 pub const PREFIX_OK: i32 = 0;

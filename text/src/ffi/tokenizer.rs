@@ -277,7 +277,7 @@ pub unsafe extern "C" fn prefix_tokenizer_encode_offsets(
 }
 
 /// Checks that offsets cut `bytes` bytes into texts, one after the other.
-fn check_cuts(offsets: &[i64], bytes: usize) -> Result<()> {
+pub(super) fn check_cuts(offsets: &[i64], bytes: usize) -> Result<()> {
     let wrong = |i: usize| {
         Error::range(format!(
             "offsets[{i}] is {}; offsets begin at 0, never fall and end at {bytes}",

@@ -27,7 +27,6 @@ pub const SHIPPED: &[(&str, &str)] = &[
     shipped!("choices"),
 ];
 
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskKind {
     Rerank,
@@ -56,7 +55,10 @@ impl TaskKind {
     /// What a recipe may do to get there.
     fn methods(self) -> &'static [(&'static str, Method)] {
         match self {
-            TaskKind::Rerank => &[("likelihood", Method::Likelihood), ("yes-no", Method::YesNo)],
+            TaskKind::Rerank => &[
+                ("likelihood", Method::Likelihood),
+                ("yes-no", Method::YesNo),
+            ],
             TaskKind::Embed => &[("embedding", Method::Embedding)],
             TaskKind::Answer => &[("generate", Method::Generate)],
             TaskKind::Classify => &[("choices", Method::Choices)],
@@ -262,7 +264,10 @@ fn pieces(what: &str, value: &Value, known: &[(&str, Field)]) -> Result<Prompt> 
 
 fn messages(value: &Value, variables: Map<String, Value>) -> Result<Prompt> {
     let wrong = || Error::format("messages is not a list of {\"role\": ..., \"content\": ...}");
-    let list = value.as_array().filter(|l| !l.is_empty()).ok_or_else(wrong)?;
+    let list = value
+        .as_array()
+        .filter(|l| !l.is_empty())
+        .ok_or_else(wrong)?;
     let messages = list
         .iter()
         .map(|m| {
@@ -409,15 +414,13 @@ impl Recipe {
                 .filter_map(|(_, text)| Recipe::parse(text).ok())
                 .find(|r| r.task == task)
                 .ok_or_else(|| Error::not_found("no recipe for the task"))?,
-            Some(name) if name.contains('/') || name.ends_with(".json") => {
-                Self::from_file(name)?
-            }
+            Some(name) if name.contains('/') || name.ends_with(".json") => Self::from_file(name)?,
             Some(name) => Recipe::parse(shipped_json(name)?)?,
         };
         if recipe.task != task {
             return Err(Error::argument(format!(
                 "recipe {} is for the task {}, not {}",
-                quote(name.unwrap_or("")),
+                quote(&recipe.name),
                 recipe.task.name(),
                 task.name()
             )));
@@ -445,7 +448,7 @@ impl Recipe {
     }
 }
 
-pub fn shipped_names() -> impl Iterator<Item = &'static str> {
+fn shipped_names() -> impl Iterator<Item = &'static str> {
     SHIPPED.iter().map(|(name, _)| name.trim_end_matches('\0'))
 }
 
@@ -503,14 +506,35 @@ mod tests {
             ("{", "JSON"),
             (r#"{"task":"rank"}"#, "task"),
             (r#"{"task":"rerank","method":"generate"}"#, "method"),
-            (r#"{"task":"rerank","method":"yes-no","prompt":["{text}"]}"#, "field"),
-            (r#"{"task":"rerank","method":"yes-no","prompt":["x"]}"#, "yes"),
-            (r#"{"task":"rerank","method":"likelihood","prompt":["x"]}"#, "target"),
+            (
+                r#"{"task":"rerank","method":"yes-no","prompt":["{text}"]}"#,
+                "field",
+            ),
+            (
+                r#"{"task":"rerank","method":"yes-no","prompt":["x"]}"#,
+                "yes",
+            ),
+            (
+                r#"{"task":"rerank","method":"likelihood","prompt":["x"]}"#,
+                "target",
+            ),
             (r#"{"task":"rerank","method":"likelihood"}"#, "prompt"),
-            (r#"{"task":"embed","method":"embedding","prompts":{}}"#, "prompts"),
-            (r#"{"task":"embed","method":"embedding","prompt":[]}"#, "prompt"),
-            (r#"{"task":"embed","method":"embedding","promt":["x"]}"#, "prompt"),
-            (r#"{"task":"embed","method":"embedding","prompt":["x"],"cut":"y"}"#, "cut"),
+            (
+                r#"{"task":"embed","method":"embedding","prompts":{}}"#,
+                "prompts",
+            ),
+            (
+                r#"{"task":"embed","method":"embedding","prompt":[]}"#,
+                "prompt",
+            ),
+            (
+                r#"{"task":"embed","method":"embedding","promt":["x"]}"#,
+                "prompt",
+            ),
+            (
+                r#"{"task":"embed","method":"embedding","prompt":["x"],"cut":"y"}"#,
+                "cut",
+            ),
             (
                 r#"{"task":"embed","method":"embedding","prompt":["x"],"max_prompt_tokens":-1}"#,
                 "max_prompt_tokens",

@@ -1,0 +1,363 @@
+//! From the texts of an item to the tokens of its prompt.
+//!
+//! ```text
+//!   piece 0            piece 1 (encoded as one text)               piece 2
+//!   [<|im_start|>...]  [<Query>: {query}\n<Document>: {document}]  [<|im_end|>...]
+//!                                                     \______/
+//!                                          cut, when the prompt is too long
+//! ```
+//!
+//! Pieces are encoded on their own, so that what is around a text never changes its tokens. What is
+//! cut are tokens of one field, so what follows it always survives.
+
+use super::recipe::{parse_piece, Field, Part, Piece, Prompt, Recipe, Special};
+use crate::chat::Request;
+use crate::error::{Code, Error, Result};
+use crate::text::{EncodeOptions, Encoded, Text};
+use serde_json::{json, Map, Value};
+use std::ops::Range;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Truncate {
+    Right,
+    Left,
+    Off,
+}
+
+/// The texts of one item.
+#[derive(Clone, Copy, Default)]
+pub struct Fields<'a> {
+    pub instruction: &'a str,
+    /// The query, the question.
+    pub query: &'a str,
+    /// The document, the text, the context.
+    pub document: &'a str,
+    pub label: &'a str,
+    pub labels: &'a str,
+}
+
+impl<'a> Fields<'a> {
+    fn get(&self, field: Field) -> &'a str {
+        match field {
+            Field::Instruction => self.instruction,
+            Field::Query | Field::Question => self.query,
+            Field::Document | Field::Text | Field::Context => self.document,
+            Field::Label => self.label,
+            Field::Labels => self.labels,
+        }
+    }
+}
+
+pub struct Built {
+    pub tokens: Vec<i32>,
+    pub was_cut: bool,
+}
+
+/// A special token of the vocabulary.
+struct Mark {
+    text: String,
+    id: i32,
+}
+
+/// One piece as tokens; `cut`: those that may go.
+#[derive(Clone, Default)]
+struct Tokens {
+    tokens: Vec<i32>,
+    cut: Range<usize>,
+}
+
+pub struct Prompts<'a> {
+    text: &'a Text,
+    pieces: Vec<Piece>,
+    cut: Option<Field>,
+    front: Vec<i32>,
+    back: Vec<i32>,
+    marks: Vec<Mark>,
+    /// The last text of each piece with its tokens: items in a row often share most pieces.
+    last: Vec<Option<(String, Tokens)>>,
+}
+
+impl<'a> Prompts<'a> {
+    pub fn new(text: &'a Text, recipe: &Recipe, prompt: &Prompt) -> Result<Self> {
+        let (pieces, special) = match prompt {
+            Prompt::Pieces(pieces) => (pieces.clone(), recipe.special),
+            Prompt::Messages {
+                messages,
+                variables,
+            } => (vec![rendered(text, messages, variables)?], Special::None),
+        };
+        let (mut front, mut back) = (Vec::new(), Vec::new());
+        if special != Special::None {
+            (front, back) = around(text)?;
+        }
+        if special == Special::Front {
+            back.clear();
+        }
+        Ok(Prompts {
+            text,
+            last: vec![None; pieces.len()],
+            pieces,
+            cut: recipe.cut,
+            front,
+            back,
+            marks: marks(text),
+        })
+    }
+
+    /// Whether the document stands before the query, so that items are best ordered by document.
+    pub fn document_first(&self) -> bool {
+        let first = self.pieces.iter().flatten().find_map(|part| match part {
+            Part::Field(Field::Instruction) | Part::Fixed(_) => None,
+            Part::Field(field) => Some(*field),
+        });
+        matches!(first, Some(Field::Document))
+    }
+
+    /// The tokens of a prompt of at most `limit` tokens.
+    pub fn build(&mut self, fields: &Fields, limit: usize, truncate: Truncate) -> Result<Built> {
+        let pieces = (0..self.pieces.len())
+            .map(|i| self.piece(i, fields))
+            .collect::<Result<Vec<_>>>()?;
+        let around = self.front.len() + self.back.len();
+        let total = around + pieces.iter().map(|p| p.tokens.len()).sum::<usize>();
+        let over = total.saturating_sub(limit);
+        let can_go: usize = pieces.iter().map(|p| p.cut.len()).sum();
+        if over > 0 && (truncate == Truncate::Off || over > can_go) {
+            let why = if truncate == Truncate::Off {
+                "cutting is off".to_string()
+            } else {
+                format!("{} of them may not be cut", total - can_go)
+            };
+            return Err(Error::new(
+                Code::PromptTooLong,
+                format!("the prompt has {total} tokens; the limit is {limit}, and {why}"),
+            ));
+        }
+        let mut left = over;
+        let mut tokens = self.front.clone();
+        for piece in &pieces {
+            let n = left.min(piece.cut.len());
+            left -= n;
+            let gone = match truncate {
+                Truncate::Left => piece.cut.start..piece.cut.start + n,
+                _ => piece.cut.end - n..piece.cut.end,
+            };
+            tokens.extend(&piece.tokens[..gone.start]);
+            tokens.extend(&piece.tokens[gone.end..]);
+        }
+        tokens.extend(&self.back);
+        if tokens.is_empty() {
+            return Err(Error::argument("the text has no tokens"));
+        }
+        Ok(Built {
+            tokens,
+            was_cut: over > 0,
+        })
+    }
+
+    fn piece(&mut self, index: usize, fields: &Fields) -> Result<Tokens> {
+        let mut text = String::new();
+        let mut given = Vec::new();
+        for part in &self.pieces[index] {
+            match part {
+                Part::Fixed(fixed) => text.push_str(fixed),
+                Part::Field(field) => {
+                    let begin = text.len();
+                    text.push_str(fields.get(*field));
+                    given.push((begin..text.len(), Some(*field) == self.cut));
+                }
+            }
+        }
+        if let Some((last, tokens)) = &self.last[index] {
+            if *last == text {
+                return Ok(tokens.clone());
+            }
+        }
+        let encoded = self.encode(&text, &given)?;
+        let cut = given
+            .iter()
+            .find(|(_, cut)| *cut)
+            .map_or(0..0, |(bytes, _)| inside(&encoded.offsets, bytes));
+        let tokens = Tokens {
+            tokens: encoded.tokens,
+            cut,
+        };
+        self.last[index] = Some((text, tokens.clone()));
+        Ok(tokens)
+    }
+
+    /// Special tokens of the recipe are special tokens; what a caller's text spells never is.
+    fn encode(&self, text: &str, given: &[(Range<usize>, bool)]) -> Result<Encoded> {
+        let is_given = |at: usize| given.iter().any(|(bytes, _)| bytes.contains(&at));
+        let spelt = |bytes: &Range<usize>| {
+            let field = &text[bytes.clone()];
+            self.marks.iter().any(|mark| field.contains(&mark.text))
+        };
+        if !given.iter().any(|(bytes, _)| spelt(bytes)) {
+            return self.text.encode_offsets(text, EncodeOptions::default());
+        }
+        let mut encoded = Encoded {
+            tokens: Vec::new(),
+            offsets: Vec::new(),
+        };
+        let mut begin = 0;
+        let mut at = 0;
+        while at <= text.len() {
+            let mark = (at < text.len() && !is_given(at))
+                .then(|| self.longest_mark(&text[at..]))
+                .flatten();
+            if mark.is_some() || at == text.len() {
+                let options = EncodeOptions {
+                    special: false,
+                    literal: true,
+                };
+                let part = self.text.encode_offsets(&text[begin..at], options)?;
+                encoded.tokens.extend(part.tokens);
+                let moved = part.offsets.iter().map(|(b, e)| (b + begin, e + begin));
+                encoded.offsets.extend(moved);
+            }
+            let Some(mark) = mark else {
+                at += text[at..].chars().next().map_or(1, char::len_utf8);
+                continue;
+            };
+            encoded.tokens.push(mark.id);
+            encoded.offsets.push((at, at + mark.text.len()));
+            at += mark.text.len();
+            begin = at;
+        }
+        Ok(encoded)
+    }
+
+    fn longest_mark(&self, text: &str) -> Option<&Mark> {
+        self.marks
+            .iter()
+            .filter(|mark| text.starts_with(&mark.text))
+            .max_by_key(|mark| mark.text.len())
+    }
+
+    /// The tokens of a target or a label, which follows the prompt.
+    pub fn continuation(&self, piece: &Piece, fields: &Fields) -> Result<Vec<i32>> {
+        let text: String = piece
+            .iter()
+            .map(|part| match part {
+                Part::Fixed(fixed) => fixed.as_str(),
+                Part::Field(field) => fields.get(*field),
+            })
+            .collect();
+        let options = EncodeOptions {
+            special: false,
+            literal: true,
+        };
+        let tokens = self.text.encode(&text, options)?;
+        if tokens.is_empty() {
+            return Err(Error::argument("the text to score has no tokens"));
+        }
+        Ok(tokens)
+    }
+}
+
+/// The tokens that lie wholly inside these bytes; they stand in a row.
+fn inside(offsets: &[(usize, usize)], bytes: &Range<usize>) -> Range<usize> {
+    let is_inside = |o: &(usize, usize)| o.0 >= bytes.start && o.1 <= bytes.end && o.1 > o.0;
+    match offsets.iter().position(is_inside) {
+        None => 0..0,
+        Some(begin) => {
+            let n = offsets[begin..].iter().take_while(|o| is_inside(o)).count();
+            begin..begin + n
+        }
+    }
+}
+
+/// What the tokenizer puts before and after a text.
+fn around(text: &Text) -> Result<(Vec<i32>, Vec<i32>)> {
+    let encode = |special| {
+        let options = EncodeOptions {
+            special,
+            literal: false,
+        };
+        text.encode("a", options)
+    };
+    let (bare, whole) = (encode(false)?, encode(true)?);
+    let at = whole
+        .windows(bare.len().max(1))
+        .position(|w| w == bare)
+        .ok_or_else(|| Error::unsupported("the special tokens around a text depend on the text"))?;
+    Ok((whole[..at].to_vec(), whole[at + bare.len()..].to_vec()))
+}
+
+fn marks(text: &Text) -> Vec<Mark> {
+    text.tokenizer()
+        .get_added_tokens_decoder()
+        .into_iter()
+        .filter(|(_, token)| token.special && !token.content.is_empty())
+        .map(|(id, token)| Mark {
+            text: token.content,
+            id: id as i32,
+        })
+        .collect()
+}
+
+/// Renders messages once with marks in place of the fields, and takes the marks out again.
+fn rendered(
+    text: &Text,
+    messages: &[Map<String, Value>],
+    variables: &Map<String, Value>,
+) -> Result<Piece> {
+    // From the private use area of Unicode; templates have no reason to contain or change these.
+    const OPEN: char = '\u{f8d0}';
+    let known = [
+        ("instruction", Field::Instruction),
+        ("query", Field::Query),
+        ("document", Field::Document),
+        ("text", Field::Text),
+        ("context", Field::Context),
+        ("question", Field::Question),
+        ("labels", Field::Labels),
+    ];
+    let sign = |field: Field| {
+        let at = known.iter().position(|(_, f)| *f == field).unwrap_or(0);
+        char::from_u32(OPEN as u32 + 1 + at as u32).unwrap_or(OPEN)
+    };
+    let mut fields = 0;
+    let mut filled = Vec::new();
+    for message in messages {
+        let mut message = message.clone();
+        let mut content = String::new();
+        for part in parse_piece(message["content"].as_str().unwrap_or(""), &known)? {
+            match part {
+                Part::Fixed(fixed) => content.push_str(&fixed),
+                Part::Field(field) => {
+                    content.push(sign(field));
+                    fields += 1;
+                }
+            }
+        }
+        message.insert("content".to_string(), Value::String(content));
+        filled.push(Value::Object(message));
+    }
+    let request = Request::parse(
+        &Value::Array(filled).to_string(),
+        &json!({ "variables": variables }).to_string(),
+    )?;
+    let whole = text.templates.render(request, false)?.text;
+
+    let mut piece = Piece::new();
+    let mut fixed = String::new();
+    for c in whole.chars() {
+        match known.iter().find(|(_, field)| sign(*field) == c) {
+            None => fixed.push(c),
+            Some((_, field)) => {
+                fields -= 1;
+                piece.push(Part::Fixed(std::mem::take(&mut fixed)));
+                piece.push(Part::Field(*field));
+            }
+        }
+    }
+    piece.push(Part::Fixed(fixed));
+    if fields != 0 {
+        return Err(Error::unsupported(
+            "the model's chat template repeats or drops the contents of messages",
+        ));
+    }
+    Ok(piece)
+}
