@@ -73,10 +73,7 @@ fn arguments_that_make_no_sense_are_refused_when_added() {
     assert_eq!(result.unwrap_err().status(), Status::InvalidArgument);
     let backwards = [0, 2, 1];
     let flat = Request::choices_flat(&[1], &[2, 3], &backwards);
-    assert_eq!(
-        batch.add(flat).unwrap_err().status(),
-        Status::InvalidArgument
-    );
+    assert_eq!(batch.add(flat).unwrap_err().status(), Status::OutOfRange);
 }
 
 #[test]

@@ -59,6 +59,53 @@ pub fn bits(values: &[f32]) -> Vec<u32> {
     values.iter().map(|value| value.to_bits()).collect()
 }
 
+/// tokenizer.json and tokenizer_config.json with a token for each of the first bytes, in GPT-2's spelling of
+/// bytes, and two special ones after them.
+pub fn byte_tokenizer(bytes: u32) -> (String, String) {
+    let plain = |b: &u32| matches!(b, 33..=126 | 161..=172 | 174..=255);
+    let mut next = 256;
+    let mut vocabulary = Vec::new();
+    for byte in 0..256 {
+        let code = if plain(&byte) {
+            byte
+        } else {
+            next += 1;
+            next - 1
+        };
+        let name = match char::from_u32(code).unwrap() {
+            c @ ('"' | '\\') => format!("\\{c}"),
+            c => c.to_string(),
+        };
+        if byte < bytes {
+            vocabulary.push(format!("\"{name}\": {byte}"));
+        }
+    }
+    let special = |id: u32, name: &str| {
+        format!(
+            r#"{{"id": {id}, "content": "{name}", "single_word": false, "lstrip": false,
+                 "rstrip": false, "normalized": false, "special": true}}"#
+        )
+    };
+    let byte_level = r#"{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false,
+        "use_regex": false}"#;
+    let tokenizer = format!(
+        r#"{{"version": "1.0", "added_tokens": [{}, {}], "normalizer": null,
+            "pre_tokenizer": {byte_level}, "decoder": {byte_level}, "post_processor": null,
+            "model": {{"type": "BPE", "vocab": {{{}}}, "merges": []}}}}"#,
+        special(bytes, "<|start|>"),
+        special(bytes + 1, "<|end|>"),
+        vocabulary.join(", ")
+    );
+    let template =
+        "{% for m in messages %}<|start|>{{ m.role }}: {{ m.content }}<|end|>{% endfor %}\
+                    {% if add_generation_prompt %}<|start|>assistant: {% endif %}";
+    let config = format!(
+        r#"{{"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<|end|>",
+            "chat_template": "{template}"}}"#
+    );
+    (tokenizer, config)
+}
+
 /// Resident bytes of this process.
 pub fn resident_bytes() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap();

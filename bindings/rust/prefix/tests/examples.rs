@@ -1,0 +1,102 @@
+//! The examples run, are short, and are what the README shows.
+
+mod support;
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use support::{model, root};
+
+/// `cargo test` builds the examples beside the tests.
+fn example(name: &str) -> Command {
+    let mut path = std::env::current_exe().unwrap();
+    path.pop();
+    path.pop();
+    let mut command = Command::new(path.join("examples").join(name));
+    let folder = std::env::var_os("PREFIX_LIB_DIR").map_or(root().join("build/lib"), PathBuf::from);
+    if cfg!(feature = "dynamic") {
+        command.env("LD_LIBRARY_PATH", folder); // how a system would find it
+    }
+    command
+}
+
+fn output(name: &str, model: PathBuf) -> String {
+    let output = example(name).arg(model).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{name}: {errors}");
+    assert_eq!(errors, "", "the library prints nothing");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn score_prints_a_line_for_each_answer() {
+    let text = output("score", model("llama-base"));
+    assert_eq!(text.lines().count(), 3, "{text}");
+    assert!(text.starts_with("[3, 4]: -"), "{text}");
+}
+
+#[test]
+fn events_begin_with_started() {
+    let text = output("events", model("llama-base"));
+    assert!(text.starts_with("Started\nToken { token: "), "{text}");
+    assert_eq!(text.lines().count(), 20);
+}
+
+#[test]
+#[cfg(feature = "text")]
+fn chat_prints_an_answer() {
+    // The tiny model has 131 tokens: ASCII and two special ones.
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("chat-model");
+    std::fs::create_dir_all(&folder).unwrap();
+    for name in ["config.json", "model.safetensors"] {
+        std::fs::copy(model("llama-base").join(name), folder.join(name)).unwrap();
+    }
+    let (tokenizer, config) = support::byte_tokenizer(128);
+    std::fs::write(folder.join("tokenizer.json"), tokenizer).unwrap();
+    std::fs::write(folder.join("tokenizer_config.json"), config).unwrap();
+    let text = output("chat", folder);
+    assert!(text.len() > 1 && text.ends_with('\n'), "{text:?}");
+}
+
+#[test]
+fn overhead_prints_json() {
+    let text = output("overhead", model("llama-base"));
+    let json = support::json::Json::parse(&text);
+    assert!(json.get("call_ns").number() > 0.0);
+    for part in ["one_logit", "score_1000_documents"] {
+        let (wall, engine) = (
+            json.get(part).get("wall_us"),
+            json.get(part).get("engine_us"),
+        );
+        assert!(
+            wall.number() >= engine.number() && engine.number() > 0.0,
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn an_example_without_a_model_says_how_to_use_it() {
+    let output = example("score").output().unwrap();
+    assert!(!output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("usage: score MODEL"));
+}
+
+#[test]
+fn the_readme_shows_the_examples() {
+    let readme = include_str!("../README.md");
+    for (name, source) in [
+        ("score", include_str!("../examples/score.rs")),
+        ("chat", include_str!("../examples/chat.rs")),
+        ("events", include_str!("../examples/events.rs")),
+    ] {
+        assert!(
+            readme.contains(&format!("```rust,no_run\n{source}```")),
+            "{name}.rs"
+        );
+        assert!(
+            source.lines().count() <= 15,
+            "{name}.rs is longer than 15 lines"
+        );
+    }
+}
