@@ -37,8 +37,10 @@ struct BatchObject {
 };
 
 struct JobObject {
-  ~JobObject() { job->cancel(); }
-  std::shared_ptr<Job> job;
+  ~JobObject() {
+    if (job) job->cancel();
+  }
+  std::shared_ptr<Job> job;  // null until it is submitted, which may fail
   std::shared_ptr<EngineObject> engine;
 };
 

@@ -21,16 +21,15 @@ std::shared_ptr<JobObject> submit(prefix_engine* engine, const prefix_batch* bat
     fail(Code::kInvalidArgument, b->engine ? "the batch was made for another engine"
                                            : "the batch was made without an engine, only to plan");
   std::vector<prefix::RequestSpec> requests;
+  std::vector<std::string> namespaces;
   {
     std::lock_guard lock(b->mutex);
     requests = b->requests;
-    for (size_t i = 0; i < requests.size(); ++i)
-      if (!b->namespaces[i].empty())
-        requests[i].name_space = e->engine->open_namespace(b->namespaces[i]);
+    namespaces = b->namespaces;
   }
   auto object = std::make_shared<JobObject>();
-  object->job = e->engine->submit(std::move(requests));
   object->engine = e;
+  object->job = e->engine->submit(std::move(requests), namespaces);
   return object;
 }
 

@@ -109,16 +109,19 @@ class EngineImpl final : public Engine {
 
   ~EngineImpl() override { shutdown(0); }
 
-  std::shared_ptr<Job> submit(std::vector<RequestSpec> requests) override {
-    auto job = std::make_shared<Job>(std::move(requests));
+  std::shared_ptr<Job> submit(std::vector<RequestSpec> requests,
+                              const std::vector<std::string>& namespaces) override {
     std::unique_lock lock(mutex_);
     require_open();
     const SchedulerCounters& c = scheduler_->counters();
     const int64_t limit = options_.get_int("queue_limit");
-    const auto count = static_cast<int64_t>(job->count());
+    const auto count = static_cast<int64_t>(requests.size());
     if (c.waiting + c.running + count > limit)
       fail(Code::kQueueFull, count, " requests do not fit: ", c.waiting + c.running,
            " are unfinished and queue_limit is ", limit);
+    for (size_t i = 0; i < namespaces.size(); ++i)
+      if (!namespaces[i].empty()) requests[i].name_space = intern(namespaces[i]);
+    auto job = std::make_shared<Job>(std::move(requests));
     for (size_t i = 0; i < job->count(); ++i) {
       try {
         check_request(job->spec(i), model_->config(), model_->max_positions(),
@@ -131,8 +134,7 @@ class EngineImpl final : public Engine {
         Event event{.kind = Event::kError, .request = static_cast<int64_t>(i)};
         event.user_tag = job->spec(i).user_tag;
         event.status = e.code();
-        job->post(event);
-        job->finish(i);
+        job->finish(i, event);
       }
     }
     scheduler_->enqueue(job);
@@ -142,8 +144,7 @@ class EngineImpl final : public Engine {
 
   int32_t open_namespace(std::string_view name) override {
     std::lock_guard lock(mutex_);
-    return namespaces_.try_emplace(std::string(name), static_cast<int32_t>(namespaces_.size()))
-        .first->second;
+    return intern(name);
   }
   int32_t find_namespace(std::string_view name) override {
     std::lock_guard lock(mutex_);
@@ -262,7 +263,7 @@ class EngineImpl final : public Engine {
     if (state_ == EngineState::kClosed) return;
     if (state_ == EngineState::kReady) state_ = EngineState::kDraining;
     const auto idle = [this] { return scheduler_->idle(); };
-    if (timeout_ms > 0) idle_.wait_for(lock, std::chrono::milliseconds(timeout_ms), idle);
+    if (timeout_ms > 0) idle_.wait_for(lock, waiting_time(timeout_ms), idle);
     stop_ = true;
     wake_.notify_all();
     lock.unlock();
@@ -314,6 +315,10 @@ class EngineImpl final : public Engine {
     lock.lock();
   }
 
+  int32_t intern(std::string_view name) {
+    return namespaces_.try_emplace(std::string(name), static_cast<int32_t>(namespaces_.size()))
+        .first->second;
+  }
   void require_open() const {
     if (state_ == EngineState::kFailed)
       fail(Code::kEngineFailed, "the engine failed earlier; create a new one");

@@ -70,8 +70,10 @@ class Engine {
   virtual ~Engine() = default;
 
   // Checks each request alone: a bad one is finished at once with its own status; throws only when
-  // the queue is full (kQueueFull) or the engine is closed or failed.
-  virtual std::shared_ptr<Job> submit(std::vector<RequestSpec> requests) = 0;
+  // the queue is full (kQueueFull) or the engine is closed or failed. namespaces is empty or has a
+  // name for each request, which is opened and takes the place of name_space unless it is empty.
+  virtual std::shared_ptr<Job> submit(std::vector<RequestSpec> requests,
+                                      const std::vector<std::string>& namespaces = {}) = 0;
 
   // Interns a namespace; nothing is shared across namespaces. "" is 0.
   virtual int32_t open_namespace(std::string_view name) = 0;

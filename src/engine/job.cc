@@ -7,6 +7,8 @@ namespace {
 // and all errors are always kept, and results hold all tokens anyway.
 constexpr size_t kMaxEvents = 1 << 20;
 
+int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
+
 }  // namespace
 
 Job::Job(std::vector<RequestSpec> requests)
@@ -23,7 +25,7 @@ bool Job::wait(int64_t timeout_ms) {
     changed_.wait(lock, complete);
     return true;
   }
-  return changed_.wait_for(lock, std::chrono::milliseconds(timeout_ms), complete);
+  return changed_.wait_for(lock, waiting_time(timeout_ms), complete);
 }
 
 bool Job::done() { return finished_count() == static_cast<int64_t>(specs_.size()); }
@@ -50,7 +52,7 @@ std::optional<Event> Job::next_event(int64_t timeout_ms) {
   if (timeout_ms < 0) {
     changed_.wait(lock, ready);
   } else {
-    changed_.wait_for(lock, std::chrono::milliseconds(timeout_ms), ready);
+    changed_.wait_for(lock, waiting_time(timeout_ms), ready);
   }
   if (events_.empty()) return std::nullopt;
   const Event event = events_.front();
@@ -64,20 +66,20 @@ JobTotals Job::totals() {
 }
 
 void Job::post(Event event) {
-  event.time_ns = std::chrono::steady_clock::now().time_since_epoch().count();
+  event.time_ns = now_ns();
   {
     std::lock_guard lock(mutex_);
-    if (events_.size() >= kMaxEvents && event.kind != Event::kFinished &&
-        event.kind != Event::kError)
-      return;
+    if (events_.size() >= kMaxEvents) return;
     events_.push_back(event);
   }
   changed_.notify_all();
 }
 
-void Job::finish(size_t i) {
+void Job::finish(size_t i, Event last) {
+  last.time_ns = now_ns();
   {
     std::lock_guard lock(mutex_);
+    events_.push_back(last);
     finished_[i] = 1;
     ++finished_count_;
   }

@@ -4,6 +4,7 @@
 // results. A result is immutable once its request is finished.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -16,6 +17,12 @@
 #include "engine/request.h"
 
 namespace prefix {
+
+// A caller's timeout as the clock can add it: a hundred years are as good as for ever.
+inline std::chrono::milliseconds waiting_time(int64_t timeout_ms) {
+  constexpr int64_t kHundredYears = int64_t{100} * 366 * 24 * 3600 * 1000;
+  return std::chrono::milliseconds(std::min(timeout_ms, kHundredYears));
+}
 
 struct Event {
   enum Kind : int32_t {
@@ -74,7 +81,9 @@ class Job {
   bool cancel_requested(size_t i) const { return cancel_all_ || cancelled_[i]; }
   RequestResult& edit_result(size_t i) { return results_[i]; }  // before finish(i)
   void post(Event event);
-  void finish(size_t i);  // result(i) is complete
+  // result(i) is complete. The last event of the request comes in the same step: whoever has read
+  // it can read the result, and nobody sees the end of the job before its last event.
+  void finish(size_t i, Event last);
   void set_totals(const JobTotals& totals);
   std::chrono::steady_clock::time_point submitted() const { return submitted_; }
 

@@ -151,12 +151,13 @@ Sequence Scheduler::make_sequence(Active& active, int32_t choice) {
   // Growing by max_tokens takes the pages of those tokens, one for a branch and one for a start in
   // mid-page; they are promised now, so that a running request never starves.
   if (spec.task == Task::kGenerate) {
-    s.reserved_pages = pages_for(spec.sampling.max_tokens) + 2;
+    const int32_t most = std::min(spec.sampling.max_tokens, model_.max_positions() - prompt + 1);
+    s.reserved_pages = pages_for(most) + 2;
     if (!tree_.make_room(s.reserved_pages)) {
       tree_.unlock(s.node, true);
-      fail(Code::kCacheFull, "generating ", spec.sampling.max_tokens, " tokens needs ",
-           s.reserved_pages, " more pages of ", kPageTokens, " tokens, but only ",
-           std::max(0, pages_.available()), " of ", pages_.capacity(), " (cache_bytes) are free");
+      fail(Code::kCacheFull, "generating ", most, " tokens needs ", s.reserved_pages,
+           " more pages of ", kPageTokens, " tokens, but only ", std::max(0, pages_.available()),
+           " of ", pages_.capacity(), " (cache_bytes) are free");
     }
     pages_.reserve(s.reserved_pages);
   }
@@ -195,7 +196,8 @@ void Scheduler::expire() {
       return Code::kCancelled;
     }
     const int64_t deadline = job.spec(index).deadline_ms;
-    if (deadline > 0 && now - job.submitted() > std::chrono::milliseconds(deadline)) {
+    const std::chrono::duration<double, std::milli> since = now - job.submitted();
+    if (deadline > 0 && since.count() > static_cast<double>(deadline)) {
       *message = cat("deadline_ms = ", deadline, " passed before the request was finished");
       return Code::kTimeout;
     }
@@ -517,8 +519,7 @@ void Scheduler::finish_request(JobState& state, size_t index) {
   event.status = result.status;
   event.cached = u.cached;
   event.computed = u.computed;
-  job.post(event);
-  job.finish(index);
+  job.finish(index, event);
 }
 
 // Ending a request leaves it in the lists, which may be walked just then; this sweeps them.

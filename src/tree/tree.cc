@@ -185,7 +185,7 @@ NodeId Tree::attach(const Match& match, std::span<const int32_t> tokens, int64_t
     unlock(match.node, true);
     fail(Code::kCacheFull, "the sequence needs ", needed, " more pages of ", kPageTokens,
          " tokens, but only ", pages_.available(), " of ", pages_.capacity(),
-         " are free or evictable");
+         " (cache_bytes) are free or evictable");
   }
   NodeId parent = match.node;
   if (match.offset < nodes_[parent].length) parent = split(parent, match.offset);
