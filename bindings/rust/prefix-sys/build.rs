@@ -10,8 +10,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{exit, Command};
 
-struct Found {
-    folder: PathBuf,
+pub struct Found {
+    pub folder: PathBuf,
     how: String,
 }
 
@@ -62,7 +62,7 @@ fn has_feature(name: &str) -> bool {
     env::var_os(format!("CARGO_FEATURE_{name}")).is_some()
 }
 
-fn find(libraries: &[&str]) -> Result<Found, String> {
+pub fn find(libraries: &[&str]) -> Result<Found, String> {
     if let Some(folder) = env::var_os("PREFIX_LIB_DIR") {
         // Relative paths would depend on where Cargo happens to start this program.
         let folder = fs::canonicalize(&folder)

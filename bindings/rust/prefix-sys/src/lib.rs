@@ -9,7 +9,7 @@
 //!    crate is a part of);
 //! 3. `pkg-config`, when `prefix.pc` is installed.
 //!
-//! With the feature `dynamic` nothing is linked: [`dynamic::load`] opens the library at run time.
+//! With the feature `dynamic` nothing is linked: `dynamic::load` opens the library at run time.
 
 #![allow(non_camel_case_types)]
 

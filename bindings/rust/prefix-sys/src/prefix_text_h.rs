@@ -15,6 +15,11 @@ pub const PREFIX_DECODE_SKIP_SPECIAL: i32 = 1;
 pub struct prefix_detok {
     _unused: [u8; 0],
 }
+#[repr(C)]
+#[derive(Debug)]
+pub struct prefix_task {
+    _unused: [u8; 0],
+}
 functions! {
     pub fn prefix_text_abi_version() -> i32;
     pub fn prefix_text_version_string() -> *const ::core::ffi::c_char;
@@ -169,6 +174,142 @@ functions! {
         needed: *mut usize,
         segments: *mut i64,
         capacity_segments: usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_recipe_count() -> usize;
+    pub fn prefix_recipe_name(index: usize) -> *const ::core::ffi::c_char;
+    pub fn prefix_recipe_json(
+        name: *const ::core::ffi::c_char,
+        name_len: usize,
+        buf: *mut ::core::ffi::c_char,
+        cap: usize,
+        needed: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_rerank(
+        engine: *mut prefix_engine,
+        tokenizer: *const prefix_tokenizer,
+        queries: *const ::core::ffi::c_char,
+        queries_len: usize,
+        query_offsets: *const i64,
+        n_query_offsets: usize,
+        documents: *const ::core::ffi::c_char,
+        documents_len: usize,
+        document_offsets: *const i64,
+        n_document_offsets: usize,
+        options: *const ::core::ffi::c_char,
+        options_len: usize,
+        out: *mut *mut prefix_task,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_embed(
+        engine: *mut prefix_engine,
+        tokenizer: *const prefix_tokenizer,
+        text: *const ::core::ffi::c_char,
+        text_len: usize,
+        offsets: *const i64,
+        n_offsets: usize,
+        options: *const ::core::ffi::c_char,
+        options_len: usize,
+        out: *mut *mut prefix_task,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_answer(
+        engine: *mut prefix_engine,
+        tokenizer: *const prefix_tokenizer,
+        context: *const ::core::ffi::c_char,
+        context_len: usize,
+        questions: *const ::core::ffi::c_char,
+        questions_len: usize,
+        question_offsets: *const i64,
+        n_question_offsets: usize,
+        options: *const ::core::ffi::c_char,
+        options_len: usize,
+        out: *mut *mut prefix_task,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_classify(
+        engine: *mut prefix_engine,
+        tokenizer: *const prefix_tokenizer,
+        text: *const ::core::ffi::c_char,
+        text_len: usize,
+        offsets: *const i64,
+        n_offsets: usize,
+        labels: *const ::core::ffi::c_char,
+        labels_len: usize,
+        label_offsets: *const i64,
+        n_label_offsets: usize,
+        options: *const ::core::ffi::c_char,
+        options_len: usize,
+        out: *mut *mut prefix_task,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_task_release(task: *mut prefix_task);
+    pub fn prefix_task_run(
+        task: *mut prefix_task,
+        timeout_ms: i64,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_task_cancel(task: *mut prefix_task, err: *mut prefix_error) -> prefix_status;
+    pub fn prefix_task_progress(
+        task: *const prefix_task,
+        done: *mut i64,
+        total: *mut i64,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_task_shape(
+        task: *const prefix_task,
+        rows: *mut i64,
+        columns: *mut i64,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_task_values(
+        task: *const prefix_task,
+        out: *mut f32,
+        capacity: usize,
+        needed: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_task_order(
+        task: *const prefix_task,
+        row: i64,
+        out: *mut i64,
+        capacity: usize,
+        needed: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_task_statuses(
+        task: *const prefix_task,
+        out: *mut i32,
+        capacity: usize,
+        needed: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_task_item_info(
+        task: *const prefix_task,
+        item: i64,
+        out: *mut prefix_result_info,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_task_item_message(
+        task: *const prefix_task,
+        item: i64,
+        buf: *mut ::core::ffi::c_char,
+        cap: usize,
+        needed: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_task_item_text(
+        task: *const prefix_task,
+        item: i64,
+        buf: *mut ::core::ffi::c_char,
+        cap: usize,
+        needed: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_task_totals(
+        task: *const prefix_task,
+        out: *mut prefix_job_totals,
         err: *mut prefix_error,
     ) -> prefix_status;
 }

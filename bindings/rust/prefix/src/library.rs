@@ -1,6 +1,6 @@
 //! Where the library comes from.
 //!
-//! Without the feature `dynamic` it is linked, and there is nothing to do here. With it, [`load`] opens the
+//! Without the feature `dynamic` it is linked, and there is nothing to do here. With it, `load` opens the
 //! library by path; a program that does not call it gets the one that the system finds as
 //! `libprefix.so.1`, when it first needs it, and an error with
 //! [`Status::NotFound`](crate::Status::NotFound) when there is none.

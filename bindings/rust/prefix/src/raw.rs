@@ -36,6 +36,8 @@ release! {
     prefix_tokenizer: prefix_tokenizer_release,
     #[cfg(feature = "text")]
     prefix_detok: prefix_detok_release,
+    #[cfg(feature = "text")]
+    prefix_task: prefix_task_release,
 }
 
 /// One reference to a handle of the library.
@@ -135,6 +137,40 @@ pub(crate) fn into_text(bytes: Vec<u8>) -> Result<String> {
             "",
             "the library gave text that is not UTF-8",
         )
+    })
+}
+
+/// Many texts in one buffer: text i is bytes offsets[i] up to offsets[i + 1].
+#[cfg(feature = "text")]
+pub(crate) struct Texts {
+    pub bytes: String,
+    pub offsets: Vec<i64>,
+}
+
+#[cfg(feature = "text")]
+impl Texts {
+    pub fn join<T: AsRef<str>>(texts: &[T]) -> Texts {
+        let size = texts.iter().map(|text| text.as_ref().len()).sum();
+        let mut bytes = String::with_capacity(size);
+        let mut offsets = Vec::with_capacity(texts.len() + 1);
+        offsets.push(0);
+        for text in texts {
+            bytes.push_str(text.as_ref());
+            offsets.push(bytes.len() as i64);
+        }
+        Texts { bytes, offsets }
+    }
+
+    pub fn start(&self) -> *const c_char {
+        self.bytes.as_ptr().cast()
+    }
+}
+
+/// Optional text; NULL with length 0 stands for none.
+#[cfg(feature = "text")]
+pub(crate) fn text_or_null(text: Option<&str>) -> (*const c_char, usize) {
+    text.map_or((std::ptr::null(), 0), |text| {
+        (text.as_ptr().cast(), text.len())
     })
 }
 

@@ -45,17 +45,20 @@ fn events_begin_with_started() {
 #[test]
 #[cfg(feature = "text")]
 fn chat_prints_an_answer() {
-    // The tiny model has 131 tokens: ASCII and two special ones.
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("chat-model");
-    std::fs::create_dir_all(&folder).unwrap();
-    for name in ["config.json", "model.safetensors"] {
-        std::fs::copy(model("llama-base").join(name), folder.join(name)).unwrap();
-    }
-    let (tokenizer, config) = support::byte_tokenizer(128);
-    std::fs::write(folder.join("tokenizer.json"), tokenizer).unwrap();
-    std::fs::write(folder.join("tokenizer_config.json"), config).unwrap();
-    let text = output("chat", folder);
+    let text = output("chat", support::ascii_model());
     assert!(text.len() > 1 && text.ends_with('\n'), "{text:?}");
+}
+
+#[test]
+#[cfg(feature = "text")]
+fn rerank_prints_the_best_first() {
+    let text = output("rerank", support::ascii_model());
+    let scores: Vec<f32> = text
+        .lines()
+        .map(|l| l[..6].trim().parse().unwrap())
+        .collect();
+    assert_eq!(scores.len(), 2);
+    assert!(scores[0] >= scores[1], "{text}");
 }
 
 #[test]
@@ -88,6 +91,7 @@ fn the_readme_shows_the_examples() {
     for (name, source) in [
         ("score", include_str!("../examples/score.rs")),
         ("chat", include_str!("../examples/chat.rs")),
+        ("rerank", include_str!("../examples/rerank.rs")),
         ("events", include_str!("../examples/events.rs")),
     ] {
         assert!(

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use prefix_sys as sys;
 
 use crate::error::{call, Result};
-use crate::raw::{path_text, read_array, read_text, Handle};
+use crate::raw::{path_text, read_array, read_text, text_or_null, Handle, Texts};
 use crate::text::{Chat, Detok, Prompt};
 use crate::{library, Token};
 
@@ -70,7 +70,7 @@ impl Tokenizer {
     /// From the contents of `tokenizer.json` and of `tokenizer_config.json`.
     pub fn from_json(tokenizer: &str, config: Option<&str>) -> Result<Tokenizer> {
         library::text_ready()?;
-        let (config, config_len) = raw_or_null(config);
+        let (config, config_len) = text_or_null(config);
         // Safety: texts with their lengths, or NULL with 0.
         let handle = Handle::create(|out, err| unsafe {
             sys::prefix_tokenizer_from_json(
@@ -194,22 +194,16 @@ impl Tokenizer {
         texts: &[T],
         special: Special,
     ) -> Result<Vec<Vec<Token>>> {
-        let mut joined = String::with_capacity(texts.iter().map(|text| text.as_ref().len()).sum());
-        let mut offsets = Vec::with_capacity(texts.len() + 1);
-        offsets.push(0);
-        for text in texts {
-            joined.push_str(text.as_ref());
-            offsets.push(joined.len() as i64);
-        }
-        let mut ends = vec![0; offsets.len()];
-        let guess = joined.len() + 4 * texts.len();
+        let texts = Texts::join(texts);
+        let mut ends = vec![0; texts.offsets.len()];
+        let guess = texts.bytes.len() + 4 * ends.len();
         let tokens = read_array(guess, |out, capacity, needed, err| unsafe {
             sys::prefix_tokenizer_encode_batch(
                 self.raw(),
-                joined.as_ptr().cast(),
-                joined.len(),
-                offsets.as_ptr(),
-                offsets.len(),
+                texts.start(),
+                texts.bytes.len(),
+                texts.offsets.as_ptr(),
+                texts.offsets.len(),
                 special.flags(),
                 out,
                 capacity,
@@ -250,7 +244,7 @@ impl Tokenizer {
     /// The prompt of a conversation, as the template of the model writes it.
     pub fn chat_text(&self, chat: &Chat) -> Result<String> {
         let messages = chat.messages_json();
-        let (options, options_len) = raw_or_null(chat.options());
+        let (options, options_len) = text_or_null(chat.options());
         read_text(2 * messages.len() + 256, |buf, cap, needed, err| unsafe {
             sys::prefix_tokenizer_chat_text(
                 self.raw(),
@@ -283,7 +277,7 @@ impl Tokenizer {
 
     fn chat_tokens_into(&self, chat: &Chat, segments: &mut [i64]) -> Result<Vec<Token>> {
         let messages = chat.messages_json();
-        let (options, options_len) = raw_or_null(chat.options());
+        let (options, options_len) = text_or_null(chat.options());
         let ends = if segments.is_empty() {
             std::ptr::null_mut()
         } else {
@@ -322,10 +316,4 @@ fn decode_flags(skip_special: bool) -> i32 {
     } else {
         0
     }
-}
-
-fn raw_or_null(text: Option<&str>) -> (*const std::ffi::c_char, usize) {
-    text.map_or((std::ptr::null(), 0), |text| {
-        (text.as_ptr().cast(), text.len())
-    })
 }

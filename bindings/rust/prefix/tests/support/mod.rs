@@ -4,6 +4,7 @@
 pub mod json;
 
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use prefix::{Engine, Options};
 
@@ -104,6 +105,25 @@ pub fn byte_tokenizer(bytes: u32) -> (String, String) {
             "chat_template": "{template}"}}"#
     );
     (tokenizer, config)
+}
+
+/// A folder with the tiny model and a tokenizer for it: its 131 tokens are ASCII, two special ones, and one
+/// that means nothing.
+pub fn ascii_model() -> PathBuf {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    let make = || {
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+        let folder = folder.join(concat!("ascii-model-", env!("CARGO_CRATE_NAME")));
+        std::fs::create_dir_all(&folder).unwrap();
+        for name in ["config.json", "model.safetensors"] {
+            std::fs::copy(model("llama-base").join(name), folder.join(name)).unwrap();
+        }
+        let (tokenizer, config) = byte_tokenizer(128);
+        std::fs::write(folder.join("tokenizer.json"), tokenizer).unwrap();
+        std::fs::write(folder.join("tokenizer_config.json"), config).unwrap();
+        folder
+    };
+    FOLDER.get_or_init(make).clone()
 }
 
 /// Resident bytes of this process.
