@@ -182,6 +182,8 @@ void Batch::add(const Request& request, const Prepared& prepared) {
       status =
           prefix_batch_add_generate(batch_.get(), tokens, n, options.get(), 0, nullptr, &error);
       break;
+    case Task::kText:  // not a request of a batch: prepare() refuses it
+      break;
   }
   check(status, error);
 }

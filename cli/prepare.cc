@@ -27,6 +27,9 @@ void add_end_tokens(const Request& request, Text& text, Prepared& prepared) {
 Prepared prepare(const Request& request, LazyText& text) {
   Prepared prepared;
   prepared.from = request.from;
+  if (request.task == Task::kText)
+    fail("line ", request.line,
+         ": the requests of rerank, answer and classify show only in prefix run");
   if (request.needs_tokenizer() && !text.get()) fail("line ", request.line, ": ", text.why());
   if (!request.messages.empty())
     prepared.tokens = text.need().encode_chat(request.messages);

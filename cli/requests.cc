@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "common.h"
+#include "text_task.h"
 
 namespace prefix_cli {
 namespace {
@@ -132,7 +133,8 @@ Task read_task(const Json& value) {
   if (name == "choices") return Task::kChoices;
   if (name == "embed") return Task::kEmbed;
   if (name == "generate") return Task::kGenerate;
-  fail("task = \"", name, "\" is not one of logits, logprobs, choices, embed, generate");
+  fail("task = \"", name,
+       "\" is not one of logits, logprobs, choices, embed, generate, rerank, answer, classify");
 }
 
 void read_prompt(const Json& object, Request& request) {
@@ -193,6 +195,11 @@ void read_from(const Json& object, Request& request) {
 }
 
 void read_object(const Json& object, Request& request) {
+  if (is_text_task(object)) {
+    request.text_task = std::make_shared<TextTask>(parse_text_task(object));
+    request.task = Task::kText;
+    return;
+  }
   for (const auto& [key, value] : object.items()) {
     const auto is_option = [&key = key](const OptionField& f) { return f.name == key; };
     const auto* field = std::find_if(kOptionFields.begin(), kOptionFields.end(), is_option);
@@ -218,7 +225,7 @@ void read_object(const Json& object, Request& request) {
 }  // namespace
 
 bool Request::needs_tokenizer() const {
-  if (wants_text()) return true;
+  if (wants_text() || task == Task::kText) return true;
   if (task == Task::kGenerate && !stop.empty()) return true;
   return task == Task::kChoices &&
          std::any_of(choices.begin(), choices.end(), [](const Piece& c) { return c.is_text; });

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <istream>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,7 +14,9 @@
 
 namespace prefix_cli {
 
-enum class Task { kLogits, kLogprobs, kChoices, kEmbed, kGenerate };
+struct TextTask;
+
+enum class Task { kLogits, kLogprobs, kChoices, kEmbed, kGenerate, kText };
 
 // Token ids, or text that has still to become token ids.
 struct Piece {
@@ -30,11 +33,12 @@ struct Request {
   Piece prompt;          // tokens or text
   std::string messages;  // JSON array, when the prompt is a chat
   std::string name_space;
-  std::vector<int32_t> ids;                 // logits
-  int32_t from = 1;                         // logprobs
-  std::optional<std::string> continuation;  // logprobs
-  std::vector<Piece> choices;               // choices
-  std::vector<std::string> stop;            // generate
+  std::vector<int32_t> ids;                   // logits
+  int32_t from = 1;                           // logprobs
+  std::optional<std::string> continuation;    // logprobs
+  std::vector<Piece> choices;                 // choices
+  std::vector<std::string> stop;              // generate
+  std::shared_ptr<const TextTask> text_task;  // kText: rerank, answer, classify
   // Options of the library with their values as text, e.g. {"temperature", "0.7"}.
   std::vector<std::pair<std::string, std::string>> options;
 

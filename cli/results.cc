@@ -46,6 +46,8 @@ std::string payload(const Request& request, const Result& result) {
         text += (i ? "," : "") + list(result.choice_logprobs[i]);
       return text + "]";
     }
+    case Task::kText:
+      return result.task_fields;
     case Task::kGenerate:
       break;
   }

@@ -29,6 +29,8 @@ struct Result {
   std::vector<float> token_logprobs;  // generate, when they were asked for
   std::optional<std::string> text;    // generate, when there is a tokenizer
   std::string finish;
+  std::string task_fields;   // rerank, answer, classify: their part of the line
+  bool some_failed = false;  // of the items of such a task
   Usage usage;
 
   bool ok() const { return status == "ok"; }

@@ -21,6 +21,7 @@
 #include "results.h"
 #include "stop.h"
 #include "text.h"
+#include "text_task.h"
 
 namespace prefix_cli {
 namespace {
@@ -46,11 +47,11 @@ class BatchRun {
 
   void run(Progress& progress) {
     Batch batch(engine_.get());
-    for (size_t i = 0; i < requests_.size(); ++i) add(batch, i);
-    if (jobs_index_.empty()) return;
-    Job job = engine_.submit(batch);
-    searches_.size() ? follow(job, progress) : wait(job, progress);
-    for (size_t j = 0; j < jobs_index_.size(); ++j) collect(job, j);
+    for (size_t i = 0; i < requests_.size(); ++i)
+      if (requests_[i].task != Task::kText) add(batch, i);
+    if (!jobs_index_.empty()) run_job(batch, progress);
+    for (size_t i = 0; i < requests_.size(); ++i)
+      if (requests_[i].task == Task::kText) run_task(i, progress);
   }
 
   const std::vector<Request>& requests() const { return requests_; }
@@ -62,6 +63,31 @@ class BatchRun {
     std::vector<float> logprobs;
     bool wants_logprobs = false;
   };
+
+  void run_job(const Batch& batch, Progress& progress) {
+    Job job = engine_.submit(batch);
+    searches_.size() ? follow(job, progress) : wait(job, progress);
+    for (size_t j = 0; j < jobs_index_.size(); ++j) collect(job, j);
+  }
+
+  // A task is a batch of its own.
+  void run_task(size_t i, Progress& progress) {
+    const Request& request = requests_[i];
+    Result& result = results_[i];
+    try {
+      if (!text_.get()) fail("line ", request.line, ": ", text_.why());
+      const auto show = [&](int64_t done, int64_t all) { progress.show(done, all); };
+      const TextTaskResult found =
+          text_.need().run(engine_.get(), *request.text_task, progress.interval_ms(), show);
+      result.task_fields = payload(*request.text_task, found);
+      result.some_failed = !found.failed.empty();
+      result.usage = found.usage;
+    } catch (const ApiError& e) {
+      refuse(i, e.name(), e.what());
+    } catch (const Failure& e) {
+      refuse(i, prefix_status_name(PREFIX_ERR_INVALID_ARGUMENT), e.what());
+    }
+  }
 
   static bool wants_logprobs(const Request& request) {
     for (const auto& [key, value] : request.options)
@@ -222,7 +248,7 @@ int run_command(const Args& args) {
     for (size_t i = 0; i < run.requests().size(); ++i) {
       out << result_line(run.requests()[i], run.results()[i]) << '\n';
       ++totals.requests;
-      totals.failed += !run.results()[i].ok();
+      totals.failed += !run.results()[i].ok() || run.results()[i].some_failed;
     }
     out.flush();
     if (!out) fail("cannot write the results to ", out_path == "-" ? "standard output" : out_path);

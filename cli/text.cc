@@ -119,6 +119,20 @@ class LibraryText : public Text {
         });
   }
 
+  TextTaskResult run(prefix_engine* engine, const TextTask& task, int64_t interval_ms,
+                     const Show& show) override {
+    const Handle handle(f_, create(engine, task));
+    prefix_error error = no_error();
+    for (prefix_status status = PREFIX_ERR_TIMEOUT; status != PREFIX_OK;) {
+      status = f_.prefix_task_run(handle.task, interval_ms, &error);
+      if (status != PREFIX_ERR_TIMEOUT) check(status, error);
+      int64_t done = 0, total = 0;
+      f_.prefix_task_progress(handle.task, &done, &total, nullptr);
+      show(done, total);
+    }
+    return collect(handle.task, task);
+  }
+
   std::unique_ptr<Stream> stream() override { return std::make_unique<LibraryStream>(*this); }
 
  private:
@@ -152,6 +166,106 @@ class LibraryText : public Text {
     const Functions& f_;
     prefix_detok* detok_ = nullptr;
   };
+
+  struct Handle {
+    Handle(const Functions& f, prefix_task* t) : functions(f), task(t) {}
+    ~Handle() { functions.prefix_task_release(task); }
+    Handle(const Handle&) = delete;
+    Handle& operator=(const Handle&) = delete;
+    const Functions& functions;
+    prefix_task* task;
+  };
+
+  // Texts in a row, and where each begins and ends.
+  struct List {
+    explicit List(const std::vector<std::string>& list) {
+      for (const std::string& text : list) {
+        bytes += text;
+        ends.push_back(static_cast<int64_t>(bytes.size()));
+      }
+    }
+    std::string bytes;
+    std::vector<int64_t> ends{0};
+  };
+
+  prefix_task* create(prefix_engine* engine, const TextTask& task) {
+    const std::string options = task.options.dump();
+    const List queries(task.queries), documents(task.documents), labels(task.labels);
+    prefix_task* out = nullptr;
+    prefix_error error = no_error();
+    prefix_status status = PREFIX_OK;
+    switch (task.kind) {
+      case TextTask::Kind::kRerank:
+        status =
+            f_.prefix_rerank(engine, tokenizer_, queries.bytes.data(), queries.bytes.size(),
+                             queries.ends.data(), queries.ends.size(), documents.bytes.data(),
+                             documents.bytes.size(), documents.ends.data(), documents.ends.size(),
+                             options.data(), options.size(), &out, &error);
+        break;
+      case TextTask::Kind::kAnswer:
+        status =
+            f_.prefix_answer(engine, tokenizer_, documents.bytes.data(), documents.bytes.size(),
+                             queries.bytes.data(), queries.bytes.size(), queries.ends.data(),
+                             queries.ends.size(), options.data(), options.size(), &out, &error);
+        break;
+      case TextTask::Kind::kClassify:
+        status = f_.prefix_classify(
+            engine, tokenizer_, documents.bytes.data(), documents.bytes.size(),
+            documents.ends.data(), documents.ends.size(), labels.bytes.data(), labels.bytes.size(),
+            labels.ends.data(), labels.ends.size(), options.data(), options.size(), &out, &error);
+        break;
+    }
+    check(status, error);
+    return out;
+  }
+
+  TextTaskResult collect(prefix_task* task, const TextTask& given) {
+    TextTaskResult r;
+    prefix_error error = no_error();
+    int64_t rows = 0, columns = 0;
+    check(f_.prefix_task_shape(task, &rows, &columns, &error), error);
+    r.rows = static_cast<size_t>(rows);
+    r.columns = static_cast<size_t>(columns);
+    r.values = read<std::vector<float>>(r.rows * r.columns,
+                                        [&](float* out, size_t n, size_t* needed, prefix_error* e) {
+                                          return f_.prefix_task_values(task, out, n, needed, e);
+                                        });
+    const auto statuses = read<std::vector<int32_t>>(
+        64, [&](int32_t* out, size_t n, size_t* needed, prefix_error* e) {
+          return f_.prefix_task_statuses(task, out, n, needed, e);
+        });
+    for (size_t i = 0; i < statuses.size(); ++i) item(task, i, given, r);
+    for (int64_t row = 0; row < rows && given.kind != TextTask::Kind::kAnswer; ++row)
+      r.order.push_back(read<std::vector<int64_t>>(
+          r.columns, [&](int64_t* out, size_t n, size_t* needed, prefix_error* e) {
+            return f_.prefix_task_order(task, row, out, n, needed, e);
+          }));
+    return r;
+  }
+
+  void item(prefix_task* task, size_t index, const TextTask& given, TextTaskResult& r) {
+    const auto at = static_cast<int64_t>(index);
+    prefix_error error = no_error();
+    prefix_result_info info{};
+    info.struct_size = sizeof(info);
+    check(f_.prefix_task_item_info(task, at, &info, &error), error);
+    r.usage.prompt += info.prompt_tokens;
+    r.usage.cached += info.cached_tokens;
+    r.usage.shared += info.shared_tokens;
+    r.usage.computed += info.computed_tokens;
+    r.usage.generated += info.generated_tokens;
+    const auto words = [&](auto get) {
+      return read<std::string>(256, [&](char* out, size_t n, size_t* needed, prefix_error* e) {
+        return get(task, at, out, n, needed, e);
+      });
+    };
+    if (info.status != PREFIX_OK)
+      r.failed.push_back(
+          {index, prefix_status_name(info.status), words(f_.prefix_task_item_message)});
+    else if (info.user_tag != 0)
+      r.cut.push_back(index);
+    if (given.kind == TextTask::Kind::kAnswer) r.answers.push_back(words(f_.prefix_task_item_text));
+  }
 
   Functions f_;
   prefix_tokenizer* tokenizer_ = nullptr;

@@ -4,9 +4,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include "text_task.h"
+
+struct prefix_engine;
 
 namespace prefix_cli {
 
@@ -24,6 +29,11 @@ class Text {
   virtual std::vector<int32_t> end_tokens() = 0;
   // Special tokens are left out.
   virtual std::string decode(const std::vector<int32_t>& tokens) = 0;
+
+  // Runs a task on an engine; show is called now and then with the items done and all.
+  using Show = std::function<void(int64_t, int64_t)>;
+  virtual TextTaskResult run(prefix_engine* engine, const TextTask& task, int64_t interval_ms,
+                             const Show& show) = 0;
 
   // Tokens that arrive one by one. Bytes of an unfinished character are held back.
   class Stream {

@@ -382,6 +382,49 @@ class WithText(unittest.TestCase):
         self.assertIn("0 tokens", continuation["message"])
         self.assertNotEqual(empty["status"], "ok")
 
+    def test_tasks_of_texts(self):
+        documents = ["w5 w6 w7", "w8 w9", "w5 w6 w7"]
+        one, all_pairs, answers, labels = self.run_text([
+            {"task": "rerank", "query": "w11 w12", "documents": documents},
+            {"task": "rerank", "queries": ["w11 w12", "w13"], "documents": documents, "top_n": 2},
+            {"task": "answer", "recipe": "extractive-qa", "context": "w5 w6", "questions": ["w7", "w8"], "max_tokens": 3},
+            {"task": "classify", "texts": ["w5", "w6"], "labels": ["w7", "w8 w9"]},
+        ])
+        self.assertEqual(one["scores"][0], one["scores"][2])
+        self.assertEqual(one["order"].index(0) + 1, one["order"].index(2))  # equal scores: the first comes first
+        self.assertEqual(all_pairs["scores"][0], one["scores"])
+        self.assertEqual([len(o) for o in all_pairs["order"]], [2, 2])
+        self.assertEqual(len(answers["answers"]), 2)
+        self.assertGreater(answers["usage"]["shared"], 0)
+        for row in labels["scores"]:
+            self.assertAlmostEqual(sum(row), 1, places=5)
+
+    def test_items_of_tasks_fail_alone(self):
+        done, = self.run_text([{"task": "rerank", "query": "w5", "documents": ["w6 " * 300, "w7"], "max_prompt_tokens": 20,
+                                "truncate": "off"}], code=1)
+        self.assertIsNone(done["scores"][0])
+        self.assertEqual(done["order"], [1])
+        self.assertEqual(done["failed"][0]["status"], "PREFIX_ERR_PROMPT_TOO_LONG")
+        self.assertIn("20", done["failed"][0]["message"])
+        cut, = self.run_text([{"task": "rerank", "query": "w5", "documents": ["w6 " * 300, "w7"], "max_prompt_tokens": 20}])
+        self.assertEqual(cut["cut"], [0])
+
+    def test_wrong_tasks_say_what_is_wrong(self):
+        for request, word in [
+            ({"task": "rerank", "documents": ["w5"]}, "query"),
+            ({"task": "rerank", "query": "w5", "queries": ["w5"], "documents": []}, "one of"),
+            ({"task": "rerank", "query": "w5", "documents": "w5"}, "documents"),
+            ({"task": "rerank", "query": "w5", "documents": [], "recipe": "absent"}, "query-likelihood"),
+            ({"task": "rerank", "query": "w5", "documents": [], "recipe": "/absent.json"}, "absent.json"),
+            ({"task": "rerank", "query": "w5", "documents": [], "recipe": "choices"}, "classify"),
+            ({"task": "answer", "questions": ["w5"]}, "context"),
+            ({"task": "classify", "texts": ["w5"]}, "labels"),
+            ({"task": "classify", "texts": ["w5"], "labels": ["w5"], "max_tokens": "x"}, "max_tokens"),
+        ]:
+            result, = self.run_text([request], code=1)
+            self.assertNotEqual(result["status"], "ok", request)
+            self.assertIn(word, result["message"])
+
     def test_tree_shows_text(self):
         done = prefix("tree", "--model", self.model, stdin=lines([{"text": "w5 w6"}, {"text": "w5 w7"}]))
         self.assertIn("w5", done.stdout)
