@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""The installed tree, from outside: install_test.py BUILD_FOLDER.
+
+Installs into a temporary folder, moves the tree, and uses it as other projects do.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+BUILD = Path(sys.argv.pop(1)).resolve()
+TREE = None  # the installed tree, after it was moved
+
+
+def setUpModule():
+    global TREE
+    folder = Path(tempfile.mkdtemp(prefix="prefix-install-"))
+    unittest.addModuleCleanup(shutil.rmtree, folder)
+    done = run("cmake", "--install", BUILD, "--prefix", folder / "first")
+    assert done.returncode == 0, done.stderr
+    TREE = (folder / "first").rename(folder / "moved")
+
+
+def run(*command, **options):
+    command = [str(part) for part in command]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, **options)
+
+
+class Installed(unittest.TestCase):
+    def ok(self, *command, **options):
+        done = run(*command, **options)
+        self.assertEqual(done.returncode, 0, f"{command}\n{done.stdout}{done.stderr}")
+        return done.stdout
+
+    def setUp(self):
+        self.folder = Path(tempfile.mkdtemp(prefix="prefix-use-"))
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def test_every_file_is_meant_to_be_there(self):
+        found = {str(path.relative_to(TREE)) for path in TREE.rglob("*") if not path.is_dir()}
+        patterns = [
+            "bin/prefix", "include/prefix.h", "include/prefix_text.h", "lib/libprefix.so", "lib/libprefix_text.so",
+            "lib/cmake/prefix/prefixConfig.cmake", "lib/cmake/prefix/prefixConfigVersion.cmake",
+            "lib/cmake/prefix/prefixTargets.cmake", "lib/pkgconfig/prefix.pc", "lib/pkgconfig/prefix_text.pc",
+            "share/prefix/recipes/query-likelihood.json", "share/prefix/recipes/qwen3-reranker.json",
+        ]
+        self.assertEqual([name for name in patterns if name not in found], [])
+        known = ("bin/prefix", "include/prefix", "lib/libprefix", "lib/cmake/prefix/", "lib/pkgconfig/prefix",
+                 "share/prefix/", "share/doc/prefix/")
+        self.assertEqual([name for name in sorted(found) if not name.startswith(known)], [])
+
+    def test_no_file_names_a_folder_of_this_machine(self):
+        files = [path for path in TREE.rglob("*") if path.is_file()]
+        self.assertEqual([path for path in files if str(ROOT).encode() in path.read_bytes()], [])
+
+    def test_find_package(self):
+        self.ok("cmake", "-S", HERE / "find_package", "-B", self.folder, f"-DCMAKE_PREFIX_PATH={TREE}")
+        self.ok("cmake", "--build", self.folder)
+        self.assertIn("PREFIX_ERR_NOT_FOUND", self.ok(self.folder / "core"))
+        self.assertIn("PREFIX_ERR_NOT_FOUND", self.ok(self.folder / "text"))
+
+    def test_find_package_refuses_another_major_version(self):
+        lists = (HERE / "find_package" / "CMakeLists.txt").read_text()
+        source = self.folder / "source"
+        source.mkdir()
+        (source / "CMakeLists.txt").write_text(lists.replace("prefix 0.1", "prefix 7.0"))
+        done = run("cmake", "-S", source, "-B", self.folder / "out", f"-DCMAKE_PREFIX_PATH={TREE}")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("7.0", done.stderr)
+
+    def test_pkg_config(self):
+        environment = {**os.environ, "PKG_CONFIG_PATH": str(TREE / "lib" / "pkgconfig")}
+        for name, source in (("prefix", "core.c"), ("prefix_text", "text.c")):
+            flags = self.ok("pkg-config", "--cflags", "--libs", name, env=environment).split()
+            self.assertTrue(all(str(TREE.parent / "first") not in flag for flag in flags))
+            self.ok("cc", "-std=c11", "-Werror", HERE / source, "-o", self.folder / name, *flags)
+            found = self.ok(self.folder / name, env={**os.environ, "LD_LIBRARY_PATH": str(TREE / "lib")})
+            self.assertIn("PREFIX_ERR_NOT_FOUND", found)
+
+    def test_the_command(self):
+        self.assertIn("prefix", self.ok(TREE / "bin" / "prefix", "--help"))
+        self.assertIn("avx2", self.ok(TREE / "bin" / "prefix", "info", "--machine"))
+
+
+if __name__ == "__main__":
+    unittest.main()
