@@ -20,12 +20,18 @@ Options options_of(const prefix_options* handle) {
   return object->options;
 }
 
+std::string path_in(const char* path, size_t path_len) {
+  const std::string_view text = text_in(path, path_len, "path");
+  if (text.empty()) prefix::fail(prefix::Code::kInvalidArgument, "path is empty");
+  if (text.find('\0') != std::string_view::npos)  // the system would stop reading it there
+    prefix::fail(prefix::Code::kInvalidArgument, "path has a zero byte inside");
+  return std::string(text);
+}
+
 void create(const char* path, size_t path_len, const prefix_options* options,
             const prefix::LoadProgress& progress, prefix_engine** out) {
   require(out, "out");
-  *out = nullptr;
-  const std::string where(text_in(path, path_len, "path"));
-  if (where.empty()) prefix::fail(prefix::Code::kInvalidArgument, "path is empty");
+  const std::string where = path_in(path, path_len);
   auto object = std::make_shared<EngineObject>();
   object->engine = Engine::create(where, options_of(options), progress);
   *out = static_cast<prefix_engine*>(HandleTable::get().add(Kind::kEngine, std::move(object)));
@@ -87,7 +93,7 @@ prefix_status prefix_engine_estimate(const char* path, size_t path_len,
                                      const prefix_options* options, prefix_memory* out,
                                      prefix_error* err) {
   return guard("prefix_engine_estimate", err, [&] {
-    const std::string where(text_in(path, path_len, "path"));
+    const std::string where = path_in(path, path_len);
     const prefix::MemoryEstimate e = Engine::estimate(where, options_of(options));
     prefix_memory m{};
     m.weight_bytes = e.weight_bytes;
