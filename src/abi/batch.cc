@@ -176,7 +176,8 @@ prefix_status prefix_batch_add_continuations(prefix_batch* batch, const prefix_t
     for (size_t i = 0; i < lists.size(); ++i) {
       RequestSpec spec = shared;
       spec.from = static_cast<int32_t>(n_tokens);
-      spec.user_tag = user_tag + static_cast<int64_t>(i);
+      // Wraps like any counter; a tag is the caller's and has no order.
+      spec.user_tag = static_cast<int64_t>(static_cast<uint64_t>(user_tag) + i);
       spec.tokens.insert(spec.tokens.end(), lists[i].begin(), lists[i].end());
       append(*object, std::move(spec), name_space, nullptr);
     }
