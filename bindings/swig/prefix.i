@@ -21,8 +21,7 @@
 /* Structs travel as memory with the layout of C, handles as numbers: no proxy classes. */
 %rename("$ignore", %$isclass) "";
 
-typedef int int32_t;
-typedef long long int64_t;
+/* int32_t, int64_t: their typemaps go by these names; SWIG must not look through to a type of C that may differ. */
 
 #if defined(SWIGGO)
 %include "shapes_go.i"

@@ -256,7 +256,7 @@ int _wrap_prefix_version_swig() {
   int _swig_go_result;
 
 
-  result = (int32_t)prefix_version();
+  result = prefix_version();
   _swig_go_result = result;
   return _swig_go_result;
 }
@@ -278,7 +278,7 @@ int _wrap_prefix_abi_version_swig() {
   int _swig_go_result;
 
 
-  result = (int32_t)prefix_abi_version();
+  result = prefix_abi_version();
   _swig_go_result = result;
   return _swig_go_result;
 }
@@ -327,7 +327,7 @@ int _wrap_prefix_has_feature_swig(_gostring_ _swig_go_0) {
 
   arg1 = (char *)_swig_go_0.p; arg2 = (size_t)_swig_go_0.n;
 
-  result = (int32_t)prefix_has_feature((char const *)arg1,arg2);
+  result = prefix_has_feature((char const *)arg1,arg2);
   _swig_go_result = result;
 
   return _swig_go_result;
@@ -354,7 +354,7 @@ int _wrap_prefix_status_is_retryable_swig(int _swig_go_0) {
 
   arg1 = (prefix_status)_swig_go_0;
 
-  result = (int32_t)prefix_status_is_retryable(arg1);
+  result = prefix_status_is_retryable(arg1);
   _swig_go_result = result;
   return _swig_go_result;
 }
@@ -369,7 +369,7 @@ int _wrap_prefix_options_create_swig(prefix_options **_swig_go_0, prefix_error *
   arg1 = (prefix_options **)_swig_go_0;
   arg2 = (prefix_error *)_swig_go_1;
 
-  result = (prefix_status)prefix_options_create(arg1,arg2);
+  result = prefix_options_create(arg1,arg2);
   _swig_go_result = result;
 
 
@@ -403,7 +403,7 @@ int _wrap_prefix_options_set_swig(prefix_options *_swig_go_0, _gostring_ _swig_g
   arg4 = (char *)_swig_go_2.p; arg5 = (size_t)_swig_go_2.n;
   arg6 = (prefix_error *)_swig_go_3;
 
-  result = (prefix_status)prefix_options_set(arg1,(char const *)arg2,arg3,(char const *)arg4,arg5,arg6);
+  result = prefix_options_set(arg1,(char const *)arg2,arg3,(char const *)arg4,arg5,arg6);
   _swig_go_result = result;
 
 
@@ -427,7 +427,7 @@ int _wrap_prefix_options_set_int_swig(prefix_options *_swig_go_0, _gostring_ _sw
   arg4 = (int64_t)_swig_go_2;
   arg5 = (prefix_error *)_swig_go_3;
 
-  result = (prefix_status)prefix_options_set_int(arg1,(char const *)arg2,arg3,arg4,arg5);
+  result = prefix_options_set_int(arg1,(char const *)arg2,arg3,arg4,arg5);
   _swig_go_result = result;
 
 
@@ -450,7 +450,7 @@ int _wrap_prefix_options_set_double_swig(prefix_options *_swig_go_0, _gostring_ 
   arg4 = (double)_swig_go_2;
   arg5 = (prefix_error *)_swig_go_3;
 
-  result = (prefix_status)prefix_options_set_double(arg1,(char const *)arg2,arg3,arg4,arg5);
+  result = prefix_options_set_double(arg1,(char const *)arg2,arg3,arg4,arg5);
   _swig_go_result = result;
 
 
@@ -471,7 +471,7 @@ int _wrap_prefix_options_set_json_swig(prefix_options *_swig_go_0, _gostring_ _s
   arg2 = (char *)_swig_go_1.p; arg3 = (size_t)_swig_go_1.n;
   arg4 = (prefix_error *)_swig_go_2;
 
-  result = (prefix_status)prefix_options_set_json(arg1,(char const *)arg2,arg3,arg4);
+  result = prefix_options_set_json(arg1,(char const *)arg2,arg3,arg4);
   _swig_go_result = result;
 
 
@@ -497,7 +497,7 @@ int _wrap_prefix_options_get_swig(prefix_options *_swig_go_0, _gostring_ _swig_g
   arg6 = (size_t *)_swig_go_3;
   arg7 = (prefix_error *)_swig_go_4;
 
-  result = (prefix_status)prefix_options_get((struct prefix_options const *)arg1,(char const *)arg2,arg3,arg4,arg5,arg6,arg7);
+  result = prefix_options_get((struct prefix_options const *)arg1,(char const *)arg2,arg3,arg4,arg5,arg6,arg7);
   _swig_go_result = result;
 
 
@@ -530,7 +530,7 @@ int _wrap_prefix_option_info_swig(size_t _swig_go_0, prefix_option_details *_swi
   arg2 = (prefix_option_details *)_swig_go_1;
   arg3 = (prefix_error *)_swig_go_2;
 
-  result = (prefix_status)prefix_option_info(arg1,arg2,arg3);
+  result = prefix_option_info(arg1,arg2,arg3);
   _swig_go_result = result;
 
 
@@ -560,7 +560,7 @@ int _wrap_prefix_log_next_swig(int *_swig_go_0, _goslice_ _swig_go_1, size_t *_s
   arg2 = (char *)_swig_go_1.array; arg3 = (size_t)_swig_go_1.len;
   arg4 = (size_t *)_swig_go_2;
 
-  result = (prefix_status)prefix_log_next(arg1,arg2,arg3,arg4);
+  result = prefix_log_next(arg1,arg2,arg3,arg4);
   _swig_go_result = result;
 
 
@@ -591,7 +591,7 @@ int _wrap_prefix_device_info_swig(size_t _swig_go_0, prefix_device_details *_swi
   arg2 = (prefix_device_details *)_swig_go_1;
   arg3 = (prefix_error *)_swig_go_2;
 
-  result = (prefix_status)prefix_device_info(arg1,arg2,arg3);
+  result = prefix_device_info(arg1,arg2,arg3);
   _swig_go_result = result;
 
 
@@ -613,7 +613,7 @@ int _wrap_prefix_engine_estimate_swig(_gostring_ _swig_go_0, prefix_options *_sw
   arg4 = (prefix_memory *)_swig_go_2;
   arg5 = (prefix_error *)_swig_go_3;
 
-  result = (prefix_status)prefix_engine_estimate((char const *)arg1,arg2,(struct prefix_options const *)arg3,arg4,arg5);
+  result = prefix_engine_estimate((char const *)arg1,arg2,(struct prefix_options const *)arg3,arg4,arg5);
   _swig_go_result = result;
 
 
@@ -637,7 +637,7 @@ int _wrap_prefix_engine_create_swig(_gostring_ _swig_go_0, prefix_options *_swig
   arg4 = (prefix_engine **)_swig_go_2;
   arg5 = (prefix_error *)_swig_go_3;
 
-  result = (prefix_status)prefix_engine_create((char const *)arg1,arg2,(struct prefix_options const *)arg3,arg4,arg5);
+  result = prefix_engine_create((char const *)arg1,arg2,(struct prefix_options const *)arg3,arg4,arg5);
   _swig_go_result = result;
 
 
@@ -656,7 +656,7 @@ int _wrap_prefix_engine_retain_swig(prefix_engine *_swig_go_0, prefix_error *_sw
   arg1 = (prefix_engine *)_swig_go_0;
   arg2 = (prefix_error *)_swig_go_1;
 
-  result = (prefix_status)prefix_engine_retain(arg1,arg2);
+  result = prefix_engine_retain(arg1,arg2);
   _swig_go_result = result;
 
 
@@ -686,7 +686,7 @@ int _wrap_prefix_engine_shutdown_swig(prefix_engine *_swig_go_0, long long _swig
   arg2 = (int64_t)_swig_go_1;
   arg3 = (prefix_error *)_swig_go_2;
 
-  result = (prefix_status)prefix_engine_shutdown(arg1,arg2,arg3);
+  result = prefix_engine_shutdown(arg1,arg2,arg3);
   _swig_go_result = result;
 
 
@@ -701,7 +701,7 @@ int _wrap_prefix_engine_state_swig(prefix_engine *_swig_go_0) {
 
   arg1 = (prefix_engine *)_swig_go_0;
 
-  result = (int32_t)prefix_engine_state((struct prefix_engine const *)arg1);
+  result = prefix_engine_state((struct prefix_engine const *)arg1);
   _swig_go_result = result;
 
   return _swig_go_result;
@@ -722,7 +722,7 @@ int _wrap_prefix_engine_info_json_swig(prefix_engine *_swig_go_0, _goslice_ _swi
   arg4 = (size_t *)_swig_go_2;
   arg5 = (prefix_error *)_swig_go_3;
 
-  result = (prefix_status)prefix_engine_info_json((struct prefix_engine const *)arg1,arg2,arg3,arg4,arg5);
+  result = prefix_engine_info_json((struct prefix_engine const *)arg1,arg2,arg3,arg4,arg5);
   _swig_go_result = result;
 
 
@@ -743,7 +743,7 @@ int _wrap_prefix_engine_get_stats_swig(prefix_engine *_swig_go_0, prefix_engine_
   arg2 = (prefix_engine_stats *)_swig_go_1;
   arg3 = (prefix_error *)_swig_go_2;
 
-  result = (prefix_status)prefix_engine_get_stats((struct prefix_engine const *)arg1,arg2,arg3);
+  result = prefix_engine_get_stats((struct prefix_engine const *)arg1,arg2,arg3);
   _swig_go_result = result;
 
 
@@ -766,7 +766,7 @@ int _wrap_prefix_metrics_text_swig(prefix_engine *_swig_go_0, _goslice_ _swig_go
   arg4 = (size_t *)_swig_go_2;
   arg5 = (prefix_error *)_swig_go_3;
 
-  result = (prefix_status)prefix_metrics_text((struct prefix_engine const *)arg1,arg2,arg3,arg4,arg5);
+  result = prefix_metrics_text((struct prefix_engine const *)arg1,arg2,arg3,arg4,arg5);
   _swig_go_result = result;
 
 
@@ -790,7 +790,7 @@ int _wrap_prefix_namespace_open_swig(prefix_engine *_swig_go_0, _gostring_ _swig
   arg4 = (int32_t *)_swig_go_2;
   arg5 = (prefix_error *)_swig_go_3;
 
-  result = (prefix_status)prefix_namespace_open(arg1,(char const *)arg2,arg3,arg4,arg5);
+  result = prefix_namespace_open(arg1,(char const *)arg2,arg3,arg4,arg5);
   _swig_go_result = result;
 
 
@@ -814,7 +814,7 @@ int _wrap_prefix_namespace_find_swig(prefix_engine *_swig_go_0, _gostring_ _swig
   arg4 = (int32_t *)_swig_go_2;
   arg5 = (prefix_error *)_swig_go_3;
 
-  result = (prefix_status)prefix_namespace_find((struct prefix_engine const *)arg1,(char const *)arg2,arg3,arg4,arg5);
+  result = prefix_namespace_find((struct prefix_engine const *)arg1,(char const *)arg2,arg3,arg4,arg5);
   _swig_go_result = result;
 
 
@@ -837,7 +837,7 @@ int _wrap_prefix_namespace_drop_swig(prefix_engine *_swig_go_0, int _swig_go_1, 
   arg3 = (int64_t *)_swig_go_2;
   arg4 = (prefix_error *)_swig_go_3;
 
-  result = (prefix_status)prefix_namespace_drop(arg1,arg2,arg3,arg4);
+  result = prefix_namespace_drop(arg1,arg2,arg3,arg4);
   _swig_go_result = result;
 
 
@@ -857,7 +857,7 @@ int _wrap_prefix_namespace_count_swig(prefix_engine *_swig_go_0, int *_swig_go_1
   arg2 = (int32_t *)_swig_go_1;
   arg3 = (prefix_error *)_swig_go_2;
 
-  result = (prefix_status)prefix_namespace_count((struct prefix_engine const *)arg1,arg2,arg3);
+  result = prefix_namespace_count((struct prefix_engine const *)arg1,arg2,arg3);
   _swig_go_result = result;
 
 
@@ -877,7 +877,7 @@ int _wrap_prefix_batch_create_swig(prefix_engine *_swig_go_0, prefix_batch **_sw
   arg2 = (prefix_batch **)_swig_go_1;
   arg3 = (prefix_error *)_swig_go_2;
 
-  result = (prefix_status)prefix_batch_create(arg1,arg2,arg3);
+  result = prefix_batch_create(arg1,arg2,arg3);
   _swig_go_result = result;
 
 
@@ -906,7 +906,7 @@ int _wrap_prefix_batch_clear_swig(prefix_batch *_swig_go_0, prefix_error *_swig_
   arg1 = (prefix_batch *)_swig_go_0;
   arg2 = (prefix_error *)_swig_go_1;
 
-  result = (prefix_status)prefix_batch_clear(arg1,arg2);
+  result = prefix_batch_clear(arg1,arg2);
   _swig_go_result = result;
 
 
@@ -925,7 +925,7 @@ int _wrap_prefix_batch_count_swig(prefix_batch *_swig_go_0, size_t *_swig_go_1, 
   arg2 = (size_t *)_swig_go_1;
   arg3 = (prefix_error *)_swig_go_2;
 
-  result = (prefix_status)prefix_batch_count((struct prefix_batch const *)arg1,arg2,arg3);
+  result = prefix_batch_count((struct prefix_batch const *)arg1,arg2,arg3);
   _swig_go_result = result;
 
 
@@ -955,7 +955,7 @@ int _wrap_prefix_batch_add_logits_swig(prefix_batch *_swig_go_0, _goslice_ _swig
   arg8 = (size_t *)_swig_go_5;
   arg9 = (prefix_error *)_swig_go_6;
 
-  result = (prefix_status)prefix_batch_add_logits(arg1,(int const *)arg2,arg3,(int const *)arg4,arg5,(struct prefix_options const *)arg6,arg7,arg8,arg9);
+  result = prefix_batch_add_logits(arg1,(int32_t const *)arg2,arg3,(int32_t const *)arg4,arg5,(struct prefix_options const *)arg6,arg7,arg8,arg9);
   _swig_go_result = result;
 
 
@@ -987,7 +987,7 @@ int _wrap_prefix_batch_add_logprobs_swig(prefix_batch *_swig_go_0, _goslice_ _sw
   arg7 = (size_t *)_swig_go_5;
   arg8 = (prefix_error *)_swig_go_6;
 
-  result = (prefix_status)prefix_batch_add_logprobs(arg1,(int const *)arg2,arg3,arg4,(struct prefix_options const *)arg5,arg6,arg7,arg8);
+  result = prefix_batch_add_logprobs(arg1,(int32_t const *)arg2,arg3,arg4,(struct prefix_options const *)arg5,arg6,arg7,arg8);
   _swig_go_result = result;
 
 
@@ -1022,7 +1022,7 @@ int _wrap_prefix_batch_add_choices_swig(prefix_batch *_swig_go_0, _goslice_ _swi
   arg10 = (size_t *)_swig_go_6;
   arg11 = (prefix_error *)_swig_go_7;
 
-  result = (prefix_status)prefix_batch_add_choices(arg1,(int const *)arg2,arg3,(int const *)arg4,arg5,(long long const *)arg6,arg7,(struct prefix_options const *)arg8,arg9,arg10,arg11);
+  result = prefix_batch_add_choices(arg1,(int32_t const *)arg2,arg3,(int32_t const *)arg4,arg5,(int64_t const *)arg6,arg7,(struct prefix_options const *)arg8,arg9,arg10,arg11);
   _swig_go_result = result;
 
 
@@ -1059,7 +1059,7 @@ int _wrap_prefix_batch_add_continuations_swig(prefix_batch *_swig_go_0, _goslice
   arg10 = (size_t *)_swig_go_6;
   arg11 = (prefix_error *)_swig_go_7;
 
-  result = (prefix_status)prefix_batch_add_continuations(arg1,(int const *)arg2,arg3,(int const *)arg4,arg5,(long long const *)arg6,arg7,(struct prefix_options const *)arg8,arg9,arg10,arg11);
+  result = prefix_batch_add_continuations(arg1,(int32_t const *)arg2,arg3,(int32_t const *)arg4,arg5,(int64_t const *)arg6,arg7,(struct prefix_options const *)arg8,arg9,arg10,arg11);
   _swig_go_result = result;
 
 
@@ -1090,7 +1090,7 @@ int _wrap_prefix_batch_add_embedding_swig(prefix_batch *_swig_go_0, _goslice_ _s
   arg6 = (size_t *)_swig_go_4;
   arg7 = (prefix_error *)_swig_go_5;
 
-  result = (prefix_status)prefix_batch_add_embedding(arg1,(int const *)arg2,arg3,(struct prefix_options const *)arg4,arg5,arg6,arg7);
+  result = prefix_batch_add_embedding(arg1,(int32_t const *)arg2,arg3,(struct prefix_options const *)arg4,arg5,arg6,arg7);
   _swig_go_result = result;
 
 
@@ -1119,7 +1119,7 @@ int _wrap_prefix_batch_add_generate_swig(prefix_batch *_swig_go_0, _goslice_ _sw
   arg6 = (size_t *)_swig_go_4;
   arg7 = (prefix_error *)_swig_go_5;
 
-  result = (prefix_status)prefix_batch_add_generate(arg1,(int const *)arg2,arg3,(struct prefix_options const *)arg4,arg5,arg6,arg7);
+  result = prefix_batch_add_generate(arg1,(int32_t const *)arg2,arg3,(struct prefix_options const *)arg4,arg5,arg6,arg7);
   _swig_go_result = result;
 
 
@@ -1144,7 +1144,7 @@ int _wrap_prefix_batch_plan_json_swig(prefix_batch *_swig_go_0, _goslice_ _swig_
   arg4 = (size_t *)_swig_go_2;
   arg5 = (prefix_error *)_swig_go_3;
 
-  result = (prefix_status)prefix_batch_plan_json((struct prefix_batch const *)arg1,arg2,arg3,arg4,arg5);
+  result = prefix_batch_plan_json((struct prefix_batch const *)arg1,arg2,arg3,arg4,arg5);
   _swig_go_result = result;
 
 
@@ -1167,7 +1167,7 @@ int _wrap_prefix_run_swig(prefix_engine *_swig_go_0, prefix_batch *_swig_go_1, p
   arg3 = (prefix_job **)_swig_go_2;
   arg4 = (prefix_error *)_swig_go_3;
 
-  result = (prefix_status)prefix_run(arg1,(struct prefix_batch const *)arg2,arg3,arg4);
+  result = prefix_run(arg1,(struct prefix_batch const *)arg2,arg3,arg4);
   _swig_go_result = result;
 
 
@@ -1190,7 +1190,7 @@ int _wrap_prefix_submit_swig(prefix_engine *_swig_go_0, prefix_batch *_swig_go_1
   arg3 = (prefix_job **)_swig_go_2;
   arg4 = (prefix_error *)_swig_go_3;
 
-  result = (prefix_status)prefix_submit(arg1,(struct prefix_batch const *)arg2,arg3,arg4);
+  result = prefix_submit(arg1,(struct prefix_batch const *)arg2,arg3,arg4);
   _swig_go_result = result;
 
 
@@ -1209,7 +1209,7 @@ int _wrap_prefix_job_retain_swig(prefix_job *_swig_go_0, prefix_error *_swig_go_
   arg1 = (prefix_job *)_swig_go_0;
   arg2 = (prefix_error *)_swig_go_1;
 
-  result = (prefix_status)prefix_job_retain(arg1,arg2);
+  result = prefix_job_retain(arg1,arg2);
   _swig_go_result = result;
 
 
@@ -1239,7 +1239,7 @@ int _wrap_prefix_job_wait_swig(prefix_job *_swig_go_0, long long _swig_go_1, pre
   arg2 = (int64_t)_swig_go_1;
   arg3 = (prefix_error *)_swig_go_2;
 
-  result = (prefix_status)prefix_job_wait(arg1,arg2,arg3);
+  result = prefix_job_wait(arg1,arg2,arg3);
   _swig_go_result = result;
 
 
@@ -1256,7 +1256,7 @@ int _wrap_prefix_job_cancel_swig(prefix_job *_swig_go_0, prefix_error *_swig_go_
   arg1 = (prefix_job *)_swig_go_0;
   arg2 = (prefix_error *)_swig_go_1;
 
-  result = (prefix_status)prefix_job_cancel(arg1,arg2);
+  result = prefix_job_cancel(arg1,arg2);
   _swig_go_result = result;
 
 
@@ -1275,7 +1275,7 @@ int _wrap_prefix_job_cancel_request_swig(prefix_job *_swig_go_0, size_t _swig_go
   arg2 = (size_t)_swig_go_1;
   arg3 = (prefix_error *)_swig_go_2;
 
-  result = (prefix_status)prefix_job_cancel_request(arg1,arg2,arg3);
+  result = prefix_job_cancel_request(arg1,arg2,arg3);
   _swig_go_result = result;
 
 
@@ -1294,7 +1294,7 @@ int _wrap_prefix_job_count_swig(prefix_job *_swig_go_0, size_t *_swig_go_1, pref
   arg2 = (size_t *)_swig_go_1;
   arg3 = (prefix_error *)_swig_go_2;
 
-  result = (prefix_status)prefix_job_count((struct prefix_job const *)arg1,arg2,arg3);
+  result = prefix_job_count((struct prefix_job const *)arg1,arg2,arg3);
   _swig_go_result = result;
 
 
@@ -1314,7 +1314,7 @@ int _wrap_prefix_job_finished_count_swig(prefix_job *_swig_go_0, size_t *_swig_g
   arg2 = (size_t *)_swig_go_1;
   arg3 = (prefix_error *)_swig_go_2;
 
-  result = (prefix_status)prefix_job_finished_count((struct prefix_job const *)arg1,arg2,arg3);
+  result = prefix_job_finished_count((struct prefix_job const *)arg1,arg2,arg3);
   _swig_go_result = result;
 
 
@@ -1336,7 +1336,7 @@ int _wrap_prefix_job_next_event_swig(prefix_job *_swig_go_0, long long _swig_go_
   arg3 = (prefix_event *)_swig_go_2;
   arg4 = (prefix_error *)_swig_go_3;
 
-  result = (prefix_status)prefix_job_next_event(arg1,arg2,arg3,arg4);
+  result = prefix_job_next_event(arg1,arg2,arg3,arg4);
   _swig_go_result = result;
 
 
@@ -1358,7 +1358,7 @@ int _wrap_prefix_job_result_info_swig(prefix_job *_swig_go_0, size_t _swig_go_1,
   arg3 = (prefix_result_info *)_swig_go_2;
   arg4 = (prefix_error *)_swig_go_3;
 
-  result = (prefix_status)prefix_job_result_info((struct prefix_job const *)arg1,arg2,arg3,arg4);
+  result = prefix_job_result_info((struct prefix_job const *)arg1,arg2,arg3,arg4);
   _swig_go_result = result;
 
 
@@ -1383,7 +1383,7 @@ int _wrap_prefix_job_result_message_swig(prefix_job *_swig_go_0, size_t _swig_go
   arg5 = (size_t *)_swig_go_3;
   arg6 = (prefix_error *)_swig_go_4;
 
-  result = (prefix_status)prefix_job_result_message((struct prefix_job const *)arg1,arg2,arg3,arg4,arg5,arg6);
+  result = prefix_job_result_message((struct prefix_job const *)arg1,arg2,arg3,arg4,arg5,arg6);
   _swig_go_result = result;
 
 
@@ -1409,7 +1409,7 @@ int _wrap_prefix_job_result_values_swig(prefix_job *_swig_go_0, size_t _swig_go_
   arg5 = (size_t *)_swig_go_3;
   arg6 = (prefix_error *)_swig_go_4;
 
-  result = (prefix_status)prefix_job_result_values((struct prefix_job const *)arg1,arg2,arg3,arg4,arg5,arg6);
+  result = prefix_job_result_values((struct prefix_job const *)arg1,arg2,arg3,arg4,arg5,arg6);
   _swig_go_result = result;
 
 
@@ -1435,7 +1435,7 @@ int _wrap_prefix_job_result_tokens_swig(prefix_job *_swig_go_0, size_t _swig_go_
   arg5 = (size_t *)_swig_go_3;
   arg6 = (prefix_error *)_swig_go_4;
 
-  result = (prefix_status)prefix_job_result_tokens((struct prefix_job const *)arg1,arg2,arg3,arg4,arg5,arg6);
+  result = prefix_job_result_tokens((struct prefix_job const *)arg1,arg2,arg3,arg4,arg5,arg6);
   _swig_go_result = result;
 
 
@@ -1461,7 +1461,7 @@ int _wrap_prefix_job_result_logprobs_swig(prefix_job *_swig_go_0, size_t _swig_g
   arg5 = (size_t *)_swig_go_3;
   arg6 = (prefix_error *)_swig_go_4;
 
-  result = (prefix_status)prefix_job_result_logprobs((struct prefix_job const *)arg1,arg2,arg3,arg4,arg5,arg6);
+  result = prefix_job_result_logprobs((struct prefix_job const *)arg1,arg2,arg3,arg4,arg5,arg6);
   _swig_go_result = result;
 
 
@@ -1488,7 +1488,7 @@ int _wrap_prefix_job_all_values_swig(prefix_job *_swig_go_0, _goslice_ _swig_go_
   arg5 = (int64_t *)_swig_go_3.array; arg6 = (size_t)_swig_go_3.len;
   arg7 = (prefix_error *)_swig_go_4;
 
-  result = (prefix_status)prefix_job_all_values((struct prefix_job const *)arg1,arg2,arg3,arg4,arg5,arg6,arg7);
+  result = prefix_job_all_values((struct prefix_job const *)arg1,arg2,arg3,arg4,arg5,arg6,arg7);
   _swig_go_result = result;
 
 
@@ -1510,7 +1510,7 @@ int _wrap_prefix_job_get_totals_swig(prefix_job *_swig_go_0, prefix_job_totals *
   arg2 = (prefix_job_totals *)_swig_go_1;
   arg3 = (prefix_error *)_swig_go_2;
 
-  result = (prefix_status)prefix_job_get_totals((struct prefix_job const *)arg1,arg2,arg3);
+  result = prefix_job_get_totals((struct prefix_job const *)arg1,arg2,arg3);
   _swig_go_result = result;
 
 
@@ -1535,7 +1535,7 @@ int _wrap_prefix_cache_lookup_swig(prefix_engine *_swig_go_0, int _swig_go_1, _g
   arg5 = (prefix_cache_info *)_swig_go_3;
   arg6 = (prefix_error *)_swig_go_4;
 
-  result = (prefix_status)prefix_cache_lookup((struct prefix_engine const *)arg1,arg2,(int const *)arg3,arg4,arg5,arg6);
+  result = prefix_cache_lookup((struct prefix_engine const *)arg1,arg2,(int32_t const *)arg3,arg4,arg5,arg6);
   _swig_go_result = result;
 
 
@@ -1558,7 +1558,7 @@ int _wrap_prefix_cache_trim_swig(prefix_engine *_swig_go_0, long long _swig_go_1
   arg3 = (int64_t *)_swig_go_2;
   arg4 = (prefix_error *)_swig_go_3;
 
-  result = (prefix_status)prefix_cache_trim(arg1,arg2,arg3,arg4);
+  result = prefix_cache_trim(arg1,arg2,arg3,arg4);
   _swig_go_result = result;
 
 
@@ -1581,7 +1581,7 @@ int _wrap_prefix_cache_tree_json_swig(prefix_engine *_swig_go_0, _goslice_ _swig
   arg4 = (size_t *)_swig_go_2;
   arg5 = (prefix_error *)_swig_go_3;
 
-  result = (prefix_status)prefix_cache_tree_json((struct prefix_engine const *)arg1,arg2,arg3,arg4,arg5);
+  result = prefix_cache_tree_json((struct prefix_engine const *)arg1,arg2,arg3,arg4,arg5);
   _swig_go_result = result;
 
 
@@ -1596,7 +1596,7 @@ int _wrap_prefix_text_abi_version_swig() {
   int _swig_go_result;
 
 
-  result = (int32_t)prefix_text_abi_version();
+  result = prefix_text_abi_version();
   _swig_go_result = result;
   return _swig_go_result;
 }
@@ -1625,7 +1625,7 @@ int _wrap_prefix_tokenizer_open_swig(_gostring_ _swig_go_0, prefix_tokenizer **_
   arg3 = (prefix_tokenizer **)_swig_go_1;
   arg4 = (prefix_error *)_swig_go_2;
 
-  result = (prefix_status)prefix_tokenizer_open((char const *)arg1,arg2,arg3,arg4);
+  result = prefix_tokenizer_open((char const *)arg1,arg2,arg3,arg4);
   _swig_go_result = result;
 
 
@@ -1649,7 +1649,7 @@ int _wrap_prefix_tokenizer_from_json_swig(_gostring_ _swig_go_0, _gostring_ _swi
   arg5 = (prefix_tokenizer **)_swig_go_2;
   arg6 = (prefix_error *)_swig_go_3;
 
-  result = (prefix_status)prefix_tokenizer_from_json((char const *)arg1,arg2,(char const *)arg3,arg4,arg5,arg6);
+  result = prefix_tokenizer_from_json((char const *)arg1,arg2,(char const *)arg3,arg4,arg5,arg6);
   _swig_go_result = result;
 
 
@@ -1668,7 +1668,7 @@ int _wrap_prefix_tokenizer_retain_swig(prefix_tokenizer *_swig_go_0, prefix_erro
   arg1 = (prefix_tokenizer *)_swig_go_0;
   arg2 = (prefix_error *)_swig_go_1;
 
-  result = (prefix_status)prefix_tokenizer_retain(arg1,arg2);
+  result = prefix_tokenizer_retain(arg1,arg2);
   _swig_go_result = result;
 
 
@@ -1701,7 +1701,7 @@ int _wrap_prefix_tokenizer_info_json_swig(prefix_tokenizer *_swig_go_0, _goslice
   arg4 = (size_t *)_swig_go_2;
   arg5 = (prefix_error *)_swig_go_3;
 
-  result = (prefix_status)prefix_tokenizer_info_json((struct prefix_tokenizer const *)arg1,arg2,arg3,arg4,arg5);
+  result = prefix_tokenizer_info_json((struct prefix_tokenizer const *)arg1,arg2,arg3,arg4,arg5);
   _swig_go_result = result;
 
 
@@ -1722,7 +1722,7 @@ int _wrap_prefix_tokenizer_vocab_size_swig(prefix_tokenizer *_swig_go_0, long lo
   arg2 = (int64_t *)_swig_go_1;
   arg3 = (prefix_error *)_swig_go_2;
 
-  result = (prefix_status)prefix_tokenizer_vocab_size((struct prefix_tokenizer const *)arg1,arg2,arg3);
+  result = prefix_tokenizer_vocab_size((struct prefix_tokenizer const *)arg1,arg2,arg3);
   _swig_go_result = result;
 
 
@@ -1745,7 +1745,7 @@ int _wrap_prefix_tokenizer_special_token_swig(prefix_tokenizer *_swig_go_0, _gos
   arg4 = (prefix_token *)_swig_go_2;
   arg5 = (prefix_error *)_swig_go_3;
 
-  result = (prefix_status)prefix_tokenizer_special_token((struct prefix_tokenizer const *)arg1,(char const *)arg2,arg3,arg4,arg5);
+  result = prefix_tokenizer_special_token((struct prefix_tokenizer const *)arg1,(char const *)arg2,arg3,arg4,arg5);
   _swig_go_result = result;
 
 
@@ -1769,7 +1769,7 @@ int _wrap_prefix_tokenizer_end_tokens_swig(prefix_tokenizer *_swig_go_0, _goslic
   arg4 = (size_t *)_swig_go_2;
   arg5 = (prefix_error *)_swig_go_3;
 
-  result = (prefix_status)prefix_tokenizer_end_tokens((struct prefix_tokenizer const *)arg1,arg2,arg3,arg4,arg5);
+  result = prefix_tokenizer_end_tokens((struct prefix_tokenizer const *)arg1,arg2,arg3,arg4,arg5);
   _swig_go_result = result;
 
 
@@ -1795,7 +1795,7 @@ int _wrap_prefix_tokenizer_token_bytes_swig(prefix_tokenizer *_swig_go_0, int _s
   arg5 = (size_t *)_swig_go_3;
   arg6 = (prefix_error *)_swig_go_4;
 
-  result = (prefix_status)prefix_tokenizer_token_bytes((struct prefix_tokenizer const *)arg1,arg2,arg3,arg4,arg5,arg6);
+  result = prefix_tokenizer_token_bytes((struct prefix_tokenizer const *)arg1,arg2,arg3,arg4,arg5,arg6);
   _swig_go_result = result;
 
 
@@ -1819,7 +1819,7 @@ int _wrap_prefix_tokenizer_token_id_swig(prefix_tokenizer *_swig_go_0, _gostring
   arg4 = (prefix_token *)_swig_go_2;
   arg5 = (prefix_error *)_swig_go_3;
 
-  result = (prefix_status)prefix_tokenizer_token_id((struct prefix_tokenizer const *)arg1,(char const *)arg2,arg3,arg4,arg5);
+  result = prefix_tokenizer_token_id((struct prefix_tokenizer const *)arg1,(char const *)arg2,arg3,arg4,arg5);
   _swig_go_result = result;
 
 
@@ -1848,7 +1848,7 @@ int _wrap_prefix_tokenizer_encode_swig(prefix_tokenizer *_swig_go_0, _gostring_ 
   arg7 = (size_t *)_swig_go_4;
   arg8 = (prefix_error *)_swig_go_5;
 
-  result = (prefix_status)prefix_tokenizer_encode((struct prefix_tokenizer const *)arg1,(char const *)arg2,arg3,arg4,arg5,arg6,arg7,arg8);
+  result = prefix_tokenizer_encode((struct prefix_tokenizer const *)arg1,(char const *)arg2,arg3,arg4,arg5,arg6,arg7,arg8);
   _swig_go_result = result;
 
 
@@ -1881,7 +1881,7 @@ int _wrap_prefix_tokenizer_encode_offsets_swig(prefix_tokenizer *_swig_go_0, _go
   arg8 = (int64_t *)_swig_go_5.array; arg9 = (size_t)_swig_go_5.len;
   arg10 = (prefix_error *)_swig_go_6;
 
-  result = (prefix_status)prefix_tokenizer_encode_offsets((struct prefix_tokenizer const *)arg1,(char const *)arg2,arg3,arg4,arg5,arg6,arg7,arg8,arg9,arg10);
+  result = prefix_tokenizer_encode_offsets((struct prefix_tokenizer const *)arg1,(char const *)arg2,arg3,arg4,arg5,arg6,arg7,arg8,arg9,arg10);
   _swig_go_result = result;
 
 
@@ -1918,7 +1918,7 @@ int _wrap_prefix_tokenizer_encode_batch_swig(prefix_tokenizer *_swig_go_0, _gost
   arg10 = (int64_t *)_swig_go_6.array; arg11 = (size_t)_swig_go_6.len;
   arg12 = (prefix_error *)_swig_go_7;
 
-  result = (prefix_status)prefix_tokenizer_encode_batch((struct prefix_tokenizer const *)arg1,(char const *)arg2,arg3,(long long const *)arg4,arg5,arg6,arg7,arg8,arg9,arg10,arg11,arg12);
+  result = prefix_tokenizer_encode_batch((struct prefix_tokenizer const *)arg1,(char const *)arg2,arg3,(int64_t const *)arg4,arg5,arg6,arg7,arg8,arg9,arg10,arg11,arg12);
   _swig_go_result = result;
 
 
@@ -1950,7 +1950,7 @@ int _wrap_prefix_tokenizer_decode_swig(prefix_tokenizer *_swig_go_0, _goslice_ _
   arg7 = (size_t *)_swig_go_4;
   arg8 = (prefix_error *)_swig_go_5;
 
-  result = (prefix_status)prefix_tokenizer_decode((struct prefix_tokenizer const *)arg1,(int const *)arg2,arg3,arg4,arg5,arg6,arg7,arg8);
+  result = prefix_tokenizer_decode((struct prefix_tokenizer const *)arg1,(int32_t const *)arg2,arg3,arg4,arg5,arg6,arg7,arg8);
   _swig_go_result = result;
 
 
@@ -1974,7 +1974,7 @@ int _wrap_prefix_detok_create_swig(prefix_tokenizer *_swig_go_0, int _swig_go_1,
   arg3 = (prefix_detok **)_swig_go_2;
   arg4 = (prefix_error *)_swig_go_3;
 
-  result = (prefix_status)prefix_detok_create((struct prefix_tokenizer const *)arg1,arg2,arg3,arg4);
+  result = prefix_detok_create((struct prefix_tokenizer const *)arg1,arg2,arg3,arg4);
   _swig_go_result = result;
 
 
@@ -2011,7 +2011,7 @@ int _wrap_prefix_detok_push_swig(prefix_detok *_swig_go_0, _goslice_ _swig_go_1,
   arg6 = (size_t *)_swig_go_3;
   arg7 = (prefix_error *)_swig_go_4;
 
-  result = (prefix_status)prefix_detok_push(arg1,(int const *)arg2,arg3,arg4,arg5,arg6,arg7);
+  result = prefix_detok_push(arg1,(int32_t const *)arg2,arg3,arg4,arg5,arg6,arg7);
   _swig_go_result = result;
 
 
@@ -2036,7 +2036,7 @@ int _wrap_prefix_detok_flush_swig(prefix_detok *_swig_go_0, _goslice_ _swig_go_1
   arg4 = (size_t *)_swig_go_2;
   arg5 = (prefix_error *)_swig_go_3;
 
-  result = (prefix_status)prefix_detok_flush(arg1,arg2,arg3,arg4,arg5);
+  result = prefix_detok_flush(arg1,arg2,arg3,arg4,arg5);
   _swig_go_result = result;
 
 
@@ -2066,7 +2066,7 @@ int _wrap_prefix_tokenizer_chat_text_swig(prefix_tokenizer *_swig_go_0, _gostrin
   arg8 = (size_t *)_swig_go_4;
   arg9 = (prefix_error *)_swig_go_5;
 
-  result = (prefix_status)prefix_tokenizer_chat_text((struct prefix_tokenizer const *)arg1,(char const *)arg2,arg3,(char const *)arg4,arg5,arg6,arg7,arg8,arg9);
+  result = prefix_tokenizer_chat_text((struct prefix_tokenizer const *)arg1,(char const *)arg2,arg3,(char const *)arg4,arg5,arg6,arg7,arg8,arg9);
   _swig_go_result = result;
 
 
@@ -2101,7 +2101,7 @@ int _wrap_prefix_tokenizer_chat_tokens_swig(prefix_tokenizer *_swig_go_0, _gostr
   arg9 = (int64_t *)_swig_go_5.array; arg10 = (size_t)_swig_go_5.len;
   arg11 = (prefix_error *)_swig_go_6;
 
-  result = (prefix_status)prefix_tokenizer_chat_tokens((struct prefix_tokenizer const *)arg1,(char const *)arg2,arg3,(char const *)arg4,arg5,arg6,arg7,arg8,arg9,arg10,arg11);
+  result = prefix_tokenizer_chat_tokens((struct prefix_tokenizer const *)arg1,(char const *)arg2,arg3,(char const *)arg4,arg5,arg6,arg7,arg8,arg9,arg10,arg11);
   _swig_go_result = result;
 
 
@@ -2153,7 +2153,7 @@ int _wrap_prefix_recipe_json_swig(_gostring_ _swig_go_0, _goslice_ _swig_go_1, s
   arg5 = (size_t *)_swig_go_2;
   arg6 = (prefix_error *)_swig_go_3;
 
-  result = (prefix_status)prefix_recipe_json((char const *)arg1,arg2,arg3,arg4,arg5,arg6);
+  result = prefix_recipe_json((char const *)arg1,arg2,arg3,arg4,arg5,arg6);
   _swig_go_result = result;
 
 
@@ -2191,7 +2191,7 @@ int _wrap_prefix_rerank_swig(prefix_engine *_swig_go_0, prefix_tokenizer *_swig_
   arg13 = (prefix_task **)_swig_go_7;
   arg14 = (prefix_error *)_swig_go_8;
 
-  result = (prefix_status)prefix_rerank(arg1,(struct prefix_tokenizer const *)arg2,(char const *)arg3,arg4,(long long const *)arg5,arg6,(char const *)arg7,arg8,(long long const *)arg9,arg10,(char const *)arg11,arg12,arg13,arg14);
+  result = prefix_rerank(arg1,(struct prefix_tokenizer const *)arg2,(char const *)arg3,arg4,(int64_t const *)arg5,arg6,(char const *)arg7,arg8,(int64_t const *)arg9,arg10,(char const *)arg11,arg12,arg13,arg14);
   _swig_go_result = result;
 
 
@@ -2228,7 +2228,7 @@ int _wrap_prefix_embed_swig(prefix_engine *_swig_go_0, prefix_tokenizer *_swig_g
   arg9 = (prefix_task **)_swig_go_5;
   arg10 = (prefix_error *)_swig_go_6;
 
-  result = (prefix_status)prefix_embed(arg1,(struct prefix_tokenizer const *)arg2,(char const *)arg3,arg4,(long long const *)arg5,arg6,(char const *)arg7,arg8,arg9,arg10);
+  result = prefix_embed(arg1,(struct prefix_tokenizer const *)arg2,(char const *)arg3,arg4,(int64_t const *)arg5,arg6,(char const *)arg7,arg8,arg9,arg10);
   _swig_go_result = result;
 
 
@@ -2266,7 +2266,7 @@ int _wrap_prefix_answer_swig(prefix_engine *_swig_go_0, prefix_tokenizer *_swig_
   arg11 = (prefix_task **)_swig_go_6;
   arg12 = (prefix_error *)_swig_go_7;
 
-  result = (prefix_status)prefix_answer(arg1,(struct prefix_tokenizer const *)arg2,(char const *)arg3,arg4,(char const *)arg5,arg6,(long long const *)arg7,arg8,(char const *)arg9,arg10,arg11,arg12);
+  result = prefix_answer(arg1,(struct prefix_tokenizer const *)arg2,(char const *)arg3,arg4,(char const *)arg5,arg6,(int64_t const *)arg7,arg8,(char const *)arg9,arg10,arg11,arg12);
   _swig_go_result = result;
 
 
@@ -2308,7 +2308,7 @@ int _wrap_prefix_classify_swig(prefix_engine *_swig_go_0, prefix_tokenizer *_swi
   arg13 = (prefix_task **)_swig_go_7;
   arg14 = (prefix_error *)_swig_go_8;
 
-  result = (prefix_status)prefix_classify(arg1,(struct prefix_tokenizer const *)arg2,(char const *)arg3,arg4,(long long const *)arg5,arg6,(char const *)arg7,arg8,(long long const *)arg9,arg10,(char const *)arg11,arg12,arg13,arg14);
+  result = prefix_classify(arg1,(struct prefix_tokenizer const *)arg2,(char const *)arg3,arg4,(int64_t const *)arg5,arg6,(char const *)arg7,arg8,(int64_t const *)arg9,arg10,(char const *)arg11,arg12,arg13,arg14);
   _swig_go_result = result;
 
 
@@ -2345,7 +2345,7 @@ int _wrap_prefix_task_run_swig(prefix_task *_swig_go_0, long long _swig_go_1, pr
   arg2 = (int64_t)_swig_go_1;
   arg3 = (prefix_error *)_swig_go_2;
 
-  result = (prefix_status)prefix_task_run(arg1,arg2,arg3);
+  result = prefix_task_run(arg1,arg2,arg3);
   _swig_go_result = result;
 
 
@@ -2362,7 +2362,7 @@ int _wrap_prefix_task_cancel_swig(prefix_task *_swig_go_0, prefix_error *_swig_g
   arg1 = (prefix_task *)_swig_go_0;
   arg2 = (prefix_error *)_swig_go_1;
 
-  result = (prefix_status)prefix_task_cancel(arg1,arg2);
+  result = prefix_task_cancel(arg1,arg2);
   _swig_go_result = result;
 
 
@@ -2383,7 +2383,7 @@ int _wrap_prefix_task_progress_swig(prefix_task *_swig_go_0, long long *_swig_go
   arg3 = (int64_t *)_swig_go_2;
   arg4 = (prefix_error *)_swig_go_3;
 
-  result = (prefix_status)prefix_task_progress((struct prefix_task const *)arg1,arg2,arg3,arg4);
+  result = prefix_task_progress((struct prefix_task const *)arg1,arg2,arg3,arg4);
   _swig_go_result = result;
 
 
@@ -2406,7 +2406,7 @@ int _wrap_prefix_task_shape_swig(prefix_task *_swig_go_0, long long *_swig_go_1,
   arg3 = (int64_t *)_swig_go_2;
   arg4 = (prefix_error *)_swig_go_3;
 
-  result = (prefix_status)prefix_task_shape((struct prefix_task const *)arg1,arg2,arg3,arg4);
+  result = prefix_task_shape((struct prefix_task const *)arg1,arg2,arg3,arg4);
   _swig_go_result = result;
 
 
@@ -2430,7 +2430,7 @@ int _wrap_prefix_task_values_swig(prefix_task *_swig_go_0, _goslice_ _swig_go_1,
   arg4 = (size_t *)_swig_go_2;
   arg5 = (prefix_error *)_swig_go_3;
 
-  result = (prefix_status)prefix_task_values((struct prefix_task const *)arg1,arg2,arg3,arg4,arg5);
+  result = prefix_task_values((struct prefix_task const *)arg1,arg2,arg3,arg4,arg5);
   _swig_go_result = result;
 
 
@@ -2456,7 +2456,7 @@ int _wrap_prefix_task_order_swig(prefix_task *_swig_go_0, long long _swig_go_1, 
   arg5 = (size_t *)_swig_go_3;
   arg6 = (prefix_error *)_swig_go_4;
 
-  result = (prefix_status)prefix_task_order((struct prefix_task const *)arg1,arg2,arg3,arg4,arg5,arg6);
+  result = prefix_task_order((struct prefix_task const *)arg1,arg2,arg3,arg4,arg5,arg6);
   _swig_go_result = result;
 
 
@@ -2480,7 +2480,7 @@ int _wrap_prefix_task_statuses_swig(prefix_task *_swig_go_0, _goslice_ _swig_go_
   arg4 = (size_t *)_swig_go_2;
   arg5 = (prefix_error *)_swig_go_3;
 
-  result = (prefix_status)prefix_task_statuses((struct prefix_task const *)arg1,arg2,arg3,arg4,arg5);
+  result = prefix_task_statuses((struct prefix_task const *)arg1,arg2,arg3,arg4,arg5);
   _swig_go_result = result;
 
 
@@ -2503,7 +2503,7 @@ int _wrap_prefix_task_item_info_swig(prefix_task *_swig_go_0, long long _swig_go
   arg3 = (prefix_result_info *)_swig_go_2;
   arg4 = (prefix_error *)_swig_go_3;
 
-  result = (prefix_status)prefix_task_item_info((struct prefix_task const *)arg1,arg2,arg3,arg4);
+  result = prefix_task_item_info((struct prefix_task const *)arg1,arg2,arg3,arg4);
   _swig_go_result = result;
 
 
@@ -2528,7 +2528,7 @@ int _wrap_prefix_task_item_message_swig(prefix_task *_swig_go_0, long long _swig
   arg5 = (size_t *)_swig_go_3;
   arg6 = (prefix_error *)_swig_go_4;
 
-  result = (prefix_status)prefix_task_item_message((struct prefix_task const *)arg1,arg2,arg3,arg4,arg5,arg6);
+  result = prefix_task_item_message((struct prefix_task const *)arg1,arg2,arg3,arg4,arg5,arg6);
   _swig_go_result = result;
 
 
@@ -2554,7 +2554,7 @@ int _wrap_prefix_task_item_text_swig(prefix_task *_swig_go_0, long long _swig_go
   arg5 = (size_t *)_swig_go_3;
   arg6 = (prefix_error *)_swig_go_4;
 
-  result = (prefix_status)prefix_task_item_text((struct prefix_task const *)arg1,arg2,arg3,arg4,arg5,arg6);
+  result = prefix_task_item_text((struct prefix_task const *)arg1,arg2,arg3,arg4,arg5,arg6);
   _swig_go_result = result;
 
 
@@ -2575,7 +2575,7 @@ int _wrap_prefix_task_totals_swig(prefix_task *_swig_go_0, prefix_job_totals *_s
   arg2 = (prefix_job_totals *)_swig_go_1;
   arg3 = (prefix_error *)_swig_go_2;
 
-  result = (prefix_status)prefix_task_totals((struct prefix_task const *)arg1,arg2,arg3);
+  result = prefix_task_totals((struct prefix_task const *)arg1,arg2,arg3);
   _swig_go_result = result;
 
 

@@ -8,28 +8,363 @@ package swig
 */
 import "C"
 
-// The structs of the headers, with the layout of C.
-type (
-	OptionDetails = C.prefix_option_details
-	DeviceDetails = C.prefix_device_details
-	Memory        = C.prefix_memory
-	EngineStats   = C.prefix_engine_stats
-	Event         = C.prefix_event
-	ResultInfo    = C.prefix_result_info
-	JobTotals     = C.prefix_job_totals
-	CacheInfo     = C.prefix_cache_info
-	Error         = C.prefix_error
-)
+import "unsafe"
 
-// Sizes for struct_size.
-const (
-	SizeofOptionDetails = C.sizeof_prefix_option_details
-	SizeofDeviceDetails = C.sizeof_prefix_device_details
-	SizeofMemory        = C.sizeof_prefix_memory
-	SizeofEngineStats   = C.sizeof_prefix_engine_stats
-	SizeofEvent         = C.sizeof_prefix_event
-	SizeofResultInfo    = C.sizeof_prefix_result_info
-	SizeofJobTotals     = C.sizeof_prefix_job_totals
-	SizeofCacheInfo     = C.sizeof_prefix_cache_info
-	SizeofError         = C.sizeof_prefix_error
-)
+// OptionDetails is prefix_option_details; its texts are static.
+type OptionDetails struct {
+	StructSize   int32
+	Type         int32
+	Scope        int32
+	Reserved     int32
+	Minimum      float64
+	Maximum      float64
+	Key          *byte
+	DefaultValue *byte
+	Values       *byte
+	Doc          *byte
+}
+
+const SizeofOptionDetails = C.sizeof_prefix_option_details
+
+// DeviceDetails is prefix_device_details; its texts are static.
+type DeviceDetails struct {
+	StructSize int32
+	Available  int32
+	Chosen     int32
+	Threads    int32
+	TotalBytes int64
+	FreeBytes  int64
+	Kind       *byte
+	Level      *byte
+	Reason     *byte
+}
+
+const SizeofDeviceDetails = C.sizeof_prefix_device_details
+
+// Memory is prefix_memory; its texts are static.
+type Memory struct {
+	StructSize      int32
+	Reserved        int32
+	WeightBytes     int64
+	KvBytesPerToken int64
+	KvBudgetBytes   int64
+	ActivationBytes int64
+	TotalBytes      int64
+}
+
+const SizeofMemory = C.sizeof_prefix_memory
+
+// EngineStats is prefix_engine_stats; its texts are static.
+type EngineStats struct {
+	StructSize          int32
+	Reserved            int32
+	RequestsWaiting     int64
+	RequestsRunning     int64
+	RequestsFinished    int64
+	RequestsFailed      int64
+	TokensGiven         int64
+	TokensCached        int64
+	TokensShared        int64
+	TokensComputed      int64
+	TokensGenerated     int64
+	Steps               int64
+	Rows                int64
+	PagesTotal          int64
+	PagesUsed           int64
+	PageTokens          int64
+	KvBytes             int64
+	KvBytesPeak         int64
+	KvBudgetBytes       int64
+	WeightBytes         int64
+	ActivationBytesPeak int64
+	TreeNodes           int64
+	TreeTokens          int64
+	Evictions           int64
+	EvictedTokens       int64
+	GemmNs              int64
+	AttentionNs         int64
+	OtherNs             int64
+	PlanNs              int64
+	RunNs               int64
+	LoadNs              int64
+}
+
+const SizeofEngineStats = C.sizeof_prefix_engine_stats
+
+// Event is prefix_event; its texts are static.
+type Event struct {
+	StructSize int32
+	Kind       int32
+	Request    int64
+	UserTag    int64
+	Token      int32
+	Logprob    float32
+	Status     int32
+	Reserved   int32
+	Cached     int64
+	Computed   int64
+	TimeNs     int64
+}
+
+const SizeofEvent = C.sizeof_prefix_event
+
+// ResultInfo is prefix_result_info; its texts are static.
+type ResultInfo struct {
+	StructSize      int32
+	Status          int32
+	Finish          int32
+	Reserved        int32
+	UserTag         int64
+	PromptTokens    int64
+	CachedTokens    int64
+	SharedTokens    int64
+	ComputedTokens  int64
+	GeneratedTokens int64
+	QueueUs         int64
+	FirstUs         int64
+	TotalUs         int64
+}
+
+const SizeofResultInfo = C.sizeof_prefix_result_info
+
+// JobTotals is prefix_job_totals; its texts are static.
+type JobTotals struct {
+	StructSize      int32
+	Reserved        int32
+	Requests        int64
+	Failed          int64
+	TokensGiven     int64
+	TokensComputed  int64
+	TokensCached    int64
+	TokensShared    int64
+	TokensGenerated int64
+	Steps           int64
+	Rows            int64
+	Seconds         float64
+}
+
+const SizeofJobTotals = C.sizeof_prefix_job_totals
+
+// CacheInfo is prefix_cache_info; its texts are static.
+type CacheInfo struct {
+	StructSize    int32
+	Reserved      int32
+	CachedTokens  int64
+	PendingTokens int64
+}
+
+const SizeofCacheInfo = C.sizeof_prefix_cache_info
+
+// Array lengths that are negative, and so do not compile, where a layout differs.
+type _ struct {
+	_ [unsafe.Sizeof(OptionDetails{}) - C.sizeof_prefix_option_details]byte
+	_ [C.sizeof_prefix_option_details - unsafe.Sizeof(OptionDetails{})]byte
+	_ [unsafe.Offsetof(OptionDetails{}.StructSize) - unsafe.Offsetof(C.prefix_option_details{}.struct_size)]byte
+	_ [unsafe.Offsetof(C.prefix_option_details{}.struct_size) - unsafe.Offsetof(OptionDetails{}.StructSize)]byte
+	_ [unsafe.Offsetof(OptionDetails{}.Type) - unsafe.Offsetof(C.prefix_option_details{}._type)]byte
+	_ [unsafe.Offsetof(C.prefix_option_details{}._type) - unsafe.Offsetof(OptionDetails{}.Type)]byte
+	_ [unsafe.Offsetof(OptionDetails{}.Scope) - unsafe.Offsetof(C.prefix_option_details{}.scope)]byte
+	_ [unsafe.Offsetof(C.prefix_option_details{}.scope) - unsafe.Offsetof(OptionDetails{}.Scope)]byte
+	_ [unsafe.Offsetof(OptionDetails{}.Reserved) - unsafe.Offsetof(C.prefix_option_details{}.reserved)]byte
+	_ [unsafe.Offsetof(C.prefix_option_details{}.reserved) - unsafe.Offsetof(OptionDetails{}.Reserved)]byte
+	_ [unsafe.Offsetof(OptionDetails{}.Minimum) - unsafe.Offsetof(C.prefix_option_details{}.minimum)]byte
+	_ [unsafe.Offsetof(C.prefix_option_details{}.minimum) - unsafe.Offsetof(OptionDetails{}.Minimum)]byte
+	_ [unsafe.Offsetof(OptionDetails{}.Maximum) - unsafe.Offsetof(C.prefix_option_details{}.maximum)]byte
+	_ [unsafe.Offsetof(C.prefix_option_details{}.maximum) - unsafe.Offsetof(OptionDetails{}.Maximum)]byte
+	_ [unsafe.Offsetof(OptionDetails{}.Key) - unsafe.Offsetof(C.prefix_option_details{}.key)]byte
+	_ [unsafe.Offsetof(C.prefix_option_details{}.key) - unsafe.Offsetof(OptionDetails{}.Key)]byte
+	_ [unsafe.Offsetof(OptionDetails{}.DefaultValue) - unsafe.Offsetof(C.prefix_option_details{}.default_value)]byte
+	_ [unsafe.Offsetof(C.prefix_option_details{}.default_value) - unsafe.Offsetof(OptionDetails{}.DefaultValue)]byte
+	_ [unsafe.Offsetof(OptionDetails{}.Values) - unsafe.Offsetof(C.prefix_option_details{}.values)]byte
+	_ [unsafe.Offsetof(C.prefix_option_details{}.values) - unsafe.Offsetof(OptionDetails{}.Values)]byte
+	_ [unsafe.Offsetof(OptionDetails{}.Doc) - unsafe.Offsetof(C.prefix_option_details{}.doc)]byte
+	_ [unsafe.Offsetof(C.prefix_option_details{}.doc) - unsafe.Offsetof(OptionDetails{}.Doc)]byte
+	_ [unsafe.Sizeof(DeviceDetails{}) - C.sizeof_prefix_device_details]byte
+	_ [C.sizeof_prefix_device_details - unsafe.Sizeof(DeviceDetails{})]byte
+	_ [unsafe.Offsetof(DeviceDetails{}.StructSize) - unsafe.Offsetof(C.prefix_device_details{}.struct_size)]byte
+	_ [unsafe.Offsetof(C.prefix_device_details{}.struct_size) - unsafe.Offsetof(DeviceDetails{}.StructSize)]byte
+	_ [unsafe.Offsetof(DeviceDetails{}.Available) - unsafe.Offsetof(C.prefix_device_details{}.available)]byte
+	_ [unsafe.Offsetof(C.prefix_device_details{}.available) - unsafe.Offsetof(DeviceDetails{}.Available)]byte
+	_ [unsafe.Offsetof(DeviceDetails{}.Chosen) - unsafe.Offsetof(C.prefix_device_details{}.chosen)]byte
+	_ [unsafe.Offsetof(C.prefix_device_details{}.chosen) - unsafe.Offsetof(DeviceDetails{}.Chosen)]byte
+	_ [unsafe.Offsetof(DeviceDetails{}.Threads) - unsafe.Offsetof(C.prefix_device_details{}.threads)]byte
+	_ [unsafe.Offsetof(C.prefix_device_details{}.threads) - unsafe.Offsetof(DeviceDetails{}.Threads)]byte
+	_ [unsafe.Offsetof(DeviceDetails{}.TotalBytes) - unsafe.Offsetof(C.prefix_device_details{}.total_bytes)]byte
+	_ [unsafe.Offsetof(C.prefix_device_details{}.total_bytes) - unsafe.Offsetof(DeviceDetails{}.TotalBytes)]byte
+	_ [unsafe.Offsetof(DeviceDetails{}.FreeBytes) - unsafe.Offsetof(C.prefix_device_details{}.free_bytes)]byte
+	_ [unsafe.Offsetof(C.prefix_device_details{}.free_bytes) - unsafe.Offsetof(DeviceDetails{}.FreeBytes)]byte
+	_ [unsafe.Offsetof(DeviceDetails{}.Kind) - unsafe.Offsetof(C.prefix_device_details{}.kind)]byte
+	_ [unsafe.Offsetof(C.prefix_device_details{}.kind) - unsafe.Offsetof(DeviceDetails{}.Kind)]byte
+	_ [unsafe.Offsetof(DeviceDetails{}.Level) - unsafe.Offsetof(C.prefix_device_details{}.level)]byte
+	_ [unsafe.Offsetof(C.prefix_device_details{}.level) - unsafe.Offsetof(DeviceDetails{}.Level)]byte
+	_ [unsafe.Offsetof(DeviceDetails{}.Reason) - unsafe.Offsetof(C.prefix_device_details{}.reason)]byte
+	_ [unsafe.Offsetof(C.prefix_device_details{}.reason) - unsafe.Offsetof(DeviceDetails{}.Reason)]byte
+	_ [unsafe.Sizeof(Memory{}) - C.sizeof_prefix_memory]byte
+	_ [C.sizeof_prefix_memory - unsafe.Sizeof(Memory{})]byte
+	_ [unsafe.Offsetof(Memory{}.StructSize) - unsafe.Offsetof(C.prefix_memory{}.struct_size)]byte
+	_ [unsafe.Offsetof(C.prefix_memory{}.struct_size) - unsafe.Offsetof(Memory{}.StructSize)]byte
+	_ [unsafe.Offsetof(Memory{}.Reserved) - unsafe.Offsetof(C.prefix_memory{}.reserved)]byte
+	_ [unsafe.Offsetof(C.prefix_memory{}.reserved) - unsafe.Offsetof(Memory{}.Reserved)]byte
+	_ [unsafe.Offsetof(Memory{}.WeightBytes) - unsafe.Offsetof(C.prefix_memory{}.weight_bytes)]byte
+	_ [unsafe.Offsetof(C.prefix_memory{}.weight_bytes) - unsafe.Offsetof(Memory{}.WeightBytes)]byte
+	_ [unsafe.Offsetof(Memory{}.KvBytesPerToken) - unsafe.Offsetof(C.prefix_memory{}.kv_bytes_per_token)]byte
+	_ [unsafe.Offsetof(C.prefix_memory{}.kv_bytes_per_token) - unsafe.Offsetof(Memory{}.KvBytesPerToken)]byte
+	_ [unsafe.Offsetof(Memory{}.KvBudgetBytes) - unsafe.Offsetof(C.prefix_memory{}.kv_budget_bytes)]byte
+	_ [unsafe.Offsetof(C.prefix_memory{}.kv_budget_bytes) - unsafe.Offsetof(Memory{}.KvBudgetBytes)]byte
+	_ [unsafe.Offsetof(Memory{}.ActivationBytes) - unsafe.Offsetof(C.prefix_memory{}.activation_bytes)]byte
+	_ [unsafe.Offsetof(C.prefix_memory{}.activation_bytes) - unsafe.Offsetof(Memory{}.ActivationBytes)]byte
+	_ [unsafe.Offsetof(Memory{}.TotalBytes) - unsafe.Offsetof(C.prefix_memory{}.total_bytes)]byte
+	_ [unsafe.Offsetof(C.prefix_memory{}.total_bytes) - unsafe.Offsetof(Memory{}.TotalBytes)]byte
+	_ [unsafe.Sizeof(EngineStats{}) - C.sizeof_prefix_engine_stats]byte
+	_ [C.sizeof_prefix_engine_stats - unsafe.Sizeof(EngineStats{})]byte
+	_ [unsafe.Offsetof(EngineStats{}.StructSize) - unsafe.Offsetof(C.prefix_engine_stats{}.struct_size)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.struct_size) - unsafe.Offsetof(EngineStats{}.StructSize)]byte
+	_ [unsafe.Offsetof(EngineStats{}.Reserved) - unsafe.Offsetof(C.prefix_engine_stats{}.reserved)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.reserved) - unsafe.Offsetof(EngineStats{}.Reserved)]byte
+	_ [unsafe.Offsetof(EngineStats{}.RequestsWaiting) - unsafe.Offsetof(C.prefix_engine_stats{}.requests_waiting)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.requests_waiting) - unsafe.Offsetof(EngineStats{}.RequestsWaiting)]byte
+	_ [unsafe.Offsetof(EngineStats{}.RequestsRunning) - unsafe.Offsetof(C.prefix_engine_stats{}.requests_running)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.requests_running) - unsafe.Offsetof(EngineStats{}.RequestsRunning)]byte
+	_ [unsafe.Offsetof(EngineStats{}.RequestsFinished) - unsafe.Offsetof(C.prefix_engine_stats{}.requests_finished)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.requests_finished) - unsafe.Offsetof(EngineStats{}.RequestsFinished)]byte
+	_ [unsafe.Offsetof(EngineStats{}.RequestsFailed) - unsafe.Offsetof(C.prefix_engine_stats{}.requests_failed)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.requests_failed) - unsafe.Offsetof(EngineStats{}.RequestsFailed)]byte
+	_ [unsafe.Offsetof(EngineStats{}.TokensGiven) - unsafe.Offsetof(C.prefix_engine_stats{}.tokens_given)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.tokens_given) - unsafe.Offsetof(EngineStats{}.TokensGiven)]byte
+	_ [unsafe.Offsetof(EngineStats{}.TokensCached) - unsafe.Offsetof(C.prefix_engine_stats{}.tokens_cached)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.tokens_cached) - unsafe.Offsetof(EngineStats{}.TokensCached)]byte
+	_ [unsafe.Offsetof(EngineStats{}.TokensShared) - unsafe.Offsetof(C.prefix_engine_stats{}.tokens_shared)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.tokens_shared) - unsafe.Offsetof(EngineStats{}.TokensShared)]byte
+	_ [unsafe.Offsetof(EngineStats{}.TokensComputed) - unsafe.Offsetof(C.prefix_engine_stats{}.tokens_computed)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.tokens_computed) - unsafe.Offsetof(EngineStats{}.TokensComputed)]byte
+	_ [unsafe.Offsetof(EngineStats{}.TokensGenerated) - unsafe.Offsetof(C.prefix_engine_stats{}.tokens_generated)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.tokens_generated) - unsafe.Offsetof(EngineStats{}.TokensGenerated)]byte
+	_ [unsafe.Offsetof(EngineStats{}.Steps) - unsafe.Offsetof(C.prefix_engine_stats{}.steps)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.steps) - unsafe.Offsetof(EngineStats{}.Steps)]byte
+	_ [unsafe.Offsetof(EngineStats{}.Rows) - unsafe.Offsetof(C.prefix_engine_stats{}.rows)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.rows) - unsafe.Offsetof(EngineStats{}.Rows)]byte
+	_ [unsafe.Offsetof(EngineStats{}.PagesTotal) - unsafe.Offsetof(C.prefix_engine_stats{}.pages_total)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.pages_total) - unsafe.Offsetof(EngineStats{}.PagesTotal)]byte
+	_ [unsafe.Offsetof(EngineStats{}.PagesUsed) - unsafe.Offsetof(C.prefix_engine_stats{}.pages_used)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.pages_used) - unsafe.Offsetof(EngineStats{}.PagesUsed)]byte
+	_ [unsafe.Offsetof(EngineStats{}.PageTokens) - unsafe.Offsetof(C.prefix_engine_stats{}.page_tokens)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.page_tokens) - unsafe.Offsetof(EngineStats{}.PageTokens)]byte
+	_ [unsafe.Offsetof(EngineStats{}.KvBytes) - unsafe.Offsetof(C.prefix_engine_stats{}.kv_bytes)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.kv_bytes) - unsafe.Offsetof(EngineStats{}.KvBytes)]byte
+	_ [unsafe.Offsetof(EngineStats{}.KvBytesPeak) - unsafe.Offsetof(C.prefix_engine_stats{}.kv_bytes_peak)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.kv_bytes_peak) - unsafe.Offsetof(EngineStats{}.KvBytesPeak)]byte
+	_ [unsafe.Offsetof(EngineStats{}.KvBudgetBytes) - unsafe.Offsetof(C.prefix_engine_stats{}.kv_budget_bytes)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.kv_budget_bytes) - unsafe.Offsetof(EngineStats{}.KvBudgetBytes)]byte
+	_ [unsafe.Offsetof(EngineStats{}.WeightBytes) - unsafe.Offsetof(C.prefix_engine_stats{}.weight_bytes)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.weight_bytes) - unsafe.Offsetof(EngineStats{}.WeightBytes)]byte
+	_ [unsafe.Offsetof(EngineStats{}.ActivationBytesPeak) - unsafe.Offsetof(C.prefix_engine_stats{}.activation_bytes_peak)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.activation_bytes_peak) - unsafe.Offsetof(EngineStats{}.ActivationBytesPeak)]byte
+	_ [unsafe.Offsetof(EngineStats{}.TreeNodes) - unsafe.Offsetof(C.prefix_engine_stats{}.tree_nodes)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.tree_nodes) - unsafe.Offsetof(EngineStats{}.TreeNodes)]byte
+	_ [unsafe.Offsetof(EngineStats{}.TreeTokens) - unsafe.Offsetof(C.prefix_engine_stats{}.tree_tokens)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.tree_tokens) - unsafe.Offsetof(EngineStats{}.TreeTokens)]byte
+	_ [unsafe.Offsetof(EngineStats{}.Evictions) - unsafe.Offsetof(C.prefix_engine_stats{}.evictions)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.evictions) - unsafe.Offsetof(EngineStats{}.Evictions)]byte
+	_ [unsafe.Offsetof(EngineStats{}.EvictedTokens) - unsafe.Offsetof(C.prefix_engine_stats{}.evicted_tokens)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.evicted_tokens) - unsafe.Offsetof(EngineStats{}.EvictedTokens)]byte
+	_ [unsafe.Offsetof(EngineStats{}.GemmNs) - unsafe.Offsetof(C.prefix_engine_stats{}.gemm_ns)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.gemm_ns) - unsafe.Offsetof(EngineStats{}.GemmNs)]byte
+	_ [unsafe.Offsetof(EngineStats{}.AttentionNs) - unsafe.Offsetof(C.prefix_engine_stats{}.attention_ns)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.attention_ns) - unsafe.Offsetof(EngineStats{}.AttentionNs)]byte
+	_ [unsafe.Offsetof(EngineStats{}.OtherNs) - unsafe.Offsetof(C.prefix_engine_stats{}.other_ns)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.other_ns) - unsafe.Offsetof(EngineStats{}.OtherNs)]byte
+	_ [unsafe.Offsetof(EngineStats{}.PlanNs) - unsafe.Offsetof(C.prefix_engine_stats{}.plan_ns)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.plan_ns) - unsafe.Offsetof(EngineStats{}.PlanNs)]byte
+	_ [unsafe.Offsetof(EngineStats{}.RunNs) - unsafe.Offsetof(C.prefix_engine_stats{}.run_ns)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.run_ns) - unsafe.Offsetof(EngineStats{}.RunNs)]byte
+	_ [unsafe.Offsetof(EngineStats{}.LoadNs) - unsafe.Offsetof(C.prefix_engine_stats{}.load_ns)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.load_ns) - unsafe.Offsetof(EngineStats{}.LoadNs)]byte
+	_ [unsafe.Sizeof(Event{}) - C.sizeof_prefix_event]byte
+	_ [C.sizeof_prefix_event - unsafe.Sizeof(Event{})]byte
+	_ [unsafe.Offsetof(Event{}.StructSize) - unsafe.Offsetof(C.prefix_event{}.struct_size)]byte
+	_ [unsafe.Offsetof(C.prefix_event{}.struct_size) - unsafe.Offsetof(Event{}.StructSize)]byte
+	_ [unsafe.Offsetof(Event{}.Kind) - unsafe.Offsetof(C.prefix_event{}.kind)]byte
+	_ [unsafe.Offsetof(C.prefix_event{}.kind) - unsafe.Offsetof(Event{}.Kind)]byte
+	_ [unsafe.Offsetof(Event{}.Request) - unsafe.Offsetof(C.prefix_event{}.request)]byte
+	_ [unsafe.Offsetof(C.prefix_event{}.request) - unsafe.Offsetof(Event{}.Request)]byte
+	_ [unsafe.Offsetof(Event{}.UserTag) - unsafe.Offsetof(C.prefix_event{}.user_tag)]byte
+	_ [unsafe.Offsetof(C.prefix_event{}.user_tag) - unsafe.Offsetof(Event{}.UserTag)]byte
+	_ [unsafe.Offsetof(Event{}.Token) - unsafe.Offsetof(C.prefix_event{}.token)]byte
+	_ [unsafe.Offsetof(C.prefix_event{}.token) - unsafe.Offsetof(Event{}.Token)]byte
+	_ [unsafe.Offsetof(Event{}.Logprob) - unsafe.Offsetof(C.prefix_event{}.logprob)]byte
+	_ [unsafe.Offsetof(C.prefix_event{}.logprob) - unsafe.Offsetof(Event{}.Logprob)]byte
+	_ [unsafe.Offsetof(Event{}.Status) - unsafe.Offsetof(C.prefix_event{}.status)]byte
+	_ [unsafe.Offsetof(C.prefix_event{}.status) - unsafe.Offsetof(Event{}.Status)]byte
+	_ [unsafe.Offsetof(Event{}.Reserved) - unsafe.Offsetof(C.prefix_event{}.reserved)]byte
+	_ [unsafe.Offsetof(C.prefix_event{}.reserved) - unsafe.Offsetof(Event{}.Reserved)]byte
+	_ [unsafe.Offsetof(Event{}.Cached) - unsafe.Offsetof(C.prefix_event{}.cached)]byte
+	_ [unsafe.Offsetof(C.prefix_event{}.cached) - unsafe.Offsetof(Event{}.Cached)]byte
+	_ [unsafe.Offsetof(Event{}.Computed) - unsafe.Offsetof(C.prefix_event{}.computed)]byte
+	_ [unsafe.Offsetof(C.prefix_event{}.computed) - unsafe.Offsetof(Event{}.Computed)]byte
+	_ [unsafe.Offsetof(Event{}.TimeNs) - unsafe.Offsetof(C.prefix_event{}.time_ns)]byte
+	_ [unsafe.Offsetof(C.prefix_event{}.time_ns) - unsafe.Offsetof(Event{}.TimeNs)]byte
+	_ [unsafe.Sizeof(ResultInfo{}) - C.sizeof_prefix_result_info]byte
+	_ [C.sizeof_prefix_result_info - unsafe.Sizeof(ResultInfo{})]byte
+	_ [unsafe.Offsetof(ResultInfo{}.StructSize) - unsafe.Offsetof(C.prefix_result_info{}.struct_size)]byte
+	_ [unsafe.Offsetof(C.prefix_result_info{}.struct_size) - unsafe.Offsetof(ResultInfo{}.StructSize)]byte
+	_ [unsafe.Offsetof(ResultInfo{}.Status) - unsafe.Offsetof(C.prefix_result_info{}.status)]byte
+	_ [unsafe.Offsetof(C.prefix_result_info{}.status) - unsafe.Offsetof(ResultInfo{}.Status)]byte
+	_ [unsafe.Offsetof(ResultInfo{}.Finish) - unsafe.Offsetof(C.prefix_result_info{}.finish)]byte
+	_ [unsafe.Offsetof(C.prefix_result_info{}.finish) - unsafe.Offsetof(ResultInfo{}.Finish)]byte
+	_ [unsafe.Offsetof(ResultInfo{}.Reserved) - unsafe.Offsetof(C.prefix_result_info{}.reserved)]byte
+	_ [unsafe.Offsetof(C.prefix_result_info{}.reserved) - unsafe.Offsetof(ResultInfo{}.Reserved)]byte
+	_ [unsafe.Offsetof(ResultInfo{}.UserTag) - unsafe.Offsetof(C.prefix_result_info{}.user_tag)]byte
+	_ [unsafe.Offsetof(C.prefix_result_info{}.user_tag) - unsafe.Offsetof(ResultInfo{}.UserTag)]byte
+	_ [unsafe.Offsetof(ResultInfo{}.PromptTokens) - unsafe.Offsetof(C.prefix_result_info{}.prompt_tokens)]byte
+	_ [unsafe.Offsetof(C.prefix_result_info{}.prompt_tokens) - unsafe.Offsetof(ResultInfo{}.PromptTokens)]byte
+	_ [unsafe.Offsetof(ResultInfo{}.CachedTokens) - unsafe.Offsetof(C.prefix_result_info{}.cached_tokens)]byte
+	_ [unsafe.Offsetof(C.prefix_result_info{}.cached_tokens) - unsafe.Offsetof(ResultInfo{}.CachedTokens)]byte
+	_ [unsafe.Offsetof(ResultInfo{}.SharedTokens) - unsafe.Offsetof(C.prefix_result_info{}.shared_tokens)]byte
+	_ [unsafe.Offsetof(C.prefix_result_info{}.shared_tokens) - unsafe.Offsetof(ResultInfo{}.SharedTokens)]byte
+	_ [unsafe.Offsetof(ResultInfo{}.ComputedTokens) - unsafe.Offsetof(C.prefix_result_info{}.computed_tokens)]byte
+	_ [unsafe.Offsetof(C.prefix_result_info{}.computed_tokens) - unsafe.Offsetof(ResultInfo{}.ComputedTokens)]byte
+	_ [unsafe.Offsetof(ResultInfo{}.GeneratedTokens) - unsafe.Offsetof(C.prefix_result_info{}.generated_tokens)]byte
+	_ [unsafe.Offsetof(C.prefix_result_info{}.generated_tokens) - unsafe.Offsetof(ResultInfo{}.GeneratedTokens)]byte
+	_ [unsafe.Offsetof(ResultInfo{}.QueueUs) - unsafe.Offsetof(C.prefix_result_info{}.queue_us)]byte
+	_ [unsafe.Offsetof(C.prefix_result_info{}.queue_us) - unsafe.Offsetof(ResultInfo{}.QueueUs)]byte
+	_ [unsafe.Offsetof(ResultInfo{}.FirstUs) - unsafe.Offsetof(C.prefix_result_info{}.first_us)]byte
+	_ [unsafe.Offsetof(C.prefix_result_info{}.first_us) - unsafe.Offsetof(ResultInfo{}.FirstUs)]byte
+	_ [unsafe.Offsetof(ResultInfo{}.TotalUs) - unsafe.Offsetof(C.prefix_result_info{}.total_us)]byte
+	_ [unsafe.Offsetof(C.prefix_result_info{}.total_us) - unsafe.Offsetof(ResultInfo{}.TotalUs)]byte
+	_ [unsafe.Sizeof(JobTotals{}) - C.sizeof_prefix_job_totals]byte
+	_ [C.sizeof_prefix_job_totals - unsafe.Sizeof(JobTotals{})]byte
+	_ [unsafe.Offsetof(JobTotals{}.StructSize) - unsafe.Offsetof(C.prefix_job_totals{}.struct_size)]byte
+	_ [unsafe.Offsetof(C.prefix_job_totals{}.struct_size) - unsafe.Offsetof(JobTotals{}.StructSize)]byte
+	_ [unsafe.Offsetof(JobTotals{}.Reserved) - unsafe.Offsetof(C.prefix_job_totals{}.reserved)]byte
+	_ [unsafe.Offsetof(C.prefix_job_totals{}.reserved) - unsafe.Offsetof(JobTotals{}.Reserved)]byte
+	_ [unsafe.Offsetof(JobTotals{}.Requests) - unsafe.Offsetof(C.prefix_job_totals{}.requests)]byte
+	_ [unsafe.Offsetof(C.prefix_job_totals{}.requests) - unsafe.Offsetof(JobTotals{}.Requests)]byte
+	_ [unsafe.Offsetof(JobTotals{}.Failed) - unsafe.Offsetof(C.prefix_job_totals{}.failed)]byte
+	_ [unsafe.Offsetof(C.prefix_job_totals{}.failed) - unsafe.Offsetof(JobTotals{}.Failed)]byte
+	_ [unsafe.Offsetof(JobTotals{}.TokensGiven) - unsafe.Offsetof(C.prefix_job_totals{}.tokens_given)]byte
+	_ [unsafe.Offsetof(C.prefix_job_totals{}.tokens_given) - unsafe.Offsetof(JobTotals{}.TokensGiven)]byte
+	_ [unsafe.Offsetof(JobTotals{}.TokensComputed) - unsafe.Offsetof(C.prefix_job_totals{}.tokens_computed)]byte
+	_ [unsafe.Offsetof(C.prefix_job_totals{}.tokens_computed) - unsafe.Offsetof(JobTotals{}.TokensComputed)]byte
+	_ [unsafe.Offsetof(JobTotals{}.TokensCached) - unsafe.Offsetof(C.prefix_job_totals{}.tokens_cached)]byte
+	_ [unsafe.Offsetof(C.prefix_job_totals{}.tokens_cached) - unsafe.Offsetof(JobTotals{}.TokensCached)]byte
+	_ [unsafe.Offsetof(JobTotals{}.TokensShared) - unsafe.Offsetof(C.prefix_job_totals{}.tokens_shared)]byte
+	_ [unsafe.Offsetof(C.prefix_job_totals{}.tokens_shared) - unsafe.Offsetof(JobTotals{}.TokensShared)]byte
+	_ [unsafe.Offsetof(JobTotals{}.TokensGenerated) - unsafe.Offsetof(C.prefix_job_totals{}.tokens_generated)]byte
+	_ [unsafe.Offsetof(C.prefix_job_totals{}.tokens_generated) - unsafe.Offsetof(JobTotals{}.TokensGenerated)]byte
+	_ [unsafe.Offsetof(JobTotals{}.Steps) - unsafe.Offsetof(C.prefix_job_totals{}.steps)]byte
+	_ [unsafe.Offsetof(C.prefix_job_totals{}.steps) - unsafe.Offsetof(JobTotals{}.Steps)]byte
+	_ [unsafe.Offsetof(JobTotals{}.Rows) - unsafe.Offsetof(C.prefix_job_totals{}.rows)]byte
+	_ [unsafe.Offsetof(C.prefix_job_totals{}.rows) - unsafe.Offsetof(JobTotals{}.Rows)]byte
+	_ [unsafe.Offsetof(JobTotals{}.Seconds) - unsafe.Offsetof(C.prefix_job_totals{}.seconds)]byte
+	_ [unsafe.Offsetof(C.prefix_job_totals{}.seconds) - unsafe.Offsetof(JobTotals{}.Seconds)]byte
+	_ [unsafe.Sizeof(CacheInfo{}) - C.sizeof_prefix_cache_info]byte
+	_ [C.sizeof_prefix_cache_info - unsafe.Sizeof(CacheInfo{})]byte
+	_ [unsafe.Offsetof(CacheInfo{}.StructSize) - unsafe.Offsetof(C.prefix_cache_info{}.struct_size)]byte
+	_ [unsafe.Offsetof(C.prefix_cache_info{}.struct_size) - unsafe.Offsetof(CacheInfo{}.StructSize)]byte
+	_ [unsafe.Offsetof(CacheInfo{}.Reserved) - unsafe.Offsetof(C.prefix_cache_info{}.reserved)]byte
+	_ [unsafe.Offsetof(C.prefix_cache_info{}.reserved) - unsafe.Offsetof(CacheInfo{}.Reserved)]byte
+	_ [unsafe.Offsetof(CacheInfo{}.CachedTokens) - unsafe.Offsetof(C.prefix_cache_info{}.cached_tokens)]byte
+	_ [unsafe.Offsetof(C.prefix_cache_info{}.cached_tokens) - unsafe.Offsetof(CacheInfo{}.CachedTokens)]byte
+	_ [unsafe.Offsetof(CacheInfo{}.PendingTokens) - unsafe.Offsetof(C.prefix_cache_info{}.pending_tokens)]byte
+	_ [unsafe.Offsetof(C.prefix_cache_info{}.pending_tokens) - unsafe.Offsetof(CacheInfo{}.PendingTokens)]byte
+}

@@ -1,0 +1,74 @@
+package prefix
+
+import (
+	"runtime"
+
+	"prefix.io/prefix/internal/swig"
+)
+
+// getText asks a function that writes text into the caller's buffer, again when the first guess was too small.
+func getText(guess int, get func(buffer []byte, needed *uintptr, failure *swig.Error) int32) (string, error) {
+	buffer, err := getArray(guess, get)
+	return string(buffer), err
+}
+
+// getArray is getText for any element. `needed` of a call may grow until the next one.
+func getArray[E byte | int32 | int64 | float32](
+	guess int, get func(buffer []E, needed *uintptr, failure *swig.Error) int32,
+) ([]E, error) {
+	buffer := make([]E, guess)
+	for {
+		var needed uintptr
+		if err := call(func(f *swig.Error) int32 { return get(buffer, &needed, f) }); err != nil {
+			return nil, err
+		}
+		if needed <= uintptr(len(buffer)) {
+			return buffer[:needed:needed], nil
+		}
+		// Texts such as counters change their length between two calls.
+		buffer = make([]E, needed+needed/8)
+	}
+}
+
+// textOf and arrayOf are the same for functions of one handle.
+func textOf(
+	h *handle, guess int, get func(raw uintptr, buffer []byte, needed *uintptr, failure *swig.Error) int32,
+) (string, error) {
+	buffer, err := arrayOf(h, guess, get)
+	return string(buffer), err
+}
+
+func arrayOf[E byte | int32 | int64 | float32](
+	h *handle, guess int, get func(raw uintptr, buffer []E, needed *uintptr, failure *swig.Error) int32,
+) ([]E, error) {
+	raw, err := h.ptr()
+	if err != nil {
+		return nil, err
+	}
+	defer runtime.KeepAlive(h)
+	return getArray(guess, func(buffer []E, needed *uintptr, f *swig.Error) int32 { return get(raw, buffer, needed, f) })
+}
+
+// callOn runs a function of one handle.
+func callOn(h *handle, function func(raw uintptr, failure *swig.Error) int32) error {
+	raw, err := h.ptr()
+	if err != nil {
+		return err
+	}
+	defer runtime.KeepAlive(h)
+	return call(func(f *swig.Error) int32 { return function(raw, f) })
+}
+
+// join puts lists into one array with offsets.
+func join(lists [][]Token) (joined []Token, offsets []int64) {
+	total := 0
+	for _, list := range lists {
+		total += len(list)
+	}
+	joined, offsets = make([]Token, 0, total), make([]int64, 1, len(lists)+1)
+	for _, list := range lists {
+		joined = append(joined, list...)
+		offsets = append(offsets, int64(len(joined)))
+	}
+	return joined, offsets
+}

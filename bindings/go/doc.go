@@ -1,0 +1,24 @@
+// Package prefix runs transformer language models inside your own process, over shared prefixes.
+//
+// What requests have in common at their beginning is computed once, within a batch, between running batches, and
+// from the cache. An [Engine] is one model with its cache; a [Batch] collects requests; [Engine.Run] computes them
+// and [Job.AllValues] returns their numbers in one call. [Tokenizer] makes tokens from text and text from tokens,
+// and [Rerank], [Embed], [Answer] and [Classify] take text and return scores, vectors and answers.
+//
+// # Threads
+//
+// Everything may be used from many goroutines at once. Runs of several goroutines share steps and prefixes. A
+// [Batch] and a [Detokenizer] take one caller at a time; others wait.
+//
+// # Closing
+//
+// Engines, batches, jobs, tokenizers and tasks hold native memory: Close them. Closing twice is fine, and the order
+// does not matter, since what depends on an engine keeps it alive. Using a closed value gives [ErrClosed]. What was
+// never closed is freed some time after the garbage collector finds it unused.
+//
+// # Errors
+//
+// Every failure of the library is an [*Error] with a sentence; [errors.Is] tells which:
+//
+//	if errors.Is(err, prefix.ErrQueueFull) { ... }
+package prefix

@@ -1,0 +1,277 @@
+package prefix
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"runtime"
+	"sync"
+	"time"
+
+	"prefix.io/prefix/internal/swig"
+)
+
+// Token is the id of a token.
+type Token = int32
+
+// slice is the longest wait inside the library, so that no thread is parked there forever.
+const slice = 100 // milliseconds
+
+// Engine is one model with its cache and scheduler.
+type Engine struct {
+	handle
+	hidden func() int // length of an embedding, 0 when unknown
+}
+
+// Open loads a model: a Hugging Face directory or a .gguf file. When ctx ends first, Open returns at once, and the
+// engine is freed as soon as it has been loaded. Close the engine when done.
+func Open(ctx context.Context, path string, options Options) (*Engine, error) {
+	if err := ready(); err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, cancelled(ctx)
+	}
+	native, release, err := options.native()
+	if err != nil {
+		return nil, err
+	}
+	type result struct {
+		raw uintptr
+		err error
+	}
+	load := func() (r result) {
+		defer release()
+		r.err = call(func(f *swig.Error) int32 { return swig.Prefix_engine_create(path, native, &r.raw, f) })
+		return r
+	}
+	var loaded result
+	if ctx.Done() == nil {
+		loaded = load()
+	} else {
+		done := make(chan result, 1)
+		go func() { done <- load() }()
+		select {
+		case loaded = <-done:
+		case <-ctx.Done():
+			go func() { swig.Prefix_engine_release((<-done).raw) }()
+			return nil, cancelled(ctx)
+		}
+	}
+	if loaded.err != nil {
+		return nil, loaded.err
+	}
+	engine := &Engine{}
+	engine.own(loaded.raw, "engine", swig.Prefix_engine_release)
+	raw := loaded.raw
+	engine.hidden = sync.OnceValue(func() int { return hiddenSize(raw) })
+	return engine, nil
+}
+
+// hiddenSize reads the length of embeddings from the engine's description.
+func hiddenSize(raw uintptr) int {
+	text, err := getArray(1024, func(b []byte, needed *uintptr, f *swig.Error) int32 {
+		return swig.Prefix_engine_info_json(raw, b, needed, f)
+	})
+	var info struct{ Model struct{ Hidden int } }
+	if err != nil || json.Unmarshal(text, &info) != nil {
+		return 0
+	}
+	return info.Model.Hidden
+}
+
+// Memory is what an engine takes.
+type Memory struct {
+	WeightBytes, KVBytesPerToken, KVBudgetBytes, ActivationBytes, TotalBytes int64
+}
+
+// Estimate says what an engine would take, from the headers of the files alone.
+func Estimate(path string, options Options) (Memory, error) {
+	native, release, err := options.native()
+	if err != nil {
+		return Memory{}, err
+	}
+	defer release()
+	raw := swig.Memory{StructSize: swig.SizeofMemory}
+	if err := call(func(f *swig.Error) int32 { return swig.Prefix_engine_estimate(path, native, &raw, f) }); err != nil {
+		return Memory{}, err
+	}
+	return Memory{raw.WeightBytes, raw.KvBytesPerToken, raw.KvBudgetBytes, raw.ActivationBytes, raw.TotalBytes}, nil
+}
+
+// State is how an engine does.
+type State int32
+
+// The states of an engine.
+const (
+	Loading  State = swig.PREFIX_ENGINE_LOADING
+	Ready    State = swig.PREFIX_ENGINE_READY
+	Draining State = swig.PREFIX_ENGINE_DRAINING
+	Closed   State = swig.PREFIX_ENGINE_CLOSED
+	Failed   State = swig.PREFIX_ENGINE_FAILED
+)
+
+func (s State) String() string {
+	return nameOf(int32(s), "State", "loading", "ready", "draining", "closed", "failed")
+}
+
+// State is [Closed] after Close too.
+func (e *Engine) State() State {
+	defer runtime.KeepAlive(e)
+	return State(swig.Prefix_engine_state(e.raw.Load()))
+}
+
+// InfoJSON describes the model, the options in force and the device.
+func (e *Engine) InfoJSON() (string, error) {
+	return textOf(&e.handle, 1024, swig.Prefix_engine_info_json)
+}
+
+// Metrics are the counters of [Engine.Stats] in the text format of Prometheus.
+func (e *Engine) Metrics() (string, error) {
+	return textOf(&e.handle, 16384, swig.Prefix_metrics_text)
+}
+
+// EngineStats counts since the engine was opened, unless a comment says otherwise. TokensGiven is TokensCached +
+// TokensShared + TokensComputed.
+type EngineStats struct {
+	RequestsWaiting, RequestsRunning                                         int64 // now
+	RequestsFinished, RequestsFailed                                         int64
+	TokensGiven, TokensCached, TokensShared, TokensComputed, TokensGenerated int64
+	Steps, Rows                                                              int64 // rows: what the model really computed
+	PagesTotal, PagesUsed, PageTokens                                        int64 // key-value pages, now
+	KVBytes, KVBytesPeak, KVBudgetBytes                                      int64
+	WeightBytes, ActivationBytesPeak                                         int64
+	TreeNodes, TreeTokens                                                    int64 // now
+	Evictions, EvictedTokens                                                 int64
+	Gemm, Attention, Other, Plan, Run, Load                                  time.Duration
+}
+
+// Stats reads the counters.
+func (e *Engine) Stats() (EngineStats, error) {
+	raw := swig.EngineStats{StructSize: swig.SizeofEngineStats}
+	if err := callOn(&e.handle, func(h uintptr, f *swig.Error) int32 {
+		return swig.Prefix_engine_get_stats(h, &raw, f)
+	}); err != nil {
+		return EngineStats{}, err
+	}
+	return EngineStats{
+		RequestsWaiting: raw.RequestsWaiting, RequestsRunning: raw.RequestsRunning,
+		RequestsFinished: raw.RequestsFinished, RequestsFailed: raw.RequestsFailed,
+		TokensGiven: raw.TokensGiven, TokensCached: raw.TokensCached, TokensShared: raw.TokensShared,
+		TokensComputed: raw.TokensComputed, TokensGenerated: raw.TokensGenerated, Steps: raw.Steps, Rows: raw.Rows,
+		PagesTotal: raw.PagesTotal, PagesUsed: raw.PagesUsed, PageTokens: raw.PageTokens, KVBytes: raw.KvBytes,
+		KVBytesPeak: raw.KvBytesPeak, KVBudgetBytes: raw.KvBudgetBytes, WeightBytes: raw.WeightBytes,
+		ActivationBytesPeak: raw.ActivationBytesPeak, TreeNodes: raw.TreeNodes, TreeTokens: raw.TreeTokens,
+		Evictions: raw.Evictions, EvictedTokens: raw.EvictedTokens, Gemm: time.Duration(raw.GemmNs),
+		Attention: time.Duration(raw.AttentionNs), Other: time.Duration(raw.OtherNs), Plan: time.Duration(raw.PlanNs),
+		Run: time.Duration(raw.RunNs), Load: time.Duration(raw.LoadNs),
+	}, nil
+}
+
+// Shutdown takes no more requests, waits for those that run, and frees model and cache. When ctx ends first, it
+// cancels what still runs. Later calls on the engine give [ErrMisuse].
+func (e *Engine) Shutdown(ctx context.Context) error {
+	raw, err := e.ptr()
+	if err != nil {
+		return err
+	}
+	defer runtime.KeepAlive(e)
+	shutdown := func(timeout int64) error {
+		return call(func(f *swig.Error) int32 { return swig.Prefix_engine_shutdown(raw, timeout, f) })
+	}
+	defer context.AfterFunc(ctx, func() { _ = shutdown(0) })()
+	return shutdown(math.MaxInt32)
+}
+
+// Run computes a batch and waits for it. When ctx ends first the job is cancelled, and the error is both
+// [ErrCancelled] and that of ctx. A request that fails does not fail the run: its error comes with its result.
+// The batch may be used again afterwards.
+func (e *Engine) Run(ctx context.Context, batch *Batch) (*Job, error) {
+	job, err := e.Submit(ctx, batch)
+	if err != nil {
+		return nil, err
+	}
+	// The end of ctx cancels the job, so it is over soon in any case.
+	if err := job.wait(context.Background()); err != nil {
+		job.Close()
+		return nil, err
+	}
+	if !job.stop() && ctx.Err() != nil {
+		job.Close()
+		return nil, cancelled(ctx)
+	}
+	return job, nil
+}
+
+// Submit starts a batch and returns at once. The job is cancelled when ctx ends.
+func (e *Engine) Submit(ctx context.Context, batch *Batch) (*Job, error) {
+	if ctx.Err() != nil {
+		return nil, cancelled(ctx)
+	}
+	raw, err := e.ptr()
+	if err != nil {
+		return nil, err
+	}
+	defer runtime.KeepAlive(e)
+	return batch.submit(ctx, raw)
+}
+
+// CacheInfo is what the cache has of a prompt.
+type CacheInfo struct {
+	CachedTokens  int // longest prefix that is computed
+	PendingTokens int // further tokens that are being computed now
+}
+
+// Lookup says what the cache has of a prompt in a namespace. It does not change what is evicted next.
+func (e *Engine) Lookup(namespace Namespace, tokens []Token) (CacheInfo, error) {
+	raw := swig.CacheInfo{StructSize: swig.SizeofCacheInfo}
+	err := callOn(&e.handle, func(h uintptr, f *swig.Error) int32 {
+		return swig.Prefix_cache_lookup(h, int32(namespace), tokens, &raw, f)
+	})
+	return CacheInfo{int(raw.CachedTokens), int(raw.PendingTokens)}, err
+}
+
+// Trim evicts the prefixes that were used least recently until at most bytes are held or all that is left is in
+// use. It returns how many tokens it freed.
+func (e *Engine) Trim(bytes int64) (freed int64, err error) {
+	err = callOn(&e.handle, func(h uintptr, f *swig.Error) int32 { return swig.Prefix_cache_trim(h, bytes, &freed, f) })
+	return freed, err
+}
+
+// CacheTreeJSON is the tree of cached prefixes, for debugging.
+func (e *Engine) CacheTreeJSON() (string, error) {
+	return textOf(&e.handle, 4096, swig.Prefix_cache_tree_json)
+}
+
+// Namespace is the number of a namespace of an engine: a tenant, an adapter, a salt. Nothing is shared across
+// namespaces. Requests name theirs with the option "namespace"; 0 is the empty one, which is always there.
+type Namespace int32
+
+// Namespace gives the namespace of that name, and makes it when it is new.
+func (e *Engine) Namespace(name string) (Namespace, error) {
+	var ns int32
+	err := callOn(&e.handle, func(h uintptr, f *swig.Error) int32 { return swig.Prefix_namespace_open(h, name, &ns, f) })
+	return Namespace(ns), err
+}
+
+// FindNamespace is [ErrNotFound] when there is no such namespace.
+func (e *Engine) FindNamespace(name string) (Namespace, error) {
+	var ns int32
+	err := callOn(&e.handle, func(h uintptr, f *swig.Error) int32 { return swig.Prefix_namespace_find(h, name, &ns, f) })
+	return Namespace(ns), err
+}
+
+// DropNamespace evicts everything in a namespace that no running request uses, and returns how many tokens it freed.
+func (e *Engine) DropNamespace(namespace Namespace) (freed int64, err error) {
+	err = callOn(&e.handle, func(h uintptr, f *swig.Error) int32 {
+		return swig.Prefix_namespace_drop(h, int32(namespace), &freed, f)
+	})
+	return freed, err
+}
+
+// NamespaceCount counts the namespaces, with the empty one.
+func (e *Engine) NamespaceCount() (int, error) {
+	var count int32
+	err := callOn(&e.handle, func(h uintptr, f *swig.Error) int32 { return swig.Prefix_namespace_count(h, &count, f) })
+	return int(count), err
+}

@@ -1,0 +1,110 @@
+package prefix
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	"prefix.io/prefix/internal/swig"
+)
+
+// Status is what kind of failure an [Error] is. Each is an error by itself, for [errors.Is].
+type Status int32
+
+// The kinds of failures.
+const (
+	ErrInvalidArgument      Status = swig.PREFIX_ERR_INVALID_ARGUMENT      // an empty list, a value that makes no sense
+	ErrInvalidUTF8          Status = swig.PREFIX_ERR_INVALID_UTF8          // text that is not UTF-8
+	ErrUnknownOption        Status = swig.PREFIX_ERR_UNKNOWN_OPTION        // the message names the nearest option
+	ErrOutOfRange           Status = swig.PREFIX_ERR_OUT_OF_RANGE          // a number outside its limits
+	ErrStructTooOld         Status = swig.PREFIX_ERR_STRUCT_TOO_OLD        // never from this package
+	ErrMisuse               Status = swig.PREFIX_ERR_MISUSE                // the wrong moment, or a closed value
+	ErrForked               Status = swig.PREFIX_ERR_FORKED                // called in the child of a fork
+	ErrNotFound             Status = swig.PREFIX_ERR_NOT_FOUND             // no such file, namespace, result
+	ErrIO                   Status = swig.PREFIX_ERR_IO                    // the system could not read or write
+	ErrFormat               Status = swig.PREFIX_ERR_FORMAT                // a corrupt or contradictory file
+	ErrUnsupportedModel     Status = swig.PREFIX_ERR_UNSUPPORTED_MODEL     // a valid model that the library does not run
+	ErrUnsupportedDevice    Status = swig.PREFIX_ERR_UNSUPPORTED_DEVICE    // this machine lacks what was asked for
+	ErrIncompatibleSnapshot Status = swig.PREFIX_ERR_INCOMPATIBLE_SNAPSHOT // a snapshot of another model or version
+	ErrPromptTooLong        Status = swig.PREFIX_ERR_PROMPT_TOO_LONG       // more tokens than the context holds
+	ErrOutOfMemory          Status = swig.PREFIX_ERR_OUT_OF_MEMORY
+	ErrOutOfDeviceMemory    Status = swig.PREFIX_ERR_OUT_OF_DEVICE_MEMORY
+	ErrCacheFull            Status = swig.PREFIX_ERR_CACHE_FULL // cache_bytes is too small for the request
+	ErrQueueFull            Status = swig.PREFIX_ERR_QUEUE_FULL // too many unfinished requests; try again later
+	ErrTimeout              Status = swig.PREFIX_ERR_TIMEOUT    // option deadline_ms
+	ErrCancelled            Status = swig.PREFIX_ERR_CANCELLED
+	ErrDeviceLost           Status = swig.PREFIX_ERR_DEVICE_LOST
+	ErrEngineFailed         Status = swig.PREFIX_ERR_ENGINE_FAILED // an earlier internal failure; open a new engine
+	ErrNoEvent              Status = swig.PREFIX_ERR_NO_EVENT      // nothing to poll now
+	ErrInternal             Status = swig.PREFIX_ERR_INTERNAL      // a bug in the library
+)
+
+// ErrClosed is the error of using a closed value; it is also [ErrMisuse].
+var ErrClosed = errors.New("closed")
+
+// String is the name in the C header, "PREFIX_ERR_FORMAT".
+func (s Status) String() string { return swig.Prefix_status_name(int32(s)) }
+
+// Error describes the status in words.
+func (s Status) Error() string {
+	name := strings.TrimPrefix(s.String(), "PREFIX_ERR_")
+	return "prefix: " + strings.ToLower(strings.ReplaceAll(name, "_", " "))
+}
+
+// Retryable says whether the same call may succeed later.
+func (s Status) Retryable() bool { return swig.Prefix_status_is_retryable(int32(s)) != 0 }
+
+// Error is a failure that the library reported.
+type Error struct {
+	Status  Status
+	Domain  string // the function of the library
+	Message string // one sentence with the value and the limit that it broke
+}
+
+func (e *Error) Error() string {
+	if e.Message == "" {
+		return e.Status.Error()
+	}
+	return "prefix: " + e.Message
+}
+
+// Unwrap gives the status.
+func (e *Error) Unwrap() error { return e.Status }
+
+// failures are reused, since each is half a kilobyte that C writes only on failure.
+var failures = sync.Pool{New: func() any { return &swig.Error{StructSize: swig.SizeofError} }}
+
+// call runs one function of the library and makes its status an error.
+func call(function func(failure *swig.Error) int32) error {
+	failure := failures.Get().(*swig.Error)
+	defer failures.Put(failure)
+	status := function(failure)
+	if status == swig.PREFIX_OK {
+		return nil
+	}
+	return &Error{Status(status), failure.Domain(), failure.Message()}
+}
+
+// cancelled is the error of work that ended because of its context.
+func cancelled(ctx context.Context) error {
+	return fmt.Errorf("%w: %w", ErrCancelled, context.Cause(ctx))
+}
+
+// ready says whether the loaded libraries are new enough for this package.
+var ready = sync.OnceValue(func() error {
+	for _, library := range []struct {
+		name         string
+		has, needing int32
+	}{
+		{"libprefix", swig.Prefix_abi_version(), swig.PREFIX_ABI_VERSION},
+		{"libprefix_text", swig.Prefix_text_abi_version(), swig.PREFIX_TEXT_ABI_VERSION},
+	} {
+		if library.has < library.needing {
+			return fmt.Errorf("prefix: the loaded %s has ABI version %d, and %d is needed", library.name, library.has,
+				library.needing)
+		}
+	}
+	return nil
+})

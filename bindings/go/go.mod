@@ -1,0 +1,3 @@
+module prefix.io/prefix
+
+go 1.24

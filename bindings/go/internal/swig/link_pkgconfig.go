@@ -1,0 +1,9 @@
+//go:build !prefix_flags
+
+package swig
+
+// The installed library says where it is.
+
+// #cgo pkg-config: prefix
+// #cgo LDFLAGS: -lprefix_text -lprefix
+import "C"

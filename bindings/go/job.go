@@ -1,0 +1,152 @@
+package prefix
+
+import (
+	"context"
+	"iter"
+	"runtime"
+	"time"
+
+	"prefix.io/prefix/internal/swig"
+)
+
+// Job is a batch that runs or has run.
+type Job struct {
+	handle
+	requests int
+	values   int
+	stop     func() bool // takes the job away from its context
+}
+
+func newJob(ctx context.Context, raw uintptr, requests, values int) *Job {
+	job := &Job{requests: requests, values: values}
+	job.own(raw, "job", swig.Prefix_job_release)
+	// Only the number, so that the context does not keep the job alive; after a release it is answered with a status.
+	job.stop = context.AfterFunc(ctx, func() { swig.Prefix_job_cancel(raw, nil) })
+	return job
+}
+
+// Close frees the job and cancels what still runs.
+func (j *Job) Close() error {
+	if j.stop != nil {
+		j.stop()
+	}
+	return j.handle.Close()
+}
+
+// Len counts the requests.
+func (j *Job) Len() int { return j.requests }
+
+// Wait waits for all requests, whatever their status. When ctx ends first it returns the error of ctx, and the job
+// goes on.
+func (j *Job) Wait(ctx context.Context) error { return j.wait(ctx) }
+
+func (j *Job) wait(ctx context.Context) error {
+	raw, err := j.ptr()
+	if err != nil {
+		return err
+	}
+	defer runtime.KeepAlive(j)
+	return poll(ctx, func(timeout int64) error {
+		return call(func(f *swig.Error) int32 { return swig.Prefix_job_wait(raw, timeout, f) })
+	})
+}
+
+// poll repeats a waiting call in slices until it no longer times out.
+func poll(ctx context.Context, wait func(timeout int64) error) error {
+	timeout := int64(0) // what is done already needs no look at the clock
+	for {
+		err := wait(timeout)
+		if !isStatus(err, ErrTimeout) {
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		timeout = slice
+		if deadline, ok := ctx.Deadline(); ok {
+			timeout = min(slice, max(0, time.Until(deadline).Milliseconds()+1))
+		}
+	}
+}
+
+func isStatus(err error, status Status) bool {
+	failure, ok := err.(*Error)
+	return ok && failure.Status == status
+}
+
+// Cancel ends the requests that still run with [ErrCancelled]. It returns at once; Wait says when it is done.
+func (j *Job) Cancel() error { return callOn(&j.handle, swig.Prefix_job_cancel) }
+
+// CancelRequest is Cancel for one request.
+func (j *Job) CancelRequest(request int) error {
+	return callOn(&j.handle, func(raw uintptr, f *swig.Error) int32 {
+		return swig.Prefix_job_cancel_request(raw, uintptr(request), f)
+	})
+}
+
+// Finished counts the requests that are over.
+func (j *Job) Finished() (int, error) {
+	var count uintptr
+	err := callOn(&j.handle, func(raw uintptr, f *swig.Error) int32 { return swig.Prefix_job_finished_count(raw, &count, f) })
+	return int(count), err
+}
+
+// EventKind is what an [Event] tells.
+type EventKind int32
+
+// The kinds of events.
+const (
+	EventStarted  EventKind = swig.PREFIX_EVENT_STARTED
+	EventToken    EventKind = swig.PREFIX_EVENT_TOKEN
+	EventScore    EventKind = swig.PREFIX_EVENT_SCORE
+	EventFinished EventKind = swig.PREFIX_EVENT_FINISHED
+	EventError    EventKind = swig.PREFIX_EVENT_ERROR
+	EventProgress EventKind = swig.PREFIX_EVENT_PROGRESS
+)
+
+func (k EventKind) String() string {
+	return nameOf(int32(k), "EventKind", "started", "token", "score", "finished", "error", "progress")
+}
+
+// Event is something that happened to a request.
+type Event struct {
+	Kind     EventKind
+	Request  int // number in the batch
+	Tag      int64
+	Token    Token   // of EventToken
+	Logprob  float32 // of EventToken, with option logprobs
+	Status   Status  // of EventError; 0 otherwise
+	Cached   int     // tokens, of EventFinished and EventError
+	Computed int
+	Time     time.Duration // on the library's monotonic clock
+}
+
+// Events yields what happens until the job is over. Each event goes to one reader. When ctx ends first, the last pair
+// has its error; the job goes on.
+func (j *Job) Events(ctx context.Context) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		raw := swig.Event{StructSize: swig.SizeofEvent}
+		for {
+			job, err := j.ptr()
+			if err == nil {
+				err = poll(ctx, func(timeout int64) error {
+					return call(func(f *swig.Error) int32 { return swig.Prefix_job_next_event(job, timeout, &raw, f) })
+				})
+			}
+			runtime.KeepAlive(j)
+			if isStatus(err, ErrNoEvent) {
+				return
+			}
+			if err != nil {
+				yield(Event{}, err)
+				return
+			}
+			if !yield(Event{
+				EventKind(raw.Kind), int(raw.Request), raw.UserTag, raw.Token, raw.Logprob, Status(raw.Status),
+				int(raw.Cached), int(raw.Computed), time.Duration(raw.TimeNs),
+			}, nil) {
+				return
+			}
+		}
+	}
+}

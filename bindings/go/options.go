@@ -1,0 +1,124 @@
+package prefix
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"prefix.io/prefix/internal/swig"
+)
+
+// Options are settings by name, of an engine or of a request; [OptionInfos] lists them all. Values are numbers,
+// booleans, strings or lists of integers; sizes may be strings such as "2G".
+type Options map[string]any
+
+// native makes the options of one call; release takes 0.
+func (o Options) native() (raw uintptr, release func(), err error) {
+	if len(o) == 0 {
+		return 0, func() {}, nil
+	}
+	text, err := json.Marshal(o)
+	if err != nil {
+		return 0, nil, fmt.Errorf("prefix: options: %w", err)
+	}
+	if err := call(func(f *swig.Error) int32 { return swig.Prefix_options_create(&raw, f) }); err != nil {
+		return 0, nil, err
+	}
+	if err := call(func(f *swig.Error) int32 { return swig.Prefix_options_set_json(raw, string(text), f) }); err != nil {
+		swig.Prefix_options_release(raw)
+		return 0, nil, err
+	}
+	return raw, func() { swig.Prefix_options_release(raw) }, nil
+}
+
+// Check says what is wrong with the options: an unknown name, a value outside its limits.
+func (o Options) Check() error {
+	_, release, err := o.native()
+	if err == nil {
+		release()
+	}
+	return err
+}
+
+// Get is the value in force, as text: the default when the options do not have it.
+func (o Options) Get(key string) (string, error) {
+	raw, release, err := o.native()
+	if err != nil {
+		return "", err
+	}
+	if raw == 0 {
+		if err := call(func(f *swig.Error) int32 { return swig.Prefix_options_create(&raw, f) }); err != nil {
+			return "", err
+		}
+		release = func() { swig.Prefix_options_release(raw) }
+	}
+	defer release()
+	return getText(64, func(b []byte, needed *uintptr, f *swig.Error) int32 {
+		return swig.Prefix_options_get(raw, key, b, needed, f)
+	})
+}
+
+// OptionType is the type of an option's value.
+type OptionType int32
+
+// The types of options.
+const (
+	OptionInt     OptionType = swig.PREFIX_OPTION_INT
+	OptionFloat   OptionType = swig.PREFIX_OPTION_FLOAT
+	OptionBool    OptionType = swig.PREFIX_OPTION_BOOL
+	OptionString  OptionType = swig.PREFIX_OPTION_STRING
+	OptionIntList OptionType = swig.PREFIX_OPTION_INT_LIST
+)
+
+func (t OptionType) String() string {
+	return nameOf(int32(t), "OptionType", "int", "float", "bool", "string", "int list")
+}
+
+// Scope is where an option belongs.
+type Scope int32
+
+// The scopes of options.
+const (
+	ScopeEngine  Scope = swig.PREFIX_SCOPE_ENGINE
+	ScopeRequest Scope = swig.PREFIX_SCOPE_REQUEST
+)
+
+func (s Scope) String() string { return nameOf(int32(s), "Scope", "engine", "request") }
+
+// OptionInfo describes an option.
+type OptionInfo struct {
+	Key              string
+	Type             OptionType
+	Scope            Scope
+	Minimum, Maximum float64  // of numbers
+	Default          string   // as text
+	Values           []string // all there are; nil when the text is free
+	Doc              string
+}
+
+// OptionInfos lists every option of the library.
+func OptionInfos() ([]OptionInfo, error) {
+	infos := make([]OptionInfo, swig.Prefix_option_count())
+	for i := range infos {
+		raw := swig.OptionDetails{StructSize: swig.SizeofOptionDetails}
+		if err := call(func(f *swig.Error) int32 { return swig.Prefix_option_info(uintptr(i), &raw, f) }); err != nil {
+			return nil, err
+		}
+		infos[i] = OptionInfo{
+			Key: swig.Text(raw.Key), Type: OptionType(raw.Type), Scope: Scope(raw.Scope), Minimum: raw.Minimum,
+			Maximum: raw.Maximum, Default: swig.Text(raw.DefaultValue), Doc: swig.Text(raw.Doc),
+		}
+		if values := swig.Text(raw.Values); values != "" {
+			infos[i].Values = strings.Split(values, "|")
+		}
+	}
+	return infos, nil
+}
+
+// nameOf is the name of a number that counts from 0.
+func nameOf(number int32, kind string, names ...string) string {
+	if number >= 0 && int(number) < len(names) {
+		return names[number]
+	}
+	return fmt.Sprintf("%s(%d)", kind, number)
+}

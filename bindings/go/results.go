@@ -1,0 +1,170 @@
+package prefix
+
+import (
+	"iter"
+	"time"
+
+	"prefix.io/prefix/internal/swig"
+)
+
+// Finish is why a generation ended.
+type Finish int32
+
+// The reasons.
+const (
+	FinishNone      Finish = swig.PREFIX_FINISH_NONE
+	FinishStop      Finish = swig.PREFIX_FINISH_STOP
+	FinishLength    Finish = swig.PREFIX_FINISH_LENGTH
+	FinishCancelled Finish = swig.PREFIX_FINISH_CANCELLED
+	FinishError     Finish = swig.PREFIX_FINISH_ERROR
+)
+
+func (f Finish) String() string {
+	return nameOf(int32(f), "Finish", "none", "stop", "length", "cancelled", "error")
+}
+
+// Result says how a request went. PromptTokens is CachedTokens (found computed before this batch) + SharedTokens
+// (computed in this batch for another request) + ComputedTokens (computed for this one).
+type Result struct {
+	Err                                                      error // why the request failed; nil when it did not
+	Finish                                                   Finish
+	Tag                                                      int64
+	PromptTokens, CachedTokens, SharedTokens, ComputedTokens int
+	GeneratedTokens                                          int
+	Queue, First, Total                                      time.Duration // until first step, first result, end
+}
+
+func newResult(raw *swig.ResultInfo, message func() (string, error)) (Result, error) {
+	result := Result{
+		Finish: Finish(raw.Finish), Tag: raw.UserTag, PromptTokens: int(raw.PromptTokens),
+		CachedTokens: int(raw.CachedTokens), SharedTokens: int(raw.SharedTokens),
+		ComputedTokens: int(raw.ComputedTokens), GeneratedTokens: int(raw.GeneratedTokens),
+		Queue: time.Duration(raw.QueueUs) * time.Microsecond, First: time.Duration(raw.FirstUs) * time.Microsecond,
+		Total: time.Duration(raw.TotalUs) * time.Microsecond,
+	}
+	if raw.Status != swig.PREFIX_OK {
+		sentence, err := message()
+		if err != nil {
+			return Result{}, err
+		}
+		result.Err = &Error{Status(raw.Status), "request", sentence}
+	}
+	return result, nil
+}
+
+// Result is about one request. It is [ErrMisuse] while the request is unfinished; the request's own failure is in
+// Result.Err.
+func (j *Job) Result(request int) (Result, error) {
+	raw := swig.ResultInfo{StructSize: swig.SizeofResultInfo}
+	if err := callOn(&j.handle, func(h uintptr, f *swig.Error) int32 {
+		return swig.Prefix_job_result_info(h, uintptr(request), &raw, f)
+	}); err != nil {
+		return Result{}, err
+	}
+	return newResult(&raw, func() (string, error) {
+		return textOf(&j.handle, 256, func(h uintptr, b []byte, needed *uintptr, f *swig.Error) int32 {
+			return swig.Prefix_job_result_message(h, uintptr(request), b, needed, f)
+		})
+	})
+}
+
+// failure is the error of a request that has no values.
+func (j *Job) failure(request int) error {
+	result, err := j.Result(request)
+	if err != nil {
+		return err
+	}
+	return result.Err
+}
+
+// resultArray reads an array of one request, or its error.
+func resultArray[E int32 | float32](
+	j *Job, request, guess int, get func(uintptr, uintptr, []E, *uintptr, *swig.Error) int32,
+) ([]E, error) {
+	array, err := arrayOf(&j.handle, guess, func(h uintptr, b []E, needed *uintptr, f *swig.Error) int32 {
+		return get(h, uintptr(request), b, needed, f)
+	})
+	if err == nil && len(array) == 0 {
+		err = j.failure(request)
+	}
+	return array, err
+}
+
+// Values are the numbers of one request, see the kinds of requests; the error is that of the request if it failed.
+// [Job.AllValues] reads those of all requests at once.
+func (j *Job) Values(request int) ([]float32, error) {
+	return resultArray(j, request, 64, swig.Prefix_job_result_values)
+}
+
+// Tokens are what a [Generate] request generated, with the one that stopped it.
+func (j *Job) Tokens(request int) ([]Token, error) {
+	return resultArray(j, request, 64, swig.Prefix_job_result_tokens)
+}
+
+// Logprobs are the log-probabilities of the tokens of [Generate] (with option logprobs) or of all [Choices] in a row.
+func (j *Job) Logprobs(request int) ([]float32, error) {
+	return resultArray(j, request, 64, swig.Prefix_job_result_logprobs)
+}
+
+// AllValues reads the values of all requests in one call of the library. The job must be done. Requests that failed
+// have none; [Job.Result] says why.
+func (j *Job) AllValues() (Values, error) {
+	offsets := make([]int64, j.requests+1)
+	flat, err := arrayOf(&j.handle, j.values, func(h uintptr, b []float32, needed *uintptr, f *swig.Error) int32 {
+		return swig.Prefix_job_all_values(h, b, needed, offsets, f)
+	})
+	if err != nil {
+		return Values{}, err
+	}
+	return Values{flat, offsets}, nil
+}
+
+// Values are the numbers of many requests in one array.
+type Values struct {
+	flat    []float32
+	offsets []int64
+}
+
+// Len counts the requests.
+func (v Values) Len() int { return max(0, len(v.offsets)-1) }
+
+// Flat is the array: request after request.
+func (v Values) Flat() []float32 { return v.flat }
+
+// At is the part of one request.
+func (v Values) At(request int) []float32 {
+	return v.flat[v.offsets[request]:v.offsets[request+1]:v.offsets[request+1]]
+}
+
+// All yields the requests with their values.
+func (v Values) All() iter.Seq2[int, []float32] {
+	return func(yield func(int, []float32) bool) {
+		for i := range v.Len() {
+			if !yield(i, v.At(i)) {
+				return
+			}
+		}
+	}
+}
+
+// Totals is what a whole job or task did.
+type Totals struct {
+	Requests, Failed                                                         int
+	TokensGiven, TokensComputed, TokensCached, TokensShared, TokensGenerated int64
+	Steps, Rows                                                              int64
+	Duration                                                                 time.Duration
+}
+
+func newTotals(raw *swig.JobTotals) Totals {
+	return Totals{
+		int(raw.Requests), int(raw.Failed), raw.TokensGiven, raw.TokensComputed, raw.TokensCached, raw.TokensShared,
+		raw.TokensGenerated, raw.Steps, raw.Rows, time.Duration(raw.Seconds * float64(time.Second)),
+	}
+}
+
+// Totals is complete when the job is done.
+func (j *Job) Totals() (Totals, error) {
+	raw := swig.JobTotals{StructSize: swig.SizeofJobTotals}
+	err := callOn(&j.handle, func(h uintptr, f *swig.Error) int32 { return swig.Prefix_job_get_totals(h, &raw, f) })
+	return newTotals(&raw), err
+}

@@ -1,0 +1,5 @@
+//go:build !prefix_gcstress
+
+package prefix
+
+func stress() {}
