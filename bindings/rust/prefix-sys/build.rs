@@ -10,6 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{exit, Command};
 
+#[derive(Debug)]
 pub struct Found {
     pub folder: PathBuf,
     how: String,

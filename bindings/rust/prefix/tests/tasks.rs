@@ -110,14 +110,12 @@ fn a_cancelled_task_ends_with_cancelled_items() {
         .map(|i| format!("Document {i} on trees."))
         .collect();
     let task = tasks::rerank(&engine, &tokenizer, &["Trees?"], &documents, None).unwrap();
+    assert!(!task.run_for(Duration::ZERO).unwrap(), "it has only begun");
     let canceller = task.clone();
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            std::thread::sleep(Duration::from_millis(20));
-            canceller.cancel().unwrap();
-        });
-        task.run().unwrap();
-    });
+    std::thread::spawn(move || canceller.cancel().unwrap())
+        .join()
+        .unwrap();
+    task.run().unwrap();
     let statuses = task.statuses().unwrap();
     assert_eq!(statuses.last(), Some(&Status::Cancelled));
     assert!(task.values().unwrap().as_slice().last().unwrap().is_nan());
