@@ -31,6 +31,7 @@ std::string path_in(const char* path, size_t path_len) {
 void create(const char* path, size_t path_len, const prefix_options* options,
             const prefix::LoadProgress& progress, prefix_engine** out) {
   require(out, "out");
+  HandleTable::refuse_forked_child("a new engine");  // before the work of loading it
   const std::string where = path_in(path, path_len);
   auto object = std::make_shared<EngineObject>();
   object->engine = Engine::create(where, options_of(options), progress);

@@ -20,7 +20,13 @@ HandleTable& HandleTable::get() {
   return *kTable;
 }
 
+void HandleTable::refuse_forked_child(const char* what) {
+  if (forked)
+    fail(Code::kForked, "this process is the child of a fork(): ", what, " cannot be used");
+}
+
 void* HandleTable::add(Kind kind, std::shared_ptr<void> object) {
+  refuse_forked_child("a new handle");
   std::lock_guard lock(mutex_);
   uint32_t index;
   if (!free_.empty()) {
@@ -48,20 +54,24 @@ HandleTable::Slot* HandleTable::locate(Kind kind, const void* handle) {
   return alive ? &slot : nullptr;
 }
 
+HandleTable::Slot& HandleTable::live_slot(Kind kind, const void* handle, const char* what) {
+  Slot* const slot = locate(kind, handle);
+  if (!slot) fail(Code::kMisuse, what, " was released, or is not a handle of that kind");
+  return *slot;
+}
+
 std::shared_ptr<void> HandleTable::find(Kind kind, const void* handle, const char* what) {
-  if (forked)
-    fail(Code::kForked, "this process is the child of a fork(): ", what, " cannot be used");
+  refuse_forked_child(what);
   if (!handle) fail(Code::kInvalidArgument, what, " is NULL");
   std::lock_guard lock(mutex_);
-  const Slot* slot = locate(kind, handle);
-  if (!slot) fail(Code::kMisuse, what, " was released, or is not a handle of that kind");
-  return slot->object;
+  return live_slot(kind, handle, what).object;
 }
 
 void HandleTable::retain(Kind kind, const void* handle, const char* what) {
-  find(kind, handle, what);
+  refuse_forked_child(what);
+  if (!handle) fail(Code::kInvalidArgument, what, " is NULL");
   std::lock_guard lock(mutex_);
-  if (Slot* slot = locate(kind, handle)) ++slot->references;
+  ++live_slot(kind, handle, what).references;
 }
 
 void HandleTable::release(Kind kind, const void* handle) {

@@ -25,6 +25,8 @@ class HandleTable {
   // The only table; never destroyed, because handles may be released while the process ends.
   static HandleTable& get();
 
+  // Throws kForked in a forked child; `add` and what follows do the same.
+  static void refuse_forked_child(const char* what);
   void* add(Kind kind, std::shared_ptr<void> object);
   // Throws kMisuse for anything but a live handle of this kind, kForked in a forked child.
   std::shared_ptr<void> find(Kind kind, const void* handle, const char* what);
@@ -40,7 +42,9 @@ class HandleTable {
     Kind kind = Kind::kOptions;
     std::shared_ptr<void> object;
   };
+  // Both with the lock held. locate: null when it is no live handle of this kind.
   Slot* locate(Kind kind, const void* handle);
+  Slot& live_slot(Kind kind, const void* handle, const char* what);
 
   std::mutex mutex_;
   std::vector<Slot> slots_;
