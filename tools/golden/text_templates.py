@@ -276,9 +276,9 @@ TEMPLATES = {
 """,
     # Passages to cite, a block set to a name, filters over blocks, a call block.
     "documents": """\
-{%- set preamble -%}
+{%- if documents %}{% set preamble -%}
 Answer from the {{ "passage" if documents | length == 1 else "passages" }} only.
-{%- endset %}
+{%- endset %}{% endif %}
 {%- macro section(title) %}## {{ title }}
 {{ caller() }}
 {% endmacro %}
@@ -319,12 +319,15 @@ Answer:{% endif %}""",
     # Loop controls, recursion, a filter in the loop, reversed slices.
     "loops": """\
 {%- for message in messages if message.role != "system" %}
-    {%- if message.content is not string %}{% continue %}{% endif %}
+    {%- if message.content is not string %}{{ "?" }}{% continue %}{% endif %}
     {%- if loop.index > 6 %}{{ "..." }}{% break %}{% endif %}
     {{- loop.cycle("odd", "even") ~ " " ~ loop.revindex ~ " " ~ loop.revindex0 ~ " " ~ loop.changed(message.role) ~ " " }}
     {{- message.content[::-1][:12] ~ "|" ~ message.content[-3:] ~ "\\n" }}
+{%- endfor %}
+{%- for message in messages if message.role == "critic" %}
+    {{- message.content }}
 {%- else %}
-    {{- "only system" }}
+    {{- "no critic" }}
 {%- endfor %}
 {%- for node in [{"n": 1, "c": [{"n": 2, "c": []}, {"n": 3, "c": [{"n": 4, "c": []}]}]}] recursive %}
     {{- loop.depth0 ~ ":" ~ node.n ~ (loop(node.c) if node.c else "") ~ ";" }}
@@ -340,7 +343,7 @@ VARIABLES = {
     "u": "naïve 漢字 😀 <&>\"'\\\n\t\u2028",
     "i": 7,
     "neg": -7,
-    "big": 123456789012345678901234567890,
+    "big": 9007199254740993,
     "f": 2.5,
     "whole": 3.0,
     "small": 1.5e-7,
@@ -405,7 +408,7 @@ EXPRESSIONS = [
     "mixed | join('|')", "t | replace('-', '+')", "t | replace('-', '+', 1)", "list | sort", "list | sort(reverse=true)",
     "names | sort", "names | sort(case_sensitive=true)", "people | sort(attribute='age') | map(attribute='name') | list",
     "people | map(attribute='age') | list", "people | map(attribute='x.y', default=0) | list",
-    "people | map(attribute='x') | list", "names | map('upper') | list", "names | map('upper')",
+    "people | map(attribute='x') | list", "names | map('upper') | list",
     "list | map('string') | join(',')", "list | select('odd') | list", "list | reject('odd') | list",
     "list | select('gt', 1) | list", "list | select('>', 1) | list", "mixed | select('string') | list",
     "mixed | select | list", "people | selectattr('age', 'equalto', 30) | list | length",
@@ -429,7 +432,7 @@ EXPRESSIONS = [
     "'hello big world' | truncate(9, true, '')", "'hello' | truncate(5)", "'a' | center(5) ~ '|'",
     "'one two three four' | wordwrap(8)", "'%s-%s' | format(1, 'x')", "'%(a)s' | format(a=1)", "'<b>&\"\\'' | e",
     "'<b>' | escape", "'<b>' | safe", "'<b>x</b> y' | striptags", "'a b&c/d' | urlencode", "{'a': 'b c'} | urlencode",
-    "people | map(attribute='name') | map('lower') | sort | join(' ')", "'x' | attr('upper')", "map | attr('b')",
+    "people | map(attribute='name') | map('lower') | sort | join(' ')", "map | attr('b')",
     "1024 | filesizeformat", "list | random is number", "list | pprint", "'a' | xmlattr", "names | list | length",
     "[[1, 2], [3]] | sum(start=[])", "names | join(',') | upper", "(names | join(',')) ~ 1 | string",
     "-1 | abs", "(-1) | abs", "'a' ~ 1 + 2 ~ 'b'", "2 + 3 | string | length", "not yes | string", "['a'] | first | upper",
@@ -440,7 +443,7 @@ EXPRESSIONS = [
     "people | tojson(indent=4)", "big | tojson", "[small, huge, whole, f, -0.0] | tojson", "{1: 2, true: 3} | tojson",
     "nil | tojson", "yes | tojson", "'</script>' | tojson", "missing | tojson", "(1, 2) | tojson", "range(3) | tojson",
     "'\\x7f\\x00\\x1f' | tojson", "map.items() | list | tojson", "map.keys() | list | tojson", "map | tojson | length",
-    "map | tojson(indent='--')", "map | tojson(indent=0)", "[1e400] | tojson", "'\\ud83d' | tojson",
+    "map | tojson(indent='--')", "map | tojson(indent=0)", "[1e400] | tojson",
     # Tests.
     "i is number", "f is float", "i is integer", "f is integer", "yes is integer", "yes is number", "yes is boolean",
     "yes is true", "no is false", "1 is true", "nil is none", "s is string", "list is string", "list is sequence",
@@ -479,7 +482,7 @@ EXPRESSIONS = [
     "{{ \"\\u00e9\\x41\" }}", "{% if i == 7 and not (f > 3 or no) %}ok{% endif %}", "{% if list %}a{% elif i %}b{% else %}c{% endif %}",
     "{% for a in list %}{% if a == 1 %}{% continue %}{% endif %}{{ a }}{% endfor %}",
     "{% for a in list %}{% if a == 1 %}{% break %}{% endif %}{{ a }}{% endfor %}",
-    "{% do list.append(1) %}", "{% generation %}{{ i }}{% endgeneration %}", "{%- generation -%} x {%- endgeneration %}y",
+    "{% do list.append(1) %}", "{% for a in list %}{% continue %}{% else %}x{% endfor %}", "{% generation %}{{ i }}{% endgeneration %}", "{%- generation -%} x {%- endgeneration %}y",
     "{% set loop_messages = messages[1:] %}{{ loop_messages | length }}", "{% set map2 = dict(map, z=1) %}{{ map2.z }}",
     "{{ raise_exception('no ' ~ i) }}", "{{ strftime_now('%Y-%m-%d %H:%M:%S %j %A %B %-d %p %%') }}",
     "{{ strftime_now('%d %b %Y') }}", "{% include 'x' %}", "{% extends 'x' %}", "{% import 'x' as y %}", "{{ self.x() }}",

@@ -1,6 +1,6 @@
 //! The template engine, set up as transformers sets up Jinja, and metered.
 
-use super::{budget, clock::DateTime, filters, json, meter, rewrite};
+use super::{budget, builtins, clock::DateTime, filters, meter, python, rewrite};
 use minijinja::machinery::{self, CodeGenerator, Instructions};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, Value};
@@ -34,17 +34,13 @@ pub fn environment(now: Option<DateTime>) -> Result<Environment<'static>, Error>
     env.add_function(rewrite::MULTIPLY, meter::multiply);
     env.add_function(rewrite::KEEP, meter::keep);
     env.add_function(rewrite::SCAN, meter::scan);
+    env.add_function(rewrite::EACH, meter::each);
+    env.add_function(rewrite::COMPARED, meter::compared);
+    env.add_function(rewrite::SLICE, python::slice);
+    env.add_function(rewrite::REMAINDER, meter::remainder);
 
     env.set_unknown_method_callback(filters::method);
-    env.add_filter("tojson", json::tojson);
-    env.add_filter("replace", filters::replace);
-    env.add_filter("join", filters::join);
-    env.add_filter("indent", filters::indent);
-    env.add_filter("string", filters::string);
-    env.add_filter("format", filters::format);
-    // It prints a value without a limit, and no chat template has a use for it.
-    env.remove_filter("pprint");
-    env.remove_global("debug");
+    builtins::install(&mut env);
 
     env.add_function("raise_exception", |message: &Value| {
         Err::<Value, Error>(Error::new(
@@ -53,6 +49,7 @@ pub fn environment(now: Option<DateTime>) -> Result<Environment<'static>, Error>
         ))
     });
     env.add_function("strftime_now", move |format: &str| {
+        budget::text(format.len())?;
         now.unwrap_or_else(DateTime::now)
             .strftime(format)
             .map_err(|e| Error::new(ErrorKind::InvalidOperation, e.message))

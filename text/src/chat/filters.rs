@@ -1,8 +1,9 @@
 //! Filters and methods whose result can be much larger than what they are given. Each computes its
 //! size first.
 
-use super::budget;
-use super::meter::{scan, text_of};
+use super::arguments::Arguments;
+use super::meter::{compared, scan, text_of};
+use super::{budget, builtins, python};
 use minijinja::formatting::{self, FormatStyle};
 use minijinja::value::{Kwargs, Rest, ValueKind};
 use minijinja::{Error, ErrorKind, State, Value};
@@ -22,58 +23,100 @@ fn charge_replace(text: &str, old: &str, new: &str) -> Result<(), Error> {
     budget::text(text.len().saturating_add(most.saturating_mul(new.len())))
 }
 
-pub fn replace(value: &Value, old: &str, new: &str) -> Result<String, Error> {
-    let text = text_of(value)?;
-    charge_replace(&text, old, new)?;
-    Ok(text.replace(old, new))
+pub fn replace(
+    value: &Value,
+    old: &Value,
+    new: &Value,
+    count: Option<i64>,
+) -> Result<String, Error> {
+    let (text, old, new) = (text_of(value)?, text_of(old)?, text_of(new)?);
+    charge_replace(&text, &old, &new)?;
+    Ok(match count.map(usize::try_from) {
+        Some(Ok(count)) => text.replacen(&*old, &new, count),
+        _ => text.replace(&*old, &new),
+    })
 }
 
-pub fn join(value: &Value, separator: Option<&str>, kwargs: Kwargs) -> Result<String, Error> {
-    let attribute: Option<&str> = kwargs.get("attribute")?;
-    let keyword: Option<&str> = kwargs.get("d")?;
-    kwargs.assert_all_used()?;
-    let separator = separator.or(keyword).unwrap_or("");
-    let mut out = String::new();
-    if value.is_undefined() || value.is_none() {
-        return Ok(out);
+/// Appends to a text that grows, within the budget.
+pub fn push(out: &mut String, separator: &str, piece: &str) -> Result<(), Error> {
+    budget::text(out.len() + separator.len() + piece.len()).and(budget::refund(out.len()))?;
+    out.push_str(separator);
+    out.push_str(piece);
+    Ok(())
+}
+
+/// `item.a.b` for "a.b"; a number is an index.
+pub fn attribute(item: &Value, path: &str) -> Result<Value, Error> {
+    let mut found = item.clone();
+    budget::spend(path.len() as u64 / 16)?;
+    for name in path.split('.') {
+        found = match name.parse::<i64>() {
+            Ok(index) => found.get_item(&Value::from(index))?,
+            Err(_) => found.get_item(&Value::from(name))?,
+        };
     }
+    Ok(found)
+}
+
+pub fn join(
+    value: &Value,
+    separator: Option<&Value>,
+    attribute: Option<&str>,
+    kwargs: Kwargs,
+) -> Result<String, Error> {
+    let name: Option<&str> = attribute.or(kwargs.get("attribute")?);
+    let keyword: Option<Value> = kwargs.get("d")?;
+    kwargs.assert_all_used()?;
+    let separator = match separator.or(keyword.as_ref()) {
+        Some(value) => text_of(value)?,
+        None => String::new(),
+    };
+    if value.is_none() {
+        return Err(invalid("none cannot be joined"));
+    }
+    let mut out = String::new();
     for (i, item) in value.try_iter()?.enumerate() {
-        let item = match attribute {
-            Some(name) => item.get_attr(name)?,
+        let item = match name {
+            Some(name) => self::attribute(&item, name)?,
             None => item,
         };
-        let piece = text_of(&item)?;
-        budget::text(out.len() + separator.len() + piece.len()).and(budget::refund(out.len()))?;
-        if i > 0 {
-            out.push_str(separator);
-        }
-        out.push_str(&piece);
+        let between = if i > 0 { &*separator } else { "" };
+        push(&mut out, between, &text_of(&item)?)?;
     }
     Ok(out)
 }
 
-/// Jinja's `indent(width=4, first=False, blank=False)`.
-pub fn indent(value: &Value, width: Option<Value>, kwargs: Kwargs) -> Result<String, Error> {
-    let keyword: Option<Value> = kwargs.get("width")?;
-    let first = kwargs.get::<Option<bool>>("first")?.unwrap_or(false);
-    let blank = kwargs.get::<Option<bool>>("blank")?.unwrap_or(false);
-    kwargs.assert_all_used()?;
-    let by = match width.or(keyword) {
+/// Jinja's `indent(width=4, first=False, blank=False)`, which makes every line end "\n".
+pub fn indent(value: &Value, args: Rest<Value>, kwargs: Kwargs) -> Result<String, Error> {
+    let args = Arguments::new(args, kwargs, 3)?;
+    let width = args.get(0, "width")?;
+    let first = args.flag(1, "first")?;
+    let blank = args.flag(2, "blank")?;
+    args.end()?;
+    let by = match width {
         None => "    ".to_string(),
         Some(w) => match w.as_str() {
             Some(text) => text.to_string(),
             None => {
-                let n = usize::try_from(w)?;
+                let n = usize::try_from(i64::try_from(w)?).unwrap_or(0);
                 budget::text(n)?;
                 " ".repeat(n)
             }
         },
     };
-    let text = text_of(value)?;
-    let lines = text.split('\n').count();
-    budget::text(text.len().saturating_add(lines.saturating_mul(by.len())))?;
+    let text = value
+        .as_str()
+        .ok_or_else(|| invalid(&format!("{} cannot be indented", value.kind())))?;
+    budget::text(text.len() + 1)?;
+    let text = format!("{text}\n");
+    let lines = python::lines(&text, false);
+    budget::spend(lines.len() as u64 * 16)?;
+    budget::text(
+        text.len()
+            .saturating_add(lines.len().saturating_mul(by.len())),
+    )?;
     let mut out = String::new();
-    for (i, line) in text.split('\n').enumerate() {
+    for (i, line) in lines.into_iter().enumerate() {
         if i > 0 {
             out.push('\n');
         }
@@ -114,9 +157,21 @@ fn charge_format(format: &str, args: &[Value]) -> Result<(), Error> {
     budget::text(size)
 }
 
-pub fn format(format: &str, args: Rest<Value>) -> Result<String, Error> {
-    charge_format(format, &args)?;
-    formatting::format(FormatStyle::Printf, format, &args)
+/// `"%s" % values`.
+pub fn printf(format: &str, args: &[Value]) -> Result<String, Error> {
+    charge_format(format, args)?;
+    formatting::format(FormatStyle::Printf, format, args)
+}
+
+pub fn format(format: &str, args: Rest<Value>, kwargs: Kwargs) -> Result<String, Error> {
+    let named: Vec<(&str, Value)> = kwargs
+        .args()
+        .map(|name| Ok((name, kwargs.get::<Value>(name)?)))
+        .collect::<Result<_, Error>>()?;
+    if named.is_empty() {
+        return printf(format, &args);
+    }
+    printf(format, &[Value::from_pairs(named)])
 }
 
 /// Methods of Python's types on values of templates.
@@ -137,31 +192,27 @@ pub fn method(
                     charge_replace(text, old, new)?;
                 }
             }
-            ("join", [list]) => {
-                if matches!(
-                    list.kind(),
-                    ValueKind::Seq | ValueKind::Iterable | ValueKind::Map
-                ) {
-                    return join(
-                        list,
-                        Some(text),
-                        Kwargs::from_iter::<[(&str, Value); 0]>([]),
-                    )
-                    .map(Value::from);
+            ("join", [list]) => return python::join(text, list).map(Value::from),
+            ("format", _) => charge_format(text, args)?,
+            _ => budget::text(text.len())?,
+        }
+        if let Some(result) = python::method(text, name, args) {
+            return result;
+        }
+    } else {
+        match (value.kind(), name) {
+            (ValueKind::Map, "keys" | "values" | "items") if args.is_empty() => {
+                return builtins::map_items(value, name);
+            }
+            (ValueKind::Seq, "index" | "count") => {
+                for operand in [value].into_iter().chain(args) {
+                    compared(operand)?;
                 }
             }
-            ("format", _) => charge_format(text, args)?,
-            // Every piece is a value of its own.
-            ("split" | "splitlines", _) => budget::spend(text.len() as u64)?,
-            ("removeprefix", [prefix]) => {
-                let prefix = prefix.as_str().ok_or_else(|| invalid("not a text"))?;
-                return Ok(Value::from(text.strip_prefix(prefix).unwrap_or(text)));
-            }
-            ("removesuffix", [suffix]) => {
-                let suffix = suffix.as_str().ok_or_else(|| invalid("not a text"))?;
-                return Ok(Value::from(text.strip_suffix(suffix).unwrap_or(text)));
-            }
-            _ => budget::spend(text.len() as u64 / 4)?,
+            _ => {}
+        }
+        if let Some(result) = python::collection_method(value, name, args) {
+            return result;
         }
     }
     unknown_method_callback(state, value, name, args)

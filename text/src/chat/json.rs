@@ -1,9 +1,10 @@
 //! JSON as Python's `json.dumps` writes it: prompts with tools contain it, so a different space or
 //! escape is a different prompt.
 
-use super::budget;
+use super::arguments::Arguments;
 use super::number::python_float;
-use minijinja::value::{Kwargs, ValueKind};
+use super::{budget, filters};
+use minijinja::value::{Kwargs, Rest, ValueKind};
 use minijinja::{Error, ErrorKind, Value};
 
 pub struct Style {
@@ -15,73 +16,91 @@ pub struct Style {
     pub sort_keys: bool,
 }
 
-/// The `tojson` filter that transformers puts in place of Jinja's own.
-pub fn tojson(value: &Value, kwargs: Kwargs) -> Result<Value, Error> {
-    let indent: Option<Value> = kwargs.get("indent")?;
-    let separators: Option<Vec<String>> = kwargs.get("separators")?;
-    let indent = match indent {
-        Some(v) if v.is_none() => None,
+/// The `tojson` filter that transformers puts in place of Jinja's own:
+/// `tojson(x, ensure_ascii=False, indent=None, separators=None, sort_keys=False)`.
+pub fn tojson(value: &Value, args: Rest<Value>, kwargs: Kwargs) -> Result<Value, Error> {
+    let args = Arguments::new(args, kwargs, 4)?;
+    let ensure_ascii = args.flag(0, "ensure_ascii")?;
+    let indent = match args.get(1, "indent")? {
         Some(v) => Some(match v.as_str() {
             Some(text) => text.to_string(),
             None => {
-                let n = i64::try_from(v)?.clamp(0, 64);
-                " ".repeat(n as usize)
+                let n = usize::try_from(i64::try_from(v)?).unwrap_or(0);
+                budget::text(n)?;
+                " ".repeat(n)
             }
         }),
         None => None,
     };
-    let (item, key) = match separators {
-        Some(pair) => <[String; 2]>::try_from(pair)
-            .map(|[a, b]| (a, b))
-            .map_err(|_| Error::new(ErrorKind::InvalidOperation, "separators are not two"))?,
+    let (item_separator, key_separator) = match args.get(2, "separators")? {
+        Some(pair) => separators(&pair)?,
         None if indent.is_some() => (",".to_string(), ": ".to_string()),
         None => (", ".to_string(), ": ".to_string()),
     };
     let style = Style {
-        ensure_ascii: kwargs.get::<Option<bool>>("ensure_ascii")?.unwrap_or(false),
+        ensure_ascii,
         indent,
-        item_separator: item,
-        key_separator: key,
-        sort_keys: kwargs.get::<Option<bool>>("sort_keys")?.unwrap_or(false),
+        item_separator,
+        key_separator,
+        sort_keys: args.flag(3, "sort_keys")?,
     };
-    kwargs.assert_all_used()?;
-    let mut out = String::new();
+    args.end()?;
+    let mut out = Json(String::new());
     write_value(value, &style, 0, &mut out)?;
-    Ok(Value::from(out))
+    Ok(Value::from(out.0))
 }
 
-fn newline(style: &Style, level: usize, out: &mut String) {
-    if let Some(indent) = &style.indent {
-        out.push('\n');
-        for _ in 0..level {
-            out.push_str(indent);
-        }
+fn separators(pair: &Value) -> Result<(String, String), Error> {
+    let wrong = || Error::new(ErrorKind::InvalidOperation, "separators are not two texts");
+    let mut parts = pair.try_iter()?.map(|v| v.as_str().map(str::to_string));
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(Some(item)), Some(Some(key)), None) => Ok((item, key)),
+        _ => Err(wrong()),
     }
 }
 
-fn write_value(value: &Value, style: &Style, level: usize, out: &mut String) -> Result<(), Error> {
+/// A text that is charged as it grows.
+struct Json(String);
+
+impl Json {
+    fn push(&mut self, piece: &str) -> Result<(), Error> {
+        filters::push(&mut self.0, "", piece)
+    }
+}
+
+fn newline(style: &Style, level: usize, out: &mut Json) -> Result<(), Error> {
+    if let Some(indent) = &style.indent {
+        out.push("\n")?;
+        for _ in 0..level {
+            out.push(indent)?;
+        }
+    }
+    Ok(())
+}
+
+fn write_value(value: &Value, style: &Style, level: usize, out: &mut Json) -> Result<(), Error> {
     budget::depth(level)?;
-    let before = out.len();
+    budget::spend(1)?;
     match value.kind() {
-        ValueKind::None => out.push_str("null"),
-        ValueKind::Bool => out.push_str(if value.is_true() { "true" } else { "false" }),
-        ValueKind::Number => write_number(value, out),
-        ValueKind::String => write_string(value.as_str().unwrap_or_default(), style, out),
+        ValueKind::None => out.push("null"),
+        ValueKind::Bool => out.push(if value.is_true() { "true" } else { "false" }),
+        ValueKind::Number => out.push(&number(value)),
+        ValueKind::String => out.push(&string(value.as_str().unwrap_or_default(), style)?),
         ValueKind::Seq => {
             let mut empty = true;
-            out.push('[');
+            out.push("[")?;
             for item in value.try_iter()? {
                 if !empty {
-                    out.push_str(&style.item_separator);
+                    out.push(&style.item_separator)?;
                 }
                 empty = false;
-                newline(style, level + 1, out);
+                newline(style, level + 1, out)?;
                 write_value(&item, style, level + 1, out)?;
             }
             if !empty {
-                newline(style, level, out);
+                newline(style, level, out)?;
             }
-            out.push(']');
+            out.push("]")
         }
         ValueKind::Map => {
             let mut keys: Vec<Value> = value.try_iter()?.collect();
@@ -89,72 +108,61 @@ fn write_value(value: &Value, style: &Style, level: usize, out: &mut String) -> 
                 keys.sort();
             }
             let mut empty = true;
-            out.push('{');
+            out.push("{")?;
             for key in keys {
                 if !empty {
-                    out.push_str(&style.item_separator);
+                    out.push(&style.item_separator)?;
                 }
                 empty = false;
-                newline(style, level + 1, out);
-                write_key(&key, style, out)?;
-                out.push_str(&style.key_separator);
+                newline(style, level + 1, out)?;
+                out.push(&name(&key, style)?)?;
+                out.push(&style.key_separator)?;
                 write_value(&value.get_item(&key)?, style, level + 1, out)?;
             }
             if !empty {
-                newline(style, level, out);
+                newline(style, level, out)?;
             }
-            out.push('}');
+            out.push("}")
         }
-        other => {
-            return Err(Error::new(
-                ErrorKind::BadSerialization,
-                format!("{other} is not JSON serializable"),
-            ));
-        }
+        other => Err(Error::new(
+            ErrorKind::BadSerialization,
+            format!("{other} is not JSON serializable"),
+        )),
     }
-    budget::spend((out.len() - before).min(1024) as u64 + 1)
 }
 
-fn write_key(key: &Value, style: &Style, out: &mut String) -> Result<(), Error> {
-    match key.kind() {
-        ValueKind::String => write_string(key.as_str().unwrap_or_default(), style, out),
-        ValueKind::Number => {
-            out.push('"');
-            write_number(key, out);
-            out.push('"');
-        }
-        ValueKind::Bool => out.push_str(if key.is_true() {
-            "\"true\""
-        } else {
-            "\"false\""
-        }),
-        ValueKind::None => out.push_str("\"null\""),
+/// A key as a JSON string.
+fn name(key: &Value, style: &Style) -> Result<String, Error> {
+    Ok(match key.kind() {
+        ValueKind::String => string(key.as_str().unwrap_or_default(), style)?,
+        ValueKind::Number => format!("\"{}\"", number(key)),
+        ValueKind::Bool => format!("\"{}\"", key.is_true()),
+        ValueKind::None => "\"null\"".to_string(),
         other => {
             return Err(Error::new(
                 ErrorKind::BadSerialization,
                 format!("a key cannot be {other}"),
             ));
         }
-    }
-    Ok(())
+    })
 }
 
-fn write_number(value: &Value, out: &mut String) {
+fn number(value: &Value) -> String {
     if value.is_integer() {
-        out.push_str(&value.to_string());
-    } else {
-        let number = f64::try_from(value.clone()).unwrap_or(f64::NAN);
-        out.push_str(&match number {
-            n if n.is_nan() => "NaN".to_string(),
-            n if n.is_infinite() && n > 0.0 => "Infinity".to_string(),
-            n if n.is_infinite() => "-Infinity".to_string(),
-            n => python_float(n),
-        });
+        return value.to_string();
+    }
+    match f64::try_from(value.clone()).unwrap_or(f64::NAN) {
+        n if n.is_nan() => "NaN".to_string(),
+        n if n.is_infinite() && n > 0.0 => "Infinity".to_string(),
+        n if n.is_infinite() => "-Infinity".to_string(),
+        n => python_float(n),
     }
 }
 
-fn write_string(text: &str, style: &Style, out: &mut String) {
+fn string(text: &str, style: &Style) -> Result<String, Error> {
     use std::fmt::Write;
+    budget::text(text.len())?;
+    let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for c in text.chars() {
         match c {
@@ -177,4 +185,5 @@ fn write_string(text: &str, style: &Style, out: &mut String) {
         }
     }
     out.push('"');
+    Ok(out)
 }

@@ -61,12 +61,7 @@ fn is_list(value: &Value) -> bool {
 /// The elements of a list, charged as many times as they will be copied.
 fn elements(value: &Value, times: usize) -> Result<Vec<Value>, Error> {
     let count = value.len().unwrap_or(MOST_ELEMENTS + 1);
-    if count.saturating_mul(times) > MOST_ELEMENTS {
-        return Err(budget::too_much(format!(
-            "a list of more than {MOST_ELEMENTS} elements"
-        )));
-    }
-    budget::spend((count * times * 16) as u64)?;
+    copied(count.saturating_mul(times))?;
     Ok(value.try_iter()?.collect())
 }
 
@@ -158,7 +153,8 @@ pub fn keep(value: &Value) -> Result<Value, Error> {
 fn walk(value: &Value, level: usize) -> Result<(), Error> {
     budget::depth(level)?;
     match value.kind() {
-        ValueKind::Seq => {
+        // Iterables too: they may hold a value as deep as any other.
+        ValueKind::Seq | ValueKind::Iterable => {
             budget::spend(1)?;
             for item in value.try_iter()? {
                 walk(&item, level + 1)?;
@@ -176,25 +172,106 @@ fn walk(value: &Value, level: usize) -> Result<(), Error> {
                 ));
             }
             for key in value.try_iter()? {
+                // To look a key up is to read it.
+                budget::spend(key.as_str().map_or(0, |text| text.len() as u64 / 16))?;
                 walk(&value.get_item(&key)?, level + 1)?;
             }
         }
-        ValueKind::Iterable => budget::spend(value.len().unwrap_or(1) as u64)?,
         // The texts themselves are shared, not copied.
         _ => budget::spend(1)?,
     }
     Ok(())
 }
 
-/// A value that an instruction is about to read through.
+/// A value that an instruction is about to look into: a text has to be searched, a list has not.
 pub fn scan(value: &Value) -> Result<Value, Error> {
-    let units = match value.as_str() {
-        Some(text) => text.len() / 16,
-        None => match value.kind() {
-            ValueKind::Seq | ValueKind::Map | ValueKind::Iterable => value.len().unwrap_or(0),
-            _ => 0,
-        },
-    };
-    budget::spend(units as u64 + 1)?;
+    budget::spend(value.as_str().map_or(0, |text| text.len() as u64 / 16) + 1)?;
     Ok(value.clone())
+}
+
+/// What a loop goes through. Each step counts as instructions.
+pub fn each(value: &Value) -> Result<Value, Error> {
+    if value.is_none() {
+        return Err(Error::new(
+            ErrorKind::InvalidOperation,
+            "none is not iterable",
+        ));
+    }
+    scan(value)
+}
+
+/// A value that is about to be compared, to its full depth.
+pub fn compared(value: &Value) -> Result<Value, Error> {
+    budget::spend(weigh(value)?)?;
+    Ok(value.clone())
+}
+
+/// Values in a value, itself included, plus a sixteenth of the bytes of its texts.
+pub fn weigh(value: &Value) -> Result<u64, Error> {
+    fn add(value: &Value, level: usize, total: &mut u64) -> Result<(), Error> {
+        budget::depth(level)?;
+        *total += 1 + value.as_str().map_or(0, |text| text.len() as u64 / 16);
+        if *total > budget::UNITS {
+            return Err(budget::too_much(format!(
+                "values of more than {} parts",
+                budget::UNITS
+            )));
+        }
+        match value.kind() {
+            ValueKind::Seq | ValueKind::Iterable => {
+                for item in value.try_iter()? {
+                    add(&item, level + 1, total)?;
+                }
+            }
+            ValueKind::Map => {
+                for key in value.try_iter()? {
+                    add(&key, level + 1, total)?;
+                    add(&value.get_item(&key)?, level + 1, total)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+    let mut total = 0;
+    add(value, 0, &mut total)?;
+    Ok(total)
+}
+
+/// Charges a list of `count` elements that is about to be made.
+pub fn copied(count: usize) -> Result<(), Error> {
+    if count > MOST_ELEMENTS {
+        return Err(budget::too_much(format!(
+            "a list of more than {MOST_ELEMENTS} elements"
+        )));
+    }
+    budget::spend(count as u64 * 16)
+}
+
+/// `left % right`: texts are formats.
+pub fn remainder(left: &Value, right: &Value) -> Result<Value, Error> {
+    if let Some(format) = left.as_str() {
+        return super::python::percent(format, right);
+    }
+    if f64::try_from(right.clone()).is_ok_and(|n| n == 0.0) {
+        return Err(Error::new(ErrorKind::InvalidOperation, "division by zero"));
+    }
+    // The sign of the result is that of the divisor.
+    let exact = |a: i128, b: i128| {
+        let rest = a.checked_rem(b)?;
+        Some(if rest != 0 && (rest < 0) != (b < 0) {
+            rest + b
+        } else {
+            rest
+        })
+    };
+    let float = |a: f64, b: f64| {
+        let rest = a % b;
+        match rest {
+            r if r == 0.0 => 0.0f64.copysign(b),
+            r if (r < 0.0) != (b < 0.0) => r + b,
+            r => r,
+        }
+    };
+    arithmetic("%", left, right, exact, float)
 }

@@ -1,6 +1,8 @@
 //! Chat templates: messages in, the text of the prompt out, as transformers renders it.
 
+mod arguments;
 mod budget;
+mod builtins;
 mod clock;
 mod continued;
 mod environment;
@@ -8,6 +10,7 @@ mod filters;
 mod json;
 mod meter;
 mod number;
+mod python;
 mod render;
 mod request;
 mod rewrite;

@@ -72,6 +72,28 @@ fn list(key: &str, value: Value) -> Result<Option<Value>> {
     }
 }
 
+/// Names under which callers pass the reasoning of a message; templates read the first.
+const REASONING: [&str; 3] = ["reasoning_content", "thinking", "reasoning"];
+
+/// A message as transformers hands it to templates: keys whose value is null are left out, since
+/// templates would print "None"; reasoning is there under the names that templates read.
+fn normalized(message: Value) -> Value {
+    let Value::Object(mut message) = message else {
+        return message;
+    };
+    message.retain(|_, value| !value.is_null());
+    let reasoning = REASONING.iter().find_map(|name| message.get(*name));
+    if let Some(reasoning) = reasoning.cloned() {
+        let [standard, older, _] = REASONING;
+        let first = message.get(older).unwrap_or(&reasoning).clone();
+        let mut ordered = Map::from_iter([(older.to_string(), first)]);
+        ordered.extend(message.into_iter().filter(|(key, _)| key != older));
+        ordered.insert(standard.to_string(), reasoning);
+        message = ordered;
+    }
+    Value::Object(message)
+}
+
 impl Request {
     /// `options` may be empty.
     pub fn parse(messages: &str, options: &str) -> Result<Self> {
@@ -91,8 +113,11 @@ impl Request {
                 )));
             }
         }
+        if messages.is_empty() {
+            return Err(Error::argument("messages is empty; a prompt needs one"));
+        }
         let mut request = Request {
-            messages,
+            messages: messages.into_iter().map(normalized).collect(),
             tools: None,
             documents: None,
             add_generation_prompt: true,

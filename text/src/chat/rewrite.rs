@@ -8,7 +8,9 @@
 //!   a ~ b            ->  :concat(a, b)          also + and *
 //!   [a, b], {k: v}   ->  :keep([a, b])          bounds size and nesting
 //!   ns.x = v         ->  ns.x = :keep(v)
-//!   x|filter, x in y ->  :scan(x)|filter, ...   charges the length
+//!   x[i], x|filter   ->  :scan(x)[i], ...       charges the length of a text
+//!   x == y, x in y   ->  :compared(x) == ...    charges all that is in it
+//!   x[a:b], x % y    ->  :slice(x, a, b, none)  Python's, which the engine has otherwise
 //!   raw text         ->  {{ "raw text" }}       so that the formatter charges it
 //! ```
 //!
@@ -24,6 +26,10 @@ pub const ADD: &str = ":add";
 pub const MULTIPLY: &str = ":multiply";
 pub const KEEP: &str = ":keep";
 pub const SCAN: &str = ":scan";
+pub const EACH: &str = ":each";
+pub const COMPARED: &str = ":compared";
+pub const SLICE: &str = ":slice";
+pub const REMAINDER: &str = ":remainder";
 
 /// Nesting of expressions and statements; real templates have some ten levels. Everything after
 /// this copy may recurse over the tree without fear.
@@ -82,8 +88,25 @@ impl Copier {
     }
 
     fn scan<'a>(&mut self, e: &Expr<'a>) -> Copy<Expr<'a>> {
+        self.metered(SCAN, e)
+    }
+
+    fn metered<'a>(&mut self, by: &'static str, e: &Expr<'a>) -> Copy<Expr<'a>> {
         let span = e.span();
-        Ok(call(SCAN, vec![self.expr(e)?], span))
+        Ok(call(by, vec![self.expr(e)?], span))
+    }
+
+    /// An operand of a slice; none where it is left out.
+    fn bound<'a>(&mut self, e: &Option<Expr<'a>>, span: Span) -> Copy<Expr<'a>> {
+        match e {
+            Some(e) => self.expr(e),
+            None => Ok(Expr::Const(Spanned::new(
+                Const {
+                    value: Value::from(()),
+                },
+                span,
+            ))),
+        }
     }
 
     /// What stands left of "=": never metered, and a namespace must stay what it is.
@@ -148,7 +171,7 @@ impl Copier {
             Stmt::ForLoop(n) => Stmt::ForLoop(Spanned::new(
                 ForLoop {
                     target: self.target(&n.target)?,
-                    iter: self.scan(&n.iter)?,
+                    iter: self.metered(EACH, &n.iter)?,
                     filter_expr: self.option(&n.filter_expr)?,
                     recursive: n.recursive,
                     body: self.body(&n.body)?,
@@ -284,15 +307,15 @@ impl Copier {
                 },
                 span,
             )),
-            Expr::Slice(n) => Expr::Slice(Spanned::new(
-                Slice {
-                    expr: self.scan(&n.expr)?,
-                    start: self.option(&n.start)?,
-                    stop: self.option(&n.stop)?,
-                    step: self.option(&n.step)?,
-                },
-                span,
-            )),
+            Expr::Slice(n) => {
+                let args = vec![
+                    self.expr(&n.expr)?,
+                    self.bound(&n.start, span)?,
+                    self.bound(&n.stop, span)?,
+                    self.bound(&n.step, span)?,
+                ];
+                call(SLICE, args, span)
+            }
             Expr::UnaryOp(n) => Expr::UnaryOp(Spanned::new(
                 UnaryOp {
                     op: unary(&n.op),
@@ -306,12 +329,12 @@ impl Copier {
                 for op in &n.ops {
                     ops.push(CompareOp {
                         op: op.op,
-                        expr: self.scan(&op.expr)?,
+                        expr: self.metered(COMPARED, &op.expr)?,
                     });
                 }
                 Expr::Compare(Spanned::new(
                     Compare {
-                        expr: self.scan(&n.expr)?,
+                        expr: self.metered(COMPARED, &n.expr)?,
                         ops,
                     },
                     span,
@@ -352,7 +375,7 @@ impl Copier {
             Expr::GetItem(n) => Expr::GetItem(Spanned::new(
                 GetItem {
                     expr: self.scan(&n.expr)?,
-                    subscript_expr: self.expr(&n.subscript_expr)?,
+                    subscript_expr: self.scan(&n.subscript_expr)?,
                 },
                 span,
             )),
@@ -388,8 +411,9 @@ impl Copier {
             BinOpKind::Concat => CONCAT,
             BinOpKind::Add => ADD,
             BinOpKind::Mul => MULTIPLY,
+            BinOpKind::Rem => REMAINDER,
             op => {
-                let scanned = matches!(
+                let compares = matches!(
                     op,
                     BinOpKind::Eq
                         | BinOpKind::Ne
@@ -399,8 +423,11 @@ impl Copier {
                         | BinOpKind::Gte
                         | BinOpKind::In
                 );
-                let (left, right) = if scanned {
-                    (self.scan(&n.left)?, self.scan(&n.right)?)
+                let (left, right) = if compares {
+                    (
+                        self.metered(COMPARED, &n.left)?,
+                        self.metered(COMPARED, &n.right)?,
+                    )
                 } else {
                     (self.expr(&n.left)?, self.expr(&n.right)?)
                 };

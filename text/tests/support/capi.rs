@@ -9,6 +9,7 @@ pub const UNKNOWN_OPTION: i32 = 102;
 pub const OUT_OF_RANGE: i32 = 103;
 pub const MISUSE: i32 = 200;
 pub const NOT_FOUND: i32 = 300;
+pub const IO: i32 = 301;
 pub const FORMAT: i32 = 400;
 pub const UNSUPPORTED_MODEL: i32 = 401;
 

@@ -1,0 +1,444 @@
+//! Filters, tests and functions of Jinja, charged to the budget. Filters that go through a list charge
+//! all of it, and `map` applies only filters that are themselves charged, so that no single call can
+//! do more than the budget has.
+
+use super::arguments::Arguments;
+use super::meter::{copied, text_of, weigh};
+use super::python::{self, Side};
+use super::{budget, filters, json};
+use minijinja::value::{Kwargs, Rest, Tuple, ValueKind};
+use minijinja::{tests, Environment, Error, ErrorKind, State, Value};
+
+/// The engine's filters that read or copy whole lists, under a name that no template can write.
+const LISTS: &[(&str, &str)] = &[
+    ("batch", ":batch"),
+    ("groupby", ":groupby"),
+    ("list", ":list"),
+    ("map", ":map"),
+    ("max", ":max"),
+    ("min", ":min"),
+    ("reject", ":reject"),
+    ("rejectattr", ":rejectattr"),
+    ("reverse", ":reverse"),
+    ("select", ":select"),
+    ("selectattr", ":selectattr"),
+    ("slice", ":slice"),
+    ("sort", ":sort"),
+    ("unique", ":unique"),
+    ("items", ":items"),
+];
+/// What the engine has and Jinja has not, or what nobody needs in a prompt.
+const REMOVED: &[&str] = &["bool", "chain", "lines", "pprint", "split", "zip"];
+/// Most numbers of a range, as in Jinja's sandbox.
+const MOST_NUMBERS: i64 = 100_000;
+
+fn invalid(what: impl Into<String>) -> Error {
+    Error::new(ErrorKind::InvalidOperation, what.into())
+}
+
+/// Each argument may be looked at once for each element, and sorting compares some times.
+fn charge_list(args: &[Value]) -> Result<(), Error> {
+    let Some((list, args)) = args.split_first() else {
+        return Ok(());
+    };
+    let mut each = 1u64;
+    for arg in args {
+        each = each.saturating_add(weigh(arg)?);
+        if let Ok(count) = i64::try_from(arg.clone()) {
+            // batch and slice make that many elements.
+            budget::spend(count.max(0) as u64 * 16)?;
+        }
+    }
+    let count = match list.as_str() {
+        Some(text) => text.chars().count(),
+        None => list.len().unwrap_or(0),
+    };
+    let rounds = u64::from(count.max(1).ilog2()) + 1;
+    budget::spend(
+        weigh(list)?
+            .saturating_mul(each)
+            .saturating_add(count as u64 * each.saturating_mul(rounds)),
+    )?;
+    copied(count)
+}
+
+/// A comparison reads both sides to their depth.
+fn comparing(
+    test: fn(&Value, &Value) -> bool,
+) -> impl Fn(&Value, &Value) -> Result<bool, Error> + Send + Sync {
+    move |a, b| {
+        budget::spend(weigh(a)?.saturating_add(weigh(b)?))?;
+        Ok(test(a, b))
+    }
+}
+
+/// A text of a filter: everything has one.
+fn text(value: &Value) -> Result<String, Error> {
+    text_of(value)
+}
+
+fn trim(value: &Value, chars: Option<&str>) -> Result<String, Error> {
+    Ok(python::strip(&text(value)?, chars, Side::Both).to_string())
+}
+
+/// Jinja's own idea of a title: words begin behind white space, hyphens and brackets.
+fn title(value: &Value) -> Result<String, Error> {
+    let text = text(value)?;
+    let mut out = String::with_capacity(text.len());
+    let mut begins = true;
+    for c in text.chars() {
+        if matches!(c, '-' | '(' | '{' | '[' | '<') || python::is_space(c) {
+            out.push(c);
+            begins = true;
+        } else if begins {
+            out.extend(c.to_uppercase());
+            begins = false;
+        } else {
+            out.extend(c.to_lowercase());
+        }
+    }
+    Ok(out)
+}
+
+fn escape(value: &Value) -> Result<Value, Error> {
+    if value.is_safe() {
+        return Ok(value.clone());
+    }
+    let text = text(value)?;
+    let longer = text.matches(['&', '<', '>', '\'', '"']).count() * 5;
+    budget::text(text.len() + longer)?;
+    let mut out = String::with_capacity(text.len() + longer);
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '\'' => out.push_str("&#39;"),
+            '"' => out.push_str("&#34;"),
+            c => out.push(c),
+        }
+    }
+    Ok(Value::from_safe_string(out))
+}
+
+/// `default(default_value="", boolean=False)`.
+fn default(value: &Value, args: Rest<Value>, kwargs: Kwargs) -> Result<Value, Error> {
+    // The default itself may be none.
+    let given = match args.first() {
+        Some(given) => Some(given.clone()),
+        None => kwargs.get::<Option<Value>>("default_value")?,
+    };
+    let args = Arguments::new(args, kwargs, 2)?;
+    let also_false = args.flag(1, "boolean")?;
+    args.end()?;
+    let absent = value.is_undefined() || (also_false && !value.is_true());
+    Ok(match absent {
+        true => given.unwrap_or_else(|| Value::from("")),
+        false => value.clone(),
+    })
+}
+
+/// Something that is no number is `default`.
+fn int(
+    state: &mut State,
+    value: Value,
+    default: Option<Value>,
+    base: Option<u32>,
+    kwargs: Kwargs,
+) -> Result<Value, Error> {
+    let default = default
+        .or(kwargs.get("default")?)
+        .unwrap_or_else(|| Value::from(0));
+    let base = base.or(kwargs.get("base")?).unwrap_or(10);
+    kwargs.assert_all_used()?;
+    budget::spend(weigh(&value)?)?;
+    let args = [value, default.clone(), Value::from(base)];
+    Ok(state.apply_filter(":int", &args).unwrap_or(default))
+}
+
+fn float(
+    state: &mut State,
+    value: Value,
+    default: Option<Value>,
+    kwargs: Kwargs,
+) -> Result<Value, Error> {
+    let default = default
+        .or(kwargs.get("default")?)
+        .unwrap_or_else(|| Value::from(0.0));
+    kwargs.assert_all_used()?;
+    budget::spend(weigh(&value)?)?;
+    Ok(state
+        .apply_filter(":float", &[value, default.clone()])
+        .unwrap_or(default))
+}
+
+fn length(value: &Value) -> Result<usize, Error> {
+    match value.as_str() {
+        Some(text) => {
+            budget::spend(text.len() as u64 / 16 + 1)?;
+            Ok(text.chars().count())
+        }
+        None if value.is_undefined() => Ok(0),
+        None => value
+            .len()
+            .ok_or_else(|| invalid(format!("{} has no length", value.kind()))),
+    }
+}
+
+fn first(value: &Value) -> Result<Value, Error> {
+    if value.is_undefined() {
+        return Ok(Value::UNDEFINED);
+    }
+    minijinja::filters::first(value)
+}
+
+fn sum(
+    values: &Value,
+    attribute: Option<&str>,
+    start: Option<Value>,
+    kwargs: Kwargs,
+) -> Result<Value, Error> {
+    let attribute = attribute.or(kwargs.get("attribute")?);
+    let mut total = start
+        .or(kwargs.get("start")?)
+        .unwrap_or_else(|| Value::from(0));
+    kwargs.assert_all_used()?;
+    if total.as_str().is_some() {
+        return Err(invalid("sum cannot add texts; join can"));
+    }
+    for item in values.try_iter()? {
+        budget::spend(1)?;
+        let item = match attribute {
+            Some(name) => filters::attribute(&item, name)?,
+            None => item,
+        };
+        total = super::meter::add(&total, &item)?;
+    }
+    Ok(total)
+}
+
+/// `dictsort(case_sensitive=False, by="key", reverse=False)`.
+fn dictsort(
+    state: &mut State,
+    map: Value,
+    args: Rest<Value>,
+    kwargs: Kwargs,
+) -> Result<Value, Error> {
+    let args = Arguments::new(args, kwargs, 3)?;
+    let case_sensitive = args.flag(0, "case_sensitive")?;
+    let by = args.text(1, "by", "key")?;
+    let reverse = args.flag(2, "reverse")?;
+    args.end()?;
+    if by != "key" && by != "value" {
+        return Err(invalid("dictsort is by \"key\" or by \"value\""));
+    }
+    charge_list(std::slice::from_ref(&map))?;
+    let options = Kwargs::from_iter([
+        ("case_sensitive", Value::from(case_sensitive)),
+        ("by", Value::from(by)),
+        ("reverse", Value::from(reverse)),
+    ]);
+    state.apply_filter(":dictsort", &[map, options.into()])
+}
+
+fn wordcount(value: &Value) -> Result<usize, Error> {
+    let text = text(value)?;
+    let word = |c: char| c.is_alphanumeric() || c == '_';
+    Ok(text
+        .split(|c| !word(c))
+        .filter(|piece| !piece.is_empty())
+        .count())
+}
+
+/// `truncate(length=255, killwords=False, end="...", leeway=5)`.
+fn truncate(value: &Value, args: Rest<Value>, kwargs: Kwargs) -> Result<String, Error> {
+    let args = Arguments::new(args, kwargs, 4)?;
+    let length = args.number(0, "length", 255)?;
+    let killwords = args.flag(1, "killwords")?;
+    let end = args.text(2, "end", "...")?;
+    let leeway = args.number(3, "leeway", 5)?;
+    args.end()?;
+    let text = text(value)?;
+    let (have, behind) = (text.chars().count() as i64, end.chars().count() as i64);
+    if length < behind || leeway < 0 {
+        return Err(invalid(format!(
+            "truncate to {length} with an end of {behind}"
+        )));
+    }
+    if have <= length.saturating_add(leeway) {
+        return Ok(text);
+    }
+    let kept: String = text.chars().take((length - behind) as usize).collect();
+    let kept = match kept.rfind(' ') {
+        Some(at) if !killwords => &kept[..at],
+        _ => &kept,
+    };
+    budget::text(kept.len() + end.len())?;
+    Ok(kept.to_string() + &end)
+}
+
+fn range(first: i64, second: Option<i64>, step: Option<i64>) -> Result<Vec<i64>, Error> {
+    let (from, to) = second.map_or((0, first), |second| (first, second));
+    let step = step.unwrap_or(1);
+    if step == 0 {
+        return Err(invalid("range() step must not be zero"));
+    }
+    let (low, high) = if step > 0 { (from, to) } else { (to, from) };
+    let span = i128::from(high) - i128::from(low);
+    let size = i128::from(step).abs();
+    let count = if span > 0 {
+        (span + size - 1) / size
+    } else {
+        0
+    };
+    if count > i128::from(MOST_NUMBERS) {
+        return Err(budget::too_much(format!(
+            "a range of {count} numbers; the limit is {MOST_NUMBERS}"
+        )));
+    }
+    copied(count as usize)?;
+    Ok((0..count as i64).map(|i| from + i * step).collect())
+}
+
+/// `dict(map, key=value)` and `dict([[key, value]])`.
+fn dict(source: Option<Value>, kwargs: Kwargs) -> Result<Value, Error> {
+    let mut pairs = Vec::new();
+    if let Some(source) = source {
+        copied(source.len().unwrap_or(0))?;
+        for item in source.try_iter()? {
+            if source.kind() == ValueKind::Map {
+                pairs.push((item.clone(), source.get_item(&item)?));
+                continue;
+            }
+            let pair: Vec<Value> = item.try_iter()?.collect();
+            let [key, value] =
+                <[Value; 2]>::try_from(pair).map_err(|_| invalid("dict() wants pairs"))?;
+            pairs.push((key, value));
+        }
+    }
+    for name in kwargs.args() {
+        pairs.push((Value::from(name), kwargs.get::<Value>(name)?));
+    }
+    super::meter::keep(&Value::from_pairs(pairs))
+}
+
+/// Method calls on maps give lists of their own: what they refer to cannot nest unseen.
+pub fn map_items(map: &Value, name: &str) -> Result<Value, Error> {
+    copied(map.len().unwrap_or(0) * 2)?;
+    let mut found = Vec::new();
+    for key in map.try_iter()? {
+        found.push(match name {
+            "keys" => key,
+            "values" => map.get_item(&key)?,
+            _ => {
+                let value = map.get_item(&key)?;
+                Value::from(Tuple::from([key, value]))
+            }
+        });
+    }
+    Ok(Value::from(found))
+}
+
+pub fn install(env: &mut Environment<'static>) {
+    for name in REMOVED {
+        env.remove_filter(name);
+    }
+    env.remove_global("debug");
+
+    use minijinja::filters as engine;
+    env.add_filter(":batch", engine::batch);
+    env.add_filter(":groupby", engine::groupby);
+    env.add_filter(":list", engine::list);
+    env.add_filter(":map", engine::map);
+    env.add_filter(":max", engine::max);
+    env.add_filter(":min", engine::min);
+    env.add_filter(":reject", engine::reject);
+    env.add_filter(":rejectattr", engine::rejectattr);
+    env.add_filter(":reverse", engine::reverse);
+    env.add_filter(":select", engine::select);
+    env.add_filter(":selectattr", engine::selectattr);
+    env.add_filter(":slice", engine::slice);
+    env.add_filter(":sort", engine::sort);
+    env.add_filter(":unique", engine::unique);
+    env.add_filter(":items", engine::items);
+    for (name, hidden) in LISTS {
+        let filter = move |state: &mut State, args: Rest<Value>, kwargs: Kwargs| {
+            let mut args = args.to_vec();
+            if kwargs.args().next().is_some() {
+                args.push(kwargs.into());
+            }
+            charge_list(&args)?;
+            state.apply_filter(hidden, &args)
+        };
+        env.add_filter(*name, filter);
+    }
+    env.add_filter(":dictsort", engine::dictsort);
+    env.add_filter("dictsort", dictsort);
+    env.add_filter(":int", engine::int);
+    env.add_filter("int", int);
+    env.add_filter(":float", engine::float);
+    env.add_filter("float", float);
+
+    env.add_filter("upper", |value: &Value| {
+        text(value).map(|t| t.to_uppercase())
+    });
+    env.add_filter("lower", |value: &Value| {
+        text(value).map(|t| t.to_lowercase())
+    });
+    env.add_filter("capitalize", |value: &Value| {
+        text(value).map(|t| python::capitalize(&t))
+    });
+    env.add_filter("title", title);
+    env.add_filter("trim", trim);
+    env.add_filter("escape", escape);
+    env.add_filter("e", escape);
+    env.add_filter("forceescape", |value: &Value| {
+        escape(&Value::from(text(value)?))
+    });
+    env.add_filter("default", default);
+    env.add_filter("d", default);
+    env.add_filter("length", length);
+    env.add_filter("count", length);
+    env.add_filter("first", first);
+    env.add_filter("sum", sum);
+    env.add_filter("wordcount", wordcount);
+    env.add_filter("truncate", truncate);
+    env.add_filter("center", |value: &Value, width: Option<i64>| {
+        python::pad(&text(value)?, width.unwrap_or(80), ' ', Side::Both)
+    });
+    env.add_filter("tojson", json::tojson);
+    env.add_filter("replace", filters::replace);
+    env.add_filter("join", filters::join);
+    env.add_filter("indent", filters::indent);
+    env.add_filter("string", filters::string);
+    env.add_filter("format", filters::format);
+
+    for (names, test) in [
+        (
+            ["eq", "equalto", "=="],
+            tests::is_eq as fn(&Value, &Value) -> bool,
+        ),
+        (["ne", "!=", "ne"], tests::is_ne),
+        (["lt", "lessthan", "<"], tests::is_lt),
+        (["le", "<=", "le"], tests::is_le),
+        (["gt", "greaterthan", ">"], tests::is_gt),
+        (["ge", ">=", "ge"], tests::is_ge),
+    ] {
+        for name in names {
+            env.add_test(name, comparing(test));
+        }
+    }
+    env.add_test("in", |state: &State, value: &Value, list: &Value| {
+        budget::spend(weigh(list)?.saturating_add(weigh(value)?))?;
+        tests::is_in(state, value, list)
+    });
+    env.add_test("sequence", |value: &Value| {
+        matches!(
+            value.kind(),
+            ValueKind::Seq | ValueKind::Map | ValueKind::String
+        )
+    });
+
+    env.add_function("range", range);
+    env.add_function("dict", dict);
+}
