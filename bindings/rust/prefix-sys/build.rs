@@ -64,7 +64,7 @@ fn has_feature(name: &str) -> bool {
 }
 
 pub fn find(libraries: &[&str]) -> Result<Found, String> {
-    if let Some(folder) = env::var_os("PREFIX_LIB_DIR") {
+    if let Some(folder) = env::var_os("PREFIX_LIB_DIR").filter(|folder| !folder.is_empty()) {
         // Relative paths would depend on where Cargo happens to start this program.
         let folder = fs::canonicalize(&folder)
             .map_err(|why| format!("PREFIX_LIB_DIR={}: {why}", Path::new(&folder).display()))?;

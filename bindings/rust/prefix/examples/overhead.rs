@@ -21,6 +21,10 @@ fn main() -> prefix::Result<()> {
     }
     let crossing_ns = begin.elapsed().as_nanos() as f64 / f64::from(calls);
 
+    // A batch without requests: a job is made, waited for and released.
+    let empty_batch = engine.batch()?;
+    let empty = median(2000, || Ok(engine.run(&empty_batch)?.totals()?.time))?;
+
     // One token whose logit is asked for again and again; after the first run all is in the cache.
     let (tokens, ids) = ([1, 5, 9, 12], [3]);
     let mut batch = engine.batch()?;
@@ -53,7 +57,8 @@ fn main() -> prefix::Result<()> {
     })?;
 
     println!(
-        "{{\"call_ns\": {crossing_ns:.1}, \"one_logit\": {}, \"score_{DOCUMENTS}_documents\": {}}}",
+        "{{\"call_ns\": {crossing_ns:.1}, \"empty_run\": {}, \"one_logit\": {}, \"score_{DOCUMENTS}_documents\": {}}}",
+        json(empty),
         json(small),
         json(score)
     );

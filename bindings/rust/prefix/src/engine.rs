@@ -200,6 +200,13 @@ impl Engine {
     /// Takes no more requests, waits up to `patience` for those that run, cancels the rest and frees model
     /// and cache at once, whoever still holds a clone: their calls fail with
     /// [`Status::Misuse`](crate::Status::Misuse).
+    ///
+    /// ```compile_fail,E0382
+    /// # fn engine() -> prefix::Engine { unimplemented!() }
+    /// let engine = engine();
+    /// let _ = engine.shutdown(std::time::Duration::ZERO);
+    /// engine.state(); // there is no engine any more
+    /// ```
     pub fn shutdown(self, patience: Duration) -> Result<()> {
         // Safety: a live handle.
         call(|err| unsafe { sys::prefix_engine_shutdown(self.raw(), milliseconds(patience), err) })

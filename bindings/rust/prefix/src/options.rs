@@ -12,7 +12,12 @@ use crate::raw::{read_text, Handle};
 /// Settings for an engine or for requests; the library lists them all ([`option_infos`]).
 ///
 /// A value is checked when it is set. One `Options` may hold options of both scopes: engines take theirs,
-/// requests take theirs. It is `Send` but not `Sync`.
+/// requests take theirs. It may move to another thread, but two threads cannot use it:
+///
+/// ```compile_fail,E0277
+/// fn needs_sync<T: Sync>() {}
+/// needs_sync::<prefix::Options>();
+/// ```
 ///
 /// ```no_run
 /// # fn main() -> prefix::Result<()> {

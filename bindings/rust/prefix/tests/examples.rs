@@ -66,13 +66,13 @@ fn overhead_prints_json() {
     let text = output("overhead", model("llama-base"));
     let json = support::json::Json::parse(&text);
     assert!(json.get("call_ns").number() > 0.0);
-    for part in ["one_logit", "score_1000_documents"] {
+    for part in ["empty_run", "one_logit", "score_1000_documents"] {
         let (wall, engine) = (
             json.get(part).get("wall_us"),
             json.get(part).get("engine_us"),
         );
         assert!(
-            wall.number() >= engine.number() && engine.number() > 0.0,
+            wall.number() >= engine.number() && engine.number() >= 0.0,
             "{text}"
         );
     }
