@@ -78,10 +78,13 @@ func (r Embedding) common() (Options, int64)     { return r.Options, r.Tag }
 func (r Generate) common() (Options, int64)      { return r.Options, r.Tag }
 
 func (r Logits) size(*Batch) (int, int)      { return 1, len(r.IDs) }
-func (r Logprobs) size(*Batch) (int, int)    { return 1, max(0, len(r.Tokens)-r.From) }
 func (r Choices) size(*Batch) (int, int)     { return 1, len(r.Choices) }
 func (r Embedding) size(b *Batch) (int, int) { return 1, b.hidden() }
 func (r Generate) size(*Batch) (int, int)    { return 1, 0 }
+
+// The request may be a bad one, which fails later.
+func (r Logprobs) size(*Batch) (int, int) { return 1, len(r.Tokens) - max(0, min(r.From, len(r.Tokens))) }
+
 func (r Continuations) size(*Batch) (int, int) {
 	values := 0
 	for _, continuation := range r.Continuations {

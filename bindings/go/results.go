@@ -77,14 +77,14 @@ func (j *Job) failure(request int) error {
 	return result.Err
 }
 
-// resultArray reads an array of one request, or its error.
+// resultArray reads an array of one request, and its error if it failed.
 func resultArray[E int32 | float32](
-	j *Job, request, guess int, get func(uintptr, uintptr, []E, *uintptr, *swig.Error) int32,
+	j *Job, request int, get func(uintptr, uintptr, []E, *uintptr, *swig.Error) int32,
 ) ([]E, error) {
-	array, err := arrayOf(&j.handle, guess, func(h uintptr, b []E, needed *uintptr, f *swig.Error) int32 {
+	array, err := arrayOf(&j.handle, 64, func(h uintptr, b []E, needed *uintptr, f *swig.Error) int32 {
 		return get(h, uintptr(request), b, needed, f)
 	})
-	if err == nil && len(array) == 0 {
+	if err == nil {
 		err = j.failure(request)
 	}
 	return array, err
@@ -93,17 +93,18 @@ func resultArray[E int32 | float32](
 // Values are the numbers of one request, see the kinds of requests; the error is that of the request if it failed.
 // [Job.AllValues] reads those of all requests at once.
 func (j *Job) Values(request int) ([]float32, error) {
-	return resultArray(j, request, 64, swig.Prefix_job_result_values)
+	return resultArray(j, request, swig.Prefix_job_result_values)
 }
 
-// Tokens are what a [Generate] request generated, with the one that stopped it.
+// Tokens are what a [Generate] request generated, with the one that stopped it. When it was cancelled or ran out of
+// time, what it had generated comes together with the error.
 func (j *Job) Tokens(request int) ([]Token, error) {
-	return resultArray(j, request, 64, swig.Prefix_job_result_tokens)
+	return resultArray(j, request, swig.Prefix_job_result_tokens)
 }
 
 // Logprobs are the log-probabilities of the tokens of [Generate] (with option logprobs) or of all [Choices] in a row.
 func (j *Job) Logprobs(request int) ([]float32, error) {
-	return resultArray(j, request, 64, swig.Prefix_job_result_logprobs)
+	return resultArray(j, request, swig.Prefix_job_result_logprobs)
 }
 
 // AllValues reads the values of all requests in one call of the library. The job must be done. Requests that failed
