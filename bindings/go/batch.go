@@ -83,7 +83,9 @@ func (r Embedding) size(b *Batch) (int, int) { return 1, b.hidden() }
 func (r Generate) size(*Batch) (int, int)    { return 1, 0 }
 
 // The request may be a bad one, which fails later.
-func (r Logprobs) size(*Batch) (int, int) { return 1, len(r.Tokens) - max(0, min(r.From, len(r.Tokens))) }
+func (r Logprobs) size(*Batch) (int, int) {
+	return 1, len(r.Tokens) - max(0, min(r.From, len(r.Tokens)))
+}
 
 func (r Continuations) size(*Batch) (int, int) {
 	values := 0

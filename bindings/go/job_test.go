@@ -170,16 +170,16 @@ func TestCancelMidRun(t *testing.T) {
 
 func TestCancelOneRequest(t *testing.T) {
 	engine := open(t)
-	job := must(engine.Submit(background, generations(t, engine, 200)))(t)
-	check(t, job.CancelRequest(150))
-	if err := job.CancelRequest(200); !errors.Is(err, prefix.ErrOutOfRange) {
+	job := must(engine.Submit(background, generations(t, engine, 30)))(t)
+	check(t, job.CancelRequest(20))
+	if err := job.CancelRequest(30); !errors.Is(err, prefix.ErrOutOfRange) {
 		t.Error(err)
 	}
 	check(t, job.Wait(background))
-	if result := must(job.Result(150))(t); !errors.Is(result.Err, prefix.ErrCancelled) {
+	if result := must(job.Result(20))(t); !errors.Is(result.Err, prefix.ErrCancelled) {
 		t.Errorf("%+v", result)
 	}
-	if result := must(job.Result(151))(t); result.Err != nil {
+	if result := must(job.Result(21))(t); result.Err != nil {
 		t.Errorf("%+v", result)
 	}
 }

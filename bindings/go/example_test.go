@@ -1,0 +1,74 @@
+package prefix_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"prefix.io/prefix"
+)
+
+// One prompt and many continuations: the prompt is computed once, and all scores come back in one call.
+func Example() {
+	ctx := context.Background()
+	engine, err := prefix.Open(ctx, "../../build/golden-models/llama-base", prefix.Options{"isa": "scalar", "dtype": "f32"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer engine.Close()
+	batch, _ := engine.NewBatch()
+	batch.Add(prefix.Continuations{Tokens: []int32{1, 5, 9, 12}, Continuations: [][]int32{{3, 4}, {7}}})
+	job, err := engine.Run(ctx, batch)
+	if err != nil {
+		log.Fatal(err)
+	}
+	scores, _ := job.AllValues()
+	fmt.Printf("%.3f\n", scores.Flat())
+	// Output: [-5.888 -5.671 -6.480]
+}
+
+func ExampleJob_Events() {
+	ctx := context.Background()
+	engine, _ := prefix.Open(ctx, "../../build/golden-models/llama-base", prefix.Options{"isa": "scalar", "dtype": "f32"})
+	defer engine.Close()
+	batch, _ := engine.NewBatch()
+	batch.Add(prefix.Generate{Tokens: []int32{1, 5, 9, 12}, Options: prefix.Options{"max_tokens": 3}})
+	job, _ := engine.Submit(ctx, batch)
+	defer job.Close()
+	for event, err := range job.Events(ctx) {
+		fmt.Println(event.Kind, event.Token, err)
+	}
+	// Output:
+	// started -1 <nil>
+	// token 57 <nil>
+	// token 57 <nil>
+	// token 57 <nil>
+	// finished -1 <nil>
+}
+
+func ExampleTokenizer_ChatTokens() {
+	tokenizer, err := prefix.OpenTokenizer("../../build/models/qwen3-tokenizer")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer tokenizer.Close()
+	messages := []prefix.Message{{Role: "user", Content: "What is a prefix tree?"}}
+	tokens, _ := tokenizer.ChatTokens(messages, prefix.ChatOptions{})
+	text, _ := tokenizer.Decode(tokens, 0)
+	fmt.Printf("%d tokens: %q\n", len(tokens), text)
+	// Output: 14 tokens: "<|im_start|>user\nWhat is a prefix tree?<|im_end|>\n<|im_start|>assistant\n"
+}
+
+func ExampleRerank() {
+	ctx := context.Background()
+	model := "../../build/models/SmolLM2-135M-Instruct.Q4_1.gguf"
+	engine, err := prefix.Open(ctx, model, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	tokenizer, _ := prefix.OpenTokenizer(model)
+	documents := []string{"Bread is baked from flour.", "Paris is the capital of France."}
+	ranking, _ := prefix.Rerank(ctx, engine, tokenizer, "What is the capital of France?", documents, nil)
+	fmt.Println(documents[ranking[0].Document])
+	// Output: Paris is the capital of France.
+}
