@@ -1,3 +1,6 @@
+#include <iterator>
+#include <span>
+
 #include "abi/entry.h"
 #include "engine/plan_preview.h"
 
@@ -78,22 +81,36 @@ std::vector<std::vector<int32_t>> lists_in(const prefix_token* tokens, size_t n_
   return lists;
 }
 
-void append(BatchObject& batch, RequestSpec spec, const std::string& name_space, size_t* index) {
-  batch.requests.push_back(std::move(spec));
-  batch.namespaces.push_back(name_space);
-  if (index) *index = batch.requests.size() - 1;
+template <typename T>
+void make_room(std::vector<T>& list, size_t more) {
+  if (list.capacity() - list.size() < more)
+    list.reserve(std::max(list.size() + more, 2 * list.capacity()));
 }
 
+// All or nothing: what needs memory comes before the first change.
+void append(BatchObject& batch, std::span<RequestSpec> specs, const std::string& name_space,
+            size_t* index) {
+  std::vector<std::string> names(specs.size(), name_space);
+  std::lock_guard lock(batch.mutex);
+  make_room(batch.requests, specs.size());
+  make_room(batch.namespaces, specs.size());
+  if (index) *index = batch.requests.size();
+  std::move(specs.begin(), specs.end(), std::back_inserter(batch.requests));
+  std::move(names.begin(), names.end(), std::back_inserter(batch.namespaces));
+}
+
+// complete(spec) adds what is special to the task. A template, so that nothing here takes memory
+// before the guard that answers for it.
+template <typename Complete>
 prefix_status add(const char* function, prefix_batch* batch, Task task, const prefix_token* tokens,
                   size_t n_tokens, const prefix_options* options, int64_t user_tag, size_t* index,
-                  prefix_error* err, const std::function<void(RequestSpec&)>& complete) {
+                  prefix_error* err, const Complete& complete) {
   return guard(function, err, [&] {
     const auto object = object_of(batch);
     std::string name_space;
     RequestSpec spec = make_spec(task, tokens, n_tokens, options, user_tag, &name_space);
     complete(spec);
-    std::lock_guard lock(object->mutex);
-    append(*object, std::move(spec), name_space, index);
+    append(*object, {&spec, 1}, name_space, index);
   });
 }
 
@@ -171,16 +188,15 @@ prefix_status prefix_batch_add_continuations(prefix_batch* batch, const prefix_t
     const RequestSpec shared =
         make_spec(Task::kLogprobs, tokens, n_tokens, options, user_tag, &name_space);
     const auto lists = lists_in(choice_tokens, n_choice_tokens, offsets, n_offsets);
-    std::lock_guard lock(object->mutex);
-    if (index) *index = object->requests.size();
+    std::vector<RequestSpec> specs(lists.size(), shared);
     for (size_t i = 0; i < lists.size(); ++i) {
-      RequestSpec spec = shared;
+      RequestSpec& spec = specs[i];
       spec.from = static_cast<int32_t>(n_tokens);
       // Wraps like any counter; a tag is the caller's and has no order.
       spec.user_tag = static_cast<int64_t>(static_cast<uint64_t>(user_tag) + i);
       spec.tokens.insert(spec.tokens.end(), lists[i].begin(), lists[i].end());
-      append(*object, std::move(spec), name_space, nullptr);
     }
+    append(*object, specs, name_space, index);
   });
 }
 

@@ -80,11 +80,11 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 const OptionInfo& find(std::string_view key) {
-  const OptionInfo* nearest = &kTable[0];
-  for (const OptionInfo& o : kTable) {
+  for (const OptionInfo& o : kTable)
     if (o.key == key) return o;
+  const OptionInfo* nearest = &kTable[0];
+  for (const OptionInfo& o : kTable)
     if (edit_distance(key, o.key) < edit_distance(key, nearest->key)) nearest = &o;
-  }
   fail(Code::kUnknownOption, "unknown option \"", key.substr(0, 80), "\"; did you mean \"",
        nearest->key, "\"?");
 }
