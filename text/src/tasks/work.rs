@@ -290,11 +290,7 @@ impl Task {
         };
         let mut is_cancelled = false;
         loop {
-            if self.cancelled.load(Ordering::Relaxed) && !is_cancelled {
-                is_cancelled = true;
-                self.drop_rest(state)?;
-            }
-            while !is_cancelled && state.running.len() < CHUNKS {
+            while !self.cancelled.load(Ordering::Relaxed) && state.running.len() < CHUNKS {
                 let chunk = match state.waiting.take() {
                     Some(chunk) => chunk,
                     None if state.next < self.items() => {
@@ -319,6 +315,11 @@ impl Task {
                         break;
                     }
                 }
+            }
+            // After the loop above, which encodes and so takes a while.
+            if self.cancelled.load(Ordering::Relaxed) && !is_cancelled {
+                is_cancelled = true;
+                self.drop_rest(state)?;
             }
             let Some(front) = state.running.front() else {
                 return Ok(true);

@@ -1,0 +1,111 @@
+/* embed - a vector for each text, and which text is nearest to which. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "sample.h"
+
+static const char* kHelp =
+    "usage: embed MODEL [FILE] [--recipe NAME] [--dimensions N] [--json]\n"
+    "\n"
+    "Computes a vector of length 1 for every line of FILE (default: standard input) and prints, "
+    "for\n"
+    "each line, the nearest other one with their cosine. With --json: the vectors.\n"
+    "NAME is a shipped recipe (last-token, qwen3-embedding) or a file.\n"
+    "\n"
+    "  printf 'red\\ngreen\\nseven\\n' | embed model.gguf\n";
+
+static double dot(const float* a, const float* b, size_t n) {
+  double sum = 0;
+  for (size_t i = 0; i < n; ++i) sum += (double)a[i] * (double)b[i];
+  return sum;
+}
+
+static void show_vectors(const float* vectors, size_t rows, size_t width) {
+  printf("{\"embeddings\":[");
+  for (size_t r = 0; r < rows; ++r) {
+    printf("%s[", r ? "," : "");
+    for (size_t i = 0; i < width; ++i) {
+      const float v = vectors[r * width + i];
+      if (v == v)
+        printf("%s%.9g", i ? "," : "", (double)v);
+      else
+        printf("%snull", i ? "," : ""); /* this text failed */
+    }
+    printf("]");
+  }
+  printf("],\"tokens\":");
+}
+
+static void show_nearest(const float* vectors, const sample_texts* texts, size_t width) {
+  for (size_t r = 0; r < texts->count; ++r) {
+    size_t best = r;
+    double most = -2;
+    for (size_t other = 0; other < texts->count; ++other) {
+      const double cosine = dot(vectors + r * width, vectors + other * width, width);
+      if (other == r || !(cosine > most)) continue;
+      most = cosine;
+      best = other;
+    }
+    int length, nearest_length;
+    const char* text = sample_text(texts, r, &length);
+    const char* nearest = sample_text(texts, best, &nearest_length);
+    if (best == r)
+      printf("%.*s\n", length > 40 ? 40 : length, text);
+    else
+      printf("%-40.*s %7.4f  %.*s\n", length > 40 ? 40 : length, text, most,
+             nearest_length > 40 ? 40 : nearest_length, nearest);
+  }
+}
+
+int main(int argc, char** argv) {
+  sample_name = "embed";
+  const int json = sample_option(&argc, argv, "--json", 1) != NULL;
+  if (sample_option(&argc, argv, "--help", 1)) return fputs(kHelp, stdout), 0;
+  const char* recipe = sample_option(&argc, argv, "--recipe", 0);
+  const char* dimensions = sample_option(&argc, argv, "--dimensions", 0);
+  sample_no_more_options(argc, argv);
+  if (argc < 2 || argc > 3) sample_usage("MODEL is needed");
+
+  char options[1024];
+  const int n = snprintf(options, sizeof(options), "{\"recipe\": \"%s\", \"dimensions\": %d}",
+                         recipe ? recipe : "last-token", dimensions ? atoi(dimensions) : 0);
+  if (n < 0 || (size_t)n >= sizeof(options)) sample_usage("the recipe's name is too long");
+  sample_texts texts = sample_lines(argc == 3 ? argv[2] : "-");
+  if (texts.count == 0) sample_usage("there are no texts");
+
+  prefix_error err = PREFIX_ERROR_INIT;
+  prefix_engine* engine = NULL;
+  prefix_tokenizer* tokenizer = NULL;
+  prefix_task* task = NULL;
+  sample_open(argv[1], &engine, &tokenizer);
+  if (prefix_embed(engine, tokenizer, texts.bytes, texts.length, texts.offsets, texts.count + 1,
+                   options, PREFIX_NUL, &task, &err) != PREFIX_OK)
+    sample_fail(&err);
+  sample_run(task);
+
+  int64_t rows = 0, width = 0;
+  prefix_job_totals totals = {0};
+  totals.struct_size = (int32_t)sizeof(totals);
+  if (prefix_task_shape(task, &rows, &width, &err) != PREFIX_OK) sample_fail(&err);
+  const size_t values = (size_t)(rows * width);
+  float* vectors = calloc(values, sizeof(*vectors));
+  if (vectors == NULL) sample_usage("there is no memory for the vectors");
+  if (prefix_task_values(task, vectors, values, NULL, &err) != PREFIX_OK ||
+      prefix_task_totals(task, &totals, &err) != PREFIX_OK)
+    sample_fail(&err);
+  if (json) {
+    show_vectors(vectors, (size_t)rows, (size_t)width);
+    sample_json_totals(stdout, &totals);
+    printf("}\n");
+  } else {
+    show_nearest(vectors, &texts, (size_t)width);
+    sample_table(&totals);
+  }
+
+  free(vectors);
+  sample_free(&texts);
+  prefix_task_release(task);
+  prefix_tokenizer_release(tokenizer);
+  prefix_engine_release(engine);
+  return totals.failed != 0;
+}
