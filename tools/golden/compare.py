@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 _TOLERANCE = 1e-4
+_TOLERANCE_TASKS = 1e-5
 _TOLERANCE_SMOLLM2 = 1e-3  # 30 layers and logits up to 40
 
 
@@ -48,6 +49,28 @@ def _compare_greedy(old: dict, new: dict, where: str, tolerance: float, differen
             return
         differences.check(left == right, f"{where}: greedy token {step}")
         differences.check(abs(left_margin - right_margin) <= 2 * tolerance + 1e-4, f"{where}: margin {step}")
+
+
+def compare_numbers(old, new, where: str, tolerance: float, differences: Differences) -> float:
+    """Walks two JSON values whose floats may differ by rounding; returns the largest difference."""
+    pairs = []
+    if isinstance(old, dict) and isinstance(new, dict) and old.keys() == new.keys():
+        pairs = [(old[key], new[key], f"{where}.{key}") for key in old]
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        pairs = [(left, right, f"{where}[{index}]") for index, (left, right) in enumerate(zip(old, new))]
+    elif isinstance(old, float) and isinstance(new, float):
+        differences.check(abs(old - new) <= tolerance, f"{where}: {old} and {new}")
+        return abs(old - new)
+    else:
+        differences.check(old == new, where)
+    return max((compare_numbers(*pair, tolerance, differences) for pair in pairs), default=0.0)
+
+
+def compare_tasks(old: dict, new: dict, differences: Differences) -> float:
+    """The margins of the answers are there to be read: they are differences of logits, rounded."""
+    margins = [[case.pop("margins") for case in side["answer"]] for side in (old, new)]
+    compare_numbers(*margins, "tasks.answer.margins", _TOLERANCE_SMOLLM2, differences)
+    return compare_numbers(old, new, "tasks", _TOLERANCE_TASKS, differences)
 
 
 def compare_top(old: dict, new: dict, old_floats, new_floats, where: str, differences: Differences) -> None:
@@ -95,6 +118,8 @@ def main() -> int:
         old, new = arguments.committed / name, arguments.fresh / name
         if name.name == "dequantized.json":
             compare_index(json.loads(old.read_text()), json.loads(new.read_text()), name.stem, 0.0, differences)
+        elif name.name == "tasks.json":
+            worst = max(worst, compare_tasks(json.loads(old.read_text()), json.loads(new.read_text()), differences))
         elif name.suffix == ".json":
             tolerance = _TOLERANCE_SMOLLM2 if name.stem == "smollm2" else _TOLERANCE
             worst = max(worst, compare_vectors(old, new, tolerance, differences))

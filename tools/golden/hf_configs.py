@@ -7,6 +7,7 @@ transformers version whose config.json keys are written: 4 (`rope_theta`, `rope_
 
 from dataclasses import dataclass, field
 
+import words_tokenizer
 
 @dataclass(frozen=True)
 class TinyModel:
@@ -30,6 +31,7 @@ class TinyModel:
     mlp_bias: bool = False
     max_positions: int = 256
     eps: float = 1e-5
+    words: bool = False  # has a tokenizer; read by the tests of the ready-made tasks
     extra: dict = field(default_factory=dict)
 
     @property
@@ -86,6 +88,12 @@ MODELS = {
     ),
     # group 1, head 64 beside hidden 72, two shards
     "qwen3-one": TinyModel("qwen3", 72, 100, 2, 2, 2, 131, spelling=4, head_dim=64, shards=2, rope_theta=1e5),
+    # group 2, head 64, tied; with a tokenizer of 964 tokens and an embedding padded beyond it
+    "qwen3-words": TinyModel(
+        "qwen3", 128, 176, 2, 2, 1, 1003, spelling=4, head_dim=64, tied=True, rope_theta=1e6, eps=1e-6,
+        max_positions=1024, words=True,
+        extra={"bos_token_id": None, "eos_token_id": words_tokenizer.IM_END},
+    ),
     # group 1, head 64, untied
     "olmo2-base": TinyModel("olmo2", 128, 176, 2, 2, 2, 131, spelling=4, rope_theta=500000.0, eps=1e-6),
     # group 2, head 80, tied

@@ -1,4 +1,4 @@
-"""Writes the tiny Hugging Face models: config.json beside model.safetensors, whole or in shards."""
+"""Writes the tiny Hugging Face models: config.json beside model.safetensors, whole or in shards; a tokenizer for some."""
 
 import json
 from pathlib import Path
@@ -7,6 +7,7 @@ import numpy as np
 
 import prng
 import safetensors_file
+import words_tokenizer
 from hf_configs import TinyModel, config_json
 
 # Gains over 1 / sqrt(inputs): attention far from uniform, yet not so sharp that the rounding of a bf16 engine
@@ -81,6 +82,8 @@ def write(folder: Path, name: str, model: TinyModel) -> None:
         safetensors_file.write(folder / "model.safetensors", tensors, model.dtype)
     else:
         _write_shards(folder, tensors, model)
+    if model.words:
+        words_tokenizer.write(folder)
 
 
 def _write_shards(folder: Path, tensors: dict[str, np.ndarray], model: TinyModel) -> None:

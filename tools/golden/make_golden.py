@@ -16,6 +16,7 @@ import dequantized
 import gguf_source
 import reference
 import smollm2
+import tasks
 from gguf_configs import GGUF_MODELS
 from hf_configs import MODELS
 from prompts import tiny_prompts
@@ -24,6 +25,8 @@ from vector_file import VectorWriter, save_json
 
 def hugging_face_models(models: Path, out: Path) -> None:
     for name, config in MODELS.items():
+        if config.words:
+            continue  # its numbers are in tasks.json
         model = reference.load_directory(models / name)
         writer = VectorWriter()
         index = {
@@ -68,6 +71,7 @@ def main() -> None:
     transformers.logging.set_verbosity_error()
     hugging_face_models(arguments.models, arguments.outdir)
     gguf_models(arguments.models, arguments.outdir)
+    tasks.write(arguments.models, arguments.outdir)
     if arguments.smollm2:
         smollm2.write(arguments.smollm2, arguments.outdir)
 

@@ -1,0 +1,216 @@
+// The tasks against tests/golden/tasks.json, which Hugging Face transformers computed in float32
+// from the published contracts. Everything here is compared to within 1e-5.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tasks_support.h"
+
+namespace prefix_tasks {
+namespace {
+
+constexpr double kBound = 1e-5;
+
+const Json& golden() {
+  static const Json all = Json::parse(file_text(PREFIX_TEST_DATA "/golden/tasks.json"));
+  return all;
+}
+
+Tokenizer golden_tokenizer(const std::string& name) {
+  return changed_tokenizer([&](Json& whole, Json&) {
+    whole["post_processor"] =
+        Json::parse(golden().at("post_processors").at(name).get<std::string>());
+  });
+}
+
+Strings strings(const Json& list) { return list.get<Strings>(); }
+
+// The options that a case was computed with.
+Json options_of(const Json& c, const std::string& recipe) {
+  Json options = {{"recipe", recipe}, {"max_prompt_tokens", c.at("max_prompt_tokens")}};
+  if (c.contains("instruction") && !c["instruction"].is_null())
+    options["instruction"] = c["instruction"];
+  return options;
+}
+
+double farthest(const std::vector<float>& got, const std::vector<double>& wanted) {
+  EXPECT_EQ(got.size(), wanted.size());
+  double most = 0;
+  for (size_t i = 0; i < std::min(got.size(), wanted.size()); ++i) {
+    const double difference = std::abs(got[i] - wanted[i]);
+    most = std::isnan(difference) ? INFINITY : std::max(most, difference);
+  }
+  return most;
+}
+
+std::vector<double> flat(const Json& rows) {
+  std::vector<double> all;
+  for (const Json& row : rows)
+    for (const Json& value : row) all.push_back(value);
+  return all;
+}
+
+// Lengths of the prompts and which of them were cut.
+void expect_prompts(const prefix_task* task, const Json& c) {
+  for (size_t i = 0; i < c.at("cut").size(); ++i) {
+    const prefix_result_info item = info(task, static_cast<int64_t>(i));
+    EXPECT_EQ(item.status, PREFIX_OK) << message(task, static_cast<int64_t>(i));
+    EXPECT_EQ(item.user_tag, c["cut"][i].get<bool>()) << "item " << i;
+    if (c.contains("tokens")) {
+      EXPECT_EQ(item.prompt_tokens, c["tokens"][i].get<int64_t>()) << "item " << i;
+    }
+  }
+}
+
+// `raw` is further from zero than the score, and so is its rounding: it is compared by ratio.
+void expect_raw(const std::vector<float>& got, const std::vector<double>& wanted) {
+  ASSERT_EQ(got.size(), wanted.size());
+  for (size_t i = 0; i < got.size(); ++i)
+    EXPECT_NEAR(got[i], wanted[i], kBound * std::max(1.0, std::abs(wanted[i]))) << "item " << i;
+}
+
+TEST(GoldenTasks, Qwen3RerankerScoresAsItsModelCard) {
+  const Engine engine = words_engine();
+  const Tokenizer tokenizer = golden_tokenizer("plain");
+  double most = 0;
+  for (const Json& c : golden().at("qwen3-reranker")) {
+    Json options = options_of(c, "qwen3-reranker");
+    const Strings documents = strings(golden().at("documents"));
+    const Task task =
+        rerank(engine, tokenizer, {c["query"].get<std::string>()}, documents, options);
+    run(task);
+    most = std::max(most, farthest(values(task), c["scores"]));
+    expect_prompts(task, c);
+    options["raw"] = true;
+    const Task raw = rerank(engine, tokenizer, {c["query"].get<std::string>()}, documents, options);
+    expect_raw(values_after_run(raw), c["raw"]);
+  }
+  RecordProperty("farthest", std::to_string(most));
+  EXPECT_LE(most, kBound);
+}
+
+TEST(GoldenTasks, QueryLikelihoodIsTheMeanLogProb) {
+  const Engine engine = words_engine();
+  double most = 0;
+  for (const Json& c : golden().at("query-likelihood")) {
+    const Tokenizer tokenizer = golden_tokenizer(c["tokenizer"]);
+    Json options = options_of(c, "query-likelihood");
+    const Strings documents = strings(golden().at("documents"));
+    const Task task =
+        rerank(engine, tokenizer, {c["query"].get<std::string>()}, documents, options);
+    run(task);
+    most = std::max(most, farthest(values(task), c["scores"]));
+    expect_prompts(task, c);
+    options["raw"] = true;
+    const Task raw = rerank(engine, tokenizer, {c["query"].get<std::string>()}, documents, options);
+    expect_raw(values_after_run(raw), c["raw"]);
+  }
+  RecordProperty("farthest", std::to_string(most));
+  EXPECT_LE(most, kBound);
+}
+
+// All queries in one task, each row as if it were alone.
+TEST(GoldenTasks, ManyQueriesAreRows) {
+  const Engine engine = words_engine();
+  const Tokenizer tokenizer = golden_tokenizer("plain");
+  for (const std::string recipe : {"query-likelihood", "qwen3-reranker"}) {
+    Texts queries;
+    std::vector<double> wanted;
+    for (const Json& c : golden().at(recipe)) {
+      const bool is_default = c["max_prompt_tokens"] == 0 &&
+                              c.value("tokenizer", "plain") == "plain" &&
+                              (!c.contains("instruction") || c["instruction"].is_null());
+      if (!is_default) continue;
+      queries.add(c["query"].get<std::string>());
+      for (const double score : c["scores"]) wanted.push_back(score);
+    }
+    const Strings documents = strings(golden().at("documents"));
+    const Task task = rerank(engine, tokenizer, queries, documents, {{"recipe", recipe}});
+    EXPECT_LE(farthest(values_after_run(task), wanted), kBound) << recipe;
+    int64_t rows = 0, columns = 0;
+    expect(PREFIX_OK, [&](prefix_error* e) { return prefix_task_shape(task, &rows, &columns, e); });
+    EXPECT_EQ(rows, 3);
+    EXPECT_EQ(columns, static_cast<int64_t>(documents.size()));
+  }
+}
+
+// The recipe names <|endoftext|> itself: it must be there once, whether or not the tokenizer would
+// add it.
+TEST(GoldenTasks, Qwen3EmbeddingVectorsAreThoseOfTheEndOfText) {
+  const Engine engine = words_engine();
+  for (const char* name : {"plain", "end"}) {
+    const Tokenizer tokenizer = golden_tokenizer(name);
+    double most = 0;
+    for (const Json& c : golden().at("qwen3-embedding")) {
+      Json options = options_of(c, "qwen3-embedding");
+      for (const char* key : {"prompt", "dimensions", "normalize"}) options[key] = c[key];
+      const Task task = embed(engine, tokenizer, strings(c["texts"]), options);
+      run(task);
+      most = std::max(most, farthest(values(task), flat(c["vectors"])));
+      for (size_t i = 0; i < c["tokens"].size(); ++i)
+        EXPECT_EQ(info(task, static_cast<int64_t>(i)).prompt_tokens, c["tokens"][i].get<int64_t>());
+    }
+    RecordProperty(name, std::to_string(most));
+    EXPECT_LE(most, kBound) << name;
+  }
+}
+
+// For any model: what its tokenizer puts around a text, and the last token of that.
+TEST(GoldenTasks, LastTokenFollowsTheTokenizer) {
+  const Engine engine = words_engine();
+  const Tokenizer tokenizer = golden_tokenizer("end");
+  for (const Json& c : golden().at("qwen3-embedding")) {
+    if (c["prompt"] != "document") continue;
+    const Task task = embed(engine, tokenizer, strings(c["texts"]),
+                            {{"max_prompt_tokens", c["max_prompt_tokens"]},
+                             {"dimensions", c["dimensions"]},
+                             {"normalize", c["normalize"]}});
+    EXPECT_LE(farthest(values_after_run(task), flat(c["vectors"])), kBound);
+  }
+}
+
+TEST(GoldenTasks, ChoicesAreASoftmaxOverMeanLogProbs) {
+  const Engine engine = words_engine();
+  double most = 0;
+  for (const Json& c : golden().at("choices")) {
+    const Tokenizer tokenizer = golden_tokenizer(c["tokenizer"]);
+    Json options = options_of(c, "choices");
+    const Strings texts = strings(golden().at("documents")),
+                  labels = strings(golden().at("labels"));
+    const Task task = classify(engine, tokenizer, texts, labels, options);
+    run(task);
+    const std::vector<float> got = values(task);
+    most = std::max(most, farthest(got, flat(c["probabilities"])));
+    expect_prompts(task, c);
+    for (size_t row = 0; row < texts.size(); ++row) {
+      double sum = 0;
+      for (size_t i = 0; i < labels.size(); ++i) sum += got[row * labels.size() + i];
+      EXPECT_NEAR(sum, 1, 1e-6);
+    }
+    options["raw"] = true;
+    const Task raw = classify(engine, tokenizer, texts, labels, options);
+    expect_raw(values_after_run(raw), flat(c["raw"]));
+  }
+  RecordProperty("farthest", std::to_string(most));
+  EXPECT_LE(most, kBound);
+}
+
+TEST(GoldenTasks, AnswersAreTheGreedyOnes) {
+  const Engine engine = words_engine();
+  const Tokenizer tokenizer = golden_tokenizer("plain");
+  for (const Json& c : golden().at("answer")) {
+    const Task task =
+        answer(engine, tokenizer, golden().at("context"), strings(golden().at("questions")),
+               {{"recipe", c["recipe"]}, {"request", {{"max_tokens", c["max_tokens"]}}}});
+    run(task);
+    for (size_t i = 0; i < c["answers"].size(); ++i) {
+      const auto item = static_cast<int64_t>(i);
+      EXPECT_EQ(answer_text(task, item), c["answers"][i].get<std::string>()) << c["recipe"];
+      EXPECT_EQ(info(task, item).prompt_tokens, c["tokens"][i].get<int64_t>());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace prefix_tasks
