@@ -53,18 +53,19 @@ func (j *Job) wait(ctx context.Context) error {
 
 // poll repeats a waiting call in slices until it no longer times out.
 func poll(ctx context.Context, wait func(timeout int64) error) error {
-	timeout := int64(0) // what is done already needs no look at the clock
 	for {
-		err := wait(timeout)
-		if !isStatus(err, ErrTimeout) {
+		timeout := int64(slice)
+		if deadline, ok := ctx.Deadline(); ok {
+			timeout = min(slice, max(0, time.Until(deadline).Milliseconds()+1))
+		}
+		if ctx.Err() != nil {
+			timeout = 0
+		}
+		if err := wait(timeout); !isStatus(err, ErrTimeout) {
 			return err
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
-		}
-		timeout = slice
-		if deadline, ok := ctx.Deadline(); ok {
-			timeout = min(slice, max(0, time.Until(deadline).Milliseconds()+1))
 		}
 	}
 }
