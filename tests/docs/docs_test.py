@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""The commands and programs in the documents are right: docs_test.py BUILD_FOLDER.
+
+Every fenced block of README.md, docs/ and the folders' READMEs that says "sh" is run, every one that says "c" is
+compiled and run, and so are the programs in the first comment of the headers. Blocks in other languages are the
+business of their bindings; here they are compared with the sources that the bindings' tests run.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(sys.argv.pop(1)).resolve()
+MODEL = BUILD / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf"
+# Whole builds and test runs: what runs this test is one of them.
+LONG = {"make", "make demo", "make test", "make bench", "make eval", "make build", "make golden-check", "make asan", "make tsan"}
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "samples" / "README.md", ROOT / "text" / "README.md",
+             ROOT / "include" / "README.md", ROOT / "cli" / "README.md"]
+
+
+def blocks(language):
+    """(where, text) of every block of that language."""
+    for path in DOCUMENTS:
+        if not path.exists():
+            continue
+        for match in re.finditer(r"^```(\S*)\n(.*?)^```", path.read_text(), re.M | re.S):
+            if match.group(1).split(",")[0] == language:
+                yield f"{path.relative_to(ROOT)}: {match.group(2).splitlines()[0]}", match.group(2)
+
+
+def header_programs():
+    for name in ("prefix.h", "prefix_text.h"):
+        comment = (ROOT / "include" / name).read_text().split("*/")[0]
+        lines = [line[3:].removeprefix("  ") for line in comment.splitlines() if line.startswith(" *")]
+        text = "\n".join(lines)
+        program = text[text.index("#include <prefix"):]
+        yield f"include/{name}", program[: program.index("\n}\n") + 3]
+
+
+def bash(text):
+    # `make model` in a command prints the path; nested runs of make must not hear of this one.
+    environment = {key: value for key, value in os.environ.items() if key not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
+    return subprocess.run(["bash", "-euo", "pipefail", "-c", text], cwd=ROOT, env=environment, stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=600)
+
+
+class Documents(unittest.TestCase):
+    def setUp(self):
+        if not MODEL.exists():
+            self.skipTest(f"{MODEL.name} was not fetched")
+
+    def compile_and_run(self, where, text):
+        with tempfile.TemporaryDirectory() as folder:
+            source, program = Path(folder) / "example.c", Path(folder) / "example"
+            source.write_text(text)
+            done = subprocess.run(
+                ["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'include'}", source, "-o", program, f"-L{BUILD / 'lib'}",
+                 "-lprefix", "-lprefix_text", f"-Wl,-rpath,{BUILD / 'lib'}"], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, f"{where}\n{done.stderr}")
+            (Path(folder) / "model.gguf").symlink_to(MODEL)  # the name that the headers' programs open
+            done = subprocess.run([program, MODEL], cwd=folder, capture_output=True, text=True, timeout=300)
+            self.assertEqual((done.returncode, done.stderr), (0, ""), where)
+            self.assertTrue(done.stdout, where)
+
+    def test_programs(self):
+        found = [*blocks("c"), *header_programs()]
+        self.assertGreaterEqual(len(found), 3)
+        for where, text in found:
+            with self.subTest(where):
+                self.compile_and_run(where, text)
+
+    def test_commands(self):
+        found = [(where, text) for where, text in blocks("sh") if not set(text.strip().splitlines()) <= LONG]
+        self.assertGreaterEqual(len(found), 2)
+        for where, text in found:
+            with self.subTest(where):
+                done = bash(text)
+                self.assertEqual(done.returncode, 0, f"{where}\n{done.stdout}{done.stderr}")
+
+    def test_examples_of_the_bindings_are_the_ones_that_their_tests_run(self):
+        readme = (ROOT / "README.md").read_text()
+        spaces = lambda text: re.sub(r"\s+", " ", text).strip()
+        sources = {
+            "rust": [ROOT / "bindings" / "rust" / "prefix" / "examples" / "rerank.rs"],
+            "go": [ROOT / "bindings" / "go" / "example_test.go"],
+            "java": sorted((ROOT / "bindings" / "java").rglob("*.java")),
+        }
+        for language, paths in sources.items():
+            for match in re.finditer(rf"^```{language}[^\n]*\n(.*?)^```", readme, re.M | re.S):
+                with self.subTest(language):
+                    example = spaces(match.group(1))
+                    self.assertTrue(any(example in spaces(path.read_text()) for path in paths), example)
+
+    def test_links_lead_somewhere(self):
+        for path in DOCUMENTS:
+            if not path.exists():
+                continue
+            for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", path.read_text()):
+                if not target.startswith("http"):
+                    self.assertTrue((path.parent / target).exists(), f"{path.relative_to(ROOT)} links to {target}")
+
+
+if __name__ == "__main__":
+    unittest.main()
