@@ -1,0 +1,154 @@
+"""The samples score and dlopen, with good arguments and with every mistake a user can make.
+
+They need no real model, so that they are tested wherever the library is.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ARGUMENTS = argparse.Namespace()
+
+
+class Sample(unittest.TestCase):
+    program = ""
+
+    def run_it(self, *arguments, stdin="") -> subprocess.CompletedProcess:
+        command = [Path(ARGUMENTS.samples) / self.program, *arguments]
+        return subprocess.run([str(part) for part in command], input=stdin, capture_output=True, text=True, timeout=120)
+
+    def ok(self, *arguments, stdin="") -> str:
+        done = self.run_it(*arguments, stdin=stdin)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr, "")
+        return done.stdout
+
+    def refused(self, code: int, *arguments, says=(), stdin="") -> str:
+        """Ends with this code and one line on stderr that says what was wrong."""
+        done = self.run_it(*arguments, stdin=stdin)
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertTrue(done.stderr.startswith(f"{self.program}: "), done.stderr)
+        for part in says:
+            self.assertIn(part, done.stderr)
+        return done.stdout
+
+
+class Score(Sample):
+    program = "score"
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.model = f"{cls.folder.name}/model"
+        subprocess.run([ARGUMENTS.checkpoint, "tiny", cls.model], check=True, capture_output=True)
+
+    @classmethod
+    def tearDownClass(cls) -> None:
+        cls.folder.cleanup()
+
+    def test_help(self) -> None:
+        self.assertIn("usage: score MODEL PREFIX", self.ok("--help"))
+
+    def test_table(self) -> None:
+        lines = self.ok(self.model, "1,15,27,9", "4,8", "4 9", "16").splitlines()
+        self.assertEqual(lines[0].split(), ["number", "tokens", "log-prob", "per", "token", "status"])
+        self.assertEqual([line.split()[:2] for line in lines[1:4]], [["1", "2"], ["2", "2"], ["3", "1"]])
+        self.assertEqual(lines[-2].split(), ["given", "cached", "shared", "computed", "seconds", "tokens/s"])
+        # The prefix of four is computed once and the 4 that two continuations begin with, too.
+        self.assertEqual(lines[-1].split()[:4], ["17", "0", "9", "8"])
+
+    def test_json_has_the_same_numbers(self) -> None:
+        found = json.loads(self.ok(self.model, "1,15,27,9", "4,8", "4,9", "16", "--json"))
+        self.assertEqual([c["tokens"] for c in found["continuations"]], [2, 2, 1])
+        tokens = found["tokens"]
+        self.assertEqual(tokens["given"], tokens["cached"] + tokens["shared"] + tokens["computed"])
+        for continuation in found["continuations"]:
+            self.assertLess(continuation["logprob"], 0)
+        table = self.ok(self.model, "1,15,27,9", "4,8", "4,9", "16").splitlines()
+        for row, continuation in zip(table[1:4], found["continuations"]):
+            self.assertAlmostEqual(float(row.split()[2]), continuation["logprob"], places=3)
+
+    def test_continuations_from_a_file(self) -> None:
+        arguments = json.loads(self.ok(self.model, "1,2", "4,8", "5", "--json"))["continuations"]
+        text = "4 8\n\n  \n5"  # blank lines are none, the last needs no end
+        path = Path(self.folder.name) / "continuations.txt"
+        path.write_text(text)
+        for source, stdin in ((path, ""), ("-", text)):
+            found = json.loads(self.ok(self.model, "1,2", "--file", source, "--json", stdin=stdin))
+            self.assertEqual([c["logprob"] for c in found["continuations"]], [c["logprob"] for c in arguments])
+
+    def test_options_reach_the_engine(self) -> None:
+        self.ok(self.model, "1,2", "3", "--set", "threads=1", "--set", "cache_bytes=1M", "--set", "namespace=x")
+        self.refused(1, self.model, "1,2", "3", "--set", "cache_byte=1M", says=["cache_bytes", "UNKNOWN_OPTION"])
+        self.refused(1, self.model, "1,2", "3", "--set", "rows=0", says=["rows", "OUT_OF_RANGE"])
+        self.refused(2, self.model, "1,2", "3", "--set", "rows", says=["KEY=VALUE"])
+
+    def test_a_bad_continuation_fails_alone(self) -> None:
+        out = self.refused(1, self.model, "1,2", "3", "4,999", "5", says=["continuation 2", "999", "131"])
+        rows = [line.split() for line in out.splitlines()[1:4]]
+        self.assertEqual([row[-1] for row in rows], ["ok", "PREFIX_ERR_OUT_OF_RANGE", "ok"])
+        found = json.loads(self.refused(1, self.model, "1,2", "3", "4,999", "5", "--json"))
+        self.assertEqual(found["continuations"][1], {"status": "PREFIX_ERR_OUT_OF_RANGE"})
+
+    def test_mistakes_in_the_arguments(self) -> None:
+        self.refused(2, says=["MODEL and PREFIX"])
+        self.refused(2, self.model, says=["MODEL and PREFIX"])
+        self.refused(2, self.model, "1,2", says=["no continuations"])
+        self.refused(2, self.model, "1,2", "--file", "-", says=["no continuations"])
+        self.refused(2, self.model, "1,x", "3", says=["1,x"])
+        self.refused(2, self.model, "1,2", "3;4", says=["3;4"])
+        self.refused(2, self.model, "1,2", "99999999999", says=["99999999999"])
+        self.refused(2, self.model, "1,2", "3", "--fast", says=["--fast", "--help"])
+        self.refused(2, self.model, "1,2", "3", "--file", says=["--file"])
+        self.refused(2, self.model, "1,2", "--file", "/nowhere/at/all", says=["/nowhere/at/all"])
+
+    def test_models_that_cannot_be_loaded(self) -> None:
+        self.refused(1, "/nowhere", "1", "2", says=["/nowhere", "PREFIX_ERR_NOT_FOUND"])
+        self.refused(1, self.folder.name, "1", "2", says=["config.json"])
+        self.refused(1, f"{self.model}/config.json", "1", "2", says=["PREFIX_ERR_FORMAT"])
+
+
+class Dlopen(Sample):
+    program = "dlopen"
+
+    def test_help(self) -> None:
+        self.assertIn("usage: dlopen", self.ok("--help"))
+
+    def test_prints_what_is_there(self) -> None:
+        text = self.ok(ARGUMENTS.library)
+        for part in ("libprefix ", "features: cpu", "devices:", "chosen"):
+            self.assertIn(part, text)
+        found = json.loads(self.ok(ARGUMENTS.library, "--json"))
+        self.assertEqual(found["abi"], 1)
+        self.assertIn(found["version"], text)
+        self.assertEqual(sum(device["chosen"] for device in found["devices"]), 1)
+
+    def test_missing_library(self) -> None:
+        self.refused(1, "/nowhere/libprefix.so", says=["/nowhere/libprefix.so", "LD_LIBRARY_PATH"])
+        self.refused(1, __file__, says=["cannot load"])
+
+    def test_another_library(self) -> None:
+        self.refused(1, "libm.so.6", says=["not libprefix", "libm.so.6"])
+
+    def test_library_that_is_too_old(self) -> None:
+        self.refused(1, ARGUMENTS.old, says=["ABI 0", "at least 1"])
+
+    def test_library_without_a_function(self) -> None:
+        self.refused(1, ARGUMENTS.damaged, says=["lacks prefix_version"])
+
+    def test_mistakes_in_the_arguments(self) -> None:
+        self.refused(2, "--fast", says=["--fast"])
+        self.refused(2, "one", "two", says=["two"])
+
+
+if __name__ == "__main__":
+    del Sample  # only what is below it runs by itself
+    parser = argparse.ArgumentParser()
+    for name in ("samples", "checkpoint", "library", "old", "damaged"):
+        parser.add_argument(f"--{name}", required=True)
+    rest = parser.parse_known_args(namespace=ARGUMENTS)[1]
+    unittest.main(argv=[sys.argv[0], *rest])
