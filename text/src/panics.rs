@@ -1,6 +1,7 @@
 //! Keeps panics inside the library silent. They are caught and reported as PREFIX_ERR_INTERNAL; a
 //! library prints nothing on its host's stderr.
 
+use std::any::Any;
 use std::cell::Cell;
 use std::sync::Once;
 
@@ -28,4 +29,13 @@ pub fn quiet<T>(body: impl FnOnce() -> T) -> T {
     }
     let _restore = Restore(INSIDE.replace(true));
     body()
+}
+
+/// The message of a panic that was caught.
+pub fn panic_text(cause: &(dyn Any + Send)) -> &str {
+    cause
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| cause.downcast_ref::<&str>().copied())
+        .unwrap_or("no message")
 }

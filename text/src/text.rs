@@ -4,9 +4,11 @@
 use crate::chat::Templates;
 use crate::error::{Code, Error, Result};
 use crate::load::Source;
+use crate::panics::{panic_text, quiet};
 use crate::pieces::Pieces;
 use crate::roles::{end_tokens, Roles};
 use serde_json::Value;
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::OnceLock;
 use tokenizers::Tokenizer;
 
@@ -58,6 +60,18 @@ fn cannot_encode(error: tokenizers::Error) -> Error {
     )
 }
 
+/// Parts of a tokenizer.json may each be right and yet not fit together; the crate finds that out when
+/// it encodes, some of it by a panic.
+fn probe(tokenizer: &Tokenizer) -> Result<()> {
+    let bad = |what: &str| Error::format(format!("the tokenizer does not work: {what}"));
+    let encode = || tokenizer.encode("Probe 12, \u{e9}\u{6f22}\n", true);
+    match catch_unwind(AssertUnwindSafe(|| quiet(encode))) {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(e)) => Err(bad(&e.to_string())),
+        Err(cause) => Err(bad(panic_text(&*cause))),
+    }
+}
+
 /// Whether the post-processor, or a part of it, has `trim_offsets` set.
 fn trims_offsets(tokenizer: &Tokenizer) -> bool {
     fn any(value: &Value) -> bool {
@@ -91,6 +105,7 @@ impl Text {
         if size == 0 || size > i32::MAX as u32 {
             return Err(Error::format(format!("a vocabulary of {size} tokens")));
         }
+        probe(&tokenizer)?;
         let mut ends = end_tokens(&tokenizer, &roles, &end_ids);
         ends.retain(|id| *id < size);
         Ok(Text {

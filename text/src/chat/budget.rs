@@ -19,13 +19,46 @@ pub const RECURSION: usize = 100;
 /// Begins the message of every error that says that a limit was passed.
 pub const TOO_MUCH: &str = "the template makes ";
 
+/// What renderings may use together.
+#[derive(Clone, Copy)]
+pub struct Allowance {
+    pub fuel: u64,
+    pub units: u64,
+}
+
+impl Allowance {
+    pub const ONE: Allowance = Allowance {
+        fuel: FUEL,
+        units: UNITS,
+    };
+    /// To find where turns end, a conversation is rendered once per message: half of a thousand long
+    /// messages on average.
+    pub const TURNS: Allowance = Allowance {
+        fuel: 40 * FUEL,
+        units: 10 * UNITS,
+    };
+
+    /// What the next rendering may use of it.
+    pub fn next(&self) -> Allowance {
+        Allowance {
+            fuel: self.fuel.min(FUEL),
+            units: self.units.min(UNITS),
+        }
+    }
+}
+
 thread_local! {
     static LEFT: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A fresh budget for the rendering that begins on this thread.
-pub fn begin() {
-    LEFT.set(UNITS);
+/// The rendering that begins on this thread may use so many units.
+pub fn begin(units: u64) {
+    LEFT.set(units);
+}
+
+/// Units that it has not used.
+pub fn left() -> u64 {
+    LEFT.get()
 }
 
 pub fn spend(units: u64) -> Result<(), Error> {

@@ -29,6 +29,7 @@ const LISTS: &[(&str, &str)] = &[
 ];
 /// What the engine has and Jinja has not, or what nobody needs in a prompt.
 const REMOVED: &[&str] = &["bool", "chain", "lines", "pprint", "split", "zip"];
+const REMOVED_TESTS: &[&str] = &["endingwith", "int", "safe", "startingwith"];
 /// Most numbers of a range, as in Jinja's sandbox.
 const MOST_NUMBERS: i64 = 100_000;
 
@@ -343,6 +344,9 @@ pub fn install(env: &mut Environment<'static>) {
     for name in REMOVED {
         env.remove_filter(name);
     }
+    for name in REMOVED_TESTS {
+        env.remove_test(name);
+    }
     env.remove_global("debug");
 
     use minijinja::filters as engine;
@@ -423,10 +427,20 @@ pub fn install(env: &mut Environment<'static>) {
         (["le", "<=", "le"], tests::is_le),
         (["gt", "greaterthan", ">"], tests::is_gt),
         (["ge", ">=", "ge"], tests::is_ge),
+        (["sameas"; 3], tests::is_sameas),
     ] {
         for name in names {
             env.add_test(name, comparing(test));
         }
+    }
+    for (name, test) in [
+        ("lower", tests::is_lower as fn(&Value) -> bool),
+        ("upper", tests::is_upper),
+    ] {
+        env.add_test(name, move |value: &Value| {
+            budget::spend(weigh(value)?)?;
+            Ok::<_, Error>(test(value))
+        });
     }
     env.add_test("in", |state: &State, value: &Value, list: &Value| {
         budget::spend(weigh(list)?.saturating_add(weigh(value)?))?;

@@ -1,5 +1,6 @@
 //! The template engine, set up as transformers sets up Jinja, and metered.
 
+use super::budget::Allowance;
 use super::{budget, builtins, clock::DateTime, filters, meter, python, rewrite};
 use minijinja::machinery::{self, CodeGenerator, Instructions};
 use minijinja::syntax::SyntaxConfig;
@@ -16,10 +17,10 @@ fn syntax() -> Result<SyntaxConfig, Error> {
         .build()
 }
 
-pub fn environment(now: Option<DateTime>) -> Result<Environment<'static>, Error> {
+pub fn environment(now: Option<DateTime>, fuel: u64) -> Result<Environment<'static>, Error> {
     let mut env = Environment::new();
     env.set_syntax(syntax()?);
-    env.set_fuel(Some(budget::FUEL));
+    env.set_fuel(Some(fuel));
     env.set_recursion_limit(budget::RECURSION);
     env.set_formatter(|out, _state, value| {
         if let Some(text) = value.as_str() {
@@ -76,11 +77,17 @@ impl<'a> Program<'a> {
         })
     }
 
-    pub fn run(&'a self, env: &'a Environment<'a>, context: Value) -> Result<String, Error> {
-        budget::begin();
+    /// The text, and what is left of the allowance.
+    pub fn run(
+        &'a self,
+        env: &'a Environment<'a>,
+        context: Value,
+        allowance: Allowance,
+    ) -> Result<(String, Allowance), Error> {
+        budget::begin(allowance.units);
         let mut text = String::new();
         let mut out = machinery::make_string_output(&mut text);
-        machinery::eval(
+        let (_, state) = machinery::eval(
             env,
             &self.instructions,
             context,
@@ -88,6 +95,11 @@ impl<'a> Program<'a> {
             &mut out,
             AutoEscape::None,
         )?;
+        let left = Allowance {
+            fuel: state.fuel_levels().map_or(0, |(_, left)| left),
+            units: budget::left(),
+        };
+        drop(state);
         if text.len() > budget::OUTPUT {
             return Err(budget::too_much(format!(
                 "a prompt of {} bytes; the limit is {}",
@@ -95,7 +107,7 @@ impl<'a> Program<'a> {
                 budget::OUTPUT
             )));
         }
-        Ok(text)
+        Ok((text, left))
     }
 }
 

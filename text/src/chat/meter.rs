@@ -10,6 +10,9 @@ use std::fmt::Write;
 /// Most elements of a list that is put together.
 const MOST_ELEMENTS: usize = 1 << 20;
 
+/// What it costs to look at one value.
+const VISIT: u64 = 4;
+
 /// A text that stops growing at the limit, for values whose size nobody knows beforehand.
 struct Capped(String);
 
@@ -152,16 +155,15 @@ pub fn keep(value: &Value) -> Result<Value, Error> {
 
 fn walk(value: &Value, level: usize) -> Result<(), Error> {
     budget::depth(level)?;
+    budget::spend(VISIT)?;
     match value.kind() {
         // Iterables too: they may hold a value as deep as any other.
         ValueKind::Seq | ValueKind::Iterable => {
-            budget::spend(1)?;
             for item in value.try_iter()? {
                 walk(&item, level + 1)?;
             }
         }
         ValueKind::Map => {
-            budget::spend(1)?;
             let namespace = value
                 .as_object()
                 .is_some_and(|o| o.type_name().ends_with("Namespace"));
@@ -178,7 +180,7 @@ fn walk(value: &Value, level: usize) -> Result<(), Error> {
             }
         }
         // The texts themselves are shared, not copied.
-        _ => budget::spend(1)?,
+        _ => {}
     }
     Ok(())
 }
@@ -206,11 +208,11 @@ pub fn compared(value: &Value) -> Result<Value, Error> {
     Ok(value.clone())
 }
 
-/// Values in a value, itself included, plus a sixteenth of the bytes of its texts.
+/// What it costs to go through a value: its values and a sixteenth of the bytes of its texts.
 pub fn weigh(value: &Value) -> Result<u64, Error> {
     fn add(value: &Value, level: usize, total: &mut u64) -> Result<(), Error> {
         budget::depth(level)?;
-        *total += 1 + value.as_str().map_or(0, |text| text.len() as u64 / 16);
+        *total += VISIT + value.as_str().map_or(0, |text| text.len() as u64 / 16);
         if *total > budget::UNITS {
             return Err(budget::too_much(format!(
                 "values of more than {} parts",

@@ -1,5 +1,6 @@
 //! Renders one request with the right template.
 
+use super::budget::Allowance;
 use super::environment::{environment, without_generation_tags, Program, RAISED};
 use super::{budget, stack, Request};
 use crate::error::{quote, Code, Error, Result};
@@ -79,17 +80,22 @@ impl Templates {
         let open = request.open_last_message()?;
         stack::on_large_stack(|| {
             let program = Program::compile(&source).map_err(|e| template_error(&e))?;
-            let mut text = self.run(&program, &request, None)?;
+            let mut allowance = Allowance::ONE;
+            let mut text = self.run(&program, &request, None, &mut allowance)?;
             if let Some(last) = &open {
                 text = last.cut(&text)?;
             }
             let mut turns = Vec::new();
             if with_turns {
+                let mut allowance = Allowance::TURNS;
                 for n in 1..=request.messages.len() {
                     let before = turns.last().copied().unwrap_or(0);
-                    // A template may refuse a conversation that stops here.
-                    let shared = match self.run(&program, &request, Some(n)) {
+                    let shared = match self.run(&program, &request, Some(n), &mut allowance) {
                         Ok(part) => common(&part, &text).max(before),
+                        Err(e) if e.code == Code::OutOfRange => {
+                            return Err(e.within("finding where turns end"));
+                        }
+                        // A template may refuse a conversation that stops here.
                         Err(_) => before,
                     };
                     turns.push(shared);
@@ -99,9 +105,19 @@ impl Templates {
         })
     }
 
-    /// With `first`: only that many messages and no generation prompt.
-    fn run(&self, program: &Program, request: &Request, first: Option<usize>) -> Result<String> {
-        let env = environment(request.now).map_err(|e| template_error(&e))?;
+    /// With `first`: only that many messages and no generation prompt. Takes what it used from the
+    /// allowance; a rendering that failed is taken to have used all that one may.
+    fn run(
+        &self,
+        program: &Program,
+        request: &Request,
+        first: Option<usize>,
+        allowance: &mut Allowance,
+    ) -> Result<String> {
+        let given = allowance.next();
+        allowance.fuel -= given.fuel;
+        allowance.units -= given.units;
+        let env = environment(request.now, given.fuel).map_err(|e| template_error(&e))?;
         let mut context = self.tokens.clone();
         for (name, value) in &request.variables {
             context.insert(name.clone(), Value::from(Serde(value)));
@@ -114,9 +130,12 @@ impl Templates {
             "add_generation_prompt".into(),
             (first.is_none() && request.add_generation_prompt).into(),
         );
-        program
-            .run(&env, Value::from(context))
-            .map_err(|e| template_error(&e))
+        let (text, left) = program
+            .run(&env, Value::from(context), given)
+            .map_err(|e| template_error(&e))?;
+        allowance.fuel += left.fuel;
+        allowance.units += left.units;
+        Ok(text)
     }
 }
 

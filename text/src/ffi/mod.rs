@@ -15,7 +15,7 @@ mod task;
 mod tokenizer;
 
 use crate::error::{Code, Error, Result};
-use crate::panics::quiet;
+use crate::panics::{panic_text, quiet};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
 pub use chat::*;
@@ -91,12 +91,10 @@ unsafe fn entry(err: *mut PrefixError, function: &str, body: impl FnOnce() -> Re
     // What a panic leaves half done is never seen again: tokenizers are immutable, and a
     // detokeniser whose lock is poisoned refuses further calls.
     let result = catch_unwind(AssertUnwindSafe(|| quiet(body))).unwrap_or_else(|cause| {
-        let what = cause
-            .downcast_ref::<String>()
-            .map(String::as_str)
-            .or_else(|| cause.downcast_ref::<&str>().copied())
-            .unwrap_or("no message");
-        let error = Error::new(Code::Internal, format!("a bug in the library: {what}"));
+        let error = Error::new(
+            Code::Internal,
+            format!("a bug in the library: {}", panic_text(&*cause)),
+        );
         // Dropping the payload may panic in theory.
         std::mem::forget(cause);
         Err(error)

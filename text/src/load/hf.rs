@@ -1,7 +1,7 @@
 //! Reads what Hugging Face directories hold: tokenizer.json, tokenizer_config.json,
 //! special_tokens_map.json, generation_config.json or config.json, and chat templates.
 
-use super::{read_text, read_text_if_there, Source};
+use super::{read_text, read_text_if_there, Source, MAX_FILE};
 use crate::error::{quote, Code, Error, Result};
 use crate::roles::Roles;
 use serde_json::Value;
@@ -69,6 +69,14 @@ pub fn load_file(path: &Path) -> Result<Source> {
 
 /// From the contents of tokenizer.json and, if there is one, tokenizer_config.json.
 pub fn from_texts(tokenizer_json: &str, config_json: Option<&str>) -> Result<Source> {
+    for text in [Some(tokenizer_json), config_json].into_iter().flatten() {
+        if text.len() as u64 > MAX_FILE {
+            return Err(Error::format(format!(
+                "JSON of {} bytes; the limit is {MAX_FILE}",
+                text.len()
+            )));
+        }
+    }
     // The crate never uses its process-wide thread pool for single texts; this says so once more.
     tokenizers::utils::parallelism::set_parallelism(false);
     let mut tokenizer = Tokenizer::from_bytes(tokenizer_json.as_bytes())
