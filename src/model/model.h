@@ -102,7 +102,6 @@ class Model {
   int32_t regime_switch_ = 0;  // longrope: sequences longer than this use the second tables
   std::unique_ptr<Buffers> buffers_;
   std::vector<float> selected_f32_;
-  int64_t selected_rows_ = 0;
   ModelTimes times_;
 };
 
