@@ -1,0 +1,28 @@
+/* What the generated native_wrap.c calls: views of Java arrays and direct buffers, and exceptions. */
+#ifndef PREFIX_JAVA_SUPPORT_H
+#define PREFIX_JAVA_SUPPORT_H
+
+#include <jni.h>
+#include <stddef.h>
+
+#include "prefix.h"
+
+enum { PREFIX_JAVA_BYTE, PREFIX_JAVA_INT, PREFIX_JAVA_LONG, PREFIX_JAVA_FLOAT };
+
+typedef struct {
+  void* start;
+  size_t count; /* elements */
+  jarray array; /* NULL for a buffer */
+  int kind;
+} prefix_java_view;
+
+/* 0 with a pending exception when the object is neither null, nor an array of the kind, nor a direct buffer of
+ * it. */
+int prefix_java_open(JNIEnv* env, jobject object, int kind, prefix_java_view* view);
+/* mode: 0 writes to the array, JNI_ABORT does not. May be called with a pending exception. */
+void prefix_java_close(JNIEnv* env, const prefix_java_view* view, jint mode);
+/* Copies a struct into an array, as much as fits. */
+void prefix_java_store(JNIEnv* env, jbyteArray array, const void* start, size_t size);
+void prefix_java_throw(JNIEnv* env, prefix_status status, const prefix_error* error);
+
+#endif
