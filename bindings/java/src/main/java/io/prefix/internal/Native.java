@@ -8,7 +8,7 @@
 
 package io.prefix.internal;
 
-public final class Native implements NativeConstants {
+public final class Native {
   public static int prefix_version() { return NativeJNI.prefix_version(); }
 
   public static String prefix_version_string() {

@@ -1,0 +1,279 @@
+package io.prefix;
+
+import static io.prefix.Buffers.utf8;
+
+import io.prefix.internal.Layout;
+import io.prefix.internal.Native;
+import io.prefix.internal.Struct;
+import java.lang.ref.Reference;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
+import java.util.function.LongUnaryOperator;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/**
+ * One model with its cache and scheduler. Any thread may use it; runs of several threads share steps and prefixes.
+ */
+public final class Engine extends Owned {
+    private volatile int hidden = -1;
+
+    private Engine(long raw) {
+        super(raw, "engine", Native::prefix_engine_release);
+    }
+
+    /**
+     * Loads a model.
+     *
+     * @param path a Hugging Face directory or a .gguf file
+     * @return the engine; close it when done
+     */
+    public static Engine open(Path path) {
+        return open(path, null);
+    }
+
+    /**
+     * Loads a model.
+     *
+     * @param path a Hugging Face directory or a .gguf file
+     * @param options of the engine; may be null
+     * @return the engine; close it when done
+     */
+    public static Engine open(Path path, Options options) {
+        return new Engine(with(options, raw -> Native.prefix_engine_create(utf8(path.toString()), raw)));
+    }
+
+    /**
+     * Says what an engine would take, from the headers of the files alone.
+     *
+     * @param path as for {@link #open}
+     * @param options as for {@link #open}
+     * @return its memory
+     */
+    public static Memory estimate(Path path, Options options) {
+        Struct raw = new Struct(Layout.MEMORY_SIZE);
+        with(options, o -> Native.prefix_engine_estimate(utf8(path.toString()), o, raw.bytes));
+        return new Memory(
+                raw.getLong(Layout.MEMORY_WEIGHT_BYTES),
+                raw.getLong(Layout.MEMORY_KV_BYTES_PER_TOKEN),
+                raw.getLong(Layout.MEMORY_KV_BUDGET_BYTES),
+                raw.getLong(Layout.MEMORY_ACTIVATION_BYTES),
+                raw.getLong(Layout.MEMORY_TOTAL_BYTES));
+    }
+
+    /** Runs a function with the handle of options that may be null. */
+    static long with(Options options, LongUnaryOperator function) {
+        if (options == null) {
+            return function.applyAsLong(0);
+        }
+        synchronized (options) {
+            return options.call(function);
+        }
+    }
+
+    /** How an engine does, in the order of the C interface. */
+    public enum State {
+        /** Its model is being loaded. */
+        LOADING,
+        /** It takes requests. */
+        READY,
+        /** It finishes what it has. */
+        DRAINING,
+        /** It was shut down or closed. */
+        CLOSED,
+        /** It broke; open a new one. */
+        FAILED,
+        /** Of a newer library. */
+        UNKNOWN
+    }
+
+    /**
+     * How the engine does.
+     *
+     * @return CLOSED after close() too
+     */
+    public State state() {
+        try {
+            return Buffers.pick(State.values(), Native.prefix_engine_state(rawOrZero()));
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    /**
+     * Describes the model, the options in force and the device.
+     *
+     * @return JSON
+     */
+    public String infoJson() {
+        return Buffers.text(1024, buffer -> call(raw -> Native.prefix_engine_info_json(raw, buffer)));
+    }
+
+    /**
+     * The counters of {@link #stats()} for Prometheus.
+     *
+     * @return its text format
+     */
+    public String metrics() {
+        return Buffers.text(16384, buffer -> call(raw -> Native.prefix_metrics_text(raw, buffer)));
+    }
+
+    /**
+     * Reads the counters.
+     *
+     * @return all of them, as they are now
+     */
+    public EngineStats stats() {
+        Struct stats = new Struct(Layout.ENGINE_STATS_SIZE);
+        call(raw -> Native.prefix_engine_get_stats(raw, stats.bytes));
+        return EngineStats.of(stats);
+    }
+
+    /**
+     * Takes no more requests, waits for those that run, cancels what then still runs, and frees model and cache.
+     * Later calls fail with MISUSE.
+     *
+     * @param timeout the longest time to wait
+     */
+    public void shutdown(Duration timeout) {
+        call(raw -> Native.prefix_engine_shutdown(raw, Math.max(0, timeout.toMillis())));
+    }
+
+    /**
+     * Makes an empty batch.
+     *
+     * @return the batch; close it when done
+     */
+    public Batch batch() {
+        try {
+            return new Batch(raw(), this);
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    /**
+     * Computes a batch and waits for it. A request that fails does not fail the run: its failure comes with its
+     * result. The batch may be used again afterwards.
+     *
+     * @param batch the requests
+     * @return the finished job; close it when done
+     * @throws InterruptedException when this thread is interrupted; the job has been cancelled then
+     */
+    public Job run(Batch batch) throws InterruptedException {
+        Job job = submit(batch);
+        try {
+            job.await();
+            return job;
+        } catch (InterruptedException | RuntimeException e) {
+            job.close(); // cancels it
+            throw e;
+        }
+    }
+
+    /**
+     * Starts a batch and returns at once.
+     *
+     * @param batch the requests
+     * @return the running job; close it when done
+     */
+    public Job submit(Batch batch) {
+        return batch.submit(this);
+    }
+
+    /**
+     * Starts a batch.
+     *
+     * @param batch the requests
+     * @return completed with the finished job; cancelling the future cancels the job
+     */
+    public CompletableFuture<Job> runAsync(Batch batch) {
+        return submit(batch).whenDone();
+    }
+
+    /**
+     * Says what the cache has of a prompt. It does not change what is evicted next.
+     *
+     * @param namespace see {@link #namespace}; 0 is the empty one
+     * @param tokens the prompt
+     * @return how much of it is there
+     */
+    public CacheInfo lookup(int namespace, int[] tokens) {
+        Struct info = new Struct(Layout.CACHE_INFO_SIZE);
+        call(raw -> Native.prefix_cache_lookup(raw, namespace, tokens, info.bytes));
+        return new CacheInfo(
+                (int) info.getLong(Layout.CACHE_INFO_CACHED_TOKENS),
+                (int) info.getLong(Layout.CACHE_INFO_PENDING_TOKENS));
+    }
+
+    /**
+     * Evicts the prefixes that were used least recently until at most this many bytes are held or all that is left is
+     * in use.
+     *
+     * @param bytes how much to keep
+     * @return how many tokens it freed
+     */
+    public long trim(long bytes) {
+        return call(raw -> Native.prefix_cache_trim(raw, bytes));
+    }
+
+    /**
+     * The tree of cached prefixes, for debugging.
+     *
+     * @return JSON
+     */
+    public String cacheTreeJson() {
+        return Buffers.text(4096, buffer -> call(raw -> Native.prefix_cache_tree_json(raw, buffer)));
+    }
+
+    /**
+     * Gives a namespace, and makes it when it is new. Nothing is shared across namespaces: a tenant, an adapter, a
+     * salt. Requests name theirs with the option "namespace".
+     *
+     * @param name "" is always there with number 0
+     * @return its number
+     */
+    public int namespace(String name) {
+        return (int) call(raw -> Native.prefix_namespace_open(raw, utf8(name)));
+    }
+
+    /**
+     * Finds a namespace.
+     *
+     * @param name its name
+     * @return its number
+     * @throws PrefixException NOT_FOUND when it was never made
+     */
+    public int findNamespace(String name) {
+        return (int) call(raw -> Native.prefix_namespace_find(raw, utf8(name)));
+    }
+
+    /**
+     * Evicts everything in a namespace that no running request uses.
+     *
+     * @param namespace its number
+     * @return how many tokens it freed
+     */
+    public long dropNamespace(int namespace) {
+        return call(raw -> Native.prefix_namespace_drop(raw, namespace));
+    }
+
+    /**
+     * Counts the namespaces, with the empty one.
+     *
+     * @return at least 1
+     */
+    public int namespaceCount() {
+        return (int) call(Native::prefix_namespace_count);
+    }
+
+    /** The length of an embedding, 0 when unknown; a hint for buffers. */
+    int hidden() {
+        if (hidden < 0) {
+            Matcher found = Pattern.compile("\"hidden\":(\\d{1,6})\\b").matcher(infoJson());
+            hidden = found.find() ? Integer.parseInt(found.group(1)) : 0;
+        }
+        return hidden;
+    }
+}

@@ -1,0 +1,59 @@
+package io.prefix;
+
+import io.prefix.internal.Layout;
+import io.prefix.internal.Struct;
+
+/**
+ * Something that happened to a request.
+ *
+ * @param kind what
+ * @param request number in the batch
+ * @param tag of the request
+ * @param token of TOKEN
+ * @param logprob of TOKEN, with option logprobs
+ * @param status of FINISHED and ERROR
+ * @param cached tokens found computed; of FINISHED and ERROR
+ * @param computed tokens computed; of FINISHED and ERROR
+ * @param nanos when, on the library's monotonic clock
+ */
+public record Event(
+        Kind kind,
+        int request,
+        long tag,
+        int token,
+        float logprob,
+        Status status,
+        long cached,
+        long computed,
+        long nanos) {
+    /** Kinds of events, in the order of the C interface. */
+    public enum Kind {
+        /** The first step of the request. */
+        STARTED,
+        /** A token was generated. */
+        TOKEN,
+        /** Scores are there. */
+        SCORE,
+        /** The request succeeded. */
+        FINISHED,
+        /** The request failed. */
+        ERROR,
+        /** A part of a long prompt was computed. */
+        PROGRESS,
+        /** Of a newer library. */
+        UNKNOWN
+    }
+
+    static Event of(Struct raw) {
+        return new Event(
+                Buffers.pick(Kind.values(), raw.getInt(Layout.EVENT_KIND)),
+                (int) raw.getLong(Layout.EVENT_REQUEST),
+                raw.getLong(Layout.EVENT_USER_TAG),
+                raw.getInt(Layout.EVENT_TOKEN),
+                raw.getFloat(Layout.EVENT_LOGPROB),
+                Status.of(raw.getInt(Layout.EVENT_STATUS)),
+                raw.getLong(Layout.EVENT_CACHED),
+                raw.getLong(Layout.EVENT_COMPUTED),
+                raw.getLong(Layout.EVENT_TIME_NS));
+    }
+}

@@ -1,0 +1,61 @@
+package io.prefix;
+
+import java.util.LinkedHashMap;
+import java.util.Map;
+
+/**
+ * One turn of a conversation.
+ *
+ * @param role "system", "user", "assistant", ...
+ * @param content what was said
+ * @param extra what else the template reads: "tool_calls", "reasoning_content", ...
+ */
+public record Message(String role, String content, Map<String, ?> extra) {
+    /**
+     * A turn with nothing else.
+     *
+     * @param role who speaks
+     * @param content what was said
+     */
+    public Message(String role, String content) {
+        this(role, content, Map.of());
+    }
+
+    /**
+     * A turn of the user.
+     *
+     * @param content what was said
+     * @return the message
+     */
+    public static Message user(String content) {
+        return new Message("user", content);
+    }
+
+    /**
+     * The instructions of a conversation.
+     *
+     * @param content what they say
+     * @return the message
+     */
+    public static Message system(String content) {
+        return new Message("system", content);
+    }
+
+    /**
+     * A turn of the model.
+     *
+     * @param content what was said
+     * @return the message
+     */
+    public static Message assistant(String content) {
+        return new Message("assistant", content);
+    }
+
+    Map<String, Object> fields() {
+        Map<String, Object> fields = new LinkedHashMap<>();
+        fields.put("role", role);
+        fields.put("content", content);
+        fields.putAll(extra);
+        return fields;
+    }
+}

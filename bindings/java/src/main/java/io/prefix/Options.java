@@ -1,0 +1,95 @@
+package io.prefix;
+
+import static io.prefix.Buffers.utf8;
+
+import io.prefix.internal.Native;
+import java.util.Arrays;
+import java.util.Map;
+import java.util.stream.Collectors;
+import java.util.stream.StreamSupport;
+
+/**
+ * Settings by name, of an engine or of requests; {@link Prefix#optionInfos()} lists them all. Values are checked when
+ * they are set. Options may be used for any number of engines and requests; they need not be closed.
+ */
+public final class Options extends Owned {
+    /** Options with all defaults. */
+    public Options() {
+        super(Native.prefix_options_create(), "options", Native::prefix_options_release);
+    }
+
+    /**
+     * Options with one setting.
+     *
+     * @param key the name
+     * @param value see {@link #set}
+     * @return the options, for more settings
+     */
+    public static Options of(String key, Object value) {
+        return new Options().set(key, value);
+    }
+
+    /**
+     * Options from a map.
+     *
+     * @param settings names and values, see {@link #set}
+     * @return the options
+     */
+    public static Options of(Map<String, ?> settings) {
+        Options options = new Options();
+        settings.forEach(options::set);
+        return options;
+    }
+
+    /**
+     * Sets an option.
+     *
+     * @param key the name
+     * @param value a number, a boolean, a text (sizes such as "2G" too), or an int[] or Iterable of integers
+     * @return this
+     * @throws PrefixException UNKNOWN_OPTION names the nearest one; INVALID_ARGUMENT, OUT_OF_RANGE
+     */
+    public synchronized Options set(String key, Object value) {
+        byte[] name = utf8(key);
+        if (value instanceof Integer || value instanceof Long || value instanceof Short || value instanceof Byte) {
+            call(raw -> Native.prefix_options_set_int(raw, name, ((Number) value).longValue()));
+        } else if (value instanceof Number number) {
+            call(raw -> Native.prefix_options_set_double(raw, name, number.doubleValue()));
+        } else {
+            byte[] text = utf8(textOf(value));
+            call(raw -> Native.prefix_options_set(raw, name, text));
+        }
+        return this;
+    }
+
+    private static String textOf(Object value) {
+        if (value instanceof int[] list) {
+            return Arrays.stream(list).mapToObj(String::valueOf).collect(Collectors.joining(","));
+        }
+        if (value instanceof Iterable<?> list) {
+            return StreamSupport.stream(list.spliterator(), false).map(String::valueOf).collect(Collectors.joining(","));
+        }
+        return String.valueOf(value);
+    }
+
+    /**
+     * Sets options from JSON, all or none.
+     *
+     * @param json {"key": value, ...}
+     * @return this
+     */
+    public synchronized Options setJson(String json) {
+        call(raw -> Native.prefix_options_set_json(raw, utf8(json)));
+        return this;
+    }
+
+    /**
+     * Reads an option.
+     *
+     * @param key the name
+     * @return the value in force as text, the default when it was never set
+     */
+    public synchronized String get(String key) {
+        return Buffers.text(64, buffer -> call(raw -> Native.prefix_options_get(raw, utf8(key), buffer)));
+    }
+}
