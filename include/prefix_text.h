@@ -280,10 +280,11 @@ PREFIX_API prefix_status prefix_recipe_json(const char* name, size_t name_len, c
  *   "request": {...}           options of the engine's requests (prefix_option_info), for instance
  *                              {"namespace": "tenant-7", "max_tokens": 64}
  *
- * The functions that make a task: INVALID_ARGUMENT, UNKNOWN_OPTION, NOT_FOUND (the recipe), FORMAT (a
- * recipe that is wrong; the message names the field), UNSUPPORTED_MODEL (the recipe needs a token
- * or a chat template that the model lacks), MISUSE, INVALID_UTF8 (context and labels; a query, a
- * document or a text that is not UTF-8 fails alone). */
+ * The functions that make a task: INVALID_ARGUMENT, UNKNOWN_OPTION, OUT_OF_RANGE (a number beyond its
+ * limits; more than 16 Mi items), NOT_FOUND (the recipe), FORMAT (a recipe that is wrong; the message
+ * names the field), UNSUPPORTED_MODEL (the recipe needs a token or a chat template that the model
+ * lacks), OUT_OF_MEMORY, MISUSE, INVALID_UTF8 (context and labels; a query, a document or a text that
+ * is not UTF-8 fails alone). */
 typedef struct prefix_task prefix_task;
 
 /* Every document for every query; a higher score is better. Items and values are row-major: item

@@ -1,6 +1,6 @@
 //! The libprefix that the program has loaded, found at run time: this library works without it, and
 //! an engine handle can only come from a loaded one. The declarations follow prefix.h;
-//! tests/text/libprefix_layout.c compares them.
+//! tests/tasks/handles_test.cc proves through the C interface that the structs have the same layout.
 
 use super::PrefixError;
 use crate::error::{Code, Error, Result};
@@ -73,6 +73,7 @@ functions! {
     prefix_options_create: fn(*mut Handle, *mut PrefixError) -> i32;
     prefix_options_release: fn(Handle);
     prefix_options_set_json: fn(Handle, *const u8, usize, *mut PrefixError) -> i32;
+    prefix_options_get: fn(Handle, *const u8, usize, *mut u8, usize, *mut usize, *mut PrefixError) -> i32;
     prefix_engine_retain: fn(Handle, *mut PrefixError) -> i32;
     prefix_engine_release: fn(Handle);
     prefix_engine_info_json: fn(Handle, *mut u8, usize, *mut usize, *mut PrefixError) -> i32;
@@ -252,6 +253,17 @@ pub struct Options {
 // SAFETY: never changed after Engine::options made it.
 unsafe impl Send for Options {}
 unsafe impl Sync for Options {}
+
+impl Options {
+    /// The value in force of an option.
+    pub fn text(&self, key: &str) -> Result<String> {
+        let bytes = sized(|buf, cap, needed, err| unsafe {
+            let get = self.library.prefix_options_get;
+            get(self.handle, key.as_ptr(), key.len(), buf, cap, needed, err)
+        })?;
+        String::from_utf8(bytes).map_err(|e| Error::new(Code::Internal, e.to_string()))
+    }
+}
 
 impl Drop for Options {
     fn drop(&mut self) {

@@ -244,12 +244,16 @@ pub unsafe extern "C" fn prefix_classify(
 ) -> i32 {
     unsafe {
         entry(err, "prefix_classify", || {
-            text_in(labels, labels_len, "labels")?;
+            let labels = texts_in(labels, labels_len, label_offsets, n_label_offsets, "labels")?;
+            // All items have all labels, so a bad one is a mistake of the call.
+            for index in 0..labels.len() {
+                labels.get(index, "label")?;
+            }
             let inputs = Inputs {
                 task: TaskKind::Classify,
                 queries: Texts::default(),
                 documents: texts_in(text, text_len, offsets, n_offsets, "text")?,
-                labels: texts_in(labels, labels_len, label_offsets, n_label_offsets, "labels")?,
+                labels,
             };
             make(engine, tokenizer, options, options_len, inputs, out)
         })

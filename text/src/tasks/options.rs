@@ -147,6 +147,15 @@ impl Options {
             }
             Some(_) => return Err(Error::argument("option request is not an object")),
         }
+        if task == TaskKind::Embed {
+            for key in ["dimensions", "normalize"] {
+                if request.contains_key(key) {
+                    return Err(Error::argument(format!(
+                        "{key} is an option of embed itself, not of its \"request\""
+                    )));
+                }
+            }
+        }
         let prompt = match (reader.text("prompt")?, recipe.prompts.len()) {
             (Some(name), _) => name.to_string(),
             (None, 1) => recipe.prompts.keys().next().cloned().unwrap_or_default(),

@@ -15,6 +15,7 @@ use crate::chat::Request;
 use crate::error::{Code, Error, Result};
 use crate::text::{EncodeOptions, Encoded, Text};
 use serde_json::{json, Map, Value};
+use std::cmp::Reverse;
 use std::ops::Range;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,53 +187,55 @@ impl<'a> Prompts<'a> {
         Ok(tokens)
     }
 
-    /// Special tokens of the recipe are special tokens; what a caller's text spells never is.
+    /// Special tokens of the recipe are special tokens; what a caller's text spells, or finishes
+    /// spelling, never is.
     fn encode(&self, text: &str, given: &[(Range<usize>, bool)]) -> Result<Encoded> {
-        let is_given = |at: usize| given.iter().any(|(bytes, _)| bytes.contains(&at));
-        let spelt = |bytes: &Range<usize>| {
-            let field = &text[bytes.clone()];
-            self.marks.iter().any(|mark| field.contains(&mark.text))
+        let mut found: Vec<(usize, &Mark)> = Vec::new();
+        for mark in &self.marks {
+            found.extend(text.match_indices(&mark.text).map(|(at, _)| (at, mark)));
+        }
+        let is_own = |at: usize, mark: &Mark| {
+            let end = at + mark.text.len();
+            given
+                .iter()
+                .all(|(bytes, _)| bytes.end <= at || end <= bytes.start)
         };
-        if !given.iter().any(|(bytes, _)| spelt(bytes)) {
+        if found.iter().all(|(at, mark)| is_own(*at, mark)) {
             return self.text.encode_offsets(text, EncodeOptions::default());
         }
+
+        found.retain(|(at, mark)| is_own(*at, mark));
+        found.sort_by_key(|(at, mark)| (*at, Reverse(mark.text.len())));
         let mut encoded = Encoded {
             tokens: Vec::new(),
             offsets: Vec::new(),
         };
         let mut begin = 0;
-        let mut at = 0;
-        while at <= text.len() {
-            let mark = (at < text.len() && !is_given(at))
-                .then(|| self.longest_mark(&text[at..]))
-                .flatten();
-            if mark.is_some() || at == text.len() {
-                let options = EncodeOptions {
-                    special: false,
-                    literal: true,
-                };
-                let part = self.text.encode_offsets(&text[begin..at], options)?;
-                encoded.tokens.extend(part.tokens);
-                let moved = part.offsets.iter().map(|(b, e)| (b + begin, e + begin));
-                encoded.offsets.extend(moved);
+        for (at, mark) in found {
+            if at < begin {
+                continue; // inside a longer one
             }
-            let Some(mark) = mark else {
-                at += text[at..].chars().next().map_or(1, char::len_utf8);
-                continue;
-            };
+            self.literal(text, begin..at, &mut encoded)?;
+            begin = at + mark.text.len();
             encoded.tokens.push(mark.id);
-            encoded.offsets.push((at, at + mark.text.len()));
-            at += mark.text.len();
-            begin = at;
+            encoded.offsets.push((at, begin));
         }
+        self.literal(text, begin..text.len(), &mut encoded)?;
         Ok(encoded)
     }
 
-    fn longest_mark(&self, text: &str) -> Option<&Mark> {
-        self.marks
-            .iter()
-            .filter(|mark| text.starts_with(&mark.text))
-            .max_by_key(|mark| mark.text.len())
+    /// Appends the tokens of a part of a text in which nothing is a special token.
+    fn literal(&self, text: &str, bytes: Range<usize>, to: &mut Encoded) -> Result<()> {
+        let options = EncodeOptions {
+            special: false,
+            literal: true,
+        };
+        let begin = bytes.start;
+        let part = self.text.encode_offsets(&text[bytes], options)?;
+        to.tokens.extend(part.tokens);
+        to.offsets
+            .extend(part.offsets.iter().map(|(b, e)| (b + begin, e + begin)));
+        Ok(())
     }
 
     /// The tokens of a target or a label, which follows the prompt.
@@ -339,7 +342,15 @@ fn rendered(
         &Value::Array(filled).to_string(),
         &json!({ "variables": variables }).to_string(),
     )?;
-    let whole = text.templates.render(request, false)?.text;
+    let whole = text.templates.render(request, false).map_err(|e| Error {
+        // To the caller it is the recipe that does not fit the model.
+        code: match e.code {
+            Code::NotFound => Code::UnsupportedModel,
+            code => code,
+        },
+        ..e.within("the recipe's messages")
+    })?;
+    let whole = whole.text;
 
     let mut piece = Piece::new();
     let mut fixed = String::new();

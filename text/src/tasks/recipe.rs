@@ -315,6 +315,7 @@ impl Recipe {
         let mut known = task.fields().to_vec();
         known.push(("instruction", Field::Instruction));
 
+        reader.text("doc")?; // for people, but a text all the same
         let prompts = Self::prompts(&reader, task, &known)?;
         let target = Self::target(&reader, method)?;
         let cut = reader

@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 
 /// Most requests of one chunk, for short texts.
 const CHUNK_ITEMS: usize = 8192;
+/// Most items of a task: lists of empty texts cost nothing, their product does.
+const MAX_ITEMS: usize = 1 << 24;
 /// Chunks that the engine has at a time: one to compute, one to go on with.
 const CHUNKS: usize = 2;
 /// How often a waiting task looks whether it was cancelled.
@@ -44,7 +46,7 @@ impl Texts {
         self.ends.len().saturating_sub(1)
     }
 
-    fn get(&self, index: usize, what: &str) -> Result<&str> {
+    pub fn get(&self, index: usize, what: &str) -> Result<&str> {
         let bytes = &self.bytes[self.ends[index]..self.ends[index + 1]];
         std::str::from_utf8(bytes).map_err(|e| {
             Error::new(
@@ -112,6 +114,10 @@ pub struct Task {
     columns: usize,
     /// Longest prompt with what is generated after it.
     positions: usize,
+    /// Most tokens that the engine generates after a prompt.
+    generated: usize,
+    /// Most requests of one chunk.
+    chunk_items: usize,
     state: Mutex<State>,
     outcome: OnceLock<Outcome>,
     cancelled: AtomicBool,
@@ -134,13 +140,31 @@ impl Task {
         if inputs.task == TaskKind::Classify && columns == 0 {
             return Err(Error::argument("there are no labels"));
         }
-        let items = if inputs.task == TaskKind::Rerank {
-            rows * columns
-        } else {
-            rows
+        if options.dimensions > hidden {
+            return Err(Error::range(format!(
+                "option dimensions is {}; the model has {hidden}",
+                options.dimensions
+            )));
+        }
+        let items = match inputs.task {
+            TaskKind::Rerank => rows.checked_mul(columns),
+            _ => Some(rows),
         };
-        let values = rows * columns;
+        let items = items.filter(|n| *n <= MAX_ITEMS).ok_or_else(|| {
+            let what = match inputs.task {
+                TaskKind::Rerank => format!("{rows} queries and {columns} documents"),
+                _ => format!("{rows} texts"),
+            };
+            Error::range(format!("{what} are more than {MAX_ITEMS} items"))
+        })?;
         let request = engine.options(&Self::request_json(&text, &inputs, &options).to_string())?;
+        // In the engine's words: it knows its defaults, and how numbers may be spelt.
+        let generated = request.text("max_tokens")?.parse().unwrap_or(1);
+        // A chunk that is longer than the engine's queue would never fit.
+        let queue: Option<usize> = info["options"]["queue_limit"]
+            .as_str()
+            .and_then(|limit| limit.parse().ok());
+        let chunk_items = queue.map_or(CHUNK_ITEMS, |n| (n / CHUNKS).clamp(1, CHUNK_ITEMS));
         let task = Task {
             engine,
             text,
@@ -149,9 +173,11 @@ impl Task {
             rows,
             columns,
             positions: number("max_positions"),
+            generated,
+            chunk_items,
             state: Mutex::new(State {
-                found: (0..items).map(|_| None).collect(),
-                values: vec![f32::NAN; values],
+                found: filled(Some(items), || None)?,
+                values: filled(rows.checked_mul(columns), || f32::NAN)?,
                 ..State::default()
             }),
             outcome: OnceLock::new(),
@@ -270,7 +296,6 @@ impl Task {
         match &result {
             Ok(true) => self.finish(&mut state, begin.elapsed().as_secs_f64()),
             Ok(false) => {}
-            Err(e) if e.code == Code::QueueFull => {}
             Err(e) => {
                 state.running.clear(); // releasing a job cancels it
                 state.broken = Some(e.clone());
@@ -290,7 +315,11 @@ impl Task {
         };
         let mut is_cancelled = false;
         loop {
-            while !self.cancelled.load(Ordering::Relaxed) && state.running.len() < CHUNKS {
+            let mut is_full = false;
+            while !is_full
+                && !self.cancelled.load(Ordering::Relaxed)
+                && state.running.len() < CHUNKS
+            {
                 let chunk = match state.waiting.take() {
                     Some(chunk) => chunk,
                     None if state.next < self.items() => {
@@ -306,29 +335,33 @@ impl Task {
                         job,
                         items: chunk.items,
                     }),
-                    Err(e) => {
-                        let full = e.code == Code::QueueFull;
+                    Err(e) if e.code == Code::QueueFull => {
                         state.waiting = Some(chunk);
-                        if !full || state.running.is_empty() {
-                            return Err(e);
-                        }
-                        break;
+                        is_full = true;
                     }
+                    Err(e) => return Err(e),
                 }
             }
             // After the loop above, which encodes and so takes a while.
             if self.cancelled.load(Ordering::Relaxed) && !is_cancelled {
                 is_cancelled = true;
                 self.drop_rest(state)?;
+                is_full = false;
             }
-            let Some(front) = state.running.front() else {
-                return Ok(true);
-            };
-            if front.job.wait(left(until))? {
-                if let Some(running) = state.running.pop_front() {
-                    self.collect(state, &running)?;
+            if let Some(front) = state.running.front() {
+                if front.job.wait(left(until))? {
+                    if let Some(running) = state.running.pop_front() {
+                        self.collect(state, &running)?;
+                    }
+                    continue;
                 }
-            } else if until.is_some_and(|until| Instant::now() >= until) {
+            } else if is_full {
+                // Others have filled the engine's queue, and nothing tells when there is room.
+                std::thread::sleep(Duration::from_millis(left(until) as u64));
+            } else {
+                return Ok(true);
+            }
+            if until.is_some_and(|until| Instant::now() >= until) {
                 return Ok(false);
             }
         }
@@ -366,16 +399,16 @@ impl Task {
         let mut before: Vec<i32> = Vec::new();
         let mut distinct = 0;
         while state.next < self.items()
-            && chunk.items.len() < CHUNK_ITEMS
+            && chunk.items.len() < self.chunk_items
             && distinct * CHUNKS < self.options.chunk_tokens
             && !self.cancelled.load(Ordering::Relaxed)
         {
             let item = order.item(state.next);
             state.next += 1;
             match self.add(item, prompts, yes_no, &mut chunk) {
-                Ok(tokens) => {
+                Ok((tokens, choices)) => {
                     let shared = before.iter().zip(&tokens).take_while(|(a, b)| a == b);
-                    distinct += tokens.len() - shared.count();
+                    distinct += tokens.len() - shared.count() + choices;
                     before = tokens;
                 }
                 Err(error) => self.found(&mut state.found, item, Item::failed(&error)),
@@ -384,14 +417,14 @@ impl Task {
         Ok(chunk)
     }
 
-    /// Adds the request of an item to the chunk; its tokens.
+    /// Adds the request of an item to the chunk; its tokens, and how many its choices have.
     fn add(
         &self,
         item: usize,
         prompts: &mut Prompts,
         yes_no: &[i32; 2],
         chunk: &mut Chunk,
-    ) -> Result<Vec<i32>> {
+    ) -> Result<(Vec<i32>, usize)> {
         let inputs = &self.inputs;
         let labels: String;
         let mut fields = Fields {
@@ -451,7 +484,7 @@ impl Task {
             }
             _ => {
                 let more = if method == Method::Generate {
-                    self.generated()
+                    self.generated
                 } else {
                     0
                 };
@@ -479,7 +512,8 @@ impl Task {
         };
         chunk.batch.add(&tokens, &request, &self.request)?;
         chunk.items.push(sent);
-        Ok(tokens)
+        let choices = offsets[offsets.len() - 1] as usize;
+        Ok((tokens, choices))
     }
 
     /// Longest prompt when `more` tokens follow it.
@@ -496,15 +530,6 @@ impl Task {
         limit
     }
 
-    fn generated(&self) -> usize {
-        let asked = self
-            .options
-            .request
-            .get("max_tokens")
-            .and_then(Value::as_u64);
-        asked.unwrap_or(1) as usize
-    }
-
     fn collect(&self, state: &mut State, running: &Running) -> Result<()> {
         for (i, sent) in running.items.iter().enumerate() {
             let info = running.job.info(i)?;
@@ -516,8 +541,8 @@ impl Task {
             item.info.user_tag = i64::from(sent.was_cut);
             if info.status != 0 {
                 item.message = running.job.message(i)?;
-            } else {
-                self.read(state, running, i, sent, &mut item)?;
+            } else if let Err(error) = self.read(state, running, i, sent, &mut item) {
+                item = Item::failed(&error);
             }
             self.found(&mut state.found, sent.item, item);
         }
@@ -583,7 +608,14 @@ impl Task {
     }
 
     fn answer(&self, tokens: &[i32]) -> Result<String> {
-        let text = self.text.decode(tokens, true)?;
+        // Models pad their embedding beyond the vocabulary; those tokens stand for no text.
+        let size = self.text.vocab_size() as i64;
+        let known: Vec<i32> = tokens
+            .iter()
+            .copied()
+            .filter(|token| (0..size).contains(&i64::from(*token)))
+            .collect();
+        let text = self.text.decode(&known, true)?;
         let stop = &self.options.recipe.stop;
         let text = text.trim_start();
         let end = (!stop.is_empty())
@@ -616,6 +648,16 @@ impl Task {
         }
         let _ = self.outcome.set(outcome);
     }
+}
+
+/// A list of this length, or an error where memory or the length itself will not do.
+fn filled<T>(count: Option<usize>, value: impl FnMut() -> T) -> Result<Vec<T>> {
+    let mut list = Vec::new();
+    let count = count.filter(|n| list.try_reserve_exact(*n).is_ok());
+    let count =
+        count.ok_or_else(|| Error::new(Code::OutOfMemory, "there is no memory for the results"))?;
+    list.resize_with(count, value);
+    Ok(list)
 }
 
 /// The order of work: items that share most follow each other.

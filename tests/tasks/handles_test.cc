@@ -1,0 +1,429 @@
+// What a C program may do wrong with tasks: handles that are none, buffers and structs of the wrong
+// size, lists that contradict themselves. Each is answered with a status.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <limits>
+
+#include "tasks_support.h"
+
+namespace prefix_tasks {
+namespace {
+
+// Every call that takes a task, by name; `release` is apart, since it cannot fail.
+struct TaskCall {
+  const char* name;
+  prefix_status (*call)(prefix_task*, prefix_error*);
+};
+const TaskCall kTaskCalls[] = {
+    {"prefix_task_run", [](prefix_task* t, prefix_error* e) { return prefix_task_run(t, 0, e); }},
+    {"prefix_task_cancel",
+     [](prefix_task* t, prefix_error* e) { return prefix_task_cancel(t, e); }},
+    {"prefix_task_progress",
+     [](prefix_task* t, prefix_error* e) { return prefix_task_progress(t, nullptr, nullptr, e); }},
+    {"prefix_task_shape",
+     [](prefix_task* t, prefix_error* e) { return prefix_task_shape(t, nullptr, nullptr, e); }},
+    {"prefix_task_values",
+     [](prefix_task* t, prefix_error* e) { return prefix_task_values(t, nullptr, 0, nullptr, e); }},
+    {"prefix_task_order",
+     [](prefix_task* t, prefix_error* e) {
+       return prefix_task_order(t, 0, nullptr, 0, nullptr, e);
+     }},
+    {"prefix_task_statuses",
+     [](prefix_task* t, prefix_error* e) {
+       return prefix_task_statuses(t, nullptr, 0, nullptr, e);
+     }},
+    {"prefix_task_item_info",
+     [](prefix_task* t, prefix_error* e) {
+       prefix_result_info out{};
+       out.struct_size = sizeof(out);
+       return prefix_task_item_info(t, 0, &out, e);
+     }},
+    {"prefix_task_item_message",
+     [](prefix_task* t, prefix_error* e) {
+       return prefix_task_item_message(t, 0, nullptr, 0, nullptr, e);
+     }},
+    {"prefix_task_item_text",
+     [](prefix_task* t, prefix_error* e) {
+       return prefix_task_item_text(t, 0, nullptr, 0, nullptr, e);
+     }},
+    {"prefix_task_totals",
+     [](prefix_task* t, prefix_error* e) {
+       prefix_job_totals out{};
+       out.struct_size = sizeof(out);
+       return prefix_task_totals(t, &out, e);
+     }},
+};
+
+Task finished_task(const prefix_tokenizer* tokenizer, prefix_engine* engine) {
+  Task task = rerank(engine, tokenizer, {"What?"}, {"Bread.", "Rivers and trees.", "\xff"});
+  run(task);
+  return task;
+}
+
+TEST(TaskHandles, EveryFunctionRefusesWhatIsNoTask) {
+  const Engine engine = words_engine();
+  const Tokenizer tokenizer = words_tokenizer();
+  Task task = finished_task(tokenizer, engine);
+  for (const TaskCall& f : kTaskCalls) {
+    SCOPED_TRACE(f.name);
+    Error error;
+    EXPECT_EQ(f.call(task, &error), PREFIX_OK) << error.message;
+  }
+  prefix_task* const released = task.give_up();
+  prefix_task_release(released);
+  int stack = 0;
+  const std::vector<std::pair<prefix_task*, prefix_status>> wrong = {
+      {nullptr, PREFIX_ERR_INVALID_ARGUMENT},
+      {released, PREFIX_ERR_MISUSE},
+      {reinterpret_cast<prefix_task*>(1), PREFIX_ERR_MISUSE},
+      {reinterpret_cast<prefix_task*>(~uintptr_t{0}), PREFIX_ERR_MISUSE},
+      {reinterpret_cast<prefix_task*>(&stack), PREFIX_ERR_MISUSE},
+      {reinterpret_cast<prefix_task*>(static_cast<prefix_engine*>(engine)), PREFIX_ERR_MISUSE},
+      {reinterpret_cast<prefix_task*>(static_cast<prefix_tokenizer*>(tokenizer)),
+       PREFIX_ERR_MISUSE},
+  };
+  for (const auto& [handle, status] : wrong) {
+    for (const TaskCall& f : kTaskCalls) {
+      SCOPED_TRACE(f.name);
+      expect(status, [&, h = handle](prefix_error* e) { return f.call(h, e); }, {"task"});
+      Error error;
+      f.call(handle, &error);
+      EXPECT_STREQ(error.domain, f.name);
+      EXPECT_EQ(f.call(handle, nullptr), status) << "without an error to write to";
+    }
+    prefix_task_release(handle);
+  }
+  // Releasing what is no task has released nothing else.
+  EXPECT_EQ(prefix_tokenizer_retain(tokenizer, nullptr), PREFIX_OK);
+  prefix_tokenizer_release(tokenizer);
+  prefix_abi::expect_works(engine);
+}
+
+TEST(TaskHandles, MakersRefuseWhatIsNoEngineOrTokenizer) {
+  const Engine engine = words_engine();
+  const Tokenizer tokenizer = words_tokenizer();
+  prefix_engine* gone = words_engine().give_up();
+  prefix_engine_release(gone);
+  Tokenizer other = words_tokenizer();
+  prefix_tokenizer* const gone_tokenizer = other.give_up();
+  prefix_tokenizer_release(gone_tokenizer);
+
+  struct Pair {
+    prefix_engine* engine;
+    const prefix_tokenizer* tokenizer;
+    prefix_status status;
+    const char* word;
+  };
+  const Pair pairs[] = {
+      {nullptr, tokenizer, PREFIX_ERR_INVALID_ARGUMENT, "engine is NULL"},
+      {gone, tokenizer, PREFIX_ERR_MISUSE, "engine"},
+      {reinterpret_cast<prefix_engine*>(3), tokenizer, PREFIX_ERR_MISUSE, "engine"},
+      {reinterpret_cast<prefix_engine*>(static_cast<prefix_tokenizer*>(tokenizer)), tokenizer,
+       PREFIX_ERR_MISUSE, "engine"},
+      {engine, nullptr, PREFIX_ERR_INVALID_ARGUMENT, "tokenizer is NULL"},
+      {engine, gone_tokenizer, PREFIX_ERR_MISUSE, "tokenizer"},
+      {engine, reinterpret_cast<const prefix_tokenizer*>(static_cast<prefix_engine*>(engine)),
+       PREFIX_ERR_MISUSE, "tokenizer"},
+  };
+  for (const Pair& p : pairs) {
+    prefix_task* out = nullptr;
+    const auto refused = [&](auto call) { expect(p.status, call, {p.word}); };
+    refused([&](prefix_error* e) {
+      return try_rerank(p.engine, p.tokenizer, {"q"}, {"d"}, nullptr, &out, e);
+    });
+    refused(
+        [&](prefix_error* e) { return try_embed(p.engine, p.tokenizer, {"t"}, nullptr, &out, e); });
+    refused([&](prefix_error* e) {
+      return try_answer(p.engine, p.tokenizer, "c", {"q"}, nullptr, &out, e);
+    });
+    refused([&](prefix_error* e) {
+      return try_classify(p.engine, p.tokenizer, {"t"}, {"l"}, nullptr, &out, e);
+    });
+    EXPECT_EQ(out, nullptr);
+  }
+  const auto no_out = [&](auto call) {
+    expect(PREFIX_ERR_INVALID_ARGUMENT, call, {"out is NULL"});
+  };
+  no_out([&](prefix_error* e) {
+    return try_rerank(engine, tokenizer, {"q"}, {"d"}, nullptr, nullptr, e);
+  });
+  no_out([&](prefix_error* e) { return try_embed(engine, tokenizer, {"t"}, nullptr, nullptr, e); });
+  no_out([&](prefix_error* e) {
+    return try_answer(engine, tokenizer, "c", {"q"}, nullptr, nullptr, e);
+  });
+  no_out([&](prefix_error* e) {
+    return try_classify(engine, tokenizer, {"t"}, {"l"}, nullptr, nullptr, e);
+  });
+}
+
+TEST(TaskLists, ThatContradictThemselvesAreRefused) {
+  const Engine engine = words_engine();
+  const Tokenizer tokenizer = words_tokenizer();
+  const char text[] = "abcdef";
+  struct Wrong {
+    const char* text;
+    size_t length;
+    std::vector<int64_t> offsets;
+    prefix_status status;
+  };
+  const Wrong lists[] = {
+      {nullptr, 6, {0, 6}, PREFIX_ERR_INVALID_ARGUMENT},
+      {text, 6, {}, PREFIX_ERR_INVALID_ARGUMENT},
+      {text, 6, {1, 6}, PREFIX_ERR_OUT_OF_RANGE},
+      {text, 6, {0, 5}, PREFIX_ERR_OUT_OF_RANGE},
+      {text, 6, {0, 7}, PREFIX_ERR_OUT_OF_RANGE},
+      {text, 6, {0, 4, 2, 6}, PREFIX_ERR_OUT_OF_RANGE},
+      {text, 6, {0, -1, 6}, PREFIX_ERR_OUT_OF_RANGE},
+      {text, 6, {0, std::numeric_limits<int64_t>::max(), 6}, PREFIX_ERR_OUT_OF_RANGE},
+  };
+  const int64_t good[] = {0, 6};
+  prefix_task* out = nullptr;
+  for (const Wrong& w : lists) {
+    const int64_t* offsets = w.offsets.data();
+    const size_t n = w.offsets.size();
+    const auto refused = [&](const char* list, auto call) { expect(w.status, call, {list}); };
+    refused("queries", [&](prefix_error* e) {
+      return prefix_rerank(engine, tokenizer, w.text, w.length, offsets, n, text, 6, good, 2,
+                           nullptr, 0, &out, e);
+    });
+    refused("documents", [&](prefix_error* e) {
+      return prefix_rerank(engine, tokenizer, text, 6, good, 2, w.text, w.length, offsets, n,
+                           nullptr, 0, &out, e);
+    });
+    refused("text", [&](prefix_error* e) {
+      return prefix_embed(engine, tokenizer, w.text, w.length, offsets, n, nullptr, 0, &out, e);
+    });
+    refused("questions", [&](prefix_error* e) {
+      return prefix_answer(engine, tokenizer, text, 6, w.text, w.length, offsets, n, nullptr, 0,
+                           &out, e);
+    });
+    refused("labels", [&](prefix_error* e) {
+      return prefix_classify(engine, tokenizer, text, 6, good, 2, w.text, w.length, offsets, n,
+                             nullptr, 0, &out, e);
+    });
+  }
+  expect(PREFIX_ERR_INVALID_ARGUMENT,
+         [&](prefix_error* e) {
+           return prefix_embed(engine, tokenizer, text, 6, nullptr, 2, nullptr, 0, &out, e);
+         },
+         {"offsets"});
+  EXPECT_EQ(out, nullptr);
+  // PREFIX_NUL measures the text.
+  Task task;
+  expect(PREFIX_OK, [&](prefix_error* e) {
+    return prefix_embed(engine, tokenizer, text, PREFIX_NUL, good, 2, nullptr, PREFIX_NUL,
+                        task.out(), e);
+  });
+  run(task);
+}
+
+// What all items would stumble over is refused before there are items.
+TEST(TaskLists, ContextAndLabelsMustBeUtf8) {
+  const Engine engine = words_engine();
+  const Tokenizer tokenizer = words_tokenizer();
+  prefix_task* out = nullptr;
+  expect(PREFIX_ERR_INVALID_UTF8,
+         [&](prefix_error* e) {
+           return try_answer(engine, tokenizer, "a \xc3", {"q"}, nullptr, &out, e);
+         },
+         {"context"});
+  expect(PREFIX_ERR_INVALID_UTF8,
+         [&](prefix_error* e) {
+           return try_classify(engine, tokenizer, {"t"}, {"a", "\x80"}, nullptr, &out, e);
+         },
+         {"label"});
+  // The buffer is UTF-8, but its cut goes through a character.
+  expect(PREFIX_ERR_INVALID_UTF8,
+         [&](prefix_error* e) {
+           return try_classify(engine, tokenizer, {"t"}, {"a\xc3", "\xa4"}, nullptr, &out, e);
+         },
+         {"label 0"});
+  expect(
+      PREFIX_ERR_INVALID_ARGUMENT,
+      [&](prefix_error* e) { return try_classify(engine, tokenizer, {"t"}, {}, nullptr, &out, e); },
+      {"labels"});
+  EXPECT_EQ(out, nullptr);
+
+  const Task task = rerank(engine, tokenizer, {"q", "\xff"}, {"d\xc3", "\xa4"});
+  run(task);
+  EXPECT_EQ(statuses(task), std::vector<int32_t>(4, PREFIX_ERR_INVALID_UTF8));
+  EXPECT_NE(message(task, 0).find("document 0"), std::string::npos) << message(task, 0);
+  EXPECT_NE(message(task, 2).find("query 1"), std::string::npos) << message(task, 2);
+}
+
+// Lists of empty texts cost nothing, their product does.
+TEST(TaskLists, TooManyItemsAreRefused) {
+  const Engine engine = words_engine();
+  const Tokenizer tokenizer = words_tokenizer();
+  Texts many;
+  many.offsets.assign(100'001, 0);
+  prefix_task* out = nullptr;
+  expect(
+      PREFIX_ERR_OUT_OF_RANGE,
+      [&](prefix_error* e) { return try_rerank(engine, tokenizer, many, many, nullptr, &out, e); },
+      {"100000 queries", "100000 documents", "16777216"});
+  EXPECT_EQ(out, nullptr);
+}
+
+TEST(TaskBuffers, TakeWhatFits) {
+  const Engine engine = words_engine();
+  const Tokenizer tokenizer = words_tokenizer();
+  const Task task = finished_task(tokenizer, engine);
+  float scores[3] = {7, 7, 7};
+  size_t needed = 0;
+  expect(PREFIX_OK,
+         [&](prefix_error* e) { return prefix_task_values(task, scores, 1, &needed, e); });
+  EXPECT_EQ(needed, 3u);
+  EXPECT_NE(scores[0], 7);
+  EXPECT_EQ(scores[1], 7);
+  expect(PREFIX_ERR_INVALID_ARGUMENT,
+         [&](prefix_error* e) { return prefix_task_values(task, nullptr, 3, &needed, e); },
+         {"capacity"});
+  int64_t columns[2] = {-1, -1};
+  expect(PREFIX_OK,
+         [&](prefix_error* e) { return prefix_task_order(task, 0, columns, 1, &needed, e); });
+  EXPECT_EQ(needed, 2u) << "the document that failed has no place";
+  EXPECT_EQ(columns[1], -1);
+  int32_t status[3];
+  expect(PREFIX_OK,
+         [&](prefix_error* e) { return prefix_task_statuses(task, status, 3, nullptr, e); });
+  EXPECT_EQ(status[2], PREFIX_ERR_INVALID_UTF8);
+
+  char text[8];
+  std::memset(text, '?', sizeof(text));
+  expect(PREFIX_OK,
+         [&](prefix_error* e) { return prefix_task_item_message(task, 2, text, 4, &needed, e); });
+  EXPECT_EQ(std::string(text, 5), "docu?") << "no zero where there is no room";
+  EXPECT_GT(needed, 8u);
+  expect(PREFIX_OK,
+         [&](prefix_error* e) { return prefix_task_item_message(task, 0, text, 4, &needed, e); });
+  EXPECT_EQ(needed, 0u);
+  EXPECT_EQ(text[0], 0);
+}
+
+TEST(TaskBuffers, IndexesHaveLimits) {
+  const Engine engine = words_engine();
+  const Tokenizer tokenizer = words_tokenizer();
+  const Task task = finished_task(tokenizer, engine);
+  prefix_result_info item{};
+  item.struct_size = sizeof(item);
+  for (const int64_t index : {int64_t{-1}, int64_t{3}, std::numeric_limits<int64_t>::min(),
+                              std::numeric_limits<int64_t>::max()}) {
+    const std::string number = std::to_string(index);
+    const auto refused = [&](auto call) { expect(PREFIX_ERR_OUT_OF_RANGE, call, {number}); };
+    refused([&](prefix_error* e) { return prefix_task_item_info(task, index, &item, e); });
+    refused([&](prefix_error* e) {
+      return prefix_task_item_message(task, index, nullptr, 0, nullptr, e);
+    });
+    refused([&](prefix_error* e) {
+      return prefix_task_item_text(task, index, nullptr, 0, nullptr, e);
+    });
+    refused(
+        [&](prefix_error* e) { return prefix_task_order(task, index, nullptr, 0, nullptr, e); });
+  }
+  expect(PREFIX_ERR_OUT_OF_RANGE,
+         [&](prefix_error* e) { return prefix_task_order(task, 1, nullptr, 0, nullptr, e); });
+  const Task vectors = embed(engine, tokenizer, {"a"});
+  run(vectors);
+  expect(PREFIX_ERR_MISUSE,
+         [&](prefix_error* e) { return prefix_task_order(vectors, 0, nullptr, 0, nullptr, e); },
+         {"rerank and classify"});
+  EXPECT_EQ(answer_text(vectors, 0), "");
+}
+
+// The Rust side has its own copy of both structs: a size that is one byte off would show here, a
+// field at another place in what the fields hold.
+template <typename Struct, typename Call>
+void expect_struct_rules(const char* name, const Call& call) {
+  struct Larger {
+    Struct known;
+    char rest[24];
+  };
+  for (const size_t size : {size_t{0}, size_t{4}, sizeof(Struct) - 1}) {
+    Struct out;
+    std::memset(&out, 0x5a, sizeof(out));
+    out.struct_size = static_cast<int32_t>(size);
+    const Struct before = out;
+    expect(PREFIX_ERR_STRUCT_TOO_OLD, [&](prefix_error* e) { return call(&out, e); },
+           {name, std::to_string(size), std::to_string(sizeof(Struct))});
+    EXPECT_EQ(std::memcmp(&out, &before, sizeof(out)), 0) << "nothing is written";
+  }
+  Struct negative{};
+  negative.struct_size = -1;
+  expect(PREFIX_ERR_STRUCT_TOO_OLD, [&](prefix_error* e) { return call(&negative, e); });
+
+  Larger larger;
+  std::memset(&larger, 0x5a, sizeof(larger));
+  larger.known.struct_size = sizeof(larger);
+  expect(PREFIX_OK, [&](prefix_error* e) { return call(&larger.known, e); });
+  EXPECT_EQ(larger.known.struct_size, static_cast<int32_t>(sizeof(larger)));
+  for (const char c : larger.rest) EXPECT_EQ(c, 0x5a) << "behind what the library knows";
+
+  Struct exact{};
+  exact.struct_size = sizeof(exact);
+  expect(PREFIX_OK, [&](prefix_error* e) { return call(&exact, e); });
+  exact.struct_size = sizeof(larger);
+  EXPECT_EQ(std::memcmp(&exact, &larger.known, sizeof(exact)), 0);
+  expect(PREFIX_ERR_INVALID_ARGUMENT, [&](prefix_error* e) { return call(nullptr, e); }, {"NULL"});
+}
+
+TEST(TaskStructs, FollowStructSize) {
+  const Engine engine = words_engine();
+  const Tokenizer tokenizer = words_tokenizer();
+  const Task task = finished_task(tokenizer, engine);
+  expect_struct_rules<prefix_result_info>("prefix_result_info",
+                                          [&](prefix_result_info* out, prefix_error* e) {
+                                            return prefix_task_item_info(task, 0, out, e);
+                                          });
+  expect_struct_rules<prefix_job_totals>(
+      "prefix_job_totals",
+      [&](prefix_job_totals* out, prefix_error* e) { return prefix_task_totals(task, out, e); });
+  // An error without its size is left alone.
+  prefix_error blank{};
+  EXPECT_EQ(prefix_task_run(nullptr, 0, &blank), PREFIX_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(blank.code, 0);
+}
+
+TEST(TaskStructs, HoldWhatTheEngineCounted) {
+  const Engine engine = words_engine();
+  const Tokenizer tokenizer = words_tokenizer();
+  const Task task = answer(
+      engine, tokenizer, "Bread is baked from flour.", {"What is baked?", "From what?", "\xff"},
+      {{"recipe", "extractive-qa"}, {"request", {{"max_tokens", 3}, {"ignore_eos", true}}}});
+  run(task);
+  prefix_engine_stats stats{};
+  stats.struct_size = sizeof(stats);
+  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_engine_get_stats(engine, &stats, e); });
+  const prefix_job_totals t = totals(task);
+  EXPECT_EQ(t.requests, 3);
+  EXPECT_EQ(t.failed, 1);
+  EXPECT_EQ(t.tokens_given, stats.tokens_given);
+  EXPECT_EQ(t.tokens_computed, stats.tokens_computed);
+  EXPECT_EQ(t.tokens_cached, stats.tokens_cached);
+  EXPECT_EQ(t.tokens_shared, stats.tokens_shared);
+  EXPECT_EQ(t.tokens_generated, stats.tokens_generated);
+  EXPECT_EQ(t.steps, stats.steps);
+  EXPECT_EQ(t.rows, stats.rows);
+  EXPECT_GT(t.seconds, 0);
+
+  int64_t generated = 0, prompts = 0;
+  for (int64_t i = 0; i < 2; ++i) {
+    const prefix_result_info item = info(task, i);
+    EXPECT_EQ(item.status, PREFIX_OK);
+    EXPECT_TRUE(item.finish == PREFIX_FINISH_LENGTH || item.finish == PREFIX_FINISH_STOP);
+    EXPECT_EQ(item.user_tag, 0);
+    EXPECT_EQ(item.prompt_tokens, item.cached_tokens + item.shared_tokens + item.computed_tokens);
+    EXPECT_LE(item.queue_us, item.first_us);
+    EXPECT_LE(item.first_us, item.total_us);
+    EXPECT_GT(item.total_us, 0);
+    generated += item.generated_tokens;
+    prompts += item.prompt_tokens;
+  }
+  EXPECT_EQ(generated, t.tokens_generated);
+  EXPECT_EQ(prompts, t.tokens_given);
+  EXPECT_GT(t.tokens_shared, 0);
+}
+
+}  // namespace
+}  // namespace prefix_tasks
