@@ -1,0 +1,211 @@
+package io.prefix;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.ResourceBundle;
+import java.util.concurrent.ExecutionException;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.function.Executable;
+
+class EngineTest {
+    private static Status statusOf(Executable call) {
+        return assertThrows(PrefixException.class, call).status();
+    }
+
+    @Test
+    void theLibraryTellsAboutItself() {
+        assertTrue(Prefix.abiVersion() >= 1);
+        assertEquals(3, Prefix.version().split("\\.").length);
+        assertEquals(3, Prefix.textVersion().split("\\.").length);
+        assertTrue(Prefix.buildInfo().contains(Prefix.version()));
+        assertTrue(Prefix.features().contains("cpu"));
+        assertTrue(Prefix.hasFeature("cpu"));
+        assertFalse(Prefix.hasFeature(""));
+        List<Device> devices = Prefix.devices();
+        assertEquals(1, devices.stream().filter(Device::chosen).count());
+        for (Device device : devices) {
+            assertEquals("cpu", device.kind());
+            assertEquals(device.available(), device.reason().isEmpty(), device.toString());
+        }
+    }
+
+    @Test
+    void optionsAreListedAndChecked() {
+        Options none = new Options();
+        for (OptionInfo info : Prefix.optionInfos()) {
+            assertFalse(info.doc().isEmpty() || info.type() == OptionInfo.Type.UNKNOWN, info.toString());
+            assertEquals(info.defaultValue(), none.get(info.key()), info.key());
+        }
+        OptionInfo dtype = Prefix.optionInfos().stream().filter(i -> i.key().equals("dtype")).findFirst().orElseThrow();
+        assertEquals(OptionInfo.Scope.ENGINE, dtype.scope());
+        assertTrue(dtype.values().contains("f32"));
+
+        Options options = Options.of(Map.of("max_tokens", 7L, "temperature", 0.5, "logprobs", true));
+        options.set("stop_tokens", new int[] {4, 5}).setJson("{\"seed\": 9}");
+        assertEquals("7", options.get("max_tokens"));
+        assertEquals("0.5", options.get("temperature"));
+        assertEquals("true", options.get("logprobs"));
+        assertEquals("4,5", options.get("stop_tokens"));
+        assertEquals("9", options.get("seed"));
+        assertEquals("6,7", options.set("stop_tokens", List.of(6, 7)).get("stop_tokens"));
+        PrefixException unknown = assertThrows(PrefixException.class, () -> options.set("max_token", 7));
+        assertEquals(Status.UNKNOWN_OPTION, unknown.status());
+        assertTrue(unknown.getMessage().contains("max_tokens"));
+        assertEquals(Status.OUT_OF_RANGE, statusOf(() -> options.set("max_tokens", -7)));
+        assertEquals(Status.INVALID_ARGUMENT, statusOf(() -> options.set("max_tokens", "many")));
+        options.close();
+        assertThrows(IllegalStateException.class, () -> options.get("seed"));
+    }
+
+    @Test
+    void failuresSayWhat() {
+        PrefixException e =
+                assertThrows(PrefixException.class, () -> Engine.open(Path.of("/nowhere/at all \ud83d\ude00")));
+        assertEquals(Status.NOT_FOUND, e.status());
+        assertEquals(300, e.code());
+        assertEquals("prefix_engine_create", e.domain());
+        assertTrue(e.getMessage().contains("/nowhere/at all \ud83d\ude00"), e.getMessage());
+        assertTrue(Status.QUEUE_FULL.isRetryable());
+        assertFalse(Status.FORMAT.isRetryable());
+        assertEquals(Status.UNKNOWN, new PrefixException(31415, "", "").status());
+    }
+
+    @Test
+    void anEngineTellsAboutItself() throws Exception {
+        Memory memory = Engine.estimate(Support.LLAMA, null);
+        assertTrue(memory.weights() > 0 && memory.total() >= memory.weights(), memory.toString());
+        try (Engine engine = Support.open();
+                Batch batch = engine.batch()) {
+            assertEquals(Engine.State.READY, engine.state());
+            assertTrue(engine.infoJson().contains("\"layers\":2"), engine.infoJson());
+            EngineStats before = engine.stats();
+            assertTrue(before.weightBytes() > 0 && before.pageTokens() > 0 && !before.load().isZero(), before.toString());
+            batch.add(Request.logits(new int[] {1, 2}, 3));
+            engine.run(batch).close();
+            assertEquals(1, engine.stats().requestsFinished());
+            assertEquals(2, engine.stats().tokensComputed());
+            assertTrue(engine.metrics().contains("prefix_"));
+        }
+    }
+
+    @Test
+    void useAfterCloseIsAClearError() throws Exception {
+        Engine engine = Support.open();
+        Batch batch = engine.batch();
+        batch.add(Request.logits(new int[] {1}, 3));
+        Job job = engine.run(batch);
+        String[] files = Support.byteTokenizer(128);
+        Tokenizer tokenizer = Tokenizer.fromJson(files[0], files[1]);
+        Detokenizer detokenizer = tokenizer.detokenizer();
+        for (AutoCloseable closeable : List.of(engine, batch, job, tokenizer, detokenizer)) {
+            closeable.close();
+            closeable.close();
+        }
+        List<Executable> calls = List.of(
+                engine::stats, () -> engine.run(batch), engine::batch, () -> engine.lookup(0, new int[1]),
+                () -> engine.shutdown(Duration.ZERO), batch::clear, batch::planJson,
+                () -> batch.add(Request.embedding(1)), job::allValues, job::await, job::cancel, () -> job.result(0),
+                () -> job.events().toList(), () -> tokenizer.encode("a"), tokenizer::detokenizer,
+                () -> detokenizer.push(1), () -> Task.embed(engine, tokenizer, List.of(), null));
+        for (Executable call : calls) {
+            String message = assertThrows(IllegalStateException.class, call).getMessage();
+            assertTrue(message.matches("the \\w+ is closed"), message);
+        }
+        Throwable cause = assertThrows(ExecutionException.class, () -> job.whenDone().get()).getCause();
+        assertTrue(cause instanceof IllegalStateException, cause.toString());
+        assertEquals(Engine.State.CLOSED, engine.state());
+    }
+
+    @Test
+    void closingTheEngineFirstIsFine() throws Exception {
+        Support.Golden golden = new Support.Golden();
+        Engine engine = Support.open();
+        try (Batch batch = golden.batch(engine);
+                Job job = engine.run(batch)) {
+            engine.close();
+            assertEquals(List.of(), golden.differences(job));
+        }
+    }
+
+    @Test
+    void shutdownEndsWhatRuns() throws Exception {
+        Engine engine = Support.open();
+        try (Batch batch = Support.generations(engine, 500);
+                Job job = engine.submit(batch)) {
+            engine.shutdown(Duration.ofMillis(10));
+            engine.shutdown(Duration.ZERO);
+            job.await();
+            assertEquals(Status.CANCELLED, job.result(499).status());
+            assertTrue(job.tokensSoFar(499).length < 200);
+            assertEquals(Status.CANCELLED, statusOf(() -> job.tokens(499)));
+            assertEquals(Status.MISUSE, statusOf(() -> engine.run(batch)));
+        }
+    }
+
+    @Test
+    void namespacesAndCache() throws Exception {
+        try (Engine engine = Support.open();
+                Batch batch = engine.batch()) {
+            int[] prompt = IntStream.range(0, 100).toArray();
+            int tenant = engine.namespace("tenant");
+            assertEquals(tenant, engine.findNamespace("tenant"));
+            assertEquals(0, engine.namespace(""));
+            assertEquals(Status.NOT_FOUND, statusOf(() -> engine.findNamespace("nobody")));
+            assertEquals(2, engine.namespaceCount());
+            batch.add(Request.embedding(prompt).options(Options.of("namespace", "tenant")));
+            engine.run(batch).close();
+            assertTrue(engine.lookup(tenant, prompt).cachedTokens() >= 64);
+            assertEquals(0, engine.lookup(0, prompt).cachedTokens());
+            assertTrue(JsonReader.read(engine.cacheTreeJson()) instanceof Map);
+            assertTrue(engine.dropNamespace(tenant) >= 64);
+            batch.add(Request.embedding(prompt));
+            engine.run(batch).close();
+            assertTrue(engine.trim(0) >= 64);
+            assertEquals(0, engine.lookup(0, prompt).cachedTokens());
+        }
+    }
+
+    @Test
+    void messagesGoToALogger() {
+        record Entry(System.Logger.Level level, String text) {}
+        List<Entry> seen = new ArrayList<>();
+        System.Logger logger = new System.Logger() {
+            @Override
+            public String getName() {
+                return "test";
+            }
+
+            @Override
+            public boolean isLoggable(Level level) {
+                return true;
+            }
+
+            @Override
+            public void log(Level level, ResourceBundle bundle, String text, Throwable thrown) {
+                seen.add(new Entry(level, text));
+            }
+
+            @Override
+            public void log(Level level, ResourceBundle bundle, String format, Object... parameters) {
+                seen.add(new Entry(level, format));
+            }
+        };
+        Prefix.setLogLevel(System.Logger.Level.DEBUG);
+        try (LogForwarder forwarder = Prefix.forwardLog(logger)) {
+            Support.open().close();
+        } finally {
+            Prefix.setLogLevel(System.Logger.Level.WARNING);
+        }
+        assertFalse(seen.isEmpty());
+        assertTrue(Prefix.nextLog().isEmpty());
+    }
+}
