@@ -129,6 +129,10 @@ impl Window {
 
     fn push(&mut self, text: &Text, id: u32) -> Result<Option<String>> {
         self.ids.push(id);
+        // Nobody knows what a row of bytes is before it ends.
+        if text.pieces().is_byte(text.tokenizer(), id) {
+            return Ok(None);
+        }
         let all = text.decode_ids(&self.ids, false)?;
         // A replacement character at the end may be the front half of a character.
         let unfinished =

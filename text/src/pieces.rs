@@ -18,6 +18,8 @@ pub enum Kind {
 
 pub struct Pieces {
     kind: Kind,
+    /// Tokens such as <0x41> are bytes.
+    byte_tokens: bool,
     special: HashSet<u32>,
 }
 
@@ -63,11 +65,24 @@ impl Pieces {
             .filter(|(_, token)| token.special)
             .map(|(id, _)| *id)
             .collect();
-        Pieces { kind, special }
+        Pieces {
+            kind,
+            byte_tokens: has("ByteFallback"),
+            special,
+        }
     }
 
     pub fn kind(&self) -> Kind {
         self.kind
+    }
+
+    /// Whether the token is a single byte. A row of them is decoded as a whole: one that is no UTF-8
+    /// turns all of its bytes into U+FFFD.
+    pub fn is_byte(&self, tokenizer: &Tokenizer, id: u32) -> bool {
+        self.byte_tokens
+            && tokenizer
+                .id_to_token(id)
+                .is_some_and(|token| byte_fallback(&token).is_some())
     }
 
     pub fn is_special(&self, id: u32) -> bool {

@@ -15,6 +15,9 @@ use tokenizers::Tokenizer;
 /// Longest text of one call. Tokenizing needs some hundred bytes of memory per byte of text, and no
 /// context window holds more.
 pub const MAX_TEXT: usize = 16 << 20;
+/// Longest run of white space where a regex splits the text. The regex engine gives up at a million
+/// characters that it might have to take back, and the crate would then leave the rest unsplit.
+const MAX_SPACE: usize = 999_000;
 /// Most tokens of one call to decode.
 pub const MAX_TOKENS: usize = 16 << 20;
 
@@ -38,6 +41,8 @@ pub struct Text {
     /// A copy that takes special tokens in the text literally; made at first use.
     literal: OnceLock<Box<Tokenizer>>,
     pieces: Pieces,
+    /// Whether a regex splits texts before the model sees them.
+    splits_by_regex: bool,
     /// Whether offsets leave out the spaces of a token.
     trims_offsets: bool,
     kind: &'static str,
@@ -72,19 +77,43 @@ fn probe(tokenizer: &Tokenizer) -> Result<()> {
     }
 }
 
-/// Whether the post-processor, or a part of it, has `trim_offsets` set.
-fn trims_offsets(tokenizer: &Tokenizer) -> bool {
-    fn any(value: &Value) -> bool {
-        value.get("trim_offsets") == Some(&Value::Bool(true))
-            || value
-                .get("processors")
-                .and_then(Value::as_array)
-                .is_some_and(|parts| parts.iter().any(any))
+/// Whether a part of a component, as JSON, holds `key` with `value`.
+fn holds(component: Option<&Value>, key: &str, value: fn(&Value) -> bool) -> bool {
+    fn any(whole: &Value, key: &str, value: fn(&Value) -> bool) -> bool {
+        match whole {
+            Value::Object(map) => map
+                .iter()
+                .any(|(k, v)| (k == key && value(v)) || any(v, key, value)),
+            Value::Array(list) => list.iter().any(|v| any(v, key, value)),
+            _ => false,
+        }
     }
-    tokenizer
+    component.is_some_and(|c| any(c, key, value))
+}
+
+fn trims_offsets(tokenizer: &Tokenizer) -> bool {
+    let json = tokenizer
         .get_post_processor()
-        .and_then(|p| serde_json::to_value(p).ok())
-        .is_some_and(|p| any(&p))
+        .and_then(|p| serde_json::to_value(p).ok());
+    holds(json.as_ref(), "trim_offsets", |v| *v == Value::Bool(true))
+}
+
+fn splits_by_regex(tokenizer: &Tokenizer) -> bool {
+    let json = tokenizer
+        .get_pre_tokenizer()
+        .and_then(|p| serde_json::to_value(p).ok());
+    holds(json.as_ref(), "Regex", Value::is_string)
+        || holds(json.as_ref(), "use_regex", |v| *v == Value::Bool(true))
+}
+
+/// The most white space in one place, in characters.
+fn longest_space(text: &str) -> usize {
+    let (mut longest, mut run) = (0, 0);
+    for c in text.chars() {
+        run = if c.is_whitespace() { run + 1 } else { 0 };
+        longest = longest.max(run);
+    }
+    longest
 }
 
 impl Text {
@@ -110,6 +139,7 @@ impl Text {
         ends.retain(|id| *id < size);
         Ok(Text {
             pieces: Pieces::new(&tokenizer),
+            splits_by_regex: splits_by_regex(&tokenizer),
             trims_offsets: trims_offsets(&tokenizer),
             literal: OnceLock::new(),
             kind,
@@ -147,6 +177,14 @@ impl Text {
                 "a text of {} bytes; the limit is {MAX_TEXT}",
                 text.len()
             )));
+        }
+        if self.splits_by_regex && text.len() > MAX_SPACE {
+            let space = longest_space(text);
+            if space > MAX_SPACE {
+                return Err(Error::range(format!(
+                    "{space} characters of white space in a row; the limit is {MAX_SPACE}"
+                )));
+            }
         }
         Ok(if options.literal {
             self.literal.get_or_init(|| {

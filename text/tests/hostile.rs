@@ -802,7 +802,7 @@ fn hundred_megabytes() {
 fn longest_text() {
     for (name, piece) in [
         ("llama3", "a"),
-        ("llama3", " "),
+        ("llama2", " "),
         ("llama3", "é"),
         ("llama2", "a "),
         ("unigram", "ab "),
@@ -817,6 +817,24 @@ fn longest_text() {
             "{name} {piece:?}: {took:?}, {} MB",
             grew / MB
         );
+    }
+}
+
+/// The engine of regexes gives up on a million characters of white space and says so nowhere.
+fn long_white_space() {
+    let tokenizer = Tokenizer::from_json(fixture("llama3").as_bytes(), b"").unwrap();
+    for space in [" ", "\u{3000}"] {
+        let text = space.repeat(999_000) + "x";
+        let before = text.len() - 1 - space.len();
+        // The last space goes with the word.
+        let mut wanted = tokenizer.encode(&text.as_bytes()[..before], 0).unwrap();
+        wanted.extend(tokenizer.encode(&text.as_bytes()[before..], 0).unwrap());
+        assert_eq!(tokenizer.encode(text.as_bytes(), 0).unwrap(), wanted);
+        let error = tokenizer
+            .encode((space.repeat(999_001) + "x").as_bytes(), 0)
+            .unwrap_err();
+        assert_eq!(error.code, OUT_OF_RANGE);
+        assert!(error.message.contains("999001"), "{}", error.message);
     }
 }
 
@@ -871,6 +889,7 @@ fn main() {
         ("malformed_gguf", nothing, malformed_gguf),
         ("hundred_megabytes", nothing, hundred_megabytes),
         ("longest_text", nothing, longest_text),
+        ("long_white_space", nothing, long_white_space),
         ("invalid_utf8", nothing, invalid_utf8),
     ]);
 }
