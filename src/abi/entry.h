@@ -7,6 +7,7 @@
 #include <new>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include "abi/handles.h"
 #include "base/status.h"
@@ -65,6 +66,12 @@ prefix_status guard(const char* function, prefix_error* err, const Body& body) n
     } catch (const std::bad_alloc&) {
       write_error(err, function, Code::kOutOfMemory, "out of host memory");
       return PREFIX_ERR_OUT_OF_MEMORY;
+    } catch (const std::system_error& e) {  // a thread that the system did not give
+      const bool scarce = e.code() == std::errc::resource_unavailable_try_again ||
+                          e.code() == std::errc::not_enough_memory;
+      const Code code = scarce ? Code::kOutOfMemory : Code::kInternal;
+      write_error(err, function, code, e.what());
+      return static_cast<prefix_status>(code);
     } catch (const std::exception& e) {
       write_error(err, function, Code::kInternal, e.what());
       return PREFIX_ERR_INTERNAL;

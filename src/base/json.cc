@@ -98,6 +98,17 @@ const Json* find(const Json& object, const char* key) {
   return found == object.end() || found->is_null() ? nullptr : &*found;
 }
 
+// From the leaves up, so that no destructor finds anything below it. As deep as parse_json allows.
+void prune(Json& value) noexcept {
+  if (value.is_array()) {
+    for (Json& v : value.get_ref<Json::array_t&>()) prune(v);
+    value.get_ref<Json::array_t&>().clear();
+  } else if (value.is_object()) {
+    for (auto& [key, v] : value.get_ref<Json::object_t&>()) prune(v);
+    value.get_ref<Json::object_t&>().clear();
+  }
+}
+
 const Json& require(const Json& object, const char* key) {
   const Json* value = find(object, key);
   if (!value) fail(Code::kFormat, "key \"", key, "\" is missing");
@@ -105,6 +116,8 @@ const Json& require(const Json& object, const char* key) {
 }
 
 }  // namespace
+
+JsonDocument::~JsonDocument() { prune(tree_); }
 
 Json parse_json(std::string_view text, const std::string& what, const JsonLimits& limits) {
   if (text.size() > limits.bytes)
@@ -116,11 +129,11 @@ Json parse_json(std::string_view text, const std::string& what, const JsonLimits
     fail(Code::kFormat, what, " is not valid JSON: zero byte at byte ", zero);
   if (text.starts_with("\xef\xbb\xbf"))
     fail(Code::kFormat, what, " is not valid JSON: it starts with a byte order mark");
-  Json result;
-  StrictBuilder builder(result, limits.values);
+  JsonDocument result;  // in case that it fails halfway
+  StrictBuilder builder(result.tree(), limits.values);
   if (!Json::sax_parse(text.begin(), text.end(), &builder))
     fail(Code::kFormat, what, " is not valid JSON: ", builder.problem);
-  return result;
+  return std::move(result.tree());
 }
 
 std::string json_shown(const Json& value) {
@@ -133,7 +146,10 @@ std::string json_shown(const Json& value) {
 bool json_has(const Json& object, const char* key) { return find(object, key) != nullptr; }
 
 int64_t json_int(const Json& object, const char* key, int64_t minimum, int64_t maximum) {
-  const Json& value = require(object, key);
+  return json_int_value(require(object, key), key, minimum, maximum);
+}
+
+int64_t json_int_value(const Json& value, const char* key, int64_t minimum, int64_t maximum) {
   if (!value.is_number_integer()) wrong(key, value, "an integer");
   const bool beyond = value.is_number_unsigned() && value.get<uint64_t>() > uint64_t{INT64_MAX};
   const int64_t number = beyond ? INT64_MAX : value.get<int64_t>();

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace prefix {
 
@@ -22,12 +23,31 @@ struct JsonLimits {
 // Throws kFormat; `what` names the source in the message.
 Json parse_json(std::string_view text, const std::string& what, const JsonLimits& limits = {});
 
+// Holds a tree that goes without taking memory. The destructor of nlohmann's takes some, and ends
+// the process when there is none; so the tree of a file is held in one of these, and never copied.
+class JsonDocument {
+ public:
+  JsonDocument() = default;
+  explicit JsonDocument(Json&& tree) : tree_(std::move(tree)) {}
+  ~JsonDocument();
+  JsonDocument(const JsonDocument&) = delete;
+  JsonDocument& operator=(const JsonDocument&) = delete;
+
+  const Json& tree() const { return tree_; }
+  Json& tree() { return tree_; }
+
+ private:
+  Json tree_;
+};
+
 // A field of an object, in the type wanted. Throws kFormat naming key, value and limits; the
 // versions with a default return it when the key is absent or null. A whole number is written as
 // one: neither 4.0 nor 4e0 is an integer.
 int64_t json_int(const Json& object, const char* key, int64_t minimum, int64_t maximum);
 int64_t json_int(const Json& object, const char* key, int64_t minimum, int64_t maximum,
                  int64_t absent);
+// The same for a value that was found already; `key` is for the message.
+int64_t json_int_value(const Json& value, const char* key, int64_t minimum, int64_t maximum);
 double json_float(const Json& object, const char* key);
 double json_float(const Json& object, const char* key, double absent);
 bool json_bool(const Json& object, const char* key, bool absent);

@@ -25,19 +25,23 @@ Sink& sink() {
 
 }  // namespace
 
-void log_message(LogLevel level, const std::string& text) {
-  Sink& s = sink();
-  if (static_cast<int32_t>(level) < s.level) return;
-  LogCallback callback;
-  void* user;
-  {
-    std::lock_guard lock(s.mutex);
-    s.ring.emplace_back(level, text);
-    if (s.ring.size() > kKept) s.ring.pop_front();
-    callback = s.callback;
-    user = s.user;
+void log_message(LogLevel level, std::string_view text) noexcept {
+  try {
+    Sink& s = sink();
+    if (static_cast<int32_t>(level) < s.level) return;
+    const std::string copy(text);
+    LogCallback callback;
+    void* user;
+    {
+      std::lock_guard lock(s.mutex);
+      s.ring.emplace_back(level, copy);
+      if (s.ring.size() > kKept) s.ring.pop_front();
+      callback = s.callback;
+      user = s.user;
+    }
+    if (callback) callback(static_cast<int32_t>(level), copy.c_str(), user);
+  } catch (...) {
   }
-  if (callback) callback(static_cast<int32_t>(level), text.c_str(), user);
 }
 
 void set_log_callback(LogCallback callback, void* user) {

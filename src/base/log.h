@@ -4,13 +4,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace prefix {
 
 enum class LogLevel : int32_t { kDebug = 0, kInfo = 1, kWarning = 2, kError = 3, kOff = 4 };
 using LogCallback = void (*)(int32_t level, const char* text, void* user);
 
-void log_message(LogLevel level, const std::string& text);
+// Never fails: without memory for the message there is none.
+void log_message(LogLevel level, std::string_view text) noexcept;
 void set_log_callback(LogCallback callback, void* user);
 void set_log_level(LogLevel level);
 

@@ -85,7 +85,8 @@ MappedFile::MappedFile(const std::string& path, FileAccess access) : path_(path)
   if (size_ == 0) return;  // an empty mapping is an error of mmap, not of the file
   void* const data = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.value(), 0);
   if (data == MAP_FAILED)
-    fail(Code::kIo, "cannot map ", shown(path), " (", size_, " bytes): ", std::strerror(errno));
+    fail(errno == ENOMEM ? Code::kOutOfMemory : Code::kIo, "cannot map ", shown(path), " (", size_,
+         " bytes): ", std::strerror(errno));
   data_ = static_cast<const std::byte*>(data);
   descriptor_ = file.take();
   // Hints only. Loading reads every tensor once, mostly in file order.

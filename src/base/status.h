@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <new>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -47,6 +48,7 @@ template <typename... Parts>
 std::string cat(const Parts&... parts) {
   std::ostringstream out;
   (out << ... << parts);
+  if (!out) throw std::bad_alloc();  // a stream keeps quiet about it, and would give half the text
   return std::move(out).str();
 }
 

@@ -1,5 +1,10 @@
 #include "base/threads.h"
 
+#include <algorithm>
+#include <system_error>
+
+#include "base/status.h"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -24,16 +29,29 @@ bool spin_until(const Ready& ready) {
 }  // namespace
 
 Threads::Threads(int count) {
-  for (int i = 1; i < count; ++i) workers_.emplace_back([this, i] { work(i); });
+  try {
+    workers_.reserve(static_cast<size_t>(std::max(count, 1)) - 1);
+    for (int i = 1; i < count; ++i) workers_.emplace_back([this, i] { work(i); });
+  } catch (const std::system_error& e) {
+    const size_t started = workers_.size();
+    stop();  // those that did start
+    fail(Code::kOutOfMemory, "cannot start thread ", started + 2, " of ", count, ": ", e.what());
+  } catch (...) {
+    stop();
+    throw;
+  }
 }
 
-Threads::~Threads() {
+Threads::~Threads() { stop(); }
+
+void Threads::stop() {
   {
     std::lock_guard lock(mutex_);
     stop_ = true;
   }
   wake_.notify_all();
   for (std::thread& worker : workers_) worker.join();
+  workers_.clear();
 }
 
 void Threads::take_indices(int worker) {

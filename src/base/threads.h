@@ -23,7 +23,8 @@ namespace prefix {
 
 class Threads {
  public:
-  // `count` threads in all, the caller of run() included; at least 1.
+  // `count` threads in all, the caller of run() included; at least 1. Throws kOutOfMemory when the
+  // system does not give as many.
   explicit Threads(int count);
   ~Threads();
   Threads(const Threads&) = delete;
@@ -36,6 +37,7 @@ class Threads {
   void run(int64_t n, const std::function<void(int64_t index, int worker)>& task);
 
  private:
+  void stop();
   void work(int worker);
   void take_indices(int worker);
 

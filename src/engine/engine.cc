@@ -5,9 +5,9 @@
 #include <fstream>
 #include <map>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <thread>
 
+#include "base/json_text.h"
 #include "base/log.h"
 #include "base/quote.h"
 #include "cache/kv_memory.h"
@@ -131,10 +131,7 @@ class EngineImpl final : public Engine {
         result.status = e.code();
         result.message = e.message();
         result.finish = Finish::kError;
-        Event event{.kind = Event::kError, .request = static_cast<int64_t>(i)};
-        event.user_tag = job->spec(i).user_tag;
-        event.status = e.code();
-        job->finish(i, event);
+        job->finish(i);
       }
     }
     scheduler_->enqueue(job);
@@ -186,21 +183,17 @@ class EngineImpl final : public Engine {
   std::string tree_json() override {
     std::lock_guard lock(mutex_);
     require_open();
-    nlohmann::json nodes = nlohmann::json::array();
+    JsonText json;
+    json.open('{').field("tokens", tree_->token_count()).key("nodes").open('[');
     for (NodeId id = 0; id < static_cast<NodeId>(tree_->node_limit()); ++id) {
       const Node& n = tree_->node(id);
       if (n.root == kNoNode) continue;
-      nodes.push_back({{"node", id},
-                       {"parent", n.parent},
-                       {"root", n.root},
-                       {"start", n.start},
-                       {"tokens", n.length},
-                       {"computed", n.computed},
-                       {"locks", n.locks},
-                       {"pages", n.pages.size()},
-                       {"last_use", n.last_use}});
+      json.open('{').field("node", id).field("parent", n.parent).field("root", n.root);
+      json.field("start", n.start).field("tokens", n.length).field("computed", n.computed);
+      json.field("locks", n.locks).field("pages", n.pages.size()).field("last_use", n.last_use);
+      json.close('}');
     }
-    return nlohmann::json{{"nodes", std::move(nodes)}, {"tokens", tree_->token_count()}}.dump();
+    return json.close(']').close('}').text();
   }
 
   EngineStats stats() override {
@@ -245,12 +238,21 @@ class EngineImpl final : public Engine {
   EngineInfo info() override { return info_; }
 
   std::string info_json() override {
-    nlohmann::json options = nlohmann::json::object();
+    JsonText json;
+    json.open('{').key("model").open('{').field("architecture", info_.architecture);
+    json.field("vocab_size", info_.vocab_size).field("hidden", info_.hidden);
+    json.field("layers", info_.layers).field("heads", info_.heads);
+    json.field("kv_heads", info_.kv_heads).field("head_dim", info_.head_dim);
+    json.field("intermediate", info_.intermediate).field("max_positions", info_.max_positions);
+    json.field("tied", info_.tied).list("eos_ids", info_.eos_ids);
+    json.field("weight_bytes", info_.weight_bytes);
+    json.field("kv_bytes_per_token", info_.kv_bytes_per_token).close('}');
+    json.key("options").open('{');
     for (const OptionInfo& o : option_table())
-      if (o.scope == OptionScope::kEngine) options[std::string(o.key)] = options_.get(o.key);
-    return nlohmann::json{{"options", options}, {"model", model_json_}, {"device", info_.device},
-                          {"isa", info_.isa},   {"dtype", info_.dtype}, {"threads", info_.threads}}
-        .dump();
+      if (o.scope == OptionScope::kEngine) json.field(o.key, options_.get(o.key));
+    json.close('}').field("device", info_.device).field("isa", info_.isa);
+    json.field("dtype", info_.dtype).field("threads", info_.threads);
+    return json.close('}').text();
   }
 
   EngineState state() override {
@@ -299,17 +301,22 @@ class EngineImpl final : public Engine {
         lock.lock();
         times_ = model_->times();
         scheduler_->complete();
-        if (scheduler_->failed()) fail_engine(lock, "the engine failed on an earlier request");
+        if (scheduler_->failed())
+          fail_engine(lock, Code::kEngineFailed, "the engine failed on an earlier request");
+      } catch (const std::bad_alloc&) {  // in the middle of a plan: what it left is not known
+        fail_engine(lock, Code::kOutOfMemory, "out of host memory while a step was planned");
       } catch (const std::exception& e) {  // an invariant of the engine itself
-        if (!lock.owns_lock()) lock.lock();
-        fail_engine(lock, cat("the engine failed: ", e.what()));
+        fail_engine(lock, Code::kEngineFailed, e.what());
       }
     }
   }
 
-  void fail_engine(std::unique_lock<std::mutex>& lock, const std::string& message) {
+  // The status is that of the requests that were there; later calls answer ENGINE_FAILED. Runs when
+  // memory may be short, so it takes none.
+  void fail_engine(std::unique_lock<std::mutex>& lock, Code code, const char* message) noexcept {
+    if (!lock.owns_lock()) lock.lock();
     state_ = EngineState::kFailed;
-    scheduler_->abort_all(Code::kEngineFailed, message);
+    scheduler_->abort_all(code, message);
     lock.unlock();  // the log's callback may call the engine
     log_message(LogLevel::kError, message);
     lock.lock();
@@ -341,19 +348,13 @@ class EngineImpl final : public Engine {
     info_.max_positions = model_->max_positions();
     info_.threads = threads_;
     info_.eos_ids = c.eos_ids;
-    model_json_ = {{"architecture", c.architecture},
-                   {"vocab_size", c.vocab_size},
-                   {"hidden", c.hidden},
-                   {"layers", c.layers},
-                   {"heads", c.heads},
-                   {"kv_heads", c.kv_heads},
-                   {"head_dim", c.head_dim},
-                   {"intermediate", c.intermediate},
-                   {"max_positions", model_->max_positions()},
-                   {"tied", c.tie_embeddings},
-                   {"eos_ids", c.eos_ids},
-                   {"weight_bytes", model_->weight_bytes()},
-                   {"kv_bytes_per_token", model_->kv_layout().page_bytes() / kPageTokens}};
+    info_.heads = c.heads;
+    info_.kv_heads = c.kv_heads;
+    info_.head_dim = c.head_dim;
+    info_.intermediate = c.intermediate;
+    info_.tied = c.tie_embeddings;
+    info_.weight_bytes = model_->weight_bytes();
+    info_.kv_bytes_per_token = static_cast<int64_t>(model_->kv_layout().page_bytes()) / kPageTokens;
   }
 
   Options options_;
@@ -366,7 +367,6 @@ class EngineImpl final : public Engine {
   std::unique_ptr<Scheduler> scheduler_;
   std::map<std::string, int32_t> namespaces_;
   EngineInfo info_;
-  nlohmann::json model_json_;
   ModelTimes times_;
   int64_t load_ns_ = 0;
 

@@ -55,6 +55,9 @@ struct CacheInfo {
 struct EngineInfo {  // of a loaded engine
   std::string architecture, isa, device, dtype;
   int32_t vocab_size = 0, hidden = 0, layers = 0, max_positions = 0, threads = 0;
+  int32_t heads = 0, kv_heads = 0, head_dim = 0, intermediate = 0;
+  bool tied = false;
+  int64_t weight_bytes = 0, kv_bytes_per_token = 0;
   std::vector<int32_t> eos_ids;
 };
 

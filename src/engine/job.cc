@@ -1,5 +1,7 @@
 #include "engine/job.h"
 
+#include <new>
+
 namespace prefix {
 namespace {
 
@@ -15,7 +17,7 @@ Job::Job(std::vector<RequestSpec> requests)
     : specs_(std::move(requests)),
       results_(specs_.size()),
       cancelled_(specs_.size()),
-      finished_(specs_.size(), 0),
+      finished_(specs_.size(), End::kNone),
       submitted_(std::chrono::steady_clock::now()) {}
 
 bool Job::wait(int64_t timeout_ms) {
@@ -32,7 +34,7 @@ bool Job::done() { return finished_count() == static_cast<int64_t>(specs_.size()
 
 bool Job::finished(size_t i) {
   std::lock_guard lock(mutex_);
-  return finished_[i] != 0;
+  return finished_[i] != End::kNone;
 }
 
 int64_t Job::finished_count() {
@@ -47,12 +49,19 @@ void Job::cancel(size_t i) { cancelled_[i] = true; }
 std::optional<Event> Job::next_event(int64_t timeout_ms) {
   std::unique_lock lock(mutex_);
   const auto ready = [this] {
-    return !events_.empty() || finished_count_ == static_cast<int64_t>(specs_.size());
+    return !events_.empty() || untold_ > 0 ||
+           finished_count_ == static_cast<int64_t>(specs_.size());
   };
   if (timeout_ms < 0) {
     changed_.wait(lock, ready);
   } else {
     changed_.wait_for(lock, waiting_time(timeout_ms), ready);
+  }
+  if (events_.empty() && untold_ > 0) {
+    const auto untold = std::find(finished_.begin(), finished_.end(), End::kUntold);
+    *untold = End::kTold;
+    --untold_;
+    return last_event(static_cast<size_t>(untold - finished_.begin()));
   }
   if (events_.empty()) return std::nullopt;
   const Event event = events_.front();
@@ -65,22 +74,42 @@ JobTotals Job::totals() {
   return totals_;
 }
 
-void Job::post(Event event) {
+void Job::post(Event event) noexcept {
   event.time_ns = now_ns();
   {
     std::lock_guard lock(mutex_);
     if (events_.size() >= kMaxEvents) return;
-    events_.push_back(event);
+    try {
+      events_.push_back(event);
+    } catch (const std::bad_alloc&) {
+      return;
+    }
   }
   changed_.notify_all();
 }
 
-void Job::finish(size_t i, Event last) {
-  last.time_ns = now_ns();
+Event Job::last_event(size_t i) const {
+  const RequestResult& result = results_[i];
+  Event event{.kind = result.status == Code::kOk ? Event::kFinished : Event::kError};
+  event.request = static_cast<int64_t>(i);
+  event.user_tag = specs_[i].user_tag;
+  event.status = result.status;
+  event.cached = result.usage.cached;
+  event.computed = result.usage.computed;
+  event.time_ns = now_ns();
+  return event;
+}
+
+void Job::finish(size_t i) noexcept {
   {
     std::lock_guard lock(mutex_);
-    events_.push_back(last);
-    finished_[i] = 1;
+    finished_[i] = End::kTold;
+    try {
+      events_.push_back(last_event(i));
+    } catch (const std::bad_alloc&) {
+      finished_[i] = End::kUntold;
+      ++untold_;
+    }
     ++finished_count_;
   }
   changed_.notify_all();

@@ -80,22 +80,28 @@ class Job {
   // --- scheduler side ---
   bool cancel_requested(size_t i) const { return cancel_all_ || cancelled_[i]; }
   RequestResult& edit_result(size_t i) { return results_[i]; }  // before finish(i)
-  void post(Event event);
+  // Any event but the last of a request; it is dropped when there is no memory for it.
+  void post(Event event) noexcept;
   // result(i) is complete. The last event of the request comes in the same step: whoever has read
-  // it can read the result, and nobody sees the end of the job before its last event.
-  void finish(size_t i, Event last);
+  // it can read the result, and nobody sees the end of the job before its last event. Without
+  // memory for the event it is made up from the result when somebody asks for it.
+  void finish(size_t i) noexcept;
   void set_totals(const JobTotals& totals);
   std::chrono::steady_clock::time_point submitted() const { return submitted_; }
 
  private:
+  Event last_event(size_t i) const;
+
   std::vector<RequestSpec> specs_;
   std::vector<RequestResult> results_;
   std::vector<std::atomic<bool>> cancelled_;
   std::atomic<bool> cancel_all_{false};
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<char> finished_;
+  enum class End : char { kNone, kTold, kUntold };
+  std::vector<End> finished_;
   int64_t finished_count_ = 0;
+  int64_t untold_ = 0;
   std::deque<Event> events_;
   JobTotals totals_;
   std::chrono::steady_clock::time_point submitted_;

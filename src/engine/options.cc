@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "base/status.h"
+#include "engine/options_json.h"
 
 namespace prefix {
 namespace {
@@ -177,19 +177,6 @@ void check_value(const OptionInfo& o, std::string_view text) {
   }
 }
 
-// A JSON value as the text that set() takes. Nothing nested is printed: it may be very deep.
-std::string plain_text(const OptionInfo& o, const nlohmann::json& value) {
-  if (value.is_object()) refuse(o, "{...}", "an object is no value");
-  if (!value.is_array()) return value.dump();
-  if (o.type != T::kIntList) refuse(o, "[...]", "it takes one value, not a list");
-  std::string text;
-  for (const auto& item : value) {
-    if (!item.is_number_integer()) refuse(o, "[...]", "it must be a list of whole numbers");
-    text += (text.empty() ? "" : ",") + item.dump();
-  }
-  return text;
-}
-
 }  // namespace
 
 std::span<const OptionInfo> option_table() { return kTable; }
@@ -201,12 +188,12 @@ void Options::set(std::string_view key, std::string_view value) {
 }
 
 void Options::set_json(std::string_view text) {
-  const nlohmann::json object = nlohmann::json::parse(text, nullptr, false);
-  if (!object.is_object())
-    fail(Code::kInvalidArgument, "options must be a JSON object {\"key\": value, ...}");
   Options copy = *this;
-  for (const auto& [key, value] : object.items()) {
-    copy.set(key, value.is_string() ? value.get<std::string>() : plain_text(find(key), value));
+  for (const JsonSetting& setting : parse_options_json(text)) {
+    const OptionInfo& o = find(setting.key);
+    if (setting.is_list && o.type != T::kIntList)
+      refuse(o, "[...]", "it takes one value, not a list");
+    copy.set(setting.key, setting.value);
   }
   values_ = std::move(copy.values_);
 }

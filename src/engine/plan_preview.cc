@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
+#include <span>
 
+#include "base/json_text.h"
 #include "tree/tree.h"
 
 namespace prefix {
@@ -47,7 +48,6 @@ std::string plan_preview(const std::vector<RequestSpec>& requests,
   }
   ends.resize(tree.node_limit(), 0);
 
-  nlohmann::json nodes = nlohmann::json::array();
   std::vector<int64_t> below = ends;
   std::vector<NodeId> order;  // depth first, parents before children
   for (const auto& [name, root] : roots) {
@@ -64,23 +64,23 @@ std::string plan_preview(const std::vector<RequestSpec>& requests,
     if (tree.node(*id).parent != kNoNode)
       below[static_cast<size_t>(tree.node(*id).parent)] += below[static_cast<size_t>(*id)];
   std::vector<int64_t> number(tree.node_limit(), -1);
+  JsonText json;
+  json.open('{').field("requests", requests.size()).field("tokens_given", given);
+  json.field("tokens_distinct", tree.token_count()).key("nodes").open('[');
+  int64_t count = 0;
   for (NodeId id : order) {
     const Node& n = tree.node(id);
     if (n.length == 0) continue;  // roots are drawn by nobody
-    number[static_cast<size_t>(id)] = static_cast<int64_t>(nodes.size());
-    nodes.push_back({{"parent", number[static_cast<size_t>(n.parent)]},
-                     {"start", n.start},
-                     {"tokens", n.length},
-                     {"requests", ends[static_cast<size_t>(id)]},
-                     {"below", below[static_cast<size_t>(id)]},
-                     {"first", std::vector<int32_t>(
-                                   n.tokens(), n.tokens() + std::min(n.length, kFirstTokens))}});
+    number[static_cast<size_t>(id)] = count++;
+    json.open('{').field("parent", number[static_cast<size_t>(n.parent)]);
+    json.field("start", n.start).field("tokens", n.length);
+    json.field("requests", ends[static_cast<size_t>(id)]);
+    json.field("below", below[static_cast<size_t>(id)]);
+    json.list("first",
+              std::span(n.tokens(), static_cast<size_t>(std::min(n.length, kFirstTokens))));
+    json.close('}');
   }
-  return nlohmann::json{{"requests", requests.size()},
-                        {"tokens_given", given},
-                        {"tokens_distinct", tree.token_count()},
-                        {"nodes", std::move(nodes)}}
-      .dump();
+  return json.close(']').close('}').text();
 }
 
 }  // namespace prefix

@@ -37,7 +37,6 @@ void Scheduler::enqueue(std::shared_ptr<Job> job) {
   for (size_t i = 0; i < j.count(); ++i) {
     if (j.finished(i)) {
       ++state->totals.failed;
-      ++counters_.failed;
       continue;
     }
     state->waiting.push_back(i);
@@ -47,14 +46,17 @@ void Scheduler::enqueue(std::shared_ptr<Job> job) {
                    [&](size_t a, size_t b) { return j.spec(a).priority > j.spec(b).priority; });
   std::reverse(state->waiting.begin(), state->waiting.end());
   state->unfinished = state->waiting.size();
-  counters_.waiting += static_cast<int64_t>(state->unfinished);
-  if (state->unfinished == 0) {
+  const auto waiting = static_cast<int64_t>(state->unfinished);
+  const int64_t failed = state->totals.failed;
+  if (waiting == 0) {
     j.set_totals(state->totals);
-    return;
+  } else {
+    auto at = jobs_.begin();
+    while (at != jobs_.end() && (*at)->priority >= state->priority) ++at;
+    jobs_.insert(at, std::move(state));
   }
-  auto at = jobs_.begin();
-  while (at != jobs_.end() && (*at)->priority >= state->priority) ++at;
-  jobs_.insert(at, std::move(state));
+  counters_.waiting += waiting;  // last: all before this may fail for lack of memory
+  counters_.failed += failed;
 }
 
 NodeId Scheduler::root_of(int32_t name_space, int32_t length) {
@@ -228,7 +230,6 @@ void Scheduler::plan() {
   const auto start = Clock::now();
   outputs_.clear();
   step_ok_ = false;
-  stepped_.clear();
   expire();
   admit();
   remove_finished();
@@ -490,7 +491,7 @@ void Scheduler::finish(Active& a, Code code, const std::string& message) {
   finish_request(*a.state, a.index);
 }
 
-void Scheduler::finish_request(JobState& state, size_t index) {
+void Scheduler::finish_request(JobState& state, size_t index) noexcept {
   Job& job = *state.job;
   RequestResult& result = job.edit_result(index);
   result.timing.total_us = ns_since(job.submitted()) / 1000;
@@ -513,13 +514,7 @@ void Scheduler::finish_request(JobState& state, size_t index) {
     t.seconds = static_cast<double>(ns_since(job.submitted())) * 1e-9;
     job.set_totals(t);
   }
-  Event event{.kind = result.status == Code::kOk ? Event::kFinished : Event::kError};
-  event.request = static_cast<int64_t>(index);
-  event.user_tag = job.spec(index).user_tag;
-  event.status = result.status;
-  event.cached = u.cached;
-  event.computed = u.computed;
-  job.finish(index, event);
+  job.finish(index);
 }
 
 // Ending a request leaves it in the lists, which may be walked just then; this sweeps them.
@@ -534,19 +529,27 @@ void Scheduler::post(const Active& a, Event event) const {
   a.state->job->post(event);
 }
 
-void Scheduler::abort_all(Code code, const std::string& message) {
-  for (const auto& a : active_) finish(*a, code, message);
+// Looks at the jobs only: the tree and what runs may be in any state, and are not used again.
+void Scheduler::abort_all(Code code, const char* message) noexcept {
+  outputs_.clear();
+  active_.clear();
   for (const std::shared_ptr<JobState>& state : jobs_) {
-    for (size_t index : std::exchange(state->waiting, {})) {
+    state->waiting.clear();
+    for (size_t index = 0; index < state->job->count(); ++index) {
+      if (state->job->finished(index)) continue;
       RequestResult& result = state->job->edit_result(index);
       result.status = code;
-      result.message = message;
       result.finish = code == Code::kCancelled ? Finish::kCancelled : Finish::kError;
-      --counters_.waiting;
+      try {
+        result.message = message;
+      } catch (const std::bad_alloc&) {
+        result.message = "out of memory";  // short enough to need none
+      }
       finish_request(*state, index);
     }
   }
-  remove_finished();
+  jobs_.clear();
+  counters_.waiting = counters_.running = 0;
 }
 
 }  // namespace prefix

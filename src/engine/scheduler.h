@@ -52,8 +52,9 @@ class Scheduler {
   void execute();
   void complete();
 
-  // Ends everything that is waiting or running with this status.
-  void abort_all(Code code, const std::string& message);
+  // Ends everything that is waiting or running with this status, whatever state it is in, and takes
+  // no memory. For an engine that failed or is being closed: nothing may be run afterwards.
+  void abort_all(Code code, const char* message) noexcept;
 
   NodeId root_of(int32_t name_space, int32_t length);
   // Roots of one namespace, one per rotary regime that was used.
@@ -77,7 +78,7 @@ class Scheduler {
   void apply_token(Active& active, Sequence& s, const Output& output);
   void finish(Active& active, Code code, const std::string& message);
   void release(Active& active);
-  void finish_request(JobState& state, size_t index);
+  void finish_request(JobState& state, size_t index) noexcept;
   void post(const Active& active, Event event) const;
   void remove_finished();
 
@@ -93,7 +94,6 @@ class Scheduler {
   std::list<std::shared_ptr<JobState>> jobs_;  // with unfinished requests
   std::list<std::unique_ptr<Active>> active_;  // admission order
   std::unordered_map<int64_t, NodeId> roots_;  // (namespace, regime)
-  std::vector<JobState*> stepped_;             // jobs with rows in this step
   SchedulerCounters counters_;
   int64_t next_job_ = 1;
   int64_t next_order_ = 0;

@@ -44,23 +44,24 @@ std::vector<double> factors(const Json& rope, const char* key) {
 }
 
 // The object with the parameters, empty where the file has none.
-Json rope_object(const Json& json) {
-  Json rope = Json::object();
+const Json& rope_object(const Json& json) {
+  static const Json& kNone = *new Json(Json::object());
+  const Json* rope = &kNone;
   const char* from = nullptr;
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     if (!json_has(json, key)) continue;
     if (!json.at(key).is_object())
       fail(Code::kFormat, "\"", key, "\" is ", json_shown(json.at(key)), ", not an object");
-    if (from && rope != json.at(key))
+    if (from && *rope != json.at(key))
       fail(Code::kFormat, "\"", from, "\" and \"", key, "\" differ; one of them must go");
-    rope = json.at(key);
+    rope = &json.at(key);
     from = key;
   }
-  for (const auto& [key, value] : rope.items())
+  for (const auto& [key, value] : rope->items())
     if (value.is_object())
       fail(Code::kUnsupportedModel, "rope parameters per layer type (", quote(key),
            ") are not supported");
-  return rope;
+  return *rope;
 }
 
 std::string rope_type(const Json& rope, const ConfigTraits& traits) {
@@ -104,7 +105,7 @@ void read_llama3(const Json& json, const Json& rope, ModelConfig& c) {
 }
 
 void read_rope(const Json& json, const ConfigTraits& traits, ModelConfig& c) {
-  const Json rope = rope_object(json);
+  const Json& rope = rope_object(json);
   const auto either = [&](const char* key, double absent) {
     return json_float(rope, key, json_float(json, key, absent));
   };
@@ -155,8 +156,9 @@ void refuse_unsupported(const Json& json) {
          " is not supported (supported: \"silu\")");
   if (json_has(json, "quantization_config")) {
     const Json& how = json.at("quantization_config");
-    const Json method = how.is_object() ? how.value("quant_method", Json()) : Json();
-    fail(Code::kUnsupportedModel, "quantization_config (method ", json_shown(method),
+    const bool named = how.is_object() && how.contains("quant_method");
+    fail(Code::kUnsupportedModel, "quantization_config (method ",
+         named ? json_shown(how.at("quant_method")) : "null",
          ") is not supported; use the bf16 weights or a GGUF file");
   }
   if (json_bool(json, "is_encoder_decoder", false) || json_bool(json, "add_cross_attention", false))
@@ -171,12 +173,16 @@ std::vector<int32_t> token_ids(const Json& json, const char* key, int32_t vocab)
   if (value.is_array() && value.size() > ConfigLimits::kEosIds)
     fail(Code::kFormat, "\"", key, "\" is ", json_shown(value), "; at most ", ConfigLimits::kEosIds,
          " are allowed");
-  for (const Json& id : value.is_array() ? value : Json::array({value})) {
-    const Json wrapped = {{key, id}};
-    const int64_t number = json_int(wrapped, key, -1, ConfigLimits::kVocab);
+  const auto take = [&](const Json& id) {
+    const int64_t number = json_int_value(id, key, -1, ConfigLimits::kVocab);
     // Ids beyond the vocabulary occur in files cut down from larger ones; they can never be drawn.
     if (number >= 0 && number < vocab) ids.push_back(static_cast<int32_t>(number));
+  };
+  if (!value.is_array()) {
+    take(value);
+    return ids;
   }
+  for (const Json& id : value) take(id);
   return ids;
 }
 

@@ -42,14 +42,18 @@ struct Block {
 struct Model::Buffers {
   explicit Buffers(ops::Device& d) : device(d) {}
   ~Buffers() { drop(); }
+  // No rows fit any more: whatever comes next may fail, and must not be taken for what was there.
   void drop() {
     for (Block& b : blocks) device.release(b.data, b.bytes);
     blocks.clear();
+    total = rows = head_rows = 0;
   }
   std::byte* add(size_t bytes) {
-    blocks.push_back({device.allocate(bytes), bytes});
+    Block& block = blocks.emplace_back();
+    block.data = device.allocate(bytes);
+    block.bytes = bytes;
     total += static_cast<int64_t>(bytes);
-    return blocks.back().data;
+    return block.data;
   }
 
   ops::Device& device;
@@ -112,8 +116,6 @@ void Model::ensure_rows(int64_t rows) {
   if (rows <= b.rows) return;
   rows = round_up(rows, 64);
   b.drop();
-  b.total = 0;
-  b.head_rows = 0;
   const int64_t h = config_.hidden;
   const int64_t q = int64_t{config_.heads} * config_.head_dim;
   const int64_t qkv = q + 2 * int64_t{config_.kv_heads} * config_.head_dim;

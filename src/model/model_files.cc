@@ -48,11 +48,11 @@ ModelFiles open_directory(const std::string& path, FileAccess access) {
   ModelFiles files;
   const JsonLimits limits;
   const auto parse = [&](const std::string& file) {
-    return parse_json(read_text_file(file, limits.bytes), "the file", limits);
+    return JsonDocument(parse_json(read_text_file(file, limits.bytes), "the file", limits));
   };
-  naming(config, [&] { files.config = config_from_json(parse(config)); });
+  naming(config, [&] { files.config = config_from_json(parse(config).tree()); });
   if (is_there(generation))
-    naming(generation, [&] { apply_generation_config(parse(generation), files.config); });
+    naming(generation, [&] { apply_generation_config(parse(generation).tree(), files.config); });
 
   files.tensors = std::make_unique<TensorSource>();
   if (is_there(single))

@@ -172,8 +172,9 @@ void refuse_escape(const std::string& index_path, const std::filesystem::path& f
 using WeightMap = std::map<std::string, std::set<std::string>>;
 
 WeightMap read_index(const std::string& index_path) {
-  const Json index =
-      parse_json(read_text_file(index_path, kHeaderLimits.bytes), index_path, kHeaderLimits);
+  const JsonDocument document(
+      parse_json(read_text_file(index_path, kHeaderLimits.bytes), index_path, kHeaderLimits));
+  const Json& index = document.tree();
   if (!index.is_object() || !index.contains("weight_map") || !index.at("weight_map").is_object())
     fail(Code::kFormat, index_path, ": weight_map is missing or not an object");
   WeightMap files;
@@ -198,7 +199,8 @@ void read_safetensors(const std::string& path, FileAccess access, TensorSource& 
 void read_safetensors(std::shared_ptr<const MappedFile> file, TensorSource& out) {
   const std::string& path = file->path();
   const std::string_view text = header_text(*file);
-  const Json header = parse_json(text, path + ": the header", kHeaderLimits);
+  const JsonDocument document(parse_json(text, path + ": the header", kHeaderLimits));
+  const Json& header = document.tree();
   const size_t count = header.size() - header.count(kMetadata);
   if (count > kMaxTensors)
     fail(Code::kFormat, path, " lists ", count, " tensors; at most ", kMaxTensors, " are allowed");
