@@ -19,7 +19,9 @@ model: ## fetch the demo model and print its path
 	@tools/install_deps build
 	@tools/fetch_model
 
-demo: build ## rank passages and answer questions with a small real model
+demo: ## rank passages and answer questions with a small real model
+	@tools/install_deps build test
+	@TARGETS="prefix-cli prefix_text_library" tools/build release
 	@model=$$(tools/fetch_model) && python3 tools/demo/demo.py --model "$$model"
 
 eval: build ## measure ranking and answers on tests/data/qa.json
