@@ -75,7 +75,7 @@ std::string metrics(const prefix::EngineStats& s, const prefix::EngineInfo& info
   std::string text;
   for (const Metric& m : list)
     text += prefix::cat("# HELP ", m.name, " ", m.help, "\n# TYPE ", m.name, " ", m.type, "\n",
-                        m.name, " ", m.value, "\n");
+                        m.name, " ", prefix::abi::number_text(m.value), "\n");
   text += prefix::cat("# HELP cache_config_info Page size and number\n",
                       "# TYPE cache_config_info gauge\ncache_config_info{block_size=\"",
                       s.page_tokens, "\",num_blocks=\"", s.pages_total, "\"} 1\n");

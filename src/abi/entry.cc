@@ -1,5 +1,7 @@
 #include "abi/entry.h"
 
+#include <charconv>
+
 namespace prefix::abi {
 namespace {
 
@@ -33,6 +35,12 @@ size_t first_bad_byte(std::string_view text) {
 }
 
 }  // namespace
+
+std::string number_text(double number) {
+  char buffer[64];
+  const auto [end, error] = std::to_chars(buffer, buffer + sizeof(buffer), number);
+  return std::string(buffer, end);
+}
 
 void write_error(prefix_error* err, const char* function, Code code, std::string_view message) {
   // A caller that forgot struct_size gets nothing written beyond what it surely has: nothing.

@@ -88,6 +88,9 @@ inline void require(const void* pointer, const char* name) {
 // No text or array of a caller is longer; a length beyond it is a mistake, caught before a read.
 inline constexpr size_t kLongest = size_t{1} << 40;  // bytes
 
+// Shortest text that reads back as the same number.
+std::string number_text(double number);
+
 // Text in: UTF-8, checked; `name` is for the message.
 std::string_view text_in(const char* text, size_t length, const char* name);
 

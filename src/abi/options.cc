@@ -1,4 +1,3 @@
-#include <charconv>
 
 #include "abi/entry.h"
 
@@ -14,13 +13,6 @@ using prefix::abi::text_in;
 
 std::shared_ptr<OptionsObject> object_of(const prefix_options* options) {
   return find<OptionsObject>(Kind::kOptions, options, "options");
-}
-
-// Shortest text that reads back as the same number.
-std::string text_of(double number) {
-  char buffer[64];
-  const auto [end, error] = std::to_chars(buffer, buffer + sizeof(buffer), number);
-  return std::string(buffer, end);
 }
 
 }  // namespace
@@ -63,7 +55,7 @@ prefix_status prefix_options_set_double(prefix_options* options, const char* key
   return guard("prefix_options_set_double", err, [&] {
     const auto object = object_of(options);
     std::lock_guard lock(object->mutex);
-    object->options.set(text_in(key, key_len, "key"), text_of(number));
+    object->options.set(text_in(key, key_len, "key"), prefix::abi::number_text(number));
   });
 }
 

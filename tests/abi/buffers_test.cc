@@ -230,6 +230,26 @@ TEST_F(Buffers, TheJsonIsJson) {
   EXPECT_TRUE(tree.contains("nodes"));
 }
 
+// A counter that is rounded to six digits does not count.
+TEST_F(Buffers, TheMetricsAreExact) {
+  const Batch batch = make_batch(engine_);
+  add_logits(batch, Tokens(4096, 5));
+  run(engine_, batch);
+  prefix_engine_stats stats{};
+  stats.struct_size = sizeof(stats);
+  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_engine_get_stats(engine_, &stats, e); });
+  ASSERT_GT(stats.kv_bytes, 1000000);
+  const std::string all = text([&](char* b, size_t c, size_t* n, prefix_error* e) {
+    return prefix_metrics_text(engine_, b, c, n, e);
+  });
+  EXPECT_NE(all.find("\nprefix_kv_bytes " + std::to_string(stats.kv_bytes) + "\n"),
+            std::string::npos)
+      << all;
+  EXPECT_NE(
+      all.find("\nprefix_tokens_computed_total " + std::to_string(stats.tokens_computed) + "\n"),
+      std::string::npos);
+}
+
 TEST_F(Buffers, TheMetricsHaveANameAHelpAndATypeEach) {
   std::istringstream lines(text([&](char* b, size_t c, size_t* n, prefix_error* e) {
     return prefix_metrics_text(engine_, b, c, n, e);
