@@ -1,4 +1,3 @@
-
 #include "abi/entry.h"
 
 namespace {
