@@ -6,7 +6,10 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 public final class PrefixException extends RuntimeException {
     private static final long serialVersionUID = 1;
 
+    /** The status as a number. */
     private final int code;
+
+    /** The function that failed. */
     private final String domain;
 
     // The native code calls this one.

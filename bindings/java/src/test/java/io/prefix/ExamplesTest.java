@@ -1,0 +1,69 @@
+package io.prefix;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import examples.Chat;
+import examples.Rank;
+import examples.Score;
+import java.io.ByteArrayOutputStream;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.util.List;
+import org.junit.jupiter.api.Test;
+
+/** The programs of the README do what it says. */
+class ExamplesTest {
+    private static final String MODEL =
+            Support.ROOT.resolve("build/models/SmolLM2-135M-Instruct.Q4_1.gguf").toString();
+
+    private interface Main {
+        void run() throws Exception;
+    }
+
+    private static List<String> output(Main main) throws Exception {
+        ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+        PrintStream old = System.out;
+        System.setOut(new PrintStream(bytes, true, StandardCharsets.UTF_8));
+        try {
+            main.run();
+        } finally {
+            System.setOut(old);
+        }
+        return bytes.toString(StandardCharsets.UTF_8).lines().toList();
+    }
+
+    @Test
+    void rank() throws Exception {
+        List<String> lines = output(() -> Rank.main(new String[] {MODEL}));
+        assertEquals(2, lines.size());
+        assertTrue(lines.get(0).endsWith("Paris is the capital of France."), lines.toString());
+    }
+
+    @Test
+    void chat() throws Exception {
+        assertTrue(String.join(" ", output(() -> Chat.main(new String[] {MODEL}))).contains("prefix"));
+    }
+
+    @Test
+    void score() throws Exception {
+        List<String> lines = output(() -> Score.main(new String[] {Support.LLAMA.toString()}));
+        assertEquals(3, lines.size());
+        assertTrue(lines.get(2).startsWith("[8, 8, 2]: [-"), lines.toString());
+    }
+
+    /** The README shows these programs as they are. */
+    @Test
+    void readme() throws Exception {
+        String readme = Files.readString(Support.ROOT.resolve("bindings/java/README.md"));
+        for (String name : List.of("Rank", "Chat", "Score")) {
+            String source = Files.readString(
+                    Support.ROOT.resolve("bindings/java/src/test/java/examples/" + name + ".java"));
+            String body = source.substring(source.indexOf("    public static void main"), source.indexOf("    private " + name));
+            List<String> lines = body.stripTrailing().lines().skip(1).map(line -> line.replaceFirst("^ {8}", "")).toList();
+            String shown = String.join("\n", lines.subList(0, lines.size() - 1));
+            assertTrue(readme.contains(shown), name + ":\n" + shown);
+        }
+    }
+}
