@@ -4,6 +4,5 @@ package swig
 
 // The installed library says where it is.
 
-// #cgo pkg-config: prefix
-// #cgo LDFLAGS: -lprefix_text -lprefix
+// #cgo pkg-config: prefix_text prefix
 import "C"
