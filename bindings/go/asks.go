@@ -38,7 +38,9 @@ func Rerank(
 }
 
 // Embed makes a vector of each text: one row each. The error names texts that failed, whose rows are NaN.
-func Embed(ctx context.Context, engine *Engine, tokenizer *Tokenizer, texts []string, options TaskOptions) (Matrix, error) {
+func Embed(
+	ctx context.Context, engine *Engine, tokenizer *Tokenizer, texts []string, options TaskOptions,
+) (Matrix, error) {
 	task, err := NewEmbed(engine, tokenizer, texts, options)
 	if err != nil {
 		return Matrix{}, err

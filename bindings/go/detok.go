@@ -22,7 +22,9 @@ func (t *Tokenizer) NewDetokenizer(flags DecodeFlags) (*Detokenizer, error) {
 	}
 	defer runtime.KeepAlive(t)
 	var raw uintptr
-	if err := call(func(f *swig.Error) int32 { return swig.Prefix_detok_create(tokenizer, int32(flags), &raw, f) }); err != nil {
+	if err := call(func(f *swig.Error) int32 {
+		return swig.Prefix_detok_create(tokenizer, int32(flags), &raw, f)
+	}); err != nil {
 		return nil, err
 	}
 	detok := &Detokenizer{}

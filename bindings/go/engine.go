@@ -193,7 +193,9 @@ func (e *Engine) Shutdown(ctx context.Context) error {
 		}
 		timeout = 0
 	}
-	return callOn(&e.handle, func(raw uintptr, f *swig.Error) int32 { return swig.Prefix_engine_shutdown(raw, timeout, f) })
+	return callOn(&e.handle, func(raw uintptr, f *swig.Error) int32 {
+		return swig.Prefix_engine_shutdown(raw, timeout, f)
+	})
 }
 
 // Run computes a batch and waits for it. When ctx ends first the job is cancelled, and the error is both

@@ -70,7 +70,9 @@ func NewEmbed(engine *Engine, tokenizer *Tokenizer, texts []string, options Task
 }
 
 // NewAnswer will answer many questions about one context, which is computed once. Rows are questions; see [Task.Text].
-func NewAnswer(engine *Engine, tokenizer *Tokenizer, text string, questions []string, options TaskOptions) (*Task, error) {
+func NewAnswer(
+	engine *Engine, tokenizer *Tokenizer, text string, questions []string, options TaskOptions,
+) (*Task, error) {
 	q, ends := joinTexts(questions)
 	return newTask(engine, tokenizer, options, func(e, t uintptr, o string, raw *uintptr, f *swig.Error) int32 {
 		return swig.Prefix_answer(e, t, text, q, ends, o, raw, f)
@@ -136,7 +138,8 @@ func (t *Task) Values() (Matrix, error) {
 	return Matrix{int(rows), int(columns), flat}, err
 }
 
-// Order is the columns of a row from best to worst, without failed ones and at most top_n. Of NewRerank and NewClassify only.
+// Order is the columns of a row from best to worst, without failed ones and at most top_n. Of NewRerank and NewClassify
+// only.
 func (t *Task) Order(row int) ([]int, error) {
 	order, err := arrayOf(&t.handle, 64, func(raw uintptr, b []int64, needed *uintptr, f *swig.Error) int32 {
 		return swig.Prefix_task_order(raw, int64(row), b, needed, f)

@@ -33,10 +33,11 @@ public final class Batch extends Owned {
      * @return its number in the batch; of continuations, that of the first
      */
     public synchronized int add(Request request) {
+        long more = request.values >= 0 ? request.values : engine == null ? 0 : engine.hidden();
         long index = Engine.with(
                 request.options, options -> call(raw -> request.adder.add(raw, options, request.tag)));
         requests += request.requests;
-        values += request.values >= 0 ? request.values : engine == null ? 0 : engine.hidden();
+        values += more;
         return (int) index;
     }
 

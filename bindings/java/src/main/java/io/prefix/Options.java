@@ -67,7 +67,9 @@ public final class Options extends Owned {
             return Arrays.stream(list).mapToObj(String::valueOf).collect(Collectors.joining(","));
         }
         if (value instanceof Iterable<?> list) {
-            return StreamSupport.stream(list.spliterator(), false).map(String::valueOf).collect(Collectors.joining(","));
+            return StreamSupport.stream(list.spliterator(), false)
+                    .map(String::valueOf)
+                    .collect(Collectors.joining(","));
         }
         return String.valueOf(value);
     }

@@ -9,12 +9,11 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Completes futures of jobs. One daemon thread looks at all of them, which costs a short call for each in every
- * millisecond; it sleeps while there are none. Dependents run on the default executor of CompletableFuture, so that a
- * slow one holds up nobody.
+ * Completes futures of jobs. One daemon thread looks at all of them in every millisecond, less often when they are
+ * more than a hundred, and sleeps while there are none. Dependents run on the default executor of CompletableFuture,
+ * so that a slow one holds up nobody.
  */
 final class Poller implements Runnable {
-    private static final long PAUSE_MILLIS = 1;
     private static final BlockingQueue<JobFuture> NEW = new LinkedBlockingQueue<>();
     private static final Executor EXECUTOR = new CompletableFuture<Void>().defaultExecutor();
 
@@ -56,7 +55,8 @@ final class Poller implements Runnable {
         List<JobFuture> waiting = new ArrayList<>();
         for (;;) {
             try {
-                JobFuture next = waiting.isEmpty() ? NEW.take() : NEW.poll(PAUSE_MILLIS, TimeUnit.MILLISECONDS);
+                long pause = 1 + waiting.size() / 100;
+                JobFuture next = waiting.isEmpty() ? NEW.take() : NEW.poll(pause, TimeUnit.MILLISECONDS);
                 if (next != null) {
                     waiting.add(next);
                     NEW.drainTo(waiting);

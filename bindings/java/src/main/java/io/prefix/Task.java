@@ -216,7 +216,8 @@ public final class Task extends Owned {
         Struct info = new Struct(Layout.RESULT_INFO_SIZE);
         call(raw -> Native.prefix_task_item_info(raw, item, info.bytes));
         return Result.of(
-                info, () -> Buffers.text(256, buffer -> call(raw -> Native.prefix_task_item_message(raw, item, buffer))));
+                info,
+                () -> Buffers.text(256, buffer -> call(raw -> Native.prefix_task_item_message(raw, item, buffer))));
     }
 
     /**

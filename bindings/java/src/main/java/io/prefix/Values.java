@@ -41,7 +41,8 @@ public final class Values {
      */
     public float get(int request, int index) {
         if (index < 0 || index >= count(request)) {
-            throw new IndexOutOfBoundsException("request " + request + " has " + count(request) + " values, not " + index);
+            throw new IndexOutOfBoundsException(
+                    "request " + request + " has " + count(request) + " values, and no " + index);
         }
         return flat[(int) offsets[request] + index];
     }
