@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <map>
 
 #include "tasks_support.h"
 
@@ -279,6 +280,15 @@ TEST_F(Recipes, WhatTheModelLacksIsNamed) {
   const Tokenizer silent = changed_tokenizer(
       [](Json&, Json& config) { config["chat_template"] = "{{ messages | length }}"; });
   refused("answer", "", PREFIX_ERR_UNSUPPORTED_MODEL, {"chat template", "content"}, silent);
+  // One that shows the first message twice and the second not at all.
+  const Tokenizer stuck = changed_tokenizer([](Json&, Json& config) {
+    config["chat_template"] = "{% for m in messages %}{{ messages[0].content }}{% endfor %}";
+  });
+  const std::string two = folder_.write("two.json",
+                                        R"({"task": "answer", "method": "generate", "messages": [
+          {"role": "system", "content": "{context}"}, {"role": "user", "content": "{question}"}]})");
+  refused("answer", Json{{"recipe", two}}.dump(), PREFIX_ERR_UNSUPPORTED_MODEL,
+          {"chat template", "repeats or drops"}, stuck);
   const Tokenizer angry = changed_tokenizer([](Json&, Json& config) {
     config["chat_template"] = "{{ raise_exception('only on Sundays') }}";
   });
@@ -407,6 +417,75 @@ TEST_F(Recipes, InstructionsReplaceTheRecipesOwn) {
   const std::vector<float> plain = scores({{"recipe", "qwen3-reranker"}});
   EXPECT_TRUE(same_bits(plain, scores({{"recipe", "qwen3-reranker"}, {"instruction", own}})));
   EXPECT_FALSE(same_bits(plain, scores({{"recipe", "qwen3-reranker"}, {"instruction", "Food"}})));
+}
+
+// ---- docs/recipes.md ----------------------------------------------------------------------------
+
+// The recipes that the page shows: its blocks of JSON, by name.
+std::map<std::string, std::string> recipes_of_the_page() {
+  const std::string page = file_text(PREFIX_DOCS "/recipes.md");
+  const std::string open = "```json\n";
+  std::map<std::string, std::string> found;
+  for (size_t at = page.find(open); at != std::string::npos; at = page.find(open, at)) {
+    at += open.size();
+    const std::string block = page.substr(at, page.find("```", at) - at);
+    found[Json::parse(block).at("name")] = block;
+  }
+  return found;
+}
+
+// The worked example gives what its page says: the mean log-probability of " query".
+TEST_F(Recipes, TheWorkedExampleOfTheDocs) {
+  const std::string path = folder_.write("search-log.json", recipes_of_the_page().at("search-log"));
+  const Strings documents = {"Paris is the capital of France.",
+                             "Mix flour, water, salt and yeast; let the dough rest, then bake it.",
+                             "The Seine runs through Paris."};
+  const Strings queries = {"bread recipe", "rivers"};
+  const Json plain = {{"recipe", path}}, tags = {{"recipe", path}, {"instruction", "Tags:"}};
+  for (const Json& options : {plain, tags}) {
+    const std::string said =
+        options.value("instruction", "People found this page when they searched for:");
+    const Task task = rerank(engine_, tokenizer_, queries, documents, options);
+    const std::vector<float> scores = values_after_run(task);
+    for (size_t q = 0; q < queries.size(); ++q)
+      for (size_t d = 0; d < documents.size(); ++d) {
+        std::vector<prefix_token> tokens =
+            encode(tokenizer_, "Page: " + documents[d] + "\n\n" + said);
+        const size_t prompt = tokens.size();
+        for (const prefix_token token : encode(tokenizer_, " " + queries[q]))
+          tokens.push_back(token);
+        const auto batch = prefix_abi::make_batch(engine_);
+        expect(PREFIX_OK, [&](prefix_error* e) {
+          return prefix_batch_add_logprobs(batch, tokens.data(), tokens.size(),
+                                           static_cast<int32_t>(prompt), nullptr, 0, nullptr, e);
+        });
+        double sum = 0;
+        const std::vector<float> all = prefix_abi::values_of(prefix_abi::run(engine_, batch), 0);
+        for (const float value : all) sum += value;
+        EXPECT_EQ(scores[q * documents.size() + d],
+                  static_cast<float>(sum / static_cast<double>(all.size())));
+      }
+  }
+}
+
+TEST_F(Recipes, TheChatExampleOfTheDocs) {
+  const std::string path = folder_.write("judge.json", recipes_of_the_page().at("chat-judge"));
+  const Task task =
+      rerank(engine_, tokenizer_, {"What is baked?"}, {"Bread.", "Rain."}, {{"recipe", path}});
+  run(task);
+  EXPECT_EQ(statuses(task), std::vector<int32_t>(2, PREFIX_OK)) << message(task, 0);
+  const std::vector<prefix_token> ids = {encode(tokenizer_, "yes").at(0),
+                                         encode(tokenizer_, "no").at(0)};
+  const auto batch = prefix_abi::make_batch(engine_);
+  prefix_abi::add_logits(
+      batch,
+      encode(tokenizer_,
+             "<|im_start|>system\nYou judge passages. You only say yes or no.<|im_end|>\n"
+             "<|im_start|>user\nPassage: Rain.\n\nDoes the passage answer this question?\n"
+             "What is baked?<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"),
+      ids);
+  const std::vector<float> logits = prefix_abi::values_of(prefix_abi::run(engine_, batch), 0);
+  EXPECT_NEAR(values(task)[1], 1 / (1 + std::exp(double{logits[1]} - logits[0])), 1e-7);
 }
 
 }  // namespace

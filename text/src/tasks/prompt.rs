@@ -321,7 +321,7 @@ fn rendered(
         let at = known.iter().position(|(_, f)| *f == field).unwrap_or(0);
         char::from_u32(OPEN as u32 + 1 + at as u32).unwrap_or(OPEN)
     };
-    let mut fields = 0;
+    let mut put = Vec::new();
     let mut filled = Vec::new();
     for message in messages {
         let mut message = message.clone();
@@ -331,7 +331,7 @@ fn rendered(
                 Part::Fixed(fixed) => content.push_str(&fixed),
                 Part::Field(field) => {
                     content.push(sign(field));
-                    fields += 1;
+                    put.push(sign(field));
                 }
             }
         }
@@ -354,18 +354,21 @@ fn rendered(
 
     let mut piece = Piece::new();
     let mut fixed = String::new();
+    let mut seen = Vec::new();
     for c in whole.chars() {
         match known.iter().find(|(_, field)| sign(*field) == c) {
             None => fixed.push(c),
             Some((_, field)) => {
-                fields -= 1;
+                seen.push(c);
                 piece.push(Part::Fixed(std::mem::take(&mut fixed)));
                 piece.push(Part::Field(*field));
             }
         }
     }
     piece.push(Part::Fixed(fixed));
-    if fields != 0 {
+    put.sort_unstable();
+    seen.sort_unstable();
+    if put != seen {
         return Err(Error::unsupported(
             "the model's chat template repeats or drops the contents of messages",
         ));
