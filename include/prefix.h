@@ -485,7 +485,8 @@ typedef struct prefix_job_totals {
 } prefix_job_totals;
 
 /* MISUSE while the request is unfinished, OUT_OF_RANGE for an index beyond the batch. The arrays of
- * a request that failed are empty. */
+ * a request that failed are empty, but for the tokens of a generation that was cancelled or ran out of
+ * time: those that it had. */
 PREFIX_API prefix_status prefix_job_result_info(const prefix_job* job, size_t index,
                                                 prefix_result_info* out, prefix_error* err);
 /* The sentence that goes with a status that is not OK; "" when it is. */

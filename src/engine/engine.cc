@@ -264,10 +264,12 @@ class EngineImpl final : public Engine {
     std::unique_lock lock(mutex_);
     if (state_ == EngineState::kClosed) return;
     if (state_ == EngineState::kReady) state_ = EngineState::kDraining;
-    const auto idle = [this] { return scheduler_->idle(); };
+    // A second shutdown may run out of patience first; after it there is no scheduler.
+    const auto idle = [this] { return stop_ || scheduler_->idle(); };
     if (timeout_ms > 0) idle_.wait_for(lock, waiting_time(timeout_ms), idle);
     stop_ = true;
     wake_.notify_all();
+    idle_.notify_all();
     lock.unlock();
     {
       std::lock_guard join(join_mutex_);

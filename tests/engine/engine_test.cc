@@ -5,8 +5,10 @@
 
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <random>
 #include <set>
+#include <thread>
 
 #include "support/tiny_engine.h"
 
@@ -299,6 +301,20 @@ TEST(Engine, NamespacesShareNothingAndCanBeDropped) {
   EXPECT_EQ(engine->drop_namespace(a), 20);
   EXPECT_EQ(engine->cache_lookup(a, spec.tokens.data(), spec.tokens.size()).cached_tokens, 0);
   EXPECT_EQ(engine->cache_lookup(0, spec.tokens.data(), spec.tokens.size()).cached_tokens, 20);
+}
+
+// Without patience, a second shutdown ends the first one's too.
+TEST(Engine, ImpatientShutdownEndsAPatientOne) {
+  const auto engine = make_engine(checkpoint());
+  RequestSpec endless = generate(counting(5), 4000);
+  endless.sampling.ignore_eos = true;
+  const auto job = engine->submit(std::vector<RequestSpec>(16, endless));
+  std::thread patient([&] { engine->shutdown(std::numeric_limits<int64_t>::max()); });
+  while (engine->state() == EngineState::kReady) std::this_thread::yield();
+  engine->shutdown(0);
+  patient.join();
+  EXPECT_TRUE(job->wait(0));
+  EXPECT_EQ(engine->state(), EngineState::kClosed);
 }
 
 TEST(Engine, ShutdownAnswersLaterCallsWithMisuse) {
