@@ -1,6 +1,8 @@
 // What a C program may do wrong with tasks: handles that are none, buffers and structs of the wrong
 // size, lists that contradict themselves. Each is answered with a status.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <limits>
@@ -98,6 +100,26 @@ TEST(TaskHandles, EveryFunctionRefusesWhatIsNoTask) {
   EXPECT_EQ(prefix_tokenizer_retain(tokenizer, nullptr), PREFIX_OK);
   prefix_tokenizer_release(tokenizer);
   prefix_abi::expect_works(engine);
+}
+
+// Only the calling thread lives on in a child; it is told so instead of waiting for locks.
+TEST(TaskHandles, AForkedChildIsToldSo) {
+  const Engine engine = words_engine();
+  const Tokenizer tokenizer = words_tokenizer();
+  const Task task = finished_task(tokenizer, engine);
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    int wrong = 0;
+    for (const TaskCall& f : kTaskCalls) wrong += f.call(task, nullptr) != PREFIX_ERR_FORKED;
+    prefix_task_release(task);
+    _exit(wrong);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0) << "functions that did not say FORKED";
+  EXPECT_EQ(values(task).size(), 3u) << "the parent keeps what it has";
 }
 
 TEST(TaskHandles, MakersRefuseWhatIsNoEngineOrTokenizer) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "tasks_support.h"
 
@@ -159,6 +160,17 @@ TEST(ManyDocuments, AShortQueueIsNoObstacle) {
   EXPECT_TRUE(same_bits(found, values_after_run(rerank(wide, tokenizer, {"What?"}, documents))));
 }
 
+// Texts have a limit, so that a mistake of the caller cannot occupy the tokenizer for minutes.
+TEST(ManyDocuments, ATextBeyondTheLimitFailsAlone) {
+  const Engine engine = words_engine();
+  const Tokenizer tokenizer = words_tokenizer();
+  const Task task =
+      rerank(engine, tokenizer, {"What?"}, {"Bread.", std::string(17 << 20, 'x'), "Rain."});
+  run(task);
+  EXPECT_EQ(statuses(task), (std::vector<int32_t>{PREFIX_OK, PREFIX_ERR_OUT_OF_RANGE, PREFIX_OK}));
+  EXPECT_NE(message(task, 1).find("16777216"), std::string::npos) << message(task, 1);
+}
+
 TEST(EqualBits, RerankEqualsEachPairAlone) {
   const Tokenizer tokenizer = words_tokenizer();
   const Strings queries = {"What is made by hand?", "where is the map", ""};
@@ -220,6 +232,25 @@ TEST(EqualBits, VectorsAndChoicesDoNotDependOnCompany) {
   EXPECT_TRUE(same_bits(vectors, values_after_run(embed(engine, tokenizer, texts, chunked))));
   EXPECT_TRUE(
       same_bits(choices, values_after_run(classify(engine, tokenizer, texts, labels, chunked))));
+}
+
+// Several tasks on one engine, each in its own thread.
+TEST(EqualBits, TasksDoNotDisturbEachOther) {
+  const Tokenizer tokenizer = words_tokenizer();
+  const Engine engine = words_engine();
+  const Engine alone = words_engine();
+  std::vector<std::vector<float>> together(4);
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < together.size(); ++i)
+    threads.emplace_back([&, i] {
+      together[i] = values_after_run(rerank(engine, tokenizer, {"What?", sentence(i)},
+                                            list_of(60, 2, 10 * i), {{"chunk_tokens", 400}}));
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (size_t i = 0; i < together.size(); ++i)
+    EXPECT_TRUE(
+        same_bits(together[i], values_after_run(rerank(alone, tokenizer, {"What?", sentence(i)},
+                                                       list_of(60, 2, 10 * i)))));
 }
 
 // 8 queries and 50 documents: each document is computed once for all queries.

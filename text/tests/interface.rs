@@ -280,7 +280,7 @@ fn arguments() {
         );
         assert_eq!(
             code(call(|e| prefix_tokenizer_open(
-                b"/no/such\0".as_ptr(),
+                c"/no/such".as_ptr().cast(),
                 PREFIX_NUL,
                 &mut out,
                 e

@@ -31,11 +31,11 @@ impl Allowance {
         fuel: FUEL,
         units: UNITS,
     };
-    /// To find where turns end, a conversation is rendered once per message: half of a thousand long
-    /// messages on average.
+    /// To find where turns end, a conversation is rendered once per message. This is enough for some
+    /// thousand messages of a kilobyte.
     pub const TURNS: Allowance = Allowance {
         fuel: 40 * FUEL,
-        units: 10 * UNITS,
+        units: 20 * UNITS,
     };
 
     /// What the next rendering may use of it.

@@ -269,10 +269,12 @@ pub fn remainder(left: &Value, right: &Value) -> Result<Value, Error> {
     };
     let float = |a: f64, b: f64| {
         let rest = a % b;
-        match rest {
-            r if r == 0.0 => 0.0f64.copysign(b),
-            r if (r < 0.0) != (b < 0.0) => r + b,
-            r => r,
+        if rest == 0.0 {
+            0.0f64.copysign(b)
+        } else if (rest < 0.0) != (b < 0.0) {
+            rest + b
+        } else {
+            rest
         }
     };
     arithmetic("%", left, right, exact, float)
