@@ -545,6 +545,8 @@ mod tests {
         assert_eq!(split_space(" a  b c ", 1), ["a", "b c "]);
         assert_eq!(split_space_right(" a  b c ", 1), [" a  b", "c"]);
         assert_eq!(title("they're 1st ǆ"), "They'Re 1St ǅ");
+        super::budget::begin(3); // bytes of the padded digits
         assert_eq!(zfill("-7", 4).unwrap(), "-007");
+        assert!(zfill("-7", 4).is_err());
     }
 }
