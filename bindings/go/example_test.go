@@ -47,7 +47,7 @@ func ExampleJob_Events() {
 }
 
 func ExampleTokenizer_ChatTokens() {
-	tokenizer, err := prefix.OpenTokenizer("../../build/models/qwen3-tokenizer")
+	tokenizer, err := prefix.OpenTokenizer("../../build/models/SmolLM2-135M-Instruct.Q4_1.gguf")
 	if err != nil {
 		log.Fatal(err)
 	}

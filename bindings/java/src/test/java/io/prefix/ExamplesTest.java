@@ -15,8 +15,7 @@ import org.junit.jupiter.api.Test;
 
 /** The programs of the README do what it says. */
 class ExamplesTest {
-    private static final String MODEL =
-            Support.ROOT.resolve("build/models/SmolLM2-135M-Instruct.Q4_1.gguf").toString();
+    private static final String MODEL = Support.SMOLLM2.toString();
 
     private interface Main {
         void run() throws Exception;

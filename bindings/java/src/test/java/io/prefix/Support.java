@@ -14,6 +14,7 @@ final class Support {
     static final Path ROOT = Path.of(System.getProperty("prefix.root")).toAbsolutePath().normalize();
     static final Path MODELS = ROOT.resolve("build/golden-models");
     static final Path LLAMA = MODELS.resolve("llama-base");
+    static final Path SMOLLM2 = ROOT.resolve("build/models/SmolLM2-135M-Instruct.Q4_1.gguf");
 
     static Options exact() {
         return Options.of("isa", "scalar").set("dtype", "f32");

@@ -121,10 +121,13 @@ class TextTest {
 
     @Test
     void theRealTokenizer() {
-        try (Tokenizer qwen = Tokenizer.open(Support.ROOT.resolve("build/models/qwen3-tokenizer"))) {
-            int[] tokens = qwen.chatTokens(List.of(Message.user("What is a prefix tree?")));
+        try (Tokenizer smollm2 = Tokenizer.open(Support.SMOLLM2)) {
+            int[] tokens = smollm2.chatTokens(
+                    List.of(Message.system("Be brief."), Message.user("What is a prefix tree?")));
             assertEquals(
-                    "<|im_start|>user\nWhat is a prefix tree?<|im_end|>\n<|im_start|>assistant\n", qwen.decode(tokens));
+                    "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nWhat is a prefix tree?<|im_end|>\n"
+                            + "<|im_start|>assistant\n",
+                    smollm2.decode(tokens));
         }
     }
 }
