@@ -37,14 +37,31 @@ void* allocate(size_t size, size_t alignment) {
 
 }  // namespace
 
+// All of them: a sanitizer brings its own set, and memory of one set must not go to the other.
 void* operator new(size_t size) { return allocate(size, 1); }
+void* operator new[](size_t size) { return allocate(size, 1); }
 void* operator new(size_t size, std::align_val_t alignment) {
   return allocate(size, static_cast<size_t>(alignment));
 }
+void* operator new[](size_t size, std::align_val_t alignment) {
+  return allocate(size, static_cast<size_t>(alignment));
+}
+void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  return must_fail() ? nullptr : std::malloc(size);
+}
+void* operator new[](size_t size, const std::nothrow_t&) noexcept {
+  return must_fail() ? nullptr : std::malloc(size);
+}
 void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, size_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
 void operator delete(void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, size_t, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
+void operator delete[](void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
 
 namespace prefix_abi {
 namespace {
