@@ -52,11 +52,11 @@ func ExampleTokenizer_ChatTokens() {
 		log.Fatal(err)
 	}
 	defer tokenizer.Close()
-	messages := []prefix.Message{{Role: "user", Content: "What is a prefix tree?"}}
+	messages := []prefix.Message{{Role: "system", Content: "Be brief."}, {Role: "user", Content: "What is a trie?"}}
 	tokens, _ := tokenizer.ChatTokens(messages, prefix.ChatOptions{})
 	text, _ := tokenizer.Decode(tokens, 0)
 	fmt.Printf("%d tokens: %q\n", len(tokens), text)
-	// Output: 14 tokens: "<|im_start|>user\nWhat is a prefix tree?<|im_end|>\n<|im_start|>assistant\n"
+	// Output: 23 tokens: "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nWhat is a trie?<|im_end|>\n<|im_start|>assistant\n"
 }
 
 func ExampleRerank() {
