@@ -56,7 +56,7 @@ class SglangModel {
     Key key;
     std::vector<int64_t> value;
     int64_t lock_ref = 0;
-    int64_t holders = 0;  // locks of this node itself, which a split leaves with the lower half
+    int64_t holders = 0;  // locks less unlocks of this node itself, only for I2
     int64_t access = 0;
     int64_t creation = 0;
     int64_t hits = 0;

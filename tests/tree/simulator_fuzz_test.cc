@@ -170,7 +170,7 @@ class Pair {
 class Generator {
  public:
   Generator(const SimulatorOptions& options, uint32_t seed)
-      : options_(options), random_(seed), alphabet_(2 + below(3)) {}
+      : options_(options), random_(seed), alphabet_(2 + below(3)), stray_unlocks_(below(2) == 0) {}
 
   Operation next(int64_t total) {
     const int32_t draw = below(1000);
@@ -243,7 +243,8 @@ class Generator {
   }
 
   Operation unlock() {
-    if (held_.empty() || below(20) == 0) return sequence(Kind::kUnlock);  // most are refused
+    if (stray_unlocks_ && below(15) == 0) return sequence(Kind::kUnlock);
+    if (held_.empty()) return sequence(Kind::kMatch);
     std::swap(any(held_), held_.back());
     Operation op = held_.back();
     held_.pop_back();
@@ -254,6 +255,8 @@ class Generator {
   SimulatorOptions options_;
   std::mt19937 random_;
   int32_t alphabet_;
+  // Of anything: many are refused, others free what a lock counts, which then cannot be let go of.
+  bool stray_unlocks_;
   std::vector<Operation> recent_;  // insertions
   std::vector<Operation> held_;    // unlocks to come
 };
