@@ -43,7 +43,7 @@ double plan_once(const std::vector<std::vector<int32_t>>& batch, prefix::StepPla
   std::vector<NodeId> ends(batch.size());
   const auto start = std::chrono::steady_clock::now();
   for (size_t i = 0; i < batch.size(); ++i)
-    ends[i] = tree.attach(tree.match(root, batch[i]), batch[i], 1);
+    ends[i] = tree.attach(tree.match(root, batch[i]), batch[i], {.job = 1});
   builder.begin();
   for (size_t i = 0; i < batch.size(); ++i)
     builder.take(ends[i], static_cast<int32_t>(batch[i].size()), INT32_MAX);

@@ -185,12 +185,13 @@ class EngineImpl final : public Engine {
     require_open();
     JsonText json;
     json.open('{').field("tokens", tree_->token_count()).key("nodes").open('[');
-    for (NodeId id = 0; id < static_cast<NodeId>(tree_->node_limit()); ++id) {
+    for (NodeId id = 0; id < tree_->node_limit(); ++id) {
       const Node& n = tree_->node(id);
-      if (n.root == kNoNode) continue;
-      json.open('{').field("node", id).field("parent", n.parent).field("root", n.root);
+      if (n.root < 0) continue;
+      json.open('{').field("node", id).field("parent", n.parent).field("root", tree_->root(n));
       json.field("start", n.start).field("tokens", n.length).field("computed", n.computed);
-      json.field("locks", n.locks).field("pages", n.pages.size()).field("last_use", n.last_use);
+      json.field("locks", n.locks).field("held", n.held).field("pages", tree_->page_count(n));
+      json.field("uses", n.uses).field("priority", n.priority).field("last_use", n.last_use);
       json.close('}');
     }
     return json.close(']').close('}').text();

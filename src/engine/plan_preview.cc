@@ -10,7 +10,7 @@
 namespace prefix {
 namespace {
 
-constexpr int32_t kFirstTokens = 8;
+constexpr size_t kFirstTokens = 8;
 
 }  // namespace
 
@@ -25,8 +25,8 @@ std::string plan_preview(const std::vector<RequestSpec>& requests,
     const Match match = tree.match(root, tokens);
     // The picture wants a request to end where a node ends.
     const NodeId node =
-        tree.end_at(tree.attach(match, tokens, 0), static_cast<int32_t>(tokens.size()));
-    ends.resize(std::max(ends.size(), tree.node_limit()), 0);
+        tree.end_at(tree.attach(match, tokens, {}), static_cast<int32_t>(tokens.size()));
+    ends.resize(std::max(ends.size(), static_cast<size_t>(tree.node_limit())), 0);
     ++ends[static_cast<size_t>(node)];
   };
   for (size_t i = 0; i < requests.size(); ++i) {
@@ -46,7 +46,7 @@ std::string plan_preview(const std::vector<RequestSpec>& requests,
       add(at->second, path);
     }
   }
-  ends.resize(tree.node_limit(), 0);
+  ends.resize(static_cast<size_t>(tree.node_limit()), 0);
 
   std::vector<int64_t> below = ends;
   std::vector<NodeId> order;  // depth first, parents before children
@@ -56,14 +56,16 @@ std::string plan_preview(const std::vector<RequestSpec>& requests,
       const NodeId id = stack.back();
       stack.pop_back();
       order.push_back(id);
-      for (NodeId c = tree.node(id).last_child; c != kNoNode; c = tree.node(c).previous)
+      const auto first = static_cast<ptrdiff_t>(stack.size());
+      for (NodeId c = tree.node(id).first_child; c != kNoNode; c = tree.node(c).next)
         stack.push_back(c);
+      std::reverse(stack.begin() + first, stack.end());
     }
   }
   for (auto id = order.rbegin(); id != order.rend(); ++id)
     if (tree.node(*id).parent != kNoNode)
       below[static_cast<size_t>(tree.node(*id).parent)] += below[static_cast<size_t>(*id)];
-  std::vector<int64_t> number(tree.node_limit(), -1);
+  std::vector<int64_t> number(static_cast<size_t>(tree.node_limit()), -1);
   JsonText json;
   json.open('{').field("requests", requests.size()).field("tokens_given", given);
   json.field("tokens_distinct", tree.token_count()).key("nodes").open('[');
@@ -76,8 +78,9 @@ std::string plan_preview(const std::vector<RequestSpec>& requests,
     json.field("start", n.start).field("tokens", n.length);
     json.field("requests", ends[static_cast<size_t>(id)]);
     json.field("below", below[static_cast<size_t>(id)]);
-    json.list("first",
-              std::span(n.tokens(), static_cast<size_t>(std::min(n.length, kFirstTokens))));
+    std::vector<int32_t> first = tree.tokens(n);
+    first.resize(std::min(first.size(), kFirstTokens));
+    json.list("first", first);
     json.close('}');
   }
   return json.close(']').close('}').text();

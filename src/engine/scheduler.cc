@@ -64,7 +64,7 @@ NodeId Scheduler::root_of(int32_t name_space, int32_t length) {
   const int64_t key = static_cast<int64_t>(name_space) << 32 | static_cast<uint32_t>(offset);
   const auto found = roots_.find(key);
   if (found != roots_.end()) return found->second;
-  return roots_[key] = tree_.add_root(offset);
+  return roots_[key] = tree_.add_root(offset, name_space);
 }
 
 std::vector<NodeId> Scheduler::roots_of(int32_t name_space) const {
@@ -149,7 +149,8 @@ Sequence Scheduler::make_sequence(Active& active, int32_t choice) {
   s.outputs_left = s.out_end - out_begin;
 
   const Match match = tree_.match(active.root, tokens);
-  s.node = tree_.attach(match, tokens, active.state->id);
+  s.node = tree_.attach(match, tokens,
+                        {.job = static_cast<uint32_t>(active.state->id), .counts = choice <= 0});
   // Growing by max_tokens takes the pages of those tokens, one for a branch and one for a start in
   // mid-page; they are promised now, so that a running request never starves.
   if (spec.task == Task::kGenerate) {
@@ -179,7 +180,7 @@ void Scheduler::count_usage(Active& active, const Sequence& s, const Match& matc
     const int32_t end = std::min(n.end(), match.matched);
     const int32_t computed = std::min(end, n.start + n.computed);
     if (begin >= end) continue;
-    const int64_t cached = n.job == active.state->id ? 0 : std::max(0, computed - begin);
+    const int64_t cached = n.job == static_cast<uint32_t>(active.state->id) ? 0 : std::max(0, computed - begin);
     usage.cached += cached;
     usage.shared += end - begin - cached;
   }
@@ -452,7 +453,7 @@ void Scheduler::apply_token(Active& a, Sequence& s, const Output& output) {
     return;
   }
   int32_t pages = 0;
-  s.node = tree_.advance(s.node, s.length, token, a.state->id, &pages);
+  s.node = tree_.advance(s.node, s.length, token, static_cast<uint32_t>(a.state->id), &pages);
   pages_.unreserve(pages);
   s.reserved_pages -= pages;
   ++s.length;

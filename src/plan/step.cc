@@ -12,27 +12,26 @@ namespace {
 // to use each key block many times while queries, scores and outputs stay in the L2 cache.
 constexpr int32_t kTileRows = 96;
 
-// Rows for tokens [begin, end) of a node's edge. Whole arrays at a time: planning must cost a few
+}  // namespace
+
+// Rows for tokens [begin, end) of a node's edge. Whole pieces at a time: planning must cost a few
 // nanoseconds per token.
-void append_rows(const Node& n, int32_t begin, int32_t end, StepPlan& plan) {
+void StepBuilder::append_rows(const Node& n, int32_t begin, int32_t end, StepPlan& plan) const {
   const size_t row = plan.tokens.size();
   const auto count = static_cast<size_t>(end - begin);
-  plan.tokens.insert(plan.tokens.end(), n.tokens() + begin, n.tokens() + end);
+  plan.tokens.resize(row + count);
   plan.positions.resize(row + count);
   std::iota(plan.positions.begin() + static_cast<ptrdiff_t>(row), plan.positions.end(),
             n.start + begin);
   plan.slots.resize(row + count);
+  int32_t* tokens = plan.tokens.data() + row;
   ops::KvSlot* slots = plan.slots.data() + row;
-  const int32_t first_block = n.start / kPageTokens;
-  for (int32_t p = n.start + begin; p < n.start + end;) {
-    const int32_t block = p / kPageTokens;
-    const int32_t page = n.pages[static_cast<size_t>(block - first_block)];
-    const int32_t stop = std::min(n.start + end, (block + 1) * kPageTokens);
-    for (; p < stop; ++p) *slots++ = {page, p - block * kPageTokens};
-  }
+  tree_.for_each_piece(n, begin, end, [&](int32_t page, int32_t slot, int32_t pieces) {
+    std::copy_n(tree_.page_tokens(page) + slot, pieces, tokens);
+    tokens += pieces;
+    for (int32_t i = 0; i < pieces; ++i) *slots++ = {page, slot + i};
+  });
 }
-
-}  // namespace
 
 void StepBuilder::begin() {
   ++step_;
@@ -40,7 +39,8 @@ void StepBuilder::begin() {
   extras_.clear();
   extra_keys_.clear();
   order_.clear();
-  if (marks_.size() < tree_.node_limit()) marks_.resize(tree_.node_limit() + 64);
+  const auto nodes = static_cast<size_t>(tree_.node_limit());
+  if (marks_.size() < nodes) marks_.resize(nodes + nodes / 2 + 64);
 }
 
 // Marks the node and its ancestors, linking each below its parent.
@@ -106,25 +106,27 @@ void StepBuilder::place_rows(NodeId id, StepPlan& plan) {
   m.row_begin = static_cast<int32_t>(plan.tokens.size());
   for (int32_t i = m.extra_begin; i < m.extra_end; ++i) {
     const int32_t offset = extras_[static_cast<size_t>(i)].second;
-    plan.tokens.push_back(n.tokens()[offset]);
+    plan.tokens.push_back(tree_.token(n, offset));
     plan.positions.push_back(n.start + offset);
     plan.slots.push_back({-1, 0});
   }
   if (m.take_end > m.take_begin) {
     plan.commits.push_back({id, m.take_end});
     if (m.take_begin == 0 && n.start % kPageTokens != 0) {
-      const int32_t from = tree_.node(n.parent).pages.back();
-      if (from != n.pages[0]) plan.copies.push_back({from, n.pages[0], n.start % kPageTokens});
+      const int32_t from = tree_.node(n.parent).last_page;
+      if (from != n.first_page) plan.copies.push_back({from, n.first_page, n.start % kPageTokens});
     }
     append_rows(n, m.take_begin, m.take_end, plan);
   }
   m.own_end = static_cast<int32_t>(plan.tokens.size());
-  const int32_t rope_offset = tree_.node(n.root).rope_offset;
+  const int32_t rope_offset = tree_.rope_offset(n);
   plan.rope_rows.resize(plan.tokens.size());
   for (auto row = static_cast<size_t>(m.row_begin); row < plan.tokens.size(); ++row)
     plan.rope_rows[row] = plan.positions[row] + rope_offset;
   m.page_begin = static_cast<int32_t>(plan.attention.pages.size());
-  plan.attention.pages.insert(plan.attention.pages.end(), n.pages.begin(), n.pages.end());
+  tree_.for_each_piece(n, 0, n.length, [&](int32_t page, int32_t, int32_t) {
+    plan.attention.pages.push_back(page);
+  });
 }
 
 void StepBuilder::build(StepPlan& plan) {

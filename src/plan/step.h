@@ -87,6 +87,7 @@ class StepBuilder {
   bool marked(NodeId id) const {
     return static_cast<size_t>(id) < marks_.size() && marks_[id].step == step_;
   }
+  void append_rows(const Node& n, int32_t begin, int32_t end, StepPlan& plan) const;
   void place_rows(NodeId id, StepPlan& plan);
   void plan_attention(StepPlan& plan);
   void add_runs(NodeId id, int32_t row_begin, int32_t row_end, StepPlan& plan) const;

@@ -4,102 +4,281 @@
 #include <cstring>
 
 #include "base/status.h"
-#include "plan/attention_plan.h"
+#include "tree/page_math.h"
 
 namespace prefix {
 namespace {
 
-// Blocks of kPageTokens positions that [start, end) touches.
-int32_t blocks_of(int32_t start, int32_t end) {
-  return end > start ? (end - 1) / kPageTokens - start / kPageTokens + 1 : 0;
-}
-
+// Equal tokens at the beginning of a and b, of at most n <= kPageTokens.
 int32_t common_prefix(const int32_t* a, const int32_t* b, int32_t n) {
+  if (n == kPageTokens) {
+    int32_t different = 0;  // without a branch: the compiler makes vectors of it
+    for (int32_t i = 0; i < kPageTokens; ++i) different |= a[i] ^ b[i];
+    if (different == 0) return n;
+  }
   int32_t i = 0;
-  // memcmp is vectorised; find the block first, then the token.
-  constexpr int32_t kBlock = 32;
-  while (i + kBlock <= n && std::memcmp(a + i, b + i, kBlock * sizeof(int32_t)) == 0) i += kBlock;
   while (i < n && a[i] == b[i]) ++i;
   return i;
 }
 
 }  // namespace
 
-NodeId Tree::add_node(NodeId parent) {
-  NodeId id;
-  if (!free_.empty()) {
-    id = free_.back();
-    free_.pop_back();
-    nodes_[id] = Node{};
-  } else {
-    id = static_cast<NodeId>(nodes_.size());
-    nodes_.emplace_back();
+Tree::Tree(PagePool& pages, const TreeOptions& options)
+    : pages_(pages), common_(nodes_, state_), spaces_(1) {
+  state_.policy = options.policy;
+  state_.token_cost = options.token_cost;
+  state_.position_cost = options.position_cost;
+  keep_created_ = options.keep_created || options.policy == Policy::kFifo ||
+                  options.policy == Policy::kFilo;
+}
+
+// --- structure -----------------------------------------------------------------------------------
+
+NodeId Tree::add_node(int32_t root) {
+  const NodeId id = nodes_.add();
+  nodes_[id].root = root;
+  nodes_[id].last_use = tick_;
+  if (keep_created_) {
+    if (state_.created.size() <= static_cast<size_t>(id))
+      state_.created.resize(static_cast<size_t>(id) + 1);
+    state_.created[static_cast<size_t>(id)] = tick_;
   }
-  nodes_[id].last_use = ++tick_;
-  nodes_[id].root = parent == kNoNode ? id : nodes_[parent].root;
-  ++live_;
   return id;
 }
 
-NodeId Tree::add_root(int32_t rope_offset) {
-  const NodeId id = add_node(kNoNode);
-  nodes_[id].rope_offset = rope_offset;
+NodeId Tree::add_root(int32_t rope_offset, int32_t space) {
+  if (spaces_.size() <= static_cast<size_t>(space)) spaces_.resize(static_cast<size_t>(space) + 1);
+  int32_t number = static_cast<int32_t>(roots_.size());
+  if (free_roots_.empty()) {
+    roots_.emplace_back();
+  } else {
+    number = free_roots_.back();
+    free_roots_.pop_back();
+  }
+  const NodeId id = add_node(number);
+  roots_[static_cast<size_t>(number)] = {id, rope_offset, space};
   return id;
 }
 
 void Tree::remove_root(NodeId root) {
-  PREFIX_CHECK(nodes_[root].parent == kNoNode && nodes_[root].first_child == kNoNode);
-  free_.push_back(root);
-  nodes_[root].root = kNoNode;
-  --live_;
+  const Node& n = nodes_[root];
+  PREFIX_CHECK(n.parent == kNoNode && n.first_child == kNoNode && n.held == 0);
+  free_roots_.push_back(n.root);
+  nodes_.remove(root);
 }
 
+int64_t Tree::tokens_of(int32_t space) const {
+  return static_cast<size_t>(space) < spaces_.size() ? spaces_[static_cast<size_t>(space)].tokens
+                                                     : 0;
+}
+
+void Tree::count_tokens(const Node& n, int32_t tokens) {
+  tokens_ += tokens;
+  const auto space = static_cast<size_t>(roots_[static_cast<size_t>(n.root)].space);
+  spaces_[space].tokens += tokens;
+}
+
+NodeId Tree::child(NodeId parent, int32_t token) const {
+  return children_.find(parent, token, [&](NodeId id) {
+    const Node& n = nodes_[id];
+    return n.parent == parent && this->token(n, 0) == token;
+  });
+}
+
+NodeId Tree::last_child(NodeId id) const {
+  const NodeId first = nodes_[id].first_child;
+  return first == kNoNode ? kNoNode : nodes_[first].previous;
+}
+
+int32_t Tree::token(const Node& n, int32_t offset) const {
+  int32_t found = 0;
+  for_each_piece(n, offset, offset + 1,
+                 [&](int32_t page, int32_t slot, int32_t) { found = pages_.tokens(page)[slot]; });
+  return found;
+}
+
+std::vector<int32_t> Tree::tokens(const Node& n) const {
+  std::vector<int32_t> all;
+  all.reserve(static_cast<size_t>(n.length));
+  for_each_piece(n, 0, n.length, [&](int32_t page, int32_t slot, int32_t count) {
+    const int32_t* from = pages_.tokens(page) + slot;
+    all.insert(all.end(), from, from + count);
+  });
+  return all;
+}
+
+int32_t Tree::page_count(const Node& n) const { return pages_between(n.start, n.end()); }
+
+// Behind its siblings.
 void Tree::link(NodeId parent, NodeId child) {
   Node& p = nodes_[parent];
   Node& c = nodes_[child];
   c.parent = parent;
-  c.previous = p.last_child;
   c.next = kNoNode;
-  if (p.last_child != kNoNode) {
-    nodes_[p.last_child].next = child;
+  children_.add(parent, token(c, 0), child);
+  if (p.first_child == kNoNode) {
+    if (p.queued) dequeue(parent);
+    p.first_child = c.previous = child;
   } else {
-    p.first_child = child;
+    Node& first = nodes_[p.first_child];
+    c.previous = first.previous;
+    nodes_[first.previous].next = child;
+    first.previous = child;
   }
-  p.last_child = child;
-  children_.set(parent, c.tokens()[0], child);
-  update_evictable(parent);
 }
 
 void Tree::unlink(NodeId id) {
-  Node& c = nodes_[id];
+  const Node& c = nodes_[id];
   Node& p = nodes_[c.parent];
-  (c.previous != kNoNode ? nodes_[c.previous].next : p.first_child) = c.next;
-  (c.next != kNoNode ? nodes_[c.next].previous : p.last_child) = c.previous;
-  children_.erase(c.parent, c.tokens()[0]);
+  children_.erase(c.parent, token(c, 0), id);
+  if (c.next != kNoNode) {
+    nodes_[c.next].previous = c.previous;
+  } else if (p.first_child != id) {
+    nodes_[p.first_child].previous = c.previous;
+  }
+  (p.first_child == id ? p.first_child : nodes_[c.previous].next) = c.next;
 }
 
-// A leaf that nobody locks is in evictable_ under its last use; call before last_use changes too.
-void Tree::update_evictable(NodeId id) {
-  const Node& n = nodes_[id];
-  const bool can_go = n.length > 0 && n.locks == 0 && n.first_child == kNoNode;
-  if (can_go) {
-    evictable_.insert({n.last_use, id});
-  } else {
-    evictable_.erase({n.last_use, id});
+NodeId Tree::split(NodeId id, int32_t offset) {
+  const NodeId upper = add_node(nodes_[id].root);
+  Node& lower = nodes_[id];
+  Node& up = nodes_[upper];
+  PREFIX_CHECK(offset > 0 && offset < lower.length);
+  const int32_t first_token = token(lower, 0);
+  const int32_t second_token = token(lower, offset);
+  up.start = lower.start;
+  up.length = offset;
+  up.computed = std::min(lower.computed, offset);
+  up.held = lower.held;
+  up.job = lower.job;
+  up.uses = lower.uses;
+  up.priority = lower.priority;
+  up.last_use = lower.last_use;
+  if (keep_created_)
+    state_.created[static_cast<size_t>(upper)] = state_.created[static_cast<size_t>(id)];
+  if (const auto found = expires_.find(id); found != expires_.end()) {
+    expires_[upper] = found->second;
+    expiries_.push({found->second, upper, up.generation});
   }
+
+  // The upper half takes the place of the lower one among its siblings.
+  up.parent = lower.parent;
+  up.next = lower.next;
+  up.previous = lower.previous == id ? upper : lower.previous;
+  Node& parent = nodes_[up.parent];
+  if (up.next != kNoNode) {
+    nodes_[up.next].previous = upper;
+  } else if (parent.first_child != id) {
+    nodes_[parent.first_child].previous = upper;
+  }
+  (parent.first_child == id ? parent.first_child : nodes_[up.previous].next) = upper;
+  children_.replace(up.parent, first_token, id, upper);
+
+  // The page of the joint belongs to both when the split is in mid-page.
+  const int32_t position = lower.start + offset;
+  up.first_page = up.last_page = lower.first_page;
+  for (int32_t b = up.start / kPageTokens; b < (position - 1) / kPageTokens; ++b)
+    up.last_page = pages_.next(up.last_page);
+  const bool mid_page = position % kPageTokens != 0;
+  if (mid_page) pages_.share(up.last_page);
+  lower.first_page = mid_page ? up.last_page : pages_.next(up.last_page);
+  lower.start = position;
+  lower.length -= offset;
+  lower.computed = std::max(0, lower.computed - offset);
+
+  lower.parent = upper;
+  lower.next = kNoNode;
+  lower.previous = id;
+  up.first_child = id;
+  children_.add(upper, second_token, id);
+  return upper;
 }
+
+// Gives the node pages for `tokens`, which continue its edge.
+void Tree::write_tokens(NodeId id, std::span<const int32_t> tokens) {
+  Node& n = nodes_[id];
+  size_t written = 0;
+  while (written < tokens.size()) {
+    const int32_t position = n.end();
+    if (n.length == 0 || position % kPageTokens == 0) {
+      n.last_page = pages_.allocate(n.last_page);
+      if (n.first_page < 0) n.first_page = n.last_page;
+    }
+    const int32_t slot = position % kPageTokens;
+    const size_t count =
+        std::min(tokens.size() - written, static_cast<size_t>(kPageTokens - slot));
+    std::memcpy(pages_.tokens(n.last_page) + slot, tokens.data() + written,
+                count * sizeof(int32_t));
+    n.length += static_cast<int32_t>(count);
+    written += count;
+  }
+  count_tokens(n, static_cast<int32_t>(written));
+}
+
+NodeId Tree::branch(NodeId parent, std::span<const int32_t> tokens) {
+  const NodeId id = add_node(nodes_[parent].root);
+  nodes_[id].start = nodes_[parent].end();
+  write_tokens(id, tokens);
+  link(parent, id);
+  return id;
+}
+
+// Shortens a leaf to `length` > 0 tokens and frees the pages behind it.
+void Tree::cut(NodeId id, int32_t length) {
+  Node& n = nodes_[id];
+  const int32_t gone = page_count(n) - pages_between(n.start, n.start + length);
+  for (int32_t i = 0; i < gone; ++i) {
+    const int32_t page = n.last_page;
+    n.last_page = pages_.previous(page);
+    pages_.release(page);
+  }
+  count_tokens(n, length - n.length);
+  if (n.held > 0) held_tokens_ += length - n.length;
+  n.length = length;
+  n.computed = std::min(n.computed, length);
+}
+
+// Frees a leaf; its parent may become evictable.
+void Tree::remove(NodeId id) {
+  if (nodes_[id].queued) dequeue(id);
+  Node& n = nodes_[id];
+  PREFIX_CHECK(n.held == 0 && n.first_child == kNoNode && n.length > 0);
+  const NodeId parent = n.parent;
+  unlink(id);
+  int32_t page = n.first_page;
+  for (int32_t left = page_count(n); left > 0; --left) {
+    const int32_t next = pages_.next(page);
+    pages_.release(page);
+    page = next;
+  }
+  count_tokens(n, -n.length);
+  if (!expires_.empty()) expires_.erase(id);
+  nodes_.remove(id);
+  update_queue(parent);
+}
+
+// --- reading -------------------------------------------------------------------------------------
 
 Match Tree::match(NodeId root, std::span<const int32_t> tokens) const {
   Match m{root, 0, 0, 0};
   const auto n = static_cast<int32_t>(tokens.size());
   while (m.matched < n) {
-    const NodeId child = children_.find(m.node, tokens[m.matched]);
-    if (child == kNoNode) break;
-    const Node& c = nodes_[child];
-    const int32_t same =
-        common_prefix(c.tokens(), tokens.data() + m.matched, std::min(c.length, n - m.matched));
+    const NodeId next = child(m.node, tokens[static_cast<size_t>(m.matched)]);
+    if (next == kNoNode) break;
+    const Node& c = nodes_[next];
+    const int32_t most = std::min(c.length, n - m.matched);
+    const int32_t* wanted = tokens.data() + m.matched;
+    int32_t same = 0;
+    int32_t page = c.first_page;
+    for (int32_t slot = c.start % kPageTokens; same < most; slot = 0) {
+      const int32_t count = std::min(kPageTokens - slot, most - same);
+      const int32_t equal = common_prefix(pages_.tokens(page) + slot, wanted + same, count);
+      same += equal;
+      if (equal < count) break;
+      page = pages_.next(page);
+    }
     if (m.computed == m.matched) m.computed += std::min(same, c.computed);
-    m.node = child;
+    m.node = next;
     m.offset = same;
     m.matched += same;
     if (same < c.length) break;
@@ -108,122 +287,153 @@ Match Tree::match(NodeId root, std::span<const int32_t> tokens) const {
 }
 
 int32_t Tree::pages_needed(const Match& match, int32_t n) const {
-  return blocks_of(match.matched, n);
+  return pages_between(match.matched, n);
 }
 
-// The upper half [0, offset) becomes a new node above; the lower half keeps the id and the locks.
-NodeId Tree::split(NodeId id, int32_t offset) {
-  const NodeId upper = add_node(nodes_[id].parent);
-  Node& lower = nodes_[id];
-  Node& up = nodes_[upper];
-  PREFIX_CHECK(offset > 0 && offset < lower.length);
-  up.start = lower.start;
-  up.length = offset;
-  up.computed = std::min(lower.computed, offset);
-  up.job = lower.job;
-  up.last_use = lower.last_use;
-  up.block = lower.block;
-  up.block_offset = lower.block_offset;
+// --- sequences -----------------------------------------------------------------------------------
 
-  // The upper half takes the sibling position of the lower one.
-  up.parent = lower.parent;
-  up.previous = lower.previous;
-  up.next = lower.next;
-  Node& parent = nodes_[up.parent];
-  (up.previous != kNoNode ? nodes_[up.previous].next : parent.first_child) = upper;
-  (up.next != kNoNode ? nodes_[up.next].previous : parent.last_child) = upper;
-  children_.set(up.parent, up.tokens()[0], upper);
-
-  const int32_t upper_pages = blocks_of(up.start, up.end());
-  up.pages.assign(lower.pages.begin(), lower.pages.begin() + upper_pages);
-  lower.start += offset;
-  lower.block_offset += offset;
-  lower.length -= offset;
-  lower.computed = std::max(0, lower.computed - offset);
-  const bool mid_page = lower.start % kPageTokens != 0;
-  if (mid_page) pages_.share(up.pages.back());
-  lower.pages.erase(lower.pages.begin(), lower.pages.begin() + upper_pages - (mid_page ? 1 : 0));
-
-  lower.parent = upper;
-  lower.previous = lower.next = kNoNode;
-  up.first_child = up.last_child = id;
-  children_.set(upper, lower.tokens()[0], id);
-  return upper;
+void Tree::lock(NodeId id) {
+  if (nodes_[id].queued) dequeue(id);
+  ++nodes_[id].locks;
+  for (; id != kNoNode; id = nodes_[id].parent) {
+    Node& n = nodes_[id];
+    if (n.held++ == 0) held_tokens_ += n.length;
+  }
 }
 
-NodeId Tree::branch(NodeId parent, std::span<const int32_t> tokens, int64_t job) {
-  const NodeId id = add_node(parent);
+void Tree::remove_lock(NodeId id) {
+  --nodes_[id].locks;
+  for (NodeId up = id; up != kNoNode; up = nodes_[up].parent) {
+    Node& n = nodes_[up];
+    if (--n.held == 0) held_tokens_ -= n.length;
+  }
+  update_queue(id);
+}
+
+void Tree::unlock(NodeId id, bool keep) {
+  PREFIX_CHECK(nodes_[id].locks > 0);
+  ++tick_;
+  for (NodeId up = id; up != kNoNode; up = nodes_[up].parent) nodes_[up].last_use = tick_;
+  remove_lock(id);
+  settle(id, keep);
+}
+
+// Moves a lock from the node `from` to a new leaf below it, or below its parent.
+void Tree::move_lock(NodeId from, NodeId leaf) {
+  Node& n = nodes_[leaf];
+  n.locks = n.held = 1;
+  held_tokens_ += n.length;
+  --nodes_[from].locks;
+  if (n.parent == from) return;  // held once less itself, once more below
+  if (--nodes_[from].held == 0) held_tokens_ -= nodes_[from].length;
+  settle(from, true);
+}
+
+// Cuts pending tokens off a leaf that nobody holds, and goes up while nodes vanish.
+void Tree::settle(NodeId id, bool keep) {
+  for (;;) {
+    const Node& n = nodes_[id];
+    if (n.length == 0 || n.held > 0 || n.first_child != kNoNode) return;
+    if (n.computed > 0 && keep) {
+      if (n.computed < n.length) cut(id, n.computed);
+      update_queue(id);
+      return;
+    }
+    const NodeId parent = n.parent;
+    remove(id);
+    id = parent;
+  }
+}
+
+void Tree::set_expiry(NodeId id, const Use& use, bool is_new) {
   Node& n = nodes_[id];
-  n.start = nodes_[parent].end();
-  n.length = static_cast<int32_t>(tokens.size());
-  n.job = job;
-  n.block = std::make_shared<std::vector<int32_t>>(tokens.begin(), tokens.end());
-  n.locks = 1;
-  tokens_ += n.length;
-  give_pages(id);
-  link(parent, id);
-  return id;
+  n.expired = false;
+  const auto found = expires_.find(id);
+  if (use.expires_ms == 0) {
+    if (found != expires_.end()) expires_.erase(found);
+  } else if (is_new || (found != expires_.end() && found->second < use.expires_ms)) {
+    expires_[id] = use.expires_ms;
+    expiries_.push({use.expires_ms, id, n.generation});
+  }
 }
 
-void Tree::give_pages(NodeId id) {
-  Node& n = nodes_[id];
-  const auto wanted = static_cast<size_t>(blocks_of(n.start, n.end()));
-  n.pages.reserve(wanted);
-  while (n.pages.size() < wanted) n.pages.push_back(pages_.allocate());
+// What a use leaves on the nodes it found. They are held, so none of them is queued.
+void Tree::use_path(NodeId id, const Use& use) {
+  const bool expiring = !expires_.empty();
+  for (; nodes_[id].length > 0; id = nodes_[id].parent) {
+    Node& n = nodes_[id];
+    n.last_use = tick_;
+    n.priority = std::max(n.priority, use.priority);
+    if (use.counts) ++n.uses;
+    if (expiring) set_expiry(id, use, false);
+  }
 }
 
-NodeId Tree::attach(const Match& match, std::span<const int32_t> tokens, int64_t job) {
+NodeId Tree::attach(const Match& match, std::span<const int32_t> tokens, const Use& use) {
   const auto n = static_cast<int32_t>(tokens.size());
   PREFIX_CHECK(n > 0 && match.matched <= n);
-  if (match.matched == n) {
-    lock(match.node);
-    return match.node;
-  }
+  ++tick_;
   lock(match.node);  // keeps the matched path while room is made
-  if (!make_room(pages_needed(match, n))) {
-    const int32_t needed = pages_needed(match, n);
+  const int32_t needed = pages_needed(match, n);
+  const int32_t space = roots_[static_cast<size_t>(nodes_[match.node].root)].space;
+  const int64_t added = int64_t{n} - match.matched + use.grows;
+  if (!make_room_in(space, added)) {
+    const Space& s = spaces_[static_cast<size_t>(space)];
+    const int64_t held = s.tokens;
+    unlock(match.node, true);
+    fail(Code::kCacheFull, "the sequence needs ", added, " more tokens, but its namespace holds ",
+         held, " that are in use, and its quota is ", s.quota);
+  }
+  if (!make_room(needed)) {
     unlock(match.node, true);
     fail(Code::kCacheFull, "the sequence needs ", needed, " more pages of ", kPageTokens,
          " tokens, but only ", pages_.available(), " of ", pages_.capacity(),
          " (cache_bytes) are free or evictable");
   }
+  if (match.matched == n) {
+    use_path(match.node, use);
+    return match.node;
+  }
   NodeId parent = match.node;
   if (match.offset < nodes_[parent].length) parent = split(parent, match.offset);
-  const NodeId id = branch(parent, tokens.subspan(match.matched), job);
-  unlock(match.node, true);
+  const NodeId id = branch(parent, tokens.subspan(static_cast<size_t>(match.matched)));
+  Node& leaf = nodes_[id];
+  leaf.job = use.job;
+  leaf.uses = 1;
+  leaf.priority = use.priority;
+  set_expiry(id, use, true);
+  move_lock(match.node, id);
+  use_path(parent, use);
   return id;
 }
 
-NodeId Tree::advance(NodeId from, int32_t length, int32_t token, int64_t job,
+NodeId Tree::advance(NodeId from, int32_t length, int32_t token, uint32_t job,
                      int32_t* pages_taken) {
   *pages_taken = 0;
   NodeId at = node_at(from, std::min(length, nodes_[from].end() - 1));
   if (length < nodes_[at].end()) {  // inside an edge that somebody made longer
     const int32_t offset = length - nodes_[at].start;
-    if (nodes_[at].tokens()[offset] == token) return from;
+    if (this->token(nodes_[at], offset) == token) return from;
     at = offset > 0 ? split(at, offset) : nodes_[at].parent;
   }
-  NodeId to = children_.find(at, token);
-  if (to != kNoNode) {
-    lock(to);
-  } else if (nodes_[at].first_child == kNoNode && at == from) {
-    Node& n = nodes_[at];
-    const auto used = static_cast<size_t>(n.block_offset + n.length);
-    if (used != n.block->size()) {  // another node continues in this block
-      n.block = std::make_shared<std::vector<int32_t>>(n.tokens(), n.tokens() + n.length);
-      n.block_offset = 0;
-    }
-    n.block->push_back(token);
-    ++n.length;
-    ++tokens_;
-    const size_t before = n.pages.size();
-    give_pages(at);
-    *pages_taken = static_cast<int32_t>(n.pages.size() - before);
+  NodeId to = child(at, token);
+  if (to == kNoNode && nodes_[at].first_child == kNoNode && at == from) {
+    const int32_t before = page_count(nodes_[at]);
+    write_tokens(at, std::span(&token, 1));
+    ++held_tokens_;
+    *pages_taken = page_count(nodes_[at]) - before;
     return from;
-  } else {
-    to = branch(at, std::span(&token, 1), job);
+  }
+  if (to == kNoNode) {
+    to = branch(at, std::span(&token, 1));
+    nodes_[to].job = job;
+    nodes_[to].uses = 1;
+    nodes_[to].priority = nodes_[from].priority;
+    if (const auto found = expires_.find(from); found != expires_.end())
+      set_expiry(to, {.expires_ms = found->second}, true);
     *pages_taken = 1;
   }
+  lock(to);
   unlock(from, true);
   return to;
 }
@@ -233,145 +443,40 @@ NodeId Tree::end_at(NodeId id, int32_t length) {
   return nodes_[at].end() == length ? at : split(at, length - nodes_[at].start);
 }
 
-void Tree::lock(NodeId id) {
-  ++nodes_[id].locks;
-  update_evictable(id);
-}
-
-void Tree::unlock(NodeId id, bool keep) {
-  PREFIX_CHECK(nodes_[id].locks > 0);
-  --nodes_[id].locks;
-  if (nodes_[id].length == 0) return;  // a root
-  if (nodes_[id].locks == 0 && nodes_[id].first_child == kNoNode) {
-    update_evictable(id);
-    evictable_.erase({nodes_[id].last_use, id});
-    nodes_[id].last_use = ++tick_;
-  }
-  settle(id, keep);
-}
-
-// Cuts pending tokens off an unlocked leaf, and goes up while nodes vanish.
-void Tree::settle(NodeId id, bool keep) {
-  while (nodes_[id].length > 0 && nodes_[id].locks == 0 && nodes_[id].first_child == kNoNode) {
-    Node& n = nodes_[id];
-    if (n.computed > 0 && keep) {
-      tokens_ -= n.length - n.computed;
-      n.length = n.computed;
-      const auto wanted = static_cast<size_t>(blocks_of(n.start, n.end()));
-      while (n.pages.size() > wanted) {
-        pages_.release(n.pages.back());
-        n.pages.pop_back();
-      }
-      update_evictable(id);
-      return;
-    }
-    const NodeId parent = n.parent;
-    remove(id);
-    id = parent;
-  }
-}
-
-// Frees a leaf; its parent may become evictable.
-void Tree::remove(NodeId id) {
-  Node& n = nodes_[id];
-  const NodeId parent = n.parent;
-  evictable_.erase({n.last_use, id});
-  unlink(id);
-  for (int32_t page : n.pages) pages_.release(page);
-  tokens_ -= n.length;
-  const int64_t use = n.last_use;
-  n = Node{};
-  free_.push_back(id);
-  --live_;
-  Node& p = nodes_[parent];
-  if (p.first_child == kNoNode) {
-    p.last_use = std::max(p.last_use, use);
-    update_evictable(parent);
-  }
-}
-
 void Tree::set_computed(NodeId id, int32_t computed) {
   PREFIX_CHECK(computed >= nodes_[id].computed && computed <= nodes_[id].length);
   nodes_[id].computed = computed;
 }
 
-int64_t Tree::evict(NodeId id) {
-  const int64_t tokens = nodes_[id].length;
-  const NodeId parent = nodes_[id].parent;
-  remove(id);
-  settle(parent, true);
-  ++evictions_;
-  evicted_tokens_ += tokens;
-  return tokens;
+// --- single steps --------------------------------------------------------------------------------
+
+NodeId Tree::add_leaf(NodeId parent, std::span<const int32_t> tokens, uint32_t uses,
+                      int16_t priority) {
+  const NodeId id = branch(parent, tokens);
+  Node& n = nodes_[id];
+  n.uses = uses;
+  n.priority = priority;
+  n.computed = n.length;
+  update_queue(id);
+  return id;
 }
 
-bool Tree::make_room(int32_t pages) {
-  while (pages_.available() < pages) {
-    if (evictable_.empty()) return false;
-    evict(evictable_.begin()->second);
-  }
-  return true;
+void Tree::stamp(NodeId id, int64_t last_use) {
+  if (nodes_[id].queued) dequeue(id);
+  nodes_[id].last_use = last_use;
+  update_queue(id);
 }
 
-int64_t Tree::trim(int32_t pages) {
-  int64_t evicted = 0;
-  while (pages_.used() > pages && !evictable_.empty()) evicted += evict(evictable_.begin()->second);
-  return evicted;
+void Tree::count_use(NodeId id) {
+  if (nodes_[id].queued) dequeue(id);
+  ++nodes_[id].uses;
+  update_queue(id);
 }
 
-int64_t Tree::drop(NodeId root) {
-  int64_t evicted = 0;
-  for (bool again = true; again;) {  // parents become leaves as their children go
-    again = false;
-    std::vector<NodeId> leaves;
-    for (const auto& [use, id] : evictable_)
-      if (nodes_[id].root == root) leaves.push_back(id);
-    for (NodeId id : leaves) {
-      evicted += evict(id);
-      again = true;
-    }
-  }
-  return evicted;
-}
-
-void Tree::check() const {
-  std::vector<int32_t> owners(static_cast<size_t>(pages_.capacity()), 0);
-  int64_t tokens = 0;
-  size_t live = 0;
-  size_t edges = 0;
-  for (NodeId id = 0; id < static_cast<NodeId>(nodes_.size()); ++id) {
-    const Node& n = nodes_[id];
-    if (n.root == kNoNode) continue;
-    ++live;
-    for (NodeId c = n.first_child, before = kNoNode; c != kNoNode; before = c, c = nodes_[c].next) {
-      PREFIX_CHECK(nodes_[c].parent == id && nodes_[c].previous == before);
-      PREFIX_CHECK(nodes_[c].start == n.end() && nodes_[c].root == n.root);
-      PREFIX_CHECK(children_.find(id, nodes_[c].tokens()[0]) == c);
-      PREFIX_CHECK(nodes_[c].computed == 0 || n.computed == n.length);
-      if (nodes_[c].next == kNoNode) PREFIX_CHECK(n.last_child == c);
-      ++edges;
-    }
-    if (n.parent == kNoNode) {
-      PREFIX_CHECK(n.length == 0 && n.pages.empty());
-      continue;
-    }
-    PREFIX_CHECK(n.length > 0 && n.computed >= 0 && n.computed <= n.length && n.locks >= 0);
-    PREFIX_CHECK(static_cast<int32_t>(n.pages.size()) == blocks_of(n.start, n.end()));
-    PREFIX_CHECK(n.block_offset + n.length <= static_cast<int32_t>(n.block->size()));
-    const bool can_go = n.locks == 0 && n.first_child == kNoNode;
-    PREFIX_CHECK(evictable_.count({n.last_use, id}) == (can_go ? 1u : 0u));
-    if (can_go) PREFIX_CHECK(n.computed == n.length);
-    for (int32_t page : n.pages) ++owners[static_cast<size_t>(page)];
-    tokens += n.length;
-  }
-  PREFIX_CHECK(live == live_ && tokens == tokens_ && edges == children_.size());
-  int32_t used = 0;
-  for (int32_t page = 0; page < pages_.capacity(); ++page) {
-    if (owners[static_cast<size_t>(page)] == 0) continue;
-    ++used;
-    PREFIX_CHECK(pages_.references(page) == owners[static_cast<size_t>(page)]);
-  }
-  PREFIX_CHECK(used == pages_.used());
+void Tree::raise_priority(NodeId id, int16_t priority) {
+  if (nodes_[id].queued) dequeue(id);
+  nodes_[id].priority = std::max(nodes_[id].priority, priority);
+  update_queue(id);
 }
 
 }  // namespace prefix

@@ -13,55 +13,39 @@
 //           │     └─ node 3
 //           └─ [ 1 ]         node 5 (new)   pending
 //
-// Page rule (P = kPageTokens): page b of a path holds positions [bP, (b+1)P). A node lists the
-// pages of its own positions, page of its first position first. A split in mid-page lets both
-// halves list the same page; a branch in mid-page gets a page of its own and, in the step that
-// computes its first token, a copy of the slots before it. So a row never meets a joint inside a
-// page. Pages are numbers here; the bytes are in src/cache.
+// Page rule (P = kPageTokens): page b of a path holds positions [bP, (b+1)P). The pages of a node's
+// own positions are linked, first_page to last_page, and hold its tokens too, so a split moves
+// nothing. A split in mid-page lets both halves use the same page; a branch in mid-page gets a page
+// of its own and, in the step that computes its first token, a copy of the slots before it. So a
+// row never meets a joint inside a page. Pages are numbers here; the bytes are in src/cache.
 //
 // Every running sequence locks the node that holds its last token, which may lie inside the edge; a
 // split leaves the lower half with the id and the locks, so position p of a sequence is found by
-// walking up from its node until start <= p (node_at). Only a leaf that nobody locks can be
-// evicted; inner nodes are kept by their children. Not thread-safe: the engine owns it.
+// walking up from its node until start <= p (node_at). `held` counts the locks of a node and of all
+// below it: held == 0 says that nobody needs it. Only a leaf that nobody holds can be evicted, whole
+// pages from its tail first; inner nodes are kept by their children.
+//
+// Every root belongs to a space (a namespace): tokens are counted for each, and it may have a quota,
+// which it never exceeds, and a floor, below which others do not evict it.
+// Not thread-safe: the engine owns it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <memory>
-#include <set>
+#include <queue>
 #include <span>
-#include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "cache/page_pool.h"
 #include "tree/child_map.h"
+#include "tree/eviction_queue.h"
+#include "tree/node.h"
 
 namespace prefix {
-
-using NodeId = int32_t;
-inline constexpr NodeId kNoNode = -1;
-
-struct Node {
-  NodeId parent = kNoNode;
-  NodeId first_child = kNoNode;
-  NodeId last_child = kNoNode;
-  NodeId next = kNoNode;  // siblings, in order of creation
-  NodeId previous = kNoNode;
-  int32_t start = 0;     // position of the first token
-  int32_t length = 0;    // tokens; 0 only for roots
-  int32_t computed = 0;  // tokens whose keys and values are in the pages; the rest is pending
-  int32_t locks = 0;     // running sequences whose last token is here
-  int32_t root = kNoNode;
-  int32_t rope_offset = 0;  // roots: added to positions to index the rotary tables
-  int64_t job = 0;          // who asked for it first: tells "shared" from "cached"
-  int64_t last_use = 0;
-  std::shared_ptr<std::vector<int32_t>> block;  // shared by the halves of a split: nothing moves
-  int32_t block_offset = 0;
-  std::vector<int32_t> pages;  // page of position `start` first
-
-  int32_t end() const { return start + length; }
-  const int32_t* tokens() const { return block->data() + block_offset; }
-};
 
 struct Match {
   NodeId node = kNoNode;  // deepest node reached
@@ -70,29 +54,65 @@ struct Match {
   int32_t computed = 0;   // how many of them are computed; they come first
 };
 
+// Who attaches a sequence, and how long what it computes should stay.
+struct Use {
+  uint32_t job = 0;
+  int16_t priority = 0;    // of the nodes: the highest of all uses
+  int64_t expires_ms = 0;  // on the clock of expire(); 0: never
+  int32_t grows = 0;       // tokens that the sequence may add later: they must fit the quota
+  bool counts = true;      // one use of the path; false for further sequences of one request
+};
+
+struct TreeOptions {
+  Policy policy = Policy::kLru;
+  bool keep_created = false;  // also for policies that do not ask when a node was made
+  // GDSF: computing token p of a path costs token_cost + p x position_cost.
+  double token_cost = 1;
+  double position_cost = 0;
+};
+
 class Tree {
  public:
-  explicit Tree(PagePool& pages) : pages_(pages) {}
+  explicit Tree(PagePool& pages, const TreeOptions& options = {});
 
-  NodeId add_root(int32_t rope_offset = 0);
+  // --- roots and spaces ---
+  NodeId add_root(int32_t rope_offset = 0, int32_t space = 0);
   // Removes a root without children.
   void remove_root(NodeId root);
+  NodeId root(const Node& n) const { return roots_[static_cast<size_t>(n.root)].node; }
+  int32_t rope_offset(const Node& n) const {  // added to positions to index the rotary tables
+    return roots_[static_cast<size_t>(n.root)].rope_offset;
+  }
+  // In tokens; quota 0: none. Costs a pass over the tree.
+  void set_limits(int32_t space, int64_t floor, int64_t quota);
+  int64_t tokens_of(int32_t space) const;
+
+  // --- reading ---
   const Node& node(NodeId id) const { return nodes_[id]; }
   // The node on the path to `id` that holds position `position` (< end of id).
   NodeId node_at(NodeId id, int32_t position) const {
     while (nodes_[id].start > position) id = nodes_[id].parent;
     return id;
   }
-  size_t node_limit() const { return nodes_.size(); }  // ids are below this
-  size_t node_count() const { return live_; }
+  int32_t token(const Node& n, int32_t offset) const;
+  NodeId last_child(NodeId id) const;
+  // f(page, slot, count) for each piece of tokens [begin, end) of an edge that lies in one page.
+  template <typename F>
+  void for_each_piece(const Node& n, int32_t begin, int32_t end, const F& f) const;
+  std::vector<int32_t> tokens(const Node& n) const;
+  int32_t page_count(const Node& n) const;
+  const int32_t* page_tokens(int32_t page) const { return pages_.tokens(page); }
+  NodeId node_limit() const { return nodes_.limit(); }  // ids are below this
+  size_t node_count() const { return nodes_.live(); }   // roots too
 
   // Longest path that equals a prefix of tokens, pending tokens included. Changes nothing.
   Match match(NodeId root, std::span<const int32_t> tokens) const;
 
+  // --- sequences ---
   // Extends the tree until `tokens` is a path in it, locks the node that holds its last token and
   // returns it. New nodes get their pages now; unlocked leaves are evicted to make room. Throws
   // kCacheFull, changing nothing but evictions, when the pages do not suffice even so.
-  NodeId attach(const Match& match, std::span<const int32_t> tokens, int64_t job);
+  NodeId attach(const Match& match, std::span<const int32_t> tokens, const Use& use);
   // Upper bound of the pages that attach(match, n tokens) takes.
   int32_t pages_needed(const Match& match, int32_t n) const;
 
@@ -100,56 +120,145 @@ class Tree {
   // the path longer by `token` and returns the node that holds it, with the lock moved there. An
   // existing edge or child is followed, a leaf that ends here grows, else a branch begins. Takes at
   // most one page, from the caller's reservation: *pages_taken tells.
-  NodeId advance(NodeId from, int32_t length, int32_t token, int64_t job, int32_t* pages_taken);
+  NodeId advance(NodeId from, int32_t length, int32_t token, uint32_t job, int32_t* pages_taken);
 
   // The node on the path to `id` that ends after `length` tokens, made by a split when there is
   // none. Locks stay with `id`.
   NodeId end_at(NodeId id, int32_t length);
 
   void lock(NodeId id);
-  // Drops a lock; what then nobody needs and is not computed is removed, and with keep == false
+  // Drops a lock, which is a use of the path; what then nobody needs and is not computed is removed, and with keep == false
   // also what is computed.
   void unlock(NodeId id, bool keep);
 
   // Tokens [0, computed) of the node now have keys and values.
   void set_computed(NodeId id, int32_t computed);
 
-  // Evicts least recently used unlocked leaves until `pages` are available; false if it cannot.
+  // --- eviction ---
+  // Evicts until `pages` are available, not a page more than needed; false if it cannot.
   bool make_room(int32_t pages);
   // Evicts until at most `pages` are used, or nothing more can go. Returns evicted tokens.
   int64_t trim(int32_t pages);
-  // Evicts everything unlocked below root. Returns evicted tokens.
-  int64_t drop(NodeId root);
+  // Evicts everything unlocked below a node. Returns evicted tokens.
+  int64_t drop(NodeId top);
+  // Evicts what expired before or at this time; what is in use goes as soon as it is not.
+  int64_t expire(int64_t now_ms);
+  // The leaf that goes next, kNoNode if none can.
+  NodeId victim() const;
+  // Evicts a leaf that nobody holds. Returns its tokens.
+  int64_t evict(NodeId id);
+  // Frees at most `pages` pages of a leaf that nobody holds, the last ones first; the leaf goes when
+  // none would be left.
+  void evict_tail(NodeId id, int32_t pages);
+  // Is told before tokens [from, length) of a node are evicted; must not call the tree.
+  using Observer = std::function<void(const Node& n, int32_t from)>;
+  void set_observer(Observer observer) { observer_ = std::move(observer); }
 
   int64_t token_count() const { return tokens_; }
+  int64_t held_tokens() const { return held_tokens_; }
   int64_t evictions() const { return evictions_; }
   int64_t evicted_tokens() const { return evicted_tokens_; }
+  // Bytes of everything but keys and values.
+  size_t metadata_bytes() const;
+
+  // --- single steps, for the simulator ---
+  int64_t tick() const { return tick_; }
+  int64_t next_tick() { return ++tick_; }
+  void set_tick(int64_t tick) { tick_ = tick; }
+  // Drops a lock and leaves times as they are.
+  void remove_lock(NodeId id);
+  // The upper half [0, offset) becomes a new node above; the lower half keeps the id and the locks.
+  NodeId split(NodeId id, int32_t offset);
+  // A computed leaf that nobody holds.
+  NodeId add_leaf(NodeId parent, std::span<const int32_t> tokens, uint32_t uses, int16_t priority);
+  void stamp(NodeId id, int64_t last_use);
+  void set_created(NodeId id, int64_t tick) { state_.created[static_cast<size_t>(id)] = tick; }
+  int64_t created(NodeId id) const { return state_.created[static_cast<size_t>(id)]; }
+  void count_use(NodeId id);
+  void raise_priority(NodeId id, int16_t priority);
 
   // Throws kInternal when an invariant is broken (tests and debug builds).
   void check() const;
 
  private:
-  NodeId add_node(NodeId parent);
-  NodeId split(NodeId id, int32_t offset);
-  NodeId branch(NodeId parent, std::span<const int32_t> tokens, int64_t job);
+  struct Root {
+    NodeId node = kNoNode;
+    int32_t rope_offset = 0;
+    int32_t space = 0;
+  };
+  struct Space {
+    int64_t tokens = 0;
+    int64_t floor = 0;
+    int64_t quota = 0;
+    std::unique_ptr<EvictionQueue> own;  // with limits; else the common queue
+  };
+  struct Expiry {
+    int64_t at_ms;
+    NodeId id;
+    uint32_t generation;
+    bool operator>(const Expiry& other) const { return at_ms > other.at_ms; }
+  };
+
+  NodeId child(NodeId parent, int32_t token) const;
+  NodeId add_node(int32_t root);
+  NodeId branch(NodeId parent, std::span<const int32_t> tokens);
   void link(NodeId parent, NodeId child);
   void unlink(NodeId id);
   void remove(NodeId id);
-  void give_pages(NodeId id);
+  void write_tokens(NodeId id, std::span<const int32_t> tokens);
+  void cut(NodeId id, int32_t length);
+  void count_tokens(const Node& n, int32_t tokens);
+  void move_lock(NodeId from, NodeId leaf);
+  void use_path(NodeId id, const Use& use);
+  void set_expiry(NodeId id, const Use& use, bool is_new);
   void settle(NodeId id, bool keep);
-  void update_evictable(NodeId id);
-  int64_t evict(NodeId id);
+  EvictionQueue& queue_of(const Node& n);
+  const EvictionQueue* queue_of(const Space& space) const;
+  void dequeue(NodeId id);
+  void update_queue(NodeId id);
+  bool make_room_in(int32_t space, int64_t tokens);
+  void check_pages(NodeId id, std::vector<int32_t>& owners) const;
 
   PagePool& pages_;
-  std::vector<Node> nodes_;
-  std::vector<NodeId> free_;
+  NodeArena nodes_;
   ChildMap children_;
-  std::set<std::pair<int64_t, NodeId>> evictable_;  // (last use, leaf)
+  PolicyState state_;
+  EvictionQueue common_;
+  std::vector<Root> roots_;
+  std::vector<int32_t> free_roots_;
+  std::vector<Space> spaces_;
+  std::vector<int32_t> limited_;  // spaces with a queue of their own
+  std::unordered_map<NodeId, int64_t> expires_;  // nodes that do, and when
+  std::priority_queue<Expiry, std::vector<Expiry>, std::greater<>> expiries_;  // may be outdated
+  Observer observer_;
+  bool keep_created_;
   int64_t tick_ = 0;
-  size_t live_ = 0;
   int64_t tokens_ = 0;
+  int64_t held_tokens_ = 0;
   int64_t evictions_ = 0;
   int64_t evicted_tokens_ = 0;
 };
+
+template <typename F>
+void Tree::for_each_piece(const Node& n, int32_t begin, int32_t end, const F& f) const {
+  if (begin >= end) return;
+  int32_t position = n.start + begin;
+  const int32_t stop = n.start + end;
+  int32_t page = n.first_page;
+  if (position / kPageTokens == (n.end() - 1) / kPageTokens) {
+    page = n.last_page;
+  } else {
+    for (int32_t b = n.start / kPageTokens; b < position / kPageTokens; ++b)
+      page = pages_.next(page);
+  }
+  for (;;) {
+    const int32_t slot = position % kPageTokens;
+    const int32_t count = std::min(kPageTokens - slot, stop - position);
+    f(page, slot, count);
+    position += count;
+    if (position == stop) return;
+    page = pages_.next(page);
+  }
+}
 
 }  // namespace prefix

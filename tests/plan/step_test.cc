@@ -88,7 +88,7 @@ TEST(Step, RowsAreDepthFirstAndSharedOnce) {
   const NodeId root = tree.add_root();
   std::vector<std::pair<NodeId, Tokens>> sequences;
   for (const Tokens& t : {Tokens{1, 2, 3, 4}, Tokens{1, 2, 9}, Tokens{1, 2, 3, 5, 6}})
-    sequences.emplace_back(tree.attach(tree.match(root, t), t, 1), t);
+    sequences.emplace_back(tree.attach(tree.match(root, t), t, {}), t);
   StepBuilder builder(tree, kShape);
   StepPlan plan;
   builder.begin();
@@ -108,7 +108,7 @@ TEST(Step, RecomputeReadsAComputedTokenWithoutWriting) {
   Tree tree(pool);
   const NodeId root = tree.add_root();
   const Tokens t{1, 2, 3, 4, 5};
-  const NodeId node = tree.attach(tree.match(root, t), t, 1);
+  const NodeId node = tree.attach(tree.match(root, t), t, {});
   tree.set_computed(node, 5);
   StepBuilder builder(tree, kShape);
   StepPlan plan;
@@ -131,7 +131,7 @@ TEST(Step, LongPathsAreSplitOverItemsOnlyWhenThreadsWouldIdle) {
   Tree tree(pool);
   const NodeId root = tree.add_root();
   const Tokens t(5000, 1);
-  const NodeId node = tree.attach(tree.match(root, t), t, 1);
+  const NodeId node = tree.attach(tree.match(root, t), t, {});
   tree.set_computed(node, 4999);
   StepBuilder builder(tree, {4, 2, 8});
   StepPlan plan;
@@ -167,7 +167,7 @@ TEST(StepProperty, RowsEqualDistinctPrefixesInRandomBatches) {
         t = sequences[random() % sequences.size()].second;
         t.resize(1 + random() % (t.size() + 20), static_cast<int32_t>(random() % vocabulary));
       }
-      sequences.emplace_back(tree.attach(tree.match(root, t), t, 1), t);
+      sequences.emplace_back(tree.attach(tree.match(root, t), t, {}), t);
       for (size_t n = 1; n <= t.size(); ++n)
         distinct.emplace(root, Tokens(t.begin(), t.begin() + static_cast<ptrdiff_t>(n)));
     }

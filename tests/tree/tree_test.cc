@@ -23,8 +23,8 @@ void compute(Tree& tree, NodeId node) {
 Tokens path_of(const Tree& tree, NodeId node) {
   Tokens tokens;
   for (; tree.node(node).length > 0; node = tree.node(node).parent) {
-    const Node& n = tree.node(node);
-    tokens.insert(tokens.begin(), n.tokens(), n.tokens() + n.length);
+    const Tokens own = tree.tokens(tree.node(node));
+    tokens.insert(tokens.begin(), own.begin(), own.end());
   }
   return tokens;
 }
@@ -40,8 +40,8 @@ struct TreeTest : testing::Test {
   Tree tree{pool};
   NodeId root = tree.add_root();
 
-  NodeId attach(const Tokens& tokens, int64_t job = 1) {
-    return tree.attach(tree.match(root, tokens), tokens, job);
+  NodeId attach(const Tokens& tokens, const Use& use = {}) {
+    return tree.attach(tree.match(root, tokens), tokens, use);
   }
 };
 
@@ -68,9 +68,9 @@ TEST_F(TreeTest, SplitKeepsTheLowerIdTokensLocksAndPages) {
   EXPECT_EQ(tree.node(a).start, 3);
   const Node& upper = tree.node(tree.node(a).parent);
   EXPECT_EQ(upper.computed, 3);
-  EXPECT_EQ(upper.pages[0], tree.node(a).pages[0]) << "both halves list the page of the split";
-  EXPECT_NE(upper.pages[0], tree.node(b).pages[0]) << "a branch in mid-page has its own page";
-  EXPECT_EQ(pool.references(upper.pages[0]), 2);
+  EXPECT_EQ(upper.first_page, tree.node(a).first_page) << "both halves use the page of the split";
+  EXPECT_NE(upper.first_page, tree.node(b).first_page) << "a branch in mid-page has its own page";
+  EXPECT_EQ(pool.references(upper.first_page), 2);
 }
 
 TEST_F(TreeTest, PrefixOfAnEdgeIsNotSplit) {
@@ -173,7 +173,7 @@ TEST_F(TreeTest, DropEmptiesOneNamespaceOnly) {
   a = attach({1, 2, 4});
   compute(tree, a);
   tree.unlock(a, true);
-  const NodeId b = tree.attach(tree.match(other, tokens), tokens, 1);
+  const NodeId b = tree.attach(tree.match(other, tokens), tokens, {});
   compute(tree, b);
   tree.unlock(b, true);
   EXPECT_EQ(tree.drop(root), 4);
@@ -200,7 +200,7 @@ TEST(TreeProperty, InvariantsHoldUnderRandomOperations) {
         const Tokens tokens = random_tokens(random, 1 + random() % 80, 2);
         const NodeId root = roots[random() % 2];
         try {
-          live.push_back({tree.attach(tree.match(root, tokens), tokens, step), tokens});
+          live.push_back({tree.attach(tree.match(root, tokens), tokens, {}), tokens});
         } catch (const Error& e) {
           ASSERT_EQ(e.code(), Code::kCacheFull);
         }
@@ -215,7 +215,7 @@ TEST(TreeProperty, InvariantsHoldUnderRandomOperations) {
         const auto token = static_cast<int32_t>(random() % 2);
         int32_t pages = 0;
         compute(tree, l.node);
-        l.node = tree.advance(l.node, static_cast<int32_t>(l.tokens.size()), token, step, &pages);
+        l.node = tree.advance(l.node, static_cast<int32_t>(l.tokens.size()), token, 1, &pages);
         l.tokens.push_back(token);
       }
       ASSERT_NO_THROW(tree.check()) << "seed " << seed << " step " << step;

@@ -1,0 +1,87 @@
+// A node of the prefix tree: an edge, that is a run of tokens (see the drawing in tree.h).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace prefix {
+
+using NodeId = int32_t;
+inline constexpr NodeId kNoNode = -1;
+
+struct Node {
+  NodeId parent = kNoNode;
+  NodeId first_child = kNoNode;
+  NodeId next = kNoNode;      // siblings, in order of creation; kNoNode after the last one
+  NodeId previous = kNoNode;  // of the first one: the last one
+  int32_t start = 0;          // position of the first token
+  int32_t length = 0;         // tokens; 0 only for roots
+  int32_t computed = 0;       // tokens whose keys and values are in the pages; the rest is pending
+  int32_t locks = 0;          // holders whose last token is here
+  int32_t held = 0;           // holders here and below: the sum of `locks` over the subtree
+  int32_t root = -1;          // number of the tree's root; -1: the node is free
+  int32_t first_page = -1;
+  int32_t last_page = -1;
+  NodeId queue_next = kNoNode;  // place in the eviction queue
+  NodeId queue_previous = kNoNode;
+  int64_t last_use = 0;  // ticks
+  uint32_t uses = 0;
+  uint32_t job = 0;         // who asked for it first: tells "shared" from "cached"
+  uint32_t generation = 0;  // of the id: grows when it is given to another node
+  int16_t priority = 0;
+  bool expired = false;
+  bool queued = false;  // may be evicted, and waits for it
+
+  int32_t end() const { return start + length; }
+};
+static_assert(sizeof(Node) == 80);
+
+// Nodes by number, in chunks: growing moves nothing, and a freed number is used again.
+class NodeArena {
+ public:
+  NodeId add() {
+    NodeId id;
+    uint32_t generation = 0;
+    if (!free_.empty()) {
+      id = free_.back();
+      free_.pop_back();
+      generation = (*this)[id].generation + 1;
+    } else {
+      id = size_;
+      if (static_cast<size_t>(id) % kChunk == 0) chunks_.emplace_back(new Node[kChunk]);
+      ++size_;
+    }
+    (*this)[id] = Node{};
+    (*this)[id].generation = generation;
+    ++live_;
+    return id;
+  }
+  void remove(NodeId id) {
+    free_.push_back(id);
+    (*this)[id].root = -1;
+    --live_;
+  }
+  Node& operator[](NodeId id) {
+    const auto i = static_cast<size_t>(id);
+    return chunks_[i / kChunk][i % kChunk];
+  }
+  const Node& operator[](NodeId id) const {
+    const auto i = static_cast<size_t>(id);
+    return chunks_[i / kChunk][i % kChunk];
+  }
+  NodeId limit() const { return size_; }  // ids are below this
+  size_t live() const { return live_; }
+  size_t metadata_bytes() const {
+    return chunks_.size() * kChunk * sizeof(Node) + free_.capacity() * sizeof(NodeId);
+  }
+
+ private:
+  static constexpr size_t kChunk = 1024;
+  std::vector<std::unique_ptr<Node[]>> chunks_;
+  std::vector<NodeId> free_;
+  NodeId size_ = 0;
+  size_t live_ = 0;
+};
+
+}  // namespace prefix

@@ -1,0 +1,71 @@
+// The invariants, for tests and debug builds.
+#include "base/status.h"
+#include "tree/page_math.h"
+#include "tree/tree.h"
+
+namespace prefix {
+
+void Tree::check_pages(NodeId id, std::vector<int32_t>& owners) const {
+  const Node& n = nodes_[id];
+  int32_t page = n.first_page;
+  int32_t last = -1;
+  for (int32_t left = page_count(n); left > 0; --left) {
+    PREFIX_CHECK(page >= 0 && page < pages_.capacity());
+    if (last >= 0) PREFIX_CHECK(pages_.previous(page) == last);
+    if (owners.size() <= static_cast<size_t>(page)) owners.resize(static_cast<size_t>(page) + 1);
+    ++owners[static_cast<size_t>(page)];
+    last = page;
+    page = pages_.next(page);
+  }
+  PREFIX_CHECK(last == n.last_page);
+}
+
+void Tree::check() const {
+  std::vector<int32_t> owners;
+  std::vector<int64_t> of_space(spaces_.size(), 0);
+  int64_t tokens = 0;
+  int64_t held_tokens = 0;
+  size_t live = 0;
+  size_t edges = 0;
+  for (NodeId id = 0; id < nodes_.limit(); ++id) {
+    const Node& n = nodes_[id];
+    if (n.root < 0) continue;
+    ++live;
+    int32_t held = n.locks;
+    NodeId before = last_child(id);
+    for (NodeId c = n.first_child; c != kNoNode; before = c, c = nodes_[c].next) {
+      const Node& below = nodes_[c];
+      PREFIX_CHECK(below.parent == id && below.previous == before && below.root == n.root);
+      PREFIX_CHECK(below.start == n.end() && child(id, token(below, 0)) == c);
+      PREFIX_CHECK(below.computed == 0 || n.computed == n.length);
+      held += below.held;
+      ++edges;
+    }
+    PREFIX_CHECK(n.held >= 0 && n.held == held);
+    const Root& root = roots_[static_cast<size_t>(n.root)];
+    if (n.parent == kNoNode) {
+      PREFIX_CHECK(n.length == 0 && n.first_page < 0 && !n.queued && root.node == id);
+      continue;
+    }
+    PREFIX_CHECK(n.length > 0 && n.computed >= 0 && n.computed <= n.length);
+    const bool can_go = n.held == 0 && n.first_child == kNoNode;
+    PREFIX_CHECK(n.queued == can_go);
+    if (n.held == 0) PREFIX_CHECK(n.computed == n.length);
+    check_pages(id, owners);
+    tokens += n.length;
+    of_space[static_cast<size_t>(root.space)] += n.length;
+    if (n.held > 0) held_tokens += n.length;
+  }
+  PREFIX_CHECK(live == nodes_.live() && edges == children_.size());
+  PREFIX_CHECK(tokens == tokens_ && held_tokens == held_tokens_);
+  for (size_t i = 0; i < spaces_.size(); ++i) PREFIX_CHECK(of_space[i] == spaces_[i].tokens);
+  int32_t used = 0;
+  for (size_t page = 0; page < owners.size(); ++page) {
+    if (owners[page] == 0) continue;
+    ++used;
+    PREFIX_CHECK(pages_.references(static_cast<int32_t>(page)) == owners[page]);
+  }
+  PREFIX_CHECK(used == pages_.used());
+}
+
+}  // namespace prefix

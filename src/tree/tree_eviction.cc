@@ -1,0 +1,174 @@
+// Which leaves go, and how.
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <limits>
+
+#include "base/status.h"
+#include "tree/page_math.h"
+#include "tree/tree.h"
+
+namespace prefix {
+
+EvictionQueue& Tree::queue_of(const Node& n) {
+  const Root& root = roots_[static_cast<size_t>(n.root)];
+  const Space& space = spaces_[static_cast<size_t>(root.space)];
+  return space.own ? *space.own : common_;
+}
+
+void Tree::dequeue(NodeId id) { queue_of(nodes_[id]).erase(id); }
+
+// A computed leaf that nobody holds waits in its queue, and nobody else does.
+void Tree::update_queue(NodeId id) {
+  const Node& n = nodes_[id];
+  const bool can_go = n.length > 0 && n.held == 0 && n.first_child == kNoNode;
+  if (can_go == n.queued) return;
+  if (can_go) {
+    queue_of(n).insert(id);
+  } else {
+    dequeue(id);
+  }
+}
+
+void Tree::set_limits(int32_t space, int64_t floor, int64_t quota) {
+  if (spaces_.size() <= static_cast<size_t>(space)) spaces_.resize(static_cast<size_t>(space) + 1);
+  std::vector<NodeId> waiting;
+  for (NodeId id = 0; id < nodes_.limit(); ++id) {
+    const Node& n = nodes_[id];
+    if (n.root < 0 || !n.queued || roots_[static_cast<size_t>(n.root)].space != space) continue;
+    waiting.push_back(id);
+    dequeue(id);
+  }
+  Space& s = spaces_[static_cast<size_t>(space)];
+  s.floor = floor;
+  s.quota = quota;
+  std::erase(limited_, space);
+  s.own.reset();
+  if (floor > 0 || quota > 0) {
+    s.own = std::make_unique<EvictionQueue>(nodes_, state_);
+    limited_.push_back(space);
+  }
+  for (const NodeId id : waiting) update_queue(id);
+}
+
+NodeId Tree::victim() const {
+  const EvictionQueue* best = common_.empty() ? nullptr : &common_;
+  for (const int32_t space : limited_) {
+    const Space& s = spaces_[static_cast<size_t>(space)];
+    if (s.own->empty() || s.tokens <= s.floor) continue;
+    if (!best || s.own->front_key() < best->front_key()) best = s.own.get();
+  }
+  return best ? best->front() : kNoNode;
+}
+
+int64_t Tree::evict(NodeId id) {
+  const Node& n = nodes_[id];
+  const int64_t tokens = n.length;
+  const NodeId parent = n.parent;
+  if (state_.policy == Policy::kGdsf)
+    state_.age = std::max(state_.age, std::bit_cast<double>(queue_of(n).front_key().rank));
+  if (observer_) observer_(n, 0);
+  remove(id);
+  settle(parent, true);
+  ++evictions_;
+  evicted_tokens_ += tokens;
+  return tokens;
+}
+
+void Tree::evict_tail(NodeId id, int32_t pages) {
+  const Node& n = nodes_[id];
+  const int32_t have = page_count(n);
+  const int32_t own = have - (pages_.references(n.first_page) > 1 ? 1 : 0);
+  if (own <= pages) {
+    evict(id);
+    return;
+  }
+  const int32_t keep = (n.start / kPageTokens + have - pages) * kPageTokens - n.start;
+  if (observer_) observer_(n, keep);
+  evicted_tokens_ += n.length - keep;
+  cut(id, keep);
+}
+
+bool Tree::make_room(int32_t pages) {
+  while (pages_.available() < pages) {
+    const NodeId id = victim();
+    if (id == kNoNode) return false;
+    evict_tail(id, pages - pages_.available());
+  }
+  return true;
+}
+
+bool Tree::make_room_in(int32_t space, int64_t tokens) {
+  const Space& s = spaces_[static_cast<size_t>(space)];
+  while (s.quota > 0 && s.tokens + tokens > s.quota) {
+    if (s.own->empty()) return false;
+    const int64_t over = s.tokens + tokens - s.quota;
+    const int64_t pages = (over + kPageTokens - 1) / kPageTokens;
+    evict_tail(s.own->front(),
+               static_cast<int32_t>(std::min<int64_t>(pages, std::numeric_limits<int32_t>::max())));
+  }
+  return true;
+}
+
+int64_t Tree::trim(int32_t pages) {
+  const int64_t before = tokens_;
+  while (pages_.used() > pages) {
+    const NodeId id = victim();
+    if (id == kNoNode) break;
+    evict_tail(id, pages_.used() - pages);
+  }
+  return before - tokens_;
+}
+
+int64_t Tree::drop(NodeId top) {
+  const int64_t before = tokens_;
+  // Deepest first: down to a leaf by last children, then back over what is left.
+  NodeId id = top;
+  for (;;) {
+    while (last_child(id) != kNoNode) id = last_child(id);
+    for (;;) {
+      if (id == top) return before - tokens_;
+      const NodeId parent = nodes_[id].parent;
+      const bool is_first = nodes_[parent].first_child == id;
+      const NodeId previous = nodes_[id].previous;
+      if (nodes_[id].queued) {
+        const int64_t tokens = nodes_[id].length;
+        if (observer_) observer_(nodes_[id], 0);
+        remove(id);
+        ++evictions_;
+        evicted_tokens_ += tokens;
+      }
+      id = is_first ? parent : previous;
+      if (!is_first) break;
+    }
+  }
+}
+
+int64_t Tree::expire(int64_t now_ms) {
+  const int64_t before = tokens_;
+  while (!expiries_.empty() && expiries_.top().at_ms <= now_ms) {
+    const Expiry due = expiries_.top();
+    expiries_.pop();
+    const auto found = expires_.find(due.id);
+    if (found == expires_.end() || found->second != due.at_ms ||
+        nodes_[due.id].generation != due.generation)
+      continue;  // gone, or used since
+    expires_.erase(found);
+    if (nodes_[due.id].queued) dequeue(due.id);
+    nodes_[due.id].expired = true;
+    update_queue(due.id);
+  }
+  const auto sweep = [&](EvictionQueue& queue) {
+    while (!queue.empty() && nodes_[queue.front()].expired) evict(queue.front());
+  };
+  sweep(common_);
+  for (const int32_t space : limited_) sweep(*spaces_[static_cast<size_t>(space)].own);
+  return before - tokens_;
+}
+
+size_t Tree::metadata_bytes() const {
+  return nodes_.metadata_bytes() + children_.metadata_bytes() + pages_.metadata_bytes() +
+         state_.created.capacity() * sizeof(int64_t);
+}
+
+}  // namespace prefix
