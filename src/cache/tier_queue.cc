@@ -1,0 +1,199 @@
+#include "cache/tier_queue.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "base/status.h"
+
+namespace prefix {
+namespace {
+
+// Threads that are started in its scope take no signals: those belong to the host. A write above
+// the file size limit (SIGXFSZ) is an error of that write then, not the end of the process.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP}) sigdelset(&all, fault);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+uint64_t page_bytes(const TierCall& call, size_t page) {
+  switch (call.kind) {
+    case TierCall::Kind::kGet:
+      return call.buffers[page].size;
+    case TierCall::Kind::kPut:
+      return call.blobs[page].size;
+    case TierCall::Kind::kExists:
+      break;
+  }
+  return 0;
+}
+
+}  // namespace
+
+TierQueue::TierQueue(TierQueueOptions options, Work work)
+    : options_(std::move(options)), work_(std::move(work)), refused_(std::make_shared<Ticket>(0)) {
+  options_.run = std::max<size_t>(options_.run, 1);
+  try {
+    const SignalsBlocked blocked;
+    for (int i = 0; i < std::max(options_.threads, 1); ++i)
+      threads_.emplace_back([this] { serve(); });
+  } catch (const std::exception& e) {
+    log_message(LogLevel::kWarning,
+                cat("cache tier: got ", threads_.size(), " of ", options_.threads,
+                    " threads: ", e.what(), threads_.empty() ? "; every page is a miss" : ""));
+  }
+}
+
+TierQueue::~TierQueue() {
+  std::deque<Waiting> left;
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+    left.swap(gets_.calls);
+    for (Waiting& waiting : puts_.calls) left.push_back(std::move(waiting));
+    puts_.calls.clear();
+  }
+  wake_.notify_all();
+  for (Waiting& waiting : left)
+    give_up(*waiting.call, waiting.next, waiting.end, &TierStats::cancelled);
+  for (std::thread& thread : threads_) thread.join();
+}
+
+TicketPtr TierQueue::start(TierCall::Kind kind, std::span<const PageKey> keys,
+                           std::span<const PageBuffer> buffers,
+                           std::span<const PageBlob> blobs) noexcept {
+  std::shared_ptr<TierCall> call;
+  try {
+    call = std::make_shared<TierCall>(kind, keys.size());
+    call->keys.assign(keys.begin(), keys.end());
+    call->buffers.assign(buffers.begin(), buffers.end());
+    call->blobs.assign(blobs.begin(), blobs.end());
+    // A page without a buffer, by a mistake of the caller, is a page without an address.
+    call->buffers.resize(kind == TierCall::Kind::kGet ? keys.size() : 0);
+    call->blobs.resize(kind == TierCall::Kind::kPut ? keys.size() : 0);
+  } catch (...) {
+    count([&](TierStats& s) {
+      s.refused += keys.size();
+      if (kind == TierCall::Kind::kGet) s.misses += keys.size();
+      if (kind == TierCall::Kind::kPut) s.not_stored += keys.size();
+    });
+    return refused_;
+  }
+  size_t accepted = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!stop_ && !threads_.empty())
+      accepted = accept(kind == TierCall::Kind::kPut ? puts_ : gets_, call);
+  }
+  if (accepted == 1) {
+    wake_.notify_one();
+  } else if (accepted > 1) {
+    wake_.notify_all();
+  }
+  give_up(*call, accepted, keys.size(), &TierStats::refused);
+  return TicketPtr(call, &call->ticket);
+}
+
+size_t TierQueue::accept(Line& line, const std::shared_ptr<TierCall>& call) {
+  size_t pages = 0;
+  uint64_t bytes = 0;
+  for (; pages < call->keys.size() && line.pages + pages < options_.pages; ++pages) {
+    const uint64_t more = page_bytes(*call, pages);
+    const bool first = line.pages + pages == 0;
+    if (!first && line.bytes + bytes + more > options_.bytes) break;
+    bytes += more;
+  }
+  if (pages == 0) return 0;
+  try {
+    line.calls.push_back({call, 0, pages});
+  } catch (...) {
+    return 0;
+  }
+  line.pages += pages;
+  line.bytes += bytes;
+  return pages;
+}
+
+bool TierQueue::take(Line& line, Waiting* piece) {
+  if (line.calls.empty()) return false;
+  Waiting& front = line.calls.front();
+  const size_t end = std::min(front.end, front.next + options_.run);
+  *piece = {front.call, front.next, end};
+  line.pages -= end - front.next;
+  for (size_t i = front.next; i < end; ++i) line.bytes -= page_bytes(*front.call, i);
+  front.next = end;
+  if (front.next == front.end) line.calls.pop_front();
+  return true;
+}
+
+void TierQueue::serve() {
+  for (;;) {
+    Waiting piece;
+    {
+      std::unique_lock lock(mutex_);
+      wake_.wait(lock, [this] { return stop_ || gets_.pages + puts_.pages > 0; });
+      if (stop_) return;
+      if (!take(gets_, &piece)) take(puts_, &piece);
+    }
+    TierCall& call = *piece.call;
+    if (call.ticket.cancelled()) {
+      give_up(call, piece.next, piece.end, &TierStats::cancelled);
+      continue;
+    }
+    try {
+      work_(call, piece.next, piece.end - piece.next);
+    } catch (...) {
+      count([](TierStats& s) { ++s.errors; });  // no memory, most likely
+    }
+    const Outcome nothing =
+        call.kind == TierCall::Kind::kPut ? Outcome::kNotStored : Outcome::kMiss;
+    for (size_t i = piece.next; i < piece.end; ++i)
+      if (!call.ticket.settled(i)) settle(call, i, nothing);
+  }
+}
+
+void TierQueue::give_up(TierCall& call, size_t first, size_t end, uint64_t TierStats::* reason) {
+  if (first == end) return;
+  count([&](TierStats& s) { s.*reason += end - first; });
+  const Outcome nothing = call.kind == TierCall::Kind::kPut ? Outcome::kNotStored : Outcome::kMiss;
+  for (size_t i = first; i < end; ++i) settle(call, i, nothing);
+}
+
+void TierQueue::settle(TierCall& call, size_t page, Outcome outcome) {
+  count([&](TierStats& s) {
+    switch (call.kind) {
+      case TierCall::Kind::kExists:
+        break;
+      case TierCall::Kind::kGet:
+        ++(outcome == Outcome::kHit ? s.hits : s.misses);
+        if (outcome == Outcome::kHit) s.bytes_read += call.buffers[page].size;
+        break;
+      case TierCall::Kind::kPut:
+        ++(outcome == Outcome::kStored ? s.stored
+           : outcome == Outcome::kKept ? s.kept
+                                       : s.not_stored);
+        if (outcome == Outcome::kStored) s.bytes_written += call.blobs[page].size;
+        break;
+    }
+  });
+  // Before the ticket says so: who sees it done may count on the memory being free.
+  if (call.kind == TierCall::Kind::kGet) call.buffers[page].data.reset();
+  if (call.kind == TierCall::Kind::kPut) call.blobs[page].data.reset();
+  const bool hit = outcome != Outcome::kMiss && outcome != Outcome::kNotStored;
+  if (call.ticket.settle(page, hit) && options_.on_done) options_.on_done();
+}
+
+}  // namespace prefix

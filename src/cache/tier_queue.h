@@ -1,0 +1,110 @@
+// The waiting room and the threads of a tier, the same for a disk and for a server.
+//
+//             ┌ gets, exists:  [call: pages 3..7][call: pages 0..31]   <- first
+//   start ──> ┤                                                          ──> threads ──> work()
+//             └ puts:          [call: pages 5..9]                      <- when no get waits
+//
+// Somebody waits for a get, so gets go first. Both lines are bounded in pages and in bytes: what
+// does not fit is settled as a miss at once. A thread takes up to `run` pages of the first call.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "cache/tier.h"
+
+namespace prefix {
+
+struct TierQueueOptions {
+  int threads = 2;
+  size_t pages = 4096;            // waiting in each line, at most
+  uint64_t bytes = 256ull << 20;  // of the pages of each line; one page of any size fits
+  size_t run = 1;                 // pages that a thread takes at once; more where a call is a trip
+  std::function<void()>
+      on_done;  // after a ticket is done, on a thread of the tier or the caller's
+                // (all refused); returns soon, does not throw, call or drop the tier
+};
+
+struct TierCall {
+  enum class Kind { kExists, kGet, kPut };
+
+  TierCall(Kind k, size_t pages) : kind(k), ticket(pages) {}
+
+  Kind kind;
+  std::vector<PageKey> keys;
+  std::vector<PageBuffer> buffers;  // of a get: as many as keys
+  std::vector<PageBlob> blobs;      // of a put: as many as keys
+  Ticket ticket;
+};
+
+class TierQueue {
+ public:
+  // Settles pages [first, first + count) of a call with settle(); a page that it leaves, by an
+  // exception too, is a miss.
+  using Work = std::function<void(TierCall& call, size_t first, size_t count)>;
+  enum class Outcome { kMiss, kHit, kStored, kKept, kNotStored };
+
+  // With no thread to be had everything is refused.
+  TierQueue(TierQueueOptions options, Work work);
+  // Settles what still waits, then waits for the pages in work.
+  ~TierQueue();
+  TierQueue(const TierQueue&) = delete;
+  TierQueue& operator=(const TierQueue&) = delete;
+
+  TicketPtr start(TierCall::Kind kind, std::span<const PageKey> keys,
+                  std::span<const PageBuffer> buffers, std::span<const PageBlob> blobs) noexcept;
+  // Counts, lets go of the page's buffer, and tells the ticket.
+  void settle(TierCall& call, size_t page, Outcome outcome);
+  // Calls change(TierStats&); for the counts that settle() does not know about.
+  template <typename Change>
+  void count(const Change& change) {
+    const std::lock_guard lock(stats_mutex_);
+    change(stats_);
+  }
+  TierStats stats() const {
+    const std::lock_guard lock(stats_mutex_);
+    return stats_;
+  }
+
+ private:
+  struct Waiting {
+    std::shared_ptr<TierCall> call;
+    size_t next;
+    size_t end;
+  };
+  struct Line {
+    std::deque<Waiting> calls;
+    size_t pages = 0;
+    uint64_t bytes = 0;
+  };
+
+  void serve();
+  // Takes a piece off the line; false when it is empty.
+  bool take(Line& line, Waiting* piece);
+  size_t accept(Line& line, const std::shared_ptr<TierCall>& call);
+  void give_up(TierCall& call, size_t first, size_t end, uint64_t TierStats::* reason);
+
+  TierQueueOptions options_;
+  Work work_;
+  TicketPtr refused_;  // what a caller gets when there is no memory for a ticket
+
+  mutable std::mutex stats_mutex_;
+  TierStats stats_;
+
+  std::mutex mutex_;  // of all below
+  std::condition_variable wake_;
+  Line gets_;
+  Line puts_;
+  bool stop_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace prefix
