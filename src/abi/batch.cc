@@ -46,6 +46,8 @@ RequestSpec make_spec(Task task, const prefix_token* tokens, size_t n_tokens,
   *name_space = o.get("namespace");
   spec.deadline_ms = o.get_int("deadline_ms");
   spec.priority = static_cast<int32_t>(o.get_int("priority"));
+  spec.cache_priority = static_cast<int32_t>(o.get_int("cache_priority"));
+  spec.cache_ttl_ms = o.get_int("cache_ttl_ms");
   spec.dimensions = static_cast<int32_t>(o.get_int("dimensions"));
   spec.normalize = o.get_bool("normalize");
   prefix::Sampling& s = spec.sampling;

@@ -6,6 +6,8 @@
 #include <map>
 #include <mutex>
 #include <thread>
+#include <tuple>
+#include <utility>
 
 #include "base/json_text.h"
 #include "base/log.h"
@@ -96,7 +98,7 @@ class EngineImpl final : public Engine {
     const int64_t pages = std::min<int64_t>(kv_budget(options, page_bytes) / page_bytes, 1 << 26);
     pages_ = std::make_unique<PagePool>(static_cast<int32_t>(pages));
     kv_ = std::make_unique<KvMemory>(*device_, layout, static_cast<int32_t>(pages));
-    tree_ = std::make_unique<Tree>(*pages_);
+    tree_ = std::make_unique<Tree>(*pages_, tree_options());
     scheduler_ = std::make_unique<Scheduler>(
         *model_, *kv_, *pages_, *tree_,
         SchedulerOptions{static_cast<int32_t>(options.get_int("rows")), options.get_bool("sharing"),
@@ -165,12 +167,73 @@ class EngineImpl final : public Engine {
     std::lock_guard lock(mutex_);
     require_open();
     require_namespace(name_space);
+    scheduler_->expire_cache();
     CacheInfo best;
     for (NodeId root : scheduler_->roots_of(name_space)) {
       const Match m = tree_->match(root, {tokens, n});
       if (m.computed >= best.cached_tokens) best = {m.computed, m.matched - m.computed};
     }
     return best;
+  }
+  int64_t cache_evict(int32_t name_space, const int32_t* tokens, size_t n) override {
+    std::lock_guard lock(mutex_);
+    require_open();
+    require_namespace(name_space);
+    int64_t evicted = 0;
+    for (NodeId root : scheduler_->roots_of(name_space)) {
+      const Match m = tree_->match(root, {tokens, n});
+      if (static_cast<size_t>(m.matched) == n) evicted += tree_->drop_after(m);
+    }
+    return evicted;
+  }
+  CachePin cache_pin(int32_t name_space, const int32_t* tokens, size_t n, int64_t ttl_ms) override {
+    std::lock_guard lock(mutex_);
+    require_open();
+    require_namespace(name_space);
+    if (ttl_ms < 0) fail(Code::kOutOfRange, "ttl_ms is ", ttl_ms, ", below 0");
+    scheduler_->expire_cache();
+    Match best;
+    for (NodeId root : scheduler_->roots_of(name_space)) {
+      const Match m = tree_->match(root, {tokens, n});
+      if (m.computed > best.computed) best = m;
+    }
+    if (best.computed == 0) fail(Code::kNotFound, "nothing of these ", n, " tokens is cached");
+    // The whole edge stays that holds the last token: a split would disturb a step that runs now.
+    const NodeId node = tree_->node_at(best.node, best.computed - 1);
+    return {scheduler_->add_lease(node, ttl_ms), best.computed};
+  }
+  void cache_unpin(int64_t lease) override {
+    std::lock_guard lock(mutex_);
+    require_open();
+    scheduler_->expire_cache();
+    if (!scheduler_->remove_lease(lease))
+      fail(Code::kNotFound, "lease ", lease, " does not exist, or it has ended");
+  }
+  void set_cache_limits(int32_t name_space, int64_t floor_bytes, int64_t quota_bytes) override {
+    std::lock_guard lock(mutex_);
+    require_open();
+    require_namespace(name_space);
+    const int64_t token = info_.kv_bytes_per_token;
+    if (floor_bytes < 0) fail(Code::kOutOfRange, "floor_bytes is ", floor_bytes, ", below 0");
+    if (quota_bytes < 0) fail(Code::kOutOfRange, "quota_bytes is ", quota_bytes, ", below 0");
+    if (quota_bytes > 0 && quota_bytes < token)
+      fail(Code::kOutOfRange, "quota_bytes is ", quota_bytes, "; one token takes ", token);
+    if (quota_bytes > 0 && floor_bytes > quota_bytes)
+      fail(Code::kOutOfRange, "floor_bytes is ", floor_bytes, ", above quota_bytes, ", quota_bytes);
+    tree_->set_limits(name_space, floor_bytes / token, quota_bytes / token);
+    limits_[name_space] = {floor_bytes, quota_bytes};
+  }
+  CacheUsage cache_usage(int32_t name_space) override {
+    std::lock_guard lock(mutex_);
+    require_open();
+    require_namespace(name_space);
+    scheduler_->expire_cache();
+    CacheUsage usage;
+    usage.tokens = tree_->tokens_of(name_space);
+    usage.bytes = usage.tokens * info_.kv_bytes_per_token;
+    if (const auto found = limits_.find(name_space); found != limits_.end())
+      std::tie(usage.floor_bytes, usage.quota_bytes) = found->second;
+    return usage;
   }
   int64_t cache_trim(int64_t target_bytes) override {
     std::lock_guard lock(mutex_);
@@ -325,6 +388,17 @@ class EngineImpl final : public Engine {
     lock.lock();
   }
 
+  TreeOptions tree_options() const {
+    const ModelConfig& c = model_->config();
+    // Multiplications for one token in a layer: of the matrices, and of attention for each key.
+    const double q = static_cast<double>(c.heads) * c.head_dim;
+    const double kv = static_cast<double>(c.kv_heads) * c.head_dim;
+    TreeOptions tree;
+    tree.policy = *policy_of(options_.get("cache_policy"));
+    tree.token_cost = c.hidden * (2 * q + 2 * kv + 3.0 * c.intermediate);
+    tree.position_cost = 2 * q;
+    return tree;
+  }
   int32_t intern(std::string_view name) {
     return namespaces_.try_emplace(std::string(name), static_cast<int32_t>(namespaces_.size()))
         .first->second;
@@ -369,6 +443,7 @@ class EngineImpl final : public Engine {
   std::unique_ptr<Tree> tree_;
   std::unique_ptr<Scheduler> scheduler_;
   std::map<std::string, int32_t> namespaces_;
+  std::map<int32_t, std::pair<int64_t, int64_t>> limits_;  // floor and quota in bytes
   EngineInfo info_;
   ModelTimes times_;
   int64_t load_ns_ = 0;

@@ -52,6 +52,16 @@ struct CacheInfo {
   int64_t pending_tokens = 0;  // further tokens that are being computed now
 };
 
+struct CacheUsage {  // of one namespace
+  int64_t tokens = 0, bytes = 0;
+  int64_t floor_bytes = 0, quota_bytes = 0;
+};
+
+struct CachePin {
+  int64_t lease = 0;
+  int64_t tokens = 0;  // that stay; the longest computed prefix
+};
+
 struct EngineInfo {  // of a loaded engine
   std::string architecture, isa, device, dtype;
   int32_t vocab_size = 0, hidden = 0, layers = 0, max_positions = 0, threads = 0;
@@ -87,7 +97,18 @@ class Engine {
 
   // A pure read: does not change eviction order.
   virtual CacheInfo cache_lookup(int32_t name_space, const int32_t* tokens, size_t n) = 0;
-  // Evicts least recently used unlocked leaves until at most target_bytes are held.
+  // Evicts what continues this prefix, as far as nobody uses it; returns freed tokens.
+  virtual int64_t cache_evict(int32_t name_space, const int32_t* tokens, size_t n) = 0;
+  // Keeps the longest computed prefix in the cache until the lease ends; ttl_ms 0: until unpin.
+  // Throws kNotFound when nothing of it is computed.
+  virtual CachePin cache_pin(int32_t name_space, const int32_t* tokens, size_t n,
+                             int64_t ttl_ms) = 0;
+  virtual void cache_unpin(int64_t lease) = 0;  // kNotFound: no such lease, or it ended
+  // Others do not evict the namespace below its floor, and it never holds more than its quota
+  // (0: no quota). Both are rounded down to tokens.
+  virtual void set_cache_limits(int32_t name_space, int64_t floor_bytes, int64_t quota_bytes) = 0;
+  virtual CacheUsage cache_usage(int32_t name_space) = 0;
+  // Evicts leaves in the order of the policy until at most target_bytes are held.
   virtual int64_t cache_trim(int64_t target_bytes) = 0;
   virtual std::string tree_json() = 0;
 

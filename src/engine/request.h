@@ -44,6 +44,8 @@ struct RequestSpec {
   Sampling sampling;                          // kGenerate
   int64_t deadline_ms = 0;                    // from submission; 0 = none
   int32_t priority = 0;                       // higher runs first
+  int32_t cache_priority = 0;                 // of what it leaves in the cache, in int16
+  int64_t cache_ttl_ms = 0;                   // how long that stays unless used; 0: no limit
   int64_t user_tag = 0;
 };
 

@@ -46,6 +46,12 @@ void check_request(const RequestSpec& spec, const ModelConfig& config, int32_t m
   if (spec.deadline_ms < 0)
     fail(Code::kOutOfRange, "deadline_ms is ", spec.deadline_ms,
          "; it must be 0 (none) or positive");
+  if (spec.cache_ttl_ms < 0)
+    fail(Code::kOutOfRange, "cache_ttl_ms is ", spec.cache_ttl_ms,
+         "; it must be 0 (no limit) or positive");
+  if (spec.cache_priority < INT16_MIN || spec.cache_priority > INT16_MAX)
+    fail(Code::kOutOfRange, "cache_priority is ", spec.cache_priority,
+         "; it must lie in [-32768, 32767]");
   switch (spec.task) {
     case Task::kLogits:
       if (spec.logit_ids.empty())

@@ -26,7 +26,8 @@ Scheduler::Scheduler(Model& model, KvMemory& kv, PagePool& pages, Tree& tree,
       tree_(tree),
       options_(options),
       builder_(tree, {model.config().heads, model.config().kv_heads, options.threads}),
-      heads_(model) {}
+      heads_(model),
+      leases_(tree) {}
 
 void Scheduler::enqueue(std::shared_ptr<Job> job) {
   auto state = std::make_shared<JobState>();
@@ -148,13 +149,19 @@ Sequence Scheduler::make_sequence(Active& active, int32_t choice) {
   s.out_end = choice >= 0 || spec.task == Task::kLogprobs ? s.length - 1 : s.length;
   s.outputs_left = s.out_end - out_begin;
 
+  const int32_t most = spec.task == Task::kGenerate
+                           ? std::min(spec.sampling.max_tokens, model_.max_positions() - prompt + 1)
+                           : 0;
   const Match match = tree_.match(active.root, tokens);
   s.node = tree_.attach(match, tokens,
-                        {.job = static_cast<uint32_t>(active.state->id), .counts = choice <= 0});
+                        {.job = static_cast<uint32_t>(active.state->id),
+                         .priority = static_cast<int16_t>(spec.cache_priority),
+                         .expires_ms = spec.cache_ttl_ms > 0 ? now_ms() + spec.cache_ttl_ms : 0,
+                         .grows = most,
+                         .counts = choice <= 0});
   // Growing by max_tokens takes the pages of those tokens, one for a branch and one for a start in
   // mid-page; they are promised now, so that a running request never starves.
   if (spec.task == Task::kGenerate) {
-    const int32_t most = std::min(spec.sampling.max_tokens, model_.max_positions() - prompt + 1);
     s.reserved_pages = pages_for(most) + 2;
     if (!tree_.make_room(s.reserved_pages)) {
       tree_.unlock(s.node, true);
@@ -180,7 +187,8 @@ void Scheduler::count_usage(Active& active, const Sequence& s, const Match& matc
     const int32_t end = std::min(n.end(), match.matched);
     const int32_t computed = std::min(end, n.start + n.computed);
     if (begin >= end) continue;
-    const int64_t cached = n.job == static_cast<uint32_t>(active.state->id) ? 0 : std::max(0, computed - begin);
+    const int64_t cached =
+        n.job == static_cast<uint32_t>(active.state->id) ? 0 : std::max(0, computed - begin);
     usage.cached += cached;
     usage.shared += end - begin - cached;
   }
@@ -191,7 +199,15 @@ void Scheduler::count_usage(Active& active, const Sequence& s, const Match& matc
 
 // --- planning --------------------------------------------------------------------------------
 
-void Scheduler::expire() {
+int64_t Scheduler::now_ms() const { return ns_since(start_) / 1000000; }
+
+void Scheduler::expire_cache() {
+  const int64_t now = now_ms();
+  leases_.expire(now);
+  tree_.expire(now);
+}
+
+void Scheduler::end_overdue() {
   const auto now = Clock::now();
   const auto verdict = [&](const Job& job, size_t index, std::string* message) {
     if (job.cancel_requested(index)) {
@@ -231,7 +247,8 @@ void Scheduler::plan() {
   const auto start = Clock::now();
   outputs_.clear();
   step_ok_ = false;
-  expire();
+  expire_cache();
+  end_overdue();
   admit();
   remove_finished();
   fill_step();
@@ -374,7 +391,7 @@ void Scheduler::complete() {
     remove_finished();
     return;
   }
-  if (!step_ok_) return;  // given up for cancellation: expire() ends the requests
+  if (!step_ok_) return;  // given up for cancellation: end_overdue() ends the requests
   ++counters_.steps;
   counters_.rows += step_.rows();
   for (const StepPlan::Commit& c : step_.commits) tree_.set_computed(c.node, c.computed);

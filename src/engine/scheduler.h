@@ -11,6 +11,7 @@
 // Requests whose pages do not fit wait until others finish.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -18,6 +19,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "engine/leases.h"
 #include "engine/outputs.h"
 #include "engine/sequence.h"
 #include "model/model.h"
@@ -57,8 +59,15 @@ class Scheduler {
   void abort_all(Code code, const char* message) noexcept;
 
   NodeId root_of(int32_t name_space, int32_t length);
+  // Evicts what is past its time to live, and ends leases that are.
+  void expire_cache();
   // Roots of one namespace, one per rotary regime that was used.
   std::vector<NodeId> roots_of(int32_t name_space) const;
+
+  int64_t add_lease(NodeId node, int64_t ttl_ms) {
+    return leases_.add(node, ttl_ms > 0 ? now_ms() + ttl_ms : 0);
+  }
+  bool remove_lease(int64_t lease) { return leases_.remove(lease); }
 
   const SchedulerCounters& counters() const { return counters_; }
   bool failed() const { return failed_; }
@@ -68,7 +77,8 @@ class Scheduler {
   bool admit_request(const std::shared_ptr<JobState>& state, size_t index);
   Sequence make_sequence(Active& active, int32_t choice);
   void count_usage(Active& active, const Sequence& s, const Match& match, int32_t from);
-  void expire();
+  void end_overdue();
+  int64_t now_ms() const;
   void fill_step();
   int32_t fill_decode(int32_t budget);
   int32_t fill_prefill(JobState* only, int32_t budget);
@@ -94,6 +104,7 @@ class Scheduler {
   std::list<std::shared_ptr<JobState>> jobs_;  // with unfinished requests
   std::list<std::unique_ptr<Active>> active_;  // admission order
   std::unordered_map<int64_t, NodeId> roots_;  // (namespace, regime)
+  Leases leases_;
   SchedulerCounters counters_;
   int64_t next_job_ = 1;
   int64_t next_order_ = 0;
@@ -102,6 +113,7 @@ class Scheduler {
   bool step_ok_ = false;
   int64_t step_ns_ = 0;
   bool failed_ = false;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   Code error_ = Code::kOk;
   std::string error_message_;
 };

@@ -289,9 +289,8 @@ SimulatorResult Simulator::unlock(std::string_view name_space, std::span<const i
     locked = locked && tree.node(id).held > 0;
   if (!locked)
     fail(Code::kMisuse, "there is no lock after ", impl_->tokens(found.matched), " tokens");
-  SimulatorResult result{impl_->tokens(found.matched),
-                         impl_->path_slots(found.node, found.matched),
-                         {}};
+  SimulatorResult result{
+      impl_->tokens(found.matched), impl_->path_slots(found.node, found.matched), {}};
   tree.remove_lock(found.node);
   return result;
 }
@@ -308,8 +307,8 @@ void Simulator::reset() { impl_->reset(); }
 
 int64_t Simulator::request(std::string_view name_space, std::span<const int32_t> tokens,
                            int64_t prompt) {
-  const auto given = static_cast<size_t>(std::min<int64_t>(
-      std::max<int64_t>(prompt, 0), static_cast<int64_t>(tokens.size())));
+  const auto given = static_cast<size_t>(
+      std::min<int64_t>(std::max<int64_t>(prompt, 0), static_cast<int64_t>(tokens.size())));
   const Match found = impl_->reach(name_space, impl_->keys_of(tokens.first(given)));
   const int64_t reused =
       std::max<int64_t>(0, std::min(impl_->tokens(found.matched), static_cast<int64_t>(given) - 1));

@@ -28,8 +28,8 @@ Tree::Tree(PagePool& pages, const TreeOptions& options)
   state_.policy = options.policy;
   state_.token_cost = options.token_cost;
   state_.position_cost = options.position_cost;
-  keep_created_ = options.keep_created || options.policy == Policy::kFifo ||
-                  options.policy == Policy::kFilo;
+  keep_created_ =
+      options.keep_created || options.policy == Policy::kFifo || options.policy == Policy::kFilo;
 }
 
 // --- structure -----------------------------------------------------------------------------------
@@ -205,8 +205,7 @@ void Tree::write_tokens(NodeId id, std::span<const int32_t> tokens) {
       if (n.first_page < 0) n.first_page = n.last_page;
     }
     const int32_t slot = position % kPageTokens;
-    const size_t count =
-        std::min(tokens.size() - written, static_cast<size_t>(kPageTokens - slot));
+    const size_t count = std::min(tokens.size() - written, static_cast<size_t>(kPageTokens - slot));
     std::memcpy(pages_.tokens(n.last_page) + slot, tokens.data() + written,
                 count * sizeof(int32_t));
     n.length += static_cast<int32_t>(count);

@@ -22,12 +22,12 @@
 // Every running sequence locks the node that holds its last token, which may lie inside the edge; a
 // split leaves the lower half with the id and the locks, so position p of a sequence is found by
 // walking up from its node until start <= p (node_at). `held` counts the locks of a node and of all
-// below it: held == 0 says that nobody needs it. Only a leaf that nobody holds can be evicted, whole
-// pages from its tail first; inner nodes are kept by their children.
+// below it: held == 0 says that nobody needs it. Only a leaf that nobody holds can be evicted,
+// whole pages from its tail first; inner nodes are kept by their children.
 //
-// Every root belongs to a space (a namespace): tokens are counted for each, and it may have a quota,
-// which it never exceeds, and a floor, below which others do not evict it.
-// Not thread-safe: the engine owns it.
+// Every root belongs to a space (a namespace): tokens are counted for each, and it may have a
+// quota, which it never exceeds, and a floor, below which others do not evict it. Not thread-safe:
+// the engine owns it.
 #pragma once
 
 #include <algorithm>
@@ -127,8 +127,8 @@ class Tree {
   NodeId end_at(NodeId id, int32_t length);
 
   void lock(NodeId id);
-  // Drops a lock, which is a use of the path; what then nobody needs and is not computed is removed, and with keep == false
-  // also what is computed.
+  // Drops a lock, which is a use of the path; what then nobody needs and is not computed is
+  // removed, and with keep == false also what is computed.
   void unlock(NodeId id, bool keep);
 
   // Tokens [0, computed) of the node now have keys and values.
@@ -141,14 +141,16 @@ class Tree {
   int64_t trim(int32_t pages);
   // Evicts everything unlocked below a node. Returns evicted tokens.
   int64_t drop(NodeId top);
+  // Evicts everything unlocked that continues a match. Returns evicted tokens.
+  int64_t drop_after(const Match& match);
   // Evicts what expired before or at this time; what is in use goes as soon as it is not.
   int64_t expire(int64_t now_ms);
   // The leaf that goes next, kNoNode if none can.
   NodeId victim() const;
   // Evicts a leaf that nobody holds. Returns its tokens.
   int64_t evict(NodeId id);
-  // Frees at most `pages` pages of a leaf that nobody holds, the last ones first; the leaf goes when
-  // none would be left.
+  // Frees at most `pages` pages of a leaf that nobody holds, the last ones first; the leaf goes
+  // when none would be left.
   void evict_tail(NodeId id, int32_t pages);
   // Is told before tokens [from, length) of a node are evicted; must not call the tree.
   using Observer = std::function<void(const Node& n, int32_t from)>;
@@ -227,7 +229,7 @@ class Tree {
   std::vector<Root> roots_;
   std::vector<int32_t> free_roots_;
   std::vector<Space> spaces_;
-  std::vector<int32_t> limited_;  // spaces with a queue of their own
+  std::vector<int32_t> limited_;                 // spaces with a queue of their own
   std::unordered_map<NodeId, int64_t> expires_;  // nodes that do, and when
   std::priority_queue<Expiry, std::vector<Expiry>, std::greater<>> expiries_;  // may be outdated
   Observer observer_;

@@ -144,6 +144,18 @@ int64_t Tree::drop(NodeId top) {
   }
 }
 
+int64_t Tree::drop_after(const Match& match) {
+  int64_t evicted = drop(match.node);
+  const Node& n = nodes_[match.node];
+  if (!n.queued || match.offset == n.length) return evicted;
+  if (match.offset == 0) return evicted + evict(match.node);
+  const int32_t rest = n.length - match.offset;
+  if (observer_) observer_(n, match.offset);
+  cut(match.node, match.offset);
+  evicted_tokens_ += rest;
+  return evicted + rest;
+}
+
 int64_t Tree::expire(int64_t now_ms) {
   const int64_t before = tokens_;
   while (!expiries_.empty() && expiries_.top().at_ms <= now_ms) {

@@ -1,0 +1,51 @@
+// Pins: locks that a caller holds on cached prefixes, each until it is given back or its time is
+// up.
+//
+//   lease 7 ──> node 12 (locked), until 90,000 ms
+//   lease 8 ──> node 31 (locked), until it is given back
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "tree/tree.h"
+
+namespace prefix {
+
+class Leases {
+ public:
+  explicit Leases(Tree& tree) : tree_(tree) {}
+
+  // Locks the node; until_ms is on the clock of expire(), 0 for no end. Numbers are never reused.
+  int64_t add(NodeId node, int64_t until_ms) {
+    leases_[++last_] = {node, until_ms};
+    tree_.lock(node);
+    return last_;
+  }
+  // False: there is no such lease (any more).
+  bool remove(int64_t lease) {
+    const auto found = leases_.find(lease);
+    if (found == leases_.end()) return false;
+    tree_.unlock(found->second.node, true);
+    leases_.erase(found);
+    return true;
+  }
+  void expire(int64_t now_ms) {
+    for (auto at = leases_.begin(); at != leases_.end();) {
+      const auto here = at++;
+      if (here->second.until_ms > 0 && here->second.until_ms <= now_ms) remove(here->first);
+    }
+  }
+  size_t count() const { return leases_.size(); }
+
+ private:
+  struct Lease {
+    NodeId node;
+    int64_t until_ms;
+  };
+  Tree& tree_;
+  std::map<int64_t, Lease> leases_;
+  int64_t last_ = 0;
+};
+
+}  // namespace prefix
