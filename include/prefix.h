@@ -31,7 +31,7 @@
  *
  * Rules that hold for every function:
  *
- *  1. Handles (options, engine, batch, job) are opaque. create, open, run and submit give one
+ *  1. Handles (options, engine, batch, job, sim) are opaque. create, open, run and submit give one
  *     reference; retain adds one; release drops one, takes NULL and never fails. Children keep their
  *     parents alive, so any order of releases is right. A handle that was released or never was one
  *     is answered with PREFIX_ERR_MISUSE, never with a crash.
@@ -535,6 +535,41 @@ PREFIX_API prefix_status prefix_cache_trim(prefix_engine* engine, int64_t target
 PREFIX_API prefix_status prefix_cache_tree_json(const prefix_engine* engine, char* buf, size_t cap,
                                                 size_t* needed, prefix_error* err);
 
+/* ---- Simulation ----------------------------------------------------------------------------- */
+
+/* The cache's tree without a model: replays operations or a trace, to size a cache before buying
+ * memory for it, and to check the tree from outside. `prefix cache-sim` is this and a parser.
+ * A simulation is used by one thread at a time; a second one at once is answered with MISUSE. */
+typedef struct prefix_sim prefix_sim;
+
+/* options: a JSON object, {} or NULL for the defaults: "policy" ("lru"; also lfu, fifo, mru, filo,
+ * slru, priority, gdsf), "page" (1; atoms that are matched as one), "capacity" (0 = no limit; in
+ * tokens), "bigram" (false), "compat" ("", or "sglang": behave as SGLang's radix cache where ours
+ * differs on purpose). Errors: INVALID_ARGUMENT for another key or value, naming it; OUT_OF_RANGE for
+ * a number beyond its limits. */
+PREFIX_API prefix_status prefix_sim_create(const char* options, size_t length, prefix_sim** out,
+                                           prefix_error* err);
+/* One operation, a JSON object: {"op": "match" | "insert" | "lock" | "unlock", "tokens": [...],
+ * "ns": ""} (insert also "priority" and "slots"), {"op": "evict", "n": 5}, {"op": "reset"},
+ * {"op": "dump"}, {"op": "stats"}. Errors: INVALID_ARGUMENT for what is no operation, OUT_OF_RANGE
+ * for a number, CACHE_FULL for an insertion that cannot fit, MISUSE for an unlock without a lock; the
+ * simulation goes on. */
+PREFIX_API prefix_status prefix_sim_apply(prefix_sim* sim, const char* operation, size_t length,
+                                          prefix_error* err);
+/* The result of the last operation that succeeded, one line of JSON without a line end: what it
+ * returned ("matched", "slots", "freed", "nodes", ...), and always "evictable", "protected", "total"
+ * (tokens) and "tick". Before the first operation only these. */
+PREFIX_API prefix_status prefix_sim_result(const prefix_sim* sim, char* buf, size_t cap,
+                                           size_t* needed, prefix_error* err);
+/* One request of a trace in the namespace of this name (NULL with 0: ""): tokens are its prompt
+ * followed by its answer. *reused: tokens of the prompt that were in the cache; the last one always
+ * counts as computed. */
+PREFIX_API prefix_status prefix_sim_request(prefix_sim* sim, const char* name, size_t name_length,
+                                            const prefix_token* tokens, size_t n_tokens,
+                                            size_t n_prompt, int64_t* reused, prefix_error* err);
+/* NULL is allowed. */
+PREFIX_API void prefix_sim_release(prefix_sim* sim);
+
 /* ---- All functions -------------------------------------------------------------------------- */
 
 /* X(name) for every function above: feeds the version script, the export test and programs that
@@ -608,7 +643,12 @@ PREFIX_API prefix_status prefix_cache_tree_json(const prefix_engine* engine, cha
   X(prefix_job_get_totals) \
   X(prefix_cache_lookup) \
   X(prefix_cache_trim) \
-  X(prefix_cache_tree_json)
+  X(prefix_cache_tree_json) \
+  X(prefix_sim_create) \
+  X(prefix_sim_apply) \
+  X(prefix_sim_result) \
+  X(prefix_sim_request) \
+  X(prefix_sim_release)
 /* clang-format on */
 
 #ifdef __cplusplus

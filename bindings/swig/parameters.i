@@ -4,6 +4,7 @@
 %prefix_handle(prefix_engine)
 %prefix_handle(prefix_batch)
 %prefix_handle(prefix_job)
+%prefix_handle(prefix_sim)
 %prefix_handle(prefix_tokenizer)
 %prefix_handle(prefix_detok)
 %prefix_handle(prefix_task)
@@ -41,6 +42,10 @@
 %apply (float* OUT_FLOATS, size_t CAPACITY) { (float* out, size_t capacity) };
 %apply (int32_t* OUT_INTS, size_t CAPACITY) { (prefix_token* out, size_t capacity) };
 %apply (int64_t* OUT_LONGS, size_t CAPACITY) { (int64_t* offsets, size_t capacity_offsets) };
+%apply (const char* TEXT, size_t TEXT_LEN) { (const char* options, size_t length) };
+%apply (const char* TEXT, size_t TEXT_LEN) { (const char* operation, size_t length) };
+%apply (const char* TEXT, size_t TEXT_LEN) { (const char* name, size_t name_length) };
+%apply int64_t* RESULT { int64_t* reused };
 %apply (const char* TEXT, size_t TEXT_LEN) { (const char* tokenizer_json, size_t tokenizer_json_len) };
 %apply (const char* TEXT, size_t TEXT_LEN) { (const char* config_json, size_t config_json_len) };
 %apply int64_t* RESULT { int64_t* size };

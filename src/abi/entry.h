@@ -18,6 +18,7 @@ struct prefix_options {};
 struct prefix_engine {};
 struct prefix_batch {};
 struct prefix_job {};
+struct prefix_sim {};
 
 namespace prefix::abi {
 

@@ -61,6 +61,7 @@ using Options = Handle<prefix_options, prefix_options_release>;
 using Engine = Handle<prefix_engine, prefix_engine_release>;
 using Batch = Handle<prefix_batch, prefix_batch_release>;
 using Job = Handle<prefix_job, prefix_job_release>;
+using Sim = Handle<prefix_sim, prefix_sim_release>;
 
 // The status of a call, with its message when it is not the wanted one:
 //   expect(PREFIX_OK, [&](prefix_error* e) { return prefix_batch_clear(batch, e); });
@@ -117,6 +118,14 @@ inline Batch make_batch(prefix_engine* engine) {
   Batch batch;
   expect(PREFIX_OK, [&](prefix_error* e) { return prefix_batch_create(engine, batch.out(), e); });
   return batch;
+}
+
+inline Sim make_sim(const char* options = nullptr) {
+  Sim sim;
+  expect(PREFIX_OK, [&](prefix_error* e) {
+    return prefix_sim_create(options, options ? PREFIX_NUL : 0, sim.out(), e);
+  });
+  return sim;
 }
 
 inline void add_logits(prefix_batch* batch, const Tokens& tokens, const Tokens& ids = {0, 1, 2},

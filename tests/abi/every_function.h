@@ -13,6 +13,7 @@ struct Handles {
   prefix_engine* engine = nullptr;
   prefix_batch* batch = nullptr;
   prefix_job* job = nullptr;
+  prefix_sim* sim = nullptr;
 };
 
 // All that is not a handle. Made by itself: everything NULL, and numbers that make no sense.
@@ -28,6 +29,7 @@ struct Arguments {
   prefix_engine** engine = nullptr;
   prefix_batch** batch = nullptr;
   prefix_job** job = nullptr;
+  prefix_sim** sim = nullptr;
   size_t* size = nullptr;
   int32_t* number_out = nullptr;
   int64_t* long_out = nullptr;
@@ -150,6 +152,12 @@ inline const std::vector<Function>& every_function() {
       ON_HANDLE(prefix_cache_lookup, kInvalid, h.engine, 0, a.tokens, a.n_tokens, a.cache, a.err),
       ON_HANDLE(prefix_cache_trim, PREFIX_ERR_OUT_OF_RANGE, h.engine, a.number, a.long_out, a.err),
       ON_HANDLE(prefix_cache_tree_json, kOk, h.engine, a.buf, a.capacity, a.size, a.err),
+      WITHOUT(prefix_sim_create, kInvalid, a.text, a.length, a.sim, a.err),
+      ON_HANDLE(prefix_sim_apply, kInvalid, h.sim, a.text, a.length, a.err),
+      ON_HANDLE(prefix_sim_result, kOk, h.sim, a.buf, a.capacity, a.size, a.err),
+      ON_HANDLE(prefix_sim_request, kInvalid, h.sim, a.text, a.length, a.tokens, a.n_tokens,
+                a.n_tokens, a.long_out, a.err),
+      RELEASE(prefix_sim_release, h.sim),
   };
 #undef CALL
 #undef VOID

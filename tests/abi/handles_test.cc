@@ -22,6 +22,7 @@ struct GoodArguments : Arguments {
     engine = &engine_slot;
     batch = &batch_slot;
     job = &job_slot;
+    sim = &sim_slot;
     size = &size_slot;
     number_out = &number_slot;
     long_out = &long_slot;
@@ -48,6 +49,7 @@ struct GoodArguments : Arguments {
   prefix_engine* engine_slot = nullptr;
   prefix_batch* batch_slot = nullptr;
   prefix_job* job_slot = nullptr;
+  prefix_sim* sim_slot = nullptr;
   size_t size_slot = 0;
   int32_t number_slot = 0;
   int64_t long_slot = 0;
@@ -67,7 +69,8 @@ struct GoodArguments : Arguments {
 
 Handles same_for_all(void* pointer) {
   return {static_cast<prefix_options*>(pointer), static_cast<prefix_engine*>(pointer),
-          static_cast<prefix_batch*>(pointer), static_cast<prefix_job*>(pointer)};
+          static_cast<prefix_batch*>(pointer), static_cast<prefix_job*>(pointer),
+          static_cast<prefix_sim*>(pointer)};
 }
 
 // Every function that takes a handle must see that these are none.
@@ -93,11 +96,12 @@ struct LiveHandles {
   Engine engine = make_engine();
   Batch batch = make_batch(engine);
   Job job;
+  Sim sim = make_sim();
   LiveHandles() {
     add_logits(batch, {1, 2, 3});
     job = run(engine, batch);
   }
-  Handles all() const { return {options, engine, batch, job}; }
+  Handles all() const { return {options, engine, batch, job, sim}; }
 };
 
 TEST(Handles, TheListOfTestedFunctionsIsTheHeaders) {
@@ -160,7 +164,7 @@ TEST(Handles, NeighboursOfALiveHandleAreMisuse) {
   };
   for (const uint64_t by : {uint64_t{5}, ~uint64_t{0} - 10, uint64_t{1} << 32, uint64_t{1} << 27})
     expect_misuse({moved(good.options, by), moved(good.engine, by), moved(good.batch, by),
-                   moved(good.job, by)},
+                   moved(good.job, by), moved(good.sim, by)},
                   "a neighbour of a handle");
   expect_works(live.engine);
 }
@@ -170,7 +174,8 @@ TEST(Handles, OneKindIsNotAnother) {
   const Handles good = live.all();
   expect_misuse(
       {reinterpret_cast<prefix_options*>(good.engine), reinterpret_cast<prefix_engine*>(good.batch),
-       reinterpret_cast<prefix_batch*>(good.job), reinterpret_cast<prefix_job*>(good.options)},
+       reinterpret_cast<prefix_batch*>(good.job), reinterpret_cast<prefix_job*>(good.sim),
+       reinterpret_cast<prefix_sim*>(good.options)},
       "a handle of another kind");
   expect_works(live.engine);
 }

@@ -230,7 +230,8 @@ TEST(Lifetime, AForkedChildIsToldSo) {
   const Batch batch = make_batch(engine);
   add_logits(batch, {1, 2});
   const Job job = run(engine, batch);
-  const Handles live = {options, engine, batch, job};
+  const Sim sim = make_sim();
+  const Handles live = {options, engine, batch, job, sim};
   const int wrong = in_a_child([&] {
     int number = 0;
     for (const Function& f : every_function()) {

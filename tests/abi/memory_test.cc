@@ -295,6 +295,52 @@ TEST(Memory, Submitting) {
   expect_works(engine);
 }
 
+TEST(Memory, Simulating) {
+  prefix_sim* made = nullptr;
+  every_allocation({"prefix_sim_create",
+                    [&](prefix_error* e) {
+                      return prefix_sim_create(R"({"policy": "gdsf", "page": 2})", PREFIX_NUL,
+                                               &made, e);
+                    },
+                    [&](bool ok) {
+                      EXPECT_EQ(made != nullptr, ok);
+                      prefix_sim_release(std::exchange(made, nullptr));
+                    }});
+  // Every time anew, in a simulation of its own: the same operation with less and less memory.
+  const char* const kOperations[] = {
+      R"({"op": "insert", "tokens": [1, 2, 3, 4, 5, 6, 7], "ns": "a"})",
+      R"({"op": "insert", "tokens": [1, 2, 3, 9, 9], "slots": [0, 1, 2, 50, 51], "ns": "b"})",
+      R"({"op": "match", "tokens": [1, 2, 3, 4], "ns": "a"})",
+      R"({"op": "lock", "tokens": [1, 2], "ns": "a"})",
+      R"({"op": "unlock", "tokens": [1, 2, 3], "ns": "b"})",
+      R"({"op": "evict", "n": 2})",
+      R"({"op": "dump"})",
+      R"({"op": "stats"})",
+      R"({"op": "reset"})",
+  };
+  for (const char* const operation : kOperations) {
+    Sim sim;
+    const auto fresh = [&](bool) {
+      sim = make_sim();
+      for (const char* const before : {R"({"op": "insert", "tokens": [1, 2, 3, 4], "ns": "a"})",
+                                       R"({"op": "insert", "tokens": [1, 2, 3, 4], "ns": "b"})",
+                                       R"({"op": "lock", "tokens": [1, 2, 3], "ns": "b"})"})
+        ASSERT_EQ(prefix_sim_apply(sim, before, PREFIX_NUL, nullptr), PREFIX_OK);
+    };
+    fresh(true);
+    every_allocation(
+        {operation,
+         [&](prefix_error* e) { return prefix_sim_apply(sim, operation, PREFIX_NUL, e); }, fresh});
+  }
+  Sim sim = make_sim(R"({"capacity": 30})");
+  const Tokens tokens(40, 3);
+  every_allocation({"prefix_sim_request",
+                    [&](prefix_error* e) {
+                      return prefix_sim_request(sim, "a", 1, tokens.data(), 40, 30, nullptr, e);
+                    },
+                    [&](bool) { sim = make_sim(R"({"capacity": 30})"); }});
+}
+
 // Memory that is short for the engine's own threads while a batch runs: every request ends, with OK
 // or a status that tells of it, and the process lives. Where the engine cannot go on, it says so
 // from then on.

@@ -1591,6 +1591,113 @@ int _wrap_prefix_cache_tree_json_swig(prefix_engine *_swig_go_0, _goslice_ _swig
 }
 
 
+int _wrap_prefix_sim_create_swig(_gostring_ _swig_go_0, prefix_sim **_swig_go_1, prefix_error *_swig_go_2) {
+  char *arg1 = 0 ;
+  size_t arg2 ;
+  prefix_sim **arg3 = 0 ;
+  prefix_error *arg4 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (char *)_swig_go_0.p; arg2 = (size_t)_swig_go_0.n;
+  arg3 = (prefix_sim **)_swig_go_1;
+  arg4 = (prefix_error *)_swig_go_2;
+
+  result = prefix_sim_create((char const *)arg1,arg2,arg3,arg4);
+  _swig_go_result = result;
+
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_sim_apply_swig(prefix_sim *_swig_go_0, _gostring_ _swig_go_1, prefix_error *_swig_go_2) {
+  prefix_sim *arg1 = 0 ;
+  char *arg2 = 0 ;
+  size_t arg3 ;
+  prefix_error *arg4 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_sim *)_swig_go_0;
+  arg2 = (char *)_swig_go_1.p; arg3 = (size_t)_swig_go_1.n;
+  arg4 = (prefix_error *)_swig_go_2;
+
+  result = prefix_sim_apply(arg1,(char const *)arg2,arg3,arg4);
+  _swig_go_result = result;
+
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_sim_result_swig(prefix_sim *_swig_go_0, _goslice_ _swig_go_1, size_t *_swig_go_2, prefix_error *_swig_go_3) {
+  prefix_sim *arg1 = 0 ;
+  char *arg2 = 0 ;
+  size_t arg3 ;
+  size_t *arg4 = 0 ;
+  prefix_error *arg5 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_sim *)_swig_go_0;
+  arg2 = (char *)_swig_go_1.array; arg3 = (size_t)_swig_go_1.len;
+  arg4 = (size_t *)_swig_go_2;
+  arg5 = (prefix_error *)_swig_go_3;
+
+  result = prefix_sim_result((struct prefix_sim const *)arg1,arg2,arg3,arg4,arg5);
+  _swig_go_result = result;
+
+
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_sim_request_swig(prefix_sim *_swig_go_0, _gostring_ _swig_go_1, _goslice_ _swig_go_2, size_t _swig_go_3, long long *_swig_go_4, prefix_error *_swig_go_5) {
+  prefix_sim *arg1 = 0 ;
+  char *arg2 = 0 ;
+  size_t arg3 ;
+  prefix_token *arg4 = 0 ;
+  size_t arg5 ;
+  size_t arg6 ;
+  int64_t *arg7 = 0 ;
+  prefix_error *arg8 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_sim *)_swig_go_0;
+  arg2 = (char *)_swig_go_1.p; arg3 = (size_t)_swig_go_1.n;
+  arg4 = (prefix_token *)_swig_go_2.array; arg5 = (size_t)_swig_go_2.len;
+  arg6 = (size_t)_swig_go_3;
+  arg7 = (int64_t *)_swig_go_4;
+  arg8 = (prefix_error *)_swig_go_5;
+
+  result = prefix_sim_request(arg1,(char const *)arg2,arg3,(int32_t const *)arg4,arg5,arg6,arg7,arg8);
+  _swig_go_result = result;
+
+
+
+
+
+  return _swig_go_result;
+}
+
+
+void _wrap_prefix_sim_release_swig(prefix_sim *_swig_go_0) {
+  prefix_sim *arg1 = 0 ;
+
+  arg1 = (prefix_sim *)_swig_go_0;
+
+  prefix_sim_release(arg1);
+
+
+}
+
+
 int _wrap_prefix_text_abi_version_swig() {
   int32_t result;
   int _swig_go_result;

@@ -470,6 +470,11 @@ const _: () = {
     ["Offset of field: prefix_cache_info::pending_tokens"]
         [::core::mem::offset_of!(prefix_cache_info, pending_tokens) - 16usize];
 };
+#[repr(C)]
+#[derive(Debug)]
+pub struct prefix_sim {
+    _unused: [u8; 0],
+}
 functions! {
     pub fn prefix_version() -> i32;
     pub fn prefix_version_string() -> *const ::core::ffi::c_char;
@@ -818,4 +823,34 @@ functions! {
         needed: *mut usize,
         err: *mut prefix_error,
     ) -> prefix_status;
+    pub fn prefix_sim_create(
+        options: *const ::core::ffi::c_char,
+        length: usize,
+        out: *mut *mut prefix_sim,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_sim_apply(
+        sim: *mut prefix_sim,
+        operation: *const ::core::ffi::c_char,
+        length: usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_sim_result(
+        sim: *const prefix_sim,
+        buf: *mut ::core::ffi::c_char,
+        cap: usize,
+        needed: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_sim_request(
+        sim: *mut prefix_sim,
+        name: *const ::core::ffi::c_char,
+        name_length: usize,
+        tokens: *const prefix_token,
+        n_tokens: usize,
+        n_prompt: usize,
+        reused: *mut i64,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_sim_release(sim: *mut prefix_sim);
 }

@@ -2028,6 +2028,157 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1cache_1tree_1
 }
 
 
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1sim_1create(JNIEnv *jenv, jclass jcls, jobject jarg1) {
+  jlong jresult = 0 ;
+  char *arg1 = 0 ;
+  size_t arg2 ;
+  prefix_sim **arg3 = 0 ;
+  prefix_error *arg4 = 0 ;
+  prefix_java_view view1 ;
+  prefix_sim *handle3 = 0 ;
+  prefix_error error4 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg3 = &handle3;
+  arg4 = &error4;
+  {
+    if (!prefix_java_open(jenv, jarg1, PREFIX_JAVA_BYTE, &view1)) return 0;
+    arg1 = (char *)view1.start;
+    arg2 = view1.count;
+  }
+  result = prefix_sim_create((char const *)arg1,arg2,arg3,arg4);
+  jresult = 0;
+  jresult = (jlong)(intptr_t)*arg3;
+
+  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg4);
+
+  prefix_java_close(jenv, &view1, JNI_ABORT);
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1sim_1apply(JNIEnv *jenv, jclass jcls, jlong jarg1, jobject jarg2) {
+  jlong jresult = 0 ;
+  prefix_sim *arg1 = 0 ;
+  char *arg2 = 0 ;
+  size_t arg3 ;
+  prefix_error *arg4 = 0 ;
+  prefix_java_view view2 ;
+  prefix_error error4 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg4 = &error4;
+  arg1 = (prefix_sim *)(intptr_t)jarg1;
+  {
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) return 0;
+    arg2 = (char *)view2.start;
+    arg3 = view2.count;
+  }
+  result = prefix_sim_apply(arg1,(char const *)arg2,arg3,arg4);
+  jresult = 0;
+
+  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg4);
+
+  prefix_java_close(jenv, &view2, JNI_ABORT);
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1sim_1result(JNIEnv *jenv, jclass jcls, jlong jarg1, jobject jarg2) {
+  jlong jresult = 0 ;
+  prefix_sim *arg1 = 0 ;
+  char *arg2 = 0 ;
+  size_t arg3 ;
+  size_t *arg4 = 0 ;
+  prefix_error *arg5 = 0 ;
+  prefix_java_view view2 ;
+  size_t value4 = 0 ;
+  prefix_error error5 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg4 = &value4;
+  arg5 = &error5;
+  arg1 = (prefix_sim *)(intptr_t)jarg1;
+  {
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) return 0;
+    arg2 = (char *)view2.start;
+    arg3 = view2.count;
+  }
+  result = prefix_sim_result((struct prefix_sim const *)arg1,arg2,arg3,arg4,arg5);
+  jresult = 0;
+  if (jresult == 0) jresult = (jlong)*arg4;
+
+  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg5);
+
+  prefix_java_close(jenv, &view2, 0);
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1sim_1request(JNIEnv *jenv, jclass jcls, jlong jarg1, jobject jarg2, jobject jarg4, jlong jarg6) {
+  jlong jresult = 0 ;
+  prefix_sim *arg1 = 0 ;
+  char *arg2 = 0 ;
+  size_t arg3 ;
+  prefix_token *arg4 = 0 ;
+  size_t arg5 ;
+  size_t arg6 ;
+  int64_t *arg7 = 0 ;
+  prefix_error *arg8 = 0 ;
+  prefix_java_view view2 ;
+  prefix_java_view view4 ;
+  int64_t value7 = 0 ;
+  prefix_error error8 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg7 = &value7;
+  arg8 = &error8;
+  arg1 = (prefix_sim *)(intptr_t)jarg1;
+  {
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) return 0;
+    arg2 = (char *)view2.start;
+    arg3 = view2.count;
+  }
+  {
+    if (!prefix_java_open(jenv, jarg4, PREFIX_JAVA_INT, &view4)) return 0;
+    arg4 = (prefix_token *)view4.start;
+    arg5 = view4.count;
+  }
+  arg6 = (size_t)jarg6;
+  result = prefix_sim_request(arg1,(char const *)arg2,arg3,(int32_t const *)arg4,arg5,arg6,arg7,arg8);
+  jresult = 0;
+  if (jresult == 0) jresult = (jlong)*arg7;
+
+  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg8);
+
+  prefix_java_close(jenv, &view2, JNI_ABORT);
+  prefix_java_close(jenv, &view4, JNI_ABORT);
+  return jresult;
+}
+
+
+SWIGEXPORT void JNICALL Java_io_prefix_internal_NativeJNI_prefix_1sim_1release(JNIEnv *jenv, jclass jcls, jlong jarg1) {
+  prefix_sim *arg1 = 0 ;
+
+  (void)jenv;
+  (void)jcls;
+  arg1 = (prefix_sim *)(intptr_t)jarg1;
+  prefix_sim_release(arg1);
+}
+
+
 SWIGEXPORT jint JNICALL Java_io_prefix_internal_NativeJNI_prefix_1text_1abi_1version(JNIEnv *jenv, jclass jcls) {
   jint jresult = 0 ;
   int32_t result;

@@ -159,6 +159,18 @@ public final class Native {
 
   public static long prefix_cache_tree_json(long engine, Object buf) { return NativeJNI.prefix_cache_tree_json(engine, buf); }
 
+  public static long prefix_sim_create(Object options) { return NativeJNI.prefix_sim_create(options); }
+
+  public static long prefix_sim_apply(long sim, Object operation) { return NativeJNI.prefix_sim_apply(sim, operation); }
+
+  public static long prefix_sim_result(long sim, Object buf) { return NativeJNI.prefix_sim_result(sim, buf); }
+
+  public static long prefix_sim_request(long sim, Object name, Object tokens, long n_prompt) { return NativeJNI.prefix_sim_request(sim, name, tokens, n_prompt); }
+
+  public static void prefix_sim_release(long sim) {
+    NativeJNI.prefix_sim_release(sim);
+  }
+
   public static int prefix_text_abi_version() { return NativeJNI.prefix_text_abi_version(); }
 
   public static String prefix_text_version_string() {

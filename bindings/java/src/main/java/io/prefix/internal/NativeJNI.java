@@ -80,6 +80,11 @@ final class NativeJNI {
   public final static native long prefix_cache_lookup(long jarg1, int jarg2, Object jarg3, byte[] jarg5);
   public final static native long prefix_cache_trim(long jarg1, long jarg2);
   public final static native long prefix_cache_tree_json(long jarg1, Object jarg2);
+  public final static native long prefix_sim_create(Object jarg1);
+  public final static native long prefix_sim_apply(long jarg1, Object jarg2);
+  public final static native long prefix_sim_result(long jarg1, Object jarg2);
+  public final static native long prefix_sim_request(long jarg1, Object jarg2, Object jarg4, long jarg6);
+  public final static native void prefix_sim_release(long jarg1);
   public final static native int prefix_text_abi_version();
   public final static native String prefix_text_version_string();
   public final static native long prefix_tokenizer_open(Object jarg1);

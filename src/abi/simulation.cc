@@ -1,0 +1,307 @@
+// The simulation of the cache: operations come in as JSON, results go out as one line of JSON. What
+// is read here is all that is checked: the simulator below takes numbers within their limits.
+#include <array>
+#include <optional>
+#include <span>
+
+#include "abi/entry.h"
+#include "base/json.h"
+#include "base/json_text.h"
+#include "base/quote.h"
+#include "tree/simulator.h"
+
+namespace prefix::abi {
+namespace {
+
+constexpr JsonLimits kJsonLimits{64 << 20, 4 << 20};
+constexpr int64_t kMaxPage = 65536;
+constexpr int64_t kMaxNumber = INT64_MAX;
+constexpr int64_t kMaxToken = INT32_MAX;
+
+// One user at a time: whoever comes while `mutex` is held is told so.
+struct SimulationObject {
+  explicit SimulationObject(const SimulatorOptions& o) : options(o), simulator(o) {}
+  std::mutex mutex;
+  const SimulatorOptions options;
+  Simulator simulator;
+  std::string result;
+};
+
+// The object with its lock held.
+struct Use {
+  explicit Use(const prefix_sim* handle)
+      : object(find<SimulationObject>(Kind::kSim, handle, "the simulation")),
+        lock(object->mutex, std::try_to_lock) {
+    if (!lock) fail(Code::kMisuse, "the simulation is used by another thread at this moment");
+  }
+  SimulationObject* operator->() const { return object.get(); }
+
+  std::shared_ptr<SimulationObject> object;
+  std::unique_lock<std::mutex> lock;
+};
+
+JsonDocument object_in(std::string_view text, const char* what) {
+  try {
+    Json tree = parse_json(text, what, kJsonLimits);
+    if (!tree.is_object())
+      fail(Code::kInvalidArgument, what, " is ", json_shown(tree), ", not an object");
+    return JsonDocument(std::move(tree));
+  } catch (const Error& e) {
+    // No file is at fault here, but an argument.
+    if (e.code() == Code::kFormat) fail(Code::kInvalidArgument, e.message());
+    throw;
+  }
+}
+
+void only_keys(const Json& object, std::string_view what, std::span<const std::string_view> keys) {
+  for (const auto& [key, value] : object.get_ref<const Json::object_t&>()) {
+    if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
+    std::string known;
+    for (const std::string_view k : keys) known += cat(known.empty() ? "" : ", ", k);
+    fail(Code::kInvalidArgument, quote(key), " is no key of ", what, "; its keys are ", known);
+  }
+}
+
+const Json* field(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  return found == object.end() ? nullptr : &*found;
+}
+
+const Json& needed_field(const Json& object, const char* key, std::string_view what) {
+  const Json* const value = field(object, key);
+  if (!value) fail(Code::kInvalidArgument, what, " needs \"", key, "\"");
+  return *value;
+}
+
+// `name` is for the message, and may be anything that cat() prints.
+template <typename Name>
+int64_t integer(const Json& value, const Name& name, int64_t minimum, int64_t maximum) {
+  if (!value.is_number_integer())
+    fail(Code::kInvalidArgument, name, " is ", json_shown(value), ", not an integer");
+  const bool beyond = value.is_number_unsigned() && value.get<uint64_t>() > uint64_t{INT64_MAX};
+  const int64_t number = beyond ? INT64_MAX : value.get<int64_t>();
+  if (beyond || number < minimum || number > maximum)
+    fail(Code::kOutOfRange, name, " is ", json_shown(value), ", outside [", minimum, ", ", maximum,
+         "]");
+  return number;
+}
+
+int64_t integer_field(const Json& object, const char* key, int64_t minimum, int64_t maximum,
+                      int64_t absent) {
+  const Json* const value = field(object, key);
+  return value ? integer(*value, cat('"', key, '"'), minimum, maximum) : absent;
+}
+
+bool bool_field(const Json& object, const char* key) {
+  const Json* const value = field(object, key);
+  if (value && !value->is_boolean())
+    fail(Code::kInvalidArgument, '"', key, "\" is ", json_shown(*value), ", not true or false");
+  return value && value->get<bool>();
+}
+
+std::string_view text_of(const Json& value, const char* key) {
+  if (!value.is_string())
+    fail(Code::kInvalidArgument, '"', key, "\" is ", json_shown(value), ", not a string");
+  return value.get_ref<const std::string&>();
+}
+
+template <typename T>
+std::vector<T> integers(const Json& list, const char* key, int64_t maximum) {
+  if (!list.is_array())
+    fail(Code::kInvalidArgument, '"', key, "\" is ", json_shown(list), ", not a list");
+  std::vector<T> values;
+  values.reserve(list.size());
+  for (const Json& v : list) {
+    // The name is made only for what is wrong: these lists are long.
+    if (v.is_number_unsigned() && v.get<uint64_t>() <= static_cast<uint64_t>(maximum))
+      values.push_back(static_cast<T>(v.get<uint64_t>()));
+    else
+      values.push_back(
+          static_cast<T>(integer(v, cat("value ", values.size(), " of \"", key, '"'), 0, maximum)));
+  }
+  return values;
+}
+
+SimulatorOptions options_in(const char* text, size_t length) {
+  SimulatorOptions options;
+  if (!text) return options;
+  const JsonDocument document = object_in(text_in(text, length, "options"), "options");
+  const Json& o = document.tree();
+  constexpr std::array<std::string_view, 5> kKeys = {"policy", "page", "capacity", "bigram",
+                                                     "compat"};
+  only_keys(o, "options", kKeys);
+  if (const Json* const policy = field(o, "policy")) {
+    const std::string_view name = text_of(*policy, "policy");
+    const std::optional<Policy> known = policy_of(name);
+    if (!known) {
+      std::string names;
+      for (const std::string_view n : kPolicyNames) names += cat(names.empty() ? "" : ", ", n);
+      fail(Code::kInvalidArgument, "\"policy\" is ", quote(name), ", not one of ", names);
+    }
+    options.policy = *known;
+  }
+  options.page = static_cast<int32_t>(integer_field(o, "page", 1, kMaxPage, 1));
+  options.capacity = integer_field(o, "capacity", 0, kMaxNumber, 0);
+  options.bigram = bool_field(o, "bigram");
+  if (const Json* const compat = field(o, "compat")) {
+    const std::string_view name = text_of(*compat, "compat");
+    if (!name.empty() && name != "sglang")
+      fail(Code::kInvalidArgument, "\"compat\" is ", quote(name), R"(, not one of "", "sglang")");
+    options.compat = !name.empty();
+  }
+  return options;
+}
+
+// What every result ends with; also all there is to say before the first operation.
+void write_state(JsonText& j, const Simulator& s) {
+  j.field("evictable", s.evictable()).field("protected", s.protected_());
+  j.field("total", s.total()).field("tick", s.tick());
+}
+
+void write_dump(JsonText& j, const Simulator& s) {
+  j.key("nodes").open('[');
+  for (const SimulatorNode& n : s.dump()) {
+    j.open('{').list("path", n.path).field("namespace", std::string_view(n.name_space));
+    j.list("slots", n.slots).field("lock", n.locks).field("hits", n.hits);
+    j.field("priority", n.priority).field("last_use", n.last_use).field("created", n.created);
+    j.close('}');
+  }
+  j.close(']');
+}
+
+// The tokens of an operation with their namespace, and what else an insertion takes.
+struct Insertion {
+  std::string_view name_space;
+  std::vector<int32_t> tokens;
+  int32_t priority = 0;
+  std::vector<int64_t> slots;
+};
+
+// Lives no longer than `operation`.
+Insertion tokens_in(const Json& operation, std::string_view name, bool inserts) {
+  constexpr std::array<std::string_view, 5> kKeys = {"op", "tokens", "ns", "priority", "slots"};
+  only_keys(operation, name, std::span(kKeys).first(inserts ? kKeys.size() : 3));
+  Insertion in;
+  in.tokens = integers<int32_t>(needed_field(operation, "tokens", name), "tokens", kMaxToken);
+  if (const Json* const ns = field(operation, "ns")) in.name_space = text_of(*ns, "ns");
+  in.priority = static_cast<int32_t>(integer_field(operation, "priority", INT16_MIN, INT16_MAX, 0));
+  return in;
+}
+
+// A caller may name a slot for each token: those after the last whole page are of no use.
+void slots_in(const Json& operation, const SimulatorOptions& options, Insertion& in) {
+  const Json* const list = field(operation, "slots");
+  if (!list) return;
+  in.slots = integers<int64_t>(*list, "slots", kMaxNumber);
+  const size_t tokens = in.tokens.size();
+  const size_t atoms = options.bigram && tokens > 0 ? tokens - 1 : tokens;
+  const size_t whole = atoms - atoms % static_cast<size_t>(options.page);
+  if (in.slots.size() < whole || in.slots.size() > tokens)
+    fail(Code::kInvalidArgument, "\"slots\" has ", in.slots.size(), " values, not ", whole, " to ",
+         tokens, " as the ", tokens, " tokens need");
+  in.slots.resize(whole);
+}
+
+std::string apply(Simulator& s, const SimulatorOptions& options, const Json& operation) {
+  const std::string_view name = text_of(needed_field(operation, "op", "the operation"), "op");
+  JsonText j;
+  j.open('{');
+  if (name == "match" || name == "lock" || name == "unlock") {
+    const Insertion in = tokens_in(operation, name, false);
+    const SimulatorResult r = name == "match"  ? s.match(in.name_space, in.tokens)
+                              : name == "lock" ? s.lock(in.name_space, in.tokens)
+                                               : s.unlock(in.name_space, in.tokens);
+    j.field("matched", r.matched).list("slots", r.slots);
+  } else if (name == "insert") {
+    Insertion in = tokens_in(operation, name, true);
+    slots_in(operation, options, in);
+    const SimulatorResult r = s.insert(in.name_space, in.tokens, in.priority, in.slots);
+    j.field("matched", r.matched).list("freed", r.freed);
+  } else if (name == "evict") {
+    constexpr std::array<std::string_view, 2> kKeys = {"op", "n"};
+    only_keys(operation, name, kKeys);
+    const int64_t n = integer(needed_field(operation, "n", name), "\"n\"", 0, kMaxNumber);
+    j.list("freed", s.evict(n).freed);
+  } else if (name == "reset" || name == "dump" || name == "stats") {
+    constexpr std::array<std::string_view, 1> kKeys = {"op"};
+    only_keys(operation, name, kKeys);
+    if (name == "reset") s.reset();
+    if (name == "dump") write_dump(j, s);
+    if (name == "stats") j.field("nodes", s.nodes()).field("evictions", s.evictions());
+  } else {
+    fail(Code::kInvalidArgument, "\"op\" is ", quote(name),
+         ", not one of match, insert, lock, unlock, evict, reset, dump, stats");
+  }
+  write_state(j, s);
+  return j.close('}').text();
+}
+
+}  // namespace
+}  // namespace prefix::abi
+
+using prefix::Code;
+using prefix::fail;
+using prefix::abi::guard;
+using prefix::abi::SimulationObject;
+using prefix::abi::text_in;
+using prefix::abi::Use;
+
+extern "C" {
+
+prefix_status prefix_sim_create(const char* options, size_t length, prefix_sim** out,
+                                prefix_error* err) {
+  return guard("prefix_sim_create", err, [&] {
+    prefix::abi::require(out, "out");
+    const auto object =
+        std::make_shared<SimulationObject>(prefix::abi::options_in(options, length));
+    prefix::JsonText j;
+    j.open('{');
+    prefix::abi::write_state(j, object->simulator);
+    object->result = j.close('}').text();
+    *out = static_cast<prefix_sim*>(
+        prefix::abi::HandleTable::get().add(prefix::abi::Kind::kSim, object));
+  });
+}
+
+prefix_status prefix_sim_apply(prefix_sim* sim, const char* operation, size_t length,
+                               prefix_error* err) {
+  return guard("prefix_sim_apply", err, [&] {
+    const Use use(sim);
+    prefix::abi::require(operation, "operation");
+    const prefix::JsonDocument document =
+        prefix::abi::object_in(text_in(operation, length, "the operation"), "the operation");
+    use->result = prefix::abi::apply(use->simulator, use->options, document.tree());
+  });
+}
+
+prefix_status prefix_sim_result(const prefix_sim* sim, char* buf, size_t cap, size_t* needed,
+                                prefix_error* err) {
+  return guard("prefix_sim_result", err, [&] {
+    const Use use(sim);
+    prefix::abi::text_out(use->result, buf, cap, needed);
+  });
+}
+
+prefix_status prefix_sim_request(prefix_sim* sim, const char* name, size_t name_length,
+                                 const prefix_token* tokens, size_t n_tokens, size_t n_prompt,
+                                 int64_t* reused, prefix_error* err) {
+  return guard("prefix_sim_request", err, [&] {
+    const Use use(sim);
+    const std::string_view name_space = text_in(name, name_length, "name");
+    const std::vector<prefix_token> copy = prefix::abi::array_in(tokens, n_tokens, "tokens");
+    if (n_prompt < 1 || n_prompt > n_tokens)
+      fail(Code::kOutOfRange, "n_prompt is ", n_prompt, ", outside [1, ", n_tokens, "]");
+    for (size_t i = 0; i < copy.size(); ++i)
+      if (copy[i] < 0)
+        fail(Code::kOutOfRange, "token ", i, " is ", copy[i], ", outside [0, ", INT32_MAX, "]");
+    const int64_t found = use->simulator.request(name_space, copy, static_cast<int64_t>(n_prompt));
+    if (reused) *reused = found;
+  });
+}
+
+void prefix_sim_release(prefix_sim* sim) {
+  guard("prefix_sim_release", nullptr,
+        [&] { prefix::abi::HandleTable::get().release(prefix::abi::Kind::kSim, sim); });
+}
+
+}  // extern "C"
