@@ -1,0 +1,197 @@
+// What the owner of the process may say about the cache: pins, quotas, policies, times to live.
+#include <gtest/gtest.h>
+
+#include "engine/engine.h"
+#include "support/expect_error.h"
+#include "support/tiny_engine.h"
+
+namespace prefix {
+namespace {
+
+using testing_support::expect_error;
+using testing_support::make_engine;
+using testing_support::TinyCheckpoint;
+using Tokens = std::vector<int32_t>;
+
+const TinyCheckpoint& checkpoint() {
+  static const TinyCheckpoint* const kCheckpoint = new TinyCheckpoint;
+  return *kCheckpoint;
+}
+
+// n tokens that share nothing with those of another number.
+Tokens text(int32_t number, int32_t n = 64) {
+  Tokens tokens(static_cast<size_t>(n), 3);
+  tokens[0] = number;
+  return tokens;
+}
+
+RequestSpec request(const Tokens& tokens, int32_t name_space = 0) {
+  RequestSpec spec;
+  spec.task = Task::kLogits;
+  spec.tokens = tokens;
+  spec.logit_ids = {0};
+  spec.name_space = name_space;
+  return spec;
+}
+
+struct CacheControl : testing::Test {
+  // Room for `pages` pages of 32 tokens.
+  void open(int64_t pages, const char* policy = "lru") {
+    page = make_engine(checkpoint())->info().kv_bytes_per_token * 32;
+    engine = make_engine(checkpoint(),
+                         {{"cache_bytes", std::to_string(pages * page)}, {"cache_policy", policy}});
+  }
+  void run(const RequestSpec& spec, Code wanted = Code::kOk) {
+    const auto job = engine->submit({spec});
+    job->wait(-1);
+    ASSERT_EQ(job->result(0).status, wanted) << job->result(0).message;
+  }
+  void run(const Tokens& tokens, int32_t name_space = 0) { run(request(tokens, name_space)); }
+  int64_t cached(const Tokens& tokens, int32_t name_space = 0) {
+    return engine->cache_lookup(name_space, tokens.data(), tokens.size()).cached_tokens;
+  }
+
+  std::shared_ptr<Engine> engine;
+  int64_t page = 0;
+};
+
+TEST_F(CacheControl, APinnedPrefixStaysUntilItIsGivenBack) {
+  open(8);
+  run(text(1));
+  const CachePin pin = engine->cache_pin(0, text(1).data(), 50, 0);
+  EXPECT_EQ(pin.tokens, 50);
+  for (int32_t i = 2; i < 20; ++i) run(text(i));
+  EXPECT_GE(cached(text(1)), 50);
+  EXPECT_EQ(cached(text(2)), 0);
+  engine->cache_unpin(pin.lease);
+  for (int32_t i = 2; i < 20; ++i) run(text(i));
+  EXPECT_EQ(cached(text(1)), 0);
+  expect_error(Code::kNotFound, {"lease 1"}, [&] { engine->cache_unpin(pin.lease); });
+}
+
+TEST_F(CacheControl, PinsAddUpAndEndByThemselves) {
+  open(8);
+  run(text(1));
+  const CachePin first = engine->cache_pin(0, text(1).data(), 64, 0);
+  const CachePin second = engine->cache_pin(0, text(1).data(), 64, 1);
+  EXPECT_NE(first.lease, second.lease);
+  engine->cache_unpin(first.lease);
+  int32_t next = 0;
+  while (cached(text(1)) > 0) run(text(next++ % 50 + 2));  // until its time is up
+  expect_error(Code::kNotFound, {"has ended"}, [&] { engine->cache_unpin(second.lease); });
+}
+
+TEST_F(CacheControl, APinNeedsSomethingThatIsComputed) {
+  open(8);
+  expect_error(Code::kNotFound, {"64 tokens"},
+               [&] { engine->cache_pin(0, text(1).data(), 64, 0); });
+  expect_error(Code::kOutOfRange, {"-1"}, [&] { engine->cache_pin(0, text(1).data(), 64, -1); });
+  expect_error(Code::kNotFound, {"namespace 9"},
+               [&] { engine->cache_pin(9, text(1).data(), 64, 0); });
+}
+
+TEST_F(CacheControl, FullOfPinsIsAnErrorOfTheNextRequest) {
+  open(4);
+  for (int32_t i = 0; i < 2; ++i) {
+    run(text(i));
+    engine->cache_pin(0, text(i).data(), 64, 0);
+  }
+  run(request(text(2)), Code::kCacheFull);
+  EXPECT_EQ(cached(text(0)), 64);
+}
+
+TEST_F(CacheControl, EvictTakesWhatContinuesAPrefix) {
+  open(32);
+  Tokens shared = text(1, 40);
+  Tokens one = shared, two = shared;
+  one.resize(80, 4);
+  two.resize(80, 5);
+  run(one);
+  run(two);
+  run(text(2));
+  EXPECT_EQ(engine->cache_evict(0, one.data(), 60), 20);
+  EXPECT_EQ(cached(one), 60);
+  EXPECT_EQ(engine->cache_evict(0, shared.data(), 40), 20 + 40);
+  EXPECT_EQ(cached(one), 40);
+  EXPECT_EQ(cached(two), 40);
+  EXPECT_EQ(engine->cache_evict(0, text(3).data(), 64), 0) << "not there";
+  EXPECT_EQ(engine->cache_evict(0, nullptr, 0), 40 + 64);
+  EXPECT_EQ(engine->stats().pages_used, 0);
+}
+
+TEST_F(CacheControl, ANamespaceStaysWithinItsQuota) {
+  open(64);
+  const int32_t small = engine->open_namespace("small");
+  engine->set_cache_limits(small, 0, 4 * page);
+  for (int32_t i = 0; i < 20; ++i) {
+    run(text(i), small);
+    run(text(i));
+    EXPECT_LE(engine->cache_usage(small).tokens, 4 * 32);
+  }
+  EXPECT_EQ(cached(text(19), small), 64);
+  EXPECT_EQ(cached(text(0)), 64) << "the others have room";
+  const CacheUsage usage = engine->cache_usage(small);
+  EXPECT_EQ(usage.quota_bytes, 4 * page);
+  EXPECT_EQ(usage.bytes, usage.tokens * page / 32);
+  run(request(text(1, 129), small), Code::kCacheFull);
+}
+
+TEST_F(CacheControl, OthersDoNotEvictANamespaceBelowItsFloor) {
+  open(8);
+  const int32_t kept = engine->open_namespace("kept");
+  engine->set_cache_limits(kept, 2 * page, 0);
+  run(text(1), kept);
+  run(text(2), kept);
+  for (int32_t i = 0; i < 20; ++i) run(text(i));
+  EXPECT_EQ(cached(text(1), kept), 0);
+  EXPECT_EQ(cached(text(2), kept), 64);
+  engine->set_cache_limits(kept, 0, 0);
+  for (int32_t i = 0; i < 20; ++i) run(text(i));
+  EXPECT_EQ(cached(text(2), kept), 0);
+}
+
+TEST_F(CacheControl, LimitsThatMakeNoSenseAreRefused) {
+  open(8);
+  expect_error(Code::kOutOfRange, {"floor_bytes is -1"},
+               [&] { engine->set_cache_limits(0, -1, 0); });
+  expect_error(Code::kOutOfRange, {"quota_bytes is -5"},
+               [&] { engine->set_cache_limits(0, 0, -5); });
+  expect_error(Code::kOutOfRange, {"one token takes"}, [&] { engine->set_cache_limits(0, 0, 1); });
+  expect_error(Code::kOutOfRange, {"above"},
+               [&] { engine->set_cache_limits(0, 3 * page, 2 * page); });
+}
+
+TEST_F(CacheControl, LowPrioritiesGoFirst) {
+  open(8, "priority");
+  RequestSpec important = request(text(1));
+  important.cache_priority = 5;
+  run(important);
+  for (int32_t i = 2; i < 20; ++i) run(text(i));
+  EXPECT_EQ(cached(text(1)), 64);
+  important.cache_priority = 40000;
+  run(important, Code::kOutOfRange);
+}
+
+TEST_F(CacheControl, FrequentOnesStayUnderLfu) {
+  open(8, "lfu");
+  for (int32_t i = 0; i < 3; ++i) run(text(1));
+  for (int32_t i = 2; i < 20; ++i) run(text(i));
+  EXPECT_EQ(cached(text(1)), 64);
+}
+
+TEST_F(CacheControl, WhatIsPastItsTimeToLiveIsGone) {
+  open(8);
+  RequestSpec brief = request(text(1));
+  brief.cache_ttl_ms = 1;
+  run(brief);
+  run(text(2));
+  while (cached(text(1)) > 0) {
+  }
+  EXPECT_EQ(cached(text(2)), 64);
+  EXPECT_EQ(engine->cache_usage(0).tokens, 64);
+  brief.cache_ttl_ms = -1;
+  run(brief, Code::kOutOfRange);
+}
+
+}  // namespace
+}  // namespace prefix
