@@ -226,4 +226,29 @@ prefix_engine_stats Engine::stats() const {
   return stats;
 }
 
+Simulation::Simulation(const std::string& options) {
+  prefix_error error = no_error();
+  prefix_sim* sim = nullptr;
+  check(prefix_sim_create(options.data(), options.size(), &sim, &error), error);
+  sim_.reset(sim);
+}
+
+std::string Simulation::apply(const std::string& operation) {
+  prefix_error error = no_error();
+  check(prefix_sim_apply(sim_.get(), operation.data(), operation.size(), &error), error);
+  return read_text([this](char* out, size_t n, size_t* needed, prefix_error* e) {
+    return prefix_sim_result(sim_.get(), out, n, needed, e);
+  });
+}
+
+int64_t Simulation::request(const std::string& name_space, const std::vector<int32_t>& tokens,
+                            size_t prompt) {
+  prefix_error error = no_error();
+  int64_t reused = 0;
+  check(prefix_sim_request(sim_.get(), name_space.data(), name_space.size(), tokens.data(),
+                           tokens.size(), prompt, &reused, &error),
+        error);
+  return reused;
+}
+
 }  // namespace prefix_cli

@@ -51,6 +51,7 @@ using OptionsHandle =
     std::unique_ptr<prefix_options, Releaser<prefix_options, prefix_options_release>>;
 using EngineHandle = std::unique_ptr<prefix_engine, Releaser<prefix_engine, prefix_engine_release>>;
 using BatchHandle = std::unique_ptr<prefix_batch, Releaser<prefix_batch, prefix_batch_release>>;
+using SimHandle = std::unique_ptr<prefix_sim, Releaser<prefix_sim, prefix_sim_release>>;
 using JobHandle = std::unique_ptr<prefix_job, Releaser<prefix_job, prefix_job_release>>;
 
 OptionsHandle make_options(const OptionList& options);
@@ -102,6 +103,19 @@ class Engine {
 
  private:
   EngineHandle engine_;
+};
+
+// The cache without a model.
+class Simulation {
+ public:
+  explicit Simulation(const std::string& options);  // a JSON object
+  // The result of an operation, both one line of JSON.
+  std::string apply(const std::string& operation);
+  // Tokens of the prompt that were in the cache.
+  int64_t request(const std::string& name_space, const std::vector<int32_t>& tokens, size_t prompt);
+
+ private:
+  SimHandle sim_;
 };
 
 }  // namespace prefix_cli

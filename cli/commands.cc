@@ -50,6 +50,28 @@ constexpr Flag kTreeFlags[] = {
     {"--bars", "N", "most bars below each other; smaller branches are folded; default 40"},
 };
 
+constexpr Flag kCacheSimFlags[] = {
+    {"--ops", "FILE", "operations, one JSON object per line; - = standard input"},
+    {"--trace", "FILE", "a trace of requests, one JSON object per line"},
+    {"--policy", "NAME",
+     "what goes first when the cache is full: lru, lfu, fifo, mru, filo,\n"
+     "slru, priority or gdsf; default lru. With --trace also a list or all"},
+    {"--capacity", "SIZE",
+     "--ops: tokens; --trace: bytes, e.g. 512M or 4G, or a list of them;\n"
+     "default: no limit"},
+    {"--page", "N", "tokens that are matched as one, 1 to 65536; default 1"},
+    {"--bigram", "", "keys are pairs of neighbouring tokens"},
+    {"--compat", "sglang", "behave as SGLang's radix cache where ours differs on purpose"},
+    {"--bytes-per-token", "N", "keys and values of one token"},
+    {"--model", "PATH", "takes the bytes and operations of a token from a model"},
+    kDtypeFlag,
+    {"--per-request", "FILE", "writes what every request reused, one JSON object per line"},
+    {"--table", "", "a table instead of one JSON object per run"},
+    {"--bytes-per-checkpoint", "N", "for models with recurrent layers: not supported yet"},
+    {"--admission", "NAME", "for models with recurrent layers: not supported yet"},
+    kProgressFlag,
+};
+
 constexpr Flag kBenchFlags[] = {
     kModelFlag,
     {"--shape", "B,P,S",
@@ -106,6 +128,23 @@ extern const Command kTreeCommand = {
     kTreeFlags,
     "Needs no model for requests that are token ids.",
     "  printf '{\"tokens\":[1,2,3,4]}\\n{\"tokens\":[1,2,3,9]}\\n' | bin/prefix tree"};
+
+extern const Command kCacheSimCommand = {
+    "cache-sim",
+    "replays operations or a trace through the cache without a model",
+    "",
+    kCacheSimFlags,
+    "An operation is {\"op\": \"match\" | \"insert\" | \"lock\" | \"unlock\", \"tokens\": [...]},\n"
+    "{\"op\": \"evict\", \"n\": 5}, or one of reset, dump and stats; its result is one line. A "
+    "line of a\n"
+    "trace is {\"session_id\", \"turn_id\", \"ts\", \"input_tokens\", \"output_tokens\"}, or "
+    "input_runs and\n"
+    "output_runs with texts as [seed, length]. docs/cache-policies.md tells how to size a cache.\n"
+    "flops_saved counts the matrices only; attention comes on top.\n"
+    "Exit code: 0 = all succeeded, 1 = some operations failed, 2 = nothing ran.",
+    "  printf '{\"op\":\"insert\",\"tokens\":[1,2,3]}\\n{\"op\":\"match\",\"tokens\":[1,2,9]}\\n' "
+    "|\n"
+    "    bin/prefix cache-sim --ops -"};
 
 extern const Command kBenchCommand = {
     "bench",

@@ -18,9 +18,8 @@ struct Entry {
 };
 
 constexpr Entry kCommands[] = {
-    {&kRunCommand, run_command},
-    {&kInfoCommand, info_command},
-    {&kTreeCommand, tree_command},
+    {&kRunCommand, run_command},     {&kInfoCommand, info_command},
+    {&kTreeCommand, tree_command},   {&kCacheSimCommand, cache_sim_command},
     {&kBenchCommand, bench_command},
 };
 
@@ -29,7 +28,7 @@ std::string usage() {
       "prefix - runs language models over a prefix tree: what requests share is computed once\n\n"
       "usage: prefix COMMAND [options]\n\n";
   for (const Entry& e : kCommands)
-    text += cat("  ", e.command->name, std::string(8 - e.command->name.size(), ' '),
+    text += cat("  ", e.command->name, std::string(11 - e.command->name.size(), ' '),
                 e.command->summary, "\n");
   text += "\nprefix COMMAND --help tells more; prefix --version prints the version.\n";
   return text;
@@ -56,7 +55,8 @@ int dispatch(int argc, const char* const* argv) {
     std::cerr << usage();
     return kExitUsage;
   }
-  fail("prefix: unknown command \"", name, "\"; the commands are run, info, tree, bench");
+  fail("prefix: unknown command \"", name,
+       "\"; the commands are run, info, tree, cache-sim, bench");
 }
 
 }  // namespace

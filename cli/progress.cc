@@ -14,12 +14,15 @@ Progress::Progress(std::string title, const std::string& mode)
 
 void Progress::show(int64_t done, int64_t total) { print(cat(done, " of ", total, " requests")); }
 
-void Progress::show_load(double fraction) {
-  // Loaders report often; a terminal needs a hundred lines at most.
+void Progress::show_load(double fraction) { show_share("loading", fraction); }
+
+void Progress::show_share(const std::string& what, double fraction) {
+  // This is called often; a terminal needs a hundred lines at most.
   const int percent = static_cast<int>(fraction * 100);
-  if (percent == last_percent_) return;
+  if (percent == last_percent_ && what == last_what_) return;
   last_percent_ = percent;
-  print(cat("loading ", percent, " %"));
+  last_what_ = what;
+  print(cat(what, " ", percent, " %"));
 }
 
 void Progress::clear() {

@@ -18,6 +18,8 @@ class Progress {
   int64_t interval_ms() const { return 200; }
   void show(int64_t done, int64_t total);
   void show_load(double fraction);
+  // What is being done, and how much of it, in [0, 1].
+  void show_share(const std::string& what, double fraction);
   // Takes the line away, so that other output starts in a clean one.
   void clear();
 
@@ -27,6 +29,7 @@ class Progress {
   std::string title_;
   bool on_ = false;
   bool shown_ = false;
+  std::string last_what_;
   int last_percent_ = -1;
 };
 

@@ -1,0 +1,288 @@
+// prefix cache-sim: the cache without a model. It replays operations, to look at the tree closely,
+// or a trace of requests, to see what a cache of some size would save.
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+
+#include "api.h"
+#include "args.h"
+#include "cache_trace.h"
+#include "commands.h"
+#include "common.h"
+#include "engine_args.h"
+#include "model_header.h"
+#include "progress.h"
+#include "tree_model.h"
+
+namespace prefix_cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kPolicies[] = {"lru",  "lfu",  "fifo",     "mru",
+                                          "filo", "slru", "priority", "gdsf"};
+
+std::string sim_options(const Args& args, const std::string& policy, int64_t capacity) {
+  Json out;
+  out["policy"] = policy;
+  out["page"] = args.get_int("--page", 1, 1, 65536);
+  out["capacity"] = capacity;
+  out["bigram"] = args.has("--bigram");
+  if (args.has("--compat")) out["compat"] = args.choice("--compat", "sglang", "sglang");
+  return out.dump();
+}
+
+std::vector<std::string> split(const std::string& list) {
+  std::vector<std::string> parts(1);
+  for (const char c : list)
+    if (c == ',')
+      parts.emplace_back();
+    else
+      parts.back() += c;
+  return parts;
+}
+
+// ---- Operations ------------------------------------------------------------------------------
+
+int run_operations(const Args& args) {
+  for (const char* const flag :
+       {"--bytes-per-token", "--model", "--dtype", "--per-request", "--table"})
+    if (args.has(flag)) fail("prefix cache-sim: ", flag, " is for --trace, not for --ops");
+  const int64_t capacity = parse_size("--capacity", args.get("--capacity", "0"));
+  Simulation simulation(sim_options(args, args.get("--policy", "lru"), capacity));
+  std::ifstream file;
+  const std::string path = args.get("--ops");
+  if (path != "-") {
+    file.open(path);
+    if (!file) fail("cannot read --ops ", path);
+  }
+  std::istream& in = path == "-" ? std::cin : file;
+  int64_t failed = 0;
+  std::string line;
+  while (std::getline(in, line)) {
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    try {
+      std::cout << simulation.apply(line) << '\n';
+    } catch (const ApiError& e) {
+      ++failed;
+      Json out;
+      out["error"] = e.name();
+      out["message"] = e.what();
+      std::cout << out.dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
+    }
+    // Whoever waits for this result before the next operation gets it now.
+    if (in.rdbuf()->in_avail() <= 0) std::cout.flush();
+  }
+  if (in.bad()) fail("cannot read --ops ", path, " to its end");
+  std::cout.flush();
+  if (!std::cout) fail("cannot write the results to standard output");
+  return failed ? kExitSomeFailed : kExitOk;
+}
+
+// ---- Traces ----------------------------------------------------------------------------------
+
+struct Capacity {
+  std::string text;  // as it was given
+  int64_t bytes = 0;
+  int64_t tokens = 0;  // 0: no limit
+};
+
+// What a token of some model costs; unknown where nobody says.
+struct Costs {
+  int64_t bytes_per_token = 0;
+  double flops_per_token = 0;
+};
+
+Costs read_costs(const Args& args) {
+  Costs costs;
+  if (args.has("--model")) {
+    const std::string path = args.get("--model");
+    const OptionsHandle options = make_options(engine_options(args));
+    prefix_error error = no_error();
+    prefix_memory memory{};
+    memory.struct_size = static_cast<int32_t>(sizeof(memory));
+    check(prefix_engine_estimate(path.data(), path.size(), options.get(), &memory, &error), error);
+    costs.bytes_per_token = memory.kv_bytes_per_token;
+    costs.flops_per_token = static_cast<double>(read_model_header(path).flops_per_token());
+  }
+  costs.bytes_per_token =
+      args.get_int("--bytes-per-token", costs.bytes_per_token, 1, int64_t{1} << 40);
+  return costs;
+}
+
+std::vector<Capacity> read_capacities(const Args& args, const Costs& costs) {
+  if (!args.has("--capacity")) return {Capacity{"no limit", 0, 0}};
+  if (costs.bytes_per_token == 0)
+    fail(
+        "prefix cache-sim: --capacity is in bytes: say with --bytes-per-token or --model what a "
+        "token takes");
+  std::vector<Capacity> capacities;
+  for (const std::string& text : split(args.get("--capacity"))) {
+    const int64_t bytes = parse_size("--capacity", text);
+    const int64_t tokens = bytes / costs.bytes_per_token;
+    if (tokens == 0)
+      fail("--capacity = ", text, " holds no token: one takes ", costs.bytes_per_token, " bytes");
+    capacities.push_back({text, bytes, tokens});
+  }
+  return capacities;
+}
+
+std::vector<std::string> read_policies(const Args& args) {
+  const std::string value = args.get("--policy", "lru");
+  std::vector<std::string> policies;
+  if (value == "all") {
+    policies.assign(std::begin(kPolicies), std::end(kPolicies));
+  } else {
+    policies = split(value);
+  }
+  // The library knows the names: a wrong one must be told before a long run, not in its middle.
+  for (const std::string& policy : policies) Simulation(sim_options(args, policy, 0));
+  return policies;
+}
+
+struct Outcome {
+  std::string policy;
+  const Capacity* capacity = nullptr;
+  int64_t requests = 0;
+  int64_t hits = 0;
+  int64_t input = 0;
+  int64_t reused = 0;
+  int64_t evictions = 0;
+  double seconds = 0;
+
+  double rate() const {
+    return input > 0 ? static_cast<double>(reused) / static_cast<double>(input) : 0;
+  }
+};
+
+// What is printed of a capacity: bytes, or null for no limit.
+Json capacity_json(const Capacity& capacity) {
+  return capacity.tokens > 0 ? Json(capacity.bytes) : Json(nullptr);
+}
+
+Json outcome_json(const Outcome& o, const Costs& costs) {
+  Json out;
+  out["policy"] = o.policy;
+  out["capacity"] = capacity_json(*o.capacity);
+  out["capacity_tokens"] = o.capacity->tokens > 0 ? Json(o.capacity->tokens) : Json(nullptr);
+  out["requests"] = o.requests;
+  out["hits"] = o.hits;
+  out["input_tokens"] = o.input;
+  out["reused_tokens"] = o.reused;
+  out["token_hit_rate"] = o.rate();
+  if (costs.flops_per_token > 0)
+    out["flops_saved"] = costs.flops_per_token * static_cast<double>(o.reused);
+  out["evictions"] = o.evictions;
+  out["seconds"] = o.seconds;
+  return out;
+}
+
+void print_header(bool flops) {
+  std::printf("%-9s %14s %14s %10s %10s %15s %7s %10s %8s", "policy", "capacity", "tokens",
+              "requests", "hits", "reused tokens", "hit %", "evictions", "seconds");
+  std::printf(flops ? " %12s\n" : "\n", "TFLOP saved");
+}
+
+void print_row(const Outcome& o, const Costs& costs) {
+  const std::string tokens = o.capacity->tokens > 0 ? grouped(o.capacity->tokens) : "-";
+  std::printf("%-9s %14s %14s %10s %10s %15s %7.2f %10s %8.2f", o.policy.c_str(),
+              o.capacity->text.c_str(), tokens.c_str(), grouped(o.requests).c_str(),
+              grouped(o.hits).c_str(), grouped(o.reused).c_str(), 100 * o.rate(),
+              grouped(o.evictions).c_str(), o.seconds);
+  if (costs.flops_per_token > 0)
+    std::printf(" %12.1f", costs.flops_per_token * static_cast<double>(o.reused) * 1e-12);
+  std::printf("\n");
+}
+
+Outcome replay(Trace& trace, const std::string& options, const std::string& policy,
+               const Capacity& capacity, std::ostream* per_request,
+               const std::function<void(double)>& progress) {
+  using Clock = std::chrono::steady_clock;
+  Outcome o;
+  o.policy = policy;
+  o.capacity = &capacity;
+  Simulation simulation(options);
+  Clock::duration time{};
+  trace.read([&](const TraceRequest& request, double done) {
+    const Clock::time_point start = Clock::now();
+    const int64_t reused = simulation.request(request.name_space, request.tokens, request.prompt);
+    time += Clock::now() - start;
+    ++o.requests;
+    o.hits += reused > 0;
+    o.input += static_cast<int64_t>(request.prompt);
+    o.reused += reused;
+    if (per_request) {
+      Json out;
+      out["policy"] = policy;
+      out["capacity"] = capacity_json(capacity);
+      out["session_id"] = request.session;
+      out["turn_id"] = request.turn;
+      out["input"] = request.prompt;
+      out["reused"] = reused;
+      *per_request << out.dump() << '\n';
+    }
+    progress(done);
+  });
+  o.seconds = std::chrono::duration<double>(time).count();
+  o.evictions = Json::parse(simulation.apply(R"({"op":"stats"})")).at("evictions");
+  return o;
+}
+
+int run_trace(const Args& args) {
+  const std::string path = args.get("--trace");
+  if (path == "-")
+    fail(
+        "prefix cache-sim: --trace reads its file once for each policy and capacity; standard "
+        "input can be read only once");
+  Progress progress("prefix cache-sim", args.choice("--progress", "auto", "auto|on|off"));
+  const Costs costs = read_costs(args);
+  const std::vector<Capacity> capacities = read_capacities(args, costs);
+  const std::vector<std::string> policies = read_policies(args);
+  Trace trace(path);
+  std::ofstream per_request;
+  const std::string per_request_path = args.get("--per-request");
+  if (!per_request_path.empty()) {
+    per_request.open(per_request_path);
+    if (!per_request) fail("cannot write --per-request ", per_request_path);
+  }
+  bool first = true;
+  for (const std::string& policy : policies) {
+    for (const Capacity& capacity : capacities) {
+      const std::string what = cat(policy, ", ", capacity.text);
+      const Outcome o = replay(trace, sim_options(args, policy, capacity.tokens), policy, capacity,
+                               per_request_path.empty() ? nullptr : &per_request,
+                               [&](double done) { progress.show_share(what, done); });
+      progress.clear();
+      if (args.has("--table")) {
+        if (first) print_header(costs.flops_per_token > 0);
+        print_row(o, costs);
+        std::fflush(stdout);
+      } else {
+        std::cout << outcome_json(o, costs).dump() << std::endl;
+      }
+      first = false;
+    }
+  }
+  per_request.flush();
+  if (!per_request) fail("cannot write --per-request ", per_request_path);
+  return kExitOk;
+}
+
+}  // namespace
+
+int cache_sim_command(const Args& args) {
+  for (const char* const flag : {"--bytes-per-checkpoint", "--admission"})
+    if (args.has(flag))
+      fail("prefix cache-sim: ", flag,
+           " is for models with recurrent layers, which this version does not simulate yet");
+  if (args.has("--ops") == args.has("--trace"))
+    fail("prefix cache-sim needs ", args.has("--ops") ? "only " : "", "one of --ops and --trace",
+         "; see prefix cache-sim --help");
+  return args.has("--ops") ? run_operations(args) : run_trace(args);
+}
+
+}  // namespace prefix_cli
