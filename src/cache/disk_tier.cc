@@ -170,6 +170,7 @@ void DiskTier::compare_with_folder() {
     const int64_t present = now();
     const bool whole = folder_.list(i, [&](const PageKey& key, const DiskFolder::Found& found) {
       // A time in the future, of a clock that was wrong, must not keep a page for ever.
+      if (found.used > present) folder_.touch(key, present);
       index_.add(key, found.bytes, std::min(found.used, present));
     });
     complete = complete && whole;

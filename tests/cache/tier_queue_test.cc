@@ -1,0 +1,316 @@
+// Tickets and the waiting room of a tier, with work that the test holds up as it likes.
+#include "cache/tier_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <set>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include "disk_support.h"
+
+namespace prefix {
+namespace {
+
+using testing_support::blob_of;
+using testing_support::buffer_of;
+using testing_support::finish;
+using testing_support::key_of;
+using testing_support::page_of;
+using Kind = TierCall::Kind;
+using Outcome = TierQueue::Outcome;
+
+// Work stops in front of a closed gate.
+class Gate {
+ public:
+  void pass() {
+    std::unique_lock lock(mutex_);
+    ++arrived_;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return open_; });
+  }
+  void wait_for_arrivals(int n) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return arrived_ >= n; });
+  }
+  void open() {
+    const std::lock_guard lock(mutex_);
+    open_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int arrived_ = 0;
+  bool open_ = false;
+};
+
+std::vector<PageKey> keys(size_t n) {
+  std::vector<PageKey> list;
+  for (size_t i = 0; i < n; ++i) list.push_back(key_of(i));
+  return list;
+}
+std::vector<PageBuffer> buffers(size_t n, size_t size = 8) {
+  std::vector<PageBuffer> list;
+  for (size_t i = 0; i < n; ++i) list.push_back(buffer_of(size));
+  return list;
+}
+std::vector<PageBlob> blobs(size_t n, size_t size = 8) {
+  std::vector<PageBlob> list;
+  for (size_t i = 0; i < n; ++i) list.push_back(blob_of(page_of(i, size)));
+  return list;
+}
+
+TierQueueOptions options(int threads, size_t pages = 100, uint64_t bytes = 1 << 20) {
+  TierQueueOptions o;
+  o.threads = threads;
+  o.pages = pages;
+  o.bytes = bytes;
+  return o;
+}
+
+TEST(Ticket, CountsDownAndTellsHitsApart) {
+  Ticket ticket(3);
+  EXPECT_FALSE(ticket.done());
+  EXPECT_FALSE(ticket.wait_for(std::chrono::nanoseconds(0)));
+  EXPECT_FALSE(ticket.wait_for(std::chrono::microseconds(1)));
+  EXPECT_FALSE(ticket.settle(1, true));
+  EXPECT_TRUE(ticket.hit(1));  // before the ticket is done
+  EXPECT_FALSE(ticket.hit(0));
+  EXPECT_FALSE(ticket.settle(0, false));
+  EXPECT_TRUE(ticket.settle(2, true));
+  EXPECT_TRUE(ticket.done());
+  EXPECT_TRUE(ticket.wait_for(std::chrono::nanoseconds::max()));
+  EXPECT_FALSE(ticket.hit(0));
+  EXPECT_TRUE(ticket.hit(2));
+  EXPECT_FALSE(ticket.hit(3));  // has no such page
+}
+
+TEST(Ticket, WithoutPagesIsDone) {
+  const Ticket ticket(0);
+  EXPECT_TRUE(ticket.done());
+  EXPECT_FALSE(ticket.hit(0));
+}
+
+TEST(Ticket, WakesWhoWaitsForEver) {
+  Ticket ticket(1);
+  std::thread waiter([&] { EXPECT_TRUE(ticket.wait_for(std::chrono::nanoseconds::max())); });
+  ticket.settle(0, false);
+  waiter.join();
+}
+
+TEST(TierQueue, EveryPageIsWorkedOnOnce) {
+  std::mutex mutex;
+  std::multiset<PageKey> seen;
+  std::atomic<int> done{0};
+  TierQueueOptions o = options(3);
+  o.on_done = [&] { ++done; };
+  TierQueue* self = nullptr;
+  TierQueue queue(o, [&](TierCall& call, size_t first, size_t count) {
+    EXPECT_EQ(count, 1u);
+    {
+      const std::lock_guard lock(mutex);
+      seen.insert(call.keys[first]);
+    }
+    self->settle(call, first, first % 2 == 0 ? Outcome::kHit : Outcome::kMiss);
+  });
+  self = &queue;
+  const std::vector<PageKey> k = keys(40);
+  const TicketPtr ticket = queue.start(Kind::kGet, k, buffers(40), {});
+  finish(ticket);
+  for (size_t i = 0; i < k.size(); ++i) EXPECT_EQ(ticket->hit(i), i % 2 == 0);
+  const std::lock_guard lock(mutex);
+  EXPECT_EQ(seen.size(), 40u);
+  EXPECT_EQ(std::set<PageKey>(seen.begin(), seen.end()).size(), 40u);
+  const TierStats s = queue.stats();
+  EXPECT_EQ(s.hits, 20u);
+  EXPECT_EQ(s.misses, 20u);
+  EXPECT_EQ(s.bytes_read, 20u * 8);
+  EXPECT_EQ(s.refused, 0u);
+}
+
+TEST(TierQueue, TellsWhenATicketIsDone) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  int done = 0;
+  TierQueueOptions o = options(2);
+  o.on_done = [&] {
+    const std::lock_guard lock(mutex);
+    ++done;
+    changed.notify_all();
+  };
+  TierQueue queue(o, [](TierCall&, size_t, size_t) {});
+  (void)queue.start(Kind::kExists, keys(5), {}, {});
+  (void)queue.start(Kind::kPut, keys(2), {}, blobs(2));
+  std::unique_lock lock(mutex);
+  EXPECT_TRUE(changed.wait_for(lock, std::chrono::minutes(5), [&] { return done == 2; }));
+}
+
+TEST(TierQueue, TakesRunsOfOneCall) {
+  Gate gate;
+  std::mutex mutex;
+  std::vector<size_t> runs;
+  TierQueueOptions o = options(1);
+  o.run = 4;
+  TierQueue queue(o, [&](TierCall& call, size_t, size_t count) {
+    if (call.kind == Kind::kExists) return gate.pass();
+    const std::lock_guard lock(mutex);
+    runs.push_back(count);
+  });
+  const TicketPtr blocker = queue.start(Kind::kExists, keys(1), {}, {});
+  const TicketPtr a = queue.start(Kind::kGet, keys(10), buffers(10), {});
+  const TicketPtr b = queue.start(Kind::kGet, keys(3), buffers(3), {});
+  gate.open();
+  finish(a);
+  finish(b);
+  EXPECT_EQ(runs, (std::vector<size_t>{4, 4, 2, 3}));
+}
+
+TEST(TierQueue, RefusesWhatDoesNotFit) {
+  Gate gate;
+  TierQueue* self = nullptr;
+  TierQueue queue(options(1, 6), [&](TierCall& call, size_t first, size_t) {
+    gate.pass();
+    self->settle(call, first, call.kind == Kind::kPut ? Outcome::kStored : Outcome::kHit);
+  });
+  self = &queue;
+  const TicketPtr blocker = queue.start(Kind::kExists, keys(1), {}, {});
+  gate.wait_for_arrivals(1);
+  // The lines of gets and puts are bounded each by itself; the head of a call is taken.
+  const TicketPtr puts = queue.start(Kind::kPut, keys(9), {}, blobs(9));
+  const TicketPtr gets = queue.start(Kind::kGet, keys(9), buffers(9), {});
+  const TicketPtr more = queue.start(Kind::kGet, keys(2), buffers(2), {});
+  EXPECT_TRUE(more->done());
+  EXPECT_EQ(queue.stats().refused, 3u + 3 + 2);
+  gate.open();
+  finish(puts);
+  finish(gets);
+  for (size_t i = 0; i < 9; ++i) {
+    EXPECT_EQ(puts->hit(i), i < 6);
+    EXPECT_EQ(gets->hit(i), i < 6);
+  }
+  const TierStats s = queue.stats();
+  EXPECT_EQ(s.stored, 6u);
+  EXPECT_EQ(s.not_stored, 3u);
+  EXPECT_EQ(s.hits, 6u);
+  EXPECT_EQ(s.misses, 5u);
+}
+
+TEST(TierQueue, BoundsBytesButTakesOnePageOfAnySize) {
+  Gate gate;
+  TierQueue queue(options(1, 100, 1000), [&](TierCall&, size_t, size_t) { gate.pass(); });
+  const TicketPtr blocker = queue.start(Kind::kExists, keys(1), {}, {});
+  gate.wait_for_arrivals(1);
+  const TicketPtr large = queue.start(Kind::kPut, keys(1), {}, blobs(1, 5000));
+  EXPECT_FALSE(large->done());
+  const TicketPtr small = queue.start(Kind::kPut, keys(1), {}, blobs(1, 1));
+  EXPECT_TRUE(small->done());
+  const TicketPtr gets = queue.start(Kind::kGet, keys(5), buffers(5, 300), {});
+  EXPECT_EQ(queue.stats().refused, 1u + 2);
+  gate.open();
+  finish(large);
+  finish(gets);
+}
+
+TEST(TierQueue, GetsGoBeforePuts) {
+  Gate gate;
+  std::mutex mutex;
+  std::vector<Kind> order;
+  TierQueue queue(options(1), [&](TierCall& call, size_t, size_t) {
+    gate.pass();
+    const std::lock_guard lock(mutex);
+    order.push_back(call.kind);
+  });
+  const TicketPtr blocker = queue.start(Kind::kExists, keys(1), {}, {});
+  gate.wait_for_arrivals(1);
+  const TicketPtr put = queue.start(Kind::kPut, keys(2), {}, blobs(2));
+  const TicketPtr get = queue.start(Kind::kGet, keys(2), buffers(2), {});
+  gate.open();
+  finish(put);
+  finish(get);
+  const std::lock_guard lock(mutex);
+  EXPECT_EQ(order,
+            (std::vector<Kind>{Kind::kExists, Kind::kGet, Kind::kGet, Kind::kPut, Kind::kPut}));
+}
+
+TEST(TierQueue, CancelSkipsWhatHasNotBegun) {
+  Gate gate;
+  std::atomic<int> worked{0};
+  TierQueue* self = nullptr;
+  TierQueue queue(options(1), [&](TierCall& call, size_t first, size_t) {
+    gate.pass();
+    ++worked;
+    self->settle(call, first, Outcome::kHit);
+  });
+  self = &queue;
+  const TicketPtr ticket = queue.start(Kind::kGet, keys(5), buffers(5), {});
+  gate.wait_for_arrivals(1);
+  ticket->cancel();
+  EXPECT_FALSE(ticket->done());  // one page is in work, and its buffer in use
+  gate.open();
+  finish(ticket);
+  EXPECT_EQ(worked, 1);
+  EXPECT_TRUE(ticket->hit(0));
+  for (size_t i = 1; i < 5; ++i) EXPECT_FALSE(ticket->hit(i));
+  EXPECT_EQ(queue.stats().cancelled, 4u);
+}
+
+TEST(TierQueue, GoingSettlesEverything) {
+  Gate gate;
+  TicketPtr working;
+  TicketPtr waiting;
+  {
+    TierQueue queue(options(1), [&](TierCall&, size_t, size_t) { gate.pass(); });
+    working = queue.start(Kind::kGet, keys(1), buffers(1), {});
+    gate.wait_for_arrivals(1);
+    waiting = queue.start(Kind::kPut, keys(7), {}, blobs(7));
+    gate.open();
+  }
+  EXPECT_TRUE(working->done());
+  EXPECT_TRUE(waiting->done());
+}
+
+TEST(TierQueue, AnExceptionIsAMiss) {
+  TierQueue* self = nullptr;
+  TierQueue queue(options(2), [&](TierCall& call, size_t first, size_t) {
+    if (first == 1) throw std::bad_alloc();
+    self->settle(call, first, Outcome::kHit);
+    if (first == 2) throw std::runtime_error("after the page was settled");
+  });
+  self = &queue;
+  const TicketPtr ticket = queue.start(Kind::kGet, keys(4), buffers(4), {});
+  finish(ticket);
+  EXPECT_TRUE(ticket->hit(0));
+  EXPECT_FALSE(ticket->hit(1));
+  EXPECT_TRUE(ticket->hit(2));
+  EXPECT_TRUE(ticket->hit(3));
+  EXPECT_EQ(queue.stats().misses, 1u);
+}
+
+TEST(TierQueue, LetsGoOfBuffersBeforeThePageIsDone) {
+  TierQueue* self = nullptr;
+  TierQueue queue(options(1), [&](TierCall& call, size_t first, size_t) {
+    self->settle(call, first, Outcome::kHit);
+  });
+  self = &queue;
+  std::vector<PageBuffer> list = buffers(3);
+  const TicketPtr ticket = queue.start(Kind::kGet, keys(3), list, {});
+  finish(ticket);
+  for (const PageBuffer& buffer : list) EXPECT_EQ(buffer.data.use_count(), 1);
+}
+
+TEST(TierQueue, MissingBuffersAreNoMemoryError) {
+  TierQueue queue(options(1), [&](TierCall& call, size_t first, size_t) {
+    EXPECT_LT(first, call.buffers.size());
+  });
+  finish(queue.start(Kind::kGet, keys(4), buffers(1), {}));
+  EXPECT_EQ(queue.stats().misses, 4u);
+}
+
+}  // namespace
+}  // namespace prefix
