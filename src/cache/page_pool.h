@@ -2,7 +2,7 @@
 //
 //   page number   0    1    2    3    4   ...   capacity - 1
 //   references  [ 1 ][ 2 ][ 0 ][ 1 ][ 0 ]       0 = free
-//   next        [ 1 ][ 3 ][   ][ - ][   ]       the page of the following 32 positions
+//   next        [ 1 ][ 3 ][   ][ - ][   ]       the page of the following 32 positions, and back
 //   tokens      [ 32 ids ][ 32 ids ] ...        beside their keys and values, slot by slot
 //
 // A page belongs to the tree nodes whose positions it holds: two after a split in mid-page, one
@@ -11,6 +11,7 @@
 // handed out again is listed by take_dirty(): its bytes must be zeroed before the next step.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -22,7 +23,9 @@ namespace prefix {
 
 class PagePool {
  public:
-  explicit PagePool(int32_t capacity) : capacity_(capacity) {}
+  static constexpr int32_t kMostPages = (1 << 26) - 1;  // what the links have bits for
+
+  explicit PagePool(int32_t capacity) : capacity_(std::min(capacity, kMostPages)) {}
 
   int32_t capacity() const { return capacity_; }
   int32_t used() const { return used_; }
@@ -33,39 +36,43 @@ class PagePool {
   // A page with one reference that follows `previous` (-1: none); the caller has checked
   // available(), or takes from its reservation.
   int32_t allocate(int32_t previous) {
-    int32_t page;
+    int32_t number;
     if (!free_.empty()) {
-      page = free_.back();
+      number = free_.back();
       free_.pop_back();
-      dirty_.push_back(page);
+      dirty_.push_back(number);
     } else {
-      page = static_cast<int32_t>(pages_.size());
-      if (static_cast<size_t>(page) % kChunk == 0)
-        tokens_.emplace_back(new int32_t[kChunk * kPageTokens]);
-      pages_.emplace_back();
+      number = size_;
+      if (number % kChunkPages == 0) chunks_.push_back(std::make_unique_for_overwrite<Chunk>());
+      ++size_;
     }
-    pages_[static_cast<size_t>(page)] = {1, -1, previous};
-    if (previous >= 0) pages_[static_cast<size_t>(previous)].next = page;
+    page(number) = {1, 0, previous};
+    if (previous >= 0) page(previous).next = static_cast<uint32_t>(number);
     if (++used_ > peak_) peak_ = used_;
-    return page;
+    return number;
   }
-  void share(int32_t page) { ++pages_[static_cast<size_t>(page)].references; }
-  void release(int32_t page) {
-    if (--pages_[static_cast<size_t>(page)].references == 0) {
-      free_.push_back(page);
+  void share(int32_t number) { ++page(number).references; }
+  void release(int32_t number) {
+    if (--page(number).references == 0) {
+      free_.push_back(number);
       --used_;
     }
   }
-  int32_t references(int32_t page) const { return pages_[static_cast<size_t>(page)].references; }
-  int32_t next(int32_t page) const { return pages_[static_cast<size_t>(page)].next; }
-  int32_t previous(int32_t page) const { return pages_[static_cast<size_t>(page)].previous; }
+  int32_t references(int32_t number) const { return static_cast<int32_t>(page(number).references); }
+  // Of a page that is not the last one of its node.
+  int32_t next(int32_t number) const { return static_cast<int32_t>(page(number).next); }
+  // Of a page that is not the first one of its node.
+  int32_t previous(int32_t number) const { return page(number).previous; }
 
-  // kPageTokens ids, one for each slot.
-  int32_t* tokens(int32_t page) {
-    const auto p = static_cast<size_t>(page);
-    return tokens_[p / kChunk].get() + p % kChunk * kPageTokens;
+  // kPageTokens ids, one for each slot; those of the next page number follow when it is in the
+  // same chunk.
+  int32_t* tokens(int32_t number) {
+    return chunk(number).tokens + number % kChunkPages * kPageTokens;
   }
-  const int32_t* tokens(int32_t page) const { return const_cast<PagePool*>(this)->tokens(page); }
+  const int32_t* tokens(int32_t number) const {
+    return const_cast<PagePool*>(this)->tokens(number);
+  }
+  static bool same_chunk(int32_t a, int32_t b) { return a / kChunkPages == b / kChunkPages; }
 
   // Promises pages to a request that will need them later (generation), so that admission of
   // others cannot starve it.
@@ -75,24 +82,31 @@ class PagePool {
   std::vector<int32_t> take_dirty() { return std::exchange(dirty_, {}); }
 
   size_t metadata_bytes() const {
-    return pages_.capacity() * sizeof(Page) + free_.capacity() * sizeof(int32_t) +
-           tokens_.size() * kChunk * kPageTokens * sizeof(int32_t);
+    return chunks_.size() * sizeof(Chunk) + free_.capacity() * sizeof(int32_t);
   }
 
  private:
-  static constexpr size_t kChunk = 1024;  // pages whose tokens are allocated together
+  static constexpr int32_t kChunkPages = 1024;
   struct Page {
-    int32_t references = 0;
-    int32_t next = -1;
-    int32_t previous = -1;
+    uint32_t references : 6;  // at most kPageTokens: every one of them holds a position
+    uint32_t next : 26;
+    int32_t previous;
+  };
+  struct Chunk {
+    Page pages[kChunkPages];
+    int32_t tokens[kChunkPages * kPageTokens];
   };
 
+  Chunk& chunk(int32_t number) { return *chunks_[static_cast<size_t>(number / kChunkPages)]; }
+  Page& page(int32_t number) { return chunk(number).pages[number % kChunkPages]; }
+  const Page& page(int32_t number) const { return const_cast<PagePool*>(this)->page(number); }
+
   int32_t capacity_;
+  int32_t size_ = 0;  // pages that were ever handed out
   int32_t used_ = 0;
   int32_t peak_ = 0;
   int32_t reserved_ = 0;
-  std::vector<Page> pages_;
-  std::vector<std::unique_ptr<int32_t[]>> tokens_;
+  std::vector<std::unique_ptr<Chunk>> chunks_;
   std::vector<int32_t> free_;
   std::vector<int32_t> dirty_;
 };

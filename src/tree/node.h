@@ -27,8 +27,7 @@ struct Node {
   NodeId queue_previous = kNoNode;
   int64_t last_use = 0;  // ticks
   uint32_t uses = 0;
-  uint32_t job = 0;         // who asked for it first: tells "shared" from "cached"
-  uint32_t generation = 0;  // of the id: grows when it is given to another node
+  uint32_t job = 0;  // who asked for it first: tells "shared" from "cached"
   int16_t priority = 0;
   bool expired = false;
   bool queued = false;  // may be evicted, and waits for it
@@ -42,18 +41,15 @@ class NodeArena {
  public:
   NodeId add() {
     NodeId id;
-    uint32_t generation = 0;
     if (!free_.empty()) {
       id = free_.back();
       free_.pop_back();
-      generation = (*this)[id].generation + 1;
     } else {
       id = size_;
       if (static_cast<size_t>(id) % kChunk == 0) chunks_.emplace_back(new Node[kChunk]);
       ++size_;
     }
     (*this)[id] = Node{};
-    (*this)[id].generation = generation;
     ++live_;
     return id;
   }

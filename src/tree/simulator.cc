@@ -12,7 +12,7 @@
 namespace prefix {
 namespace {
 
-constexpr int32_t kUnlimitedPages = std::numeric_limits<int32_t>::max() / 2;
+constexpr int32_t kUnlimitedPages = PagePool::kMostPages;
 
 TreeOptions tree_options(const SimulatorOptions& options) {
   return {.policy = options.policy, .keep_created = true};

@@ -9,14 +9,12 @@
 namespace prefix {
 namespace {
 
-// Equal tokens at the beginning of a and b, of at most n <= kPageTokens.
+// Equal tokens at the beginning of a and b, of at most n.
 int32_t common_prefix(const int32_t* a, const int32_t* b, int32_t n) {
-  if (n == kPageTokens) {
-    int32_t different = 0;  // without a branch: the compiler makes vectors of it
-    for (int32_t i = 0; i < kPageTokens; ++i) different |= a[i] ^ b[i];
-    if (different == 0) return n;
-  }
+  constexpr int32_t kBlock = 16;  // an inlined comparison of vectors; memcmp dispatches by itself
+  if (n > kBlock && std::memcmp(a, b, static_cast<size_t>(n) * sizeof(int32_t)) == 0) return n;
   int32_t i = 0;
+  while (i + kBlock <= n && std::memcmp(a + i, b + i, kBlock * sizeof(int32_t)) == 0) i += kBlock;
   while (i < n && a[i] == b[i]) ++i;
   return i;
 }
@@ -158,7 +156,7 @@ NodeId Tree::split(NodeId id, int32_t offset) {
     state_.created[static_cast<size_t>(upper)] = state_.created[static_cast<size_t>(id)];
   if (const auto found = expires_.find(id); found != expires_.end()) {
     expires_[upper] = found->second;
-    expiries_.push({found->second, upper, up.generation});
+    expiries_.push({found->second, upper});
   }
 
   // The upper half takes the place of the lower one among its siblings.
@@ -262,22 +260,29 @@ Match Tree::match(NodeId root, std::span<const int32_t> tokens) const {
   Match m{root, 0, 0, 0};
   const auto n = static_cast<int32_t>(tokens.size());
   while (m.matched < n) {
-    const NodeId next = child(m.node, tokens[static_cast<size_t>(m.matched)]);
-    if (next == kNoNode) break;
-    const Node& c = nodes_[next];
+    const NodeId below = child(m.node, tokens[static_cast<size_t>(m.matched)]);
+    if (below == kNoNode) break;
+    const Node& c = nodes_[below];
     const int32_t most = std::min(c.length, n - m.matched);
     const int32_t* wanted = tokens.data() + m.matched;
     int32_t same = 0;
     int32_t page = c.first_page;
     for (int32_t slot = c.start % kPageTokens; same < most; slot = 0) {
-      const int32_t count = std::min(kPageTokens - slot, most - same);
-      const int32_t equal = common_prefix(pages_.tokens(page) + slot, wanted + same, count);
+      const int32_t* have = pages_.tokens(page) + slot;
+      int32_t count = std::min(kPageTokens - slot, most - same);
+      while (same + count < most) {  // neighbours lie side by side and are compared at once
+        const int32_t next = pages_.next(page);
+        const bool beside = next == page + 1 && PagePool::same_chunk(page, next);
+        page = next;
+        if (!beside) break;
+        count = std::min(count + kPageTokens, most - same);
+      }
+      const int32_t equal = common_prefix(have, wanted + same, count);
       same += equal;
       if (equal < count) break;
-      page = pages_.next(page);
     }
     if (m.computed == m.matched) m.computed += std::min(same, c.computed);
-    m.node = next;
+    m.node = below;
     m.offset = same;
     m.matched += same;
     if (same < c.length) break;
@@ -352,7 +357,7 @@ void Tree::set_expiry(NodeId id, const Use& use, bool is_new) {
     if (found != expires_.end()) expires_.erase(found);
   } else if (is_new || (found != expires_.end() && found->second < use.expires_ms)) {
     expires_[id] = use.expires_ms;
-    expiries_.push({use.expires_ms, id, n.generation});
+    expiries_.push({use.expires_ms, id});
   }
 }
 

@@ -160,7 +160,7 @@ class Tree {
   int64_t held_tokens() const { return held_tokens_; }
   int64_t evictions() const { return evictions_; }
   int64_t evicted_tokens() const { return evicted_tokens_; }
-  // Bytes of everything but keys and values.
+  // Bytes of the nodes and of the table that finds children; tokens are in the page pool.
   size_t metadata_bytes() const;
 
   // --- single steps, for the simulator ---
@@ -197,7 +197,6 @@ class Tree {
   struct Expiry {
     int64_t at_ms;
     NodeId id;
-    uint32_t generation;
     bool operator>(const Expiry& other) const { return at_ms > other.at_ms; }
   };
 

@@ -162,9 +162,7 @@ int64_t Tree::expire(int64_t now_ms) {
     const Expiry due = expiries_.top();
     expiries_.pop();
     const auto found = expires_.find(due.id);
-    if (found == expires_.end() || found->second != due.at_ms ||
-        nodes_[due.id].generation != due.generation)
-      continue;  // gone, or used since
+    if (found == expires_.end() || found->second != due.at_ms) continue;  // gone, or used since
     expires_.erase(found);
     if (nodes_[due.id].queued) dequeue(due.id);
     nodes_[due.id].expired = true;
@@ -179,7 +177,7 @@ int64_t Tree::expire(int64_t now_ms) {
 }
 
 size_t Tree::metadata_bytes() const {
-  return nodes_.metadata_bytes() + children_.metadata_bytes() + pages_.metadata_bytes() +
+  return nodes_.metadata_bytes() + children_.metadata_bytes() +
          state_.created.capacity() * sizeof(int64_t);
 }
 
