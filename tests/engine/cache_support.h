@@ -1,0 +1,61 @@
+// What the tests of the engine's cache share.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/tiny_engine.h"
+
+namespace prefix::testing_support {
+
+inline bool quick() { return std::getenv("PREFIX_TEST_QUICK") != nullptr; }
+inline int cases(int full) { return quick() ? full / 10 : full; }
+
+inline std::vector<int32_t> random_tokens(std::mt19937& random, size_t n, int32_t vocab) {
+  std::vector<int32_t> tokens(n);
+  for (int32_t& t : tokens) t = static_cast<int32_t>(random() % static_cast<unsigned>(vocab));
+  return tokens;
+}
+
+inline std::vector<int32_t> first_tokens(const std::vector<int32_t>& tokens, size_t n) {
+  return {tokens.begin(), tokens.begin() + static_cast<ptrdiff_t>(n)};
+}
+
+inline RequestSpec logits_of(std::vector<int32_t> tokens, int32_t name_space = 0) {
+  RequestSpec spec;
+  spec.task = Task::kLogits;
+  spec.tokens = std::move(tokens);
+  spec.name_space = name_space;
+  spec.logit_ids = {0, 1, 2};
+  return spec;
+}
+
+inline std::shared_ptr<Job> run_all(Engine& engine, std::vector<RequestSpec> batch) {
+  auto job = engine.submit(std::move(batch));
+  job->wait(-1);
+  return job;
+}
+
+inline CacheInfo look_up(Engine& engine, const std::vector<int32_t>& tokens,
+                         int32_t name_space = 0) {
+  return engine.cache_lookup(name_space, tokens.data(), tokens.size());
+}
+
+inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
+}
+
+inline bool same_bits(const RequestResult& a, const RequestResult& b) {
+  return a.status == b.status && a.tokens == b.tokens && same_bits(a.values, b.values) &&
+         same_bits(a.token_logprobs, b.token_logprobs);
+}
+
+}  // namespace prefix::testing_support
