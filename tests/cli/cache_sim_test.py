@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import xml.etree.ElementTree as xml
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -361,6 +362,18 @@ class Generator(unittest.TestCase):
         done = subprocess.run([ROOT / "tools/traces/make_traces", "--self-test"], capture_output=True, text=True, timeout=120)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("chat: 1718 requests, 7025470 tokens of prompts", done.stdout)
+
+    def test_plot(self):
+        path = SHARED["folder"] / "plot.svg"
+        done = subprocess.run([ROOT / "tools/plot_cache", "--binary", BIN / "prefix", "--out", path, "--workloads", "few", "--table"],
+                              capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(xml.fromstring(path.read_text()).tag, "{http://www.w3.org/2000/svg}svg")
+        rows = [line.strip("| ").split(" | ") for line in done.stdout.splitlines()[2:]]
+        for row in rows:
+            rates = [float(value) for value in row[1:]]
+            self.assertTrue(all(0 <= rate <= rates[-1] for rate in rates), row)
+        self.assertEqual(sorted(name for row in rows for name in row[0].split(", ")), sorted(POLICIES))
 
 
 def main():
