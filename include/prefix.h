@@ -527,8 +527,43 @@ typedef struct prefix_cache_info {
 PREFIX_API prefix_status prefix_cache_lookup(const prefix_engine* engine, int32_t ns,
                                              const prefix_token* tokens, size_t n_tokens,
                                              prefix_cache_info* out, prefix_error* err);
-/* [any thread] Evicts least recently used prefixes until at most target_bytes (>= 0) are held or all
- * that is left is in use; *freed (may be NULL): tokens. */
+/* What a namespace holds: tokens, and the bytes of their keys and values; and its limits. */
+typedef struct prefix_cache_usage {
+  int32_t struct_size;
+  int32_t reserved;
+  int64_t tokens, bytes;
+  int64_t floor_bytes, quota_bytes;
+} prefix_cache_usage;
+
+/* [any thread] What of the cache a namespace uses. Errors: NOT_FOUND for a namespace that was never
+ * opened, here and below. */
+PREFIX_API prefix_status prefix_cache_get_usage(const prefix_engine* engine, int32_t ns,
+                                                prefix_cache_usage* out, prefix_error* err);
+/* [any thread] Others do not evict the namespace below floor_bytes, and it never holds more than
+ * quota_bytes (0: no quota): a request that does not fit gets CACHE_FULL. Errors: OUT_OF_RANGE for
+ * a negative number, a quota smaller than one token, a floor above the quota. */
+PREFIX_API prefix_status prefix_cache_set_limits(prefix_engine* engine, int32_t ns,
+                                                 int64_t floor_bytes, int64_t quota_bytes,
+                                                 prefix_error* err);
+/* [any thread] Keeps the longest computed prefix of these tokens in the cache for ttl_ms (0: until
+ * it is given back). *lease: its number, for prefix_cache_unpin; *pinned (may be NULL): tokens that
+ * stay. Pins add up: a prefix goes when the last lease on it has ended. What is pinned counts
+ * against cache_bytes: with all of it pinned, requests get CACHE_FULL. Errors: NOT_FOUND when
+ * nothing of it is computed, OUT_OF_RANGE for a negative ttl_ms. */
+PREFIX_API prefix_status prefix_cache_pin(prefix_engine* engine, int32_t ns,
+                                          const prefix_token* tokens, size_t n_tokens,
+                                          int64_t ttl_ms, int64_t* lease, int64_t* pinned,
+                                          prefix_error* err);
+/* [any thread] Errors: NOT_FOUND for a lease that does not exist or has ended. */
+PREFIX_API prefix_status prefix_cache_unpin(prefix_engine* engine, int64_t lease,
+                                            prefix_error* err);
+/* [any thread] Evicts what continues these tokens (with n_tokens 0: the whole namespace), as far as
+ * no request uses and no lease keeps it; the tokens themselves stay. *freed (may be NULL): tokens. */
+PREFIX_API prefix_status prefix_cache_evict(prefix_engine* engine, int32_t ns,
+                                            const prefix_token* tokens, size_t n_tokens,
+                                            int64_t* freed, prefix_error* err);
+/* [any thread] Evicts prefixes in the order of the option cache_policy until at most target_bytes
+ * (>= 0) are held or all that is left is in use or pinned; *freed (may be NULL): tokens. */
 PREFIX_API prefix_status prefix_cache_trim(prefix_engine* engine, int64_t target_bytes,
                                            int64_t* freed, prefix_error* err);
 /* [any thread] The tree, for debugging. */
@@ -642,6 +677,11 @@ PREFIX_API void prefix_sim_release(prefix_sim* sim);
   X(prefix_job_all_values) \
   X(prefix_job_get_totals) \
   X(prefix_cache_lookup) \
+  X(prefix_cache_get_usage) \
+  X(prefix_cache_set_limits) \
+  X(prefix_cache_pin) \
+  X(prefix_cache_unpin) \
+  X(prefix_cache_evict) \
   X(prefix_cache_trim) \
   X(prefix_cache_tree_json) \
   X(prefix_sim_create) \

@@ -16,6 +16,7 @@
 %prefix_struct(prefix_result_info, ResultInfo)
 %prefix_struct(prefix_job_totals, JobTotals)
 %prefix_struct(prefix_cache_info, CacheInfo)
+%prefix_struct(prefix_cache_usage, CacheUsage)
 %prefix_poll(prefix_job_wait)
 %prefix_poll(prefix_job_next_event)
 %prefix_poll(prefix_log_next)
@@ -42,6 +43,8 @@
 %apply (float* OUT_FLOATS, size_t CAPACITY) { (float* out, size_t capacity) };
 %apply (int32_t* OUT_INTS, size_t CAPACITY) { (prefix_token* out, size_t capacity) };
 %apply (int64_t* OUT_LONGS, size_t CAPACITY) { (int64_t* offsets, size_t capacity_offsets) };
+%apply int64_t* SLOT { int64_t* lease };
+%apply int64_t* SLOT { int64_t* pinned };
 %apply (const char* TEXT, size_t TEXT_LEN) { (const char* options, size_t length) };
 %apply (const char* TEXT, size_t TEXT_LEN) { (const char* operation, size_t length) };
 %apply (const char* TEXT, size_t TEXT_LEN) { (const char* name, size_t name_length) };

@@ -40,17 +40,20 @@ struct Use {
   std::unique_lock<std::mutex> lock;
 };
 
-JsonDocument object_in(std::string_view text, const char* what) {
+// What comes back must go into a JsonDocument at once.
+Json json_in(std::string_view text, const char* what) {
   try {
-    Json tree = parse_json(text, what, kJsonLimits);
-    if (!tree.is_object())
-      fail(Code::kInvalidArgument, what, " is ", json_shown(tree), ", not an object");
-    return JsonDocument(std::move(tree));
+    return parse_json(text, what, kJsonLimits);
   } catch (const Error& e) {
     // No file is at fault here, but an argument.
     if (e.code() == Code::kFormat) fail(Code::kInvalidArgument, e.message());
     throw;
   }
+}
+
+void require_object(const Json& value, const char* what) {
+  if (!value.is_object())
+    fail(Code::kInvalidArgument, what, " is ", json_shown(value), ", not an object");
 }
 
 void only_keys(const Json& object, std::string_view what, std::span<const std::string_view> keys) {
@@ -125,8 +128,9 @@ std::vector<T> integers(const Json& list, const char* key, int64_t maximum) {
 SimulatorOptions options_in(const char* text, size_t length) {
   SimulatorOptions options;
   if (!text) return options;
-  const JsonDocument document = object_in(text_in(text, length, "options"), "options");
+  const JsonDocument document(json_in(text_in(text, length, "options"), "options"));
   const Json& o = document.tree();
+  require_object(o, "options");
   constexpr std::array<std::string_view, 5> kKeys = {"policy", "page", "capacity", "bigram",
                                                      "compat"};
   only_keys(o, "options", kKeys);
@@ -268,8 +272,9 @@ prefix_status prefix_sim_apply(prefix_sim* sim, const char* operation, size_t le
   return guard("prefix_sim_apply", err, [&] {
     const Use use(sim);
     prefix::abi::require(operation, "operation");
-    const prefix::JsonDocument document =
-        prefix::abi::object_in(text_in(operation, length, "the operation"), "the operation");
+    const prefix::JsonDocument document(
+        prefix::abi::json_in(text_in(operation, length, "the operation"), "the operation"));
+    prefix::abi::require_object(document.tree(), "the operation");
     use->result = prefix::abi::apply(use->simulator, use->options, document.tree());
   });
 }

@@ -45,6 +45,7 @@ struct Arguments {
   prefix_result_info* info = nullptr;
   prefix_job_totals* totals = nullptr;
   prefix_cache_info* cache = nullptr;
+  prefix_cache_usage* usage = nullptr;
   prefix_error* err = nullptr;
 };
 
@@ -150,6 +151,13 @@ inline const std::vector<Function>& every_function() {
       ON_HANDLE(prefix_job_all_values, kOk, h.job, a.floats, a.capacity, a.size, nullptr, 0, a.err),
       ON_HANDLE(prefix_job_get_totals, kInvalid, h.job, a.totals, a.err),
       ON_HANDLE(prefix_cache_lookup, kInvalid, h.engine, 0, a.tokens, a.n_tokens, a.cache, a.err),
+      ON_HANDLE(prefix_cache_get_usage, PREFIX_ERR_NOT_FOUND, h.engine, a.number, a.usage, a.err),
+      ON_HANDLE(prefix_cache_set_limits, PREFIX_ERR_NOT_FOUND, h.engine, a.number, 0, 0, a.err),
+      ON_HANDLE(prefix_cache_pin, kInvalid, h.engine, a.number, a.tokens, a.n_tokens, 0, a.long_out,
+                nullptr, a.err),
+      ON_HANDLE(prefix_cache_unpin, PREFIX_ERR_NOT_FOUND, h.engine, a.number, a.err),
+      ON_HANDLE(prefix_cache_evict, PREFIX_ERR_NOT_FOUND, h.engine, a.number, a.tokens, a.n_tokens,
+                a.long_out, a.err),
       ON_HANDLE(prefix_cache_trim, PREFIX_ERR_OUT_OF_RANGE, h.engine, a.number, a.long_out, a.err),
       ON_HANDLE(prefix_cache_tree_json, kOk, h.engine, a.buf, a.capacity, a.size, a.err),
       WITHOUT(prefix_sim_create, kInvalid, a.text, a.length, a.sim, a.err),

@@ -182,6 +182,13 @@ static void structs(void) {
   FIELD(prefix_cache_info, reserved)
   FIELD(prefix_cache_info, cached_tokens)
   FIELD(prefix_cache_info, pending_tokens)
+  SIZE(prefix_cache_usage)
+  FIELD(prefix_cache_usage, struct_size)
+  FIELD(prefix_cache_usage, reserved)
+  FIELD(prefix_cache_usage, tokens)
+  FIELD(prefix_cache_usage, bytes)
+  FIELD(prefix_cache_usage, floor_bytes)
+  FIELD(prefix_cache_usage, quota_bytes)
 }
 
 int main(void) {

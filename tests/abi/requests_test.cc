@@ -297,5 +297,55 @@ TEST(Requests, NamespacesShareNothing) {
   EXPECT_EQ(freed, 40);
 }
 
+TEST(Cache, PinsLimitsAndEviction) {
+  const Engine engine = make_engine();
+  const Batch batch = make_batch(engine);
+  const Tokens tokens(40, 5);
+  add_logits(batch, tokens);
+  run(engine, batch);
+  int64_t lease = 0, pinned = 0, freed = -1;
+  expect(PREFIX_OK, [&](prefix_error* e) {
+    return prefix_cache_pin(engine, 0, tokens.data(), 33, 0, &lease, &pinned, e);
+  });
+  EXPECT_GT(lease, 0);
+  EXPECT_EQ(pinned, 33);
+  expect(PREFIX_OK,
+         [&](prefix_error* e) { return prefix_cache_evict(engine, 0, nullptr, 0, &freed, e); });
+  EXPECT_EQ(freed, 0) << "pinned";
+  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_cache_unpin(engine, lease, e); });
+  expect(PREFIX_ERR_NOT_FOUND,
+         [&](prefix_error* e) { return prefix_cache_unpin(engine, lease, e); },
+         {std::to_string(lease)});
+  expect(PREFIX_OK, [&](prefix_error* e) {
+    return prefix_cache_evict(engine, 0, tokens.data(), 10, &freed, e);
+  });
+  EXPECT_EQ(freed, 30);
+
+  prefix_cache_usage usage{};
+  usage.struct_size = sizeof usage;
+  expect(PREFIX_OK,
+         [&](prefix_error* e) { return prefix_cache_set_limits(engine, 0, 1 << 16, 1 << 20, e); });
+  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_cache_get_usage(engine, 0, &usage, e); });
+  EXPECT_EQ(usage.tokens, 10);
+  EXPECT_GT(usage.bytes, 0);
+  EXPECT_EQ(usage.floor_bytes, 1 << 16);
+  EXPECT_EQ(usage.quota_bytes, 1 << 20);
+  expect(PREFIX_ERR_OUT_OF_RANGE,
+         [&](prefix_error* e) { return prefix_cache_set_limits(engine, 0, 2, 1, e); }, {"1"});
+  expect(PREFIX_ERR_OUT_OF_RANGE,
+         [&](prefix_error* e) {
+           return prefix_cache_pin(engine, 0, tokens.data(), 33, -7, &lease, &pinned, e);
+         },
+         {"-7"});
+  expect(PREFIX_ERR_NOT_FOUND,
+         [&](prefix_error* e) {
+           return prefix_cache_pin(engine, 0, tokens.data() + 39, 0, 0, &lease, nullptr, e);
+         },
+         {"cached"});
+  expect(PREFIX_ERR_INVALID_ARGUMENT, [&](prefix_error* e) {
+    return prefix_cache_pin(engine, 0, tokens.data(), 33, 0, nullptr, nullptr, e);
+  });
+}
+
 }  // namespace
 }  // namespace prefix_abi

@@ -70,6 +70,9 @@ TEST(Structs, SmallerIsTooOldAndLargerIsLeftAlone) {
   check_sizes<prefix_cache_info>("prefix_cache_lookup", [&](auto* out, prefix_error* e) {
     return prefix_cache_lookup(engine, 0, tokens.data(), 2, out, e);
   });
+  check_sizes<prefix_cache_usage>("prefix_cache_get_usage", [&](auto* out, prefix_error* e) {
+    return prefix_cache_get_usage(engine, 0, out, e);
+  });
   check_sizes<prefix_event>("prefix_job_next_event", [&](auto* out, prefix_error* e) {
     return prefix_job_next_event(job, 0, out, e);
   });

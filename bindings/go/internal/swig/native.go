@@ -76,20 +76,20 @@ typedef _goslice_ swig_type_46;
 typedef _goslice_ swig_type_47;
 typedef _goslice_ swig_type_48;
 typedef long long swig_type_49;
-typedef _goslice_ swig_type_50;
-typedef _gostring_ swig_type_51;
-typedef _gostring_ swig_type_52;
-typedef _goslice_ swig_type_53;
-typedef _gostring_ swig_type_54;
-typedef _goslice_ swig_type_55;
-typedef _gostring_ swig_type_56;
+typedef long long swig_type_50;
+typedef _goslice_ swig_type_51;
+typedef long long swig_type_52;
+typedef long long swig_type_53;
+typedef _goslice_ swig_type_54;
+typedef long long swig_type_55;
+typedef _goslice_ swig_type_56;
 typedef _gostring_ swig_type_57;
 typedef _gostring_ swig_type_58;
-typedef _gostring_ swig_type_59;
-typedef _goslice_ swig_type_60;
-typedef _gostring_ swig_type_61;
-typedef _goslice_ swig_type_62;
-typedef _goslice_ swig_type_63;
+typedef _goslice_ swig_type_59;
+typedef _gostring_ swig_type_60;
+typedef _goslice_ swig_type_61;
+typedef _gostring_ swig_type_62;
+typedef _gostring_ swig_type_63;
 typedef _gostring_ swig_type_64;
 typedef _gostring_ swig_type_65;
 typedef _goslice_ swig_type_66;
@@ -97,51 +97,57 @@ typedef _gostring_ swig_type_67;
 typedef _goslice_ swig_type_68;
 typedef _goslice_ swig_type_69;
 typedef _gostring_ swig_type_70;
-typedef _goslice_ swig_type_71;
+typedef _gostring_ swig_type_71;
 typedef _goslice_ swig_type_72;
-typedef _goslice_ swig_type_73;
+typedef _gostring_ swig_type_73;
 typedef _goslice_ swig_type_74;
 typedef _goslice_ swig_type_75;
-typedef _goslice_ swig_type_76;
+typedef _gostring_ swig_type_76;
 typedef _goslice_ swig_type_77;
 typedef _goslice_ swig_type_78;
-typedef _gostring_ swig_type_79;
-typedef _gostring_ swig_type_80;
+typedef _goslice_ swig_type_79;
+typedef _goslice_ swig_type_80;
 typedef _goslice_ swig_type_81;
-typedef _gostring_ swig_type_82;
-typedef _gostring_ swig_type_83;
+typedef _goslice_ swig_type_82;
+typedef _goslice_ swig_type_83;
 typedef _goslice_ swig_type_84;
-typedef _goslice_ swig_type_85;
+typedef _gostring_ swig_type_85;
 typedef _gostring_ swig_type_86;
-typedef _gostring_ swig_type_87;
-typedef _goslice_ swig_type_88;
+typedef _goslice_ swig_type_87;
+typedef _gostring_ swig_type_88;
 typedef _gostring_ swig_type_89;
 typedef _goslice_ swig_type_90;
-typedef _gostring_ swig_type_91;
-typedef _goslice_ swig_type_92;
+typedef _goslice_ swig_type_91;
+typedef _gostring_ swig_type_92;
 typedef _gostring_ swig_type_93;
-typedef _gostring_ swig_type_94;
-typedef _goslice_ swig_type_95;
-typedef _gostring_ swig_type_96;
+typedef _goslice_ swig_type_94;
+typedef _gostring_ swig_type_95;
+typedef _goslice_ swig_type_96;
 typedef _gostring_ swig_type_97;
-typedef _gostring_ swig_type_98;
-typedef _goslice_ swig_type_99;
+typedef _goslice_ swig_type_98;
+typedef _gostring_ swig_type_99;
 typedef _gostring_ swig_type_100;
-typedef _gostring_ swig_type_101;
-typedef _goslice_ swig_type_102;
+typedef _goslice_ swig_type_101;
+typedef _gostring_ swig_type_102;
 typedef _gostring_ swig_type_103;
-typedef _goslice_ swig_type_104;
-typedef _gostring_ swig_type_105;
-typedef long long swig_type_106;
-typedef _goslice_ swig_type_107;
-typedef long long swig_type_108;
-typedef _goslice_ swig_type_109;
+typedef _gostring_ swig_type_104;
+typedef _goslice_ swig_type_105;
+typedef _gostring_ swig_type_106;
+typedef _gostring_ swig_type_107;
+typedef _goslice_ swig_type_108;
+typedef _gostring_ swig_type_109;
 typedef _goslice_ swig_type_110;
-typedef long long swig_type_111;
+typedef _gostring_ swig_type_111;
 typedef long long swig_type_112;
 typedef _goslice_ swig_type_113;
 typedef long long swig_type_114;
 typedef _goslice_ swig_type_115;
+typedef _goslice_ swig_type_116;
+typedef long long swig_type_117;
+typedef long long swig_type_118;
+typedef _goslice_ swig_type_119;
+typedef long long swig_type_120;
+typedef _goslice_ swig_type_121;
 extern void _wrap_Swig_free_swig(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_swig(swig_intgo arg1);
 extern int _wrap_prefix_version_swig(void);
@@ -208,53 +214,58 @@ extern int _wrap_prefix_job_result_logprobs_swig(uintptr_t arg1, uintptr_t arg2,
 extern int _wrap_prefix_job_all_values_swig(uintptr_t arg1, swig_type_46 arg2, swig_voidp arg3, swig_type_47 arg4, swig_voidp arg5);
 extern int _wrap_prefix_job_get_totals_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
 extern int _wrap_prefix_cache_lookup_swig(uintptr_t arg1, int arg2, swig_type_48 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_cache_trim_swig(uintptr_t arg1, swig_type_49 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_cache_tree_json_swig(uintptr_t arg1, swig_type_50 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_sim_create_swig(swig_type_51 arg1, swig_voidp arg2, swig_voidp arg3);
-extern int _wrap_prefix_sim_apply_swig(uintptr_t arg1, swig_type_52 arg2, swig_voidp arg3);
-extern int _wrap_prefix_sim_result_swig(uintptr_t arg1, swig_type_53 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_sim_request_swig(uintptr_t arg1, swig_type_54 arg2, swig_type_55 arg3, uintptr_t arg4, swig_voidp arg5, swig_voidp arg6);
+extern int _wrap_prefix_cache_get_usage_swig(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_cache_set_limits_swig(uintptr_t arg1, int arg2, swig_type_49 arg3, swig_type_50 arg4, swig_voidp arg5);
+extern int _wrap_prefix_cache_pin_swig(uintptr_t arg1, int arg2, swig_type_51 arg3, swig_type_52 arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7);
+extern int _wrap_prefix_cache_unpin_swig(uintptr_t arg1, swig_type_53 arg2, swig_voidp arg3);
+extern int _wrap_prefix_cache_evict_swig(uintptr_t arg1, int arg2, swig_type_54 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_cache_trim_swig(uintptr_t arg1, swig_type_55 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_cache_tree_json_swig(uintptr_t arg1, swig_type_56 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_sim_create_swig(swig_type_57 arg1, swig_voidp arg2, swig_voidp arg3);
+extern int _wrap_prefix_sim_apply_swig(uintptr_t arg1, swig_type_58 arg2, swig_voidp arg3);
+extern int _wrap_prefix_sim_result_swig(uintptr_t arg1, swig_type_59 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_sim_request_swig(uintptr_t arg1, swig_type_60 arg2, swig_type_61 arg3, uintptr_t arg4, swig_voidp arg5, swig_voidp arg6);
 extern void _wrap_prefix_sim_release_swig(uintptr_t arg1);
 extern int _wrap_prefix_text_abi_version_swig(void);
-extern swig_type_56 _wrap_prefix_text_version_string_swig(void);
-extern int _wrap_prefix_tokenizer_open_swig(swig_type_57 arg1, swig_voidp arg2, swig_voidp arg3);
-extern int _wrap_prefix_tokenizer_from_json_swig(swig_type_58 arg1, swig_type_59 arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_62 _wrap_prefix_text_version_string_swig(void);
+extern int _wrap_prefix_tokenizer_open_swig(swig_type_63 arg1, swig_voidp arg2, swig_voidp arg3);
+extern int _wrap_prefix_tokenizer_from_json_swig(swig_type_64 arg1, swig_type_65 arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_tokenizer_retain_swig(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_prefix_tokenizer_release_swig(uintptr_t arg1);
-extern int _wrap_prefix_tokenizer_info_json_swig(uintptr_t arg1, swig_type_60 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_tokenizer_info_json_swig(uintptr_t arg1, swig_type_66 arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_tokenizer_vocab_size_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
-extern int _wrap_prefix_tokenizer_special_token_swig(uintptr_t arg1, swig_type_61 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_tokenizer_end_tokens_swig(uintptr_t arg1, swig_type_62 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_tokenizer_token_bytes_swig(uintptr_t arg1, int arg2, swig_type_63 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_tokenizer_token_id_swig(uintptr_t arg1, swig_type_64 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_tokenizer_encode_swig(uintptr_t arg1, swig_type_65 arg2, int arg3, swig_type_66 arg4, swig_voidp arg5, swig_voidp arg6);
-extern int _wrap_prefix_tokenizer_encode_offsets_swig(uintptr_t arg1, swig_type_67 arg2, int arg3, swig_type_68 arg4, swig_voidp arg5, swig_type_69 arg6, swig_voidp arg7);
-extern int _wrap_prefix_tokenizer_encode_batch_swig(uintptr_t arg1, swig_type_70 arg2, swig_type_71 arg3, int arg4, swig_type_72 arg5, swig_voidp arg6, swig_type_73 arg7, swig_voidp arg8);
-extern int _wrap_prefix_tokenizer_decode_swig(uintptr_t arg1, swig_type_74 arg2, int arg3, swig_type_75 arg4, swig_voidp arg5, swig_voidp arg6);
+extern int _wrap_prefix_tokenizer_special_token_swig(uintptr_t arg1, swig_type_67 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_tokenizer_end_tokens_swig(uintptr_t arg1, swig_type_68 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_tokenizer_token_bytes_swig(uintptr_t arg1, int arg2, swig_type_69 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_tokenizer_token_id_swig(uintptr_t arg1, swig_type_70 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_tokenizer_encode_swig(uintptr_t arg1, swig_type_71 arg2, int arg3, swig_type_72 arg4, swig_voidp arg5, swig_voidp arg6);
+extern int _wrap_prefix_tokenizer_encode_offsets_swig(uintptr_t arg1, swig_type_73 arg2, int arg3, swig_type_74 arg4, swig_voidp arg5, swig_type_75 arg6, swig_voidp arg7);
+extern int _wrap_prefix_tokenizer_encode_batch_swig(uintptr_t arg1, swig_type_76 arg2, swig_type_77 arg3, int arg4, swig_type_78 arg5, swig_voidp arg6, swig_type_79 arg7, swig_voidp arg8);
+extern int _wrap_prefix_tokenizer_decode_swig(uintptr_t arg1, swig_type_80 arg2, int arg3, swig_type_81 arg4, swig_voidp arg5, swig_voidp arg6);
 extern int _wrap_prefix_detok_create_swig(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
 extern void _wrap_prefix_detok_release_swig(uintptr_t arg1);
-extern int _wrap_prefix_detok_push_swig(uintptr_t arg1, swig_type_76 arg2, swig_type_77 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_detok_flush_swig(uintptr_t arg1, swig_type_78 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_tokenizer_chat_text_swig(uintptr_t arg1, swig_type_79 arg2, swig_type_80 arg3, swig_type_81 arg4, swig_voidp arg5, swig_voidp arg6);
-extern int _wrap_prefix_tokenizer_chat_tokens_swig(uintptr_t arg1, swig_type_82 arg2, swig_type_83 arg3, swig_type_84 arg4, swig_voidp arg5, swig_type_85 arg6, swig_voidp arg7);
+extern int _wrap_prefix_detok_push_swig(uintptr_t arg1, swig_type_82 arg2, swig_type_83 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_detok_flush_swig(uintptr_t arg1, swig_type_84 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_tokenizer_chat_text_swig(uintptr_t arg1, swig_type_85 arg2, swig_type_86 arg3, swig_type_87 arg4, swig_voidp arg5, swig_voidp arg6);
+extern int _wrap_prefix_tokenizer_chat_tokens_swig(uintptr_t arg1, swig_type_88 arg2, swig_type_89 arg3, swig_type_90 arg4, swig_voidp arg5, swig_type_91 arg6, swig_voidp arg7);
 extern uintptr_t _wrap_prefix_recipe_count_swig(void);
-extern swig_type_86 _wrap_prefix_recipe_name_swig(uintptr_t arg1);
-extern int _wrap_prefix_recipe_json_swig(swig_type_87 arg1, swig_type_88 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_rerank_swig(uintptr_t arg1, uintptr_t arg2, swig_type_89 arg3, swig_type_90 arg4, swig_type_91 arg5, swig_type_92 arg6, swig_type_93 arg7, swig_voidp arg8, swig_voidp arg9);
-extern int _wrap_prefix_embed_swig(uintptr_t arg1, uintptr_t arg2, swig_type_94 arg3, swig_type_95 arg4, swig_type_96 arg5, swig_voidp arg6, swig_voidp arg7);
-extern int _wrap_prefix_answer_swig(uintptr_t arg1, uintptr_t arg2, swig_type_97 arg3, swig_type_98 arg4, swig_type_99 arg5, swig_type_100 arg6, swig_voidp arg7, swig_voidp arg8);
-extern int _wrap_prefix_classify_swig(uintptr_t arg1, uintptr_t arg2, swig_type_101 arg3, swig_type_102 arg4, swig_type_103 arg5, swig_type_104 arg6, swig_type_105 arg7, swig_voidp arg8, swig_voidp arg9);
+extern swig_type_92 _wrap_prefix_recipe_name_swig(uintptr_t arg1);
+extern int _wrap_prefix_recipe_json_swig(swig_type_93 arg1, swig_type_94 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_rerank_swig(uintptr_t arg1, uintptr_t arg2, swig_type_95 arg3, swig_type_96 arg4, swig_type_97 arg5, swig_type_98 arg6, swig_type_99 arg7, swig_voidp arg8, swig_voidp arg9);
+extern int _wrap_prefix_embed_swig(uintptr_t arg1, uintptr_t arg2, swig_type_100 arg3, swig_type_101 arg4, swig_type_102 arg5, swig_voidp arg6, swig_voidp arg7);
+extern int _wrap_prefix_answer_swig(uintptr_t arg1, uintptr_t arg2, swig_type_103 arg3, swig_type_104 arg4, swig_type_105 arg5, swig_type_106 arg6, swig_voidp arg7, swig_voidp arg8);
+extern int _wrap_prefix_classify_swig(uintptr_t arg1, uintptr_t arg2, swig_type_107 arg3, swig_type_108 arg4, swig_type_109 arg5, swig_type_110 arg6, swig_type_111 arg7, swig_voidp arg8, swig_voidp arg9);
 extern void _wrap_prefix_task_release_swig(uintptr_t arg1);
-extern int _wrap_prefix_task_run_swig(uintptr_t arg1, swig_type_106 arg2, swig_voidp arg3);
+extern int _wrap_prefix_task_run_swig(uintptr_t arg1, swig_type_112 arg2, swig_voidp arg3);
 extern int _wrap_prefix_task_cancel_swig(uintptr_t arg1, swig_voidp arg2);
 extern int _wrap_prefix_task_progress_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_task_shape_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_task_values_swig(uintptr_t arg1, swig_type_107 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_task_order_swig(uintptr_t arg1, swig_type_108 arg2, swig_type_109 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_task_statuses_swig(uintptr_t arg1, swig_type_110 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_task_item_info_swig(uintptr_t arg1, swig_type_111 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_task_item_message_swig(uintptr_t arg1, swig_type_112 arg2, swig_type_113 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_task_item_text_swig(uintptr_t arg1, swig_type_114 arg2, swig_type_115 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_task_values_swig(uintptr_t arg1, swig_type_113 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_task_order_swig(uintptr_t arg1, swig_type_114 arg2, swig_type_115 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_task_statuses_swig(uintptr_t arg1, swig_type_116 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_task_item_info_swig(uintptr_t arg1, swig_type_117 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_task_item_message_swig(uintptr_t arg1, swig_type_118 arg2, swig_type_119 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_task_item_text_swig(uintptr_t arg1, swig_type_120 arg2, swig_type_121 arg3, swig_voidp arg4, swig_voidp arg5);
 extern int _wrap_prefix_task_totals_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
 #undef intgo
 */
@@ -992,13 +1003,73 @@ func Prefix_cache_lookup(arg1 uintptr, arg2 int32, arg3 []int32, arg4 *CacheInfo
 	return swig_r
 }
 
+func Prefix_cache_get_usage(arg1 uintptr, arg2 int32, arg3 *CacheUsage, arg4 *Error) (_swig_ret int32) {
+	var swig_r int32
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	swig_r = (int32)(C._wrap_prefix_cache_get_usage_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	return swig_r
+}
+
+func Prefix_cache_set_limits(arg1 uintptr, arg2 int32, arg3 int64, arg4 int64, arg5 *Error) (_swig_ret int32) {
+	var swig_r int32
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	_swig_i_4 := arg5
+	swig_r = (int32)(C._wrap_prefix_cache_set_limits_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_49(_swig_i_2), C.swig_type_50(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	return swig_r
+}
+
+func Prefix_cache_pin(arg1 uintptr, arg2 int32, arg3 []int32, arg4 int64, arg5 *int64, arg6 *int64, arg7 *Error) (_swig_ret int32) {
+	var swig_r int32
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	_swig_i_4 := arg5
+	_swig_i_5 := arg6
+	_swig_i_6 := arg7
+	swig_r = (int32)(C._wrap_prefix_cache_pin_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_51)(unsafe.Pointer(&_swig_i_2)), C.swig_type_52(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg3
+	}
+	return swig_r
+}
+
+func Prefix_cache_unpin(arg1 uintptr, arg2 int64, arg3 *Error) (_swig_ret int32) {
+	var swig_r int32
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	swig_r = (int32)(C._wrap_prefix_cache_unpin_swig(C.uintptr_t(_swig_i_0), C.swig_type_53(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	return swig_r
+}
+
+func Prefix_cache_evict(arg1 uintptr, arg2 int32, arg3 []int32, arg4 *int64, arg5 *Error) (_swig_ret int32) {
+	var swig_r int32
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	_swig_i_4 := arg5
+	swig_r = (int32)(C._wrap_prefix_cache_evict_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_54)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg3
+	}
+	return swig_r
+}
+
 func Prefix_cache_trim(arg1 uintptr, arg2 int64, arg3 *int64, arg4 *Error) (_swig_ret int32) {
 	var swig_r int32
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_cache_trim_swig(C.uintptr_t(_swig_i_0), C.swig_type_49(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_cache_trim_swig(C.uintptr_t(_swig_i_0), C.swig_type_55(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -1008,7 +1079,7 @@ func Prefix_cache_tree_json(arg1 uintptr, arg2 []byte, arg3 *uintptr, arg4 *Erro
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_cache_tree_json_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_50)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_cache_tree_json_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_56)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1020,7 +1091,7 @@ func Prefix_sim_create(arg1 string, arg2 *uintptr, arg3 *Error) (_swig_ret int32
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int32)(C._wrap_prefix_sim_create_swig(*(*C.swig_type_51)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int32)(C._wrap_prefix_sim_create_swig(*(*C.swig_type_57)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -1032,7 +1103,7 @@ func Prefix_sim_apply(arg1 uintptr, arg2 string, arg3 *Error) (_swig_ret int32) 
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int32)(C._wrap_prefix_sim_apply_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_52)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2)))
+	swig_r = (int32)(C._wrap_prefix_sim_apply_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_58)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1045,7 +1116,7 @@ func Prefix_sim_result(arg1 uintptr, arg2 []byte, arg3 *uintptr, arg4 *Error) (_
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_sim_result_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_53)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_sim_result_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_59)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1060,7 +1131,7 @@ func Prefix_sim_request(arg1 uintptr, arg2 string, arg3 []int32, arg4 uintptr, a
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_sim_request_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_54)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_55)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_sim_request_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_60)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_61)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1095,7 +1166,7 @@ func Prefix_tokenizer_open(arg1 string, arg2 *uintptr, arg3 *Error) (_swig_ret i
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int32)(C._wrap_prefix_tokenizer_open_swig(*(*C.swig_type_57)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_open_swig(*(*C.swig_type_63)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -1108,7 +1179,7 @@ func Prefix_tokenizer_from_json(arg1 string, arg2 string, arg3 *uintptr, arg4 *E
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_tokenizer_from_json_swig(*(*C.swig_type_58)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_59)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_from_json_swig(*(*C.swig_type_64)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_65)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -1137,7 +1208,7 @@ func Prefix_tokenizer_info_json(arg1 uintptr, arg2 []byte, arg3 *uintptr, arg4 *
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_tokenizer_info_json_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_60)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_info_json_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_66)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1159,7 +1230,7 @@ func Prefix_tokenizer_special_token(arg1 uintptr, arg2 string, arg3 *int32, arg4
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_tokenizer_special_token_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_61)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_special_token_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_67)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1172,7 +1243,7 @@ func Prefix_tokenizer_end_tokens(arg1 uintptr, arg2 []int32, arg3 *uintptr, arg4
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_tokenizer_end_tokens_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_62)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_end_tokens_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_68)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1186,7 +1257,7 @@ func Prefix_tokenizer_token_bytes(arg1 uintptr, arg2 int32, arg3 []byte, arg4 *u
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_tokenizer_token_bytes_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_63)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_token_bytes_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_69)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1199,7 +1270,7 @@ func Prefix_tokenizer_token_id(arg1 uintptr, arg2 string, arg3 *int32, arg4 *Err
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_tokenizer_token_id_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_64)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_token_id_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_70)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1214,7 +1285,7 @@ func Prefix_tokenizer_encode(arg1 uintptr, arg2 string, arg3 int32, arg4 []int32
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_tokenizer_encode_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_65)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_66)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_encode_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_71)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_72)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1233,7 +1304,7 @@ func Prefix_tokenizer_encode_offsets(arg1 uintptr, arg2 string, arg3 int32, arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r = (int32)(C._wrap_prefix_tokenizer_encode_offsets_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_67)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_68)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), *(*C.swig_type_69)(unsafe.Pointer(&_swig_i_5)), C.swig_voidp(_swig_i_6)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_encode_offsets_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_73)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_74)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), *(*C.swig_type_75)(unsafe.Pointer(&_swig_i_5)), C.swig_voidp(_swig_i_6)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1256,7 +1327,7 @@ func Prefix_tokenizer_encode_batch(arg1 uintptr, arg2 string, arg3 []int64, arg4
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
 	_swig_i_7 := arg8
-	swig_r = (int32)(C._wrap_prefix_tokenizer_encode_batch_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_70)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_71)(unsafe.Pointer(&_swig_i_2)), C.int(_swig_i_3), *(*C.swig_type_72)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5), *(*C.swig_type_73)(unsafe.Pointer(&_swig_i_6)), C.swig_voidp(_swig_i_7)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_encode_batch_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_76)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_77)(unsafe.Pointer(&_swig_i_2)), C.int(_swig_i_3), *(*C.swig_type_78)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5), *(*C.swig_type_79)(unsafe.Pointer(&_swig_i_6)), C.swig_voidp(_swig_i_7)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1280,7 +1351,7 @@ func Prefix_tokenizer_decode(arg1 uintptr, arg2 []int32, arg3 int32, arg4 []byte
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_tokenizer_decode_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_74)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_75)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_decode_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_80)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_81)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1312,7 +1383,7 @@ func Prefix_detok_push(arg1 uintptr, arg2 []int32, arg3 []byte, arg4 *uintptr, a
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_detok_push_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_76)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_77)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_detok_push_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_82)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_83)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1328,7 +1399,7 @@ func Prefix_detok_flush(arg1 uintptr, arg2 []byte, arg3 *uintptr, arg4 *Error) (
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_detok_flush_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_78)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_detok_flush_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_84)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1343,7 +1414,7 @@ func Prefix_tokenizer_chat_text(arg1 uintptr, arg2 string, arg3 string, arg4 []b
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_tokenizer_chat_text_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_79)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_80)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_81)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_chat_text_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_85)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_86)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_87)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1365,7 +1436,7 @@ func Prefix_tokenizer_chat_tokens(arg1 uintptr, arg2 string, arg3 string, arg4 [
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r = (int32)(C._wrap_prefix_tokenizer_chat_tokens_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_82)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_83)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_84)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), *(*C.swig_type_85)(unsafe.Pointer(&_swig_i_5)), C.swig_voidp(_swig_i_6)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_chat_tokens_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_88)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_89)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_90)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), *(*C.swig_type_91)(unsafe.Pointer(&_swig_i_5)), C.swig_voidp(_swig_i_6)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1403,7 +1474,7 @@ func Prefix_recipe_json(arg1 string, arg2 []byte, arg3 *uintptr, arg4 *Error) (_
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_recipe_json_swig(*(*C.swig_type_87)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_88)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_recipe_json_swig(*(*C.swig_type_93)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_94)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -1424,7 +1495,7 @@ func Prefix_rerank(arg1 uintptr, arg2 uintptr, arg3 string, arg4 []int64, arg5 s
 	_swig_i_6 := arg7
 	_swig_i_7 := arg8
 	_swig_i_8 := arg9
-	swig_r = (int32)(C._wrap_prefix_rerank_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_89)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_90)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_91)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_92)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_93)(unsafe.Pointer(&_swig_i_6)), C.swig_voidp(_swig_i_7), C.swig_voidp(_swig_i_8)))
+	swig_r = (int32)(C._wrap_prefix_rerank_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_95)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_96)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_97)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_98)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_99)(unsafe.Pointer(&_swig_i_6)), C.swig_voidp(_swig_i_7), C.swig_voidp(_swig_i_8)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1452,7 +1523,7 @@ func Prefix_embed(arg1 uintptr, arg2 uintptr, arg3 string, arg4 []int64, arg5 st
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r = (int32)(C._wrap_prefix_embed_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_94)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_95)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_96)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6)))
+	swig_r = (int32)(C._wrap_prefix_embed_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_100)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_101)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_102)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1475,7 +1546,7 @@ func Prefix_answer(arg1 uintptr, arg2 uintptr, arg3 string, arg4 string, arg5 []
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
 	_swig_i_7 := arg8
-	swig_r = (int32)(C._wrap_prefix_answer_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_97)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_98)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_99)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_100)(unsafe.Pointer(&_swig_i_5)), C.swig_voidp(_swig_i_6), C.swig_voidp(_swig_i_7)))
+	swig_r = (int32)(C._wrap_prefix_answer_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_103)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_104)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_105)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_106)(unsafe.Pointer(&_swig_i_5)), C.swig_voidp(_swig_i_6), C.swig_voidp(_swig_i_7)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1502,7 +1573,7 @@ func Prefix_classify(arg1 uintptr, arg2 uintptr, arg3 string, arg4 []int64, arg5
 	_swig_i_6 := arg7
 	_swig_i_7 := arg8
 	_swig_i_8 := arg9
-	swig_r = (int32)(C._wrap_prefix_classify_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_101)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_102)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_103)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_104)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_105)(unsafe.Pointer(&_swig_i_6)), C.swig_voidp(_swig_i_7), C.swig_voidp(_swig_i_8)))
+	swig_r = (int32)(C._wrap_prefix_classify_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_107)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_108)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_109)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_110)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_111)(unsafe.Pointer(&_swig_i_6)), C.swig_voidp(_swig_i_7), C.swig_voidp(_swig_i_8)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1531,7 +1602,7 @@ func Prefix_task_run(arg1 uintptr, arg2 int64, arg3 *Error) (_swig_ret int32) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int32)(C._wrap_prefix_task_run_swig(C.uintptr_t(_swig_i_0), C.swig_type_106(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int32)(C._wrap_prefix_task_run_swig(C.uintptr_t(_swig_i_0), C.swig_type_112(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
@@ -1569,7 +1640,7 @@ func Prefix_task_values(arg1 uintptr, arg2 []float32, arg3 *uintptr, arg4 *Error
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_task_values_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_107)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_task_values_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_113)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1583,7 +1654,7 @@ func Prefix_task_order(arg1 uintptr, arg2 int64, arg3 []int64, arg4 *uintptr, ar
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_task_order_swig(C.uintptr_t(_swig_i_0), C.swig_type_108(_swig_i_1), *(*C.swig_type_109)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_task_order_swig(C.uintptr_t(_swig_i_0), C.swig_type_114(_swig_i_1), *(*C.swig_type_115)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1596,7 +1667,7 @@ func Prefix_task_statuses(arg1 uintptr, arg2 []int32, arg3 *uintptr, arg4 *Error
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_task_statuses_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_110)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_task_statuses_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_116)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1609,7 +1680,7 @@ func Prefix_task_item_info(arg1 uintptr, arg2 int64, arg3 *ResultInfo, arg4 *Err
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_task_item_info_swig(C.uintptr_t(_swig_i_0), C.swig_type_111(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_task_item_info_swig(C.uintptr_t(_swig_i_0), C.swig_type_117(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -1620,7 +1691,7 @@ func Prefix_task_item_message(arg1 uintptr, arg2 int64, arg3 []byte, arg4 *uintp
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_task_item_message_swig(C.uintptr_t(_swig_i_0), C.swig_type_112(_swig_i_1), *(*C.swig_type_113)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_task_item_message_swig(C.uintptr_t(_swig_i_0), C.swig_type_118(_swig_i_1), *(*C.swig_type_119)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1634,7 +1705,7 @@ func Prefix_task_item_text(arg1 uintptr, arg2 int64, arg3 []byte, arg4 *uintptr,
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_task_item_text_swig(C.uintptr_t(_swig_i_0), C.swig_type_114(_swig_i_1), *(*C.swig_type_115)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_task_item_text_swig(C.uintptr_t(_swig_i_0), C.swig_type_120(_swig_i_1), *(*C.swig_type_121)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}

@@ -1545,6 +1545,127 @@ int _wrap_prefix_cache_lookup_swig(prefix_engine *_swig_go_0, int _swig_go_1, _g
 }
 
 
+int _wrap_prefix_cache_get_usage_swig(prefix_engine *_swig_go_0, int _swig_go_1, prefix_cache_usage *_swig_go_2, prefix_error *_swig_go_3) {
+  prefix_engine *arg1 = 0 ;
+  int32_t arg2 ;
+  prefix_cache_usage *arg3 = 0 ;
+  prefix_error *arg4 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_engine *)_swig_go_0;
+  arg2 = (int32_t)_swig_go_1;
+  arg3 = (prefix_cache_usage *)_swig_go_2;
+  arg4 = (prefix_error *)_swig_go_3;
+
+  result = prefix_cache_get_usage((struct prefix_engine const *)arg1,arg2,arg3,arg4);
+  _swig_go_result = result;
+
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_cache_set_limits_swig(prefix_engine *_swig_go_0, int _swig_go_1, long long _swig_go_2, long long _swig_go_3, prefix_error *_swig_go_4) {
+  prefix_engine *arg1 = 0 ;
+  int32_t arg2 ;
+  int64_t arg3 ;
+  int64_t arg4 ;
+  prefix_error *arg5 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_engine *)_swig_go_0;
+  arg2 = (int32_t)_swig_go_1;
+  arg3 = (int64_t)_swig_go_2;
+  arg4 = (int64_t)_swig_go_3;
+  arg5 = (prefix_error *)_swig_go_4;
+
+  result = prefix_cache_set_limits(arg1,arg2,arg3,arg4,arg5);
+  _swig_go_result = result;
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_cache_pin_swig(prefix_engine *_swig_go_0, int _swig_go_1, _goslice_ _swig_go_2, long long _swig_go_3, long long *_swig_go_4, long long *_swig_go_5, prefix_error *_swig_go_6) {
+  prefix_engine *arg1 = 0 ;
+  int32_t arg2 ;
+  prefix_token *arg3 = 0 ;
+  size_t arg4 ;
+  int64_t arg5 ;
+  int64_t *arg6 = 0 ;
+  int64_t *arg7 = 0 ;
+  prefix_error *arg8 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_engine *)_swig_go_0;
+  arg2 = (int32_t)_swig_go_1;
+  arg3 = (prefix_token *)_swig_go_2.array; arg4 = (size_t)_swig_go_2.len;
+  arg5 = (int64_t)_swig_go_3;
+  arg6 = (int64_t *)_swig_go_4;
+  arg7 = (int64_t *)_swig_go_5;
+  arg8 = (prefix_error *)_swig_go_6;
+
+  result = prefix_cache_pin(arg1,arg2,(int32_t const *)arg3,arg4,arg5,arg6,arg7,arg8);
+  _swig_go_result = result;
+
+
+
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_cache_unpin_swig(prefix_engine *_swig_go_0, long long _swig_go_1, prefix_error *_swig_go_2) {
+  prefix_engine *arg1 = 0 ;
+  int64_t arg2 ;
+  prefix_error *arg3 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_engine *)_swig_go_0;
+  arg2 = (int64_t)_swig_go_1;
+  arg3 = (prefix_error *)_swig_go_2;
+
+  result = prefix_cache_unpin(arg1,arg2,arg3);
+  _swig_go_result = result;
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_cache_evict_swig(prefix_engine *_swig_go_0, int _swig_go_1, _goslice_ _swig_go_2, long long *_swig_go_3, prefix_error *_swig_go_4) {
+  prefix_engine *arg1 = 0 ;
+  int32_t arg2 ;
+  prefix_token *arg3 = 0 ;
+  size_t arg4 ;
+  int64_t *arg5 = 0 ;
+  prefix_error *arg6 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_engine *)_swig_go_0;
+  arg2 = (int32_t)_swig_go_1;
+  arg3 = (prefix_token *)_swig_go_2.array; arg4 = (size_t)_swig_go_2.len;
+  arg5 = (int64_t *)_swig_go_3;
+  arg6 = (prefix_error *)_swig_go_4;
+
+  result = prefix_cache_evict(arg1,arg2,(int32_t const *)arg3,arg4,arg5,arg6);
+  _swig_go_result = result;
+
+
+
+
+  return _swig_go_result;
+}
+
+
 int _wrap_prefix_cache_trim_swig(prefix_engine *_swig_go_0, long long _swig_go_1, long long *_swig_go_2, prefix_error *_swig_go_3) {
   prefix_engine *arg1 = 0 ;
   int64_t arg2 ;

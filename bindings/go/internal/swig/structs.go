@@ -155,6 +155,18 @@ type CacheInfo struct {
 
 const SizeofCacheInfo = C.sizeof_prefix_cache_info
 
+// CacheUsage is prefix_cache_usage; its texts are static.
+type CacheUsage struct {
+	StructSize int32
+	Reserved   int32
+	Tokens     int64
+	Bytes      int64
+	FloorBytes int64
+	QuotaBytes int64
+}
+
+const SizeofCacheUsage = C.sizeof_prefix_cache_usage
+
 // Array lengths that are negative, and so do not compile, where a layout differs.
 type _ struct {
 	_ [unsafe.Sizeof(OptionDetails{}) - C.sizeof_prefix_option_details]byte
@@ -367,4 +379,18 @@ type _ struct {
 	_ [unsafe.Offsetof(C.prefix_cache_info{}.cached_tokens) - unsafe.Offsetof(CacheInfo{}.CachedTokens)]byte
 	_ [unsafe.Offsetof(CacheInfo{}.PendingTokens) - unsafe.Offsetof(C.prefix_cache_info{}.pending_tokens)]byte
 	_ [unsafe.Offsetof(C.prefix_cache_info{}.pending_tokens) - unsafe.Offsetof(CacheInfo{}.PendingTokens)]byte
+	_ [unsafe.Sizeof(CacheUsage{}) - C.sizeof_prefix_cache_usage]byte
+	_ [C.sizeof_prefix_cache_usage - unsafe.Sizeof(CacheUsage{})]byte
+	_ [unsafe.Offsetof(CacheUsage{}.StructSize) - unsafe.Offsetof(C.prefix_cache_usage{}.struct_size)]byte
+	_ [unsafe.Offsetof(C.prefix_cache_usage{}.struct_size) - unsafe.Offsetof(CacheUsage{}.StructSize)]byte
+	_ [unsafe.Offsetof(CacheUsage{}.Reserved) - unsafe.Offsetof(C.prefix_cache_usage{}.reserved)]byte
+	_ [unsafe.Offsetof(C.prefix_cache_usage{}.reserved) - unsafe.Offsetof(CacheUsage{}.Reserved)]byte
+	_ [unsafe.Offsetof(CacheUsage{}.Tokens) - unsafe.Offsetof(C.prefix_cache_usage{}.tokens)]byte
+	_ [unsafe.Offsetof(C.prefix_cache_usage{}.tokens) - unsafe.Offsetof(CacheUsage{}.Tokens)]byte
+	_ [unsafe.Offsetof(CacheUsage{}.Bytes) - unsafe.Offsetof(C.prefix_cache_usage{}.bytes)]byte
+	_ [unsafe.Offsetof(C.prefix_cache_usage{}.bytes) - unsafe.Offsetof(CacheUsage{}.Bytes)]byte
+	_ [unsafe.Offsetof(CacheUsage{}.FloorBytes) - unsafe.Offsetof(C.prefix_cache_usage{}.floor_bytes)]byte
+	_ [unsafe.Offsetof(C.prefix_cache_usage{}.floor_bytes) - unsafe.Offsetof(CacheUsage{}.FloorBytes)]byte
+	_ [unsafe.Offsetof(CacheUsage{}.QuotaBytes) - unsafe.Offsetof(C.prefix_cache_usage{}.quota_bytes)]byte
+	_ [unsafe.Offsetof(C.prefix_cache_usage{}.quota_bytes) - unsafe.Offsetof(CacheUsage{}.QuotaBytes)]byte
 }

@@ -471,6 +471,33 @@ const _: () = {
         [::core::mem::offset_of!(prefix_cache_info, pending_tokens) - 16usize];
 };
 #[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct prefix_cache_usage {
+    pub struct_size: i32,
+    pub reserved: i32,
+    pub tokens: i64,
+    pub bytes: i64,
+    pub floor_bytes: i64,
+    pub quota_bytes: i64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of prefix_cache_usage"][::core::mem::size_of::<prefix_cache_usage>() - 40usize];
+    ["Alignment of prefix_cache_usage"][::core::mem::align_of::<prefix_cache_usage>() - 8usize];
+    ["Offset of field: prefix_cache_usage::struct_size"]
+        [::core::mem::offset_of!(prefix_cache_usage, struct_size) - 0usize];
+    ["Offset of field: prefix_cache_usage::reserved"]
+        [::core::mem::offset_of!(prefix_cache_usage, reserved) - 4usize];
+    ["Offset of field: prefix_cache_usage::tokens"]
+        [::core::mem::offset_of!(prefix_cache_usage, tokens) - 8usize];
+    ["Offset of field: prefix_cache_usage::bytes"]
+        [::core::mem::offset_of!(prefix_cache_usage, bytes) - 16usize];
+    ["Offset of field: prefix_cache_usage::floor_bytes"]
+        [::core::mem::offset_of!(prefix_cache_usage, floor_bytes) - 24usize];
+    ["Offset of field: prefix_cache_usage::quota_bytes"]
+        [::core::mem::offset_of!(prefix_cache_usage, quota_bytes) - 32usize];
+};
+#[repr(C)]
 #[derive(Debug)]
 pub struct prefix_sim {
     _unused: [u8; 0],
@@ -808,6 +835,42 @@ functions! {
         tokens: *const prefix_token,
         n_tokens: usize,
         out: *mut prefix_cache_info,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_cache_get_usage(
+        engine: *const prefix_engine,
+        ns: i32,
+        out: *mut prefix_cache_usage,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_cache_set_limits(
+        engine: *mut prefix_engine,
+        ns: i32,
+        floor_bytes: i64,
+        quota_bytes: i64,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_cache_pin(
+        engine: *mut prefix_engine,
+        ns: i32,
+        tokens: *const prefix_token,
+        n_tokens: usize,
+        ttl_ms: i64,
+        lease: *mut i64,
+        pinned: *mut i64,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_cache_unpin(
+        engine: *mut prefix_engine,
+        lease: i64,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_cache_evict(
+        engine: *mut prefix_engine,
+        ns: i32,
+        tokens: *const prefix_token,
+        n_tokens: usize,
+        freed: *mut i64,
         err: *mut prefix_error,
     ) -> prefix_status;
     pub fn prefix_cache_trim(

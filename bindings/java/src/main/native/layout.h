@@ -109,3 +109,10 @@ _Static_assert(offsetof(prefix_cache_info, struct_size) == 0, "prefix_cache_info
 _Static_assert(offsetof(prefix_cache_info, reserved) == 4, "prefix_cache_info.reserved");
 _Static_assert(offsetof(prefix_cache_info, cached_tokens) == 8, "prefix_cache_info.cached_tokens");
 _Static_assert(offsetof(prefix_cache_info, pending_tokens) == 16, "prefix_cache_info.pending_tokens");
+_Static_assert(sizeof(prefix_cache_usage) == 40, "prefix_cache_usage");
+_Static_assert(offsetof(prefix_cache_usage, struct_size) == 0, "prefix_cache_usage.struct_size");
+_Static_assert(offsetof(prefix_cache_usage, reserved) == 4, "prefix_cache_usage.reserved");
+_Static_assert(offsetof(prefix_cache_usage, tokens) == 8, "prefix_cache_usage.tokens");
+_Static_assert(offsetof(prefix_cache_usage, bytes) == 16, "prefix_cache_usage.bytes");
+_Static_assert(offsetof(prefix_cache_usage, floor_bytes) == 24, "prefix_cache_usage.floor_bytes");
+_Static_assert(offsetof(prefix_cache_usage, quota_bytes) == 32, "prefix_cache_usage.quota_bytes");

@@ -1967,6 +1967,171 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1cache_1lookup
 }
 
 
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1cache_1get_1usage(JNIEnv *jenv, jclass jcls, jlong jarg1, jint jarg2, jbyteArray jarg3) {
+  jlong jresult = 0 ;
+  prefix_engine *arg1 = 0 ;
+  int32_t arg2 ;
+  prefix_cache_usage *arg3 = 0 ;
+  prefix_error *arg4 = 0 ;
+  prefix_cache_usage value3 ;
+  prefix_error error4 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg4 = &error4;
+  arg1 = (prefix_engine *)(intptr_t)jarg1;
+  arg2 = (int32_t)jarg2;
+  {
+    memset(&value3, 0, sizeof value3);
+    value3.struct_size = (int32_t)sizeof value3;
+    arg3 = &value3;
+  }
+  result = prefix_cache_get_usage((struct prefix_engine const *)arg1,arg2,arg3,arg4);
+  jresult = 0;
+  if (result == PREFIX_OK) prefix_java_store(jenv, jarg3, arg3, sizeof *arg3);
+
+  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg4);
+
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1cache_1set_1limits(JNIEnv *jenv, jclass jcls, jlong jarg1, jint jarg2, jlong jarg3, jlong jarg4) {
+  jlong jresult = 0 ;
+  prefix_engine *arg1 = 0 ;
+  int32_t arg2 ;
+  int64_t arg3 ;
+  int64_t arg4 ;
+  prefix_error *arg5 = 0 ;
+  prefix_error error5 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg5 = &error5;
+  arg1 = (prefix_engine *)(intptr_t)jarg1;
+  arg2 = (int32_t)jarg2;
+  arg3 = (int64_t)jarg3;
+  arg4 = (int64_t)jarg4;
+  result = prefix_cache_set_limits(arg1,arg2,arg3,arg4,arg5);
+  jresult = 0;
+
+  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg5);
+
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1cache_1pin(JNIEnv *jenv, jclass jcls, jlong jarg1, jint jarg2, jobject jarg3, jlong jarg5, jlongArray jarg6, jlongArray jarg7) {
+  jlong jresult = 0 ;
+  prefix_engine *arg1 = 0 ;
+  int32_t arg2 ;
+  prefix_token *arg3 = 0 ;
+  size_t arg4 ;
+  int64_t arg5 ;
+  int64_t *arg6 = 0 ;
+  int64_t *arg7 = 0 ;
+  prefix_error *arg8 = 0 ;
+  prefix_java_view view3 ;
+  int64_t value6 = 0 ;
+  int64_t value7 = 0 ;
+  prefix_error error8 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg8 = &error8;
+  arg1 = (prefix_engine *)(intptr_t)jarg1;
+  arg2 = (int32_t)jarg2;
+  {
+    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_INT, &view3)) return 0;
+    arg3 = (prefix_token *)view3.start;
+    arg4 = view3.count;
+  }
+  arg5 = (int64_t)jarg5;
+  arg6 = &value6;
+  arg7 = &value7;
+  result = prefix_cache_pin(arg1,arg2,(int32_t const *)arg3,arg4,arg5,arg6,arg7,arg8);
+  jresult = 0;
+  {
+    jlong number = (jlong)*arg6;
+    if (result == PREFIX_OK) (*jenv)->SetLongArrayRegion(jenv, jarg6, 0, 1, &number);
+  }
+  {
+    jlong number = (jlong)*arg7;
+    if (result == PREFIX_OK) (*jenv)->SetLongArrayRegion(jenv, jarg7, 0, 1, &number);
+  }
+
+  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg8);
+
+  prefix_java_close(jenv, &view3, JNI_ABORT);
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1cache_1unpin(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2) {
+  jlong jresult = 0 ;
+  prefix_engine *arg1 = 0 ;
+  int64_t arg2 ;
+  prefix_error *arg3 = 0 ;
+  prefix_error error3 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg3 = &error3;
+  arg1 = (prefix_engine *)(intptr_t)jarg1;
+  arg2 = (int64_t)jarg2;
+  result = prefix_cache_unpin(arg1,arg2,arg3);
+  jresult = 0;
+
+  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg3);
+
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1cache_1evict(JNIEnv *jenv, jclass jcls, jlong jarg1, jint jarg2, jobject jarg3) {
+  jlong jresult = 0 ;
+  prefix_engine *arg1 = 0 ;
+  int32_t arg2 ;
+  prefix_token *arg3 = 0 ;
+  size_t arg4 ;
+  int64_t *arg5 = 0 ;
+  prefix_error *arg6 = 0 ;
+  prefix_java_view view3 ;
+  int64_t value5 = 0 ;
+  prefix_error error6 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg5 = &value5;
+  arg6 = &error6;
+  arg1 = (prefix_engine *)(intptr_t)jarg1;
+  arg2 = (int32_t)jarg2;
+  {
+    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_INT, &view3)) return 0;
+    arg3 = (prefix_token *)view3.start;
+    arg4 = view3.count;
+  }
+  result = prefix_cache_evict(arg1,arg2,(int32_t const *)arg3,arg4,arg5,arg6);
+  jresult = 0;
+  if (jresult == 0) jresult = (jlong)*arg5;
+
+  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg6);
+
+  prefix_java_close(jenv, &view3, JNI_ABORT);
+  return jresult;
+}
+
+
 SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1cache_1trim(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2) {
   jlong jresult = 0 ;
   prefix_engine *arg1 = 0 ;

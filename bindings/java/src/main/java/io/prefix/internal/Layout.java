@@ -117,5 +117,13 @@ public final class Layout {
     public static final int CACHE_INFO_CACHED_TOKENS = 8;
     public static final int CACHE_INFO_PENDING_TOKENS = 16;
 
+    public static final int CACHE_USAGE_SIZE = 40;
+    public static final int CACHE_USAGE_STRUCT_SIZE = 0;
+    public static final int CACHE_USAGE_RESERVED = 4;
+    public static final int CACHE_USAGE_TOKENS = 8;
+    public static final int CACHE_USAGE_BYTES = 16;
+    public static final int CACHE_USAGE_FLOOR_BYTES = 24;
+    public static final int CACHE_USAGE_QUOTA_BYTES = 32;
+
     private Layout() {}
 }

@@ -155,6 +155,16 @@ public final class Native {
 
   public static long prefix_cache_lookup(long engine, int ns, Object tokens, byte[] out) { return NativeJNI.prefix_cache_lookup(engine, ns, tokens, out); }
 
+  public static long prefix_cache_get_usage(long engine, int ns, byte[] out) { return NativeJNI.prefix_cache_get_usage(engine, ns, out); }
+
+  public static long prefix_cache_set_limits(long engine, int ns, long floor_bytes, long quota_bytes) { return NativeJNI.prefix_cache_set_limits(engine, ns, floor_bytes, quota_bytes); }
+
+  public static long prefix_cache_pin(long engine, int ns, Object tokens, long ttl_ms, long[] lease, long[] pinned) { return NativeJNI.prefix_cache_pin(engine, ns, tokens, ttl_ms, lease, pinned); }
+
+  public static long prefix_cache_unpin(long engine, long lease) { return NativeJNI.prefix_cache_unpin(engine, lease); }
+
+  public static long prefix_cache_evict(long engine, int ns, Object tokens) { return NativeJNI.prefix_cache_evict(engine, ns, tokens); }
+
   public static long prefix_cache_trim(long engine, long target_bytes) { return NativeJNI.prefix_cache_trim(engine, target_bytes); }
 
   public static long prefix_cache_tree_json(long engine, Object buf) { return NativeJNI.prefix_cache_tree_json(engine, buf); }

@@ -78,6 +78,11 @@ final class NativeJNI {
   public final static native long prefix_job_all_values(long jarg1, Object jarg2, Object jarg5);
   public final static native long prefix_job_get_totals(long jarg1, byte[] jarg2);
   public final static native long prefix_cache_lookup(long jarg1, int jarg2, Object jarg3, byte[] jarg5);
+  public final static native long prefix_cache_get_usage(long jarg1, int jarg2, byte[] jarg3);
+  public final static native long prefix_cache_set_limits(long jarg1, int jarg2, long jarg3, long jarg4);
+  public final static native long prefix_cache_pin(long jarg1, int jarg2, Object jarg3, long jarg5, long[] jarg6, long[] jarg7);
+  public final static native long prefix_cache_unpin(long jarg1, long jarg2);
+  public final static native long prefix_cache_evict(long jarg1, int jarg2, Object jarg3);
   public final static native long prefix_cache_trim(long jarg1, long jarg2);
   public final static native long prefix_cache_tree_json(long jarg1, Object jarg2);
   public final static native long prefix_sim_create(Object jarg1);
