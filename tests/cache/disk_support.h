@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -40,7 +41,7 @@ inline std::vector<std::byte> page_of(uint64_t number, size_t size) {
 
 inline PageBlob blob_of(const std::vector<std::byte>& page) {
   std::shared_ptr<std::byte[]> data(new std::byte[page.size()]);
-  std::memcpy(data.get(), page.data(), page.size());
+  std::copy(page.begin(), page.end(), data.get());
   return {data, page.size()};
 }
 inline PageBuffer buffer_of(size_t size) {
@@ -68,7 +69,7 @@ inline Got get(Tier& tier, uint64_t number, size_t size) {
   finish(ticket);
   if (!ticket->hit(0)) return Got::kMiss;
   const std::vector<std::byte> page = page_of(number, size);
-  return std::memcmp(page.data(), buffer.data.get(), size) == 0 ? Got::kRight : Got::kWrong;
+  return std::equal(page.begin(), page.end(), buffer.data.get()) ? Got::kRight : Got::kWrong;
 }
 inline bool exists(Tier& tier, uint64_t number) {
   const PageKey key = key_of(number);
