@@ -17,7 +17,7 @@ namespace prefix {
 enum class Sha256Path {
   kFastest,   // of those that run here
   kPortable,  // plain C++
-  kShaNi,     // x86-64 with the SHA extensions, some four times as fast
+  kShaNi,     // x86-64 with the SHA extensions, some five times as fast
 };
 
 // kFastest and kPortable run everywhere.

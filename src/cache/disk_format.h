@@ -9,8 +9,9 @@
 //           88  the page, to the end of the file
 //
 // Every byte is either compared with what it must be or covered by the checksum. The checksum is
-// SHA-256 because that is here already and runs at 2 GB/s with the SHA extensions, faster than the
-// file system behind it; without them, at 0.4 GB/s, it still costs far less than to compute a page.
+// SHA-256 because that is here already: 1.8 GB/s on one core of an EPYC with the SHA extensions, 0.3
+// without, which is half of the time of a read from the page cache, less than a disk takes, and far
+// less than computing the page again.
 //
 //   FOLDER/3/f/3fa9...c2.page     64 digits of the key; the first two choose one of 256 folders
 //   FOLDER/tmp/9c1e...07.tmp      being written, locked by its writer
