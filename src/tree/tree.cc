@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/status.h"
 #include "tree/page_math.h"
@@ -151,6 +152,7 @@ NodeId Tree::split(NodeId id, int32_t offset) {
   up.job = lower.job;
   up.uses = lower.uses;
   up.priority = lower.priority;
+  up.expired = lower.expired;
   up.last_use = lower.last_use;
   if (keep_created_)
     state_.created[static_cast<size_t>(upper)] = state_.created[static_cast<size_t>(id)];
@@ -350,12 +352,11 @@ void Tree::settle(NodeId id, bool keep) {
 }
 
 void Tree::set_expiry(NodeId id, const Use& use, bool is_new) {
-  Node& n = nodes_[id];
-  n.expired = false;
+  const bool starts = std::exchange(nodes_[id].expired, false) || is_new;
   const auto found = expires_.find(id);
   if (use.expires_ms == 0) {
     if (found != expires_.end()) expires_.erase(found);
-  } else if (is_new || (found != expires_.end() && found->second < use.expires_ms)) {
+  } else if (starts || (found != expires_.end() && found->second < use.expires_ms)) {
     expires_[id] = use.expires_ms;
     expiries_.push({use.expires_ms, id});
   }
@@ -369,7 +370,7 @@ void Tree::use_path(NodeId id, const Use& use) {
     n.last_use = tick_;
     n.priority = std::max(n.priority, use.priority);
     if (use.counts) ++n.uses;
-    if (expiring) set_expiry(id, use, false);
+    if (expiring || n.expired) set_expiry(id, use, false);
   }
 }
 
@@ -433,6 +434,7 @@ NodeId Tree::advance(NodeId from, int32_t length, int32_t token, uint32_t job,
     nodes_[to].job = job;
     nodes_[to].uses = 1;
     nodes_[to].priority = nodes_[from].priority;
+    nodes_[to].expired = nodes_[from].expired;
     if (const auto found = expires_.find(from); found != expires_.end())
       set_expiry(to, {.expires_ms = found->second}, true);
     *pages_taken = 1;

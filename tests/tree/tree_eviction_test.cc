@@ -1,0 +1,392 @@
+// What goes and when, by hand: victims of each policy, pages from the tail, expiry, quotas and
+// floors, dropping, and what a node costs.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "plan/attention_plan.h"
+#include "tree/tree.h"
+
+namespace prefix {
+namespace {
+
+using Tokens = std::vector<int32_t>;
+
+// n tokens that no other `first` begins with.
+Tokens run_of(int32_t first, int32_t n) {
+  Tokens tokens(static_cast<size_t>(n));
+  for (int32_t i = 0; i < n; ++i) tokens[static_cast<size_t>(i)] = 1000 * first + i;
+  return tokens;
+}
+
+Tokens joined(Tokens a, const Tokens& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+struct Cache {
+  explicit Cache(int32_t pages = 64, Policy policy = Policy::kLru)
+      : pool(pages), tree(pool, {.policy = policy}), root(tree.add_root()) {}
+
+  NodeId attach(const Tokens& tokens, const Use& use = {}, NodeId where = kNoNode) {
+    const NodeId top = where == kNoNode ? root : where;
+    const NodeId id = tree.attach(tree.match(top, tokens), tokens, use);
+    for (NodeId up = id; tree.node(up).length > 0; up = tree.node(up).parent)
+      tree.set_computed(up, tree.node(up).length);
+    return id;
+  }
+  // A sequence that comes, is computed and goes.
+  NodeId use(const Tokens& tokens, const Use& use = {}, NodeId where = kNoNode) {
+    const NodeId id = attach(tokens, use, where);
+    tree.unlock(id, true);
+    tree.check();
+    return id;
+  }
+  int32_t matched(const Tokens& tokens, NodeId where = kNoNode) const {
+    return tree.match(where == kNoNode ? root : where, tokens).matched;
+  }
+
+  PagePool pool;
+  Tree tree;
+  NodeId root;
+};
+
+// --- policies ------------------------------------------------------------------------------------
+
+// Four leaves, in this order of creation: A B C D. The table says what sets them apart.
+//            A  B  C  D
+//   used     2  3  2  1 times
+//   last     3. 1. 4. 2.
+//   priority 2  1  0  1
+std::string order_of_eviction(Policy policy) {
+  Cache cache(64, policy);
+  const auto use = [&](char leaf) {
+    const int16_t priority[] = {2, 1, 0, 1};
+    return cache.use({leaf, 1, 2}, {.priority = priority[leaf - 'A']});
+  };
+  for (const char leaf : {'A', 'B', 'B', 'B', 'C', 'D', 'A', 'C'}) use(leaf);
+  std::string order;
+  while (cache.tree.victim() != kNoNode) {
+    const NodeId id = cache.tree.victim();
+    order += static_cast<char>(cache.tree.token(cache.tree.node(id), 0));
+    cache.tree.evict(id);
+    cache.tree.check();
+  }
+  return order;
+}
+
+TEST(TreeEviction, EachPolicyHasItsOwnOrder) {
+  EXPECT_EQ(order_of_eviction(Policy::kLru), "BDAC");
+  EXPECT_EQ(order_of_eviction(Policy::kMru), "CADB");
+  EXPECT_EQ(order_of_eviction(Policy::kFifo), "ABCD");
+  EXPECT_EQ(order_of_eviction(Policy::kFilo), "DCBA");
+  EXPECT_EQ(order_of_eviction(Policy::kLfu), "DACB") << "fewest uses, then the oldest";
+  EXPECT_EQ(order_of_eviction(Policy::kSlru), "DBAC") << "used once goes first";
+  EXPECT_EQ(order_of_eviction(Policy::kPriority), "CBDA") << "lowest priority, then the oldest";
+  const std::string gdsf = order_of_eviction(Policy::kGdsf);
+  EXPECT_EQ(gdsf.front(), 'D') << "least used, all of one size";
+  EXPECT_EQ(gdsf.back(), 'B') << "most used";
+}
+
+TEST(TreeEviction, GdsfKeepsWhatCostsMoreToCompute) {
+  PagePool pool(64);
+  Tree tree(pool, {.policy = Policy::kGdsf, .token_cost = 1, .position_cost = 0.1});
+  const NodeId root = tree.add_root();
+  const auto use = [&](const Tokens& tokens) {
+    const Match match = tree.match(root, tokens);
+    const NodeId id = tree.attach(match, tokens, {.counts = false});
+    for (NodeId up = id; tree.node(up).length > 0; up = tree.node(up).parent)
+      tree.set_computed(up, tree.node(up).length);
+    tree.unlock(id, true);
+    return id;
+  };
+  use(run_of(1, 200));
+  const NodeId deep = use(joined(run_of(1, 200), {1, 2, 3}));
+  const NodeId shallow = use({4, 5, 6});  // newer, as often used, but cheap
+  EXPECT_EQ(tree.victim(), shallow);
+  tree.evict(shallow);
+  EXPECT_EQ(tree.victim(), deep);
+}
+
+TEST(TreeEviction, AParentGoesInItsOwnTurnAfterItsLastChild) {
+  Cache cache;
+  const NodeId parent = cache.use({1, 2, 3});
+  const NodeId child = cache.use({1, 2, 3, 4});
+  const NodeId other = cache.use({9});
+  EXPECT_EQ(cache.tree.victim(), child);
+  cache.tree.evict(child);
+  EXPECT_EQ(cache.tree.victim(), parent) << "as old as its last use, not as its last child's end";
+  cache.tree.evict(parent);
+  EXPECT_EQ(cache.tree.victim(), other);
+}
+
+// --- pages ---------------------------------------------------------------------------------------
+
+TEST(TreeEviction, PagesGoFromTheTailAndTheLeafStaysWithFewerTokens) {
+  Cache cache(4);
+  const Tokens tokens = run_of(1, 100);  // 32 + 32 + 32 + 4
+  const NodeId leaf = cache.use(tokens);
+  EXPECT_EQ(cache.pool.available(), 0);
+  std::vector<int32_t> cuts;
+  cache.tree.set_observer([&](const Node&, int32_t from) { cuts.push_back(from); });
+  EXPECT_TRUE(cache.tree.make_room(1));
+  cache.tree.check();
+  EXPECT_EQ(cache.pool.available(), 1) << "not a page more than needed";
+  EXPECT_EQ(cache.tree.node(leaf).length, 96);
+  EXPECT_EQ(cache.matched(tokens), 96);
+  EXPECT_TRUE(cache.tree.make_room(3));
+  cache.tree.check();
+  EXPECT_EQ(cache.pool.available(), 3);
+  EXPECT_EQ(cache.matched(tokens), 32);
+  EXPECT_EQ(cache.tree.evictions(), 0) << "the leaf is still here";
+  EXPECT_EQ(cache.tree.evicted_tokens(), 68);
+  EXPECT_TRUE(cache.tree.make_room(4));
+  cache.tree.check();
+  EXPECT_EQ(cache.matched(tokens), 0);
+  EXPECT_EQ(cuts, (std::vector<int32_t>{96, 32, 0}));
+  EXPECT_FALSE(cache.tree.make_room(5));
+}
+
+TEST(TreeEviction, WhatIsNeededComesFromOldLeavesOneAfterTheOther) {
+  Cache cache(6);
+  const Tokens old = run_of(1, 64);
+  const Tokens young = run_of(2, 128);
+  cache.use(old);
+  cache.use(young);
+  EXPECT_TRUE(cache.tree.make_room(3));
+  cache.tree.check();
+  EXPECT_EQ(cache.matched(old), 0);
+  EXPECT_EQ(cache.matched(young), 96);
+  EXPECT_EQ(cache.tree.trim(1), 64);
+  EXPECT_EQ(cache.matched(young), 32);
+}
+
+TEST(TreeEviction, APageThatIsSharedAfterASplitIsNotFreedByTheLowerHalf) {
+  Cache cache(16);
+  const Tokens tokens = run_of(1, 100);
+  const NodeId lower = cache.use(tokens);
+  const NodeId upper = cache.tree.end_at(lower, 40);  // page 1 holds 32..63, of both halves
+  EXPECT_EQ(cache.pool.used(), 4);
+  cache.tree.evict_tail(lower, 1);
+  cache.tree.check();
+  EXPECT_EQ(cache.matched(tokens), 96);
+  EXPECT_EQ(cache.pool.used(), 3);
+  cache.tree.evict_tail(lower, 1);  // its own pages are gone: it goes, the joint's page stays
+  cache.tree.check();
+  EXPECT_EQ(cache.matched(tokens), 40);
+  EXPECT_EQ(cache.pool.used(), 2);
+  EXPECT_EQ(cache.tree.victim(), upper);
+}
+
+// --- expiry --------------------------------------------------------------------------------------
+
+TEST(TreeExpiry, GoesAtItsTimeAndAUseMakesItLater) {
+  Cache cache;
+  cache.use({1, 1, 1}, {.expires_ms = 100});
+  cache.use({2, 2, 2}, {.expires_ms = 100});
+  cache.use({3, 3, 3});
+  cache.use({2, 2, 2}, {.expires_ms = 200});
+  cache.use({3, 3, 3}, {.expires_ms = 150});
+  EXPECT_EQ(cache.tree.expire(99), 0);
+  EXPECT_EQ(cache.tree.expire(100), 3);
+  cache.tree.check();
+  EXPECT_EQ(cache.matched({1, 1, 1}), 0);
+  EXPECT_EQ(cache.matched({2, 2, 2}), 3);
+  EXPECT_EQ(cache.tree.expire(199), 0);
+  EXPECT_EQ(cache.tree.expire(200), 3);
+  EXPECT_EQ(cache.tree.expire(1'000'000), 0);
+  EXPECT_EQ(cache.matched({3, 3, 3}), 3) << "what never expires is not made to by a use";
+}
+
+TEST(TreeExpiry, AUseWithoutATimeKeepsForever) {
+  Cache cache;
+  cache.use({1, 2}, {.expires_ms = 100});
+  cache.use({1, 2});
+  EXPECT_EQ(cache.tree.expire(1000), 0);
+  EXPECT_EQ(cache.matched({1, 2}), 2);
+}
+
+TEST(TreeExpiry, WhatIsHeldGoesLaterAndThenFirst) {
+  Cache cache;
+  cache.use({8, 8});
+  const NodeId held = cache.attach({1, 2}, {.expires_ms = 100});
+  EXPECT_EQ(cache.tree.expire(500), 0);
+  cache.tree.unlock(held, true);
+  EXPECT_EQ(cache.tree.victim(), held) << "though {8, 8} is older";
+  EXPECT_EQ(cache.tree.expire(500), 2);
+  EXPECT_EQ(cache.matched({8, 8}), 2);
+}
+
+TEST(TreeExpiry, AParentLivesAsLongAsItsChildren) {
+  Cache cache;
+  cache.use({1, 2, 3}, {.expires_ms = 100});
+  cache.use({1, 2, 3, 4, 5}, {.expires_ms = 300});
+  cache.use({1, 2, 3, 6}, {.expires_ms = 200});
+  EXPECT_EQ(cache.tree.expire(199), 0);
+  EXPECT_EQ(cache.tree.expire(200), 1);
+  EXPECT_EQ(cache.matched({1, 2, 3, 4, 5}), 5);
+  EXPECT_EQ(cache.tree.expire(300), 5) << "the child, and then its parent";
+  EXPECT_EQ(cache.pool.used(), 0);
+}
+
+// An expired parent whose child is in use stays, and goes with it.
+TEST(TreeExpiry, AnExpiredParentWaitsForItsChild) {
+  Cache cache;
+  const NodeId parent = cache.use({1, 2, 3}, {.expires_ms = 100});
+  const NodeId child = cache.attach({1, 2, 3, 4, 5}, {.expires_ms = 100});
+  EXPECT_EQ(cache.tree.expire(100), 0);
+  cache.tree.unlock(child, true);
+  EXPECT_TRUE(cache.tree.node(parent).expired);
+  EXPECT_EQ(cache.matched({1, 2, 3, 4, 5}), 5);
+  EXPECT_EQ(cache.tree.expire(100), 5);
+}
+
+// Expired while in use, then used again: it must not go by the old time. It did when nothing else
+// in the tree had a time to live, and with one of its own it never went at all.
+TEST(TreeExpiry, AUseAfterTheTimeStartsAgain) {
+  Cache cache;
+  const NodeId a = cache.attach({1, 2}, {.expires_ms = 100});
+  EXPECT_EQ(cache.tree.expire(200), 0);
+  cache.use({1, 2});
+  cache.tree.unlock(a, true);
+  EXPECT_EQ(cache.tree.expire(300), 0);
+  EXPECT_EQ(cache.matched({1, 2}), 2);
+
+  const NodeId b = cache.attach({5, 6}, {.expires_ms = 400});
+  EXPECT_EQ(cache.tree.expire(400), 0);
+  cache.use({5, 6}, {.expires_ms = 500});
+  cache.tree.unlock(b, true);
+  EXPECT_EQ(cache.tree.expire(499), 0);
+  EXPECT_EQ(cache.tree.expire(500), 2);
+}
+
+// Both halves of what expired in use go, and what a sequence decodes after its time does too.
+TEST(TreeExpiry, ASplitOrABranchOfAnExpiredEdgeIsExpired) {
+  Cache cache;
+  const NodeId a = cache.attach({1, 2, 3, 4}, {.expires_ms = 100});
+  EXPECT_EQ(cache.tree.expire(100), 0);
+  cache.tree.end_at(a, 2);
+  cache.tree.unlock(a, true);
+  EXPECT_EQ(cache.tree.expire(100), 4);
+
+  const NodeId b = cache.attach({5, 6}, {.expires_ms = 200});
+  const NodeId c = cache.attach({5, 6}, {.expires_ms = 200});
+  EXPECT_EQ(cache.tree.expire(200), 0);
+  int32_t pages = 0;
+  const NodeId longer = cache.tree.advance(b, 2, 7, 0, &pages);
+  const NodeId branch = cache.tree.advance(c, 2, 8, 0, &pages);
+  EXPECT_NE(longer, branch);
+  for (const NodeId id : {longer, branch}) {
+    for (NodeId up = id; cache.tree.node(up).length > 0; up = cache.tree.node(up).parent)
+      cache.tree.set_computed(up, cache.tree.node(up).length);
+  }
+  cache.tree.unlock(longer, true);
+  cache.tree.unlock(branch, true);
+  cache.tree.check();
+  EXPECT_EQ(cache.tree.expire(200), 4);
+  EXPECT_EQ(cache.pool.used(), 0);
+}
+
+// --- quotas and floors ---------------------------------------------------------------------------
+
+TEST(TreeLimits, AQuotaIsKeptByEvictingOnesOwn) {
+  Cache cache;
+  const NodeId tenant = cache.tree.add_root(0, 1);
+  cache.tree.set_limits(1, 0, 100);
+  cache.use(run_of(9, 50));
+  cache.use(run_of(1, 64), {}, tenant);
+  cache.use(run_of(2, 36), {}, tenant);
+  EXPECT_EQ(cache.tree.tokens_of(1), 100);
+  const NodeId held = cache.attach(run_of(3, 20), {}, tenant);
+  cache.tree.check();
+  EXPECT_EQ(cache.tree.tokens_of(1), 88) << "one page of the oldest went";
+  EXPECT_EQ(cache.matched(run_of(1, 64), tenant), 32);
+  EXPECT_EQ(cache.matched(run_of(9, 50)), 50) << "nobody else's";
+  try {
+    cache.attach(run_of(4, 60), {.grows = 21}, tenant);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::kCacheFull);
+    EXPECT_NE(e.message().find("quota is 100"), std::string::npos) << e.message();
+  }
+  cache.tree.check();
+  EXPECT_EQ(cache.tree.tokens_of(1), 20) << "what is in use";
+  cache.tree.unlock(held, true);
+  cache.tree.set_limits(1, 0, 0);
+  cache.use(run_of(5, 200), {}, tenant);
+  EXPECT_EQ(cache.tree.tokens_of(1), 220);
+}
+
+TEST(TreeLimits, OthersDoNotEvictASpaceAtItsFloor) {
+  Cache cache(8);
+  const NodeId tenant = cache.tree.add_root(0, 1);
+  cache.tree.set_limits(1, 64, 0);
+  cache.use(run_of(1, 128), {}, tenant);  // the oldest of all
+  cache.use(run_of(2, 128));
+  EXPECT_TRUE(cache.tree.make_room(2));
+  cache.tree.check();
+  EXPECT_EQ(cache.matched(run_of(1, 128), tenant), 64);
+  EXPECT_EQ(cache.matched(run_of(2, 128)), 128);
+  EXPECT_TRUE(cache.tree.make_room(6)) << "then the younger ones of others go";
+  EXPECT_EQ(cache.matched(run_of(1, 128), tenant), 64);
+  EXPECT_EQ(cache.matched(run_of(2, 128)), 0);
+  EXPECT_FALSE(cache.tree.make_room(7));
+  cache.tree.set_limits(1, 0, 0);
+  EXPECT_TRUE(cache.tree.make_room(7));
+  EXPECT_EQ(cache.matched(run_of(1, 128), tenant), 32);
+}
+
+// --- dropping ------------------------------------------------------------------------------------
+
+TEST(TreeDrop, TakesASubtreeButNotWhatIsHeld) {
+  Cache cache;
+  const Tokens top = run_of(1, 40);
+  const NodeId above = cache.use(top);
+  cache.use(joined(top, {1, 2, 3}));
+  cache.use(joined(top, {1, 2, 3, 4}));
+  cache.use(joined(top, {5}));
+  const NodeId held = cache.attach(joined(top, {6, 7}));
+  cache.use(joined(top, {6, 7, 8, 9}));
+  cache.use({77});
+  EXPECT_EQ(cache.tree.drop(above), 3 + 1 + 1 + 2);
+  cache.tree.check();
+  EXPECT_EQ(cache.matched(joined(top, {1})), 40);
+  EXPECT_EQ(cache.matched(joined(top, {6, 7, 8})), 42);
+  EXPECT_EQ(cache.matched({77}), 1);
+  cache.tree.unlock(held, true);
+  EXPECT_EQ(cache.tree.drop(above), 2);
+  EXPECT_EQ(cache.tree.drop(cache.root), 41);
+  EXPECT_EQ(cache.pool.used(), 0);
+}
+
+TEST(TreeDrop, AfterAMatchInsideAnEdgeCutsIt) {
+  Cache cache;
+  const Tokens tokens = run_of(1, 100);
+  cache.use(tokens);
+  EXPECT_EQ(cache.tree.drop_after(cache.tree.match(cache.root, run_of(1, 70))), 30);
+  cache.tree.check();
+  EXPECT_EQ(cache.matched(tokens), 70);
+  EXPECT_EQ(cache.pool.used(), 3);
+}
+
+// --- memory --------------------------------------------------------------------------------------
+
+TEST(TreeMemory, ANodeCostsLessThan96BytesAndASlotFour) {
+  constexpr int32_t kNodes = 100'000;
+  Cache cache(kNodes);
+  for (int32_t i = 0; i < kNodes; ++i) {
+    Tokens tokens(kPageTokens, i % 7);
+    tokens[0] = i;
+    cache.tree.unlock(cache.attach(tokens), true);
+  }
+  ASSERT_EQ(cache.tree.node_count(), size_t{kNodes} + 1);
+  EXPECT_LE(cache.tree.metadata_bytes(), size_t{kNodes} * 96);
+  // The tokens, and 8 bytes for what a page is linked to.
+  const size_t chunk = 1024;
+  EXPECT_LE(cache.pool.metadata_bytes(), (kNodes + chunk) * (8 + 4 * size_t{kPageTokens}));
+}
+
+}  // namespace
+}  // namespace prefix

@@ -1,0 +1,372 @@
+#include "tree/tree_oracle.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace prefix::testing_support {
+namespace {
+
+int32_t common_prefix(const Path& a, const Path& b) {
+  const auto n = static_cast<ptrdiff_t>(std::min(a.size(), b.size()));
+  return static_cast<int32_t>(std::mismatch(a.begin(), a.begin() + n, b.begin()).first - a.begin());
+}
+
+bool before(const Edge* e, const Path& path) { return e->path < path; }
+
+}  // namespace
+
+CheckedTree::CheckedTree(int32_t pages, Policy policy, size_t roots)
+    : pool_(pages), tree_(pool_, {.policy = policy, .keep_created = true}), policy_(policy) {
+  roots_.resize(roots);
+  for (size_t i = 0; i < roots; ++i) {
+    roots_[i].space = static_cast<int32_t>(i) % kSpaces;
+    roots_[i].id = tree_.add_root(0, roots_[i].space);
+  }
+  tree_.set_observer([this](const Node& n, int32_t from) { log_.push_back({&n, from}); });
+}
+
+const std::vector<int32_t>& CheckedTree::numbers(const Path& tokens) {
+  numbers_.assign(tokens.begin(), tokens.end());
+  return numbers_;
+}
+
+// --- the shape -----------------------------------------------------------------------------------
+
+// How many of the first `position` tokens of the path to `e` are computed; they come first.
+int32_t CheckedTree::computed_before(const Edge* e, int32_t position) {
+  int32_t computed = position;
+  for (; e; e = e->parent)
+    if (e->computed < e->length()) computed = std::min(computed, e->start + e->computed);
+  return computed;
+}
+
+CheckedTree::Found CheckedTree::find(size_t root, const Path& query) const {
+  const std::vector<Edge*>& sorted = roots_[root].sorted;
+  const auto at = std::lower_bound(sorted.begin(), sorted.end(), query, before);
+  Found found;
+  if (at != sorted.end()) found = {*at, common_prefix((*at)->path, query), 0};
+  if (at != sorted.begin()) {
+    const int32_t matched = common_prefix((*(at - 1))->path, query);
+    if (matched > found.matched) found = {*(at - 1), matched, 0};
+  }
+  if (found.matched == 0) return {};
+  while (found.edge->start >= found.matched) found.edge = found.edge->parent;
+  found.computed = computed_before(found.edge, found.matched);
+  return found;
+}
+
+void CheckedTree::count(const Edge& e, int sign) {
+  tokens_ += sign * e.length();
+  spaces_[static_cast<size_t>(space_of(e))].tokens += sign * e.length();
+  pages_used_ += sign * e.own_pages();
+}
+
+Edge* CheckedTree::new_edge(size_t root, Path path, int32_t start, Edge* parent) {
+  if (unused_.empty()) {
+    memory_.push_back(std::make_unique<Edge>());
+    unused_.push_back(memory_.back().get());
+  }
+  Edge* e = unused_.back();
+  unused_.pop_back();
+  *e = Edge{};
+  e->root = root;
+  e->path = std::move(path);
+  e->start = start;
+  e->parent = parent;
+  e->last_use = e->created = tick_;
+  e->place = edges_.size();
+  edges_.push_back(e);
+  std::vector<Edge*>& sorted = roots_[root].sorted;
+  sorted.insert(std::lower_bound(sorted.begin(), sorted.end(), e->path, before), e);
+  return e;
+}
+
+void CheckedTree::bind(Edge* e, NodeId id) {
+  e->id = id;
+  e->node = &tree_.node(id);
+}
+
+void CheckedTree::remove(Edge* e) {
+  demand(e->children == 0 && e->locks == 0, "removed what is needed");
+  count(*e, -1);
+  std::vector<Edge*>& sorted = roots_[e->root].sorted;
+  sorted.erase(std::lower_bound(sorted.begin(), sorted.end(), e->path, before));
+  edges_[e->place] = edges_.back();
+  edges_[e->place]->place = e->place;
+  edges_.pop_back();
+  if (e->parent) --e->parent->children;
+  e->node = nullptr;
+  unused_.push_back(e);
+}
+
+// A joint after `length` tokens of the path: a new edge above, while `e` stays whoever it is.
+Edge* CheckedTree::split(Edge* e, int32_t length) {
+  count(*e, -1);
+  Edge* upper =
+      new_edge(e->root, e->path.substr(0, static_cast<size_t>(length)), e->start, e->parent);
+  upper->children = 1;
+  upper->computed = std::min(e->computed, upper->length());
+  upper->shares = e->shares;
+  upper->expired = e->expired;
+  upper->expires = e->expires;
+  upper->priority = e->priority;
+  upper->uses = e->uses;
+  upper->last_use = e->last_use;
+  upper->created = e->created;
+  e->parent = upper;
+  e->start = length;
+  e->computed -= upper->computed;
+  e->shares = length % kPageTokens != 0;
+  count(*upper, 1);
+  count(*e, 1);
+  bind(upper, tree_.node(e->id).parent);
+  saw(e->shares ? kSplitInPage : kSplit);
+  return upper;
+}
+
+void CheckedTree::cut(Edge* e, int32_t length) {
+  count(*e, -1);
+  e->path.resize(static_cast<size_t>(e->start + length));
+  e->computed = std::min(e->computed, length);
+  count(*e, 1);
+}
+
+// What nobody needs goes: pending tokens, and with keep == false also computed ones.
+void CheckedTree::settle(Edge* e, bool keep) {
+  while (e && e->locks == 0 && e->children == 0) {
+    if (e->computed > 0 && keep) {
+      if (e->computed < e->length()) cut(e, e->computed);
+      return;
+    }
+    Edge* parent = e->parent;
+    remove(e);
+    e = parent;
+  }
+}
+
+void CheckedTree::stamp(Edge* e) {
+  ++tick_;
+  for (; e; e = e->parent) e->last_use = tick_;
+}
+
+void CheckedTree::use_path(Edge* e, const Use& use) {
+  for (; e; e = e->parent) {
+    e->last_use = tick_;
+    e->priority = std::max(e->priority, use.priority);
+    e->uses += use.counts ? 1 : 0;
+    e->expired = false;
+    // A use prolongs a life that ends; it does not end one that did not.
+    if (use.expires_ms == 0 || e->expires != 0)
+      e->expires = use.expires_ms == 0 ? 0 : std::max(e->expires, use.expires_ms);
+  }
+}
+
+// --- operations ----------------------------------------------------------------------------------
+
+void CheckedTree::match(size_t root, const Path& query) {
+  const Match got = tree_.match(roots_[root].id, numbers(query));
+  const Found found = find(root, query);
+  same("matched tokens", got.matched, found.matched);
+  same("computed tokens of a match", got.computed, found.computed);
+  same("node of a match", got.node, found.edge ? found.edge->id : roots_[root].id);
+  same("offset of a match", got.offset, found.edge ? found.matched - found.edge->start : 0);
+}
+
+bool CheckedTree::attach(size_t root, const Path& tokens, const Use& use) {
+  const auto n = static_cast<int32_t>(tokens.size());
+  const Found found = find(root, tokens);
+  const Match match = tree_.match(roots_[root].id, numbers(tokens));
+  same("matched tokens", match.matched, found.matched);
+  const int32_t from_page = found.matched / kPageTokens;
+  const int32_t needed = found.matched == n ? 0 : (n - 1) / kPageTokens + 1 - from_page;
+  same("pages_needed", tree_.pages_needed(match, n), needed);
+  NodeId id = kNoNode;
+  try {
+    id = tree_.attach(match, numbers_, use);
+  } catch (const Error& e) {
+    if (e.code() != Code::kCacheFull) throw;
+  }
+  ++tick_;
+  in_use_ = found.edge;
+  const Space& space = spaces_[static_cast<size_t>(roots_[root].space)];
+  const int64_t added = n - found.matched + use.grows;
+  const bool in_quota = repeat_make_room_in(roots_[root].space, added);
+  const bool fits = in_quota && repeat_make_room(needed);
+  in_use_ = nullptr;
+  all_repeated();
+  same("success of attach", id != kNoNode, fits);
+  if (!fits) {
+    saw(in_quota ? kFull : kOverQuota);
+    stamp(found.edge);
+    return false;
+  }
+  demand(space.quota == 0 || space.tokens + added <= space.quota, "the quota is exceeded");
+  Edge* edge = found.edge;
+  if (found.matched < n) {
+    Edge* parent = found.edge;
+    if (parent && found.matched < parent->end()) parent = split(parent, found.matched);
+    edge = new_edge(root, tokens, found.matched, parent);
+    if (parent) ++parent->children;
+    edge->priority = use.priority;
+    edge->expires = use.expires_ms;
+    count(*edge, 1);
+    bind(edge, id);
+    use_path(parent, use);
+  } else {
+    use_path(edge, use);
+  }
+  same("node of attach", id, edge->id);
+  ++edge->locks;
+  live_.push_back({root, tokens, edge, 0});
+  return true;
+}
+
+void CheckedTree::compute(Sequence& s, int32_t upto) {
+  Edge* chain[256];
+  size_t n = 0;
+  for (Edge* e = s.edge; e; e = e->parent) chain[n++] = e;
+  while (n > 0) {  // parents first
+    Edge* e = chain[--n];
+    e->computed = std::max(e->computed, std::min(e->length(), upto - e->start));
+    tree_.set_computed(e->id, e->computed);
+    if (e->computed < e->length()) break;
+  }
+}
+
+void CheckedTree::advance(Sequence& s, char token) {
+  const auto length = static_cast<int32_t>(s.tokens.size());
+  Path longer = s.tokens + token;
+  const Found found = find(s.root, longer);
+  int32_t pages = 0;
+  const NodeId id = tree_.advance(s.edge->id, length, token, 7, &pages);
+  Edge* from = s.edge;
+  int32_t taken = 0;
+  if (found.matched > length) {
+    // Somebody has been here. Inside the own edge, or an edge that the lock is on, it stays.
+    bool inside = false;
+    for (const Edge* e = from; e && !inside; e = e->parent) inside = e == found.edge;
+    if (!inside) s.edge = found.edge;
+  } else if (from->end() == length && from->children == 0) {  // a leaf grows
+    count(*from, -1);
+    from->path = longer;
+    count(*from, 1);
+    taken = length % kPageTokens == 0 ? 1 : 0;
+    saw(kGrowth);
+  } else {  // a branch
+    Edge* parent = found.edge;
+    if (length < parent->end()) parent = split(parent, length);
+    s.edge = new_edge(s.root, longer, length, parent);
+    ++parent->children;
+    s.edge->priority = from->priority;
+    s.edge->expires = from->expires;
+    s.edge->expired = from->expired;
+    count(*s.edge, 1);
+    bind(s.edge, id);
+    taken = 1;
+    saw(kBranch);
+  }
+  s.tokens = std::move(longer);
+  same("node of advance", id, s.edge->id);
+  same("pages taken by advance", pages, taken);
+  if (s.edge != from) {
+    --from->locks;
+    ++s.edge->locks;
+    stamp(from);
+    settle(from, true);
+  }
+  const int32_t kept = std::min(taken, s.reserved);
+  pool_.unreserve(kept);
+  s.reserved -= kept;
+  reserved_ -= kept;
+}
+
+void CheckedTree::unlock(size_t sequence, bool keep) {
+  const Sequence s = std::move(live_[sequence]);
+  live_.erase(live_.begin() + static_cast<ptrdiff_t>(sequence));
+  pool_.unreserve(s.reserved);
+  reserved_ -= s.reserved;
+  tree_.unlock(s.edge->id, keep);
+  --s.edge->locks;
+  stamp(s.edge);
+  settle(s.edge, keep);
+}
+
+void CheckedTree::end_at(Edge* e, int32_t length) {
+  const NodeId id = tree_.end_at(e->id, length);
+  while (e->start >= length) e = e->parent;
+  if (length < e->end()) e = split(e, length);
+  same("node of end_at", id, e->id);
+}
+
+bool CheckedTree::make_room(int32_t pages) {
+  const bool got = tree_.make_room(pages);
+  same("success of make_room", got, repeat_make_room(pages));
+  all_repeated();
+  return got;
+}
+
+void CheckedTree::reserve(Sequence& s, int32_t pages) {
+  pool_.reserve(pages);
+  reserved_ += pages;
+  s.reserved += pages;
+}
+
+void CheckedTree::trim(int32_t pages) {
+  const int64_t had = tokens_;
+  const int64_t got = tree_.trim(pages);
+  while (pages_used_ > pages && first_of(kAll)) repeat_eviction(pages_used_ - pages, kAll);
+  all_repeated();
+  same("tokens evicted by trim", got, had - tokens_);
+}
+
+void CheckedTree::drop(size_t root, Edge* top) {
+  const int64_t got = tree_.drop(top ? top->id : roots_[root].id);
+  same("tokens evicted by drop", got, repeat_drop(root, top));
+  all_repeated();
+}
+
+void CheckedTree::drop_after(size_t root, const Path& query) {
+  const Found found = find(root, query);
+  const int64_t got = tree_.drop_after(tree_.match(roots_[root].id, numbers(query)));
+  int64_t gone = repeat_drop(root, found.edge);
+  if (Edge* e = found.edge; e && can_go(*e) && found.matched < e->end()) {
+    demand(next_evicted() == e, "drop_after left the rest of an edge");
+    same("where an edge is cut", log_[repeated_++].from, found.matched - e->start);
+    gone += e->end() - found.matched;
+    evicted_tokens_ += e->end() - found.matched;
+    cut(e, found.matched - e->start);
+  }
+  all_repeated();
+  same("tokens evicted by drop_after", got, gone);
+}
+
+void CheckedTree::expire(int64_t now_ms) {
+  const int64_t had = tokens_;
+  const int64_t got = tree_.expire(now_ms);
+  for (Edge* e : edges_) e->expired |= e->expires != 0 && e->expires <= now_ms;
+  while (Edge* e = next_evicted()) {
+    demand(can_go(*e) && e->expired, "expire evicted something else");
+    repeat_eviction(std::numeric_limits<int32_t>::max(), space_of(*e));
+  }
+  for (const Edge* e : edges_) demand(!e->expired || !can_go(*e), "an expired leaf is still here");
+  all_repeated();
+  same("tokens evicted by expire", got, had - tokens_);
+}
+
+void CheckedTree::set_limits(int32_t space, int64_t floor, int64_t quota) {
+  tree_.set_limits(space, floor, quota);
+  Space& s = spaces_[static_cast<size_t>(space)];
+  s.floor = floor;
+  s.quota = quota;
+}
+
+bool CheckedTree::replace_root(size_t root, int32_t space) {
+  Root& r = roots_[root];
+  if (!r.sorted.empty()) return false;
+  tree_.remove_root(r.id);
+  r.space = space;
+  r.id = tree_.add_root(0, space);
+  return true;
+}
+
+}  // namespace prefix::testing_support
