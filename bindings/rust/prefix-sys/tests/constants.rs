@@ -177,6 +177,7 @@ fn structs_have_the_size_of_the_header() {
         prefix_result_info,
         prefix_job_totals,
         prefix_cache_info,
+        prefix_cache_usage,
     );
     let bound = include_str!("../src/prefix_h.rs")
         .matches("    pub struct_size: i32,")
