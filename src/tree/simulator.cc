@@ -104,24 +104,39 @@ struct Simulator::Impl {
   }
   NodeId root_of(std::string_view name) {
     const auto [at, is_new] = roots.try_emplace(std::string(name), kNoNode);
-    if (is_new) {
-      at->second = tree->add_root();
+    if (!is_new) return at->second;
+    // All or nothing, also without memory: a name without a root would be taken for one.
+    try {
       names.push_back(at->first);
+      at->second = tree->add_root();
+    } catch (...) {
+      if (names.size() == roots.size()) names.pop_back();
+      roots.erase(at);
+      throw;
     }
     return at->second;
   }
   void reset() {
     const int64_t tick = tree ? tree->tick() : 0;
-    tree.reset();
-    pool = std::make_unique<PagePool>(pool_pages(options));
-    tree = std::make_unique<Tree>(*pool, tree_options(options));
-    tree->set_tick(tick + (options.compat ? 2 : 0));  // the root is used and created
-    tree->set_observer([this](const Node& n, int32_t from) {
+    // Made first, so that without memory everything stays as it was.
+    auto fresh_pool = std::make_unique<PagePool>(pool_pages(options));
+    auto fresh = std::make_unique<Tree>(*fresh_pool, tree_options(options));
+    fresh->set_tick(tick + (options.compat ? 2 : 0));  // the root is used and created
+    fresh->set_observer([this](const Node& n, int32_t from) {
       if (freed) read_slots(n, from, n.length, *freed);
     });
+    tree = std::move(fresh);  // the old tree goes before its pool
+    pool = std::move(fresh_pool);
     roots.clear();
     names.clear();
   }
+
+  // Evicted slots go to `out` while this lives.
+  struct Recording {
+    Recording(Impl& impl, std::vector<int64_t>* out) : impl_(impl) { impl_.freed = out; }
+    ~Recording() { impl_.freed = nullptr; }
+    Impl& impl_;
+  };
 
   // --- the walks of SGLang ---
   // Touches the path and splits the edge on which the keys part. count: it is an insertion.
@@ -151,7 +166,7 @@ struct Simulator::Impl {
   SimulatorResult insert_compat(std::string_view name, const Keys& keys, int16_t priority,
                                 std::span<const int64_t> slots) {
     SimulatorResult result;
-    freed = &result.freed;
+    const Recording recording(*this, &result.freed);
     make_room(name, keys);
     const NodeId root = keys.empty() ? find_root(name) : root_of(name);
     const Match found = walk(root, keys, true, priority);
@@ -162,7 +177,6 @@ struct Simulator::Impl {
       tree->set_created(leaf, tree->next_tick());
       write_slots(tree->node(leaf), rest_of(slots, matched));
     }
-    freed = nullptr;
     result.matched = tokens(found.matched);
     return result;
   }
@@ -189,19 +203,17 @@ struct Simulator::Impl {
     SimulatorResult result;
     if (keys.empty()) return result;
     const Match found = tree->match(root_of(name), keys);
-    freed = with_slots ? &result.freed : nullptr;
-    NodeId node = kNoNode;
+    const Recording recording(*this, with_slots ? &result.freed : nullptr);
+    const NodeId node = tree->attach(found, keys, {.priority = priority});
     try {
-      node = tree->attach(found, keys, {.priority = priority});
-    } catch (const Error&) {
-      freed = nullptr;
+      if (static_cast<size_t>(found.matched) < keys.size()) {
+        tree->set_computed(node, tree->node(node).length);
+        if (with_slots)
+          write_slots(tree->node(node), rest_of(slots, static_cast<size_t>(found.matched)));
+      }
+    } catch (...) {  // without its slots it is of no use, but must not stay held
+      tree->unlock(node, true);
       throw;
-    }
-    freed = nullptr;
-    if (static_cast<size_t>(found.matched) < keys.size()) {
-      tree->set_computed(node, tree->node(node).length);
-      if (with_slots)
-        write_slots(tree->node(node), rest_of(slots, static_cast<size_t>(found.matched)));
     }
     tree->unlock(node, true);
     result.matched = tokens(found.matched);
@@ -297,9 +309,8 @@ SimulatorResult Simulator::unlock(std::string_view name_space, std::span<const i
 
 SimulatorResult Simulator::evict(int64_t n) {
   SimulatorResult result;
-  impl_->freed = &result.freed;
+  const Impl::Recording recording(*impl_, &result.freed);
   impl_->evict(n);
-  impl_->freed = nullptr;
   return result;
 }
 

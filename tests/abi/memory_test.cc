@@ -332,6 +332,22 @@ TEST(Memory, Simulating) {
         {operation,
          [&](prefix_error* e) { return prefix_sim_apply(sim, operation, PREFIX_NUL, e); }, fresh});
   }
+  // One that goes on after all of that still works.
+  {
+    const Sim tried = make_sim(R"({"capacity": 64})");
+    for (const char* const operation : kOperations)
+      every_allocation(
+          {operation,
+           [&](prefix_error* e) {
+             const prefix_status s = prefix_sim_apply(tried, operation, PREFIX_NUL, e);
+             return s == PREFIX_ERR_MISUSE || s == PREFIX_ERR_CACHE_FULL ? PREFIX_OK : s;
+           },
+           [&](bool) {
+             for (const char* const after : {R"({"op":"insert","tokens":[9,8,7]})",
+                                             R"({"op":"evict","n":2})", R"({"op":"dump"})"})
+               EXPECT_EQ(prefix_sim_apply(tried, after, PREFIX_NUL, nullptr), PREFIX_OK);
+           }});
+  }
   Sim sim = make_sim(R"({"capacity": 30})");
   const Tokens tokens(40, 3);
   every_allocation({"prefix_sim_request",
