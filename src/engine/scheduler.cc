@@ -157,7 +157,7 @@ Sequence Scheduler::make_sequence(Active& active, int32_t choice) {
                         {.job = static_cast<uint32_t>(active.state->id),
                          .priority = static_cast<int16_t>(spec.cache_priority),
                          .expires_ms = spec.cache_ttl_ms > 0 ? now_ms() + spec.cache_ttl_ms : 0,
-                         .grows = most,
+                         .grows = most + promised(active),
                          .counts = choice <= 0});
   // Growing by max_tokens takes the pages of those tokens, one for a branch and one for a start in
   // mid-page; they are promised now, so that a running request never starves.
@@ -170,11 +170,23 @@ Sequence Scheduler::make_sequence(Active& active, int32_t choice) {
            " of ", pages_.capacity(), " (cache_bytes) are free");
     }
     pages_.reserve(s.reserved_pages);
+    s.promised_tokens = most;
+    promised_tokens_[space_of(active)] += most;
   }
   s.redo_read = s.redo_next = out_begin;
   s.redo_end = s.out_next = std::max(out_begin, std::min(s.out_end, match.computed));
   count_usage(active, s, match, choice > 0 ? prompt : 0);
   return s;
+}
+
+// A request that shares nothing has a root of its own, in the first space.
+int32_t Scheduler::space_of(const Active& a) { return a.own_root ? 0 : a.spec().name_space; }
+
+// Tokens by which running generations of the same namespace may still grow.
+int32_t Scheduler::promised(const Active& a) const {
+  const auto found = promised_tokens_.find(space_of(a));
+  const int64_t tokens = found == promised_tokens_.end() ? 0 : found->second;
+  return static_cast<int32_t>(std::min<int64_t>(tokens, INT32_MAX / 2));
 }
 
 // Adds positions [from, length) of a sequence to the request's usage.
@@ -396,10 +408,21 @@ void Scheduler::complete() {
   counters_.rows += step_.rows();
   for (const StepPlan::Commit& c : step_.commits) tree_.set_computed(c.node, c.computed);
   for (const auto& state : jobs_) ++state->totals.steps;
+  const auto finish_complete = [&] {
+    for (const auto& a : active_) {
+      const bool complete =
+          std::all_of(a->sequences.begin(), a->sequences.end(), [&](const Sequence& s) {
+            const Node& n = tree_.node(tree_.node_at(s.node, s.length - 1));
+            return s.outputs_left == 0 && s.length - n.start <= n.computed;
+          });
+      if (!a->sequences.empty() && complete) finish(*a, Code::kOk, "");
+    }
+  };
   for (Output& output : outputs_) {
     if (output.active->spec().task == Task::kGenerate || output.status != Code::kOk) continue;
     apply(output);
   }
+  finish_complete();  // before generations grow: it may make room for them
   for (Output& output : outputs_) {
     if (output.status != Code::kOk) {
       finish(*output.active, output.status, output.message);
@@ -407,14 +430,7 @@ void Scheduler::complete() {
       apply(output);
     }
   }
-  for (const auto& a : active_) {
-    const bool complete =
-        std::all_of(a->sequences.begin(), a->sequences.end(), [&](const Sequence& s) {
-          const Node& n = tree_.node(tree_.node_at(s.node, s.length - 1));
-          return s.outputs_left == 0 && s.length - n.start <= n.computed;
-        });
-    if (!a->sequences.empty() && complete) finish(*a, Code::kOk, "");
-  }
+  finish_complete();
   remove_finished();
 }
 
@@ -469,10 +485,27 @@ void Scheduler::apply_token(Active& a, Sequence& s, const Output& output) {
     s.outputs_left = 0;
     return;
   }
+  // What was promised at admission suffices for a path of its own. But whenever somebody has
+  // continued this path by another token meanwhile, leaving him takes one page more.
+  const auto most = std::min<int64_t>(spec.sampling.max_tokens,
+                                      model_.max_positions() - std::ssize(spec.tokens) + 1);
+  if (s.reserved_pages <= pages_for(static_cast<int32_t>(most - result.usage.generated))) {
+    if (!tree_.make_room(1)) {
+      finish(a, Code::kCacheFull,
+             cat("after ", result.usage.generated, " tokens the generation needs one page more, ",
+                 "because others continue it differently, but all ", pages_.capacity(),
+                 " (cache_bytes) are in use"));
+      return;
+    }
+    pages_.reserve(1);
+    ++s.reserved_pages;
+  }
   int32_t pages = 0;
   s.node = tree_.advance(s.node, s.length, token, static_cast<uint32_t>(a.state->id), &pages);
   pages_.unreserve(pages);
   s.reserved_pages -= pages;
+  --s.promised_tokens;
+  --promised_tokens_[space_of(a)];
   ++s.length;
   s.decoding = true;
 }
@@ -482,6 +515,7 @@ void Scheduler::apply_token(Active& a, Sequence& s, const Output& output) {
 void Scheduler::release(Active& a) {
   for (const Sequence& s : a.sequences) {
     pages_.unreserve(s.reserved_pages);
+    if (s.promised_tokens > 0) promised_tokens_[space_of(a)] -= s.promised_tokens;
     tree_.unlock(s.node, options_.cache && !a.own_root);
   }
   a.sequences.clear();

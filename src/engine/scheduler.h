@@ -76,6 +76,8 @@ class Scheduler {
   void admit();
   bool admit_request(const std::shared_ptr<JobState>& state, size_t index);
   Sequence make_sequence(Active& active, int32_t choice);
+  static int32_t space_of(const Active& active);
+  int32_t promised(const Active& active) const;
   void count_usage(Active& active, const Sequence& s, const Match& match, int32_t from);
   void end_overdue();
   int64_t now_ms() const;
@@ -105,6 +107,7 @@ class Scheduler {
   std::list<std::unique_ptr<Active>> active_;  // admission order
   std::unordered_map<int64_t, NodeId> roots_;  // (namespace, regime)
   Leases leases_;
+  std::unordered_map<int32_t, int64_t> promised_tokens_;  // to generations, by space
   SchedulerCounters counters_;
   int64_t next_job_ = 1;
   int64_t next_order_ = 0;

@@ -35,6 +35,7 @@ struct Sequence {
   int32_t out_next = 0;
   int32_t outputs_left = 0;
   int32_t reserved_pages = 0;
+  int32_t promised_tokens = 0;  // it may still grow by these, which its namespace's quota allows
   bool decoding = false;
 };
 
