@@ -145,7 +145,8 @@ class Tree {
   int64_t drop_after(const Match& match);
   // Evicts what expired before or at this time; what is in use goes as soon as it is not.
   int64_t expire(int64_t now_ms);
-  // The leaf that goes next, kNoNode if none can.
+  // The leaf that goes next, kNoNode if none can. Of a space with a floor it is only its next one,
+  // and only if the last page of that can go.
   NodeId victim() const;
   // Evicts a leaf that nobody holds. Returns its tokens.
   int64_t evict(NodeId id);
@@ -218,6 +219,8 @@ class Tree {
   void dequeue(NodeId id);
   void update_queue(NodeId id);
   bool make_room_in(int32_t space, int64_t tokens);
+  int32_t tail_tokens(NodeId id, int32_t pages) const;
+  void evict_victim(NodeId id, int32_t pages);
   void check_pages(NodeId id, std::vector<int32_t>& owners) const;
 
   PagePool& pages_;

@@ -55,7 +55,7 @@ NodeId Tree::victim() const {
   const EvictionQueue* best = common_.empty() ? nullptr : &common_;
   for (const int32_t space : limited_) {
     const Space& s = spaces_[static_cast<size_t>(space)];
-    if (s.own->empty() || s.tokens <= s.floor) continue;
+    if (s.own->empty() || s.tokens - tail_tokens(s.own->front(), 1) < s.floor) continue;
     if (!best || s.own->front_key() < best->front_key()) best = s.own.get();
   }
   return best ? best->front() : kNoNode;
@@ -75,25 +75,41 @@ int64_t Tree::evict(NodeId id) {
   return tokens;
 }
 
-void Tree::evict_tail(NodeId id, int32_t pages) {
+// How many tokens evict_tail() takes.
+int32_t Tree::tail_tokens(NodeId id, int32_t pages) const {
   const Node& n = nodes_[id];
   const int32_t have = page_count(n);
   const int32_t own = have - (pages_.references(n.first_page) > 1 ? 1 : 0);
-  if (own <= pages) {
+  if (own <= pages) return n.length;
+  return n.end() - (n.start / kPageTokens + have - pages) * kPageTokens;
+}
+
+void Tree::evict_tail(NodeId id, int32_t pages) {
+  const Node& n = nodes_[id];
+  const int32_t tokens = tail_tokens(id, pages);
+  if (tokens == n.length) {
     evict(id);
     return;
   }
-  const int32_t keep = (n.start / kPageTokens + have - pages) * kPageTokens - n.start;
-  if (observer_) observer_(n, keep);
-  evicted_tokens_ += n.length - keep;
-  cut(id, keep);
+  if (observer_) observer_(n, n.length - tokens);
+  evicted_tokens_ += tokens;
+  cut(id, n.length - tokens);
+}
+
+// Evicts at most `pages` pages of the victim, fewer when its space would fall below its floor.
+void Tree::evict_victim(NodeId id, int32_t pages) {
+  const Node& n = nodes_[id];
+  const Space& s = spaces_[static_cast<size_t>(roots_[static_cast<size_t>(n.root)].space)];
+  pages = std::min(pages, page_count(n));
+  while (pages > 1 && s.tokens - tail_tokens(id, pages) < s.floor) --pages;
+  evict_tail(id, pages);
 }
 
 bool Tree::make_room(int32_t pages) {
   while (pages_.available() < pages) {
     const NodeId id = victim();
     if (id == kNoNode) return false;
-    evict_tail(id, pages - pages_.available());
+    evict_victim(id, pages - pages_.available());
   }
   return true;
 }
@@ -115,7 +131,7 @@ int64_t Tree::trim(int32_t pages) {
   while (pages_.used() > pages) {
     const NodeId id = victim();
     if (id == kNoNode) break;
-    evict_tail(id, pages_.used() - pages);
+    evict_victim(id, pages_.used() - pages);
   }
   return before - tokens_;
 }

@@ -191,7 +191,10 @@ bool CheckedTree::attach(size_t root, const Path& tokens, const Use& use) {
   const Space& space = spaces_[static_cast<size_t>(roots_[root].space)];
   const int64_t added = n - found.matched + use.grows;
   const bool in_quota = repeat_make_room_in(roots_[root].space, added);
-  const bool fits = in_quota && repeat_make_room(needed);
+  // Held tokens fill pages that cannot come free. What surely does not fit need not evict.
+  const bool hopeless = needed > available() + pages_used_ - held_tokens() / kPageTokens;
+  const bool refused = hopeless && !next_evicted();
+  const bool fits = in_quota && !refused && repeat_make_room(needed);
   in_use_ = nullptr;
   all_repeated();
   same("success of attach", id != kNoNode, fits);
@@ -314,7 +317,8 @@ void CheckedTree::reserve(Sequence& s, int32_t pages) {
 void CheckedTree::trim(int32_t pages) {
   const int64_t had = tokens_;
   const int64_t got = tree_.trim(pages);
-  while (pages_used_ > pages && first_of(kAll)) repeat_eviction(pages_used_ - pages, kAll);
+  while (pages_used_ > pages && (next_evicted() || first_of(kAll)))
+    repeat_eviction(pages_used_ - pages, kAll);
   all_repeated();
   same("tokens evicted by trim", got, had - tokens_);
 }
@@ -344,7 +348,7 @@ void CheckedTree::expire(int64_t now_ms) {
   const int64_t had = tokens_;
   const int64_t got = tree_.expire(now_ms);
   for (Edge* e : edges_) e->expired |= e->expires != 0 && e->expires <= now_ms;
-  while (Edge* e = next_evicted()) {
+  while (const Edge* e = next_evicted()) {
     demand(can_go(*e) && e->expired, "expire evicted something else");
     repeat_eviction(std::numeric_limits<int32_t>::max(), space_of(*e));
   }

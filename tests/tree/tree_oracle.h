@@ -185,11 +185,15 @@ class CheckedTree {
 
   Key key(const Edge& e) const;
   bool can_go(const Edge& e) const { return e.children == 0 && e.locks == 0 && &e != in_use_; }
-  // Whether others may take it: not when its space is at its floor.
-  bool open_to_all(const Edge& e) const;
-  // Among those that can go in a space (kAll: anywhere, if open to all), the smallest key.
+  // Tokens that go with the last `pages` pages of an edge, or with all of it.
+  static int32_t gone(const Edge& e, int32_t pages);
+  // Whether others may take that much of it: its space must not fall below its floor.
+  bool above_floor(const Edge& e, int32_t pages) const;
+  // The smallest key of those that can go; in a space, or (kAll) anywhere. In a space with a floor
+  // only the first one is asked for; if equal keys leave open which that is, the space is left out.
   const Edge* first_of(int32_t space) const;
   void demand_first(const Edge& e, int32_t space) const;
+  int64_t held_tokens();  // what lies on the way to somebody's lock, or to in_use_
   Edge* next_evicted();
   void repeat_eviction(int32_t pages, int32_t space);
   bool repeat_make_room(int32_t pages);

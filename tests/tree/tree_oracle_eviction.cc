@@ -38,25 +38,59 @@ CheckedTree::Key CheckedTree::key(const Edge& e) const {
   return {of_class, rank};
 }
 
-bool CheckedTree::open_to_all(const Edge& e) const {
+int32_t CheckedTree::gone(const Edge& e, int32_t pages) {
+  if (e.own_pages() <= pages) return e.length();
+  int32_t end = e.end();
+  for (; pages > 0; --pages) end = (end - 1) / kPageTokens * kPageTokens;  // page by page
+  return e.end() - end;
+}
+
+bool CheckedTree::above_floor(const Edge& e, int32_t pages) const {
   const Space& space = spaces_[static_cast<size_t>(space_of(e))];
-  return !space.limited() || space.tokens > space.floor;
+  return space.tokens - gone(e, pages) >= space.floor;
 }
 
 const Edge* CheckedTree::first_of(int32_t space) const {
-  const Edge* best = nullptr;
+  const Edge* best[kSpaces] = {};  // one for each space
+  bool open[kSpaces] = {};
   for (const Edge* e : edges_) {
-    if (!can_go(*e) || !(space == kAll ? open_to_all(*e) : space_of(*e) == space)) continue;
-    if (!best || key(*e) < key(*best)) best = e;
+    const auto own = static_cast<size_t>(space_of(*e));
+    if (!can_go(*e) || (space != kAll && space_of(*e) != space)) continue;
+    const bool less = !best[own] || key(*e) < key(*best[own]);
+    if (!less && key(*e) != key(*best[own])) continue;
+    const bool may_go = !spaces_[own].limited() || above_floor(*e, 1);
+    open[own] = may_go && (less || open[own]);
+    if (less) best[own] = e;
   }
-  return best;
+  if (space != kAll) return best[space];
+  const Edge* first = nullptr;
+  for (size_t i = 0; i < kSpaces; ++i)
+    if (open[i] && (!first || key(*best[i]) < key(*first))) first = best[i];
+  return first;
 }
 
 void CheckedTree::demand_first(const Edge& e, int32_t space) const {
   demand(can_go(e), "evicted what is in use or has children");
-  demand(space == kAll ? open_to_all(e) : space_of(e) == space,
-         "evicted a leaf of a space that is at its floor, or of another space");
-  demand(key(e) == key(*first_of(space)), "evicted a leaf that is not the first");
+  demand(space == kAll || space_of(e) == space, "evicted a leaf of another space");
+  demand(space != kAll || above_floor(e, 1), "evicted below a floor");
+  const Edge* first = first_of(space);
+  const Edge* first_own = first_of(space_of(e));
+  const bool is_first = key(e) == key(*first_own) && (!first || key(e) <= key(*first));
+  demand(is_first, "evicted a leaf that is not the first");
+}
+
+int64_t CheckedTree::held_tokens() {
+  int64_t held = 0;
+  ++mark_;
+  const auto mark_path = [&](Edge* e) {
+    for (; e && e->mark != mark_; e = e->parent) {
+      e->mark = mark_;
+      held += e->length();
+    }
+  };
+  for (const Sequence& s : live_) mark_path(s.edge);
+  mark_path(in_use_);
+  return held;
 }
 
 // The edge of the next eviction that the tree told of and the model has not repeated.
@@ -75,25 +109,19 @@ void CheckedTree::repeat_eviction(int32_t pages, int32_t space) {
   const int32_t from = log_[repeated_++].from;
   if (space != kAll) saw(kForQuota);
   if (e->expired) saw(kExpired);
-  if (e->own_pages() <= pages) {
-    same("where an edge that goes is cut", from, 0);
-    evicted_tokens_ += e->length();
-    ++evictions_;
-    saw(kWhole);
-    remove(e);
-    return;
-  }
-  saw(kTail);
-  int32_t end = e->end();
-  for (; pages > 0; --pages) end = (end - 1) / kPageTokens * kPageTokens;  // page by page
-  same("where an edge is cut", from, end - e->start);
-  evicted_tokens_ += e->end() - end;
-  cut(e, end - e->start);
+  while (space == kAll && pages > 1 && !above_floor(*e, std::min(pages, e->pages()))) --pages;
+  const int32_t left = e->length() - gone(*e, pages);
+  same("where an edge is cut", from, left);
+  evicted_tokens_ += e->length() - left;
+  saw(left == 0 ? kWhole : kTail);
+  if (left > 0) return cut(e, left);
+  ++evictions_;
+  remove(e);
 }
 
 bool CheckedTree::repeat_make_room(int32_t pages) {
   while (available() < pages) {
-    if (!first_of(kAll)) return false;
+    if (!next_evicted() && !first_of(kAll)) return false;
     repeat_eviction(pages - available(), kAll);
   }
   return true;
@@ -146,20 +174,12 @@ void CheckedTree::check_facts() {
   same("nodes", tree_.node_count(), edges_.size() + roots_.size());
   for (int32_t i = 0; i < kSpaces; ++i) same("tokens of a space", tree_.tokens_of(i), tokens_of(i));
 
-  // Held is what lies on the way to somebody's lock.
-  int64_t held = 0;
-  ++mark_;
-  for (const Sequence& s : live_)
-    for (Edge* e = s.edge; e && e->mark != mark_; e = e->parent) {
-      e->mark = mark_;
-      held += e->length();
-    }
-  same("held tokens", tree_.held_tokens(), held);
+  same("held tokens", tree_.held_tokens(), held_tokens());
 
   const Edge* first = first_of(kAll);
   const NodeId victim = tree_.victim();
-  demand((victim == kNoNode) == (first == nullptr), "the tree and the model disagree on a victim");
-  if (!first || victim == first->id) return;
+  if (victim == kNoNode) return demand(!first, "the tree finds no victim");
+  if (first && victim == first->id) return;
   for (const Edge* e : edges_)
     if (e->id == victim) return demand_first(*e, kAll);
   throw Difference("the victim is no node");

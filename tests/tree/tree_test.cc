@@ -182,6 +182,24 @@ TEST_F(TreeTest, DropEmptiesOneNamespaceOnly) {
   EXPECT_EQ(tree.match(other, tokens).matched, 3);
 }
 
+TEST(TreeMemory, ANodeCostsAtMost96BytesAndASlotFour) {
+  constexpr size_t kNodes = 100'000;
+  PagePool pool(kNodes);
+  Tree tree(pool);
+  const NodeId root = tree.add_root();
+  for (size_t i = 0; i < kNodes; ++i) {
+    Tokens tokens(kPageTokens, static_cast<int32_t>(i % 7));
+    tokens[0] = static_cast<int32_t>(i);
+    const NodeId id = tree.attach(tree.match(root, tokens), tokens, {});
+    compute(tree, id);
+    tree.unlock(id, true);
+  }
+  ASSERT_EQ(tree.node_count(), kNodes + 1);
+  EXPECT_LE(tree.metadata_bytes(), kNodes * 96);
+  // The tokens, and 8 bytes that link a page to its neighbours; pages come 1024 at a time.
+  EXPECT_LE(pool.metadata_bytes(), (kNodes + 1024) * (4 * size_t{kPageTokens} + 8));
+}
+
 // Random attach, compute, advance and release against the set of live paths.
 TEST(TreeProperty, InvariantsHoldUnderRandomOperations) {
   for (unsigned seed = 1; seed <= 60; ++seed) {
