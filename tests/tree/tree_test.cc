@@ -137,6 +137,15 @@ TEST_F(TreeTest, FullOfLockedPathsIsAClearErrorAndChangesNothing) {
   EXPECT_EQ(tree.node_count(), 65u);
 }
 
+TEST_F(TreeTest, WhatNeverFitsEvictsNothing) {
+  const NodeId a = attach({1, 2, 3});
+  compute(tree, a);
+  tree.unlock(a, true);
+  EXPECT_THROW(attach(Tokens(65 * kPageTokens, 4)), Error);
+  EXPECT_EQ(tree.match(root, Tokens{1, 2, 3}).computed, 3);
+  tree.check();
+}
+
 TEST_F(TreeTest, AdvanceGrowsALeafFollowsAnEdgeOrBranches) {
   const NodeId a = attach({1, 2});
   const NodeId b = attach({1, 2});
