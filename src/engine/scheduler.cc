@@ -163,7 +163,7 @@ Sequence Scheduler::make_sequence(Active& active, int32_t choice) {
   // mid-page; they are promised now, so that a running request never starves.
   if (spec.task == Task::kGenerate) {
     s.reserved_pages = pages_for(most) + 2;
-    if (!tree_.make_room(s.reserved_pages)) {
+    if (!tree_.make_room(s.reserved_pages, space_of(active))) {
       tree_.unlock(s.node, true);
       fail(Code::kCacheFull, "generating ", most, " tokens needs ", s.reserved_pages,
            " more pages of ", kPageTokens, " tokens, but only ", std::max(0, pages_.available()),
@@ -490,7 +490,7 @@ void Scheduler::apply_token(Active& a, Sequence& s, const Output& output) {
   const auto most = std::min<int64_t>(spec.sampling.max_tokens,
                                       model_.max_positions() - std::ssize(spec.tokens) + 1);
   if (s.reserved_pages <= pages_for(static_cast<int32_t>(most - result.usage.generated))) {
-    if (!tree_.make_room(1)) {
+    if (!tree_.make_room(1, space_of(a))) {
       finish(a, Code::kCacheFull,
              cat("after ", result.usage.generated, " tokens the generation needs one page more, ",
                  "because others continue it differently, but all ", pages_.capacity(),

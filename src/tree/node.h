@@ -46,7 +46,8 @@ class NodeArena {
       free_.pop_back();
     } else {
       id = size_;
-      if (static_cast<size_t>(id) % kChunk == 0) chunks_.push_back(std::make_unique<Node[]>(kChunk));
+      if (static_cast<size_t>(id) % kChunk == 0)
+        chunks_.push_back(std::make_unique<Node[]>(kChunk));
       ++size_;
     }
     (*this)[id] = Node{};

@@ -389,9 +389,10 @@ NodeId Tree::attach(const Match& match, std::span<const int32_t> tokens, const U
     fail(Code::kCacheFull, "the sequence needs ", added, " more tokens, but its namespace holds ",
          held, " that are in use, and its quota is ", s.quota);
   }
-  // Pages that held tokens fill cannot come free: what surely does not fit must not empty the cache.
+  // Pages that held tokens fill cannot come free: what surely does not fit must not empty the
+  // cache.
   const int64_t most = int64_t{pages_.available()} + pages_.used() - held_tokens_ / kPageTokens;
-  if (needed > most || !make_room(needed)) {
+  if (needed > most || !make_room(needed, space)) {
     unlock(match.node, true);
     fail(Code::kCacheFull, "the sequence needs ", needed, " more pages of ", kPageTokens,
          " tokens, but only ", pages_.available(), " of ", pages_.capacity(),

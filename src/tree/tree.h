@@ -135,8 +135,9 @@ class Tree {
   void set_computed(NodeId id, int32_t computed);
 
   // --- eviction ---
-  // Evicts until `pages` are available, not a page more than needed; false if it cannot.
-  bool make_room(int32_t pages);
+  // Evicts until `pages` are available, not a page more than needed; false if it cannot. For whom:
+  // a space may go below its own floor when nothing else is left. -1: for nobody in particular.
+  bool make_room(int32_t pages, int32_t space = -1);
   // Evicts until at most `pages` are used, or nothing more can go. Returns evicted tokens.
   int64_t trim(int32_t pages);
   // Evicts everything unlocked below a node. Returns evicted tokens.

@@ -105,11 +105,17 @@ void Tree::evict_victim(NodeId id, int32_t pages) {
   evict_tail(id, pages);
 }
 
-bool Tree::make_room(int32_t pages) {
+bool Tree::make_room(int32_t pages, int32_t space) {
   while (pages_.available() < pages) {
+    const int32_t wanted = pages - pages_.available();
     const NodeId id = victim();
-    if (id == kNoNode) return false;
-    evict_victim(id, pages - pages_.available());
+    if (id != kNoNode) {
+      evict_victim(id, wanted);
+      continue;
+    }
+    const EvictionQueue* own = space >= 0 ? spaces_[static_cast<size_t>(space)].own.get() : nullptr;
+    if (!own || own->empty()) return false;
+    evict_tail(own->front(), wanted);
   }
   return true;
 }

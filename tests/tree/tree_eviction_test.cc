@@ -338,6 +338,28 @@ TEST(TreeLimits, OthersDoNotEvictASpaceAtItsFloor) {
   EXPECT_EQ(cache.matched(run_of(1, 128), tenant), 32);
 }
 
+// The floor protects a space from others, not from itself.
+TEST(TreeLimits, ASpaceGoesBelowItsOwnFloorWhenNothingElseIsLeft) {
+  PagePool pool(4);
+  Tree tree(pool);
+  const NodeId others = tree.add_root(0, 0);
+  const NodeId own = tree.add_root(0, 1);
+  tree.set_limits(1, 4 * kPageTokens, 0);
+  const auto keep = [&](NodeId root, int32_t first) {
+    const std::vector<int32_t> tokens(2 * kPageTokens, first);
+    const NodeId id = tree.attach(tree.match(root, tokens), tokens, {});
+    tree.set_computed(id, tree.node(id).length);
+    return id;
+  };
+  tree.unlock(keep(own, 1), true);
+  keep(others, 2);  // in use
+  EXPECT_FALSE(tree.make_room(1));
+  tree.unlock(keep(own, 3), true);
+  EXPECT_EQ(tree.tokens_of(1), 2 * kPageTokens);
+  EXPECT_EQ(tree.match(own, std::vector<int32_t>{3}).computed, 1);
+  tree.check();
+}
+
 // A long leaf does not go as a whole because its space is a little above its floor.
 TEST(TreeLimits, AnEvictionStopsAtTheFloor) {
   Cache cache(8);

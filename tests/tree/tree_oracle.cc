@@ -194,7 +194,7 @@ bool CheckedTree::attach(size_t root, const Path& tokens, const Use& use) {
   // Held tokens fill pages that cannot come free. What surely does not fit need not evict.
   const bool hopeless = needed > available() + pages_used_ - held_tokens() / kPageTokens;
   const bool refused = hopeless && !next_evicted();
-  const bool fits = in_quota && !refused && repeat_make_room(needed);
+  const bool fits = in_quota && !refused && repeat_make_room(needed, roots_[root].space);
   in_use_ = nullptr;
   all_repeated();
   same("success of attach", id != kNoNode, fits);

@@ -196,7 +196,7 @@ class CheckedTree {
   int64_t held_tokens();  // what lies on the way to somebody's lock, or to in_use_
   Edge* next_evicted();
   void repeat_eviction(int32_t pages, int32_t space);
-  bool repeat_make_room(int32_t pages);
+  bool repeat_make_room(int32_t pages, int32_t space = kAll);
   bool repeat_make_room_in(int32_t space, int64_t tokens);
   int64_t repeat_drop(size_t root, const Edge* top);
   void all_repeated();

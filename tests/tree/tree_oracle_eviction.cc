@@ -119,10 +119,16 @@ void CheckedTree::repeat_eviction(int32_t pages, int32_t space) {
   remove(e);
 }
 
-bool CheckedTree::repeat_make_room(int32_t pages) {
+// For a space of its own, whose floor does not bind itself, when nothing else is left.
+bool CheckedTree::repeat_make_room(int32_t pages, int32_t space) {
   while (available() < pages) {
-    if (!next_evicted() && !first_of(kAll)) return false;
-    repeat_eviction(pages - available(), kAll);
+    const bool limited = space != kAll && spaces_[static_cast<size_t>(space)].limited();
+    bool others = first_of(kAll) != nullptr;
+    // Whose leaf is first under gdsf, the model does not know: it follows the tree.
+    if (const Edge* next = next_evicted(); next && policy_ == Policy::kGdsf)
+      others = space_of(*next) != space || above_floor(*next, 1);
+    if (!others && !(limited && first_of(space))) return false;
+    repeat_eviction(pages - available(), others ? kAll : space);
   }
   return true;
 }
