@@ -36,7 +36,6 @@ class Leases {
       if (here->second.until_ms > 0 && here->second.until_ms <= now_ms) remove(here->first);
     }
   }
-  size_t count() const { return leases_.size(); }
 
  private:
   struct Lease {

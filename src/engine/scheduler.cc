@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "base/status.h"
+#include "tree/page_math.h"
 
 namespace prefix {
 namespace {
@@ -13,8 +14,6 @@ using Clock = std::chrono::steady_clock;
 int64_t ns_since(Clock::time_point start) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
 }
-
-int32_t pages_for(int32_t tokens) { return (tokens + kPageTokens - 1) / kPageTokens; }
 
 }  // namespace
 
@@ -162,7 +161,7 @@ Sequence Scheduler::make_sequence(Active& active, int32_t choice) {
   // Growing by max_tokens takes the pages of those tokens, one for a branch and one for a start in
   // mid-page; they are promised now, so that a running request never starves.
   if (spec.task == Task::kGenerate) {
-    s.reserved_pages = pages_for(most) + 2;
+    s.reserved_pages = pages_between(0, most) + 2;
     if (!tree_.make_room(s.reserved_pages, space_of(active))) {
       tree_.unlock(s.node, true);
       fail(Code::kCacheFull, "generating ", most, " tokens needs ", s.reserved_pages,
@@ -487,9 +486,7 @@ void Scheduler::apply_token(Active& a, Sequence& s, const Output& output) {
   }
   // What was promised at admission suffices for a path of its own. But whenever somebody has
   // continued this path by another token meanwhile, leaving him takes one page more.
-  const auto most = std::min<int64_t>(spec.sampling.max_tokens,
-                                      model_.max_positions() - std::ssize(spec.tokens) + 1);
-  if (s.reserved_pages <= pages_for(static_cast<int32_t>(most - result.usage.generated))) {
+  if (s.reserved_pages <= pages_between(0, s.promised_tokens - 1)) {
     if (!tree_.make_room(1, space_of(a))) {
       finish(a, Code::kCacheFull,
              cat("after ", result.usage.generated, " tokens the generation needs one page more, ",

@@ -53,11 +53,6 @@ class ChildMap {
     slots_[hole] = Slot{};
   }
 
-  // Asks the processor for the memory that find() will read.
-  void prefetch(int32_t node, int32_t token) const {
-    __builtin_prefetch(&slots_[home(hash_of(node, token))]);
-  }
-
   size_t size() const { return size_; }
   size_t metadata_bytes() const { return slots_.capacity() * sizeof(Slot); }
 

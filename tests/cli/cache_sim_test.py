@@ -7,26 +7,21 @@ Expected numbers are worked out by hand in the comments. The last line is "N pas
 import json
 import subprocess
 import sys
-import tempfile
 import unittest
 import xml.etree.ElementTree as xml
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-BIN = ROOT / "build" / "bin"
+from outside import BIN, ROOT, SHARED, lines, main, prefix
+
 POLICIES = ["lru", "lfu", "fifo", "mru", "filo", "slru", "priority", "gdsf"]
-SHARED = {}
 
 
 def cache_sim(*args, stdin=""):
-    command = [str(BIN / "prefix"), "cache-sim", *map(str, args)]
-    return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=300)
+    return prefix("cache-sim", *args, stdin=stdin)
 
 
 def ops(operations, *flags, code=0):
     """Results of operations, which are objects or lines as they stand."""
-    text = "".join((o if isinstance(o, str) else json.dumps(o)) + "\n" for o in operations)
-    done = cache_sim("--ops", "-", *flags, stdin=text)
+    done = cache_sim("--ops", "-", *flags, stdin=lines(operations))
     assert done.returncode == code, f"exit code {done.returncode}, expected {code}: {done.stderr}{done.stdout}"
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -374,24 +369,6 @@ class Generator(unittest.TestCase):
             rates = [float(value) for value in row[1:]]
             self.assertTrue(all(0 <= rate <= rates[-1] for rate in rates), row)
         self.assertEqual(sorted(name for row in rows for name in row[0].split(", ")), sorted(POLICIES))
-
-
-def main():
-    global BIN
-    args = sys.argv[1:]
-    if args[:1] == ["--bin"]:
-        BIN = Path(args[1]).resolve()
-        args = args[2:]
-    with tempfile.TemporaryDirectory() as folder:
-        SHARED["folder"] = Path(folder)
-        SHARED["model"] = Path(folder) / "tiny"
-        subprocess.run([BIN / "prefix-random-checkpoint", "tiny", SHARED["model"]], check=True)
-        program = unittest.main(argv=[sys.argv[0], *args], exit=False, verbosity=2)
-    result = program.result
-    failed = len(result.failures) + len(result.errors)
-    skipped = len(result.skipped)
-    print(f"{result.testsRun - failed - skipped} passed, {failed} failed, {skipped} skipped")
-    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -10,22 +10,10 @@ import shutil
 import struct
 import subprocess
 import sys
-import tempfile
 import unittest
 import xml.etree.ElementTree as xml
-from pathlib import Path
 
-BIN = Path(__file__).resolve().parents[2] / "build" / "bin"
-SHARED = {}  # filled once: the folder and the model that all tests use
-
-
-def prefix(*args, stdin="", binary=None):
-    command = [str(binary or BIN / "prefix"), *map(str, args)]
-    return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=300)
-
-
-def lines(requests):
-    return "".join((r if isinstance(r, str) else json.dumps(r)) + "\n" for r in requests)
+from outside import BIN, SHARED, lines, main, prefix
 
 
 def run(requests, *flags, code=0):
@@ -429,24 +417,6 @@ class WithText(unittest.TestCase):
         done = prefix("tree", "--model", self.model, stdin=lines([{"text": "w5 w6"}, {"text": "w5 w7"}]))
         self.assertIn("w5", done.stdout)
         self.assertIn("4 tokens given, 3 computed", done.stdout)
-
-
-def main():
-    global BIN
-    args = sys.argv[1:]
-    if args[:1] == ["--bin"]:
-        BIN = Path(args[1]).resolve()
-        args = args[2:]
-    with tempfile.TemporaryDirectory() as folder:
-        SHARED["folder"] = Path(folder)
-        SHARED["model"] = Path(folder) / "tiny"
-        subprocess.run([BIN / "prefix-random-checkpoint", "tiny", SHARED["model"]], check=True)
-        program = unittest.main(argv=[sys.argv[0], *args], exit=False, verbosity=2)
-    result = program.result
-    failed = len(result.failures) + len(result.errors)
-    skipped = len(result.skipped)
-    print(f"{result.testsRun - failed - skipped} passed, {failed} failed, {skipped} skipped")
-    return 1 if failed else 0
 
 
 if __name__ == "__main__":

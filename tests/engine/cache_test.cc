@@ -12,7 +12,7 @@
 #include <string_view>
 #include <thread>
 
-#include "engine/cache_support.h"
+#include "engine/engine_support.h"
 #include "plan/attention_plan.h"
 #include "support/golden.h"
 

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <random>
 
+#include "engine/engine_support.h"
 #include "ops/op.h"
 #include "support/tiny_engine.h"
 
@@ -14,13 +15,9 @@ namespace prefix {
 namespace {
 
 using testing_support::make_engine;
+using testing_support::random_tokens;
+using testing_support::same_bits;
 using testing_support::TinyCheckpoint;
-
-std::vector<int32_t> random_tokens(std::mt19937& random, size_t n, int32_t vocab) {
-  std::vector<int32_t> tokens(n);
-  for (int32_t& t : tokens) t = static_cast<int32_t>(random() % static_cast<unsigned>(vocab));
-  return tokens;
-}
 
 RequestSpec random_request(std::mt19937& random, const std::vector<RequestSpec>& earlier,
                            int32_t vocab) {
@@ -63,16 +60,11 @@ RequestSpec random_request(std::mt19937& random, const std::vector<RequestSpec>&
   return spec;
 }
 
-bool same_floats(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() &&
-         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
-}
-
 void expect_same(const RequestResult& a, const RequestResult& b, const std::string& where) {
   ASSERT_EQ(a.status, b.status) << where << ": " << a.message << b.message;
   ASSERT_EQ(a.tokens, b.tokens) << where;
-  ASSERT_TRUE(same_floats(a.values, b.values)) << where;
-  ASSERT_TRUE(same_floats(a.token_logprobs, b.token_logprobs)) << where;
+  ASSERT_TRUE(same_bits(a.values, b.values)) << where;
+  ASSERT_TRUE(same_bits(a.token_logprobs, b.token_logprobs)) << where;
 }
 
 struct Level {

@@ -7,7 +7,7 @@
 #include <chrono>
 #include <thread>
 
-#include "engine/cache_support.h"
+#include "engine/engine_support.h"
 
 namespace prefix {
 namespace {

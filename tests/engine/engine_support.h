@@ -1,4 +1,4 @@
-// What the tests of the engine's cache share.
+// What the tests of the engine share.
 #pragma once
 
 #include <gtest/gtest.h>
