@@ -2,6 +2,8 @@
 // being used only for pages that were written.
 #pragma once
 
+#include <cstring>
+
 #include "ops/op.h"
 
 namespace prefix {
@@ -20,7 +22,17 @@ class KvMemory {
   const ops::KvLayout& layout() const { return layout_; }
   std::byte* data() { return data_; }
 
+  // Whole pages, between steps: page_bytes() to or from memory of the host.
+  void read(int32_t page, std::byte* out) const {
+    std::memcpy(out, data_ + offset(page), layout_.page_bytes());
+  }
+  void write(int32_t page, const std::byte* bytes) {
+    std::memcpy(data_ + offset(page), bytes, layout_.page_bytes());
+  }
+
  private:
+  size_t offset(int32_t page) const { return layout_.page_bytes() * static_cast<size_t>(page); }
+
   ops::Device& device_;
   ops::KvLayout layout_;
   size_t bytes_;

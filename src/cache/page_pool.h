@@ -9,10 +9,14 @@
 // otherwise. A node knows its first and last page and how many there are; `next` leads from one to
 // the other. The bytes live elsewhere (KvMemory, kv_memory.h). A page that was used before and is
 // handed out again is listed by take_dirty(): its bytes must be zeroed before the next step.
+//
+// Two marks say what is known of a page that is full: its key is in PageKeys, and it was given to
+// the tiers below. They go when the page loses a position, which it may get back with other tokens.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -46,13 +50,14 @@ class PagePool {
       if (number % kChunkPages == 0) chunks_.push_back(std::make_unique_for_overwrite<Chunk>());
       ++size_;
     }
-    page(number) = {1, 0, previous};
+    page(number) = {1, 0, previous, 0, 0};
     if (previous >= 0) page(previous).next = static_cast<uint32_t>(number);
     if (++used_ > peak_) peak_ = used_;
     return number;
   }
   void share(int32_t number) { ++page(number).references; }
   void release(int32_t number) {
+    unmark(number);
     if (--page(number).references == 0) {
       free_.push_back(number);
       --used_;
@@ -72,6 +77,12 @@ class PagePool {
   const int32_t* tokens(int32_t number) const {
     return const_cast<PagePool*>(this)->tokens(number);
   }
+  bool keyed(int32_t number) const { return page(number).keyed != 0; }
+  bool saved(int32_t number) const { return page(number).saved != 0; }
+  void set_keyed(int32_t number) { page(number).keyed = 1; }
+  void set_saved(int32_t number, bool saved) { page(number).saved = saved ? 1 : 0; }
+  void unmark(int32_t number) { page(number).keyed = page(number).saved = 0; }
+
   static bool same_chunk(int32_t a, int32_t b) { return a / kChunkPages == b / kChunkPages; }
 
   // Promises pages to a request that will need them later (generation), so that admission of
@@ -80,6 +91,11 @@ class PagePool {
   void unreserve(int32_t pages) { reserved_ -= pages; }
 
   std::vector<int32_t> take_dirty() { return std::exchange(dirty_, {}); }
+  // Every byte of a page that was just allocated has been written: it need not be zeroed.
+  void set_clean(int32_t number) {
+    const auto found = std::find(dirty_.rbegin(), dirty_.rend(), number);
+    if (found != dirty_.rend()) dirty_.erase(std::next(found).base());
+  }
 
   size_t metadata_bytes() const {
     return chunks_.size() * sizeof(Chunk) + free_.capacity() * sizeof(int32_t);
@@ -90,8 +106,11 @@ class PagePool {
   struct Page {
     uint32_t references : 6;  // at most kPageTokens: every one of them holds a position
     uint32_t next : 26;
-    int32_t previous;
+    int32_t previous : 28;
+    uint32_t keyed : 1;
+    uint32_t saved : 1;
   };
+  static_assert(sizeof(Page) == 8);
   struct Chunk {
     Page pages[kChunkPages];
     int32_t tokens[kChunkPages * kPageTokens];

@@ -1,6 +1,7 @@
 #include "engine/engine.h"
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <fstream>
 #include <map>
@@ -12,7 +13,11 @@
 #include "base/json_text.h"
 #include "base/log.h"
 #include "base/quote.h"
+#include "cache/disk_tier.h"
 #include "cache/kv_memory.h"
+#include "cache/store_plugin.h"
+#include "engine/lower_tiers.h"
+#include "engine/page_keys.h"
 #include "engine/request_check.h"
 #include "engine/scheduler.h"
 #include "model/model.h"
@@ -22,6 +27,11 @@ namespace prefix {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+// Longest sleep while all requests wait for a tier, which may also be cancelled or overdue.
+constexpr std::chrono::milliseconds kTierPoll(10);
+// What an engine that is closed waits for pages that are still on their way to a tier.
+constexpr std::chrono::seconds kFlushTime(5);
 
 // The kernel's estimate of what can be used without swapping, in bytes.
 int64_t available_memory() {
@@ -99,11 +109,14 @@ class EngineImpl final : public Engine {
     pages_ = std::make_unique<PagePool>(static_cast<int32_t>(pages));
     kv_ = std::make_unique<KvMemory>(*device_, layout, static_cast<int32_t>(pages));
     tree_ = std::make_unique<Tree>(*pages_, tree_options());
+    keys_ = std::make_unique<PageKeys>(*tree_, *pages_,
+                                       [this](NodeId root) { return root_key_of(root); });
+    open_tiers();
     scheduler_ = std::make_unique<Scheduler>(
         *model_, *kv_, *pages_, *tree_,
         SchedulerOptions{static_cast<int32_t>(options.get_int("rows")), options.get_bool("sharing"),
-                         options.get_bool("cache"), threads_});
-    namespaces_[""] = 0;
+                         options.get_bool("cache"), threads_},
+        tiers_.get());
     fill_info();
     load_ns_ = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
     thread_ = std::thread([this] { loop(); });
@@ -122,12 +135,16 @@ class EngineImpl final : public Engine {
       fail(Code::kQueueFull, count, " requests do not fit: ", c.waiting + c.running,
            " are unfinished and queue_limit is ", limit);
     for (size_t i = 0; i < namespaces.size(); ++i)
-      if (!namespaces[i].empty()) requests[i].name_space = intern(namespaces[i]);
+      if (!namespaces[i].empty())
+        requests[i].name_space = namespaces_.open(namespace_parts(namespaces[i]));
     auto job = std::make_shared<Job>(std::move(requests));
     for (size_t i = 0; i < job->count(); ++i) {
       try {
-        check_request(job->spec(i), model_->config(), model_->max_positions(),
-                      static_cast<int32_t>(namespaces_.size()));
+        const RequestSpec& spec = job->spec(i);
+        check_request(spec, model_->config(), model_->max_positions(), namespaces_.count());
+        if (require_salt_ && !namespaces_.has_salt(spec.name_space))
+          fail(Code::kInvalidArgument, "namespace ", spec.name_space,
+               " has no salt, and option require_salt is set");
       } catch (const Error& e) {
         RequestResult& result = job->edit_result(i);
         result.status = e.code();
@@ -137,22 +154,22 @@ class EngineImpl final : public Engine {
       }
     }
     scheduler_->enqueue(job);
+    news_ = true;
     wake_.notify_all();
     return job;
   }
 
-  int32_t open_namespace(std::string_view name) override {
+  int32_t open_namespace(const NamespaceParts& parts) override {
     std::lock_guard lock(mutex_);
-    return intern(name);
+    return namespaces_.open(parts);
   }
-  int32_t find_namespace(std::string_view name) override {
+  int32_t find_namespace(const NamespaceParts& parts) override {
     std::lock_guard lock(mutex_);
-    const auto found = namespaces_.find(std::string(name));
-    return found == namespaces_.end() ? -1 : found->second;
+    return namespaces_.find(parts);
   }
   int32_t namespace_count() override {
     std::lock_guard lock(mutex_);
-    return static_cast<int32_t>(namespaces_.size());
+    return namespaces_.count();
   }
   int64_t drop_namespace(int32_t name_space) override {
     std::lock_guard lock(mutex_);
@@ -344,6 +361,9 @@ class EngineImpl final : public Engine {
     scheduler_->abort_all(Code::kCancelled, "the engine was shut down");
     state_ = EngineState::kClosed;
     scheduler_.reset();
+    if (tiers_) tiers_->flush(kFlushTime);
+    tiers_.reset();
+    keys_.reset();
     tree_.reset();
     kv_.reset();
     pages_.reset();
@@ -362,6 +382,10 @@ class EngineImpl final : public Engine {
       if (stop_) return;
       try {
         scheduler_->plan();
+        if (scheduler_->only_waits()) {
+          wake_.wait_for(lock, kTierPoll, [this] { return stop_ || news_.exchange(false); });
+          continue;
+        }
         lock.unlock();
         scheduler_->execute();
         lock.lock();
@@ -399,9 +423,45 @@ class EngineImpl final : public Engine {
     tree.position_cost = 2 * q;
     return tree;
   }
-  int32_t intern(std::string_view name) {
-    return namespaces_.try_emplace(std::string(name), static_cast<int32_t>(namespaces_.size()))
-        .first->second;
+  // The tiers that the options name. Whatever keeps one from being used is known here, or a miss.
+  void open_tiers() {
+    std::vector<LowerTier> tiers;
+    // When the scheduler has nothing to do but wait for pages.
+    const auto on_done = [this] {
+      news_ = true;
+      wake_.notify_all();
+    };
+    if (const std::string folder = options_.get("cache_disk"); !folder.empty()) {
+      DiskTierOptions disk;
+      disk.folder = folder;
+      disk.cap_bytes = static_cast<uint64_t>(options_.get_int("cache_disk_bytes"));
+      disk.queue.on_done = on_done;
+      tiers.push_back({"disk", std::make_unique<DiskTier>(std::move(disk))});
+    }
+    if (const std::string url = options_.get("cache_store"); !url.empty()) {
+      StoreOptions store;
+      store.queue.on_done = on_done;
+      tiers.push_back({"store", open_store(url, store)});
+    }
+    if (tiers.empty()) return;
+    const std::chrono::milliseconds timeout(options_.get_int("cache_fetch_ms"));
+    tiers_ = std::make_unique<LowerTiers>(std::move(tiers), *tree_, *pages_, *kv_, *keys_, timeout);
+    fingerprint();  // now, not in the middle of a request
+  }
+  const Sha256::Digest& fingerprint() {
+    std::call_once(fingerprint_once_, [this] { fingerprint_ = model_->fingerprint(threads_); });
+    return fingerprint_;
+  }
+  // The keys of all pages of a namespace hang on this; of a model with two rotary regimes, each has
+  // its own.
+  PageKey root_key_of(NodeId root) {
+    const Node& n = tree_->node(root);
+    const NamespaceParts& parts = namespaces_.parts(tree_->space(n));
+    const std::vector<std::string_view> views(parts.begin(), parts.end());
+    Sha256 model;
+    model.update(fingerprint().data(), fingerprint().size());
+    model.update(tree_->rope_offset(n) > 0 ? "long" : "base", 4);
+    return root_key(model.finish(), views);
   }
   void require_open() const {
     if (state_ == EngineState::kFailed)
@@ -410,7 +470,7 @@ class EngineImpl final : public Engine {
       fail(Code::kMisuse, "the engine is shut down and takes no more calls");
   }
   void require_namespace(int32_t name_space) const {
-    if (name_space < 0 || name_space >= static_cast<int32_t>(namespaces_.size()))
+    if (!namespaces_.has(name_space))
       fail(Code::kNotFound, "namespace ", name_space, " was never opened");
   }
   void fill_info() {
@@ -441,8 +501,13 @@ class EngineImpl final : public Engine {
   std::unique_ptr<PagePool> pages_;
   std::unique_ptr<KvMemory> kv_;
   std::unique_ptr<Tree> tree_;
+  std::unique_ptr<PageKeys> keys_;
+  std::unique_ptr<LowerTiers> tiers_;  // null: none
   std::unique_ptr<Scheduler> scheduler_;
-  std::map<std::string, int32_t> namespaces_;
+  Namespaces namespaces_;
+  bool require_salt_ = options_.get_bool("require_salt");
+  std::once_flag fingerprint_once_;
+  Sha256::Digest fingerprint_{};
   std::map<int32_t, std::pair<int64_t, int64_t>> limits_;  // floor and quota in bytes
   EngineInfo info_;
   ModelTimes times_;
@@ -454,6 +519,7 @@ class EngineImpl final : public Engine {
   std::condition_variable idle_;
   EngineState state_ = EngineState::kReady;
   bool stop_ = false;
+  std::atomic<bool> news_{false};  // a request came, or pages from a tier
   std::thread thread_;
 };
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "engine/job.h"
+#include "engine/namespaces.h"
 #include "engine/options.h"
 #include "engine/request.h"
 
@@ -88,9 +89,11 @@ class Engine {
   virtual std::shared_ptr<Job> submit(std::vector<RequestSpec> requests,
                                       const std::vector<std::string>& namespaces = {}) = 0;
 
-  // Interns a namespace; nothing is shared across namespaces. "" is 0.
-  virtual int32_t open_namespace(std::string_view name) = 0;
-  virtual int32_t find_namespace(std::string_view name) = 0;  // -1 when it was never opened
+  // Interns a namespace; nothing is shared across namespaces. () is 0.
+  virtual int32_t open_namespace(const NamespaceParts& parts) = 0;
+  virtual int32_t find_namespace(const NamespaceParts& parts) = 0;  // -1 when it was never opened
+  int32_t open_namespace(std::string_view name) { return open_namespace(namespace_parts(name)); }
+  int32_t find_namespace(std::string_view name) { return find_namespace(namespace_parts(name)); }
   // Evicts everything unlocked in it; returns freed tokens.
   virtual int64_t drop_namespace(int32_t name_space) = 0;
   virtual int32_t namespace_count() = 0;

@@ -31,6 +31,18 @@ constexpr OptionInfo kTable[] = {
     {"cache_policy", T::kString, S::kEngine, "lru", 0, 0,
      "lru|lfu|fifo|mru|filo|slru|priority|gdsf",
      "Which cached prefix goes first when memory is short; docs/cache-policies.md compares them."},
+    {"cache_disk", T::kString, S::kEngine, "", 0, 0, "",
+     "A folder in which computed pages are kept below memory, for this process and later ones; "
+     "empty "
+     "= none."},
+    {"cache_disk_bytes", T::kInt, S::kEngine, "10G", 1 << 20, kMax, "",
+     "Most bytes in that folder; the pages used longest ago go first. Suffixes K, M, G."},
+    {"cache_store", T::kString, S::kEngine, "", 0, 0, "",
+     "A server that keeps pages for several machines, as redis://host:port/0; empty = none."},
+    {"cache_fetch_ms", T::kInt, S::kEngine, "1000", 0, 3600000, "",
+     "Longest time that a request waits for pages from disk and store before it computes them."},
+    {"require_salt", T::kBool, S::kEngine, "false", 0, 0, "",
+     "Refuse requests whose namespace has no salt, so that nothing is shared by mistake."},
     {"sharing", T::kBool, S::kEngine, "true", 0, 0, "",
      "Compute and store shared prefixes once; false = every request on its own (to compare)."},
     {"rows", T::kInt, S::kEngine, "2048", 1, 65536, "",
@@ -42,6 +54,8 @@ constexpr OptionInfo kTable[] = {
 
     {"namespace", T::kString, S::kRequest, "", 0, 0, "",
      "Tenant or salt: nothing is shared across namespaces."},
+    {"namespace_id", T::kInt, S::kRequest, "0", 0, 2147483647, "",
+     "The same by number, from prefix_namespace_open or _open_tuple; not both."},
     {"deadline_ms", T::kInt, S::kRequest, "0", 0, kMax, "",
      "Time from submission after which the request ends with TIMEOUT; 0 = none."},
     {"priority", T::kInt, S::kRequest, "0", -1000000, 1000000, "", "Higher runs first."},

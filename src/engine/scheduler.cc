@@ -18,11 +18,12 @@ int64_t ns_since(Clock::time_point start) {
 }  // namespace
 
 Scheduler::Scheduler(Model& model, KvMemory& kv, PagePool& pages, Tree& tree,
-                     const SchedulerOptions& options)
+                     const SchedulerOptions& options, LowerTiers* tiers)
     : model_(model),
       kv_(kv),
       pages_(pages),
       tree_(tree),
+      tiers_(tiers),
       options_(options),
       builder_(tree, {model.config().heads, model.config().kv_heads, options.threads}),
       heads_(model),
@@ -39,11 +40,13 @@ void Scheduler::enqueue(std::shared_ptr<Job> job) {
       ++state->totals.failed;
       continue;
     }
-    state->waiting.push_back(i);
+    state->waiting.push_back({.index = i});
     state->priority = std::max(state->priority, j.spec(i).priority);
   }
   std::stable_sort(state->waiting.begin(), state->waiting.end(),
-                   [&](size_t a, size_t b) { return j.spec(a).priority > j.spec(b).priority; });
+                   [&](const Waiting& a, const Waiting& b) {
+                     return j.spec(a.index).priority > j.spec(b.index).priority;
+                   });
   std::reverse(state->waiting.begin(), state->waiting.end());
   state->unfinished = state->waiting.size();
   const auto waiting = static_cast<int64_t>(state->unfinished);
@@ -78,11 +81,35 @@ std::vector<NodeId> Scheduler::roots_of(int32_t name_space) const {
 
 void Scheduler::admit() {
   for (const std::shared_ptr<JobState>& state : jobs_) {
-    while (!state->waiting.empty()) {
-      if (!admit_request(state, state->waiting.back())) return;  // in order: wait for pages
-      state->waiting.pop_back();
+    std::vector<Waiting>& waiting = state->waiting;
+    for (size_t i = waiting.size(); i-- > 0;) {
+      if (waits_for_tier(*state, waiting[i])) continue;     // others may go first
+      if (!admit_request(state, waiting[i].index)) return;  // in order: wait for pages
+      waiting.erase(waiting.begin() + static_cast<ptrdiff_t>(i));
     }
   }
+}
+
+int32_t Scheduler::longest(const RequestSpec& spec) const {
+  const auto prompt = static_cast<int32_t>(spec.tokens.size());
+  return spec.task == Task::kGenerate
+             ? std::min(model_.max_positions(), prompt + spec.sampling.max_tokens)
+             : prompt;
+}
+
+// Pages of the request may come from a tier below, and have not yet.
+bool Scheduler::waits_for_tier(const JobState& state, Waiting& w) {
+  if (!tiers_ || !options_.sharing) return false;
+  if (w.fetch && !w.fetch->done) return true;
+  w.fetch.reset();
+  while (!w.looked) {
+    if (tiers_->busy()) return true;
+    const RequestSpec& spec = state.job->spec(w.index);
+    const NodeId root = root_of(spec.name_space, longest(spec));
+    w.fetch = tiers_->look(root, spec.tokens, tree_.match(root, spec.tokens), &w.looked);
+    if (w.fetch) return true;
+  }
+  return false;
 }
 
 // False: the request does not fit now and others run whose end will make room.
@@ -92,13 +119,9 @@ bool Scheduler::admit_request(const std::shared_ptr<JobState>& state, size_t ind
   active->index = index;
   active->order = next_order_++;
   const RequestSpec& spec = active->spec();
-  const auto prompt = static_cast<int32_t>(spec.tokens.size());
-  const int32_t longest = spec.task == Task::kGenerate
-                              ? std::min(model_.max_positions(), prompt + spec.sampling.max_tokens)
-                              : prompt;
   active->own_root = !options_.sharing;
-  active->root = active->own_root ? tree_.add_root(model_.rope_offset(longest))
-                                  : root_of(spec.name_space, longest);
+  active->root = active->own_root ? tree_.add_root(model_.rope_offset(longest(spec)))
+                                  : root_of(spec.name_space, longest(spec));
   --counters_.waiting;
   ++counters_.running;
   const auto paths = spec.task == Task::kChoices ? static_cast<int32_t>(spec.choices.size()) : 1;
@@ -239,15 +262,15 @@ void Scheduler::end_overdue() {
     if (code != Code::kOk) finish(*a, code, message);
   }
   for (const std::shared_ptr<JobState>& state : jobs_) {
-    std::erase_if(state->waiting, [&](size_t index) {
-      const Code code = verdict(*state->job, index, &message);
+    std::erase_if(state->waiting, [&](const Waiting& w) {
+      const Code code = verdict(*state->job, w.index, &message);
       if (code == Code::kOk) return false;
-      RequestResult& result = state->job->edit_result(index);
+      RequestResult& result = state->job->edit_result(w.index);
       result.status = code;
       result.message = message;
       result.finish = code == Code::kCancelled ? Finish::kCancelled : Finish::kError;
       --counters_.waiting;
-      finish_request(*state, index);
+      finish_request(*state, w.index);
       return true;
     });
   }
@@ -260,6 +283,7 @@ void Scheduler::plan() {
   step_ok_ = false;
   expire_cache();
   end_overdue();
+  if (tiers_) tiers_->poll();
   admit();
   remove_finished();
   fill_step();
@@ -393,7 +417,8 @@ void Scheduler::execute() {
 }
 
 void Scheduler::complete() {
-  counters_.run_ns += std::exchange(step_ns_, 0);
+  const int64_t ns = std::exchange(step_ns_, 0);
+  counters_.run_ns += ns;
   if (error_ != Code::kOk) {
     // Nothing of the step was committed; every running request shares its fate.
     const Code code = std::exchange(error_, Code::kOk);
@@ -405,6 +430,7 @@ void Scheduler::complete() {
   if (!step_ok_) return;  // given up for cancellation: end_overdue() ends the requests
   ++counters_.steps;
   counters_.rows += step_.rows();
+  if (tiers_) tiers_->computed(step_.rows(), ns);
   for (const StepPlan::Commit& c : step_.commits) tree_.set_computed(c.node, c.computed);
   for (const auto& state : jobs_) ++state->totals.steps;
   const auto finish_complete = [&] {
@@ -513,6 +539,7 @@ void Scheduler::release(Active& a) {
   for (const Sequence& s : a.sequences) {
     pages_.unreserve(s.reserved_pages);
     if (s.promised_tokens > 0) promised_tokens_[space_of(a)] -= s.promised_tokens;
+    if (tiers_ && !a.own_root) tiers_->save(s.node, s.length);
     tree_.unlock(s.node, options_.cache && !a.own_root);
   }
   a.sequences.clear();

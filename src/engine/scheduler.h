@@ -43,12 +43,15 @@ struct SchedulerCounters {
 
 class Scheduler {
  public:
+  // tiers may be null.
   Scheduler(Model& model, KvMemory& kv, PagePool& pages, Tree& tree,
-            const SchedulerOptions& options);
+            const SchedulerOptions& options, LowerTiers* tiers);
 
   // Takes the requests of the job that are not finished yet (bad ones were refused before).
   void enqueue(std::shared_ptr<Job> job);
   bool idle() const { return jobs_.empty(); }
+  // After plan(): there is nothing to compute, all requests wait for pages from a tier below.
+  bool only_waits() const { return step_.rows() == 0 && active_.empty() && !jobs_.empty(); }
 
   void plan();
   void execute();
@@ -74,6 +77,8 @@ class Scheduler {
 
  private:
   void admit();
+  int32_t longest(const RequestSpec& spec) const;
+  bool waits_for_tier(const JobState& state, Waiting& waiting);
   bool admit_request(const std::shared_ptr<JobState>& state, size_t index);
   Sequence make_sequence(Active& active, int32_t choice);
   static int32_t space_of(const Active& active);
@@ -98,6 +103,7 @@ class Scheduler {
   KvMemory& kv_;
   PagePool& pages_;
   Tree& tree_;
+  LowerTiers* tiers_;
   SchedulerOptions options_;
   StepBuilder builder_;
   StepPlan step_;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/job.h"
+#include "engine/lower_tiers.h"
 #include "tree/tree.h"
 
 namespace prefix {
@@ -55,10 +56,17 @@ struct Active {
   int32_t token_at(const Sequence& sequence, int32_t position) const;
 };
 
+// A request that is not admitted yet.
+struct Waiting {
+  size_t index = 0;                    // in the job
+  std::shared_ptr<const Fetch> fetch;  // pages that it waits for, from a tier below
+  bool looked = false;                 // it need not look there (again)
+};
+
 struct JobState {
   std::shared_ptr<Job> job;
   int64_t id = 0;
-  std::vector<size_t> waiting;  // not admitted yet; next one at the back
+  std::vector<Waiting> waiting;  // next one at the back
   size_t unfinished = 0;
   int32_t priority = 0;
   JobTotals totals;

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "base/sha256.h"
 #include "cache/kv_memory.h"
 #include "model/architecture.h"
 #include "model/config.h"
@@ -64,6 +65,10 @@ class Model {
   int32_t max_positions() const { return max_positions_; }
   ops::KvLayout kv_layout() const;
   int64_t weight_bytes() const;
+  // 32 bytes that are the same for two models exactly when the keys and values that they compute
+  // are. Reads all weights once, on that many threads: half a second per GB and core or less where
+  // the CPU has SHA instructions. Any thread.
+  Sha256::Digest fingerprint(int threads) const;
   // Row offset into the rotary tables for sequences of up to `length` tokens: models whose rotation
   // depends on the total length (longrope) have one table per regime, and one tree root for each.
   int32_t rope_offset(int32_t length) const;

@@ -218,6 +218,10 @@ NodeId Tree::branch(NodeId parent, std::span<const int32_t> tokens) {
   const NodeId id = add_node(nodes_[parent].root);
   nodes_[id].start = nodes_[parent].end();
   write_tokens(id, tokens);
+  if (const int32_t slots = nodes_[id].start % kPageTokens;
+      slots > 0)  // as keys and values will be
+    std::memcpy(pages_.tokens(nodes_[id].first_page), pages_.tokens(nodes_[parent].last_page),
+                static_cast<size_t>(slots) * sizeof(int32_t));
   link(parent, id);
   return id;
 }
@@ -235,6 +239,7 @@ void Tree::cut(NodeId id, int32_t length) {
   if (n.held > 0) held_tokens_ += length - n.length;
   n.length = length;
   n.computed = std::min(n.computed, length);
+  if (n.end() % kPageTokens != 0) pages_.unmark(n.last_page);
 }
 
 // Frees a leaf; its parent may become evictable.

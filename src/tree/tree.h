@@ -83,6 +83,7 @@ class Tree {
   int32_t rope_offset(const Node& n) const {  // added to positions to index the rotary tables
     return roots_[static_cast<size_t>(n.root)].rope_offset;
   }
+  int32_t space(const Node& n) const { return roots_[static_cast<size_t>(n.root)].space; }
   // In tokens; quota 0: none. Costs a pass over the tree.
   void set_limits(int32_t space, int64_t floor, int64_t quota);
   int64_t tokens_of(int32_t space) const;

@@ -1,0 +1,240 @@
+#include "engine/lower_tiers.h"
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "base/status.h"
+#include "engine/page_install.h"
+
+namespace prefix {
+namespace {
+
+// Bytes that one fetch asks for at once, and that copies on their way down may take.
+constexpr size_t kReadBytes = size_t{32} << 20;
+constexpr size_t kWriteBytes = size_t{256} << 20;
+// A tier that is too slow is tried again after so many times.
+constexpr int64_t kTryAgain = 32;
+// Steps below this many rows say little about the cost of a token.
+constexpr int64_t kMeasuredRows = 32;
+
+double ns_since(Fetch::Clock::time_point start) {
+  return std::chrono::duration<double, std::nano>(Fetch::Clock::now() - start).count();
+}
+
+void learn(double& mean, double value) { mean = mean == 0 ? value : mean + (value - mean) / 4; }
+
+size_t leading_hits(const Ticket& ticket) {
+  size_t n = 0;
+  while (ticket.hit(n)) ++n;
+  return n;
+}
+
+std::shared_ptr<std::byte[]> page_memory(size_t bytes) {
+  return std::make_shared_for_overwrite<std::byte[]>(bytes);
+}
+
+}  // namespace
+
+LowerTiers::LowerTiers(std::vector<LowerTier> tiers, Tree& tree, PagePool& pages, KvMemory& kv,
+                       PageKeys& keys, std::chrono::milliseconds timeout)
+    : tiers_(std::move(tiers)),
+      rates_(tiers_.size()),
+      tree_(tree),
+      pages_(pages),
+      kv_(kv),
+      keys_(keys),
+      timeout_(timeout),
+      written_bytes_(std::make_shared<std::atomic<size_t>>(0)) {}
+
+// --- fetching ------------------------------------------------------------------------------------
+
+std::shared_ptr<const Fetch> LowerTiers::look(NodeId root, std::span<const int32_t> tokens,
+                                              const Match& match, bool* own) {
+  *own = true;
+  if (match.computed < match.matched) return nullptr;  // being computed just now
+  const int32_t first = match.matched / kPageTokens;
+  const auto last = static_cast<int32_t>(tokens.size()) / kPageTokens;
+  if (first >= last) return nullptr;
+  std::vector<PageKey> keys = keys_.keys_behind(match.node, first, tokens, last);
+  if (const auto found = by_first_.find(keys.front()); found != by_first_.end()) {
+    *own = false;
+    return found->second;
+  }
+  const auto f = std::make_shared<Fetch>();
+  f->root = root;
+  const auto whole = tokens.first(static_cast<size_t>(last) * kPageTokens);
+  f->tokens.assign(whole.begin(), whole.end());
+  f->first_block = first;
+  f->keys = std::move(keys);
+  f->deadline = Clock::now() + timeout_;
+  if (!next_tier(*f)) return nullptr;
+  by_first_[f->keys.front()] = f;
+  fetches_.push_back(f);
+  return f;
+}
+
+// Looking or reading may cost less than to compute the pages, as far as is known.
+bool LowerTiers::worth_it(size_t tier, double cost, size_t pages) {
+  Rate& rate = rates_[tier];
+  if (cost < token_ns_ * kPageTokens * static_cast<double>(pages) || token_ns_ == 0 ||
+      ++rate.passed_by >= kTryAgain) {
+    rate.passed_by = 0;
+    return true;
+  }
+  return false;
+}
+
+// Asks tiers from f.tier on whether they have the rest; false when none is worth asking.
+bool LowerTiers::next_tier(Fetch& f) {
+  for (; f.tier < tiers_.size() && f.at < f.keys.size(); ++f.tier) {
+    if (!worth_it(f.tier, rates_[f.tier].look, f.keys.size() - f.at)) continue;
+    f.buffers.clear();
+    f.asked = Clock::now();
+    f.ticket = tiers_[f.tier].tier->exists(std::span(f.keys).subspan(f.at));
+    return true;
+  }
+  return false;
+}
+
+// Asks for the next pages of those that are known; false without memory for them.
+bool LowerTiers::read(Fetch& f) {
+  const size_t bytes = kv_.layout().page_bytes();
+  const size_t count = std::min(f.known - f.at, std::max<size_t>(1, kReadBytes / bytes));
+  try {
+    f.buffers.resize(count);
+    for (PageBuffer& b : f.buffers)
+      if (!b.data) b = {page_memory(bytes), bytes};
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  f.asked = Clock::now();
+  f.ticket = tiers_[f.tier].tier->get(std::span(f.keys).subspan(f.at, count), f.buffers);
+  return true;
+}
+
+// Puts the first `count` buffers into the tree; false when they do not fit there (any more).
+bool LowerTiers::install(Fetch& f, size_t count) {
+  const auto begin = f.first_block + static_cast<int32_t>(f.at);
+  const auto end = static_cast<size_t>(begin) + count;
+  const auto tokens = std::span<const int32_t>(f.tokens).first(end * kPageTokens);
+  // What the tree has lost of the pages before these since cannot be had from here.
+  if (tree_.match(f.root, tokens).matched / kPageTokens < begin) return false;
+  try {
+    const NodeId id = install_pages(
+        tree_, pages_, kv_, f.root, tokens, {}, [&](int32_t block) -> const std::byte* {
+          return f.buffers[static_cast<size_t>(block - begin)].data.get();
+        });
+    if (id == kNoNode) return false;
+    const Node& n = tree_.node(id);
+    for_each_full_page(tree_, n, 0, n.length,
+                       [&](int32_t page, int32_t) { pages_.set_saved(page, true); });
+    tree_.unlock(id, true);
+  } catch (const Error&) {
+    return false;  // no room
+  }
+  counters_.fetched_tokens += static_cast<int64_t>(count) * kPageTokens;
+  f.at += count;
+  return true;
+}
+
+// True when there is nothing more to come.
+bool LowerTiers::advance(Fetch& f) {
+  if (!f.ticket->done()) {
+    if (Clock::now() < f.deadline) return false;
+    ++counters_.timeouts;
+    f.ticket->cancel();
+    if (!f.buffers.empty()) install(f, leading_hits(*f.ticket));
+    return true;
+  }
+  Rate& rate = rates_[f.tier];
+  const size_t hits = leading_hits(*f.ticket);
+  if (f.buffers.empty()) {
+    learn(rate.look, ns_since(f.asked));
+    f.known = f.at + hits;
+    if (hits > 0 && !worth_it(f.tier, rate.page * static_cast<double>(hits), hits)) {
+      counters_.skipped_tokens += static_cast<int64_t>(hits) * kPageTokens;
+      f.known = f.at;
+    }
+  } else {
+    learn(rate.page, ns_since(f.asked) / static_cast<double>(f.buffers.size()));
+    if (hits > 0 && !install(f, hits)) return true;
+    if (hits < f.buffers.size()) f.known = f.at;
+  }
+  if (f.at < f.known) return !read(f);
+  ++f.tier;
+  return !next_tier(f);
+}
+
+void LowerTiers::poll() {
+  for (auto at = fetches_.begin(); at != fetches_.end();) {
+    Fetch& f = **at;
+    const bool wanted = at->use_count() > 2;  // by somebody beside the two lists here
+    if (!wanted) f.ticket->cancel();
+    f.done = !wanted || advance(f);
+    if (!f.done) {
+      ++at;
+      continue;
+    }
+    by_first_.erase(f.keys.front());
+    at = fetches_.erase(at);
+  }
+}
+
+void LowerTiers::computed(int64_t rows, int64_t ns) {
+  if (rows >= kMeasuredRows) learn(token_ns_, static_cast<double>(ns) / static_cast<double>(rows));
+}
+
+// --- saving --------------------------------------------------------------------------------------
+
+void LowerTiers::save(NodeId node, int32_t length) {
+  const size_t bytes = kv_.layout().page_bytes();
+  std::vector<PageKey> keys;
+  std::vector<PageBlob> blobs;
+  std::vector<int32_t> given;
+  const auto copy = [&](NodeId id, int32_t page, int32_t block) {
+    if (pages_.saved(page) || *written_bytes_ + bytes > kWriteBytes) return;
+    keys.push_back(keys_.key(id, block));
+    // The copy counts until the last tier has let go of it.
+    auto* const raw = new std::byte[bytes];
+    *written_bytes_ += bytes;
+    std::shared_ptr<std::byte[]> memory(raw, [counter = written_bytes_, bytes](const std::byte* p) {
+      delete[] p;
+      *counter -= bytes;
+    });
+    kv_.read(page, memory.get());
+    blobs.push_back({std::move(memory), bytes});
+    given.push_back(page);
+  };
+  try {
+    for (NodeId id = tree_.node_at(node, length - 1); tree_.node(id).length > 0;
+         id = tree_.node(id).parent) {
+      const Node& n = tree_.node(id);
+      for_each_full_page(tree_, n, 0, std::min(n.computed, length - n.start),
+                         [&](int32_t page, int32_t block) { copy(id, page, block); });
+    }
+  } catch (const std::bad_alloc&) {
+    // What has been copied so far is given away, the rest another time.
+  }
+  blobs.resize(std::min({keys.size(), blobs.size(), given.size()}));
+  keys.resize(blobs.size());
+  if (blobs.empty()) return;
+  std::erase_if(writing_, [](const TicketPtr& t) { return t->done(); });
+  std::vector<bool> refused(blobs.size());
+  for (const LowerTier& t : tiers_) {
+    TicketPtr ticket = t.tier->put(keys, blobs);
+    for (size_t i = 0; i < blobs.size(); ++i)
+      if (ticket->settled(i) && !ticket->hit(i)) refused[i] = true;
+    if (!ticket->done()) writing_.push_back(std::move(ticket));
+  }
+  for (size_t i = 0; i < blobs.size(); ++i) pages_.set_saved(given[i], !refused[i]);
+}
+
+void LowerTiers::flush(std::chrono::milliseconds time) {
+  const auto deadline = Clock::now() + time;
+  for (const TicketPtr& ticket : writing_)
+    ticket->wait_for(std::max(Clock::duration::zero(), deadline - Clock::now()));
+  writing_.clear();
+}
+
+}  // namespace prefix

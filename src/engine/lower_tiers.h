@@ -1,0 +1,120 @@
+// The tiers below RAM as the scheduler sees them: a disk, a store that machines share.
+//
+//   a request is admitted        ── look ──> [exists?]──> [get] ──> pages go into the tree ──> run
+//     tree has 3 of its 64 pages                tier 0, then tier 1 for what tier 0 lacks
+//   a request is finished        ── save ──> copies of its full pages ──> [put], every tier
+//
+// A request that looks waits outside the queue for pages, the others go on; requests that miss the
+// same page wait for the one that asks for it. Whatever goes wrong below is a miss, and after
+// `timeout` the request computes what has not come. A tier that fetches more slowly than this
+// machine computes is left alone, and tried again once in a while. Not thread-safe: the engine
+// calls under its lock, between steps.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "cache/kv_memory.h"
+#include "cache/tier.h"
+#include "engine/page_keys.h"
+#include "tree/tree.h"
+
+namespace prefix {
+
+struct LowerTier {
+  std::string name;  // for metrics: "disk", "store"
+  std::unique_ptr<Tier> tier;
+};
+
+// One request's way through the tiers.
+struct Fetch {
+  using Clock = std::chrono::steady_clock;
+
+  bool done = false;
+  NodeId root = kNoNode;
+  std::vector<int32_t> tokens;  // whole pages
+  int32_t first_block = 0;
+  std::vector<PageKey> keys;  // of blocks first_block, first_block + 1, ...
+  // keys:   [0, at) are in the tree | [at, known) this tier has | the rest
+  size_t at = 0;
+  size_t known = 0;
+  size_t tier = 0;
+  TicketPtr ticket;
+  std::vector<PageBuffer> buffers;  // of keys [at, at + size); empty while it only looks
+  Clock::time_point deadline;
+  Clock::time_point asked;  // the ticket's
+};
+
+class LowerTiers {
+ public:
+  using Clock = Fetch::Clock;
+
+  LowerTiers(std::vector<LowerTier> tiers, Tree& tree, PagePool& pages, KvMemory& kv,
+             PageKeys& keys, std::chrono::milliseconds timeout);
+
+  // Begins to look for what of `tokens` lies behind the match. Null: there is nothing to wait for.
+  // *own: it looks for this request and not for another one that misses the same page first, after
+  // which this one should look again.
+  std::shared_ptr<const Fetch> look(NodeId root, std::span<const int32_t> tokens,
+                                    const Match& match, bool* own);
+  // Moves every fetch on as far as the tiers have got.
+  void poll();
+  // No more fetches at a time: each holds memory for what it reads.
+  bool busy() const { return fetches_.size() >= kMostFetches; }
+  // Gives the full pages of the first `length` tokens of a path to the tiers that they were not
+  // given to yet, except when too much waits there already.
+  void save(NodeId node, int32_t length);
+  // A step computed so many rows in this time: what a fetch is compared with.
+  void computed(int64_t rows, int64_t ns);
+  // Waits until everything that was given to the tiers is there, or time is up.
+  void flush(std::chrono::milliseconds time);
+
+  struct Counters {
+    int64_t fetched_tokens = 0;
+    int64_t skipped_tokens = 0;  // that a tier had and could not have given in time
+    int64_t timeouts = 0;        // fetches
+  };
+  const Counters& counters() const { return counters_; }
+  size_t count() const { return tiers_.size(); }
+  const std::string& name(size_t tier) const { return tiers_[tier].name; }
+  TierStats stats(size_t tier) const { return tiers_[tier].tier->stats(); }
+
+ private:
+  static constexpr size_t kMostFetches = 16;
+
+  struct Rate {             // nanoseconds, running means; 0: not known yet
+    double look = 0;        // a whole look
+    double page = 0;        // one page of a get
+    int64_t passed_by = 0;  // how often in a row it was too slow
+  };
+
+  bool worth_it(size_t tier, double cost, size_t pages);
+  bool advance(Fetch& f);
+  void ask(Fetch& f);
+  bool next_tier(Fetch& f);
+  bool read(Fetch& f);
+  bool install(Fetch& f, size_t count);
+
+  std::vector<LowerTier> tiers_;
+  std::vector<Rate> rates_;
+  Tree& tree_;
+  PagePool& pages_;
+  KvMemory& kv_;
+  PageKeys& keys_;
+  std::chrono::milliseconds timeout_;
+  double token_ns_ = 0;  // to compute one; running mean
+  std::list<std::shared_ptr<Fetch>> fetches_;
+  std::unordered_map<PageKey, std::shared_ptr<Fetch>, PageKeyHash> by_first_;
+  std::vector<TicketPtr> writing_;
+  std::shared_ptr<std::atomic<size_t>> written_bytes_;  // copies that the tiers still hold
+  Counters counters_;
+};
+
+}  // namespace prefix

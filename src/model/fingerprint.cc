@@ -1,0 +1,84 @@
+// Who computed a page: everything that decides its bits.
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <thread>
+
+#include "base/sha256.h"
+#include "base/status.h"
+#include "model/model.h"
+#include "model/rope.h"
+
+namespace prefix {
+namespace {
+
+// Changes whenever a kernel's results do: pages of the version before are then misses.
+constexpr std::string_view kNumerics = "libprefix numerics 1";
+constexpr size_t kChunk = size_t{16} << 20;
+
+struct Pieces {
+  std::vector<std::span<const std::byte>> chunks;
+
+  void add(const void* data, size_t bytes) {
+    const auto* at = static_cast<const std::byte*>(data);
+    for (size_t done = 0; done < bytes; done += kChunk)
+      chunks.emplace_back(at + done, std::min(kChunk, bytes - done));
+  }
+  void add(const ops::Matrix& m) { add(m.data, m.bytes()); }
+  void add(const std::vector<float>& v) { add(v.data(), v.size() * sizeof(float)); }
+};
+
+}  // namespace
+
+// SHA-256 over a description and over the SHA-256 of each 16 MiB of weights, as they lie packed in
+// memory: the files may have changed since. The final norm and the output matrix come after the
+// last key and value, so they are left out.
+Sha256::Digest Model::fingerprint(int threads) const {
+  Pieces pieces;
+  pieces.add(weights_.embedding);
+  for (const LayerWeights& w : weights_.layers) {
+    for (const ops::Matrix* m : {&w.qkv, &w.attention_output, &w.gate_up, &w.down}) pieces.add(*m);
+    for (const std::vector<float>* v :
+         {&w.attention_norm, &w.post_attention_norm, &w.ffn_norm, &w.post_ffn_norm, &w.q_norm,
+          &w.k_norm, &w.qkv_bias, &w.attention_output_bias, &w.gate_bias, &w.up_bias, &w.down_bias})
+      pieces.add(*v);
+  }
+  const std::vector<float> frequencies = rope_frequencies(config_, false);
+  const std::vector<float> others = rope_frequencies(config_, regime_switch_ > 0);
+  pieces.add(frequencies);
+  pieces.add(others);
+
+  std::vector<Sha256::Digest> digests(pieces.chunks.size());
+  std::atomic<size_t> next{0};
+  const auto work = [&] {
+    for (size_t i; (i = next++) < digests.size();) digests[i] = sha256(pieces.chunks[i]);
+  };
+  std::vector<std::jthread> helpers;
+  for (int i = 1; i < threads; ++i) {
+    try {
+      helpers.emplace_back(work);
+    } catch (const std::system_error&) {
+      break;  // those that are there do it
+    }
+  }
+  work();
+  helpers.clear();
+
+  const ops::KvLayout layout = kv_layout();
+  const std::string head =
+      cat(kNumerics, '\n', device_.name(), '\n', device_.isa(), '\n', config_.architecture, '\n',
+          dtype_bytes(layout.type), ' ', layout.layers, ' ', layout.kv_heads, ' ', layout.head_dim,
+          ' ', kPageTokens, ' ', config_.heads, ' ', config_.hidden, ' ', config_.intermediate, ' ',
+          config_.vocab_size, ' ', rotary_dim_, ' ', regime_switch_, '\n',
+          std::bit_cast<uint32_t>(config_.norm_eps), ' ',
+          std::bit_cast<uint64_t>(config_.rope.attention_factor), ' ', digests.size(), '\n');
+  Sha256 hash;
+  hash.update(head.data(), head.size());
+  for (const Sha256::Digest& digest : digests) hash.update(digest.data(), digest.size());
+  return hash.finish();
+}
+
+}  // namespace prefix
