@@ -5,6 +5,10 @@ include(CMakePackageConfigHelpers)
 
 install(TARGETS prefix EXPORT prefixTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+# Plugins lie beside the library that opens them.
+if(TARGET prefix_redis)
+  install(TARGETS prefix_redis LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 install(EXPORT prefixTargets NAMESPACE prefix::
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/prefix)
 install(FILES include/prefix.h include/prefix_text.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})

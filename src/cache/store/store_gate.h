@@ -1,0 +1,73 @@
+// Keeps a server that does not answer from costing anybody time.
+//
+//             failure                    the first call after the pause
+//   open ───────────────> closed ───────────────────────────────────────> probing
+//    ^                      ^  each time for twice as long: 1, 2, 4 ... 32     │
+//    │                      └──────────────────── fails ───────────────────────┤
+//    └──────────────────────────────────────────── answers ────────────────────┘
+//
+// While it is closed or probing every page is a miss at once; the pages of the call that begins the
+// probe too, so nobody waits for a probe but the thread that makes it. An age counts the failures:
+// a connection of an earlier age is not used again, and what fails on it is no news.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <utility>
+
+namespace prefix {
+
+class StoreGate {
+ public:
+  using Clock = std::chrono::steady_clock;
+  enum class Answer { kOpen, kClosed, kProbe };
+
+  explicit StoreGate(std::chrono::nanoseconds pause) : pause_(pause) {}
+
+  // After kProbe either answered() or failed() must follow.
+  Answer ask() {
+    const std::lock_guard lock(mutex_);
+    if (state_ == State::kOpen) return Answer::kOpen;
+    if (state_ == State::kProbing || Clock::now() < again_) return Answer::kClosed;
+    state_ = State::kProbing;
+    return Answer::kProbe;
+  }
+  uint64_t age() const {
+    const std::lock_guard lock(mutex_);
+    return age_;
+  }
+  // The probe was answered.
+  void answered() {
+    const std::lock_guard lock(mutex_);
+    state_ = State::kOpen;
+  }
+  // A trip did what it should; true when that was not so before.
+  bool works(uint64_t age) {
+    const std::lock_guard lock(mutex_);
+    return age == age_ && std::exchange(failures_, 0) > 0;
+  }
+  // True for the first failure of an age, the one to speak of.
+  bool failed(uint64_t age) {
+    const std::lock_guard lock(mutex_);
+    if (age != age_) return false;
+    ++age_;
+    state_ = State::kClosed;
+    again_ = Clock::now() + pause_ * (1 << std::min(failures_, 5));
+    ++failures_;
+    return true;
+  }
+
+ private:
+  enum class State { kOpen, kClosed, kProbing };
+
+  const std::chrono::nanoseconds pause_;
+  mutable std::mutex mutex_;  // of all below
+  State state_ = State::kOpen;
+  int failures_ = 0;  // in a row
+  Clock::time_point again_;
+  uint64_t age_ = 0;
+};
+
+}  // namespace prefix
