@@ -16,7 +16,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <iterator>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -91,11 +90,9 @@ class PagePool {
   void unreserve(int32_t pages) { reserved_ -= pages; }
 
   std::vector<int32_t> take_dirty() { return std::exchange(dirty_, {}); }
-  // Every byte of a page that was just allocated has been written: it need not be zeroed.
-  void set_clean(int32_t number) {
-    const auto found = std::find(dirty_.rbegin(), dirty_.rend(), number);
-    if (found != dirty_.rend()) dirty_.erase(std::next(found).base());
-  }
+  // Every byte of a page that was just allocated has been written: it need not be zeroed. It may be
+  // listed twice, when it was freed and handed out again since.
+  void set_clean(int32_t number) { std::erase(dirty_, number); }
 
   size_t metadata_bytes() const {
     return chunks_.size() * sizeof(Chunk) + free_.capacity() * sizeof(int32_t);

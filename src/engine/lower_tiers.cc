@@ -10,17 +10,10 @@
 namespace prefix {
 namespace {
 
-// Bytes that one fetch asks for at once, and that copies on their way down may take.
-constexpr size_t kReadBytes = size_t{32} << 20;
-constexpr size_t kWriteBytes = size_t{256} << 20;
 // A tier that is too slow is tried again after so many times.
 constexpr int64_t kTryAgain = 32;
 // Steps below this many rows say little about the cost of a token.
 constexpr int64_t kMeasuredRows = 32;
-
-double ns_since(Fetch::Clock::time_point start) {
-  return std::chrono::duration<double, std::nano>(Fetch::Clock::now() - start).count();
-}
 
 void learn(double& mean, double value) { mean = mean == 0 ? value : mean + (value - mean) / 4; }
 
@@ -37,7 +30,7 @@ std::shared_ptr<std::byte[]> page_memory(size_t bytes) {
 }  // namespace
 
 LowerTiers::LowerTiers(std::vector<LowerTier> tiers, Tree& tree, PagePool& pages, KvMemory& kv,
-                       PageKeys& keys, std::chrono::milliseconds timeout)
+                       PageKeys& keys, std::chrono::milliseconds timeout, LowerTierLimits limits)
     : tiers_(std::move(tiers)),
       rates_(tiers_.size()),
       tree_(tree),
@@ -45,6 +38,7 @@ LowerTiers::LowerTiers(std::vector<LowerTier> tiers, Tree& tree, PagePool& pages
       kv_(kv),
       keys_(keys),
       timeout_(timeout),
+      limits_(std::move(limits)),
       written_bytes_(std::make_shared<std::atomic<size_t>>(0)) {}
 
 // --- fetching ------------------------------------------------------------------------------------
@@ -57,9 +51,9 @@ std::shared_ptr<const Fetch> LowerTiers::look(NodeId root, std::span<const int32
   const auto last = static_cast<int32_t>(tokens.size()) / kPageTokens;
   if (first >= last) return nullptr;
   std::vector<PageKey> keys = keys_.keys_behind(match.node, first, tokens, last);
-  if (const auto found = by_first_.find(keys.front()); found != by_first_.end()) {
+  if (const auto found = by_next_.find(keys.front()); found != by_next_.end()) {
     *own = false;
-    return found->second;
+    return *found->second;
   }
   const auto f = std::make_shared<Fetch>();
   f->root = root;
@@ -67,30 +61,40 @@ std::shared_ptr<const Fetch> LowerTiers::look(NodeId root, std::span<const int32
   f->tokens.assign(whole.begin(), whole.end());
   f->first_block = first;
   f->keys = std::move(keys);
-  f->deadline = Clock::now() + timeout_;
+  f->deadline = limits_.now() + timeout_;
   if (!next_tier(*f)) return nullptr;
-  by_first_[f->keys.front()] = f;
-  fetches_.push_back(f);
+  by_next_[f->keys.front()] = fetches_.insert(fetches_.end(), f);
   return f;
 }
 
-// Looking or reading may cost less than to compute the pages, as far as is known.
-bool LowerTiers::worth_it(size_t tier, double cost, size_t pages) {
-  Rate& rate = rates_[tier];
-  if (cost < token_ns_ * kPageTokens * static_cast<double>(pages) || token_ns_ == 0 ||
-      ++rate.passed_by >= kTryAgain) {
-    rate.passed_by = 0;
+// A call of `times` such costs may take less time than to compute the pages, as far as is known.
+bool LowerTiers::worth_it(Cost& cost, size_t times, size_t pages) const {
+  const double computing = token_ns_ * kPageTokens * static_cast<double>(pages);
+  if (cost.ns * static_cast<double>(times) < computing || token_ns_ == 0 ||
+      ++cost.passed_by >= kTryAgain) {
+    cost.passed_by = 0;
     return true;
   }
   return false;
 }
 
+// From what the call that is under way has taken so far.
+void LowerTiers::learn_cost(const Fetch& f) {
+  const double ns = std::chrono::duration<double, std::nano>(limits_.now() - f.asked).count();
+  Rate& rate = rates_[f.tier];
+  if (f.buffers.empty()) {
+    learn(rate.look.ns, ns);
+  } else {
+    learn(rate.page.ns, ns / static_cast<double>(f.buffers.size()));
+  }
+}
+
 // Asks tiers from f.tier on whether they have the rest; false when none is worth asking.
 bool LowerTiers::next_tier(Fetch& f) {
   for (; f.tier < tiers_.size() && f.at < f.keys.size(); ++f.tier) {
-    if (!worth_it(f.tier, rates_[f.tier].look, f.keys.size() - f.at)) continue;
+    if (!worth_it(rates_[f.tier].look, 1, f.keys.size() - f.at)) continue;
     f.buffers.clear();
-    f.asked = Clock::now();
+    f.asked = limits_.now();
     f.ticket = tiers_[f.tier].tier->exists(std::span(f.keys).subspan(f.at));
     return true;
   }
@@ -100,7 +104,7 @@ bool LowerTiers::next_tier(Fetch& f) {
 // Asks for the next pages of those that are known; false without memory for them.
 bool LowerTiers::read(Fetch& f) {
   const size_t bytes = kv_.layout().page_bytes();
-  const size_t count = std::min(f.known - f.at, std::max<size_t>(1, kReadBytes / bytes));
+  const size_t count = std::min(f.known - f.at, std::max<size_t>(1, limits_.read_bytes / bytes));
   try {
     f.buffers.resize(count);
     for (PageBuffer& b : f.buffers)
@@ -108,7 +112,7 @@ bool LowerTiers::read(Fetch& f) {
   } catch (const std::bad_alloc&) {
     return false;
   }
-  f.asked = Clock::now();
+  f.asked = limits_.now();
   f.ticket = tiers_[f.tier].tier->get(std::span(f.keys).subspan(f.at, count), f.buffers);
   return true;
 }
@@ -126,9 +130,12 @@ bool LowerTiers::install(Fetch& f, size_t count) {
           return f.buffers[static_cast<size_t>(block - begin)].data.get();
         });
     if (id == kNoNode) return false;
+    // The node may reach beyond what came, when the path has been computed meanwhile.
     const Node& n = tree_.node(id);
-    for_each_full_page(tree_, n, 0, n.length,
-                       [&](int32_t page, int32_t) { pages_.set_saved(page, true); });
+    const int32_t own = std::min(n.length, static_cast<int32_t>(tokens.size()) - n.start);
+    for_each_full_page(tree_, n, 0, own, [&](int32_t page, int32_t block) {
+      if (block >= begin) pages_.set_saved(page, true);
+    });
     tree_.unlock(id, true);
   } catch (const Error&) {
     return false;  // no room
@@ -140,26 +147,33 @@ bool LowerTiers::install(Fetch& f, size_t count) {
 
 // True when there is nothing more to come.
 bool LowerTiers::advance(Fetch& f) {
+  const bool overdue = limits_.now() >= f.deadline;
+  const bool reads = !f.buffers.empty();
   if (!f.ticket->done()) {
-    if (Clock::now() < f.deadline) return false;
+    if (!overdue) return false;
     ++counters_.timeouts;
+    learn_cost(f);  // it takes longer still, but a tier that never answers must not stay unknown
     f.ticket->cancel();
-    if (!f.buffers.empty()) install(f, leading_hits(*f.ticket));
+    if (reads) install(f, leading_hits(*f.ticket));
     return true;
   }
-  Rate& rate = rates_[f.tier];
+  learn_cost(f);
   const size_t hits = leading_hits(*f.ticket);
-  if (f.buffers.empty()) {
-    learn(rate.look, ns_since(f.asked));
+  if (!reads) {
     f.known = f.at + hits;
-    if (hits > 0 && !worth_it(f.tier, rate.page * static_cast<double>(hits), hits)) {
+    if (hits > 0 && !worth_it(rates_[f.tier].page, hits, hits)) {
       counters_.skipped_tokens += static_cast<int64_t>(hits) * kPageTokens;
       f.known = f.at;
     }
   } else {
-    learn(rate.page, ns_since(f.asked) / static_cast<double>(f.buffers.size()));
+    const bool complete = hits == f.buffers.size();
     if (hits > 0 && !install(f, hits)) return true;
-    if (hits < f.buffers.size()) f.known = f.at;
+    if (f.at == f.keys.size()) return true;
+    if (overdue) {
+      ++counters_.timeouts;
+      return true;
+    }
+    if (!complete) f.known = f.at;
   }
   if (f.at < f.known) return !read(f);
   ++f.tier;
@@ -167,17 +181,22 @@ bool LowerTiers::advance(Fetch& f) {
 }
 
 void LowerTiers::poll() {
-  for (auto at = fetches_.begin(); at != fetches_.end();) {
+  for (Place at = fetches_.begin(); at != fetches_.end();) {
     Fetch& f = **at;
-    const bool wanted = at->use_count() > 2;  // by somebody beside the two lists here
+    const bool wanted = at->use_count() > 1;  // by somebody beside the list here
     if (!wanted) f.ticket->cancel();
+    const size_t before = f.at;
     f.done = !wanted || advance(f);
-    if (!f.done) {
-      ++at;
-      continue;
+    if (f.done || f.at > before) {
+      const auto found = by_next_.find(f.keys[before]);
+      if (found != by_next_.end() && found->second == at) by_next_.erase(found);
     }
-    by_first_.erase(f.keys.front());
-    at = fetches_.erase(at);
+    if (f.done) {
+      at = fetches_.erase(at);
+    } else {
+      if (f.at > before) by_next_.try_emplace(f.keys[f.at], at);
+      ++at;
+    }
   }
 }
 
@@ -193,7 +212,7 @@ void LowerTiers::save(NodeId node, int32_t length) {
   std::vector<PageBlob> blobs;
   std::vector<int32_t> given;
   const auto copy = [&](NodeId id, int32_t page, int32_t block) {
-    if (pages_.saved(page) || *written_bytes_ + bytes > kWriteBytes) return;
+    if (pages_.saved(page) || *written_bytes_ + bytes > limits_.write_bytes) return;
     keys.push_back(keys_.key(id, block));
     // The copy counts until the last tier has let go of it.
     auto* const raw = new std::byte[bytes];

@@ -14,6 +14,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <span>
@@ -31,6 +32,12 @@ namespace prefix {
 struct LowerTier {
   std::string name;  // for metrics: "disk", "store"
   std::unique_ptr<Tier> tier;
+};
+
+struct LowerTierLimits {
+  size_t read_bytes = size_t{32} << 20;    // that one fetch asks for at once
+  size_t write_bytes = size_t{256} << 20;  // of copies on their way down
+  std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
 };
 
 // One request's way through the tiers.
@@ -57,7 +64,7 @@ class LowerTiers {
   using Clock = Fetch::Clock;
 
   LowerTiers(std::vector<LowerTier> tiers, Tree& tree, PagePool& pages, KvMemory& kv,
-             PageKeys& keys, std::chrono::milliseconds timeout);
+             PageKeys& keys, std::chrono::milliseconds timeout, LowerTierLimits limits = {});
 
   // Begins to look for what of `tokens` lies behind the match. Null: there is nothing to wait for.
   // *own: it looks for this request and not for another one that misses the same page first, after
@@ -89,15 +96,20 @@ class LowerTiers {
  private:
   static constexpr size_t kMostFetches = 16;
 
-  struct Rate {             // nanoseconds, running means; 0: not known yet
-    double look = 0;        // a whole look
-    double page = 0;        // one page of a get
-    int64_t passed_by = 0;  // how often in a row it was too slow
+  using Place = std::list<std::shared_ptr<Fetch>>::iterator;
+
+  struct Cost {
+    double ns = 0;          // running mean; 0: not known yet
+    int64_t passed_by = 0;  // how often in a row it was too much
+  };
+  struct Rate {
+    Cost look;  // a whole look
+    Cost page;  // one page of a get
   };
 
-  bool worth_it(size_t tier, double cost, size_t pages);
+  bool worth_it(Cost& cost, size_t times, size_t pages) const;
+  void learn_cost(const Fetch& f);
   bool advance(Fetch& f);
-  void ask(Fetch& f);
   bool next_tier(Fetch& f);
   bool read(Fetch& f);
   bool install(Fetch& f, size_t count);
@@ -109,9 +121,10 @@ class LowerTiers {
   KvMemory& kv_;
   PageKeys& keys_;
   std::chrono::milliseconds timeout_;
+  LowerTierLimits limits_;
   double token_ns_ = 0;  // to compute one; running mean
   std::list<std::shared_ptr<Fetch>> fetches_;
-  std::unordered_map<PageKey, std::shared_ptr<Fetch>, PageKeyHash> by_first_;
+  std::unordered_map<PageKey, Place, PageKeyHash> by_next_;  // by the page that each wants next
   std::vector<TicketPtr> writing_;
   std::shared_ptr<std::atomic<size_t>> written_bytes_;  // copies that the tiers still hold
   Counters counters_;
