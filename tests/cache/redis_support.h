@@ -51,6 +51,12 @@ inline std::string no_redis() {
   return redis_program() ? no_plugin() : "redis-server is not installed";
 }
 
+// First in a test.
+#define NEEDS_REDIS() \
+  if (const std::string why = testing_support::no_redis(); !why.empty()) GTEST_SKIP() << why
+#define NEEDS_PLUGIN() \
+  if (const std::string why = testing_support::no_plugin(); !why.empty()) GTEST_SKIP() << why
+
 inline int connect_unix(const std::string& path) {
   const int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_un address{};
@@ -154,11 +160,15 @@ class RedisServer {
   pid_t process_ = -1;
 };
 
-// Answers each command with the bytes that the test gives; nothing given means to close. One thread
-// serves all connections.
+// Answers each command with the bytes that the test gives. One thread serves all connections.
 class FakeRedis {
  public:
-  using Answer = std::function<std::optional<std::string>(const Words& command)>;
+  struct Reply {
+    Reply(std::string b, bool c = false) : bytes(std::move(b)), then_close(c) {}
+    std::string bytes;
+    bool then_close;
+  };
+  using Answer = std::function<Reply(const Words& command)>;
 
   explicit FakeRedis(Answer answer) : answer_(std::move(answer)) {
     listener_ = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -211,8 +221,8 @@ class FakeRedis {
     for (;;) {
       const std::optional<Words> command = take(&text);
       if (!command) return true;
-      const std::optional<std::string> answer = answer_(*command);
-      if (!answer || !send_all(s, *answer)) return false;
+      const Reply reply = answer_(*command);
+      if (!send_all(s, reply.bytes) || reply.then_close) return false;
     }
   }
   bool send_all(int s, const std::string& text) const {

@@ -305,7 +305,7 @@ bool RedisTier::is_expected(Line& line, const RedisReply& reply, Type type, Comm
 
 bool RedisTier::broken(Line& line, std::string_view why) {
   queue_.count([](TierStats& s) { ++s.errors; });
-  if (gate_.failed(line.age)) complain(why, cat(why, "; until it does, every page is a miss"));
+  if (gate_.failed(line.age)) complain(why, cat(why, "; every page is a miss until that is over"));
   line.connection.close();
   return false;
 }
