@@ -2,8 +2,6 @@
 // being used only for pages that were written.
 #pragma once
 
-#include <cstring>
-
 #include "ops/op.h"
 
 namespace prefix {
@@ -24,10 +22,10 @@ class KvMemory {
 
   // Whole pages, between steps: page_bytes() to or from memory of the host.
   void read(int32_t page, std::byte* out) const {
-    std::memcpy(out, data_ + offset(page), layout_.page_bytes());
+    device_.download(out, data_ + offset(page), layout_.page_bytes());
   }
   void write(int32_t page, const std::byte* bytes) {
-    std::memcpy(data_ + offset(page), bytes, layout_.page_bytes());
+    device_.upload(data_ + offset(page), bytes, layout_.page_bytes());
   }
 
  private:

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
-#include <fstream>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -21,6 +20,7 @@
 #include "engine/request_check.h"
 #include "engine/scheduler.h"
 #include "model/model.h"
+#include "ops/devices.h"
 #include "tree/tree.h"
 
 namespace prefix {
@@ -33,16 +33,6 @@ constexpr std::chrono::milliseconds kTierPoll(10);
 // What an engine that is closed waits for pages that are still on their way to a tier.
 constexpr std::chrono::seconds kFlushTime(5);
 
-// The kernel's estimate of what can be used without swapping, in bytes.
-int64_t available_memory() {
-  std::ifstream meminfo("/proc/meminfo");
-  for (std::string key; meminfo >> key;) {
-    int64_t kib;
-    if (key == "MemAvailable:" && meminfo >> kib) return kib * 1024;
-  }
-  return int64_t{4} << 30;
-}
-
 ops::DType dtype_of(const Options& options) {
   return options.get("dtype") == "f32" ? ops::DType::kF32 : ops::DType::kBf16;
 }
@@ -51,12 +41,12 @@ ops::KvLayout kv_layout_of(const ModelConfig& config, ops::DType dtype) {
   return {dtype, config.layers, config.kv_heads, config.head_dim};
 }
 
-int64_t kv_budget(const Options& options, int64_t page_bytes) {
+int64_t kv_budget(const Options& options, int64_t page_bytes, int64_t free_bytes) {
   const int64_t asked = options.get_int("cache_bytes");
   if (asked > 0 && asked < page_bytes)
     fail(Code::kOutOfRange, "cache_bytes is ", asked, "; one page of ", kPageTokens,
          " tokens of this model takes ", page_bytes);
-  return asked > 0 ? asked : std::max(available_memory() / 4, 64 * page_bytes);
+  return asked > 0 ? asked : std::max(free_bytes / 4, 64 * page_bytes);
 }
 
 int32_t context_length(const Options& options, const ModelConfig& config) {
@@ -80,7 +70,8 @@ MemoryEstimate estimate_of(const ModelConfig& c, const Options& options) {
       matrix(c.vocab_size, c.hidden) * (c.tie_embeddings ? 1 : 2);
   const ops::KvLayout layout = kv_layout_of(c, dtype);
   e.kv_bytes_per_token = static_cast<int64_t>(layout.page_bytes()) / kPageTokens;
-  e.kv_budget_bytes = kv_budget(options, static_cast<int64_t>(layout.page_bytes()));
+  e.kv_budget_bytes =
+      kv_budget(options, static_cast<int64_t>(layout.page_bytes()), ops::available_host_memory());
   // Per row: residual, fused projection and its f32 output, activations of attention and FFN.
   const int64_t per_row = 4 * (2 * int64_t{c.hidden} + q + 2 * kv) + 4 * (c.hidden + 2 * q) +
                           4 * padded(c.intermediate);
@@ -95,17 +86,17 @@ class EngineImpl final : public Engine {
       : options_(options) {
     const auto start = Clock::now();
     ModelFiles files = open_model(path);
-    const std::string isa = options.get("isa");
-    ops::CpuOptions cpu{dtype_of(options), isa, static_cast<int>(options.get_int("threads"))};
-    if (cpu.threads <= 0) cpu.threads = static_cast<int>(std::thread::hardware_concurrency());
-    threads_ = std::max(1, cpu.threads);
-    cpu.threads = threads_;
-    device_ = ops::make_cpu_device(cpu);
+    threads_ = static_cast<int>(options.get_int("threads"));
+    if (threads_ <= 0) threads_ = static_cast<int>(std::thread::hardware_concurrency());
+    threads_ = std::max(1, threads_);
+    device_ = ops::make_device({options.get("device"), dtype_of(options), options.get("isa"),
+                                threads_, options.get_bool("invariant")});
     model_ = std::make_unique<Model>(std::move(files), *device_,
                                      context_length(options, files.config), progress);
     const ops::KvLayout layout = model_->kv_layout();
     const auto page_bytes = static_cast<int64_t>(layout.page_bytes());
-    const int64_t pages = std::min<int64_t>(kv_budget(options, page_bytes) / page_bytes, 1 << 26);
+    const int64_t pages = std::min<int64_t>(
+        kv_budget(options, page_bytes, device_->free_bytes()) / page_bytes, 1 << 26);
     pages_ = std::make_unique<PagePool>(static_cast<int32_t>(pages));
     kv_ = std::make_unique<KvMemory>(*device_, layout, static_cast<int32_t>(pages));
     tree_ = std::make_unique<Tree>(*pages_, tree_options());

@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "engine/options_json.h"
+#include "ops/devices.h"
 
 namespace prefix {
 namespace {
@@ -17,11 +18,15 @@ using T = OptionType;
 using S = OptionScope;
 
 constexpr OptionInfo kTable[] = {
-    {"device", T::kString, S::kEngine, "cpu", 0, 0, "cpu", "Where the model runs."},
+    {"device", T::kString, S::kEngine, "cpu", 0, 0, "cpu|cuda",
+     "Where the model runs; cuda:1 is the second GPU."},
     {"dtype", T::kString, S::kEngine, "bf16", 0, 0, "bf16|f32",
      "Type of weights, keys and values; f32 is the slow reference."},
     {"isa", T::kString, S::kEngine, "auto", 0, 0, "auto|amx|avx512_bf16|avx512|avx2|scalar",
      "Instruction-set level of the CPU kernels; auto takes the fastest this machine has."},
+    {"invariant", T::kBool, S::kEngine, "false", 0, 0, "",
+     "Same bits alone, in a batch and from the cache also on a GPU, at some cost; a CPU always "
+     "does so."},
     {"threads", T::kInt, S::kEngine, "0", 0, 1024, "", "Worker threads; 0 = one per core."},
     {"cache_bytes", T::kInt, S::kEngine, "0", 0, kMax, "",
      "Most bytes for keys and values, of running requests and of the cache; 0 = a quarter of the "
@@ -179,7 +184,7 @@ void check_value(const OptionInfo& o, std::string_view text) {
       parse_bool(o, text);
       break;
     case T::kString: {
-      if (o.values.empty()) break;
+      if (o.values.empty() || (o.key == "device" && ops::is_device_name(text))) break;
       const std::string list = "|" + std::string(o.values) + "|";
       if (text.empty() || text.find('|') != std::string_view::npos ||
           list.find("|" + std::string(text) + "|") == std::string::npos)

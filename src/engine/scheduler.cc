@@ -25,7 +25,8 @@ Scheduler::Scheduler(Model& model, KvMemory& kv, PagePool& pages, Tree& tree,
       tree_(tree),
       tiers_(tiers),
       options_(options),
-      builder_(tree, {model.config().heads, model.config().kv_heads, options.threads}),
+      builder_(tree, {model.config().heads, model.config().kv_heads, options.threads,
+                      model.device().tile_rows()}),
       heads_(model),
       leases_(tree) {}
 

@@ -19,17 +19,30 @@ namespace {
 constexpr std::string_view kNumerics = "libprefix numerics 1";
 constexpr size_t kChunk = size_t{16} << 20;
 
-struct Pieces {
-  std::vector<std::span<const std::byte>> chunks;
+struct Chunk {
+  std::span<const std::byte> bytes;
+  bool on_device;
+};
 
-  void add(const void* data, size_t bytes) {
+struct Pieces {
+  std::vector<Chunk> chunks;
+
+  void add(const void* data, size_t bytes, bool on_device) {
     const auto* at = static_cast<const std::byte*>(data);
     for (size_t done = 0; done < bytes; done += kChunk)
-      chunks.emplace_back(at + done, std::min(kChunk, bytes - done));
+      chunks.push_back({{at + done, std::min(kChunk, bytes - done)}, on_device});
   }
-  void add(const ops::Matrix& m) { add(m.data, m.bytes()); }
-  void add(const std::vector<float>& v) { add(v.data(), v.size() * sizeof(float)); }
+  void add(const ops::Matrix& m) { add(m.data, m.bytes(), true); }
+  void add(const ops::Vector& v) { add(v.data(), v.size() * sizeof(float), true); }
+  void add(const std::vector<float>& v) { add(v.data(), v.size() * sizeof(float), false); }
 };
+
+Sha256::Digest digest_of(const Chunk& chunk, ops::Device& device) {
+  if (!chunk.on_device || device.host_memory()) return sha256(chunk.bytes);
+  std::vector<std::byte> copy(chunk.bytes.size());
+  device.download(copy.data(), chunk.bytes.data(), copy.size());
+  return sha256(copy);
+}
 
 }  // namespace
 
@@ -41,7 +54,7 @@ Sha256::Digest Model::fingerprint(int threads) const {
   pieces.add(weights_.embedding);
   for (const LayerWeights& w : weights_.layers) {
     for (const ops::Matrix* m : {&w.qkv, &w.attention_output, &w.gate_up, &w.down}) pieces.add(*m);
-    for (const std::vector<float>* v :
+    for (const ops::Vector* v :
          {&w.attention_norm, &w.post_attention_norm, &w.ffn_norm, &w.post_ffn_norm, &w.q_norm,
           &w.k_norm, &w.qkv_bias, &w.attention_output_bias, &w.gate_bias, &w.up_bias, &w.down_bias})
       pieces.add(*v);
@@ -54,8 +67,10 @@ Sha256::Digest Model::fingerprint(int threads) const {
   std::vector<Sha256::Digest> digests(pieces.chunks.size());
   std::atomic<size_t> next{0};
   const auto work = [&] {
-    for (size_t i; (i = next++) < digests.size();) digests[i] = sha256(pieces.chunks[i]);
+    for (size_t i; (i = next++) < digests.size();)
+      digests[i] = digest_of(pieces.chunks[i], device_);
   };
+  if (!device_.host_memory()) threads = 1;  // its calls come from one thread
   std::vector<std::jthread> helpers;
   for (int i = 1; i < threads; ++i) {
     try {

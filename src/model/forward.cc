@@ -25,8 +25,6 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_;
 };
 
-const float* or_null(const std::vector<float>& v) { return v.empty() ? nullptr : v.data(); }
-
 int64_t round_up(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 
 // One piece of device memory, grown when a step needs more rows.
@@ -46,7 +44,7 @@ struct Model::Buffers {
   void drop() {
     for (Block& b : blocks) device.release(b.data, b.bytes);
     blocks.clear();
-    total = rows = head_rows = 0;
+    total = rows = head_rows = logits_floats = 0;
   }
   std::byte* add(size_t bytes) {
     Block& block = blocks.emplace_back();
@@ -66,7 +64,11 @@ struct Model::Buffers {
   ops::Act a, q, attention, inner;
   // Selected rows.
   int64_t head_rows = 0;
+  float* selected = nullptr;  // [head_rows, hidden]
   ops::Act head;
+  // Results of a head on their way to the host, where the device's memory is not the host's.
+  int64_t logits_floats = 0;
+  float* logits = nullptr;
 };
 
 Model::Model(ModelFiles files, ops::Device& device, int32_t max_positions, const Progress& progress)
@@ -75,8 +77,8 @@ Model::Model(ModelFiles files, ops::Device& device, int32_t max_positions, const
   files.tensors->check_files();
   weights_ = load_weights(files, *architecture_, device_, progress);
   const RopeTables tables = rope_tables(config_, max_positions_);
-  cos_ = tables.cos;
-  sin_ = tables.sin;
+  cos_ = ops::Vector(device_, tables.cos);
+  sin_ = ops::Vector(device_, tables.sin);
   rotary_dim_ = tables.rotary_dim;
   regime_switch_ = tables.regime_switch;
   buffers_ = std::make_unique<Buffers>(device_);
@@ -153,7 +155,7 @@ void Model::attention_block(const LayerWeights& w, int32_t index, const StepPlan
   }
   {
     Stopwatch watch(times_.gemm_ns);
-    device_.linear(w.qkv, or_null(w.qkv_bias), b.a, rows, b.c, b.c_ld, false);
+    device_.linear(w.qkv, w.qkv_bias.data(), b.a, rows, b.c, b.c_ld, false);
   }
   {
     Stopwatch watch(times_.other_ns);
@@ -161,8 +163,8 @@ void Model::attention_block(const LayerWeights& w, int32_t index, const StepPlan
     args.qkv = b.c;
     args.ld = b.c_ld;
     args.heads = config_.heads;
-    args.q_norm = or_null(w.q_norm);
-    args.k_norm = or_null(w.k_norm);
+    args.q_norm = w.q_norm.data();
+    args.k_norm = w.k_norm.data();
     args.norm_whole_width = architecture_->qk_norm == QkNorm::kWholeWidth;
     args.norm_eps = config_.norm_eps;
     args.rotary_dim = rotary_dim_;
@@ -186,7 +188,7 @@ void Model::attention_block(const LayerWeights& w, int32_t index, const StepPlan
   const bool post = !w.post_attention_norm.empty();
   {
     Stopwatch watch(times_.gemm_ns);
-    device_.linear(w.attention_output, or_null(w.attention_output_bias), b.attention, rows,
+    device_.linear(w.attention_output, w.attention_output_bias.data(), b.attention, rows,
                    post ? b.c : b.x, post ? b.c_ld : b.x_ld, !post);
   }
   if (post) {
@@ -211,9 +213,9 @@ void Model::ffn_block(const LayerWeights& w, const StepPlan& plan) {
   const bool post = !w.post_ffn_norm.empty();
   {
     Stopwatch watch(times_.gemm_ns);
-    device_.linear_gated(w.gate_up, config_.intermediate, or_null(w.gate_bias), or_null(w.up_bias),
+    device_.linear_gated(w.gate_up, config_.intermediate, w.gate_bias.data(), w.up_bias.data(),
                          ops::Activation::kSilu, b.a, rows, b.inner);
-    device_.linear(w.down, or_null(w.down_bias), b.inner, rows, post ? b.c : b.x,
+    device_.linear(w.down, w.down_bias.data(), b.inner, rows, post ? b.c : b.x,
                    post ? b.c_ld : b.x_ld, !post);
   }
   if (post) {
@@ -228,6 +230,8 @@ bool Model::forward(const StepPlan& plan, KvMemory& kv, const std::function<bool
   Buffers& b = *buffers_;
   {
     Stopwatch watch(times_.other_ns);
+    device_.begin_step({plan.tokens, plan.positions, plan.rope_rows, plan.slots, plan.clear,
+                        plan.copies, &plan.attention, config_.heads, kv.layout()});
     device_.clear_pages(plan.clear, kv.layout(), kv.data());
     device_.embed(weights_.embedding, plan.tokens, 1.0f, b.x, b.x_ld);
   }
@@ -249,34 +253,50 @@ void Model::select(std::span<const int32_t> rows) {
     const int64_t ld = device_.act_ld(h);
     const int64_t wanted = round_up(n, 64);
     b.head = {b.add(static_cast<size_t>(wanted * ld) * device_.act_bytes()), ld};
+    b.selected = reinterpret_cast<float*>(b.add(static_cast<size_t>(wanted * h) * sizeof(float)));
     b.head_rows = wanted;
     times_.activation_bytes_peak = std::max(times_.activation_bytes_peak, b.total);
   }
-  selected_f32_.resize(static_cast<size_t>(n * h));
-  float* out = selected_f32_.data();
-  device_.gather_rows(b.x, b.x_ld, rows, h, out, h);
-  device_.rms_norm_f32(out, h, weights_.output_norm.data(), config_.norm_eps, n, h, out, h, false);
-  device_.convert(out, h, n, h, b.head);
+  selected_ = n;
+  device_.gather_rows(b.x, b.x_ld, rows, h, b.selected, h);
+  device_.rms_norm_f32(b.selected, h, weights_.output_norm.data(), config_.norm_eps, n, h,
+                       b.selected, h, false);
+  device_.convert(b.selected, h, n, h, b.head);
 }
 
-namespace {
-
-ops::Act from_row(const ops::Act& act, int64_t row, size_t element) {
-  return {act.data + static_cast<size_t>(row * act.ld) * element, act.ld};
+const float* Model::hidden() {
+  if (device_.host_memory()) return buffers_->selected;
+  hidden_.resize(static_cast<size_t>(selected_ * config_.hidden));
+  device_.download(hidden_.data(), buffers_->selected, hidden_.size() * sizeof(float));
+  return hidden_.data();
 }
 
-}  // namespace
+// Rows [begin, end) of the selection times w, into host memory.
+void Model::multiply_head(const ops::Matrix& w, int64_t begin, int64_t end, float* out,
+                          int64_t ld) {
+  Stopwatch watch(times_.gemm_ns);
+  Buffers& b = *buffers_;
+  const size_t row_bytes = static_cast<size_t>(b.head.ld) * device_.act_bytes();
+  const ops::Act x{b.head.data + static_cast<size_t>(begin) * row_bytes, b.head.ld};
+  if (device_.host_memory()) {
+    device_.linear(w, nullptr, x, end - begin, out, ld, false);
+    return;
+  }
+  const int64_t floats = (end - begin) * ld;
+  if (floats > b.logits_floats) {
+    b.logits = reinterpret_cast<float*>(b.add(static_cast<size_t>(floats) * sizeof(float)));
+    b.logits_floats = floats;
+  }
+  device_.linear(w, nullptr, x, end - begin, b.logits, ld, false);
+  device_.download(out, b.logits, static_cast<size_t>(floats) * sizeof(float));
+}
 
 void Model::logits(int64_t begin, int64_t end, float* out, int64_t ld) {
-  Stopwatch watch(times_.gemm_ns);
-  device_.linear(weights_.output, nullptr, from_row(buffers_->head, begin, device_.act_bytes()),
-                 end - begin, out, ld, false);
+  multiply_head(weights_.output, begin, end, out, ld);
 }
 
 int32_t Model::logits_panel(int64_t begin, int64_t end, int32_t token, float* out) {
-  Stopwatch watch(times_.gemm_ns);
-  device_.linear(weights_.output.panel_of(token), nullptr,
-                 from_row(buffers_->head, begin, device_.act_bytes()), end - begin, out, 32, false);
+  multiply_head(weights_.output.panel_of(token), begin, end, out, 32);
   return token % 32;
 }
 

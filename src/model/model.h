@@ -29,16 +29,16 @@ namespace prefix {
 struct LayerWeights {
   ops::Matrix qkv, attention_output, gate_up, down;
   // Empty where the architecture has none.
-  std::vector<float> attention_norm, post_attention_norm, ffn_norm, post_ffn_norm;
-  std::vector<float> q_norm, k_norm;
-  std::vector<float> qkv_bias, attention_output_bias, gate_bias, up_bias, down_bias;
+  ops::Vector attention_norm, post_attention_norm, ffn_norm, post_ffn_norm;
+  ops::Vector q_norm, k_norm;
+  ops::Vector qkv_bias, attention_output_bias, gate_bias, up_bias, down_bias;
 };
 
 struct Weights {
   ops::Matrix embedding;
   ops::Matrix output;  // the same as embedding when tied
   bool tied = false;
-  std::vector<float> output_norm;
+  ops::Vector output_norm;
   std::vector<LayerWeights> layers;
 };
 
@@ -85,7 +85,7 @@ class Model {
   // `token`. The bits equal those of logits().
   int32_t logits_panel(int64_t begin, int64_t end, int32_t token, float* out);
   // Normed hidden states of the selection, f32 [rows, hidden].
-  const float* hidden() const { return selected_f32_.data(); }
+  const float* hidden();
 
   const ModelTimes& times() const { return times_; }
   ops::Device& device() { return device_; }
@@ -93,6 +93,7 @@ class Model {
  private:
   struct Buffers;
   void ensure_rows(int64_t rows);
+  void multiply_head(const ops::Matrix& w, int64_t begin, int64_t end, float* out, int64_t ld);
   void attention_block(const LayerWeights& layer, int32_t index, const StepPlan& plan,
                        KvMemory& kv);
   void ffn_block(const LayerWeights& layer, const StepPlan& plan);
@@ -102,11 +103,12 @@ class Model {
   const Architecture* architecture_ = nullptr;
   int32_t max_positions_;
   Weights weights_;
-  std::vector<float> cos_, sin_;  // [regimes * max_positions, rotary_dim / 2]
+  ops::Vector cos_, sin_;  // [regimes * max_positions, rotary_dim / 2]
   int32_t rotary_dim_ = 0;
   int32_t regime_switch_ = 0;  // longrope: sequences longer than this use the second tables
   std::unique_ptr<Buffers> buffers_;
-  std::vector<float> selected_f32_;
+  int64_t selected_ = 0;       // rows
+  std::vector<float> hidden_;  // of the selection, where the device's memory is not the host's
   ModelTimes times_;
 };
 

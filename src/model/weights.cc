@@ -60,7 +60,7 @@ class Loader {
     const int64_t inner = config_.intermediate;
     LayerWeights w;
     const auto norm = [&](std::string_view pattern, int64_t n) {
-      return pattern.empty() ? std::vector<float>() : vector(for_layer(pattern, i), n);
+      return pattern.empty() ? ops::Vector() : vector(for_layer(pattern, i), n);
     };
     w.attention_norm = norm(names_.attention_norm, h);
     w.post_attention_norm = norm(names_.post_attention_norm, h);
@@ -82,13 +82,15 @@ class Loader {
         if (row < q + kv) return read_k(row - q, out);
         read_v(row - q - kv, out);
       });
+      std::vector<float> all;
       for (const auto& [name, n, turn] :
            {std::tuple(names_.q, q, permuted()), std::tuple(names_.k, kv, permuted()),
             std::tuple(names_.v, kv, false)}) {
-        std::vector<float> part = bias(for_layer(name, i), n, config_.attention_bias);
+        std::vector<float> part = bias_values(for_layer(name, i), n, config_.attention_bias);
         if (turn && !part.empty()) part = unpermute(part);
-        w.qkv_bias.insert(w.qkv_bias.end(), part.begin(), part.end());
+        all.insert(all.end(), part.begin(), part.end());
       }
+      w.qkv_bias = ops::Vector(device_, all);
     }
     w.attention_output = pack(for_layer(names_.attention_output, i) + ".weight", h, q);
     w.attention_output_bias =
@@ -121,16 +123,20 @@ class Loader {
     return *t;
   }
 
-  std::vector<float> vector(const std::string& name, int64_t n) {
+  std::vector<float> values(const std::string& name, int64_t n) {
     std::vector<float> out(static_cast<size_t>(n));
     read_row(tensor(name, {n}), 0, out.data());
     return out;
   }
+  ops::Vector vector(const std::string& name, int64_t n) { return {device_, values(name, n)}; }
 
-  std::vector<float> bias(const std::string& stem, int64_t n, bool expected) {
+  std::vector<float> bias_values(const std::string& stem, int64_t n, bool expected) {
     const std::string name = stem + ".bias";
     if (!expected && !(config_.from_gguf && files_.tensors->find(name))) return {};
-    return vector(name, n);
+    return values(name, n);
+  }
+  ops::Vector bias(const std::string& stem, int64_t n, bool expected) {
+    return {device_, bias_values(stem, n, expected)};
   }
 
   // GGUF stores the query and key rows of "llama" with the two halves of a head interleaved.

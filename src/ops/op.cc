@@ -2,6 +2,7 @@
 #include "ops/op.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace prefix::ops {
 
@@ -11,6 +12,31 @@ Matrix Matrix::panel_of(int64_t column) const {
   one.n = std::min<int64_t>(32, n - panel * 32);
   one.data = data + static_cast<size_t>(panel) * panel_bytes();
   return one;
+}
+
+void Device::upload(void* device, const void* host, size_t bytes) {
+  if (bytes > 0) std::memcpy(device, host, bytes);
+}
+
+void Device::download(void* host, const void* device, size_t bytes) {
+  if (bytes > 0) std::memcpy(host, device, bytes);
+}
+
+Vector::Vector(Device& device, const std::vector<float>& values)
+    : device_(&device), size_(values.size()) {
+  if (size_ == 0) return;
+  const size_t bytes = size_ * sizeof(float);
+  data_ = device.allocate(bytes);
+  try {
+    device.upload(data_, values.data(), bytes);
+  } catch (...) {
+    device.release(data_, bytes);
+    throw;
+  }
+}
+
+Vector::~Vector() {
+  if (data_) device_->release(data_, size_ * sizeof(float));
 }
 
 }  // namespace prefix::ops

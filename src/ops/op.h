@@ -18,6 +18,8 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "plan/attention_plan.h"
 
@@ -55,7 +57,8 @@ struct Act {
   int64_t ld = 0;  // elements
 };
 
-// How keys and values lie in the pool: page -> layer -> kv head -> K block, V block.
+// How keys and values lie in the pool: page -> layer -> kv head -> K block, V block. Inside a block
+// (a GPU has rows of tokens instead, of the same size: gpu/launch.h):
 //   bf16: K [d_padded/2][32 keys][2]   V [d_padded/32][16 key pairs][32 columns][2]
 //   f32:  K [d_padded][32 keys]        V [d_padded/32][32 keys][32 columns]
 // d_padded = head_dim rounded up to a multiple of 32; padding is zero. A fresh page is all zero.
@@ -122,6 +125,19 @@ struct AttentionArgs {
 
 enum class Activation : int32_t { kSilu = 0 };
 
+// The arrays of a step that its operations will name, for devices that need them elsewhere.
+struct StepArrays {
+  std::span<const int32_t> tokens;
+  std::span<const int32_t> positions;
+  std::span<const int32_t> rope_rows;
+  std::span<const KvSlot> slots;
+  std::span<const int32_t> clear;
+  std::span<const PageCopy> copies;
+  const AttentionPlan* attention = nullptr;
+  int32_t heads = 0;
+  KvLayout kv;
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -136,6 +152,21 @@ class Device {
   // kOutOfMemory.
   virtual std::byte* allocate(size_t bytes) = 0;
   virtual void release(std::byte* data, size_t bytes) = 0;
+
+  // Memory of allocate() may lie where the host cannot reach it. Matrices, vectors, activations and
+  // pages are in it; the arrays that say what to do (spans, plans) are in host memory.
+  virtual bool host_memory() const { return true; }
+  // Copies to and from memory of allocate(), in order with the operations; the host's side is done
+  // with when the call returns.
+  virtual void upload(void* device, const void* host, size_t bytes);
+  virtual void download(void* host, const void* device, size_t bytes);
+  // Bytes that allocate() could still give.
+  virtual int64_t free_bytes() const = 0;
+  // Packed query rows that an attention tile should have: enough to use each page many times while
+  // queries, scores and outputs stay in the fastest memory.
+  virtual int32_t tile_rows() const { return 96; }
+  // What follows works on these arrays, which stay as they are until the next call.
+  virtual void begin_step(const StepArrays&) {}
 
   // Packs W[n, k] row by row, on all threads. The matrix lives until release(data, bytes()).
   virtual Matrix pack(int64_t n, int64_t k, const RowReader& rows) = 0;
@@ -175,6 +206,30 @@ class Device {
   virtual void convert(const float* x, int64_t ld, int64_t rows, int64_t n, Act out) = 0;
   // Runs task(i) for i in [0, n) on the host's worker threads of this device.
   virtual void parallel(int64_t n, const std::function<void(int64_t)>& task) = 0;
+};
+
+// Floats in memory of a device: the weights of a norm, a bias, a table.
+class Vector {
+ public:
+  Vector() = default;
+  Vector(Device& device, const std::vector<float>& values);
+  ~Vector();
+  Vector(Vector&& other) noexcept { *this = std::move(other); }
+  Vector& operator=(Vector&& other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+
+  bool empty() const { return size_ == 0; }
+  size_t size() const { return size_; }
+  const float* data() const { return reinterpret_cast<const float*>(data_); }  // null when empty
+
+ private:
+  Device* device_ = nullptr;
+  std::byte* data_ = nullptr;
+  size_t size_ = 0;
 };
 
 struct CpuOptions {

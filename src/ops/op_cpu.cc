@@ -13,6 +13,7 @@
 #include "ops/cpu/gemm.h"
 #include "ops/cpu/memory.h"
 #include "ops/cpu/pack.h"
+#include "ops/devices.h"
 
 namespace prefix::ops {
 namespace {
@@ -47,6 +48,8 @@ int64_t CpuDevice::act_ld(int64_t columns) const {
 }
 
 std::byte* CpuDevice::allocate(size_t bytes) { return map_memory(bytes); }
+
+int64_t CpuDevice::free_bytes() const { return available_host_memory(); }
 
 void CpuDevice::release(std::byte* data, size_t bytes) { unmap_memory(data, bytes); }
 

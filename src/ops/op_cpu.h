@@ -24,6 +24,7 @@ class CpuDevice final : public Device {
 
   std::byte* allocate(size_t bytes) override;
   void release(std::byte* data, size_t bytes) override;
+  int64_t free_bytes() const override;
 
   Matrix pack(int64_t n, int64_t k, const RowReader& rows) override;
   Matrix pack_gated(int64_t n, int64_t k, const RowReader& gate, const RowReader& up) override;

@@ -6,13 +6,6 @@
 #include "base/status.h"
 
 namespace prefix {
-namespace {
-
-// Packed query rows (tokens x query heads per kv head) that one attention tile should have: enough
-// to use each key block many times while queries, scores and outputs stay in the L2 cache.
-constexpr int32_t kTileRows = 96;
-
-}  // namespace
 
 // Rows for tokens [begin, end) of a node's edge. Whole pieces at a time: planning must cost a few
 // nanoseconds per token.
@@ -209,7 +202,7 @@ void StepBuilder::add_runs(NodeId id, int32_t row_begin, int32_t row_end, StepPl
 void StepBuilder::plan_attention(StepPlan& plan) {
   AttentionPlan& attention = plan.attention;
   const auto rows = static_cast<int32_t>(plan.tokens.size());
-  const int32_t tile_rows = std::max(1, kTileRows / (shape_.heads / shape_.kv_heads));
+  const int32_t tile_rows = std::max(1, shape_.tile_rows / (shape_.heads / shape_.kv_heads));
   size_t at = 0;  // order_[at] holds the first row of the tile
   for (int32_t begin = 0; begin < rows; begin += tile_rows) {
     const int32_t end = std::min(rows, begin + tile_rows);

@@ -48,6 +48,7 @@ struct StepShape {
   int32_t heads = 1;
   int32_t kv_heads = 1;
   int32_t threads = 1;
+  int32_t tile_rows = 96;  // packed query rows of an attention tile (Device::tile_rows)
 };
 
 class StepBuilder {

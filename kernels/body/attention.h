@@ -1,0 +1,569 @@
+// Segment attention on tensor cores (mma.m16n8k16, bf16, sums in f32): one block does one item of
+// the plan (src/ops/gpu/attention_plan.h) for one kv head.
+//
+//   shared memory   [ queries: 16 W rows x D ][ ring of pages: K 32 x D, V 32 x D ] ...
+//
+//   a warp, per page:  S[16 x 32] = Q K^T     from Q in registers (D <= 128), K by ldmatrix
+//                      mask, m, l, P = 2^(S - m)   online softmax, base 2, a page at a time
+//                      O[16 x D] += P V       P stays in registers, V by ldmatrix.trans
+//
+// One page is one softmax step for every row, in ascending positions: what a row sums does not
+// depend on how the tree is cut into runs. Rows of 16-byte pieces in shared memory are swizzled
+// (piece ^ row & 7), so that the eight rows of an 8x8 matrix lie in different banks.
+//
+// Masked scores are set to -infinity by selection, so garbage in a key reaches nobody. A weight of
+// 0 would still turn an infinite value of somebody else into NaN: where a warp has rows that see
+// nothing of a page, values that are not finite are taken out, and the rows that see the page get
+// l = NaN instead.
+#pragma once
+
+#include "body/portable.h"
+#include "ops/gpu/launch.h"
+
+namespace prefix::ops::gpu {
+
+template <int D, int W>
+struct AttentionShared {
+  static constexpr int kSlots = attention_slots(D);
+  static constexpr int kSlotBytes = attention_slot_bytes(D);
+  static constexpr int kRing = attention_query_bytes(D, W);  // offset
+  static constexpr int kPieces = D / 8;                      // 16-byte pieces of a row
+  // Pages that are worked on at once by a narrow item, one per warp.
+  static constexpr int kNarrow = W < kSlots ? W : kSlots;
+  // Narrow items are folded over warps in the ring: O [16][D], then m and l [16].
+  static constexpr int kFoldBytes = 16 * (D + 2) * 4;
+  static_assert(kNarrow * kFoldBytes <= kSlots * kSlotBytes);
+
+  static PREFIX_BODY int at(int row, int piece) {
+    return (row * kPieces + (piece ^ (row & 7))) * 16;
+  }
+};
+
+template <int D, int W, class Block>
+class Attention {
+  using Shared = AttentionShared<D, W>;
+  using Warp = typename Block::Warp;
+  template <class T>
+  using Local = typename Warp::template Local<T>;
+  template <class T>
+  using PerThread = typename Block::template PerThread<T>;
+
+  static constexpr int kThreads = 32 * W;
+  static constexpr int kSteps = D / 16;   // of Q K^T
+  static constexpr int kColumns = D / 8;  // 8-column tiles of O
+  static constexpr bool kHoldQueries = D <= 128;
+
+  struct Sums {
+    FragmentC o[kColumns];
+    float m[2], l[2];  // of rows g and g + 8; l of this lane's keys only
+    int position[2];   // -1: there is no such row
+  };
+  // Positions of the warp's rows, the same in all lanes.
+  struct Range {
+    int lowest, highest;
+  };
+  struct Queries {
+    FragmentA q[kHoldQueries ? kSteps : 1];
+  };
+  // The next page to load or to work on.
+  struct Cursor {
+    int run;
+    int page;  // inside the run
+  };
+
+ public:
+  PREFIX_BODY Attention(Block& block, const AttentionArguments& a)
+      : block_(block),
+        a_(a),
+        item_(a.items[block.x()]),
+        head_(block.y()),
+        sums_(block),
+        ranges_(block),
+        queries_(block) {}
+
+  PREFIX_BODY void run() {
+    load_queries();
+    clear_padding();
+    block_.sync();
+    block_.each_warp([&](Warp& warp) { begin(warp); });
+    if (item_.narrow) {
+      walk<Shared::kNarrow>();
+      write_narrow();
+    } else {
+      walk<1>();
+      block_.each_warp([&](Warp& warp) { write_wide(warp); });
+    }
+    if (item_.group >= 0) fold_group();
+  }
+
+ private:
+  PREFIX_BODY int first_row(int warp) const { return item_.narrow ? 0 : 16 * warp; }
+
+  PREFIX_BODY int64_t q_offset(int row, int64_t ld) const {  // row: inside the item
+    const int packed = item_.row_begin + row;
+    const int head = head_ * a_.group_heads + packed % a_.group_heads;
+    return packed / a_.group_heads * ld + static_cast<int64_t>(head) * a_.pages.head_dim;
+  }
+
+  // Rows and columns that do not exist are zero.
+  PREFIX_BODY void load_queries() {
+    const int d = a_.pages.head_dim;
+    const bool whole = d % 8 == 0;  // 16-byte loads are aligned
+    const auto* const q = static_cast<const uint16_t*>(a_.q);
+    block_.each([&](int t) {
+      for (int i = t; i < 16 * W * Shared::kPieces; i += kThreads) {
+        const int row = i / Shared::kPieces;
+        const int piece = i % Shared::kPieces;
+        Bits128 v{{0, 0, 0, 0}};
+        if (row < item_.rows && piece * 8 < d) {
+          const uint16_t* const from = q + q_offset(row, a_.ld_q) + piece * 8;
+          if (whole) {
+            v = load16(from);
+          } else {
+            PREFIX_UNROLL for (int j = 0; j < 8; ++j) {
+              const uint32_t x = piece * 8 + j < d ? from[j] : 0;
+              v.x[j / 2] |= x << (j % 2 * 16);
+            }
+          }
+        }
+        block_.template set<Bits128>(t, Shared::at(row, piece), v);
+      }
+    });
+  }
+
+  // Columns of the ring that no page has: copies never touch them.
+  PREFIX_BODY void clear_padding() {
+    const int pieces = a_.pages.d_padded / 8;
+    if (pieces == Shared::kPieces) return;
+    block_.each([&](int t) {
+      for (int i = t; i < Shared::kSlots * 64 * Shared::kPieces; i += kThreads) {
+        if (i % Shared::kPieces < pieces) continue;
+        block_.template set<Bits128>(
+            t, Shared::kRing + Shared::at(i / Shared::kPieces, i % Shared::kPieces),
+            Bits128{{0, 0, 0, 0}});
+      }
+    });
+  }
+
+  PREFIX_BODY void begin(Warp& warp) {
+    const int first = first_row(warp.index());
+    if constexpr (kHoldQueries) {
+      PREFIX_UNROLL for (int k = 0; k < kSteps; ++k) {
+        Local<FragmentA> q;
+        load_query(warp, first, k, q);
+        warp.each([&](int lane) { queries_.of(warp)[lane].q[k] = q[lane]; });
+      }
+    }
+    Local<Sums>& sums = sums_.of(warp);
+    warp.each([&](int lane) {
+      Sums& s = sums[lane];
+      PREFIX_UNROLL for (int c = 0; c < kColumns; ++c) PREFIX_UNROLL for (int j = 0; j < 4; ++j)
+          s.o[c]
+              .x[j] = 0;
+      PREFIX_UNROLL for (int j = 0; j < 2; ++j) {
+        const int row = first + lane / 4 + 8 * j;
+        s.m[j] = minus_infinity();
+        s.l[j] = 0;
+        s.position[j] =
+            row < item_.rows ? a_.positions[(item_.row_begin + row) / a_.group_heads] : -1;
+      }
+    });
+    Local<int> low, high;
+    warp.each([&](int lane) {
+      const int a = sums[lane].position[0];
+      const int b = sums[lane].position[1];
+      high[lane] = larger(a, b);
+      low[lane] = smaller(a < 0 ? INT32_MAX : a, b < 0 ? INT32_MAX : b);
+    });
+    warp.min(low);
+    warp.max(high);
+    warp.each([&](int lane) { ranges_.of(warp)[lane] = {low[lane], high[lane]}; });
+  }
+
+  PREFIX_BODY void load_query(Warp& warp, int first, int step, Local<FragmentA>& q) {
+    Local<int> at;
+    warp.each([&](int lane) { at[lane] = Shared::at(first + lane % 16, 2 * step + lane / 16); });
+    warp.template load_matrices<false>(at, q);
+  }
+
+  // --- pages -----------------------------------------------------------------------------------
+
+  PREFIX_BODY void advance(Cursor& c) const {
+    if (++c.page >= a_.runs[c.run].blocks) {
+      ++c.run;
+      c.page = 0;
+    }
+  }
+
+  // Starts the copies of up to R pages into the ring, from slot `slot` on.
+  template <int R>
+  PREFIX_BODY void load_round(Cursor& cursor, int slot) {
+    const int pieces = a_.pages.d_padded / 8;
+    for (int r = 0; r < R && cursor.run < item_.run_end; ++r) {
+      const int page = a_.pages_list[a_.runs[cursor.run].page_begin + cursor.page];
+      const unsigned char* const keys =
+          a_.pages.layer + page * a_.pages.page_stride + head_ * 2 * a_.pages.block_bytes;
+      const int base = Shared::kRing + (slot + r) * Shared::kSlotBytes;
+      block_.each([&](int t) {
+        // A thread keeps to one column of pieces; rows 0..31 are K, 32..63 V.
+        const int piece = t % Shared::kPieces;
+        if (piece >= pieces) return;
+        PREFIX_UNROLL for (int i = 0; i < 64 * Shared::kPieces / kThreads; ++i) {
+          const int row = t / Shared::kPieces + i * (kThreads / Shared::kPieces);
+          const unsigned char* const from =
+              keys + (row < 32 ? 0 : a_.pages.block_bytes) + ((row % 32) * pieces + piece) * 16;
+          block_.copy16(t, base + Shared::at(row, piece), from);
+        }
+      });
+      advance(cursor);
+    }
+    block_.commit();
+  }
+
+  // Works through the item's pages, R at a time: warp r of R takes page r of a round, or all warps
+  // the same page (R = 1).
+  template <int R>
+  PREFIX_BODY void walk() {
+    constexpr int kRounds = Shared::kSlots / R;  // in the ring
+    constexpr int kAhead = kRounds - 1;
+    Cursor load{item_.run_begin, 0};
+    Cursor now = load;
+    PREFIX_UNROLL for (int i = 0; i < kAhead; ++i) load_round<R>(load, i * R);
+    for (int round = 0; now.run < item_.run_end; ++round) {
+      if constexpr (kAhead == 0) load_round<R>(load, 0);
+      block_.template wait<kAhead == 0 ? 0 : kAhead - 1>();
+      block_.sync();
+      // The slots of the round before: every warp is done with them, or it would not be here.
+      if constexpr (kAhead > 0) load_round<R>(load, (round + kAhead) % kRounds * R);
+      for (int r = 0; r < R && now.run < item_.run_end; ++r) {
+        const Run run = a_.runs[now.run];
+        const int block = run.block_begin + now.page;
+        const int slot = Shared::kRing + (round % kRounds * R + r) * Shared::kSlotBytes;
+        block_.each_warp([&](Warp& warp) {
+          if (R == 1 || warp.index() == r) page(warp, run, block, slot);
+        });
+        advance(now);
+      }
+      if constexpr (kAhead == 0) block_.sync();
+    }
+    block_.template wait<0>();
+  }
+
+  PREFIX_BODY void page(Warp& warp, const Run& run, int block, int slot) {
+    const int first = first_row(warp.index());
+    const int low = run.row_begin - item_.row_begin;  // rows that the run belongs to
+    const int high = run.row_end - item_.row_begin;
+    const Range range = ranges_.of(warp)[0];
+    if (high <= first || low >= first + 16 || block * 32 > range.highest) return;
+    // Some rows must not notice anything of this page.
+    const bool partial =
+        low > first || high < smaller(first + 16, item_.rows) || block * 32 > range.lowest;
+
+    FragmentC zero{{0, 0, 0, 0}};
+    Local<FragmentC> s[4];  // 16 rows x 8 keys each
+    PREFIX_UNROLL for (int j = 0; j < 4; ++j) warp.each([&](int lane) { s[j][lane] = zero; });
+    // Not unrolled where queries come from shared memory: registers are short there.
+    PREFIX_UNROLL_BY(kHoldQueries ? kSteps : 1)
+    for (int k = 0; k < kSteps; ++k) {
+      Local<FragmentA> q;
+      if constexpr (kHoldQueries) {
+        warp.each([&](int lane) { q[lane] = queries_.of(warp)[lane].q[k]; });
+      } else {
+        load_query(warp, first, k, q);
+      }
+      PREFIX_UNROLL for (int pair = 0; pair < 2; ++pair) {
+        Local<int> at;
+        Local<FragmentA> keys;
+        warp.each([&](int lane) {
+          const int key = 16 * pair + lane / 16 * 8 + lane % 8;
+          at[lane] = slot + Shared::at(key, 2 * k + lane / 8 % 2);
+        });
+        warp.template load_matrices<false>(at, keys);
+        multiply_pair(warp, s[2 * pair], s[2 * pair + 1], q, keys);
+      }
+    }
+    softmax(warp, s, block * 32, first, low, high, partial);
+
+    Local<int> bad;  // this lane saw a value that is not finite
+    if (partial) warp.each([&](int lane) { bad[lane] = 0; });
+    Local<Sums>& sums = sums_.of(warp);
+    PREFIX_UNROLL for (int k = 0; k < 2; ++k) {
+      Local<FragmentA> p;
+      warp.each([&](int lane) {
+        const FragmentC& left = s[2 * k][lane];
+        const FragmentC& right = s[2 * k + 1][lane];
+        p[lane].x[0] = pack_bf16(left.x[0], left.x[1]);
+        p[lane].x[1] = pack_bf16(left.x[2], left.x[3]);
+        p[lane].x[2] = pack_bf16(right.x[0], right.x[1]);
+        p[lane].x[3] = pack_bf16(right.x[2], right.x[3]);
+      });
+      PREFIX_UNROLL for (int c = 0; c < kColumns / 2; ++c) {
+        Local<int> at;
+        Local<FragmentA> values;
+        warp.each([&](int lane) {
+          const int key = 32 + 16 * k + lane / 8 % 2 * 8 + lane % 8;  // V follows K
+          at[lane] = slot + Shared::at(key, 2 * c + lane / 16);
+        });
+        warp.template load_matrices<true>(at, values);
+        if (partial) {
+          warp.each([&](int lane) {
+            PREFIX_UNROLL for (int j = 0; j < 4; ++j) values[lane].x[j] =
+                finite_pair(values[lane].x[j], bad[lane]);
+          });
+        }
+        Local<FragmentC> left, right;
+        warp.each([&](int lane) {
+          left[lane] = sums[lane].o[2 * c];
+          right[lane] = sums[lane].o[2 * c + 1];
+        });
+        multiply_pair(warp, left, right, p, values);
+        warp.each([&](int lane) {
+          sums[lane].o[2 * c] = left[lane];
+          sums[lane].o[2 * c + 1] = right[lane];
+        });
+      }
+    }
+    if (partial && warp.any(bad)) {
+      warp.each([&](int lane) {
+        PREFIX_UNROLL for (int j = 0; j < 2; ++j) {
+          const int row = first + lane / 4 + 8 * j;
+          if (row >= low && row < high && sums[lane].position[j] >= block * 32)
+            sums[lane].l[j] = not_a_number();
+        }
+      });
+    }
+  }
+
+  // Two products that share A; `b` holds the operands of both.
+  PREFIX_BODY void multiply_pair(Warp& warp, Local<FragmentC>& left, Local<FragmentC>& right,
+                                 Local<FragmentA>& a, Local<FragmentA>& b) const {
+    Local<FragmentB> half;
+    warp.each([&](int lane) { half[lane] = {{b[lane].x[0], b[lane].x[1]}}; });
+    warp.mma(left, a, half);
+    warp.each([&](int lane) { half[lane] = {{b[lane].x[2], b[lane].x[3]}}; });
+    warp.mma(right, a, half);
+  }
+
+  static PREFIX_BODY uint32_t finite_pair(uint32_t x, int& bad) {
+    if ((x & 0x7f80u) == 0x7f80u) {
+      bad = 1;
+      x &= 0xffff0000u;
+    }
+    if ((x & 0x7f800000u) == 0x7f800000u) {
+      bad = 1;
+      x &= 0x0000ffffu;
+    }
+    return x;
+  }
+
+  // S -> P in place; moves m, and l and O with it.
+  PREFIX_BODY void softmax(Warp& warp, Local<FragmentC> (&s)[4], int position, int first, int low,
+                           int high, bool partial) {
+    Local<Sums>& sums = sums_.of(warp);
+    Local<float> top[2];
+    warp.each([&](int lane) {
+      PREFIX_UNROLL for (int j = 0; j < 2; ++j) {
+        const int row = first + lane / 4 + 8 * j;
+        const int last = partial && (row < low || row >= high) ? -1 : sums[lane].position[j];
+        float highest = minus_infinity();
+        PREFIX_UNROLL for (int n = 0; n < 4; ++n) {
+          PREFIX_UNROLL for (int i = 0; i < 2; ++i) {
+            float& x = s[n][lane].x[2 * j + i];
+            const int key = position + 8 * n + 2 * (lane % 4) + i;
+            x = key <= last ? x * a_.scale_log2 : minus_infinity();
+            highest = larger(x, highest);
+          }
+        }
+        top[j][lane] = highest;
+      }
+    });
+    Local<int> moved;
+    Local<float> keep[2];
+    warp.quad_max(top[0]);
+    warp.quad_max(top[1]);
+    warp.each([&](int lane) {
+      moved[lane] = 0;
+      PREFIX_UNROLL for (int j = 0; j < 2; ++j) {
+        Sums& sum = sums[lane];
+        const float m = larger(top[j][lane], sum.m[j]);
+        const float shift = m == minus_infinity() ? 0.0f : m;
+        keep[j][lane] = exp2_of(sum.m[j] - shift);
+        if (m > sum.m[j]) moved[lane] = 1;
+        float l = 0;
+        PREFIX_UNROLL for (int n = 0; n < 4; ++n) {
+          PREFIX_UNROLL for (int i = 0; i < 2; ++i) {
+            float& x = s[n][lane].x[2 * j + i];
+            x = exp2_of(x - shift);
+            l += x;
+          }
+        }
+        // A maximum that stays keeps everything: its factor is 1, or there is nothing yet.
+        if (m > sum.m[j]) sum.l[j] *= keep[j][lane];
+        sum.l[j] += l;
+        sum.m[j] = m;
+      }
+    });
+    if (!warp.any(moved)) return;
+    warp.each([&](int lane) {
+      PREFIX_UNROLL for (int j = 0; j < 2; ++j) {
+        // Rows whose maximum stayed: exactly 1, also before their first key.
+        const float factor = sums[lane].m[j] == minus_infinity() ? 1.0f : keep[j][lane];
+        PREFIX_UNROLL for (int c = 0; c < kColumns; ++c) {
+          sums[lane].o[c].x[2 * j] *= factor;
+          sums[lane].o[c].x[2 * j + 1] *= factor;
+        }
+      }
+    });
+  }
+
+  // --- results ---------------------------------------------------------------------------------
+
+  PREFIX_BODY int64_t state_of(int row) const {
+    return static_cast<int64_t>(item_.state + row) * a_.pages.kv_heads + head_;
+  }
+
+  PREFIX_BODY void write_wide(Warp& warp) {
+    const int first = first_row(warp.index());
+    const int d = a_.pages.head_dim;
+    Local<Sums>& sums = sums_.of(warp);
+    Local<float> l[2];
+    PREFIX_UNROLL for (int j = 0; j < 2; ++j) {
+      warp.each([&](int lane) { l[j][lane] = sums[lane].l[j]; });
+      warp.quad_sum(l[j]);
+    }
+    warp.each([&](int lane) {
+      PREFIX_UNROLL for (int j = 0; j < 2; ++j) {
+        const int row = first + lane / 4 + 8 * j;
+        if (row >= item_.rows) continue;
+        const float sum = l[j][lane];
+        if (item_.state >= 0) {
+          const int64_t state = state_of(row);
+          if (lane % 4 == 0) {
+            a_.state_ml[2 * state] = sums[lane].m[j];
+            a_.state_ml[2 * state + 1] = sum;
+          }
+          float* const o = a_.state_o + state * a_.pages.d_padded;
+          PREFIX_UNROLL for (int c = 0; c < kColumns; ++c)
+              PREFIX_UNROLL for (int i = 0; i < 2; ++i) {
+            const int column = 8 * c + 2 * (lane % 4) + i;
+            if (column < d) o[column] = sums[lane].o[c].x[2 * j + i];
+          }
+        } else {
+          const float inverse = sum == 0 ? 0.0f : 1.0f / sum;
+          uint16_t* const out = static_cast<uint16_t*>(a_.out) + q_offset(row, a_.ld_out);
+          PREFIX_UNROLL for (int c = 0; c < kColumns; ++c)
+              PREFIX_UNROLL for (int i = 0; i < 2; ++i) {
+            const int column = 8 * c + 2 * (lane % 4) + i;
+            if (column < d) out[column] = to_bf16(sums[lane].o[c].x[2 * j + i] * inverse);
+          }
+        }
+      }
+    });
+  }
+
+  // The warps of a narrow item have the same rows and different pages: their states are folded in
+  // shared memory, in the order of the warps.
+  PREFIX_BODY void write_narrow() {
+    const int d = a_.pages.head_dim;
+    block_.sync();  // nobody reads pages any more
+    block_.each_warp([&](Warp& warp) {
+      if (warp.index() >= Shared::kNarrow) return;
+      const int base = Shared::kRing + warp.index() * Shared::kFoldBytes;
+      Local<Sums>& sums = sums_.of(warp);
+      Local<float> l[2];
+      PREFIX_UNROLL for (int j = 0; j < 2; ++j) {
+        warp.each([&](int lane) { l[j][lane] = sums[lane].l[j]; });
+        warp.quad_sum(l[j]);
+      }
+      warp.each([&](int lane) {
+        PREFIX_UNROLL for (int j = 0; j < 2; ++j) {
+          const int row = lane / 4 + 8 * j;
+          if (lane % 4 == 0) {
+            warp.set(lane, base + (16 * D + 2 * row) * 4, sums[lane].m[j]);
+            warp.set(lane, base + (16 * D + 2 * row + 1) * 4, l[j][lane]);
+          }
+          PREFIX_UNROLL for (int c = 0; c < kColumns; ++c) PREFIX_UNROLL for (int i = 0; i < 2; ++i)
+              warp.set(lane, base + (row * D + 8 * c + 2 * (lane % 4) + i) * 4,
+                       sums[lane].o[c].x[2 * j + i]);
+        }
+      });
+    });
+    block_.sync();
+    block_.each([&](int t) {
+      for (int i = t; i < item_.rows * D; i += kThreads) {
+        const int row = i / D;
+        const int column = i % D;
+        if (column >= d) continue;
+        const auto part = [&](int warp, int word) {
+          return block_.template get<float>(t,
+                                            Shared::kRing + warp * Shared::kFoldBytes + word * 4);
+        };
+        float m = minus_infinity(), l = 0, o = 0;
+        for (int w = 0; w < Shared::kNarrow; ++w) m = larger(part(w, 16 * D + 2 * row), m);
+        const float shift = m == minus_infinity() ? 0.0f : m;
+        for (int w = 0; w < Shared::kNarrow; ++w) {
+          const float weight = exp2_of(part(w, 16 * D + 2 * row) - shift);
+          l += part(w, 16 * D + 2 * row + 1) * weight;
+          o += part(w, row * D + column) * weight;
+        }
+        if (item_.state < 0) {
+          static_cast<uint16_t*>(a_.out)[q_offset(row, a_.ld_out) + column] =
+              to_bf16(l == 0 ? 0.0f : o * (1.0f / l));
+          continue;
+        }
+        const int64_t state = state_of(row);
+        a_.state_o[state * a_.pages.d_padded + column] = o;
+        if (column == 0) {
+          a_.state_ml[2 * state] = m;
+          a_.state_ml[2 * state + 1] = l;
+        }
+      }
+    });
+  }
+
+  // The block that comes last folds the states of all items of the group, in their order.
+  PREFIX_BODY void fold_group() {
+    const Group group = a_.groups[item_.group];
+    int32_t* const counter = a_.arrived + item_.group * a_.pages.kv_heads + head_;
+    if (!block_.arrives_last(counter, group.item_end - group.item_begin)) return;
+    const int d = a_.pages.head_dim;
+    block_.each([&](int t) {
+      for (int i = t; i < group.rows * D; i += kThreads) {
+        const int row = group.row_begin + i / D;  // packed, of the step
+        const int column = i % D;
+        if (column >= d) continue;
+        float m = minus_infinity(), l = 0, o = 0;
+        for (int k = group.item_begin; k < group.item_end; ++k) {
+          const int64_t state = state_in(a_.items[k], row);
+          if (state >= 0) m = larger(block_.load_fresh(a_.state_ml + 2 * state), m);
+        }
+        const float shift = m == minus_infinity() ? 0.0f : m;
+        for (int k = group.item_begin; k < group.item_end; ++k) {
+          const int64_t state = state_in(a_.items[k], row);
+          if (state < 0) continue;
+          const float weight = exp2_of(block_.load_fresh(a_.state_ml + 2 * state) - shift);
+          l += block_.load_fresh(a_.state_ml + 2 * state + 1) * weight;
+          o += block_.load_fresh(a_.state_o + state * a_.pages.d_padded + column) * weight;
+        }
+        const int64_t at = q_offset(row - item_.row_begin, a_.ld_out) + column;
+        static_cast<uint16_t*>(a_.out)[at] = to_bf16(l == 0 ? 0.0f : o * (1.0f / l));
+      }
+    });
+  }
+
+  // Where the state of a packed row is, -1 when the item does not have the row.
+  PREFIX_BODY int64_t state_in(const Item& item, int row) const {
+    if (row < item.row_begin || row >= item.row_begin + item.rows) return -1;
+    return static_cast<int64_t>(item.state + row - item.row_begin) * a_.pages.kv_heads + head_;
+  }
+
+  Block& block_;
+  const AttentionArguments& a_;
+  const Item item_;
+  const int head_;
+  PerThread<Sums> sums_;
+  PerThread<Range> ranges_;
+  PerThread<Queries> queries_;
+};
+
+}  // namespace prefix::ops::gpu

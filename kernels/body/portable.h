@@ -1,0 +1,136 @@
+// What the bodies of the kernels are written in.
+//
+// A body is one block of threads as a template over its Block, so that the same lines run on a GPU
+// (kernels/block_cuda.cuh) and in the emulator of the tests (tests/kernels/block_emulated.h):
+//
+//   block.each([&](int thread) {...})     what each thread does until the next collective call
+//   block.each_warp([&](auto& warp) {...})   the same by warps; warp.each([&](int lane) {...})
+//   block.sync()                           __syncthreads
+//   Block::PerThread<T>, Warp::Local<T>    a variable of every thread, x[thread] / x[lane]
+//   block.get<T>, set<T>, copy16           shared memory, by byte offset; copy16 is asynchronous
+//   warp.mma, load_matrices, quad_max ...  collective operations of a warp
+//
+// On the GPU each() calls its function once and PerThread is a plain variable: all of it inlines
+// away. The emulator runs the threads one after the other between two collectives, in any order,
+// and watches shared memory for conflicts. Control flow outside of each() must be the same for all
+// threads of the block (of the warp inside each_warp).
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#ifdef __CUDACC__
+#define PREFIX_BODY __device__ __forceinline__
+#define PREFIX_UNROLL _Pragma("unroll")
+#define PREFIX_PRAGMA(text) _Pragma(#text)
+#define PREFIX_UNROLL_BY(n) PREFIX_PRAGMA(unroll(n))
+#else
+#define PREFIX_BODY inline
+#define PREFIX_UNROLL
+#define PREFIX_UNROLL_BY(n)
+#include <cmath>
+#endif
+
+namespace prefix::ops::gpu {
+
+struct Bits128 {
+  uint32_t x[4];
+};
+// The operands of mma.m16n8k16: per lane 4 registers of A, 2 of B, 4 sums. Lane = 4 * g + t:
+//   A  x[0]: row g, columns 2t 2t+1    x[1]: row g+8    x[2]: row g, columns +8    x[3]: both
+//   B  x[0]: rows 2t 2t+1, column g    x[1]: rows +8
+//   C  x[0], x[1]: row g, columns 2t 2t+1               x[2], x[3]: row g+8
+struct FragmentA {
+  uint32_t x[4];
+};
+struct FragmentB {
+  uint32_t x[2];
+};
+struct FragmentC {
+  float x[4];
+};
+
+PREFIX_BODY uint32_t float_bits(float x) {
+#ifdef __CUDA_ARCH__
+  return __float_as_uint(x);
+#else
+  uint32_t bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  return bits;
+#endif
+}
+PREFIX_BODY float bits_float(uint32_t x) {
+#ifdef __CUDA_ARCH__
+  return __uint_as_float(x);
+#else
+  float value;
+  std::memcpy(&value, &x, sizeof value);
+  return value;
+#endif
+}
+PREFIX_BODY float minus_infinity() { return bits_float(0xff800000u); }
+PREFIX_BODY float not_a_number() { return bits_float(0x7fc00000u); }
+
+// To nearest even; NaN stays NaN.
+PREFIX_BODY uint16_t to_bf16(float x) {
+  const uint32_t bits = float_bits(x);
+  if (x != x) return 0x7fc0;
+  return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}
+PREFIX_BODY float from_bf16(uint16_t x) { return bits_float(static_cast<uint32_t>(x) << 16); }
+PREFIX_BODY uint32_t pack_bf16(float low, float high) {
+#ifdef __CUDA_ARCH__
+  uint32_t out;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(out) : "f"(high), "f"(low));
+  return out;
+#else
+  return static_cast<uint32_t>(to_bf16(high)) << 16 | to_bf16(low);
+#endif
+}
+PREFIX_BODY float exp2_of(float x) {
+#ifdef __CUDA_ARCH__
+  float out;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(out) : "f"(x));
+  return out;
+#else
+  return std::exp2(x);
+#endif
+}
+PREFIX_BODY float larger(float a, float b) { return a > b ? a : b; }  // b when a is NaN
+PREFIX_BODY int smaller(int a, int b) { return a < b ? a : b; }
+PREFIX_BODY int larger(int a, int b) { return a > b ? a : b; }
+PREFIX_BODY float inverse_root(float x) {
+#ifdef __CUDA_ARCH__
+  return 1.0f / sqrtf(x);
+#else
+  return 1.0f / std::sqrt(x);
+#endif
+}
+PREFIX_BODY float silu(float x) {
+#ifdef __CUDA_ARCH__
+  return x / (1.0f + expf(-x));
+#else
+  return x / (1.0f + std::exp(-x));
+#endif
+}
+
+PREFIX_BODY Bits128 load16(const void* from) {  // from 16-byte aligned global memory
+#ifdef __CUDA_ARCH__
+  const uint4 v = *static_cast<const uint4*>(from);
+  return {{v.x, v.y, v.z, v.w}};
+#else
+  Bits128 v;
+  std::memcpy(&v, from, sizeof v);
+  return v;
+#endif
+}
+PREFIX_BODY void store16(void* to, Bits128 v) {
+#ifdef __CUDA_ARCH__
+  *static_cast<uint4*>(to) = make_uint4(v.x[0], v.x[1], v.x[2], v.x[3]);
+#else
+  std::memcpy(to, &v, sizeof v);
+#endif
+}
+
+}  // namespace prefix::ops::gpu

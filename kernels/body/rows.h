@@ -1,0 +1,244 @@
+// The row-wise kernels: one block of kRowThreads per row (copies: per copy and head). Each twin of
+// a CPU operation has the same contract (src/ops/op.h).
+#pragma once
+
+#include "body/portable.h"
+#include "ops/gpu/launch.h"
+
+namespace prefix::ops::gpu {
+
+PREFIX_BODY float load_element(const void* from, int64_t i, Element e) {
+  return e == Element::kBf16 ? from_bf16(static_cast<const uint16_t*>(from)[i])
+                             : static_cast<const float*>(from)[i];
+}
+PREFIX_BODY void store_element(void* to, int64_t i, Element e, float x) {
+  if (e == Element::kBf16) {
+    static_cast<uint16_t*>(to)[i] = to_bf16(x);
+  } else {
+    static_cast<float*>(to)[i] = x;
+  }
+}
+
+template <class Block>
+PREFIX_BODY void embed(Block& block, const EmbedArgs& a) {
+  const int64_t row = block.x();
+  const int64_t from = static_cast<int64_t>(a.ids[row]) * a.k_padded;
+  block.each([&](int t) {
+    for (int64_t i = t; i < a.k; i += kRowThreads)
+      a.out[row * a.ld + i] = load_element(a.weights, from + i, a.element) * a.scale;
+  });
+}
+
+template <class Block>
+PREFIX_BODY void norm(Block& block, const NormArgs& a) {
+  const int64_t row = block.x();
+  const float* const x = a.x + row * a.ld;
+  typename Block::template PerThread<float> sum(block);
+  block.each([&](int t) {
+    float s = 0;
+    for (int64_t i = t; i < a.n; i += kRowThreads) s += x[i] * x[i];
+    sum[t] = s;
+  });
+  const float total = block.sum(sum);
+  const float scale = inverse_root(total / static_cast<float>(a.n) + a.eps);
+  block.each([&](int t) {
+    for (int64_t i = t; i < a.n; i += kRowThreads) {  // x may be out: each thread its own columns
+      const float y = x[i] * scale * a.weight[i];
+      const int64_t at = row * a.ld_out + i;
+      if (a.output == NormOutput::kActivation) {
+        store_element(a.out, at, a.element, y);
+      } else if (a.output == NormOutput::kF32) {
+        static_cast<float*>(a.out)[at] = y;
+      } else {
+        static_cast<float*>(a.out)[at] += y;
+      }
+    }
+  });
+}
+
+template <class Block>
+PREFIX_BODY void gather(Block& block, const GatherArgs& a) {
+  const int64_t row = block.x();
+  const float* const from = a.x + static_cast<int64_t>(a.rows[row]) * a.ld;
+  block.each([&](int t) {
+    for (int64_t i = t; i < a.n; i += kRowThreads) a.out[row * a.ld_out + i] = from[i];
+  });
+}
+
+template <class Block>
+PREFIX_BODY void convert(Block& block, const ConvertArgs& a) {
+  const int64_t row = block.x();
+  block.each([&](int t) {
+    for (int64_t i = t; i < a.n; i += kRowThreads)
+      store_element(a.out, row * a.ld_out + i, a.element, a.x[row * a.ld + i]);
+  });
+}
+
+template <class Block>
+PREFIX_BODY void gated(Block& block, const GatedArgs& a) {
+  const int64_t row = block.x();
+  const float* const both = a.both + row * a.ld;
+  block.each([&](int t) {
+    for (int64_t i = t; i < a.n; i += kRowThreads) {
+      const int64_t at = i / 32 * 64 + i % 32;
+      const float gate = both[at] + (a.bias_gate ? a.bias_gate[i] : 0.0f);
+      const float up = both[at + 32] + (a.bias_up ? a.bias_up[i] : 0.0f);
+      store_element(a.out, row * a.ld_out + i, a.element, silu(gate) * up);
+    }
+  });
+}
+
+// 1 / rms of x[0, n), the same in all lanes.
+template <class Warp>
+PREFIX_BODY float inverse_rms(Warp& warp, const float* x, int64_t n, float eps) {
+  typename Warp::template Local<float> sum;
+  warp.each([&](int lane) {
+    float s = 0;
+    for (int64_t i = lane; i < n; i += 32) s += x[i] * x[i];
+    sum[lane] = s;
+  });
+  return inverse_root(warp.sum(sum) / static_cast<float>(n) + eps);
+}
+
+// A warp per head vector of the row: query heads, then key heads, then value heads.
+template <class Block>
+PREFIX_BODY void qkv(Block& block, const QkvArguments& a) {
+  const int64_t row = block.x();
+  const int d = a.pages.head_dim;
+  const int kv_heads = a.pages.kv_heads;
+  const int half = a.rotary_dim / 2;
+  const float* const x = a.qkv + row * a.ld;
+  const float* const cos = a.cos + static_cast<int64_t>(a.positions[row]) * half;
+  const float* const sin = a.sin + static_cast<int64_t>(a.positions[row]) * half;
+  const int page = a.slots[2 * row];
+  const int slot = a.slots[2 * row + 1];
+  block.each_warp([&](auto& warp) {
+    const int end = page < 0 ? a.heads : a.heads + 2 * kv_heads;
+    for (int v = warp.index(); v < end; v += kRowThreads / 32) {
+      const bool is_query = v < a.heads;
+      const bool is_value = v >= a.heads + kv_heads;
+      const int head = is_query ? v : (v - a.heads) % kv_heads;  // inside its part
+      const float* const from = x + static_cast<int64_t>(v) * d;
+      const float* weight = is_value ? nullptr : is_query ? a.q_norm : a.k_norm;
+      float scale = 1;
+      if (weight && a.norm_whole_width) {
+        const int heads = is_query ? a.heads : kv_heads;
+        const float* const part = is_query ? x : x + static_cast<int64_t>(a.heads) * d;
+        scale = inverse_rms(warp, part, static_cast<int64_t>(heads) * d, a.eps);
+        weight += static_cast<int64_t>(head) * d;
+      } else if (weight) {
+        scale = inverse_rms(warp, from, d, a.eps);
+      }
+      unsigned char* const block_of_page = a.pages.layer + page * a.pages.page_stride +
+                                           head * 2 * a.pages.block_bytes +
+                                           (is_value ? a.pages.block_bytes : 0);
+      warp.each([&](int lane) {
+        const auto normed = [&](int i) { return weight ? from[i] * scale * weight[i] : from[i]; };
+        for (int i = lane; i < d; i += 32) {
+          float y = normed(i);
+          if (!is_value && i < half) {
+            y = y * cos[i] - normed(i + half) * sin[i];
+          } else if (!is_value && i < 2 * half) {
+            y = y * cos[i - half] + normed(i - half) * sin[i - half];
+          }
+          if (is_query) {
+            store_element(a.q, row * a.ld_q + static_cast<int64_t>(v) * d + i, a.pages.element, y);
+          } else {
+            store_element(block_of_page, slot * a.pages.d_padded + i, a.pages.element, y);
+          }
+        }
+      });
+    }
+  });
+}
+
+// K of the first tokens of a page lies in one piece, and so does V.
+template <class Block>
+PREFIX_BODY void copy_pages(Block& block, const CopyArgs& a) {
+  const int32_t* const copy = a.copies + 3 * block.x();
+  const int64_t bytes =
+      static_cast<int64_t>(copy[2]) * a.pages.d_padded * element_bytes(a.pages.element);
+  const int64_t head = block.y() * 2 * a.pages.block_bytes;
+  const unsigned char* const from = a.pages.layer + copy[0] * a.pages.page_stride + head;
+  unsigned char* const to = a.pages.layer + copy[1] * a.pages.page_stride + head;
+  block.each([&](int t) {
+    for (int64_t i = t * 16; i < bytes; i += kRowThreads * 16) {
+      store16(to + i, load16(from + i));
+      store16(to + a.pages.block_bytes + i, load16(from + a.pages.block_bytes + i));
+    }
+  });
+}
+
+template <class Block>
+PREFIX_BODY void clear_pages(Block& block, const ClearArgs& a) {
+  unsigned char* const page = a.pool + a.pages[block.x()] * a.page_bytes;
+  block.each([&](int t) {
+    for (int64_t i = t * 16; i < a.page_bytes; i += kRowThreads * 16)
+      store16(page + i, Bits128{{0, 0, 0, 0}});
+  });
+}
+
+// Attention without tensor cores, for f32 and for heads that are too large for them: one warp per
+// row and query head, a lane per key for the scores, a lane per column for the values.
+template <class Block>
+PREFIX_BODY void attention_slow(Block& block, const AttentionArguments& a) {
+  constexpr int kColumns = 32;  // per lane: heads up to 1024
+  const int row = block.x();
+  const int q_head = block.y();
+  const int d = a.pages.head_dim;
+  const int tile = a.tile_of_row[row];
+  const int position = a.positions[row];
+  const Element e = a.pages.element;
+  block.each_warp([&](auto& warp) {
+    using W = std::remove_reference_t<decltype(warp)>;
+    typename W::template Local<float> score, weight;
+    typename W::template Local<float[kColumns]> sum;
+    warp.each([&](int lane) { PREFIX_UNROLL for (int c = 0; c < kColumns; ++c) sum[lane][c] = 0; });
+    float m = minus_infinity(), l = 0;
+    const int64_t q_at = row * a.ld_q + static_cast<int64_t>(q_head) * d;
+    const unsigned char* const heads =
+        a.pages.layer + (q_head / a.group_heads) * 2 * a.pages.block_bytes;
+    for (int r = a.tile_runs[2 * tile]; r < a.tile_runs[2 * tile + 1]; ++r) {
+      const Run run = a.runs[r];
+      if (row < run.row_begin || row >= run.row_end) continue;
+      for (int b = 0; b < run.blocks; ++b) {
+        const int first = (run.block_begin + b) * 32;
+        if (first > position) break;
+        const int keys = smaller(32, position - first + 1);
+        const unsigned char* const k =
+            heads + a.pages_list[run.page_begin + b] * a.pages.page_stride;
+        const unsigned char* const v = k + a.pages.block_bytes;
+        warp.each([&](int lane) {
+          float s = 0;
+          for (int i = 0; i < d; ++i)
+            s += load_element(a.q, q_at + i, e) * load_element(k, lane * a.pages.d_padded + i, e);
+          score[lane] = lane < keys ? s * a.scale_log2 : minus_infinity();
+        });
+        const float top = larger(warp.max(score), m);
+        const float shift = top == minus_infinity() ? 0.0f : top;
+        const float keep = exp2_of(m - shift);
+        warp.each([&](int lane) { weight[lane] = exp2_of(score[lane] - shift); });
+        l = l * keep + warp.sum(weight);
+        m = top;
+        warp.each([&](int lane) {
+          PREFIX_UNROLL for (int c = 0; c < kColumns; ++c) sum[lane][c] *= keep;
+        });
+        for (int key = 0; key < keys; ++key) {
+          const float p = warp.broadcast(weight, key);
+          warp.each([&](int lane) {
+            PREFIX_UNROLL for (int c = 0; c < kColumns; ++c) if (c * 32 + lane < d) sum[lane][c] +=
+                p * load_element(v, key * a.pages.d_padded + c * 32 + lane, e);
+          });
+        }
+      }
+    }
+    const float inverse = l == 0 ? 0.0f : 1.0f / l;
+    warp.each([&](int lane) {
+      PREFIX_UNROLL for (int c = 0; c < kColumns; ++c) if (c * 32 + lane < d)
+          store_element(a.out, row * a.ld_out + static_cast<int64_t>(q_head) * d + c * 32 + lane, e,
+                        sum[lane][c] * inverse);
+    });
+  });
+}
+
+}  // namespace prefix::ops::gpu

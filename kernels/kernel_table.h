@@ -1,0 +1,13 @@
+// The address of each kernel, for cudaLaunchKernelExC; null where the file does not have it.
+#pragma once
+
+#include "ops/gpu/launch.h"
+
+namespace prefix::ops::gpu {
+
+const void* row_kernel(Kernel kernel);
+const void* attention_kernel_64(Kernel kernel);
+const void* attention_kernel_128(Kernel kernel);
+const void* attention_kernel_256(Kernel kernel);
+
+}  // namespace prefix::ops::gpu

@@ -1,0 +1,71 @@
+#include "ops/devices.h"
+
+#include <charconv>
+#include <fstream>
+#include <utility>
+
+#include "base/plugin.h"
+#include "base/status.h"
+#include "ops/gpu/runtime.h"
+#include "ops/op_gpu.h"
+
+namespace prefix::ops {
+namespace {
+
+constexpr int kMostDevices = 64;
+
+// The index of "cuda" or "cuda:N"; -1 when the name is neither.
+int cuda_index(std::string_view name) {
+  if (name == "cuda") return 0;
+  if (!name.starts_with("cuda:")) return -1;
+  name.remove_prefix(5);
+  int index = -1;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), index);
+  const bool number = error == std::errc() && end == name.data() + name.size();
+  return number && index < kMostDevices ? index : -1;
+}
+
+RuntimeOpener& replacement() {
+  static auto* const opener = new RuntimeOpener;  // never destroyed: engines may outlive statics
+  return *opener;
+}
+
+std::unique_ptr<gpu::Runtime> open_runtime(int index, bool invariant) {
+  if (replacement()) return replacement()(index, invariant);
+  const gpu::PluginEntry* entry = nullptr;
+  try {
+    using Entry = const gpu::PluginEntry*();
+    entry = reinterpret_cast<Entry*>(open_plugin("cuda", gpu::kPluginEntry))();
+  } catch (const Error& e) {
+    fail(Code::kUnsupportedDevice, "device=cuda: ", e.message());
+  }
+  char why[512] = "";
+  std::unique_ptr<gpu::Runtime> runtime(entry->open(index, invariant, why, sizeof why));
+  if (!runtime) fail(Code::kUnsupportedDevice, "device=cuda:", index, ": ", why);
+  return runtime;
+}
+
+}  // namespace
+
+bool is_device_name(std::string_view name) { return name == "cpu" || cuda_index(name) >= 0; }
+
+std::unique_ptr<Device> make_device(const DeviceOptions& options) {
+  if (options.name == "cpu") return make_cpu_device({options.dtype, options.isa, options.threads});
+  const int index = cuda_index(options.name);
+  if (index < 0) fail(Code::kUnsupportedDevice, "there is no device \"", options.name, "\"");
+  return std::make_unique<GpuDevice>(open_runtime(index, options.invariant),
+                                     GpuOptions{options.dtype, options.threads, options.invariant});
+}
+
+void replace_gpu_runtime(RuntimeOpener opener) { replacement() = std::move(opener); }
+
+int64_t available_host_memory() {
+  std::ifstream meminfo("/proc/meminfo");
+  for (std::string key; meminfo >> key;) {
+    int64_t kib;
+    if (key == "MemAvailable:" && meminfo >> kib) return kib * 1024;
+  }
+  return int64_t{4} << 30;
+}
+
+}  // namespace prefix::ops

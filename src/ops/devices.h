@@ -1,0 +1,40 @@
+// Devices by name: "cpu", "cuda", "cuda:1".
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ops/op.h"
+
+namespace prefix::ops {
+
+namespace gpu {
+class Runtime;
+}
+
+struct DeviceOptions {
+  std::string name = "cpu";
+  DType dtype = DType::kBf16;
+  std::string isa = "auto";
+  int threads = 1;
+  bool invariant = false;
+};
+
+// Whether a device could have this name.
+bool is_device_name(std::string_view name);
+
+// Throws kUnsupportedDevice naming what is missing: an instruction set, the plugin, the driver, the
+// device.
+std::unique_ptr<Device> make_device(const DeviceOptions& options);
+
+// Bytes of host memory that can be used without swapping, as the kernel estimates it.
+int64_t available_host_memory();
+
+// Tests put a runtime of their own in place of libprefix_cuda.so; an empty function undoes it.
+using RuntimeOpener = std::function<std::unique_ptr<gpu::Runtime>(int index, bool invariant)>;
+void replace_gpu_runtime(RuntimeOpener opener);
+
+}  // namespace prefix::ops

@@ -1,0 +1,65 @@
+// From the attention plan of a step (plan/attention_plan.h) to what one launch per layer executes.
+//
+// A *packed row* is (row, query head inside its group): row * G + g. An *item* is what one block of
+// threads does for one kv head: some packed rows, some runs of pages, some positions.
+//
+//                        pages by position ─────────────>
+//   packed rows   0..15  [ shared prefix, all 64 rows    ][a ][b ]      wide items: W warps, 16
+//   rows
+//                16..31  [                               ][c ][d ]      each; every warp reads the
+//                32..47  [   item 0      |    item 1     ][e ][f ]      same page
+//                48..63  [                               ][g ][h ]      narrow items: 16 rows, the
+//                                        ^split               ^2..5     warps take pages in turn
+//
+// A run that covers more than 16 rows of a tile is walked by wide items; what belongs to fewer rows
+// (the answers below a shared context) by narrow ones, because a wide block would leave all but one
+// warp idle. Long walks are cut so that the whole GPU has work.
+//
+// Several items with rows in common write partial states and form a *group*; the block that arrives
+// last folds them in the order of the list, whoever it is: the sum never depends on timing.
+//
+// `invariant`: wide items only, cut at fixed positions, so that the bits of a row depend on its
+// position and keys alone.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "ops/gpu/launch.h"
+#include "plan/attention_plan.h"
+
+namespace prefix::ops::gpu {
+
+struct AttentionShape {
+  int32_t kv_heads = 1;
+  int32_t group_heads = 1;  // query heads per kv head
+  int32_t warps = 4;
+  int32_t processors = 1;
+  bool invariant = false;
+};
+
+struct DevicePlan {
+  std::vector<Item> items;
+  std::vector<Run> runs;
+  std::vector<Group> groups;
+  int32_t states = 0;  // rows of partial states per kv head
+
+  void clear() {
+    items.clear();
+    runs.clear();
+    groups.clear();
+    states = 0;
+  }
+};
+
+// Positions are cut into pieces of a multiple of this many pages, at absolute positions.
+inline constexpr int32_t kSplitPages = 8;
+// The cut of invariant plans.
+inline constexpr int32_t kInvariantPages = kKeyChunk / kPageTokens;
+
+// `positions`: of all rows of the step.
+void plan_attention(const AttentionPlan& plan, std::span<const int32_t> positions,
+                    const AttentionShape& shape, DevicePlan& out);
+
+}  // namespace prefix::ops::gpu

@@ -1,0 +1,192 @@
+// The kernels of the GPU backend by number, and the arguments of each: what the device layer
+// (op_gpu.cc), the CUDA kernels (kernels/) and their emulator (tests/kernels/) agree on. Plain
+// numbers and pointers to device memory only; nvcc compiles this file too.
+//
+// A block of threads is (x, y) of a grid; each kernel says below what one block does.
+#pragma once
+
+#include <cstdint>
+
+namespace prefix::ops::gpu {
+
+enum class Kernel : int32_t {
+  kEmbed = 0,      // x: row
+  kNorm,           // x: row
+  kGather,         // x: row of the output
+  kConvert,        // x: row
+  kGated,          // x: row
+  kQkv,            // x: row
+  kCopyPages,      // x: copy, y: kv head
+  kClearPages,     // x: page
+  kAttentionSlow,  // x: row, y: query head; any head size, f32 and bf16
+  // Tensor cores, bf16; x: item, y: kv head. Head sizes up to D, W warps: 16 W packed rows.
+  kAttention64x4,
+  kAttention64x8,
+  kAttention128x4,
+  kAttention128x8,
+  kAttention256x4,
+  kCount,
+};
+
+// Element types of activations, weights, keys and values.
+enum class Element : int32_t { kBf16 = 0, kF32 = 1 };
+
+constexpr int64_t element_bytes(Element e) { return e == Element::kBf16 ? 2 : 4; }
+
+// Threads of a block of the row-wise kernels.
+inline constexpr int kRowThreads = 128;
+
+// Keys and values of one layer. Inside a page (32 tokens) K and V are rows of tokens, because that
+// is what the tensor cores load:
+//
+//   pool + page * page_stride ─> layer ─> head 0: K [32][d_padded]  V [32][d_padded]  head 1: ...
+//
+// d_padded is a multiple of 32; the padding is zero.
+struct Pages {
+  unsigned char* layer;  // of page 0
+  int64_t page_stride;   // bytes
+  int64_t block_bytes;   // K (or V) of one page and head
+  int32_t kv_heads;
+  int32_t head_dim;
+  int32_t d_padded;
+  Element element;
+};
+
+struct EmbedArgs {
+  const void* weights;  // [n, k_padded]
+  const int32_t* ids;
+  float* out;
+  int64_t k_padded, k, ld;
+  float scale;
+  Element element;
+};
+
+enum class NormOutput : int32_t { kActivation, kF32, kF32Add };
+
+struct NormArgs {
+  const float* x;
+  const float* weight;
+  void* out;
+  int64_t ld, ld_out, n;
+  float eps;
+  NormOutput output;
+  Element element;  // of activations
+};
+
+struct GatherArgs {
+  const float* x;
+  const int32_t* rows;
+  float* out;
+  int64_t ld, ld_out, n;
+};
+
+struct ConvertArgs {
+  const float* x;
+  void* out;
+  int64_t ld, ld_out, n;
+  Element element;
+};
+
+// both[row]: blocks of 32 gate columns and 32 up columns in turn.
+struct GatedArgs {
+  const float* both;
+  const float* bias_gate;  // or null
+  const float* bias_up;
+  void* out;
+  int64_t ld, ld_out, n;
+  Element element;
+};
+
+struct QkvArguments {
+  const float* qkv;
+  const float* q_norm;  // or null
+  const float* k_norm;
+  const float* cos;
+  const float* sin;
+  const int32_t* positions;  // rows of cos and sin
+  const int32_t* slots;      // [rows][2]: page (< 0: none), slot in it
+  void* q;
+  int64_t ld, ld_q;
+  int32_t heads, rotary_dim;
+  float eps;
+  int32_t norm_whole_width;
+  Pages pages;
+};
+
+struct CopyArgs {
+  const int32_t* copies;  // [count][3]: from, to, tokens; independent of one another
+  Pages pages;
+};
+
+struct ClearArgs {
+  const int32_t* pages;
+  unsigned char* pool;
+  int64_t page_bytes;
+};
+
+// The plan of a step as the attention kernels read it (attention_plan.h draws it).
+struct Run {
+  int32_t page_begin, block_begin, blocks, row_begin, row_end;
+};
+struct Item {
+  int32_t row_begin, rows;         // packed rows
+  int32_t run_begin, run_end;      // runs that may have pages for it
+  int32_t block_begin, block_end;  // positions it walks, in pages
+  int32_t narrow;                  // 0: each warp has 16 rows; 1: all warps share 16, pages in turn
+  int32_t state;                   // first row of its partial states; -1: it writes the result
+  int32_t group;                   // of items that are folded together; -1: none
+};
+struct Group {
+  int32_t row_begin, rows;       // packed rows of the result
+  int32_t item_begin, item_end;  // in folding order
+};
+
+struct AttentionArguments {
+  const Item* items;
+  const Run* runs;
+  const int32_t* pages_list;
+  const Group* groups;
+  const int32_t* positions;  // of rows
+  const void* q;
+  void* out;
+  float* state_o;    // [states * kv_heads][d_padded]
+  float* state_ml;   // [states * kv_heads][2]
+  int32_t* arrived;  // [groups * kv_heads], zero between launches
+  int64_t ld_q, ld_out;
+  int32_t group_heads;  // query heads per kv head
+  int32_t rows;         // of the step
+  float scale_log2;     // scale * log2(e)
+  Pages pages;
+  // kAttentionSlow only: the tile of each row, and the runs of each tile.
+  const int32_t* tile_of_row;
+  const int32_t* tile_runs;  // [tiles][2]
+};
+
+// y[rows, n] (+)= x[rows, k] w[n, k]^T (+ bias), f32 result, sums in f32.
+struct GemmArgs {
+  const void* w;      // [n, ld_w]
+  const void* x;      // [rows, ld_x]
+  const float* bias;  // [n] or null
+  float* y;
+  int64_t rows, n, k, ld_w, ld_x, ld_y;
+  int32_t add;
+  Element element;
+};
+
+struct Launch {
+  Kernel kernel;
+  uint32_t grid_x, grid_y, threads, shared_bytes;
+  const void* args;
+  uint32_t arg_bytes;
+};
+
+// Shared memory of the tensor-core kernels: queries [16 W][D], then a ring of pages, each K [32][D]
+// and V [32][D]; all bf16. At most 96 KiB, which every GPU from sm_80 on has.
+constexpr int attention_slots(int d) { return d <= 64 ? 8 : d <= 128 ? 4 : 2; }
+constexpr int attention_slot_bytes(int d) { return 2 * 32 * d * 2; }
+constexpr int attention_query_bytes(int d, int warps) { return 16 * warps * d * 2; }
+constexpr int attention_shared_bytes(int d, int warps) {
+  return attention_query_bytes(d, warps) + attention_slots(d) * attention_slot_bytes(d);
+}
+
+}  // namespace prefix::ops::gpu

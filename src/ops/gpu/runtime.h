@@ -1,0 +1,63 @@
+// What a GPU gives to the device layer: memory, copies, kernels and matrix products, in the order
+// of one stream.
+//
+//   op_gpu.cc   plans the step, stages it, launches         (libprefix.so, knows no CUDA)
+//      │ Runtime
+//      ├── kernels/runtime_cuda.cc  in libprefix_cuda.so, opened at run time
+//      └── tests/kernels/emulator   the same launches on the CPU, block by block
+//
+// Nothing throws: a call returns a Code, and error() says what happened.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "base/status.h"
+#include "ops/gpu/launch.h"
+
+namespace prefix::ops::gpu {
+
+struct Properties {
+  char name[128] = {};       // "NVIDIA H200"
+  int32_t capability = 0;    // 90 for sm_90
+  int32_t processors = 1;    // streaming multiprocessors
+  int32_t shared_bytes = 0;  // most shared memory of a block
+  int64_t total_bytes = 0;
+};
+
+class Runtime {
+ public:
+  virtual ~Runtime() = default;
+
+  virtual const Properties& properties() const = 0;
+  // Of the last call that did not return kOk.
+  virtual const char* error() const = 0;
+  virtual int64_t free_bytes() = 0;
+
+  // Zeroed, 256-byte aligned. release() waits for the work that may use the memory.
+  virtual Code allocate(size_t bytes, void** out) = 0;
+  virtual void release(void* data) = 0;
+  // Host memory that copies asynchronously.
+  virtual Code allocate_pinned(size_t bytes, void** out) = 0;
+  virtual void release_pinned(void* data) = 0;
+
+  // In stream order. upload from pinned memory returns at once, and the source must stay as it is
+  // until synchronize(); from other memory it is read before the call returns. download waits.
+  virtual Code upload(void* device, const void* host, size_t bytes) = 0;
+  virtual Code download(void* host, const void* device, size_t bytes) = 0;
+  virtual Code launch(const Launch& launch) = 0;
+  virtual Code gemm(const GemmArgs& args) = 0;
+  virtual Code synchronize() = 0;
+};
+
+// The entry points of libprefix_cuda.so. `open` returns null and writes why (zero-terminated).
+using OpenRuntime = Runtime* (*)(int32_t device, bool invariant, char* why, size_t why_bytes);
+// The number of devices, or -1 and why.
+using CountDevices = int32_t (*)(char* why, size_t why_bytes);
+struct PluginEntry {
+  CountDevices count;
+  OpenRuntime open;
+};
+inline constexpr char kPluginEntry[] = "prefix_cuda_entry";
+
+}  // namespace prefix::ops::gpu

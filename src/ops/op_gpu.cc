@@ -1,0 +1,459 @@
+#include "ops/op_gpu.h"
+
+#include <algorithm>
+#include <cstring>
+#include <unordered_map>
+
+#include "base/status.h"
+#include "ops/cpu/pack.h"
+
+namespace prefix::ops {
+namespace {
+
+constexpr float kLog2E = 1.44269504088896340736f;
+// Weights are read and sent in pieces of about this size.
+constexpr int64_t kPackBytes = int64_t{32} << 20;
+constexpr int32_t kMostSlowHead = 1024;  // columns that kAttentionSlow keeps in registers
+
+struct AttentionKernel {
+  gpu::Kernel kernel = gpu::Kernel::kAttentionSlow;
+  int32_t d = 0;
+  int32_t warps = 0;
+};
+
+// The tensor-core kernel for a head size and the packed rows of the largest tile.
+AttentionKernel choose_kernel(DType type, int32_t head_dim, int32_t packed_rows) {
+  using gpu::Kernel;
+  const bool large = packed_rows > 64;
+  if (type != DType::kBf16 || head_dim > 256) return {};
+  if (head_dim > 128) return {Kernel::kAttention256x4, 256, 4};
+  if (head_dim > 64)
+    return large ? AttentionKernel{Kernel::kAttention128x8, 128, 8}
+                 : AttentionKernel{Kernel::kAttention128x4, 128, 4};
+  return large ? AttentionKernel{Kernel::kAttention64x8, 64, 8}
+               : AttentionKernel{Kernel::kAttention64x4, 64, 4};
+}
+
+AttentionKernel kernel_shape(gpu::Kernel kernel) {
+  switch (kernel) {
+    case gpu::Kernel::kAttention64x4:
+      return {kernel, 64, 4};
+    case gpu::Kernel::kAttention64x8:
+      return {kernel, 64, 8};
+    case gpu::Kernel::kAttention128x4:
+      return {kernel, 128, 4};
+    case gpu::Kernel::kAttention128x8:
+      return {kernel, 128, 8};
+    case gpu::Kernel::kAttention256x4:
+      return {kernel, 256, 4};
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+GpuDevice::GpuDevice(std::unique_ptr<gpu::Runtime> runtime, const GpuOptions& options)
+    : runtime_(std::move(runtime)),
+      options_(options),
+      threads_(std::max(1, options.threads)),
+      isa_(cat("sm_", runtime_->properties().capability)),
+      step_(*runtime_),
+      call_(*runtime_),
+      gated_(*runtime_),
+      states_(*runtime_),
+      arrived_(*runtime_) {
+  const int32_t capability = runtime_->properties().capability;
+  if (capability < 80)
+    fail(Code::kUnsupportedDevice, "device \"", runtime_->properties().name,
+         "\" has compute capability ", capability / 10, ".", capability % 10,
+         "; bf16 tensor cores need 8.0");
+}
+
+GpuDevice::~GpuDevice() = default;
+
+// --- memory --------------------------------------------------------------------------------------
+
+std::byte* GpuDevice::allocate(size_t bytes) {
+  void* data = nullptr;
+  check(*runtime_, runtime_->allocate(bytes, &data), "device memory");
+  return static_cast<std::byte*>(data);
+}
+
+void GpuDevice::release(std::byte* data, size_t) { runtime_->release(data); }
+
+void GpuDevice::upload(void* device, const void* host, size_t bytes) {
+  check(*runtime_, runtime_->upload(device, host, bytes), "upload");
+}
+
+void GpuDevice::download(void* host, const void* device, size_t bytes) {
+  check(*runtime_, runtime_->download(host, device, bytes), "download");
+  step_.synchronized();
+  call_.synchronized();
+}
+
+void GpuDevice::parallel(int64_t n, const std::function<void(int64_t)>& task) {
+  threads_.run(n, [&](int64_t index, int) { task(index); });
+}
+
+gpu::Pages GpuDevice::pages(const KvLayout& kv, const std::byte* pool, int32_t layer) const {
+  PREFIX_CHECK(kv.type == options_.dtype);
+  gpu::Pages p{};
+  p.layer = reinterpret_cast<unsigned char*>(const_cast<std::byte*>(pool)) +
+            static_cast<size_t>(layer) * kv.layer_bytes();
+  p.page_stride = static_cast<int64_t>(kv.page_bytes());
+  p.block_bytes = static_cast<int64_t>(kv.block_bytes());
+  p.kv_heads = kv.kv_heads;
+  p.head_dim = kv.head_dim;
+  p.d_padded = static_cast<int32_t>(kv.d_padded());
+  p.element = element();
+  return p;
+}
+
+// --- weights -------------------------------------------------------------------------------------
+
+// Row-major [n rounded up to 32][k_padded]: 32 rows take as many bytes as a panel of the CPU, so
+// that Matrix::panel_of() is right here too. With two readers, blocks of 32 rows take turns.
+Matrix GpuDevice::pack_from(int64_t n_total, int64_t k, std::span<const RowReader* const> readers,
+                            int64_t n_each) {
+  Matrix m = matrix_shape(options_.dtype, n_total, k);
+  std::byte* const data = allocate(m.bytes());
+  const size_t element = dtype_bytes(m.type);
+  const size_t row_bytes = static_cast<size_t>(m.k_padded) * element;
+  const auto sources = static_cast<int64_t>(readers.size());
+  try {
+    const int64_t rows = m.panels() * 32;
+    const int64_t step = std::max<int64_t>(1, kPackBytes / static_cast<int64_t>(row_bytes));
+    std::vector<std::byte> piece(static_cast<size_t>(std::min(step, rows)) * row_bytes);
+    std::vector<std::vector<float>> buffers(static_cast<size_t>(threads_.count()));
+    for (int64_t begin = 0; begin < rows; begin += step) {
+      const int64_t count = std::min(step, rows - begin);
+      threads_.run(count, [&](int64_t i, int worker) {
+        std::byte* const out = piece.data() + static_cast<size_t>(i) * row_bytes;
+        std::memset(out, 0, row_bytes);
+        const int64_t panel = (begin + i) / 32;
+        const int64_t row = panel / sources * 32 + (begin + i) % 32;
+        if (row >= n_each) return;
+        std::vector<float>& values = buffers[static_cast<size_t>(worker)];
+        values.resize(static_cast<size_t>(k));
+        (*readers[static_cast<size_t>(panel % sources)])(row, values.data());
+        if (m.type == DType::kF32) {
+          std::memcpy(out, values.data(), values.size() * sizeof(float));
+        } else {
+          auto* const to = reinterpret_cast<uint16_t*>(out);
+          for (size_t c = 0; c < values.size(); ++c) to[c] = bf16_from_f32(values[c]);
+        }
+      });
+      upload(data + static_cast<size_t>(begin) * row_bytes, piece.data(),
+             static_cast<size_t>(count) * row_bytes);
+    }
+  } catch (...) {
+    release(data, m.bytes());
+    throw;
+  }
+  m.data = data;
+  return m;
+}
+
+Matrix GpuDevice::pack(int64_t n, int64_t k, const RowReader& rows) {
+  const RowReader* const readers[] = {&rows};
+  return pack_from(n, k, readers, n);
+}
+
+Matrix GpuDevice::pack_gated(int64_t n, int64_t k, const RowReader& gate, const RowReader& up) {
+  const RowReader* const readers[] = {&gate, &up};
+  return pack_from((n + 31) / 32 * 64, k, readers, n);
+}
+
+// --- launches ------------------------------------------------------------------------------------
+
+template <typename Args>
+void GpuDevice::launch(gpu::Kernel kernel, int64_t x, int64_t y, const Args& args) {
+  if (x == 0 || y == 0) return;
+  gpu::Launch l{};
+  l.kernel = kernel;
+  l.grid_x = static_cast<uint32_t>(x);
+  l.grid_y = static_cast<uint32_t>(y);
+  l.threads = gpu::kRowThreads;
+  if (const AttentionKernel shape = kernel_shape(kernel); shape.d > 0) {
+    l.threads = static_cast<uint32_t>(32 * shape.warps);
+    l.shared_bytes = static_cast<uint32_t>(gpu::attention_shared_bytes(shape.d, shape.warps));
+  } else if (kernel == gpu::Kernel::kAttentionSlow) {
+    l.threads = 32;
+  }
+  l.args = &args;
+  l.arg_bytes = sizeof args;
+  check(*runtime_, runtime_->launch(l), "launch");
+}
+
+template <typename T>
+const T* GpuDevice::on_device(std::span<const T> array) {
+  if (const T* known = step_.find(array.data())) return known;
+  if (const T* known = call_.find(array.data())) return known;
+  PREFIX_CHECK(array.empty());
+  return nullptr;
+}
+
+namespace {
+
+// Arrays that no step announced go up with the call.
+template <typename... Spans>
+void stage_call(gpu::Staging& step, gpu::Staging& call, const Spans&... spans) {
+  if (((spans.empty() || step.find(spans.data()) != nullptr) && ...)) return;
+  call.begin();
+  (call.place(spans), ...);
+  call.send();
+}
+
+}  // namespace
+
+void GpuDevice::embed(const Matrix& w, std::span<const int32_t> ids, float scale, float* out,
+                      int64_t ld) {
+  for (const int32_t id : ids) PREFIX_CHECK(id >= 0 && id < w.n);
+  stage_call(step_, call_, ids);
+  gpu::EmbedArgs a{};
+  a.weights = w.data;
+  a.ids = on_device(ids);
+  a.out = out;
+  a.k_padded = w.k_padded;
+  a.k = w.k;
+  a.ld = ld;
+  a.scale = scale;
+  a.element = element();
+  launch(gpu::Kernel::kEmbed, static_cast<int64_t>(ids.size()), 1, a);
+}
+
+void GpuDevice::rms_norm(const float* x, int64_t ld, const float* weight, float eps, int64_t rows,
+                         int64_t n, Act out) {
+  gpu::NormArgs a{x, weight, out.data, ld, out.ld, n, eps, gpu::NormOutput::kActivation, element()};
+  launch(gpu::Kernel::kNorm, rows, 1, a);
+}
+
+void GpuDevice::rms_norm_f32(const float* x, int64_t ld, const float* weight, float eps,
+                             int64_t rows, int64_t n, float* out, int64_t ld_out, bool add) {
+  const auto output = add ? gpu::NormOutput::kF32Add : gpu::NormOutput::kF32;
+  gpu::NormArgs a{x, weight, out, ld, ld_out, n, eps, output, element()};
+  launch(gpu::Kernel::kNorm, rows, 1, a);
+}
+
+void GpuDevice::linear(const Matrix& w, const float* bias, Act x, int64_t rows, float* y,
+                       int64_t ld, bool add) {
+  if (rows == 0) return;
+  gpu::GemmArgs a{w.data, x.data,     bias, y,  rows,        w.n,
+                  w.k,    w.k_padded, x.ld, ld, add ? 1 : 0, element()};
+  check(*runtime_, runtime_->gemm(a), "matrix product");
+}
+
+void GpuDevice::linear_gated(const Matrix& w, int64_t n, const float* bias_gate,
+                             const float* bias_up, Activation act, Act x, int64_t rows, Act out) {
+  PREFIX_CHECK(act == Activation::kSilu);
+  PREFIX_CHECK(w.panels() == (n + 31) / 32 * 2);
+  if (rows == 0) return;
+  const int64_t columns = w.panels() * 32;
+  auto* const both =
+      reinterpret_cast<float*>(gated_.reserve(static_cast<size_t>(rows * columns) * sizeof(float)));
+  gpu::GemmArgs g{w.data, x.data,     nullptr, both,    rows, columns,
+                  w.k,    w.k_padded, x.ld,    columns, 0,    element()};
+  check(*runtime_, runtime_->gemm(g), "matrix product");
+  gpu::GatedArgs a{both, bias_gate, bias_up, out.data, columns, out.ld, n, element()};
+  launch(gpu::Kernel::kGated, rows, 1, a);
+}
+
+void GpuDevice::gather_rows(const float* x, int64_t ld, std::span<const int32_t> rows, int64_t n,
+                            float* out, int64_t ld_out) {
+  stage_call(step_, call_, rows);
+  gpu::GatherArgs a{x, on_device(rows), out, ld, ld_out, n};
+  launch(gpu::Kernel::kGather, static_cast<int64_t>(rows.size()), 1, a);
+}
+
+void GpuDevice::convert(const float* x, int64_t ld, int64_t rows, int64_t n, Act out) {
+  gpu::ConvertArgs a{x, out.data, ld, out.ld, n, element()};
+  launch(gpu::Kernel::kConvert, rows, 1, a);
+}
+
+void GpuDevice::qkv(const QkvArgs& args, std::span<const int32_t> positions,
+                    std::span<const KvSlot> slots, const KvLayout& kv, std::byte* pool,
+                    int32_t layer, Act q) {
+  PREFIX_CHECK(slots.size() == positions.size());
+  PREFIX_CHECK(args.rotary_dim % 2 == 0 && args.rotary_dim <= kv.head_dim);
+  stage_call(step_, call_, positions, slots);
+  gpu::QkvArguments a{};
+  a.qkv = args.qkv;
+  a.q_norm = args.q_norm;
+  a.k_norm = args.k_norm;
+  a.cos = args.cos;
+  a.sin = args.sin;
+  a.positions = on_device(positions);
+  a.slots = reinterpret_cast<const int32_t*>(on_device(slots));
+  a.q = q.data;
+  a.ld = args.ld;
+  a.ld_q = q.ld;
+  a.heads = args.heads;
+  a.rotary_dim = args.rotary_dim;
+  a.eps = args.norm_eps;
+  a.norm_whole_width = args.norm_whole_width ? 1 : 0;
+  a.pages = pages(kv, pool, layer);
+  launch(gpu::Kernel::kQkv, static_cast<int64_t>(positions.size()), 1, a);
+}
+
+void GpuDevice::clear_pages(std::span<const int32_t> list, const KvLayout& kv, std::byte* pool) {
+  stage_call(step_, call_, list);
+  gpu::ClearArgs a{on_device(list), reinterpret_cast<unsigned char*>(pool),
+                   static_cast<int64_t>(kv.page_bytes())};
+  launch(gpu::Kernel::kClearPages, static_cast<int64_t>(list.size()), 1, a);
+}
+
+// Copies that wait for one another go into different launches (waves): a copy comes after every
+// earlier one that wrote its source, or read or wrote its target.
+void GpuDevice::order_copies(std::span<const PageCopy> copies) {
+  std::unordered_map<int32_t, int32_t> written, read;  // page -> last wave that did
+  std::vector<std::pair<int32_t, size_t>> order;
+  const auto wave_of = [](const std::unordered_map<int32_t, int32_t>& map, int32_t page) {
+    const auto found = map.find(page);
+    return found == map.end() ? -1 : found->second;
+  };
+  for (size_t i = 0; i < copies.size(); ++i) {
+    const PageCopy& c = copies[i];
+    const int32_t wave =
+        1 + std::max({wave_of(written, c.from), wave_of(written, c.to), wave_of(read, c.to)});
+    written[c.to] = std::max(wave, wave_of(written, c.to));
+    read[c.from] = std::max(wave, wave_of(read, c.from));
+    order.emplace_back(wave, i);
+  }
+  std::sort(order.begin(), order.end());
+  copies_.clear();
+  waves_.clear();
+  for (size_t i = 0; i < order.size(); ++i) {
+    copies_.push_back(copies[order[i].second]);
+    if (i + 1 == order.size() || order[i + 1].first != order[i].first)
+      waves_.push_back(static_cast<int32_t>(i) + 1);
+  }
+  ordered_ = copies.data();
+}
+
+void GpuDevice::copy_pages(std::span<const PageCopy> copies, const KvLayout& kv, std::byte* pool,
+                           int32_t layer) {
+  if (copies.empty()) return;
+  if (ordered_ != copies.data() || !step_.find(copies_.data())) {
+    order_copies(copies);
+    stage_call(step_, call_, std::span<const PageCopy>(copies_));
+    ordered_ = nullptr;
+  }
+  const auto* const list =
+      reinterpret_cast<const int32_t*>(on_device(std::span<const PageCopy>(copies_)));
+  int32_t begin = 0;
+  for (const int32_t end : waves_) {
+    gpu::CopyArgs a{list + 3 * begin, pages(kv, pool, layer)};
+    launch(gpu::Kernel::kCopyPages, end - begin, kv.kv_heads, a);
+    begin = end;
+  }
+}
+
+// --- attention -----------------------------------------------------------------------------------
+
+void GpuDevice::plan_attention(const AttentionPlan& plan, std::span<const int32_t> positions,
+                               int32_t heads, const KvLayout& kv) {
+  const int32_t group = heads / kv.kv_heads;
+  int32_t rows = 0;
+  for (const AttentionTile& tile : plan.tiles)
+    rows = std::max(rows, (tile.row_end - tile.row_begin) * group);
+  // Invariant results come from one kernel, whatever the company.
+  const AttentionKernel chosen =
+      choose_kernel(kv.type, kv.head_dim, options_.invariant ? 64 : rows);
+  kernel_ = chosen.kernel;
+  plan_.clear();
+  tiles_.of_row.clear();
+  tiles_.runs.clear();
+  planned_ = &plan;
+  if (kernel_ != gpu::Kernel::kAttentionSlow) {
+    gpu::AttentionShape shape;
+    shape.kv_heads = kv.kv_heads;
+    shape.group_heads = group;
+    shape.warps = chosen.warps;
+    shape.processors = runtime_->properties().processors;
+    shape.invariant = options_.invariant;
+    gpu::plan_attention(plan, positions, shape, plan_);
+    return;
+  }
+  if (kv.head_dim > kMostSlowHead)
+    fail(Code::kUnsupportedModel, "head_dim is ", kv.head_dim, "; device=cuda has at most ",
+         kMostSlowHead);
+  tiles_.of_row.resize(positions.size());
+  for (size_t t = 0; t < plan.tiles.size(); ++t) {
+    const AttentionTile& tile = plan.tiles[t];
+    std::fill(tiles_.of_row.begin() + tile.row_begin, tiles_.of_row.begin() + tile.row_end,
+              static_cast<int32_t>(t));
+    tiles_.runs.insert(tiles_.runs.end(), {tile.run_begin, tile.run_end});
+  }
+}
+
+void GpuDevice::begin_step(const StepArrays& step) {
+  step_.begin();
+  step_.place(step.tokens);
+  step_.place(step.positions);
+  step_.place(step.rope_rows);
+  step_.place(step.slots);
+  step_.place(step.clear);
+  order_copies(step.copies);
+  step_.place(std::span<const PageCopy>(copies_));
+  plan_attention(*step.attention, step.positions, step.heads, step.kv);
+  step_.place(std::span<const int32_t>(step.attention->pages));
+  step_.place(std::span<const gpu::Item>(plan_.items));
+  step_.place(std::span<const gpu::Run>(plan_.runs));
+  step_.place(std::span<const gpu::Group>(plan_.groups));
+  step_.place(std::span<const int32_t>(tiles_.of_row));
+  step_.place(std::span<const int32_t>(tiles_.runs));
+  if (kernel_ == gpu::Kernel::kAttentionSlow)
+    step_.place(std::span<const AttentionRun>(step.attention->runs));
+  step_.send();
+}
+
+void GpuDevice::attention(const AttentionArgs& args, const KvLayout& kv, const std::byte* pool) {
+  const AttentionPlan& plan = *args.plan;
+  if (plan.tiles.empty()) return;
+  const auto rows = static_cast<size_t>(plan.tiles.back().row_end);
+  const std::span<const int32_t> positions(args.positions, rows);
+  const bool staged = planned_ == &plan && step_.find(args.positions);
+  if (!staged) {
+    StepArrays alone;  // as a step of its own
+    alone.positions = positions;
+    alone.attention = &plan;
+    alone.heads = args.heads;
+    alone.kv = kv;
+    begin_step(alone);
+  }
+  static_assert(sizeof(AttentionRun) == sizeof(gpu::Run));
+  const bool slow = kernel_ == gpu::Kernel::kAttentionSlow;
+  gpu::AttentionArguments a{};
+  a.items = on_device(std::span<const gpu::Item>(plan_.items));
+  a.runs =
+      slow ? reinterpret_cast<const gpu::Run*>(on_device(std::span<const AttentionRun>(plan.runs)))
+           : on_device(std::span<const gpu::Run>(plan_.runs));
+  a.pages_list = on_device(std::span<const int32_t>(plan.pages));
+  a.groups = on_device(std::span<const gpu::Group>(plan_.groups));
+  a.positions = on_device(positions);
+  a.q = args.q.data;
+  a.out = args.out.data;
+  a.ld_q = args.q.ld;
+  a.ld_out = args.out.ld;
+  a.group_heads = args.heads / kv.kv_heads;
+  a.rows = static_cast<int32_t>(rows);
+  a.scale_log2 = args.scale * kLog2E;
+  a.pages = pages(kv, pool, args.layer);
+  a.tile_of_row = on_device(std::span<const int32_t>(tiles_.of_row));
+  a.tile_runs = on_device(std::span<const int32_t>(tiles_.runs));
+  if (!staged) step_.forget();
+  if (slow) {
+    launch(kernel_, static_cast<int64_t>(rows), args.heads, a);
+    return;
+  }
+  const auto states = static_cast<size_t>(plan_.states) * static_cast<size_t>(kv.kv_heads);
+  const size_t o_floats = states * static_cast<size_t>(a.pages.d_padded);
+  a.state_o = reinterpret_cast<float*>(states_.reserve((o_floats + 2 * states) * sizeof(float)));
+  a.state_ml = a.state_o + o_floats;
+  a.arrived = reinterpret_cast<int32_t*>(
+      arrived_.reserve(plan_.groups.size() * static_cast<size_t>(kv.kv_heads) * sizeof(int32_t)));
+  launch(kernel_, static_cast<int64_t>(plan_.items.size()), kv.kv_heads, a);
+}
+
+}  // namespace prefix::ops

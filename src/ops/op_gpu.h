@@ -1,0 +1,114 @@
+// The GPU implementation of Device: packs weights, stages a step, plans attention and turns each
+// operation into launches of a Runtime (ops/gpu/runtime.h). It knows no CUDA: libprefix_cuda.so
+// brings the runtime, and the tests bring one that runs on the CPU.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/threads.h"
+#include "ops/gpu/attention_plan.h"
+#include "ops/gpu/runtime.h"
+#include "ops/gpu/staging.h"
+#include "ops/op.h"
+
+namespace prefix::ops {
+
+struct GpuOptions {
+  DType dtype = DType::kBf16;
+  int threads = 1;  // of the host: reading weights, sampling
+  bool invariant = false;
+};
+
+class GpuDevice final : public Device {
+ public:
+  GpuDevice(std::unique_ptr<gpu::Runtime> runtime, const GpuOptions& options);
+  ~GpuDevice() override;
+
+  gpu::Runtime& runtime() { return *runtime_; }
+  const gpu::DevicePlan& attention_plan() const { return plan_; }
+
+  std::string_view name() const override { return "cuda"; }
+  std::string_view isa() const override { return isa_; }
+  DType dtype() const override { return options_.dtype; }
+  size_t act_bytes() const override { return dtype_bytes(options_.dtype); }
+  int64_t act_ld(int64_t columns) const override { return (columns + 63) / 64 * 64; }
+
+  std::byte* allocate(size_t bytes) override;
+  void release(std::byte* data, size_t bytes) override;
+  bool host_memory() const override { return false; }
+  void upload(void* device, const void* host, size_t bytes) override;
+  void download(void* host, const void* device, size_t bytes) override;
+  int64_t free_bytes() const override { return runtime_->free_bytes(); }
+  int32_t tile_rows() const override { return 128; }
+  void begin_step(const StepArrays& step) override;
+
+  Matrix pack(int64_t n, int64_t k, const RowReader& rows) override;
+  Matrix pack_gated(int64_t n, int64_t k, const RowReader& gate, const RowReader& up) override;
+
+  void embed(const Matrix& w, std::span<const int32_t> ids, float scale, float* out,
+             int64_t ld) override;
+  void rms_norm(const float* x, int64_t ld, const float* weight, float eps, int64_t rows, int64_t n,
+                Act out) override;
+  void rms_norm_f32(const float* x, int64_t ld, const float* weight, float eps, int64_t rows,
+                    int64_t n, float* out, int64_t ld_out, bool add) override;
+  void linear(const Matrix& w, const float* bias, Act x, int64_t rows, float* y, int64_t ld,
+              bool add) override;
+  void linear_gated(const Matrix& w, int64_t n, const float* bias_gate, const float* bias_up,
+                    Activation act, Act x, int64_t rows, Act out) override;
+  void qkv(const QkvArgs& args, std::span<const int32_t> positions, std::span<const KvSlot> slots,
+           const KvLayout& kv, std::byte* pool, int32_t layer, Act q) override;
+  void copy_pages(std::span<const PageCopy> copies, const KvLayout& kv, std::byte* pool,
+                  int32_t layer) override;
+  void clear_pages(std::span<const int32_t> pages, const KvLayout& kv, std::byte* pool) override;
+  void attention(const AttentionArgs& args, const KvLayout& kv, const std::byte* pool) override;
+  void gather_rows(const float* x, int64_t ld, std::span<const int32_t> rows, int64_t n, float* out,
+                   int64_t ld_out) override;
+  void convert(const float* x, int64_t ld, int64_t rows, int64_t n, Act out) override;
+  void parallel(int64_t n, const std::function<void(int64_t)>& task) override;
+
+ private:
+  // What one attention call needs beside its arguments: made once per step.
+  struct Tiles {
+    std::vector<int32_t> of_row;  // kAttentionSlow
+    std::vector<int32_t> runs;
+  };
+
+  gpu::Element element() const {
+    return options_.dtype == DType::kBf16 ? gpu::Element::kBf16 : gpu::Element::kF32;
+  }
+  gpu::Pages pages(const KvLayout& kv, const std::byte* pool, int32_t layer) const;
+  Matrix pack_from(int64_t n_total, int64_t k, std::span<const RowReader* const> readers,
+                   int64_t n_each);
+  void plan_attention(const AttentionPlan& plan, std::span<const int32_t> positions, int32_t heads,
+                      const KvLayout& kv);
+  void order_copies(std::span<const PageCopy> copies);
+  // The device address of an array that the step or the call has staged.
+  template <typename T>
+  const T* on_device(std::span<const T> array);
+  template <typename Args>
+  void launch(gpu::Kernel kernel, int64_t x, int64_t y, const Args& args);
+
+  std::unique_ptr<gpu::Runtime> runtime_;
+  GpuOptions options_;
+  Threads threads_;
+  std::string isa_;
+  gpu::Staging step_;
+  gpu::Staging call_;
+
+  // Of the step.
+  const AttentionPlan* planned_ = nullptr;
+  gpu::DevicePlan plan_;
+  gpu::Kernel kernel_ = gpu::Kernel::kAttentionSlow;
+  Tiles tiles_;
+  const PageCopy* ordered_ = nullptr;  // whose waves these are
+  std::vector<PageCopy> copies_;       // in waves
+  std::vector<int32_t> waves_;         // ends in copies_
+
+  gpu::Buffer gated_;
+  gpu::Buffer states_;
+  gpu::Buffer arrived_;
+};
+
+}  // namespace prefix::ops

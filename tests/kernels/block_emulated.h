@@ -1,0 +1,313 @@
+// Block and Warp of kernels/body/portable.h on the CPU, one block at a time.
+//
+// Threads run one after the other from one collective call to the next, forwards or backwards, so a
+// result that depends on their order shows. Shared memory knows who touched each byte in which
+// *phase* (the time between two sync() calls):
+//
+//   a byte written by one thread and touched by another in the same phase     conflict
+//   an asynchronous copy lands at wait(), not before; the bytes are in flight until then, and
+//   nobody may touch them                                                     conflict
+//
+// Both are failures of the kernel that a GPU would show as wrong numbers now and then.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "body/portable.h"
+
+namespace prefix::ops::gpu {
+
+class SharedMemory {
+ public:
+  explicit SharedMemory(size_t bytes) : data_(bytes), marks_(bytes / kGrain) {
+    // What nobody wrote is NaN in every type.
+    std::memset(data_.data(), 0xff, data_.size());
+  }
+
+  void next_phase() { ++phase_; }
+
+  void read(int thread, int offset, void* out, size_t bytes) {
+    for (Mark& m : touch(offset, bytes)) {
+      if (m.in_flight) conflict(thread, offset, "reads what a copy is still writing");
+      if (m.write_phase == phase_ && m.writer != thread)
+        conflict(thread, offset, "reads what another thread wrote since the last sync");
+      m.reader = m.read_phase == phase_ && m.reader != thread ? kMany : thread;
+      m.read_phase = phase_;
+    }
+    std::memcpy(out, &data_[static_cast<size_t>(offset)], bytes);
+  }
+  void write(int thread, int offset, const void* value, size_t bytes) {
+    claim(thread, offset, bytes);
+    std::memcpy(&data_[static_cast<size_t>(offset)], value, bytes);
+  }
+  void start_copy(int thread, int offset, const void* from) {
+    claim(thread, offset, 16);
+    for (Mark& m : touch(offset, 16)) m.in_flight = true;
+    open_.push_back({thread, offset, from});
+  }
+  void commit() {
+    groups_.push_back(std::move(open_));
+    open_.clear();
+  }
+  void wait(size_t allowed) {
+    for (; groups_.size() > allowed; groups_.pop_front()) {
+      for (const Copy& c : groups_.front()) {
+        for (Mark& m : touch(c.offset, 16)) {
+          m.in_flight = false;
+          m.writer = c.thread;
+          m.write_phase = phase_;
+        }
+        std::memcpy(&data_[static_cast<size_t>(c.offset)], c.from, 16);
+      }
+    }
+  }
+  void finish() const {
+    if (!open_.empty() || !groups_.empty())
+      throw std::logic_error("a block ended with copies in flight");
+  }
+
+ private:
+  static constexpr size_t kGrain = 4;  // bytes per mark
+  static constexpr int kMany = -2;
+  struct Mark {
+    int64_t write_phase = -1;
+    int64_t read_phase = -1;
+    int writer = -1;
+    int reader = -1;
+    bool in_flight = false;
+  };
+  struct Copy {
+    int thread;
+    int offset;
+    const void* from;
+  };
+  struct Range {
+    Mark* first;
+    Mark* last;
+    Mark* begin() const { return first; }
+    Mark* end() const { return last; }
+  };
+
+  Range touch(int offset, size_t bytes) {
+    const auto at = static_cast<size_t>(offset);
+    if (offset < 0 || at + bytes > data_.size() || at % std::min<size_t>(bytes, 16) != 0 ||
+        bytes % kGrain != 0)
+      throw std::out_of_range("shared memory: " + std::to_string(bytes) + " bytes at " +
+                              std::to_string(offset) + " of " + std::to_string(data_.size()));
+    return {&marks_[at / kGrain], &marks_[at / kGrain] + bytes / kGrain};
+  }
+  void claim(int thread, int offset, size_t bytes) {
+    for (Mark& m : touch(offset, bytes)) {
+      if (m.in_flight) conflict(thread, offset, "writes what a copy is still writing");
+      if (m.write_phase == phase_ && m.writer != thread)
+        conflict(thread, offset, "writes what another thread wrote since the last sync");
+      if (m.read_phase == phase_ && m.reader != thread)
+        conflict(thread, offset, "writes what another thread read since the last sync");
+      m.writer = thread;
+      m.write_phase = phase_;
+    }
+  }
+  [[noreturn]] static void conflict(int thread, int offset, const char* what) {
+    throw std::logic_error("shared memory at " + std::to_string(offset) + ": thread " +
+                           std::to_string(thread) + " " + what);
+  }
+
+  std::vector<unsigned char> data_;
+  std::vector<Mark> marks_;
+  int64_t phase_ = 0;
+  std::vector<Copy> open_;
+  std::deque<std::vector<Copy>> groups_;
+};
+
+class EmulatedWarp {
+ public:
+  template <class T>
+  struct Local {
+    T& operator[](int lane) { return values[lane]; }
+    const T& operator[](int lane) const { return values[lane]; }
+    T values[32];
+  };
+
+  EmulatedWarp(SharedMemory& shared, int index, bool backwards)
+      : shared_(shared), index_(index), backwards_(backwards) {}
+
+  int index() const { return index_; }
+  template <class F>
+  void each(const F& f) {
+    if (backwards_) {
+      for (int lane = 31; lane >= 0; --lane) f(lane);
+    } else {
+      for (int lane = 0; lane < 32; ++lane) f(lane);
+    }
+  }
+  template <class T>
+  void set(int lane, int offset, T value) {
+    shared_.write(thread(lane), offset, &value, sizeof value);
+  }
+
+  // The same order as the shuffles of the GPU: pairs 16 apart, then 8, ...
+  float sum(const Local<float>& x) {
+    float v[32];
+    std::copy_n(x.values, 32, v);
+    for (int step = 16; step > 0; step /= 2)
+      for (int i = 0; i < step; ++i) v[i] = v[i] + v[i + step];
+    return v[0];
+  }
+  float max(const Local<float>& x) {
+    float v = minus_infinity();
+    for (float y : x.values) v = larger(y, v);
+    return v;
+  }
+  void min(Local<int>& x) { std::fill_n(x.values, 32, *std::min_element(x.values, x.values + 32)); }
+  void max(Local<int>& x) { std::fill_n(x.values, 32, *std::max_element(x.values, x.values + 32)); }
+  float broadcast(const Local<float>& x, int lane) { return x[lane]; }
+  bool any(const Local<int>& x) {
+    return std::any_of(x.values, x.values + 32, [](int v) { return v != 0; });
+  }
+  void quad_max(Local<float>& x) {
+    for (int i = 0; i < 32; i += 4) {
+      const float a = larger(x[i + 1], x[i]), b = larger(x[i + 3], x[i + 2]);
+      std::fill_n(x.values + i, 4, larger(b, a));
+    }
+  }
+  void quad_sum(Local<float>& x) {
+    for (int i = 0; i < 32; i += 4)
+      std::fill_n(x.values + i, 4, (x[i] + x[i + 1]) + (x[i + 2] + x[i + 3]));
+  }
+
+  // ldmatrix.x4: lane 8 m + r reads row r of matrix m; lane l gets elements 2 (l % 4) and the next
+  // of row l / 4 of each matrix (transposed: of column l / 4).
+  template <bool transposed>
+  void load_matrices(const Local<int>& at, Local<FragmentA>& out) {
+    uint16_t matrix[4][8][8];
+    for (int lane = 0; lane < 32; ++lane)
+      shared_.read(thread(lane), at[lane], matrix[lane / 8][lane % 8], 16);
+    for (int lane = 0; lane < 32; ++lane) {
+      for (int m = 0; m < 4; ++m) {
+        const int i = lane / 4, j = lane % 4 * 2;
+        const uint32_t low = transposed ? matrix[m][j][i] : matrix[m][i][j];
+        const uint32_t high = transposed ? matrix[m][j + 1][i] : matrix[m][i][j + 1];
+        out[lane].x[m] = high << 16 | low;
+      }
+    }
+  }
+
+  // mma.m16n8k16 by its definition: fragments to matrices, product, back.
+  void mma(Local<FragmentC>& c, const Local<FragmentA>& a, const Local<FragmentB>& b) {
+    float left[16][16], right[16][8];
+    for (int lane = 0; lane < 32; ++lane) {
+      const int g = lane / 4, t = lane % 4;
+      for (int r = 0; r < 4; ++r) {
+        float* const to = &left[g + r % 2 * 8][2 * t + r / 2 * 8];
+        to[0] = from_bf16(static_cast<uint16_t>(a[lane].x[r]));
+        to[1] = from_bf16(static_cast<uint16_t>(a[lane].x[r] >> 16));
+      }
+      for (int r = 0; r < 2; ++r) {
+        right[2 * t + 8 * r][g] = from_bf16(static_cast<uint16_t>(b[lane].x[r]));
+        right[2 * t + 8 * r + 1][g] = from_bf16(static_cast<uint16_t>(b[lane].x[r] >> 16));
+      }
+    }
+    float sum[16][8];
+    for (int lane = 0; lane < 32; ++lane)
+      for (int r = 0; r < 4; ++r) sum[lane / 4 + r / 2 * 8][lane % 4 * 2 + r % 2] = c[lane].x[r];
+    for (int i = 0; i < 16; ++i)
+      for (int k = 0; k < 16; ++k)
+        for (int j = 0; j < 8; ++j) sum[i][j] += left[i][k] * right[k][j];
+    for (int lane = 0; lane < 32; ++lane)
+      for (int r = 0; r < 4; ++r) c[lane].x[r] = sum[lane / 4 + r / 2 * 8][lane % 4 * 2 + r % 2];
+  }
+
+ private:
+  int thread(int lane) const { return 32 * index_ + lane; }
+
+  SharedMemory& shared_;
+  int index_;
+  bool backwards_;
+};
+
+class EmulatedBlock {
+ public:
+  using Warp = EmulatedWarp;
+  template <class T>
+  class PerThread {
+   public:
+    explicit PerThread(EmulatedBlock& block) : warps_(static_cast<size_t>(block.threads_ / 32)) {}
+    T& operator[](int thread) { return warps_[static_cast<size_t>(thread / 32)][thread % 32]; }
+    Warp::Local<T>& of(const Warp& warp) { return warps_[static_cast<size_t>(warp.index())]; }
+
+   private:
+    std::vector<Warp::Local<T>> warps_;
+  };
+
+  EmulatedBlock(SharedMemory& shared, int x, int y, int threads, bool backwards)
+      : shared_(shared), x_(x), y_(y), threads_(threads), backwards_(backwards) {}
+
+  int x() const { return x_; }
+  int y() const { return y_; }
+  template <class F>
+  void each(const F& f) {
+    if (backwards_) {
+      for (int t = threads_ - 1; t >= 0; --t) f(t);
+    } else {
+      for (int t = 0; t < threads_; ++t) f(t);
+    }
+  }
+  template <class F>
+  void each_warp(const F& f) {
+    const int warps = threads_ / 32;
+    for (int i = 0; i < warps; ++i) {
+      Warp warp(shared_, backwards_ ? warps - 1 - i : i, backwards_);
+      f(warp);
+    }
+  }
+  void sync() { shared_.next_phase(); }
+
+  template <class T>
+  T get(int thread, int offset) {
+    T value;
+    shared_.read(thread, offset, &value, sizeof value);
+    return value;
+  }
+  template <class T>
+  void set(int thread, int offset, const T& value) {
+    shared_.write(thread, offset, &value, sizeof value);
+  }
+  void copy16(int thread, int offset, const void* from) {
+    shared_.start_copy(thread, offset, from);
+  }
+  void commit() { shared_.commit(); }
+  template <int N>
+  void wait() {
+    shared_.wait(N);
+  }
+
+  float sum(PerThread<float>& x) {
+    float total = 0;
+    for (int i = 0; i < threads_ / 32; ++i) {
+      Warp warp(shared_, i, backwards_);
+      total += warp.sum(x.of(warp));
+    }
+    return total;
+  }
+
+  bool arrives_last(int32_t* counter, int32_t count) {
+    shared_.next_phase();
+    if (++*counter < count) return false;
+    *counter = 0;
+    return true;
+  }
+  float load_fresh(const float* from) const { return *from; }
+
+ private:
+  SharedMemory& shared_;
+  int x_, y_, threads_;
+  bool backwards_;
+};
+
+}  // namespace prefix::ops::gpu

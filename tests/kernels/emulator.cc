@@ -1,0 +1,216 @@
+#include "kernels/emulator.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "block_emulated.h"
+#include "body/attention.h"
+#include "body/rows.h"
+
+namespace prefix::ops::gpu {
+namespace {
+
+template <class Args>
+const Args& args_of(const Launch& launch) {
+  if (launch.arg_bytes != sizeof(Args)) throw std::logic_error("a launch with other arguments");
+  return *static_cast<const Args*>(launch.args);
+}
+
+template <int D, int W>
+void run_attention(const Launch& launch, EmulatedBlock& block) {
+  if (launch.threads != 32 * W ||
+      launch.shared_bytes != static_cast<uint32_t>(attention_shared_bytes(D, W)))
+    throw std::logic_error("an attention launch of another shape than its kernel");
+  Attention<D, W, EmulatedBlock>(block, args_of<AttentionArguments>(launch)).run();
+}
+
+}  // namespace
+
+void run_block(const Launch& launch, int x, int y, bool backwards) {
+  SharedMemory shared(launch.shared_bytes);
+  EmulatedBlock block(shared, x, y, static_cast<int>(launch.threads), backwards);
+  switch (launch.kernel) {
+    case Kernel::kEmbed:
+      embed(block, args_of<EmbedArgs>(launch));
+      break;
+    case Kernel::kNorm:
+      norm(block, args_of<NormArgs>(launch));
+      break;
+    case Kernel::kGather:
+      gather(block, args_of<GatherArgs>(launch));
+      break;
+    case Kernel::kConvert:
+      convert(block, args_of<ConvertArgs>(launch));
+      break;
+    case Kernel::kGated:
+      gated(block, args_of<GatedArgs>(launch));
+      break;
+    case Kernel::kQkv:
+      qkv(block, args_of<QkvArguments>(launch));
+      break;
+    case Kernel::kCopyPages:
+      copy_pages(block, args_of<CopyArgs>(launch));
+      break;
+    case Kernel::kClearPages:
+      clear_pages(block, args_of<ClearArgs>(launch));
+      break;
+    case Kernel::kAttentionSlow:
+      attention_slow(block, args_of<AttentionArguments>(launch));
+      break;
+    case Kernel::kAttention64x4:
+      run_attention<64, 4>(launch, block);
+      break;
+    case Kernel::kAttention64x8:
+      run_attention<64, 8>(launch, block);
+      break;
+    case Kernel::kAttention128x4:
+      run_attention<128, 4>(launch, block);
+      break;
+    case Kernel::kAttention128x8:
+      run_attention<128, 8>(launch, block);
+      break;
+    case Kernel::kAttention256x4:
+      run_attention<256, 4>(launch, block);
+      break;
+    case Kernel::kCount:
+      throw std::logic_error("no such kernel");
+  }
+  shared.finish();
+}
+
+EmulatedRuntime::EmulatedRuntime(int32_t processors, uint64_t seed) : random_(seed) {
+  std::strcpy(properties_.name, "emulator");
+  properties_.capability = 90;
+  properties_.processors = processors;
+  properties_.shared_bytes = 96 << 10;
+  properties_.total_bytes = int64_t{1} << 30;
+}
+
+EmulatedRuntime::~EmulatedRuntime() {
+  while (!memory_.empty()) release(const_cast<unsigned char*>(memory_.begin()->first));
+}
+
+Code EmulatedRuntime::failure(Code code, std::string text) {
+  error_ = std::move(text);
+  return code;
+}
+
+bool EmulatedRuntime::fails_now() { return fail_in_ >= 0 && fail_in_-- == 0; }
+
+Code EmulatedRuntime::allocate(size_t bytes, void** out) {
+  if (fails_now()) return failure(fail_code_, "the emulator was told to fail");
+  if (bytes > static_cast<size_t>(properties_.total_bytes))
+    return failure(Code::kOutOfDeviceMemory,
+                   cat("cannot allocate ", bytes, " bytes of ", properties_.total_bytes));
+  const size_t size = (std::max<size_t>(bytes, 1) + 255) / 256 * 256;
+  // Lazily backed and zero, as a large pool on a GPU would be too much for a test.
+  auto* const data = static_cast<unsigned char*>(std::calloc(1, size + 256));
+  if (!data) return failure(Code::kOutOfDeviceMemory, "the host has no memory for the emulator");
+  const size_t skip = 256 - reinterpret_cast<uintptr_t>(data) % 256;
+  unsigned char* const aligned = data + skip;
+  std::memcpy(aligned - sizeof(void*), &data, sizeof data);
+  memory_[aligned] = bytes;
+  *out = aligned;
+  return Code::kOk;
+}
+
+void EmulatedRuntime::release(void* data) {
+  if (!data) return;
+  const auto found = memory_.find(static_cast<unsigned char*>(data));
+  if (found == memory_.end()) std::abort();
+  memory_.erase(found);
+  void* raw;
+  std::memcpy(&raw, static_cast<unsigned char*>(data) - sizeof(void*), sizeof raw);
+  std::free(raw);
+}
+
+Code EmulatedRuntime::allocate_pinned(size_t bytes, void** out) {
+  if (fails_now()) return failure(fail_code_, "the emulator was told to fail");
+  *out = std::malloc(std::max<size_t>(bytes, 1));
+  return *out ? Code::kOk : failure(Code::kOutOfMemory, "no pinned memory");
+}
+void EmulatedRuntime::release_pinned(void* data) { std::free(data); }
+
+Code EmulatedRuntime::check(const void* data, size_t bytes, const char* what) {
+  const auto* const at = static_cast<const unsigned char*>(data);
+  auto found = memory_.upper_bound(at);
+  if (found != memory_.begin() && --found != memory_.end() && at >= found->first &&
+      at + bytes <= found->first + found->second)
+    return Code::kOk;
+  return failure(Code::kInternal, cat(what, ": ", bytes, " bytes are not in device memory"));
+}
+
+Code EmulatedRuntime::upload(void* device, const void* host, size_t bytes) {
+  ++counters_.uploads;
+  if (fails_now()) return failure(fail_code_, "the emulator was told to fail");
+  if (const Code code = check(device, bytes, "upload"); code != Code::kOk) return code;
+  if (bytes > 0) std::memcpy(device, host, bytes);
+  return Code::kOk;
+}
+
+Code EmulatedRuntime::download(void* host, const void* device, size_t bytes) {
+  ++counters_.downloads;
+  if (fails_now()) return failure(fail_code_, "the emulator was told to fail");
+  if (const Code code = check(device, bytes, "download"); code != Code::kOk) return code;
+  if (bytes > 0) std::memcpy(host, device, bytes);
+  return Code::kOk;
+}
+
+Code EmulatedRuntime::launch(const Launch& launch) {
+  if (fails_now()) return failure(fail_code_, "the emulator was told to fail");
+  ++counters_.launches[static_cast<size_t>(launch.kernel)];
+  const auto count = static_cast<int64_t>(launch.grid_x) * launch.grid_y;
+  if (count == 0 || launch.threads == 0 || launch.threads > 1024 || launch.grid_y > 65535 ||
+      launch.shared_bytes > static_cast<uint32_t>(properties_.shared_bytes))
+    return failure(Code::kInternal, "a launch that no GPU accepts");
+  std::vector<int64_t> order(static_cast<size_t>(count));
+  for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int64_t>(i);
+  std::shuffle(order.begin(), order.end(), random_);
+  const bool backwards = random_() % 2 == 0;
+  try {
+    for (const int64_t i : order)
+      run_block(launch, static_cast<int>(i % launch.grid_x), static_cast<int>(i / launch.grid_x),
+                backwards);
+  } catch (const std::exception& e) {
+    return failure(Code::kInternal,
+                   cat("kernel ", static_cast<int>(launch.kernel), ": ", e.what()));
+  }
+  counters_.blocks += count;
+  return Code::kOk;
+}
+
+Code EmulatedRuntime::gemm(const GemmArgs& a) {
+  if (fails_now()) return failure(fail_code_, "the emulator was told to fail");
+  ++counters_.gemms;
+  const auto element = static_cast<size_t>(element_bytes(a.element));
+  const auto span = [](int64_t rows, int64_t ld, int64_t columns) {
+    return rows == 0 ? 0 : static_cast<size_t>((rows - 1) * ld + columns);
+  };
+  if (const Code c = check(a.w, span(a.n, a.ld_w, a.k) * element, "gemm w"); c != Code::kOk)
+    return c;
+  if (const Code c = check(a.x, span(a.rows, a.ld_x, a.k) * element, "gemm x"); c != Code::kOk)
+    return c;
+  if (const Code c = check(a.y, span(a.rows, a.ld_y, a.n) * 4, "gemm y"); c != Code::kOk) return c;
+  std::vector<float> x(static_cast<size_t>(a.k));
+  std::vector<float> w(static_cast<size_t>(a.n * a.k));
+  for (int64_t j = 0; j < a.n; ++j)
+    for (int64_t i = 0; i < a.k; ++i)
+      w[static_cast<size_t>(i * a.n + j)] = load_element(a.w, j * a.ld_w + i, a.element);
+  std::vector<float> y(static_cast<size_t>(a.n));
+  for (int64_t r = 0; r < a.rows; ++r) {
+    std::fill(y.begin(), y.end(), 0.0f);
+    for (int64_t i = 0; i < a.k; ++i) {
+      const float v = load_element(a.x, r * a.ld_x + i, a.element);
+      const float* const row = &w[static_cast<size_t>(i * a.n)];
+      for (size_t j = 0; j < y.size(); ++j) y[j] += v * row[j];
+    }
+    for (int64_t j = 0; j < a.n; ++j) {
+      float& out = a.y[r * a.ld_y + j];
+      out = y[static_cast<size_t>(j)] + (a.bias ? a.bias[j] : 0.0f) + (a.add ? out : 0.0f);
+    }
+  }
+  return Code::kOk;
+}
+
+}  // namespace prefix::ops::gpu

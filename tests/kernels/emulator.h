@@ -1,0 +1,69 @@
+// A Runtime on the CPU: executes the launches of the GPU device layer block by block, in an order
+// that is shuffled for every launch, with the bodies of the CUDA kernels (kernels/body).
+//
+// Device memory is host memory here, but each allocation is remembered: a launch or a copy that
+// names memory outside of them fails, as it would on a GPU.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "ops/gpu/runtime.h"
+
+namespace prefix::ops::gpu {
+
+struct EmulatorCounters {
+  int64_t launches[static_cast<size_t>(Kernel::kCount)] = {};
+  int64_t blocks = 0;
+  int64_t gemms = 0;
+  int64_t uploads = 0;
+  int64_t downloads = 0;
+};
+
+class EmulatedRuntime final : public Runtime {
+ public:
+  explicit EmulatedRuntime(int32_t processors = 4, uint64_t seed = 1);
+  ~EmulatedRuntime() override;
+
+  const Properties& properties() const override { return properties_; }
+  const char* error() const override { return error_.c_str(); }
+  int64_t free_bytes() override { return properties_.total_bytes / 2; }
+
+  Code allocate(size_t bytes, void** out) override;
+  void release(void* data) override;
+  Code allocate_pinned(size_t bytes, void** out) override;
+  void release_pinned(void* data) override;
+  Code upload(void* device, const void* host, size_t bytes) override;
+  Code download(void* host, const void* device, size_t bytes) override;
+  Code launch(const Launch& launch) override;
+  Code gemm(const GemmArgs& args) override;
+  Code synchronize() override { return Code::kOk; }
+
+  const EmulatorCounters& counters() const { return counters_; }
+  // Makes the call after `calls` more fail: what the device layer does about it can be tested.
+  void fail_after(int64_t calls, Code code) {
+    fail_in_ = calls;
+    fail_code_ = code;
+  }
+
+ private:
+  Code check(const void* data, size_t bytes, const char* what);
+  Code failure(Code code, std::string text);
+  bool fails_now();
+
+  Properties properties_;
+  std::string error_;
+  std::map<const unsigned char*, size_t> memory_;
+  EmulatorCounters counters_;
+  std::mt19937_64 random_;
+  int64_t fail_in_ = -1;
+  Code fail_code_ = Code::kOk;
+};
+
+// Runs one block of a launch.
+void run_block(const Launch& launch, int x, int y, bool backwards);
+
+}  // namespace prefix::ops::gpu
