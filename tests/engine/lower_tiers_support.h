@@ -26,7 +26,9 @@ using Tokens = std::vector<int32_t>;
 inline PageKey root_key_of(NodeId root) { return page_key({}, {&root, 1}); }
 
 // What stands for keys and values: a word for each position, which all tokens up to there decide.
-inline uint64_t first_word(NodeId root) { return 0x9e3779b97f4a7c15u * (static_cast<uint64_t>(root) + 1); }
+inline uint64_t first_word(NodeId root) {
+  return 0x9e3779b97f4a7c15u * (static_cast<uint64_t>(root) + 1);
+}
 inline uint64_t next_word(uint64_t word, int32_t token) {
   word = (word ^ static_cast<uint64_t>(token + 1)) * 0xff51afd7ed558ccdu;
   return word ^ word >> 29;
@@ -149,12 +151,11 @@ class SmallCache {
     }
     int32_t position = n.start + n.computed;
     uint64_t last = position == 0 ? first_word(tree.root(n)) : word_at(first, position - 1);
-    tree.for_each_piece(n, n.computed, n.computed + count,
-                        [&](int32_t page, int32_t slot, int32_t pieces) {
-                          for (int32_t i = 0; i < pieces; ++i)
-                            set_word(page, slot + i,
-                                     last = next_word(last, pool.tokens(page)[slot + i]));
-                        });
+    tree.for_each_piece(
+        n, n.computed, n.computed + count, [&](int32_t page, int32_t slot, int32_t pieces) {
+          for (int32_t i = 0; i < pieces; ++i)
+            set_word(page, slot + i, last = next_word(last, pool.tokens(page)[slot + i]));
+        });
     tree.set_computed(first, n.computed + count);
     return count;
   }

@@ -316,8 +316,8 @@ TEST_F(LowerTiersTest, APageThatCameIsNotZeroedAfterwards) {
   cache.add(cache.root, prompt(160));
   cache.tree.trim(0);
   const Tokens cancelled = prompt(160);
-  cache.tree.unlock(
-      cache.tree.attach(cache.tree.match(cache.root, cancelled), cancelled, {}), true);
+  cache.tree.unlock(cache.tree.attach(cache.tree.match(cache.root, cancelled), cancelled, {}),
+                    true);
   finish(look(tokens));
   cache.add(cache.root, prompt(10));  // a step
   EXPECT_EQ(computed(tokens), 160);
