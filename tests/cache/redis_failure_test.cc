@@ -233,8 +233,13 @@ TEST(RedisFailure, NobodyWaitsForAProbe) {
   const Pages pages(0, 10, kPage);
   EXPECT_EQ(put_all(*tier, pages), 10u);
   std::atomic<bool> asked{false};
-  server->set([&](const Words& command, const std::string&) -> FakeRedis::Reply {
-    if (command[0] != "PING") return {"", true};
+  server->set([&, failed = false](const Words& command,
+                                  const std::string& honest) mutable -> FakeRedis::Reply {
+    if (command[0] == "GETRANGE") {
+      failed = true;
+      return {"", true};
+    }
+    if (command[0] != "PING" || !failed) return honest;  // another thread may connect before
     asked = true;
     return std::string();  // and no answer ever
   });
