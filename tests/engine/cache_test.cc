@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "engine/engine_support.h"
+#include "engine/random_requests.h"
 #include "plan/attention_plan.h"
 #include "support/golden.h"
 
@@ -20,8 +21,6 @@ namespace prefix {
 namespace {
 
 using namespace testing_support;
-
-constexpr int32_t kVocab = 131;  // of the tiny models
 
 const TinyCheckpoint& checkpoint() {
   static const TinyCheckpoint* const kCheckpoint = new TinyCheckpoint;
@@ -44,48 +43,6 @@ struct Tally {
 };
 
 class WarmEqualsCold : public testing::TestWithParam<Model> {};
-
-std::vector<int32_t> random_prompt(std::mt19937& random, const std::vector<RequestSpec>& earlier) {
-  std::vector<int32_t> tokens;
-  if (!earlier.empty() && random() % 5) {
-    const std::vector<int32_t>& from = earlier[random() % earlier.size()].tokens;
-    tokens = first_tokens(from, 1 + random() % from.size());
-  }
-  const size_t more = random() % 3 == 0 ? 40 + random() % 100 : random() % 24;
-  for (const int32_t t : random_tokens(random, more, kVocab)) tokens.push_back(t);
-  tokens.resize(std::clamp<size_t>(tokens.size(), 2, 160), 1);
-  return tokens;
-}
-
-RequestSpec random_task(std::mt19937& random, std::vector<int32_t> tokens) {
-  RequestSpec spec;
-  spec.tokens = std::move(tokens);
-  switch (random() % 5) {
-    case 0:
-      spec.task = Task::kLogits;
-      spec.logit_ids = random_tokens(random, 1 + random() % 4, kVocab);
-      break;
-    case 1:
-      spec.task = Task::kLogprobs;
-      spec.from = static_cast<int32_t>(spec.tokens.size() - 1 -
-                                       random() % std::min<size_t>(spec.tokens.size() - 1, 12));
-      break;
-    case 2:
-      spec.task = Task::kChoices;
-      for (size_t c = 1 + random() % 3; c > 0; --c)
-        spec.choices.push_back(random_tokens(random, 1 + random() % 3, kVocab));
-      break;
-    case 3:
-      spec.task = Task::kEmbed;
-      break;
-    default:
-      spec.task = Task::kGenerate;
-      spec.sampling.max_tokens = 1 + static_cast<int32_t>(random() % 4);
-      spec.sampling.ignore_eos = true;
-      spec.sampling.logprobs = true;
-  }
-  return spec;
-}
 
 // Counts what the cache will do, and has done, for a request that runs alone.
 class Watch {
