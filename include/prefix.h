@@ -272,6 +272,14 @@ typedef struct prefix_engine_stats {
   int64_t tree_nodes, tree_tokens; /* now */
   int64_t evictions, evicted_tokens;
   int64_t gemm_ns, attention_ns, other_ns, plan_ns, run_ns, load_ns;
+  int64_t metadata_bytes; /* of the tree and its pages, now */
+  /* Tokens that came from disk or store; that were there, but computing them was faster; and how
+   * often a request waited for them in vain (option cache_fetch_ms). */
+  int64_t fetched_tokens, fetch_skipped_tokens, fetch_timeouts;
+  /* Why tokens had to be computed, as far as the last 65,536 pages are remembered: nobody asked for
+   * them before; only in another namespace; they made room (cache_bytes, quota); they were dropped,
+   * expired or not kept; they are there, and a result at them was asked for. */
+  int64_t miss_first_seen, miss_namespace, miss_budget, miss_evicted, miss_granularity;
 } prefix_engine_stats;
 
 /* fraction in [0, 1]; returning nonzero aborts the load with CANCELLED. */
@@ -321,6 +329,15 @@ PREFIX_API prefix_status prefix_metrics_text(const prefix_engine* engine, char* 
 /* [any thread] The id of a namespace, made when it is new. */
 PREFIX_API prefix_status prefix_namespace_open(prefix_engine* engine, const char* name,
                                                size_t name_len, int32_t* ns, prefix_error* err);
+/* [any thread] The same for a namespace of several parts: a tenant's salt, an adapter, the epoch of its
+ * weights, and whatever else keeps prefixes apart. Part i is text[offsets[i] .. offsets[i + 1]), with
+ * one offset more than parts. They are compared one by one: ("ab", "c") is not ("a", "bc"). One part
+ * is the namespace of that name, no part the empty one. Requests name it by option namespace_id. With
+ * option require_salt, requests in a namespace whose first part is empty are refused. */
+PREFIX_API prefix_status prefix_namespace_open_tuple(prefix_engine* engine, const char* text,
+                                                     size_t text_len, const int64_t* offsets,
+                                                     size_t n_offsets, int32_t* ns,
+                                                     prefix_error* err);
 /* [any thread] NOT_FOUND when it was never opened. */
 PREFIX_API prefix_status prefix_namespace_find(const prefix_engine* engine, const char* name,
                                                size_t name_len, int32_t* ns, prefix_error* err);
@@ -388,6 +405,11 @@ PREFIX_API prefix_status prefix_batch_add_generate(prefix_batch* batch, const pr
                                                    size_t n_tokens, const prefix_options* options,
                                                    int64_t user_tag, size_t* index,
                                                    prefix_error* err);
+/* No result: the tokens are computed, or fetched from disk or store, and stay in the cache for those
+ * who come later. */
+PREFIX_API prefix_status prefix_batch_add_warm(prefix_batch* batch, const prefix_token* tokens,
+                                               size_t n_tokens, const prefix_options* options,
+                                               int64_t user_tag, size_t* index, prefix_error* err);
 /* How the batch shares, without running it or looking into the cache:
  * {"requests": n, "tokens_given": n, "tokens_distinct": n,
  *  "nodes": [{"parent": i or -1, "start": position, "tokens": n, "requests": requests that end here,
@@ -527,6 +549,15 @@ typedef struct prefix_cache_info {
 PREFIX_API prefix_status prefix_cache_lookup(const prefix_engine* engine, int32_t ns,
                                              const prefix_token* tokens, size_t n_tokens,
                                              prefix_cache_info* out, prefix_error* err);
+/* [any thread] The same for many prompts at once: prompt i is tokens[offsets[i] .. offsets[i + 1]),
+ * with one offset more than prompts. cached and pending (NULL: not wanted) receive one number for
+ * each; capacity is their length, and *needed the number of prompts. */
+PREFIX_API prefix_status prefix_cache_lookup_many(const prefix_engine* engine, int32_t ns,
+                                                  const prefix_token* tokens, size_t n_tokens,
+                                                  const int64_t* offsets, size_t n_offsets,
+                                                  int64_t* cached, int64_t* pending,
+                                                  size_t capacity, size_t* needed,
+                                                  prefix_error* err);
 /* What a namespace holds: tokens, and the bytes of their keys and values; and its limits. */
 typedef struct prefix_cache_usage {
   int32_t struct_size;
@@ -566,9 +597,74 @@ PREFIX_API prefix_status prefix_cache_evict(prefix_engine* engine, int32_t ns,
  * (>= 0) are held or all that is left is in use or pinned; *freed (may be NULL): tokens. */
 PREFIX_API prefix_status prefix_cache_trim(prefix_engine* engine, int64_t target_bytes,
                                            int64_t* freed, prefix_error* err);
-/* [any thread] The tree, for debugging. */
+/* [any thread] The tree, for debugging: {"tokens": n, "nodes": [...]}. */
 PREFIX_API prefix_status prefix_cache_tree_json(const prefix_engine* engine, char* buf, size_t cap,
                                                 size_t* needed, prefix_error* err);
+/* [any thread] The tree as a picture; format is "svg" or "dot" (Graphviz). A big tree is drawn with
+ * its largest branches, and says how much it leaves out. Errors: INVALID_ARGUMENT for another
+ * format. */
+PREFIX_API prefix_status prefix_cache_tree_picture(const prefix_engine* engine, const char* format,
+                                                   size_t format_len, char* buf, size_t cap,
+                                                   size_t* needed, prefix_error* err);
+
+/* Cache events tell those who route requests what is in memory here, block by block: a block is
+ * cache_event_tokens tokens of a path. The engine keeps the last cache_events of them (options of the
+ * engine); without that option these functions answer MISUSE. */
+enum {
+  PREFIX_CACHE_STORED = 0,  /* after the stored event of its parent */
+  PREFIX_CACHE_REMOVED = 1, /* before that of its parent */
+  PREFIX_CACHE_CLEARED = 2  /* nothing is left in any namespace */
+};
+typedef struct prefix_cache_event {
+  int32_t struct_size;
+  int32_t kind;     /* PREFIX_CACHE_* */
+  int64_t sequence; /* counts up without gaps */
+  int64_t block;    /* its name, > 0: the same in every process with this model and namespace */
+  int64_t parent;   /* the block before it on its path; 0: it is the first one */
+  int32_t ns;       /* namespace */
+  int32_t position; /* of its first token */
+  int64_t time_ns;  /* monotonic clock */
+} prefix_cache_event;
+#define PREFIX_CACHE_EVENT_INIT {(int32_t)sizeof(prefix_cache_event), 0, 0, 0, 0, 0, 0, 0}
+
+/* [any thread] The first event that is kept from sequence *cursor on (begin with 0), and for a stored
+ * one the tokens of its block (tokens may be NULL: not wanted). *cursor moves behind it, unless there
+ * was too little room for the tokens. Any number of readers, each with its cursor; event->sequence
+ * above *cursor says that events were lost: dump, and go on with what it says. NO_EVENT: none yet. */
+PREFIX_API prefix_status prefix_cache_next_event(const prefix_engine* engine, int64_t* cursor,
+                                                 prefix_cache_event* event, prefix_token* tokens,
+                                                 size_t capacity, size_t* needed,
+                                                 prefix_error* err);
+/* [any thread] All blocks that are in memory, one line of JSON each, parents first:
+ * {"block": n, "parent": n, "namespace": n, "position": n, "tokens": [...]}, and a last line
+ * {"next": cursor} from which events go on. */
+PREFIX_API prefix_status prefix_cache_dump_events(const prefix_engine* engine, char* buf,
+                                                  size_t cap, size_t* needed, prefix_error* err);
+
+/* ---- Snapshots ------------------------------------------------------------------------------ */
+
+typedef struct prefix_snapshot_info {
+  int32_t struct_size;
+  int32_t reserved;
+  int64_t namespaces, nodes, tokens; /* that were saved or loaded */
+  int64_t bytes;                     /* saved: of the file */
+  int64_t skipped_tokens;            /* loaded: for which there was no room, or that were damaged */
+} prefix_snapshot_info;
+
+/* [any thread] Saves what these namespaces (n_ns 0: all) have in the cache, so that a later process
+ * starts warm. The engine goes on meanwhile. The file appears under its name when it is complete.
+ * out may be NULL. Errors: NOT_FOUND for a namespace, IO, MISUSE when another save to the same path
+ * runs or the engine shares nothing. */
+PREFIX_API prefix_status prefix_snapshot_save(prefix_engine* engine, const char* path,
+                                              size_t path_len, const int32_t* ns, size_t n_ns,
+                                              prefix_snapshot_info* out, prefix_error* err);
+/* [any thread] Loads a snapshot beside what is in the cache. Nothing is evicted for it: it begins with
+ * what was used last, and ends when the cache is full. Every page is checked; what is damaged is
+ * left out. out may be NULL. Errors: NOT_FOUND, IO, FORMAT for a damaged file, INCOMPATIBLE_SNAPSHOT
+ * for one of another model, number type, device or instruction-set level; nothing is loaded then. */
+PREFIX_API prefix_status prefix_snapshot_load(prefix_engine* engine, const char* path,
+                                              size_t path_len, prefix_snapshot_info* out,
+                                              prefix_error* err);
 
 /* ---- Simulation ----------------------------------------------------------------------------- */
 
@@ -645,6 +741,7 @@ PREFIX_API void prefix_sim_release(prefix_sim* sim);
   X(prefix_engine_get_stats) \
   X(prefix_metrics_text) \
   X(prefix_namespace_open) \
+  X(prefix_namespace_open_tuple) \
   X(prefix_namespace_find) \
   X(prefix_namespace_drop) \
   X(prefix_namespace_count) \
@@ -658,6 +755,7 @@ PREFIX_API void prefix_sim_release(prefix_sim* sim);
   X(prefix_batch_add_continuations) \
   X(prefix_batch_add_embedding) \
   X(prefix_batch_add_generate) \
+  X(prefix_batch_add_warm) \
   X(prefix_batch_plan_json) \
   X(prefix_run) \
   X(prefix_submit) \
@@ -677,6 +775,7 @@ PREFIX_API void prefix_sim_release(prefix_sim* sim);
   X(prefix_job_all_values) \
   X(prefix_job_get_totals) \
   X(prefix_cache_lookup) \
+  X(prefix_cache_lookup_many) \
   X(prefix_cache_get_usage) \
   X(prefix_cache_set_limits) \
   X(prefix_cache_pin) \
@@ -684,6 +783,11 @@ PREFIX_API void prefix_sim_release(prefix_sim* sim);
   X(prefix_cache_evict) \
   X(prefix_cache_trim) \
   X(prefix_cache_tree_json) \
+  X(prefix_cache_tree_picture) \
+  X(prefix_cache_next_event) \
+  X(prefix_cache_dump_events) \
+  X(prefix_snapshot_save) \
+  X(prefix_snapshot_load) \
   X(prefix_sim_create) \
   X(prefix_sim_apply) \
   X(prefix_sim_result) \

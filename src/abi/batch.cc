@@ -73,17 +73,11 @@ std::vector<std::vector<int32_t>> lists_in(const prefix_token* tokens, size_t n_
                                            const int64_t* offsets, size_t n_offsets) {
   require(offsets, "offsets");
   if (n_offsets < 2) fail(Code::kInvalidArgument, "n_offsets is ", n_offsets, "; at least 2");
-  const std::vector<int64_t> at = array_in(offsets, n_offsets, "offsets");
   const std::vector<prefix_token> all = array_in(tokens, n_tokens, "choice_tokens");
-  if (at.front() != 0 || at.back() != static_cast<int64_t>(n_tokens))
-    fail(Code::kOutOfRange, "offsets run from ", at.front(), " to ", at.back(),
-         "; they must run from 0 to n_choice_tokens = ", n_tokens);
   std::vector<std::vector<int32_t>> lists;
-  for (size_t i = 0; i + 1 < at.size(); ++i) {
-    if (at[i] > at[i + 1] || at[i + 1] > at.back())
-      fail(Code::kOutOfRange, "offsets[", i + 1, "] is ", at[i + 1], ", below the one before it");
-    lists.emplace_back(all.begin() + at[i], all.begin() + at[i + 1]);
-  }
+  for (const auto piece :
+       prefix::abi::pieces_in(std::span<const prefix_token>(all), offsets, n_offsets, "choices"))
+    lists.emplace_back(piece.begin(), piece.end());
   return lists;
 }
 
@@ -218,6 +212,13 @@ prefix_status prefix_batch_add_generate(prefix_batch* batch, const prefix_token*
                                         int64_t user_tag, size_t* index, prefix_error* err) {
   return add("prefix_batch_add_generate", batch, Task::kGenerate, tokens, n_tokens, options,
              user_tag, index, err, [](RequestSpec&) {});
+}
+
+prefix_status prefix_batch_add_warm(prefix_batch* batch, const prefix_token* tokens,
+                                    size_t n_tokens, const prefix_options* options,
+                                    int64_t user_tag, size_t* index, prefix_error* err) {
+  return add("prefix_batch_add_warm", batch, Task::kWarm, tokens, n_tokens, options, user_tag,
+             index, err, [](RequestSpec&) {});
 }
 
 prefix_status prefix_batch_plan_json(const prefix_batch* batch, char* buf, size_t cap,

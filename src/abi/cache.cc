@@ -1,7 +1,22 @@
 #include "abi/entry.h"
+#include "base/json_text.h"
 
 using prefix::abi::engine_of;
 using prefix::abi::guard;
+
+namespace {
+
+prefix_snapshot_info snapshot_info(const prefix::SnapshotResult& r) {
+  prefix_snapshot_info info{};
+  info.namespaces = r.namespaces;
+  info.nodes = r.nodes;
+  info.tokens = r.tokens;
+  info.bytes = r.bytes;
+  info.skipped_tokens = r.skipped_tokens;
+  return info;
+}
+
+}  // namespace
 
 extern "C" {
 
@@ -15,6 +30,24 @@ prefix_status prefix_cache_lookup(const prefix_engine* engine, int32_t ns,
     info.cached_tokens = found.cached_tokens;
     info.pending_tokens = found.pending_tokens;
     prefix::abi::struct_out(info, out);
+  });
+}
+
+prefix_status prefix_cache_lookup_many(const prefix_engine* engine, int32_t ns,
+                                       const prefix_token* tokens, size_t n_tokens,
+                                       const int64_t* offsets, size_t n_offsets, int64_t* cached,
+                                       int64_t* pending, size_t capacity, size_t* needed,
+                                       prefix_error* err) {
+  return guard("prefix_cache_lookup_many", err, [&] {
+    const auto copy = prefix::abi::array_in(tokens, n_tokens, "tokens");
+    const auto pieces =
+        prefix::abi::pieces_in(std::span<const prefix_token>(copy), offsets, n_offsets, "prompts");
+    const std::vector<prefix::CacheInfo> found = engine_of(engine)->cache_lookup(ns, pieces);
+    for (size_t i = 0; i < std::min(capacity, found.size()); ++i) {
+      if (cached) cached[i] = found[i].cached_tokens;
+      if (pending) pending[i] = found[i].pending_tokens;
+    }
+    if (needed) *needed = found.size();
   });
 }
 
@@ -74,6 +107,76 @@ prefix_status prefix_cache_tree_json(const prefix_engine* engine, char* buf, siz
                                      size_t* needed, prefix_error* err) {
   return guard("prefix_cache_tree_json", err,
                [&] { prefix::abi::text_out(engine_of(engine)->tree_json(), buf, cap, needed); });
+}
+
+prefix_status prefix_cache_tree_picture(const prefix_engine* engine, const char* format,
+                                        size_t format_len, char* buf, size_t cap, size_t* needed,
+                                        prefix_error* err) {
+  return guard("prefix_cache_tree_picture", err, [&] {
+    const std::string_view wanted = prefix::abi::text_in(format, format_len, "format");
+    prefix::abi::text_out(engine_of(engine)->tree_picture(wanted), buf, cap, needed);
+  });
+}
+
+prefix_status prefix_cache_next_event(const prefix_engine* engine, int64_t* cursor,
+                                      prefix_cache_event* event, prefix_token* tokens,
+                                      size_t capacity, size_t* needed, prefix_error* err) {
+  return guard("prefix_cache_next_event", err, [&] {
+    prefix::abi::require(cursor, "cursor");
+    prefix::abi::require_struct(event, sizeof(prefix_cache_event));
+    if (*cursor < 0) prefix::fail(prefix::Code::kOutOfRange, "*cursor is ", *cursor, ", below 0");
+    prefix::CacheEvent found;
+    const int64_t next = engine_of(engine)->read_event(*cursor, &found);
+    prefix_cache_event out{};
+    out.kind = found.kind;
+    out.sequence = found.sequence;
+    out.block = static_cast<int64_t>(found.block);
+    out.parent = static_cast<int64_t>(found.parent);
+    out.ns = found.name_space;
+    out.position = found.position;
+    out.time_ns = found.time_ns;
+    prefix::abi::struct_out(out, event);
+    if (needed) *needed = found.tokens.size();
+    if (tokens) std::copy_n(found.tokens.begin(), std::min(capacity, found.tokens.size()), tokens);
+    if (!tokens || capacity >= found.tokens.size()) *cursor = next;
+  });
+}
+
+prefix_status prefix_cache_dump_events(const prefix_engine* engine, char* buf, size_t cap,
+                                       size_t* needed, prefix_error* err) {
+  return guard("prefix_cache_dump_events", err, [&] {
+    const prefix::EventDump dump = engine_of(engine)->dump_events();
+    std::string text;
+    for (const prefix::CacheEvent& e : dump.blocks) {
+      prefix::JsonText line;
+      line.open('{').field("block", e.block).field("parent", e.parent);
+      line.field("namespace", e.name_space).field("position", e.position);
+      text += line.list("tokens", e.tokens).close('}').text() + "\n";
+    }
+    text += prefix::cat("{\"next\":", dump.next, "}\n");
+    prefix::abi::text_out(text, buf, cap, needed);
+  });
+}
+
+prefix_status prefix_snapshot_save(prefix_engine* engine, const char* path, size_t path_len,
+                                   const int32_t* ns, size_t n_ns, prefix_snapshot_info* out,
+                                   prefix_error* err) {
+  return guard("prefix_snapshot_save", err, [&] {
+    if (out) prefix::abi::require_struct(out, sizeof(prefix_snapshot_info));
+    const std::string where = prefix::abi::path_in(path, path_len);
+    const auto saved =
+        engine_of(engine)->save_snapshot(where, prefix::abi::array_in(ns, n_ns, "ns"));
+    if (out) prefix::abi::struct_out(snapshot_info(saved), out);
+  });
+}
+
+prefix_status prefix_snapshot_load(prefix_engine* engine, const char* path, size_t path_len,
+                                   prefix_snapshot_info* out, prefix_error* err) {
+  return guard("prefix_snapshot_load", err, [&] {
+    if (out) prefix::abi::require_struct(out, sizeof(prefix_snapshot_info));
+    const auto loaded = engine_of(engine)->load_snapshot(prefix::abi::path_in(path, path_len));
+    if (out) prefix::abi::struct_out(snapshot_info(loaded), out);
+  });
 }
 
 }  // extern "C"

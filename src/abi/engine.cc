@@ -1,3 +1,7 @@
+#include <cstddef>
+#include <tuple>
+#include <utility>
+
 #include "abi/entry.h"
 
 namespace {
@@ -9,6 +13,7 @@ using prefix::abi::EngineObject;
 using prefix::abi::guard;
 using prefix::abi::HandleTable;
 using prefix::abi::Kind;
+using prefix::abi::path_in;
 using prefix::abi::require;
 using prefix::abi::text_in;
 
@@ -18,14 +23,6 @@ Options options_of(const prefix_options* handle) {
       prefix::abi::find<prefix::abi::OptionsObject>(Kind::kOptions, handle, "options");
   std::lock_guard lock(object->mutex);
   return object->options;
-}
-
-std::string path_in(const char* path, size_t path_len) {
-  const std::string_view text = text_in(path, path_len, "path");
-  if (text.empty()) prefix::fail(prefix::Code::kInvalidArgument, "path is empty");
-  if (text.find('\0') != std::string_view::npos)  // the system would stop reading it there
-    prefix::fail(prefix::Code::kInvalidArgument, "path has a zero byte inside");
-  return std::string(text);
 }
 
 void create(const char* path, size_t path_len, const prefix_options* options,
@@ -46,7 +43,8 @@ struct Metric {
 };
 
 // Names of the first four are those that request routers read.
-std::string metrics(const prefix::EngineStats& s, const prefix::EngineInfo& info) {
+std::string metrics(const prefix::EngineStats& s, const prefix::EngineInfo& info,
+                    const std::vector<prefix::TierInfo>& tiers) {
   const auto number = [](int64_t v) { return static_cast<double>(v); };
   const Metric list[] = {
       {"num_requests_waiting", "gauge", "Requests not started yet", number(s.requests_waiting)},
@@ -67,6 +65,13 @@ std::string metrics(const prefix::EngineStats& s, const prefix::EngineInfo& info
       {"prefix_rows_total", "counter", "Rows the model computed", number(s.rows)},
       {"prefix_evicted_tokens_total", "counter", "Tokens evicted from the cache",
        number(s.evicted_tokens)},
+      {"prefix_fetched_tokens_total", "counter", "Tokens that came from disk or store",
+       number(s.fetched_tokens)},
+      {"prefix_fetch_skipped_tokens_total", "counter", "Tokens that were faster to compute",
+       number(s.fetch_skipped_tokens)},
+      {"prefix_fetch_timeouts_total", "counter", "Fetches that took longer than cache_fetch_ms",
+       number(s.fetch_timeouts)},
+      {"prefix_metadata_bytes", "gauge", "Bytes of the tree", number(s.metadata_bytes)},
       {"prefix_kv_bytes", "gauge", "Bytes of keys and values in use", number(s.kv_bytes)},
       {"prefix_gemm_seconds_total", "counter", "Time in matrix products", number(s.gemm_ns) * 1e-9},
       {"prefix_attention_seconds_total", "counter", "Time in attention",
@@ -76,6 +81,38 @@ std::string metrics(const prefix::EngineStats& s, const prefix::EngineInfo& info
   for (const Metric& m : list)
     text += prefix::cat("# HELP ", m.name, " ", m.help, "\n# TYPE ", m.name, " ", m.type, "\n",
                         m.name, " ", prefix::abi::number_text(m.value), "\n");
+  const std::pair<const char*, int64_t> misses[] = {{"first_seen", s.miss_first_seen},
+                                                    {"namespace", s.miss_namespace},
+                                                    {"budget", s.miss_budget},
+                                                    {"evicted", s.miss_evicted},
+                                                    {"granularity", s.miss_granularity}};
+  text +=
+      "# HELP prefix_cache_miss_tokens_total Prompt tokens computed, by reason\n"
+      "# TYPE prefix_cache_miss_tokens_total counter\n";
+  for (const auto& [reason, tokens] : misses)
+    text += prefix::cat("prefix_cache_miss_tokens_total{reason=\"", reason, "\"} ", tokens, "\n");
+  using Count = uint64_t prefix::TierStats::*;
+  const std::tuple<const char*, const char*, Count> counts[] = {
+      {"hits_total", "counter", &prefix::TierStats::hits},
+      {"misses_total", "counter", &prefix::TierStats::misses},
+      {"stored_total", "counter", &prefix::TierStats::stored},
+      {"not_stored_total", "counter", &prefix::TierStats::not_stored},
+      {"damaged_total", "counter", &prefix::TierStats::damaged},
+      {"errors_total", "counter", &prefix::TierStats::errors},
+      {"evicted_total", "counter", &prefix::TierStats::evicted},
+      {"pages", "gauge", &prefix::TierStats::pages},
+      {"bytes", "gauge", &prefix::TierStats::bytes},
+      {"read_bytes_total", "counter", &prefix::TierStats::bytes_read},
+      {"written_bytes_total", "counter", &prefix::TierStats::bytes_written}};
+  for (const auto& [name, type, count] : counts) {
+    if (tiers.empty()) break;
+    text +=
+        prefix::cat("# HELP prefix_tier_", name, " Of the tiers below memory, in pages or bytes\n",
+                    "# TYPE prefix_tier_", name, " ", type, "\n");
+    for (const prefix::TierInfo& tier : tiers)
+      text +=
+          prefix::cat("prefix_tier_", name, "{tier=\"", tier.name, "\"} ", tier.stats.*count, "\n");
+  }
   text += prefix::cat("# HELP cache_config_info Page size and number\n",
                       "# TYPE cache_config_info gauge\ncache_config_info{block_size=\"",
                       s.page_tokens, "\",num_blocks=\"", s.pages_total, "\"} 1\n");
@@ -165,9 +202,11 @@ prefix_status prefix_engine_get_stats(const prefix_engine* engine, prefix_engine
     COPY(page_tokens), COPY(kv_bytes), COPY(kv_bytes_peak), COPY(kv_budget_bytes);
     COPY(weight_bytes), COPY(activation_bytes_peak), COPY(tree_nodes), COPY(tree_tokens);
     COPY(evictions), COPY(evicted_tokens), COPY(gemm_ns), COPY(attention_ns), COPY(other_ns);
-    COPY(plan_ns), COPY(run_ns), COPY(load_ns);
+    COPY(plan_ns), COPY(run_ns), COPY(load_ns), COPY(metadata_bytes), COPY(fetched_tokens);
+    COPY(fetch_skipped_tokens), COPY(fetch_timeouts), COPY(miss_first_seen), COPY(miss_namespace);
+    COPY(miss_budget), COPY(miss_evicted), COPY(miss_granularity);
 #undef COPY
-    prefix::abi::struct_out(t, out);
+    prefix::abi::struct_out(t, out, offsetof(prefix_engine_stats, metadata_bytes));
   });
 }
 
@@ -175,7 +214,7 @@ prefix_status prefix_metrics_text(const prefix_engine* engine, char* buf, size_t
                                   size_t* needed, prefix_error* err) {
   return guard("prefix_metrics_text", err, [&] {
     const auto e = engine_of(engine);
-    prefix::abi::text_out(metrics(e->stats(), e->info()), buf, cap, needed);
+    prefix::abi::text_out(metrics(e->stats(), e->info(), e->tiers()), buf, cap, needed);
   });
 }
 
@@ -184,6 +223,20 @@ prefix_status prefix_namespace_open(prefix_engine* engine, const char* name, siz
   return guard("prefix_namespace_open", err, [&] {
     require(ns, "ns");
     *ns = engine_of(engine)->open_namespace(text_in(name, name_len, "name"));
+  });
+}
+
+prefix_status prefix_namespace_open_tuple(prefix_engine* engine, const char* text, size_t text_len,
+                                          const int64_t* offsets, size_t n_offsets, int32_t* ns,
+                                          prefix_error* err) {
+  return guard("prefix_namespace_open_tuple", err, [&] {
+    require(ns, "ns");
+    const std::string_view all = text_in(text, text_len, "text");
+    prefix::NamespaceParts parts;
+    for (const auto part :
+         prefix::abi::pieces_in(std::span<const char>(all), offsets, n_offsets, "parts"))
+      parts.emplace_back(part.begin(), part.end());
+    *ns = engine_of(engine)->open_namespace(parts);
   });
 }
 

@@ -67,4 +67,12 @@ std::string_view text_in(const char* text, size_t length, const char* name) {
   return view;
 }
 
+std::string path_in(const char* path, size_t length) {
+  const std::string_view text = text_in(path, length, "path");
+  if (text.empty()) fail(Code::kInvalidArgument, "path is empty");
+  if (text.find('\0') != std::string_view::npos)  // the system would stop reading it there
+    fail(Code::kInvalidArgument, "path has a zero byte inside");
+  return std::string(text);
+}
+
 }  // namespace prefix::abi

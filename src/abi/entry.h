@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 #include "abi/handles.h"
 #include "base/status.h"
@@ -95,12 +97,35 @@ std::string number_text(double number);
 // Text in: UTF-8, checked; `name` is for the message.
 std::string_view text_in(const char* text, size_t length, const char* name);
 
+// A path of the file system, as the system takes it.
+std::string path_in(const char* path, size_t length);
+
 // Tokens in: NULL is allowed for none.
 template <typename T>
 std::vector<T> array_in(const T* data, size_t n, const char* name) {
   if (n > 0) require(data, name);
   if (n > kLongest / sizeof(T)) fail(Code::kOutOfRange, name, " is said to have ", n, " elements");
   return n > 0 ? std::vector<T>(data, data + n) : std::vector<T>();
+}
+
+// Consecutive pieces of an array: piece i is all[offsets[i] .. offsets[i + 1]). `pieces` names them
+// in messages.
+template <typename T>
+std::vector<std::span<const T>> pieces_in(std::span<const T> all, const int64_t* offsets,
+                                          size_t n_offsets, const char* pieces) {
+  if (n_offsets < 1)
+    fail(Code::kInvalidArgument, "n_offsets is 0; there is one more of them than ", pieces);
+  const std::vector<int64_t> at = array_in(offsets, n_offsets, "offsets");
+  if (at.front() != 0 || at.back() != static_cast<int64_t>(all.size()))
+    fail(Code::kOutOfRange, "offsets run from ", at.front(), " to ", at.back(),
+         "; they must run from 0 to the length of all ", pieces, ", ", all.size());
+  std::vector<std::span<const T>> list;
+  for (size_t i = 0; i + 1 < at.size(); ++i) {
+    if (at[i] > at[i + 1] || at[i + 1] > at.back())
+      fail(Code::kOutOfRange, "offsets[", i + 1, "] is ", at[i + 1], ", below the one before it");
+    list.push_back(all.subspan(static_cast<size_t>(at[i]), static_cast<size_t>(at[i + 1] - at[i])));
+  }
+  return list;
 }
 
 template <typename T>

@@ -5,6 +5,7 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <thread>
 #include <tuple>
 #include <utility>
@@ -19,6 +20,7 @@
 #include "engine/page_keys.h"
 #include "engine/request_check.h"
 #include "engine/scheduler.h"
+#include "engine/tree_text.h"
 #include "model/model.h"
 #include "ops/devices.h"
 #include "tree/tree.h"
@@ -108,6 +110,7 @@ class EngineImpl final : public Engine {
         SchedulerOptions{static_cast<int32_t>(options.get_int("rows")), options.get_bool("sharing"),
                          options.get_bool("cache"), threads_},
         tiers_.get());
+    watch_tree();
     fill_info();
     load_ns_ = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
     thread_ = std::thread([this] { loop(); });
@@ -168,20 +171,25 @@ class EngineImpl final : public Engine {
     require_namespace(name_space);
     int64_t tokens = 0;
     for (NodeId root : scheduler_->roots_of(name_space)) tokens += tree_->drop(root);
+    if (events_) events_->check_cleared();
     return tokens;
   }
 
-  CacheInfo cache_lookup(int32_t name_space, const int32_t* tokens, size_t n) override {
+  std::vector<CacheInfo> cache_lookup(int32_t name_space,
+                                      std::span<const std::span<const int32_t>> prompts) override {
     std::lock_guard lock(mutex_);
     require_open();
     require_namespace(name_space);
     scheduler_->expire_cache();
-    CacheInfo best;
-    for (NodeId root : scheduler_->roots_of(name_space)) {
-      const Match m = tree_->match(root, {tokens, n});
-      if (m.computed >= best.cached_tokens) best = {m.computed, m.matched - m.computed};
+    const std::vector<NodeId> roots = scheduler_->roots_of(name_space);
+    std::vector<CacheInfo> found(prompts.size());
+    for (size_t i = 0; i < prompts.size(); ++i) {
+      for (const NodeId root : roots) {
+        const Match m = tree_->match(root, prompts[i]);
+        if (m.computed >= found[i].cached_tokens) found[i] = {m.computed, m.matched - m.computed};
+      }
     }
-    return best;
+    return found;
   }
   int64_t cache_evict(int32_t name_space, const int32_t* tokens, size_t n) override {
     std::lock_guard lock(mutex_);
@@ -192,6 +200,7 @@ class EngineImpl final : public Engine {
       const Match m = tree_->match(root, {tokens, n});
       if (static_cast<size_t>(m.matched) == n) evicted += tree_->drop_after(m);
     }
+    if (events_) events_->check_cleared();
     return evicted;
   }
   CachePin cache_pin(int32_t name_space, const int32_t* tokens, size_t n, int64_t ttl_ms) override {
@@ -248,24 +257,60 @@ class EngineImpl final : public Engine {
     require_open();
     if (target_bytes < 0) fail(Code::kOutOfRange, "target_bytes is ", target_bytes, ", below 0");
     const auto page = static_cast<int64_t>(kv_->layout().page_bytes());
-    return tree_->trim(static_cast<int32_t>(std::min<int64_t>(target_bytes / page, INT32_MAX)));
+    const int64_t evicted =
+        tree_->trim(static_cast<int32_t>(std::min<int64_t>(target_bytes / page, INT32_MAX)));
+    if (events_) events_->check_cleared();
+    return evicted;
   }
 
   std::string tree_json() override {
     std::lock_guard lock(mutex_);
     require_open();
-    JsonText json;
-    json.open('{').field("tokens", tree_->token_count()).key("nodes").open('[');
-    for (NodeId id = 0; id < tree_->node_limit(); ++id) {
-      const Node& n = tree_->node(id);
-      if (n.root < 0) continue;
-      json.open('{').field("node", id).field("parent", n.parent).field("root", tree_->root(n));
-      json.field("start", n.start).field("tokens", n.length).field("computed", n.computed);
-      json.field("locks", n.locks).field("held", n.held).field("pages", tree_->page_count(n));
-      json.field("uses", n.uses).field("priority", n.priority).field("last_use", n.last_use);
-      json.close('}');
-    }
-    return json.close(']').close('}').text();
+    return prefix::tree_json(*tree_);
+  }
+
+  std::string tree_picture(std::string_view format) override {
+    std::lock_guard lock(mutex_);
+    require_open();
+    if (format == "dot") return tree_dot(picture());
+    if (format == "svg") return tree_svg(picture());
+    fail(Code::kInvalidArgument, "format is \"", format.substr(0, 40), "\"; it must be svg or dot");
+  }
+
+  int64_t read_event(int64_t cursor, CacheEvent* out) override {
+    std::lock_guard lock(mutex_);
+    require_open();
+    require_events();
+    const CacheEvent* event = events_->read(&cursor);
+    if (!event) fail(Code::kNoEvent, "there is no event from ", cursor, " on");
+    *out = *event;
+    return cursor;
+  }
+  EventDump dump_events() override {
+    std::lock_guard lock(mutex_);
+    require_open();
+    require_events();
+    EventDump dump;
+    events_->dump(all_roots(), [&](const CacheEvent& event) { dump.blocks.push_back(event); });
+    dump.next = events_->next_sequence();
+    return dump;
+  }
+
+  SnapshotResult save_snapshot(const std::string& path, std::vector<int32_t> namespaces) override {
+    const SnapshotCache cache = snapshot_cache();
+    between_steps([&] {
+      if (namespaces.empty()) {
+        namespaces.resize(static_cast<size_t>(namespaces_.count()));
+        std::iota(namespaces.begin(), namespaces.end(), 0);
+      }
+      for (const int32_t name_space : namespaces) require_namespace(name_space);
+    });
+    std::sort(namespaces.begin(), namespaces.end());
+    namespaces.erase(std::unique(namespaces.begin(), namespaces.end()), namespaces.end());
+    return prefix::save_snapshot(cache, path, namespaces);
+  }
+  SnapshotResult load_snapshot(const std::string& path) override {
+    return prefix::load_snapshot(snapshot_cache(), path);
   }
 
   EngineStats stats() override {
@@ -299,12 +344,32 @@ class EngineImpl final : public Engine {
     s.tree_tokens = tree_->token_count();
     s.evictions = tree_->evictions();
     s.evicted_tokens = tree_->evicted_tokens();
+    const MissCounts& misses = scheduler_->misses().counts();
+    s.miss_first_seen = misses.first_seen;
+    s.miss_namespace = misses.name_space;
+    s.miss_budget = misses.budget;
+    s.miss_evicted = misses.evicted;
+    s.miss_granularity = misses.granularity;
+    s.metadata_bytes = static_cast<int64_t>(tree_->metadata_bytes() + pages_->metadata_bytes());
+    if (tiers_) {
+      s.fetched_tokens = tiers_->counters().fetched_tokens;
+      s.fetch_skipped_tokens = tiers_->counters().skipped_tokens;
+      s.fetch_timeouts = tiers_->counters().timeouts;
+    }
     const ModelTimes& t = times_;
     s.activation_bytes_peak = t.activation_bytes_peak;
     s.gemm_ns = t.gemm_ns;
     s.attention_ns = t.attention_ns;
     s.other_ns = t.other_ns;
     return s;
+  }
+
+  std::vector<TierInfo> tiers() override {
+    std::lock_guard lock(mutex_);
+    std::vector<TierInfo> list;
+    for (size_t i = 0; tiers_ && i < tiers_->count(); ++i)
+      list.push_back({tiers_->name(i), tiers_->stats(i)});
+    return list;
   }
 
   EngineInfo info() override { return info_; }
@@ -354,6 +419,7 @@ class EngineImpl final : public Engine {
     scheduler_.reset();
     if (tiers_) tiers_->flush(kFlushTime);
     tiers_.reset();
+    events_.reset();
     keys_.reset();
     tree_.reset();
     kv_.reset();
@@ -369,6 +435,11 @@ class EngineImpl final : public Engine {
     std::unique_lock lock(mutex_);
     for (;;) {
       if (scheduler_->idle()) idle_.notify_all();
+      stepping_ = false;
+      if (visitors_ > 0) {
+        quiet_.notify_all();
+        quiet_.wait(lock, [this] { return visitors_ == 0; });
+      }
       wake_.wait(lock, [this] { return stop_ || !scheduler_->idle(); });
       if (stop_) return;
       try {
@@ -377,6 +448,7 @@ class EngineImpl final : public Engine {
           wake_.wait_for(lock, kTierPoll, [this] { return stop_ || news_.exchange(false); });
           continue;
         }
+        stepping_ = true;
         lock.unlock();
         scheduler_->execute();
         lock.lock();
@@ -390,6 +462,39 @@ class EngineImpl final : public Engine {
         fail_engine(lock, Code::kEngineFailed, e.what());
       }
     }
+  }
+
+  // Runs f under the lock while no step is being computed; the next one waits.
+  void between_steps(const std::function<void()>& f) {
+    std::unique_lock lock(mutex_);
+    struct Visit {
+      EngineImpl& engine;
+      explicit Visit(EngineImpl& e) : engine(e) { ++engine.visitors_; }
+      ~Visit() {
+        if (--engine.visitors_ == 0) engine.quiet_.notify_all();
+      }
+    } visit(*this);
+    quiet_.wait(lock, [this] { return !stepping_; });
+    require_open();
+    f();
+  }
+
+  SnapshotCache snapshot_cache() {
+    std::unique_lock lock(mutex_);
+    require_open();
+    if (!options_.get_bool("sharing"))
+      fail(Code::kMisuse, "the engine shares nothing (option sharing), so there is no cache");
+    const auto page_bytes = static_cast<uint64_t>(kv_->layout().page_bytes());
+    return {*tree_,
+            *pages_,
+            *kv_,
+            namespaces_,
+            [this](const std::function<void()>& f) { between_steps(f); },
+            [this](int32_t name_space) { return scheduler_->roots_of(name_space); },
+            [this](int32_t name_space, bool long_regime) {
+              return scheduler_->root_of(name_space, long_regime ? model_->max_positions() : 1);
+            },
+            {fingerprint(), kPageTokens, page_bytes}};
   }
 
   // The status is that of the requests that were there; later calls answer ENGINE_FAILED. Runs when
@@ -414,6 +519,45 @@ class EngineImpl final : public Engine {
     tree.position_cost = 2 * q;
     return tree;
   }
+  void watch_tree() {
+    if (!options_.get_bool("sharing")) return;
+    const int64_t capacity = options_.get_int("cache_events");
+    const auto event_tokens = static_cast<int32_t>(options_.get_int("cache_event_tokens"));
+    if (event_tokens % kPageTokens != 0)
+      fail(Code::kOutOfRange, "cache_event_tokens is ", event_tokens,
+           "; it must be a multiple of the page of ", kPageTokens, " tokens");
+    if (capacity > 0) {
+      events_ = std::make_unique<CacheEvents>(*tree_, *keys_, *pages_,
+                                              static_cast<size_t>(capacity), event_tokens);
+      fingerprint();  // now, not in the middle of a request
+    }
+    Tree::Observer observer;
+    observer.gone = [this](NodeId id, int32_t from, Gone why) {
+      if (why == Gone::kRoom) scheduler_->misses().made_room(*tree_, id, from);
+      if (events_) events_->gone(id, from);
+    };
+    if (events_)
+      observer.computed = [this](NodeId id, int32_t from) { events_->computed(id, from); };
+    tree_->set_observer(std::move(observer));
+  }
+  TreePicture picture() const {
+    std::vector<std::pair<NodeId, std::string>> roots;
+    for (int32_t i = 0; i < namespaces_.count(); ++i)
+      for (const NodeId root : scheduler_->roots_of(i))
+        roots.emplace_back(root, namespace_label(namespaces_.parts(i)));
+    return picture_of(*tree_, roots);
+  }
+  void require_events() const {
+    if (!events_)
+      fail(Code::kMisuse, "the engine keeps no events; create it with option cache_events");
+  }
+  std::vector<NodeId> all_roots() const {
+    std::vector<NodeId> roots;
+    for (int32_t i = 0; i < namespaces_.count(); ++i)
+      for (const NodeId root : scheduler_->roots_of(i)) roots.push_back(root);
+    return roots;
+  }
+
   // The tiers that the options name. Whatever keeps one from being used is known here, or a miss.
   void open_tiers() {
     std::vector<LowerTier> tiers;
@@ -493,7 +637,8 @@ class EngineImpl final : public Engine {
   std::unique_ptr<KvMemory> kv_;
   std::unique_ptr<Tree> tree_;
   std::unique_ptr<PageKeys> keys_;
-  std::unique_ptr<LowerTiers> tiers_;  // null: none
+  std::unique_ptr<LowerTiers> tiers_;    // null: none
+  std::unique_ptr<CacheEvents> events_;  // null: nobody wants them
   std::unique_ptr<Scheduler> scheduler_;
   Namespaces namespaces_;
   bool require_salt_ = options_.get_bool("require_salt");
@@ -510,6 +655,9 @@ class EngineImpl final : public Engine {
   std::condition_variable idle_;
   EngineState state_ = EngineState::kReady;
   bool stop_ = false;
+  bool stepping_ = false;          // a step is being computed, without the lock
+  int visitors_ = 0;               // of between_steps()
+  std::condition_variable quiet_;  // stepping_ or visitors_ changed
   std::atomic<bool> news_{false};  // a request came, or pages from a tier
   std::thread thread_;
 };

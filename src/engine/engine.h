@@ -9,14 +9,18 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "cache/tier.h"
+#include "engine/cache_events.h"
 #include "engine/job.h"
 #include "engine/namespaces.h"
 #include "engine/options.h"
 #include "engine/request.h"
+#include "engine/snapshot.h"
 
 namespace prefix {
 
@@ -45,6 +49,10 @@ struct EngineStats {
   int64_t kv_bytes = 0, kv_bytes_peak = 0, kv_budget_bytes = 0;
   int64_t weight_bytes = 0, activation_bytes_peak = 0;
   int64_t tree_nodes = 0, tree_tokens = 0, evicted_tokens = 0, evictions = 0;
+  int64_t metadata_bytes = 0;
+  int64_t fetched_tokens = 0, fetch_skipped_tokens = 0, fetch_timeouts = 0;
+  int64_t miss_first_seen = 0, miss_namespace = 0, miss_budget = 0, miss_evicted = 0;
+  int64_t miss_granularity = 0;
   int64_t gemm_ns = 0, attention_ns = 0, other_ns = 0, plan_ns = 0, run_ns = 0, load_ns = 0;
 };
 
@@ -61,6 +69,17 @@ struct CacheUsage {  // of one namespace
 struct CachePin {
   int64_t lease = 0;
   int64_t tokens = 0;  // that stay; the longest computed prefix
+};
+
+// Every block of the cache, as if it were stored now, and the sequence of the next event.
+struct EventDump {
+  std::vector<CacheEvent> blocks;
+  int64_t next = 0;
+};
+
+struct TierInfo {
+  std::string name;
+  TierStats stats;
 };
 
 struct EngineInfo {  // of a loaded engine
@@ -98,8 +117,13 @@ class Engine {
   virtual int64_t drop_namespace(int32_t name_space) = 0;
   virtual int32_t namespace_count() = 0;
 
-  // A pure read: does not change eviction order.
-  virtual CacheInfo cache_lookup(int32_t name_space, const int32_t* tokens, size_t n) = 0;
+  // A pure read: does not change eviction order. One answer for each prompt.
+  virtual std::vector<CacheInfo> cache_lookup(
+      int32_t name_space, std::span<const std::span<const int32_t>> prompts) = 0;
+  CacheInfo cache_lookup(int32_t name_space, const int32_t* tokens, size_t n) {
+    const std::span<const int32_t> prompt(tokens, n);
+    return cache_lookup(name_space, {&prompt, 1}).front();
+  }
   // Evicts what continues this prefix, as far as nobody uses it; returns freed tokens.
   virtual int64_t cache_evict(int32_t name_space, const int32_t* tokens, size_t n) = 0;
   // Keeps the longest computed prefix in the cache until the lease ends; ttl_ms 0: until unpin.
@@ -114,6 +138,19 @@ class Engine {
   // Evicts leaves in the order of the policy until at most target_bytes are held.
   virtual int64_t cache_trim(int64_t target_bytes) = 0;
   virtual std::string tree_json() = 0;
+  // format: "svg" or "dot"; throws kInvalidArgument for another one.
+  virtual std::string tree_picture(std::string_view format) = 0;
+
+  // The first cache event from `cursor` on; returns where to read on. Throws kNoEvent when there is
+  // none yet, and kMisuse without option cache_events.
+  virtual int64_t read_event(int64_t cursor, CacheEvent* out) = 0;
+  virtual EventDump dump_events() = 0;
+
+  // No namespaces: all. They throw what the file's classes do (cache/snapshot_file.h).
+  virtual SnapshotResult save_snapshot(const std::string& path,
+                                       std::vector<int32_t> namespaces) = 0;
+  virtual SnapshotResult load_snapshot(const std::string& path) = 0;
+  virtual std::vector<TierInfo> tiers() = 0;
 
   virtual EngineStats stats() = 0;
   virtual EngineInfo info() = 0;

@@ -15,6 +15,7 @@ enum class Task : int32_t {
   kChoices = 2,   // log-probs of each choice after the prompt; every choice is a branch
   kEmbed = 3,     // final-norm hidden state of the last token
   kGenerate = 4,  // sampled continuation
+  kWarm = 5,      // nothing: the prompt is computed and stays in the cache
 };
 
 enum class Finish : int32_t { kNone = 0, kStop = 1, kLength = 2, kCancelled = 3, kError = 4 };

@@ -79,6 +79,8 @@ void check_request(const RequestSpec& spec, const ModelConfig& config, int32_t m
     case Task::kGenerate:
       check_sampling(spec.sampling, config.vocab_size);
       break;
+    case Task::kWarm:
+      break;
     default:
       fail(Code::kInvalidArgument, "task ", static_cast<int32_t>(spec.task), " is not known");
   }

@@ -140,6 +140,7 @@ bool Scheduler::admit_request(const std::shared_ptr<JobState>& state, size_t ind
     finish(*active, e.code(), e.message());
     return true;
   }
+  if (!active->own_root) misses_.count(spec.name_space, spec.tokens, active->found);
   if (spec.task == Task::kGenerate) active->history = spec.tokens;
   if (spec.task == Task::kLogprobs)
     active->result().values.assign(spec.tokens.size() - static_cast<size_t>(spec.from), 0.0f);
@@ -151,7 +152,16 @@ bool Scheduler::admit_request(const std::shared_ptr<JobState>& state, size_t ind
     active->result().token_logprobs.assign(static_cast<size_t>(offsets.back()), 0.0f);
   }
   active_.push_back(std::move(active));
+  if (is_complete(*active_.back())) finish(*active_.back(), Code::kOk, "");
   return true;
+}
+
+bool Scheduler::is_complete(const Active& a) const {
+  return !a.sequences.empty() &&
+         std::all_of(a.sequences.begin(), a.sequences.end(), [&](const Sequence& s) {
+           const Node& n = tree_.node(tree_.node_at(s.node, s.length - 1));
+           return s.outputs_left == 0 && s.length - n.start <= n.computed;
+         });
 }
 
 Sequence Scheduler::make_sequence(Active& active, int32_t choice) {
@@ -168,7 +178,9 @@ Sequence Scheduler::make_sequence(Active& active, int32_t choice) {
     tokens = joined;
   }
   s.length = static_cast<int32_t>(tokens.size());
-  const int32_t out_begin = spec.task == Task::kLogprobs ? spec.from - 1 : prompt - 1;
+  const int32_t out_begin = spec.task == Task::kWarm       ? s.length
+                            : spec.task == Task::kLogprobs ? spec.from - 1
+                                                           : prompt - 1;
   s.out_end = choice >= 0 || spec.task == Task::kLogprobs ? s.length - 1 : s.length;
   s.outputs_left = s.out_end - out_begin;
 
@@ -199,6 +211,7 @@ Sequence Scheduler::make_sequence(Active& active, int32_t choice) {
   s.redo_read = s.redo_next = out_begin;
   s.redo_end = s.out_next = std::max(out_begin, std::min(s.out_end, match.computed));
   count_usage(active, s, match, choice > 0 ? prompt : 0);
+  if (choice <= 0) active.found = std::min(match.matched, prompt);
   return s;
 }
 
@@ -350,6 +363,7 @@ int32_t Scheduler::fill_prefill(JobState* only, int32_t budget) {
         int64_t& known = usage.cached > 0 ? usage.cached : usage.shared;
         --known;
         ++(row > 0 ? usage.computed : usage.shared);
+        misses_.count_again(row);
         used += row;
       }
       const int32_t rows = builder_.take(s.node, s.length, budget - used);
@@ -435,14 +449,8 @@ void Scheduler::complete() {
   for (const StepPlan::Commit& c : step_.commits) tree_.set_computed(c.node, c.computed);
   for (const auto& state : jobs_) ++state->totals.steps;
   const auto finish_complete = [&] {
-    for (const auto& a : active_) {
-      const bool complete =
-          std::all_of(a->sequences.begin(), a->sequences.end(), [&](const Sequence& s) {
-            const Node& n = tree_.node(tree_.node_at(s.node, s.length - 1));
-            return s.outputs_left == 0 && s.length - n.start <= n.computed;
-          });
-      if (!a->sequences.empty() && complete) finish(*a, Code::kOk, "");
-    }
+    for (const auto& a : active_)
+      if (is_complete(*a)) finish(*a, Code::kOk, "");
   };
   for (Output& output : outputs_) {
     if (output.active->spec().task == Task::kGenerate || output.status != Code::kOk) continue;
@@ -485,6 +493,8 @@ void Scheduler::apply(Output& output) {
     case Task::kGenerate:
       apply_token(a, s, output);
       return;
+    case Task::kWarm:
+      break;  // reads nothing
   }
   --s.outputs_left;
 }

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "engine/leases.h"
+#include "engine/miss_reasons.h"
 #include "engine/outputs.h"
 #include "engine/sequence.h"
 #include "model/model.h"
@@ -73,6 +74,7 @@ class Scheduler {
   bool remove_lease(int64_t lease) { return leases_.remove(lease); }
 
   const SchedulerCounters& counters() const { return counters_; }
+  MissReasons& misses() { return misses_; }
   bool failed() const { return failed_; }
 
  private:
@@ -90,6 +92,7 @@ class Scheduler {
   int32_t fill_decode(int32_t budget);
   int32_t fill_prefill(JobState* only, int32_t budget);
   void collect_outputs();
+  bool is_complete(const Active& active) const;
   bool everything_cancelled() const;
   void apply(Output& output);
   void apply_token(Active& active, Sequence& s, const Output& output);
@@ -115,6 +118,7 @@ class Scheduler {
   Leases leases_;
   std::unordered_map<int32_t, int64_t> promised_tokens_;  // to generations, by space
   SchedulerCounters counters_;
+  MissReasons misses_;
   int64_t next_job_ = 1;
   int64_t next_order_ = 0;
   int64_t decode_turn_ = 0;

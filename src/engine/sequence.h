@@ -4,6 +4,7 @@
 //       logits, embed      [ prompt ]                    output wanted at its last token
 //       logprobs           [ prompt ]                    outputs at from-1 .. n-2
 //       choices            [ prompt | choice i ]  x k    outputs at n-1 .. n+c-2, each its branch
+//       warm         [ prompt ]                    no output
 //       generate           [ prompt | grows ]            output at the last token of each step
 #pragma once
 
@@ -46,6 +47,7 @@ struct Active {
   NodeId root = kNoNode;
   bool own_root = false;  // sharing is off: the root goes with the request
   bool started = false;
+  int32_t found = 0;  // tokens of the prompt that were in the tree
   std::vector<Sequence> sequences;
   std::vector<int32_t> history;  // generate: prompt and generated tokens
   int64_t order = 0;             // admission order

@@ -122,9 +122,10 @@ struct Simulator::Impl {
     auto fresh_pool = std::make_unique<PagePool>(pool_pages(options));
     auto fresh = std::make_unique<Tree>(*fresh_pool, tree_options(options));
     fresh->set_tick(tick + (options.compat ? 2 : 0));  // the root is used and created
-    fresh->set_observer([this](const Node& n, int32_t from) {
+    fresh->set_observer({.gone = [this](NodeId id, int32_t from, Gone) {
+      const Node& n = this->tree->node(id);
       if (freed) read_slots(n, from, n.length, *freed);
-    });
+    }});
     tree = std::move(fresh);  // the old tree goes before its pool
     pool = std::move(fresh_pool);
     roots.clear();

@@ -329,6 +329,12 @@ void Tree::unlock(NodeId id, bool keep) {
   settle(id, keep);
 }
 
+void Tree::end_hold(NodeId id) {
+  PREFIX_CHECK(nodes_[id].locks > 0);
+  remove_lock(id);
+  settle(id, true);
+}
+
 // Moves a lock from the node `from` to a new leaf below it, or below its parent.
 void Tree::move_lock(NodeId from, NodeId leaf) {
   Node& n = nodes_[leaf];
@@ -351,6 +357,7 @@ void Tree::settle(NodeId id, bool keep) {
       return;
     }
     const NodeId parent = n.parent;
+    if (n.computed > 0 && observer_.gone) observer_.gone(id, 0, Gone::kUnkept);
     remove(id);
     id = parent;
   }
@@ -459,7 +466,8 @@ NodeId Tree::end_at(NodeId id, int32_t length) {
 
 void Tree::set_computed(NodeId id, int32_t computed) {
   PREFIX_CHECK(computed >= nodes_[id].computed && computed <= nodes_[id].length);
-  nodes_[id].computed = computed;
+  const int32_t before = std::exchange(nodes_[id].computed, computed);
+  if (observer_.computed) observer_.computed(id, before);
 }
 
 // --- single steps --------------------------------------------------------------------------------
@@ -485,6 +493,11 @@ void Tree::count_use(NodeId id) {
   if (nodes_[id].queued) dequeue(id);
   ++nodes_[id].uses;
   update_queue(id);
+}
+
+void Tree::set_uses(NodeId id, uint32_t uses) {
+  PREFIX_CHECK(!nodes_[id].queued);
+  nodes_[id].uses = uses;
 }
 
 void Tree::raise_priority(NodeId id, int16_t priority) {

@@ -63,6 +63,14 @@ struct Use {
   bool counts = true;      // one use of the path; false for further sequences of one request
 };
 
+// Why tokens left the tree.
+enum class Gone {
+  kRoom,   // others needed their pages, or the quota
+  kAsked,  // trim, drop
+  kTime,   // expired
+  kUnkept  // the last user did not want them to stay
+};
+
 struct TreeOptions {
   Policy policy = Policy::kLru;
   bool keep_created = false;  // also for policies that do not ask when a node was made
@@ -132,6 +140,9 @@ class Tree {
   // removed, and with keep == false also what is computed.
   void unlock(NodeId id, bool keep);
 
+  // Drops a lock that was only to keep the path, as unlock(id, true) but no use of it.
+  void end_hold(NodeId id);
+
   // Tokens [0, computed) of the node now have keys and values.
   void set_computed(NodeId id, int32_t computed);
 
@@ -151,12 +162,17 @@ class Tree {
   // and only if the last page of that can go.
   NodeId victim() const;
   // Evicts a leaf that nobody holds. Returns its tokens.
-  int64_t evict(NodeId id);
+  int64_t evict(NodeId id, Gone why = Gone::kRoom);
   // Frees at most `pages` pages of a leaf that nobody holds, the last ones first; the leaf goes
   // when none would be left.
-  void evict_tail(NodeId id, int32_t pages);
-  // Is told before tokens [from, length) of a node are evicted; must not call the tree.
-  using Observer = std::function<void(const Node& n, int32_t from)>;
+  void evict_tail(NodeId id, int32_t pages, Gone why = Gone::kRoom);
+  // Both must not change the tree.
+  struct Observer {
+    // Before tokens [from, computed) of a node go.
+    std::function<void(NodeId id, int32_t from, Gone why)> gone;
+    // After tokens [from, computed) of a node were computed.
+    std::function<void(NodeId id, int32_t from)> computed;
+  };
   void set_observer(Observer observer) { observer_ = std::move(observer); }
 
   int64_t token_count() const { return tokens_; }
@@ -180,6 +196,7 @@ class Tree {
   void set_created(NodeId id, int64_t tick) { state_.created[static_cast<size_t>(id)] = tick; }
   int64_t created(NodeId id) const { return state_.created[static_cast<size_t>(id)]; }
   void count_use(NodeId id);
+  void set_uses(NodeId id, uint32_t uses);  // of a node that is held
   void raise_priority(NodeId id, int16_t priority);
 
   // Throws kInternal when an invariant is broken (tests and debug builds).
@@ -222,7 +239,7 @@ class Tree {
   void update_queue(NodeId id);
   bool make_room_in(int32_t space, int64_t tokens);
   int32_t tail_tokens(NodeId id, int32_t pages) const;
-  void evict_victim(NodeId id, int32_t pages);
+  void evict_victim(NodeId id, int32_t pages, Gone why);
   void check_pages(NodeId id, std::vector<int32_t>& owners) const;
 
   PagePool& pages_;

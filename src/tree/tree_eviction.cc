@@ -61,13 +61,13 @@ NodeId Tree::victim() const {
   return best ? best->front() : kNoNode;
 }
 
-int64_t Tree::evict(NodeId id) {
+int64_t Tree::evict(NodeId id, Gone why) {
   const Node& n = nodes_[id];
   const int64_t tokens = n.length;
   const NodeId parent = n.parent;
   if (state_.policy == Policy::kGdsf)
     state_.age = std::max(state_.age, std::bit_cast<double>(queue_of(n).front_key().rank));
-  if (observer_) observer_(n, 0);
+  if (observer_.gone) observer_.gone(id, 0, why);
   remove(id);
   settle(parent, true);
   ++evictions_;
@@ -84,25 +84,25 @@ int32_t Tree::tail_tokens(NodeId id, int32_t pages) const {
   return n.end() - (n.start / kPageTokens + have - pages) * kPageTokens;
 }
 
-void Tree::evict_tail(NodeId id, int32_t pages) {
+void Tree::evict_tail(NodeId id, int32_t pages, Gone why) {
   const Node& n = nodes_[id];
   const int32_t tokens = tail_tokens(id, pages);
   if (tokens == n.length) {
-    evict(id);
+    evict(id, why);
     return;
   }
-  if (observer_) observer_(n, n.length - tokens);
+  if (observer_.gone) observer_.gone(id, n.length - tokens, why);
   evicted_tokens_ += tokens;
   cut(id, n.length - tokens);
 }
 
 // Evicts at most `pages` pages of the victim, fewer when its space would fall below its floor.
-void Tree::evict_victim(NodeId id, int32_t pages) {
+void Tree::evict_victim(NodeId id, int32_t pages, Gone why) {
   const Node& n = nodes_[id];
   const Space& s = spaces_[static_cast<size_t>(roots_[static_cast<size_t>(n.root)].space)];
   pages = std::min(pages, page_count(n));
   while (pages > 1 && s.tokens - tail_tokens(id, pages) < s.floor) --pages;
-  evict_tail(id, pages);
+  evict_tail(id, pages, why);
 }
 
 bool Tree::make_room(int32_t pages, int32_t space) {
@@ -110,7 +110,7 @@ bool Tree::make_room(int32_t pages, int32_t space) {
     const int32_t wanted = pages - pages_.available();
     const NodeId id = victim();
     if (id != kNoNode) {
-      evict_victim(id, wanted);
+      evict_victim(id, wanted, Gone::kRoom);
       continue;
     }
     const EvictionQueue* own = space >= 0 ? spaces_[static_cast<size_t>(space)].own.get() : nullptr;
@@ -137,7 +137,7 @@ int64_t Tree::trim(int32_t pages) {
   while (pages_.used() > pages) {
     const NodeId id = victim();
     if (id == kNoNode) break;
-    evict_victim(id, pages_.used() - pages);
+    evict_victim(id, pages_.used() - pages, Gone::kAsked);
   }
   return before - tokens_;
 }
@@ -155,7 +155,7 @@ int64_t Tree::drop(NodeId top) {
       const NodeId previous = nodes_[id].previous;
       if (nodes_[id].queued) {
         const int64_t tokens = nodes_[id].length;
-        if (observer_) observer_(nodes_[id], 0);
+        if (observer_.gone) observer_.gone(id, 0, Gone::kAsked);
         remove(id);
         ++evictions_;
         evicted_tokens_ += tokens;
@@ -170,9 +170,9 @@ int64_t Tree::drop_after(const Match& match) {
   int64_t evicted = drop(match.node);
   const Node& n = nodes_[match.node];
   if (!n.queued || match.offset == n.length) return evicted;
-  if (match.offset == 0) return evicted + evict(match.node);
+  if (match.offset == 0) return evicted + evict(match.node, Gone::kAsked);
   const int32_t rest = n.length - match.offset;
-  if (observer_) observer_(n, match.offset);
+  if (observer_.gone) observer_.gone(match.node, match.offset, Gone::kAsked);
   cut(match.node, match.offset);
   evicted_tokens_ += rest;
   return evicted + rest;
@@ -191,7 +191,7 @@ int64_t Tree::expire(int64_t now_ms) {
     update_queue(due.id);
   }
   const auto sweep = [&](EvictionQueue& queue) {
-    while (!queue.empty() && nodes_[queue.front()].expired) evict(queue.front());
+    while (!queue.empty() && nodes_[queue.front()].expired) evict(queue.front(), Gone::kTime);
   };
   sweep(common_);
   for (const int32_t space : limited_) sweep(*spaces_[static_cast<size_t>(space)].own);

@@ -130,7 +130,7 @@ TEST(TreeEviction, PagesGoFromTheTailAndTheLeafStaysWithFewerTokens) {
   const NodeId leaf = cache.use(tokens);
   EXPECT_EQ(cache.pool.available(), 0);
   std::vector<int32_t> cuts;
-  cache.tree.set_observer([&](const Node&, int32_t from) { cuts.push_back(from); });
+  cache.tree.set_observer({.gone = [&](NodeId, int32_t from, Gone) { cuts.push_back(from); }});
   EXPECT_TRUE(cache.tree.make_room(1));
   cache.tree.check();
   EXPECT_EQ(cache.pool.available(), 1) << "not a page more than needed";

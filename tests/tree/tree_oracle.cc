@@ -22,7 +22,9 @@ CheckedTree::CheckedTree(int32_t pages, Policy policy, size_t roots)
     roots_[i].space = static_cast<int32_t>(i) % kSpaces;
     roots_[i].id = tree_.add_root(0, roots_[i].space);
   }
-  tree_.set_observer([this](const Node& n, int32_t from) { log_.push_back({&n, from}); });
+  tree_.set_observer({.gone = [this](NodeId id, int32_t from, Gone why) {
+    if (why != Gone::kUnkept) log_.push_back({&tree_.node(id), from});
+  }});
 }
 
 const std::vector<int32_t>& CheckedTree::numbers(const Path& tokens) {

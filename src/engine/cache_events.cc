@@ -1,0 +1,109 @@
+#include "engine/cache_events.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace prefix {
+namespace {
+
+// The name of a block: positive as a signed number too, and never 0.
+uint64_t name_of(const PageKey& key) {
+  uint64_t name = 0;
+  for (int i = 7; i >= 0; --i) name = name << 8 | key.bytes[static_cast<size_t>(i)];
+  name &= INT64_MAX;
+  return name != 0 ? name : 1;
+}
+
+}  // namespace
+
+CacheEvents::CacheEvents(const Tree& tree, PageKeys& keys, const PagePool& pages, size_t capacity,
+                         int32_t event_tokens)
+    : tree_(tree),
+      keys_(keys),
+      pages_(pages),
+      capacity_(capacity),
+      block_pages_(event_tokens / kPageTokens) {}
+
+void CacheEvents::post(CacheEvent event) {
+  event.sequence = next_++;
+  event.time_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
+                      std::chrono::steady_clock::now().time_since_epoch())
+                      .count();
+  ring_.push_back(std::move(event));
+  if (ring_.size() > capacity_) ring_.pop_front();
+}
+
+CacheEvent CacheEvents::stored(NodeId id, int32_t page_block) {
+  CacheEvent event;
+  event.name_space = tree_.space(tree_.node(id));
+  event.block = name_of(keys_.key(id, page_block));
+  const int32_t first = page_block + 1 - block_pages_;
+  if (first > 0) event.parent = name_of(keys_.key(id, first - 1));
+  event.position = first * kPageTokens;
+  event.tokens.resize(static_cast<size_t>(block_pages_) * kPageTokens);
+  for (int32_t b = 0; b < block_pages_; ++b) {
+    const int32_t last = (first + b + 1) * kPageTokens - 1;  // its page has all tokens before it
+    const Node& n = tree_.node(tree_.node_at(id, last));
+    tree_.for_each_piece(
+        n, last - n.start, last - n.start + 1, [&](int32_t page, int32_t, int32_t) {
+          std::copy_n(pages_.tokens(page), kPageTokens, event.tokens.data() + b * kPageTokens);
+        });
+  }
+  return event;
+}
+
+void CacheEvents::computed(NodeId id, int32_t from) {
+  const Node& n = tree_.node(id);
+  for_each_full_page(tree_, n, from, n.computed, [&](int32_t, int32_t page_block) {
+    if (ends_block(page_block)) post(stored(id, page_block));
+  });
+}
+
+void CacheEvents::gone(NodeId id, int32_t from) {
+  const Node& n = tree_.node(id);
+  for_each_full_page(tree_, n, from, n.computed, [&](int32_t page, int32_t page_block) {
+    if (!ends_block(page_block) || !pages_.keyed(page)) return;
+    CacheEvent event;
+    event.kind = CacheEvent::kRemoved;
+    event.name_space = tree_.space(n);
+    event.block = name_of(keys_.known(page));
+    event.position = (page_block + 1 - block_pages_) * kPageTokens;
+    post(std::move(event));
+  });
+}
+
+void CacheEvents::check_cleared() {
+  if (tree_.token_count() > 0 || next_ == 0 || ring_.back().kind == CacheEvent::kCleared) return;
+  CacheEvent event;
+  event.kind = CacheEvent::kCleared;
+  post(std::move(event));
+}
+
+const CacheEvent* CacheEvents::read(int64_t* cursor) const {
+  if (ring_.empty() || *cursor >= next_) return nullptr;
+  const int64_t first = ring_.front().sequence;
+  const CacheEvent& event = ring_[static_cast<size_t>(std::max(int64_t{0}, *cursor - first))];
+  *cursor = event.sequence + 1;
+  return &event;
+}
+
+void CacheEvents::dump(const std::vector<NodeId>& roots,
+                       const std::function<void(const CacheEvent&)>& f) {
+  // Breadth first: a queue of nodes.
+  std::deque<NodeId> open(roots.begin(), roots.end());
+  for (; !open.empty(); open.pop_front()) {
+    const NodeId id = open.front();
+    const Node& n = tree_.node(id);
+    for_each_full_page(tree_, n, 0, n.computed, [&](int32_t, int32_t page_block) {
+      if (!ends_block(page_block)) return;
+      CacheEvent event = stored(id, page_block);
+      event.sequence = next_;
+      f(event);
+    });
+    if (n.computed < n.length) continue;
+    for (NodeId c = n.first_child; c != kNoNode; c = tree_.node(c).next) open.push_back(c);
+  }
+}
+
+}  // namespace prefix

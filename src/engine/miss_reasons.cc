@@ -1,0 +1,82 @@
+#include "engine/miss_reasons.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace prefix {
+namespace {
+
+// A 64-bit hash of the pages up to and including these tokens; good enough for statistics.
+uint64_t chain(uint64_t before, const int32_t* tokens) {
+  uint64_t h = before;
+  for (int i = 0; i < kPageTokens; i += 2) {
+    uint64_t two;
+    std::memcpy(&two, tokens + i, sizeof(two));
+    h = (h ^ two) * 0x9e3779b97f4a7c15u;
+    h ^= h >> 29;
+  }
+  return h * 0xbf58476d1ce4e5b9u;
+}
+
+uint64_t in_namespace(uint64_t hash, int32_t name_space) {
+  return (hash ^ static_cast<uint64_t>(static_cast<uint32_t>(name_space) + 1)) *
+         0x94d049bb133111ebu;
+}
+
+constexpr uint64_t kStart = 0x2545f4914f6cdd1du;
+
+}  // namespace
+
+MissReasons::Entry* MissReasons::find(uint64_t hash) {
+  Entry& e = place(hash);
+  return e.hash == hash ? &e : nullptr;
+}
+
+void MissReasons::count(int32_t name_space, std::span<const int32_t> tokens, int32_t matched) {
+  const auto n = static_cast<int32_t>(tokens.size());
+  const int32_t pages = n / kPageTokens;
+  uint64_t hash = kStart;
+  int64_t* reason = &counts_.first_seen;
+  int32_t counted = matched;
+  for (int32_t b = 0; b < pages; ++b) {
+    hash = chain(hash, tokens.data() + b * kPageTokens);
+    const uint64_t own = in_namespace(hash, name_space);
+    const int32_t end = (b + 1) * kPageTokens;
+    if (end > matched) {
+      if (const Entry* here = find(own)) {
+        reason = here->made_room ? &counts_.budget : &counts_.evicted;
+      } else if (const Entry* anywhere = find(hash);
+                 anywhere && anywhere->name_space != name_space) {
+        reason = &counts_.name_space;
+      } else {
+        reason = &counts_.first_seen;
+      }
+      *reason += end - counted;
+      counted = end;
+    }
+    place(own) = {own, name_space, false};
+    place(hash) = {hash, name_space, false};
+  }
+  *reason += n - counted;  // what does not fill a page goes with the page before it
+}
+
+void MissReasons::made_room(const Tree& tree, NodeId id, int32_t from) {
+  path_.clear();
+  for (NodeId up = id; tree.node(up).length > 0; up = tree.node(up).parent) path_.push_back(up);
+  const int32_t name_space = tree.space(tree.node(id));
+  uint64_t hash = kStart;
+  for (; !path_.empty(); path_.pop_back()) {
+    const NodeId at = path_.back();
+    const Node& n = tree.node(at);
+    int32_t position = n.start;
+    tree.for_each_piece(n, 0, n.length, [&](int32_t page, int32_t slot, int32_t count) {
+      position += count;
+      if (slot + count != kPageTokens) return;
+      hash = chain(hash, tree.page_tokens(page));
+      if (at != id || position <= n.start + from) return;
+      if (Entry* e = find(in_namespace(hash, name_space))) e->made_room = true;
+    });
+  }
+}
+
+}  // namespace prefix

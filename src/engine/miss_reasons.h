@@ -1,0 +1,56 @@
+// Why prompt tokens had to be computed: the answer to "why does the cache not hit?".
+//
+//   tokens of a prompt:  [ found in the tree | page | page | page | rest ]
+//                             |                 \_ each page: was it ever here? _/
+//                             └─ computed once more, because a result at them was asked for
+//
+// A table remembers the last 65,536 pages that were asked for, with and without their namespace, as
+// hashes: a page that it lost, or whose place another one took, counts as never seen. The tree does
+// not depend on it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "tree/tree.h"
+
+namespace prefix {
+
+struct MissCounts {         // tokens
+  int64_t first_seen = 0;   // nobody asked for them before
+  int64_t name_space = 0;   // only other namespaces did
+  int64_t budget = 0;       // they were here and made room: cache_bytes, or the quota
+  int64_t evicted = 0;      // they were here and were dropped, expired, or not kept
+  int64_t granularity = 0;  // they are here, and were computed again to be read
+};
+
+class MissReasons {
+ public:
+  MissReasons() : table_(kEntries) {}
+
+  // A request comes whose first `matched` tokens the tree has.
+  void count(int32_t name_space, std::span<const int32_t> tokens, int32_t matched);
+  void count_again(int64_t tokens) { counts_.granularity += tokens; }
+  // Tokens [from, computed) of a node are about to make room.
+  void made_room(const Tree& tree, NodeId id, int32_t from);
+
+  const MissCounts& counts() const { return counts_; }
+
+ private:
+  static constexpr size_t kEntries = size_t{1} << 16;
+  struct Entry {
+    uint64_t hash = 0;
+    int32_t name_space = 0;
+    bool made_room = false;
+  };
+  Entry* find(uint64_t hash);
+  Entry& place(uint64_t hash) { return table_[hash >> 48]; }
+
+  std::vector<Entry> table_;
+  MissCounts counts_;
+  std::vector<NodeId> path_;  // scratch
+};
+
+}  // namespace prefix
