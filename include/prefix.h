@@ -549,14 +549,12 @@ typedef struct prefix_cache_info {
 PREFIX_API prefix_status prefix_cache_lookup(const prefix_engine* engine, int32_t ns,
                                              const prefix_token* tokens, size_t n_tokens,
                                              prefix_cache_info* out, prefix_error* err);
-/* [any thread] The same for many prompts at once: prompt i is tokens[offsets[i] .. offsets[i + 1]),
- * with one offset more than prompts. cached and pending (NULL: not wanted) receive one number for
- * each; capacity is their length, and *needed the number of prompts. */
+/* [any thread] cached_tokens of many prompts at once: prompt i is tokens[offsets[i] .. offsets[i + 1]),
+ * with one offset more than prompts; cached receives one number for each. */
 PREFIX_API prefix_status prefix_cache_lookup_many(const prefix_engine* engine, int32_t ns,
                                                   const prefix_token* tokens, size_t n_tokens,
                                                   const int64_t* offsets, size_t n_offsets,
-                                                  int64_t* cached, int64_t* pending,
-                                                  size_t capacity, size_t* needed,
+                                                  int64_t* cached, size_t capacity, size_t* needed,
                                                   prefix_error* err);
 /* What a namespace holds: tokens, and the bytes of their keys and values; and its limits. */
 typedef struct prefix_cache_usage {
@@ -627,17 +625,17 @@ typedef struct prefix_cache_event {
 } prefix_cache_event;
 #define PREFIX_CACHE_EVENT_INIT {(int32_t)sizeof(prefix_cache_event), 0, 0, 0, 0, 0, 0, 0}
 
-/* [any thread] The first event that is kept from sequence *cursor on (begin with 0), and for a stored
- * one the tokens of its block (tokens may be NULL: not wanted). *cursor moves behind it, unless there
- * was too little room for the tokens. Any number of readers, each with its cursor; event->sequence
- * above *cursor says that events were lost: dump, and go on with what it says. NO_EVENT: none yet. */
-PREFIX_API prefix_status prefix_cache_next_event(const prefix_engine* engine, int64_t* cursor,
+/* [any thread] The first event that is kept with a sequence of at least `from` (0 for the oldest), and
+ * for a stored one the tokens of its block. Go on with event->sequence + 1; more than was asked for
+ * says that events were lost in between: dump, and go on with what the dump says. Any number of
+ * readers, each with its own `from`. NO_EVENT: none yet. */
+PREFIX_API prefix_status prefix_cache_next_event(const prefix_engine* engine, int64_t from,
                                                  prefix_cache_event* event, prefix_token* tokens,
                                                  size_t capacity, size_t* needed,
                                                  prefix_error* err);
 /* [any thread] All blocks that are in memory, one line of JSON each, parents first:
  * {"block": n, "parent": n, "namespace": n, "position": n, "tokens": [...]}, and a last line
- * {"next": cursor} from which events go on. */
+ * {"next": sequence} from which events go on. */
 PREFIX_API prefix_status prefix_cache_dump_events(const prefix_engine* engine, char* buf,
                                                   size_t cap, size_t* needed, prefix_error* err);
 

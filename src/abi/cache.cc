@@ -36,18 +36,15 @@ prefix_status prefix_cache_lookup(const prefix_engine* engine, int32_t ns,
 prefix_status prefix_cache_lookup_many(const prefix_engine* engine, int32_t ns,
                                        const prefix_token* tokens, size_t n_tokens,
                                        const int64_t* offsets, size_t n_offsets, int64_t* cached,
-                                       int64_t* pending, size_t capacity, size_t* needed,
-                                       prefix_error* err) {
+                                       size_t capacity, size_t* needed, prefix_error* err) {
   return guard("prefix_cache_lookup_many", err, [&] {
     const auto copy = prefix::abi::array_in(tokens, n_tokens, "tokens");
-    const auto pieces =
+    const auto prompts =
         prefix::abi::pieces_in(std::span<const prefix_token>(copy), offsets, n_offsets, "prompts");
-    const std::vector<prefix::CacheInfo> found = engine_of(engine)->cache_lookup(ns, pieces);
-    for (size_t i = 0; i < std::min(capacity, found.size()); ++i) {
-      if (cached) cached[i] = found[i].cached_tokens;
-      if (pending) pending[i] = found[i].pending_tokens;
-    }
-    if (needed) *needed = found.size();
+    std::vector<int64_t> found;
+    for (const prefix::CacheInfo& info : engine_of(engine)->cache_lookup(ns, prompts))
+      found.push_back(info.cached_tokens);
+    prefix::abi::array_out(found.data(), found.size(), cached, capacity, needed);
   });
 }
 
@@ -118,15 +115,13 @@ prefix_status prefix_cache_tree_picture(const prefix_engine* engine, const char*
   });
 }
 
-prefix_status prefix_cache_next_event(const prefix_engine* engine, int64_t* cursor,
+prefix_status prefix_cache_next_event(const prefix_engine* engine, int64_t from,
                                       prefix_cache_event* event, prefix_token* tokens,
                                       size_t capacity, size_t* needed, prefix_error* err) {
   return guard("prefix_cache_next_event", err, [&] {
-    prefix::abi::require(cursor, "cursor");
-    prefix::abi::require_struct(event, sizeof(prefix_cache_event));
-    if (*cursor < 0) prefix::fail(prefix::Code::kOutOfRange, "*cursor is ", *cursor, ", below 0");
-    prefix::CacheEvent found;
-    const int64_t next = engine_of(engine)->read_event(*cursor, &found);
+    prefix::abi::require_struct(event);
+    if (from < 0) prefix::fail(prefix::Code::kOutOfRange, "from is ", from, ", below 0");
+    const prefix::CacheEvent found = engine_of(engine)->read_event(from);
     prefix_cache_event out{};
     out.kind = found.kind;
     out.sequence = found.sequence;
@@ -135,10 +130,8 @@ prefix_status prefix_cache_next_event(const prefix_engine* engine, int64_t* curs
     out.ns = found.name_space;
     out.position = found.position;
     out.time_ns = found.time_ns;
+    prefix::abi::array_out(found.tokens.data(), found.tokens.size(), tokens, capacity, needed);
     prefix::abi::struct_out(out, event);
-    if (needed) *needed = found.tokens.size();
-    if (tokens) std::copy_n(found.tokens.begin(), std::min(capacity, found.tokens.size()), tokens);
-    if (!tokens || capacity >= found.tokens.size()) *cursor = next;
   });
 }
 

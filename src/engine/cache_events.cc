@@ -80,12 +80,9 @@ void CacheEvents::check_cleared() {
   post(std::move(event));
 }
 
-const CacheEvent* CacheEvents::read(int64_t* cursor) const {
-  if (ring_.empty() || *cursor >= next_) return nullptr;
-  const int64_t first = ring_.front().sequence;
-  const CacheEvent& event = ring_[static_cast<size_t>(std::max(int64_t{0}, *cursor - first))];
-  *cursor = event.sequence + 1;
-  return &event;
+const CacheEvent* CacheEvents::read(int64_t from) const {
+  if (ring_.empty() || from >= next_) return nullptr;
+  return &ring_[static_cast<size_t>(std::max(int64_t{0}, from - ring_.front().sequence))];
 }
 
 void CacheEvents::dump(const std::vector<NodeId>& roots,

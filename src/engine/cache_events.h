@@ -5,8 +5,8 @@
 //
 //   sequence   41             42             43        ...
 //   ring     [ stored b7 ][ stored b8 ][ removed b8 ]        the last `capacity` events
-//                ^ cursor of a reader: where it reads on; a reader that is too slow finds a gap in
-//                  the sequence, and starts again with a dump
+//                ^ where a reader goes on; one that is too slow finds a gap in the sequence, and
+//                  starts again with a dump
 //
 // Stored comes when the keys and values of a block are in memory, after those of its parent;
 // removed when a page of it goes; cleared when nothing is left at all. Not thread-safe.
@@ -47,8 +47,8 @@ class CacheEvents {
   // After something was taken away on request.
   void check_cleared();
 
-  // The first event from *cursor on, which moves behind it. Null: none yet.
-  const CacheEvent* read(int64_t* cursor) const;
+  // The first event that is kept with a sequence of at least `from`. Null: none yet.
+  const CacheEvent* read(int64_t from) const;
   // Every block in memory as if it were stored now, parents first; their sequence is that of the
   // next event, with which a reader goes on.
   void dump(const std::vector<NodeId>& roots, const std::function<void(const CacheEvent&)>& f);

@@ -277,14 +277,13 @@ class EngineImpl final : public Engine {
     fail(Code::kInvalidArgument, "format is \"", format.substr(0, 40), "\"; it must be svg or dot");
   }
 
-  int64_t read_event(int64_t cursor, CacheEvent* out) override {
+  CacheEvent read_event(int64_t from) override {
     std::lock_guard lock(mutex_);
     require_open();
     require_events();
-    const CacheEvent* event = events_->read(&cursor);
-    if (!event) fail(Code::kNoEvent, "there is no event from ", cursor, " on");
-    *out = *event;
-    return cursor;
+    const CacheEvent* event = events_->read(from);
+    if (!event) fail(Code::kNoEvent, "there is no event from ", from, " on");
+    return *event;
   }
   EventDump dump_events() override {
     std::lock_guard lock(mutex_);

@@ -141,9 +141,9 @@ class Engine {
   // format: "svg" or "dot"; throws kInvalidArgument for another one.
   virtual std::string tree_picture(std::string_view format) = 0;
 
-  // The first cache event from `cursor` on; returns where to read on. Throws kNoEvent when there is
-  // none yet, and kMisuse without option cache_events.
-  virtual int64_t read_event(int64_t cursor, CacheEvent* out) = 0;
+  // The first cache event that is kept with a sequence of at least `from`. Throws kNoEvent when
+  // there is none yet, and kMisuse without option cache_events.
+  virtual CacheEvent read_event(int64_t from) = 0;
   virtual EventDump dump_events() = 0;
 
   // No namespaces: all. They throw what the file's classes do (cache/snapshot_file.h).
