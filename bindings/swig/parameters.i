@@ -17,10 +17,13 @@
 %prefix_struct(prefix_job_totals, JobTotals)
 %prefix_struct(prefix_cache_info, CacheInfo)
 %prefix_struct(prefix_cache_usage, CacheUsage)
+%prefix_struct(prefix_cache_event, CacheEvent)
+%prefix_struct(prefix_snapshot_info, SnapshotInfo)
 %prefix_poll(prefix_job_wait)
 %prefix_poll(prefix_job_next_event)
 %prefix_poll(prefix_log_next)
 %prefix_poll(prefix_task_run)
+%prefix_poll(prefix_cache_next_event)
 %ignore prefix_set_log_callback;
 %ignore prefix_engine_create_with_progress;
 %apply (const char* TEXT, size_t TEXT_LEN) { (const char* name, size_t name_len) };
@@ -32,6 +35,8 @@
 %apply int32_t* SLOT { int32_t* level };
 %apply (const char* TEXT, size_t TEXT_LEN) { (const char* path, size_t path_len) };
 %apply int32_t* RESULT { int32_t* ns };
+%apply (const char* TEXT, size_t TEXT_LEN) { (const char* text, size_t text_len) };
+%apply (const int64_t* LONGS, size_t COUNT) { (const int64_t* offsets, size_t n_offsets) };
 %apply int64_t* RESULT { int64_t* freed };
 %apply int32_t* RESULT { int32_t* count };
 %apply size_t* RESULT { size_t* count };
@@ -39,12 +44,15 @@
 %apply (const int32_t* INTS, size_t COUNT) { (const prefix_token* ids, size_t n_ids) };
 %apply size_t* RESULT { size_t* index };
 %apply (const int32_t* INTS, size_t COUNT) { (const prefix_token* choice_tokens, size_t n_choice_tokens) };
-%apply (const int64_t* LONGS, size_t COUNT) { (const int64_t* offsets, size_t n_offsets) };
 %apply (float* OUT_FLOATS, size_t CAPACITY) { (float* out, size_t capacity) };
 %apply (int32_t* OUT_INTS, size_t CAPACITY) { (prefix_token* out, size_t capacity) };
 %apply (int64_t* OUT_LONGS, size_t CAPACITY) { (int64_t* offsets, size_t capacity_offsets) };
+%apply (int64_t* OUT_LONGS, size_t CAPACITY) { (int64_t* cached, size_t capacity) };
 %apply int64_t* SLOT { int64_t* lease };
 %apply int64_t* SLOT { int64_t* pinned };
+%apply (const char* TEXT, size_t TEXT_LEN) { (const char* format, size_t format_len) };
+%apply (int32_t* OUT_INTS, size_t CAPACITY) { (prefix_token* tokens, size_t capacity) };
+%apply (const int32_t* INTS, size_t COUNT) { (const int32_t* ns, size_t n_ns) };
 %apply (const char* TEXT, size_t TEXT_LEN) { (const char* options, size_t length) };
 %apply (const char* TEXT, size_t TEXT_LEN) { (const char* operation, size_t length) };
 %apply (const char* TEXT, size_t TEXT_LEN) { (const char* name, size_t name_length) };
@@ -54,7 +62,6 @@
 %apply int64_t* RESULT { int64_t* size };
 %apply (const char* TEXT, size_t TEXT_LEN) { (const char* role, size_t role_len) };
 %apply int32_t* RESULT { prefix_token* token };
-%apply (const char* TEXT, size_t TEXT_LEN) { (const char* text, size_t text_len) };
 %apply (int64_t* OUT_LONGS, size_t CAPACITY) { (int64_t* token_offsets, size_t capacity_offsets) };
 %apply (const char* TEXT, size_t TEXT_LEN) { (const char* messages, size_t messages_len) };
 %apply (const char* TEXT, size_t TEXT_LEN) { (const char* options, size_t options_len) };

@@ -800,6 +800,34 @@ int _wrap_prefix_namespace_open_swig(prefix_engine *_swig_go_0, _gostring_ _swig
 }
 
 
+int _wrap_prefix_namespace_open_tuple_swig(prefix_engine *_swig_go_0, _gostring_ _swig_go_1, _goslice_ _swig_go_2, int *_swig_go_3, prefix_error *_swig_go_4) {
+  prefix_engine *arg1 = 0 ;
+  char *arg2 = 0 ;
+  size_t arg3 ;
+  int64_t *arg4 = 0 ;
+  size_t arg5 ;
+  int32_t *arg6 = 0 ;
+  prefix_error *arg7 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_engine *)_swig_go_0;
+  arg2 = (char *)_swig_go_1.p; arg3 = (size_t)_swig_go_1.n;
+  arg4 = (int64_t *)_swig_go_2.array; arg5 = (size_t)_swig_go_2.len;
+  arg6 = (int32_t *)_swig_go_3;
+  arg7 = (prefix_error *)_swig_go_4;
+
+  result = prefix_namespace_open_tuple(arg1,(char const *)arg2,arg3,(int64_t const *)arg4,arg5,arg6,arg7);
+  _swig_go_result = result;
+
+
+
+
+
+  return _swig_go_result;
+}
+
+
 int _wrap_prefix_namespace_find_swig(prefix_engine *_swig_go_0, _gostring_ _swig_go_1, int *_swig_go_2, prefix_error *_swig_go_3) {
   prefix_engine *arg1 = 0 ;
   char *arg2 = 0 ;
@@ -1120,6 +1148,35 @@ int _wrap_prefix_batch_add_generate_swig(prefix_batch *_swig_go_0, _goslice_ _sw
   arg7 = (prefix_error *)_swig_go_5;
 
   result = prefix_batch_add_generate(arg1,(int32_t const *)arg2,arg3,(struct prefix_options const *)arg4,arg5,arg6,arg7);
+  _swig_go_result = result;
+
+
+
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_batch_add_warm_swig(prefix_batch *_swig_go_0, _goslice_ _swig_go_1, prefix_options *_swig_go_2, long long _swig_go_3, size_t *_swig_go_4, prefix_error *_swig_go_5) {
+  prefix_batch *arg1 = 0 ;
+  prefix_token *arg2 = 0 ;
+  size_t arg3 ;
+  prefix_options *arg4 = 0 ;
+  int64_t arg5 ;
+  size_t *arg6 = 0 ;
+  prefix_error *arg7 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_batch *)_swig_go_0;
+  arg2 = (prefix_token *)_swig_go_1.array; arg3 = (size_t)_swig_go_1.len;
+  arg4 = (prefix_options *)_swig_go_2;
+  arg5 = (int64_t)_swig_go_3;
+  arg6 = (size_t *)_swig_go_4;
+  arg7 = (prefix_error *)_swig_go_5;
+
+  result = prefix_batch_add_warm(arg1,(int32_t const *)arg2,arg3,(struct prefix_options const *)arg4,arg5,arg6,arg7);
   _swig_go_result = result;
 
 
@@ -1545,6 +1602,40 @@ int _wrap_prefix_cache_lookup_swig(prefix_engine *_swig_go_0, int _swig_go_1, _g
 }
 
 
+int _wrap_prefix_cache_lookup_many_swig(prefix_engine *_swig_go_0, int _swig_go_1, _goslice_ _swig_go_2, _goslice_ _swig_go_3, _goslice_ _swig_go_4, size_t *_swig_go_5, prefix_error *_swig_go_6) {
+  prefix_engine *arg1 = 0 ;
+  int32_t arg2 ;
+  prefix_token *arg3 = 0 ;
+  size_t arg4 ;
+  int64_t *arg5 = 0 ;
+  size_t arg6 ;
+  int64_t *arg7 = 0 ;
+  size_t arg8 ;
+  size_t *arg9 = 0 ;
+  prefix_error *arg10 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_engine *)_swig_go_0;
+  arg2 = (int32_t)_swig_go_1;
+  arg3 = (prefix_token *)_swig_go_2.array; arg4 = (size_t)_swig_go_2.len;
+  arg5 = (int64_t *)_swig_go_3.array; arg6 = (size_t)_swig_go_3.len;
+  arg7 = (int64_t *)_swig_go_4.array; arg8 = (size_t)_swig_go_4.len;
+  arg9 = (size_t *)_swig_go_5;
+  arg10 = (prefix_error *)_swig_go_6;
+
+  result = prefix_cache_lookup_many((struct prefix_engine const *)arg1,arg2,(int32_t const *)arg3,arg4,(int64_t const *)arg5,arg6,arg7,arg8,arg9,arg10);
+  _swig_go_result = result;
+
+
+
+
+
+
+  return _swig_go_result;
+}
+
+
 int _wrap_prefix_cache_get_usage_swig(prefix_engine *_swig_go_0, int _swig_go_1, prefix_cache_usage *_swig_go_2, prefix_error *_swig_go_3) {
   prefix_engine *arg1 = 0 ;
   int32_t arg2 ;
@@ -1703,6 +1794,139 @@ int _wrap_prefix_cache_tree_json_swig(prefix_engine *_swig_go_0, _goslice_ _swig
   arg5 = (prefix_error *)_swig_go_3;
 
   result = prefix_cache_tree_json((struct prefix_engine const *)arg1,arg2,arg3,arg4,arg5);
+  _swig_go_result = result;
+
+
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_cache_tree_picture_swig(prefix_engine *_swig_go_0, _gostring_ _swig_go_1, _goslice_ _swig_go_2, size_t *_swig_go_3, prefix_error *_swig_go_4) {
+  prefix_engine *arg1 = 0 ;
+  char *arg2 = 0 ;
+  size_t arg3 ;
+  char *arg4 = 0 ;
+  size_t arg5 ;
+  size_t *arg6 = 0 ;
+  prefix_error *arg7 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_engine *)_swig_go_0;
+  arg2 = (char *)_swig_go_1.p; arg3 = (size_t)_swig_go_1.n;
+  arg4 = (char *)_swig_go_2.array; arg5 = (size_t)_swig_go_2.len;
+  arg6 = (size_t *)_swig_go_3;
+  arg7 = (prefix_error *)_swig_go_4;
+
+  result = prefix_cache_tree_picture((struct prefix_engine const *)arg1,(char const *)arg2,arg3,arg4,arg5,arg6,arg7);
+  _swig_go_result = result;
+
+
+
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_cache_next_event_swig(prefix_engine *_swig_go_0, long long _swig_go_1, prefix_cache_event *_swig_go_2, _goslice_ _swig_go_3, size_t *_swig_go_4, prefix_error *_swig_go_5) {
+  prefix_engine *arg1 = 0 ;
+  int64_t arg2 ;
+  prefix_cache_event *arg3 = 0 ;
+  prefix_token *arg4 = 0 ;
+  size_t arg5 ;
+  size_t *arg6 = 0 ;
+  prefix_error *arg7 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_engine *)_swig_go_0;
+  arg2 = (int64_t)_swig_go_1;
+  arg3 = (prefix_cache_event *)_swig_go_2;
+  arg4 = (prefix_token *)_swig_go_3.array; arg5 = (size_t)_swig_go_3.len;
+  arg6 = (size_t *)_swig_go_4;
+  arg7 = (prefix_error *)_swig_go_5;
+
+  result = prefix_cache_next_event((struct prefix_engine const *)arg1,arg2,arg3,arg4,arg5,arg6,arg7);
+  _swig_go_result = result;
+
+
+
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_cache_dump_events_swig(prefix_engine *_swig_go_0, _goslice_ _swig_go_1, size_t *_swig_go_2, prefix_error *_swig_go_3) {
+  prefix_engine *arg1 = 0 ;
+  char *arg2 = 0 ;
+  size_t arg3 ;
+  size_t *arg4 = 0 ;
+  prefix_error *arg5 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_engine *)_swig_go_0;
+  arg2 = (char *)_swig_go_1.array; arg3 = (size_t)_swig_go_1.len;
+  arg4 = (size_t *)_swig_go_2;
+  arg5 = (prefix_error *)_swig_go_3;
+
+  result = prefix_cache_dump_events((struct prefix_engine const *)arg1,arg2,arg3,arg4,arg5);
+  _swig_go_result = result;
+
+
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_snapshot_save_swig(prefix_engine *_swig_go_0, _gostring_ _swig_go_1, _goslice_ _swig_go_2, prefix_snapshot_info *_swig_go_3, prefix_error *_swig_go_4) {
+  prefix_engine *arg1 = 0 ;
+  char *arg2 = 0 ;
+  size_t arg3 ;
+  int32_t *arg4 = 0 ;
+  size_t arg5 ;
+  prefix_snapshot_info *arg6 = 0 ;
+  prefix_error *arg7 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_engine *)_swig_go_0;
+  arg2 = (char *)_swig_go_1.p; arg3 = (size_t)_swig_go_1.n;
+  arg4 = (int32_t *)_swig_go_2.array; arg5 = (size_t)_swig_go_2.len;
+  arg6 = (prefix_snapshot_info *)_swig_go_3;
+  arg7 = (prefix_error *)_swig_go_4;
+
+  result = prefix_snapshot_save(arg1,(char const *)arg2,arg3,(int32_t const *)arg4,arg5,arg6,arg7);
+  _swig_go_result = result;
+
+
+
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_snapshot_load_swig(prefix_engine *_swig_go_0, _gostring_ _swig_go_1, prefix_snapshot_info *_swig_go_2, prefix_error *_swig_go_3) {
+  prefix_engine *arg1 = 0 ;
+  char *arg2 = 0 ;
+  size_t arg3 ;
+  prefix_snapshot_info *arg4 = 0 ;
+  prefix_error *arg5 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_engine *)_swig_go_0;
+  arg2 = (char *)_swig_go_1.p; arg3 = (size_t)_swig_go_1.n;
+  arg4 = (prefix_snapshot_info *)_swig_go_2;
+  arg5 = (prefix_error *)_swig_go_3;
+
+  result = prefix_snapshot_load(arg1,(char const *)arg2,arg3,arg4,arg5);
   _swig_go_result = result;
 
 

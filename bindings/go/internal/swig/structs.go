@@ -87,6 +87,15 @@ type EngineStats struct {
 	PlanNs              int64
 	RunNs               int64
 	LoadNs              int64
+	MetadataBytes       int64
+	FetchedTokens       int64
+	FetchSkippedTokens  int64
+	FetchTimeouts       int64
+	MissFirstSeen       int64
+	MissNamespace       int64
+	MissBudget          int64
+	MissEvicted         int64
+	MissGranularity     int64
 }
 
 const SizeofEngineStats = C.sizeof_prefix_engine_stats
@@ -166,6 +175,33 @@ type CacheUsage struct {
 }
 
 const SizeofCacheUsage = C.sizeof_prefix_cache_usage
+
+// CacheEvent is prefix_cache_event; its texts are static.
+type CacheEvent struct {
+	StructSize int32
+	Kind       int32
+	Sequence   int64
+	Block      int64
+	Parent     int64
+	Ns         int32
+	Position   int32
+	TimeNs     int64
+}
+
+const SizeofCacheEvent = C.sizeof_prefix_cache_event
+
+// SnapshotInfo is prefix_snapshot_info; its texts are static.
+type SnapshotInfo struct {
+	StructSize    int32
+	Reserved      int32
+	Namespaces    int64
+	Nodes         int64
+	Tokens        int64
+	Bytes         int64
+	SkippedTokens int64
+}
+
+const SizeofSnapshotInfo = C.sizeof_prefix_snapshot_info
 
 // Array lengths that are negative, and so do not compile, where a layout differs.
 type _ struct {
@@ -291,6 +327,24 @@ type _ struct {
 	_ [unsafe.Offsetof(C.prefix_engine_stats{}.run_ns) - unsafe.Offsetof(EngineStats{}.RunNs)]byte
 	_ [unsafe.Offsetof(EngineStats{}.LoadNs) - unsafe.Offsetof(C.prefix_engine_stats{}.load_ns)]byte
 	_ [unsafe.Offsetof(C.prefix_engine_stats{}.load_ns) - unsafe.Offsetof(EngineStats{}.LoadNs)]byte
+	_ [unsafe.Offsetof(EngineStats{}.MetadataBytes) - unsafe.Offsetof(C.prefix_engine_stats{}.metadata_bytes)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.metadata_bytes) - unsafe.Offsetof(EngineStats{}.MetadataBytes)]byte
+	_ [unsafe.Offsetof(EngineStats{}.FetchedTokens) - unsafe.Offsetof(C.prefix_engine_stats{}.fetched_tokens)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.fetched_tokens) - unsafe.Offsetof(EngineStats{}.FetchedTokens)]byte
+	_ [unsafe.Offsetof(EngineStats{}.FetchSkippedTokens) - unsafe.Offsetof(C.prefix_engine_stats{}.fetch_skipped_tokens)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.fetch_skipped_tokens) - unsafe.Offsetof(EngineStats{}.FetchSkippedTokens)]byte
+	_ [unsafe.Offsetof(EngineStats{}.FetchTimeouts) - unsafe.Offsetof(C.prefix_engine_stats{}.fetch_timeouts)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.fetch_timeouts) - unsafe.Offsetof(EngineStats{}.FetchTimeouts)]byte
+	_ [unsafe.Offsetof(EngineStats{}.MissFirstSeen) - unsafe.Offsetof(C.prefix_engine_stats{}.miss_first_seen)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.miss_first_seen) - unsafe.Offsetof(EngineStats{}.MissFirstSeen)]byte
+	_ [unsafe.Offsetof(EngineStats{}.MissNamespace) - unsafe.Offsetof(C.prefix_engine_stats{}.miss_namespace)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.miss_namespace) - unsafe.Offsetof(EngineStats{}.MissNamespace)]byte
+	_ [unsafe.Offsetof(EngineStats{}.MissBudget) - unsafe.Offsetof(C.prefix_engine_stats{}.miss_budget)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.miss_budget) - unsafe.Offsetof(EngineStats{}.MissBudget)]byte
+	_ [unsafe.Offsetof(EngineStats{}.MissEvicted) - unsafe.Offsetof(C.prefix_engine_stats{}.miss_evicted)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.miss_evicted) - unsafe.Offsetof(EngineStats{}.MissEvicted)]byte
+	_ [unsafe.Offsetof(EngineStats{}.MissGranularity) - unsafe.Offsetof(C.prefix_engine_stats{}.miss_granularity)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.miss_granularity) - unsafe.Offsetof(EngineStats{}.MissGranularity)]byte
 	_ [unsafe.Sizeof(Event{}) - C.sizeof_prefix_event]byte
 	_ [C.sizeof_prefix_event - unsafe.Sizeof(Event{})]byte
 	_ [unsafe.Offsetof(Event{}.StructSize) - unsafe.Offsetof(C.prefix_event{}.struct_size)]byte
@@ -393,4 +447,38 @@ type _ struct {
 	_ [unsafe.Offsetof(C.prefix_cache_usage{}.floor_bytes) - unsafe.Offsetof(CacheUsage{}.FloorBytes)]byte
 	_ [unsafe.Offsetof(CacheUsage{}.QuotaBytes) - unsafe.Offsetof(C.prefix_cache_usage{}.quota_bytes)]byte
 	_ [unsafe.Offsetof(C.prefix_cache_usage{}.quota_bytes) - unsafe.Offsetof(CacheUsage{}.QuotaBytes)]byte
+	_ [unsafe.Sizeof(CacheEvent{}) - C.sizeof_prefix_cache_event]byte
+	_ [C.sizeof_prefix_cache_event - unsafe.Sizeof(CacheEvent{})]byte
+	_ [unsafe.Offsetof(CacheEvent{}.StructSize) - unsafe.Offsetof(C.prefix_cache_event{}.struct_size)]byte
+	_ [unsafe.Offsetof(C.prefix_cache_event{}.struct_size) - unsafe.Offsetof(CacheEvent{}.StructSize)]byte
+	_ [unsafe.Offsetof(CacheEvent{}.Kind) - unsafe.Offsetof(C.prefix_cache_event{}.kind)]byte
+	_ [unsafe.Offsetof(C.prefix_cache_event{}.kind) - unsafe.Offsetof(CacheEvent{}.Kind)]byte
+	_ [unsafe.Offsetof(CacheEvent{}.Sequence) - unsafe.Offsetof(C.prefix_cache_event{}.sequence)]byte
+	_ [unsafe.Offsetof(C.prefix_cache_event{}.sequence) - unsafe.Offsetof(CacheEvent{}.Sequence)]byte
+	_ [unsafe.Offsetof(CacheEvent{}.Block) - unsafe.Offsetof(C.prefix_cache_event{}.block)]byte
+	_ [unsafe.Offsetof(C.prefix_cache_event{}.block) - unsafe.Offsetof(CacheEvent{}.Block)]byte
+	_ [unsafe.Offsetof(CacheEvent{}.Parent) - unsafe.Offsetof(C.prefix_cache_event{}.parent)]byte
+	_ [unsafe.Offsetof(C.prefix_cache_event{}.parent) - unsafe.Offsetof(CacheEvent{}.Parent)]byte
+	_ [unsafe.Offsetof(CacheEvent{}.Ns) - unsafe.Offsetof(C.prefix_cache_event{}.ns)]byte
+	_ [unsafe.Offsetof(C.prefix_cache_event{}.ns) - unsafe.Offsetof(CacheEvent{}.Ns)]byte
+	_ [unsafe.Offsetof(CacheEvent{}.Position) - unsafe.Offsetof(C.prefix_cache_event{}.position)]byte
+	_ [unsafe.Offsetof(C.prefix_cache_event{}.position) - unsafe.Offsetof(CacheEvent{}.Position)]byte
+	_ [unsafe.Offsetof(CacheEvent{}.TimeNs) - unsafe.Offsetof(C.prefix_cache_event{}.time_ns)]byte
+	_ [unsafe.Offsetof(C.prefix_cache_event{}.time_ns) - unsafe.Offsetof(CacheEvent{}.TimeNs)]byte
+	_ [unsafe.Sizeof(SnapshotInfo{}) - C.sizeof_prefix_snapshot_info]byte
+	_ [C.sizeof_prefix_snapshot_info - unsafe.Sizeof(SnapshotInfo{})]byte
+	_ [unsafe.Offsetof(SnapshotInfo{}.StructSize) - unsafe.Offsetof(C.prefix_snapshot_info{}.struct_size)]byte
+	_ [unsafe.Offsetof(C.prefix_snapshot_info{}.struct_size) - unsafe.Offsetof(SnapshotInfo{}.StructSize)]byte
+	_ [unsafe.Offsetof(SnapshotInfo{}.Reserved) - unsafe.Offsetof(C.prefix_snapshot_info{}.reserved)]byte
+	_ [unsafe.Offsetof(C.prefix_snapshot_info{}.reserved) - unsafe.Offsetof(SnapshotInfo{}.Reserved)]byte
+	_ [unsafe.Offsetof(SnapshotInfo{}.Namespaces) - unsafe.Offsetof(C.prefix_snapshot_info{}.namespaces)]byte
+	_ [unsafe.Offsetof(C.prefix_snapshot_info{}.namespaces) - unsafe.Offsetof(SnapshotInfo{}.Namespaces)]byte
+	_ [unsafe.Offsetof(SnapshotInfo{}.Nodes) - unsafe.Offsetof(C.prefix_snapshot_info{}.nodes)]byte
+	_ [unsafe.Offsetof(C.prefix_snapshot_info{}.nodes) - unsafe.Offsetof(SnapshotInfo{}.Nodes)]byte
+	_ [unsafe.Offsetof(SnapshotInfo{}.Tokens) - unsafe.Offsetof(C.prefix_snapshot_info{}.tokens)]byte
+	_ [unsafe.Offsetof(C.prefix_snapshot_info{}.tokens) - unsafe.Offsetof(SnapshotInfo{}.Tokens)]byte
+	_ [unsafe.Offsetof(SnapshotInfo{}.Bytes) - unsafe.Offsetof(C.prefix_snapshot_info{}.bytes)]byte
+	_ [unsafe.Offsetof(C.prefix_snapshot_info{}.bytes) - unsafe.Offsetof(SnapshotInfo{}.Bytes)]byte
+	_ [unsafe.Offsetof(SnapshotInfo{}.SkippedTokens) - unsafe.Offsetof(C.prefix_snapshot_info{}.skipped_tokens)]byte
+	_ [unsafe.Offsetof(C.prefix_snapshot_info{}.skipped_tokens) - unsafe.Offsetof(SnapshotInfo{}.SkippedTokens)]byte
 }

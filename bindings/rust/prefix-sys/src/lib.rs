@@ -66,4 +66,7 @@ sized!(
     prefix_result_info,
     prefix_job_totals,
     prefix_cache_info,
+    prefix_cache_usage,
+    prefix_cache_event,
+    prefix_snapshot_info,
 );

@@ -223,10 +223,19 @@ pub struct prefix_engine_stats {
     pub plan_ns: i64,
     pub run_ns: i64,
     pub load_ns: i64,
+    pub metadata_bytes: i64,
+    pub fetched_tokens: i64,
+    pub fetch_skipped_tokens: i64,
+    pub fetch_timeouts: i64,
+    pub miss_first_seen: i64,
+    pub miss_namespace: i64,
+    pub miss_budget: i64,
+    pub miss_evicted: i64,
+    pub miss_granularity: i64,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of prefix_engine_stats"][::core::mem::size_of::<prefix_engine_stats>() - 240usize];
+    ["Size of prefix_engine_stats"][::core::mem::size_of::<prefix_engine_stats>() - 312usize];
     ["Alignment of prefix_engine_stats"][::core::mem::align_of::<prefix_engine_stats>() - 8usize];
     ["Offset of field: prefix_engine_stats::struct_size"]
         [::core::mem::offset_of!(prefix_engine_stats, struct_size) - 0usize];
@@ -290,6 +299,24 @@ const _: () = {
         [::core::mem::offset_of!(prefix_engine_stats, run_ns) - 224usize];
     ["Offset of field: prefix_engine_stats::load_ns"]
         [::core::mem::offset_of!(prefix_engine_stats, load_ns) - 232usize];
+    ["Offset of field: prefix_engine_stats::metadata_bytes"]
+        [::core::mem::offset_of!(prefix_engine_stats, metadata_bytes) - 240usize];
+    ["Offset of field: prefix_engine_stats::fetched_tokens"]
+        [::core::mem::offset_of!(prefix_engine_stats, fetched_tokens) - 248usize];
+    ["Offset of field: prefix_engine_stats::fetch_skipped_tokens"]
+        [::core::mem::offset_of!(prefix_engine_stats, fetch_skipped_tokens) - 256usize];
+    ["Offset of field: prefix_engine_stats::fetch_timeouts"]
+        [::core::mem::offset_of!(prefix_engine_stats, fetch_timeouts) - 264usize];
+    ["Offset of field: prefix_engine_stats::miss_first_seen"]
+        [::core::mem::offset_of!(prefix_engine_stats, miss_first_seen) - 272usize];
+    ["Offset of field: prefix_engine_stats::miss_namespace"]
+        [::core::mem::offset_of!(prefix_engine_stats, miss_namespace) - 280usize];
+    ["Offset of field: prefix_engine_stats::miss_budget"]
+        [::core::mem::offset_of!(prefix_engine_stats, miss_budget) - 288usize];
+    ["Offset of field: prefix_engine_stats::miss_evicted"]
+        [::core::mem::offset_of!(prefix_engine_stats, miss_evicted) - 296usize];
+    ["Offset of field: prefix_engine_stats::miss_granularity"]
+        [::core::mem::offset_of!(prefix_engine_stats, miss_granularity) - 304usize];
 };
 pub type prefix_progress_callback = ::core::option::Option<
     unsafe extern "C" fn(fraction: f64, user: *mut ::core::ffi::c_void) -> i32,
@@ -497,6 +524,72 @@ const _: () = {
     ["Offset of field: prefix_cache_usage::quota_bytes"]
         [::core::mem::offset_of!(prefix_cache_usage, quota_bytes) - 32usize];
 };
+pub const PREFIX_CACHE_STORED: i32 = 0;
+pub const PREFIX_CACHE_REMOVED: i32 = 1;
+pub const PREFIX_CACHE_CLEARED: i32 = 2;
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct prefix_cache_event {
+    pub struct_size: i32,
+    pub kind: i32,
+    pub sequence: i64,
+    pub block: i64,
+    pub parent: i64,
+    pub ns: i32,
+    pub position: i32,
+    pub time_ns: i64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of prefix_cache_event"][::core::mem::size_of::<prefix_cache_event>() - 48usize];
+    ["Alignment of prefix_cache_event"][::core::mem::align_of::<prefix_cache_event>() - 8usize];
+    ["Offset of field: prefix_cache_event::struct_size"]
+        [::core::mem::offset_of!(prefix_cache_event, struct_size) - 0usize];
+    ["Offset of field: prefix_cache_event::kind"]
+        [::core::mem::offset_of!(prefix_cache_event, kind) - 4usize];
+    ["Offset of field: prefix_cache_event::sequence"]
+        [::core::mem::offset_of!(prefix_cache_event, sequence) - 8usize];
+    ["Offset of field: prefix_cache_event::block"]
+        [::core::mem::offset_of!(prefix_cache_event, block) - 16usize];
+    ["Offset of field: prefix_cache_event::parent"]
+        [::core::mem::offset_of!(prefix_cache_event, parent) - 24usize];
+    ["Offset of field: prefix_cache_event::ns"]
+        [::core::mem::offset_of!(prefix_cache_event, ns) - 32usize];
+    ["Offset of field: prefix_cache_event::position"]
+        [::core::mem::offset_of!(prefix_cache_event, position) - 36usize];
+    ["Offset of field: prefix_cache_event::time_ns"]
+        [::core::mem::offset_of!(prefix_cache_event, time_ns) - 40usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct prefix_snapshot_info {
+    pub struct_size: i32,
+    pub reserved: i32,
+    pub namespaces: i64,
+    pub nodes: i64,
+    pub tokens: i64,
+    pub bytes: i64,
+    pub skipped_tokens: i64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of prefix_snapshot_info"][::core::mem::size_of::<prefix_snapshot_info>() - 48usize];
+    ["Alignment of prefix_snapshot_info"][::core::mem::align_of::<prefix_snapshot_info>() - 8usize];
+    ["Offset of field: prefix_snapshot_info::struct_size"]
+        [::core::mem::offset_of!(prefix_snapshot_info, struct_size) - 0usize];
+    ["Offset of field: prefix_snapshot_info::reserved"]
+        [::core::mem::offset_of!(prefix_snapshot_info, reserved) - 4usize];
+    ["Offset of field: prefix_snapshot_info::namespaces"]
+        [::core::mem::offset_of!(prefix_snapshot_info, namespaces) - 8usize];
+    ["Offset of field: prefix_snapshot_info::nodes"]
+        [::core::mem::offset_of!(prefix_snapshot_info, nodes) - 16usize];
+    ["Offset of field: prefix_snapshot_info::tokens"]
+        [::core::mem::offset_of!(prefix_snapshot_info, tokens) - 24usize];
+    ["Offset of field: prefix_snapshot_info::bytes"]
+        [::core::mem::offset_of!(prefix_snapshot_info, bytes) - 32usize];
+    ["Offset of field: prefix_snapshot_info::skipped_tokens"]
+        [::core::mem::offset_of!(prefix_snapshot_info, skipped_tokens) - 40usize];
+};
 #[repr(C)]
 #[derive(Debug)]
 pub struct prefix_sim {
@@ -634,6 +727,15 @@ functions! {
         ns: *mut i32,
         err: *mut prefix_error,
     ) -> prefix_status;
+    pub fn prefix_namespace_open_tuple(
+        engine: *mut prefix_engine,
+        text: *const ::core::ffi::c_char,
+        text_len: usize,
+        offsets: *const i64,
+        n_offsets: usize,
+        ns: *mut i32,
+        err: *mut prefix_error,
+    ) -> prefix_status;
     pub fn prefix_namespace_find(
         engine: *const prefix_engine,
         name: *const ::core::ffi::c_char,
@@ -721,6 +823,15 @@ functions! {
         err: *mut prefix_error,
     ) -> prefix_status;
     pub fn prefix_batch_add_generate(
+        batch: *mut prefix_batch,
+        tokens: *const prefix_token,
+        n_tokens: usize,
+        options: *const prefix_options,
+        user_tag: i64,
+        index: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_batch_add_warm(
         batch: *mut prefix_batch,
         tokens: *const prefix_token,
         n_tokens: usize,
@@ -837,6 +948,18 @@ functions! {
         out: *mut prefix_cache_info,
         err: *mut prefix_error,
     ) -> prefix_status;
+    pub fn prefix_cache_lookup_many(
+        engine: *const prefix_engine,
+        ns: i32,
+        tokens: *const prefix_token,
+        n_tokens: usize,
+        offsets: *const i64,
+        n_offsets: usize,
+        cached: *mut i64,
+        capacity: usize,
+        needed: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
     pub fn prefix_cache_get_usage(
         engine: *const prefix_engine,
         ns: i32,
@@ -884,6 +1007,47 @@ functions! {
         buf: *mut ::core::ffi::c_char,
         cap: usize,
         needed: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_cache_tree_picture(
+        engine: *const prefix_engine,
+        format: *const ::core::ffi::c_char,
+        format_len: usize,
+        buf: *mut ::core::ffi::c_char,
+        cap: usize,
+        needed: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_cache_next_event(
+        engine: *const prefix_engine,
+        from: i64,
+        event: *mut prefix_cache_event,
+        tokens: *mut prefix_token,
+        capacity: usize,
+        needed: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_cache_dump_events(
+        engine: *const prefix_engine,
+        buf: *mut ::core::ffi::c_char,
+        cap: usize,
+        needed: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_snapshot_save(
+        engine: *mut prefix_engine,
+        path: *const ::core::ffi::c_char,
+        path_len: usize,
+        ns: *const i32,
+        n_ns: usize,
+        out: *mut prefix_snapshot_info,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_snapshot_load(
+        engine: *mut prefix_engine,
+        path: *const ::core::ffi::c_char,
+        path_len: usize,
+        out: *mut prefix_snapshot_info,
         err: *mut prefix_error,
     ) -> prefix_status;
     pub fn prefix_sim_create(

@@ -178,6 +178,8 @@ fn structs_have_the_size_of_the_header() {
         prefix_job_totals,
         prefix_cache_info,
         prefix_cache_usage,
+        prefix_cache_event,
+        prefix_snapshot_info,
     );
     let bound = include_str!("../src/prefix_h.rs")
         .matches("    pub struct_size: i32,")

@@ -312,5 +312,24 @@ mirror! {
         run_ns,
         /// Nanoseconds of loading.
         load_ns,
+        /// Bytes of the tree and of what it says about its pages, now.
+        metadata_bytes,
+        /// Tokens that came from disk or store.
+        fetched_tokens,
+        /// Tokens that disk or store had, but computing them was faster.
+        fetch_skipped_tokens,
+        /// How often a request waited for disk or store in vain (option `cache_fetch_ms`).
+        fetch_timeouts,
+        /// Tokens computed since nobody had asked for them before. This and the next four say why tokens had
+        /// to be computed, as far as the last 65,536 pages are remembered.
+        miss_first_seen,
+        /// Tokens computed since only another namespace had them.
+        miss_namespace,
+        /// Tokens computed since they had made room (`cache_bytes`, a quota).
+        miss_budget,
+        /// Tokens computed since they were dropped, expired or not kept.
+        miss_evicted,
+        /// Tokens computed although they are there, for a result at them.
+        miss_granularity,
     }
 }

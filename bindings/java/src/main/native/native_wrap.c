@@ -971,6 +971,49 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1namespace_1op
 }
 
 
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1namespace_1open_1tuple(JNIEnv *jenv, jclass jcls, jlong jarg1, jobject jarg2, jobject jarg4) {
+  jlong jresult = 0 ;
+  prefix_engine *arg1 = 0 ;
+  char *arg2 = 0 ;
+  size_t arg3 ;
+  int64_t *arg4 = 0 ;
+  size_t arg5 ;
+  int32_t *arg6 = 0 ;
+  prefix_error *arg7 = 0 ;
+  prefix_java_view view2 ;
+  prefix_java_view view4 ;
+  int32_t value6 = 0 ;
+  prefix_error error7 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg6 = &value6;
+  arg7 = &error7;
+  arg1 = (prefix_engine *)(intptr_t)jarg1;
+  {
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) return 0;
+    arg2 = (char *)view2.start;
+    arg3 = view2.count;
+  }
+  {
+    if (!prefix_java_open(jenv, jarg4, PREFIX_JAVA_LONG, &view4)) return 0;
+    arg4 = (int64_t *)view4.start;
+    arg5 = view4.count;
+  }
+  result = prefix_namespace_open_tuple(arg1,(char const *)arg2,arg3,(int64_t const *)arg4,arg5,arg6,arg7);
+  jresult = 0;
+  if (jresult == 0) jresult = (jlong)*arg6;
+
+  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg7);
+
+  prefix_java_close(jenv, &view2, JNI_ABORT);
+  prefix_java_close(jenv, &view4, JNI_ABORT);
+  return jresult;
+}
+
+
 SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1namespace_1find(JNIEnv *jenv, jclass jcls, jlong jarg1, jobject jarg2) {
   jlong jresult = 0 ;
   prefix_engine *arg1 = 0 ;
@@ -1402,6 +1445,44 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1batch_1add_1g
   arg4 = (prefix_options *)(intptr_t)jarg4;
   arg5 = (int64_t)jarg5;
   result = prefix_batch_add_generate(arg1,(int32_t const *)arg2,arg3,(struct prefix_options const *)arg4,arg5,arg6,arg7);
+  jresult = 0;
+  if (jresult == 0) jresult = (jlong)*arg6;
+
+  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg7);
+
+  prefix_java_close(jenv, &view2, JNI_ABORT);
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1batch_1add_1warm(JNIEnv *jenv, jclass jcls, jlong jarg1, jobject jarg2, jlong jarg4, jlong jarg5) {
+  jlong jresult = 0 ;
+  prefix_batch *arg1 = 0 ;
+  prefix_token *arg2 = 0 ;
+  size_t arg3 ;
+  prefix_options *arg4 = 0 ;
+  int64_t arg5 ;
+  size_t *arg6 = 0 ;
+  prefix_error *arg7 = 0 ;
+  prefix_java_view view2 ;
+  size_t value6 = 0 ;
+  prefix_error error7 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg6 = &value6;
+  arg7 = &error7;
+  arg1 = (prefix_batch *)(intptr_t)jarg1;
+  {
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_INT, &view2)) return 0;
+    arg2 = (prefix_token *)view2.start;
+    arg3 = view2.count;
+  }
+  arg4 = (prefix_options *)(intptr_t)jarg4;
+  arg5 = (int64_t)jarg5;
+  result = prefix_batch_add_warm(arg1,(int32_t const *)arg2,arg3,(struct prefix_options const *)arg4,arg5,arg6,arg7);
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg6;
 
@@ -1967,6 +2048,60 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1cache_1lookup
 }
 
 
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1cache_1lookup_1many(JNIEnv *jenv, jclass jcls, jlong jarg1, jint jarg2, jobject jarg3, jobject jarg5, jobject jarg7) {
+  jlong jresult = 0 ;
+  prefix_engine *arg1 = 0 ;
+  int32_t arg2 ;
+  prefix_token *arg3 = 0 ;
+  size_t arg4 ;
+  int64_t *arg5 = 0 ;
+  size_t arg6 ;
+  int64_t *arg7 = 0 ;
+  size_t arg8 ;
+  size_t *arg9 = 0 ;
+  prefix_error *arg10 = 0 ;
+  prefix_java_view view3 ;
+  prefix_java_view view5 ;
+  prefix_java_view view7 ;
+  size_t value9 = 0 ;
+  prefix_error error10 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg9 = &value9;
+  arg10 = &error10;
+  arg1 = (prefix_engine *)(intptr_t)jarg1;
+  arg2 = (int32_t)jarg2;
+  {
+    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_INT, &view3)) return 0;
+    arg3 = (prefix_token *)view3.start;
+    arg4 = view3.count;
+  }
+  {
+    if (!prefix_java_open(jenv, jarg5, PREFIX_JAVA_LONG, &view5)) return 0;
+    arg5 = (int64_t *)view5.start;
+    arg6 = view5.count;
+  }
+  {
+    if (!prefix_java_open(jenv, jarg7, PREFIX_JAVA_LONG, &view7)) return 0;
+    arg7 = (int64_t *)view7.start;
+    arg8 = view7.count;
+  }
+  result = prefix_cache_lookup_many((struct prefix_engine const *)arg1,arg2,(int32_t const *)arg3,arg4,(int64_t const *)arg5,arg6,arg7,arg8,arg9,arg10);
+  jresult = 0;
+  if (jresult == 0) jresult = (jlong)*arg9;
+
+  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg10);
+
+  prefix_java_close(jenv, &view3, JNI_ABORT);
+  prefix_java_close(jenv, &view5, JNI_ABORT);
+  prefix_java_close(jenv, &view7, 0);
+  return jresult;
+}
+
+
 SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1cache_1get_1usage(JNIEnv *jenv, jclass jcls, jlong jarg1, jint jarg2, jbyteArray jarg3) {
   jlong jresult = 0 ;
   prefix_engine *arg1 = 0 ;
@@ -2189,6 +2324,213 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1cache_1tree_1
   prefix_java_throw(jenv, result, arg5);
 
   prefix_java_close(jenv, &view2, 0);
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1cache_1tree_1picture(JNIEnv *jenv, jclass jcls, jlong jarg1, jobject jarg2, jobject jarg4) {
+  jlong jresult = 0 ;
+  prefix_engine *arg1 = 0 ;
+  char *arg2 = 0 ;
+  size_t arg3 ;
+  char *arg4 = 0 ;
+  size_t arg5 ;
+  size_t *arg6 = 0 ;
+  prefix_error *arg7 = 0 ;
+  prefix_java_view view2 ;
+  prefix_java_view view4 ;
+  size_t value6 = 0 ;
+  prefix_error error7 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg6 = &value6;
+  arg7 = &error7;
+  arg1 = (prefix_engine *)(intptr_t)jarg1;
+  {
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) return 0;
+    arg2 = (char *)view2.start;
+    arg3 = view2.count;
+  }
+  {
+    if (!prefix_java_open(jenv, jarg4, PREFIX_JAVA_BYTE, &view4)) return 0;
+    arg4 = (char *)view4.start;
+    arg5 = view4.count;
+  }
+  result = prefix_cache_tree_picture((struct prefix_engine const *)arg1,(char const *)arg2,arg3,arg4,arg5,arg6,arg7);
+  jresult = 0;
+  if (jresult == 0) jresult = (jlong)*arg6;
+
+  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg7);
+
+  prefix_java_close(jenv, &view2, JNI_ABORT);
+  prefix_java_close(jenv, &view4, 0);
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1cache_1next_1event(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2, jbyteArray jarg3, jobject jarg4) {
+  jlong jresult = 0 ;
+  prefix_engine *arg1 = 0 ;
+  int64_t arg2 ;
+  prefix_cache_event *arg3 = 0 ;
+  prefix_token *arg4 = 0 ;
+  size_t arg5 ;
+  size_t *arg6 = 0 ;
+  prefix_error *arg7 = 0 ;
+  prefix_cache_event value3 ;
+  prefix_java_view view4 ;
+  size_t value6 = 0 ;
+  prefix_error error7 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg6 = &value6;
+  arg7 = &error7;
+  arg1 = (prefix_engine *)(intptr_t)jarg1;
+  arg2 = (int64_t)jarg2;
+  {
+    memset(&value3, 0, sizeof value3);
+    value3.struct_size = (int32_t)sizeof value3;
+    arg3 = &value3;
+  }
+  {
+    if (!prefix_java_open(jenv, jarg4, PREFIX_JAVA_INT, &view4)) return 0;
+    arg4 = (prefix_token *)view4.start;
+    arg5 = view4.count;
+  }
+  result = prefix_cache_next_event((struct prefix_engine const *)arg1,arg2,arg3,arg4,arg5,arg6,arg7);
+  jresult = -(jlong)result;
+  if (result == PREFIX_OK) prefix_java_store(jenv, jarg3, arg3, sizeof *arg3);
+  if (jresult == 0) jresult = (jlong)*arg6;
+
+  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg7);
+
+  prefix_java_close(jenv, &view4, 0);
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1cache_1dump_1events(JNIEnv *jenv, jclass jcls, jlong jarg1, jobject jarg2) {
+  jlong jresult = 0 ;
+  prefix_engine *arg1 = 0 ;
+  char *arg2 = 0 ;
+  size_t arg3 ;
+  size_t *arg4 = 0 ;
+  prefix_error *arg5 = 0 ;
+  prefix_java_view view2 ;
+  size_t value4 = 0 ;
+  prefix_error error5 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg4 = &value4;
+  arg5 = &error5;
+  arg1 = (prefix_engine *)(intptr_t)jarg1;
+  {
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) return 0;
+    arg2 = (char *)view2.start;
+    arg3 = view2.count;
+  }
+  result = prefix_cache_dump_events((struct prefix_engine const *)arg1,arg2,arg3,arg4,arg5);
+  jresult = 0;
+  if (jresult == 0) jresult = (jlong)*arg4;
+
+  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg5);
+
+  prefix_java_close(jenv, &view2, 0);
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1snapshot_1save(JNIEnv *jenv, jclass jcls, jlong jarg1, jobject jarg2, jobject jarg4, jbyteArray jarg6) {
+  jlong jresult = 0 ;
+  prefix_engine *arg1 = 0 ;
+  char *arg2 = 0 ;
+  size_t arg3 ;
+  int32_t *arg4 = 0 ;
+  size_t arg5 ;
+  prefix_snapshot_info *arg6 = 0 ;
+  prefix_error *arg7 = 0 ;
+  prefix_java_view view2 ;
+  prefix_java_view view4 ;
+  prefix_snapshot_info value6 ;
+  prefix_error error7 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg7 = &error7;
+  arg1 = (prefix_engine *)(intptr_t)jarg1;
+  {
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) return 0;
+    arg2 = (char *)view2.start;
+    arg3 = view2.count;
+  }
+  {
+    if (!prefix_java_open(jenv, jarg4, PREFIX_JAVA_INT, &view4)) return 0;
+    arg4 = (int32_t *)view4.start;
+    arg5 = view4.count;
+  }
+  {
+    memset(&value6, 0, sizeof value6);
+    value6.struct_size = (int32_t)sizeof value6;
+    arg6 = &value6;
+  }
+  result = prefix_snapshot_save(arg1,(char const *)arg2,arg3,(int32_t const *)arg4,arg5,arg6,arg7);
+  jresult = 0;
+  if (jresult == 0) jresult = (jlong)*arg4;
+  if (result == PREFIX_OK) prefix_java_store(jenv, jarg6, arg6, sizeof *arg6);
+
+  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg7);
+
+  prefix_java_close(jenv, &view2, JNI_ABORT);
+  prefix_java_close(jenv, &view4, JNI_ABORT);
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1snapshot_1load(JNIEnv *jenv, jclass jcls, jlong jarg1, jobject jarg2, jbyteArray jarg4) {
+  jlong jresult = 0 ;
+  prefix_engine *arg1 = 0 ;
+  char *arg2 = 0 ;
+  size_t arg3 ;
+  prefix_snapshot_info *arg4 = 0 ;
+  prefix_error *arg5 = 0 ;
+  prefix_java_view view2 ;
+  prefix_snapshot_info value4 ;
+  prefix_error error5 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg5 = &error5;
+  arg1 = (prefix_engine *)(intptr_t)jarg1;
+  {
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) return 0;
+    arg2 = (char *)view2.start;
+    arg3 = view2.count;
+  }
+  {
+    memset(&value4, 0, sizeof value4);
+    value4.struct_size = (int32_t)sizeof value4;
+    arg4 = &value4;
+  }
+  result = prefix_snapshot_load(arg1,(char const *)arg2,arg3,arg4,arg5);
+  jresult = 0;
+  if (result == PREFIX_OK) prefix_java_store(jenv, jarg4, arg4, sizeof *arg4);
+
+  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg5);
+
+  prefix_java_close(jenv, &view2, JNI_ABORT);
   return jresult;
 }
 

@@ -58,6 +58,9 @@ public final class Constants {
     public static final int PREFIX_FINISH_LENGTH = 2;
     public static final int PREFIX_FINISH_CANCELLED = 3;
     public static final int PREFIX_FINISH_ERROR = 4;
+    public static final int PREFIX_CACHE_STORED = 0;
+    public static final int PREFIX_CACHE_REMOVED = 1;
+    public static final int PREFIX_CACHE_CLEARED = 2;
     public static final int PREFIX_TEXT_ABI_VERSION = 1;
     public static final int PREFIX_ENCODE_SPECIAL = 1;
     public static final int PREFIX_ENCODE_LITERAL = 2;

@@ -36,7 +36,7 @@ public final class Layout {
     public static final int MEMORY_ACTIVATION_BYTES = 32;
     public static final int MEMORY_TOTAL_BYTES = 40;
 
-    public static final int ENGINE_STATS_SIZE = 240;
+    public static final int ENGINE_STATS_SIZE = 312;
     public static final int ENGINE_STATS_STRUCT_SIZE = 0;
     public static final int ENGINE_STATS_RESERVED = 4;
     public static final int ENGINE_STATS_REQUESTS_WAITING = 8;
@@ -68,6 +68,15 @@ public final class Layout {
     public static final int ENGINE_STATS_PLAN_NS = 216;
     public static final int ENGINE_STATS_RUN_NS = 224;
     public static final int ENGINE_STATS_LOAD_NS = 232;
+    public static final int ENGINE_STATS_METADATA_BYTES = 240;
+    public static final int ENGINE_STATS_FETCHED_TOKENS = 248;
+    public static final int ENGINE_STATS_FETCH_SKIPPED_TOKENS = 256;
+    public static final int ENGINE_STATS_FETCH_TIMEOUTS = 264;
+    public static final int ENGINE_STATS_MISS_FIRST_SEEN = 272;
+    public static final int ENGINE_STATS_MISS_NAMESPACE = 280;
+    public static final int ENGINE_STATS_MISS_BUDGET = 288;
+    public static final int ENGINE_STATS_MISS_EVICTED = 296;
+    public static final int ENGINE_STATS_MISS_GRANULARITY = 304;
 
     public static final int EVENT_SIZE = 64;
     public static final int EVENT_STRUCT_SIZE = 0;
@@ -124,6 +133,25 @@ public final class Layout {
     public static final int CACHE_USAGE_BYTES = 16;
     public static final int CACHE_USAGE_FLOOR_BYTES = 24;
     public static final int CACHE_USAGE_QUOTA_BYTES = 32;
+
+    public static final int CACHE_EVENT_SIZE = 48;
+    public static final int CACHE_EVENT_STRUCT_SIZE = 0;
+    public static final int CACHE_EVENT_KIND = 4;
+    public static final int CACHE_EVENT_SEQUENCE = 8;
+    public static final int CACHE_EVENT_BLOCK = 16;
+    public static final int CACHE_EVENT_PARENT = 24;
+    public static final int CACHE_EVENT_NS = 32;
+    public static final int CACHE_EVENT_POSITION = 36;
+    public static final int CACHE_EVENT_TIME_NS = 40;
+
+    public static final int SNAPSHOT_INFO_SIZE = 48;
+    public static final int SNAPSHOT_INFO_STRUCT_SIZE = 0;
+    public static final int SNAPSHOT_INFO_RESERVED = 4;
+    public static final int SNAPSHOT_INFO_NAMESPACES = 8;
+    public static final int SNAPSHOT_INFO_NODES = 16;
+    public static final int SNAPSHOT_INFO_TOKENS = 24;
+    public static final int SNAPSHOT_INFO_BYTES = 32;
+    public static final int SNAPSHOT_INFO_SKIPPED_TOKENS = 40;
 
     private Layout() {}
 }

@@ -87,6 +87,8 @@ public final class Native {
 
   public static long prefix_namespace_open(long engine, Object name) { return NativeJNI.prefix_namespace_open(engine, name); }
 
+  public static long prefix_namespace_open_tuple(long engine, Object text, Object offsets) { return NativeJNI.prefix_namespace_open_tuple(engine, text, offsets); }
+
   public static long prefix_namespace_find(long engine, Object name) { return NativeJNI.prefix_namespace_find(engine, name); }
 
   public static long prefix_namespace_drop(long engine, int ns) { return NativeJNI.prefix_namespace_drop(engine, ns); }
@@ -114,6 +116,8 @@ public final class Native {
   public static long prefix_batch_add_embedding(long batch, Object tokens, long options, long user_tag) { return NativeJNI.prefix_batch_add_embedding(batch, tokens, options, user_tag); }
 
   public static long prefix_batch_add_generate(long batch, Object tokens, long options, long user_tag) { return NativeJNI.prefix_batch_add_generate(batch, tokens, options, user_tag); }
+
+  public static long prefix_batch_add_warm(long batch, Object tokens, long options, long user_tag) { return NativeJNI.prefix_batch_add_warm(batch, tokens, options, user_tag); }
 
   public static long prefix_batch_plan_json(long batch, Object buf) { return NativeJNI.prefix_batch_plan_json(batch, buf); }
 
@@ -155,6 +159,8 @@ public final class Native {
 
   public static long prefix_cache_lookup(long engine, int ns, Object tokens, byte[] out) { return NativeJNI.prefix_cache_lookup(engine, ns, tokens, out); }
 
+  public static long prefix_cache_lookup_many(long engine, int ns, Object tokens, Object offsets, Object cached) { return NativeJNI.prefix_cache_lookup_many(engine, ns, tokens, offsets, cached); }
+
   public static long prefix_cache_get_usage(long engine, int ns, byte[] out) { return NativeJNI.prefix_cache_get_usage(engine, ns, out); }
 
   public static long prefix_cache_set_limits(long engine, int ns, long floor_bytes, long quota_bytes) { return NativeJNI.prefix_cache_set_limits(engine, ns, floor_bytes, quota_bytes); }
@@ -168,6 +174,16 @@ public final class Native {
   public static long prefix_cache_trim(long engine, long target_bytes) { return NativeJNI.prefix_cache_trim(engine, target_bytes); }
 
   public static long prefix_cache_tree_json(long engine, Object buf) { return NativeJNI.prefix_cache_tree_json(engine, buf); }
+
+  public static long prefix_cache_tree_picture(long engine, Object format, Object buf) { return NativeJNI.prefix_cache_tree_picture(engine, format, buf); }
+
+  public static long prefix_cache_next_event(long engine, long from, byte[] event, Object tokens) { return NativeJNI.prefix_cache_next_event(engine, from, event, tokens); }
+
+  public static long prefix_cache_dump_events(long engine, Object buf) { return NativeJNI.prefix_cache_dump_events(engine, buf); }
+
+  public static long prefix_snapshot_save(long engine, Object path, Object ns, byte[] out) { return NativeJNI.prefix_snapshot_save(engine, path, ns, out); }
+
+  public static long prefix_snapshot_load(long engine, Object path, byte[] out) { return NativeJNI.prefix_snapshot_load(engine, path, out); }
 
   public static long prefix_sim_create(Object options) { return NativeJNI.prefix_sim_create(options); }
 

@@ -46,6 +46,7 @@ final class NativeJNI {
   public final static native long prefix_engine_get_stats(long jarg1, byte[] jarg2);
   public final static native long prefix_metrics_text(long jarg1, Object jarg2);
   public final static native long prefix_namespace_open(long jarg1, Object jarg2);
+  public final static native long prefix_namespace_open_tuple(long jarg1, Object jarg2, Object jarg4);
   public final static native long prefix_namespace_find(long jarg1, Object jarg2);
   public final static native long prefix_namespace_drop(long jarg1, int jarg2);
   public final static native long prefix_namespace_count(long jarg1);
@@ -59,6 +60,7 @@ final class NativeJNI {
   public final static native long prefix_batch_add_continuations(long jarg1, Object jarg2, Object jarg4, Object jarg6, long jarg8, long jarg9);
   public final static native long prefix_batch_add_embedding(long jarg1, Object jarg2, long jarg4, long jarg5);
   public final static native long prefix_batch_add_generate(long jarg1, Object jarg2, long jarg4, long jarg5);
+  public final static native long prefix_batch_add_warm(long jarg1, Object jarg2, long jarg4, long jarg5);
   public final static native long prefix_batch_plan_json(long jarg1, Object jarg2);
   public final static native long prefix_run(long jarg1, long jarg2);
   public final static native long prefix_submit(long jarg1, long jarg2);
@@ -78,6 +80,7 @@ final class NativeJNI {
   public final static native long prefix_job_all_values(long jarg1, Object jarg2, Object jarg5);
   public final static native long prefix_job_get_totals(long jarg1, byte[] jarg2);
   public final static native long prefix_cache_lookup(long jarg1, int jarg2, Object jarg3, byte[] jarg5);
+  public final static native long prefix_cache_lookup_many(long jarg1, int jarg2, Object jarg3, Object jarg5, Object jarg7);
   public final static native long prefix_cache_get_usage(long jarg1, int jarg2, byte[] jarg3);
   public final static native long prefix_cache_set_limits(long jarg1, int jarg2, long jarg3, long jarg4);
   public final static native long prefix_cache_pin(long jarg1, int jarg2, Object jarg3, long jarg5, long[] jarg6, long[] jarg7);
@@ -85,6 +88,11 @@ final class NativeJNI {
   public final static native long prefix_cache_evict(long jarg1, int jarg2, Object jarg3);
   public final static native long prefix_cache_trim(long jarg1, long jarg2);
   public final static native long prefix_cache_tree_json(long jarg1, Object jarg2);
+  public final static native long prefix_cache_tree_picture(long jarg1, Object jarg2, Object jarg4);
+  public final static native long prefix_cache_next_event(long jarg1, long jarg2, byte[] jarg3, Object jarg4);
+  public final static native long prefix_cache_dump_events(long jarg1, Object jarg2);
+  public final static native long prefix_snapshot_save(long jarg1, Object jarg2, Object jarg4, byte[] jarg6);
+  public final static native long prefix_snapshot_load(long jarg1, Object jarg2, byte[] jarg4);
   public final static native long prefix_sim_create(Object jarg1);
   public final static native long prefix_sim_apply(long jarg1, Object jarg2);
   public final static native long prefix_sim_result(long jarg1, Object jarg2);
