@@ -127,6 +127,9 @@ impl Batch {
                     batch, tokens, n_tokens, options, tag, &mut index, err,
                 )
             },
+            Task::Warm => unsafe {
+                sys::prefix_batch_add_warm(batch, tokens, n_tokens, options, tag, &mut index, err)
+            },
         })?;
         Ok(index)
     }
@@ -179,17 +182,18 @@ enum Task<'a> {
     Continuations(Lists<'a>),
     Embedding,
     Generate,
+    Warm,
 }
 
 /// List i is tokens[offsets[i] .. offsets[i + 1]].
 #[derive(Debug, Clone)]
-struct Lists<'a> {
-    tokens: Cow<'a, [Token]>,
-    offsets: Cow<'a, [i64]>,
+pub(crate) struct Lists<'a> {
+    pub(crate) tokens: Cow<'a, [Token]>,
+    pub(crate) offsets: Cow<'a, [i64]>,
 }
 
 impl<'a> Lists<'a> {
-    fn join<T: AsRef<[Token]>>(lists: &[T]) -> Lists<'a> {
+    pub(crate) fn join<T: AsRef<[Token]>>(lists: &[T]) -> Lists<'a> {
         let mut tokens = Vec::with_capacity(lists.iter().map(|list| list.as_ref().len()).sum());
         let mut offsets = Vec::with_capacity(lists.len() + 1);
         offsets.push(0);
@@ -270,6 +274,12 @@ impl<'a> Request<'a> {
     /// New tokens: options `max_tokens`, `temperature`, `seed`, `stop_tokens`, `logprobs` and others.
     pub fn generate(tokens: &'a [Token]) -> Self {
         Self::new(Task::Generate, tokens)
+    }
+
+    /// No values: the tokens are computed, or fetched from disk or store (options of the engine), and stay
+    /// in the cache for those who come later.
+    pub fn warm(tokens: &'a [Token]) -> Self {
+        Self::new(Task::Warm, tokens)
     }
 
     /// With these options.

@@ -1,11 +1,14 @@
 //! What is computed already.
 
+use std::time::Duration;
+
 use prefix_sys as sys;
 use prefix_sys::Init;
 
+use crate::batch::Lists;
 use crate::error::{call, Result};
-use crate::raw::{count, mirror, read_text};
-use crate::{Engine, Token};
+use crate::raw::{bytes, count, milliseconds, mirror, read_array, read_text, Texts};
+use crate::{Engine, Lease, Token};
 
 /// The cache of one engine, seen from one namespace.
 #[derive(Debug, Clone, Copy)]
@@ -21,6 +24,20 @@ mirror! {
         cached_tokens,
         /// Further tokens that are being computed now.
         pending_tokens,
+    }
+}
+
+mirror! {
+    /// What a namespace holds, and its limits.
+    CacheUsage = prefix_cache_usage {
+        /// Tokens in the cache.
+        tokens,
+        /// Bytes of their keys and values.
+        bytes,
+        /// Others do not evict the namespace below this.
+        floor_bytes,
+        /// The most it may hold; 0: no quota.
+        quota_bytes,
     }
 }
 
@@ -46,13 +63,96 @@ impl<'e> Cache<'e> {
         Ok(out.into())
     }
 
-    /// Drops the least recently used prefixes, of all namespaces, until at most `target_bytes` are held or
-    /// all that is left is in use. Returns how many tokens that freed.
-    pub fn trim(&self, target_bytes: u64) -> Result<u64> {
-        let target = i64::try_from(target_bytes).unwrap_or(i64::MAX);
+    /// `cached_tokens` of many prompts in one call of the library.
+    pub fn lookup_many<T: AsRef<[Token]>>(&self, prompts: &[T]) -> Result<Vec<u64>> {
+        let lists = Lists::join(prompts);
+        // Safety: a live handle, arrays with their lengths; also below.
+        let found = read_array(prompts.len(), |out, capacity, needed, err| unsafe {
+            sys::prefix_cache_lookup_many(
+                self.engine.raw(),
+                self.namespace,
+                lists.tokens.as_ptr(),
+                lists.tokens.len(),
+                lists.offsets.as_ptr(),
+                lists.offsets.len(),
+                out,
+                capacity,
+                needed,
+                err,
+            )
+        })?;
+        Ok(found.into_iter().map(count).collect())
+    }
+
+    /// What the namespace holds, and its limits.
+    pub fn usage(&self) -> Result<CacheUsage> {
+        let mut out = sys::prefix_cache_usage::init();
+        call(|err| unsafe {
+            sys::prefix_cache_get_usage(self.engine.raw(), self.namespace, &mut out, err)
+        })?;
+        Ok(out.into())
+    }
+
+    /// Others do not evict the namespace below `floor_bytes`, and it never holds more than `quota_bytes` (0: no
+    /// quota): a request that does not fit fails with [`Status::CacheFull`](crate::Status::CacheFull).
+    ///
+    /// Fails with [`Status::OutOfRange`](crate::Status::OutOfRange) for a quota smaller than one token or a
+    /// floor above the quota.
+    pub fn set_limits(&self, floor_bytes: u64, quota_bytes: u64) -> Result<()> {
+        let (floor, quota) = (bytes(floor_bytes), bytes(quota_bytes));
+        call(|err| unsafe {
+            sys::prefix_cache_set_limits(self.engine.raw(), self.namespace, floor, quota, err)
+        })
+    }
+
+    /// Keeps the longest computed prefix of these tokens in the cache until the lease is dropped, or for at
+    /// most `ttl`. Pins add up: a prefix goes when the last lease on it has ended. What is pinned counts
+    /// against `cache_bytes`.
+    ///
+    /// Fails with [`Status::NotFound`](crate::Status::NotFound) when nothing of it is computed.
+    pub fn pin(&self, tokens: &[Token], ttl: Option<Duration>) -> Result<Lease> {
+        // 0 stands for no end.
+        let ttl_ms = ttl.map_or(0, |ttl| milliseconds(ttl).max(1));
+        let (mut lease, mut pinned) = (0, 0);
+        call(|err| unsafe {
+            sys::prefix_cache_pin(
+                self.engine.raw(),
+                self.namespace,
+                tokens.as_ptr(),
+                tokens.len(),
+                ttl_ms,
+                &mut lease,
+                &mut pinned,
+                err,
+            )
+        })?;
+        Ok(Lease::new(self.engine, lease, count(pinned)))
+    }
+
+    /// Evicts what continues these tokens (none: the whole namespace), as far as no request uses and no lease
+    /// keeps it; the tokens themselves stay. Returns how many tokens that freed.
+    pub fn evict(&self, tokens: &[Token]) -> Result<u64> {
         let mut freed = 0;
-        // Safety: a live handle.
-        call(|err| unsafe { sys::prefix_cache_trim(self.engine.raw(), target, &mut freed, err) })?;
+        call(|err| unsafe {
+            sys::prefix_cache_evict(
+                self.engine.raw(),
+                self.namespace,
+                tokens.as_ptr(),
+                tokens.len(),
+                &mut freed,
+                err,
+            )
+        })?;
+        Ok(count(freed))
+    }
+
+    /// Evicts prefixes of all namespaces, in the order of the option `cache_policy`, until at most
+    /// `target_bytes` are held or all that is left is in use or pinned. Returns how many tokens that freed.
+    pub fn trim(&self, target_bytes: u64) -> Result<u64> {
+        let mut freed = 0;
+        call(|err| unsafe {
+            sys::prefix_cache_trim(self.engine.raw(), bytes(target_bytes), &mut freed, err)
+        })?;
         Ok(count(freed))
     }
 
@@ -61,6 +161,25 @@ impl<'e> Cache<'e> {
         // Safety: a live handle and a buffer with its capacity.
         read_text(4096, |buf, cap, needed, err| unsafe {
             sys::prefix_cache_tree_json(self.engine.raw(), buf, cap, needed, err)
+        })
+    }
+
+    /// The tree of all namespaces as a picture: `format` is `svg` or `dot` (Graphviz). A big tree is drawn with
+    /// its largest branches.
+    ///
+    /// Fails with [`Status::InvalidArgument`](crate::Status::InvalidArgument) for another format.
+    pub fn tree_picture(&self, format: &str) -> Result<String> {
+        // Safety: a live handle, a text with its length, a buffer with its capacity.
+        read_text(16384, |buf, cap, needed, err| unsafe {
+            sys::prefix_cache_tree_picture(
+                self.engine.raw(),
+                format.as_ptr().cast(),
+                format.len(),
+                buf,
+                cap,
+                needed,
+                err,
+            )
         })
     }
 }
@@ -82,6 +201,23 @@ impl<'e> Namespace<'e> {
         Ok(Namespace { engine, id })
     }
 
+    pub(crate) fn open_tuple(engine: &'e Engine, parts: &[impl AsRef<str>]) -> Result<Self> {
+        let texts = Texts::join(parts);
+        let mut id = 0;
+        call(|err| unsafe {
+            sys::prefix_namespace_open_tuple(
+                engine.raw(),
+                texts.start(),
+                texts.bytes.len(),
+                texts.offsets.as_ptr(),
+                texts.offsets.len(),
+                &mut id,
+                err,
+            )
+        })?;
+        Ok(Namespace { engine, id })
+    }
+
     pub(crate) fn find(engine: &'e Engine, name: &str) -> Result<Self> {
         let mut id = 0;
         call(|err| unsafe {
@@ -90,7 +226,7 @@ impl<'e> Namespace<'e> {
         Ok(Namespace { engine, id })
     }
 
-    /// Its number.
+    /// Its number, for the option `namespace_id`.
     pub fn id(&self) -> i32 {
         self.id
     }

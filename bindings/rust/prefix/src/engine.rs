@@ -21,10 +21,10 @@ use crate::{library, Batch, Cache, Job, Namespace, Options};
 /// When the last clone is gone, and every batch and job made from it, running requests are cancelled and all
 /// memory is freed.
 #[derive(Debug, Clone)]
-pub struct Engine(Arc<Owned>);
+pub struct Engine(pub(crate) Arc<Owned>);
 
 #[derive(Debug)]
-struct Owned(Handle<sys::prefix_engine>);
+pub(crate) struct Owned(Handle<sys::prefix_engine>);
 
 // Safety: the header lets any thread call every function of an engine at any time.
 unsafe impl Sync for Owned {}
@@ -146,6 +146,14 @@ impl Engine {
     /// A namespace, made when it is new. Requests take part in it with the option `namespace`.
     pub fn namespace(&self, name: &str) -> Result<Namespace<'_>> {
         Namespace::open(self, name)
+    }
+
+    /// A namespace of several parts, made when it is new: a tenant's salt, an adapter, the epoch of its weights.
+    /// They are compared one by one; one part is the namespace of that name, no part the one called "".
+    /// Requests take part in it with the option `namespace_id`. The option `require_salt` of an engine
+    /// refuses requests in namespaces whose first part is empty.
+    pub fn namespace_of(&self, parts: &[impl AsRef<str>]) -> Result<Namespace<'_>> {
+        Namespace::open_tuple(self, parts)
     }
 
     /// A namespace that was opened before, or that a request has named.

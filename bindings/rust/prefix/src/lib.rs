@@ -3,15 +3,18 @@
 
 mod batch;
 mod cache;
+mod cache_events;
 mod engine;
 mod error;
 mod events;
 mod future;
 mod job;
+mod lease;
 pub mod library;
 pub mod log;
 mod options;
 mod raw;
+mod snapshot;
 mod system;
 #[cfg(feature = "text")]
 pub mod tasks;
@@ -19,13 +22,16 @@ pub mod tasks;
 pub mod text;
 
 pub use batch::{Batch, Request};
-pub use cache::{Cache, CacheInfo, Namespace};
+pub use cache::{Cache, CacheInfo, CacheUsage, Namespace};
+pub use cache_events::{CacheDump, CacheEvent, CacheEventKind, CacheEvents};
 pub use engine::{Engine, EngineState, Memory, Stats};
 pub use error::{Error, Result, Status};
 pub use events::{Event, EventKind, Events};
 pub use future::Finished;
 pub use job::{Finish, Job, JobTotals, ResultInfo, Values};
+pub use lease::Lease;
 pub use options::{option_infos, OptionInfo, OptionType, Options, Scope, Value};
+pub use snapshot::SnapshotInfo;
 pub use system::{build_info, devices, features, version, DeviceInfo};
 #[cfg(feature = "text")]
 pub use text::{Chat, Detok, Tokenizer};

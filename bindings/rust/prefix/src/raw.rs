@@ -141,13 +141,11 @@ pub(crate) fn into_text(bytes: Vec<u8>) -> Result<String> {
 }
 
 /// Many texts in one buffer: text i is bytes offsets[i] up to offsets[i + 1].
-#[cfg(feature = "text")]
 pub(crate) struct Texts {
     pub bytes: String,
     pub offsets: Vec<i64>,
 }
 
-#[cfg(feature = "text")]
 impl Texts {
     pub fn join<T: AsRef<str>>(texts: &[T]) -> Texts {
         let size = texts.iter().map(|text| text.as_ref().len()).sum();
@@ -185,6 +183,11 @@ pub(crate) fn path_text<'a>(path: &'a Path, function: &str) -> Result<&'a str> {
 /// Counters are never negative.
 pub(crate) fn count(number: i64) -> u64 {
     number.max(0) as u64
+}
+
+/// The library has no more bytes than fit its numbers.
+pub(crate) fn bytes(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }
 
 /// Times as the library takes them: milliseconds, -1 without limit.
