@@ -78,9 +78,11 @@ bool LowerTiers::worth_it(Cost& cost, size_t times, size_t pages) const {
   return false;
 }
 
-// From what the call that is under way has taken so far.
+// From what the call that is under way has taken so far. If it has ended, that was during the last
+// step or after it: the step's time is not the tier's.
 void LowerTiers::learn_cost(const Fetch& f) {
-  const double ns = std::chrono::duration<double, std::nano>(limits_.now() - f.asked).count();
+  const std::chrono::duration<double, std::nano> taken = limits_.now() - f.asked;
+  const double ns = std::max(0.0, taken.count() - static_cast<double>(step_ns_));
   Rate& rate = rates_[f.tier];
   if (f.buffers.empty()) {
     learn(rate.look.ns, ns);
@@ -198,9 +200,11 @@ void LowerTiers::poll() {
       ++at;
     }
   }
+  step_ns_ = 0;
 }
 
 void LowerTiers::computed(int64_t rows, int64_t ns) {
+  step_ns_ = ns;
   if (rows >= kMeasuredRows) learn(token_ns_, static_cast<double>(ns) / static_cast<double>(rows));
 }
 

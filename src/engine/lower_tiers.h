@@ -123,6 +123,7 @@ class LowerTiers {
   std::chrono::milliseconds timeout_;
   LowerTierLimits limits_;
   double token_ns_ = 0;  // to compute one; running mean
+  int64_t step_ns_ = 0;  // of the step since the last poll
   std::list<std::shared_ptr<Fetch>> fetches_;
   std::unordered_map<PageKey, Place, PageKeyHash> by_next_;  // by the page that each wants next
   std::vector<TicketPtr> writing_;

@@ -26,6 +26,7 @@ class PageKeys {
  public:
   using RootKey = std::function<PageKey(NodeId root)>;
 
+  // Roots whose keys are asked for stay: another one with the same number would get the key.
   PageKeys(const Tree& tree, PagePool& pages, RootKey root_key)
       : tree_(tree), pages_(pages), root_key_(std::move(root_key)) {}
 

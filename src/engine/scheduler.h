@@ -11,7 +11,6 @@
 // Requests whose pages do not fit wait until others finish.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -19,6 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/clock.h"
 #include "engine/leases.h"
 #include "engine/miss_reasons.h"
 #include "engine/outputs.h"
@@ -126,7 +126,7 @@ class Scheduler {
   bool step_ok_ = false;
   int64_t step_ns_ = 0;
   bool failed_ = false;
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  Clock::time_point start_ = Clock::now();
   Code error_ = Code::kOk;
   std::string error_message_;
 };

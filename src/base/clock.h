@@ -1,0 +1,15 @@
+// Times as numbers.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace prefix {
+
+using Clock = std::chrono::steady_clock;
+
+inline int64_t ns_since(Clock::time_point start) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count();
+}
+
+}  // namespace prefix

@@ -1,0 +1,265 @@
+// The cache as the owner of the engine sees it.
+#include <algorithm>
+#include <numeric>
+#include <tuple>
+
+#include "cache/disk_tier.h"
+#include "cache/store_plugin.h"
+#include "engine/engine_impl.h"
+
+namespace prefix {
+
+int64_t EngineImpl::drop_namespace(int32_t name_space) {
+  std::lock_guard lock(mutex_);
+  require_open();
+  require_namespace(name_space);
+  int64_t tokens = 0;
+  for (NodeId root : scheduler_->roots_of(name_space)) tokens += tree_->drop(root);
+  if (events_) events_->check_cleared();
+  return tokens;
+}
+
+std::vector<CacheInfo> EngineImpl::cache_lookup(int32_t name_space,
+                                                std::span<const std::span<const int32_t>> prompts) {
+  std::lock_guard lock(mutex_);
+  require_open();
+  require_namespace(name_space);
+  scheduler_->expire_cache();
+  const std::vector<NodeId> roots = scheduler_->roots_of(name_space);
+  std::vector<CacheInfo> found(prompts.size());
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    for (const NodeId root : roots) {
+      const Match m = tree_->match(root, prompts[i]);
+      if (m.computed >= found[i].cached_tokens) found[i] = {m.computed, m.matched - m.computed};
+    }
+  }
+  return found;
+}
+
+int64_t EngineImpl::cache_evict(int32_t name_space, const int32_t* tokens, size_t n) {
+  std::lock_guard lock(mutex_);
+  require_open();
+  require_namespace(name_space);
+  int64_t evicted = 0;
+  for (NodeId root : scheduler_->roots_of(name_space)) {
+    const Match m = tree_->match(root, {tokens, n});
+    if (static_cast<size_t>(m.matched) == n) evicted += tree_->drop_after(m);
+  }
+  if (events_) events_->check_cleared();
+  return evicted;
+}
+
+CachePin EngineImpl::cache_pin(int32_t name_space, const int32_t* tokens, size_t n,
+                               int64_t ttl_ms) {
+  std::lock_guard lock(mutex_);
+  require_open();
+  require_namespace(name_space);
+  if (ttl_ms < 0) fail(Code::kOutOfRange, "ttl_ms is ", ttl_ms, ", below 0");
+  scheduler_->expire_cache();
+  Match best;
+  for (NodeId root : scheduler_->roots_of(name_space)) {
+    const Match m = tree_->match(root, {tokens, n});
+    if (m.computed > best.computed) best = m;
+  }
+  if (best.computed == 0) fail(Code::kNotFound, "nothing of these ", n, " tokens is cached");
+  // The whole edge stays that holds the last token: a split would disturb a step that runs now.
+  const NodeId node = tree_->node_at(best.node, best.computed - 1);
+  return {scheduler_->add_lease(node, ttl_ms), best.computed};
+}
+
+void EngineImpl::cache_unpin(int64_t lease) {
+  std::lock_guard lock(mutex_);
+  require_open();
+  scheduler_->expire_cache();
+  if (!scheduler_->remove_lease(lease))
+    fail(Code::kNotFound, "lease ", lease, " does not exist, or it has ended");
+}
+
+void EngineImpl::set_cache_limits(int32_t name_space, int64_t floor_bytes, int64_t quota_bytes) {
+  std::lock_guard lock(mutex_);
+  require_open();
+  require_namespace(name_space);
+  const int64_t token = info_.kv_bytes_per_token;
+  if (floor_bytes < 0) fail(Code::kOutOfRange, "floor_bytes is ", floor_bytes, ", below 0");
+  if (quota_bytes < 0) fail(Code::kOutOfRange, "quota_bytes is ", quota_bytes, ", below 0");
+  if (quota_bytes > 0 && quota_bytes < token)
+    fail(Code::kOutOfRange, "quota_bytes is ", quota_bytes, "; one token takes ", token);
+  if (quota_bytes > 0 && floor_bytes > quota_bytes)
+    fail(Code::kOutOfRange, "floor_bytes is ", floor_bytes, ", above quota_bytes, ", quota_bytes);
+  tree_->set_limits(name_space, floor_bytes / token, quota_bytes / token);
+  limits_[name_space] = {floor_bytes, quota_bytes};
+}
+
+CacheUsage EngineImpl::cache_usage(int32_t name_space) {
+  std::lock_guard lock(mutex_);
+  require_open();
+  require_namespace(name_space);
+  scheduler_->expire_cache();
+  CacheUsage usage;
+  usage.tokens = tree_->tokens_of(name_space);
+  usage.bytes = usage.tokens * info_.kv_bytes_per_token;
+  if (const auto found = limits_.find(name_space); found != limits_.end())
+    std::tie(usage.floor_bytes, usage.quota_bytes) = found->second;
+  return usage;
+}
+
+int64_t EngineImpl::cache_trim(int64_t target_bytes) {
+  std::lock_guard lock(mutex_);
+  require_open();
+  if (target_bytes < 0) fail(Code::kOutOfRange, "target_bytes is ", target_bytes, ", below 0");
+  const auto page = static_cast<int64_t>(kv_->layout().page_bytes());
+  const int64_t evicted =
+      tree_->trim(static_cast<int32_t>(std::min<int64_t>(target_bytes / page, INT32_MAX)));
+  if (events_) events_->check_cleared();
+  return evicted;
+}
+
+std::string EngineImpl::tree_json() {
+  std::lock_guard lock(mutex_);
+  require_open();
+  return prefix::tree_json(*tree_);
+}
+
+std::string EngineImpl::tree_picture(std::string_view format) {
+  std::lock_guard lock(mutex_);
+  require_open();
+  if (format == "dot") return tree_dot(picture());
+  if (format == "svg") return tree_svg(picture());
+  fail(Code::kInvalidArgument, "format is \"", format.substr(0, 40), "\"; it must be svg or dot");
+}
+
+CacheEvent EngineImpl::read_event(int64_t from) {
+  std::lock_guard lock(mutex_);
+  require_open();
+  require_events();
+  const CacheEvent* event = events_->read(from);
+  if (!event) fail(Code::kNoEvent, "there is no event from ", from, " on");
+  return *event;
+}
+
+EventDump EngineImpl::dump_events() {
+  std::lock_guard lock(mutex_);
+  require_open();
+  require_events();
+  EventDump dump;
+  events_->dump(all_roots(), [&](const CacheEvent& event) { dump.blocks.push_back(event); });
+  dump.next = events_->next_sequence();
+  return dump;
+}
+
+SnapshotResult EngineImpl::save_snapshot(const std::string& path, std::vector<int32_t> namespaces) {
+  const SnapshotCache cache = snapshot_cache();
+  between_steps([&] {
+    if (namespaces.empty()) {
+      namespaces.resize(static_cast<size_t>(namespaces_.count()));
+      std::iota(namespaces.begin(), namespaces.end(), 0);
+    }
+    for (const int32_t name_space : namespaces) require_namespace(name_space);
+  });
+  std::sort(namespaces.begin(), namespaces.end());
+  namespaces.erase(std::unique(namespaces.begin(), namespaces.end()), namespaces.end());
+  return prefix::save_snapshot(cache, path, namespaces);
+}
+
+SnapshotResult EngineImpl::load_snapshot(const std::string& path) {
+  return prefix::load_snapshot(snapshot_cache(), path);
+}
+
+std::vector<TierInfo> EngineImpl::tiers() {
+  std::lock_guard lock(mutex_);
+  std::vector<TierInfo> list;
+  for (size_t i = 0; tiers_ && i < tiers_->count(); ++i)
+    list.push_back({tiers_->name(i), tiers_->stats(i)});
+  return list;
+}
+
+SnapshotCache EngineImpl::snapshot_cache() {
+  std::unique_lock lock(mutex_);
+  require_open();
+  if (!options_.get_bool("sharing"))
+    fail(Code::kMisuse, "the engine shares nothing (option sharing), so there is no cache");
+  const auto page_bytes = static_cast<uint64_t>(kv_->layout().page_bytes());
+  return {*tree_,
+          *pages_,
+          *kv_,
+          namespaces_,
+          [this](const std::function<void()>& f) { between_steps(f); },
+          [this](int32_t name_space) { return scheduler_->roots_of(name_space); },
+          [this](int32_t name_space, bool long_regime) {
+            return scheduler_->root_of(name_space, long_regime ? model_->max_positions() : 1);
+          },
+          {fingerprint(), kPageTokens, page_bytes}};
+}
+
+void EngineImpl::watch_tree() {
+  if (!options_.get_bool("sharing")) return;
+  const int64_t capacity = options_.get_int("cache_events");
+  const auto event_tokens = static_cast<int32_t>(options_.get_int("cache_event_tokens"));
+  if (event_tokens % kPageTokens != 0)
+    fail(Code::kOutOfRange, "cache_event_tokens is ", event_tokens,
+         "; it must be a multiple of the page of ", kPageTokens, " tokens");
+  if (capacity > 0) {
+    events_ = std::make_unique<CacheEvents>(*tree_, *keys_, *pages_, static_cast<size_t>(capacity),
+                                            event_tokens);
+    fingerprint();  // now, not in the middle of a request
+  }
+  Tree::Observer observer;
+  observer.gone = [this](NodeId id, int32_t from, Gone why) {
+    if (why == Gone::kRoom) scheduler_->misses().made_room(*tree_, id, from);
+    if (events_) events_->gone(id, from);
+  };
+  if (events_) observer.computed = [this](NodeId id, int32_t from) { events_->computed(id, from); };
+  tree_->set_observer(std::move(observer));
+}
+
+TreePicture EngineImpl::picture() const {
+  std::vector<std::pair<NodeId, std::string>> roots;
+  for (int32_t i = 0; i < namespaces_.count(); ++i)
+    for (const NodeId root : scheduler_->roots_of(i))
+      roots.emplace_back(root, namespace_label(namespaces_.parts(i)));
+  return picture_of(*tree_, roots);
+}
+
+std::vector<NodeId> EngineImpl::all_roots() const {
+  std::vector<NodeId> roots;
+  for (int32_t i = 0; i < namespaces_.count(); ++i)
+    for (const NodeId root : scheduler_->roots_of(i)) roots.push_back(root);
+  return roots;
+}
+
+void EngineImpl::open_tiers() {
+  std::vector<LowerTier> tiers;
+  // When the scheduler has nothing to do but wait for pages.
+  const auto on_done = [this] {
+    news_ = true;
+    wake_.notify_all();
+  };
+  if (const std::string folder = options_.get("cache_disk"); !folder.empty()) {
+    DiskTierOptions disk;
+    disk.folder = folder;
+    disk.cap_bytes = static_cast<uint64_t>(options_.get_int("cache_disk_bytes"));
+    disk.queue.on_done = on_done;
+    tiers.push_back({"disk", std::make_unique<DiskTier>(std::move(disk))});
+  }
+  if (const std::string url = options_.get("cache_store"); !url.empty()) {
+    StoreOptions store;
+    store.queue.on_done = on_done;
+    tiers.push_back({"store", open_store(url, store)});
+  }
+  if (tiers.empty()) return;
+  const std::chrono::milliseconds timeout(options_.get_int("cache_fetch_ms"));
+  tiers_ = std::make_unique<LowerTiers>(std::move(tiers), *tree_, *pages_, *kv_, *keys_, timeout);
+  fingerprint();  // now, not in the middle of a request
+}
+
+PageKey EngineImpl::root_key_of(NodeId root) {
+  const Node& n = tree_->node(root);
+  const NamespaceParts& parts = namespaces_.parts(tree_->space(n));
+  const std::vector<std::string_view> views(parts.begin(), parts.end());
+  Sha256 model;
+  model.update(fingerprint().data(), fingerprint().size());
+  model.update(tree_->rope_offset(n) > 0 ? "long" : "base", 4);
+  return root_key(model.finish(), views);
+}
+
+}  // namespace prefix

@@ -1,0 +1,97 @@
+// What an engine tells of itself.
+#include "base/json_text.h"
+#include "engine/engine_impl.h"
+
+namespace prefix {
+
+EngineStats EngineImpl::stats() {
+  std::lock_guard lock(mutex_);
+  EngineStats s;
+  s.load_ns = load_ns_;
+  if (!scheduler_) return s;
+  const SchedulerCounters& c = scheduler_->counters();
+  s.requests_waiting = c.waiting;
+  s.requests_running = c.running;
+  s.requests_finished = c.finished;
+  s.requests_failed = c.failed;
+  s.tokens_given = c.given;
+  s.tokens_computed = c.computed;
+  s.tokens_cached = c.cached;
+  s.tokens_shared = c.shared;
+  s.tokens_generated = c.generated;
+  s.steps = c.steps;
+  s.rows = c.rows;
+  s.plan_ns = c.plan_ns;
+  s.run_ns = c.run_ns;
+  const auto page_bytes = static_cast<int64_t>(kv_->layout().page_bytes());
+  s.pages_total = pages_->capacity();
+  s.pages_used = pages_->used();
+  s.page_tokens = kPageTokens;
+  s.kv_bytes = pages_->used() * page_bytes;
+  s.kv_bytes_peak = pages_->peak() * page_bytes;
+  s.kv_budget_bytes = pages_->capacity() * page_bytes;
+  s.weight_bytes = model_->weight_bytes();
+  s.tree_nodes = static_cast<int64_t>(tree_->node_count());
+  s.tree_tokens = tree_->token_count();
+  s.evictions = tree_->evictions();
+  s.evicted_tokens = tree_->evicted_tokens();
+  const MissCounts& misses = scheduler_->misses().counts();
+  s.miss_first_seen = misses.first_seen;
+  s.miss_namespace = misses.name_space;
+  s.miss_budget = misses.budget;
+  s.miss_evicted = misses.evicted;
+  s.miss_granularity = misses.granularity;
+  s.metadata_bytes = static_cast<int64_t>(tree_->metadata_bytes() + pages_->metadata_bytes());
+  if (tiers_) {
+    s.fetched_tokens = tiers_->counters().fetched_tokens;
+    s.fetch_skipped_tokens = tiers_->counters().skipped_tokens;
+    s.fetch_timeouts = tiers_->counters().timeouts;
+  }
+  const ModelTimes& t = times_;
+  s.activation_bytes_peak = t.activation_bytes_peak;
+  s.gemm_ns = t.gemm_ns;
+  s.attention_ns = t.attention_ns;
+  s.other_ns = t.other_ns;
+  return s;
+}
+
+std::string EngineImpl::info_json() {
+  JsonText json;
+  json.open('{').key("model").open('{').field("architecture", info_.architecture);
+  json.field("vocab_size", info_.vocab_size).field("hidden", info_.hidden);
+  json.field("layers", info_.layers).field("heads", info_.heads);
+  json.field("kv_heads", info_.kv_heads).field("head_dim", info_.head_dim);
+  json.field("intermediate", info_.intermediate).field("max_positions", info_.max_positions);
+  json.field("tied", info_.tied).list("eos_ids", info_.eos_ids);
+  json.field("weight_bytes", info_.weight_bytes);
+  json.field("kv_bytes_per_token", info_.kv_bytes_per_token).close('}');
+  json.key("options").open('{');
+  for (const OptionInfo& o : option_table())
+    if (o.scope == OptionScope::kEngine) json.field(o.key, options_.get(o.key));
+  json.close('}').field("device", info_.device).field("isa", info_.isa);
+  json.field("dtype", info_.dtype).field("threads", info_.threads);
+  return json.close('}').text();
+}
+
+void EngineImpl::fill_info() {
+  const ModelConfig& c = model_->config();
+  info_.architecture = c.architecture;
+  info_.isa = device_->isa();
+  info_.device = device_->name();
+  info_.dtype = device_->dtype() == ops::DType::kF32 ? "f32" : "bf16";
+  info_.vocab_size = c.vocab_size;
+  info_.hidden = c.hidden;
+  info_.layers = c.layers;
+  info_.max_positions = model_->max_positions();
+  info_.threads = threads_;
+  info_.eos_ids = c.eos_ids;
+  info_.heads = c.heads;
+  info_.kv_heads = c.kv_heads;
+  info_.head_dim = c.head_dim;
+  info_.intermediate = c.intermediate;
+  info_.tied = c.tie_embeddings;
+  info_.weight_bytes = model_->weight_bytes();
+  info_.kv_bytes_per_token = static_cast<int64_t>(model_->kv_layout().page_bytes()) / kPageTokens;
+}
+
+}  // namespace prefix
