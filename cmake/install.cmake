@@ -6,6 +6,9 @@ include(CMakePackageConfigHelpers)
 install(TARGETS prefix EXPORT prefixTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 # Plugins lie beside the library that opens them.
+if(TARGET prefix_cuda)
+  install(TARGETS prefix_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 if(TARGET prefix_redis)
   install(TARGETS prefix_redis LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()

@@ -31,12 +31,14 @@ class CudaWarp {
 
   PREFIX_BODY float sum(const Local<float>& x) {
     float v = x[0];
-    PREFIX_UNROLL for (int i = 16; i > 0; i /= 2) v += __shfl_xor_sync(~0u, v, i);
+    PREFIX_UNROLL
+    for (int i = 16; i > 0; i /= 2) v += __shfl_xor_sync(~0u, v, i);
     return v;
   }
   PREFIX_BODY float max(const Local<float>& x) {
     float v = x[0];
-    PREFIX_UNROLL for (int i = 16; i > 0; i /= 2) v = larger(__shfl_xor_sync(~0u, v, i), v);
+    PREFIX_UNROLL
+    for (int i = 16; i > 0; i /= 2) v = larger(__shfl_xor_sync(~0u, v, i), v);
     return v;
   }
   PREFIX_BODY void min(Local<int>& x) { x[0] = __reduce_min_sync(~0u, x[0]); }

@@ -8,22 +8,22 @@
 namespace prefix::ops::gpu {
 namespace {
 
-#define PREFIX_KERNEL(name, Args)                        \
-  __global__ void __launch_bounds__(kRowThreads)         \
-      name##_kernel(const __grid_constant__ Args args) { \
-    CudaBlock block;                                     \
-    name(block, args);                                   \
+#define PREFIX_KERNEL(name, Args, threads)                                                      \
+  __global__ void __launch_bounds__(threads) name##_kernel(const __grid_constant__ Args args) { \
+    CudaBlock block;                                                                            \
+    name(block, args);                                                                          \
   }
 
-PREFIX_KERNEL(embed, EmbedArgs)
-PREFIX_KERNEL(norm, NormArgs)
-PREFIX_KERNEL(gather, GatherArgs)
-PREFIX_KERNEL(convert, ConvertArgs)
-PREFIX_KERNEL(gated, GatedArgs)
-PREFIX_KERNEL(qkv, QkvArguments)
-PREFIX_KERNEL(copy_pages, CopyArgs)
-PREFIX_KERNEL(clear_pages, ClearArgs)
-PREFIX_KERNEL(attention_slow, AttentionArguments)
+PREFIX_KERNEL(embed, EmbedArgs, kRowThreads)
+PREFIX_KERNEL(norm, NormArgs, kRowThreads)
+PREFIX_KERNEL(gather, GatherArgs, kRowThreads)
+PREFIX_KERNEL(convert, ConvertArgs, kRowThreads)
+PREFIX_KERNEL(gated, GatedArgs, kRowThreads)
+PREFIX_KERNEL(qkv, QkvArguments, kRowThreads)
+PREFIX_KERNEL(copy_pages, CopyArgs, kRowThreads)
+PREFIX_KERNEL(clear_pages, ClearArgs, kRowThreads)
+PREFIX_KERNEL(gemm_slow, GemmArgs, kRowThreads)
+PREFIX_KERNEL(attention_slow, AttentionArguments, 32)
 
 }  // namespace
 
@@ -45,6 +45,8 @@ const void* row_kernel(Kernel kernel) {
       return reinterpret_cast<const void*>(copy_pages_kernel);
     case Kernel::kClearPages:
       return reinterpret_cast<const void*>(clear_pages_kernel);
+    case Kernel::kGemmSlow:
+      return reinterpret_cast<const void*>(gemm_slow_kernel);
     case Kernel::kAttentionSlow:
       return reinterpret_cast<const void*>(attention_slow_kernel);
     default:

@@ -37,6 +37,13 @@ struct AttentionShared {
   static PREFIX_BODY int at(int row, int piece) {
     return (row * kPieces + (piece ^ (row & 7))) * 16;
   }
+  // at(row, 2 * pair + half), with what depends on the pair apart from what depends on the thread:
+  // then a few registers serve all columns.
+  static PREFIX_BODY int at(int row, int pair, int half) {
+    const int thread = row * kPieces * 16 + ((half ^ (row & 1)) * 16);
+    const int swizzle = (row & 6) * 16;
+    return thread + pair / 4 * 128 + ((pair % 4 * 32) ^ swizzle);
+  }
 };
 
 template <int D, int W, class Block>
@@ -76,6 +83,8 @@ class Attention {
       : block_(block),
         a_(a),
         item_(a.items[block.x()]),
+        row_begin_(item_.row_begin),
+        rows_(item_.rows),
         head_(block.y()),
         sums_(block),
         ranges_(block),
@@ -100,7 +109,7 @@ class Attention {
   PREFIX_BODY int first_row(int warp) const { return item_.narrow ? 0 : 16 * warp; }
 
   PREFIX_BODY int64_t q_offset(int row, int64_t ld) const {  // row: inside the item
-    const int packed = item_.row_begin + row;
+    const int packed = row_begin_ + row;
     const int head = head_ * a_.group_heads + packed % a_.group_heads;
     return packed / a_.group_heads * ld + static_cast<int64_t>(head) * a_.pages.head_dim;
   }
@@ -115,12 +124,13 @@ class Attention {
         const int row = i / Shared::kPieces;
         const int piece = i % Shared::kPieces;
         Bits128 v{{0, 0, 0, 0}};
-        if (row < item_.rows && piece * 8 < d) {
+        if (row < rows_ && piece * 8 < d) {
           const uint16_t* const from = q + q_offset(row, a_.ld_q) + piece * 8;
           if (whole) {
             v = load16(from);
           } else {
-            PREFIX_UNROLL for (int j = 0; j < 8; ++j) {
+            PREFIX_UNROLL
+            for (int j = 0; j < 8; ++j) {
               const uint32_t x = piece * 8 + j < d ? from[j] : 0;
               v.x[j / 2] |= x << (j % 2 * 16);
             }
@@ -148,7 +158,8 @@ class Attention {
   PREFIX_BODY void begin(Warp& warp) {
     const int first = first_row(warp.index());
     if constexpr (kHoldQueries) {
-      PREFIX_UNROLL for (int k = 0; k < kSteps; ++k) {
+      PREFIX_UNROLL
+      for (int k = 0; k < kSteps; ++k) {
         Local<FragmentA> q;
         load_query(warp, first, k, q);
         warp.each([&](int lane) { queries_.of(warp)[lane].q[k] = q[lane]; });
@@ -157,15 +168,15 @@ class Attention {
     Local<Sums>& sums = sums_.of(warp);
     warp.each([&](int lane) {
       Sums& s = sums[lane];
-      PREFIX_UNROLL for (int c = 0; c < kColumns; ++c) PREFIX_UNROLL for (int j = 0; j < 4; ++j)
-          s.o[c]
-              .x[j] = 0;
-      PREFIX_UNROLL for (int j = 0; j < 2; ++j) {
+      PREFIX_UNROLL
+      for (int c = 0; c < kColumns; ++c) PREFIX_UNROLL
+      for (int j = 0; j < 4; ++j) s.o[c].x[j] = 0;
+      PREFIX_UNROLL
+      for (int j = 0; j < 2; ++j) {
         const int row = first + lane / 4 + 8 * j;
         s.m[j] = minus_infinity();
         s.l[j] = 0;
-        s.position[j] =
-            row < item_.rows ? a_.positions[(item_.row_begin + row) / a_.group_heads] : -1;
+        s.position[j] = row < rows_ ? a_.positions[(row_begin_ + row) / a_.group_heads] : -1;
       }
     });
     Local<int> low, high;
@@ -182,7 +193,7 @@ class Attention {
 
   PREFIX_BODY void load_query(Warp& warp, int first, int step, Local<FragmentA>& q) {
     Local<int> at;
-    warp.each([&](int lane) { at[lane] = Shared::at(first + lane % 16, 2 * step + lane / 16); });
+    warp.each([&](int lane) { at[lane] = Shared::at(first + lane % 16, step, lane / 16); });
     warp.template load_matrices<false>(at, q);
   }
 
@@ -208,7 +219,8 @@ class Attention {
         // A thread keeps to one column of pieces; rows 0..31 are K, 32..63 V.
         const int piece = t % Shared::kPieces;
         if (piece >= pieces) return;
-        PREFIX_UNROLL for (int i = 0; i < 64 * Shared::kPieces / kThreads; ++i) {
+        PREFIX_UNROLL_BY(4)
+        for (int i = 0; i < 64 * Shared::kPieces / kThreads; ++i) {
           const int row = t / Shared::kPieces + i * (kThreads / Shared::kPieces);
           const unsigned char* const from =
               keys + (row < 32 ? 0 : a_.pages.block_bytes) + ((row % 32) * pieces + piece) * 16;
@@ -228,7 +240,8 @@ class Attention {
     constexpr int kAhead = kRounds - 1;
     Cursor load{item_.run_begin, 0};
     Cursor now = load;
-    PREFIX_UNROLL for (int i = 0; i < kAhead; ++i) load_round<R>(load, i * R);
+    PREFIX_UNROLL
+    for (int i = 0; i < kAhead; ++i) load_round<R>(load, i * R);
     for (int round = 0; now.run < item_.run_end; ++round) {
       if constexpr (kAhead == 0) load_round<R>(load, 0);
       block_.template wait<kAhead == 0 ? 0 : kAhead - 1>();
@@ -251,17 +264,18 @@ class Attention {
 
   PREFIX_BODY void page(Warp& warp, const Run& run, int block, int slot) {
     const int first = first_row(warp.index());
-    const int low = run.row_begin - item_.row_begin;  // rows that the run belongs to
-    const int high = run.row_end - item_.row_begin;
+    const int low = run.row_begin - row_begin_;  // rows that the run belongs to
+    const int high = run.row_end - row_begin_;
     const Range range = ranges_.of(warp)[0];
     if (high <= first || low >= first + 16 || block * 32 > range.highest) return;
     // Some rows must not notice anything of this page.
     const bool partial =
-        low > first || high < smaller(first + 16, item_.rows) || block * 32 > range.lowest;
+        low > first || high < smaller(first + 16, rows_) || block * 32 > range.lowest;
 
     FragmentC zero{{0, 0, 0, 0}};
     Local<FragmentC> s[4];  // 16 rows x 8 keys each
-    PREFIX_UNROLL for (int j = 0; j < 4; ++j) warp.each([&](int lane) { s[j][lane] = zero; });
+    PREFIX_UNROLL
+    for (int j = 0; j < 4; ++j) warp.each([&](int lane) { s[j][lane] = zero; });
     // Not unrolled where queries come from shared memory: registers are short there.
     PREFIX_UNROLL_BY(kHoldQueries ? kSteps : 1)
     for (int k = 0; k < kSteps; ++k) {
@@ -271,12 +285,13 @@ class Attention {
       } else {
         load_query(warp, first, k, q);
       }
-      PREFIX_UNROLL for (int pair = 0; pair < 2; ++pair) {
+      PREFIX_UNROLL
+      for (int pair = 0; pair < 2; ++pair) {
         Local<int> at;
         Local<FragmentA> keys;
         warp.each([&](int lane) {
           const int key = 16 * pair + lane / 16 * 8 + lane % 8;
-          at[lane] = slot + Shared::at(key, 2 * k + lane / 8 % 2);
+          at[lane] = slot + Shared::at(key, k, lane / 8 % 2);
         });
         warp.template load_matrices<false>(at, keys);
         multiply_pair(warp, s[2 * pair], s[2 * pair + 1], q, keys);
@@ -287,28 +302,34 @@ class Attention {
     Local<int> bad;  // this lane saw a value that is not finite
     if (partial) warp.each([&](int lane) { bad[lane] = 0; });
     Local<Sums>& sums = sums_.of(warp);
-    PREFIX_UNROLL for (int k = 0; k < 2; ++k) {
-      Local<FragmentA> p;
+    Local<FragmentA> p[2];  // packed at once: then the scores are done with
+    PREFIX_UNROLL
+    for (int k = 0; k < 2; ++k) {
       warp.each([&](int lane) {
         const FragmentC& left = s[2 * k][lane];
         const FragmentC& right = s[2 * k + 1][lane];
-        p[lane].x[0] = pack_bf16(left.x[0], left.x[1]);
-        p[lane].x[1] = pack_bf16(left.x[2], left.x[3]);
-        p[lane].x[2] = pack_bf16(right.x[0], right.x[1]);
-        p[lane].x[3] = pack_bf16(right.x[2], right.x[3]);
+        p[k][lane].x[0] = pack_bf16(left.x[0], left.x[1]);
+        p[k][lane].x[1] = pack_bf16(left.x[2], left.x[3]);
+        p[k][lane].x[2] = pack_bf16(right.x[0], right.x[1]);
+        p[k][lane].x[3] = pack_bf16(right.x[2], right.x[3]);
       });
-      PREFIX_UNROLL for (int c = 0; c < kColumns / 2; ++c) {
+    }
+    PREFIX_UNROLL
+    for (int k = 0; k < 2; ++k) {
+      PREFIX_UNROLL
+      for (int c = 0; c < kColumns / 2; ++c) {
         Local<int> at;
         Local<FragmentA> values;
         warp.each([&](int lane) {
           const int key = 32 + 16 * k + lane / 8 % 2 * 8 + lane % 8;  // V follows K
-          at[lane] = slot + Shared::at(key, 2 * c + lane / 16);
+          at[lane] = slot + Shared::at(key, c, lane / 16);
         });
         warp.template load_matrices<true>(at, values);
         if (partial) {
           warp.each([&](int lane) {
-            PREFIX_UNROLL for (int j = 0; j < 4; ++j) values[lane].x[j] =
-                finite_pair(values[lane].x[j], bad[lane]);
+            PREFIX_UNROLL
+            for (int j = 0; j < 4; ++j)
+              values[lane].x[j] = finite_pair(values[lane].x[j], bad[lane]);
           });
         }
         Local<FragmentC> left, right;
@@ -316,7 +337,7 @@ class Attention {
           left[lane] = sums[lane].o[2 * c];
           right[lane] = sums[lane].o[2 * c + 1];
         });
-        multiply_pair(warp, left, right, p, values);
+        multiply_pair(warp, left, right, p[k], values);
         warp.each([&](int lane) {
           sums[lane].o[2 * c] = left[lane];
           sums[lane].o[2 * c + 1] = right[lane];
@@ -325,7 +346,8 @@ class Attention {
     }
     if (partial && warp.any(bad)) {
       warp.each([&](int lane) {
-        PREFIX_UNROLL for (int j = 0; j < 2; ++j) {
+        PREFIX_UNROLL
+        for (int j = 0; j < 2; ++j) {
           const int row = first + lane / 4 + 8 * j;
           if (row >= low && row < high && sums[lane].position[j] >= block * 32)
             sums[lane].l[j] = not_a_number();
@@ -362,12 +384,15 @@ class Attention {
     Local<Sums>& sums = sums_.of(warp);
     Local<float> top[2];
     warp.each([&](int lane) {
-      PREFIX_UNROLL for (int j = 0; j < 2; ++j) {
+      PREFIX_UNROLL
+      for (int j = 0; j < 2; ++j) {
         const int row = first + lane / 4 + 8 * j;
         const int last = partial && (row < low || row >= high) ? -1 : sums[lane].position[j];
         float highest = minus_infinity();
-        PREFIX_UNROLL for (int n = 0; n < 4; ++n) {
-          PREFIX_UNROLL for (int i = 0; i < 2; ++i) {
+        PREFIX_UNROLL
+        for (int n = 0; n < 4; ++n) {
+          PREFIX_UNROLL
+          for (int i = 0; i < 2; ++i) {
             float& x = s[n][lane].x[2 * j + i];
             const int key = position + 8 * n + 2 * (lane % 4) + i;
             x = key <= last ? x * a_.scale_log2 : minus_infinity();
@@ -383,15 +408,18 @@ class Attention {
     warp.quad_max(top[1]);
     warp.each([&](int lane) {
       moved[lane] = 0;
-      PREFIX_UNROLL for (int j = 0; j < 2; ++j) {
+      PREFIX_UNROLL
+      for (int j = 0; j < 2; ++j) {
         Sums& sum = sums[lane];
         const float m = larger(top[j][lane], sum.m[j]);
         const float shift = m == minus_infinity() ? 0.0f : m;
         keep[j][lane] = exp2_of(sum.m[j] - shift);
         if (m > sum.m[j]) moved[lane] = 1;
         float l = 0;
-        PREFIX_UNROLL for (int n = 0; n < 4; ++n) {
-          PREFIX_UNROLL for (int i = 0; i < 2; ++i) {
+        PREFIX_UNROLL
+        for (int n = 0; n < 4; ++n) {
+          PREFIX_UNROLL
+          for (int i = 0; i < 2; ++i) {
             float& x = s[n][lane].x[2 * j + i];
             x = exp2_of(x - shift);
             l += x;
@@ -405,10 +433,12 @@ class Attention {
     });
     if (!warp.any(moved)) return;
     warp.each([&](int lane) {
-      PREFIX_UNROLL for (int j = 0; j < 2; ++j) {
+      PREFIX_UNROLL
+      for (int j = 0; j < 2; ++j) {
         // Rows whose maximum stayed: exactly 1, also before their first key.
         const float factor = sums[lane].m[j] == minus_infinity() ? 1.0f : keep[j][lane];
-        PREFIX_UNROLL for (int c = 0; c < kColumns; ++c) {
+        PREFIX_UNROLL
+        for (int c = 0; c < kColumns; ++c) {
           sums[lane].o[c].x[2 * j] *= factor;
           sums[lane].o[c].x[2 * j + 1] *= factor;
         }
@@ -427,14 +457,16 @@ class Attention {
     const int d = a_.pages.head_dim;
     Local<Sums>& sums = sums_.of(warp);
     Local<float> l[2];
-    PREFIX_UNROLL for (int j = 0; j < 2; ++j) {
+    PREFIX_UNROLL
+    for (int j = 0; j < 2; ++j) {
       warp.each([&](int lane) { l[j][lane] = sums[lane].l[j]; });
       warp.quad_sum(l[j]);
     }
     warp.each([&](int lane) {
-      PREFIX_UNROLL for (int j = 0; j < 2; ++j) {
+      PREFIX_UNROLL
+      for (int j = 0; j < 2; ++j) {
         const int row = first + lane / 4 + 8 * j;
-        if (row >= item_.rows) continue;
+        if (row >= rows_) continue;
         const float sum = l[j][lane];
         if (item_.state >= 0) {
           const int64_t state = state_of(row);
@@ -443,16 +475,18 @@ class Attention {
             a_.state_ml[2 * state + 1] = sum;
           }
           float* const o = a_.state_o + state * a_.pages.d_padded;
-          PREFIX_UNROLL for (int c = 0; c < kColumns; ++c)
-              PREFIX_UNROLL for (int i = 0; i < 2; ++i) {
+          PREFIX_UNROLL
+          for (int c = 0; c < kColumns; ++c) PREFIX_UNROLL
+          for (int i = 0; i < 2; ++i) {
             const int column = 8 * c + 2 * (lane % 4) + i;
             if (column < d) o[column] = sums[lane].o[c].x[2 * j + i];
           }
         } else {
           const float inverse = sum == 0 ? 0.0f : 1.0f / sum;
           uint16_t* const out = static_cast<uint16_t*>(a_.out) + q_offset(row, a_.ld_out);
-          PREFIX_UNROLL for (int c = 0; c < kColumns; ++c)
-              PREFIX_UNROLL for (int i = 0; i < 2; ++i) {
+          PREFIX_UNROLL
+          for (int c = 0; c < kColumns; ++c) PREFIX_UNROLL
+          for (int i = 0; i < 2; ++i) {
             const int column = 8 * c + 2 * (lane % 4) + i;
             if (column < d) out[column] = to_bf16(sums[lane].o[c].x[2 * j + i] * inverse);
           }
@@ -471,26 +505,30 @@ class Attention {
       const int base = Shared::kRing + warp.index() * Shared::kFoldBytes;
       Local<Sums>& sums = sums_.of(warp);
       Local<float> l[2];
-      PREFIX_UNROLL for (int j = 0; j < 2; ++j) {
+      PREFIX_UNROLL
+      for (int j = 0; j < 2; ++j) {
         warp.each([&](int lane) { l[j][lane] = sums[lane].l[j]; });
         warp.quad_sum(l[j]);
       }
       warp.each([&](int lane) {
-        PREFIX_UNROLL for (int j = 0; j < 2; ++j) {
+        PREFIX_UNROLL
+        for (int j = 0; j < 2; ++j) {
           const int row = lane / 4 + 8 * j;
           if (lane % 4 == 0) {
             warp.set(lane, base + (16 * D + 2 * row) * 4, sums[lane].m[j]);
             warp.set(lane, base + (16 * D + 2 * row + 1) * 4, l[j][lane]);
           }
-          PREFIX_UNROLL for (int c = 0; c < kColumns; ++c) PREFIX_UNROLL for (int i = 0; i < 2; ++i)
-              warp.set(lane, base + (row * D + 8 * c + 2 * (lane % 4) + i) * 4,
-                       sums[lane].o[c].x[2 * j + i]);
+          PREFIX_UNROLL
+          for (int c = 0; c < kColumns; ++c) PREFIX_UNROLL
+          for (int i = 0; i < 2; ++i)
+            warp.set(lane, base + (row * D + 8 * c + 2 * (lane % 4) + i) * 4,
+                     sums[lane].o[c].x[2 * j + i]);
         }
       });
     });
     block_.sync();
     block_.each([&](int t) {
-      for (int i = t; i < item_.rows * D; i += kThreads) {
+      for (int i = t; i < rows_ * D; i += kThreads) {
         const int row = i / D;
         const int column = i % D;
         if (column >= d) continue;
@@ -545,7 +583,7 @@ class Attention {
           l += block_.load_fresh(a_.state_ml + 2 * state + 1) * weight;
           o += block_.load_fresh(a_.state_o + state * a_.pages.d_padded + column) * weight;
         }
-        const int64_t at = q_offset(row - item_.row_begin, a_.ld_out) + column;
+        const int64_t at = q_offset(row - row_begin_, a_.ld_out) + column;
         static_cast<uint16_t*>(a_.out)[at] = to_bf16(l == 0 ? 0.0f : o * (1.0f / l));
       }
     });
@@ -559,7 +597,9 @@ class Attention {
 
   Block& block_;
   const AttentionArguments& a_;
-  const Item item_;
+  const Item& item_;  // what is rarely used stays where it is
+  const int row_begin_;
+  const int rows_;
   const int head_;
   PerThread<Sums> sums_;
   PerThread<Range> ranges_;

@@ -178,6 +178,21 @@ PREFIX_BODY void clear_pages(Block& block, const ClearArgs& a) {
   });
 }
 
+template <class Block>
+PREFIX_BODY void gemm_slow(Block& block, const GemmArgs& a) {
+  const int64_t row = block.y();
+  block.each([&](int t) {
+    const int64_t column = static_cast<int64_t>(block.x()) * kRowThreads + t;
+    if (column >= a.n) return;
+    float sum = a.bias ? a.bias[column] : 0.0f;
+    for (int64_t i = 0; i < a.k; ++i)
+      sum += load_element(a.x, row * a.ld_x + i, a.element) *
+             load_element(a.w, column * a.ld_w + i, a.element);
+    float& y = a.y[row * a.ld_y + column];
+    y = a.add ? y + sum : sum;
+  });
+}
+
 // Attention without tensor cores, for f32 and for heads that are too large for them: one warp per
 // row and query head, a lane per key for the scores, a lane per column for the values.
 template <class Block>
@@ -193,7 +208,10 @@ PREFIX_BODY void attention_slow(Block& block, const AttentionArguments& a) {
     using W = std::remove_reference_t<decltype(warp)>;
     typename W::template Local<float> score, weight;
     typename W::template Local<float[kColumns]> sum;
-    warp.each([&](int lane) { PREFIX_UNROLL for (int c = 0; c < kColumns; ++c) sum[lane][c] = 0; });
+    warp.each([&](int lane) {
+      PREFIX_UNROLL
+      for (int c = 0; c < kColumns; ++c) sum[lane][c] = 0;
+    });
     float m = minus_infinity(), l = 0;
     const int64_t q_at = row * a.ld_q + static_cast<int64_t>(q_head) * d;
     const unsigned char* const heads =
@@ -221,20 +239,25 @@ PREFIX_BODY void attention_slow(Block& block, const AttentionArguments& a) {
         l = l * keep + warp.sum(weight);
         m = top;
         warp.each([&](int lane) {
-          PREFIX_UNROLL for (int c = 0; c < kColumns; ++c) sum[lane][c] *= keep;
+          PREFIX_UNROLL
+          for (int c = 0; c < kColumns; ++c) sum[lane][c] *= keep;
         });
         for (int key = 0; key < keys; ++key) {
           const float p = warp.broadcast(weight, key);
           warp.each([&](int lane) {
-            PREFIX_UNROLL for (int c = 0; c < kColumns; ++c) if (c * 32 + lane < d) sum[lane][c] +=
-                p * load_element(v, key * a.pages.d_padded + c * 32 + lane, e);
+            PREFIX_UNROLL
+            for (int c = 0; c < kColumns; ++c)
+              if (c * 32 + lane < d)
+                sum[lane][c] += p * load_element(v, key * a.pages.d_padded + c * 32 + lane, e);
           });
         }
       }
     }
     const float inverse = l == 0 ? 0.0f : 1.0f / l;
     warp.each([&](int lane) {
-      PREFIX_UNROLL for (int c = 0; c < kColumns; ++c) if (c * 32 + lane < d)
+      PREFIX_UNROLL
+      for (int c = 0; c < kColumns; ++c)
+        if (c * 32 + lane < d)
           store_element(a.out, row * a.ld_out + static_cast<int64_t>(q_head) * d + c * 32 + lane, e,
                         sum[lane][c] * inverse);
     });

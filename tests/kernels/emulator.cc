@@ -55,6 +55,9 @@ void run_block(const Launch& launch, int x, int y, bool backwards) {
     case Kernel::kClearPages:
       clear_pages(block, args_of<ClearArgs>(launch));
       break;
+    case Kernel::kGemmSlow:
+      gemm_slow(block, args_of<GemmArgs>(launch));
+      break;
     case Kernel::kAttentionSlow:
       attention_slow(block, args_of<AttentionArguments>(launch));
       break;

@@ -18,6 +18,7 @@ enum class Kernel : int32_t {
   kQkv,            // x: row
   kCopyPages,      // x: copy, y: kv head
   kClearPages,     // x: page
+  kGemmSlow,       // x: kRowThreads columns, y: row; for shapes that cuBLASLt refuses
   kAttentionSlow,  // x: row, y: query head; any head size, f32 and bf16
   // Tensor cores, bf16; x: item, y: kv head. Head sizes up to D, W warps: 16 W packed rows.
   kAttention64x4,
