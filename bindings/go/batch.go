@@ -10,7 +10,7 @@ import (
 	"prefix.io/prefix/internal/swig"
 )
 
-// Request is one of [Logits], [Logprobs], [Choices], [Continuations], [Embedding] and [Generate]. Each has the
+// Request is one of [Logits], [Logprobs], [Choices], [Continuations], [Embedding], [Generate] and [Warm]. Each has the
 // tokens of a prompt, Options of the request (may be nil), and a Tag of your own that comes back with results and
 // events.
 type Request interface {
@@ -70,17 +70,27 @@ type Generate struct {
 	Tag     int64
 }
 
+// Warm has no values: the tokens are computed, or fetched from disk or store (options of the engine), and stay in the
+// cache for those who come later.
+type Warm struct {
+	Tokens  []Token
+	Options Options
+	Tag     int64
+}
+
 func (r Logits) common() (Options, int64)        { return r.Options, r.Tag }
 func (r Logprobs) common() (Options, int64)      { return r.Options, r.Tag }
 func (r Choices) common() (Options, int64)       { return r.Options, r.Tag }
 func (r Continuations) common() (Options, int64) { return r.Options, r.Tag }
 func (r Embedding) common() (Options, int64)     { return r.Options, r.Tag }
 func (r Generate) common() (Options, int64)      { return r.Options, r.Tag }
+func (r Warm) common() (Options, int64)          { return r.Options, r.Tag }
 
 func (r Logits) size(*Batch) (int, int)      { return 1, len(r.IDs) }
 func (r Choices) size(*Batch) (int, int)     { return 1, len(r.Choices) }
 func (r Embedding) size(b *Batch) (int, int) { return 1, b.hidden() }
 func (r Generate) size(*Batch) (int, int)    { return 1, 0 }
+func (r Warm) size(*Batch) (int, int)        { return 1, 0 }
 
 // The request may be a bad one, which fails later.
 func (r Logprobs) size(*Batch) (int, int) {
@@ -116,6 +126,10 @@ func (r Continuations) add(_ *Batch, raw, options uintptr, index *uintptr, f *sw
 
 func (r Embedding) add(_ *Batch, raw, options uintptr, index *uintptr, f *swig.Error) int32 {
 	return swig.Prefix_batch_add_embedding(raw, r.Tokens, options, r.Tag, index, f)
+}
+
+func (r Warm) add(_ *Batch, raw, options uintptr, index *uintptr, f *swig.Error) int32 {
+	return swig.Prefix_batch_add_warm(raw, r.Tokens, options, r.Tag, index, f)
 }
 
 func (r Generate) add(_ *Batch, raw, options uintptr, index *uintptr, f *swig.Error) int32 {

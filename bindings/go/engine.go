@@ -147,6 +147,16 @@ type EngineStats struct {
 	TreeNodes, TreeTokens                                                    int64 // now
 	Evictions, EvictedTokens                                                 int64
 	Gemm, Attention, Other, Plan, Run, Load                                  time.Duration
+	MetadataBytes                                                            int64 // of the tree, now
+
+	// Tokens that came from disk or store, that were there while computing them was faster, and how often a request
+	// waited for them in vain (option cache_fetch_ms).
+	FetchedTokens, FetchSkippedTokens, FetchTimeouts int64
+
+	// Why tokens had to be computed, as far as the last 65,536 pages are remembered: nobody asked for them before, only
+	// in another namespace, they made room, they were dropped or expired, they are there and a result at them was asked
+	// for.
+	MissFirstSeen, MissNamespace, MissBudget, MissEvicted, MissGranularity int64
 }
 
 // Stats reads the counters.
@@ -167,7 +177,10 @@ func (e *Engine) Stats() (EngineStats, error) {
 		ActivationBytesPeak: raw.ActivationBytesPeak, TreeNodes: raw.TreeNodes, TreeTokens: raw.TreeTokens,
 		Evictions: raw.Evictions, EvictedTokens: raw.EvictedTokens, Gemm: time.Duration(raw.GemmNs),
 		Attention: time.Duration(raw.AttentionNs), Other: time.Duration(raw.OtherNs), Plan: time.Duration(raw.PlanNs),
-		Run: time.Duration(raw.RunNs), Load: time.Duration(raw.LoadNs),
+		Run: time.Duration(raw.RunNs), Load: time.Duration(raw.LoadNs), MetadataBytes: raw.MetadataBytes,
+		FetchedTokens: raw.FetchedTokens, FetchSkippedTokens: raw.FetchSkippedTokens, FetchTimeouts: raw.FetchTimeouts,
+		MissFirstSeen: raw.MissFirstSeen, MissNamespace: raw.MissNamespace, MissBudget: raw.MissBudget,
+		MissEvicted: raw.MissEvicted, MissGranularity: raw.MissGranularity,
 	}, nil
 }
 
@@ -234,41 +247,27 @@ func (e *Engine) Submit(ctx context.Context, batch *Batch) (*Job, error) {
 	return batch.submit(ctx, raw)
 }
 
-// CacheInfo is what the cache has of a prompt.
-type CacheInfo struct {
-	CachedTokens  int // longest prefix that is computed
-	PendingTokens int // further tokens that are being computed now
-}
-
-// Lookup says what the cache has of a prompt in a namespace. It does not change what is evicted next.
-func (e *Engine) Lookup(namespace Namespace, tokens []Token) (CacheInfo, error) {
-	raw := swig.CacheInfo{StructSize: swig.SizeofCacheInfo}
-	err := callOn(&e.handle, func(h uintptr, f *swig.Error) int32 {
-		return swig.Prefix_cache_lookup(h, int32(namespace), tokens, &raw, f)
-	})
-	return CacheInfo{int(raw.CachedTokens), int(raw.PendingTokens)}, err
-}
-
-// Trim evicts the prefixes that were used least recently until at most bytes are held or all that is left is in
-// use. It returns how many tokens it freed.
-func (e *Engine) Trim(bytes int64) (freed int64, err error) {
-	err = callOn(&e.handle, func(h uintptr, f *swig.Error) int32 { return swig.Prefix_cache_trim(h, bytes, &freed, f) })
-	return freed, err
-}
-
-// CacheTreeJSON is the tree of cached prefixes, for debugging.
-func (e *Engine) CacheTreeJSON() (string, error) {
-	return textOf(&e.handle, 4096, swig.Prefix_cache_tree_json)
-}
-
 // Namespace is the number of a namespace of an engine: a tenant, an adapter, a salt. Nothing is shared across
-// namespaces. Requests name theirs with the option "namespace"; 0 is the empty one, which is always there.
+// namespaces. Requests name theirs with the option "namespace", or by number with "namespace_id"; 0 is the empty
+// one, which is always there.
 type Namespace int32
 
 // Namespace gives the namespace of that name, and makes it when it is new.
 func (e *Engine) Namespace(name string) (Namespace, error) {
 	var ns int32
 	err := callOn(&e.handle, func(h uintptr, f *swig.Error) int32 { return swig.Prefix_namespace_open(h, name, &ns, f) })
+	return Namespace(ns), err
+}
+
+// NamespaceOf gives the namespace of several parts (a tenant's salt, an adapter, the epoch of its weights), and makes it
+// when it is new. They are compared one by one; one part is the namespace of that name, no part the empty one. With the
+// option require_salt, an engine refuses requests in namespaces whose first part is empty.
+func (e *Engine) NamespaceOf(parts ...string) (Namespace, error) {
+	text, ends := joinTexts(parts)
+	var ns int32
+	err := callOn(&e.handle, func(h uintptr, f *swig.Error) int32 {
+		return swig.Prefix_namespace_open_tuple(h, text, ends, &ns, f)
+	})
 	return Namespace(ns), err
 }
 

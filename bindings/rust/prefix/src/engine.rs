@@ -152,7 +152,7 @@ impl Engine {
     /// They are compared one by one; one part is the namespace of that name, no part the one called "".
     /// Requests take part in it with the option `namespace_id`. The option `require_salt` of an engine
     /// refuses requests in namespaces whose first part is empty.
-    pub fn namespace_of(&self, parts: &[impl AsRef<str>]) -> Result<Namespace<'_>> {
+    pub fn namespace_of<T: AsRef<str>>(&self, parts: &[T]) -> Result<Namespace<'_>> {
         Namespace::open_tuple(self, parts)
     }
 
