@@ -130,6 +130,7 @@ struct Tiers : testing::Test {
     EXPECT_TRUE(same_bits(cold->result(0), warm->result(0)));
     const Usage& usage = warm->result(0).usage;
     EXPECT_EQ(usage.cached + usage.computed, 100);
+    EXPECT_EQ(engine->stats().fetched_tokens, usage.cached);
     return usage.cached;
   }
 
@@ -202,6 +203,7 @@ TEST_F(Tiers, OneRequestOfABatchReadsForAll) {
   const auto job = run_all(*engine, batch);
   for (size_t i = 0; i < batch.size(); ++i) EXPECT_GE(job->result(i).usage.cached, 96) << i;
   EXPECT_EQ(job->totals().tokens_computed, 4 + 40);
+  EXPECT_EQ(engine->stats().fetched_tokens, 96);
 }
 
 // Memory is so small that each prompt drives out the one before.

@@ -1,0 +1,84 @@
+// Two tiers over a small cache, and a clock that is the test's.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "engine_support.h"
+#include "lower_tiers_support.h"
+
+namespace prefix::testing_support {
+
+using namespace std::chrono_literals;
+using Kind = FakeTier::Kind;
+
+struct LowerTiersTest : testing::Test {
+  LowerTiersTest() { open(1s); }
+
+  void open(std::chrono::milliseconds timeout, size_t read_pages = 100, size_t write_pages = 100) {
+    LowerTierLimits limits;
+    limits.read_bytes = read_pages * cache.layout.page_bytes();
+    limits.write_bytes = write_pages * cache.layout.page_bytes();
+    limits.now = [this] { return now; };
+    auto first = std::make_unique<FakeTier>();
+    auto second = std::make_unique<FakeTier>();
+    near = first.get();
+    far = second.get();
+    std::vector<LowerTier> list;
+    list.push_back({"near", std::move(first)});
+    list.push_back({"far", std::move(second)});
+    tiers = std::make_unique<LowerTiers>(std::move(list), cache.tree, cache.pool, cache.kv,
+                                         cache.keys, timeout, limits);
+  }
+
+  Tokens prompt(size_t n) { return random_tokens(random, n, 1000); }
+  std::shared_ptr<const Fetch> look(const Tokens& tokens, bool* own = nullptr) {
+    bool mine;
+    auto fetch = tiers->look(cache.root, tokens, cache.tree.match(cache.root, tokens), &mine);
+    if (own) *own = mine;
+    return fetch;
+  }
+  // Everybody answers all at once until the fetch is done.
+  void finish(const std::shared_ptr<const Fetch>& fetch) {
+    for (int round = 0; fetch && !fetch->done; ++round) {
+      ASSERT_LT(round, 100);
+      near->answer();
+      far->answer();
+      tiers->poll();
+    }
+  }
+  // A token costs a microsecond, as steps have shown that are over.
+  void measure_tokens() {
+    tiers->computed(1000, 1000000);
+    tiers->poll();
+  }
+  int32_t computed(const Tokens& tokens) const {
+    return cache.tree.match(cache.root, tokens).computed;
+  }
+  void check() const {
+    cache.tree.check();
+    cache.check_content();
+    EXPECT_EQ(cache.tree.held_tokens(), 0);
+  }
+  // Adds the path, gives its pages to the tiers and lets go of it.
+  void add_and_save(const Tokens& tokens) {
+    const NodeId id = cache.tree.attach(cache.tree.match(cache.root, tokens), tokens, {});
+    cache.compute_all(id);
+    tiers->save(id, static_cast<int32_t>(tokens.size()));
+    cache.tree.unlock(id, true);
+  }
+
+  Fetch::Clock::time_point now{};
+  SmallCache cache{64};
+  FakeTier* near = nullptr;
+  FakeTier* far = nullptr;
+  std::unique_ptr<LowerTiers> tiers;
+  std::mt19937 random{5};
+};
+
+}  // namespace prefix::testing_support

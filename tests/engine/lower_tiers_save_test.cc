@@ -1,0 +1,117 @@
+// Which pages the tiers are given, how often, and how much memory that takes.
+#include "lower_tiers_fixture.h"
+
+namespace prefix {
+namespace {
+
+using namespace testing_support;
+
+TEST_F(LowerTiersTest, EveryFullPageIsGivenToEveryTierOnce) {
+  const Tokens tokens = prompt(75);
+  const Tokens longer = [&] {
+    Tokens t = tokens;
+    for (const int32_t more : prompt(60)) t.push_back(more);
+    return t;
+  }();
+  add_and_save(tokens);
+  add_and_save(tokens);
+  EXPECT_EQ(near->puts.size(), 2u) << "the third page is not full";
+  near->answer();
+  far->answer();
+  add_and_save(longer);
+  add_and_save(tokens);
+  near->answer();
+  far->answer();
+  const std::vector<PageKey> keys = keys_of(cache.root, longer);
+  for (FakeTier* tier : {near, far}) {
+    EXPECT_EQ(tier->puts.size(), 4u);
+    for (size_t i = 0; i < keys.size(); ++i) {
+      EXPECT_EQ(tier->puts[keys[i]], 1);
+      EXPECT_EQ(tier->pages[keys[i]], cache.page_of(cache.root, longer, i));
+    }
+  }
+}
+
+TEST_F(LowerTiersTest, OnlyWhatIsComputedIsGiven) {
+  const Tokens tokens = prompt(160);
+  const NodeId id = cache.tree.attach(cache.tree.match(cache.root, tokens), tokens, {});
+  cache.compute(id, 70);
+  tiers->save(id, 160);
+  EXPECT_EQ(near->puts.size(), 2u);
+  cache.compute_all(id);
+  tiers->save(id, 100);
+  EXPECT_EQ(near->puts.size(), 3u) << "of the first 100 tokens";
+  cache.tree.unlock(id, true);
+}
+
+TEST_F(LowerTiersTest, WhatCameFromATierIsNotGivenBack) {
+  const Tokens tokens = prompt(160);
+  cache.give_to(*near, cache.root, tokens);
+  finish(look(tokens));
+  add_and_save(tokens);
+  EXPECT_EQ(near->calls[Kind::kPut], 0);
+}
+
+TEST_F(LowerTiersTest, APageThatWasCutAndFilledAnewIsGivenUnderItsNewKey) {
+  Tokens tokens = prompt(64);
+  add_and_save(tokens);
+  cache.tree.drop_after(cache.tree.match(cache.root, first_tokens(tokens, 50)));
+  for (size_t i = 50; i < 64; ++i) tokens[i] += 1;
+  // A generation fills the same page again.
+  const Tokens head = first_tokens(tokens, 50);
+  NodeId id = cache.tree.attach(cache.tree.match(cache.root, head), head, {});
+  for (int32_t i = 50; i < 64; ++i) {
+    int32_t pages;
+    id = cache.tree.advance(id, i, tokens[static_cast<size_t>(i)], 0, &pages);
+    ASSERT_EQ(pages, 0);
+  }
+  cache.compute_all(id);
+  tiers->save(id, 64);
+  cache.tree.unlock(id, true);
+  near->answer();
+  const std::vector<PageKey> keys = keys_of(cache.root, tokens);
+  EXPECT_EQ(near->puts[keys[0]], 1);
+  EXPECT_EQ(near->puts[keys[1]], 1);
+  EXPECT_EQ(near->pages[keys[1]], cache.page_of(cache.root, tokens, 1));
+}
+
+TEST_F(LowerTiersTest, PagesThatATierRefusedAreGivenAgain) {
+  const Tokens tokens = prompt(160);
+  far->refuses = true;
+  add_and_save(tokens);
+  far->refuses = false;
+  add_and_save(tokens);
+  add_and_save(tokens);
+  for (const PageKey& key : keys_of(cache.root, tokens)) {
+    EXPECT_EQ(far->puts[key], 2);
+    EXPECT_EQ(near->puts[key], 2) << "there is one mark for all tiers";
+  }
+}
+
+TEST_F(LowerTiersTest, CopiesOnTheirWayTakeBoundedMemory) {
+  open(1s, 100, 3);
+  const Tokens tokens = prompt(160);
+  add_and_save(tokens);
+  EXPECT_EQ(near->puts.size(), 3u);
+  add_and_save(tokens);
+  EXPECT_EQ(near->puts.size(), 3u);
+  near->answer();
+  add_and_save(tokens);
+  EXPECT_EQ(near->puts.size(), 3u) << "the other tier holds them still";
+  far->answer();
+  add_and_save(tokens);
+  EXPECT_EQ(near->puts.size(), 5u);
+  for (const PageKey& key : keys_of(cache.root, tokens)) EXPECT_EQ(near->puts[key], 1);
+}
+
+TEST_F(LowerTiersTest, FlushEndsWhenTimeIsUpOrAllIsWritten) {
+  add_and_save(prompt(160));
+  tiers->flush(0ms);
+  add_and_save(prompt(160));
+  near->answer();
+  far->answer();
+  tiers->flush(std::chrono::hours(1));
+}
+
+}  // namespace
+}  // namespace prefix
