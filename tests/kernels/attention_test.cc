@@ -1,13 +1,227 @@
-// Segment attention of the GPU backend, emulated, against float64.
+// Segment attention of the GPU backend against float64: on the emulator everywhere, on a GPU where
+// there is one. The emulator executes the launches that a GPU would get, blocks in any order.
 #include <gtest/gtest.h>
 
 #include "kernels/gpu_support.h"
-#include "ops/attention_reference.h"
 
 namespace prefix::ops::testing {
 namespace {
 
-TEST(GpuAttention, Placeholder) {}
+class GpuAttention : public GpuTest {};
+INSTANTIATE_TEST_SUITE_P(Backends, GpuAttention, ::testing::ValuesIn(backends()), backend_name);
+
+Tree make_tree(DType type, int32_t heads, int32_t kv_heads, int32_t head_dim, Rng& rng) {
+  Tree tree;
+  tree.type = type;
+  tree.heads = heads;
+  tree.kv_heads = kv_heads;
+  tree.head_dim = head_dim;
+  tree.seed = rng();
+  tree.row_pages = true;
+  return tree;
+}
+
+std::vector<RowRef> some_rows(const Tree& tree, size_t count, Rng& rng) {
+  std::vector<RowRef> rows;
+  for (int32_t n = 0; n < static_cast<int32_t>(tree.nodes.size()); ++n)
+    for (int32_t p = tree.nodes[n].begin; p < tree.nodes[n].end; ++p) rows.push_back({n, p});
+  std::shuffle(rows.begin(), rows.end(), rng);
+  if (rows.size() > count) rows.resize(count);
+  std::sort(rows.begin(), rows.end());
+  return rows;
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+TEST_P(GpuAttention, AgreesWithFloat64) {
+  Rng rng(31);
+  for (const int32_t head_dim : {16, 20, 64, 80, 128, 160, 256}) {
+    for (const int32_t group : {1, 2, 5, 16}) {
+      Tree tree = make_tree(type(), 2 * group, 2, head_dim, rng);
+      grow(tree, rng, 7, 90);
+      const std::vector<RowRef> rows = some_rows(tree, 60, rng);
+      StepOptions options;
+      options.tile_rows = static_cast<int32_t>(pick(rng, 1, 64));
+      options.cut_tail = true;
+      options.nan_keys = true;
+      const Step step = make_step(tree, rows, options, rng);
+      const double error =
+          relative_l2(run_on_device(*device_, tree, step), attention_f64(tree, rows));
+      EXPECT_LE(error, bound()) << "head_dim " << head_dim << " group " << group;
+    }
+  }
+}
+
+// Answers below a long shared context: wide and narrow items, split and folded.
+TEST_P(GpuAttention, AgreesWithFloat64WhereItemsAreFolded) {
+  Rng rng(32);
+  Tree tree = make_tree(type(), 4, 2, 64, rng);
+  grow_star(tree, 700, 24, 40);
+  std::vector<RowRef> rows;
+  for (int32_t leaf = 1; leaf <= 24; ++leaf) rows.push_back({leaf, 700 + leaf});
+  StepOptions options;
+  options.tile_rows = 24;
+  options.ragged = false;
+  const Step step = make_step(tree, rows, options, rng);
+  const std::vector<double> want = attention_f64(tree, rows);
+  for (const int processors : {1, 8, 132}) {
+    const auto device = make(false, processors, rng());
+    EXPECT_LE(relative_l2(run_on_device(*device, tree, step), want), bound());
+    if (f32()) continue;
+    const gpu::DevicePlan& plan = static_cast<GpuDevice&>(*device).attention_plan();
+    EXPECT_EQ(plan.groups.size(), 1u);
+    // One wide item over the context and three narrow ones over the leaves, at least.
+    EXPECT_GE(plan.items.size(), processors == 1 ? 4u : 5u);
+  }
+}
+
+// The order in which blocks run must not show: the emulator shuffles it by its seed.
+TEST_P(GpuAttention, IsDeterministic) {
+  Rng rng(33);
+  Tree tree = make_tree(type(), 8, 2, 64, rng);
+  grow_star(tree, 600, 20, 50);
+  const std::vector<RowRef> rows = some_rows(tree, 70, rng);
+  const Step step = make_step(tree, rows, {}, rng);
+  const std::vector<float> want = run_on_device(*device_, tree, step);
+  for (uint64_t seed = 2; seed < 8; ++seed) {
+    const auto device = make(false, 4, seed);
+    EXPECT_TRUE(same_bits(run_on_device(*device, tree, step), want));
+  }
+}
+
+// The invariant option: a row's bits depend on its position and keys only.
+TEST_P(GpuAttention, InvariantBitsDependOnPositionAndKeysOnly) {
+  Rng rng(34);
+  for (int round = 0; round < 8; ++round) {
+    Tree tree = make_tree(type(), 4, round % 2 ? 4 : 2, round % 3 ? 64 : 72, rng);
+    if (round == 0) {
+      grow_star(tree, kKeyChunk + 70, 3, 30);
+    } else {
+      grow(tree, rng, 8, 100);
+    }
+    const size_t width = static_cast<size_t>(tree.heads) * static_cast<size_t>(tree.head_dim);
+    const std::vector<RowRef> rows = some_rows(tree, 40, rng);
+    const auto base = make(true, 132);
+    const std::vector<float> want = run_on_device(*base, tree, make_step(tree, rows, {}, rng));
+    for (int variant = 0; variant < 5; ++variant) {
+      StepOptions options;
+      options.sharing = static_cast<Sharing>(pick(rng, 0, 2));
+      options.tile_rows = static_cast<int32_t>(pick(rng, 1, 80));
+      options.split_runs = pick(rng, 0, 1) == 1;
+      options.split_chunks = pick(rng, 0, 1) == 1;
+      options.cut_tail = pick(rng, 0, 1) == 1;
+      std::vector<RowRef> part;
+      std::vector<size_t> chosen;
+      for (size_t r = 0; r < rows.size(); ++r)
+        if (variant == 0 || pick(rng, 0, 1) == 1) chosen.push_back(r), part.push_back(rows[r]);
+      if (part.empty()) continue;
+      const auto device = make(true, variant % 2 ? 2 : 132, rng());
+      const std::vector<float> got =
+          run_on_device(*device, tree, make_step(tree, part, options, rng));
+      for (size_t i = 0; i < chosen.size(); ++i)
+        ASSERT_EQ(0, std::memcmp(&got[i * width], &want[chosen[i] * width], width * sizeof(float)))
+            << "round " << round << " variant " << variant << " position " << part[i].position;
+    }
+  }
+}
+
+TEST_P(GpuAttention, SharpScoresStayFinite) {
+  Rng rng(35);
+  for (const float scale : {0.0f, 100.0f, 3000.0f}) {
+    Tree tree = make_tree(type(), 2, 1, 64, rng);
+    tree.query_scale = scale;
+    grow(tree, rng, 6, 120);
+    const std::vector<RowRef> rows = some_rows(tree, 40, rng);
+    const std::vector<float> got = run_on_device(*device_, tree, make_step(tree, rows, {}, rng));
+    for (const float value : got) ASSERT_TRUE(std::isfinite(value)) << "scale " << scale;
+    EXPECT_LE(relative_l2(got, attention_f64(tree, rows)), scale > 100 ? 1e-2 : 5 * bound());
+  }
+}
+
+// A value that is NaN belongs to the rows that see it, in its own sequence, to nobody else.
+TEST_P(GpuAttention, NanValueStaysInItsSequence) {
+  Rng rng(36);
+  Tree tree = make_tree(type(), 2, 1, 64, rng);
+  grow_star(tree, 100, 4, 40);
+  const std::vector<RowRef> rows = {{0, 99}, {1, 139}, {2, 101}, {2, 139}, {3, 139}, {4, 139}};
+  for (const int32_t tile_rows : {2, 8}) {
+    StepOptions options;
+    options.tile_rows = tile_rows;
+    options.ragged = false;
+    const Step clean = make_step(tree, rows, options, rng);
+    Step dirty = clean;
+    const KvLayout kv = tree.layout();
+    int32_t page = -1;  // of leaf 2: positions 128 to 139
+    for (const AttentionRun& run : clean.plan.runs)
+      if (run.row_begin <= 3 && run.row_end == 4 && run.block_begin + run.blocks == 5)
+        page = clean.plan.pages[static_cast<size_t>(run.page_begin + run.blocks - 1)];
+    ASSERT_GE(page, 0);
+    put(dirty.pool.data() + kv.value_offset(page, 0, 0), 3 * kv.d_padded() + 7, type(),
+        std::numeric_limits<float>::quiet_NaN());
+    const std::vector<float> want = run_on_device(*device_, tree, clean);
+    const std::vector<float> got = run_on_device(*device_, tree, dirty);
+    const size_t width = static_cast<size_t>(tree.heads * tree.head_dim);
+    for (size_t r = 0; r < rows.size(); ++r) {
+      const bool same = std::memcmp(&want[r * width], &got[r * width], width * sizeof(float)) == 0;
+      EXPECT_EQ(same, r != 3) << "row " << r << " tile_rows " << tile_rows;
+    }
+    EXPECT_TRUE(std::isnan(got[3 * width + 7]));
+  }
+}
+
+// The whole step is one launch for a layer, and the plan covers every row and page once.
+TEST(GpuAttentionPlan, CoversEachRowAndPageOnce) {
+  Rng rng(37);
+  for (int round = 0; round < 200; ++round) {
+    Tree tree = make_tree(DType::kBf16, 4, 2, 16, rng);
+    grow(tree, rng, static_cast<int>(pick(rng, 1, 20)), static_cast<int>(pick(rng, 1, 400)));
+    const std::vector<RowRef> rows = some_rows(tree, static_cast<size_t>(pick(rng, 1, 150)), rng);
+    StepOptions options;
+    options.tile_rows = static_cast<int32_t>(pick(rng, 1, 80));
+    options.split_runs = true;
+    const Step step = make_step(tree, rows, options, rng);
+    gpu::AttentionShape shape;
+    shape.kv_heads = 2;
+    shape.group_heads = 2;
+    shape.warps = pick(rng, 0, 1) ? 4 : 8;
+    shape.processors = static_cast<int32_t>(pick(rng, 1, 132));
+    shape.invariant = pick(rng, 0, 3) == 0;
+    gpu::DevicePlan plan;
+    gpu::plan_attention(step.plan, step.positions, shape, plan);
+    std::map<std::pair<int32_t, int32_t>, int32_t> page_of;  // (packed row, block) -> page
+    std::map<int32_t, int> writers;
+    for (const gpu::Item& item : plan.items) {
+      EXPECT_LE(item.rows, item.narrow ? 16 : 16 * shape.warps);
+      EXPECT_EQ(item.state >= 0, item.group >= 0);
+      if (item.state < 0)
+        for (int32_t r = 0; r < item.rows; ++r) ++writers[item.row_begin + r];
+      for (int32_t i = item.run_begin; i < item.run_end; ++i) {
+        const gpu::Run& run = plan.runs[static_cast<size_t>(i)];
+        EXPECT_GT(run.blocks, 0);
+        EXPECT_GE(run.block_begin, item.block_begin);
+        EXPECT_LE(run.block_begin + run.blocks, item.block_end);
+        EXPECT_GE(run.row_begin, item.row_begin);
+        EXPECT_LE(run.row_end, item.row_begin + item.rows);
+        for (int32_t row = run.row_begin; row < run.row_end; ++row)
+          for (int32_t b = 0; b < run.blocks; ++b)
+            EXPECT_TRUE(page_of
+                            .emplace(std::pair(row, run.block_begin + b),
+                                     step.plan.pages[static_cast<size_t>(run.page_begin + b)])
+                            .second);
+      }
+    }
+    for (const gpu::Group& group : plan.groups)
+      for (int32_t r = 0; r < group.rows; ++r) ++writers[group.row_begin + r];
+    const auto packed = static_cast<int32_t>(rows.size()) * 2;
+    ASSERT_EQ(static_cast<int32_t>(writers.size()), packed);
+    for (const auto& [row, count] : writers) EXPECT_EQ(count, 1) << "row " << row;
+    for (int32_t row = 0; row < packed; ++row)
+      for (int32_t b = 0; b <= step.positions[static_cast<size_t>(row / 2)] / kPageTokens; ++b)
+        EXPECT_TRUE(page_of.count({row, b})) << "row " << row << " block " << b;
+  }
+}
 
 }  // namespace
 }  // namespace prefix::ops::testing

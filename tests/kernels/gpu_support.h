@@ -1,19 +1,136 @@
-// Devices for tests of the GPU backend: over the emulator, or over a real GPU where there is one.
+// Devices for tests of the GPU backend: the emulator everywhere, and a real GPU where there is one.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "base/status.h"
 #include "kernels/emulator.h"
+#include "ops/attention_reference.h"
 #include "ops/devices.h"
 #include "ops/op_gpu.h"
 
 namespace prefix::ops::testing {
 
-inline std::unique_ptr<GpuDevice> emulated_device(DType type = DType::kBf16, bool invariant = false,
+struct Backend {
+  bool emulated;
+  DType type;
+};
+
+inline std::string backend_name(const ::testing::TestParamInfo<Backend>& info) {
+  return std::string(info.param.emulated ? "emulated" : "cuda") +
+         (info.param.type == DType::kF32 ? "_f32" : "_bf16");
+}
+
+inline std::vector<Backend> backends() {
+  return {{true, DType::kBf16}, {true, DType::kF32}, {false, DType::kBf16}, {false, DType::kF32}};
+}
+
+inline std::unique_ptr<GpuDevice> emulated_device(DType type, bool invariant = false,
                                                   int processors = 4, uint64_t seed = 1) {
   return std::make_unique<GpuDevice>(std::make_unique<gpu::EmulatedRuntime>(processors, seed),
                                      GpuOptions{type, 1, invariant});
+}
+
+// Why there is no GPU here; empty when there is one.
+inline const std::string& no_gpu() {
+  static const std::string why = [] {
+    try {
+      make_device({"cuda", DType::kBf16, "auto", 1, false});
+      return std::string();
+    } catch (const Error& e) {
+      return e.message();
+    }
+  }();
+  return why;
+}
+
+class GpuTest : public ::testing::TestWithParam<Backend> {
+ protected:
+  void SetUp() override {
+    if (!GetParam().emulated && !no_gpu().empty()) GTEST_SKIP() << no_gpu();
+    device_ = make();
+  }
+  // The emulator's number of processors decides how attention is cut into items.
+  std::unique_ptr<Device> make(bool invariant = false, int processors = 4, uint64_t seed = 1) {
+    if (GetParam().emulated) return emulated_device(GetParam().type, invariant, processors, seed);
+    return make_device({"cuda", GetParam().type, "auto", 1, invariant});
+  }
+  DType type() const { return GetParam().type; }
+  bool f32() const { return type() == DType::kF32; }
+  double bound() const { return f32() ? 1e-5 : 3e-3; }
+
+  std::unique_ptr<Device> device_;
+};
+
+// A poisoned array on the device, written and read whole.
+class DeviceArray {
+ public:
+  DeviceArray(Device& device, size_t bytes)
+      : device_(device), bytes_(bytes), data_(device.allocate(bytes)) {
+    upload(std::vector<std::byte>(bytes, std::byte{0xff}));  // NaN as f32 and as bf16
+  }
+  template <typename T>
+  DeviceArray(Device& device, const std::vector<T>& values)
+      : device_(device), bytes_(values.size() * sizeof(T)), data_(device.allocate(bytes_)) {
+    device_.upload(data_, values.data(), bytes_);
+  }
+  ~DeviceArray() { device_.release(data_, bytes_); }
+  DeviceArray(const DeviceArray&) = delete;
+  DeviceArray& operator=(const DeviceArray&) = delete;
+
+  std::byte* data() const { return data_; }
+  float* floats() const { return reinterpret_cast<float*>(data_); }
+  void upload(const std::vector<std::byte>& bytes) {
+    device_.upload(data_, bytes.data(), bytes.size());
+  }
+  std::vector<std::byte> bytes() const {
+    std::vector<std::byte> out(bytes_);
+    device_.download(out.data(), data_, bytes_);
+    return out;
+  }
+  // As elements of a type, widened.
+  std::vector<float> values(DType type) const {
+    const std::vector<std::byte> raw = bytes();
+    std::vector<float> out(bytes_ / dtype_bytes(type));
+    for (size_t i = 0; i < out.size(); ++i) out[i] = get(raw.data(), static_cast<int64_t>(i), type);
+    return out;
+  }
+
+ private:
+  Device& device_;
+  size_t bytes_;
+  std::byte* data_;
+};
+
+// out[rows, heads * head_dim] of a step of attention_reference.h.
+inline std::vector<float> run_on_device(Device& device, const Tree& tree, const Step& step) {
+  const int64_t width = int64_t{tree.heads} * tree.head_dim;
+  const int64_t ld = device.act_ld(width);
+  const auto rows = static_cast<int64_t>(step.rows.size());
+  const size_t act_bytes = static_cast<size_t>(rows * ld) * device.act_bytes();
+  std::vector<std::byte> q(act_bytes, std::byte{0xff});
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t i = 0; i < width; ++i)
+      put(q.data(), r * ld + i, device.dtype(),
+          tree.element(Kind::kQuery, step.rows[r].node, step.rows[r].position, i));
+  const DeviceArray q_device(device, q), out(device, act_bytes), pool(device, step.pool);
+  AttentionArgs args;
+  args.plan = &step.plan;
+  args.positions = step.positions.data();
+  args.q = {q_device.data(), ld};
+  args.out = {out.data(), ld};
+  args.heads = tree.heads;
+  args.scale = tree.scale();
+  device.attention(args, tree.layout(), pool.data());
+  const std::vector<float> all = out.values(device.dtype());
+  std::vector<float> result;
+  for (int64_t r = 0; r < rows; ++r)
+    result.insert(result.end(), all.begin() + r * ld, all.begin() + r * ld + width);
+  return result;
 }
 
 // While it lives, device=cuda means the emulator.

@@ -72,6 +72,7 @@ struct Tree {
   uint64_t seed = 1;
   float query_scale = 4.0f;  // larger: sharper attention
   float value_scale = 1.0f;
+  bool row_pages = false;  // pages as a GPU has them: rows of tokens (src/ops/gpu/launch.h)
   std::vector<Node> nodes;  // depth first
 
   // The node of the path to `node` that holds `position`.
@@ -168,9 +169,10 @@ inline void fill_page(const Tree& tree, int32_t node, int32_t block, int32_t end
       for (int32_t i = 0; i < tree.head_dim; ++i) {
         const int64_t index = head * tree.head_dim + i;
         const bool real = position < end;
-        put(key, key_index(tree.type, slot, i), tree.type,
+        const int64_t in_rows = slot * kv.d_padded() + i;
+        put(key, tree.row_pages ? in_rows : key_index(tree.type, slot, i), tree.type,
             real ? tree.element(Kind::kKey, node, position, index) : garbage_key);
-        put(value, value_index(tree.type, slot, i), tree.type,
+        put(value, tree.row_pages ? in_rows : value_index(tree.type, slot, i), tree.type,
             real ? tree.element(Kind::kValue, node, position, index) : garbage_value);
       }
     }

@@ -38,6 +38,10 @@ using OptionList = std::initializer_list<std::pair<const char*, std::string>>;
 inline Options make_options(OptionList list) {
   Options options;
   options.set("cache_bytes", "64M");
+#ifdef PREFIX_TEST_DEVICE  // the same tests on another device (tests/kernels)
+  options.set("device", PREFIX_TEST_DEVICE);
+  options.set("invariant", "true");
+#endif
   for (const auto& [key, value] : list) options.set(key, value);
   return options;
 }

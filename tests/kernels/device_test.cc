@@ -1,9 +1,8 @@
 // Whole engines on the emulated GPU: the same results as the CPU within the rounding of bf16, and
 // the same bookkeeping.
-#include "engine/engine.h"
-
 #include <gtest/gtest.h>
 
+#include "engine/engine.h"
 #include "engine/engine_support.h"
 #include "kernels/gpu_support.h"
 

@@ -1,0 +1,121 @@
+// libprefix_cuda.so as a file: what it exports and needs, what it says on a machine without a
+// driver, and what the compiler reported about its kernels.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <set>
+#include <string>
+
+#include "base/status.h"
+#include "kernels/gpu_support.h"
+#include "support/expect_error.h"
+#include "support/tiny_engine.h"
+
+namespace prefix {
+namespace {
+
+const std::string kPlugin = std::string(PREFIX_BUILD_DIR) + "/lib/libprefix_cuda.so";
+const std::string kLibrary = std::string(PREFIX_BUILD_DIR) + "/lib/libprefix.so";
+
+#define SKIP_WITHOUT_PLUGIN()                                             \
+  if (!std::filesystem::exists(kPlugin))                                  \
+  GTEST_SKIP() << "this build has no libprefix_cuda.so: no CUDA compiler" \
+               << " (tools/cuda_toolchain installs one)"
+
+std::string output_of(const std::string& command) {
+  std::string text;
+  FILE* const pipe = popen(command.c_str(), "r");
+  if (!pipe) return text;
+  char buffer[4096];
+  while (const size_t n = std::fread(buffer, 1, sizeof buffer, pipe)) text.append(buffer, n);
+  pclose(pipe);
+  return text;
+}
+
+std::set<std::string> matches(const std::string& text, const std::string& pattern) {
+  std::set<std::string> found;
+  const std::regex expression(pattern);
+  for (std::sregex_iterator i(text.begin(), text.end(), expression), end; i != end; ++i)
+    found.insert((*i)[1]);
+  return found;
+}
+
+TEST(CudaPlugin, ExportsItsEntryPointsOnly) {
+  SKIP_WITHOUT_PLUGIN();
+  const std::string symbols = output_of("nm -D --defined-only " + kPlugin);
+  EXPECT_EQ(matches(symbols, "[0-9a-f]+ [A-Za-z] (\\S+)"),
+            (std::set<std::string>{"prefix_cuda_entry", "prefix_plugin_stamp"}));
+}
+
+TEST(CudaPlugin, NeedsNoLibraryOfCuda) {
+  SKIP_WITHOUT_PLUGIN();
+  for (const std::string& file : {kPlugin, kLibrary}) {
+    if (!std::filesystem::exists(file)) continue;
+    for (const std::string& name : matches(output_of("readelf -d " + file), "NEEDED.*\\[(.*)\\]"))
+      EXPECT_TRUE(name.find("cu") == std::string::npos && name.find("nv") == std::string::npos)
+          << file << " needs " << name;
+  }
+}
+
+TEST(CudaPlugin, LoadsWithoutADriverAndSaysSo) {
+  SKIP_WITHOUT_PLUGIN();
+  void* const library = dlopen(kPlugin.c_str(), RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(library, nullptr) << dlerror();
+  using Entry = const ops::gpu::PluginEntry*();
+  auto* const entry = reinterpret_cast<Entry*>(dlsym(library, ops::gpu::kPluginEntry));
+  ASSERT_NE(entry, nullptr);
+  char why[512] = "";
+  const int32_t count = entry()->count(why, sizeof why);
+  if (count > 0) GTEST_SKIP() << "there is a driver, with " << count << " devices";
+  EXPECT_NE(std::string(why).find("driver"), std::string::npos) << why;
+  char open_why[512] = "";
+  EXPECT_EQ(entry()->open(0, false, open_why, sizeof open_why), nullptr);
+  EXPECT_NE(std::string(open_why).find("driver"), std::string::npos) << open_why;
+}
+
+TEST(CudaPlugin, AnEngineSaysWhatIsMissing) {
+  if (ops::testing::no_gpu().empty()) GTEST_SKIP() << "there is a GPU";
+  const testing_support::TinyCheckpoint checkpoint;
+  testing_support::expect_error(Code::kUnsupportedDevice, {"device=cuda"}, [&] {
+    testing_support::make_engine(checkpoint, {{"device", "cuda"}});
+  });
+  for (const char* name : {"cuda:", "cuda:x", "cuda:-1", "cuda:999", "gpu", "cuda0", ""})
+    testing_support::expect_error(Code::kInvalidArgument, {"device", "cpu|cuda"},
+                                  [&] { testing_support::make_options({{"device", name}}); });
+}
+
+// Registers that do not fit go to memory, which is what a kernel must not do in its inner loop.
+TEST(CudaKernels, AttentionDoesNotSpill) {
+  SKIP_WITHOUT_PLUGIN();
+  int kernels = 0;
+  std::set<std::string> targets;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::string(PREFIX_BUILD_DIR) + "/kernels")) {
+    if (entry.path().extension() != ".resources") continue;
+    std::ifstream file(entry.path());
+    std::string kernel, line;
+    while (std::getline(file, line)) {
+      std::smatch m;
+      if (std::regex_search(line, m, std::regex("Compiling entry function '(.*)' for '(.*)'"))) {
+        kernel = m[1].str() + " for " + m[2].str();
+        targets.insert(m[2]);
+      }
+      if (!std::regex_search(line, m,
+                             std::regex("(\\d+) bytes stack frame, (\\d+) bytes spill stores")))
+        continue;
+      if (kernel.find("attention") == std::string::npos) continue;
+      ++kernels;
+      EXPECT_EQ(m[1], "0") << kernel << ": " << line;
+      EXPECT_EQ(m[2], "0") << kernel << ": " << line;
+    }
+  }
+  EXPECT_GE(kernels, 6 * static_cast<int>(targets.size()));  // five, and the slow one
+  EXPECT_FALSE(targets.empty());
+}
+
+}  // namespace
+}  // namespace prefix

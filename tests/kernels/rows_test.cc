@@ -1,0 +1,304 @@
+// The row-wise operations of the GPU backend against float64 or the contract of op.h: on the
+// emulator everywhere, on a GPU where there is one.
+#include <gtest/gtest.h>
+
+#include "kernels/gpu_support.h"
+
+namespace prefix::ops::testing {
+namespace {
+
+class GpuRows : public GpuTest {
+ protected:
+  std::vector<float> random(int64_t n, float low = -1, float high = 1) {
+    std::vector<float> v(static_cast<size_t>(n));
+    for (float& x : v) x = std::uniform_real_distribution<float>(low, high)(rng_);
+    return v;
+  }
+  float stored(float x) const { return f32() ? x : from_bf16(to_bf16(x)); }
+  void expect_close(float got, double want, bool narrow, const std::string& what) const {
+    const double relative = narrow && !f32() ? 1.0 / 256 : 2e-6;
+    ASSERT_NEAR(got, want, relative * std::abs(want) + 4e-6) << what;
+  }
+  Matrix pack(const std::vector<float>& rows, int64_t n, int64_t k) {
+    return device_->pack(
+        n, k, [&, k](int64_t row, float* out) { std::copy_n(rows.begin() + row * k, k, out); });
+  }
+  void release(const Matrix& m) { device_->release(const_cast<std::byte*>(m.data), m.bytes()); }
+  std::vector<std::byte> activations(const std::vector<float>& x, int64_t rows, int64_t k,
+                                     int64_t ld) const {
+    std::vector<std::byte> out(static_cast<size_t>(rows * ld) * device_->act_bytes(),
+                               std::byte{0xff});
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t i = 0; i < k; ++i)
+        put(out.data(), r * ld + i, type(), x[static_cast<size_t>(r * k + i)]);
+    return out;
+  }
+  Rng rng_{41};
+};
+INSTANTIATE_TEST_SUITE_P(Backends, GpuRows, ::testing::ValuesIn(backends()), backend_name);
+
+double inverse_rms(const float* x, int64_t n, float eps) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]) * x[i];
+  return 1 / std::sqrt(sum / static_cast<double>(n) + eps);
+}
+
+TEST_P(GpuRows, Norms) {
+  for (const int64_t n : {1, 7, 64, 576, 1041}) {
+    const int64_t rows = 9, ld = n + 3, ld_out = device_->act_ld(n);
+    const std::vector<float> x = random(rows * ld), weight = random(n, 0.5f, 2);
+    const DeviceArray dx(*device_, x), dw(*device_, weight), in_place(*device_, x),
+        added(*device_, x);
+    const DeviceArray out(*device_, static_cast<size_t>(rows * ld_out) * device_->act_bytes());
+    device_->rms_norm(dx.floats(), ld, dw.floats(), 1e-5f, rows, n, {out.data(), ld_out});
+    device_->rms_norm_f32(in_place.floats(), ld, dw.floats(), 1e-5f, rows, n, in_place.floats(), ld,
+                          false);
+    device_->rms_norm_f32(dx.floats(), ld, dw.floats(), 1e-5f, rows, n, added.floats(), ld, true);
+    const auto a = out.values(type()), b = in_place.values(DType::kF32),
+               c = added.values(DType::kF32);
+    for (int64_t r = 0; r < rows; ++r) {
+      const double scale = inverse_rms(&x[r * ld], n, 1e-5f);
+      for (int64_t i = 0; i < n; ++i) {
+        const double want = x[r * ld + i] * scale * weight[i];
+        expect_close(a[r * ld_out + i], want, true, cat("n ", n, " row ", r));
+        expect_close(b[r * ld + i], want, false, "in place");
+        expect_close(c[r * ld + i], x[r * ld + i] + want, false, "added");
+      }
+      EXPECT_TRUE(n == ld_out || std::isnan(a[r * ld_out + n]));  // nothing behind the row
+    }
+  }
+}
+
+TEST_P(GpuRows, EmbedGatherConvert) {
+  const int64_t n = 77, k = 45, ld = 50;
+  const std::vector<float> rows = random(n * k);
+  const Matrix w = pack(rows, n, k);
+  const std::vector<int32_t> ids = {0, 76, 31, 32, 5, 5};
+  const DeviceArray x(*device_, ids.size() * ld * sizeof(float));
+  device_->embed(w, ids, 2.0f, x.floats(), ld);
+  const std::vector<int32_t> wanted = {4, 0, 4};
+  const DeviceArray gathered(*device_, wanted.size() * ld * sizeof(float));
+  device_->gather_rows(x.floats(), ld, wanted, k, gathered.floats(), ld);
+  const int64_t ld_act = device_->act_ld(k);
+  const DeviceArray act(*device_, static_cast<size_t>(3 * ld_act) * device_->act_bytes());
+  device_->convert(gathered.floats(), ld, 3, k, {act.data(), ld_act});
+  const auto got = act.values(type());
+  for (size_t i = 0; i < wanted.size(); ++i)
+    for (int64_t j = 0; j < k; ++j)
+      EXPECT_EQ(got[i * ld_act + j],
+                stored(2 * stored(rows[ids[static_cast<size_t>(wanted[i])] * k + j])));
+  release(w);
+}
+
+TEST_P(GpuRows, LinearWithBiasAndAdd) {
+  struct Shape {
+    int64_t m, n, k;
+  };
+  for (const Shape& s : {Shape{1, 5, 8}, Shape{7, 33, 45}, Shape{40, 96, 128}}) {
+    const std::vector<float> w = random(s.n * s.k), x = random(s.m * s.k), bias = random(s.n),
+                             y = random(s.m * s.n);
+    const Matrix matrix = pack(w, s.n, s.k);
+    const int64_t ld = device_->act_ld(s.k);
+    const DeviceArray dx(*device_, activations(x, s.m, s.k, ld)), dy(*device_, y),
+        dbias(*device_, bias);
+    device_->linear(matrix, dbias.floats(), {dx.data(), ld}, s.m, dy.floats(), s.n, true);
+    const auto got = dy.values(DType::kF32);
+    for (int64_t r = 0; r < s.m; ++r)
+      for (int64_t j = 0; j < s.n; ++j) {
+        double want = y[r * s.n + j] + bias[j];
+        for (int64_t i = 0; i < s.k; ++i)
+          want += static_cast<double>(stored(x[r * s.k + i])) * stored(w[j * s.k + i]);
+        ASSERT_NEAR(got[r * s.n + j], want, 2e-5 * (1 + std::abs(want)));
+      }
+    // One panel alone, as the heads use it.
+    const int64_t column = (s.n - 1) / 32 * 32;
+    const Matrix panel = matrix.panel_of(column);
+    const DeviceArray narrow(*device_, static_cast<size_t>(s.m * 32) * sizeof(float));
+    device_->linear(panel, nullptr, {dx.data(), ld}, s.m, narrow.floats(), 32, false);
+    const auto part = narrow.values(DType::kF32);
+    for (int64_t r = 0; r < s.m; ++r)
+      for (int64_t j = 0; j < panel.n; ++j)
+        ASSERT_NEAR(part[r * 32 + j] + bias[column + j] + y[r * s.n + column + j],
+                    got[r * s.n + column + j], 1e-4);
+    release(matrix);
+  }
+}
+
+TEST_P(GpuRows, LinearGated) {
+  const int64_t m = 9, n = 70, k = 64;
+  const std::vector<float> g = random(n * k), u = random(n * k), x = random(m * k);
+  const std::vector<float> bias_g = random(n), bias_u = random(n);
+  const auto reader = [&](const std::vector<float>& rows) {
+    return [&rows](int64_t row, float* out) { std::copy_n(rows.begin() + row * k, k, out); };
+  };
+  const Matrix both = device_->pack_gated(n, k, reader(g), reader(u));
+  const int64_t ld = device_->act_ld(k), ld_out = device_->act_ld(n);
+  const DeviceArray dx(*device_, activations(x, m, k, ld)), dg(*device_, bias_g),
+      du(*device_, bias_u), out(*device_, static_cast<size_t>(m * ld_out) * device_->act_bytes());
+  device_->linear_gated(both, n, dg.floats(), du.floats(), Activation::kSilu, {dx.data(), ld}, m,
+                        {out.data(), ld_out});
+  const auto got = out.values(type());
+  for (int64_t r = 0; r < m; ++r)
+    for (int64_t j = 0; j < n; ++j) {
+      double gate = bias_g[j], up = bias_u[j];
+      for (int64_t i = 0; i < k; ++i) {
+        gate += static_cast<double>(stored(x[r * k + i])) * stored(g[j * k + i]);
+        up += static_cast<double>(stored(x[r * k + i])) * stored(u[j * k + i]);
+      }
+      const double want = gate / (1 + std::exp(-gate)) * up;
+      ASSERT_NEAR(got[r * ld_out + j], want, (f32() ? 2e-5 : 5e-3) * (1 + std::abs(want)));
+    }
+  release(both);
+}
+
+struct QkvCase {
+  int32_t heads, kv_heads, head_dim, rotary_dim;
+  int norm;  // 0 none, 1 per head, 2 whole width
+};
+
+TEST_P(GpuRows, QkvNormsRotatesAndWritesPages) {
+  for (const QkvCase& c :
+       {QkvCase{4, 2, 64, 64, 0}, QkvCase{4, 2, 128, 128, 1}, QkvCase{6, 2, 80, 80, 2},
+        QkvCase{3, 3, 80, 40, 1}, QkvCase{2, 2, 48, 30, 2}, QkvCase{5, 1, 64, 0, 1}}) {
+    SCOPED_TRACE(cat("heads ", c.heads, "/", c.kv_heads, " head_dim ", c.head_dim, " rotary ",
+                     c.rotary_dim, " norm ", c.norm));
+    const int64_t rows = 13, positions_n = 100, d = c.head_dim, half = c.rotary_dim / 2;
+    const int64_t width = (c.heads + 2 * c.kv_heads) * d, ld = width + 5;
+    const std::vector<float> x = random(rows * ld, -3, 3);
+    const std::vector<float> q_norm = random(c.norm == 2 ? c.heads * d : d, 0.5f, 2);
+    const std::vector<float> k_norm = random(c.norm == 2 ? c.kv_heads * d : d, 0.5f, 2);
+    std::vector<float> cos, sin;
+    for (int64_t p = 0; p < positions_n; ++p)
+      for (int64_t i = 0; i < half; ++i) {
+        const double angle = static_cast<double>(p) * std::pow(1e4, -static_cast<double>(i) / half);
+        cos.push_back(static_cast<float>(std::cos(angle)));
+        sin.push_back(static_cast<float>(std::sin(angle)));
+      }
+    const KvLayout kv{type(), 2, c.kv_heads, c.head_dim};
+    std::vector<int32_t> positions;
+    std::vector<KvSlot> slots;
+    for (int32_t r = 0; r < rows; ++r) {
+      positions.push_back(static_cast<int32_t>(pick(rng_, 0, positions_n - 1)));
+      slots.push_back({r == 4 ? -1 : r % 4, r * 2 % kPageTokens + r / 8});
+    }
+    const DeviceArray pool(*device_, 4 * kv.page_bytes());
+    const std::vector<int32_t> pages = {0, 1, 2, 3};
+    device_->clear_pages(pages, kv, pool.data());
+    const DeviceArray dx(*device_, x), dq(*device_, q_norm), dk(*device_, k_norm);
+    const DeviceArray dcos(*device_, cos.empty() ? std::vector<float>(1) : cos),
+        dsin(*device_, sin.empty() ? std::vector<float>(1) : sin);
+    QkvArgs args;
+    args.qkv = dx.floats();
+    args.ld = ld;
+    args.heads = c.heads;
+    args.q_norm = c.norm ? dq.floats() : nullptr;
+    args.k_norm = c.norm ? dk.floats() : nullptr;
+    args.norm_whole_width = c.norm == 2;
+    args.norm_eps = 1e-6f;
+    args.rotary_dim = c.rotary_dim;
+    args.cos = dcos.floats();
+    args.sin = dsin.floats();
+    const int64_t ldq = device_->act_ld(c.heads * d);
+    const DeviceArray q(*device_, static_cast<size_t>(rows * ldq) * device_->act_bytes());
+    device_->qkv(args, positions, slots, kv, pool.data(), 1, {q.data(), ldq});
+    const auto want = [&](int64_t row, int64_t first, int64_t heads, int64_t head, bool normed,
+                          bool rotated, const std::vector<float>& weight) {
+      const float* const part = &x[row * ld + first];
+      std::vector<double> v(part + head * d, part + (head + 1) * d);
+      if (normed) {
+        const double scale = c.norm == 2 ? inverse_rms(part, heads * d, 1e-6f)
+                                         : inverse_rms(part + head * d, d, 1e-6f);
+        for (int64_t i = 0; i < d; ++i) v[i] *= scale * weight[(c.norm == 2 ? head * d : 0) + i];
+      }
+      for (int64_t i = 0; rotated && i < half; ++i) {
+        const double cosine = cos[positions[row] * half + i], sine = sin[positions[row] * half + i];
+        const double a = v[i], b = v[i + half];
+        v[i] = a * cosine - b * sine;
+        v[i + half] = b * cosine + a * sine;
+      }
+      return v;
+    };
+    const auto got_q = q.values(type());
+    std::vector<std::byte> left = pool.bytes();
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t h = 0; h < c.heads; ++h) {
+        const auto v = want(r, 0, c.heads, h, c.norm > 0, true, q_norm);
+        for (int64_t i = 0; i < d; ++i)
+          expect_close(got_q[r * ldq + h * d + i], v[i], true, cat("q row ", r));
+      }
+      if (slots[r].page < 0) continue;
+      for (int64_t h = 0; h < c.kv_heads; ++h) {
+        const auto k = want(r, c.heads * d, c.kv_heads, h, c.norm > 0, true, k_norm);
+        const auto v = want(r, (c.heads + c.kv_heads) * d, c.kv_heads, h, false, false, k_norm);
+        std::byte* const key = left.data() + kv.key_offset(slots[r].page, 1, h);
+        std::byte* const value = left.data() + kv.value_offset(slots[r].page, 1, h);
+        for (int64_t i = 0; i < d; ++i) {
+          const int64_t at = slots[r].slot * kv.d_padded() + i;
+          expect_close(get(key, at, type()), k[i], true, cat("k row ", r));
+          expect_close(get(value, at, type()), v[i], true, cat("v row ", r));
+          put(key, at, type(), 0);  // what is left must be untouched
+          put(value, at, type(), 0);
+        }
+      }
+    }
+    EXPECT_EQ(left, std::vector<std::byte>(left.size()));
+  }
+}
+
+TEST_P(GpuRows, CopyPagesInOrder) {
+  const KvLayout kv{type(), 2, 2, 80};
+  constexpr int32_t kPages = 30;
+  for (const int32_t tokens : {0, 1, 13, 32}) {
+    std::vector<std::byte> content(kPages * kv.page_bytes());
+    for (std::byte& b : content) b = static_cast<std::byte>(rng_());
+    const DeviceArray pool(*device_, content);
+    // The second reads what the first wrote; the third overwrites what the first read.
+    const std::vector<PageCopy> copies = {{3, 7, tokens}, {7, 20, tokens}, {9, 3, tokens}};
+    device_->copy_pages(copies, kv, pool.data(), 1);
+    const size_t bytes = static_cast<size_t>(tokens * kv.d_padded()) * dtype_bytes(type());
+    for (const PageCopy& copy : copies)
+      for (int32_t head = 0; head < 2; ++head)
+        for (const size_t block : {size_t{0}, kv.block_bytes()}) {
+          const auto from =
+              content.begin() + static_cast<ptrdiff_t>(kv.key_offset(copy.from, 1, head) + block);
+          std::copy_n(
+              from, bytes,
+              content.begin() + static_cast<ptrdiff_t>(kv.key_offset(copy.to, 1, head) + block));
+        }
+    ASSERT_EQ(pool.bytes(), content) << "tokens " << tokens;
+  }
+}
+
+TEST_P(GpuRows, ClearPagesClearsThoseOnly) {
+  const KvLayout kv{type(), 3, 1, 64};
+  const DeviceArray pool(*device_, 6 * kv.page_bytes());
+  const std::vector<int32_t> pages = {4, 1};
+  device_->clear_pages(pages, kv, pool.data());
+  const std::vector<std::byte> got = pool.bytes();
+  for (size_t i = 0; i < got.size(); ++i) {
+    const size_t page = i / kv.page_bytes();
+    ASSERT_EQ(got[i], page == 1 || page == 4 ? std::byte{0} : std::byte{0xff});
+  }
+}
+
+// The kernel for shapes that cuBLASLt refuses equals the emulator's product.
+TEST(GpuGemm, SlowKernel) {
+  gpu::EmulatedRuntime runtime;
+  Rng rng(42);
+  const int64_t m = 3, n = 200, k = 37;
+  std::vector<float> w(n * k), x(m * k), y(m * n, 1.0f);
+  for (float& v : w) v = static_cast<float>(pick(rng, -8, 8));
+  for (float& v : x) v = static_cast<float>(pick(rng, -8, 8));
+  gpu::GemmArgs a{w.data(), x.data(), nullptr, y.data(), m, n, k, k, k, n, 1, gpu::Element::kF32};
+  gpu::Launch launch{gpu::Kernel::kGemmSlow, 2, 3, gpu::kRowThreads, 0, &a, sizeof a};
+  ASSERT_EQ(runtime.launch(launch), Code::kOk) << runtime.error();
+  for (int64_t r = 0; r < m; ++r)
+    for (int64_t j = 0; j < n; ++j) {
+      float want = 1;
+      for (int64_t i = 0; i < k; ++i) want += x[r * k + i] * w[j * k + i];
+      ASSERT_EQ(y[r * n + j], want);
+    }
+}
+
+}  // namespace
+}  // namespace prefix::ops::testing
