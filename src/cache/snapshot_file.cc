@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -121,7 +122,12 @@ SnapshotIndex read_index(std::string_view text) {
       fail(Code::kFormat, "node ", i, " of the snapshot is in namespace ", n.name_space, " of ",
            index.namespaces.size());
     if (n.tokens.empty()) fail(Code::kFormat, "node ", i, " of the snapshot has no tokens");
-    if (n.parent >= 0) n.start = index.nodes[static_cast<size_t>(n.parent)].end();
+    if (n.parent >= 0) {
+      const SnapshotNode& above = index.nodes[static_cast<size_t>(n.parent)];
+      if (n.name_space != above.name_space || n.long_regime != above.long_regime)
+        fail(Code::kFormat, "node ", i, " of the snapshot and its parent have not the same root");
+      n.start = above.end();
+    }
     if (n.tokens.size() > static_cast<size_t>(INT32_MAX - n.start))
       fail(Code::kFormat, "node ", i, " of the snapshot ends beyond 2^31 tokens");
     const std::string_view bytes = in.bytes(n.tokens.size() * sizeof(int32_t));
@@ -146,6 +152,16 @@ std::string header_of(const SnapshotShape& shape, const std::string& index) {
   return out.text();
 }
 
+// Bytes that may be written at an offset: one that is above the limit of the process is not only an
+// error but a signal (SIGXFSZ), which would end the host.
+size_t below_limit(const std::string& path, int64_t offset) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return SIZE_MAX;
+  const auto at = static_cast<rlim_t>(offset);
+  if (at >= limit.rlim_cur) fail_io("cannot write", path, EFBIG);
+  return limit.rlim_cur - at;
+}
+
 // All of it, or as much as there is; throws kIo.
 size_t read_at(int file, void* out, size_t bytes, uint64_t offset, const std::string& path) {
   size_t done = 0;
@@ -166,17 +182,8 @@ size_t read_at(int file, void* out, size_t bytes, uint64_t offset, const std::st
 
 SnapshotWriter::SnapshotWriter(const std::string& path, const SnapshotShape& shape,
                                const SnapshotIndex& index)
-    : path_(path), part_(path + ".part") {
-  file_ = Descriptor(open(part_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-  if (!file_) fail_io("cannot write", part_, errno);
-  // The lock is on the file and not on its name, under which a finished one may just have left.
-  struct stat mine{}, named{};
-  if (flock(*file_, LOCK_EX | LOCK_NB) != 0 || fstat(*file_, &mine) != 0 ||
-      stat(part_.c_str(), &named) != 0 || mine.st_ino != named.st_ino) {
-    file_ = Descriptor();
-    finished_ = true;  // the other one's
-    fail(Code::kMisuse, "another snapshot is being saved to ", quote(path_, 300));
-  }
+    : path_(path), part_(path + ".part"), page_bytes_(shape.page_bytes) {
+  lock_part();
   try {
     if (ftruncate(*file_, 0) != 0) fail_io("cannot write", part_, errno);
     const std::string bytes = write_index(index);
@@ -189,6 +196,25 @@ SnapshotWriter::SnapshotWriter(const std::string& path, const SnapshotShape& sha
   }
 }
 
+// The lock goes with the process, so a file without one was left by a process that died.
+void SnapshotWriter::lock_part() {
+  for (;;) {
+    file_ = Descriptor(open(part_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
+                            0600));  // prompts are nobody else's business
+    if (!file_) fail_io("cannot write", part_, errno);
+    if (flock(*file_, LOCK_EX | LOCK_NB) != 0) {
+      if (errno != EWOULDBLOCK) fail_io("cannot lock", part_, errno);
+      fail(Code::kMisuse, "another snapshot is being saved to ", quote(path_, 300));
+    }
+    // The lock is on the file and not on its name, under which a finished one may just have left.
+    struct stat mine{}, named{};
+    if (fstat(*file_, &mine) != 0) fail_io("cannot write", part_, errno);
+    if (stat(part_.c_str(), &named) == 0 && mine.st_ino == named.st_ino &&
+        mine.st_dev == named.st_dev)
+      return;
+  }
+}
+
 SnapshotWriter::~SnapshotWriter() {
   if (!finished_) unlink(part_.c_str());
 }
@@ -196,7 +222,7 @@ SnapshotWriter::~SnapshotWriter() {
 void SnapshotWriter::write(const void* data, size_t bytes) {
   const auto* at = static_cast<const char*>(data);
   while (bytes > 0) {
-    const ssize_t n = ::write(*file_, at, bytes);
+    const ssize_t n = ::write(*file_, at, std::min(bytes, below_limit(part_, written_)));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) fail_io("cannot write", part_, errno);
     at += n;
@@ -209,6 +235,11 @@ void SnapshotWriter::add_page(std::span<const std::byte> page) {
   const Sha256::Digest digest = sha256(page);
   write(page.data(), page.size());
   write(digest.data(), digest.size());
+}
+
+void SnapshotWriter::add_lost_page() {
+  const std::vector<std::byte> zeros(page_bytes_ + kDigest);  // which is not their SHA-256
+  write(zeros.data(), zeros.size());
 }
 
 int64_t SnapshotWriter::finish() {
@@ -226,7 +257,7 @@ int64_t SnapshotWriter::finish() {
 
 SnapshotReader::SnapshotReader(const std::string& path, const SnapshotShape& wanted)
     : page_bytes_(wanted.page_bytes) {
-  file_ = Descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  file_ = Descriptor(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));  // of a pipe too
   struct stat info{};
   if (!file_ || fstat(*file_, &info) != 0) {
     if (errno == ENOENT) fail(Code::kNotFound, "there is no snapshot ", quote(path, 300));

@@ -60,13 +60,17 @@ class SnapshotWriter {
   SnapshotWriter& operator=(const SnapshotWriter&) = delete;
 
   void add_page(std::span<const std::byte> page);
+  // One that is no more: whoever reads it finds it damaged.
+  void add_lost_page();
   // The file takes the place of the old one; returns its bytes.
   int64_t finish();
 
  private:
+  void lock_part();
   void write(const void* data, size_t bytes);
 
   std::string path_, part_;
+  uint64_t page_bytes_;
   Descriptor file_;
   int64_t written_ = 0;
   bool finished_ = false;

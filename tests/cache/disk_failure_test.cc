@@ -6,7 +6,6 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -19,6 +18,7 @@
 
 #include "base/log.h"
 #include "disk_support.h"
+#include "support/child_process.h"
 #include "support/temp_folder.h"
 
 namespace prefix {
@@ -147,17 +147,6 @@ TEST(DiskFailure, FoldersThatCannotBeUsed) {
     EXPECT_EQ(messages().size(), 1u) << path;
   }
   EXPECT_TRUE(fs::is_empty(folder / "open"));
-}
-
-// Runs `action` in a process of its own; its value is the exit code.
-constexpr int kNotPermitted = 77;
-template <typename Action>
-int in_child(const Action& action) {
-  const pid_t child = fork();
-  if (child == 0) _exit(action());
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
 // SIGXFSZ would end the process; the threads of the tier do not take it.
