@@ -62,15 +62,16 @@ void CacheEvents::computed(NodeId id, int32_t from) {
 
 void CacheEvents::gone(NodeId id, int32_t from) {
   const Node& n = tree_.node(id);
+  std::vector<CacheEvent> events;
   for_each_full_page(tree_, n, from, n.computed, [&](int32_t page, int32_t page_block) {
     if (!ends_block(page_block) || !pages_.keyed(page)) return;
-    CacheEvent event;
+    CacheEvent& event = events.emplace_back();
     event.kind = CacheEvent::kRemoved;
     event.name_space = tree_.space(n);
     event.block = name_of(keys_.known(page));
     event.position = (page_block + 1 - block_pages_) * kPageTokens;
-    post(std::move(event));
   });
+  for (; !events.empty(); events.pop_back()) post(std::move(events.back()));
 }
 
 void CacheEvents::check_cleared() {

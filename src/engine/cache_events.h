@@ -9,7 +9,8 @@
 //                  starts again with a dump
 //
 // Stored comes when the keys and values of a block are in memory, after those of its parent;
-// removed when a page of it goes; cleared when nothing is left at all. Not thread-safe.
+// removed when a page of it goes, before that of its parent; cleared when nothing is left at all.
+// Not thread-safe.
 #pragma once
 
 #include <cstdint>

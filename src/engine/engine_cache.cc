@@ -178,6 +178,8 @@ SnapshotCache EngineImpl::snapshot_cache() {
   require_open();
   if (!options_.get_bool("sharing"))
     fail(Code::kMisuse, "the engine shares nothing (option sharing), so there is no cache");
+  if (!options_.get_bool("cache"))
+    fail(Code::kMisuse, "the engine keeps nothing (option cache), so there is no cache");
   const auto page_bytes = static_cast<uint64_t>(kv_->layout().page_bytes());
   return {*tree_,
           *pages_,
@@ -188,6 +190,7 @@ SnapshotCache EngineImpl::snapshot_cache() {
           [this](int32_t name_space, bool long_regime) {
             return scheduler_->root_of(name_space, long_regime ? model_->max_positions() : 1);
           },
+          [this](std::weak_ptr<PagesToSave> pages) { saves_.push_back(std::move(pages)); },
           {fingerprint(), kPageTokens, page_bytes}};
 }
 
@@ -207,6 +210,11 @@ void EngineImpl::watch_tree() {
   observer.gone = [this](NodeId id, int32_t from, Gone why) {
     if (why == Gone::kRoom) scheduler_->misses().made_room(*tree_, id, from);
     if (events_) events_->gone(id, from);
+    std::erase_if(saves_, [&](const std::weak_ptr<PagesToSave>& save) {
+      const std::shared_ptr<PagesToSave> pages = save.lock();
+      if (pages) pages->gone(*tree_, id, from);
+      return !pages;
+    });
   };
   if (events_) observer.computed = [this](NodeId id, int32_t from) { events_->computed(id, from); };
   tree_->set_observer(std::move(observer));

@@ -133,8 +133,9 @@ class EngineImpl final : public Engine {
   std::unique_ptr<KvMemory> kv_;
   std::unique_ptr<Tree> tree_;
   std::unique_ptr<PageKeys> keys_;
-  std::unique_ptr<LowerTiers> tiers_;    // null: none
-  std::unique_ptr<CacheEvents> events_;  // null: nobody wants them
+  std::unique_ptr<LowerTiers> tiers_;              // null: none
+  std::unique_ptr<CacheEvents> events_;            // null: nobody wants them
+  std::vector<std::weak_ptr<PagesToSave>> saves_;  // that run, and some that are over
   std::unique_ptr<Scheduler> scheduler_;
   Namespaces namespaces_;
   bool require_salt_ = options_.get_bool("require_salt");

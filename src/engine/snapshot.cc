@@ -16,14 +16,13 @@ namespace {
 constexpr size_t kTurnBytes = size_t{64} << 20;
 
 size_t pages_per_turn(const SnapshotCache& cache) {
-  return std::max<size_t>(1, kTurnBytes / cache.kv.layout().page_bytes());
+  return std::max<size_t>(1, kTurnBytes / cache.shape.page_bytes);
 }
 
-// What will be written, with locks that keep its pages as they are.
+// What will be written.
 struct Plan {
   SnapshotIndex index;
-  std::vector<int32_t> pages;  // of all nodes, in order
-  std::vector<NodeId> locked;
+  std::shared_ptr<PagesToSave> pages = std::make_shared<PagesToSave>();  // of all nodes, in order
   int64_t tokens = 0;
 };
 
@@ -42,11 +41,7 @@ class Planner {
       return tree_.node(a).last_use > tree_.node(b).last_use;
     });
     for (const NodeId id : nodes) add_path(id);
-    for (const NodeId id : nodes) {
-      if (has_saved_child(id)) continue;
-      tree_.lock(id);
-      plan_.locked.push_back(id);
-    }
+    cache_.watch(plan_.pages);
     return std::move(plan_);
   }
 
@@ -60,11 +55,6 @@ class Planner {
       for (NodeId c = tree_.node(id).first_child; c != kNoNode; c = tree_.node(c).next)
         if (tree_.node(c).computed > 0) open.push_back(c);
     }
-  }
-  bool has_saved_child(NodeId id) const {
-    for (NodeId c = tree_.node(id).first_child; c != kNoNode; c = tree_.node(c).next)
-      if (tree_.node(c).computed > 0) return true;
-    return false;
   }
   // Parents first, although they were used at least as recently as their children.
   void add_path(NodeId id) {
@@ -87,8 +77,11 @@ class Planner {
     out.tokens = tree_.tokens(n);
     out.tokens.resize(static_cast<size_t>(n.computed));
     plan_.tokens += n.computed;
-    tree_.for_each_piece(n, 0, n.computed,
-                         [&](int32_t page, int32_t, int32_t) { plan_.pages.push_back(page); });
+    int32_t position = n.start;
+    tree_.for_each_piece(n, 0, n.computed, [&](int32_t page, int32_t, int32_t count) {
+      plan_.pages->add({page, numbers_[id], position, position + count});
+      position += count;
+    });
   }
 
   const SnapshotCache& cache_;
@@ -98,17 +91,33 @@ class Planner {
   std::unordered_map<NodeId, int32_t> numbers_;
 };
 
-void write_pages(const SnapshotCache& cache, const Plan& plan, SnapshotWriter& file) {
-  const size_t bytes = cache.kv.layout().page_bytes();
-  const size_t most = pages_per_turn(cache);
-  std::vector<std::byte> buffer(std::min(most, plan.pages.size()) * bytes);
-  for (size_t at = 0; at < plan.pages.size(); at += most) {
-    const size_t count = std::min(most, plan.pages.size() - at);
+void write_pages(const SnapshotCache& cache, const PagesToSave& pages, SnapshotWriter& file,
+                 SnapshotResult& result) {
+  const size_t bytes = cache.shape.page_bytes;
+  const size_t all = pages.entries().size();
+  const size_t most = std::min(pages_per_turn(cache), all);
+  std::vector<std::byte> buffer(most * bytes);
+  std::vector<bool> there(most);
+  int32_t last_lost = -1;
+  for (size_t at = 0; at < all; at += most) {
+    const size_t count = std::min(most, all - at);
     cache.between_steps([&] {
-      for (size_t i = 0; i < count; ++i)
-        cache.kv.read(plan.pages[at + i], buffer.data() + i * bytes);
+      for (size_t i = 0; i < count; ++i) {
+        const int32_t page = pages.entries()[at + i].page;
+        there[i] = page >= 0;
+        if (there[i]) cache.kv.read(page, buffer.data() + i * bytes);
+      }
     });
-    for (size_t i = 0; i < count; ++i) file.add_page(std::span(buffer).subspan(i * bytes, bytes));
+    for (size_t i = 0; i < count; ++i) {
+      if (there[i]) {
+        file.add_page(std::span(buffer).subspan(i * bytes, bytes));
+        continue;
+      }
+      file.add_lost_page();
+      const PagesToSave::Entry& lost = pages.entries()[at + i];
+      result.tokens -= lost.end - lost.begin;
+      result.nodes -= std::exchange(last_lost, lost.node) != lost.node;
+    }
   }
 }
 
@@ -117,27 +126,14 @@ void write_pages(const SnapshotCache& cache, const Plan& plan, SnapshotWriter& f
 SnapshotResult save_snapshot(const SnapshotCache& cache, const std::string& path,
                              std::span<const int32_t> namespaces) {
   Plan plan;
-  const auto unlock = [&] {
-    for (const NodeId id : std::exchange(plan.locked, {})) cache.tree.end_hold(id);
-  };
-  SnapshotResult result;
   cache.between_steps([&] { plan = Planner(cache).run(namespaces); });
-  try {
-    SnapshotWriter file(path, cache.shape, plan.index);
-    write_pages(cache, plan, file);
-    result.bytes = file.finish();
-  } catch (...) {
-    try {
-      cache.between_steps(unlock);
-    } catch (const Error&) {
-      // The engine was closed meanwhile, and the tree is gone with its locks.
-    }
-    throw;
-  }
-  cache.between_steps(unlock);
+  SnapshotResult result;
   result.namespaces = static_cast<int64_t>(plan.index.namespaces.size());
   result.nodes = static_cast<int64_t>(plan.index.nodes.size());
   result.tokens = plan.tokens;
+  SnapshotWriter file(path, cache.shape, plan.index);
+  write_pages(cache, *plan.pages, file, result);
+  result.bytes = file.finish();
   return result;
 }
 
@@ -146,7 +142,12 @@ namespace {
 class Loader {
  public:
   Loader(const SnapshotCache& cache, const std::string& path)
-      : cache_(cache), file_(path, cache.shape) {}
+      : cache_(cache),
+        file_(path, cache.shape),
+        nodes_(file_.index().nodes),
+        state_(nodes_.size()),
+        most_(std::min(pages_per_turn(cache), page_count(nodes_))),
+        buffer_(most_ * cache.shape.page_bytes) {}
 
   SnapshotResult run() {
     const SnapshotIndex& index = file_.index();
@@ -154,97 +155,141 @@ class Loader {
       for (const NamespaceParts& parts : index.namespaces)
         spaces_.push_back(cache_.namespaces.open(parts));
     });
-    loaded_.resize(index.nodes.size());
-    for (size_t i = 0; i < index.nodes.size(); ++i) load(i);
+    for (size_t i = 0; i < nodes_.size() && !full_; ++i) read(i);
+    install_read();
     cache_.between_steps([&] { touch(); });
     result_.namespaces = static_cast<int64_t>(index.namespaces.size());
     return result_;
   }
 
  private:
+  // Pages of one node that lie in the buffer.
+  struct Piece {
+    size_t node;
+    int32_t block;  // of its path, of the first page
+    int32_t pages;
+    size_t at;  // in the buffer, in pages
+  };
+  struct State {
+    int32_t end = 0;    // of what of the path is in the tree
+    bool lost = false;  // the rest of it will not be
+  };
+
+  static size_t page_count(const std::vector<SnapshotNode>& nodes) {
+    size_t pages = 0;
+    for (const SnapshotNode& n : nodes)
+      pages += static_cast<size_t>(pages_between(n.start, n.end()));
+    return pages;
+  }
   NodeId root_of(const SnapshotNode& n) const {
     return cache_.root(spaces_[n.name_space], n.long_regime);
   }
   // The first `end` tokens of the path to a node.
   std::vector<int32_t> path(const SnapshotNode& node, int32_t end) const {
     std::vector<int32_t> tokens(static_cast<size_t>(node.end()));
-    for (const SnapshotNode* n = &node;; n = &file_.index().nodes[static_cast<size_t>(n->parent)]) {
+    for (const SnapshotNode* n = &node;; n = &nodes_[static_cast<size_t>(n->parent)]) {
       std::copy(n->tokens.begin(), n->tokens.end(), tokens.begin() + n->start);
       if (n->parent < 0) break;
     }
     tokens.resize(static_cast<size_t>(end));
     return tokens;
   }
+  std::span<std::byte> buffered(size_t page) {
+    return std::span(buffer_).subspan(page * cache_.shape.page_bytes, cache_.shape.page_bytes);
+  }
 
-  void load(size_t number) {
-    const SnapshotNode& n = file_.index().nodes[number];
-    const size_t bytes = cache_.kv.layout().page_bytes();
-    const auto most = static_cast<int32_t>(pages_per_turn(cache_));
-    const int32_t first_block = n.start / kPageTokens;
+  // Reads the pages of a node, and puts what was read into the tree whenever the buffer is full.
+  void read(size_t number) {
+    const SnapshotNode& n = nodes_[number];
+    State& state = state_[number];
+    state.end = n.start;
+    state.lost = n.parent >= 0 && state_[static_cast<size_t>(n.parent)].lost;
     const int32_t pages = pages_between(n.start, n.end());
-    int32_t& end = loaded_[number];  // positions of the path that are in the tree
-    end = n.start;
-    bool more = n.parent < 0 || loaded_[static_cast<size_t>(n.parent)] == n.start;
-    for (int32_t done = 0; more && done < pages;) {
-      const int32_t wanted = std::min(most, pages - done);
-      buffer_.resize(static_cast<size_t>(wanted) * bytes);
+    for (int32_t done = 0; !state.lost && done < pages;) {
+      const auto room = static_cast<int32_t>(std::min<size_t>(most_ - read_, INT32_MAX));
+      const int32_t wanted = std::min(room, pages - done);
       int32_t got = 0;
       while (got < wanted &&
-             file_.read_page(number, done + got,
-                             std::span(buffer_).subspan(static_cast<size_t>(got) * bytes, bytes)))
+             file_.read_page(number, done + got, buffered(read_ + static_cast<size_t>(got))))
         ++got;
-      more = got == wanted && more;
-      if (got == 0) break;
-      const int32_t until = std::min(n.end(), (first_block + done + got) * kPageTokens);
-      bool fits = false;
-      cache_.between_steps([&] { fits = install(n, until, first_block + done); });
-      if (!fits) break;
-      end = until;
+      if (got > 0) pieces_.push_back({number, n.start / kPageTokens + done, got, read_});
+      read_ += static_cast<size_t>(got);
       done += got;
+      if (read_ == most_) install_read();
+      state.lost = state.lost || got < wanted;
     }
-    result_.tokens += end - n.start;
-    result_.skipped_tokens += n.end() - end;
-    if (end == n.end()) ++result_.nodes;
   }
 
-  // Tokens up to `until`, whose last pages are in the buffer, from `block` on.
-  bool install(const SnapshotNode& n, int32_t until, int32_t block) {
-    const std::vector<int32_t> tokens = path(n, until);
+  void install_read() {
+    if (pieces_.empty()) return;
+    cache_.between_steps([&] {
+      for (const Piece& piece : pieces_) install(piece);
+      full_ = cache_.pages.available() <= 0;
+    });
+    pieces_.clear();
+    read_ = 0;
+  }
+
+  // As much of a piece as there is room for.
+  void install(const Piece& piece) {
+    const SnapshotNode& n = nodes_[piece.node];
+    State& state = state_[piece.node];
+    const bool on_parent = n.parent < 0 || state_[static_cast<size_t>(n.parent)].end == n.start;
+    const int32_t wanted = std::min(n.end(), (piece.block + piece.pages) * kPageTokens);
+    state.end = on_parent ? install(piece, n, state.end, wanted) : state.end;
+    if (state.end < wanted) state.lost = true;
+  }
+  // Returns where the path in the tree ends then.
+  int32_t install(const Piece& piece, const SnapshotNode& n, int32_t end, int32_t wanted) {
     const NodeId root = root_of(n);
-    const Match match = cache_.tree.match(root, tokens);
-    if (match.computed < std::max(n.start, block * kPageTokens)) return false;  // evicted since
-    if (cache_.tree.pages_needed(match, until) > cache_.pages.available()) return false;
-    const size_t bytes = cache_.kv.layout().page_bytes();
-    try {
-      const NodeId id = install_pages(
-          cache_.tree, cache_.pages, cache_.kv, root, tokens, {.priority = n.priority},
-          [&](int32_t b) { return buffer_.data() + static_cast<size_t>(b - block) * bytes; });
-      if (id == kNoNode) return false;
-      if (match.matched < until) cache_.tree.set_uses(id, n.uses);
-      cache_.tree.end_hold(id);
-    } catch (const Error&) {
-      return false;  // the namespace's quota
-    }
-    return true;
+    const Match match = cache_.tree.match(root, path(n, wanted));
+    if (match.computed < std::max(end, piece.block * kPageTokens)) return end;  // evicted since
+    if (match.computed == wanted) return wanted;
+    if (match.computed < match.matched) return end;  // a request is computing the rest just now
+    const int64_t by_pages =
+        int64_t{match.matched / kPageTokens + cache_.pages.available()} * kPageTokens;
+    const int64_t by_quota =
+        match.matched + cache_.tree.quota_left(cache_.tree.space(cache_.tree.node(root)));
+    const auto until = static_cast<int32_t>(std::min({int64_t{wanted}, by_pages, by_quota}));
+    if (until <= match.matched) return end;
+    const NodeId id =
+        install_pages(cache_.tree, cache_.pages, cache_.kv, root, path(n, until),
+                      {.priority = n.priority, .counts = false}, [&](int32_t block) {
+                        return buffered(piece.at + static_cast<size_t>(block - piece.block)).data();
+                      });
+    cache_.tree.set_uses(id, n.uses);
+    cache_.tree.end_hold(id);
+    return until;
   }
 
-  // Once more in the order of use, the last one last: as it was when it was saved.
+  // All that is there now is used once more in the order of use, the last one last: as it was when
+  // it was saved.
   void touch() {
-    const std::vector<SnapshotNode>& nodes = file_.index().nodes;
-    for (size_t i = nodes.size(); i-- > 0;) {
-      if (loaded_[i] == nodes[i].start) continue;
-      const Match match = cache_.tree.match(root_of(nodes[i]), path(nodes[i], loaded_[i]));
-      if (match.node == kNoNode || match.matched < loaded_[i]) continue;
-      cache_.tree.lock(match.node);
-      cache_.tree.unlock(match.node, true);
+    for (size_t i = nodes_.size(); i-- > 0;) {
+      const SnapshotNode& n = nodes_[i];
+      const std::vector<int32_t> tokens = path(n, n.end());
+      const Match match = cache_.tree.match(root_of(n), tokens);
+      const int32_t there = std::max(0, match.computed - n.start);
+      result_.tokens += there;
+      result_.skipped_tokens += n.end() - n.start - there;
+      result_.nodes += match.computed == n.end();
+      if (there == 0) continue;
+      const NodeId id = cache_.tree.node_at(match.node, n.start + there - 1);
+      cache_.tree.lock(id);
+      cache_.tree.unlock(id, true);
     }
   }
 
   const SnapshotCache& cache_;
   SnapshotReader file_;
+  const std::vector<SnapshotNode>& nodes_;
   std::vector<int32_t> spaces_;
-  std::vector<int32_t> loaded_;  // by node: end of what of its path was loaded
+  std::vector<State> state_;  // by node
+  size_t most_;               // pages that the buffer holds
   std::vector<std::byte> buffer_;
+  std::vector<Piece> pieces_;
+  size_t read_ = 0;  // pages in the buffer
+  bool full_ = false;
   SnapshotResult result_;
 };
 

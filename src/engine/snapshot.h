@@ -1,7 +1,8 @@
 // Saving what the cache holds, and loading it again: a process that starts warm.
 //
-//   save   between steps: list nodes, most recently used first, and lock them
-//          in turns: copy some pages between steps ──> write them while the engine goes on
+//   save   between steps: list nodes, most recently used first
+//          in turns: copy some pages between steps ──> write them while the engine goes on; what is
+//          evicted before its turn is left out (pages_to_save.h)
 //   load   in turns: read and check some pages ──> put them into the tree between steps
 //
 // Loading evicts nothing: what does not fit is left out, and since the file begins with what was
@@ -10,12 +11,15 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "cache/kv_memory.h"
 #include "cache/snapshot_file.h"
 #include "engine/namespaces.h"
+#include "engine/pages_to_save.h"
 #include "tree/tree.h"
 
 namespace prefix {
@@ -37,6 +41,8 @@ struct SnapshotCache {
   // The roots of a namespace that there are, and the one of a regime, made when it is new.
   std::function<std::vector<NodeId>(int32_t name_space)> roots;
   std::function<NodeId(int32_t name_space, bool long_regime)> root;
+  // Tells these of all that goes from the tree from now on, as long as they live. Between steps.
+  std::function<void(std::weak_ptr<PagesToSave>)> watch;
   SnapshotShape shape;
 };
 

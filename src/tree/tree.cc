@@ -71,6 +71,11 @@ int64_t Tree::tokens_of(int32_t space) const {
                                                      : 0;
 }
 
+int64_t Tree::quota_left(int32_t space) const {
+  const Space& s = spaces_[static_cast<size_t>(space)];
+  return s.quota > 0 ? std::max<int64_t>(0, s.quota - s.tokens) : INT32_MAX;
+}
+
 void Tree::count_tokens(const Node& n, int32_t tokens) {
   tokens_ += tokens;
   const auto space = static_cast<size_t>(roots_[static_cast<size_t>(n.root)].space);

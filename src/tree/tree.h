@@ -95,6 +95,8 @@ class Tree {
   // In tokens; quota 0: none. Costs a pass over the tree.
   void set_limits(int32_t space, int64_t floor, int64_t quota);
   int64_t tokens_of(int32_t space) const;
+  // Tokens that the quota of a space lets it take without losing others.
+  int64_t quota_left(int32_t space) const;
 
   // --- reading ---
   const Node& node(NodeId id) const { return nodes_[id]; }
