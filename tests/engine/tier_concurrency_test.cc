@@ -40,7 +40,7 @@ struct TierConcurrency : testing::Test {
 TEST_F(TierConcurrency, RequestsAreCancelledWhileTheyWaitForPages) {
   const auto engine = open_over(folder, 60);
   int cancelled = 0;
-  for (int round = 0; round < cases(300); ++round) {
+  for (int round = 0; round < cases(200); ++round) {
     engine->cache_trim(0);
     const std::vector<size_t> chosen = choose(24);
     const auto job = engine->submit(batch_of(chosen));
@@ -61,7 +61,7 @@ TEST_F(TierConcurrency, RequestsAreCancelledWhileTheyWaitForPages) {
 
 TEST_F(TierConcurrency, DeadlinesPassWhileRequestsWaitForPages) {
   const auto engine = open_over(folder, 60);
-  for (int round = 0; round < cases(300); ++round) {
+  for (int round = 0; round < cases(150); ++round) {
     engine->cache_trim(0);
     const std::vector<size_t> chosen = choose(24);
     std::vector<RequestSpec> batch = batch_of(chosen);
@@ -90,7 +90,7 @@ TEST_F(TierConcurrency, AnEngineClosesWhileRequestsWaitForPages) {
 // Time is up before the tier has answered: whatever comes late goes nowhere.
 TEST_F(TierConcurrency, NobodyWaitsWhenThereIsNoTime) {
   const auto engine = open_over(folder, 60, {{"cache_fetch_ms", "0"}});
-  for (int round = 0; round < cases(200); ++round) {
+  for (int round = 0; round < cases(100); ++round) {
     if (random() % 2) engine->cache_trim(0);
     const std::vector<size_t> chosen = choose(16);
     const auto job = run_all(*engine, batch_of(chosen));
