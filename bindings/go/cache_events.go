@@ -28,7 +28,7 @@ func (k CacheEventKind) String() string {
 // CacheBlock is option cache_event_tokens of tokens of a path in the cache.
 type CacheBlock struct {
 	Block     int64     `json:"block"`  // its name, the same in every process with this model and namespace
-	Parent    int64     `json:"parent"` // the block before it on its path; 0: it is the first one
+	Parent    int64     `json:"parent"` // the block before it on its path; 0: it is the first one, or was removed
 	Namespace Namespace `json:"namespace"`
 	Position  int       `json:"position"` // of its first token
 	Tokens    []Token   `json:"tokens"`   // nil when it was removed

@@ -20,8 +20,6 @@ pub struct CacheEvent {
     pub lost: u64,
     /// The name of the block: the same in every process with this model and namespace.
     pub block: u64,
-    /// The block before it on its path; `None`: it is the first one.
-    pub parent: Option<u64>,
     /// The number of its namespace.
     pub namespace: i32,
     /// The position of its first token.
@@ -38,6 +36,8 @@ pub struct CacheEvent {
 pub enum CacheEventKind {
     /// It is there; its parent was before.
     Stored {
+        /// The block before it on its path; `None`: it is the first one.
+        parent: Option<u64>,
         /// Its tokens.
         tokens: Vec<Token>,
     },
@@ -100,12 +100,12 @@ impl CacheEvents {
             sequence: count(event.sequence),
             lost: count(lost),
             block: count(event.block),
-            parent: (event.parent != 0).then_some(count(event.parent)),
             namespace: event.ns,
             position: usize::try_from(event.position).unwrap_or(0),
             time: Duration::from_nanos(count(event.time_ns)),
             kind: match event.kind {
                 sys::PREFIX_CACHE_STORED => CacheEventKind::Stored {
+                    parent: (event.parent != 0).then_some(count(event.parent)),
                     tokens: self.tokens.clone(),
                 },
                 sys::PREFIX_CACHE_REMOVED => CacheEventKind::Removed,

@@ -169,12 +169,14 @@ fn events_tell_what_comes_and_goes() {
     let stored: Vec<_> = events.by_ref().map(Result::unwrap).collect();
     assert_eq!(stored.len(), 2);
     for (event, block) in stored.iter().zip(tokens.chunks(32)) {
-        let tokens = block.to_vec();
-        assert_eq!(event.kind, CacheEventKind::Stored { tokens });
+        let (parent, tokens) = (
+            (event.position > 0).then_some(stored[0].block),
+            block.to_vec(),
+        );
+        assert_eq!(event.kind, CacheEventKind::Stored { parent, tokens });
         assert_eq!((event.namespace, event.lost), (0, 0));
     }
-    assert_eq!((stored[0].parent, stored[0].position), (None, 0));
-    assert_eq!(stored[1].parent, Some(stored[0].block));
+    assert_eq!(stored[0].position, 0);
     assert_eq!(stored[1].sequence, stored[0].sequence + 1);
     assert_eq!(stored[1].position, 32);
     assert_eq!(events.next_sequence(), stored[1].sequence + 1);
