@@ -8,6 +8,7 @@ import io.prefix.internal.Struct;
 import java.lang.ref.Reference;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.LongUnaryOperator;
 import java.util.regex.Matcher;
@@ -193,49 +194,77 @@ public final class Engine extends Owned {
     }
 
     /**
-     * Says what the cache has of a prompt. It does not change what is evicted next.
+     * The cache of the namespace "", which requests use when they name none.
+     *
+     * @return a view, which needs no close
+     */
+    public Cache cache() {
+        return new Cache(this, 0);
+    }
+
+    /**
+     * The cache of a namespace.
      *
      * @param namespace see {@link #namespace}; 0 is the empty one
-     * @param tokens the prompt
-     * @return how much of it is there
+     * @return a view, which needs no close
      */
-    public CacheInfo lookup(int namespace, int[] tokens) {
-        Struct info = new Struct(Layout.CACHE_INFO_SIZE);
-        call(raw -> Native.prefix_cache_lookup(raw, namespace, tokens, info.bytes));
-        return new CacheInfo(
-                (int) info.getLong(Layout.CACHE_INFO_CACHED_TOKENS),
-                (int) info.getLong(Layout.CACHE_INFO_PENDING_TOKENS));
+    public Cache cache(int namespace) {
+        return new Cache(this, namespace);
     }
 
     /**
-     * Evicts the prefixes that were used least recently until at most this many bytes are held or all that is left is
-     * in use.
+     * Saves what these namespaces have in the cache, so that a later process starts warm. The engine goes on
+     * meanwhile, and the file appears when it is complete.
      *
-     * @param bytes how much to keep
-     * @return how many tokens it freed
+     * @param path of the file
+     * @param namespaces their numbers; none for all
+     * @return what was saved
+     * @throws PrefixException NOT_FOUND for a namespace that was never opened, IO, MISUSE when another save to the same
+     *     path runs or the engine shares nothing
      */
-    public long trim(long bytes) {
-        return call(raw -> Native.prefix_cache_trim(raw, bytes));
+    public SnapshotInfo saveSnapshot(Path path, int... namespaces) {
+        Struct info = new Struct(Layout.SNAPSHOT_INFO_SIZE);
+        call(raw -> Native.prefix_snapshot_save(raw, utf8(path.toString()), namespaces, info.bytes));
+        return SnapshotInfo.of(info);
     }
 
     /**
-     * The tree of cached prefixes, for debugging.
+     * Loads a snapshot beside what is in the cache, without evicting anything: it begins with what was used last, and
+     * ends when the cache is full. Every page is checked; what is damaged is left out.
      *
-     * @return JSON
+     * @param path of the file
+     * @return what was loaded
+     * @throws PrefixException NOT_FOUND, IO, FORMAT for a damaged file, INCOMPATIBLE_SNAPSHOT for one of another model,
+     *     number type, device or instruction-set level; nothing is loaded then
      */
-    public String cacheTreeJson() {
-        return Buffers.text(4096, buffer -> call(raw -> Native.prefix_cache_tree_json(raw, buffer)));
+    public SnapshotInfo loadSnapshot(Path path) {
+        Struct info = new Struct(Layout.SNAPSHOT_INFO_SIZE);
+        call(raw -> Native.prefix_snapshot_load(raw, utf8(path.toString()), info.bytes));
+        return SnapshotInfo.of(info);
     }
 
     /**
      * Gives a namespace, and makes it when it is new. Nothing is shared across namespaces: a tenant, an adapter, a
-     * salt. Requests name theirs with the option "namespace".
+     * salt. Requests name theirs with the option "namespace", or by number with "namespace_id".
      *
      * @param name "" is always there with number 0
      * @return its number
      */
     public int namespace(String name) {
         return (int) call(raw -> Native.prefix_namespace_open(raw, utf8(name)));
+    }
+
+    /**
+     * Gives the namespace of several parts (a tenant's salt, an adapter, the epoch of its weights), and makes it when it
+     * is new. They are compared one by one. With option require_salt, an engine refuses requests in namespaces whose
+     * first part is empty.
+     *
+     * @param parts one is the namespace of that name, none the empty one
+     * @return its number, for the option "namespace_id"
+     */
+    public int namespaceOf(String... parts) {
+        Buffers.Joined joined = new Buffers.Joined(List.of(parts));
+        return (int) call(raw -> Native.prefix_namespace_open_tuple(raw, joined.bytes, joined.offsets));
     }
 
     /**

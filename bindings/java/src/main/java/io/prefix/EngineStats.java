@@ -37,6 +37,16 @@ import java.time.Duration;
  * @param plan time in planning
  * @param run time of all steps
  * @param load time of loading the model
+ * @param metadataBytes of the tree and its pages, now
+ * @param fetchedTokens that came from disk or store
+ * @param fetchSkippedTokens that were there, but computing them was faster
+ * @param fetchTimeouts how often a request waited for disk or store in vain (option cache_fetch_ms)
+ * @param missFirstSeen tokens computed since nobody had asked for them before; this and the next four as far as the last
+ *     65,536 pages are remembered
+ * @param missNamespace tokens computed since only another namespace had them
+ * @param missBudget tokens computed since they had made room (cache_bytes, a quota)
+ * @param missEvicted tokens computed since they were dropped, expired or not kept
+ * @param missGranularity tokens computed although they are there, for a result at them
  */
 public record EngineStats(
         long requestsWaiting,
@@ -67,7 +77,16 @@ public record EngineStats(
         Duration other,
         Duration plan,
         Duration run,
-        Duration load) {
+        Duration load,
+        long metadataBytes,
+        long fetchedTokens,
+        long fetchSkippedTokens,
+        long fetchTimeouts,
+        long missFirstSeen,
+        long missNamespace,
+        long missBudget,
+        long missEvicted,
+        long missGranularity) {
     static EngineStats of(Struct raw) {
         return new EngineStats(
                 raw.getLong(Layout.ENGINE_STATS_REQUESTS_WAITING),
@@ -98,6 +117,15 @@ public record EngineStats(
                 Duration.ofNanos(raw.getLong(Layout.ENGINE_STATS_OTHER_NS)),
                 Duration.ofNanos(raw.getLong(Layout.ENGINE_STATS_PLAN_NS)),
                 Duration.ofNanos(raw.getLong(Layout.ENGINE_STATS_RUN_NS)),
-                Duration.ofNanos(raw.getLong(Layout.ENGINE_STATS_LOAD_NS)));
+                Duration.ofNanos(raw.getLong(Layout.ENGINE_STATS_LOAD_NS)),
+                raw.getLong(Layout.ENGINE_STATS_METADATA_BYTES),
+                raw.getLong(Layout.ENGINE_STATS_FETCHED_TOKENS),
+                raw.getLong(Layout.ENGINE_STATS_FETCH_SKIPPED_TOKENS),
+                raw.getLong(Layout.ENGINE_STATS_FETCH_TIMEOUTS),
+                raw.getLong(Layout.ENGINE_STATS_MISS_FIRST_SEEN),
+                raw.getLong(Layout.ENGINE_STATS_MISS_NAMESPACE),
+                raw.getLong(Layout.ENGINE_STATS_MISS_BUDGET),
+                raw.getLong(Layout.ENGINE_STATS_MISS_EVICTED),
+                raw.getLong(Layout.ENGINE_STATS_MISS_GRANULARITY));
     }
 }

@@ -192,6 +192,31 @@ public final class Request {
     }
 
     /**
+     * No values: the tokens are computed, or fetched from disk or store (options of the engine), and stay in the cache
+     * for those who come later.
+     *
+     * @param tokens the prompt
+     * @return the request
+     */
+    public static Request warm(int... tokens) {
+        return warm((Object) tokens);
+    }
+
+    /**
+     * The same with tokens in a buffer.
+     *
+     * @param tokens the prompt
+     * @return the request
+     */
+    public static Request warm(IntBuffer tokens) {
+        return warm(Buffers.tokens(tokens));
+    }
+
+    private static Request warm(Object tokens) {
+        return new Request((batch, o, tag) -> Native.prefix_batch_add_warm(batch, tokens, o, tag), 1, 0);
+    }
+
+    /**
      * The request with options.
      *
      * @param options of the request

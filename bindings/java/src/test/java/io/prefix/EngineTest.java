@@ -111,7 +111,7 @@ class EngineTest {
             closeable.close();
         }
         List<Executable> calls = List.of(
-                engine::stats, () -> engine.run(batch), engine::batch, () -> engine.lookup(0, new int[1]),
+                engine::stats, () -> engine.run(batch), engine::batch, () -> engine.cache().lookup(1),
                 () -> engine.shutdown(Duration.ZERO), batch::clear, batch::planJson,
                 () -> batch.add(Request.embedding(1)), job::allValues, job::await, job::cancel, () -> job.result(0),
                 () -> job.events().toList(), () -> tokenizer.encode("a"), tokenizer::detokenizer,
@@ -163,14 +163,14 @@ class EngineTest {
             assertEquals(2, engine.namespaceCount());
             batch.add(Request.embedding(prompt).options(Options.of("namespace", "tenant")));
             engine.run(batch).close();
-            assertTrue(engine.lookup(tenant, prompt).cachedTokens() >= 64);
-            assertEquals(0, engine.lookup(0, prompt).cachedTokens());
-            assertTrue(JsonReader.read(engine.cacheTreeJson()) instanceof Map);
+            assertTrue(engine.cache(tenant).lookup(prompt).cachedTokens() >= 64);
+            assertEquals(0, engine.cache().lookup(prompt).cachedTokens());
+            assertTrue(JsonReader.read(engine.cache().treeJson()) instanceof Map);
             assertTrue(engine.dropNamespace(tenant) >= 64);
             batch.add(Request.embedding(prompt));
             engine.run(batch).close();
-            assertTrue(engine.trim(0) >= 64);
-            assertEquals(0, engine.lookup(0, prompt).cachedTokens());
+            assertTrue(engine.cache().trim(0) >= 64);
+            assertEquals(0, engine.cache().lookup(prompt).cachedTokens());
         }
     }
 

@@ -131,7 +131,7 @@ class LifetimeTest {
                             assertEquals(List.of(), golden.differences(job));
                         }
                         if (round % 3 == 0) {
-                            engine.trim(0);
+                            engine.cache().trim(0);
                             engine.stats();
                         }
                     }

@@ -1,0 +1,54 @@
+package io.prefix;
+
+import io.prefix.internal.Layout;
+import io.prefix.internal.Struct;
+
+/**
+ * Something that happened to a block: option cache_event_tokens of tokens of a path.
+ *
+ * @param kind what
+ * @param sequence counts up without gaps
+ * @param lost how many events before this one nobody read in time; with any, go on from a dump
+ * @param block its name, the same in every process with this model and namespace
+ * @param parent the block before it on its path; of STORED, 0: it is the first one
+ * @param namespace the number of its namespace
+ * @param position of its first token
+ * @param tokens of STORED: of the block; else empty
+ * @param nanos when, on the library's monotonic clock
+ */
+public record CacheEvent(
+        Kind kind,
+        long sequence,
+        long lost,
+        long block,
+        long parent,
+        int namespace,
+        int position,
+        int[] tokens,
+        long nanos) {
+    /** Kinds of events, in the order of the C interface. */
+    public enum Kind {
+        /** The block is there; its parent was before. */
+        STORED,
+        /** The block is gone; its parent goes later. */
+        REMOVED,
+        /** Nothing is left in any namespace. */
+        CLEARED,
+        /** Of a newer library. */
+        UNKNOWN
+    }
+
+    static CacheEvent of(Struct raw, int[] tokens, long from) {
+        long sequence = raw.getLong(Layout.CACHE_EVENT_SEQUENCE);
+        return new CacheEvent(
+                Buffers.pick(Kind.values(), raw.getInt(Layout.CACHE_EVENT_KIND)),
+                sequence,
+                from > 0 ? sequence - from : 0,
+                raw.getLong(Layout.CACHE_EVENT_BLOCK),
+                raw.getLong(Layout.CACHE_EVENT_PARENT),
+                raw.getInt(Layout.CACHE_EVENT_NS),
+                raw.getInt(Layout.CACHE_EVENT_POSITION),
+                tokens,
+                raw.getLong(Layout.CACHE_EVENT_TIME_NS));
+    }
+}
