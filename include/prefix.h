@@ -222,15 +222,16 @@ typedef struct prefix_device_details {
   int32_t struct_size;
   int32_t available;   /* 1: engines can run on it */
   int32_t chosen;      /* 1: option isa = auto takes this one */
-  int32_t threads;     /* cores this process may use */
+  int32_t threads;     /* cores this process may use; "cuda": multiprocessors */
   int64_t total_bytes; /* memory of the device */
-  int64_t free_bytes;
-  const char* kind;   /* "cpu"; static, as are the next two */
-  const char* level;  /* instruction-set level, "avx512_bf16" */
+  int64_t free_bytes; /* "cuda": 0, it would cost a context to ask */
+  const char* kind;   /* "cpu" or "cuda"; static, as are the next two */
+  const char* level;  /* instruction-set level, "avx512_bf16"; "sm_90" */
   const char* reason; /* why not available; "" when it is */
 } prefix_device_details;
 
-/* [any thread] One entry for each instruction-set level of the CPU, best first. */
+/* [any thread] One entry for each instruction-set level of the CPU, best first; then one for each
+   GPU that libprefix_cuda.so finds (the first call opens it): option device = cuda:0, cuda:1, ... */
 PREFIX_API size_t prefix_device_count(void);
 PREFIX_API prefix_status prefix_device_info(size_t index, prefix_device_details* out,
                                             prefix_error* err);

@@ -76,6 +76,18 @@ std::string describe(cudaError_t error) {
   return cat(cudaGetErrorName(error), ": ", cudaGetErrorString(error));
 }
 
+cudaError_t read_properties(int32_t device, Properties& out) {
+  cudaDeviceProp p;
+  const cudaError_t error = cudaGetDeviceProperties(&p, device);
+  if (error != cudaSuccess) return error;
+  std::snprintf(out.name, sizeof out.name, "%.*s", static_cast<int>(sizeof out.name) - 1, p.name);
+  out.capability = 10 * p.major + p.minor;
+  out.processors = p.multiProcessorCount;
+  out.shared_bytes = static_cast<int32_t>(p.sharedMemPerBlockOptin);
+  out.total_bytes = static_cast<int64_t>(p.totalGlobalMem);
+  return cudaSuccess;
+}
+
 class CudaRuntime final : public Runtime {
  public:
   ~CudaRuntime() override {
@@ -94,17 +106,11 @@ class CudaRuntime final : public Runtime {
       return false;
     }
     device_ = device;
-    cudaDeviceProp p;
-    if (ask(cudaGetDeviceProperties(&p, device), "properties") != Code::kOk) return false;
-    std::snprintf(properties_.name, sizeof properties_.name, "%.*s",
-                  static_cast<int>(sizeof properties_.name) - 1, p.name);
-    properties_.capability = 10 * p.major + p.minor;
-    properties_.processors = p.multiProcessorCount;
-    properties_.shared_bytes = static_cast<int32_t>(p.sharedMemPerBlockOptin);
-    properties_.total_bytes = static_cast<int64_t>(p.totalGlobalMem);
+    if (ask(read_properties(device, properties_), "properties") != Code::kOk) return false;
     if (properties_.capability < kOldestCapability) {
-      error_ = cat("\"", p.name, "\" has compute capability ", p.major, ".", p.minor,
-                   "; 8.0 is the oldest that works");
+      error_ =
+          cat("\"", properties_.name, "\" has compute capability ", properties_.capability / 10,
+              ".", properties_.capability % 10, "; 8.0 is the oldest that works");
       return false;
     }
     if (ask(cudaSetDevice(device), "cudaSetDevice") != Code::kOk) return false;
@@ -248,6 +254,14 @@ int32_t count_devices(char* why, size_t why_bytes) {
   return -1;
 }
 
+bool describe_device(int32_t device, Properties* out, char* why, size_t why_bytes) {
+  const cudaError_t error = read_properties(device, *out);
+  if (error == cudaSuccess) return true;
+  cudaGetLastError();
+  say(why, why_bytes, describe(error));
+  return false;
+}
+
 Runtime* open_runtime(int32_t device, bool invariant, char* why, size_t why_bytes) {
   try {
     auto runtime = std::make_unique<CudaRuntime>();
@@ -259,7 +273,7 @@ Runtime* open_runtime(int32_t device, bool invariant, char* why, size_t why_byte
   return nullptr;
 }
 
-constexpr PluginEntry kEntry = {count_devices, open_runtime};
+constexpr PluginEntry kEntry = {count_devices, describe_device, open_runtime};
 
 }  // namespace
 }  // namespace prefix::ops::gpu

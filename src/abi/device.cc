@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "abi/entry.h"
+#include "ops/devices.h"
 #include "ops/op.h"
 
 namespace {
@@ -27,13 +28,34 @@ int32_t usable_cores() {
 
 extern "C" {
 
-size_t prefix_device_count(void) { return prefix::ops::cpu_isa_levels().size(); }
+size_t prefix_device_count(void) {
+  size_t count = 0;
+  prefix::abi::guard("prefix_device_count", nullptr, [&] {
+    count = prefix::ops::cpu_isa_levels().size();
+    count += prefix::ops::gpu_devices().size();
+  });
+  return count;
+}
 
 prefix_status prefix_device_info(size_t index, prefix_device_details* out, prefix_error* err) {
   return prefix::abi::guard("prefix_device_info", err, [&] {
     const auto levels = prefix::ops::cpu_isa_levels();
-    if (index >= levels.size())
-      prefix::fail(prefix::Code::kOutOfRange, "device ", index, "; there are ", levels.size());
+    const auto& gpus = prefix::ops::gpu_devices();
+    if (index >= levels.size() + gpus.size())
+      prefix::fail(prefix::Code::kOutOfRange, "device ", index, "; there are ",
+                   levels.size() + gpus.size());
+    if (index >= levels.size()) {
+      const prefix::ops::GpuInfo& gpu = gpus[index - levels.size()];
+      prefix_device_details d{};
+      d.available = 1;
+      d.threads = gpu.processors;
+      d.total_bytes = gpu.total_bytes;
+      d.kind = "cuda";
+      d.level = gpu.level.c_str();
+      d.reason = "";
+      prefix::abi::struct_out(d, out);
+      return;
+    }
     const prefix::ops::IsaLevel& level = levels[index];
     prefix_device_details d{};
     d.available = level.available;

@@ -1,5 +1,6 @@
 #include "ops/devices.h"
 
+#include <algorithm>
 #include <charconv>
 #include <fstream>
 #include <utility>
@@ -30,12 +31,16 @@ RuntimeOpener& replacement() {
   return *opener;
 }
 
+const gpu::PluginEntry* open_entry() {
+  using Entry = const gpu::PluginEntry*();
+  return reinterpret_cast<Entry*>(open_plugin("cuda", gpu::kPluginEntry))();
+}
+
 std::unique_ptr<gpu::Runtime> open_runtime(int index, bool invariant) {
   if (replacement()) return replacement()(index, invariant);
   const gpu::PluginEntry* entry = nullptr;
   try {
-    using Entry = const gpu::PluginEntry*();
-    entry = reinterpret_cast<Entry*>(open_plugin("cuda", gpu::kPluginEntry))();
+    entry = open_entry();
   } catch (const Error& e) {
     fail(Code::kUnsupportedDevice, "device=cuda: ", e.message());
   }
@@ -58,6 +63,25 @@ std::unique_ptr<Device> make_device(const DeviceOptions& options) {
 }
 
 void replace_gpu_runtime(RuntimeOpener opener) { replacement() = std::move(opener); }
+
+const std::vector<GpuInfo>& gpu_devices() {
+  static const auto* const devices = [] {
+    auto* const list = new std::vector<GpuInfo>;  // its strings are handed out for good
+    try {
+      const gpu::PluginEntry* const entry = open_entry();
+      char why[512] = "";
+      const int32_t count = entry->count(why, sizeof why);
+      for (int32_t i = 0; i < std::min(count, kMostDevices); ++i) {
+        gpu::Properties p;
+        if (!entry->describe(i, &p, why, sizeof why)) continue;
+        list->push_back({p.name, cat("sm_", p.capability), p.processors, p.total_bytes});
+      }
+    } catch (const Error&) {  // no plugin: no GPUs
+    }
+    return list;
+  }();
+  return *devices;
+}
 
 int64_t available_host_memory() {
   std::ifstream meminfo("/proc/meminfo");

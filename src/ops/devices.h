@@ -30,6 +30,15 @@ bool is_device_name(std::string_view name);
 // device.
 std::unique_ptr<Device> make_device(const DeviceOptions& options);
 
+// The GPUs that libprefix_cuda.so finds, looked for once; none without it or without a driver.
+struct GpuInfo {
+  std::string name;   // "NVIDIA H200"
+  std::string level;  // "sm_90"
+  int32_t processors = 0;
+  int64_t total_bytes = 0;
+};
+const std::vector<GpuInfo>& gpu_devices();
+
 // Bytes of host memory that can be used without swapping, as the kernel estimates it.
 int64_t available_host_memory();
 

@@ -50,12 +50,15 @@ class Runtime {
   virtual Code synchronize() = 0;
 };
 
-// The entry points of libprefix_cuda.so. `open` returns null and writes why (zero-terminated).
-using OpenRuntime = Runtime* (*)(int32_t device, bool invariant, char* why, size_t why_bytes);
-// The number of devices, or -1 and why.
+// The entry points of libprefix_cuda.so. Each writes why it failed, zero-terminated, into `why`.
+// The number of devices, or -1.
 using CountDevices = int32_t (*)(char* why, size_t why_bytes);
+using DescribeDevice = bool (*)(int32_t device, Properties* out, char* why, size_t why_bytes);
+// Null when it failed.
+using OpenRuntime = Runtime* (*)(int32_t device, bool invariant, char* why, size_t why_bytes);
 struct PluginEntry {
   CountDevices count;
+  DescribeDevice describe;
   OpenRuntime open;
 };
 inline constexpr char kPluginEntry[] = "prefix_cuda_entry";
