@@ -46,6 +46,8 @@ struct Arguments {
   prefix_job_totals* totals = nullptr;
   prefix_cache_info* cache = nullptr;
   prefix_cache_usage* usage = nullptr;
+  prefix_cache_event* cache_event = nullptr;
+  prefix_snapshot_info* snapshot = nullptr;
   prefix_error* err = nullptr;
 };
 
@@ -113,6 +115,8 @@ inline const std::vector<Function>& every_function() {
       ON_HANDLE(prefix_engine_get_stats, kInvalid, h.engine, a.stats, a.err),
       ON_HANDLE(prefix_metrics_text, kOk, h.engine, a.buf, a.capacity, a.size, a.err),
       ON_HANDLE(prefix_namespace_open, kInvalid, h.engine, a.text, a.length, a.number_out, a.err),
+      ON_HANDLE(prefix_namespace_open_tuple, kInvalid, h.engine, a.text, a.length, a.offsets,
+                a.n_offsets, a.number_out, a.err),
       ON_HANDLE(prefix_namespace_find, kInvalid, h.engine, a.text, a.length, a.number_out, a.err),
       ON_HANDLE(prefix_namespace_drop, PREFIX_ERR_NOT_FOUND, h.engine, a.number, a.long_out, a.err),
       ON_HANDLE(prefix_namespace_count, kInvalid, h.engine, a.number_out, a.err),
@@ -131,6 +135,8 @@ inline const std::vector<Function>& every_function() {
       ON_HANDLE(prefix_batch_add_embedding, kOk, h.batch, a.tokens, a.n_tokens, h.options, 0,
                 a.size, a.err),
       ON_HANDLE(prefix_batch_add_generate, kOk, h.batch, a.tokens, a.n_tokens, h.options, 0, a.size,
+                a.err),
+      ON_HANDLE(prefix_batch_add_warm, kOk, h.batch, a.tokens, a.n_tokens, h.options, 0, a.size,
                 a.err),
       ON_HANDLE(prefix_batch_plan_json, kOk, h.batch, a.buf, a.capacity, a.size, a.err),
       ON_HANDLE(prefix_run, kInvalid, h.engine, h.batch, a.job, a.err),
@@ -151,6 +157,8 @@ inline const std::vector<Function>& every_function() {
       ON_HANDLE(prefix_job_all_values, kOk, h.job, a.floats, a.capacity, a.size, nullptr, 0, a.err),
       ON_HANDLE(prefix_job_get_totals, kInvalid, h.job, a.totals, a.err),
       ON_HANDLE(prefix_cache_lookup, kInvalid, h.engine, 0, a.tokens, a.n_tokens, a.cache, a.err),
+      ON_HANDLE(prefix_cache_lookup_many, kInvalid, h.engine, 0, a.tokens, a.n_tokens, a.offsets,
+                a.n_offsets, a.long_out, a.capacity, a.size, a.err),
       ON_HANDLE(prefix_cache_get_usage, PREFIX_ERR_NOT_FOUND, h.engine, a.number, a.usage, a.err),
       ON_HANDLE(prefix_cache_set_limits, PREFIX_ERR_NOT_FOUND, h.engine, a.number, 0, 0, a.err),
       ON_HANDLE(prefix_cache_pin, kInvalid, h.engine, a.number, a.tokens, a.n_tokens, 0, a.long_out,
@@ -160,6 +168,15 @@ inline const std::vector<Function>& every_function() {
                 a.long_out, a.err),
       ON_HANDLE(prefix_cache_trim, PREFIX_ERR_OUT_OF_RANGE, h.engine, a.number, a.long_out, a.err),
       ON_HANDLE(prefix_cache_tree_json, kOk, h.engine, a.buf, a.capacity, a.size, a.err),
+      ON_HANDLE(prefix_cache_tree_picture, kInvalid, h.engine, a.text, a.length, a.buf, a.capacity,
+                a.size, a.err),
+      ON_HANDLE(prefix_cache_next_event, kInvalid, h.engine, a.number, a.cache_event, a.tokens_out,
+                a.capacity, a.size, a.err),
+      ON_HANDLE(prefix_cache_dump_events, PREFIX_ERR_MISUSE, h.engine, a.buf, a.capacity, a.size,
+                a.err),
+      ON_HANDLE(prefix_snapshot_save, kInvalid, h.engine, a.text, a.length, nullptr, 0, a.snapshot,
+                a.err),
+      ON_HANDLE(prefix_snapshot_load, kInvalid, h.engine, a.text, a.length, a.snapshot, a.err),
       WITHOUT(prefix_sim_create, kInvalid, a.text, a.length, a.sim, a.err),
       ON_HANDLE(prefix_sim_apply, kInvalid, h.sim, a.text, a.length, a.err),
       ON_HANDLE(prefix_sim_result, kOk, h.sim, a.buf, a.capacity, a.size, a.err),

@@ -38,6 +38,9 @@ struct GoodArguments : Arguments {
     (info = &info_slot)->struct_size = sizeof(info_slot);
     (totals = &totals_slot)->struct_size = sizeof(totals_slot);
     (cache = &cache_slot)->struct_size = sizeof(cache_slot);
+    (usage = &usage_slot)->struct_size = sizeof(usage_slot);
+    (cache_event = &cache_event_slot)->struct_size = sizeof(cache_event_slot);
+    (snapshot = &snapshot_slot)->struct_size = sizeof(snapshot_slot);
     err = &error;
   }
   GoodArguments(const GoodArguments&) = delete;
@@ -64,6 +67,9 @@ struct GoodArguments : Arguments {
   prefix_result_info info_slot{};
   prefix_job_totals totals_slot{};
   prefix_cache_info cache_slot{};
+  prefix_cache_usage usage_slot{};
+  prefix_cache_event cache_event_slot{};
+  prefix_snapshot_info snapshot_slot{};
   Error error;
 };
 
@@ -207,7 +213,8 @@ TEST(Handles, BadOptionsAreMisuseEvenWhereTheyMayBeNull) {
                                           "prefix_batch_add_choices",
                                           "prefix_batch_add_continuations",
                                           "prefix_batch_add_embedding",
-                                          "prefix_batch_add_generate"};
+                                          "prefix_batch_add_generate",
+                                          "prefix_batch_add_warm"};
   for (const Function& f : every_function()) {
     if (!optional.count(f.name)) continue;
     SCOPED_TRACE(f.name);

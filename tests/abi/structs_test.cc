@@ -17,17 +17,20 @@ struct Later {
 template <typename T>
 using Fill = std::function<prefix_status(T*, prefix_error*)>;
 
+// first_layout: the size of the struct in the first release. optional: it may be NULL.
 template <typename T>
-void check_sizes(const char* name, const Fill<T>& fill) {
+void check_sizes(const char* name, const Fill<T>& fill, size_t first_layout = sizeof(T),
+                 bool optional = false) {
   SCOPED_TRACE(name);
   constexpr auto kSize = static_cast<int32_t>(sizeof(T));
-  for (const int32_t size : {kSize - 1, kSize - 8, 4, 3, 1, 0, -1, INT32_MIN}) {
+  const auto first = static_cast<int32_t>(first_layout);
+  for (const int32_t size : {first - 1, first - 8, 4, 3, 1, 0, -1, INT32_MIN}) {
     Later<T> out;
     std::memset(static_cast<void*>(&out), 0x5a, sizeof(out));
     const Later<T> before = out;
     out.known.struct_size = size;
     expect(PREFIX_ERR_STRUCT_TOO_OLD, [&](prefix_error* e) { return fill(&out.known, e); },
-           {std::to_string(size), std::to_string(kSize)});
+           {std::to_string(size), std::to_string(first)});
     EXPECT_EQ(out.known.struct_size, size);
     out.known.struct_size = before.known.struct_size;
     EXPECT_EQ(std::memcmp(&out, &before, sizeof(out)), 0) << "written to a struct that is too old";
@@ -40,7 +43,11 @@ void check_sizes(const char* name, const Fill<T>& fill) {
     EXPECT_EQ(out.known.struct_size, size) << "it stays the caller's";
     for (const unsigned char byte : out.more) EXPECT_EQ(byte, 0x5a) << "fields it does not know";
   }
-  expect(PREFIX_ERR_INVALID_ARGUMENT, [&](prefix_error* e) { return fill(nullptr, e); }, {"NULL"});
+  if (optional)
+    expect(PREFIX_OK, [&](prefix_error* e) { return fill(nullptr, e); });
+  else
+    expect(PREFIX_ERR_INVALID_ARGUMENT, [&](prefix_error* e) { return fill(nullptr, e); },
+           {"NULL"});
 }
 
 TEST(Structs, SmallerIsTooOldAndLargerIsLeftAlone) {
@@ -58,9 +65,10 @@ TEST(Structs, SmallerIsTooOldAndLargerIsLeftAlone) {
   check_sizes<prefix_memory>("prefix_engine_estimate", [](auto* out, prefix_error* e) {
     return prefix_engine_estimate(model_path().c_str(), PREFIX_NUL, nullptr, out, e);
   });
-  check_sizes<prefix_engine_stats>("prefix_engine_get_stats", [&](auto* out, prefix_error* e) {
-    return prefix_engine_get_stats(engine, out, e);
-  });
+  check_sizes<prefix_engine_stats>(
+      "prefix_engine_get_stats",
+      [&](auto* out, prefix_error* e) { return prefix_engine_get_stats(engine, out, e); },
+      offsetof(prefix_engine_stats, metadata_bytes));
   check_sizes<prefix_result_info>("prefix_job_result_info", [&](auto* out, prefix_error* e) {
     return prefix_job_result_info(job, 0, out, e);
   });
@@ -76,6 +84,62 @@ TEST(Structs, SmallerIsTooOldAndLargerIsLeftAlone) {
   check_sizes<prefix_event>("prefix_job_next_event", [&](auto* out, prefix_error* e) {
     return prefix_job_next_event(job, 0, out, e);
   });
+  const Engine telling = make_engine({{"cache_events", "16"}});
+  const Batch warm = make_batch(telling);
+  const Tokens block(40, 7);
+  expect(PREFIX_OK, [&](prefix_error* e) {
+    return prefix_batch_add_warm(warm, block.data(), block.size(), nullptr, 0, nullptr, e);
+  });
+  run(telling, warm);
+  check_sizes<prefix_cache_event>("prefix_cache_next_event", [&](auto* out, prefix_error* e) {
+    return prefix_cache_next_event(telling, 0, out, nullptr, 0, nullptr, e);
+  });
+  const prefix::testing_support::TempFolder folder;
+  const std::string file = folder / "cache";
+  constexpr size_t kInfo = sizeof(prefix_snapshot_info);
+  check_sizes<prefix_snapshot_info>(
+      "prefix_snapshot_save",
+      [&](auto* out, prefix_error* e) {
+        return prefix_snapshot_save(engine, file.c_str(), PREFIX_NUL, nullptr, 0, out, e);
+      },
+      kInfo, true);
+  check_sizes<prefix_snapshot_info>(
+      "prefix_snapshot_load",
+      [&](auto* out, prefix_error* e) {
+        return prefix_snapshot_load(engine, file.c_str(), PREFIX_NUL, out, e);
+      },
+      kInfo, true);
+}
+
+// A program that was built with an older header: it gets all that its struct has, and nothing
+// beyond.
+TEST(Structs, StatsOfEveryLengthSinceTheFirstAreServed) {
+  const Engine engine = make_engine();
+  const Batch batch = make_batch(engine);
+  add_logits(batch, {5, 6, 7});
+  run(engine, batch);
+  constexpr size_t kFirst = offsetof(prefix_engine_stats, metadata_bytes);
+  for (size_t size = kFirst; size <= sizeof(prefix_engine_stats); size += sizeof(int64_t)) {
+    SCOPED_TRACE(size);
+    prefix_engine_stats out;
+    std::memset(static_cast<void*>(&out), 0x5a, sizeof(out));
+    const prefix_engine_stats before = out;
+    out.struct_size = static_cast<int32_t>(size);
+    expect(PREFIX_OK, [&](prefix_error* e) { return prefix_engine_get_stats(engine, &out, e); });
+    EXPECT_EQ(out.struct_size, static_cast<int32_t>(size));
+    EXPECT_EQ(out.requests_finished, 1);
+    EXPECT_GT(out.load_ns, 0);
+    const auto has = [&](size_t field) { return field < size; };
+    EXPECT_EQ(out.metadata_bytes != before.metadata_bytes,
+              has(offsetof(prefix_engine_stats, metadata_bytes)));
+    EXPECT_EQ(out.miss_first_seen,
+              has(offsetof(prefix_engine_stats, miss_first_seen)) ? 3 : before.miss_first_seen);
+    EXPECT_EQ(out.miss_granularity,
+              has(offsetof(prefix_engine_stats, miss_granularity)) ? 0 : before.miss_granularity);
+    EXPECT_EQ(std::memcmp(reinterpret_cast<const char*>(&out) + size,
+                          reinterpret_cast<const char*>(&before) + size, sizeof(out) - size),
+              0);
+  }
 }
 
 // An event that could not be handed over is still there: a call that fails changes nothing.
