@@ -83,7 +83,8 @@ void CacheEvents::check_cleared() {
 
 const CacheEvent* CacheEvents::read(int64_t from) const {
   if (ring_.empty() || from >= next_) return nullptr;
-  return &ring_[static_cast<size_t>(std::max(int64_t{0}, from - ring_.front().sequence))];
+  return &ring_[static_cast<size_t>(std::max(from, ring_.front().sequence) -
+                                    ring_.front().sequence)];
 }
 
 void CacheEvents::dump(const std::vector<NodeId>& roots,

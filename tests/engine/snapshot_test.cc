@@ -104,8 +104,8 @@ TEST_P(WarmEqualsColdOverSnapshots, WhateverTheEngineHoldsAlready) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Settings, WarmEqualsColdOverSnapshots,
-                         testing::Values(Setting{"rows_of_7", "bf16", "7", 60, 3000},
-                                         Setting{"rows_of_31", "bf16", "31", 100, 6000},
+                         testing::Values(Setting{"rows_of_7", "bf16", "7", 60, 2000},
+                                         Setting{"rows_of_31", "bf16", "31", 100, 4000},
                                          Setting{"f32", "f32", "31", 60, 2000}),
                          [](const auto& setting) { return setting.param.name; });
 
