@@ -2,6 +2,7 @@
 // is gets filled and nothing beyond it is touched.
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "abi_support.h"
 
@@ -254,14 +255,23 @@ TEST_F(Buffers, TheMetricsHaveANameAHelpAndATypeEach) {
   std::istringstream lines(text([&](char* b, size_t c, size_t* n, prefix_error* e) {
     return prefix_metrics_text(engine_, b, c, n, e);
   }));
+  // Help and type of a name, then a sample, or one for each value of its label.
   size_t samples = 0;
-  for (std::string help, type, sample; std::getline(lines, help); ++samples) {
-    ASSERT_TRUE(std::getline(lines, type) && std::getline(lines, sample));
-    const std::string name = sample.substr(0, sample.find_first_of(" {"));
-    EXPECT_EQ(help.find("# HELP " + name + " "), 0u) << help;
-    EXPECT_EQ(type.find("# TYPE " + name + " "), 0u) << type;
-    EXPECT_NE(sample.rfind(' '), std::string::npos);
-    EXPECT_NO_THROW(std::stod(sample.substr(sample.rfind(' ') + 1))) << sample;
+  std::string name;
+  std::set<std::string> names;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with('#')) {
+      name = line.substr(7, line.find(' ', 7) - 7);
+      EXPECT_TRUE(line.starts_with("# HELP ")) << line;
+      EXPECT_TRUE(names.insert(name).second) << line;
+      ASSERT_TRUE(std::getline(lines, line));
+      EXPECT_TRUE(line.starts_with("# TYPE " + name + " ")) << line;
+      ASSERT_TRUE(std::getline(lines, line));
+    }
+    EXPECT_EQ(line.substr(0, line.find_first_of(" {")), name);
+    ASSERT_NE(line.rfind(' '), std::string::npos) << line;
+    EXPECT_NO_THROW(std::stod(line.substr(line.rfind(' ') + 1))) << line;
+    ++samples;
   }
   EXPECT_GT(samples, 10u);
 }
