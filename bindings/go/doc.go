@@ -14,7 +14,8 @@
 //
 // Engines, batches, jobs, tokenizers and tasks hold native memory: Close them. Closing twice is fine, and the order
 // does not matter, since what depends on an engine keeps it alive. Using a closed value gives [ErrClosed]. What was
-// never closed is freed some time after the garbage collector finds it unused.
+// never closed is freed some time after the garbage collector finds it unused, but for a [Lease], which holds a prefix
+// until its time, or the engine, ends.
 //
 // # Errors
 //

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"os"
+	"path/filepath"
 
 	"prefix.io/prefix"
 )
@@ -44,6 +46,25 @@ func ExampleJob_Events() {
 	// token 57 <nil>
 	// token 57 <nil>
 	// finished -1 <nil>
+}
+
+func ExampleEngine_Pin() {
+	ctx := context.Background()
+	engine, err := prefix.Open(ctx, "../../build/golden-models/llama-base", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer engine.Close()
+	system := []int32{1, 5, 9, 12, 3, 4, 7}
+	batch, _ := engine.NewBatch()
+	batch.Add(prefix.Warm{Tokens: system})
+	engine.Run(ctx, batch)
+	lease, _ := engine.Pin(0, system, 0) // until it is closed
+	defer lease.Close()
+	path := filepath.Join(os.TempDir(), "prefix-cache")
+	saved, err := engine.SaveSnapshot(path) // a later process begins with LoadSnapshot
+	fmt.Println(lease.Tokens, "tokens stay in the cache, and", saved.Tokens, "are saved", err)
+	// Output: 7 tokens stay in the cache, and 7 are saved <nil>
 }
 
 func ExampleTokenizer_ChatTokens() {

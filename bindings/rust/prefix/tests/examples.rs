@@ -43,6 +43,13 @@ fn events_begin_with_started() {
 }
 
 #[test]
+fn cache_keeps_and_saves() {
+    let text = output("cache", model("llama-base"));
+    assert!(text.starts_with("99 tokens stay in the cache\n"), "{text}");
+    assert_eq!(text.lines().count(), 2, "{text}");
+}
+
+#[test]
 #[cfg(feature = "text")]
 fn chat_prints_an_answer() {
     let text = output("chat", support::ascii_model());
@@ -93,6 +100,7 @@ fn the_readme_shows_the_examples() {
         ("chat", include_str!("../examples/chat.rs")),
         ("rerank", include_str!("../examples/rerank.rs")),
         ("events", include_str!("../examples/events.rs")),
+        ("cache", include_str!("../examples/cache.rs")),
     ] {
         assert!(
             readme.contains(&format!("```rust,no_run\n{source}```")),

@@ -4,14 +4,17 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import examples.Chat;
+import examples.Keep;
 import examples.Rank;
 import examples.Score;
 import java.io.ByteArrayOutputStream;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.List;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 
 /** The programs of the README do what it says. */
 class ExamplesTest {
@@ -52,11 +55,19 @@ class ExamplesTest {
         assertTrue(lines.get(2).startsWith("[8, 8, 2]: [-"), lines.toString());
     }
 
+    @Test
+    void keep(@TempDir Path folder) throws Exception {
+        String[] arguments = {Support.LLAMA.toString(), folder.resolve("cache").toString()};
+        List<String> lines = output(() -> Keep.main(arguments));
+        assertEquals("99 tokens stay in the cache", lines.get(0));
+        assertTrue(lines.get(1).matches("\\d+ tokens in \\d+ bytes"), lines.toString());
+    }
+
     /** The README shows these programs as they are. */
     @Test
     void readme() throws Exception {
         String readme = Files.readString(Support.ROOT.resolve("bindings/java/README.md"));
-        for (String name : List.of("Rank", "Chat", "Score")) {
+        for (String name : List.of("Rank", "Chat", "Score", "Keep")) {
             String source = Files.readString(
                     Support.ROOT.resolve("bindings/java/src/test/java/examples/" + name + ".java"));
             String body = source.substring(source.indexOf("    public static void main"), source.indexOf("    private " + name));

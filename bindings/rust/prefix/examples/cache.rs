@@ -1,0 +1,15 @@
+use prefix::{Engine, Request};
+
+fn main() -> prefix::Result<()> {
+    let engine = Engine::open(std::env::args().nth(1).expect("usage: cache MODEL"))?;
+    let system: Vec<i32> = (1..100).collect();
+    let mut batch = engine.batch()?;
+    batch.add(Request::warm(&system))?;
+    engine.run(&batch)?;
+    let lease = engine.cache().pin(&system, None)?; // until it is dropped
+    println!("{} tokens stay in the cache", lease.tokens());
+    let file = std::env::temp_dir().join("prefix-cache");
+    let saved = engine.save_snapshot(&file, &[])?; // a later process begins with load_snapshot
+    println!("{} tokens in {} bytes", saved.tokens, saved.bytes);
+    Ok(())
+}
