@@ -63,8 +63,9 @@ NodeId Scheduler::root_of(int32_t name_space, int32_t length) {
 
 std::vector<NodeId> Scheduler::roots_of(int32_t name_space) const {
   std::vector<NodeId> roots;
-  for (const auto& [key, root] : roots_)
-    if (key >> 32 == name_space) roots.push_back(root);
+  for (auto at = roots_.lower_bound(int64_t{name_space} << 32);
+       at != roots_.end() && at->first >> 32 == name_space; ++at)
+    roots.push_back(at->second);
   return roots;
 }
 
@@ -130,7 +131,7 @@ bool Scheduler::admit_request(const std::shared_ptr<JobState>& state, size_t ind
     finish(*active, e.code(), e.message());
     return true;
   }
-  if (!active->own_root) misses_.count(spec.name_space, spec.tokens, active->found);
+  if (!active->own_root) count_misses(*active);
   if (spec.task == Task::kGenerate) active->history = spec.tokens;
   if (spec.task == Task::kLogprobs)
     active->result().values.assign(spec.tokens.size() - static_cast<size_t>(spec.from), 0.0f);
@@ -201,7 +202,7 @@ Sequence Scheduler::make_sequence(Active& active, int32_t choice) {
   s.redo_read = s.redo_next = out_begin;
   s.redo_end = s.out_next = std::max(out_begin, std::min(s.out_end, match.computed));
   count_usage(active, s, match, choice > 0 ? prompt : 0);
-  if (choice <= 0) active.found = std::min(match.matched, prompt);
+  s.found = match.matched;
   return s;
 }
 
@@ -213,6 +214,22 @@ int32_t Scheduler::promised(const Active& a) const {
   const auto found = promised_tokens_.find(space_of(a));
   const int64_t tokens = found == promised_tokens_.end() ? 0 : found->second;
   return static_cast<int32_t>(std::min<int64_t>(tokens, INT32_MAX / 2));
+}
+
+// Of every token once: the prompt and the first choice together, of others the choice alone.
+void Scheduler::count_misses(const Active& active) {
+  const RequestSpec& spec = active.spec();
+  for (const Sequence& s : active.sequences) {
+    if (s.choice < 0) {
+      misses_.count(spec.name_space, spec.tokens, s.found);
+      continue;
+    }
+    const std::vector<int32_t>& choice = spec.choices[static_cast<size_t>(s.choice)];
+    std::vector<int32_t> tokens = spec.tokens;
+    tokens.insert(tokens.end(), choice.begin(), choice.end());
+    const auto before = s.choice > 0 ? static_cast<int32_t>(spec.tokens.size()) : 0;
+    misses_.count(spec.name_space, tokens, std::max(s.found, before));
+  }
 }
 
 // Adds positions [from, length) of a sequence to the request's usage.

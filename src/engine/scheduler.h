@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <list>
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -85,6 +86,7 @@ class Scheduler {
   Sequence make_sequence(Active& active, int32_t choice);
   static int32_t space_of(const Active& active);
   int32_t promised(const Active& active) const;
+  void count_misses(const Active& active);
   void count_usage(Active& active, const Sequence& s, const Match& match, int32_t from);
   void end_overdue();
   int64_t now_ms() const;
@@ -114,7 +116,7 @@ class Scheduler {
   std::vector<Output> outputs_;
   std::list<std::shared_ptr<JobState>> jobs_;  // with unfinished requests
   std::list<std::unique_ptr<Active>> active_;  // admission order
-  std::unordered_map<int64_t, NodeId> roots_;  // (namespace, regime)
+  std::map<int64_t, NodeId> roots_;            // (namespace, regime)
   Leases leases_;
   std::unordered_map<int32_t, int64_t> promised_tokens_;  // to generations, by space
   SchedulerCounters counters_;

@@ -24,6 +24,7 @@ struct Sequence {
   int32_t choice = -1;
   NodeId node = kNoNode;  // holds the last token; locked
   int32_t length = 0;     // tokens in the path
+  int32_t found = 0;      // those that were in the tree when it was admitted
   // Positions whose rows are read: [out_begin, redo_end) were computed before the request came and
   // are recomputed to be read, [redo_end, out_end) are read when they are computed. Both are done
   // in ascending order, up to these marks:
@@ -47,7 +48,6 @@ struct Active {
   NodeId root = kNoNode;
   bool own_root = false;  // sharing is off: the root goes with the request
   bool started = false;
-  int32_t found = 0;  // tokens of the prompt that were in the tree
   std::vector<Sequence> sequences;
   std::vector<int32_t> history;  // generate: prompt and generated tokens
   int64_t order = 0;             // admission order
