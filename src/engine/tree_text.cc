@@ -3,14 +3,19 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numeric>
+#include <string_view>
 
 #include "base/json_text.h"
+#include "base/quote.h"
 #include "base/status.h"
 
 namespace prefix {
 namespace {
 
 constexpr int32_t kMostRows = 120;
+constexpr int32_t kMostDepth = 48;  // boxes side by side
+constexpr size_t kMostParts = 8;    // of a namespace, in its label
 constexpr int32_t kRowHeight = 20;
 constexpr double kWidth = 1200;
 constexpr double kLeft = 150;
@@ -21,7 +26,7 @@ struct Weight {
   int64_t nodes = 0;
 };
 
-// Builds the boxes from the top, giving every branch a share of the rows by its tokens.
+// Builds the boxes from the top, giving every branch a share of the rows.
 class Folder {
  public:
   explicit Folder(const Tree& tree)
@@ -29,17 +34,29 @@ class Folder {
 
   TreePicture run(const std::vector<std::pair<NodeId, std::string>>& roots) {
     picture_.tokens = tree_.token_count();
-    int32_t left = static_cast<int32_t>(roots.size());
     for (const auto& [root, label] : roots) {
       weigh(root);
       picture_.nodes += weight(root).nodes;
-      PictureBox box;
-      box.label = label;
-      box.node = root;
-      box.tokens = weight(root).tokens;
-      const int32_t budget = std::max(1, (kMostRows - picture_.rows) / std::max(1, left--));
-      add(std::move(box), budget);
     }
+    std::vector<size_t> drawn(roots.size());
+    std::iota(drawn.begin(), drawn.end(), size_t{0});
+    PictureBox rest;
+    const bool all = roots.size() <= kMostRows;
+    if (!all) {
+      std::stable_sort(drawn.begin(), drawn.end(), [&](size_t a, size_t b) {
+        return weight(roots[a].first).tokens > weight(roots[b].first).tokens;
+      });
+      for (size_t i = kMostRows - 1; i < drawn.size(); ++i) {
+        rest.tokens += weight(roots[drawn[i]].first).tokens;
+        rest.folded += weight(roots[drawn[i]].first).nodes;
+      }
+      drawn.resize(kMostRows - 1);  // and a row for the rest
+      std::sort(drawn.begin(), drawn.end());
+      rest.label = cat("+ ", roots.size() - drawn.size(), " namespaces");
+    }
+    for (size_t i = 0; i < drawn.size(); ++i)
+      add_root(roots[drawn[i]], static_cast<int32_t>(drawn.size() - i) + (all ? 0 : 1));
+    if (!all) add(std::move(rest), 1);
     return std::move(picture_);
   }
 
@@ -63,15 +80,29 @@ class Folder {
   }
   const Weight& weight(NodeId id) const { return weights_[static_cast<size_t>(id)]; }
 
-  // Depth first without recursion: a path may be very deep.
+  // `left`: roots that are still to be drawn, with this one.
+  void add_root(const std::pair<NodeId, std::string>& root, int32_t left) {
+    PictureBox box;
+    box.label = root.second;
+    box.node = root.first;
+    box.tokens = weight(root.first).tokens;
+    add(std::move(box), (kMostRows - picture_.rows) / left);
+  }
+
+  // Depth first without recursion: a path may be very deep. A box takes no more than its rows.
   void add(PictureBox top, int32_t budget) {
-    std::vector<std::pair<PictureBox, int32_t>> open;
-    open.emplace_back(std::move(top), budget);
+    struct Open {
+      PictureBox box;
+      int32_t rows;
+      int32_t depth;
+    };
+    std::vector<Open> open;
+    open.push_back({std::move(top), budget, 0});
     while (!open.empty()) {
-      auto [box, rows] = std::move(open.back());
+      auto [box, rows, depth] = std::move(open.back());
       open.pop_back();
       const auto number = static_cast<int32_t>(picture_.boxes.size());
-      const NodeId id = box.folded > 0 ? kNoNode : box.node;
+      const NodeId id = box.node;
       box.row = picture_.rows;
       picture_.boxes.push_back(std::move(box));
       std::vector<NodeId> children;
@@ -79,38 +110,48 @@ class Folder {
         for (NodeId c = tree_.node(id).first_child; c != kNoNode; c = tree_.node(c).next)
           children.push_back(c);
       if (children.empty()) {
-        ++picture_.rows;
-        for (int32_t up = picture_.boxes[static_cast<size_t>(number)].parent; up >= 0;
-             up = picture_.boxes[static_cast<size_t>(up)].parent) {
-          PictureBox& above = picture_.boxes[static_cast<size_t>(up)];
-          above.rows = picture_.rows - above.row;
-        }
+        end_row(number);
         continue;
       }
-      std::stable_sort(children.begin(), children.end(),
-                       [&](NodeId a, NodeId b) { return weight(a).tokens > weight(b).tokens; });
-      size_t drawn = std::min(children.size(), static_cast<size_t>(std::max(1, rows)));
-      if (drawn < children.size() && drawn > 1) --drawn;  // a row for the rest
-      std::vector<std::pair<PictureBox, int32_t>> next;
-      int32_t left = rows - (drawn < children.size() ? 1 : 0);
-      for (size_t i = 0; i < drawn; ++i) {
-        const auto more = static_cast<int32_t>(drawn - i);
-        const int32_t share = std::max(1, left / more);
-        left -= share;
-        next.emplace_back(box_of(children[i], number), share);
+      size_t drawn = children.size();
+      if (depth == kMostDepth) drawn = 0;
+      if (drawn > static_cast<size_t>(rows)) {
+        drawn = static_cast<size_t>(rows) - 1;  // and a row for the rest
+        std::stable_sort(children.begin(), children.end(),
+                         [&](NodeId a, NodeId b) { return weight(a).tokens > weight(b).tokens; });
       }
+      const size_t first_next = open.size();
       if (drawn < children.size()) {
-        PictureBox rest;
-        rest.parent = number;
-        rest.start = tree_.node(children[drawn]).start;
-        for (size_t i = drawn; i < children.size(); ++i) {
-          rest.tokens += weight(children[i]).tokens;
-          rest.folded += weight(children[i]).nodes;
-        }
-        next.emplace_back(std::move(rest), 1);
+        open.push_back({rest_of(children, drawn, number), 1, depth + 1});
+        --rows;
       }
-      for (auto at = next.rbegin(); at != next.rend(); ++at) open.push_back(std::move(*at));
+      for (size_t i = 0; i < drawn; ++i) {
+        const int32_t share = rows / static_cast<int32_t>(drawn - i);
+        rows -= share;
+        open.push_back({box_of(children[i], number), share, depth + 1});
+      }
+      std::reverse(
+          open.begin() + static_cast<ptrdiff_t>(first_next) + (drawn < children.size() ? 1 : 0),
+          open.end());
     }
+  }
+  // A box without boxes to its right, and all to its left, reach to here.
+  void end_row(int32_t number) {
+    ++picture_.rows;
+    for (; number >= 0; number = picture_.boxes[static_cast<size_t>(number)].parent) {
+      PictureBox& box = picture_.boxes[static_cast<size_t>(number)];
+      box.rows = picture_.rows - box.row;
+    }
+  }
+  PictureBox rest_of(const std::vector<NodeId>& children, size_t first, int32_t parent) const {
+    PictureBox box;
+    box.parent = parent;
+    box.start = tree_.node(children[first]).start;
+    for (size_t i = first; i < children.size(); ++i) {
+      box.tokens += weight(children[i]).tokens;
+      box.folded += weight(children[i]).nodes;
+    }
+    return box;
   }
   PictureBox box_of(NodeId id, int32_t parent) const {
     const Node& n = tree_.node(id);
@@ -161,8 +202,8 @@ const char* colour(const PictureBox& box) {
 }
 
 std::string words(const PictureBox& box) {
-  if (box.folded > 0) return cat("+ ", box.folded, " nodes, ", box.tokens, " tokens");
   if (box.parent < 0) return cat(box.label, ": ", box.tokens, " tokens");
+  if (box.folded > 0) return cat("+ ", box.folded, " nodes, ", box.tokens, " tokens");
   std::string text = cat(box.tokens, " tokens at ", box.start, ", used ", box.uses, " times");
   if (box.pending > 0) text += cat(", ", box.pending, " being computed");
   if (box.held > 0) text += cat(", in use by ", box.held);
@@ -264,7 +305,11 @@ std::string tree_svg(const TreePicture& picture) {
 std::string namespace_label(const NamespaceParts& parts) {
   if (parts.empty()) return "(default)";
   std::string label;
-  for (const std::string& part : parts) label += (label.empty() ? "" : " / ") + part;
+  for (size_t i = 0; i < std::min(parts.size(), kMostParts); ++i) {
+    const std::string part = quote(parts[i], 60);  // a name may be anything: make it fit to print
+    label += cat(i > 0 ? " / " : "", std::string_view(part).substr(1, part.size() - 2));
+  }
+  if (parts.size() > kMostParts) label += " / ...";
   return label;
 }
 

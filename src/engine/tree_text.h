@@ -40,7 +40,8 @@ struct TreePicture {
   int64_t nodes = 0;
 };
 
-// Where there are too many branches to draw, the largest stay and the others are folded into one.
+// Where there are too many branches or namespaces to draw, the largest stay and the others are
+// folded into one, and so is what lies too deep: a picture has a limit, whatever the tree.
 TreePicture picture_of(const Tree& tree, const std::vector<std::pair<NodeId, std::string>>& roots);
 std::string tree_dot(const TreePicture& picture);
 std::string tree_svg(const TreePicture& picture);

@@ -1,0 +1,191 @@
+// Why tokens had to be computed: every reason is told where it holds, and together they are all the
+// tokens that were computed.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "snapshot_support.h"
+
+namespace prefix {
+namespace {
+
+using namespace testing_support;
+
+struct Misses {
+  int64_t first_seen = 0, name_space = 0, budget = 0, evicted = 0, granularity = 0;
+
+  static Misses of(Engine& engine) {
+    const EngineStats s = engine.stats();
+    return {s.miss_first_seen, s.miss_namespace, s.miss_budget, s.miss_evicted, s.miss_granularity};
+  }
+  int64_t sum() const { return first_seen + name_space + budget + evicted + granularity; }
+  Misses operator-(const Misses& b) const {
+    return {first_seen - b.first_seen, name_space - b.name_space, budget - b.budget,
+            evicted - b.evicted, granularity - b.granularity};
+  }
+  bool operator==(const Misses&) const = default;
+};
+void PrintTo(const Misses& m, std::ostream* out) {
+  *out << "first seen " << m.first_seen << ", namespace " << m.name_space << ", budget " << m.budget
+       << ", evicted " << m.evicted << ", granularity " << m.granularity;
+}
+
+struct MissReasonsTest : testing::Test {
+  std::vector<int32_t> text(int32_t number, size_t length = 96) {
+    std::vector<int32_t> tokens(length, 3);
+    tokens[0] = number;
+    return tokens;
+  }
+  // Why the tokens of one request were computed, all of which must be accounted for.
+  Misses run(Engine& engine, const RequestSpec& spec) {
+    const Misses before = Misses::of(engine);
+    const auto job = run_all(engine, {spec});
+    const Misses misses = Misses::of(engine) - before;
+    EXPECT_EQ(misses.sum(), job->result(0).usage.computed);
+    return misses;
+  }
+  Misses run(Engine& engine, const std::vector<int32_t>& tokens, int32_t name_space = 0) {
+    return run(engine, logits_of(tokens, name_space));
+  }
+};
+
+TEST_F(MissReasonsTest, FirstSeenAndReadAgain) {
+  const auto engine = open_engine(100);
+  EXPECT_EQ(run(*engine, text(1, 100)), Misses{.first_seen = 100});
+  EXPECT_EQ(run(*engine, text(1, 100)), Misses{.granularity = 1});
+  EXPECT_EQ(run(*engine, text(1, 130)), Misses{.first_seen = 30});
+  RequestSpec scores = logits_of(text(1, 130));
+  scores.task = Task::kLogprobs;
+  scores.from = 100;
+  EXPECT_EQ(run(*engine, scores), Misses{.granularity = 30});
+  RequestSpec warm = logits_of(text(1, 130));
+  warm.task = Task::kWarm;
+  EXPECT_EQ(run(*engine, warm), Misses{});
+}
+
+TEST_F(MissReasonsTest, OnlyAnotherNamespaceHadIt) {
+  const auto engine = open_engine(100);
+  const int32_t other = engine->open_namespace("other"), third = engine->open_namespace("third");
+  run(*engine, text(1));
+  EXPECT_EQ(run(*engine, text(1), other), Misses{.name_space = 96});
+  EXPECT_EQ(run(*engine, text(1, 128), third), (Misses{.first_seen = 32, .name_space = 96}));
+  EXPECT_EQ(run(*engine, text(1)), Misses{.granularity = 1});
+}
+
+TEST_F(MissReasonsTest, ItMadeRoomForOthers) {
+  const auto engine = open_engine(4);
+  run(*engine, text(1));
+  run(*engine, text(2));  // takes two of the three pages
+  EXPECT_EQ(run(*engine, text(1)), Misses{.budget = 64});
+  EXPECT_EQ(run(*engine, text(3, 128)), Misses{.first_seen = 128});
+  EXPECT_EQ(run(*engine, text(1)), Misses{.budget = 96});
+  EXPECT_EQ(run(*engine, text(2, 128)), (Misses{.first_seen = 32, .budget = 96}));
+}
+
+TEST_F(MissReasonsTest, ItMadeRoomWithinItsQuota) {
+  const auto engine = open_engine(100);
+  const int32_t space = engine->open_namespace("small");
+  engine->set_cache_limits(space, 0, 128 * engine->info().kv_bytes_per_token);
+  run(*engine, text(1), space);
+  run(*engine, text(2), space);
+  EXPECT_EQ(run(*engine, text(1), space), Misses{.budget = 64});
+}
+
+TEST_F(MissReasonsTest, ItWasDropped) {
+  const auto engine = open_engine(100);
+  const int32_t space = engine->open_namespace("other");
+  run(*engine, text(1), space);
+  engine->cache_trim(0);
+  EXPECT_EQ(run(*engine, text(1), space), Misses{.evicted = 96});
+  engine->drop_namespace(space);
+  EXPECT_EQ(run(*engine, text(1), space), Misses{.evicted = 96});
+  engine->cache_evict(space, text(1).data(), 40);
+  EXPECT_EQ(run(*engine, text(1), space), Misses{.evicted = 56});
+}
+
+TEST_F(MissReasonsTest, ItExpired) {
+  const auto engine = open_engine(100);
+  RequestSpec brief = logits_of(text(1));
+  brief.cache_ttl_ms = 1;
+  run(*engine, brief);
+  while (look_up(*engine, text(1)).cached_tokens > 0) {
+  }
+  EXPECT_EQ(run(*engine, text(1)), Misses{.evicted = 96});
+}
+
+TEST_F(MissReasonsTest, ItWasNotKept) {
+  const auto engine = open_engine(100, {{"cache", "false"}});
+  EXPECT_EQ(run(*engine, text(1)), Misses{.first_seen = 96});
+  EXPECT_EQ(run(*engine, text(1)), Misses{.evicted = 96});
+}
+
+// The prompt belongs to the first choice; the other choices are tokens of their own.
+TEST_F(MissReasonsTest, ChoicesCountTooAndOnce) {
+  const auto engine = open_engine(100, {{"rows", "1000"}});
+  RequestSpec choices = logits_of(text(1, 64));
+  choices.task = Task::kChoices;
+  choices.choices = {text(5, 40), text(6, 3), text(5, 50)};
+  EXPECT_EQ(run(*engine, choices), Misses{.first_seen = 64 + 40 + 3 + 10});
+  engine->cache_evict(0, choices.tokens.data(), 64);
+  const Misses again = run(*engine, choices);
+  // What does not fill a page after what is found is not known again.
+  EXPECT_EQ(again, (Misses{.first_seen = 3 + 10, .evicted = 40, .granularity = 1}));
+}
+
+TEST_F(MissReasonsTest, TogetherTheyAreAllThatWasComputed) {
+  std::mt19937 random(71);
+  for (const int64_t pages : {20, 40, 1000}) {
+    const auto engine = open_engine(pages);
+    const std::vector<int32_t> spaces = open_tuples(*engine, random);
+    engine->set_cache_limits(spaces[2], 0, 400 * engine->info().kv_bytes_per_token);
+    std::vector<RequestSpec> known;
+    int64_t computed = 0;
+    for (int i = 0; i < cases(800); ++i) {
+      std::vector<RequestSpec> batch;
+      for (size_t n = 1 + random() % 4; n > 0; --n) {
+        if (known.size() < 60 || random() % 4 == 0)
+          known.push_back(random_task(random, random_prompt(random, known)));
+        batch.push_back(known[random() % known.size()]);
+        batch.back().name_space = spaces[random() % spaces.size()];
+        if (random() % 8 == 0) batch.back().task = Task::kWarm;
+      }
+      if (random() % 30 == 0) engine->cache_trim(0);
+      const auto job = run_all(*engine, batch);
+      for (size_t r = 0; r < batch.size(); ++r) {
+        ASSERT_EQ(job->result(r).status, Code::kOk) << job->result(r).message;
+        computed += job->result(r).usage.computed;
+      }
+      ASSERT_EQ(Misses::of(*engine).sum(), computed) << "batch " << i << " of " << pages;
+    }
+    const Misses all = Misses::of(*engine);
+    for (const int64_t count :
+         {all.first_seen, all.name_space, all.budget, all.evicted, all.granularity})
+      EXPECT_GT(count, 0);
+  }
+}
+
+// An oracle with a set of all pages that were ever asked for.
+TEST_F(MissReasonsTest, FirstSeenIsWhatNobodyAskedForBefore) {
+  std::mt19937 random(73);
+  const auto engine = open_engine(40);
+  std::set<std::vector<int32_t>> seen;
+  std::vector<RequestSpec> known;
+  int64_t expected = 0;
+  for (int i = 0; i < cases(600); ++i) {
+    std::vector<int32_t> tokens = random_prompt(random, known);
+    tokens.resize(std::max<size_t>(32, tokens.size() / 32 * 32), 1);
+    known.push_back(logits_of(tokens));
+    const auto there = static_cast<size_t>(look_up(*engine, tokens).cached_tokens);
+    for (size_t end = 32; end <= tokens.size(); end += 32)
+      if (seen.insert(first_tokens(tokens, end)).second)
+        expected += static_cast<int64_t>(std::min<size_t>(32, end - std::min(there, end)));
+    run_all(*engine, {known.back()});
+  }
+  // A page may lose its place in the table to another one, and counts as new then.
+  EXPECT_GE(Misses::of(*engine).first_seen, expected);
+  EXPECT_LE(Misses::of(*engine).first_seen, expected + expected / 100);
+}
+
+}  // namespace
+}  // namespace prefix
