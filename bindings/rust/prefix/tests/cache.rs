@@ -209,6 +209,30 @@ fn a_reader_that_was_too_slow_begins_again_with_a_dump() {
 }
 
 #[test]
+fn an_engine_that_was_shut_down_has_no_cache() {
+    let engine = engine_with_events(4);
+    let clone = engine.clone();
+    let mut events = clone.cache_events(0);
+    engine.shutdown(Duration::ZERO).unwrap();
+    let cache = clone.cache();
+    let errors = [
+        cache.lookup_many(&[[1]]).unwrap_err(),
+        cache.usage().unwrap_err(),
+        cache.set_limits(0, 0).unwrap_err(),
+        cache.pin(&[1], None).unwrap_err(),
+        cache.evict(&[]).unwrap_err(),
+        cache.tree_picture("svg").unwrap_err(),
+        events.next().unwrap().unwrap_err(),
+        clone.cache_dump().unwrap_err(),
+        clone.save_snapshot("never", &[]).unwrap_err(),
+        clone.load_snapshot("never").unwrap_err(),
+    ];
+    for error in errors {
+        assert_eq!(error.status(), Status::Misuse, "{error}");
+    }
+}
+
+#[test]
 fn events_need_their_option() {
     let engine = engine();
     let error = engine.cache_events(0).next().unwrap().unwrap_err();
