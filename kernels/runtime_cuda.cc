@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <string>
 
@@ -88,6 +89,13 @@ cudaError_t read_properties(int32_t device, Properties& out) {
   return cudaSuccess;
 }
 
+// Of this thread's last failed call.
+thread_local char error_text[1024];
+
+void set_error(const std::string& text) {
+  std::snprintf(error_text, sizeof error_text, "%s", text.c_str());
+}
+
 class CudaRuntime final : public Runtime {
  public:
   ~CudaRuntime() override {
@@ -102,15 +110,15 @@ class CudaRuntime final : public Runtime {
     int count = 0;
     if (ask(cudaGetDeviceCount(&count), "") != Code::kOk) return false;
     if (device >= count) {
-      error_ = cat("there are ", count, " devices");
+      set_error(cat("there are ", count, " devices"));
       return false;
     }
     device_ = device;
     if (ask(read_properties(device, properties_), "properties") != Code::kOk) return false;
     if (properties_.capability < kOldestCapability) {
-      error_ =
-          cat("\"", properties_.name, "\" has compute capability ", properties_.capability / 10,
-              ".", properties_.capability % 10, "; 8.0 is the oldest that works");
+      set_error(cat("\"", properties_.name, "\" has compute capability ",
+                    properties_.capability / 10, ".", properties_.capability % 10,
+                    "; 8.0 is the oldest that works"));
       return false;
     }
     if (ask(cudaSetDevice(device), "cudaSetDevice") != Code::kOk) return false;
@@ -126,19 +134,21 @@ class CudaRuntime final : public Runtime {
     }
     std::string why;
     if (cublas_.open(invariant, why)) return true;
-    error_ = why;
+    set_error(why);
     return false;
   }
 
   const Properties& properties() const override { return properties_; }
-  const char* error() const override { return error_.c_str(); }
+  const char* error() const override { return error_text; }
   int64_t free_bytes() override {
     size_t free = 0, total = 0;
+    const std::lock_guard lock(mutex_);
     cudaSetDevice(device_);
     return cudaMemGetInfo(&free, &total) == cudaSuccess ? static_cast<int64_t>(free) : 0;
   }
 
   Code allocate(size_t bytes, void** out) override {
+    const std::lock_guard lock(mutex_);
     cudaSetDevice(device_);
     const size_t size = bytes == 0 ? 1 : bytes;
     const Code code = ask(cudaMalloc(out, size), "cudaMalloc", bytes);
@@ -147,17 +157,20 @@ class CudaRuntime final : public Runtime {
   }
   void release(void* data) override {
     if (!data) return;
+    const std::lock_guard lock(mutex_);
     cudaSetDevice(device_);
     cudaStreamSynchronize(stream_);
     cudaFree(data);
     cudaGetLastError();
   }
   Code allocate_pinned(size_t bytes, void** out) override {
+    const std::lock_guard lock(mutex_);
     cudaSetDevice(device_);
     return ask(cudaMallocHost(out, bytes == 0 ? 1 : bytes), "cudaMallocHost", bytes);
   }
   void release_pinned(void* data) override {
     if (!data) return;
+    const std::lock_guard lock(mutex_);
     cudaSetDevice(device_);
     cudaStreamSynchronize(stream_);
     cudaFreeHost(data);
@@ -166,27 +179,31 @@ class CudaRuntime final : public Runtime {
 
   Code upload(void* device, const void* host, size_t bytes) override {
     if (bytes == 0) return Code::kOk;
+    const std::lock_guard lock(mutex_);
     cudaSetDevice(device_);
     return ask(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, stream_), "upload",
                bytes);
   }
   Code download(void* host, const void* device, size_t bytes) override {
     if (bytes == 0) return Code::kOk;
+    const std::lock_guard lock(mutex_);
     cudaSetDevice(device_);
     const Code code = ask(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, stream_),
                           "download", bytes);
     return code != Code::kOk ? code : synchronize();
   }
   Code synchronize() override {
+    const std::lock_guard lock(mutex_);
     cudaSetDevice(device_);
     return ask(cudaStreamSynchronize(stream_), "waiting for the device");
   }
 
   Code launch(const Launch& l) override {
+    const std::lock_guard lock(mutex_);
     cudaSetDevice(device_);
     const void* const kernel = kernel_address(l.kernel);
     if (!kernel) {
-      error_ = cat("kernel ", static_cast<int>(l.kernel), " is not in this library");
+      set_error(cat("kernel ", static_cast<int>(l.kernel), " is not in this library"));
       return Code::kInternal;
     }
     void* args[] = {const_cast<void*>(l.args)};
@@ -195,11 +212,14 @@ class CudaRuntime final : public Runtime {
                "launching a kernel");
   }
   Code gemm(const GemmArgs& args) override {
+    const std::lock_guard lock(mutex_);
     cudaSetDevice(device_);
-    switch (cublas_.gemm(args, stream_, error_)) {
+    std::string why;
+    switch (cublas_.gemm(args, stream_, why)) {
       case CublasLt::Answer::kDone:
         return Code::kOk;
       case CublasLt::Answer::kFailed:
+        set_error(why);
         return Code::kInternal;
       case CublasLt::Answer::kUnsupported:
         break;
@@ -229,15 +249,16 @@ class CudaRuntime final : public Runtime {
   Code ask(cudaError_t error, const char* what, size_t bytes = 0) {
     if (error == cudaSuccess) return Code::kOk;
     cudaGetLastError();  // an error that can be survived must not come back with the next call
-    error_ = *what ? cat(what, ": ", describe(error)) : describe(error);
-    if (bytes > 0) error_ += cat(" (", bytes, " bytes, ", free_bytes(), " free)");
+    std::string text = *what ? cat(what, ": ", describe(error)) : describe(error);
+    if (bytes > 0) text += cat(" (", bytes, " bytes, ", free_bytes(), " free)");
+    set_error(text);
     return code_of(error);
   }
 
+  std::recursive_mutex mutex_;  // calls use one another
   int32_t device_ = 0;
   cudaStream_t stream_ = nullptr;
   Properties properties_;
-  std::string error_;
   CublasLt cublas_;
 };
 

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json_text.h"
 #include "base/status.h"
 #include "engine/engine.h"
 #include "ops/devices.h"
@@ -264,8 +265,14 @@ int main(int argc, char** argv) {
     }
     return 0;
   } catch (const Error& e) {
+    if (e.code() == Code::kUnsupportedDevice) {
+      JsonText json;
+      json.open('{').field("bench", "gpu").field("not_run", e.message()).close('}');
+      std::printf("%s\n", json.text().c_str());
+      return 0;
+    }
     std::fprintf(stderr, "gpu_bench: %s\n", e.message().c_str());
-    return 3;
+    return 1;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "gpu_bench: %s\n", e.what());
     return 1;

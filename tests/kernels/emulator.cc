@@ -94,8 +94,16 @@ EmulatedRuntime::~EmulatedRuntime() {
   while (!memory_.empty()) release(const_cast<unsigned char*>(memory_.begin()->first));
 }
 
+namespace {
+
+thread_local std::string error_text;
+
+}  // namespace
+
+const char* EmulatedRuntime::error() const { return error_text.c_str(); }
+
 Code EmulatedRuntime::failure(Code code, std::string text) {
-  error_ = std::move(text);
+  error_text = std::move(text);
   return code;
 }
 
@@ -113,6 +121,7 @@ Code EmulatedRuntime::allocate(size_t bytes, void** out) {
   const size_t skip = 256 - reinterpret_cast<uintptr_t>(data) % 256;
   unsigned char* const aligned = data + skip;
   std::memcpy(aligned - sizeof(void*), &data, sizeof data);
+  const std::lock_guard lock(mutex_);
   memory_[aligned] = bytes;
   *out = aligned;
   return Code::kOk;
@@ -120,6 +129,7 @@ Code EmulatedRuntime::allocate(size_t bytes, void** out) {
 
 void EmulatedRuntime::release(void* data) {
   if (!data) return;
+  const std::lock_guard lock(mutex_);
   const auto found = memory_.find(static_cast<unsigned char*>(data));
   if (found == memory_.end()) std::abort();
   memory_.erase(found);
@@ -137,6 +147,7 @@ void EmulatedRuntime::release_pinned(void* data) { std::free(data); }
 
 Code EmulatedRuntime::check(const void* data, size_t bytes, const char* what) {
   const auto* const at = static_cast<const unsigned char*>(data);
+  const std::lock_guard lock(mutex_);
   auto found = memory_.upper_bound(at);
   if (found != memory_.begin() && --found != memory_.end() && at >= found->first &&
       at + bytes <= found->first + found->second)

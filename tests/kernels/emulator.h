@@ -5,8 +5,10 @@
 // names memory outside of them fails, as it would on a GPU.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <string>
 #include <vector>
@@ -19,8 +21,7 @@ struct EmulatorCounters {
   int64_t launches[static_cast<size_t>(Kernel::kCount)] = {};
   int64_t blocks = 0;
   int64_t gemms = 0;
-  int64_t uploads = 0;
-  int64_t downloads = 0;
+  std::atomic<int64_t> uploads{0}, downloads{0};
 };
 
 class EmulatedRuntime final : public Runtime {
@@ -29,7 +30,7 @@ class EmulatedRuntime final : public Runtime {
   ~EmulatedRuntime() override;
 
   const Properties& properties() const override { return properties_; }
-  const char* error() const override { return error_.c_str(); }
+  const char* error() const override;
   int64_t free_bytes() override { return properties_.total_bytes / 2; }
 
   Code allocate(size_t bytes, void** out) override;
@@ -55,7 +56,7 @@ class EmulatedRuntime final : public Runtime {
   bool fails_now();
 
   Properties properties_;
-  std::string error_;
+  std::mutex mutex_;  // of memory_
   std::map<const unsigned char*, size_t> memory_;
   EmulatorCounters counters_;
   std::mt19937_64 random_;

@@ -6,7 +6,9 @@
 //      ├── kernels/runtime_cuda.cc  in libprefix_cuda.so, opened at run time
 //      └── tests/kernels/emulator   the same launches on the CPU, block by block
 //
-// Nothing throws: a call returns a Code, and error() says what happened.
+// Nothing throws: a call returns a Code, and error() says what happened. Launches and products come
+// from one thread; memory may be copied and released from others at the same time (snapshots,
+// tiers).
 #pragma once
 
 #include <cstddef>
@@ -30,7 +32,7 @@ class Runtime {
   virtual ~Runtime() = default;
 
   virtual const Properties& properties() const = 0;
-  // Of the last call that did not return kOk.
+  // Of this thread's last call that did not return kOk.
   virtual const char* error() const = 0;
   virtual int64_t free_bytes() = 0;
 

@@ -48,7 +48,7 @@ class Staging {
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
 
-  // Forgets everything. Waits for the copy of the step before, if that may still run.
+  // Forgets everything, and waits until the copy before is done with the pinned memory.
   void begin();
   template <typename T>
   void place(std::span<const T> array) {
@@ -60,9 +60,6 @@ class Staging {
     entries_.clear();
     base_ = nullptr;
   }
-  // The downloads of a step wait for the stream, so the pinned memory is free after them.
-  void synchronized() { in_flight_ = false; }
-
   // Null when the array is not part of the step.
   template <typename T>
   const T* find(const T* host) const {
