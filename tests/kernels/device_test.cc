@@ -51,5 +51,68 @@ TEST(EmulatedEngine, TinyModelEqualsTheCpu) {
   }
 }
 
+// The device may have no memory for a step, or fail in the middle of one: the requests of that step
+// fail with a status that says so, and the engine goes on.
+TEST(EmulatedEngine, AFailureOfTheDeviceEndsTheRequestsOnly) {
+  ops::gpu::EmulatedRuntime* runtime = nullptr;
+  ops::replace_gpu_runtime([&](int, bool) {
+    auto made = std::make_unique<ops::gpu::EmulatedRuntime>();
+    runtime = made.get();
+    return made;
+  });
+  const TinyCheckpoint checkpoint;
+  const auto engine = make_engine(checkpoint, {{"device", "cuda"}});
+  ops::replace_gpu_runtime({});
+  std::mt19937 random(9);
+  const auto run = [&](size_t tokens) {
+    const auto job =
+        engine->submit({testing_support::logits_of(random_tokens(random, tokens, 64))});
+    job->wait(-1);
+    return job->result(0);
+  };
+  const RequestResult first = run(40);
+  ASSERT_EQ(first.status, Code::kOk) << first.message;
+  for (int64_t call = 0; call < 30; call += 3) {
+    runtime->fail_after(call, Code::kOutOfDeviceMemory);
+    const RequestResult failed = run(90);
+    EXPECT_EQ(failed.status, Code::kOutOfDeviceMemory) << "call " << call;
+    EXPECT_NE(failed.message.find("told to fail"), std::string::npos) << failed.message;
+    runtime->fail_after(-1, Code::kOk);
+    const RequestResult next = run(50);
+    EXPECT_EQ(next.status, Code::kOk) << next.message;
+  }
+}
+
+// What one step costs in launches and copies: no surprises with the number of layers or requests.
+TEST(EmulatedEngine, AStepIsOneUploadAndOneAttentionLaunchALayer) {
+  ops::gpu::EmulatedRuntime* runtime = nullptr;
+  ops::replace_gpu_runtime([&](int, bool) {
+    auto made = std::make_unique<ops::gpu::EmulatedRuntime>();
+    runtime = made.get();
+    return made;
+  });
+  tools::CheckpointShape shape;
+  shape.layers = 3;
+  const TinyCheckpoint checkpoint(shape);
+  const auto engine = make_engine(checkpoint, {{"device", "cuda"}});
+  ops::replace_gpu_runtime({});
+  std::mt19937 random(10);
+  std::vector<RequestSpec> batch;
+  const std::vector<int32_t> head = random_tokens(random, 100, 64);
+  for (int i = 0; i < 5; ++i) {
+    batch.push_back(testing_support::logits_of(head));
+    for (int32_t t : random_tokens(random, 20, 64)) batch.back().tokens.push_back(t);
+  }
+  const auto attention = static_cast<size_t>(ops::gpu::Kernel::kAttention64x8);
+  const int64_t uploads = runtime->counters().uploads;
+  const int64_t launches = runtime->counters().launches[attention];
+  const auto job = engine->submit(batch);
+  job->wait(-1);
+  ASSERT_EQ(job->result(0).status, Code::kOk) << job->result(0).message;
+  EXPECT_EQ(engine->stats().steps, 1);
+  EXPECT_EQ(runtime->counters().uploads - uploads, 2);  // the step, and the rows that heads read
+  EXPECT_EQ(runtime->counters().launches[attention] - launches, 3);
+}
+
 }  // namespace
 }  // namespace prefix
