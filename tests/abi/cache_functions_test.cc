@@ -1,7 +1,9 @@
 // The functions of the cache: look-up of many prompts, warm-up, namespaces of several parts,
 // pictures and events. What is left of the cache is in requests_test.cc and snapshots_test.cc.
 #include <algorithm>
+#include <chrono>
 #include <set>
+#include <thread>
 
 #include "abi_support.h"
 
@@ -227,6 +229,38 @@ TEST(Cache, RequireSaltRefusesOnlyTheRequestsWithoutOne) {
     EXPECT_NE(message_of(job, i).find("salt"), std::string::npos) << message_of(job, i);
   }
   EXPECT_EQ(values_of(job, 0), values_of(job, 2));
+}
+
+// Each of them by itself, on an engine that has nothing else to do.
+TEST(Cache, ALeaseWhoseTimeIsOverKeepsNothingFromTrimEvictAndDrop) {
+  const Tokens prompt = counting(50);
+  using Call = prefix_status (*)(prefix_engine*, int64_t*, prefix_error*);
+  const Call calls[] = {[](prefix_engine* en, int64_t* freed, prefix_error* e) {
+                          return prefix_cache_trim(en, 0, freed, e);
+                        },
+                        [](prefix_engine* en, int64_t* freed, prefix_error* e) {
+                          return prefix_cache_evict(en, 0, nullptr, 0, freed, e);
+                        },
+                        [](prefix_engine* en, int64_t* freed, prefix_error* e) {
+                          return prefix_namespace_drop(en, 0, freed, e);
+                        }};
+  const Engine engine = make_engine();
+  for (const Call call : calls) {
+    warm(engine, prompt);
+    int64_t lease = 0, freed = 0;
+    expect(PREFIX_OK, [&](prefix_error* e) {
+      return prefix_cache_pin(engine, 0, prompt.data(), prompt.size(), 1, &lease, nullptr, e);
+    });
+    // An end in case it never comes; a lease of a millisecond needs nothing near it.
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (freed == 0 && std::chrono::steady_clock::now() < end) {
+      expect(PREFIX_OK, [&](prefix_error* e) { return call(engine, &freed, e); });
+      std::this_thread::yield();
+    }
+    EXPECT_EQ(freed, 50);
+    expect(PREFIX_ERR_NOT_FOUND,
+           [&](prefix_error* e) { return prefix_cache_unpin(engine, lease, e); });
+  }
 }
 
 TEST(Cache, PicturesOfTheTree) {
