@@ -224,10 +224,10 @@ typedef struct prefix_device_details {
   int32_t chosen;      /* 1: option isa = auto takes this one */
   int32_t threads;     /* cores this process may use; "cuda": multiprocessors */
   int64_t total_bytes; /* memory of the device */
-  int64_t free_bytes; /* "cuda": 0, it would cost a context to ask */
-  const char* kind;   /* "cpu" or "cuda"; static, as are the next two */
-  const char* level;  /* instruction-set level, "avx512_bf16"; "sm_90" */
-  const char* reason; /* why not available; "" when it is */
+  int64_t free_bytes;  /* "cuda": 0, it would cost a context to ask */
+  const char* kind;    /* "cpu" or "cuda"; static, as are the next two */
+  const char* level;   /* instruction-set level, "avx512_bf16"; "sm_90" */
+  const char* reason;  /* why not available; "" when it is */
 } prefix_device_details;
 
 /* [any thread] One entry for each instruction-set level of the CPU, best first; then one for each
@@ -593,7 +593,8 @@ PREFIX_API prefix_status prefix_cache_evict(prefix_engine* engine, int32_t ns,
                                             const prefix_token* tokens, size_t n_tokens,
                                             int64_t* freed, prefix_error* err);
 /* [any thread] Evicts prefixes in the order of the option cache_policy until at most target_bytes
- * (>= 0) are held or all that is left is in use or pinned; *freed (may be NULL): tokens. */
+ * (>= 0) are held or all that is left is in use, pinned or below the floor of its namespace; *freed
+ * (may be NULL): tokens. */
 PREFIX_API prefix_status prefix_cache_trim(prefix_engine* engine, int64_t target_bytes,
                                            int64_t* freed, prefix_error* err);
 /* [any thread] The tree, for debugging: {"tokens": n, "nodes": [...]}. */

@@ -102,14 +102,16 @@ void EngineImpl::shutdown(int64_t timeout_ms) {
   lock.unlock();
   {
     std::lock_guard join(join_mutex_);
-    if (thread_.joinable()) thread_.join();
+    if (thread_.joinable()) {
+      thread_.join();
+      if (tiers_) tiers_->flush(kFlushTime);  // nobody else uses them any more
+    }
   }
   lock.lock();
   if (state_ == EngineState::kClosed) return;
   scheduler_->abort_all(Code::kCancelled, "the engine was shut down");
   state_ = EngineState::kClosed;
   scheduler_.reset();
-  if (tiers_) tiers_->flush(kFlushTime);
   tiers_.reset();
   events_.reset();
   keys_.reset();

@@ -13,6 +13,7 @@ int64_t EngineImpl::drop_namespace(int32_t name_space) {
   std::lock_guard lock(mutex_);
   require_open();
   require_namespace(name_space);
+  scheduler_->expire_cache();
   int64_t tokens = 0;
   for (NodeId root : scheduler_->roots_of(name_space)) tokens += tree_->drop(root);
   if (events_) events_->check_cleared();
@@ -40,6 +41,7 @@ int64_t EngineImpl::cache_evict(int32_t name_space, const int32_t* tokens, size_
   std::lock_guard lock(mutex_);
   require_open();
   require_namespace(name_space);
+  scheduler_->expire_cache();
   int64_t evicted = 0;
   for (NodeId root : scheduler_->roots_of(name_space)) {
     const Match m = tree_->match(root, {tokens, n});
@@ -107,6 +109,7 @@ int64_t EngineImpl::cache_trim(int64_t target_bytes) {
   std::lock_guard lock(mutex_);
   require_open();
   if (target_bytes < 0) fail(Code::kOutOfRange, "target_bytes is ", target_bytes, ", below 0");
+  scheduler_->expire_cache();
   const auto page = static_cast<int64_t>(kv_->layout().page_bytes());
   const int64_t evicted =
       tree_->trim(static_cast<int32_t>(std::min<int64_t>(target_bytes / page, INT32_MAX)));
@@ -255,6 +258,8 @@ void EngineImpl::open_tiers() {
     tiers.push_back({"store", open_store(url, store)});
   }
   if (tiers.empty()) return;
+  if (!options_.get_bool("cache") || !options_.get_bool("sharing"))
+    fail(Code::kInvalidArgument, "options cache_disk and cache_store need cache and sharing");
   const std::chrono::milliseconds timeout(options_.get_int("cache_fetch_ms"));
   tiers_ = std::make_unique<LowerTiers>(std::move(tiers), *tree_, *pages_, *kv_, *keys_, timeout);
   fingerprint();  // now, not in the middle of a request

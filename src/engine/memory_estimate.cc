@@ -44,7 +44,8 @@ MemoryEstimate estimate_of(const ModelConfig& c, const Options& options) {
   e.weight_bytes =
       c.layers * (matrix(q + 2 * kv, c.hidden) + matrix(c.hidden, q) +
                   2 * matrix(c.intermediate, c.hidden) + matrix(c.hidden, c.intermediate)) +
-      matrix(c.vocab_size, c.hidden) * (c.tie_embeddings ? 1 : 2);
+      matrix(c.vocab_size, c.hidden) * (c.tie_embeddings ? 1 : 2) +
+      int64_t{4} * context_length(options, c) * c.rotary_dim();  // rotary tables
   const ops::KvLayout layout = kv_layout_of(c, dtype);
   e.kv_bytes_per_token = static_cast<int64_t>(layout.page_bytes()) / kPageTokens;
   e.kv_budget_bytes =

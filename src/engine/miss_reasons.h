@@ -37,6 +37,7 @@ class MissReasons {
   void made_room(const Tree& tree, NodeId id, int32_t from);
 
   const MissCounts& counts() const { return counts_; }
+  size_t metadata_bytes() const { return table_.capacity() * sizeof(Entry); }
 
  private:
   static constexpr size_t kEntries = size_t{1} << 16;

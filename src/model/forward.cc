@@ -106,6 +106,7 @@ int64_t Model::weight_bytes() const {
   size_t bytes = weights_.embedding.bytes() + (weights_.tied ? 0 : weights_.output.bytes());
   for (const LayerWeights& w : weights_.layers)
     bytes += w.qkv.bytes() + w.attention_output.bytes() + w.gate_up.bytes() + w.down.bytes();
+  bytes += (cos_.size() + sin_.size()) * sizeof(float);
   return static_cast<int64_t>(bytes);
 }
 

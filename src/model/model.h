@@ -64,7 +64,7 @@ class Model {
   const ModelConfig& config() const { return config_; }
   int32_t max_positions() const { return max_positions_; }
   ops::KvLayout kv_layout() const;
-  int64_t weight_bytes() const;
+  int64_t weight_bytes() const;  // of matrices and rotary tables
   // 32 bytes that are the same for two models exactly when the keys and values that they compute
   // are. Reads all weights once, on that many threads: half a second per GB and core or less where
   // the CPU has SHA instructions. Any thread.

@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -15,11 +14,9 @@
 #include <vector>
 
 #include "cache/disk_tier.h"
+#include "support/cases.h"
 
 namespace prefix::testing_support {
-
-inline bool quick() { return std::getenv("PREFIX_TEST_QUICK") != nullptr; }
-inline int cases(int full) { return quick() ? full / 10 : full; }
 
 inline PageKey key_of(uint64_t number) {
   const auto token = static_cast<int32_t>(number);

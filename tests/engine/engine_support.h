@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <random>
@@ -11,12 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "support/cases.h"
 #include "support/tiny_engine.h"
 
 namespace prefix::testing_support {
-
-inline bool quick() { return std::getenv("PREFIX_TEST_QUICK") != nullptr; }
-inline int cases(int full) { return quick() ? full / 10 : full; }
 
 inline std::vector<int32_t> random_tokens(std::mt19937& random, size_t n, int32_t vocab) {
   std::vector<int32_t> tokens(n);

@@ -15,9 +15,10 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <random>
 #include <sstream>
+
+#include "support/cases.h"
 
 namespace prefix {
 namespace {
@@ -27,13 +28,13 @@ using testing_support::Difference;
 using testing_support::Edge;
 using testing_support::Events;
 using testing_support::Path;
+using testing_support::quick;
 using testing_support::Sequence;
 
 constexpr int kOperations = 10'400'000;
 constexpr int kRunOperations = 5000;  // with one tree
 constexpr size_t kMostTokens = 110;
 
-bool quick() { return std::getenv("PREFIX_TEST_QUICK") != nullptr; }
 int operations() { return quick() ? kOperations / 100 : kOperations; }
 
 struct Configuration {
