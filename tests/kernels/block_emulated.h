@@ -25,10 +25,8 @@ namespace prefix::ops::gpu {
 
 class SharedMemory {
  public:
-  explicit SharedMemory(size_t bytes) : data_(bytes), marks_(bytes / kGrain) {
-    // What nobody wrote is NaN in every type.
-    std::memset(data_.data(), 0xff, data_.size());
-  }
+  // What nobody wrote is NaN in every type.
+  explicit SharedMemory(size_t bytes) : data_(bytes, 0xff), marks_(bytes / kGrain) {}
 
   void next_phase() { ++phase_; }
 
