@@ -333,7 +333,8 @@ PREFIX_API prefix_status prefix_namespace_open(prefix_engine* engine, const char
 /* [any thread] The same for a namespace of several parts: a tenant's salt, an adapter, the epoch of its
  * weights, and whatever else keeps prefixes apart. Part i is text[offsets[i] .. offsets[i + 1]), with
  * one offset more than parts. They are compared one by one: ("ab", "c") is not ("a", "bc"). One part
- * is the namespace of that name, no part the empty one. Requests name it by option namespace_id. With
+ * is the namespace of that name, no part the empty one. Requests name it by option namespace_id, and
+ * not by namespace as well: adding such a request is an INVALID_ARGUMENT. With
  * option require_salt, requests in a namespace whose first part is empty are refused. */
 PREFIX_API prefix_status prefix_namespace_open_tuple(prefix_engine* engine, const char* text,
                                                      size_t text_len, const int64_t* offsets,
@@ -620,7 +621,7 @@ typedef struct prefix_cache_event {
   int32_t kind;     /* PREFIX_CACHE_* */
   int64_t sequence; /* counts up without gaps */
   int64_t block;    /* its name, > 0: the same in every process with this model and namespace */
-  int64_t parent;   /* the block before it on its path; 0: it is the first one */
+  int64_t parent;   /* STORED: the block before it on its path; 0: it is the first one */
   int32_t ns;       /* namespace */
   int32_t position; /* of its first token */
   int64_t time_ns;  /* monotonic clock */

@@ -37,10 +37,12 @@ class EngineImpl final : public Engine {
 
   int32_t open_namespace(const NamespaceParts& parts) override {
     std::lock_guard lock(mutex_);
+    require_open();
     return namespaces_.open(parts);
   }
   int32_t find_namespace(const NamespaceParts& parts) override {
     std::lock_guard lock(mutex_);
+    require_open();
     return namespaces_.find(parts);
   }
   int32_t namespace_count() override {

@@ -27,12 +27,15 @@ class Namespaces {
  public:
   Namespaces() { open({}); }
 
+  // One empty part is the empty name, which is the empty tuple.
   int32_t open(const NamespaceParts& parts) {
+    if (parts.size() == 1 && parts.front().empty()) return 0;
     const auto [at, added] = numbers_.try_emplace(parts, count());
     if (added) parts_.push_back(&at->first);
     return at->second;
   }
   int32_t find(const NamespaceParts& parts) const {  // -1: never opened
+    if (parts.size() == 1 && parts.front().empty()) return 0;
     const auto found = numbers_.find(parts);
     return found == numbers_.end() ? -1 : found->second;
   }

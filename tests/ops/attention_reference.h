@@ -72,7 +72,7 @@ struct Tree {
   uint64_t seed = 1;
   float query_scale = 4.0f;  // larger: sharper attention
   float value_scale = 1.0f;
-  bool row_pages = false;  // pages as a GPU has them: rows of tokens (src/ops/gpu/launch.h)
+  bool row_pages = false;   // pages as a GPU has them: rows of tokens (src/ops/gpu/launch.h)
   std::vector<Node> nodes;  // depth first
 
   // The node of the path to `node` that holds `position`.
