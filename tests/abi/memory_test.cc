@@ -37,7 +37,11 @@ void* allocate(size_t size, size_t alignment) {
 
 }  // namespace
 
-// All of them: a sanitizer brings its own set, and memory of one set must not go to the other.
+// All of them: a sanitizer brings its own set, and memory of one set must not go to the other. g++
+// sees free() where a delete was inlined and a new was not, and takes them for strangers.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
+#endif
 void* operator new(size_t size) { return allocate(size, 1); }
 void* operator new[](size_t size) { return allocate(size, 1); }
 void* operator new(size_t size, std::align_val_t alignment) {
