@@ -100,7 +100,8 @@ class Documents(unittest.TestCase):
         for path in DOCUMENTS:
             if not path.exists():
                 continue
-            for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", path.read_text()):
+            prose = re.sub(r"^```.*?^```", "", path.read_text(), flags=re.M | re.S)
+            for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", prose):
                 if not target.startswith("http"):
                     self.assertTrue((path.parent / target).exists(), f"{path.relative_to(ROOT)} links to {target}")
 
