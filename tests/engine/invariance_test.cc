@@ -120,7 +120,7 @@ TEST_P(Invariance, AloneBatchedShuffledUnsharedChunkedThreadedCachedAreEqualBits
            {{"isa", isa}, {"dtype", dtype}, {"threads", "2"}, {"rows", "33"}, {"cache", "false"}})},
   };
   int compared = 0;
-  for (unsigned seed = 0; compared < cases(2000 / 8) + 1; ++seed) {
+  for (unsigned seed = 0; compared < testing_support::cases(2000 / 8) + 1; ++seed) {
     std::mt19937 random(seed * 7919 + static_cast<unsigned>(isa.size()));
     std::vector<RequestSpec> batch;
     const size_t count = seed % 8 == 0 ? 1 + random() % 64 : 1 + random() % 8;
