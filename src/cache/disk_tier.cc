@@ -4,14 +4,10 @@
 #include <optional>
 #include <utility>
 
+#include "base/clock.h"
+
 namespace prefix {
 namespace {
-
-int64_t steady_now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 // Runs an action when the scope ends, by an exception too.
 template <typename Action>
@@ -123,7 +119,7 @@ DiskTier::Outcome DiskTier::put_one(const PageKey& key, const PageBlob& blob) {
     const std::lock_guard lock(mutex_);
     const AtEnd totals([this] { publish_totals(); });
     if (keep(key, bytes, time)) return Outcome::kKept;
-    if (steady_now() < writable_again_.load(std::memory_order_relaxed)) return Outcome::kNotStored;
+    if (now_ns() < writable_again_.load(std::memory_order_relaxed)) return Outcome::kNotStored;
     if (!make_room(bytes)) return Outcome::kNotStored;
     reserved_ += bytes;
   }
@@ -139,7 +135,7 @@ DiskTier::Outcome DiskTier::put_one(const PageKey& key, const PageBlob& blob) {
         folder_.write(key, {blob.data.get(), blob.size}, time);
     lock.lock();
     if (!page || !folder_.publish(*page, key)) {
-      writable_again_.store(steady_now() + options_.pause.count(), std::memory_order_relaxed);
+      writable_again_.store(now_ns() + options_.pause.count(), std::memory_order_relaxed);
       return Outcome::kNotStored;
     }
     index_.add(key, bytes, time);

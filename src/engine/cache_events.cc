@@ -1,8 +1,9 @@
 #include "engine/cache_events.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
+
+#include "base/clock.h"
 
 namespace prefix {
 namespace {
@@ -27,9 +28,7 @@ CacheEvents::CacheEvents(const Tree& tree, PageKeys& keys, const PagePool& pages
 
 void CacheEvents::post(CacheEvent event) {
   event.sequence = next_++;
-  event.time_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
-                      std::chrono::steady_clock::now().time_since_epoch())
-                      .count();
+  event.time_ns = now_ns();
   ring_.push_back(std::move(event));
   if (ring_.size() > capacity_) ring_.pop_front();
 }

@@ -225,9 +225,8 @@ void EngineImpl::watch_tree() {
 
 TreePicture EngineImpl::picture() const {
   std::vector<std::pair<NodeId, std::string>> roots;
-  for (int32_t i = 0; i < namespaces_.count(); ++i)
-    for (const NodeId root : scheduler_->roots_of(i))
-      roots.emplace_back(root, namespace_label(namespaces_.parts(i)));
+  for (const NodeId root : all_roots())
+    roots.emplace_back(root, namespace_label(namespaces_.parts(tree_->space(tree_->node(root)))));
   return picture_of(*tree_, roots);
 }
 

@@ -9,8 +9,6 @@ namespace {
 // and all errors are always kept, and results hold all tokens anyway.
 constexpr size_t kMaxEvents = 1 << 20;
 
-int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
-
 }  // namespace
 
 Job::Job(std::vector<RequestSpec> requests)
@@ -18,7 +16,7 @@ Job::Job(std::vector<RequestSpec> requests)
       results_(specs_.size()),
       cancelled_(specs_.size()),
       finished_(specs_.size(), End::kNone),
-      submitted_(std::chrono::steady_clock::now()) {}
+      submitted_(Clock::now()) {}
 
 bool Job::wait(int64_t timeout_ms) {
   std::unique_lock lock(mutex_);

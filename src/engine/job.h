@@ -14,6 +14,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/clock.h"
 #include "engine/request.h"
 
 namespace prefix {
@@ -87,7 +88,7 @@ class Job {
   // memory for the event it is made up from the result when somebody asks for it.
   void finish(size_t i) noexcept;
   void set_totals(const JobTotals& totals);
-  std::chrono::steady_clock::time_point submitted() const { return submitted_; }
+  Clock::time_point submitted() const { return submitted_; }
 
  private:
   Event last_event(size_t i) const;
@@ -104,7 +105,7 @@ class Job {
   int64_t untold_ = 0;
   std::deque<Event> events_;
   JobTotals totals_;
-  std::chrono::steady_clock::time_point submitted_;
+  Clock::time_point submitted_;
 };
 
 }  // namespace prefix

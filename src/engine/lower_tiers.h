@@ -22,6 +22,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/clock.h"
 #include "cache/kv_memory.h"
 #include "cache/tier.h"
 #include "engine/page_keys.h"
@@ -37,13 +38,11 @@ struct LowerTier {
 struct LowerTierLimits {
   size_t read_bytes = size_t{32} << 20;    // that one fetch asks for at once
   size_t write_bytes = size_t{256} << 20;  // of copies on their way down
-  std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
+  std::function<Clock::time_point()> now = Clock::now;
 };
 
 // One request's way through the tiers.
 struct Fetch {
-  using Clock = std::chrono::steady_clock;
-
   bool done = false;
   NodeId root = kNoNode;
   std::vector<int32_t> tokens;  // whole pages
@@ -61,8 +60,6 @@ struct Fetch {
 
 class LowerTiers {
  public:
-  using Clock = Fetch::Clock;
-
   LowerTiers(std::vector<LowerTier> tiers, Tree& tree, PagePool& pages, KvMemory& kv,
              PageKeys& keys, std::chrono::milliseconds timeout, LowerTierLimits limits = {});
 

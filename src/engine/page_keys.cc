@@ -25,7 +25,7 @@ PageKey PageKeys::key(NodeId node, int32_t block) {
       parent = known(page);
       break;
     }
-    missing_.emplace_back(page, block);
+    missing_.push_back(page);
     if (block == 0) {
       parent = root(tree_.root(tree_.node(id)));
       break;
@@ -36,7 +36,7 @@ PageKey PageKeys::key(NodeId node, int32_t block) {
     id = above;
   }
   for (; !missing_.empty(); missing_.pop_back()) {
-    const int32_t at = missing_.back().first;
+    const int32_t at = missing_.back();
     parent = page_key(parent, {pages_.tokens(at), kPageTokens});
     if (keys_.size() <= static_cast<size_t>(at)) keys_.resize(static_cast<size_t>(at) + 1);
     keys_[static_cast<size_t>(at)] = parent;

@@ -48,8 +48,8 @@ class PageKeys {
   PagePool& pages_;
   RootKey root_key_;
   std::unordered_map<NodeId, PageKey> roots_;
-  std::vector<PageKey> keys_;                         // by page number
-  std::vector<std::pair<int32_t, int32_t>> missing_;  // scratch: (page, block), last ones first
+  std::vector<PageKey> keys_;     // by page number
+  std::vector<int32_t> missing_;  // scratch: pages, last ones first
 };
 
 // f(page, block) for every page whose last position is one of tokens [begin, end) of the edge,

@@ -91,7 +91,7 @@ int32_t Scheduler::longest(const RequestSpec& spec) const {
 
 // Pages of the request may come from a tier below, and have not yet.
 bool Scheduler::waits_for_tier(const JobState& state, Waiting& w) {
-  if (!tiers_ || !options_.sharing) return false;
+  if (!tiers_) return false;
   if (w.fetch && !w.fetch->done) return true;
   w.fetch.reset();
   while (!w.looked) {

@@ -45,7 +45,7 @@ struct SchedulerCounters {
 
 class Scheduler {
  public:
-  // tiers may be null.
+  // tiers may be null, and are without sharing.
   Scheduler(Model& model, KvMemory& kv, PagePool& pages, Tree& tree,
             const SchedulerOptions& options, LowerTiers* tiers);
 

@@ -156,7 +156,7 @@ void Scheduler::release(Active& a) {
   for (const Sequence& s : a.sequences) {
     pages_.unreserve(s.reserved_pages);
     if (s.promised_tokens > 0) promised_tokens_[space_of(a)] -= s.promised_tokens;
-    if (tiers_ && !a.own_root) tiers_->save(s.node, s.length);
+    if (tiers_) tiers_->save(s.node, s.length);
     tree_.unlock(s.node, options_.cache && !a.own_root);
   }
   a.sequences.clear();

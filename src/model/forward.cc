@@ -1,7 +1,7 @@
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
+#include "base/clock.h"
 #include "base/status.h"
 #include "model/model.h"
 #include "model/rope.h"
@@ -13,16 +13,12 @@ namespace {
 // Adds the time between construction and destruction to a counter.
 class Stopwatch {
  public:
-  explicit Stopwatch(int64_t& total) : total_(total), start_(std::chrono::steady_clock::now()) {}
-  ~Stopwatch() {
-    total_ += std::chrono::duration_cast<std::chrono::nanoseconds>(
-                  std::chrono::steady_clock::now() - start_)
-                  .count();
-  }
+  explicit Stopwatch(int64_t& total) : total_(total), start_(Clock::now()) {}
+  ~Stopwatch() { total_ += ns_since(start_); }
 
  private:
   int64_t& total_;
-  std::chrono::steady_clock::time_point start_;
+  Clock::time_point start_;
 };
 
 int64_t round_up(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }

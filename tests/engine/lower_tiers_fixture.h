@@ -73,7 +73,7 @@ struct LowerTiersTest : testing::Test {
     cache.tree.unlock(id, true);
   }
 
-  Fetch::Clock::time_point now{};
+  Clock::time_point now{};
   SmallCache cache{64};
   FakeTier* near = nullptr;
   FakeTier* far = nullptr;

@@ -269,7 +269,7 @@ class Simulation {
   }
 
   std::mt19937 random_;
-  Fetch::Clock::time_point now_{};
+  Clock::time_point now_{};
   bool measures_ = at_most(2) == 0;  // what a token costs, so that tiers may be too slow
   SmallCache cache_;
   std::vector<FakeTier*> fakes_;

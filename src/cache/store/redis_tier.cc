@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/quote.h"
 #include "base/status.h"
@@ -16,12 +17,6 @@ using Type = RedisReply::Type;
 constexpr uint64_t kLargestValue = 512ull << 20;  // of any server, unless it is told otherwise
 constexpr size_t kMagic = 8;                      // bytes that every page's header begins with
 constexpr size_t kMostComplaints = 64;
-
-int64_t steady_now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 std::string redis_key(const PageKey& key) { return "prefix:page:1:" + key.hex(); }
 
@@ -62,7 +57,7 @@ TicketPtr RedisTier::put(std::span<const PageKey> keys, std::span<const PageBlob
 TierStats RedisTier::stats() const noexcept { return queue_.stats(); }
 
 bool RedisTier::writing() const {
-  return steady_now() >= writable_again_.load(std::memory_order_relaxed);
+  return now_ns() >= writable_again_.load(std::memory_order_relaxed);
 }
 
 bool RedisTier::refreshing() const { return options_.time_to_live.count() > 0 && writing(); }
@@ -298,7 +293,7 @@ bool RedisTier::is_expected(Line& line, const RedisReply& reply, Type type, Comm
   complain(word, text);
   if (writing_only)
     writable_again_.store(
-        steady_now() + std::chrono::duration_cast<std::chrono::nanoseconds>(options_.pause).count(),
+        now_ns() + std::chrono::duration_cast<std::chrono::nanoseconds>(options_.pause).count(),
         std::memory_order_relaxed);
   return true;
 }
