@@ -407,6 +407,9 @@ void Scheduler::collect_outputs() {
       while (s.out_next < s.out_end && read(s.out_next)) ++s.out_next;
     }
   }
+  for (const Output& output : outputs_) step_.reads.push_back(output.row);
+  std::sort(step_.reads.begin(), step_.reads.end());
+  step_.reads.erase(std::unique(step_.reads.begin(), step_.reads.end()), step_.reads.end());
 }
 
 }  // namespace prefix

@@ -22,6 +22,8 @@ void Scheduler::execute() {
   error_ = Code::kOk;
   try {
     step_ok_ = model_.forward(step_, kv_, [this] { return everything_cancelled(); });
+    // Results are there when they were downloaded; a step that nobody reads must be waited for.
+    if (step_ok_ && outputs_.empty()) model_.device().finish_step();
     if (step_ok_) heads_.compute(outputs_);
   } catch (const Error& e) {
     error_ = e.code();

@@ -35,12 +35,16 @@ struct Block {
 // activation; c: f32 result of a projection.
 struct Model::Buffers {
   explicit Buffers(ops::Device& d) : device(d) {}
-  ~Buffers() { drop(); }
+  ~Buffers() {
+    drop();
+    drop_head();
+  }
   // No rows fit any more: whatever comes next may fail, and must not be taken for what was there.
   void drop() {
     for (Block& b : blocks) device.release(b.data, b.bytes);
     blocks.clear();
-    total = rows = head_rows = logits_floats = 0;
+    total = static_cast<int64_t>(head.bytes);
+    rows = 0;
   }
   std::byte* add(size_t bytes) {
     Block& block = blocks.emplace_back();
@@ -58,13 +62,27 @@ struct Model::Buffers {
   float* c = nullptr;
   int64_t x_ld = 0, c_ld = 0;
   ops::Act a, q, attention, inner;
-  // Selected rows.
-  int64_t head_rows = 0;
-  float* selected = nullptr;  // [head_rows, hidden]
-  ops::Act head;
-  // Results of a head on their way to the host, where the device's memory is not the host's.
-  int64_t logits_floats = 0;
-  float* logits = nullptr;
+  // Selected rows lie where the layers, which are done, had their intermediates.
+  float* selected() const { return c; }  // [selected rows, hidden]
+  ops::Act normed() const { return a; }
+  // Results of a head on their way to the host, where the device's memory is not the host's. Grows
+  // by doubling.
+  float* logits(int64_t floats) {
+    if (const size_t bytes = static_cast<size_t>(floats) * sizeof(float); bytes > head.bytes) {
+      const size_t wanted = std::max(bytes, 2 * head.bytes);
+      drop_head();
+      head.data = device.allocate(wanted);
+      head.bytes = wanted;
+      total += static_cast<int64_t>(wanted);
+    }
+    return reinterpret_cast<float*>(head.data);
+  }
+  void drop_head() {
+    if (head.data) device.release(head.data, head.bytes);
+    total -= static_cast<int64_t>(head.bytes);
+    head = {};
+  }
+  Block head;
 };
 
 Model::Model(ModelFiles files, ops::Device& device, int32_t max_positions, const Progress& progress)
@@ -224,11 +242,13 @@ void Model::ffn_block(const LayerWeights& w, const StepPlan& plan) {
 
 bool Model::forward(const StepPlan& plan, KvMemory& kv, const std::function<bool()>& stop) {
   ensure_rows(plan.rows());
+  reads_ = plan.reads;
+  selected_ = 0;
   Buffers& b = *buffers_;
   {
     Stopwatch watch(times_.other_ns);
     device_.begin_step({plan.tokens, plan.positions, plan.rope_rows, plan.slots, plan.clear,
-                        plan.copies, &plan.attention, config_.heads, kv.layout()});
+                        plan.copies, reads_, &plan.attention, config_.heads, kv.layout()});
     device_.clear_pages(plan.clear, kv.layout(), kv.data());
     device_.embed(weights_.embedding, plan.tokens, 1.0f, b.x, b.x_ld);
   }
@@ -246,25 +266,18 @@ void Model::select(std::span<const int32_t> rows) {
   Buffers& b = *buffers_;
   const auto n = static_cast<int64_t>(rows.size());
   const int64_t h = config_.hidden;
-  if (n > b.head_rows) {
-    const int64_t ld = device_.act_ld(h);
-    const int64_t wanted = round_up(n, 64);
-    b.head = {b.add(static_cast<size_t>(wanted * ld) * device_.act_bytes()), ld};
-    b.selected = reinterpret_cast<float*>(b.add(static_cast<size_t>(wanted * h) * sizeof(float)));
-    b.head_rows = wanted;
-    times_.activation_bytes_peak = std::max(times_.activation_bytes_peak, b.total);
-  }
+  if (std::ranges::equal(rows, reads_)) rows = reads_;  // it went up with the step
   selected_ = n;
-  device_.gather_rows(b.x, b.x_ld, rows, h, b.selected, h);
-  device_.rms_norm_f32(b.selected, h, weights_.output_norm.data(), config_.norm_eps, n, h,
-                       b.selected, h, false);
-  device_.convert(b.selected, h, n, h, b.head);
+  float* const out = b.selected();
+  device_.gather_rows(b.x, b.x_ld, rows, h, out, h);
+  device_.rms_norm_f32(out, h, weights_.output_norm.data(), config_.norm_eps, n, h, out, h, false);
+  device_.convert(out, h, n, h, b.normed());
 }
 
 const float* Model::hidden() {
-  if (device_.host_memory()) return buffers_->selected;
+  if (device_.host_memory()) return buffers_->selected();
   hidden_.resize(static_cast<size_t>(selected_ * config_.hidden));
-  device_.download(hidden_.data(), buffers_->selected, hidden_.size() * sizeof(float));
+  device_.download(hidden_.data(), buffers_->selected(), hidden_.size() * sizeof(float));
   return hidden_.data();
 }
 
@@ -273,19 +286,18 @@ void Model::multiply_head(const ops::Matrix& w, int64_t begin, int64_t end, floa
                           int64_t ld) {
   Stopwatch watch(times_.gemm_ns);
   Buffers& b = *buffers_;
-  const size_t row_bytes = static_cast<size_t>(b.head.ld) * device_.act_bytes();
-  const ops::Act x{b.head.data + static_cast<size_t>(begin) * row_bytes, b.head.ld};
+  const ops::Act normed = b.normed();
+  const size_t row_bytes = static_cast<size_t>(normed.ld) * device_.act_bytes();
+  const ops::Act x{normed.data + static_cast<size_t>(begin) * row_bytes, normed.ld};
   if (device_.host_memory()) {
     device_.linear(w, nullptr, x, end - begin, out, ld, false);
     return;
   }
   const int64_t floats = (end - begin) * ld;
-  if (floats > b.logits_floats) {
-    b.logits = reinterpret_cast<float*>(b.add(static_cast<size_t>(floats) * sizeof(float)));
-    b.logits_floats = floats;
-  }
-  device_.linear(w, nullptr, x, end - begin, b.logits, ld, false);
-  device_.download(out, b.logits, static_cast<size_t>(floats) * sizeof(float));
+  float* const y = b.logits(floats);
+  times_.activation_bytes_peak = std::max(times_.activation_bytes_peak, b.total);
+  device_.linear(w, nullptr, x, end - begin, y, ld, false);
+  device_.download(out, y, static_cast<size_t>(floats) * sizeof(float));
 }
 
 void Model::logits(int64_t begin, int64_t end, float* out, int64_t ld) {

@@ -42,7 +42,8 @@ struct Weights {
   std::vector<LayerWeights> layers;
 };
 
-// Where the time of forward passes went, and the most memory activations took.
+// Where the time of forward passes went, and the most memory activations took. A device that
+// computes after the calls have returned has no times.
 struct ModelTimes {
   int64_t gemm_ns = 0;
   int64_t attention_ns = 0;
@@ -87,7 +88,11 @@ class Model {
   // Normed hidden states of the selection, f32 [rows, hidden].
   const float* hidden();
 
-  const ModelTimes& times() const { return times_; }
+  ModelTimes times() const {
+    ModelTimes t = times_;
+    if (!device_.host_memory()) t.gemm_ns = t.attention_ns = t.other_ns = 0;
+    return t;
+  }
   ops::Device& device() { return device_; }
 
  private:
@@ -107,8 +112,9 @@ class Model {
   int32_t rotary_dim_ = 0;
   int32_t regime_switch_ = 0;  // longrope: sequences longer than this use the second tables
   std::unique_ptr<Buffers> buffers_;
-  int64_t selected_ = 0;       // rows
-  std::vector<float> hidden_;  // of the selection, where the device's memory is not the host's
+  std::vector<int32_t> reads_;  // of the last forward()
+  int64_t selected_ = 0;        // rows
+  std::vector<float> hidden_;   // of the selection, where the device's memory is not the host's
   ModelTimes times_;
 };
 

@@ -1,7 +1,7 @@
 // The tensor operations of a step, and the interface that a device implements.
 //
 // The forward pass (src/model/forward.cc) is written once over this interface; op_cpu.cc implements
-// it here and kernels/op_cuda.cu for a GPU. Conventions:
+// it here and op_gpu.cc for a GPU. Conventions:
 //   - a *row* is one tree token of the step; matrices are row-major [rows, columns] with a leading
 //     dimension `ld` in elements (>= columns).
 //   - f32 buffers hold residuals, scores and outputs; *activation* buffers (Act) hold GEMM inputs
@@ -17,6 +17,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -133,8 +134,18 @@ struct StepArrays {
   std::span<const KvSlot> slots;
   std::span<const int32_t> clear;
   std::span<const PageCopy> copies;
+  std::span<const int32_t> reads;  // rows that gather_rows will be asked for
   const AttentionPlan* attention = nullptr;
   int32_t heads = 0;
+  KvLayout kv;
+};
+
+// The largest step that a model on a device will run.
+struct ReserveShape {
+  int64_t rows = 0;
+  int32_t heads = 0;
+  int64_t inner = 0;  // columns of linear_gated
+  int64_t pages = 0;  // of the pool, at most
   KvLayout kv;
 };
 
@@ -143,6 +154,8 @@ class Device {
   virtual ~Device() = default;
   virtual std::string_view name() const = 0;  // "cpu"
   virtual std::string_view isa() const = 0;   // "avx512_bf16"
+  // Everything about the device and its libraries that decides bits.
+  virtual std::string numerics() const { return std::string(isa()); }
   virtual DType dtype() const = 0;
   virtual size_t act_bytes() const = 0;  // bytes of one activation element
   // Leading dimension for an activation buffer of `columns`: padded so that rows do not alias.
@@ -165,8 +178,13 @@ class Device {
   // Packed query rows that an attention tile should have: enough to use each page many times while
   // queries, scores and outputs stay in the fastest memory.
   virtual int32_t tile_rows() const { return 96; }
+  // Takes the memory that the device itself needs for steps up to this shape, so that none of them
+  // has to. Throws kOutOfDeviceMemory.
+  virtual void reserve(const ReserveShape&) {}
   // What follows works on these arrays, which stay as they are until the next call.
   virtual void begin_step(const StepArrays&) {}
+  // Returns when all that was asked of the device is computed, and throws what went wrong.
+  virtual void finish_step() {}
 
   // Packs W[n, k] row by row, on all threads. The matrix lives until release(data, bytes()).
   virtual Matrix pack(int64_t n, int64_t k, const RowReader& rows) = 0;

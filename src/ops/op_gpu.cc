@@ -58,8 +58,8 @@ GpuDevice::GpuDevice(std::unique_ptr<gpu::Runtime> runtime, const GpuOptions& op
       options_(options),
       threads_(std::max(1, options.threads)),
       isa_(cat("sm_", runtime_->properties().capability)),
-      step_(*runtime_),
-      call_(*runtime_),
+      step_(*runtime_, uploads_),
+      call_(*runtime_, uploads_),
       gated_(*runtime_),
       states_(*runtime_),
       arrived_(*runtime_) {
@@ -87,7 +87,15 @@ void GpuDevice::upload(void* device, const void* host, size_t bytes) {
 }
 
 void GpuDevice::download(void* host, const void* device, size_t bytes) {
+  const uint64_t sent = uploads_.sent();
   check(*runtime_, runtime_->download(host, device, bytes), "download");
+  if (bytes > 0) uploads_.finished(sent);
+}
+
+void GpuDevice::finish_step() {
+  const uint64_t sent = uploads_.sent();
+  check(*runtime_, runtime_->synchronize(), "a step");
+  uploads_.finished(sent);
 }
 
 void GpuDevice::parallel(int64_t n, const std::function<void(int64_t)>& task) {
@@ -392,6 +400,7 @@ void GpuDevice::begin_step(const StepArrays& step) {
   step_.place(step.rope_rows);
   step_.place(step.slots);
   step_.place(step.clear);
+  step_.place(step.reads);
   order_copies(step.copies);
   step_.place(std::span<const PageCopy>(copies_));
   plan_attention(*step.attention, step.positions, step.heads, step.kv);

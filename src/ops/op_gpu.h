@@ -43,6 +43,7 @@ class GpuDevice final : public Device {
   int64_t free_bytes() const override { return runtime_->free_bytes(); }
   int32_t tile_rows() const override { return 128; }
   void begin_step(const StepArrays& step) override;
+  void finish_step() override;
 
   Matrix pack(int64_t n, int64_t k, const RowReader& rows) override;
   Matrix pack_gated(int64_t n, int64_t k, const RowReader& gate, const RowReader& up) override;
@@ -94,6 +95,7 @@ class GpuDevice final : public Device {
   GpuOptions options_;
   Threads threads_;
   std::string isa_;
+  gpu::Uploads uploads_;
   gpu::Staging step_;
   gpu::Staging call_;
 

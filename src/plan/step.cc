@@ -129,6 +129,7 @@ void StepBuilder::build(StepPlan& plan) {
   plan.slots.clear();
   plan.clear.clear();
   plan.copies.clear();
+  plan.reads.clear();
   plan.commits.clear();
   plan.attention.pages.clear();
   plan.attention.runs.clear();

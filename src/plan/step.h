@@ -33,6 +33,7 @@ struct StepPlan {
   std::vector<int32_t> clear;         // pages to zero first
   std::vector<ops::PageCopy> copies;  // after a layer's append, before its attention, in order
   AttentionPlan attention;
+  std::vector<int32_t> reads;  // rows that heads will read, ascending
 
   struct Commit {
     NodeId node;

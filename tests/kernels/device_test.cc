@@ -54,15 +54,9 @@ TEST(EmulatedEngine, TinyModelEqualsTheCpu) {
 // The device may have no memory for a step, or fail in the middle of one: the requests of that step
 // fail with a status that says so, and the engine goes on.
 TEST(EmulatedEngine, AFailureOfTheDeviceEndsTheRequestsOnly) {
-  ops::gpu::EmulatedRuntime* runtime = nullptr;
-  ops::replace_gpu_runtime([&](int, bool) {
-    auto made = std::make_unique<ops::gpu::EmulatedRuntime>();
-    runtime = made.get();
-    return made;
-  });
+  EmulatedCuda cuda;
   const TinyCheckpoint checkpoint;
   const auto engine = make_engine(checkpoint, {{"device", "cuda"}});
-  ops::replace_gpu_runtime({});
   std::mt19937 random(9);
   const auto run = [&](size_t tokens) {
     const auto job =
@@ -73,11 +67,11 @@ TEST(EmulatedEngine, AFailureOfTheDeviceEndsTheRequestsOnly) {
   const RequestResult first = run(40);
   ASSERT_EQ(first.status, Code::kOk) << first.message;
   for (int64_t call = 0; call < 30; call += 3) {
-    runtime->fail_after(call, Code::kOutOfDeviceMemory);
+    cuda.runtime().fail_after(call, Code::kOutOfDeviceMemory);
     const RequestResult failed = run(90);
     EXPECT_EQ(failed.status, Code::kOutOfDeviceMemory) << "call " << call;
     EXPECT_NE(failed.message.find("told to fail"), std::string::npos) << failed.message;
-    runtime->fail_after(-1, Code::kOk);
+    cuda.runtime().fail_after(-1, Code::kOk);
     const RequestResult next = run(50);
     EXPECT_EQ(next.status, Code::kOk) << next.message;
   }
@@ -85,17 +79,11 @@ TEST(EmulatedEngine, AFailureOfTheDeviceEndsTheRequestsOnly) {
 
 // What one step costs in launches and copies: no surprises with the number of layers or requests.
 TEST(EmulatedEngine, AStepIsOneUploadAndOneAttentionLaunchALayer) {
-  ops::gpu::EmulatedRuntime* runtime = nullptr;
-  ops::replace_gpu_runtime([&](int, bool) {
-    auto made = std::make_unique<ops::gpu::EmulatedRuntime>();
-    runtime = made.get();
-    return made;
-  });
+  EmulatedCuda cuda;
   tools::CheckpointShape shape;
   shape.layers = 3;
   const TinyCheckpoint checkpoint(shape);
   const auto engine = make_engine(checkpoint, {{"device", "cuda"}});
-  ops::replace_gpu_runtime({});
   std::mt19937 random(10);
   std::vector<RequestSpec> batch;
   const std::vector<int32_t> head = random_tokens(random, 100, 64);
@@ -104,14 +92,56 @@ TEST(EmulatedEngine, AStepIsOneUploadAndOneAttentionLaunchALayer) {
     for (int32_t t : random_tokens(random, 20, 64)) batch.back().tokens.push_back(t);
   }
   const auto attention = static_cast<size_t>(ops::gpu::Kernel::kAttention64x8);
-  const int64_t uploads = runtime->counters().uploads;
-  const int64_t launches = runtime->counters().launches[attention];
+  const int64_t uploads = cuda.runtime().counters().uploads;
+  const int64_t launches = cuda.runtime().counters().launches[attention];
   const auto job = engine->submit(batch);
   job->wait(-1);
   ASSERT_EQ(job->result(0).status, Code::kOk) << job->result(0).message;
   EXPECT_EQ(engine->stats().steps, 1);
-  EXPECT_EQ(runtime->counters().uploads - uploads, 2);  // the step, and the rows that heads read
-  EXPECT_EQ(runtime->counters().launches[attention] - launches, 3);
+  EXPECT_EQ(cuda.runtime().counters().uploads - uploads, 1);
+  EXPECT_EQ(cuda.runtime().counters().launches[attention] - launches, 3);
+}
+
+// A step that only warms the cache has ended when it is computed, not when it is queued.
+TEST(EmulatedEngine, AStepThatNobodyReadsIsWaitedFor) {
+  EmulatedCuda cuda;
+  const TinyCheckpoint checkpoint;
+  const auto engine = make_engine(checkpoint, {{"device", "cuda"}, {"rows", "32"}});
+  std::mt19937 random(12);
+  RequestSpec spec;
+  spec.task = Task::kWarm;
+  spec.tokens = random_tokens(random, 70, 64);
+  const int64_t waits = cuda.runtime().counters().waits;
+  const auto job = engine->submit({spec});
+  job->wait(-1);
+  ASSERT_EQ(job->result(0).status, Code::kOk) << job->result(0).message;
+  EXPECT_EQ(engine->stats().steps, 3);
+  EXPECT_EQ(cuda.runtime().counters().waits - waits, 3);
+  EXPECT_EQ(engine->stats().gemm_ns, 0);  // what was measured is the time to queue
+}
+
+// The download of the step before has waited for its upload already: pinned memory is free again,
+// and the device is never drained for it. The emulator watches that nobody overwrites it early.
+TEST(EmulatedEngine, DecodingWaitsForItsResultsOnly) {
+  EmulatedCuda cuda;
+  const TinyCheckpoint checkpoint;
+  const auto engine = make_engine(checkpoint, {{"device", "cuda"}});
+  std::mt19937 random(11);
+  std::vector<RequestSpec> batch(3);
+  for (RequestSpec& spec : batch) {
+    spec.task = Task::kGenerate;
+    spec.tokens = random_tokens(random, 40, 64);
+    spec.sampling.max_tokens = 12;
+    spec.sampling.ignore_eos = true;
+  }
+  const int64_t waits = cuda.runtime().counters().waits;
+  const int64_t uploads = cuda.runtime().counters().uploads;
+  const auto job = engine->submit(batch);
+  job->wait(-1);
+  for (size_t i = 0; i < batch.size(); ++i)
+    ASSERT_EQ(job->result(i).status, Code::kOk) << job->result(i).message;
+  EXPECT_EQ(cuda.runtime().counters().waits, waits);
+  EXPECT_EQ(cuda.runtime().counters().uploads - uploads, engine->stats().steps);
 }
 
 }  // namespace

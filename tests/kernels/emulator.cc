@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "block_emulated.h"
 #include "body/attention.h"
@@ -111,9 +112,11 @@ bool EmulatedRuntime::fails_now() { return fail_in_ >= 0 && fail_in_-- == 0; }
 
 Code EmulatedRuntime::allocate(size_t bytes, void** out) {
   if (fails_now()) return failure(fail_code_, "the emulator was told to fail");
-  if (bytes > static_cast<size_t>(properties_.total_bytes))
+  ++counters_.allocations;
+  if (bytes > static_cast<size_t>(free_bytes()))
     return failure(Code::kOutOfDeviceMemory,
-                   cat("cannot allocate ", bytes, " bytes of ", properties_.total_bytes));
+                   cat("cannot allocate ", bytes, " bytes, ", free_bytes(), " of ",
+                       properties_.total_bytes, " are free"));
   const size_t size = (std::max<size_t>(bytes, 1) + 255) / 256 * 256;
   // Lazily backed and zero, as a large pool on a GPU would be too much for a test.
   auto* const data = static_cast<unsigned char*>(std::calloc(1, size + 256));
@@ -123,6 +126,7 @@ Code EmulatedRuntime::allocate(size_t bytes, void** out) {
   std::memcpy(aligned - sizeof(void*), &data, sizeof data);
   const std::lock_guard lock(mutex_);
   memory_[aligned] = bytes;
+  used_bytes_ += static_cast<int64_t>(bytes);
   *out = aligned;
   return Code::kOk;
 }
@@ -132,6 +136,7 @@ void EmulatedRuntime::release(void* data) {
   const std::lock_guard lock(mutex_);
   const auto found = memory_.find(static_cast<unsigned char*>(data));
   if (found == memory_.end()) std::abort();
+  used_bytes_ -= static_cast<int64_t>(found->second);
   memory_.erase(found);
   void* raw;
   std::memcpy(&raw, static_cast<unsigned char*>(data) - sizeof(void*), sizeof raw);
@@ -140,10 +145,36 @@ void EmulatedRuntime::release(void* data) {
 
 Code EmulatedRuntime::allocate_pinned(size_t bytes, void** out) {
   if (fails_now()) return failure(fail_code_, "the emulator was told to fail");
+  ++counters_.allocations;
   *out = std::malloc(std::max<size_t>(bytes, 1));
-  return *out ? Code::kOk : failure(Code::kOutOfMemory, "no pinned memory");
+  if (!*out) return failure(Code::kOutOfMemory, "no pinned memory");
+  const std::lock_guard lock(mutex_);
+  pinned_[static_cast<unsigned char*>(*out)] = bytes;
+  return Code::kOk;
 }
-void EmulatedRuntime::release_pinned(void* data) { std::free(data); }
+
+void EmulatedRuntime::release_pinned(void* data) {
+  if (!data) return;
+  if (finish_uploads() != Code::kOk) std::abort();
+  const std::lock_guard lock(mutex_);
+  pinned_.erase(static_cast<unsigned char*>(data));
+  std::free(data);
+}
+
+Code EmulatedRuntime::finish_uploads() {
+  const std::lock_guard lock(mutex_);
+  const std::vector<Upload> all = std::exchange(in_flight_, {});
+  for (const Upload& u : all)
+    if (std::memcmp(u.host, u.bytes.data(), u.bytes.size()) != 0)
+      return failure(Code::kInternal, "pinned memory changed before the device was done with it");
+  return Code::kOk;
+}
+
+Code EmulatedRuntime::synchronize() {
+  ++counters_.waits;
+  if (fails_now()) return failure(fail_code_, "the emulator was told to fail");
+  return finish_uploads();
+}
 
 Code EmulatedRuntime::check(const void* data, size_t bytes, const char* what) {
   const auto* const at = static_cast<const unsigned char*>(data);
@@ -159,7 +190,13 @@ Code EmulatedRuntime::upload(void* device, const void* host, size_t bytes) {
   ++counters_.uploads;
   if (fails_now()) return failure(fail_code_, "the emulator was told to fail");
   if (const Code code = check(device, bytes, "upload"); code != Code::kOk) return code;
-  if (bytes > 0) std::memcpy(device, host, bytes);
+  if (bytes == 0) return Code::kOk;
+  std::memcpy(device, host, bytes);
+  const auto* const from = static_cast<const unsigned char*>(host);
+  const std::lock_guard lock(mutex_);
+  auto found = pinned_.upper_bound(from);
+  if (found != pinned_.begin() && from < (--found)->first + found->second)
+    in_flight_.push_back({from, {from, from + bytes}});
   return Code::kOk;
 }
 
@@ -167,8 +204,9 @@ Code EmulatedRuntime::download(void* host, const void* device, size_t bytes) {
   ++counters_.downloads;
   if (fails_now()) return failure(fail_code_, "the emulator was told to fail");
   if (const Code code = check(device, bytes, "download"); code != Code::kOk) return code;
-  if (bytes > 0) std::memcpy(host, device, bytes);
-  return Code::kOk;
+  if (bytes == 0) return Code::kOk;
+  std::memcpy(host, device, bytes);
+  return finish_uploads();
 }
 
 Code EmulatedRuntime::launch(const Launch& launch) {

@@ -2,7 +2,8 @@
 // that is shuffled for every launch, with the bodies of the CUDA kernels (kernels/body).
 //
 // Device memory is host memory here, but each allocation is remembered: a launch or a copy that
-// names memory outside of them fails, as it would on a GPU.
+// names memory outside of them fails, as it would on a GPU. So does a wait when pinned memory has
+// changed since it was sent, because a GPU might not have read it yet.
 #pragma once
 
 #include <atomic>
@@ -21,7 +22,7 @@ struct EmulatorCounters {
   int64_t launches[static_cast<size_t>(Kernel::kCount)] = {};
   int64_t blocks = 0;
   int64_t gemms = 0;
-  std::atomic<int64_t> uploads{0}, downloads{0};
+  std::atomic<int64_t> uploads{0}, downloads{0}, waits{0}, allocations{0};
 };
 
 class EmulatedRuntime final : public Runtime {
@@ -31,7 +32,7 @@ class EmulatedRuntime final : public Runtime {
 
   const Properties& properties() const override { return properties_; }
   const char* error() const override;
-  int64_t free_bytes() override { return properties_.total_bytes / 2; }
+  int64_t free_bytes() override { return properties_.total_bytes - used_bytes_; }
 
   Code allocate(size_t bytes, void** out) override;
   void release(void* data) override;
@@ -41,7 +42,7 @@ class EmulatedRuntime final : public Runtime {
   Code download(void* host, const void* device, size_t bytes) override;
   Code launch(const Launch& launch) override;
   Code gemm(const GemmArgs& args) override;
-  Code synchronize() override { return Code::kOk; }
+  Code synchronize() override;
 
   const EmulatorCounters& counters() const { return counters_; }
   // Makes the call after `calls` more fail: what the device layer does about it can be tested.
@@ -53,11 +54,21 @@ class EmulatedRuntime final : public Runtime {
  private:
   Code check(const void* data, size_t bytes, const char* what);
   Code failure(Code code, std::string text);
+  Code finish_uploads();
   bool fails_now();
 
   Properties properties_;
-  std::mutex mutex_;  // of memory_
+  // An upload from pinned memory: what lay there must still lie there when somebody waits.
+  struct Upload {
+    const unsigned char* host;
+    std::vector<unsigned char> bytes;
+  };
+
+  std::mutex mutex_;  // of memory_, pinned_ and in_flight_
   std::map<const unsigned char*, size_t> memory_;
+  std::map<const unsigned char*, size_t> pinned_;
+  std::vector<Upload> in_flight_;
+  std::atomic<int64_t> used_bytes_{0};
   EmulatorCounters counters_;
   std::mt19937_64 random_;
   int64_t fail_in_ = -1;

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "kernels/block_emulated.h"
 
 namespace prefix::ops::gpu {
@@ -61,6 +63,23 @@ TEST(EmulatedRuntime, RefusesMemoryThatIsNotTheDevices) {
   EXPECT_EQ(runtime.download(host, host, 1), Code::kInternal);
   runtime.release(data);
   EXPECT_EQ(runtime.upload(data, host, 1), Code::kInternal);
+}
+
+TEST(EmulatedRuntime, RefusesPinnedMemoryThatChangesBeforeAWait) {
+  EmulatedRuntime runtime;
+  void *data = nullptr, *pinned = nullptr;
+  ASSERT_EQ(runtime.allocate(64, &data), Code::kOk);
+  ASSERT_EQ(runtime.allocate_pinned(64, &pinned), Code::kOk);
+  std::memset(pinned, 1, 64);
+  ASSERT_EQ(runtime.upload(data, pinned, 64), Code::kOk);
+  EXPECT_EQ(runtime.synchronize(), Code::kOk);
+  std::memset(pinned, 2, 64);
+  ASSERT_EQ(runtime.upload(data, pinned, 64), Code::kOk);
+  std::memset(pinned, 3, 64);
+  EXPECT_EQ(runtime.synchronize(), Code::kInternal);
+  EXPECT_EQ(runtime.synchronize(), Code::kOk);
+  runtime.release(data);
+  runtime.release_pinned(pinned);
 }
 
 // mma and ldmatrix by their definitions, against a plain product.

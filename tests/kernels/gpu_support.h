@@ -137,13 +137,22 @@ inline std::vector<float> run_on_device(Device& device, const Tree& tree, const 
 class EmulatedCuda {
  public:
   explicit EmulatedCuda(int processors = 4) {
-    replace_gpu_runtime([processors](int index, bool) {
-      return std::make_unique<gpu::EmulatedRuntime>(processors, static_cast<uint64_t>(index) + 1);
+    replace_gpu_runtime([this, processors](int index, bool) {
+      auto made =
+          std::make_unique<gpu::EmulatedRuntime>(processors, static_cast<uint64_t>(index) + 1);
+      last_ = made.get();
+      return made;
     });
   }
   ~EmulatedCuda() { replace_gpu_runtime({}); }
   EmulatedCuda(const EmulatedCuda&) = delete;
   EmulatedCuda& operator=(const EmulatedCuda&) = delete;
+
+  // Of the device that was opened last.
+  gpu::EmulatedRuntime& runtime() { return *last_; }
+
+ private:
+  gpu::EmulatedRuntime* last_ = nullptr;
 };
 
 }  // namespace prefix::ops::testing

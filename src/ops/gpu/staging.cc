@@ -1,6 +1,7 @@
 #include "ops/gpu/staging.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 namespace prefix::ops::gpu {
@@ -11,19 +12,37 @@ void check(Runtime& runtime, Code code, const char* what) {
 
 unsigned char* Buffer::reserve(size_t bytes) {
   if (bytes > bytes_) {
+    const size_t wanted = std::max(bytes, 2 * bytes_);
     runtime_.release(data_);
     data_ = nullptr;
     bytes_ = 0;
-    const size_t wanted = bytes + bytes / 4;
     check(runtime_, runtime_.allocate(wanted, &data_), "device memory for a step");
     bytes_ = wanted;
   }
   return static_cast<unsigned char*>(data_);
 }
 
+size_t Staging::room(size_t bytes) {
+  return bytes == 0 ? 0 : std::bit_ceil(std::max<size_t>(bytes, 256));
+}
+
+void Staging::reserve(size_t room) {
+  if (room > pinned_bytes_) {
+    runtime_.release_pinned(pinned_);  // waits for what may still be read
+    pinned_ = nullptr;
+    pinned_bytes_ = 0;
+    check(runtime_, runtime_.allocate_pinned(room, &pinned_), "pinned memory for a step");
+    pinned_bytes_ = room;
+  }
+  device_.reserve(room);
+}
+
 void Staging::begin() {
-  if (in_flight_) check(runtime_, runtime_.synchronize(), "the step before");
-  in_flight_ = false;
+  if (!uploads_.done(upload_)) {
+    const uint64_t sent = uploads_.sent();
+    check(runtime_, runtime_.synchronize(), "the step before");
+    uploads_.finished(sent);
+  }
   entries_.clear();
   used_ = 0;
   base_ = nullptr;
@@ -32,25 +51,22 @@ void Staging::begin() {
 void Staging::place(const void* data, size_t bytes) {
   if (bytes == 0) return;
   entries_.push_back({data, bytes, used_});
-  used_ += (bytes + 15) / 16 * 16;
+  used_ += room(bytes);
 }
 
 void Staging::send() {
   if (used_ == 0) return;
-  if (used_ > pinned_bytes_) {
-    runtime_.release_pinned(pinned_);
-    pinned_ = nullptr;
-    pinned_bytes_ = 0;
-    const size_t wanted = used_ + used_ / 2;
-    check(runtime_, runtime_.allocate_pinned(wanted, &pinned_), "pinned memory for a step");
-    pinned_bytes_ = wanted;
-  }
+  reserve(used_);
   for (const Entry& e : entries_)
     std::memcpy(static_cast<unsigned char*>(pinned_) + e.offset, e.host, e.bytes);
   unsigned char* const device = device_.reserve(used_);
-  check(runtime_, runtime_.upload(device, pinned_, used_), "the upload of a step");
+  const Entry& last = entries_.back();
+  check(runtime_, runtime_.upload(device, pinned_, last.offset + last.bytes),
+        "the upload of a step");
+  upload_ = uploads_.add();
   base_ = device;
-  in_flight_ = true;
+  layout_ = reinterpret_cast<uintptr_t>(device);
+  for (const Entry& e : entries_) layout_ = (layout_ ^ e.offset) * 0x9E3779B97F4A7C15u;
 }
 
 const void* Staging::find_bytes(const void* host) const {

@@ -2,14 +2,16 @@
 //
 //   host arrays   tokens  positions  slots  copies  plan ...
 //                   └───────┴──────────┴──────┴──────┘ place()
-//   pinned        [ tokens | positions | slots | ...   ]
-//                   └──────────── one upload, send() ──┘
-//   device        [ tokens | positions | slots | ...   ]   find(host array) -> device address
+//   pinned        [ tokens .. | positions .. | slots .... | ...   ]
+//                   └──────────── one upload, send() ──────────┘
+//   device        [ tokens .. | positions .. | slots .... | ...   ]   find(host array) -> address
 //
-// Operations name an array by its host address; find() knows where it is on the device. Not
-// thread-safe.
+// Operations name an array by its host address; find() knows where it is on the device. Each array
+// has room for a power of two of bytes, so that arrays which change a little from step to step stay
+// where they are: layout() tells whether they did. Not thread-safe.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -31,7 +33,7 @@ class Buffer {
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
-  // At least `bytes`; zero and elsewhere whenever it had to grow.
+  // At least `bytes`, exactly so many the first time; zero and elsewhere whenever it had to grow.
   unsigned char* reserve(size_t bytes);
   size_t bytes() const { return bytes_; }
 
@@ -41,12 +43,37 @@ class Buffer {
   size_t bytes_ = 0;
 };
 
+// Which uploads from pinned memory the device is done with. Uploads have numbers in the order of
+// the stream; whoever waits for the stream, on any thread, waits for those that were sent before he
+// began.
+class Uploads {
+ public:
+  uint64_t sent() const { return sent_; }
+  uint64_t add() { return ++sent_; }
+  void finished(uint64_t number) {
+    uint64_t known = finished_;
+    while (known < number && !finished_.compare_exchange_weak(known, number)) {
+    }
+  }
+  bool done(uint64_t number) const { return number <= finished_; }
+
+ private:
+  std::atomic<uint64_t> sent_{0};
+  std::atomic<uint64_t> finished_{0};
+};
+
 class Staging {
  public:
-  explicit Staging(Runtime& runtime) : runtime_(runtime), device_(runtime) {}
+  Staging(Runtime& runtime, Uploads& uploads)
+      : runtime_(runtime), uploads_(uploads), device_(runtime) {}
   ~Staging() { runtime_.release_pinned(pinned_); }
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
+
+  // Room that an array of so many bytes takes.
+  static size_t room(size_t bytes);
+  // Makes room for arrays that take so much together, so that send() need not.
+  void reserve(size_t room);
 
   // Forgets everything, and waits until the copy before is done with the pinned memory.
   void begin();
@@ -60,6 +87,8 @@ class Staging {
     entries_.clear();
     base_ = nullptr;
   }
+  // Equal numbers: as many arrays as then were sent, to the same addresses in the same order.
+  uint64_t layout() const { return layout_; }
   // Null when the array is not part of the step.
   template <typename T>
   const T* find(const T* host) const {
@@ -76,13 +105,15 @@ class Staging {
   const void* find_bytes(const void* host) const;
 
   Runtime& runtime_;
+  Uploads& uploads_;
   Buffer device_;
   void* pinned_ = nullptr;
   size_t pinned_bytes_ = 0;
   std::vector<Entry> entries_;
   size_t used_ = 0;
+  uint64_t layout_ = 0;
   unsigned char* base_ = nullptr;  // on the device, after send()
-  bool in_flight_ = false;
+  uint64_t upload_ = 0;            // number of the last one
 };
 
 }  // namespace prefix::ops::gpu
