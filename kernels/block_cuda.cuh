@@ -25,6 +25,10 @@ class CudaWarp {
     f(static_cast<int>(threadIdx.x) % 32);
   }
   template <class T>
+  PREFIX_BODY T get(int, int offset) const {
+    return *reinterpret_cast<const T*>(shared_memory + offset);
+  }
+  template <class T>
   PREFIX_BODY void set(int, int offset, T value) {
     *reinterpret_cast<T*>(shared_memory + offset) = value;
   }

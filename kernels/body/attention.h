@@ -13,8 +13,8 @@
 //
 // Masked scores are set to -infinity by selection, so garbage in a key reaches nobody. A weight of
 // 0 would still turn an infinite value of somebody else into NaN: where a warp has rows that see
-// nothing of a page, values that are not finite are taken out, and the rows that see the page get
-// l = NaN instead.
+// nothing of a page, it looks first whether all values are finite. If not, it leaves the page out,
+// and the rows that see the page get l = NaN.
 #pragma once
 
 #include "body/portable.h"
@@ -59,6 +59,11 @@ class Attention {
   static constexpr int kSteps = D / 16;   // of Q K^T
   static constexpr int kColumns = D / 8;  // 8-column tiles of O
   static constexpr bool kHoldQueries = D <= 128;
+  // Of two bf16 in a word. The exponent of what is not finite is all ones: with one more in its
+  // last place it reaches the sign.
+  static constexpr uint32_t kExponents = 0x7f807f80;
+  static constexpr uint32_t kLastExponent = 0x00800080;
+  static constexpr uint32_t kSigns = 0x80008000;
 
   struct Sums {
     FragmentC o[kColumns];
@@ -272,6 +277,20 @@ class Attention {
     const bool partial =
         low > first || high < smaller(first + 16, rows_) || block * 32 > range.lowest;
 
+    // Decided once a page: branches among the products would keep loads from running ahead.
+    if (partial && !values_are_finite(warp, slot)) {
+      Local<Sums>& sums = sums_.of(warp);
+      warp.each([&](int lane) {
+        PREFIX_UNROLL
+        for (int j = 0; j < 2; ++j) {
+          const int row = first + lane / 4 + 8 * j;
+          if (row >= low && row < high && sums[lane].position[j] >= block * 32)
+            sums[lane].l[j] = not_a_number();
+        }
+      });
+      return;
+    }
+
     FragmentC zero{{0, 0, 0, 0}};
     Local<FragmentC> s[4];  // 16 rows x 8 keys each
     PREFIX_UNROLL
@@ -299,8 +318,6 @@ class Attention {
     }
     softmax(warp, s, block * 32, first, low, high, partial);
 
-    Local<int> bad;  // this lane saw a value that is not finite
-    if (partial) warp.each([&](int lane) { bad[lane] = 0; });
     Local<Sums>& sums = sums_.of(warp);
     Local<FragmentA> p[2];  // packed at once: then the scores are done with
     PREFIX_UNROLL
@@ -325,13 +342,6 @@ class Attention {
           at[lane] = slot + Shared::at(key, c, lane / 16);
         });
         warp.template load_matrices<true>(at, values);
-        if (partial) {
-          warp.each([&](int lane) {
-            PREFIX_UNROLL
-            for (int j = 0; j < 4; ++j)
-              values[lane].x[j] = finite_pair(values[lane].x[j], bad[lane]);
-          });
-        }
         Local<FragmentC> left, right;
         warp.each([&](int lane) {
           left[lane] = sums[lane].o[2 * c];
@@ -344,16 +354,23 @@ class Attention {
         });
       }
     }
-    if (partial && warp.any(bad)) {
-      warp.each([&](int lane) {
+  }
+
+  // No element of V of the page in `slot` is infinite or NaN.
+  PREFIX_BODY bool values_are_finite(Warp& warp, int slot) const {
+    Local<int> bad;
+    warp.each([&](int lane) {
+      uint32_t found = 0;
+      PREFIX_UNROLL_BY(4)
+      for (int i = lane; i < 32 * Shared::kPieces; i += 32) {
+        const int at = slot + Shared::at(32 + i / Shared::kPieces, i % Shared::kPieces);
+        const auto v = warp.template get<Bits128>(lane, at);
         PREFIX_UNROLL
-        for (int j = 0; j < 2; ++j) {
-          const int row = first + lane / 4 + 8 * j;
-          if (row >= low && row < high && sums[lane].position[j] >= block * 32)
-            sums[lane].l[j] = not_a_number();
-        }
-      });
-    }
+        for (int j = 0; j < 4; ++j) found |= (v.x[j] & kExponents) + kLastExponent;
+      }
+      bad[lane] = (found & kSigns) != 0;
+    });
+    return !warp.any(bad);
   }
 
   // Two products that share A; `b` holds the operands of both.
@@ -364,18 +381,6 @@ class Attention {
     warp.mma(left, a, half);
     warp.each([&](int lane) { half[lane] = {{b[lane].x[2], b[lane].x[3]}}; });
     warp.mma(right, a, half);
-  }
-
-  static PREFIX_BODY uint32_t finite_pair(uint32_t x, int& bad) {
-    if ((x & 0x7f80u) == 0x7f80u) {
-      bad = 1;
-      x &= 0xffff0000u;
-    }
-    if ((x & 0x7f800000u) == 0x7f800000u) {
-      bad = 1;
-      x &= 0x0000ffffu;
-    }
-    return x;
   }
 
   // S -> P in place; moves m, and l and O with it.

@@ -7,7 +7,8 @@
 //   block.each_warp([&](auto& warp) {...})   the same by warps; warp.each([&](int lane) {...})
 //   block.sync()                           __syncthreads
 //   Block::PerThread<T>, Warp::Local<T>    a variable of every thread, x[thread] / x[lane]
-//   block.get<T>, set<T>, copy16           shared memory, by byte offset; copy16 is asynchronous
+//   block.get<T>, set<T>, copy16           shared memory, by byte offset (get, set: also of a
+//                                          warp); copy16 is asynchronous
 //   warp.mma, load_matrices, quad_max ...  collective operations of a warp
 //
 // On the GPU each() calls its function once and PerThread is a plain variable: all of it inlines
@@ -34,7 +35,7 @@
 
 namespace prefix::ops::gpu {
 
-struct Bits128 {
+struct alignas(16) Bits128 {  // one access where it is aligned
   uint32_t x[4];
 };
 // The operands of mma.m16n8k16: per lane 4 registers of A, 2 of B, 4 sums. Lane = 4 * g + t:

@@ -145,6 +145,12 @@ class EmulatedWarp {
     }
   }
   template <class T>
+  T get(int lane, int offset) const {
+    T value;
+    shared_.read(thread(lane), offset, &value, sizeof value);
+    return value;
+  }
+  template <class T>
   void set(int lane, int offset, T value) {
     shared_.write(thread(lane), offset, &value, sizeof value);
   }
