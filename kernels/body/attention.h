@@ -28,8 +28,10 @@ struct AttentionShared {
   static constexpr int kSlotBytes = attention_slot_bytes(D);
   static constexpr int kRing = attention_query_bytes(D, W);  // offset
   static constexpr int kPieces = D / 8;                      // 16-byte pieces of a row
-  // Pages that are worked on at once by a narrow item, one per warp.
-  static constexpr int kNarrow = W < kSlots ? W : kSlots;
+  // Pages that are worked on at once by a narrow item, one per warp: half of the ring, while the
+  // other half lands.
+  static constexpr int kNarrow = W < kSlots / 2 ? W : kSlots / 2;
+  static_assert(kNarrow >= 1 && kSlots % kNarrow == 0);
   // Narrow items are folded over warps in the ring: O [16][D], then m and l [16].
   static constexpr int kFoldBytes = 16 * (D + 2) * 4;
   static_assert(kNarrow * kFoldBytes <= kSlots * kSlotBytes);
@@ -101,10 +103,10 @@ class Attention {
     block_.sync();
     block_.each_warp([&](Warp& warp) { begin(warp); });
     if (item_.narrow) {
-      walk<Shared::kNarrow>();
+      walk<Shared::kNarrow, false>();
       write_narrow();
     } else {
-      walk<1>();
+      walk<1, true>();
       block_.each_warp([&](Warp& warp) { write_wide(warp); });
     }
     if (item_.group >= 0) fold_group();
@@ -237,32 +239,31 @@ class Attention {
     block_.commit();
   }
 
-  // Works through the item's pages, R at a time: warp r of R takes page r of a round, or all warps
-  // the same page (R = 1).
-  template <int R>
+  // Works through the item's pages, R at a time: warp r of R takes page r of a round; `together`:
+  // all warps take every page.
+  template <int R, bool together>
   PREFIX_BODY void walk() {
     constexpr int kRounds = Shared::kSlots / R;  // in the ring
     constexpr int kAhead = kRounds - 1;
+    static_assert(kAhead > 0);
     Cursor load{item_.run_begin, 0};
     Cursor now = load;
     PREFIX_UNROLL
     for (int i = 0; i < kAhead; ++i) load_round<R>(load, i * R);
     for (int round = 0; now.run < item_.run_end; ++round) {
-      if constexpr (kAhead == 0) load_round<R>(load, 0);
-      block_.template wait<kAhead == 0 ? 0 : kAhead - 1>();
+      block_.template wait<kAhead - 1>();
       block_.sync();
       // The slots of the round before: every warp is done with them, or it would not be here.
-      if constexpr (kAhead > 0) load_round<R>(load, (round + kAhead) % kRounds * R);
+      load_round<R>(load, (round + kAhead) % kRounds * R);
       for (int r = 0; r < R && now.run < item_.run_end; ++r) {
         const Run run = a_.runs[now.run];
         const int block = run.block_begin + now.page;
         const int slot = Shared::kRing + (round % kRounds * R + r) * Shared::kSlotBytes;
         block_.each_warp([&](Warp& warp) {
-          if (R == 1 || warp.index() == r) page(warp, run, block, slot);
+          if (together || warp.index() == r) page(warp, run, block, slot);
         });
         advance(now);
       }
-      if constexpr (kAhead == 0) block_.sync();
     }
     block_.template wait<0>();
   }
