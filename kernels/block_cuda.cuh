@@ -47,7 +47,8 @@ class CudaWarp {
   }
   PREFIX_BODY void min(Local<int>& x) { x[0] = __reduce_min_sync(~0u, x[0]); }
   PREFIX_BODY void max(Local<int>& x) { x[0] = __reduce_max_sync(~0u, x[0]); }
-  PREFIX_BODY float broadcast(const Local<float>& x, int lane) {
+  template <class T>
+  PREFIX_BODY T broadcast(const Local<T>& x, int lane) {
     return __shfl_sync(~0u, x[0], lane);
   }
   PREFIX_BODY bool any(const Local<int>& x) { return __any_sync(~0u, x[0]); }
@@ -162,7 +163,24 @@ class CudaBlock {
     return true;
   }
   // Past the first-level cache, which does not see what other processors write.
-  PREFIX_BODY float load_fresh(const float* from) const { return __ldcg(from); }
+  template <int N>
+  PREFIX_BODY void load_fresh(const float* from, float (&out)[N]) const {  // aligned to N, or to 4
+    static_assert(N == 2 || N % 4 == 0);
+    if constexpr (N == 2) {
+      const float2 v = __ldcg(reinterpret_cast<const float2*>(from));
+      out[0] = v.x;
+      out[1] = v.y;
+    } else {
+      PREFIX_UNROLL
+      for (int i = 0; i < N; i += 4) {
+        const float4 v = __ldcg(reinterpret_cast<const float4*>(from + i));
+        out[i] = v.x;
+        out[i + 1] = v.y;
+        out[i + 2] = v.z;
+        out[i + 3] = v.w;
+      }
+    }
+  }
 };
 
 }  // namespace prefix::ops::gpu

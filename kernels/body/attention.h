@@ -61,6 +61,8 @@ class Attention {
   static constexpr int kSteps = D / 16;   // of Q K^T
   static constexpr int kColumns = D / 8;  // 8-column tiles of O
   static constexpr bool kHoldQueries = D <= 128;
+  static constexpr int kOwn = D / 32;              // columns of a lane when items are folded
+  static constexpr int kBatch = D <= 128 ? 8 : 4;  // items in flight then
   // Of two bf16 in a word. The exponent of what is not finite is all ones: with one more in its
   // last place it reaches the sign.
   static constexpr uint32_t kExponents = 0x7f807f80;
@@ -454,10 +456,6 @@ class Attention {
 
   // --- results ---------------------------------------------------------------------------------
 
-  PREFIX_BODY int64_t state_of(int row) const {
-    return static_cast<int64_t>(item_.state + row) * a_.pages.kv_heads + head_;
-  }
-
   PREFIX_BODY void write_wide(Warp& warp) {
     const int first = first_row(warp.index());
     const int d = a_.pages.head_dim;
@@ -475,7 +473,7 @@ class Attention {
         if (row >= rows_) continue;
         const float sum = l[j][lane];
         if (item_.state >= 0) {
-          const int64_t state = state_of(row);
+          const int64_t state = state_at(item_.state + row);
           if (lane % 4 == 0) {
             a_.state_ml[2 * state] = sums[lane].m[j];
             a_.state_ml[2 * state + 1] = sum;
@@ -555,7 +553,7 @@ class Attention {
               to_bf16(l == 0 ? 0.0f : o * (1.0f / l));
           continue;
         }
-        const int64_t state = state_of(row);
+        const int64_t state = state_at(item_.state + row);
         a_.state_o[state * a_.pages.d_padded + column] = o;
         if (column == 0) {
           a_.state_ml[2 * state] = m;
@@ -565,40 +563,131 @@ class Attention {
     });
   }
 
-  // The block that comes last folds the states of all items of the group, in their order.
+  // --- folding of items ------------------------------------------------------------------------
+
+  // What a lane knows of its item's part in a row.
+  struct Part {
+    int state;  // row of states; -1: the item does not have the row
+    float m, l;
+  };
+
+  // The block that comes last folds the states of all items of the group, in their order: a warp
+  // per row, a lane per item for the weights, then a lane per kOwn columns.
   PREFIX_BODY void fold_group() {
     const Group group = a_.groups[item_.group];
     int32_t* const counter = a_.arrived + item_.group * a_.pages.kv_heads + head_;
     if (!block_.arrives_last(counter, group.item_end - group.item_begin)) return;
-    const int d = a_.pages.head_dim;
-    block_.each([&](int t) {
-      for (int i = t; i < group.rows * D; i += kThreads) {
-        const int row = group.row_begin + i / D;  // packed, of the step
-        const int column = i % D;
-        if (column >= d) continue;
-        float m = minus_infinity(), l = 0, o = 0;
-        for (int k = group.item_begin; k < group.item_end; ++k) {
-          const int64_t state = state_in(a_.items[k], row);
-          if (state >= 0) m = larger(block_.load_fresh(a_.state_ml + 2 * state), m);
-        }
-        const float shift = m == minus_infinity() ? 0.0f : m;
-        for (int k = group.item_begin; k < group.item_end; ++k) {
-          const int64_t state = state_in(a_.items[k], row);
-          if (state < 0) continue;
-          const float weight = exp2_of(block_.load_fresh(a_.state_ml + 2 * state) - shift);
-          l += block_.load_fresh(a_.state_ml + 2 * state + 1) * weight;
-          o += block_.load_fresh(a_.state_o + state * a_.pages.d_padded + column) * weight;
-        }
-        const int64_t at = q_offset(row - row_begin_, a_.ld_out) + column;
-        static_cast<uint16_t*>(a_.out)[at] = to_bf16(l == 0 ? 0.0f : o * (1.0f / l));
+    block_.each_warp([&](Warp& warp) {
+      Local<Part> parts, next;
+      load_parts(warp, group, group.item_begin, warp.index(), next);
+      for (int row = warp.index(); row < group.rows; row += W) {
+        warp.each([&](int lane) { parts[lane] = next[lane]; });
+        // On their way while this row is folded.
+        load_parts(warp, group, group.item_begin, row + W, next);
+        fold_row(warp, group, row, parts);
       }
     });
   }
 
-  // Where the state of a packed row is, -1 when the item does not have the row.
-  PREFIX_BODY int64_t state_in(const Item& item, int row) const {
-    if (row < item.row_begin || row >= item.row_begin + item.rows) return -1;
-    return static_cast<int64_t>(item.state + row - item.row_begin) * a_.pages.kv_heads + head_;
+  // Parts of up to 32 items from `item` on.
+  PREFIX_BODY void load_parts(Warp& warp, const Group& group, int item, int row,
+                              Local<Part>& parts) const {
+    warp.each([&](int lane) {
+      Part part{-1, minus_infinity(), 0};
+      if (row < group.rows && item + lane < group.item_end)
+        part.state = state_row(a_.items[item + lane], group.row_begin + row);
+      if (part.state >= 0) {
+        float ml[2];
+        block_.load_fresh(a_.state_ml + 2 * state_at(part.state), ml);
+        part.m = ml[0];
+        part.l = ml[1];
+      }
+      parts[lane] = part;
+    });
+  }
+
+  // `parts`: of the first items; it is overwritten where there are more than 32.
+  PREFIX_BODY void fold_row(Warp& warp, const Group& group, int row, Local<Part>& parts) {
+    Local<float> top, weight, weighted;
+    Local<int> state;
+    Local<float[kOwn]> o;
+    warp.each([&](int lane) {
+      top[lane] = parts[lane].m;
+      PREFIX_UNROLL
+      for (int c = 0; c < kOwn; ++c) o[lane][c] = 0;
+    });
+    const bool many = group.item_end - group.item_begin > 32;
+    for (int item = group.item_begin + 32; item < group.item_end; item += 32) {
+      load_parts(warp, group, item, row, parts);
+      warp.each([&](int lane) { top[lane] = larger(parts[lane].m, top[lane]); });
+    }
+    const float m = warp.max(top);
+    const float shift = m == minus_infinity() ? 0.0f : m;
+    float l = 0;
+    for (int item = group.item_begin; item < group.item_end; item += 32) {
+      if (many) load_parts(warp, group, item, row, parts);
+      warp.each([&](int lane) {
+        state[lane] = parts[lane].state;
+        weight[lane] = exp2_of(parts[lane].m - shift);
+        weighted[lane] = parts[lane].l * weight[lane];
+      });
+      const int count = smaller(32, group.item_end - item);
+      for (int from = 0; from < count; from += kBatch) {
+        int states[kBatch];
+        PREFIX_UNROLL
+        for (int i = 0; i < kBatch; ++i) states[i] = warp.broadcast(state, from + i);
+        Local<float[kBatch][kOwn]> x;  // all on their way before the first is needed
+        warp.each([&](int lane) {
+          if (lane * kOwn >= a_.pages.d_padded) return;
+          PREFIX_UNROLL
+          for (int i = 0; i < kBatch; ++i)
+            if (states[i] >= 0)
+              block_.load_fresh(a_.state_o + state_at(states[i]) * a_.pages.d_padded + lane * kOwn,
+                                x[lane][i]);
+        });
+        PREFIX_UNROLL
+        for (int i = 0; i < kBatch; ++i) {
+          if (states[i] < 0) continue;
+          const float w = warp.broadcast(weight, from + i);
+          l += warp.broadcast(weighted, from + i);
+          warp.each([&](int lane) {
+            if (lane * kOwn >= a_.pages.d_padded) return;
+            PREFIX_UNROLL
+            for (int c = 0; c < kOwn; ++c) o[lane][c] += x[lane][i][c] * w;
+          });
+        }
+      }
+    }
+    const float inverse = l == 0 ? 0.0f : 1.0f / l;
+    uint16_t* const out =
+        static_cast<uint16_t*>(a_.out) + q_offset(group.row_begin + row - row_begin_, a_.ld_out);
+    warp.each([&](int lane) {
+      PREFIX_UNROLL
+      for (int c = 0; c < kOwn; c += 2)
+        store_pair(out, lane * kOwn + c, o[lane][c] * inverse, o[lane][c + 1] * inverse);
+    });
+  }
+
+  // Columns `column`, which is even, and the next, as far as they exist.
+  PREFIX_BODY void store_pair(uint16_t* out, int column, float first, float second) const {
+    const int d = a_.pages.head_dim;
+    if (column >= d) return;
+    if (d % 2 == 0) {
+      store4(out + column, pack_bf16(first, second));  // activations have even strides
+      return;
+    }
+    out[column] = to_bf16(first);
+    if (column + 1 < d) out[column + 1] = to_bf16(second);
+  }
+
+  // The row of states of a packed row, -1 when the item does not have it.
+  PREFIX_BODY int state_row(const Item& item, int row) const {
+    const int rows = item.rows, state = item.state;  // loaded side by side
+    const int inside = row - item.row_begin;
+    return inside >= 0 && inside < rows ? state + inside : -1;
+  }
+  PREFIX_BODY int64_t state_at(int state_row) const {
+    return static_cast<int64_t>(state_row) * a_.pages.kv_heads + head_;
   }
 
   Block& block_;

@@ -133,5 +133,12 @@ PREFIX_BODY void store16(void* to, Bits128 v) {
   std::memcpy(to, &v, sizeof v);
 #endif
 }
+PREFIX_BODY void store4(void* to, uint32_t v) {  // to 4-byte aligned global memory
+#ifdef __CUDA_ARCH__
+  *static_cast<uint32_t*>(to) = v;
+#else
+  std::memcpy(to, &v, sizeof v);
+#endif
+}
 
 }  // namespace prefix::ops::gpu

@@ -81,6 +81,30 @@ TEST_P(GpuAttention, AgreesWithFloat64WhereItemsAreFolded) {
   }
 }
 
+// More items in a group than a warp has lanes, and rows that only some of them have.
+TEST_P(GpuAttention, AgreesWithFloat64WhereManyItemsAreFolded) {
+  if (f32()) GTEST_SKIP() << "f32 has no items";
+  Rng rng(38);
+  for (const int32_t head_dim : {20, 72, 160}) {
+    Tree tree = make_tree(type(), 2, 1, head_dim, rng);
+    const int32_t context = 35 * gpu::kSplitPages * kPageTokens;
+    grow_star(tree, context, 3, 70);
+    std::vector<RowRef> rows;
+    for (int32_t leaf = 1; leaf <= 3; ++leaf)
+      for (int32_t i = 0; i < 6; ++i) rows.push_back({leaf, context + 10 * i + leaf});
+    StepOptions options;
+    options.tile_rows = 32;
+    options.ragged = false;
+    const Step step = make_step(tree, rows, options, rng);
+    const auto device = make(false, 1000, 5);
+    EXPECT_LE(relative_l2(run_on_device(*device, tree, step), attention_f64(tree, rows)), bound());
+    if (!GetParam().emulated) continue;
+    const gpu::DevicePlan& plan = static_cast<GpuDevice&>(*device).attention_plan();
+    ASSERT_EQ(plan.groups.size(), 1u);
+    EXPECT_GT(plan.groups[0].item_end - plan.groups[0].item_begin, 35);
+  }
+}
+
 // The order in which blocks run must not show: the emulator shuffles it by its seed.
 TEST_P(GpuAttention, IsDeterministic) {
   Rng rng(33);

@@ -170,7 +170,10 @@ class EmulatedWarp {
   }
   void min(Local<int>& x) { std::fill_n(x.values, 32, *std::min_element(x.values, x.values + 32)); }
   void max(Local<int>& x) { std::fill_n(x.values, 32, *std::max_element(x.values, x.values + 32)); }
-  float broadcast(const Local<float>& x, int lane) { return x[lane]; }
+  template <class T>
+  T broadcast(const Local<T>& x, int lane) {
+    return x[lane];
+  }
   bool any(const Local<int>& x) {
     return std::any_of(x.values, x.values + 32, [](int v) { return v != 0; });
   }
@@ -306,7 +309,10 @@ class EmulatedBlock {
     *counter = 0;
     return true;
   }
-  float load_fresh(const float* from) const { return *from; }
+  template <int N>
+  void load_fresh(const float* from, float (&out)[N]) const {
+    std::copy_n(from, N, out);
+  }
 
  private:
   SharedMemory& shared_;
