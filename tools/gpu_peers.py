@@ -1,132 +1,173 @@
 #!/usr/bin/env python3
-"""What PyTorch reaches on the shapes of bench/gpu/gpu_bench.cc: one JSON object per line.
+"""What others reach on the shapes of bench/gpu, one JSON object a line: gpu_peers.py SECONDS PART...
 
-Scaled dot-product attention by its flash and cuDNN backends, FlexAttention with a block mask, bf16 products. Each
-line is {"peer", "shape", "heads", "us"} or {"peer", ..., "not_run": why}. Runs in one process on one GPU.
+  rates      the machine: bf16 products of 8192 x 8192 x 8192, copies of a gigabyte
+  sdpa       PyTorch's scaled dot-product attention by cuDNN and by its flash kernel
+  flex       FlexAttention with a block mask, compiled
+  linear     bf16 products of the layers of Qwen3 models
+  generate   transformers generate: one token after (32, 2048 + 256) tokens, Qwen3 shapes with random weights
+
+A line is {"peer", "shape" or the like, "us"} with device time and cold caches, or {"peer", ..., "not_run": why}.
+"us_hot" repeats one call on the same data. Runs on the first GPU; SECONDS ends it between two figures.
 """
 
 import json
 import sys
 import time
+from pathlib import Path
 
-WARM_UP, CALLS = 5, 50
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from gpu.generate import generate  # noqa: E402
+from gpu.timing import microseconds, rotation  # noqa: E402
+
 CAUSAL = [4096, 8192, 16384]
 SUFFIX = [(32, 2048, 128), (100, 2048, 100), (1000, 2048, 50)]
 DECODE = [(32, 2048, 64), (128, 1024, 64), (32, 8192, 64)]
+HEADS, KV_HEADS, HEAD_DIM = (16, 32), 8, 128
+# model, hidden, heads * head_dim, intermediate; kv heads as above
+MODELS = [("0.6B", 1024, 2048, 3072), ("4B", 2560, 4096, 9728), ("8B", 4096, 4096, 12288)]
 
 
 def say(**line) -> None:
     print(json.dumps(line), flush=True)
 
 
-def microseconds(torch, call) -> float:
-    for _ in range(WARM_UP):
-        call()
-    torch.cuda.synchronize()
-    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    start.record()
-    for _ in range(CALLS):
-        call()
-    end.record()
-    torch.cuda.synchronize()
-    return start.elapsed_time(end) * 1000 / CALLS
+def first_line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0][:200]
 
 
-def attempt(torch, call, **line) -> None:
-    try:
-        say(**line, us=round(microseconds(torch, call), 2))
-    except Exception as error:  # a peer that cannot is a line, not the end
-        say(**line, not_run=str(error).splitlines()[0][:200])
-    torch.cuda.empty_cache()
+class Peers:
+    def __init__(self, torch, end: float):
+        self.torch, self.end = torch, end
 
+    def random(self, *shape):
+        return self.torch.randn(*shape, device="cuda", dtype=self.torch.bfloat16)
 
-def sdpa(torch, budget: float) -> None:
-    import torch.nn.functional as functional
-    from torch.nn.attention import SDPBackend, sdpa_kernel
+    def attempt(self, make_calls, flops: float = 0, hot: bool = True, **line) -> None:
+        """Measures what make_calls() returns, a list of calls that take turns; a peer that cannot is a line, too."""
+        if time.monotonic() > self.end:
+            say(**line, not_run="out of time")
+            return
+        try:
+            calls = make_calls()
+            figures = microseconds(self.torch, calls)
+            if hot:
+                figures["us_hot"] = microseconds(self.torch, calls[:1])["us"]
+            if flops:
+                figures["tflops"] = round(flops / figures["us"] * 1e-6, 1)
+            say(**line, **figures, buffers=len(calls))
+        except Exception as error:
+            say(**line, not_run=first_line(error))
+        calls = None
+        self.torch.cuda.empty_cache()
 
-    def random(*shape):
-        return torch.randn(*shape, device="cuda", dtype=torch.bfloat16)
+    def attention_calls(self, run, q_shape: tuple, kv_shape: tuple):
+        """Calls of run(q, k, v), each with tensors of its own."""
+        def make():
+            elements = 2 * self.torch.Size(kv_shape).numel()
+            sets = [(self.random(*q_shape), self.random(*kv_shape), self.random(*kv_shape))
+                    for _ in range(rotation(self.torch, 2 * elements))]
+            return [lambda s=s: run(*s) for s in sets]
+        return make
 
-    for name, backend in (("sdpa cudnn", SDPBackend.CUDNN_ATTENTION), ("sdpa flash", SDPBackend.FLASH_ATTENTION)):
-        def run(q, k, v, causal):
-            with sdpa_kernel(backend):
+    def rates(self) -> None:
+        torch, n = self.torch, 8192
+        a, b = self.random(n, n), self.random(n, n)
+        self.attempt(lambda: [lambda: torch.mm(a, b)], flops=2.0 * n**3, hot=False, peer="matmul")
+        source = torch.ones(1 << 30, device="cuda", dtype=torch.uint8)
+        target = torch.empty_like(source)
+        try:
+            us = microseconds(torch, [lambda: target.copy_(source)])["us"]
+            say(peer="copy", us=us, gb_per_s=round(2 * source.numel() / us * 1e-3, 1))
+        except Exception as error:
+            say(peer="copy", not_run=first_line(error))
+
+    def sdpa(self) -> None:
+        import torch.nn.functional as functional
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+
+        for name, backend in (("sdpa cudnn", SDPBackend.CUDNN_ATTENTION), ("sdpa flash", SDPBackend.FLASH_ATTENTION)):
+            def run(q, k, v, causal=False):
                 return functional.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=True)
 
-        for n in CAUSAL:
-            q, k, v = random(1, 32, n, 128), random(1, 8, n, 128), random(1, 8, n, 128)
-            attempt(torch, lambda: run(q, k, v, True), peer=name, shape=f"causal {n // 1024}k", heads="32/8")
-        for heads in (16, 32):
-            for b, p, s in SUFFIX:
-                # All suffix rows over the shared prefix, without a mask: the bulk of the work, not all of it.
-                q, k, v = random(1, heads, b * s, 128), random(1, 8, p, 128), random(1, 8, p, 128)
-                attempt(torch, lambda: run(q, k, v, False), peer=name + " prefix only", shape=f"suffix {b}x{s}",
-                        heads=f"{heads}/8")
-            for b, p, s in DECODE:
-                q, k, v = random(b, heads, 1, 128), random(b, 8, p + s, 128), random(b, 8, p + s, 128)
-                attempt(torch, lambda: run(q, k, v, False), peer=name + " unshared", shape=f"decode {b}x{p}",
-                        heads=f"{heads}/8")
-        if time.monotonic() > budget:
-            say(peer=name, not_run="out of time")
-            return
+            with sdpa_kernel(backend):
+                for n in CAUSAL:
+                    self.attempt(self.attention_calls(lambda q, k, v: run(q, k, v, True), (1, 32, n, HEAD_DIM),
+                                                      (1, KV_HEADS, n, HEAD_DIM)),
+                                 flops=2.0 * n * (n + 1) * 32 * HEAD_DIM, peer=name, shape=f"causal {n // 1024}k", heads="32/8")
+                for heads in HEADS:
+                    for b, p, s in DECODE:
+                        shape = dict(shape=f"decode {b}x{p}", heads=f"{heads}/8")
+                        self.attempt(self.attention_calls(run, (b, heads, 1, HEAD_DIM), (b, KV_HEADS, p + s, HEAD_DIM)),
+                                     peer=name + " unshared", **shape)
+                    for b, p, s in SUFFIX:
+                        # All suffix rows over the shared prefix, without a mask: a rate, for not quite our FLOPs.
+                        shape = dict(shape=f"suffix {b}x{s}", heads=f"{heads}/8")
+                        self.attempt(self.attention_calls(run, (1, heads, b * s, HEAD_DIM), (1, KV_HEADS, p, HEAD_DIM)),
+                                     flops=4.0 * b * s * p * heads * HEAD_DIM, peer=name + " prefix only", **shape)
 
+    def flex(self) -> None:
+        from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
-def flex(torch, budget: float) -> None:
-    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
-
-    compiled = torch.compile(flex_attention, dynamic=False)
-    for heads in (16, 32):
+        compiled = self.torch.compile(flex_attention, dynamic=False)
         for b, p, s in SUFFIX:
-            if time.monotonic() > budget:
-                say(peer="flex", shape=f"suffix {b}x{s}", heads=f"{heads}/8", not_run="out of time")
-                continue
-
             def mask(_b, _h, q, k, p=p, s=s):
                 own = (k >= p) & ((k - p) // s == q // s) & ((k - p) % s <= q % s)
                 return (k < p) | own
 
-            def prepare(b=b, p=p, s=s, heads=heads, mask=mask):
-                blocks = create_block_mask(mask, None, None, b * s, p + b * s, device="cuda")
-                q = torch.randn(1, heads, b * s, 128, device="cuda", dtype=torch.bfloat16)
-                k = torch.randn(1, 8, p + b * s, 128, device="cuda", dtype=torch.bfloat16)
-                return lambda: compiled(q, k, k, block_mask=blocks, enable_gqa=True)
+            for heads in HEADS:
+                def make(heads=heads, mask=mask, b=b, p=p, s=s):
+                    blocks = create_block_mask(mask, None, None, b * s, p + b * s, device="cuda")
+                    return self.attention_calls(lambda q, k, v: compiled(q, k, v, block_mask=blocks, enable_gqa=True),
+                                                (1, heads, b * s, HEAD_DIM), (1, KV_HEADS, p + b * s, HEAD_DIM))()
+                self.attempt(make, hot=False, peer="flex", shape=f"suffix {b}x{s}", heads=f"{heads}/8")
 
-            try:
-                call = prepare()
-            except Exception as error:
-                say(peer="flex", shape=f"suffix {b}x{s}", heads=f"{heads}/8", not_run=str(error).splitlines()[0][:200])
-                continue
-            attempt(torch, call, peer="flex", shape=f"suffix {b}x{s}", heads=f"{heads}/8")
+    def linear(self) -> None:
+        linear = self.torch.nn.functional.linear
+        for rows in (4096, 8192, 16384, 1024, 64):
+            for model, hidden, width, inner in MODELS:
+                for layer, n, k in (("qkv", width + 2 * KV_HEADS * HEAD_DIM, hidden), ("o", hidden, width),
+                                    ("gate up", 2 * inner, hidden), ("down", hidden, inner)):
+                    def make(n=n, k=k, rows=rows):
+                        x = self.random(rows, k)
+                        weights = [self.random(n, k) for _ in range(rotation(self.torch, 2 * n * k))]
+                        return [lambda w=w: linear(x, w) for w in weights]
+                    self.attempt(make, flops=2.0 * rows * n * k, hot=False, peer="torch linear", model=model, layer=layer,
+                                 rows=rows)
+
+    def generate(self) -> None:
+        generate(self.torch, self.end, say, first_line)
 
 
-def gemm(torch) -> None:
-    for name, n, k in (("8B qkv", 6144, 4096), ("8B gate up", 24576, 4096), ("8B down", 4096, 12288)):
-        w = torch.randn(n, k, device="cuda", dtype=torch.bfloat16)
-        for rows in (64, 1024, 4096, 8192):
-            x = torch.randn(rows, k, device="cuda", dtype=torch.bfloat16)
-            attempt(torch, lambda: torch.nn.functional.linear(x, w), peer="torch linear", shape=name, rows=rows)
+PARTS = ("rates", "sdpa", "flex", "linear", "generate")
 
 
-def main() -> int:
-    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 180.0
-    budget = time.monotonic() + seconds
+def main(arguments: list[str]) -> int:
+    if len(arguments) < 2 or not arguments[0].isdigit() or not set(arguments[1:]) <= set(PARTS):
+        print(f"usage: gpu_peers.py SECONDS PART..., parts {', '.join(PARTS)}", file=sys.stderr)
+        return 2
+    end = time.monotonic() + float(arguments[0])
     try:
         import torch
-    except ImportError as error:
-        say(peer="torch", not_run=str(error))
+    except Exception as error:
+        say(peer="torch", not_run=first_line(error))
         return 0
     if not torch.cuda.is_available():
         say(peer="torch", not_run="torch sees no GPU")
         return 0
-    say(peer="torch", version=torch.__version__, device=torch.cuda.get_device_name(),
-        l2_bytes=torch.cuda.get_device_properties(0).L2_cache_size)
-    gemm(torch)
-    for part in (sdpa, flex):
-        try:
-            part(torch, budget)
-        except Exception as error:
-            say(peer=part.__name__, not_run=str(error).splitlines()[0][:200])
+    properties = torch.cuda.get_device_properties(0)
+    say(peer="torch", version=torch.__version__, cudnn=torch.backends.cudnn.version(), device=properties.name,
+        l2_bytes=properties.L2_cache_size)
+    peers = Peers(torch, end)
+    with torch.inference_mode():
+        for part in arguments[1:]:
+            try:
+                getattr(peers, part)()
+            except Exception as error:
+                say(peer=part, not_run=first_line(error))
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

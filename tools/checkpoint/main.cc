@@ -7,7 +7,8 @@
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    std::fprintf(stderr, "usage: %s tiny|qwen3-0.6b|qwen3-4b DIRECTORY [LAYERS]\n", argv[0]);
+    std::fprintf(stderr, "usage: %s tiny|qwen3-0.6b|qwen3-4b|qwen3-8b DIRECTORY [LAYERS]\n",
+                 argv[0]);
     return 2;
   }
   try {

@@ -153,9 +153,15 @@ CheckpointShape named_shape(const std::string& name) {
     s.layers = 36;
     s.heads = 32;
     s.intermediate = 9728;
+  } else if (name == "qwen3-8b") {
+    s.hidden = 4096;
+    s.layers = 36;
+    s.heads = 32;
+    s.intermediate = 12288;
+    s.tied = false;
   } else {
     throw std::invalid_argument("unknown shape \"" + name +
-                                "\" (known: tiny, qwen3-0.6b, qwen3-4b)");
+                                "\" (known: tiny, qwen3-0.6b, qwen3-4b, qwen3-8b)");
   }
   return s;
 }
@@ -171,11 +177,23 @@ void write_checkpoint(const std::string& directory, const CheckpointShape& shape
   out.write(reinterpret_cast<const char*>(&length), sizeof(length));
   out.write(json.data(), static_cast<std::streamsize>(json.size()));
   std::vector<uint16_t> block;
+  constexpr int64_t kBlock = 1 << 20;
+  std::vector<float> repeated;
+  if (shape.repeat) {
+    Random random(shape.seed);
+    for (int64_t i = 0; i < kBlock; ++i) repeated.push_back(random.normal());
+  }
   for (size_t i = 0; i < list.size(); ++i) {
     Random random(shape.seed * 1000003 + i);
+    const auto value = [&](float normal) {
+      return bf16(list[i].mean + list[i].deviation * normal);
+    };
+    block.clear();
+    for (float x : repeated) block.push_back(value(x));
     for (int64_t left = count(list[i]); left > 0; left -= static_cast<int64_t>(block.size())) {
-      block.resize(static_cast<size_t>(std::min<int64_t>(left, 1 << 20)));
-      for (uint16_t& v : block) v = bf16(list[i].mean + list[i].deviation * random.normal());
+      block.resize(static_cast<size_t>(std::min<int64_t>(left, kBlock)));
+      if (!shape.repeat)
+        for (uint16_t& v : block) v = value(random.normal());
       out.write(reinterpret_cast<const char*>(block.data()),
                 static_cast<std::streamsize>(block.size() * 2));
     }

@@ -20,9 +20,11 @@ struct CheckpointShape {
   int32_t max_positions = 4096;
   bool tied = true;
   uint64_t seed = 1;
+  // The same block of weights over and over in every tensor: gigabytes at the speed of the disk.
+  bool repeat = false;
 };
 
-// "qwen3-0.6b", "qwen3-4b", "tiny"; throws std::invalid_argument listing the names.
+// "qwen3-0.6b", "qwen3-4b", "qwen3-8b", "tiny"; throws std::invalid_argument listing the names.
 CheckpointShape named_shape(const std::string& name);
 
 // Creates the directory; throws std::runtime_error when a file cannot be written. Weights are bf16,

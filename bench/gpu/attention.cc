@@ -1,0 +1,130 @@
+// Attention of one layer over random pages.
+#include <chrono>
+#include <cstdio>
+#include <vector>
+
+#include "benches.h"
+#include "blocker.h"
+#include "device_memory.h"
+#include "timing.h"
+
+namespace prefix::bench {
+namespace {
+
+constexpr int32_t kHeadDim = 128;
+
+constexpr AttentionCase kCases[] = {
+    {"causal 4k", 1, 0, 4096, 4096, 32, 8},         {"causal 8k", 1, 0, 8192, 8192, 32, 8},
+    {"causal 16k", 1, 0, 16384, 16384, 32, 8},      {"suffix 32x128", 32, 2048, 128, 128, 16, 8},
+    {"suffix 100x100", 100, 2048, 100, 100, 16, 8}, {"suffix 1000x50", 1000, 2048, 50, 50, 16, 8},
+    {"suffix 32x128", 32, 2048, 128, 128, 32, 8},   {"suffix 100x100", 100, 2048, 100, 100, 32, 8},
+    {"suffix 1000x50", 1000, 2048, 50, 50, 32, 8},  {"decode 32x2048", 32, 2048, 64, 1, 16, 8},
+    {"decode 128x1024", 128, 1024, 64, 1, 16, 8},   {"decode 32x8192", 32, 8192, 64, 1, 16, 8},
+    {"decode 32x2048", 32, 2048, 64, 1, 32, 8},     {"decode 128x1024", 128, 1024, 64, 1, 32, 8},
+    {"decode 32x8192", 32, 8192, 64, 1, 32, 8},
+};
+
+struct Plan {
+  AttentionPlan attention;
+  std::vector<int32_t> positions;
+  int32_t pages = 0;
+};
+
+// Pages, shared:   [prefix][own of 0][own of 1] ...
+//        unshared: [prefix of 0][own of 0][prefix of 1][own of 1] ...
+Plan make_plan(const AttentionCase& c, int32_t tile_rows, bool shared) {
+  Plan plan;
+  const int32_t prefix = c.p / kPageTokens;
+  const int32_t own = (c.s + kPageTokens - 1) / kPageTokens;
+  plan.pages = (shared ? prefix : c.b * prefix) + c.b * own;
+  const auto prefix_of = [&](int32_t b) { return shared ? 0 : b * (prefix + own); };
+  const auto own_of = [&](int32_t b) { return prefix + (shared ? b * own : b * (prefix + own)); };
+  AttentionPlan& a = plan.attention;
+  for (int32_t i = 0; i < plan.pages; ++i) a.pages.push_back(i);
+  for (int32_t b = 0; b < c.b; ++b)
+    for (int32_t i = c.s - c.rows; i < c.s; ++i) plan.positions.push_back(c.p + i);
+  const int32_t all = c.b * c.rows;
+  const int32_t step = std::max(1, tile_rows / (c.heads / c.kv_heads));
+  for (int32_t begin = 0; begin < all;) {
+    const int32_t first = begin / c.rows;
+    int32_t end = std::min(all, begin + step);
+    if (!shared) end = std::min(end, (first + 1) * c.rows);
+    AttentionTile tile{begin, end, static_cast<int32_t>(a.runs.size()), 0, 0};
+    if (prefix > 0) a.runs.push_back({prefix_of(first), 0, prefix, begin, end});
+    for (int32_t b = first; b <= (end - 1) / c.rows; ++b)
+      a.runs.push_back(
+          {own_of(b), prefix, own, std::max(begin, b * c.rows), std::min(end, (b + 1) * c.rows)});
+    tile.run_end = static_cast<int32_t>(a.runs.size());
+    for (int32_t r = begin; r < end; ++r)
+      tile.last_position = std::max(tile.last_position, plan.positions[static_cast<size_t>(r)]);
+    a.items.push_back({static_cast<int32_t>(a.tiles.size()), -1, -1});
+    a.tiles.push_back(tile);
+    begin = end;
+  }
+  return plan;
+}
+
+// What the call must do: pairs of query and key that count, and each key, value, query and result
+// once.
+double flops_of(const AttentionCase& c, const Plan& plan) {
+  double pairs = 0;
+  for (const int32_t position : plan.positions) pairs += position + 1;
+  return 4.0 * pairs * c.heads * kHeadDim;
+}
+
+double bytes_of(const AttentionCase& c, bool shared) {
+  const double tokens = (shared ? c.p : 1.0 * c.b * c.p) + 1.0 * c.b * c.s;
+  return (tokens * c.kv_heads + 1.0 * c.b * c.rows * c.heads) * kHeadDim * 4;
+}
+
+}  // namespace
+
+std::span<const AttentionCase> attention_cases() { return kCases; }
+
+void bench_attention(ops::Device& device, const AttentionCase& c, bool shared,
+                     const Blocker& blocker, const Effort& effort) {
+  const ops::KvLayout kv{ops::DType::kBf16, 1, c.kv_heads, kHeadDim};
+  const Plan plan = make_plan(c, device.tile_rows(), shared);
+  const auto rows = static_cast<int64_t>(plan.positions.size());
+  const int64_t ld = device.act_ld(int64_t{c.heads} * kHeadDim);
+  const Rotation pools(device, kv.page_bytes() * static_cast<size_t>(plan.pages),
+                       effort.cold_bytes);
+  const Memory q(device, static_cast<size_t>(rows * ld) * 2),
+      out(device, static_cast<size_t>(rows * ld) * 2);
+  ops::StepArrays step;
+  step.positions = plan.positions;
+  step.attention = &plan.attention;
+  step.heads = c.heads;
+  step.kv = kv;
+  ops::AttentionArgs args;
+  args.plan = &plan.attention;
+  args.positions = plan.positions.data();
+  args.q = {q.data(), ld};
+  args.out = {out.data(), ld};
+  args.heads = c.heads;
+  args.scale = 0.088f;
+  const DeviceClock clock([&] { blocker.start(); },
+                          [&] {
+                            char last[2];
+                            device.download(last, out.data(), sizeof last);
+                          },
+                          effort.repeats, effort.budget_us);
+  const auto planned = std::chrono::steady_clock::now();
+  device.begin_step(step);
+  const std::chrono::duration<double, std::micro> plan_time =
+      std::chrono::steady_clock::now() - planned;
+  const Times cold = clock.measure([&](int i) { device.attention(args, kv, pools[i]); });
+  const Times hot = clock.measure([&](int) { device.attention(args, kv, pools[0]); });
+  const double flops = flops_of(c, plan), bytes = bytes_of(c, shared);
+  std::printf(
+      "{\"bench\": \"attention\", \"shape\": \"%s\", \"heads\": \"%d/%d\", \"shared\": %s, "
+      "\"us\": %.2f, \"us_hot\": %.2f, \"us_wall\": %.2f, \"launch_bound\": %s, \"buffers\": %zu, "
+      "\"flops\": %.0f, \"bytes\": %.0f, \"tflops\": %.1f, \"gb_per_s\": %.0f, \"plan_us\": "
+      "%.0f}\n",
+      c.name, c.heads, c.kv_heads, shared ? "true" : "false", cold.us, hot.us, cold.wall_us,
+      cold.launch_bound ? "true" : "false", pools.count(), flops, bytes, flops / cold.us * 1e-6,
+      bytes / cold.us * 1e-3, plan_time.count());
+  std::fflush(stdout);
+}
+
+}  // namespace prefix::bench

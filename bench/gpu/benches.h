@@ -1,0 +1,50 @@
+// The parts of gpu_bench. Each prints one JSON object a line.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "ops/op.h"
+
+namespace prefix::bench {
+
+// How long to measure; tests ask for less.
+struct Effort {
+  int repeats = 9;
+  double budget_us = 20e3;                // of the calls of one repeat
+  size_t cold_bytes = size_t{256} << 20;  // more than the last cache of any GPU
+  int64_t blocker_rows = 4096, blocker_n = 24576, blocker_k = 4096;
+};
+
+class Blocker;  // blocker.h
+
+// B sequences behind a shared prefix of P tokens, each with S tokens of its own, of which the last
+// `rows` are computed now.
+struct AttentionCase {
+  const char* name;
+  int32_t b, p, s, rows;
+  int32_t heads, kv_heads;
+};
+std::span<const AttentionCase> attention_cases();
+
+// One layer, called as a step calls it. Without sharing every sequence has pages of its own and
+// tiles of its own: paged decoding as others do it.
+void bench_attention(ops::Device& device, const AttentionCase& c, bool shared,
+                     const Blocker& blocker, const Effort& effort = {});
+
+struct Product {
+  const char* model;
+  const char* layer;
+  int64_t n, k;
+};
+std::span<const Product> products();
+void bench_product(ops::Device& device, const Product& product, int64_t rows,
+                   const Blocker& blocker, const Effort& effort = {});
+
+// (32, 2048, 256) by a model of that shape with random weights: one score for each of 32 sequences
+// behind one prefix, shared and not.
+void bench_engine(const std::string& shape, const std::string& device = "cuda", int sequences = 32,
+                  int prefix = 2048, int own = 256);
+
+}  // namespace prefix::bench

@@ -1,0 +1,55 @@
+// Matrix products of the layers of Qwen3 models.
+#include <cstdio>
+
+#include "benches.h"
+#include "blocker.h"
+#include "device_memory.h"
+#include "timing.h"
+
+namespace prefix::bench {
+namespace {
+
+constexpr Product kProducts[] = {
+    {"0.6B", "qkv", 4096, 1024},    {"0.6B", "o", 1024, 2048},      {"0.6B", "gate up", 6144, 1024},
+    {"0.6B", "down", 1024, 3072},   {"4B", "qkv", 6144, 2560},      {"4B", "o", 2560, 4096},
+    {"4B", "gate up", 19456, 2560}, {"4B", "down", 2560, 9728},     {"8B", "qkv", 6144, 4096},
+    {"8B", "o", 4096, 4096},        {"8B", "gate up", 24576, 4096}, {"8B", "down", 4096, 12288},
+};
+
+}  // namespace
+
+std::span<const Product> products() { return kProducts; }
+
+void bench_product(ops::Device& device, const Product& product, int64_t rows,
+                   const Blocker& blocker, const Effort& effort) {
+  ops::Matrix shape;
+  shape.n = product.n;
+  shape.k = shape.k_padded = product.k;
+  const Rotation weights(device, shape.bytes(), effort.cold_bytes);
+  const int64_t ld = device.act_ld(product.k);
+  const Memory x(device, static_cast<size_t>(rows * ld) * 2),
+      y(device, static_cast<size_t>(rows * product.n) * 4, false);
+  const auto product_with = [&](const std::byte* data) {
+    ops::Matrix w = shape;
+    w.data = data;
+    device.linear(w, nullptr, {x.data(), ld}, rows, reinterpret_cast<float*>(y.data()), product.n,
+                  false);
+  };
+  const DeviceClock clock([&] { blocker.start(); },
+                          [&] {
+                            char last[4];
+                            device.download(last, y.data(), sizeof last);
+                          },
+                          effort.repeats, effort.budget_us);
+  const Times cold = clock.measure([&](int i) { product_with(weights[i]); });
+  const double flops = 2.0 * static_cast<double>(rows) * static_cast<double>(product.n * product.k);
+  std::printf(
+      "{\"bench\": \"gemm\", \"model\": \"%s\", \"layer\": \"%s\", \"rows\": %lld, \"n\": %lld, "
+      "\"k\": %lld, \"us\": %.2f, \"us_wall\": %.2f, \"launch_bound\": %s, \"tflops\": %.1f}\n",
+      product.model, product.layer, static_cast<long long>(rows), static_cast<long long>(product.n),
+      static_cast<long long>(product.k), cold.us, cold.wall_us,
+      cold.launch_bound ? "true" : "false", flops / cold.us * 1e-6);
+  std::fflush(stdout);
+}
+
+}  // namespace prefix::bench

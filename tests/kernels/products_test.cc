@@ -1,0 +1,123 @@
+// The products of the backend, cuBLASLt's on a GPU, beside the slow kernel of our own: for every
+// number of rows, and the bits of `invariant`. The shapes on a GPU are those of models.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "kernels/gpu_support.h"
+
+namespace prefix::ops::testing {
+namespace {
+
+struct Shape {
+  int64_t n, k;
+};
+
+class GpuProducts : public GpuTest {
+ protected:
+  // Layers of Qwen3-0.6B, 4B and 8B and of SmolLM2-135M: k of 576, 960 and 2560 end inside the
+  // blocks in which libraries walk k.
+  std::vector<Shape> shapes() const {
+    if (GetParam().emulated) return {{40, 72}, {96, 64}};
+    if (f32()) return {{960, 576}, {576, 1536}, {6144, 1024}, {2560, 4096}};
+    return {{4096, 1024},  {1024, 2048}, {6144, 1024}, {1024, 3072}, {6144, 2560},  {2560, 4096},
+            {19456, 2560}, {2560, 9728}, {6144, 4096}, {4096, 4096}, {24576, 4096}, {4096, 12288},
+            {960, 576},    {3072, 576},  {576, 1536},  {1600, 960},  {32, 1024},    {32, 4096}};
+  }
+  int64_t rows_of_sweep() const { return GetParam().emulated ? 20 : 128; }
+  int64_t rows_of_invariance() const { return GetParam().emulated ? 9 : 257; }
+
+  // Elements of a device type, uploaded once and used with any number of rows.
+  DeviceArray elements(Device& device, int64_t count, uint64_t seed) const {
+    Rng rng(seed);
+    std::uniform_real_distribution<float> number(-1, 1);
+    std::vector<float> some(4099);  // a prime: no period meets a row
+    for (float& x : some) x = number(rng);
+    std::vector<std::byte> data(static_cast<size_t>(count) * dtype_bytes(type()));
+    for (int64_t i = 0; i < count; ++i)
+      put(data.data(), i, type(), some[static_cast<size_t>(i) % some.size()]);
+    return DeviceArray(device, data);
+  }
+  Matrix matrix(const Shape& s, const DeviceArray& data) const {
+    Matrix w;
+    w.type = type();
+    w.n = s.n;
+    w.k = s.k;
+    w.k_padded = (s.k + 31) / 32 * 32;
+    w.data = data.data();
+    return w;
+  }
+  static std::vector<float> product(Device& device, const Matrix& w, const DeviceArray& x,
+                                    int64_t rows, const DeviceArray& y) {
+    device.linear(w, nullptr, {x.data(), device.act_ld(w.k)}, rows, y.floats(), w.n, false);
+    std::vector<float> out(static_cast<size_t>(rows * w.n));
+    device.download(out.data(), y.data(), out.size() * sizeof(float));
+    return out;
+  }
+  std::vector<float> slow_product(Device& device, const Matrix& w, const DeviceArray& x,
+                                  int64_t rows, const DeviceArray& y) const {
+    gpu::GemmArgs a{w.data,     x.data(),   nullptr,
+                    y.floats(), rows,       w.n,
+                    w.k,        w.k_padded, device.act_ld(w.k),
+                    w.n,        0,          f32() ? gpu::Element::kF32 : gpu::Element::kBf16};
+    const auto blocks = static_cast<uint32_t>((w.n + gpu::kRowThreads - 1) / gpu::kRowThreads);
+    const gpu::Launch launch{gpu::Kernel::kGemmSlow,
+                             blocks,
+                             static_cast<uint32_t>(rows),
+                             gpu::kRowThreads,
+                             0,
+                             &a,
+                             sizeof a};
+    gpu::Runtime& runtime = static_cast<GpuDevice&>(device).runtime();
+    EXPECT_EQ(runtime.launch(launch), Code::kOk) << runtime.error();
+    std::vector<float> out(static_cast<size_t>(rows * w.n));
+    device.download(out.data(), y.data(), out.size() * sizeof(float));
+    return out;
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Backends, GpuProducts, ::testing::ValuesIn(backends()), backend_name);
+
+// Both sum in f32, in different orders. A product that leaves out one element in ten thousand
+// would be wrong by one percent.
+TEST_P(GpuProducts, EveryNumberOfRowsAgreesWithTheSlowKernel) {
+  for (const Shape& s : shapes()) {
+    SCOPED_TRACE(cat("n ", s.n, " k ", s.k));
+    const int64_t most = rows_of_sweep(), ld = device_->act_ld(s.k);
+    const DeviceArray data = elements(*device_, s.n * ((s.k + 31) / 32 * 32), 51);
+    const DeviceArray x = elements(*device_, most * ld, 52);
+    const DeviceArray y(*device_, static_cast<size_t>(most * s.n) * sizeof(float));
+    const Matrix w = matrix(s, data);
+    const std::vector<float> want = slow_product(*device_, w, x, most, y);
+    for (int64_t rows = 1; rows <= most; ++rows) {
+      const std::vector<float> got = product(*device_, w, x, rows, y);
+      double wrong = 0, all = 0;
+      for (size_t i = 0; i < got.size(); ++i) {
+        const double difference = static_cast<double>(got[i]) - want[i];
+        wrong += difference * difference;
+        all += static_cast<double>(want[i]) * want[i];
+      }
+      ASSERT_LE(std::sqrt(wrong / all), 1e-4) << "rows " << rows;  // false for NaN, too
+    }
+  }
+}
+
+TEST_P(GpuProducts, InvariantBitsDoNotDependOnTheNumberOfRows) {
+  const auto device = make(true);
+  for (const Shape& s : shapes()) {
+    SCOPED_TRACE(cat("n ", s.n, " k ", s.k));
+    const int64_t most = rows_of_invariance(), ld = device->act_ld(s.k);
+    const DeviceArray data = elements(*device, s.n * ((s.k + 31) / 32 * 32), 53);
+    const DeviceArray x = elements(*device, most * ld, 54);
+    const DeviceArray y(*device, static_cast<size_t>(most * s.n) * sizeof(float));
+    const Matrix w = matrix(s, data);
+    const std::vector<float> want = product(*device, w, x, most, y);
+    for (int64_t rows = 1; rows < most; ++rows) {
+      const std::vector<float> got = product(*device, w, x, rows, y);
+      ASSERT_EQ(std::memcmp(got.data(), want.data(), got.size() * sizeof(float)), 0)
+          << "rows " << rows << " against " << most;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace prefix::ops::testing

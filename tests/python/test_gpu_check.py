@@ -1,0 +1,398 @@
+"""tools/gpu_check tells the truth: nothing that did not run is "met", and no failure goes missing."""
+
+import importlib.machinery
+import importlib.util
+import io
+import json
+import math
+import sys
+import tempfile
+import unittest
+from contextlib import redirect_stdout
+from pathlib import Path
+from unittest import mock
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(ROOT / "tools"))
+from gpu import figures, machine, programs, stages, verdicts  # noqa: E402
+from gpu.clock import Clock, Ended  # noqa: E402
+from gpu.report import LINES, MET, MISSED, NOT_RUN, Check, Report, compare, not_run  # noqa: E402
+
+
+def load_program():
+    loader = importlib.machinery.SourceFileLoader("gpu_check", str(ROOT / "tools" / "gpu_check"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu_check", loader))
+    loader.exec_module(module)
+    return module
+
+
+GPU_CHECK = load_program()
+NAMES = {"kernels_rows_test": "Backends/GpuRows.Norms/cuda_bf16", "kernels_attention_test": "B/GpuAttention.F64/cuda_bf16",
+         "kernels_products_test": "B/GpuProducts.Rows/cuda_bf16"}
+
+
+def report_of(*results: tuple[str, str]) -> str:
+    """A GoogleTest report with these (suite.name, result)."""
+    tests = []
+    for name, result in results:
+        test = {"name": name.split(".", 1)[1], "status": "RUN", "result": "SKIPPED" if result == "skipped" else "COMPLETED"}
+        if result == "failed":
+            test["failures"] = [{"failure": "wrong"}]
+        tests.append({"name": name.split(".", 1)[0], "testsuite": [test]})
+    return json.dumps({"testsuites": tests})
+
+
+def test_of(program: str) -> str:
+    return NAMES.get(program, "Suite.Test")
+
+
+PASSED = {p.name: (0, "", "", report_of((test_of(p.name), "passed"))) for p in (*programs.PROGRAMS, programs.LAUNCHES)}
+CLEAN = "========= ERROR SUMMARY: 0 errors\n"
+
+
+def figures_of_a_fast_gpu() -> tuple[list[dict], list[dict]]:
+    bench, peers = [], [{"peer": "matmul", "tflops": 780.0}, {"peer": "copy", "gb_per_s": 4300.0}]
+    for heads in ("16/8", "32/8"):
+        for shape in verdicts.CAUSAL + verdicts.SUFFIX + verdicts.DECODE:
+            where = {"shape": shape, "heads": heads}
+            line = {"bench": "attention", **where, "us": 6.0, "tflops": 600.0, "flops": 6e8, "bytes": 17e6}
+            bench += [{**line, "shared": True}, {**line, "shared": False, "us": 40.0}]
+            peers += [{"peer": "sdpa cudnn", **where, "us": 5.0}, {"peer": "flex", **where, "us": 9.0},
+                      {"peer": "sdpa cudnn prefix only", **where, "tflops": 700.0},
+                      {"peer": "sdpa cudnn unshared", **where, "us": 30.0}, {"peer": "sdpa flash unshared", **where, "us": 50.0}]
+    bench += [{"bench": "engine", "model": m, "shared_ms": 100.0, "unshared_ms": 600.0} for m in verdicts.SPEEDUPS]
+    bench += [{"bench": "gemm", "model": m, "layer": l, "rows": r, "us": 9.0, "tflops": 700.0} for m, l, r in verdicts.PRODUCTS]
+    return bench, peers
+
+
+def text_of(lines: list[dict]) -> str:
+    return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+class FakeClock(Clock):
+    """Answers for programs by their names: (code, output, why it was stopped, report or None)."""
+
+    def __init__(self, answers: dict):
+        super().__init__(9)
+        self.answers, self.started = answers, []
+
+    def run(self, command, most_seconds, environment=None):
+        words = [Path(str(part)).name for part in command]
+        name = words[0] if words[0] != "compute-sanitizer" else words[2]
+        if words[0] == Path(sys.executable).name:
+            name = words[1] if words[1].endswith(".py") else "python"
+        self.started.append(name)
+        code, text, why, report = self.answers.get(name, (127, "", f"cannot be started: no {name}", None))
+        if name == "gpu_bench":  # prints what it was asked for
+            wanted = {"--attention": "attention", "--gemm": "gemm"}.get(words[-1], words[-1])
+            text = "".join(line for line in text.splitlines(True) if f'"{wanted}"' in line or "_run" in line or line[0] != "{")
+        if report is not None and "GTEST_OUTPUT" in (environment or {}):
+            Path(environment["GTEST_OUTPUT"].removeprefix("json:")).write_text(report)
+        return Ended(code, text, why)
+
+
+class WholeRunTest(unittest.TestCase):
+    """main() with made-up programs instead of a GPU, a compiler and a build."""
+
+    def check(self, answers: dict, arguments: tuple = (), sanitizer: bool = True, missing: tuple = ()) -> tuple[int, dict, str]:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        build = Path(folder.name)
+        clock = FakeClock(answers)
+        tool = "compute-sanitizer" if sanitizer else ""
+        with mock.patch.object(machine, "BUILD", build), mock.patch.object(GPU_CHECK, "Clock", lambda minutes: clock), \
+                mock.patch.object(programs, "find_tool", lambda name: tool if name == "compute-sanitizer" else ""), \
+                mock.patch.object(machine, "golden_models", lambda clock: (list(missing), "no gguf")), \
+                redirect_stdout(io.StringIO()) as out:
+            code = GPU_CHECK.main(list(arguments))
+        self.started = clock.started
+        whole = json.loads((build / "gpu_check.json").read_text())
+        text = (build / "gpu_check.txt").read_text()
+        self.assertIn(text, out.getvalue())
+        for line in whole["lines"]:  # the two files say the same
+            self.assertRegex(text, rf"(?m)^line {line['line']}: {line['state']}(:|$)")
+        return code, whole, text
+
+    def states(self, whole: dict) -> dict:
+        return {line["line"]: line["state"] for line in whole["lines"]}
+
+    def machine_with_gpu(self, **changes) -> dict:
+        bench, peers = figures_of_a_fast_gpu()
+        sanitized = {tool: (0, CLEAN, "", report_of((NAMES["kernels_rows_test"], "passed"))) for tool in ("memcheck", "racecheck")}
+        return {"nvidia-smi": (0, "NVIDIA H200, 580, 143771 MiB\n", "", None), "cuda_toolchain": (0, "/cuda\n", "", None),
+                "cmake": (0, "", "", None), "ninja": (0, "", "", None), "python": (0, "libcublasLt.so.13\n", "", None),
+                "gpu_bench": (0, text_of(bench), "", None), "gpu_peers.py": (0, text_of(peers), "", None),
+                **PASSED, **sanitized, **changes}
+
+    def test_everything_passed(self) -> None:
+        code, whole, _ = self.check(self.machine_with_gpu())
+        self.assertEqual(self.states(whole), dict.fromkeys(LINES, MET), whole)
+        self.assertEqual(code, 0)
+        self.assertIn("NVIDIA H200", whole["machine"]["gpu"])
+
+    def nothing_ran(self, answers: dict, why: str) -> None:
+        code, whole, text = self.check(answers)
+        self.assertEqual(self.states(whole), dict.fromkeys(LINES, NOT_RUN))
+        for line in LINES:
+            self.assertRegex(text, rf"(?m)^line {line}: not run: .*{why}")
+        self.assertEqual([c["state"] for line in whole["lines"] for c in line["checks"]], [NOT_RUN] * len(LINES))
+        self.assertEqual(code, 1 if whole["failures"] else 0)
+        self.assertNotIn("kernels_rows_test", self.started)
+
+    def test_no_gpu(self) -> None:
+        self.nothing_ran({}, "no GPU: nvidia-smi is not here")
+        self.nothing_ran({"nvidia-smi": (9, "couldn't communicate with the NVIDIA driver", "", None)}, "no GPU.*driver")
+        self.nothing_ran({"nvidia-smi": (0, "", "", None)}, "no GPU")
+
+    def test_no_nvcc_starts_no_build_and_no_pip(self) -> None:
+        self.nothing_ran(self.machine_with_gpu(cuda_toolchain=(3, "", "", None)), "no nvcc of CUDA 13.0 or newer here")
+        self.assertNotIn("cmake", self.started)
+
+    def test_a_build_that_fails_is_a_failure(self) -> None:
+        self.nothing_ran(self.machine_with_gpu(ninja=(1, "error: no", "", None)), "the build failed")
+        self.nothing_ran(self.machine_with_gpu(cmake=(1, "no gtest", "", None)), "configuring failed: no gtest")
+        self.nothing_ran(self.machine_with_gpu(ninja=(124, "", "stopped after 9 s", None)), "the build was stopped")
+
+    def test_skipped_failed_crashed_and_stopped_programs(self) -> None:
+        for test in programs.PROGRAMS:
+            name = test_of(test.name)
+            skips = (0, "x.h:1: Skipped\nno libcublasLt\n\n", "", report_of((name, "skipped"), ("Cpu.Only", "passed")))
+            for answer, state, why in (
+                (skips, NOT_RUN, "SKIPPED: no libcublasLt"),
+                ((1, "", "", report_of((name, "failed"), (name, "passed"))), MISSED, "1 FAILED"),
+                ((-11, "Segmentation fault", "", None), MISSED, "crashed: ended by signal 11"),
+                ((0, "", "", None), MISSED, "crashed"),  # an end in peace without a report
+                ((0, "", "", '{"testsuites": [{"na'), MISSED, "crashed"),
+                ((1, "", "", report_of((name, "passed"))), MISSED, "ended with code 1"),  # a leak, say
+                ((124, "[ RUN      ] x", "stopped after 60 s", None), NOT_RUN, "stopped after 60 s"),
+                ((124, f"[  FAILED  ] {name} (3 ms)\n", "stopped", None), MISSED, "1 FAILED"),
+                ((124, "", "out of time: not started", None), NOT_RUN, "out of time"),
+                ((0, "", "", report_of()), NOT_RUN, "no test used the GPU"),
+                ((127, "", "cannot be started", None), NOT_RUN, "cannot be started"),
+            ):
+                with self.subTest(program=test.name, answer=answer):
+                    code, whole, text = self.check(self.machine_with_gpu(**{test.name: answer}))
+                    self.assertEqual(self.states(whole)[2], state)
+                    self.assertRegex(text, f"(?m)^line 2: {state}: .*{why}")
+                    self.assertEqual(code, 1 if state == MISSED else 0)
+
+    def test_tests_of_the_cpu_do_not_count(self) -> None:
+        answer = (0, "", "", report_of(("GpuGemm.SlowKernel", "passed"), ("Backends/GpuRows.Norms/emulated_bf16", "passed")))
+        _, whole, _ = self.check(self.machine_with_gpu(kernels_rows_test=answer))
+        self.assertEqual(self.states(whole)[2], NOT_RUN)
+
+    def test_the_plugin_may_skip_what_needs_a_machine_without_gpu(self) -> None:
+        both = ("CudaPlugin.Exports", "passed"), ("CudaPlugin.LoadsWithoutADriverAndSaysSo", "skipped")
+        _, whole, _ = self.check(self.machine_with_gpu(kernels_plugin_test=(0, "", "", report_of(*both))))
+        self.assertEqual(self.states(whole)[2], MET)
+
+    def test_golden_models_that_are_not_here(self) -> None:
+        _, whole, text = self.check(self.machine_with_gpu(), missing=("llama-gguf-q4_0",))
+        self.assertEqual(self.states(whole)[2], NOT_RUN)
+        self.assertIn("1 of them are not here: no gguf", text)
+        self.assertEqual(stages.golden_arguments(["a-b.c"]), ("--gtest_filter=-*/a_b_c:*99PercentOfAllPositions*",))
+
+    def test_sanitizers(self) -> None:
+        name = NAMES["kernels_rows_test"]
+        ran, skipped = report_of((name, "passed")), report_of((name, "skipped"))
+        for answer, state in (
+            ((0, CLEAN, "", skipped), NOT_RUN),
+            ((0, CLEAN, "", None), NOT_RUN),
+            ((0, "", "", ran), NOT_RUN),
+            ((9, "========= ERROR SUMMARY: 3 errors", "", ran), MISSED),
+            ((0, "========= RACECHECK SUMMARY: 1 hazard displayed (0 errors, 1 warning)", "", ran), MISSED),
+            ((0, "========= RACECHECK SUMMARY: 0 hazards displayed (0 errors, 0 warnings)", "", ran), MET),
+            ((1, "========= Error: Device not supported", "", None), NOT_RUN),
+            ((124, "", "stopped after 45 s", None), NOT_RUN),
+            ((1, CLEAN, "", report_of((name, "failed"))), MISSED),
+            ((-11, CLEAN, "", ran), MISSED),
+        ):
+            with self.subTest(answer=answer):
+                _, whole, _ = self.check(self.machine_with_gpu(racecheck=answer))
+                self.assertEqual(self.states(whole)[2], state)
+        _, whole, text = self.check(self.machine_with_gpu(), sanitizer=False)
+        self.assertEqual(self.states(whole)[2], NOT_RUN)
+        self.assertIn("compute-sanitizer is not here", text)
+
+    def test_no_figures(self) -> None:
+        refused = text_of([{"bench": "gpu", "not_run": "no plugin"}])
+        for bench, failures in (((0, refused, "", None), 0), ((1, "gpu_bench: out of memory", "", None), 1),
+                                ((-6, "", "", None), 1), ((124, "", "stopped after 60 s", None), 0), ((0, "", "", None), 0)):
+            with self.subTest(bench=bench):
+                code, whole, text = self.check(self.machine_with_gpu(gpu_bench=bench))
+                self.assertEqual([self.states(whole)[line] for line in (3, 4, 5, 6, 7)], [NOT_RUN] * 5)
+                self.assertEqual(code, 1 if failures else 0)
+                self.assertRegex(text, "(?m)^line 3: not run: .*no figure of ours: .+")
+
+    def test_no_peers(self) -> None:
+        refused = text_of([{"peer": "torch", "not_run": "No module named 'torch'"}])
+        code, whole, text = self.check(self.machine_with_gpu(**{"gpu_peers.py": (0, refused, "", None)}))
+        self.assertEqual(self.states(whole), {2: MET, 3: NOT_RUN, 4: NOT_RUN, 5: NOT_RUN, 6: MET, 7: NOT_RUN})
+        self.assertIn("No module named 'torch'", text)
+        self.assertEqual(code, 0)
+
+    def test_half_lines_of_a_program_that_was_stopped(self) -> None:
+        bench, _ = figures_of_a_fast_gpu()
+        half = text_of(bench[:1]) + json.dumps(bench[1])[:40]
+        _, whole, text = self.check(self.machine_with_gpu(gpu_bench=(124, half, "stopped after 60 s", None)))
+        self.assertEqual(self.states(whole)[3], NOT_RUN)
+        self.assertIn("stopped after 60 s", text)
+
+    def test_only_some_stages(self) -> None:
+        _, whole, text = self.check(self.machine_with_gpu(), ("--minutes", "2.5", "--only", "products,memcheck"))
+        self.assertEqual(self.states(whole), {2: NOT_RUN, 3: NOT_RUN, 4: NOT_RUN, 5: NOT_RUN, 6: NOT_RUN, 7: MET})
+        self.assertIn("--only left out", text)
+        self.assertNotIn("kernels_rows_test", self.started)
+
+    def test_wrong_arguments(self) -> None:
+        for words in (["--minutes"], ["--minutes", "x"], ["--only", "lunch"], ["--only"], ["all"], ["--minutes", "0"]):
+            self.assertIsNone(GPU_CHECK.parse(words), words)
+
+    def test_a_fault_of_its_own_is_written_down(self) -> None:
+        with mock.patch.object(stages, "conclude", side_effect=KeyError("x")), self.assertRaises(KeyError), \
+                mock.patch.object(Report, "write", autospec=True) as write:
+            self.check(self.machine_with_gpu())
+        report = write.call_args.args[0]
+        self.assertEqual(report.exit_code(), 1)
+        self.assertNotIn(MET, [report.state(line) for line in LINES])
+
+
+class VerdictTest(unittest.TestCase):
+    def verdicts(self, bench: list, peers: list) -> dict:
+        f = verdicts.Figures(bench, peers)
+        report = Report()
+        for line, part in ((3, verdicts.prefill), (4, verdicts.suffixes), (5, verdicts.decode), (6, verdicts.models),
+                           (7, verdicts.products)):
+            report.add(line, part(f))
+        return {line: report.state(line) for line in (3, 4, 5, 6, 7)}
+
+    def test_every_figure_is_needed(self) -> None:
+        """Without any one of them, or with one that is no number, some line is no longer met."""
+        bench, peers = figures_of_a_fast_gpu()
+        self.assertEqual(set(self.verdicts(bench, peers).values()), {MET})
+        needless = ("unshared", "flex", "sdpa cudnn prefix only", "sdpa cudnn")  # of shapes without a demand on them
+        for lines in (bench, peers):
+            for i, line in enumerate(lines):
+                used = line.get("shared") is not False or line["shape"].startswith("decode")
+                shape = str(line.get("shape", ""))
+                if not used or (line.get("bench") == "attention" and shape.startswith("causal") and line["heads"] == "16/8"):
+                    continue
+                if line.get("peer") in needless or str(line.get("peer")).endswith("unshared"):
+                    continue  # checked below
+                for broken in [(None, 0, -1.0, math.nan, math.inf, "5", True)[i % 7]]:
+                    copy = dict(line)
+                    for key in ("us", "tflops", "shared_ms", "gb_per_s"):
+                        if key in copy:
+                            copy[key] = broken
+                    lines[i] = copy
+                    states = self.verdicts(bench, peers).values()
+                    self.assertIn(NOT_RUN, states, (line, broken))
+                    self.assertNotIn(MISSED, states, (line, broken))
+                lines[i] = line
+
+    def test_every_peer_of_a_demand_is_needed(self) -> None:
+        bench, peers = figures_of_a_fast_gpu()
+        for name, line in (("sdpa cudnn", 3), ("flex", 4), ("sdpa cudnn prefix only", 4), ("matmul", 7), ("copy", 5)):
+            left = [p for p in peers if p["peer"] != name]
+            self.assertEqual(self.verdicts(bench, left)[line], NOT_RUN, name)
+        none = [p for p in peers if not p["peer"].endswith("unshared")]
+        self.assertEqual(self.verdicts(bench, none)[5], NOT_RUN)
+        one = [p for p in peers if p["peer"] != "sdpa flash unshared"]
+        self.assertEqual(self.verdicts(bench, one)[5], MET)
+
+    def test_bars(self) -> None:
+        for line, where, change in (
+            (3, {"shape": "causal 8k", "heads": "32/8", "shared": True}, {"us": 6.7}),       # 0.746 of cuDNN
+            (4, {"shape": "suffix 1000x50", "heads": "16/8", "shared": True}, {"us": 7.0}),  # 1.286 of flex
+            (4, {"shape": "suffix 32x128", "heads": "32/8", "shared": True}, {"tflops": 559.0}),
+            (5, {"shape": "decode 32x2048", "heads": "16/8", "shared": True}, {"us": 7.6}),  # 3.95 of cuDNN unshared
+            (6, {"bench": "engine", "model": "qwen3-4b"}, {"shared_ms": 107.3}),             # 5.592
+            (7, {"bench": "gemm", "model": "8B", "layer": "o", "rows": 8192}, {"tflops": 662.0}),
+        ):
+            bench, peers = figures_of_a_fast_gpu()
+            changed = [{**b, **change} if where.items() <= b.items() else b for b in bench]
+            states = self.verdicts(changed, peers)
+            self.assertEqual({k: v for k, v in states.items() if v != MET}, {line: MISSED}, where)
+
+    def test_decode_beside_its_roofline(self) -> None:
+        bench, peers = figures_of_a_fast_gpu()
+        # 17 MB at 4300 GB/s are 3.95 us: at most 10.93 us.
+        for us, state in ((10.9, MET), (11.0, MISSED)):
+            changed = [{**b, "us": us} if b.get("shared") and b["shape"].startswith("decode") else b for b in bench]
+            slow = [{**p, "us": 100.0} if p["peer"].endswith("unshared") else p for p in peers]
+            changed = [{**b, "us": 100.0} if b.get("shared") is False else b for b in changed]
+            self.assertEqual(self.verdicts(changed, slow)[5], state)
+
+    def test_our_own_slow_plan_is_not_the_measure_of_sharing(self) -> None:
+        bench, peers = figures_of_a_fast_gpu()
+        slow = [{**b, "us": 4000.0} if b.get("shared") is False else b for b in bench]
+        fast = [{**p, "us": 20.0} if p["peer"] == "sdpa flash unshared" else p for p in peers]
+        self.assertEqual(self.verdicts(slow, fast)[5], MISSED)
+
+    def test_what_a_peer_said_is_the_reason(self) -> None:
+        bench, peers = figures_of_a_fast_gpu()
+        refused = [p for p in peers if p["peer"] != "flex"] + [{"peer": "flex", "shape": "suffix 32x128", "heads": "16/8",
+                                                               "not_run": "out of memory"}]
+        checks = verdicts.suffixes(verdicts.Figures(bench, refused))
+        self.assertIn("out of memory", next(c for c in checks if c.state == NOT_RUN).text)
+
+
+class ReportTest(unittest.TestCase):
+    def test_nothing_is_not_met(self) -> None:
+        self.assertEqual({Report().state(line) for line in LINES}, {NOT_RUN})
+        self.assertNotRegex(Report().text(), r"line \d: met")
+
+    def test_one_check_decides(self) -> None:
+        good, bad, none = Check("a", MET, "1"), Check("b", MISSED, "2"), not_run("c", "why")
+        for checks, state in (([good], MET), ([good, none], NOT_RUN), ([good, bad, none], MISSED), ([none], NOT_RUN), ([], NOT_RUN)):
+            report = Report()
+            report.add(3, checks)
+            self.assertEqual(report.state(3), state)
+
+    def test_a_check_has_a_state_and_a_reason(self) -> None:
+        for state, text in (("passed", "1"), (MET, "")):
+            with self.assertRaises(ValueError):
+                Check("a", state, text)
+        for figure in (0, -1, math.nan, math.inf):
+            self.assertEqual(compare("a", figure, 1, "text", at_most=True).state, NOT_RUN)
+
+
+class ClockTest(unittest.TestCase):
+    def test_ends_children_with_the_program(self) -> None:
+        ended = Clock(1).run(["sh", "-c", "echo begun; tail -f /dev/null & tail -f /dev/null"], 1.1)
+        self.assertEqual((ended.code, ended.text, ended.good), (124, "begun\n", False))
+        self.assertIn("stopped after", ended.why)
+
+    def test_reasons(self) -> None:
+        clock = Clock(1)
+        self.assertIn("ended with code 3 (bye)", clock.run(["sh", "-c", "echo bye; exit 3"], 30).reason())
+        self.assertIn("signal 9", clock.run(["sh", "-c", "kill -9 $$"], 30).reason())
+        self.assertEqual(clock.run(["/nowhere/program"], 30).code, 127)
+        self.assertIn("not started", Clock(0).run(["true"], 30).why)
+
+    def test_json_lines(self) -> None:
+        self.assertEqual(figures.json_lines('x\n{"a": 1}\n{"a": \n[1]\n{"b": 2}'), [{"a": 1}, {"b": 2}])
+
+
+class MachineTest(unittest.TestCase):
+    def test_targets(self) -> None:
+        self.assertEqual([machine.target_of(c) for c in ("8.0", "8.9", "9.0", "10.0", "", "N/A")], ["80", "89", "90a", "100a", "", ""])
+
+    def test_the_programs_are_those_of_the_build(self) -> None:
+        listed = (ROOT / "tests" / "kernels" / "CMakeLists.txt").read_text()
+        for program in machine.TARGETS[3:]:
+            plain = program.removeprefix("kernels_")
+            self.assertTrue(f"({program} " in listed or f"/{plain}" in listed, program)
+
+    def test_shapes_are_those_of_the_benchmarks(self) -> None:
+        text = (ROOT / "bench" / "gpu" / "attention.cc").read_text()
+        for shape in verdicts.CAUSAL + verdicts.SUFFIX + verdicts.DECODE:
+            self.assertIn(f'"{shape}"', text)
+        text = (ROOT / "bench" / "gpu" / "products.cc").read_text()
+        for model, layer, _ in verdicts.PRODUCTS:
+            self.assertIn(f'{{"{model}", "{layer}"', text)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,120 @@
+"""The machine: its GPU, its toolkit, and the build in build-gpu/. Nothing here uses the network."""
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from .carry import CARRY
+from .clock import ROOT, Clock
+from .programs import LAUNCHES, PROGRAMS
+
+BUILD = ROOT / "build-gpu"
+TARGETS = ["prefix", "prefix_cuda", "gpu_bench", *(p.name for p in (*PROGRAMS, LAUNCHES))]
+
+
+def find_gpu(clock: Clock) -> tuple[str, str]:
+    """(its name, '') or ('', why there is none)."""
+    ended = clock.run(["nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader"], 60)
+    if ended.code == 127:
+        return "", "no GPU: nvidia-smi is not here"
+    lines = ended.text.strip().splitlines()
+    if not ended.good or not lines:
+        return "", f"no GPU: nvidia-smi {ended.reason()}"
+    return lines[0], ""
+
+
+def find_toolkit(clock: Clock) -> str:
+    """Why there is none; '' when there is one."""
+    ended = clock.run([ROOT / "tools" / "cuda_toolchain", "--find", BUILD], 60)
+    if ended.code == 3:
+        return "no nvcc of CUDA 13.0 or newer here"
+    return "" if ended.good else f"cuda_toolchain {ended.reason()}"
+
+
+def target_of(capability: str) -> str:
+    """"9.0" -> "90a": what this GPU runs best."""
+    digits = capability.strip().replace(".", "")
+    if not digits.isdigit():
+        return ""
+    return digits + "a" if int(digits) >= 90 else digits
+
+
+def configure(clock: Clock) -> str:
+    command = ["cmake", "-S", ROOT, "-B", BUILD, "-G", "Ninja", "-DPREFIX_CUDA=ON", "-DPREFIX_BUILD_TEXT=OFF",
+               "-DPREFIX_BUILD_SAMPLES=OFF", "-DPREFIX_WERROR=OFF"]
+    asked = clock.run(["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"], 60)
+    target = target_of((asked.text.splitlines() or [""])[0]) if asked.good else ""
+    if target:  # only what this GPU runs: it saves most of the time
+        command.append(f"-DPREFIX_CUDA_TARGETS={target}")
+    if (CARRY / "cmake").exists():
+        command += [f"-Dnlohmann_json_DIR={CARRY}/cmake", f"-DGTest_DIR={CARRY}/cmake"]
+    ended = clock.run(command, 120)
+    if ended.good:
+        return ""
+    return "configuring failed: " + (ended.why or " ".join(ended.text.strip().splitlines()[-3:])[:300])
+
+
+def build(clock: Clock, seconds: float) -> tuple[str, str]:
+    """(why nothing can run, what failed to build). Whatever stands afterwards is of these sources."""
+    problem = configure(clock)
+    if problem:
+        return problem, problem
+    ninja = ["ninja", "-C", BUILD]
+    ended = clock.run([*ninja, *TARGETS], seconds)
+    log = ended.text
+    if ended.good:
+        (BUILD / "build.log").write_text(log)
+        return "", ""
+    failed = f"the build {'was ' + ended.why if ended.why else 'failed'} ({BUILD.name}/build.log)"
+    for stale in (BUILD / "bin", BUILD / "lib"):
+        shutil.rmtree(stale, ignore_errors=True)
+    if not ended.why:  # one file that does not compile must not cost the rest of the run
+        log += clock.run([*ninja, "-k", "0", *TARGETS], seconds).text
+    (BUILD / "build.log").write_text(log)
+    usable = (BUILD / "lib" / "libprefix_cuda.so").exists() and any((BUILD / "bin").glob("*/*"))
+    return ("" if usable else failed), failed
+
+
+def device_environment(clock: Clock) -> dict:
+    environment = {"LIBPREFIX_PLUGINS": str(BUILD / "lib")}
+    if os.environ.get("LIBPREFIX_CUBLASLT"):
+        return environment
+    # PyTorch brings cuBLASLt where the toolkit has none on the library path.
+    ended = clock.run([sys.executable, "-c", "import nvidia, glob; print([f for p in nvidia.__path__ for f in "
+                       "glob.glob(p + '/**/libcublasLt.so.13', recursive=True)][0])"], 60)
+    if ended.good:
+        environment["LIBPREFIX_CUBLASLT"] = ended.text.strip().splitlines()[-1]
+    return environment
+
+
+def missing_models(folder: Path) -> list[str]:
+    """Golden models, by the names of their vectors, whose files are not in the folder."""
+    missing = []
+    for index in sorted((ROOT / "tests" / "golden" / "logits").glob("*.json")):
+        path = json.loads(index.read_text())["path"]
+        if not (folder / path).exists():
+            missing.append(index.stem)
+    return missing
+
+
+def golden_models(clock: Clock) -> tuple[list[str], str]:
+    """Puts the tiny models into the build folder; (models that are not there, why)."""
+    folder = BUILD / "golden-models"
+    if folder.exists() and not missing_models(folder):
+        return [], ""
+    if folder.is_symlink():
+        folder.unlink()
+    # They are written here, which their hashes allow on any machine, or else they were brought.
+    ended = clock.run([sys.executable, ROOT / "tools" / "golden" / "make_models.py", folder], 60,
+                      {"PYTHONPATH": str(CARRY / "python"), "PYTHONDONTWRITEBYTECODE": "1"})
+    if ended.good and not missing_models(folder):
+        return [], ""
+    why = f"make_models.py {ended.reason()}"
+    for brought in (ROOT / "build" / "golden-models", CARRY / "golden-models"):
+        if brought.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.symlink_to(brought)
+            break
+    return missing_models(folder), why

@@ -1,0 +1,178 @@
+"""The test programs on the GPU, plain and under compute-sanitizer, judged by GoogleTest's own reports.
+
+An exit code of 0 proves nothing: a program whose tests were all skipped ends with it, too. What counts is the
+number of tests that used the GPU and passed.
+"""
+
+import json
+import re
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .clock import Clock, Ended
+from .report import MET, MISSED, Check, not_run
+
+
+@dataclass(frozen=True)
+class Program:
+    name: str
+    what: str
+    on_gpu: str  # a regular expression: names of the tests that use the GPU; '' for programs that need none
+    may_skip: str = "$^"
+    environment: dict = field(default_factory=dict)
+    seconds: float = 60
+    arguments: tuple = ("--gtest_filter=-*emulated*",)
+
+
+REAL = {"PREFIX_TEST_REAL_GPU": "1"}
+PROGRAMS = [
+    Program("kernels_rows_test", "row operations against float64", r"/cuda_"),
+    Program("kernels_attention_test", "attention against float64, rel-L2 <= 3e-3 in bf16", r"/cuda_"),
+    Program("kernels_products_test", "matrix products at 1..128 rows, their invariance at 1..257", r"/cuda_", seconds=90),
+    Program("kernels_plugin_test", "the plugin", "", r"LoadsWithoutADriver|AnEngineSaysWhatIsMissing"),
+    Program("kernels_golden_test", "golden models", r".", environment=REAL, seconds=90),
+    Program("kernels_engine_test", "the engine's own tests", r".", environment=REAL),
+    Program("kernels_invariance_test", "same bits in any company", r".",
+            environment={**REAL, "PREFIX_TEST_QUICK": "1"}, arguments=("--gtest_filter=*scalar_bf16*",)),
+]
+# Line 5 counts launches where they can be counted: on the emulator.
+LAUNCHES = Program("kernels_device_test", "one launch a layer (counted by the emulator)", "",
+                   arguments=("--gtest_filter=*OneAttentionLaunchALayer*",))
+# Under a sanitizer.
+CHECKED = ["kernels_rows_test", "kernels_attention_test"]
+
+
+@dataclass
+class Tests:
+    """What a GoogleTest report says. Of tests that use the GPU: passed; of all: failed and skipped."""
+
+    passed: int = 0
+    failed: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    complete: bool = False
+
+
+def read_report(path: Path, on_gpu: str) -> Tests:
+    """A report that is missing or cut off gives no passes: the program did not come to its end."""
+    tests = Tests()
+    try:
+        suites = json.loads(path.read_text())["testsuites"]
+        for suite in suites:
+            for test in suite["testsuite"]:
+                name = f"{suite['name']}.{test['name']}"
+                if test.get("status") == "NOTRUN" or test.get("result") == "SUPPRESSED":
+                    continue
+                if test.get("failures"):
+                    tests.failed.append(name)
+                elif test.get("result") == "SKIPPED":
+                    tests.skipped.append(name)
+                elif test.get("result") == "COMPLETED" and re.search(on_gpu or ".", name):
+                    tests.passed += 1
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return Tests()
+    tests.complete = True
+    return tests
+
+
+def failed_tests(ended: Ended, tests: Tests) -> list[str]:
+    """Failures of the report, or of the output where the program did not live to write one."""
+    return tests.failed or sorted(set(re.findall(r"^\[  FAILED  \] (\w\S*\.\S+?),? ", ended.text + " ", re.M)))
+
+
+def skip_reason(text: str) -> str:
+    """The first message of GTEST_SKIP() in the output."""
+    found = re.search(r": Skipped\n(?P<why>[^\n]*)", text)
+    return found["why"].strip()[:200] if found and found["why"].strip() else "the program does not say why"
+
+
+def judge(program: Program, ended: Ended, tests: Tests) -> Check:
+    """What one program proved."""
+    skipped = [name for name in tests.skipped if not re.search(program.may_skip, name)]
+    label = f"{program.what} ({program.name})"
+    failed = failed_tests(ended, tests)
+    if failed:
+        return Check(label, MISSED, f"{len(failed)} FAILED: {', '.join(failed[:3])}; {tests.passed} passed")
+    if ended.code == 127 or "not started" in ended.why:
+        return not_run(label, ended.why or ended.reason())
+    if ended.why:
+        return not_run(label, f"{ended.why}, {tests.passed} passed until then")
+    if not tests.complete or ended.code != 0:
+        return Check(label, MISSED, f"it crashed: {ended.reason()}")
+    if skipped:
+        return not_run(label, f"{len(skipped)} tests SKIPPED: {skip_reason(ended.text)}")
+    if tests.passed == 0:
+        return not_run(label, "no test used the GPU")
+    return Check(label, MET, f"{tests.passed} passed")
+
+
+class Runner:
+    """Starts programs of the build folder and keeps their output and reports in BUILD/logs."""
+
+    def __init__(self, clock: Clock, build: Path, environment: dict):
+        self.clock, self.build, self.environment = clock, build, environment
+        self.logs = build / "logs"
+
+    def run(self, name: str, command: list, seconds: float, environment: dict | None = None) -> Ended:
+        ended = self.clock.run(command, seconds, {**self.environment, **(environment or {})})
+        self.logs.mkdir(parents=True, exist_ok=True)
+        (self.logs / f"{name}.log").write_text(ended.text + (f"\n{ended.why}\n" if ended.why else ""))
+        return ended
+
+    def test(self, program: Program, before: tuple = (), name: str = "", arguments: tuple | None = None,
+             environment: dict | None = None, seconds: float = 0) -> tuple[Ended, Tests]:
+        name = name or program.name
+        report = self.logs / f"{name}.json"
+        report.parent.mkdir(parents=True, exist_ok=True)
+        report.unlink(missing_ok=True)
+        command = [*before, self.build / "bin" / "tests" / program.name,
+                   *(program.arguments if arguments is None else arguments)]
+        ended = self.run(name, command, seconds or program.seconds,
+                         {**program.environment, **(environment or {}), "GTEST_OUTPUT": f"json:{report}"})
+        return ended, read_report(report, program.on_gpu)
+
+    def check(self, program: Program, **other) -> Check:
+        return judge(program, *self.test(program, **other))
+
+
+def judge_sanitizer(tool: str, program: str, ended: Ended, tests: Tests) -> Check:
+    """Clean: the tool's own summary says so, after tests that ran on the GPU."""
+    label = f"{tool} of {program}"
+    failed = failed_tests(ended, tests)
+    if ended.code == 127 or (ended.why and not failed):
+        return not_run(label, ended.why or ended.reason())
+    if re.search(r"not supported|Unable to (find|load)|failed to initialize", ended.text, re.I) and not tests.passed:
+        return not_run(label, f"compute-sanitizer does not work here: {ended.reason()}")
+    # memcheck: "ERROR SUMMARY: 0 errors"; racecheck: "RACECHECK SUMMARY: 0 hazards displayed (0 errors, ...)"
+    summary = re.search(r"(?:ERROR|RACECHECK) SUMMARY: (\d+) (?:errors?|hazards?)[^\n]*", ended.text)
+    if summary and int(summary[1]) > 0:
+        return Check(label, MISSED, summary[0])
+    if failed:
+        return Check(label, MISSED, f"FAILED under it: {', '.join(failed[:3])}")
+    if tests.skipped or tests.passed == 0:
+        return not_run(label, f"its GPU tests did not run: {skip_reason(ended.text)}")
+    if ended.code != 0:
+        return Check(label, MISSED, ended.reason())
+    if not summary:
+        return not_run(label, "compute-sanitizer printed no summary")
+    return Check(label, MET, f"clean, {tests.passed} tests")
+
+
+def find_tool(name: str) -> str:
+    """A program of the CUDA toolkit; '' where it is not."""
+    usual = Path("/usr/local/cuda/bin") / name
+    return shutil.which(name) or (str(usual) if usual.exists() else "")
+
+
+def sanitize(runner: Runner, tool: str, seconds: float) -> list[Check]:
+    program = find_tool("compute-sanitizer")
+    if not program:
+        return [not_run(tool, "compute-sanitizer is not here")]
+    checks = []
+    for test in CHECKED:
+        ended, tests = runner.test(
+            next(p for p in PROGRAMS if p.name == test), before=(program, "--tool", tool, "--error-exitcode", "9"),
+            name=f"{tool}_{test}", arguments=("--gtest_filter=*cuda_bf16*",), environment={"PREFIX_TEST_QUICK": "1"},
+            seconds=seconds)
+        checks.append(judge_sanitizer(tool, test, ended, tests))
+    return checks

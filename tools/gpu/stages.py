@@ -1,0 +1,146 @@
+"""The stages of a run, most important first, each bounded so that the next ones get their turn."""
+
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from . import machine, programs, verdicts
+from .clock import ROOT, Clock, Ended
+from .figures import json_lines, problem_of
+from .programs import LAUNCHES, PROGRAMS, Runner
+from .report import Check, Report, not_run
+
+
+@dataclass
+class Run:
+    clock: Clock
+    build: Path
+    report: Report
+    environment: dict
+    stage: str = ""
+    problems: dict = field(default_factory=dict)  # (stage, "bench" or "peers"): why figures may be missing
+    tests: dict[str, list[Check]] = field(default_factory=dict)  # of line 2, by stage
+
+    def __post_init__(self):
+        self.runner = Runner(self.clock, self.build, self.environment)
+
+    def say(self, text: str) -> None:
+        print(f"{self.clock.passed():6.0f} s  {text}", flush=True)
+
+    def collect(self, kind: str, name: str, ended: Ended) -> list[dict]:
+        """Keeps the figures a program printed, and why there may be too few."""
+        lines = json_lines(ended.text)
+        getattr(self.report, kind).extend(lines)
+        problem, failed = problem_of(name, ended, lines)
+        if problem:
+            self.problems[self.stage, kind] = problem
+        if failed:
+            self.report.failures.append(problem)
+        self.say(f"{name}: {len(lines)} lines{', ' + problem if problem else ''}")
+        return lines
+
+    def bench(self, arguments: list[str], seconds: float) -> None:
+        name = "gpu_bench " + " ".join(arguments)
+        ended = self.runner.run("bench_" + arguments[-1].strip("-"),
+                                [self.build / "bin" / "bench" / "gpu_bench", *arguments], seconds)
+        self.collect("bench", name, ended)
+
+    def peers(self, parts: list[str], seconds: float) -> None:
+        seconds = min(seconds, self.clock.left() - 5)
+        ended = self.runner.run("peers_" + parts[0], [sys.executable, ROOT / "tools" / "gpu_peers.py",
+                                                      str(max(1, int(seconds - 10))), *parts], seconds)
+        self.collect("peers", "gpu_peers.py " + " ".join(parts), ended)
+
+
+def golden_arguments(missing: list[str]) -> tuple:
+    """The filter of the golden tests that leaves out models that are not here."""
+    if not missing:
+        return ("--gtest_filter=*",)
+    names = ["".join(c if c.isalnum() else "_" for c in name) for name in missing]
+    return ("--gtest_filter=-" + ":".join([f"*/{name}" for name in names] + ["*99PercentOfAllPositions*"]),)
+
+
+def tests(run: Run) -> None:
+    missing, why = machine.golden_models(run.clock)
+    checks = run.tests.setdefault("tests", [])
+    for program in PROGRAMS:
+        arguments = golden_arguments(missing) if program.name == "kernels_golden_test" else None
+        checks.append(run.runner.check(program, arguments=arguments))
+        if program.name == "kernels_golden_test" and missing:
+            checks.append(not_run("golden models", f"{len(missing)} of them are not here: {why}"))
+        run.say(f"{checks[-1].state}: {checks[-1].what}: {checks[-1].text}")
+
+
+def sanitize(tool: str):
+    def stage(run: Run) -> None:
+        run.tests[tool] = programs.sanitize(run.runner, tool, 45)
+        for check in run.tests[tool]:
+            run.say(f"{check.state}: {check.what}: {check.text}")
+    return stage
+
+
+def attention(run: Run) -> None:
+    run.bench(["--attention"], 60)
+    run.peers(["rates", "sdpa"], 75)
+    run.peers(["flex"], 90)
+
+
+def products(run: Run) -> None:
+    run.bench(["--gemm"], 40)
+    run.peers(["linear"] if any(line.get("peer") == "matmul" for line in run.report.peers) else ["rates", "linear"], 45)
+
+
+def engine(run: Run) -> None:
+    for model, seconds in (("qwen3-0.6b", 45), ("qwen3-4b", 75), ("qwen3-8b", 110)):
+        run.bench(["--engine", model], seconds)
+    run.peers(["generate"], 75)
+
+
+def profile(run: Run) -> None:
+    """What to look at first: the kernels of decode and of a long prefill under Nsight Compute."""
+    ncu = programs.find_tool("ncu")
+    if not ncu:
+        run.report.notes.append("profile not run: ncu is not here")
+        return
+    for shape in ("decode 32x2048", "causal 8k"):
+        name = "ncu_" + shape.replace(" ", "_")
+        ended = run.runner.run(name, [ncu, "--clock-control", "none", "--set", "detailed", "--kernel-name", "regex:.*ttention.*",
+                                      "--launch-skip", "4", "--launch-count", "2", run.build / "bin" / "bench" / "gpu_bench",
+                                      "--shape", shape, "--attention"], 40)
+        run.report.notes.append(f"profile of {shape}: {run.build.name}/logs/{name}.log" if ended.good
+                                else f"profile of {shape} not run: {ended.reason()}")
+
+
+STAGES = {"tests": tests, "memcheck": sanitize("memcheck"), "attention": attention, "products": products,
+          "racecheck": sanitize("racecheck"), "engine": engine, "profile": profile}
+
+
+def launches(run: Run) -> Check:
+    ended, counted = run.runner.test(LAUNCHES)
+    return programs.judge(LAUNCHES, ended, counted)
+
+
+def run_all(run: Run, wanted: list[str]) -> None:
+    for run.stage in [stage for stage in STAGES if stage in wanted]:
+        STAGES[run.stage](run)
+    conclude(run, wanted)
+
+
+def conclude(run: Run, wanted: list[str]) -> None:
+    """Every line gets its checks; a stage that did not run is a check that did not run."""
+    report = run.report
+    for stage in ("tests", "memcheck", "racecheck"):
+        report.add(2, run.tests.get(stage) or [not_run(stage, "--only left it out" if stage not in wanted else "no result")])
+    left_out = {stage: f"--only left out the stage {stage}" for stage in STAGES if stage not in wanted}
+
+    def figures(stage: str) -> verdicts.Figures:
+        why = left_out.get(stage, "")
+        return verdicts.Figures(report.bench, report.peers, why or run.problems.get((stage, "bench"), ""),
+                                why or run.problems.get((stage, "peers"), ""))
+
+    report.add(3, verdicts.prefill(figures("attention")))
+    report.add(4, verdicts.suffixes(figures("attention")))
+    report.add(5, [*verdicts.decode(figures("attention")),
+                   launches(run) if "attention" in wanted else not_run(LAUNCHES.what, left_out["attention"])])
+    report.add(6, verdicts.models(figures("engine")))
+    report.add(7, verdicts.products(figures("products")))
