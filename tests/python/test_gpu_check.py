@@ -84,6 +84,8 @@ class FakeClock(Clock):
             name = words[1] if words[1].endswith(".py") else "python"
         self.started.append(name)
         code, text, why, report = self.answers.get(name, (127, "", f"cannot be started: no {name}", None))
+        if name == "gpu_peers.py" and code == 0 and name in self.started[:-1]:
+            text = ""  # all of its figures came at once
         if name == "gpu_bench":  # prints what it was asked for
             wanted = {"--attention": "attention", "--gemm": "gemm"}.get(words[-1], words[-1])
             text = "".join(line for line in text.splitlines(True) if f'"{wanted}"' in line or "_run" in line or line[0] != "{")
@@ -155,7 +157,7 @@ class WholeRunTest(unittest.TestCase):
         self.nothing_ran(self.machine_with_gpu(ninja=(124, "", "stopped after 9 s", None)), "the build was stopped")
 
     def test_skipped_failed_crashed_and_stopped_programs(self) -> None:
-        for test in programs.PROGRAMS:
+        for test in (programs.PROGRAMS[0], programs.PROGRAMS[-1]):
             name = test_of(test.name)
             skips = (0, "x.h:1: Skipped\nno libcublasLt\n\n", "", report_of((name, "skipped"), ("Cpu.Only", "passed")))
             for answer, state, why in (
@@ -186,6 +188,13 @@ class WholeRunTest(unittest.TestCase):
         both = ("CudaPlugin.Exports", "passed"), ("CudaPlugin.LoadsWithoutADriverAndSaysSo", "skipped")
         _, whole, _ = self.check(self.machine_with_gpu(kernels_plugin_test=(0, "", "", report_of(*both))))
         self.assertEqual(self.states(whole)[2], MET)
+
+    def test_relative_errors_are_shown(self) -> None:
+        report = json.loads(report_of(("B/GpuAttention.F64/cuda_bf16", "passed"), ("B/GpuAttention.F64/cuda_f32", "passed")))
+        for suite, relative in zip(report["testsuites"], ("0.0017", "0.5")):
+            suite["testsuite"][0]["relative"] = relative  # as GoogleTest writes RecordProperty()
+        _, _, text = self.check(self.machine_with_gpu(kernels_attention_test=(0, "", "", json.dumps(report))))
+        self.assertIn("2 passed, relative error up to 1.7e-03 in bf16", text)
 
     def test_golden_models_that_are_not_here(self) -> None:
         _, whole, text = self.check(self.machine_with_gpu(), missing=("llama-gguf-q4_0",))
@@ -250,12 +259,15 @@ class WholeRunTest(unittest.TestCase):
             self.assertIsNone(GPU_CHECK.parse(words), words)
 
     def test_a_fault_of_its_own_is_written_down(self) -> None:
-        with mock.patch.object(stages, "conclude", side_effect=KeyError("x")), self.assertRaises(KeyError), \
+        with mock.patch.dict(stages.STAGES, {"attention": mock.Mock(side_effect=KeyError("x"))}), self.assertRaises(KeyError), \
                 mock.patch.object(Report, "write", autospec=True) as write:
             self.check(self.machine_with_gpu())
         report = write.call_args.args[0]
         self.assertEqual(report.exit_code(), 1)
+        self.assertIn("gpu_check itself: KeyError", report.failures[0])
         self.assertNotIn(MET, [report.state(line) for line in LINES])
+        self.assertIn("not run racecheck: not reached", report.text())  # what was found before it is there
+        self.assertIn("met     row operations", report.text())
 
 
 class VerdictTest(unittest.TestCase):

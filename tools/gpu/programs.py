@@ -50,6 +50,7 @@ class Tests:
     passed: int = 0
     failed: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
+    relative: float = 0  # the largest relative L2 error that a bf16 test recorded
     complete: bool = False
 
 
@@ -69,6 +70,8 @@ def read_report(path: Path, on_gpu: str) -> Tests:
                     tests.skipped.append(name)
                 elif test.get("result") == "COMPLETED" and re.search(on_gpu or ".", name):
                     tests.passed += 1
+                    if "bf16" in name.lower():
+                        tests.relative = max(tests.relative, float(test.get("relative", 0)))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return Tests()
     tests.complete = True
@@ -103,7 +106,8 @@ def judge(program: Program, ended: Ended, tests: Tests) -> Check:
         return not_run(label, f"{len(skipped)} tests SKIPPED: {skip_reason(ended.text)}")
     if tests.passed == 0:
         return not_run(label, "no test used the GPU")
-    return Check(label, MET, f"{tests.passed} passed")
+    relative = f", relative error up to {tests.relative:.1e} in bf16" if tests.relative else ""
+    return Check(label, MET, f"{tests.passed} passed{relative}")
 
 
 class Runner:
