@@ -2,6 +2,7 @@
 // the plan (src/ops/gpu/attention_plan.h) for one kv head.
 //
 //   shared memory   [ queries: 16 W rows x D ][ ring of pages: K 32 x D, V 32 x D ] ...
+//                   a page lies there as it does in the pool (Pages in ops/gpu/launch.h)
 //
 //   a warp, per page:  S[16 x 32] = Q K^T     from Q in registers (D <= 128), K by ldmatrix
 //                      mask, m, l, P = 2^(S - m)   online softmax, base 2, a page at a time
@@ -9,7 +10,8 @@
 //
 // One page is one softmax step for every row, in ascending positions: what a row sums does not
 // depend on how the tree is cut into runs. Rows of 16-byte pieces in shared memory are swizzled
-// (piece ^ row & 7), so that the eight rows of an 8x8 matrix lie in different banks.
+// (piece ^ row & 7), queries as pages, so that the eight rows of an 8x8 matrix lie in different
+// banks.
 //
 // Masked scores are set to -infinity by selection, so garbage in a key reaches nobody. A weight of
 // 0 would still turn an infinite value of somebody else into NaN: where a warp has rows that see
@@ -36,15 +38,22 @@ struct AttentionShared {
   static constexpr int kFoldBytes = 16 * (D + 2) * 4;
   static_assert(kNarrow * kFoldBytes <= kSlots * kSlotBytes);
 
+  // Of the queries: strips of 64 columns, as in a page.
+  static constexpr int kQueryStrip = 16 * W * 128;
+  // Inside a slot of the ring, `row` of K; V follows.
+  static constexpr int kStrip = 32 * 128;
+  static constexpr int kValues = D / 64 * kStrip;
+  template <int strip>
   static PREFIX_BODY int at(int row, int piece) {
-    return (row * kPieces + (piece ^ (row & 7))) * 16;
+    return piece / 8 * strip + row * 128 + ((piece % 8) ^ (row & 7)) * 16;
   }
   // at(row, 2 * pair + half), with what depends on the pair apart from what depends on the thread:
   // then a few registers serve all columns.
+  template <int strip>
   static PREFIX_BODY int at(int row, int pair, int half) {
-    const int thread = row * kPieces * 16 + ((half ^ (row & 1)) * 16);
+    const int thread = row * 128 + ((half ^ (row & 1)) * 16);
     const int swizzle = (row & 6) * 16;
-    return thread + pair / 4 * 128 + ((pair % 4 * 32) ^ swizzle);
+    return thread + pair / 4 * strip + ((pair % 4 * 32) ^ swizzle);
   }
 };
 
@@ -145,7 +154,7 @@ class Attention {
             }
           }
         }
-        block_.template set<Bits128>(t, Shared::at(row, piece), v);
+        block_.template set<Bits128>(t, Shared::template at<Shared::kQueryStrip>(row, piece), v);
       }
     });
   }
@@ -155,12 +164,9 @@ class Attention {
     const int pieces = a_.pages.d_padded / 8;
     if (pieces == Shared::kPieces) return;
     block_.each([&](int t) {
-      for (int i = t; i < Shared::kSlots * 64 * Shared::kPieces; i += kThreads) {
-        if (i % Shared::kPieces < pieces) continue;
-        block_.template set<Bits128>(
-            t, Shared::kRing + Shared::at(i / Shared::kPieces, i % Shared::kPieces),
-            Bits128{{0, 0, 0, 0}});
-      }
+      for (int i = t; i < Shared::kSlots * 64 * Shared::kPieces; i += kThreads)
+        if (piece_at(i) >= pieces)
+          block_.template set<Bits128>(t, Shared::kRing + 16 * i, Bits128{{0, 0, 0, 0}});
     });
   }
 
@@ -202,7 +208,9 @@ class Attention {
 
   PREFIX_BODY void load_query(Warp& warp, int first, int step, Local<FragmentA>& q) {
     Local<int> at;
-    warp.each([&](int lane) { at[lane] = Shared::at(first + lane % 16, step, lane / 16); });
+    warp.each([&](int lane) {
+      at[lane] = Shared::template at<Shared::kQueryStrip>(first + lane % 16, step, lane / 16);
+    });
     warp.template load_matrices<false>(at, q);
   }
 
@@ -215,27 +223,38 @@ class Attention {
     }
   }
 
+  // Which piece of its row lies at 16 * i of the ring.
+  static PREFIX_BODY int piece_at(int i) { return i / 256 % (D / 64) * 8 + (i % 8 ^ (i / 8 & 7)); }
+
   // Starts the copies of up to R pages into the ring, from slot `slot` on.
   template <int R>
   PREFIX_BODY void load_round(Cursor& cursor, int slot) {
     const int pieces = a_.pages.d_padded / 8;
+    constexpr int kMost = 64 * Shared::kPieces / kThreads;  // copies of a thread
     for (int r = 0; r < R && cursor.run < item_.run_end; ++r) {
       const int page = a_.pages_list[a_.runs[cursor.run].page_begin + cursor.page];
       const unsigned char* const keys =
           a_.pages.layer + page * a_.pages.page_stride + head_ * 2 * a_.pages.block_bytes;
       const int base = Shared::kRing + (slot + r) * Shared::kSlotBytes;
-      block_.each([&](int t) {
-        // A thread keeps to one column of pieces; rows 0..31 are K, 32..63 V.
-        const int piece = t % Shared::kPieces;
-        if (piece >= pieces) return;
-        PREFIX_UNROLL_BY(4)
-        for (int i = 0; i < 64 * Shared::kPieces / kThreads; ++i) {
-          const int row = t / Shared::kPieces + i * (kThreads / Shared::kPieces);
-          const unsigned char* const from =
-              keys + (row < 32 ? 0 : a_.pages.block_bytes) + ((row % 32) * pieces + piece) * 16;
-          block_.copy16(t, base + Shared::at(row, piece), from);
-        }
-      });
+      if (pieces == Shared::kPieces) {
+        block_.each([&](int t) {
+          PREFIX_UNROLL_BY(4)
+          for (int i = t; i < kMost * kThreads; i += kThreads)
+            block_.copy16(t, base + 16 * i, keys + 16 * i);
+        });
+      } else {
+        block_.each([&](int t) {
+          PREFIX_UNROLL_BY(1)
+          for (int i = t; i < kMost * kThreads; i += kThreads) {
+            const int piece = piece_at(i);
+            if (piece >= pieces) continue;
+            const unsigned char* const block =
+                i < 32 * Shared::kPieces ? keys : keys + a_.pages.block_bytes;
+            const int from = page_at(i / 8 % 32, 8 * piece, a_.pages.d_padded, Element::kBf16);
+            block_.copy16(t, base + 16 * i, block + 2 * from);
+          }
+        });
+      }
       advance(cursor);
     }
     block_.commit();
@@ -313,7 +332,7 @@ class Attention {
         Local<FragmentA> keys;
         warp.each([&](int lane) {
           const int key = 16 * pair + lane / 16 * 8 + lane % 8;
-          at[lane] = slot + Shared::at(key, k, lane / 8 % 2);
+          at[lane] = slot + Shared::template at<Shared::kStrip>(key, k, lane / 8 % 2);
         });
         warp.template load_matrices<false>(at, keys);
         multiply_pair(warp, s[2 * pair], s[2 * pair + 1], q, keys);
@@ -341,8 +360,9 @@ class Attention {
         Local<int> at;
         Local<FragmentA> values;
         warp.each([&](int lane) {
-          const int key = 32 + 16 * k + lane / 8 % 2 * 8 + lane % 8;  // V follows K
-          at[lane] = slot + Shared::at(key, c, lane / 16);
+          const int key = 16 * k + lane / 8 % 2 * 8 + lane % 8;
+          at[lane] =
+              slot + Shared::kValues + Shared::template at<Shared::kStrip>(key, c, lane / 16);
         });
         warp.template load_matrices<true>(at, values);
         Local<FragmentC> left, right;
@@ -366,8 +386,7 @@ class Attention {
       uint32_t found = 0;
       PREFIX_UNROLL_BY(4)
       for (int i = lane; i < 32 * Shared::kPieces; i += 32) {
-        const int at = slot + Shared::at(32 + i / Shared::kPieces, i % Shared::kPieces);
-        const auto v = warp.template get<Bits128>(lane, at);
+        const auto v = warp.template get<Bits128>(lane, slot + Shared::kValues + 16 * i);
         PREFIX_UNROLL
         for (int j = 0; j < 4; ++j) found |= (v.x[j] & kExponents) + kLastExponent;
       }

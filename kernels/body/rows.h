@@ -144,7 +144,8 @@ PREFIX_BODY void qkv(Block& block, const QkvArguments& a) {
           if (is_query) {
             store_element(a.q, row * a.ld_q + static_cast<int64_t>(v) * d + i, a.pages.element, y);
           } else {
-            store_element(block_of_page, slot * a.pages.d_padded + i, a.pages.element, y);
+            store_element(block_of_page, page_at(slot, i, a.pages.d_padded, a.pages.element),
+                          a.pages.element, y);
           }
         }
       });
@@ -152,19 +153,24 @@ PREFIX_BODY void qkv(Block& block, const QkvArguments& a) {
   });
 }
 
-// K of the first tokens of a page lies in one piece, and so does V.
+// The first tokens of each strip of K and V lie in one piece.
 template <class Block>
 PREFIX_BODY void copy_pages(Block& block, const CopyArgs& a) {
   const int32_t* const copy = a.copies + 3 * block.x();
-  const int64_t bytes =
-      static_cast<int64_t>(copy[2]) * a.pages.d_padded * element_bytes(a.pages.element);
+  const int width =
+      static_cast<int>(a.pages.d_padded * element_bytes(a.pages.element));  // of a row
+  const int strip = a.pages.element == Element::kBf16 ? 128 : width;
   const int64_t head = block.y() * 2 * a.pages.block_bytes;
   const unsigned char* const from = a.pages.layer + copy[0] * a.pages.page_stride + head;
   unsigned char* const to = a.pages.layer + copy[1] * a.pages.page_stride + head;
   block.each([&](int t) {
-    for (int64_t i = t * 16; i < bytes; i += kRowThreads * 16) {
-      store16(to + i, load16(from + i));
-      store16(to + a.pages.block_bytes + i, load16(from + a.pages.block_bytes + i));
+    for (int begin = 0; begin < width; begin += strip) {
+      const int bytes = copy[2] * smaller(strip, width - begin);
+      PREFIX_UNROLL_BY(1)
+      for (int i = begin * 32 + t * 16; i < begin * 32 + bytes; i += kRowThreads * 16) {
+        store16(to + i, load16(from + i));
+        store16(to + a.pages.block_bytes + i, load16(from + a.pages.block_bytes + i));
+      }
     }
   });
 }
@@ -229,7 +235,8 @@ PREFIX_BODY void attention_slow(Block& block, const AttentionArguments& a) {
         warp.each([&](int lane) {
           float s = 0;
           for (int i = 0; i < d; ++i)
-            s += load_element(a.q, q_at + i, e) * load_element(k, lane * a.pages.d_padded + i, e);
+            s += load_element(a.q, q_at + i, e) *
+                 load_element(k, page_at(lane, i, a.pages.d_padded, e), e);
           score[lane] = lane < keys ? s * a.scale_log2 : minus_infinity();
         });
         const float top = larger(warp.max(score), m);
@@ -248,7 +255,8 @@ PREFIX_BODY void attention_slow(Block& block, const AttentionArguments& a) {
             PREFIX_UNROLL
             for (int c = 0; c < kColumns; ++c)
               if (c * 32 + lane < d)
-                sum[lane][c] += p * load_element(v, key * a.pages.d_padded + c * 32 + lane, e);
+                sum[lane][c] +=
+                    p * load_element(v, page_at(key, c * 32 + lane, a.pages.d_padded, e), e);
           });
         }
       }

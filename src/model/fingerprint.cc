@@ -84,11 +84,11 @@ Sha256::Digest Model::fingerprint(int threads) const {
 
   const ops::KvLayout layout = kv_layout();
   const std::string head =
-      cat(kNumerics, '\n', device_.name(), '\n', device_.isa(), '\n', config_.architecture, '\n',
-          dtype_bytes(layout.type), ' ', layout.layers, ' ', layout.kv_heads, ' ', layout.head_dim,
-          ' ', kPageTokens, ' ', config_.heads, ' ', config_.hidden, ' ', config_.intermediate, ' ',
-          config_.vocab_size, ' ', rotary_dim_, ' ', regime_switch_, '\n',
-          std::bit_cast<uint32_t>(config_.norm_eps), ' ',
+      cat(kNumerics, '\n', device_.name(), '\n', device_.isa(), device_.page_layout(), '\n',
+          config_.architecture, '\n', dtype_bytes(layout.type), ' ', layout.layers, ' ',
+          layout.kv_heads, ' ', layout.head_dim, ' ', kPageTokens, ' ', config_.heads, ' ',
+          config_.hidden, ' ', config_.intermediate, ' ', config_.vocab_size, ' ', rotary_dim_, ' ',
+          regime_switch_, '\n', std::bit_cast<uint32_t>(config_.norm_eps), ' ',
           std::bit_cast<uint64_t>(config_.rope.attention_factor), ' ', digests.size(), '\n');
   Sha256 hash;
   hash.update(head.data(), head.size());

@@ -59,7 +59,7 @@ struct Act {
 };
 
 // How keys and values lie in the pool: page -> layer -> kv head -> K block, V block. Inside a block
-// (a GPU has rows of tokens instead, of the same size: gpu/launch.h):
+// (a GPU has another order, of the same size: gpu/launch.h):
 //   bf16: K [d_padded/2][32 keys][2]   V [d_padded/32][16 key pairs][32 columns][2]
 //   f32:  K [d_padded][32 keys]        V [d_padded/32][32 keys][32 columns]
 // d_padded = head_dim rounded up to a multiple of 32; padding is zero. A fresh page is all zero.
@@ -156,6 +156,8 @@ class Device {
   virtual std::string_view isa() const = 0;   // "avx512_bf16"
   // Everything about the device and its libraries that decides bits.
   virtual std::string numerics() const { return std::string(isa()); }
+  // How pages lie where it is not as KvLayout says; part of what names a stored page.
+  virtual std::string_view page_layout() const { return {}; }
   virtual DType dtype() const = 0;
   virtual size_t act_bytes() const = 0;  // bytes of one activation element
   // Leading dimension for an activation buffer of `columns`: padded so that rows do not alias.

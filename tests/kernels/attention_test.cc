@@ -19,7 +19,7 @@ Tree make_tree(DType type, int32_t heads, int32_t kv_heads, int32_t head_dim, Rn
   tree.kv_heads = kv_heads;
   tree.head_dim = head_dim;
   tree.seed = rng();
-  tree.row_pages = true;
+  tree.gpu_pages = true;
   return tree;
 }
 
@@ -186,7 +186,7 @@ TEST_P(GpuAttention, NanValueStaysInItsSequence) {
       if (run.row_begin <= 3 && run.row_end == 4 && run.block_begin + run.blocks == 5)
         page = clean.plan.pages[static_cast<size_t>(run.page_begin + run.blocks - 1)];
     ASSERT_GE(page, 0);
-    put(dirty.pool.data() + kv.value_offset(page, 0, 0), 3 * kv.d_padded() + 7, type(),
+    put(dirty.pool.data() + kv.value_offset(page, 0, 0), gpu_index(kv, 3, 7), type(),
         std::numeric_limits<float>::quiet_NaN());
     const std::vector<float> want = run_on_device(*device_, tree, clean);
     const std::vector<float> got = run_on_device(*device_, tree, dirty);

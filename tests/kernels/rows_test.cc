@@ -233,7 +233,7 @@ TEST_P(GpuRows, QkvNormsRotatesAndWritesPages) {
         std::byte* const key = left.data() + kv.key_offset(slots[r].page, 1, h);
         std::byte* const value = left.data() + kv.value_offset(slots[r].page, 1, h);
         for (int64_t i = 0; i < d; ++i) {
-          const int64_t at = slots[r].slot * kv.d_padded() + i;
+          const int64_t at = gpu_index(kv, slots[r].slot, i);
           expect_close(get(key, at, type()), k[i], true, cat("k row ", r));
           expect_close(get(value, at, type()), v[i], true, cat("v row ", r));
           put(key, at, type(), 0);  // what is left must be untouched
@@ -242,6 +242,27 @@ TEST_P(GpuRows, QkvNormsRotatesAndWritesPages) {
       }
     }
     EXPECT_EQ(left, std::vector<std::byte>(left.size()));
+  }
+}
+
+// Every element of a block has a place of its own, the one that the drawing of Pages says; rows of
+// a strip follow one another, so that the first tokens of a page are the first bytes of its strips.
+TEST(GpuPages, ElementsLieAsDrawn) {
+  for (const DType type : {DType::kBf16, DType::kF32}) {
+    for (int32_t d = 32; d <= 288; d += 32) {
+      const KvLayout kv{type, 1, 1, d};
+      std::vector<int> seen(static_cast<size_t>(d * kPageTokens));
+      for (int32_t token = 0; token < kPageTokens; ++token)
+        for (int32_t column = 0; column < d; ++column) {
+          const int at = gpu::page_at(token, column, d, static_cast<gpu::Element>(type));
+          ASSERT_EQ(at, gpu_index(kv, token, column));
+          ASSERT_EQ(seen.at(static_cast<size_t>(at))++, 0);
+          if (type == DType::kF32) continue;
+          const int begin = column / 64 * 64 * kPageTokens;
+          const int width = std::min(64, d - column / 64 * 64);
+          ASSERT_EQ((at - begin) / width, token);
+        }
+    }
   }
 }
 
@@ -255,15 +276,16 @@ TEST_P(GpuRows, CopyPagesInOrder) {
     // The second reads what the first wrote; the third overwrites what the first read.
     const std::vector<PageCopy> copies = {{3, 7, tokens}, {7, 20, tokens}, {9, 3, tokens}};
     device_->copy_pages(copies, kv, pool.data(), 1);
-    const size_t bytes = static_cast<size_t>(tokens * kv.d_padded()) * dtype_bytes(type());
     for (const PageCopy& copy : copies)
       for (int32_t head = 0; head < 2; ++head)
         for (const size_t block : {size_t{0}, kv.block_bytes()}) {
-          const auto from =
-              content.begin() + static_cast<ptrdiff_t>(kv.key_offset(copy.from, 1, head) + block);
-          std::copy_n(
-              from, bytes,
-              content.begin() + static_cast<ptrdiff_t>(kv.key_offset(copy.to, 1, head) + block));
+          const std::byte* const from = content.data() + kv.key_offset(copy.from, 1, head) + block;
+          std::byte* const to = content.data() + kv.key_offset(copy.to, 1, head) + block;
+          for (int32_t slot = 0; slot < tokens; ++slot)
+            for (int64_t i = 0; i < kv.d_padded(); ++i) {
+              const auto at = static_cast<size_t>(gpu_index(kv, slot, i)) * dtype_bytes(type());
+              std::memcpy(to + at, from + at, dtype_bytes(type()));
+            }
         }
     ASSERT_EQ(pool.bytes(), content) << "tokens " << tokens;
   }

@@ -72,7 +72,7 @@ struct Tree {
   uint64_t seed = 1;
   float query_scale = 4.0f;  // larger: sharper attention
   float value_scale = 1.0f;
-  bool row_pages = false;   // pages as a GPU has them: rows of tokens (src/ops/gpu/launch.h)
+  bool gpu_pages = false;   // pages as a GPU has them (src/ops/gpu/launch.h)
   std::vector<Node> nodes;  // depth first
 
   // The node of the path to `node` that holds `position`.
@@ -157,6 +157,18 @@ inline int64_t value_index(DType type, int64_t slot, int64_t i) {
                               : panel + slot * 32 + i % 32;
 }
 
+// The same in the pages of a GPU (src/ops/gpu/launch.h): strips of up to 64 columns, in each the
+// 16-byte pieces of a line of 128 bytes swizzled.
+inline int64_t gpu_index(const KvLayout& kv, int64_t slot, int64_t i) {
+  if (kv.type == DType::kF32) return slot * kv.d_padded() + i;
+  const int64_t strip = i / 64;
+  const int64_t row = std::min<int64_t>(64, kv.d_padded() - strip * 64) * 2;  // bytes
+  const int64_t byte = slot * row + i % 64 * 2;
+  const int64_t line = byte / 128, piece = byte % 128 / 16;
+  const int64_t mixed = piece ^ (line % (row / 16));
+  return (strip * 4096 + line * 128 + mixed * 16 + byte % 16) / 2;
+}
+
 // Fills the page that holds positions [32 * block, ..) of the path to `node`, keys up to `end`.
 inline void fill_page(const Tree& tree, int32_t node, int32_t block, int32_t end, float garbage_key,
                       float garbage_value, int32_t page, std::byte* pool) {
@@ -169,10 +181,10 @@ inline void fill_page(const Tree& tree, int32_t node, int32_t block, int32_t end
       for (int32_t i = 0; i < tree.head_dim; ++i) {
         const int64_t index = head * tree.head_dim + i;
         const bool real = position < end;
-        const int64_t in_rows = slot * kv.d_padded() + i;
-        put(key, tree.row_pages ? in_rows : key_index(tree.type, slot, i), tree.type,
+        const int64_t on_gpu = gpu_index(kv, slot, i);
+        put(key, tree.gpu_pages ? on_gpu : key_index(tree.type, slot, i), tree.type,
             real ? tree.element(Kind::kKey, node, position, index) : garbage_key);
-        put(value, tree.row_pages ? in_rows : value_index(tree.type, slot, i), tree.type,
+        put(value, tree.gpu_pages ? on_gpu : value_index(tree.type, slot, i), tree.type,
             real ? tree.element(Kind::kValue, node, position, index) : garbage_value);
       }
     }

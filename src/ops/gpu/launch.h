@@ -37,12 +37,27 @@ constexpr int64_t element_bytes(Element e) { return e == Element::kBf16 ? 2 : 4;
 // Threads of a block of the row-wise kernels.
 inline constexpr int kRowThreads = 128;
 
-// Keys and values of one layer. Inside a page (32 tokens) K and V are rows of tokens, because that
-// is what the tensor cores load:
+// Keys and values of one layer. Inside a page (32 tokens) K and V lie as the tensor cores read them
+// from shared memory, so that a page and head is one piece of memory to copy:
 //
-//   pool + page * page_stride ─> layer ─> head 0: K [32][d_padded]  V [32][d_padded]  head 1: ...
+//   pool + page * page_stride ─> layer ─> head 0: K block, V block   head 1: ...
 //
-// d_padded is a multiple of 32; the padding is zero.
+//   a block, bf16: strips of 64 columns, one after the other; d_padded = 160 has a last one of 32
+//
+//     columns      0..63                  64..127                128..159
+//     token  0   [ 8 pieces of 16 B ]   [ 8 pieces of 16 B ]   [ 4 pieces ]
+//     token  1   [                  ]   [                  ]   [          ]
+//       ...      [     4 KB         ]   [     4 KB         ]   [   2 KB   ]
+//     token 31   [                  ]   [                  ]   [          ]
+//
+//   inside a strip, which begins at a multiple of 1 KB in shared memory, the pieces of each line of
+//   128 bytes are swizzled: number ^ (line % 8) in rows of 128 bytes, number ^ (line % 4) in rows
+//   of 64. These are the 128-byte and the 64-byte swizzle of wgmma and TMA; eight rows of a piece
+//   lie in different banks.
+//
+//   a block, f32: rows of tokens, [32][d_padded]; no kernel loads them into shared memory
+//
+// d_padded is a multiple of 32; the padding is zero. A change here is a change of kPageLayout.
 struct Pages {
   unsigned char* layer;  // of page 0
   int64_t page_stride;   // bytes
@@ -52,6 +67,19 @@ struct Pages {
   int32_t d_padded;
   Element element;
 };
+
+// The element of a K or V block where (token, column) lies.
+constexpr int page_at(int token, int column, int d_padded, Element e) {
+  if (e == Element::kF32) return token * d_padded + column;
+  const int strip = column / 64;
+  const int left = d_padded - strip * 64;
+  const int pieces = (left < 64 ? left : 64) / 8;  // of a row: 8 or 4
+  const int piece = token * pieces + column % 64 / 8;
+  return strip * (32 * 64) + (piece ^ (piece / 8 % pieces)) * 8 + column % 8;
+}
+
+// Part of what names stored pages: those of another layout are misses.
+inline constexpr char kPageLayout[] = "pages of strips of 64 columns, swizzled";
 
 struct EmbedArgs {
   const void* weights;  // [n, k_padded]
