@@ -5,6 +5,8 @@ import importlib.util
 import io
 import json
 import math
+import os
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -375,6 +377,12 @@ class ClockTest(unittest.TestCase):
         ended = Clock(1).run(["sh", "-c", "echo begun; tail -f /dev/null & tail -f /dev/null"], 1.1)
         self.assertEqual((ended.code, ended.text, ended.good), (124, "begun\n", False))
         self.assertIn("stopped after", ended.why)
+
+    def test_leaves_no_program_behind_when_it_is_told_to_end(self) -> None:
+        told = mock.patch.object(subprocess.Popen, "communicate", side_effect=SystemExit(143))
+        with told, mock.patch("os.killpg", wraps=os.killpg) as killed, self.assertRaises(SystemExit):
+            Clock(1).run(["tail", "-f", "/dev/null"], 50)
+        killed.assert_called_once()
 
     def test_reasons(self) -> None:
         clock = Clock(1)

@@ -63,3 +63,6 @@ class Clock:
                 os.killpg(process.pid, signal.SIGKILL)
                 text, _ = process.communicate()
                 return Ended(124, text or "", f"stopped after {seconds:.0f} s")
+            except BaseException:  # gpu_check itself is told to end
+                os.killpg(process.pid, signal.SIGKILL)
+                raise

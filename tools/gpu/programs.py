@@ -51,6 +51,7 @@ class Tests:
     failed: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     relative: float = 0  # the largest relative L2 error that a bf16 test recorded
+    message: str = ""  # of the first failure
     complete: bool = False
 
 
@@ -66,6 +67,7 @@ def read_report(path: Path, on_gpu: str) -> Tests:
                     continue
                 if test.get("failures"):
                     tests.failed.append(name)
+                    tests.message = tests.message or " ".join(str(test["failures"][0].get("failure", "")).split())[:200]
                 elif test.get("result") == "SKIPPED":
                     tests.skipped.append(name)
                 elif test.get("result") == "COMPLETED" and re.search(on_gpu or ".", name):
@@ -95,7 +97,8 @@ def judge(program: Program, ended: Ended, tests: Tests) -> Check:
     label = f"{program.what} ({program.name})"
     failed = failed_tests(ended, tests)
     if failed:
-        return Check(label, MISSED, f"{len(failed)} FAILED: {', '.join(failed[:3])}; {tests.passed} passed")
+        message = f" ({tests.message})" if tests.message else ""
+        return Check(label, MISSED, f"{len(failed)} FAILED: {', '.join(failed[:3])}{message}; {tests.passed} passed")
     if ended.code == 127 or "not started" in ended.why:
         return not_run(label, ended.why or ended.reason())
     if ended.why:

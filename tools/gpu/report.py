@@ -56,6 +56,17 @@ def state_of(checks: list[Check]) -> str:
     return MET if states and NOT_RUN not in states else NOT_RUN
 
 
+def grouped(checks: list[Check]) -> list[str]:
+    """A row for each check; those that did not run for the same reason share one."""
+    rows, shared = [], {}
+    for check in checks:
+        if check.state == NOT_RUN:
+            shared.setdefault(check.text, []).append(check.what)
+        else:
+            rows.append(f"  {check.state:<8}{check.what}: {check.text}")
+    return rows + [f"  {NOT_RUN:<8}{'; '.join(names)}: {why}" for why, names in shared.items()]
+
+
 @dataclass
 class Report:
     machine: dict = field(default_factory=dict)
@@ -85,7 +96,7 @@ class Report:
             head += f": {reason}"
         rows = [head, f"  {what}", f"  bar: {bar}"]
         if len(checks) > 1:
-            rows += [f"  {c.state:<8}{c.what}: {c.text}" for c in checks]
+            rows += grouped(checks)
         elif not first:
             rows.append(f"  {checks[0].what}: {checks[0].text}")
         return "\n".join(rows)

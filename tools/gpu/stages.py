@@ -28,23 +28,24 @@ class Run:
     def say(self, text: str) -> None:
         print(f"{self.clock.passed():6.0f} s  {text}", flush=True)
 
-    def collect(self, kind: str, name: str, ended: Ended) -> list[dict]:
-        """Keeps the figures a program printed, and why there may be too few."""
+    def collect(self, kind: str, name: str, ended: Ended) -> str:
+        """Keeps the figures a program printed; returns why there may be too few."""
         lines = json_lines(ended.text)
         getattr(self.report, kind).extend(lines)
         problem, failed = problem_of(name, ended, lines)
         if problem:
-            self.problems[self.stage, kind] = problem
+            self.problems.setdefault((self.stage, kind), problem)
         if failed:
             self.report.failures.append(problem)
         self.say(f"{name}: {len(lines)} lines{', ' + problem if problem else ''}")
-        return lines
+        return problem
 
-    def bench(self, arguments: list[str], seconds: float) -> None:
+    def bench(self, arguments: list[str], seconds: float) -> str:
+        """Returns why figures may be missing, or ''."""
         name = "gpu_bench " + " ".join(arguments)
         ended = self.runner.run("bench_" + arguments[-1].strip("-"),
                                 [self.build / "bin" / "bench" / "gpu_bench", *arguments], seconds)
-        self.collect("bench", name, ended)
+        return self.collect("bench", name, ended)
 
     def peers(self, parts: list[str], seconds: float) -> None:
         seconds = min(seconds, self.clock.left() - 5)
@@ -94,7 +95,9 @@ def products(run: Run) -> None:
 
 def engine(run: Run) -> None:
     for model, seconds in (("qwen3-0.6b", 45), ("qwen3-4b", 75), ("qwen3-8b", 110)):
-        run.bench(["--engine", model], seconds)
+        problem = run.bench(["--engine", model], seconds)
+        if problem:
+            run.report.bench.append({"bench": "engine", "model": model, "not_run": problem})
     run.peers(["generate"], 75)
 
 
