@@ -231,7 +231,9 @@ typedef struct prefix_device_details {
 } prefix_device_details;
 
 /* [any thread] One entry for each instruction-set level of the CPU, best first; then one for each
-   GPU that libprefix_cuda.so finds (the first call opens it): option device = cuda:0, cuda:1, ... */
+   GPU that libprefix_cuda.so finds (the first call opens it): option device = cuda:0, cuda:1, ...
+   Where there is a GPU this starts CUDA, which does not survive fork(): a process that means to
+   fork children that use CUDA, in whatever library, lists devices in one of them. */
 PREFIX_API size_t prefix_device_count(void);
 PREFIX_API prefix_status prefix_device_info(size_t index, prefix_device_details* out,
                                             prefix_error* err);

@@ -1,220 +1,229 @@
 #include "cublaslt.h"
 
-#include <dlfcn.h>
-
-#include <cstdlib>
-#include <cstring>
-#include <initializer_list>
-#include <vector>
+#include <bit>
+#include <iterator>
 
 #include "base/status.h"
 
 namespace prefix::ops::gpu {
-
-// What cublasLt.h calls these is in the comments.
-struct CublasLt::Functions {
-  // cublasLtMatmulHeuristicResult_t
-  struct Heuristic {
-    uint64_t algorithm[8];
-    size_t workspace;
-    int status;
-    float waves;
-    int reserved[4];
-  };
-  static_assert(sizeof(Heuristic) == 64 + 8 + 4 + 4 + 16);
-
-  int (*create)(void**);
-  int (*destroy)(void*);
-  int (*desc_create)(void**, int compute, int scale_type);
-  int (*desc_destroy)(void*);
-  int (*desc_set)(void*, int attribute, const void*, size_t);
-  int (*layout_create)(void**, int type, uint64_t rows, uint64_t columns, int64_t ld);
-  int (*layout_destroy)(void*);
-  int (*preference_create)(void**);
-  int (*preference_destroy)(void*);
-  int (*preference_set)(void*, int attribute, const void*, size_t);
-  int (*heuristic)(void*, void*, void*, void*, void*, void*, void*, int, Heuristic*, int*);
-  int (*matmul)(void*, void*, const void*, const void*, void*, const void*, void*, const void*,
-                const void*, void*, void*, void*, const void*, void*, size_t, cudaStream_t);
-};
-
 namespace {
 
-constexpr int kSuccess = 0;                           // CUBLAS_STATUS_SUCCESS
-constexpr int kCompute32F = 68;                       // CUBLAS_COMPUTE_32F
-constexpr int kR32F = 0;                              // CUDA_R_32F
-constexpr int kR16Bf = 14;                            // CUDA_R_16BF
-constexpr int32_t kTransposed = 1;                    // CUBLAS_OP_T
-constexpr int kDescTransA = 3;                        // CUBLASLT_MATMUL_DESC_TRANSA
-constexpr int kDescEpilogue = 7;                      // CUBLASLT_MATMUL_DESC_EPILOGUE
-constexpr int kDescBias = 8;                          // CUBLASLT_MATMUL_DESC_BIAS_POINTER
-constexpr int kDescBiasType = 26;                     // CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE
-constexpr uint32_t kEpilogueBias = 4;                 // CUBLASLT_EPILOGUE_BIAS
-constexpr int kPreferenceWorkspace = 1;               // CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES
-constexpr int kPreferenceReduction = 3;               // CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK
-constexpr int kPreferenceAlignment[] = {5, 6, 7, 8};  // ..._MIN_ALIGNMENT_{A,B,C,D}_BYTES
+using namespace cublaslt;
 
-constexpr size_t kWorkspaceBytes = size_t{32} << 20;
-// Rows for which the algorithm of an invariant product is chosen.
-constexpr int64_t kInvariantRows = 1024;
-constexpr size_t kMostAlgorithms = 16384;
+// Candidates of a shape: the second is for when the first is refused after all.
+constexpr int kCandidates = 4;
+constexpr int kInvariantCandidates = 16;
+// The product that an invariant algorithm is proposed for, and the row counts that it must accept:
+// the powers of two that in_two_parts() comes to, and their neighbours.
+constexpr int64_t kNominalRows = 1024;
+constexpr int64_t kNominalColumns = 4096;
+constexpr int64_t kRowCounts[] = {1, 2, 4, 7, 8, 16, 17, 32, 64, 65, 128, 256, 1024, 8192};
+// Columns of a panel of the head (Matrix::panel_of).
+constexpr int64_t kPanel = 32;
+constexpr size_t kMostShapes = 8192;
 
-// Destroys what was created when the scope ends.
-class Owned {
- public:
-  explicit Owned(int (*destroy)(void*)) : destroy_(destroy) {}
-  ~Owned() {
-    if (object_) destroy_(object_);
-  }
-  Owned(const Owned&) = delete;
-  Owned& operator=(const Owned&) = delete;
-  void** out() { return &object_; }
-  void* get() const { return object_; }
-
- private:
-  int (*destroy_)(void*);
-  void* object_ = nullptr;
-};
-
-void* open_library(std::string& why) {
-  std::vector<std::string> names;
-  // Not in a program that runs with more rights than its user has.
-  if (const char* file = secure_getenv("LIBPREFIX_CUBLASLT")) names.push_back(file);
-  names.insert(names.end(), {"libcublasLt.so.13", "libcublasLt.so"});
-  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"})
-    if (const char* home = secure_getenv(variable))
-      names.push_back(std::string(home) + "/lib64/libcublasLt.so.13");
-  names.push_back("/usr/local/cuda/lib64/libcublasLt.so.13");
-  for (const std::string& name : names)
-    if (void* const library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) return library;
-  const char* const text = dlerror();
-  why = cat("cannot open libcublasLt.so.13, a part of the CUDA toolkit (the environment's ",
-            "LIBPREFIX_CUBLASLT can name the file): ", text ? text : "no reason is known");
-  return nullptr;
+bool is_refusal(int status) {
+  return status == kNotSupported || status == kInvalidValue || status == kArchMismatch;
 }
+
+int type_of(Element element) { return element == Element::kBf16 ? kR16Bf : kR32F; }
 
 }  // namespace
 
-CublasLt::~CublasLt() {
-  if (handle_) functions_->destroy(handle_);
-  cudaFree(workspace_);
-  delete functions_;
-}
-
-bool CublasLt::open(bool invariant, std::string& why) {
+bool CublasLt::open(bool invariant, void* workspace, std::string& why) {
   invariant_ = invariant;
-  void* const library = open_library(why);  // stays open: other users may have it too
-  if (!library) return false;
-  functions_ = new Functions;
-  Functions& f = *functions_;
-  const auto find = [&](auto*& function, const char* name) {
-    void* const address = dlsym(library, name);
-    std::memcpy(&function, &address, sizeof address);
-    if (!address && why.empty()) why = cat("libcublasLt has no function ", name);
-  };
-  find(f.create, "cublasLtCreate");
-  find(f.destroy, "cublasLtDestroy");
-  find(f.desc_create, "cublasLtMatmulDescCreate");
-  find(f.desc_destroy, "cublasLtMatmulDescDestroy");
-  find(f.desc_set, "cublasLtMatmulDescSetAttribute");
-  find(f.layout_create, "cublasLtMatrixLayoutCreate");
-  find(f.layout_destroy, "cublasLtMatrixLayoutDestroy");
-  find(f.preference_create, "cublasLtMatmulPreferenceCreate");
-  find(f.preference_destroy, "cublasLtMatmulPreferenceDestroy");
-  find(f.preference_set, "cublasLtMatmulPreferenceSetAttribute");
-  find(f.heuristic, "cublasLtMatmulAlgoGetHeuristic");
-  find(f.matmul, "cublasLtMatmul");
-  if (!why.empty()) return false;
-  if (const int status = f.create(&handle_); status != kSuccess) {
+  workspace_ = workspace;
+  if (!open_cublaslt(api_, why)) return false;
+  version_ = static_cast<int64_t>(api_.version());
+  if (const int status = api_.create(&handle_); status != kSuccess) {
+    handle_ = nullptr;
     why = cat("cublasLtCreate answered ", status);
-    return false;
-  }
-  if (cudaMalloc(&workspace_, kWorkspaceBytes) != cudaSuccess) {
-    cudaGetLastError();
-    why = cat("no device memory for a workspace of ", kWorkspaceBytes, " bytes");
     return false;
   }
   return true;
 }
 
+void CublasLt::close() {
+  shapes_.clear();
+  choices_.clear();
+  if (handle_) api_.destroy(handle_);
+  handle_ = nullptr;
+}
+
+void CublasLt::abandon() {
+  for (auto& [key, shape] : shapes_)
+    for (Object* object : {&shape.desc, &shape.left, &shape.right, &shape.out}) object->abandon();
+  handle_ = nullptr;
+}
+
+int CublasLt::make_layout(Object& layout, int type, int64_t rows, int64_t columns, int64_t ld) {
+  return api_.layout_create(layout.out(api_.layout_destroy), type, static_cast<uint64_t>(rows),
+                            static_cast<uint64_t>(columns), ld);
+}
+
 // cuBLAS thinks in columns: row-major y[rows, n] is column-major D[n, rows], and
 //   D = A^T B,  A = w as [k, n] with ld_w,  B = x as [k, rows] with ld_x.
-CublasLt::Answer CublasLt::gemm(const GemmArgs& a, cudaStream_t stream, std::string& why) {
-  const Functions& f = *functions_;
-  const int type = a.element == Element::kBf16 ? kR16Bf : kR32F;
-  Owned desc(f.desc_destroy), left(f.layout_destroy), right(f.layout_destroy),
-      out(f.layout_destroy);
-  int status = f.desc_create(desc.out(), kCompute32F, kR32F);
-  const auto then = [&](auto&& call) {
-    if (status == kSuccess) status = call();
-  };
+int CublasLt::make_shape(const GemmArgs& a, Shape& shape) {
+  int status = api_.desc_create(shape.desc.out(api_.desc_destroy), kCompute32F, kR32F);
   const auto set = [&](int attribute, const auto& value) {
-    then([&] { return f.desc_set(desc.get(), attribute, &value, sizeof value); });
+    if (status == kSuccess)
+      status = api_.desc_set(shape.desc.get(), attribute, &value, sizeof value);
   };
   set(kDescTransA, kTransposed);
   if (a.bias) {
     set(kDescEpilogue, kEpilogueBias);
     set(kDescBias, a.bias);
     set(kDescBiasType, int32_t{kR32F});
+    shape.bias = a.bias;
   }
-  const auto layout = [&](Owned& to, int element, int64_t rows, int64_t columns, int64_t ld) {
-    then([&] {
-      return f.layout_create(to.out(), element, static_cast<uint64_t>(rows),
-                             static_cast<uint64_t>(columns), ld);
-    });
-  };
-  layout(left, type, a.k, a.n, a.ld_w);
-  layout(right, type, a.k, a.rows, a.ld_x);
-  layout(out, kR32F, a.n, a.rows, a.ld_y);
+  const int type = type_of(a.element);
+  if (status == kSuccess) status = make_layout(shape.left, type, a.k, a.n, a.ld_w);
+  if (status == kSuccess) status = make_layout(shape.right, type, a.k, a.rows, a.ld_x);
+  if (status == kSuccess) status = make_layout(shape.out, kR32F, a.n, a.rows, a.ld_y);
+  if (status != kSuccess) return status;
+  if (!invariant_)
+    return propose(shape, shape.left.get(), shape.right.get(), shape.out.get(), kCandidates,
+                   shape.algorithms);
 
-  if (algorithms_.size() >= kMostAlgorithms) algorithms_.clear();
-  const Key key(invariant_ ? 0 : a.rows, a.n, a.k, a.ld_w, a.ld_x, a.ld_y, a.add, a.bias != nullptr,
-                static_cast<int>(a.element));
-  auto found = algorithms_.find(key);
-  if (status == kSuccess && found == algorithms_.end()) {
-    Owned preference(f.preference_destroy), nominal_right(f.layout_destroy),
-        nominal_out(f.layout_destroy);
-    void* heuristic_right = right.get();
-    void* heuristic_out = out.get();
-    then([&] { return f.preference_create(preference.out()); });
-    const auto prefer = [&](int attribute, const auto& value) {
-      then([&] { return f.preference_set(preference.get(), attribute, &value, sizeof value); });
-    };
-    prefer(kPreferenceWorkspace, uint64_t{kWorkspaceBytes});
-    // Rows of a panel, of a selection: pointers are aligned to 64 bytes, not to 256.
-    for (const int attribute : kPreferenceAlignment) prefer(attribute, uint32_t{16});
-    if (invariant_) {
-      prefer(kPreferenceReduction, uint32_t{0});
-      layout(nominal_right, type, a.k, kInvariantRows, a.ld_x);
-      layout(nominal_out, kR32F, a.n, kInvariantRows, a.ld_y);
-      heuristic_right = nominal_right.get();
-      heuristic_out = nominal_out.get();
-    }
-    Functions::Heuristic best{};
-    int count = 0;
-    int answer = kSuccess;
-    then([&] {
-      answer = f.heuristic(handle_, desc.get(), left.get(), heuristic_right, heuristic_out,
-                           heuristic_out, preference.get(), 1, &best, &count);
-      return kSuccess;  // "not supported" is an answer
-    });
-    Algorithm algorithm{};
-    algorithm.found = answer == kSuccess && count > 0 && best.status == kSuccess;
-    std::memcpy(algorithm.data, best.algorithm, sizeof algorithm.data);
-    algorithm.workspace = best.workspace;
-    if (status == kSuccess) found = algorithms_.emplace(key, algorithm).first;
+  Choice& choice = choices_[ChoiceKey(a.k, a.ld_w, a.ld_x, a.bias != nullptr, a.element)];
+  if (choice.accepted.empty()) status = choose(a, shape, choice);
+  if (status != kSuccess || !choice.found) return status;
+  auto accepted = choice.accepted.find(a.n);
+  if (accepted == choice.accepted.end()) {
+    bool all = false;
+    status = accepts(a, shape, choice.algorithm, a.n, all);
+    if (status != kSuccess) return status;
+    accepted = choice.accepted.emplace(a.n, all).first;
   }
-  if (status == kSuccess && !found->second.found) return Answer::kUnsupported;
+  if (accepted->second) shape.algorithms.push_back(choice.algorithm);
+  return kSuccess;
+}
+
+int CublasLt::propose(const Shape& shape, void* left, void* right, void* out, int wanted,
+                      std::vector<Algorithm>& algorithms) {
+  Object preference;
+  int status = api_.preference_create(preference.out(api_.preference_destroy));
+  const auto prefer = [&](int attribute, const auto& value) {
+    if (status == kSuccess)
+      status = api_.preference_set(preference.get(), attribute, &value, sizeof value);
+  };
+  prefer(kPreferenceWorkspace, uint64_t{kWorkspaceBytes});
+  // Rows of a panel, of a selection: pointers are aligned to 64 bytes, not to 256.
+  for (const int attribute : kPreferenceAlignment) prefer(attribute, uint32_t{16});
+  if (invariant_) prefer(kPreferenceReduction, uint32_t{0});
+  if (status != kSuccess) return status;
+  CublasLtApi::Heuristic found[kInvariantCandidates] = {};
+  int count = 0;
+  // "Not supported" is an answer: there is no candidate.
+  if (api_.heuristic(handle_, shape.desc.get(), left, right, out, out, preference.get(), wanted,
+                     found, &count) != kSuccess)
+    return kSuccess;
+  for (int i = 0; i < count; ++i)
+    if (found[i].status == kSuccess) algorithms.push_back(found[i].algorithm);
+  return kSuccess;
+}
+
+int CublasLt::choose(const GemmArgs& a, const Shape& shape, Choice& choice) {
+  const int type = type_of(a.element);
+  Object left, right, out;
+  int status = make_layout(left, type, a.k, kNominalColumns, a.ld_w);
+  if (status == kSuccess) status = make_layout(right, type, a.k, kNominalRows, a.ld_x);
+  if (status == kSuccess)
+    status = make_layout(out, kR32F, kNominalColumns, kNominalRows, kNominalColumns);
+  std::vector<Algorithm> candidates;
+  if (status == kSuccess)
+    status = propose(shape, left.get(), right.get(), out.get(), kInvariantCandidates, candidates);
+  if (status != kSuccess) return status;
+  for (const Algorithm& candidate : candidates) {
+    bool whole = false, panel = false;
+    status = accepts(a, shape, candidate, a.n, whole);
+    if (status == kSuccess && whole) status = accepts(a, shape, candidate, kPanel, panel);
+    if (status != kSuccess) return status;
+    if (!panel) continue;
+    choice.found = true;
+    choice.algorithm = candidate;
+    break;
+  }
+  choice.accepted[a.n] = choice.accepted[kPanel] = choice.found;
+  return kSuccess;
+}
+
+int CublasLt::accepts(const GemmArgs& a, const Shape& shape, const Algorithm& algorithm, int64_t n,
+                      bool& all) {
+  const int type = type_of(a.element);
+  const int64_t ld = n == a.n ? a.ld_y : n;
+  Object left;
+  int status = make_layout(left, type, a.k, n, a.ld_w);
+  all = true;
+  for (const int64_t rows : kRowCounts) {
+    Object right, out;
+    if (status == kSuccess) status = make_layout(right, type, a.k, rows, a.ld_x);
+    if (status == kSuccess) status = make_layout(out, kR32F, n, rows, ld);
+    if (status != kSuccess) return status;
+    CublasLtApi::Heuristic result{};
+    const int answer = api_.check(handle_, shape.desc.get(), left.get(), right.get(), out.get(),
+                                  out.get(), &algorithm, &result);
+    all = answer == kSuccess && result.status == kSuccess && result.workspace <= kWorkspaceBytes;
+    if (!all) break;
+  }
+  return kSuccess;
+}
+
+CublasLt::Answer CublasLt::answer_of(int status, const GemmArgs& a, std::string& why) const {
+  why = cat("cuBLASLt answered ", status, " for y[", a.rows, ", ", a.n, "] = x w^T with k = ", a.k);
+  return status == kAllocFailed ? Answer::kNoMemory : Answer::kFailed;
+}
+
+CublasLt::Answer CublasLt::gemm(const GemmArgs& a, void* stream, std::string& why) {
+  const ShapeKey key(a.rows, a.n, a.k, a.ld_w, a.ld_x, a.ld_y, a.bias != nullptr, a.element);
+  auto found = shapes_.find(key);
+  if (found == shapes_.end()) {
+    if (shapes_.size() >= kMostShapes) shapes_.clear();
+    Shape made;
+    if (const int status = make_shape(a, made); status != kSuccess)
+      return is_refusal(status) ? Answer::kUnsupported : answer_of(status, a, why);
+    found = shapes_.emplace(key, std::move(made)).first;
+  }
+  Shape& shape = found->second;
+  if (shape.split) return in_two_parts(a, stream, why);
+  if (shape.algorithms.empty()) return Answer::kUnsupported;
+  if (a.bias != shape.bias) {
+    const int status = api_.desc_set(shape.desc.get(), kDescBias, &a.bias, sizeof a.bias);
+    if (status != kSuccess) return answer_of(status, a, why);
+    shape.bias = a.bias;
+  }
   const float alpha = 1;
   const float beta = a.add ? 1.0f : 0.0f;
-  then([&] {
-    return f.matmul(handle_, desc.get(), &alpha, a.w, left.get(), a.x, right.get(), &beta, a.y,
-                    out.get(), a.y, out.get(), found->second.data, workspace_,
-                    found->second.workspace, stream);
-  });
-  if (status == kSuccess) return Answer::kDone;
-  why = cat("cuBLASLt answered ", status, " for y[", a.rows, ", ", a.n, "] = x w^T with k = ", a.k);
-  return Answer::kFailed;
+  while (!shape.algorithms.empty()) {
+    const int status =
+        api_.matmul(handle_, shape.desc.get(), &alpha, a.w, shape.left.get(), a.x,
+                    shape.right.get(), &beta, a.y, shape.out.get(), a.y, shape.out.get(),
+                    &shape.algorithms.front(), workspace_, kWorkspaceBytes, stream);
+    if (status == kSuccess) return Answer::kDone;
+    if (!is_refusal(status)) return answer_of(status, a, why);
+    if (invariant_) {
+      shape.split = true;
+      return in_two_parts(a, stream, why);
+    }
+    shape.algorithms.erase(shape.algorithms.begin());
+  }
+  return Answer::kUnsupported;
+}
+
+CublasLt::Answer CublasLt::in_two_parts(const GemmArgs& a, void* stream, std::string& why) {
+  if (a.rows == 1) {
+    answer_of(kNotSupported, a, why);
+    why += ", which it had accepted; invariant=true allows no other way";
+    return Answer::kRefused;
+  }
+  GemmArgs first = a, second = a;
+  first.rows = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(a.rows - 1)));
+  second.rows = a.rows - first.rows;
+  second.x =
+      static_cast<const unsigned char*>(a.x) + first.rows * a.ld_x * element_bytes(a.element);
+  second.y = a.y + first.rows * a.ld_y;
+  const Answer answer = gemm(first, stream, why);
+  return answer == Answer::kDone ? gemm(second, stream, why) : answer;
 }
 
 }  // namespace prefix::ops::gpu

@@ -1,51 +1,118 @@
-// cuBLASLt, opened at run time. Its header comes with a library of half a gigabyte, so the few
-// functions and constants that are used are declared here, from NVIDIA's documentation of
-// cuBLAS 13.
+// The products of the backend by cuBLASLt: y = x w^T, f32 sums and results (GemmArgs).
+//
+//   GemmArgs ──> Shape: descriptor, layouts, algorithms      one a (rows, n, k, strides, bias)
+//                  │ invariant
+//                  └──> Choice: one algorithm                one a (k, strides, bias)
+//
+// `invariant` promises that a row has the same bits in whatever company. So the algorithm belongs
+// to k: the same for all row counts, for the whole head and for a panel of it, and without sums
+// across blocks. It is taken from the candidates only if it accepts a list of row counts; where it
+// refuses another count nevertheless, the rows are done in two parts, never by other means.
+//
+// Knows no CUDA: the tests drive it with a library that refuses what they want.
 #pragma once
-
-#include <cuda_runtime_api.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
 #include <tuple>
+#include <utility>
+#include <vector>
 
+#include "cublaslt_api.h"
 #include "ops/gpu/launch.h"
 
 namespace prefix::ops::gpu {
 
-// The products of the backend: y = x w^T, f32 sums and results (GemmArgs). One thread at a time.
+// One thread at a time.
 class CublasLt {
  public:
+  static constexpr size_t kWorkspaceBytes = size_t{32} << 20;
+
   CublasLt() = default;
-  ~CublasLt();
+  ~CublasLt() { close(); }
   CublasLt(const CublasLt&) = delete;
   CublasLt& operator=(const CublasLt&) = delete;
 
-  // False when the library is not there or does not work; `why` says so. `invariant`: one
-  // algorithm for each weight matrix, whatever the number of rows, and no sums across blocks.
-  bool open(bool invariant, std::string& why);
+  // False when the library is not there or does not work; `why` says so. `workspace`: device memory
+  // that lives until close().
+  bool open(bool invariant, void* workspace, std::string& why);
+  void close();
+  // As close(), when the process ends and the library below is gone: touches nothing of it.
+  void abandon();
+  // As cublasLtGetVersion() has it: 130100.
+  int64_t version() const { return version_; }
 
-  enum class Answer { kDone, kUnsupported, kFailed };
-  // kUnsupported: cuBLASLt has no algorithm for this shape.
-  Answer gemm(const GemmArgs& args, cudaStream_t stream, std::string& why);
+  enum class Answer {
+    kDone,
+    kUnsupported,  // cuBLASLt does not do this shape, and never will
+    kRefused,      // it accepted the shape, and refused the product
+    kNoMemory,
+    kFailed,
+  };
+  Answer gemm(const GemmArgs& args, void* stream, std::string& why);
 
  private:
-  struct Functions;
-  struct Algorithm {
-    uint64_t data[8];
-    size_t workspace;
-    bool found;
-  };
-  // rows (0: any), n, k, leading dimensions, add, bias, element
-  using Key = std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, int, int, int>;
+  using Algorithm = CublasLtApi::Algorithm;
+  // Owns an object of the library.
+  class Object {
+   public:
+    Object() = default;
+    ~Object() { reset(); }
+    Object(Object&& other) noexcept
+        : object_(std::exchange(other.object_, nullptr)), destroy_(other.destroy_) {}
+    Object& operator=(Object&&) = delete;
+    // Where a function that creates writes to.
+    void** out(int (*destroy)(void*)) {
+      destroy_ = destroy;
+      return &object_;
+    }
+    void* get() const { return object_; }
+    void abandon() { object_ = nullptr; }
 
-  Functions* functions_ = nullptr;
+   private:
+    void reset() {
+      if (object_) destroy_(object_);
+    }
+    void* object_ = nullptr;
+    int (*destroy_)(void*) = nullptr;
+  };
+  // rows, n, k, ld_w, ld_x, ld_y, bias, element
+  using ShapeKey = std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, bool, Element>;
+  struct Shape {
+    Object desc, left, right, out;
+    const float* bias = nullptr;        // that desc names
+    std::vector<Algorithm> algorithms;  // best first; those that refused are gone
+    bool split = false;                 // invariant: refused at these rows
+  };
+  // k, ld_w, ld_x, bias, element
+  using ChoiceKey = std::tuple<int64_t, int64_t, int64_t, bool, Element>;
+  struct Choice {
+    bool found = false;
+    Algorithm algorithm{};
+    std::map<int64_t, bool> accepted;  // by n
+  };
+
+  int make_shape(const GemmArgs& args, Shape& shape);
+  int make_layout(Object& layout, int type, int64_t rows, int64_t columns, int64_t ld);
+  // Appends what the heuristics propose for these layouts, best first.
+  int propose(const Shape& shape, void* left, void* right, void* out, int wanted,
+              std::vector<Algorithm>& algorithms);
+  int choose(const GemmArgs& args, const Shape& shape, Choice& choice);
+  // Whether the algorithm accepts all row counts of a matrix with n rows.
+  int accepts(const GemmArgs& args, const Shape& shape, const Algorithm& algorithm, int64_t n,
+              bool& all);
+  Answer answer_of(int status, const GemmArgs& args, std::string& why) const;
+  Answer in_two_parts(const GemmArgs& args, void* stream, std::string& why);
+
+  CublasLtApi api_{};
   void* handle_ = nullptr;
   void* workspace_ = nullptr;
   bool invariant_ = false;
-  std::map<Key, Algorithm> algorithms_;
+  int64_t version_ = 0;
+  std::map<ShapeKey, Shape> shapes_;
+  std::map<ChoiceKey, Choice> choices_;
 };
 
 }  // namespace prefix::ops::gpu

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -12,13 +13,17 @@
 
 #include "base/plugin.h"
 #include "cublaslt.h"
+#include "cuda_errors.h"
+#include "current_context.h"
 #include "kernel_table.h"
 #include "ops/gpu/runtime.h"
+#include "upload_ring.h"
 
 namespace prefix::ops::gpu {
 namespace {
 
-constexpr int32_t kOldestCapability = 80;  // bf16 tensor cores, cp.async
+// Pageable memory goes up in pieces of this size, UploadRing::kSlots of them in flight.
+constexpr size_t kRingSlotBytes = size_t{4} << 20;
 
 const void* kernel_address(Kernel kernel) {
   for (const auto table :
@@ -44,30 +49,6 @@ int most_shared_bytes(Kernel kernel) {
   }
 }
 
-Code code_of(cudaError_t error) {
-  switch (error) {
-    case cudaSuccess:
-      return Code::kOk;
-    case cudaErrorMemoryAllocation:
-      return Code::kOutOfDeviceMemory;
-    // The context is gone, and every later call fails too.
-    case cudaErrorIllegalAddress:
-    case cudaErrorLaunchFailure:
-    case cudaErrorLaunchTimeout:
-    case cudaErrorHardwareStackError:
-    case cudaErrorIllegalInstruction:
-    case cudaErrorMisalignedAddress:
-    case cudaErrorInvalidAddressSpace:
-    case cudaErrorInvalidPc:
-    case cudaErrorECCUncorrectable:
-    case cudaErrorAssert:
-    case cudaErrorDevicesUnavailable:
-      return Code::kDeviceLost;
-    default:
-      return Code::kInternal;
-  }
-}
-
 std::string describe(cudaError_t error) {
   if (error == cudaErrorInsufficientDriver || error == cudaErrorInitializationError ||
       error == cudaErrorStubLibrary)
@@ -90,66 +71,91 @@ cudaError_t read_properties(int32_t device, Properties& out) {
 }
 
 // Of this thread's last failed call.
-thread_local char error_text[1024];
+thread_local char error_text[2048];
 
 void set_error(const std::string& text) {
   std::snprintf(error_text, sizeof error_text, "%s", text.c_str());
 }
 
+Contexts driver_contexts() {
+  Contexts contexts;
+  contexts.use = [](int32_t device) { return static_cast<int>(cudaSetDevice(device)); };
+  const auto find = [](auto*& function, const char* name) {
+    void* address = nullptr;
+    cudaDriverEntryPointQueryResult found;
+    if (cudaGetDriverEntryPointByVersion(name, &address, 12000, cudaEnableDefault, &found) ==
+            cudaSuccess &&
+        found == cudaDriverEntryPointSuccess)
+      std::memcpy(&function, &address, sizeof address);
+  };
+  find(contexts.get, "cuCtxGetCurrent");
+  find(contexts.set, "cuCtxSetCurrent");
+  cudaGetLastError();
+  return contexts;
+}
+
 class CudaRuntime final : public Runtime {
  public:
+  explicit CudaRuntime(int32_t device) : device_(device) {}
   ~CudaRuntime() override {
-    cudaSetDevice(device_);
-    if (stream_) {
-      cudaStreamSynchronize(stream_);
-      cudaStreamDestroy(stream_);
+    const CurrentContext context(contexts_, device_, own_);
+    // At the end of the process static objects may outlive CUDA.
+    if (cudaSetDevice(device_) == cudaErrorCudartUnloading) {
+      cublas_.abandon();
+      return;
     }
+    if (stream_) cudaStreamSynchronize(stream_);
+    cublas_.close();
+    cudaFree(workspace_);
+    for (const cudaEvent_t event : ring_events_)
+      if (event) cudaEventDestroy(event);
+    cudaFreeHost(ring_memory_);
+    if (stream_) cudaStreamDestroy(stream_);
   }
 
-  bool open(int32_t device, bool invariant) {
+  bool open(bool invariant) {
     int count = 0;
     if (ask(cudaGetDeviceCount(&count), "") != Code::kOk) return false;
-    if (device >= count) {
+    if (device_ >= count) {
       set_error(cat("there are ", count, " devices"));
       return false;
     }
-    device_ = device;
-    if (ask(read_properties(device, properties_), "properties") != Code::kOk) return false;
+    if (ask(read_properties(device_, properties_), "properties") != Code::kOk) return false;
     if (properties_.capability < kOldestCapability) {
       set_error(cat("\"", properties_.name, "\" has compute capability ",
                     properties_.capability / 10, ".", properties_.capability % 10,
                     "; 8.0 is the oldest that works"));
       return false;
     }
-    if (ask(cudaSetDevice(device), "cudaSetDevice") != Code::kOk) return false;
+    contexts_ = driver_contexts();
+    const CurrentContext context(contexts_, device_, nullptr);
+    if (ask(cudaSetDevice(device_), "cudaSetDevice") != Code::kOk) return false;
     if (ask(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream") != Code::kOk)
       return false;
-    for (int k = 0; k < static_cast<int>(Kernel::kCount); ++k) {
-      const auto kernel = static_cast<Kernel>(k);
-      const int bytes = most_shared_bytes(kernel);
-      if (bytes > 0 && ask(cudaFuncSetAttribute(kernel_address(kernel),
-                                                cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
-                           "shared memory of the attention kernels") != Code::kOk)
-        return false;
-    }
+    if (contexts_.get) contexts_.get(&own_);
+    if (!prepare_kernels()) return false;
+    if (ask(cudaMalloc(&workspace_, CublasLt::kWorkspaceBytes), "a workspace for cuBLASLt",
+            CublasLt::kWorkspaceBytes) != Code::kOk)
+      return false;
     std::string why;
-    if (cublas_.open(invariant, why)) return true;
-    set_error(why);
-    return false;
+    if (!cublas_.open(invariant, workspace_, why)) {
+      set_error(why);
+      return false;
+    }
+    properties_.products_version = cublas_.version();
+    return true;
   }
 
   const Properties& properties() const override { return properties_; }
   const char* error() const override { return error_text; }
   int64_t free_bytes() override {
     size_t free = 0, total = 0;
-    const std::lock_guard lock(mutex_);
-    cudaSetDevice(device_);
+    const Call call(*this);
     return cudaMemGetInfo(&free, &total) == cudaSuccess ? static_cast<int64_t>(free) : 0;
   }
 
   Code allocate(size_t bytes, void** out) override {
-    const std::lock_guard lock(mutex_);
-    cudaSetDevice(device_);
+    const Call call(*this);
     const size_t size = bytes == 0 ? 1 : bytes;
     const Code code = ask(cudaMalloc(out, size), "cudaMalloc", bytes);
     if (code != Code::kOk) return code;
@@ -157,21 +163,22 @@ class CudaRuntime final : public Runtime {
   }
   void release(void* data) override {
     if (!data) return;
-    const std::lock_guard lock(mutex_);
-    cudaSetDevice(device_);
+    const Call call(*this);
     cudaStreamSynchronize(stream_);
     cudaFree(data);
     cudaGetLastError();
   }
   Code allocate_pinned(size_t bytes, void** out) override {
-    const std::lock_guard lock(mutex_);
-    cudaSetDevice(device_);
-    return ask(cudaMallocHost(out, bytes == 0 ? 1 : bytes), "cudaMallocHost", bytes);
+    const Call call(*this);
+    const size_t size = bytes == 0 ? 1 : bytes;
+    const Code code = ask(cudaMallocHost(out, size), "cudaMallocHost", bytes);
+    if (code == Code::kOk) pinned_[static_cast<unsigned char*>(*out)] = size;
+    return code;
   }
   void release_pinned(void* data) override {
     if (!data) return;
-    const std::lock_guard lock(mutex_);
-    cudaSetDevice(device_);
+    const Call call(*this);
+    pinned_.erase(static_cast<unsigned char*>(data));
     cudaStreamSynchronize(stream_);
     cudaFreeHost(data);
     cudaGetLastError();
@@ -179,28 +186,27 @@ class CudaRuntime final : public Runtime {
 
   Code upload(void* device, const void* host, size_t bytes) override {
     if (bytes == 0) return Code::kOk;
-    const std::lock_guard lock(mutex_);
-    cudaSetDevice(device_);
-    return ask(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, stream_), "upload",
-               bytes);
+    const Call call(*this);
+    if (is_pinned(host, bytes)) return copy(device, host, bytes);
+    if (!ring_memory_) {
+      if (const Code code = make_ring(); code != Code::kOk) return code;
+    }
+    return ring_->upload(*this, device, host, bytes);
   }
   Code download(void* host, const void* device, size_t bytes) override {
     if (bytes == 0) return Code::kOk;
-    const std::lock_guard lock(mutex_);
-    cudaSetDevice(device_);
+    const Call call(*this);
     const Code code = ask(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, stream_),
                           "download", bytes);
     return code != Code::kOk ? code : synchronize();
   }
   Code synchronize() override {
-    const std::lock_guard lock(mutex_);
-    cudaSetDevice(device_);
+    const Call call(*this);
     return ask(cudaStreamSynchronize(stream_), "waiting for the device");
   }
 
   Code launch(const Launch& l) override {
-    const std::lock_guard lock(mutex_);
-    cudaSetDevice(device_);
+    const Call call(*this, true);
     const void* const kernel = kernel_address(l.kernel);
     if (!kernel) {
       set_error(cat("kernel ", static_cast<int>(l.kernel), " is not in this library"));
@@ -212,18 +218,108 @@ class CudaRuntime final : public Runtime {
                "launching a kernel");
   }
   Code gemm(const GemmArgs& args) override {
-    const std::lock_guard lock(mutex_);
-    cudaSetDevice(device_);
+    const Call call(*this, true);
     std::string why;
     switch (cublas_.gemm(args, stream_, why)) {
       case CublasLt::Answer::kDone:
         return Code::kOk;
-      case CublasLt::Answer::kFailed:
+      case CublasLt::Answer::kRefused:
         set_error(why);
-        return Code::kInternal;
+        return Code::kUnsupportedDevice;
+      case CublasLt::Answer::kNoMemory:
+        set_error(why);
+        return Code::kOutOfDeviceMemory;
+      case CublasLt::Answer::kFailed:
+        return blame(why);
       case CublasLt::Answer::kUnsupported:
         break;
     }
+    return gemm_slow(args);
+  }
+
+  // For UploadRing.
+  Code copy(void* device, const void* pinned, size_t bytes) {
+    return ask(cudaMemcpyAsync(device, pinned, bytes, cudaMemcpyHostToDevice, stream_), "upload",
+               bytes);
+  }
+  Code mark(int slot) { return ask(cudaEventRecord(ring_events_[slot], stream_), "upload"); }
+  Code wait(int slot) { return ask(cudaEventSynchronize(ring_events_[slot]), "upload"); }
+
+ private:
+  // One call of the engine: alone, with its device.
+  class Call {
+   public:
+    // `keep`: on the thread that launches, which is the engine's.
+    explicit Call(CudaRuntime& r, bool keep = false)
+        : lock_(r.mutex_), context_(r.contexts_, r.device_, r.own_, keep) {}
+
+   private:
+    std::lock_guard<std::recursive_mutex> lock_;
+    CurrentContext context_;
+  };
+
+  Code ask(cudaError_t error, const char* what, size_t bytes = 0) {
+    if (error == cudaSuccess) return Code::kOk;
+    cudaGetLastError();  // an error that can be survived must not come back with the next call
+    std::string text = *what ? cat(what, ": ", describe(error)) : describe(error);
+    if (bytes > 0) text += cat(" (", bytes, " bytes, ", free_bytes(), " free)");
+    set_error(text);
+    return code_of(error);
+  }
+
+  // cuBLASLt has a CUDA runtime of its own, which keeps the error: the stream knows whether the
+  // device is lost.
+  Code blame(const std::string& why) {
+    cudaError_t error = cudaGetLastError();
+    if (error == cudaSuccess) error = cudaStreamQuery(stream_);
+    if (error == cudaSuccess || error == cudaErrorNotReady) {
+      set_error(why);
+      return Code::kInternal;
+    }
+    set_error(cat(why, ": ", describe(error)));
+    return code_of(error);
+  }
+
+  bool prepare_kernels() {
+    for (int k = 0; k < static_cast<int>(Kernel::kCount); ++k) {
+      const auto kernel = static_cast<Kernel>(k);
+      const void* const address = kernel_address(kernel);
+      const int bytes = most_shared_bytes(kernel);
+      if (bytes == 0) continue;
+      if (ask(cudaFuncSetAttribute(address, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+              "shared memory of the attention kernels") != Code::kOk)
+        return false;
+      // A wish: two blocks fit side by side only where the cache leaves them the room.
+      cudaFuncSetAttribute(address, cudaFuncAttributePreferredSharedMemoryCarveout,
+                           cudaSharedmemCarveoutMaxShared);
+      cudaGetLastError();
+    }
+    return true;
+  }
+
+  bool is_pinned(const void* host, size_t bytes) const {
+    const auto* const at = static_cast<const unsigned char*>(host);
+    const auto after = pinned_.upper_bound(at);
+    if (after == pinned_.begin()) return false;
+    const auto& [begin, size] = *std::prev(after);
+    return at + bytes <= begin + size;
+  }
+
+  Code make_ring() {
+    for (cudaEvent_t& event : ring_events_) {
+      if (event) continue;
+      const Code code = ask(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "an event");
+      if (code != Code::kOk) return code;
+    }
+    constexpr size_t kBytes = UploadRing<CudaRuntime>::kSlots * kRingSlotBytes;
+    const Code code = ask(cudaMallocHost(&ring_memory_, kBytes), "cudaMallocHost", kBytes);
+    if (code != Code::kOk) return code;
+    ring_ = std::make_unique<UploadRing<CudaRuntime>>(static_cast<unsigned char*>(ring_memory_),
+                                                      kRingSlotBytes);
+    return Code::kOk;
+  }
+
+  Code gemm_slow(const GemmArgs& args) {
     Launch l{};
     l.kernel = Kernel::kGemmSlow;
     l.grid_x = static_cast<uint32_t>((args.n + kRowThreads - 1) / kRowThreads);
@@ -245,21 +341,19 @@ class CudaRuntime final : public Runtime {
     return Code::kOk;
   }
 
- private:
-  Code ask(cudaError_t error, const char* what, size_t bytes = 0) {
-    if (error == cudaSuccess) return Code::kOk;
-    cudaGetLastError();  // an error that can be survived must not come back with the next call
-    std::string text = *what ? cat(what, ": ", describe(error)) : describe(error);
-    if (bytes > 0) text += cat(" (", bytes, " bytes, ", free_bytes(), " free)");
-    set_error(text);
-    return code_of(error);
-  }
-
   std::recursive_mutex mutex_;  // calls use one another
-  int32_t device_ = 0;
+  const int32_t device_;
+  Contexts contexts_ = {nullptr, nullptr,
+                        [](int32_t device) { return static_cast<int>(cudaSetDevice(device)); }};
+  void* own_ = nullptr;  // the device's context
   cudaStream_t stream_ = nullptr;
   Properties properties_;
   CublasLt cublas_;
+  void* workspace_ = nullptr;
+  std::map<const unsigned char*, size_t> pinned_;
+  void* ring_memory_ = nullptr;
+  cudaEvent_t ring_events_[UploadRing<CudaRuntime>::kSlots] = {};
+  std::unique_ptr<UploadRing<CudaRuntime>> ring_;
 };
 
 void say(char* why, size_t bytes, const std::string& text) {
@@ -285,8 +379,8 @@ bool describe_device(int32_t device, Properties* out, char* why, size_t why_byte
 
 Runtime* open_runtime(int32_t device, bool invariant, char* why, size_t why_bytes) {
   try {
-    auto runtime = std::make_unique<CudaRuntime>();
-    if (runtime->open(device, invariant)) return runtime.release();
+    auto runtime = std::make_unique<CudaRuntime>(device);
+    if (runtime->open(invariant)) return runtime.release();
     say(why, why_bytes, runtime->error());
   } catch (const std::exception& e) {
     say(why, why_bytes, e.what());

@@ -47,12 +47,12 @@ prefix_status prefix_device_info(size_t index, prefix_device_details* out, prefi
     if (index >= levels.size()) {
       const prefix::ops::GpuInfo& gpu = gpus[index - levels.size()];
       prefix_device_details d{};
-      d.available = 1;
+      d.available = gpu.reason.empty();
       d.threads = gpu.processors;
       d.total_bytes = gpu.total_bytes;
       d.kind = "cuda";
       d.level = gpu.level.c_str();
-      d.reason = "";
+      d.reason = gpu.reason.c_str();
       prefix::abi::struct_out(d, out);
       return;
     }

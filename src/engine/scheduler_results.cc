@@ -45,7 +45,8 @@ void Scheduler::complete() {
   if (error_ != Code::kOk) {
     // Nothing of the step was committed; every running request shares its fate.
     const Code code = std::exchange(error_, Code::kOk);
-    failed_ = code == Code::kInternal;
+    // A mistake of the library, or a device that answers no call any more.
+    failed_ = code == Code::kInternal || code == Code::kDeviceLost;
     for (const auto& a : active_) finish(*a, code, error_message_);
     remove_finished();
     return;

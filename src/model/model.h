@@ -83,7 +83,7 @@ class Model {
   // Logits of selected rows [begin, end): out [end - begin, vocab], leading dimension `ld`.
   void logits(int64_t begin, int64_t end, float* out, int64_t ld);
   // The 32 logits of the panel that holds `token`: out [end - begin, 32]; returns the column of
-  // `token`. The bits equal those of logits().
+  // `token`. The bits equal those of logits(); on a GPU only with `invariant`.
   int32_t logits_panel(int64_t begin, int64_t end, int32_t token, float* out);
   // Normed hidden states of the selection, f32 [rows, hidden].
   const float* hidden();

@@ -44,7 +44,7 @@ std::unique_ptr<gpu::Runtime> open_runtime(int index, bool invariant) {
   } catch (const Error& e) {
     fail(Code::kUnsupportedDevice, "device=cuda: ", e.message());
   }
-  char why[512] = "";
+  char why[2048] = "";
   std::unique_ptr<gpu::Runtime> runtime(entry->open(index, invariant, why, sizeof why));
   if (!runtime) fail(Code::kUnsupportedDevice, "device=cuda:", index, ": ", why);
   return runtime;
@@ -64,6 +64,14 @@ std::unique_ptr<Device> make_device(const DeviceOptions& options) {
 
 void replace_gpu_runtime(RuntimeOpener opener) { replacement() = std::move(opener); }
 
+GpuInfo gpu_info(const gpu::Properties& p) {
+  GpuInfo info{p.name, cat("sm_", p.capability), p.processors, p.total_bytes, ""};
+  if (p.capability < gpu::kOldestCapability)
+    info.reason =
+        cat("compute capability ", p.capability / 10, ".", p.capability % 10, " is older than 8.0");
+  return info;
+}
+
 const std::vector<GpuInfo>& gpu_devices() {
   static const auto* const devices = [] {
     auto* const list = new std::vector<GpuInfo>;  // its strings are handed out for good
@@ -74,7 +82,7 @@ const std::vector<GpuInfo>& gpu_devices() {
       for (int32_t i = 0; i < std::min(count, kMostDevices); ++i) {
         gpu::Properties p;
         if (!entry->describe(i, &p, why, sizeof why)) continue;
-        list->push_back({p.name, cat("sm_", p.capability), p.processors, p.total_bytes});
+        list->push_back(gpu_info(p));
       }
     } catch (const Error&) {  // no plugin: no GPUs
     }

@@ -13,7 +13,8 @@ namespace prefix::ops {
 
 namespace gpu {
 class Runtime;
-}
+struct Properties;
+}  // namespace gpu
 
 struct DeviceOptions {
   std::string name = "cpu";
@@ -36,8 +37,10 @@ struct GpuInfo {
   std::string level;  // "sm_90"
   int32_t processors = 0;
   int64_t total_bytes = 0;
+  std::string reason;  // why no engine can run on it; empty when one can
 };
 const std::vector<GpuInfo>& gpu_devices();
+GpuInfo gpu_info(const gpu::Properties& properties);
 
 // Bytes of host memory that can be used without swapping, as the kernel estimates it.
 int64_t available_host_memory();

@@ -5,6 +5,7 @@
 #include "engine/engine.h"
 #include "engine/engine_support.h"
 #include "kernels/gpu_support.h"
+#include "support/expect_error.h"
 
 namespace prefix {
 namespace {
@@ -75,6 +76,27 @@ TEST(EmulatedEngine, AFailureOfTheDeviceEndsTheRequestsOnly) {
     const RequestResult next = run(50);
     EXPECT_EQ(next.status, Code::kOk) << next.message;
   }
+}
+
+// A lost device answers no call any more, so an engine that went on would fail every request after
+// a step's work.
+TEST(EmulatedEngine, ALostDeviceEndsTheEngine) {
+  ops::gpu::EmulatedRuntime* runtime = nullptr;
+  ops::replace_gpu_runtime([&](int, bool) {
+    auto made = std::make_unique<ops::gpu::EmulatedRuntime>();
+    runtime = made.get();
+    return made;
+  });
+  const TinyCheckpoint checkpoint;
+  const auto engine = make_engine(checkpoint, {{"device", "cuda"}});
+  ops::replace_gpu_runtime({});
+  const RequestSpec spec = testing_support::logits_of({1, 2, 3});
+  runtime->fail_after(0, Code::kDeviceLost);
+  const auto job = engine->submit({spec});
+  job->wait(-1);
+  EXPECT_EQ(job->result(0).status, Code::kDeviceLost);
+  testing_support::expect_error(Code::kEngineFailed, {"create a new one"},
+                                [&] { engine->submit({spec}); });
 }
 
 // What one step costs in launches and copies: no surprises with the number of layers or requests.

@@ -88,6 +88,15 @@ TEST(CudaPlugin, AnEngineSaysWhatIsMissing) {
                                   [&] { testing_support::make_options({{"device", name}}); });
 }
 
+TEST(CudaDevices, OneThatIsTooOldIsListedWithAReason) {
+  ops::gpu::Properties properties;
+  properties.capability = 75;
+  EXPECT_EQ(ops::gpu_info(properties).level, "sm_75");
+  EXPECT_EQ(ops::gpu_info(properties).reason, "compute capability 7.5 is older than 8.0");
+  properties.capability = 80;
+  EXPECT_EQ(ops::gpu_info(properties).reason, "");
+}
+
 // Registers that do not fit go to memory, which is what a kernel must not do in its inner loop.
 TEST(CudaKernels, AttentionDoesNotSpill) {
   SKIP_WITHOUT_PLUGIN();

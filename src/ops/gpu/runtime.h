@@ -25,7 +25,11 @@ struct Properties {
   int32_t processors = 1;    // streaming multiprocessors
   int32_t shared_bytes = 0;  // most shared memory of a block
   int64_t total_bytes = 0;
+  int64_t products_version = 0;  // of the library that multiplies matrices; decides bits
 };
+
+// The first with tensor cores for bf16 and with cp.async.
+inline constexpr int32_t kOldestCapability = 80;
 
 class Runtime {
  public:

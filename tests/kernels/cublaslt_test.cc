@@ -1,0 +1,324 @@
+// Which algorithm of cuBLASLt does a product, and what happens when it refuses: driven by a library
+// that refuses what the test wants.
+#include "cublaslt.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <set>
+
+#include "kernels/fake_cublaslt.h"
+#include "ops/cpu/pack.h"
+
+namespace prefix::ops::gpu {
+namespace {
+
+using Answer = CublasLt::Answer;
+
+// y = x w^T with rows that are longer than they need to be.
+struct Product {
+  Product(int64_t rows, int64_t n, int64_t k, Element element = Element::kBf16, bool biased = false)
+      : ld_w(k + 8), ld_x(k + 16), ld_y(n + 4), element(element) {
+    std::mt19937 random(static_cast<unsigned>(rows * 1000 + n));
+    std::normal_distribution<float> normal;
+    const auto fill = [&](std::vector<unsigned char>& bytes, std::vector<float>& values) {
+      bytes.resize(values.size() * static_cast<size_t>(element_bytes(element)));
+      for (size_t i = 0; i < values.size(); ++i) {
+        values[i] = normal(random);
+        const uint16_t bits = bf16_from_f32(values[i]);
+        if (element == Element::kBf16) {
+          values[i] = f32_from_bf16(bits);
+          std::memcpy(&bytes[i * 2], &bits, 2);
+        } else {
+          std::memcpy(&bytes[i * 4], &values[i], 4);
+        }
+      }
+    };
+    w.resize(static_cast<size_t>(n * ld_w));
+    x.resize(static_cast<size_t>(rows * ld_x));
+    fill(w_bytes, w);
+    fill(x_bytes, x);
+    y.assign(static_cast<size_t>(rows * ld_y), 0.5f);
+    if (biased)
+      for (int64_t j = 0; j < n; ++j) bias.push_back(normal(random));
+    args = {w_bytes.data(),
+            x_bytes.data(),
+            biased ? bias.data() : nullptr,
+            y.data(),
+            rows,
+            n,
+            k,
+            ld_w,
+            ld_x,
+            ld_y,
+            0,
+            element};
+  }
+  // The largest error of y, which held 0.5.
+  double error() const {
+    double most = 0;
+    for (int64_t r = 0; r < args.rows; ++r)
+      for (int64_t j = 0; j < args.n; ++j) {
+        double want = (args.add ? 0.5 : 0.0) + (args.bias ? args.bias[j] : 0.0f);
+        for (int64_t i = 0; i < args.k; ++i)
+          want += static_cast<double>(w[static_cast<size_t>(j * ld_w + i)]) *
+                  x[static_cast<size_t>(r * ld_x + i)];
+        most = std::max(most, std::abs(want - y[static_cast<size_t>(r * ld_y + j)]));
+      }
+    return most;
+  }
+
+  int64_t ld_w, ld_x, ld_y;
+  Element element;
+  std::vector<float> w, x, y, bias;
+  std::vector<unsigned char> w_bytes, x_bytes;
+  GemmArgs args{};
+};
+
+class CublasLtTest : public ::testing::Test {
+ protected:
+  CublasLtTest() {
+    setenv("LIBPREFIX_CUBLASLT", PREFIX_FAKE_CUBLASLT, 1);
+    fake_ = FakeCublasLt{};
+  }
+  ~CublasLtTest() override {
+    EXPECT_EQ(fake_.mistakes, 0);
+    unsetenv("LIBPREFIX_CUBLASLT");
+  }
+  void open(bool invariant) {
+    lt_ = std::make_unique<CublasLt>();
+    ASSERT_TRUE(lt_->open(invariant, this, why_)) << why_;
+  }
+  Answer gemm(Product& product) { return lt_->gemm(product.args, nullptr, why_); }
+  std::set<int> algorithms() const {
+    std::set<int> used;
+    for (const auto& p : fake_.products) used.insert(p.algorithm);
+    return used;
+  }
+
+  FakeCublasLt& fake_ = fake_cublaslt();
+  std::unique_ptr<CublasLt> lt_;
+  std::string why_;
+};
+
+TEST_F(CublasLtTest, ProductsAreRight) {
+  for (const bool invariant : {false, true})
+    for (const Element element : {Element::kBf16, Element::kF32})
+      for (const bool bias : {false, true})
+        for (const int32_t add : {0, 1}) {
+          open(invariant);
+          Product p(3, 40, 24, element, bias);
+          p.args.add = add;
+          ASSERT_EQ(gemm(p), Answer::kDone) << why_;
+          EXPECT_LE(p.error(), 1e-5);
+        }
+}
+
+TEST_F(CublasLtTest, AShapeIsPreparedOnce) {
+  open(false);
+  Product first(3, 40, 24, Element::kBf16, true), second(3, 40, 24, Element::kBf16, true);
+  for (float& b : second.bias) b += 1;  // another layer
+  ASSERT_EQ(gemm(first), Answer::kDone);
+  const int created = fake_.created;
+  ASSERT_EQ(gemm(second), Answer::kDone);
+  first.y.assign(first.y.size(), 0.5f);
+  ASSERT_EQ(gemm(first), Answer::kDone);
+  EXPECT_EQ(fake_.created, created);
+  EXPECT_EQ(fake_.heuristics, 1);
+  EXPECT_LE(first.error(), 1e-5);
+  EXPECT_LE(second.error(), 1e-5);
+}
+
+TEST_F(CublasLtTest, WhatItCreatesItDestroys) {
+  for (const bool invariant : {false, true}) {
+    open(invariant);
+    for (const int64_t rows : {1, 5, 9}) {
+      Product p(rows, 40, 24);
+      ASSERT_EQ(gemm(p), Answer::kDone);
+    }
+    lt_.reset();
+    EXPECT_EQ(fake_.alive, 0);
+  }
+}
+
+// At the end of a process the library may be gone: nothing of it may be called.
+TEST_F(CublasLtTest, AbandonedObjectsStayAsTheyAre) {
+  open(false);
+  Product p(3, 40, 24);
+  ASSERT_EQ(gemm(p), Answer::kDone);
+  const int alive = fake_.alive;
+  lt_->abandon();
+  lt_.reset();
+  EXPECT_EQ(fake_.alive, alive);
+}
+
+TEST_F(CublasLtTest, TheNextCandidateDoesWhatTheFirstRefuses) {
+  for (const int refusal : {15, 7, 8}) {
+    fake_ = FakeCublasLt{};
+    fake_.refusal = refusal;
+    fake_.matmul_refuses = [](int algorithm, int64_t rows, int64_t) {
+      return rows == 3 && algorithm < 2;
+    };
+    open(false);
+    Product p(3, 40, 24), other(4, 40, 24);
+    ASSERT_EQ(gemm(p), Answer::kDone);
+    EXPECT_EQ(algorithms(), std::set<int>{2});
+    EXPECT_LE(p.error(), 1e-5);
+    ASSERT_EQ(gemm(p), Answer::kDone);
+    EXPECT_EQ(fake_.refused, 2) << "what refused once is asked again";
+    ASSERT_EQ(gemm(other), Answer::kDone);
+    EXPECT_EQ(fake_.products.back().algorithm, 0);
+  }
+}
+
+TEST_F(CublasLtTest, AShapeThatAllRefuseIsNoFailure) {
+  fake_.matmul_refuses = [](int, int64_t rows, int64_t) { return rows == 3; };
+  open(false);
+  Product p(3, 40, 24), other(4, 40, 24);
+  EXPECT_EQ(gemm(p), Answer::kUnsupported);
+  EXPECT_EQ(gemm(p), Answer::kUnsupported);
+  EXPECT_EQ(fake_.refused, 4);
+  EXPECT_EQ(gemm(other), Answer::kDone);
+
+  fake_.algorithms = 0;
+  open(false);
+  EXPECT_EQ(gemm(other), Answer::kUnsupported);
+}
+
+TEST_F(CublasLtTest, FailuresAreToldApart) {
+  open(false);
+  Product p(3, 40, 24);
+  fake_.matmul_answer = 13;  // CUBLAS_STATUS_EXECUTION_FAILED
+  EXPECT_EQ(gemm(p), Answer::kFailed);
+  EXPECT_NE(why_.find("answered 13 for y[3, 40] = x w^T with k = 24"), std::string::npos) << why_;
+  fake_.matmul_answer = 3;  // CUBLAS_STATUS_ALLOC_FAILED
+  EXPECT_EQ(gemm(p), Answer::kNoMemory);
+  fake_.matmul_answer = 0;
+  EXPECT_EQ(gemm(p), Answer::kDone);
+}
+
+// --- invariant -----------------------------------------------------------------------------------
+
+TEST_F(CublasLtTest, InvariantProductsOfOneKHaveOneAlgorithm) {
+  fake_.check_refuses = [](int algorithm, int64_t, int64_t n) { return n == 32 && algorithm == 0; };
+  open(true);
+  for (const int64_t n : {40, 32, 70})
+    for (const int64_t rows : {1, 2, 33, 300}) {
+      Product p(rows, n, 24);
+      ASSERT_EQ(gemm(p), Answer::kDone);
+    }
+  EXPECT_EQ(algorithms(), std::set<int>{1});
+  EXPECT_EQ(fake_.heuristics, 1);
+  EXPECT_EQ(fake_.reduction_mask, 0u);
+}
+
+TEST_F(CublasLtTest, AnInvariantAlgorithmAcceptsAllRowCounts) {
+  fake_.check_refuses = [](int algorithm, int64_t rows, int64_t) {
+    return (algorithm == 0 && rows == 1) || (algorithm == 1 && rows == 17) ||
+           (algorithm == 2 && rows == 8192);
+  };
+  open(true);
+  Product p(300, 40, 24);
+  ASSERT_EQ(gemm(p), Answer::kDone);
+  EXPECT_EQ(algorithms(), std::set<int>{3});
+}
+
+TEST_F(CublasLtTest, AnInvariantAlgorithmFitsIntoTheWorkspace) {
+  fake_.workspace = CublasLt::kWorkspaceBytes + 1;
+  open(true);
+  Product p(300, 40, 24);
+  EXPECT_EQ(gemm(p), Answer::kUnsupported);
+}
+
+// A slow kernel for some rows only would give them other bits than the rest.
+TEST_F(CublasLtTest, WhatNoInvariantAlgorithmAcceptsIsRefusedForAllRows) {
+  fake_.check_refuses = [](int, int64_t rows, int64_t) { return rows == 7; };
+  open(true);
+  for (const int64_t rows : {1, 7, 300}) {
+    Product p(rows, 40, 24);
+    EXPECT_EQ(gemm(p), Answer::kUnsupported) << rows;
+  }
+  EXPECT_TRUE(fake_.products.empty());
+}
+
+// The same for a matrix that comes later, without a change to those that are in use.
+TEST_F(CublasLtTest, AnotherMatrixOfTheSameKIsCheckedToo) {
+  fake_.check_refuses = [](int, int64_t rows, int64_t n) { return n == 70 && rows == 7; };
+  open(true);
+  Product first(9, 40, 24);
+  ASSERT_EQ(gemm(first), Answer::kDone);
+  for (const int64_t rows : {1, 7}) {
+    Product later(rows, 70, 24);
+    EXPECT_EQ(gemm(later), Answer::kUnsupported) << rows;
+  }
+  EXPECT_EQ(gemm(first), Answer::kDone);
+}
+
+TEST_F(CublasLtTest, RowsThatAnInvariantAlgorithmRefusesAreDoneInParts) {
+  fake_.matmul_refuses = [](int, int64_t rows, int64_t) {
+    return (rows & (rows - 1)) != 0 || rows > 64;
+  };
+  open(true);
+  for (const int64_t rows : {3, 100, 333}) {
+    Product p(rows, 40, 24, Element::kBf16, true);
+    ASSERT_EQ(gemm(p), Answer::kDone);
+    EXPECT_LE(p.error(), 1e-5) << rows;
+    p.args.add = 1;
+    p.y.assign(p.y.size(), 0.5f);
+    const int refused = fake_.refused;
+    ASSERT_EQ(gemm(p), Answer::kDone);
+    EXPECT_EQ(fake_.refused, refused) << "what refused once is asked again";
+    EXPECT_LE(p.error(), 1e-5) << rows;
+  }
+  EXPECT_EQ(algorithms(), std::set<int>{0});
+}
+
+TEST_F(CublasLtTest, OneRowThatIsRefusedAfterAllEndsTheRequest) {
+  fake_.matmul_refuses = [](int, int64_t, int64_t) { return true; };
+  open(true);
+  Product p(3, 40, 24);
+  EXPECT_EQ(gemm(p), Answer::kRefused);
+  EXPECT_NE(why_.find("had accepted"), std::string::npos) << why_;
+}
+
+// --- opening -------------------------------------------------------------------------------------
+
+TEST_F(CublasLtTest, AFileThatTheEnvironmentNamesIsTheOnlyOne) {
+  setenv("LIBPREFIX_CUBLASLT", "/nowhere/libcublasLt.so.13", 1);
+  CublasLt lt;
+  EXPECT_FALSE(lt.open(false, nullptr, why_));
+  EXPECT_EQ(why_.find("LIBPREFIX_CUBLASLT: /nowhere/libcublasLt.so.13: "), 0u) << why_;
+}
+
+TEST_F(CublasLtTest, ALibraryThatIsTooOldSaysSo) {
+  fake_.version = 120904;
+  CublasLt lt;
+  EXPECT_FALSE(lt.open(false, nullptr, why_));
+  EXPECT_NE(why_.find("is version 12.9; 13.0 is the oldest that works"), std::string::npos) << why_;
+  fake_.version = 130000;
+  EXPECT_TRUE(lt.open(false, nullptr, why_));
+  EXPECT_EQ(lt.version(), 130000);
+}
+
+TEST_F(CublasLtTest, ALibraryThatIsSomethingElseSaysWhatItLacks) {
+  setenv("LIBPREFIX_CUBLASLT", "libm.so.6", 1);
+  CublasLt lt;
+  EXPECT_FALSE(lt.open(false, nullptr, why_));
+  EXPECT_NE(why_.find("libm.so.6 has no function cublasLtGetVersion"), std::string::npos) << why_;
+}
+
+TEST_F(CublasLtTest, WithoutTheEnvironmentEachPlaceSaysItsReason) {
+  unsetenv("LIBPREFIX_CUBLASLT");
+  CublasLt lt;
+  if (lt.open(false, nullptr, why_)) GTEST_SKIP() << "there is a cuBLASLt";
+  for (const char* part : {"libcublasLt.so.13: ", "/usr/local/cuda/lib64/libcublasLt.so.13: ",
+                           "LIBPREFIX_CUBLASLT can name the file"})
+    EXPECT_NE(why_.find(part), std::string::npos) << why_;
+}
+
+}  // namespace
+}  // namespace prefix::ops::gpu
