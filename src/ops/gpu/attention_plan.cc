@@ -45,7 +45,8 @@ class Planner {
     return r;
   }
 
-  // Pieces so long that there are about four items per processor, but never below kSplitPages.
+  // Pieces so long that there is about one item per processor, but never below kSplitPages: every
+  // piece more is a partial state to fold for each of its rows.
   int32_t split_pages() const {
     int64_t pages = 0;
     for (const AttentionTile& tile : plan_.tiles)
@@ -53,7 +54,7 @@ class Planner {
         for (int32_t i = tile.run_begin; i < tile.run_end; ++i)
           pages += clip(plan_.runs[static_cast<size_t>(i)], begin, end).blocks;
       });
-    const int64_t wanted = pages * shape_.kv_heads / (4 * int64_t{shape_.processors}) + 1;
+    const int64_t wanted = pages * shape_.kv_heads / shape_.processors + 1;
     const int64_t split = (wanted + kSplitPages - 1) / kSplitPages * kSplitPages;
     return static_cast<int32_t>(std::min<int64_t>(split, 1 << 20));
   }
@@ -68,67 +69,118 @@ class Planner {
           shape_.invariant || (end - begin > kWarpRows && run.row_end - run.row_begin > kWarpRows);
       (wide ? wide_ : narrow_).push_back(run);
     }
-    size_t first = out_.items.size();
-    add_items(wide_, begin, end, false);
-    if (narrow_.empty()) return close_group(first, begin, end);
-    for (int32_t at = begin; at < end; at += kWarpRows) {
-      const int32_t stop = std::min(end, at + kWarpRows);
-      window_.clear();
-      for (Run run : narrow_) {
-        run.row_begin = std::max(run.row_begin, at);
-        run.row_end = std::min(run.row_end, stop);
-        if (run.row_begin < run.row_end) window_.push_back(run);
-      }
-      add_items(window_, at, stop, true);
-      if (!wide_.empty()) continue;
-      close_group(first, at, stop);  // nothing in common with the other windows
-      first = out_.items.size();
+    const size_t first = out_.items.size();
+    add_wide(begin, end);
+    if (!narrow_.empty()) {
+      for (int32_t at = begin; at < end; at += kWarpRows)
+        add_narrow(at, std::min(end, at + kWarpRows));
     }
-    if (!wide_.empty()) close_group(first, begin, end);
+    close_groups(first);
   }
 
-  // The items from `first` on are all that packed rows [begin, end) have.
-  void close_group(size_t first, int32_t begin, int32_t end) {
-    const size_t count = out_.items.size() - first;
-    PREFIX_CHECK(count > 0);  // a row sees at least its own key
-    if (count == 1) return;   // it writes the result itself
-    const auto group = static_cast<int32_t>(out_.groups.size());
-    out_.groups.push_back(
-        {begin, end - begin, static_cast<int32_t>(first), static_cast<int32_t>(out_.items.size())});
-    for (size_t i = first; i < out_.items.size(); ++i) {
-      Item& item = out_.items[i];
-      item.group = group;
-      item.state = out_.states;
-      out_.states += item.rows;
-    }
+  Item start_item(bool narrow) const {
+    Item item{};
+    item.row_begin = item.block_begin = INT32_MAX;
+    item.narrow = narrow ? 1 : 0;
+    item.state = item.group = -1;
+    item.run_begin = static_cast<int32_t>(out_.runs.size());
+    return item;
   }
 
-  // Items over `runs`, cut into pieces of split_ pages.
-  void add_items(const std::vector<Run>& runs, int32_t begin, int32_t end, bool narrow) {
-    if (runs.empty()) return;
+  // Blocks [first, last) of a run.
+  void add_run(Item& item, const Run& run, int32_t first, int32_t last) {
+    out_.runs.push_back({run.page_begin + first - run.block_begin, first, last - first,
+                         run.row_begin, run.row_end});
+    const int32_t end =
+        item.rows > 0 ? std::max(item.row_begin + item.rows, run.row_end) : run.row_end;
+    item.block_begin = std::min(item.block_begin, first);
+    item.block_end = std::max(item.block_end, last);
+    item.row_begin = std::min(item.row_begin, run.row_begin);
+    item.rows = end - item.row_begin;
+  }
+
+  void end_item(Item& item) {
+    item.run_end = static_cast<int32_t>(out_.runs.size());
+    if (item.run_begin < item.run_end) out_.items.push_back(item);
+  }
+
+  // Items of all packed rows [begin, end), cut at positions that are multiples of split_.
+  void add_wide(int32_t begin, int32_t end) {
+    if (wide_.empty()) return;
     int32_t from = INT32_MAX, to = 0;
-    for (const Run& run : runs) {
+    for (const Run& run : wide_) {
       from = std::min(from, run.block_begin);
       to = std::max(to, run.block_begin + run.blocks);
     }
     for (int32_t cut = from / split_ * split_; cut < to; cut += split_) {
-      Item item{};
+      Item item = start_item(false);
+      for (const Run& run : wide_) {
+        const int32_t first = std::max(run.block_begin, cut);
+        const int32_t last = std::min(run.block_begin + run.blocks, cut + split_);
+        if (first < last) add_run(item, run, first, last);
+      }
       item.row_begin = begin;
       item.rows = end - begin;
-      item.block_begin = std::max(cut, from);
-      item.block_end = std::min(cut + split_, to);
-      item.narrow = narrow ? 1 : 0;
-      item.state = item.group = -1;
-      item.run_begin = static_cast<int32_t>(out_.runs.size());
-      for (const Run& run : runs) {
-        const int32_t first = std::max(run.block_begin, item.block_begin);
-        const int32_t last = std::min(run.block_begin + run.blocks, item.block_end);
-        if (first >= last) continue;
-        out_.runs.push_back({run.page_begin + first - run.block_begin, first, last - first,
-                             run.row_begin, run.row_end});
+      end_item(item);
+    }
+  }
+
+  // Items of up to split_ pages, with the rows that their runs have. Row by row, each row upwards:
+  // a leaf stays whole where it fits, and leaves side by side share an item.
+  void add_narrow(int32_t begin, int32_t end) {
+    window_.clear();
+    for (Run run : narrow_) {
+      run.row_begin = std::max(run.row_begin, begin);
+      run.row_end = std::min(run.row_end, end);
+      if (run.row_begin < run.row_end) window_.push_back(run);
+    }
+    std::sort(window_.begin(), window_.end(), [](const Run& a, const Run& b) {
+      return std::pair(a.row_begin, a.block_begin) < std::pair(b.row_begin, b.block_begin);
+    });
+    Item item = start_item(true);
+    int32_t pages = 0;
+    for (const Run& run : window_) {
+      const int32_t pieces = (run.blocks + split_ - 1) / split_;
+      for (int32_t i = 0; i < pieces; ++i) {
+        const auto cut = [&](int64_t piece) {
+          return run.block_begin + static_cast<int32_t>(run.blocks * piece / pieces);
+        };
+        const int32_t count = cut(i + 1) - cut(i);
+        if (pages > 0 && (pieces > 1 || pages + count > split_)) {
+          end_item(item);
+          item = start_item(true);
+          pages = 0;
+        }
+        add_run(item, run, cut(i), cut(i + 1));
+        pages += count;
       }
-      item.run_end = static_cast<int32_t>(out_.runs.size());
-      if (item.run_begin < item.run_end) out_.items.push_back(item);
+    }
+    end_item(item);
+  }
+
+  // The items from `first` on, in ascending order of their first row, are all that their rows have.
+  // Those with rows in common become a group; an item with rows of its own writes the result
+  // itself.
+  void close_groups(size_t first) {
+    for (size_t end = first; first < out_.items.size(); first = end) {
+      const int32_t row_begin = out_.items[first].row_begin;
+      int32_t row_end = row_begin;
+      for (end = first; end < out_.items.size(); ++end) {
+        const Item& item = out_.items[end];
+        PREFIX_CHECK(item.row_begin >= row_begin);
+        if (end > first && item.row_begin >= row_end) break;
+        row_end = std::max(row_end, item.row_begin + item.rows);
+      }
+      if (end - first == 1) continue;
+      const auto group = static_cast<int32_t>(out_.groups.size());
+      out_.groups.push_back(
+          {row_begin, row_end - row_begin, static_cast<int32_t>(first), static_cast<int32_t>(end)});
+      for (size_t i = first; i < end; ++i) {
+        Item& item = out_.items[i];
+        item.group = group;
+        item.state = out_.states;
+        out_.states += item.rows;
+      }
     }
   }
 

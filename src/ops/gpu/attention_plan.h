@@ -13,7 +13,8 @@
 //
 // A run that covers more than 16 rows of a tile is walked by wide items; what belongs to fewer rows
 // (the answers below a shared context) by narrow ones, because a wide block would leave all but one
-// warp idle. Long walks are cut so that the whole GPU has work.
+// warp idle. Both kinds are cut so that the whole GPU has work: wide ones by position, narrow ones
+// also between leaves, each with the rows that its runs have.
 //
 // Several items with rows in common write partial states and form a *group*; the block that arrives
 // last folds them in the order of the list, whoever it is: the sum never depends on timing.
