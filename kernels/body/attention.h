@@ -34,8 +34,10 @@ struct AttentionShared {
   // other half lands.
   static constexpr int kNarrow = W < kSlots / 2 ? W : kSlots / 2;
   static_assert(kNarrow >= 1 && kSlots % kNarrow == 0);
-  // Narrow items are folded over warps in the ring: O [16][D], then m and l [16].
-  static constexpr int kFoldBytes = 16 * (D + 2) * 4;
+  // Narrow items are folded over warps in the ring: O [16][kFoldRow], then m and l [16]. Eight more
+  // than D: then the rows that a warp stores at once lie in different banks.
+  static constexpr int kFoldRow = D + 8;
+  static constexpr int kFoldBytes = 16 * (kFoldRow + 2) * 4;
   static_assert(kNarrow * kFoldBytes <= kSlots * kSlotBytes);
 
   // Of the queries: strips of 64 columns, as in a page.
@@ -475,9 +477,24 @@ class Attention {
 
   // --- results ---------------------------------------------------------------------------------
 
+  PREFIX_BODY int64_t state_at(int state_row) const {
+    return static_cast<int64_t>(state_row) * a_.pages.kv_heads + head_;
+  }
+
+  // Columns `column`, which is even, and the next, as far as they exist.
+  PREFIX_BODY void store_pair(uint16_t* out, int column, float first, float second) const {
+    const int d = a_.pages.head_dim;
+    if (column >= d) return;
+    if (d % 2 == 0) {
+      store4(out + column, pack_bf16(first, second));  // activations have even strides
+      return;
+    }
+    out[column] = to_bf16(first);
+    if (column + 1 < d) out[column + 1] = to_bf16(second);
+  }
+
   PREFIX_BODY void write_wide(Warp& warp) {
     const int first = first_row(warp.index());
-    const int d = a_.pages.head_dim;
     Local<Sums>& sums = sums_.of(warp);
     Local<float> l[2];
     PREFIX_UNROLL
@@ -493,25 +510,21 @@ class Attention {
         const float sum = l[j][lane];
         if (item_.state >= 0) {
           const int64_t state = state_at(item_.state + row);
-          if (lane % 4 == 0) {
-            a_.state_ml[2 * state] = sums[lane].m[j];
-            a_.state_ml[2 * state + 1] = sum;
-          }
+          if (lane % 4 == 0) store8(a_.state_ml + 2 * state, {{sums[lane].m[j], sum}});
           float* const o = a_.state_o + state * a_.pages.d_padded;
           PREFIX_UNROLL
-          for (int c = 0; c < kColumns; ++c) PREFIX_UNROLL
-          for (int i = 0; i < 2; ++i) {
-            const int column = 8 * c + 2 * (lane % 4) + i;
-            if (column < d) o[column] = sums[lane].o[c].x[2 * j + i];
+          for (int c = 0; c < kColumns; ++c) {
+            const int column = 8 * c + 2 * (lane % 4);
+            const float* const x = sums[lane].o[c].x + 2 * j;
+            if (column < a_.pages.d_padded) store8(o + column, {{x[0], x[1]}});
           }
         } else {
           const float inverse = sum == 0 ? 0.0f : 1.0f / sum;
           uint16_t* const out = static_cast<uint16_t*>(a_.out) + q_offset(row, a_.ld_out);
           PREFIX_UNROLL
-          for (int c = 0; c < kColumns; ++c) PREFIX_UNROLL
-          for (int i = 0; i < 2; ++i) {
-            const int column = 8 * c + 2 * (lane % 4) + i;
-            if (column < d) out[column] = to_bf16(sums[lane].o[c].x[2 * j + i] * inverse);
+          for (int c = 0; c < kColumns; ++c) {
+            const float* const x = sums[lane].o[c].x + 2 * j;
+            store_pair(out, 8 * c + 2 * (lane % 4), x[0] * inverse, x[1] * inverse);
           }
         }
       }
@@ -521,7 +534,6 @@ class Attention {
   // The warps of a narrow item have the same rows and different pages: their states are folded in
   // shared memory, in the order of the warps.
   PREFIX_BODY void write_narrow() {
-    const int d = a_.pages.head_dim;
     block_.sync();  // nobody reads pages any more
     block_.each_warp([&](Warp& warp) {
       if (warp.index() >= Shared::kNarrow) return;
@@ -537,47 +549,49 @@ class Attention {
         PREFIX_UNROLL
         for (int j = 0; j < 2; ++j) {
           const int row = lane / 4 + 8 * j;
-          if (lane % 4 == 0) {
-            warp.set(lane, base + (16 * D + 2 * row) * 4, sums[lane].m[j]);
-            warp.set(lane, base + (16 * D + 2 * row + 1) * 4, l[j][lane]);
-          }
+          if (lane % 4 == 0)
+            warp.set(lane, base + (16 * Shared::kFoldRow + 2 * row) * 4,
+                     Floats2{{sums[lane].m[j], l[j][lane]}});
           PREFIX_UNROLL
-          for (int c = 0; c < kColumns; ++c) PREFIX_UNROLL
-          for (int i = 0; i < 2; ++i)
-            warp.set(lane, base + (row * D + 8 * c + 2 * (lane % 4) + i) * 4,
-                     sums[lane].o[c].x[2 * j + i]);
+          for (int c = 0; c < kColumns; ++c) {
+            const float* const x = sums[lane].o[c].x + 2 * j;
+            warp.set(lane, base + (row * Shared::kFoldRow + 8 * c + 2 * (lane % 4)) * 4,
+                     Floats2{{x[0], x[1]}});
+          }
         }
       });
     });
     block_.sync();
     block_.each([&](int t) {
-      for (int i = t; i < rows_ * D; i += kThreads) {
-        const int row = i / D;
-        const int column = i % D;
-        if (column >= d) continue;
+      for (int i = t; i < rows_ * D / 2; i += kThreads) {
+        const int row = i / (D / 2);
+        const int column = i % (D / 2) * 2;
+        if (column >= a_.pages.d_padded) continue;
         const auto part = [&](int warp, int word) {
-          return block_.template get<float>(t,
-                                            Shared::kRing + warp * Shared::kFoldBytes + word * 4);
+          return block_.template get<Floats2>(t,
+                                              Shared::kRing + warp * Shared::kFoldBytes + word * 4);
         };
-        float m = minus_infinity(), l = 0, o = 0;
-        for (int w = 0; w < Shared::kNarrow; ++w) m = larger(part(w, 16 * D + 2 * row), m);
+        const int ml = 16 * Shared::kFoldRow + 2 * row;
+        float m = minus_infinity(), l = 0;
+        Floats2 o{{0, 0}};
+        for (int w = 0; w < Shared::kNarrow; ++w) m = larger(part(w, ml).x[0], m);
         const float shift = m == minus_infinity() ? 0.0f : m;
         for (int w = 0; w < Shared::kNarrow; ++w) {
-          const float weight = exp2_of(part(w, 16 * D + 2 * row) - shift);
-          l += part(w, 16 * D + 2 * row + 1) * weight;
-          o += part(w, row * D + column) * weight;
+          const float weight = exp2_of(part(w, ml).x[0] - shift);
+          l += part(w, ml).x[1] * weight;
+          const Floats2 x = part(w, row * Shared::kFoldRow + column);
+          o.x[0] += x.x[0] * weight;
+          o.x[1] += x.x[1] * weight;
         }
         if (item_.state < 0) {
-          static_cast<uint16_t*>(a_.out)[q_offset(row, a_.ld_out) + column] =
-              to_bf16(l == 0 ? 0.0f : o * (1.0f / l));
+          const float inverse = l == 0 ? 0.0f : 1.0f / l;
+          store_pair(static_cast<uint16_t*>(a_.out) + q_offset(row, a_.ld_out), column,
+                     o.x[0] * inverse, o.x[1] * inverse);
           continue;
         }
         const int64_t state = state_at(item_.state + row);
-        a_.state_o[state * a_.pages.d_padded + column] = o;
-        if (column == 0) {
-          a_.state_ml[2 * state] = m;
-          a_.state_ml[2 * state + 1] = l;
-        }
+        store8(a_.state_o + state * a_.pages.d_padded + column, o);
+        if (column == 0) store8(a_.state_ml + 2 * state, {{m, l}});
       }
     });
   }
@@ -687,26 +701,11 @@ class Attention {
     });
   }
 
-  // Columns `column`, which is even, and the next, as far as they exist.
-  PREFIX_BODY void store_pair(uint16_t* out, int column, float first, float second) const {
-    const int d = a_.pages.head_dim;
-    if (column >= d) return;
-    if (d % 2 == 0) {
-      store4(out + column, pack_bf16(first, second));  // activations have even strides
-      return;
-    }
-    out[column] = to_bf16(first);
-    if (column + 1 < d) out[column + 1] = to_bf16(second);
-  }
-
   // The row of states of a packed row, -1 when the item does not have it.
   PREFIX_BODY int state_row(const Item& item, int row) const {
     const int rows = item.rows, state = item.state;  // loaded side by side
     const int inside = row - item.row_begin;
     return inside >= 0 && inside < rows ? state + inside : -1;
-  }
-  PREFIX_BODY int64_t state_at(int state_row) const {
-    return static_cast<int64_t>(state_row) * a_.pages.kv_heads + head_;
   }
 
   Block& block_;

@@ -38,6 +38,9 @@ namespace prefix::ops::gpu {
 struct alignas(16) Bits128 {  // one access where it is aligned
   uint32_t x[4];
 };
+struct alignas(8) Floats2 {
+  float x[2];
+};
 // The operands of mma.m16n8k16: per lane 4 registers of A, 2 of B, 4 sums. Lane = 4 * g + t:
 //   A  x[0]: row g, columns 2t 2t+1    x[1]: row g+8    x[2]: row g, columns +8    x[3]: both
 //   B  x[0]: rows 2t 2t+1, column g    x[1]: rows +8
@@ -116,7 +119,8 @@ PREFIX_BODY float silu(float x) {
 #endif
 }
 
-PREFIX_BODY Bits128 load16(const void* from) {  // from 16-byte aligned global memory
+// Global memory, aligned to the number of bytes.
+PREFIX_BODY Bits128 load16(const void* from) {
 #ifdef __CUDA_ARCH__
   const uint4 v = *static_cast<const uint4*>(from);
   return {{v.x, v.y, v.z, v.w}};
@@ -133,7 +137,14 @@ PREFIX_BODY void store16(void* to, Bits128 v) {
   std::memcpy(to, &v, sizeof v);
 #endif
 }
-PREFIX_BODY void store4(void* to, uint32_t v) {  // to 4-byte aligned global memory
+PREFIX_BODY void store8(void* to, Floats2 v) {
+#ifdef __CUDA_ARCH__
+  *static_cast<float2*>(to) = make_float2(v.x[0], v.x[1]);
+#else
+  std::memcpy(to, &v, sizeof v);
+#endif
+}
+PREFIX_BODY void store4(void* to, uint32_t v) {
 #ifdef __CUDA_ARCH__
   *static_cast<uint32_t*>(to) = v;
 #else
