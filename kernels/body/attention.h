@@ -102,7 +102,8 @@ class Attention {
   PREFIX_BODY Attention(Block& block, const AttentionArguments& a)
       : block_(block),
         a_(a),
-        item_(a.items[block.x()]),
+        // Items of later rows have longer walks: they start first, and short ones fill the end.
+        item_(a.items[a.item_count - 1 - block.x()]),
         row_begin_(item_.row_begin),
         rows_(item_.rows),
         head_(block.y()),

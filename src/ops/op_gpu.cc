@@ -445,6 +445,7 @@ void GpuDevice::attention(const AttentionArgs& args, const KvLayout& kv, const s
   a.ld_out = args.out.ld;
   a.group_heads = args.heads / kv.kv_heads;
   a.rows = static_cast<int32_t>(rows);
+  a.item_count = static_cast<int32_t>(plan_.items.size());
   a.scale_log2 = args.scale * kLog2E;
   a.pages = pages(kv, pool, args.layer);
   a.tile_of_row = on_device(std::span<const int32_t>(tiles_.of_row));

@@ -20,7 +20,8 @@ enum class Kernel : int32_t {
   kClearPages,     // x: page
   kGemmSlow,       // x: kRowThreads columns, y: row; for shapes that cuBLASLt refuses
   kAttentionSlow,  // x: row, y: query head; any head size, f32 and bf16
-  // Tensor cores, bf16; x: item, y: kv head. Head sizes up to D, W warps: 16 W packed rows.
+  // Tensor cores, bf16; x: item, the last first; y: kv head. Head sizes up to D, W warps: 16 W
+  // packed rows.
   kAttention64x4,
   kAttention64x8,
   kAttention128x4,
@@ -184,7 +185,8 @@ struct AttentionArguments {
   int64_t ld_q, ld_out;
   int32_t group_heads;  // query heads per kv head
   int32_t rows;         // of the step
-  float scale_log2;     // scale * log2(e)
+  int32_t item_count;
+  float scale_log2;  // scale * log2(e)
   Pages pages;
   // kAttentionSlow only: the tile of each row, and the runs of each tile.
   const int32_t* tile_of_row;
