@@ -92,10 +92,11 @@ class Attention {
   struct Queries {
     FragmentA q[kHoldQueries ? kSteps : 1];
   };
-  // The next page to load or to work on.
+  // The next page to load or to work on. A copy of the run saves loads in front of every page.
   struct Cursor {
-    int run;
-    int page;  // inside the run
+    int at_run;  // run_end_: no more pages
+    int page;    // inside the run
+    Run run;
   };
 
  public:
@@ -104,6 +105,7 @@ class Attention {
         a_(a),
         // Items of later rows have longer walks: they start first, and short ones fill the end.
         item_(a.items[a.item_count - 1 - block.x()]),
+        run_end_(item_.run_end),
         row_begin_(item_.row_begin),
         rows_(item_.rows),
         head_(block.y()),
@@ -219,10 +221,27 @@ class Attention {
 
   // --- pages -----------------------------------------------------------------------------------
 
+  PREFIX_BODY Cursor first_page() const { return {item_.run_begin, 0, a_.runs[item_.run_begin]}; }
   PREFIX_BODY void advance(Cursor& c) const {
-    if (++c.page >= a_.runs[c.run].blocks) {
-      ++c.run;
-      c.page = 0;
+    if (++c.page < c.run.blocks) return;
+    c.page = 0;
+    if (++c.at_run < run_end_) c.run = a_.runs[c.at_run];
+  }
+
+  // The numbers of the next R pages to load are known a round ahead: nothing but a barrier stands
+  // before their copies. -1: there are no more.
+  template <int R>
+  struct Numbers {
+    int page[R];
+  };
+  template <int R>
+  PREFIX_BODY void look_up(Cursor& cursor, Numbers<R>& next) const {
+    PREFIX_UNROLL
+    for (int r = 0; r < R; ++r) {
+      next.page[r] = -1;
+      if (cursor.at_run >= run_end_) continue;
+      next.page[r] = a_.pages_list[cursor.run.page_begin + cursor.page];
+      advance(cursor);
     }
   }
 
@@ -231,11 +250,13 @@ class Attention {
 
   // Starts the copies of up to R pages into the ring, from slot `slot` on.
   template <int R>
-  PREFIX_BODY void load_round(Cursor& cursor, int slot) {
+  PREFIX_BODY void load_round(Cursor& cursor, Numbers<R>& next, int slot) {
     const int pieces = a_.pages.d_padded / 8;
     constexpr int kMost = 64 * Shared::kPieces / kThreads;  // copies of a thread
-    for (int r = 0; r < R && cursor.run < item_.run_end; ++r) {
-      const int page = a_.pages_list[a_.runs[cursor.run].page_begin + cursor.page];
+    PREFIX_UNROLL
+    for (int r = 0; r < R; ++r) {
+      const int page = next.page[r];
+      if (page < 0) break;
       const unsigned char* const keys =
           a_.pages.layer + page * a_.pages.page_stride + head_ * 2 * a_.pages.block_bytes;
       const int base = Shared::kRing + (slot + r) * Shared::kSlotBytes;
@@ -258,9 +279,9 @@ class Attention {
           }
         });
       }
-      advance(cursor);
     }
     block_.commit();
+    look_up<R>(cursor, next);
   }
 
   // Works through the item's pages, R at a time: warp r of R takes page r of a round; `together`:
@@ -270,21 +291,22 @@ class Attention {
     constexpr int kRounds = Shared::kSlots / R;  // in the ring
     constexpr int kAhead = kRounds - 1;
     static_assert(kAhead > 0);
-    Cursor load{item_.run_begin, 0};
+    Cursor load = first_page();
     Cursor now = load;
+    Numbers<R> next;
+    look_up<R>(load, next);
     PREFIX_UNROLL
-    for (int i = 0; i < kAhead; ++i) load_round<R>(load, i * R);
-    for (int round = 0; now.run < item_.run_end; ++round) {
+    for (int i = 0; i < kAhead; ++i) load_round<R>(load, next, i * R);
+    for (int round = 0; now.at_run < run_end_; ++round) {
       block_.template wait<kAhead - 1>();
       block_.sync();
       // The slots of the round before: every warp is done with them, or it would not be here.
-      load_round<R>(load, (round + kAhead) % kRounds * R);
-      for (int r = 0; r < R && now.run < item_.run_end; ++r) {
-        const Run run = a_.runs[now.run];
-        const int block = run.block_begin + now.page;
+      load_round<R>(load, next, (round + kAhead) % kRounds * R);
+      for (int r = 0; r < R && now.at_run < run_end_; ++r) {
+        const int block = now.run.block_begin + now.page;
         const int slot = Shared::kRing + (round % kRounds * R + r) * Shared::kSlotBytes;
         block_.each_warp([&](Warp& warp) {
-          if (together || warp.index() == r) page(warp, run, block, slot);
+          if (together || warp.index() == r) page(warp, now.run, block, slot);
         });
         advance(now);
       }
@@ -712,6 +734,7 @@ class Attention {
   Block& block_;
   const AttentionArguments& a_;
   const Item& item_;  // what is rarely used stays where it is
+  const int run_end_;
   const int row_begin_;
   const int rows_;
   const int head_;

@@ -101,7 +101,13 @@ PREFIX_BODY float exp2_of(float x) {
   return std::exp2(x);
 #endif
 }
-PREFIX_BODY float larger(float a, float b) { return a > b ? a : b; }  // b when a is NaN
+PREFIX_BODY float larger(float a, float b) {  // b, which is a number, when a is NaN
+#ifdef __CUDA_ARCH__
+  return fmaxf(a, b);
+#else
+  return a > b ? a : b;
+#endif
+}
 PREFIX_BODY int smaller(int a, int b) { return a < b ? a : b; }
 PREFIX_BODY int larger(int a, int b) { return a > b ? a : b; }
 PREFIX_BODY float inverse_root(float x) {
