@@ -509,7 +509,7 @@ class Attention {
     const int d = a_.pages.head_dim;
     if (column >= d) return;
     if (d % 2 == 0) {
-      store4(out + column, pack_bf16(first, second));  // activations have even strides
+      store_whole(out + column, pack_bf16(first, second));  // activations have even strides
       return;
     }
     out[column] = to_bf16(first);
@@ -533,13 +533,13 @@ class Attention {
         const float sum = l[j][lane];
         if (item_.state >= 0) {
           const int64_t state = state_at(item_.state + row);
-          if (lane % 4 == 0) store8(a_.state_ml + 2 * state, {{sums[lane].m[j], sum}});
+          if (lane % 4 == 0) store_whole(a_.state_ml + 2 * state, Floats2{{sums[lane].m[j], sum}});
           float* const o = a_.state_o + state * a_.pages.d_padded;
           PREFIX_UNROLL
           for (int c = 0; c < kColumns; ++c) {
             const int column = 8 * c + 2 * (lane % 4);
             const float* const x = sums[lane].o[c].x + 2 * j;
-            if (column < a_.pages.d_padded) store8(o + column, {{x[0], x[1]}});
+            if (column < a_.pages.d_padded) store_whole(o + column, Floats2{{x[0], x[1]}});
           }
         } else {
           const float inverse = sum == 0 ? 0.0f : 1.0f / sum;
@@ -613,8 +613,8 @@ class Attention {
           continue;
         }
         const int64_t state = state_at(item_.state + row);
-        store8(a_.state_o + state * a_.pages.d_padded + column, o);
-        if (column == 0) store8(a_.state_ml + 2 * state, {{m, l}});
+        store_whole(a_.state_o + state * a_.pages.d_padded + column, o);
+        if (column == 0) store_whole(a_.state_ml + 2 * state, Floats2{{m, l}});
       }
     });
   }

@@ -38,8 +38,14 @@ namespace prefix::ops::gpu {
 struct alignas(16) Bits128 {  // one access where it is aligned
   uint32_t x[4];
 };
+struct alignas(8) Bits64 {
+  uint32_t x[2];
+};
 struct alignas(8) Floats2 {
   float x[2];
+};
+struct alignas(16) Floats4 {
+  float x[4];
 };
 // The operands of mma.m16n8k16: per lane 4 registers of A, 2 of B, 4 sums. Lane = 4 * g + t:
 //   A  x[0]: row g, columns 2t 2t+1    x[1]: row g+8    x[2]: row g, columns +8    x[3]: both
@@ -125,37 +131,31 @@ PREFIX_BODY float silu(float x) {
 #endif
 }
 
-// Global memory, aligned to the number of bytes.
-PREFIX_BODY Bits128 load16(const void* from) {
+// Global memory in one access, which wants it aligned to the size of T.
+template <class T>
+PREFIX_BODY T load_whole(const void* from) {
+  static_assert(alignof(T) == sizeof(T));
 #ifdef __CUDA_ARCH__
-  const uint4 v = *static_cast<const uint4*>(from);
-  return {{v.x, v.y, v.z, v.w}};
+  return *static_cast<const T*>(from);
 #else
-  Bits128 v;
+  T v;
   std::memcpy(&v, from, sizeof v);
   return v;
 #endif
 }
-PREFIX_BODY void store16(void* to, Bits128 v) {
+template <class T>
+PREFIX_BODY void store_whole(void* to, const T& v) {
+  static_assert(alignof(T) == sizeof(T));
 #ifdef __CUDA_ARCH__
-  *static_cast<uint4*>(to) = make_uint4(v.x[0], v.x[1], v.x[2], v.x[3]);
+  *static_cast<T*>(to) = v;
 #else
   std::memcpy(to, &v, sizeof v);
 #endif
 }
-PREFIX_BODY void store8(void* to, Floats2 v) {
-#ifdef __CUDA_ARCH__
-  *static_cast<float2*>(to) = make_float2(v.x[0], v.x[1]);
-#else
-  std::memcpy(to, &v, sizeof v);
-#endif
-}
-PREFIX_BODY void store4(void* to, uint32_t v) {
-#ifdef __CUDA_ARCH__
-  *static_cast<uint32_t*>(to) = v;
-#else
-  std::memcpy(to, &v, sizeof v);
-#endif
+PREFIX_BODY Bits128 load16(const void* from) { return load_whole<Bits128>(from); }
+PREFIX_BODY void store16(void* to, Bits128 v) { store_whole(to, v); }
+PREFIX_BODY bool is_aligned(const void* p, int64_t bytes) {
+  return reinterpret_cast<uintptr_t>(p) % static_cast<uintptr_t>(bytes) == 0;
 }
 
 }  // namespace prefix::ops::gpu

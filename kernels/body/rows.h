@@ -19,39 +19,104 @@ PREFIX_BODY void store_element(void* to, int64_t i, Element e, float x) {
   }
 }
 
+// Rows are read and written by fours of columns, in one access each where all of them are `whole`.
+// Which thread has which columns, and so what it sums, does not depend on that.
+PREFIX_BODY bool whole_fours(const void* row, int64_t n, Element e) {
+  return n % 4 == 0 && is_aligned(row, 4 * element_bytes(e));
+}
+PREFIX_BODY Floats4 load_four(const void* row, int64_t i, int64_t n, Element e, bool whole) {
+  Floats4 v{{0, 0, 0, 0}};
+  if (!whole) {
+    PREFIX_UNROLL
+    for (int j = 0; j < 4; ++j)
+      if (i + j < n) v.x[j] = load_element(row, i + j, e);
+  } else if (e == Element::kF32) {
+    v = load_whole<Floats4>(static_cast<const float*>(row) + i);
+  } else {
+    const auto bits = load_whole<Bits64>(static_cast<const uint16_t*>(row) + i);
+    PREFIX_UNROLL
+    for (int j = 0; j < 4; ++j)
+      v.x[j] = from_bf16(static_cast<uint16_t>(bits.x[j / 2] >> (j % 2 * 16)));
+  }
+  return v;
+}
+PREFIX_BODY void store_four(void* row, int64_t i, int64_t n, Element e, bool whole, Floats4 v) {
+  if (!whole) {
+    PREFIX_UNROLL
+    for (int j = 0; j < 4; ++j)
+      if (i + j < n) store_element(row, i + j, e, v.x[j]);
+  } else if (e == Element::kF32) {
+    store_whole(static_cast<float*>(row) + i, v);
+  } else {
+    store_whole(static_cast<uint16_t*>(row) + i,
+                Bits64{{pack_bf16(v.x[0], v.x[1]), pack_bf16(v.x[2], v.x[3])}});
+  }
+}
+PREFIX_BODY void* element_at(void* data, int64_t i, Element e) {
+  return static_cast<unsigned char*>(data) + i * element_bytes(e);
+}
+PREFIX_BODY const void* element_at(const void* data, int64_t i, Element e) {
+  return static_cast<const unsigned char*>(data) + i * element_bytes(e);
+}
+
+// to[i] = f(from[i]) for a row of n; they may be the same.
+template <class Block, class F>
+PREFIX_BODY void map_row(Block& block, const void* from, Element e_from, void* to, Element e_to,
+                         int64_t n, const F& f) {
+  const bool whole = whole_fours(from, n, e_from) && whole_fours(to, n, e_to);
+  block.each([&](int t) {
+    for (int64_t i = 4 * t; i < n; i += 4 * kRowThreads) {
+      Floats4 v = load_four(from, i, n, e_from, whole);
+      PREFIX_UNROLL
+      for (int j = 0; j < 4; ++j) v.x[j] = f(v.x[j]);
+      store_four(to, i, n, e_to, whole, v);
+    }
+  });
+}
+
 template <class Block>
 PREFIX_BODY void embed(Block& block, const EmbedArgs& a) {
   const int64_t row = block.x();
-  const int64_t from = static_cast<int64_t>(a.ids[row]) * a.k_padded;
-  block.each([&](int t) {
-    for (int64_t i = t; i < a.k; i += kRowThreads)
-      a.out[row * a.ld + i] = load_element(a.weights, from + i, a.element) * a.scale;
-  });
+  const void* const from =
+      element_at(a.weights, static_cast<int64_t>(a.ids[row]) * a.k_padded, a.element);
+  map_row(block, from, a.element, a.out + row * a.ld, Element::kF32, a.k,
+          [&](float x) { return x * a.scale; });
 }
 
 template <class Block>
 PREFIX_BODY void norm(Block& block, const NormArgs& a) {
   const int64_t row = block.x();
   const float* const x = a.x + row * a.ld;
+  const Element e_out = a.output == NormOutput::kActivation ? a.element : Element::kF32;
+  void* const out = element_at(a.out, row * a.ld_out, e_out);
+  constexpr Element f32 = Element::kF32;
+  const bool whole =
+      whole_fours(x, a.n, f32) && whole_fours(a.weight, a.n, f32) && whole_fours(out, a.n, e_out);
   typename Block::template PerThread<float> sum(block);
   block.each([&](int t) {
     float s = 0;
-    for (int64_t i = t; i < a.n; i += kRowThreads) s += x[i] * x[i];
+    for (int64_t i = 4 * t; i < a.n; i += 4 * kRowThreads) {
+      const Floats4 v = load_four(x, i, a.n, f32, whole);
+      PREFIX_UNROLL
+      for (int j = 0; j < 4; ++j) s += v.x[j] * v.x[j];
+    }
     sum[t] = s;
   });
   const float total = block.sum(sum);
   const float scale = inverse_root(total / static_cast<float>(a.n) + a.eps);
   block.each([&](int t) {
-    for (int64_t i = t; i < a.n; i += kRowThreads) {  // x may be out: each thread its own columns
-      const float y = x[i] * scale * a.weight[i];
-      const int64_t at = row * a.ld_out + i;
-      if (a.output == NormOutput::kActivation) {
-        store_element(a.out, at, a.element, y);
-      } else if (a.output == NormOutput::kF32) {
-        static_cast<float*>(a.out)[at] = y;
-      } else {
-        static_cast<float*>(a.out)[at] += y;
+    // x may be out: each thread its own columns.
+    for (int64_t i = 4 * t; i < a.n; i += 4 * kRowThreads) {
+      Floats4 y = load_four(x, i, a.n, f32, whole);
+      const Floats4 weight = load_four(a.weight, i, a.n, f32, whole);
+      PREFIX_UNROLL
+      for (int j = 0; j < 4; ++j) y.x[j] = y.x[j] * scale * weight.x[j];
+      if (a.output == NormOutput::kF32Add) {
+        const Floats4 before = load_four(out, i, a.n, f32, whole);
+        PREFIX_UNROLL
+        for (int j = 0; j < 4; ++j) y.x[j] = before.x[j] + y.x[j];
       }
+      store_four(out, i, a.n, e_out, whole, y);
     }
   });
 }
@@ -59,31 +124,38 @@ PREFIX_BODY void norm(Block& block, const NormArgs& a) {
 template <class Block>
 PREFIX_BODY void gather(Block& block, const GatherArgs& a) {
   const int64_t row = block.x();
-  const float* const from = a.x + static_cast<int64_t>(a.rows[row]) * a.ld;
-  block.each([&](int t) {
-    for (int64_t i = t; i < a.n; i += kRowThreads) a.out[row * a.ld_out + i] = from[i];
-  });
+  map_row(block, a.x + static_cast<int64_t>(a.rows[row]) * a.ld, Element::kF32,
+          a.out + row * a.ld_out, Element::kF32, a.n, [](float x) { return x; });
 }
 
 template <class Block>
 PREFIX_BODY void convert(Block& block, const ConvertArgs& a) {
   const int64_t row = block.x();
-  block.each([&](int t) {
-    for (int64_t i = t; i < a.n; i += kRowThreads)
-      store_element(a.out, row * a.ld_out + i, a.element, a.x[row * a.ld + i]);
-  });
+  map_row(block, a.x + row * a.ld, Element::kF32, element_at(a.out, row * a.ld_out, a.element),
+          a.element, a.n, [](float x) { return x; });
 }
 
 template <class Block>
 PREFIX_BODY void gated(Block& block, const GatedArgs& a) {
   const int64_t row = block.x();
   const float* const both = a.both + row * a.ld;
+  void* const out = element_at(a.out, row * a.ld_out, a.element);
+  constexpr Element f32 = Element::kF32;
+  // Without a bias: null is aligned.
+  const bool whole = whole_fours(both, a.n, f32) && whole_fours(out, a.n, a.element) &&
+                     whole_fours(a.bias_gate, a.n, f32) && whole_fours(a.bias_up, a.n, f32);
   block.each([&](int t) {
-    for (int64_t i = t; i < a.n; i += kRowThreads) {
-      const int64_t at = i / 32 * 64 + i % 32;
-      const float gate = both[at] + (a.bias_gate ? a.bias_gate[i] : 0.0f);
-      const float up = both[at + 32] + (a.bias_up ? a.bias_up[i] : 0.0f);
-      store_element(a.out, row * a.ld_out + i, a.element, silu(gate) * up);
+    for (int64_t i = 4 * t; i < a.n; i += 4 * kRowThreads) {
+      const float* const at = both + i / 32 * 64 + i % 32;
+      Floats4 gate = load_four(at, 0, a.n - i, f32, whole);
+      Floats4 up = load_four(at + 32, 0, a.n - i, f32, whole);
+      const Floats4 zero{{0, 0, 0, 0}};
+      const Floats4 bias_gate = a.bias_gate ? load_four(a.bias_gate, i, a.n, f32, whole) : zero;
+      const Floats4 bias_up = a.bias_up ? load_four(a.bias_up, i, a.n, f32, whole) : zero;
+      PREFIX_UNROLL
+      for (int j = 0; j < 4; ++j)
+        gate.x[j] = silu(gate.x[j] + bias_gate.x[j]) * (up.x[j] + bias_up.x[j]);
+      store_four(out, i, a.n, a.element, whole, gate);
     }
   });
 }
@@ -100,7 +172,8 @@ PREFIX_BODY float inverse_rms(Warp& warp, const float* x, int64_t n, float eps) 
   return inverse_root(warp.sum(sum) / static_cast<float>(n) + eps);
 }
 
-// A warp per head vector of the row: query heads, then key heads, then value heads.
+// A warp per head vector of the row, kQkvVectors a block: query heads, then key heads, then value
+// heads.
 template <class Block>
 PREFIX_BODY void qkv(Block& block, const QkvArguments& a) {
   const int64_t row = block.x();
@@ -114,7 +187,7 @@ PREFIX_BODY void qkv(Block& block, const QkvArguments& a) {
   const int slot = a.slots[2 * row + 1];
   block.each_warp([&](auto& warp) {
     const int end = page < 0 ? a.heads : a.heads + 2 * kv_heads;
-    for (int v = warp.index(); v < end; v += kRowThreads / 32) {
+    if (const int v = block.y() * kQkvVectors + warp.index(); v < end) {
       const bool is_query = v < a.heads;
       const bool is_value = v >= a.heads + kv_heads;
       const int head = is_query ? v : (v - a.heads) % kv_heads;  // inside its part
@@ -175,11 +248,13 @@ PREFIX_BODY void copy_pages(Block& block, const CopyArgs& a) {
   });
 }
 
+// The blocks of a page take turns.
 template <class Block>
 PREFIX_BODY void clear_pages(Block& block, const ClearArgs& a) {
   unsigned char* const page = a.pool + a.pages[block.x()] * a.page_bytes;
   block.each([&](int t) {
-    for (int64_t i = t * 16; i < a.page_bytes; i += kRowThreads * 16)
+    for (int64_t i = (block.y() * kRowThreads + t) * 16; i < a.page_bytes;
+         i += kClearBlocks * kRowThreads * 16)
       store16(page + i, Bits128{{0, 0, 0, 0}});
   });
 }

@@ -299,14 +299,16 @@ void GpuDevice::qkv(const QkvArgs& args, std::span<const int32_t> positions,
   a.eps = args.norm_eps;
   a.norm_whole_width = args.norm_whole_width ? 1 : 0;
   a.pages = pages(kv, pool, layer);
-  launch(gpu::Kernel::kQkv, static_cast<int64_t>(positions.size()), 1, a);
+  const int32_t vectors = args.heads + 2 * kv.kv_heads;
+  launch(gpu::Kernel::kQkv, static_cast<int64_t>(positions.size()),
+         (vectors + gpu::kQkvVectors - 1) / gpu::kQkvVectors, a);
 }
 
 void GpuDevice::clear_pages(std::span<const int32_t> list, const KvLayout& kv, std::byte* pool) {
   stage_call(step_, call_, list);
   gpu::ClearArgs a{on_device(list), reinterpret_cast<unsigned char*>(pool),
                    static_cast<int64_t>(kv.page_bytes())};
-  launch(gpu::Kernel::kClearPages, static_cast<int64_t>(list.size()), 1, a);
+  launch(gpu::Kernel::kClearPages, static_cast<int64_t>(list.size()), gpu::kClearBlocks, a);
 }
 
 // Copies that wait for one another go into different launches (waves): a copy comes after every

@@ -44,8 +44,13 @@ double inverse_rms(const float* x, int64_t n, float eps) {
 }
 
 TEST_P(GpuRows, Norms) {
-  for (const int64_t n : {1, 7, 64, 576, 1041}) {
-    const int64_t rows = 9, ld = n + 3, ld_out = device_->act_ld(n);
+  for (const auto& [n, ld] : {std::pair<int64_t, int64_t>{1, 4},
+                              {7, 10},
+                              {64, 67},
+                              {576, 576},
+                              {1041, 1044},
+                              {1044, 1048}}) {
+    const int64_t rows = 9, ld_out = device_->act_ld(n);
     const std::vector<float> x = random(rows * ld), weight = random(n, 0.5f, 2);
     const DeviceArray dx(*device_, x), dw(*device_, weight), in_place(*device_, x),
         added(*device_, x);
@@ -70,24 +75,27 @@ TEST_P(GpuRows, Norms) {
 }
 
 TEST_P(GpuRows, EmbedGatherConvert) {
-  const int64_t n = 77, k = 45, ld = 50;
-  const std::vector<float> rows = random(n * k);
-  const Matrix w = pack(rows, n, k);
-  const std::vector<int32_t> ids = {0, 76, 31, 32, 5, 5};
-  const DeviceArray x(*device_, ids.size() * ld * sizeof(float));
-  device_->embed(w, ids, 2.0f, x.floats(), ld);
-  const std::vector<int32_t> wanted = {4, 0, 4};
-  const DeviceArray gathered(*device_, wanted.size() * ld * sizeof(float));
-  device_->gather_rows(x.floats(), ld, wanted, k, gathered.floats(), ld);
-  const int64_t ld_act = device_->act_ld(k);
-  const DeviceArray act(*device_, static_cast<size_t>(3 * ld_act) * device_->act_bytes());
-  device_->convert(gathered.floats(), ld, 3, k, {act.data(), ld_act});
-  const auto got = act.values(type());
-  for (size_t i = 0; i < wanted.size(); ++i)
-    for (int64_t j = 0; j < k; ++j)
-      EXPECT_EQ(got[i * ld_act + j],
-                stored(2 * stored(rows[ids[static_cast<size_t>(wanted[i])] * k + j])));
-  release(w);
+  for (const auto& [k, ld] :
+       {std::pair<int64_t, int64_t>{45, 50}, {44, 50}, {44, 52}, {560, 560}}) {
+    const int64_t n = 77;
+    const std::vector<float> rows = random(n * k);
+    const Matrix w = pack(rows, n, k);
+    const std::vector<int32_t> ids = {0, 76, 31, 32, 5, 5};
+    const DeviceArray x(*device_, ids.size() * ld * sizeof(float));
+    device_->embed(w, ids, 2.0f, x.floats(), ld);
+    const std::vector<int32_t> wanted = {4, 0, 4};
+    const DeviceArray gathered(*device_, wanted.size() * ld * sizeof(float));
+    device_->gather_rows(x.floats(), ld, wanted, k, gathered.floats(), ld);
+    const int64_t ld_act = device_->act_ld(k);
+    const DeviceArray act(*device_, static_cast<size_t>(3 * ld_act) * device_->act_bytes());
+    device_->convert(gathered.floats(), ld, 3, k, {act.data(), ld_act});
+    const auto got = act.values(type());
+    for (size_t i = 0; i < wanted.size(); ++i)
+      for (int64_t j = 0; j < k; ++j)
+        EXPECT_EQ(got[i * ld_act + j],
+                  stored(2 * stored(rows[ids[static_cast<size_t>(wanted[i])] * k + j])));
+    release(w);
+  }
 }
 
 TEST_P(GpuRows, LinearWithBiasAndAdd) {
@@ -125,30 +133,32 @@ TEST_P(GpuRows, LinearWithBiasAndAdd) {
 }
 
 TEST_P(GpuRows, LinearGated) {
-  const int64_t m = 9, n = 70, k = 64;
-  const std::vector<float> g = random(n * k), u = random(n * k), x = random(m * k);
-  const std::vector<float> bias_g = random(n), bias_u = random(n);
-  const auto reader = [&](const std::vector<float>& rows) {
-    return [&rows](int64_t row, float* out) { std::copy_n(rows.begin() + row * k, k, out); };
-  };
-  const Matrix both = device_->pack_gated(n, k, reader(g), reader(u));
-  const int64_t ld = device_->act_ld(k), ld_out = device_->act_ld(n);
-  const DeviceArray dx(*device_, activations(x, m, k, ld)), dg(*device_, bias_g),
-      du(*device_, bias_u), out(*device_, static_cast<size_t>(m * ld_out) * device_->act_bytes());
-  device_->linear_gated(both, n, dg.floats(), du.floats(), Activation::kSilu, {dx.data(), ld}, m,
-                        {out.data(), ld_out});
-  const auto got = out.values(type());
-  for (int64_t r = 0; r < m; ++r)
-    for (int64_t j = 0; j < n; ++j) {
-      double gate = bias_g[j], up = bias_u[j];
-      for (int64_t i = 0; i < k; ++i) {
-        gate += static_cast<double>(stored(x[r * k + i])) * stored(g[j * k + i]);
-        up += static_cast<double>(stored(x[r * k + i])) * stored(u[j * k + i]);
+  for (const int64_t n : {70, 580}) {
+    const int64_t m = 9, k = 64;
+    const std::vector<float> g = random(n * k), u = random(n * k), x = random(m * k);
+    const std::vector<float> bias_g = random(n), bias_u = random(n);
+    const auto reader = [&](const std::vector<float>& rows) {
+      return [&rows](int64_t row, float* out) { std::copy_n(rows.begin() + row * k, k, out); };
+    };
+    const Matrix both = device_->pack_gated(n, k, reader(g), reader(u));
+    const int64_t ld = device_->act_ld(k), ld_out = device_->act_ld(n);
+    const DeviceArray dx(*device_, activations(x, m, k, ld)), dg(*device_, bias_g),
+        du(*device_, bias_u), out(*device_, static_cast<size_t>(m * ld_out) * device_->act_bytes());
+    device_->linear_gated(both, n, dg.floats(), du.floats(), Activation::kSilu, {dx.data(), ld}, m,
+                          {out.data(), ld_out});
+    const auto got = out.values(type());
+    for (int64_t r = 0; r < m; ++r)
+      for (int64_t j = 0; j < n; ++j) {
+        double gate = bias_g[j], up = bias_u[j];
+        for (int64_t i = 0; i < k; ++i) {
+          gate += static_cast<double>(stored(x[r * k + i])) * stored(g[j * k + i]);
+          up += static_cast<double>(stored(x[r * k + i])) * stored(u[j * k + i]);
+        }
+        const double want = gate / (1 + std::exp(-gate)) * up;
+        ASSERT_NEAR(got[r * ld_out + j], want, (f32() ? 2e-5 : 5e-3) * (1 + std::abs(want)));
       }
-      const double want = gate / (1 + std::exp(-gate)) * up;
-      ASSERT_NEAR(got[r * ld_out + j], want, (f32() ? 2e-5 : 5e-3) * (1 + std::abs(want)));
-    }
-  release(both);
+    release(both);
+  }
 }
 
 struct QkvCase {

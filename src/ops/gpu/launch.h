@@ -15,9 +15,9 @@ enum class Kernel : int32_t {
   kGather,         // x: row of the output
   kConvert,        // x: row
   kGated,          // x: row
-  kQkv,            // x: row
+  kQkv,            // x: row, y: kQkvVectors of its head vectors
   kCopyPages,      // x: copy, y: kv head
-  kClearPages,     // x: page
+  kClearPages,     // x: page, y: one of kClearBlocks
   kGemmSlow,       // x: kRowThreads columns, y: row; for shapes that cuBLASLt refuses
   kAttentionSlow,  // x: row, y: query head; any head size, f32 and bf16
   // Tensor cores, bf16; x: item, the last first; y: kv head. Head sizes up to D, W warps: 16 W
@@ -37,6 +37,8 @@ constexpr int64_t element_bytes(Element e) { return e == Element::kBf16 ? 2 : 4;
 
 // Threads of a block of the row-wise kernels.
 inline constexpr int kRowThreads = 128;
+inline constexpr int kQkvVectors = kRowThreads / 32;
+inline constexpr int kClearBlocks = 32;
 
 // Keys and values of one layer. Inside a page (32 tokens) K and V lie as the tensor cores read them
 // from shared memory, so that a page and head is one piece of memory to copy:
