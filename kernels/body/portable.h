@@ -31,6 +31,8 @@
 #define PREFIX_UNROLL
 #define PREFIX_UNROLL_BY(n)
 #include <cmath>
+#include <stdexcept>
+#include <string>
 #endif
 
 namespace prefix::ops::gpu {
@@ -131,10 +133,22 @@ PREFIX_BODY float silu(float x) {
 #endif
 }
 
+PREFIX_BODY bool is_aligned(const void* p, int64_t bytes) {
+  return reinterpret_cast<uintptr_t>(p) % static_cast<uintptr_t>(bytes) == 0;
+}
+// A GPU loses its context at an access that is not aligned; the emulator's launch fails.
+PREFIX_BODY void expect_aligned([[maybe_unused]] const void* p, [[maybe_unused]] int64_t bytes) {
+#ifndef __CUDACC__
+  if (!is_aligned(p, bytes))
+    throw std::logic_error("global memory: " + std::to_string(bytes) + " bytes, not aligned");
+#endif
+}
+
 // Global memory in one access, which wants it aligned to the size of T.
 template <class T>
 PREFIX_BODY T load_whole(const void* from) {
   static_assert(alignof(T) == sizeof(T));
+  expect_aligned(from, sizeof(T));
 #ifdef __CUDA_ARCH__
   return *static_cast<const T*>(from);
 #else
@@ -146,6 +160,7 @@ PREFIX_BODY T load_whole(const void* from) {
 template <class T>
 PREFIX_BODY void store_whole(void* to, const T& v) {
   static_assert(alignof(T) == sizeof(T));
+  expect_aligned(to, sizeof(T));
 #ifdef __CUDA_ARCH__
   *static_cast<T*>(to) = v;
 #else
@@ -154,8 +169,5 @@ PREFIX_BODY void store_whole(void* to, const T& v) {
 }
 PREFIX_BODY Bits128 load16(const void* from) { return load_whole<Bits128>(from); }
 PREFIX_BODY void store16(void* to, Bits128 v) { store_whole(to, v); }
-PREFIX_BODY bool is_aligned(const void* p, int64_t bytes) {
-  return reinterpret_cast<uintptr_t>(p) % static_cast<uintptr_t>(bytes) == 0;
-}
 
 }  // namespace prefix::ops::gpu

@@ -45,6 +45,7 @@ class SharedMemory {
     std::memcpy(&data_[static_cast<size_t>(offset)], value, bytes);
   }
   void start_copy(int thread, int offset, const void* from) {
+    expect_aligned(from, 16);
     claim(thread, offset, 16);
     for (Mark& m : touch(offset, 16)) m.in_flight = true;
     open_.push_back({thread, offset, from});
@@ -311,6 +312,7 @@ class EmulatedBlock {
   }
   template <int N>
   void load_fresh(const float* from, float (&out)[N]) const {
+    expect_aligned(from, sizeof(float) * std::min(N, 4));
     std::copy_n(from, N, out);
   }
 

@@ -36,7 +36,7 @@ TEST(SharedMemory, WriteOverAnotherThreadsReadNeedsASync) {
 
 TEST(SharedMemory, CopiesLandWhenWaitedFor) {
   SharedMemory shared(64);
-  const uint32_t from[4] = {1, 2, 3, 4};
+  alignas(16) const uint32_t from[4] = {1, 2, 3, 4};
   uint32_t out;
   shared.start_copy(0, 16, from);
   shared.commit();
@@ -51,6 +51,23 @@ TEST(SharedMemory, CopiesLandWhenWaitedFor) {
   EXPECT_EQ(out, 2u);
   EXPECT_THROW(shared.read(1, 64, &out, 4), std::out_of_range);
   EXPECT_THROW(shared.write(1, 8, from, 16), std::out_of_range);  // not aligned
+}
+
+TEST(SharedMemory, GlobalMemoryIsAlignedToTheAccess) {
+  SharedMemory shared(64);
+  EmulatedBlock block(shared, 0, 0, 32, false);
+  alignas(16) unsigned char data[64] = {};
+  EXPECT_THROW(shared.start_copy(0, 16, data + 8), std::logic_error);
+  EXPECT_THROW(load16(data + 8), std::logic_error);
+  EXPECT_THROW(store16(data + 4, Bits128{}), std::logic_error);
+  EXPECT_THROW(store_whole(data + 4, Floats2{}), std::logic_error);
+  store_whole(data + 8, Floats2{{1, 2}});
+  const auto* const floats = reinterpret_cast<const float*>(data);
+  float two[2], four[4];
+  block.load_fresh(floats + 2, two);
+  EXPECT_EQ(two[1], 2);
+  EXPECT_THROW(block.load_fresh(floats + 1, two), std::logic_error);
+  EXPECT_THROW(block.load_fresh(floats + 2, four), std::logic_error);
 }
 
 TEST(EmulatedRuntime, RefusesMemoryThatIsNotTheDevices) {
