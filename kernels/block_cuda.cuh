@@ -151,16 +151,16 @@ class CudaBlock {
   // The counter is 0 again afterwards.
   PREFIX_BODY bool arrives_last(int32_t* counter, int32_t count) {
     __shared__ int32_t before;
-    __threadfence();
+    // The barriers order the block around its first thread, whose fences then speak for all.
     __syncthreads();
     if (threadIdx.x == 0) {
+      __threadfence();
       before = atomicAdd(counter, 1);
       if (before == count - 1) *counter = 0;
+      __threadfence();
     }
     __syncthreads();
-    if (before != count - 1) return false;
-    __threadfence();
-    return true;
+    return before == count - 1;
   }
   // Past the first-level cache, which does not see what other processors write.
   template <int N>

@@ -1,4 +1,4 @@
-// The address of each kernel, for cudaLaunchKernelExC; null where the file does not have it.
+// The address of each kernel, for cudaLaunchKernel; null where the file does not have it.
 #pragma once
 
 #include "ops/gpu/launch.h"
