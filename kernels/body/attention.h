@@ -129,8 +129,6 @@ class Attention {
   }
 
  private:
-  PREFIX_BODY int first_row(int warp) const { return item_.narrow ? 0 : 16 * warp; }
-
   PREFIX_BODY int64_t q_offset(int row, int64_t ld) const {  // row: inside the item
     const int packed = row_begin_ + row;
     const int head = head_ * a_.group_heads + packed % a_.group_heads;
@@ -176,7 +174,7 @@ class Attention {
   }
 
   PREFIX_BODY void begin(Warp& warp) {
-    const int first = first_row(warp.index());
+    const int first = item_.narrow ? 0 : 16 * warp.index();
     if constexpr (kHoldQueries) {
       PREFIX_UNROLL
       for (int k = 0; k < kSteps; ++k) {
@@ -306,7 +304,8 @@ class Attention {
         const int block = now.run.block_begin + now.page;
         const int slot = Shared::kRing + (round % kRounds * R + r) * Shared::kSlotBytes;
         block_.each_warp([&](Warp& warp) {
-          if (together || warp.index() == r) page(warp, now.run, block, slot);
+          if (together || warp.index() == r)
+            page(warp, together ? 16 * warp.index() : 0, now.run, block, slot);
         });
         advance(now);
       }
@@ -314,8 +313,8 @@ class Attention {
     block_.template wait<0>();
   }
 
-  PREFIX_BODY void page(Warp& warp, const Run& run, int block, int slot) {
-    const int first = first_row(warp.index());
+  // `first`: of the warp's rows.
+  PREFIX_BODY void page(Warp& warp, int first, const Run& run, int block, int slot) {
     const int low = run.row_begin - row_begin_;  // rows that the run belongs to
     const int high = run.row_end - row_begin_;
     const Range range = ranges_.of(warp)[0];
@@ -517,7 +516,7 @@ class Attention {
   }
 
   PREFIX_BODY void write_wide(Warp& warp) {
-    const int first = first_row(warp.index());
+    const int first = 16 * warp.index();
     Local<Sums>& sums = sums_.of(warp);
     Local<float> l[2];
     PREFIX_UNROLL
