@@ -1,5 +1,5 @@
-// The row-wise kernels: one block of kRowThreads per row (copies: per copy and head). Each twin of
-// a CPU operation has the same contract (src/ops/op.h).
+// The row-wise kernels: one block of kRowThreads per row (qkv: several; copies: per copy and head).
+// Each twin of a CPU operation has the same contract (src/ops/op.h).
 #pragma once
 
 #include "body/portable.h"

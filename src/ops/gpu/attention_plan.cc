@@ -75,7 +75,7 @@ class Planner {
       for (int32_t at = begin; at < end; at += kWarpRows)
         add_narrow(at, std::min(end, at + kWarpRows));
     }
-    close_groups(first);
+    close_groups(first, begin, end);
   }
 
   Item start_item(bool narrow) const {
@@ -158,30 +158,32 @@ class Planner {
     end_item(item);
   }
 
-  // The items from `first` on, in ascending order of their first row, are all that their rows have.
-  // Those with rows in common become a group; an item with rows of its own writes the result
-  // itself.
-  void close_groups(size_t first) {
-    for (size_t end = first; first < out_.items.size(); first = end) {
-      const int32_t row_begin = out_.items[first].row_begin;
-      int32_t row_end = row_begin;
-      for (end = first; end < out_.items.size(); ++end) {
-        const Item& item = out_.items[end];
+  // The items from `first` on, in ascending order of their first row, are all that packed rows
+  // [begin, end) have. Those with rows in common become a group; an item with rows of its own
+  // writes the result itself.
+  void close_groups(size_t first, int32_t begin, int32_t end) {
+    int32_t done = begin;  // rows before have their items
+    for (size_t last = first; first < out_.items.size(); first = last) {
+      const int32_t row_begin = done;
+      PREFIX_CHECK(out_.items[first].row_begin == row_begin);  // a row sees at least its own key
+      for (last = first; last < out_.items.size(); ++last) {
+        const Item& item = out_.items[last];
         PREFIX_CHECK(item.row_begin >= row_begin);
-        if (end > first && item.row_begin >= row_end) break;
-        row_end = std::max(row_end, item.row_begin + item.rows);
+        if (last > first && item.row_begin >= done) break;
+        done = std::max(done, item.row_begin + item.rows);
       }
-      if (end - first == 1) continue;
+      if (last - first == 1) continue;
       const auto group = static_cast<int32_t>(out_.groups.size());
       out_.groups.push_back(
-          {row_begin, row_end - row_begin, static_cast<int32_t>(first), static_cast<int32_t>(end)});
-      for (size_t i = first; i < end; ++i) {
+          {row_begin, done - row_begin, static_cast<int32_t>(first), static_cast<int32_t>(last)});
+      for (size_t i = first; i < last; ++i) {
         Item& item = out_.items[i];
         item.group = group;
         item.state = out_.states;
         out_.states += item.rows;
       }
     }
+    PREFIX_CHECK(done == end);
   }
 
   const AttentionPlan& plan_;
