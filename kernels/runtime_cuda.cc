@@ -105,6 +105,7 @@ class CudaRuntime final : public Runtime {
       return;
     }
     if (stream_) cudaStreamSynchronize(stream_);
+    for (const auto& [id, graph] : graphs_) cudaGraphExecDestroy(graph);
     cublas_.close();
     cudaFree(workspace_);
     for (const cudaEvent_t event : ring_events_)
@@ -237,6 +238,41 @@ class CudaRuntime final : public Runtime {
     return gemm_slow(args);
   }
 
+  // The lock is held meanwhile: whatever another thread asked for would become a part of the graph.
+  Code record(std::span<const Command> commands, int32_t* graph) override {
+    const Call call(*this, true);
+    Code code = ask(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "a graph");
+    if (code != Code::kOk) return code;
+    for (const Command& command : commands) {
+      code = command.kernel == Command::kProduct ? gemm(product_of(command))
+                                                 : launch(launch_of(command));
+      if (code != Code::kOk) break;
+    }
+    cudaGraph_t captured = nullptr;
+    const cudaError_t ended = cudaStreamEndCapture(stream_, &captured);
+    if (code == Code::kOk) code = ask(ended, "a graph");
+    cudaGraphExec_t made = nullptr;
+    if (code == Code::kOk) code = ask(cudaGraphInstantiate(&made, captured, 0), "a graph");
+    if (captured) cudaGraphDestroy(captured);
+    cudaGetLastError();
+    if (code != Code::kOk) return code;
+    *graph = next_graph_++;
+    graphs_[*graph] = made;
+    return Code::kOk;
+  }
+  Code replay(int32_t graph) override {
+    const Call call(*this, true);
+    return ask(cudaGraphLaunch(graphs_.at(graph), stream_), "replaying a graph");
+  }
+  void forget(int32_t graph) override {
+    const Call call(*this);
+    const auto found = graphs_.find(graph);
+    if (found == graphs_.end()) return;
+    cudaGraphExecDestroy(found->second);
+    cudaGetLastError();
+    graphs_.erase(found);
+  }
+
   // For UploadRing.
   Code copy(void* device, const void* pinned, size_t bytes) {
     return ask(cudaMemcpyAsync(device, pinned, bytes, cudaMemcpyHostToDevice, stream_), "upload",
@@ -351,6 +387,8 @@ class CudaRuntime final : public Runtime {
   CublasLt cublas_;
   void* workspace_ = nullptr;
   std::map<const unsigned char*, size_t> pinned_;
+  int32_t next_graph_ = 0;
+  std::map<int32_t, cudaGraphExec_t> graphs_;
   void* ring_memory_ = nullptr;
   cudaEvent_t ring_events_[UploadRing<CudaRuntime>::kSlots] = {};
   std::unique_ptr<UploadRing<CudaRuntime>> ring_;

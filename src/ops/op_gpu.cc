@@ -1,6 +1,7 @@
 #include "ops/op_gpu.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <unordered_map>
 
@@ -54,7 +55,7 @@ AttentionKernel kernel_shape(gpu::Kernel kernel) {
 }  // namespace
 
 GpuDevice::GpuDevice(std::unique_ptr<gpu::Runtime> runtime, const GpuOptions& options)
-    : runtime_(std::move(runtime)),
+    : runtime_(std::make_unique<gpu::StepGraphs>(std::move(runtime))),
       options_(options),
       threads_(std::max(1, options.threads)),
       isa_(cat("sm_", runtime_->properties().capability)),
@@ -173,6 +174,20 @@ Matrix GpuDevice::pack_gated(int64_t n, int64_t k, const RowReader& gate, const 
 
 // --- launches ------------------------------------------------------------------------------------
 
+namespace {
+
+// Arguments are compared byte by byte: those behind the last member must not be chance.
+template <typename Args>
+void clear_tail([[maybe_unused]] Args& args) {
+  if constexpr (requires { args.element; }) {
+    constexpr size_t kEnd = offsetof(Args, element) + sizeof args.element;
+    static_assert(sizeof args - kEnd < alignof(Args), "element is the last member");
+    std::memset(reinterpret_cast<unsigned char*>(&args) + kEnd, 0, sizeof args - kEnd);
+  }
+}
+
+}  // namespace
+
 template <typename Args>
 void GpuDevice::launch(gpu::Kernel kernel, int64_t x, int64_t y, const Args& args) {
   if (x == 0 || y == 0) return;
@@ -187,8 +202,10 @@ void GpuDevice::launch(gpu::Kernel kernel, int64_t x, int64_t y, const Args& arg
   } else if (kernel == gpu::Kernel::kAttentionSlow) {
     l.threads = 32;
   }
-  l.args = &args;
-  l.arg_bytes = sizeof args;
+  Args clean = args;
+  clear_tail(clean);
+  l.args = &clean;
+  l.arg_bytes = sizeof clean;
   check(*runtime_, runtime_->launch(l), "launch");
 }
 
@@ -226,27 +243,27 @@ void GpuDevice::embed(const Matrix& w, std::span<const int32_t> ids, float scale
   a.ld = ld;
   a.scale = scale;
   a.element = element();
-  launch(gpu::Kernel::kEmbed, static_cast<int64_t>(ids.size()), 1, a);
+  launch(gpu::Kernel::kEmbed, padded(static_cast<int64_t>(ids.size())), 1, a);
 }
 
 void GpuDevice::rms_norm(const float* x, int64_t ld, const float* weight, float eps, int64_t rows,
                          int64_t n, Act out) {
   gpu::NormArgs a{x, weight, out.data, ld, out.ld, n, eps, gpu::NormOutput::kActivation, element()};
-  launch(gpu::Kernel::kNorm, rows, 1, a);
+  launch(gpu::Kernel::kNorm, padded(rows), 1, a);
 }
 
 void GpuDevice::rms_norm_f32(const float* x, int64_t ld, const float* weight, float eps,
                              int64_t rows, int64_t n, float* out, int64_t ld_out, bool add) {
   const auto output = add ? gpu::NormOutput::kF32Add : gpu::NormOutput::kF32;
   gpu::NormArgs a{x, weight, out, ld, ld_out, n, eps, output, element()};
-  launch(gpu::Kernel::kNorm, rows, 1, a);
+  launch(gpu::Kernel::kNorm, padded(rows), 1, a);
 }
 
 void GpuDevice::linear(const Matrix& w, const float* bias, Act x, int64_t rows, float* y,
                        int64_t ld, bool add) {
   if (rows == 0) return;
-  gpu::GemmArgs a{w.data, x.data,     bias, y,  rows,        w.n,
-                  w.k,    w.k_padded, x.ld, ld, add ? 1 : 0, element()};
+  gpu::GemmArgs a{w.data, x.data,     bias, y,  padded(rows), w.n,
+                  w.k,    w.k_padded, x.ld, ld, add ? 1 : 0,  element()};
   check(*runtime_, runtime_->gemm(a), "matrix product");
 }
 
@@ -255,6 +272,7 @@ void GpuDevice::linear_gated(const Matrix& w, int64_t n, const float* bias_gate,
   PREFIX_CHECK(act == Activation::kSilu);
   PREFIX_CHECK(w.panels() == (n + 31) / 32 * 2);
   if (rows == 0) return;
+  rows = padded(rows);
   const int64_t columns = w.panels() * 32;
   auto* const both =
       reinterpret_cast<float*>(gated_.reserve(static_cast<size_t>(rows * columns) * sizeof(float)));
@@ -267,6 +285,9 @@ void GpuDevice::linear_gated(const Matrix& w, int64_t n, const float* bias_gate,
 
 void GpuDevice::gather_rows(const float* x, int64_t ld, std::span<const int32_t> rows, int64_t n,
                             float* out, int64_t ld_out) {
+  // The rows that are selected have memory of their own, without room for more.
+  rows_ = padded_rows_ = 0;
+  check(*runtime_, runtime_->cut(), "a step");
   stage_call(step_, call_, rows);
   gpu::GatherArgs a{x, on_device(rows), out, ld, ld_out, n};
   launch(gpu::Kernel::kGather, static_cast<int64_t>(rows.size()), 1, a);
@@ -274,7 +295,7 @@ void GpuDevice::gather_rows(const float* x, int64_t ld, std::span<const int32_t>
 
 void GpuDevice::convert(const float* x, int64_t ld, int64_t rows, int64_t n, Act out) {
   gpu::ConvertArgs a{x, out.data, ld, out.ld, n, element()};
-  launch(gpu::Kernel::kConvert, rows, 1, a);
+  launch(gpu::Kernel::kConvert, padded(rows), 1, a);
 }
 
 void GpuDevice::qkv(const QkvArgs& args, std::span<const int32_t> positions,
@@ -300,7 +321,7 @@ void GpuDevice::qkv(const QkvArgs& args, std::span<const int32_t> positions,
   a.norm_whole_width = args.norm_whole_width ? 1 : 0;
   a.pages = pages(kv, pool, layer);
   const int32_t vectors = args.heads + 2 * kv.kv_heads;
-  launch(gpu::Kernel::kQkv, static_cast<int64_t>(positions.size()),
+  launch(gpu::Kernel::kQkv, padded(static_cast<int64_t>(positions.size())),
          (vectors + gpu::kQkvVectors - 1) / gpu::kQkvVectors, a);
 }
 
@@ -395,17 +416,25 @@ void GpuDevice::plan_attention(const AttentionPlan& plan, std::span<const int32_
   }
 }
 
+// Items without rows, which do nothing: the grid of a launch stays the same for many steps.
+void GpuDevice::pad_attention() {
+  gpu::Item nothing{};
+  nothing.state = nothing.group = -1;
+  const auto items = static_cast<int64_t>(plan_.items.size());
+  plan_.items.resize(static_cast<size_t>(gpu::padded_items(items)), nothing);
+  plan_.states = static_cast<int32_t>(gpu::padded_items(plan_.states));
+}
+
 void GpuDevice::begin_step(const StepArrays& step) {
+  rows_ = static_cast<int64_t>(step.tokens.size());
+  padded_rows_ = gpu::padded_rows(rows_);
   step_.begin();
-  step_.place(step.tokens);
-  step_.place(step.positions);
-  step_.place(step.rope_rows);
-  step_.place(step.slots);
-  step_.place(step.clear);
-  step_.place(step.reads);
-  order_copies(step.copies);
-  step_.place(std::span<const PageCopy>(copies_));
+  step_.place(step.tokens, padded_rows_, 0);
+  step_.place(step.positions, padded_rows_, 0);
+  step_.place(step.rope_rows, padded_rows_, 0);
+  step_.place(step.slots, padded_rows_, 0xff);  // page -1: none
   plan_attention(*step.attention, step.positions, step.heads, step.kv);
+  if (is_small()) pad_attention();
   step_.place(std::span<const int32_t>(step.attention->pages));
   step_.place(std::span<const gpu::Item>(plan_.items));
   step_.place(std::span<const gpu::Run>(plan_.runs));
@@ -414,6 +443,11 @@ void GpuDevice::begin_step(const StepArrays& step) {
   step_.place(std::span<const int32_t>(tiles_.runs));
   if (kernel_ == gpu::Kernel::kAttentionSlow)
     step_.place(std::span<const AttentionRun>(step.attention->runs));
+  // What not every step has comes last: the rest keeps its addresses.
+  step_.place(step.reads);
+  step_.place(step.clear);
+  order_copies(step.copies);
+  step_.place(std::span<const PageCopy>(copies_));
   step_.send();
 }
 
@@ -446,7 +480,7 @@ void GpuDevice::attention(const AttentionArgs& args, const KvLayout& kv, const s
   a.ld_q = args.q.ld;
   a.ld_out = args.out.ld;
   a.group_heads = args.heads / kv.kv_heads;
-  a.rows = static_cast<int32_t>(rows);
+  a.rows = static_cast<int32_t>(slow ? rows : padded(static_cast<int64_t>(rows)));
   a.item_count = static_cast<int32_t>(plan_.items.size());
   a.scale_log2 = args.scale * kLog2E;
   a.pages = pages(kv, pool, args.layer);

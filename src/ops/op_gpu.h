@@ -11,6 +11,7 @@
 #include "ops/gpu/attention_plan.h"
 #include "ops/gpu/runtime.h"
 #include "ops/gpu/staging.h"
+#include "ops/gpu/step_graph.h"
 #include "ops/op.h"
 
 namespace prefix::ops {
@@ -85,6 +86,10 @@ class GpuDevice final : public Device {
                    int64_t n_each);
   void plan_attention(const AttentionPlan& plan, std::span<const int32_t> positions, int32_t heads,
                       const KvLayout& kv);
+  // Rows that an operation works on: those of the step are padded, so that steps look alike.
+  int64_t padded(int64_t rows) const { return rows == rows_ ? padded_rows_ : rows; }
+  bool is_small() const { return rows_ > 0 && rows_ <= 256; }
+  void pad_attention();
   void order_copies(std::span<const PageCopy> copies);
   // The device address of an array that the step or the call has staged.
   template <typename T>
@@ -92,7 +97,7 @@ class GpuDevice final : public Device {
   template <typename Args>
   void launch(gpu::Kernel kernel, int64_t x, int64_t y, const Args& args);
 
-  std::unique_ptr<gpu::Runtime> runtime_;
+  std::unique_ptr<gpu::StepGraphs> runtime_;
   GpuOptions options_;
   Threads threads_;
   std::string isa_;
@@ -100,7 +105,8 @@ class GpuDevice final : public Device {
   gpu::Staging step_;
   gpu::Staging call_;
 
-  // Of the step.
+  // Of the step, until its rows are selected.
+  int64_t rows_ = 0, padded_rows_ = 0;
   const AttentionPlan* planned_ = nullptr;
   gpu::DevicePlan plan_;
   gpu::Kernel kernel_ = gpu::Kernel::kAttentionSlow;

@@ -2,6 +2,9 @@
 // the same bookkeeping.
 #include <gtest/gtest.h>
 
+#include <utility>
+#include <vector>
+
 #include "engine/engine.h"
 #include "engine/engine_support.h"
 #include "kernels/gpu_support.h"
@@ -164,6 +167,92 @@ TEST(EmulatedEngine, DecodingWaitsForItsResultsOnly) {
     ASSERT_EQ(job->result(i).status, Code::kOk) << job->result(i).message;
   EXPECT_EQ(cuda.runtime().counters().waits, waits);
   EXPECT_EQ(cuda.runtime().counters().uploads - uploads, engine->stats().steps);
+}
+
+// --- graphs --------------------------------------------------------------------------------------
+
+// Sequences of three lengths, so that rows leave the batch on the way.
+std::vector<RequestSpec> decoding(int sequences, int seed) {
+  std::mt19937 random(static_cast<unsigned>(seed));
+  std::vector<RequestSpec> batch(static_cast<size_t>(sequences));
+  for (size_t i = 0; i < batch.size(); ++i) {
+    batch[i].task = Task::kGenerate;
+    batch[i].tokens = random_tokens(random, 5 + i % 4, 64);
+    batch[i].sampling.max_tokens = 12 + 10 * static_cast<int32_t>(i % 3);
+    batch[i].sampling.ignore_eos = true;
+    batch[i].sampling.logprobs = true;
+  }
+  return batch;
+}
+
+// Tokens and the bits of their logprobs.
+std::vector<std::pair<std::vector<int32_t>, std::vector<float>>> results(
+    Engine& engine, const std::vector<RequestSpec>& batch) {
+  const auto job = engine.submit(batch);
+  job->wait(-1);
+  std::vector<std::pair<std::vector<int32_t>, std::vector<float>>> out;
+  for (size_t i = 0; i < batch.size(); ++i) {
+    EXPECT_EQ(job->result(i).status, Code::kOk) << job->result(i).message;
+    out.emplace_back(job->result(i).tokens, job->result(i).token_logprobs);
+  }
+  return out;
+}
+
+TEST(EmulatedEngine, StepsThatLookAlikeAreReplayed) {
+  EmulatedCuda cuda;
+  const TinyCheckpoint checkpoint;
+  const auto engine = make_engine(checkpoint, {{"device", "cuda"}});
+  const auto norm = static_cast<size_t>(ops::gpu::Kernel::kQkv);
+  const int64_t before = cuda.runtime().counters().launches[norm];
+  results(*engine, decoding(32, 1));
+  const int64_t steps = engine->stats().steps;
+  const int64_t launched = cuda.runtime().counters().launches[norm] - before;
+  const int64_t replays = cuda.runtime().counters().replays;
+  EXPECT_GE(steps, 32);
+  EXPECT_GE(2 * replays, steps) << "of " << steps << " steps";
+  const int64_t layers = 2;
+  EXPECT_EQ(launched, (steps - replays) * layers);
+  // The next batch meets graphs of the first.
+  results(*engine, decoding(32, 2));
+  EXPECT_GT(cuda.runtime().counters().replays - replays, replays);
+}
+
+// The same work with a runtime that cannot record, also when memory grows and steps fail between.
+TEST(EmulatedEngine, GraphsChangeNoBits) {
+  const TinyCheckpoint checkpoint;
+  std::vector<decltype(results(std::declval<Engine&>(), {}))> all;
+  for (const bool graphs : {true, false}) {
+    EmulatedCuda cuda;
+    const auto engine = make_engine(checkpoint, {{"device", "cuda"}});
+    if (!graphs) cuda.runtime().refuse_graphs();
+    all.push_back(results(*engine, decoding(11, 1)));
+    std::mt19937 random(3);
+    const auto large = engine->submit({testing_support::logits_of(random_tokens(random, 300, 64))});
+    large->wait(-1);
+    EXPECT_EQ(large->result(0).status, Code::kOk) << large->result(0).message;
+    all.push_back(results(*engine, decoding(17, 2)));
+    EXPECT_EQ(cuda.runtime().counters().replays > 0, graphs);
+  }
+  ASSERT_EQ(all.size(), 4u);
+  EXPECT_TRUE(all[0] == all[2]);
+  EXPECT_TRUE(all[1] == all[3]);
+}
+
+TEST(EmulatedEngine, AStepThatFailsLeavesGraphsGood) {
+  EmulatedCuda cuda;
+  const TinyCheckpoint checkpoint;
+  const auto engine = make_engine(checkpoint, {{"device", "cuda"}});
+  results(*engine, decoding(8, 1));
+  int failed = 0;
+  for (int64_t call = 0; call < 40; call += 7) {
+    cuda.runtime().fail_after(call, Code::kOutOfDeviceMemory);
+    const auto job = engine->submit(decoding(8, 1));
+    job->wait(-1);
+    for (size_t i = 0; i < 8; ++i) failed += job->result(i).status != Code::kOk;
+    cuda.runtime().fail_after(-1, Code::kOk);
+    results(*engine, decoding(8, 1));
+  }
+  EXPECT_GE(failed, 6);
 }
 
 }  // namespace

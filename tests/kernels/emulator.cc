@@ -212,6 +212,10 @@ Code EmulatedRuntime::download(void* host, const void* device, size_t bytes) {
 Code EmulatedRuntime::launch(const Launch& launch) {
   if (fails_now()) return failure(fail_code_, "the emulator was told to fail");
   ++counters_.launches[static_cast<size_t>(launch.kernel)];
+  return run(launch);
+}
+
+Code EmulatedRuntime::run(const Launch& launch) {
   const auto count = static_cast<int64_t>(launch.grid_x) * launch.grid_y;
   if (count == 0 || launch.threads == 0 || launch.threads > 1024 || launch.grid_y > 65535 ||
       launch.shared_bytes > static_cast<uint32_t>(properties_.shared_bytes))
@@ -235,6 +239,10 @@ Code EmulatedRuntime::launch(const Launch& launch) {
 Code EmulatedRuntime::gemm(const GemmArgs& a) {
   if (fails_now()) return failure(fail_code_, "the emulator was told to fail");
   ++counters_.gemms;
+  return run(a);
+}
+
+Code EmulatedRuntime::run(const GemmArgs& a) {
   const auto element = static_cast<size_t>(element_bytes(a.element));
   const auto span = [](int64_t rows, int64_t ld, int64_t columns) {
     return rows == 0 ? 0 : static_cast<size_t>((rows - 1) * ld + columns);
@@ -261,6 +269,28 @@ Code EmulatedRuntime::gemm(const GemmArgs& a) {
       float& out = a.y[r * a.ld_y + j];
       out = y[static_cast<size_t>(j)] + (a.bias ? a.bias[j] : 0.0f) + (a.add ? out : 0.0f);
     }
+  }
+  return Code::kOk;
+}
+
+Code EmulatedRuntime::record(std::span<const Command> commands, int32_t* graph) {
+  if (fails_now()) return failure(fail_code_, "the emulator was told to fail");
+  if (!records_) return failure(Code::kInternal, "the emulator was told not to record");
+  ++counters_.records;
+  *graph = next_graph_++;
+  graphs_[*graph].assign(commands.begin(), commands.end());
+  return Code::kOk;
+}
+
+Code EmulatedRuntime::replay(int32_t graph) {
+  if (fails_now()) return failure(fail_code_, "the emulator was told to fail");
+  const auto found = graphs_.find(graph);
+  if (found == graphs_.end()) return failure(Code::kInternal, "a graph that was never recorded");
+  ++counters_.replays;
+  for (const Command& command : found->second) {
+    const Code code =
+        command.kernel == Command::kProduct ? run(product_of(command)) : run(launch_of(command));
+    if (code != Code::kOk) return code;
   }
   return Code::kOk;
 }

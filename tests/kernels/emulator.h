@@ -22,6 +22,7 @@ struct EmulatorCounters {
   int64_t launches[static_cast<size_t>(Kernel::kCount)] = {};
   int64_t blocks = 0;
   int64_t gemms = 0;
+  int64_t records = 0, replays = 0;  // what a graph runs counts as replays only
   std::atomic<int64_t> uploads{0}, downloads{0}, waits{0}, allocations{0};
 };
 
@@ -43,6 +44,9 @@ class EmulatedRuntime final : public Runtime {
   Code launch(const Launch& launch) override;
   Code gemm(const GemmArgs& args) override;
   Code synchronize() override;
+  Code record(std::span<const Command> commands, int32_t* graph) override;
+  Code replay(int32_t graph) override;
+  void forget(int32_t graph) override { graphs_.erase(graph); }
 
   const EmulatorCounters& counters() const { return counters_; }
   // Makes the call after `calls` more fail: what the device layer does about it can be tested.
@@ -50,8 +54,13 @@ class EmulatedRuntime final : public Runtime {
     fail_in_ = calls;
     fail_code_ = code;
   }
+  // From now on record() fails.
+  void refuse_graphs() { records_ = false; }
+  size_t graphs() const { return graphs_.size(); }
 
  private:
+  Code run(const Launch& launch);
+  Code run(const GemmArgs& args);
   Code check(const void* data, size_t bytes, const char* what);
   Code failure(Code code, std::string text);
   Code finish_uploads();
@@ -71,6 +80,9 @@ class EmulatedRuntime final : public Runtime {
   std::atomic<int64_t> used_bytes_{0};
   EmulatorCounters counters_;
   std::mt19937_64 random_;
+  bool records_ = true;
+  int32_t next_graph_ = 0;
+  std::map<int32_t, std::vector<Command>> graphs_;
   int64_t fail_in_ = -1;
   Code fail_code_ = Code::kOk;
 };

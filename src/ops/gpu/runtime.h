@@ -13,6 +13,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <span>
 
 #include "base/status.h"
 #include "ops/gpu/launch.h"
@@ -27,6 +29,38 @@ struct Properties {
   int64_t total_bytes = 0;
   int64_t products_version = 0;  // of the library that multiplies matrices; decides bits
 };
+
+// A launch or a product with a copy of its arguments.
+struct Command {
+  static constexpr Kernel kProduct = Kernel::kCount;
+  static constexpr size_t kMostArgBytes = 256;
+  Kernel kernel = kProduct;
+  uint32_t grid_x = 0, grid_y = 0, threads = 0, shared_bytes = 0, arg_bytes = 0;
+  alignas(16) unsigned char args[kMostArgBytes] = {};
+};
+// Without room for its arguments the launch is not one of ours.
+inline Command command_of(const Launch& l) {
+  PREFIX_CHECK(l.arg_bytes <= Command::kMostArgBytes);
+  Command c{l.kernel, l.grid_x, l.grid_y, l.threads, l.shared_bytes, l.arg_bytes, {}};
+  std::memcpy(c.args, l.args, l.arg_bytes);
+  return c;
+}
+inline Command command_of(const GemmArgs& args) {
+  static_assert(sizeof args <= Command::kMostArgBytes);
+  Command c;
+  c.arg_bytes = sizeof args;
+  std::memcpy(c.args, &args, sizeof args);
+  return c;
+}
+// It names the command's own arguments.
+inline Launch launch_of(const Command& c) {
+  return {c.kernel, c.grid_x, c.grid_y, c.threads, c.shared_bytes, c.args, c.arg_bytes};
+}
+inline GemmArgs product_of(const Command& c) {
+  GemmArgs args;
+  std::memcpy(&args, c.args, sizeof args);
+  return args;
+}
 
 // The first with tensor cores for bf16 and with cp.async.
 inline constexpr int32_t kOldestCapability = 80;
@@ -54,6 +88,11 @@ class Runtime {
   virtual Code launch(const Launch& launch) = 0;
   virtual Code gemm(const GemmArgs& args) = 0;
   virtual Code synchronize() = 0;
+
+  // Keeps commands, without running them, to be run in this order by one call.
+  virtual Code record(std::span<const Command> commands, int32_t* graph) = 0;
+  virtual Code replay(int32_t graph) = 0;
+  virtual void forget(int32_t graph) = 0;
 };
 
 // The entry points of libprefix_cuda.so. Each writes why it failed, zero-terminated, into `why`.

@@ -48,20 +48,23 @@ void Staging::begin() {
   base_ = nullptr;
 }
 
-void Staging::place(const void* data, size_t bytes) {
+void Staging::place(const void* data, size_t bytes, size_t padded, unsigned char fill) {
   if (bytes == 0) return;
-  entries_.push_back({data, bytes, used_});
-  used_ += room(bytes);
+  entries_.push_back({data, bytes, padded, fill, used_});
+  used_ += room(padded);
 }
 
 void Staging::send() {
   if (used_ == 0) return;
   reserve(used_);
-  for (const Entry& e : entries_)
-    std::memcpy(static_cast<unsigned char*>(pinned_) + e.offset, e.host, e.bytes);
+  for (const Entry& e : entries_) {
+    unsigned char* const to = static_cast<unsigned char*>(pinned_) + e.offset;
+    std::memcpy(to, e.host, e.bytes);
+    std::memset(to + e.bytes, e.fill, e.padded - e.bytes);
+  }
   unsigned char* const device = device_.reserve(used_);
   const Entry& last = entries_.back();
-  check(runtime_, runtime_.upload(device, pinned_, last.offset + last.bytes),
+  check(runtime_, runtime_.upload(device, pinned_, last.offset + last.padded),
         "the upload of a step");
   upload_ = uploads_.add();
   base_ = device;

@@ -11,6 +11,7 @@
 // where they are: layout() tells whether they did. Not thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -79,7 +80,13 @@ class Staging {
   void begin();
   template <typename T>
   void place(std::span<const T> array) {
-    place(array.data(), array.size_bytes());
+    place(array.data(), array.size_bytes(), array.size_bytes(), 0);
+  }
+  // As if it had `count` elements; those that it lacks are bytes of `fill`.
+  template <typename T>
+  void place(std::span<const T> array, int64_t count, unsigned char fill) {
+    place(array.data(), array.size_bytes(),
+          std::max(array.size(), static_cast<size_t>(count)) * sizeof(T), fill);
   }
   void send();
   // The host's arrays may change from now on; device addresses stay good for what was launched.
@@ -99,9 +106,11 @@ class Staging {
   struct Entry {
     const void* host;
     size_t bytes;
+    size_t padded;
+    unsigned char fill;
     size_t offset;
   };
-  void place(const void* data, size_t bytes);
+  void place(const void* data, size_t bytes, size_t padded, unsigned char fill);
   const void* find_bytes(const void* host) const;
 
   Runtime& runtime_;

@@ -1,0 +1,203 @@
+#include "ops/gpu/step_graph.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <string_view>
+
+namespace prefix::ops::gpu {
+namespace {
+
+bool same(const Command& a, const Command& b) {
+  return a.kernel == b.kernel && a.grid_x == b.grid_x && a.grid_y == b.grid_y &&
+         a.threads == b.threads && a.shared_bytes == b.shared_bytes && a.arg_bytes == b.arg_bytes &&
+         std::memcmp(a.args, b.args, a.arg_bytes) == 0;
+}
+
+bool same(std::span<const Command> a, std::span<const Command> b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const Command& x, const Command& y) { return same(x, y); });
+}
+
+// Commands are zero where they have no arguments.
+uint64_t hash_of(const std::vector<Command>& commands) {
+  return std::hash<std::string_view>()(
+      {reinterpret_cast<const char*>(commands.data()), commands.size() * sizeof(Command)});
+}
+
+constexpr size_t kMostRemembered = 256;
+
+}  // namespace
+
+int64_t padded_rows(int64_t rows) {
+  if (rows <= 2) return rows;
+  if (rows <= 32) return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(rows)));
+  if (rows <= 48) return 48;
+  return rows <= 256 ? (rows + 63) / 64 * 64 : rows;
+}
+
+int64_t padded_items(int64_t items) {
+  if (items <= 4) return items;
+  const auto step = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(items))) / 4;
+  return (items + step - 1) / step * step;
+}
+
+StepGraphs::~StepGraphs() {
+  for (const Graph& graph : graphs_) runtime_->forget(graph.id);
+}
+
+Code StepGraphs::launch(const Launch& l) {
+  const std::lock_guard lock(mutex_);
+  // They come before a step's rows, and their number says nothing about the step.
+  if (l.kernel == Kernel::kClearPages && !following_ && seen_.empty()) return runtime_->launch(l);
+  return add(command_of(l));
+}
+
+Code StepGraphs::gemm(const GemmArgs& args) {
+  const std::lock_guard lock(mutex_);
+  return add(command_of(args));
+}
+
+Code StepGraphs::add(const Command& command) {
+  if (owed_ != Code::kOk) return std::exchange(owed_, Code::kOk);
+  if (following_ || seen_.empty()) {
+    const std::span<const Command> so_far =
+        following_ ? std::span<const Command>(following_->commands).first(held_)
+                   : std::span<const Command>();
+    const bool goes_on = following_ && held_ < following_->commands.size() &&
+                         same(following_->commands[held_], command);
+    Graph* const next = goes_on ? following_ : find(so_far, &command);
+    if (next) {
+      following_ = next;
+      ++held_;
+      return Code::kOk;
+    }
+    if (const Code code = run_held(); code != Code::kOk) return code;
+  }
+  const Code code = run(command);
+  if (code != Code::kOk) {
+    seen_.clear();
+  } else if (seen_.size() <= kMostCommands) {
+    seen_.push_back(command);
+  }
+  return code;
+}
+
+StepGraphs::Graph* StepGraphs::find(std::span<const Command> like, const Command* next) {
+  const size_t count = like.size();
+  for (Graph& graph : graphs_) {
+    const std::span<const Command> all(graph.commands);
+    if (next ? all.size() <= count || !same(all[count], *next) : all.size() != count) continue;
+    if (same(all.first(count), like)) return &graph;
+  }
+  return nullptr;
+}
+
+Code StepGraphs::run(const Command& command) {
+  return command.kernel == Command::kProduct ? runtime_->gemm(product_of(command))
+                                             : runtime_->launch(launch_of(command));
+}
+
+// What was held back goes on, one by one.
+Code StepGraphs::run_held() {
+  if (!following_) return Code::kOk;
+  const Graph& graph = *following_;
+  const size_t count = std::exchange(held_, 0);
+  following_ = nullptr;
+  for (size_t i = 0; i < count; ++i) {
+    if (const Code code = run(graph.commands[i]); code != Code::kOk) {
+      seen_.clear();
+      return code;
+    }
+    seen_.push_back(graph.commands[i]);
+  }
+  return Code::kOk;
+}
+
+Code StepGraphs::end_stretch() {
+  Code code = Code::kOk;
+  if (following_) {
+    Graph* const whole = held_ == following_->commands.size()
+                             ? following_
+                             : find(std::span(following_->commands).first(held_), nullptr);
+    if (whole) {
+      following_ = nullptr;
+      held_ = 0;
+      whole->used = ++clock_;
+      return runtime_->replay(whole->id);
+    }
+    code = run_held();
+  }
+  if (code == Code::kOk) learn();
+  seen_.clear();
+  return code;
+}
+
+// The stretch has run; the second time it becomes a graph.
+void StepGraphs::learn() {
+  if (!works_ || seen_.size() < kFewest || seen_.size() > kMostCommands) return;
+  const uint64_t hash = hash_of(seen_);
+  const auto known = std::find(once_.begin(), once_.end(), hash);
+  if (known == once_.end()) {
+    once_.push_back(hash);
+    if (once_.size() > kMostRemembered) once_.pop_front();
+    return;
+  }
+  once_.erase(known);
+  Graph graph;
+  // Without graphs everything works, too: a runtime that cannot record is not asked again.
+  works_ = runtime_->record(seen_, &graph.id) == Code::kOk;
+  if (!works_) return;
+  graph.commands = std::move(seen_);
+  graph.used = ++clock_;
+  if (graphs_.size() >= kMostGraphs) {
+    const auto oldest =
+        std::min_element(graphs_.begin(), graphs_.end(),
+                         [](const Graph& a, const Graph& b) { return a.used < b.used; });
+    runtime_->forget(oldest->id);
+    graphs_.erase(oldest);
+  }
+  graphs_.push_back(std::move(graph));
+}
+
+Code StepGraphs::cut() {
+  const std::lock_guard lock(mutex_);
+  const Code code = end_stretch();
+  return owed_ != Code::kOk ? std::exchange(owed_, Code::kOk) : code;
+}
+
+void StepGraphs::release(void* data) {
+  if (!data) return;
+  {
+    const std::lock_guard lock(mutex_);
+    // Nobody asks whether a release works; the next call says it.
+    if (const Code code = end_stretch(); code != Code::kOk) owed_ = code;
+  }
+  runtime_->release(data);
+}
+
+Code StepGraphs::upload(void* device, const void* host, size_t bytes) {
+  const Code code = cut();
+  return code != Code::kOk ? code : runtime_->upload(device, host, bytes);
+}
+
+Code StepGraphs::download(void* host, const void* device, size_t bytes) {
+  const Code code = cut();
+  return code != Code::kOk ? code : runtime_->download(host, device, bytes);
+}
+
+Code StepGraphs::synchronize() {
+  const Code code = cut();
+  return code != Code::kOk ? code : runtime_->synchronize();
+}
+
+Code StepGraphs::record(std::span<const Command> commands, int32_t* graph) {
+  return runtime_->record(commands, graph);
+}
+
+Code StepGraphs::replay(int32_t graph) {
+  const Code code = cut();
+  return code != Code::kOk ? code : runtime_->replay(graph);
+}
+
+}  // namespace prefix::ops::gpu

@@ -1,0 +1,97 @@
+// Steps that look like an earlier one are replayed: one call instead of some hundred launches.
+//
+//   GpuDevice ── launch, gemm ──> StepGraphs ──> Runtime
+//
+//   a stretch of launches that was never seen      each goes on at once, and is noted
+//   the same stretch a second time                 the same, and it is recorded as a graph
+//   from then on                                   launches are compared with the graph and held
+//   back;
+//                                                  at the end of the stretch: one replay
+//   a launch that differs after all                what was held back goes on, then this one
+//
+// A stretch ends with cut() and with every other call, so whatever reads memory finds it written. A
+// graph is used only for launches that are byte for byte those that it has: what the arguments name
+// may change, grow or move, and a step that failed or was given up leaves nothing behind. What
+// makes the steps of decoding alike is the device layer: rows, arrays and items are padded
+// (padded_rows, padded_items; Staging gives arrays rooms of fixed sizes).
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "ops/gpu/runtime.h"
+
+namespace prefix::ops::gpu {
+
+// Activations have room for rows rounded up to 64 (Model::ensure_rows); more than that is not
+// added.
+int64_t padded_rows(int64_t rows);
+// At most a quarter more.
+int64_t padded_items(int64_t items);
+
+class StepGraphs final : public Runtime {
+ public:
+  // Shorter stretches are not worth a graph.
+  static constexpr size_t kFewest = 16;
+  static constexpr size_t kMostCommands = 4096;
+  static constexpr size_t kMostGraphs = 64;
+
+  explicit StepGraphs(std::unique_ptr<Runtime> runtime) : runtime_(std::move(runtime)) {}
+  ~StepGraphs() override;
+
+  // Ends a stretch: what follows is another one.
+  Code cut();
+
+  Code launch(const Launch& launch) override;
+  Code gemm(const GemmArgs& args) override;
+
+  const Properties& properties() const override { return runtime_->properties(); }
+  const char* error() const override { return runtime_->error(); }
+  int64_t free_bytes() override { return runtime_->free_bytes(); }
+  Code allocate(size_t bytes, void** out) override { return runtime_->allocate(bytes, out); }
+  void release(void* data) override;
+  Code allocate_pinned(size_t bytes, void** out) override {
+    return runtime_->allocate_pinned(bytes, out);
+  }
+  void release_pinned(void* data) override { runtime_->release_pinned(data); }
+  Code upload(void* device, const void* host, size_t bytes) override;
+  Code download(void* host, const void* device, size_t bytes) override;
+  Code synchronize() override;
+  Code record(std::span<const Command> commands, int32_t* graph) override;
+  Code replay(int32_t graph) override;
+  void forget(int32_t graph) override { runtime_->forget(graph); }
+
+ private:
+  struct Graph {
+    int32_t id = 0;
+    std::vector<Command> commands;
+    uint64_t used = 0;  // when
+  };
+
+  Code add(const Command& command);
+  Code run(const Command& command);
+  // The graph that begins with the first `count` commands of `like` and goes on with `next`; with
+  // no `next`, ends there.
+  Graph* find(std::span<const Command> like, const Command* next);
+  Code run_held();
+  Code end_stretch();
+  void learn();
+
+  std::unique_ptr<Runtime> runtime_;
+  std::mutex mutex_;  // memory is copied and released by other threads, too
+  std::deque<Graph> graphs_;
+  uint64_t clock_ = 0;
+  bool works_ = true;  // this runtime can record
+  Code owed_ = Code::kOk;
+
+  // The stretch so far: the first held_ commands of *following_, or all of seen_, which ran.
+  Graph* following_ = nullptr;
+  size_t held_ = 0;
+  std::vector<Command> seen_;
+  std::deque<uint64_t> once_;  // hashes of stretches that ran and have no graph
+};
+
+}  // namespace prefix::ops::gpu
