@@ -27,7 +27,7 @@ constexpr size_t kRingSlotBytes = size_t{4} << 20;
 
 const void* kernel_address(Kernel kernel) {
   for (const auto table :
-       {row_kernel, attention_kernel_64, attention_kernel_128, attention_kernel_256})
+       {row_kernel, heads_kernel, attention_kernel_64, attention_kernel_128, attention_kernel_256})
     if (const void* const address = table(kernel)) return address;
   return nullptr;
 }

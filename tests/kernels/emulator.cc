@@ -7,6 +7,7 @@
 
 #include "block_emulated.h"
 #include "body/attention.h"
+#include "body/heads.h"
 #include "body/rows.h"
 
 namespace prefix::ops::gpu {
@@ -76,6 +77,21 @@ void run_block(const Launch& launch, int x, int y, bool backwards) {
       break;
     case Kernel::kAttention256x4:
       run_attention<256, 4>(launch, block);
+      break;
+    case Kernel::kLogitParts:
+      logit_part_stats(block, args_of<LogitStatsArgs>(launch));
+      break;
+    case Kernel::kLogitStats:
+      logit_stats(block, args_of<LogitStatsArgs>(launch));
+      break;
+    case Kernel::kGatherLogits:
+      gather_logits(block, args_of<GatherLogitsArgs>(launch));
+      break;
+    case Kernel::kTopParts:
+      top_parts(block, args_of<TopArgs>(launch));
+      break;
+    case Kernel::kTopMerge:
+      top_merge(block, args_of<TopArgs>(launch));
       break;
     case Kernel::kCount:
       throw std::logic_error("no such kernel");
@@ -204,6 +220,7 @@ Code EmulatedRuntime::download(void* host, const void* device, size_t bytes) {
   ++counters_.downloads;
   if (fails_now()) return failure(fail_code_, "the emulator was told to fail");
   if (const Code code = check(device, bytes, "download"); code != Code::kOk) return code;
+  counters_.downloaded_bytes += static_cast<int64_t>(bytes);
   if (bytes == 0) return Code::kOk;
   std::memcpy(host, device, bytes);
   return finish_uploads();
