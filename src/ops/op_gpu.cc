@@ -35,6 +35,14 @@ AttentionKernel choose_kernel(DType type, int32_t head_dim, int32_t packed_rows)
                : AttentionKernel{Kernel::kAttention64x4, 64, 4};
 }
 
+// The Hopper kernel for wide items of many rows; kCount where there is none.
+gpu::Kernel choose_wide_kernel(DType type, int32_t head_dim, int32_t packed_rows) {
+  if (type != DType::kBf16 || packed_rows <= gpu::kHopperRows) return gpu::Kernel::kCount;
+  if (head_dim == 64) return gpu::Kernel::kAttentionHopper64;
+  if (head_dim == 128) return gpu::Kernel::kAttentionHopper128;
+  return gpu::Kernel::kCount;
+}
+
 AttentionKernel kernel_shape(gpu::Kernel kernel) {
   switch (kernel) {
     case gpu::Kernel::kAttention64x4:
@@ -71,6 +79,12 @@ GpuDevice::GpuDevice(std::unique_ptr<gpu::Runtime> runtime, const GpuOptions& op
     fail(Code::kUnsupportedDevice, "device \"", runtime_->properties().name,
          "\" has compute capability ", capability / 10, ".", capability % 10,
          "; bf16 tensor cores need 8.0");
+  if (!options.hopper_attention) return;
+  if (options.invariant)
+    fail(Code::kInvalidArgument, "cuda_attention=hopper does not keep invariant=true");
+  if (!runtime_->properties().hopper)
+    fail(Code::kUnsupportedDevice, "cuda_attention=hopper needs compute capability 9.0; \"",
+         runtime_->properties().name, "\" has ", capability / 10, ".", capability % 10);
 }
 
 GpuDevice::~GpuDevice() = default;
@@ -212,6 +226,11 @@ void GpuDevice::launch(gpu::Kernel kernel, int64_t x, int64_t y, const Args& arg
     l.shared_bytes = static_cast<uint32_t>(gpu::attention_shared_bytes(shape.d, shape.warps));
   } else if (kernel == gpu::Kernel::kAttentionSlow) {
     l.threads = 32;
+  } else if (kernel == gpu::Kernel::kAttentionHopper64 ||
+             kernel == gpu::Kernel::kAttentionHopper128) {
+    l.threads = gpu::kHopperThreads;
+    l.shared_bytes = static_cast<uint32_t>(
+        gpu::hopper_shared_bytes(kernel == gpu::Kernel::kAttentionHopper64 ? 64 : 128));
   } else {
     l.shared_bytes = static_cast<uint32_t>(shared_bytes);
   }
@@ -471,6 +490,8 @@ void GpuDevice::plan_attention(const AttentionPlan& plan, std::span<const int32_
   const AttentionKernel chosen =
       choose_kernel(kv.type, kv.head_dim, options_.invariant ? 64 : rows);
   kernel_ = chosen.kernel;
+  wide_kernel_ = options_.hopper_attention ? choose_wide_kernel(kv.type, kv.head_dim, rows)
+                                           : gpu::Kernel::kCount;
   plan_.clear();
   tiles_.of_row.clear();
   tiles_.runs.clear();
@@ -579,7 +600,15 @@ void GpuDevice::attention(const AttentionArgs& args, const KvLayout& kv, const s
   a.state_ml = a.state_o + o_floats;
   a.arrived = reinterpret_cast<int32_t*>(
       arrived_.reserve(plan_.groups.size() * static_cast<size_t>(kv.kv_heads) * sizeof(int32_t)));
-  launch(kernel_, static_cast<int64_t>(plan_.items.size()), kv.kv_heads, a);
+  const auto items = static_cast<int64_t>(plan_.items.size());
+  if (wide_kernel_ != gpu::Kernel::kCount) {
+    launch(wide_kernel_, items, kv.kv_heads, a);
+    a.wide_done = 1;
+    const bool narrow = std::any_of(plan_.items.begin(), plan_.items.end(),
+                                    [](const gpu::Item& item) { return item.narrow != 0; });
+    if (!narrow && plan_.groups.empty()) return;
+  }
+  launch(kernel_, items, kv.kv_heads, a);
 }
 
 }  // namespace prefix::ops

@@ -20,6 +20,7 @@ struct GpuOptions {
   DType dtype = DType::kBf16;
   int threads = 1;  // of the host: reading weights, sampling
   bool invariant = false;
+  bool hopper_attention = false;  // wide items by warpgroups of sm_90a; not with `invariant`
 };
 
 class GpuDevice final : public Device {
@@ -122,6 +123,7 @@ class GpuDevice final : public Device {
   const AttentionPlan* planned_ = nullptr;
   gpu::DevicePlan plan_;
   gpu::Kernel kernel_ = gpu::Kernel::kAttentionSlow;
+  gpu::Kernel wide_kernel_ = gpu::Kernel::kCount;  // of wide items, if it is another one
   Tiles tiles_;
   const PageCopy* ordered_ = nullptr;  // whose waves these are
   std::vector<PageCopy> copies_;       // in waves

@@ -55,6 +55,18 @@ TEST(EmulatedEngine, TinyModelEqualsTheCpu) {
   }
 }
 
+// The option reaches the device, which refuses what it cannot keep.
+TEST(EmulatedEngine, HopperAttentionIsRefusedWithInvariant) {
+  const EmulatedCuda cuda;
+  const TinyCheckpoint checkpoint;
+  testing_support::expect_error(
+      Code::kInvalidArgument, {"cuda_attention=hopper", "invariant"}, [&] {
+        make_engine(checkpoint,
+                    {{"device", "cuda"}, {"cuda_attention", "hopper"}, {"invariant", "true"}});
+      });
+  make_engine(checkpoint, {{"device", "cuda"}, {"cuda_attention", "hopper"}});
+}
+
 // The device may have no memory for a step, or fail in the middle of one: the requests of that step
 // fail with a status that says so, and the engine goes on.
 TEST(EmulatedEngine, AFailureOfTheDeviceEndsTheRequestsOnly) {

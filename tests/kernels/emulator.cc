@@ -7,8 +7,10 @@
 
 #include "block_emulated.h"
 #include "body/attention.h"
+#include "body/attention_hopper.h"
 #include "body/heads.h"
 #include "body/rows.h"
+#include "hopper_emulated.h"
 
 namespace prefix::ops::gpu {
 namespace {
@@ -27,9 +29,30 @@ void run_attention(const Launch& launch, EmulatedBlock& block) {
   Attention<D, W, EmulatedBlock>(block, args_of<AttentionArguments>(launch)).run();
 }
 
+constexpr uint32_t kHopperShared = 227 << 10;  // of a block
+
+template <int D>
+void run_hopper(const Launch& launch, int x, int y, bool backwards, uint64_t seed,
+                const Sabotage& sabotage) {
+  if (launch.threads != kHopperThreads ||
+      launch.shared_bytes != static_cast<uint32_t>(hopper_shared_bytes(D)))
+    throw std::logic_error("an attention launch of another shape than its kernel");
+  EmulatedHopper block(launch.shared_bytes, x, y, backwards, seed, sabotage);
+  attention_hopper<D>(block, args_of<AttentionArguments>(launch));
+}
+
+bool for_hopper(Kernel kernel) {
+  return kernel == Kernel::kAttentionHopper64 || kernel == Kernel::kAttentionHopper128;
+}
+
 }  // namespace
 
-void run_block(const Launch& launch, int x, int y, bool backwards) {
+void run_block(const Launch& launch, int x, int y, bool backwards, uint64_t seed,
+               const Sabotage& sabotage) {
+  if (launch.kernel == Kernel::kAttentionHopper64)
+    return run_hopper<64>(launch, x, y, backwards, seed, sabotage);
+  if (launch.kernel == Kernel::kAttentionHopper128)
+    return run_hopper<128>(launch, x, y, backwards, seed, sabotage);
   SharedMemory shared(launch.shared_bytes);
   EmulatedBlock block(shared, x, y, static_cast<int>(launch.threads), backwards);
   switch (launch.kernel) {
@@ -93,6 +116,8 @@ void run_block(const Launch& launch, int x, int y, bool backwards) {
     case Kernel::kTopMerge:
       top_merge(block, args_of<TopArgs>(launch));
       break;
+    case Kernel::kAttentionHopper64:
+    case Kernel::kAttentionHopper128:
     case Kernel::kCount:
       throw std::logic_error("no such kernel");
   }
@@ -105,6 +130,7 @@ EmulatedRuntime::EmulatedRuntime(int32_t processors, uint64_t seed) : random_(se
   properties_.processors = processors;
   properties_.shared_bytes = 96 << 10;
   properties_.total_bytes = int64_t{1} << 30;
+  properties_.hopper = true;
 }
 
 EmulatedRuntime::~EmulatedRuntime() {
@@ -235,7 +261,9 @@ Code EmulatedRuntime::launch(const Launch& launch) {
 Code EmulatedRuntime::run(const Launch& launch) {
   const auto count = static_cast<int64_t>(launch.grid_x) * launch.grid_y;
   if (count == 0 || launch.threads == 0 || launch.threads > 1024 || launch.grid_y > 65535 ||
-      launch.shared_bytes > static_cast<uint32_t>(properties_.shared_bytes))
+      launch.shared_bytes > (for_hopper(launch.kernel)
+                                 ? kHopperShared
+                                 : static_cast<uint32_t>(properties_.shared_bytes)))
     return failure(Code::kInternal, "a launch that no GPU accepts");
   std::vector<int64_t> order(static_cast<size_t>(count));
   for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int64_t>(i);
@@ -244,7 +272,7 @@ Code EmulatedRuntime::run(const Launch& launch) {
   try {
     for (const int64_t i : order)
       run_block(launch, static_cast<int>(i % launch.grid_x), static_cast<int>(i / launch.grid_x),
-                backwards);
+                backwards, random_(), sabotage_);
   } catch (const std::exception& e) {
     return failure(Code::kInternal,
                    cat("kernel ", static_cast<int>(launch.kernel), ": ", e.what()));

@@ -29,6 +29,9 @@ enum class Kernel : int32_t {
   kAttention128x4,
   kAttention128x8,
   kAttention256x4,
+  // Warpgroups of sm_90a, for the wide items of heads of exactly D; x and y as above.
+  kAttentionHopper64,
+  kAttentionHopper128,
   // Heads: body/heads.h.
   kLogitParts,    // x: row, y: part
   kLogitStats,    // x: kRowThreads rows
@@ -196,7 +199,9 @@ struct AttentionArguments {
   int32_t group_heads;  // query heads per kv head
   int32_t rows;         // of the step
   int32_t item_count;
-  float scale_log2;  // scale * log2(e)
+  float scale_log2;   // scale * log2(e)
+  int32_t wide_done;  // 1: the launch before did the wide items, up to folding
+  int32_t unused;     // no bytes between members that chance decides: graphs compare them
   Pages pages;
   // kAttentionSlow only: the tile of each row, and the runs of each tile.
   const int32_t* tile_of_row;
@@ -282,6 +287,20 @@ constexpr int attention_slot_bytes(int d) { return 2 * 32 * d * 2; }
 constexpr int attention_query_bytes(int d, int warps) { return 16 * warps * d * 2; }
 constexpr int attention_shared_bytes(int d, int warps) {
   return attention_query_bytes(d, warps) + attention_slots(d) * attention_slot_bytes(d);
+}
+
+// The Hopper kernels: two groups of 64 packed rows and a producer, 128 threads each; queries, two
+// stages of four pages (K, V), 1 KB of zeros, what the pages of four tiles are, barriers.
+inline constexpr int kHopperGroups = 2;
+inline constexpr int kHopperRows = 64;  // of a group
+inline constexpr int kHopperPages = 4;
+inline constexpr int kHopperStages = 2;
+inline constexpr int kHopperBarriers = 4 * kHopperStages;
+inline constexpr int kHopperThreads = 128 * (kHopperGroups + 1);
+constexpr int hopper_shared_bytes(int d) {
+  return kHopperGroups * kHopperRows * d * 2 +
+         kHopperStages * kHopperPages * attention_slot_bytes(d) + 1024 + 4 * kHopperPages * 16 +
+         kHopperBarriers * 8;
 }
 
 }  // namespace prefix::ops::gpu
