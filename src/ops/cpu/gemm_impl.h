@@ -292,7 +292,7 @@ GemmKernels f32_gemm_kernels() {
   g.end = do_nothing;
   g.tile_bf16 = multiply_tile<F32ByBf16<S>>;
   g.act_is_bf16 = false;
-  g.row_step = 6;
+  g.row_step = kBlockRows;
   g.tile_f32 = multiply_tile<F32ByF32<S>>;
   g.store = store_rows<S>;
   g.gated_bf16 = gated_rows<S, true>;

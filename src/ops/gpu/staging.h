@@ -8,7 +8,7 @@
 //
 // Operations name an array by its host address; find() knows where it is on the device. Each array
 // has room for a power of two of bytes, so that arrays which change a little from step to step stay
-// where they are: layout() tells whether they did. Not thread-safe.
+// where they are. Not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -94,8 +94,6 @@ class Staging {
     entries_.clear();
     base_ = nullptr;
   }
-  // Equal numbers: as many arrays as then were sent, to the same addresses in the same order.
-  uint64_t layout() const { return layout_; }
   // Null when the array is not part of the step.
   template <typename T>
   const T* find(const T* host) const {
@@ -120,7 +118,6 @@ class Staging {
   size_t pinned_bytes_ = 0;
   std::vector<Entry> entries_;
   size_t used_ = 0;
-  uint64_t layout_ = 0;
   unsigned char* base_ = nullptr;  // on the device, after send()
   uint64_t upload_ = 0;            // number of the last one
 };

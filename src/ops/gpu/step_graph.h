@@ -4,8 +4,7 @@
 //
 //   a stretch of launches that was never seen      each goes on at once, and is noted
 //   the same stretch a second time                 the same, and it is recorded as a graph
-//   from then on                                   launches are compared with the graph and held
-//   back;
+//   from then on                                   launches are compared with it and held back;
 //                                                  at the end of the stretch: one replay
 //   a launch that differs after all                what was held back goes on, then this one
 //
