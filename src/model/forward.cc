@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "model/activations.h"
 #include "model/model.h"
 #include "model/rope.h"
 #include "model/weights.h"
@@ -20,8 +21,6 @@ class Stopwatch {
   int64_t& total_;
   Clock::time_point start_;
 };
-
-int64_t round_up(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
 
 // One piece of device memory, grown when a step needs more rows.
 struct Block {
@@ -67,8 +66,8 @@ struct Model::Buffers {
   ops::Act normed() const { return a; }
   // Results of a head on their way to the host, where the device's memory is not the host's. Grows
   // by doubling.
-  float* logits(int64_t floats) {
-    if (const size_t bytes = static_cast<size_t>(floats) * sizeof(float); bytes > head.bytes) {
+  float* logits(size_t bytes) {
+    if (bytes > head.bytes) {
       const size_t wanted = std::max(bytes, 2 * head.bytes);
       drop_head();
       head.data = device.allocate(wanted);
@@ -131,28 +130,46 @@ int32_t Model::rope_offset(int32_t length) const {
 void Model::ensure_rows(int64_t rows) {
   Buffers& b = *buffers_;
   if (rows <= b.rows) return;
-  rows = round_up(rows, 64);
+  rows = activation_rows(rows);
   b.drop();
-  const int64_t h = config_.hidden;
-  const int64_t q = int64_t{config_.heads} * config_.head_dim;
-  const int64_t qkv = q + 2 * int64_t{config_.kv_heads} * config_.head_dim;
+  const ActivationWidths w =
+      activation_widths(config_, [&](int64_t columns) { return device_.act_ld(columns); });
   const auto n = static_cast<size_t>(rows);
-  const auto f32 = [&](int64_t columns, int64_t* ld) {
-    *ld = round_up(columns, 32) + 16;  // rows must not alias in the cache
-    return reinterpret_cast<float*>(b.add(n * static_cast<size_t>(*ld) * sizeof(float)));
+  const auto f32 = [&](int64_t ld) {
+    return reinterpret_cast<float*>(b.add(n * static_cast<size_t>(ld) * sizeof(float)));
   };
-  const auto act = [&](int64_t columns) {
-    const int64_t ld = device_.act_ld(columns);
+  const auto act = [&](int64_t ld) {
     return ops::Act{b.add(n * static_cast<size_t>(ld) * device_.act_bytes()), ld};
   };
-  b.x = f32(h, &b.x_ld);
-  b.c = f32(std::max(qkv, h), &b.c_ld);
-  b.a = act(h);
-  b.q = act(q);
-  b.attention = act(q);
-  b.inner = act(config_.intermediate);
+  b.x_ld = w.x;
+  b.c_ld = w.c;
+  b.x = f32(w.x);
+  b.c = f32(w.c);
+  b.a = act(w.a);
+  b.q = act(w.q);
+  b.attention = act(w.q);
+  b.inner = act(w.inner);
   b.rows = rows;
-  times_.activation_bytes_peak = std::max(times_.activation_bytes_peak, b.total);
+  note_memory();
+}
+
+void Model::reserve(int64_t rows, int64_t pages) {
+  ensure_rows(rows);
+  if (!device_.host_memory()) buffers_->logits(head_bytes(config_, rows));
+  ops::ReserveShape shape;
+  shape.rows = rows;
+  shape.heads = config_.heads;
+  shape.inner = config_.intermediate;
+  shape.pages = pages;
+  shape.positions = max_positions_;
+  shape.kv = kv_layout();
+  reserved_bytes_ = static_cast<int64_t>(device_.reserve(shape));
+  note_memory();
+}
+
+void Model::note_memory() {
+  times_.activation_bytes_peak =
+      std::max(times_.activation_bytes_peak, buffers_->total + reserved_bytes_);
 }
 
 void Model::attention_block(const LayerWeights& w, int32_t index, const StepPlan& plan,
@@ -293,11 +310,11 @@ void Model::multiply_head(const ops::Matrix& w, int64_t begin, int64_t end, floa
     device_.linear(w, nullptr, x, end - begin, out, ld, false);
     return;
   }
-  const int64_t floats = (end - begin) * ld;
-  float* const y = b.logits(floats);
-  times_.activation_bytes_peak = std::max(times_.activation_bytes_peak, b.total);
+  const size_t bytes = static_cast<size_t>((end - begin) * ld) * sizeof(float);
+  float* const y = b.logits(bytes);
+  note_memory();
   device_.linear(w, nullptr, x, end - begin, y, ld, false);
-  device_.download(out, y, static_cast<size_t>(floats) * sizeof(float));
+  device_.download(out, y, bytes);
 }
 
 void Model::logits(int64_t begin, int64_t end, float* out, int64_t ld) {

@@ -74,6 +74,10 @@ class Model {
   // depends on the total length (longrope) have one table per regime, and one tree root for each.
   int32_t rope_offset(int32_t length) const;
 
+  // Takes the memory that steps of so many rows need, on a pool of at most so many pages; without
+  // it they take it when they come. Throws kOutOfMemory, kOutOfDeviceMemory.
+  void reserve(int64_t rows, int64_t pages);
+
   // Computes the rows of the plan. Returns false when stop() asked to give up between two layers;
   // keys and values written so far are then garbage in pages that were not committed.
   bool forward(const StepPlan& plan, KvMemory& kv, const std::function<bool()>& stop);
@@ -98,6 +102,7 @@ class Model {
  private:
   struct Buffers;
   void ensure_rows(int64_t rows);
+  void note_memory();
   void multiply_head(const ops::Matrix& w, int64_t begin, int64_t end, float* out, int64_t ld);
   void attention_block(const LayerWeights& layer, int32_t index, const StepPlan& plan,
                        KvMemory& kv);
@@ -115,6 +120,7 @@ class Model {
   std::vector<int32_t> reads_;  // of the last forward()
   int64_t selected_ = 0;        // rows
   std::vector<float> hidden_;   // of the selection, where the device's memory is not the host's
+  int64_t reserved_bytes_ = 0;  // of the device itself
   ModelTimes times_;
 };
 

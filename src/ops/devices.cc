@@ -91,6 +91,14 @@ const std::vector<GpuInfo>& gpu_devices() {
   return *devices;
 }
 
+GpuInfo gpu_of(std::string_view name) {
+  const int index = cuda_index(name);
+  if (index >= 0 && replacement()) return gpu_info(open_runtime(index, false)->properties());
+  const std::vector<GpuInfo>& all = gpu_devices();
+  if (index >= 0 && index < static_cast<int>(all.size())) return all[static_cast<size_t>(index)];
+  return {"", "", 132, 0, ""};
+}
+
 int64_t available_host_memory() {
   std::ifstream meminfo("/proc/meminfo");
   for (std::string key; meminfo >> key;) {

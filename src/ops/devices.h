@@ -41,6 +41,8 @@ struct GpuInfo {
 };
 const std::vector<GpuInfo>& gpu_devices();
 GpuInfo gpu_info(const gpu::Properties& properties);
+// Of the device of this name; without it, one of unknown size with as many processors as an H200.
+GpuInfo gpu_of(std::string_view name);
 
 // Bytes of host memory that can be used without swapping, as the kernel estimates it.
 int64_t available_host_memory();

@@ -144,8 +144,9 @@ struct StepArrays {
 struct ReserveShape {
   int64_t rows = 0;
   int32_t heads = 0;
-  int64_t inner = 0;  // columns of linear_gated
-  int64_t pages = 0;  // of the pool, at most
+  int64_t inner = 0;      // columns of linear_gated
+  int64_t pages = 0;      // of the pool, at most
+  int64_t positions = 0;  // of the longest sequence
   KvLayout kv;
 };
 
@@ -181,8 +182,8 @@ class Device {
   // queries, scores and outputs stay in the fastest memory.
   virtual int32_t tile_rows() const { return 96; }
   // Takes the memory that the device itself needs for steps up to this shape, so that none of them
-  // has to. Throws kOutOfDeviceMemory.
-  virtual void reserve(const ReserveShape&) {}
+  // has to, and returns how much that is. Throws kOutOfDeviceMemory.
+  virtual size_t reserve(const ReserveShape&) { return 0; }
   // What follows works on these arrays, which stay as they are until the next call.
   virtual void begin_step(const StepArrays&) {}
   // Returns when all that was asked of the device is computed, and throws what went wrong.

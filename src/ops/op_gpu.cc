@@ -326,10 +326,14 @@ void GpuDevice::qkv(const QkvArgs& args, std::span<const int32_t> positions,
 }
 
 void GpuDevice::clear_pages(std::span<const int32_t> list, const KvLayout& kv, std::byte* pool) {
-  stage_call(step_, call_, list);
-  gpu::ClearArgs a{on_device(list), reinterpret_cast<unsigned char*>(pool),
-                   static_cast<int64_t>(kv.page_bytes())};
-  launch(gpu::Kernel::kClearPages, static_cast<int64_t>(list.size()), gpu::kClearBlocks, a);
+  for (size_t at = 0; at < list.size(); at += gpu::kMostCleared) {
+    const std::span<const int32_t> piece =
+        list.subspan(at, std::min(gpu::kMostCleared, list.size() - at));
+    stage_call(step_, call_, piece);
+    gpu::ClearArgs a{on_device(piece), reinterpret_cast<unsigned char*>(pool),
+                     static_cast<int64_t>(kv.page_bytes())};
+    launch(gpu::Kernel::kClearPages, static_cast<int64_t>(piece.size()), gpu::kClearBlocks, a);
+  }
 }
 
 // Copies that wait for one another go into different launches (waves): a copy comes after every
@@ -401,6 +405,7 @@ void GpuDevice::plan_attention(const AttentionPlan& plan, std::span<const int32_
     shape.warps = chosen.warps;
     shape.processors = runtime_->properties().processors;
     shape.invariant = options_.invariant;
+    shape.most_states = most_states_;
     gpu::plan_attention(plan, positions, shape, plan_);
     return;
   }
@@ -420,9 +425,23 @@ void GpuDevice::plan_attention(const AttentionPlan& plan, std::span<const int32_
 void GpuDevice::pad_attention() {
   gpu::Item nothing{};
   nothing.state = nothing.group = -1;
+  if (plan_.waves.size() != 1) return;
   const auto items = static_cast<int64_t>(plan_.items.size());
   plan_.items.resize(static_cast<size_t>(gpu::padded_items(items)), nothing);
-  plan_.states = static_cast<int32_t>(gpu::padded_items(plan_.states));
+  plan_.waves.back().item_end = static_cast<int32_t>(plan_.items.size());
+  plan_.states = std::max(plan_.states, static_cast<int32_t>(std::min<int64_t>(
+                                            gpu::padded_items(plan_.states), most_states_)));
+}
+
+size_t GpuDevice::reserve(const ReserveShape& shape) {
+  const gpu::Workspace w = gpu::workspace_for(shape, runtime_->properties().processors);
+  gated_.reserve(w.gated);
+  states_.reserve(w.states);
+  arrived_.reserve(w.arrived);
+  step_.reserve(w.step);
+  call_.reserve(w.call);
+  most_states_ = w.most_states;
+  return w.bytes();
 }
 
 void GpuDevice::begin_step(const StepArrays& step) {
@@ -445,7 +464,7 @@ void GpuDevice::begin_step(const StepArrays& step) {
     step_.place(std::span<const AttentionRun>(step.attention->runs));
   // What not every step has comes last: the rest keeps its addresses.
   step_.place(step.reads);
-  step_.place(step.clear);
+  if (step.clear.size() <= gpu::kMostCleared) step_.place(step.clear);
   order_copies(step.copies);
   step_.place(std::span<const PageCopy>(copies_));
   step_.send();
@@ -481,7 +500,6 @@ void GpuDevice::attention(const AttentionArgs& args, const KvLayout& kv, const s
   a.ld_out = args.out.ld;
   a.group_heads = args.heads / kv.kv_heads;
   a.rows = static_cast<int32_t>(slow ? rows : padded(static_cast<int64_t>(rows)));
-  a.item_count = static_cast<int32_t>(plan_.items.size());
   a.scale_log2 = args.scale * kLog2E;
   a.pages = pages(kv, pool, args.layer);
   a.tile_of_row = on_device(std::span<const int32_t>(tiles_.of_row));
@@ -497,7 +515,16 @@ void GpuDevice::attention(const AttentionArgs& args, const KvLayout& kv, const s
   a.state_ml = a.state_o + o_floats;
   a.arrived = reinterpret_cast<int32_t*>(
       arrived_.reserve(plan_.groups.size() * static_cast<size_t>(kv.kv_heads) * sizeof(int32_t)));
-  launch(kernel_, static_cast<int64_t>(plan_.items.size()), kv.kv_heads, a);
+  const gpu::Item* const items = a.items;
+  const gpu::Group* const groups = a.groups;
+  gpu::Wave begin{0, 0};
+  for (const gpu::Wave& end : plan_.waves) {
+    a.items = items + begin.item_end;
+    a.groups = groups + begin.group_end;
+    a.item_count = end.item_end - begin.item_end;
+    launch(kernel_, a.item_count, kv.kv_heads, a);
+    begin = end;
+  }
 }
 
 }  // namespace prefix::ops

@@ -12,6 +12,7 @@
 #include "ops/gpu/runtime.h"
 #include "ops/gpu/staging.h"
 #include "ops/gpu/step_graph.h"
+#include "ops/gpu/workspace.h"
 #include "ops/op.h"
 
 namespace prefix::ops {
@@ -35,7 +36,7 @@ class GpuDevice final : public Device {
   std::string_view page_layout() const override { return gpu::kPageLayout; }
   DType dtype() const override { return options_.dtype; }
   size_t act_bytes() const override { return dtype_bytes(options_.dtype); }
-  int64_t act_ld(int64_t columns) const override { return (columns + 63) / 64 * 64; }
+  int64_t act_ld(int64_t columns) const override { return gpu::activation_ld(columns); }
 
   std::byte* allocate(size_t bytes) override;
   void release(std::byte* data, size_t bytes) override;
@@ -44,6 +45,7 @@ class GpuDevice final : public Device {
   void download(void* host, const void* device, size_t bytes) override;
   int64_t free_bytes() const override { return runtime_->free_bytes(); }
   int32_t tile_rows() const override { return 128; }
+  size_t reserve(const ReserveShape& shape) override;
   void begin_step(const StepArrays& step) override;
   void finish_step() override;
 
@@ -115,6 +117,7 @@ class GpuDevice final : public Device {
   std::vector<PageCopy> copies_;       // in waves
   std::vector<int32_t> waves_;         // ends in copies_
 
+  int32_t most_states_ = INT32_MAX;
   gpu::Buffer gated_;
   gpu::Buffer states_;
   gpu::Buffer arrived_;

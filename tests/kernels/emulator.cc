@@ -8,6 +8,7 @@
 #include "block_emulated.h"
 #include "body/attention.h"
 #include "body/rows.h"
+#include "ops/gpu/workspace.h"
 
 namespace prefix::ops::gpu {
 namespace {
@@ -89,6 +90,7 @@ EmulatedRuntime::EmulatedRuntime(int32_t processors, uint64_t seed) : random_(se
   properties_.processors = processors;
   properties_.shared_bytes = 96 << 10;
   properties_.total_bytes = int64_t{1} << 30;
+  used_bytes_ = kProductWorkspaceBytes;  // as on a GPU
 }
 
 EmulatedRuntime::~EmulatedRuntime() {

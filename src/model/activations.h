@@ -1,0 +1,50 @@
+// How wide the activations of a step are, for the buffers (forward.cc) and for those who want to
+// know their size without a model (engine/memory_estimate.cc).
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "model/config.h"
+
+namespace prefix {
+
+// Rows of logits that are held at a time: 64 rows of a 150,000-token vocabulary are 38 MB.
+inline constexpr int64_t kLogitRows = 64;
+
+// Leading dimensions in elements.
+struct ActivationWidths {
+  int64_t x = 0, c = 0;             // f32
+  int64_t a = 0, q = 0, inner = 0;  // activations; the output of attention is as wide as q
+
+  size_t row_bytes(size_t act_bytes) const {
+    return static_cast<size_t>(x + c) * sizeof(float) +
+           static_cast<size_t>(a + 2 * q + inner) * act_bytes;
+  }
+};
+
+// act_ld: leading dimension of an activation buffer, as Device::act_ld().
+template <typename ActLd>
+ActivationWidths activation_widths(const ModelConfig& config, const ActLd& act_ld) {
+  const auto f32 = [](int64_t columns) {
+    return (columns + 31) / 32 * 32 + 16;  // rows must not alias in the cache
+  };
+  const int64_t hidden = config.hidden;
+  const int64_t q = int64_t{config.heads} * config.head_dim;
+  const int64_t qkv = q + 2 * int64_t{config.kv_heads} * config.head_dim;
+  return {f32(hidden), f32(std::max(qkv, hidden)), act_ld(hidden), act_ld(q),
+          act_ld(config.intermediate)};
+}
+
+constexpr int64_t activation_rows(int64_t rows) { return (rows + 63) / 64 * 64; }
+
+// What heads need on a device whose memory the host does not see: logits of some rows, or a panel
+// of 32 of all rows.
+inline size_t head_bytes(const ModelConfig& config, int64_t rows) {
+  const int64_t vocab = (int64_t{config.vocab_size} + 31) / 32 * 32;
+  return static_cast<size_t>(std::max(std::min(rows, kLogitRows) * vocab, rows * 32)) *
+         sizeof(float);
+}
+
+}  // namespace prefix
