@@ -73,6 +73,13 @@ GpuDevice::GpuDevice(std::unique_ptr<gpu::Runtime> runtime, const GpuOptions& op
 
 GpuDevice::~GpuDevice() = default;
 
+// Processors and the version of the library decide how attention is cut and which algorithms
+// multiply matrices.
+std::string GpuDevice::numerics() const {
+  const gpu::Properties& p = runtime_->properties();
+  return cat(isa_, options_.invariant ? " invariant " : " ", p.processors, ' ', p.products_version);
+}
+
 // --- memory --------------------------------------------------------------------------------------
 
 std::byte* GpuDevice::allocate(size_t bytes) {

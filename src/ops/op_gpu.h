@@ -33,6 +33,7 @@ class GpuDevice final : public Device {
 
   std::string_view name() const override { return "cuda"; }
   std::string_view isa() const override { return isa_; }
+  std::string numerics() const override;
   std::string_view page_layout() const override { return gpu::kPageLayout; }
   DType dtype() const override { return options_.dtype; }
   size_t act_bytes() const override { return dtype_bytes(options_.dtype); }

@@ -35,6 +35,9 @@ enum class Element : int32_t { kBf16 = 0, kF32 = 1 };
 
 constexpr int64_t element_bytes(Element e) { return e == Element::kBf16 ? 2 : 4; }
 
+// Device memory that matrix products have for themselves, from the moment the device is opened.
+inline constexpr int64_t kProductWorkspaceBytes = int64_t{32} << 20;
+
 // Threads of a block of the row-wise kernels.
 inline constexpr int kRowThreads = 128;
 inline constexpr int kQkvVectors = kRowThreads / 32;

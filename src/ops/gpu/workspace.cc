@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "ops/gpu/launch.h"
 #include "ops/gpu/staging.h"
 
 namespace prefix::ops::gpu {

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ops/gpu/launch.h"
 #include "ops/op.h"
 
 namespace prefix::ops::gpu {
@@ -26,9 +27,6 @@ struct Workspace {
 };
 
 Workspace workspace_for(const ReserveShape& shape, int32_t processors);
-
-// What the library for matrix products has for itself, from the moment the device is opened.
-inline constexpr int64_t kProductWorkspaceBytes = int64_t{32} << 20;
 
 // Pages that one launch clears; a longer list takes several.
 inline constexpr size_t kMostCleared = size_t{1} << 14;
