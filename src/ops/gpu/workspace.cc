@@ -14,7 +14,7 @@ constexpr int64_t kMostListed = int64_t{1} << 22;  // pages that a step reads: 1
 }  // namespace
 
 Workspace workspace_for(const ReserveShape& shape, int32_t processors) {
-  const int64_t rows = shape.rows;
+  const int64_t rows = (shape.rows + 63) / 64 * 64;  // padded_rows() adds no more
   const int64_t kv_heads = shape.kv.kv_heads;
   const int64_t packed = rows * (shape.heads / kv_heads);
   const int64_t windows = packed / kWindowRows + 2 * (packed / kBlockRows + 1);
