@@ -5,7 +5,10 @@
 
 namespace prefix::ops::gpu {
 
-extern __shared__ __align__(128) unsigned char shared_memory[];
+#ifndef PREFIX_SHARED_ALIGN
+#define PREFIX_SHARED_ALIGN 128
+#endif
+extern __shared__ __align__(PREFIX_SHARED_ALIGN) unsigned char shared_memory[];
 
 class CudaWarp {
  public:

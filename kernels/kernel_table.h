@@ -6,8 +6,10 @@
 namespace prefix::ops::gpu {
 
 const void* row_kernel(Kernel kernel);
+const void* heads_kernel(Kernel kernel);
 const void* attention_kernel_64(Kernel kernel);
 const void* attention_kernel_128(Kernel kernel);
 const void* attention_kernel_256(Kernel kernel);
+const void* attention_kernel_hopper(Kernel kernel);
 
 }  // namespace prefix::ops::gpu

@@ -27,9 +27,17 @@ constexpr size_t kRingSlotBytes = size_t{4} << 20;
 
 const void* kernel_address(Kernel kernel) {
   for (const auto table :
-       {row_kernel, attention_kernel_64, attention_kernel_128, attention_kernel_256})
+       {row_kernel, heads_kernel, attention_kernel_64, attention_kernel_128, attention_kernel_256})
     if (const void* const address = table(kernel)) return address;
+#ifdef PREFIX_HOPPER
+  return attention_kernel_hopper(kernel);
+#else
   return nullptr;
+#endif
+}
+
+bool for_hopper(Kernel kernel) {
+  return kernel == Kernel::kAttentionHopper64 || kernel == Kernel::kAttentionHopper128;
 }
 
 int most_shared_bytes(Kernel kernel) {
@@ -44,6 +52,10 @@ int most_shared_bytes(Kernel kernel) {
       return attention_shared_bytes(128, 8);
     case Kernel::kAttention256x4:
       return attention_shared_bytes(256, 4);
+    case Kernel::kAttentionHopper64:
+      return hopper_shared_bytes(64);
+    case Kernel::kAttentionHopper128:
+      return hopper_shared_bytes(128);
     default:
       return 0;
   }
@@ -67,6 +79,7 @@ cudaError_t read_properties(int32_t device, Properties& out) {
   out.processors = p.multiProcessorCount;
   out.shared_bytes = static_cast<int32_t>(p.sharedMemPerBlockOptin);
   out.total_bytes = static_cast<int64_t>(p.totalGlobalMem);
+  out.hopper = out.capability == 90 && kernel_address(Kernel::kAttentionHopper128) != nullptr;
   return cudaSuccess;
 }
 
@@ -321,7 +334,7 @@ class CudaRuntime final : public Runtime {
       const auto kernel = static_cast<Kernel>(k);
       const void* const address = kernel_address(kernel);
       const int bytes = most_shared_bytes(kernel);
-      if (bytes == 0) continue;
+      if (bytes == 0 || (for_hopper(kernel) && !properties_.hopper)) continue;
       if (ask(cudaFuncSetAttribute(address, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
               "shared memory of the attention kernels") != Code::kOk)
         return false;

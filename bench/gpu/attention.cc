@@ -82,7 +82,7 @@ double bytes_of(const AttentionCase& c, bool shared) {
 std::span<const AttentionCase> attention_cases() { return kCases; }
 
 void bench_attention(ops::Device& device, const AttentionCase& c, bool shared,
-                     const Blocker& blocker, const Effort& effort) {
+                     const Blocker& blocker, const Effort& effort, const char* kernel) {
   const ops::KvLayout kv{ops::DType::kBf16, 1, c.kv_heads, kHeadDim};
   const Plan plan = make_plan(c, device.tile_rows(), shared);
   const auto rows = static_cast<int64_t>(plan.positions.size());
@@ -117,11 +117,12 @@ void bench_attention(ops::Device& device, const AttentionCase& c, bool shared,
   const Times hot = clock.measure([&](int) { device.attention(args, kv, pools[0]); });
   const double flops = flops_of(c, plan), bytes = bytes_of(c, shared);
   std::printf(
-      "{\"bench\": \"attention\", \"shape\": \"%s\", \"heads\": \"%d/%d\", \"shared\": %s, "
+      "{\"bench\": \"attention\", \"kernel\": \"%s\", \"shape\": \"%s\", \"heads\": \"%d/%d\", "
+      "\"shared\": %s, "
       "\"us\": %.2f, \"us_hot\": %.2f, \"us_wall\": %.2f, \"launch_bound\": %s, \"buffers\": %zu, "
       "\"flops\": %.0f, \"bytes\": %.0f, \"tflops\": %.1f, \"gb_per_s\": %.0f, \"plan_us\": "
       "%.0f}\n",
-      c.name, c.heads, c.kv_heads, shared ? "true" : "false", cold.us, hot.us, cold.wall_us,
+      kernel, c.name, c.heads, c.kv_heads, shared ? "true" : "false", cold.us, hot.us, cold.wall_us,
       cold.launch_bound ? "true" : "false", pools.count(), flops, bytes, flops / cold.us * 1e-6,
       bytes / cold.us * 1e-3, plan_time.count());
   std::fflush(stdout);

@@ -31,7 +31,7 @@ std::span<const AttentionCase> attention_cases();
 // One layer, called as a step calls it. Without sharing every sequence has pages of its own and
 // tiles of its own: paged decoding as others do it.
 void bench_attention(ops::Device& device, const AttentionCase& c, bool shared,
-                     const Blocker& blocker, const Effort& effort = {});
+                     const Blocker& blocker, const Effort& effort = {}, const char* kernel = "mma");
 
 struct Product {
   const char* model;

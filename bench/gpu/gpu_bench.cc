@@ -1,11 +1,12 @@
 // Attention, matrix products and whole prefills on a GPU: what tools/gpu_check prints and compares
 // with other libraries. One JSON object per line.
 //
-//   gpu_bench [--shape TEXT] [--attention] [--gemm] [--engine MODEL_SHAPE]
+//   gpu_bench [--shape TEXT] [--attention] [--hopper] [--gemm] [--engine MODEL_SHAPE]
 //
 // Without arguments: --attention --gemm. --shape keeps the attention shapes with that text in their
 // name. Times are medians: "us" on the device with cold caches, "us_hot" over the same pages again
-// and again, "us_wall" with launching.
+// and again, "us_wall" with launching. --hopper is --attention with the kernel for compute
+// capability 9.0 (option cuda_attention), where rows are many.
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -21,17 +22,17 @@ namespace {
 
 using namespace prefix;  // a program, not a header
 
-std::unique_ptr<ops::Device> gpu() {
-  return ops::make_device({"cuda", ops::DType::kBf16, "auto", 1, false});
+std::unique_ptr<ops::Device> gpu(const char* attention = "mma") {
+  return ops::make_device({"cuda", ops::DType::kBf16, "auto", 1, false, attention});
 }
 
-void attention(const std::string& only) {
-  const auto device = gpu();
+void attention(const std::string& only, const char* kernel) {
+  const auto device = gpu(kernel);
   const bench::Blocker blocker(*device, {});
   for (const bench::AttentionCase& c : bench::attention_cases()) {
     if (std::string(c.name).find(only) == std::string::npos) continue;
-    bench::bench_attention(*device, c, true, blocker);
-    if (c.rows == 1) bench::bench_attention(*device, c, false, blocker);
+    bench::bench_attention(*device, c, true, blocker, {}, kernel);
+    if (c.rows == 1) bench::bench_attention(*device, c, false, blocker, {}, kernel);
   }
 }
 
@@ -61,7 +62,9 @@ int main(int argc, char** argv) {
       if (wanted[i] == "--shape" && more) {
         only = wanted[++i];
       } else if (wanted[i] == "--attention") {
-        attention(only);
+        attention(only, "mma");
+      } else if (wanted[i] == "--hopper") {
+        attention(only, "hopper");
       } else if (wanted[i] == "--gemm") {
         gemm();
       } else if (wanted[i] == "--engine" && more) {

@@ -114,6 +114,10 @@ class Attention {
         queries_(block) {}
 
   PREFIX_BODY void run() {
+    if (a_.wide_done && !item_.narrow) {  // body/attention_hopper.h did the rest
+      if (item_.group >= 0) fold_group();
+      return;
+    }
     load_queries();
     clear_padding();
     block_.sync();

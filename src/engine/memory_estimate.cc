@@ -29,8 +29,9 @@ int64_t gpu_activations(const ModelConfig& c, const Options& options, const ops:
   shape.inner = c.intermediate;
   shape.pages = kv_bytes / static_cast<int64_t>(kv.page_bytes());
   shape.positions = context_length(options, c);
+  shape.logit_rows = held_logit_rows(false);
   shape.kv = kv;
-  return static_cast<int64_t>(buffers + head_bytes(c, rows) +
+  return static_cast<int64_t>(buffers + logit_bytes(c, rows) + answer_bytes(rows) +
                               ops::gpu::workspace_for(shape, gpu.processors).bytes());
 }
 

@@ -27,6 +27,9 @@ constexpr OptionInfo kTable[] = {
     {"invariant", T::kBool, S::kEngine, "false", 0, 0, "",
      "Same bits alone, in a batch and from the cache also on a GPU, at some cost; a CPU always "
      "does so."},
+    {"cuda_attention", T::kString, S::kEngine, "auto", 0, 0, "auto|mma|hopper",
+     "Attention kernel for many rows on a GPU: hopper needs compute capability 9.0 and is not for "
+     "invariant; auto takes mma until measurements say otherwise."},
     {"threads", T::kInt, S::kEngine, "0", 0, 1024, "", "Worker threads; 0 = one per core."},
     {"cache_bytes", T::kInt, S::kEngine, "0", 0, kMax, "",
      "Most bytes for keys and values, of running requests and of the cache; 0 = a quarter of the "

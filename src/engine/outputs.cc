@@ -4,19 +4,20 @@
 #include <cmath>
 #include <map>
 
+#include "ops/host_logits.h"
+
 namespace prefix {
 namespace {
 
-// Rows of full logits held at a time: 64 rows of a 150,000-token vocabulary are 38 MB.
-constexpr int64_t kLogitRows = 64;
-
-// Sorts by row and returns the distinct rows.
+// Sorts by row, returns the distinct rows and tells each output which one it is.
 std::vector<int32_t> distinct_rows(std::vector<Output*>& outputs) {
   std::stable_sort(outputs.begin(), outputs.end(),
                    [](const Output* a, const Output* b) { return a->row < b->row; });
   std::vector<int32_t> rows;
-  for (const Output* o : outputs)
+  for (Output* o : outputs) {
     if (rows.empty() || rows.back() != o->row) rows.push_back(o->row);
+    o->selected = static_cast<int32_t>(rows.size()) - 1;
+  }
   return rows;
 }
 
@@ -24,6 +25,10 @@ void refuse_nan(Output& output) {
   output.status = Code::kInternal;
   output.message =
       cat("the model produced a value that is not a number at position ", output.position);
+}
+
+int64_t generated(const Active& a) {
+  return static_cast<int64_t>(a.history.size() - a.spec().tokens.size());
 }
 
 }  // namespace
@@ -47,84 +52,199 @@ void Heads::compute(std::vector<Output>& outputs) {
   if (!embeddings.empty()) compute_embeddings(embeddings);
 }
 
-void Heads::finish_full(Output& output, const float* logits, double normaliser) {
+// --- scores and tokens ---------------------------------------------------------------------------
+
+// A penalty is a matter of the row itself where the host can read it.
+bool Heads::needs_row(const Output& output) const {
   const RequestSpec& spec = output.active->spec();
-  const auto vocab = static_cast<size_t>(model_.config().vocab_size);
+  if (spec.task != Task::kGenerate) return false;
+  return candidates_for(spec.sampling, model_.config().vocab_size) == 0 ||
+         (spec.sampling.repetition_penalty != 1 && model_.device().host_memory());
+}
+
+Heads::Read Heads::ask(Output& output) {
+  const Active& active = *output.active;
+  const RequestSpec& spec = active.spec();
+  Read read{&output};
   if (spec.task != Task::kGenerate) {
-    const Sequence& s = output.active->sequences[output.sequence];
-    const int32_t target = output.active->token_at(s, output.position + 1);
-    output.logprob = static_cast<float>(logits[target] - normaliser);
+    const Sequence& s = active.sequences[output.sequence];
+    reads_.want_stats(output.selected, ops::kWantSum);
+    read.logits = reads_.want_logit(output.selected, active.token_at(s, output.position + 1));
+    return read;
+  }
+  const Sampling& sampling = spec.sampling;
+  reads_.want_stats(output.selected,
+                    sampling.logprobs ? ops::kWantFirst | ops::kWantSum : ops::kWantFirst);
+  const bool penalty = sampling.repetition_penalty != 1;
+  if (sampling.temperature == 0 && !penalty) return read;
+  read.candidates =
+      reads_.want_candidates(output.selected, candidates_for(sampling, model_.config().vocab_size));
+  if (penalty) read.seen = distinct_tokens(active.history);
+  for (size_t i = 0; i < read.seen.size(); ++i) {
+    const size_t at = reads_.want_logit(output.selected, read.seen[i]);
+    if (i == 0) read.logits = at;
+  }
+  return read;
+}
+
+bool Heads::find_token(Read& read) const {
+  Output& output = *read.output;
+  const Sampling& sampling = output.active->spec().sampling;
+  const ops::RowStats& stats = reads_.stats(output.selected);
+  ops::Candidate found{stats.first, stats.top};
+  const bool penalty = sampling.repetition_penalty != 1;
+  if (sampling.temperature > 0 || penalty) {
+    const int32_t vocab = model_.config().vocab_size;
+    const int32_t k = sampling.temperature > 0 ? std::min(sampling.top_k, vocab) : 1;
+    const auto likely = reads_.candidates(read.candidates);
+    const auto logits = reads_.logits(read.logits, read.seen.size());
+    std::vector<ops::Candidate> kept;
+    if (!penalty) {
+      kept.assign(likely.begin(), likely.begin() + k);
+    } else if (!penalised_candidates(likely, static_cast<int32_t>(likely.size()) == vocab,
+                                     read.seen, logits, sampling.repetition_penalty, k, kept)) {
+      return false;
+    }
+    found.id = choose(kept, sampling, generated(*output.active));
+    // Its logit before the penalty.
+    const auto at = std::lower_bound(read.seen.begin(), read.seen.end(), found.id);
+    found.logit = at != read.seen.end() && *at == found.id
+                      ? logits[static_cast<size_t>(at - read.seen.begin())]
+                      : std::find_if(likely.begin(), likely.end(), [&](const ops::Candidate& c) {
+                          return c.id == found.id;
+                        })->logit;
+  }
+  output.sampled.token = found.id;
+  if (sampling.logprobs)
+    output.sampled.logprob = static_cast<float>(found.logit - ops::log_sum_exp(stats));
+  return true;
+}
+
+void Heads::finish(Read& read) const {
+  Output& output = *read.output;
+  const ops::RowStats& stats = reads_.stats(output.selected);
+  if (output.active->spec().task != Task::kGenerate) {
+    output.logprob = static_cast<float>(reads_.logit(read.logits) - ops::log_sum_exp(stats));
     if (std::isnan(output.logprob)) refuse_nan(output);
-    return;
+  } else if (stats.first < 0) {
+    output.status = Code::kInternal;
+    output.message = kNanLogit;
+  } else {
+    read.whole_row = !find_token(read);
   }
-  try {
-    const auto index = static_cast<int64_t>(output.active->history.size() - spec.tokens.size());
-    output.sampled = sample({logits, vocab}, spec.sampling, output.active->history, index);
-  } catch (const Error& e) {
-    output.status = e.code();
-    output.message = e.message();
+}
+
+// Rows that lie side by side come in one copy.
+void Heads::sample_rows(const ops::LogitBlock& block, std::span<Output* const> outputs) {
+  ops::Device& device = model_.device();
+  const auto vocab = static_cast<size_t>(block.n);
+  std::vector<const float*> rows(outputs.size());
+  if (device.host_memory()) {
+    for (size_t i = 0; i < rows.size(); ++i) rows[i] = block.row(outputs[i]->selected);
+  } else {
+    const size_t row_bytes = static_cast<size_t>(block.ld) * sizeof(float);
+    const size_t most = std::min(outputs.size(), static_cast<size_t>(block.rows));
+    std::byte* here = whole_rows_.reserve(most * row_bytes);
+    for (size_t i = 0; i < outputs.size();) {
+      const int32_t first = outputs[i]->selected;
+      int32_t end = first;  // of rows side by side
+      for (; i < outputs.size() && outputs[i]->selected <= end; ++i) {
+        const auto offset = static_cast<size_t>(outputs[i]->selected - first) * row_bytes;
+        rows[i] = reinterpret_cast<const float*>(here + offset);
+        end = outputs[i]->selected + 1;
+      }
+      const auto bytes = static_cast<size_t>(end - first) * row_bytes;
+      device.download(here, block.row(first), bytes);
+      here += bytes;
+    }
   }
+  device.parallel(static_cast<int64_t>(outputs.size()), [&](int64_t index) {
+    const auto i = static_cast<size_t>(index);
+    Output& output = *outputs[i];
+    const Active& active = *output.active;
+    try {
+      output.sampled =
+          sample({rows[i], vocab}, active.spec().sampling, active.history, generated(active));
+    } catch (const Error& e) {
+      output.status = e.code();
+      output.message = e.message();
+    }
+  });
 }
 
 void Heads::compute_full(std::vector<Output*>& outputs) {
   const std::vector<int32_t> rows = distinct_rows(outputs);
-  const auto vocab = static_cast<size_t>(model_.config().vocab_size);
-  const size_t ld = (vocab + 31) / 32 * 32;
-  model_.select(rows);
   const auto n = static_cast<int64_t>(rows.size());
-  logits_.resize(ld * static_cast<size_t>(std::min(n, kLogitRows)));
-  size_t next = 0;
-  for (int64_t begin = 0; begin < n; begin += kLogitRows) {
-    const int64_t end = std::min(n, begin + kLogitRows);
-    model_.logits(begin, end, logits_.data(), static_cast<int64_t>(ld));
-    std::vector<size_t> first;  // outputs of each row of the chunk: [first[i], first[i + 1])
-    for (int64_t r = begin; r < end; ++r) {
-      first.push_back(next);
-      while (next < outputs.size() && outputs[next]->row == rows[static_cast<size_t>(r)]) ++next;
+  reads_.begin(rows.size());
+  std::vector<Read> reads;
+  std::vector<Output*> whole;
+  for (Output* o : outputs) {
+    if (needs_row(*o)) {
+      whole.push_back(o);
+    } else {
+      reads.push_back(ask(*o));
     }
-    first.push_back(next);
-    model_.device().parallel(end - begin, [&](int64_t r) {
-      const float* logits = logits_.data() + static_cast<size_t>(r) * ld;
-      bool scored = false;
-      for (size_t i = first[static_cast<size_t>(r)]; i < first[static_cast<size_t>(r) + 1]; ++i)
-        scored |= outputs[i]->active->spec().task != Task::kGenerate;
-      const double normaliser = scored ? log_sum_exp({logits, vocab}) : 0;
-      for (size_t i = first[static_cast<size_t>(r)]; i < first[static_cast<size_t>(r) + 1]; ++i)
-        finish_full(*outputs[i], logits, normaliser);
-    });
+  }
+  model_.select(reads_.arrays(rows));
+  size_t next = 0;  // of `whole`
+  for (int64_t begin = 0; begin < n;) {
+    const int64_t end = std::min(n, begin + model_.logit_rows());
+    const ops::LogitBlock block = model_.logits(begin, end);
+    if (!reads.empty()) reads_.read(block);
+    const size_t first = next;
+    while (next < whole.size() && whole[next]->selected < end) ++next;
+    if (next > first) sample_rows(block, {whole.data() + first, next - first});
+    begin = end;
+  }
+  if (reads.empty()) return;
+  reads_.fetch();
+  model_.device().parallel(static_cast<int64_t>(reads.size()),
+                           [&](int64_t i) { finish(reads[static_cast<size_t>(i)]); });
+  for (Read& read : reads) {
+    if (!read.whole_row) continue;
+    const int64_t row = read.output->selected;
+    sample_rows(model_.logits(row, row + 1), {&read.output, 1});
   }
 }
+
+// --- logits of chosen tokens ---------------------------------------------------------------------
 
 // Only the panels of 32 logits that hold a wanted id are multiplied: a yes/no score costs two
 // panels, not the vocabulary.
 void Heads::compute_ids(std::vector<Output*>& outputs) {
   const std::vector<int32_t> rows = distinct_rows(outputs);
-  model_.select(rows);
-  std::map<int32_t, std::vector<std::pair<Output*, size_t>>> panels;  // panel -> (output, which id)
-  size_t selected = 0;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    while (rows[selected] != outputs[i]->row) ++selected;
-    const std::vector<int32_t>& ids = outputs[i]->active->spec().logit_ids;
-    outputs[i]->values.resize(ids.size());
-    outputs[i]->selected = static_cast<int32_t>(selected);
-    for (size_t k = 0; k < ids.size(); ++k) panels[ids[k] / 32].emplace_back(outputs[i], k);
+  ops::HeadArrays arrays;
+  arrays.rows = rows;
+  model_.select(arrays);
+  std::map<int32_t, std::vector<std::pair<Output*, size_t>>> wanted;  // panel -> (output, which id)
+  for (Output* o : outputs) {
+    const std::vector<int32_t>& ids = o->active->spec().logit_ids;
+    o->values.resize(ids.size());
+    for (size_t k = 0; k < ids.size(); ++k) wanted[ids[k] / 32].emplace_back(o, k);
   }
-  std::vector<float> block;
-  for (const auto& [panel, wanted] : panels) {
-    int32_t begin = wanted.front().first->selected;
-    int32_t end = begin + 1;
-    for (const auto& [output, k] : wanted) {
-      begin = std::min(begin, output->selected);
-      end = std::max(end, output->selected + 1);
+  // As many panels at once as take the memory of one block of whole rows.
+  const int64_t most = std::max<int64_t>(
+      1, model_.logit_rows() * model_.config().vocab_size / 32 / static_cast<int64_t>(rows.size()));
+  for (auto next = wanted.begin(); next != wanted.end();) {
+    const auto first = next;
+    std::vector<Model::Panel> panels;
+    for (; next != wanted.end() && static_cast<int64_t>(panels.size()) < most; ++next) {
+      Model::Panel panel{next->first * 32, static_cast<int64_t>(rows.size()), 0};
+      for (const auto& [output, k] : next->second) {
+        panel.begin = std::min<int64_t>(panel.begin, output->selected);
+        panel.end = std::max<int64_t>(panel.end, output->selected + 1);
+      }
+      panels.push_back(panel);
     }
-    block.resize(static_cast<size_t>(end - begin) * 32);
-    model_.logits_panel(begin, end, panel * 32, block.data());
-    for (const auto& [output, k] : wanted) {
-      const int32_t id = output->active->spec().logit_ids[k];
-      const float value =
-          block[static_cast<size_t>(output->selected - begin) * 32 + static_cast<size_t>(id % 32)];
-      output->values[k] = value;
-      if (std::isnan(value)) refuse_nan(*output);
+    const Model::PanelLogits logits = model_.logit_panels(panels);
+    int64_t column = 0;
+    for (auto panel = first; panel != next; ++panel, column += 32) {
+      for (const auto& [output, k] : panel->second) {
+        const int32_t id = output->active->spec().logit_ids[k];
+        const float value = logits.x[output->selected * logits.ld + column + id % 32];
+        output->values[k] = value;
+        if (std::isnan(value)) refuse_nan(*output);
+      }
     }
   }
 }
@@ -132,14 +252,15 @@ void Heads::compute_ids(std::vector<Output*>& outputs) {
 // Truncated to the wanted dimensions first, normalised afterwards (Matryoshka embeddings).
 void Heads::compute_embeddings(std::vector<Output*>& outputs) {
   const std::vector<int32_t> rows = distinct_rows(outputs);
-  model_.select(rows);
+  ops::HeadArrays arrays;
+  arrays.rows = rows;
+  model_.select(arrays);
   const auto hidden = static_cast<size_t>(model_.config().hidden);
-  size_t selected = 0;
+  const float* const all = model_.hidden();
   for (size_t i = 0; i < outputs.size(); ++i) {
-    while (rows[selected] != outputs[i]->row) ++selected;
     const RequestSpec& spec = outputs[i]->active->spec();
     const size_t n = spec.dimensions > 0 ? static_cast<size_t>(spec.dimensions) : hidden;
-    const float* h = model_.hidden() + selected * hidden;
+    const float* h = all + static_cast<size_t>(outputs[i]->selected) * hidden;
     outputs[i]->values.assign(h, h + n);
     double squares = 0;
     for (float v : outputs[i]->values) squares += static_cast<double>(v) * v;

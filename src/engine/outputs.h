@@ -1,10 +1,12 @@
 // The heads of a step: from hidden states of the rows that somebody asked for to numbers in
-// results.
+// results. Of a row of logits only what its outputs need is read (logit_reads.h): a score is two
+// numbers, a greedy token one; the whole row is needed by few ways to sample.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "engine/logit_reads.h"
 #include "engine/sampling.h"
 #include "engine/sequence.h"
 #include "model/model.h"
@@ -28,19 +30,35 @@ struct Output {
 
 class Heads {
  public:
-  explicit Heads(Model& model) : model_(model) {}
+  explicit Heads(Model& model)
+      : model_(model), reads_(model), whole_rows_(model.device()) {}
   // After model.forward(): computes every output. Each row is normed and multiplied once, however
   // many outputs read it.
   void compute(std::vector<Output>& outputs);
 
  private:
+  // Where reads_ has what a token or a score is made of.
+  struct Read {
+    Output* output;
+    size_t candidates = 0;
+    size_t logits = 0;               // of the target; of the tokens seen
+    std::vector<int32_t> seen = {};  // under a repetition penalty
+    bool whole_row = false;          // what was read does not suffice
+  };
+
   void compute_full(std::vector<Output*>& outputs);
   void compute_ids(std::vector<Output*>& outputs);
   void compute_embeddings(std::vector<Output*>& outputs);
-  void finish_full(Output& output, const float* logits, double normaliser);
+  bool needs_row(const Output& output) const;
+  Read ask(Output& output);
+  void finish(Read& read) const;
+  // False when what was read does not tell.
+  bool find_token(Read& read) const;
+  void sample_rows(const ops::LogitBlock& block, std::span<Output* const> outputs);
 
   Model& model_;
-  std::vector<float> logits_;
+  LogitReads reads_;
+  ops::HostBuffer whole_rows_;
 };
 
 }  // namespace prefix

@@ -2,44 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <limits>
-#include <numeric>
+
+#include "ops/host_logits.h"
 
 namespace prefix {
 namespace {
-
-constexpr int kLanes = 16;
-
-// e^x for x <= 0, relative error below 3e-7: 2^n * p(f) with a degree-6 Taylor-like polynomial on
-// [-ln2/2, ln2/2]. Plain arithmetic, so that the compiler vectorises the loop around it.
-inline float exp_negative(float x) {
-  x = x < -87.0f ? -87.0f : x;
-  const float scaled = x * 1.44269504f;
-  const float n = static_cast<float>(static_cast<int32_t>(scaled - 0.5f));
-  const float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
-  float p = 1.0f / 720;
-  p = p * r + 1.0f / 120;
-  p = p * r + 1.0f / 24;
-  p = p * r + 1.0f / 6;
-  p = p * r + 0.5f;
-  p = p * r + 1.0f;
-  p = p * r + 1.0f;
-  const int32_t bits = (static_cast<int32_t>(n) + 127) << 23;
-  float power;
-  std::memcpy(&power, &bits, sizeof(power));
-  return p * power;
-}
-
-float largest(std::span<const float> x) {
-  float lanes[kLanes];
-  std::fill(std::begin(lanes), std::end(lanes), -std::numeric_limits<float>::infinity());
-  size_t i = 0;
-  for (; i + kLanes <= x.size(); i += kLanes)
-    for (int l = 0; l < kLanes; ++l) lanes[l] = x[i + l] > lanes[l] ? x[i + l] : lanes[l];
-  for (; i < x.size(); ++i) lanes[0] = x[i] > lanes[0] ? x[i] : lanes[0];
-  return *std::max_element(std::begin(lanes), std::end(lanes));
-}
 
 // splitmix64 (Steele, Lea, Flood 2014) of the seed and a counter: a stream per request, no state.
 double uniform(int64_t seed, int64_t index) {
@@ -52,111 +19,109 @@ double uniform(int64_t seed, int64_t index) {
 }
 
 // Divides positive and multiplies negative logits of tokens that occurred (Keskar et al. 2019).
-void penalise(std::span<float> logits, std::span<const int32_t> seen, float penalty) {
-  std::vector<int32_t> ids(seen.begin(), seen.end());
-  std::sort(ids.begin(), ids.end());
-  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-  for (int32_t id : ids) {
-    float& logit = logits[static_cast<size_t>(id)];
-    logit = logit > 0 ? logit / penalty : logit * penalty;
-  }
+float penalised(float logit, float penalty) {
+  return logit > 0 ? logit / penalty : logit * penalty;
 }
-
-struct Candidate {
-  int32_t id;
-  float logit;
-  double weight;
-};
 
 // Order of truncation: top-k, then temperature, then min-p, then top-p, as transformers applies
 // them with temperature first for the probability cuts.
-int32_t draw(std::span<const float> logits, const Sampling& options, int64_t index) {
-  std::vector<Candidate> candidates(logits.size());
-  for (size_t i = 0; i < logits.size(); ++i)
-    candidates[i] = {static_cast<int32_t>(i), logits[i], 0};
-  const auto before = [](const Candidate& a, const Candidate& b) {
-    return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
-  };
-  size_t keep = candidates.size();
-  if (options.top_k > 0) keep = std::min(keep, static_cast<size_t>(options.top_k));
-  if (keep < candidates.size()) {
-    std::partial_sort(candidates.begin(), candidates.begin() + static_cast<ptrdiff_t>(keep),
-                      candidates.end(), before);
-    candidates.resize(keep);
-  } else {
-    std::sort(candidates.begin(), candidates.end(), before);
-  }
-
+int32_t draw(std::span<const ops::Candidate> kept, const Sampling& options, int64_t index) {
+  std::vector<double> weights(kept.size());
   double total = 0;
-  for (Candidate& c : candidates) {
-    c.weight = std::exp(static_cast<double>(c.logit - candidates[0].logit) / options.temperature);
-    total += c.weight;
+  for (size_t i = 0; i < kept.size(); ++i) {
+    weights[i] = std::exp(static_cast<double>(kept[i].logit - kept[0].logit) / options.temperature);
+    total += weights[i];
   }
   if (options.min_p > 0) {
-    while (candidates.size() > 1 && candidates.back().weight < options.min_p) {
-      total -= candidates.back().weight;
-      candidates.pop_back();
+    while (weights.size() > 1 && weights.back() < options.min_p) {
+      total -= weights.back();
+      weights.pop_back();
     }
   }
   if (options.top_p < 1) {
     double mass = 0;
     size_t n = 0;
-    while (n < candidates.size() && (n == 0 || mass < options.top_p * total))
-      mass += candidates[n++].weight;
-    candidates.resize(n);
+    while (n < weights.size() && (n == 0 || mass < options.top_p * total)) mass += weights[n++];
+    weights.resize(n);
     total = mass;
   }
   double left = uniform(options.seed, index) * total;
-  for (const Candidate& c : candidates) {
-    left -= c.weight;
-    if (left < 0) return c.id;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    left -= weights[i];
+    if (left < 0) return kept[i].id;
   }
-  return candidates.back().id;
+  return kept[weights.size() - 1].id;
 }
 
 }  // namespace
 
-double log_sum_exp(std::span<const float> x) {
-  const float top = largest(x);
-  if (!(top > -std::numeric_limits<float>::infinity()) || std::isinf(top)) return top;
-  double lanes[kLanes] = {};
-  size_t i = 0;
-  for (; i + kLanes <= x.size(); i += kLanes) {
-    float e[kLanes];
-    for (int l = 0; l < kLanes; ++l) e[l] = exp_negative(x[i + l] - top);
-    for (int l = 0; l < kLanes; ++l) lanes[l] += e[l];
-  }
-  for (; i < x.size(); ++i) lanes[0] += exp_negative(x[i] - top);
-  return top + std::log(std::accumulate(std::begin(lanes), std::end(lanes), 0.0));
+int32_t candidates_for(const Sampling& options, int32_t vocab) {
+  const bool greedy = options.temperature == 0;
+  if (!greedy && (options.top_k == 0 || options.top_k > ops::kMostCandidates)) return 0;
+  const int32_t k = options.repetition_penalty != 1 ? ops::kMostCandidates
+                    : greedy                        ? 1
+                                                    : options.top_k;
+  return std::min(k, vocab);
 }
 
-int32_t argmax(std::span<const float> x) {
-  const float top = largest(x);
-  int unequal = 0;  // NaN differs from itself; counted without a branch so that the loop vectorises
-  for (float v : x) unequal |= v != v;
-  if (unequal || x.empty()) return -1;
-  return static_cast<int32_t>(std::find(x.begin(), x.end(), top) - x.begin());
+std::vector<int32_t> distinct_tokens(std::span<const int32_t> seen) {
+  std::vector<int32_t> ids(seen.begin(), seen.end());
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  return ids;
+}
+
+bool penalised_candidates(std::span<const ops::Candidate> likely, bool complete,
+                          std::span<const int32_t> seen, std::span<const float> seen_logits,
+                          float penalty, int32_t k, std::vector<ops::Candidate>& out) {
+  out.clear();
+  for (const ops::Candidate& c : likely)
+    if (!std::binary_search(seen.begin(), seen.end(), c.id)) out.push_back(c);
+  for (size_t i = 0; i < seen.size(); ++i)
+    out.push_back({seen[i], penalised(seen_logits[i], penalty)});
+  std::sort(out.begin(), out.end(), ops::more_likely);
+  const auto wanted = static_cast<size_t>(k);
+  // A token that is in neither list comes after all of `likely`.
+  const bool enough =
+      complete || (out.size() >= wanted && !ops::more_likely(likely.back(), out[wanted - 1]));
+  if (out.size() > wanted) out.resize(wanted);
+  return enough;
+}
+
+int32_t choose(std::span<const ops::Candidate> kept, const Sampling& options, int64_t index) {
+  return options.temperature > 0 ? draw(kept, options, index) : kept[0].id;
 }
 
 Sampled sample(std::span<const float> logits, const Sampling& options,
                std::span<const int32_t> seen, int64_t index) {
-  const int32_t best = argmax(logits);
-  if (best < 0) fail(Code::kInternal, "the model produced a logit that is not a number");
+  const int32_t best = ops::argmax(logits);
+  if (best < 0) fail(Code::kInternal, kNanLogit);
   Sampled out;
   out.token = best;
-  const bool penalised = options.repetition_penalty != 1;
-  if (penalised || options.temperature > 0) {
+  const bool penalty = options.repetition_penalty != 1;
+  if (penalty || options.temperature > 0) {
     std::vector<float> copy;
     std::span<const float> weighed = logits;
-    if (penalised) {
+    if (penalty) {
       copy.assign(logits.begin(), logits.end());
-      penalise(copy, seen, options.repetition_penalty);
+      for (const int32_t id : distinct_tokens(seen)) {
+        float& logit = copy[static_cast<size_t>(id)];
+        logit = penalised(logit, options.repetition_penalty);
+      }
       weighed = copy;
     }
-    out.token = options.temperature > 0 ? draw(weighed, options, index) : argmax(weighed);
+    if (options.temperature > 0) {
+      std::vector<ops::Candidate> kept;
+      const auto k = static_cast<size_t>(options.top_k);
+      ops::top_candidates(weighed, k > 0 ? k : weighed.size(), kept);
+      out.token = draw(kept, options, index);
+    } else {
+      out.token = ops::argmax(weighed);
+    }
   }
   if (options.logprobs)
-    out.logprob = static_cast<float>(logits[static_cast<size_t>(out.token)] - log_sum_exp(logits));
+    out.logprob =
+        static_cast<float>(logits[static_cast<size_t>(out.token)] - ops::log_sum_exp(logits));
   return out;
 }
 

@@ -7,11 +7,13 @@
 #include <cstdint>
 
 #include "model/config.h"
+#include "ops/logits.h"
 
 namespace prefix {
 
-// Rows of logits that are held at a time: 64 rows of a 150,000-token vocabulary are 38 MB.
-inline constexpr int64_t kLogitRows = 64;
+// Rows of logits that are held at a time: 64 rows of a 150,000-token vocabulary are 38 MB. A GPU
+// multiplies more at once.
+constexpr int64_t held_logit_rows(bool host_memory) { return host_memory ? 64 : 256; }
 
 // Leading dimensions in elements.
 struct ActivationWidths {
@@ -39,12 +41,24 @@ ActivationWidths activation_widths(const ModelConfig& config, const ActLd& act_l
 
 constexpr int64_t activation_rows(int64_t rows) { return (rows + 63) / 64 * 64; }
 
-// What heads need on a device whose memory the host does not see: logits of some rows, or a panel
-// of 32 of all rows.
-inline size_t head_bytes(const ModelConfig& config, int64_t rows) {
-  const int64_t vocab = (int64_t{config.vocab_size} + 31) / 32 * 32;
-  return static_cast<size_t>(std::max(std::min(rows, kLogitRows) * vocab, rows * 32)) *
-         sizeof(float);
+inline int64_t padded_vocab(const ModelConfig& config) {
+  return (int64_t{config.vocab_size} + 31) / 32 * 32;
+}
+
+// What heads need on a device whose memory the host does not see, in steps of up to so many rows:
+// whole rows of logits, or a panel of 32 of all rows.
+inline size_t logit_bytes(const ModelConfig& config, int64_t rows) {
+  const int64_t floats = std::max(held_logit_rows(false) * padded_vocab(config), rows * 32);
+  return static_cast<size_t>(floats) * sizeof(float);
+}
+
+// What is read of them: a score of every row, or candidates of as many as are held at a time. Steps
+// that want more than that take it when they come.
+inline size_t answer_bytes(int64_t rows) {
+  const auto score = sizeof(ops::RowStats) + sizeof(float);
+  return static_cast<size_t>(rows) * score +
+         static_cast<size_t>(held_logit_rows(false) * ops::kMostCandidates) *
+             sizeof(ops::Candidate);
 }
 
 }  // namespace prefix

@@ -7,6 +7,7 @@
 #include "model/model.h"
 #include "model/rope.h"
 #include "model/weights.h"
+#include "ops/buffers.h"
 
 namespace prefix {
 namespace {
@@ -33,17 +34,13 @@ struct Block {
 // All activations of a step. x: residual; a: normed input; b: attention output or the gated inner
 // activation; c: f32 result of a projection.
 struct Model::Buffers {
-  explicit Buffers(ops::Device& d) : device(d) {}
-  ~Buffers() {
-    drop();
-    drop_head();
-  }
+  explicit Buffers(ops::Device& d) : device(d), logits(d), answers(d), fetched(d) {}
+  ~Buffers() { drop(); }
   // No rows fit any more: whatever comes next may fail, and must not be taken for what was there.
   void drop() {
     for (Block& b : blocks) device.release(b.data, b.bytes);
     blocks.clear();
-    total = static_cast<int64_t>(head.bytes);
-    rows = 0;
+    total = rows = 0;
   }
   std::byte* add(size_t bytes) {
     Block& block = blocks.emplace_back();
@@ -64,24 +61,9 @@ struct Model::Buffers {
   // Selected rows lie where the layers, which are done, had their intermediates.
   float* selected() const { return c; }  // [selected rows, hidden]
   ops::Act normed() const { return a; }
-  // Results of a head on their way to the host, where the device's memory is not the host's. Grows
-  // by doubling.
-  float* logits(size_t bytes) {
-    if (bytes > head.bytes) {
-      const size_t wanted = std::max(bytes, 2 * head.bytes);
-      drop_head();
-      head.data = device.allocate(wanted);
-      head.bytes = wanted;
-      total += static_cast<int64_t>(wanted);
-    }
-    return reinterpret_cast<float*>(head.data);
-  }
-  void drop_head() {
-    if (head.data) device.release(head.data, head.bytes);
-    total -= static_cast<int64_t>(head.bytes);
-    head = {};
-  }
-  Block head;
+  ops::DeviceBuffer logits;   // of a block of selected rows
+  ops::DeviceBuffer answers;  // what heads read of them
+  ops::HostBuffer fetched;    // results of a head, where the device's memory is not the host's
 };
 
 Model::Model(ModelFiles files, ops::Device& device, int32_t max_positions, const Progress& progress)
@@ -155,21 +137,27 @@ void Model::ensure_rows(int64_t rows) {
 
 void Model::reserve(int64_t rows, int64_t pages) {
   ensure_rows(rows);
-  if (!device_.host_memory()) buffers_->logits(head_bytes(config_, rows));
+  if (!device_.host_memory()) {
+    buffers_->logits.reserve(logit_bytes(config_, rows));
+    buffers_->answers.reserve(answer_bytes(rows));
+  }
   ops::ReserveShape shape;
   shape.rows = rows;
   shape.heads = config_.heads;
   shape.inner = config_.intermediate;
   shape.pages = pages;
   shape.positions = max_positions_;
+  shape.logit_rows = logit_rows();
   shape.kv = kv_layout();
   reserved_bytes_ = static_cast<int64_t>(device_.reserve(shape));
   note_memory();
 }
 
 void Model::note_memory() {
+  const Buffers& b = *buffers_;
+  const auto heads = static_cast<int64_t>(b.logits.bytes() + b.answers.bytes());
   times_.activation_bytes_peak =
-      std::max(times_.activation_bytes_peak, buffers_->total + reserved_bytes_);
+      std::max(times_.activation_bytes_peak, b.total + heads + reserved_bytes_);
 }
 
 void Model::attention_block(const LayerWeights& w, int32_t index, const StepPlan& plan,
@@ -278,52 +266,74 @@ bool Model::forward(const StepPlan& plan, KvMemory& kv, const std::function<bool
   return true;
 }
 
-void Model::select(std::span<const int32_t> rows) {
+void Model::select(const ops::HeadArrays& arrays) {
   Stopwatch watch(times_.other_ns);
   Buffers& b = *buffers_;
+  std::span<const int32_t> rows = arrays.rows;
   const auto n = static_cast<int64_t>(rows.size());
   const int64_t h = config_.hidden;
   if (std::ranges::equal(rows, reads_)) rows = reads_;  // it went up with the step
   selected_ = n;
+  device_.begin_heads(arrays);
   float* const out = b.selected();
   device_.gather_rows(b.x, b.x_ld, rows, h, out, h);
   device_.rms_norm_f32(out, h, weights_.output_norm.data(), config_.norm_eps, n, h, out, h, false);
   device_.convert(out, h, n, h, b.normed());
 }
 
-const float* Model::hidden() {
-  if (device_.host_memory()) return buffers_->selected();
-  hidden_.resize(static_cast<size_t>(selected_ * config_.hidden));
-  device_.download(hidden_.data(), buffers_->selected(), hidden_.size() * sizeof(float));
-  return hidden_.data();
+const float* Model::on_host(const float* data, size_t floats) {
+  if (device_.host_memory()) return data;
+  const size_t bytes = floats * sizeof(float);
+  std::byte* const here = buffers_->fetched.reserve(bytes);
+  device_.download(here, data, bytes);
+  return reinterpret_cast<const float*>(here);
 }
 
-// Rows [begin, end) of the selection times w, into host memory.
+const float* Model::hidden() {
+  return on_host(buffers_->selected(), static_cast<size_t>(selected_ * config_.hidden));
+}
+
+// Rows [begin, end) of the selection times w.
 void Model::multiply_head(const ops::Matrix& w, int64_t begin, int64_t end, float* out,
                           int64_t ld) {
   Stopwatch watch(times_.gemm_ns);
+  const ops::Act head = buffers_->normed();
+  const size_t row_bytes = static_cast<size_t>(head.ld) * device_.act_bytes();
+  const ops::Act x{head.data + static_cast<size_t>(begin) * row_bytes, head.ld};
+  device_.linear(w, nullptr, x, end - begin, out, ld, false);
+}
+
+float* Model::logit_memory(int64_t rows, int64_t ld) {
   Buffers& b = *buffers_;
-  const ops::Act normed = b.normed();
-  const size_t row_bytes = static_cast<size_t>(normed.ld) * device_.act_bytes();
-  const ops::Act x{normed.data + static_cast<size_t>(begin) * row_bytes, normed.ld};
-  if (device_.host_memory()) {
-    device_.linear(w, nullptr, x, end - begin, out, ld, false);
-    return;
-  }
-  const size_t bytes = static_cast<size_t>((end - begin) * ld) * sizeof(float);
-  float* const y = b.logits(bytes);
+  const size_t bytes = static_cast<size_t>(rows * ld) * sizeof(float);
+  auto* const data = reinterpret_cast<float*>(b.logits.reserve(bytes));
   note_memory();
-  device_.linear(w, nullptr, x, end - begin, y, ld, false);
-  device_.download(out, y, bytes);
+  return data;
 }
 
-void Model::logits(int64_t begin, int64_t end, float* out, int64_t ld) {
-  multiply_head(weights_.output, begin, end, out, ld);
+std::byte* Model::answer_memory(size_t bytes) {
+  std::byte* const data = buffers_->answers.reserve(bytes);
+  note_memory();
+  return data;
 }
 
-int32_t Model::logits_panel(int64_t begin, int64_t end, int32_t token, float* out) {
-  multiply_head(weights_.output.panel_of(token), begin, end, out, 32);
-  return token % 32;
+ops::LogitBlock Model::logits(int64_t begin, int64_t end) {
+  const int64_t ld = padded_vocab(config_);
+  // Of all rows that are asked for at once: the memory does not grow with the first steps.
+  float* const x = logit_memory(logit_rows(), ld);
+  multiply_head(weights_.output, begin, end, x, ld);
+  return {x, ld, begin, end - begin, config_.vocab_size};
+}
+
+Model::PanelLogits Model::logit_panels(std::span<const Panel> panels) {
+  const int64_t ld = 32 * static_cast<int64_t>(panels.size());
+  float* const x = logit_memory(selected_, ld);
+  for (size_t i = 0; i < panels.size(); ++i) {
+    const Panel& p = panels[i];
+    multiply_head(weights_.output.panel_of(p.token), p.begin, p.end,
+                  x + p.begin * ld + 32 * static_cast<int64_t>(i), ld);
+  }
+  return {on_host(x, static_cast<size_t>(selected_ * ld)), ld};
 }
 
 }  // namespace prefix

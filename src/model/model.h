@@ -18,6 +18,7 @@
 
 #include "base/sha256.h"
 #include "cache/kv_memory.h"
+#include "model/activations.h"
 #include "model/architecture.h"
 #include "model/config.h"
 #include "model/model_files.h"
@@ -82,14 +83,30 @@ class Model {
   // keys and values written so far are then garbage in pages that were not committed.
   bool forward(const StepPlan& plan, KvMemory& kv, const std::function<bool()>& stop);
 
-  // Final norm of the given rows of the last forward(); the results below refer to this selection.
-  void select(std::span<const int32_t> rows);
-  // Logits of selected rows [begin, end): out [end - begin, vocab], leading dimension `ld`.
-  void logits(int64_t begin, int64_t end, float* out, int64_t ld);
-  // The 32 logits of the panel that holds `token`: out [end - begin, 32]; returns the column of
-  // `token`. The bits equal those of logits(); on a GPU only with `invariant`.
-  int32_t logits_panel(int64_t begin, int64_t end, int32_t token, float* out);
-  // Normed hidden states of the selection, f32 [rows, hidden].
+  // Final norm of the given rows of the last forward(); what follows refers to this selection, and
+  // operations of the device on its logits to these arrays.
+  void select(const ops::HeadArrays& arrays);
+  // Rows to ask logits() for at once.
+  int64_t logit_rows() const { return held_logit_rows(device_.host_memory()); }
+  // Logits of selected rows [begin, end), in the device's memory until the next call of this or of
+  // logit_panels().
+  ops::LogitBlock logits(int64_t begin, int64_t end);
+  // The 32 logits that lie in the panel of `token`, of selected rows [begin, end). The bits
+  // equal those of logits(); on a GPU only with `invariant`.
+  struct Panel {
+    int32_t token;
+    int64_t begin, end;
+  };
+  // Panel i is columns [32 i, 32 i + 32) of what is returned, one row for each selected one; in
+  // host memory, until the next call. Rows that a panel leaves out are undefined there.
+  struct PanelLogits {
+    const float* x;
+    int64_t ld;
+  };
+  PanelLogits logit_panels(std::span<const Panel> panels);
+  // Device memory for what is read of logits: at least so much, until the next call.
+  std::byte* answer_memory(size_t bytes);
+  // Normed hidden states of the selection, f32 [rows, hidden], in host memory until the next call.
   const float* hidden();
 
   ModelTimes times() const {
@@ -104,6 +121,8 @@ class Model {
   void ensure_rows(int64_t rows);
   void note_memory();
   void multiply_head(const ops::Matrix& w, int64_t begin, int64_t end, float* out, int64_t ld);
+  float* logit_memory(int64_t rows, int64_t ld);
+  const float* on_host(const float* data, size_t floats);
   void attention_block(const LayerWeights& layer, int32_t index, const StepPlan& plan,
                        KvMemory& kv);
   void ffn_block(const LayerWeights& layer, const StepPlan& plan);
@@ -119,7 +138,6 @@ class Model {
   std::unique_ptr<Buffers> buffers_;
   std::vector<int32_t> reads_;  // of the last forward()
   int64_t selected_ = 0;        // rows
-  std::vector<float> hidden_;   // of the selection, where the device's memory is not the host's
   int64_t reserved_bytes_ = 0;  // of the device itself
   ModelTimes times_;
 };

@@ -22,6 +22,7 @@ struct DeviceOptions {
   std::string isa = "auto";
   int threads = 1;
   bool invariant = false;
+  std::string cuda_attention = "auto";  // auto, mma, hopper
 };
 
 // Whether a device could have this name.

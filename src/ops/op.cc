@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 namespace prefix::ops {
 
@@ -20,6 +21,14 @@ void Device::upload(void* device, const void* host, size_t bytes) {
 
 void Device::download(void* host, const void* device, size_t bytes) {
   if (bytes > 0) std::memcpy(host, device, bytes);
+}
+
+std::byte* Device::allocate_host(size_t bytes) {
+  return static_cast<std::byte*>(::operator new(bytes, std::align_val_t{64}));
+}
+
+void Device::release_host(std::byte* data, size_t) {
+  ::operator delete(data, std::align_val_t{64});
 }
 
 Vector::Vector(Device& device, const std::vector<float>& values)

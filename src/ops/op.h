@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "ops/logits.h"
 #include "plan/attention_plan.h"
 
 namespace prefix::ops {
@@ -147,8 +148,32 @@ struct ReserveShape {
   int64_t inner = 0;      // columns of linear_gated
   int64_t pages = 0;      // of the pool, at most
   int64_t positions = 0;  // of the longest sequence
+  int64_t logit_rows = 0;  // rows of logits that are held at a time
   KvLayout kv;
 };
+
+// What heads read: rows of the step, and of these selected rows, counted from 0:
+struct HeadArrays {
+  std::span<const int32_t> rows;
+  std::span<const LogitAt> targets;         // single logits
+  std::span<const int32_t> candidate_rows;  // whose most likely tokens are wanted
+};
+
+// Logits of the selected rows [first, first + rows): x[rows, n], 16-byte aligned, ld a multiple
+// of 4.
+struct LogitBlock {
+  const float* x = nullptr;
+  int64_t ld = 0;
+  int64_t first = 0;
+  int64_t rows = 0;
+  int64_t n = 0;
+
+  bool has(int32_t row) const { return row >= first && row < first + rows; }
+  const float* row(int64_t selected) const { return x + (selected - first) * ld; }
+};
+
+// What row_stats() is asked about a row.
+enum : uint8_t { kWantFirst = 1, kWantSum = 2 };
 
 class Device {
  public:
@@ -176,6 +201,9 @@ class Device {
   // with when the call returns.
   virtual void upload(void* device, const void* host, size_t bytes);
   virtual void download(void* host, const void* device, size_t bytes);
+  // Memory of the host that download() fills at full speed.
+  virtual std::byte* allocate_host(size_t bytes);
+  virtual void release_host(std::byte* data, size_t bytes);
   // Bytes that allocate() could still give.
   virtual int64_t free_bytes() const = 0;
   // Packed query rows that an attention tile should have: enough to use each page many times while
@@ -188,6 +216,8 @@ class Device {
   virtual void begin_step(const StepArrays&) {}
   // Returns when all that was asked of the device is computed, and throws what went wrong.
   virtual void finish_step() {}
+  // The same of the heads of a step; rows that StepArrays did not announce come with the call.
+  virtual void begin_heads(const HeadArrays&) {}
 
   // Packs W[n, k] row by row, on all threads. The matrix lives until release(data, bytes()).
   virtual Matrix pack(int64_t n, int64_t k, const RowReader& rows) = 0;
@@ -225,6 +255,21 @@ class Device {
                            float* out, int64_t ld_out) = 0;
   // out = x as activations, no norm (for architectures that multiply the residual itself).
   virtual void convert(const float* x, int64_t ld, int64_t rows, int64_t n, Act out) = 0;
+
+  // What follows reads a few numbers of a block of logits; `out` is memory of the device. Elements
+  // of the arrays that belong to rows outside of the block are left alone.
+  //
+  // out[row]. wants[row]: kWantFirst, kWantSum; a device may answer more than was asked.
+  virtual void row_stats(const LogitBlock& block, std::span<const uint8_t> wants,
+                         RowStats* out) = 0;
+  // out[i] = the logit targets[i].
+  virtual void gather_logits(const LogitBlock& block, std::span<const LogitAt> targets,
+                             float* out) = 0;
+  // out[i][0, k): the k most likely tokens of rows[i], 1 <= k <= min(n, kMostCandidates). Undefined
+  // for a row with a NaN. A zero may lose its sign.
+  virtual void top_candidates(const LogitBlock& block, std::span<const int32_t> rows, int32_t k,
+                              Candidate* out) = 0;
+
   // Runs task(i) for i in [0, n) on the host's worker threads of this device.
   virtual void parallel(int64_t n, const std::function<void(int64_t)>& task) = 0;
 };

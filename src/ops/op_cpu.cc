@@ -14,6 +14,7 @@
 #include "ops/cpu/memory.h"
 #include "ops/cpu/pack.h"
 #include "ops/devices.h"
+#include "ops/host_logits.h"
 
 namespace prefix::ops {
 namespace {
@@ -116,6 +117,33 @@ void CpuDevice::gather_rows(const float* x, int64_t ld, std::span<const int32_t>
     std::memcpy(out + static_cast<int64_t>(i) * ld_out, x + rows[i] * ld,
                 static_cast<size_t>(n) * sizeof(float));
   }
+}
+
+void CpuDevice::row_stats(const LogitBlock& block, std::span<const uint8_t> wants, RowStats* out) {
+  threads_.run(block.rows, [&](int64_t i, int) {
+    const int64_t row = block.first + i;
+    const uint8_t want = wants[static_cast<size_t>(row)];
+    out[row] = ops::row_stats({block.row(row), static_cast<size_t>(block.n)},
+                              (want & kWantFirst) != 0, (want & kWantSum) != 0);
+  });
+}
+
+void CpuDevice::gather_logits(const LogitBlock& block, std::span<const LogitAt> targets,
+                              float* out) {
+  for (size_t i = 0; i < targets.size(); ++i)
+    if (block.has(targets[i].row)) out[i] = block.row(targets[i].row)[targets[i].id];
+}
+
+void CpuDevice::top_candidates(const LogitBlock& block, std::span<const int32_t> rows, int32_t k,
+                               Candidate* out) {
+  threads_.run(static_cast<int64_t>(rows.size()), [&](int64_t i, int) {
+    const int32_t row = rows[static_cast<size_t>(i)];
+    if (!block.has(row)) return;
+    std::vector<Candidate> best;
+    ops::top_candidates({block.row(row), static_cast<size_t>(block.n)}, static_cast<size_t>(k),
+                        best);
+    std::copy(best.begin(), best.end(), out + i * k);
+  });
 }
 
 void CpuDevice::parallel(int64_t n, const std::function<void(int64_t)>& task) {

@@ -49,6 +49,11 @@ class CpuDevice final : public Device {
   void parallel(int64_t n, const std::function<void(int64_t)>& task) override;
   void gather_rows(const float* x, int64_t ld, std::span<const int32_t> rows, int64_t n, float* out,
                    int64_t ld_out) override;
+  void row_stats(const LogitBlock& block, std::span<const uint8_t> wants, RowStats* out) override;
+  void gather_logits(const LogitBlock& block, std::span<const LogitAt> targets,
+                     float* out) override;
+  void top_candidates(const LogitBlock& block, std::span<const int32_t> rows, int32_t k,
+                      Candidate* out) override;
 
  private:
   Matrix pack_from(int64_t n_total, int64_t k, std::span<const RowReader* const> readers,

@@ -35,6 +35,14 @@ AttentionKernel choose_kernel(DType type, int32_t head_dim, int32_t packed_rows)
                : AttentionKernel{Kernel::kAttention64x4, 64, 4};
 }
 
+// The Hopper kernel for wide items of many rows; kCount where there is none.
+gpu::Kernel choose_wide_kernel(DType type, int32_t head_dim, int32_t packed_rows) {
+  if (type != DType::kBf16 || packed_rows <= gpu::kHopperRows) return gpu::Kernel::kCount;
+  if (head_dim == 64) return gpu::Kernel::kAttentionHopper64;
+  if (head_dim == 128) return gpu::Kernel::kAttentionHopper128;
+  return gpu::Kernel::kCount;
+}
+
 AttentionKernel kernel_shape(gpu::Kernel kernel) {
   switch (kernel) {
     case gpu::Kernel::kAttention64x4:
@@ -60,15 +68,23 @@ GpuDevice::GpuDevice(std::unique_ptr<gpu::Runtime> runtime, const GpuOptions& op
       threads_(std::max(1, options.threads)),
       isa_(cat("sm_", runtime_->properties().capability)),
       step_(*runtime_, uploads_),
+      heads_(*runtime_, uploads_),
       call_(*runtime_, uploads_),
       gated_(*runtime_),
       states_(*runtime_),
-      arrived_(*runtime_) {
+      arrived_(*runtime_),
+      logit_parts_(*runtime_) {
   const int32_t capability = runtime_->properties().capability;
   if (capability < 80)
     fail(Code::kUnsupportedDevice, "device \"", runtime_->properties().name,
          "\" has compute capability ", capability / 10, ".", capability % 10,
          "; bf16 tensor cores need 8.0");
+  if (!options.hopper_attention) return;
+  if (options.invariant)
+    fail(Code::kInvalidArgument, "cuda_attention=hopper does not keep invariant=true");
+  if (!runtime_->properties().hopper)
+    fail(Code::kUnsupportedDevice, "cuda_attention=hopper needs compute capability 9.0; \"",
+         runtime_->properties().name, "\" has ", capability / 10, ".", capability % 10);
 }
 
 GpuDevice::~GpuDevice() = default;
@@ -89,6 +105,14 @@ std::byte* GpuDevice::allocate(size_t bytes) {
 }
 
 void GpuDevice::release(std::byte* data, size_t) { runtime_->release(data); }
+
+std::byte* GpuDevice::allocate_host(size_t bytes) {
+  void* data = nullptr;
+  check(*runtime_, runtime_->allocate_pinned(bytes, &data), "pinned memory");
+  return static_cast<std::byte*>(data);
+}
+
+void GpuDevice::release_host(std::byte* data, size_t) { runtime_->release_pinned(data); }
 
 void GpuDevice::upload(void* device, const void* host, size_t bytes) {
   check(*runtime_, runtime_->upload(device, host, bytes), "upload");
@@ -196,7 +220,8 @@ void clear_tail([[maybe_unused]] Args& args) {
 }  // namespace
 
 template <typename Args>
-void GpuDevice::launch(gpu::Kernel kernel, int64_t x, int64_t y, const Args& args) {
+void GpuDevice::launch(gpu::Kernel kernel, int64_t x, int64_t y, const Args& args,
+                       int shared_bytes) {
   if (x == 0 || y == 0) return;
   gpu::Launch l{};
   l.kernel = kernel;
@@ -208,6 +233,13 @@ void GpuDevice::launch(gpu::Kernel kernel, int64_t x, int64_t y, const Args& arg
     l.shared_bytes = static_cast<uint32_t>(gpu::attention_shared_bytes(shape.d, shape.warps));
   } else if (kernel == gpu::Kernel::kAttentionSlow) {
     l.threads = 32;
+  } else if (kernel == gpu::Kernel::kAttentionHopper64 ||
+             kernel == gpu::Kernel::kAttentionHopper128) {
+    l.threads = gpu::kHopperThreads;
+    l.shared_bytes = static_cast<uint32_t>(
+        gpu::hopper_shared_bytes(kernel == gpu::Kernel::kAttentionHopper64 ? 64 : 128));
+  } else {
+    l.shared_bytes = static_cast<uint32_t>(shared_bytes);
   }
   Args clean = args;
   clear_tail(clean);
@@ -219,28 +251,27 @@ void GpuDevice::launch(gpu::Kernel kernel, int64_t x, int64_t y, const Args& arg
 template <typename T>
 const T* GpuDevice::on_device(std::span<const T> array) {
   if (const T* known = step_.find(array.data())) return known;
+  if (const T* known = heads_.find(array.data())) return known;
   if (const T* known = call_.find(array.data())) return known;
   PREFIX_CHECK(array.empty());
   return nullptr;
 }
 
-namespace {
-
-// Arrays that no step announced go up with the call.
 template <typename... Spans>
-void stage_call(gpu::Staging& step, gpu::Staging& call, const Spans&... spans) {
-  if (((spans.empty() || step.find(spans.data()) != nullptr) && ...)) return;
-  call.begin();
-  (call.place(spans), ...);
-  call.send();
+void GpuDevice::stage_call(const Spans&... spans) {
+  const auto known = [&](const auto& span) {
+    return span.empty() || step_.find(span.data()) || heads_.find(span.data());
+  };
+  if ((known(spans) && ...)) return;
+  call_.begin();
+  (call_.place(spans), ...);
+  call_.send();
 }
-
-}  // namespace
 
 void GpuDevice::embed(const Matrix& w, std::span<const int32_t> ids, float scale, float* out,
                       int64_t ld) {
   for (const int32_t id : ids) PREFIX_CHECK(id >= 0 && id < w.n);
-  stage_call(step_, call_, ids);
+  stage_call(ids);
   gpu::EmbedArgs a{};
   a.weights = w.data;
   a.ids = on_device(ids);
@@ -295,7 +326,7 @@ void GpuDevice::gather_rows(const float* x, int64_t ld, std::span<const int32_t>
   // The rows that are selected have memory of their own, without room for more.
   rows_ = padded_rows_ = 0;
   check(*runtime_, runtime_->cut(), "a step");
-  stage_call(step_, call_, rows);
+  stage_call(rows);
   gpu::GatherArgs a{x, on_device(rows), out, ld, ld_out, n};
   launch(gpu::Kernel::kGather, static_cast<int64_t>(rows.size()), 1, a);
 }
@@ -305,12 +336,81 @@ void GpuDevice::convert(const float* x, int64_t ld, int64_t rows, int64_t n, Act
   launch(gpu::Kernel::kConvert, padded(rows), 1, a);
 }
 
+// --- heads ---------------------------------------------------------------------------------------
+
+void GpuDevice::begin_heads(const HeadArrays& heads) {
+  heads_.begin();
+  heads_.place(heads.targets);
+  heads_.place(heads.candidate_rows);
+  heads_.send();
+}
+
+namespace {
+
+void check_logits(const LogitBlock& block) {
+  PREFIX_CHECK(block.ld % 4 == 0 && block.ld >= block.n && block.n > 0);
+  PREFIX_CHECK(reinterpret_cast<uintptr_t>(block.x) % 16 == 0);
+}
+
+}  // namespace
+
+void GpuDevice::row_stats(const LogitBlock& block, std::span<const uint8_t>, RowStats* out) {
+  check_logits(block);
+  const auto parts = static_cast<size_t>(block.rows) * gpu::kLogitPartsMost;
+  gpu::LogitStatsArgs a{};
+  a.x = block.x;
+  a.ld = block.ld;
+  a.n = block.n;
+  a.rows = block.rows;
+  a.parts = reinterpret_cast<gpu::LogitPart*>(logit_parts_.reserve(parts * sizeof(gpu::LogitPart)));
+  a.out = out + block.first;
+  launch(gpu::Kernel::kLogitParts, block.rows, gpu::logit_parts(block.n), a,
+         gpu::kStatsSharedBytes);
+  launch(gpu::Kernel::kLogitStats, (block.rows + gpu::kRowThreads - 1) / gpu::kRowThreads, 1, a);
+}
+
+void GpuDevice::gather_logits(const LogitBlock& block, std::span<const LogitAt> targets,
+                              float* out) {
+  stage_call(targets);
+  gpu::GatherLogitsArgs a{};
+  a.x = block.x;
+  a.ld = block.ld;
+  a.targets = on_device(targets);
+  a.count = static_cast<int64_t>(targets.size());
+  a.first = static_cast<int32_t>(block.first);
+  a.rows = static_cast<int32_t>(block.rows);
+  a.out = out;
+  launch(gpu::Kernel::kGatherLogits, (a.count + gpu::kRowThreads - 1) / gpu::kRowThreads, 1, a);
+}
+
+void GpuDevice::top_candidates(const LogitBlock& block, std::span<const int32_t> rows, int32_t k,
+                               Candidate* out) {
+  check_logits(block);
+  PREFIX_CHECK(k >= 1 && k <= kMostCandidates && k <= block.n);
+  stage_call(rows);
+  const int parts = gpu::logit_parts(block.n);
+  const size_t keys = rows.size() * static_cast<size_t>(parts * k);
+  gpu::TopArgs a{};
+  a.x = block.x;
+  a.ld = block.ld;
+  a.n = block.n;
+  a.listed = on_device(rows);
+  a.first = static_cast<int32_t>(block.first);
+  a.rows = static_cast<int32_t>(block.rows);
+  a.k = k;
+  a.keys = reinterpret_cast<uint64_t*>(logit_parts_.reserve(keys * sizeof(uint64_t)));
+  a.out = out;
+  const auto listed = static_cast<int64_t>(rows.size());
+  launch(gpu::Kernel::kTopParts, listed, parts, a, gpu::kTopPartsSharedBytes);
+  launch(gpu::Kernel::kTopMerge, listed, 1, a, gpu::top_merge_shared_bytes(parts, k));
+}
+
 void GpuDevice::qkv(const QkvArgs& args, std::span<const int32_t> positions,
                     std::span<const KvSlot> slots, const KvLayout& kv, std::byte* pool,
                     int32_t layer, Act q) {
   PREFIX_CHECK(slots.size() == positions.size());
   PREFIX_CHECK(args.rotary_dim % 2 == 0 && args.rotary_dim <= kv.head_dim);
-  stage_call(step_, call_, positions, slots);
+  stage_call(positions, slots);
   gpu::QkvArguments a{};
   a.qkv = args.qkv;
   a.q_norm = args.q_norm;
@@ -336,7 +436,7 @@ void GpuDevice::clear_pages(std::span<const int32_t> list, const KvLayout& kv, s
   for (size_t at = 0; at < list.size(); at += gpu::kMostCleared) {
     const std::span<const int32_t> piece =
         list.subspan(at, std::min(gpu::kMostCleared, list.size() - at));
-    stage_call(step_, call_, piece);
+    stage_call(piece);
     gpu::ClearArgs a{on_device(piece), reinterpret_cast<unsigned char*>(pool),
                      static_cast<int64_t>(kv.page_bytes())};
     launch(gpu::Kernel::kClearPages, static_cast<int64_t>(piece.size()), gpu::kClearBlocks, a);
@@ -376,7 +476,7 @@ void GpuDevice::copy_pages(std::span<const PageCopy> copies, const KvLayout& kv,
   if (copies.empty()) return;
   if (ordered_ != copies.data() || !step_.find(copies_.data())) {
     order_copies(copies);
-    stage_call(step_, call_, std::span<const PageCopy>(copies_));
+    stage_call(std::span<const PageCopy>(copies_));
     ordered_ = nullptr;
   }
   const auto* const list =
@@ -401,6 +501,8 @@ void GpuDevice::plan_attention(const AttentionPlan& plan, std::span<const int32_
   const AttentionKernel chosen =
       choose_kernel(kv.type, kv.head_dim, options_.invariant ? 64 : rows);
   kernel_ = chosen.kernel;
+  wide_kernel_ = options_.hopper_attention ? choose_wide_kernel(kv.type, kv.head_dim, rows)
+                                           : gpu::Kernel::kCount;
   plan_.clear();
   tiles_.of_row.clear();
   tiles_.runs.clear();
@@ -447,6 +549,8 @@ size_t GpuDevice::reserve(const ReserveShape& shape) {
   arrived_.reserve(w.arrived);
   step_.reserve(w.step);
   call_.reserve(w.call);
+  heads_.reserve(w.heads);
+  logit_parts_.reserve(w.logit_parts);
   most_states_ = w.most_states;
   return w.bytes();
 }
@@ -454,6 +558,7 @@ size_t GpuDevice::reserve(const ReserveShape& shape) {
 void GpuDevice::begin_step(const StepArrays& step) {
   rows_ = static_cast<int64_t>(step.tokens.size());
   padded_rows_ = gpu::padded_rows(rows_);
+  heads_.forget();
   step_.begin();
   step_.place(step.tokens, padded_rows_, 0);
   step_.place(step.positions, padded_rows_, 0);
@@ -475,6 +580,17 @@ void GpuDevice::begin_step(const StepArrays& step) {
   order_copies(step.copies);
   step_.place(std::span<const PageCopy>(copies_));
   step_.send();
+}
+
+void GpuDevice::attend(std::span<const gpu::Item> items, bool folds, gpu::AttentionArguments a) {
+  if (wide_kernel_ != gpu::Kernel::kCount) {
+    launch(wide_kernel_, a.item_count, a.pages.kv_heads, a);
+    a.wide_done = 1;
+    const bool narrow = std::any_of(items.begin(), items.end(),
+                                    [](const gpu::Item& item) { return item.narrow != 0; });
+    if (!narrow && !folds) return;
+  }
+  launch(kernel_, a.item_count, a.pages.kv_heads, a);
 }
 
 void GpuDevice::attention(const AttentionArgs& args, const KvLayout& kv, const std::byte* pool) {
@@ -529,7 +645,9 @@ void GpuDevice::attention(const AttentionArgs& args, const KvLayout& kv, const s
     a.items = items + begin.item_end;
     a.groups = groups + begin.group_end;
     a.item_count = end.item_end - begin.item_end;
-    launch(kernel_, a.item_count, kv.kv_heads, a);
+    attend(std::span(plan_.items).subspan(static_cast<size_t>(begin.item_end),
+                                          static_cast<size_t>(a.item_count)),
+           end.group_end > begin.group_end, a);
     begin = end;
   }
 }

@@ -21,6 +21,7 @@ struct GpuOptions {
   DType dtype = DType::kBf16;
   int threads = 1;  // of the host: reading weights, sampling
   bool invariant = false;
+  bool hopper_attention = false;  // wide items by warpgroups of sm_90a; not with `invariant`
 };
 
 class GpuDevice final : public Device {
@@ -47,8 +48,11 @@ class GpuDevice final : public Device {
   int64_t free_bytes() const override { return runtime_->free_bytes(); }
   int32_t tile_rows() const override { return 128; }
   size_t reserve(const ReserveShape& shape) override;
+  std::byte* allocate_host(size_t bytes) override;
+  void release_host(std::byte* data, size_t bytes) override;
   void begin_step(const StepArrays& step) override;
   void finish_step() override;
+  void begin_heads(const HeadArrays& heads) override;
 
   Matrix pack(int64_t n, int64_t k, const RowReader& rows) override;
   Matrix pack_gated(int64_t n, int64_t k, const RowReader& gate, const RowReader& up) override;
@@ -72,6 +76,11 @@ class GpuDevice final : public Device {
   void gather_rows(const float* x, int64_t ld, std::span<const int32_t> rows, int64_t n, float* out,
                    int64_t ld_out) override;
   void convert(const float* x, int64_t ld, int64_t rows, int64_t n, Act out) override;
+  void row_stats(const LogitBlock& block, std::span<const uint8_t> wants, RowStats* out) override;
+  void gather_logits(const LogitBlock& block, std::span<const LogitAt> targets,
+                     float* out) override;
+  void top_candidates(const LogitBlock& block, std::span<const int32_t> rows, int32_t k,
+                      Candidate* out) override;
   void parallel(int64_t n, const std::function<void(int64_t)>& task) override;
 
  private:
@@ -93,12 +102,17 @@ class GpuDevice final : public Device {
   int64_t padded(int64_t rows) const { return rows == rows_ ? padded_rows_ : rows; }
   bool is_small() const { return rows_ > 0 && rows_ <= 256; }
   void pad_attention();
+  // One wave of the plan: its items, and whether some of them are folded.
+  void attend(std::span<const gpu::Item> items, bool folds, gpu::AttentionArguments a);
   void order_copies(std::span<const PageCopy> copies);
   // The device address of an array that the step or the call has staged.
   template <typename T>
   const T* on_device(std::span<const T> array);
+  // Arrays that neither the step nor its heads announced go up with the call.
+  template <typename... Spans>
+  void stage_call(const Spans&... spans);
   template <typename Args>
-  void launch(gpu::Kernel kernel, int64_t x, int64_t y, const Args& args);
+  void launch(gpu::Kernel kernel, int64_t x, int64_t y, const Args& args, int shared_bytes = 0);
 
   std::unique_ptr<gpu::StepGraphs> runtime_;
   GpuOptions options_;
@@ -106,6 +120,7 @@ class GpuDevice final : public Device {
   std::string isa_;
   gpu::Uploads uploads_;
   gpu::Staging step_;
+  gpu::Staging heads_;
   gpu::Staging call_;
 
   // Of the step, until its rows are selected.
@@ -113,6 +128,7 @@ class GpuDevice final : public Device {
   const AttentionPlan* planned_ = nullptr;
   gpu::DevicePlan plan_;
   gpu::Kernel kernel_ = gpu::Kernel::kAttentionSlow;
+  gpu::Kernel wide_kernel_ = gpu::Kernel::kCount;  // of wide items, if it is another one
   Tiles tiles_;
   const PageCopy* ordered_ = nullptr;  // whose waves these are
   std::vector<PageCopy> copies_;       // in waves
@@ -122,6 +138,7 @@ class GpuDevice final : public Device {
   gpu::Buffer gated_;
   gpu::Buffer states_;
   gpu::Buffer arrived_;
+  gpu::Buffer logit_parts_;  // of row_stats() and top_candidates()
 };
 
 }  // namespace prefix::ops

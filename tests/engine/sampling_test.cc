@@ -6,8 +6,13 @@
 #include <map>
 #include <random>
 
+#include "ops/host_logits.h"
+
 namespace prefix {
 namespace {
+
+using ops::argmax;
+using ops::log_sum_exp;
 
 TEST(LogSumExp, AgreesWithDoubleArithmetic) {
   std::mt19937 random(1);
@@ -83,6 +88,73 @@ TEST(Sample, SeedAndIndexDecideNotHistory) {
   const std::vector<float> logits(50, 0.0f);
   const std::vector<int32_t> seen{1, 2, 3};
   EXPECT_EQ(sample(logits, options, {}, 7).token, sample(logits, options, seen, 7).token);
+}
+
+// What sample() says of the whole row, from the candidates and the logits of tokens seen alone.
+Sampled from_candidates(const std::vector<float>& logits, const Sampling& options,
+                        const std::vector<int32_t>& seen, int64_t index, bool* enough) {
+  const auto vocab = static_cast<int32_t>(logits.size());
+  std::vector<ops::Candidate> likely, kept;
+  ops::top_candidates(logits, static_cast<size_t>(candidates_for(options, vocab)), likely);
+  const std::vector<int32_t> ids = distinct_tokens(seen);
+  std::vector<float> seen_logits;
+  for (const int32_t id : ids) seen_logits.push_back(logits[static_cast<size_t>(id)]);
+  const int32_t k = options.temperature > 0 ? std::min(options.top_k, vocab) : 1;
+  *enough = true;
+  if (options.repetition_penalty != 1) {
+    *enough = penalised_candidates(likely, static_cast<int32_t>(likely.size()) == vocab, ids,
+                                   seen_logits, options.repetition_penalty, k, kept);
+  } else {
+    kept = likely;
+  }
+  return {*enough ? choose(kept, options, index) : -1, 0};
+}
+
+TEST(Sample, CandidatesSayTheSameAsTheWholeRow) {
+  std::mt19937 random(3);
+  const auto pick = [&](auto... values) {
+    const double all[] = {static_cast<double>(values)...};
+    return all[random() % (sizeof all / sizeof all[0])];
+  };
+  int told = 0, untold = 0;
+  for (int trial = 0; trial < 4000; ++trial) {
+    std::vector<float> logits(static_cast<size_t>(pick(1, 2, 40, 256, 257, 300, 1000)));
+    const bool coarse = random() % 3 == 0;
+    for (float& v : logits) {
+      v = std::normal_distribution<float>(0, 2)(random);
+      if (coarse) v = std::round(v);
+    }
+    Sampling options;
+    options.temperature = static_cast<float>(pick(0, 0.3, 1, 5));
+    options.top_k = static_cast<int32_t>(pick(1, 2, 20, 256));
+    options.top_p = static_cast<float>(pick(1, 1, 0.9, 0.3));
+    options.min_p = static_cast<float>(pick(0, 0, 0.1));
+    options.repetition_penalty = static_cast<float>(pick(1, 1.1, 0.8, 3, 0.01, 100));
+    options.seed = static_cast<int64_t>(random());
+    std::vector<int32_t> seen(random() % (trial % 4 == 0 ? 2000 : 30));
+    for (int32_t& id : seen) id = static_cast<int32_t>(random() % logits.size());
+    bool enough = false;
+    const Sampled got = from_candidates(logits, options, seen, trial, &enough);
+    ++(enough ? told : untold);
+    if (!enough) continue;
+    ASSERT_EQ(got.token, sample(logits, options, seen, trial).token) << trial;
+  }
+  EXPECT_GT(told, 3500);  // the others read the row
+  EXPECT_GT(untold, 10);
+}
+
+TEST(Sample, OnlyTopKNeedsLessThanTheRow) {
+  Sampling options;
+  EXPECT_EQ(candidates_for(options, 1000), 1);
+  options.temperature = 1;
+  EXPECT_EQ(candidates_for(options, 1000), 0);
+  options.top_k = 40;
+  EXPECT_EQ(candidates_for(options, 1000), 40);
+  EXPECT_EQ(candidates_for(options, 30), 30);
+  options.repetition_penalty = 1.1f;
+  EXPECT_EQ(candidates_for(options, 1000), 256);
+  options.top_k = 257;
+  EXPECT_EQ(candidates_for(options, 1000), 0);
 }
 
 }  // namespace

@@ -7,7 +7,10 @@
 
 #include "block_emulated.h"
 #include "body/attention.h"
+#include "body/attention_hopper.h"
+#include "body/heads.h"
 #include "body/rows.h"
+#include "hopper_emulated.h"
 #include "ops/gpu/workspace.h"
 
 namespace prefix::ops::gpu {
@@ -27,9 +30,30 @@ void run_attention(const Launch& launch, EmulatedBlock& block) {
   Attention<D, W, EmulatedBlock>(block, args_of<AttentionArguments>(launch)).run();
 }
 
+constexpr uint32_t kHopperShared = 227 << 10;  // of a block
+
+template <int D>
+void run_hopper(const Launch& launch, int x, int y, bool backwards, uint64_t seed,
+                const Sabotage& sabotage) {
+  if (launch.threads != kHopperThreads ||
+      launch.shared_bytes != static_cast<uint32_t>(hopper_shared_bytes(D)))
+    throw std::logic_error("an attention launch of another shape than its kernel");
+  EmulatedHopper block(launch.shared_bytes, x, y, backwards, seed, sabotage);
+  attention_hopper<D>(block, args_of<AttentionArguments>(launch));
+}
+
+bool for_hopper(Kernel kernel) {
+  return kernel == Kernel::kAttentionHopper64 || kernel == Kernel::kAttentionHopper128;
+}
+
 }  // namespace
 
-void run_block(const Launch& launch, int x, int y, bool backwards) {
+void run_block(const Launch& launch, int x, int y, bool backwards, uint64_t seed,
+               const Sabotage& sabotage) {
+  if (launch.kernel == Kernel::kAttentionHopper64)
+    return run_hopper<64>(launch, x, y, backwards, seed, sabotage);
+  if (launch.kernel == Kernel::kAttentionHopper128)
+    return run_hopper<128>(launch, x, y, backwards, seed, sabotage);
   SharedMemory shared(launch.shared_bytes);
   EmulatedBlock block(shared, x, y, static_cast<int>(launch.threads), backwards);
   switch (launch.kernel) {
@@ -78,6 +102,23 @@ void run_block(const Launch& launch, int x, int y, bool backwards) {
     case Kernel::kAttention256x4:
       run_attention<256, 4>(launch, block);
       break;
+    case Kernel::kLogitParts:
+      logit_part_stats(block, args_of<LogitStatsArgs>(launch));
+      break;
+    case Kernel::kLogitStats:
+      logit_stats(block, args_of<LogitStatsArgs>(launch));
+      break;
+    case Kernel::kGatherLogits:
+      gather_logits(block, args_of<GatherLogitsArgs>(launch));
+      break;
+    case Kernel::kTopParts:
+      top_parts(block, args_of<TopArgs>(launch));
+      break;
+    case Kernel::kTopMerge:
+      top_merge(block, args_of<TopArgs>(launch));
+      break;
+    case Kernel::kAttentionHopper64:
+    case Kernel::kAttentionHopper128:
     case Kernel::kCount:
       throw std::logic_error("no such kernel");
   }
@@ -91,6 +132,7 @@ EmulatedRuntime::EmulatedRuntime(int32_t processors, uint64_t seed) : random_(se
   properties_.shared_bytes = 96 << 10;
   properties_.total_bytes = int64_t{1} << 30;
   used_bytes_ = kProductWorkspaceBytes;  // as on a GPU
+  properties_.hopper = true;
 }
 
 EmulatedRuntime::~EmulatedRuntime() {
@@ -147,7 +189,7 @@ void EmulatedRuntime::release(void* data) {
 
 Code EmulatedRuntime::allocate_pinned(size_t bytes, void** out) {
   if (fails_now()) return failure(fail_code_, "the emulator was told to fail");
-  ++counters_.allocations;
+  ++counters_.pinned_allocations;
   *out = std::malloc(std::max<size_t>(bytes, 1));
   if (!*out) return failure(Code::kOutOfMemory, "no pinned memory");
   const std::lock_guard lock(mutex_);
@@ -206,6 +248,7 @@ Code EmulatedRuntime::download(void* host, const void* device, size_t bytes) {
   ++counters_.downloads;
   if (fails_now()) return failure(fail_code_, "the emulator was told to fail");
   if (const Code code = check(device, bytes, "download"); code != Code::kOk) return code;
+  counters_.downloaded_bytes += static_cast<int64_t>(bytes);
   if (bytes == 0) return Code::kOk;
   std::memcpy(host, device, bytes);
   return finish_uploads();
@@ -220,7 +263,9 @@ Code EmulatedRuntime::launch(const Launch& launch) {
 Code EmulatedRuntime::run(const Launch& launch) {
   const auto count = static_cast<int64_t>(launch.grid_x) * launch.grid_y;
   if (count == 0 || launch.threads == 0 || launch.threads > 1024 || launch.grid_y > 65535 ||
-      launch.shared_bytes > static_cast<uint32_t>(properties_.shared_bytes))
+      launch.shared_bytes > (for_hopper(launch.kernel)
+                                 ? kHopperShared
+                                 : static_cast<uint32_t>(properties_.shared_bytes)))
     return failure(Code::kInternal, "a launch that no GPU accepts");
   std::vector<int64_t> order(static_cast<size_t>(count));
   for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int64_t>(i);
@@ -229,7 +274,7 @@ Code EmulatedRuntime::run(const Launch& launch) {
   try {
     for (const int64_t i : order)
       run_block(launch, static_cast<int>(i % launch.grid_x), static_cast<int>(i / launch.grid_x),
-                backwards);
+                backwards, random_(), sabotage_);
   } catch (const std::exception& e) {
     return failure(Code::kInternal,
                    cat("kernel ", static_cast<int>(launch.kernel), ": ", e.what()));

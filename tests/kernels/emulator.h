@@ -18,12 +18,22 @@
 
 namespace prefix::ops::gpu {
 
+// Calls that the Hopper kernels leave out: the emulator has to notice (hopper_test.cc).
+struct Sabotage {
+  int wait = -1;          // none on this barrier
+  int early = -1;         // waits on this barrier ask for the other parity
+  bool products = false;  // no wait_products
+  bool fence_async = false;
+  bool fence = false;  // of registers
+};
+
 struct EmulatorCounters {
   int64_t launches[static_cast<size_t>(Kernel::kCount)] = {};
   int64_t blocks = 0;
   int64_t gemms = 0;
   int64_t records = 0, replays = 0;  // what a graph runs counts as replays only
-  std::atomic<int64_t> uploads{0}, downloads{0}, waits{0}, allocations{0};
+  std::atomic<int64_t> uploads{0}, downloads{0}, downloaded_bytes{0}, waits{0};
+  std::atomic<int64_t> allocations{0}, pinned_allocations{0};
 };
 
 class EmulatedRuntime final : public Runtime {
@@ -49,6 +59,7 @@ class EmulatedRuntime final : public Runtime {
   void forget(int32_t graph) override { graphs_.erase(graph); }
 
   const EmulatorCounters& counters() const { return counters_; }
+  void sabotage(const Sabotage& sabotage) { sabotage_ = sabotage; }
   // Makes the call after `calls` more fail: what the device layer does about it can be tested.
   void fail_after(int64_t calls, Code code) {
     fail_in_ = calls;
@@ -83,11 +94,13 @@ class EmulatedRuntime final : public Runtime {
   bool records_ = true;
   int32_t next_graph_ = 0;
   std::map<int32_t, std::vector<Command>> graphs_;
+  Sabotage sabotage_;
   int64_t fail_in_ = -1;
   Code fail_code_ = Code::kOk;
 };
 
-// Runs one block of a launch.
-void run_block(const Launch& launch, int x, int y, bool backwards);
+// Runs one block of a launch; `seed` decides how parts that run at the same time take turns.
+void run_block(const Launch& launch, int x, int y, bool backwards, uint64_t seed,
+               const Sabotage& sabotage);
 
 }  // namespace prefix::ops::gpu

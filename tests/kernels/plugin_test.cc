@@ -100,7 +100,7 @@ TEST(CudaDevices, OneThatIsTooOldIsListedWithAReason) {
 // Registers that do not fit go to memory, which is what a kernel must not do in its inner loop.
 TEST(CudaKernels, AttentionDoesNotSpill) {
   SKIP_WITHOUT_PLUGIN();
-  int kernels = 0;
+  int kernels = 0, for_hopper = 0;
   std::set<std::string> targets;
   for (const auto& entry :
        std::filesystem::directory_iterator(std::string(PREFIX_BUILD_DIR) + "/kernels")) {
@@ -118,11 +118,13 @@ TEST(CudaKernels, AttentionDoesNotSpill) {
         continue;
       if (kernel.find("attention") == std::string::npos) continue;
       ++kernels;
+      if (kernel.find("attention_hopper") != std::string::npos) ++for_hopper;
       EXPECT_EQ(m[1], "0") << kernel << ": " << line;
       EXPECT_EQ(m[2], "0") << kernel << ": " << line;
     }
   }
   EXPECT_GE(kernels, 6 * static_cast<int>(targets.size()));  // five, and the slow one
+  EXPECT_EQ(for_hopper, targets.contains("sm_90a") ? 2 : 0);
   EXPECT_FALSE(targets.empty());
 }
 

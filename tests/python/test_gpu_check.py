@@ -31,7 +31,8 @@ def load_program():
 
 GPU_CHECK = load_program()
 NAMES = {"kernels_rows_test": "Backends/GpuRows.Norms/cuda_bf16", "kernels_attention_test": "B/GpuAttention.F64/cuda_bf16",
-         "kernels_products_test": "B/GpuProducts.Rows/cuda_bf16"}
+         "kernels_products_test": "B/GpuProducts.Rows/cuda_bf16",
+         "kernels_heads_test": "Devices/Heads.MostLikelyTokensInOrder/cuda"}
 
 
 def report_of(*results: tuple[str, str]) -> str:

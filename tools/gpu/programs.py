@@ -28,6 +28,7 @@ class Program:
 REAL = {"PREFIX_TEST_REAL_GPU": "1"}
 PROGRAMS = [
     Program("kernels_rows_test", "row operations against float64", r"/cuda_"),
+    Program("kernels_heads_test", "what heads read of logits, against float64 and a sort", r"/cuda"),
     Program("kernels_attention_test", "attention against float64, rel-L2 <= 3e-3 in bf16", r"/cuda_"),
     Program("kernels_products_test", "matrix products at 1..128 rows, their invariance at 1..257", r"/cuda_", seconds=90),
     Program("kernels_plugin_test", "the plugin", "", r"LoadsWithoutADriver|AnEngineSaysWhatIsMissing"),
@@ -40,7 +41,7 @@ PROGRAMS = [
 LAUNCHES = Program("kernels_device_test", "one launch a layer (counted by the emulator)", "",
                    arguments=("--gtest_filter=*OneAttentionLaunchALayer*",))
 # Under a sanitizer.
-CHECKED = ["kernels_rows_test", "kernels_attention_test"]
+CHECKED = ["kernels_rows_test", "kernels_heads_test", "kernels_attention_test"]
 
 
 @dataclass

@@ -12,6 +12,7 @@ constexpr int64_t kTileColumns = 64;
 constexpr int64_t kPanelColumns = 32;
 // About how many rows are finished at once, while their sums are still in L1.
 constexpr int64_t kFinishRows = 24;
+static_assert(kFinishRows % (2 * kBlockRows) == 0);  // blocks of rows take turns (TileArgs::ahead)
 // Tasks per thread: enough to even out a slow core, few enough to reuse the rows of x.
 constexpr int64_t kTasksPerThread = 8;
 
@@ -51,7 +52,8 @@ class PairTask {
   PairTask(const CpuContext& context, const Matrix& w, Act x, const GemmOutput& output)
       : context_(context), gemm_(context.kernels->gemm), w_(w), x_(x), output_(output) {}
 
-  void run(int64_t row, int64_t rows, int64_t pair, int64_t k_block) {
+  // `more`: the next pair follows.
+  void run(int64_t row, int64_t rows, int64_t pair, int64_t k_block, bool more) {
     alignas(64) float sums[kMaxRowBlock * kTileColumns];
     const std::byte* const left = w_.data + static_cast<size_t>(2 * pair) * w_.panel_bytes();
     const bool both = 2 * pair + 1 < w_.panels();
@@ -68,11 +70,23 @@ class PairTask {
       tile.kc = std::min(k_block, w_.k_padded - k);
       tile.ldc = kTileColumns;
       tile.accumulate = k > 0;
+      // Meanwhile the panels of the next tile come near. A few rows are done too soon for that.
+      const std::byte* ahead =
+          last ? (more ? left + 2 * w_.panel_bytes() : nullptr)
+               : static_cast<const std::byte*>(b0) + k_bytes * static_cast<size_t>(tile.kc);
+      if (rows < kFinishRows) ahead = nullptr;
+      const int64_t turns = ceil_div(rows, 2 * kBlockRows);
+      tile.ahead_step = ceil_div(static_cast<int64_t>(k_bytes), turns);
       const int64_t step = last ? round_up(kFinishRows, gemm_.row_step) : rows;
       for (int64_t r = 0; r < rows; r += step) {
         tile.a = x_.data + static_cast<size_t>((row + r) * x_.ld + k) * context_.act_bytes();
         tile.c = sums + r * kTileColumns;
         tile.rows = std::min(step, rows - r);
+        if (ahead != nullptr) {
+          tile.ahead[0] = ahead + r / (2 * kBlockRows) * tile.kc * tile.ahead_step;
+          tile.ahead[1] = static_cast<const std::byte*>(tile.ahead[0]) + w_.panel_bytes();
+        }
+        if (last) expect(row + r, tile.rows, pair);
         context_.tile()(tile);
         if (last) finish(tile.c, row + r, tile.rows, pair);
       }
@@ -80,6 +94,19 @@ class PairTask {
   }
 
  private:
+  // Lines that finish() will write: otherwise it waits until the memory has brought them.
+  void expect(int64_t row, int64_t rows, int64_t pair) const {
+    const bool gated = output_.gated_out != nullptr;
+    const auto element = static_cast<int64_t>(gated ? context_.act_bytes() : sizeof(float));
+    const int64_t width = gated ? kPanelColumns : kTileColumns;
+    const int64_t bytes = std::min(width, output_.columns - pair * width) * element;
+    const auto* out = static_cast<const std::byte*>(gated ? output_.gated_out : output_.y);
+    const int64_t ld = gated ? output_.ldg : output_.ldy;
+    for (int64_t r = row; r < row + rows; ++r)
+      for (int64_t byte = 0; byte < bytes; byte += 64)
+        __builtin_prefetch(out + (r * ld + pair * width) * element + byte, 1);
+  }
+
   void finish(const float* sums, int64_t row, int64_t rows, int64_t pair) const {
     if (output_.gated_out != nullptr) {
       const int64_t column = pair * kPanelColumns;
@@ -143,7 +170,8 @@ void gemm(const CpuContext& context, const Matrix& w, Act x, int64_t rows,
     const int64_t pair_end = std::min(plan.pairs, pair + plan.pair_block);
     PairTask pair_task(context, w, x, output);
     context.kernels->gemm.begin();
-    for (int64_t p = pair; p < pair_end; ++p) pair_task.run(row, count, p, plan.k_block);
+    for (int64_t p = pair; p < pair_end; ++p)
+      pair_task.run(row, count, p, plan.k_block, p + 1 < pair_end);
     context.kernels->gemm.end();
   });
 }

@@ -48,6 +48,15 @@ inline void multiply_block(const TileArgs& t, int64_t row, int vec) {
     }
   }
   const int64_t lda = t.lda;
+  const int64_t block = row / kBlockRows;
+  auto* ahead = static_cast<const char*>(t.ahead[block % 2]);
+  int64_t ahead_step = 0;
+  if (ahead == nullptr) {
+    ahead = static_cast<const char*>(t.b0[0]);
+  } else {
+    ahead += block / 2 * t.kc * t.ahead_step;
+    ahead_step = M::kStep * t.ahead_step;
+  }
   for (int64_t chunk = 0; chunk < t.chunks; ++chunk) {
     const A* a = static_cast<const A*>(t.a) + chunk * t.a_chunk + row * lda;
     const B* const b_left = static_cast<const B*>(t.b0[chunk]);
@@ -73,6 +82,8 @@ inline void multiply_block(const TileArgs& t, int64_t row, int vec) {
           for (int j = 0; j < NV; ++j) acc[i][j] = M::mac(acc[i][j], x, b[j]);
         }
       }
+      __builtin_prefetch(ahead, 0, 2);  // into L2
+      ahead += ahead_step;
       a += M::kStep;
       b_first += kStepElements;
       b_second += kStepElements;
@@ -115,7 +126,8 @@ constexpr int block_vecs() {
 template <class M>
 void multiply_tile(const TileArgs& t) {
   int64_t row = 0;
-  for (; row + 6 <= t.rows; row += 6) multiply_rows<M, 6, block_vecs<M, 6>()>(t, row);
+  for (; row + kBlockRows <= t.rows; row += kBlockRows)
+    multiply_rows<M, kBlockRows, block_vecs<M, kBlockRows>()>(t, row);
   switch (t.rows - row) {
     case 1:
       return multiply_rows<M, 1, block_vecs<M, 1>()>(t, row);

@@ -36,6 +36,11 @@ struct TileArgs {
   int64_t ldc = 0;   // elements
   int64_t rows = 0;  // any count; best in multiples of GemmKernels::row_step
   bool accumulate = false;
+
+  // What the next tile will want, brought near on the way: `ahead_step` bytes for each k and block
+  // of rows, of the two panels in turn. May be null; only speed depends on it.
+  const void* ahead[2] = {};
+  int64_t ahead_step = 0;
 };
 
 using TileFn = void (*)(const TileArgs& args);
@@ -66,6 +71,8 @@ struct GatedArgs {
 
 // Largest GemmKernels::row_block.
 inline constexpr int64_t kMaxRowBlock = 192;
+// Rows of a register block.
+inline constexpr int64_t kBlockRows = 6;
 
 struct GemmKernels {
   // Bracket the tile calls of a thread (AMX: load the tile configuration, release it).

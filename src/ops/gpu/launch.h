@@ -7,6 +7,8 @@
 
 #include <cstdint>
 
+#include "ops/logits.h"
+
 namespace prefix::ops::gpu {
 
 enum class Kernel : int32_t {
@@ -27,6 +29,15 @@ enum class Kernel : int32_t {
   kAttention128x4,
   kAttention128x8,
   kAttention256x4,
+  // Warpgroups of sm_90a, for the wide items of heads of exactly D; x and y as above.
+  kAttentionHopper64,
+  kAttentionHopper128,
+  // Heads: body/heads.h.
+  kLogitParts,    // x: row, y: part
+  kLogitStats,    // x: kRowThreads rows
+  kGatherLogits,  // x: kRowThreads targets
+  kTopParts,      // x: listed row, y: part
+  kTopMerge,      // x: listed row
   kCount,
 };
 
@@ -191,7 +202,9 @@ struct AttentionArguments {
   int32_t group_heads;  // query heads per kv head
   int32_t rows;         // of the step
   int32_t item_count;
-  float scale_log2;  // scale * log2(e)
+  float scale_log2;   // scale * log2(e)
+  int32_t wide_done;  // 1: the launch before did the wide items, up to folding
+  int32_t unused;     // no bytes between members that chance decides: graphs compare them
   Pages pages;
   // kAttentionSlow only: the tile of each row, and the runs of each tile.
   const int32_t* tile_of_row;
@@ -209,6 +222,60 @@ struct GemmArgs {
   Element element;
 };
 
+// A row of logits is read in parts, which depend on its length alone:
+//
+//   x[n] = [ part 0 | part 1 | ... ]   a block each
+//             \______/__ ... ─> the row, in the order of the parts
+inline constexpr int kLogitPartsMost = 16;
+constexpr int64_t logit_part(int64_t n) {  // elements of a part
+  constexpr int64_t step = 4 * kRowThreads;
+  return ((n + kLogitPartsMost - 1) / kLogitPartsMost + step - 1) / step * step;
+}
+constexpr int logit_parts(int64_t n) {
+  return static_cast<int>((n + logit_part(n) - 1) / logit_part(n));
+}
+
+struct LogitPart {
+  uint64_t key;  // of the largest value (body/heads.h)
+  double sum;    // of exp(x - that value)
+  int32_t nan;
+};
+
+struct LogitStatsArgs {  // of kLogitParts and kLogitStats
+  const float* x;
+  int64_t ld, n, rows;
+  LogitPart* parts;  // [rows][kLogitPartsMost]
+  RowStats* out;
+};
+
+struct GatherLogitsArgs {
+  const float* x;  // row `first`
+  int64_t ld;
+  const LogitAt* targets;
+  int64_t count;
+  int32_t first, rows;  // targets of other rows are left alone
+  float* out;
+};
+
+struct TopArgs {   // of kTopParts and kTopMerge
+  const float* x;  // row `first`
+  int64_t ld, n;
+  const int32_t* listed;
+  int32_t first, rows;  // listed rows outside are left alone
+  int32_t k;
+  uint64_t* keys;  // [listed][logit_parts(n)][k]
+  Candidate* out;  // [listed][k]
+};
+
+// Shared memory of these kernels. Stats: a key, a sum and a flag a thread. Top: the counts of warps
+// for two passes, a count a thread, and for kTopMerge a list of k keys and all keys of the parts.
+constexpr int kStatsSharedBytes = kRowThreads * (8 + 8 + 4);
+constexpr int kTopCountsBytes = 2 * kRowThreads / 32 * 4;
+constexpr int kTopPartsSharedBytes = kTopCountsBytes + kRowThreads * 4;
+constexpr int top_merge_shared_bytes(int parts, int k) {
+  return kTopPartsSharedBytes + 8 * (kMostCandidates + parts * k);
+}
+
 struct Launch {
   Kernel kernel;
   uint32_t grid_x, grid_y, threads, shared_bytes;
@@ -223,6 +290,20 @@ constexpr int attention_slot_bytes(int d) { return 2 * 32 * d * 2; }
 constexpr int attention_query_bytes(int d, int warps) { return 16 * warps * d * 2; }
 constexpr int attention_shared_bytes(int d, int warps) {
   return attention_query_bytes(d, warps) + attention_slots(d) * attention_slot_bytes(d);
+}
+
+// The Hopper kernels: two groups of 64 packed rows and a producer, 128 threads each; queries, two
+// stages of four pages (K, V), 1 KB of zeros, what the pages of four tiles are, barriers.
+inline constexpr int kHopperGroups = 2;
+inline constexpr int kHopperRows = 64;  // of a group
+inline constexpr int kHopperPages = 4;
+inline constexpr int kHopperStages = 2;
+inline constexpr int kHopperBarriers = 4 * kHopperStages;
+inline constexpr int kHopperThreads = 128 * (kHopperGroups + 1);
+constexpr int hopper_shared_bytes(int d) {
+  return kHopperGroups * kHopperRows * d * 2 +
+         kHopperStages * kHopperPages * attention_slot_bytes(d) + 1024 + 4 * kHopperPages * 16 +
+         kHopperBarriers * 8;
 }
 
 }  // namespace prefix::ops::gpu

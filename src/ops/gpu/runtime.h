@@ -28,6 +28,7 @@ struct Properties {
   int32_t shared_bytes = 0;  // most shared memory of a block
   int64_t total_bytes = 0;
   int64_t products_version = 0;  // of the library that multiplies matrices; decides bits
+  bool hopper = false;           // runs the kAttentionHopper kernels
 };
 
 // A launch or a product with a copy of its arguments.

@@ -46,6 +46,9 @@ Workspace workspace_for(const ReserveShape& shape, int32_t processors) {
   w.step += room(items, sizeof(Item)) + room(runs, sizeof(Run)) + room(windows, sizeof(Group));
   w.step += row_numbers + room(2 * rows, sizeof(int32_t));  // of kAttentionSlow: tiles
   w.call = std::max(row_numbers, Staging::room(kMostCleared * sizeof(int32_t)));
+  w.heads = room(rows, sizeof(LogitAt)) + row_numbers;
+  w.logit_parts = bytes(shape.logit_rows * kLogitPartsMost,
+                        std::max(sizeof(LogitPart), kMostCandidates * sizeof(uint64_t)));
   return w;
 }
 

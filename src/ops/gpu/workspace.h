@@ -21,9 +21,11 @@ struct Workspace {
   size_t arrived = 0;       // counters of its groups
   size_t step = 0;          // arrays of a step on the device, and as much in pinned memory
   size_t call = 0;          // the same for arrays that no step announced
+  size_t heads = 0;         // the same for what heads read
+  size_t logit_parts = 0;   // parts of rows of logits
   int32_t most_states = 0;  // rows of states per kv head
 
-  size_t bytes() const { return gated + states + arrived + step + call; }
+  size_t bytes() const { return gated + states + arrived + step + call + heads + logit_parts; }
 };
 
 Workspace workspace_for(const ReserveShape& shape, int32_t processors);

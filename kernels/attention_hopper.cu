@@ -1,0 +1,32 @@
+// Wide items of attention by warpgroups: compiled for sm_90a only.
+#define PREFIX_SHARED_ALIGN 1024  // atoms of the 128-byte swizzle
+#include <cuda_runtime.h>
+
+#include "body/attention_hopper.h"
+#include "hopper_cuda.cuh"
+#include "kernel_table.h"
+
+namespace prefix::ops::gpu {
+namespace {
+
+template <int D>
+__global__ void __launch_bounds__(kHopperThreads, 1)
+    attention_hopper_kernel(const __grid_constant__ AttentionArguments args) {
+  CudaHopper<HopperShared<D>::kBarriers> block;
+  attention_hopper<D>(block, args);
+}
+
+}  // namespace
+
+const void* attention_kernel_hopper(Kernel kernel) {
+  switch (kernel) {
+    case Kernel::kAttentionHopper64:
+      return reinterpret_cast<const void*>(attention_hopper_kernel<64>);
+    case Kernel::kAttentionHopper128:
+      return reinterpret_cast<const void*>(attention_hopper_kernel<128>);
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace prefix::ops::gpu

@@ -1,0 +1,565 @@
+// The wide items of segment attention (src/ops/gpu/attention_plan.h) for Hopper: products of whole
+// warpgroups from shared memory, pages brought by the copy engine.
+//
+//   one block = one item and kv head: up to 128 packed rows, tiles of four pages (128 keys)
+//
+//   producer    K 0, K 1, V 0, K 2, V 1 ...     a page is a few bulk copies
+//                 │ full            ▲ empty                   two stages of each, mbarriers
+//                 ▼                 │
+//   group 0, 1  rows 0..63, 64..127
+//
+//               S = Q K^T of tile j is issued, then O += P V of tile j - 1;
+//               while that runs: mask, maximum, P = 2^(S - m) of tile j
+//
+// A tile takes the next four pages of the item, whatever run they are of; the producer writes down
+// which rows each page belongs to. Scores that a row must not see are -infinity by selection.
+// Values cannot be selected like that: 0 times infinity is NaN. So where some row of a group must
+// not notice a page, the group looks for values that are not finite; such a page is multiplied as
+// zeros, and the rows that do see it get l = NaN instead. Pages that a tile does not have are zeros
+// too.
+//
+// One softmax step is 128 keys wide and begins where the item begins: other bits than
+// body/attention.h, so never with `invariant`.
+#pragma once
+
+#include "body/hopper.h"
+#include "ops/gpu/launch.h"
+
+namespace prefix::ops::gpu {
+
+// Offsets in shared memory; operands begin at multiples of 1 KB, as swizzling asks for.
+template <int D>
+struct HopperShared {
+  static constexpr int kStages = kHopperStages;
+  static constexpr int kPages = kHopperPages;
+  static constexpr int kKeys = 32 * kPages;
+  static constexpr int kBlock = 32 * D * 2;  // K or V of a page
+  static constexpr int kTile = kPages * kBlock;
+  static constexpr int kQueries = kHopperRows * D * 2;  // of a group
+  static constexpr int kStrips = D / 64;
+
+  // Queries of a group: strips of 64 columns, [64 rows][128 bytes]
+  static constexpr int queries(int group) { return group * kQueries; }
+  // K of a stage: strips [128 keys][128 bytes], so that one product takes all keys
+  static constexpr int keys(int stage) { return kHopperGroups * kQueries + stage * kTile; }
+  static constexpr int kKeyStrip = kKeys * 128;
+  // V of a stage: page after page as in the pool, strips [32 keys][128 bytes]
+  static constexpr int values(int stage) { return keys(kStages) + stage * kTile; }
+  static constexpr int kPageStrip = 32 * 128;
+  static constexpr int kZeros = keys(2 * kStages);  // 1 KB
+  // What the pages of a tile are, of four tiles: that of j + 4 is written when S of j + 2 is there,
+  // and then that of j + 1 has been read.
+  static constexpr int kHeaders = kZeros + 1024;
+  static constexpr int header(int tile) { return kHeaders + tile % 4 * kPages * 16; }
+  static constexpr int kBarriers = kHeaders + 4 * kPages * 16;
+  static_assert(kBarriers + kHopperBarriers * 8 == hopper_shared_bytes(D));
+  static_assert(kHopperStages <= 2);  // or more headers
+};
+
+// The barriers: full and empty, of K and of V, a stage each.
+constexpr int key_full(int stage) { return stage; }
+constexpr int key_empty(int stage) { return kHopperStages + stage; }
+constexpr int value_full(int stage) { return 2 * kHopperStages + stage; }
+constexpr int value_empty(int stage) { return 3 * kHopperStages + stage; }
+
+// Which rows of the item a page of a tile belongs to, and its position.
+struct PageHeader {
+  int low, high;  // none for a page that is not there
+  int block;
+  int unused;
+};
+
+// Brings the pages of an item: K of a tile before V of the tile before it, in the order in which
+// the groups let go of the stages.
+template <int D, class Producer>
+class HopperProducer {
+  using Shared = HopperShared<D>;
+  static constexpr int kPages = Shared::kPages;
+  // The next page.
+  struct Cursor {
+    int run, page;
+  };
+
+ public:
+  PREFIX_BODY HopperProducer(Producer& producer, const AttentionArguments& a, const Item& item,
+                             int head)
+      : p_(producer), a_(a), item_(item), head_(head) {}
+
+  PREFIX_BODY void run() {
+    Cursor keys{item_.run_begin, 0};
+    Cursor values = keys;
+    load_keys(keys, 0);
+    for (int tile = 0; values.run < item_.run_end; ++tile) {
+      if (keys.run < item_.run_end) load_keys(keys, tile + 1);
+      load_values(values, tile);
+    }
+  }
+
+ private:
+  // K of the page that the cursor is at, null behind the last one; moves on.
+  PREFIX_BODY const unsigned char* next(Cursor& c, PageHeader& header) const {
+    header = {0, 0, 0, 0};
+    if (c.run >= item_.run_end) return nullptr;
+    const Run r = a_.runs[c.run];
+    const int page = a_.pages_list[r.page_begin + c.page];
+    header.low = r.row_begin - item_.row_begin;
+    header.high = r.row_end - item_.row_begin;
+    header.block = r.block_begin + c.page;
+    if (++c.page >= r.blocks) {
+      ++c.run;
+      c.page = 0;
+    }
+    return a_.pages.layer + page * a_.pages.page_stride + head_ * 2 * a_.pages.block_bytes;
+  }
+
+  PREFIX_BODY void load_keys(Cursor& cursor, int tile) {
+    const int stage = tile % Shared::kStages;
+    p_.wait(key_empty(stage), tile / Shared::kStages % 2 ^ 1);
+    const unsigned char* from[kPages];
+    int count = 0;
+    PREFIX_UNROLL
+    for (int i = 0; i < kPages; ++i) {
+      PageHeader header;
+      from[i] = next(cursor, header);
+      count += from[i] ? 1 : 0;
+      p_.set(Shared::header(tile) + i * 16, header);
+    }
+    p_.expect(key_full(stage), count * Shared::kBlock);
+    PREFIX_UNROLL
+    for (int i = 0; i < kPages; ++i) {
+      if (!from[i]) continue;
+      PREFIX_UNROLL
+      for (int s = 0; s < Shared::kStrips; ++s)
+        p_.copy(Shared::keys(stage) + s * Shared::kKeyStrip + i * Shared::kPageStrip,
+                from[i] + s * Shared::kPageStrip, Shared::kPageStrip, key_full(stage));
+    }
+  }
+
+  PREFIX_BODY void load_values(Cursor& cursor, int tile) {
+    const int stage = tile % Shared::kStages;
+    p_.wait(value_empty(stage), tile / Shared::kStages % 2 ^ 1);
+    const unsigned char* from[kPages];
+    int count = 0;
+    PREFIX_UNROLL
+    for (int i = 0; i < kPages; ++i) {
+      PageHeader header;
+      from[i] = next(cursor, header);
+      count += from[i] ? 1 : 0;
+    }
+    p_.expect(value_full(stage), count * Shared::kBlock);
+    PREFIX_UNROLL
+    for (int i = 0; i < kPages; ++i)
+      if (from[i])
+        p_.copy(Shared::values(stage) + i * Shared::kBlock, from[i] + Shared::kBlock,
+                Shared::kBlock, value_full(stage));
+  }
+
+  Producer& p_;
+  const AttentionArguments& a_;
+  const Item& item_;
+  const int head_;
+};
+
+// A warpgroup with 64 rows of the item.
+template <int D, class Group>
+class HopperConsumer {
+  using Shared = HopperShared<D>;
+  using Warp = typename Group::Warp;
+  template <class T>
+  using Local = typename Warp::template Local<T>;
+  template <class T>
+  using PerThread = typename Group::template PerThread<T>;
+
+  static constexpr int kTiles = Shared::kKeys / 8;  // 8-column tiles of S
+  static constexpr int kColumns = D / 8;            // of O
+  static constexpr int kSteps = Shared::kKeys / 16;
+
+  struct Scores {
+    float x[Shared::kKeys / 2];  // FragmentC of each 8-column tile
+  };
+  struct Output {
+    float x[D / 2];
+  };
+  struct Weights {
+    FragmentA x[kSteps];
+  };
+  struct Sums {
+    float m[2], l[2];  // of rows g and g + 8 of the warp; m is scaled, l of this lane's keys only
+    float keep[2];     // what the last step leaves of O
+    int position[2];   // -1: there is no such row
+  };
+
+ public:
+  PREFIX_BODY HopperConsumer(Group& group, const AttentionArguments& a, const Item& item, int head)
+      : group_(group),
+        a_(a),
+        item_(item),
+        head_(head),
+        first_(kHopperRows * group.index()),
+        scores_(group),
+        output_(group),
+        weights_(group),
+        sums_(group),
+        lowest_(0) {}
+
+  PREFIX_BODY void run() {
+    int pages = 0;
+    for (int i = item_.run_begin; i < item_.run_end; ++i) pages += a_.runs[i].blocks;
+    const int tiles = (pages + Shared::kPages - 1) / Shared::kPages;
+    load_queries();
+    begin();
+    group_.wait(key_full(0), 0);
+    group_.fence();
+    multiply_keys(0);
+    group_.commit();
+    group_.template wait_products<0>(scores_);
+    group_.arrive(key_empty(0));
+    int zeros = softmax(0);
+    pack();
+    for (int tile = 1; tile < tiles; ++tile) {
+      const int stage = tile % Shared::kStages;
+      const int parity = tile / Shared::kStages % 2;
+      const int before = (tile - 1) % Shared::kStages;
+      group_.wait(key_full(stage), parity);
+      group_.fence();
+      multiply_keys(stage);
+      group_.commit();
+      group_.wait(value_full(before), (tile - 1) / Shared::kStages % 2);
+      group_.fence();
+      multiply_values(before, zeros);
+      group_.commit();
+      group_.template wait_products<1>(scores_);
+      group_.arrive(key_empty(stage));
+      zeros = softmax(tile);
+      group_.template wait_products<0>(output_);
+      group_.arrive(value_empty(before));
+      scale();
+      pack();
+    }
+    const int last = tiles - 1;
+    group_.wait(value_full(last % Shared::kStages), last / Shared::kStages % 2);
+    group_.fence();
+    multiply_values(last % Shared::kStages, zeros);
+    group_.commit();
+    group_.template wait_products<0>(output_);
+    write();
+  }
+
+ private:
+  PREFIX_BODY int64_t q_offset(int row, int64_t ld) const {  // row: inside the item
+    const int packed = item_.row_begin + row;
+    const int head = head_ * a_.group_heads + packed % a_.group_heads;
+    return packed / a_.group_heads * ld + static_cast<int64_t>(head) * D;
+  }
+  // Of this lane: row g of the warp, or g + 8.
+  PREFIX_BODY int row_of(Warp& warp, int lane, int j) const {
+    return first_ + warp.index() % 4 * 16 + lane / 4 + 8 * j;
+  }
+
+  PREFIX_BODY void load_queries() {
+    const auto* const q = static_cast<const uint16_t*>(a_.q);
+    group_.each([&](int t) {
+      PREFIX_UNROLL_BY(4)
+      for (int i = t; i < kHopperRows * D / 8; i += 128) {
+        const int row = i / (D / 8);
+        const int piece = i % (D / 8);
+        Bits128 v{{0, 0, 0, 0}};
+        if (first_ + row < item_.rows) v = load16(q + q_offset(first_ + row, a_.ld_q) + piece * 8);
+        group_.set(t,
+                   Shared::queries(group_.index()) + piece / 8 * kHopperRows * 128 + row * 128 +
+                       ((piece % 8) ^ (row & 7)) * 16,
+                   v);
+      }
+    });
+    group_.fence_async();
+    group_.sync();
+  }
+
+  PREFIX_BODY void begin() {
+    PerThread<int> low(group_);
+    group_.each_warp([&](Warp& warp) {
+      warp.each([&](int lane) {
+        Output& o = output_.of(warp)[lane];
+        PREFIX_UNROLL
+        for (int i = 0; i < D / 2; ++i) o.x[i] = 0;
+        Sums& s = sums_.of(warp)[lane];
+        PREFIX_UNROLL
+        for (int j = 0; j < 2; ++j) {
+          s.m[j] = minus_infinity();
+          s.l[j] = 0;
+          s.position[j] = position_of(row_of(warp, lane, j));
+        }
+        // Every warp looks at all rows of the group.
+        const int a = position_of(first_ + lane);
+        const int b = position_of(first_ + 32 + lane);
+        low.of(warp)[lane] = smaller(a < 0 ? INT32_MAX : a, b < 0 ? INT32_MAX : b);
+      });
+      warp.min(low.of(warp));
+      lowest_ = low.of(warp)[0];
+    });
+  }
+  PREFIX_BODY int position_of(int row) const {
+    return row < item_.rows ? a_.positions[(item_.row_begin + row) / a_.group_heads] : -1;
+  }
+
+  // S = Q K^T of a stage: [64 rows][128 keys].
+  PREFIX_BODY void multiply_keys(int stage) {
+    PREFIX_UNROLL
+    for (int k = 0; k < D / 16; ++k) {
+      const int column = k % 4 * 32;  // bytes inside the strip
+      group_.multiply_shared(
+          scores_,
+          matrix(Shared::queries(group_.index()) + k / 4 * kHopperRows * 128 + column, 16, 1024),
+          matrix(Shared::keys(stage) + k / 4 * Shared::kKeyStrip + column, 16, 1024), k > 0);
+    }
+  }
+
+  // O += P V of a stage. Bit i of `zeros`: page i counts as zeros.
+  PREFIX_BODY void multiply_values(int stage, int zeros) {
+    PREFIX_UNROLL
+    for (int k = 0; k < kSteps; ++k) {
+      const int page = k / 2;
+      const Matrix64 v = matrix(Shared::values(stage) + page * Shared::kBlock + k % 2 * 16 * 128,
+                                Shared::kPageStrip, 1024);
+      const Matrix64 nothing = matrix(Shared::kZeros, 0, 0);
+      group_.multiply_weights(output_, weights_, k, (zeros >> page & 1) != 0 ? nothing : v);
+    }
+  }
+
+  // S -> 2^(S - m) in place, moves m and l. Returns the pages whose values count as zeros.
+  PREFIX_BODY int softmax(int tile) {
+    const int end = smaller(first_ + kHopperRows, item_.rows);
+    PageHeader header[Shared::kPages];
+    int partial = 0, missing = 0;  // bits of pages
+    PREFIX_UNROLL
+    for (int i = 0; i < Shared::kPages; ++i) {
+      header[i] = group_.template read<PageHeader>(Shared::header(tile) + i * 16);
+      if (header[i].low >= header[i].high) missing |= 1 << i;
+      if (header[i].low > first_ || header[i].high < end || header[i].block * 32 + 31 > lowest_)
+        partial |= 1 << i;
+    }
+    int zeros = missing;
+    if (partial != 0) {
+      zeros |= look_for_infinities(tile, header, partial & ~missing);
+      mask(header);
+    }
+    group_.each_warp([&](Warp& warp) {
+      Local<float> top[2];
+      Local<Sums>& sums = sums_.of(warp);
+      warp.each([&](int lane) {
+        const Scores& s = scores_.of(warp)[lane];
+        PREFIX_UNROLL
+        for (int j = 0; j < 2; ++j) {
+          float highest = minus_infinity();
+          PREFIX_UNROLL
+          for (int c = 0; c < kTiles; ++c) {
+            highest = larger(s.x[4 * c + 2 * j], highest);
+            highest = larger(s.x[4 * c + 2 * j + 1], highest);
+          }
+          top[j][lane] = highest;
+        }
+      });
+      warp.quad_max(top[0]);
+      warp.quad_max(top[1]);
+      warp.each([&](int lane) {
+        Scores& s = scores_.of(warp)[lane];
+        Sums& sum = sums[lane];
+        PREFIX_UNROLL
+        for (int j = 0; j < 2; ++j) {
+          const float m = larger(top[j][lane] * a_.scale_log2, sum.m[j]);
+          const float shift = m == minus_infinity() ? 0.0f : m;
+          sum.keep[j] = exp2_of(sum.m[j] - shift);
+          sum.m[j] = m;
+          float l = 0;
+          PREFIX_UNROLL
+          for (int c = 0; c < kTiles; ++c) {
+            PREFIX_UNROLL
+            for (int i = 0; i < 2; ++i) {
+              float& x = s.x[4 * c + 2 * j + i];
+              x = exp2_of(x * a_.scale_log2 - shift);
+              l += x;
+            }
+          }
+          sum.l[j] = sum.l[j] * sum.keep[j] + l;
+        }
+      });
+    });
+    return zeros;
+  }
+
+  PREFIX_BODY void mask(const PageHeader (&header)[Shared::kPages]) {
+    group_.each_warp([&](Warp& warp) {
+      warp.each([&](int lane) {
+        Scores& s = scores_.of(warp)[lane];
+        PREFIX_UNROLL
+        for (int j = 0; j < 2; ++j) {
+          const int row = row_of(warp, lane, j);
+          const int position = sums_.of(warp)[lane].position[j];
+          PREFIX_UNROLL
+          for (int page = 0; page < Shared::kPages; ++page) {
+            const PageHeader& h = header[page];
+            // Keys of the page that the row sees; this lane has keys 2 (lane % 4) and the next of
+            // each eight.
+            const int seen = row >= h.low && row < h.high ? position - h.block * 32 : -1;
+            PREFIX_UNROLL
+            for (int c = 0; c < 4; ++c) {
+              PREFIX_UNROLL
+              for (int i = 0; i < 2; ++i)
+                if (8 * c + 2 * (lane % 4) + i > seen)
+                  s.x[4 * (4 * page + c) + 2 * j + i] = minus_infinity();
+            }
+          }
+        }
+      });
+    });
+  }
+
+  // Of the pages in `partial`, those with values that are not finite.
+  PREFIX_BODY int look_for_infinities(int tile, const PageHeader (&header)[Shared::kPages],
+                                      int partial) {
+    if (partial == 0) return 0;
+    const int stage = tile % Shared::kStages;
+    group_.wait(value_full(stage), tile / Shared::kStages % 2);
+    PerThread<int> found(group_);
+    group_.each([&](int t) {
+      int pages = 0;
+      for (int page = 0; page < Shared::kPages; ++page) {
+        if ((partial >> page & 1) == 0) continue;
+        for (int i = t; i < Shared::kBlock / 16; i += 128) {
+          const Bits128 v = group_.get(t, Shared::values(stage) + page * Shared::kBlock + 16 * i);
+          PREFIX_UNROLL
+          for (int j = 0; j < 4; ++j)
+            if ((v.x[j] & 0x7f80u) == 0x7f80u || (v.x[j] & 0x7f800000u) == 0x7f800000u)
+              pages |= 1 << page;
+        }
+      }
+      found[t] = pages;
+    });
+    const int bad = group_.any_bits(found, Shared::kPages);
+    if (bad == 0) return 0;
+    group_.each_warp([&](Warp& warp) {
+      warp.each([&](int lane) {
+        Sums& sum = sums_.of(warp)[lane];
+        PREFIX_UNROLL
+        for (int j = 0; j < 2; ++j) {
+          const int row = row_of(warp, lane, j);
+          PREFIX_UNROLL
+          for (int page = 0; page < Shared::kPages; ++page) {
+            const PageHeader& h = header[page];
+            if ((bad >> page & 1) != 0 && row >= h.low && row < h.high &&
+                sum.position[j] >= h.block * 32)
+              sum.l[j] = not_a_number();
+          }
+        }
+      });
+    });
+    return bad;
+  }
+
+  PREFIX_BODY void scale() {
+    group_.each_warp([&](Warp& warp) {
+      warp.each([&](int lane) {
+        Output& o = output_.of(warp)[lane];
+        const Sums& sum = sums_.of(warp)[lane];
+        PREFIX_UNROLL
+        for (int c = 0; c < kColumns; ++c) PREFIX_UNROLL
+        for (int i = 0; i < 4; ++i) o.x[4 * c + i] *= sum.keep[i / 2];
+      });
+    });
+  }
+
+  PREFIX_BODY void pack() {
+    group_.each_warp([&](Warp& warp) {
+      warp.each([&](int lane) {
+        const Scores& s = scores_.of(warp)[lane];
+        Weights& p = weights_.of(warp)[lane];
+        PREFIX_UNROLL
+        for (int k = 0; k < kSteps; ++k) PREFIX_UNROLL
+        for (int r = 0; r < 4; ++r)
+          p.x[k].x[r] = pack_bf16(s.x[8 * k + 2 * r], s.x[8 * k + 2 * r + 1]);
+      });
+    });
+  }
+
+  PREFIX_BODY void write() {
+    group_.each_warp([&](Warp& warp) {
+      Local<float> l[2];
+      PREFIX_UNROLL
+      for (int j = 0; j < 2; ++j) {
+        warp.each([&](int lane) { l[j][lane] = sums_.of(warp)[lane].l[j]; });
+        warp.quad_sum(l[j]);
+      }
+      warp.each([&](int lane) {
+        const Output& o = output_.of(warp)[lane];
+        PREFIX_UNROLL
+        for (int j = 0; j < 2; ++j) {
+          const int row = row_of(warp, lane, j);
+          if (row >= item_.rows) continue;
+          const float sum = l[j][lane];
+          if (item_.state >= 0) {
+            const int64_t state =
+                static_cast<int64_t>(item_.state + row) * a_.pages.kv_heads + head_;
+            if (lane % 4 == 0) {
+              a_.state_ml[2 * state] = sums_.of(warp)[lane].m[j];
+              a_.state_ml[2 * state + 1] = sum;
+            }
+            float* const to = a_.state_o + state * D + 2 * (lane % 4);
+            PREFIX_UNROLL
+            for (int c = 0; c < kColumns; ++c)
+              store_whole(to + 8 * c, Floats2{{o.x[4 * c + 2 * j], o.x[4 * c + 2 * j + 1]}});
+          } else {
+            const float inverse = sum == 0 ? 0.0f : 1.0f / sum;
+            uint16_t* const to =
+                static_cast<uint16_t*>(a_.out) + q_offset(row, a_.ld_out) + 2 * (lane % 4);
+            PREFIX_UNROLL
+            for (int c = 0; c < kColumns; ++c)
+              store_whole(to + 8 * c, pack_bf16(o.x[4 * c + 2 * j] * inverse,
+                                                o.x[4 * c + 2 * j + 1] * inverse));
+          }
+        }
+      });
+    });
+  }
+
+  Group& group_;
+  const AttentionArguments& a_;
+  const Item& item_;
+  const int head_;
+  const int first_;  // row of the item
+  PerThread<Scores> scores_;
+  PerThread<Output> output_;
+  PerThread<Weights> weights_;
+  PerThread<Sums> sums_;
+  int lowest_;  // position of a row of the group
+};
+
+template <int D, class Block>
+PREFIX_BODY void attention_hopper(Block& block, const AttentionArguments& a) {
+  using Shared = HopperShared<D>;
+  const Item& item = a.items[a.item_count - 1 - block.x()];  // the last first: longer walks
+  if (item.narrow || item.rows == 0) return;
+  const int head = block.y();
+  const int groups = (item.rows + kHopperRows - 1) / kHopperRows;
+  block.each([&](int t) {
+    if (t < 1024 / 16) block.set(t, Shared::kZeros + 16 * t, Bits128{{0, 0, 0, 0}});
+  });
+  block.fence_async();
+  for (int stage = 0; stage < Shared::kStages; ++stage) {
+    block.begin_barrier(key_full(stage), 1);
+    block.begin_barrier(key_empty(stage), 4 * groups);
+    block.begin_barrier(value_full(stage), 1);
+    block.begin_barrier(value_empty(stage), 4 * groups);
+  }
+  block.start(
+      groups,
+      [&](auto& producer) {
+        using Producer = std::remove_reference_t<decltype(producer)>;
+        HopperProducer<D, Producer>(producer, a, item, head).run();
+      },
+      [&](auto& group) {
+        using Group = std::remove_reference_t<decltype(group)>;
+        HopperConsumer<D, Group>(group, a, item, head).run();
+      });
+}
+
+}  // namespace prefix::ops::gpu

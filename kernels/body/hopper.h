@@ -1,0 +1,54 @@
+// What bodies for Hopper are written in, beside body/portable.h: warpgroups that multiply from
+// shared memory, a copy engine, and barriers between them.
+//
+//   block.start(groups, producer, consumer)   calls consumer(group) in each group of 128 threads
+//   and
+//                                    producer(p) in one thread beside them, all at the same time
+//   p.wait(barrier, parity)          until the phase of that parity is over; the phase before the
+//                                    first counts as over
+//   p.expect(barrier, bytes)         arrives; the phase ends when that many bytes have landed
+//   p.copy(to, from, bytes, barrier)      into shared memory
+//   group.arrive(barrier)            of each warp, once
+//   group.sync(), any_bits()         among the threads of the group
+//   group.fence_async()              what this thread has stored is there for products
+//   group.fence()                    registers are ready for products
+//   group.multiply_shared(), multiply_weights(), commit(), wait_products<N>()
+//
+// Products run on their own until wait_products<N>() has left at most N commits: the sums and the
+// weights must not be touched, and the shared memory must stay as it is.
+//
+// kernels/hopper_cuda.cuh has it on a GPU, tests/kernels/hopper_emulated.h on the CPU, which
+// finds waits that are missing.
+#pragma once
+
+#include "body/portable.h"
+#include "ops/gpu/launch.h"
+
+namespace prefix::ops::gpu {
+
+// A matrix in shared memory, as products are told of it: rows of 128 bytes with the 128-byte
+// swizzle, eight of them an atom of 1 KB. The unit of both distances is a byte.
+//
+//   K-major   (A; B without transposing)  a row of bytes is 64 elements of K; `stride` from eight
+//             rows of M or N to the next eight, `lead` means nothing (16)
+//   MN-major  (B transposed)  a row of bytes is 64 elements of N, the rows are K; `stride` from
+//   eight
+//             rows of K to the next eight, `lead` from 64 elements of N to the next
+//
+// `at` is the offset of the first element, inside its atom too; the swizzle applies to the address
+// that comes out.
+struct Matrix64 {
+  uint32_t at;
+  uint32_t lead, stride;
+};
+PREFIX_BODY constexpr Matrix64 matrix(int at, int lead, int stride) {
+  return {static_cast<uint32_t>(at), static_cast<uint32_t>(lead), static_cast<uint32_t>(stride)};
+}
+// The descriptor; `base` is the address of the shared memory.
+PREFIX_BODY constexpr uint64_t descriptor(const Matrix64& m, uint32_t base) {
+  return static_cast<uint64_t>((base + m.at) >> 4 & 0x3fff) |
+         static_cast<uint64_t>(m.lead >> 4 & 0x3fff) << 16 |
+         static_cast<uint64_t>(m.stride >> 4 & 0x3fff) << 32 | uint64_t{1} << 62;
+}
+
+}  // namespace prefix::ops::gpu

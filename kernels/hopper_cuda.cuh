@@ -1,0 +1,240 @@
+// The interface of body/hopper.h on a GPU of compute capability 9.0: inline PTX of sm_90a.
+#pragma once
+
+#include "block_cuda.cuh"
+#include "body/hopper.h"
+
+namespace prefix::ops::gpu {
+
+PREFIX_BODY uint32_t shared_address(int offset) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(shared_memory + offset));
+}
+
+// Barriers lie behind everything else in shared memory.
+template <int kBarriers>
+PREFIX_BODY uint32_t barrier_address(int barrier) {
+  return shared_address(kBarriers + 8 * barrier);
+}
+PREFIX_BODY void wait_barrier(uint32_t address, int parity) {
+  asm volatile(
+      "{\n"
+      ".reg .pred done;\n"
+      "again:\n"
+      "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n"
+      "@!done bra again;\n"
+      "}" ::"r"(address),
+      "r"(parity)
+      : "memory");
+}
+
+template <int kBarriers>
+class CudaProducer {
+ public:
+  PREFIX_BODY void wait(int barrier, int parity) {
+    wait_barrier(barrier_address<kBarriers>(barrier), parity);
+  }
+  PREFIX_BODY void expect(int barrier, int bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
+                     barrier_address<kBarriers>(barrier)),
+                 "r"(bytes)
+                 : "memory");
+  }
+  PREFIX_BODY void copy(int to, const void* from, int bytes, int barrier) {
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+            "r"(shared_address(to)),
+        "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(barrier_address<kBarriers>(barrier))
+        : "memory");
+  }
+  template <class T>
+  PREFIX_BODY void set(int offset, const T& value) {
+    *reinterpret_cast<T*>(shared_memory + offset) = value;
+  }
+};
+
+// Sums that the compiler must not move across a wait.
+template <int N>
+PREFIX_BODY void pin(float (&x)[N]) {
+  PREFIX_UNROLL
+  for (int i = 0; i < N; ++i) asm volatile("" : "+f"(x[i])::"memory");
+}
+
+#define PREFIX_SUMS_32                                                      \
+  "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}"
+#define PREFIX_SUMS_64                                                               \
+  "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "          \
+  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+  "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+  "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}"
+#define PREFIX_8(x, i)                                                                        \
+  "+f"(x[i]), "+f"(x[i + 1]), "+f"(x[i + 2]), "+f"(x[i + 3]), "+f"(x[i + 4]), "+f"(x[i + 5]), \
+      "+f"(x[i + 6]), "+f"(x[i + 7])
+#define PREFIX_32(x, i) PREFIX_8(x, i), PREFIX_8(x, i + 8), PREFIX_8(x, i + 16), PREFIX_8(x, i + 24)
+
+// d (+)= a b^T, both from shared memory: [64][128].
+PREFIX_BODY void wgmma_shared(float (&d)[64], uint64_t a, uint64_t b, bool add) {
+  asm volatile(
+      "{\n.reg .pred add;\nsetp.ne.b32 add, %66, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 " PREFIX_SUMS_64
+      ", %64, %65, add, 1, 1, 0, 0;\n}"
+      : PREFIX_32(d, 0), PREFIX_32(d, 32)
+      : "l"(a), "l"(b), "r"(static_cast<int>(add)));
+}
+// d += a b, a from registers.
+PREFIX_BODY void wgmma_registers(float (&d)[64], const uint32_t (&a)[4], uint64_t b) {
+  asm volatile(
+      "{\n.reg .pred add;\nsetp.ne.b32 add, %69, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 " PREFIX_SUMS_64
+      ", {%64, %65, %66, %67}, %68, add, 1, 1, 1;\n}"
+      : PREFIX_32(d, 0), PREFIX_32(d, 32)
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(1));
+}
+PREFIX_BODY void wgmma_registers(float (&d)[32], const uint32_t (&a)[4], uint64_t b) {
+  asm volatile(
+      "{\n.reg .pred add;\nsetp.ne.b32 add, %37, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " PREFIX_SUMS_32
+      ", {%32, %33, %34, %35}, %36, add, 1, 1, 1;\n}"
+      : PREFIX_32(d, 0)
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(1));
+}
+
+#undef PREFIX_SUMS_32
+#undef PREFIX_SUMS_64
+#undef PREFIX_8
+#undef PREFIX_32
+
+template <int kBarriers>
+class CudaGroup {
+ public:
+  using Warp = CudaWarp;
+  template <class T>
+  class PerThread {
+   public:
+    PREFIX_BODY explicit PerThread(CudaGroup&) {}
+    PREFIX_BODY T& operator[](int) { return local_[0]; }
+    PREFIX_BODY Warp::Local<T>& of(const Warp&) { return local_; }
+    PREFIX_BODY T& own() { return local_[0]; }
+
+   private:
+    Warp::Local<T> local_;
+  };
+
+  // The first group of the block is the producer's.
+  PREFIX_BODY int index() const { return static_cast<int>(threadIdx.x) / 128 - 1; }
+  template <class F>
+  PREFIX_BODY void each(const F& f) {
+    f(static_cast<int>(threadIdx.x) % 128);
+  }
+  template <class F>
+  PREFIX_BODY void each_warp(const F& f) {
+    Warp warp;
+    f(warp);
+  }
+  PREFIX_BODY Bits128 get(int, int offset) const {
+    return *reinterpret_cast<const Bits128*>(__builtin_assume_aligned(shared_memory + offset, 16));
+  }
+  template <class T>
+  PREFIX_BODY void set(int, int offset, const T& value) {
+    *reinterpret_cast<T*>(shared_memory + offset) = value;
+  }
+  template <class T>
+  PREFIX_BODY T read(int offset) const {
+    return *reinterpret_cast<const T*>(shared_memory + offset);
+  }
+
+  PREFIX_BODY void wait(int barrier, int parity) {
+    wait_barrier(barrier_address<kBarriers>(barrier), parity);
+  }
+  PREFIX_BODY void arrive(int barrier) {
+    __syncwarp();
+    if (threadIdx.x % 32 == 0)
+      asm volatile(
+          "mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier_address<kBarriers>(barrier))
+          : "memory");
+  }
+  PREFIX_BODY void sync() { asm volatile("bar.sync %0, 128;" ::"r"(1 + index()) : "memory"); }
+  PREFIX_BODY bool any(bool x) {
+    int out;
+    asm volatile(
+        "{\n.reg .pred in, all;\nsetp.ne.b32 in, %1, 0;\n"
+        "barrier.cta.red.or.pred all, %2, 128, in;\nselp.b32 %0, 1, 0, all;\n}"
+        : "=r"(out)
+        : "r"(static_cast<int>(x)), "r"(1 + index())
+        : "memory");
+    return out != 0;
+  }
+  PREFIX_BODY int any_bits(PerThread<int>& x, int bits) {
+    if (!any(x.own() != 0)) return 0;
+    int all = 0;
+    for (int i = 0; i < bits; ++i) all |= any((x.own() >> i & 1) != 0) ? 1 << i : 0;
+    return all;
+  }
+  PREFIX_BODY void fence_async() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+  PREFIX_BODY void fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+  template <class Sums>
+  PREFIX_BODY void multiply_shared(PerThread<Sums>& d, const Matrix64& a, const Matrix64& b,
+                                   bool add) {
+    const uint32_t base = shared_address(0);
+    wgmma_shared(d.own().x, descriptor(a, base), descriptor(b, base), add);
+  }
+  template <class Sums, class Weights>
+  PREFIX_BODY void multiply_weights(PerThread<Sums>& d, PerThread<Weights>& a, int step,
+                                    const Matrix64& b) {
+    wgmma_registers(d.own().x, a.own().x[step].x, descriptor(b, shared_address(0)));
+  }
+  PREFIX_BODY void commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+  // `done` are the sums that are waited for.
+  template <int N, class Sums>
+  PREFIX_BODY void wait_products(PerThread<Sums>& done) {
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
+    pin(done.own().x);
+  }
+};
+
+// 128 threads for the producer, of which one works, and two groups.
+template <int kBarriers>
+class CudaHopper {
+ public:
+  PREFIX_BODY int x() const { return static_cast<int>(blockIdx.x); }
+  PREFIX_BODY int y() const { return static_cast<int>(blockIdx.y); }
+  template <class F>
+  PREFIX_BODY void each(const F& f) {
+    f(static_cast<int>(threadIdx.x));
+  }
+  template <class T>
+  PREFIX_BODY void set(int, int offset, const T& value) {
+    *reinterpret_cast<T*>(shared_memory + offset) = value;
+  }
+  PREFIX_BODY void fence_async() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+  PREFIX_BODY void begin_barrier(int barrier, int count) {
+    if (threadIdx.x == 0)
+      asm volatile(
+          "mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier_address<kBarriers>(barrier)),
+          "r"(count)
+          : "memory");
+  }
+  template <class P, class C>
+  PREFIX_BODY void start(int groups, const P& producer, const C& consumer) {
+    // The copy engine must see the barriers too.
+    if (threadIdx.x == 0) {
+      if (shared_address(0) % 1024 != 0) __trap();  // atoms of the swizzle
+      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+    __syncthreads();
+    if (threadIdx.x < 128) {
+      asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+      if (threadIdx.x == 0) {
+        CudaProducer<kBarriers> p;
+        producer(p);
+      }
+    } else {
+      asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+      CudaGroup<kBarriers> group;
+      if (group.index() < groups) consumer(group);
+    }
+  }
+};
+
+}  // namespace prefix::ops::gpu

@@ -1,0 +1,93 @@
+#include "ops/host_logits.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+
+namespace prefix::ops {
+namespace {
+
+constexpr int kLanes = 16;
+
+// e^x for x <= 0, relative error below 3e-7: 2^n * p(f) with a degree-6 Taylor-like polynomial on
+// [-ln2/2, ln2/2]. Plain arithmetic, so that the compiler vectorises the loop around it.
+inline float exp_negative(float x) {
+  x = x < -87.0f ? -87.0f : x;
+  const float scaled = x * 1.44269504f;
+  const float n = static_cast<float>(static_cast<int32_t>(scaled - 0.5f));
+  const float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
+  float p = 1.0f / 720;
+  p = p * r + 1.0f / 120;
+  p = p * r + 1.0f / 24;
+  p = p * r + 1.0f / 6;
+  p = p * r + 0.5f;
+  p = p * r + 1.0f;
+  p = p * r + 1.0f;
+  const int32_t bits = (static_cast<int32_t>(n) + 127) << 23;
+  float power;
+  std::memcpy(&power, &bits, sizeof(power));
+  return p * power;
+}
+
+float largest(std::span<const float> x) {
+  float lanes[kLanes];
+  std::fill(std::begin(lanes), std::end(lanes), -std::numeric_limits<float>::infinity());
+  size_t i = 0;
+  for (; i + kLanes <= x.size(); i += kLanes)
+    for (int l = 0; l < kLanes; ++l) lanes[l] = x[i + l] > lanes[l] ? x[i + l] : lanes[l];
+  for (; i < x.size(); ++i) lanes[0] = x[i] > lanes[0] ? x[i] : lanes[0];
+  return *std::max_element(std::begin(lanes), std::end(lanes));
+}
+
+int32_t first_of(std::span<const float> x, float top) {
+  int unequal = 0;  // NaN differs from itself; counted without a branch so that the loop vectorises
+  for (float v : x) unequal |= v != v;
+  if (unequal || x.empty()) return -1;
+  return static_cast<int32_t>(std::find(x.begin(), x.end(), top) - x.begin());
+}
+
+double sum_of_exp(std::span<const float> x, float top) {
+  double lanes[kLanes] = {};
+  size_t i = 0;
+  for (; i + kLanes <= x.size(); i += kLanes) {
+    float e[kLanes];
+    for (int l = 0; l < kLanes; ++l) e[l] = exp_negative(x[i + l] - top);
+    for (int l = 0; l < kLanes; ++l) lanes[l] += e[l];
+  }
+  for (; i < x.size(); ++i) lanes[0] += exp_negative(x[i] - top);
+  return std::accumulate(std::begin(lanes), std::end(lanes), 0.0);
+}
+
+}  // namespace
+
+int32_t argmax(std::span<const float> x) { return first_of(x, largest(x)); }
+
+double log_sum_exp(std::span<const float> x) { return log_sum_exp(row_stats(x, false, true)); }
+
+double log_sum_exp(const RowStats& row) {
+  return std::isfinite(row.top) ? row.top + std::log(row.sum) : row.top;
+}
+
+RowStats row_stats(std::span<const float> x, bool first, bool sum) {
+  RowStats out{};
+  if (!first && !sum) return out;
+  out.top = largest(x);
+  if (first) out.first = first_of(x, out.top);
+  if (sum && std::isfinite(out.top)) out.sum = sum_of_exp(x, out.top);
+  return out;
+}
+
+void top_candidates(std::span<const float> x, size_t k, std::vector<Candidate>& out) {
+  out.resize(x.size());
+  for (size_t i = 0; i < x.size(); ++i) out[i] = {static_cast<int32_t>(i), x[i]};
+  if (k < out.size()) {
+    std::partial_sort(out.begin(), out.begin() + static_cast<ptrdiff_t>(k), out.end(), more_likely);
+    out.resize(k);
+  } else {
+    std::sort(out.begin(), out.end(), more_likely);
+  }
+}
+
+}  // namespace prefix::ops

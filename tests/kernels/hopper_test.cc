@@ -1,0 +1,266 @@
+// The attention kernels for Hopper: against float64, and that the emulator would have noticed a
+// wait, a fence or an arrival that is missing.
+#include <gtest/gtest.h>
+
+#include "kernels/gpu_support.h"
+#include "kernels/tracked_memory.h"
+
+namespace prefix::ops::testing {
+namespace {
+
+using gpu::EmulatedRuntime;
+using gpu::Kernel;
+using gpu::Sabotage;
+
+struct Hopper {
+  explicit Hopper(int processors = 4, uint64_t seed = 1, const Sabotage& sabotage = {}) {
+    auto runtime = std::make_unique<EmulatedRuntime>(processors, seed);
+    runtime->sabotage(sabotage);
+    counters = &runtime->counters();
+    device =
+        std::make_unique<GpuDevice>(std::move(runtime), GpuOptions{DType::kBf16, 1, false, true});
+  }
+  int64_t launches(Kernel kernel) const { return counters->launches[static_cast<size_t>(kernel)]; }
+
+  const gpu::EmulatorCounters* counters;
+  std::unique_ptr<GpuDevice> device;
+};
+
+Tree make_tree(int32_t heads, int32_t kv_heads, int32_t head_dim, Rng& rng) {
+  Tree tree;
+  tree.type = DType::kBf16;
+  tree.heads = heads;
+  tree.kv_heads = kv_heads;
+  tree.head_dim = head_dim;
+  tree.seed = rng();
+  tree.gpu_pages = true;
+  return tree;
+}
+
+std::vector<RowRef> rows_of(const Tree& tree, int32_t begin, int32_t end, int32_t step) {
+  std::vector<RowRef> rows;
+  for (int32_t n = 0; n < static_cast<int32_t>(tree.nodes.size()); ++n)
+    for (int32_t p = tree.nodes[n].begin; p < tree.nodes[n].end; ++p)
+      if (p >= begin && p < end && p % step == 0) rows.push_back({n, p});
+  return rows;
+}
+
+Step step_of(const Tree& tree, const std::vector<RowRef>& rows, Rng& rng, bool nan_keys = true) {
+  StepOptions options;
+  options.tile_rows = 128 * tree.kv_heads / tree.heads;
+  options.ragged = false;
+  options.cut_tail = true;
+  options.nan_keys = nan_keys;
+  return make_step(tree, rows, options, rng);
+}
+
+constexpr double kBound = 3e-3;
+
+// A chain: every tile has diagonal pages, the last one fewer rows and pages than it could.
+TEST(HopperAttention, CausalPrefill) {
+  Rng rng(51);
+  for (const int32_t head_dim : {64, 128}) {
+    for (const int32_t group : {1, 4}) {
+      const Tree tree = [&] {
+        Tree t = make_tree(2 * group, 2, head_dim, rng);
+        t.nodes.push_back({-1, 0, 300});
+        return t;
+      }();
+      const std::vector<RowRef> rows = rows_of(tree, 0, 300, group == 1 ? 1 : 3);
+      const Step step = step_of(tree, rows, rng);
+      const Hopper hopper(1);
+      EXPECT_LE(relative_l2(run_on_device(*hopper.device, tree, step), attention_f64(tree, rows)),
+                kBound)
+          << "head_dim " << head_dim << " group " << group;
+      const Kernel kernel =
+          head_dim == 64 ? Kernel::kAttentionHopper64 : Kernel::kAttentionHopper128;
+      EXPECT_EQ(hopper.launches(kernel), 1);
+    }
+  }
+}
+
+// Suffixes below a shared context: pages of several branches in one tile, items that are split, and
+// narrow ones, which the other kernel does and folds with these.
+TEST(HopperAttention, BranchesSplitsAndNarrowItems) {
+  Rng rng(52);
+  for (const int32_t head_dim : {64, 128}) {
+    for (const int32_t own : {10, 40}) {
+      Tree tree = make_tree(4, 2, head_dim, rng);
+      grow_star(tree, 330, 6, own);
+      const std::vector<RowRef> rows = rows_of(tree, 330, 330 + own, own == 10 ? 1 : 2);
+      const Step step = step_of(tree, rows, rng);
+      const std::vector<double> want = attention_f64(tree, rows);
+      for (const int processors : {1, 132}) {
+        const Hopper hopper(processors, rng());
+        EXPECT_LE(relative_l2(run_on_device(*hopper.device, tree, step), want), kBound)
+            << "head_dim " << head_dim << " own " << own << " processors " << processors;
+      }
+    }
+  }
+}
+
+TEST(HopperAttention, AnyTree) {
+  Rng rng(53);
+  for (int round = 0; round < 6; ++round) {
+    Tree tree = make_tree(round % 2 ? 6 : 2, 2, round % 3 ? 64 : 128, rng);
+    grow(tree, rng, 9, 60);
+    const std::vector<RowRef> rows = rows_of(tree, 0, 1000, 2);
+    const Step step = step_of(tree, rows, rng);
+    const Hopper hopper(round % 2 ? 1 : 132, rng());
+    EXPECT_LE(relative_l2(run_on_device(*hopper.device, tree, step), attention_f64(tree, rows)),
+              kBound)
+        << "round " << round;
+  }
+}
+
+// In whatever order the producer, the groups and the blocks go on.
+TEST(HopperAttention, IsDeterministic) {
+  Rng rng(54);
+  Tree tree = make_tree(4, 1, 64, rng);
+  grow_star(tree, 200, 3, 40);
+  const std::vector<RowRef> rows = rows_of(tree, 200, 240, 1);
+  const Step step = step_of(tree, rows, rng);
+  const std::vector<float> want = run_on_device(*Hopper(8, 1).device, tree, step);
+  for (uint64_t seed = 2; seed < 6; ++seed)
+    EXPECT_EQ(run_on_device(*Hopper(8, seed).device, tree, step), want);
+}
+
+// A value that is NaN or infinite belongs to the rows that see its page, to nobody else.
+TEST(HopperAttention, BadValuesStayInTheirSequence) {
+  Rng rng(55);
+  Tree tree = make_tree(2, 1, 64, rng);
+  grow_star(tree, 100, 3, 60);
+  const std::vector<RowRef> rows = rows_of(tree, 100, 160, 1);
+  const Step clean = step_of(tree, rows, rng, false);
+  const std::vector<float> want = run_on_device(*Hopper().device, tree, clean);
+  const KvLayout kv = tree.layout();
+  const size_t width = static_cast<size_t>(tree.heads * tree.head_dim);
+  for (const float bad :
+       {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
+    Step dirty = clean;
+    int32_t page = -1;  // of leaf 2: positions 128 to 159
+    for (const AttentionRun& run : clean.plan.runs)
+      if (run.row_begin >= 60 && run.row_end <= 120 && run.block_begin + run.blocks == 5)
+        page = clean.plan.pages[static_cast<size_t>(run.page_begin + run.blocks - 1)];
+    ASSERT_GE(page, 0);
+    put(dirty.pool.data() + kv.value_offset(page, 0, 0), gpu_index(kv, 3, 7), DType::kBf16, bad);
+    const std::vector<float> got = run_on_device(*Hopper().device, tree, dirty);
+    for (size_t r = 0; r < rows.size(); ++r) {
+      const bool sees = rows[r].node == 2 && rows[r].position >= 131;
+      const bool may = rows[r].node == 2 && rows[r].position >= 128;  // the page, if not the key
+      const bool same = std::memcmp(&want[r * width], &got[r * width], width * sizeof(float)) == 0;
+      EXPECT_TRUE(!sees || std::isnan(got[r * width + 7])) << "row " << r;
+      EXPECT_TRUE(may || same) << "row " << r;
+    }
+  }
+}
+
+// Plans of small steps are filled up with such items.
+TEST(HopperAttention, AnItemWithoutRowsDoesNothing) {
+  EmulatedRuntime runtime;
+  gpu::Item nothing{};
+  nothing.state = nothing.group = -1;
+  gpu::AttentionArguments a{};
+  a.items = &nothing;
+  a.item_count = 1;
+  const gpu::Launch launch{Kernel::kAttentionHopper64,
+                           1,
+                           1,
+                           gpu::kHopperThreads,
+                           static_cast<uint32_t>(gpu::hopper_shared_bytes(64)),
+                           &a,
+                           sizeof a};
+  EXPECT_EQ(runtime.launch(launch), Code::kOk) << runtime.error();
+}
+
+// --- what the emulator is for --------------------------------------------------------------------
+
+class HopperSabotage : public ::testing::Test {
+ protected:
+  // What the launch says, empty if nothing.
+  std::string run(const Sabotage& sabotage, uint64_t seed) {
+    const Hopper hopper(1, seed, sabotage);
+    try {
+      run_on_device(*hopper.device, tree_, step_);
+    } catch (const Error& e) {
+      return e.message();
+    }
+    return {};
+  }
+  void SetUp() override {
+    Rng rng(56);
+    tree_ = make_tree(4, 1, 64, rng);
+    tree_.nodes.push_back({-1, 0, 1600});  // items of four tiles: stages are used twice
+    const std::vector<RowRef> rows = rows_of(tree_, 1568, 1600, 1);
+    step_ = step_of(tree_, rows, rng, false);
+  }
+
+  Tree tree_;
+  Step step_;
+};
+
+TEST_F(HopperSabotage, NoneIsFine) { EXPECT_EQ(run({}, 1), ""); }
+
+// Each wait of the producer and of the groups, left out or for the phase before.
+TEST_F(HopperSabotage, MissingAndEarlyWaitsAreFound) {
+  for (int barrier = 0; barrier < gpu::kHopperBarriers; ++barrier) {
+    for (uint64_t seed = 1; seed <= 3; ++seed) {
+      Sabotage missing;
+      missing.wait = barrier;
+      EXPECT_NE(run(missing, seed), "") << "barrier " << barrier;
+      Sabotage early;
+      early.early = barrier;
+      EXPECT_NE(run(early, seed), "") << "barrier " << barrier;
+    }
+  }
+}
+
+TEST_F(HopperSabotage, MissingFencesAndProductWaitsAreFound) {
+  Sabotage products, fence_async, fence;
+  products.products = true;
+  fence_async.fence_async = true;
+  fence.fence = true;
+  for (const Sabotage& sabotage : {products, fence_async, fence}) EXPECT_NE(run(sabotage, 1), "");
+}
+
+// Arriving is what allows the producer to write: too early is a conflict, never is a deadlock.
+TEST(TrackedMemory, OverwritingNeedsAnArrivalAfterTheLastRead) {
+  gpu::TrackedMemory memory(64);
+  gpu::TrackedBarrier full(memory, 0), empty(memory, 1);
+  full.begin(1);
+  empty.begin(1);
+  alignas(16) const uint32_t from[4] = {1, 2, 3, 4};
+  uint32_t out[4];
+  const int reader = gpu::warp_actor(0, 0);
+  full.start_copy(gpu::kProducer, 16, from, 16);
+  EXPECT_THROW(memory.read(reader, 16, out, 16), std::logic_error);  // in flight
+  full.expect(gpu::kProducer, 16);
+  ASSERT_TRUE(full.over(0));
+  EXPECT_THROW(memory.read(reader, 16, out, 16), std::logic_error);  // landed, but who knows
+  full.learn(reader);
+  memory.read(reader, 16, out, 16);
+  EXPECT_EQ(out[2], 3u);
+  empty.arrive(reader);
+  memory.read(reader, 16, out, 16);  // after it said that it was done
+  ASSERT_TRUE(empty.over(0));
+  full.learn(gpu::kProducer);
+  empty.learn(gpu::kProducer);
+  EXPECT_THROW(full.start_copy(gpu::kProducer, 16, from, 16), std::logic_error);
+  EXPECT_THROW(memory.write(gpu::kProducer, 16, out, 16), std::logic_error);
+}
+
+TEST(TrackedMemory, ProductsNeedTheFenceOfWhoStored) {
+  gpu::TrackedMemory memory(64);
+  const uint32_t value[4] = {};
+  const int actor = gpu::warp_actor(1, 2);
+  memory.write(actor, 0, value, 16);
+  EXPECT_THROW(memory.begin_product(actor, 0), std::logic_error);
+  memory.fence_async(actor);
+  memory.begin_product(actor, 0);
+  EXPECT_THROW(memory.write(actor, 0, value, 16), std::logic_error);  // still being read
+  memory.end_product(actor, 0);
+  memory.write(actor, 0, value, 16);
+}
+
+}  // namespace
+}  // namespace prefix::ops::testing
