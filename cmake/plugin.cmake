@@ -4,7 +4,7 @@
 
 # The headers with classes that both sides use. Host and plugin must agree on every byte of them.
 set(PREFIX_PLUGIN_HEADERS base/log.h base/plugin.h base/status.h cache/page_key.h cache/store_plugin.h
-  cache/tier.h cache/tier_queue.h ops/gpu/launch.h ops/gpu/runtime.h)
+  cache/tier.h cache/tier_queue.h ops/gpu/launch.h ops/gpu/runtime.h ops/logits.h)
 
 set(text "")
 foreach(header ${PREFIX_PLUGIN_HEADERS})

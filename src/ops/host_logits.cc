@@ -81,7 +81,11 @@ RowStats row_stats(std::span<const float> x, bool first, bool sum) {
 
 void top_candidates(std::span<const float> x, size_t k, std::vector<Candidate>& out) {
   out.resize(x.size());
-  for (size_t i = 0; i < x.size(); ++i) out[i] = {static_cast<int32_t>(i), x[i]};
+  // NaN has no place in an order, and std::sort() leaves its range without one. A row that has one
+  // is refused afterwards, whatever its candidates are.
+  constexpr float kLast = -std::numeric_limits<float>::infinity();
+  for (size_t i = 0; i < x.size(); ++i)
+    out[i] = {static_cast<int32_t>(i), std::isnan(x[i]) ? kLast : x[i]};
   if (k < out.size()) {
     std::partial_sort(out.begin(), out.begin() + static_cast<ptrdiff_t>(k), out.end(), more_likely);
     out.resize(k);

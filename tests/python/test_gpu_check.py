@@ -11,6 +11,7 @@ import sys
 import tempfile
 import unittest
 from contextlib import redirect_stdout
+from fnmatch import fnmatchcase
 from pathlib import Path
 from unittest import mock
 
@@ -51,6 +52,16 @@ def test_of(program: str) -> str:
 
 
 PASSED = {p.name: (0, "", "", report_of((test_of(p.name), "passed"))) for p in (*programs.PROGRAMS, programs.LAUNCHES)}
+
+
+def selects(arguments: list[str], name: str) -> bool:
+    """What --gtest_filter=A:B-C:D does."""
+    filters = [a.split("=", 1)[1] for a in arguments if a.startswith("--gtest_filter=")]
+    keep, _, drop = (filters or ["*"])[0].partition("-")
+    return (any(fnmatchcase(name, p) for p in (keep or "*").split(":"))
+            and not any(fnmatchcase(name, p) for p in drop.split(":") if p))
+
+
 CLEAN = "========= ERROR SUMMARY: 0 errors\n"
 
 
@@ -92,9 +103,42 @@ class FakeClock(Clock):
         if name == "gpu_bench":  # prints what it was asked for
             wanted = {"--attention": "attention", "--gemm": "gemm"}.get(words[-1], words[-1])
             text = "".join(line for line in text.splitlines(True) if f'"{wanted}"' in line or "_run" in line or line[0] != "{")
+        if name in NAMES and not selects([str(part) for part in command], NAMES[name]):
+            report = report and report_of()
         if report is not None and "GTEST_OUTPUT" in (environment or {}):
             Path(environment["GTEST_OUTPUT"].removeprefix("json:")).write_text(report)
         return Ended(code, text, why)
+
+
+class BuiltProgramsTest(unittest.TestCase):
+    """The names of tests that gpu_check counts on are names of tests that were built."""
+
+    def names_in(self, program: str) -> list[str]:
+        path = ROOT / "build" / "bin" / "tests" / program
+        if not path.exists():
+            self.skipTest(f"{program} is not built")
+        text = subprocess.run([path, "--gtest_list_tests"], capture_output=True, text=True, check=True).stdout
+        names, suite = [], ""
+        for line in text.splitlines():
+            word = line.split("#")[0].strip()
+            if line.startswith(" "):
+                names.append(suite + word)
+            else:
+                suite = word
+        return names
+
+    def test_filters_leave_tests_that_use_the_gpu(self) -> None:
+        for program in programs.PROGRAMS:
+            names = [n for n in self.names_in(program.name) if selects(list(program.arguments), n)]
+            self.assertTrue([n for n in names if programs.re.search(program.on_gpu or ".", n)], program.name)
+        for program in programs.CHECKED:
+            self.assertTrue([n for n in self.names_in(program) if selects([programs.CHECKED_TESTS], n)], program)
+
+    def test_what_may_be_skipped_exists(self) -> None:
+        for program in programs.PROGRAMS:
+            if program.may_skip != "$^":
+                self.assertTrue([n for n in self.names_in(program.name) if programs.re.search(program.may_skip, n)],
+                                program.name)
 
 
 class WholeRunTest(unittest.TestCase):

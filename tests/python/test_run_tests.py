@@ -33,6 +33,15 @@ def google_test(**results: str) -> str:
     return json.dumps({"testsuites": [{"name": "Suite", "testsuite": tests}]})
 
 
+class WantedTest(unittest.TestCase):
+    def test_sanitizers_run_where_ci_is_set_and_when_asked_for(self) -> None:
+        every = set(RUNNER.DEFAULT) | set(RUNNER.CI_TOO)
+        self.assertEqual(every | {"clang"}, set(RUNNER.SUITES))
+        self.assertEqual(RUNNER.wanted_suites([], {}), RUNNER.DEFAULT)
+        self.assertEqual(set(RUNNER.wanted_suites([], {"CI": "true"})), every)
+        self.assertEqual(RUNNER.wanted_suites(["asan"], {}), ["asan"])
+
+
 class CountTest(unittest.TestCase):
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
