@@ -30,6 +30,8 @@ constexpr OptionInfo kTable[] = {
     {"cuda_attention", T::kString, S::kEngine, "auto", 0, 0, "auto|mma|hopper",
      "Attention kernel for many rows on a GPU: hopper needs compute capability 9.0 and is not for "
      "invariant; auto takes mma until measurements say otherwise."},
+    {"cuda_graphs", T::kBool, S::kEngine, "true", 0, 0, "",
+     "Replay steps that look like earlier ones as CUDA graphs; the same bits either way."},
     {"threads", T::kInt, S::kEngine, "0", 0, 1024, "", "Worker threads; 0 = one per core."},
     {"cache_bytes", T::kInt, S::kEngine, "0", 0, kMax, "",
      "Most bytes for keys and values, of running requests and of the cache; 0 = a quarter of the "

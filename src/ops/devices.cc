@@ -60,6 +60,7 @@ std::unique_ptr<Device> make_device(const DeviceOptions& options) {
   if (index < 0) fail(Code::kUnsupportedDevice, "there is no device \"", options.name, "\"");
   return std::make_unique<GpuDevice>(open_runtime(index, options.invariant),
                                      GpuOptions{options.dtype, options.threads, options.invariant,
+                                                options.cuda_graphs,
                                                 options.cuda_attention == "hopper"});
 }
 

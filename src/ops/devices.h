@@ -22,6 +22,7 @@ struct DeviceOptions {
   std::string isa = "auto";
   int threads = 1;
   bool invariant = false;
+  bool cuda_graphs = true;
   std::string cuda_attention = "auto";  // auto, mma, hopper
 };
 

@@ -216,6 +216,8 @@ class Device {
   virtual void begin_step(const StepArrays&) {}
   // Returns when all that was asked of the device is computed, and throws what went wrong.
   virtual void finish_step() {}
+  // The step ends here, whatever of it has been computed: nobody reads its results.
+  virtual void give_up_step() {}
   // The same of the heads of a step; rows that StepArrays did not announce come with the call.
   virtual void begin_heads(const HeadArrays&) {}
 

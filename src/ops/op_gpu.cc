@@ -63,7 +63,7 @@ AttentionKernel kernel_shape(gpu::Kernel kernel) {
 }  // namespace
 
 GpuDevice::GpuDevice(std::unique_ptr<gpu::Runtime> runtime, const GpuOptions& options)
-    : runtime_(std::make_unique<gpu::StepGraphs>(std::move(runtime))),
+    : runtime_(std::make_unique<gpu::StepGraphs>(std::move(runtime), options.graphs)),
       options_(options),
       threads_(std::max(1, options.threads)),
       isa_(cat("sm_", runtime_->properties().capability)),
@@ -323,7 +323,7 @@ void GpuDevice::linear_gated(const Matrix& w, int64_t n, const float* bias_gate,
 
 void GpuDevice::gather_rows(const float* x, int64_t ld, std::span<const int32_t> rows, int64_t n,
                             float* out, int64_t ld_out) {
-  // The rows that are selected have memory of their own, without room for more.
+  // Heads are not part of the graph: how many rows are selected changes from step to step.
   rows_ = padded_rows_ = 0;
   check(*runtime_, runtime_->cut(), "a step");
   stage_call(rows);

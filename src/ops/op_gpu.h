@@ -21,6 +21,7 @@ struct GpuOptions {
   DType dtype = DType::kBf16;
   int threads = 1;  // of the host: reading weights, sampling
   bool invariant = false;
+  bool graphs = true;             // steps that look alike are replayed
   bool hopper_attention = false;  // wide items by warpgroups of sm_90a; not with `invariant`
 };
 
@@ -52,6 +53,8 @@ class GpuDevice final : public Device {
   void release_host(std::byte* data, size_t bytes) override;
   void begin_step(const StepArrays& step) override;
   void finish_step() override;
+  void give_up_step() override { runtime_->abandon(); }
+  gpu::StepGraphs::Counts graph_counts() const { return runtime_->counts(); }
   void begin_heads(const HeadArrays& heads) override;
 
   Matrix pack(int64_t n, int64_t k, const RowReader& rows) override;

@@ -262,7 +262,7 @@ struct TopArgs {   // of kTopParts and kTopMerge
   int64_t ld, n;
   const int32_t* listed;
   int32_t first, rows;  // listed rows outside are left alone
-  int32_t k;
+  int32_t k, unused;
   uint64_t* keys;  // [listed][logit_parts(n)][k]
   Candidate* out;  // [listed][k]
 };
