@@ -302,8 +302,9 @@ class CudaRuntime final : public Runtime {
   Code wait(int slot) { return ask(cudaEventSynchronize(ring_events_[slot]), "upload"); }
 
  private:
-  // A thread of the program may be capturing a graph of its own, in the mode that forbids cudaMalloc()
-  // and the like to all other threads: to those that did not say that they do not mind.
+  // A thread of the program may be capturing a graph of its own, in the mode that forbids
+  // cudaMalloc() and the like to all other threads: to those that did not say that they do not
+  // mind.
   class Unconcerned {
    public:
     Unconcerned() { cudaThreadExchangeStreamCaptureMode(&mode_); }

@@ -58,10 +58,10 @@ std::unique_ptr<Device> make_device(const DeviceOptions& options) {
   if (options.name == "cpu") return make_cpu_device({options.dtype, options.isa, options.threads});
   const int index = cuda_index(options.name);
   if (index < 0) fail(Code::kUnsupportedDevice, "there is no device \"", options.name, "\"");
-  return std::make_unique<GpuDevice>(open_runtime(index, options.invariant),
-                                     GpuOptions{options.dtype, options.threads, options.invariant,
-                                                options.cuda_graphs,
-                                                options.cuda_attention == "hopper"});
+  return std::make_unique<GpuDevice>(
+      open_runtime(index, options.invariant),
+      GpuOptions{options.dtype, options.threads, options.invariant, options.cuda_graphs,
+                 options.cuda_attention == "hopper"});
 }
 
 void replace_gpu_runtime(RuntimeOpener opener) { replacement() = std::move(opener); }

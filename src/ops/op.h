@@ -145,9 +145,9 @@ struct StepArrays {
 struct ReserveShape {
   int64_t rows = 0;
   int32_t heads = 0;
-  int64_t inner = 0;      // columns of linear_gated
-  int64_t pages = 0;      // of the pool, at most
-  int64_t positions = 0;  // of the longest sequence
+  int64_t inner = 0;       // columns of linear_gated
+  int64_t pages = 0;       // of the pool, at most
+  int64_t positions = 0;   // of the longest sequence
   int64_t logit_rows = 0;  // rows of logits that are held at a time
   KvLayout kv;
 };

@@ -645,8 +645,8 @@ void GpuDevice::attention(const AttentionArgs& args, const KvLayout& kv, const s
     a.items = items + begin.item_end;
     a.groups = groups + begin.group_end;
     a.item_count = end.item_end - begin.item_end;
-    attend(std::span(plan_.items).subspan(static_cast<size_t>(begin.item_end),
-                                          static_cast<size_t>(a.item_count)),
+    attend(std::span(plan_.items)
+               .subspan(static_cast<size_t>(begin.item_end), static_cast<size_t>(a.item_count)),
            end.group_end > begin.group_end, a);
     begin = end;
   }

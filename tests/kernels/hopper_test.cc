@@ -17,8 +17,8 @@ struct Hopper {
     auto runtime = std::make_unique<EmulatedRuntime>(processors, seed);
     runtime->sabotage(sabotage);
     counters = &runtime->counters();
-    device =
-        std::make_unique<GpuDevice>(std::move(runtime), GpuOptions{DType::kBf16, 1, false, true, true});
+    device = std::make_unique<GpuDevice>(std::move(runtime),
+                                         GpuOptions{DType::kBf16, 1, false, true, true});
   }
   int64_t launches(Kernel kernel) const { return counters->launches[static_cast<size_t>(kernel)]; }
 

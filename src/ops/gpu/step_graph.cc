@@ -149,9 +149,9 @@ Code StepGraphs::replay_whole(Graph& whole) {
 }
 
 void StepGraphs::forget_oldest() {
-  const auto oldest = std::min_element(graphs_.begin(), graphs_.end(), [](const Graph& a, const Graph& b) {
-    return a.used < b.used;
-  });
+  const auto oldest =
+      std::min_element(graphs_.begin(), graphs_.end(),
+                       [](const Graph& a, const Graph& b) { return a.used < b.used; });
   runtime_->forget(oldest->id);
   graphs_.erase(oldest);
 }
