@@ -52,10 +52,10 @@ inline size_t logit_bytes(const ModelConfig& config, int64_t rows) {
   return static_cast<size_t>(floats) * sizeof(float);
 }
 
-// What is read of them: a score of every row, or candidates of as many as are held at a time. Steps
-// that want more than that take it when they come.
+// What is read of them: a few scores of every row, or candidates of as many as are held at a time.
+// Steps that want more than that take it when they come.
 inline size_t answer_bytes(int64_t rows) {
-  const auto score = sizeof(ops::RowStats) + sizeof(float);
+  const auto score = sizeof(ops::RowStats) + 8 * sizeof(float);
   return static_cast<size_t>(rows) * score +
          static_cast<size_t>(held_logit_rows(false) * ops::kMostCandidates) *
              sizeof(ops::Candidate);

@@ -135,9 +135,9 @@ TEST(GpuBudget, AttentionRunsInWavesWhereStatesDoNotFit) {
   tree.kv_heads = 2;
   tree.head_dim = 64;
   tree.gpu_pages = true;
-  grow_star(tree, 300, 200, 40);
+  grow_star(tree, 300, 400, 40);
   std::vector<RowRef> rows;
-  for (int32_t leaf = 1; leaf <= 200; ++leaf) rows.push_back({leaf, 300 + leaf % 40});
+  for (int32_t leaf = 1; leaf <= 400; ++leaf) rows.push_back({leaf, 300 + leaf % 40});
   StepOptions options;
   options.tile_rows = 64;
   options.ragged = false;

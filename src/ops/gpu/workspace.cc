@@ -9,6 +9,7 @@ namespace {
 
 constexpr int64_t kBlockRows = 128;                // packed rows of the largest item
 constexpr int64_t kWindowRows = 16;                // of a narrow one
+constexpr int64_t kReaders = 8;                    // single logits that are read of a row
 constexpr int64_t kMostListed = int64_t{1} << 22;  // pages that a step reads: 134 million tokens
 
 }  // namespace
@@ -46,7 +47,7 @@ Workspace workspace_for(const ReserveShape& shape, int32_t processors) {
   w.step += room(items, sizeof(Item)) + room(runs, sizeof(Run)) + room(windows, sizeof(Group));
   w.step += row_numbers + room(2 * rows, sizeof(int32_t));  // of kAttentionSlow: tiles
   w.call = std::max(row_numbers, Staging::room(kMostCleared * sizeof(int32_t)));
-  w.heads = room(rows, sizeof(LogitAt)) + row_numbers;
+  w.heads = room(kReaders * rows, sizeof(LogitAt)) + row_numbers;
   w.logit_parts = bytes(shape.logit_rows * kLogitPartsMost,
                         std::max(sizeof(LogitPart), kMostCandidates * sizeof(uint64_t)));
   return w;
