@@ -28,7 +28,7 @@ namespace prefix::ops::gpu {
 // One thread at a time.
 class CublasLt {
  public:
-  static constexpr size_t kWorkspaceBytes = size_t{32} << 20;
+  static constexpr size_t kWorkspaceBytes = kProductWorkspaceBytes;
 
   CublasLt() = default;
   ~CublasLt() { close(); }

@@ -256,6 +256,7 @@ class CudaRuntime final : public Runtime {
     const Call call(*this, true);
     Code code = ask(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "a graph");
     if (code != Code::kOk) return code;
+    recording_ = true;
     for (const Command& command : commands) {
       code = command.kernel == Command::kProduct ? gemm(product_of(command))
                                                  : launch(launch_of(command));
@@ -263,6 +264,7 @@ class CudaRuntime final : public Runtime {
     }
     cudaGraph_t captured = nullptr;
     const cudaError_t ended = cudaStreamEndCapture(stream_, &captured);
+    recording_ = false;
     if (code == Code::kOk) code = ask(ended, "a graph");
     cudaGraphExec_t made = nullptr;
     if (code == Code::kOk) code = ask(cudaGraphInstantiate(&made, captured, 0), "a graph");
@@ -275,7 +277,12 @@ class CudaRuntime final : public Runtime {
   }
   Code replay(int32_t graph) override {
     const Call call(*this, true);
-    return ask(cudaGraphLaunch(graphs_.at(graph), stream_), "replaying a graph");
+    const auto found = graphs_.find(graph);
+    if (found == graphs_.end()) {
+      set_error(cat("there is no graph ", graph));
+      return Code::kInternal;
+    }
+    return ask(cudaGraphLaunch(found->second, stream_), "replaying a graph");
   }
   void forget(int32_t graph) override {
     const Call call(*this);
@@ -295,6 +302,19 @@ class CudaRuntime final : public Runtime {
   Code wait(int slot) { return ask(cudaEventSynchronize(ring_events_[slot]), "upload"); }
 
  private:
+  // A thread of the program may be capturing a graph of its own, in the mode that forbids
+  // cudaMalloc() and the like to all other threads: to those that did not say that they do not
+  // mind.
+  class Unconcerned {
+   public:
+    Unconcerned() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+    ~Unconcerned() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+    Unconcerned(const Unconcerned&) = delete;
+    Unconcerned& operator=(const Unconcerned&) = delete;
+
+   private:
+    cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+  };
   // One call of the engine: alone, with its device.
   class Call {
    public:
@@ -305,6 +325,7 @@ class CudaRuntime final : public Runtime {
    private:
     std::lock_guard<std::recursive_mutex> lock_;
     CurrentContext context_;
+    Unconcerned capture_;
   };
 
   Code ask(cudaError_t error, const char* what, size_t bytes = 0) {
@@ -319,6 +340,10 @@ class CudaRuntime final : public Runtime {
   // cuBLASLt has a CUDA runtime of its own, which keeps the error: the stream knows whether the
   // device is lost.
   Code blame(const std::string& why) {
+    if (recording_) {  // nobody may ask a stream that records
+      set_error(why);
+      return Code::kInternal;
+    }
     cudaError_t error = cudaGetLastError();
     if (error == cudaSuccess) error = cudaStreamQuery(stream_);
     if (error == cudaSuccess || error == cudaErrorNotReady) {
@@ -400,6 +425,7 @@ class CudaRuntime final : public Runtime {
   CublasLt cublas_;
   void* workspace_ = nullptr;
   std::map<const unsigned char*, size_t> pinned_;
+  bool recording_ = false;
   int32_t next_graph_ = 0;
   std::map<int32_t, cudaGraphExec_t> graphs_;
   void* ring_memory_ = nullptr;

@@ -23,7 +23,7 @@ namespace {
 using namespace prefix;  // a program, not a header
 
 std::unique_ptr<ops::Device> gpu(const char* attention = "mma") {
-  return ops::make_device({"cuda", ops::DType::kBf16, "auto", 1, false, attention});
+  return ops::make_device({"cuda", ops::DType::kBf16, "auto", 1, false, false, attention});
 }
 
 void attention(const std::string& only, const char* kernel) {

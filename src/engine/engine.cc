@@ -25,19 +25,19 @@ EngineImpl::EngineImpl(const std::string& path, const Options& options,
                        const LoadProgress& progress)
     : options_(options) {
   const auto start = Clock::now();
+  if (!options.is_set("rows")) options_.set("rows", cat(row_budget(options)));  // as it is in force
   ModelFiles files = open_model(path);
   threads_ = static_cast<int>(options.get_int("threads"));
   if (threads_ <= 0) threads_ = static_cast<int>(std::thread::hardware_concurrency());
   threads_ = std::max(1, threads_);
-  device_ =
-      ops::make_device({options.get("device"), dtype_of(options), options.get("isa"), threads_,
-                        options.get_bool("invariant"), options.get("cuda_attention")});
+  device_ = ops::make_device({options.get("device"), dtype_of(options), options.get("isa"),
+                              threads_, options.get_bool("invariant"),
+                              options.get_bool("cuda_graphs"), options.get("cuda_attention")});
   model_ = std::make_unique<Model>(std::move(files), *device_,
                                    context_length(options, files.config), progress);
   const ops::KvLayout layout = model_->kv_layout();
   const auto page_bytes = static_cast<int64_t>(layout.page_bytes());
-  const int64_t pages = std::min<int64_t>(
-      kv_budget(options, page_bytes, device_->free_bytes()) / page_bytes, 1 << 26);
+  const int64_t pages = std::min<int64_t>(take_memory(page_bytes) / page_bytes, 1 << 26);
   pages_ = std::make_unique<PagePool>(static_cast<int32_t>(pages));
   kv_ = std::make_unique<KvMemory>(*device_, layout, static_cast<int32_t>(pages));
   tree_ = std::make_unique<Tree>(*pages_, tree_options());
@@ -46,13 +46,35 @@ EngineImpl::EngineImpl(const std::string& path, const Options& options,
   open_tiers();
   scheduler_ = std::make_unique<Scheduler>(
       *model_, *kv_, *pages_, *tree_,
-      SchedulerOptions{static_cast<int32_t>(options.get_int("rows")), options.get_bool("sharing"),
+      SchedulerOptions{static_cast<int32_t>(row_budget(options)), options.get_bool("sharing"),
                        options.get_bool("cache"), threads_},
       tiers_.get());
   watch_tree();
   fill_info();
   load_ns_ = ns_since(start);
   thread_ = std::thread([this] { loop(); });
+}
+
+// The memory of a GPU is divided when the engine is made: what steps need first, then the pool. No
+// step takes any afterwards. Returns the bytes for keys and values.
+int64_t EngineImpl::take_memory(int64_t page_bytes) {
+  if (device_->host_memory()) return kv_budget(options_, page_bytes, device_->free_bytes(), true);
+  const int64_t rows = row_budget(options_);
+  const int64_t most = kv_budget(options_, page_bytes, device_->free_bytes(), false);
+  try {
+    model_->reserve(rows, most / page_bytes);
+  } catch (const Error& e) {
+    fail(e.code(), "there is no memory for steps of ", rows, " tokens (option rows) beside ",
+         model_->weight_bytes(), " bytes of weights: ", e.message());
+  }
+  times_ = model_->times();
+  const int64_t free = device_->free_bytes();
+  const int64_t bytes = kv_budget(options_, page_bytes, free, false);
+  if (bytes > free)
+    fail(Code::kOutOfDeviceMemory, "keys and values want ", bytes, " bytes (option cache_bytes), ",
+         free, " are free on the device after ", model_->weight_bytes(), " of weights and ",
+         times_.activation_bytes_peak, " for steps of ", rows, " tokens (option rows)");
+  return bytes;
 }
 
 std::shared_ptr<Job> EngineImpl::submit(std::vector<RequestSpec> requests,

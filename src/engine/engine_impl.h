@@ -125,6 +125,7 @@ class EngineImpl final : public Engine {
     if (!namespaces_.has(name_space))
       fail(Code::kNotFound, "namespace ", name_space, " was never opened");
   }
+  int64_t take_memory(int64_t page_bytes);
   void fill_info();
 
   Options options_;

@@ -43,7 +43,10 @@ void LogitReads::place(std::byte* base) {
 }
 
 void LogitReads::read(const ops::LogitBlock& block) {
-  if (!stats_) place(answers_.reserve(bytes()));
+  if (!stats_) {
+    answers_ = model_.answer_memory(bytes());
+    place(answers_);
+  }
   const auto begin = wants_.begin() + block.first;
   if (std::any_of(begin, begin + block.rows, [](uint8_t w) { return w != 0; }))
     device_.row_stats(block, wants_, stats_);
@@ -54,7 +57,7 @@ void LogitReads::read(const ops::LogitBlock& block) {
 void LogitReads::fetch() {
   if (device_.host_memory()) return;
   std::byte* const here = fetched_.reserve(bytes());
-  device_.download(here, answers_.data(), bytes());
+  device_.download(here, answers_, bytes());
   place(here);
 }
 

@@ -12,13 +12,15 @@
 #include <span>
 #include <vector>
 
+#include "model/model.h"
 #include "ops/buffers.h"
 
 namespace prefix {
 
 class LogitReads {
  public:
-  explicit LogitReads(ops::Device& device) : device_(device), answers_(device), fetched_(device) {}
+  explicit LogitReads(Model& model)
+      : model_(model), device_(model.device()), fetched_(model.device()) {}
 
   // Forgets everything; there are `rows` selected rows.
   void begin(size_t rows);
@@ -48,13 +50,14 @@ class LogitReads {
   size_t bytes() const;
   void place(std::byte* base);
 
+  Model& model_;
   ops::Device& device_;
   std::vector<uint8_t> wants_;  // of rows
   std::vector<ops::LogitAt> targets_;
   std::vector<int32_t> candidate_rows_;
   int32_t most_ = 0;  // candidates of each of these rows
 
-  ops::DeviceBuffer answers_;
+  std::byte* answers_ = nullptr;  // on the device
   ops::HostBuffer fetched_;
   // In answers_, after fetch() where the host can read them.
   ops::RowStats* stats_ = nullptr;

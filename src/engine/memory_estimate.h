@@ -12,9 +12,12 @@ namespace prefix {
 ops::DType dtype_of(const Options& options);
 // Positions of the longest sequence.
 int32_t context_length(const Options& options, const ModelConfig& config);
-// Bytes for keys and values on a device with so many free. Throws kOutOfRange when option
-// cache_bytes is not even one page.
-int64_t kv_budget(const Options& options, int64_t page_bytes, int64_t free_bytes);
+// Most tokens of a step.
+int64_t row_budget(const Options& options);
+// Bytes for keys and values on a device with so many free. The host's memory is shared with others,
+// a quarter of it is taken; that of a GPU is there for the engine, which takes nine tenths of what
+// weights and activations leave. Throws kOutOfRange when option cache_bytes is not even one page.
+int64_t kv_budget(const Options& options, int64_t page_bytes, int64_t free_bytes, bool of_host);
 MemoryEstimate estimate_of(const ModelConfig& config, const Options& options);
 
 }  // namespace prefix

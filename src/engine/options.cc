@@ -30,10 +30,12 @@ constexpr OptionInfo kTable[] = {
     {"cuda_attention", T::kString, S::kEngine, "auto", 0, 0, "auto|mma|hopper",
      "Attention kernel for many rows on a GPU: hopper needs compute capability 9.0 and is not for "
      "invariant; auto takes mma until measurements say otherwise."},
+    {"cuda_graphs", T::kBool, S::kEngine, "true", 0, 0, "",
+     "Replay steps that look like earlier ones as CUDA graphs; the same bits either way."},
     {"threads", T::kInt, S::kEngine, "0", 0, 1024, "", "Worker threads; 0 = one per core."},
     {"cache_bytes", T::kInt, S::kEngine, "0", 0, kMax, "",
      "Most bytes for keys and values, of running requests and of the cache; 0 = a quarter of the "
-     "free memory. Suffixes K, M, G."},
+     "free memory, nine tenths of what is left on a GPU. Suffixes K, M, G."},
     {"cache", T::kBool, S::kEngine, "true", 0, 0, "",
      "Keep computed prefixes for later batches; false = free them when a request is done."},
     {"cache_policy", T::kString, S::kEngine, "lru", 0, 0,
@@ -58,7 +60,9 @@ constexpr OptionInfo kTable[] = {
     {"sharing", T::kBool, S::kEngine, "true", 0, 0, "",
      "Compute and store shared prefixes once; false = every request on its own (to compare)."},
     {"rows", T::kInt, S::kEngine, "2048", 1, 65536, "",
-     "Most tokens computed in one step; less answers sooner, more is a little faster."},
+     "Most tokens computed in one step; less answers sooner, more is a little faster. On a GPU "
+     "4096 "
+     "unless set."},
     {"queue_limit", T::kInt, S::kEngine, "1000000", 1, kMax, "",
      "Most unfinished requests; beyond it submit answers QUEUE_FULL."},
     {"max_positions", T::kInt, S::kEngine, "0", 0, 1 << 24, "",

@@ -30,8 +30,7 @@ struct Output {
 
 class Heads {
  public:
-  explicit Heads(Model& model)
-      : model_(model), reads_(model.device()), whole_rows_(model.device()) {}
+  explicit Heads(Model& model) : model_(model), reads_(model), whole_rows_(model.device()) {}
   // After model.forward(): computes every output. Each row is normed and multiplied once, however
   // many outputs read it.
   void compute(std::vector<Output>& outputs);

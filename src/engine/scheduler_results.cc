@@ -36,6 +36,7 @@ void Scheduler::execute() {
     error_message_ = e.what();
   }
   if (error_ != Code::kOk) step_ok_ = false;
+  if (!step_ok_) model_.device().give_up_step();
   step_ns_ = ns_since(start);  // counters are read under the lock, which is not held here
 }
 

@@ -70,7 +70,6 @@ Sha256::Digest Model::fingerprint(int threads) const {
     for (size_t i; (i = next++) < digests.size();)
       digests[i] = digest_of(pieces.chunks[i], device_);
   };
-  if (!device_.host_memory()) threads = 1;  // its calls come from one thread
   std::vector<std::jthread> helpers;
   for (int i = 1; i < threads; ++i) {
     try {
@@ -84,7 +83,7 @@ Sha256::Digest Model::fingerprint(int threads) const {
 
   const ops::KvLayout layout = kv_layout();
   const std::string head =
-      cat(kNumerics, '\n', device_.name(), '\n', device_.isa(), device_.page_layout(), '\n',
+      cat(kNumerics, '\n', device_.name(), '\n', device_.numerics(), device_.page_layout(), '\n',
           config_.architecture, '\n', dtype_bytes(layout.type), ' ', layout.layers, ' ',
           layout.kv_heads, ' ', layout.head_dim, ' ', kPageTokens, ' ', config_.heads, ' ',
           config_.hidden, ' ', config_.intermediate, ' ', config_.vocab_size, ' ', rotary_dim_, ' ',

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/status.h"
+#include "model/activations.h"
 #include "model/model.h"
 #include "model/rope.h"
 #include "model/weights.h"
@@ -22,8 +23,6 @@ class Stopwatch {
   Clock::time_point start_;
 };
 
-int64_t round_up(int64_t n, int64_t multiple) { return (n + multiple - 1) / multiple * multiple; }
-
 // One piece of device memory, grown when a step needs more rows.
 struct Block {
   std::byte* data = nullptr;
@@ -35,7 +34,7 @@ struct Block {
 // All activations of a step. x: residual; a: normed input; b: attention output or the gated inner
 // activation; c: f32 result of a projection.
 struct Model::Buffers {
-  explicit Buffers(ops::Device& d) : device(d), logits(d), fetched(d) {}
+  explicit Buffers(ops::Device& d) : device(d), logits(d), answers(d), fetched(d) {}
   ~Buffers() { drop(); }
   // No rows fit any more: whatever comes next may fail, and must not be taken for what was there.
   void drop() {
@@ -62,8 +61,9 @@ struct Model::Buffers {
   // Selected rows lie where the layers, which are done, had their intermediates.
   float* selected() const { return c; }  // [selected rows, hidden]
   ops::Act normed() const { return a; }
-  ops::DeviceBuffer logits;  // of a block of selected rows
-  ops::HostBuffer fetched;   // results of a head, where the device's memory is not the host's
+  ops::DeviceBuffer logits;   // of a block of selected rows
+  ops::DeviceBuffer answers;  // what heads read of them
+  ops::HostBuffer fetched;    // results of a head, where the device's memory is not the host's
 };
 
 Model::Model(ModelFiles files, ops::Device& device, int32_t max_positions, const Progress& progress)
@@ -112,28 +112,52 @@ int32_t Model::rope_offset(int32_t length) const {
 void Model::ensure_rows(int64_t rows) {
   Buffers& b = *buffers_;
   if (rows <= b.rows) return;
-  rows = round_up(rows, 64);
+  rows = activation_rows(rows);
   b.drop();
-  const int64_t h = config_.hidden;
-  const int64_t q = int64_t{config_.heads} * config_.head_dim;
-  const int64_t qkv = q + 2 * int64_t{config_.kv_heads} * config_.head_dim;
+  const ActivationWidths w =
+      activation_widths(config_, [&](int64_t columns) { return device_.act_ld(columns); });
   const auto n = static_cast<size_t>(rows);
-  const auto f32 = [&](int64_t columns, int64_t* ld) {
-    *ld = round_up(columns, 32) + 16;  // rows must not alias in the cache
-    return reinterpret_cast<float*>(b.add(n * static_cast<size_t>(*ld) * sizeof(float)));
+  const auto f32 = [&](int64_t ld) {
+    return reinterpret_cast<float*>(b.add(n * static_cast<size_t>(ld) * sizeof(float)));
   };
-  const auto act = [&](int64_t columns) {
-    const int64_t ld = device_.act_ld(columns);
+  const auto act = [&](int64_t ld) {
     return ops::Act{b.add(n * static_cast<size_t>(ld) * device_.act_bytes()), ld};
   };
-  b.x = f32(h, &b.x_ld);
-  b.c = f32(std::max(qkv, h), &b.c_ld);
-  b.a = act(h);
-  b.q = act(q);
-  b.attention = act(q);
-  b.inner = act(config_.intermediate);
+  b.x_ld = w.x;
+  b.c_ld = w.c;
+  b.x = f32(w.x);
+  b.c = f32(w.c);
+  b.a = act(w.a);
+  b.q = act(w.q);
+  b.attention = act(w.q);
+  b.inner = act(w.inner);
   b.rows = rows;
-  times_.activation_bytes_peak = std::max(times_.activation_bytes_peak, b.total);
+  note_memory();
+}
+
+void Model::reserve(int64_t rows, int64_t pages) {
+  ensure_rows(rows);
+  if (!device_.host_memory()) {
+    buffers_->logits.reserve(logit_bytes(config_, rows));
+    buffers_->answers.reserve(answer_bytes(rows));
+  }
+  ops::ReserveShape shape;
+  shape.rows = rows;
+  shape.heads = config_.heads;
+  shape.inner = config_.intermediate;
+  shape.pages = pages;
+  shape.positions = max_positions_;
+  shape.logit_rows = logit_rows();
+  shape.kv = kv_layout();
+  reserved_bytes_ = static_cast<int64_t>(device_.reserve(shape));
+  note_memory();
+}
+
+void Model::note_memory() {
+  const Buffers& b = *buffers_;
+  const auto heads = static_cast<int64_t>(b.logits.bytes() + b.answers.bytes());
+  times_.activation_bytes_peak =
+      std::max(times_.activation_bytes_peak, b.total + heads + reserved_bytes_);
 }
 
 void Model::attention_block(const LayerWeights& w, int32_t index, const StepPlan& plan,
@@ -283,13 +307,18 @@ float* Model::logit_memory(int64_t rows, int64_t ld) {
   Buffers& b = *buffers_;
   const size_t bytes = static_cast<size_t>(rows * ld) * sizeof(float);
   auto* const data = reinterpret_cast<float*>(b.logits.reserve(bytes));
-  times_.activation_bytes_peak =
-      std::max(times_.activation_bytes_peak, b.total + static_cast<int64_t>(b.logits.bytes()));
+  note_memory();
+  return data;
+}
+
+std::byte* Model::answer_memory(size_t bytes) {
+  std::byte* const data = buffers_->answers.reserve(bytes);
+  note_memory();
   return data;
 }
 
 ops::LogitBlock Model::logits(int64_t begin, int64_t end) {
-  const int64_t ld = round_up(config_.vocab_size, 32);
+  const int64_t ld = padded_vocab(config_);
   // Of all rows that are asked for at once: the memory does not grow with the first steps.
   float* const x = logit_memory(logit_rows(), ld);
   multiply_head(weights_.output, begin, end, x, ld);

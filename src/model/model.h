@@ -18,6 +18,7 @@
 
 #include "base/sha256.h"
 #include "cache/kv_memory.h"
+#include "model/activations.h"
 #include "model/architecture.h"
 #include "model/config.h"
 #include "model/model_files.h"
@@ -74,6 +75,10 @@ class Model {
   // depends on the total length (longrope) have one table per regime, and one tree root for each.
   int32_t rope_offset(int32_t length) const;
 
+  // Takes the memory that steps of so many rows need, on a pool of at most so many pages; without
+  // it they take it when they come. Throws kOutOfMemory, kOutOfDeviceMemory.
+  void reserve(int64_t rows, int64_t pages);
+
   // Computes the rows of the plan. Returns false when stop() asked to give up between two layers;
   // keys and values written so far are then garbage in pages that were not committed.
   bool forward(const StepPlan& plan, KvMemory& kv, const std::function<bool()>& stop);
@@ -82,7 +87,7 @@ class Model {
   // operations of the device on its logits to these arrays.
   void select(const ops::HeadArrays& arrays);
   // Rows to ask logits() for at once.
-  int64_t logit_rows() const { return device_.host_memory() ? 64 : 256; }
+  int64_t logit_rows() const { return held_logit_rows(device_.host_memory()); }
   // Logits of selected rows [begin, end), in the device's memory until the next call of this or of
   // logit_panels().
   ops::LogitBlock logits(int64_t begin, int64_t end);
@@ -99,6 +104,8 @@ class Model {
     int64_t ld;
   };
   PanelLogits logit_panels(std::span<const Panel> panels);
+  // Device memory for what is read of logits: at least so much, until the next call.
+  std::byte* answer_memory(size_t bytes);
   // Normed hidden states of the selection, f32 [rows, hidden], in host memory until the next call.
   const float* hidden();
 
@@ -112,6 +119,7 @@ class Model {
  private:
   struct Buffers;
   void ensure_rows(int64_t rows);
+  void note_memory();
   void multiply_head(const ops::Matrix& w, int64_t begin, int64_t end, float* out, int64_t ld);
   float* logit_memory(int64_t rows, int64_t ld);
   const float* on_host(const float* data, size_t floats);
@@ -130,6 +138,7 @@ class Model {
   std::unique_ptr<Buffers> buffers_;
   std::vector<int32_t> reads_;  // of the last forward()
   int64_t selected_ = 0;        // rows
+  int64_t reserved_bytes_ = 0;  // of the device itself
   ModelTimes times_;
 };
 

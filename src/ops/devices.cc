@@ -58,9 +58,10 @@ std::unique_ptr<Device> make_device(const DeviceOptions& options) {
   if (options.name == "cpu") return make_cpu_device({options.dtype, options.isa, options.threads});
   const int index = cuda_index(options.name);
   if (index < 0) fail(Code::kUnsupportedDevice, "there is no device \"", options.name, "\"");
-  return std::make_unique<GpuDevice>(open_runtime(index, options.invariant),
-                                     GpuOptions{options.dtype, options.threads, options.invariant,
-                                                options.cuda_attention == "hopper"});
+  return std::make_unique<GpuDevice>(
+      open_runtime(index, options.invariant),
+      GpuOptions{options.dtype, options.threads, options.invariant, options.cuda_graphs,
+                 options.cuda_attention == "hopper"});
 }
 
 void replace_gpu_runtime(RuntimeOpener opener) { replacement() = std::move(opener); }
@@ -90,6 +91,14 @@ const std::vector<GpuInfo>& gpu_devices() {
     return list;
   }();
   return *devices;
+}
+
+GpuInfo gpu_of(std::string_view name) {
+  const int index = cuda_index(name);
+  if (index >= 0 && replacement()) return gpu_info(open_runtime(index, false)->properties());
+  const std::vector<GpuInfo>& all = gpu_devices();
+  if (index >= 0 && index < static_cast<int>(all.size())) return all[static_cast<size_t>(index)];
+  return {"", "", 132, 0, ""};
 }
 
 int64_t available_host_memory() {

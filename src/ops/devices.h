@@ -22,6 +22,7 @@ struct DeviceOptions {
   std::string isa = "auto";
   int threads = 1;
   bool invariant = false;
+  bool cuda_graphs = true;
   std::string cuda_attention = "auto";  // auto, mma, hopper
 };
 
@@ -42,6 +43,8 @@ struct GpuInfo {
 };
 const std::vector<GpuInfo>& gpu_devices();
 GpuInfo gpu_info(const gpu::Properties& properties);
+// Of the device of this name; without it, one of unknown size with as many processors as an H200.
+GpuInfo gpu_of(std::string_view name);
 
 // Bytes of host memory that can be used without swapping, as the kernel estimates it.
 int64_t available_host_memory();

@@ -141,6 +141,17 @@ struct StepArrays {
   KvLayout kv;
 };
 
+// The largest step that a model on a device will run.
+struct ReserveShape {
+  int64_t rows = 0;
+  int32_t heads = 0;
+  int64_t inner = 0;       // columns of linear_gated
+  int64_t pages = 0;       // of the pool, at most
+  int64_t positions = 0;   // of the longest sequence
+  int64_t logit_rows = 0;  // rows of logits that are held at a time
+  KvLayout kv;
+};
+
 // What heads read: rows of the step, and of these selected rows, counted from 0:
 struct HeadArrays {
   std::span<const int32_t> rows;
@@ -169,6 +180,8 @@ class Device {
   virtual ~Device() = default;
   virtual std::string_view name() const = 0;  // "cpu"
   virtual std::string_view isa() const = 0;   // "avx512_bf16"
+  // Everything about the device and its libraries that decides bits.
+  virtual std::string numerics() const { return std::string(isa()); }
   // How pages lie where it is not as KvLayout says; part of what names a stored page.
   virtual std::string_view page_layout() const { return {}; }
   virtual DType dtype() const = 0;
@@ -196,10 +209,15 @@ class Device {
   // Packed query rows that an attention tile should have: enough to use each page many times while
   // queries, scores and outputs stay in the fastest memory.
   virtual int32_t tile_rows() const { return 96; }
+  // Takes the memory that the device itself needs for steps up to this shape, so that none of them
+  // has to, and returns how much that is. Throws kOutOfDeviceMemory.
+  virtual size_t reserve(const ReserveShape&) { return 0; }
   // What follows works on these arrays, which stay as they are until the next call.
   virtual void begin_step(const StepArrays&) {}
   // Returns when all that was asked of the device is computed, and throws what went wrong.
   virtual void finish_step() {}
+  // The step ends here, whatever of it has been computed: nobody reads its results.
+  virtual void give_up_step() {}
   // The same of the heads of a step; rows that StepArrays did not announce come with the call.
   virtual void begin_heads(const HeadArrays&) {}
 

@@ -63,7 +63,7 @@ AttentionKernel kernel_shape(gpu::Kernel kernel) {
 }  // namespace
 
 GpuDevice::GpuDevice(std::unique_ptr<gpu::Runtime> runtime, const GpuOptions& options)
-    : runtime_(std::make_unique<gpu::StepGraphs>(std::move(runtime))),
+    : runtime_(std::make_unique<gpu::StepGraphs>(std::move(runtime), options.graphs)),
       options_(options),
       threads_(std::max(1, options.threads)),
       isa_(cat("sm_", runtime_->properties().capability)),
@@ -88,6 +88,13 @@ GpuDevice::GpuDevice(std::unique_ptr<gpu::Runtime> runtime, const GpuOptions& op
 }
 
 GpuDevice::~GpuDevice() = default;
+
+// Processors and the version of the library decide how attention is cut and which algorithms
+// multiply matrices.
+std::string GpuDevice::numerics() const {
+  const gpu::Properties& p = runtime_->properties();
+  return cat(isa_, options_.invariant ? " invariant " : " ", p.processors, ' ', p.products_version);
+}
 
 // --- memory --------------------------------------------------------------------------------------
 
@@ -316,7 +323,7 @@ void GpuDevice::linear_gated(const Matrix& w, int64_t n, const float* bias_gate,
 
 void GpuDevice::gather_rows(const float* x, int64_t ld, std::span<const int32_t> rows, int64_t n,
                             float* out, int64_t ld_out) {
-  // The rows that are selected have memory of their own, without room for more.
+  // Heads are not part of the graph: how many rows are selected changes from step to step.
   rows_ = padded_rows_ = 0;
   check(*runtime_, runtime_->cut(), "a step");
   stage_call(rows);
@@ -426,10 +433,14 @@ void GpuDevice::qkv(const QkvArgs& args, std::span<const int32_t> positions,
 }
 
 void GpuDevice::clear_pages(std::span<const int32_t> list, const KvLayout& kv, std::byte* pool) {
-  stage_call(list);
-  gpu::ClearArgs a{on_device(list), reinterpret_cast<unsigned char*>(pool),
-                   static_cast<int64_t>(kv.page_bytes())};
-  launch(gpu::Kernel::kClearPages, static_cast<int64_t>(list.size()), gpu::kClearBlocks, a);
+  for (size_t at = 0; at < list.size(); at += gpu::kMostCleared) {
+    const std::span<const int32_t> piece =
+        list.subspan(at, std::min(gpu::kMostCleared, list.size() - at));
+    stage_call(piece);
+    gpu::ClearArgs a{on_device(piece), reinterpret_cast<unsigned char*>(pool),
+                     static_cast<int64_t>(kv.page_bytes())};
+    launch(gpu::Kernel::kClearPages, static_cast<int64_t>(piece.size()), gpu::kClearBlocks, a);
+  }
 }
 
 // Copies that wait for one another go into different launches (waves): a copy comes after every
@@ -503,6 +514,7 @@ void GpuDevice::plan_attention(const AttentionPlan& plan, std::span<const int32_
     shape.warps = chosen.warps;
     shape.processors = runtime_->properties().processors;
     shape.invariant = options_.invariant;
+    shape.most_states = most_states_;
     gpu::plan_attention(plan, positions, shape, plan_);
     return;
   }
@@ -522,9 +534,25 @@ void GpuDevice::plan_attention(const AttentionPlan& plan, std::span<const int32_
 void GpuDevice::pad_attention() {
   gpu::Item nothing{};
   nothing.state = nothing.group = -1;
+  if (plan_.waves.size() != 1) return;
   const auto items = static_cast<int64_t>(plan_.items.size());
   plan_.items.resize(static_cast<size_t>(gpu::padded_items(items)), nothing);
-  plan_.states = static_cast<int32_t>(gpu::padded_items(plan_.states));
+  plan_.waves.back().item_end = static_cast<int32_t>(plan_.items.size());
+  plan_.states = std::max(plan_.states, static_cast<int32_t>(std::min<int64_t>(
+                                            gpu::padded_items(plan_.states), most_states_)));
+}
+
+size_t GpuDevice::reserve(const ReserveShape& shape) {
+  const gpu::Workspace w = gpu::workspace_for(shape, runtime_->properties().processors);
+  gated_.reserve(w.gated);
+  states_.reserve(w.states);
+  arrived_.reserve(w.arrived);
+  step_.reserve(w.step);
+  call_.reserve(w.call);
+  heads_.reserve(w.heads);
+  logit_parts_.reserve(w.logit_parts);
+  most_states_ = w.most_states;
+  return w.bytes();
 }
 
 void GpuDevice::begin_step(const StepArrays& step) {
@@ -548,10 +576,21 @@ void GpuDevice::begin_step(const StepArrays& step) {
     step_.place(std::span<const AttentionRun>(step.attention->runs));
   // What not every step has comes last: the rest keeps its addresses.
   step_.place(step.reads);
-  step_.place(step.clear);
+  if (step.clear.size() <= gpu::kMostCleared) step_.place(step.clear);
   order_copies(step.copies);
   step_.place(std::span<const PageCopy>(copies_));
   step_.send();
+}
+
+void GpuDevice::attend(std::span<const gpu::Item> items, bool folds, gpu::AttentionArguments a) {
+  if (wide_kernel_ != gpu::Kernel::kCount) {
+    launch(wide_kernel_, a.item_count, a.pages.kv_heads, a);
+    a.wide_done = 1;
+    const bool narrow = std::any_of(items.begin(), items.end(),
+                                    [](const gpu::Item& item) { return item.narrow != 0; });
+    if (!narrow && !folds) return;
+  }
+  launch(kernel_, a.item_count, a.pages.kv_heads, a);
 }
 
 void GpuDevice::attention(const AttentionArgs& args, const KvLayout& kv, const std::byte* pool) {
@@ -584,7 +623,6 @@ void GpuDevice::attention(const AttentionArgs& args, const KvLayout& kv, const s
   a.ld_out = args.out.ld;
   a.group_heads = args.heads / kv.kv_heads;
   a.rows = static_cast<int32_t>(slow ? rows : padded(static_cast<int64_t>(rows)));
-  a.item_count = static_cast<int32_t>(plan_.items.size());
   a.scale_log2 = args.scale * kLog2E;
   a.pages = pages(kv, pool, args.layer);
   a.tile_of_row = on_device(std::span<const int32_t>(tiles_.of_row));
@@ -600,15 +638,18 @@ void GpuDevice::attention(const AttentionArgs& args, const KvLayout& kv, const s
   a.state_ml = a.state_o + o_floats;
   a.arrived = reinterpret_cast<int32_t*>(
       arrived_.reserve(plan_.groups.size() * static_cast<size_t>(kv.kv_heads) * sizeof(int32_t)));
-  const auto items = static_cast<int64_t>(plan_.items.size());
-  if (wide_kernel_ != gpu::Kernel::kCount) {
-    launch(wide_kernel_, items, kv.kv_heads, a);
-    a.wide_done = 1;
-    const bool narrow = std::any_of(plan_.items.begin(), plan_.items.end(),
-                                    [](const gpu::Item& item) { return item.narrow != 0; });
-    if (!narrow && plan_.groups.empty()) return;
+  const gpu::Item* const items = a.items;
+  const gpu::Group* const groups = a.groups;
+  gpu::Wave begin{0, 0};
+  for (const gpu::Wave& end : plan_.waves) {
+    a.items = items + begin.item_end;
+    a.groups = groups + begin.group_end;
+    a.item_count = end.item_end - begin.item_end;
+    attend(std::span(plan_.items)
+               .subspan(static_cast<size_t>(begin.item_end), static_cast<size_t>(a.item_count)),
+           end.group_end > begin.group_end, a);
+    begin = end;
   }
-  launch(kernel_, items, kv.kv_heads, a);
 }
 
 }  // namespace prefix::ops

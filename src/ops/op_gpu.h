@@ -12,6 +12,7 @@
 #include "ops/gpu/runtime.h"
 #include "ops/gpu/staging.h"
 #include "ops/gpu/step_graph.h"
+#include "ops/gpu/workspace.h"
 #include "ops/op.h"
 
 namespace prefix::ops {
@@ -20,6 +21,7 @@ struct GpuOptions {
   DType dtype = DType::kBf16;
   int threads = 1;  // of the host: reading weights, sampling
   bool invariant = false;
+  bool graphs = true;             // steps that look alike are replayed
   bool hopper_attention = false;  // wide items by warpgroups of sm_90a; not with `invariant`
 };
 
@@ -33,10 +35,11 @@ class GpuDevice final : public Device {
 
   std::string_view name() const override { return "cuda"; }
   std::string_view isa() const override { return isa_; }
+  std::string numerics() const override;
   std::string_view page_layout() const override { return gpu::kPageLayout; }
   DType dtype() const override { return options_.dtype; }
   size_t act_bytes() const override { return dtype_bytes(options_.dtype); }
-  int64_t act_ld(int64_t columns) const override { return (columns + 63) / 64 * 64; }
+  int64_t act_ld(int64_t columns) const override { return gpu::activation_ld(columns); }
 
   std::byte* allocate(size_t bytes) override;
   void release(std::byte* data, size_t bytes) override;
@@ -45,10 +48,13 @@ class GpuDevice final : public Device {
   void download(void* host, const void* device, size_t bytes) override;
   int64_t free_bytes() const override { return runtime_->free_bytes(); }
   int32_t tile_rows() const override { return 128; }
+  size_t reserve(const ReserveShape& shape) override;
   std::byte* allocate_host(size_t bytes) override;
   void release_host(std::byte* data, size_t bytes) override;
   void begin_step(const StepArrays& step) override;
   void finish_step() override;
+  void give_up_step() override { runtime_->abandon(); }
+  gpu::StepGraphs::Counts graph_counts() const { return runtime_->counts(); }
   void begin_heads(const HeadArrays& heads) override;
 
   Matrix pack(int64_t n, int64_t k, const RowReader& rows) override;
@@ -99,6 +105,8 @@ class GpuDevice final : public Device {
   int64_t padded(int64_t rows) const { return rows == rows_ ? padded_rows_ : rows; }
   bool is_small() const { return rows_ > 0 && rows_ <= 256; }
   void pad_attention();
+  // One wave of the plan: its items, and whether some of them are folded.
+  void attend(std::span<const gpu::Item> items, bool folds, gpu::AttentionArguments a);
   void order_copies(std::span<const PageCopy> copies);
   // The device address of an array that the step or the call has staged.
   template <typename T>
@@ -129,6 +137,7 @@ class GpuDevice final : public Device {
   std::vector<PageCopy> copies_;       // in waves
   std::vector<int32_t> waves_;         // ends in copies_
 
+  int32_t most_states_ = INT32_MAX;
   gpu::Buffer gated_;
   gpu::Buffer states_;
   gpu::Buffer arrived_;

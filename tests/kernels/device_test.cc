@@ -8,6 +8,7 @@
 #include "engine/engine.h"
 #include "engine/engine_support.h"
 #include "kernels/gpu_support.h"
+#include "model/model.h"
 #include "support/expect_error.h"
 
 namespace prefix {
@@ -137,6 +138,21 @@ TEST(EmulatedEngine, AStepIsOneUploadAndOneAttentionLaunchALayer) {
   EXPECT_EQ(engine->stats().steps, 1);
   EXPECT_EQ(cuda.runtime().counters().uploads - uploads, 1);
   EXPECT_EQ(cuda.runtime().counters().launches[attention] - launches, 3);
+}
+
+// What decides the bits of keys and values is part of the name of a page.
+TEST(EmulatedEngine, PagesOfOtherBitsHaveOtherNames) {
+  const TinyCheckpoint checkpoint;
+  const auto fingerprint = [&](ops::DType type, bool invariant, int processors, int threads) {
+    const auto device = ops::testing::emulated_device(type, invariant, processors);
+    ModelFiles files = open_model(checkpoint.path());
+    return Model(std::move(files), *device, 64, nullptr).fingerprint(threads);
+  };
+  const Sha256::Digest one = fingerprint(ops::DType::kBf16, false, 4, 1);
+  EXPECT_EQ(one, fingerprint(ops::DType::kBf16, false, 4, 3));
+  EXPECT_NE(one, fingerprint(ops::DType::kBf16, true, 4, 1));
+  EXPECT_NE(one, fingerprint(ops::DType::kBf16, false, 8, 1));
+  EXPECT_NE(one, fingerprint(ops::DType::kF32, false, 4, 1));
 }
 
 // A step that only warms the cache has ended when it is computed, not when it is queued.

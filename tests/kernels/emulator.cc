@@ -11,6 +11,7 @@
 #include "body/heads.h"
 #include "body/rows.h"
 #include "hopper_emulated.h"
+#include "ops/gpu/workspace.h"
 
 namespace prefix::ops::gpu {
 namespace {
@@ -130,6 +131,7 @@ EmulatedRuntime::EmulatedRuntime(int32_t processors, uint64_t seed) : random_(se
   properties_.processors = processors;
   properties_.shared_bytes = 96 << 10;
   properties_.total_bytes = int64_t{1} << 30;
+  used_bytes_ = kProductWorkspaceBytes;  // as on a GPU
   properties_.hopper = true;
 }
 
@@ -187,7 +189,7 @@ void EmulatedRuntime::release(void* data) {
 
 Code EmulatedRuntime::allocate_pinned(size_t bytes, void** out) {
   if (fails_now()) return failure(fail_code_, "the emulator was told to fail");
-  ++counters_.allocations;
+  ++counters_.pinned_allocations;
   *out = std::malloc(std::max<size_t>(bytes, 1));
   if (!*out) return failure(Code::kOutOfMemory, "no pinned memory");
   const std::lock_guard lock(mutex_);

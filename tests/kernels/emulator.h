@@ -32,7 +32,8 @@ struct EmulatorCounters {
   int64_t blocks = 0;
   int64_t gemms = 0;
   int64_t records = 0, replays = 0;  // what a graph runs counts as replays only
-  std::atomic<int64_t> uploads{0}, downloads{0}, downloaded_bytes{0}, waits{0}, allocations{0};
+  std::atomic<int64_t> uploads{0}, downloads{0}, downloaded_bytes{0}, waits{0};
+  std::atomic<int64_t> allocations{0}, pinned_allocations{0};
 };
 
 class EmulatedRuntime final : public Runtime {

@@ -17,8 +17,8 @@ struct Hopper {
     auto runtime = std::make_unique<EmulatedRuntime>(processors, seed);
     runtime->sabotage(sabotage);
     counters = &runtime->counters();
-    device =
-        std::make_unique<GpuDevice>(std::move(runtime), GpuOptions{DType::kBf16, 1, false, true});
+    device = std::make_unique<GpuDevice>(std::move(runtime),
+                                         GpuOptions{DType::kBf16, 1, false, true, true});
   }
   int64_t launches(Kernel kernel) const { return counters->launches[static_cast<size_t>(kernel)]; }
 
@@ -55,6 +55,33 @@ Step step_of(const Tree& tree, const std::vector<RowRef>& rows, Rng& rng, bool n
 }
 
 constexpr double kBound = 3e-3;
+
+// The same on a GPU of compute capability 9.0; null where there is none.
+std::unique_ptr<Device> real_device() {
+  try {
+    return make_device({"cuda", DType::kBf16, "auto", 1, false, true, "hopper"});
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
+
+TEST(HopperOnGpu, AgreesWithFloat64_cuda_bf16) {
+  const std::unique_ptr<Device> device = real_device();
+  if (!device) GTEST_SKIP() << "no GPU of compute capability 9.0";
+  Rng rng(301);
+  for (const int32_t head_dim : {64, 128}) {
+    for (const int32_t length : {100, 700, 1600}) {
+      Tree tree = make_tree(4, 2, head_dim, rng);
+      grow_star(tree, length, 40, 60);
+      const std::vector<RowRef> rows = rows_of(tree, 0, length + 60, 3);
+      const Step step = step_of(tree, rows, rng);
+      const std::vector<float> got = run_on_device(*device, tree, step);
+      EXPECT_LE(relative_l2(got, attention_f64(tree, rows)), kBound) << head_dim << ", " << length;
+      for (int again = 0; again < 20; ++again)  // a race would show as noise
+        ASSERT_EQ(run_on_device(*device, tree, step), got);
+    }
+  }
+}
 
 // A chain: every tile has diagonal pages, the last one fewer rows and pages than it could.
 TEST(HopperAttention, CausalPrefill) {

@@ -74,6 +74,31 @@ TEST_P(GpuRows, Norms) {
   }
 }
 
+// Without graphs everything would work, too, only slower: that they are made must be seen.
+TEST_P(GpuRows, EqualStretchesAreReplayed) {
+  const int64_t rows = 4, n = 64;
+  const std::vector<float> x = random(rows * n), weight = random(n, 0.5f, 2);
+  const Matrix w = pack(random(n * n), n, n);
+  const int64_t ld = device_->act_ld(n);
+  const DeviceArray dx(*device_, x), dw(*device_, weight), y(*device_, x);
+  const DeviceArray act(*device_, static_cast<size_t>(rows * ld) * device_->act_bytes());
+  std::vector<std::byte> first;
+  for (int step = 0; step < 5; ++step) {
+    for (int i = 0; i < 10; ++i) {
+      device_->rms_norm(dx.floats(), n, dw.floats(), 1e-5f, rows, n, {act.data(), ld});
+      device_->linear(w, nullptr, {act.data(), ld}, rows, y.floats(), n, false);
+    }
+    device_->finish_step();
+    if (step == 0) first = y.bytes();
+    EXPECT_EQ(y.bytes(), first);
+  }
+  const gpu::StepGraphs::Counts counts = dynamic_cast<GpuDevice&>(*device_).graph_counts();
+  EXPECT_EQ(counts.refused, 0) << counts.why;
+  EXPECT_EQ(counts.recorded, 1);
+  EXPECT_EQ(counts.replayed, 3);
+  release(w);
+}
+
 TEST_P(GpuRows, EmbedGatherConvert) {
   for (const auto& [k, ld] :
        {std::pair<int64_t, int64_t>{45, 50}, {44, 50}, {44, 52}, {560, 560}}) {

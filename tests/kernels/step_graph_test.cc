@@ -17,7 +17,7 @@ class Notebook final : public Runtime {
  public:
   std::string take() { return std::exchange(text_, ""); }
   void fail(Code code) { fails_ = code; }
-  void refuse_graphs() { records_ = false; }
+  void refuse_graphs(Code code = Code::kInternal) { refusal_ = code; }
   size_t graphs() const { return graphs_.size(); }
   int records() const { return asked_; }
 
@@ -37,7 +37,7 @@ class Notebook final : public Runtime {
   Code gemm(const GemmArgs& a) override { return note(cat("x", a.rows)); }
   Code record(std::span<const Command> commands, int32_t* graph) override {
     ++asked_;
-    if (!records_) return Code::kInternal;
+    if (refusal_ != Code::kOk) return refusal_;
     *graph = next_++;
     graphs_[*graph].assign(commands.begin(), commands.end());
     return Code::kOk;
@@ -56,7 +56,7 @@ class Notebook final : public Runtime {
   Properties properties_;
   std::string text_;
   Code fails_ = Code::kOk;
-  bool records_ = true;
+  Code refusal_ = Code::kOk;
   int asked_ = 0;
   int32_t next_ = 7;
   std::map<int32_t, std::vector<Command>> graphs_;
@@ -220,6 +220,57 @@ TEST_F(StepGraphsTest, FailuresAreSaidByTheCallThatMeetsThem) {
   graphs_->cut();
   notebook_->take();
   EXPECT_EQ(step(100), "[20 from 100]");
+}
+
+TEST_F(StepGraphsTest, AnAbandonedStepLeavesNothingForTheNext) {
+  learn(100);
+  ASSERT_EQ(launches(100, 7), Code::kOk);  // held back
+  graphs_->abandon();
+  EXPECT_EQ(graphs_->synchronize(), Code::kOk);
+  EXPECT_EQ(notebook_->take(), "wait");
+  EXPECT_EQ(step(100), "[20 from 100]");
+  // Nor does a failure that nobody has been told of.
+  ASSERT_EQ(launches(100), Code::kOk);
+  notebook_->fail(Code::kInternal);
+  char byte = 0;
+  graphs_->release(&byte);
+  graphs_->abandon();
+  notebook_->take();
+  EXPECT_EQ(step(100), "[20 from 100]");
+}
+
+TEST_F(StepGraphsTest, AGraphWithoutMemoryGoesAndItsLaunchesGoOn) {
+  learn(100);
+  learn(200);
+  ASSERT_EQ(launches(100), Code::kOk);
+  notebook_->fail(Code::kOutOfDeviceMemory);
+  EXPECT_EQ(graphs_->cut(), Code::kOk);
+  EXPECT_EQ(notebook_->take(), listed(100));
+  EXPECT_EQ(notebook_->graphs(), 1u);
+  EXPECT_EQ(step(200), "[20 from 200]");
+}
+
+TEST_F(StepGraphsTest, NoMemoryForAGraphIsNoReasonToGiveUp) {
+  learn(100);
+  learn(200);
+  notebook_->refuse_graphs(Code::kOutOfDeviceMemory);
+  learn(300);
+  EXPECT_EQ(notebook_->graphs(), 1u);  // the half that was used longest ago made room
+  EXPECT_EQ(graphs_->counts().refused, 1);
+  EXPECT_EQ(graphs_->counts().why, "it was told to");
+  notebook_->refuse_graphs(Code::kOk);
+  learn(300);
+  EXPECT_EQ(step(300), "[20 from 300]");
+  EXPECT_EQ(graphs_->counts().recorded, 3);
+  EXPECT_EQ(graphs_->counts().replayed, 1);
+}
+
+TEST_F(StepGraphsTest, WithoutGraphsEverythingGoesOnAtOnce) {
+  auto made = std::make_unique<Notebook>();
+  notebook_ = made.get();
+  graphs_ = std::make_unique<StepGraphs>(std::move(made), false);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(step(100), listed(100));
+  EXPECT_EQ(notebook_->records(), 0);
 }
 
 TEST(Padding, IsSmall) {

@@ -33,7 +33,8 @@ def load_program():
 GPU_CHECK = load_program()
 NAMES = {"kernels_rows_test": "Backends/GpuRows.Norms/cuda_bf16", "kernels_attention_test": "B/GpuAttention.F64/cuda_bf16",
          "kernels_products_test": "B/GpuProducts.Rows/cuda_bf16",
-         "kernels_heads_test": "Devices/Heads.MostLikelyTokensInOrder/cuda"}
+         "kernels_heads_test": "Devices/Heads.MostLikelyTokensInOrder/cuda",
+         "kernels_hopper_test": "HopperOnGpu.AgreesWithFloat64_cuda_bf16"}
 
 
 def report_of(*results: tuple[str, str]) -> str:
@@ -70,7 +71,7 @@ def figures_of_a_fast_gpu() -> tuple[list[dict], list[dict]]:
     for heads in ("16/8", "32/8"):
         for shape in verdicts.CAUSAL + verdicts.SUFFIX + verdicts.DECODE:
             where = {"shape": shape, "heads": heads}
-            line = {"bench": "attention", **where, "us": 6.0, "tflops": 600.0, "flops": 6e8, "bytes": 17e6}
+            line = {"bench": "attention", "kernel": "mma", **where, "us": 6.0, "tflops": 600.0, "flops": 6e8, "bytes": 17e6}
             bench += [{**line, "shared": True}, {**line, "shared": False, "us": 40.0}]
             peers += [{"peer": "sdpa cudnn", **where, "us": 5.0}, {"peer": "flex", **where, "us": 9.0},
                       {"peer": "sdpa cudnn prefix only", **where, "tflops": 700.0},
@@ -168,7 +169,7 @@ class WholeRunTest(unittest.TestCase):
 
     def machine_with_gpu(self, **changes) -> dict:
         bench, peers = figures_of_a_fast_gpu()
-        sanitized = {tool: (0, CLEAN, "", report_of((NAMES["kernels_rows_test"], "passed"))) for tool in ("memcheck", "racecheck")}
+        sanitized = {tool: (0, CLEAN, "", report_of(*((name, "passed") for name in NAMES.values()))) for tool in ("memcheck", "racecheck")}
         return {"nvidia-smi": (0, "NVIDIA H200, 580, 143771 MiB\n", "", None), "cuda_toolchain": (0, "/cuda\n", "", None),
                 "cmake": (0, "", "", None), "ninja": (0, "", "", None), "python": (0, "libcublasLt.so.13\n", "", None),
                 "gpu_bench": (0, text_of(bench), "", None), "gpu_peers.py": (0, text_of(peers), "", None),
@@ -251,7 +252,8 @@ class WholeRunTest(unittest.TestCase):
 
     def test_sanitizers(self) -> None:
         name = NAMES["kernels_rows_test"]
-        ran, skipped = report_of((name, "passed")), report_of((name, "skipped"))
+        ran = report_of(*((n, "passed") for n in NAMES.values()))
+        skipped = report_of((name, "skipped"))
         for answer, state in (
             ((0, CLEAN, "", skipped), NOT_RUN),
             ((0, CLEAN, "", None), NOT_RUN),

@@ -31,6 +31,8 @@ PROGRAMS = [
     Program("kernels_heads_test", "what heads read of logits, against float64 and a sort", r"/cuda"),
     Program("kernels_attention_test", "attention against float64, rel-L2 <= 3e-3 in bf16", r"/cuda_",
             r"ManyItemsAreFolded/cuda_f32"),  # f32 has no items
+    Program("kernels_hopper_test", "wide attention by warpgroups against float64 (capability 9.0)", r"HopperOnGpu",
+            arguments=("--gtest_filter=HopperOnGpu.*",)),
     Program("kernels_products_test", "matrix products at 1..128 rows, their invariance at 1..257", r"/cuda_", seconds=90),
     Program("kernels_plugin_test", "the plugin", "", r"LoadsWithoutADriver|AnEngineSaysWhatIsMissing"),
     Program("kernels_golden_test", "golden models", r".", environment=REAL, seconds=90),
@@ -42,8 +44,8 @@ PROGRAMS = [
 LAUNCHES = Program("kernels_device_test", "one launch a layer (counted by the emulator)", "",
                    arguments=("--gtest_filter=*OneAttentionLaunchALayer*",))
 # Under a sanitizer.
-CHECKED = ["kernels_rows_test", "kernels_heads_test", "kernels_attention_test"]
-CHECKED_TESTS = "--gtest_filter=*/cuda*-*cuda_f32*"
+CHECKED = ["kernels_rows_test", "kernels_heads_test", "kernels_attention_test", "kernels_hopper_test"]
+CHECKED_TESTS = "--gtest_filter=*/cuda*:HopperOnGpu.*-*cuda_f32*"
 
 
 @dataclass

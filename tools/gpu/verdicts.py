@@ -39,7 +39,7 @@ class Figures:
 
 def speed(f: Figures, what: str, peer: str, bar: float, shape: str, heads: str, unit: str = "us") -> Check:
     """How many times as fast as a peer on the same shape, by `unit`: us (less is faster) or tflops."""
-    mine = dict(bench="attention", shape=shape, heads=heads, shared=True)
+    mine = dict(bench="attention", kernel="mma", shape=shape, heads=heads, shared=True)
     ours, theirs = f.ours(unit, **mine), f.peer(unit, peer=peer, shape=shape, heads=heads)
     if ours is None:
         return not_run(what, f.no_ours(**mine))
@@ -77,7 +77,7 @@ def decode(f: Figures) -> list[Check]:
     checks = []
     for heads in HEADS:
         for shape in DECODE:
-            where = dict(bench="attention", shape=shape, heads=heads)
+            where = dict(bench="attention", kernel="mma", shape=shape, heads=heads)
             shared = f.ours("us", **where, shared=True)
             roof_name, share_name = f"{shape} {heads}, roofline", f"{shape} {heads}, without sharing"
             if shared is None:
@@ -97,7 +97,7 @@ def decode(f: Figures) -> list[Check]:
 
 def unshared(f: Figures, what: str, shape: str, heads: str, shared: float) -> Check:
     """The fastest decode that reads every sequence's own keys: our plan or a peer's kernel."""
-    own = f.ours("us", bench="attention", shape=shape, heads=heads, shared=False)
+    own = f.ours("us", bench="attention", kernel="mma", shape=shape, heads=heads, shared=False)
     peers = {name: f.peer("us", peer=f"sdpa {name} unshared", shape=shape, heads=heads) for name in ("cudnn", "flash")}
     known = {name: us for name, us in {"our own": own, **peers}.items() if us is not None}
     if own is None or len(known) == 1:

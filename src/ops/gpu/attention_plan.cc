@@ -20,6 +20,7 @@ class Planner {
     split_ = shape_.invariant ? kInvariantPages : split_pages();
     for (const AttentionTile& tile : plan_.tiles)
       each_block(tile, [&](int32_t begin, int32_t end) { add_block(tile, begin, end); });
+    end_wave(out_.items.size());
   }
 
  private:
@@ -173,17 +174,29 @@ class Planner {
         done = std::max(done, item.row_begin + item.rows);
       }
       if (last - first == 1) continue;
-      const auto group = static_cast<int32_t>(out_.groups.size());
-      out_.groups.push_back(
-          {row_begin, done - row_begin, static_cast<int32_t>(first), static_cast<int32_t>(last)});
+      int64_t states = states_;
+      for (size_t i = first; i < last; ++i) states += out_.items[i].rows;
+      if (states > shape_.most_states && states_ > 0) end_wave(first);
+      const auto group = static_cast<int32_t>(out_.groups.size()) - wave_.group_end;
+      out_.groups.push_back({row_begin, done - row_begin,
+                             static_cast<int32_t>(first) - wave_.item_end,
+                             static_cast<int32_t>(last) - wave_.item_end});
       for (size_t i = first; i < last; ++i) {
         Item& item = out_.items[i];
         item.group = group;
-        item.state = out_.states;
-        out_.states += item.rows;
+        item.state = states_;
+        states_ += item.rows;
       }
+      out_.states = std::max(out_.states, states_);
     }
     PREFIX_CHECK(done == end);
+  }
+
+  // What comes from item `end` on belongs to another launch.
+  void end_wave(size_t end) {
+    wave_ = {static_cast<int32_t>(end), static_cast<int32_t>(out_.groups.size())};
+    out_.waves.push_back(wave_);
+    states_ = 0;
   }
 
   const AttentionPlan& plan_;
@@ -191,6 +204,8 @@ class Planner {
   const AttentionShape& shape_;
   DevicePlan& out_;
   int32_t split_ = kSplitPages;
+  Wave wave_ = {0, 0};  // the end of the one before
+  int32_t states_ = 0;  // of this one
   std::vector<Run> wide_, narrow_, window_;
 };
 

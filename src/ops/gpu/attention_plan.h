@@ -38,18 +38,27 @@ struct AttentionShape {
   int32_t warps = 4;
   int32_t processors = 1;
   bool invariant = false;
+  int32_t most_states = INT32_MAX;  // that there is memory for
+};
+
+// Items [end of the wave before, item_end) are one launch, and their groups and states have numbers
+// of its own: a plan has more than one wave when its states do not fit at once.
+struct Wave {
+  int32_t item_end, group_end;
 };
 
 struct DevicePlan {
   std::vector<Item> items;
   std::vector<Run> runs;
   std::vector<Group> groups;
-  int32_t states = 0;  // rows of partial states per kv head
+  std::vector<Wave> waves;
+  int32_t states = 0;  // rows of partial states per kv head, of the wave that has most
 
   void clear() {
     items.clear();
     runs.clear();
     groups.clear();
+    waves.clear();
     states = 0;
   }
 };

@@ -46,6 +46,9 @@ enum class Element : int32_t { kBf16 = 0, kF32 = 1 };
 
 constexpr int64_t element_bytes(Element e) { return e == Element::kBf16 ? 2 : 4; }
 
+// Device memory that matrix products have for themselves, from the moment the device is opened.
+inline constexpr int64_t kProductWorkspaceBytes = int64_t{32} << 20;
+
 // Threads of a block of the row-wise kernels.
 inline constexpr int kRowThreads = 128;
 inline constexpr int kQkvVectors = kRowThreads / 32;
@@ -259,7 +262,7 @@ struct TopArgs {   // of kTopParts and kTopMerge
   int64_t ld, n;
   const int32_t* listed;
   int32_t first, rows;  // listed rows outside are left alone
-  int32_t k;
+  int32_t k, unused;
   uint64_t* keys;  // [listed][logit_parts(n)][k]
   Candidate* out;  // [listed][k]
 };

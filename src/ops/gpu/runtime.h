@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <type_traits>
 
 #include "base/status.h"
 #include "ops/gpu/launch.h"
@@ -37,12 +38,15 @@ struct Command {
   static constexpr size_t kMostArgBytes = 256;
   Kernel kernel = kProduct;
   uint32_t grid_x = 0, grid_y = 0, threads = 0, shared_bytes = 0, arg_bytes = 0;
+  uint32_t unused[2] = {};
   alignas(16) unsigned char args[kMostArgBytes] = {};
 };
+// No padding: commands are hashed byte by byte.
+static_assert(std::has_unique_object_representations_v<Command>);
 // Without room for its arguments the launch is not one of ours.
 inline Command command_of(const Launch& l) {
   PREFIX_CHECK(l.arg_bytes <= Command::kMostArgBytes);
-  Command c{l.kernel, l.grid_x, l.grid_y, l.threads, l.shared_bytes, l.arg_bytes, {}};
+  Command c{l.kernel, l.grid_x, l.grid_y, l.threads, l.shared_bytes, l.arg_bytes, {}, {}};
   std::memcpy(c.args, l.args, l.arg_bytes);
   return c;
 }

@@ -60,6 +60,7 @@ Code StepGraphs::gemm(const GemmArgs& args) {
 
 Code StepGraphs::add(const Command& command) {
   if (owed_ != Code::kOk) return std::exchange(owed_, Code::kOk);
+  if (!works_ && graphs_.empty()) return run(command);
   if (following_ || seen_.empty()) {
     const std::span<const Command> so_far =
         following_ ? std::span<const Command>(following_->commands).first(held_)
@@ -123,14 +124,36 @@ Code StepGraphs::end_stretch() {
     if (whole) {
       following_ = nullptr;
       held_ = 0;
-      whole->used = ++clock_;
-      return runtime_->replay(whole->id);
+      return replay_whole(*whole);
     }
     code = run_held();
   }
   if (code == Code::kOk) learn();
   seen_.clear();
   return code;
+}
+
+// A graph may want device memory when it is launched. Without it nothing of the stretch has run: it
+// goes on launch by launch, and the graph goes.
+Code StepGraphs::replay_whole(Graph& whole) {
+  whole.used = ++clock_;
+  const Code code = runtime_->replay(whole.id);
+  if (code == Code::kOk) ++counts_.replayed;
+  if (code != Code::kOutOfDeviceMemory) return code;
+  const std::vector<Command> commands = std::move(whole.commands);
+  runtime_->forget(whole.id);
+  std::erase_if(graphs_, [&](const Graph& g) { return &g == &whole; });
+  for (const Command& c : commands)
+    if (const Code failed = run(c); failed != Code::kOk) return failed;
+  return Code::kOk;
+}
+
+void StepGraphs::forget_oldest() {
+  const auto oldest =
+      std::min_element(graphs_.begin(), graphs_.end(),
+                       [](const Graph& a, const Graph& b) { return a.used < b.used; });
+  runtime_->forget(oldest->id);
+  graphs_.erase(oldest);
 }
 
 // The stretch has run; the second time it becomes a graph.
@@ -145,18 +168,18 @@ void StepGraphs::learn() {
   }
   once_.erase(known);
   Graph graph;
-  // Without graphs everything works, too: a runtime that cannot record is not asked again.
-  works_ = runtime_->record(seen_, &graph.id) == Code::kOk;
-  if (!works_) return;
+  // Without graphs everything works, too: a runtime that cannot record is not asked again. One that
+  // has no memory for another graph may have it later.
+  if (const Code code = runtime_->record(seen_, &graph.id); code != Code::kOk) {
+    if (counts_.refused++ == 0) counts_.why = runtime_->error();
+    works_ = code == Code::kOutOfDeviceMemory;
+    for (size_t half = graphs_.size() / 2; works_ && half > 0; --half) forget_oldest();
+    return;
+  }
+  ++counts_.recorded;
   graph.commands = std::move(seen_);
   graph.used = ++clock_;
-  if (graphs_.size() >= kMostGraphs) {
-    const auto oldest =
-        std::min_element(graphs_.begin(), graphs_.end(),
-                         [](const Graph& a, const Graph& b) { return a.used < b.used; });
-    runtime_->forget(oldest->id);
-    graphs_.erase(oldest);
-  }
+  if (graphs_.size() >= kMostGraphs) forget_oldest();
   graphs_.push_back(std::move(graph));
 }
 
@@ -164,6 +187,19 @@ Code StepGraphs::cut() {
   const std::lock_guard lock(mutex_);
   const Code code = end_stretch();
   return owed_ != Code::kOk ? std::exchange(owed_, Code::kOk) : code;
+}
+
+void StepGraphs::abandon() {
+  const std::lock_guard lock(mutex_);
+  following_ = nullptr;
+  held_ = 0;
+  seen_.clear();
+  owed_ = Code::kOk;
+}
+
+StepGraphs::Counts StepGraphs::counts() const {
+  const std::lock_guard lock(mutex_);
+  return counts_;
 }
 
 void StepGraphs::release(void* data) {

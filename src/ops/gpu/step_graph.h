@@ -19,6 +19,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "ops/gpu/runtime.h"
@@ -38,11 +39,22 @@ class StepGraphs final : public Runtime {
   static constexpr size_t kMostCommands = 4096;
   static constexpr size_t kMostGraphs = 64;
 
-  explicit StepGraphs(std::unique_ptr<Runtime> runtime) : runtime_(std::move(runtime)) {}
+  // Without `enabled` everything goes on at once.
+  explicit StepGraphs(std::unique_ptr<Runtime> runtime, bool enabled = true)
+      : runtime_(std::move(runtime)), works_(enabled) {}
   ~StepGraphs() override;
 
   // Ends a stretch: what follows is another one.
   Code cut();
+  // The step failed or was given up, and nobody reads what it would have written: what was held
+  // back is forgotten.
+  void abandon();
+
+  struct Counts {
+    int64_t recorded = 0, replayed = 0, refused = 0;
+    std::string why;  // of the first refusal
+  };
+  Counts counts() const;
 
   Code launch(const Launch& launch) override;
   Code gemm(const GemmArgs& args) override;
@@ -77,13 +89,16 @@ class StepGraphs final : public Runtime {
   Graph* find(std::span<const Command> like, const Command* next);
   Code run_held();
   Code end_stretch();
+  Code replay_whole(Graph& whole);
   void learn();
+  void forget_oldest();
 
   std::unique_ptr<Runtime> runtime_;
-  std::mutex mutex_;  // memory is copied and released by other threads, too
+  mutable std::mutex mutex_;  // memory is copied and released by other threads, too
   std::deque<Graph> graphs_;
   uint64_t clock_ = 0;
-  bool works_ = true;  // this runtime can record
+  bool works_;  // graphs are wanted, and this runtime can record
+  Counts counts_;
   Code owed_ = Code::kOk;
 
   // The stretch so far: the first held_ commands of *following_, or all of seen_, which ran.

@@ -1,0 +1,164 @@
+// The memory of an engine on a GPU: all of it is taken when the engine is made, the estimate knows
+// how much that is, and no step takes more.
+#include <gtest/gtest.h>
+
+#include "engine/engine.h"
+#include "engine/engine_support.h"
+#include "kernels/gpu_support.h"
+#include "ops/gpu/workspace.h"
+#include "support/expect_error.h"
+
+namespace prefix {
+namespace {
+
+using ops::testing::EmulatedCuda;
+using testing_support::expect_error;
+using testing_support::make_engine;
+using testing_support::random_tokens;
+using testing_support::TinyCheckpoint;
+
+Options cuda_options(testing_support::OptionList list) {
+  Options options;
+  options.set("device", "cuda");
+  for (const auto& [key, value] : list) options.set(key, value);
+  return options;
+}
+
+int64_t used_bytes(EmulatedCuda& cuda) {
+  ops::gpu::EmulatedRuntime& runtime = cuda.runtime();
+  return runtime.properties().total_bytes - runtime.free_bytes();
+}
+
+TEST(GpuBudget, TheEstimateIsWhatTheDeviceGives) {
+  struct Case {
+    const char *rows, *dtype, *cache_bytes;
+    int32_t heads, processors;
+  };
+  for (const Case& c : {Case{"64", "bf16", "8M", 4, 4}, Case{"1000", "bf16", "0", 8, 132},
+                        Case{"300", "f32", "0", 4, 20}}) {
+    EmulatedCuda cuda(c.processors);
+    tools::CheckpointShape shape;
+    shape.heads = c.heads;
+    shape.layers = 3;
+    const TinyCheckpoint checkpoint(shape);
+    const Options options =
+        cuda_options({{"rows", c.rows}, {"dtype", c.dtype}, {"cache_bytes", c.cache_bytes}});
+    const MemoryEstimate estimate = Engine::estimate(checkpoint.path(), options);
+    const auto engine = Engine::create(checkpoint.path(), options, nullptr);
+    const EngineStats stats = engine->stats();
+    EXPECT_EQ(estimate.weight_bytes, stats.weight_bytes);
+    EXPECT_EQ(estimate.activation_bytes,
+              stats.activation_bytes_peak + ops::gpu::kProductWorkspaceBytes);
+    EXPECT_NEAR(static_cast<double>(estimate.kv_budget_bytes),
+                static_cast<double>(stats.kv_budget_bytes), 0.01 * stats.kv_budget_bytes);
+    EXPECT_NEAR(static_cast<double>(estimate.total_bytes), static_cast<double>(used_bytes(cuda)),
+                0.01 * static_cast<double>(used_bytes(cuda)));
+  }
+}
+
+TEST(GpuBudget, NothingIsAllocatedAfterTheEngineIsMade) {
+  for (const bool invariant : {false, true}) {
+    EmulatedCuda cuda;
+    tools::CheckpointShape shape;
+    shape.vocab = 300;
+    const TinyCheckpoint checkpoint(shape);
+    const auto engine = Engine::create(
+        checkpoint.path(),
+        cuda_options(
+            {{"rows", "256"}, {"cache_bytes", "8M"}, {"invariant", invariant ? "1" : "0"}}),
+        nullptr);
+    const int64_t allocations = cuda.runtime().counters().allocations;
+    std::mt19937 random(21);
+    const std::vector<int32_t> head = random_tokens(random, 300, 300);
+    std::vector<RequestSpec> batch;
+    for (int i = 0; i < 36; ++i) {
+      RequestSpec spec;
+      spec.task = static_cast<Task>(i % 6);
+      spec.tokens = i % 5 == 0 ? random_tokens(random, 1 + i * 3, 300) : head;
+      if (i % 5 != 0) spec.tokens.resize(static_cast<size_t>(40 + i * 4));
+      for (const int32_t t : random_tokens(random, 2 + i % 40, 300)) spec.tokens.push_back(t);
+      spec.logit_ids = {3, 290};
+      spec.choices = {{1, 2, 3}, {4}};
+      spec.sampling.max_tokens = 6;
+      spec.sampling.ignore_eos = true;
+      batch.push_back(spec);
+    }
+    int64_t pinned = 0;
+    for (int round = 0; round < 3; ++round) {  // the second finds the cache full of the first
+      if (round == 2) pinned = cuda.runtime().counters().pinned_allocations;
+      const auto job = engine->submit(batch);
+      job->wait(-1);
+      for (size_t i = 0; i < batch.size(); ++i)
+        ASSERT_EQ(job->result(i).status, Code::kOk) << job->result(i).message;
+    }
+    EXPECT_GT(engine->stats().steps, 10);
+    EXPECT_EQ(cuda.runtime().counters().allocations, allocations);
+    // Memory of the host for results grows with what is asked for.
+    EXPECT_EQ(cuda.runtime().counters().pinned_allocations, pinned);
+  }
+}
+
+TEST(GpuBudget, TheCacheTakesNineTenthsOfTheRest) {
+  EmulatedCuda cuda;
+  const TinyCheckpoint checkpoint;
+  const auto engine = Engine::create(checkpoint.path(), cuda_options({}), nullptr);
+  const int64_t pool = engine->stats().kv_budget_bytes;
+  const int64_t rest = cuda.runtime().free_bytes() + pool;
+  EXPECT_NEAR(static_cast<double>(pool), 0.9 * static_cast<double>(rest), 1e5);
+  EXPECT_NE(engine->info_json().find("\"rows\":\"4096\""), std::string::npos);
+}
+
+TEST(GpuBudget, WhatDoesNotFitIsRefusedAtOnce) {
+  EmulatedCuda cuda;
+  const TinyCheckpoint checkpoint;
+  const auto make = [&](testing_support::OptionList list) {
+    Engine::create(checkpoint.path(), cuda_options(list), nullptr);
+  };
+  // 1 GiB is there, some of it for weights and steps.
+  expect_error(Code::kOutOfDeviceMemory, {"1073741824", "cache_bytes", "weights", "4096", "rows"},
+               [&] { make({{"cache_bytes", "1G"}}); });
+  EXPECT_NO_THROW(make({{"cache_bytes", "800M"}}));
+  tools::CheckpointShape wide;
+  wide.intermediate = 4096;
+  const TinyCheckpoint other(wide);
+  expect_error(Code::kOutOfDeviceMemory, {"65536", "rows", "weights"},
+               [&] { Engine::create(other.path(), cuda_options({{"rows", "65536"}}), nullptr); });
+}
+
+// Where partial states of attention do not fit at once, a layer takes several launches, with the
+// same bits.
+TEST(GpuBudget, AttentionRunsInWavesWhereStatesDoNotFit) {
+  using namespace ops::testing;
+  Rng rng(22);
+  ops::testing::Tree tree;
+  tree.heads = 4;
+  tree.kv_heads = 2;
+  tree.head_dim = 64;
+  tree.gpu_pages = true;
+  grow_star(tree, 300, 400, 40);
+  std::vector<RowRef> rows;
+  for (int32_t leaf = 1; leaf <= 400; ++leaf) rows.push_back({leaf, 300 + leaf % 40});
+  StepOptions options;
+  options.tile_rows = 64;
+  options.ragged = false;
+  const Step step = make_step(tree, rows, options, rng);
+  const auto roomy = emulated_device(ops::DType::kBf16, false, 1);
+  const std::vector<float> want = run_on_device(*roomy, tree, step);
+  EXPECT_EQ(roomy->attention_plan().waves.size(), 1u);
+  const auto narrow = emulated_device(ops::DType::kBf16, false, 1);
+  ops::ReserveShape shape;
+  shape.rows = 1;
+  shape.heads = tree.heads;
+  shape.inner = 32;
+  shape.kv = tree.layout();
+  narrow->reserve(shape);
+  const std::vector<float> got = run_on_device(*narrow, tree, step);
+  const ops::gpu::DevicePlan& plan = narrow->attention_plan();
+  EXPECT_GT(plan.waves.size(), 1u);
+  EXPECT_LE(plan.states, ops::gpu::workspace_for(shape, 1).most_states);
+  EXPECT_GT(roomy->attention_plan().states, plan.states);
+  EXPECT_TRUE(testing_support::same_bits(got, want));
+}
+
+}  // namespace
+}  // namespace prefix
