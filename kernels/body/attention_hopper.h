@@ -96,61 +96,61 @@ class HopperProducer {
   }
 
  private:
-  // K of the page that the cursor is at, null behind the last one; moves on.
-  PREFIX_BODY const unsigned char* next(Cursor& c, PageHeader& header) const {
-    header = {0, 0, 0, 0};
-    if (c.run >= item_.run_end) return nullptr;
-    const Run r = a_.runs[c.run];
-    const int page = a_.pages_list[r.page_begin + c.page];
-    header.low = r.row_begin - item_.row_begin;
-    header.high = r.row_end - item_.row_begin;
-    header.block = r.block_begin + c.page;
-    if (++c.page >= r.blocks) {
-      ++c.run;
-      c.page = 0;
+  // The pages of a tile from the cursor on: their K, null behind the last one.
+  struct Tile {
+    const unsigned char* keys[kPages];
+    PageHeader header[kPages];
+    int count;
+  };
+  PREFIX_BODY void next(Cursor& c, Tile& tile) const {
+    tile.count = 0;
+    PREFIX_UNROLL
+    for (int i = 0; i < kPages; ++i) {
+      tile.keys[i] = nullptr;
+      tile.header[i] = {0, 0, 0, 0};
+      if (c.run >= item_.run_end) continue;
+      const Run r = a_.runs[c.run];
+      const int page = a_.pages_list[r.page_begin + c.page];
+      tile.keys[i] =
+          a_.pages.layer + page * a_.pages.page_stride + head_ * 2 * a_.pages.block_bytes;
+      tile.header[i] = {r.row_begin - item_.row_begin, r.row_end - item_.row_begin,
+                        r.block_begin + c.page, 0};
+      ++tile.count;
+      if (++c.page >= r.blocks) {
+        ++c.run;
+        c.page = 0;
+      }
     }
-    return a_.pages.layer + page * a_.pages.page_stride + head_ * 2 * a_.pages.block_bytes;
   }
 
   PREFIX_BODY void load_keys(Cursor& cursor, int tile) {
     const int stage = tile % Shared::kStages;
     p_.wait(key_empty(stage), tile / Shared::kStages % 2 ^ 1);
-    const unsigned char* from[kPages];
-    int count = 0;
+    Tile pages;
+    next(cursor, pages);
+    PREFIX_UNROLL
+    for (int i = 0; i < kPages; ++i) p_.set(Shared::header(tile) + i * 16, pages.header[i]);
+    p_.expect(key_full(stage), pages.count * Shared::kBlock);
     PREFIX_UNROLL
     for (int i = 0; i < kPages; ++i) {
-      PageHeader header;
-      from[i] = next(cursor, header);
-      count += from[i] ? 1 : 0;
-      p_.set(Shared::header(tile) + i * 16, header);
-    }
-    p_.expect(key_full(stage), count * Shared::kBlock);
-    PREFIX_UNROLL
-    for (int i = 0; i < kPages; ++i) {
-      if (!from[i]) continue;
+      if (!pages.keys[i]) continue;
       PREFIX_UNROLL
       for (int s = 0; s < Shared::kStrips; ++s)
         p_.copy(Shared::keys(stage) + s * Shared::kKeyStrip + i * Shared::kPageStrip,
-                from[i] + s * Shared::kPageStrip, Shared::kPageStrip, key_full(stage));
+                pages.keys[i] + s * Shared::kPageStrip, Shared::kPageStrip, key_full(stage));
     }
   }
 
   PREFIX_BODY void load_values(Cursor& cursor, int tile) {
     const int stage = tile % Shared::kStages;
     p_.wait(value_empty(stage), tile / Shared::kStages % 2 ^ 1);
-    const unsigned char* from[kPages];
-    int count = 0;
-    PREFIX_UNROLL
-    for (int i = 0; i < kPages; ++i) {
-      PageHeader header;
-      from[i] = next(cursor, header);
-      count += from[i] ? 1 : 0;
-    }
-    p_.expect(value_full(stage), count * Shared::kBlock);
+    Tile pages;
+    next(cursor, pages);
+    p_.expect(value_full(stage), pages.count * Shared::kBlock);
     PREFIX_UNROLL
     for (int i = 0; i < kPages; ++i)
-      if (from[i])
-        p_.copy(Shared::values(stage) + i * Shared::kBlock, from[i] + Shared::kBlock,
+      if (pages.keys[i])
+        p_.copy(Shared::values(stage) + i * Shared::kBlock, pages.keys[i] + Shared::kBlock,
                 Shared::kBlock, value_full(stage));
   }
 

@@ -12,17 +12,6 @@ namespace {
 class GpuAttention : public GpuTest {};
 INSTANTIATE_TEST_SUITE_P(Backends, GpuAttention, ::testing::ValuesIn(backends()), backend_name);
 
-Tree make_tree(DType type, int32_t heads, int32_t kv_heads, int32_t head_dim, Rng& rng) {
-  Tree tree;
-  tree.type = type;
-  tree.heads = heads;
-  tree.kv_heads = kv_heads;
-  tree.head_dim = head_dim;
-  tree.seed = rng();
-  tree.gpu_pages = true;
-  return tree;
-}
-
 std::vector<RowRef> some_rows(const Tree& tree, size_t count, Rng& rng) {
   std::vector<RowRef> rows;
   for (int32_t n = 0; n < static_cast<int32_t>(tree.nodes.size()); ++n)
@@ -44,7 +33,7 @@ TEST_P(GpuAttention, AgreesWithFloat64) {
   for (const int32_t head_dim : {16, 20, 64, 80, 128, 160, 256}) {
     for (const int32_t group : {1, 2, 5, 16}) {
       if (quick && (head_dim + group) % 3 != 0) continue;
-      Tree tree = make_tree(type(), 2 * group, 2, head_dim, rng);
+      Tree tree = gpu_tree(type(), 2 * group, 2, head_dim, rng);
       grow(tree, rng, 7, 90);
       const std::vector<RowRef> rows = some_rows(tree, 60, rng);
       StepOptions options;
@@ -64,7 +53,7 @@ TEST_P(GpuAttention, AgreesWithFloat64) {
 // Answers below a long shared context: wide and narrow items, split and folded.
 TEST_P(GpuAttention, AgreesWithFloat64WhereItemsAreFolded) {
   Rng rng(32);
-  Tree tree = make_tree(type(), 4, 2, 64, rng);
+  Tree tree = gpu_tree(type(), 4, 2, 64, rng);
   grow_star(tree, 700, 24, 40);
   std::vector<RowRef> rows;
   for (int32_t leaf = 1; leaf <= 24; ++leaf) rows.push_back({leaf, 700 + leaf});
@@ -89,7 +78,7 @@ TEST_P(GpuAttention, AgreesWithFloat64WhereManyItemsAreFolded) {
   if (f32()) GTEST_SKIP() << "f32 has no items";
   Rng rng(38);
   for (const int32_t head_dim : {20, 72, 160}) {
-    Tree tree = make_tree(type(), 2, 1, head_dim, rng);
+    Tree tree = gpu_tree(type(), 2, 1, head_dim, rng);
     const int32_t context = 35 * gpu::kSplitPages * kPageTokens;
     grow_star(tree, context, 3, 70);
     std::vector<RowRef> rows;
@@ -111,7 +100,7 @@ TEST_P(GpuAttention, AgreesWithFloat64WhereManyItemsAreFolded) {
 // The order in which blocks run must not show: the emulator shuffles it by its seed.
 TEST_P(GpuAttention, IsDeterministic) {
   Rng rng(33);
-  Tree tree = make_tree(type(), 8, 2, 64, rng);
+  Tree tree = gpu_tree(type(), 8, 2, 64, rng);
   grow_star(tree, 600, 20, 50);
   const std::vector<RowRef> rows = some_rows(tree, 70, rng);
   const Step step = make_step(tree, rows, {}, rng);
@@ -126,7 +115,7 @@ TEST_P(GpuAttention, IsDeterministic) {
 TEST_P(GpuAttention, InvariantBitsDependOnPositionAndKeysOnly) {
   Rng rng(34);
   for (int round = 0; round < 8; ++round) {
-    Tree tree = make_tree(type(), 4, round % 2 ? 4 : 2, round % 3 ? 64 : 72, rng);
+    Tree tree = gpu_tree(type(), 4, round % 2 ? 4 : 2, round % 3 ? 64 : 72, rng);
     if (round == 0) {
       grow_star(tree, kKeyChunk + 70, 3, 30);
     } else {
@@ -161,7 +150,7 @@ TEST_P(GpuAttention, InvariantBitsDependOnPositionAndKeysOnly) {
 TEST_P(GpuAttention, SharpScoresStayFinite) {
   Rng rng(35);
   for (const float scale : {0.0f, 100.0f, 3000.0f}) {
-    Tree tree = make_tree(type(), 2, 1, 64, rng);
+    Tree tree = gpu_tree(type(), 2, 1, 64, rng);
     tree.query_scale = scale;
     grow(tree, rng, 6, 120);
     const std::vector<RowRef> rows = some_rows(tree, 40, rng);
@@ -174,7 +163,7 @@ TEST_P(GpuAttention, SharpScoresStayFinite) {
 // A value that is NaN belongs to the rows that see it, in its own sequence, to nobody else.
 TEST_P(GpuAttention, NanValueStaysInItsSequence) {
   Rng rng(36);
-  Tree tree = make_tree(type(), 2, 1, 64, rng);
+  Tree tree = gpu_tree(type(), 2, 1, 64, rng);
   grow_star(tree, 100, 4, 40);
   const std::vector<RowRef> rows = {{0, 99}, {1, 139}, {2, 101}, {2, 139}, {3, 139}, {4, 139}};
   for (const int32_t tile_rows : {2, 8}) {
@@ -206,7 +195,7 @@ TEST_P(GpuAttention, NanValueStaysInItsSequence) {
 TEST(GpuAttentionPlan, CoversEachRowAndPageOnce) {
   Rng rng(37);
   for (int round = 0; round < 200; ++round) {
-    Tree tree = make_tree(DType::kBf16, 4, 2, 16, rng);
+    Tree tree = gpu_tree(DType::kBf16, 4, 2, 16, rng);
     grow(tree, rng, static_cast<int>(pick(rng, 1, 20)), static_cast<int>(pick(rng, 1, 400)));
     const std::vector<RowRef> rows = some_rows(tree, static_cast<size_t>(pick(rng, 1, 150)), rng);
     StepOptions options;
@@ -257,7 +246,7 @@ TEST(GpuAttentionPlan, CoversEachRowAndPageOnce) {
 // The longest item decides how long a step takes: leaves below a context are not heaped onto one.
 TEST(GpuAttentionPlan, CutsLeavesIntoItemsOfTheirOwnRows) {
   Rng rng(39);
-  Tree tree = make_tree(DType::kBf16, 16, 8, 16, rng);
+  Tree tree = gpu_tree(DType::kBf16, 16, 8, 16, rng);
   grow_star(tree, 2048, 32, 64);
   std::vector<RowRef> rows;
   for (int32_t leaf = 1; leaf <= 32; ++leaf) rows.push_back({leaf, 2048 + 63});

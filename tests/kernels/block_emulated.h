@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "body/portable.h"
+#include "kernels/lanes_emulated.h"
 
 namespace prefix::ops::gpu {
 
@@ -124,27 +125,11 @@ class SharedMemory {
   std::deque<std::vector<Copy>> groups_;
 };
 
-class EmulatedWarp {
+class EmulatedWarp : public EmulatedLanes {
  public:
-  template <class T>
-  struct Local {
-    T& operator[](int lane) { return values[lane]; }
-    const T& operator[](int lane) const { return values[lane]; }
-    T values[32];
-  };
-
   EmulatedWarp(SharedMemory& shared, int index, bool backwards)
-      : shared_(shared), index_(index), backwards_(backwards) {}
+      : EmulatedLanes(index, backwards), shared_(shared) {}
 
-  int index() const { return index_; }
-  template <class F>
-  void each(const F& f) {
-    if (backwards_) {
-      for (int lane = 31; lane >= 0; --lane) f(lane);
-    } else {
-      for (int lane = 0; lane < 32; ++lane) f(lane);
-    }
-  }
   template <class T>
   T get(int lane, int offset) const {
     T value;
@@ -169,7 +154,6 @@ class EmulatedWarp {
     for (float y : x.values) v = larger(y, v);
     return v;
   }
-  void min(Local<int>& x) { std::fill_n(x.values, 32, *std::min_element(x.values, x.values + 32)); }
   void max(Local<int>& x) { std::fill_n(x.values, 32, *std::max_element(x.values, x.values + 32)); }
   template <class T>
   T broadcast(const Local<T>& x, int lane) {
@@ -177,16 +161,6 @@ class EmulatedWarp {
   }
   bool any(const Local<int>& x) {
     return std::any_of(x.values, x.values + 32, [](int v) { return v != 0; });
-  }
-  void quad_max(Local<float>& x) {
-    for (int i = 0; i < 32; i += 4) {
-      const float a = larger(x[i + 1], x[i]), b = larger(x[i + 3], x[i + 2]);
-      std::fill_n(x.values + i, 4, larger(b, a));
-    }
-  }
-  void quad_sum(Local<float>& x) {
-    for (int i = 0; i < 32; i += 4)
-      std::fill_n(x.values + i, 4, (x[i] + x[i + 1]) + (x[i + 2] + x[i + 3]));
   }
 
   // ldmatrix.x4: lane 8 m + r reads row r of matrix m; lane l gets elements 2 (l % 4) and the next
@@ -232,11 +206,9 @@ class EmulatedWarp {
   }
 
  private:
-  int thread(int lane) const { return 32 * index_ + lane; }
+  int thread(int lane) const { return 32 * index() + lane; }
 
   SharedMemory& shared_;
-  int index_;
-  bool backwards_;
 };
 
 class EmulatedBlock {

@@ -106,6 +106,18 @@ class DeviceArray {
   std::byte* data_;
 };
 
+// Without nodes yet.
+inline Tree gpu_tree(DType type, int32_t heads, int32_t kv_heads, int32_t head_dim, Rng& rng) {
+  Tree tree;
+  tree.type = type;
+  tree.heads = heads;
+  tree.kv_heads = kv_heads;
+  tree.head_dim = head_dim;
+  tree.seed = rng();
+  tree.gpu_pages = true;
+  return tree;
+}
+
 // out[rows, heads * head_dim] of a step of attention_reference.h.
 inline std::vector<float> run_on_device(Device& device, const Tree& tree, const Step& step) {
   const int64_t width = int64_t{tree.heads} * tree.head_dim;

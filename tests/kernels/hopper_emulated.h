@@ -21,6 +21,7 @@
 
 #include "body/hopper.h"
 #include "kernels/emulator.h"
+#include "kernels/lanes_emulated.h"
 #include "kernels/tracked_memory.h"
 #include "kernels/turns.h"
 
@@ -60,36 +61,7 @@ class EmulatedHopper {
     EmulatedHopper& block_;
   };
 
-  class Warp {
-   public:
-    template <class T>
-    struct Local {
-      T& operator[](int lane) { return values[lane]; }
-      const T& operator[](int lane) const { return values[lane]; }
-      T values[32];
-    };
-    Warp(int index, bool backwards) : index_(index), backwards_(backwards) {}
-    int index() const { return index_; }
-    template <class F>
-    void each(const F& f) {
-      for (int i = 0; i < 32; ++i) f(backwards_ ? 31 - i : i);
-    }
-    void min(Local<int>& x) {
-      std::fill_n(x.values, 32, *std::min_element(x.values, x.values + 32));
-    }
-    void quad_max(Local<float>& x) {
-      for (int i = 0; i < 32; i += 4)
-        std::fill_n(x.values + i, 4, larger(larger(x[i + 3], x[i + 2]), larger(x[i + 1], x[i])));
-    }
-    void quad_sum(Local<float>& x) {
-      for (int i = 0; i < 32; i += 4)
-        std::fill_n(x.values + i, 4, (x[i] + x[i + 1]) + (x[i + 2] + x[i + 3]));
-    }
-
-   private:
-    int index_;
-    bool backwards_;
-  };
+  using Warp = EmulatedLanes;
 
   class Group {
    public:
@@ -99,12 +71,10 @@ class EmulatedHopper {
      public:
       explicit PerThread(Group&) : warps_(4) {}
       T& operator[](int thread) { return warps_[static_cast<size_t>(thread / 32)][thread % 32]; }
-      typename Warp::template Local<T>& of(const Warp& warp) {
-        return warps_[static_cast<size_t>(warp.index() % 4)];
-      }
+      Warp::Local<T>& of(const Warp& warp) { return warps_[static_cast<size_t>(warp.index() % 4)]; }
 
      private:
-      std::vector<typename Warp::template Local<T>> warps_;
+      std::vector<Warp::Local<T>> warps_;
     };
 
     Group(EmulatedHopper& block, int index) : block_(block), index_(index) {

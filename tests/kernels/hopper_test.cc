@@ -26,17 +26,6 @@ struct Hopper {
   std::unique_ptr<GpuDevice> device;
 };
 
-Tree make_tree(int32_t heads, int32_t kv_heads, int32_t head_dim, Rng& rng) {
-  Tree tree;
-  tree.type = DType::kBf16;
-  tree.heads = heads;
-  tree.kv_heads = kv_heads;
-  tree.head_dim = head_dim;
-  tree.seed = rng();
-  tree.gpu_pages = true;
-  return tree;
-}
-
 std::vector<RowRef> rows_of(const Tree& tree, int32_t begin, int32_t end, int32_t step) {
   std::vector<RowRef> rows;
   for (int32_t n = 0; n < static_cast<int32_t>(tree.nodes.size()); ++n)
@@ -71,7 +60,7 @@ TEST(HopperOnGpu, AgreesWithFloat64_cuda_bf16) {
   Rng rng(301);
   for (const int32_t head_dim : {64, 128}) {
     for (const int32_t length : {100, 700, 1600}) {
-      Tree tree = make_tree(4, 2, head_dim, rng);
+      Tree tree = gpu_tree(DType::kBf16, 4, 2, head_dim, rng);
       grow_star(tree, length, 40, 60);
       const std::vector<RowRef> rows = rows_of(tree, 0, length + 60, 3);
       const Step step = step_of(tree, rows, rng);
@@ -89,7 +78,7 @@ TEST(HopperAttention, CausalPrefill) {
   for (const int32_t head_dim : {64, 128}) {
     for (const int32_t group : {1, 4}) {
       const Tree tree = [&] {
-        Tree t = make_tree(2 * group, 2, head_dim, rng);
+        Tree t = gpu_tree(DType::kBf16, 2 * group, 2, head_dim, rng);
         t.nodes.push_back({-1, 0, 300});
         return t;
       }();
@@ -112,7 +101,7 @@ TEST(HopperAttention, BranchesSplitsAndNarrowItems) {
   Rng rng(52);
   for (const int32_t head_dim : {64, 128}) {
     for (const int32_t own : {10, 40}) {
-      Tree tree = make_tree(4, 2, head_dim, rng);
+      Tree tree = gpu_tree(DType::kBf16, 4, 2, head_dim, rng);
       grow_star(tree, 330, 6, own);
       const std::vector<RowRef> rows = rows_of(tree, 330, 330 + own, own == 10 ? 1 : 2);
       const Step step = step_of(tree, rows, rng);
@@ -129,7 +118,7 @@ TEST(HopperAttention, BranchesSplitsAndNarrowItems) {
 TEST(HopperAttention, AnyTree) {
   Rng rng(53);
   for (int round = 0; round < 6; ++round) {
-    Tree tree = make_tree(round % 2 ? 6 : 2, 2, round % 3 ? 64 : 128, rng);
+    Tree tree = gpu_tree(DType::kBf16, round % 2 ? 6 : 2, 2, round % 3 ? 64 : 128, rng);
     grow(tree, rng, 9, 60);
     const std::vector<RowRef> rows = rows_of(tree, 0, 1000, 2);
     const Step step = step_of(tree, rows, rng);
@@ -143,7 +132,7 @@ TEST(HopperAttention, AnyTree) {
 // In whatever order the producer, the groups and the blocks go on.
 TEST(HopperAttention, IsDeterministic) {
   Rng rng(54);
-  Tree tree = make_tree(4, 1, 64, rng);
+  Tree tree = gpu_tree(DType::kBf16, 4, 1, 64, rng);
   grow_star(tree, 200, 3, 40);
   const std::vector<RowRef> rows = rows_of(tree, 200, 240, 1);
   const Step step = step_of(tree, rows, rng);
@@ -155,7 +144,7 @@ TEST(HopperAttention, IsDeterministic) {
 // A value that is NaN or infinite belongs to the rows that see its page, to nobody else.
 TEST(HopperAttention, BadValuesStayInTheirSequence) {
   Rng rng(55);
-  Tree tree = make_tree(2, 1, 64, rng);
+  Tree tree = gpu_tree(DType::kBf16, 2, 1, 64, rng);
   grow_star(tree, 100, 3, 60);
   const std::vector<RowRef> rows = rows_of(tree, 100, 160, 1);
   const Step clean = step_of(tree, rows, rng, false);
@@ -216,7 +205,7 @@ class HopperSabotage : public ::testing::Test {
   }
   void SetUp() override {
     Rng rng(56);
-    tree_ = make_tree(4, 1, 64, rng);
+    tree_ = gpu_tree(DType::kBf16, 4, 1, 64, rng);
     tree_.nodes.push_back({-1, 0, 1600});  // items of four tiles: stages are used twice
     const std::vector<RowRef> rows = rows_of(tree_, 1568, 1600, 1);
     step_ = step_of(tree_, rows, rng, false);
