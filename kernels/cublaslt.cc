@@ -95,7 +95,11 @@ int CublasLt::make_shape(const GemmArgs& a, Shape& shape) {
     if (status != kSuccess) return status;
     accepted = choice.accepted.emplace(a.n, all).first;
   }
-  if (accepted->second) shape.algorithms.push_back(choice.algorithm);
+  if (accepted->second) {
+    shape.algorithms.push_back(choice.algorithm);
+  } else if (a.n > kPanel) {
+    shape.cut = Cut::kColumns;
+  }
   return kSuccess;
 }
 
@@ -185,7 +189,7 @@ CublasLt::Answer CublasLt::gemm(const GemmArgs& a, void* stream, std::string& wh
     found = shapes_.emplace(key, std::move(made)).first;
   }
   Shape& shape = found->second;
-  if (shape.split) return in_two_parts(a, stream, why);
+  if (shape.cut != Cut::kNone) return in_two_parts(a, shape.cut, stream, why);
   if (shape.algorithms.empty()) return Answer::kUnsupported;
   if (a.bias != shape.bias) {
     const int status = api_.desc_set(shape.desc.get(), kDescBias, &a.bias, sizeof a.bias);
@@ -202,28 +206,45 @@ CublasLt::Answer CublasLt::gemm(const GemmArgs& a, void* stream, std::string& wh
     if (status == kSuccess) return Answer::kDone;
     if (!is_refusal(status)) return answer_of(status, a, why);
     if (invariant_) {
-      shape.split = true;
-      return in_two_parts(a, stream, why);
+      shape.cut = a.rows > 1 ? Cut::kRows : Cut::kColumns;
+      return in_two_parts(a, shape.cut, stream, why);
     }
     shape.algorithms.erase(shape.algorithms.begin());
   }
   return Answer::kUnsupported;
 }
 
-CublasLt::Answer CublasLt::in_two_parts(const GemmArgs& a, void* stream, std::string& why) {
-  if (a.rows == 1) {
+// By the same algorithm: the sums over k stay as they are. Columns are cut at whole panels.
+CublasLt::Answer CublasLt::in_two_parts(const GemmArgs& a, Cut cut, void* stream,
+                                        std::string& why) {
+  const bool columns = cut == Cut::kColumns;
+  const auto half = [](int64_t count) {
+    return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(count - 1)));
+  };
+  const auto refused = [&] {
     answer_of(kNotSupported, a, why);
-    why += ", which it had accepted; invariant=true allows no other way";
+    why += "; invariant=true allows no other way";
     return Answer::kRefused;
-  }
+  };
+  if (columns && a.n <= kPanel) return refused();
   GemmArgs first = a, second = a;
-  first.rows = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(a.rows - 1)));
-  second.rows = a.rows - first.rows;
-  second.x =
-      static_cast<const unsigned char*>(a.x) + first.rows * a.ld_x * element_bytes(a.element);
-  second.y = a.y + first.rows * a.ld_y;
-  const Answer answer = gemm(first, stream, why);
-  return answer == Answer::kDone ? gemm(second, stream, why) : answer;
+  if (columns) {
+    first.n = half(a.n);
+    second.n = a.n - first.n;
+    second.w = static_cast<const unsigned char*>(a.w) + first.n * a.ld_w * element_bytes(a.element);
+    second.y = a.y + first.n;
+    if (a.bias) second.bias = a.bias + first.n;
+  } else {
+    first.rows = half(a.rows);
+    second.rows = a.rows - first.rows;
+    second.x =
+        static_cast<const unsigned char*>(a.x) + first.rows * a.ld_x * element_bytes(a.element);
+    second.y = a.y + first.rows * a.ld_y;
+  }
+  Answer answer = gemm(first, stream, why);
+  if (answer == Answer::kDone) answer = gemm(second, stream, why);
+  // One half may be there already: the slow kernel cannot do the whole any more.
+  return answer == Answer::kUnsupported ? refused() : answer;
 }
 
 }  // namespace prefix::ops::gpu

@@ -7,7 +7,8 @@
 // `invariant` promises that a row has the same bits in whatever company. So the algorithm belongs
 // to k: the same for all row counts, for the whole head and for a panel of it, and without sums
 // across blocks. It is taken from the candidates only if it accepts a list of row counts; where it
-// refuses another count nevertheless, the rows are done in two parts, never by other means.
+// refuses another count nevertheless, the rows are done in two parts, and the columns of another
+// matrix that it refuses, never by other means.
 //
 // Knows no CUDA: the tests drive it with a library that refuses what they want.
 #pragma once
@@ -47,7 +48,7 @@ class CublasLt {
   enum class Answer {
     kDone,
     kUnsupported,  // cuBLASLt does not do this shape, and never will
-    kRefused,      // it accepted the shape, and refused the product
+    kRefused,      // invariant: it refuses the product, in parts too
     kNoMemory,
     kFailed,
   };
@@ -80,11 +81,12 @@ class CublasLt {
   };
   // rows, n, k, ld_w, ld_x, ld_y, bias, element
   using ShapeKey = std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, bool, Element>;
+  enum class Cut { kNone, kRows, kColumns };
   struct Shape {
     Object desc, left, right, out;
     const float* bias = nullptr;        // that desc names
     std::vector<Algorithm> algorithms;  // best first; those that refused are gone
-    bool split = false;                 // invariant: refused at these rows
+    Cut cut = Cut::kNone;               // invariant: refused as it is
   };
   // k, ld_w, ld_x, bias, element
   using ChoiceKey = std::tuple<int64_t, int64_t, int64_t, bool, Element>;
@@ -104,7 +106,7 @@ class CublasLt {
   int accepts(const GemmArgs& args, const Shape& shape, const Algorithm& algorithm, int64_t n,
               bool& all);
   Answer answer_of(int status, const GemmArgs& args, std::string& why) const;
-  Answer in_two_parts(const GemmArgs& args, void* stream, std::string& why);
+  Answer in_two_parts(const GemmArgs& args, Cut cut, void* stream, std::string& why);
 
   CublasLtApi api_{};
   void* handle_ = nullptr;

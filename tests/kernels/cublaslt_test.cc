@@ -245,17 +245,42 @@ TEST_F(CublasLtTest, WhatNoInvariantAlgorithmAcceptsIsRefusedForAllRows) {
   EXPECT_TRUE(fake_.products.empty());
 }
 
-// The same for a matrix that comes later, without a change to those that are in use.
-TEST_F(CublasLtTest, AnotherMatrixOfTheSameKIsCheckedToo) {
-  fake_.check_refuses = [](int, int64_t rows, int64_t n) { return n == 70 && rows == 7; };
+// A matrix that comes later and is refused: in columns, so that it has the bits of its panels.
+TEST_F(CublasLtTest, ColumnsThatAnInvariantAlgorithmRefusesAreDoneInParts) {
+  fake_.check_refuses = [](int algorithm, int64_t rows, int64_t n) {
+    return algorithm == 0 && n >= 64 && rows == 7;
+  };
   open(true);
-  Product first(9, 40, 24);
-  ASSERT_EQ(gemm(first), Answer::kDone);
-  for (const int64_t rows : {1, 7}) {
-    Product later(rows, 70, 24);
-    EXPECT_EQ(gemm(later), Answer::kUnsupported) << rows;
+  for (const bool bias : {false, true}) {
+    Product first(9, 40, 24, Element::kBf16, bias);
+    ASSERT_EQ(gemm(first), Answer::kDone);
+    for (const int64_t rows : {1, 7, 300}) {
+      Product later(rows, 70, 24, Element::kBf16, bias);
+      fake_.products.clear();
+      ASSERT_EQ(gemm(later), Answer::kDone) << why_;
+      EXPECT_LE(later.error(), 1e-5) << rows;
+      later.args.add = 1;
+      later.y.assign(later.y.size(), 0.5f);
+      const int checks = fake_.checks;
+      ASSERT_EQ(gemm(later), Answer::kDone) << why_;
+      EXPECT_LE(later.error(), 1e-5) << rows;
+      EXPECT_EQ(fake_.checks, checks) << "what refused once is asked again";
+      std::vector<int64_t> columns;
+      for (const auto& p : fake_.products) columns.push_back(p.n);
+      EXPECT_EQ(columns, (std::vector<int64_t>{32, 32, 6, 32, 32, 6}));
+    }
   }
-  EXPECT_EQ(gemm(first), Answer::kDone);
+  EXPECT_EQ(algorithms(), std::set<int>{0});
+}
+
+// No part of a product may come from the slow kernel; all of a small one may.
+TEST_F(CublasLtTest, ColumnsThatAreRefusedInPartsTooEndTheRequest) {
+  fake_.check_refuses = [](int, int64_t, int64_t n) { return n == 70 || n == 6; };
+  open(true);
+  Product first(9, 40, 24), later(9, 70, 24), small(9, 6, 24);
+  ASSERT_EQ(gemm(first), Answer::kDone);
+  EXPECT_EQ(gemm(later), Answer::kRefused);
+  EXPECT_EQ(gemm(small), Answer::kUnsupported);
 }
 
 TEST_F(CublasLtTest, RowsThatAnInvariantAlgorithmRefusesAreDoneInParts) {
@@ -282,7 +307,7 @@ TEST_F(CublasLtTest, OneRowThatIsRefusedAfterAllEndsTheRequest) {
   open(true);
   Product p(3, 40, 24);
   EXPECT_EQ(gemm(p), Answer::kRefused);
-  EXPECT_NE(why_.find("had accepted"), std::string::npos) << why_;
+  EXPECT_NE(why_.find("invariant=true allows no other way"), std::string::npos) << why_;
 }
 
 // --- opening -------------------------------------------------------------------------------------
