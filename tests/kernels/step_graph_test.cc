@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace prefix::ops::gpu {
@@ -22,7 +23,7 @@ class Notebook final : public Runtime {
   int records() const { return asked_; }
 
   const Properties& properties() const override { return properties_; }
-  const char* error() const override { return "it was told to"; }
+  const char* error() const override { return error_.c_str(); }
   int64_t free_bytes() override { return 0; }
   Code allocate(size_t, void**) override { return note("allocate"); }
   void release(void*) override { note("release"); }
@@ -37,7 +38,10 @@ class Notebook final : public Runtime {
   Code gemm(const GemmArgs& a) override { return note(cat("x", a.rows)); }
   Code record(std::span<const Command> commands, int32_t* graph) override {
     ++asked_;
-    if (refusal_ != Code::kOk) return refusal_;
+    if (refusal_ != Code::kOk) {
+      error_ = "it was told to refuse";
+      return refusal_;
+    }
     *graph = next_++;
     graphs_[*graph].assign(commands.begin(), commands.end());
     return Code::kOk;
@@ -49,7 +53,10 @@ class Notebook final : public Runtime {
 
  private:
   Code note(const std::string& what) {
-    if (fails_ != Code::kOk) return std::exchange(fails_, Code::kOk);
+    if (fails_ != Code::kOk) {
+      error_ = "it was told to fail: " + what;
+      return std::exchange(fails_, Code::kOk);
+    }
     text_ += (text_.empty() ? "" : " ") + what;
     return Code::kOk;
   }
@@ -57,6 +64,7 @@ class Notebook final : public Runtime {
   std::string text_;
   Code fails_ = Code::kOk;
   Code refusal_ = Code::kOk;
+  static inline thread_local std::string error_;
   int asked_ = 0;
   int32_t next_ = 7;
   std::map<int32_t, std::vector<Command>> graphs_;
@@ -222,6 +230,35 @@ TEST_F(StepGraphsTest, FailuresAreSaidByTheCallThatMeetsThem) {
   EXPECT_EQ(step(100), "[20 from 100]");
 }
 
+// A copy of a snapshot, say, ends the stretch of a step: it works, the step does not.
+TEST_F(StepGraphsTest, AFailureBelongsToTheThreadThatLaunched) {
+  learn(100);
+  char byte = 0;
+  const auto elsewhere = [&](const std::function<Code()>& call) {
+    notebook_->fail(Code::kDeviceLost);
+    Code code = Code::kInternal;
+    std::thread([&] { code = call(); }).join();
+    return code;
+  };
+  const auto copy = [&] { return graphs_->download(&byte, &byte, 1); };
+  launches(100);
+  EXPECT_EQ(elsewhere(copy), Code::kOk);
+  EXPECT_EQ(graphs_->synchronize(), Code::kDeviceLost);
+  EXPECT_STREQ(graphs_->error(), "it was told to fail: [20 from 100]");
+  launches(100, 3);
+  EXPECT_EQ(elsewhere(copy), Code::kOk);
+  EXPECT_EQ(launch(1), Code::kDeviceLost);
+  EXPECT_STREQ(graphs_->error(), "it was told to fail: 100");
+  notebook_->take();
+  // What fails in the other thread's own call is its own.
+  EXPECT_EQ(elsewhere(copy), Code::kDeviceLost);
+  EXPECT_EQ(step(100), "[20 from 100]");
+  // The text of a later failure is the runtime's again.
+  notebook_->fail(Code::kInternal);
+  EXPECT_EQ(graphs_->upload(&byte, &byte, 1), Code::kInternal);
+  EXPECT_STREQ(graphs_->error(), "it was told to fail: upload");
+}
+
 TEST_F(StepGraphsTest, AnAbandonedStepLeavesNothingForTheNext) {
   learn(100);
   ASSERT_EQ(launches(100, 7), Code::kOk);  // held back
@@ -257,7 +294,7 @@ TEST_F(StepGraphsTest, NoMemoryForAGraphIsNoReasonToGiveUp) {
   learn(300);
   EXPECT_EQ(notebook_->graphs(), 1u);  // the half that was used longest ago made room
   EXPECT_EQ(graphs_->counts().refused, 1);
-  EXPECT_EQ(graphs_->counts().why, "it was told to");
+  EXPECT_EQ(graphs_->counts().why, "it was told to refuse");
   notebook_->refuse_graphs(Code::kOk);
   learn(300);
   EXPECT_EQ(step(300), "[20 from 300]");

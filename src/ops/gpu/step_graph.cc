@@ -27,7 +27,28 @@ uint64_t hash_of(const std::vector<Command>& commands) {
 
 constexpr size_t kMostRemembered = 256;
 
+// What this thread was told last, if it was about a failure on another one; else the runtime knows.
+thread_local std::string told;
+
+Code said(Code code) {
+  if (code != Code::kOk) told.clear();
+  return code;
+}
+
 }  // namespace
+
+const char* StepGraphs::error() const { return told.empty() ? runtime_->error() : told.c_str(); }
+
+void StepGraphs::owe(Code code) {
+  if (code == Code::kOk || owed_ != Code::kOk) return;
+  owed_ = code;
+  owed_text_ = runtime_->error();
+}
+
+Code StepGraphs::pay() {
+  told = std::move(owed_text_);
+  return std::exchange(owed_, Code::kOk);
+}
 
 int64_t padded_rows(int64_t rows) {
   if (rows <= 2) return rows;
@@ -49,7 +70,8 @@ StepGraphs::~StepGraphs() {
 Code StepGraphs::launch(const Launch& l) {
   const std::lock_guard lock(mutex_);
   // They come before a step's rows, and their number says nothing about the step.
-  if (l.kernel == Kernel::kClearPages && !following_ && seen_.empty()) return runtime_->launch(l);
+  if (l.kernel == Kernel::kClearPages && !following_ && seen_.empty())
+    return said(runtime_->launch(l));
   return add(command_of(l));
 }
 
@@ -59,7 +81,8 @@ Code StepGraphs::gemm(const GemmArgs& args) {
 }
 
 Code StepGraphs::add(const Command& command) {
-  if (owed_ != Code::kOk) return std::exchange(owed_, Code::kOk);
+  launcher_ = std::this_thread::get_id();
+  if (owed_ != Code::kOk) return pay();
   if (!works_ && graphs_.empty()) return run(command);
   if (following_ || seen_.empty()) {
     const std::span<const Command> so_far =
@@ -95,8 +118,8 @@ StepGraphs::Graph* StepGraphs::find(std::span<const Command> like, const Command
 }
 
 Code StepGraphs::run(const Command& command) {
-  return command.kernel == Command::kProduct ? runtime_->gemm(product_of(command))
-                                             : runtime_->launch(launch_of(command));
+  return said(command.kernel == Command::kProduct ? runtime_->gemm(product_of(command))
+                                                  : runtime_->launch(launch_of(command)));
 }
 
 // What was held back goes on, one by one.
@@ -137,7 +160,7 @@ Code StepGraphs::end_stretch() {
 // goes on launch by launch, and the graph goes.
 Code StepGraphs::replay_whole(Graph& whole) {
   whole.used = ++clock_;
-  const Code code = runtime_->replay(whole.id);
+  const Code code = said(runtime_->replay(whole.id));
   if (code == Code::kOk) ++counts_.replayed;
   if (code != Code::kOutOfDeviceMemory) return code;
   const std::vector<Command> commands = std::move(whole.commands);
@@ -186,7 +209,9 @@ void StepGraphs::learn() {
 Code StepGraphs::cut() {
   const std::lock_guard lock(mutex_);
   const Code code = end_stretch();
-  return owed_ != Code::kOk ? std::exchange(owed_, Code::kOk) : code;
+  if (launcher_ == std::this_thread::get_id()) return owed_ != Code::kOk ? pay() : code;
+  owe(code);
+  return Code::kOk;
 }
 
 void StepGraphs::abandon() {
@@ -207,33 +232,39 @@ void StepGraphs::release(void* data) {
   {
     const std::lock_guard lock(mutex_);
     // Nobody asks whether a release works; the next call says it.
-    if (const Code code = end_stretch(); code != Code::kOk) owed_ = code;
+    owe(end_stretch());
   }
   runtime_->release(data);
 }
 
+Code StepGraphs::allocate(size_t bytes, void** out) { return said(runtime_->allocate(bytes, out)); }
+
+Code StepGraphs::allocate_pinned(size_t bytes, void** out) {
+  return said(runtime_->allocate_pinned(bytes, out));
+}
+
 Code StepGraphs::upload(void* device, const void* host, size_t bytes) {
   const Code code = cut();
-  return code != Code::kOk ? code : runtime_->upload(device, host, bytes);
+  return code != Code::kOk ? code : said(runtime_->upload(device, host, bytes));
 }
 
 Code StepGraphs::download(void* host, const void* device, size_t bytes) {
   const Code code = cut();
-  return code != Code::kOk ? code : runtime_->download(host, device, bytes);
+  return code != Code::kOk ? code : said(runtime_->download(host, device, bytes));
 }
 
 Code StepGraphs::synchronize() {
   const Code code = cut();
-  return code != Code::kOk ? code : runtime_->synchronize();
+  return code != Code::kOk ? code : said(runtime_->synchronize());
 }
 
 Code StepGraphs::record(std::span<const Command> commands, int32_t* graph) {
-  return runtime_->record(commands, graph);
+  return said(runtime_->record(commands, graph));
 }
 
 Code StepGraphs::replay(int32_t graph) {
   const Code code = cut();
-  return code != Code::kOk ? code : runtime_->replay(graph);
+  return code != Code::kOk ? code : said(runtime_->replay(graph));
 }
 
 }  // namespace prefix::ops::gpu

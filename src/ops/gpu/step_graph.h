@@ -10,7 +10,9 @@
 //
 // A stretch ends with cut() and with every other call, so whatever reads memory finds it written. A
 // graph is used only for launches that are byte for byte those that it has: what the arguments name
-// may change, grow or move, and a step that failed or was given up leaves nothing behind. What
+// may change, grow or move, and a step that failed or was given up leaves nothing behind. What was
+// held back may fail when another thread ends the stretch: the thread that launched it is told, by
+// its next launch or cut. What
 // makes the steps of decoding alike is the device layer: rows, arrays and items are padded
 // (padded_rows, padded_items; Staging gives arrays rooms of fixed sizes).
 #pragma once
@@ -20,6 +22,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "ops/gpu/runtime.h"
@@ -60,13 +63,11 @@ class StepGraphs final : public Runtime {
   Code gemm(const GemmArgs& args) override;
 
   const Properties& properties() const override { return runtime_->properties(); }
-  const char* error() const override { return runtime_->error(); }
+  const char* error() const override;
   int64_t free_bytes() override { return runtime_->free_bytes(); }
-  Code allocate(size_t bytes, void** out) override { return runtime_->allocate(bytes, out); }
+  Code allocate(size_t bytes, void** out) override;
   void release(void* data) override;
-  Code allocate_pinned(size_t bytes, void** out) override {
-    return runtime_->allocate_pinned(bytes, out);
-  }
+  Code allocate_pinned(size_t bytes, void** out) override;
   void release_pinned(void* data) override { runtime_->release_pinned(data); }
   Code upload(void* device, const void* host, size_t bytes) override;
   Code download(void* host, const void* device, size_t bytes) override;
@@ -87,6 +88,8 @@ class StepGraphs final : public Runtime {
   // The graph that begins with the first `count` commands of `like` and goes on with `next`; with
   // no `next`, ends there.
   Graph* find(std::span<const Command> like, const Command* next);
+  void owe(Code code);
+  Code pay();
   Code run_held();
   Code end_stretch();
   Code replay_whole(Graph& whole);
@@ -99,7 +102,9 @@ class StepGraphs final : public Runtime {
   uint64_t clock_ = 0;
   bool works_;  // graphs are wanted, and this runtime can record
   Counts counts_;
-  Code owed_ = Code::kOk;
+  std::thread::id launcher_;  // of the last launch
+  Code owed_ = Code::kOk;     // what the launcher has still to be told
+  std::string owed_text_;
 
   // The stretch so far: the first held_ commands of *following_, or all of seen_, which ran.
   Graph* following_ = nullptr;
