@@ -1,0 +1,32 @@
+//! Templates, files and texts that mean harm: each ends with a status and a message, in bounded time
+//! and memory. The tests run one after the other, so that memory can be measured.
+
+mod bounds;
+mod files;
+#[path = "../support/mod.rs"]
+mod support;
+mod templates;
+mod texts;
+
+use support::runner::{main as run, Skip};
+
+fn main() {
+    let nothing = || Skip::No;
+    run(&[
+        ("loops", nothing, templates::loops),
+        ("growing_texts", nothing, templates::growing_texts),
+        ("growing_lists", nothing, templates::growing_lists),
+        ("single_expressions", nothing, templates::single_expressions),
+        ("slow_steps", nothing, templates::slow_steps),
+        ("deep_code", nothing, templates::deep_code),
+        ("recursion", nothing, templates::recursion),
+        ("many_turns", nothing, templates::many_turns),
+        ("malformed_tokenizers", nothing, files::malformed_tokenizers),
+        ("odd_json", nothing, files::odd_json),
+        ("malformed_gguf", nothing, files::malformed_gguf),
+        ("hundred_megabytes", nothing, files::hundred_megabytes),
+        ("longest_text", nothing, texts::longest_text),
+        ("long_white_space", nothing, texts::long_white_space),
+        ("invalid_utf8", nothing, texts::invalid_utf8),
+    ]);
+}

@@ -1,0 +1,115 @@
+//! Results in buffers of the caller, of every size.
+
+use crate::support::capi::*;
+use crate::{tokenizer, FIXTURES};
+use prefix_text::ffi::*;
+
+/// Every capacity: `needed` is always all of it, what fits is written, what does not is not touched.
+pub fn sizes() {
+    let tokenizer = tokenizer("llama3");
+    let text = "Ein naïver Text: 漢字 😀";
+    let whole = tokenizer.encode(text.as_bytes(), 0).unwrap();
+    for capacity in 0..whole.len() + 3 {
+        let mut out = vec![-9i32; whole.len() + 4];
+        let mut needed = 0;
+        call(|e| unsafe {
+            let at = text.as_ptr();
+            prefix_tokenizer_encode(
+                tokenizer.0,
+                at,
+                text.len(),
+                0,
+                out.as_mut_ptr(),
+                capacity,
+                &mut needed,
+                e,
+            )
+        })
+        .unwrap();
+        assert_eq!(needed, whole.len());
+        let written = capacity.min(whole.len());
+        assert_eq!(out[..written], whole[..written]);
+        assert!(out[written..].iter().all(|id| *id == -9));
+    }
+    for capacity in 0..text.len() + 3 {
+        let mut out = vec![0xeeu8; text.len() + 4];
+        let mut needed = 0;
+        call(|e| unsafe {
+            let (ids, n) = (whole.as_ptr(), whole.len());
+            prefix_tokenizer_decode(
+                tokenizer.0,
+                ids,
+                n,
+                0,
+                out.as_mut_ptr(),
+                capacity,
+                &mut needed,
+                e,
+            )
+        })
+        .unwrap();
+        assert_eq!(needed, text.len());
+        let written = capacity.min(text.len());
+        assert_eq!(out[..written], text.as_bytes()[..written]);
+        // A zero follows when there is room.
+        let end = written + usize::from(capacity > text.len());
+        assert!(out[written..end].iter().all(|b| *b == 0));
+        assert!(out[end..].iter().all(|b| *b == 0xee));
+    }
+    // Offsets and batches: each buffer has its own capacity.
+    let (ids, offsets) = tokenizer.encode_offsets(text.as_bytes(), 0).unwrap();
+    assert_eq!((ids.len() * 2, &ids), (offsets.len(), &whole));
+    let cuts = [0i64, 4, 4, text.len() as i64];
+    let mut ends = [-1i64; 4];
+    let batch = filled(100, |out, cap, needed, e| unsafe {
+        prefix_tokenizer_encode_batch(
+            tokenizer.0,
+            text.as_ptr(),
+            text.len(),
+            cuts.as_ptr(),
+            4,
+            0,
+            out,
+            cap,
+            needed,
+            ends.as_mut_ptr(),
+            4,
+            e,
+        )
+    })
+    .unwrap();
+    let first = tokenizer.encode(&text.as_bytes()[..4], 0).unwrap();
+    let second = tokenizer.encode(&text.as_bytes()[4..], 0).unwrap();
+    assert_eq!(batch, [first.clone(), second].concat());
+    assert_eq!(
+        ends,
+        [
+            0,
+            first.len() as i64,
+            first.len() as i64,
+            batch.len() as i64
+        ]
+    );
+}
+
+/// The bytes of single tokens: together they are the text, for byte-level vocabularies.
+pub fn token_bytes() {
+    for name in FIXTURES {
+        let tokenizer = tokenizer(name);
+        let bytes = |id| {
+            sized::<u8>(|out, cap, needed, e| unsafe {
+                prefix_tokenizer_token_bytes(tokenizer.0, id, out, cap, needed, e)
+            })
+            .unwrap()
+        };
+        for id in 0..tokenizer.vocab_size() as i32 {
+            bytes(id);
+        }
+        if name == "llama3" {
+            let text = "Any text: naïve 漢字 😀\u{0}\n";
+            let ids = tokenizer.encode(text.as_bytes(), 0).unwrap();
+            let joined: Vec<u8> = ids.into_iter().flat_map(bytes).collect();
+            assert_eq!(joined, text.as_bytes());
+        }
+    }
+}
