@@ -7,13 +7,15 @@
 //!                  while the engine computes one chunk, the next is encoded
 //! ```
 
+mod inputs;
 mod options;
 mod outcome;
 mod prompt;
 mod recipe;
 mod work;
 
+pub use inputs::{Inputs, Texts};
 pub use options::Options;
 pub use outcome::Item;
 pub use recipe::{shipped_json, TaskKind, SHIPPED};
-pub use work::{Inputs, Task, Texts};
+pub use work::Task;

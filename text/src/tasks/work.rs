@@ -1,11 +1,17 @@
 //! Runs a task on an engine, chunk by chunk.
 
+mod order;
+mod requests;
+mod results;
+
+use self::order::Order;
+use super::inputs::Inputs;
 use super::options::Options;
 use super::outcome::{Item, Outcome};
-use super::prompt::{Built, Fields, Prompts};
+use super::prompt::Prompts;
 use super::recipe::{Method, TaskKind};
 use crate::error::{Code, Error, Result};
-use crate::ffi::libprefix::{self, Engine, Job, Request, Totals};
+use crate::ffi::libprefix::{self, Engine, Job, Totals};
 use crate::text::{EncodeOptions, Text};
 use serde_json::{json, Value};
 use std::collections::VecDeque;
@@ -21,54 +27,6 @@ const MAX_ITEMS: usize = 1 << 24;
 const CHUNKS: usize = 2;
 /// How often a waiting task looks whether it was cancelled.
 const LOOK_MS: i64 = 20;
-
-/// Texts of the caller; bytes that are no UTF-8 fail alone, so they are kept as they came.
-#[derive(Default)]
-pub struct Texts {
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
-}
-
-impl Texts {
-    /// `cuts`: where each text begins, and the end of the last.
-    pub fn new(bytes: &[u8], cuts: &[i64]) -> Texts {
-        Texts {
-            bytes: bytes.to_vec(),
-            ends: cuts.iter().map(|at| *at as usize).collect(),
-        }
-    }
-
-    pub fn one(bytes: &[u8]) -> Texts {
-        Self::new(bytes, &[0, bytes.len() as i64])
-    }
-
-    pub fn len(&self) -> usize {
-        self.ends.len().saturating_sub(1)
-    }
-
-    pub fn get(&self, index: usize, what: &str) -> Result<&str> {
-        let bytes = &self.bytes[self.ends[index]..self.ends[index + 1]];
-        std::str::from_utf8(bytes).map_err(|e| {
-            Error::new(
-                Code::InvalidUtf8,
-                format!(
-                    "{what} {index} is not UTF-8 from byte {} on",
-                    e.valid_up_to()
-                ),
-            )
-        })
-    }
-}
-
-pub struct Inputs {
-    pub task: TaskKind,
-    /// Queries, questions; empty for embed and classify.
-    pub queries: Texts,
-    /// Documents, texts; the context.
-    pub documents: Texts,
-    /// Of classify.
-    pub labels: Texts,
-}
 
 /// A chunk that the engine has.
 struct Running {
@@ -389,241 +347,6 @@ impl Task {
         }
     }
 
-    /// The next chunk of requests.
-    fn encode(&self, state: &mut State, prompts: &mut Prompts, yes_no: &[i32; 2]) -> Result<Chunk> {
-        let order = Order::new(self, prompts.document_first());
-        let mut chunk = Chunk {
-            batch: self.engine.batch()?,
-            items: Vec::new(),
-        };
-        let mut before: Vec<i32> = Vec::new();
-        let mut distinct = 0;
-        while state.next < self.items()
-            && chunk.items.len() < self.chunk_items
-            && distinct * CHUNKS < self.options.chunk_tokens
-            && !self.cancelled.load(Ordering::Relaxed)
-        {
-            let item = order.item(state.next);
-            state.next += 1;
-            match self.add(item, prompts, yes_no, &mut chunk) {
-                Ok((tokens, choices)) => {
-                    let shared = before.iter().zip(&tokens).take_while(|(a, b)| a == b);
-                    distinct += tokens.len() - shared.count() + choices;
-                    before = tokens;
-                }
-                Err(error) => self.found(&mut state.found, item, Item::failed(&error)),
-            }
-        }
-        Ok(chunk)
-    }
-
-    /// Adds the request of an item to the chunk; its tokens, and how many its choices have.
-    fn add(
-        &self,
-        item: usize,
-        prompts: &mut Prompts,
-        yes_no: &[i32; 2],
-        chunk: &mut Chunk,
-    ) -> Result<(Vec<i32>, usize)> {
-        let inputs = &self.inputs;
-        let labels: String;
-        let mut fields = Fields {
-            instruction: &self.options.instruction,
-            ..Fields::default()
-        };
-        match inputs.task {
-            TaskKind::Rerank => {
-                fields.query = inputs.queries.get(item / self.columns, "query")?;
-                fields.document = inputs.documents.get(item % self.columns, "document")?;
-            }
-            TaskKind::Answer => {
-                fields.query = inputs.queries.get(item, "question")?;
-                fields.document = inputs.documents.get(0, "context")?;
-            }
-            TaskKind::Embed => fields.document = inputs.documents.get(item, "text")?,
-            TaskKind::Classify => {
-                fields.document = inputs.documents.get(item, "text")?;
-                labels = (0..inputs.labels.len())
-                    .map(|i| inputs.labels.get(i, "label"))
-                    .collect::<Result<Vec<_>>>()?
-                    .join(", ");
-                fields.labels = &labels;
-            }
-        }
-
-        let method = self.options.recipe.method;
-        let mut sent = Sent {
-            item,
-            was_cut: false,
-            lengths: Vec::new(),
-        };
-        let target = &self.options.recipe.target;
-        let (tokens, after) = match method {
-            Method::Likelihood => {
-                let after = prompts.continuation(target, &fields)?;
-                let Built {
-                    mut tokens,
-                    was_cut,
-                } = prompts.build(&fields, self.limit(after.len()), self.options.truncate)?;
-                sent.was_cut = was_cut;
-                tokens.extend(&after);
-                (tokens, after)
-            }
-            Method::Choices => {
-                let mut after = Vec::new();
-                for i in 0..inputs.labels.len() {
-                    fields.label = inputs.labels.get(i, "label")?;
-                    let label = prompts.continuation(target, &fields)?;
-                    sent.lengths.push(label.len());
-                    after.extend(label);
-                }
-                let longest = sent.lengths.iter().copied().max().unwrap_or(0);
-                let built = prompts.build(&fields, self.limit(longest), self.options.truncate)?;
-                sent.was_cut = built.was_cut;
-                (built.tokens, after)
-            }
-            _ => {
-                let more = if method == Method::Generate {
-                    self.generated
-                } else {
-                    0
-                };
-                let built = prompts.build(&fields, self.limit(more), self.options.truncate)?;
-                sent.was_cut = built.was_cut;
-                (built.tokens, Vec::new())
-            }
-        };
-
-        let mut offsets = vec![0i64];
-        for n in &sent.lengths {
-            offsets.push(offsets[offsets.len() - 1] + *n as i64);
-        }
-        let request = match method {
-            Method::Likelihood => Request::Logprobs {
-                from: tokens.len() - after.len(),
-            },
-            Method::YesNo => Request::Logits { ids: yes_no },
-            Method::Embedding => Request::Embedding,
-            Method::Generate => Request::Generate,
-            Method::Choices => Request::Choices {
-                tokens: &after,
-                offsets: &offsets,
-            },
-        };
-        chunk.batch.add(&tokens, &request, &self.request)?;
-        chunk.items.push(sent);
-        let choices = offsets[offsets.len() - 1] as usize;
-        Ok((tokens, choices))
-    }
-
-    /// Longest prompt when `more` tokens follow it.
-    fn limit(&self, more: usize) -> usize {
-        let mut limit = self.positions.saturating_sub(more);
-        for most in [
-            self.options.max_prompt_tokens,
-            self.options.recipe.max_prompt_tokens,
-        ] {
-            if most != 0 {
-                limit = limit.min(most);
-            }
-        }
-        limit
-    }
-
-    fn collect(&self, state: &mut State, running: &Running) -> Result<()> {
-        for (i, sent) in running.items.iter().enumerate() {
-            let info = running.job.info(i)?;
-            let mut item = Item {
-                info,
-                message: String::new(),
-                text: String::new(),
-            };
-            item.info.user_tag = i64::from(sent.was_cut);
-            if info.status != 0 {
-                item.message = running.job.message(i)?;
-            } else if let Err(error) = self.read(state, running, i, sent, &mut item) {
-                item = Item::failed(&error);
-            }
-            self.found(&mut state.found, sent.item, item);
-        }
-        state.totals.push(running.job.totals()?);
-        Ok(())
-    }
-
-    /// From the values of a request to those of its item.
-    fn read(
-        &self,
-        state: &mut State,
-        running: &Running,
-        index: usize,
-        sent: &Sent,
-        item: &mut Item,
-    ) -> Result<()> {
-        let method = self.options.recipe.method;
-        if method == Method::Generate {
-            item.text = self.answer(&running.job.tokens(index)?)?;
-            return Ok(());
-        }
-        let values = running.job.values(index)?;
-        let raw = self.options.raw;
-        match method {
-            Method::Likelihood => {
-                let sum: f64 = values.iter().map(|v| f64::from(*v)).sum();
-                let score = if raw { sum } else { sum / values.len() as f64 };
-                state.values[sent.item] = score as f32;
-            }
-            Method::YesNo => {
-                // softmax over two logits = sigmoid of their difference
-                let difference = f64::from(values[0]) - f64::from(values[1]);
-                let score = if raw {
-                    difference
-                } else {
-                    1.0 / (1.0 + (-difference).exp())
-                };
-                state.values[sent.item] = score as f32;
-            }
-            Method::Choices => {
-                let means: Vec<f64> = values
-                    .iter()
-                    .zip(&sent.lengths)
-                    .map(|(sum, n)| f64::from(*sum) / *n as f64)
-                    .collect();
-                let most = means.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-                let total: f64 = means.iter().map(|m| (m - most).exp()).sum();
-                let row = &mut state.values[sent.item * self.columns..][..self.columns];
-                for (value, mean) in row.iter_mut().zip(&means) {
-                    *value = if raw {
-                        *mean as f32
-                    } else {
-                        ((mean - most).exp() / total) as f32
-                    };
-                }
-            }
-            _ => {
-                let row = &mut state.values[sent.item * self.columns..][..self.columns];
-                row.copy_from_slice(&values[..self.columns]);
-            }
-        }
-        Ok(())
-    }
-
-    fn answer(&self, tokens: &[i32]) -> Result<String> {
-        // Models pad their embedding beyond the vocabulary; those tokens stand for no text.
-        let size = self.text.vocab_size() as i64;
-        let known: Vec<i32> = tokens
-            .iter()
-            .copied()
-            .filter(|token| (0..size).contains(&i64::from(*token)))
-            .collect();
-        let text = self.text.decode(&known, true)?;
-        let stop = &self.options.recipe.stop;
-        let text = text.trim_start();
-        let end = (!stop.is_empty())
-            .then(|| text.find(stop.as_str()))
-            .flatten();
-        Ok(text[..end.unwrap_or(text.len())].trim_end().to_string())
-    }
-
     fn finish(&self, state: &mut State, seconds: f64) {
         let missing = Error::new(Code::Internal, "the item has no result");
         let items: Vec<Item> = std::mem::take(&mut state.found)
@@ -658,29 +381,4 @@ fn filled<T>(count: Option<usize>, value: impl FnMut() -> T) -> Result<Vec<T>> {
         count.ok_or_else(|| Error::new(Code::OutOfMemory, "there is no memory for the results"))?;
     list.resize_with(count, value);
     Ok(list)
-}
-
-/// The order of work: items that share most follow each other.
-struct Order {
-    rows: usize,
-    columns: usize,
-    by_column: bool,
-}
-
-impl Order {
-    fn new(task: &Task, document_first: bool) -> Order {
-        Order {
-            rows: task.rows,
-            columns: task.columns,
-            by_column: task.inputs.task == TaskKind::Rerank && document_first,
-        }
-    }
-
-    fn item(&self, at: usize) -> usize {
-        if self.by_column {
-            (at % self.rows) * self.columns + at / self.rows
-        } else {
-            at
-        }
-    }
 }

@@ -1,0 +1,102 @@
+//! From the results of requests to what a task answers.
+
+use super::{Running, Sent, State, Task};
+use crate::error::Result;
+use crate::tasks::outcome::Item;
+use crate::tasks::recipe::Method;
+
+impl Task {
+    pub(super) fn collect(&self, state: &mut State, running: &Running) -> Result<()> {
+        for (i, sent) in running.items.iter().enumerate() {
+            let info = running.job.info(i)?;
+            let mut item = Item {
+                info,
+                message: String::new(),
+                text: String::new(),
+            };
+            item.info.user_tag = i64::from(sent.was_cut);
+            if info.status != 0 {
+                item.message = running.job.message(i)?;
+            } else if let Err(error) = self.read(state, running, i, sent, &mut item) {
+                item = Item::failed(&error);
+            }
+            self.found(&mut state.found, sent.item, item);
+        }
+        state.totals.push(running.job.totals()?);
+        Ok(())
+    }
+
+    /// From the values of a request to those of its item.
+    fn read(
+        &self,
+        state: &mut State,
+        running: &Running,
+        index: usize,
+        sent: &Sent,
+        item: &mut Item,
+    ) -> Result<()> {
+        let method = self.options.recipe.method;
+        if method == Method::Generate {
+            item.text = self.answer(&running.job.tokens(index)?)?;
+            return Ok(());
+        }
+        let values = running.job.values(index)?;
+        let raw = self.options.raw;
+        match method {
+            Method::Likelihood => {
+                let sum: f64 = values.iter().map(|v| f64::from(*v)).sum();
+                let score = if raw { sum } else { sum / values.len() as f64 };
+                state.values[sent.item] = score as f32;
+            }
+            Method::YesNo => {
+                // softmax over two logits = sigmoid of their difference
+                let difference = f64::from(values[0]) - f64::from(values[1]);
+                let score = if raw {
+                    difference
+                } else {
+                    1.0 / (1.0 + (-difference).exp())
+                };
+                state.values[sent.item] = score as f32;
+            }
+            Method::Choices => {
+                let means: Vec<f64> = values
+                    .iter()
+                    .zip(&sent.lengths)
+                    .map(|(sum, n)| f64::from(*sum) / *n as f64)
+                    .collect();
+                let most = means.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                let total: f64 = means.iter().map(|m| (m - most).exp()).sum();
+                let row = &mut state.values[sent.item * self.columns..][..self.columns];
+                for (value, mean) in row.iter_mut().zip(&means) {
+                    *value = if raw {
+                        *mean as f32
+                    } else {
+                        ((mean - most).exp() / total) as f32
+                    };
+                }
+            }
+            _ => {
+                let row = &mut state.values[sent.item * self.columns..][..self.columns];
+                row.copy_from_slice(&values[..self.columns]);
+            }
+        }
+        Ok(())
+    }
+
+    fn answer(&self, tokens: &[i32]) -> Result<String> {
+        // Models pad their embedding beyond the vocabulary; those tokens stand for no text.
+        let size = self.text.vocab_size() as i64;
+        let known: Vec<i32> = tokens
+            .iter()
+            .copied()
+            .filter(|token| (0..size).contains(&i64::from(*token)))
+            .collect();
+        let text = self.text.decode(&known, true)?;
+        let stop = &self.options.recipe.stop;
+        let text = text.trim_start();
+        let end = (!stop.is_empty())
+            .then(|| text.find(stop.as_str()))
+            .flatten();
+        Ok(text[..end.unwrap_or(text.len())].trim_end().to_string())
+    }
+}
