@@ -210,9 +210,14 @@ class CudaRuntime final : public Runtime {
   Code download(void* host, const void* device, size_t bytes) override {
     if (bytes == 0) return Code::kOk;
     const Call call(*this);
-    const Code code = ask(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, stream_),
-                          "download", bytes);
+    const Code code = begin_download(host, device, bytes);
     return code != Code::kOk ? code : synchronize();
+  }
+  Code begin_download(void* pinned, const void* device, size_t bytes) override {
+    if (bytes == 0) return Code::kOk;
+    const Call call(*this);
+    return ask(cudaMemcpyAsync(pinned, device, bytes, cudaMemcpyDeviceToHost, stream_), "download",
+               bytes);
   }
   Code synchronize() override {
     const Call call(*this);

@@ -2,6 +2,10 @@
 // being used only for pages that were written.
 #pragma once
 
+#include <cstdint>
+#include <span>
+#include <vector>
+
 #include "ops/op.h"
 
 namespace prefix {
@@ -21,8 +25,16 @@ class KvMemory {
   std::byte* data() { return data_; }
 
   // Whole pages, between steps: page_bytes() to or from memory of the host.
-  void read(int32_t page, std::byte* out) const {
-    device_.download(out, data_ + offset(page), layout_.page_bytes());
+  struct Read {
+    int32_t page;
+    std::byte* out;
+  };
+  void read(std::span<const Read> pages) const {
+    std::vector<ops::Download> all;
+    all.reserve(pages.size());
+    for (const Read& r : pages)
+      all.push_back({r.out, data_ + offset(r.page), layout_.page_bytes()});
+    device_.download_all(all);
   }
   void write(int32_t page, const std::byte* bytes) {
     device_.upload(data_ + offset(page), bytes, layout_.page_bytes());

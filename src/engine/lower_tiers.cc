@@ -214,8 +214,8 @@ void LowerTiers::save(NodeId node, int32_t length) {
   const size_t bytes = kv_.layout().page_bytes();
   std::vector<PageKey> keys;
   std::vector<PageBlob> blobs;
-  std::vector<int32_t> given;
-  const auto copy = [&](NodeId id, int32_t page, int32_t block) {
+  std::vector<KvMemory::Read> reads;
+  const auto add = [&](NodeId id, int32_t page, int32_t block) {
     if (pages_.saved(page) || *written_bytes_ + bytes > limits_.write_bytes) return;
     keys.push_back(keys_.key(id, block));
     // The copy counts until the last tier has let go of it.
@@ -225,23 +225,24 @@ void LowerTiers::save(NodeId node, int32_t length) {
       delete[] p;
       *counter -= bytes;
     });
-    kv_.read(page, memory.get());
+    reads.push_back({page, memory.get()});
     blobs.push_back({std::move(memory), bytes});
-    given.push_back(page);
   };
   try {
     for (NodeId id = tree_.node_at(node, length - 1); tree_.node(id).length > 0;
          id = tree_.node(id).parent) {
       const Node& n = tree_.node(id);
       for_each_full_page(tree_, n, 0, std::min(n.computed, length - n.start),
-                         [&](int32_t page, int32_t block) { copy(id, page, block); });
+                         [&](int32_t page, int32_t block) { add(id, page, block); });
     }
   } catch (const std::bad_alloc&) {
-    // What has been copied so far is given away, the rest another time.
+    // What there is memory for is given away, the rest another time.
   }
-  blobs.resize(std::min({keys.size(), blobs.size(), given.size()}));
+  blobs.resize(std::min({keys.size(), blobs.size(), reads.size()}));
   keys.resize(blobs.size());
+  reads.resize(blobs.size());
   if (blobs.empty()) return;
+  kv_.read(reads);
   std::erase_if(writing_, [](const TicketPtr& t) { return t->done(); });
   std::vector<bool> refused(blobs.size());
   for (const LowerTier& t : tiers_) {
@@ -250,7 +251,7 @@ void LowerTiers::save(NodeId node, int32_t length) {
       if (ticket->settled(i) && !ticket->hit(i)) refused[i] = true;
     if (!ticket->done()) writing_.push_back(std::move(ticket));
   }
-  for (size_t i = 0; i < blobs.size(); ++i) pages_.set_saved(given[i], !refused[i]);
+  for (size_t i = 0; i < blobs.size(); ++i) pages_.set_saved(reads[i].page, !refused[i]);
 }
 
 void LowerTiers::flush(std::chrono::milliseconds time) {

@@ -102,11 +102,13 @@ void write_pages(const SnapshotCache& cache, const PagesToSave& pages, SnapshotW
   for (size_t at = 0; at < all; at += most) {
     const size_t count = std::min(most, all - at);
     cache.between_steps([&] {
+      std::vector<KvMemory::Read> wanted;
       for (size_t i = 0; i < count; ++i) {
         const int32_t page = pages.entries()[at + i].page;
         there[i] = page >= 0;
-        if (there[i]) cache.kv.read(page, buffer.data() + i * bytes);
+        if (there[i]) wanted.push_back({page, buffer.data() + i * bytes});
       }
+      cache.kv.read(wanted);
     });
     for (size_t i = 0; i < count; ++i) {
       if (there[i]) {

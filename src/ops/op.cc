@@ -23,6 +23,10 @@ void Device::download(void* host, const void* device, size_t bytes) {
   if (bytes > 0) std::memcpy(host, device, bytes);
 }
 
+void Device::download_all(std::span<const Download> pieces) {
+  for (const Download& d : pieces) download(d.host, d.device, d.bytes);
+}
+
 std::byte* Device::allocate_host(size_t bytes) {
   return static_cast<std::byte*>(::operator new(bytes, std::align_val_t{64}));
 }

@@ -172,6 +172,13 @@ struct LogitBlock {
   const float* row(int64_t selected) const { return x + (selected - first) * ld; }
 };
 
+// A copy from memory of a device to memory of the host.
+struct Download {
+  void* host = nullptr;
+  const void* device = nullptr;
+  size_t bytes = 0;
+};
+
 // What row_stats() is asked about a row.
 enum : uint8_t { kWantFirst = 1, kWantSum = 2 };
 
@@ -201,6 +208,8 @@ class Device {
   // with when the call returns.
   virtual void upload(void* device, const void* host, size_t bytes);
   virtual void download(void* host, const void* device, size_t bytes);
+  // The same for many pieces, between steps: a GPU is not waited for after each.
+  virtual void download_all(std::span<const Download> pieces);
   // Memory of the host that download() fills at full speed.
   virtual std::byte* allocate_host(size_t bytes);
   virtual void release_host(std::byte* data, size_t bytes);

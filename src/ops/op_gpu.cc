@@ -67,6 +67,7 @@ GpuDevice::GpuDevice(std::unique_ptr<gpu::Runtime> runtime, const GpuOptions& op
       options_(options),
       threads_(std::max(1, options.threads)),
       isa_(cat("sm_", runtime_->properties().capability)),
+      downloads_(*runtime_, uploads_, threads_),
       step_(*runtime_, uploads_),
       heads_(*runtime_, uploads_),
       call_(*runtime_, uploads_),

@@ -9,6 +9,7 @@
 
 #include "base/threads.h"
 #include "ops/gpu/attention_plan.h"
+#include "ops/gpu/downloads.h"
 #include "ops/gpu/runtime.h"
 #include "ops/gpu/staging.h"
 #include "ops/gpu/step_graph.h"
@@ -46,6 +47,7 @@ class GpuDevice final : public Device {
   bool host_memory() const override { return false; }
   void upload(void* device, const void* host, size_t bytes) override;
   void download(void* host, const void* device, size_t bytes) override;
+  void download_all(std::span<const Download> pieces) override { downloads_.run(pieces); }
   int64_t free_bytes() const override { return runtime_->free_bytes(); }
   int32_t tile_rows() const override { return 128; }
   size_t reserve(const ReserveShape& shape) override;
@@ -122,6 +124,7 @@ class GpuDevice final : public Device {
   Threads threads_;
   std::string isa_;
   gpu::Uploads uploads_;
+  gpu::Downloads downloads_;
   gpu::Staging step_;
   gpu::Staging heads_;
   gpu::Staging call_;

@@ -10,6 +10,7 @@
 #include "kernels/gpu_support.h"
 #include "model/model.h"
 #include "support/expect_error.h"
+#include "support/temp_folder.h"
 
 namespace prefix {
 namespace {
@@ -195,6 +196,39 @@ TEST(EmulatedEngine, DecodingWaitsForItsResultsOnly) {
     ASSERT_EQ(job->result(i).status, Code::kOk) << job->result(i).message;
   EXPECT_EQ(cuda.runtime().counters().waits, waits);
   EXPECT_EQ(cuda.runtime().counters().uploads - uploads, engine->stats().steps);
+}
+
+// Pages that leave for a disk or a snapshot: one wait for all of them, and they come back as they
+// were.
+TEST(EmulatedEngine, PagesLeaveTogether) {
+  EmulatedCuda cuda;
+  const auto waits = [&] {
+    const ops::gpu::EmulatorCounters& c = cuda.runtime().counters();
+    return c.waits + c.downloads;
+  };
+  const TinyCheckpoint checkpoint;
+  const testing_support::TempFolder folder;
+  std::mt19937 random(20);
+  const RequestSpec spec = testing_support::logits_of(random_tokens(random, 700, 64));
+  std::vector<float> want;
+  for (const bool again : {false, true}) {
+    const auto engine = make_engine(checkpoint, {{"device", "cuda"},
+                                                 {"invariant", "true"},
+                                                 {"cache_disk", folder / "pages"},
+                                                 {"cache_fetch_ms", "60000"}});
+    int64_t before = waits();
+    const auto job = engine->submit({spec});
+    job->wait(-1);
+    ASSERT_EQ(job->result(0).status, Code::kOk) << job->result(0).message;
+    EXPECT_EQ(job->result(0).usage.cached, again ? 672 : 0);
+    if (!again) want = job->result(0).values;
+    EXPECT_EQ(job->result(0).values, want);
+    // One for the result, and one for all pages where they are new.
+    EXPECT_EQ(waits() - before, again ? 1 : 2);
+    before = waits();
+    engine->save_snapshot(folder / "snapshot", {});
+    EXPECT_EQ(waits() - before, 1);
+  }
 }
 
 // --- graphs --------------------------------------------------------------------------------------

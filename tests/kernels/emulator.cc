@@ -199,14 +199,16 @@ Code EmulatedRuntime::allocate_pinned(size_t bytes, void** out) {
 
 void EmulatedRuntime::release_pinned(void* data) {
   if (!data) return;
-  if (finish_uploads() != Code::kOk) std::abort();
+  if (finish_copies() != Code::kOk) std::abort();
   const std::lock_guard lock(mutex_);
   pinned_.erase(static_cast<unsigned char*>(data));
   std::free(data);
 }
 
-Code EmulatedRuntime::finish_uploads() {
+Code EmulatedRuntime::finish_copies() {
   const std::lock_guard lock(mutex_);
+  for (const Later& d : std::exchange(downloads_, {}))
+    std::memcpy(d.host, d.bytes.data(), d.bytes.size());
   const std::vector<Upload> all = std::exchange(in_flight_, {});
   for (const Upload& u : all)
     if (std::memcmp(u.host, u.bytes.data(), u.bytes.size()) != 0)
@@ -217,7 +219,7 @@ Code EmulatedRuntime::finish_uploads() {
 Code EmulatedRuntime::synchronize() {
   ++counters_.waits;
   if (fails_now()) return failure(fail_code_, "the emulator was told to fail");
-  return finish_uploads();
+  return finish_copies();
 }
 
 Code EmulatedRuntime::check(const void* data, size_t bytes, const char* what) {
@@ -251,7 +253,23 @@ Code EmulatedRuntime::download(void* host, const void* device, size_t bytes) {
   counters_.downloaded_bytes += static_cast<int64_t>(bytes);
   if (bytes == 0) return Code::kOk;
   std::memcpy(host, device, bytes);
-  return finish_uploads();
+  return finish_copies();
+}
+
+// Until somebody waits, nobody knows what is in the memory.
+Code EmulatedRuntime::begin_download(void* pinned, const void* device, size_t bytes) {
+  if (fails_now()) return failure(fail_code_, "the emulator was told to fail");
+  if (const Code code = check(device, bytes, "download"); code != Code::kOk) return code;
+  counters_.downloaded_bytes += static_cast<int64_t>(bytes);
+  auto* const to = static_cast<unsigned char*>(pinned);
+  const auto* const from = static_cast<const unsigned char*>(device);
+  const std::lock_guard lock(mutex_);
+  const auto found = pinned_.upper_bound(to);
+  if (found == pinned_.begin() || to + bytes > std::prev(found)->first + std::prev(found)->second)
+    return failure(Code::kInternal, "a download that nobody waits for needs pinned memory");
+  downloads_.push_back({to, {from, from + bytes}});
+  std::memset(to, 0xa5, bytes);
+  return Code::kOk;
 }
 
 Code EmulatedRuntime::launch(const Launch& launch) {

@@ -3,7 +3,8 @@
 //
 // Device memory is host memory here, but each allocation is remembered: a launch or a copy that
 // names memory outside of them fails, as it would on a GPU. So does a wait when pinned memory has
-// changed since it was sent, because a GPU might not have read it yet.
+// changed since it was sent, because a GPU might not have read it yet. A download that is only
+// begun is there after the wait.
 #pragma once
 
 #include <atomic>
@@ -32,6 +33,7 @@ struct EmulatorCounters {
   int64_t blocks = 0;
   int64_t gemms = 0;
   int64_t records = 0, replays = 0;  // what a graph runs counts as replays only
+  // Downloads are those that wait.
   std::atomic<int64_t> uploads{0}, downloads{0}, downloaded_bytes{0}, waits{0};
   std::atomic<int64_t> allocations{0}, pinned_allocations{0};
 };
@@ -51,6 +53,7 @@ class EmulatedRuntime final : public Runtime {
   void release_pinned(void* data) override;
   Code upload(void* device, const void* host, size_t bytes) override;
   Code download(void* host, const void* device, size_t bytes) override;
+  Code begin_download(void* pinned, const void* device, size_t bytes) override;
   Code launch(const Launch& launch) override;
   Code gemm(const GemmArgs& args) override;
   Code synchronize() override;
@@ -74,7 +77,7 @@ class EmulatedRuntime final : public Runtime {
   Code run(const GemmArgs& args);
   Code check(const void* data, size_t bytes, const char* what);
   Code failure(Code code, std::string text);
-  Code finish_uploads();
+  Code finish_copies();
   bool fails_now();
 
   Properties properties_;
@@ -84,10 +87,17 @@ class EmulatedRuntime final : public Runtime {
     std::vector<unsigned char> bytes;
   };
 
-  std::mutex mutex_;  // of memory_, pinned_ and in_flight_
+  // A download that nobody has waited for yet.
+  struct Later {
+    unsigned char* host;
+    std::vector<unsigned char> bytes;
+  };
+
+  std::mutex mutex_;  // of memory_, pinned_, in_flight_ and downloads_
   std::map<const unsigned char*, size_t> memory_;
   std::map<const unsigned char*, size_t> pinned_;
   std::vector<Upload> in_flight_;
+  std::vector<Later> downloads_;
   std::atomic<int64_t> used_bytes_{0};
   EmulatorCounters counters_;
   std::mt19937_64 random_;

@@ -31,6 +31,7 @@ class Notebook final : public Runtime {
   void release_pinned(void*) override { note("unpinned"); }
   Code upload(void*, const void*, size_t) override { return note("upload"); }
   Code download(void*, const void*, size_t) override { return note("download"); }
+  Code begin_download(void*, const void*, size_t) override { return note("begin"); }
   Code synchronize() override { return note("wait"); }
   Code launch(const Launch& l) override {
     return note(l.kernel == Kernel::kClearPages ? "clear" : cat(l.grid_x));
@@ -125,6 +126,7 @@ TEST_F(StepGraphsTest, EveryOtherCallEndsAStretch) {
   const std::vector<std::pair<std::string, std::function<void()>>> calls = {
       {"upload", [&] { graphs_->upload(&byte, &byte, 1); }},
       {"download", [&] { graphs_->download(&byte, &byte, 1); }},
+      {"begin", [&] { graphs_->begin_download(&byte, &byte, 1); }},
       {"wait", [&] { graphs_->synchronize(); }},
       {"release", [&] { graphs_->release(&byte); }},
   };

@@ -90,6 +90,8 @@ class Runtime {
   // until synchronize(); from other memory it is read before the call returns. download waits.
   virtual Code upload(void* device, const void* host, size_t bytes) = 0;
   virtual Code download(void* host, const void* device, size_t bytes) = 0;
+  // The same into pinned memory, which is written when synchronize() or another download returns.
+  virtual Code begin_download(void* pinned, const void* device, size_t bytes) = 0;
   virtual Code launch(const Launch& launch) = 0;
   virtual Code gemm(const GemmArgs& args) = 0;
   virtual Code synchronize() = 0;

@@ -253,6 +253,11 @@ Code StepGraphs::download(void* host, const void* device, size_t bytes) {
   return code != Code::kOk ? code : said(runtime_->download(host, device, bytes));
 }
 
+Code StepGraphs::begin_download(void* pinned, const void* device, size_t bytes) {
+  const Code code = cut();
+  return code != Code::kOk ? code : said(runtime_->begin_download(pinned, device, bytes));
+}
+
 Code StepGraphs::synchronize() {
   const Code code = cut();
   return code != Code::kOk ? code : said(runtime_->synchronize());

@@ -71,6 +71,7 @@ class StepGraphs final : public Runtime {
   void release_pinned(void* data) override { runtime_->release_pinned(data); }
   Code upload(void* device, const void* host, size_t bytes) override;
   Code download(void* host, const void* device, size_t bytes) override;
+  Code begin_download(void* pinned, const void* device, size_t bytes) override;
   Code synchronize() override;
   Code record(std::span<const Command> commands, int32_t* graph) override;
   Code replay(int32_t graph) override;
