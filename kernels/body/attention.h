@@ -79,6 +79,7 @@ class Attention {
   static constexpr uint32_t kExponents = 0x7f807f80;
   static constexpr uint32_t kLastExponent = 0x00800080;
   static constexpr uint32_t kSigns = 0x80008000;
+  static constexpr float kLog2E = 1.44269504088896340736f;
 
   struct Sums {
     FragmentC o[kColumns];
@@ -201,6 +202,8 @@ class Attention {
         s.position[j] = row < rows_ ? a_.positions[(row_begin_ + row) / a_.group_heads] : -1;
       }
     });
+    // Warps of a narrow item have the same rows: one of them goes on.
+    if (item_.resumed > 0 && (!item_.narrow || warp.index() == 0)) resume(warp, first);
     Local<int> low, high;
     warp.each([&](int lane) {
       const int a = sums[lane].position[0];
@@ -211,6 +214,40 @@ class Attention {
     warp.min(low);
     warp.max(high);
     warp.each([&](int lane) { ranges_.of(warp)[lane] = {low[lane], high[lane]}; });
+  }
+
+  // The item's last rows go on from what a dense segment has: its result is an average of values,
+  // as if l were 1. Without a sum of weights it saw nothing; one that is NaN stays so.
+  PREFIX_BODY void resume(Warp& warp, int first) {
+    Local<Sums>& sums = sums_.of(warp);
+    warp.each([&](int lane) {
+      PREFIX_UNROLL
+      for (int j = 0; j < 2; ++j) {
+        const int row = first + lane / 4 + 8 * j;
+        if (row >= rows_ || row < rows_ - item_.resumed) continue;
+        const int packed = row_begin_ + row;
+        const int64_t head = head_ * a_.group_heads + packed % a_.group_heads;
+        const float sum =
+            a_.dense_sums[item_.sums + head * item_.sums_ld + packed / a_.group_heads];
+        Sums& s = sums[lane];
+        if (!(sum > minus_infinity())) {
+          if (sum != sum) s.l[j] = sum;
+          continue;
+        }
+        s.m[j] = sum * kLog2E;
+        s.l[j] = lane % 4 == 0 ? 1.0f : 0.0f;  // l has a part in each lane of the row
+        const uint16_t* const from =
+            static_cast<const uint16_t*>(a_.out) + q_offset(row, a_.ld_out);
+        PREFIX_UNROLL
+        for (int c = 0; c < kColumns; ++c) {
+          const int column = 8 * c + 2 * (lane % 4);
+          if (column >= a_.pages.head_dim) continue;
+          const auto pair = load_whole<uint32_t>(from + column);
+          s.o[c].x[2 * j] = bits_float(pair << 16);
+          s.o[c].x[2 * j + 1] = bits_float(pair & 0xffff0000u);
+        }
+      }
+    });
   }
 
   PREFIX_BODY void load_query(Warp& warp, int first, int step, Local<FragmentA>& q) {

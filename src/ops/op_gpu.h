@@ -24,6 +24,7 @@ struct GpuOptions {
   bool invariant = false;
   bool graphs = true;             // steps that look alike are replayed
   bool hopper_attention = false;  // wide items by warpgroups of sm_90a; not with `invariant`
+  bool cudnn_attention = false;   // dense segments by cuDNN; not with `invariant`
 };
 
 class GpuDevice final : public Device {
@@ -107,6 +108,11 @@ class GpuDevice final : public Device {
   int64_t padded(int64_t rows) const { return rows == rows_ ? padded_rows_ : rows; }
   bool is_small() const { return rows_ > 0 && rows_ <= 256; }
   void pad_attention();
+  gpu::SdpaShape sdpa_shape(const gpu::DenseSegment& segment, int32_t heads,
+                            const KvLayout& kv) const;
+  void check_dense(const KvLayout& kv) const;
+  // The dense segments of the plan: their results go to args.out. Returns where their sums are.
+  const float* attend_dense(const AttentionArgs& args, const KvLayout& kv, const gpu::Pages& pages);
   // One wave of the plan: its items, and whether some of them are folded.
   void attend(std::span<const gpu::Item> items, bool folds, gpu::AttentionArguments a);
   void order_copies(std::span<const PageCopy> copies);
@@ -145,6 +151,7 @@ class GpuDevice final : public Device {
   gpu::Buffer states_;
   gpu::Buffer arrived_;
   gpu::Buffer logit_parts_;  // of row_stats() and top_candidates()
+  gpu::Buffer dense_keys_, dense_sums_;
 };
 
 }  // namespace prefix::ops

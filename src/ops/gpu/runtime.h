@@ -18,6 +18,7 @@
 #include <type_traits>
 
 #include "base/status.h"
+#include "ops/gpu/dense_segments.h"
 #include "ops/gpu/launch.h"
 
 namespace prefix::ops::gpu {
@@ -30,6 +31,8 @@ struct Properties {
   int64_t total_bytes = 0;
   int64_t products_version = 0;  // of the library that multiplies matrices; decides bits
   bool hopper = false;           // runs the kAttentionHopper kernels
+  int64_t sdpa_version = 0;      // of the library for dense segments, once it is open
+  DenseLimits dense;             // what is worth a call of it
 };
 
 // A launch or a product with a copy of its arguments.
@@ -94,6 +97,12 @@ class Runtime {
   virtual Code begin_download(void* pinned, const void* device, size_t bytes) = 0;
   virtual Code launch(const Launch& launch) = 0;
   virtual Code gemm(const GemmArgs& args) = 0;
+  // Dense segments of attention, by a library that is opened on demand. Only shapes that were
+  // prepared are done; one that the library refuses stays refused, and is no error. Preparing may
+  // take a while.
+  virtual Code open_sdpa() = 0;
+  virtual bool prepare_sdpa(const SdpaShape& shape) = 0;
+  virtual Code sdpa(const SdpaArgs& args) = 0;
   virtual Code synchronize() = 0;
 
   // Keeps commands, without running them, to be run in this order by one call.

@@ -248,6 +248,13 @@ Code StepGraphs::upload(void* device, const void* host, size_t bytes) {
   return code != Code::kOk ? code : said(runtime_->upload(device, host, bytes));
 }
 
+// Steps that have such calls are long: launching costs them nothing, and a library need not be
+// recorded.
+Code StepGraphs::sdpa(const SdpaArgs& args) {
+  const Code code = cut();
+  return code != Code::kOk ? code : runtime_->sdpa(args);
+}
+
 Code StepGraphs::download(void* host, const void* device, size_t bytes) {
   const Code code = cut();
   return code != Code::kOk ? code : said(runtime_->download(host, device, bytes));

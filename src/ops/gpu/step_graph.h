@@ -69,6 +69,9 @@ class StepGraphs final : public Runtime {
   void release(void* data) override;
   Code allocate_pinned(size_t bytes, void** out) override;
   void release_pinned(void* data) override { runtime_->release_pinned(data); }
+  Code open_sdpa() override { return runtime_->open_sdpa(); }
+  bool prepare_sdpa(const SdpaShape& shape) override { return runtime_->prepare_sdpa(shape); }
+  Code sdpa(const SdpaArgs& args) override;  // never part of a graph
   Code upload(void* device, const void* host, size_t bytes) override;
   Code download(void* host, const void* device, size_t bytes) override;
   Code begin_download(void* pinned, const void* device, size_t bytes) override;

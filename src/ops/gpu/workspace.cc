@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/gpu/dense_segments.h"
 #include "ops/gpu/staging.h"
 
 namespace prefix::ops::gpu {
@@ -14,7 +15,7 @@ constexpr int64_t kMostListed = int64_t{1} << 22;  // pages that a step reads: 1
 
 }  // namespace
 
-Workspace workspace_for(const ReserveShape& shape, int32_t processors) {
+Workspace workspace_for(const ReserveShape& shape, int32_t processors, bool dense) {
   const int64_t rows = (shape.rows + 63) / 64 * 64;  // padded_rows() adds no more
   const int64_t kv_heads = shape.kv.kv_heads;
   const int64_t packed = rows * (shape.heads / kv_heads);
@@ -50,6 +51,14 @@ Workspace workspace_for(const ReserveShape& shape, int32_t processors) {
   w.heads = room(kReaders * rows, sizeof(LogitAt)) + row_numbers;
   w.logit_parts = bytes(shape.logit_rows * kLogitPartsMost,
                         std::max(sizeof(LogitPart), kMostCandidates * sizeof(uint64_t)));
+  if (!dense) return w;
+  const DenseLimits limits;
+  const int64_t keys = std::min<int64_t>(
+      limits.most_keys, (shape.positions + kPageTokens - 1) / kPageTokens * kPageTokens);
+  const int64_t segments = rows / std::min(limits.shared_rows, limits.causal_rows);
+  w.dense_keys = bytes(2 * keys * kv_heads * shape.kv.head_dim, sizeof(uint16_t));
+  w.dense_sums = bytes(rows * shape.heads, sizeof(float));
+  w.step += room(segments * keys / kPageTokens, sizeof(int32_t));
   return w;
 }
 
