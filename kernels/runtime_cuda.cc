@@ -14,6 +14,7 @@
 #include "base/plugin.h"
 #include "cublaslt.h"
 #include "cuda_errors.h"
+#include "cudnn_attention.h"
 #include "current_context.h"
 #include "kernel_table.h"
 #include "ops/gpu/runtime.h"
@@ -115,11 +116,13 @@ class CudaRuntime final : public Runtime {
     // At the end of the process static objects may outlive CUDA.
     if (cudaSetDevice(device_) == cudaErrorCudartUnloading) {
       cublas_.abandon();
+      cudnn_.abandon();
       return;
     }
     if (stream_) cudaStreamSynchronize(stream_);
     for (const auto& [id, graph] : graphs_) cudaGraphExecDestroy(graph);
     cublas_.close();
+    cudnn_.close();
     cudaFree(workspace_);
     for (const cudaEvent_t event : ring_events_)
       if (event) cudaEventDestroy(event);
@@ -256,6 +259,42 @@ class CudaRuntime final : public Runtime {
     return gemm_slow(args);
   }
 
+  Code open_sdpa() override {
+    const Call call(*this, true);
+    std::string why;
+    if (!cudnn_.open(stream_, workspace_, [this] { cudaStreamSynchronize(stream_); }, why)) {
+      set_error(why);
+      return Code::kUnsupportedDevice;
+    }
+    properties_.sdpa_version = cudnn_.version();
+    return Code::kOk;
+  }
+  bool prepare_sdpa(const SdpaShape& shape) override {
+    const Call call(*this, true);
+    std::string why;
+    const bool prepared = cudnn_.prepare(shape, why);
+    if (!prepared) set_error(why);
+    cudaGetLastError();  // whatever it tried
+    return prepared;
+  }
+  Code sdpa(const SdpaArgs& args) override {
+    const Call call(*this, true);
+    std::string why;
+    switch (cudnn_.attend(args, why)) {
+      case CudnnAttention::Answer::kDone:
+        return Code::kOk;
+      case CudnnAttention::Answer::kNoMemory:
+        set_error(why);
+        return Code::kOutOfDeviceMemory;
+      case CudnnAttention::Answer::kRefused:
+        set_error(why);
+        return Code::kUnsupportedDevice;
+      case CudnnAttention::Answer::kFailed:
+        break;
+    }
+    return blame(why);
+  }
+
   // The lock is held meanwhile: whatever another thread asked for would become a part of the graph.
   Code record(std::span<const Command> commands, int32_t* graph) override {
     const Call call(*this, true);
@@ -342,8 +381,8 @@ class CudaRuntime final : public Runtime {
     return code_of(error);
   }
 
-  // cuBLASLt has a CUDA runtime of its own, which keeps the error: the stream knows whether the
-  // device is lost.
+  // The libraries have CUDA runtimes of their own, which keep the error: the stream knows whether
+  // the device is lost.
   Code blame(const std::string& why) {
     if (recording_) {  // nobody may ask a stream that records
       set_error(why);
@@ -428,6 +467,7 @@ class CudaRuntime final : public Runtime {
   cudaStream_t stream_ = nullptr;
   Properties properties_;
   CublasLt cublas_;
+  CudnnAttention cudnn_;  // opened on demand
   void* workspace_ = nullptr;
   std::map<const unsigned char*, size_t> pinned_;
   bool recording_ = false;

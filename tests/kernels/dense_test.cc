@@ -93,16 +93,16 @@ TEST(DenseSegments, LengthsAreFew) {
   EXPECT_EQ(gpu::dense_length(127, 128), 0);
   EXPECT_EQ(gpu::dense_length(1100, 128), 1024);
   EXPECT_EQ(gpu::dense_length(1152, 128), 1152);
-  EXPECT_EQ(gpu::dense_length(10000, 128), 9728);
+  EXPECT_EQ(gpu::dense_length(10000, 128), 9216);
   std::set<int32_t> lengths;
   for (int32_t n = 1; n <= 1 << 15; ++n) {
     const int32_t length = gpu::dense_length(n, 128);
     ASSERT_EQ(length % 128, 0);
     ASSERT_LE(length, n);
-    ASSERT_LT(n - length, std::max(128, n / 16 + 1));
+    ASSERT_LT(n - length, std::max(128, n / 8 + 1));
     lengths.insert(length);
   }
-  EXPECT_LE(lengths.size(), 16u * 5 + 17);
+  EXPECT_LE(lengths.size(), 8u * 6 + 9);
 }
 
 TEST(DenseSegments, ALongPromptIsOneCausalSegment) {

@@ -224,7 +224,7 @@ class Finder {
 int32_t dense_length(int32_t length, int32_t step) {
   if (length < step) return 0;
   const auto top = static_cast<int32_t>(std::bit_floor(static_cast<uint32_t>(length)));
-  const int32_t unit = std::max(top / 16 / step * step, step);
+  const int32_t unit = std::max(top / 8 / step * step, step);
   return length / unit * unit;
 }
 

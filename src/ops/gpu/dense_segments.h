@@ -14,8 +14,9 @@
 // A row is in one segment at most. What it sees besides stays in items (attention_plan.h), which go
 // on from the segment's result.
 //
-// A library prepares each shape, so lengths are rounded downwards to few different ones; the rest,
-// at most a sixteenth, stays in items, too. Nothing is ever padded or masked by length.
+// A library prepares each shape, which takes it a while, so lengths are rounded downwards to few
+// different ones; the rest, at most an eighth, stays in items, too. Nothing is ever padded or
+// masked by length.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +37,7 @@ struct DenseLimits {
   int32_t most_keys = 1 << 15;  // that there is room for
 };
 
-// The next length below that a shape may have: of each power of two, at most sixteen.
+// The next length below that a shape may have: of each power of two, at most eight.
 int32_t dense_length(int32_t length, int32_t step);
 
 struct DenseSegment {
