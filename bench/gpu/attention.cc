@@ -6,6 +6,7 @@
 #include "benches.h"
 #include "blocker.h"
 #include "device_memory.h"
+#include "ops/op_gpu.h"
 #include "timing.h"
 
 namespace prefix::bench {
@@ -77,6 +78,12 @@ double bytes_of(const AttentionCase& c, bool shared) {
   return (tokens * c.kv_heads + 1.0 * c.b * c.rows * c.heads) * kHeadDim * 4;
 }
 
+// Segments of the step that a library does (cuda_attention=cudnn).
+size_t dense_of(const ops::Device& device) {
+  const auto* const gpu = dynamic_cast<const ops::GpuDevice*>(&device);
+  return gpu ? gpu->attention_plan().dense.size() : 0;
+}
+
 }  // namespace
 
 std::span<const AttentionCase> attention_cases() { return kCases; }
@@ -121,10 +128,10 @@ void bench_attention(ops::Device& device, const AttentionCase& c, bool shared,
       "\"shared\": %s, "
       "\"us\": %.2f, \"us_hot\": %.2f, \"us_wall\": %.2f, \"launch_bound\": %s, \"buffers\": %zu, "
       "\"flops\": %.0f, \"bytes\": %.0f, \"tflops\": %.1f, \"gb_per_s\": %.0f, \"plan_us\": "
-      "%.0f}\n",
+      "%.0f, \"dense\": %zu}\n",
       kernel, c.name, c.heads, c.kv_heads, shared ? "true" : "false", cold.us, hot.us, cold.wall_us,
       cold.launch_bound ? "true" : "false", pools.count(), flops, bytes, flops / cold.us * 1e-6,
-      bytes / cold.us * 1e-3, plan_time.count());
+      bytes / cold.us * 1e-3, plan_time.count(), dense_of(device));
   std::fflush(stdout);
 }
 

@@ -1,12 +1,14 @@
 // Attention, matrix products and whole prefills on a GPU: what tools/gpu_check prints and compares
 // with other libraries. One JSON object per line.
 //
-//   gpu_bench [--shape TEXT] [--attention] [--hopper] [--gemm] [--engine MODEL_SHAPE]
+//   gpu_bench [--shape TEXT] [--attention] [--hopper] [--cudnn] [--gemm] [--engine MODEL_SHAPE]
 //
 // Without arguments: --attention --gemm. --shape keeps the attention shapes with that text in their
 // name. Times are medians: "us" on the device with cold caches, "us_hot" over the same pages again
 // and again, "us_wall" with launching. --hopper is --attention with the kernel for compute
-// capability 9.0 (option cuda_attention), where rows are many.
+// capability 9.0 (option cuda_attention), --cudnn with cuDNN's fused attention for dense segments,
+// both where rows are many; "dense" is the number of such segments, "plan_us" has the time in which
+// cuDNN prepares them.
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -31,6 +33,7 @@ void attention(const std::string& only, const char* kernel) {
   const bench::Blocker blocker(*device, {});
   for (const bench::AttentionCase& c : bench::attention_cases()) {
     if (std::string(c.name).find(only) == std::string::npos) continue;
+    if (c.rows == 1 && std::string(kernel) == "cudnn") continue;  // it does not decode
     bench::bench_attention(*device, c, true, blocker, {}, kernel);
     if (c.rows == 1) bench::bench_attention(*device, c, false, blocker, {}, kernel);
   }
@@ -65,6 +68,8 @@ int main(int argc, char** argv) {
         attention(only, "mma");
       } else if (wanted[i] == "--hopper") {
         attention(only, "hopper");
+      } else if (wanted[i] == "--cudnn") {
+        attention(only, "cudnn");
       } else if (wanted[i] == "--gemm") {
         gemm();
       } else if (wanted[i] == "--engine" && more) {

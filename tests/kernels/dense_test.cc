@@ -324,6 +324,43 @@ TEST(DenseAttention, AgreesWithFloat64) {
   EXPECT_GE(segments, 20);
 }
 
+// The same on a GPU with cuDNN; null where either is missing.
+std::unique_ptr<Device> real_device(std::string& why) {
+  try {
+    return make_device({"cuda", DType::kBf16, "auto", 1, false, true, "cudnn"});
+  } catch (const Error& e) {
+    why = e.message();
+    return nullptr;
+  }
+}
+
+TEST(CudnnOnGpu, AgreesWithFloat64_cuda_bf16) {
+  std::string why;
+  const std::unique_ptr<Device> device = real_device(why);
+  if (!device) GTEST_SKIP() << why;
+  Rng rng(417);
+  double worst = 0;
+  for (const int32_t head_dim : {64, 128}) {
+    for (const bool causal : {true, false}) {
+      Tree tree = make_tree(4, 2, head_dim, rng);
+      if (causal) {
+        tree.nodes = {{-1, 0, 1100}};
+      } else {
+        grow_star(tree, 1100, 20, 60);
+      }
+      const std::vector<RowRef> rows = rows_of(tree, causal ? 0 : 1100, 1160);
+      const Step step = step_of(tree, rows, rng);
+      const std::vector<float> got = run_on_device(*device, tree, step);
+      EXPECT_EQ(static_cast<GpuDevice&>(*device).attention_plan().dense.size(), 1u) << "refused";
+      const double error = relative_l2(got, attention_f64(tree, rows));
+      EXPECT_LE(error, kBound) << head_dim << (causal ? ", causal" : ", shared");
+      worst = std::max(worst, error);
+      for (int again = 0; again < 5; ++again) EXPECT_EQ(run_on_device(*device, tree, step), got);
+    }
+  }
+  RecordProperty("relative", std::to_string(worst));
+}
+
 // A prompt alone: its result is the library's, and no item is left.
 TEST(DenseAttention, APromptOfWholePagesNeedsNoItems) {
   Rng rng(412);

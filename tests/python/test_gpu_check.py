@@ -34,7 +34,8 @@ GPU_CHECK = load_program()
 NAMES = {"kernels_rows_test": "Backends/GpuRows.Norms/cuda_bf16", "kernels_attention_test": "B/GpuAttention.F64/cuda_bf16",
          "kernels_products_test": "B/GpuProducts.Rows/cuda_bf16",
          "kernels_heads_test": "Devices/Heads.MostLikelyTokensInOrder/cuda",
-         "kernels_hopper_test": "HopperOnGpu.AgreesWithFloat64_cuda_bf16"}
+         "kernels_hopper_test": "HopperOnGpu.AgreesWithFloat64_cuda_bf16",
+         "kernels_dense_test": "CudnnOnGpu.AgreesWithFloat64_cuda_bf16"}
 
 
 def report_of(*results: tuple[str, str]) -> str:
@@ -52,7 +53,7 @@ def test_of(program: str) -> str:
     return NAMES.get(program, "Suite.Test")
 
 
-PASSED = {p.name: (0, "", "", report_of((test_of(p.name), "passed"))) for p in (*programs.PROGRAMS, programs.LAUNCHES)}
+PASSED = {p.name: (0, "", "", report_of((test_of(p.name), "passed"))) for p in (*programs.PROGRAMS, programs.CUDNN, programs.LAUNCHES)}
 
 
 def selects(arguments: list[str], name: str) -> bool:
@@ -129,7 +130,7 @@ class BuiltProgramsTest(unittest.TestCase):
         return names
 
     def test_filters_leave_tests_that_use_the_gpu(self) -> None:
-        for program in programs.PROGRAMS:
+        for program in (*programs.PROGRAMS, programs.CUDNN):
             names = [n for n in self.names_in(program.name) if selects(list(program.arguments), n)]
             self.assertTrue([n for n in names if programs.re.search(program.on_gpu or ".", n)], program.name)
         for program in programs.CHECKED:

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <initializer_list>
 #include <memory>
@@ -40,7 +41,9 @@ inline Options make_options(OptionList list) {
   options.set("cache_bytes", "64M");
 #ifdef PREFIX_TEST_DEVICE  // the same tests on another device (tests/kernels)
   options.set("device", PREFIX_TEST_DEVICE);
-  options.set("invariant", "true");
+  const char* const attention = std::getenv("PREFIX_TEST_CUDA_ATTENTION");
+  options.set("invariant", attention ? "false" : "true");
+  if (attention) options.set("cuda_attention", attention);
 #endif
   for (const auto& [key, value] : list) options.set(key, value);
   return options;

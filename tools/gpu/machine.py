@@ -79,13 +79,14 @@ def build(clock: Clock, seconds: float) -> tuple[str, str]:
 
 def device_environment(clock: Clock) -> dict:
     environment = {"LIBPREFIX_PLUGINS": str(BUILD / "lib")}
-    if os.environ.get("LIBPREFIX_CUBLASLT"):
-        return environment
-    # PyTorch brings cuBLASLt where the toolkit has none on the library path.
-    ended = clock.run([sys.executable, "-c", "import nvidia, glob; print([f for p in nvidia.__path__ for f in "
-                       "glob.glob(p + '/**/libcublasLt.so.13', recursive=True)][0])"], 60)
-    if ended.good:
-        environment["LIBPREFIX_CUBLASLT"] = ended.text.strip().splitlines()[-1]
+    # PyTorch brings the libraries where the toolkit has none on the library path.
+    for variable, file in (("LIBPREFIX_CUBLASLT", "libcublasLt.so.13"), ("LIBPREFIX_CUDNN", "libcudnn.so.9")):
+        if os.environ.get(variable):
+            continue
+        ended = clock.run([sys.executable, "-c", "import nvidia, glob; print([f for p in nvidia.__path__ for f in "
+                           f"glob.glob(p + '/**/{file}', recursive=True)][0])"], 60)
+        if ended.good:
+            environment[variable] = ended.text.strip().splitlines()[-1]
     return environment
 
 

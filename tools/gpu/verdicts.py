@@ -37,9 +37,10 @@ class Figures:
                 + (why_missing(self.peers, **where) or self.peer_problem or "it was not measured"))
 
 
-def speed(f: Figures, what: str, peer: str, bar: float, shape: str, heads: str, unit: str = "us") -> Check:
+def speed(f: Figures, what: str, peer: str, bar: float, shape: str, heads: str, unit: str = "us",
+          kernel: str = "mma") -> Check:
     """How many times as fast as a peer on the same shape, by `unit`: us (less is faster) or tflops."""
-    mine = dict(bench="attention", kernel="mma", shape=shape, heads=heads, shared=True)
+    mine = dict(bench="attention", kernel=kernel, shape=shape, heads=heads, shared=True)
     ours, theirs = f.ours(unit, **mine), f.peer(unit, peer=peer, shape=shape, heads=heads)
     if ours is None:
         return not_run(what, f.no_ours(**mine))
@@ -47,11 +48,20 @@ def speed(f: Figures, what: str, peer: str, bar: float, shape: str, heads: str, 
         return not_run(what, f.no_peer(peer=peer, shape=shape, heads=heads))
     ratio = theirs / ours if unit == "us" else ours / theirs
     name = {"us": "us", "tflops": "TFLOP/s"}[unit]
-    return compare(what, ratio, bar, f"{ratio:.2f}x ({ours:.1f} against {theirs:.1f} {name})")
+    by = "" if kernel == "mma" else f", cuda_attention={kernel}"
+    return compare(what, ratio, bar, f"{ratio:.2f}x ({ours:.1f} against {theirs:.1f} {name}{by})")
 
 
 def prefill(f: Figures) -> list[Check]:
-    return [speed(f, shape, "sdpa cudnn", 0.75, shape, "32/8") for shape in CAUSAL]
+    """By our kernel, or by cuDNN where that is faster: a run of cuda_attention=cudnn counts if it really used it."""
+    checks = []
+    for shape in CAUSAL:
+        where = dict(bench="attention", shape=shape, heads="32/8", shared=True)
+        own, cudnn = (f.ours("us", kernel=kernel, **where) for kernel in ("mma", "cudnn"))
+        used = number(find(f.bench, kernel="cudnn", **where), "dense") is not None
+        kernel = "cudnn" if used and own and cudnn and cudnn < own else "mma"
+        checks.append(speed(f, shape, "sdpa cudnn", 0.75, shape, "32/8", kernel=kernel))
+    return checks
 
 
 def suffixes(f: Figures) -> list[Check]:
