@@ -182,6 +182,15 @@ class WholeRunTest(unittest.TestCase):
         self.assertEqual(code, 0)
         self.assertIn("NVIDIA H200", whole["machine"]["gpu"])
 
+    def test_without_cudnn_the_rest_counts(self) -> None:
+        with mock.patch.dict(os.environ, {"LIBPREFIX_CUDNN": ""}):
+            code, whole, text = self.check(self.machine_with_gpu(python=(1, "", "", None)))
+            self.assertNotIn("kernels_dense_test", self.started)
+            self.assertEqual((code, self.states(whole)), (0, dict.fromkeys(LINES, MET)))
+            self.assertIn("no libcudnn.so.9", text)
+            self.check(self.machine_with_gpu())
+            self.assertIn("kernels_dense_test", self.started)
+
     def nothing_ran(self, answers: dict, why: str) -> None:
         code, whole, text = self.check(answers)
         self.assertEqual(self.states(whole), dict.fromkeys(LINES, NOT_RUN))
@@ -398,6 +407,21 @@ class VerdictTest(unittest.TestCase):
                                                                "not_run": "out of memory"}]
         checks = verdicts.suffixes(verdicts.Figures(bench, refused))
         self.assertIn("out of memory", next(c for c in checks if c.state == NOT_RUN).text)
+
+    def test_cudnn_counts_for_prefill_where_it_was_used(self) -> None:
+        bench, peers = figures_of_a_fast_gpu()
+        slow = [{**line, "us": 20.0} if line.get("shape") == "causal 8k" else line for line in bench]
+        cudnn = {"bench": "attention", "kernel": "cudnn", "shape": "causal 8k", "heads": "32/8", "shared": True, "us": 6.0}
+        self.assertEqual(self.verdicts(slow, peers)[3], MISSED)
+        self.assertEqual(self.verdicts([*slow, {**cudnn, "dense": 0}], peers)[3], MISSED)
+        self.assertEqual(self.verdicts([*slow, cudnn], peers)[3], MISSED)
+        used = [*slow, {**cudnn, "dense": 1}]
+        self.assertEqual(self.verdicts(used, peers)[3], MET)
+        self.assertIn("cuda_attention=cudnn", verdicts.prefill(verdicts.Figures(used, peers))[1].text)
+        slower = [*bench, {**cudnn, "dense": 1, "us": 30.0}]  # ours is good enough
+        self.assertEqual(self.verdicts(slower, peers)[3], MET)
+        alone = [line for line in used if line.get("shape") != "causal 8k" or line["kernel"] == "cudnn"]
+        self.assertEqual(self.verdicts(alone, peers)[3], NOT_RUN)  # what auto takes must be known
 
 
 class ReportTest(unittest.TestCase):
