@@ -27,6 +27,7 @@ bool is_refusal(int status) {
 }
 
 int type_of(Element element) { return element == Element::kBf16 ? kR16Bf : kR32F; }
+Element result_of(const GemmArgs& a) { return element_of(a.output, a.element); }
 
 }  // namespace
 
@@ -79,13 +80,15 @@ int CublasLt::make_shape(const GemmArgs& a, Shape& shape) {
   const int type = type_of(a.element);
   if (status == kSuccess) status = make_layout(shape.left, type, a.k, a.n, a.ld_w);
   if (status == kSuccess) status = make_layout(shape.right, type, a.k, a.rows, a.ld_x);
-  if (status == kSuccess) status = make_layout(shape.out, kR32F, a.n, a.rows, a.ld_y);
+  if (status == kSuccess)
+    status = make_layout(shape.out, type_of(result_of(a)), a.n, a.rows, a.ld_y);
   if (status != kSuccess) return status;
   if (!invariant_)
     return propose(shape, shape.left.get(), shape.right.get(), shape.out.get(), kCandidates,
                    shape.algorithms);
 
-  Choice& choice = choices_[ChoiceKey(a.k, a.ld_w, a.ld_x, a.bias != nullptr, a.element)];
+  Choice& choice =
+      choices_[ChoiceKey(a.k, a.ld_w, a.ld_x, a.bias != nullptr, a.element, result_of(a))];
   if (choice.accepted.empty()) status = choose(a, shape, choice);
   if (status != kSuccess || !choice.found) return status;
   auto accepted = choice.accepted.find(a.n);
@@ -133,7 +136,8 @@ int CublasLt::choose(const GemmArgs& a, const Shape& shape, Choice& choice) {
   int status = make_layout(left, type, a.k, kNominalColumns, a.ld_w);
   if (status == kSuccess) status = make_layout(right, type, a.k, kNominalRows, a.ld_x);
   if (status == kSuccess)
-    status = make_layout(out, kR32F, kNominalColumns, kNominalRows, kNominalColumns);
+    status =
+        make_layout(out, type_of(result_of(a)), kNominalColumns, kNominalRows, kNominalColumns);
   std::vector<Algorithm> candidates;
   if (status == kSuccess)
     status = propose(shape, left.get(), right.get(), out.get(), kInvariantCandidates, candidates);
@@ -162,7 +166,7 @@ int CublasLt::accepts(const GemmArgs& a, const Shape& shape, const Algorithm& al
   for (const int64_t rows : kRowCounts) {
     Object right, out;
     if (status == kSuccess) status = make_layout(right, type, a.k, rows, a.ld_x);
-    if (status == kSuccess) status = make_layout(out, kR32F, n, rows, ld);
+    if (status == kSuccess) status = make_layout(out, type_of(result_of(a)), n, rows, ld);
     if (status != kSuccess) return status;
     CublasLtApi::Heuristic result{};
     const int answer = api_.check(handle_, shape.desc.get(), left.get(), right.get(), out.get(),
@@ -179,7 +183,8 @@ CublasLt::Answer CublasLt::answer_of(int status, const GemmArgs& a, std::string&
 }
 
 CublasLt::Answer CublasLt::gemm(const GemmArgs& a, void* stream, std::string& why) {
-  const ShapeKey key(a.rows, a.n, a.k, a.ld_w, a.ld_x, a.ld_y, a.bias != nullptr, a.element);
+  const ShapeKey key(a.rows, a.n, a.k, a.ld_w, a.ld_x, a.ld_y, a.bias != nullptr, a.element,
+                     result_of(a));
   auto found = shapes_.find(key);
   if (found == shapes_.end()) {
     if (shapes_.size() >= kMostShapes) shapes_.clear();
@@ -197,7 +202,7 @@ CublasLt::Answer CublasLt::gemm(const GemmArgs& a, void* stream, std::string& wh
     shape.bias = a.bias;
   }
   const float alpha = 1;
-  const float beta = a.add ? 1.0f : 0.0f;
+  const float beta = a.output == Output::kF32Add ? 1.0f : 0.0f;
   while (!shape.algorithms.empty()) {
     const int status =
         api_.matmul(handle_, shape.desc.get(), &alpha, a.w, shape.left.get(), a.x,
@@ -221,6 +226,9 @@ CublasLt::Answer CublasLt::in_two_parts(const GemmArgs& a, Cut cut, void* stream
   const auto half = [](int64_t count) {
     return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(count - 1)));
   };
+  const auto result_at = [&](int64_t i) {
+    return static_cast<unsigned char*>(a.y) + i * element_bytes(result_of(a));
+  };
   const auto refused = [&] {
     answer_of(kNotSupported, a, why);
     why += "; invariant=true allows no other way";
@@ -232,14 +240,14 @@ CublasLt::Answer CublasLt::in_two_parts(const GemmArgs& a, Cut cut, void* stream
     first.n = half(a.n);
     second.n = a.n - first.n;
     second.w = static_cast<const unsigned char*>(a.w) + first.n * a.ld_w * element_bytes(a.element);
-    second.y = a.y + first.n;
+    second.y = result_at(first.n);
     if (a.bias) second.bias = a.bias + first.n;
   } else {
     first.rows = half(a.rows);
     second.rows = a.rows - first.rows;
     second.x =
         static_cast<const unsigned char*>(a.x) + first.rows * a.ld_x * element_bytes(a.element);
-    second.y = a.y + first.rows * a.ld_y;
+    second.y = result_at(first.rows * a.ld_y);
   }
   Answer answer = gemm(first, stream, why);
   if (answer == Answer::kDone) answer = gemm(second, stream, why);

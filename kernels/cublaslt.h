@@ -1,8 +1,9 @@
-// The products of the backend by cuBLASLt: y = x w^T, f32 sums and results (GemmArgs).
+// The products of the backend by cuBLASLt: y = x w^T, f32 sums (GemmArgs).
 //
-//   GemmArgs ──> Shape: descriptor, layouts, algorithms      one a (rows, n, k, strides, bias)
+//   GemmArgs ──> Shape: descriptor, layouts, algorithms      one a (rows, n, k, strides, bias,
+//   types)
 //                  │ invariant
-//                  └──> Choice: one algorithm                one a (k, strides, bias)
+//                  └──> Choice: one algorithm                one a (k, strides, bias, types)
 //
 // `invariant` promises that a row has the same bits in whatever company. So the algorithm belongs
 // to k: the same for all row counts, for the whole head and for a panel of it, and without sums
@@ -79,8 +80,9 @@ class CublasLt {
     void* object_ = nullptr;
     int (*destroy_)(void*) = nullptr;
   };
-  // rows, n, k, ld_w, ld_x, ld_y, bias, element
-  using ShapeKey = std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, bool, Element>;
+  // rows, n, k, ld_w, ld_x, ld_y, bias, elements of operands and result
+  using ShapeKey =
+      std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, bool, Element, Element>;
   enum class Cut { kNone, kRows, kColumns };
   struct Shape {
     Object desc, left, right, out;
@@ -88,8 +90,8 @@ class CublasLt {
     std::vector<Algorithm> algorithms;  // best first; those that refused are gone
     Cut cut = Cut::kNone;               // invariant: refused as it is
   };
-  // k, ld_w, ld_x, bias, element
-  using ChoiceKey = std::tuple<int64_t, int64_t, int64_t, bool, Element>;
+  // k, ld_w, ld_x, bias, elements of operands and result
+  using ChoiceKey = std::tuple<int64_t, int64_t, int64_t, bool, Element, Element>;
   struct Choice {
     bool found = false;
     Algorithm algorithm{};

@@ -449,7 +449,8 @@ class CudaRuntime final : public Runtime {
       GemmArgs part = args;
       part.x =
           static_cast<const unsigned char*>(args.x) + row * args.ld_x * element_bytes(args.element);
-      part.y = args.y + row * args.ld_y;
+      part.y = static_cast<unsigned char*>(args.y) +
+               row * args.ld_y * element_bytes(element_of(args.output, args.element));
       part.rows = args.rows - row < kRows ? args.rows - row : kRows;
       l.grid_y = static_cast<uint32_t>(part.rows);
       l.args = &part;

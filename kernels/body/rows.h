@@ -87,7 +87,7 @@ template <class Block>
 PREFIX_BODY void norm(Block& block, const NormArgs& a) {
   const int64_t row = block.x();
   const float* const x = a.x + row * a.ld;
-  const Element e_out = a.output == NormOutput::kActivation ? a.element : Element::kF32;
+  const Element e_out = element_of(a.output, a.element);
   void* const out = element_at(a.out, row * a.ld_out, e_out);
   constexpr Element f32 = Element::kF32;
   const bool whole =
@@ -111,7 +111,7 @@ PREFIX_BODY void norm(Block& block, const NormArgs& a) {
       const Floats4 weight = load_four(a.weight, i, a.n, f32, whole);
       PREFIX_UNROLL
       for (int j = 0; j < 4; ++j) y.x[j] = y.x[j] * scale * weight.x[j];
-      if (a.output == NormOutput::kF32Add) {
+      if (a.output == Output::kF32Add) {
         const Floats4 before = load_four(out, i, a.n, f32, whole);
         PREFIX_UNROLL
         for (int j = 0; j < 4; ++j) y.x[j] = before.x[j] + y.x[j];
@@ -138,17 +138,18 @@ PREFIX_BODY void convert(Block& block, const ConvertArgs& a) {
 template <class Block>
 PREFIX_BODY void gated(Block& block, const GatedArgs& a) {
   const int64_t row = block.x();
-  const float* const both = a.both + row * a.ld;
+  const void* const both = element_at(a.both, row * a.ld, a.element);
   void* const out = element_at(a.out, row * a.ld_out, a.element);
   constexpr Element f32 = Element::kF32;
   // Without a bias: null is aligned.
-  const bool whole = whole_fours(both, a.n, f32) && whole_fours(out, a.n, a.element) &&
+  const bool whole = whole_fours(both, a.n, a.element) && whole_fours(out, a.n, a.element) &&
                      whole_fours(a.bias_gate, a.n, f32) && whole_fours(a.bias_up, a.n, f32);
   block.each([&](int t) {
     for (int64_t i = 4 * t; i < a.n; i += 4 * kRowThreads) {
-      const float* const at = both + i / 32 * 64 + i % 32;
-      Floats4 gate = load_four(at, 0, a.n - i, f32, whole);
-      Floats4 up = load_four(at + 32, 0, a.n - i, f32, whole);
+      const int64_t at = i / 32 * 64 + i % 32;
+      const int64_t end = at + a.n - i;
+      Floats4 gate = load_four(both, at, end, a.element, whole);
+      Floats4 up = load_four(both, at + 32, end + 32, a.element, whole);
       const Floats4 zero{{0, 0, 0, 0}};
       const Floats4 bias_gate = a.bias_gate ? load_four(a.bias_gate, i, a.n, f32, whole) : zero;
       const Floats4 bias_up = a.bias_up ? load_four(a.bias_up, i, a.n, f32, whole) : zero;
@@ -292,8 +293,10 @@ PREFIX_BODY void gemm_slow(Block& block, const GemmArgs& a) {
     for (int64_t i = 0; i < a.k; ++i)
       sum += load_element(a.x, row * a.ld_x + i, a.element) *
              load_element(a.w, column * a.ld_w + i, a.element);
-    float& y = a.y[row * a.ld_y + column];
-    y = a.add ? y + sum : sum;
+    const Element e = element_of(a.output, a.element);
+    const int64_t at = row * a.ld_y + column;
+    if (a.output == Output::kF32Add) sum += load_element(a.y, at, e);
+    store_element(a.y, at, e, sum);
   });
 }
 

@@ -298,13 +298,13 @@ void GpuDevice::embed(const Matrix& w, std::span<const int32_t> ids, float scale
 
 void GpuDevice::rms_norm(const float* x, int64_t ld, const float* weight, float eps, int64_t rows,
                          int64_t n, Act out) {
-  gpu::NormArgs a{x, weight, out.data, ld, out.ld, n, eps, gpu::NormOutput::kActivation, element()};
+  gpu::NormArgs a{x, weight, out.data, ld, out.ld, n, eps, gpu::Output::kActivation, element()};
   launch(gpu::Kernel::kNorm, padded(rows), 1, a);
 }
 
 void GpuDevice::rms_norm_f32(const float* x, int64_t ld, const float* weight, float eps,
                              int64_t rows, int64_t n, float* out, int64_t ld_out, bool add) {
-  const auto output = add ? gpu::NormOutput::kF32Add : gpu::NormOutput::kF32;
+  const auto output = add ? gpu::Output::kF32Add : gpu::Output::kF32;
   gpu::NormArgs a{x, weight, out, ld, ld_out, n, eps, output, element()};
   launch(gpu::Kernel::kNorm, padded(rows), 1, a);
 }
@@ -312,8 +312,9 @@ void GpuDevice::rms_norm_f32(const float* x, int64_t ld, const float* weight, fl
 void GpuDevice::linear(const Matrix& w, const float* bias, Act x, int64_t rows, float* y,
                        int64_t ld, bool add) {
   if (rows == 0) return;
+  const auto output = add ? gpu::Output::kF32Add : gpu::Output::kF32;
   gpu::GemmArgs a{w.data, x.data,     bias, y,  padded(rows), w.n,
-                  w.k,    w.k_padded, x.ld, ld, add ? 1 : 0,  element()};
+                  w.k,    w.k_padded, x.ld, ld, output,       element()};
   check(*runtime_, runtime_->gemm(a), "matrix product");
 }
 
@@ -324,10 +325,11 @@ void GpuDevice::linear_gated(const Matrix& w, int64_t n, const float* bias_gate,
   if (rows == 0) return;
   rows = padded(rows);
   const int64_t columns = w.panels() * 32;
-  auto* const both =
-      reinterpret_cast<float*>(gated_.reserve(static_cast<size_t>(rows * columns) * sizeof(float)));
-  gpu::GemmArgs g{w.data, x.data,     nullptr, both,    rows, columns,
-                  w.k,    w.k_padded, x.ld,    columns, 0,    element()};
+  unsigned char* const both =
+      gated_.reserve(static_cast<size_t>(rows * columns) * dtype_bytes(options_.dtype));
+  const auto output = gpu::Output::kActivation;
+  gpu::GemmArgs g{w.data, x.data,     nullptr, both,    rows,   columns,
+                  w.k,    w.k_padded, x.ld,    columns, output, element()};
   check(*runtime_, runtime_->gemm(g), "matrix product");
   gpu::GatedArgs a{both, bias_gate, bias_up, out.data, columns, out.ld, n, element()};
   launch(gpu::Kernel::kGated, rows, 1, a);

@@ -132,6 +132,18 @@ TEST(GpuBudget, WhatDoesNotFitIsRefusedAtOnce) {
                [&] { Engine::create(other.path(), cuda_options({{"rows", "65536"}}), nullptr); });
 }
 
+// The largest intermediate result of a layer has the type of activations.
+TEST(GpuBudget, GatedProductsTakeTwoBytesAnElement) {
+  ops::ReserveShape shape;
+  shape.rows = 128;
+  shape.heads = 2;
+  shape.inner = 100;
+  shape.kv = {ops::DType::kBf16, 1, 1, 64};
+  EXPECT_EQ(ops::gpu::workspace_for(shape, 1).gated, 128u * 256 * 2);
+  shape.kv.type = ops::DType::kF32;
+  EXPECT_EQ(ops::gpu::workspace_for(shape, 1).gated, 128u * 256 * 4);
+}
+
 // Where partial states of attention do not fit at once, a layer takes several launches, with the
 // same bits.
 TEST(GpuBudget, AttentionRunsInWavesWhereStatesDoNotFit) {

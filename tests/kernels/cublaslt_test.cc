@@ -55,7 +55,7 @@ struct Product {
             ld_w,
             ld_x,
             ld_y,
-            0,
+            Output::kF32,
             element};
   }
   // The largest error of y, which held 0.5.
@@ -63,13 +63,21 @@ struct Product {
     double most = 0;
     for (int64_t r = 0; r < args.rows; ++r)
       for (int64_t j = 0; j < args.n; ++j) {
-        double want = (args.add ? 0.5 : 0.0) + (args.bias ? args.bias[j] : 0.0f);
+        double want =
+            (args.output == Output::kF32Add ? 0.5 : 0.0) + (args.bias ? args.bias[j] : 0.0f);
         for (int64_t i = 0; i < args.k; ++i)
           want += static_cast<double>(w[static_cast<size_t>(j * ld_w + i)]) *
                   x[static_cast<size_t>(r * ld_x + i)];
-        most = std::max(most, std::abs(want - y[static_cast<size_t>(r * ld_y + j)]));
+        most = std::max(most, std::abs(want - result(r * ld_y + j)));
       }
     return most;
+  }
+
+  float result(int64_t at) const {
+    if (element_of(args.output, args.element) == Element::kF32) return y[static_cast<size_t>(at)];
+    uint16_t bits;
+    std::memcpy(&bits, reinterpret_cast<const unsigned char*>(y.data()) + 2 * at, sizeof bits);
+    return f32_from_bf16(bits);
   }
 
   int64_t ld_w, ld_x, ld_y;
@@ -109,13 +117,31 @@ TEST_F(CublasLtTest, ProductsAreRight) {
   for (const bool invariant : {false, true})
     for (const Element element : {Element::kBf16, Element::kF32})
       for (const bool bias : {false, true})
-        for (const int32_t add : {0, 1}) {
+        for (const Output output : {Output::kF32, Output::kF32Add}) {
           open(invariant);
           Product p(3, 40, 24, element, bias);
-          p.args.add = add;
+          p.args.output = output;
           ASSERT_EQ(gemm(p), Answer::kDone) << why_;
           EXPECT_LE(p.error(), 1e-5);
         }
+}
+
+// Of the same sizes one product may be an activation and another one f32.
+TEST_F(CublasLtTest, ResultsMayBeActivations) {
+  for (const bool invariant : {false, true}) {
+    fake_.check_refuses = [](int, int64_t, int64_t n) { return n == 70; };
+    open(invariant);
+    for (const int64_t n : {40, 70}) {
+      Product wide(3, n, 24), narrow(3, n, 24);
+      narrow.args.output = Output::kActivation;
+      ASSERT_EQ(gemm(wide), Answer::kDone) << why_;
+      ASSERT_EQ(gemm(narrow), Answer::kDone) << why_;
+      EXPECT_LE(wide.error(), 1e-5);
+      EXPECT_LE(narrow.error(), 0.1);  // sums of up to 20 in bf16
+      EXPECT_GT(narrow.error(), 1e-4);
+      EXPECT_EQ(narrow.result(4), f32_from_bf16(bf16_from_f32(wide.result(4))));
+    }
+  }
 }
 
 TEST_F(CublasLtTest, AShapeIsPreparedOnce) {
@@ -259,7 +285,7 @@ TEST_F(CublasLtTest, ColumnsThatAnInvariantAlgorithmRefusesAreDoneInParts) {
       fake_.products.clear();
       ASSERT_EQ(gemm(later), Answer::kDone) << why_;
       EXPECT_LE(later.error(), 1e-5) << rows;
-      later.args.add = 1;
+      later.args.output = Output::kF32Add;
       later.y.assign(later.y.size(), 0.5f);
       const int checks = fake_.checks;
       ASSERT_EQ(gemm(later), Answer::kDone) << why_;
@@ -292,7 +318,7 @@ TEST_F(CublasLtTest, RowsThatAnInvariantAlgorithmRefusesAreDoneInParts) {
     Product p(rows, 40, 24, Element::kBf16, true);
     ASSERT_EQ(gemm(p), Answer::kDone);
     EXPECT_LE(p.error(), 1e-5) << rows;
-    p.args.add = 1;
+    p.args.output = Output::kF32Add;
     p.y.assign(p.y.size(), 0.5f);
     const int refused = fake_.refused;
     ASSERT_EQ(gemm(p), Answer::kDone);

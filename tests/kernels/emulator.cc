@@ -320,7 +320,12 @@ Code EmulatedRuntime::run(const GemmArgs& a) {
     return c;
   if (const Code c = check(a.x, span(a.rows, a.ld_x, a.k) * element, "gemm x"); c != Code::kOk)
     return c;
-  if (const Code c = check(a.y, span(a.rows, a.ld_y, a.n) * 4, "gemm y"); c != Code::kOk) return c;
+  const Element result = element_of(a.output, a.element);
+  const auto result_bytes = static_cast<size_t>(element_bytes(result));
+  if (const Code c = check(a.y, span(a.rows, a.ld_y, a.n) * result_bytes, "gemm y"); c != Code::kOk)
+    return c;
+  if (a.bias && a.output == Output::kActivation)
+    return failure(Code::kInternal, "cuBLASLt has no such epilogue");
   std::vector<float> x(static_cast<size_t>(a.k));
   std::vector<float> w(static_cast<size_t>(a.n * a.k));
   for (int64_t j = 0; j < a.n; ++j)
@@ -335,8 +340,10 @@ Code EmulatedRuntime::run(const GemmArgs& a) {
       for (size_t j = 0; j < y.size(); ++j) y[j] += v * row[j];
     }
     for (int64_t j = 0; j < a.n; ++j) {
-      float& out = a.y[r * a.ld_y + j];
-      out = y[static_cast<size_t>(j)] + (a.bias ? a.bias[j] : 0.0f) + (a.add ? out : 0.0f);
+      const int64_t at = r * a.ld_y + j;
+      const float before = a.output == Output::kF32Add ? load_element(a.y, at, result) : 0.0f;
+      store_element(a.y, at, result,
+                    y[static_cast<size_t>(j)] + (a.bias ? a.bias[j] : 0.0f) + before);
     }
   }
   return Code::kOk;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <set>
 
+#include "body/portable.h"
 #include "cublaslt_api.h"
 
 namespace prefix::ops::gpu {
@@ -77,12 +78,22 @@ double element(const void* data, int type, int64_t index) {
   return std::bit_cast<float>(bits << 16);
 }
 
+void put(void* data, int type, int64_t index, double value) {
+  const auto rounded = static_cast<float>(value);
+  if (type == kR32F) {
+    static_cast<float*>(data)[index] = rounded;
+  } else {
+    static_cast<uint16_t*>(data)[index] = to_bf16(rounded);
+  }
+}
+
 // A [k, n] transposed, B [k, rows], C and D [n, rows], all of one k.
 bool fits(const Thing& desc, const Thing& a, const Thing& b, const Thing& c, const Thing& d) {
   const auto wide = [](const Thing& m) { return m.ld >= static_cast<int64_t>(m.rows); };
   return get<int32_t>(desc, kDescTransA, 0) == kTransposed && a.rows == b.rows &&
          a.columns == d.rows && b.columns == d.columns && c.rows == d.rows && c.ld == d.ld &&
-         a.type == b.type && d.type == kR32F && wide(a) && wide(b) && wide(d);
+         a.type == b.type && (d.type == kR32F || d.type == a.type) && c.type == d.type && wide(a) &&
+         wide(b) && wide(d);
 }
 
 int number_of(const CublasLtApi::Algorithm& algorithm) {
@@ -181,15 +192,14 @@ int cublasLtMatmul(void*, void* desc_handle, const void* alpha, const void* a, v
     bias = get<const float*>(desc, kDescBias, nullptr);
     fake.mistakes += get<int32_t>(desc, kDescBiasType, -1) != kR32F;
   }
-  auto* const y = static_cast<float*>(d);
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t j = 0; j < n; ++j) {
       double sum = 0;
       for (int64_t i = 0; i < static_cast<int64_t>(left.rows); ++i)
         sum += element(a, left.type, j * left.ld + i) * element(b, right.type, r * right.ld + i);
-      float& to = y[r * out.ld + j];
-      const double old = *static_cast<const float*>(beta) == 0 ? 0 : to;
-      to = static_cast<float>(*static_cast<const float*>(alpha) * sum + old + (bias ? bias[j] : 0));
+      const int64_t at = r * out.ld + j;
+      const double old = *static_cast<const float*>(beta) == 0 ? 0 : element(d, out.type, at);
+      put(d, out.type, at, *static_cast<const float*>(alpha) * sum + old + (bias ? bias[j] : 0));
     }
   }
   return kSuccess;

@@ -56,10 +56,11 @@ class GpuProducts : public GpuTest {
   }
   std::vector<float> slow_product(Device& device, const Matrix& w, const DeviceArray& x,
                                   int64_t rows, const DeviceArray& y) const {
+    const auto output = gpu::Output::kF32;
     gpu::GemmArgs a{w.data,     x.data(),   nullptr,
                     y.floats(), rows,       w.n,
                     w.k,        w.k_padded, device.act_ld(w.k),
-                    w.n,        0,          f32() ? gpu::Element::kF32 : gpu::Element::kBf16};
+                    w.n,        output,     f32() ? gpu::Element::kF32 : gpu::Element::kBf16};
     const auto blocks = static_cast<uint32_t>((w.n + gpu::kRowThreads - 1) / gpu::kRowThreads);
     const gpu::Launch launch{gpu::Kernel::kGemmSlow,
                              blocks,

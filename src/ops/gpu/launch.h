@@ -108,7 +108,11 @@ struct EmbedArgs {
   Element element;
 };
 
-enum class NormOutput : int32_t { kActivation, kF32, kF32Add };
+// How a result is written: as an activation, or as f32 over what is there or added to it.
+enum class Output : int32_t { kActivation, kF32, kF32Add };
+constexpr Element element_of(Output output, Element activation) {
+  return output == Output::kActivation ? activation : Element::kF32;
+}
 
 struct NormArgs {
   const float* x;
@@ -116,7 +120,7 @@ struct NormArgs {
   void* out;
   int64_t ld, ld_out, n;
   float eps;
-  NormOutput output;
+  Output output;
   Element element;  // of activations
 };
 
@@ -136,7 +140,7 @@ struct ConvertArgs {
 
 // both[row]: blocks of 32 gate columns and 32 up columns in turn.
 struct GatedArgs {
-  const float* both;
+  const void* both;
   const float* bias_gate;  // or null
   const float* bias_up;
   void* out;
@@ -229,9 +233,9 @@ struct GemmArgs {
   const void* w;      // [n, ld_w]
   const void* x;      // [rows, ld_x]
   const float* bias;  // [n] or null
-  float* y;
+  void* y;
   int64_t rows, n, k, ld_w, ld_x, ld_y;
-  int32_t add;
+  Output output;  // kActivation: without a bias
   Element element;
 };
 

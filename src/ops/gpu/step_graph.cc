@@ -252,7 +252,7 @@ Code StepGraphs::upload(void* device, const void* host, size_t bytes) {
 // recorded.
 Code StepGraphs::sdpa(const SdpaArgs& args) {
   const Code code = cut();
-  return code != Code::kOk ? code : runtime_->sdpa(args);
+  return code != Code::kOk ? code : said(runtime_->sdpa(args));
 }
 
 Code StepGraphs::download(void* host, const void* device, size_t bytes) {

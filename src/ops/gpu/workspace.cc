@@ -32,7 +32,7 @@ Workspace workspace_for(const ReserveShape& shape, int32_t processors, bool dens
 
   Workspace w;
   const auto bytes = [](int64_t count, size_t size) { return static_cast<size_t>(count) * size; };
-  w.gated = bytes(rows * ((shape.inner + 31) / 32 * 64), sizeof(float));
+  w.gated = bytes(rows * ((shape.inner + 31) / 32 * 64), dtype_bytes(shape.kv.type));
   w.most_states = static_cast<int32_t>(std::min<int64_t>(states, INT32_MAX));
   w.states = bytes(w.most_states * kv_heads * (shape.kv.d_padded() + 2), sizeof(float));
   w.arrived = bytes(windows * kv_heads, sizeof(int32_t));

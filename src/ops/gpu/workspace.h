@@ -16,7 +16,7 @@
 namespace prefix::ops::gpu {
 
 struct Workspace {
-  size_t gated = 0;        // both halves of a gated product, f32
+  size_t gated = 0;        // both halves of a gated product
   size_t states = 0;       // partial states of attention
   size_t arrived = 0;      // counters of its groups
   size_t step = 0;         // arrays of a step on the device, and as much in pinned memory
