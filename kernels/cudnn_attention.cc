@@ -12,7 +12,18 @@ namespace {
 using namespace cudnn;
 
 // Numbers of the tensors that are memory. Those inside the graph have numbers from kFirstInside on.
-enum TensorId : int64_t { kQ = 1, kK, kV, kO, kSums, kScale, kMasked, kFirstInside };
+enum TensorId : int64_t {
+  kQ = 1,
+  kK,
+  kV,
+  kO,
+  kSums,
+  kScale,
+  kMasked,
+  kKeyCount,
+  kRowCount,
+  kFirstInside
+};
 
 using Four = std::array<int64_t, 4>;  // batch, head, row, column
 
@@ -65,7 +76,11 @@ class CudnnAttention::Builder {
     matmul(q, k, x);
     x = pointwise(kMul, x, scalar(kScale), inside(scores));
     if (s.causal) {
-      void* const rows = index(x, 2, inside(scores, kInt32));
+      void* rows = index(x, 2, inside(scores, kInt32));
+      if (s.keys > s.rows) {  // the last row sees the last key
+        rows = pointwise(kAdd, rows, scalar(kKeyCount, kInt32), inside(scores, kInt32), kInt32);
+        rows = pointwise(kSub, rows, scalar(kRowCount, kInt32), inside(scores, kInt32), kInt32);
+      }
       void* const columns = index(x, 3, inside(scores, kInt32));
       void* const seen = pointwise(kCmpGe, rows, columns, inside(scores, kBoolean), kBoolean);
       x = pointwise(kBinarySelect, x, scalar(kMasked), inside(scores), kFloat, seen);
@@ -119,7 +134,9 @@ class CudnnAttention::Builder {
   void* inside(const Four& dims, int data = kFloat) {
     return tensor(next_++, data, dims, packed(dims), true);
   }
-  void* scalar(TensorId id) { return tensor(id, kFloat, {1, 1, 1, 1}, {1, 1, 1, 1}, false, true); }
+  void* scalar(TensorId id, int data = kFloat) {
+    return tensor(id, data, {1, 1, 1, 1}, {1, 1, 1, 1}, false, true);
+  }
 
   void matmul(void* a, void* b, void* c) {
     void* const d = make(kMatmul);
@@ -276,18 +293,20 @@ CudnnAttention::Answer CudnnAttention::attend(const SdpaArgs& args, std::string&
     why = plan.why;
     return Answer::kRefused;
   }
+  const SdpaShape& shape = args.shape;
   float scale = args.scale, masked = kLowest;
-  const std::vector<int64_t> ids =
-      args.shape.causal ? std::vector<int64_t>{kQ, kK, kV, kO, kSums, kScale, kMasked}
-                        : std::vector<int64_t>{kQ, kK, kV, kO, kSums, kScale};
-  const void* const addresses[] = {args.q, args.k, args.v, args.o, args.sums, &scale, &masked};
-  const auto count = static_cast<int64_t>(ids.size());
+  auto keys = static_cast<int32_t>(shape.keys), rows = static_cast<int32_t>(shape.rows);
+  // In the order of their numbers; those that the graph does not have are the last ones.
+  constexpr int64_t ids[] = {kQ, kK, kV, kO, kSums, kScale, kMasked, kKeyCount, kRowCount};
+  const void* const addresses[] = {args.q, args.k,  args.v, args.o, args.sums,
+                                   &scale, &masked, &keys,  &rows};
+  const int64_t count = !shape.causal ? kScale : keys == rows ? kMasked : kRowCount;
   Descriptor pack(api_);
   int status = api_.descriptor_create(kVariantPack, pack.out());
   const auto set = [&](int attribute, int type, int64_t values, const void* data) {
     if (status == kSuccess) status = api_.set(pack.get(), attribute, type, values, data);
   };
-  set(kPackIds, kTypeInt64, count, ids.data());
+  set(kPackIds, kTypeInt64, count, ids);
   set(kPackPointers, kTypeVoidPtr, count, addresses);
   set(kPackWorkspace, kTypeVoidPtr, 1, &workspace_);
   if (status == kSuccess) status = api_.finalize(pack.get());

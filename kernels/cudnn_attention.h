@@ -4,14 +4,16 @@
 //   Q ─┐                    ┌ row index ┐                        ┌ max ┬──────────── + ── sums
 //   K'─┴ matmul ─ x scale ──┼ col index ┴ >= ─┐                  │     │           │
 //                           └─────────────────┴ select ── s ─────┴ - ──┴ exp ┬ sum ─┴ log
-//                             -infinity ──────┘  (causal)                    └───┴ / ─┐
+//                               lowest ───────┘  (causal)                    └───┴ / ─┐
 //                                                                  V ─────────── matmul ── O
 //
 //   SdpaShape ──> Plan: descriptors, engine              made once, kept; refused shapes as well
 //   SdpaArgs  ──> variant pack: tensor numbers, addresses ──> execute
 //
-// All versions of cuDNN 9 know this graph. Knows no CUDA: the tests drive it with a library that
-// does what the descriptors say.
+// With earlier keys a causal graph adds their number to the row index. One operation for all of it
+// exists, too, but has no causal mask before cuDNN 9.21.
+//
+// Knows no CUDA: the tests drive it with a library that does what the descriptors say.
 #pragma once
 
 #include <cstddef>

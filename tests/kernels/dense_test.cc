@@ -129,7 +129,24 @@ TEST(DenseSegments, ACausalSegmentBeginsWithAPage) {
   EXPECT_EQ(std::pair(found[0].row_begin, found[0].rows), std::pair(96 - 70, 1280));
 }
 
-// A prompt in pieces: the piece before is there, and more work than the piece's own tokens.
+// A prompt in pieces: the piece before is there, too.
+TEST(DenseSegments, ACausalSegmentHasWhatCameBefore) {
+  Rng rng(408);
+  Tree tree = make_tree(2, 1, 16, rng);
+  tree.nodes = {{-1, 0, 1300}, {0, 1300, 1300 + 12 + 1024}, {0, 1300, 1400}};
+  std::vector<int32_t> pages;
+  const Step step = step_of(tree, rows_of(tree, 1300, INT32_MAX), rng);
+  const std::vector<DenseSegment> found = find(step, DenseLimits{}, &pages);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_TRUE(found[0].causal);
+  // From the next page on; of the 1312 keys before, as many as a length may be.
+  EXPECT_EQ(std::pair(found[0].row_begin, found[0].rows), std::pair(12, 1024));
+  EXPECT_EQ(found[0].block_begin, (1312 - 1280) / 32);
+  EXPECT_EQ(found[0].keys(), 1280 + 1024);
+  ASSERT_EQ(static_cast<int32_t>(pages.size()), found[0].blocks);
+  EXPECT_EQ(std::set<int32_t>(pages.begin(), pages.end()).size(), pages.size());
+}
+
 TEST(DenseSegments, TheSegmentWithMostWorkWins) {
   Rng rng(403);
   Tree tree = make_tree(2, 1, 16, rng);
@@ -137,11 +154,12 @@ TEST(DenseSegments, TheSegmentWithMostWorkWins) {
   const Step step = step_of(tree, rows_of(tree, 4096, 4096 + 1024), rng);
   const std::vector<DenseSegment> found = find(step, DenseLimits{});
   ASSERT_EQ(found.size(), 1u);
-  EXPECT_FALSE(found[0].causal);
-  EXPECT_EQ(found[0].keys(), 4096);
+  EXPECT_TRUE(found[0].causal);
+  EXPECT_EQ(found[0].keys(), 4096 + 1024);
   EXPECT_EQ(found[0].rows, 1024);
   DenseLimits room;
-  room.most_keys = 1024;
+  room.most_keys = 1024;  // for one of both
+  EXPECT_FALSE(find(step, room)[0].causal);
   EXPECT_EQ(find(step, room)[0].keys(), 1024);
 }
 
@@ -228,7 +246,7 @@ TEST(DenseSegments, WithItemsTheyAreTheWholeStep) {
       for (int32_t row = s.row_begin; row < done; ++row) {
         const int32_t position = step.positions[static_cast<size_t>(row)];
         if (s.causal) {
-          ASSERT_EQ(position, s.block_begin * kPageTokens + row - s.row_begin);
+          ASSERT_EQ(position, s.block_begin * kPageTokens + s.keys() - s.rows + row - s.row_begin);
         } else {
           ASSERT_GE(position, s.keys());  // it sees the segment wholly, and its own key besides
         }
@@ -341,19 +359,20 @@ TEST(CudnnOnGpu, AgreesWithFloat64_cuda_bf16) {
   Rng rng(417);
   double worst = 0;
   for (const int32_t head_dim : {64, 128}) {
-    for (const bool causal : {true, false}) {
+    for (const char* const kind : {"causal", "later", "shared"}) {
       Tree tree = make_tree(4, 2, head_dim, rng);
-      if (causal) {
-        tree.nodes = {{-1, 0, 1100}};
-      } else {
+      const bool shared = kind == std::string("shared"), causal = kind == std::string("causal");
+      if (shared) {
         grow_star(tree, 1100, 20, 60);
+      } else {
+        tree.nodes = {{-1, 0, causal ? 1100 : 1700}};
       }
-      const std::vector<RowRef> rows = rows_of(tree, causal ? 0 : 1100, 1160);
+      const std::vector<RowRef> rows = rows_of(tree, causal ? 0 : 1100, 1700);
       const Step step = step_of(tree, rows, rng);
       const std::vector<float> got = run_on_device(*device, tree, step);
       EXPECT_EQ(static_cast<GpuDevice&>(*device).attention_plan().dense.size(), 1u) << "refused";
       const double error = relative_l2(got, attention_f64(tree, rows));
-      EXPECT_LE(error, kBound) << head_dim << (causal ? ", causal" : ", shared");
+      EXPECT_LE(error, kBound) << head_dim << ", " << kind;
       worst = std::max(worst, error);
       for (int again = 0; again < 5; ++again) EXPECT_EQ(run_on_device(*device, tree, step), got);
     }
@@ -411,11 +430,22 @@ TEST(DenseAttention, ARefusedShapeIsDoneByItems) {
   EXPECT_TRUE(testing_support::same_bits(run_on_device(*cudnn.device, tree, step),
                                          run_on_device(*plain, tree, step)));
   EXPECT_EQ(cudnn.runtime->counters().sdpas, 0);
-  // Only causal shapes are refused.
+  // Only causal shapes are refused, then only those with keys before their own.
   cudnn.runtime->refuse_sdpa([](const gpu::SdpaShape& s) { return s.causal != 0; });
   EXPECT_LE(relative_l2(run_on_device(*cudnn.device, tree, step), attention_f64(tree, rows)),
             kBound);
   EXPECT_GT(cudnn.runtime->counters().sdpas, 0);
+  tree.nodes = {{-1, 0, 300}};
+  const std::vector<RowRef> later = rows_of(tree, 100, 300);
+  const Step piece = step_of(tree, later, rng);
+  for (const bool refused : {false, true}) {
+    cudnn.runtime->refuse_sdpa(
+        [&](const gpu::SdpaShape& s) { return refused && s.causal && s.keys > s.rows; });
+    EXPECT_LE(relative_l2(run_on_device(*cudnn.device, tree, piece), attention_f64(tree, later)),
+              kBound);
+    ASSERT_EQ(cudnn.segments().size(), 1u);
+    EXPECT_EQ(cudnn.segments()[0].causal && cudnn.segments()[0].keys() > 200, !refused);
+  }
 }
 
 // A value that is NaN reaches those who see it, and nobody in another sequence.

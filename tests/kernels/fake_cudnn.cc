@@ -273,6 +273,10 @@ std::string check(const Operation& op) {
   if (op.t_ && op.t_->type != kBoolean) return "select: T is no boolean";
   if ((op.mode == kGenIndex) != (op.axis >= 0)) return "pointwise: index and only it has an axis";
   if (op.mode == kGenIndex && op.y->type != kInt32) return "index: the type";
+  if (op.b && op.mode != kBinarySelect && (op.x->type == kInt32) != (op.b->type == kInt32))
+    return "pointwise: operands of two types";
+  if (op.mode != kCmpGe && op.x->type == kInt32 && (op.y->type != kInt32 || op.precision != kInt32))
+    return "pointwise: integers become something else";
   if (op.mode == kCmpGe && (op.y->type != kBoolean || op.precision != kBoolean))
     return "comparison: the type";
   return "";
@@ -401,6 +405,7 @@ class Machine {
     if (t.inside) return inside_.at(t.id)[static_cast<size_t>(offset)];
     const void* const data = memory_.at(t.id);
     if (t.type == kFloat) return static_cast<const float*>(data)[offset];
+    if (t.type == kInt32) return static_cast<float>(static_cast<const int32_t*>(data)[offset]);
     const uint32_t bits = static_cast<const uint16_t*>(data)[offset];
     return std::bit_cast<float>(bits << 16);
   }

@@ -23,7 +23,7 @@ inline void sdpa_reference(const SdpaArgs& a) {
     const int64_t kv = h / (s.heads / s.kv_heads) * d;
     for (int64_t r = 0; r < s.rows; ++r) {
       const int64_t q = r * s.ld_q + h * d;
-      const int64_t keys = s.causal ? r + 1 : s.keys;
+      const int64_t keys = s.causal ? s.keys - s.rows + r + 1 : s.keys;
       double top = -std::numeric_limits<double>::infinity(), sum = 0;
       for (int64_t k = 0; k < keys; ++k) {
         double score = 0;

@@ -118,19 +118,25 @@ class Finder {
     return &plan_.pages[static_cast<size_t>(run.page_begin + block - run.block_begin)];
   }
 
-  // The best segment of sections [first, last), then those left and right of it.
+  // The best segment of sections [first, last) that is accepted, then those left and right of it.
   void find(size_t first, size_t last) {
-    Candidate best = best_causal(first, last);
-    if (const Candidate shared = best_shared(first, last); shared.work > best.work) best = shared;
-    if (best.work == 0) return;
-    DenseSegment& s = best.segment;
-    if (accepts_(s)) {
+    Candidate all[] = {best_causal(first, last, true), best_causal(first, last, false),
+                       best_shared(first, last)};
+    std::stable_sort(std::begin(all), std::end(all),
+                     [](const Candidate& a, const Candidate& b) { return a.work > b.work; });
+    const Candidate* best = &all[0];
+    if (best->work == 0) return;
+    while (best != std::end(all) && best->work > 0 && !accepts_(best->segment)) ++best;
+    if (best == std::end(all) || best->work == 0) {
+      best = &all[0];  // nothing does it
+    } else {
+      DenseSegment s = best->segment;
       s.page_begin = static_cast<int32_t>(pages_.size());
-      add_pages(sections_[best.last], s.block_begin, s.block_begin + s.blocks);
+      add_pages(sections_[best->last], s.block_begin, s.block_begin + s.blocks);
       out_.push_back(s);
     }
-    find(first, best.first);
-    find(best.last + 1, last);
+    find(first, best->first);
+    find(best->last + 1, last);
   }
 
   void add_pages(const Section& section, int32_t from, int32_t to) {
@@ -143,7 +149,8 @@ class Finder {
     }
   }
 
-  Candidate best_causal(size_t first, size_t last) const {
+  // `earlier`: with keys before the rows' own.
+  Candidate best_causal(size_t first, size_t last, bool earlier) const {
     Candidate best;
     for (size_t i = first, next = first; i < last; i = next) {
       next = i + 1;
@@ -151,15 +158,20 @@ class Finder {
       while (next < last && sections_[next - 1].goes_on) ++next;
       const int32_t begin = sections_[i].row_begin;
       const int32_t skip = (kPageTokens - position(begin) % kPageTokens) % kPageTokens;
+      const int32_t own = position(begin) + skip;  // position of the first key of its own
       const int32_t rows = dense_length(
           std::min(sections_[next - 1].row_end - begin - skip, limits_.most_keys), limits_.step);
-      const int64_t work = int64_t{rows} * rows / 2;
-      if (rows < limits_.causal_rows || work <= best.work) continue;
+      const int32_t before =
+          earlier ? dense_length(std::min(own, limits_.most_keys - rows), limits_.step) : 0;
+      const int64_t work = int64_t{rows} * rows / 2 + int64_t{rows} * before;
+      const bool enough = rows >= limits_.causal_rows ||
+                          (rows >= limits_.shared_rows && before >= limits_.shared_keys);
+      if (!enough || work <= best.work) continue;
       best = {work,
               i,
               next - 1,
-              {true, begin + skip, rows, (position(begin) + skip) / kPageTokens, rows / kPageTokens,
-               0}};
+              {true, begin + skip, rows, (own - before) / kPageTokens,
+               (before + rows) / kPageTokens, 0}};
     }
     return best;
   }

@@ -7,9 +7,9 @@
 //            ...    [  sees all of it        ]     ...
 //        4000..4099 [                        ][ suffix z ]
 //
-//   rows 4100..     [ ancestors ][\  causal: row i of the segment                  ]
-//                   [           ][  \  sees its keys 0..i: keys and rows are       ]
-//                   [           ][    \  the same tokens, from a page's begin on   ]
+//   rows 4100..     [ ancestors       ]\    causal: the rows' own tokens are the
+//                   [ or what came    ]  \  last keys, each row sees one more than
+//                   [ before          ]    \  the row before it, the last one all
 //
 // A row is in one segment at most. What it sees besides stays in items (attention_plan.h), which go
 // on from the segment's result.
@@ -41,7 +41,7 @@ struct DenseLimits {
 int32_t dense_length(int32_t length, int32_t step);
 
 struct DenseSegment {
-  bool causal;
+  bool causal;                  // row i sees keys 0 .. keys - rows + i; otherwise all
   int32_t row_begin, rows;      // of the step
   int32_t block_begin, blocks;  // positions, in pages
   int32_t page_begin;           // of `blocks` in the list that find_dense() fills

@@ -243,7 +243,7 @@ struct GemmArgs {
 //
 //   o[r][h] = sum over keys of softmax(scale q[r][h] k) v       sums[h][r] = ln of the weights' sum
 //
-// causal: as many keys as rows, row r sees keys 0..r. bf16; sums f32. `head_dim` columns a head.
+// causal: row r sees keys 0 .. keys - rows + r. bf16; sums f32. `head_dim` columns a head.
 struct SdpaShape {
   int32_t causal;
   int32_t heads, kv_heads, head_dim;
