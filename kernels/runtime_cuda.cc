@@ -295,6 +295,9 @@ class CudaRuntime final : public Runtime {
     return blame(why);
   }
 
+  // By computing it: the first call of a kernel of the library loads it.
+  void prepare_gemm(const GemmArgs& args) override { gemm(args); }
+
   // The lock is held meanwhile: whatever another thread asked for would become a part of the graph.
   Code record(std::span<const Command> commands, int32_t* graph) override {
     const Call call(*this, true);
@@ -403,7 +406,12 @@ class CudaRuntime final : public Runtime {
       const auto kernel = static_cast<Kernel>(k);
       const void* const address = kernel_address(kernel);
       const int bytes = most_shared_bytes(kernel);
-      if (bytes == 0 || (for_hopper(kernel) && !properties_.hopper)) continue;
+      if (!address || (for_hopper(kernel) && !properties_.hopper)) continue;
+      // Loads the kernel; its first launch would do it otherwise.
+      cudaFuncAttributes attributes;
+      cudaFuncGetAttributes(&attributes, address);
+      cudaGetLastError();
+      if (bytes == 0) continue;
       if (ask(cudaFuncSetAttribute(address, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
               "shared memory of the attention kernels") != Code::kOk)
         return false;

@@ -151,6 +151,30 @@ void Model::reserve(int64_t rows, int64_t pages) {
   shape.kv = kv_layout();
   reserved_bytes_ = static_cast<int64_t>(device_.reserve(shape));
   note_memory();
+  warm_up(rows);
+}
+
+// All products of a step, of whatever is in the buffers.
+void Model::warm_up(int64_t rows) {
+  const Buffers& b = *buffers_;
+  const LayerWeights& w = weights_.layers.front();
+  constexpr int64_t kMostHeads = 64;
+  const int64_t ld = padded_vocab(config_);
+  int64_t heads = 1;
+  const bool post_attention = !w.post_attention_norm.empty(), post = !w.post_ffn_norm.empty();
+  device_.rehearse(rows, [&](int64_t n) {
+    device_.linear(w.qkv, w.qkv_bias.data(), b.a, n, b.c, b.c_ld, false);
+    device_.linear(w.attention_output, w.attention_output_bias.data(), b.attention, n,
+                   post_attention ? b.c : b.x, post_attention ? b.c_ld : b.x_ld, !post_attention);
+    device_.linear_gated(w.gate_up, config_.intermediate, w.gate_bias.data(), w.up_bias.data(),
+                         ops::Activation::kSilu, b.a, n, b.inner);
+    device_.linear(w.down, w.down_bias.data(), b.inner, n, post ? b.c : b.x, post ? b.c_ld : b.x_ld,
+                   !post);
+    // Selected rows are any number, not padded.
+    for (; heads <= std::min(n, kMostHeads); ++heads)
+      device_.linear(weights_.output, nullptr, b.normed(), heads, logit_memory(logit_rows(), ld),
+                     ld, false);
+  });
 }
 
 void Model::note_memory() {

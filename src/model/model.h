@@ -119,6 +119,7 @@ class Model {
  private:
   struct Buffers;
   void ensure_rows(int64_t rows);
+  void warm_up(int64_t rows);
   void note_memory();
   void multiply_head(const ops::Matrix& w, int64_t begin, int64_t end, float* out, int64_t ld);
   float* logit_memory(int64_t rows, int64_t ld);

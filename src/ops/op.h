@@ -221,6 +221,10 @@ class Device {
   // Takes the memory that the device itself needs for steps up to this shape, so that none of them
   // has to, and returns how much that is. Throws kOutOfDeviceMemory.
   virtual size_t reserve(const ReserveShape&) { return 0; }
+  // Calls step(rows) for row counts that steps will have, `most` at most. Meanwhile linear() and
+  // linear_gated() compute nothing, but do what would cost the first products of their shapes time:
+  // choose algorithms, load kernels. Their results are undefined.
+  virtual void rehearse(int64_t /*most*/, const std::function<void(int64_t rows)>& /*step*/) {}
   // What follows works on these arrays, which stay as they are until the next call.
   virtual void begin_step(const StepArrays&) {}
   // Returns when all that was asked of the device is computed, and throws what went wrong.

@@ -309,13 +309,21 @@ void GpuDevice::rms_norm_f32(const float* x, int64_t ld, const float* weight, fl
   launch(gpu::Kernel::kNorm, padded(rows), 1, a);
 }
 
+void GpuDevice::multiply(const gpu::GemmArgs& args) {
+  if (rehearsing_) {
+    runtime_->prepare_gemm(args);
+  } else {
+    check(*runtime_, runtime_->gemm(args), "matrix product");
+  }
+}
+
 void GpuDevice::linear(const Matrix& w, const float* bias, Act x, int64_t rows, float* y,
                        int64_t ld, bool add) {
   if (rows == 0) return;
   const auto output = add ? gpu::Output::kF32Add : gpu::Output::kF32;
   gpu::GemmArgs a{w.data, x.data,     bias, y,  padded(rows), w.n,
                   w.k,    w.k_padded, x.ld, ld, output,       element()};
-  check(*runtime_, runtime_->gemm(a), "matrix product");
+  multiply(a);
 }
 
 void GpuDevice::linear_gated(const Matrix& w, int64_t n, const float* bias_gate,
@@ -330,7 +338,8 @@ void GpuDevice::linear_gated(const Matrix& w, int64_t n, const float* bias_gate,
   const auto output = gpu::Output::kActivation;
   gpu::GemmArgs g{w.data, x.data,     nullptr, both,    rows,   columns,
                   w.k,    w.k_padded, x.ld,    columns, output, element()};
-  check(*runtime_, runtime_->gemm(g), "matrix product");
+  multiply(g);
+  if (rehearsing_) return;
   gpu::GatedArgs a{both, bias_gate, bias_up, out.data, columns, out.ld, n, element()};
   launch(gpu::Kernel::kGated, rows, 1, a);
 }
@@ -578,6 +587,17 @@ size_t GpuDevice::reserve(const ReserveShape& shape) {
   dense_sums_.reserve(w.dense_sums);
   most_states_ = w.most_states;
   return w.bytes();
+}
+
+// Steps up to 256 rows are padded to few sizes; of longer ones, of any size, the largest stands for
+// all.
+void GpuDevice::rehearse(int64_t most, const std::function<void(int64_t rows)>& step) {
+  rehearsing_ = true;
+  int64_t last = 0;
+  for (int64_t rows = 1; rows <= std::min<int64_t>(most, 256); ++rows)
+    if (const int64_t size = gpu::padded_rows(rows); size != last) step(last = size);
+  if (most > last) step(most);
+  rehearsing_ = false;
 }
 
 void GpuDevice::begin_step(const StepArrays& step) {

@@ -52,6 +52,7 @@ class GpuDevice final : public Device {
   int64_t free_bytes() const override { return runtime_->free_bytes(); }
   int32_t tile_rows() const override { return 128; }
   size_t reserve(const ReserveShape& shape) override;
+  void rehearse(int64_t most, const std::function<void(int64_t rows)>& step) override;
   std::byte* allocate_host(size_t bytes) override;
   void release_host(std::byte* data, size_t bytes) override;
   void begin_step(const StepArrays& step) override;
@@ -99,6 +100,7 @@ class GpuDevice final : public Device {
   gpu::Element element() const {
     return options_.dtype == DType::kBf16 ? gpu::Element::kBf16 : gpu::Element::kF32;
   }
+  void multiply(const gpu::GemmArgs& args);
   gpu::Pages pages(const KvLayout& kv, const std::byte* pool, int32_t layer) const;
   Matrix pack_from(int64_t n_total, int64_t k, std::span<const RowReader* const> readers,
                    int64_t n_each);
@@ -135,6 +137,7 @@ class GpuDevice final : public Device {
   gpu::Staging heads_;
   gpu::Staging call_;
 
+  bool rehearsing_ = false;
   // Of the step, until its rows are selected.
   int64_t rows_ = 0, padded_rows_ = 0;
   const AttentionPlan* planned_ = nullptr;

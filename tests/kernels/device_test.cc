@@ -174,6 +174,29 @@ TEST(EmulatedEngine, AStepThatNobodyReadsIsWaitedFor) {
   EXPECT_EQ(engine->stats().gemm_ns, 0);  // what was measured is the time to queue
 }
 
+// What the first products of their shapes cost is paid when the engine is made.
+TEST(EmulatedEngine, ProductsOfStepsArePreparedAtLoad) {
+  for (const char* rows : {"4096", "20"}) {
+    EmulatedCuda cuda;
+    const TinyCheckpoint checkpoint;
+    const auto engine = make_engine(checkpoint, {{"device", "cuda"}, {"rows", rows}});
+    EXPECT_EQ(cuda.runtime().counters().gemms, 0);
+    std::mt19937 random(11);
+    std::vector<RequestSpec> batch(4);
+    for (RequestSpec& spec : batch) {
+      spec.task = Task::kGenerate;
+      spec.tokens = random_tokens(random, 40, 64);
+      spec.sampling.max_tokens = 5;
+      spec.sampling.ignore_eos = true;
+    }
+    const auto job = engine->submit(batch);
+    job->wait(-1);
+    ASSERT_EQ(job->result(3).status, Code::kOk) << job->result(3).message;
+    EXPECT_GT(cuda.runtime().counters().gemms, 0);
+    EXPECT_EQ(cuda.runtime().counters().new_gemms, 0) << rows;
+  }
+}
+
 // The download of the step before has waited for its upload already: pinned memory is free again,
 // and the device is never drained for it. The emulator watches that nobody overwrites it early.
 TEST(EmulatedEngine, DecodingWaitsForItsResultsOnly) {

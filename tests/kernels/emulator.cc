@@ -308,6 +308,7 @@ Code EmulatedRuntime::run(const Launch& launch) {
 Code EmulatedRuntime::gemm(const GemmArgs& a) {
   if (fails_now()) return failure(fail_code_, "the emulator was told to fail");
   ++counters_.gemms;
+  if (!known_products_.contains(shape_of(a))) ++counters_.new_gemms;
   return run(a);
 }
 

@@ -13,7 +13,9 @@
 #include <memory>
 #include <mutex>
 #include <random>
+#include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "ops/gpu/runtime.h"
@@ -33,6 +35,7 @@ struct EmulatorCounters {
   int64_t launches[static_cast<size_t>(Kernel::kCount)] = {};
   int64_t blocks = 0;
   int64_t gemms = 0;
+  int64_t new_gemms = 0;  // of shapes that nobody has prepared
   int64_t sdpas = 0, prepared = 0;
   int64_t records = 0, replays = 0;  // what a graph runs counts as replays only
   // Downloads are those that wait.
@@ -58,6 +61,7 @@ class EmulatedRuntime final : public Runtime {
   Code begin_download(void* pinned, const void* device, size_t bytes) override;
   Code launch(const Launch& launch) override;
   Code gemm(const GemmArgs& args) override;
+  void prepare_gemm(const GemmArgs& args) override { known_products_.insert(shape_of(args)); }
   Code open_sdpa() override;
   bool prepare_sdpa(const SdpaShape& shape) override;
   Code sdpa(const SdpaArgs& args) override;
@@ -82,6 +86,11 @@ class EmulatedRuntime final : public Runtime {
   size_t graphs() const { return graphs_.size(); }
 
  private:
+  // What cuBLASLt needs to know to choose an algorithm.
+  using Shape = std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, bool, bool>;
+  static Shape shape_of(const GemmArgs& a) {
+    return {a.rows, a.n, a.k, a.ld_w, a.ld_x, a.ld_y, a.bias, a.output == Output::kActivation};
+  }
   Code run(const Launch& launch);
   Code run(const GemmArgs& args);
   Code check(const void* data, size_t bytes, const char* what);
@@ -108,6 +117,7 @@ class EmulatedRuntime final : public Runtime {
   std::vector<Upload> in_flight_;
   std::vector<Later> downloads_;
   std::atomic<int64_t> used_bytes_{0};
+  std::set<Shape> known_products_;
   EmulatorCounters counters_;
   std::mt19937_64 random_;
   bool records_ = true;

@@ -97,6 +97,9 @@ class Runtime {
   virtual Code begin_download(void* pinned, const void* device, size_t bytes) = 0;
   virtual Code launch(const Launch& launch) = 0;
   virtual Code gemm(const GemmArgs& args) = 0;
+  // Does once what the first such product would have to do. y may be written; a failure is not
+  // told, the product will.
+  virtual void prepare_gemm(const GemmArgs&) {}
   // Dense segments of attention, by a library that is opened on demand. Only shapes that were
   // prepared are done; one that the library refuses stays refused, and is no error. Preparing may
   // take a while.

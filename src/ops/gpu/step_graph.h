@@ -62,6 +62,8 @@ class StepGraphs final : public Runtime {
   Code launch(const Launch& launch) override;
   Code gemm(const GemmArgs& args) override;
 
+  void prepare_gemm(const GemmArgs& args) override { runtime_->prepare_gemm(args); }
+
   const Properties& properties() const override { return runtime_->properties(); }
   const char* error() const override;
   int64_t free_bytes() override { return runtime_->free_bytes(); }
