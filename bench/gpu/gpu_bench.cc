@@ -9,12 +9,14 @@
 // capability 9.0 (option cuda_attention), --cudnn with cuDNN's fused attention for dense segments,
 // both where rows are many; "dense" is the number of such segments, "plan_us" has the time in which
 // cuDNN prepares them.
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/json_text.h"
+#include "base/log.h"
 #include "base/status.h"
 #include "benches.h"
 #include "blocker.h"
@@ -47,6 +49,13 @@ void gemm() {
       bench::bench_product(*device, product, rows, blocker);
 }
 
+// What the library had to say: why cuDNN was not used.
+void print_log() {
+  LogLevel level;
+  for (std::string text; next_log(SIZE_MAX, &level, &text);)
+    std::fprintf(stderr, "%s\n", text.c_str());
+}
+
 void refuse(const std::string& why) {
   JsonText json;
   json.open('{').field("bench", "gpu").field("not_run", why).close('}');
@@ -70,6 +79,7 @@ int main(int argc, char** argv) {
         attention(only, "hopper");
       } else if (wanted[i] == "--cudnn") {
         attention(only, "cudnn");
+        print_log();
       } else if (wanted[i] == "--gemm") {
         gemm();
       } else if (wanted[i] == "--engine" && more) {

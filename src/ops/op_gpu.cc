@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <cstring>
 #include <unordered_map>
+#include <utility>
 
+#include "base/log.h"
 #include "base/status.h"
 #include "ops/cpu/pack.h"
 
@@ -542,7 +544,12 @@ void GpuDevice::plan_attention(const AttentionPlan& plan, std::span<const int32_
       check_dense(kv);
       shape.dense = runtime_->properties().dense;
       shape.accepts = [&, heads](const gpu::DenseSegment& segment) {
-        return runtime_->prepare_sdpa(sdpa_shape(segment, heads, kv));
+        if (runtime_->prepare_sdpa(sdpa_shape(segment, heads, kv))) return true;
+        if (!std::exchange(refusal_told_, true))
+          log_message(LogLevel::kWarning,
+                      cat("cuda_attention=cudnn: ", runtime_->error(),
+                          "; our own kernel does this, and whatever else is refused"));
+        return false;
       };
     }
     gpu::plan_attention(plan, positions, shape, plan_);

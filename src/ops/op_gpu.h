@@ -155,6 +155,7 @@ class GpuDevice final : public Device {
   gpu::Buffer arrived_;
   gpu::Buffer logit_parts_;  // of row_stats() and top_candidates()
   gpu::Buffer dense_keys_, dense_sums_;
+  bool refusal_told_ = false;  // of a dense segment
 };
 
 }  // namespace prefix::ops

@@ -357,7 +357,10 @@ Code EmulatedRuntime::open_sdpa() {
 }
 
 bool EmulatedRuntime::prepare_sdpa(const SdpaShape& shape) {
-  if (refuses_ && refuses_(shape)) return false;
+  if (refuses_ && refuses_(shape)) {
+    failure(Code::kUnsupportedDevice, "a shape that the test refuses");
+    return false;
+  }
   ++counters_.prepared;
   if (std::find(prepared_.begin(), prepared_.end(), shape) == prepared_.end())
     prepared_.push_back(shape);
