@@ -11,5 +11,6 @@ const void* attention_kernel_64(Kernel kernel);
 const void* attention_kernel_128(Kernel kernel);
 const void* attention_kernel_256(Kernel kernel);
 const void* attention_kernel_hopper(Kernel kernel);
+const void* attention_kernel_decode(Kernel kernel);
 
 }  // namespace prefix::ops::gpu

@@ -31,14 +31,16 @@ const void* kernel_address(Kernel kernel) {
        {row_kernel, heads_kernel, attention_kernel_64, attention_kernel_128, attention_kernel_256})
     if (const void* const address = table(kernel)) return address;
 #ifdef PREFIX_HOPPER
-  return attention_kernel_hopper(kernel);
+  if (const void* const address = attention_kernel_hopper(kernel)) return address;
+  return attention_kernel_decode(kernel);
 #else
   return nullptr;
 #endif
 }
 
 bool for_hopper(Kernel kernel) {
-  return kernel == Kernel::kAttentionHopper64 || kernel == Kernel::kAttentionHopper128;
+  return kernel == Kernel::kAttentionHopper64 || kernel == Kernel::kAttentionHopper128 ||
+         kernel == Kernel::kAttentionDecode64 || kernel == Kernel::kAttentionDecode128;
 }
 
 int most_shared_bytes(Kernel kernel) {
@@ -57,10 +59,33 @@ int most_shared_bytes(Kernel kernel) {
       return hopper_shared_bytes(64);
     case Kernel::kAttentionHopper128:
       return hopper_shared_bytes(128);
+    case Kernel::kAttentionDecode64:
+      return decode_shared_bytes(64);
+    case Kernel::kAttentionDecode128:
+      return decode_shared_bytes(128);
     default:
       return 0;
   }
 }
+
+// A launch as CUDA wants to have it described.
+struct LaunchShape {
+  LaunchShape(const Launch& l, cudaStream_t stream) {
+    config.gridDim = dim3(l.grid_x, l.grid_y);
+    config.blockDim = dim3(l.threads);
+    config.dynamicSmemBytes = l.shared_bytes;
+    config.stream = stream;
+    cluster.id = cudaLaunchAttributeClusterDimension;
+    cluster.val.clusterDim = {l.cluster, 1, 1};
+    config.attrs = &cluster;
+    config.numAttrs = l.cluster > 1 ? 1 : 0;
+  }
+  LaunchShape(const LaunchShape&) = delete;
+  LaunchShape& operator=(const LaunchShape&) = delete;
+
+  cudaLaunchConfig_t config{};
+  cudaLaunchAttribute cluster{};
+};
 
 std::string describe(cudaError_t error) {
   if (error == cudaErrorInsufficientDriver || error == cudaErrorInitializationError ||
@@ -151,6 +176,7 @@ class CudaRuntime final : public Runtime {
       return false;
     if (contexts_.get) contexts_.get(&own_);
     if (!prepare_kernels()) return false;
+    count_clusters();
     if (ask(cudaMalloc(&workspace_, CublasLt::kWorkspaceBytes), "a workspace for cuBLASLt",
             CublasLt::kWorkspaceBytes) != Code::kOk)
       return false;
@@ -235,9 +261,8 @@ class CudaRuntime final : public Runtime {
       return Code::kInternal;
     }
     void* args[] = {const_cast<void*>(l.args)};
-    return ask(cudaLaunchKernel(kernel, dim3(l.grid_x, l.grid_y), dim3(l.threads), args,
-                                l.shared_bytes, stream_),
-               "launching a kernel");
+    LaunchShape shape(l, stream_);
+    return ask(cudaLaunchKernelExC(&shape.config, kernel, args), "launching a kernel");
   }
   Code gemm(const GemmArgs& args) override {
     const Call call(*this, true);
@@ -421,6 +446,25 @@ class CudaRuntime final : public Runtime {
       cudaGetLastError();
     }
     return true;
+  }
+
+  // Of the larger decoding kernel; none where it does not run.
+  void count_clusters() {
+    if (!properties_.hopper) return;
+    Launch l{};
+    l.grid_y = 1;
+    l.threads = kDecodeThreads;
+    l.shared_bytes = decode_shared_bytes(128);
+    for (int i = 0; i < 4; ++i) {
+      l.cluster = l.grid_x = 1u << i;
+      LaunchShape shape(l, stream_);
+      shape.config.numAttrs = 1;
+      if (cudaOccupancyMaxActiveClusters(&properties_.clusters[i],
+                                         kernel_address(Kernel::kAttentionDecode128),
+                                         &shape.config) != cudaSuccess)
+        properties_.clusters[i] = 0;
+      cudaGetLastError();
+    }
   }
 
   bool is_pinned(const void* host, size_t bytes) const {

@@ -4,23 +4,11 @@
 //   shared memory   [ queries: 16 W rows x D ][ ring of pages: K 32 x D, V 32 x D ] ...
 //                   a page lies there as it does in the pool (Pages in ops/gpu/launch.h)
 //
-//   a warp, per page:  S[16 x 32] = Q K^T     from Q in registers (D <= 128), K by ldmatrix
-//                      mask, m, l, P = 2^(S - m)   online softmax, base 2, a page at a time
-//                      O[16 x D] += P V       P stays in registers, V by ldmatrix.trans
-//
-// One page is one softmax step for every row, in ascending positions: what a row sums does not
-// depend on how the tree is cut into runs. Rows of 16-byte pieces in shared memory are swizzled
-// (piece ^ row & 7), queries as pages, so that the eight rows of an 8x8 matrix lie in different
-// banks.
-//
-// Masked scores are set to -infinity by selection, so garbage in a key reaches nobody. A weight of
-// 0 would still turn an infinite value of somebody else into NaN: where a warp has rows that see
-// nothing of a page, it looks first whether all values are finite. If not, it leaves the page out,
-// and the rows that see the page get l = NaN.
+// What a warp does with a page: body/attention_warp.h. A row takes its pages in ascending
+// positions, one softmax step each: what it sums does not depend on how the tree is cut into runs.
 #pragma once
 
-#include "body/portable.h"
-#include "ops/gpu/launch.h"
+#include "body/attention_warp.h"
 
 namespace prefix::ops::gpu {
 
@@ -34,29 +22,13 @@ struct AttentionShared {
   // other half lands.
   static constexpr int kNarrow = W < kSlots / 2 ? W : kSlots / 2;
   static_assert(kNarrow >= 1 && kSlots % kNarrow == 0);
-  // Narrow items are folded over warps in the ring: O [16][kFoldRow], then m and l [16]. Eight more
-  // than D: then the rows that a warp stores at once lie in different banks.
-  static constexpr int kFoldRow = D + 8;
-  static constexpr int kFoldBytes = 16 * (kFoldRow + 2) * 4;
+  // Narrow items are folded over warps in the ring.
+  static constexpr int kFoldRow = WarpState<D>::kRow;
+  static constexpr int kFoldBytes = WarpState<D>::kBytes;
   static_assert(kNarrow * kFoldBytes <= kSlots * kSlotBytes);
 
   // Of the queries: strips of 64 columns, as in a page.
   static constexpr int kQueryStrip = 16 * W * 128;
-  // Inside a slot of the ring, `row` of K; V follows.
-  static constexpr int kStrip = 32 * 128;
-  static constexpr int kValues = D / 64 * kStrip;
-  template <int strip>
-  static PREFIX_BODY int at(int row, int piece) {
-    return piece / 8 * strip + row * 128 + ((piece % 8) ^ (row & 7)) * 16;
-  }
-  // at(row, 2 * pair + half), with what depends on the pair apart from what depends on the thread:
-  // then a few registers serve all columns.
-  template <int strip>
-  static PREFIX_BODY int at(int row, int pair, int half) {
-    const int thread = row * 128 + ((half ^ (row & 1)) * 16);
-    const int swizzle = (row & 6) * 16;
-    return thread + pair / 4 * strip + ((pair % 4 * 32) ^ swizzle);
-  }
 };
 
 template <int D, int W, class Block>
@@ -69,27 +41,15 @@ class Attention {
   using PerThread = typename Block::template PerThread<T>;
 
   static constexpr int kThreads = 32 * W;
+  using Rows = WarpRows<D, Warp>;
+  using Sums = typename Rows::Sums;
   static constexpr int kSteps = D / 16;   // of Q K^T
   static constexpr int kColumns = D / 8;  // 8-column tiles of O
-  static constexpr bool kHoldQueries = D <= 128;
+  static constexpr bool kHoldQueries = Rows::kHoldQueries;
   static constexpr int kOwn = D / 32;              // columns of a lane when items are folded
   static constexpr int kBatch = D <= 128 ? 8 : 4;  // items in flight then
-  // Of two bf16 in a word. The exponent of what is not finite is all ones: with one more in its
-  // last place it reaches the sign.
-  static constexpr uint32_t kExponents = 0x7f807f80;
-  static constexpr uint32_t kLastExponent = 0x00800080;
-  static constexpr uint32_t kSigns = 0x80008000;
   static constexpr float kLog2E = 1.44269504088896340736f;
 
-  struct Sums {
-    FragmentC o[kColumns];
-    float m[2], l[2];  // of rows g and g + 8; l of this lane's keys only
-    int position[2];   // -1: there is no such row
-  };
-  // Positions of the warp's rows, the same in all lanes.
-  struct Range {
-    int lowest, highest;
-  };
   struct Queries {
     FragmentA q[kHoldQueries ? kSteps : 1];
   };
@@ -162,7 +122,7 @@ class Attention {
             }
           }
         }
-        block_.template set<Bits128>(t, Shared::template at<Shared::kQueryStrip>(row, piece), v);
+        block_.template set<Bits128>(t, strip_at<Shared::kQueryStrip>(row, piece), v);
       }
     });
   }
@@ -188,32 +148,12 @@ class Attention {
         warp.each([&](int lane) { queries_.of(warp)[lane].q[k] = q[lane]; });
       }
     }
-    Local<Sums>& sums = sums_.of(warp);
-    warp.each([&](int lane) {
-      Sums& s = sums[lane];
-      PREFIX_UNROLL
-      for (int c = 0; c < kColumns; ++c) PREFIX_UNROLL
-      for (int j = 0; j < 4; ++j) s.o[c].x[j] = 0;
-      PREFIX_UNROLL
-      for (int j = 0; j < 2; ++j) {
-        const int row = first + lane / 4 + 8 * j;
-        s.m[j] = minus_infinity();
-        s.l[j] = 0;
-        s.position[j] = row < rows_ ? a_.positions[(row_begin_ + row) / a_.group_heads] : -1;
-      }
+    const auto range = Rows::begin(warp, sums_.of(warp), first, [&](int row) {
+      return row < rows_ ? a_.positions[(row_begin_ + row) / a_.group_heads] : -1;
     });
     // Warps of a narrow item have the same rows: one of them goes on.
     if (item_.resumed > 0 && (!item_.narrow || warp.index() == 0)) resume(warp, first);
-    Local<int> low, high;
-    warp.each([&](int lane) {
-      const int a = sums[lane].position[0];
-      const int b = sums[lane].position[1];
-      high[lane] = larger(a, b);
-      low[lane] = smaller(a < 0 ? INT32_MAX : a, b < 0 ? INT32_MAX : b);
-    });
-    warp.min(low);
-    warp.max(high);
-    warp.each([&](int lane) { ranges_.of(warp)[lane] = {low[lane], high[lane]}; });
+    warp.each([&](int lane) { ranges_.of(warp)[lane] = range; });
   }
 
   // The item's last rows go on from what a dense segment has: its result is an average of values,
@@ -253,7 +193,7 @@ class Attention {
   PREFIX_BODY void load_query(Warp& warp, int first, int step, Local<FragmentA>& q) {
     Local<int> at;
     warp.each([&](int lane) {
-      at[lane] = Shared::template at<Shared::kQueryStrip>(first + lane % 16, step, lane / 16);
+      at[lane] = strip_at<Shared::kQueryStrip>(first + lane % 16, step, lane / 16);
     });
     warp.template load_matrices<false>(at, q);
   }
@@ -356,186 +296,15 @@ class Attention {
 
   // `first`: of the warp's rows.
   PREFIX_BODY void page(Warp& warp, int first, const Run& run, int block, int slot) {
-    const int low = run.row_begin - row_begin_;  // rows that the run belongs to
-    const int high = run.row_end - row_begin_;
-    const Range range = ranges_.of(warp)[0];
-    if (high <= first || low >= first + 16 || block * 32 > range.highest) return;
-    // Some rows must not notice anything of this page.
-    const bool partial =
-        low > first || high < smaller(first + 16, rows_) || block * 32 > range.lowest;
-
-    // Decided once a page: branches among the products would keep loads from running ahead.
-    if (partial && !values_are_finite(warp, slot)) {
-      Local<Sums>& sums = sums_.of(warp);
-      warp.each([&](int lane) {
-        PREFIX_UNROLL
-        for (int j = 0; j < 2; ++j) {
-          const int row = first + lane / 4 + 8 * j;
-          if (row >= low && row < high && sums[lane].position[j] >= block * 32)
-            sums[lane].l[j] = not_a_number();
-        }
-      });
-      return;
-    }
-
-    FragmentC zero{{0, 0, 0, 0}};
-    Local<FragmentC> s[4];  // 16 rows x 8 keys each
-    PREFIX_UNROLL
-    for (int j = 0; j < 4; ++j) warp.each([&](int lane) { s[j][lane] = zero; });
-    // Not unrolled where queries come from shared memory: registers are short there.
-    PREFIX_UNROLL_BY(kHoldQueries ? kSteps : 1)
-    for (int k = 0; k < kSteps; ++k) {
-      Local<FragmentA> q;
-      if constexpr (kHoldQueries) {
-        warp.each([&](int lane) { q[lane] = queries_.of(warp)[lane].q[k]; });
-      } else {
-        load_query(warp, first, k, q);
-      }
-      PREFIX_UNROLL
-      for (int pair = 0; pair < 2; ++pair) {
-        Local<int> at;
-        Local<FragmentA> keys;
-        warp.each([&](int lane) {
-          const int key = 16 * pair + lane / 16 * 8 + lane % 8;
-          at[lane] = slot + Shared::template at<Shared::kStrip>(key, k, lane / 8 % 2);
-        });
-        warp.template load_matrices<false>(at, keys);
-        multiply_pair(warp, s[2 * pair], s[2 * pair + 1], q, keys);
-      }
-    }
-    softmax(warp, s, block * 32, first, low, high, partial);
-
-    Local<Sums>& sums = sums_.of(warp);
-    Local<FragmentA> p[2];  // packed at once: then the scores are done with
-    PREFIX_UNROLL
-    for (int k = 0; k < 2; ++k) {
-      warp.each([&](int lane) {
-        const FragmentC& left = s[2 * k][lane];
-        const FragmentC& right = s[2 * k + 1][lane];
-        p[k][lane].x[0] = pack_bf16(left.x[0], left.x[1]);
-        p[k][lane].x[1] = pack_bf16(left.x[2], left.x[3]);
-        p[k][lane].x[2] = pack_bf16(right.x[0], right.x[1]);
-        p[k][lane].x[3] = pack_bf16(right.x[2], right.x[3]);
-      });
-    }
-    PREFIX_UNROLL
-    for (int k = 0; k < 2; ++k) {
-      PREFIX_UNROLL
-      for (int c = 0; c < kColumns / 2; ++c) {
-        Local<int> at;
-        Local<FragmentA> values;
-        warp.each([&](int lane) {
-          const int key = 16 * k + lane / 8 % 2 * 8 + lane % 8;
-          at[lane] =
-              slot + Shared::kValues + Shared::template at<Shared::kStrip>(key, c, lane / 16);
-        });
-        warp.template load_matrices<true>(at, values);
-        Local<FragmentC> left, right;
-        warp.each([&](int lane) {
-          left[lane] = sums[lane].o[2 * c];
-          right[lane] = sums[lane].o[2 * c + 1];
-        });
-        multiply_pair(warp, left, right, p[k], values);
-        warp.each([&](int lane) {
-          sums[lane].o[2 * c] = left[lane];
-          sums[lane].o[2 * c + 1] = right[lane];
-        });
-      }
-    }
-  }
-
-  // No element of V of the page in `slot` is infinite or NaN.
-  PREFIX_BODY bool values_are_finite(Warp& warp, int slot) const {
-    Local<int> bad;
-    warp.each([&](int lane) {
-      uint32_t found = 0;
-      PREFIX_UNROLL_BY(4)
-      for (int i = lane; i < 32 * Shared::kPieces; i += 32) {
-        const auto v = warp.template get<Bits128>(lane, slot + Shared::kValues + 16 * i);
-        PREFIX_UNROLL
-        for (int j = 0; j < 4; ++j) found |= (v.x[j] & kExponents) + kLastExponent;
-      }
-      bad[lane] = (found & kSigns) != 0;
-    });
-    return !warp.any(bad);
-  }
-
-  // Two products that share A; `b` holds the operands of both.
-  PREFIX_BODY void multiply_pair(Warp& warp, Local<FragmentC>& left, Local<FragmentC>& right,
-                                 Local<FragmentA>& a, Local<FragmentA>& b) const {
-    Local<FragmentB> half;
-    warp.each([&](int lane) { half[lane] = {{b[lane].x[0], b[lane].x[1]}}; });
-    warp.mma(left, a, half);
-    warp.each([&](int lane) { half[lane] = {{b[lane].x[2], b[lane].x[3]}}; });
-    warp.mma(right, a, half);
-  }
-
-  // S -> P in place; moves m, and l and O with it.
-  PREFIX_BODY void softmax(Warp& warp, Local<FragmentC> (&s)[4], int position, int first, int low,
-                           int high, bool partial) {
-    Local<Sums>& sums = sums_.of(warp);
-    Local<float> top[2];
-    warp.each([&](int lane) {
-      PREFIX_UNROLL
-      for (int j = 0; j < 2; ++j) {
-        const int row = first + lane / 4 + 8 * j;
-        const int last = partial && (row < low || row >= high) ? -1 : sums[lane].position[j];
-        float highest = minus_infinity();
-        PREFIX_UNROLL
-        for (int n = 0; n < 4; ++n) {
-          PREFIX_UNROLL
-          for (int i = 0; i < 2; ++i) {
-            float& x = s[n][lane].x[2 * j + i];
-            const int key = position + 8 * n + 2 * (lane % 4) + i;
-            x = key <= last ? x * a_.scale_log2 : minus_infinity();
-            highest = larger(x, highest);
-          }
-        }
-        top[j][lane] = highest;
-      }
-    });
-    Local<int> moved;
-    Local<float> keep[2];
-    warp.quad_max(top[0]);
-    warp.quad_max(top[1]);
-    warp.each([&](int lane) {
-      moved[lane] = 0;
-      PREFIX_UNROLL
-      for (int j = 0; j < 2; ++j) {
-        Sums& sum = sums[lane];
-        const float m = larger(top[j][lane], sum.m[j]);
-        const float shift = m == minus_infinity() ? 0.0f : m;
-        keep[j][lane] = exp2_of(sum.m[j] - shift);
-        if (m > sum.m[j]) moved[lane] = 1;
-        float l = 0;
-        PREFIX_UNROLL
-        for (int n = 0; n < 4; ++n) {
-          PREFIX_UNROLL
-          for (int i = 0; i < 2; ++i) {
-            float& x = s[n][lane].x[2 * j + i];
-            x = exp2_of(x - shift);
-            l += x;
-          }
-        }
-        // A maximum that stays keeps everything: its factor is 1, or there is nothing yet.
-        if (m > sum.m[j]) sum.l[j] *= keep[j][lane];
-        sum.l[j] += l;
-        sum.m[j] = m;
-      }
-    });
-    if (!warp.any(moved)) return;
-    warp.each([&](int lane) {
-      PREFIX_UNROLL
-      for (int j = 0; j < 2; ++j) {
-        // Rows whose maximum stayed: exactly 1, also before their first key.
-        const float factor = sums[lane].m[j] == minus_infinity() ? 1.0f : keep[j][lane];
-        PREFIX_UNROLL
-        for (int c = 0; c < kColumns; ++c) {
-          sums[lane].o[c].x[2 * j] *= factor;
-          sums[lane].o[c].x[2 * j + 1] *= factor;
-        }
-      }
-    });
+    const WarpPage page{slot, block, run.row_begin - row_begin_, run.row_end - row_begin_};
+    Rows::take(warp, sums_.of(warp), ranges_.of(warp)[0], first, rows_, page, a_.scale_log2,
+               [&](int k, Local<FragmentA>& q) {
+                 if constexpr (kHoldQueries) {
+                   warp.each([&](int lane) { q[lane] = queries_.of(warp)[lane].q[k]; });
+                 } else {
+                   load_query(warp, first, k, q);
+                 }
+               });
   }
 
   // --- results ---------------------------------------------------------------------------------
@@ -600,29 +369,7 @@ class Attention {
     block_.sync();  // nobody reads pages any more
     block_.each_warp([&](Warp& warp) {
       if (warp.index() >= Shared::kNarrow) return;
-      const int base = Shared::kRing + warp.index() * Shared::kFoldBytes;
-      Local<Sums>& sums = sums_.of(warp);
-      Local<float> l[2];
-      PREFIX_UNROLL
-      for (int j = 0; j < 2; ++j) {
-        warp.each([&](int lane) { l[j][lane] = sums[lane].l[j]; });
-        warp.quad_sum(l[j]);
-      }
-      warp.each([&](int lane) {
-        PREFIX_UNROLL
-        for (int j = 0; j < 2; ++j) {
-          const int row = lane / 4 + 8 * j;
-          if (lane % 4 == 0)
-            warp.set(lane, base + (16 * Shared::kFoldRow + 2 * row) * 4,
-                     Floats2{{sums[lane].m[j], l[j][lane]}});
-          PREFIX_UNROLL
-          for (int c = 0; c < kColumns; ++c) {
-            const float* const x = sums[lane].o[c].x + 2 * j;
-            warp.set(lane, base + (row * Shared::kFoldRow + 8 * c + 2 * (lane % 4)) * 4,
-                     Floats2{{x[0], x[1]}});
-          }
-        }
-      });
+      Rows::store(warp, sums_.of(warp), Shared::kRing + warp.index() * Shared::kFoldBytes);
     });
     block_.sync();
     block_.each([&](int t) {
@@ -634,7 +381,7 @@ class Attention {
           return block_.template get<Floats2>(t,
                                               Shared::kRing + warp * Shared::kFoldBytes + word * 4);
         };
-        const int ml = 16 * Shared::kFoldRow + 2 * row;
+        const int ml = WarpState<D>::kMaxima + 2 * row;
         float m = minus_infinity(), l = 0;
         Floats2 o{{0, 0}};
         for (int w = 0; w < Shared::kNarrow; ++w) m = larger(part(w, ml).x[0], m);
@@ -779,7 +526,7 @@ class Attention {
   const int rows_;
   const int head_;
   PerThread<Sums> sums_;
-  PerThread<Range> ranges_;
+  PerThread<typename Rows::Range> ranges_;
   PerThread<Queries> queries_;
 };
 

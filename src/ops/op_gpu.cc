@@ -46,6 +46,14 @@ gpu::Kernel choose_wide_kernel(DType type, int32_t head_dim, int32_t packed_rows
   return gpu::Kernel::kCount;
 }
 
+// The kernel for small steps; kCount where there is none.
+gpu::Kernel choose_decode_kernel(DType type, int32_t head_dim) {
+  if (type != DType::kBf16) return gpu::Kernel::kCount;
+  if (head_dim == 64) return gpu::Kernel::kAttentionDecode64;
+  if (head_dim == 128) return gpu::Kernel::kAttentionDecode128;
+  return gpu::Kernel::kCount;
+}
+
 AttentionKernel kernel_shape(gpu::Kernel kernel) {
   switch (kernel) {
     case gpu::Kernel::kAttention64x4:
@@ -234,14 +242,15 @@ void clear_tail([[maybe_unused]] Args& args) {
 }  // namespace
 
 template <typename Args>
-void GpuDevice::launch(gpu::Kernel kernel, int64_t x, int64_t y, const Args& args,
-                       int shared_bytes) {
+void GpuDevice::launch(gpu::Kernel kernel, int64_t x, int64_t y, const Args& args, int shared_bytes,
+                       int cluster) {
   if (x == 0 || y == 0) return;
   gpu::Launch l{};
   l.kernel = kernel;
   l.grid_x = static_cast<uint32_t>(x);
   l.grid_y = static_cast<uint32_t>(y);
   l.threads = gpu::kRowThreads;
+  l.cluster = static_cast<uint32_t>(cluster);
   if (const AttentionKernel shape = kernel_shape(kernel); shape.d > 0) {
     l.threads = static_cast<uint32_t>(32 * shape.warps);
     l.shared_bytes = static_cast<uint32_t>(gpu::attention_shared_bytes(shape.d, shape.warps));
@@ -252,6 +261,11 @@ void GpuDevice::launch(gpu::Kernel kernel, int64_t x, int64_t y, const Args& arg
     l.threads = gpu::kHopperThreads;
     l.shared_bytes = static_cast<uint32_t>(
         gpu::hopper_shared_bytes(kernel == gpu::Kernel::kAttentionHopper64 ? 64 : 128));
+  } else if (kernel == gpu::Kernel::kAttentionDecode64 ||
+             kernel == gpu::Kernel::kAttentionDecode128) {
+    l.threads = gpu::kDecodeThreads;
+    l.shared_bytes = static_cast<uint32_t>(
+        gpu::decode_shared_bytes(kernel == gpu::Kernel::kAttentionDecode64 ? 64 : 128));
   } else {
     l.shared_bytes = static_cast<uint32_t>(shared_bytes);
   }
@@ -532,6 +546,7 @@ void GpuDevice::plan_attention(const AttentionPlan& plan, std::span<const int32_
   tiles_.of_row.clear();
   tiles_.runs.clear();
   planned_ = &plan;
+  if (plan_decode(plan, positions, group, kv)) return;
   if (kernel_ != gpu::Kernel::kAttentionSlow) {
     gpu::AttentionShape shape;
     shape.kv_heads = kv.kv_heads;
@@ -565,6 +580,18 @@ void GpuDevice::plan_attention(const AttentionPlan& plan, std::span<const int32_
               static_cast<int32_t>(t));
     tiles_.runs.insert(tiles_.runs.end(), {tile.run_begin, tile.run_end});
   }
+}
+
+bool GpuDevice::plan_decode(const AttentionPlan& plan, std::span<const int32_t> positions,
+                            int32_t group, const KvLayout& kv) {
+  decode_.clear();
+  if (!options_.hopper_attention) return false;
+  const gpu::Kernel kernel = choose_decode_kernel(kv.type, kv.head_dim);
+  if (kernel == gpu::Kernel::kCount) return false;
+  const gpu::DecodeShape shape{kv.kv_heads, group, runtime_->properties().clusters};
+  if (!gpu::plan_decode(plan, positions, shape, decode_)) return false;
+  kernel_ = kernel;
+  return true;
 }
 
 // Items without rows, which do nothing: the grid of a launch stays the same for many steps.
@@ -622,6 +649,8 @@ void GpuDevice::begin_step(const StepArrays& step) {
   step_.place(std::span<const gpu::Item>(plan_.items));
   step_.place(std::span<const gpu::Run>(plan_.runs));
   step_.place(std::span<const gpu::Group>(plan_.groups));
+  step_.place(std::span<const gpu::DecodePart>(decode_.parts));
+  step_.place(std::span<const gpu::DecodePage>(decode_.pages));
   step_.place(std::span<const int32_t>(tiles_.of_row));
   step_.place(std::span<const int32_t>(tiles_.runs));
   if (kernel_ == gpu::Kernel::kAttentionSlow)
@@ -679,6 +708,22 @@ const float* GpuDevice::attend_dense(const AttentionArgs& args, const KvLayout& 
   return sums;
 }
 
+void GpuDevice::launch_decode(const gpu::AttentionArguments& a) {
+  gpu::DecodeArguments d{};
+  d.parts = on_device(std::span<const gpu::DecodePart>(decode_.parts));
+  d.list = on_device(std::span<const gpu::DecodePage>(decode_.pages));
+  d.positions = a.positions;
+  d.q = a.q;
+  d.out = a.out;
+  d.ld_q = a.ld_q;
+  d.ld_out = a.ld_out;
+  d.group_heads = a.group_heads;
+  d.cluster = decode_.cluster;
+  d.scale_log2 = a.scale_log2;
+  d.pages = a.pages;
+  launch(kernel_, static_cast<int64_t>(decode_.parts.size()), a.pages.kv_heads, d, 0, d.cluster);
+}
+
 void GpuDevice::attend(std::span<const gpu::Item> items, bool folds, gpu::AttentionArguments a) {
   if (wide_kernel_ != gpu::Kernel::kCount) {
     launch(wide_kernel_, a.item_count, a.pages.kv_heads, a);
@@ -725,7 +770,9 @@ void GpuDevice::attention(const AttentionArgs& args, const KvLayout& kv, const s
   a.tile_of_row = on_device(std::span<const int32_t>(tiles_.of_row));
   a.tile_runs = on_device(std::span<const int32_t>(tiles_.runs));
   a.dense_sums = attend_dense(args, kv, a.pages);
+  if (decode_.cluster > 0) launch_decode(a);
   if (!staged) step_.forget();
+  if (decode_.cluster > 0) return;
   if (slow) {
     launch(kernel_, static_cast<int64_t>(rows), args.heads, a);
     return;

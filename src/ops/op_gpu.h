@@ -9,6 +9,7 @@
 
 #include "base/threads.h"
 #include "ops/gpu/attention_plan.h"
+#include "ops/gpu/decode_plan.h"
 #include "ops/gpu/downloads.h"
 #include "ops/gpu/runtime.h"
 #include "ops/gpu/staging.h"
@@ -22,9 +23,10 @@ struct GpuOptions {
   DType dtype = DType::kBf16;
   int threads = 1;  // of the host: reading weights, sampling
   bool invariant = false;
-  bool graphs = true;             // steps that look alike are replayed
-  bool hopper_attention = false;  // wide items by warpgroups of sm_90a; not with `invariant`
-  bool cudnn_attention = false;   // dense segments by cuDNN; not with `invariant`
+  bool graphs = true;  // steps that look alike are replayed
+  // Wide items by warpgroups, small steps by clusters of sm_90a; not with `invariant`.
+  bool hopper_attention = false;
+  bool cudnn_attention = false;  // dense segments by cuDNN; not with `invariant`
 };
 
 class GpuDevice final : public Device {
@@ -34,6 +36,7 @@ class GpuDevice final : public Device {
 
   gpu::Runtime& runtime() { return *runtime_; }
   const gpu::DevicePlan& attention_plan() const { return plan_; }
+  const gpu::DecodePlan& decode_plan() const { return decode_; }
 
   std::string_view name() const override { return "cuda"; }
   std::string_view isa() const override { return isa_; }
@@ -109,6 +112,10 @@ class GpuDevice final : public Device {
   // Rows that an operation works on: those of the step are padded, so that steps look alike.
   int64_t padded(int64_t rows) const { return rows == rows_ ? padded_rows_ : rows; }
   bool is_small() const { return rows_ > 0 && rows_ <= 256; }
+  // Whether the step has a plan for clusters (gpu/decode_plan.h) instead of the other one.
+  bool plan_decode(const AttentionPlan& plan, std::span<const int32_t> positions, int32_t group,
+                   const KvLayout& kv);
+  void launch_decode(const gpu::AttentionArguments& a);
   void pad_attention();
   gpu::SdpaShape sdpa_shape(const gpu::DenseSegment& segment, int32_t heads,
                             const KvLayout& kv) const;
@@ -125,7 +132,8 @@ class GpuDevice final : public Device {
   template <typename... Spans>
   void stage_call(const Spans&... spans);
   template <typename Args>
-  void launch(gpu::Kernel kernel, int64_t x, int64_t y, const Args& args, int shared_bytes = 0);
+  void launch(gpu::Kernel kernel, int64_t x, int64_t y, const Args& args, int shared_bytes = 0,
+              int cluster = 1);
 
   std::unique_ptr<gpu::StepGraphs> runtime_;
   GpuOptions options_;
@@ -142,6 +150,7 @@ class GpuDevice final : public Device {
   int64_t rows_ = 0, padded_rows_ = 0;
   const AttentionPlan* planned_ = nullptr;
   gpu::DevicePlan plan_;
+  gpu::DecodePlan decode_;
   gpu::Kernel kernel_ = gpu::Kernel::kAttentionSlow;
   gpu::Kernel wide_kernel_ = gpu::Kernel::kCount;  // of wide items, if it is another one
   Tiles tiles_;

@@ -140,69 +140,10 @@ class EmulatedWarp : public EmulatedLanes {
   void set(int lane, int offset, T value) {
     shared_.write(thread(lane), offset, &value, sizeof value);
   }
-
-  // The same order as the shuffles of the GPU: pairs 16 apart, then 8, ...
-  float sum(const Local<float>& x) {
-    float v[32];
-    std::copy_n(x.values, 32, v);
-    for (int step = 16; step > 0; step /= 2)
-      for (int i = 0; i < step; ++i) v[i] = v[i] + v[i + step];
-    return v[0];
-  }
-  float max(const Local<float>& x) {
-    float v = minus_infinity();
-    for (float y : x.values) v = larger(y, v);
-    return v;
-  }
-  void max(Local<int>& x) { std::fill_n(x.values, 32, *std::max_element(x.values, x.values + 32)); }
-  template <class T>
-  T broadcast(const Local<T>& x, int lane) {
-    return x[lane];
-  }
-  bool any(const Local<int>& x) {
-    return std::any_of(x.values, x.values + 32, [](int v) { return v != 0; });
-  }
-
-  // ldmatrix.x4: lane 8 m + r reads row r of matrix m; lane l gets elements 2 (l % 4) and the next
-  // of row l / 4 of each matrix (transposed: of column l / 4).
   template <bool transposed>
   void load_matrices(const Local<int>& at, Local<FragmentA>& out) {
-    uint16_t matrix[4][8][8];
-    for (int lane = 0; lane < 32; ++lane)
-      shared_.read(thread(lane), at[lane], matrix[lane / 8][lane % 8], 16);
-    for (int lane = 0; lane < 32; ++lane) {
-      for (int m = 0; m < 4; ++m) {
-        const int i = lane / 4, j = lane % 4 * 2;
-        const uint32_t low = transposed ? matrix[m][j][i] : matrix[m][i][j];
-        const uint32_t high = transposed ? matrix[m][j + 1][i] : matrix[m][i][j + 1];
-        out[lane].x[m] = high << 16 | low;
-      }
-    }
-  }
-
-  // mma.m16n8k16 by its definition: fragments to matrices, product, back.
-  void mma(Local<FragmentC>& c, const Local<FragmentA>& a, const Local<FragmentB>& b) {
-    float left[16][16], right[16][8];
-    for (int lane = 0; lane < 32; ++lane) {
-      const int g = lane / 4, t = lane % 4;
-      for (int r = 0; r < 4; ++r) {
-        float* const to = &left[g + r % 2 * 8][2 * t + r / 2 * 8];
-        to[0] = from_bf16(static_cast<uint16_t>(a[lane].x[r]));
-        to[1] = from_bf16(static_cast<uint16_t>(a[lane].x[r] >> 16));
-      }
-      for (int r = 0; r < 2; ++r) {
-        right[2 * t + 8 * r][g] = from_bf16(static_cast<uint16_t>(b[lane].x[r]));
-        right[2 * t + 8 * r + 1][g] = from_bf16(static_cast<uint16_t>(b[lane].x[r] >> 16));
-      }
-    }
-    float sum[16][8];
-    for (int lane = 0; lane < 32; ++lane)
-      for (int r = 0; r < 4; ++r) sum[lane / 4 + r / 2 * 8][lane % 4 * 2 + r % 2] = c[lane].x[r];
-    for (int i = 0; i < 16; ++i)
-      for (int k = 0; k < 16; ++k)
-        for (int j = 0; j < 8; ++j) sum[i][j] += left[i][k] * right[k][j];
-    for (int lane = 0; lane < 32; ++lane)
-      for (int r = 0; r < 4; ++r) c[lane].x[r] = sum[lane / 4 + r / 2 * 8][lane % 4 * 2 + r % 2];
+    matrices<transposed>(
+        out, [&](int lane, uint16_t* row) { shared_.read(thread(lane), at[lane], row, 16); });
   }
 
  private:

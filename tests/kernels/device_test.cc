@@ -29,11 +29,7 @@ double relative(const std::vector<float>& got, const std::vector<float>& want) {
   return std::sqrt(error / std::max(norm, 1e-30));
 }
 
-TEST(EmulatedEngine, TinyModelEqualsTheCpu) {
-  const EmulatedCuda cuda;
-  const TinyCheckpoint checkpoint;
-  const auto cpu = make_engine(checkpoint, {});
-  const auto gpu = make_engine(checkpoint, {{"device", "cuda"}});
+void expect_equal_embeddings(Engine& cpu, Engine& gpu) {
   std::mt19937 random(5);
   const std::vector<int32_t> head = random_tokens(random, 70, 64);
   std::vector<RequestSpec> batch;
@@ -45,9 +41,9 @@ TEST(EmulatedEngine, TinyModelEqualsTheCpu) {
     for (int32_t t : random_tokens(random, 5 + i * 7, 64)) spec.tokens.push_back(t);
     batch.push_back(spec);
   }
-  const auto want = cpu->submit(batch);
+  const auto want = cpu.submit(batch);
   want->wait(-1);
-  const auto got = gpu->submit(batch);
+  const auto got = gpu.submit(batch);
   got->wait(-1);
   for (size_t i = 0; i < batch.size(); ++i) {
     ASSERT_EQ(got->result(i).status, Code::kOk) << got->result(i).message;
@@ -55,6 +51,14 @@ TEST(EmulatedEngine, TinyModelEqualsTheCpu) {
     EXPECT_EQ(got->result(i).usage.computed, want->result(i).usage.computed);
     EXPECT_EQ(got->result(i).usage.shared, want->result(i).usage.shared);
   }
+}
+
+TEST(EmulatedEngine, TinyModelEqualsTheCpu) {
+  const EmulatedCuda cuda;
+  const TinyCheckpoint checkpoint;
+  const auto cpu = make_engine(checkpoint, {});
+  const auto gpu = make_engine(checkpoint, {{"device", "cuda"}});
+  expect_equal_embeddings(*cpu, *gpu);
 }
 
 // The option reaches the device, which refuses what it cannot keep.
@@ -300,6 +304,31 @@ TEST(EmulatedEngine, StepsThatLookAlikeAreReplayed) {
   // The next batch meets graphs of the first.
   results(*engine, decoding(32, 2));
   EXPECT_GT(cuda.runtime().counters().replays - replays, replays);
+}
+
+// With cuda_attention=hopper: small steps are one launch of clusters a layer, replayed like others.
+TEST(EmulatedEngine, SmallStepsGoToClusters) {
+  tools::CheckpointShape shape;
+  shape.head_dim = 64;
+  const TinyCheckpoint checkpoint(shape);
+  std::vector<decltype(results(std::declval<Engine&>(), {}))> all;
+  for (const bool graphs : {true, false}) {
+    EmulatedCuda cuda(8);
+    const auto engine = make_engine(checkpoint, {{"device", "cuda"}, {"cuda_attention", "hopper"}});
+    const ops::gpu::EmulatorCounters& counters = cuda.runtime().counters();
+    if (!graphs) cuda.runtime().refuse_graphs();
+    all.push_back(results(*engine, decoding(11, 1)));
+    EXPECT_EQ(counters.replays > 0, graphs);
+    const auto count = [&](ops::gpu::Kernel kernel) {
+      return counters.launches[static_cast<size_t>(kernel)];
+    };
+    if (!graphs) {
+      EXPECT_EQ(count(ops::gpu::Kernel::kAttentionDecode64), 2 * engine->stats().steps);
+    }
+    EXPECT_EQ(count(ops::gpu::Kernel::kAttention64x4) + count(ops::gpu::Kernel::kAttention64x8), 0);
+    expect_equal_embeddings(*make_engine(checkpoint, {}), *engine);
+  }
+  EXPECT_TRUE(all[0] == all[1]);
 }
 
 // The same work with a runtime that cannot record, also when memory grows and steps fail between.

@@ -7,9 +7,11 @@
 
 #include "block_emulated.h"
 #include "body/attention.h"
+#include "body/attention_decode.h"
 #include "body/attention_hopper.h"
 #include "body/heads.h"
 #include "body/rows.h"
+#include "cluster_emulated.h"
 #include "hopper_emulated.h"
 #include "kernels/sdpa_reference.h"
 #include "ops/gpu/workspace.h"
@@ -43,8 +45,21 @@ void run_hopper(const Launch& launch, int x, int y, bool backwards, uint64_t see
   attention_hopper<D>(block, args_of<AttentionArguments>(launch));
 }
 
+template <int D>
+void run_decode(const Launch& launch, EmulatedCluster& cluster) {
+  const auto& args = args_of<DecodeArguments>(launch);
+  if (launch.threads != kDecodeThreads || static_cast<uint32_t>(args.cluster) != launch.cluster ||
+      launch.shared_bytes != static_cast<uint32_t>(decode_shared_bytes(D)))
+    throw std::logic_error("an attention launch of another shape than its kernel");
+  cluster.run([&](EmulatedCluster::Block& block) { attention_decode<D>(block, args); });
+}
+
+bool for_clusters(Kernel kernel) {
+  return kernel == Kernel::kAttentionDecode64 || kernel == Kernel::kAttentionDecode128;
+}
 bool for_hopper(Kernel kernel) {
-  return kernel == Kernel::kAttentionHopper64 || kernel == Kernel::kAttentionHopper128;
+  return kernel == Kernel::kAttentionHopper64 || kernel == Kernel::kAttentionHopper128 ||
+         for_clusters(kernel);
 }
 
 }  // namespace
@@ -123,10 +138,21 @@ void run_block(const Launch& launch, int x, int y, bool backwards, uint64_t seed
       break;
     case Kernel::kAttentionHopper64:
     case Kernel::kAttentionHopper128:
+    case Kernel::kAttentionDecode64:
+    case Kernel::kAttentionDecode128:
     case Kernel::kCount:
       throw std::logic_error("no such kernel");
   }
   shared.finish();
+}
+
+void run_cluster(const Launch& launch, int x, int y, bool backwards, uint64_t seed,
+                 const Sabotage& sabotage) {
+  EmulatedCluster cluster(launch.shared_bytes, x, y, static_cast<int>(launch.cluster), backwards,
+                          seed, sabotage);
+  if (launch.kernel == Kernel::kAttentionDecode64) return run_decode<64>(launch, cluster);
+  if (launch.kernel == Kernel::kAttentionDecode128) return run_decode<128>(launch, cluster);
+  throw std::logic_error("a kernel that knows no clusters");
 }
 
 EmulatedRuntime::EmulatedRuntime(int32_t processors, uint64_t seed) : random_(seed) {
@@ -137,6 +163,7 @@ EmulatedRuntime::EmulatedRuntime(int32_t processors, uint64_t seed) : random_(se
   properties_.total_bytes = int64_t{1} << 30;
   used_bytes_ = kProductWorkspaceBytes;  // as on a GPU
   properties_.hopper = true;
+  for (int i = 0; i < 4; ++i) properties_.clusters[i] = processors >> i;
 }
 
 EmulatedRuntime::~EmulatedRuntime() {
@@ -284,19 +311,25 @@ Code EmulatedRuntime::launch(const Launch& launch) {
 
 Code EmulatedRuntime::run(const Launch& launch) {
   const auto count = static_cast<int64_t>(launch.grid_x) * launch.grid_y;
-  if (count == 0 || launch.threads == 0 || launch.threads > 1024 || launch.grid_y > 65535 ||
+  const uint32_t cluster = launch.cluster;  // 8 is what every GPU with clusters accepts
+  if (count == 0 || cluster == 0 || cluster > 8 || launch.grid_x % cluster != 0 ||
+      (cluster > 1 && !for_clusters(launch.kernel)) || launch.threads == 0 ||
+      launch.threads > 1024 || launch.grid_y > 65535 ||
       launch.shared_bytes > (for_hopper(launch.kernel)
                                  ? kHopperShared
                                  : static_cast<uint32_t>(properties_.shared_bytes)))
     return failure(Code::kInternal, "a launch that no GPU accepts");
-  std::vector<int64_t> order(static_cast<size_t>(count));
+  std::vector<int64_t> order(static_cast<size_t>(count / cluster));  // of clusters
+  const uint32_t columns = launch.grid_x / cluster;
   for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int64_t>(i);
   std::shuffle(order.begin(), order.end(), random_);
   const bool backwards = random_() % 2 == 0;
   try {
-    for (const int64_t i : order)
-      run_block(launch, static_cast<int>(i % launch.grid_x), static_cast<int>(i / launch.grid_x),
-                backwards, random_(), sabotage_);
+    for (const int64_t i : order) {
+      const auto run = for_clusters(launch.kernel) ? run_cluster : run_block;
+      run(launch, static_cast<int>(i % columns * cluster), static_cast<int>(i / columns), backwards,
+          random_(), sabotage_);
+    }
   } catch (const std::exception& e) {
     return failure(Code::kInternal,
                    cat("kernel ", static_cast<int>(launch.kernel), ": ", e.what()));

@@ -7,6 +7,7 @@
 // begun is there after the wait.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <map>
@@ -29,6 +30,9 @@ struct Sabotage {
   bool products = false;  // no wait_products
   bool fence_async = false;
   bool fence = false;  // of registers
+  // Of clusters: the first, second ... of the barriers that the warps of a block, of a cluster
+  // pass.
+  int sync = -1, sync_cluster = -1;
 };
 
 struct EmulatorCounters {
@@ -77,6 +81,8 @@ class EmulatedRuntime final : public Runtime {
     fail_in_ = calls;
     fail_code_ = code;
   }
+  // No step is done by clusters.
+  void forbid_clusters() { std::fill_n(properties_.clusters, 4, 0); }
   // What is worth a dense segment, which of them are refused, and whether there is a library.
   void set_dense(const DenseLimits& limits) { properties_.dense = limits; }
   void refuse_sdpa(std::function<bool(const SdpaShape&)> refuses) { refuses_ = std::move(refuses); }
@@ -134,5 +140,8 @@ class EmulatedRuntime final : public Runtime {
 // Runs one block of a launch; `seed` decides how parts that run at the same time take turns.
 void run_block(const Launch& launch, int x, int y, bool backwards, uint64_t seed,
                const Sabotage& sabotage);
+// The blocks of a cluster, from x on.
+void run_cluster(const Launch& launch, int x, int y, bool backwards, uint64_t seed,
+                 const Sabotage& sabotage);
 
 }  // namespace prefix::ops::gpu

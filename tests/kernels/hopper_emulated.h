@@ -46,7 +46,6 @@ class EmulatedHopper {
     void wait(int barrier, int parity) { block_.wait(barrier, parity, {kProducer}); }
     void expect(int barrier, int bytes) {
       block_.barrier(barrier).expect(kProducer, bytes);
-      block_.turns_.progress();
       block_.turns_.pause();
     }
     void copy(int to, const void* from, int bytes, int barrier) {
@@ -112,7 +111,6 @@ class EmulatedHopper {
     void arrive(int barrier) {
       for (const int a : actors_) {
         block_.barrier(barrier).arrive(a);
-        block_.turns_.progress();
         block_.turns_.pause();
       }
     }

@@ -1,5 +1,5 @@
-// The attention kernels for Hopper: against float64, and that the emulator would have noticed a
-// wait, a fence or an arrival that is missing.
+// The attention kernel for many rows on Hopper: against float64, and that the emulator would have
+// noticed a wait, a fence or an arrival that is missing.
 #include <gtest/gtest.h>
 
 #include "kernels/gpu_support.h"
@@ -16,6 +16,7 @@ struct Hopper {
   explicit Hopper(int processors = 4, uint64_t seed = 1, const Sabotage& sabotage = {}) {
     auto runtime = std::make_unique<EmulatedRuntime>(processors, seed);
     runtime->sabotage(sabotage);
+    runtime->forbid_clusters();  // they would do all of these steps
     counters = &runtime->counters();
     device = std::make_unique<GpuDevice>(std::move(runtime),
                                          GpuOptions{DType::kBf16, 1, false, true, true});

@@ -169,6 +169,15 @@ TEST_F(StepGraphsTest, OneByteOfTheArgumentsIsADifference) {
   EXPECT_EQ(notebook_->take(), "100");
 }
 
+TEST_F(StepGraphsTest, TheSizeOfAClusterIsADifference) {
+  learn(100);
+  const int64_t args[2] = {100, 5};
+  graphs_->launch({Kernel::kNorm, 100, 1, 128, 0, args, sizeof args, 2});
+  EXPECT_EQ(notebook_->take(), "100");
+  const Command command = command_of(Launch{Kernel::kNorm, 8, 1, 128, 0, args, sizeof args, 4});
+  EXPECT_EQ(launch_of(command).cluster, 4u);
+}
+
 TEST_F(StepGraphsTest, GraphsThatBeginAlikeAreToldApart) {
   learn(100, 20);
   const auto other = [&] {

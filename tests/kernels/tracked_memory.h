@@ -8,6 +8,11 @@
 // An access must know of everything that it depends on: reads of the last write, writes of the last
 // write and of all reads. Otherwise it is a conflict, however the events happened to follow one
 // another this time.
+//
+// Blocks of a cluster read each other's memory between barriers that all of them pass; each such
+// barrier is an *epoch*. Actors of one block have no clocks in another: what was written must have
+// been known in an epoch that the reader saw begin, and what was read in an epoch must not be
+// overwritten in it.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +28,8 @@
 
 namespace prefix::ops::gpu {
 
-inline constexpr int kActors = 9 + kHopperBarriers;
+inline constexpr int kMostBarriers = std::max(kHopperBarriers, kDecodeBarriers) + 1;
+inline constexpr int kActors = 9 + kMostBarriers;
 using Clock = std::array<int64_t, kActors>;
 inline constexpr int kProducer = 0;
 inline int warp_actor(int group, int warp) { return 1 + 4 * group + warp; }
@@ -65,6 +71,21 @@ class TrackedMemory {
     }
     std::memcpy(&data_[static_cast<size_t>(offset)], value, bytes);
   }
+  // By an actor of another block, in its epoch; `known` is what this block knew when it began.
+  void read_remote(const Clock& known, int64_t epoch, int offset, void* out, size_t bytes) {
+    for (Mark& m : touch(offset, bytes)) {
+      if (m.in_flight) conflict(-1, offset, "(another block's) reads what a copy is still writing");
+      if (epoch == 0 || known[static_cast<size_t>(m.writer)] < m.written)
+        conflict(-1, offset, "(another block's) reads what it does not know to be written");
+      m.remote = std::max(m.remote, epoch);
+      last_remote_ = std::max(last_remote_, epoch);
+    }
+    std::memcpy(out, &data_[static_cast<size_t>(offset)], bytes);
+  }
+  int64_t epoch(int actor) const { return epochs_[static_cast<size_t>(actor)]; }
+  void next_epoch(int actor) { ++epochs_[static_cast<size_t>(actor)]; }
+  // Of the last read by another block.
+  int64_t last_remote() const { return last_remote_; }
   // By everybody before the roles begin: known to all, fenced or not.
   void write_first(int offset, const void* value, size_t bytes) {
     for (Mark& m : touch(offset, bytes)) {
@@ -119,6 +140,7 @@ class TrackedMemory {
     bool in_flight = false;
     int products = 0;
     std::array<int64_t, 9> reads{};
+    int64_t remote = -1;  // epoch of the last read by another block
   };
   struct Range {
     Mark* first;
@@ -128,10 +150,10 @@ class TrackedMemory {
   };
   Range touch(int offset, size_t bytes) {
     const auto at = static_cast<size_t>(offset);
-    if (offset < 0 || at + bytes > data_.size() || at % kGrain != 0 || bytes % kGrain != 0)
+    if (offset < 0 || at + bytes > data_.size() || at % std::min(bytes, kGrain) != 0)
       throw std::out_of_range("shared memory: " + std::to_string(bytes) + " bytes at " +
                               std::to_string(offset) + " of " + std::to_string(data_.size()));
-    return {&marks_[at / kGrain], &marks_[at / kGrain] + bytes / kGrain};
+    return {&marks_[at / kGrain], &marks_[at / kGrain] + (bytes + kGrain - 1) / kGrain};
   }
   void check_read(int actor, int offset, const Mark& m) {
     if (m.in_flight) conflict(actor, offset, "reads what a copy is still writing");
@@ -143,6 +165,8 @@ class TrackedMemory {
     if (m.products > 0) conflict(actor, offset, "writes what a product still reads");
     if (know(actor)[static_cast<size_t>(m.writer)] < m.written)
       conflict(actor, offset, "writes over what it does not know to be written");
+    if (m.remote >= epoch(actor))
+      conflict(actor, offset, "writes over what another block may be reading");
     for (size_t i = 0; i < m.reads.size(); ++i)
       if (know(actor)[i] < m.reads[i])
         conflict(actor, offset, "writes over what it does not know to be read");
@@ -156,6 +180,8 @@ class TrackedMemory {
   std::vector<Mark> marks_;
   std::array<Clock, kActors> know_{};
   std::array<int64_t, kActors> fenced_{};
+  std::array<int64_t, kActors> epochs_{};
+  int64_t last_remote_ = -1;
 };
 
 // An mbarrier with the copies that count for its phase.

@@ -1,14 +1,14 @@
 // Roles that run at the same time on a GPU, on the CPU one at a time: threads that pass a baton. At
-// each pause a random one goes on.
+// each pause a random one of those that can go on does.
 #pragma once
 
-#include <algorithm>
-#include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <mutex>
 #include <random>
+#include <semaphore>
 #include <stdexcept>
 #include <thread>
 #include <vector>
@@ -21,83 +21,86 @@ class Turns {
 
   // Runs the roles to their ends, one at a time.
   void run(const std::vector<std::function<void()>>& roles) {
-    waiting_.assign(roles.size(), false);
-    live_ = roles.size();
-    done_.assign(roles.size(), false);
-    turn_ = random_() % roles.size();
-    std::vector<std::jthread> threads;
-    for (size_t i = 0; i < roles.size(); ++i)
-      threads.emplace_back([this, &roles, i] { play(i, roles[i]); });
-    threads.clear();
+    roles_.clear();
+    for (size_t i = 0; i < roles.size(); ++i) roles_.emplace_back();
+    stop_ = false;
+    error_ = nullptr;
+    {
+      std::vector<std::jthread> threads;
+      for (size_t i = 0; i < roles.size(); ++i)
+        threads.emplace_back([this, &roles, i] { play(i, roles[i]); });
+      roles_[random_() % roles.size()].turn.release();
+    }
     if (error_) std::rethrow_exception(error_);
   }
 
   // Another role may go on here.
-  void pause() { pass(current_); }
+  void pause() { pass(); }
   template <class F>
   void wait_until(const F& ready) {
-    const size_t me = current_;
-    int tries = 0;
-    while (!ready()) {
-      waiting_[me] = true;
-      if (std::all_of(waiting_.begin(), waiting_.end(), [](bool w) { return w; }) && ++tries > 100)
-        throw std::logic_error("deadlock: every role waits for another");
-      pass(me);
-    }
-    // Somebody moved on, so others may be able to.
-    for (size_t i = 0; i < waiting_.size(); ++i) waiting_[i] = done_[i];
-  }
-  // Something happened that may end a wait.
-  void progress() {
-    for (size_t i = 0; i < waiting_.size(); ++i) waiting_[i] = done_[i];
+    if (ready()) return;
+    roles_[current_].ready = ready;
+    pass();
+    roles_[current_].ready = nullptr;
   }
 
  private:
   struct Stopped {};
+  struct Role {
+    std::binary_semaphore turn{0};
+    std::function<bool()> ready;  // empty: it can go on
+    bool done = false;
+  };
 
   void play(size_t me, const std::function<void()>& role) {
-    {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return turn_ == me || stop_; });
-      current_ = me;
-    }
+    roles_[me].turn.acquire();
+    current_ = me;
+    if (stop_) return;
     try {
-      if (!stop_) role();
+      role();
+      roles_[me].done = true;
+      if (const size_t next = choose(); next < roles_.size()) roles_[next].turn.release();
     } catch (const Stopped&) {
     } catch (...) {
-      const std::lock_guard lock(mutex_);
-      if (!error_) error_ = std::current_exception();
-      stop_ = true;
+      stop(std::current_exception());
     }
-    const std::lock_guard lock(mutex_);
-    done_[me] = waiting_[me] = true;
-    if (--live_ > 0) turn_ = next(me);
-    changed_.notify_all();
   }
-  void pass(size_t me) {
-    std::unique_lock lock(mutex_);
-    turn_ = next(me);
-    if (turn_ != me) {
-      changed_.notify_all();
-      changed_.wait(lock, [&] { return turn_ == me || stop_; });
-    }
+  void pass() {
+    const size_t me = current_;
+    const size_t next = choose();
+    if (next == me) return;
+    roles_[next].turn.release();
+    roles_[me].turn.acquire();
     current_ = me;
     if (stop_) throw Stopped{};
   }
-  size_t next(size_t me) {
-    for (;;) {
-      const size_t i = random_() % done_.size();
-      if (!done_[i]) return i;
-      if (live_ == 0) return me;
+  // Who has the turn stops everybody.
+  void stop(std::exception_ptr error) {
+    error_ = std::move(error);
+    stop_ = true;
+    for (Role& role : roles_) {
+      role.done = true;
+      role.turn.release();
     }
   }
+  // A role that can go on; their number when all are done.
+  size_t choose() {
+    const size_t count = roles_.size(), start = random_() % count;
+    bool left = false;
+    for (size_t k = 0; k < count; ++k) {
+      const size_t i = (start + k) % count;
+      if (roles_[i].done) continue;
+      if (!roles_[i].ready || roles_[i].ready()) return i;
+      left = true;
+    }
+    if (left) throw std::logic_error("deadlock: every role waits for another");
+    return count;
+  }
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
   std::mt19937_64 random_;
-  std::vector<bool> waiting_, done_;
-  size_t turn_ = 0, current_ = 0, live_ = 0;
-  bool stop_ = false;
+  std::deque<Role> roles_;
+  size_t current_ = 0;
+  bool stop_ = false;  // written by who has the turn, before it gives it away
   std::exception_ptr error_;
 };
 

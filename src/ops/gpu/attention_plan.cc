@@ -55,16 +55,8 @@ class Planner {
     return edge;
   }
 
-  // The part of a run that packed rows [begin, end) need; no blocks when it is none.
   Run clip(const AttentionRun& run, int32_t begin, int32_t end) const {
-    const int32_t g = shape_.group_heads;
-    Run r{run.page_begin, run.block_begin, 0, std::max(begin, run.row_begin * g),
-          std::min(end, run.row_end * g)};
-    if (r.row_begin >= r.row_end) return r;
-    int32_t last = -1;
-    for (int32_t row = r.row_begin / g; row <= (r.row_end - 1) / g; ++row)
-      last = std::max(last, positions_[static_cast<size_t>(row)]);
-    r.blocks = std::clamp(last / kPageTokens + 1 - run.block_begin, 0, run.blocks);
+    Run r = clip_run(run, begin, end, positions_, shape_.group_heads);
     if (const DenseSegment* const s = dense_of(begin)) leave_out(*s, r);
     return r;
   }
@@ -271,6 +263,19 @@ int64_t dense_sums(std::span<const DenseSegment> segments, int32_t heads) {
   int64_t rows = 0;
   for (const DenseSegment& s : segments) rows += s.rows;
   return rows * heads;
+}
+
+Run clip_run(const AttentionRun& run, int32_t begin, int32_t end,
+             std::span<const int32_t> positions, int32_t group_heads) {
+  const int32_t g = group_heads;
+  Run r{run.page_begin, run.block_begin, 0, std::max(begin, run.row_begin * g),
+        std::min(end, run.row_end * g)};
+  if (r.row_begin >= r.row_end) return r;
+  int32_t last = -1;
+  for (int32_t row = r.row_begin / g; row <= (r.row_end - 1) / g; ++row)
+    last = std::max(last, positions[static_cast<size_t>(row)]);
+  r.blocks = std::clamp(last / kPageTokens + 1 - run.block_begin, 0, run.blocks);
+  return r;
 }
 
 void plan_attention(const AttentionPlan& plan, std::span<const int32_t> positions,

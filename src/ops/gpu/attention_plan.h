@@ -82,6 +82,10 @@ inline constexpr int32_t kInvariantPages = kKeyChunk / kPageTokens;
 // The segments' sums of weights lie one after the other: [query heads][rows] of each.
 int64_t dense_sums(std::span<const DenseSegment> segments, int32_t heads);
 
+// The part of a run that packed rows [begin, end) need; no blocks when it is none.
+Run clip_run(const AttentionRun& run, int32_t begin, int32_t end,
+             std::span<const int32_t> positions, int32_t group_heads);
+
 // `positions`: of all rows of the step.
 void plan_attention(const AttentionPlan& plan, std::span<const int32_t> positions,
                     const AttentionShape& shape, DevicePlan& out);

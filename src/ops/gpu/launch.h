@@ -33,6 +33,9 @@ enum class Kernel : int32_t {
   // Warpgroups of sm_90a, for the wide items of heads of exactly D; x and y as above.
   kAttentionHopper64,
   kAttentionHopper128,
+  // Clusters of sm_90a, for small steps and heads of exactly D; x: part, y: kv head.
+  kAttentionDecode64,
+  kAttentionDecode128,
   // Heads: body/heads.h.
   kLogitParts,    // x: row, y: part
   kLogitStats,    // x: kRowThreads rows
@@ -228,6 +231,30 @@ struct AttentionArguments {
   const int32_t* tile_runs;  // [tiles][2]
 };
 
+// The plan of a small step as kAttentionDecode reads it (decode_plan.h draws it).
+struct alignas(16) DecodePart {  // of a block of packed rows; one access
+  int32_t row_begin, rows;       // of the block; 0: nothing to do
+  int32_t page_begin, page_end;  // of this part
+};
+struct alignas(16) DecodePage {
+  int32_t page, block;  // block: position / 32
+  int32_t low, high;    // rows of the block that it belongs to
+};
+
+struct DecodeArguments {
+  const DecodePart* parts;
+  const DecodePage* list;
+  const int32_t* positions;  // of rows
+  const void* q;
+  void* out;
+  int64_t ld_q, ld_out;
+  int32_t group_heads;  // query heads per kv head
+  int32_t cluster;      // parts of a block of rows, a block of threads each
+  float scale_log2;     // scale * log2(e)
+  int32_t unused;
+  Pages pages;
+};
+
 // y[rows, n] (+)= x[rows, k] w[n, k]^T (+ bias), f32 result, sums in f32.
 struct GemmArgs {
   const void* w;      // [n, ld_w]
@@ -320,6 +347,7 @@ struct Launch {
   uint32_t grid_x, grid_y, threads, shared_bytes;
   const void* args;
   uint32_t arg_bytes;
+  uint32_t cluster = 1;  // blocks along x that run together and read each other's shared memory
 };
 
 // Shared memory of the tensor-core kernels: queries [16 W][D], then a ring of pages, each K [32][D]
@@ -343,6 +371,17 @@ constexpr int hopper_shared_bytes(int d) {
   return kHopperGroups * kHopperRows * d * 2 +
          kHopperStages * kHopperPages * attention_slot_bytes(d) + 1024 + 4 * kHopperPages * 16 +
          kHopperBarriers * 8;
+}
+
+// The kernels of small steps: eight warps that multiply and one that brings pages; a ring of pages,
+// what each of them is, barriers.
+inline constexpr int kDecodeWarps = 8;
+inline constexpr int kDecodeThreads = 32 * (kDecodeWarps + 1);
+inline constexpr int kDecodeRows = 16 * kDecodeWarps;  // packed rows of a block, at most
+inline constexpr int kDecodeSlots = 12;
+inline constexpr int kDecodeBarriers = 2 * kDecodeSlots;
+constexpr int decode_shared_bytes(int d) {
+  return kDecodeSlots * (attention_slot_bytes(d) + 16) + kDecodeBarriers * 8;
 }
 
 }  // namespace prefix::ops::gpu

@@ -30,7 +30,8 @@ struct Properties {
   int32_t shared_bytes = 0;  // most shared memory of a block
   int64_t total_bytes = 0;
   int64_t products_version = 0;  // of the library that multiplies matrices; decides bits
-  bool hopper = false;           // runs the kAttentionHopper kernels
+  bool hopper = false;           // runs the kernels for sm_90a
+  int32_t clusters[4] = {};      // of 1, 2, 4, 8 blocks of kAttentionDecode that run at once
   int64_t sdpa_version = 0;      // of the library for dense segments, once it is open
   DenseLimits dense;             // what is worth a call of it
 };
@@ -41,7 +42,7 @@ struct Command {
   static constexpr size_t kMostArgBytes = 256;
   Kernel kernel = kProduct;
   uint32_t grid_x = 0, grid_y = 0, threads = 0, shared_bytes = 0, arg_bytes = 0;
-  uint32_t unused[2] = {};
+  uint32_t cluster = 1, unused = 0;
   alignas(16) unsigned char args[kMostArgBytes] = {};
 };
 // No padding: commands are hashed byte by byte.
@@ -49,7 +50,7 @@ static_assert(std::has_unique_object_representations_v<Command>);
 // Without room for its arguments the launch is not one of ours.
 inline Command command_of(const Launch& l) {
   PREFIX_CHECK(l.arg_bytes <= Command::kMostArgBytes);
-  Command c{l.kernel, l.grid_x, l.grid_y, l.threads, l.shared_bytes, l.arg_bytes, {}, {}};
+  Command c{l.kernel, l.grid_x, l.grid_y, l.threads, l.shared_bytes, l.arg_bytes, l.cluster, 0, {}};
   std::memcpy(c.args, l.args, l.arg_bytes);
   return c;
 }
@@ -62,7 +63,7 @@ inline Command command_of(const GemmArgs& args) {
 }
 // It names the command's own arguments.
 inline Launch launch_of(const Command& c) {
-  return {c.kernel, c.grid_x, c.grid_y, c.threads, c.shared_bytes, c.args, c.arg_bytes};
+  return {c.kernel, c.grid_x, c.grid_y, c.threads, c.shared_bytes, c.args, c.arg_bytes, c.cluster};
 }
 inline GemmArgs product_of(const Command& c) {
   GemmArgs args;

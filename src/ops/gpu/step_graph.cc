@@ -11,7 +11,7 @@ namespace {
 bool same(const Command& a, const Command& b) {
   return a.kernel == b.kernel && a.grid_x == b.grid_x && a.grid_y == b.grid_y &&
          a.threads == b.threads && a.shared_bytes == b.shared_bytes && a.arg_bytes == b.arg_bytes &&
-         std::memcmp(a.args, b.args, a.arg_bytes) == 0;
+         a.cluster == b.cluster && std::memcmp(a.args, b.args, a.arg_bytes) == 0;
 }
 
 bool same(std::span<const Command> a, std::span<const Command> b) {

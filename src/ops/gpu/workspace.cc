@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/gpu/decode_plan.h"
 #include "ops/gpu/dense_segments.h"
 #include "ops/gpu/staging.h"
 
@@ -46,6 +47,9 @@ Workspace workspace_for(const ReserveShape& shape, int32_t processors, bool dens
   w.step += Staging::room(kMostCleared * sizeof(int32_t));
   w.step += room(listed + 4 * rows, sizeof(int32_t));
   w.step += room(items, sizeof(Item)) + room(runs, sizeof(Run)) + room(windows, sizeof(Group));
+  w.step += room(2 * int64_t{processors}, sizeof(DecodePart)) +
+            room(std::min(int64_t{kMostDecodePages}, rows * (shape.positions / kPageTokens + 1)),
+                 sizeof(DecodePage));
   w.step += row_numbers + room(2 * rows, sizeof(int32_t));  // of kAttentionSlow: tiles
   w.call = std::max(row_numbers, Staging::room(kMostCleared * sizeof(int32_t)));
   w.heads = room(kReaders * rows, sizeof(LogitAt)) + row_numbers;

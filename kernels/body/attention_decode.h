@@ -1,0 +1,319 @@
+// Attention of small steps for Hopper: a cluster of blocks of threads does up to 128 packed rows of
+// a kv head, and its blocks share out the pages (src/ops/gpu/decode_plan.h draws the plan).
+//
+//   a block     producer     page, page, page ...     one bulk copy each: K and V lie together
+//                  │ full             ▲ empty          a ring of 12 slots, mbarriers
+//                  ▼                  │
+//   warp 0..7   row tile = warp % tiles; of the pages that the row tile reads, the warps of it take
+//               turns                                  body/attention_warp.h
+//
+//   then        [ states of the warps ] ──> [ state of the block ]      shared memory
+//                                             │ cluster barrier
+//   block r     rows r, r + c, ...  of all blocks of the cluster, in their order ──> result
+//                                             │ cluster barrier: nobody leaves while it is read
+//
+// All warps wait for every page, also for those of other row tiles: then none is ahead of another
+// by more than the ring, and each counts once for a slot that is empty again.
+//
+// Queries come from global memory as operands, since every warp needs its own rows only. The order
+// of all sums is given by the plan, so results do not depend on timing; but they depend on how the
+// step was cut: never with `invariant`.
+#pragma once
+
+#include "body/attention_warp.h"
+#include "body/hopper.h"
+
+namespace prefix::ops::gpu {
+
+// Offsets in shared memory; slots begin at multiples of 1 KB, as the swizzle asks for.
+template <int D>
+struct DecodeShared {
+  static constexpr int kSlotBytes = attention_slot_bytes(D);
+  static constexpr int slot(int i) { return i * kSlotBytes; }
+  // What a slot holds: DecodePage.
+  static constexpr int kHeaders = kDecodeSlots * kSlotBytes;
+  static constexpr int header(int i) { return kHeaders + i * 16; }
+  static constexpr int kBarriers = kHeaders + kDecodeSlots * 16;
+  static_assert(kBarriers + kDecodeBarriers * 8 == decode_shared_bytes(D));
+
+  // Afterwards: the states of the warps; those of the block replace the first of each row tile,
+  // with m and l of its rows apart: [kDecodeRows][4].
+  static constexpr int state(int warp) { return warp * WarpState<D>::kBytes; }
+  static constexpr int kMaxima = state(kDecodeWarps);
+  static constexpr int maximum(int row) { return kMaxima + row * 16; }
+  static_assert(maximum(kDecodeRows) <= kHeaders && kMaxima % 16 == 0);
+};
+
+constexpr int decode_full(int slot) { return slot; }
+constexpr int decode_empty(int slot) { return kDecodeSlots + slot; }
+
+// A slot, and the parity of its phase.
+struct DecodeSlot {
+  int index = 0;
+  int parity = 0;
+  PREFIX_BODY void advance() {
+    if (++index < kDecodeSlots) return;
+    index = 0;
+    parity ^= 1;
+  }
+};
+
+template <int D, class Producer>
+class DecodeProducer {
+  using Shared = DecodeShared<D>;
+  static constexpr int kBatch = 8;  // entries of the list that are loaded at once
+
+ public:
+  PREFIX_BODY DecodeProducer(Producer& producer, const DecodeArguments& a, const DecodePart& part,
+                             int head)
+      : p_(producer), a_(a), part_(part), head_(head) {}
+
+  PREFIX_BODY void run() {
+    DecodeSlot slot;
+    DecodePage now[kBatch], next[kBatch];
+    if (part_.page_begin < part_.page_end) load(part_.page_begin, next);
+    for (int at = part_.page_begin; at < part_.page_end; at += kBatch) {
+      PREFIX_UNROLL
+      for (int i = 0; i < kBatch; ++i) now[i] = next[i];
+      load(at + kBatch, next);  // on their way meanwhile
+      PREFIX_UNROLL
+      for (int i = 0; i < kBatch; ++i) {
+        if (at + i >= part_.page_end) break;
+        bring(now[i], slot);
+        slot.advance();
+      }
+    }
+  }
+
+ private:
+  PREFIX_BODY void load(int at, DecodePage (&out)[kBatch]) const {
+    PREFIX_UNROLL
+    for (int i = 0; i < kBatch; ++i) out[i] = a_.list[smaller(at + i, part_.page_end - 1)];
+  }
+  PREFIX_BODY void bring(const DecodePage& page, const DecodeSlot& slot) {
+    p_.wait(decode_empty(slot.index), slot.parity ^ 1);
+    p_.set(Shared::header(slot.index), page);
+    p_.expect(decode_full(slot.index), Shared::kSlotBytes);
+    p_.copy(Shared::slot(slot.index),
+            a_.pages.layer + page.page * a_.pages.page_stride + head_ * 2 * a_.pages.block_bytes,
+            Shared::kSlotBytes, decode_full(slot.index));
+  }
+
+  Producer& p_;
+  const DecodeArguments& a_;
+  const DecodePart part_;
+  const int head_;
+};
+
+template <int D, class Warp>
+class DecodeConsumer {
+  using Shared = DecodeShared<D>;
+  using State = WarpState<D>;
+  using Rows = WarpRows<D, Warp>;
+  template <class T>
+  using Local = typename Warp::template Local<T>;
+  static constexpr int kSteps = D / 16;  // of Q K^T
+  static constexpr int kOwn = D / 32;    // columns of a lane when states are folded
+  static constexpr int kMostStates = 8;  // of a row: of the warps of a block, of the blocks
+
+  struct Queries {
+    FragmentA q[kSteps];
+  };
+  // A row, folded.
+  struct Folded {
+    float o[kOwn];
+    float m, l;
+  };
+
+ public:
+  PREFIX_BODY DecodeConsumer(Warp& warp, const DecodeArguments& a, const DecodePart& part, int head)
+      : warp_(warp),
+        a_(a),
+        part_(part),
+        head_(head),
+        tiles_((part.rows + 15) / 16),
+        first_(warp.index() % tiles_ * 16) {}
+
+  PREFIX_BODY void run() {
+    load_queries();
+    const auto range = Rows::begin(warp_, sums_, first_, [&](int row) {
+      return row < part_.rows ? a_.positions[(part_.row_begin + row) / a_.group_heads] : -1;
+    });
+    walk(range);
+    warp_.sync();  // nobody reads pages any more
+    Rows::store(warp_, sums_, Shared::state(warp_.index()));
+    warp_.sync();
+    fold_warps();
+    warp_.sync_cluster();
+    fold_blocks();
+    warp_.leave_cluster();
+  }
+
+ private:
+  PREFIX_BODY int64_t q_offset(int row, int64_t ld) const {  // row: of the block
+    const int packed = part_.row_begin + row;
+    const int head = head_ * a_.group_heads + packed % a_.group_heads;
+    return packed / a_.group_heads * ld + static_cast<int64_t>(head) * D;
+  }
+
+  PREFIX_BODY void load_queries() {
+    const auto* const q = static_cast<const uint16_t*>(a_.q);
+    warp_.each([&](int lane) {
+      PREFIX_UNROLL
+      for (int j = 0; j < 2; ++j) {
+        const int row = first_ + lane / 4 + 8 * j;
+        const uint16_t* const from =
+            q + (row < part_.rows ? q_offset(row, a_.ld_q) : 0) + 2 * (lane % 4);
+        PREFIX_UNROLL
+        for (int k = 0; k < kSteps; ++k) {
+          PREFIX_UNROLL
+          for (int half = 0; half < 2; ++half)
+            queries_[lane].q[k].x[j + 2 * half] =
+                row < part_.rows ? load_whole<uint32_t>(from + 16 * k + 8 * half) : 0u;
+        }
+      }
+    });
+  }
+
+  PREFIX_BODY void walk(const typename Rows::Range& range) {
+    const int sharing = warps_of(first_ / 16);
+    int turn = warp_.index() / tiles_;  // pages until it is this warp's turn
+    DecodeSlot slot;
+    for (int i = part_.page_begin; i < part_.page_end; ++i) {
+      warp_.wait(decode_full(slot.index), slot.parity);
+      const auto entry = warp_.template read<DecodePage>(Shared::header(slot.index));
+      const WarpPage page{Shared::slot(slot.index), entry.block, entry.low, entry.high};
+      if (Rows::sees(range, first_, page)) {
+        if (turn == 0) {
+          Rows::take(warp_, sums_, range, first_, part_.rows, page, a_.scale_log2,
+                     [&](int k, Local<FragmentA>& q) {
+                       warp_.each([&](int lane) { q[lane] = queries_[lane].q[k]; });
+                     });
+          turn = sharing;
+        }
+        --turn;
+      }
+      warp_.arrive(decode_empty(slot.index));
+      slot.advance();
+    }
+  }
+  // Warps of a row tile: tile, tile + tiles_, ...
+  PREFIX_BODY int warps_of(int tile) const { return (kDecodeWarps - 1 - tile) / tiles_ + 1; }
+
+  // Folds up to kMostStates states of a row, in their order: get(i, lane, m, l, o) reads the i-th.
+  template <class Get>
+  PREFIX_BODY void fold(int count, Local<Folded>& out, const Get& get) {
+    warp_.each([&](int lane) {
+      Folded parts[kMostStates];  // all on their way before the first is needed
+      PREFIX_UNROLL
+      for (int i = 0; i < kMostStates; ++i)
+        if (i < count) get(i, lane, parts[i]);
+      Folded& sum = out[lane];
+      sum.m = minus_infinity();
+      PREFIX_UNROLL
+      for (int i = 0; i < kMostStates; ++i)
+        if (i < count) sum.m = larger(parts[i].m, sum.m);
+      const float shift = sum.m == minus_infinity() ? 0.0f : sum.m;
+      sum.l = 0;
+      PREFIX_UNROLL
+      for (int c = 0; c < kOwn; ++c) sum.o[c] = 0;
+      PREFIX_UNROLL
+      for (int i = 0; i < kMostStates; ++i) {
+        if (i >= count) continue;
+        const float weight = exp2_of(parts[i].m - shift);
+        sum.l += parts[i].l * weight;
+        PREFIX_UNROLL
+        for (int c = 0; c < kOwn; ++c) sum.o[c] += parts[i].o[c] * weight;
+      }
+    });
+  }
+
+  // The columns of a lane, in one access.
+  struct alignas(4 * kOwn) Columns {
+    float x[kOwn];
+  };
+  static PREFIX_BODY int columns_of(int warp, int row, int lane) {
+    return Shared::state(warp) + (row % 16 * State::kRow + lane * kOwn) * 4;
+  }
+
+  // The states of the warps become those of the block: a warp per row.
+  PREFIX_BODY void fold_warps() {
+    for (int row = warp_.index(); row < part_.rows; row += kDecodeWarps) {
+      const int tile = row / 16;
+      Local<Folded> sum;
+      fold(warps_of(tile), sum, [&](int i, int lane, Folded& part) {
+        const int warp = tile + i * tiles_;
+        const auto ml = warp_.template get<Floats2>(
+            lane, Shared::state(warp) + (State::kMaxima + row % 16 * 2) * 4);
+        const auto o = warp_.template get<Columns>(lane, columns_of(warp, row, lane));
+        part.m = ml.x[0];
+        part.l = ml.x[1];
+        PREFIX_UNROLL
+        for (int c = 0; c < kOwn; ++c) part.o[c] = o.x[c];
+      });
+      warp_.each([&](int lane) {
+        Columns o;
+        PREFIX_UNROLL
+        for (int c = 0; c < kOwn; ++c) o.x[c] = sum[lane].o[c];
+        warp_.set(lane, columns_of(tile, row, lane), o);
+        if (lane == 0)
+          warp_.set(lane, Shared::maximum(row), Floats4{{sum[lane].m, sum[lane].l, 0, 0}});
+      });
+    }
+  }
+
+  // Rows of this block of the cluster, from the states of all its blocks.
+  PREFIX_BODY void fold_blocks() {
+    for (int row = warp_.rank() + a_.cluster * warp_.index(); row < part_.rows;
+         row += a_.cluster * kDecodeWarps) {
+      Local<Folded> sum;
+      fold(a_.cluster, sum, [&](int i, int lane, Folded& part) {
+        const auto ml = warp_.template get_from<Floats2>(i, lane, Shared::maximum(row));
+        const auto o = warp_.template get_from<Columns>(i, lane, columns_of(row / 16, row, lane));
+        part.m = ml.x[0];
+        part.l = ml.x[1];
+        PREFIX_UNROLL
+        for (int c = 0; c < kOwn; ++c) part.o[c] = o.x[c];
+      });
+      uint16_t* const out = static_cast<uint16_t*>(a_.out) + q_offset(row, a_.ld_out);
+      warp_.each([&](int lane) {
+        const Folded& f = sum[lane];
+        const float inverse = f.l == 0 ? 0.0f : 1.0f / f.l;
+        PREFIX_UNROLL
+        for (int c = 0; c < kOwn; c += 2)
+          store_whole(out + lane * kOwn + c, pack_bf16(f.o[c] * inverse, f.o[c + 1] * inverse));
+      });
+    }
+  }
+
+  Warp& warp_;
+  const DecodeArguments& a_;
+  const DecodePart part_;
+  const int head_;
+  const int tiles_;  // row tiles of the block
+  const int first_;  // row of this warp's
+  Local<Queries> queries_;
+  Local<typename Rows::Sums> sums_;
+};
+
+template <int D, class Block>
+PREFIX_BODY void attention_decode(Block& block, const DecodeArguments& a) {
+  const DecodePart part = a.parts[block.x()];
+  if (part.rows == 0) return;  // nor have the other blocks of the cluster
+  const int head = block.y();
+  for (int slot = 0; slot < kDecodeSlots; ++slot) {
+    block.begin_barrier(decode_full(slot), 1);
+    block.begin_barrier(decode_empty(slot), kDecodeWarps);
+  }
+  block.start(
+      [&a, part, head](auto& producer) {
+        using Producer = std::remove_reference_t<decltype(producer)>;
+        DecodeProducer<D, Producer>(producer, a, part, head).run();
+      },
+      [&a, part, head](auto& warp) {
+        using Warp = std::remove_reference_t<decltype(warp)>;
+        DecodeConsumer<D, Warp>(warp, a, part, head).run();
+      });
+}
+
+}  // namespace prefix::ops::gpu

@@ -1,0 +1,103 @@
+// What body/attention_decode.h is written in, on a GPU of compute capability 9.0: warps that take
+// pages from a producer, and read the shared memory of the other blocks of their cluster.
+#pragma once
+
+#include "hopper_cuda.cuh"
+
+namespace prefix::ops::gpu {
+
+template <int kBarriers>
+class CudaClusterWarp : public CudaWarp {
+ public:
+  PREFIX_BODY int rank() const {
+    uint32_t rank;
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return static_cast<int>(rank);
+  }
+  template <class T>
+  PREFIX_BODY T read(int offset) const {
+    return *reinterpret_cast<const T*>(shared_memory + offset);
+  }
+  PREFIX_BODY void wait(int barrier, int parity) {
+    wait_barrier(barrier_address<kBarriers>(barrier), parity);
+  }
+  PREFIX_BODY void arrive(int barrier) {
+    __syncwarp();
+    if (threadIdx.x % 32 == 0)
+      asm volatile(
+          "mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier_address<kBarriers>(barrier))
+          : "memory");
+  }
+  // The warps of the block.
+  PREFIX_BODY void sync() { asm volatile("bar.sync 1, %0;" ::"n"(32 * kDecodeWarps) : "memory"); }
+  // The warps of the cluster; producers have ended, or will without arriving.
+  PREFIX_BODY void sync_cluster() {
+    asm volatile(
+        "barrier.cluster.arrive.release.aligned;\n"
+        "barrier.cluster.wait.acquire.aligned;" ::
+            : "memory");
+  }
+  // The same where nothing is handed over: what was read from other blocks has been used. So it
+  // does not wait for results on their way to global memory.
+  PREFIX_BODY void leave_cluster() {
+    asm volatile(
+        "barrier.cluster.arrive.relaxed.aligned;\n"
+        "barrier.cluster.wait.aligned;" ::
+            : "memory");
+  }
+  // From the shared memory of another block.
+  template <class T>
+  PREFIX_BODY T get_from(int rank, int, int offset) const {
+    static_assert(sizeof(T) == 8 || sizeof(T) == 16);
+    uint32_t from;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;"
+        : "=r"(from)
+        : "r"(shared_address(offset)), "r"(rank));
+    T out;
+    if constexpr (sizeof(T) == 16) {
+      asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+                   : "=f"(out.x[0]), "=f"(out.x[1]), "=f"(out.x[2]), "=f"(out.x[3])
+                   : "r"(from)
+                   : "memory");
+    } else {
+      asm volatile("ld.shared::cluster.v2.f32 {%0, %1}, [%2];"
+                   : "=f"(out.x[0]), "=f"(out.x[1])
+                   : "r"(from)
+                   : "memory");
+    }
+    return out;
+  }
+};
+
+// Eight warps, and one of which a thread is the producer.
+template <int kBarriers>
+class CudaClusterBlock {
+ public:
+  PREFIX_BODY int x() const { return static_cast<int>(blockIdx.x); }
+  PREFIX_BODY int y() const { return static_cast<int>(blockIdx.y); }
+  PREFIX_BODY void begin_barrier(int barrier, int count) {
+    if (threadIdx.x == 0)
+      asm volatile(
+          "mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier_address<kBarriers>(barrier)),
+          "r"(count)
+          : "memory");
+  }
+  template <class P, class C>
+  PREFIX_BODY void start(const P& producer, const C& consumer) {
+    // The copy engine must see the barriers too.
+    if (threadIdx.x == 0) {
+      if (shared_address(0) % 1024 != 0) __trap();  // atoms of the swizzle
+      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+    __syncthreads();
+    if (threadIdx.x < 32 * kDecodeWarps) {
+      CudaClusterWarp<kBarriers> warp;
+      consumer(warp);
+    } else if (threadIdx.x == 32 * kDecodeWarps) {
+      CudaProducer<kBarriers> p;
+      producer(p);
+    }
+  }
+};
+
+}  // namespace prefix::ops::gpu

@@ -1,0 +1,149 @@
+#include "ops/gpu/decode_plan.h"
+
+#include <algorithm>
+#include <array>
+
+#include "ops/gpu/attention_plan.h"
+#include "ops/gpu/step_graph.h"
+
+namespace prefix::ops::gpu {
+namespace {
+
+constexpr int32_t kTileRows = 16;  // of a warp
+constexpr int32_t kMostTiles = kDecodeRows / kTileRows;
+
+// How the rows are cut, and the parts of each block.
+struct Cut {
+  int32_t rows = 0, blocks = 0, cluster = 0;
+};
+
+class Planner {
+ public:
+  Planner(const AttentionPlan& plan, std::span<const int32_t> positions, const DecodeShape& shape,
+          DecodePlan& out)
+      : plan_(plan), positions_(positions), shape_(shape), out_(out) {}
+
+  bool run() {
+    if (positions_.empty() || positions_.size() > static_cast<size_t>(kMostDecodeRows))
+      return false;
+    const Cut cut = choose();
+    if (cut.cluster == 0 || is_long(cut)) return false;
+    out_.cluster = cut.cluster;
+    each_block(cut.rows, [&](const AttentionTile& tile, int32_t begin, int32_t end) {
+      add_block(tile, begin, end);
+    });
+    // Blocks without rows, which do nothing: the grid stays the same for many steps.
+    const int64_t blocks = padded_items(cut.blocks);
+    out_.parts.resize(static_cast<size_t>(blocks * cut.cluster), DecodePart{});
+    return true;
+  }
+
+ private:
+  // Calls f(tile, first, last) for the blocks of packed rows.
+  template <typename F>
+  void each_block(int32_t rows, const F& f) const {
+    for (const AttentionTile& tile : plan_.tiles) {
+      const int32_t end = tile.row_end * shape_.group_heads;
+      for (int32_t at = tile.row_begin * shape_.group_heads; at < end; at += rows)
+        f(tile, at, std::min(end, at + rows));
+    }
+  }
+
+  Cut choose() const {
+    Cut best;
+    for (int32_t rows = kDecodeRows; rows >= kTileRows; rows /= 2) {
+      Cut cut{rows, 0, 0};
+      each_block(rows, [&](const AttentionTile&, int32_t, int32_t) { ++cut.blocks; });
+      const int64_t clusters = padded_items(cut.blocks) * shape_.kv_heads;
+      for (size_t i = 0; i < shape_.clusters.size(); ++i)
+        if (clusters <= shape_.clusters[i]) cut.cluster = 1 << i;
+      // Half as many blocks again, or it is not worth reading shared pages more often.
+      if (2 * cut.blocks * cut.cluster > 3 * best.blocks * best.cluster) best = cut;
+    }
+    return best;
+  }
+
+  // Whether the plan has more pages than there is room for, or would be much longer than one that
+  // uses all processors.
+  bool is_long(const Cut& cut) const {
+    int64_t all = 0, longest = 0;
+    each_block(cut.rows, [&](const AttentionTile& tile, int32_t begin, int32_t end) {
+      int64_t pages = 0;
+      for (int32_t i = tile.run_begin; i < tile.run_end; ++i) pages += clip(i, begin, end).blocks;
+      all += pages;
+      longest = std::max(longest, pages);
+    });
+    const bool idle = 2 * cut.blocks * cut.cluster * shape_.kv_heads < shape_.clusters[0];
+    return all > kMostDecodePages || (idle && longest > int64_t{kLongDecode} * cut.cluster);
+  }
+
+  Run clip(int32_t run, int32_t begin, int32_t end) const {
+    return clip_run(plan_.runs[static_cast<size_t>(run)], begin, end, positions_,
+                    shape_.group_heads);
+  }
+
+  // Pages that one row tile reads, and where a part goes on in them.
+  struct Narrow {
+    std::vector<DecodePage> pages;
+    size_t at = 0;
+  };
+
+  void add_block(const AttentionTile& tile, int32_t begin, int32_t end) {
+    wide_.clear();
+    for (Narrow& n : narrow_) n.pages.clear();
+    for (int32_t i = tile.run_begin; i < tile.run_end; ++i) {
+      const Run run = clip(i, begin, end);
+      const int32_t low = run.row_begin - begin, high = run.row_end - begin;
+      if (low >= high) continue;
+      const int32_t first = low / kTileRows;
+      const bool narrow = first == (high - 1) / kTileRows;
+      std::vector<DecodePage>& to = narrow ? narrow_[static_cast<size_t>(first)].pages : wide_;
+      for (int32_t p = 0; p < run.blocks; ++p)
+        to.push_back(
+            {plan_.pages[static_cast<size_t>(run.page_begin + p)], run.block_begin + p, low, high});
+    }
+    const auto parts = static_cast<size_t>(out_.cluster);
+    for (size_t part = 0; part < parts; ++part) {
+      const auto page_begin = static_cast<int32_t>(out_.pages.size());
+      for (size_t i = part; i < wide_.size(); i += parts) out_.pages.push_back(wide_[i]);
+      add_narrow(part, parts);
+      out_.parts.push_back(
+          {begin, end - begin, page_begin, static_cast<int32_t>(out_.pages.size())});
+    }
+  }
+
+  // Dealing goes on from list to list.
+  void add_narrow(size_t part, size_t parts) {
+    size_t before = wide_.size();
+    for (Narrow& n : narrow_) {
+      n.at = (part + parts - before % parts) % parts;
+      before += n.pages.size();
+    }
+    for (bool more = true; more;) {
+      more = false;
+      for (Narrow& n : narrow_) {
+        if (n.at >= n.pages.size()) continue;
+        out_.pages.push_back(n.pages[n.at]);
+        n.at += parts;
+        more = true;
+      }
+    }
+  }
+
+  const AttentionPlan& plan_;
+  std::span<const int32_t> positions_;
+  const DecodeShape& shape_;
+  DecodePlan& out_;
+  std::vector<DecodePage> wide_;
+  std::array<Narrow, kMostTiles> narrow_;
+};
+
+}  // namespace
+
+bool plan_decode(const AttentionPlan& plan, std::span<const int32_t> positions,
+                 const DecodeShape& shape, DecodePlan& out) {
+  out.clear();
+  return Planner(plan, positions, shape, out).run();
+}
+
+}  // namespace prefix::ops::gpu

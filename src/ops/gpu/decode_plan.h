@@ -1,0 +1,60 @@
+// The plan of attention for small steps (decoding) on Hopper: body/attention_decode.h executes it.
+//
+//                      pages ──────────────────────────────>
+//   packed rows  0..15 [ shared prefix          ][a a][b b]        a block: up to 128 packed rows
+//               16..31 [ 0 1 2 3 0 1 2 3 0 1 2 3][c c][d d]  ...   and all that they read
+//               32..47 [ dealt out to the parts ][e e][f f]
+//
+//   part 0   0 0 0  a b c e ...      a block of threads each; the parts of a block of rows are a
+//   part 1   1 1 1  a c d f ...      cluster and fold what they have, through shared memory
+//   ...
+//
+// Nothing is left in global memory, and no block waits for another cluster. Each part gets the
+// same number of pages, +-1; first those that several row tiles (16 rows) read, then the others,
+// with the row tiles in turn: they are different warps.
+//
+// Blocks are as large as they may be without leaving more of the GPU idle than smaller ones would:
+// each block reads the shared pages once. A cluster has as many parts as all clusters together find
+// processors. Steps that do not suit take the other plan (attention_plan.h): those of many rows,
+// and very long ones that would use few processors.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "ops/gpu/launch.h"
+#include "plan/attention_plan.h"
+
+namespace prefix::ops::gpu {
+
+// Rows of a step that still counts as small.
+inline constexpr int32_t kMostDecodeRows = 256;
+// Entries of a plan. A step that reads more lasts so long that it needs no plan of its own.
+inline constexpr int32_t kMostDecodePages = 1 << 16;
+// Pages of a part, where processors are idle.
+inline constexpr int32_t kLongDecode = 64;
+
+struct DecodeShape {
+  int32_t kv_heads = 1;
+  int32_t group_heads = 1;            // query heads per kv head
+  std::span<const int32_t> clusters;  // of 1, 2, 4, 8 parts, that run at once
+};
+
+struct DecodePlan {
+  std::vector<DecodePart> parts;  // of a block side by side; the last blocks may be empty
+  std::vector<DecodePage> pages;
+  int32_t cluster = 0;  // parts of a block; 0: there is no plan
+
+  void clear() {
+    parts.clear();
+    pages.clear();
+    cluster = 0;
+  }
+};
+
+// Returns whether the step suits. `positions`: of all its rows.
+bool plan_decode(const AttentionPlan& plan, std::span<const int32_t> positions,
+                 const DecodeShape& shape, DecodePlan& out);
+
+}  // namespace prefix::ops::gpu

@@ -1,0 +1,436 @@
+// Attention of small steps by clusters (body/attention_decode.h): its plan, the kernel against
+// float64, and that the emulator would have noticed a wait or a barrier that is missing.
+#include <gtest/gtest.h>
+
+#include "kernels/gpu_support.h"
+#include "ops/gpu/decode_plan.h"
+
+namespace prefix::ops::testing {
+namespace {
+
+using gpu::DecodePage;
+using gpu::DecodePart;
+using gpu::DecodePlan;
+using gpu::EmulatedRuntime;
+using gpu::Kernel;
+using gpu::Sabotage;
+
+// As the emulator has them, and about as an H200.
+constexpr int32_t kH200[] = {132, 66, 33, 16};
+
+Tree make_tree(int32_t heads, int32_t kv_heads, int32_t head_dim, Rng& rng) {
+  Tree tree;
+  tree.type = DType::kBf16;
+  tree.heads = heads;
+  tree.kv_heads = kv_heads;
+  tree.head_dim = head_dim;
+  tree.seed = rng();
+  tree.gpu_pages = true;
+  return tree;
+}
+
+std::vector<RowRef> some_rows(const Tree& tree, size_t count, Rng& rng) {
+  std::vector<RowRef> rows;
+  for (int32_t n = 0; n < static_cast<int32_t>(tree.nodes.size()); ++n)
+    for (int32_t p = tree.nodes[n].begin; p < tree.nodes[n].end; ++p) rows.push_back({n, p});
+  std::shuffle(rows.begin(), rows.end(), rng);
+  if (rows.size() > count) rows.resize(count);
+  std::sort(rows.begin(), rows.end());
+  return rows;
+}
+
+// The last token of each leaf of a star.
+std::vector<RowRef> last_rows(const Tree& tree) {
+  std::vector<RowRef> rows;
+  for (int32_t n = 1; n < static_cast<int32_t>(tree.nodes.size()); ++n)
+    rows.push_back({n, tree.nodes[n].end - 1});
+  return rows;
+}
+
+Step step_of(const Tree& tree, const std::vector<RowRef>& rows, Rng& rng, bool nan_keys = true,
+             Sharing sharing = Sharing::kTree) {
+  StepOptions options;
+  options.tile_rows = std::max(1, 128 * tree.kv_heads / tree.heads);
+  options.ragged = false;
+  options.cut_tail = true;
+  options.nan_keys = nan_keys;
+  options.sharing = sharing;
+  return make_step(tree, rows, options, rng);
+}
+
+constexpr double kBound = 3e-3;
+
+// --- the plan ------------------------------------------------------------------------------------
+
+TEST(DecodePlan, CoversEachRowAndPageOnce) {
+  Rng rng(61);
+  int made = 0;
+  for (int round = 0; round < 200; ++round) {
+    const auto group = static_cast<int32_t>(pick(rng, 1, 8));
+    Tree tree = make_tree(2 * group, 2, 16, rng);
+    grow(tree, rng, static_cast<int>(pick(rng, 1, 20)), static_cast<int>(pick(rng, 1, 400)));
+    const std::vector<RowRef> rows = some_rows(tree, static_cast<size_t>(pick(rng, 1, 150)), rng);
+    StepOptions options;
+    options.tile_rows = static_cast<int32_t>(pick(rng, 1, 80));
+    options.split_runs = true;
+    const Step step = make_step(tree, rows, options, rng);
+    const int32_t processors = static_cast<int32_t>(pick(rng, 1, 400));
+    const int32_t clusters[] = {processors, processors / 2, processors / 4, processors / 8};
+    DecodePlan plan;
+    plan.parts.resize(3);  // of another step
+    if (!gpu::plan_decode(step.plan, step.positions, {2, group, clusters}, plan)) continue;
+    ++made;
+    const auto cluster = static_cast<size_t>(plan.cluster);
+    ASSERT_TRUE(cluster == 1 || cluster == 2 || cluster == 4 || cluster == 8);
+    ASSERT_EQ(plan.parts.size() % cluster, 0u);
+    EXPECT_LE(static_cast<int32_t>(plan.parts.size() / cluster) * 2,
+              clusters[std::countr_zero(cluster)]);
+    std::map<std::pair<int32_t, int32_t>, int32_t> page_of;  // (packed row, block) -> page
+    int32_t next_row = 0, next_page = 0;
+    for (size_t i = 0; i < plan.parts.size(); ++i) {
+      const DecodePart& part = plan.parts[i];
+      if (part.rows == 0) {
+        EXPECT_EQ(part.page_begin, part.page_end);
+        continue;
+      }
+      const DecodePart& first = plan.parts[i / cluster * cluster];
+      if (i % cluster == 0) {
+        EXPECT_EQ(part.row_begin, next_row);
+        next_row += part.rows;
+      }
+      EXPECT_EQ(std::pair(part.row_begin, part.rows), std::pair(first.row_begin, first.rows));
+      EXPECT_LE(part.rows, gpu::kDecodeRows);
+      EXPECT_EQ(part.page_begin, next_page);
+      next_page = part.page_end;
+      const int32_t fewer = first.page_end - first.page_begin - (part.page_end - part.page_begin);
+      EXPECT_TRUE(fewer == 0 || fewer == 1);
+      for (int32_t p = part.page_begin; p < part.page_end; ++p) {
+        const DecodePage& page = plan.pages[static_cast<size_t>(p)];
+        EXPECT_LT(page.low, page.high);
+        EXPECT_LE(page.high, part.rows);
+        for (int32_t row = page.low; row < page.high; ++row)
+          EXPECT_TRUE(
+              page_of.emplace(std::pair(part.row_begin + row, page.block), page.page).second);
+      }
+    }
+    EXPECT_EQ(next_row, static_cast<int32_t>(rows.size()) * group);
+    EXPECT_EQ(next_page, static_cast<int32_t>(plan.pages.size()));
+    // What each row reads, from the plan of the step.
+    for (const AttentionTile& tile : step.plan.tiles)
+      for (int32_t i = tile.run_begin; i < tile.run_end; ++i) {
+        const AttentionRun& run = step.plan.runs[static_cast<size_t>(i)];
+        for (int32_t row = run.row_begin; row < run.row_end; ++row)
+          for (int32_t b = 0; b < run.blocks; ++b) {
+            if (run.block_begin + b > step.positions[static_cast<size_t>(row)] / kPageTokens)
+              continue;
+            for (int32_t g = 0; g < group; ++g) {
+              const auto found = page_of.find({row * group + g, run.block_begin + b});
+              ASSERT_TRUE(found != page_of.end());
+              EXPECT_EQ(found->second, step.plan.pages[static_cast<size_t>(run.page_begin + b)]);
+            }
+          }
+      }
+  }
+  EXPECT_GT(made, 100);
+}
+
+struct Shape {
+  int32_t answers, context, own, group;
+  int32_t parts, cluster, longest;  // pages of a part
+};
+
+// The shapes that are measured: nearly all processors of an H200 have a part.
+TEST(DecodePlan, UsesTheWholeGpu) {
+  Rng rng(62);
+  for (const Shape& s : {Shape{32, 2048, 64, 2, 16, 8, 12}, Shape{128, 1024, 64, 2, 16, 8, 20},
+                         Shape{32, 8192, 64, 2, 16, 8, 36}, Shape{32, 2048, 64, 4, 16, 8, 12},
+                         Shape{32, 8192, 64, 8, 16, 8, 36}, Shape{1, 300, 40, 2, 8, 8, 2},
+                         Shape{256, 96, 40, 8, 16, 1, 67}}) {
+    Tree tree = make_tree(8 * s.group, 8, 16, rng);
+    grow_star(tree, s.context, s.answers, s.own);
+    const Step step = step_of(tree, last_rows(tree), rng);
+    DecodePlan plan;
+    ASSERT_TRUE(gpu::plan_decode(step.plan, step.positions, {8, s.group, kH200}, plan));
+    EXPECT_EQ(static_cast<int32_t>(plan.parts.size()), s.parts) << s.answers << " " << s.group;
+    EXPECT_EQ(plan.cluster, s.cluster);
+    int32_t longest = 0;
+    for (const DecodePart& part : plan.parts)
+      longest = std::max(longest, part.page_end - part.page_begin);
+    EXPECT_LE(longest, s.longest) << s.answers << " x " << s.context;
+  }
+}
+
+TEST(DecodePlan, LeavesOtherStepsToTheOtherPlan) {
+  Rng rng(63);
+  const auto suits = [&](int32_t answers, int32_t context, int32_t kv_heads, int32_t group,
+                         std::span<const int32_t> clusters = kH200) {
+    Tree tree = make_tree(kv_heads * group, kv_heads, 16, rng);
+    grow_star(tree, context, answers, 33);
+    const Step step = step_of(tree, last_rows(tree), rng);
+    DecodePlan plan;
+    const bool made =
+        gpu::plan_decode(step.plan, step.positions, {kv_heads, group, clusters}, plan);
+    EXPECT_EQ(made, plan.cluster > 0);
+    EXPECT_EQ(made, !plan.parts.empty());
+    return made;
+  };
+  EXPECT_TRUE(suits(256, 100, 8, 2));
+  EXPECT_FALSE(suits(257, 100, 8, 2));
+  EXPECT_FALSE(suits(256, 100, 16, 8));  // more blocks than processors
+  EXPECT_TRUE(suits(1, 16000, 1, 1));
+  EXPECT_FALSE(suits(1, 17000, 1, 1));  // eight processors for 528 pages
+  constexpr int32_t kNone[] = {0, 0, 0, 0};
+  EXPECT_FALSE(suits(4, 100, 1, 1, kNone));
+}
+
+// As long as rows and tiles are the same, so is the grid.
+TEST(DecodePlan, StepsOfAnAnswerLookAlike) {
+  Rng rng(64);
+  std::pair<size_t, int32_t> first;
+  for (int32_t own = 1; own < 100; own += 7) {
+    Tree tree = make_tree(16, 8, 16, rng);
+    grow_star(tree, 1000, 48, own);
+    const Step step = step_of(tree, last_rows(tree), rng);
+    DecodePlan plan;
+    ASSERT_TRUE(gpu::plan_decode(step.plan, step.positions, {8, 2, kH200}, plan));
+    if (own == 1) first = {plan.parts.size(), plan.cluster};
+    EXPECT_EQ(std::pair(plan.parts.size(), plan.cluster), first) << own;
+  }
+}
+
+// --- the kernel ----------------------------------------------------------------------------------
+
+struct Decoder {
+  explicit Decoder(int processors = 132, uint64_t seed = 1, const Sabotage& sabotage = {}) {
+    auto runtime = std::make_unique<EmulatedRuntime>(processors, seed);
+    runtime->sabotage(sabotage);
+    counters = &runtime->counters();
+    device = std::make_unique<GpuDevice>(std::move(runtime),
+                                         GpuOptions{DType::kBf16, 1, false, true, true});
+  }
+  // Whether one launch of clusters has done everything.
+  bool did_all() const {
+    int64_t all = 0;
+    for (const int64_t count : counters->launches) all += count;
+    return all == 1 &&
+           counters->launches[static_cast<size_t>(Kernel::kAttentionDecode64)] +
+                   counters->launches[static_cast<size_t>(Kernel::kAttentionDecode128)] ==
+               1;
+  }
+
+  const gpu::EmulatorCounters* counters;
+  std::unique_ptr<GpuDevice> device;
+};
+
+// The same on a GPU of compute capability 9.0; null where there is none.
+std::unique_ptr<Device> real_device() {
+  try {
+    return make_device({"cuda", DType::kBf16, "auto", 1, false, true, "hopper"});
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
+
+TEST(HopperOnGpu, DecodingAgreesWithFloat64_cuda_bf16) {
+  const std::unique_ptr<Device> device = real_device();
+  if (!device) GTEST_SKIP() << "no GPU of compute capability 9.0";
+  Rng rng(65);
+  for (const int32_t head_dim : {64, 128}) {
+    for (const int32_t answers : {1, 7, 32, 128}) {
+      for (const int32_t group : {1, 2, 8}) {
+        Tree tree = make_tree(2 * group, 2, head_dim, rng);
+        grow_star(tree, 1900, answers, 60);
+        const std::vector<RowRef> rows = last_rows(tree);
+        const Step step = step_of(tree, rows, rng);
+        const std::vector<float> got = run_on_device(*device, tree, step);
+        EXPECT_LE(relative_l2(got, attention_f64(tree, rows)), kBound)
+            << head_dim << ", " << answers << " x " << group;
+        for (int again = 0; again < 20; ++again)  // a race would show as noise
+          ASSERT_EQ(run_on_device(*device, tree, step), got);
+      }
+    }
+  }
+}
+
+// Random trees: several levels, rows in the middle of nodes, last pages that are not full.
+TEST(DecodeAttention, AnyTree) {
+  Rng rng(66);
+  for (const int32_t head_dim : {64, 128}) {
+    for (const int32_t group : {1, 2, 5, 8}) {
+      Tree tree = make_tree(group, 1, head_dim, rng);
+      grow(tree, rng, 12, 120);
+      const std::vector<RowRef> rows = some_rows(tree, static_cast<size_t>(pick(rng, 1, 40)), rng);
+      const Step step = step_of(tree, rows, rng);
+      const std::vector<double> want = attention_f64(tree, rows);
+      for (const int processors : {4, 24}) {
+        const Decoder decoder(processors, rng());
+        EXPECT_LE(relative_l2(run_on_device(*decoder.device, tree, step), want), kBound)
+            << "head_dim " << head_dim << " group " << group << " processors " << processors;
+        EXPECT_TRUE(decoder.did_all());
+      }
+    }
+  }
+}
+
+// Answers below a context: every size of cluster, one to eight row tiles in a block.
+TEST(DecodeAttention, AnswersBelowAContext) {
+  Rng rng(67);
+  struct Case {
+    int32_t answers, context, own, group, kv_heads, head_dim;
+    int processors, cluster;
+  };
+  for (const Case& c : {Case{32, 2048, 64, 2, 1, 128, 16, 8}, Case{128, 300, 40, 1, 1, 64, 1, 1},
+                        Case{100, 900, 64, 2, 1, 64, 8, 4}, Case{6, 3000, 20, 8, 2, 64, 4, 2},
+                        Case{1, 700, 1, 1, 2, 128, 132, 8}, Case{1, 1, 1, 1, 1, 64, 132, 8}}) {
+    Tree tree = make_tree(c.kv_heads * c.group, c.kv_heads, c.head_dim, rng);
+    grow_star(tree, c.context, c.answers, c.own);
+    const std::vector<RowRef> rows = last_rows(tree);
+    const Step step = step_of(tree, rows, rng);
+    const Decoder decoder(c.processors, rng());
+    EXPECT_LE(relative_l2(run_on_device(*decoder.device, tree, step), attention_f64(tree, rows)),
+              kBound)
+        << c.answers << " x " << c.context;
+    EXPECT_TRUE(decoder.did_all());
+    EXPECT_EQ(decoder.device->decode_plan().cluster, c.cluster) << c.answers << " x " << c.context;
+  }
+}
+
+TEST(DecodeAttention, NothingShared) {
+  Rng rng(68);
+  Tree tree = make_tree(4, 2, 64, rng);
+  grow_star(tree, 300, 20, 30);
+  const std::vector<RowRef> rows = last_rows(tree);
+  const Step step = step_of(tree, rows, rng, true, Sharing::kPerRow);
+  const Decoder decoder(16);
+  EXPECT_LE(relative_l2(run_on_device(*decoder.device, tree, step), attention_f64(tree, rows)),
+            kBound);
+  EXPECT_TRUE(decoder.did_all());
+}
+
+TEST(DecodeAttention, SharpScoresStayFinite) {
+  Rng rng(69);
+  for (const float scale : {0.0f, 100.0f, 3000.0f}) {
+    Tree tree = make_tree(2, 1, 64, rng);
+    tree.query_scale = scale;
+    grow(tree, rng, 6, 120);
+    const std::vector<RowRef> rows = some_rows(tree, 30, rng);
+    const std::vector<float> got =
+        run_on_device(*Decoder().device, tree, step_of(tree, rows, rng, false));
+    for (const float value : got) ASSERT_TRUE(std::isfinite(value)) << "scale " << scale;
+    EXPECT_LE(relative_l2(got, attention_f64(tree, rows)), scale > 100 ? 1e-2 : 5 * kBound);
+  }
+}
+
+// In whatever order producers, warps and clusters go on.
+TEST(DecodeAttention, IsDeterministic) {
+  Rng rng(70);
+  Tree tree = make_tree(4, 1, 64, rng);
+  grow_star(tree, 900, 12, 40);
+  const Step step = step_of(tree, last_rows(tree), rng);
+  const std::vector<float> want = run_on_device(*Decoder(16, 1).device, tree, step);
+  for (uint64_t seed = 2; seed < 6; ++seed)
+    EXPECT_EQ(run_on_device(*Decoder(16, seed).device, tree, step), want);
+}
+
+// A value that is NaN or infinite belongs to the rows that see its page, to nobody else.
+TEST(DecodeAttention, BadValuesStayInTheirSequence) {
+  Rng rng(71);
+  Tree tree = make_tree(2, 1, 64, rng);
+  grow_star(tree, 100, 4, 40);
+  const std::vector<RowRef> rows = {{0, 99}, {1, 139}, {2, 101}, {2, 139}, {3, 139}, {4, 139}};
+  const Step clean = step_of(tree, rows, rng, false);
+  const std::vector<float> want = run_on_device(*Decoder().device, tree, clean);
+  const KvLayout kv = tree.layout();
+  const size_t width = static_cast<size_t>(tree.heads * tree.head_dim);
+  int32_t page = -1;  // of leaf 2: positions 128 to 139
+  for (const AttentionRun& run : clean.plan.runs)
+    if (run.row_begin <= 3 && run.row_end == 4 && run.block_begin + run.blocks == 5)
+      page = clean.plan.pages[static_cast<size_t>(run.page_begin + run.blocks - 1)];
+  ASSERT_GE(page, 0);
+  for (const float bad :
+       {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
+    Step dirty = clean;
+    put(dirty.pool.data() + kv.value_offset(page, 0, 0), gpu_index(kv, 3, 7), DType::kBf16, bad);
+    const std::vector<float> got = run_on_device(*Decoder().device, tree, dirty);
+    for (size_t r = 0; r < rows.size(); ++r) {
+      const bool same = std::memcmp(&want[r * width], &got[r * width], width * sizeof(float)) == 0;
+      EXPECT_EQ(same, r != 3) << "row " << r;
+    }
+    EXPECT_TRUE(std::isnan(got[3 * width + 7]));
+  }
+}
+
+// Plans are filled up with such blocks.
+TEST(DecodeAttention, ABlockWithoutRowsDoesNothing) {
+  EmulatedRuntime runtime;
+  const DecodePart nothing[8] = {};
+  gpu::DecodeArguments a{};
+  a.parts = nothing;
+  a.cluster = 8;
+  gpu::Launch launch{Kernel::kAttentionDecode64,
+                     8,
+                     1,
+                     gpu::kDecodeThreads,
+                     static_cast<uint32_t>(gpu::decode_shared_bytes(64)),
+                     &a,
+                     sizeof a,
+                     8};
+  EXPECT_EQ(runtime.launch(launch), Code::kOk) << runtime.error();
+  launch.grid_x = 12;  // one and a half clusters
+  EXPECT_NE(runtime.launch(launch), Code::kOk);
+}
+
+// --- what the emulator is for --------------------------------------------------------------------
+
+class DecodeSabotage : public ::testing::Test {
+ protected:
+  // What the launch says, empty if nothing.
+  std::string run(const Sabotage& sabotage, uint64_t seed) {
+    const Decoder decoder(2, seed, sabotage);
+    try {
+      run_on_device(*decoder.device, tree_, step_);
+    } catch (const Error& e) {
+      return e.message();
+    }
+    return {};
+  }
+  void SetUp() override {
+    Rng rng(72);
+    tree_ = make_tree(2, 1, 64, rng);
+    grow_star(tree_, 1900, 12, 20);  // two parts of more than two rings
+    step_ = step_of(tree_, last_rows(tree_), rng, false);
+  }
+
+  Tree tree_;
+  Step step_;
+};
+
+TEST_F(DecodeSabotage, NoneIsFine) { EXPECT_EQ(run({}, 1), ""); }
+
+// Each wait of the producer and of the warps, left out or for the phase before.
+TEST_F(DecodeSabotage, MissingAndEarlyWaitsAreFound) {
+  for (int barrier = 0; barrier < gpu::kDecodeBarriers; ++barrier) {
+    Sabotage missing;
+    missing.wait = barrier;
+    EXPECT_NE(run(missing, 1), "") << "barrier " << barrier;
+    Sabotage early;
+    early.early = barrier;
+    EXPECT_NE(run(early, 2), "") << "barrier " << barrier;
+  }
+}
+
+// Before the states are stored, and before they are folded; before the states of other blocks are
+// read, and before a block ends.
+TEST_F(DecodeSabotage, MissingBarriersOfBlocksAndClustersAreFound) {
+  for (const int number : {0, 1}) {
+    for (uint64_t seed = 1; seed <= 3; ++seed) {
+      Sabotage sync, cluster;
+      sync.sync = cluster.sync_cluster = number;
+      EXPECT_NE(run(sync, seed), "") << number;
+      EXPECT_NE(run(cluster, seed), "") << number;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace prefix::ops::testing
