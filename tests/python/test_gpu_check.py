@@ -35,6 +35,7 @@ NAMES = {"kernels_rows_test": "Backends/GpuRows.Norms/cuda_bf16", "kernels_atten
          "kernels_products_test": "B/GpuProducts.Rows/cuda_bf16",
          "kernels_heads_test": "Devices/Heads.MostLikelyTokensInOrder/cuda",
          "kernels_hopper_test": "HopperOnGpu.AgreesWithFloat64_cuda_bf16",
+         "kernels_decode_test": "HopperOnGpu.DecodingAgreesWithFloat64_cuda_bf16",
          "kernels_dense_test": "CudnnOnGpu.AgreesWithFloat64_cuda_bf16"}
 
 

@@ -33,6 +33,8 @@ PROGRAMS = [
             r"ManyItemsAreFolded/cuda_f32"),  # f32 has no items
     Program("kernels_hopper_test", "wide attention by warpgroups against float64 (capability 9.0)", r"HopperOnGpu",
             arguments=("--gtest_filter=HopperOnGpu.*",)),
+    Program("kernels_decode_test", "attention of small steps by clusters against float64 (capability 9.0)", r"HopperOnGpu",
+            arguments=("--gtest_filter=HopperOnGpu.*",)),
     Program("kernels_products_test", "matrix products at 1..128 rows, their invariance at 1..257", r"/cuda_", seconds=90),
     Program("kernels_plugin_test", "the plugin", "", r"LoadsWithoutADriver|AnEngineSaysWhatIsMissing"),
     Program("kernels_golden_test", "golden models", r".", environment=REAL, seconds=90),
@@ -47,7 +49,8 @@ CUDNN = Program("kernels_dense_test", "dense segments by cuDNN against float64",
 LAUNCHES = Program("kernels_device_test", "one launch a layer (counted by the emulator)", "",
                    arguments=("--gtest_filter=*OneAttentionLaunchALayer*",))
 # Under a sanitizer.
-CHECKED = ["kernels_rows_test", "kernels_heads_test", "kernels_attention_test", "kernels_hopper_test"]
+CHECKED = ["kernels_rows_test", "kernels_heads_test", "kernels_attention_test", "kernels_hopper_test",
+           "kernels_decode_test"]
 CHECKED_TESTS = "--gtest_filter=*/cuda*:HopperOnGpu.*-*cuda_f32*"
 
 

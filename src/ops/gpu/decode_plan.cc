@@ -11,10 +11,15 @@ namespace {
 
 constexpr int32_t kTileRows = 16;  // of a warp
 constexpr int32_t kMostTiles = kDecodeRows / kTileRows;
+// What folding a row tile of a cluster costs, against bringing a page: estimated from the rates of
+// shared memory of other blocks (8 KB) and of pages (16 KB), in half pages.
+constexpr int64_t kFoldHalfPages = 3;
 
 // How the rows are cut, and the parts of each block.
 struct Cut {
   int32_t rows = 0, blocks = 0, cluster = 0;
+  int64_t pages = 0, longest = 0;  // of all blocks, of a part
+  int32_t tiles = 0;               // of the largest block
 };
 
 class Planner {
@@ -49,32 +54,45 @@ class Planner {
     }
   }
 
+  // The cut whose longest part takes least.
   Cut choose() const {
     Cut best;
+    int64_t least = INT64_MAX;
     for (int32_t rows = kDecodeRows; rows >= kTileRows; rows /= 2) {
-      Cut cut{rows, 0, 0};
-      each_block(rows, [&](const AttentionTile&, int32_t, int32_t) { ++cut.blocks; });
-      const int64_t clusters = padded_items(cut.blocks) * shape_.kv_heads;
-      for (size_t i = 0; i < shape_.clusters.size(); ++i)
-        if (clusters <= shape_.clusters[i]) cut.cluster = 1 << i;
-      // Half as many blocks again, or it is not worth reading shared pages more often.
-      if (2 * cut.blocks * cut.cluster > 3 * best.blocks * best.cluster) best = cut;
+      const Cut cut = cut_into(rows);
+      if (cut.cluster == 0) continue;
+      const int64_t fold = cut.cluster > 1 ? kFoldHalfPages * cut.tiles : 0;
+      if (const int64_t cost = 2 * cut.longest + fold; cost < least) {
+        least = cost;
+        best = cut;
+      }
     }
     return best;
   }
 
-  // Whether the plan has more pages than there is room for, or would be much longer than one that
-  // uses all processors.
-  bool is_long(const Cut& cut) const {
-    int64_t all = 0, longest = 0;
-    each_block(cut.rows, [&](const AttentionTile& tile, int32_t begin, int32_t end) {
+  Cut cut_into(int32_t rows) const {
+    Cut cut;
+    cut.rows = rows;
+    int64_t most = 0;  // of a block
+    each_block(rows, [&](const AttentionTile& tile, int32_t begin, int32_t end) {
       int64_t pages = 0;
       for (int32_t i = tile.run_begin; i < tile.run_end; ++i) pages += clip(i, begin, end).blocks;
-      all += pages;
-      longest = std::max(longest, pages);
+      ++cut.blocks;
+      cut.pages += pages;
+      most = std::max(most, pages);
+      cut.tiles = std::max(cut.tiles, (end - begin + kTileRows - 1) / kTileRows);
     });
+    const int64_t clusters = padded_items(cut.blocks) * shape_.kv_heads;
+    for (size_t i = 0; i < shape_.clusters.size(); ++i)
+      if (clusters <= shape_.clusters[i]) cut.cluster = 1 << i;
+    if (cut.cluster > 0) cut.longest = (most + cut.cluster - 1) / cut.cluster;
+    return cut;
+  }
+
+  // More pages than there is room for, or much longer than a plan that uses all processors.
+  bool is_long(const Cut& cut) const {
     const bool idle = 2 * cut.blocks * cut.cluster * shape_.kv_heads < shape_.clusters[0];
-    return all > kMostDecodePages || (idle && longest > int64_t{kLongDecode} * cut.cluster);
+    return cut.pages > kMostDecodePages || (idle && cut.longest > kLongDecode);
   }
 
   Run clip(int32_t run, int32_t begin, int32_t end) const {

@@ -13,8 +13,8 @@
 // same number of pages, +-1; first those that several row tiles (16 rows) read, then the others,
 // with the row tiles in turn: they are different warps.
 //
-// Blocks are as large as they may be without leaving more of the GPU idle than smaller ones would:
-// each block reads the shared pages once. A cluster has as many parts as all clusters together find
+// Larger blocks read the shared pages less often, smaller ones have less to fold: what the longest
+// part takes, by an estimate, decides. A cluster has as many parts as all clusters together find
 // processors. Steps that do not suit take the other plan (attention_plan.h): those of many rows,
 // and very long ones that would use few processors.
 #pragma once
