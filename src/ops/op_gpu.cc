@@ -115,6 +115,7 @@ GpuDevice::~GpuDevice() = default;
 std::string GpuDevice::numerics() const {
   const gpu::Properties& p = runtime_->properties();
   return cat(isa_, options_.invariant ? " invariant " : " ", p.processors, ' ', p.products_version,
+             options_.hopper_attention ? " hopper" : "",
              options_.cudnn_attention ? cat(" cudnn ", p.sdpa_version) : "");
 }
 

@@ -148,16 +148,22 @@ TEST(EmulatedEngine, AStepIsOneUploadAndOneAttentionLaunchALayer) {
 // What decides the bits of keys and values is part of the name of a page.
 TEST(EmulatedEngine, PagesOfOtherBitsHaveOtherNames) {
   const TinyCheckpoint checkpoint;
-  const auto fingerprint = [&](ops::DType type, bool invariant, int processors, int threads) {
-    const auto device = ops::testing::emulated_device(type, invariant, processors);
+  const auto fingerprint_of = [&](ops::Device& device, int threads) {
     ModelFiles files = open_model(checkpoint.path());
-    return Model(std::move(files), *device, 64, nullptr).fingerprint(threads);
+    return Model(std::move(files), device, 64, nullptr).fingerprint(threads);
+  };
+  const auto fingerprint = [&](ops::DType type, bool invariant, int processors, int threads) {
+    return fingerprint_of(*ops::testing::emulated_device(type, invariant, processors), threads);
   };
   const Sha256::Digest one = fingerprint(ops::DType::kBf16, false, 4, 1);
   EXPECT_EQ(one, fingerprint(ops::DType::kBf16, false, 4, 3));
   EXPECT_NE(one, fingerprint(ops::DType::kBf16, true, 4, 1));
   EXPECT_NE(one, fingerprint(ops::DType::kBf16, false, 8, 1));
   EXPECT_NE(one, fingerprint(ops::DType::kF32, false, 4, 1));
+  ops::GpuOptions hopper;
+  hopper.hopper_attention = true;
+  ops::GpuDevice device(std::make_unique<ops::gpu::EmulatedRuntime>(4), hopper);
+  EXPECT_NE(one, fingerprint_of(device, 1));
 }
 
 // A step that only warms the cache has ended when it is computed, not when it is queued.
