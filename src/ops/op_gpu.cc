@@ -560,12 +560,7 @@ void GpuDevice::plan_attention(const AttentionPlan& plan, std::span<const int32_
       check_dense(kv);
       shape.dense = runtime_->properties().dense;
       shape.accepts = [&, heads](const gpu::DenseSegment& segment) {
-        if (runtime_->prepare_sdpa(sdpa_shape(segment, heads, kv))) return true;
-        if (!std::exchange(refusal_told_, true))
-          log_message(LogLevel::kWarning,
-                      cat("cuda_attention=cudnn: ", runtime_->error(),
-                          "; our own kernel does this, and whatever else is refused"));
-        return false;
+        return prepare_dense(segment, heads, kv);
       };
     }
     gpu::plan_attention(plan, positions, shape, plan_);
@@ -621,6 +616,16 @@ size_t GpuDevice::reserve(const ReserveShape& shape) {
   dense_keys_.reserve(w.dense_keys);
   dense_sums_.reserve(w.dense_sums);
   most_states_ = w.most_states;
+  if (options_.cudnn_attention) {
+    // The step that is always the same, the first of a long prompt: whether cuDNN works is known
+    // now, and what it takes for itself is taken before the rest is divided.
+    const gpu::DenseLimits& limits = runtime_->properties().dense;
+    const int32_t rows = gpu::dense_length(
+        static_cast<int32_t>(std::min({shape.rows, shape.positions, int64_t{limits.most_keys}})),
+        limits.step);
+    if (rows >= limits.causal_rows)
+      prepare_dense({true, 0, rows, 0, rows / kPageTokens, 0}, shape.heads, shape.kv);
+  }
   return w.bytes();
 }
 
@@ -677,6 +682,15 @@ gpu::SdpaShape GpuDevice::sdpa_shape(const gpu::DenseSegment& segment, int32_t h
   const int64_t ld = act_ld(int64_t{heads} * kv.head_dim);
   return {segment.causal ? 1 : 0, heads,          kv.kv_heads, kv.head_dim,
           segment.rows,           segment.keys(), ld,          ld};
+}
+
+bool GpuDevice::prepare_dense(const gpu::DenseSegment& segment, int32_t heads, const KvLayout& kv) {
+  if (runtime_->prepare_sdpa(sdpa_shape(segment, heads, kv))) return true;
+  if (!std::exchange(refusal_told_, true))
+    log_message(LogLevel::kWarning,
+                cat("cuda_attention=cudnn: ", runtime_->error(),
+                    "; our own kernel does this, and whatever else is refused"));
+  return false;
 }
 
 const float* GpuDevice::attend_dense(const AttentionArgs& args, const KvLayout& kv,

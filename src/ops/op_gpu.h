@@ -120,6 +120,7 @@ class GpuDevice final : public Device {
   gpu::SdpaShape sdpa_shape(const gpu::DenseSegment& segment, int32_t heads,
                             const KvLayout& kv) const;
   void check_dense(const KvLayout& kv) const;
+  bool prepare_dense(const gpu::DenseSegment& segment, int32_t heads, const KvLayout& kv);
   // The dense segments of the plan: their results go to args.out. Returns where their sums are.
   const float* attend_dense(const AttentionArgs& args, const KvLayout& kv, const gpu::Pages& pages);
   // One wave of the plan: its items, and whether some of them are folded.

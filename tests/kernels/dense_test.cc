@@ -618,6 +618,20 @@ TEST(CudnnOption, AFailureEndsTheRequestsOfItsStepOnly) {
   EXPECT_GE(failed, 20);
 }
 
+// Not in the first step of a long prompt.
+TEST(CudnnOption, TheLargestStepIsPreparedWhenTheEngineIsMade) {
+  LowCuda cuda;
+  const testing_support::TinyCheckpoint checkpoint;
+  const auto engine = testing_support::make_engine(
+      checkpoint, {{"device", "cuda"}, {"cuda_attention", "cudnn"}, {"rows", "128"}});
+  EXPECT_EQ(cuda.runtime->counters().prepared, 1);
+  std::mt19937 random(3);
+  testing_support::run_all(
+      *engine, {testing_support::logits_of(testing_support::random_tokens(random, 128, 64))});
+  EXPECT_GT(cuda.runtime->counters().sdpas, 0);
+  EXPECT_EQ(cuda.runtime->shapes(), 1u);
+}
+
 TEST(CudnnOption, WithoutItsLibraryThereIsNoEngine) {
   const LowCuda cuda(false);
   const testing_support::TinyCheckpoint checkpoint;

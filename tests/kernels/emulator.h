@@ -87,6 +87,7 @@ class EmulatedRuntime final : public Runtime {
   void set_dense(const DenseLimits& limits) { properties_.dense = limits; }
   void refuse_sdpa(std::function<bool(const SdpaShape&)> refuses) { refuses_ = std::move(refuses); }
   void remove_sdpa() { has_sdpa_ = false; }
+  size_t shapes() const { return prepared_.size(); }
   // From now on record() fails.
   void refuse_graphs() { records_ = false; }
   size_t graphs() const { return graphs_.size(); }
