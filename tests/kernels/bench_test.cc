@@ -78,6 +78,18 @@ TEST(GpuBench, DenseSegmentsAreCounted) {
   EXPECT_EQ(line["dense"], 1);
 }
 
+TEST(GpuBench, StepsOfClustersAreTold) {
+  ops::GpuOptions options;
+  options.hopper_attention = true;
+  ops::GpuDevice device(std::make_unique<ops::gpu::EmulatedRuntime>(), options);
+  const Blocker blocker(device, tiny());
+  const auto line = printed([&] {
+    bench_attention(device, {"decode 3x64", 3, 64, 40, 1, 4, 2}, true, blocker, tiny(), "hopper");
+  });
+  EXPECT_EQ(line["kernel"], "hopper");
+  EXPECT_EQ(line["cluster"], 2);
+}
+
 TEST(GpuBench, Products) {
   const auto device = ops::testing::emulated_device(ops::DType::kBf16);
   const Blocker blocker(*device, tiny());

@@ -183,6 +183,20 @@ TEST(DecodePlan, LeavesOtherStepsToTheOtherPlan) {
   EXPECT_FALSE(suits(4, 100, 1, 1, kNone));
 }
 
+TEST(DecodePlan, HasRoomForSoManyPages) {
+  constexpr int32_t kOne[] = {1, 0, 0, 0};
+  for (const int32_t blocks : {gpu::kMostDecodePages, gpu::kMostDecodePages + 1}) {
+    AttentionPlan attention;
+    attention.pages.resize(static_cast<size_t>(blocks));
+    attention.runs.push_back({0, 0, blocks, 0, 1});
+    const int32_t position = blocks * kPageTokens - 1;
+    attention.tiles.push_back({0, 1, 0, 1, position});
+    DecodePlan plan;
+    const bool made = gpu::plan_decode(attention, std::span(&position, 1), {1, 1, kOne}, plan);
+    EXPECT_EQ(made, blocks == gpu::kMostDecodePages);
+  }
+}
+
 // As long as rows and tiles are the same, so is the grid.
 TEST(DecodePlan, StepsOfAnAnswerLookAlike) {
   Rng rng(64);
