@@ -424,6 +424,20 @@ class VerdictTest(unittest.TestCase):
         alone = [line for line in used if line.get("shape") != "causal 8k" or line["kernel"] == "cudnn"]
         self.assertEqual(self.verdicts(alone, peers)[3], NOT_RUN)  # what auto takes must be known
 
+    def test_the_fastest_kernel_counts(self) -> None:
+        bench, peers = figures_of_a_fast_gpu()
+        for shape, line, proof in (("suffix 32x128", 4, {}), ("decode 32x2048", 5, {"cluster": 8})):
+            slow = [{**b, "us": 60.0, "tflops": 60.0} if b.get("shape") == shape and b["shared"] else b for b in bench]
+            hopper = {"bench": "attention", "kernel": "hopper", "shape": shape, "shared": True, "us": 6.0, "tflops": 600.0,
+                      "flops": 6e8, "bytes": 17e6}
+            both = [{**hopper, **proof, "heads": heads} for heads in ("16/8", "32/8")]
+            self.assertEqual(self.verdicts(slow, peers)[line], MISSED)
+            self.assertEqual(self.verdicts([*slow, *both], peers)[line], MET)
+            self.assertEqual(self.verdicts([*slow, both[0]], peers)[line], MISSED)
+        self.assertEqual(self.verdicts([*slow, *({**b, "cluster": 0} for b in both)], peers)[5], MISSED)  # two launches
+        checks = verdicts.decode(verdicts.Figures([*slow, *both], peers))
+        self.assertIn("cuda_attention=hopper", checks[0].text)
+
 
 class ReportTest(unittest.TestCase):
     def test_nothing_is_not_met(self) -> None:

@@ -93,7 +93,7 @@ def sanitize(tool: str):
 def attention(run: Run) -> None:
     run.launches = run.runner.check(LAUNCHES)
     run.bench(["--attention"], 60)
-    run.bench(["--hopper"], 60)  # the other kernel, to compare; no line is judged by it
+    run.bench(["--hopper"], 60)
     run.bench(["--cudnn"], 60)
     run.peers(["rates", "sdpa"], 75)
     run.peers(["flex"], 110)
