@@ -277,14 +277,17 @@ CudnnAttention::Plan& CudnnAttention::find(const SdpaShape& shape) {
   Builder builder(api_, handle_, plan);
   builder.build();
   if (builder.status() != kSuccess)
-    answer_of(builder.status(), cat(written(shape), ": ", builder.where()), plan.why);
+    plan.for_now = answer_of(builder.status(), cat(written(shape), ": ", builder.where()),
+                             plan.why) == Answer::kNoMemory;
   return plan;
 }
 
 bool CudnnAttention::prepare(const SdpaShape& shape, std::string& why) {
   const Plan& plan = find(shape);
   why = plan.why;
-  return plan.plan != nullptr;
+  const bool prepared = plan.plan != nullptr;
+  if (!prepared && plan.for_now) plans_.pop_front();
+  return prepared;
 }
 
 CudnnAttention::Answer CudnnAttention::attend(const SdpaArgs& args, std::string& why) {
@@ -312,7 +315,7 @@ CudnnAttention::Answer CudnnAttention::attend(const SdpaArgs& args, std::string&
   if (status == kSuccess) status = api_.finalize(pack.get());
   if (status == kSuccess) status = api_.execute(handle_, plan.plan, pack.get());
   const Answer answer = answer_of(status, written(args.shape), why);
-  if (answer == Answer::kRefused) {
+  if (answer == Answer::kRefused || answer == Answer::kFailed) {
     plan.plan = nullptr;
     plan.why = why;
   }

@@ -54,7 +54,7 @@ class CudnnAttention {
   bool prepare(const SdpaShape& shape, std::string& why);
 
   enum class Answer { kDone, kRefused, kNoMemory, kFailed };
-  // A shape that was refused now is not done from now on.
+  // A shape that was refused or failed now is not done from now on.
   Answer attend(const SdpaArgs& args, std::string& why);
 
  private:
@@ -79,6 +79,7 @@ class CudnnAttention {
     SdpaShape shape;
     std::vector<Descriptor> parts;  // all that the plan is made of
     void* plan = nullptr;           // null: refused
+    bool for_now = false;           // because memory was short
     std::string why;
   };
   class Builder;

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <new>
 #include <string>
+#include <thread>
 
 #include "base/plugin.h"
 #include "cublaslt.h"
@@ -138,6 +139,7 @@ class CudaRuntime final : public Runtime {
   explicit CudaRuntime(int32_t device) : device_(device) {}
   ~CudaRuntime() override {
     const CurrentContext context(contexts_, device_, own_);
+    const Unconcerned capture;
     // At the end of the process static objects may outlive CUDA.
     if (cudaSetDevice(device_) == cudaErrorCudartUnloading) {
       cublas_.abandon();
@@ -171,6 +173,7 @@ class CudaRuntime final : public Runtime {
     }
     contexts_ = driver_contexts();
     const CurrentContext context(contexts_, device_, nullptr);
+    const Unconcerned capture;
     if (ask(cudaSetDevice(device_), "cudaSetDevice") != Code::kOk) return false;
     if (ask(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "a stream") != Code::kOk)
       return false;
@@ -317,9 +320,15 @@ class CudaRuntime final : public Runtime {
       case CudnnAttention::Answer::kFailed:
         break;
     }
-    return blame(why);
+    // Where the device is well, the shape is left to our own kernel from now on.
+    const Code code = blame(why);
+    return code == Code::kInternal ? Code::kUnsupportedDevice : code;
   }
 
+  void launches_here() override {
+    const std::lock_guard lock(mutex_);
+    engine_ = std::this_thread::get_id();
+  }
   // By computing it: the first call of a kernel of the library loads it.
   void prepare_gemm(const GemmArgs& args) override { gemm(args); }
 
@@ -390,9 +399,11 @@ class CudaRuntime final : public Runtime {
   // One call of the engine: alone, with its device.
   class Call {
    public:
-    // `keep`: on the thread that launches, which is the engine's.
-    explicit Call(CudaRuntime& r, bool keep = false)
-        : lock_(r.mutex_), context_(r.contexts_, r.device_, r.own_, keep) {}
+    // `launches`: where that is the engine's thread, the device stays current.
+    explicit Call(CudaRuntime& r, bool launches = false)
+        : lock_(r.mutex_),
+          context_(r.contexts_, r.device_, r.own_,
+                   launches && r.engine_ == std::this_thread::get_id()) {}
 
    private:
     std::lock_guard<std::recursive_mutex> lock_;
@@ -523,6 +534,7 @@ class CudaRuntime final : public Runtime {
   CudnnAttention cudnn_;  // opened on demand
   void* workspace_ = nullptr;
   std::map<const unsigned char*, size_t> pinned_;
+  std::thread::id engine_;  // that launches
   bool recording_ = false;
   int32_t next_graph_ = 0;
   std::map<int32_t, cudaGraphExec_t> graphs_;

@@ -242,7 +242,11 @@ void LowerTiers::save(NodeId node, int32_t length) {
   keys.resize(blobs.size());
   reads.resize(blobs.size());
   if (blobs.empty()) return;
-  kv_.read(reads);
+  try {
+    kv_.read(reads);
+  } catch (const std::exception&) {
+    return;  // another time; a device that is lost says so in the next step
+  }
   std::erase_if(writing_, [](const TicketPtr& t) { return t->done(); });
   std::vector<bool> refused(blobs.size());
   for (const LowerTier& t : tiers_) {

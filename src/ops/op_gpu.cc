@@ -93,6 +93,7 @@ GpuDevice::GpuDevice(std::unique_ptr<gpu::Runtime> runtime, const GpuOptions& op
     fail(Code::kUnsupportedDevice, "device \"", runtime_->properties().name,
          "\" has compute capability ", capability / 10, ".", capability % 10,
          "; bf16 tensor cores need 8.0");
+  PREFIX_CHECK(!(options.cudnn_attention && options.hopper_attention));  // one option
   if (options.cudnn_attention) {
     if (options.invariant)
       fail(Code::kInvalidArgument, "cuda_attention=cudnn does not keep invariant=true");
@@ -106,16 +107,22 @@ GpuDevice::GpuDevice(std::unique_ptr<gpu::Runtime> runtime, const GpuOptions& op
   if (!runtime_->properties().hopper)
     fail(Code::kUnsupportedDevice, "cuda_attention=hopper needs compute capability 9.0; \"",
          runtime_->properties().name, "\" has ", capability / 10, ".", capability % 10);
+  if (runtime_->properties().clusters[0] == 0)
+    log_message(LogLevel::kWarning,
+                "cuda_attention=hopper: the device says that no cluster runs at once; small steps "
+                "are left to the other kernel");
 }
 
 GpuDevice::~GpuDevice() = default;
 
-// Processors and the version of the library decide how attention is cut and which algorithms
-// multiply matrices.
+// Processors, clusters and the versions of the libraries decide how attention is cut and which
+// algorithms multiply matrices.
 std::string GpuDevice::numerics() const {
   const gpu::Properties& p = runtime_->properties();
   return cat(isa_, options_.invariant ? " invariant " : " ", p.processors, ' ', p.products_version,
-             options_.hopper_attention ? " hopper" : "",
+             options_.hopper_attention ? cat(" hopper ", p.clusters[0], ' ', p.clusters[1], ' ',
+                                             p.clusters[2], ' ', p.clusters[3])
+                                       : "",
              options_.cudnn_attention ? cat(" cudnn ", p.sdpa_version) : "");
 }
 
@@ -641,6 +648,7 @@ void GpuDevice::rehearse(int64_t most, const std::function<void(int64_t rows)>& 
 }
 
 void GpuDevice::begin_step(const StepArrays& step) {
+  runtime_->launches_here();
   rows_ = static_cast<int64_t>(step.tokens.size());
   padded_rows_ = gpu::padded_rows(rows_);
   heads_.forget();

@@ -182,16 +182,27 @@ TEST_F(CudnnTest, FailuresAreTold) {
   Segment segment(shape_of(0, 16, 16));
   fake_.execute_answer = 4004;
   EXPECT_EQ(attend(segment), Answer::kNoMemory);
+  fake_.execute_answer = 0;
+  EXPECT_EQ(attend(segment), Answer::kDone);
+  // Accepted, and failed or refused after all: not asked again.
   fake_.execute_answer = 5000;
   EXPECT_EQ(attend(segment), Answer::kFailed);
   EXPECT_NE(why_.find("CUDNN_STATUS_AS_TOLD"), std::string::npos);
-  fake_.execute_answer = 0;
-  EXPECT_EQ(attend(segment), Answer::kDone);
-  // Accepted, and refused after all: not asked again.
+  Segment other(shape_of(0, 16, 32));
   fake_.execute_answer = 3000;
-  EXPECT_EQ(attend(segment), Answer::kRefused);
+  EXPECT_EQ(attend(other), Answer::kRefused);
   fake_.execute_answer = 0;
   EXPECT_FALSE(cudnn_.prepare(segment.shape, why_));
+  EXPECT_FALSE(cudnn_.prepare(other.shape, why_));
+}
+
+TEST_F(CudnnTest, AShapeThatFoundNoMemoryIsTriedAgain) {
+  ASSERT_TRUE(open()) << why_;
+  fake_.finalize_type = cudnn::kExecutionPlan;
+  fake_.finalize_answer = 4004;
+  EXPECT_FALSE(cudnn_.prepare(shape_of(1, 16, 16), why_));
+  fake_.finalize_type = -1;
+  EXPECT_TRUE(cudnn_.prepare(shape_of(1, 16, 16), why_)) << why_;
 }
 
 TEST_F(CudnnTest, PlansThatWereNotUsedForLongGo) {

@@ -264,6 +264,44 @@ TEST(EmulatedEngine, PagesLeaveTogether) {
   }
 }
 
+// Pages that cannot leave stay, and the engine goes on. Which calls are those of the pages is not
+// known here, so each of a request fails once.
+TEST(EmulatedEngine, PagesThatCannotLeaveStay) {
+  EmulatedCuda cuda;
+  const TinyCheckpoint checkpoint;
+  const testing_support::TempFolder folder;
+  const auto engine =
+      make_engine(checkpoint, {{"device", "cuda"}, {"cache_disk", folder / "pages"}});
+  std::mt19937 random(21);
+  const auto run = [&] {
+    const auto job = engine->submit({testing_support::logits_of(random_tokens(random, 100, 64))});
+    job->wait(-1);
+    return job->result(0).status;
+  };
+  int good = 0, bad = 0;
+  for (int64_t call = 0; call < 60; ++call) {
+    cuda.runtime().fail_after(call, Code::kOutOfDeviceMemory);
+    ++(run() == Code::kOk ? good : bad);
+    cuda.runtime().fail_after(-1, Code::kOk);
+    ASSERT_EQ(run(), Code::kOk) << "call " << call;
+  }
+  EXPECT_GT(good, 0);
+  EXPECT_GT(bad, 0);
+}
+
+// The program's thread makes the engine and gets its own device back: only the engine's thread,
+// with its first step, says that the device may stay current on it.
+TEST(EmulatedEngine, TheProgramsThreadLaunchesNothingToStay) {
+  EmulatedCuda cuda;
+  const TinyCheckpoint checkpoint;
+  const auto engine = make_engine(checkpoint, {{"device", "cuda"}});
+  EXPECT_EQ(cuda.runtime().launcher(), std::thread::id());
+  const auto job = engine->submit({testing_support::logits_of({1, 2, 3})});
+  job->wait(-1);
+  EXPECT_NE(cuda.runtime().launcher(), std::thread::id());
+  EXPECT_NE(cuda.runtime().launcher(), std::this_thread::get_id());
+}
+
 // --- graphs --------------------------------------------------------------------------------------
 
 // Sequences of three lengths, so that rows leave the batch on the way.

@@ -16,6 +16,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <vector>
 
@@ -65,6 +66,7 @@ class EmulatedRuntime final : public Runtime {
   Code begin_download(void* pinned, const void* device, size_t bytes) override;
   Code launch(const Launch& launch) override;
   Code gemm(const GemmArgs& args) override;
+  void launches_here() override { launcher_ = std::this_thread::get_id(); }
   void prepare_gemm(const GemmArgs& args) override { known_products_.insert(shape_of(args)); }
   Code open_sdpa() override;
   bool prepare_sdpa(const SdpaShape& shape) override;
@@ -75,6 +77,8 @@ class EmulatedRuntime final : public Runtime {
   void forget(int32_t graph) override { graphs_.erase(graph); }
 
   const EmulatorCounters& counters() const { return counters_; }
+  // Of the engine; none before its first step.
+  std::thread::id launcher() const { return launcher_; }
   void sabotage(const Sabotage& sabotage) { sabotage_ = sabotage; }
   // Makes the call after `calls` more fail: what the device layer does about it can be tested.
   void fail_after(int64_t calls, Code code) {
@@ -125,6 +129,7 @@ class EmulatedRuntime final : public Runtime {
   std::vector<Later> downloads_;
   std::atomic<int64_t> used_bytes_{0};
   std::set<Shape> known_products_;
+  std::atomic<std::thread::id> launcher_{};
   EmulatorCounters counters_;
   std::mt19937_64 random_;
   bool records_ = true;

@@ -98,6 +98,8 @@ class Runtime {
   virtual Code begin_download(void* pinned, const void* device, size_t bytes) = 0;
   virtual Code launch(const Launch& launch) = 0;
   virtual Code gemm(const GemmArgs& args) = 0;
+  // This thread is the engine's and launches from now on: the device may stay current on it.
+  virtual void launches_here() {}
   // Does once what the first such product would have to do. y may be written; a failure is not
   // told, the product will.
   virtual void prepare_gemm(const GemmArgs&) {}

@@ -239,6 +239,14 @@ void StepGraphs::release(void* data) {
 
 Code StepGraphs::allocate(size_t bytes, void** out) { return said(runtime_->allocate(bytes, out)); }
 
+Code StepGraphs::open_sdpa() { return said(runtime_->open_sdpa()); }
+
+bool StepGraphs::prepare_sdpa(const SdpaShape& shape) {
+  const bool prepared = runtime_->prepare_sdpa(shape);
+  if (!prepared) told.clear();
+  return prepared;
+}
+
 Code StepGraphs::allocate_pinned(size_t bytes, void** out) {
   return said(runtime_->allocate_pinned(bytes, out));
 }

@@ -62,6 +62,7 @@ class StepGraphs final : public Runtime {
   Code launch(const Launch& launch) override;
   Code gemm(const GemmArgs& args) override;
 
+  void launches_here() override { runtime_->launches_here(); }
   void prepare_gemm(const GemmArgs& args) override { runtime_->prepare_gemm(args); }
 
   const Properties& properties() const override { return runtime_->properties(); }
@@ -71,8 +72,8 @@ class StepGraphs final : public Runtime {
   void release(void* data) override;
   Code allocate_pinned(size_t bytes, void** out) override;
   void release_pinned(void* data) override { runtime_->release_pinned(data); }
-  Code open_sdpa() override { return runtime_->open_sdpa(); }
-  bool prepare_sdpa(const SdpaShape& shape) override { return runtime_->prepare_sdpa(shape); }
+  Code open_sdpa() override;
+  bool prepare_sdpa(const SdpaShape& shape) override;
   Code sdpa(const SdpaArgs& args) override;  // never part of a graph
   Code upload(void* device, const void* host, size_t bytes) override;
   Code download(void* host, const void* device, size_t bytes) override;
