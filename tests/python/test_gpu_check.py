@@ -54,7 +54,7 @@ def test_of(program: str) -> str:
     return NAMES.get(program, "Suite.Test")
 
 
-PASSED = {p.name: (0, "", "", report_of((test_of(p.name), "passed"))) for p in (*programs.PROGRAMS, programs.CUDNN, programs.LAUNCHES)}
+PASSED = {p.name: (0, "", "", report_of((test_of(p.name), "passed"))) for p in (*programs.PROGRAMS, *programs.CUDNN, programs.LAUNCHES)}
 
 
 def selects(arguments: list[str], name: str) -> bool:

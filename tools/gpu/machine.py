@@ -8,10 +8,10 @@ from pathlib import Path
 
 from .carry import CARRY
 from .clock import ROOT, Clock
-from .programs import LAUNCHES, PROGRAMS
+from .programs import CUDNN, LAUNCHES, PROGRAMS
 
 BUILD = ROOT / "build-gpu"
-TARGETS = ["prefix", "prefix_cuda", "gpu_bench", *(p.name for p in (*PROGRAMS, LAUNCHES))]
+TARGETS = ["prefix", "prefix_cuda", "gpu_bench", *sorted({p.name for p in (*PROGRAMS, *CUDNN, LAUNCHES)})]
 
 
 def find_gpu(clock: Clock) -> tuple[str, str]:

@@ -23,6 +23,12 @@ class Program:
     environment: dict = field(default_factory=dict)
     seconds: float = 60
     arguments: tuple = ("--gtest_filter=-*emulated*",)
+    variant: str = ""  # tells programs apart that run the same tests in another environment
+
+    @property
+    def label(self) -> str:
+        """What its log, report and check are called."""
+        return f"{self.name}-{self.variant}" if self.variant else self.name
 
 
 REAL = {"PREFIX_TEST_REAL_GPU": "1"}
@@ -37,14 +43,21 @@ PROGRAMS = [
             arguments=("--gtest_filter=HopperOnGpu.*",)),
     Program("kernels_products_test", "matrix products at 1..128 rows, their invariance at 1..257", r"/cuda_", seconds=90),
     Program("kernels_plugin_test", "the plugin", "", r"LoadsWithoutADriver|AnEngineSaysWhatIsMissing"),
-    Program("kernels_golden_test", "golden models", r".", environment=REAL, seconds=90),
+    # `invariant`, then every other way of attention, the default among them.
+    Program("kernels_golden_test", "golden models, invariant", r".", environment=REAL, seconds=90),
+    *(Program("kernels_golden_test", f"golden models, cuda_attention={way}", r".", seconds=90,
+              environment={**REAL, "PREFIX_TEST_CUDA_ATTENTION": way}, variant=way) for way in ("auto", "hopper")),
     Program("kernels_engine_test", "the engine's own tests", r".", environment=REAL),
     Program("kernels_invariance_test", "same bits in any company", r".",
             environment={**REAL, "PREFIX_TEST_QUICK": "1"}, arguments=("--gtest_filter=*scalar_bf16*",)),
 ]
 # Where there is a cuDNN.
-CUDNN = Program("kernels_dense_test", "dense segments by cuDNN against float64", r"CudnnOnGpu",
-                arguments=("--gtest_filter=CudnnOnGpu.*",))
+CUDNN = [
+    Program("kernels_dense_test", "dense segments by cuDNN against float64", r"CudnnOnGpu",
+            arguments=("--gtest_filter=CudnnOnGpu.*",)),
+    Program("kernels_golden_test", "golden models, cuda_attention=cudnn", r".", seconds=90,
+            environment={**REAL, "PREFIX_TEST_CUDA_ATTENTION": "cudnn"}, variant="cudnn"),
+]
 # Line 5 counts launches where they can be counted: on the emulator.
 LAUNCHES = Program("kernels_device_test", "one launch a layer (counted by the emulator)", "",
                    arguments=("--gtest_filter=*OneAttentionLaunchALayer*",))
@@ -105,7 +118,7 @@ def skip_reason(text: str) -> str:
 def judge(program: Program, ended: Ended, tests: Tests) -> Check:
     """What one program proved."""
     skipped = [name for name in tests.skipped if not re.search(program.may_skip, name)]
-    label = f"{program.what} ({program.name})"
+    label = f"{program.what} ({program.label})"
     failed = failed_tests(ended, tests)
     if failed:
         message = f" ({tests.message})" if tests.message else ""
@@ -139,7 +152,7 @@ class Runner:
 
     def test(self, program: Program, before: tuple = (), name: str = "", arguments: tuple | None = None,
              environment: dict | None = None, seconds: float = 0) -> tuple[Ended, Tests]:
-        name = name or program.name
+        name = name or program.label
         report = self.logs / f"{name}.json"
         report.parent.mkdir(parents=True, exist_ok=True)
         report.unlink(missing_ok=True)

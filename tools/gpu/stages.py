@@ -66,7 +66,7 @@ def golden_arguments(missing: list[str]) -> tuple:
 def programs_here(run: Run) -> list[programs.Program]:
     """cuDNN is an option: without it nothing else is missing."""
     if run.environment.get("LIBPREFIX_CUDNN") or os.environ.get("LIBPREFIX_CUDNN"):
-        return [*PROGRAMS, CUDNN]
+        return [*PROGRAMS, *CUDNN]
     run.report.notes.append("cuda_attention=cudnn not tested: no libcudnn.so.9 beside PyTorch, and LIBPREFIX_CUDNN names none")
     return PROGRAMS
 
@@ -127,8 +127,8 @@ def profile(run: Run) -> None:
                                 else f"profile of {shape} not run: {ended.reason()}")
 
 
-STAGES = {"tests": tests, "memcheck": sanitize("memcheck"), "attention": attention, "products": products,
-          "racecheck": sanitize("racecheck"), "engine": engine, "profile": profile}
+STAGES = {"tests": tests, "attention": attention, "engine": engine, "products": products,
+          "memcheck": sanitize("memcheck"), "racecheck": sanitize("racecheck"), "profile": profile}
 
 
 def run_all(run: Run, wanted: list[str]) -> None:
