@@ -1,5 +1,5 @@
 // Segment attention on tensor cores (mma.m16n8k16, bf16, sums in f32): one block does one item of
-// the plan (src/ops/gpu/attention_plan.h) for one kv head.
+// the plan (src/ops/gpu/attention_schedule.h) for one kv head.
 //
 //   shared memory   [ queries: 16 W rows x D ][ ring of pages: K 32 x D, V 32 x D ] ...
 //                   a page lies there as it does in the pool (Pages in ops/gpu/launch.h)

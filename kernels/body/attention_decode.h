@@ -1,5 +1,5 @@
 // Attention of small steps for Hopper: a cluster of blocks of threads does up to 128 packed rows of
-// a kv head, and its blocks share out the pages (src/ops/gpu/decode_plan.h draws the plan).
+// a kv head, and its blocks share out the pages (src/ops/gpu/decode_schedule.h draws the plan).
 //
 //   a block     producer     page, page, page ...     one bulk copy each: K and V lie together
 //                  │ full             ▲ empty          a ring of 12 slots, mbarriers

@@ -1,4 +1,4 @@
-// The wide items of segment attention (src/ops/gpu/attention_plan.h) for Hopper: products of whole
+// The wide items of segment attention (src/ops/gpu/attention_schedule.h) for Hopper: products of whole
 // warpgroups from shared memory, pages brought by the copy engine.
 //
 //   one block = one item and kv head: up to 128 packed rows, tiles of four pages (128 keys)

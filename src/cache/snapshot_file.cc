@@ -12,9 +12,9 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/page.h"
 #include "base/quote.h"
 #include "base/status.h"
-#include "tree/page_math.h"
 
 namespace prefix {
 namespace {

@@ -28,9 +28,8 @@ struct TierQueueOptions {
   size_t pages = 4096;            // waiting in each line, at most
   uint64_t bytes = 256ull << 20;  // of the pages of each line; one page of any size fits
   size_t run = 1;                 // pages that a thread takes at once; more where a call is a trip
-  std::function<void()>
-      on_done;  // after a ticket is done, on a thread of the tier or the caller's
-                // (all refused); returns soon, does not throw, call or drop the tier
+  std::function<void()> on_done;  // after a ticket is done, on a thread of the tier or the caller's
+      // (all refused); returns soon, does not throw, call or drop the tier
 };
 
 struct TierCall {

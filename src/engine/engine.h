@@ -14,13 +14,13 @@
 #include <string_view>
 #include <vector>
 
+#include "cache/cache_events.h"
+#include "cache/namespaces.h"
+#include "cache/snapshot.h"
 #include "cache/tier.h"
-#include "engine/cache_events.h"
 #include "engine/job.h"
-#include "engine/namespaces.h"
 #include "engine/options.h"
 #include "engine/request.h"
-#include "engine/snapshot.h"
 
 namespace prefix {
 

@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "cache/kv_memory.h"
+#include "cache/lower_tiers.h"
+#include "cache/page_keys.h"
 #include "engine/engine.h"
-#include "engine/lower_tiers.h"
-#include "engine/page_keys.h"
 #include "engine/scheduler.h"
 #include "engine/tree_text.h"
 #include "model/model.h"

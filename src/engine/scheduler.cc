@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "base/page.h"
 #include "base/status.h"
-#include "tree/page_math.h"
 
 namespace prefix {
 Scheduler::Scheduler(Model& model, KvMemory& kv, PagePool& pages, Tree& tree,

@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "engine/leases.h"
-#include "engine/miss_reasons.h"
+#include "cache/leases.h"
+#include "cache/miss_reasons.h"
 #include "engine/outputs.h"
 #include "engine/sequence.h"
 #include "model/model.h"

@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/page.h"
 #include "base/status.h"
 #include "engine/scheduler.h"
-#include "tree/page_math.h"
 
 namespace prefix {
 // --- running ---------------------------------------------------------------------------------

@@ -12,8 +12,8 @@
 #include <memory>
 #include <vector>
 
+#include "cache/lower_tiers.h"
 #include "engine/job.h"
-#include "engine/lower_tiers.h"
 #include "tree/tree.h"
 
 namespace prefix {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/namespaces.h"
+#include "cache/namespaces.h"
 #include "tree/tree.h"
 
 namespace prefix {

@@ -22,8 +22,8 @@
 #include <utility>
 #include <vector>
 
+#include "ops/attention_plan.h"
 #include "ops/logits.h"
-#include "plan/attention_plan.h"
 
 namespace prefix::ops {
 
@@ -83,20 +83,6 @@ struct KvLayout {
   size_t value_offset(int64_t page, int64_t layer, int64_t head) const {
     return key_offset(page, layer, head) + block_bytes();
   }
-};
-
-// Where a row's key and value go: page index and slot (position % kPageTokens) in the pool; page
-// < 0: nowhere (the row is recomputed only to read a result; its key and value exist already).
-struct KvSlot {
-  int32_t page;
-  int32_t slot;
-};
-
-// Copies slots [0, tokens) of page `from` to page `to`: the head of a page shared by a branch.
-struct PageCopy {
-  int32_t from;
-  int32_t to;
-  int32_t tokens;
 };
 
 // Splits the fused projection of a layer into query, key and value.

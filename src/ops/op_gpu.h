@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/threads.h"
-#include "ops/gpu/attention_plan.h"
-#include "ops/gpu/decode_plan.h"
+#include "ops/gpu/attention_schedule.h"
+#include "ops/gpu/decode_schedule.h"
 #include "ops/gpu/downloads.h"
 #include "ops/gpu/runtime.h"
 #include "ops/gpu/staging.h"
@@ -112,7 +112,7 @@ class GpuDevice final : public Device {
   // Rows that an operation works on: those of the step are padded, so that steps look alike.
   int64_t padded(int64_t rows) const { return rows == rows_ ? padded_rows_ : rows; }
   bool is_small() const { return rows_ > 0 && rows_ <= 256; }
-  // Whether the step has a plan for clusters (gpu/decode_plan.h) instead of the other one.
+  // Whether the step has a plan for clusters (gpu/decode_schedule.h) instead of the other one.
   bool plan_decode(const AttentionPlan& plan, std::span<const int32_t> positions, int32_t group,
                    const KvLayout& kv);
   void launch_decode(const gpu::AttentionArguments& a);

@@ -18,7 +18,7 @@ void StepBuilder::append_rows(const Node& n, int32_t begin, int32_t end, StepPla
             n.start + begin);
   plan.slots.resize(row + count);
   int32_t* tokens = plan.tokens.data() + row;
-  ops::KvSlot* slots = plan.slots.data() + row;
+  KvSlot* slots = plan.slots.data() + row;
   tree_.for_each_piece(n, begin, end, [&](int32_t page, int32_t slot, int32_t pieces) {
     std::copy_n(tree_.page_tokens(page) + slot, pieces, tokens);
     tokens += pieces;

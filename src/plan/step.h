@@ -17,8 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "ops/attention_plan.h"
 #include "ops/op.h"
-#include "plan/attention_plan.h"
 #include "tree/tree.h"
 
 namespace prefix {
@@ -28,10 +28,10 @@ struct StepPlan {
   std::vector<int32_t> tokens;
   std::vector<int32_t> positions;
   std::vector<int32_t> rope_rows;  // row of the rotary tables: position + the root's rope_offset
-  std::vector<ops::KvSlot> slots;
+  std::vector<KvSlot> slots;
 
   std::vector<int32_t> clear;         // pages to zero first
-  std::vector<ops::PageCopy> copies;  // after a layer's append, before its attention, in order
+  std::vector<PageCopy> copies;  // after a layer's append, before its attention, in order
   AttentionPlan attention;
   std::vector<int32_t> reads;  // rows that heads will read, ascending
 

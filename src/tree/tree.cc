@@ -4,8 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/page.h"
 #include "base/status.h"
-#include "tree/page_math.h"
 
 namespace prefix {
 namespace {

@@ -40,10 +40,10 @@
 #include <utility>
 #include <vector>
 
-#include "cache/page_pool.h"
 #include "tree/child_map.h"
 #include "tree/eviction_queue.h"
 #include "tree/node.h"
+#include "tree/page_pool.h"
 
 namespace prefix {
 

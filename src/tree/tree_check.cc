@@ -1,6 +1,6 @@
 // The invariants, for tests and debug builds.
+#include "base/page.h"
 #include "base/status.h"
-#include "tree/page_math.h"
 #include "tree/tree.h"
 
 namespace prefix {

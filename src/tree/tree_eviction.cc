@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "base/page.h"
 #include "base/status.h"
-#include "tree/page_math.h"
 #include "tree/tree.h"
 
 namespace prefix {

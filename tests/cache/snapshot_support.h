@@ -12,9 +12,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/page.h"
 #include "cache/snapshot_file.h"
 #include "disk_support.h"
-#include "tree/page_math.h"
 
 namespace prefix::testing_support {
 

@@ -1,6 +1,6 @@
 // Cache events without a model: who only reads them knows exactly what the tree holds, after every
 // operation, and is told in an order that makes sense.
-#include "engine/cache_events.h"
+#include "cache/cache_events.h"
 
 #include <gtest/gtest.h>
 

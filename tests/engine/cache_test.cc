@@ -14,7 +14,7 @@
 
 #include "engine/engine_support.h"
 #include "engine/random_requests.h"
-#include "plan/attention_plan.h"
+#include "ops/attention_plan.h"
 #include "support/golden.h"
 
 namespace prefix {

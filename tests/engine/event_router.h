@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/cache_events.h"
+#include "cache/cache_events.h"
 
 namespace prefix::testing_support {
 

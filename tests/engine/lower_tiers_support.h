@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "cache/kv_memory.h"
+#include "cache/lower_tiers.h"
+#include "cache/page_keys.h"
 #include "cache/tier.h"
-#include "engine/lower_tiers.h"
-#include "engine/page_keys.h"
 #include "tree/tree.h"
 
 namespace prefix::testing_support {

@@ -1,5 +1,5 @@
 // Namespaces of several parts: two that differ in a joint only share neither a number nor a key.
-#include "engine/namespaces.h"
+#include "cache/namespaces.h"
 
 #include <gtest/gtest.h>
 

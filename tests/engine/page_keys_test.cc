@@ -1,6 +1,6 @@
 // The keys of pages, each computed once, are those that a chain by hand gives, whatever has become
 // of the tree since: a key that outlives its tokens would hand out the pages of another prompt.
-#include "engine/page_keys.h"
+#include "cache/page_keys.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // A page that a snapshot will copy later still holds what it was noted for, or is known to be gone,
 // whatever becomes of the tree meanwhile.
-#include "engine/pages_to_save.h"
+#include "cache/pages_to_save.h"
 
 #include <gtest/gtest.h>
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "base/page.h"
 #include "cache/snapshot_file.h"
 #include "tier_support.h"
-#include "tree/page_math.h"
 
 namespace prefix::testing_support {
 

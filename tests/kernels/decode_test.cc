@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/gpu_support.h"
-#include "ops/gpu/decode_plan.h"
+#include "ops/gpu/decode_schedule.h"
 
 namespace prefix::ops::testing {
 namespace {

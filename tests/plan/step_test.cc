@@ -49,10 +49,10 @@ class Oracle {
  public:
   void run(const StepPlan& plan, const std::vector<Tokens>& row_paths) {
     for (int64_t i = 0; i < plan.rows(); ++i) {
-      const ops::KvSlot s = plan.slots[static_cast<size_t>(i)];
+      const KvSlot s = plan.slots[static_cast<size_t>(i)];
       if (s.page >= 0) memory_[{s.page, s.slot}] = row_paths[static_cast<size_t>(i)];
     }
-    for (const ops::PageCopy& c : plan.copies)
+    for (const PageCopy& c : plan.copies)
       for (int32_t slot = 0; slot < c.tokens; ++slot)
         memory_[{c.to, slot}] = memory_[{c.from, slot}];
     for (int32_t row = 0; row < plan.rows(); ++row) {

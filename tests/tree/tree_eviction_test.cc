@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/status.h"
-#include "plan/attention_plan.h"
+#include "ops/attention_plan.h"
 #include "tree/tree.h"
 
 namespace prefix {

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "base/status.h"
-#include "plan/attention_plan.h"
+#include "ops/attention_plan.h"
 
 namespace prefix {
 namespace {

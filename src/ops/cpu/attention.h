@@ -1,4 +1,4 @@
-// Segment attention of the CPU device; contract in op.h and plan/attention_plan.h.
+// Segment attention of the CPU device; contract in op.h and ops/attention_plan.h.
 #pragma once
 
 #include "ops/cpu/context.h"

@@ -24,7 +24,7 @@
 #include <span>
 #include <vector>
 
-#include "plan/attention_plan.h"
+#include "ops/attention_plan.h"
 
 namespace prefix::ops::gpu {
 

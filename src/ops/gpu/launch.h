@@ -231,7 +231,7 @@ struct AttentionArguments {
   const int32_t* tile_runs;  // [tiles][2]
 };
 
-// The plan of a small step as kAttentionDecode reads it (decode_plan.h draws it).
+// The plan of a small step as kAttentionDecode reads it (decode_schedule.h draws it).
 struct alignas(16) DecodePart {  // of a block of packed rows; one access
   int32_t row_begin, rows;       // of the block; 0: nothing to do
   int32_t page_begin, page_end;  // of this part

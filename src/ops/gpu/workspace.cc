@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ops/gpu/decode_plan.h"
+#include "ops/gpu/decode_schedule.h"
 #include "ops/gpu/dense_segments.h"
 #include "ops/gpu/staging.h"
 

@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "cache/kv_memory.h"
+#include "cache/namespaces.h"
+#include "cache/pages_to_save.h"
 #include "cache/snapshot_file.h"
-#include "engine/namespaces.h"
-#include "engine/pages_to_save.h"
 #include "tree/tree.h"
 
 namespace prefix {

@@ -1,4 +1,4 @@
-#include "engine/cache_events.h"
+#include "cache/cache_events.h"
 
 #include <algorithm>
 #include <utility>

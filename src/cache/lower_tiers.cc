@@ -1,11 +1,11 @@
-#include "engine/lower_tiers.h"
+#include "cache/lower_tiers.h"
 
 #include <algorithm>
 #include <new>
 #include <utility>
 
 #include "base/status.h"
-#include "engine/page_install.h"
+#include "cache/page_install.h"
 
 namespace prefix {
 namespace {

@@ -1,13 +1,13 @@
-#include "engine/snapshot.h"
+#include "cache/snapshot.h"
 
 #include <algorithm>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "base/page.h"
 #include "base/status.h"
-#include "engine/page_install.h"
-#include "tree/page_math.h"
+#include "cache/page_install.h"
 
 namespace prefix {
 namespace {

@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "plan/attention_plan.h"
+#include "base/page.h"
 
 namespace prefix {
 

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "cache/page_key.h"
-#include "cache/page_pool.h"
+#include "tree/page_pool.h"
 #include "tree/tree.h"
 
 namespace prefix {

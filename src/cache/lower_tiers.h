@@ -24,8 +24,8 @@
 
 #include "base/clock.h"
 #include "cache/kv_memory.h"
+#include "cache/page_keys.h"
 #include "cache/tier.h"
-#include "engine/page_keys.h"
 #include "tree/tree.h"
 
 namespace prefix {

@@ -23,8 +23,8 @@
 #include <span>
 #include <vector>
 
+#include "ops/attention_plan.h"
 #include "ops/gpu/launch.h"
-#include "plan/attention_plan.h"
 
 namespace prefix::ops::gpu {
 

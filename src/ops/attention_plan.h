@@ -22,10 +22,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/page.h"
+
 namespace prefix {
 
-// Positions per KV page.
-inline constexpr int kPageTokens = 32;
 // Positions per step of the online softmax; a multiple of kPageTokens.
 inline constexpr int kKeyBlock = 256;
 // Positions after which the running softmax state is folded away, so that long paths can be split

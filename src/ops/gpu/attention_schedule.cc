@@ -1,4 +1,4 @@
-#include "ops/gpu/attention_plan.h"
+#include "ops/gpu/attention_schedule.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-// From the attention plan of a step (plan/attention_plan.h) to what one launch per layer executes.
+// From the attention plan of a step (ops/attention_plan.h) to what one launch per layer executes.
 //
 // A *packed row* is (row, query head inside its group): row * G + g. An *item* is what one block of
 // threads does for one kv head: some packed rows, some runs of pages, some positions.
@@ -31,9 +31,9 @@
 #include <span>
 #include <vector>
 
+#include "ops/attention_plan.h"
 #include "ops/gpu/dense_segments.h"
 #include "ops/gpu/launch.h"
-#include "plan/attention_plan.h"
 
 namespace prefix::ops::gpu {
 

@@ -1,9 +1,9 @@
-#include "ops/gpu/decode_plan.h"
+#include "ops/gpu/decode_schedule.h"
 
 #include <algorithm>
 #include <array>
 
-#include "ops/gpu/attention_plan.h"
+#include "ops/gpu/attention_schedule.h"
 #include "ops/gpu/step_graph.h"
 
 namespace prefix::ops::gpu {

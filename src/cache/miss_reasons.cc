@@ -1,4 +1,4 @@
-#include "engine/miss_reasons.h"
+#include "cache/miss_reasons.h"
 
 #include <algorithm>
 #include <cstring>

@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/page_keys.h"
+#include "cache/page_keys.h"
 #include "tree/tree.h"
 
 namespace prefix {

@@ -1,4 +1,4 @@
-#include "engine/page_keys.h"
+#include "cache/page_keys.h"
 
 #include "base/status.h"
 
