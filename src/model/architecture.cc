@@ -1,24 +1,34 @@
 #include "model/architecture.h"
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
-#include "model/architectures/list.h"
 
 namespace prefix {
+namespace {
 
-std::span<const Architecture* const> architectures() {
-  static const Architecture* const kAll[] = {&kLlama, &kQwen3, &kOlmo2, &kPhi3};
-  return kAll;
+// Zero before any static object is made.
+constinit const ArchitectureEntry* first = nullptr;
+
+}  // namespace
+
+ArchitectureEntry::ArchitectureEntry(const Architecture& architecture)
+    : architecture_(architecture), next_(first) {
+  first = this;
 }
 
 const Architecture& find_architecture(std::string_view name) {
-  std::string known;
-  for (const Architecture* a : architectures()) {
-    if (a->name == name) return *a;
-    known += (known.empty() ? "" : ", ") + std::string(a->name);
+  std::vector<std::string_view> known;
+  for (const ArchitectureEntry* e = first; e; e = e->next_) {
+    if (e->architecture_.name == name) return e->architecture_;
+    known.push_back(e->architecture_.name);
   }
-  fail(Code::kUnsupportedModel, "model type \"", name, "\" is not supported (supported: ", known,
+  std::ranges::sort(known);
+  std::string list;
+  for (const std::string_view k : known) list += (list.empty() ? "" : ", ") + std::string(k);
+  fail(Code::kUnsupportedModel, "model type \"", name, "\" is not supported (supported: ", list,
        ")");
 }
 

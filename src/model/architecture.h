@@ -1,11 +1,10 @@
 // Architectures as data: what a layer does and what its tensors are called.
 //
-// The forward pass (forward.cc) reads these specs and nothing else about an architecture, so a new
-// one of this family is a file in architectures/ and a golden vector.
+// layer.h resolves these specs, and the forward pass reads nothing else about an architecture, so a
+// new one of this family is a file in architectures/ and a golden vector.
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <string_view>
 
 namespace prefix {
@@ -43,8 +42,19 @@ struct Architecture {
   TensorNames gguf;
 };
 
-std::span<const Architecture* const> architectures();
 // Throws kUnsupportedModel, listing the supported names.
 const Architecture& find_architecture(std::string_view name);
+
+// Makes an architecture known: one at the end of each file in architectures/. The list is complete
+// before anything can be asked of it, because entries are static objects.
+class ArchitectureEntry {
+ public:
+  explicit ArchitectureEntry(const Architecture& architecture);
+
+ private:
+  friend const Architecture& find_architecture(std::string_view name);
+  const Architecture& architecture_;
+  const ArchitectureEntry* next_;
+};
 
 }  // namespace prefix

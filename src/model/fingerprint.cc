@@ -60,7 +60,7 @@ Sha256::Digest Model::fingerprint(int threads) const {
       pieces.add(*v);
   }
   const std::vector<float> frequencies = rope_frequencies(config_, false);
-  const std::vector<float> others = rope_frequencies(config_, regime_switch_ > 0);
+  const std::vector<float> others = rope_frequencies(config_, rotation_.regime_switch > 0);
   pieces.add(frequencies);
   pieces.add(others);
 
@@ -86,8 +86,8 @@ Sha256::Digest Model::fingerprint(int threads) const {
       cat(kNumerics, '\n', device_.name(), '\n', device_.numerics(), device_.page_layout(), '\n',
           config_.architecture, '\n', dtype_bytes(layout.type), ' ', layout.layers, ' ',
           layout.kv_heads, ' ', layout.head_dim, ' ', kPageTokens, ' ', config_.heads, ' ',
-          config_.hidden, ' ', config_.intermediate, ' ', config_.vocab_size, ' ', rotary_dim_, ' ',
-          regime_switch_, '\n', std::bit_cast<uint32_t>(config_.norm_eps), ' ',
+          config_.hidden, ' ', config_.intermediate, ' ', config_.vocab_size, ' ', rotation_.dim,
+          ' ', rotation_.regime_switch, '\n', std::bit_cast<uint32_t>(config_.norm_eps), ' ',
           std::bit_cast<uint64_t>(config_.rope.attention_factor), ' ', digests.size(), '\n');
   Sha256 hash;
   hash.update(head.data(), head.size());

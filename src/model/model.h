@@ -1,10 +1,12 @@
 // A loaded model: weights packed for the device, and the forward pass over the rows of a step.
 //
-//   tokens ─ embed ─> x ─┬─ norm ─ qkv ─ rotate ─ append K,V ─ copy page heads ─ attention ─ out
-//   ─┬─> x
-//                        └───────────────────────── residual ───────────────────────────────────┘
-//                    x ─┬─ norm ─ gate, up ─ silu·up ─ down ─┬─> x        (x layers)
-//                       └──────────── residual ──────────────┘
+//   tokens ─ embed ─> x ─> layer 0 ─> layer 1 ─> ... ─> x ─ select rows ─ norm ─ head ─> logits
+//                          │
+//                          ├ mixer          norm ─ qkv ─ rotate ─ append K, V ─ attention ─ out ─(+)
+//                          └ feed-forward   norm ─ gate, up ─ silu(gate) * up ─ down ─(+)
+//
+//   model.cc life and memory · forward.cc the pass · blocks/ what a layer is made of (layer.h) ·
+//   heads.cc what is read of the last layer
 //
 // Hidden states exist only for rows; heads run only on rows that were asked for. Not thread-safe.
 #pragma once
@@ -19,13 +21,15 @@
 #include "base/sha256.h"
 #include "cache/kv_memory.h"
 #include "model/activations.h"
-#include "model/architecture.h"
 #include "model/config.h"
+#include "model/layer.h"
 #include "model/model_files.h"
 #include "ops/op.h"
 #include "plan/step.h"
 
 namespace prefix {
+
+class ActivationBuffers;
 
 struct LayerWeights {
   ops::Matrix qkv, attention_output, gate_up, down;
@@ -41,6 +45,13 @@ struct Weights {
   bool tied = false;
   ops::Vector output_norm;
   std::vector<LayerWeights> layers;
+};
+
+// Rotary embedding of all positions, on the device.
+struct Rotation {
+  ops::Vector cos, sin;       // [regimes * max_positions, dim / 2]
+  int32_t dim = 0;            // dimensions of a head that turn
+  int32_t regime_switch = 0;  // longrope: sequences longer than this use the second tables
 };
 
 // Where the time of forward passes went, and the most memory activations took. A device that
@@ -117,26 +128,20 @@ class Model {
   ops::Device& device() { return device_; }
 
  private:
-  struct Buffers;
   void ensure_rows(int64_t rows);
   void warm_up(int64_t rows);
   void note_memory();
   void multiply_head(const ops::Matrix& w, int64_t begin, int64_t end, float* out, int64_t ld);
   float* logit_memory(int64_t rows, int64_t ld);
   const float* on_host(const float* data, size_t floats);
-  void attention_block(const LayerWeights& layer, int32_t index, const StepPlan& plan,
-                       KvMemory& kv);
-  void ffn_block(const LayerWeights& layer, const StepPlan& plan);
 
   ops::Device& device_;
   ModelConfig config_;
-  const Architecture* architecture_ = nullptr;
+  std::vector<LayerSpec> layers_;
   int32_t max_positions_;
   Weights weights_;
-  ops::Vector cos_, sin_;  // [regimes * max_positions, rotary_dim / 2]
-  int32_t rotary_dim_ = 0;
-  int32_t regime_switch_ = 0;  // longrope: sequences longer than this use the second tables
-  std::unique_ptr<Buffers> buffers_;
+  Rotation rotation_;
+  std::unique_ptr<ActivationBuffers> buffers_;
   std::vector<int32_t> reads_;  // of the last forward()
   int64_t selected_ = 0;        // rows
   int64_t reserved_bytes_ = 0;  // of the device itself

@@ -28,6 +28,7 @@ class Loader {
          const Model::Progress& progress)
       : files_(files),
         config_(files.config),
+        architecture_(architecture),
         names_(config_.from_gguf ? architecture.gguf : architecture.hugging_face),
         device_(device),
         progress_(progress) {}
@@ -66,7 +67,7 @@ class Loader {
     w.post_attention_norm = norm(names_.post_attention_norm, h);
     w.ffn_norm = norm(names_.ffn_norm, h);
     w.post_ffn_norm = norm(names_.post_ffn_norm, h);
-    const bool whole = find_architecture(config_.architecture).qk_norm == QkNorm::kWholeWidth;
+    const bool whole = architecture_.qk_norm == QkNorm::kWholeWidth;
     w.q_norm = norm(names_.q_norm, whole ? q : d);
     w.k_norm = norm(names_.k_norm, whole ? kv : d);
 
@@ -182,6 +183,7 @@ class Loader {
 
   const ModelFiles& files_;
   const ModelConfig& config_;
+  const Architecture& architecture_;
   const TensorNames& names_;
   ops::Device& device_;
   const Model::Progress& progress_;

@@ -30,7 +30,7 @@ struct StepPlan {
   std::vector<int32_t> rope_rows;  // row of the rotary tables: position + the root's rope_offset
   std::vector<KvSlot> slots;
 
-  std::vector<int32_t> clear;         // pages to zero first
+  std::vector<int32_t> clear;    // pages to zero first
   std::vector<PageCopy> copies;  // after a layer's append, before its attention, in order
   AttentionPlan attention;
   std::vector<int32_t> reads;  // rows that heads will read, ascending

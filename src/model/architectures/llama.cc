@@ -1,42 +1,16 @@
 // Llama 2 and 3, SmolLM2, Mistral-like: norms before each block, no query or key norm.
-#include "model/architectures/list.h"
+#include "model/architectures/llama_names.h"
 
 namespace prefix {
+namespace {
 
-const Architecture kLlama = {
+const Architecture kArchitecture = {
     .name = "llama",
-    .qk_norm = QkNorm::kNone,
     .config = {.mlp_bias = true, .gguf_permuted = true},
-    .hugging_face =
-        {
-            .embedding = "model.embed_tokens.weight",
-            .output_norm = "model.norm.weight",
-            .output = "lm_head.weight",
-            .attention_norm = "model.layers.{}.input_layernorm.weight",
-            .ffn_norm = "model.layers.{}.post_attention_layernorm.weight",
-            .q = "model.layers.{}.self_attn.q_proj",
-            .k = "model.layers.{}.self_attn.k_proj",
-            .v = "model.layers.{}.self_attn.v_proj",
-            .attention_output = "model.layers.{}.self_attn.o_proj",
-            .gate = "model.layers.{}.mlp.gate_proj",
-            .up = "model.layers.{}.mlp.up_proj",
-            .down = "model.layers.{}.mlp.down_proj",
-        },
-    .gguf =
-        {
-            .embedding = "token_embd.weight",
-            .output_norm = "output_norm.weight",
-            .output = "output.weight",
-            .attention_norm = "blk.{}.attn_norm.weight",
-            .ffn_norm = "blk.{}.ffn_norm.weight",
-            .q = "blk.{}.attn_q",
-            .k = "blk.{}.attn_k",
-            .v = "blk.{}.attn_v",
-            .attention_output = "blk.{}.attn_output",
-            .gate = "blk.{}.ffn_gate",
-            .up = "blk.{}.ffn_up",
-            .down = "blk.{}.ffn_down",
-        },
+    .hugging_face = llama_names(),
+    .gguf = gguf_llama_names(),
 };
+const ArchitectureEntry entry(kArchitecture);
 
+}  // namespace
 }  // namespace prefix

@@ -1,0 +1,45 @@
+#include "model/activation_buffers.h"
+
+#include "model/activations.h"
+
+namespace prefix {
+
+void ActivationBuffers::drop() {
+  for (const Piece& piece : pieces_) device_.release(piece.data, piece.bytes);
+  pieces_.clear();
+  bytes_ = rows_ = 0;
+}
+
+std::byte* ActivationBuffers::add(size_t bytes) {
+  Piece& piece = pieces_.emplace_back();
+  piece.data = device_.allocate(bytes);
+  piece.bytes = bytes;
+  bytes_ += static_cast<int64_t>(bytes);
+  return piece.data;
+}
+
+void ActivationBuffers::ensure_rows(int64_t rows, const ModelConfig& config) {
+  if (rows <= rows_) return;
+  rows = activation_rows(rows);
+  drop();
+  const ActivationWidths w =
+      activation_widths(config, [&](int64_t columns) { return device_.act_ld(columns); });
+  const auto n = static_cast<size_t>(rows);
+  const auto f32 = [&](int64_t ld) {
+    return reinterpret_cast<float*>(add(n * static_cast<size_t>(ld) * sizeof(float)));
+  };
+  const auto act = [&](int64_t ld) {
+    return ops::Act{add(n * static_cast<size_t>(ld) * device_.act_bytes()), ld};
+  };
+  x_ld = w.x;
+  c_ld = w.c;
+  x = f32(w.x);
+  c = f32(w.c);
+  a = act(w.a);
+  q = act(w.q);
+  attention = act(w.q);
+  inner = act(w.inner);
+  rows_ = rows;
+}
+
+}  // namespace prefix

@@ -1,0 +1,63 @@
+// The memory of a step's activations, of one model on one device.
+//
+//   x         [rows, hidden]       f32: the residual
+//   a         [rows, hidden]       activations: the normed input of a block
+//   q         [rows, heads x d]    activations: rotated queries
+//   attention [rows, heads x d]    activations: what attention gives
+//   inner     [rows, intermediate] activations: the gated product
+//   c         [rows, widest]       f32: the result of a projection
+//
+// Heads run when the layers are done, so the selected rows lie in c and, normed, in a.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "model/config.h"
+#include "ops/buffers.h"
+#include "ops/op.h"
+
+namespace prefix {
+
+class ActivationBuffers {
+ public:
+  explicit ActivationBuffers(ops::Device& device)
+      : logits(device), answers(device), fetched(device), device_(device) {}
+  ~ActivationBuffers() { drop(); }
+  ActivationBuffers(const ActivationBuffers&) = delete;
+  ActivationBuffers& operator=(const ActivationBuffers&) = delete;
+
+  // Grows to so many rows; what was there is gone. Throws kOutOfMemory, kOutOfDeviceMemory, and
+  // then no row fits any more.
+  void ensure_rows(int64_t rows, const ModelConfig& config);
+  // Of everything here.
+  int64_t bytes() const { return bytes_ + static_cast<int64_t>(logits.bytes() + answers.bytes()); }
+
+  float* selected() const { return c; }  // [selected rows, hidden]
+  ops::Act normed() const { return a; }
+
+  float* x = nullptr;
+  float* c = nullptr;
+  int64_t x_ld = 0, c_ld = 0;
+  ops::Act a, q, attention, inner;
+  ops::DeviceBuffer logits;   // of a block of selected rows
+  ops::DeviceBuffer answers;  // what heads read of them
+  ops::HostBuffer fetched;    // results of a head, where the device's memory is not the host's
+
+ private:
+  // One piece of device memory.
+  struct Piece {
+    std::byte* data = nullptr;
+    size_t bytes = 0;
+  };
+  void drop();
+  std::byte* add(size_t bytes);
+
+  ops::Device& device_;
+  std::vector<Piece> pieces_;
+  int64_t bytes_ = 0;
+  int64_t rows_ = 0;
+};
+
+}  // namespace prefix

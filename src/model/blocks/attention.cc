@@ -1,0 +1,63 @@
+// Attention with grouped queries, rotary embedding and the keys and values of the tree.
+#include <cmath>
+
+#include "model/blocks/block.h"
+
+namespace prefix {
+namespace {
+
+// Queries into b.q, keys and values into their pages.
+void split_qkv(const Pass& pass, const LayerSpec& layer, const LayerWeights& w) {
+  const ActivationBuffers& b = pass.buffers;
+  ops::QkvArgs args;
+  args.qkv = b.c;
+  args.ld = b.c_ld;
+  args.heads = pass.config.heads;
+  args.q_norm = w.q_norm.data();
+  args.k_norm = w.k_norm.data();
+  args.norm_whole_width = layer.qk_norm == QkNorm::kWholeWidth;
+  args.norm_eps = pass.config.norm_eps;
+  args.rotary_dim = pass.rotation.dim;
+  args.cos = pass.rotation.cos.data();
+  args.sin = pass.rotation.sin.data();
+  const ops::KvLayout& layout = pass.kv.layout();
+  pass.device.qkv(args, pass.plan.rope_rows, pass.plan.slots, layout, pass.kv.data(),
+                  layer.kv_layer, b.q);
+  pass.device.copy_pages(pass.plan.copies, layout, pass.kv.data(), layer.kv_layer);
+}
+
+void attend(const Pass& pass, const LayerSpec& layer) {
+  const ActivationBuffers& b = pass.buffers;
+  ops::AttentionArgs args;
+  args.plan = &pass.plan.attention;
+  args.positions = pass.plan.positions.data();
+  args.q = b.q;
+  args.out = b.attention;
+  args.heads = pass.config.heads;
+  args.scale = 1.0f / std::sqrt(static_cast<float>(pass.config.head_dim));
+  args.layer = layer.kv_layer;
+  pass.device.attention(args, pass.kv.layout(), pass.kv.data());
+}
+
+}  // namespace
+
+void attention_block(const Pass& pass, const LayerSpec& layer, const LayerWeights& w) {
+  const ActivationBuffers& b = pass.buffers;
+  norm_before(pass, layer.mixer_norms.before, w.attention_norm);
+  {
+    Stopwatch watch(pass.times.gemm_ns);
+    pass.device.linear(w.qkv, w.qkv_bias.data(), b.a, pass.rows(), b.c, b.c_ld, false);
+  }
+  {
+    Stopwatch watch(pass.times.other_ns);
+    split_qkv(pass, layer, w);
+  }
+  {
+    Stopwatch watch(pass.times.attention_ns);
+    attend(pass, layer);
+  }
+  project_and_add(pass, w.attention_output, w.attention_output_bias, b.attention,
+                  layer.mixer_norms.after, w.post_attention_norm);
+}
+
+}  // namespace prefix

@@ -1,0 +1,18 @@
+// The gated feed-forward block: down (silu (gate x) * (up x)).
+#include "model/blocks/block.h"
+
+namespace prefix {
+
+void gated_mlp_block(const Pass& pass, const LayerSpec& layer, const LayerWeights& w) {
+  const ActivationBuffers& b = pass.buffers;
+  norm_before(pass, layer.feed_forward_norms.before, w.ffn_norm);
+  {
+    Stopwatch watch(pass.times.gemm_ns);
+    pass.device.linear_gated(w.gate_up, pass.config.intermediate, w.gate_bias.data(),
+                             w.up_bias.data(), ops::Activation::kSilu, b.a, pass.rows(), b.inner);
+  }
+  project_and_add(pass, w.down, w.down_bias, b.inner, layer.feed_forward_norms.after,
+                  w.post_ffn_norm);
+}
+
+}  // namespace prefix

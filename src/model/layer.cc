@@ -1,0 +1,26 @@
+#include "model/layer.h"
+
+#include <algorithm>
+
+namespace prefix {
+
+std::vector<LayerSpec> resolve_layers(const ModelConfig& config, const Architecture& architecture) {
+  const TensorNames& names = config.from_gguf ? architecture.gguf : architecture.hugging_face;
+  std::vector<LayerSpec> layers(static_cast<size_t>(config.layers));
+  int32_t kv_layer = 0;
+  for (LayerSpec& layer : layers) {
+    layer.mixer_norms = {!names.attention_norm.empty(), !names.post_attention_norm.empty()};
+    layer.qk_norm = architecture.qk_norm;
+    layer.kv_layer = kv_layer++;
+    layer.feed_forward_norms = {!names.ffn_norm.empty(), !names.post_ffn_norm.empty()};
+  }
+  return layers;
+}
+
+int32_t kv_layers(const std::vector<LayerSpec>& layers) {
+  int32_t count = 0;
+  for (const LayerSpec& layer : layers) count = std::max(count, layer.kv_layer + 1);
+  return count;
+}
+
+}  // namespace prefix

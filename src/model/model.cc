@@ -1,0 +1,108 @@
+// A model's life and memory: loading, what steps need, the sizes that others ask for.
+#include "model/model.h"
+
+#include <algorithm>
+
+#include "model/activation_buffers.h"
+#include "model/activations.h"
+#include "model/rope.h"
+#include "model/weights.h"
+
+namespace prefix {
+
+Model::Model(ModelFiles files, ops::Device& device, int32_t max_positions, const Progress& progress)
+    : device_(device), config_(files.config), max_positions_(max_positions) {
+  const Architecture& architecture = find_architecture(config_.architecture);
+  layers_ = resolve_layers(config_, architecture);
+  files.tensors->check_files();
+  weights_ = load_weights(files, architecture, device_, progress);
+  const RopeTables tables = rope_tables(config_, max_positions_);
+  rotation_ = {ops::Vector(device_, tables.cos), ops::Vector(device_, tables.sin),
+               tables.rotary_dim, tables.regime_switch};
+  buffers_ = std::make_unique<ActivationBuffers>(device_);
+}
+
+Model::~Model() {
+  const auto free = [&](const ops::Matrix& m) {
+    if (m.data) device_.release(const_cast<std::byte*>(m.data), m.bytes());
+  };
+  for (const LayerWeights& layer : weights_.layers) {
+    free(layer.qkv);
+    free(layer.attention_output);
+    free(layer.gate_up);
+    free(layer.down);
+  }
+  free(weights_.embedding);
+  if (!weights_.tied) free(weights_.output);
+}
+
+ops::KvLayout Model::kv_layout() const {
+  return {device_.dtype(), kv_layers(layers_), config_.kv_heads, config_.head_dim};
+}
+
+int64_t Model::weight_bytes() const {
+  size_t bytes = weights_.embedding.bytes() + (weights_.tied ? 0 : weights_.output.bytes());
+  for (const LayerWeights& w : weights_.layers)
+    bytes += w.qkv.bytes() + w.attention_output.bytes() + w.gate_up.bytes() + w.down.bytes();
+  bytes += (rotation_.cos.size() + rotation_.sin.size()) * sizeof(float);
+  return static_cast<int64_t>(bytes);
+}
+
+int32_t Model::rope_offset(int32_t length) const {
+  return rotation_.regime_switch > 0 && length > rotation_.regime_switch ? max_positions_ : 0;
+}
+
+void Model::ensure_rows(int64_t rows) {
+  buffers_->ensure_rows(rows, config_);
+  note_memory();
+}
+
+void Model::reserve(int64_t rows, int64_t pages) {
+  ensure_rows(rows);
+  if (!device_.host_memory()) {
+    buffers_->logits.reserve(logit_bytes(config_, rows));
+    buffers_->answers.reserve(answer_bytes(rows));
+  }
+  ops::ReserveShape shape;
+  shape.rows = rows;
+  shape.heads = config_.heads;
+  shape.inner = config_.intermediate;
+  shape.pages = pages;
+  shape.positions = max_positions_;
+  shape.logit_rows = logit_rows();
+  shape.kv = kv_layout();
+  reserved_bytes_ = static_cast<int64_t>(device_.reserve(shape));
+  note_memory();
+  warm_up(rows);
+}
+
+// All products of a step, of whatever is in the buffers.
+void Model::warm_up(int64_t rows) {
+  const ActivationBuffers& b = *buffers_;
+  const LayerSpec& layer = layers_.front();
+  const LayerWeights& w = weights_.layers.front();
+  constexpr int64_t kMostHeads = 64;
+  const int64_t ld = padded_vocab(config_);
+  int64_t heads = 1;
+  const bool post_attention = layer.mixer_norms.after, post = layer.feed_forward_norms.after;
+  device_.rehearse(rows, [&](int64_t n) {
+    device_.linear(w.qkv, w.qkv_bias.data(), b.a, n, b.c, b.c_ld, false);
+    device_.linear(w.attention_output, w.attention_output_bias.data(), b.attention, n,
+                   post_attention ? b.c : b.x, post_attention ? b.c_ld : b.x_ld, !post_attention);
+    device_.linear_gated(w.gate_up, config_.intermediate, w.gate_bias.data(), w.up_bias.data(),
+                         ops::Activation::kSilu, b.a, n, b.inner);
+    device_.linear(w.down, w.down_bias.data(), b.inner, n, post ? b.c : b.x, post ? b.c_ld : b.x_ld,
+                   !post);
+    // Selected rows are any number, not padded.
+    for (; heads <= std::min(n, kMostHeads); ++heads)
+      device_.linear(weights_.output, nullptr, b.normed(), heads, logit_memory(logit_rows(), ld),
+                     ld, false);
+  });
+}
+
+void Model::note_memory() {
+  times_.activation_bytes_peak =
+      std::max(times_.activation_bytes_peak, buffers_->bytes() + reserved_bytes_);
+}
+
+}  // namespace prefix
