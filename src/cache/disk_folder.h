@@ -1,8 +1,10 @@
 // The folder of a disk tier: all calls of the file system are here, and all their failures end
 // here.
 //
-//   write():  tmp/NAME.tmp  create, lock, write, time, (sync) ──publish()──> rename ──>
-//   3/f/KEY.page read():   open, size, read, compare header and checksum, time
+//   write()   tmp/NAME.tmp   create, lock, write, time, (sync)
+//                 │ publish(): rename
+//                 v
+//   read()    3/f/KEY.page   open, size, read, compare header and checksum, time
 //
 // A page appears by rename, whole or not at all, and is never changed in place: any number of
 // processes can share a folder without a word to each other. A writer holds a lock (flock) on its

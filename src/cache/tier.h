@@ -10,9 +10,8 @@
 //   page, no memory, is a miss and nothing else; stats() and the log say why.
 // - A page is a blob of bytes with a fixed size per model, which its key stands for: the same key
 //   always means the same bytes, so nothing is ever overwritten or invalidated.
-// - Pages of one call are independent: each is a hit or a miss by itself, in any order. Nor is
-// there
-//   an order between calls: a get may miss a page whose put is not done.
+// - Pages of one call are independent: each is a hit or a miss by itself, in any order. There is no
+//   order between calls either: a get may miss a page whose put is not done.
 // - Who drops a tier drops what still waits in its queue; puts that matter are waited for before.
 #pragma once
 

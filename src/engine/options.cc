@@ -45,8 +45,7 @@ constexpr OptionInfo kTable[] = {
      "Which cached prefix goes first when memory is short; docs/cache-policies.md compares them."},
     {"cache_disk", T::kString, S::kEngine, "", 0, 0, "",
      "A folder in which computed pages are kept below memory, for this process and later ones; "
-     "empty "
-     "= none."},
+     "empty = none."},
     {"cache_disk_bytes", T::kInt, S::kEngine, "10G", 1 << 20, kMax, "",
      "Most bytes in that folder; the pages used longest ago go first. Suffixes K, M, G."},
     {"cache_store", T::kString, S::kEngine, "", 0, 0, "",
@@ -63,8 +62,7 @@ constexpr OptionInfo kTable[] = {
      "Compute and store shared prefixes once; false = every request on its own (to compare)."},
     {"rows", T::kInt, S::kEngine, "2048", 1, 65536, "",
      "Most tokens computed in one step; less answers sooner, more is a little faster. On a GPU "
-     "4096 "
-     "unless set."},
+     "4096 unless set."},
     {"queue_limit", T::kInt, S::kEngine, "1000000", 1, kMax, "",
      "Most unfinished requests; beyond it submit answers QUEUE_FULL."},
     {"max_positions", T::kInt, S::kEngine, "0", 0, 1 << 24, "",

@@ -4,7 +4,7 @@
 //       logits, embed      [ prompt ]                    output wanted at its last token
 //       logprobs           [ prompt ]                    outputs at from-1 .. n-2
 //       choices            [ prompt | choice i ]  x k    outputs at n-1 .. n+c-2, each its branch
-//       warm         [ prompt ]                    no output
+//       warm               [ prompt ]                    no output
 //       generate           [ prompt | grows ]            output at the last token of each step
 #pragma once
 

@@ -2,7 +2,8 @@
 //
 //   tenant a  ┌──────────────────┬────────┐     to the right: tokens; a node is as high as the
 //             │ 2,048            │ 31     │     leaves below it; what lies to its left is its
-//             prefix │                  ├────────┤ │                  │ 18     │
+//             │                  ├────────┤     prefix
+//             │                  │ 18     │
 //             └──────────────────┴────────┘
 #pragma once
 

@@ -1,7 +1,6 @@
 // Strict reader of GGUF files, version 2 and 3, little-endian.
 //
-//   | "GGUF" version | tensor count, key count | keys: name, type, value | tensor infos | pad |
-//   data |
+//   | "GGUF" version | counts of tensors, keys | keys: name, type, value | tensor infos | pad | data
 //
 //   tensor info = name, dimensions (fastest first), type, offset from the begin of the data
 //

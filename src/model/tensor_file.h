@@ -1,8 +1,8 @@
 // Tensors of a model file as the loader sees them, whatever the format.
 //
 //   safetensors ─┐
-//   shards ──────┼─> TensorSource: name -> { type, shape, bytes in a mapped file } ── read_row ─>
-//   f32 GGUF ────────┘
+//   shards ──────┼─> TensorSource: name -> { type, shape, bytes in a file } ── read_row ──> f32
+//   GGUF ────────┘
 #pragma once
 
 #include <cstddef>

@@ -1,8 +1,7 @@
 // One connection to a Redis server. Commands go there in one trip, replies come back in order, and
 // all of it ends at a deadline, however slowly the bytes drip:
 //
-//   RedisPipeline  [GETRANGE k0][GETRANGE k1]...[SET k7 | page |]   pages are sent from where they
-//   lie
+//   RedisPipeline  [GETRANGE k0][GETRANGE k1]...[SET k7 | page |]   a page is sent from its place
 //        exchange() ──send──> server ──recv──> hiredis' reader ──> RedisReply 0, 1, ...
 //                                                                     └ a page goes to its buffer
 //

@@ -1,8 +1,7 @@
 // y = x W^T on all threads: cuts the product into tasks and tiles, finishes the tiles.
 //
-//   task = row block x panel range       rows of x    [ block 0 ]  x  [ panel range 0 | 1 | 2 | ..
-//   ]
-//                                                     [ block 1 ]
+//   task = row block x panel range       rows of x  [ block 0 ]  x  [ panel range 0 | 1 | 2 ... ]
+//                                                   [ block 1 ]
 //
 // Inside a task the row block of x stays in L2 and the panels of W stream past it, 64 columns at a
 // time; k is cut so that both fit. How the work is cut never changes a result bit: an element is
