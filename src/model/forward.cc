@@ -32,7 +32,7 @@ struct Block {
 }  // namespace
 
 // All activations of a step. x: residual; a: normed input; b: attention output or the gated inner
-// activation; c: f32 result of a projection.
+// activation; c: f32 result of a projection, or that of q, k and v as the device likes it.
 struct Model::Buffers {
   explicit Buffers(ops::Device& d) : device(d), logits(d), answers(d), fetched(d) {}
   ~Buffers() { drop(); }
@@ -56,7 +56,7 @@ struct Model::Buffers {
   int64_t rows = 0;
   float* x = nullptr;
   float* c = nullptr;
-  int64_t x_ld = 0, c_ld = 0;
+  int64_t x_ld = 0, c_ld = 0, qkv_ld = 0;
   ops::Act a, q, attention, inner;
   // Selected rows lie where the layers, which are done, had their intermediates.
   float* selected() const { return c; }  // [selected rows, hidden]
@@ -114,19 +114,16 @@ void Model::ensure_rows(int64_t rows) {
   if (rows <= b.rows) return;
   rows = activation_rows(rows);
   b.drop();
-  const ActivationWidths w =
-      activation_widths(config_, [&](int64_t columns) { return device_.act_ld(columns); });
+  const ActivationWidths w = activation_widths(config_, device_);
   const auto n = static_cast<size_t>(rows);
-  const auto f32 = [&](int64_t ld) {
-    return reinterpret_cast<float*>(b.add(n * static_cast<size_t>(ld) * sizeof(float)));
-  };
   const auto act = [&](int64_t ld) {
-    return ops::Act{b.add(n * static_cast<size_t>(ld) * device_.act_bytes()), ld};
+    return ops::Act{b.add(n * static_cast<size_t>(ld) * w.act_bytes), ld};
   };
   b.x_ld = w.x;
   b.c_ld = w.c;
-  b.x = f32(w.x);
-  b.c = f32(w.c);
+  b.qkv_ld = w.qkv;
+  b.x = reinterpret_cast<float*>(b.add(n * static_cast<size_t>(w.x) * sizeof(float)));
+  b.c = reinterpret_cast<float*>(b.add(n * w.result_bytes()));
   b.a = act(w.a);
   b.q = act(w.q);
   b.attention = act(w.q);
@@ -163,7 +160,7 @@ void Model::warm_up(int64_t rows) {
   int64_t heads = 1;
   const bool post_attention = !w.post_attention_norm.empty(), post = !w.post_ffn_norm.empty();
   device_.rehearse(rows, [&](int64_t n) {
-    device_.linear(w.qkv, w.qkv_bias.data(), b.a, n, b.c, b.c_ld, false);
+    device_.project(w.qkv, w.qkv_bias.data(), b.a, n, b.c, b.qkv_ld);
     device_.linear(w.attention_output, w.attention_output_bias.data(), b.attention, n,
                    post_attention ? b.c : b.x, post_attention ? b.c_ld : b.x_ld, !post_attention);
     device_.linear_gated(w.gate_up, config_.intermediate, w.gate_bias.data(), w.up_bias.data(),
@@ -199,13 +196,14 @@ void Model::attention_block(const LayerWeights& w, int32_t index, const StepPlan
   }
   {
     Stopwatch watch(times_.gemm_ns);
-    device_.linear(w.qkv, w.qkv_bias.data(), b.a, rows, b.c, b.c_ld, false);
+    device_.project(w.qkv, w.qkv_bias.data(), b.a, rows, b.c, b.qkv_ld);
   }
   {
     Stopwatch watch(times_.other_ns);
     ops::QkvArgs args;
     args.qkv = b.c;
-    args.ld = b.c_ld;
+    args.ld = b.qkv_ld;
+    args.bias = w.qkv_bias.data();
     args.heads = config_.heads;
     args.q_norm = w.q_norm.data();
     args.k_norm = w.k_norm.data();
