@@ -55,6 +55,15 @@ class CudaWarp {
     return __shfl_sync(~0u, x[0], lane);
   }
   PREFIX_BODY bool any(const Local<int>& x) { return __any_sync(~0u, x[0]); }
+  // x[lane] becomes what x[lane ^ mask] was; T is made of words.
+  template <class T>
+  PREFIX_BODY void exchange(Local<T>& x, int mask) {
+    uint32_t words[sizeof(T) / 4];
+    memcpy(words, &x[0], sizeof words);
+    PREFIX_UNROLL
+    for (uint32_t& word : words) word = __shfl_xor_sync(~0u, word, mask);
+    memcpy(&x[0], words, sizeof words);
+  }
   // Over the four lanes that share a row of C.
   PREFIX_BODY void quad_max(Local<float>& x) {
     x[0] = larger(__shfl_xor_sync(~0u, x[0], 1), x[0]);

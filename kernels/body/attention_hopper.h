@@ -62,8 +62,8 @@ constexpr int key_empty(int stage) { return kHopperStages + stage; }
 constexpr int value_full(int stage) { return 2 * kHopperStages + stage; }
 constexpr int value_empty(int stage) { return 3 * kHopperStages + stage; }
 
-// Which rows of the item a page of a tile belongs to, and its position.
-struct PageHeader {
+// Which rows of the item a page of a tile belongs to, and its position. Read in one access.
+struct alignas(16) PageHeader {
   int low, high;  // none for a page that is not there
   int block;
   int unused;
@@ -125,9 +125,9 @@ class HopperProducer {
 
   PREFIX_BODY void load_keys(Cursor& cursor, int tile) {
     const int stage = tile % Shared::kStages;
-    p_.wait(key_empty(stage), tile / Shared::kStages % 2 ^ 1);
     Tile pages;
-    next(cursor, pages);
+    next(cursor, pages);  // what loads it takes, before the wait
+    p_.wait(key_empty(stage), tile / Shared::kStages % 2 ^ 1);
     PREFIX_UNROLL
     for (int i = 0; i < kPages; ++i) p_.set(Shared::header(tile) + i * 16, pages.header[i]);
     p_.expect(key_full(stage), pages.count * Shared::kBlock);
@@ -143,9 +143,9 @@ class HopperProducer {
 
   PREFIX_BODY void load_values(Cursor& cursor, int tile) {
     const int stage = tile % Shared::kStages;
-    p_.wait(value_empty(stage), tile / Shared::kStages % 2 ^ 1);
     Tile pages;
     next(cursor, pages);
+    p_.wait(value_empty(stage), tile / Shared::kStages % 2 ^ 1);
     p_.expect(value_full(stage), pages.count * Shared::kBlock);
     PREFIX_UNROLL
     for (int i = 0; i < kPages; ++i)

@@ -153,7 +153,9 @@ class WarpRows {
         multiply_pair(warp, s[2 * pair], s[2 * pair + 1], q, keys);
       }
     }
-    softmax(warp, sums, s, first, page, partial, scale_log2);
+    // The same for all lanes: most pages are seen whole by all rows.
+    if (partial || page.block * 32 + 31 > range.lowest) mask(warp, sums, s, first, page);
+    softmax(warp, sums, s, scale_log2);
 
     Local<FragmentA> p[2];  // packed at once: then the scores are done with
     PREFIX_UNROLL
@@ -245,24 +247,39 @@ class WarpRows {
     warp.mma(right, a, half);
   }
 
-  // S -> P in place; moves m, and l and O with it.
-  static PREFIX_BODY void softmax(Warp& warp, Local<Sums>& sums, Local<FragmentC> (&s)[4],
-                                  int first, const WarpPage& page, bool partial, float scale_log2) {
-    Local<float> top[2];
+  // Keys that a row must not see become -infinity.
+  static PREFIX_BODY void mask(Warp& warp, const Local<Sums>& sums, Local<FragmentC> (&s)[4],
+                               int first, const WarpPage& page) {
     warp.each([&](int lane) {
       PREFIX_UNROLL
       for (int j = 0; j < 2; ++j) {
         const int row = first + lane / 4 + 8 * j;
-        const int last =
-            partial && (row < page.low || row >= page.high) ? -1 : sums[lane].position[j];
+        const int last = row < page.low || row >= page.high ? -1 : sums[lane].position[j];
+        PREFIX_UNROLL
+        for (int n = 0; n < 4; ++n) {
+          PREFIX_UNROLL
+          for (int i = 0; i < 2; ++i)
+            if (page.block * 32 + 8 * n + 2 * (lane % 4) + i > last)
+              s[n][lane].x[2 * j + i] = minus_infinity();
+        }
+      }
+    });
+  }
+
+  // S -> P in place; moves m, and l and O with it.
+  static PREFIX_BODY void softmax(Warp& warp, Local<Sums>& sums, Local<FragmentC> (&s)[4],
+                                  float scale_log2) {
+    Local<float> top[2];
+    warp.each([&](int lane) {
+      PREFIX_UNROLL
+      for (int j = 0; j < 2; ++j) {
         float highest = minus_infinity();
         PREFIX_UNROLL
         for (int n = 0; n < 4; ++n) {
           PREFIX_UNROLL
           for (int i = 0; i < 2; ++i) {
             float& x = s[n][lane].x[2 * j + i];
-            const int key = page.block * 32 + 8 * n + 2 * (lane % 4) + i;
-            x = key <= last ? x * scale_log2 : minus_infinity();
+            x *= scale_log2;
             highest = larger(x, highest);
           }
         }

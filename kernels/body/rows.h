@@ -161,68 +161,195 @@ PREFIX_BODY void gated(Block& block, const GatedArgs& a) {
   });
 }
 
-// 1 / rms of x[0, n), the same in all lanes.
+// --- queries, keys and values --------------------------------------------------------------------
+//
+// A warp per head vector of a row: query heads, then key heads, then value heads.
+
+// Of one head vector.
+struct HeadVector {
+  int64_t at;  // its first element in the row of the projection
+  const float* bias;
+  const float* weight;  // of its norm; null: none
+  float scale;          // of the norm, where all heads of the part have one
+  const float* cos;
+  const float* sin;  // null: it is not rotated
+  void* to;
+  int slot;  // in the page; -1: a query, whose columns follow one another
+};
+
+// Any head size and type: a lane has columns lane, lane + 32 ...
 template <class Warp>
-PREFIX_BODY float inverse_rms(Warp& warp, const float* x, int64_t n, float eps) {
+PREFIX_BODY float inverse_rms(Warp& warp, const QkvArguments& a, const void* row, int64_t at,
+                              int64_t n) {
   typename Warp::template Local<float> sum;
   warp.each([&](int lane) {
     float s = 0;
-    for (int64_t i = lane; i < n; i += 32) s += x[i] * x[i];
+    for (int64_t i = at + lane; i < at + n; i += 32) {
+      const float x = load_element(row, i, a.pages.element) + (a.bias ? a.bias[i] : 0.0f);
+      s += x * x;
+    }
     sum[lane] = s;
   });
-  return inverse_root(warp.sum(sum) / static_cast<float>(n) + eps);
+  return inverse_root(warp.sum(sum) / static_cast<float>(n) + a.eps);
+}
+template <class Warp>
+PREFIX_BODY void write_head(Warp& warp, const QkvArguments& a, const void* row,
+                            const HeadVector& v) {
+  const int d = a.pages.head_dim;
+  const int half = a.rotary_dim / 2;
+  const Element e = a.pages.element;
+  const float scale =
+      v.weight && !a.norm_whole_width ? inverse_rms(warp, a, row, v.at, d) : v.scale;
+  warp.each([&](int lane) {
+    const auto normed = [&](int i) {
+      const float x = load_element(row, v.at + i, e) + (v.bias ? v.bias[i] : 0.0f);
+      return v.weight ? x * scale * v.weight[i] : x;
+    };
+    for (int i = lane; i < d; i += 32) {
+      float y = normed(i);
+      if (v.sin && i < half) {
+        y = y * v.cos[i] - normed(i + half) * v.sin[i];
+      } else if (v.sin && i < 2 * half) {
+        y = y * v.cos[i - half] + normed(i - half) * v.sin[i - half];
+      }
+      store_element(v.to, v.slot < 0 ? i : page_at(v.slot, i, a.pages.d_padded, e), e, y);
+    }
+  });
 }
 
-// A warp per head vector of the row, kQkvVectors a block: query heads, then key heads, then value
-// heads.
+// bf16, heads of 64 kPairs columns that are rotated as a whole, in one pass: lane i has columns
+// 64 j + 2 i and the next of each j, in registers from the load to the store.
+template <int kPairs, class Warp>
+PREFIX_BODY void write_pairs(Warp& warp, const QkvArguments& a, const uint16_t* row,
+                             const HeadVector& v) {
+  constexpr int d = 64 * kPairs;
+  constexpr int half = d / 2;
+  struct Pairs {
+    Floats2 x[kPairs];
+  };
+  typename Warp::template Local<Pairs> own, other;
+  const auto column = [](int lane, int j) { return 64 * j + 2 * lane; };
+  typename Warp::template Local<float> sum;
+  warp.each([&](int lane) {
+    float s = 0;
+    PREFIX_UNROLL
+    for (int j = 0; j < kPairs; ++j) {
+      const auto bits = load_whole<uint32_t>(row + v.at + column(lane, j));
+      Floats2 x{{from_bf16(static_cast<uint16_t>(bits)), from_bf16(static_cast<uint16_t>(bits >> 16))}};
+      if (v.bias) {
+        const auto bias = load_whole<Floats2>(v.bias + column(lane, j));
+        x = {{x.x[0] + bias.x[0], x.x[1] + bias.x[1]}};
+      }
+      own[lane].x[j] = x;
+      s += x.x[0] * x.x[0] + x.x[1] * x.x[1];
+    }
+    sum[lane] = s;
+  });
+  if (v.weight) {
+    const float scale =
+        a.norm_whole_width ? v.scale : inverse_root(warp.sum(sum) / static_cast<float>(d) + a.eps);
+    warp.each([&](int lane) {
+      PREFIX_UNROLL
+      for (int j = 0; j < kPairs; ++j) {
+        const auto weight = load_whole<Floats2>(v.weight + column(lane, j));
+        PREFIX_UNROLL
+        for (int i = 0; i < 2; ++i) own[lane].x[j].x[i] = own[lane].x[j].x[i] * scale * weight.x[i];
+      }
+    });
+  }
+  if (v.sin) {
+    // The columns that these are rotated with: of the same lane, or of the one 16 further.
+    warp.each([&](int lane) {
+      PREFIX_UNROLL
+      for (int j = 0; j < kPairs; ++j) other[lane].x[j] = own[lane].x[(j + kPairs / 2) % kPairs];
+    });
+    if constexpr (kPairs == 1) warp.exchange(other, 16);
+    warp.each([&](int lane) {
+      PREFIX_UNROLL
+      for (int j = 0; j < kPairs; ++j) {
+        const bool left = column(lane, j) < half;
+        const int at = left ? column(lane, j) : column(lane, j) - half;
+        const auto cos = load_whole<Floats2>(v.cos + at);
+        const auto sin = load_whole<Floats2>(v.sin + at);
+        PREFIX_UNROLL
+        for (int i = 0; i < 2; ++i) {
+          float& x = own[lane].x[j].x[i];
+          const float y = other[lane].x[j].x[i] * sin.x[i];
+          x = left ? x * cos.x[i] - y : x * cos.x[i] + y;
+        }
+      }
+    });
+  }
+  warp.each([&](int lane) {
+    auto* const to = static_cast<uint16_t*>(v.to);
+    PREFIX_UNROLL
+    for (int j = 0; j < kPairs; ++j) {
+      const int i = column(lane, j);
+      const Floats2& y = own[lane].x[j];
+      store_whole(to + (v.slot < 0 ? i : page_at(v.slot, i, d, Element::kBf16)),
+                  pack_bf16(y.x[0], y.x[1]));
+    }
+  });
+}
+
+// Whether all accesses of write_pairs() are aligned; cos and sin begin at rows of half a head.
+PREFIX_BODY bool whole_pairs(const QkvArguments& a) {
+  const int d = a.pages.head_dim;
+  return a.pages.element == Element::kBf16 && (d == 64 || d == 128 || d == 256) &&
+         (a.rotary_dim == d || a.rotary_dim == 0) && a.ld % 2 == 0 && a.ld_q % 2 == 0 &&
+         is_aligned(a.qkv, 4) && is_aligned(a.q, 4) && is_aligned(a.bias, 8) &&
+         is_aligned(a.q_norm, 8) && is_aligned(a.k_norm, 8) && is_aligned(a.cos, 8) &&
+         is_aligned(a.sin, 8);
+}
+
 template <class Block>
 PREFIX_BODY void qkv(Block& block, const QkvArguments& a) {
   const int64_t row = block.x();
   const int d = a.pages.head_dim;
   const int kv_heads = a.pages.kv_heads;
-  const int half = a.rotary_dim / 2;
-  const float* const x = a.qkv + row * a.ld;
-  const float* const cos = a.cos + static_cast<int64_t>(a.positions[row]) * half;
-  const float* const sin = a.sin + static_cast<int64_t>(a.positions[row]) * half;
+  const Element e = a.pages.element;
+  const void* const x = element_at(a.qkv, row * a.ld, e);
+  const int64_t angles = static_cast<int64_t>(a.positions[row]) * (a.rotary_dim / 2);
   const int page = a.slots[2 * row];
-  const int slot = a.slots[2 * row + 1];
+  const bool whole = whole_pairs(a);
   block.each_warp([&](auto& warp) {
-    const int end = page < 0 ? a.heads : a.heads + 2 * kv_heads;
-    if (const int v = block.y() * kQkvVectors + warp.index(); v < end) {
-      const bool is_query = v < a.heads;
-      const bool is_value = v >= a.heads + kv_heads;
-      const int head = is_query ? v : (v - a.heads) % kv_heads;  // inside its part
-      const float* const from = x + static_cast<int64_t>(v) * d;
-      const float* weight = is_value ? nullptr : is_query ? a.q_norm : a.k_norm;
-      float scale = 1;
-      if (weight && a.norm_whole_width) {
-        const int heads = is_query ? a.heads : kv_heads;
-        const float* const part = is_query ? x : x + static_cast<int64_t>(a.heads) * d;
-        scale = inverse_rms(warp, part, static_cast<int64_t>(heads) * d, a.eps);
-        weight += static_cast<int64_t>(head) * d;
-      } else if (weight) {
-        scale = inverse_rms(warp, from, d, a.eps);
+    const int index = block.y() * kQkvVectors + warp.index();
+    const bool is_query = index < a.heads;
+    const bool is_value = index >= a.heads + kv_heads;
+    if (index >= a.heads + 2 * kv_heads || (page < 0 && !is_query)) return;
+    const int head = is_query ? index : index - a.heads - (is_value ? kv_heads : 0);  // of its part
+    HeadVector v{};
+    v.at = static_cast<int64_t>(index) * d;
+    if (a.bias) v.bias = a.bias + v.at;
+    if (!is_value) {
+      v.weight = is_query ? a.q_norm : a.k_norm;
+      if (a.rotary_dim > 0) {
+        v.cos = a.cos + angles;
+        v.sin = a.sin + angles;
       }
-      unsigned char* const block_of_page = a.pages.layer + page * a.pages.page_stride +
-                                           head * 2 * a.pages.block_bytes +
-                                           (is_value ? a.pages.block_bytes : 0);
-      warp.each([&](int lane) {
-        const auto normed = [&](int i) { return weight ? from[i] * scale * weight[i] : from[i]; };
-        for (int i = lane; i < d; i += 32) {
-          float y = normed(i);
-          if (!is_value && i < half) {
-            y = y * cos[i] - normed(i + half) * sin[i];
-          } else if (!is_value && i < 2 * half) {
-            y = y * cos[i - half] + normed(i - half) * sin[i - half];
-          }
-          if (is_query) {
-            store_element(a.q, row * a.ld_q + static_cast<int64_t>(v) * d + i, a.pages.element, y);
-          } else {
-            store_element(block_of_page, page_at(slot, i, a.pages.d_padded, a.pages.element),
-                          a.pages.element, y);
-          }
-        }
-      });
+    }
+    if (v.weight && a.norm_whole_width) {
+      const int64_t width = static_cast<int64_t>(is_query ? a.heads : kv_heads) * d;
+      v.scale = inverse_rms(warp, a, x, is_query ? 0 : static_cast<int64_t>(a.heads) * d, width);
+      v.weight += static_cast<int64_t>(head) * d;
+    }
+    if (is_query) {
+      v.to = element_at(a.q, row * a.ld_q + v.at, e);
+      v.slot = -1;
+    } else {
+      v.to = a.pages.layer + page * a.pages.page_stride + head * 2 * a.pages.block_bytes +
+             (is_value ? a.pages.block_bytes : 0);
+      v.slot = a.slots[2 * row + 1];
+    }
+    const auto* const halves = static_cast<const uint16_t*>(x);
+    if (!whole) {
+      write_head(warp, a, x, v);
+    } else if (d == 64) {
+      write_pairs<1>(warp, a, halves, v);
+    } else if (d == 128) {
+      write_pairs<2>(warp, a, halves, v);
+    } else {
+      write_pairs<4>(warp, a, halves, v);
     }
   });
 }

@@ -20,9 +20,8 @@ ops::KvLayout kv_layout_of(const ModelConfig& config, ops::DType dtype) {
 int64_t gpu_activations(const ModelConfig& c, const Options& options, const ops::KvLayout& kv,
                         const ops::GpuInfo& gpu, int64_t kv_bytes) {
   const int64_t rows = row_budget(options);
-  const ActivationWidths widths = activation_widths(c, ops::gpu::activation_ld);
-  const size_t buffers =
-      static_cast<size_t>(activation_rows(rows)) * widths.row_bytes(ops::dtype_bytes(kv.type));
+  const ActivationWidths widths = activation_widths(c, ops::gpu::ActivationLayout{kv.type});
+  const size_t buffers = static_cast<size_t>(activation_rows(rows)) * widths.row_bytes();
   ops::ReserveShape shape;
   shape.rows = rows;
   shape.heads = c.heads;

@@ -22,19 +22,16 @@ void ActivationBuffers::ensure_rows(int64_t rows, const ModelConfig& config) {
   if (rows <= rows_) return;
   rows = activation_rows(rows);
   drop();
-  const ActivationWidths w =
-      activation_widths(config, [&](int64_t columns) { return device_.act_ld(columns); });
+  const ActivationWidths w = activation_widths(config, device_);
   const auto n = static_cast<size_t>(rows);
-  const auto f32 = [&](int64_t ld) {
-    return reinterpret_cast<float*>(add(n * static_cast<size_t>(ld) * sizeof(float)));
-  };
   const auto act = [&](int64_t ld) {
-    return ops::Act{add(n * static_cast<size_t>(ld) * device_.act_bytes()), ld};
+    return ops::Act{add(n * static_cast<size_t>(ld) * w.act_bytes), ld};
   };
   x_ld = w.x;
   c_ld = w.c;
-  x = f32(w.x);
-  c = f32(w.c);
+  qkv_ld = w.qkv;
+  x = reinterpret_cast<float*>(add(n * static_cast<size_t>(w.x) * sizeof(float)));
+  c = reinterpret_cast<float*>(add(n * w.result_bytes()));
   a = act(w.a);
   q = act(w.q);
   attention = act(w.q);

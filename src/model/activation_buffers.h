@@ -5,7 +5,8 @@
 //   q         [rows, heads x d]    activations: rotated queries
 //   attention [rows, heads x d]    activations: what attention gives
 //   inner     [rows, intermediate] activations: the gated product
-//   c         [rows, widest]       f32: the result of a projection
+//   c         [rows, hidden]       f32: the result of a projection; or
+//             [rows, q, k, v]      as Device::project() writes them, with qkv_ld
 //
 // Heads run when the layers are done, so the selected rows lie in c and, normed, in a.
 #pragma once
@@ -39,7 +40,7 @@ class ActivationBuffers {
 
   float* x = nullptr;
   float* c = nullptr;
-  int64_t x_ld = 0, c_ld = 0;
+  int64_t x_ld = 0, c_ld = 0, qkv_ld = 0;
   ops::Act a, q, attention, inner;
   ops::DeviceBuffer logits;   // of a block of selected rows
   ops::DeviceBuffer answers;  // what heads read of them

@@ -15,28 +15,39 @@ namespace prefix {
 // multiplies more at once.
 constexpr int64_t held_logit_rows(bool host_memory) { return host_memory ? 64 : 256; }
 
-// Leading dimensions in elements.
+// Leading dimensions in elements, and their sizes.
 struct ActivationWidths {
   int64_t x = 0, c = 0;             // f32
+  int64_t qkv = 0;                  // elements of a projection
   int64_t a = 0, q = 0, inner = 0;  // activations; the output of attention is as wide as q
+  size_t act_bytes = 0, projection_bytes = 0;
 
-  size_t row_bytes(size_t act_bytes) const {
-    return static_cast<size_t>(x + c) * sizeof(float) +
+  // Of the memory in which a projection and f32 results take turns.
+  size_t result_bytes() const {
+    return std::max(static_cast<size_t>(c) * sizeof(float),
+                    static_cast<size_t>(qkv) * projection_bytes);
+  }
+  size_t row_bytes() const {
+    return static_cast<size_t>(x) * sizeof(float) + result_bytes() +
            static_cast<size_t>(a + 2 * q + inner) * act_bytes;
   }
 };
 
-// act_ld: leading dimension of an activation buffer, as Device::act_ld().
-template <typename ActLd>
-ActivationWidths activation_widths(const ModelConfig& config, const ActLd& act_ld) {
-  const auto f32 = [](int64_t columns) {
-    return (columns + 31) / 32 * 32 + 16;  // rows must not alias in the cache
-  };
+// `device`: an ops::Device, or what knows as much about one that is not there.
+template <typename Device>
+ActivationWidths activation_widths(const ModelConfig& config, const Device& device) {
   const int64_t hidden = config.hidden;
   const int64_t q = int64_t{config.heads} * config.head_dim;
   const int64_t qkv = q + 2 * int64_t{config.kv_heads} * config.head_dim;
-  return {f32(hidden), f32(std::max(qkv, hidden)), act_ld(hidden), act_ld(q),
-          act_ld(config.intermediate)};
+  ActivationWidths w;
+  w.act_bytes = device.act_bytes();
+  w.projection_bytes = device.projection_bytes();
+  w.x = w.c = device.f32_ld(hidden);
+  w.qkv = w.projection_bytes == w.act_bytes ? device.act_ld(qkv) : device.f32_ld(qkv);
+  w.a = device.act_ld(hidden);
+  w.q = device.act_ld(q);
+  w.inner = device.act_ld(config.intermediate);
+  return w;
 }
 
 constexpr int64_t activation_rows(int64_t rows) { return (rows + 63) / 64 * 64; }

@@ -86,7 +86,7 @@ void Model::warm_up(int64_t rows) {
   int64_t heads = 1;
   const bool post_attention = layer.mixer_norms.after, post = layer.feed_forward_norms.after;
   device_.rehearse(rows, [&](int64_t n) {
-    device_.linear(w.qkv, w.qkv_bias.data(), b.a, n, b.c, b.c_ld, false);
+    device_.project(w.qkv, w.qkv_bias.data(), b.a, n, b.c, b.qkv_ld);
     device_.linear(w.attention_output, w.attention_output_bias.data(), b.attention, n,
                    post_attention ? b.c : b.x, post_attention ? b.c_ld : b.x_ld, !post_attention);
     device_.linear_gated(w.gate_up, config_.intermediate, w.gate_bias.data(), w.up_bias.data(),

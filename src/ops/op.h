@@ -87,8 +87,10 @@ struct KvLayout {
 
 // Splits the fused projection of a layer into query, key and value.
 struct QkvArgs {
-  const float* qkv = nullptr;  // [rows, (heads + 2 * kv_heads) * head_dim], order q, k, v
-  int64_t ld = 0;
+  // [rows, (heads + 2 * kv_heads) * head_dim], order q, k, v, as Device::project() wrote it.
+  const void* qkv = nullptr;
+  int64_t ld = 0;               // elements
+  const float* bias = nullptr;  // that project() was given
   int32_t heads = 0;
   const float* q_norm = nullptr;  // null: none; [head_dim], or [heads * head_dim] if whole_width
   const float* k_norm = nullptr;  // null: none; [head_dim], or [kv_heads * head_dim]
@@ -179,8 +181,12 @@ class Device {
   virtual std::string_view page_layout() const { return {}; }
   virtual DType dtype() const = 0;
   virtual size_t act_bytes() const = 0;  // bytes of one activation element
-  // Leading dimension for an activation buffer of `columns`: padded so that rows do not alias.
+  // Leading dimensions for buffers of `columns` of activations, of f32: where rows do not alias in
+  // a cache of the CPU, or begin with whole lines on a GPU.
   virtual int64_t act_ld(int64_t columns) const = 0;
+  virtual int64_t f32_ld(int64_t columns) const = 0;
+  // Bytes of an element that project() writes: of f32, or of activations.
+  virtual size_t projection_bytes() const { return sizeof(float); }
 
   // Zeroed, 64-byte aligned memory; physical memory is used when first touched. Throws
   // kOutOfMemory.
@@ -237,6 +243,12 @@ class Device {
   // y[r, 0..w.n) = x[r] W^T (+ bias) or, with add, y += x[r] W^T (+ bias). bias: null or [w.n].
   virtual void linear(const Matrix& w, const float* bias, Act x, int64_t rows, float* y, int64_t ld,
                       bool add) = 0;
+  // y[r, 0..w.n) = x[r] W^T (+ bias) for qkv() to read, which is told of the bias, too: a device
+  // adds it here or there. f32, or where that saves time activations: projection_bytes().
+  virtual void project(const Matrix& w, const float* bias, Act x, int64_t rows, void* y,
+                       int64_t ld) {
+    linear(w, bias, x, rows, static_cast<float*>(y), ld, false);
+  }
   // out[r, 0..n) = act(x G^T + bias_gate) * (x U^T + bias_up) with w from pack_gated, w.n = 2 n
   // (n rounded up to whole panels inside w). Biases may be null.
   virtual void linear_gated(const Matrix& w, int64_t n, const float* bias_gate,

@@ -48,6 +48,8 @@ int64_t CpuDevice::act_ld(int64_t columns) const {
   return bytes / size;
 }
 
+int64_t CpuDevice::f32_ld(int64_t columns) const { return (columns + 31) / 32 * 32 + 16; }
+
 std::byte* CpuDevice::allocate(size_t bytes) { return map_memory(bytes); }
 
 int64_t CpuDevice::free_bytes() const { return available_host_memory(); }

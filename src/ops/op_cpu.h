@@ -21,6 +21,7 @@ class CpuDevice final : public Device {
   DType dtype() const override { return context_.dtype; }
   size_t act_bytes() const override { return context_.act_bytes(); }
   int64_t act_ld(int64_t columns) const override;
+  int64_t f32_ld(int64_t columns) const override;
 
   std::byte* allocate(size_t bytes) override;
   void release(std::byte* data, size_t bytes) override;

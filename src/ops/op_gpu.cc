@@ -350,6 +350,14 @@ void GpuDevice::linear(const Matrix& w, const float* bias, Act x, int64_t rows, 
   multiply(a);
 }
 
+// qkv() adds the bias: cuBLASLt has no f32 bias for a result of bf16.
+void GpuDevice::project(const Matrix& w, const float*, Act x, int64_t rows, void* y, int64_t ld) {
+  if (rows == 0) return;
+  const auto output = gpu::Output::kActivation;
+  multiply({w.data, x.data, nullptr, y, padded(rows), w.n, w.k, w.k_padded, x.ld, ld, output,
+            element()});
+}
+
 void GpuDevice::linear_gated(const Matrix& w, int64_t n, const float* bias_gate,
                              const float* bias_up, Activation act, Act x, int64_t rows, Act out) {
   PREFIX_CHECK(act == Activation::kSilu);
@@ -460,6 +468,7 @@ void GpuDevice::qkv(const QkvArgs& args, std::span<const int32_t> positions,
   stage_call(positions, slots);
   gpu::QkvArguments a{};
   a.qkv = args.qkv;
+  a.bias = args.bias;
   a.q_norm = args.q_norm;
   a.k_norm = args.k_norm;
   a.cos = args.cos;

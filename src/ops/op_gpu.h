@@ -43,8 +43,10 @@ class GpuDevice final : public Device {
   std::string numerics() const override;
   std::string_view page_layout() const override { return gpu::kPageLayout; }
   DType dtype() const override { return options_.dtype; }
-  size_t act_bytes() const override { return dtype_bytes(options_.dtype); }
-  int64_t act_ld(int64_t columns) const override { return gpu::activation_ld(columns); }
+  size_t act_bytes() const override { return layout().act_bytes(); }
+  size_t projection_bytes() const override { return layout().projection_bytes(); }
+  int64_t act_ld(int64_t columns) const override { return layout().act_ld(columns); }
+  int64_t f32_ld(int64_t columns) const override { return layout().f32_ld(columns); }
 
   std::byte* allocate(size_t bytes) override;
   void release(std::byte* data, size_t bytes) override;
@@ -75,6 +77,8 @@ class GpuDevice final : public Device {
                     int64_t n, float* out, int64_t ld_out, bool add) override;
   void linear(const Matrix& w, const float* bias, Act x, int64_t rows, float* y, int64_t ld,
               bool add) override;
+  void project(const Matrix& w, const float* bias, Act x, int64_t rows, void* y,
+               int64_t ld) override;
   void linear_gated(const Matrix& w, int64_t n, const float* bias_gate, const float* bias_up,
                     Activation act, Act x, int64_t rows, Act out) override;
   void qkv(const QkvArgs& args, std::span<const int32_t> positions, std::span<const KvSlot> slots,
@@ -100,6 +104,7 @@ class GpuDevice final : public Device {
     std::vector<int32_t> runs;
   };
 
+  gpu::ActivationLayout layout() const { return {options_.dtype}; }
   gpu::Element element() const {
     return options_.dtype == DType::kBf16 ? gpu::Element::kBf16 : gpu::Element::kF32;
   }

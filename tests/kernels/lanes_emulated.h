@@ -44,6 +44,11 @@ class EmulatedLanes {
   T broadcast(const Local<T>& x, int lane) {
     return x[lane];
   }
+  template <class T>
+  void exchange(Local<T>& x, int mask) {
+    const Local<T> before = x;
+    for (int lane = 0; lane < 32; ++lane) x[lane] = before[lane ^ mask];
+  }
   bool any(const Local<int>& x) {
     return std::any_of(x.values, x.values + 32, [](int v) { return v != 0; });
   }

@@ -193,20 +193,51 @@ TEST_P(GpuRows, LinearGated) {
   }
 }
 
+// The projection of queries, keys and values is as wide as activations, and without its bias.
+TEST_P(GpuRows, Projections) {
+  const int64_t m = 9, n = 70, k = 64;
+  const std::vector<float> w = random(n * k), x = random(m * k), bias = random(n, 50, 60);
+  const Matrix matrix = pack(w, n, k);
+  EXPECT_EQ(device_->projection_bytes(), device_->act_bytes());
+  const int64_t ld = device_->act_ld(k), ld_y = device_->act_ld(n);
+  const DeviceArray dx(*device_, activations(x, m, k, ld)), dbias(*device_, bias),
+      y(*device_, static_cast<size_t>(m * ld_y) * device_->projection_bytes());
+  device_->project(matrix, dbias.floats(), {dx.data(), ld}, m, y.data(), ld_y);
+  const auto got = y.values(type());
+  for (int64_t r = 0; r < m; ++r)
+    for (int64_t j = 0; j < n; ++j) {
+      double want = 0;
+      for (int64_t i = 0; i < k; ++i)
+        want += static_cast<double>(stored(x[r * k + i])) * stored(w[j * k + i]);
+      expect_close(got[r * ld_y + j], want, true, cat("row ", r, " column ", j));
+    }
+  release(matrix);
+}
+
 struct QkvCase {
   int32_t heads, kv_heads, head_dim, rotary_dim;
   int norm;  // 0 none, 1 per head, 2 whole width
+  bool bias = false;
+  bool odd = false;  // rows begin where pairs of elements are not aligned
 };
 
 TEST_P(GpuRows, QkvNormsRotatesAndWritesPages) {
   for (const QkvCase& c :
        {QkvCase{4, 2, 64, 64, 0}, QkvCase{4, 2, 128, 128, 1}, QkvCase{6, 2, 80, 80, 2},
-        QkvCase{3, 3, 80, 40, 1}, QkvCase{2, 2, 48, 30, 2}, QkvCase{5, 1, 64, 0, 1}}) {
+        QkvCase{3, 3, 80, 40, 1}, QkvCase{2, 2, 48, 30, 2}, QkvCase{5, 1, 64, 0, 1},
+        QkvCase{2, 1, 64, 64, 1, true}, QkvCase{3, 1, 64, 64, 2}, QkvCase{4, 2, 128, 128, 2, true},
+        QkvCase{3, 2, 128, 0, 1}, QkvCase{2, 1, 256, 256, 1}, QkvCase{2, 2, 256, 256, 0, true},
+        QkvCase{2, 1, 128, 64, 1, true}, QkvCase{4, 2, 128, 128, 1, true, true},
+        QkvCase{4, 2, 64, 64, 2, true, true}, QkvCase{2, 1, 80, 80, 0, true}}) {
     SCOPED_TRACE(cat("heads ", c.heads, "/", c.kv_heads, " head_dim ", c.head_dim, " rotary ",
-                     c.rotary_dim, " norm ", c.norm));
+                     c.rotary_dim, " norm ", c.norm, " bias ", c.bias, " odd ", c.odd));
     const int64_t rows = 13, positions_n = 100, d = c.head_dim, half = c.rotary_dim / 2;
-    const int64_t width = (c.heads + 2 * c.kv_heads) * d, ld = width + 5;
-    const std::vector<float> x = random(rows * ld, -3, 3);
+    const int64_t width = (c.heads + 2 * c.kv_heads) * d, ld = width + (c.odd ? 5 : 6);
+    std::vector<float> x = random(rows * ld, -3, 3);
+    const DeviceArray dx(*device_, activations(x, rows, ld, ld));
+    const std::vector<float> bias = random(width, -2, 2);
+    for (int64_t i = 0; i < rows * ld; ++i)
+      x[i] = stored(x[i]) + (c.bias && i % ld < width ? bias[i % ld] : 0);
     const std::vector<float> q_norm = random(c.norm == 2 ? c.heads * d : d, 0.5f, 2);
     const std::vector<float> k_norm = random(c.norm == 2 ? c.kv_heads * d : d, 0.5f, 2);
     std::vector<float> cos, sin;
@@ -226,11 +257,12 @@ TEST_P(GpuRows, QkvNormsRotatesAndWritesPages) {
     const DeviceArray pool(*device_, 4 * kv.page_bytes());
     const std::vector<int32_t> pages = {0, 1, 2, 3};
     device_->clear_pages(pages, kv, pool.data());
-    const DeviceArray dx(*device_, x), dq(*device_, q_norm), dk(*device_, k_norm);
+    const DeviceArray dbias(*device_, bias), dq(*device_, q_norm), dk(*device_, k_norm);
     const DeviceArray dcos(*device_, cos.empty() ? std::vector<float>(1) : cos),
         dsin(*device_, sin.empty() ? std::vector<float>(1) : sin);
     QkvArgs args;
-    args.qkv = dx.floats();
+    args.qkv = dx.data();
+    args.bias = c.bias ? dbias.floats() : nullptr;
     args.ld = ld;
     args.heads = c.heads;
     args.q_norm = c.norm ? dq.floats() : nullptr;

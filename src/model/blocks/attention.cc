@@ -11,7 +11,8 @@ void split_qkv(const Pass& pass, const LayerSpec& layer, const LayerWeights& w) 
   const ActivationBuffers& b = pass.buffers;
   ops::QkvArgs args;
   args.qkv = b.c;
-  args.ld = b.c_ld;
+  args.ld = b.qkv_ld;
+  args.bias = w.qkv_bias.data();
   args.heads = pass.config.heads;
   args.q_norm = w.q_norm.data();
   args.k_norm = w.k_norm.data();
@@ -46,7 +47,7 @@ void attention_block(const Pass& pass, const LayerSpec& layer, const LayerWeight
   norm_before(pass, layer.mixer_norms.before, w.attention_norm);
   {
     Stopwatch watch(pass.times.gemm_ns);
-    pass.device.linear(w.qkv, w.qkv_bias.data(), b.a, pass.rows(), b.c, b.c_ld, false);
+    pass.device.project(w.qkv, w.qkv_bias.data(), b.a, pass.rows(), b.c, b.qkv_ld);
   }
   {
     Stopwatch watch(pass.times.other_ns);

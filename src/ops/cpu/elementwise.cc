@@ -159,7 +159,7 @@ void qkv(const CpuContext& context, const QkvArgs& args, std::span<const int32_t
         write(h);
       }
     };
-    const float* const x = args.qkv + row * args.ld;
+    const float* const x = static_cast<const float*>(args.qkv) + row * args.ld;
     each_head({x, args.heads, args.q_norm, true}, [&](int64_t h) {
       writer.to_activation(q.data + static_cast<size_t>(row * q.ld + h * d) * context.act_bytes());
     });

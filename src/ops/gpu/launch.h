@@ -152,7 +152,8 @@ struct GatedArgs {
 };
 
 struct QkvArguments {
-  const float* qkv;
+  const void* qkv;      // elements of the pages
+  const float* bias;    // or null
   const float* q_norm;  // or null
   const float* k_norm;
   const float* cos;

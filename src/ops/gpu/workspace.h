@@ -38,7 +38,15 @@ Workspace workspace_for(const ReserveShape& shape, int32_t processors, bool dens
 // Pages that one launch clears; a longer list takes several.
 inline constexpr size_t kMostCleared = size_t{1} << 14;
 
-// Leading dimension of activations: whole 128-byte lines of bf16.
-constexpr int64_t activation_ld(int64_t columns) { return (columns + 63) / 64 * 64; }
+// How rows of activations and of f32 lie: as whole 128-byte lines.
+struct ActivationLayout {
+  DType type = DType::kBf16;
+
+  size_t act_bytes() const { return dtype_bytes(type); }
+  // Of a projection as well: its f32 results would be half of what such a product moves.
+  size_t projection_bytes() const { return act_bytes(); }
+  int64_t act_ld(int64_t columns) const { return (columns + 63) / 64 * 64; }
+  int64_t f32_ld(int64_t columns) const { return (columns + 31) / 32 * 32; }
+};
 
 }  // namespace prefix::ops::gpu
