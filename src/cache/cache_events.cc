@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/clock.h"
-
 namespace prefix {
 namespace {
 
@@ -19,16 +17,17 @@ uint64_t name_of(const PageKey& key) {
 }  // namespace
 
 CacheEvents::CacheEvents(const Tree& tree, PageKeys& keys, const PagePool& pages, size_t capacity,
-                         int32_t event_tokens)
+                         int32_t event_tokens, Now now)
     : tree_(tree),
       keys_(keys),
       pages_(pages),
       capacity_(capacity),
-      block_pages_(event_tokens / kPageTokens) {}
+      block_pages_(event_tokens / kPageTokens),
+      now_(std::move(now)) {}
 
 void CacheEvents::post(CacheEvent event) {
   event.sequence = next_++;
-  event.time_ns = now_ns();
+  event.time_ns = ns_of(now_().time_since_epoch());
   ring_.push_back(std::move(event));
   if (ring_.size() > capacity_) ring_.pop_front();
 }

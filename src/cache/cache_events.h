@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "cache/page_keys.h"
 #include "tree/tree.h"
 
@@ -38,9 +39,9 @@ struct CacheEvent {
 
 class CacheEvents {
  public:
-  // event_tokens: a multiple of kPageTokens.
+  // event_tokens: a multiple of kPageTokens; now: of the events.
   CacheEvents(const Tree& tree, PageKeys& keys, const PagePool& pages, size_t capacity,
-              int32_t event_tokens);
+              int32_t event_tokens, Now now = Clock::now);
 
   // From the tree's observer.
   void computed(NodeId id, int32_t from);
@@ -65,6 +66,7 @@ class CacheEvents {
   const PagePool& pages_;
   size_t capacity_;
   int32_t block_pages_;
+  Now now_;
   std::deque<CacheEvent> ring_;
   int64_t next_ = 0;
 };

@@ -38,7 +38,7 @@ struct LowerTier {
 struct LowerTierLimits {
   size_t read_bytes = size_t{32} << 20;    // that one fetch asks for at once
   size_t write_bytes = size_t{256} << 20;  // of copies on their way down
-  std::function<Clock::time_point()> now = Clock::now;
+  Now now = Clock::now;
 };
 
 // One request's way through the tiers.

@@ -22,9 +22,9 @@ constexpr std::chrono::seconds kFlushTime(5);
 }  // namespace
 
 EngineImpl::EngineImpl(const std::string& path, const Options& options,
-                       const LoadProgress& progress)
-    : options_(options) {
-  const auto start = Clock::now();
+                       const LoadProgress& progress, Now now)
+    : options_(options), now_(std::move(now)) {
+  const auto start = now_();
   if (!options.is_set("rows")) options_.set("rows", cat(row_budget(options)));  // as it is in force
   ModelFiles files = open_model(path);
   threads_ = static_cast<int>(options.get_int("threads"));
@@ -48,10 +48,10 @@ EngineImpl::EngineImpl(const std::string& path, const Options& options,
       *model_, *kv_, *pages_, *tree_,
       SchedulerOptions{static_cast<int32_t>(row_budget(options)), options.get_bool("sharing"),
                        options.get_bool("cache"), threads_},
-      tiers_.get());
+      tiers_.get(), now_);
   watch_tree();
   fill_info();
-  load_ns_ = ns_since(start);
+  load_ns_ = ns_of(now_() - start);
   thread_ = std::thread([this] { loop(); });
 }
 
@@ -90,7 +90,7 @@ std::shared_ptr<Job> EngineImpl::submit(std::vector<RequestSpec> requests,
   for (size_t i = 0; i < namespaces.size(); ++i)
     if (!namespaces[i].empty())
       requests[i].name_space = namespaces_.open(namespace_parts(namespaces[i]));
-  auto job = std::make_shared<Job>(std::move(requests));
+  auto job = std::make_shared<Job>(std::move(requests), now_);
   for (size_t i = 0; i < job->count(); ++i) {
     try {
       const RequestSpec& spec = job->spec(i);
@@ -221,8 +221,8 @@ MemoryEstimate Engine::estimate(const std::string& path, const Options& options)
 }
 
 std::shared_ptr<Engine> Engine::create(const std::string& path, const Options& options,
-                                       const LoadProgress& progress) {
-  auto engine = std::make_shared<EngineImpl>(path, options, progress);
+                                       const LoadProgress& progress, Now now) {
+  auto engine = std::make_shared<EngineImpl>(path, options, progress, std::move(now));
   const EngineInfo info = engine->info();
   log_message(LogLevel::kInfo,
               cat("loaded ", quote(path, 400), ": ", info.architecture, ", ", info.layers,

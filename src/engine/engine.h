@@ -98,8 +98,10 @@ class Engine {
  public:
   // Reads headers only. Throws as create does for a bad model.
   static MemoryEstimate estimate(const std::string& path, const Options& options);
+  // Deadlines, times to live, leases and the times in events and results go by `now`; waiting does
+  // not.
   static std::shared_ptr<Engine> create(const std::string& path, const Options& options,
-                                        const LoadProgress& progress);
+                                        const LoadProgress& progress, Now now = Clock::now);
   virtual ~Engine() = default;
 
   // Checks each request alone: a bad one is finished at once with its own status; throws only when

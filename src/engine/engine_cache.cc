@@ -206,7 +206,7 @@ void EngineImpl::watch_tree() {
          "; it must be a multiple of the page of ", kPageTokens, " tokens");
   if (capacity > 0) {
     events_ = std::make_unique<CacheEvents>(*tree_, *keys_, *pages_, static_cast<size_t>(capacity),
-                                            event_tokens);
+                                            event_tokens, now_);
     fingerprint();  // now, not in the middle of a request
   }
   Tree::Observer observer;
@@ -260,7 +260,10 @@ void EngineImpl::open_tiers() {
   if (!options_.get_bool("cache") || !options_.get_bool("sharing"))
     fail(Code::kInvalidArgument, "options cache_disk and cache_store need cache and sharing");
   const std::chrono::milliseconds timeout(options_.get_int("cache_fetch_ms"));
-  tiers_ = std::make_unique<LowerTiers>(std::move(tiers), *tree_, *pages_, *kv_, *keys_, timeout);
+  LowerTierLimits limits;
+  limits.now = now_;
+  tiers_ = std::make_unique<LowerTiers>(std::move(tiers), *tree_, *pages_, *kv_, *keys_, timeout,
+                                        std::move(limits));
   fingerprint();  // now, not in the middle of a request
 }
 

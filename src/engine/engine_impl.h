@@ -28,7 +28,8 @@ namespace prefix {
 
 class EngineImpl final : public Engine {
  public:
-  EngineImpl(const std::string& path, const Options& options, const LoadProgress& progress);
+  EngineImpl(const std::string& path, const Options& options, const LoadProgress& progress,
+             Now now);
 
   ~EngineImpl() override { shutdown(0); }
 
@@ -129,6 +130,7 @@ class EngineImpl final : public Engine {
   void fill_info();
 
   Options options_;
+  Now now_;
   int threads_ = 1;
   std::unique_ptr<ops::Device> device_;
   std::unique_ptr<Model> model_;

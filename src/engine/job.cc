@@ -1,6 +1,7 @@
 #include "engine/job.h"
 
 #include <new>
+#include <utility>
 
 namespace prefix {
 namespace {
@@ -11,12 +12,13 @@ constexpr size_t kMaxEvents = 1 << 20;
 
 }  // namespace
 
-Job::Job(std::vector<RequestSpec> requests)
+Job::Job(std::vector<RequestSpec> requests, Now now)
     : specs_(std::move(requests)),
       results_(specs_.size()),
       cancelled_(specs_.size()),
       finished_(specs_.size(), End::kNone),
-      submitted_(Clock::now()) {}
+      now_(std::move(now)),
+      submitted_(now_()) {}
 
 bool Job::wait(int64_t timeout_ms) {
   std::unique_lock lock(mutex_);
@@ -73,7 +75,7 @@ JobTotals Job::totals() {
 }
 
 void Job::post(Event event) noexcept {
-  event.time_ns = now_ns();
+  event.time_ns = ns_of(now_().time_since_epoch());
   {
     std::lock_guard lock(mutex_);
     if (events_.size() >= kMaxEvents) return;
@@ -94,7 +96,7 @@ Event Job::last_event(size_t i) const {
   event.status = result.status;
   event.cached = result.usage.cached;
   event.computed = result.usage.computed;
-  event.time_ns = now_ns();
+  event.time_ns = ns_of(now_().time_since_epoch());
   return event;
 }
 

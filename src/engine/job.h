@@ -56,7 +56,7 @@ struct JobTotals {
 
 class Job {
  public:
-  explicit Job(std::vector<RequestSpec> requests);
+  explicit Job(std::vector<RequestSpec> requests, Now now = Clock::now);
 
   size_t count() const { return specs_.size(); }
   const RequestSpec& spec(size_t i) const { return specs_[i]; }
@@ -89,6 +89,7 @@ class Job {
   void finish(size_t i) noexcept;
   void set_totals(const JobTotals& totals);
   Clock::time_point submitted() const { return submitted_; }
+  int64_t age_ns() const { return ns_of(now_() - submitted_); }
 
  private:
   Event last_event(size_t i) const;
@@ -105,6 +106,7 @@ class Job {
   int64_t untold_ = 0;
   std::deque<Event> events_;
   JobTotals totals_;
+  Now now_;  // of deadlines and events; who waits, waits by the clock on the wall
   Clock::time_point submitted_;
 };
 

@@ -1,6 +1,7 @@
 #include "engine/scheduler.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/page.h"
@@ -8,7 +9,7 @@
 
 namespace prefix {
 Scheduler::Scheduler(Model& model, KvMemory& kv, PagePool& pages, Tree& tree,
-                     const SchedulerOptions& options, LowerTiers* tiers)
+                     const SchedulerOptions& options, LowerTiers* tiers, Now now)
     : model_(model),
       kv_(kv),
       pages_(pages),
@@ -18,7 +19,9 @@ Scheduler::Scheduler(Model& model, KvMemory& kv, PagePool& pages, Tree& tree,
       builder_(tree, {model.config().heads, model.config().kv_heads, options.threads,
                       model.device().tile_rows()}),
       heads_(model),
-      leases_(tree) {}
+      leases_(tree),
+      now_(std::move(now)),
+      start_(now_()) {}
 
 void Scheduler::enqueue(std::shared_ptr<Job> job) {
   auto state = std::make_shared<JobState>();
@@ -254,7 +257,7 @@ void Scheduler::count_usage(Active& active, const Sequence& s, const Match& matc
 
 // --- planning --------------------------------------------------------------------------------
 
-int64_t Scheduler::now_ms() const { return ns_since(start_) / 1000000; }
+int64_t Scheduler::now_ms() const { return ns_of(now_() - start_) / 1000000; }
 
 void Scheduler::expire_cache() {
   const int64_t now = now_ms();
@@ -263,7 +266,7 @@ void Scheduler::expire_cache() {
 }
 
 void Scheduler::end_overdue() {
-  const auto now = Clock::now();
+  const auto now = now_();
   const auto verdict = [&](const Job& job, size_t index, std::string* message) {
     if (job.cancel_requested(index)) {
       *message = "cancelled by the caller";
@@ -299,7 +302,7 @@ void Scheduler::end_overdue() {
 }
 
 void Scheduler::plan() {
-  const auto start = Clock::now();
+  const auto start = now_();
   outputs_.clear();
   step_ok_ = false;
   expire_cache();
@@ -311,7 +314,7 @@ void Scheduler::plan() {
   builder_.build(step_);
   step_.clear = pages_.take_dirty();
   collect_outputs();
-  counters_.plan_ns += ns_since(start);
+  counters_.plan_ns += ns_of(now_() - start);
 }
 
 void Scheduler::fill_step() {
@@ -377,7 +380,7 @@ int32_t Scheduler::fill_prefill(JobState* only, int32_t budget) {
       used += rows;
       if (!a->started) {
         a->started = true;
-        a->result().timing.queue_us = ns_since(a->state->job->submitted()) / 1000;
+        a->result().timing.queue_us = a->state->job->age_ns() / 1000;
         post(*a, {.kind = Event::kStarted});
       }
     }

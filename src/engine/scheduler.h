@@ -45,9 +45,9 @@ struct SchedulerCounters {
 
 class Scheduler {
  public:
-  // tiers may be null, and are without sharing.
+  // tiers may be null, and are without sharing. Deadlines, times to live and leases go by `now`.
   Scheduler(Model& model, KvMemory& kv, PagePool& pages, Tree& tree,
-            const SchedulerOptions& options, LowerTiers* tiers);
+            const SchedulerOptions& options, LowerTiers* tiers, Now now = Clock::now);
 
   // Takes the requests of the job that are not finished yet (bad ones were refused before).
   void enqueue(std::shared_ptr<Job> job);
@@ -128,7 +128,8 @@ class Scheduler {
   bool step_ok_ = false;
   int64_t step_ns_ = 0;
   bool failed_ = false;
-  Clock::time_point start_ = Clock::now();
+  Now now_;
+  Clock::time_point start_;
   Code error_ = Code::kOk;
   std::string error_message_;
 };

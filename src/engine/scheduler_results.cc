@@ -18,7 +18,7 @@ bool Scheduler::everything_cancelled() const {
 
 void Scheduler::execute() {
   if (step_.rows() == 0) return;
-  const auto start = Clock::now();
+  const auto start = now_();
   error_ = Code::kOk;
   try {
     step_ok_ = model_.forward(step_, kv_, [this] { return everything_cancelled(); });
@@ -37,7 +37,7 @@ void Scheduler::execute() {
   }
   if (error_ != Code::kOk) step_ok_ = false;
   if (!step_ok_) model_.device().give_up_step();
-  step_ns_ = ns_since(start);  // counters are read under the lock, which is not held here
+  step_ns_ = ns_of(now_() - start);  // counters are read under the lock, which is not held here
 }
 
 void Scheduler::complete() {
@@ -85,7 +85,7 @@ void Scheduler::apply(Output& output) {
   RequestResult& result = a.result();
   const RequestSpec& spec = a.spec();
   if (result.timing.first_us == 0)
-    result.timing.first_us = ns_since(a.state->job->submitted()) / 1000;
+    result.timing.first_us = a.state->job->age_ns() / 1000;
   switch (spec.task) {
     case Task::kLogits:
     case Task::kEmbed:
@@ -191,7 +191,7 @@ void Scheduler::finish(Active& a, Code code, const std::string& message) {
 void Scheduler::finish_request(JobState& state, size_t index) noexcept {
   Job& job = *state.job;
   RequestResult& result = job.edit_result(index);
-  result.timing.total_us = ns_since(job.submitted()) / 1000;
+  result.timing.total_us = job.age_ns() / 1000;
   const Usage& u = result.usage;
   JobTotals& t = state.totals;
   t.tokens_given += u.prompt;
@@ -208,7 +208,7 @@ void Scheduler::finish_request(JobState& state, size_t index) noexcept {
   if (result.status != Code::kOk) ++t.failed;
   const bool last = --state.unfinished == 0;
   if (last) {
-    t.seconds = static_cast<double>(ns_since(job.submitted())) * 1e-9;
+    t.seconds = static_cast<double>(job.age_ns()) * 1e-9;
     job.set_totals(t);
   }
   job.finish(index);

@@ -231,9 +231,10 @@ NodeId Tree::branch(NodeId parent, std::span<const int32_t> tokens) {
   return id;
 }
 
-// Shortens a leaf to `length` > 0 tokens and frees the pages behind it.
+// Shortens a leaf that nobody holds to `length` > 0 tokens and frees the pages behind it.
 void Tree::cut(NodeId id, int32_t length) {
   Node& n = nodes_[id];
+  PREFIX_CHECK(n.held == 0);
   const int32_t gone = page_count(n) - pages_between(n.start, n.start + length);
   for (int32_t i = 0; i < gone; ++i) {
     const int32_t page = n.last_page;
@@ -241,7 +242,6 @@ void Tree::cut(NodeId id, int32_t length) {
     pages_.release(page);
   }
   count_tokens(n, length - n.length);
-  if (n.held > 0) held_tokens_ += length - n.length;
   n.length = length;
   n.computed = std::min(n.computed, length);
   if (n.end() % kPageTokens != 0) pages_.unmark(n.last_page);

@@ -61,12 +61,23 @@ TEST(Errors, LongMessagesAreCutBetweenCharacters) {
     std::string path(shift, 'x');
     for (int i = 0; i < 400; ++i) path += "\xf0\x9f\x8c\xb3";  // a tree: four bytes
     Engine engine;
-    Error error;
+    struct {
+      Error error;
+      char behind[8];
+    } memory;
+    Error& error = memory.error;
+    std::memset(error.message, 0x5a, sizeof(error.message));
+    std::memset(memory.behind, 0x5a, sizeof(memory.behind));
     const prefix_status status =
         prefix_engine_create(path.data(), path.size(), options, engine.out(), &error);
     EXPECT_NE(status, PREFIX_OK);
-    const std::string_view message = error.message;
-    EXPECT_LT(message.size(), sizeof(error.message));
+    // Not strlen: the compiler knows that it is less than the array, and asks nobody.
+    const void* const zero = std::memchr(error.message, 0, sizeof(error.message));
+    ASSERT_NE(zero, nullptr);
+    for (const char byte : memory.behind) EXPECT_EQ(byte, 0x5a);
+    const std::string_view message(
+        error.message, static_cast<size_t>(static_cast<const char*>(zero) - error.message));
+    EXPECT_GE(message.size(), sizeof(error.message) - 4) << "no more than a character is lost";
     // Bytes that begin a character, times four, are all of its bytes.
     const auto starts = std::count(message.begin(), message.end(), '\xf0');
     const auto others = std::count_if(message.begin(), message.end(), [](char c) {

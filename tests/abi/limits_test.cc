@@ -147,6 +147,47 @@ TEST(Limits, DeadlinesEndOnlyTheirRequest) {
   expect_works(engine);
 }
 
+// What was computed of it before is nothing that a caller can use.
+TEST(Limits, ARequestThatIsLateHasNoValues) {
+  const Engine engine = make_engine({{"rows", "1"}});
+  const Tokens tokens(4000, 5);  // as many steps
+  for (int64_t deadline = 4; deadline < 3600'000; deadline *= 2) {
+    const Options options = make_options({{"deadline_ms", std::to_string(deadline).c_str()}});
+    const Batch batch = make_batch(engine);
+    expect(PREFIX_OK, [&](prefix_error* e) {
+      return prefix_batch_add_logprobs(batch, tokens.data(), tokens.size(), 1, options, 0, nullptr,
+                                       e);
+    });
+    const prefix_token choice[] = {1, 2};
+    const int64_t offsets[] = {0, 1, 2};
+    expect(PREFIX_OK, [&](prefix_error* e) {
+      return prefix_batch_add_choices(batch, tokens.data(), tokens.size(), choice, 2, offsets, 3,
+                                      options, 0, nullptr, e);
+    });
+    const Job job = run(engine, batch);
+    bool begun = true;
+    for (size_t i = 0; i < 2; ++i) {
+      ASSERT_EQ(info_of(job, i).status, PREFIX_ERR_TIMEOUT) << message_of(job, i);
+      begun = begun && info_of(job, i).prompt_tokens > 0;
+      EXPECT_TRUE(values_of(job, i).empty());
+      size_t needed = 9;
+      expect(PREFIX_OK, [&](prefix_error* e) {
+        return prefix_job_result_logprobs(job, i, nullptr, 0, &needed, e);
+      });
+      EXPECT_EQ(needed, 0u);
+    }
+    size_t needed = 9;
+    expect(PREFIX_OK, [&](prefix_error* e) {
+      return prefix_job_all_values(job, nullptr, 0, &needed, nullptr, 0, e);
+    });
+    EXPECT_EQ(needed, 0u);
+    if (begun) return;  // else they were late already: the machine has no time
+    int64_t freed = 0;
+    expect(PREFIX_OK, [&](prefix_error* e) { return prefix_cache_trim(engine, 0, &freed, e); });
+  }
+  ADD_FAILURE() << "no request began before its deadline";
+}
+
 TEST(Limits, WaitsThatRunOutChangeNothing) {
   const Engine engine = make_engine();
   const Job job = start_endless(engine);

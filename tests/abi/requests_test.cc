@@ -254,6 +254,31 @@ TEST(Requests, ABatchCanBeClearedAndUsedAgainWhileItRuns) {
   EXPECT_EQ(values_of(second, 0).size(), 1u);
 }
 
+// What a cleared batch held is forgotten: a namespace would put the next tenant's request into it.
+TEST(Requests, AClearedBatchKeepsNoNamespace) {
+  const Engine engine = make_engine();
+  const Options tenant = make_options({{"namespace", "tenant"}});
+  const Batch batch = make_batch(engine);
+  for (int i = 0; i < 2; ++i) add_logits(batch, counting(40), {0}, tenant);
+  run(engine, batch);
+  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_batch_clear(batch, e); });
+  size_t count = 9;
+  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_batch_count(batch, &count, e); });
+  EXPECT_EQ(count, 0u);
+  add_logits(batch, counting(40), {0});
+  add_logits(batch, {6, 7, 8}, {0}, tenant);
+  const Job job = run(engine, batch);
+  EXPECT_EQ(info_of(job, 0).cached_tokens, 0) << "of the tenant";
+  EXPECT_EQ(info_of(job, 0).computed_tokens, 40);
+  prefix_cache_info info{};
+  info.struct_size = sizeof(info);
+  const Tokens other = {6, 7, 8};
+  expect(PREFIX_OK, [&](prefix_error* e) {
+    return prefix_cache_lookup(engine, 0, other.data(), other.size(), &info, e);
+  });
+  EXPECT_EQ(info.cached_tokens, 0) << "each keeps its own";
+}
+
 // Namespaces: the same tokens, never shared.
 TEST(Requests, NamespacesShareNothing) {
   const Engine engine = make_engine();

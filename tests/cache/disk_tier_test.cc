@@ -15,6 +15,7 @@
 
 #include "disk_support.h"
 #include "support/temp_folder.h"
+#include "system_calls.h"
 
 namespace prefix {
 namespace {
@@ -121,6 +122,43 @@ TEST(DiskTier, ANextProcessFindsThePages) {
   }
 }
 
+// The page before it has its name, and the name before it counts as stored.
+TEST(DiskTier, APageIsSyncedBeforeItIsSeenWhereThatIsWanted) {
+  const TempFolder folder;
+  using Calls = std::vector<SystemCalls::Call>;
+  constexpr SystemCalls::Call kWrite{SystemCall::kWrite, false}, kRename{SystemCall::kRename, false};
+  constexpr SystemCalls::Call kFile{SystemCall::kSync, false}, kFolder{SystemCall::kSync, true};
+  for (const DiskSync sync : {DiskSync::kNever, DiskSync::kAlways}) {
+    DiskTierOptions options = options_for(folder / "cache");
+    options.sync = sync;
+    DiskTier tier(options);
+    EXPECT_TRUE(put(tier, 1, kPage));
+    EXPECT_TRUE(put(tier, 2, kPage + 1));  // its folder is there or not
+    const uint64_t number = sync == DiskSync::kNever ? 3 : 4;
+    fs::create_directories(fs::path(file_of(folder / "cache", number)).parent_path());
+    SystemCalls calls;
+    EXPECT_TRUE(put(tier, number, kPage));
+    EXPECT_EQ(calls.seen(), sync == DiskSync::kNever ? (Calls{kWrite, kRename})
+                                                     : (Calls{kWrite, kFile, kRename, kFolder}));
+  }
+}
+
+TEST(DiskTier, APageThatCannotBeSyncedIsNotStored) {
+  const TempFolder folder;
+  DiskTierOptions options = options_for(folder / "cache");
+  options.sync = DiskSync::kAlways;
+  DiskTier tier(options);
+  {
+    SystemCalls calls;
+    calls.fail(SystemCall::kSync, EIO);
+    EXPECT_FALSE(put(tier, 1, kPage));
+  }
+  EXPECT_FALSE(exists(tier, 1));
+  EXPECT_GT(tier.stats().errors, 0u);
+  expect_exact(tier, folder / "cache");
+  EXPECT_TRUE(put(tier, 1, kPage));
+}
+
 TEST(DiskTier, FoldersAndFilesAreForTheUserAlone) {
   const TempFolder folder;
   const mode_t before = umask(0);
@@ -215,6 +253,7 @@ TEST(DiskTier, LeftoversGoButNotTheFilesOfLivingWriters) {
   for (const std::string& path : {leftover, living, foreign}) std::ofstream(path) << "half a page";
   const Descriptor writer(open(living.c_str(), O_WRONLY));
   ASSERT_EQ(flock(*writer, LOCK_EX), 0);
+  set_last_use(living, 1);  // long ago: its age must not count
   {
     DiskTier tier(options_for(cache));
   }

@@ -85,9 +85,20 @@ TEST(RedisTier, ATripIsBoundedInBytes) {
   for (const uint64_t bytes : {0ull, 1ull, 10'000ull, 50'000ull}) {
     options.trip_bytes = bytes;
     const std::unique_ptr<Tier> tier = open_store(server.url(), options);
-    const Pages pages(bytes, 50, kPage);
+    const Pages pages(1000 * bytes, 50, kPage);
+    // The server reads once for a trip at least.
+    const auto reads = [&] { return server.info("stats", "total_reads_processed"); };
+    const uint64_t before = reads();
     EXPECT_EQ(put_all(*tier, pages), 50u);
+    const uint64_t between = reads();
     EXPECT_EQ(get_all(*tier, pages), 50u);
+    if (bytes <= 1) {  // a page each
+      EXPECT_GE(between - before, 50u);
+      EXPECT_GE(reads() - between, 50u);
+    } else if (bytes >= 50'000) {
+      EXPECT_LT(between - before, 50u);
+      EXPECT_LT(reads() - between, 50u);
+    }
   }
 }
 

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <iostream>
 #include <random>
 #include <string>
@@ -22,6 +21,7 @@
 #include "support/child_process.h"
 #include "support/expect_error.h"
 #include "support/temp_folder.h"
+#include "system_calls.h"
 
 namespace prefix {
 namespace {
@@ -126,47 +126,68 @@ TEST(SnapshotSave, ManyWritersAtOnceLeaveOneWholeFile) {
   std::cout << saved << " saved, " << refused << " refused\n";
 }
 
-// In the child, until it is killed.
-[[noreturn]] void save_for_ever(const std::string& path, unsigned first) {
-  for (unsigned i = first;; i = i % 50 + 1)
-    if (save(path, i) != Code::kOk) _exit(3);
-}
-
+// Killed at every single call that leaves a trace, writes half done.
 TEST(SnapshotSave, AKilledProcessLeavesTheOldFileOrTheNewOne) {
   const TempFolder folder;
   const std::string path = folder / "snapshot";
-  const unsigned seed = std::random_device{}();
-  std::mt19937 random(seed);
-  const auto start = std::chrono::steady_clock::now();
-  for (unsigned i = 0; i < 5; ++i) ASSERT_EQ(save(path, i), Code::kOk);
-  const auto five = std::chrono::steady_clock::now() - start;
-  const int64_t most = five / std::chrono::microseconds(1) + 1000;  // how long a child lives
-  int leftovers = 0, renewed = 0, before = 4;
-  const int kills = cases(600);
-  for (int round = 0; round < kills; ++round) {
-    const pid_t child = fork();
-    ASSERT_GE(child, 0);
-    if (child == 0) save_for_ever(path, 1 + static_cast<unsigned>(random() % 50));
-    std::this_thread::sleep_for(std::chrono::microseconds(static_cast<int64_t>(random()) % most));
-    ASSERT_EQ(kill(child, SIGKILL), 0);
-    int status = 0;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << "the child ended by itself";
-    const int found = generation_in(path);
-    ASSERT_GE(found, 0) << "seed " << seed << ", kill " << round;
+  ASSERT_EQ(save(path, 1), Code::kOk);
+  int result = 0, leftovers = 0, renewed = 0, kills = 0;
+  for (int call = 1; result == 0 || result == 1000 + SIGKILL; ++call) {
+    result = in_child([&] {
+      SystemCalls calls;
+      calls.kill_at(call);
+      return save(path, 2) == Code::kOk ? 1 : 2;
+    });
+    if (result == 1) break;  // to the end
+    ASSERT_EQ(result, 1000 + SIGKILL) << "call " << call;
+    ++kills;
     leftovers += fs::exists(path + ".part");
-    renewed += found != before;
-    before = found;
+    const int found = generation_in(path);
+    renewed += found == 2;
+    // With its new name the file is there: only the folder is not synced.
+    ASSERT_EQ(found, renewed > 0 ? 2 : 1) << "call " << call;
     ASSERT_LE(files_in(folder.path()), 2u);
-    if (round % 8 != 0) continue;
-    ASSERT_EQ(save(path, 51), Code::kOk) << "a leftover is in nobody's way";
-    ASSERT_EQ(generation_in(path), before = 51);
+    ASSERT_EQ(save(path, 1), Code::kOk) << "a leftover is in nobody's way";
+    ASSERT_EQ(generation_in(path), 1);
     ASSERT_EQ(files_in(folder.path()), 1u);
   }
-  std::cout << kills << " kills, " << leftovers << " while a file was written, " << renewed
-            << " after a new one appeared\n";
-  EXPECT_GT(leftovers, kills / 50);
-  EXPECT_GT(renewed, kills / 50);
+  EXPECT_EQ(result, 1);
+  EXPECT_EQ(generation_in(path), 2);
+  EXPECT_GT(kills, 20);
+  EXPECT_EQ(renewed, 1) << "killed between the new name and its sync";
+  EXPECT_EQ(leftovers, kills - 1);
+}
+
+TEST(SnapshotSave, ItIsOnTheDiskBeforeItHasItsName) {
+  const TempFolder folder;
+  SystemCalls calls;
+  ASSERT_EQ(save(folder / "snapshot", 1), Code::kOk);
+  std::vector<SystemCalls::Call> seen = calls.seen();
+  ASSERT_GT(seen.size(), 3u);
+  seen.erase(seen.begin(), seen.end() - 3);
+  EXPECT_EQ(seen, (std::vector<SystemCalls::Call>{{SystemCall::kSync, false},
+                                                  {SystemCall::kRename, false},
+                                                  {SystemCall::kSync, true}}));
+}
+
+TEST(SnapshotSave, WhatCannotBeSyncedOrRenamedReplacesNothing) {
+  const TempFolder folder;
+  const std::string path = folder / "snapshot";
+  ASSERT_EQ(save(path, 1), Code::kOk);
+  for (const SystemCall kind : {SystemCall::kWrite, SystemCall::kSync, SystemCall::kRename}) {
+    SystemCalls calls;
+    calls.fail(kind, EIO);
+    EXPECT_EQ(save(path, 2), Code::kIo) << static_cast<int>(kind);
+    EXPECT_EQ(generation_in(path), 1);
+    EXPECT_EQ(files_in(folder.path()), 1u);
+  }
+}
+
+TEST(SnapshotSave, FinishTellsTheSizeOfTheFile) {
+  const TempFolder folder;
+  const std::string path = folder / "snapshot";
+  const int64_t bytes = write_snapshot(path, shape_of(kPage), generation(1));
+  EXPECT_EQ(bytes, static_cast<int64_t>(fs::file_size(path)));
 }
 
 // --- places where it cannot be saved -------------------------------------------------------------

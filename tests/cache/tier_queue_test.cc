@@ -292,16 +292,56 @@ TEST(TierQueue, AnExceptionIsAMiss) {
   EXPECT_EQ(queue.stats().misses, 1u);
 }
 
-TEST(TierQueue, LetsGoOfBuffersBeforeThePageIsDone) {
+// What has been worked on takes no room any more, in pages or in bytes.
+TEST(TierQueue, RoomComesBack) {
+  Gate gate;
+  TierQueue queue(options(1, 6, 1000), [&](TierCall& call, size_t, size_t) {
+    if (call.kind == Kind::kExists) gate.pass();
+  });
+  for (int round = 0; round < 5; ++round) {
+    const TicketPtr puts = queue.start(Kind::kPut, keys(5), {}, blobs(5, 200));
+    const TicketPtr gets = queue.start(Kind::kGet, keys(5), buffers(5, 200), {});
+    finish(puts);
+    finish(gets);
+  }
+  EXPECT_EQ(queue.stats().refused, 0u) << "each round fills both lines";
+  const TicketPtr blocker = queue.start(Kind::kExists, keys(1), {}, {});
+  gate.wait_for_arrivals(1);
+  const TicketPtr puts = queue.start(Kind::kPut, keys(6), {}, blobs(6, 200));
+  EXPECT_EQ(queue.stats().refused, 1u) << "and is bounded still";
+  gate.open();
+  finish(puts);
+}
+
+TEST(TierQueue, LetsGoOfMemoryBeforeThePageIsDone) {
   TierQueue* self = nullptr;
   TierQueue queue(options(1), [&](TierCall& call, size_t first, size_t) {
-    self->settle(call, first, Outcome::kHit);
+    self->settle(call, first, call.kind == Kind::kGet ? Outcome::kHit : Outcome::kStored);
   });
   self = &queue;
-  std::vector<PageBuffer> list = buffers(3);
-  const TicketPtr ticket = queue.start(Kind::kGet, keys(3), list, {});
-  finish(ticket);
-  for (const PageBuffer& buffer : list) EXPECT_EQ(buffer.data.use_count(), 1);
+  const std::vector<PageBuffer> read = buffers(3);
+  const TicketPtr get = queue.start(Kind::kGet, keys(3), read, {});
+  finish(get);
+  for (const PageBuffer& buffer : read) EXPECT_EQ(buffer.data.use_count(), 1);
+  const std::vector<PageBlob> written = blobs(3);
+  const TicketPtr put = queue.start(Kind::kPut, keys(3), {}, written);
+  finish(put);
+  for (const PageBlob& blob : written) EXPECT_EQ(blob.data.use_count(), 1);
+}
+
+// Not a page before its time: who writes it reads that memory.
+TEST(TierQueue, KeepsMemoryUntilThePageIsDone) {
+  Gate gate;
+  TierQueue queue(options(1), [&](TierCall& call, size_t first, size_t) {
+    gate.pass();
+    EXPECT_EQ(call.blobs[first].data.use_count(), 2);
+  });
+  const std::vector<PageBlob> written = blobs(3);
+  const TicketPtr put = queue.start(Kind::kPut, keys(3), {}, written);
+  gate.wait_for_arrivals(1);
+  for (const PageBlob& blob : written) EXPECT_EQ(blob.data.use_count(), 2);
+  gate.open();
+  finish(put);
 }
 
 TEST(TierQueue, MissingBuffersAreNoMemoryError) {

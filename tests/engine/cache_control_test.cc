@@ -3,6 +3,7 @@
 
 #include "engine/engine.h"
 #include "support/expect_error.h"
+#include "support/manual_clock.h"
 #include "support/tiny_engine.h"
 
 namespace prefix {
@@ -10,8 +11,10 @@ namespace {
 
 using testing_support::expect_error;
 using testing_support::make_engine;
+using testing_support::ManualClock;
 using testing_support::TinyCheckpoint;
 using Tokens = std::vector<int32_t>;
+using namespace std::chrono_literals;
 
 const TinyCheckpoint& checkpoint() {
   static const TinyCheckpoint* const kCheckpoint = new TinyCheckpoint;
@@ -39,7 +42,8 @@ struct CacheControl : testing::Test {
   void open(int64_t pages, const char* policy = "lru") {
     page = make_engine(checkpoint())->info().kv_bytes_per_token * 32;
     engine = make_engine(checkpoint(),
-                         {{"cache_bytes", std::to_string(pages * page)}, {"cache_policy", policy}});
+                         {{"cache_bytes", std::to_string(pages * page)}, {"cache_policy", policy}},
+                         clock.now());
   }
   void run(const RequestSpec& spec, Code wanted = Code::kOk) {
     const auto job = engine->submit({spec});
@@ -51,6 +55,7 @@ struct CacheControl : testing::Test {
     return engine->cache_lookup(name_space, tokens.data(), tokens.size()).cached_tokens;
   }
 
+  ManualClock clock;
   std::shared_ptr<Engine> engine;
   int64_t page = 0;
 };
@@ -73,11 +78,19 @@ TEST_F(CacheControl, PinsAddUpAndEndByThemselves) {
   open(8);
   run(text(1));
   const CachePin first = engine->cache_pin(0, text(1).data(), 64, 0);
-  const CachePin second = engine->cache_pin(0, text(1).data(), 64, 1);
+  const CachePin second = engine->cache_pin(0, text(1).data(), 64, 5000);
   EXPECT_NE(first.lease, second.lease);
   engine->cache_unpin(first.lease);
-  int32_t next = 0;
-  while (cached(text(1)) > 0) run(text(next++ % 50 + 2));  // until its time is up
+  const auto press = [&] {
+    for (int32_t i = 2; i < 20; ++i) run(text(i));
+  };
+  clock.advance(4999ms);
+  press();
+  EXPECT_EQ(cached(text(1)), 64);
+  clock.advance(1ms);
+  EXPECT_EQ(cached(text(1)), 64) << "it is only let go of";
+  press();
+  EXPECT_EQ(cached(text(1)), 0);
   expect_error(Code::kNotFound, {"has ended"}, [&] { engine->cache_unpin(second.lease); });
 }
 
@@ -182,11 +195,13 @@ TEST_F(CacheControl, FrequentOnesStayUnderLfu) {
 TEST_F(CacheControl, WhatIsPastItsTimeToLiveIsGone) {
   open(8);
   RequestSpec brief = request(text(1));
-  brief.cache_ttl_ms = 1;
+  brief.cache_ttl_ms = 5000;
   run(brief);
   run(text(2));
-  while (cached(text(1)) > 0) {
-  }
+  clock.advance(4999ms);
+  EXPECT_EQ(cached(text(1)), 64);
+  clock.advance(1ms);
+  EXPECT_EQ(cached(text(1)), 0);
   EXPECT_EQ(cached(text(2)), 64);
   EXPECT_EQ(engine->cache_usage(0).tokens, 64);
   brief.cache_ttl_ms = -1;

@@ -10,12 +10,14 @@
 #include <set>
 #include <thread>
 
+#include "support/manual_clock.h"
 #include "support/tiny_engine.h"
 
 namespace prefix {
 namespace {
 
 using testing_support::make_engine;
+using testing_support::ManualClock;
 using testing_support::OptionList;
 using testing_support::TinyCheckpoint;
 
@@ -241,13 +243,21 @@ TEST(Engine, CancelEndsARequestAndKeepsTheEngine) {
   EXPECT_EQ(run(*engine, {logits({1})})->result(0).status, Code::kOk);
 }
 
+// When exactly: scheduler_test.cc.
 TEST(Engine, DeadlineIsATimeout) {
-  const auto engine = make_engine(checkpoint());
+  ManualClock clock;
+  const auto engine = make_engine(checkpoint(), {}, clock.now());
   RequestSpec endless = generate(counting(5), 4000);
   endless.sampling.ignore_eos = true;
   endless.deadline_ms = 5;
-  const auto job = run(*engine, {endless, logits({1})});
+  const auto job = engine->submit({endless, logits({1})});
+  while (job->next_event(-1)->kind != Event::kToken) {
+  }
+  clock.advance(std::chrono::milliseconds(6));
+  job->wait(-1);
   EXPECT_EQ(job->result(0).status, Code::kTimeout) << job->result(0).message;
+  EXPECT_LT(job->result(0).tokens.size(), 4000u);
+  EXPECT_EQ(job->result(0).timing.total_us, 6000);
   EXPECT_EQ(job->result(1).status, Code::kOk);
 }
 

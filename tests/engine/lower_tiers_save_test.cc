@@ -52,6 +52,22 @@ TEST_F(LowerTiersTest, WhatCameFromATierIsNotGivenBack) {
   EXPECT_EQ(near->calls[Kind::kPut], 0);
 }
 
+// The path was lost and computed again while its end was on its way: the tiers have its end only.
+TEST_F(LowerTiersTest, PagesBeforeThoseThatCameAreStillGiven) {
+  const Tokens tokens = prompt(160);
+  cache.add(cache.root, first_tokens(tokens, 64));
+  cache.give_to(*near, cache.root, tokens);
+  const auto fetch = look(tokens);
+  ASSERT_TRUE(fetch);
+  cache.tree.trim(0);
+  cache.add(cache.root, tokens);
+  finish(fetch);
+  add_and_save(tokens);
+  const std::vector<PageKey> keys = keys_of(cache.root, tokens);
+  for (size_t i = 0; i < keys.size(); ++i) EXPECT_EQ(near->puts[keys[i]], i < 2) << i;
+  check();
+}
+
 TEST_F(LowerTiersTest, APageThatWasCutAndFilledAnewIsGivenUnderItsNewKey) {
   Tokens tokens = prompt(64);
   add_and_save(tokens);

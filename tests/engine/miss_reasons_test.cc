@@ -6,6 +6,7 @@
 #include <set>
 
 #include "snapshot_support.h"
+#include "support/manual_clock.h"
 
 namespace prefix {
 namespace {
@@ -104,13 +105,23 @@ TEST_F(MissReasonsTest, ItWasDropped) {
   EXPECT_EQ(run(*engine, text(1), space), Misses{.evicted = 56});
 }
 
+// The page before a cut was kept: what happens to it later is another reason.
+TEST_F(MissReasonsTest, ItWasKeptWhenItsTailMadeRoom) {
+  const auto engine = open_engine(4);
+  run(*engine, text(1));
+  run(*engine, text(2, 64));  // takes the last of the three pages, and the free one
+  EXPECT_EQ(look_up(*engine, text(1)).cached_tokens, 64);
+  engine->cache_trim(0);
+  EXPECT_EQ(run(*engine, text(1)), (Misses{.budget = 32, .evicted = 64}));
+}
+
 TEST_F(MissReasonsTest, ItExpired) {
-  const auto engine = open_engine(100);
+  ManualClock clock;
+  const auto engine = make_engine(tiny_checkpoint(), {}, clock.now());
   RequestSpec brief = logits_of(text(1));
-  brief.cache_ttl_ms = 1;
+  brief.cache_ttl_ms = 100;
   run(*engine, brief);
-  while (look_up(*engine, text(1)).cached_tokens > 0) {
-  }
+  clock.advance(std::chrono::milliseconds(100));
   EXPECT_EQ(run(*engine, text(1)), Misses{.evicted = 96});
 }
 

@@ -87,6 +87,15 @@ TEST(Sample, TopKTopPAndMinPCutTheTail) {
   EXPECT_EQ(draws(options, logits, 100).size(), 1u);
 }
 
+// A token that is as likely as the first one is not below any share of it.
+TEST(Sample, MinPKeepsWhatIsEquallyLikely) {
+  Sampling options;
+  options.temperature = 1;
+  options.min_p = 1;
+  EXPECT_EQ(draws(options, {1, 3, 2, 3}, 200).size(), 2u);
+  EXPECT_EQ(draws(options, {1, 3, 2, 2.999f}, 200).size(), 1u);
+}
+
 TEST(Sample, RepetitionPenaltyDividesPositiveAndMultipliesNegativeLogits) {
   Sampling options;
   options.repetition_penalty = 2;

@@ -4,6 +4,7 @@
 
 #include "snapshot_support.h"
 #include "support/expect_error.h"
+#include "support/manual_clock.h"
 
 namespace prefix {
 namespace {
@@ -65,10 +66,15 @@ TEST_F(WarmTest, EveryoneOfABatchIsAnswered) {
 }
 
 TEST_F(WarmTest, EndsEarlyLikeAnyRequest) {
-  const auto engine = open_engine(1000, {{"rows", "1"}});
+  ManualClock clock;
+  const auto engine =
+      make_engine(tiny_checkpoint(), {{"rows", "1"}, {"threads", "1"}}, clock.now());
   RequestSpec spec = warm(random_tokens(random, 4000, kVocab));
-  spec.deadline_ms = 1;
-  EXPECT_EQ(run_all(*engine, {spec})->result(0).status, Code::kTimeout);
+  spec.deadline_ms = 100;
+  const auto late = engine->submit({spec});
+  clock.advance(std::chrono::milliseconds(101));
+  late->wait(-1);
+  EXPECT_EQ(late->result(0).status, Code::kTimeout);
   spec.deadline_ms = 0;
   const auto job = engine->submit({spec});
   job->cancel();

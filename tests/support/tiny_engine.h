@@ -49,8 +49,9 @@ inline Options make_options(OptionList list) {
   return options;
 }
 
-inline std::shared_ptr<Engine> make_engine(const TinyCheckpoint& checkpoint, OptionList list = {}) {
-  return Engine::create(checkpoint.path(), make_options(list), nullptr);
+inline std::shared_ptr<Engine> make_engine(const TinyCheckpoint& checkpoint, OptionList list = {},
+                                           Now now = Clock::now) {
+  return Engine::create(checkpoint.path(), make_options(list), nullptr, std::move(now));
 }
 
 }  // namespace prefix::testing_support

@@ -1,0 +1,214 @@
+// Every option of a request does what it says, through the C interface: one that is read and lost on
+// the way would change nothing that other tests see.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <thread>
+
+#include "abi_support.h"
+
+namespace prefix_abi {
+namespace {
+
+const Tokens kPrompt = {5, 9, 2};
+
+struct Generated {
+  Tokens tokens;
+  std::vector<float> logprobs;
+  int32_t finish;
+};
+
+Generated generate(prefix_engine* engine, Settings settings) {
+  const Options options = make_options(settings);
+  const Batch batch = make_batch(engine);
+  add_generate(batch, kPrompt, options);
+  const Job job = run(engine, batch);
+  const prefix_result_info info = info_of(job, 0);
+  EXPECT_EQ(info.status, PREFIX_OK) << message_of(job, 0);
+  Generated result;
+  result.finish = info.finish;
+  size_t needed = 0;
+  result.tokens.resize(5000);
+  expect(PREFIX_OK, [&](prefix_error* e) {
+    return prefix_job_result_tokens(job, 0, result.tokens.data(), 5000, &needed, e);
+  });
+  result.tokens.resize(needed);
+  result.logprobs.resize(5000);
+  expect(PREFIX_OK, [&](prefix_error* e) {
+    return prefix_job_result_logprobs(job, 0, result.logprobs.data(), 5000, &needed, e);
+  });
+  result.logprobs.resize(needed);
+  return result;
+}
+
+TEST(RequestOptions, OfDrawing) {
+  const Engine engine = make_engine();
+  const auto tokens = [&](Settings settings) { return generate(engine, settings).tokens; };
+  const Tokens greedy = tokens({{"max_tokens", "40"}, {"ignore_eos", "true"}});
+  ASSERT_EQ(greedy.size(), 40u);
+  const Tokens hot =
+      tokens({{"max_tokens", "40"}, {"ignore_eos", "true"}, {"temperature", "1000"}, {"seed", "1"}});
+  EXPECT_NE(hot, greedy);
+  EXPECT_EQ(hot, tokens({{"max_tokens", "40"},
+                         {"ignore_eos", "true"},
+                         {"temperature", "1000"},
+                         {"seed", "1"}}));
+  EXPECT_NE(hot, tokens({{"max_tokens", "40"},
+                         {"ignore_eos", "true"},
+                         {"temperature", "1000"},
+                         {"seed", "2"}}));
+  // Each of these leaves the likeliest token alone to be drawn.
+  for (const auto& [key, value] :
+       {std::pair{"top_k", "1"}, {"top_p", "0.000001"}, {"min_p", "1"}})
+    EXPECT_EQ(greedy, tokens({{"max_tokens", "40"},
+                              {"ignore_eos", "true"},
+                              {"temperature", "1000"},
+                              {"seed", "1"},
+                              {key, value}}))
+        << key;
+  const Tokens once = tokens(
+      {{"max_tokens", "40"}, {"ignore_eos", "true"}, {"repetition_penalty", "1000"}});
+  EXPECT_EQ(std::set(once.begin(), once.end()).size(), once.size());
+  EXPECT_LT(std::set(greedy.begin(), greedy.end()).size(), greedy.size());
+}
+
+TEST(RequestOptions, OfTheEnd) {
+  const Engine engine = make_engine();
+  const Generated free = generate(engine, {{"max_tokens", "12"}, {"ignore_eos", "true"}});
+  EXPECT_EQ(free.tokens.size(), 12u);
+  EXPECT_EQ(free.finish, PREFIX_FINISH_LENGTH);
+  EXPECT_TRUE(free.logprobs.empty());
+  const std::string fourth = std::to_string(free.tokens[3]);
+  const Generated stopped = generate(engine, {{"max_tokens", "12"},
+                                              {"ignore_eos", "true"},
+                                              {"stop_tokens", fourth.c_str()},
+                                              {"logprobs", "true"}});
+  EXPECT_EQ(stopped.finish, PREFIX_FINISH_STOP);
+  const auto first = std::find(free.tokens.begin(), free.tokens.end(), free.tokens[3]);
+  EXPECT_EQ(stopped.tokens, Tokens(free.tokens.begin(), first + 1));
+  EXPECT_EQ(stopped.logprobs.size(), stopped.tokens.size());
+  for (const float logprob : stopped.logprobs) EXPECT_LT(logprob, 0);
+}
+
+// The random model ends no text; this one does, by a token that is drawn as often as any other.
+TEST(RequestOptions, OfTheEndOfAText) {
+  const prefix::testing_support::TempFolder folder;
+  prefix::tools::write_checkpoint(folder.path(), {});
+  std::stringstream text;
+  text << std::ifstream(folder / "config.json").rdbuf();
+  std::string config = text.str();
+  const std::string none = "\"eos_token_id\": null";
+  ASSERT_NE(config.find(none), std::string::npos);
+  config.replace(config.find(none), none.size(), "\"eos_token_id\": 7");
+  folder.write("config.json", std::string_view(config));
+  const Options options = make_options({{"cache_bytes", "16M"}});
+  Engine engine;
+  expect(PREFIX_OK, [&](prefix_error* e) {
+    return prefix_engine_create(folder.path().c_str(), PREFIX_NUL, options, engine.out(), e);
+  });
+  const Generated drawn =
+      generate(engine, {{"max_tokens", "3000"}, {"temperature", "1000"}, {"seed", "3"}});
+  EXPECT_EQ(drawn.finish, PREFIX_FINISH_STOP);
+  EXPECT_EQ(drawn.tokens.back(), 7);
+  const Generated all = generate(engine, {{"max_tokens", "3000"},
+                                          {"temperature", "1000"},
+                                          {"seed", "3"},
+                                          {"ignore_eos", "true"}});
+  EXPECT_EQ(all.finish, PREFIX_FINISH_LENGTH);
+  EXPECT_EQ(all.tokens.size(), 3000u);
+}
+
+TEST(RequestOptions, OfEmbeddings) {
+  const Engine engine = make_engine();
+  const auto embed = [&](Settings settings) {
+    const Options options = make_options(settings);
+    const Batch batch = make_batch(engine);
+    expect(PREFIX_OK, [&](prefix_error* e) {
+      return prefix_batch_add_embedding(batch, kPrompt.data(), kPrompt.size(), options, 0, nullptr,
+                                        e);
+    });
+    return values_of(run(engine, batch), 0);
+  };
+  const auto length = [](const std::vector<float>& v) {
+    double squares = 0;
+    for (const float x : v) squares += static_cast<double>(x) * x;
+    return std::sqrt(squares);
+  };
+  EXPECT_EQ(embed({}).size(), 64u);
+  EXPECT_NEAR(length(embed({})), 1, 1e-5);
+  EXPECT_EQ(embed({{"dimensions", "8"}}).size(), 8u);
+  EXPECT_NEAR(length(embed({{"dimensions", "8"}})), 1, 1e-5);
+  EXPECT_GT(std::abs(length(embed({{"normalize", "false"}})) - 1), 0.1);
+}
+
+// Nothing else happens to the tokens that are looked for.
+int64_t cached(prefix_engine* engine, const Tokens& tokens, int32_t ns = 0) {
+  prefix_cache_info info{};
+  info.struct_size = sizeof(info);
+  expect(PREFIX_OK, [&](prefix_error* e) {
+    return prefix_cache_lookup(engine, ns, tokens.data(), tokens.size(), &info, e);
+  });
+  return info.cached_tokens;
+}
+
+Tokens text(int32_t number) {
+  Tokens tokens(64, 3);
+  tokens[0] = number;
+  return tokens;
+}
+
+void run_one(prefix_engine* engine, const Tokens& tokens, const prefix_options* options = nullptr) {
+  const Batch batch = make_batch(engine);
+  add_logits(batch, tokens, {0}, options);
+  run(engine, batch);
+}
+
+TEST(RequestOptions, OfTheCache) {
+  prefix_memory memory{};
+  memory.struct_size = sizeof(memory);
+  expect(PREFIX_OK, [&](prefix_error* e) {
+    return prefix_engine_estimate(model_path().c_str(), PREFIX_NUL, nullptr, &memory, e);
+  });
+  const std::string bytes = std::to_string(memory.kv_bytes_per_token * 32 * 8);
+  const Engine engine =
+      make_engine({{"cache_bytes", bytes.c_str()}, {"cache_policy", "priority"}});
+  run_one(engine, text(1), make_options({{"cache_priority", "5"}}));
+  for (int32_t i = 2; i < 20; ++i) run_one(engine, text(i));
+  EXPECT_EQ(cached(engine, text(1)), 64) << "cache_priority";
+  EXPECT_EQ(cached(engine, text(2)), 0);
+
+  run_one(engine, text(30), make_options({{"cache_ttl_ms", "1"}}));
+  // An end in case it never comes.
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (cached(engine, text(30)) > 0 && std::chrono::steady_clock::now() < end)
+    std::this_thread::yield();
+  EXPECT_EQ(cached(engine, text(30)), 0) << "cache_ttl_ms";
+  EXPECT_EQ(cached(engine, text(1)), 64);
+
+  int32_t ns = 0;
+  expect(PREFIX_OK, [&](prefix_error* e) {
+    return prefix_namespace_open(engine, "tenant", PREFIX_NUL, &ns, e);
+  });
+  run_one(engine, text(40), make_options({{"namespace_id", std::to_string(ns).c_str()}}));
+  run_one(engine, text(41), make_options({{"namespace", "tenant"}}));
+  for (const int32_t number : {40, 41}) {
+    EXPECT_EQ(cached(engine, text(number), ns), 64);
+    EXPECT_EQ(cached(engine, text(number)), 0);
+  }
+}
+
+TEST(RequestOptions, OfTheQueue) {
+  const Engine engine = make_engine({{"rows", "8"}});
+  const Options urgent = make_options({{"priority", "5"}});
+  const Batch batch = make_batch(engine);
+  for (int32_t i = 0; i < 20; ++i) add_logits(batch, text(i), {0}, i == 19 ? static_cast<const prefix_options*>(urgent) : nullptr);
+  const Job job = run(engine, batch);
+  for (size_t i = 0; i < 19; ++i)
+    EXPECT_LE(info_of(job, 19).total_us, info_of(job, i).total_us) << i;
+}
+
+}  // namespace
+}  // namespace prefix_abi

@@ -1,0 +1,44 @@
+// Stands between the library and the system in the programs that link it: a test sees the calls that
+// make a file and let it last, can have one of them fail, and can end the process in the middle of
+// any of them. It takes the place of the C library's functions, which costs the others nothing.
+#pragma once
+
+#include <mutex>
+#include <vector>
+
+namespace prefix::testing_support {
+
+enum class SystemCall { kWrite, kSync, kRename, kRemove };
+
+// Watches the calls of all threads of the process for as long as it lives; one at a time.
+class SystemCalls {
+ public:
+  struct Call {
+    SystemCall kind;
+    bool of_folder;  // a sync: of a folder, not of a file
+    bool operator==(const Call&) const = default;
+  };
+
+  SystemCalls();
+  ~SystemCalls();
+  SystemCalls(const SystemCalls&) = delete;
+  SystemCalls& operator=(const SystemCalls&) = delete;
+
+  std::vector<Call> seen();
+  // From now on calls of this kind fail with this errno.
+  void fail(SystemCall kind, int error);
+  // SIGKILL instead of call number n from now, n > 0; a write is half done then.
+  void kill_at(int n);
+
+  // For the functions that are watched. Returns an errno, 0: go on.
+  int before(SystemCall kind, int descriptor, bool* killed);
+
+ private:
+  std::mutex mutex_;
+  std::vector<Call> seen_;
+  SystemCall failing_ = SystemCall::kWrite;
+  int error_ = 0;
+  int left_ = 0;  // calls until the end; 0: it does not come
+};
+
+}  // namespace prefix::testing_support

@@ -1,0 +1,275 @@
+// The scheduler step by step: who is served when, what time does, and that what a request took comes
+// back however it ends.
+#include "scheduler_fixture.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+namespace prefix {
+namespace {
+
+using namespace testing_support;
+
+// --- order ---------------------------------------------------------------------------------------
+
+// Memory for one at a time.
+TEST_F(SchedulerTest, JobsOfEqualPriorityAreServedAsTheyCame) {
+  open(2, 2048);
+  std::vector<std::shared_ptr<Job>> jobs;
+  for (int32_t i = 0; i < 4; ++i) jobs.push_back(submit({logits_of(text(i, 64))}));
+  for (size_t done = 0; done < jobs.size(); ++done) {
+    for (size_t i = 0; i < jobs.size(); ++i) EXPECT_EQ(jobs[i]->done(), i < done) << done;
+    step();
+  }
+  finish_all();
+  for (const auto& job : jobs) EXPECT_EQ(job->result(0).status, Code::kOk);
+}
+
+TEST_F(SchedulerTest, AJobOfHigherPriorityGoesBeforeThoseThatCameEarlier) {
+  open(2, 2048);
+  const auto first = submit({logits_of(text(1, 64))});
+  RequestSpec urgent = logits_of(text(2, 64));
+  urgent.priority = 1;
+  const auto second = submit({urgent});
+  urgent.tokens = text(3, 64);
+  const auto third = submit({urgent});
+  step();
+  EXPECT_TRUE(second->done());
+  EXPECT_FALSE(first->done() || third->done());
+  step();
+  EXPECT_TRUE(third->done());
+  EXPECT_FALSE(first->done());
+  finish_all();
+}
+
+// Within a job too, and equals stay in their order.
+TEST_F(SchedulerTest, RequestsOfAJobGoByPriorityAndThenInOrder) {
+  open(2, 2048);
+  std::vector<RequestSpec> batch;
+  for (int32_t i = 0; i < 4; ++i) batch.push_back(logits_of(text(i, 64)));
+  batch[2].priority = 7;
+  const auto job = submit(batch);
+  for (const size_t next : {2u, 0u, 1u, 3u}) {
+    EXPECT_FALSE(job->finished(next));
+    step();
+    EXPECT_TRUE(job->finished(next)) << next;
+  }
+}
+
+// More generations than rows: nobody waits for the end of another one.
+TEST_F(SchedulerTest, GenerationsTakeTurnsWhenRowsAreFew) {
+  open(100, 2);
+  std::vector<RequestSpec> batch;
+  for (int i = 0; i < 5; ++i) {
+    batch.push_back(generate({7}, 200));
+    // So hot that every token is as likely as any other.
+    batch.back().sampling.temperature = 1e6f;
+    batch.back().sampling.seed = i;
+  }
+  const auto job = submit(batch);
+  step();  // the prompt, which they share
+  std::set<int32_t> first;
+  for (size_t i = 0; i < batch.size(); ++i) first.insert(job->edit_result(i).tokens.at(0));
+  ASSERT_EQ(first.size(), batch.size()) << "they must not share the rows behind it";
+  for (int round = 0; round < 20; ++round) step();
+  for (size_t i = 0; i < batch.size(); ++i) EXPECT_EQ(generated(*job, i), 1u + 20 * 2 / 5) << i;
+  job->cancel();
+  finish_all();
+}
+
+// Prompts of different jobs get equal shares of a step.
+TEST_F(SchedulerTest, JobsTakeTurnsWhenRowsAreFew) {
+  open(100, 8);
+  const auto large = submit({logits_of(text(1, 320))});
+  const auto small = submit({logits_of(text(2, 32))});
+  for (int i = 0; i < 7; ++i) step();
+  EXPECT_FALSE(small->done());
+  step();
+  step();
+  EXPECT_TRUE(small->done()) << "at 4 of 8 rows a step";
+  EXPECT_FALSE(large->done());
+  finish_all();
+}
+
+// --- time ----------------------------------------------------------------------------------------
+
+TEST_F(SchedulerTest, ADeadlineEndsARequestWhenItHasPassedAndNotBefore) {
+  RequestSpec spec = generate({1, 2, 3}, 1000);
+  spec.deadline_ms = 100;
+  const auto job = submit({spec, generate({4, 5}, 1000)});
+  clock.advance(40ms);
+  spec.deadline_ms = 60;
+  const auto later = submit({spec});
+  for (int i = 0; i < 3; ++i) step();
+  clock.advance(60ms);
+  step();
+  EXPECT_FALSE(job->finished(0)) << "at 100 ms";
+  EXPECT_FALSE(later->finished(0)) << "at 60 ms";
+  clock.advance(1us);
+  step();
+  ASSERT_TRUE(job->finished(0));
+  ASSERT_TRUE(later->finished(0));
+  EXPECT_FALSE(job->finished(1));
+  const RequestResult& result = job->result(0);
+  EXPECT_EQ(result.status, Code::kTimeout);
+  EXPECT_EQ(result.finish, Finish::kError);
+  EXPECT_NE(result.message.find("deadline_ms = 100"), std::string::npos) << result.message;
+  EXPECT_EQ(result.tokens.size(), 4u) << "of the steps before";
+  EXPECT_EQ(result.timing.total_us, 100001);
+  EXPECT_EQ(later->result(0).timing.total_us, 60001);
+  job->cancel();
+  finish_all();
+  EXPECT_EQ(tree->held_tokens(), 0);
+}
+
+// The longest deadline there is lies in the future.
+TEST_F(SchedulerTest, AnEndlessDeadlineNeverPasses) {
+  RequestSpec spec = generate({1, 2, 3}, 5);
+  spec.deadline_ms = std::numeric_limits<int64_t>::max();
+  const auto job = submit({spec});
+  clock.advance(std::chrono::hours(24 * 365 * 200));
+  finish_all();
+  EXPECT_EQ(job->result(0).status, Code::kOk) << job->result(0).message;
+}
+
+TEST_F(SchedulerTest, ADeadlineEndsWhatWaitsToo) {
+  open(6, 2048);
+  const auto running = submit({generate(text(1, 32), 64)});  // takes 5 of 6 pages
+  RequestSpec spec = logits_of(text(2, 64));
+  spec.deadline_ms = 10;
+  const auto waiting = submit({spec});
+  step();
+  EXPECT_EQ(scheduler->counters().waiting, 1);
+  clock.advance(10ms);
+  step();
+  EXPECT_FALSE(waiting->done());
+  clock.advance(1ns);
+  step();
+  ASSERT_TRUE(waiting->done());
+  EXPECT_EQ(waiting->result(0).status, Code::kTimeout);
+  EXPECT_EQ(waiting->result(0).finish, Finish::kError);
+  EXPECT_EQ(scheduler->counters().waiting, 0);
+  running->cancel();
+  finish_all();
+}
+
+TEST_F(SchedulerTest, TimesOfAResultAreThoseOfTheClock) {
+  open(100, 32);
+  RequestSpec spec = generate(text(1, 64), 3);  // two steps until the first token
+  const auto job = submit({spec});
+  for (int i = 0; i < 4; ++i) {
+    clock.advance(5ms);
+    step();
+  }
+  ASSERT_TRUE(job->done());
+  EXPECT_EQ(job->result(0).timing.queue_us, 5000);
+  EXPECT_EQ(job->result(0).timing.first_us, 10000);
+  EXPECT_EQ(job->result(0).timing.total_us, 20000);
+  EXPECT_DOUBLE_EQ(job->totals().seconds, 0.02);
+  int64_t before = 0;
+  while (const auto event = job->next_event(0)) {
+    EXPECT_EQ(event->time_ns % 5'000'000, 0);
+    EXPECT_GE(event->time_ns, before);
+    before = event->time_ns;
+  }
+}
+
+TEST_F(SchedulerTest, ALeaseEndsWhenItsTimeIsUpAndNotBefore) {
+  const std::vector<int32_t> tokens = text(1, 64);
+  submit({logits_of(tokens)});
+  finish_all();
+  const NodeId node = tree->match(scheduler->root_of(0, 64), tokens).node;
+  clock.advance(999us);  // the scheduler counts whole milliseconds
+  const int64_t brief = scheduler->add_lease(node, 1000);
+  const int64_t endless = scheduler->add_lease(node, 0);
+  EXPECT_NE(brief, endless);
+  EXPECT_TRUE(scheduler->remove_lease(endless));
+  EXPECT_FALSE(scheduler->remove_lease(endless));
+  clock.advance(999ms);
+  scheduler->expire_cache();
+  EXPECT_EQ(tree->held_tokens(), 64);
+  clock.advance(1ms);
+  scheduler->expire_cache();
+  EXPECT_EQ(tree->held_tokens(), 0);
+  EXPECT_FALSE(scheduler->remove_lease(brief));
+  EXPECT_EQ(tree->match(scheduler->root_of(0, 64), tokens).computed, 64) << "it was only let go of";
+}
+
+TEST_F(SchedulerTest, APinWithoutAnEndStays) {
+  const std::vector<int32_t> tokens = text(1, 64);
+  submit({logits_of(tokens)});
+  finish_all();
+  const int64_t lease =
+      scheduler->add_lease(tree->match(scheduler->root_of(0, 64), tokens).node, 0);
+  clock.advance(std::chrono::hours(24 * 365));
+  step();
+  EXPECT_EQ(tree->held_tokens(), 64);
+  EXPECT_TRUE(scheduler->remove_lease(lease));
+  EXPECT_EQ(tree->held_tokens(), 0);
+}
+
+TEST_F(SchedulerTest, WhatIsCachedGoesWhenItsTimeToLiveIsOverAndNotBefore) {
+  RequestSpec brief = logits_of(text(1, 64));
+  brief.cache_ttl_ms = 1000;
+  submit({brief, logits_of(text(2, 64))});
+  finish_all();
+  const NodeId root = scheduler->root_of(0, 64);
+  const auto there = [&](int32_t number) {
+    scheduler->expire_cache();
+    return tree->match(root, text(number, 64)).computed;
+  };
+  clock.advance(999ms);
+  EXPECT_EQ(there(1), 64);
+  submit({brief});  // every use begins it anew
+  finish_all();
+  clock.advance(999ms);
+  EXPECT_EQ(there(1), 64);
+  clock.advance(1ms);
+  EXPECT_EQ(there(1), 0);
+  EXPECT_EQ(there(2), 64) << "of another request, without a limit";
+}
+
+// --- ends ----------------------------------------------------------------------------------------
+
+TEST_F(SchedulerTest, WhatIsCancelledWhileItWaitsEndsAsCancelled) {
+  open(6, 2048);
+  const auto running = submit({generate(text(1, 32), 64)});  // takes 5 of 6 pages
+  const auto waiting = submit({logits_of(text(2, 64)), logits_of(text(3, 64))});
+  step();
+  waiting->cancel(1);
+  step();
+  EXPECT_FALSE(waiting->finished(0));
+  ASSERT_TRUE(waiting->finished(1));
+  EXPECT_EQ(waiting->result(1).status, Code::kCancelled);
+  EXPECT_EQ(waiting->result(1).finish, Finish::kCancelled);
+  running->cancel();
+  step();
+  EXPECT_EQ(running->result(0).status, Code::kCancelled);
+  EXPECT_EQ(running->result(0).finish, Finish::kCancelled);
+  finish_all();
+  EXPECT_EQ(waiting->result(0).status, Code::kOk) << waiting->result(0).message;
+}
+
+// A row that is computed again only to be read is taken off the count that had it.
+TEST_F(SchedulerTest, NoCountOfTokensIsNegative) {
+  open(5, 2048);
+  const std::vector<int32_t> prompt = text(1, 32);
+  RequestSpec brief = generate(prompt, 64);  // promised 4 pages, ends after a token
+  for (int32_t id = 0; id < 131; ++id) brief.sampling.stop_tokens.push_back(id);
+  // The second waits for the first one's pages; by then the third finds its prompt computed, by a
+  // request of its own job.
+  const auto job = submit({brief, logits_of(text(2, 64)), logits_of(prompt)});
+  finish_all();
+  for (size_t i = 0; i < job->count(); ++i) {
+    const Usage& usage = job->result(i).usage;
+    for (const int64_t count : {usage.cached, usage.shared, usage.computed}) EXPECT_GE(count, 0);
+    EXPECT_EQ(usage.cached + usage.shared + usage.computed, usage.prompt);
+  }
+  EXPECT_EQ(job->result(2).usage.cached, 0);
+  EXPECT_EQ(job->result(2).usage.shared, 31);
+  EXPECT_EQ(job->result(2).usage.computed, 1);
+}
+
+}  // namespace
+}  // namespace prefix
