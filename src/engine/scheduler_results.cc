@@ -84,8 +84,7 @@ void Scheduler::apply(Output& output) {
   Sequence& s = a.sequences[output.sequence];
   RequestResult& result = a.result();
   const RequestSpec& spec = a.spec();
-  if (result.timing.first_us == 0)
-    result.timing.first_us = a.state->job->age_ns() / 1000;
+  if (result.timing.first_us == 0) result.timing.first_us = a.state->job->age_ns() / 1000;
   switch (spec.task) {
     case Task::kLogits:
     case Task::kEmbed:

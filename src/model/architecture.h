@@ -24,10 +24,11 @@ struct TensorNames {
 // How the configuration of an architecture is read: what its transformers class takes for a key
 // that config.json leaves out, and which keys it looks at at all.
 struct ConfigTraits {
-  double norm_eps = 1e-6;  // rms_norm_eps
-  int32_t kv_heads = 0;    // num_key_value_heads; 0 = as many as heads
-  int32_t head_dim = 0;    // head_dim; 0 = hidden_size / num_attention_heads
-  bool attention_bias = true;
+  double norm_eps = 1e-6;      // rms_norm_eps
+  int32_t kv_heads = 0;        // num_key_value_heads; 0 = as many as heads
+  int32_t head_dim = 0;        // head_dim; 0 = hidden_size / num_attention_heads
+  bool attention_bias = true;  // the key is looked at; false: no bias, whatever it says
+  bool qkv_bias = false;       // query, key and value always have one, the output never
   bool mlp_bias = false;
   bool partial_rotary = false;  // may rotate a part of each head only
   bool su_is_longrope = false;  // older files name longrope "su" or "yarn"

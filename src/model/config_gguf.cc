@@ -60,6 +60,7 @@ class GgufConfigReader {
     c_.norm_eps = static_cast<float>(m_.number(key("attention.layer_norm_rms_epsilon")));
     c_.tie_embeddings = !tensors_.find("output.weight");
     c_.qk_permuted = traits.gguf_permuted;
+    c_.attention_bias = traits.qkv_bias;
     windows();
     rope();
     token_ids();

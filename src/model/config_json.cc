@@ -217,8 +217,9 @@ ModelConfig config_from_json(const Json& json) {
   c.max_positions = count("max_position_embeddings", ConfigLimits::kPositions);
   c.norm_eps = static_cast<float>(json_float(json, "rms_norm_eps", traits.norm_eps));
   c.tie_embeddings = json_bool(json, "tie_word_embeddings", false);
-  c.attention_bias = json_bool(json, "attention_bias", false) && traits.attention_bias;
-  c.attention_output_bias = c.attention_bias;
+  c.attention_bias =
+      traits.qkv_bias || (json_bool(json, "attention_bias", false) && traits.attention_bias);
+  c.attention_output_bias = c.attention_bias && !traits.qkv_bias;
   c.mlp_bias = json_bool(json, "mlp_bias", false) && traits.mlp_bias;
   refuse_windows(json, c);
   read_rope(json, traits, c);

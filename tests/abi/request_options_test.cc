@@ -49,28 +49,27 @@ TEST(RequestOptions, OfDrawing) {
   const auto tokens = [&](Settings settings) { return generate(engine, settings).tokens; };
   const Tokens greedy = tokens({{"max_tokens", "40"}, {"ignore_eos", "true"}});
   ASSERT_EQ(greedy.size(), 40u);
-  const Tokens hot =
-      tokens({{"max_tokens", "40"}, {"ignore_eos", "true"}, {"temperature", "1000"}, {"seed", "1"}});
+  const Tokens hot = tokens(
+      {{"max_tokens", "40"}, {"ignore_eos", "true"}, {"temperature", "1000"}, {"seed", "1"}});
   EXPECT_NE(hot, greedy);
-  EXPECT_EQ(hot, tokens({{"max_tokens", "40"},
-                         {"ignore_eos", "true"},
-                         {"temperature", "1000"},
-                         {"seed", "1"}}));
-  EXPECT_NE(hot, tokens({{"max_tokens", "40"},
-                         {"ignore_eos", "true"},
-                         {"temperature", "1000"},
-                         {"seed", "2"}}));
+  EXPECT_EQ(
+      hot,
+      tokens(
+          {{"max_tokens", "40"}, {"ignore_eos", "true"}, {"temperature", "1000"}, {"seed", "1"}}));
+  EXPECT_NE(
+      hot,
+      tokens(
+          {{"max_tokens", "40"}, {"ignore_eos", "true"}, {"temperature", "1000"}, {"seed", "2"}}));
   // Each of these leaves the likeliest token alone to be drawn.
-  for (const auto& [key, value] :
-       {std::pair{"top_k", "1"}, {"top_p", "0.000001"}, {"min_p", "1"}})
+  for (const auto& [key, value] : {std::pair{"top_k", "1"}, {"top_p", "0.000001"}, {"min_p", "1"}})
     EXPECT_EQ(greedy, tokens({{"max_tokens", "40"},
                               {"ignore_eos", "true"},
                               {"temperature", "1000"},
                               {"seed", "1"},
                               {key, value}}))
         << key;
-  const Tokens once = tokens(
-      {{"max_tokens", "40"}, {"ignore_eos", "true"}, {"repetition_penalty", "1000"}});
+  const Tokens once =
+      tokens({{"max_tokens", "40"}, {"ignore_eos", "true"}, {"repetition_penalty", "1000"}});
   EXPECT_EQ(std::set(once.begin(), once.end()).size(), once.size());
   EXPECT_LT(std::set(greedy.begin(), greedy.end()).size(), greedy.size());
 }
@@ -113,10 +112,9 @@ TEST(RequestOptions, OfTheEndOfAText) {
       generate(engine, {{"max_tokens", "3000"}, {"temperature", "1000"}, {"seed", "3"}});
   EXPECT_EQ(drawn.finish, PREFIX_FINISH_STOP);
   EXPECT_EQ(drawn.tokens.back(), 7);
-  const Generated all = generate(engine, {{"max_tokens", "3000"},
-                                          {"temperature", "1000"},
-                                          {"seed", "3"},
-                                          {"ignore_eos", "true"}});
+  const Generated all = generate(
+      engine,
+      {{"max_tokens", "3000"}, {"temperature", "1000"}, {"seed", "3"}, {"ignore_eos", "true"}});
   EXPECT_EQ(all.finish, PREFIX_FINISH_LENGTH);
   EXPECT_EQ(all.tokens.size(), 3000u);
 }
@@ -173,8 +171,7 @@ TEST(RequestOptions, OfTheCache) {
     return prefix_engine_estimate(model_path().c_str(), PREFIX_NUL, nullptr, &memory, e);
   });
   const std::string bytes = std::to_string(memory.kv_bytes_per_token * 32 * 8);
-  const Engine engine =
-      make_engine({{"cache_bytes", bytes.c_str()}, {"cache_policy", "priority"}});
+  const Engine engine = make_engine({{"cache_bytes", bytes.c_str()}, {"cache_policy", "priority"}});
   run_one(engine, text(1), make_options({{"cache_priority", "5"}}));
   for (int32_t i = 2; i < 20; ++i) run_one(engine, text(i));
   EXPECT_EQ(cached(engine, text(1)), 64) << "cache_priority";
@@ -204,7 +201,8 @@ TEST(RequestOptions, OfTheQueue) {
   const Engine engine = make_engine({{"rows", "8"}});
   const Options urgent = make_options({{"priority", "5"}});
   const Batch batch = make_batch(engine);
-  for (int32_t i = 0; i < 20; ++i) add_logits(batch, text(i), {0}, i == 19 ? static_cast<const prefix_options*>(urgent) : nullptr);
+  for (int32_t i = 0; i < 20; ++i)
+    add_logits(batch, text(i), {0}, i == 19 ? static_cast<const prefix_options*>(urgent) : nullptr);
   const Job job = run(engine, batch);
   for (size_t i = 0; i < 19; ++i)
     EXPECT_LE(info_of(job, 19).total_us, info_of(job, i).total_us) << i;

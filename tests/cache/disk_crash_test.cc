@@ -58,8 +58,8 @@ TEST(DiskCrash, AKilledProcessLeavesRightPagesOrNone) {
   uint64_t leftovers = 0;
   uint64_t damaged = 0;
   for (int round = 0; round < rounds; ++round) {
-    const int end = in_child(
-        [&] { return put_some(cache, static_cast<unsigned>(round), 1 + round % 60); });
+    const int end =
+        in_child([&] { return put_some(cache, static_cast<unsigned>(round), 1 + round % 60); });
     ASSERT_TRUE(end == 0 || end == 1000 + SIGKILL) << end;
     kills += end != 0;
 

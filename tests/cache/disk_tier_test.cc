@@ -126,7 +126,8 @@ TEST(DiskTier, ANextProcessFindsThePages) {
 TEST(DiskTier, APageIsSyncedBeforeItIsSeenWhereThatIsWanted) {
   const TempFolder folder;
   using Calls = std::vector<SystemCalls::Call>;
-  constexpr SystemCalls::Call kWrite{SystemCall::kWrite, false}, kRename{SystemCall::kRename, false};
+  constexpr SystemCalls::Call kWrite{SystemCall::kWrite, false},
+      kRename{SystemCall::kRename, false};
   constexpr SystemCalls::Call kFile{SystemCall::kSync, false}, kFolder{SystemCall::kSync, true};
   for (const DiskSync sync : {DiskSync::kNever, DiskSync::kAlways}) {
     DiskTierOptions options = options_for(folder / "cache");

@@ -59,7 +59,7 @@ void SystemCalls::kill_at(int n) {
 
 int SystemCalls::before(SystemCall kind, int descriptor, bool* killed) {
   const std::lock_guard lock(mutex_);
-  struct stat info {};
+  struct stat info{};
   const bool of_folder =
       kind == SystemCall::kSync && fstat(descriptor, &info) == 0 && S_ISDIR(info.st_mode);
   seen_.push_back({kind, of_folder});

@@ -34,9 +34,8 @@ struct SchedulerTest : testing::Test {
     pool = std::make_unique<PagePool>(pages);
     kv = std::make_unique<KvMemory>(*device, model->kv_layout(), pages);
     tree = std::make_unique<Tree>(*pool);
-    scheduler = std::make_unique<Scheduler>(*model, *kv, *pool, *tree,
-                                            SchedulerOptions{.row_budget = rows}, nullptr,
-                                            clock.now());
+    scheduler = std::make_unique<Scheduler>(
+        *model, *kv, *pool, *tree, SchedulerOptions{.row_budget = rows}, nullptr, clock.now());
   }
 
   std::shared_ptr<Job> submit(std::vector<RequestSpec> requests) {

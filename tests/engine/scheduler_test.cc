@@ -1,10 +1,10 @@
 // The scheduler step by step: who is served when, what time does, and that what a request took comes
 // back however it ends.
-#include "scheduler_fixture.h"
-
 #include <algorithm>
 #include <limits>
 #include <set>
+
+#include "scheduler_fixture.h"
 
 namespace prefix {
 namespace {

@@ -9,7 +9,7 @@
 namespace prefix::tools {
 
 struct CheckpointShape {
-  std::string architecture = "qwen3";  // llama, qwen3, olmo2, phi3
+  std::string architecture = "qwen3";  // llama, qwen2, qwen3, olmo2, phi3
   int32_t hidden = 64;
   int32_t layers = 2;
   int32_t heads = 4;

@@ -35,6 +35,11 @@ class TinyModel:
     extra: dict = field(default_factory=dict)
 
     @property
+    def qkv_bias(self) -> bool:
+        """Qwen2 has one on query, key and value without saying so, and none on the output."""
+        return self.attention_bias or self.architecture == "qwen2"
+
+    @property
     def head_size(self) -> int:
         return self.head_dim or self.hidden // self.heads
 
@@ -94,6 +99,14 @@ MODELS = {
         max_positions=1024, words=True,
         extra={"bos_token_id": None, "eos_token_id": words_tokenizer.IM_END},
     ),
+    # group 2, head 64, tied
+    "qwen2-base": TinyModel("qwen2", 128, 176, 2, 2, 1, 131, spelling=4, tied=True, rope_theta=1e6, eps=1e-6),
+    # group 7, head 64, untied, f32: the head group of Qwen2-0.5B
+    "qwen2-seven": TinyModel("qwen2", 448, 200, 2, 7, 1, 149, spelling=5, dtype="F32", rope_theta=1e6, eps=1e-6),
+    # group 1, head 80, two shards
+    "qwen2-one": TinyModel("qwen2", 160, 248, 3, 2, 2, 203, spelling=4, shards=2, rope_theta=10000.0),
+    # group 4, head 128, tied, f16
+    "qwen2-wide": TinyModel("qwen2", 512, 176, 2, 4, 1, 131, spelling=5, tied=True, dtype="F16", rope_theta=1e6, eps=1e-6),
     # group 1, head 64, untied
     "olmo2-base": TinyModel("olmo2", 128, 176, 2, 2, 2, 131, spelling=4, rope_theta=500000.0, eps=1e-6),
     # group 2, head 80, tied
@@ -122,6 +135,7 @@ def config_json(model: TinyModel) -> dict:
     """The config.json of a model, in its spelling."""
     classes = {
         "llama": "LlamaForCausalLM",
+        "qwen2": "Qwen2ForCausalLM",
         "qwen3": "Qwen3ForCausalLM",
         "olmo2": "Olmo2ForCausalLM",
         "phi3": "Phi3ForCausalLM",
@@ -147,11 +161,13 @@ def config_json(model: TinyModel) -> dict:
         "eos_token_id": 2,
         "pad_token_id": None,
     }
+    if model.architecture == "qwen2":
+        del config["attention_bias"]  # it is no key of this architecture
     if model.head_dim:
         config["head_dim"] = model.head_dim
     if model.architecture == "llama":
         config["mlp_bias"] = model.mlp_bias
-    if model.architecture == "qwen3":
+    if model.architecture in ("qwen2", "qwen3"):
         config |= {"use_sliding_window": False, "sliding_window": None, "max_window_layers": model.layers}
     if model.architecture == "phi3":
         config["sliding_window"] = None

@@ -33,9 +33,9 @@ def tensor_shapes(model: TinyModel) -> dict[str, tuple[int, ...]]:
             linear(f"{at}.self_attn.qkv_proj", q + 2 * kv, hidden, False)
             linear(f"{at}.mlp.gate_up_proj", 2 * wide, hidden, False)
         else:
-            linear(f"{at}.self_attn.q_proj", q, hidden, model.attention_bias)
-            linear(f"{at}.self_attn.k_proj", kv, hidden, model.attention_bias)
-            linear(f"{at}.self_attn.v_proj", kv, hidden, model.attention_bias)
+            linear(f"{at}.self_attn.q_proj", q, hidden, model.qkv_bias)
+            linear(f"{at}.self_attn.k_proj", kv, hidden, model.qkv_bias)
+            linear(f"{at}.self_attn.v_proj", kv, hidden, model.qkv_bias)
             linear(f"{at}.mlp.gate_proj", wide, hidden, model.mlp_bias)
             linear(f"{at}.mlp.up_proj", wide, hidden, model.mlp_bias)
         linear(f"{at}.self_attn.o_proj", hidden, q, model.attention_bias)
