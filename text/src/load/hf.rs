@@ -2,12 +2,12 @@
 //! special_tokens_map.json, generation_config.json or config.json, and chat templates.
 
 use super::{read_text, read_text_if_there, Source, MAX_FILE};
+use crate::pipeline;
 use crate::error::{quote, Code, Error, Result};
 use crate::roles::Roles;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
-use tokenizers::Tokenizer;
 
 pub fn load_directory(folder: &Path) -> Result<Source> {
     let text = read_text_if_there(&folder.join("tokenizer.json"))?.ok_or_else(|| {
@@ -77,15 +77,8 @@ pub fn from_texts(tokenizer_json: &str, config_json: Option<&str>) -> Result<Sou
             )));
         }
     }
-    // The crate never uses its process-wide thread pool for single texts; this says so once more.
-    tokenizers::utils::parallelism::set_parallelism(false);
-    let mut tokenizer = Tokenizer::from_bytes(tokenizer_json.as_bytes())
-        .map_err(|e| Error::format(format!("tokenizer.json: {e}")))?;
-    // Settings of a training run, not of the model: they would cut or pad every text.
-    tokenizer
-        .with_truncation(None)
-        .map_err(|e| Error::format(format!("tokenizer.json: {e}")))?;
-    tokenizer.with_padding(None);
+    let tokenizer =
+        pipeline::from_json(tokenizer_json).map_err(|e| e.within("tokenizer.json"))?;
     let mut source = Source {
         kind: "json",
         tokenizer,

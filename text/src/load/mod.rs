@@ -5,14 +5,15 @@ mod hf;
 mod split;
 
 use crate::error::{quote, Code, Error, Result};
+use crate::pipeline::Tokenizer;
 use crate::roles::Roles;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use tokenizers::Tokenizer;
 
 pub use hf::from_texts;
+pub use split::byte_level;
 
 /// No tokenizer.json comes near; reading more than this into memory is refused.
 const MAX_FILE: u64 = 256 << 20;
