@@ -72,7 +72,7 @@ fn probe(tokenizer: &Tokenizer) -> Result<()> {
         tokenizer.decode(tokens.get_ids(), false)?;
         Ok(())
     })
-    .map_err(|e| Error::format(e.message))
+    .map_err(meter::when_opened)
 }
 
 fn trims_offsets(tokenizer: &Tokenizer) -> bool {

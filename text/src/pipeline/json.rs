@@ -27,7 +27,7 @@ fn bad(place: &str) -> impl Fn(serde_json::Error) -> Error + '_ {
 }
 
 /// Asks for the memory of what a JSON text holds. Counts what may separate values, in strings too.
-fn room_for(json: &str, place: &str) -> Result<()> {
+pub fn room_for(json: &str, place: &str) -> Result<()> {
     let values = json
         .bytes()
         .filter(|c| matches!(c, b',' | b'[' | b'{'))
@@ -51,7 +51,8 @@ pub fn from_json(json: &str) -> Result<Tokenizer> {
     }
     // The crate never uses its process-wide thread pool for single texts; this says so once more.
     tokenizers::utils::parallelism::set_parallelism(false);
-    let (model, parts, added) = meter::run(json.len(), || Ok(read(json)?))?;
+    let read = || Ok(read(json)?);
+    let (model, parts, added) = meter::run(json.len(), read).map_err(meter::when_opened)?;
     assemble(model, &parts, added)
 }
 

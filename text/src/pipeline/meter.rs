@@ -127,6 +127,14 @@ pub fn own(error: tokenizers::Error) -> Error {
     }
 }
 
+/// What opening a file needs too much of is the file's fault; what this machine lacks is not.
+pub fn when_opened(error: Error) -> Error {
+    match error.code {
+        Code::OutOfRange => Error::format(error.message),
+        _ => error,
+    }
+}
+
 fn does_not_work(why: &str) -> Error {
     Error::format(format!("the tokenizer does not work: {why}"))
 }

@@ -24,7 +24,7 @@ mod post_processor;
 mod pre_tokenizer;
 
 pub use decoder::Decoder;
-pub use json::from_json;
+pub use json::{from_json, room_for};
 pub use model::{Bpe, Model};
 pub use normalizer::Normalizer;
 pub use pre_tokenizer::PreTokenizer;
@@ -81,6 +81,7 @@ pub fn assemble(model: Model, parts: &Parts, added: Vec<AddedToken>) -> Result<T
         tokenizer.add_tokens(added)?;
         Ok(tokenizer)
     })
+    .map_err(meter::when_opened)
 }
 
 /// A token that is white space and takes the white space beside it matches inside what it has taken,

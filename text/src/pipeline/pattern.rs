@@ -129,7 +129,13 @@ impl Pattern {
         let wrong = |why: String| Error::format(format!("the regex {}: {why}", quote(pattern)));
         let size = check(pattern).map_err(wrong)?;
         meter::regexes(size, MAX_SIZE)?;
-        let regex = build(pattern).map_err(|e| wrong(e.to_string()))?;
+        Self::known(pattern)
+    }
+
+    /// One of ours, which counts for no file.
+    pub fn known(pattern: &str) -> Result<Pattern> {
+        let regex = build(pattern)
+            .map_err(|e| Error::format(format!("the regex {}: {e}", quote(pattern))))?;
         Ok(Pattern::Regex(Arc::new(Compiled {
             regex,
             here: OnceLock::new(),

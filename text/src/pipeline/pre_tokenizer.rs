@@ -22,7 +22,7 @@ const ROOM_BYTE: usize = 64;
 const GPT2: &str =
     r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
 
-static GPT2_PATTERN: LazyLock<Result<Pattern>> = LazyLock::new(|| Pattern::regex(GPT2));
+static GPT2_PATTERN: LazyLock<Result<Pattern>> = LazyLock::new(|| Pattern::known(GPT2));
 
 #[derive(Clone)]
 pub struct PreTokenizer {
