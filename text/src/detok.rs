@@ -7,6 +7,7 @@
 
 use crate::error::Result;
 use crate::pieces::Kind;
+use crate::pipeline::meter;
 use crate::text::Text;
 use std::sync::Arc;
 
@@ -51,6 +52,8 @@ impl Detok {
     /// Takes all tokens or, when one is outside the vocabulary, none.
     pub fn push(&mut self, tokens: &[i32]) -> Result<()> {
         let ids = self.text.check(tokens)?;
+        let bytes = self.text.spelt(&ids)?;
+        meter::room(bytes.saturating_mul(3))?;
         for id in ids {
             if self.skip_special && self.text.pieces().is_special(id) {
                 continue;

@@ -134,14 +134,27 @@ pub fn quote(text: &str) -> String {
             out.push_str("...");
             break;
         }
-        if c.is_control() {
-            out.extend(c.escape_default());
-        } else {
-            out.push(c);
-        }
+        push_printable(&mut out, c);
     }
     out.push('"');
     out
+}
+
+/// A message as it goes out. Parts of it may come from a file or from a crate that repeats what it
+/// read; no terminal shall obey them.
+pub fn printable(message: &str) -> String {
+    let mut out = String::with_capacity(message.len());
+    message.chars().for_each(|c| push_printable(&mut out, c));
+    out
+}
+
+fn push_printable(out: &mut String, c: char) {
+    // Besides control characters, those that turn the direction of a line.
+    if c.is_control() || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}') {
+        out.extend(c.escape_default());
+    } else {
+        out.push(c);
+    }
 }
 
 /// The known name that is nearest to a misspelt one, if it is near at all.

@@ -12,6 +12,7 @@ mod gguf;
 mod load;
 mod panics;
 mod pieces;
+mod pipeline;
 mod roles;
 mod tasks;
 mod text;

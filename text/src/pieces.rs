@@ -1,8 +1,7 @@
 //! From a token to the bytes it stands for, by kind of decoder.
 
-use serde_json::Value;
+use crate::pipeline::Tokenizer;
 use std::collections::HashSet;
-use tokenizers::Tokenizer;
 
 /// What the decoder of a tokenizer.json does to the text of one token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,33 +22,13 @@ pub struct Pieces {
     special: HashSet<u32>,
 }
 
-/// All decoder types in a (nested) decoder description.
-fn decoder_types(decoder: &Value, depth: usize, found: &mut Vec<String>) {
-    if depth > 8 {
-        return;
-    }
-    if let Some(kind) = decoder.get("type").and_then(Value::as_str) {
-        found.push(kind.to_string());
-    }
-    if let Some(list) = decoder.get("decoders").and_then(Value::as_array) {
-        for part in list {
-            decoder_types(part, depth + 1, found);
-        }
-    }
-}
-
 impl Pieces {
     pub fn new(tokenizer: &Tokenizer) -> Self {
-        let mut types = Vec::new();
-        if let Some(decoder) = tokenizer.get_decoder() {
-            if let Ok(value) = serde_json::to_value(decoder) {
-                decoder_types(&value, 0, &mut types);
-            }
-        }
+        let types = tokenizer.get_decoder().map_or(&[][..], |d| d.kinds());
         let has = |name: &str| types.iter().any(|t| t == name);
         let only_bytes = types
             .iter()
-            .all(|t| ["ByteLevel", "Sequence", "Fuse"].contains(&&**t));
+            .all(|t| ["ByteLevel", "Fuse"].contains(&&**t));
         let kind = if has("ByteLevel") && only_bytes {
             Kind::ByteLevel
         } else if has("ByteFallback") || has("Metaspace") {

@@ -1,7 +1,7 @@
 //! Special tokens by role (bos, eos, ...) and the tokens that end a generation.
 
+use crate::pipeline::Tokenizer;
 use std::collections::{BTreeMap, BTreeSet};
-use tokenizers::Tokenizer;
 
 /// Names of tokens that end a turn in the families we know. Files often list only one of them as
 /// eos although the model writes another at the end of its turn.

@@ -2,24 +2,21 @@
 //! loading, so every method may be called from any thread.
 
 use crate::chat::Templates;
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, Result};
 use crate::load::Source;
-use crate::panics::{panic_text, quiet};
 use crate::pieces::Pieces;
+use crate::pipeline::{meter, Tokenizer};
 use crate::roles::{end_tokens, Roles};
-use serde_json::Value;
-use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::OnceLock;
-use tokenizers::Tokenizer;
+use tokenizers::PostProcessorWrapper;
 
 /// Longest text of one call. Tokenizing needs some hundred bytes of memory per byte of text, and no
 /// context window holds more.
 pub const MAX_TEXT: usize = 16 << 20;
-/// Longest run of white space where a regex splits the text. The regex engine gives up at a million
-/// characters that it might have to take back, and the crate would then leave the rest unsplit.
-const MAX_SPACE: usize = 999_000;
 /// Most tokens of one call to decode.
 pub const MAX_TOKENS: usize = 16 << 20;
+/// Most bytes of these tokens together.
+const MAX_SPELT: usize = 256 << 20;
 
 /// What encoding does beyond the text itself.
 #[derive(Clone, Copy, Default)]
@@ -41,8 +38,6 @@ pub struct Text {
     /// A copy that takes special tokens in the text literally; made at first use.
     literal: OnceLock<Box<Tokenizer>>,
     pieces: Pieces,
-    /// Whether a regex splits texts before the model sees them.
-    splits_by_regex: bool,
     /// Whether offsets leave out the spaces of a token.
     trims_offsets: bool,
     kind: &'static str,
@@ -50,6 +45,8 @@ pub struct Text {
     ends: Vec<i32>,
     /// Ids are below this; vocabularies may have holes.
     size: u32,
+    /// Bytes of the longest token, as the vocabulary spells it.
+    longest: usize,
     pub templates: Templates,
 }
 
@@ -58,62 +55,43 @@ fn as_tokens(ids: &[u32]) -> Vec<i32> {
     ids.iter().map(|id| *id as i32).collect()
 }
 
-fn cannot_encode(error: tokenizers::Error) -> Error {
-    Error::new(
-        Code::Internal,
-        format!("the text cannot be encoded: {error}"),
-    )
-}
+/// Memory for each byte of a text before anything is made of it: two copies, and where each byte
+/// comes from.
+const ROOM_TEXT: usize = 64;
+/// Memory for each token to decode, besides its own text.
+const ROOM_TOKEN: usize = 160;
+/// Memory for each added token of a tokenizer.
+const ROOM_ADDED: usize = 600;
 
 /// Parts of a tokenizer.json may each be right and yet not fit together; the crate finds that out when
 /// it encodes, some of it by a panic.
 fn probe(tokenizer: &Tokenizer) -> Result<()> {
-    let bad = |what: &str| Error::format(format!("the tokenizer does not work: {what}"));
-    let encode = || tokenizer.encode("Probe 12, \u{e9}\u{6f22}\n", true);
-    match catch_unwind(AssertUnwindSafe(|| quiet(encode))) {
-        Ok(Ok(_)) => Ok(()),
-        Ok(Err(e)) => Err(bad(&e.to_string())),
-        Err(cause) => Err(bad(panic_text(&*cause))),
-    }
-}
-
-/// Whether a part of a component, as JSON, holds `key` with `value`.
-fn holds(component: Option<&Value>, key: &str, value: fn(&Value) -> bool) -> bool {
-    fn any(whole: &Value, key: &str, value: fn(&Value) -> bool) -> bool {
-        match whole {
-            Value::Object(map) => map
-                .iter()
-                .any(|(k, v)| (k == key && value(v)) || any(v, key, value)),
-            Value::Array(list) => list.iter().any(|v| any(v, key, value)),
-            _ => false,
-        }
-    }
-    component.is_some_and(|c| any(c, key, value))
+    let text = "Probe 12, \u{e9}\u{6f22}\n  a";
+    meter::run(text.len(), || {
+        let tokens = tokenizer.encode(text, true)?;
+        tokenizer.decode(tokens.get_ids(), false)?;
+        Ok(())
+    })
+    .map_err(meter::when_opened)
 }
 
 fn trims_offsets(tokenizer: &Tokenizer) -> bool {
-    let json = tokenizer
-        .get_post_processor()
-        .and_then(|p| serde_json::to_value(p).ok());
-    holds(json.as_ref(), "trim_offsets", |v| *v == Value::Bool(true))
-}
-
-fn splits_by_regex(tokenizer: &Tokenizer) -> bool {
-    let json = tokenizer
-        .get_pre_tokenizer()
-        .and_then(|p| serde_json::to_value(p).ok());
-    holds(json.as_ref(), "Regex", Value::is_string)
-        || holds(json.as_ref(), "use_regex", |v| *v == Value::Bool(true))
-}
-
-/// The most white space in one place, in characters.
-fn longest_space(text: &str) -> usize {
-    let (mut longest, mut run) = (0, 0);
-    for c in text.chars() {
-        run = if c.is_whitespace() { run + 1 } else { 0 };
-        longest = longest.max(run);
+    fn any(processor: &PostProcessorWrapper) -> bool {
+        match processor {
+            PostProcessorWrapper::Roberta(part) => part.trim_offsets,
+            PostProcessorWrapper::ByteLevel(part) => part.trim_offsets,
+            PostProcessorWrapper::Sequence(all) => all.as_ref().iter().any(any),
+            PostProcessorWrapper::Bert(_) | PostProcessorWrapper::Template(_) => false,
+        }
     }
-    longest
+    tokenizer.get_post_processor().is_some_and(any)
+}
+
+fn metered<T>(text: &str, body: impl FnOnce() -> tokenizers::Result<T>) -> Result<T> {
+    meter::run(text.len(), || {
+        meter::room(text.len() * ROOM_TEXT)?;
+        body()
+    })
 }
 
 impl Text {
@@ -126,25 +104,25 @@ impl Text {
             extra_special,
             templates,
         } = source;
-        let size = tokenizer
-            .get_vocab(true)
-            .into_values()
-            .max()
-            .map_or(0, |id| id.saturating_add(1));
+        let added = tokenizer.get_added_vocabulary().get_added_tokens_decoder();
+        let last = added.keys().max().map_or(0, |id| id.saturating_add(1));
+        let size = tokenizer.get_model().size().max(last);
         if size == 0 || size > i32::MAX as u32 {
             return Err(Error::format(format!("a vocabulary of {size} tokens")));
         }
+        let longest = added.values().map(|token| token.content.len()).max();
+        let longest = longest.unwrap_or(0).max(tokenizer.get_model().longest());
         probe(&tokenizer)?;
         let mut ends = end_tokens(&tokenizer, &roles, &end_ids);
         ends.retain(|id| *id < size);
         Ok(Text {
             pieces: Pieces::new(&tokenizer),
-            splits_by_regex: splits_by_regex(&tokenizer),
             trims_offsets: trims_offsets(&tokenizer),
             literal: OnceLock::new(),
             kind,
             ends: as_tokens(&ends),
             size,
+            longest,
             templates: Templates::new(templates, &roles, extra_special),
             roles,
             tokenizer,
@@ -178,31 +156,25 @@ impl Text {
                 text.len()
             )));
         }
-        if self.splits_by_regex && text.len() > MAX_SPACE {
-            let space = longest_space(text);
-            if space > MAX_SPACE {
-                return Err(Error::range(format!(
-                    "{space} characters of white space in a row; the limit is {MAX_SPACE}"
-                )));
-            }
+        if !options.literal {
+            return Ok(&self.tokenizer);
         }
-        Ok(if options.literal {
-            self.literal.get_or_init(|| {
-                let mut copy = self.tokenizer.clone();
-                copy.set_encode_special_tokens(true);
-                Box::new(copy)
-            })
-        } else {
-            &self.tokenizer
-        })
+        if let Some(copy) = self.literal.get() {
+            return Ok(copy);
+        }
+        let added = self.tokenizer.get_added_vocabulary().len();
+        meter::run(0, || Ok(meter::room(added.saturating_mul(ROOM_ADDED))?))?;
+        Ok(self.literal.get_or_init(|| {
+            let mut copy = self.tokenizer.clone();
+            copy.set_encode_special_tokens(true);
+            Box::new(copy)
+        }))
     }
 
     /// Ids only, which takes less memory and time than with offsets.
     pub fn encode(&self, text: &str, options: EncodeOptions) -> Result<Vec<i32>> {
-        let encoding = self
-            .encoder(text, options)?
-            .encode_fast(text, options.special)
-            .map_err(cannot_encode)?;
+        let tokenizer = self.encoder(text, options)?;
+        let encoding = metered(text, || tokenizer.encode_fast(text, options.special))?;
         Ok(as_tokens(encoding.get_ids()))
     }
 
@@ -211,12 +183,13 @@ impl Text {
         // Where offsets leave out spaces, the crate counts these as one unit each: right for
         // characters, wrong for bytes beyond ASCII.
         let in_characters = self.trims_offsets && !text.is_ascii();
-        let encoding = if in_characters {
-            tokenizer.encode_char_offsets(text, options.special)
-        } else {
-            tokenizer.encode(text, options.special)
-        }
-        .map_err(cannot_encode)?;
+        let encoding = metered(text, || {
+            if in_characters {
+                tokenizer.encode_char_offsets(text, options.special)
+            } else {
+                tokenizer.encode(text, options.special)
+            }
+        })?;
         let mut offsets = encoding.get_offsets().to_vec();
         if in_characters {
             let starts: Vec<u32> = text.char_indices().map(|(at, _)| at as u32).collect();
@@ -260,9 +233,32 @@ impl Text {
     }
 
     pub fn decode_ids(&self, ids: &[u32], skip_special: bool) -> Result<String> {
-        self.tokenizer
-            .decode(ids, skip_special)
-            .map_err(|e| Error::new(Code::Internal, format!("the tokens cannot be decoded: {e}")))
+        let bytes = self.spelt(ids)?;
+        meter::run(bytes, || {
+            let tokens = ids.len().saturating_mul(ROOM_TOKEN);
+            meter::room(tokens.saturating_add(bytes.saturating_mul(3)))?;
+            self.tokenizer.decode(ids, skip_special)
+        })
+    }
+
+    /// The bytes of tokens as the vocabulary spells them; an error when they are more than a call may
+    /// give. A vocabulary may hold a book in one token.
+    pub fn spelt(&self, ids: &[u32]) -> Result<usize> {
+        let most = ids.len().saturating_mul(self.longest);
+        if most <= MAX_SPELT {
+            return Ok(most);
+        }
+        let mut bytes = 0usize;
+        for id in ids {
+            bytes += self.tokenizer.id_to_token(*id).map_or(0, |token| token.len());
+            if bytes > MAX_SPELT {
+                return Err(Error::range(format!(
+                    "{} tokens of more than {MAX_SPELT} bytes together, the limit",
+                    ids.len()
+                )));
+            }
+        }
+        Ok(bytes)
     }
 
     /// The bytes that a token stands for; empty for a hole in the vocabulary.

@@ -18,6 +18,11 @@ pub const RECURSION: usize = 100;
 
 /// Begins the message of every error that says that a limit was passed.
 pub const TOO_MUCH: &str = "the template makes ";
+/// Begins the message of the error that says that there is no memory.
+pub const NO_ROOM: &str = "there is no memory for the template: ";
+/// Each time so many more units are used, there has to be memory for them: at most ROOM bytes for one.
+const STEP: u64 = 8 << 20;
+const ROOM: u64 = 8;
 
 /// What renderings may use together.
 #[derive(Clone, Copy)]
@@ -64,6 +69,9 @@ pub fn left() -> u64 {
 pub fn spend(units: u64) -> Result<(), Error> {
     match LEFT.get().checked_sub(units) {
         Some(left) => {
+            if left / STEP != LEFT.get() / STEP {
+                room((units + STEP) * ROOM)?;
+            }
             LEFT.set(left);
             Ok(())
         }
@@ -72,6 +80,17 @@ pub fn spend(units: u64) -> Result<(), Error> {
             Err(too_much(format!("more than {UNITS} units of work")))
         }
     }
+}
+
+/// The engine allocates as it likes, and an allocation that fails ends the process.
+pub fn room(bytes: u64) -> Result<(), Error> {
+    if Vec::<u8>::new().try_reserve_exact(bytes as usize).is_ok() {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::InvalidOperation,
+        format!("{NO_ROOM}it may need {bytes} bytes more"),
+    ))
 }
 
 /// Gives back what was charged for a text that grows in place.

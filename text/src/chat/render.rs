@@ -163,7 +163,9 @@ fn template_error(error: &minijinja::Error) -> Error {
     if let Some(words) = detail.strip_prefix(RAISED) {
         return Error::argument(format!("the chat template refuses the messages: {words}"));
     }
-    let code = if detail.starts_with(budget::TOO_MUCH)
+    let code = if detail.starts_with(budget::NO_ROOM) {
+        Code::OutOfMemory
+    } else if detail.starts_with(budget::TOO_MUCH)
         || detail.contains("recursion limit")
         || reason.kind() == ErrorKind::OutOfFuel
     {

@@ -42,6 +42,7 @@ fn parse(text: &str, what: &str) -> Result<Value> {
             text.len()
         )));
     }
+    crate::pipeline::room_for(text, what)?;
     serde_json::from_str(text).map_err(|e| Error::argument(format!("{what} is not JSON: {e}")))
 }
 

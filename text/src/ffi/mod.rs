@@ -14,7 +14,7 @@ mod out;
 mod task;
 mod tokenizer;
 
-use crate::error::{Code, Error, Result};
+use crate::error::{printable, Code, Error, Result};
 use crate::panics::{panic_text, quiet};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
@@ -77,7 +77,7 @@ unsafe fn report(err: *mut PrefixError, function: &str, error: &Error) -> i32 {
         let err = unsafe { &mut *err };
         err.code = error.code as i32;
         copy_text(&mut err.domain, function);
-        copy_text(&mut err.message, &error.message);
+        copy_text(&mut err.message, &printable(&error.message));
     }
     error.code as i32
 }

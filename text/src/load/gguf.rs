@@ -4,17 +4,14 @@ use super::split::split;
 use super::Source;
 use crate::error::{quote, Code, Error, Result};
 use crate::gguf::{self, Metadata};
+use crate::pipeline::{assemble, meter, Bpe, Model, Parts};
 use crate::roles::Roles;
 use serde_json::{json, Value};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
-use tokenizers::models::bpe::BPE;
-use tokenizers::{
-    AddedToken, DecoderWrapper, NormalizerWrapper, PostProcessorWrapper, PreTokenizerWrapper,
-    Tokenizer,
-};
+use tokenizers::AddedToken;
 
 // tokenizer.ggml.token_type
 const NORMAL: i64 = 1;
@@ -91,27 +88,7 @@ pub fn from_metadata(metadata: &Metadata) -> Result<Source> {
     let types = metadata.ints("tokenizer.ggml.token_type")?;
     check_types(types, tokens.len())?;
 
-    let bpe = build_bpe(tokens, merges, parts.ignore_merges)?;
-    let mut tokenizer = Tokenizer::new(bpe);
-    let bad = |part: &str| {
-        let part = part.to_string();
-        move |e: serde_json::Error| Error::new(Code::Internal, format!("{part}: {e}"))
-    };
-    if !parts.normalizer.is_null() {
-        let normalizer: NormalizerWrapper =
-            serde_json::from_value(parts.normalizer).map_err(bad("normalizer"))?;
-        tokenizer
-            .with_normalizer(Some(normalizer))
-            .map_err(|e| Error::new(Code::Internal, e.to_string()))?;
-    }
-    let pre_tokenizer: PreTokenizerWrapper =
-        serde_json::from_value(parts.pre_tokenizer).map_err(bad("pre-tokenizer"))?;
-    tokenizer.with_pre_tokenizer(Some(pre_tokenizer));
-    let decoder: DecoderWrapper =
-        serde_json::from_value(super::split::byte_level(true)).map_err(bad("decoder"))?;
-    tokenizer.with_decoder(Some(decoder));
-    add_special(&mut tokenizer, tokens, types)?;
-
+    let model = meter::run(0, || Ok(build_bpe(tokens, merges, parts.ignore_merges)?))?;
     let roles = read_roles(metadata, tokens)?;
     let add_bos = metadata
         .bool("tokenizer.ggml.add_bos_token")?
@@ -119,11 +96,13 @@ pub fn from_metadata(metadata: &Metadata) -> Result<Source> {
     let add_eos = metadata
         .bool("tokenizer.ggml.add_eos_token")?
         .unwrap_or(false);
-    if let Some(around) = around(&roles, add_bos, add_eos)? {
-        let processor: PostProcessorWrapper =
-            serde_json::from_value(around).map_err(bad("post-processor"))?;
-        tokenizer.with_post_processor(Some(processor));
-    }
+    let parts = Parts {
+        normalizer: parts.normalizer,
+        pre_tokenizer: parts.pre_tokenizer,
+        post_processor: around(&roles, add_bos, add_eos)?,
+        decoder: super::byte_level(true),
+    };
+    let tokenizer = assemble(model, &parts, special_tokens(tokens, types))?;
     Ok(Source {
         kind: "gguf",
         tokenizer,
@@ -151,10 +130,15 @@ fn check_types(types: Option<&[i64]>, tokens: usize) -> Result<()> {
     }
 }
 
-fn build_bpe(tokens: &[String], merges: &[String], ignore_merges: bool) -> Result<BPE> {
+/// Memory for an entry of the vocabulary or a merge, besides its bytes.
+const ROOM_ENTRY: usize = 600;
+
+fn build_bpe(tokens: &[String], merges: &[String], ignore_merges: bool) -> Result<Model> {
     if tokens.is_empty() {
         return Err(Error::format("tokenizer.ggml.tokens is empty"));
     }
+    let bytes: usize = tokens.iter().chain(merges).map(String::len).sum();
+    meter::room((tokens.len() + merges.len()) * ROOM_ENTRY + bytes * 4)?;
     let mut vocab = tokenizers::models::bpe::Vocab::default();
     vocab.reserve(tokens.len());
     for (id, token) in tokens.iter().enumerate() {
@@ -179,14 +163,16 @@ fn build_bpe(tokens: &[String], merges: &[String], ignore_merges: bool) -> Resul
             })?;
         pairs.push((left.to_string(), right.to_string()));
     }
-    BPE::builder()
-        .vocab_and_merges(vocab, pairs)
-        .ignore_merges(ignore_merges)
-        .build()
-        .map_err(|e| Error::format(format!("tokenizer.ggml.merges: {e}")))
+    Model::bpe(Bpe {
+        vocab,
+        merges: pairs,
+        ignore_merges,
+        ..Bpe::default()
+    })
+    .map_err(|e| e.within("tokenizer.ggml"))
 }
 
-fn add_special(tokenizer: &mut Tokenizer, tokens: &[String], types: Option<&[i64]>) -> Result<()> {
+fn special_tokens(tokens: &[String], types: Option<&[i64]>) -> Vec<AddedToken> {
     let mut added = Vec::new();
     for (token, kind) in tokens.iter().zip(types.unwrap_or(&[])) {
         let special = *kind == CONTROL;
@@ -194,10 +180,7 @@ fn add_special(tokenizer: &mut Tokenizer, tokens: &[String], types: Option<&[i64
             added.push(AddedToken::from(token.clone(), special).normalized(false));
         }
     }
-    tokenizer
-        .add_tokens(added)
-        .map_err(|e| Error::format(format!("special tokens: {e}")))?;
-    Ok(())
+    added
 }
 
 fn read_roles(metadata: &Metadata, tokens: &[String]) -> Result<Roles> {
@@ -225,8 +208,8 @@ fn read_roles(metadata: &Metadata, tokens: &[String]) -> Result<Roles> {
     Ok(roles)
 }
 
-/// The post-processor that puts bos in front and eos behind; None when there is nothing to add.
-fn around(roles: &Roles, add_bos: bool, add_eos: bool) -> Result<Option<Value>> {
+/// The post-processor that puts bos in front and eos behind; null when there is nothing to add.
+fn around(roles: &Roles, add_bos: bool, add_eos: bool) -> Result<Value> {
     let mut single = vec![json!({"Sequence": {"id": "A", "type_id": 0}})];
     let mut pair = vec![
         json!({"Sequence": {"id": "A", "type_id": 0}}),
@@ -253,12 +236,12 @@ fn around(roles: &Roles, add_bos: bool, add_eos: bool) -> Result<Option<Value>> 
         );
     }
     if special.is_empty() {
-        return Ok(None);
+        return Ok(Value::Null);
     }
-    Ok(Some(
+    Ok(
         json!({"type": "TemplateProcessing", "single": single, "pair": pair,
                    "special_tokens": special}),
-    ))
+    )
 }
 
 fn read_templates(metadata: &Metadata) -> Result<BTreeMap<String, String>> {

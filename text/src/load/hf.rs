@@ -1,16 +1,16 @@
 //! Reads what Hugging Face directories hold: tokenizer.json, tokenizer_config.json,
 //! special_tokens_map.json, generation_config.json or config.json, and chat templates.
 
-use super::{read_text, read_text_if_there, Source, MAX_FILE};
+use super::{read_text, read_text_if_there, Source, MAX_FILE, MAX_SETTINGS, MAX_TEMPLATE};
 use crate::error::{quote, Code, Error, Result};
+use crate::pipeline;
 use crate::roles::Roles;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
-use tokenizers::Tokenizer;
 
 pub fn load_directory(folder: &Path) -> Result<Source> {
-    let text = read_text_if_there(&folder.join("tokenizer.json"))?.ok_or_else(|| {
+    let text = read_text_if_there(&folder.join("tokenizer.json"), MAX_FILE)?.ok_or_else(|| {
         Error::new(
             Code::NotFound,
             "the directory has no tokenizer.json (a tokenizer.model alone is not enough)",
@@ -18,7 +18,7 @@ pub fn load_directory(folder: &Path) -> Result<Source> {
     })?;
     let mut source = from_texts(
         &text,
-        read_text_if_there(&folder.join("tokenizer_config.json"))?.as_deref(),
+        read_text_if_there(&folder.join("tokenizer_config.json"), MAX_SETTINGS)?.as_deref(),
     )?;
     source.kind = "directory";
     if let Some(map) = read_json(folder, "special_tokens_map.json")? {
@@ -35,7 +35,7 @@ pub fn load_directory(folder: &Path) -> Result<Source> {
         }
     }
     // A template of its own file wins over the one inside tokenizer_config.json.
-    if let Some(text) = read_text_if_there(&folder.join("chat_template.jinja"))? {
+    if let Some(text) = read_text_if_there(&folder.join("chat_template.jinja"), MAX_TEMPLATE)? {
         source.templates.insert("default".to_string(), text);
     }
     let more = folder.join("additional_chat_templates");
@@ -45,7 +45,7 @@ pub fn load_directory(folder: &Path) -> Result<Source> {
             if let Some(stem) = name.to_str().and_then(|n| n.strip_suffix(".jinja")) {
                 source
                     .templates
-                    .insert(stem.to_string(), read_text(&entry.path())?);
+                    .insert(stem.to_string(), read_text(&entry.path(), MAX_TEMPLATE)?);
             }
         }
     }
@@ -64,28 +64,19 @@ pub fn load_file(path: &Path) -> Result<Source> {
             return load_directory(folder);
         }
     }
-    from_texts(&read_text(path)?, None)
+    from_texts(&read_text(path, MAX_FILE)?, None)
 }
 
 /// From the contents of tokenizer.json and, if there is one, tokenizer_config.json.
 pub fn from_texts(tokenizer_json: &str, config_json: Option<&str>) -> Result<Source> {
-    for text in [Some(tokenizer_json), config_json].into_iter().flatten() {
-        if text.len() as u64 > MAX_FILE {
-            return Err(Error::format(format!(
-                "JSON of {} bytes; the limit is {MAX_FILE}",
-                text.len()
-            )));
-        }
+    if let Some(text) = config_json.filter(|text| text.len() as u64 > MAX_SETTINGS) {
+        return Err(Error::format(format!(
+            "tokenizer_config.json of {} bytes; the limit is {MAX_SETTINGS}",
+            text.len()
+        )));
     }
-    // The crate never uses its process-wide thread pool for single texts; this says so once more.
-    tokenizers::utils::parallelism::set_parallelism(false);
-    let mut tokenizer = Tokenizer::from_bytes(tokenizer_json.as_bytes())
-        .map_err(|e| Error::format(format!("tokenizer.json: {e}")))?;
-    // Settings of a training run, not of the model: they would cut or pad every text.
-    tokenizer
-        .with_truncation(None)
-        .map_err(|e| Error::format(format!("tokenizer.json: {e}")))?;
-    tokenizer.with_padding(None);
+    let tokenizer =
+        pipeline::from_json(tokenizer_json).map_err(|e| e.within("tokenizer.json"))?;
     let mut source = Source {
         kind: "json",
         tokenizer,
@@ -95,6 +86,7 @@ pub fn from_texts(tokenizer_json: &str, config_json: Option<&str>) -> Result<Sou
         templates: BTreeMap::new(),
     };
     if let Some(text) = config_json {
+        pipeline::room_for(text, "tokenizer_config.json")?;
         let config: Value = serde_json::from_str(text)
             .map_err(|e| Error::format(format!("tokenizer_config.json: {e}")))?;
         if !config.is_object() {
@@ -107,9 +99,10 @@ pub fn from_texts(tokenizer_json: &str, config_json: Option<&str>) -> Result<Sou
 }
 
 fn read_json(folder: &Path, name: &str) -> Result<Option<Value>> {
-    let Some(text) = read_text_if_there(&folder.join(name))? else {
+    let Some(text) = read_text_if_there(&folder.join(name), MAX_SETTINGS)? else {
         return Ok(None);
     };
+    pipeline::room_for(&text, name)?;
     let value: Value =
         serde_json::from_str(&text).map_err(|e| Error::format(format!("{name}: {e}")))?;
     if !value.is_object() {

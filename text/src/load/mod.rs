@@ -5,17 +5,22 @@ mod hf;
 mod split;
 
 use crate::error::{quote, Code, Error, Result};
+use crate::pipeline::Tokenizer;
 use crate::roles::Roles;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
-use tokenizers::Tokenizer;
 
 pub use hf::from_texts;
+pub use split::byte_level;
 
 /// No tokenizer.json comes near; reading more than this into memory is refused.
-const MAX_FILE: u64 = 256 << 20;
+const MAX_FILE: u64 = 128 << 20;
+/// Largest settings beside it. They list the added tokens once more.
+const MAX_SETTINGS: u64 = 64 << 20;
+/// Largest file of a chat template. What is rendered has a lower limit.
+const MAX_TEMPLATE: u64 = 1 << 20;
 
 /// What a file or directory gave.
 pub struct Source {
@@ -57,16 +62,34 @@ fn is_gguf(path: &Path) -> Result<bool> {
     }
 }
 
-/// A whole text file, within MAX_FILE.
-fn read_text(path: &Path) -> Result<String> {
-    let file = File::open(path).map_err(|e| Error::io(path, &e))?;
+/// A whole text file of at most `most` bytes.
+fn read_text(path: &Path, most: u64) -> Result<String> {
+    let mut file = File::open(path).map_err(|e| Error::io(path, &e))?.take(most + 1);
     let mut bytes = Vec::new();
-    file.take(MAX_FILE + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|e| Error::io(path, &e))?;
-    if bytes.len() as u64 > MAX_FILE {
+    loop {
+        if bytes.try_reserve((bytes.len() / 2).max(1 << 16)).is_err() {
+            return Err(Error::new(
+                Code::OutOfMemory,
+                format!(
+                    "there is no memory for {}, of which {} bytes are read",
+                    quote(&path.to_string_lossy()),
+                    bytes.len()
+                ),
+            ));
+        }
+        let room = bytes.capacity() - bytes.len();
+        let got = file
+            .by_ref()
+            .take(room as u64)
+            .read_to_end(&mut bytes)
+            .map_err(|e| Error::io(path, &e))?;
+        if got < room {
+            break;
+        }
+    }
+    if bytes.len() as u64 > most {
         return Err(Error::format(format!(
-            "{} is larger than {MAX_FILE} bytes",
+            "{} is larger than {most} bytes",
             quote(&path.to_string_lossy())
         )));
     }
@@ -75,8 +98,8 @@ fn read_text(path: &Path) -> Result<String> {
 }
 
 /// The same, or None when there is no such file.
-fn read_text_if_there(path: &Path) -> Result<Option<String>> {
-    match read_text(path) {
+fn read_text_if_there(path: &Path, most: u64) -> Result<Option<String>> {
+    match read_text(path, most) {
         Ok(text) => Ok(Some(text)),
         Err(e) if e.code == Code::NotFound => Ok(None),
         Err(e) => Err(e),

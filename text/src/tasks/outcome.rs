@@ -1,6 +1,6 @@
 //! What a task has found.
 
-use crate::error::{Code, Error};
+use crate::error::{printable, Code, Error};
 use crate::ffi::libprefix::{ResultInfo, Totals};
 use std::cmp::Ordering;
 
@@ -34,7 +34,7 @@ impl Item {
                 },
                 ..Default::default()
             },
-            message: error.message.clone(),
+            message: printable(&error.message),
             text: String::new(),
         }
     }

@@ -100,15 +100,6 @@ pub fn odd_json() {
         "[".repeat(1_000_000),
         "{\"a\":".repeat(1_000_000),
         text.replacen(
-            "\"model\":",
-            &format!(
-                "\"x\":{}{},\"model\":",
-                "[".repeat(100_000),
-                "]".repeat(100_000)
-            ),
-            1,
-        ),
-        text.replacen(
             "\"normalizer\":null",
             &format!(
                 "\"normalizer\":{}",
@@ -141,6 +132,15 @@ pub fn odd_json() {
         text.replacen("\"vocab\":{", "\"vocab\":{\"zz\":99999999999,", 1),
         text.replacen("\"merges\":[", "\"merges\":[[\"!\",\"no such token\"],", 1),
         text.replacen("\"merges\":[", "\"merges\":[\"a b c\",", 1),
+        text.replacen(
+            "\"model\":",
+            &format!(
+                "\"x\":{}{},\"model\":",
+                "[".repeat(100_000),
+                "]".repeat(100_000)
+            ),
+            1,
+        ),
         text.replacen("\"dropout\":null", "\"dropout\":1.0", 1),
         text.replacen("\"dropout\":null", "\"dropout\":0.5", 1),
         text.replacen("\\\\p{N}{1,3}", "\\\\p{N}{1,99999999}", 1),

@@ -1,6 +1,7 @@
 //! Templates, files and texts that mean harm: each ends with a status and a message, in bounded time
 //! and memory. The tests run one after the other, so that memory can be measured.
 
+mod bombs;
 mod bounds;
 mod files;
 #[path = "../support/mod.rs"]
@@ -11,6 +12,12 @@ mod texts;
 use support::runner::{main as run, Skip};
 
 fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    if let [_, flag, name] = &arguments[..] {
+        if flag == "--bomb" {
+            return bombs::child(name);
+        }
+    }
     let nothing = || Skip::No;
     run(&[
         ("loops", nothing, templates::loops),
@@ -25,6 +32,7 @@ fn main() {
         ("odd_json", nothing, files::odd_json),
         ("malformed_gguf", nothing, files::malformed_gguf),
         ("hundred_megabytes", nothing, files::hundred_megabytes),
+        ("bombs", nothing, bombs::bombs),
         ("longest_text", nothing, texts::longest_text),
         ("long_white_space", nothing, texts::long_white_space),
         ("invalid_utf8", nothing, texts::invalid_utf8),

@@ -1,0 +1,191 @@
+//! How a text is cut into words before the model sees it: a list of steps.
+
+use super::fields::{walk, Fields};
+use super::meter;
+use super::pattern::{Matches, Pattern};
+use crate::error::Result;
+use serde_json::Value;
+use std::sync::{Arc, LazyLock};
+use tokenizers::pre_tokenizers::delimiter::CharDelimiterSplit;
+use tokenizers::{
+    NormalizedString, OffsetReferential, OffsetType, PreTokenizedString, PreTokenizerWrapper,
+    SplitDelimiterBehavior,
+};
+
+/// Memory for each word: itself, twice where a list grows, with its first token.
+const ROOM_WORD: usize = 760;
+/// For each byte of a text that a step changes.
+const ROOM_BYTE: usize = 64;
+
+/// How GPT-2 cuts texts. The crate has it too, but its own gives up on long rows of spaces and says so
+/// nowhere.
+const GPT2: &str =
+    r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
+
+static GPT2_PATTERN: LazyLock<Result<Pattern>> = LazyLock::new(|| Pattern::known(GPT2));
+
+#[derive(Clone)]
+pub struct PreTokenizer {
+    steps: Arc<[Step]>,
+    /// Memory that the model may take for a byte.
+    model_room: usize,
+}
+
+enum Step {
+    Split {
+        pattern: Pattern,
+        behavior: SplitDelimiterBehavior,
+        invert: bool,
+    },
+    /// A space in front of every piece that has none.
+    Space,
+    /// A part of the crate that cuts.
+    Cuts(PreTokenizerWrapper),
+    /// One that writes bytes as characters.
+    Bytes(PreTokenizerWrapper),
+}
+
+fn byte_level(part: &Fields, steps: &mut Vec<Step>) -> Result<()> {
+    if part.flag("add_prefix_space")? {
+        steps.push(Step::Space);
+    }
+    // Older files do not say.
+    let cuts = match part.value.get("use_regex") {
+        None => true,
+        Some(_) => part.flag("use_regex")?,
+    };
+    if cuts {
+        steps.push(Step::Split {
+            pattern: GPT2_PATTERN.clone()?,
+            behavior: SplitDelimiterBehavior::Isolated,
+            invert: false,
+        });
+    }
+    let bytes = crate::load::byte_level(false);
+    let bytes = Fields {
+        value: &bytes,
+        place: part.place,
+    };
+    steps.push(Step::Bytes(bytes.parsed()?));
+    Ok(())
+}
+
+impl PreTokenizer {
+    pub fn parse(value: &Value, model_room: usize) -> Result<PreTokenizer> {
+        let mut steps = Vec::new();
+        let part = Fields {
+            value,
+            place: "pre_tokenizer",
+        };
+        walk(part, "pretokenizers", &mut |part, kind| {
+            match kind {
+                "ByteLevel" => return byte_level(&part, &mut steps),
+                "Split" => {
+                    let behavior = part.value.get("behavior").cloned().unwrap_or_default();
+                    steps.push(Step::Split {
+                        pattern: Pattern::parse(&part)?,
+                        behavior: serde_json::from_value(behavior)
+                            .map_err(|_| part.error("behavior is not a known one"))?,
+                        invert: part.flag("invert")?,
+                    });
+                }
+                "FixedLength" => {
+                    if part.value.get("length").is_some() && part.number("length")? == 0 {
+                        return Err(part.error("length is 0"));
+                    }
+                    steps.push(Step::Cuts(part.parsed()?));
+                }
+                "CharDelimiterSplit" | "Delimiter" => {
+                    steps.push(Step::Cuts(part.parsed::<CharDelimiterSplit>()?.into()));
+                }
+                "BertPreTokenizer" | "Metaspace" | "Whitespace" | "Punctuation"
+                | "WhitespaceSplit" | "Digits" | "UnicodeScripts" => {
+                    steps.push(Step::Cuts(part.parsed()?));
+                }
+                _ => return Err(part.unknown(kind)),
+            }
+            Ok(())
+        })?;
+        Ok(PreTokenizer {
+            steps: steps.into(),
+            model_room,
+        })
+    }
+}
+
+/// Words without tokens yet, and their bytes.
+fn extent(text: &PreTokenizedString) -> (usize, usize) {
+    let mut all = (0, 0);
+    for (word, _, tokens) in text.get_splits(OffsetReferential::Normalized, OffsetType::None) {
+        if tokens.is_none() {
+            all = (all.0 + 1, all.1 + word.len());
+        }
+    }
+    all
+}
+
+impl Step {
+    fn run(&self, text: &mut PreTokenizedString, bytes: usize) -> tokenizers::Result<()> {
+        match self {
+            Step::Split {
+                pattern,
+                behavior,
+                invert,
+            } => {
+                // All words of the step together: many short ones are as much as a long one.
+                let done = std::cell::Cell::new(0usize);
+                let cut = |_: usize, word: NormalizedString| {
+                    word.split(
+                        Matches {
+                            pattern,
+                            prepare: |bytes: usize, matches: usize| {
+                                let words = done.get() + 2 * matches + 1;
+                                done.set(words);
+                                let room = words.saturating_mul(ROOM_WORD / 2);
+                                meter::room(room.saturating_add(bytes.saturating_mul(ROOM_BYTE)))
+                            },
+                            invert: *invert,
+                        },
+                        *behavior,
+                    )
+                };
+                text.split(cut)
+            }
+            Step::Space => {
+                meter::room(bytes.saturating_mul(ROOM_BYTE))?;
+                text.split(|_, mut word| {
+                    if !word.get().starts_with(' ') {
+                        word.prepend(" ");
+                    }
+                    Ok::<_, tokenizers::Error>(vec![word])
+                })
+            }
+            Step::Cuts(step) => {
+                // Metaspace writes a space as three bytes.
+                meter::room(bytes.saturating_mul(ROOM_WORD + 3 * ROOM_BYTE))?;
+                tokenizers::PreTokenizer::pre_tokenize(step, text)
+            }
+            Step::Bytes(step) => {
+                meter::room(bytes.saturating_mul(2 * ROOM_BYTE))?;
+                tokenizers::PreTokenizer::pre_tokenize(step, text)
+            }
+        }
+    }
+}
+
+impl tokenizers::PreTokenizer for PreTokenizer {
+    fn pre_tokenize(&self, text: &mut PreTokenizedString) -> tokenizers::Result<()> {
+        meter::check()?;
+        let (mut words, mut bytes) = extent(text);
+        meter::length(bytes)?;
+        for step in self.steps.iter() {
+            meter::tick(bytes)?;
+            step.run(text, bytes)?;
+            (words, bytes) = extent(text);
+            meter::length(bytes)?;
+        }
+        let tokens = bytes.saturating_mul(self.model_room);
+        meter::room(tokens.saturating_add(words.saturating_mul(ROOM_WORD / 3)))?;
+        Ok(())
+    }
+}
