@@ -51,7 +51,7 @@ func Embed(
 }
 
 // Answer answers many questions about one text, which is computed once. The error names questions that failed, whose
-// answers are empty.
+// answers are what there is of them.
 func Answer(
 	ctx context.Context, engine *Engine, tokenizer *Tokenizer, text string, questions []string, options TaskOptions,
 ) ([]string, error) {

@@ -199,16 +199,18 @@ func (t *Task) Result(item int) (Result, error) {
 	return newResult(&raw, func() (string, error) { return t.itemText(item, swig.Prefix_task_item_message) })
 }
 
-// Text is the answer to a question; the error is that of the item if it failed.
+// Text is the answer to a question. The error is that of the item if it failed; the text is what there is of the answer
+// then.
 func (t *Task) Text(item int) (string, error) {
-	text, err := t.itemText(item, swig.Prefix_task_item_text)
-	if err == nil && text == "" {
-		result, failure := t.Result(item)
-		if err = failure; err == nil {
-			err = result.Err
-		}
+	result, err := t.Result(item)
+	if err != nil {
+		return "", err
 	}
-	return text, err
+	text, err := t.itemText(item, swig.Prefix_task_item_text)
+	if err != nil {
+		return "", err
+	}
+	return text, result.Err
 }
 
 func (t *Task) itemText(item int, get func(uintptr, int64, []byte, *uintptr, *swig.Error) int32) (string, error) {

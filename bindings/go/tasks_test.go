@@ -195,6 +195,47 @@ func TestWhatIsDoneWhenTheContextEndsIsReturned(t *testing.T) {
 	}
 }
 
+func TestAnAnswerThatWasCancelledIsKeptSoFar(t *testing.T) {
+	engine, tokenizer := asciiModel(t)
+	long := prefix.TaskOptions{"request": map[string]any{"max_tokens": 100, "ignore_eos": true}}
+	questions := make([]string, 300)
+	for i := range questions {
+		questions[i] = fmt.Sprintf("What is %d?", i)
+	}
+	task := must(prefix.NewAnswer(engine, tokenizer, documents[0], questions, long))(t)
+	defer task.Close()
+	ctx, cancel := context.WithCancel(background)
+	go func() {
+		for {
+			if stats, err := engine.Stats(); err != nil || stats.Steps >= 5 {
+				cancel()
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	if err := task.Run(ctx); !errors.Is(err, prefix.ErrCancelled) {
+		t.Fatal(err)
+	}
+	begun := 0
+	for item := range questions {
+		text, err := task.Text(item)
+		result := must(task.Result(item))(t)
+		if result.Err == nil {
+			continue
+		}
+		if !errors.Is(err, prefix.ErrCancelled) || text != "" && result.GeneratedTokens == 0 {
+			t.Fatal(item, text, err)
+		}
+		if text != "" {
+			begun++
+		}
+	}
+	if begun == 0 {
+		t.Error("no answer had begun")
+	}
+}
+
 func TestTaskOptions(t *testing.T) {
 	engine, tokenizer := asciiModel(t)
 	for _, wrong := range []struct {

@@ -60,7 +60,7 @@ public final class TaskException extends PrefixException {
     /**
      * What {@link Tasks#answer} would have returned.
      *
-     * @return "" for questions that failed
+     * @return for questions that failed, what there is of their answers
      */
     @SuppressWarnings("unchecked")
     public List<String> answers() {

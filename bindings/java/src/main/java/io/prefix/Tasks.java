@@ -83,9 +83,8 @@ public final class Tasks {
         try (Task task = Task.answer(engine, tokenizer, context, questions, options)) {
             return results(task, () -> {
                 List<String> answers = new ArrayList<>();
-                Status[] statuses = task.statuses();
                 for (int i = 0; i < questions.size(); i++) {
-                    answers.add(statuses[i] == Status.OK ? task.text(i) : "");
+                    answers.add(task.textSoFar(i));
                 }
                 return answers;
             });

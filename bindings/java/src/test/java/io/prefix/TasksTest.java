@@ -185,6 +185,22 @@ class TasksTest {
     }
 
     @Test
+    void anAnswerThatWasCancelledIsKeptSoFar() throws Exception {
+        List<String> questions = IntStream.range(0, 300).mapToObj(i -> "What is " + i + "?").toList();
+        Map<String, ?> many = Map.of("request", Map.of("max_tokens", 100, "ignore_eos", true));
+        try (Task task = Task.answer(engine, tokenizer, DOCUMENTS.get(0), questions, many)) {
+            while (engine.stats().steps() < 5) {
+                assertFalse(task.run(Duration.ofMillis(1)));
+            }
+            task.cancel();
+            task.run();
+            PrefixException failed = assertThrows(PrefixException.class, () -> task.text(299));
+            assertEquals(Status.CANCELLED, failed.status());
+            assertTrue(IntStream.range(0, 300).anyMatch(i -> !task.textSoFar(i).isEmpty()));
+        }
+    }
+
+    @Test
     void optionsAndRecipes() {
         PrefixException unknown = assertThrows(
                 PrefixException.class, () -> Task.embed(engine, tokenizer, DOCUMENTS, Map.of("topn", 1)));
