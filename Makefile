@@ -12,7 +12,7 @@ help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' Makefile | awk -F"|" '{ printf "%-16s%s\n", $$1, $$2 }'
 
 build: ## release build: build/bin/prefix and build/lib
-	@tools/install_deps build test
+	@tools/install_deps build
 	@tools/build release
 
 model: ## fetch the demo model and print its path
@@ -20,7 +20,7 @@ model: ## fetch the demo model and print its path
 	@tools/fetch_model
 
 demo: ## rank passages and answer questions with a small real model
-	@tools/install_deps build test
+	@tools/install_deps build
 	@TARGETS="prefix-cli prefix_text_library" tools/build release
 	@model=$$(tools/fetch_model) && python3 tools/demo/demo.py --model "$$model"
 
@@ -32,7 +32,7 @@ test: ## install what is missing, build, run every test
 	@tools/run_tests
 
 bench: ## run the benchmarks of bench/ on this machine
-	@tools/install_deps build test bench
+	@tools/install_deps build bench
 	@tools/build release -DPREFIX_WITH_ONEDNN=ON
 	@tools/run_bench
 

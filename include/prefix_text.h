@@ -353,7 +353,8 @@ PREFIX_API prefix_status prefix_task_item_info(const prefix_task* task, int64_t 
 /* The sentence that goes with the status of an item; "" when it is OK. */
 PREFIX_API prefix_status prefix_task_item_message(const prefix_task* task, int64_t item, char* buf,
                                                   size_t cap, size_t* needed, prefix_error* err);
-/* answer: the text, without surrounding white space. Empty otherwise. */
+/* answer: the text, without surrounding white space; of an item that was cancelled or ran out of
+ * time, what there is of it. Empty otherwise. */
 PREFIX_API prefix_status prefix_task_item_text(const prefix_task* task, int64_t item, char* buf,
                                                size_t cap, size_t* needed, prefix_error* err);
 /* What the engine did for the whole task; seconds: from the first prefix_task_run to the end. */

@@ -13,7 +13,7 @@ type Ranked struct {
 }
 
 // Rerank sorts documents by how well they fit a query, best first. The error names documents that could not be
-// scored; the others are returned all the same.
+// scored; the others are returned all the same, also when ctx ends before all are done. So in the functions below.
 func Rerank(
 	ctx context.Context, engine *Engine, tokenizer *Tokenizer, query string, documents []string, options TaskOptions,
 ) ([]Ranked, error) {
@@ -51,7 +51,7 @@ func Embed(
 }
 
 // Answer answers many questions about one text, which is computed once. The error names questions that failed, whose
-// answers are empty.
+// answers are what there is of them.
 func Answer(
 	ctx context.Context, engine *Engine, tokenizer *Tokenizer, text string, questions []string, options TaskOptions,
 ) ([]string, error) {
@@ -85,21 +85,20 @@ func Classify(
 	return values, errors.Join(err, failed)
 }
 
-// finish runs a task to its end and returns its values and the failures of its items. It ends the task when ctx does.
+// finish runs a task to its end, which comes early when ctx ends, and returns its values, with the failures of its items
+// and of ctx.
 func (t *Task) finish(ctx context.Context) (values Matrix, failed, err error) {
-	if err := t.Run(ctx); err != nil {
-		if ctx.Err() != nil {
-			err = cancelled(ctx)
-		}
-		return Matrix{}, nil, err
+	ended := t.Run(ctx)
+	if ended != nil && !errors.Is(ended, ErrCancelled) {
+		return Matrix{}, nil, ended
 	}
 	statuses, err := t.Statuses()
 	if err != nil {
 		return Matrix{}, nil, err
 	}
-	var failures []error
+	failures := []error{ended}
 	for item, status := range statuses {
-		if status == 0 {
+		if status == 0 || ended != nil && status == ErrCancelled {
 			continue
 		}
 		result, err := t.Result(item)

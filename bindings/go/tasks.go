@@ -3,9 +3,11 @@ package prefix
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"runtime"
 	"sync"
+	"time"
 
 	"prefix.io/prefix/internal/swig"
 )
@@ -88,18 +90,42 @@ func NewClassify(engine *Engine, tokenizer *Tokenizer, texts, labels []string, o
 	})
 }
 
-// Run works until every item has its result. When ctx ends first, Run stops with the error of ctx, and another Run
-// goes on; use Cancel to end the task.
+// Run works until every item has its result. When ctx ends first, it ends the items that have none, as Cancel does, and
+// returns [ErrCancelled] with the cause; what had its result by then keeps it. [Task.RunFor] stops and lets a later
+// call go on.
 func (t *Task) Run(ctx context.Context) error {
 	t.running.Lock()
 	defer t.running.Unlock()
-	raw, err := t.ptr()
-	if err != nil {
+	err := t.work(ctx)
+	if _, failed := err.(*Error); err == nil || failed || ctx.Err() == nil {
 		return err
 	}
-	defer runtime.KeepAlive(t)
+	if err := t.Cancel(); err != nil {
+		return err
+	}
+	if err := t.work(context.Background()); err != nil { // soon over
+		return err
+	}
+	return cancelled(ctx)
+}
+
+// RunFor works for some time and says whether every item has its result. The next call goes on.
+func (t *Task) RunFor(time time.Duration) (done bool, err error) {
+	t.running.Lock()
+	defer t.running.Unlock()
+	ctx, stop := context.WithTimeout(context.Background(), time)
+	defer stop()
+	err = t.work(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// work runs the task until it is done or ctx ends, with the cause of ctx then. The caller holds the lock.
+func (t *Task) work(ctx context.Context) error {
 	return poll(ctx, func(timeout int64) error {
-		return call(func(f *swig.Error) int32 { return swig.Prefix_task_run(raw, timeout, f) })
+		return callOn(&t.handle, func(raw uintptr, f *swig.Error) int32 { return swig.Prefix_task_run(raw, timeout, f) })
 	})
 }
 
@@ -173,16 +199,18 @@ func (t *Task) Result(item int) (Result, error) {
 	return newResult(&raw, func() (string, error) { return t.itemText(item, swig.Prefix_task_item_message) })
 }
 
-// Text is the answer to a question; the error is that of the item if it failed.
+// Text is the answer to a question. The error is that of the item if it failed; the text is what there is of the answer
+// then.
 func (t *Task) Text(item int) (string, error) {
-	text, err := t.itemText(item, swig.Prefix_task_item_text)
-	if err == nil && text == "" {
-		result, failure := t.Result(item)
-		if err = failure; err == nil {
-			err = result.Err
-		}
+	result, err := t.Result(item)
+	if err != nil {
+		return "", err
 	}
-	return text, err
+	text, err := t.itemText(item, swig.Prefix_task_item_text)
+	if err != nil {
+		return "", err
+	}
+	return text, result.Err
 }
 
 func (t *Task) itemText(item int, get func(uintptr, int64, []byte, *uintptr, *swig.Error) int32) (string, error) {

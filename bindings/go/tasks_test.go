@@ -102,18 +102,20 @@ func TestAFailedItemIsNamed(t *testing.T) {
 	}
 }
 
+func manyDocuments(prefix string, count int) []string {
+	many := make([]string, count)
+	for i := range many {
+		many[i] = fmt.Sprintf("%s %d on trees.", prefix, i)
+	}
+	return many
+}
+
 func TestACancelledTask(t *testing.T) {
 	engine, tokenizer := asciiModel(t)
-	many := make([]string, 2000)
-	for i := range many {
-		many[i] = fmt.Sprintf("Document %d on trees.", i)
-	}
-	task := must(prefix.NewRerank(engine, tokenizer, []string{"Trees?"}, many, nil))(t)
+	task := must(prefix.NewRerank(engine, tokenizer, []string{"Trees?"}, manyDocuments("Document", 2000), nil))(t)
 	defer task.Close()
-	ctx, cancel := context.WithTimeout(background, time.Millisecond)
-	defer cancel()
-	if err := task.Run(ctx); !errors.Is(err, context.DeadlineExceeded) {
-		t.Error(err)
+	if done, err := task.RunFor(time.Millisecond); done || err != nil {
+		t.Error(done, err)
 	}
 	time.AfterFunc(10*time.Millisecond, func() { task.Cancel() })
 	check(t, task.Run(background))
@@ -123,10 +125,114 @@ func TestACancelledTask(t *testing.T) {
 	if _, err := task.Text(1999); !errors.Is(err, prefix.ErrCancelled) {
 		t.Error(err)
 	}
-	ctx, cancel = context.WithTimeout(background, time.Millisecond)
-	defer cancel()
-	if _, err := prefix.Rerank(ctx, engine, tokenizer, "Trees?", many, nil); !errors.Is(err, prefix.ErrCancelled) {
+	if done, err := task.RunFor(0); !done || err != nil {
+		t.Error(done, err)
+	}
+}
+
+var errEnough = errors.New("enough")
+
+// endsWhenSomeAreDone is a context that ends when the engine has finished its first requests.
+func endsWhenSomeAreDone(engine *prefix.Engine) context.Context {
+	ctx, cancel := context.WithCancelCause(background)
+	go func() {
+		for {
+			if stats, err := engine.Stats(); err != nil || stats.RequestsFinished > 0 {
+				cancel(errEnough)
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	return ctx
+}
+
+func TestCancelTheContextOfATask(t *testing.T) {
+	engine, tokenizer := asciiModel(t)
+	many := manyDocuments("Document", 2000)
+	task := must(prefix.NewRerank(engine, tokenizer, []string{"Trees?"}, many, nil))(t)
+	defer task.Close()
+	err := task.Run(endsWhenSomeAreDone(engine))
+	if !errors.Is(err, prefix.ErrCancelled) || !errors.Is(err, errEnough) {
+		t.Fatal(err)
+	}
+	// Nothing goes on, and what was done is there.
+	scores, order := must(task.Values())(t), must(task.Order(0))(t)
+	if len(order) == 0 || len(order) == len(many) {
+		t.Error(len(order))
+	}
+	for document, status := range must(task.Statuses())(t) {
+		isThere := !math.IsNaN(float64(scores.Flat[document]))
+		if isThere != slices.Contains(order, document) || isThere != (status == 0) {
+			t.Error(document, status, isThere)
+		}
+		if status != 0 && status != prefix.ErrCancelled {
+			t.Error(document, status)
+		}
+	}
+	if stats := must(engine.Stats())(t); stats.RequestsRunning+stats.RequestsWaiting != 0 {
+		t.Errorf("%+v", stats)
+	}
+	// A context that is over before the task begins.
+	over, cancel := context.WithCancel(background)
+	cancel()
+	none := must(prefix.NewEmbed(engine, tokenizer, documents, nil))(t)
+	defer none.Close()
+	if err := none.Run(over); !errors.Is(err, prefix.ErrCancelled) || !errors.Is(err, context.Canceled) {
 		t.Error(err)
+	}
+}
+
+func TestWhatIsDoneWhenTheContextEndsIsReturned(t *testing.T) {
+	engine, tokenizer := asciiModel(t)
+	many := manyDocuments("Document", 2000)
+	ranking, err := prefix.Rerank(endsWhenSomeAreDone(engine), engine, tokenizer, "Trees?", many, nil)
+	if !errors.Is(err, prefix.ErrCancelled) || !errors.Is(err, errEnough) || strings.Contains(err.Error(), "item") {
+		t.Error(err)
+	}
+	if len(ranking) == 0 || len(ranking) == len(many) {
+		t.Error(len(ranking))
+	}
+}
+
+func TestAnAnswerThatWasCancelledIsKeptSoFar(t *testing.T) {
+	engine, tokenizer := asciiModel(t)
+	long := prefix.TaskOptions{"request": map[string]any{"max_tokens": 100, "ignore_eos": true}}
+	questions := make([]string, 300)
+	for i := range questions {
+		questions[i] = fmt.Sprintf("What is %d?", i)
+	}
+	task := must(prefix.NewAnswer(engine, tokenizer, documents[0], questions, long))(t)
+	defer task.Close()
+	ctx, cancel := context.WithCancel(background)
+	go func() {
+		for {
+			if stats, err := engine.Stats(); err != nil || stats.Steps >= 5 {
+				cancel()
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	if err := task.Run(ctx); !errors.Is(err, prefix.ErrCancelled) {
+		t.Fatal(err)
+	}
+	begun := 0
+	for item := range questions {
+		text, err := task.Text(item)
+		result := must(task.Result(item))(t)
+		if result.Err == nil {
+			continue
+		}
+		if !errors.Is(err, prefix.ErrCancelled) || text != "" && result.GeneratedTokens == 0 {
+			t.Fatal(item, text, err)
+		}
+		if text != "" {
+			begun++
+		}
+	}
+	if begun == 0 {
+		t.Error("no answer had begun")
 	}
 }
 

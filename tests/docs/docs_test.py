@@ -42,7 +42,9 @@ def header_programs():
         yield f"include/{name}", program[: program.index("\n}\n") + 3]
 
 
-def bash(text):
+def bash(text, folder):
+    """Runs commands in the checkout; what they keep in /tmp goes into `folder`, since another run may do the same."""
+    text = re.sub(r"(?<![\w/])/tmp/", lambda _: f"{folder}/", text)
     # `make model` in a command prints the path; nested runs of make must not hear of this one.
     environment = {key: value for key, value in os.environ.items() if key not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
     return subprocess.run(["bash", "-euo", "pipefail", "-c", text], cwd=ROOT, env=environment, stdin=subprocess.DEVNULL,
@@ -77,10 +79,17 @@ class Documents(unittest.TestCase):
     def test_commands(self):
         found = [(where, text) for where, text in blocks("sh") if not set(text.strip().splitlines()) <= LONG]
         self.assertGreaterEqual(len(found), 2)
+        folder = tempfile.TemporaryDirectory()  # one for all: a command may read what an earlier one has written
+        self.addCleanup(folder.cleanup)
         for where, text in found:
             with self.subTest(where):
-                done = bash(text)
+                done = bash(text, folder.name)
                 self.assertEqual(done.returncode, 0, f"{where}\n{done.stdout}{done.stderr}")
+
+    def test_commands_leave_no_fixed_name_in_tmp(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = bash("echo /tmp/a 'x=/tmp/b' /var/tmp/c", folder)
+        self.assertEqual(done.stdout, f"{folder}/a x={folder}/b /var/tmp/c\n")
 
     def test_examples_of_the_bindings_are_the_ones_that_their_tests_run(self):
         readme = (ROOT / "README.md").read_text()

@@ -1,12 +1,16 @@
 """tools/run_tests counts what the runners report, and misses nothing that went wrong."""
 
+import contextlib
 import importlib.machinery
 import importlib.util
+import io
 import json
+import os
 import sys
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -48,41 +52,107 @@ class CountTest(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         self.reports = Path(folder.name)
 
-    def ctest(self, code: int, **cases: str):
-        body = "".join(
-            f'<testcase name="{name}" status="{"run" if status == "ok" else "fail"}"/>' for name, status in cases.items()
-        )
-        (self.reports / "ctest.xml").write_text(f"<testsuite>{body}</testsuite>")
-        return RUNNER.count_ctest("programs", self.reports, code)
+    def program(self, name: str, code: int, output: str = "", silent: bool = False):
+        count = RUNNER.Count()
+        program = RUNNER.silence.Command([], self.reports, name=name, code=code, output=output, silent=silent)
+        RUNNER.count_program(program, self.reports, count)
+        return count
 
     def test_counts_each_test_of_a_program(self) -> None:
         (self.reports / "a_test.json").write_text(google_test(one="ok", two="failed", three="skipped"))
-        count = self.ctest(8, a_test="fail")
+        count = self.program("a_test", 1)
         self.assertEqual((count.passed, count.failed, count.skipped), (1, 1, 1))
         self.assertEqual(count.failures, ["a_test: Suite.two"])
         self.assertEqual(count.skips, ["a_test: Suite.three"])
 
+    def test_counts_each_test_of_a_python_program(self) -> None:
+        count = self.program("cli_test", 0, "...s\n---\nRan 4 tests in 0.1s\n\nOK (skipped=1)\n")
+        self.assertEqual((count.passed, count.failed, count.skipped), (3, 0, 1))
+
     def test_a_program_without_report_counts_once(self) -> None:
-        count = self.ctest(0, header_c90="ok")
+        count = self.program("header_c90", 0)
         self.assertEqual((count.passed, count.failed), (1, 0))
+        self.assertEqual(count.programs, {"header_c90"})
 
     def test_a_crash_is_a_failure_even_when_all_reported_tests_passed(self) -> None:
         (self.reports / "a_test.json").write_text(google_test(one="ok"))
-        count = self.ctest(8, a_test="fail", b_test="fail")
-        self.assertEqual((count.passed, count.failed), (1, 2))
+        count = self.program("a_test", -11)
+        self.assertEqual((count.passed, count.failed), (1, 1))
+        self.assertEqual(self.program("b_test", 1).failures, ["b_test: the program ended with code 1"])
 
-    def test_a_missing_report_and_a_bad_exit_code_are_failures(self) -> None:
-        self.assertEqual(RUNNER.count_ctest("programs", self.reports, 0).failed, 1)
-        self.assertEqual(self.ctest(1, a_test="ok").failed, 1)
+    def test_a_silent_program_is_a_failure_whatever_its_code(self) -> None:
+        self.assertEqual(self.program("a_test", 0, silent=True).failures, ["a_test: stopped, no output for 30 minutes"])
 
-    def test_a_program_that_ctest_does_not_know_is_a_failure(self) -> None:
+    def test_a_program_that_nobody_runs_is_a_failure(self) -> None:
         programs = self.reports / "bin" / "tests"
         programs.mkdir(parents=True)
         for name in ("known_test", "forgotten_test"):
             (programs / name).touch(mode=0o755)
-        count = self.ctest(0, known_test="ok")
+        count = self.program("known_test", 0)
         RUNNER.check_all_ran("programs", self.reports, count)
         self.assertEqual(count.failures, ["programs: forgotten_test was built but not run"])
+
+
+class ProgramsTest(unittest.TestCase):
+    """Test programs of a build folder: what CMake writes about them, run and counted."""
+
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        logs = mock.patch.object(RUNNER, "LOGS", self.folder / "logs")
+        logs.start()
+        self.addCleanup(logs.stop)
+        (self.folder / "logs").mkdir()
+
+    def run_programs(self, file: str, **arguments):
+        (self.folder / "CTestTestfile.cmake").write_text(file)
+        with contextlib.redirect_stdout(io.StringIO()) as shown:
+            count = RUNNER.run_programs("programs", self.folder, ".*", {"GREETING": "hello"}, **arguments)
+        return count, shown.getvalue()
+
+    def test_each_runs_in_its_folder_and_environment(self) -> None:
+        count, shown = self.run_programs("""
+            add_test(good bash -c "[ $OWN-$GREETING-$GTEST_FILTER = yes-hello-*F32* ]")
+            set_tests_properties(good PROPERTIES ENVIRONMENT "OWN=yes" TIMEOUT 1)
+            add_test(bad bash -c "echo words of a failure; pwd; exit 3")
+        """, filters={"good": "*F32*"})
+        self.assertEqual((count.passed, count.failures), (1, ["bad: the program ended with code 3"]))
+        self.assertRegex(shown, r"1/2 \S+ \.+ +Passed +\d+\.\d\d sec|2/2 good \.+ +Passed")
+        self.assertIn("words of a failure", (self.folder / "logs/programs.log").read_text())
+        self.assertIn(str(self.folder), (self.folder / "logs/programs/bad.log").read_text())
+
+    def test_what_cannot_be_run_as_it_says_is_a_failure(self) -> None:
+        count, _ = self.run_programs("""
+            add_test(odd true)
+            set_tests_properties(odd PROPERTIES WILL_FAIL TRUE)
+            add_test(absent "/nowhere/absent_test")
+        """)
+        self.assertEqual(count.passed, 0)
+        self.assertEqual(sorted(count.failures),
+                         ["absent: it is not built", "odd: tools/run_tests knows nothing of the test property WILL_FAIL"])
+
+    def test_no_program_is_a_failure(self) -> None:
+        self.assertEqual(self.run_programs("")[0].failures, ["programs: no test programs"])
+
+    def test_a_program_that_hangs_ends_when_it_has_been_silent(self) -> None:
+        os.mkfifo(self.folder / "never")
+        end = os.open(self.folder / "never", os.O_RDWR)
+        self.addCleanup(os.close, end)
+        with mock.patch.object(RUNNER, "QUIET_MINUTES", 0), mock.patch.object(RUNNER.silence, "LAST_WORDS", 0):
+            count, _ = self.run_programs(f'add_test(hangs bash -c "read -r x <{self.folder}/never")')
+        self.assertEqual(count.failures, ["hangs: stopped, no output for 0 minutes"])
+
+    def test_a_step_that_is_silent_fails_and_says_so(self) -> None:
+        def silent(commands, *_) -> None:
+            commands[0].silent, commands[0].code, commands[0].output = True, 0, "one\n"
+
+        with mock.patch.object(RUNNER.silence, "run_all", silent):
+            code, output = RUNNER.run("step", ["true"])
+        self.assertNotEqual(code, 0)
+        self.assertEqual(output, "one\nstopped: no output for 30 minutes\n")
+        self.assertIn("stopped: no output", (self.folder / "logs/step.log").read_text())
+
 
 
 if __name__ == "__main__":

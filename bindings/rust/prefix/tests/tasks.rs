@@ -124,6 +124,22 @@ fn a_cancelled_task_ends_with_cancelled_items() {
 }
 
 #[test]
+fn an_answer_that_was_cancelled_is_kept_so_far() {
+    let (engine, tokenizer) = open();
+    let questions: Vec<String> = (0..300).map(|i| format!("What is {i}?")).collect();
+    let long = r#"{"request": {"max_tokens": 100, "ignore_eos": true}}"#;
+    let task = tasks::answer(&engine, &tokenizer, DOCUMENTS[0], &questions, Some(long)).unwrap();
+    while engine.stats().unwrap().steps < 5 {
+        assert!(!task.run_for(Duration::from_millis(1)).unwrap());
+    }
+    task.cancel().unwrap();
+    task.run().unwrap();
+    assert_eq!(task.text(299).unwrap_err().status(), Status::Cancelled);
+    let begun = (0..300).filter(|item| !task.text_so_far(*item).unwrap().is_empty());
+    assert!(begun.count() > 0);
+}
+
+#[test]
 fn options_and_recipes_are_checked() {
     let (engine, tokenizer) = open();
     let make =

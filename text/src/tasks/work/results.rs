@@ -17,6 +17,10 @@ impl Task {
             item.info.user_tag = i64::from(sent.was_cut);
             if info.status != 0 {
                 item.message = running.job.message(i)?;
+                // What there is of an answer that was cancelled or ran out of time is not lost.
+                if self.options.recipe.method == Method::Generate && info.generated_tokens > 0 {
+                    item.text = self.answer(&running.job.tokens(i)?)?;
+                }
             } else if let Err(error) = self.read(state, running, i, sent, &mut item) {
                 item = Item::failed(&error);
             }

@@ -187,10 +187,10 @@ public final class Engine extends Owned {
      * Starts a batch.
      *
      * @param batch the requests
-     * @return completed with the finished job; cancelling the future cancels the job
+     * @return completed with the finished job; cancelling the future, or ending it by orTimeout, closes the job
      */
     public CompletableFuture<Job> runAsync(Batch batch) {
-        return submit(batch).whenDone();
+        return Poller.own(submit(batch));
     }
 
     /**

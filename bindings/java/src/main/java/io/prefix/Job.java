@@ -101,7 +101,8 @@ public final class Job extends Owned {
     /**
      * A future of this job.
      *
-     * @return completed with this job when it is done, by a daemon thread; cancelling the future cancels the job
+     * @return completed with this job when it is done, by a daemon thread; cancelling the future, or ending it by
+     *     orTimeout or another way before that, cancels the job
      */
     public CompletableFuture<Job> whenDone() {
         return Poller.watch(this);

@@ -3,7 +3,8 @@ package io.prefix;
 import java.util.Arrays;
 
 /**
- * Rows of numbers.
+ * Rows of numbers. Two are equal when their shapes and numbers are, as {@link Float#equals} compares them: NaN, which
+ * stands for what failed, equals NaN.
  *
  * @param rows how many
  * @param columns of each
@@ -32,5 +33,24 @@ public record Matrix(int rows, int columns, float[] flat) {
      */
     public float[] row(int row) {
         return Arrays.copyOfRange(flat, row * columns, (row + 1) * columns);
+    }
+
+    @Override
+    public boolean equals(Object other) {
+        return other instanceof Matrix m
+                && rows == m.rows
+                && columns == m.columns
+                && Arrays.equals(flat, m.flat);
+    }
+
+    @Override
+    public int hashCode() {
+        return 31 * (31 * rows + columns) + Arrays.hashCode(flat);
+    }
+
+    /** The shape; the numbers may be millions. */
+    @Override
+    public String toString() {
+        return "Matrix[" + rows + " x " + columns + "]";
     }
 }

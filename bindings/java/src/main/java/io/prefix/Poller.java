@@ -7,6 +7,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
 
 /**
  * Completes futures of jobs. One daemon thread looks at all of them in every millisecond, less often when they are
@@ -23,31 +24,42 @@ final class Poller implements Runnable {
         thread.start();
     }
 
-    static final class JobFuture extends CompletableFuture<Job> {
+    private static final class JobFuture extends CompletableFuture<Job> {
         private final Job job;
 
-        JobFuture(Job job) {
+        /** Whoever ends it without the job, by a time limit or otherwise, does not want the job any more. */
+        JobFuture(Job job, Consumer<Job> givenUp) {
             this.job = job;
-        }
-
-        @Override
-        public boolean cancel(boolean mayInterruptIfRunning) {
-            boolean cancelled = super.cancel(mayInterruptIfRunning);
-            if (cancelled) {
-                try {
-                    job.cancel();
-                } catch (IllegalStateException | PrefixException e) {
-                    // It was closed, which has cancelled it.
+            whenComplete((result, failure) -> {
+                if (result != job) {
+                    givenUp.accept(job);
                 }
-            }
-            return cancelled;
+            });
         }
     }
 
+    /** For a job that somebody else holds too. */
     static CompletableFuture<Job> watch(Job job) {
-        JobFuture future = new JobFuture(job);
+        return watch(job, Poller::cancel);
+    }
+
+    /** For a job that only those hold whom the future gives it. */
+    static CompletableFuture<Job> own(Job job) {
+        return watch(job, Job::close); // cancels it
+    }
+
+    private static CompletableFuture<Job> watch(Job job, Consumer<Job> givenUp) {
+        JobFuture future = new JobFuture(job, givenUp);
         NEW.add(future);
         return future;
+    }
+
+    private static void cancel(Job job) {
+        try {
+            job.cancel();
+        } catch (IllegalStateException | PrefixException e) {
+            // It was closed, which has cancelled it.
+        }
     }
 
     @Override

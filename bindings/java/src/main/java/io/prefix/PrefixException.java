@@ -3,7 +3,7 @@ package io.prefix;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 /** A failure that the library reported. The message is one sentence with the value and the limit that it broke. */
-public final class PrefixException extends RuntimeException {
+public class PrefixException extends RuntimeException {
     private static final long serialVersionUID = 1;
 
     /** The status as a number. */
@@ -17,6 +17,7 @@ public final class PrefixException extends RuntimeException {
         this(code, new String(domain, UTF_8), new String(message, UTF_8));
     }
 
+    // Others in this package may add to it, nobody else.
     PrefixException(int code, String domain, String message) {
         super(message);
         this.code = code;

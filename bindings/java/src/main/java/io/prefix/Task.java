@@ -229,6 +229,16 @@ public final class Task extends Owned {
      */
     public String text(int item) {
         result(item).check();
+        return textSoFar(item);
+    }
+
+    /**
+     * The answer to a question, also what there is of one that was cancelled or ran out of time.
+     *
+     * @param item number of the question
+     * @return the text, without white space around it
+     */
+    public String textSoFar(int item) {
         return Buffers.text(256, buffer -> call(raw -> Native.prefix_task_item_text(raw, item, buffer)));
     }
 

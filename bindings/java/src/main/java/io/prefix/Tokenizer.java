@@ -161,7 +161,22 @@ public final class Tokenizer extends Owned {
      * @param tokens all tokens
      * @param offsets token i is bytes offsets[2 * i] to offsets[2 * i + 1] of the text in UTF-8; 0, 0 for added tokens
      */
-    public record Encoding(int[] tokens, long[] offsets) {}
+    public record Encoding(int[] tokens, long[] offsets) {
+        @Override
+        public boolean equals(Object other) {
+            return other instanceof Encoding o && Arrays.equals(tokens, o.tokens) && Arrays.equals(offsets, o.offsets);
+        }
+
+        @Override
+        public int hashCode() {
+            return 31 * Arrays.hashCode(tokens) + Arrays.hashCode(offsets);
+        }
+
+        @Override
+        public String toString() {
+            return "Encoding[tokens=" + Arrays.toString(tokens) + ", offsets=" + Arrays.toString(offsets) + "]";
+        }
+    }
 
     /**
      * Makes tokens of a text, and says where they come from.
@@ -274,7 +289,22 @@ public final class Tokenizer extends Owned {
      * @param turns turns[i] is how many of the first tokens belong to messages 0..i and stay the same when the
      *     conversation goes on after message i; the last entry is the number of tokens
      */
-    public record Conversation(int[] tokens, long[] turns) {}
+    public record Conversation(int[] tokens, long[] turns) {
+        @Override
+        public boolean equals(Object other) {
+            return other instanceof Conversation o && Arrays.equals(tokens, o.tokens) && Arrays.equals(turns, o.turns);
+        }
+
+        @Override
+        public int hashCode() {
+            return 31 * Arrays.hashCode(tokens) + Arrays.hashCode(turns);
+        }
+
+        @Override
+        public String toString() {
+            return "Conversation[tokens=" + Arrays.toString(tokens) + ", turns=" + Arrays.toString(turns) + "]";
+        }
+    }
 
     /**
      * The tokens of {@link #chatText} with where the turns end.

@@ -13,7 +13,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CancellationException;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -195,6 +197,40 @@ class JobTest {
             CompletableFuture<Job> late = job.whenDone();
             job.close();
             late.cancel(true);
+        }
+    }
+
+    @Test
+    void aFutureThatRunsOutOfTimeCancelsItsJob() throws Exception {
+        try (Batch batch = Support.generations(engine, 2000);
+                Job job = engine.submit(batch)) {
+            CompletableFuture<Job> future = job.whenDone().orTimeout(1, TimeUnit.MILLISECONDS);
+            Throwable cause = assertThrows(ExecutionException.class, future::get).getCause();
+            assertTrue(cause instanceof TimeoutException, cause.toString());
+            job.await();
+            assertEquals(Status.CANCELLED, job.result(1999).status());
+        }
+    }
+
+    @Test
+    void aJobThatNobodyHoldsIsClosedWhenItsFutureRunsOutOfTime() throws Exception {
+        try (Batch batch = Support.generations(engine, 2000)) {
+            CompletableFuture<Job> future = engine.runAsync(batch).orTimeout(1, TimeUnit.MILLISECONDS);
+            assertThrows(ExecutionException.class, future::get);
+            while (engine.stats().requestsRunning() + engine.stats().requestsWaiting() > 0) {
+                Thread.sleep(1); // the limit is that of the class
+            }
+            assertTrue(engine.stats().requestsFinished() < 2000, "it was cancelled");
+        }
+    }
+
+    @Test
+    void aFutureThatEndsWithItsJobLeavesItAlone() throws Exception {
+        try (Batch batch = Support.generations(engine, 20);
+                Job job = engine.submit(batch)) {
+            assertSame(job, job.whenDone().completeOnTimeout(job, 1, TimeUnit.MILLISECONDS).get());
+            job.await();
+            assertEquals(Status.OK, job.result(19).status());
         }
     }
 }

@@ -3,6 +3,7 @@ package io.prefix;
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -94,8 +95,7 @@ class TasksTest {
     void aFailedItemIsNamed() throws Exception {
         List<String> mixed = List.of(DOCUMENTS.get(0), "long ".repeat(100), DOCUMENTS.get(2));
         Map<String, ?> options = Map.of("truncate", "off");
-        PrefixException e =
-                assertThrows(PrefixException.class, () -> Tasks.embed(engine, tokenizer, mixed, options));
+        TaskException e = assertThrows(TaskException.class, () -> Tasks.embed(engine, tokenizer, mixed, options));
         assertEquals(Status.PROMPT_TOO_LONG, e.status());
         assertTrue(e.getMessage().startsWith("item 1: "), e.getMessage());
         try (Task task = Task.embed(engine, tokenizer, mixed, options)) {
@@ -104,6 +104,68 @@ class TasksTest {
             assertTrue(Float.isNaN(task.values().get(1, 0)));
             assertFalse(Float.isNaN(task.values().get(2, 0)));
         }
+    }
+
+    @Test
+    void whatDidNotFailIsKept() throws Exception {
+        String tooLong = "long ".repeat(100);
+        List<String> mixed = List.of(DOCUMENTS.get(0), tooLong, DOCUMENTS.get(2), tooLong);
+        List<String> good = List.of(DOCUMENTS.get(0), DOCUMENTS.get(2));
+        Map<String, ?> options = Map.of("truncate", "off");
+
+        TaskException ranked = assertThrows(
+                TaskException.class, () -> Tasks.rerank(engine, tokenizer, "What is baked?", mixed, options));
+        List<Tasks.Ranked> expected = Tasks.rerank(engine, tokenizer, "What is baked?", good, options).stream()
+                .map(r -> new Tasks.Ranked(r.document() * 2, r.score()))
+                .toList();
+        assertEquals(expected, ranked.ranking());
+        assertEquals(List.of(1, 3), List.copyOf(ranked.failures().keySet()));
+        assertEquals(Status.PROMPT_TOO_LONG, ranked.failures().get(3).status());
+        assertTrue(ranked.getMessage().endsWith(" (and 1 more failed)"), ranked.getMessage());
+        assertThrows(IllegalStateException.class, ranked::values);
+        assertThrows(IllegalStateException.class, ranked::answers);
+
+        TaskException embedded =
+                assertThrows(TaskException.class, () -> Tasks.embed(engine, tokenizer, mixed, options));
+        assertArrayEquals(
+                Tasks.embed(engine, tokenizer, good, options).row(1), embedded.values().row(2));
+        assertTrue(Float.isNaN(embedded.values().get(1, 0)));
+        assertThrows(IllegalStateException.class, embedded::ranking);
+
+        TaskException classified = assertThrows(
+                TaskException.class, () -> Tasks.classify(engine, tokenizer, mixed, List.of("food", "town"), options));
+        assertEquals(1, classified.values().get(0, 0) + classified.values().get(0, 1), 1e-4);
+
+        List<String> questions = List.of("What is baked?", tooLong);
+        Map<String, ?> few = Map.of("truncate", "off", "request", Map.of("max_tokens", 5));
+        TaskException answered = assertThrows(
+                TaskException.class, () -> Tasks.answer(engine, tokenizer, DOCUMENTS.get(0), questions, few));
+        String answer = Tasks.answer(engine, tokenizer, DOCUMENTS.get(0), questions.subList(0, 1), few).get(0);
+        assertEquals(List.of(answer, ""), answered.answers());
+    }
+
+    @Test
+    void resultsAreEqualWhenTheirNumbersAre() throws Exception {
+        Matrix one = Tasks.embed(engine, tokenizer, DOCUMENTS, null);
+        Matrix same = new Matrix(one.rows(), one.columns(), one.flat().clone());
+        assertEquals(one, same);
+        assertEquals(one.hashCode(), same.hashCode());
+        assertEquals("Matrix[3 x " + one.columns() + "]", one.toString());
+        same.flat()[5] += 1;
+        assertNotEquals(one, same);
+        assertNotEquals(new Matrix(2, 3, new float[6]), new Matrix(3, 2, new float[6]));
+        assertEquals(new Matrix(1, 1, new float[] {Float.NaN}), new Matrix(1, 1, new float[] {Float.NaN}));
+
+        Tokenizer.Encoding encoding = new Tokenizer.Encoding(new int[] {7}, new long[] {0, 2});
+        assertEquals(encoding, new Tokenizer.Encoding(new int[] {7}, new long[] {0, 2}));
+        assertEquals(encoding.hashCode(), new Tokenizer.Encoding(new int[] {7}, new long[] {0, 2}).hashCode());
+        assertNotEquals(encoding, new Tokenizer.Encoding(new int[] {7}, new long[] {0, 3}));
+        assertEquals("Encoding[tokens=[7], offsets=[0, 2]]", encoding.toString());
+        Tokenizer.Conversation chat = new Tokenizer.Conversation(new int[] {7}, new long[] {1});
+        assertEquals(chat, new Tokenizer.Conversation(new int[] {7}, new long[] {1}));
+        assertEquals(chat.hashCode(), new Tokenizer.Conversation(new int[] {7}, new long[] {1}).hashCode());
+        assertNotEquals(chat, new Tokenizer.Conversation(new int[] {8}, new long[] {1}));
+        assertEquals("Conversation[tokens=[7], turns=[1]]", chat.toString());
     }
 
     @Test
@@ -120,6 +182,22 @@ class TasksTest {
         Thread runner = Thread.currentThread();
         CompletableFuture.delayedExecutor(10, TimeUnit.MILLISECONDS).execute(runner::interrupt);
         assertThrows(InterruptedException.class, () -> Tasks.rerank(engine, tokenizer, "Trees?", many, null));
+    }
+
+    @Test
+    void anAnswerThatWasCancelledIsKeptSoFar() throws Exception {
+        List<String> questions = IntStream.range(0, 300).mapToObj(i -> "What is " + i + "?").toList();
+        Map<String, ?> many = Map.of("request", Map.of("max_tokens", 100, "ignore_eos", true));
+        try (Task task = Task.answer(engine, tokenizer, DOCUMENTS.get(0), questions, many)) {
+            while (engine.stats().steps() < 5) {
+                assertFalse(task.run(Duration.ofMillis(1)));
+            }
+            task.cancel();
+            task.run();
+            PrefixException failed = assertThrows(PrefixException.class, () -> task.text(299));
+            assertEquals(Status.CANCELLED, failed.status());
+            assertTrue(IntStream.range(0, 300).anyMatch(i -> !task.textSoFar(i).isEmpty()));
+        }
     }
 
     @Test
