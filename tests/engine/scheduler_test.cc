@@ -83,7 +83,9 @@ TEST_F(SchedulerTest, JobsTakeTurnsWhenRowsAreFew) {
   open(100, 8);
   const auto large = submit({logits_of(text(1, 320))});
   const auto small = submit({logits_of(text(2, 32))});
-  for (int i = 0; i < 7; ++i) step();
+  step();
+  EXPECT_TRUE(large->next_event(0) && small->next_event(0)) << "both have begun";
+  for (int i = 1; i < 7; ++i) step();
   EXPECT_FALSE(small->done());
   step();
   step();

@@ -62,6 +62,14 @@ class CountTest(unittest.TestCase):
         self.assertEqual(count.failures, ["a_test: Suite.two"])
         self.assertEqual(count.skips, ["a_test: Suite.three"])
 
+    def test_what_was_filtered_out_counts_for_nothing(self) -> None:
+        report = json.loads(google_test(one="ok", two="ok", three="ok"))
+        tests = report["testsuites"][0]["testsuite"]
+        tests[1]["status"], tests[2]["result"] = "NOTRUN", "SUPPRESSED"
+        (self.reports / "a_test.json").write_text(json.dumps(report))
+        count = self.ctest(0, a_test="ok")
+        self.assertEqual((count.passed, count.failed, count.skipped), (1, 0, 0))
+
     def test_a_program_without_report_counts_once(self) -> None:
         count = self.ctest(0, header_c90="ok")
         self.assertEqual((count.passed, count.failed), (1, 0))
