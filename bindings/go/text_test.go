@@ -93,6 +93,19 @@ func TestSpecialTokens(t *testing.T) {
 	}
 }
 
+// The text of a token may need more room than there is at first: it comes whole, and once.
+func TestStreamsTakeLongTokensOnce(t *testing.T) {
+	text, config := byteTokenizer(256)
+	long := strings.Repeat("long", 100)
+	tokenizer := must(prefix.TokenizerFromJSON(strings.ReplaceAll(text, "|start|", long), config))(t)
+	defer tokenizer.Close()
+	detok := must(tokenizer.NewDetokenizer(0))(t)
+	defer detok.Close()
+	if text := must(detok.Push(97, 256, 98))(t); text != "a<"+long+">b" {
+		t.Errorf("%d bytes: %.20q", len(text), text)
+	}
+}
+
 func TestStreamsNeverCutACharacter(t *testing.T) {
 	tokenizer := byteLevel(t)
 	detok := must(tokenizer.NewDetokenizer(prefix.SkipSpecial))(t)

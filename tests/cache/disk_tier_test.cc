@@ -144,6 +144,16 @@ TEST(DiskTier, APageIsSyncedBeforeItIsSeenWhereThatIsWanted) {
   }
 }
 
+TEST(DiskTier, AWriteMayDoLessThanItIsAskedTo) {
+  const TempFolder folder;
+  DiskTier tier(options_for(folder / "cache"));
+  SystemCalls calls;
+  calls.write_at_most(7);  // in the header, across its end, in the page
+  EXPECT_TRUE(put(tier, 1, kPage));
+  EXPECT_EQ(get(tier, 1, kPage), Got::kRight);
+  EXPECT_GT(calls.seen().size(), kPage / 7);
+}
+
 TEST(DiskTier, APageThatCannotBeSyncedIsNotStored) {
   const TempFolder folder;
   DiskTierOptions options = options_for(folder / "cache");

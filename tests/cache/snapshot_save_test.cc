@@ -183,6 +183,14 @@ TEST(SnapshotSave, WhatCannotBeSyncedOrRenamedReplacesNothing) {
   }
 }
 
+TEST(SnapshotSave, AWriteMayDoLessThanItIsAskedTo) {
+  const TempFolder folder;
+  SystemCalls calls;
+  calls.write_at_most(100);
+  ASSERT_EQ(save(folder / "snapshot", 1), Code::kOk);
+  EXPECT_EQ(generation_in(folder / "snapshot"), 1);
+}
+
 TEST(SnapshotSave, FinishTellsTheSizeOfTheFile) {
   const TempFolder folder;
   const std::string path = folder / "snapshot";

@@ -3,6 +3,8 @@
 // any of them. It takes the place of the C library's functions, which costs the others nothing.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <vector>
 
@@ -27,17 +29,21 @@ class SystemCalls {
   std::vector<Call> seen();
   // From now on calls of this kind fail with this errno.
   void fail(SystemCall kind, int error);
+  // A write does no more at once, as is its right.
+  void write_at_most(size_t bytes);
   // SIGKILL instead of call number n from now, n > 0; a write is half done then.
   void kill_at(int n);
 
   // For the functions that are watched. Returns an errno, 0: go on.
   int before(SystemCall kind, int descriptor, bool* killed);
+  size_t most_bytes();
 
  private:
   std::mutex mutex_;
   std::vector<Call> seen_;
   SystemCall failing_ = SystemCall::kWrite;
   int error_ = 0;
+  size_t most_bytes_ = SIZE_MAX;
   int left_ = 0;  // calls until the end; 0: it does not come
 };
 

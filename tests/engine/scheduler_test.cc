@@ -83,7 +83,9 @@ TEST_F(SchedulerTest, JobsTakeTurnsWhenRowsAreFew) {
   open(100, 8);
   const auto large = submit({logits_of(text(1, 320))});
   const auto small = submit({logits_of(text(2, 32))});
-  for (int i = 0; i < 7; ++i) step();
+  step();
+  EXPECT_TRUE(large->next_event(0) && small->next_event(0)) << "both have begun";
+  for (int i = 1; i < 7; ++i) step();
   EXPECT_FALSE(small->done());
   step();
   step();
@@ -249,6 +251,90 @@ TEST_F(SchedulerTest, WhatIsCancelledWhileItWaitsEndsAsCancelled) {
   EXPECT_EQ(running->result(0).finish, Finish::kCancelled);
   finish_all();
   EXPECT_EQ(waiting->result(0).status, Code::kOk) << waiting->result(0).message;
+}
+
+// What a generation may still grow by counts against the quota, until it ends.
+TEST_F(SchedulerTest, TokensPromisedToAGenerationComeBackHoweverItEnds) {
+  const NodeId root = scheduler->root_of(1, 100);
+  tree->set_limits(1, 0, 200);
+  for (int round = 0; round < 3; ++round) {
+    RequestSpec spec = generate(text(round, 20), 100);
+    spec.name_space = 1;
+    const auto job = submit({spec});
+    for (int i = 0; i <= round; ++i) step();
+    job->cancel();
+    finish_all();
+    ASSERT_EQ(job->result(0).status, Code::kCancelled);
+    const auto all = submit({logits_of(text(50 + round, 200), 1)});  // the whole quota
+    finish_all();
+    EXPECT_EQ(all->result(0).status, Code::kOk) << all->result(0).message;
+    EXPECT_EQ(tree->tokens_of(1), 200);
+    tree->drop(root);
+  }
+}
+
+// A generation whose path somebody continues by another token after each of its tokens: leaving him
+// takes a page each time, beyond what was promised.
+struct PursuedGeneration : SchedulerTest {
+  void begin(int32_t pages) {
+    open(100, 2048);
+    const auto job = submit({leader});
+    finish_all();
+    drawn = job->result(0).tokens;
+    open(pages, 2048);
+    root = scheduler->root_of(0, 100);
+    running = submit({leader});
+    step();
+  }
+  // Takes a page that nobody can evict; false when there is none.
+  bool pursue() {
+    const size_t n = generated(*running);
+    if (n + 1 >= drawn.size()) return false;
+    std::vector<int32_t> tokens = leader.tokens;
+    tokens.insert(tokens.end(), drawn.begin(), drawn.begin() + static_cast<ptrdiff_t>(n));
+    tokens.push_back((drawn[n] + 1) % 131);
+    try {
+      tree->attach(tree->match(root, tokens), tokens, {});  // and is never let go of
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  }
+
+  const RequestSpec leader = generate(text(1, 20), 40);
+  std::vector<int32_t> drawn;
+  std::shared_ptr<Job> running;
+  NodeId root = kNoNode;
+};
+
+TEST_F(PursuedGeneration, TakesNoPageThatIsNotThere) {
+  for (int32_t pages = 5; pages < 40; ++pages) {
+    begin(pages);
+    while (!running->done()) {
+      pursue();
+      step();
+      ASSERT_GE(pool->available(), 0) << pages << " pages, " << generated(*running) << " tokens";
+    }
+    const RequestResult& result = running->result(0);
+    EXPECT_TRUE(result.status == Code::kOk || result.status == Code::kCacheFull) << result.message;
+    EXPECT_TRUE(std::equal(result.tokens.begin(), result.tokens.end(), drawn.begin()));
+  }
+}
+
+TEST_F(PursuedGeneration, GetsThePageOfARequestThatEndsInTheSameStep) {
+  begin(30);
+  while (pool->available() > 2) {
+    ASSERT_TRUE(pursue());
+    step();
+    ASSERT_FALSE(running->done());
+  }
+  while (pool->available() > 1) tree->attach({root, 0, 0, 0}, text(7, 32), {});
+  ASSERT_LT(generated(*running) + 2, drawn.size());
+  const auto other = submit({logits_of(text(2, 32))});  // takes the last page for this step
+  step();
+  ASSERT_TRUE(other->done());
+  EXPECT_EQ(other->result(0).status, Code::kOk);
+  EXPECT_FALSE(running->done()) << running->result(0).message;
 }
 
 // A row that is computed again only to be read is taken off the count that had it.

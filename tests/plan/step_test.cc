@@ -103,6 +103,52 @@ TEST(Step, RowsAreDepthFirstAndSharedOnce) {
   Oracle().run(plan, paths_of_rows(builder, plan, sequences));
 }
 
+// A tree of the second rotary regime has its rows behind those of the first in the tables.
+TEST(Step, RopeRowsAreThoseOfTheRegime) {
+  PagePool pool(100);
+  Tree tree(pool);
+  std::vector<NodeId> nodes;
+  const Tokens t{1, 2, 3};
+  for (const int32_t offset : {0, 1000}) {
+    const NodeId root = tree.add_root(offset);
+    nodes.push_back(tree.attach(tree.match(root, t), t, {}));
+  }
+  StepBuilder builder(tree, kShape);
+  StepPlan plan;
+  builder.begin();
+  for (const NodeId node : nodes) builder.take(node, 3, 1000);
+  builder.build(plan);
+  EXPECT_EQ(plan.positions, (std::vector<int32_t>{0, 1, 2, 0, 1, 2}));
+  EXPECT_EQ(plan.rope_rows, (std::vector<int32_t>{0, 1, 2, 1000, 1001, 1002}));
+}
+
+// In the middle of an edge, and across edges; the rest comes in later steps.
+TEST(Step, TakesNoMoreThanItMay) {
+  PagePool pool(100);
+  Tree tree(pool);
+  const NodeId root = tree.add_root();
+  std::mt19937 random(3);
+  const Tokens a = random_tokens(random, 70, 9);
+  Tokens b(a.begin(), a.begin() + 40);
+  b.resize(60, 10);
+  const NodeId nodes[] = {tree.attach(tree.match(root, a), a, {}),
+                          tree.attach(tree.match(root, b), b, {})};
+  StepBuilder builder(tree, kShape);
+  StepPlan plan;
+  int32_t left = 70 + 20;
+  for (int step = 0; left > 0; ++step) {
+    ASSERT_LT(step, 10);
+    builder.begin();
+    const int32_t first = builder.take(nodes[0], 70, 17);
+    const int32_t second = builder.take(nodes[1], 60, 17 - first);
+    EXPECT_EQ(first + second, std::min(17, left)) << step;
+    builder.build(plan);
+    EXPECT_EQ(plan.rows(), first + second);
+    for (const StepPlan::Commit& c : plan.commits) tree.set_computed(c.node, c.computed);
+    left -= first + second;
+  }
+}
+
 TEST(Step, RecomputeReadsAComputedTokenWithoutWriting) {
   PagePool pool(100);
   Tree tree(pool);

@@ -23,6 +23,10 @@ def main() -> int:
     options = dict(zip(sys.argv[2::2], sys.argv[3::2]))
     with open(options["--in"]) as lines:
         results = [answer(json.loads(line)) for line in lines]
+    if "--lose-one" in options:
+        results.pop()
+    if "--one-more" in options:
+        results.append(results[0])
     with open(options["--out"], "w") as out:
         out.writelines(json.dumps(result) + "\n" for result in results)
     alone = options.get("--sharing") == "off"

@@ -81,6 +81,15 @@ class ScriptTest(unittest.TestCase):
         self.assertEqual(len(found["answers"]), 16)
         self.assertEqual(run_script("eval/eval.py", "--model", "x", "--binary", str(FAKE))["questions"], 76)
 
+    def test_a_result_that_is_missing(self) -> None:
+        """One too few or too many would give every later request the answer to another one."""
+        request = prefix_run.likelihood_request("Bread is baked.", "What is baked?")
+        results, _ = prefix_run.run("x", [request, request], binary=FAKE)
+        self.assertEqual(len(results), 2)
+        for flag in ("--lose-one", "--one-more"):
+            with self.assertRaisesRegex(prefix_run.RunFailed, "2 requests gave [13] results"):
+                prefix_run.run("x", [request, request], flag, "yes", binary=FAKE)
+
     def test_demo_with_the_real_model(self) -> None:
         model = subprocess.run([ROOT / "tools/fetch_model"], capture_output=True, text=True, check=True)
         found = run_script("demo/demo.py", "--model", model.stdout.strip())

@@ -69,6 +69,14 @@ class CountTest(unittest.TestCase):
         count = self.program("cli_test", 0, "...s\n---\nRan 4 tests in 0.1s\n\nOK (skipped=1)\n")
         self.assertEqual((count.passed, count.failed, count.skipped), (3, 0, 1))
 
+    def test_what_was_filtered_out_counts_for_nothing(self) -> None:
+        report = json.loads(google_test(one="ok", two="ok", three="ok"))
+        tests = report["testsuites"][0]["testsuite"]
+        tests[1]["status"], tests[2]["result"] = "NOTRUN", "SUPPRESSED"
+        (self.reports / "a_test.json").write_text(json.dumps(report))
+        count = self.program("a_test", 0)
+        self.assertEqual((count.passed, count.failed, count.skipped), (1, 0, 0))
+
     def test_a_program_without_report_counts_once(self) -> None:
         count = self.program("header_c90", 0)
         self.assertEqual((count.passed, count.failed), (1, 0))
