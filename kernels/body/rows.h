@@ -235,7 +235,8 @@ PREFIX_BODY void write_pairs(Warp& warp, const QkvArguments& a, const uint16_t* 
     PREFIX_UNROLL
     for (int j = 0; j < kPairs; ++j) {
       const auto bits = load_whole<uint32_t>(row + v.at + column(lane, j));
-      Floats2 x{{from_bf16(static_cast<uint16_t>(bits)), from_bf16(static_cast<uint16_t>(bits >> 16))}};
+      Floats2 x{
+          {from_bf16(static_cast<uint16_t>(bits)), from_bf16(static_cast<uint16_t>(bits >> 16))}};
       if (v.bias) {
         const auto bias = load_whole<Floats2>(v.bias + column(lane, j));
         x = {{x.x[0] + bias.x[0], x.x[1] + bias.x[1]}};

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from . import machine, programs, verdicts
 from .clock import ROOT, Clock, Ended
-from .figures import find, json_lines, problem_of
+from .figures import json_lines, problem_of
 from .programs import CUDNN, LAUNCHES, PROGRAMS, Runner
 from .report import Check, Report, not_run
 
@@ -94,7 +94,7 @@ def describe(run: Run) -> None:
     """First of all: how many clusters of each size run at once decides how small steps are planned."""
     run.stage = "device"
     run.bench(["--device"], 60)
-    device = find(run.report.bench, bench="device")
+    device = next((line for line in run.report.bench if line.get("bench") == "device"), None)
     if not device:
         run.report.notes.append("clusters not known: " + (run.problems.get(("device", "bench")) or "gpu_bench did not say"))
         return
