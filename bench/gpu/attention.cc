@@ -102,7 +102,7 @@ class Pool {
     // A few pages come from the host, the others are copies of them.
     const int32_t sent = std::min(pages, 8);
     Memory::fill(device, memory_.data(), kv.page_bytes() * static_cast<size_t>(sent));
-    std::vector<ops::PageCopy> copies;
+    std::vector<PageCopy> copies;
     for (int32_t i = sent; i < pages; ++i) copies.push_back({i % sent, i, kPageTokens});
     for (int32_t layer = 0; layer < kv.layers; ++layer)
       device.copy_pages(copies, kv, memory_.data(), layer);
