@@ -1,4 +1,9 @@
 // Block and Warp of body/portable.h on a GPU: every function is a few instructions.
+//
+// From compute capability 9.0 on kernels overlap (launch_shape.h): blocks of the next kernel are
+// there, and wait, while the last blocks of this one run. A body gets its arguments together with
+// a block, and whoever makes a block has waited (InTurn): so nothing of the kernels before is read
+// or overwritten too early, by whatever a body does first.
 #pragma once
 
 #include "body/portable.h"
@@ -9,6 +14,17 @@ namespace prefix::ops::gpu {
 #define PREFIX_SHARED_ALIGN 128
 #endif
 extern __shared__ __align__(PREFIX_SHARED_ALIGN) unsigned char shared_memory[];
+
+// Part of every block. All threads of all blocks wait: a kernel that has ended then says the same
+// of all kernels before it.
+struct InTurn {
+  PREFIX_BODY InTurn() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+  }
+};
 
 class CudaWarp {
  public:
@@ -101,7 +117,7 @@ class CudaWarp {
   }
 };
 
-class CudaBlock {
+class CudaBlock : InTurn {
  public:
   using Warp = CudaWarp;
   template <class T>

@@ -71,7 +71,7 @@ class CudaClusterWarp : public CudaWarp {
 
 // Eight warps, and one of which a thread is the producer.
 template <int kBarriers>
-class CudaClusterBlock {
+class CudaClusterBlock : InTurn {
  public:
   PREFIX_BODY int x() const { return static_cast<int>(blockIdx.x); }
   PREFIX_BODY int y() const { return static_cast<int>(blockIdx.y); }

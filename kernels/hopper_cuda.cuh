@@ -195,7 +195,7 @@ class CudaGroup {
 
 // 128 threads for the producer, of which one works, and two groups.
 template <int kBarriers>
-class CudaHopper {
+class CudaHopper : InTurn {
  public:
   PREFIX_BODY int x() const { return static_cast<int>(blockIdx.x); }
   PREFIX_BODY int y() const { return static_cast<int>(blockIdx.y); }

@@ -18,6 +18,7 @@
 #include "cudnn_attention.h"
 #include "current_context.h"
 #include "kernel_table.h"
+#include "launch_shape.h"
 #include "ops/gpu/runtime.h"
 #include "upload_ring.h"
 
@@ -68,25 +69,6 @@ int most_shared_bytes(Kernel kernel) {
       return 0;
   }
 }
-
-// A launch as CUDA wants to have it described.
-struct LaunchShape {
-  LaunchShape(const Launch& l, cudaStream_t stream) {
-    config.gridDim = dim3(l.grid_x, l.grid_y);
-    config.blockDim = dim3(l.threads);
-    config.dynamicSmemBytes = l.shared_bytes;
-    config.stream = stream;
-    cluster.id = cudaLaunchAttributeClusterDimension;
-    cluster.val.clusterDim = {l.cluster, 1, 1};
-    config.attrs = &cluster;
-    config.numAttrs = l.cluster > 1 ? 1 : 0;
-  }
-  LaunchShape(const LaunchShape&) = delete;
-  LaunchShape& operator=(const LaunchShape&) = delete;
-
-  cudaLaunchConfig_t config{};
-  cudaLaunchAttribute cluster{};
-};
 
 std::string describe(cudaError_t error) {
   if (error == cudaErrorInsufficientDriver || error == cudaErrorInitializationError ||
@@ -264,7 +246,7 @@ class CudaRuntime final : public Runtime {
       return Code::kInternal;
     }
     void* args[] = {const_cast<void*>(l.args)};
-    LaunchShape shape(l, stream_);
+    LaunchShape shape(l, stream_, overlaps_[static_cast<size_t>(l.kernel)]);
     return ask(cudaLaunchKernelExC(&shape.config, kernel, args), "launching a kernel");
   }
   Code gemm(const GemmArgs& args) override {
@@ -444,17 +426,21 @@ class CudaRuntime final : public Runtime {
       const int bytes = most_shared_bytes(kernel);
       if (!address || (for_hopper(kernel) && !properties_.hopper)) continue;
       // Loads the kernel; its first launch would do it otherwise.
-      cudaFuncAttributes attributes;
+      cudaFuncAttributes attributes{};
       cudaFuncGetAttributes(&attributes, address);
+      cudaGetLastError();
+      // Compiled from PTX for an older target it would not wait (block_cuda.cuh).
+      overlaps_[static_cast<size_t>(k)] = attributes.ptxVersion >= 90;
+      if (bytes == 0 && attributes.ptxVersion < 90) continue;
+      // A wish: two blocks fit side by side only where the cache leaves them the room. The same of
+      // all kernels where they overlap: a processor that divides its memory anew has to be empty.
+      cudaFuncSetAttribute(address, cudaFuncAttributePreferredSharedMemoryCarveout,
+                           cudaSharedmemCarveoutMaxShared);
       cudaGetLastError();
       if (bytes == 0) continue;
       if (ask(cudaFuncSetAttribute(address, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
               "shared memory of the attention kernels") != Code::kOk)
         return false;
-      // A wish: two blocks fit side by side only where the cache leaves them the room.
-      cudaFuncSetAttribute(address, cudaFuncAttributePreferredSharedMemoryCarveout,
-                           cudaSharedmemCarveoutMaxShared);
-      cudaGetLastError();
     }
     return true;
   }
@@ -534,7 +520,8 @@ class CudaRuntime final : public Runtime {
   CudnnAttention cudnn_;  // opened on demand
   void* workspace_ = nullptr;
   std::map<const unsigned char*, size_t> pinned_;
-  std::thread::id engine_;  // that launches
+  std::thread::id engine_;                                   // that launches
+  bool overlaps_[static_cast<size_t>(Kernel::kCount)] = {};  // those that wait for the one before
   bool recording_ = false;
   int32_t next_graph_ = 0;
   std::map<int32_t, cudaGraphExec_t> graphs_;

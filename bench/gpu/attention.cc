@@ -84,6 +84,35 @@ size_t dense_of(const ops::Device& device) {
   return gpu ? gpu->attention_plan().dense.size() : 0;
 }
 
+// Layers of the models of products.cc by their query heads, fewer where the device has less memory.
+int32_t layers_of(ops::Device& device, const AttentionCase& c, const Plan& plan,
+                  const Effort& effort) {
+  const int32_t wanted = effort.layers > 0 ? effort.layers : c.heads <= 16 ? 28 : 36;
+  const ops::KvLayout one{ops::DType::kBf16, 1, c.kv_heads, kHeadDim};
+  const auto each = static_cast<int64_t>(one.page_bytes()) * plan.pages;
+  return std::clamp<int32_t>(static_cast<int32_t>(device.free_bytes() / 10 * 9 / each), 1, wanted);
+}
+
+// A pool as an engine has it: a page holds all layers, so that the pages of one layer lie megabytes
+// apart. Each layer is read in its turn: then the last cache holds nothing of it any more.
+class Pool {
+ public:
+  Pool(ops::Device& device, const ops::KvLayout& kv, int32_t pages)
+      : memory_(device, kv.page_bytes() * static_cast<size_t>(pages), false) {
+    // A few pages come from the host, the others are copies of them.
+    const int32_t sent = std::min(pages, 8);
+    Memory::fill(device, memory_.data(), kv.page_bytes() * static_cast<size_t>(sent));
+    std::vector<PageCopy> copies;
+    for (int32_t i = sent; i < pages; ++i) copies.push_back({i % sent, i, kPageTokens});
+    for (int32_t layer = 0; layer < kv.layers; ++layer)
+      device.copy_pages(copies, kv, memory_.data(), layer);
+  }
+  const std::byte* data() const { return memory_.data(); }
+
+ private:
+  Memory memory_;
+};
+
 // Blocks of a cluster, where the step was done by clusters.
 int cluster_of(const ops::Device& device) {
   const auto* const gpu = dynamic_cast<const ops::GpuDevice*>(&device);
@@ -96,12 +125,12 @@ std::span<const AttentionCase> attention_cases() { return kCases; }
 
 void bench_attention(ops::Device& device, const AttentionCase& c, bool shared,
                      const Blocker& blocker, const Effort& effort, const char* kernel) {
-  const ops::KvLayout kv{ops::DType::kBf16, 1, c.kv_heads, kHeadDim};
   const Plan plan = make_plan(c, device.tile_rows(), shared);
+  const int32_t layers = layers_of(device, c, plan, effort);
+  const ops::KvLayout kv{ops::DType::kBf16, layers, c.kv_heads, kHeadDim};
   const auto rows = static_cast<int64_t>(plan.positions.size());
   const int64_t ld = device.act_ld(int64_t{c.heads} * kHeadDim);
-  const Rotation pools(device, kv.page_bytes() * static_cast<size_t>(plan.pages),
-                       effort.cold_bytes);
+  const Pool pool(device, kv, plan.pages);
   const Memory q(device, static_cast<size_t>(rows * ld) * 2),
       out(device, static_cast<size_t>(rows * ld) * 2);
   ops::StepArrays step;
@@ -126,17 +155,21 @@ void bench_attention(ops::Device& device, const AttentionCase& c, bool shared,
   device.begin_step(step);
   const std::chrono::duration<double, std::micro> plan_time =
       std::chrono::steady_clock::now() - planned;
-  const Times cold = clock.measure([&](int i) { device.attention(args, kv, pools[i]); });
-  const Times hot = clock.measure([&](int) { device.attention(args, kv, pools[0]); });
+  const auto attend = [&](int call) {
+    args.layer = call % layers;
+    device.attention(args, kv, pool.data());
+  };
+  const Times cold = clock.measure(attend);
+  const Times hot = clock.measure([&](int) { attend(0); });
   const double flops = flops_of(c, plan), bytes = bytes_of(c, shared);
   std::printf(
       "{\"bench\": \"attention\", \"kernel\": \"%s\", \"shape\": \"%s\", \"heads\": \"%d/%d\", "
       "\"shared\": %s, "
-      "\"us\": %.2f, \"us_hot\": %.2f, \"us_wall\": %.2f, \"launch_bound\": %s, \"buffers\": %zu, "
+      "\"us\": %.2f, \"us_hot\": %.2f, \"us_wall\": %.2f, \"launch_bound\": %s, \"layers\": %d, "
       "\"flops\": %.0f, \"bytes\": %.0f, \"tflops\": %.1f, \"gb_per_s\": %.0f, \"plan_us\": "
       "%.0f, \"dense\": %zu, \"cluster\": %d}\n",
       kernel, c.name, c.heads, c.kv_heads, shared ? "true" : "false", cold.us, hot.us, cold.wall_us,
-      cold.launch_bound ? "true" : "false", pools.count(), flops, bytes, flops / cold.us * 1e-6,
+      cold.launch_bound ? "true" : "false", layers, flops, bytes, flops / cold.us * 1e-6,
       bytes / cold.us * 1e-3, plan_time.count(), dense_of(device), cluster_of(device));
   std::fflush(stdout);
 }

@@ -14,10 +14,14 @@ struct Effort {
   int repeats = 9;
   double budget_us = 20e3;                // of the calls of one repeat
   size_t cold_bytes = size_t{256} << 20;  // more than the last cache of any GPU
+  int32_t layers = 0;                     // of the pool; 0: of a model with so many heads
   int64_t blocker_rows = 4096, blocker_n = 24576, blocker_k = 4096;
 };
 
 class Blocker;  // blocker.h
+
+// Its name, its processors, and how many clusters of attention for small steps run at once.
+void bench_device(ops::Device& device);
 
 // B sequences behind a shared prefix of P tokens, each with S tokens of its own, of which the last
 // `rows` are computed now.
@@ -28,8 +32,8 @@ struct AttentionCase {
 };
 std::span<const AttentionCase> attention_cases();
 
-// One layer, called as a step calls it. Without sharing every sequence has pages of its own and
-// tiles of its own: paged decoding as others do it.
+// One layer, called as a step calls it; the layers of an engine's pool take turns. Without sharing
+// every sequence has pages of its own and tiles of its own: paged decoding as others do it.
 void bench_attention(ops::Device& device, const AttentionCase& c, bool shared,
                      const Blocker& blocker, const Effort& effort = {}, const char* kernel = "mma");
 
@@ -37,6 +41,7 @@ struct Product {
   const char* model;
   const char* layer;
   int64_t n, k;
+  bool adds = false;  // to the residual, in f32; else its results are activations
 };
 std::span<const Product> products();
 void bench_product(ops::Device& device, const Product& product, int64_t rows,

@@ -17,14 +17,18 @@ class Memory {
   // Random bf16 numbers of [0.5, 2) with both signs, or zeros.
   Memory(ops::Device& device, size_t bytes, bool random = true) : device_(device), bytes_(bytes) {
     data_ = device.allocate(bytes);
-    static const std::vector<uint16_t> piece = noise(size_t{1} << 22);
-    for (size_t at = 0; random && at < bytes; at += piece.size() * 2)
-      device.upload(data_ + at, piece.data(), std::min(bytes - at, piece.size() * 2));
+    if (random) fill(device, data_, bytes);
   }
   ~Memory() { device_.release(data_, bytes_); }
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
   std::byte* data() const { return data_; }
+
+  static void fill(ops::Device& device, std::byte* data, size_t bytes) {
+    static const std::vector<uint16_t> piece = noise(size_t{1} << 22);
+    for (size_t at = 0; at < bytes; at += piece.size() * 2)
+      device.upload(data + at, piece.data(), std::min(bytes - at, piece.size() * 2));
+  }
 
  private:
   static std::vector<uint16_t> noise(size_t count) {
@@ -43,7 +47,7 @@ class Memory {
 };
 
 // Equal buffers that take turns. Where they hold more together than the last cache, each call finds
-// its keys or weights in memory, as each layer of a model does.
+// its weights in memory, as each layer of a model does.
 class Rotation {
  public:
   Rotation(ops::Device& device, size_t bytes, size_t cold_bytes) {
@@ -53,7 +57,6 @@ class Rotation {
   std::byte* operator[](int call) const {
     return buffers_[static_cast<size_t>(call) % buffers_.size()]->data();
   }
-  size_t count() const { return buffers_.size(); }
 
  private:
   std::vector<std::unique_ptr<Memory>> buffers_;

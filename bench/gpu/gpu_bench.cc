@@ -1,7 +1,7 @@
 // Attention, matrix products and whole prefills on a GPU: what tools/gpu_check prints and compares
 // with other libraries. One JSON object per line.
 //
-//   gpu_bench [--shape TEXT] [--attention] [--hopper] [--cudnn] [--gemm] [--engine MODEL_SHAPE]
+//   gpu_bench [--device] [--shape TEXT] [--attention] [--hopper] [--cudnn] [--gemm] [--engine MODEL_SHAPE]
 //
 // Without arguments: --attention --gemm. --shape keeps the attention shapes with that text in their
 // name. Times are medians: "us" on the device with cold caches, "us_hot" over the same pages again
@@ -73,6 +73,8 @@ int main(int argc, char** argv) {
       const bool more = i + 1 < wanted.size();
       if (wanted[i] == "--shape" && more) {
         only = wanted[++i];
+      } else if (wanted[i] == "--device") {
+        bench::bench_device(*gpu());
       } else if (wanted[i] == "--attention") {
         attention(only, "mma");
       } else if (wanted[i] == "--hopper") {

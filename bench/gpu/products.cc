@@ -10,10 +10,12 @@ namespace prefix::bench {
 namespace {
 
 constexpr Product kProducts[] = {
-    {"0.6B", "qkv", 4096, 1024},    {"0.6B", "o", 1024, 2048},      {"0.6B", "gate up", 6144, 1024},
-    {"0.6B", "down", 1024, 3072},   {"4B", "qkv", 6144, 2560},      {"4B", "o", 2560, 4096},
-    {"4B", "gate up", 19456, 2560}, {"4B", "down", 2560, 9728},     {"8B", "qkv", 6144, 4096},
-    {"8B", "o", 4096, 4096},        {"8B", "gate up", 24576, 4096}, {"8B", "down", 4096, 12288},
+    {"0.6B", "qkv", 4096, 1024},     {"0.6B", "o", 1024, 2048, true},
+    {"0.6B", "gate up", 6144, 1024}, {"0.6B", "down", 1024, 3072, true},
+    {"4B", "qkv", 6144, 2560},       {"4B", "o", 2560, 4096, true},
+    {"4B", "gate up", 19456, 2560},  {"4B", "down", 2560, 9728, true},
+    {"8B", "qkv", 6144, 4096},       {"8B", "o", 4096, 4096, true},
+    {"8B", "gate up", 24576, 4096},  {"8B", "down", 4096, 12288, true},
 };
 
 }  // namespace
@@ -32,8 +34,12 @@ void bench_product(ops::Device& device, const Product& product, int64_t rows,
   const auto product_with = [&](const std::byte* data) {
     ops::Matrix w = shape;
     w.data = data;
-    device.linear(w, nullptr, {x.data(), ld}, rows, reinterpret_cast<float*>(y.data()), product.n,
-                  false);
+    if (product.adds) {  // as a step has them
+      device.linear(w, nullptr, {x.data(), ld}, rows, reinterpret_cast<float*>(y.data()), product.n,
+                    true);
+    } else {
+      device.project(w, nullptr, {x.data(), ld}, rows, y.data(), product.n);
+    }
   };
   const DeviceClock clock([&] { blocker.start(); },
                           [&] {

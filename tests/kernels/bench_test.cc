@@ -20,6 +20,7 @@ Effort tiny() {
   effort.repeats = 1;
   effort.budget_us = 0;
   effort.cold_bytes = 1;
+  effort.layers = 2;
   effort.blocker_rows = 4;
   effort.blocker_n = effort.blocker_k = 64;
   return effort;
@@ -33,6 +34,15 @@ nlohmann::json printed(const std::function<void()>& run) {
   return nlohmann::json::parse(text);
 }
 
+TEST(GpuBench, SaysHowManyClustersRunAtOnce) {
+  const auto device = ops::testing::emulated_device(ops::DType::kBf16);
+  const nlohmann::json line = printed([&] { bench_device(*device); });
+  EXPECT_EQ(line["bench"], "device");
+  EXPECT_EQ(line["name"], "emulator");
+  EXPECT_EQ(line["clusters"].size(), std::size(ops::gpu::Properties{}.clusters));
+  EXPECT_EQ(line["clusters"][0], 4);
+}
+
 TEST(GpuBench, AttentionWithAndWithoutSharing) {
   const auto device = ops::testing::emulated_device(ops::DType::kBf16);
   const Blocker blocker(*device, tiny());
@@ -44,6 +54,7 @@ TEST(GpuBench, AttentionWithAndWithoutSharing) {
     EXPECT_EQ(line["shape"], "decode 3x64");
     EXPECT_EQ(line["heads"], "4/2");
     EXPECT_EQ(line["shared"], shared);
+    EXPECT_EQ(line["layers"], 2);
     EXPECT_EQ(line["flops"], 4.0 * 3 * 104 * 4 * 128);
     for (const char* time : {"us_wall", "plan_us"}) EXPECT_GT(line[time], 0) << time;
     EXPECT_TRUE(line.contains("us") && line.contains("us_hot"));
@@ -93,11 +104,13 @@ TEST(GpuBench, StepsOfClustersAreTold) {
 TEST(GpuBench, Products) {
   const auto device = ops::testing::emulated_device(ops::DType::kBf16);
   const Blocker blocker(*device, tiny());
-  const auto line =
-      printed([&] { bench_product(*device, {"tiny", "o", 64, 96}, 5, blocker, tiny()); });
-  EXPECT_EQ(line["bench"], "gemm");
-  EXPECT_EQ(line["model"], "tiny");
-  EXPECT_EQ(line["rows"], 5);
+  for (const bool adds : {false, true}) {
+    const auto line =
+        printed([&] { bench_product(*device, {"tiny", "o", 64, 96, adds}, 5, blocker, tiny()); });
+    EXPECT_EQ(line["bench"], "gemm");
+    EXPECT_EQ(line["model"], "tiny");
+    EXPECT_EQ(line["rows"], 5);
+  }
 }
 
 TEST(GpuBench, EngineByATinyModel) {

@@ -2,6 +2,7 @@
 // noticed a wait, a fence or an arrival that is missing.
 #include <gtest/gtest.h>
 
+#include "body/attention_hopper.h"
 #include "kernels/gpu_support.h"
 #include "kernels/tracked_memory.h"
 
@@ -170,6 +171,50 @@ TEST(HopperAttention, BadValuesStayInTheirSequence) {
       EXPECT_TRUE(may || same) << "row " << r;
     }
   }
+}
+
+// While the producer waits for a stage, the lists of the plan are not what they were.
+struct ForgetfulProducer {
+  void wait(int, int) {
+    for (gpu::Run& r : lists) r.page_begin += 100;
+  }
+  void expect(int, int) {
+    for (gpu::Run& r : lists) r.page_begin -= 100;
+  }
+  void copy(int, const void* from, int, int) { copied.push_back(from); }
+  template <class T>
+  void set(int, const T&) {}
+
+  std::span<gpu::Run> lists;
+  std::vector<const void*> copied;
+};
+
+// What comes next is known before the wait, so that bringing it begins at once afterwards.
+TEST(HopperAttention, PagesAreLookedUpBeforeWaiting) {
+  static_assert(sizeof(gpu::PageHeader) == 16 && alignof(gpu::PageHeader) == 16);
+  std::vector<gpu::Run> runs = {{0, 0, 3, 0, 100}, {3, 3, 4, 0, 50}};
+  std::vector<int32_t> pages(200, 99);
+  for (int32_t i = 0; i < 7; ++i) pages[static_cast<size_t>(i)] = 7 * i % 5;
+  std::vector<unsigned char> pool(100 * 8192);
+  gpu::AttentionArguments a{};
+  a.runs = runs.data();
+  a.pages_list = pages.data();
+  a.pages.layer = pool.data();
+  a.pages.page_stride = 8192;
+  a.pages.block_bytes = 4096;
+  gpu::Item item{};
+  item.rows = 100;
+  item.run_end = 2;
+  ForgetfulProducer producer{runs, {}};
+  gpu::HopperProducer<64, ForgetfulProducer>(producer, a, item, 0).run();
+  // Keys of four pages, of three, values of four, of three.
+  std::vector<const void*> want;
+  for (const int32_t begin : {0, 4})
+    for (int32_t i = begin; i < std::min(7, begin + 4); ++i)
+      want.push_back(pool.data() + 8192 * pages[static_cast<size_t>(i)]);
+  for (int32_t i = 0; i < 7; ++i)
+    want.push_back(pool.data() + 8192 * pages[static_cast<size_t>(i)] + 4096);
+  EXPECT_EQ(producer.copied, want);
 }
 
 // Plans of small steps are filled up with such items.

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <regex>
 #include <set>
+#include <sstream>
 #include <string>
 
 #include "base/status.h"
@@ -132,6 +133,47 @@ TEST(CudaKernels, AttentionDoesNotSpill) {
   EXPECT_GE(kernels, 6 * static_cast<int>(targets.size()));  // five, and the slow one
   EXPECT_EQ(for_hopper, targets.contains("sm_90a") ? 4 : 0);
   EXPECT_FALSE(targets.empty());
+}
+
+// Kernels overlap: what touches memory before the wait would read what the kernel before has not
+// written yet.
+TEST(CudaKernels, NothingIsTouchedBeforeTheKernelsBeforeHaveEnded) {
+  SKIP_WITHOUT_PLUGIN();
+  std::set<std::string> targets, kernels;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::string(PREFIX_BUILD_DIR) + "/kernels")) {
+    if (entry.path().extension() != ".ptx") continue;
+    std::ifstream file(entry.path());
+    std::string target, kernel, line;
+    int waits = 0;
+    const auto finish = [&] {
+      EXPECT_TRUE(kernel.empty() || waits == 1) << kernel << " for " << target;
+    };
+    while (std::getline(file, line)) {
+      std::istringstream words(line);
+      std::string word;
+      words >> word;
+      if (word.starts_with('@')) words >> word;  // a predicate
+      if (word == ".target") words >> target;
+      if (line.find(".entry") != std::string::npos) {
+        finish();
+        kernel = line.substr(line.find(".entry") + 7);
+        waits = 0;
+        targets.insert(target);
+        kernels.insert(target + ' ' + kernel);
+      }
+      if (kernel.empty()) continue;
+      if (word.starts_with("griddepcontrol.wait")) ++waits;
+      bool touches = false;
+      for (const char* const access : {"ld", "st.", "atom", "red", "cp.", "prefetch", "mbarrier"})
+        touches = touches || word.starts_with(access);
+      ASSERT_TRUE(!touches || word.starts_with("ld.param") || waits == 1)
+          << kernel << " for " << target << ": " << line;
+    }
+    finish();
+  }
+  // All but those for f32 and tensor cores are compiled for each.
+  EXPECT_GE(kernels.size(), 20 * targets.size());
 }
 
 }  // namespace

@@ -104,7 +104,7 @@ class FakeClock(Clock):
         if name == "gpu_peers.py" and code == 0 and name in self.started[:-1]:
             text = ""  # all of its figures came at once
         if name == "gpu_bench":  # prints what it was asked for
-            wanted = {"--attention": "attention", "--gemm": "gemm"}.get(words[-1], words[-1])
+            wanted = {"--attention": "attention", "--gemm": "gemm", "--device": "device"}.get(words[-1], words[-1])
             text = "".join(line for line in text.splitlines(True) if f'"{wanted}"' in line or "_run" in line or line[0] != "{")
         if name in NAMES and not selects([str(part) for part in command], NAMES[name]):
             report = report and report_of()
@@ -147,14 +147,15 @@ class BuiltProgramsTest(unittest.TestCase):
 class WholeRunTest(unittest.TestCase):
     """main() with made-up programs instead of a GPU, a compiler and a build."""
 
-    def check(self, answers: dict, arguments: tuple = (), sanitizer: bool = True, missing: tuple = ()) -> tuple[int, dict, str]:
+    def check(self, answers: dict, arguments: tuple = (), sanitizer: bool = True, missing: tuple = (),
+              tools: tuple = ()) -> tuple[int, dict, str]:
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         build = Path(folder.name)
         clock = FakeClock(answers)
-        tool = "compute-sanitizer" if sanitizer else ""
+        here = (*tools, *(("compute-sanitizer",) if sanitizer else ()))
         with mock.patch.object(machine, "BUILD", build), mock.patch.object(GPU_CHECK, "Clock", lambda minutes: clock), \
-                mock.patch.object(programs, "find_tool", lambda name: tool if name == "compute-sanitizer" else ""), \
+                mock.patch.object(programs, "find_tool", lambda name: name if name in here else ""), \
                 mock.patch.object(machine, "golden_models", lambda clock: (list(missing), "no gguf")), \
                 redirect_stdout(io.StringIO()) as out:
             code = GPU_CHECK.main(list(arguments))
@@ -171,6 +172,7 @@ class WholeRunTest(unittest.TestCase):
 
     def machine_with_gpu(self, **changes) -> dict:
         bench, peers = figures_of_a_fast_gpu()
+        bench.append({"bench": "device", "name": "NVIDIA H200", "clusters": [132, 66, 42, 31, 23, 19, 16, 15]})
         sanitized = {tool: (0, CLEAN, "", report_of(*((name, "passed") for name in NAMES.values()))) for tool in ("memcheck", "racecheck")}
         return {"nvidia-smi": (0, "NVIDIA H200, 580, 143771 MiB\n", "", None), "cuda_toolchain": (0, "/cuda\n", "", None),
                 "cmake": (0, "", "", None), "ninja": (0, "", "", None), "python": (0, "libcublasLt.so.13\n", "", None),
@@ -182,6 +184,32 @@ class WholeRunTest(unittest.TestCase):
         self.assertEqual(self.states(whole), dict.fromkeys(LINES, MET), whole)
         self.assertEqual(code, 0)
         self.assertIn("NVIDIA H200", whole["machine"]["gpu"])
+        self.assertEqual(whole["failures"], [])
+
+    def test_clusters_come_first(self) -> None:
+        _, whole, text = self.check(self.machine_with_gpu())
+        first = next(name for name in self.started if name not in ("nvidia-smi", "cuda_toolchain", "cmake", "ninja", "python"))
+        self.assertEqual(first, "gpu_bench")
+        self.assertEqual(whole["machine"]["clusters"], [132, 66, 42, 31, 23, 19, 16, 15])
+        self.assertIn("clusters of 1 to 8 blocks that run at once: 132 66 42 31 23 19 16 15", text)
+        refused = text_of([{"bench": "gpu", "not_run": "no plugin"}])
+        _, whole, text = self.check(self.machine_with_gpu(gpu_bench=(0, refused, "", None)))
+        self.assertNotIn("clusters", whole["machine"])
+        self.assertIn("note: clusters not known: no plugin", text)
+        _, _, text = self.check(self.machine_with_gpu(gpu_bench=(0, "", "", None)))
+        self.assertIn("note: clusters not known: gpu_bench did not say", text)
+
+    def test_profiles(self) -> None:
+        for answer, said in (((0, "gpu_bench ... report", "", None), "profile of attention_decode, decode 32x2048: "),
+                             ((0, "==WARNING== No kernels were profiled.", "", None), "not run: no such kernel was launched"),
+                             ((1, "==ERROR== ERR_NVGPUCTRPERM", "", None), "not run: ended with code 1 .*ERR_NVGPUCTRPERM"),
+                             ((124, "", "stopped after 40 s", None), "not run: stopped after 40 s")):
+            code, whole, text = self.check(self.machine_with_gpu(ncu=answer), tools=("ncu",))
+            self.assertRegex(text, said)
+            self.assertEqual(self.started.count("ncu"), len(stages.PROFILES))
+            self.assertEqual((code, whole["failures"]), (0, []))  # nothing depends on it
+        _, _, text = self.check(self.machine_with_gpu())
+        self.assertIn("profile not run: ncu is not here", text)
 
     def test_without_cudnn_the_rest_counts(self) -> None:
         with mock.patch.dict(os.environ, {"LIBPREFIX_CUDNN": ""}):
@@ -284,6 +312,27 @@ class WholeRunTest(unittest.TestCase):
         self.assertEqual(self.states(whole)[2], NOT_RUN)
         self.assertIn("compute-sanitizer is not here", text)
 
+    def test_hazards_of_asynchronous_kernels_are_read_before_they_count(self) -> None:
+        hazard = ("========= COMPUTE-SANITIZER\n"
+                  "========= Error: Race reported between Write access at attention_decode_kernel+0x10 in attention_decode.h:90\n"
+                  "=========     and Read access at attention_decode_kernel+0x90 in attention_decode.h:180 [96 hazards]\n"
+                  "========= RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)\n")
+        ended = Ended(9, hazard)
+        for program in programs.CHECKED:
+            for passed, failed in ((1, []), (1, ["A.B"])):
+                tests = programs.Tests(passed=passed, failed=failed, complete=True)
+                check = programs.judge_sanitizer("racecheck", program, ended, tests)
+                unread = program in programs.ASYNCHRONOUS and not failed
+                self.assertEqual(check.state, NOT_RUN if unread else MISSED, program)
+                if unread:
+                    self.assertIn("Race reported between Write access at attention_decode_kernel", check.text)
+                    self.assertIn("and Read access", check.text)
+            # memcheck has no such excuse
+            memory = Ended(9, hazard.replace("RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)", "ERROR SUMMARY: 1 error"))
+            self.assertEqual(programs.judge_sanitizer("memcheck", program, memory, programs.Tests(passed=1, complete=True)).state, MISSED)
+        self.assertLessEqual(set(programs.ASYNCHRONOUS), set(programs.CHECKED))
+        self.assertEqual(programs.first_hazard("nothing"), "its text is in the log")
+
     def test_no_figures(self) -> None:
         refused = text_of([{"bench": "gpu", "not_run": "no plugin"}])
         for bench, failures in (((0, refused, "", None), 0), ((1, "gpu_bench: out of memory", "", None), 1),
@@ -326,7 +375,7 @@ class WholeRunTest(unittest.TestCase):
         self.assertEqual(report.exit_code(), 1)
         self.assertIn("gpu_check itself: KeyError", report.failures[0])
         self.assertNotIn(MET, [report.state(line) for line in LINES])
-        self.assertIn("not run racecheck: not reached", report.text())  # what was found before it is there
+        self.assertIn("not run memcheck; racecheck: not reached", report.text())  # what was found before it is there
         self.assertIn("met     row operations", report.text())
 
 
@@ -385,7 +434,21 @@ class VerdictTest(unittest.TestCase):
             bench, peers = figures_of_a_fast_gpu()
             changed = [{**b, **change} if where.items() <= b.items() else b for b in bench]
             states = self.verdicts(changed, peers)
-            self.assertEqual({k: v for k, v in states.items() if v != MET}, {line: MISSED}, where)
+            self.assertEqual({k: v for k, v in states.items() if v != MET}, {line: MISSED if line != 7 else NOT_RUN}, where)
+
+    def test_products_beside_both_peers(self) -> None:
+        """Enough of the matmul rate, or of what torch linear reaches on the same shape."""
+        bench, peers = figures_of_a_fast_gpu()
+        where = {"model": "0.6B", "layer": "o", "rows": 8192}
+        for ours, linear, state in ((664.0, None, MET), (664.0, 720.0, MET), (600.0, None, NOT_RUN), (600.0, 630.0, MET),
+                                    (600.0, 640.0, MISSED), (660.0, 900.0, MISSED)):
+            changed = [{**b, "tflops": ours} if where.items() <= b.items() else b for b in bench]
+            other = [] if linear is None else [{"peer": "torch linear", **where, "us": 5.0, "tflops": linear}]
+            self.assertEqual(self.verdicts(changed, [*peers, *other])[7], state, (ours, linear))
+            text = next(c.text for c in verdicts.products(verdicts.Figures(changed, [*peers, *other]))
+                        if c.what == "0.6B o, 8192 rows")
+            self.assertIn("of matmul", text)
+            self.assertIn("torch linear", text)
 
     def test_decode_beside_its_roofline(self) -> None:
         bench, peers = figures_of_a_fast_gpu()

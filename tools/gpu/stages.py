@@ -90,6 +90,20 @@ def sanitize(tool: str):
     return stage
 
 
+def describe(run: Run) -> None:
+    """First of all: how many clusters of each size run at once decides how small steps are planned."""
+    run.stage = "device"
+    run.bench(["--device"], 60)
+    device = next((line for line in run.report.bench if line.get("bench") == "device"), None)
+    if not device:
+        run.report.notes.append("clusters not known: " + (run.problems.get(("device", "bench")) or "gpu_bench did not say"))
+        return
+    counts = device.get("clusters") or []
+    run.report.machine["clusters"] = counts
+    run.report.notes.append(f"clusters of 1 to {len(counts)} blocks that run at once: {' '.join(map(str, counts))}")
+    run.say(run.report.notes[-1])
+
+
 def attention(run: Run) -> None:
     run.launches = run.runner.check(LAUNCHES)
     run.bench(["--attention"], 60)
@@ -112,19 +126,31 @@ def engine(run: Run) -> None:
     run.peers(["generate"], 75)
 
 
+# The kernels that have to win, then those that they have to beat.
+PROFILES = [("decode 32x2048", "--hopper", "attention_decode"), ("causal 8k", "--hopper", "attention_hopper"),
+            ("decode 32x2048", "--attention", "attention_kernel"), ("causal 8k", "--attention", "attention_kernel")]
+
+
 def profile(run: Run) -> None:
     """What to look at first: the kernels of decode and of a long prefill under Nsight Compute."""
     ncu = programs.find_tool("ncu")
     if not ncu:
         run.report.notes.append("profile not run: ncu is not here")
         return
-    for shape in ("decode 32x2048", "causal 8k"):
-        name = "ncu_" + shape.replace(" ", "_")
-        ended = run.runner.run(name, [ncu, "--clock-control", "none", "--set", "detailed", "--kernel-name", "regex:.*ttention.*",
-                                      "--launch-skip", "4", "--launch-count", "2", run.build / "bin" / "bench" / "gpu_bench",
-                                      "--shape", shape, "--attention"], 40)
-        run.report.notes.append(f"profile of {shape}: {run.build.name}/logs/{name}.log" if ended.good
-                                else f"profile of {shape} not run: {ended.reason()}")
+    for shape, bench, kernel in PROFILES:
+        name = f"ncu_{kernel}_{shape.replace(' ', '_')}"
+        # The report beside the log has the source (-lineinfo); ncu-ui shows it.
+        ended = run.runner.run(name, [ncu, "--clock-control", "none", "--set", "detailed", "--import-source", "yes",
+                                      "--page", "details", "--force-overwrite", "--export", run.runner.logs / name,
+                                      "--kernel-name", f"regex:{kernel}", "--launch-skip", "4", "--launch-count", "2",
+                                      run.build / "bin" / "bench" / "gpu_bench", "--shape", shape, bench], 40)
+        what = f"profile of {kernel}, {shape}"
+        if "No kernels were profiled" in ended.text:
+            run.report.notes.append(f"{what} not run: no such kernel was launched")
+        elif ended.good:
+            run.report.notes.append(f"{what}: {run.build.name}/logs/{name}.log")
+        else:
+            run.report.notes.append(f"{what} not run: {ended.reason()}")
 
 
 STAGES = {"tests": tests, "attention": attention, "engine": engine, "products": products,
@@ -132,6 +158,7 @@ STAGES = {"tests": tests, "attention": attention, "engine": engine, "products": 
 
 
 def run_all(run: Run, wanted: list[str]) -> None:
+    describe(run)
     for run.stage in [stage for stage in STAGES if stage in wanted]:
         STAGES[run.stage](run)
         conclude(run, wanted)
