@@ -15,7 +15,6 @@
 #include "base/plugin.h"
 #include "cublaslt.h"
 #include "cuda_errors.h"
-#include "cudnn_attention.h"
 #include "current_context.h"
 #include "kernel_table.h"
 #include "ops/gpu/runtime.h"
@@ -143,13 +142,11 @@ class CudaRuntime final : public Runtime {
     // At the end of the process static objects may outlive CUDA.
     if (cudaSetDevice(device_) == cudaErrorCudartUnloading) {
       cublas_.abandon();
-      cudnn_.abandon();
       return;
     }
     if (stream_) cudaStreamSynchronize(stream_);
     for (const auto& [id, graph] : graphs_) cudaGraphExecDestroy(graph);
     cublas_.close();
-    cudnn_.close();
     cudaFree(workspace_);
     for (const cudaEvent_t event : ring_events_)
       if (event) cudaEventDestroy(event);
@@ -285,44 +282,6 @@ class CudaRuntime final : public Runtime {
         break;
     }
     return gemm_slow(args);
-  }
-
-  Code open_sdpa() override {
-    const Call call(*this, true);
-    std::string why;
-    if (!cudnn_.open(stream_, workspace_, [this] { cudaStreamSynchronize(stream_); }, why)) {
-      set_error(why);
-      return Code::kUnsupportedDevice;
-    }
-    properties_.sdpa_version = cudnn_.version();
-    return Code::kOk;
-  }
-  bool prepare_sdpa(const SdpaShape& shape) override {
-    const Call call(*this, true);
-    std::string why;
-    const bool prepared = cudnn_.prepare(shape, why);
-    if (!prepared) set_error(why);
-    cudaGetLastError();  // whatever it tried
-    return prepared;
-  }
-  Code sdpa(const SdpaArgs& args) override {
-    const Call call(*this, true);
-    std::string why;
-    switch (cudnn_.attend(args, why)) {
-      case CudnnAttention::Answer::kDone:
-        return Code::kOk;
-      case CudnnAttention::Answer::kNoMemory:
-        set_error(why);
-        return Code::kOutOfDeviceMemory;
-      case CudnnAttention::Answer::kRefused:
-        set_error(why);
-        return Code::kUnsupportedDevice;
-      case CudnnAttention::Answer::kFailed:
-        break;
-    }
-    // Where the device is well, the shape is left to our own kernel from now on.
-    const Code code = blame(why);
-    return code == Code::kInternal ? Code::kUnsupportedDevice : code;
   }
 
   void launches_here() override {
@@ -531,7 +490,6 @@ class CudaRuntime final : public Runtime {
   cudaStream_t stream_ = nullptr;
   Properties properties_;
   CublasLt cublas_;
-  CudnnAttention cudnn_;  // opened on demand
   void* workspace_ = nullptr;
   std::map<const unsigned char*, size_t> pinned_;
   std::thread::id engine_;  // that launches

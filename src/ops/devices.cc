@@ -61,7 +61,7 @@ std::unique_ptr<Device> make_device(const DeviceOptions& options) {
   return std::make_unique<GpuDevice>(
       open_runtime(index, options.invariant),
       GpuOptions{options.dtype, options.threads, options.invariant, options.cuda_graphs,
-                 options.cuda_attention == "hopper", options.cuda_attention == "cudnn"});
+                 options.cuda_attention == "hopper"});
 }
 
 void replace_gpu_runtime(RuntimeOpener opener) { replacement() = std::move(opener); }

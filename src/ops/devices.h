@@ -23,7 +23,7 @@ struct DeviceOptions {
   int threads = 1;
   bool invariant = false;
   bool cuda_graphs = true;
-  std::string cuda_attention = "auto";  // auto, mma, hopper, cudnn
+  std::string cuda_attention = "auto";  // auto, mma, hopper
 };
 
 // Whether a device could have this name.

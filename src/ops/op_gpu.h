@@ -26,7 +26,6 @@ struct GpuOptions {
   bool graphs = true;  // steps that look alike are replayed
   // Wide items by warpgroups, small steps by clusters of sm_90a; not with `invariant`.
   bool hopper_attention = false;
-  bool cudnn_attention = false;  // dense segments by cuDNN; not with `invariant`
 };
 
 class GpuDevice final : public Device {
@@ -122,12 +121,6 @@ class GpuDevice final : public Device {
                    const KvLayout& kv);
   void launch_decode(const gpu::AttentionArguments& a);
   void pad_attention();
-  gpu::SdpaShape sdpa_shape(const gpu::DenseSegment& segment, int32_t heads,
-                            const KvLayout& kv) const;
-  void check_dense(const KvLayout& kv) const;
-  bool prepare_dense(const gpu::DenseSegment& segment, int32_t heads, const KvLayout& kv);
-  // The dense segments of the plan: their results go to args.out. Returns where their sums are.
-  const float* attend_dense(const AttentionArgs& args, const KvLayout& kv, const gpu::Pages& pages);
   // One wave of the plan: its items, and whether some of them are folded.
   void attend(std::span<const gpu::Item> items, bool folds, gpu::AttentionArguments a);
   void order_copies(std::span<const PageCopy> copies);
@@ -169,8 +162,6 @@ class GpuDevice final : public Device {
   gpu::Buffer states_;
   gpu::Buffer arrived_;
   gpu::Buffer logit_parts_;  // of row_stats() and top_candidates()
-  gpu::Buffer dense_keys_, dense_sums_;
-  bool refusal_told_ = false;  // of a dense segment
 };
 
 }  // namespace prefix::ops

@@ -148,11 +148,10 @@ inline std::vector<float> run_on_device(Device& device, const Tree& tree, const 
 // While it lives, device=cuda means the emulator.
 class EmulatedCuda {
  public:
-  explicit EmulatedCuda(int processors = 4, const gpu::DenseLimits& dense = {}) {
-    replace_gpu_runtime([this, processors, dense](int index, bool) {
+  explicit EmulatedCuda(int processors = 4) {
+    replace_gpu_runtime([this, processors](int index, bool) {
       auto made =
           std::make_unique<gpu::EmulatedRuntime>(processors, static_cast<uint64_t>(index) + 1);
-      made->set_dense(dense);
       last_ = made.get();
       return made;
     });

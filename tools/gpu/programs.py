@@ -51,13 +51,6 @@ PROGRAMS = [
     Program("kernels_invariance_test", "same bits in any company", r".",
             environment={**REAL, "PREFIX_TEST_QUICK": "1"}, arguments=("--gtest_filter=*scalar_bf16*",)),
 ]
-# Where there is a cuDNN.
-CUDNN = [
-    Program("kernels_dense_test", "dense segments by cuDNN against float64", r"CudnnOnGpu",
-            arguments=("--gtest_filter=CudnnOnGpu.*",)),
-    Program("kernels_golden_test", "golden models, cuda_attention=cudnn", r".", seconds=90,
-            environment={**REAL, "PREFIX_TEST_CUDA_ATTENTION": "cudnn"}, variant="cudnn"),
-]
 # Line 5 counts launches where they can be counted: on the emulator.
 LAUNCHES = Program("kernels_device_test", "one launch a layer (counted by the emulator)", "",
                    arguments=("--gtest_filter=*OneAttentionLaunchALayer*",))

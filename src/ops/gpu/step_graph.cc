@@ -239,14 +239,6 @@ void StepGraphs::release(void* data) {
 
 Code StepGraphs::allocate(size_t bytes, void** out) { return said(runtime_->allocate(bytes, out)); }
 
-Code StepGraphs::open_sdpa() { return said(runtime_->open_sdpa()); }
-
-bool StepGraphs::prepare_sdpa(const SdpaShape& shape) {
-  const bool prepared = runtime_->prepare_sdpa(shape);
-  if (!prepared) told.clear();
-  return prepared;
-}
-
 Code StepGraphs::allocate_pinned(size_t bytes, void** out) {
   return said(runtime_->allocate_pinned(bytes, out));
 }
@@ -254,13 +246,6 @@ Code StepGraphs::allocate_pinned(size_t bytes, void** out) {
 Code StepGraphs::upload(void* device, const void* host, size_t bytes) {
   const Code code = cut();
   return code != Code::kOk ? code : said(runtime_->upload(device, host, bytes));
-}
-
-// Steps that have such calls are long: launching costs them nothing, and a library need not be
-// recorded.
-Code StepGraphs::sdpa(const SdpaArgs& args) {
-  const Code code = cut();
-  return code != Code::kOk ? code : said(runtime_->sdpa(args));
 }
 
 Code StepGraphs::download(void* host, const void* device, size_t bytes) {

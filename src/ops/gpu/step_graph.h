@@ -72,9 +72,6 @@ class StepGraphs final : public Runtime {
   void release(void* data) override;
   Code allocate_pinned(size_t bytes, void** out) override;
   void release_pinned(void* data) override { runtime_->release_pinned(data); }
-  Code open_sdpa() override;
-  bool prepare_sdpa(const SdpaShape& shape) override;
-  Code sdpa(const SdpaArgs& args) override;  // never part of a graph
   Code upload(void* device, const void* host, size_t bytes) override;
   Code download(void* host, const void* device, size_t bytes) override;
   Code begin_download(void* pinned, const void* device, size_t bytes) override;
