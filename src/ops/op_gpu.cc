@@ -623,6 +623,10 @@ void GpuDevice::rehearse(int64_t most, const std::function<void(int64_t rows)>& 
   rehearsing_ = false;
 }
 
+int64_t GpuDevice::padded_rows(int64_t rows) const {
+  return rows <= 256 ? gpu::padded_rows(rows) : gpu::padded_items(rows);
+}
+
 void GpuDevice::begin_step(const StepArrays& step) {
   runtime_->launches_here();
   rows_ = static_cast<int64_t>(step.tokens.size());

@@ -57,6 +57,7 @@ class GpuDevice final : public Device {
   int32_t tile_rows() const override { return 128; }
   size_t reserve(const ReserveShape& shape) override;
   void rehearse(int64_t most, const std::function<void(int64_t rows)>& step) override;
+  int64_t padded_rows(int64_t rows) const override;
   std::byte* allocate_host(size_t bytes) override;
   void release_host(std::byte* data, size_t bytes) override;
   void begin_step(const StepArrays& step) override;

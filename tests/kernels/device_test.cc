@@ -199,6 +199,11 @@ TEST(EmulatedEngine, ProductsOfStepsArePreparedAtLoad) {
       spec.sampling.max_tokens = 5;
       spec.sampling.ignore_eos = true;
     }
+    // Single logits: of one panel of 32, of both, of some rows.
+    for (int i = 0; i < 7; ++i) {
+      batch.push_back(testing_support::logits_of(random_tokens(random, 8, 64)));
+      batch.back().logit_ids = i % 3 == 0 ? std::vector<int32_t>{3, 60} : std::vector<int32_t>{4};
+    }
     const auto job = engine->submit(batch);
     job->wait(-1);
     ASSERT_EQ(job->result(3).status, Code::kOk) << job->result(3).message;
