@@ -425,8 +425,8 @@ class CudaRuntime final : public Runtime {
     l.grid_y = 1;
     l.threads = kDecodeThreads;
     l.shared_bytes = decode_shared_bytes(128);
-    for (int i = 0; i < 4; ++i) {
-      l.cluster = l.grid_x = 1u << i;
+    for (uint32_t i = 0; i < kMaxCluster; ++i) {
+      l.cluster = l.grid_x = i + 1;
       LaunchShape shape(l, stream_);
       shape.config.numAttrs = 1;
       if (cudaOccupancyMaxActiveClusters(&properties_.clusters[i],

@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "base/json_text.h"
-#include "base/log.h"
 #include "base/status.h"
 #include "benches.h"
 #include "blocker.h"
@@ -24,8 +23,9 @@ namespace {
 
 using namespace prefix;  // a program, not a header
 
-std::unique_ptr<ops::Device> gpu(const char* attention = "mma") {
-  return ops::make_device({"cuda", ops::DType::kBf16, "auto", 1, false, false, attention});
+std::unique_ptr<ops::Device> gpu(const char* attention = "auto") {
+  const ops::CudaAttention kernels = ops::cuda_attention_of(attention);
+  return ops::make_device({"cuda", ops::DType::kBf16, "auto", 1, false, false, kernels, kernels});
 }
 
 void attention(const std::string& only, const char* kernel) {

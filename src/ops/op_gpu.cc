@@ -90,16 +90,23 @@ GpuDevice::GpuDevice(std::unique_ptr<gpu::Runtime> runtime, const GpuOptions& op
     fail(Code::kUnsupportedDevice, "device \"", runtime_->properties().name,
          "\" has compute capability ", capability / 10, ".", capability % 10,
          "; bf16 tensor cores need 8.0");
-  if (!options.hopper_attention) return;
-  if (options.invariant)
-    fail(Code::kInvalidArgument, "cuda_attention=hopper does not keep invariant=true");
-  if (!runtime_->properties().hopper)
-    fail(Code::kUnsupportedDevice, "cuda_attention=hopper needs compute capability 9.0; \"",
-         runtime_->properties().name, "\" has ", capability / 10, ".", capability % 10);
-  if (runtime_->properties().clusters[0] == 0)
+  const auto wanted = [&](CudaAttention kernels) {
+    const bool hopper = runtime_->properties().hopper;
+    if (kernels != CudaAttention::kHopper)
+      return kernels == CudaAttention::kAuto && hopper && !options.invariant;
+    if (options.invariant)
+      fail(Code::kInvalidArgument, "cuda_attention=hopper does not keep invariant=true");
+    if (!hopper)
+      fail(Code::kUnsupportedDevice, "cuda_attention=hopper needs compute capability 9.0; \"",
+           runtime_->properties().name, "\" has ", capability / 10, ".", capability % 10);
+    return true;
+  };
+  clusters_ = wanted(options.small_steps);
+  warpgroups_ = wanted(options.wide_items);
+  if (clusters_ && runtime_->properties().clusters[0] == 0)
     log_message(LogLevel::kWarning,
-                "cuda_attention=hopper: the device says that no cluster runs at once; small steps "
-                "are left to the other kernel");
+                "the device says that no cluster runs at once; attention of small steps is left to "
+                "the other kernel");
 }
 
 GpuDevice::~GpuDevice() = default;
@@ -108,10 +115,12 @@ GpuDevice::~GpuDevice() = default;
 // algorithms multiply matrices.
 std::string GpuDevice::numerics() const {
   const gpu::Properties& p = runtime_->properties();
-  return cat(isa_, options_.invariant ? " invariant " : " ", p.processors, ' ', p.products_version,
-             options_.hopper_attention ? cat(" hopper ", p.clusters[0], ' ', p.clusters[1], ' ',
-                                             p.clusters[2], ' ', p.clusters[3])
-                                       : "");
+  std::string text = cat(isa_, options_.invariant ? " invariant " : " ", p.processors, ' ',
+                         p.products_version, warpgroups_ ? " warpgroups" : "");
+  if (!clusters_) return text;
+  text += " clusters";
+  for (const int32_t count : p.clusters) text += cat(' ', count);
+  return text;
 }
 
 // --- memory --------------------------------------------------------------------------------------
@@ -545,8 +554,7 @@ void GpuDevice::plan_attention(const AttentionPlan& plan, std::span<const int32_
   const AttentionKernel chosen =
       choose_kernel(kv.type, kv.head_dim, options_.invariant ? 64 : rows);
   kernel_ = chosen.kernel;
-  wide_kernel_ = options_.hopper_attention ? choose_wide_kernel(kv.type, kv.head_dim, rows)
-                                           : gpu::Kernel::kCount;
+  wide_kernel_ = warpgroups_ ? choose_wide_kernel(kv.type, kv.head_dim, rows) : gpu::Kernel::kCount;
   plan_.clear();
   tiles_.of_row.clear();
   tiles_.runs.clear();
@@ -578,7 +586,7 @@ void GpuDevice::plan_attention(const AttentionPlan& plan, std::span<const int32_
 bool GpuDevice::plan_decode(const AttentionPlan& plan, std::span<const int32_t> positions,
                             int32_t group, const KvLayout& kv) {
   decode_.clear();
-  if (!options_.hopper_attention) return false;
+  if (!clusters_) return false;
   const gpu::Kernel kernel = choose_decode_kernel(kv.type, kv.head_dim);
   if (kernel == gpu::Kernel::kCount) return false;
   const gpu::DecodeShape shape{kv.kv_heads, group, runtime_->properties().clusters};

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/threads.h"
+#include "ops/devices.h"
 #include "ops/gpu/attention_schedule.h"
 #include "ops/gpu/decode_schedule.h"
 #include "ops/gpu/downloads.h"
@@ -24,8 +25,8 @@ struct GpuOptions {
   int threads = 1;  // of the host: reading weights, sampling
   bool invariant = false;
   bool graphs = true;  // steps that look alike are replayed
-  // Wide items by warpgroups, small steps by clusters of sm_90a; not with `invariant`.
-  bool hopper_attention = false;
+  CudaAttention small_steps = CudaAttention::kAuto;
+  CudaAttention wide_items = CudaAttention::kAuto;
 };
 
 class GpuDevice final : public Device {
@@ -64,6 +65,8 @@ class GpuDevice final : public Device {
   void finish_step() override;
   void give_up_step() override { runtime_->abandon(); }
   gpu::StepGraphs::Counts graph_counts() const { return runtime_->counts(); }
+  // How often a kernel was asked for, replayed or not.
+  int64_t launches(gpu::Kernel kernel) const { return runtime_->launches(kernel); }
   void begin_heads(const HeadArrays& heads) override;
 
   Matrix pack(int64_t n, int64_t k, const RowReader& rows) override;
@@ -139,6 +142,8 @@ class GpuDevice final : public Device {
   GpuOptions options_;
   Threads threads_;
   std::string isa_;
+  bool clusters_ = false;    // small steps go to them
+  bool warpgroups_ = false;  // wide items do
   gpu::Uploads uploads_;
   gpu::Downloads downloads_;
   gpu::Staging step_;

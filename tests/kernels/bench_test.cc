@@ -64,9 +64,7 @@ TEST(GpuBench, SuffixesAndAPrefixAlone) {
 }
 
 TEST(GpuBench, StepsOfClustersAreTold) {
-  ops::GpuOptions options;
-  options.hopper_attention = true;
-  ops::GpuDevice device(std::make_unique<ops::gpu::EmulatedRuntime>(), options);
+  ops::GpuDevice device(std::make_unique<ops::gpu::EmulatedRuntime>(), {});
   const Blocker blocker(device, tiny());
   const auto line = printed([&] {
     bench_attention(device, {"decode 3x64", 3, 64, 40, 1, 4, 2}, true, blocker, tiny(), "hopper");

@@ -159,7 +159,7 @@ EmulatedRuntime::EmulatedRuntime(int32_t processors, uint64_t seed) : random_(se
   properties_.total_bytes = int64_t{1} << 30;
   used_bytes_ = kProductWorkspaceBytes;  // as on a GPU
   properties_.hopper = true;
-  for (int i = 0; i < 4; ++i) properties_.clusters[i] = processors >> i;
+  for (int i = 0; i < kMaxCluster; ++i) properties_.clusters[i] = processors / (i + 1);
 }
 
 EmulatedRuntime::~EmulatedRuntime() {
@@ -307,8 +307,8 @@ Code EmulatedRuntime::launch(const Launch& launch) {
 
 Code EmulatedRuntime::run(const Launch& launch) {
   const auto count = static_cast<int64_t>(launch.grid_x) * launch.grid_y;
-  const uint32_t cluster = launch.cluster;  // 8 is what every GPU with clusters accepts
-  if (count == 0 || cluster == 0 || cluster > 8 || launch.grid_x % cluster != 0 ||
+  const uint32_t cluster = launch.cluster;
+  if (count == 0 || cluster == 0 || cluster > kMaxCluster || launch.grid_x % cluster != 0 ||
       (cluster > 1 && !for_clusters(launch.kernel)) || launch.threads == 0 ||
       launch.threads > 1024 || launch.grid_y > 65535 ||
       launch.shared_bytes > (for_hopper(launch.kernel)

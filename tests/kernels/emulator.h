@@ -80,8 +80,6 @@ class EmulatedRuntime final : public Runtime {
     fail_in_ = calls;
     fail_code_ = code;
   }
-  // No step is done by clusters.
-  void forbid_clusters() { std::fill_n(properties_.clusters, 4, 0); }
   // From now on record() fails.
   void refuse_graphs() { records_ = false; }
   size_t graphs() const { return graphs_.size(); }

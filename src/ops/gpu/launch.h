@@ -346,6 +346,7 @@ inline constexpr int kDecodeThreads = 32 * (kDecodeWarps + 1);
 inline constexpr int kDecodeRows = 16 * kDecodeWarps;  // packed rows of a block, at most
 inline constexpr int kDecodeSlots = 12;
 inline constexpr int kDecodeBarriers = 2 * kDecodeSlots;
+inline constexpr int kMaxCluster = 8;  // blocks; every GPU with clusters takes so many
 constexpr int decode_shared_bytes(int d) {
   return kDecodeSlots * (attention_slot_bytes(d) + 16) + kDecodeBarriers * 8;
 }

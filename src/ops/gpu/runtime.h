@@ -30,7 +30,9 @@ struct Properties {
   int64_t total_bytes = 0;
   int64_t products_version = 0;  // of the library that multiplies matrices; decides bits
   bool hopper = false;           // runs the kernels for sm_90a
-  int32_t clusters[4] = {};      // of 1, 2, 4, 8 blocks of kAttentionDecode that run at once
+  // [n - 1]: clusters of n blocks of kAttentionDecode that run at once. Parts of a die have
+  // different numbers of processors: an H200 has 132, but as a rule 15 clusters of eight, not 16.
+  int32_t clusters[kMaxCluster] = {};
 };
 
 // A launch or a product with a copy of its arguments.

@@ -69,6 +69,7 @@ StepGraphs::~StepGraphs() {
 
 Code StepGraphs::launch(const Launch& l) {
   const std::lock_guard lock(mutex_);
+  ++launches_[static_cast<size_t>(l.kernel)];
   // They come before a step's rows, and their number says nothing about the step.
   if (l.kernel == Kernel::kClearPages && !following_ && seen_.empty())
     return said(runtime_->launch(l));
@@ -225,6 +226,11 @@ void StepGraphs::abandon() {
 StepGraphs::Counts StepGraphs::counts() const {
   const std::lock_guard lock(mutex_);
   return counts_;
+}
+
+int64_t StepGraphs::launches(Kernel kernel) const {
+  const std::lock_guard lock(mutex_);
+  return launches_[static_cast<size_t>(kernel)];
 }
 
 void StepGraphs::release(void* data) {

@@ -17,6 +17,7 @@
 // (padded_rows, padded_items; Staging gives arrays rooms of fixed sizes).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -58,6 +59,8 @@ class StepGraphs final : public Runtime {
     std::string why;  // of the first refusal
   };
   Counts counts() const;
+  // How often this kernel was launched or held back.
+  int64_t launches(Kernel kernel) const;
 
   Code launch(const Launch& launch) override;
   Code gemm(const GemmArgs& args) override;
@@ -106,6 +109,7 @@ class StepGraphs final : public Runtime {
   uint64_t clock_ = 0;
   bool works_;  // graphs are wanted, and this runtime can record
   Counts counts_;
+  std::array<int64_t, static_cast<size_t>(Kernel::kCount)> launches_ = {};
   std::thread::id launcher_;  // of the last launch
   Code owed_ = Code::kOk;     // what the launcher has still to be told
   std::string owed_text_;
