@@ -21,7 +21,6 @@ PREFIX_KERNEL(convert, ConvertArgs, kRowThreads)
 PREFIX_KERNEL(gated, GatedArgs, kRowThreads)
 PREFIX_KERNEL(qkv, QkvArguments, kRowThreads)
 PREFIX_KERNEL(copy_pages, CopyArgs, kRowThreads)
-PREFIX_KERNEL(unpack_pages, UnpackArgs, kRowThreads)
 PREFIX_KERNEL(clear_pages, ClearArgs, kRowThreads)
 PREFIX_KERNEL(gemm_slow, GemmArgs, kRowThreads)
 PREFIX_KERNEL(attention_slow, AttentionArguments, 32)
@@ -44,8 +43,6 @@ const void* row_kernel(Kernel kernel) {
       return reinterpret_cast<const void*>(qkv_kernel);
     case Kernel::kCopyPages:
       return reinterpret_cast<const void*>(copy_pages_kernel);
-    case Kernel::kUnpackPages:
-      return reinterpret_cast<const void*>(unpack_pages_kernel);
     case Kernel::kClearPages:
       return reinterpret_cast<const void*>(clear_pages_kernel);
     case Kernel::kGemmSlow:

@@ -15,7 +15,6 @@
 #include "base/plugin.h"
 #include "cublaslt.h"
 #include "cuda_errors.h"
-#include "cudnn_attention.h"
 #include "current_context.h"
 #include "kernel_table.h"
 #include "launch_shape.h"
@@ -125,13 +124,11 @@ class CudaRuntime final : public Runtime {
     // At the end of the process static objects may outlive CUDA.
     if (cudaSetDevice(device_) == cudaErrorCudartUnloading) {
       cublas_.abandon();
-      cudnn_.abandon();
       return;
     }
     if (stream_) cudaStreamSynchronize(stream_);
     for (const auto& [id, graph] : graphs_) cudaGraphExecDestroy(graph);
     cublas_.close();
-    cudnn_.close();
     cudaFree(workspace_);
     for (const cudaEvent_t event : ring_events_)
       if (event) cudaEventDestroy(event);
@@ -267,44 +264,6 @@ class CudaRuntime final : public Runtime {
         break;
     }
     return gemm_slow(args);
-  }
-
-  Code open_sdpa() override {
-    const Call call(*this, true);
-    std::string why;
-    if (!cudnn_.open(stream_, workspace_, [this] { cudaStreamSynchronize(stream_); }, why)) {
-      set_error(why);
-      return Code::kUnsupportedDevice;
-    }
-    properties_.sdpa_version = cudnn_.version();
-    return Code::kOk;
-  }
-  bool prepare_sdpa(const SdpaShape& shape) override {
-    const Call call(*this, true);
-    std::string why;
-    const bool prepared = cudnn_.prepare(shape, why);
-    if (!prepared) set_error(why);
-    cudaGetLastError();  // whatever it tried
-    return prepared;
-  }
-  Code sdpa(const SdpaArgs& args) override {
-    const Call call(*this, true);
-    std::string why;
-    switch (cudnn_.attend(args, why)) {
-      case CudnnAttention::Answer::kDone:
-        return Code::kOk;
-      case CudnnAttention::Answer::kNoMemory:
-        set_error(why);
-        return Code::kOutOfDeviceMemory;
-      case CudnnAttention::Answer::kRefused:
-        set_error(why);
-        return Code::kUnsupportedDevice;
-      case CudnnAttention::Answer::kFailed:
-        break;
-    }
-    // Where the device is well, the shape is left to our own kernel from now on.
-    const Code code = blame(why);
-    return code == Code::kInternal ? Code::kUnsupportedDevice : code;
   }
 
   void launches_here() override {
@@ -452,8 +411,8 @@ class CudaRuntime final : public Runtime {
     l.grid_y = 1;
     l.threads = kDecodeThreads;
     l.shared_bytes = decode_shared_bytes(128);
-    for (int i = 0; i < 4; ++i) {
-      l.cluster = l.grid_x = 1u << i;
+    for (uint32_t i = 0; i < kMaxCluster; ++i) {
+      l.cluster = l.grid_x = i + 1;
       LaunchShape shape(l, stream_);
       shape.config.numAttrs = 1;
       if (cudaOccupancyMaxActiveClusters(&properties_.clusters[i],
@@ -517,7 +476,6 @@ class CudaRuntime final : public Runtime {
   cudaStream_t stream_ = nullptr;
   Properties properties_;
   CublasLt cublas_;
-  CudnnAttention cudnn_;  // opened on demand
   void* workspace_ = nullptr;
   std::map<const unsigned char*, size_t> pinned_;
   std::thread::id engine_;                                   // that launches

@@ -78,12 +78,6 @@ double bytes_of(const AttentionCase& c, bool shared) {
   return (tokens * c.kv_heads + 1.0 * c.b * c.rows * c.heads) * kHeadDim * 4;
 }
 
-// Segments of the step that a library does (cuda_attention=cudnn).
-size_t dense_of(const ops::Device& device) {
-  const auto* const gpu = dynamic_cast<const ops::GpuDevice*>(&device);
-  return gpu ? gpu->attention_plan().dense.size() : 0;
-}
-
 // Layers of the models of products.cc by their query heads, fewer where the device has less memory.
 int32_t layers_of(ops::Device& device, const AttentionCase& c, const Plan& plan,
                   const Effort& effort) {
@@ -167,10 +161,10 @@ void bench_attention(ops::Device& device, const AttentionCase& c, bool shared,
       "\"shared\": %s, "
       "\"us\": %.2f, \"us_hot\": %.2f, \"us_wall\": %.2f, \"launch_bound\": %s, \"layers\": %d, "
       "\"flops\": %.0f, \"bytes\": %.0f, \"tflops\": %.1f, \"gb_per_s\": %.0f, \"plan_us\": "
-      "%.0f, \"dense\": %zu, \"cluster\": %d}\n",
+      "%.0f, \"cluster\": %d}\n",
       kernel, c.name, c.heads, c.kv_heads, shared ? "true" : "false", cold.us, hot.us, cold.wall_us,
       cold.launch_bound ? "true" : "false", layers, flops, bytes, flops / cold.us * 1e-6,
-      bytes / cold.us * 1e-3, plan_time.count(), dense_of(device), cluster_of(device));
+      bytes / cold.us * 1e-3, plan_time.count(), cluster_of(device));
   std::fflush(stdout);
 }
 

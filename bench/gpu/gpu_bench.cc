@@ -1,14 +1,12 @@
 // Attention, matrix products and whole prefills on a GPU: what tools/gpu_check prints and compares
 // with other libraries. One JSON object per line.
 //
-//   gpu_bench [--device] [--shape TEXT] [--attention] [--hopper] [--cudnn] [--gemm] [--engine MODEL_SHAPE]
+//   gpu_bench [--device] [--shape TEXT] [--attention] [--hopper] [--gemm] [--engine MODEL_SHAPE]
 //
 // Without arguments: --attention --gemm. --shape keeps the attention shapes with that text in their
 // name. Times are medians: "us" on the device with cold caches, "us_hot" over the same pages again
 // and again, "us_wall" with launching. --hopper is --attention with the kernel for compute
-// capability 9.0 (option cuda_attention), --cudnn with cuDNN's fused attention for dense segments,
-// both where rows are many; "dense" is the number of such segments, "plan_us" has the time in which
-// cuDNN prepares them.
+// capability 9.0 (option cuda_attention).
 #include <cstdint>
 #include <cstdio>
 #include <memory>
@@ -16,7 +14,6 @@
 #include <vector>
 
 #include "base/json_text.h"
-#include "base/log.h"
 #include "base/status.h"
 #include "benches.h"
 #include "blocker.h"
@@ -26,8 +23,9 @@ namespace {
 
 using namespace prefix;  // a program, not a header
 
-std::unique_ptr<ops::Device> gpu(const char* attention = "mma") {
-  return ops::make_device({"cuda", ops::DType::kBf16, "auto", 1, false, false, attention});
+std::unique_ptr<ops::Device> gpu(const char* attention = "auto") {
+  const ops::CudaAttention kernels = ops::cuda_attention_of(attention);
+  return ops::make_device({"cuda", ops::DType::kBf16, "auto", 1, false, false, kernels, kernels});
 }
 
 void attention(const std::string& only, const char* kernel) {
@@ -35,7 +33,6 @@ void attention(const std::string& only, const char* kernel) {
   const bench::Blocker blocker(*device, {});
   for (const bench::AttentionCase& c : bench::attention_cases()) {
     if (std::string(c.name).find(only) == std::string::npos) continue;
-    if (c.rows == 1 && std::string(kernel) == "cudnn") continue;  // it does not decode
     bench::bench_attention(*device, c, true, blocker, {}, kernel);
     if (c.rows == 1) bench::bench_attention(*device, c, false, blocker, {}, kernel);
   }
@@ -47,13 +44,6 @@ void gemm() {
   for (const int64_t rows : {4096, 8192, 16384, 1024, 64})
     for (const bench::Product& product : bench::products())
       bench::bench_product(*device, product, rows, blocker);
-}
-
-// What the library had to say: why cuDNN was not used.
-void print_log() {
-  LogLevel level;
-  for (std::string text; next_log(SIZE_MAX, &level, &text);)
-    std::fprintf(stderr, "%s\n", text.c_str());
 }
 
 void refuse(const std::string& why) {
@@ -79,9 +69,6 @@ int main(int argc, char** argv) {
         attention(only, "mma");
       } else if (wanted[i] == "--hopper") {
         attention(only, "hopper");
-      } else if (wanted[i] == "--cudnn") {
-        attention(only, "cudnn");
-        print_log();
       } else if (wanted[i] == "--gemm") {
         gemm();
       } else if (wanted[i] == "--engine" && more) {

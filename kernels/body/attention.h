@@ -48,7 +48,6 @@ class Attention {
   static constexpr bool kHoldQueries = Rows::kHoldQueries;
   static constexpr int kOwn = D / 32;              // columns of a lane when items are folded
   static constexpr int kBatch = D <= 128 ? 8 : 4;  // items in flight then
-  static constexpr float kLog2E = 1.44269504088896340736f;
 
   struct Queries {
     FragmentA q[kHoldQueries ? kSteps : 1];
@@ -151,43 +150,7 @@ class Attention {
     const auto range = Rows::begin(warp, sums_.of(warp), first, [&](int row) {
       return row < rows_ ? a_.positions[(row_begin_ + row) / a_.group_heads] : -1;
     });
-    // Warps of a narrow item have the same rows: one of them goes on.
-    if (item_.resumed > 0 && (!item_.narrow || warp.index() == 0)) resume(warp, first);
     warp.each([&](int lane) { ranges_.of(warp)[lane] = range; });
-  }
-
-  // The item's last rows go on from what a dense segment has: its result is an average of values,
-  // as if l were 1. Without a sum of weights it saw nothing; one that is NaN stays so.
-  PREFIX_BODY void resume(Warp& warp, int first) {
-    Local<Sums>& sums = sums_.of(warp);
-    warp.each([&](int lane) {
-      PREFIX_UNROLL
-      for (int j = 0; j < 2; ++j) {
-        const int row = first + lane / 4 + 8 * j;
-        if (row >= rows_ || row < rows_ - item_.resumed) continue;
-        const int packed = row_begin_ + row;
-        const int64_t head = head_ * a_.group_heads + packed % a_.group_heads;
-        const float sum =
-            a_.dense_sums[item_.sums + head * item_.sums_ld + packed / a_.group_heads];
-        Sums& s = sums[lane];
-        if (!(sum > minus_infinity())) {
-          if (sum != sum) s.l[j] = sum;
-          continue;
-        }
-        s.m[j] = sum * kLog2E;
-        s.l[j] = lane % 4 == 0 ? 1.0f : 0.0f;  // l has a part in each lane of the row
-        const uint16_t* const from =
-            static_cast<const uint16_t*>(a_.out) + q_offset(row, a_.ld_out);
-        PREFIX_UNROLL
-        for (int c = 0; c < kColumns; ++c) {
-          const int column = 8 * c + 2 * (lane % 4);
-          if (column >= a_.pages.head_dim) continue;
-          const auto pair = load_whole<uint32_t>(from + column);
-          s.o[c].x[2 * j] = bits_float(pair << 16);
-          s.o[c].x[2 * j + 1] = bits_float(pair & 0xffff0000u);
-        }
-      }
-    });
   }
 
   PREFIX_BODY void load_query(Warp& warp, int first, int step, Local<FragmentA>& q) {

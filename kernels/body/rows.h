@@ -377,29 +377,6 @@ PREFIX_BODY void copy_pages(Block& block, const CopyArgs& a) {
   });
 }
 
-// head_dim is a multiple of 8: whole pieces of 16 bytes. Pieces of a token side by side, so that
-// threads write whole lines.
-template <class Block>
-PREFIX_BODY void unpack_pages(Block& block, const UnpackArgs& a) {
-  const Pages& p = a.pages;
-  const int pieces = p.head_dim / 8;
-  const unsigned char* const keys = p.layer +
-                                    static_cast<int64_t>(a.listed[block.x()]) * p.page_stride +
-                                    block.y() * 2 * p.block_bytes;
-  const int64_t first = static_cast<int64_t>(block.x()) * 32;
-  block.each([&](int t) {
-    PREFIX_UNROLL_BY(2)
-    for (int i = t; i < 32 * pieces; i += kRowThreads) {
-      const int token = i / pieces;
-      const int column = i % pieces * 8;
-      const int from = 2 * page_at(token, column, p.d_padded, Element::kBf16);
-      const int64_t to = 2 * (((first + token) * p.kv_heads + block.y()) * p.head_dim + column);
-      store16(static_cast<unsigned char*>(a.k) + to, load16(keys + from));
-      store16(static_cast<unsigned char*>(a.v) + to, load16(keys + p.block_bytes + from));
-    }
-  });
-}
-
 // The blocks of a page take turns.
 template <class Block>
 PREFIX_BODY void clear_pages(Block& block, const ClearArgs& a) {

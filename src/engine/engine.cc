@@ -30,9 +30,10 @@ EngineImpl::EngineImpl(const std::string& path, const Options& options,
   threads_ = static_cast<int>(options.get_int("threads"));
   if (threads_ <= 0) threads_ = static_cast<int>(std::thread::hardware_concurrency());
   threads_ = std::max(1, threads_);
+  const ops::CudaAttention attention = ops::cuda_attention_of(options.get("cuda_attention"));
   device_ = ops::make_device({options.get("device"), dtype_of(options), options.get("isa"),
                               threads_, options.get_bool("invariant"),
-                              options.get_bool("cuda_graphs"), options.get("cuda_attention")});
+                              options.get_bool("cuda_graphs"), attention, attention});
   model_ = std::make_unique<Model>(std::move(files), *device_,
                                    context_length(options, files.config), progress);
   const ops::KvLayout layout = model_->kv_layout();

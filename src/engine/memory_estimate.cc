@@ -30,9 +30,8 @@ int64_t gpu_activations(const ModelConfig& c, const Options& options, const ops:
   shape.positions = context_length(options, c);
   shape.logit_rows = held_logit_rows(false);
   shape.kv = kv;
-  const bool dense = options.get("cuda_attention") == "cudnn";
   return static_cast<int64_t>(buffers + logit_bytes(c, rows) + answer_bytes(rows) +
-                              ops::gpu::workspace_for(shape, gpu.processors, dense).bytes());
+                              ops::gpu::workspace_for(shape, gpu.processors).bytes());
 }
 
 }  // namespace

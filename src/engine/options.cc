@@ -27,11 +27,9 @@ constexpr OptionInfo kTable[] = {
     {"invariant", T::kBool, S::kEngine, "false", 0, 0, "",
      "Same bits alone, in a batch and from the cache also on a GPU, at some cost; a CPU always "
      "does so."},
-    {"cuda_attention", T::kString, S::kEngine, "auto", 0, 0, "auto|mma|hopper|cudnn",
-     "Attention kernel for many rows on a GPU: hopper needs compute capability 9.0, cudnn does "
-     "long "
-     "dense pieces by cuDNN's fused attention and needs libcudnn.so.9; neither is for invariant. "
-     "auto takes mma until measurements say otherwise."},
+    {"cuda_attention", T::kString, S::kEngine, "auto", 0, 0, "auto|mma|hopper",
+     "Attention kernels of a GPU: mma runs on all of them, hopper on compute capability 9.0 and not "
+     "with invariant; auto takes hopper where it may."},
     {"cuda_graphs", T::kBool, S::kEngine, "true", 0, 0, "",
      "Replay steps that look like earlier ones as CUDA graphs; the same bits either way."},
     {"threads", T::kInt, S::kEngine, "0", 0, 1024, "", "Worker threads; 0 = one per core."},

@@ -223,8 +223,9 @@ void Heads::compute_ids(std::vector<Output*>& outputs) {
     for (size_t k = 0; k < ids.size(); ++k) wanted[ids[k] / 32].emplace_back(o, k);
   }
   // As many panels at once as take the memory of one block of whole rows.
-  const int64_t most = std::max<int64_t>(
-      1, model_.logit_rows() * model_.config().vocab_size / 32 / static_cast<int64_t>(rows.size()));
+  const int64_t most =
+      std::max<int64_t>(1, model_.logit_rows() * model_.config().vocab_size / 32 /
+                               model_.panel_rows(static_cast<int64_t>(rows.size())));
   for (auto next = wanted.begin(); next != wanted.end();) {
     const auto first = next;
     std::vector<Model::Panel> panels;
@@ -237,11 +238,11 @@ void Heads::compute_ids(std::vector<Output*>& outputs) {
       panels.push_back(panel);
     }
     const Model::PanelLogits logits = model_.logit_panels(panels);
-    int64_t column = 0;
-    for (auto panel = first; panel != next; ++panel, column += 32) {
+    int64_t index = 0;
+    for (auto panel = first; panel != next; ++panel, ++index) {
       for (const auto& [output, k] : panel->second) {
         const int32_t id = output->active->spec().logit_ids[k];
-        const float value = logits.x[output->selected * logits.ld + column + id % 32];
+        const float value = logits.at(index, output->selected, id % 32);
         output->values[k] = value;
         if (std::isnan(value)) refuse_nan(*output);
       }

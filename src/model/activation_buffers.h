@@ -32,6 +32,7 @@ class ActivationBuffers {
   // Grows to so many rows; what was there is gone. Throws kOutOfMemory, kOutOfDeviceMemory, and
   // then no row fits any more.
   void ensure_rows(int64_t rows, const ModelConfig& config);
+  int64_t rows() const { return rows_; }
   // Of everything here.
   int64_t bytes() const { return bytes_ + static_cast<int64_t>(logits.bytes() + answers.bytes()); }
 

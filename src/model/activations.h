@@ -59,7 +59,8 @@ inline int64_t padded_vocab(const ModelConfig& config) {
 // What heads need on a device whose memory the host does not see, in steps of up to so many rows:
 // whole rows of logits, or a panel of 32 of all rows.
 inline size_t logit_bytes(const ModelConfig& config, int64_t rows) {
-  const int64_t floats = std::max(held_logit_rows(false) * padded_vocab(config), rows * 32);
+  const int64_t floats =
+      std::max(held_logit_rows(false) * padded_vocab(config), activation_rows(rows) * 32);
   return static_cast<size_t>(floats) * sizeof(float);
 }
 

@@ -67,15 +67,22 @@ ops::LogitBlock Model::logits(int64_t begin, int64_t end) {
   return {x, ld, begin, end - begin, config_.vocab_size};
 }
 
+int64_t Model::panel_rows(int64_t selected) const {
+  return std::min(device_.padded_rows(selected), buffers_->rows());
+}
+
 Model::PanelLogits Model::logit_panels(std::span<const Panel> panels) {
-  const int64_t ld = 32 * static_cast<int64_t>(panels.size());
-  float* const x = logit_memory(selected_, ld);
-  for (size_t i = 0; i < panels.size(); ++i) {
-    const Panel& p = panels[i];
-    multiply_head(weights_.output.panel_of(p.token), p.begin, p.end,
-                  x + p.begin * ld + 32 * static_cast<int64_t>(i), ld);
+  const int64_t rows = panel_rows(selected_);
+  const auto count = static_cast<int64_t>(panels.size());
+  float* const x = logit_memory(count * rows, 32);
+  for (int64_t i = 0; i < count; ++i) {
+    const Panel& p = panels[static_cast<size_t>(i)];
+    const int64_t n = panel_rows(p.end - p.begin);
+    const int64_t begin = std::min(p.begin, rows - n);
+    multiply_head(weights_.output.panel_of(p.token), begin, begin + n, x + 32 * (i * rows + begin),
+                  32);
   }
-  return {on_host(x, static_cast<size_t>(selected_ * ld)), ld};
+  return {on_host(x, static_cast<size_t>(32 * count * rows)), rows};
 }
 
 }  // namespace prefix

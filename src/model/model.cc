@@ -83,7 +83,7 @@ void Model::warm_up(int64_t rows) {
   const LayerWeights& w = weights_.layers.front();
   constexpr int64_t kMostHeads = 64;
   const int64_t ld = padded_vocab(config_);
-  int64_t heads = 1;
+  int64_t heads = 1, chosen = 1;  // rows of whole logits, and of panels of them
   const bool post_attention = layer.mixer_norms.after, post = layer.feed_forward_norms.after;
   device_.rehearse(rows, [&](int64_t n) {
     device_.project(w.qkv, w.qkv_bias.data(), b.a, n, b.c, b.qkv_ld);
@@ -97,6 +97,9 @@ void Model::warm_up(int64_t rows) {
     for (; heads <= std::min(n, kMostHeads); ++heads)
       device_.linear(weights_.output, nullptr, b.normed(), heads, logit_memory(logit_rows(), ld),
                      ld, false);
+    for (; chosen <= n; chosen = panel_rows(chosen) + 1)
+      device_.linear(weights_.output.panel_of(0), nullptr, b.normed(), panel_rows(chosen),
+                     logit_memory(logit_rows(), ld), 32, false);
   });
 }
 

@@ -108,13 +108,19 @@ class Model {
     int32_t token;
     int64_t begin, end;
   };
-  // Panel i is columns [32 i, 32 i + 32) of what is returned, one row for each selected one; in
-  // host memory, until the next call. Rows that a panel leaves out are undefined there.
+  // [panels][rows][32], a row for each selected one; in host memory, until the next call. Rows that
+  // a panel leaves out are undefined there.
   struct PanelLogits {
     const float* x;
-    int64_t ld;
+    int64_t rows;
+    float at(int64_t panel, int64_t row, int64_t column) const {
+      return x[(panel * rows + row) * 32 + column];
+    }
   };
   PanelLogits logit_panels(std::span<const Panel> panels);
+  // Rows that a panel of so many selected ones is multiplied for: few different numbers, so that a
+  // GPU has met them all.
+  int64_t panel_rows(int64_t selected) const;
   // Device memory for what is read of logits: at least so much, until the next call.
   std::byte* answer_memory(size_t bytes);
   // Normed hidden states of the selection, f32 [rows, hidden], in host memory until the next call.

@@ -54,6 +54,13 @@ std::unique_ptr<gpu::Runtime> open_runtime(int index, bool invariant) {
 
 bool is_device_name(std::string_view name) { return name == "cpu" || cuda_index(name) >= 0; }
 
+CudaAttention cuda_attention_of(std::string_view name) {
+  if (name == "mma") return CudaAttention::kMma;
+  if (name == "hopper") return CudaAttention::kHopper;
+  PREFIX_CHECK(name == "auto");
+  return CudaAttention::kAuto;
+}
+
 std::unique_ptr<Device> make_device(const DeviceOptions& options) {
   if (options.name == "cpu") return make_cpu_device({options.dtype, options.isa, options.threads});
   const int index = cuda_index(options.name);
@@ -61,7 +68,7 @@ std::unique_ptr<Device> make_device(const DeviceOptions& options) {
   return std::make_unique<GpuDevice>(
       open_runtime(index, options.invariant),
       GpuOptions{options.dtype, options.threads, options.invariant, options.cuda_graphs,
-                 options.cuda_attention == "hopper", options.cuda_attention == "cudnn"});
+                 options.small_steps, options.wide_items});
 }
 
 void replace_gpu_runtime(RuntimeOpener opener) { replacement() = std::move(opener); }

@@ -16,6 +16,12 @@ class Runtime;
 struct Properties;
 }  // namespace gpu
 
+// Kernels of attention where a GPU of compute capability 9.0 has two: kMma runs everywhere, kHopper
+// there only and not with `invariant`. kAuto takes kHopper where it may.
+enum class CudaAttention { kAuto, kMma, kHopper };
+// auto, mma, hopper: the values of option cuda_attention.
+CudaAttention cuda_attention_of(std::string_view name);
+
 struct DeviceOptions {
   std::string name = "cpu";
   DType dtype = DType::kBf16;
@@ -23,7 +29,8 @@ struct DeviceOptions {
   int threads = 1;
   bool invariant = false;
   bool cuda_graphs = true;
-  std::string cuda_attention = "auto";  // auto, mma, hopper, cudnn
+  CudaAttention small_steps = CudaAttention::kAuto;  // by clusters of blocks
+  CudaAttention wide_items = CudaAttention::kAuto;   // by warpgroups
 };
 
 // Whether a device could have this name.

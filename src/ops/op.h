@@ -217,6 +217,8 @@ class Device {
   // linear_gated() compute nothing, but do what would cost the first products of their shapes time:
   // choose algorithms, load kernels. Their results are undefined.
   virtual void rehearse(int64_t /*most*/, const std::function<void(int64_t rows)>& /*step*/) {}
+  // At least so many rows: of the few numbers for which products are prepared.
+  virtual int64_t padded_rows(int64_t rows) const { return rows; }
   // What follows works on these arrays, which stay as they are until the next call.
   virtual void begin_step(const StepArrays&) {}
   // Returns when all that was asked of the device is computed, and throws what went wrong.

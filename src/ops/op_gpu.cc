@@ -16,7 +16,6 @@ namespace {
 constexpr float kLog2E = 1.44269504088896340736f;
 // Weights are read and sent in pieces of about this size.
 constexpr int64_t kPackBytes = int64_t{32} << 20;
-constexpr int32_t kMostDenseHead = 128;
 constexpr int32_t kMostSlowHead = 1024;  // columns that kAttentionSlow keeps in registers
 
 struct AttentionKernel {
@@ -85,32 +84,29 @@ GpuDevice::GpuDevice(std::unique_ptr<gpu::Runtime> runtime, const GpuOptions& op
       gated_(*runtime_),
       states_(*runtime_),
       arrived_(*runtime_),
-      logit_parts_(*runtime_),
-      dense_keys_(*runtime_),
-      dense_sums_(*runtime_) {
+      logit_parts_(*runtime_) {
   const int32_t capability = runtime_->properties().capability;
   if (capability < 80)
     fail(Code::kUnsupportedDevice, "device \"", runtime_->properties().name,
          "\" has compute capability ", capability / 10, ".", capability % 10,
          "; bf16 tensor cores need 8.0");
-  PREFIX_CHECK(!(options.cudnn_attention && options.hopper_attention));  // one option
-  if (options.cudnn_attention) {
+  const auto wanted = [&](CudaAttention kernels) {
+    const bool hopper = runtime_->properties().hopper;
+    if (kernels != CudaAttention::kHopper)
+      return kernels == CudaAttention::kAuto && hopper && !options.invariant;
     if (options.invariant)
-      fail(Code::kInvalidArgument, "cuda_attention=cudnn does not keep invariant=true");
-    if (options.dtype != DType::kBf16)
-      fail(Code::kInvalidArgument, "cuda_attention=cudnn needs dtype=bf16");
-    check(*runtime_, runtime_->open_sdpa(), "cuda_attention=cudnn");
-  }
-  if (!options.hopper_attention) return;
-  if (options.invariant)
-    fail(Code::kInvalidArgument, "cuda_attention=hopper does not keep invariant=true");
-  if (!runtime_->properties().hopper)
-    fail(Code::kUnsupportedDevice, "cuda_attention=hopper needs compute capability 9.0; \"",
-         runtime_->properties().name, "\" has ", capability / 10, ".", capability % 10);
-  if (runtime_->properties().clusters[0] == 0)
+      fail(Code::kInvalidArgument, "cuda_attention=hopper does not keep invariant=true");
+    if (!hopper)
+      fail(Code::kUnsupportedDevice, "cuda_attention=hopper needs compute capability 9.0; \"",
+           runtime_->properties().name, "\" has ", capability / 10, ".", capability % 10);
+    return true;
+  };
+  clusters_ = wanted(options.small_steps);
+  warpgroups_ = wanted(options.wide_items);
+  if (clusters_ && runtime_->properties().clusters[0] == 0)
     log_message(LogLevel::kWarning,
-                "cuda_attention=hopper: the device says that no cluster runs at once; small steps "
-                "are left to the other kernel");
+                "the device says that no cluster runs at once; attention of small steps is left to "
+                "the other kernel");
 }
 
 GpuDevice::~GpuDevice() = default;
@@ -119,11 +115,12 @@ GpuDevice::~GpuDevice() = default;
 // algorithms multiply matrices.
 std::string GpuDevice::numerics() const {
   const gpu::Properties& p = runtime_->properties();
-  return cat(isa_, options_.invariant ? " invariant " : " ", p.processors, ' ', p.products_version,
-             options_.hopper_attention ? cat(" hopper ", p.clusters[0], ' ', p.clusters[1], ' ',
-                                             p.clusters[2], ' ', p.clusters[3])
-                                       : "",
-             options_.cudnn_attention ? cat(" cudnn ", p.sdpa_version) : "");
+  std::string text = cat(isa_, options_.invariant ? " invariant " : " ", p.processors, ' ',
+                         p.products_version, warpgroups_ ? " warpgroups" : "");
+  if (!clusters_) return text;
+  text += " clusters";
+  for (const int32_t count : p.clusters) text += cat(' ', count);
+  return text;
 }
 
 // --- memory --------------------------------------------------------------------------------------
@@ -557,8 +554,7 @@ void GpuDevice::plan_attention(const AttentionPlan& plan, std::span<const int32_
   const AttentionKernel chosen =
       choose_kernel(kv.type, kv.head_dim, options_.invariant ? 64 : rows);
   kernel_ = chosen.kernel;
-  wide_kernel_ = options_.hopper_attention ? choose_wide_kernel(kv.type, kv.head_dim, rows)
-                                           : gpu::Kernel::kCount;
+  wide_kernel_ = warpgroups_ ? choose_wide_kernel(kv.type, kv.head_dim, rows) : gpu::Kernel::kCount;
   plan_.clear();
   tiles_.of_row.clear();
   tiles_.runs.clear();
@@ -572,13 +568,6 @@ void GpuDevice::plan_attention(const AttentionPlan& plan, std::span<const int32_
     shape.processors = runtime_->properties().processors;
     shape.invariant = options_.invariant;
     shape.most_states = most_states_;
-    if (options_.cudnn_attention) {
-      check_dense(kv);
-      shape.dense = runtime_->properties().dense;
-      shape.accepts = [&, heads](const gpu::DenseSegment& segment) {
-        return prepare_dense(segment, heads, kv);
-      };
-    }
     gpu::plan_attention(plan, positions, shape, plan_);
     return;
   }
@@ -597,7 +586,7 @@ void GpuDevice::plan_attention(const AttentionPlan& plan, std::span<const int32_
 bool GpuDevice::plan_decode(const AttentionPlan& plan, std::span<const int32_t> positions,
                             int32_t group, const KvLayout& kv) {
   decode_.clear();
-  if (!options_.hopper_attention) return false;
+  if (!clusters_) return false;
   const gpu::Kernel kernel = choose_decode_kernel(kv.type, kv.head_dim);
   if (kernel == gpu::Kernel::kCount) return false;
   const gpu::DecodeShape shape{kv.kv_heads, group, runtime_->properties().clusters};
@@ -619,9 +608,7 @@ void GpuDevice::pad_attention() {
 }
 
 size_t GpuDevice::reserve(const ReserveShape& shape) {
-  if (options_.cudnn_attention) check_dense(shape.kv);
-  const gpu::Workspace w =
-      gpu::workspace_for(shape, runtime_->properties().processors, options_.cudnn_attention);
+  const gpu::Workspace w = gpu::workspace_for(shape, runtime_->properties().processors);
   gated_.reserve(w.gated);
   states_.reserve(w.states);
   arrived_.reserve(w.arrived);
@@ -629,19 +616,7 @@ size_t GpuDevice::reserve(const ReserveShape& shape) {
   call_.reserve(w.call);
   heads_.reserve(w.heads);
   logit_parts_.reserve(w.logit_parts);
-  dense_keys_.reserve(w.dense_keys);
-  dense_sums_.reserve(w.dense_sums);
   most_states_ = w.most_states;
-  if (options_.cudnn_attention) {
-    // The step that is always the same, the first of a long prompt: whether cuDNN works is known
-    // now, and what it takes for itself is taken before the rest is divided.
-    const gpu::DenseLimits& limits = runtime_->properties().dense;
-    const int32_t rows = gpu::dense_length(
-        static_cast<int32_t>(std::min({shape.rows, shape.positions, int64_t{limits.most_keys}})),
-        limits.step);
-    if (rows >= limits.causal_rows)
-      prepare_dense({true, 0, rows, 0, rows / kPageTokens, 0}, shape.heads, shape.kv);
-  }
   return w.bytes();
 }
 
@@ -654,6 +629,10 @@ void GpuDevice::rehearse(int64_t most, const std::function<void(int64_t rows)>& 
     if (const int64_t size = gpu::padded_rows(rows); size != last) step(last = size);
   if (most > last) step(most);
   rehearsing_ = false;
+}
+
+int64_t GpuDevice::padded_rows(int64_t rows) const {
+  return rows <= 256 ? gpu::padded_rows(rows) : gpu::padded_items(rows);
 }
 
 void GpuDevice::begin_step(const StepArrays& step) {
@@ -678,66 +657,12 @@ void GpuDevice::begin_step(const StepArrays& step) {
   step_.place(std::span<const int32_t>(tiles_.runs));
   if (kernel_ == gpu::Kernel::kAttentionSlow)
     step_.place(std::span<const AttentionRun>(step.attention->runs));
-  if (!plan_.dense.empty()) step_.place(std::span<const int32_t>(plan_.dense_pages));
   // What not every step has comes last: the rest keeps its addresses.
   step_.place(step.reads);
   if (step.clear.size() <= gpu::kMostCleared) step_.place(step.clear);
   order_copies(step.copies);
   step_.place(std::span<const PageCopy>(copies_));
   step_.send();
-}
-
-// What cuDNN's fused attention takes everywhere.
-void GpuDevice::check_dense(const KvLayout& kv) const {
-  if (kv.head_dim % 8 != 0 || kv.head_dim > kMostDenseHead)
-    fail(Code::kUnsupportedModel, "head_dim is ", kv.head_dim,
-         "; cuda_attention=cudnn takes multiples of 8 up to ", kMostDenseHead);
-}
-
-gpu::SdpaShape GpuDevice::sdpa_shape(const gpu::DenseSegment& segment, int32_t heads,
-                                     const KvLayout& kv) const {
-  const int64_t ld = act_ld(int64_t{heads} * kv.head_dim);
-  return {segment.causal ? 1 : 0, heads,          kv.kv_heads, kv.head_dim,
-          segment.rows,           segment.keys(), ld,          ld};
-}
-
-bool GpuDevice::prepare_dense(const gpu::DenseSegment& segment, int32_t heads, const KvLayout& kv) {
-  if (runtime_->prepare_sdpa(sdpa_shape(segment, heads, kv))) return true;
-  if (!std::exchange(refusal_told_, true))
-    log_message(LogLevel::kWarning,
-                cat("cuda_attention=cudnn: ", runtime_->error(),
-                    "; our own kernel does this, and whatever else is refused"));
-  return false;
-}
-
-const float* GpuDevice::attend_dense(const AttentionArgs& args, const KvLayout& kv,
-                                     const gpu::Pages& pages) {
-  if (plan_.dense.empty()) return nullptr;
-  int32_t most_keys = 0;
-  for (const gpu::DenseSegment& segment : plan_.dense)
-    most_keys = std::max(most_keys, segment.keys());
-  const int64_t elements = int64_t{most_keys} * kv.kv_heads * kv.head_dim;
-  unsigned char* const keys = dense_keys_.reserve(static_cast<size_t>(4 * elements));
-  auto* const sums = reinterpret_cast<float*>(dense_sums_.reserve(
-      static_cast<size_t>(gpu::dense_sums(plan_.dense, args.heads)) * sizeof(float)));
-  const int32_t* const listed = on_device(std::span<const int32_t>(plan_.dense_pages));
-  gpu::SdpaArgs a{};
-  a.k = keys;
-  a.v = keys + 2 * elements;
-  a.sums = sums;
-  a.scale = args.scale;
-  for (const gpu::DenseSegment& segment : plan_.dense) {
-    a.shape = sdpa_shape(segment, args.heads, kv);
-    PREFIX_CHECK(args.q.ld == a.shape.ld_q && args.out.ld == a.shape.ld_o);
-    const gpu::UnpackArgs unpack{listed + segment.page_begin, keys, keys + 2 * elements, pages};
-    launch(gpu::Kernel::kUnpackPages, segment.blocks, kv.kv_heads, unpack);
-    const auto from = static_cast<size_t>(2 * segment.row_begin * a.shape.ld_q);
-    a.q = reinterpret_cast<const std::byte*>(args.q.data) + from;
-    a.o = reinterpret_cast<std::byte*>(args.out.data) + from;
-    check(*runtime_, runtime_->sdpa(a), "attention by cuDNN");
-    a.sums += int64_t{segment.rows} * args.heads;
-  }
-  return sums;
 }
 
 void GpuDevice::launch_decode(const gpu::AttentionArguments& a) {
@@ -801,7 +726,6 @@ void GpuDevice::attention(const AttentionArgs& args, const KvLayout& kv, const s
   a.pages = pages(kv, pool, args.layer);
   a.tile_of_row = on_device(std::span<const int32_t>(tiles_.of_row));
   a.tile_runs = on_device(std::span<const int32_t>(tiles_.runs));
-  a.dense_sums = attend_dense(args, kv, a.pages);
   if (decode_.cluster > 0) launch_decode(a);
   if (!staged) step_.forget();
   if (decode_.cluster > 0) return;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/threads.h"
+#include "ops/devices.h"
 #include "ops/gpu/attention_schedule.h"
 #include "ops/gpu/decode_schedule.h"
 #include "ops/gpu/downloads.h"
@@ -24,9 +25,8 @@ struct GpuOptions {
   int threads = 1;  // of the host: reading weights, sampling
   bool invariant = false;
   bool graphs = true;  // steps that look alike are replayed
-  // Wide items by warpgroups, small steps by clusters of sm_90a; not with `invariant`.
-  bool hopper_attention = false;
-  bool cudnn_attention = false;  // dense segments by cuDNN; not with `invariant`
+  CudaAttention small_steps = CudaAttention::kAuto;
+  CudaAttention wide_items = CudaAttention::kAuto;
 };
 
 class GpuDevice final : public Device {
@@ -58,12 +58,15 @@ class GpuDevice final : public Device {
   int32_t tile_rows() const override { return 128; }
   size_t reserve(const ReserveShape& shape) override;
   void rehearse(int64_t most, const std::function<void(int64_t rows)>& step) override;
+  int64_t padded_rows(int64_t rows) const override;
   std::byte* allocate_host(size_t bytes) override;
   void release_host(std::byte* data, size_t bytes) override;
   void begin_step(const StepArrays& step) override;
   void finish_step() override;
   void give_up_step() override { runtime_->abandon(); }
   gpu::StepGraphs::Counts graph_counts() const { return runtime_->counts(); }
+  // How often a kernel was asked for, replayed or not.
+  int64_t launches(gpu::Kernel kernel) const { return runtime_->launches(kernel); }
   void begin_heads(const HeadArrays& heads) override;
 
   Matrix pack(int64_t n, int64_t k, const RowReader& rows) override;
@@ -122,12 +125,6 @@ class GpuDevice final : public Device {
                    const KvLayout& kv);
   void launch_decode(const gpu::AttentionArguments& a);
   void pad_attention();
-  gpu::SdpaShape sdpa_shape(const gpu::DenseSegment& segment, int32_t heads,
-                            const KvLayout& kv) const;
-  void check_dense(const KvLayout& kv) const;
-  bool prepare_dense(const gpu::DenseSegment& segment, int32_t heads, const KvLayout& kv);
-  // The dense segments of the plan: their results go to args.out. Returns where their sums are.
-  const float* attend_dense(const AttentionArgs& args, const KvLayout& kv, const gpu::Pages& pages);
   // One wave of the plan: its items, and whether some of them are folded.
   void attend(std::span<const gpu::Item> items, bool folds, gpu::AttentionArguments a);
   void order_copies(std::span<const PageCopy> copies);
@@ -145,6 +142,8 @@ class GpuDevice final : public Device {
   GpuOptions options_;
   Threads threads_;
   std::string isa_;
+  bool clusters_ = false;    // small steps go to them
+  bool warpgroups_ = false;  // wide items do
   gpu::Uploads uploads_;
   gpu::Downloads downloads_;
   gpu::Staging step_;
@@ -169,8 +168,6 @@ class GpuDevice final : public Device {
   gpu::Buffer states_;
   gpu::Buffer arrived_;
   gpu::Buffer logit_parts_;  // of row_stats() and top_candidates()
-  gpu::Buffer dense_keys_, dense_sums_;
-  bool refusal_told_ = false;  // of a dense segment
 };
 
 }  // namespace prefix::ops

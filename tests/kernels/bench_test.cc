@@ -71,28 +71,11 @@ TEST(GpuBench, SuffixesAndAPrefixAlone) {
     const auto line = printed([&] { bench_attention(*device, c, true, blocker, tiny()); });
     EXPECT_GT(line["us_wall"], 0);
     EXPECT_EQ(line["flops"], 4.0 * c.b * (c.s * c.p + c.s * (c.s + 1) / 2) * c.heads * 128);
-    EXPECT_EQ(line["dense"], 0);
   }
 }
 
-TEST(GpuBench, DenseSegmentsAreCounted) {
-  auto runtime = std::make_unique<ops::gpu::EmulatedRuntime>();
-  runtime->set_dense({32, 32, 32, 32, 1024});
-  ops::GpuOptions options;
-  options.cudnn_attention = true;
-  ops::GpuDevice device(std::move(runtime), options);
-  const Blocker blocker(device, tiny());
-  const auto line = printed([&] {
-    bench_attention(device, {"causal", 1, 0, 70, 70, 4, 2}, true, blocker, tiny(), "cudnn");
-  });
-  EXPECT_EQ(line["kernel"], "cudnn");
-  EXPECT_EQ(line["dense"], 1);
-}
-
 TEST(GpuBench, StepsOfClustersAreTold) {
-  ops::GpuOptions options;
-  options.hopper_attention = true;
-  ops::GpuDevice device(std::make_unique<ops::gpu::EmulatedRuntime>(), options);
+  ops::GpuDevice device(std::make_unique<ops::gpu::EmulatedRuntime>(), {});
   const Blocker blocker(device, tiny());
   const auto line = printed([&] {
     bench_attention(device, {"decode 3x64", 3, 64, 40, 1, 4, 2}, true, blocker, tiny(), "hopper");

@@ -160,9 +160,7 @@ TEST(EmulatedEngine, PagesOfOtherBitsHaveOtherNames) {
   EXPECT_NE(one, fingerprint(ops::DType::kBf16, true, 4, 1));
   EXPECT_NE(one, fingerprint(ops::DType::kBf16, false, 8, 1));
   EXPECT_NE(one, fingerprint(ops::DType::kF32, false, 4, 1));
-  ops::GpuOptions hopper;
-  hopper.hopper_attention = true;
-  ops::GpuDevice device(std::make_unique<ops::gpu::EmulatedRuntime>(4), hopper);
+  ops::GpuDevice device(std::make_unique<ops::gpu::EmulatedRuntime>(4), {});  // auto
   EXPECT_NE(one, fingerprint_of(device, 1));
 }
 
@@ -198,6 +196,11 @@ TEST(EmulatedEngine, ProductsOfStepsArePreparedAtLoad) {
       spec.tokens = random_tokens(random, 40, 64);
       spec.sampling.max_tokens = 5;
       spec.sampling.ignore_eos = true;
+    }
+    // Single logits: of one panel of 32, of both, of some rows.
+    for (int i = 0; i < 7; ++i) {
+      batch.push_back(testing_support::logits_of(random_tokens(random, 8, 64)));
+      batch.back().logit_ids = i % 3 == 0 ? std::vector<int32_t>{3, 60} : std::vector<int32_t>{4};
     }
     const auto job = engine->submit(batch);
     job->wait(-1);
@@ -350,7 +353,8 @@ TEST(EmulatedEngine, StepsThatLookAlikeAreReplayed) {
   EXPECT_GT(cuda.runtime().counters().replays - replays, replays);
 }
 
-// With cuda_attention=hopper: small steps are one launch of clusters a layer, replayed like others.
+// By default on capability 9.0 and where the option insists: small steps are one launch of clusters
+// a layer, replayed like others.
 TEST(EmulatedEngine, SmallStepsGoToClusters) {
   tools::CheckpointShape shape;
   shape.head_dim = 64;
@@ -358,7 +362,8 @@ TEST(EmulatedEngine, SmallStepsGoToClusters) {
   std::vector<decltype(results(std::declval<Engine&>(), {}))> all;
   for (const bool graphs : {true, false}) {
     EmulatedCuda cuda(8);
-    const auto engine = make_engine(checkpoint, {{"device", "cuda"}, {"cuda_attention", "hopper"}});
+    const auto engine = make_engine(
+        checkpoint, {{"device", "cuda"}, {"cuda_attention", graphs ? "auto" : "hopper"}});
     const ops::gpu::EmulatorCounters& counters = cuda.runtime().counters();
     if (!graphs) cuda.runtime().refuse_graphs();
     all.push_back(results(*engine, decoding(11, 1)));
@@ -373,6 +378,26 @@ TEST(EmulatedEngine, SmallStepsGoToClusters) {
     expect_equal_embeddings(*make_engine(checkpoint, {}), *engine);
   }
   EXPECT_TRUE(all[0] == all[1]);
+}
+
+// Neither with `invariant` nor where the option says so.
+TEST(EmulatedEngine, SmallStepsGoToTheKernelOfAllGpus) {
+  tools::CheckpointShape shape;
+  shape.head_dim = 64;
+  const TinyCheckpoint checkpoint(shape);
+  for (const char* const invariant : {"false", "true"}) {
+    EmulatedCuda cuda(8);
+    const bool mma = std::string_view(invariant) == "false";
+    const auto engine = make_engine(
+        checkpoint,
+        {{"device", "cuda"}, {"invariant", invariant}, {"cuda_attention", mma ? "mma" : "auto"}});
+    results(*engine, decoding(3, 1));
+    const auto count = [&](ops::gpu::Kernel kernel) {
+      return cuda.runtime().counters().launches[static_cast<size_t>(kernel)];
+    };
+    EXPECT_EQ(count(ops::gpu::Kernel::kAttentionDecode64), 0);
+    EXPECT_GT(count(ops::gpu::Kernel::kAttention64x4), 0);
+  }
 }
 
 // The same work with a runtime that cannot record, also when memory grows and steps fail between.

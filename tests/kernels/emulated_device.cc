@@ -9,10 +9,7 @@ namespace {
 
 using prefix::ops::testing::EmulatedCuda;
 
-// Dense segments that tiny models have.
-constexpr prefix::ops::gpu::DenseLimits kDense = {32, 32, 32, 32, 1 << 15};
-
 const std::unique_ptr<EmulatedCuda> emulated =
-    std::getenv("PREFIX_TEST_REAL_GPU") ? nullptr : std::make_unique<EmulatedCuda>(4, kDense);
+    std::getenv("PREFIX_TEST_REAL_GPU") ? nullptr : std::make_unique<EmulatedCuda>();
 
 }  // namespace

@@ -13,7 +13,6 @@
 #include "body/rows.h"
 #include "cluster_emulated.h"
 #include "hopper_emulated.h"
-#include "kernels/sdpa_reference.h"
 #include "ops/gpu/workspace.h"
 
 namespace prefix::ops::gpu {
@@ -94,9 +93,6 @@ void run_block(const Launch& launch, int x, int y, bool backwards, uint64_t seed
     case Kernel::kCopyPages:
       copy_pages(block, args_of<CopyArgs>(launch));
       break;
-    case Kernel::kUnpackPages:
-      unpack_pages(block, args_of<UnpackArgs>(launch));
-      break;
     case Kernel::kClearPages:
       clear_pages(block, args_of<ClearArgs>(launch));
       break;
@@ -163,7 +159,7 @@ EmulatedRuntime::EmulatedRuntime(int32_t processors, uint64_t seed) : random_(se
   properties_.total_bytes = int64_t{1} << 30;
   used_bytes_ = kProductWorkspaceBytes;  // as on a GPU
   properties_.hopper = true;
-  for (int i = 0; i < 4; ++i) properties_.clusters[i] = processors >> i;
+  for (int i = 0; i < kMaxCluster; ++i) properties_.clusters[i] = processors / (i + 1);
 }
 
 EmulatedRuntime::~EmulatedRuntime() {
@@ -311,8 +307,8 @@ Code EmulatedRuntime::launch(const Launch& launch) {
 
 Code EmulatedRuntime::run(const Launch& launch) {
   const auto count = static_cast<int64_t>(launch.grid_x) * launch.grid_y;
-  const uint32_t cluster = launch.cluster;  // 8 is what every GPU with clusters accepts
-  if (count == 0 || cluster == 0 || cluster > 8 || launch.grid_x % cluster != 0 ||
+  const uint32_t cluster = launch.cluster;
+  if (count == 0 || cluster == 0 || cluster > kMaxCluster || launch.grid_x % cluster != 0 ||
       (cluster > 1 && !for_clusters(launch.kernel)) || launch.threads == 0 ||
       launch.threads > 1024 || launch.grid_y > 65535 ||
       launch.shared_bytes > (for_hopper(launch.kernel)
@@ -380,51 +376,6 @@ Code EmulatedRuntime::run(const GemmArgs& a) {
                     y[static_cast<size_t>(j)] + (a.bias ? a.bias[j] : 0.0f) + before);
     }
   }
-  return Code::kOk;
-}
-
-Code EmulatedRuntime::open_sdpa() {
-  if (!has_sdpa_) return failure(Code::kUnsupportedDevice, "there is no library for this");
-  properties_.sdpa_version = 91900;
-  return Code::kOk;
-}
-
-bool EmulatedRuntime::prepare_sdpa(const SdpaShape& shape) {
-  if (refuses_ && refuses_(shape)) {
-    failure(Code::kUnsupportedDevice, "a shape that the test refuses");
-    return false;
-  }
-  ++counters_.prepared;
-  if (std::find(prepared_.begin(), prepared_.end(), shape) == prepared_.end())
-    prepared_.push_back(shape);
-  return true;
-}
-
-Code EmulatedRuntime::sdpa(const SdpaArgs& a) {
-  if (fails_now()) return failure(fail_code_, "the emulator was told to fail");
-  ++counters_.sdpas;
-  const SdpaShape& s = a.shape;
-  if (std::find(prepared_.begin(), prepared_.end(), s) == prepared_.end())
-    return failure(Code::kInternal, "a dense segment that was not prepared");
-  const int64_t width = int64_t{s.heads} * s.head_dim, kv_width = int64_t{s.kv_heads} * s.head_dim;
-  const auto bytes = [](int64_t elements, int64_t size) {
-    return static_cast<size_t>(elements * size);
-  };
-  const struct {
-    const void* data;
-    size_t bytes;
-    const char* what;
-  } all[] = {{a.q, bytes((s.rows - 1) * s.ld_q + width, 2), "sdpa q"},
-             {a.k, bytes(s.keys * kv_width, 2), "sdpa k"},
-             {a.v, bytes(s.keys * kv_width, 2), "sdpa v"},
-             {a.o, bytes((s.rows - 1) * s.ld_o + width, 2), "sdpa o"},
-             {a.sums, bytes(s.rows * s.heads, 4), "sdpa sums"}};
-  for (const auto& array : all) {
-    if (reinterpret_cast<uintptr_t>(array.data) % 16 != 0)
-      return failure(Code::kInternal, cat(array.what, ": not aligned"));
-    if (const Code c = check(array.data, array.bytes, array.what); c != Code::kOk) return c;
-  }
-  sdpa_reference(a);
   return Code::kOk;
 }
 

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -40,8 +39,7 @@ struct EmulatorCounters {
   int64_t launches[static_cast<size_t>(Kernel::kCount)] = {};
   int64_t blocks = 0;
   int64_t gemms = 0;
-  int64_t new_gemms = 0;  // of shapes that nobody has prepared
-  int64_t sdpas = 0, prepared = 0;
+  int64_t new_gemms = 0;             // of shapes that nobody has prepared
   int64_t records = 0, replays = 0;  // what a graph runs counts as replays only
   // Downloads are those that wait.
   std::atomic<int64_t> uploads{0}, downloads{0}, downloaded_bytes{0}, waits{0};
@@ -68,9 +66,6 @@ class EmulatedRuntime final : public Runtime {
   Code gemm(const GemmArgs& args) override;
   void launches_here() override { launcher_ = std::this_thread::get_id(); }
   void prepare_gemm(const GemmArgs& args) override { known_products_.insert(shape_of(args)); }
-  Code open_sdpa() override;
-  bool prepare_sdpa(const SdpaShape& shape) override;
-  Code sdpa(const SdpaArgs& args) override;
   Code synchronize() override;
   Code record(std::span<const Command> commands, int32_t* graph) override;
   Code replay(int32_t graph) override;
@@ -85,13 +80,6 @@ class EmulatedRuntime final : public Runtime {
     fail_in_ = calls;
     fail_code_ = code;
   }
-  // No step is done by clusters.
-  void forbid_clusters() { std::fill_n(properties_.clusters, 4, 0); }
-  // What is worth a dense segment, which of them are refused, and whether there is a library.
-  void set_dense(const DenseLimits& limits) { properties_.dense = limits; }
-  void refuse_sdpa(std::function<bool(const SdpaShape&)> refuses) { refuses_ = std::move(refuses); }
-  void remove_sdpa() { has_sdpa_ = false; }
-  size_t shapes() const { return prepared_.size(); }
   // From now on record() fails.
   void refuse_graphs() { records_ = false; }
   size_t graphs() const { return graphs_.size(); }
@@ -133,9 +121,6 @@ class EmulatedRuntime final : public Runtime {
   EmulatorCounters counters_;
   std::mt19937_64 random_;
   bool records_ = true;
-  bool has_sdpa_ = true;
-  std::function<bool(const SdpaShape&)> refuses_;
-  std::vector<SdpaShape> prepared_;
   int32_t next_graph_ = 0;
   std::map<int32_t, std::vector<Command>> graphs_;
   Sabotage sabotage_;

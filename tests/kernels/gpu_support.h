@@ -29,22 +29,39 @@ inline std::vector<Backend> backends() {
   return {{true, DType::kBf16}, {true, DType::kF32}, {false, DType::kBf16}, {false, DType::kF32}};
 }
 
+// Kernels of attention that a test insists on, small steps and wide items apart.
+struct Attention {
+  CudaAttention small = CudaAttention::kMma, wide = CudaAttention::kMma;
+};
+inline constexpr Attention kClusters = {CudaAttention::kHopper, CudaAttention::kMma};
+inline constexpr Attention kWarpgroups = {CudaAttention::kMma, CudaAttention::kHopper};
+
 inline std::unique_ptr<GpuDevice> emulated_device(DType type, bool invariant = false,
-                                                  int processors = 4, uint64_t seed = 1) {
-  return std::make_unique<GpuDevice>(std::make_unique<gpu::EmulatedRuntime>(processors, seed),
-                                     GpuOptions{type, 1, invariant});
+                                                  int processors = 4, uint64_t seed = 1,
+                                                  const Attention& attention = {}) {
+  return std::make_unique<GpuDevice>(
+      std::make_unique<gpu::EmulatedRuntime>(processors, seed),
+      GpuOptions{type, 1, invariant, true, attention.small, attention.wide});
+}
+
+inline std::unique_ptr<GpuDevice> real_device(DType type, bool invariant = false,
+                                              const Attention& attention = {}) {
+  auto device =
+      make_device({"cuda", type, "auto", 1, invariant, true, attention.small, attention.wide});
+  return std::unique_ptr<GpuDevice>(static_cast<GpuDevice*>(device.release()));
 }
 
 // Why there is no GPU here; empty when there is one.
+inline std::string why_no_gpu(const Attention& attention) {
+  try {
+    real_device(DType::kBf16, false, attention);
+    return {};
+  } catch (const Error& e) {
+    return e.message();
+  }
+}
 inline const std::string& no_gpu() {
-  static const std::string why = [] {
-    try {
-      make_device({"cuda", DType::kBf16, "auto", 1, false});
-      return std::string();
-    } catch (const Error& e) {
-      return e.message();
-    }
-  }();
+  static const std::string why = why_no_gpu({});
   return why;
 }
 
@@ -56,8 +73,8 @@ class GpuTest : public ::testing::TestWithParam<Backend> {
   }
   // The emulator's number of processors decides how attention is cut into items.
   std::unique_ptr<Device> make(bool invariant = false, int processors = 4, uint64_t seed = 1) {
-    if (GetParam().emulated) return emulated_device(GetParam().type, invariant, processors, seed);
-    return make_device({"cuda", GetParam().type, "auto", 1, invariant});
+    if (GetParam().emulated) return emulated_device(type(), invariant, processors, seed);
+    return real_device(type(), invariant);
   }
   DType type() const { return GetParam().type; }
   bool f32() const { return type() == DType::kF32; }
@@ -65,6 +82,27 @@ class GpuTest : public ::testing::TestWithParam<Backend> {
 
   std::unique_ptr<Device> device_;
 };
+
+// Tests of a kernel for compute capability 9.0: on the emulator, and on such a GPU.
+class HopperTest : public ::testing::TestWithParam<bool> {
+ protected:
+  explicit HopperTest(const Attention& attention) : attention_(attention) {}
+  void SetUp() override {
+    if (emulated()) return;
+    if (const std::string why = why_no_gpu(attention_); !why.empty()) GTEST_SKIP() << why;
+  }
+  bool emulated() const { return GetParam(); }
+  std::unique_ptr<GpuDevice> make(int processors, uint64_t seed = 1) const {
+    return emulated() ? emulated_device(DType::kBf16, false, processors, seed, attention_)
+                      : real_device(DType::kBf16, false, attention_);
+  }
+
+ private:
+  const Attention attention_;
+};
+inline std::string hopper_name(const ::testing::TestParamInfo<bool>& info) {
+  return info.param ? "emulated_bf16" : "cuda_bf16";
+}
 
 // A poisoned array on the device, written and read whole.
 class DeviceArray {
@@ -148,11 +186,10 @@ inline std::vector<float> run_on_device(Device& device, const Tree& tree, const 
 // While it lives, device=cuda means the emulator.
 class EmulatedCuda {
  public:
-  explicit EmulatedCuda(int processors = 4, const gpu::DenseLimits& dense = {}) {
-    replace_gpu_runtime([this, processors, dense](int index, bool) {
+  explicit EmulatedCuda(int processors = 4) {
+    replace_gpu_runtime([this, processors](int index, bool) {
       auto made =
           std::make_unique<gpu::EmulatedRuntime>(processors, static_cast<uint64_t>(index) + 1);
-      made->set_dense(dense);
       last_ = made.get();
       return made;
     });

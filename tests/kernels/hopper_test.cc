@@ -13,20 +13,23 @@ using gpu::EmulatedRuntime;
 using gpu::Kernel;
 using gpu::Sabotage;
 
-struct Hopper {
-  explicit Hopper(int processors = 4, uint64_t seed = 1, const Sabotage& sabotage = {}) {
-    auto runtime = std::make_unique<EmulatedRuntime>(processors, seed);
-    runtime->sabotage(sabotage);
-    runtime->forbid_clusters();  // they would do all of these steps
-    counters = &runtime->counters();
-    device = std::make_unique<GpuDevice>(std::move(runtime),
-                                         GpuOptions{DType::kBf16, 1, false, true, true});
-  }
-  int64_t launches(Kernel kernel) const { return counters->launches[static_cast<size_t>(kernel)]; }
+class HopperAttention : public HopperTest {
+ protected:
+  HopperAttention() : HopperTest(kWarpgroups) {}
 
-  const gpu::EmulatorCounters* counters;
-  std::unique_ptr<GpuDevice> device;
+  // One launch of the kernel does the wide items.
+  std::vector<float> attend(GpuDevice& device, const Tree& tree, const Step& step) const {
+    const Kernel kernel =
+        tree.head_dim == 64 ? Kernel::kAttentionHopper64 : Kernel::kAttentionHopper128;
+    const int64_t before = device.launches(kernel);
+    std::vector<float> out = run_on_device(device, tree, step);
+    EXPECT_EQ(device.launches(kernel) - before, 1);
+    EXPECT_TRUE(std::ranges::any_of(device.attention_plan().items,
+                                    [](const gpu::Item& item) { return !item.narrow; }));
+    return out;
+  }
 };
+INSTANTIATE_TEST_SUITE_P(Devices, HopperAttention, ::testing::Values(true, false), hopper_name);
 
 std::vector<RowRef> rows_of(const Tree& tree, int32_t begin, int32_t end, int32_t step) {
   std::vector<RowRef> rows;
@@ -47,18 +50,10 @@ Step step_of(const Tree& tree, const std::vector<RowRef>& rows, Rng& rng, bool n
 
 constexpr double kBound = 3e-3;
 
-// The same on a GPU of compute capability 9.0; null where there is none.
-std::unique_ptr<Device> real_device() {
-  try {
-    return make_device({"cuda", DType::kBf16, "auto", 1, false, true, "hopper"});
-  } catch (const Error&) {
-    return nullptr;
-  }
-}
-
+// Shapes that only a GPU does in a short time, each again and again: a race would show as noise.
 TEST(HopperOnGpu, AgreesWithFloat64_cuda_bf16) {
-  const std::unique_ptr<Device> device = real_device();
-  if (!device) GTEST_SKIP() << "no GPU of compute capability 9.0";
+  if (const std::string why = why_no_gpu(kWarpgroups); !why.empty()) GTEST_SKIP() << why;
+  const auto device = real_device(DType::kBf16, false, kWarpgroups);
   Rng rng(301);
   for (const int32_t head_dim : {64, 128}) {
     for (const int32_t length : {100, 700, 1600}) {
@@ -68,17 +63,16 @@ TEST(HopperOnGpu, AgreesWithFloat64_cuda_bf16) {
       const Step step = step_of(tree, rows, rng);
       const std::vector<float> got = run_on_device(*device, tree, step);
       EXPECT_LE(relative_l2(got, attention_f64(tree, rows)), kBound) << head_dim << ", " << length;
-      for (int again = 0; again < 20; ++again)  // a race would show as noise
-        ASSERT_EQ(run_on_device(*device, tree, step), got);
+      for (int again = 0; again < 20; ++again) ASSERT_EQ(run_on_device(*device, tree, step), got);
     }
   }
 }
 
 // A chain: every tile has diagonal pages, the last one fewer rows and pages than it could.
-TEST(HopperAttention, CausalPrefill) {
+TEST_P(HopperAttention, CausalPrefill) {
   Rng rng(51);
   for (const int32_t head_dim : {64, 128}) {
-    for (const int32_t group : {1, 4}) {
+    for (const int32_t group : {1, 4, 8}) {
       const Tree tree = [&] {
         Tree t = gpu_tree(DType::kBf16, 2 * group, 2, head_dim, rng);
         t.nodes.push_back({-1, 0, 300});
@@ -86,20 +80,15 @@ TEST(HopperAttention, CausalPrefill) {
       }();
       const std::vector<RowRef> rows = rows_of(tree, 0, 300, group == 1 ? 1 : 3);
       const Step step = step_of(tree, rows, rng);
-      const Hopper hopper(1);
-      EXPECT_LE(relative_l2(run_on_device(*hopper.device, tree, step), attention_f64(tree, rows)),
-                kBound)
+      EXPECT_LE(relative_l2(attend(*make(1), tree, step), attention_f64(tree, rows)), kBound)
           << "head_dim " << head_dim << " group " << group;
-      const Kernel kernel =
-          head_dim == 64 ? Kernel::kAttentionHopper64 : Kernel::kAttentionHopper128;
-      EXPECT_EQ(hopper.launches(kernel), 1);
     }
   }
 }
 
 // Suffixes below a shared context: pages of several branches in one tile, items that are split, and
 // narrow ones, which the other kernel does and folds with these.
-TEST(HopperAttention, BranchesSplitsAndNarrowItems) {
+TEST_P(HopperAttention, BranchesSplitsAndNarrowItems) {
   Rng rng(52);
   for (const int32_t head_dim : {64, 128}) {
     for (const int32_t own : {10, 40}) {
@@ -109,48 +98,46 @@ TEST(HopperAttention, BranchesSplitsAndNarrowItems) {
       const Step step = step_of(tree, rows, rng);
       const std::vector<double> want = attention_f64(tree, rows);
       for (const int processors : {1, 132}) {
-        const Hopper hopper(processors, rng());
-        EXPECT_LE(relative_l2(run_on_device(*hopper.device, tree, step), want), kBound)
+        EXPECT_LE(relative_l2(attend(*make(processors, rng()), tree, step), want), kBound)
             << "head_dim " << head_dim << " own " << own << " processors " << processors;
       }
     }
   }
 }
 
-TEST(HopperAttention, AnyTree) {
+TEST_P(HopperAttention, AnyTree) {
   Rng rng(53);
   for (int round = 0; round < 6; ++round) {
     Tree tree = gpu_tree(DType::kBf16, round % 2 ? 6 : 2, 2, round % 3 ? 64 : 128, rng);
     grow(tree, rng, 9, 60);
     const std::vector<RowRef> rows = rows_of(tree, 0, 1000, 2);
     const Step step = step_of(tree, rows, rng);
-    const Hopper hopper(round % 2 ? 1 : 132, rng());
-    EXPECT_LE(relative_l2(run_on_device(*hopper.device, tree, step), attention_f64(tree, rows)),
-              kBound)
+    const auto device = make(round % 2 ? 1 : 132, rng());
+    EXPECT_LE(relative_l2(attend(*device, tree, step), attention_f64(tree, rows)), kBound)
         << "round " << round;
   }
 }
 
 // In whatever order the producer, the groups and the blocks go on.
-TEST(HopperAttention, IsDeterministic) {
+TEST_P(HopperAttention, IsDeterministic) {
   Rng rng(54);
   Tree tree = gpu_tree(DType::kBf16, 4, 1, 64, rng);
   grow_star(tree, 200, 3, 40);
   const std::vector<RowRef> rows = rows_of(tree, 200, 240, 1);
   const Step step = step_of(tree, rows, rng);
-  const std::vector<float> want = run_on_device(*Hopper(8, 1).device, tree, step);
-  for (uint64_t seed = 2; seed < 6; ++seed)
-    EXPECT_EQ(run_on_device(*Hopper(8, seed).device, tree, step), want);
+  const std::vector<float> want = attend(*make(8, 1), tree, step);
+  for (uint64_t seed = 2; seed < 6; ++seed) EXPECT_EQ(attend(*make(8, seed), tree, step), want);
 }
 
 // A value that is NaN or infinite belongs to the rows that see its page, to nobody else.
-TEST(HopperAttention, BadValuesStayInTheirSequence) {
+TEST_P(HopperAttention, BadValuesStayInTheirSequence) {
   Rng rng(55);
   Tree tree = gpu_tree(DType::kBf16, 2, 1, 64, rng);
   grow_star(tree, 100, 3, 60);
   const std::vector<RowRef> rows = rows_of(tree, 100, 160, 1);
   const Step clean = step_of(tree, rows, rng, false);
-  const std::vector<float> want = run_on_device(*Hopper().device, tree, clean);
+  const auto device = make(4);
+  const std::vector<float> want = attend(*device, tree, clean);
   const KvLayout kv = tree.layout();
   const size_t width = static_cast<size_t>(tree.heads * tree.head_dim);
   for (const float bad :
@@ -162,7 +149,7 @@ TEST(HopperAttention, BadValuesStayInTheirSequence) {
         page = clean.plan.pages[static_cast<size_t>(run.page_begin + run.blocks - 1)];
     ASSERT_GE(page, 0);
     put(dirty.pool.data() + kv.value_offset(page, 0, 0), gpu_index(kv, 3, 7), DType::kBf16, bad);
-    const std::vector<float> got = run_on_device(*Hopper().device, tree, dirty);
+    const std::vector<float> got = attend(*device, tree, dirty);
     for (size_t r = 0; r < rows.size(); ++r) {
       const bool sees = rows[r].node == 2 && rows[r].position >= 131;
       const bool may = rows[r].node == 2 && rows[r].position >= 128;  // the page, if not the key
@@ -218,7 +205,7 @@ TEST(HopperAttention, PagesAreLookedUpBeforeWaiting) {
 }
 
 // Plans of small steps are filled up with such items.
-TEST(HopperAttention, AnItemWithoutRowsDoesNothing) {
+TEST(HopperLaunch, AnItemWithoutRowsDoesNothing) {
   EmulatedRuntime runtime;
   gpu::Item nothing{};
   nothing.state = nothing.group = -1;
@@ -241,9 +228,12 @@ class HopperSabotage : public ::testing::Test {
  protected:
   // What the launch says, empty if nothing.
   std::string run(const Sabotage& sabotage, uint64_t seed) {
-    const Hopper hopper(1, seed, sabotage);
+    auto runtime = std::make_unique<EmulatedRuntime>(1, seed);
+    runtime->sabotage(sabotage);
+    const GpuOptions options{DType::kBf16, 1, false, true, kWarpgroups.small, kWarpgroups.wide};
     try {
-      run_on_device(*hopper.device, tree_, step_);
+      GpuDevice device(std::move(runtime), options);
+      run_on_device(device, tree_, step_);
     } catch (const Error& e) {
       return e.message();
     }

@@ -37,9 +37,6 @@ class Notebook final : public Runtime {
     return note(l.kernel == Kernel::kClearPages ? "clear" : cat(l.grid_x));
   }
   Code gemm(const GemmArgs& a) override { return note(cat("x", a.rows)); }
-  Code open_sdpa() override { return Code::kOk; }
-  bool prepare_sdpa(const SdpaShape&) override { return true; }
-  Code sdpa(const SdpaArgs&) override { return note("sdpa"); }
   Code record(std::span<const Command> commands, int32_t* graph) override {
     ++asked_;
     if (refusal_ != Code::kOk) {
@@ -132,7 +129,6 @@ TEST_F(StepGraphsTest, EveryOtherCallEndsAStretch) {
       {"begin", [&] { graphs_->begin_download(&byte, &byte, 1); }},
       {"wait", [&] { graphs_->synchronize(); }},
       {"release", [&] { graphs_->release(&byte); }},
-      {"sdpa", [&] { graphs_->sdpa({}); }},
   };
   for (const auto& [name, call] : calls) {
     launches(100);

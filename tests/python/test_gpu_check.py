@@ -35,8 +35,7 @@ NAMES = {"kernels_rows_test": "Backends/GpuRows.Norms/cuda_bf16", "kernels_atten
          "kernels_products_test": "B/GpuProducts.Rows/cuda_bf16",
          "kernels_heads_test": "Devices/Heads.MostLikelyTokensInOrder/cuda",
          "kernels_hopper_test": "HopperOnGpu.AgreesWithFloat64_cuda_bf16",
-         "kernels_decode_test": "HopperOnGpu.DecodingAgreesWithFloat64_cuda_bf16",
-         "kernels_dense_test": "CudnnOnGpu.AgreesWithFloat64_cuda_bf16"}
+         "kernels_decode_test": "HopperOnGpu.DecodingAgreesWithFloat64_cuda_bf16"}
 
 
 def report_of(*results: tuple[str, str]) -> str:
@@ -54,7 +53,7 @@ def test_of(program: str) -> str:
     return NAMES.get(program, "Suite.Test")
 
 
-PASSED = {p.name: (0, "", "", report_of((test_of(p.name), "passed"))) for p in (*programs.PROGRAMS, *programs.CUDNN, programs.LAUNCHES)}
+PASSED = {p.name: (0, "", "", report_of((test_of(p.name), "passed"))) for p in (*programs.PROGRAMS, programs.LAUNCHES)}
 
 
 def selects(arguments: list[str], name: str) -> bool:
@@ -131,7 +130,7 @@ class BuiltProgramsTest(unittest.TestCase):
         return names
 
     def test_filters_leave_tests_that_use_the_gpu(self) -> None:
-        for program in (*programs.PROGRAMS, programs.CUDNN):
+        for program in programs.PROGRAMS:
             names = [n for n in self.names_in(program.name) if selects(list(program.arguments), n)]
             self.assertTrue([n for n in names if programs.re.search(program.on_gpu or ".", n)], program.name)
         for program in programs.CHECKED:
@@ -210,15 +209,6 @@ class WholeRunTest(unittest.TestCase):
             self.assertEqual((code, whole["failures"]), (0, []))  # nothing depends on it
         _, _, text = self.check(self.machine_with_gpu())
         self.assertIn("profile not run: ncu is not here", text)
-
-    def test_without_cudnn_the_rest_counts(self) -> None:
-        with mock.patch.dict(os.environ, {"LIBPREFIX_CUDNN": ""}):
-            code, whole, text = self.check(self.machine_with_gpu(python=(1, "", "", None)))
-            self.assertNotIn("kernels_dense_test", self.started)
-            self.assertEqual((code, self.states(whole)), (0, dict.fromkeys(LINES, MET)))
-            self.assertIn("no libcudnn.so.9", text)
-            self.check(self.machine_with_gpu())
-            self.assertIn("kernels_dense_test", self.started)
 
     def nothing_ran(self, answers: dict, why: str) -> None:
         code, whole, text = self.check(answers)
@@ -471,21 +461,6 @@ class VerdictTest(unittest.TestCase):
                                                                "not_run": "out of memory"}]
         checks = verdicts.suffixes(verdicts.Figures(bench, refused))
         self.assertIn("out of memory", next(c for c in checks if c.state == NOT_RUN).text)
-
-    def test_cudnn_counts_for_prefill_where_it_was_used(self) -> None:
-        bench, peers = figures_of_a_fast_gpu()
-        slow = [{**line, "us": 20.0} if line.get("shape") == "causal 8k" else line for line in bench]
-        cudnn = {"bench": "attention", "kernel": "cudnn", "shape": "causal 8k", "heads": "32/8", "shared": True, "us": 6.0}
-        self.assertEqual(self.verdicts(slow, peers)[3], MISSED)
-        self.assertEqual(self.verdicts([*slow, {**cudnn, "dense": 0}], peers)[3], MISSED)
-        self.assertEqual(self.verdicts([*slow, cudnn], peers)[3], MISSED)
-        used = [*slow, {**cudnn, "dense": 1}]
-        self.assertEqual(self.verdicts(used, peers)[3], MET)
-        self.assertIn("cuda_attention=cudnn", verdicts.prefill(verdicts.Figures(used, peers))[1].text)
-        slower = [*bench, {**cudnn, "dense": 1, "us": 30.0}]  # ours is good enough
-        self.assertEqual(self.verdicts(slower, peers)[3], MET)
-        alone = [line for line in used if line.get("shape") != "causal 8k" or line["kernel"] == "cudnn"]
-        self.assertEqual(self.verdicts(alone, peers)[3], NOT_RUN)  # what auto takes must be known
 
     def test_the_fastest_kernel_counts(self) -> None:
         bench, peers = figures_of_a_fast_gpu()

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from .carry import CARRY
 from .clock import ROOT, Clock
-from .programs import CUDNN, LAUNCHES, PROGRAMS
+from .programs import LAUNCHES, PROGRAMS
 
 BUILD = ROOT / "build-gpu"
-TARGETS = ["prefix", "prefix_cuda", "gpu_bench", *sorted({p.name for p in (*PROGRAMS, *CUDNN, LAUNCHES)})]
+TARGETS = ["prefix", "prefix_cuda", "gpu_bench", *sorted({p.name for p in (*PROGRAMS, LAUNCHES)})]
 
 
 def find_gpu(clock: Clock) -> tuple[str, str]:
@@ -79,14 +79,12 @@ def build(clock: Clock, seconds: float) -> tuple[str, str]:
 
 def device_environment(clock: Clock) -> dict:
     environment = {"LIBPREFIX_PLUGINS": str(BUILD / "lib")}
-    # PyTorch brings the libraries where the toolkit has none on the library path.
-    for variable, file in (("LIBPREFIX_CUBLASLT", "libcublasLt.so.13"), ("LIBPREFIX_CUDNN", "libcudnn.so.9")):
-        if os.environ.get(variable):
-            continue
+    # PyTorch brings the library where the toolkit has none on the library path.
+    if not os.environ.get("LIBPREFIX_CUBLASLT"):
         ended = clock.run([sys.executable, "-c", "import nvidia, glob; print([f for p in nvidia.__path__ for f in "
-                           f"glob.glob(p + '/**/{file}', recursive=True)][0])"], 60)
+                           "glob.glob(p + '/**/libcublasLt.so.13', recursive=True)][0])"], 60)
         if ended.good:
-            environment[variable] = ended.text.strip().splitlines()[-1]
+            environment["LIBPREFIX_CUBLASLT"] = ended.text.strip().splitlines()[-1]
     return environment
 
 

@@ -37,26 +37,19 @@ PROGRAMS = [
     Program("kernels_heads_test", "what heads read of logits, against float64 and a sort", r"/cuda"),
     Program("kernels_attention_test", "attention against float64, rel-L2 <= 3e-3 in bf16", r"/cuda_",
             r"ManyItemsAreFolded/cuda_f32"),  # f32 has no items
-    Program("kernels_hopper_test", "wide attention by warpgroups against float64 (capability 9.0)", r"HopperOnGpu",
-            arguments=("--gtest_filter=HopperOnGpu.*",)),
-    Program("kernels_decode_test", "attention of small steps by clusters against float64 (capability 9.0)", r"HopperOnGpu",
-            arguments=("--gtest_filter=HopperOnGpu.*",)),
+    Program("kernels_hopper_test", "wide attention by warpgroups against float64 (capability 9.0)", r"cuda_bf16",
+            arguments=("--gtest_filter=*cuda_bf16*",)),
+    Program("kernels_decode_test", "attention of small steps by clusters against float64 (capability 9.0)", r"cuda_bf16",
+            arguments=("--gtest_filter=*cuda_bf16*",)),
     Program("kernels_products_test", "matrix products at 1..128 rows, their invariance at 1..257", r"/cuda_", seconds=90),
     Program("kernels_plugin_test", "the plugin", "", r"LoadsWithoutADriver|AnEngineSaysWhatIsMissing"),
     # `invariant`, then every other way of attention, the default among them.
     Program("kernels_golden_test", "golden models, invariant", r".", environment=REAL, seconds=90),
     *(Program("kernels_golden_test", f"golden models, cuda_attention={way}", r".", seconds=90,
-              environment={**REAL, "PREFIX_TEST_CUDA_ATTENTION": way}, variant=way) for way in ("auto", "hopper")),
+              environment={**REAL, "PREFIX_TEST_CUDA_ATTENTION": way}, variant=way) for way in ("auto", "mma")),
     Program("kernels_engine_test", "the engine's own tests", r".", environment=REAL),
     Program("kernels_invariance_test", "same bits in any company", r".",
             environment={**REAL, "PREFIX_TEST_QUICK": "1"}, arguments=("--gtest_filter=*scalar_bf16*",)),
-]
-# Where there is a cuDNN.
-CUDNN = [
-    Program("kernels_dense_test", "dense segments by cuDNN against float64", r"CudnnOnGpu",
-            arguments=("--gtest_filter=CudnnOnGpu.*",)),
-    Program("kernels_golden_test", "golden models, cuda_attention=cudnn", r".", seconds=90,
-            environment={**REAL, "PREFIX_TEST_CUDA_ATTENTION": "cudnn"}, variant="cudnn"),
 ]
 # Line 5 counts launches where they can be counted: on the emulator.
 LAUNCHES = Program("kernels_device_test", "one launch a layer (counted by the emulator)", "",
@@ -67,7 +60,7 @@ ASYNCHRONOUS = ("kernels_hopper_test", "kernels_decode_test")
 # Under a sanitizer.
 CHECKED = ["kernels_rows_test", "kernels_heads_test", "kernels_attention_test", "kernels_hopper_test",
            "kernels_decode_test"]
-CHECKED_TESTS = "--gtest_filter=*/cuda*:HopperOnGpu.*-*cuda_f32*"
+CHECKED_TESTS = "--gtest_filter=*cuda*-*cuda_f32*"
 
 
 @dataclass

@@ -1,6 +1,5 @@
 """The stages of a run, most important first, each bounded so that the next ones get their turn."""
 
-import os
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 from . import machine, programs, verdicts
 from .clock import ROOT, Clock, Ended
 from .figures import json_lines, problem_of
-from .programs import CUDNN, LAUNCHES, PROGRAMS, Runner
+from .programs import LAUNCHES, PROGRAMS, Runner
 from .report import Check, Report, not_run
 
 
@@ -63,18 +62,10 @@ def golden_arguments(missing: list[str]) -> tuple:
     return ("--gtest_filter=-" + ":".join([f"*/{name}" for name in names] + ["*99PercentOfAllPositions*"]),)
 
 
-def programs_here(run: Run) -> list[programs.Program]:
-    """cuDNN is an option: without it nothing else is missing."""
-    if run.environment.get("LIBPREFIX_CUDNN") or os.environ.get("LIBPREFIX_CUDNN"):
-        return [*PROGRAMS, *CUDNN]
-    run.report.notes.append("cuda_attention=cudnn not tested: no libcudnn.so.9 beside PyTorch, and LIBPREFIX_CUDNN names none")
-    return PROGRAMS
-
-
 def tests(run: Run) -> None:
     missing, why = machine.golden_models(run.clock)
     checks = run.tests.setdefault("tests", [])
-    for program in programs_here(run):
+    for program in PROGRAMS:
         arguments = golden_arguments(missing) if program.name == "kernels_golden_test" else None
         checks.append(run.runner.check(program, arguments=arguments))
         if program.name == "kernels_golden_test" and missing:
@@ -108,7 +99,6 @@ def attention(run: Run) -> None:
     run.launches = run.runner.check(LAUNCHES)
     run.bench(["--attention"], 60)
     run.bench(["--hopper"], 60)
-    run.bench(["--cudnn"], 60)
     run.peers(["rates", "sdpa"], 75)
     run.peers(["flex"], 110)
 

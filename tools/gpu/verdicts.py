@@ -12,8 +12,7 @@ SUFFIX = ["suffix 32x128", "suffix 100x100", "suffix 1000x50"]
 DECODE = ["decode 32x2048", "decode 128x1024", "decode 32x8192"]
 HEADS = ["16/8", "32/8"]
 # What says that a run of cuda_attention=KERNEL did the step by that kernel: in one launch, for decoding.
-PREFILL = {"hopper": None, "cudnn": "dense"}
-PROOF = {"causal": PREFILL, "suffix": PREFILL, "decode": {"hopper": "cluster"}}
+PROOF = {"causal": {"hopper": None}, "suffix": {"hopper": None}, "decode": {"hopper": "cluster"}}
 SPEEDUPS = {"qwen3-0.6b": 5.0, "qwen3-4b": 5.6, "qwen3-8b": 5.8}
 PRODUCTS = [(model, layer, rows) for model in ("0.6B", "4B", "8B") for layer in ("qkv", "o", "gate up", "down")
             for rows in (4096, 8192, 16384)]

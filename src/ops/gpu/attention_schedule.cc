@@ -17,8 +17,6 @@ class Planner {
 
   void run() {
     out_.clear();
-    if (shape_.accepts)
-      find_dense(plan_, positions_, shape_.dense, shape_.accepts, out_.dense, out_.dense_pages);
     split_ = shape_.invariant ? kInvariantPages : split_pages();
     for (const AttentionTile& tile : plan_.tiles)
       each_block(tile, [&](int32_t begin, int32_t end) { add_block(tile, begin, end); });
@@ -26,51 +24,17 @@ class Planner {
   }
 
  private:
-  // Calls f(first, last) for pieces of the tile's packed rows that one wide block can hold. All
-  // rows of a piece are in the same dense segment, or in none.
+  // Calls f(first, last) for pieces of the tile's packed rows that one wide block can hold.
   template <typename F>
   void each_block(const AttentionTile& tile, const F& f) const {
     const int32_t end = tile.row_end * shape_.group_heads;
     const int32_t step = shape_.warps * kWarpRows;
-    for (int32_t at = tile.row_begin * shape_.group_heads, next; at < end; at = next) {
-      next = std::min({end, at + step, next_edge(at)});
-      f(at, next);
-    }
-  }
-
-  // The dense segment of a packed row, or null.
-  const DenseSegment* dense_of(int32_t packed) const {
-    const int32_t row = packed / shape_.group_heads;
-    for (const DenseSegment& s : out_.dense)
-      if (row >= s.row_begin && row < s.row_begin + s.rows) return &s;
-    return nullptr;
-  }
-
-  // Where after this packed row a dense segment begins or ends.
-  int32_t next_edge(int32_t packed) const {
-    int32_t edge = INT32_MAX;
-    for (const DenseSegment& s : out_.dense)
-      for (const int32_t row : {s.row_begin, s.row_begin + s.rows})
-        if (row * shape_.group_heads > packed) edge = std::min(edge, row * shape_.group_heads);
-    return edge;
+    for (int32_t at = tile.row_begin * shape_.group_heads; at < end; at += step)
+      f(at, std::min(end, at + step));
   }
 
   Run clip(const AttentionRun& run, int32_t begin, int32_t end) const {
-    Run r = clip_run(run, begin, end, positions_, shape_.group_heads);
-    if (const DenseSegment* const s = dense_of(begin)) leave_out(*s, r);
-    return r;
-  }
-
-  // A causal segment has all that its rows see from its begin on, a shared one what comes first.
-  static void leave_out(const DenseSegment& s, Run& r) {
-    if (s.causal) {
-      r.blocks = std::clamp(s.block_begin - r.block_begin, 0, r.blocks);
-      return;
-    }
-    const int32_t done = std::clamp(s.blocks - r.block_begin, 0, r.blocks);
-    r.page_begin += done;
-    r.block_begin += done;
-    r.blocks -= done;
+    return clip_run(run, begin, end, positions_, shape_.group_heads);
   }
 
   // Pieces so long that there is about one item per processor, but never below kSplitPages: every
@@ -97,15 +61,12 @@ class Planner {
           shape_.invariant || (end - begin > kWarpRows && run.row_end - run.row_begin > kWarpRows);
       (wide ? wide_ : narrow_).push_back(run);
     }
-    const DenseSegment* const dense = dense_of(begin);
-    if (dense && wide_.empty() && narrow_.empty()) return;  // all is done
     const size_t first = out_.items.size();
     add_wide(begin, end);
     if (!narrow_.empty()) {
       for (int32_t at = begin; at < end; at += kWarpRows)
         add_narrow(at, std::min(end, at + kWarpRows));
     }
-    if (dense) go_on_from(*dense, first, begin);
     close_groups(first, begin, end);
   }
 
@@ -189,24 +150,6 @@ class Planner {
     end_item(item);
   }
 
-  // Items from `first` on: the first one that has a row goes on from the segment's result. Items
-  // come in ascending order of their first row and leave none out, so an item's new rows are its
-  // last ones.
-  void go_on_from(const DenseSegment& dense, size_t first, int32_t begin) {
-    const int32_t heads = shape_.kv_heads * shape_.group_heads;
-    const std::span before(out_.dense.data(), static_cast<size_t>(&dense - out_.dense.data()));
-    int32_t done = begin;
-    for (size_t i = first; i < out_.items.size(); ++i) {
-      Item& item = out_.items[i];
-      const int32_t end = item.row_begin + item.rows;
-      if (end <= done) continue;
-      item.resumed = end - std::max(done, item.row_begin);
-      item.sums = static_cast<int32_t>(dense_sums(before, heads)) - dense.row_begin;
-      item.sums_ld = dense.rows;
-      done = end;
-    }
-  }
-
   // The items from `first` on, in ascending order of their first row, are all that packed rows
   // [begin, end) have. Those with rows in common become a group; an item with rows of its own
   // writes the result itself.
@@ -258,12 +201,6 @@ class Planner {
 };
 
 }  // namespace
-
-int64_t dense_sums(std::span<const DenseSegment> segments, int32_t heads) {
-  int64_t rows = 0;
-  for (const DenseSegment& s : segments) rows += s.rows;
-  return rows * heads;
-}
 
 Run clip_run(const AttentionRun& run, int32_t begin, int32_t end,
              std::span<const int32_t> positions, int32_t group_heads) {

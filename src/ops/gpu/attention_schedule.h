@@ -19,20 +19,15 @@
 // Several items with rows in common write partial states and form a *group*; the block that arrives
 // last folds them in the order of the list, whoever it is: the sum never depends on timing.
 //
-// What dense segments do (dense_segments.h) is left out of the items. The first item of each of
-// their rows goes on from the segment's result; rows that see nothing besides have no item.
-//
 // `invariant`: wide items only, cut at fixed positions, so that the bits of a row depend on its
 // position and keys alone.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <vector>
 
 #include "ops/attention_plan.h"
-#include "ops/gpu/dense_segments.h"
 #include "ops/gpu/launch.h"
 
 namespace prefix::ops::gpu {
@@ -44,8 +39,6 @@ struct AttentionShape {
   int32_t processors = 1;
   bool invariant = false;
   int32_t most_states = INT32_MAX;  // that there is memory for
-  DenseLimits dense = {};
-  std::function<bool(const DenseSegment&)> accepts = {};  // without it, no dense segments
 };
 
 // Items [end of the wave before, item_end) are one launch, and their groups and states have numbers
@@ -60,12 +53,8 @@ struct DevicePlan {
   std::vector<Group> groups;
   std::vector<Wave> waves;
   int32_t states = 0;  // rows of partial states per kv head, of the wave that has most
-  std::vector<DenseSegment> dense;
-  std::vector<int32_t> dense_pages;
 
   void clear() {
-    dense.clear();
-    dense_pages.clear();
     items.clear();
     runs.clear();
     groups.clear();
@@ -78,9 +67,6 @@ struct DevicePlan {
 inline constexpr int32_t kSplitPages = 8;
 // The cut of invariant plans.
 inline constexpr int32_t kInvariantPages = kKeyChunk / kPageTokens;
-
-// The segments' sums of weights lie one after the other: [query heads][rows] of each.
-int64_t dense_sums(std::span<const DenseSegment> segments, int32_t heads);
 
 // The part of a run that packed rows [begin, end) need; no blocks when it is none.
 Run clip_run(const AttentionRun& run, int32_t begin, int32_t end,

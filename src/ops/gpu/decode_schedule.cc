@@ -20,6 +20,8 @@ struct Cut {
   int32_t rows = 0, blocks = 0, cluster = 0;
   int64_t pages = 0, longest = 0;  // of all blocks, of a part
   int32_t tiles = 0;               // of the largest block
+
+  int64_t cost() const { return 2 * longest + (cluster > 1 ? kFoldHalfPages * tiles : 0); }
 };
 
 class Planner {
@@ -34,6 +36,7 @@ class Planner {
     const Cut cut = choose();
     if (cut.cluster == 0 || is_long(cut)) return false;
     out_.cluster = cut.cluster;
+    out_.cost = cut.cost();
     each_block(cut.rows, [&](const AttentionTile& tile, int32_t begin, int32_t end) {
       add_block(tile, begin, end);
     });
@@ -57,15 +60,9 @@ class Planner {
   // The cut whose longest part takes least.
   Cut choose() const {
     Cut best;
-    int64_t least = INT64_MAX;
     for (int32_t rows = kDecodeRows; rows >= kTileRows; rows /= 2) {
       const Cut cut = cut_into(rows);
-      if (cut.cluster == 0) continue;
-      const int64_t fold = cut.cluster > 1 ? kFoldHalfPages * cut.tiles : 0;
-      if (const int64_t cost = 2 * cut.longest + fold; cost < least) {
-        least = cost;
-        best = cut;
-      }
+      if (cut.cluster > 0 && (best.cluster == 0 || cut.cost() < best.cost())) best = cut;
     }
     return best;
   }
@@ -84,7 +81,7 @@ class Planner {
     });
     const int64_t clusters = padded_items(cut.blocks) * shape_.kv_heads;
     for (size_t i = 0; i < shape_.clusters.size(); ++i)
-      if (clusters <= shape_.clusters[i]) cut.cluster = 1 << i;
+      if (clusters <= shape_.clusters[i]) cut.cluster = static_cast<int32_t>(i) + 1;
     if (cut.cluster > 0) cut.longest = (most + cut.cluster - 1) / cut.cluster;
     return cut;
   }

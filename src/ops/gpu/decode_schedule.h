@@ -39,18 +39,20 @@ inline constexpr int32_t kLongDecode = 64;
 struct DecodeShape {
   int32_t kv_heads = 1;
   int32_t group_heads = 1;            // query heads per kv head
-  std::span<const int32_t> clusters;  // of 1, 2, 4, 8 parts, that run at once
+  std::span<const int32_t> clusters;  // [n - 1]: of n parts, that run at once
 };
 
 struct DecodePlan {
   std::vector<DecodePart> parts;  // of a block side by side; the last blocks may be empty
   std::vector<DecodePage> pages;
   int32_t cluster = 0;  // parts of a block; 0: there is no plan
+  int64_t cost = 0;     // of the longest part with folding, in half pages: an estimate
 
   void clear() {
     parts.clear();
     pages.clear();
     cluster = 0;
+    cost = 0;
   }
 };
 

@@ -19,7 +19,6 @@ enum class Kernel : int32_t {
   kGated,          // x: row
   kQkv,            // x: row, y: kQkvVectors of its head vectors
   kCopyPages,      // x: copy, y: kv head
-  kUnpackPages,    // x: listed page, y: kv head
   kClearPages,     // x: page, y: one of kClearBlocks
   kGemmSlow,       // x: kRowThreads columns, y: row; for shapes that cuBLASLt refuses
   kAttentionSlow,  // x: row, y: query head; any head size, f32 and bf16
@@ -173,14 +172,6 @@ struct CopyArgs {
   Pages pages;
 };
 
-// Keys and values of some pages, one after the other, as libraries read them.
-struct UnpackArgs {
-  const int32_t* listed;
-  void* k;  // [listed pages * 32][kv_heads][head_dim]
-  void* v;
-  Pages pages;
-};
-
 struct ClearArgs {
   const int32_t* pages;
   unsigned char* pool;
@@ -198,8 +189,6 @@ struct Item {
   int32_t narrow;                  // 0: each warp has 16 rows; 1: all warps share 16, pages in turn
   int32_t state;                   // first row of its partial states; -1: it writes the result
   int32_t group;                   // of items that are folded together; -1: none
-  int32_t resumed;                 // so many of its last rows go on from a dense segment
-  int32_t sums, sums_ld;           // `dense_sums` of row r of the step and head h: sums + h ld + r
 };
 struct Group {
   int32_t row_begin, rows;       // packed rows of the result
@@ -217,8 +206,6 @@ struct AttentionArguments {
   float* state_o;    // [states * kv_heads][d_padded]
   float* state_ml;   // [states * kv_heads][2]
   int32_t* arrived;  // [groups * kv_heads], zero between launches
-  // Of rows in dense segments: ln of the sum of their weights so far; the sum itself is in `out`.
-  const float* dense_sums;
   int64_t ld_q, ld_out;
   int32_t group_heads;  // query heads per kv head
   int32_t rows;         // of the step
@@ -265,28 +252,6 @@ struct GemmArgs {
   int64_t rows, n, k, ld_w, ld_x, ld_y;
   Output output;  // kActivation: without a bias
   Element element;
-};
-
-// A dense segment of attention: rows over keys, without anything else to see. Row r of head h:
-//
-//   o[r][h] = sum over keys of softmax(scale q[r][h] k) v       sums[h][r] = ln of the weights' sum
-//
-// causal: row r sees keys 0 .. keys - rows + r. bf16; sums f32. `head_dim` columns a head.
-struct SdpaShape {
-  int32_t causal;
-  int32_t heads, kv_heads, head_dim;
-  int64_t rows, keys;
-  int64_t ld_q, ld_o;  // of k and v: kv_heads * head_dim
-  friend bool operator==(const SdpaShape&, const SdpaShape&) = default;
-};
-struct SdpaArgs {
-  SdpaShape shape;
-  const void* q;
-  const void* k;
-  const void* v;
-  void* o;
-  float* sums;
-  float scale;
 };
 
 // A row of logits is read in parts, which depend on its length alone:
@@ -381,6 +346,7 @@ inline constexpr int kDecodeThreads = 32 * (kDecodeWarps + 1);
 inline constexpr int kDecodeRows = 16 * kDecodeWarps;  // packed rows of a block, at most
 inline constexpr int kDecodeSlots = 12;
 inline constexpr int kDecodeBarriers = 2 * kDecodeSlots;
+inline constexpr int kMaxCluster = 8;  // blocks; every GPU with clusters takes so many
 constexpr int decode_shared_bytes(int d) {
   return kDecodeSlots * (attention_slot_bytes(d) + 16) + kDecodeBarriers * 8;
 }

@@ -18,7 +18,6 @@
 #include <type_traits>
 
 #include "base/status.h"
-#include "ops/gpu/dense_segments.h"
 #include "ops/gpu/launch.h"
 
 namespace prefix::ops::gpu {
@@ -31,9 +30,9 @@ struct Properties {
   int64_t total_bytes = 0;
   int64_t products_version = 0;  // of the library that multiplies matrices; decides bits
   bool hopper = false;           // runs the kernels for sm_90a
-  int32_t clusters[4] = {};      // of 1, 2, 4, 8 blocks of kAttentionDecode that run at once
-  int64_t sdpa_version = 0;      // of the library for dense segments, once it is open
-  DenseLimits dense;             // what is worth a call of it
+  // [n - 1]: clusters of n blocks of kAttentionDecode that run at once. Parts of a die have
+  // different numbers of processors: an H200 has 132, but as a rule 15 clusters of eight, not 16.
+  int32_t clusters[kMaxCluster] = {};
 };
 
 // A launch or a product with a copy of its arguments.
@@ -103,12 +102,6 @@ class Runtime {
   // Does once what the first such product would have to do. y may be written; a failure is not
   // told, the product will.
   virtual void prepare_gemm(const GemmArgs&) {}
-  // Dense segments of attention, by a library that is opened on demand. Only shapes that were
-  // prepared are done; one that the library refuses stays refused, and is no error. Preparing may
-  // take a while.
-  virtual Code open_sdpa() = 0;
-  virtual bool prepare_sdpa(const SdpaShape& shape) = 0;
-  virtual Code sdpa(const SdpaArgs& args) = 0;
   virtual Code synchronize() = 0;
 
   // Keeps commands, without running them, to be run in this order by one call.

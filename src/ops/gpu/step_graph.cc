@@ -69,6 +69,7 @@ StepGraphs::~StepGraphs() {
 
 Code StepGraphs::launch(const Launch& l) {
   const std::lock_guard lock(mutex_);
+  ++launches_[static_cast<size_t>(l.kernel)];
   // They come before a step's rows, and their number says nothing about the step.
   if (l.kernel == Kernel::kClearPages && !following_ && seen_.empty())
     return said(runtime_->launch(l));
@@ -227,6 +228,11 @@ StepGraphs::Counts StepGraphs::counts() const {
   return counts_;
 }
 
+int64_t StepGraphs::launches(Kernel kernel) const {
+  const std::lock_guard lock(mutex_);
+  return launches_[static_cast<size_t>(kernel)];
+}
+
 void StepGraphs::release(void* data) {
   if (!data) return;
   {
@@ -239,14 +245,6 @@ void StepGraphs::release(void* data) {
 
 Code StepGraphs::allocate(size_t bytes, void** out) { return said(runtime_->allocate(bytes, out)); }
 
-Code StepGraphs::open_sdpa() { return said(runtime_->open_sdpa()); }
-
-bool StepGraphs::prepare_sdpa(const SdpaShape& shape) {
-  const bool prepared = runtime_->prepare_sdpa(shape);
-  if (!prepared) told.clear();
-  return prepared;
-}
-
 Code StepGraphs::allocate_pinned(size_t bytes, void** out) {
   return said(runtime_->allocate_pinned(bytes, out));
 }
@@ -254,13 +252,6 @@ Code StepGraphs::allocate_pinned(size_t bytes, void** out) {
 Code StepGraphs::upload(void* device, const void* host, size_t bytes) {
   const Code code = cut();
   return code != Code::kOk ? code : said(runtime_->upload(device, host, bytes));
-}
-
-// Steps that have such calls are long: launching costs them nothing, and a library need not be
-// recorded.
-Code StepGraphs::sdpa(const SdpaArgs& args) {
-  const Code code = cut();
-  return code != Code::kOk ? code : said(runtime_->sdpa(args));
 }
 
 Code StepGraphs::download(void* host, const void* device, size_t bytes) {

@@ -17,6 +17,7 @@
 // (padded_rows, padded_items; Staging gives arrays rooms of fixed sizes).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -58,6 +59,8 @@ class StepGraphs final : public Runtime {
     std::string why;  // of the first refusal
   };
   Counts counts() const;
+  // How often this kernel was launched or held back.
+  int64_t launches(Kernel kernel) const;
 
   Code launch(const Launch& launch) override;
   Code gemm(const GemmArgs& args) override;
@@ -72,9 +75,6 @@ class StepGraphs final : public Runtime {
   void release(void* data) override;
   Code allocate_pinned(size_t bytes, void** out) override;
   void release_pinned(void* data) override { runtime_->release_pinned(data); }
-  Code open_sdpa() override;
-  bool prepare_sdpa(const SdpaShape& shape) override;
-  Code sdpa(const SdpaArgs& args) override;  // never part of a graph
   Code upload(void* device, const void* host, size_t bytes) override;
   Code download(void* host, const void* device, size_t bytes) override;
   Code begin_download(void* pinned, const void* device, size_t bytes) override;
@@ -109,6 +109,7 @@ class StepGraphs final : public Runtime {
   uint64_t clock_ = 0;
   bool works_;  // graphs are wanted, and this runtime can record
   Counts counts_;
+  std::array<int64_t, static_cast<size_t>(Kernel::kCount)> launches_ = {};
   std::thread::id launcher_;  // of the last launch
   Code owed_ = Code::kOk;     // what the launcher has still to be told
   std::string owed_text_;

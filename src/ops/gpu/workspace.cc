@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "ops/gpu/decode_schedule.h"
-#include "ops/gpu/dense_segments.h"
 #include "ops/gpu/staging.h"
 
 namespace prefix::ops::gpu {
@@ -16,7 +15,7 @@ constexpr int64_t kMostListed = int64_t{1} << 22;  // pages that a step reads: 1
 
 }  // namespace
 
-Workspace workspace_for(const ReserveShape& shape, int32_t processors, bool dense) {
+Workspace workspace_for(const ReserveShape& shape, int32_t processors) {
   const int64_t rows = (shape.rows + 63) / 64 * 64;  // padded_rows() adds no more
   const int64_t kv_heads = shape.kv.kv_heads;
   const int64_t packed = rows * (shape.heads / kv_heads);
@@ -55,14 +54,6 @@ Workspace workspace_for(const ReserveShape& shape, int32_t processors, bool dens
   w.heads = room(kReaders * rows, sizeof(LogitAt)) + row_numbers;
   w.logit_parts = bytes(shape.logit_rows * kLogitPartsMost,
                         std::max(sizeof(LogitPart), kMostCandidates * sizeof(uint64_t)));
-  if (!dense) return w;
-  const DenseLimits limits;
-  const int64_t keys = std::min<int64_t>(
-      limits.most_keys, (shape.positions + kPageTokens - 1) / kPageTokens * kPageTokens);
-  const int64_t segments = rows / std::min(limits.shared_rows, limits.causal_rows);
-  w.dense_keys = bytes(2 * keys * kv_heads * shape.kv.head_dim, sizeof(uint16_t));
-  w.dense_sums = bytes(rows * shape.heads, sizeof(float));
-  w.step += room(segments * keys / kPageTokens, sizeof(int32_t));
   return w;
 }
 

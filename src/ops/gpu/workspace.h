@@ -16,24 +16,19 @@
 namespace prefix::ops::gpu {
 
 struct Workspace {
-  size_t gated = 0;        // both halves of a gated product
-  size_t states = 0;       // partial states of attention
-  size_t arrived = 0;      // counters of its groups
-  size_t step = 0;         // arrays of a step on the device, and as much in pinned memory
-  size_t call = 0;         // the same for arrays that no step announced
-  size_t heads = 0;        // the same for what heads read
-  size_t logit_parts = 0;  // parts of rows of logits
-  size_t dense_keys = 0;   // keys and values of a dense segment
-  size_t dense_sums = 0;
+  size_t gated = 0;         // both halves of a gated product
+  size_t states = 0;        // partial states of attention
+  size_t arrived = 0;       // counters of its groups
+  size_t step = 0;          // arrays of a step on the device, and as much in pinned memory
+  size_t call = 0;          // the same for arrays that no step announced
+  size_t heads = 0;         // the same for what heads read
+  size_t logit_parts = 0;   // parts of rows of logits
   int32_t most_states = 0;  // rows of states per kv head
 
-  size_t bytes() const {
-    return gated + states + arrived + step + call + heads + logit_parts + dense_keys + dense_sums;
-  }
+  size_t bytes() const { return gated + states + arrived + step + call + heads + logit_parts; }
 };
 
-// `dense`: dense segments are done by a library.
-Workspace workspace_for(const ReserveShape& shape, int32_t processors, bool dense = false);
+Workspace workspace_for(const ReserveShape& shape, int32_t processors);
 
 // Pages that one launch clears; a longer list takes several.
 inline constexpr size_t kMostCleared = size_t{1} << 14;
