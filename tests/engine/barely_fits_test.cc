@@ -4,6 +4,9 @@
 #include <numeric>
 
 #include "engine/random_requests.h"
+#include "engine/scheduler.h"
+#include "model/model_files.h"
+#include "tree/page_math.h"
 
 namespace prefix {
 namespace {
@@ -139,31 +142,78 @@ TEST_F(BarelyFits, WhatAGenerationThatEndedEarlyWasPromised) {
   expect_runs(*engine, logits_of(counting(64, 5), space));
 }
 
-TEST_F(BarelyFits, DISABLED_Search) {
-  for (unsigned seed = 0; seed < 4000; ++seed) {
-    std::mt19937 random(seed);
-    const int64_t pages = 4 + static_cast<int64_t>(random() % 24);
-    const auto engine = open(pages);
-    std::vector<RequestSpec> batch;
-    const Tokens prompt = random_tokens(random, 1 + random() % 40, kVocab);
-    const int32_t most = 3 + static_cast<int32_t>(random() % 36);
-    for (size_t n = 2 + random() % 8; n > 0; --n) {
-      RequestSpec spec = generation(prompt, most);
-      spec.sampling.temperature = 0.2f + 0.1f * static_cast<float>(random() % 4);
-      spec.sampling.seed = static_cast<int64_t>(random() % 100);
-      batch.push_back(spec);
-    }
-    if (random() % 2) batch.push_back(logits_of(random_tokens(random, 1 + random() % 60, kVocab)));
-    const auto job = run_all(*engine, batch);
-    int ok = 0;
-    size_t tokens = 0;
-    for (size_t i = 0; i < batch.size(); ++i) {
-      ok += job->result(i).status == Code::kOk;
-      tokens += job->result(i).tokens.size();
-    }
-    std::printf("SEED %u pages %d: %d of %zu, %zu tokens\n", seed, static_cast<int>(pages), ok,
-                batch.size(), tokens);
+// A scheduler whose steps are the test's, over memory of a few pages.
+struct Steps {
+  explicit Steps(int32_t capacity)
+      : pages(capacity), kv(*device, model.kv_layout(), capacity), tree(pages) {}
+
+  std::shared_ptr<Job> submit(const RequestSpec& spec) {
+    auto job = std::make_shared<Job>(std::vector<RequestSpec>{spec});
+    scheduler.enqueue(job);
+    return job;
   }
+  void step() {
+    scheduler.plan();
+    scheduler.execute();
+    scheduler.complete();
+    tree.check();
+  }
+  int32_t reserved() const { return pages.capacity() - pages.used() - pages.available(); }
+
+  std::unique_ptr<ops::Device> device = ops::make_cpu_device({ops::DType::kBf16, "auto", 1});
+  Model model{open_model(checkpoint().path()), *device, 4096, nullptr};
+  PagePool pages;
+  KvMemory kv;
+  Tree tree;
+  Scheduler scheduler{model, kv, pages, tree, {}, nullptr};
+};
+
+constexpr int32_t kMost = 64;
+
+// A generation that finds a page of its path continued by somebody else after each of its first
+// `times` tokens, and leaves it at the price of a page.
+std::shared_ptr<Job> parted_generation(Steps& steps, const Tokens& prompt, int32_t times) {
+  const RequestSpec spec = generation(prompt, kMost);
+  const Tokens drawn = run_all(*make_engine(checkpoint()), {spec})->result(0).tokens;
+  const auto leader = steps.submit(spec);
+  steps.step();
+  for (int32_t n = 1; n <= times; ++n) {
+    Tokens path = prompt;
+    path.insert(path.end(), drawn.begin(), drawn.begin() + n);
+    path.push_back((drawn[static_cast<size_t>(n)] + 1) % kVocab);
+    const auto follower = steps.submit(logits_of(path));
+    steps.step();
+    EXPECT_TRUE(follower->finished(0));
+    const auto generated = static_cast<int32_t>(leader->result(0).tokens.size());
+    EXPECT_EQ(generated, n + 1);
+    EXPECT_GE(steps.reserved(), pages_between(0, kMost - generated))
+        << "what it still grows by is promised to it";
+  }
+  return leader;
+}
+
+TEST(BarelyFitsSteps, WhoIsPartedFromOftenKeepsThePagesItWasPromised) {
+  Steps steps(48);
+  const auto leader = parted_generation(steps, counting(5), 12);
+  while (!leader->done()) steps.step();
+  EXPECT_EQ(leader->result(0).status, Code::kOk) << leader->result(0).message;
+  EXPECT_EQ(steps.reserved(), 0);
+}
+
+// Pages of a request that ends in a step are there for a generation that needs one in it.
+TEST(BarelyFitsSteps, WhatEndsInAStepMakesRoomForAGenerationInTheSameStep) {
+  Steps steps(24);
+  const auto leader = parted_generation(steps, counting(5), 2);
+  steps.tree.trim(0);
+  Tokens rest = counting(32 * steps.pages.available(), 50);
+  for (int32_t& token : rest) token %= kVocab;
+  const auto last = steps.submit(logits_of(rest));
+  steps.step();
+  EXPECT_TRUE(last->finished(0));
+  EXPECT_EQ(last->result(0).status, Code::kOk) << last->result(0).message;
+  EXPECT_FALSE(leader->finished(0)) << leader->result(0).message;
+  while (!leader->done()) steps.step();
+  EXPECT_EQ(leader->result(0).status, Code::kOk) << leader->result(0).message;
 }
 
 }  // namespace
