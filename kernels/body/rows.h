@@ -174,8 +174,25 @@ struct HeadVector {
   const float* cos;
   const float* sin;  // null: it is not rotated
   void* to;
-  int slot;  // in the page; -1: a query, whose columns follow one another
+  int slot;             // in the page; -1: a query, whose columns follow one another
+  int32_t* not_finite;  // of the row; null: a query, which may be anything
 };
+
+// A page holds 0 for what is not finite in its type, and the row is marked. All that mark a row
+// write the same.
+PREFIX_BODY float finite_or_marked(Element e, float x, int32_t* not_finite) {
+  const bool finite = e == Element::kF32 ? x - x == 0 : (to_bf16(x) & 0x7f80) != 0x7f80;
+  if (finite || !not_finite) return x;
+  *not_finite = 1;
+  return 0;
+}
+// The same of two bf16.
+PREFIX_BODY uint32_t finite_or_marked(uint32_t pair, int32_t* not_finite) {
+  const bool low = (pair & 0x7f80u) == 0x7f80u, high = (pair & 0x7f800000u) == 0x7f800000u;
+  if (!(low || high) || !not_finite) return pair;
+  *not_finite = 1;
+  return pair & (low ? 0xffff0000u : ~0u) & (high ? 0xffffu : ~0u);
+}
 
 // Any head size and type: a lane has columns lane, lane + 32 ...
 template <class Warp>
@@ -212,7 +229,8 @@ PREFIX_BODY void write_head(Warp& warp, const QkvArguments& a, const void* row,
       } else if (v.sin && i < 2 * half) {
         y = y * v.cos[i - half] + normed(i - half) * v.sin[i - half];
       }
-      store_element(v.to, v.slot < 0 ? i : page_at(v.slot, i, a.pages.d_padded, e), e, y);
+      store_element(v.to, v.slot < 0 ? i : page_at(v.slot, i, a.pages.d_padded, e), e,
+                    finite_or_marked(e, y, v.not_finite));
     }
   });
 }
@@ -288,7 +306,7 @@ PREFIX_BODY void write_pairs(Warp& warp, const QkvArguments& a, const uint16_t* 
       const int i = column(lane, j);
       const Floats2& y = own[lane].x[j];
       store_whole(to + (v.slot < 0 ? i : page_at(v.slot, i, d, Element::kBf16)),
-                  pack_bf16(y.x[0], y.x[1]));
+                  finite_or_marked(pack_bf16(y.x[0], y.x[1]), v.not_finite));
     }
   });
 }
@@ -341,6 +359,7 @@ PREFIX_BODY void qkv(Block& block, const QkvArguments& a) {
       v.to = a.pages.layer + page * a.pages.page_stride + head * 2 * a.pages.block_bytes +
              (is_value ? a.pages.block_bytes : 0);
       v.slot = a.slots[2 * row + 1];
+      v.not_finite = a.not_finite + row;
     }
     const auto* const halves = static_cast<const uint16_t*>(x);
     if (!whole) {

@@ -151,6 +151,13 @@ void GpuDevice::download(void* host, const void* device, size_t bytes) {
   if (bytes > 0) uploads_.finished(sent);
 }
 
+// The flags went up as zeros with the other arrays of the step.
+std::span<const int32_t> GpuDevice::not_finite() {
+  const std::span<const int32_t> flags(not_finite_);
+  if (!flags.empty()) download(not_finite_.data(), on_device(flags), flags.size_bytes());
+  return flags;
+}
+
 void GpuDevice::finish_step() {
   const uint64_t sent = uploads_.sent();
   check(*runtime_, runtime_->synchronize(), "a step");
@@ -462,7 +469,9 @@ void GpuDevice::qkv(const QkvArgs& args, std::span<const int32_t> positions,
                     int32_t layer, Act q) {
   PREFIX_CHECK(slots.size() == positions.size());
   PREFIX_CHECK(args.rotary_dim % 2 == 0 && args.rotary_dim <= kv.head_dim);
-  stage_call(positions, slots);
+  if (not_finite_.size() < positions.size()) not_finite_.assign(positions.size(), 0);
+  const std::span<const int32_t> not_finite(not_finite_);
+  stage_call(positions, slots, not_finite);
   gpu::QkvArguments a{};
   a.qkv = args.qkv;
   a.bias = args.bias;
@@ -472,6 +481,7 @@ void GpuDevice::qkv(const QkvArgs& args, std::span<const int32_t> positions,
   a.sin = args.sin;
   a.positions = on_device(positions);
   a.slots = reinterpret_cast<const int32_t*>(on_device(slots));
+  a.not_finite = const_cast<int32_t*>(on_device(not_finite));
   a.q = q.data;
   a.ld = args.ld;
   a.ld_q = q.ld;
@@ -645,6 +655,8 @@ void GpuDevice::begin_step(const StepArrays& step) {
   step_.place(step.positions, padded_rows_, 0);
   step_.place(step.rope_rows, padded_rows_, 0);
   step_.place(step.slots, padded_rows_, 0xff);  // page -1: none
+  not_finite_.assign(step.tokens.size(), 0);
+  step_.place(std::span<const int32_t>(not_finite_), padded_rows_, 0);
   plan_attention(*step.attention, step.positions, step.heads, step.kv);
   if (is_small()) pad_attention();
   step_.place(std::span<const int32_t>(step.attention->pages));

@@ -62,6 +62,7 @@ class GpuDevice final : public Device {
   std::byte* allocate_host(size_t bytes) override;
   void release_host(std::byte* data, size_t bytes) override;
   void begin_step(const StepArrays& step) override;
+  std::span<const int32_t> not_finite() override;
   void finish_step() override;
   void give_up_step() override { runtime_->abandon(); }
   gpu::StepGraphs::Counts graph_counts() const { return runtime_->counts(); }
@@ -153,6 +154,7 @@ class GpuDevice final : public Device {
   bool rehearsing_ = false;
   // Of the step, until its rows are selected.
   int64_t rows_ = 0, padded_rows_ = 0;
+  std::vector<int32_t> not_finite_;  // of each row of the step: what Device::not_finite() tells
   const AttentionPlan* planned_ = nullptr;
   gpu::DevicePlan plan_;
   gpu::DecodePlan decode_;
