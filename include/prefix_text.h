@@ -32,7 +32,11 @@
  *  1. Text that is not UTF-8 is PREFIX_ERR_INVALID_UTF8 and the message names the byte.
  *  2. Models are not trusted. Files, templates and texts that would take unreasonable time or memory
  *     are refused with a status: texts and JSON beyond 16 MiB, templates beyond 256 KiB, templates
- *     that compute too long or produce too much.
+ *     that compute too long or produce too much. What a tokenizer may take follows from the length of
+ *     the text: on the way to tokens it may become 32 times as long and 64 KiB more, and its steps
+ *     may take 2 seconds of processor time and 20 microseconds more for each byte (OUT_OF_RANGE).
+ *     Memory is asked for before a step begins, for its worst case: where it is not there, as under a
+ *     limit on the address space, the call ends with OUT_OF_MEMORY and the process goes on.
  *  3. A tokenizer never changes once it is open, and the library starts no threads of its own that
  *     outlive a call. To encode on many cores, call from many threads.
  *  4. Encoding "AB" is not encoding "A" and then "B". Where a shared prefix must stay the same in
@@ -70,12 +74,12 @@ typedef struct prefix_tokenizer prefix_tokenizer;
  *     special_tokens_map.json, generation_config.json or config.json (tokens that end a generation),
  *     chat_template.jinja and additional_chat_templates/;
  *   a file called tokenizer.json: as its directory; any other name: that file alone.
- * *out gets one reference. NOT_FOUND, IO, FORMAT (corrupt), UNSUPPORTED_MODEL (a kind of tokenizer
- * that this library does not have). */
+ * *out gets one reference. NOT_FOUND, IO, FORMAT (corrupt, or it asks for too much),
+ * UNSUPPORTED_MODEL (a kind of tokenizer that this library does not have), OUT_OF_MEMORY. */
 PREFIX_API prefix_status prefix_tokenizer_open(const char* path, size_t path_len,
                                                prefix_tokenizer** out, prefix_error* err);
 /* [any thread] From the contents of tokenizer.json and of tokenizer_config.json; the latter may be
- * NULL with length 0. Both are copied. FORMAT. */
+ * NULL with length 0. Both are copied. FORMAT, UNSUPPORTED_MODEL, OUT_OF_MEMORY. */
 PREFIX_API prefix_status prefix_tokenizer_from_json(const char* tokenizer_json,
                                                     size_t tokenizer_json_len,
                                                     const char* config_json, size_t config_json_len,
@@ -135,7 +139,8 @@ enum {
 
 /* Tokens of a text of at most 16 MiB. A text has at most as many tokens as bytes (plus those that
  * PREFIX_ENCODE_SPECIAL adds), so one call with that capacity is enough; asking for the size first
- * encodes twice. An empty text has no tokens. INVALID_UTF8, OUT_OF_RANGE. */
+ * encodes twice. An empty text has no tokens. INVALID_UTF8, OUT_OF_RANGE, OUT_OF_MEMORY, FORMAT (parts
+ * of the tokenizer do not fit together, which only this text shows). */
 PREFIX_API prefix_status prefix_tokenizer_encode(const prefix_tokenizer* tokenizer,
                                                  const char* text, size_t text_len, int32_t flags,
                                                  prefix_token* out, size_t capacity, size_t* needed,
@@ -160,7 +165,7 @@ PREFIX_API prefix_status prefix_tokenizer_encode_batch(
     size_t n_offsets, int32_t flags, prefix_token* out, size_t capacity, size_t* needed,
     int64_t* token_offsets, size_t capacity_offsets, prefix_error* err);
 /* The text of tokens; bytes that are no characters become U+FFFD. OUT_OF_RANGE for a token outside
- * the vocabulary. */
+ * the vocabulary, and for tokens of more than 256 MiB together. OUT_OF_MEMORY. */
 PREFIX_API prefix_status prefix_tokenizer_decode(const prefix_tokenizer* tokenizer,
                                                  const prefix_token* tokens, size_t n_tokens,
                                                  int32_t flags, char* buf, size_t cap,

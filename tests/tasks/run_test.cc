@@ -94,6 +94,33 @@ TEST(Cancel, BeforeTheTaskRunsCostsNothing) {
   expect_cancelled(task, true);
 }
 
+// How far the engine comes is left to it; an answer of which there is something must show it.
+TEST(Cancel, KeepsWhatThereIsOfAnAnswer) {
+  const Engine engine = words_engine();
+  const Tokenizer tokenizer = words_tokenizer();
+  Texts questions;
+  for (int i = 0; i < 8; ++i) questions.add("Which tree is number " + std::to_string(i) + "?");
+  const Json options = {{"recipe", "extractive-qa"},
+                        {"request", {{"max_tokens", 200}, {"stop_tokens", Json::array()}}}};
+  bool found = false;
+  for (int round = 0; round < 200 && !found; ++round) {
+    const Task task = answer(engine, tokenizer, "Rivers and trees.", questions, options);
+    Error error;
+    for (int looks = 0; looks < round; ++looks)
+      if (prefix_task_run(task, 1, &error) == PREFIX_OK) break;
+    cancel(task);
+    run(task);
+    const std::vector<int32_t> status = statuses(task);
+    for (size_t i = 0; i < status.size(); ++i) {
+      const auto item = static_cast<int64_t>(i);
+      if (status[i] != PREFIX_ERR_CANCELLED || info(task, item).generated_tokens < 20) continue;
+      found = true;
+      EXPECT_NE(answer_text(task, item), "") << info(task, item).generated_tokens;
+    }
+  }
+  EXPECT_TRUE(found) << "no answer was cancelled half way";
+}
+
 TEST(Cancel, AfterTheEndChangesNothing) {
   const Engine engine = words_engine();
   const Tokenizer tokenizer = words_tokenizer();

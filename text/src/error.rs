@@ -142,6 +142,16 @@ pub fn quote(text: &str) -> String {
     out
 }
 
+/// Some names of a list.
+pub fn quote_all(names: &[&str]) -> String {
+    const MOST: usize = 8;
+    let mut all: Vec<String> = names.iter().take(MOST).map(|name| quote(name)).collect();
+    if names.len() > MOST {
+        all.push(format!("{} more", names.len() - MOST));
+    }
+    all.join(", ")
+}
+
 /// A message as it goes out. Parts of it may come from a file or from a crate that repeats what it
 /// read; no terminal shall obey them.
 pub fn printable(message: &str) -> String {

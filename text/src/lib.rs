@@ -9,6 +9,7 @@ mod detok;
 mod error;
 pub mod ffi;
 mod gguf;
+mod json;
 mod load;
 mod panics;
 mod pieces;

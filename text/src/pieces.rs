@@ -26,9 +26,7 @@ impl Pieces {
     pub fn new(tokenizer: &Tokenizer) -> Self {
         let types = tokenizer.get_decoder().map_or(&[][..], |d| d.kinds());
         let has = |name: &str| types.iter().any(|t| t == name);
-        let only_bytes = types
-            .iter()
-            .all(|t| ["ByteLevel", "Fuse"].contains(&&**t));
+        let only_bytes = types.iter().all(|t| ["ByteLevel", "Fuse"].contains(&&**t));
         let kind = if has("ByteLevel") && only_bytes {
             Kind::ByteLevel
         } else if has("ByteFallback") || has("Metaspace") {

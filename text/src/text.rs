@@ -250,7 +250,10 @@ impl Text {
         }
         let mut bytes = 0usize;
         for id in ids {
-            bytes += self.tokenizer.id_to_token(*id).map_or(0, |token| token.len());
+            bytes += self
+                .tokenizer
+                .id_to_token(*id)
+                .map_or(0, |token| token.len());
             if bytes > MAX_SPELT {
                 return Err(Error::range(format!(
                     "{} tokens of more than {MAX_SPELT} bytes together, the limit",

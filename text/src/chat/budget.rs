@@ -122,3 +122,28 @@ pub fn too_much(what: String) -> Error {
         format!("the template makes {what}"),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_nested_so_deep_and_no_deeper() {
+        assert!(depth(64).is_ok());
+        let error = depth(65).unwrap_err();
+        assert!(
+            error.detail().unwrap().contains("deeper than 64"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn memory_that_is_not_there_is_an_error() {
+        assert!(room(1 << 20).is_ok());
+        assert!(room(1 << 62)
+            .unwrap_err()
+            .detail()
+            .unwrap()
+            .starts_with(NO_ROOM));
+    }
+}

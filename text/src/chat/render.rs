@@ -3,7 +3,7 @@
 use super::budget::Allowance;
 use super::environment::{environment, without_generation_tags, Program, RAISED};
 use super::{budget, stack, Request};
-use crate::error::{quote, Code, Error, Result};
+use crate::error::{quote, quote_all, Code, Error, Result};
 use crate::roles::Roles;
 use minijinja::value::Serde;
 use minijinja::{ErrorKind, Value};
@@ -56,7 +56,7 @@ impl Templates {
                 format!(
                     "no chat template {}; there are: {}",
                     quote(wanted),
-                    self.names().join(", ")
+                    quote_all(&self.names())
                 )
             })
         })
@@ -180,10 +180,17 @@ fn template_error(error: &minijinja::Error) -> Error {
             _ => Code::InvalidArgument,
         }
     };
-    let mut message = format!("chat template: {}", reason.kind());
-    if !detail.is_empty() {
-        message.push_str(": ");
-        message.push_str(detail);
+    let mut message = "chat template: ".to_string();
+    if reason.kind() == ErrorKind::OutOfFuel {
+        message.push_str(&format!(
+            "{}more than {} instructions, the limit",
+            budget::TOO_MUCH,
+            budget::FUEL
+        ));
+    } else if detail.is_empty() {
+        message.push_str(&reason.kind().to_string());
+    } else {
+        message.push_str(&format!("{}: {detail}", reason.kind()));
     }
     if let Some(line) = reason.line().or(error.line()) {
         message.push_str(&format!(" (line {line})"));

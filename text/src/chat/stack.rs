@@ -8,7 +8,10 @@ use crate::panics::quiet;
 const STACK: usize = 256 << 20;
 
 pub fn on_large_stack<T: Send>(body: impl FnOnce() -> Result<T> + Send) -> Result<T> {
-    let none = |e: std::io::Error| Error::new(Code::Io, format!("no thread for a template: {e}"));
+    let none = |e: std::io::Error| {
+        let what = format!("no thread with {STACK} bytes of stack for a template: {e}");
+        Error::new(Code::OutOfMemory, what)
+    };
     let signals = BlockedSignals::new();
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new()

@@ -75,8 +75,7 @@ pub fn from_texts(tokenizer_json: &str, config_json: Option<&str>) -> Result<Sou
             text.len()
         )));
     }
-    let tokenizer =
-        pipeline::from_json(tokenizer_json).map_err(|e| e.within("tokenizer.json"))?;
+    let tokenizer = pipeline::from_json(tokenizer_json).map_err(|e| e.within("tokenizer.json"))?;
     let mut source = Source {
         kind: "json",
         tokenizer,
@@ -87,7 +86,7 @@ pub fn from_texts(tokenizer_json: &str, config_json: Option<&str>) -> Result<Sou
     };
     if let Some(text) = config_json {
         pipeline::room_for(text, "tokenizer_config.json")?;
-        let config: Value = serde_json::from_str(text)
+        let config: Value = crate::json::parse(text)
             .map_err(|e| Error::format(format!("tokenizer_config.json: {e}")))?;
         if !config.is_object() {
             return Err(Error::format("tokenizer_config.json is not an object"));
@@ -104,7 +103,7 @@ fn read_json(folder: &Path, name: &str) -> Result<Option<Value>> {
     };
     pipeline::room_for(&text, name)?;
     let value: Value =
-        serde_json::from_str(&text).map_err(|e| Error::format(format!("{name}: {e}")))?;
+        crate::json::parse(&text).map_err(|e| Error::format(format!("{name}: {e}")))?;
     if !value.is_object() {
         return Err(Error::format(format!("{name} is not an object")));
     }

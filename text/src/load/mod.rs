@@ -64,7 +64,9 @@ fn is_gguf(path: &Path) -> Result<bool> {
 
 /// A whole text file of at most `most` bytes.
 fn read_text(path: &Path, most: u64) -> Result<String> {
-    let mut file = File::open(path).map_err(|e| Error::io(path, &e))?.take(most + 1);
+    let mut file = File::open(path)
+        .map_err(|e| Error::io(path, &e))?
+        .take(most + 1);
     let mut bytes = Vec::new();
     loop {
         if bytes.try_reserve((bytes.len() / 2).max(1 << 16)).is_err() {

@@ -109,7 +109,11 @@ fn replace(token: &str, pattern: &Pattern, content: &str, made: &mut usize) -> R
     *made = after.get();
     let mut out = String::new();
     for ((begin, end), is_match) in pieces {
-        out.push_str(if is_match { content } else { &token[begin..end] });
+        out.push_str(if is_match {
+            content
+        } else {
+            &token[begin..end]
+        });
     }
     Ok(out)
 }
@@ -141,7 +145,10 @@ impl tokenizers::Decoder for Decoder {
             let size = bytes(&tokens);
             meter::tick(size)?;
             // A step makes each byte at most three, and a space for each token.
-            meter::room(size.saturating_mul(6).saturating_add(tokens.len().saturating_mul(160)))?;
+            meter::room(
+                size.saturating_mul(6)
+                    .saturating_add(tokens.len().saturating_mul(160)),
+            )?;
             tokens = match step {
                 Step::Replace { pattern, content } => {
                     let mut made = 0;

@@ -57,6 +57,9 @@ pub fn from_json(json: &str) -> Result<Tokenizer> {
 }
 
 fn read(json: &str) -> Result<(Model, Parts, Vec<AddedToken>)> {
+    if json.starts_with('\u{feff}') {
+        return Err(Error::format("it starts with a byte order mark"));
+    }
     let file: HashMap<String, &RawValue> = serde_json::from_str(json)
         // With the position: here it is that of the file.
         .map_err(|e| Error::format(e.to_string()))?;
@@ -219,9 +222,11 @@ impl<'de> Deserialize<'de> for MergeList {
                 mut list: A,
             ) -> std::result::Result<Merges, A::Error> {
                 let mut merges = Merges::new();
-                while let Some(Merge(left, right)) = list.next_element().map_err(|e: A::Error| {
-                    de::Error::custom(format!("merge {}: {e}", merges.len()))
-                })? {
+                while let Some(Merge(left, right)) =
+                    list.next_element().map_err(|e: A::Error| {
+                        de::Error::custom(format!("merge {}: {e}", merges.len()))
+                    })?
+                {
                     if !left.is_empty() || !right.is_empty() {
                         merges.push((left, right));
                     }

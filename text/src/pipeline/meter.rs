@@ -170,7 +170,7 @@ pub fn room(bytes: usize) -> Result<()> {
     }
     fail(Error::new(
         Code::OutOfMemory,
-        format!("the tokenizer may need {bytes} bytes of memory, which are not there"),
+        format!("there is no memory for {bytes} bytes, which this may need"),
     ))
 }
 
@@ -181,7 +181,7 @@ pub fn length(bytes: usize) -> Result<()> {
         return Ok(());
     }
     fail(Error::range(format!(
-        "{TOO_MUCH}{text} bytes of text: more than {}, the limit",
+        "{TOO_MUCH}{text} bytes of text: more than {} bytes, the limit",
         most(text)
     )))
 }
@@ -298,7 +298,17 @@ mod tests {
 
     #[test]
     fn panics_and_errors_of_the_crate_are_the_file_s_fault() {
-        assert_eq!(run(0, || -> tokenizers::Result<()> { panic!("x") }).unwrap_err().code, Code::Format);
-        assert_eq!(run(0, || -> tokenizers::Result<()> { Err("x".into()) }).unwrap_err().code, Code::Format);
+        assert_eq!(
+            run(0, || -> tokenizers::Result<()> { panic!("x") })
+                .unwrap_err()
+                .code,
+            Code::Format
+        );
+        assert_eq!(
+            run(0, || -> tokenizers::Result<()> { Err("x".into()) })
+                .unwrap_err()
+                .code,
+            Code::Format
+        );
     }
 }

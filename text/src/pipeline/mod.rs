@@ -34,8 +34,7 @@ use serde_json::Value;
 use tokenizers::{AddedToken, PostProcessorWrapper, TokenizerImpl};
 
 /// The crate's tokenizer with parts of ours. A copy shares the model.
-pub type Tokenizer =
-    TokenizerImpl<Model, Normalizer, PreTokenizer, PostProcessorWrapper, Decoder>;
+pub type Tokenizer = TokenizerImpl<Model, Normalizer, PreTokenizer, PostProcessorWrapper, Decoder>;
 
 /// Most steps of one part; real tokenizers have up to some thirty.
 const MAX_STEPS: usize = 256;

@@ -57,7 +57,12 @@ fn precompiled(part: &Fields) -> Result<Step> {
     let bytes = base64(text).ok_or_else(|| wrong("is not base64"))?;
     let trie = match bytes.first_chunk() {
         Some(head) => u32::from_le_bytes(*head) as usize,
-        None => return Err(wrong(&format!("has {} bytes; it begins with 4", bytes.len()))),
+        None => {
+            return Err(wrong(&format!(
+                "has {} bytes; it begins with 4",
+                bytes.len()
+            )))
+        }
     };
     let Some(rules) = bytes.get(4 + trie..).filter(|_| trie != 0 && trie % 4 == 0) else {
         return Err(wrong(&format!(
@@ -68,7 +73,11 @@ fn precompiled(part: &Fields) -> Result<Step> {
     // Through text, because the crate wants to borrow the string.
     let json = serde_json::json!({"type": "Precompiled", "precompiled_charsmap": text}).to_string();
     let step: Precompiled = serde_json::from_str(&json).map_err(|e| wrong(&plain(&e)))?;
-    let of = |text: &str| step.transform(text).map_or(0, str::len).div_ceil(text.len());
+    let of = |text: &str| {
+        step.transform(text)
+            .map_or(0, str::len)
+            .div_ceil(text.len())
+    };
     let ascii = (1..128u8)
         .map(|byte| of(&char::from(byte).to_string()))
         .chain([of("\r\n"), 1])

@@ -19,8 +19,7 @@ const ROOM_BYTE: usize = 64;
 
 /// How GPT-2 cuts texts. The crate has it too, but its own gives up on long rows of spaces and says so
 /// nowhere.
-const GPT2: &str =
-    r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
+const GPT2: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
 
 static GPT2_PATTERN: LazyLock<Result<Pattern>> = LazyLock::new(|| Pattern::known(GPT2));
 

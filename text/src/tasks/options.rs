@@ -2,7 +2,7 @@
 
 use super::prompt::Truncate;
 use super::recipe::{Recipe, TaskKind};
-use crate::error::{nearest, quote, Code, Error, Result};
+use crate::error::{nearest, quote, quote_all, Code, Error, Result};
 use serde_json::{Map, Value};
 
 /// Most distinct tokens in work at once, unless the caller says otherwise: enough to keep the engine
@@ -114,7 +114,7 @@ impl Options {
         let object = if text.trim().is_empty() {
             Map::new()
         } else {
-            let value: Value = serde_json::from_str(text)
+            let value: Value = crate::json::parse(text)
                 .map_err(|e| Error::argument(format!("options is not JSON: {e}")))?;
             let Value::Object(object) = value else {
                 return Err(Error::argument("options is not a JSON object"));
@@ -166,7 +166,7 @@ impl Options {
             return Err(Error::not_found(format!(
                 "the recipe has no prompt {}; there are {}",
                 quote(&prompt),
-                names.join(", ")
+                quote_all(&names)
             )));
         }
         Ok(Options {

@@ -375,3 +375,39 @@ fn rendered(
     }
     Ok(piece)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::from_texts;
+
+    fn build(limit: usize, truncate: Truncate) -> Result<Built> {
+        const WORDS: &str = r#"{"model": {"type": "WordLevel", "unk_token": "?",
+            "vocab": {"?": 0, "a": 1, "b": 2, "c": 3, "to": 4, "sum": 5, "up": 6}},
+            "pre_tokenizer": {"type": "Whitespace"}}"#;
+        let recipe = r#"{"task": "embed", "method": "embedding", "prompt": ["to {text} sum up"],
+            "cut": "text"}"#;
+        let text = Text::new(from_texts(WORDS, None)?)?;
+        let recipe = Recipe::parse(recipe)?;
+        let fields = Fields {
+            document: "a b c",
+            ..Fields::default()
+        };
+        Prompts::new(&text, &recipe, &recipe.prompts["default"])?.build(&fields, limit, truncate)
+    }
+
+    #[test]
+    fn a_field_may_be_cut_to_its_last_token_and_no_further() {
+        for truncate in [Truncate::Right, Truncate::Left] {
+            assert_eq!(build(6, truncate).unwrap().tokens, [4, 1, 2, 3, 5, 6]);
+            let all = build(3, truncate).unwrap();
+            assert_eq!((all.tokens, all.was_cut), (vec![4, 5, 6], true));
+            let error = build(2, truncate).err().expect("what may not be cut");
+            assert_eq!(error.code, Code::PromptTooLong);
+            assert!(error.message.contains("3 of them may not"), "{error}");
+        }
+        assert_eq!(build(4, Truncate::Right).unwrap().tokens, [4, 1, 5, 6]);
+        assert_eq!(build(4, Truncate::Left).unwrap().tokens, [4, 3, 5, 6]);
+        assert!(build(5, Truncate::Off).is_err());
+    }
+}

@@ -295,7 +295,7 @@ impl Recipe {
             )));
         }
         let value: Value =
-            serde_json::from_str(text).map_err(|e| Error::format(format!("not JSON: {e}")))?;
+            crate::json::parse(text).map_err(|e| Error::format(format!("not JSON: {e}")))?;
         let object = value
             .as_object()
             .ok_or_else(|| Error::format("not a JSON object"))?;
@@ -505,6 +505,7 @@ mod tests {
         let cases = [
             ("[]", "object"),
             ("{", "JSON"),
+            ("\u{feff}{}", "byte order mark"),
             (r#"{"task":"rank"}"#, "task"),
             (r#"{"task":"rerank","method":"generate"}"#, "method"),
             (

@@ -106,7 +106,9 @@ fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::new();
     for group in bytes.chunks(3) {
-        let bits = (0..3).fold(0, |all, i| all << 8 | u32::from(*group.get(i).unwrap_or(&0)));
+        let bits = (0..3).fold(0, |all, i| {
+            all << 8 | u32::from(*group.get(i).unwrap_or(&0))
+        });
         for i in 0..4 {
             out.push(match i <= group.len() {
                 true => char::from(DIGITS[(bits >> (18 - 6 * i)) as usize & 63]),
@@ -299,7 +301,10 @@ fn limit(what: libc::__rlimit_resource_t, most: u64) {
 
 /// In the process of one bomb: what became of it, in a line.
 pub fn child(name: &str) {
-    let (_, _, make) = BOMBS.iter().find(|(n, ..)| *n == name).expect("no such bomb");
+    let (_, _, make) = BOMBS
+        .iter()
+        .find(|(n, ..)| *n == name)
+        .expect("no such bomb");
     let bomb = make();
     limit(libc::RLIMIT_AS, SPACE);
     limit(libc::RLIMIT_CPU, SECONDS);
@@ -309,14 +314,18 @@ pub fn child(name: &str) {
         Err(e) => return told("open", e.code, &e.message),
     };
     // Not more than that comes out of a text; what stands around one is little.
-    let within = |text: usize, made: usize| assert!(made <= 32 * text + (1 << 17), "{made} of {text}");
+    let within =
+        |text: usize, made: usize| assert!(made <= 32 * text + (1 << 17), "{made} of {text}");
     let result = match &bomb.use_it {
-        Use::Encode(text) => tokenizer.encode(text.as_bytes(), 1).and_then(|tokens| {
-            within(text.len(), tokens.len());
-            let again = tokenizer.decode(&tokens, 0)?;
-            within(6 * tokens.len(), again.len() / 32);
-            tokenizer.encode_offsets(text.as_bytes(), 0)
-        }).map(drop),
+        Use::Encode(text) => tokenizer
+            .encode(text.as_bytes(), 1)
+            .and_then(|tokens| {
+                within(text.len(), tokens.len());
+                let again = tokenizer.decode(&tokens, 0)?;
+                within(6 * tokens.len(), again.len() / 32);
+                tokenizer.encode_offsets(text.as_bytes(), 0)
+            })
+            .map(drop),
         Use::Decode(tokens) => tokenizer.decode(tokens, 0).map(drop),
         Use::Chat(messages) => tokenizer.chat_text(messages, "").map(drop),
     };
@@ -344,8 +353,18 @@ pub fn bombs() {
         if !(output.status.success() && fine) {
             let errors = String::from_utf8_lossy(&output.stderr);
             let last: String = errors.chars().take(300).collect();
-            wrong.push(format!("{name}: {}: {}{last}", output.status, said.trim_end()));
+            wrong.push(format!(
+                "{name}: {}: {}{last}",
+                output.status,
+                said.trim_end()
+            ));
         }
     }
-    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), BOMBS.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of {}:\n{}",
+        wrong.len(),
+        BOMBS.len(),
+        wrong.join("\n")
+    );
 }

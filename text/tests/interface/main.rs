@@ -37,6 +37,7 @@ fn main() {
         ("bad_batches", nothing, arguments::bad_batches),
         ("streams", nothing, streams::streams),
         ("stream_rules", nothing, streams::stream_rules),
+        ("held_back", nothing, streams::held_back),
         ("token_bytes", nothing, sizes::token_bytes),
         ("facts", nothing, facts::facts),
         ("chat_options", nothing, facts::chat_options),

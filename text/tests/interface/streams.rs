@@ -87,3 +87,18 @@ pub fn stream_rules() {
     );
     assert_eq!(detok.push(&ids).unwrap(), "漢字漢字");
 }
+
+/// A row of tokens that may yet become characters is held back, but not for ever.
+pub fn held_back() {
+    let words =
+        r#"{"model": {"type": "WordLevel", "unk_token": "?", "vocab": {"?": 0, "\ufffd": 1}}}"#;
+    let tokenizer = Tokenizer::from_json(words.as_bytes(), b"").unwrap();
+    let detok = Detok::new(&tokenizer, 0);
+    assert_eq!(detok.push(&[1; 63]).unwrap(), "");
+    let all = ["\u{fffd}"; 64].join(" ");
+    assert_eq!(detok.push(&[1]).unwrap(), all);
+    // And so on, after what was shown.
+    assert_eq!(detok.push(&[1; 63]).unwrap(), "");
+    assert_eq!(detok.push(&[1]).unwrap(), format!(" {all}"));
+    assert_eq!(detok.flush().unwrap(), "");
+}

@@ -1,7 +1,7 @@
 //! From the results of requests to what a task answers.
 
 use super::{Running, Sent, State, Task};
-use crate::error::Result;
+use crate::error::{printable, Result};
 use crate::tasks::outcome::Item;
 use crate::tasks::recipe::Method;
 
@@ -16,7 +16,7 @@ impl Task {
             };
             item.info.user_tag = i64::from(sent.was_cut);
             if info.status != 0 {
-                item.message = running.job.message(i)?;
+                item.message = printable(&running.job.message(i)?);
                 // What there is of an answer that was cancelled or ran out of time is not lost.
                 if self.options.recipe.method == Method::Generate && info.generated_tokens > 0 {
                     item.text = self.answer(&running.job.tokens(i)?)?;
@@ -88,13 +88,7 @@ impl Task {
     }
 
     fn answer(&self, tokens: &[i32]) -> Result<String> {
-        // Models pad their embedding beyond the vocabulary; those tokens stand for no text.
-        let size = self.text.vocab_size() as i64;
-        let known: Vec<i32> = tokens
-            .iter()
-            .copied()
-            .filter(|token| (0..size).contains(&i64::from(*token)))
-            .collect();
+        let known = with_text(tokens, self.text.vocab_size());
         let text = self.text.decode(&known, true)?;
         let stop = &self.options.recipe.stop;
         let text = text.trim_start();
@@ -102,5 +96,25 @@ impl Task {
             .then(|| text.find(stop.as_str()))
             .flatten();
         Ok(text[..end.unwrap_or(text.len())].trim_end().to_string())
+    }
+}
+
+/// Models pad their embedding beyond the vocabulary; those tokens stand for no text.
+fn with_text(tokens: &[i32], vocab_size: u32) -> Vec<i32> {
+    let size = i64::from(vocab_size);
+    tokens
+        .iter()
+        .copied()
+        .filter(|token| (0..size).contains(&i64::from(*token)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_beyond_the_vocabulary_have_no_text() {
+        assert_eq!(with_text(&[4, 0, 5, -1, 6, 3], 5), [4, 0, 3]);
     }
 }
