@@ -251,6 +251,24 @@ TEST_F(SchedulerTest, WhatIsCancelledWhileItWaitsEndsAsCancelled) {
   EXPECT_EQ(running->result(0).finish, Finish::kCancelled);
   finish_all();
   EXPECT_EQ(waiting->result(0).status, Code::kOk) << waiting->result(0).message;
+  EXPECT_EQ(waiting->totals().requests, 2);
+  EXPECT_EQ(waiting->totals().failed, 1);
+  EXPECT_EQ(running->totals().failed, 1);
+}
+
+// The prompt of choices, and each choice.
+TEST_F(SchedulerTest, EveryTokenOfChoicesCountsOnce) {
+  RequestSpec choices = logits_of(text(1, 64));
+  choices.task = Task::kChoices;
+  choices.choices = {text(5, 40), text(6, 3), text(5, 50)};
+  for (int round = 0; round < 2; ++round) {
+    const auto job = submit({choices});
+    finish_all();
+    const Usage& usage = job->result(0).usage;
+    EXPECT_EQ(usage.prompt, 64 + 40 + 3 + 50);
+    EXPECT_EQ(usage.cached + usage.shared + usage.computed, usage.prompt);
+    EXPECT_EQ(job->totals().tokens_given, usage.prompt);
+  }
 }
 
 // What a generation may still grow by counts against the quota, until it ends.
