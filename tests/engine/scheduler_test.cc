@@ -251,6 +251,24 @@ TEST_F(SchedulerTest, WhatIsCancelledWhileItWaitsEndsAsCancelled) {
   EXPECT_EQ(running->result(0).finish, Finish::kCancelled);
   finish_all();
   EXPECT_EQ(waiting->result(0).status, Code::kOk) << waiting->result(0).message;
+  EXPECT_EQ(waiting->totals().requests, 2);
+  EXPECT_EQ(waiting->totals().failed, 1);
+  EXPECT_EQ(running->totals().failed, 1);
+}
+
+// The prompt of choices, and each choice.
+TEST_F(SchedulerTest, EveryTokenOfChoicesCountsOnce) {
+  RequestSpec choices = logits_of(text(1, 64));
+  choices.task = Task::kChoices;
+  choices.choices = {text(5, 40), text(6, 3), text(5, 50)};
+  for (int round = 0; round < 2; ++round) {
+    const auto job = submit({choices});
+    finish_all();
+    const Usage& usage = job->result(0).usage;
+    EXPECT_EQ(usage.prompt, 64 + 40 + 3 + 50);
+    EXPECT_EQ(usage.cached + usage.shared + usage.computed, usage.prompt);
+    EXPECT_EQ(job->totals().tokens_given, usage.prompt);
+  }
 }
 
 // What a generation may still grow by counts against the quota, until it ends.
@@ -307,13 +325,20 @@ struct PursuedGeneration : SchedulerTest {
   NodeId root = kNoNode;
 };
 
-TEST_F(PursuedGeneration, TakesNoPageThatIsNotThere) {
+TEST_F(PursuedGeneration, HasThePagesThatItNeedsByItselfAndTakesNoOthers) {
   for (int32_t pages = 5; pages < 40; ++pages) {
     begin(pages);
     while (!running->done()) {
       pursue();
       step();
-      ASSERT_GE(pool->available(), 0) << pages << " pages, " << generated(*running) << " tokens";
+      SCOPED_TRACE(cat(pages, " pages, ", generated(*running), " tokens"));
+      ASSERT_GE(pool->available(), 0);
+      ASSERT_LE(pool->used(), pages);
+      if (running->done()) break;
+      // Whoever takes the rest: it can always go on by itself.
+      const auto left = 40 - static_cast<int32_t>(generated(*running));
+      const int32_t promised = pages - pool->used() - pool->available();
+      ASSERT_GE(promised, (left + kPageTokens - 1) / kPageTokens);
     }
     const RequestResult& result = running->result(0);
     EXPECT_TRUE(result.status == Code::kOk || result.status == Code::kCacheFull) << result.message;
