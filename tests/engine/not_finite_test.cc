@@ -262,6 +262,37 @@ TEST(NotFiniteRequest, AGenerationThatRunsOnEndsAlone) {
   EXPECT_EQ(look_up(*engine, path).cached_tokens, static_cast<int64_t>(40 + first));
 }
 
+// A snapshot of a library that did not look, or of somebody else.
+TEST(NotFiniteRequest, APageOfASnapshotIsNotLoadedNorWhatIsBehindIt) {
+  std::mt19937 random(8);
+  const Tokens tokens = random_tokens(random, 160, kVocab);
+  const TempFolder folder;
+  const std::string path = folder / "snapshot";
+  std::vector<float> want;
+  {
+    const auto engine = open_engine(16);
+    want = run_all(*engine, {logits_of(tokens)})->result(0).values;
+    ASSERT_EQ(engine->save_snapshot(path, {}).tokens, 160);
+  }
+  SnapshotBytes file(path);
+  ASSERT_EQ(file.page_count(), 5u);
+  char* const page = file.text.data() + file.page_at(2);
+  const uint16_t infinity = 0x7f80;
+  std::memcpy(page + file.shape.page_bytes - 2 * sizeof infinity, &infinity, sizeof infinity);
+  Sha256 hash;
+  hash.update(page, file.shape.page_bytes);
+  const Sha256::Digest digest = hash.finish();
+  std::memcpy(page + file.shape.page_bytes, digest.data(), digest.size());
+  folder.write("snapshot", file.text);
+
+  const auto engine = open_engine(16);
+  const SnapshotResult loaded = engine->load_snapshot(path);
+  EXPECT_EQ(loaded.tokens, 64);
+  EXPECT_EQ(loaded.skipped_tokens, 96);
+  const auto job = run_all(*engine, {logits_of(tokens)});
+  EXPECT_TRUE(same_bits(job->result(0).values, want)) << job->result(0).message;
+}
+
 // A row of the output matrix spoils the results that read it, no keys and values.
 TEST(NotFiniteRequest, OfTheOutputsOnlyThoseThatReadIt) {
   for (const float value : {NAN, INFINITY, -INFINITY}) {
