@@ -6,8 +6,8 @@
 //
 // A leaf that has just been used has the highest rank of all, so it joins at an end of the list at
 // once. Only a parent that lost its last child, and a few policies, need the heap. The order is
-// exact: the next to go is the smaller of the heap's front and the front of the first class. Nothing
-// is scanned.
+// exact: the next to go is the smaller of the heap's front and the front of the first class.
+// Nothing is scanned.
 #pragma once
 
 #include <algorithm>

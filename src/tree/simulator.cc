@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "base/status.h"
 #include "tree/page_math.h"
@@ -21,8 +22,7 @@ TreeOptions tree_options(const SimulatorOptions& options) {
 }  // namespace
 
 struct Simulator::Impl {
-  explicit Impl(const SimulatorOptions& o)
-      : options(o), numbers(o.page, o.bigram), slots(o.page) {
+  explicit Impl(const SimulatorOptions& o) : options(o), numbers(o.page, o.bigram), slots(o.page) {
     reset();
   }
 
@@ -44,33 +44,33 @@ struct Simulator::Impl {
         }
     });
   }
-  void read_slots(const Node& n, int32_t from, int32_t to, std::vector<int64_t>& out) const {
+  void read_slots(const Node& n, int32_t from, int32_t to, int64_t* out) const {
     tree->for_each_piece(n, from, to, [&](int32_t page, int32_t slot, int32_t count) {
       for (int32_t i = 0; i < count; ++i) {
         const std::span<const int64_t> stored = slots.find(place_of(page, slot + i));
         if (stored.empty())  // an insertion that kept none
-          out.insert(out.end(), static_cast<size_t>(options.page), -1);
+          out = std::fill_n(out, options.page, -1);
         else
-          out.insert(out.end(), stored.begin(), stored.end());
+          out = std::copy(stored.begin(), stored.end(), out);
       }
     });
   }
-  std::vector<int64_t> path_slots(NodeId node, int32_t length) const {
-    std::vector<NodeId> path;
-    for (NodeId id = node; tree->node(id).length > 0; id = tree->node(id).parent)
-      path.push_back(id);
-    std::vector<int64_t> found;
-    found.reserve(static_cast<size_t>(tokens(length)));
-    for (auto id = path.rbegin(); id != path.rend(); ++id) {
-      const Node& n = tree->node(*id);
-      read_slots(n, 0, std::min(n.length, length - n.start), found);
+  // Of the first `length` keys of the path to `node`.
+  void path_slots(NodeId node, int32_t length, std::vector<int64_t>& out) const {
+    out.resize(static_cast<size_t>(tokens(length)));
+    for (NodeId id = node; tree->node(id).length > 0; id = tree->node(id).parent) {
+      const Node& n = tree->node(id);
+      read_slots(n, 0, std::min(n.length, length - n.start), out.data() + tokens(n.start));
     }
-    return found;
   }
   // Before tokens [from, length) of a node go.
   void forget(NodeId id, int32_t from) {
     const Node& n = tree->node(id);
-    if (freed) read_slots(n, from, n.length, *freed);
+    if (freed) {
+      const size_t before = freed->size();
+      freed->resize(before + static_cast<size_t>(tokens(n.length - from)));
+      read_slots(n, from, n.length, freed->data() + before);
+    }
     tree->for_each_piece(n, from, n.length, [&](int32_t page, int32_t slot, int32_t count) {
       for (int32_t i = slot; i < slot + count; ++i) {
         slots.remove(place_of(page, i));
@@ -145,8 +145,7 @@ struct Simulator::Impl {
     if (!options.compat) check_room(in, added);
 
     if (with_slots && in.over > 0) {  // whole nodes may go
-      const int64_t most =
-          std::min(tokens(tree->token_count()), in.over + tokens(longest_node));
+      const int64_t most = std::min(tokens(tree->token_count()), in.over + tokens(longest_node));
       gone.reserve(static_cast<size_t>(most));
     }
     pool->take_dirty();  // of no use here, and it would grow for ever
@@ -275,6 +274,23 @@ struct Simulator::Impl {
     if (options.compat) return walk(root, keys, false, 0);
     return root == kNoNode ? Match{} : tree->match(root, keys);
   }
+  // A look-up with its result. Memory is taken first, since with compat it changes the tree.
+  struct Found {
+    Match match;
+    SimulatorResult result;
+  };
+  Found look_up(std::string_view name, std::span<const int32_t> given) {
+    const Keys keys = numbers.find(given);
+    Found found;
+    if (const NodeId root = find_root(name); root != kNoNode)
+      found.result.slots.reserve(static_cast<size_t>(tokens(tree->match(root, keys).matched)));
+    tree->prepare(2, 0);
+    found.match = reach(name, keys);
+    found.result.matched = tokens(found.match.matched);
+    if (found.match.matched > 0)
+      path_slots(found.match.node, found.match.matched, found.result.slots);
+    return found;
+  }
 
   SimulatorOptions options;
   std::unique_ptr<PagePool> pool;
@@ -284,8 +300,8 @@ struct Simulator::Impl {
   std::map<std::string, NodeId> roots;
   std::vector<std::string> names;  // in order of creation
   int64_t next_slot = 0;
-  int64_t longest_node = 0;  // keys of the longest that ever was
-  int64_t evictions = 0;     // of trees before the last reset
+  int64_t longest_node = 0;               // keys of the longest that ever was
+  int64_t evictions = 0;                  // of trees before the last reset
   std::vector<int64_t>* freed = nullptr;  // where evicted slots go
 };
 
@@ -293,9 +309,7 @@ Simulator::Simulator(const SimulatorOptions& options) : impl_(std::make_unique<I
 Simulator::~Simulator() = default;
 
 SimulatorResult Simulator::match(std::string_view name_space, std::span<const int32_t> tokens) {
-  const Match found = impl_->reach(name_space, impl_->numbers.find(tokens));
-  if (found.matched == 0) return {};
-  return {impl_->tokens(found.matched), impl_->path_slots(found.node, found.matched), {}};
+  return impl_->look_up(name_space, tokens).result;
 }
 
 SimulatorResult Simulator::insert(std::string_view name_space, std::span<const int32_t> tokens,
@@ -313,32 +327,25 @@ SimulatorResult Simulator::insert(std::string_view name_space, std::span<const i
 }
 
 SimulatorResult Simulator::lock(std::string_view name_space, std::span<const int32_t> tokens) {
-  const Match found = impl_->reach(name_space, impl_->numbers.find(tokens));
-  if (found.matched == 0) return {};
+  Impl::Found found = impl_->look_up(name_space, tokens);
   Tree& tree = *impl_->tree;
-  SimulatorResult result{
-      impl_->tokens(found.matched), impl_->path_slots(found.node, found.matched), {}};
-  tree.prepare(1, 0);
-  tree.lock(tree.end_at(found.node, found.matched));
-  return result;
+  if (found.match.matched > 0) tree.lock(tree.end_at(found.match.node, found.match.matched));
+  return std::move(found.result);
 }
 
 SimulatorResult Simulator::unlock(std::string_view name_space, std::span<const int32_t> tokens) {
-  const Match found = impl_->reach(name_space, impl_->numbers.find(tokens));
-  if (found.matched == 0) return {};
+  Impl::Found found = impl_->look_up(name_space, tokens);
+  const Match& match = found.match;
+  if (match.matched == 0) return {};
   Tree& tree = *impl_->tree;
-  const Node& n = tree.node(found.node);
+  const Node& n = tree.node(match.node);
   // SGLang lets go of any node that somebody holds; here it must be the one that was locked.
-  bool locked = impl_->options.compat || (n.locks > 0 && found.offset == n.length);
-  for (NodeId id = found.node; tree.node(id).length > 0; id = tree.node(id).parent)
+  bool locked = impl_->options.compat || (n.locks > 0 && match.offset == n.length);
+  for (NodeId id = match.node; tree.node(id).length > 0; id = tree.node(id).parent)
     locked = locked && tree.node(id).held > 0;
-  if (!locked)
-    fail(Code::kMisuse, "there is no lock after ", impl_->tokens(found.matched), " tokens");
-  SimulatorResult result{
-      impl_->tokens(found.matched), impl_->path_slots(found.node, found.matched), {}};
-  tree.prepare(0, 0);
-  tree.remove_lock(found.node);
-  return result;
+  if (!locked) fail(Code::kMisuse, "there is no lock after ", found.result.matched, " tokens");
+  tree.remove_lock(match.node);
+  return std::move(found.result);
 }
 
 SimulatorResult Simulator::evict(int64_t n) {
@@ -389,8 +396,9 @@ std::vector<SimulatorNode> Simulator::dump() const {
       for (const int32_t key : tree.tokens(n)) impl_->numbers.append_tokens(key, step.path);
       if (n.length > 0) {
         SimulatorNode out{.path = step.path, .name_space = name};
-        impl_->read_slots(n, 0, n.length, out.slots);
         out.length = impl_->tokens(n.length);
+        out.slots.resize(static_cast<size_t>(out.length));
+        impl_->read_slots(n, 0, n.length, out.slots.data());
         out.locks = n.held;
         out.hits = n.uses;
         out.priority = n.priority;

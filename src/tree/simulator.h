@@ -26,12 +26,12 @@ namespace prefix {
 
 struct SimulatorOptions {
   Policy policy = Policy::kLru;
-  int32_t page = 1;      // atoms per key
-  // Tokens; an insertion evicts what exceeds it; 0 = no limit. It is never exceeded, and what is not
-  // used of it is less than a page once something was evicted; with compat as SGLang's caller does:
-  // whole nodes go, and what cannot go is exceeded.
+  int32_t page = 1;  // atoms per key
+  // Tokens; an insertion evicts what exceeds it; 0 = no limit. It is never exceeded, and what is
+  // not used of it is less than a page once something was evicted; with compat as SGLang's caller
+  // does: whole nodes go, and what cannot go is exceeded.
   int64_t capacity = 0;
-  bool bigram = false;   // atoms are pairs of neighbouring tokens: n + 1 tokens are n atoms
+  bool bigram = false;  // atoms are pairs of neighbouring tokens: n + 1 tokens are n atoms
   bool compat = false;
 };
 
@@ -75,7 +75,8 @@ class Simulator {
   void reset();
 
   // One request of a trace: look-up of the prompt, insertion of prompt and answer. Returns the
-  // reused tokens, at most one fewer than the prompt has: the last one is always computed.
+  // reused tokens, at most one fewer than the prompt has: the last one is always computed. What
+  // does not fit is not kept.
   int64_t request(std::string_view name_space, std::span<const int32_t> tokens, int64_t prompt);
 
   // Depth first, siblings by age, a namespace after the other.
