@@ -69,8 +69,8 @@ struct Model::Buffers {
 Model::Model(ModelFiles files, ops::Device& device, int32_t max_positions, const Progress& progress)
     : device_(device), config_(files.config), max_positions_(max_positions) {
   architecture_ = &find_architecture(config_.architecture);
-  files.tensors->check_files();
   weights_ = load_weights(files, *architecture_, device_, progress);
+  files.tensors->check_files();  // weights of two versions would be silent
   const RopeTables tables = rope_tables(config_, max_positions_);
   cos_ = ops::Vector(device_, tables.cos);
   sin_ = ops::Vector(device_, tables.sin);

@@ -1,5 +1,6 @@
 #include "model/tensor_file.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/quote.h"
@@ -49,13 +50,13 @@ std::vector<std::string> TensorSource::names() const {
 }
 
 void TensorSource::check_files() const {
-  for (const auto& file : files_) file->check_size();
+  for (const auto& file : files_) file->check_unchanged();
 }
 
-void TensorSource::add(std::shared_ptr<const MappedFile> file, std::vector<Tensor> tensors) {
+void TensorSource::add(std::shared_ptr<const InputFile> file, std::vector<Tensor> tensors) {
   for (Tensor& t : tensors) {
     if (!by_name_.emplace(t.name, tensors_.size()).second)
-      fail(Code::kFormat, file->path(), ": tensor ", quote(t.name), " occurs twice");
+      fail(Code::kFormat, file->name(), ": tensor ", quote(t.name), " occurs twice");
     tensors_.push_back(std::move(t));
   }
   files_.push_back(std::move(file));
@@ -71,7 +72,19 @@ void read_row(const Tensor& tensor, int64_t row, float* out) {
   const int64_t row_bytes = values / block_values(tensor.type) * block_bytes(tensor.type);
   if (row_bytes == 0) return;
   PREFIX_CHECK(row >= 0 && row < static_cast<int64_t>(tensor.bytes) / row_bytes);
-  dequantise(tensor.type, tensor.data + row * row_bytes, values, out);
+  // Piece by piece, so that no row is too long for the stack.
+  std::byte piece[16384];
+  const int64_t per_block = block_values(tensor.type);
+  const int64_t each = std::min(
+      values, static_cast<int64_t>(sizeof(piece)) / block_bytes(tensor.type) * per_block);
+  uint64_t at = tensor.offset + static_cast<uint64_t>(row * row_bytes);
+  for (int64_t done = 0; done < values; done += each) {
+    const int64_t count = std::min(each, values - done);
+    const auto bytes = static_cast<size_t>(count / per_block * block_bytes(tensor.type));
+    tensor.file->read(at, bytes, piece);
+    dequantise(tensor.type, piece, count, out + done);
+    at += bytes;
+  }
 }
 
 }  // namespace prefix
