@@ -81,8 +81,8 @@ int64_t parse_size(std::string_view what, std::string_view text) {
   if (error != std::errc() || end != digits.data() + digits.size() || value < 0)
     fail(what, " = ", shown(text), " is not a size: a whole number with an optional K, M, G or T");
   if (value > (std::numeric_limits<int64_t>::max() >> shift))
-    fail(what, " = ", shown(text, 40), " is above the limit of ", std::numeric_limits<int64_t>::max(),
-         " bytes");
+    fail(what, " = ", shown(text, 40), " is above the limit of ",
+         std::numeric_limits<int64_t>::max(), " bytes");
   return value << shift;
 }
 
@@ -94,8 +94,7 @@ Args::Args(const Command& command, int argc, const char* const* argv) : command_
       continue;
     }
     if (word.size() < 2 || word[0] != '-') {
-      if (command.positional.empty())
-        fail("unexpected argument ", shown(word));
+      if (command.positional.empty()) fail("unexpected argument ", shown(word));
       positionals_.emplace_back(word);
       continue;
     }
@@ -117,8 +116,7 @@ Args::Args(const Command& command, int argc, const char* const* argv) : command_
       fail(name, " takes no value");
     }
     std::vector<std::string>& values = values_[std::string(name)];
-    if (!values.empty() && !flag->repeats)
-      fail(name, " is given twice");
+    if (!values.empty() && !flag->repeats) fail(name, " is given twice");
     values.push_back(std::move(value));
   }
 }

@@ -80,7 +80,8 @@ std::vector<Shape> read_shapes(const Args& args) {
   if (shapes.empty()) shapes.push_back({"shape 16,512,32", 16, 512, 32, 0});
   for (const Shape& shape : shapes) {
     if (shape.requests < 1) fail(shown(shape.name), " has 0 requests; at least 1 is needed");
-    if (shape.shared + shape.own < 1) fail(shown(shape.name), " has 0 tokens; at least 1 is needed");
+    if (shape.shared + shape.own < 1)
+      fail(shown(shape.name), " has 0 tokens; at least 1 is needed");
   }
   return shapes;
 }

@@ -121,7 +121,8 @@ std::vector<Capacity> read_capacities(const Args& args, const Costs& costs) {
     const int64_t bytes = parse_size("--capacity", text);
     const int64_t tokens = bytes / costs.bytes_per_token;
     if (tokens == 0)
-      fail("--capacity = ", shown(text), " holds no token: one takes ", costs.bytes_per_token, " bytes");
+      fail("--capacity = ", shown(text), " holds no token: one takes ", costs.bytes_per_token,
+           " bytes");
     capacities.push_back({text, bytes, tokens});
   }
   return capacities;
@@ -275,8 +276,7 @@ int run_trace(const Args& args) {
 int cache_sim_command(const Args& args) {
   for (const char* const flag : {"--bytes-per-checkpoint", "--admission"})
     if (args.has(flag))
-      fail(flag,
-           " is for models with recurrent layers, which this version does not simulate yet");
+      fail(flag, " is for models with recurrent layers, which this version does not simulate yet");
   if (args.has("--ops") == args.has("--trace"))
     fail("needs ", args.has("--ops") ? "only " : "", "one of --ops and --trace",
          "; see prefix cache-sim --help");

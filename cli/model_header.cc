@@ -185,7 +185,8 @@ class GgufReader {
   void tensor() {
     const std::string name = text();
     const auto dimensions = number<uint32_t>();
-    if (dimensions > 4) fail(shown(path_), ": ", shown(name, 80), " has ", dimensions, " dimensions; the limit is 4");
+    if (dimensions > 4)
+      fail(shown(path_), ": ", shown(name, 80), " has ", dimensions, " dimensions; the limit is 4");
     std::vector<int64_t> shape;
     for (uint32_t i = 0; i < dimensions; ++i)
       shape.push_back(static_cast<int64_t>(number<uint64_t>()));

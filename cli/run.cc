@@ -235,6 +235,9 @@ int run_command(const Args& args) {
   const Clock::time_point load_start = Clock::now();
   Engine engine(model, options, [&](double fraction) { progress.show_load(fraction); });
   totals.load_seconds = seconds_since(load_start);
+  progress.clear();
+  for (const std::string& warning : engine.warnings())
+    std::cerr << "prefix run: warning: " << warning << "\n";
   LazyText text(model);
 
   std::vector<Request> waiting;
@@ -252,7 +255,8 @@ int run_command(const Args& args) {
       totals.failed += !run.results()[i].ok() || run.results()[i].some_failed;
     }
     out.flush();
-    if (!out) fail("cannot write the results to ", out_path == "-" ? "standard output" : shown(out_path));
+    if (!out)
+      fail("cannot write the results to ", out_path == "-" ? "standard output" : shown(out_path));
   };
   RequestReader reader(input.stream());
   Request request;

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -13,6 +14,8 @@
 
 namespace prefix {
 namespace {
+
+std::atomic<uint64_t> opened{0};
 
 // O_NONBLOCK: opening a named pipe must fail below, not wait for a writer.
 int open_to_read(const std::string& path, const std::string& name) {
@@ -27,7 +30,7 @@ int open_to_read(const std::string& path, const std::string& name) {
 
 }  // namespace
 
-InputFile::InputFile(const std::string& path) : name_(quote_path(path)) {
+InputFile::InputFile(const std::string& path) : id_(++opened), name_(quote_path(path)) {
   descriptor_ = open_to_read(path, name_);
   try {
     const State now = look();
@@ -42,7 +45,7 @@ InputFile::InputFile(const std::string& path) : name_(quote_path(path)) {
 }
 
 InputFile::InputFile(std::string name, std::vector<std::byte> bytes)
-    : name_(quote_path(name)), size_(bytes.size()), bytes_(std::move(bytes)) {}
+    : id_(++opened), name_(quote_path(name)), size_(bytes.size()), bytes_(std::move(bytes)) {}
 
 InputFile::~InputFile() {
   if (descriptor_ >= 0) close(descriptor_);

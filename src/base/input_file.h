@@ -1,6 +1,6 @@
 // A file that somebody else may change while it is read: its bytes are copied, piece by piece, and
-// what is not there any more is an error of that read. It is not mapped: when another process cuts a
-// mapped file short, the next look at what was behind its new end ends the process (SIGBUS).
+// what is not there any more is an error of that read. It is not mapped: when another process cuts
+// a mapped file short, the next look at what was behind its new end ends the process (SIGBUS).
 #pragma once
 
 #include <cstddef>
@@ -21,6 +21,8 @@ class InputFile {
   InputFile& operator=(const InputFile&) = delete;
 
   uint64_t size() const { return size_; }  // when it was opened
+  // Different for every file that was ever opened.
+  uint64_t id() const { return id_; }
   // Fit for a message: quoted.
   const std::string& name() const { return name_; }
 
@@ -44,6 +46,7 @@ class InputFile {
   };
   State look() const;
 
+  uint64_t id_;
   std::string name_;
   int descriptor_ = -1;  // -1: the bytes are in memory
   uint64_t size_ = 0;

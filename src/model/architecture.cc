@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "base/quote.h"
 #include "base/status.h"
 #include "model/architectures/list.h"
 
@@ -18,7 +19,7 @@ const Architecture& find_architecture(std::string_view name) {
     if (a->name == name) return *a;
     known += (known.empty() ? "" : ", ") + std::string(a->name);
   }
-  fail(Code::kUnsupportedModel, "model type \"", name, "\" is not supported (supported: ", known,
+  fail(Code::kUnsupportedModel, "model type ", quote(name), " is not supported (supported: ", known,
        ")");
 }
 

@@ -204,7 +204,8 @@ void read_safetensors(std::shared_ptr<const InputFile> file, TensorSource& out) 
   const Json& header = document.tree();
   const size_t count = header.size() - header.count(kMetadata);
   if (count > kMaxTensors)
-    fail(Code::kFormat, name_of_file, " lists ", count, " tensors; at most ", kMaxTensors, " are allowed");
+    fail(Code::kFormat, name_of_file, " lists ", count, " tensors; at most ", kMaxTensors,
+         " are allowed");
   const uint64_t data = 8 + text.size();
   const EntryReader reader(*file, data);
   std::vector<Placed> placed;

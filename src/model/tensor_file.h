@@ -77,6 +77,9 @@ class TensorSource {
 inline constexpr int64_t kMaxTensorValues = int64_t{1} << 48;
 inline constexpr size_t kMaxTensors = 1000000;  // of one file
 
+// [3, 4], for messages.
+std::string shape_text(const std::vector<int64_t>& shape);
+
 // Elements of a shape; throws kFormat naming the tensor when a dimension is negative or the product
 // passes kMaxTensorValues.
 int64_t element_count(const std::string& name, const std::vector<int64_t>& shape);

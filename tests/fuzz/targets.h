@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/json.h"
 #include "base/input_file.h"
+#include "base/json.h"
 #include "base/status.h"
 #include "model/config.h"
 #include "model/gguf.h"

@@ -29,7 +29,7 @@ int cases(int full) { return std::getenv("PREFIX_TEST_QUICK") ? full / 10 : full
 
 // A model on disk that every round begins with whole.
 struct Subject {
-  std::string path;               // for open_model()
+  std::string path;                // for open_model()
   std::vector<std::string> files;  // that may be cut
 };
 
@@ -37,7 +37,8 @@ class CutFile : public testing::TestWithParam<std::string_view> {
  protected:
   void SetUp() override {
     if (GetParam() == "gguf") {
-      const std::string whole = std::string(PREFIX_BUILD_DIR) + "/golden-models/llama-gguf-q8_0.gguf";
+      const std::string whole =
+          std::string(PREFIX_BUILD_DIR) + "/golden-models/llama-gguf-q8_0.gguf";
       if (!fs::exists(whole)) GTEST_SKIP() << whole << " is missing; tools/golden writes it";
       fs::copy_file(whole, folder_ / "model.gguf");
       subject_ = {folder_ / "model.gguf", {folder_ / "model.gguf"}};
@@ -47,7 +48,7 @@ class CutFile : public testing::TestWithParam<std::string_view> {
       subject_ = {folder_.path(), {folder_ / "model.safetensors"}};
       if (GetParam() == "shards") make_shards();
     }
-    fs::copy(folder_.path(), backup_.path(), fs::copy_options::overwrite_existing);
+    fs::copy(folder_.path(), backup_.path(), fs::copy_options::recursive);
     device_ = ops::make_device({.name = "cpu", .threads = 2});
   }
 

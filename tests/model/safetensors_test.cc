@@ -96,8 +96,8 @@ TEST(Safetensors, TakesEmptyTensorsAndRankZero) {
 }
 
 TEST(Safetensors, ChecksTheHeaderLength) {
-  expect_bad({}, {"file has 0 bytes", "takes 8"});
-  expect_bad(Bytes(7), {"file has 7 bytes"});
+  expect_bad({}, {"\"file\" has 0 bytes", "takes 8"});
+  expect_bad(Bytes(7), {"\"file\" has 7 bytes"});
   expect_bad(Bytes(8), {"does not start with {"});
   expect_bad(safetensors_file(3, "{}", 0), {"length is 3", "2 bytes behind"});
   expect_bad(safetensors_file(UINT64_MAX, "{}", 0), {"length is 18446744073709551615"});
