@@ -1,5 +1,7 @@
 #include "api.h"
 
+#include <nlohmann/json.hpp>
+
 #include "common.h"
 
 namespace prefix_cli {
@@ -216,6 +218,10 @@ std::string Engine::info_json() const {
   return read_text([this](char* out, size_t n, size_t* needed, prefix_error* e) {
     return prefix_engine_info_json(engine_.get(), out, n, needed, e);
   });
+}
+
+std::vector<std::string> Engine::warnings() const {
+  return nlohmann::json::parse(info_json()).at("warnings").get<std::vector<std::string>>();
 }
 
 prefix_engine_stats Engine::stats() const {

@@ -99,6 +99,8 @@ class Engine {
   prefix_engine* get() const { return engine_.get(); }
   Job submit(const Batch& batch);
   std::string info_json() const;
+  // Sentences about options that have no effect.
+  std::vector<std::string> warnings() const;
   prefix_engine_stats stats() const;
 
  private:

@@ -33,7 +33,7 @@ size_t common_prefix(std::string_view a, std::string_view b) {
       nearest = &flag;
     }
   }
-  fail("prefix ", command.name, ": unknown option ", name,
+  fail("unknown option ", shown(name),
        nearest ? cat("; did you mean ", nearest->name, "?")
                : cat("; see prefix ", command.name, " --help"));
 }
@@ -44,9 +44,9 @@ int64_t parse_int(std::string_view what, std::string_view text, int64_t minimum,
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc::invalid_argument || end != text.data() + text.size())
-    fail(what, " = \"", text, "\" is not a whole number");
+    fail(what, " = ", shown(text), " is not a whole number");
   if (error == std::errc::result_out_of_range || value < minimum || value > maximum)
-    fail(what, " = ", text, " is outside [", minimum, ", ", maximum, "]");
+    fail(what, " = ", shown(text, 40), " is outside [", minimum, ", ", maximum, "]");
   return value;
 }
 
@@ -79,10 +79,10 @@ int64_t parse_size(std::string_view what, std::string_view text) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (error != std::errc() || end != digits.data() + digits.size() || value < 0)
-    fail(what, " = \"", text, "\" is not a size: a whole number with an optional K, M, G or T");
+    fail(what, " = ", shown(text), " is not a size: a whole number with an optional K, M, G or T");
   if (value > (std::numeric_limits<int64_t>::max() >> shift))
-    fail(what, " = ", text, " is above the limit of ", std::numeric_limits<int64_t>::max(),
-         " bytes");
+    fail(what, " = ", shown(text, 40), " is above the limit of ",
+         std::numeric_limits<int64_t>::max(), " bytes");
   return value << shift;
 }
 
@@ -94,8 +94,7 @@ Args::Args(const Command& command, int argc, const char* const* argv) : command_
       continue;
     }
     if (word.size() < 2 || word[0] != '-') {
-      if (command.positional.empty())
-        fail("prefix ", command.name, ": unexpected argument \"", word, "\"");
+      if (command.positional.empty()) fail("unexpected argument ", shown(word));
       positionals_.emplace_back(word);
       continue;
     }
@@ -111,14 +110,13 @@ Args::Args(const Command& command, int argc, const char* const* argv) : command_
       } else if (i + 1 < argc) {
         value = argv[++i];
       } else {
-        fail("prefix ", command.name, ": ", name, " needs a value: ", flag->value);
+        fail(name, " needs a value: ", flag->value);
       }
     } else if (equals != std::string_view::npos) {
-      fail("prefix ", command.name, ": ", name, " takes no value");
+      fail(name, " takes no value");
     }
     std::vector<std::string>& values = values_[std::string(name)];
-    if (!values.empty() && !flag->repeats)
-      fail("prefix ", command.name, ": ", name, " is given twice");
+    if (!values.empty() && !flag->repeats) fail(name, " is given twice");
     values.push_back(std::move(value));
   }
 }
@@ -142,7 +140,7 @@ int64_t Args::get_int(std::string_view name, int64_t fallback, int64_t minimum,
 std::string Args::need(std::string_view name) const {
   const auto it = values_.find(name);
   if (it == values_.end() || it->second.back().empty())
-    fail("prefix ", command_, ": ", name, " is missing; see prefix ", command_, " --help");
+    fail(name, " is missing; see prefix ", command_, " --help");
   return it->second.back();
 }
 
@@ -151,7 +149,7 @@ std::string Args::choice(std::string_view name, std::string_view fallback,
   const std::string value = get(name, fallback);
   if (value.find('|') != std::string::npos || value.empty() ||
       cat("|", values, "|").find("|" + value + "|") == std::string::npos)
-    fail(name, " = \"", value, "\" is not one of ", values);
+    fail(name, " = ", shown(value), " is not one of ", values);
   return value;
 }
 

@@ -62,7 +62,7 @@ std::vector<int64_t> read_numbers(std::string_view flag, const std::string& text
     begin = comma + 1;
   }
   if (numbers.size() != count)
-    fail(flag, " = \"", text, "\" has ", numbers.size(), " numbers; ", count, " are needed");
+    fail(flag, " = ", shown(text), " has ", numbers.size(), " numbers; ", count, " are needed");
   return numbers;
 }
 
@@ -75,12 +75,13 @@ std::vector<Shape> read_shapes(const Args& args) {
   for (const std::string& text : args.all("--decode")) {
     const std::vector<int64_t> n = read_numbers("--decode", text, 4);
     shapes.push_back({"decode " + text, n[0], n[1], n[2], n[3]});
-    if (n[3] < 1) fail("--decode ", text, " generates 0 tokens; at least 1 is needed");
+    if (n[3] < 1) fail("--decode ", shown(text), " generates 0 tokens; at least 1 is needed");
   }
   if (shapes.empty()) shapes.push_back({"shape 16,512,32", 16, 512, 32, 0});
   for (const Shape& shape : shapes) {
-    if (shape.requests < 1) fail(shape.name, " has 0 requests; at least 1 is needed");
-    if (shape.shared + shape.own < 1) fail(shape.name, " has 0 tokens; at least 1 is needed");
+    if (shape.requests < 1) fail(shown(shape.name), " has 0 requests; at least 1 is needed");
+    if (shape.shared + shape.own < 1)
+      fail(shown(shape.name), " has 0 tokens; at least 1 is needed");
   }
   return shapes;
 }
@@ -141,7 +142,7 @@ Sample measure(Engine& engine, const Shape& shape,
   const prefix_engine_stats after = engine.stats();
   for (size_t i = 0; i < prompts.size(); ++i) {
     const Result result = job.result(i, {});
-    if (!result.ok()) fail(shape.name, ": request ", i, " failed: ", result.message);
+    if (!result.ok()) fail(shown(shape.name), ": request ", i, " failed: ", result.message);
   }
   sample.gemm = static_cast<double>(after.gemm_ns - before.gemm_ns) * 1e-9;
   sample.attention = static_cast<double>(after.attention_ns - before.attention_ns) * 1e-9;

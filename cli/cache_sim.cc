@@ -14,6 +14,7 @@
 #include "commands.h"
 #include "common.h"
 #include "engine_args.h"
+#include "files.h"
 #include "model_header.h"
 #include "progress.h"
 #include "tree_model.h"
@@ -51,16 +52,11 @@ std::vector<std::string> split(const std::string& list) {
 int run_operations(const Args& args) {
   for (const char* const flag :
        {"--bytes-per-token", "--model", "--dtype", "--per-request", "--table"})
-    if (args.has(flag)) fail("prefix cache-sim: ", flag, " is for --trace, not for --ops");
+    if (args.has(flag)) fail(flag, " is for --trace, not for --ops");
   const int64_t capacity = parse_size("--capacity", args.get("--capacity", "0"));
   Simulation simulation(sim_options(args, args.get("--policy", "lru"), capacity));
-  std::ifstream file;
-  const std::string path = args.get("--ops");
-  if (path != "-") {
-    file.open(path);
-    if (!file) fail("cannot read --ops ", path);
-  }
-  std::istream& in = path == "-" ? std::cin : file;
+  Input input("--ops", args.get("--ops"));
+  std::istream& in = input.stream();
   int64_t failed = 0;
   std::string line;
   while (std::getline(in, line)) {
@@ -77,7 +73,7 @@ int run_operations(const Args& args) {
     // Whoever waits for this result before the next operation gets it now.
     if (in.rdbuf()->in_avail() <= 0) std::cout.flush();
   }
-  if (in.bad()) fail("cannot read --ops ", path, " to its end");
+  input.check_end();
   std::cout.flush();
   if (!std::cout) fail("cannot write the results to standard output");
   return failed ? kExitSomeFailed : kExitOk;
@@ -118,14 +114,15 @@ std::vector<Capacity> read_capacities(const Args& args, const Costs& costs) {
   if (!args.has("--capacity")) return {Capacity{"no limit", 0, 0}};
   if (costs.bytes_per_token == 0)
     fail(
-        "prefix cache-sim: --capacity is in bytes: say with --bytes-per-token or --model what a "
+        "--capacity is in bytes: say with --bytes-per-token or --model what a "
         "token takes");
   std::vector<Capacity> capacities;
   for (const std::string& text : split(args.get("--capacity"))) {
     const int64_t bytes = parse_size("--capacity", text);
     const int64_t tokens = bytes / costs.bytes_per_token;
     if (tokens == 0)
-      fail("--capacity = ", text, " holds no token: one takes ", costs.bytes_per_token, " bytes");
+      fail("--capacity = ", shown(text), " holds no token: one takes ", costs.bytes_per_token,
+           " bytes");
     capacities.push_back({text, bytes, tokens});
   }
   return capacities;
@@ -236,7 +233,7 @@ int run_trace(const Args& args) {
   const std::string path = args.get("--trace");
   if (path == "-")
     fail(
-        "prefix cache-sim: --trace reads its file once for each policy and capacity; standard "
+        "--trace reads its file once for each policy and capacity; standard "
         "input can be read only once");
   Progress progress("prefix cache-sim", args.choice("--progress", "auto", "auto|on|off"));
   const Costs costs = read_costs(args);
@@ -245,9 +242,11 @@ int run_trace(const Args& args) {
   Trace trace(path);
   std::ofstream per_request;
   const std::string per_request_path = args.get("--per-request");
+  refuse_overwrite("--per-request", per_request_path, "--trace", path);
+  refuse_overwrite("--per-request", per_request_path, "--model", args.get("--model"));
   if (!per_request_path.empty()) {
     per_request.open(per_request_path);
-    if (!per_request) fail("cannot write --per-request ", per_request_path);
+    if (!per_request) fail("cannot write --per-request ", shown(per_request_path));
   }
   bool first = true;
   for (const std::string& policy : policies) {
@@ -268,7 +267,7 @@ int run_trace(const Args& args) {
     }
   }
   per_request.flush();
-  if (!per_request) fail("cannot write --per-request ", per_request_path);
+  if (!per_request) fail("cannot write --per-request ", shown(per_request_path));
   return kExitOk;
 }
 
@@ -277,10 +276,9 @@ int run_trace(const Args& args) {
 int cache_sim_command(const Args& args) {
   for (const char* const flag : {"--bytes-per-checkpoint", "--admission"})
     if (args.has(flag))
-      fail("prefix cache-sim: ", flag,
-           " is for models with recurrent layers, which this version does not simulate yet");
+      fail(flag, " is for models with recurrent layers, which this version does not simulate yet");
   if (args.has("--ops") == args.has("--trace"))
-    fail("prefix cache-sim needs ", args.has("--ops") ? "only " : "", "one of --ops and --trace",
+    fail("needs ", args.has("--ops") ? "only " : "", "one of --ops and --trace",
          "; see prefix cache-sim --help");
   return args.has("--ops") ? run_operations(args) : run_trace(args);
 }

@@ -36,7 +36,7 @@ class TraceLine final : public nlohmann::json::json_sax_t {
                                          "namespace",    "input_runs",   "output_runs",
                                          "input_tokens", "output_tokens"};
     const auto* const found = std::find(std::begin(kNames), std::end(kNames), name);
-    if (found == std::end(kNames)) return stop(cat("unknown field \"", name, "\""));
+    if (found == std::end(kNames)) return stop(cat("unknown field ", shown(name, 80)));
     const auto field = static_cast<unsigned>(found - std::begin(kNames));
     if (seen_ & 1u << field) return stop(cat("\"", name, "\" occurs twice"));
     seen_ |= 1u << field;
@@ -67,7 +67,7 @@ class TraceLine final : public nlohmann::json::json_sax_t {
   }
 
   bool number_float(double, const std::string& text) override {
-    return (depth_ == 1 && field_ == Field::kTs) || wrong(text);
+    return (depth_ == 1 && field_ == Field::kTs) || wrong(shown(text, 40));
   }
 
   bool string(std::string& value) override {
@@ -183,6 +183,7 @@ class TraceLine final : public nlohmann::json::json_sax_t {
 }  // namespace
 
 void parse_trace_line(const std::string& line, TraceRequest& request) {
+  if (line.starts_with(kByteOrderMark)) fail("the line begins with a byte order mark");
   TraceLine events;
   if (!nlohmann::json::sax_parse(line, &events)) fail(events.problem);
   events.finish(request);
@@ -193,7 +194,7 @@ Trace::Trace(std::string path, int64_t most_bytes)
   std::ifstream file(path_);
   // A folder opens, too, but cannot be read.
   if (!file || (file.peek() == std::ifstream::traits_type::eof() && !file.eof()))
-    fail("cannot read --trace ", path_);
+    fail("cannot read --trace ", shown(path_));
 }
 
 void Trace::read(const Each& each) {
@@ -204,7 +205,7 @@ void Trace::read(const Each& each) {
 
 void Trace::read_file(const Each& each) {
   std::ifstream file(path_);
-  if (!file) fail("cannot read --trace ", path_);
+  if (!file) fail("cannot read --trace ", shown(path_));
   std::error_code unknown;
   const auto size = static_cast<double>(std::filesystem::file_size(path_, unknown));
   const double all = unknown || size <= 0 ? std::numeric_limits<double>::infinity() : size;
@@ -221,10 +222,10 @@ void Trace::read_file(const Each& each) {
       if (!whole_ && keeps_) keep(request);
       each(request, std::min(done / all, 1.0));
     } catch (const Failure& e) {
-      fail(path_, ", line ", number, ": ", e.what());
+      fail(shown(path_), ", line ", number, ": ", e.what());
     }
   }
-  if (file.bad()) fail("cannot read --trace ", path_, " to its end");
+  if (file.bad()) fail("cannot read --trace ", shown(path_), " to its end");
   whole_ = true;
   turns_.clear();
 }

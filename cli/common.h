@@ -4,6 +4,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace prefix_cli {
@@ -13,11 +14,18 @@ constexpr int kExitOk = 0;
 constexpr int kExitSomeFailed = 1;
 constexpr int kExitUsage = 2;
 
-// Ends the program with kExitUsage and this one line. It names the value and the limit.
+// No reader of JSON takes one: the library's does not, and what one program reads all should.
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
+// Ends the program with kExitUsage and this one line, behind the name of the command. It names the
+// value and the limit.
 class Failure : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
+
+// Text of the user in a message: quoted, without control characters, cut after `most` bytes.
+std::string shown(std::string_view text, size_t most = 200);
 
 template <typename... Parts>
 std::string cat(const Parts&... parts) {

@@ -31,7 +31,7 @@ OptionList engine_options(const Args& args) {
   for (const std::string& option : args.all("--option")) {
     const size_t equals = option.find('=');
     if (equals == 0 || equals == std::string::npos)
-      fail("--option \"", option, "\" is not KEY=VALUE");
+      fail("--option ", shown(option), " is not KEY=VALUE");
     options.emplace_back(option.substr(0, equals), option.substr(equals + 1));
   }
   return options;

@@ -151,9 +151,9 @@ void print_model(const Json& m) {
 
 int info_command(const Args& args) {
   const auto& paths = args.positionals();
-  if (paths.size() > 1) fail("prefix info takes 1 model; ", paths.size(), " are given");
+  if (paths.size() > 1) fail("takes 1 model; ", paths.size(), " are given");
   if (paths.empty() && !args.has("--machine"))
-    fail("prefix info needs a MODEL or --machine; see prefix info --help");
+    fail("needs a MODEL or --machine; see prefix info --help");
   Json out = Json::object();
   if (!paths.empty()) out["model"] = model_json(args, paths[0]);
   if (args.has("--machine")) out["machine"] = machine_json();

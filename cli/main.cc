@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <exception>
 #include <iostream>
+#include <string>
 #include <string_view>
 
 #include "api.h"
@@ -34,7 +35,8 @@ std::string usage() {
   return text;
 }
 
-int dispatch(int argc, const char* const* argv) {
+// `where` becomes the name that errors begin with.
+int dispatch(int argc, const char* const* argv, std::string& where) {
   const std::string_view name = argc > 1 ? argv[1] : "";
   if (name == "--help" || name == "-h" || name == "help") {
     std::cout << usage();
@@ -46,6 +48,7 @@ int dispatch(int argc, const char* const* argv) {
   }
   for (const Entry& e : kCommands) {
     if (e.command->name != name) continue;
+    where += cat(" ", name);
     const Args args(*e.command, argc - 2, argv + 2);
     if (!args.help()) return e.run(args);
     std::cout << help_text(*e.command);
@@ -55,21 +58,21 @@ int dispatch(int argc, const char* const* argv) {
     std::cerr << usage();
     return kExitUsage;
   }
-  fail("prefix: unknown command \"", name,
-       "\"; the commands are run, info, tree, cache-sim, bench");
+  fail("unknown command ", shown(name), "; the commands are run, info, tree, cache-sim, bench");
 }
 
 }  // namespace
 }  // namespace prefix_cli
 
 int main(int argc, char** argv) {
+  std::string where = "prefix";
   try {
     std::ios::sync_with_stdio(false);
-    return prefix_cli::dispatch(argc, argv);
+    return prefix_cli::dispatch(argc, argv, where);
   } catch (const prefix_cli::ApiError& e) {
-    std::cerr << "prefix: " << e.what() << " (" << e.name() << ")\n";
+    std::cerr << where << ": " << e.what() << " (" << e.name() << ")\n";
   } catch (const std::exception& e) {
-    std::cerr << "prefix: " << e.what() << "\n";
+    std::cerr << where << ": " << e.what() << "\n";
   }
   return prefix_cli::kExitUsage;
 }

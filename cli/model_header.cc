@@ -37,13 +37,13 @@ T read_number(std::istream& in) {
 
 void read_safetensors(const std::filesystem::path& path, ModelHeader& header) {
   std::ifstream in(path, std::ios::binary);
-  if (!in) fail("cannot read ", path.string());
+  if (!in) fail("cannot read ", shown(path.string()));
   const auto size = read_number<uint64_t>(in);
   if (size > kMaxHeader)
-    fail(path.string(), ": the header has ", size, " bytes; the limit is ", kMaxHeader);
+    fail(shown(path.string()), ": the header has ", size, " bytes; the limit is ", kMaxHeader);
   std::string text(size, '\0');
   if (!in.read(text.data(), static_cast<std::streamsize>(size)))
-    fail(path.string(), " ends inside its header");
+    fail(shown(path.string()), " ends inside its header");
   const auto json = nlohmann::json::parse(text);
   for (const auto& [name, tensor] : json.items()) {
     if (name == "__metadata__") continue;
@@ -55,7 +55,7 @@ ModelHeader read_directory(const std::filesystem::path& path) {
   ModelHeader header;
   header.format = "safetensors";
   std::ifstream in(path / "config.json");
-  if (!in) fail("cannot read ", (path / "config.json").string());
+  if (!in) fail("cannot read ", shown((path / "config.json").string()));
   const auto config = nlohmann::json::parse(in);
   if (config.contains("architectures") && !config["architectures"].empty())
     header.architecture = config["architectures"][0];
@@ -97,15 +97,15 @@ enum GgufType : uint32_t {
 class GgufReader {
  public:
   explicit GgufReader(const std::string& path) : in_(path, std::ios::binary), path_(path) {
-    if (!in_) fail("cannot read ", path);
+    if (!in_) fail("cannot read ", shown(path));
   }
 
   ModelHeader read() {
     header_.format = "GGUF";
-    if (number<uint32_t>() != 0x46554747) fail(path_, " is not a GGUF file");
+    if (number<uint32_t>() != 0x46554747) fail(shown(path_), " is not a GGUF file");
     const auto version = number<uint32_t>();
     if (version < 2 || version > 3)
-      fail(path_, " has GGUF version ", version, "; 2 and 3 are read");
+      fail(shown(path_), " has GGUF version ", version, "; 2 and 3 are read");
     const uint64_t tensors = count("tensors");
     const uint64_t values = count("metadata values");
     for (uint64_t i = 0; i < values; ++i) {
@@ -125,17 +125,17 @@ class GgufReader {
 
   uint64_t count(const char* what) {
     const auto n = number<uint64_t>();
-    if (n > kMaxCount) fail(path_, " has ", n, " ", what, "; the limit is ", kMaxCount);
+    if (n > kMaxCount) fail(shown(path_), " has ", n, " ", what, "; the limit is ", kMaxCount);
     return n;
   }
 
   std::string text() {
     const uint64_t size = number<uint64_t>();
     if (size > kMaxHeader)
-      fail(path_, " has a text of ", size, " bytes; the limit is ", kMaxHeader);
+      fail(shown(path_), " has a text of ", size, " bytes; the limit is ", kMaxHeader);
     std::string s(size, '\0');
     if (!in_.read(s.data(), static_cast<std::streamsize>(size)))
-      fail(path_, " ends inside its header");
+      fail(shown(path_), " ends inside its header");
     return s;
   }
 
@@ -170,7 +170,7 @@ class GgufReader {
         return;
       }
       case kArray: {
-        if (depth > 2) fail(path_, " has metadata nested deeper than 2 levels");
+        if (depth > 2) fail(shown(path_), " has metadata nested deeper than 2 levels");
         const auto element = number<uint32_t>();
         const uint64_t n = count("array elements");
         for (uint64_t i = 0; i < n; ++i) value("", element, depth + 1);
@@ -178,14 +178,15 @@ class GgufReader {
         return;
       }
       default:
-        fail(path_, " has a metadata value of unknown type ", type);
+        fail(shown(path_), " has a metadata value of unknown type ", type);
     }
   }
 
   void tensor() {
     const std::string name = text();
     const auto dimensions = number<uint32_t>();
-    if (dimensions > 4) fail(path_, ": ", name, " has ", dimensions, " dimensions; the limit is 4");
+    if (dimensions > 4)
+      fail(shown(path_), ": ", shown(name, 80), " has ", dimensions, " dimensions; the limit is 4");
     std::vector<int64_t> shape;
     for (uint32_t i = 0; i < dimensions; ++i)
       shape.push_back(static_cast<int64_t>(number<uint64_t>()));
@@ -257,7 +258,7 @@ void ModelHeader::add_tensor(const std::string& name, const std::string& dtype,
   int64_t n = 1;
   for (const int64_t size : shape)
     if (size < 0 || __builtin_mul_overflow(n, size, &n))
-      fail("tensor ", name, " has an impossible shape");
+      fail("tensor ", shown(name, 80), " has an impossible shape");
   const std::string group = group_of(name);
   has_output |= group == "output";
   parameters += n;
@@ -280,8 +281,8 @@ int64_t ModelHeader::flops_per_token() const {
 ModelHeader read_model_header(const std::string& path) {
   try {
     return std::filesystem::is_directory(path) ? read_directory(path) : GgufReader(path).read();
-  } catch (const nlohmann::json::exception& e) {
-    fail("the headers of ", path, " are not as expected: ", e.what());
+  } catch (const nlohmann::json::exception&) {
+    fail("the headers of ", shown(path), " are not the JSON that is expected");
   }
 }
 

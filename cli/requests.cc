@@ -44,6 +44,7 @@ constexpr std::array<std::string_view, 11> kOtherFields = {
 // dropped silently.
 Json parse_json(const std::string& line) {
   if (line.size() > kMaxLine) fail("the line has ", line.size(), " bytes; the limit is ", kMaxLine);
+  if (line.starts_with(kByteOrderMark)) fail("the line begins with a byte order mark");
   std::vector<std::set<std::string>> keys;
   const auto check = [&keys](int depth, Json::parse_event_t event, Json& value) {
     switch (event) {
@@ -58,7 +59,7 @@ Json parse_json(const std::string& line) {
         break;
       case Json::parse_event_t::key: {
         const auto& key = value.get_ref<const std::string&>();
-        if (!keys.back().insert(key).second) fail("the key \"", key, "\" occurs twice");
+        if (!keys.back().insert(key).second) fail("the key ", shown(key, 80), " occurs twice");
         break;
       }
       case Json::parse_event_t::value:
@@ -70,27 +71,29 @@ Json parse_json(const std::string& line) {
     return Json::parse(line, check);
   } catch (const Json::parse_error& e) {
     fail("not JSON at byte ", e.byte);
+  } catch (const Json::out_of_range&) {
+    fail("not JSON: it has a number that is too large");  // in the parser's own words otherwise
   }
 }
 
-std::string shown(const Json& value) {
-  std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
-  if (text.size() > 60) text = text.substr(0, 57) + "...";
-  return text;
+std::string json_shown(const Json& value) {
+  if (value.is_string()) return shown(value.get_ref<const std::string&>(), 57);
+  const std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
+  return text.size() > 60 ? text.substr(0, 57) + "..." : text;
 }
 
 int64_t read_int(std::string_view field, const Json& value, int64_t minimum, int64_t maximum) {
-  if (!value.is_number_integer()) fail(field, " = ", shown(value), " is not a whole number");
+  if (!value.is_number_integer()) fail(field, " = ", json_shown(value), " is not a whole number");
   // An unsigned value above the signed range would wrap to a negative number.
   const bool too_large = value.is_number_unsigned() &&
                          value.get<uint64_t>() > uint64_t{std::numeric_limits<int64_t>::max()};
   if (too_large || value.get<int64_t>() < minimum || value.get<int64_t>() > maximum)
-    fail(field, " = ", shown(value), " is outside [", minimum, ", ", maximum, "]");
+    fail(field, " = ", json_shown(value), " is outside [", minimum, ", ", maximum, "]");
   return value.get<int64_t>();
 }
 
 std::vector<int32_t> read_tokens(std::string_view field, const Json& value) {
-  if (!value.is_array()) fail(field, " = ", shown(value), " is not a list of token ids");
+  if (!value.is_array()) fail(field, " = ", json_shown(value), " is not a list of token ids");
   std::vector<int32_t> tokens;
   tokens.reserve(value.size());
   for (const Json& item : value)
@@ -101,7 +104,7 @@ std::vector<int32_t> read_tokens(std::string_view field, const Json& value) {
 }
 
 std::string read_string(std::string_view field, const Json& value) {
-  if (!value.is_string()) fail(field, " = ", shown(value), " is not a string");
+  if (!value.is_string()) fail(field, " = ", json_shown(value), " is not a string");
   return value.get<std::string>();
 }
 
@@ -109,13 +112,13 @@ std::string option_text(const OptionField& field, const Json& value) {
   switch (field.type) {
     case Type::kInt:
       if (!value.is_number_integer())
-        fail(field.name, " = ", shown(value), " is not a whole number");
+        fail(field.name, " = ", json_shown(value), " is not a whole number");
       return value.dump();
     case Type::kNumber:
-      if (!value.is_number()) fail(field.name, " = ", shown(value), " is not a number");
+      if (!value.is_number()) fail(field.name, " = ", json_shown(value), " is not a number");
       return value.dump();
     case Type::kBool:
-      if (!value.is_boolean()) fail(field.name, " = ", shown(value), " is not true or false");
+      if (!value.is_boolean()) fail(field.name, " = ", json_shown(value), " is not true or false");
       return value.dump();
     case Type::kIntList:
       break;
@@ -133,8 +136,8 @@ Task read_task(const Json& value) {
   if (name == "choices") return Task::kChoices;
   if (name == "embed") return Task::kEmbed;
   if (name == "generate") return Task::kGenerate;
-  fail("task = \"", name,
-       "\" is not one of logits, logprobs, choices, embed, generate, rerank, answer, classify");
+  fail("task = ", shown(name, 80),
+       " is not one of logits, logprobs, choices, embed, generate, rerank, answer, classify");
 }
 
 void read_prompt(const Json& object, Request& request) {
@@ -150,17 +153,17 @@ void read_prompt(const Json& object, Request& request) {
   } else {
     const Json& messages = object["messages"];
     if (!messages.is_array() || messages.empty())
-      fail("messages = ", shown(messages), " is not a list of chat messages");
+      fail("messages = ", json_shown(messages), " is not a list of chat messages");
     for (const Json& message : messages)
       if (!message.is_object() || !message.contains("role"))
-        fail("messages holds ", shown(message), ", which is not an object with a role");
+        fail("messages holds ", json_shown(message), ", which is not an object with a role");
     request.messages = messages.dump();
   }
 }
 
 void read_choices(const Json& value, Request& request) {
   if (!value.is_array() || value.empty())
-    fail("choices = ", shown(value), " is not a list of token lists or texts");
+    fail("choices = ", json_shown(value), " is not a list of token lists or texts");
   for (const Json& item : value) {
     Piece piece;
     if (item.is_string()) {
@@ -206,7 +209,7 @@ void read_object(const Json& object, Request& request) {
     if (field != kOptionFields.end())
       request.options.emplace_back(key, option_text(*field, value));
     else if (std::find(kOtherFields.begin(), kOtherFields.end(), key) == kOtherFields.end())
-      fail("unknown field \"", key.substr(0, 80), "\"");
+      fail("unknown field ", shown(key, 80));
   }
   read_prompt(object, request);
   if (object.contains("task")) request.task = read_task(object["task"]);
@@ -238,7 +241,7 @@ Request parse_request(const std::string& line, int64_t number, bool& flush) {
   flush = false;
   try {
     const Json object = parse_json(line);
-    if (!object.is_object()) fail(shown(object), " is not a JSON object");
+    if (!object.is_object()) fail(json_shown(object), " is not a JSON object");
     if (object.contains("flush")) {
       if (object.size() != 1 || object["flush"] != true)
         fail("a flush line is {\"flush\": true} and nothing else");

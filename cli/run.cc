@@ -15,6 +15,7 @@
 #include "commands.h"
 #include "common.h"
 #include "engine_args.h"
+#include "files.h"
 #include "prepare.h"
 #include "progress.h"
 #include "requests.h"
@@ -204,7 +205,7 @@ void write_summary(const std::string& path, const Engine& engine, const Totals& 
   std::ofstream file(path);
   file << out.dump(2) << "\n";
   file.flush();
-  if (!file) fail("cannot write the summary to ", path);
+  if (!file) fail("cannot write the summary to ", shown(path));
 }
 
 }  // namespace
@@ -216,17 +217,17 @@ int run_command(const Args& args) {
   Progress progress("prefix run", args.choice("--progress", "auto", "auto|on|off"));
 
   // Before the model is loaded, so that a wrong path costs no time.
-  std::ifstream in_file;
   const std::string in_path = args.get("--in", "-");
-  if (in_path != "-") {
-    in_file.open(in_path);
-    if (!in_file) fail("cannot read --in ", in_path);
-  }
+  Input input("--in", in_path);
   std::ofstream out_file;
   const std::string out_path = args.get("--out", "-");
+  for (const char* const flag : {"--out", "--summary"}) {
+    refuse_overwrite(flag, args.get(flag), "--in", in_path);
+    refuse_overwrite(flag, args.get(flag), "--model", model);
+  }
   if (out_path != "-") {
     out_file.open(out_path);
-    if (!out_file) fail("cannot write --out ", out_path);
+    if (!out_file) fail("cannot write --out ", shown(out_path));
   }
   std::ostream& out = out_path == "-" ? std::cout : out_file;
 
@@ -234,6 +235,9 @@ int run_command(const Args& args) {
   const Clock::time_point load_start = Clock::now();
   Engine engine(model, options, [&](double fraction) { progress.show_load(fraction); });
   totals.load_seconds = seconds_since(load_start);
+  progress.clear();
+  for (const std::string& warning : engine.warnings())
+    std::cerr << "prefix run: warning: " << warning << "\n";
   LazyText text(model);
 
   std::vector<Request> waiting;
@@ -251,9 +255,10 @@ int run_command(const Args& args) {
       totals.failed += !run.results()[i].ok() || run.results()[i].some_failed;
     }
     out.flush();
-    if (!out) fail("cannot write the results to ", out_path == "-" ? "standard output" : out_path);
+    if (!out)
+      fail("cannot write the results to ", out_path == "-" ? "standard output" : shown(out_path));
   };
-  RequestReader reader(in_path == "-" ? std::cin : in_file);
+  RequestReader reader(input.stream());
   Request request;
   for (auto kind = reader.next(request); kind != RequestReader::Kind::kEnd;
        kind = reader.next(request)) {
@@ -264,6 +269,7 @@ int run_command(const Args& args) {
     waiting.push_back(std::move(request));
     if (batch_limit > 0 && static_cast<int64_t>(waiting.size()) >= batch_limit) run_waiting();
   }
+  input.check_end();
   run_waiting();
   if (args.has("--summary")) write_summary(args.get("--summary"), engine, totals);
   return totals.failed ? kExitSomeFailed : kExitOk;

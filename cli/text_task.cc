@@ -89,7 +89,7 @@ TextTask parse_text_task(const Json& object) {
     } else if (holds(kRequestOptions, key)) {
       task.options["request"][key] = value;
     } else {
-      fail("task ", fields.task, " has no field \"", key.substr(0, 80), "\"");
+      fail("task ", fields.task, " has no field ", shown(key, 80));
     }
   }
   if (!object.contains(fields.documents)) fail("task ", fields.task, " needs ", fields.documents);

@@ -8,6 +8,7 @@
 #include "args.h"
 #include "commands.h"
 #include "common.h"
+#include "files.h"
 #include "prepare.h"
 #include "requests.h"
 #include "text.h"
@@ -70,17 +71,15 @@ int tree_command(const Args& args) {
   const std::string format = format_of(args);
   const auto bars = static_cast<int32_t>(args.get_int("--bars", 40, 1, 100000));
   const std::string in_path = args.get("--in", "-");
-  std::ifstream in_file;
-  if (in_path != "-") {
-    in_file.open(in_path);
-    if (!in_file) fail("cannot read --in ", in_path);
-  }
+  Input input("--in", in_path);
+  refuse_overwrite("--out", args.get("--out"), "--in", in_path);
+  refuse_overwrite("--out", args.get("--out"), "--model", args.get("--model"));
   LazyText text(args.get("--model"));
 
   Batch batch(nullptr);
   int64_t requests = 0;
   int64_t failed = 0;
-  RequestReader reader(in_path == "-" ? std::cin : in_file);
+  RequestReader reader(input.stream());
   Request request;
   for (auto kind = reader.next(request); kind != RequestReader::Kind::kEnd;
        kind = reader.next(request)) {
@@ -95,6 +94,7 @@ int tree_command(const Args& args) {
       std::cerr << "prefix tree: left out: " << e.what() << "\n";
     }
   }
+  input.check_end();
   SharedTree tree = read_plan(batch.plan_json(), args.has("--model") ? &text : nullptr);
   tree.requests = requests;
   tree = fold(tree, bars);
@@ -108,7 +108,7 @@ int tree_command(const Args& args) {
     std::ofstream out(out_path);
     out << picture;
     out.flush();
-    if (!out) fail("cannot write --out ", out_path);
+    if (!out) fail("cannot write --out ", shown(out_path));
     std::cerr << totals_line(tree) << "\n";
   }
   return failed ? kExitSomeFailed : kExitOk;

@@ -51,7 +51,8 @@
  *     call that fails changes nothing.
  *  7. The library never prints, exits, aborts, throws across this interface or installs signal
  *     handlers. After a broken invariant the engine answers PREFIX_ERR_ENGINE_FAILED; the process
- *     lives. In a child after fork() every call on a handle answers PREFIX_ERR_FORKED.
+ *     lives. In a child after fork() every call that takes or makes a handle answers
+ *     PREFIX_ERR_FORKED.
  *  8. No callback is needed for anything: each has a polling twin.
  *  9. Results have the same bits whether a request ran alone or in a batch, in any order, with
  *     sharing on or off, cold or from the cache, with any number of threads.
@@ -315,7 +316,9 @@ PREFIX_API prefix_status prefix_engine_shutdown(prefix_engine* engine, int64_t t
                                                 prefix_error* err);
 /* [any thread] PREFIX_ENGINE_*; CLOSED for a bad handle. */
 PREFIX_API int32_t prefix_engine_state(const prefix_engine* engine);
-/* [any thread] {"model": {...}, "options": {...}, "device": ..., "isa": ..., "threads": n}. */
+/* [any thread] {"model": {...}, "options": {...}, "device": ..., "isa": ..., "threads": n,
+ * "warnings": [...]}; warnings: sentences about options that have no effect, as a cache_disk that
+ * cannot be used. */
 PREFIX_API prefix_status prefix_engine_info_json(const prefix_engine* engine, char* buf, size_t cap,
                                                  size_t* needed, prefix_error* err);
 /* [any thread] */
@@ -679,16 +682,16 @@ typedef struct prefix_sim prefix_sim;
 
 /* options: a JSON object, {} or NULL for the defaults: "policy" ("lru"; also lfu, fifo, mru, filo,
  * slru, priority, gdsf), "page" (1; atoms that are matched as one), "capacity" (0 = no limit; in
- * tokens), "bigram" (false), "compat" ("", or "sglang": behave as SGLang's radix cache where ours
- * differs on purpose). Errors: INVALID_ARGUMENT for another key or value, naming it; OUT_OF_RANGE for
+ * tokens, of which whole pages are used; never exceeded without compat), "bigram" (false), "compat"
+ * ("", or "sglang": behave as SGLang's radix cache where ours differs on purpose). Errors: INVALID_ARGUMENT for another key or value, naming it; OUT_OF_RANGE for
  * a number beyond its limits. */
 PREFIX_API prefix_status prefix_sim_create(const char* options, size_t length, prefix_sim** out,
                                            prefix_error* err);
 /* One operation, a JSON object: {"op": "match" | "insert" | "lock" | "unlock", "tokens": [...],
  * "ns": ""} (insert also "priority" and "slots"), {"op": "evict", "n": 5}, {"op": "reset"},
  * {"op": "dump"}, {"op": "stats"}. Errors: INVALID_ARGUMENT for what is no operation, OUT_OF_RANGE
- * for a number, CACHE_FULL for an insertion that cannot fit, MISUSE for an unlock without a lock; the
- * simulation goes on. */
+ * for a number, CACHE_FULL for an insertion that cannot fit, OUT_OF_MEMORY, MISUSE for an unlock
+ * without a lock. An insertion that fails changes nothing; the simulation goes on. */
 PREFIX_API prefix_status prefix_sim_apply(prefix_sim* sim, const char* operation, size_t length,
                                           prefix_error* err);
 /* The result of the last operation that succeeded, one line of JSON without a line end: what it

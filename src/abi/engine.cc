@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "abi/entry.h"
+#include "base/quote.h"
 
 namespace {
 
@@ -247,7 +248,8 @@ prefix_status prefix_namespace_find(const prefix_engine* engine, const char* nam
     const std::string_view wanted = text_in(name, name_len, "name");
     const int32_t found = engine_of(engine)->find_namespace(wanted);
     if (found < 0)
-      prefix::fail(prefix::Code::kNotFound, "namespace \"", wanted, "\" was never opened");
+      prefix::fail(prefix::Code::kNotFound, "namespace ", prefix::quote(wanted),
+                   " was never opened");
     *ns = found;
   });
 }

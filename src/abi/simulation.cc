@@ -18,13 +18,29 @@ constexpr int64_t kMaxPage = 65536;
 constexpr int64_t kMaxNumber = INT64_MAX;
 constexpr int64_t kMaxToken = INT32_MAX;
 
+// What an operation gave. Its text is written when somebody asks, not as part of the operation: one
+// that changed the tree must not fail for lack of memory for its answer.
+struct Answer {
+  explicit Answer(const Simulator& s)
+      : evictable(s.evictable()), held(s.protected_()), total(s.total()), tick(s.tick()) {}
+
+  bool has_matched = false;
+  bool has_slots = false;
+  bool has_freed = false;
+  SimulatorResult result;
+  std::string more;  // fields of operations that change nothing, without brackets
+  int64_t evictable, held, total, tick;
+};
+
 // One user at a time: whoever comes while `mutex` is held is told so.
 struct SimulationObject {
-  explicit SimulationObject(const SimulatorOptions& o) : options(o), simulator(o) {}
+  explicit SimulationObject(const SimulatorOptions& o)
+      : options(o), simulator(o), answer(simulator) {}
   std::mutex mutex;
   const SimulatorOptions options;
   Simulator simulator;
-  std::string result;
+  Answer answer;     // of the last operation that succeeded
+  std::string text;  // empty until it is asked for
 };
 
 // The object with its lock held.
@@ -156,10 +172,15 @@ SimulatorOptions options_in(const char* text, size_t length) {
   return options;
 }
 
-// What every result ends with; also all there is to say before the first operation.
-void write_state(JsonText& j, const Simulator& s) {
-  j.field("evictable", s.evictable()).field("protected", s.protected_());
-  j.field("total", s.total()).field("tick", s.tick());
+std::string text_of(const Answer& a) {
+  JsonText j;
+  j.open('{');
+  if (a.has_matched) j.field("matched", a.result.matched);
+  if (a.has_slots) j.list("slots", a.result.slots);
+  if (a.has_freed) j.list("freed", a.result.freed);
+  if (!a.more.empty()) j.raw(a.more);
+  j.field("evictable", a.evictable).field("protected", a.held);
+  return j.field("total", a.total).field("tick", a.tick).close('}').text();
 }
 
 void write_dump(JsonText& j, const Simulator& s) {
@@ -206,38 +227,41 @@ void slots_in(const Json& operation, const SimulatorOptions& options, Insertion&
   in.slots.resize(whole);
 }
 
-std::string apply(Simulator& s, const SimulatorOptions& options, const Json& operation) {
+Answer apply(Simulator& s, const SimulatorOptions& options, const Json& operation) {
   const std::string_view name = text_of(needed_field(operation, "op", "the operation"), "op");
-  JsonText j;
-  j.open('{');
+  SimulatorResult result;
+  JsonText more;
   if (name == "match" || name == "lock" || name == "unlock") {
     const Insertion in = tokens_in(operation, name, false);
-    const SimulatorResult r = name == "match"  ? s.match(in.name_space, in.tokens)
-                              : name == "lock" ? s.lock(in.name_space, in.tokens)
-                                               : s.unlock(in.name_space, in.tokens);
-    j.field("matched", r.matched).list("slots", r.slots);
+    result = name == "match"  ? s.match(in.name_space, in.tokens)
+             : name == "lock" ? s.lock(in.name_space, in.tokens)
+                              : s.unlock(in.name_space, in.tokens);
   } else if (name == "insert") {
     Insertion in = tokens_in(operation, name, true);
     slots_in(operation, options, in);
-    const SimulatorResult r = s.insert(in.name_space, in.tokens, in.priority, in.slots);
-    j.field("matched", r.matched).list("freed", r.freed);
+    result = s.insert(in.name_space, in.tokens, in.priority, in.slots);
   } else if (name == "evict") {
     constexpr std::array<std::string_view, 2> kKeys = {"op", "n"};
     only_keys(operation, name, kKeys);
     const int64_t n = integer(needed_field(operation, "n", name), "\"n\"", 0, kMaxNumber);
-    j.list("freed", s.evict(n).freed);
+    result = s.evict(n);
   } else if (name == "reset" || name == "dump" || name == "stats") {
     constexpr std::array<std::string_view, 1> kKeys = {"op"};
     only_keys(operation, name, kKeys);
     if (name == "reset") s.reset();
-    if (name == "dump") write_dump(j, s);
-    if (name == "stats") j.field("nodes", s.nodes()).field("evictions", s.evictions());
+    if (name == "dump") write_dump(more, s);
+    if (name == "stats") more.field("nodes", s.nodes()).field("evictions", s.evictions());
   } else {
     fail(Code::kInvalidArgument, "\"op\" is ", quote(name),
          ", not one of match, insert, lock, unlock, evict, reset, dump, stats");
   }
-  write_state(j, s);
-  return j.close('}').text();
+  Answer answer(s);
+  answer.has_matched = name == "match" || name == "lock" || name == "unlock" || name == "insert";
+  answer.has_slots = answer.has_matched && name != "insert";
+  answer.has_freed = name == "insert" || name == "evict";
+  answer.result = std::move(result);
+  answer.more = std::move(more).take();
+  return answer;
 }
 
 }  // namespace
@@ -258,10 +282,6 @@ prefix_status prefix_sim_create(const char* options, size_t length, prefix_sim**
     prefix::abi::require(out, "out");
     const auto object =
         std::make_shared<SimulationObject>(prefix::abi::options_in(options, length));
-    prefix::JsonText j;
-    j.open('{');
-    prefix::abi::write_state(j, object->simulator);
-    object->result = j.close('}').text();
     *out = static_cast<prefix_sim*>(
         prefix::abi::HandleTable::get().add(prefix::abi::Kind::kSim, object));
   });
@@ -275,7 +295,8 @@ prefix_status prefix_sim_apply(prefix_sim* sim, const char* operation, size_t le
     const prefix::JsonDocument document(
         prefix::abi::json_in(text_in(operation, length, "the operation"), "the operation"));
     prefix::abi::require_object(document.tree(), "the operation");
-    use->result = prefix::abi::apply(use->simulator, use->options, document.tree());
+    use->answer = prefix::abi::apply(use->simulator, use->options, document.tree());
+    use->text.clear();
   });
 }
 
@@ -283,7 +304,8 @@ prefix_status prefix_sim_result(const prefix_sim* sim, char* buf, size_t cap, si
                                 prefix_error* err) {
   return guard("prefix_sim_result", err, [&] {
     const Use use(sim);
-    prefix::abi::text_out(use->result, buf, cap, needed);
+    if (use->text.empty()) use->text = prefix::abi::text_of(use->answer);
+    prefix::abi::text_out(use->text, buf, cap, needed);
   });
 }
 

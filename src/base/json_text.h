@@ -11,6 +11,7 @@
 #include <concepts>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace prefix {
 
@@ -73,7 +74,14 @@ class JsonText {
     for (const auto& v : values) value(v);
     return close(']');
   }
+  // Fields or values that another one wrote.
+  JsonText& raw(std::string_view text) {
+    separate();
+    text_ += text;
+    return *this;
+  }
   const std::string& text() const { return text_; }
+  std::string take() && { return std::move(text_); }
 
  private:
   void separate() {

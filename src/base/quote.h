@@ -11,4 +11,7 @@ namespace prefix {
 // "text" with \xNN for what may not be printed and ... where it was cut after `most` bytes.
 std::string quote(std::string_view text, size_t most = 80);
 
+// Paths come from the caller, who must be able to find the file: more of them is shown.
+inline std::string quote_path(std::string_view path) { return quote(path, 1024); }
+
 }  // namespace prefix

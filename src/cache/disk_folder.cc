@@ -107,32 +107,32 @@ void DiskFolder::failed(DiskCall call) {
 // Everything below is reached from this descriptor: renaming the folder does no harm, and nobody
 // can put a link in its place.
 Descriptor DiskFolder::open_root() {
-  if (path_.empty() || path_.find('\0') != std::string::npos) {
-    complain("is not a path; every page is a miss");
-    return Descriptor();
-  }
-  if (faulty(DiskCall::kMakeFolder) || (mkdir(path_.c_str(), 0700) != 0 && errno != EEXIST)) {
-    failed(DiskCall::kMakeFolder);
-    return Descriptor();
-  }
+  if (path_.empty() || path_.find('\0') != std::string::npos) return unusable("is not a path");
+  if (faulty(DiskCall::kMakeFolder) || (mkdir(path_.c_str(), 0700) != 0 && errno != EEXIST))
+    return unusable(DiskCall::kMakeFolder);
   Descriptor root(open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   struct stat info;
-  if (!root || fstat(*root, &info) != 0) {
-    failed(DiskCall::kOpen);
-    return Descriptor();
-  }
-  if (info.st_uid != geteuid() && info.st_uid != 0) {
-    complain(cat("belongs to user ", info.st_uid, ", not to this one (", geteuid(),
-                 "); every page is a miss"));
-    return Descriptor();
-  }
-  if ((info.st_mode & 022) != 0) {
-    complain(
-        "others may write to it; every page is a miss. Name a folder inside that does not "
-        "exist yet, or take the permission away");
-    return Descriptor();
-  }
+  if (!root || fstat(*root, &info) != 0) return unusable(DiskCall::kOpen);
+  if (info.st_uid != geteuid() && info.st_uid != 0)
+    return unusable(cat("belongs to user ", info.st_uid, ", not to this one (", geteuid(), ")"));
+  if ((info.st_mode & 022) != 0)
+    return unusable(
+        "others may write to it; name a folder inside that does not exist yet, or take the "
+        "permission away");
   return root;
+}
+
+Descriptor DiskFolder::unusable(const std::string& why) {
+  problem_ = why;
+  complain(cat(why, "; every page is a miss"));
+  return Descriptor();
+}
+
+Descriptor DiskFolder::unusable(DiskCall call) {
+  problem_ = cat("cannot ", name_of(call), ": ", std::strerror(errno));
+  errors_.fetch_add(1, std::memory_order_relaxed);
+  complain(cat(problem_, "; every page is a miss"));
+  return Descriptor();
 }
 
 bool DiskFolder::make_folder(const char* name) {

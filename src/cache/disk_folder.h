@@ -93,6 +93,8 @@ class DiskFolder {
 
   // False when the folder cannot be used at all; then everything is absent and fails.
   bool usable() const { return static_cast<bool>(root_); }
+  // Why it cannot; empty when it can.
+  const std::string& problem() const { return problem_; }
   uint64_t errors() const { return errors_.load(std::memory_order_relaxed); }
 
   std::optional<Found> look(const PageKey& key);
@@ -115,6 +117,8 @@ class DiskFolder {
   bool faulty(DiskCall call);  // sets errno
   void failed(DiskCall call);  // for errno
   void complain(const std::string& text);
+  Descriptor unusable(const std::string& why);
+  Descriptor unusable(DiskCall call);  // for errno
   Descriptor open_root();
   Descriptor open_at(const char* name, int flags);
   bool make_folder(const char* name);
@@ -122,6 +126,7 @@ class DiskFolder {
   bool write_all(int file, const DiskHeader& header, std::span<const std::byte> page);
 
   std::string path_;
+  std::string problem_;
   DiskSync sync_;
   Fault fault_;
   uint64_t random_;  // keeps the names of processes apart

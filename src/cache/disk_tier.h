@@ -56,6 +56,8 @@ class DiskTier final : public Tier {
                 std::span<const PageBuffer> buffers) noexcept override;
   TicketPtr put(std::span<const PageKey> keys, std::span<const PageBlob> blobs) noexcept override;
   TierStats stats() const noexcept override;
+  // Why the folder cannot be used; empty when it can.
+  const std::string& problem() const { return folder_.problem(); }
 
  private:
   using Outcome = TierQueue::Outcome;

@@ -9,6 +9,8 @@
 #include "engine/engine_impl.h"
 #include "engine/memory_estimate.h"
 #include "engine/request_check.h"
+#include "model/architecture.h"
+#include "model/weights.h"
 #include "ops/devices.h"
 
 namespace prefix {
@@ -40,7 +42,12 @@ EngineImpl::EngineImpl(const std::string& path, const Options& options,
   const auto page_bytes = static_cast<int64_t>(layout.page_bytes());
   const int64_t pages = std::min<int64_t>(take_memory(page_bytes) / page_bytes, 1 << 26);
   pages_ = std::make_unique<PagePool>(static_cast<int32_t>(pages));
-  kv_ = std::make_unique<KvMemory>(*device_, layout, static_cast<int32_t>(pages));
+  try {
+    kv_ = std::make_unique<KvMemory>(*device_, layout, static_cast<int32_t>(pages));
+  } catch (const Error& e) {
+    fail(e.code(), "there is no memory for ", pages * page_bytes,
+         " bytes of keys and values (option cache_bytes): ", e.message());
+  }
   tree_ = std::make_unique<Tree>(*pages_, tree_options());
   keys_ = std::make_unique<PageKeys>(*tree_, *pages_,
                                      [this](NodeId root) { return root_key_of(root); });
@@ -218,7 +225,9 @@ TreeOptions EngineImpl::tree_options() const {
 }
 
 MemoryEstimate Engine::estimate(const std::string& path, const Options& options) {
-  return estimate_of(open_model(path).config, options);
+  const ModelFiles files = open_model(path);
+  check_weights(files, find_architecture(files.config.architecture));
+  return estimate_of(files.config, options);
 }
 
 std::shared_ptr<Engine> Engine::create(const std::string& path, const Options& options,

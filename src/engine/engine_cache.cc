@@ -249,7 +249,11 @@ void EngineImpl::open_tiers() {
     disk.folder = folder;
     disk.cap_bytes = static_cast<uint64_t>(options_.get_int("cache_disk_bytes"));
     disk.queue.on_done = on_done;
-    tiers.push_back({"disk", std::make_unique<DiskTier>(std::move(disk))});
+    auto tier = std::make_unique<DiskTier>(std::move(disk));
+    if (!tier->problem().empty())
+      warnings_.push_back(cat("option cache_disk has no effect: the folder ", quote_path(folder),
+                              ": ", tier->problem()));
+    tiers.push_back({"disk", std::move(tier)});
   }
   if (const std::string url = options_.get("cache_store"); !url.empty()) {
     StoreOptions store;

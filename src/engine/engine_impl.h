@@ -148,6 +148,7 @@ class EngineImpl final : public Engine {
   Sha256::Digest fingerprint_{};
   std::map<int32_t, std::pair<int64_t, int64_t>> limits_;  // floor and quota in bytes
   EngineInfo info_;
+  std::vector<std::string> warnings_;  // of the options, for whoever does not read the log
   ModelTimes times_;
   int64_t load_ns_ = 0;
 

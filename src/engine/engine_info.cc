@@ -71,6 +71,7 @@ std::string EngineImpl::info_json() {
     if (o.scope == OptionScope::kEngine) json.field(o.key, options_.get(o.key));
   json.close('}').field("device", info_.device).field("isa", info_.isa);
   json.field("dtype", info_.dtype).field("threads", info_.threads);
+  json.list("warnings", warnings_);
   return json.close('}').text();
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "base/quote.h"
 #include "base/status.h"
 #include "engine/options_json.h"
 #include "ops/devices.h"
@@ -121,18 +122,18 @@ const OptionInfo& find(std::string_view key) {
   const OptionInfo* nearest = &kTable[0];
   for (const OptionInfo& o : kTable)
     if (edit_distance(key, o.key) < edit_distance(key, nearest->key)) nearest = &o;
-  fail(Code::kUnknownOption, "unknown option \"", key.substr(0, 80), "\"; did you mean \"",
-       nearest->key, "\"?");
+  fail(Code::kUnknownOption, "unknown option ", quote(key), "; did you mean \"", nearest->key,
+       "\"?");
 }
 
 [[noreturn]] void refuse(const OptionInfo& o, std::string_view value, std::string_view why) {
-  fail(Code::kInvalidArgument, "option ", o.key, " = \"", value.substr(0, 80), "\": ", why);
+  fail(Code::kInvalidArgument, "option ", o.key, " = ", quote(value), ": ", why);
 }
 
 void check_range(const OptionInfo& o, double value, std::string_view text) {
   if (!(value >= o.minimum && value <= o.maximum))
-    fail(Code::kOutOfRange, "option ", o.key, " = ", text.substr(0, 80), " is outside [", o.minimum,
-         ", ", o.maximum, "]");
+    fail(Code::kOutOfRange, "option ", o.key, " = ", quote(text), " is outside [", o.minimum, ", ",
+         o.maximum, "]");
 }
 
 int64_t parse_int(const OptionInfo& o, std::string_view text) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/quote.h"
 #include "base/status.h"
 
 namespace prefix {
@@ -28,7 +29,7 @@ const Architecture& find_architecture(std::string_view name) {
   std::ranges::sort(known);
   std::string list;
   for (const std::string_view k : known) list += (list.empty() ? "" : ", ") + std::string(k);
-  fail(Code::kUnsupportedModel, "model type \"", name, "\" is not supported (supported: ", list,
+  fail(Code::kUnsupportedModel, "model type ", quote(name), " is not supported (supported: ", list,
        ")");
 }
 

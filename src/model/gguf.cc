@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -30,10 +29,11 @@ enum : uint32_t {
   kF64 = 12,
 };
 
-// The bytes of the file with a read position; every read is checked.
+// The file with a read position; every read is checked. What is read goes through a window, so that
+// each value is read once and means the same thing from then on.
 class Reader {
  public:
-  Reader(const std::string& path, std::span<const std::byte> bytes) : path_(path), bytes_(bytes) {}
+  explicit Reader(const InputFile& file) : file_(file) {}
 
   template <typename T>
   T scalar(const char* what) {
@@ -45,35 +45,47 @@ class Reader {
     const uint64_t length = string_length(most, what);
     return std::string(reinterpret_cast<const char*>(take(length, what)), length);
   }
-  void skip_string(uint64_t most, const char* what) { take(string_length(most, what), what); }
-  const std::byte* take(uint64_t n, const char* what) {
+  void skip_string(uint64_t most, const char* what) { skip(string_length(most, what), what); }
+  void skip(uint64_t n, const char* what) {
     if (n > left())
-      bad(what, " needs ", n, " bytes at byte ", at_, "; the file has ", bytes_.size(), " bytes");
-    const std::byte* p = bytes_.data() + at_;
+      bad(what, " needs ", n, " bytes at byte ", at_, "; the file has ", file_.size(), " bytes");
     at_ += n;
-    return p;
   }
   uint64_t at() const { return at_; }
-  uint64_t left() const { return bytes_.size() - at_; }
+  uint64_t left() const { return file_.size() - at_; }
   template <typename... Parts>
   [[noreturn]] void bad(const Parts&... parts) const {
-    fail(Code::kFormat, path_, ": ", parts...);
+    fail(Code::kFormat, file_.name(), ": ", parts...);
   }
   template <typename... Parts>
   [[noreturn]] void unsupported(const Parts&... parts) const {
-    fail(Code::kUnsupportedModel, path_, ": ", parts...);
+    fail(Code::kUnsupportedModel, file_.name(), ": ", parts...);
   }
 
  private:
+  static constexpr uint64_t kWindow = 1 << 16;
+
+  // The next n bytes, until the next call.
+  const std::byte* take(uint64_t n, const char* what) {
+    const uint64_t begin = at_;
+    skip(n, what);
+    if (begin < window_at_ || at_ > window_at_ + window_.size()) {
+      window_.resize(std::min(std::max(n, kWindow), file_.size() - begin));
+      window_at_ = begin;
+      file_.read(begin, window_.size(), window_.data());
+    }
+    return window_.data() + (begin - window_at_);
+  }
   uint64_t string_length(uint64_t most, const char* what) {
     const auto length = scalar<uint64_t>(what);
     if (length > most) bad(what, " has ", length, " bytes; at most ", most, " are allowed");
     return length;
   }
 
-  const std::string& path_;
-  std::span<const std::byte> bytes_;
+  const InputFile& file_;
   uint64_t at_ = 0;
+  std::vector<std::byte> window_;  // bytes [window_at_, ...) of the file
+  uint64_t window_at_ = 0;
 };
 
 // 0 for strings, lists and unknown types.
@@ -149,7 +161,7 @@ GgufValue read_list(Reader& in, const std::string& key) {
     for (uint64_t i = 0; i < length; ++i)
       in.skip_string(GgufLimits::kStringBytes, "a string of a list");
   else
-    in.take(length * each, "a list");
+    in.skip(length * each, "a list");
   return GgufList{length};
 }
 
@@ -239,11 +251,11 @@ uint64_t round_up(uint64_t n, uint64_t unit) { return (n + unit - 1) / unit * un
 
 // Gives every tensor its bytes: one behind the other, each padded to `alignment`, up to the end.
 std::vector<Tensor> place(Reader& in, std::vector<Placed> placed, uint64_t alignment,
-                          std::span<const std::byte> bytes) {
+                          const InputFile& file) {
   std::sort(placed.begin(), placed.end(),
             [](const Placed& a, const Placed& b) { return a.offset < b.offset; });
   const uint64_t base = round_up(in.at(), alignment);
-  const uint64_t available = base < bytes.size() ? bytes.size() - base : 0;
+  const uint64_t available = base < file.size() ? file.size() - base : 0;
   uint64_t next = 0;
   std::vector<Tensor> tensors;
   tensors.reserve(placed.size());
@@ -260,7 +272,8 @@ std::vector<Tensor> place(Reader& in, std::vector<Placed> placed, uint64_t align
              p.offset < next ? "inside another tensor; the next free byte is "
                              : "leaving a hole; the tensor before it ends at ",
              next);
-    t.data = bytes.data() + base + p.offset;
+    t.file = &file;
+    t.offset = base + p.offset;
     next = round_up(p.offset + t.bytes, alignment);
     tensors.push_back(std::move(t));
   }
@@ -271,17 +284,15 @@ std::vector<Tensor> place(Reader& in, std::vector<Placed> placed, uint64_t align
 
 }  // namespace
 
-void read_gguf(const std::string& path, FileAccess access, GgufMetadata& metadata,
-               TensorSource& out) {
-  read_gguf(std::make_shared<MappedFile>(path, access), metadata, out);
+void read_gguf(const std::string& path, GgufMetadata& metadata, TensorSource& out) {
+  read_gguf(std::make_shared<InputFile>(path), metadata, out);
 }
 
-void read_gguf(std::shared_ptr<const MappedFile> file, GgufMetadata& metadata, TensorSource& out) {
-  const auto bytes = file->bytes();
-  Reader in(file->path(), bytes);
-  if (bytes.size() < 4 || std::memcmp(bytes.data(), "GGUF", 4) != 0)
+void read_gguf(std::shared_ptr<const InputFile> file, GgufMetadata& metadata, TensorSource& out) {
+  Reader in(*file);
+  constexpr uint32_t kMagic = 0x46554747;  // "GGUF"
+  if (file->size() < 4 || in.scalar<uint32_t>("the magic number") != kMagic)
     in.bad("it does not begin with GGUF");
-  in.take(4, "the magic number");
   const auto version = in.scalar<uint32_t>("the version");
   if ((version & 0xffff) == 0 && version != 0)
     in.unsupported("it is big-endian (only little-endian files are supported)");
@@ -305,7 +316,7 @@ void read_gguf(std::shared_ptr<const MappedFile> file, GgufMetadata& metadata, T
   std::vector<Placed> placed;
   for (uint64_t i = 0; i < tensor_count; ++i) placed.push_back(read_info(in));
   std::vector<Tensor> tensors =
-      place(in, std::move(placed), static_cast<uint64_t>(alignment), bytes);
+      place(in, std::move(placed), static_cast<uint64_t>(alignment), *file);
   out.add(std::move(file), std::move(tensors));
 }
 

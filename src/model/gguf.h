@@ -14,7 +14,7 @@
 #include <memory>
 #include <string>
 
-#include "base/mapped_file.h"
+#include "base/input_file.h"
 #include "model/gguf_metadata.h"
 #include "model/tensor_file.h"
 
@@ -31,8 +31,7 @@ struct GgufLimits {
 
 // Throws kFormat naming the rule, the key or tensor, and the numbers; kUnsupportedModel for other
 // versions, block types and one part of a split file.
-void read_gguf(const std::string& path, FileAccess access, GgufMetadata& metadata,
-               TensorSource& out);
-void read_gguf(std::shared_ptr<const MappedFile> file, GgufMetadata& metadata, TensorSource& out);
+void read_gguf(const std::string& path, GgufMetadata& metadata, TensorSource& out);
+void read_gguf(std::shared_ptr<const InputFile> file, GgufMetadata& metadata, TensorSource& out);
 
 }  // namespace prefix

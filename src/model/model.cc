@@ -14,8 +14,8 @@ Model::Model(ModelFiles files, ops::Device& device, int32_t max_positions, const
     : device_(device), config_(files.config), max_positions_(max_positions) {
   const Architecture& architecture = find_architecture(config_.architecture);
   layers_ = resolve_layers(config_, architecture);
-  files.tensors->check_files();
   weights_ = load_weights(files, architecture, device_, progress);
+  files.tensors->check_files();  // weights of two versions would be silent
   const RopeTables tables = rope_tables(config_, max_positions_);
   rotation_ = {ops::Vector(device_, tables.cos), ops::Vector(device_, tables.sin),
                tables.rotary_dim, tables.regime_switch};

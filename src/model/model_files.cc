@@ -19,7 +19,7 @@ void naming(const std::string& file, Read read) {
   try {
     read();
   } catch (const Error& e) {
-    fail(e.code(), file, ": ", e.message());
+    fail(e.code(), quote_path(file), ": ", e.message());
   }
 }
 
@@ -28,23 +28,22 @@ bool is_there(const std::string& path) {
   return fs::exists(path, error);
 }
 
-ModelFiles open_gguf(const std::string& path, FileAccess access) {
+ModelFiles open_gguf(const std::string& path) {
   ModelFiles files;
   files.tensors = std::make_unique<TensorSource>();
   GgufMetadata metadata;
-  read_gguf(path, access, metadata, *files.tensors);
-  files.tensors->check_files();
+  read_gguf(path, metadata, *files.tensors);
   naming(path, [&] { files.config = config_from_gguf(metadata, *files.tensors); });
   return files;
 }
 
-ModelFiles open_directory(const std::string& path, FileAccess access) {
+ModelFiles open_directory(const std::string& path) {
   const std::string config = path + "/config.json";
   const std::string generation = path + "/generation_config.json";
   const std::string single = path + "/model.safetensors";
   const std::string index = single + ".index.json";
   if (!is_there(config))
-    fail(Code::kNotFound, quote(path, 1024), " is a directory without config.json");
+    fail(Code::kNotFound, quote_path(path), " is a directory without config.json");
   ModelFiles files;
   const JsonLimits limits;
   const auto parse = [&](const std::string& file) {
@@ -56,22 +55,22 @@ ModelFiles open_directory(const std::string& path, FileAccess access) {
 
   files.tensors = std::make_unique<TensorSource>();
   if (is_there(single))
-    read_safetensors(single, access, *files.tensors);
+    read_safetensors(single, *files.tensors);
   else if (is_there(index))
-    read_sharded_safetensors(index, access, *files.tensors);
+    read_sharded_safetensors(index, *files.tensors);
   else
-    fail(Code::kNotFound, quote(path, 1024), " has neither model.safetensors nor ",
+    fail(Code::kNotFound, quote_path(path), " has neither model.safetensors nor ",
          "model.safetensors.index.json");
   return files;
 }
 
 }  // namespace
 
-ModelFiles open_model(const std::string& path, FileAccess access) {
+ModelFiles open_model(const std::string& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
-  if (!fs::exists(status)) fail(Code::kNotFound, "no model at ", quote(path, 1024));
-  return fs::is_directory(status) ? open_directory(path, access) : open_gguf(path, access);
+  if (!fs::exists(status)) fail(Code::kNotFound, "no model at ", quote_path(path));
+  return fs::is_directory(status) ? open_directory(path) : open_gguf(path);
 }
 
 }  // namespace prefix

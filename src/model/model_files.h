@@ -15,9 +15,8 @@ struct ModelFiles {
 };
 
 // `path`: a directory with config.json and model.safetensors (or its sharded index), or a file that
-// begins with GGUF. Reads headers only, unless `access` asks for copies of the tensor data
-// (base/mapped_file.h says when). Throws kNotFound, kIo, kFormat or kUnsupportedModel, naming the
-// file.
-ModelFiles open_model(const std::string& path, FileAccess access = FileAccess::kMap);
+// begins with GGUF. Reads headers only. Throws kNotFound, kIo, kFormat or kUnsupportedModel, naming
+// the file.
+ModelFiles open_model(const std::string& path);
 
 }  // namespace prefix

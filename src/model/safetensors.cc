@@ -1,12 +1,10 @@
 #include "model/safetensors.h"
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -37,8 +35,9 @@ struct Placed {
 // Reads one entry of the header.
 class EntryReader {
  public:
-  EntryReader(const std::string& path, std::span<const std::byte> data)
-      : path_(path), data_(data) {}
+  // The data begin at byte `data` of the file.
+  EntryReader(const InputFile& file, uint64_t data)
+      : file_(file), data_(data), available_(static_cast<int64_t>(file.size() - data)) {}
 
   Placed read(const std::string& name, const Json& entry) const {
     if (!entry.is_object() || entry.size() != 3 || !entry.contains("dtype") ||
@@ -64,14 +63,14 @@ class EntryReader {
  private:
   template <typename... Parts>
   [[noreturn]] void bad(const std::string& name, const Parts&... parts) const {
-    fail(Code::kFormat, path_, ": tensor ", quote(name), ": ", parts...);
+    fail(Code::kFormat, file_.name(), ": tensor ", quote(name), ": ", parts...);
   }
 
   TensorType type(const std::string& name, const Json& dtype) const {
     if (!dtype.is_string()) bad(name, "dtype is ", json_shown(dtype), ", not a string");
     const std::optional<TensorType> type = type_of(dtype.get_ref<const std::string&>());
     if (!type)
-      fail(Code::kUnsupportedModel, path_, ": tensor ", quote(name), " has dtype ",
+      fail(Code::kUnsupportedModel, file_.name(), ": tensor ", quote(name), " has dtype ",
            json_shown(dtype), " (supported: F32, F16, BF16)");
     return *type;
   }
@@ -86,62 +85,63 @@ class EntryReader {
   void place(Placed& p) const {
     const std::string& name = p.tensor.name;
     const int64_t bytes = element_count(name, p.tensor.shape) * block_bytes(p.tensor.type);
-    const auto available = static_cast<int64_t>(data_.size());
-    if (p.begin > p.end || p.end > available)
-      bad(name, "data_offsets [", p.begin, ", ", p.end, "] are not inside the ", available,
+    if (p.begin > p.end || p.end > available_)
+      bad(name, "data_offsets [", p.begin, ", ", p.end, "] are not inside the ", available_,
           " bytes of data");
     if (p.end - p.begin != bytes)
       bad(name, "its shape takes ", bytes, " bytes, its data_offsets give ", p.end - p.begin);
-    p.tensor.data = data_.data() + p.begin;
+    p.tensor.file = &file_;
+    p.tensor.offset = data_ + static_cast<uint64_t>(p.begin);
     p.tensor.bytes = static_cast<size_t>(bytes);
   }
 
-  const std::string& path_;
-  std::span<const std::byte> data_;
+  const InputFile& file_;
+  uint64_t data_;
+  int64_t available_;
 };
 
 // The JSON text between the length and the data.
-std::string_view header_text(const MappedFile& file) {
-  const auto bytes = file.bytes();
-  if (bytes.size() < 8)
-    fail(Code::kFormat, file.path(), " has ", bytes.size(), " bytes; a header length takes 8");
+std::string header_text(const InputFile& file) {
+  if (file.size() < 8)
+    fail(Code::kFormat, file.name(), " has ", file.size(), " bytes; a header length takes 8");
   uint64_t length;
-  std::memcpy(&length, bytes.data(), 8);
-  if (length > kMaxSafetensorsHeader || length > bytes.size() - 8)
-    fail(Code::kFormat, file.path(), ": the header length is ", length, "; the file has ",
-         bytes.size() - 8, " bytes behind it, and at most ", kMaxSafetensorsHeader, " are allowed");
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + 8, length);
+  file.read(0, 8, &length);
+  if (length > kMaxSafetensorsHeader || length > file.size() - 8)
+    fail(Code::kFormat, file.name(), ": the header length is ", length, "; the file has ",
+         file.size() - 8, " bytes behind it, and at most ", kMaxSafetensorsHeader, " are allowed");
+  std::string text(length, '\0');
+  file.read(8, length, text.data());
   if (!text.starts_with('{'))
-    fail(Code::kFormat, file.path(), ": the header does not start with {");
+    fail(Code::kFormat, file.name(), ": the header does not start with {");
   return text;
 }
 
-void check_metadata(const std::string& path, const Json& metadata) {
+void check_metadata(const std::string& file, const Json& metadata) {
   if (!metadata.is_object())
-    fail(Code::kFormat, path, ": ", kMetadata, " is ", json_shown(metadata), ", not an object");
+    fail(Code::kFormat, file, ": ", kMetadata, " is ", json_shown(metadata), ", not an object");
   for (const auto& [key, value] : metadata.items())
     if (!value.is_string())
-      fail(Code::kFormat, path, ": ", kMetadata, " entry ", quote(key), " is ", json_shown(value),
+      fail(Code::kFormat, file, ": ", kMetadata, " entry ", quote(key), " is ", json_shown(value),
            ", not a string");
 }
 
 // No hole, no overlap, nothing behind the last tensor. Sorts by place.
-void check_places(const std::string& path, std::vector<Placed>& placed, size_t data_bytes) {
+void check_places(const std::string& file, std::vector<Placed>& placed, size_t data_bytes) {
   std::sort(placed.begin(), placed.end(), [](const Placed& a, const Placed& b) {
     return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
   });
   int64_t at = 0;
   for (const Placed& p : placed) {
     if (p.begin < at)
-      fail(Code::kFormat, path, ": tensor ", quote(p.tensor.name), " begins at byte ", p.begin,
+      fail(Code::kFormat, file, ": tensor ", quote(p.tensor.name), " begins at byte ", p.begin,
            ", inside another tensor that ends at ", at);
     if (p.begin > at)
-      fail(Code::kFormat, path, ": tensor ", quote(p.tensor.name), " begins at byte ", p.begin,
+      fail(Code::kFormat, file, ": tensor ", quote(p.tensor.name), " begins at byte ", p.begin,
            "; the bytes from ", at, " on belong to no tensor");
     at = p.end;
   }
   if (static_cast<size_t>(at) != data_bytes)
-    fail(Code::kFormat, path, ": the last ", data_bytes - static_cast<size_t>(at), " of ",
+    fail(Code::kFormat, file, ": the last ", data_bytes - static_cast<size_t>(at), " of ",
          data_bytes, " bytes of data belong to no tensor");
 }
 
@@ -164,7 +164,7 @@ void refuse_escape(const std::string& index_path, const std::filesystem::path& f
                              ? home.parent_path().parent_path() / "blobs"
                              : home;
   if (target.parent_path() != home && target.parent_path() != blobs)
-    fail(Code::kFormat, index_path, ": ", quote(name), " is a link to ",
+    fail(Code::kFormat, quote_path(index_path), ": ", quote(name), " is a link to ",
          quote(target.string(), 500), ", outside the directory of the index");
 }
 
@@ -172,69 +172,72 @@ void refuse_escape(const std::string& index_path, const std::filesystem::path& f
 using WeightMap = std::map<std::string, std::set<std::string>>;
 
 WeightMap read_index(const std::string& index_path) {
+  const std::string name = quote_path(index_path);
   const JsonDocument document(
-      parse_json(read_text_file(index_path, kHeaderLimits.bytes), index_path, kHeaderLimits));
+      parse_json(read_text_file(index_path, kHeaderLimits.bytes), name, kHeaderLimits));
   const Json& index = document.tree();
   if (!index.is_object() || !index.contains("weight_map") || !index.at("weight_map").is_object())
-    fail(Code::kFormat, index_path, ": weight_map is missing or not an object");
+    fail(Code::kFormat, name, ": weight_map is missing or not an object");
   WeightMap files;
   for (const auto& [tensor, file] : index.at("weight_map").items()) {
     if (!file.is_string() || !plain_file_name(file.get_ref<const std::string&>()))
-      fail(Code::kFormat, index_path, ": tensor ", quote(tensor), " is in ", json_shown(file),
+      fail(Code::kFormat, name, ": tensor ", quote(tensor), " is in ", json_shown(file),
            ", which is not a plain file name beside the index");
     files[file.get<std::string>()].insert(tensor);
   }
   if (files.size() > kMaxShards)
-    fail(Code::kFormat, index_path, " names ", files.size(), " files; at most ", kMaxShards,
+    fail(Code::kFormat, name, " names ", files.size(), " files; at most ", kMaxShards,
          " are allowed");
   return files;
 }
 
 }  // namespace
 
-void read_safetensors(const std::string& path, FileAccess access, TensorSource& out) {
-  read_safetensors(std::make_shared<MappedFile>(path, access), out);
+void read_safetensors(const std::string& path, TensorSource& out) {
+  read_safetensors(std::make_shared<InputFile>(path), out);
 }
 
-void read_safetensors(std::shared_ptr<const MappedFile> file, TensorSource& out) {
-  const std::string& path = file->path();
-  const std::string_view text = header_text(*file);
-  const JsonDocument document(parse_json(text, path + ": the header", kHeaderLimits));
+void read_safetensors(std::shared_ptr<const InputFile> file, TensorSource& out) {
+  const std::string& name_of_file = file->name();
+  const std::string text = header_text(*file);
+  const JsonDocument document(parse_json(text, name_of_file + ": the header", kHeaderLimits));
   const Json& header = document.tree();
   const size_t count = header.size() - header.count(kMetadata);
   if (count > kMaxTensors)
-    fail(Code::kFormat, path, " lists ", count, " tensors; at most ", kMaxTensors, " are allowed");
-  const auto data = file->bytes().subspan(8 + text.size());
-  const EntryReader reader(path, data);
+    fail(Code::kFormat, name_of_file, " lists ", count, " tensors; at most ", kMaxTensors,
+         " are allowed");
+  const uint64_t data = 8 + text.size();
+  const EntryReader reader(*file, data);
   std::vector<Placed> placed;
   for (const auto& [name, entry] : header.items()) {
     if (name == kMetadata)
-      check_metadata(path, entry);
+      check_metadata(name_of_file, entry);
     else
       placed.push_back(reader.read(name, entry));
   }
-  check_places(path, placed, data.size());
+  check_places(name_of_file, placed, file->size() - data);
   std::vector<Tensor> tensors;
   tensors.reserve(placed.size());
   for (Placed& p : placed) tensors.push_back(std::move(p.tensor));
   out.add(std::move(file), std::move(tensors));
 }
 
-void read_sharded_safetensors(const std::string& index_path, FileAccess access, TensorSource& out) {
+void read_sharded_safetensors(const std::string& index_path, TensorSource& out) {
+  const std::string index = quote_path(index_path);
   const std::filesystem::path folder =
       std::filesystem::path(index_path).parent_path() / "";  // "" beside a bare name: here
   for (const auto& [name, tensors] : read_index(index_path)) {
     refuse_escape(index_path, folder.empty() ? "." : folder, name);
     const std::string path = (folder / name).string();
     TensorSource shard;
-    read_safetensors(path, access, shard);
+    read_safetensors(path, shard);
     for (const Tensor& t : shard.tensors())
       if (!tensors.count(t.name))
-        fail(Code::kFormat, path, ": tensor ", quote(t.name), " is not listed for this file in ",
-             index_path);
+        fail(Code::kFormat, quote_path(path), ": tensor ", quote(t.name),
+             " is not listed for this file in ", index);
     for (const std::string& t : tensors)
       if (!shard.find(t))
-        fail(Code::kFormat, index_path, ": tensor ", quote(t), " is not in ", quote(name));
+        fail(Code::kFormat, index, ": tensor ", quote(t), " is not in ", quote(name));
     out.add_all(std::move(shard));
   }
 }

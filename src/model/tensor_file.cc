@@ -1,5 +1,6 @@
 #include "model/tensor_file.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/quote.h"
@@ -24,17 +25,48 @@ const TypeInfo& info(TensorType type) {
   return kTypes[static_cast<size_t>(type)];
 }
 
+// What a thread read last: the rows of a panel are asked for one after the other, and a call of the
+// system for each of them would take as long as the copy.
+struct Window {
+  static constexpr size_t kBytes = 32768;
+  static constexpr int64_t kRows = 32;
+
+  uint64_t file = 0;  // its id
+  uint64_t begin = 0;
+  size_t size = 0;
+  std::byte bytes[kBytes];
+
+  // `count` bytes at `at`, which are there until the next call. At most `most` are read for them.
+  const std::byte* get(const InputFile& from, uint64_t at, size_t count, size_t most) {
+    if (file != from.id() || at < begin || at + count > begin + size) {
+      size = 0;  // should the read fail
+      from.read(at, most, bytes);
+      file = from.id();
+      begin = at;
+      size = most;
+    }
+    return bytes + (at - begin);
+  }
+};
+thread_local Window window;
+
 }  // namespace
 
 std::string_view tensor_type_name(TensorType type) { return info(type).name; }
 int64_t block_values(TensorType type) { return info(type).values; }
 int64_t block_bytes(TensorType type) { return info(type).bytes; }
 
+std::string shape_text(const std::vector<int64_t>& shape) {
+  std::string text = "[";
+  for (size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);
+  return text + "]";
+}
+
 int64_t element_count(const std::string& name, const std::vector<int64_t>& shape) {
   int64_t n = 1;
   for (const int64_t d : shape) {
     if (d < 0 || d > kMaxTensorValues || (d > 0 && n > kMaxTensorValues / d))
-      fail(Code::kFormat, "tensor ", quote(name), " has a dimension of ", d,
+      fail(Code::kFormat, "tensor ", quote(name), " has the shape ", shape_text(shape),
            "; a tensor may have at most ", kMaxTensorValues, " values");
     n *= d;
   }
@@ -49,13 +81,13 @@ std::vector<std::string> TensorSource::names() const {
 }
 
 void TensorSource::check_files() const {
-  for (const auto& file : files_) file->check_size();
+  for (const auto& file : files_) file->check_unchanged();
 }
 
-void TensorSource::add(std::shared_ptr<const MappedFile> file, std::vector<Tensor> tensors) {
+void TensorSource::add(std::shared_ptr<const InputFile> file, std::vector<Tensor> tensors) {
   for (Tensor& t : tensors) {
     if (!by_name_.emplace(t.name, tensors_.size()).second)
-      fail(Code::kFormat, file->path(), ": tensor ", quote(t.name), " occurs twice");
+      fail(Code::kFormat, file->name(), ": tensor ", quote(t.name), " occurs twice");
     tensors_.push_back(std::move(t));
   }
   files_.push_back(std::move(file));
@@ -71,7 +103,19 @@ void read_row(const Tensor& tensor, int64_t row, float* out) {
   const int64_t row_bytes = values / block_values(tensor.type) * block_bytes(tensor.type);
   if (row_bytes == 0) return;
   PREFIX_CHECK(row >= 0 && row < static_cast<int64_t>(tensor.bytes) / row_bytes);
-  dequantise(tensor.type, tensor.data + row * row_bytes, values, out);
+  const int64_t per_block = block_values(tensor.type);
+  const int64_t each =
+      std::min(values, static_cast<int64_t>(Window::kBytes) / block_bytes(tensor.type) * per_block);
+  uint64_t at = tensor.offset + static_cast<uint64_t>(row * row_bytes);
+  const uint64_t end =
+      std::min(tensor.offset + tensor.bytes, at + static_cast<uint64_t>(Window::kRows * row_bytes));
+  for (int64_t done = 0; done < values; done += each) {
+    const int64_t count = std::min(each, values - done);
+    const auto bytes = static_cast<size_t>(count / per_block * block_bytes(tensor.type));
+    const size_t most = std::min<uint64_t>(Window::kBytes, end - at);
+    dequantise(tensor.type, window.get(*tensor.file, at, bytes, most), count, out + done);
+    at += bytes;
+  }
 }
 
 }  // namespace prefix

@@ -1,7 +1,7 @@
 // Tensors of a model file as the loader sees them, whatever the format.
 //
 //   safetensors ─┐
-//   shards ──────┼─> TensorSource: name -> { type, shape, bytes in a file } ── read_row ──> f32
+//   shards ──────┼─> TensorSource: name -> { type, shape, place in a file } ── read_row ──> f32
 //   GGUF ────────┘
 #pragma once
 
@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/mapped_file.h"
+#include "base/input_file.h"
 
 namespace prefix {
 
@@ -40,14 +40,16 @@ struct Tensor {
   std::string name;
   TensorType type = TensorType::kF32;
   std::vector<int64_t> shape;       // slowest dimension first, in every format
-  const std::byte* data = nullptr;  // not aligned; valid while the TensorSource lives
+  const InputFile* file = nullptr;  // valid while the TensorSource lives
+  uint64_t offset = 0;              // of its bytes in the file
   size_t bytes = 0;
 
   int64_t row_values() const { return shape.empty() ? 1 : shape.back(); }
 };
 
 // Dequantises row `row` (the last dimension; the only row of a vector is 0) to f32, with the bits
-// that the Python `gguf` package gives. Any thread. Throws kInternal for a row that is not there.
+// that the Python `gguf` package gives. Any thread. Throws kInternal for a row that is not there,
+// kIo when the file is shorter than it was.
 void read_row(const Tensor& tensor, int64_t row, float* out);
 
 class TensorSource {
@@ -59,21 +61,24 @@ class TensorSource {
   }
   const std::vector<Tensor>& tensors() const { return tensors_; }
   std::vector<std::string> names() const;
-  // Throws kIo when a file is shorter now than when it was opened.
+  // Throws kIo when a file was changed since it was opened.
   void check_files() const;
 
   // For the readers: takes a file and its tensors; throws kFormat when a name occurs twice.
-  void add(std::shared_ptr<const MappedFile> file, std::vector<Tensor> tensors);
+  void add(std::shared_ptr<const InputFile> file, std::vector<Tensor> tensors);
   void add_all(TensorSource other);
 
  private:
-  std::vector<std::shared_ptr<const MappedFile>> files_;
+  std::vector<std::shared_ptr<const InputFile>> files_;
   std::vector<Tensor> tensors_;
   std::unordered_map<std::string, size_t> by_name_;
 };
 
 inline constexpr int64_t kMaxTensorValues = int64_t{1} << 48;
 inline constexpr size_t kMaxTensors = 1000000;  // of one file
+
+// [3, 4], for messages.
+std::string shape_text(const std::vector<int64_t>& shape);
 
 // Elements of a shape; throws kFormat naming the tensor when a dimension is negative or the product
 // passes kMaxTensorValues.

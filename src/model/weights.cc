@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/quote.h"
 #include "base/status.h"
 
 namespace prefix {
@@ -16,15 +17,10 @@ std::string for_layer(std::string_view pattern, int32_t layer) {
   return name;
 }
 
-std::string shape_text(const std::vector<int64_t>& shape) {
-  std::string text = "[";
-  for (size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);
-  return text + "]";
-}
-
 class Loader {
  public:
-  Loader(const ModelFiles& files, const Architecture& architecture, ops::Device& device,
+  // device: null to look at the names and shapes of tensors only.
+  Loader(const ModelFiles& files, const Architecture& architecture, ops::Device* device,
          const Model::Progress& progress)
       : files_(files),
         config_(files.config),
@@ -78,7 +74,7 @@ class Loader {
       const ops::RowReader read_q = rows(for_layer(names_.q, i) + ".weight", q, h, permuted());
       const ops::RowReader read_k = rows(for_layer(names_.k, i) + ".weight", kv, h, permuted());
       const ops::RowReader read_v = rows(for_layer(names_.v, i) + ".weight", kv, h, false);
-      w.qkv = device_.pack(q + 2 * kv, h, [=](int64_t row, float* out) {
+      w.qkv = pack(q + 2 * kv, h, [=](int64_t row, float* out) {
         if (row < q) return read_q(row, out);
         if (row < q + kv) return read_k(row - q, out);
         read_v(row - q - kv, out);
@@ -91,7 +87,7 @@ class Loader {
         if (turn && !part.empty()) part = unpermute(part);
         all.insert(all.end(), part.begin(), part.end());
       }
-      w.qkv_bias = ops::Vector(device_, all);
+      w.qkv_bias = upload(all);
     }
     w.attention_output = pack(for_layer(names_.attention_output, i) + ".weight", h, q);
     w.attention_output_bias =
@@ -100,11 +96,10 @@ class Loader {
     if (!names_.gate_up.empty()) {
       const ops::RowReader both =
           rows(for_layer(names_.gate_up, i) + ".weight", 2 * inner, h, false);
-      w.gate_up = device_.pack_gated(inner, h, both,
-                                     [=](int64_t row, float* out) { both(row + inner, out); });
-    } else {
       w.gate_up =
-          device_.pack_gated(inner, h, rows(for_layer(names_.gate, i) + ".weight", inner, h, false),
+          pack_gated(inner, h, both, [=](int64_t row, float* out) { both(row + inner, out); });
+    } else {
+      w.gate_up = pack_gated(inner, h, rows(for_layer(names_.gate, i) + ".weight", inner, h, false),
                              rows(for_layer(names_.up, i) + ".weight", inner, h, false));
       w.gate_bias = bias(for_layer(names_.gate, i), inner, config_.mlp_bias);
       w.up_bias = bias(for_layer(names_.up, i), inner, config_.mlp_bias);
@@ -116,20 +111,24 @@ class Loader {
 
   const Tensor& tensor(const std::string& name, const std::vector<int64_t>& shape) {
     const Tensor* t = files_.tensors->find(name);
-    if (!t) fail(Code::kFormat, "tensor \"", name, "\" is missing");
+    if (!t) fail(Code::kFormat, "tensor ", quote(name), " is missing");
     if (t->shape != shape)
-      fail(Code::kFormat, "tensor \"", name, "\" has shape ", shape_text(t->shape),
+      fail(Code::kFormat, "tensor ", quote(name), " has shape ", shape_text(t->shape),
            "; the configuration asks for ", shape_text(shape));
     used_.insert(name);
     return *t;
   }
 
   std::vector<float> values(const std::string& name, int64_t n) {
-    std::vector<float> out(static_cast<size_t>(n));
-    read_row(tensor(name, {n}), 0, out.data());
+    const Tensor& t = tensor(name, {n});
+    std::vector<float> out(device_ ? static_cast<size_t>(n) : 0);
+    if (device_) read_row(t, 0, out.data());
     return out;
   }
-  ops::Vector vector(const std::string& name, int64_t n) { return {device_, values(name, n)}; }
+  ops::Vector upload(const std::vector<float>& v) {
+    return device_ ? ops::Vector(*device_, v) : ops::Vector();
+  }
+  ops::Vector vector(const std::string& name, int64_t n) { return upload(values(name, n)); }
 
   std::vector<float> bias_values(const std::string& stem, int64_t n, bool expected) {
     const std::string name = stem + ".bias";
@@ -137,7 +136,7 @@ class Loader {
     return values(name, n);
   }
   ops::Vector bias(const std::string& stem, int64_t n, bool expected) {
-    return {device_, bias_values(stem, n, expected)};
+    return upload(bias_values(stem, n, expected));
   }
 
   // GGUF stores the query and key rows of "llama" with the two halves of a head interleaved.
@@ -161,7 +160,14 @@ class Loader {
   }
 
   ops::Matrix pack(const std::string& name, int64_t n, int64_t k) {
-    return device_.pack(n, k, rows(name, n, k, false));
+    return pack(n, k, rows(name, n, k, false));
+  }
+  ops::Matrix pack(int64_t n, int64_t k, const ops::RowReader& rows) {
+    return device_ ? device_->pack(n, k, rows) : ops::Matrix();
+  }
+  ops::Matrix pack_gated(int64_t n, int64_t k, const ops::RowReader& gate,
+                         const ops::RowReader& up) {
+    return device_ ? device_->pack_gated(n, k, gate, up) : ops::Matrix();
   }
 
   void refuse_extra() const {
@@ -170,8 +176,8 @@ class Loader {
       const bool derived = name.ends_with("rotary_emb.inv_freq") || name == "rope_freqs.weight" ||
                            name.starts_with("rope_factors_");
       if (!derived && !used_.count(name))
-        fail(Code::kFormat, "tensor \"", name, "\" is not part of architecture \"",
-             config_.architecture, "\" with this configuration");
+        fail(Code::kFormat, "tensor ", quote(name), " is not part of architecture ",
+             quote(config_.architecture), " with this configuration");
     }
   }
 
@@ -185,7 +191,7 @@ class Loader {
   const ModelConfig& config_;
   const Architecture& architecture_;
   const TensorNames& names_;
-  ops::Device& device_;
+  ops::Device* device_;
   const Model::Progress& progress_;
   std::set<std::string> used_;
   int64_t done_ = 0;
@@ -196,7 +202,11 @@ class Loader {
 
 Weights load_weights(const ModelFiles& files, const Architecture& architecture, ops::Device& device,
                      const Model::Progress& progress) {
-  return Loader(files, architecture, device, progress).load();
+  return Loader(files, architecture, &device, progress).load();
+}
+
+void check_weights(const ModelFiles& files, const Architecture& architecture) {
+  Loader(files, architecture, nullptr, nullptr).load();
 }
 
 }  // namespace prefix

@@ -12,4 +12,7 @@ namespace prefix {
 Weights load_weights(const ModelFiles& files, const Architecture& architecture, ops::Device& device,
                      const Model::Progress& progress);
 
+// What load_weights() would refuse of names and shapes, without reading a tensor.
+void check_weights(const ModelFiles& files, const Architecture& architecture);
+
 }  // namespace prefix

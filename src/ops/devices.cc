@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/plugin.h"
+#include "base/quote.h"
 #include "base/status.h"
 #include "ops/gpu/runtime.h"
 #include "ops/op_gpu.h"
@@ -64,7 +65,7 @@ CudaAttention cuda_attention_of(std::string_view name) {
 std::unique_ptr<Device> make_device(const DeviceOptions& options) {
   if (options.name == "cpu") return make_cpu_device({options.dtype, options.isa, options.threads});
   const int index = cuda_index(options.name);
-  if (index < 0) fail(Code::kUnsupportedDevice, "there is no device \"", options.name, "\"");
+  if (index < 0) fail(Code::kUnsupportedDevice, "there is no device ", quote(options.name));
   return std::make_unique<GpuDevice>(
       open_runtime(index, options.invariant),
       GpuOptions{options.dtype, options.threads, options.invariant, options.cuda_graphs,

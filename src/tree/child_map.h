@@ -27,9 +27,14 @@ class ChildMap {
     return -1;
   }
 
+  // After it, that many calls of add() take no memory.
+  void prepare(size_t entries) {
+    while (4 * (size_ + entries) > 3 * slots_.size()) grow();
+  }
+
   // The key must not be there.
   void add(int32_t node, int32_t token, int32_t child) {
-    if (4 * (size_ + 1) > 3 * slots_.size()) grow();
+    prepare(1);
     put({hash_of(node, token), child});
     ++size_;
   }

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <limits>
+#include <new>
 
 namespace prefix {
 
@@ -37,6 +38,15 @@ int64_t PolicyState::rank_of(NodeId id, const Node& node) const {
   }
 }
 
+// Null when there is no memory for it.
+EvictionQueue::Class* EvictionQueue::class_for(int64_t number) noexcept {
+  try {
+    return &classes_[number];
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
 // Links `id` behind `before`, at the head when it is kNoNode.
 void EvictionQueue::link(Class& c, NodeId before, NodeId id) {
   Node& n = nodes_[id];
@@ -47,79 +57,78 @@ void EvictionQueue::link(Class& c, NodeId before, NodeId id) {
 }
 
 void EvictionQueue::insert(NodeId id) {
-  Class& c = classes_[state_.class_of(nodes_[id])];
-  nodes_[id].queued = true;
-  const int64_t mine = rank(id);
-  if (state_.policy == Policy::kGdsf) {  // the rank of a linked node would change as it waits
-    c.late.emplace_back();
-    sift_up(c, c.late.size() - 1, {mine, id});
-  } else if (c.tail == kNoNode || mine >= rank(c.tail)) {
-    link(c, c.tail, id);
-  } else if (mine <= rank(c.head)) {
-    link(c, kNoNode, id);
+  const Key mine{state_.class_of(nodes_[id]), rank(id)};
+  // Under gdsf the rank of a linked node would change as it waits.
+  Class* const c = state_.policy == Policy::kGdsf ? nullptr : class_for(mine.of_class);
+  if (c && (c->tail == kNoNode || mine.rank >= rank(c->tail))) {
+    link(*c, c->tail, id);
+  } else if (c && mine.rank <= rank(c->head)) {
+    link(*c, kNoNode, id);
   } else {
-    c.late.emplace_back();
-    sift_up(c, c.late.size() - 1, {mine, id});
+    late_.emplace_back();
+    sift_up(late_.size() - 1, {mine, id});
   }
+  nodes_[id].queued = true;
 }
 
 void EvictionQueue::erase(NodeId id) {
   Node& n = nodes_[id];
-  const auto found = classes_.find(state_.class_of(n));
-  Class& c = found->second;
-  n.queued = false;
   if (n.queue_previous == kIsLate) {
     const auto at = static_cast<size_t>(n.queue_next);
-    const Late last = c.late.back();
-    c.late.pop_back();
-    if (at < c.late.size()) {
-      sift_down(c, at, last);
-      sift_up(c, static_cast<size_t>(nodes_[last.id].queue_next), last);
+    const Late last = late_.back();
+    late_.pop_back();
+    if (at < late_.size()) {
+      sift_down(at, last);
+      sift_up(static_cast<size_t>(nodes_[last.id].queue_next), last);
     }
   } else {
+    const auto found = classes_.find(state_.class_of(n));
+    Class& c = found->second;
     (n.queue_previous != kNoNode ? nodes_[n.queue_previous].queue_next : c.head) = n.queue_next;
     (n.queue_next != kNoNode ? nodes_[n.queue_next].queue_previous : c.tail) = n.queue_previous;
+    if (c.head == kNoNode) classes_.erase(found);
   }
+  n.queued = false;
   n.queue_next = n.queue_previous = kNoNode;
-  if (c.head == kNoNode && c.late.empty()) classes_.erase(found);
 }
 
 NodeId EvictionQueue::front() const {
-  const Class& c = classes_.begin()->second;
-  if (c.late.empty()) return c.head;
-  return c.head == kNoNode || c.late.front().rank < rank(c.head) ? c.late.front().id : c.head;
+  if (classes_.empty()) return late_.front().id;
+  const auto& [of_class, c] = *classes_.begin();
+  const bool late = !late_.empty() && late_.front().key < Key{of_class, rank(c.head)};
+  return late ? late_.front().id : c.head;
 }
 
 EvictionQueue::Key EvictionQueue::front_key() const {
-  const auto& [of_class, c] = *classes_.begin();
   const NodeId id = front();
-  return {of_class, id == c.head ? rank(id) : c.late.front().rank};
+  if (nodes_[id].queue_previous == kIsLate) return late_.front().key;
+  return {classes_.begin()->first, rank(id)};
 }
 
-void EvictionQueue::place(Class& c, size_t at, const Late& late) {
-  c.late[at] = late;
+void EvictionQueue::place(size_t at, const Late& late) {
+  late_[at] = late;
   nodes_[late.id].queue_next = static_cast<NodeId>(at);
   nodes_[late.id].queue_previous = kIsLate;
 }
 
-void EvictionQueue::sift_up(Class& c, size_t at, const Late& late) {
-  while (at > 0 && late.rank < c.late[(at - 1) / 2].rank) {
-    place(c, at, c.late[(at - 1) / 2]);
+void EvictionQueue::sift_up(size_t at, const Late& late) {
+  while (at > 0 && late.key < late_[(at - 1) / 2].key) {
+    place(at, late_[(at - 1) / 2]);
     at = (at - 1) / 2;
   }
-  place(c, at, late);
+  place(at, late);
 }
 
-void EvictionQueue::sift_down(Class& c, size_t at, const Late& late) {
+void EvictionQueue::sift_down(size_t at, const Late& late) {
   for (;;) {
     size_t child = 2 * at + 1;
-    if (child >= c.late.size()) break;
-    if (child + 1 < c.late.size() && c.late[child + 1].rank < c.late[child].rank) ++child;
-    if (c.late[child].rank >= late.rank) break;
-    place(c, at, c.late[child]);
+    if (child >= late_.size()) break;
+    if (child + 1 < late_.size() && late_[child + 1].key < late_[child].key) ++child;
+    if (late_[child].key >= late.key) break;
+    place(at, late_[child]);
     at = child;
   }
-  place(c, at, late);
+  place(at, late);
 }
 
 }  // namespace prefix

@@ -1,14 +1,17 @@
 // The evictable leaves in the order in which they go (see policy.h).
 //
 //   class 0   [ 3 ]-[ 9 ]-[ 4 ]-[ 7 ]      a list by rank, linked through the nodes
-//             late: heap { 5, 2 }          those whose rank was out of order when they came
 //   class 1   [ 6 ]-[ 8 ]
+//   late      heap { 5, 2 }                those whose rank was out of order when they came
 //
 // A leaf that has just been used has the highest rank of all, so it joins at an end of the list at
 // once. Only a parent that lost its last child, and a few policies, need the heap. The order is
-// exact: the next to go is the smaller of the two fronts of the first class. Nothing is scanned.
+// exact: the next to go is the smaller of the heap's front and the front of the first class.
+// Nothing is scanned.
 #pragma once
 
+#include <algorithm>
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <vector>
@@ -43,7 +46,11 @@ class EvictionQueue {
     auto operator<=>(const Key&) const = default;
   };
 
-  bool empty() const { return classes_.empty(); }
+  bool empty() const { return classes_.empty() && late_.empty(); }
+  // After it, insert() takes no memory as long as no more than `leaves` wait.
+  void prepare(size_t leaves) {
+    if (late_.capacity() < leaves) late_.reserve(std::max(leaves, 2 * late_.capacity()));
+  }
   // A queued leaf must leave before anything its class is made of changes.
   void insert(NodeId id);
   void erase(NodeId id);
@@ -53,25 +60,26 @@ class EvictionQueue {
 
  private:
   struct Late {
-    int64_t rank;
+    Key key;
     NodeId id;
   };
-  struct Class {
+  struct Class {  // not empty
     NodeId head = kNoNode;
     NodeId tail = kNoNode;
-    std::vector<Late> late;
   };
   static constexpr NodeId kIsLate = -2;  // in queue_previous; queue_next is the place in the heap
 
   int64_t rank(NodeId id) const { return state_.rank_of(id, nodes_[id]); }
+  Class* class_for(int64_t number) noexcept;
   void link(Class& c, NodeId before, NodeId id);
-  void place(Class& c, size_t at, const Late& late);
-  void sift_up(Class& c, size_t at, const Late& late);
-  void sift_down(Class& c, size_t at, const Late& late);
+  void place(size_t at, const Late& late);
+  void sift_up(size_t at, const Late& late);
+  void sift_down(size_t at, const Late& late);
 
   NodeArena& nodes_;
   PolicyState& state_;
   std::map<int64_t, Class> classes_;
+  std::vector<Late> late_;
 };
 
 }  // namespace prefix

@@ -1,6 +1,7 @@
 // A node of the prefix tree: an edge, that is a run of tokens (see the drawing in tree.h).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -46,14 +47,19 @@ class NodeArena {
       free_.pop_back();
     } else {
       id = size_;
-      if (static_cast<size_t>(id) % kChunk == 0)
-        chunks_.push_back(std::make_unique<Node[]>(kChunk));
+      if (static_cast<size_t>(id) == room()) add_chunk();
       ++size_;
     }
     (*this)[id] = Node{};
     ++live_;
     return id;
   }
+  // After it, that many calls of add(), and any of remove(), take no memory.
+  void prepare(size_t nodes) {
+    while (room() < static_cast<size_t>(size_) + nodes) add_chunk();
+    if (free_.capacity() < room()) free_.reserve(std::max(room(), 2 * free_.capacity()));
+  }
+  size_t room() const { return chunks_.size() * kChunk; }  // ids that there is memory for
   void remove(NodeId id) {
     free_.push_back(id);
     (*this)[id].root = -1;
@@ -75,6 +81,9 @@ class NodeArena {
 
  private:
   static constexpr size_t kChunk = 1024;
+
+  void add_chunk() { chunks_.push_back(std::make_unique<Node[]>(kChunk)); }
+
   std::vector<std::unique_ptr<Node[]>> chunks_;
   std::vector<NodeId> free_;
   NodeId size_ = 0;

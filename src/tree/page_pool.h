@@ -46,7 +46,7 @@ class PagePool {
       dirty_.push_back(number);
     } else {
       number = size_;
-      if (number % kChunkPages == 0) chunks_.push_back(std::make_unique_for_overwrite<Chunk>());
+      if (number / kChunkPages == chunks()) add_chunk();
       ++size_;
     }
     page(number) = {1, 0, previous, 0, 0};
@@ -54,6 +54,15 @@ class PagePool {
     if (++used_ > peak_) peak_ = used_;
     return number;
   }
+  // After it, that many calls of allocate(), and any of release(), take no memory.
+  void prepare(int32_t pages) {
+    const int64_t fresh = int64_t{pages} - static_cast<int64_t>(free_.size());
+    while (int64_t{chunks()} * kChunkPages < size_ + fresh) add_chunk();
+    if (free_.capacity() < room()) free_.reserve(std::max(room(), 2 * free_.capacity()));
+    dirty_.reserve(dirty_.size() + static_cast<size_t>(pages));
+  }
+  // Pages that there is memory for; the numbers of all that were handed out are below it.
+  size_t room() const { return chunks_.size() * kChunkPages; }
   void share(int32_t number) { ++page(number).references; }
   void release(int32_t number) {
     unmark(number);
@@ -113,6 +122,8 @@ class PagePool {
     int32_t tokens[kChunkPages * kPageTokens];
   };
 
+  int32_t chunks() const { return static_cast<int32_t>(chunks_.size()); }
+  void add_chunk() { chunks_.push_back(std::make_unique_for_overwrite<Chunk>()); }
   Chunk& chunk(int32_t number) { return *chunks_[static_cast<size_t>(number / kChunkPages)]; }
   Page& page(int32_t number) { return chunk(number).pages[number % kChunkPages]; }
   const Page& page(int32_t number) const { return const_cast<PagePool*>(this)->page(number); }

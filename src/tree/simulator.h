@@ -10,6 +10,7 @@
 //
 // `compat` turns off what libprefix does differently from SGLang's radix cache on purpose: there a
 // look-up splits nodes and refreshes times, every insertion counts as a use, and whole nodes go.
+// Without it tokens go one by one from the end of a leaf, a page of atoms at a time.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +26,12 @@ namespace prefix {
 
 struct SimulatorOptions {
   Policy policy = Policy::kLru;
-  int32_t page = 1;      // atoms per key
-  int64_t capacity = 0;  // tokens; an insertion evicts what exceeds it; 0 = no limit
-  bool bigram = false;   // atoms are pairs of neighbouring tokens: n + 1 tokens are n atoms
+  int32_t page = 1;  // atoms per key
+  // Tokens; an insertion evicts what exceeds it; 0 = no limit. It is never exceeded, and what is
+  // not used of it is less than a page once something was evicted; with compat as SGLang's caller
+  // does: whole nodes go, and what cannot go is exceeded.
+  int64_t capacity = 0;
+  bool bigram = false;  // atoms are pairs of neighbouring tokens: n + 1 tokens are n atoms
   bool compat = false;
 };
 
@@ -58,7 +62,8 @@ class Simulator {
 
   SimulatorResult match(std::string_view name_space, std::span<const int32_t> tokens);
   // `matched` says how much was there before. slots: empty, or one for each token (atom) of the
-  // whole pages; those of what was there are ignored.
+  // whole pages; those of what was there are ignored. Throws kCacheFull when what may go does not
+  // suffice. One that throws, also for lack of memory, changes nothing.
   SimulatorResult insert(std::string_view name_space, std::span<const int32_t> tokens,
                          int32_t priority = 0, std::span<const int64_t> slots = {});
   // Holds or lets go of the deepest node that the tokens match. Throws kMisuse, changing nothing
@@ -70,7 +75,8 @@ class Simulator {
   void reset();
 
   // One request of a trace: look-up of the prompt, insertion of prompt and answer. Returns the
-  // reused tokens, at most one fewer than the prompt has: the last one is always computed.
+  // reused tokens, at most one fewer than the prompt has: the last one is always computed. What
+  // does not fit is not kept.
   int64_t request(std::string_view name_space, std::span<const int32_t> tokens, int64_t prompt);
 
   // Depth first, siblings by age, a namespace after the other.
@@ -80,7 +86,7 @@ class Simulator {
   int64_t protected_() const;  // the rest
   int64_t total() const { return evictable() + protected_(); }
   int64_t tick() const;       // reads of the clock so far
-  int64_t evictions() const;  // nodes
+  int64_t evictions() const;  // nodes; as the clock it goes on at a reset
   size_t nodes() const;       // without roots
   // Asserts the invariants of the tree (throws kInternal).
   void check() const;

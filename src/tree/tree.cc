@@ -477,6 +477,18 @@ void Tree::set_computed(NodeId id, int32_t computed) {
 
 // --- single steps --------------------------------------------------------------------------------
 
+void Tree::prepare(int32_t nodes, int32_t pages) {
+  const auto count = static_cast<size_t>(nodes);
+  nodes_.prepare(count);
+  children_.prepare(count);
+  if (roots_.capacity() < roots_.size() + count)
+    roots_.reserve(std::max(roots_.size() + count, 2 * roots_.capacity()));
+  if (keep_created_ && state_.created.capacity() < nodes_.room())
+    state_.created.reserve(std::max(nodes_.room(), 2 * state_.created.capacity()));
+  common_.prepare(nodes_.live() + count);  // a leaf that goes may leave its parent as one
+  pages_.prepare(pages);
+}
+
 NodeId Tree::add_leaf(NodeId parent, std::span<const int32_t> tokens, uint32_t uses,
                       int16_t priority) {
   const NodeId id = branch(parent, tokens);

@@ -168,6 +168,8 @@ class Tree {
   // Frees at most `pages` pages of a leaf that nobody holds, the last ones first; the leaf goes
   // when none would be left.
   void evict_tail(NodeId id, int32_t pages, Gone why = Gone::kRoom);
+  // Evicts the last tokens of a leaf that nobody holds, all of it when it has no more.
+  void evict_tokens(NodeId id, int32_t tokens, Gone why = Gone::kRoom);
   // Both must not change the tree.
   struct Observer {
     // Before tokens [from, computed) of a node go.
@@ -192,6 +194,9 @@ class Tree {
   void remove_lock(NodeId id);
   // The upper half [0, offset) becomes a new node above; the lower half keeps the id and the locks.
   NodeId split(NodeId id, int32_t offset);
+  // After it, making so many nodes (with roots) and pages, and everything that only takes away, can
+  // not fail for lack of memory. Leaves out what belongs to quotas and times to live.
+  void prepare(int32_t nodes, int32_t pages);
   // A computed leaf that nobody holds.
   NodeId add_leaf(NodeId parent, std::span<const int32_t> tokens, uint32_t uses, int16_t priority);
   void stamp(NodeId id, int64_t last_use);

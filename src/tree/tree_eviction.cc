@@ -85,9 +85,12 @@ int32_t Tree::tail_tokens(NodeId id, int32_t pages) const {
 }
 
 void Tree::evict_tail(NodeId id, int32_t pages, Gone why) {
+  evict_tokens(id, tail_tokens(id, pages), why);
+}
+
+void Tree::evict_tokens(NodeId id, int32_t tokens, Gone why) {
   const Node& n = nodes_[id];
-  const int32_t tokens = tail_tokens(id, pages);
-  if (tokens == n.length) {
+  if (tokens >= n.length) {
     evict(id, why);
     return;
   }

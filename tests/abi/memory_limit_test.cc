@@ -34,8 +34,9 @@ class MemoryLimit : public testing::Test {
 
 TEST_F(MemoryLimit, AtLoad) {
   const auto lines = lines_of("load");
-  EXPECT_LINES(lines, "load with a large cache: PREFIX_ERR_OUT_OF_MEMORY, ",
+  EXPECT_LINES(lines, "load with a large cache: PREFIX_ERR_OUT_OF_MEMORY, there is no memory for ",
                "load with a small cache: PREFIX_OK", "small run: PREFIX_OK");
+  EXPECT_NE(lines.at(0).find("option cache_bytes"), std::string::npos) << lines[0];
 }
 
 TEST_F(MemoryLimit, ForThreads) {

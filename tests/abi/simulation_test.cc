@@ -104,7 +104,9 @@ TEST(Simulation, WhatIsLargerThanTheCacheIsNotKept) {
   for (size_t i = 1; i < tokens.size(); ++i) insert += ",3";
   insert += "]}";
   expect(PREFIX_ERR_CACHE_FULL,
-         [&](prefix_error* e) { return prefix_sim_apply(sim, insert.data(), insert.size(), e); });
+         [&](prefix_error* e) { return prefix_sim_apply(sim, insert.data(), insert.size(), e); },
+         {"100 tokens", "capacity of 64"});
+  EXPECT_NE(apply(sim, R"({"op":"stats"})").find(R"("total":3,)"), std::string::npos);
   for (int i = 0; i < 2; ++i) {
     int64_t reused = -1;
     expect(PREFIX_OK, [&](prefix_error* e) {

@@ -127,9 +127,27 @@ class Operations(unittest.TestCase):
         # Two tokens are to go: the oldest leaf has one, and the next goes whole.
         self.assertEqual([r["freed"] for r in results], [[], [], [2, 3, 4]])
 
+    def test_capacity_is_in_tokens_for_every_page(self):
+        many = [insert(*range(100 * i, 100 * i + 32)) for i in range(200)]
+        for page, full in [(1, 1000), (16, 992), (7, 994), (32, 992)]:
+            totals = [r["total"] for r in ops(many, "--page", page, "--capacity", "1000")]
+            self.assertEqual(max(totals), full, page)  # whole pages, and nothing is lost beside
+            self.assertEqual(totals[-1], full, page)
+        failed = ops([insert(*range(40)), insert(*range(100, 200)), insert(*range(50, 60))], "--capacity", "64", code=1)
+        self.assertEqual((failed[1]["error"], failed[2]["total"]), ("PREFIX_ERR_CACHE_FULL", 50))
+        for needle in ("100 tokens", "capacity of 64"):
+            self.assertIn(needle, failed[1]["message"])
+
+    def test_evictions_go_on_at_a_reset(self):
+        stats, reset = {"op": "stats"}, {"op": "reset"}
+        for flags in ([], ["--compat", "sglang"]):
+            results = ops([insert(1, 2), evict(2), stats, reset, stats], *flags)
+            self.assertEqual([r["evictions"] for r in (results[2], results[4])], [1, 1])
+            self.assertGreaterEqual(results[4]["tick"], results[2]["tick"])
+
     def test_bad_lines_fail_alone(self):
         bad = {
-            "{nonsense": "JSON", "[1]": "list", "{}": "op", '{"op":"find"}': "find", '{"op":"match"}': "tokens",
+            "\ufeff{}": "byte order mark", "{nonsense": "JSON", "[1]": "list", "{}": "op", '{"op":"find"}': "find", '{"op":"match"}': "tokens",
             '{"op":"match","tokens":[1],"token":[1]}': "token", '{"op":"match","tokens":[-1]}': "-1",
             '{"op":"match","tokens":[1.5]}': "1.5", '{"op":"match","tokens":"1"}': "tokens",
             '{"op":"insert","tokens":[1],"slots":[1,2,3]}': "slots", '{"op":"insert","tokens":[1],"priority":99999}': "99999",
@@ -347,6 +365,45 @@ class Usage(unittest.TestCase):
             self.assertEqual(len(done.stderr.strip().splitlines()), 1, done.stderr)
             for needle in needles:
                 self.assertIn(needle, done.stderr, arguments)
+
+    def test_a_trace_is_not_overwritten(self):
+        path = write_trace("precious.jsonl", Traces.SMALL)
+        before = path.read_text()
+        link = SHARED["folder"] / "link.jsonl"
+        link.unlink(missing_ok=True)
+        link.symlink_to(path)
+        for name in (path, link):
+            done = cache_sim("--trace", path, "--per-request", name)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn("--per-request", done.stderr)
+            self.assertIn("--trace", done.stderr)
+            self.assertEqual(path.read_text(), before)
+
+    def test_errors_begin_with_the_command_once(self):
+        for arguments in (["--ops", "-", "--table"], ["--trace", "-"], [], ["--wrong"], ["--trace", "/nowhere"]):
+            self.assertRegex(cache_sim(*arguments).stderr, r"^prefix cache-sim: (?!prefix)", arguments)
+
+    def test_folders_are_no_files(self):
+        done = cache_sim("--ops", SHARED["folder"])
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("folder", done.stderr)
+
+    def test_what_is_repeated_cannot_move_a_cursor(self):
+        escape = "\x1b[2J\x7f\u009b" + 5000 * "x"
+        bad = write_trace("escape.jsonl", [{escape: 1}])
+        for arguments in (["--trace", bad], ["--trace", escape[:200]], ["--ops", "-", "--compat", escape], ["--" + escape],
+                          ["--ops", "-", "--capacity", escape], [escape]):
+            done = cache_sim(*arguments)
+            self.assertEqual(done.returncode, 2)
+            self.assertFalse(set("\x1b\x7f\u009b") & set(done.stderr), repr(done.stderr[:200]))
+            self.assertLess(len(done.stderr), 1500)
+
+    def test_a_byte_order_mark_is_refused(self):
+        path = write_trace("bom.jsonl", Traces.SMALL)
+        path.write_text("\ufeff" + path.read_text())
+        done = cache_sim("--trace", path)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("byte order mark", done.stderr)
 
     def test_the_policies_are_those_of_the_library(self):
         self.assertIn("not one of " + ", ".join(POLICIES), cache_sim("--ops", "-", "--policy", "best").stderr)

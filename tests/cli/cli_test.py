@@ -197,6 +197,51 @@ class Usage(unittest.TestCase):
         self.check("bench", "--model", model, "--shape", "1,2", needles=["1,2", "3"])
         self.check("info", needles=["MODEL", "--machine"])
 
+    def test_folders_are_no_files(self):
+        for command in (["run", "--model", SHARED["model"]], ["tree"]):
+            done = prefix(*command, "--in", SHARED["folder"])
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn("folder", done.stderr)
+
+    def test_what_is_read_is_not_overwritten(self):
+        path = SHARED["folder"] / "precious.jsonl"
+        path.write_text(lines([{"tokens": [1, 2], "task": "logits", "ids": [1]}]))
+        before = path.read_text()
+        for command in (["run", "--model", SHARED["model"], "--in", path, "--out", path],
+                        ["run", "--model", SHARED["model"], "--in", path, "--summary", path],
+                        ["tree", "--in", path, "--out", path]):
+            done = prefix(*command)
+            self.assertEqual(done.returncode, 2, command)
+            self.assertIn("--in", done.stderr)
+            self.assertEqual(path.read_text(), before)
+        done = prefix("run", "--model", SHARED["model"], "--in", "/dev/null", "--out", "/dev/null")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_what_is_repeated_cannot_move_a_cursor(self):
+        escape = "\x1b[2J\x7f\u009b" + 5000 * "x"
+        requests = lines([{"tokens": [1], escape: 1}, {"tokens": [1], "task": escape}, {"tokens": escape}, escape])
+        for command in ([escape], ["run", "--" + escape], ["run", escape], ["run", "--model", escape[:100]], ["info", escape[:100]],
+                        ["run", "--model", SHARED["model"], "--option", escape], ["run", "--model", SHARED["model"], "--isa", escape],
+                        ["run", "--model", SHARED["model"], "--in", escape[:100]], ["bench", "--model", "x", "--shape", escape], ["tree"]):
+            done = prefix(*command, stdin=requests)
+            self.assertNotEqual(done.returncode, 0, command)
+            self.assertFalse(set("\x1b\x7f\u009b") & set(done.stderr), repr(done.stderr[:300]))
+            self.assertLess(len(done.stderr), 2500)
+
+    def test_lines_are_named_in_words_of_the_program(self):
+        for line, needle in (('{"tokens": [1], "seed": 1e999}', "number"), ('\ufeff{"tokens": [1]}', "byte order mark")):
+            done = prefix("tree", stdin=line + "\n")
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(needle, done.stderr)
+            self.assertNotIn("json.exception", done.stderr)
+
+    def test_an_option_without_effect_is_told(self):
+        done = prefix("run", "--model", SHARED["model"], "--option", "cache_disk=/dev/null/folder",
+                      stdin=lines([{"tokens": [1, 2], "task": "logits", "ids": [1]}]))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for needle in ("warning", "cache_disk", "/dev/null/folder", "Not a directory"):
+            self.assertIn(needle, done.stderr)
+
     def test_help_has_an_example_that_works(self):
         self.assertEqual(prefix("--help").returncode, 0)
         for command in ("run", "info", "tree", "cache-sim", "bench"):

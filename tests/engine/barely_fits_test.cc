@@ -3,10 +3,10 @@
 // again.
 #include <numeric>
 
+#include "base/page.h"
 #include "engine/random_requests.h"
 #include "engine/scheduler.h"
 #include "model/model_files.h"
-#include "base/page.h"
 
 namespace prefix {
 namespace {

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/input_file.h"
 #include "base/json.h"
-#include "base/mapped_file.h"
 #include "base/status.h"
 #include "model/config.h"
 #include "model/gguf.h"
@@ -19,8 +19,8 @@
 
 namespace prefix::fuzz {
 
-inline std::shared_ptr<const MappedFile> as_file(std::span<const std::byte> bytes) {
-  return std::make_shared<MappedFile>("input", std::vector<std::byte>(bytes.begin(), bytes.end()));
+inline std::shared_ptr<const InputFile> as_file(std::span<const std::byte> bytes) {
+  return std::make_shared<InputFile>("input", std::vector<std::byte>(bytes.begin(), bytes.end()));
 }
 
 // Reads every row of every tensor that can be expected to fit.

@@ -34,7 +34,7 @@ GgufWriter model(const std::string& architecture = "llama", const std::string& l
 ModelConfig config_of(const GgufWriter& w) {
   GgufMetadata metadata;
   TensorSource tensors;
-  read_gguf(std::make_shared<MappedFile>("file", w.bytes()), metadata, tensors);
+  read_gguf(std::make_shared<InputFile>("file", w.bytes()), metadata, tensors);
   return config_from_gguf(metadata, tensors);
 }
 

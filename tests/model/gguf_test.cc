@@ -23,7 +23,7 @@ struct Read {
 
 Read read(std::vector<std::byte> bytes) {
   Read r;
-  read_gguf(std::make_shared<MappedFile>("file", std::move(bytes)), r.metadata, r.tensors);
+  read_gguf(std::make_shared<InputFile>("file", std::move(bytes)), r.metadata, r.tensors);
   return r;
 }
 
@@ -93,7 +93,7 @@ TEST(Gguf, PlacesTensors) {
   EXPECT_EQ(m->shape, (std::vector<int64_t>{5, 2, 32}));
   EXPECT_EQ(m->type, TensorType::kQ8_0);
   EXPECT_EQ(m->bytes, 340u);
-  EXPECT_EQ(m->data - r.tensors.find("v")->data, 32);
+  EXPECT_EQ(m->offset - r.tensors.find("v")->offset, 32u);
   float v[3];
   read_row(*r.tensors.find("v"), 0, v);
   EXPECT_EQ(v[2], 3.0f);

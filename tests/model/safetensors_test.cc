@@ -22,7 +22,7 @@ using testing_support::TempFolder;
 
 TensorSource read(Bytes bytes) {
   TensorSource source;
-  read_safetensors(std::make_shared<MappedFile>("file", std::move(bytes)), source);
+  read_safetensors(std::make_shared<InputFile>("file", std::move(bytes)), source);
   return source;
 }
 
@@ -46,7 +46,7 @@ TEST(Safetensors, FindsTensors) {
   EXPECT_EQ(b->type, TensorType::kBF16);
   EXPECT_EQ(b->shape, (std::vector<int64_t>{2, 3}));
   EXPECT_EQ(b->bytes, 12u);
-  EXPECT_EQ(source.find("a")->data + 4, b->data);
+  EXPECT_EQ(source.find("a")->offset + 4, b->offset);
   EXPECT_EQ(source.find("c"), nullptr);
   EXPECT_EQ(source.find("__metadata__"), nullptr);
 }
@@ -96,8 +96,8 @@ TEST(Safetensors, TakesEmptyTensorsAndRankZero) {
 }
 
 TEST(Safetensors, ChecksTheHeaderLength) {
-  expect_bad({}, {"file has 0 bytes", "takes 8"});
-  expect_bad(Bytes(7), {"file has 7 bytes"});
+  expect_bad({}, {"\"file\" has 0 bytes", "takes 8"});
+  expect_bad(Bytes(7), {"\"file\" has 7 bytes"});
   expect_bad(Bytes(8), {"does not start with {"});
   expect_bad(safetensors_file(3, "{}", 0), {"length is 3", "2 bytes behind"});
   expect_bad(safetensors_file(UINT64_MAX, "{}", 0), {"length is 18446744073709551615"});
@@ -220,7 +220,7 @@ class ShardsTest : public testing::Test {
   TensorSource read_index(const std::string& map) {
     const std::string path = folder_.write("index.json", "{\"weight_map\":" + map + "}");
     TensorSource source;
-    read_sharded_safetensors(path, FileAccess::kMap, source);
+    read_sharded_safetensors(path, source);
     return source;
   }
   void expect_bad_map(const std::string& map, std::initializer_list<std::string_view> parts,
@@ -265,7 +265,7 @@ TEST_F(ShardsTest, FollowsTheLinksOfAHuggingFaceCache) {
   fs::create_symlink("../../blobs/deadbeef", snapshot + "/1.safetensors");
   fs::create_symlink("../../blobs/index", snapshot + "/model.safetensors.index.json");
   TensorSource source;
-  read_sharded_safetensors(snapshot + "/model.safetensors.index.json", FileAccess::kMap, source);
+  read_sharded_safetensors(snapshot + "/model.safetensors.index.json", source);
   EXPECT_NE(source.find("a"), nullptr);
 }
 
@@ -285,7 +285,7 @@ TEST_F(ShardsTest, ChecksTheIndex) {
   const auto read_text = [&](const std::string& text) {
     return [this, text] {
       TensorSource source;
-      read_sharded_safetensors(folder_.write("index.json", text), FileAccess::kMap, source);
+      read_sharded_safetensors(folder_.write("index.json", text), source);
     };
   };
   expect_error(Code::kFormat, {"index.json", "weight_map"}, read_text("{}"));

@@ -102,7 +102,9 @@ void parse_place(std::string_view text, RedisAddress* address) {
 std::string RedisAddress::display() const {
   if (!path.empty()) return "unix://" + quote(path);
   const bool v6 = host.find(':') != host.npos;
-  return cat("redis://", v6 ? "[" : "", host, v6 ? "]" : "", ":", port, "/", database);
+  const std::string shown = quote(host);  // its control characters, not its quotation marks
+  return cat("redis://", v6 ? "[" : "", shown.substr(1, shown.size() - 2), v6 ? "]" : "", ":", port,
+             "/", database);
 }
 
 RedisAddress parse_redis_url(std::string_view url) {

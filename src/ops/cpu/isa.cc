@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdlib>
 
+#include "base/quote.h"
 #include "base/status.h"
 
 #if defined(__x86_64__)
@@ -122,8 +123,8 @@ Isa parse_isa(std::string_view name) {
   for (int i = 0; i < kIsaCount; ++i) {
     if (kNames[static_cast<size_t>(i)] == name) return static_cast<Isa>(i);
   }
-  fail(Code::kInvalidArgument, "unknown CPU level \"", name,
-       "\"; known: auto, amx, avx512_bf16, avx512, avx2, scalar");
+  fail(Code::kInvalidArgument, "unknown CPU level ", quote(name),
+       "; known: auto, amx, avx512_bf16, avx512, avx2, scalar");
 }
 
 }  // namespace
