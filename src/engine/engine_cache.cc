@@ -3,6 +3,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "base/quote.h"
 #include "cache/disk_tier.h"
 #include "cache/store_plugin.h"
 #include "engine/engine_impl.h"

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/status.h"
-#include "tree/page_math.h"
+#include "base/page.h"
 #include "tree/page_numbers.h"
 #include "tree/slot_store.h"
 #include "tree/tree.h"
