@@ -5,7 +5,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: help build model demo test bench eval format format-check golden-check asan tsan clang clean
+.PHONY: help build model demo test bench eval format format-check golden-check asan tsan clang fuzz clean
 
 help: ## list the targets
 	@echo "libprefix: make TARGET"
@@ -60,5 +60,11 @@ clang: ## build with clang and run the GoogleTest programs
 	@tools/install_deps build test clang
 	@tools/run_tests models clang
 
+MINUTES ?= 10
+fuzz: ## run every fuzz target for a share of MINUTES=N (default 10): docs/testing.md
+	@tools/install_deps build test clang
+	@TARGETS=fuzzers tools/build fuzz
+	@tools/fuzz --minutes $(MINUTES)
+
 clean: ## remove every build folder (fetched models go too)
-	rm -rf build build-asan build-tsan build-clang build-dev text/target
+	rm -rf build build-asan build-tsan build-clang build-dev build-fuzz text/target

@@ -13,7 +13,6 @@ namespace prefix_cli {
 namespace {
 
 constexpr uint64_t kVocabulary = 32000;
-constexpr size_t kMostTokens = size_t{1} << 24;  // of one request
 constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
 
 // splitmix64, a public-domain generator by Sebastiano Vigna.
@@ -29,6 +28,7 @@ uint64_t next_random(uint64_t& state) {
 // and a file 200 MB. Depth 1 is the object, 2 a list of its, 3 a run in that list.
 class TraceLine final : public nlohmann::json::json_sax_t {
  public:
+  explicit TraceLine(size_t most_tokens) : most_tokens_(most_tokens) {}
   std::string problem;
 
   bool key(std::string& name) override {
@@ -89,7 +89,7 @@ class TraceLine final : public nlohmann::json::json_sax_t {
   bool end_array() override {
     if (depth_-- < 3) return true;
     if (run_size_ != 2) return wrong(cat("a run of ", run_size_, " numbers"));
-    if (run_[1] > kMostTokens) return too_long();
+    if (run_[1] > most_tokens_) return too_long();
     uint64_t state = run_[0];
     for (uint64_t i = 0; i < run_[1]; ++i)
       if (!add(static_cast<int32_t>(next_random(state) % kVocabulary))) return false;
@@ -144,11 +144,11 @@ class TraceLine final : public nlohmann::json::json_sax_t {
   bool add(int32_t token) {
     const bool input = field_ == Field::kInputTokens || field_ == Field::kInputRuns;
     (input ? input_ : output_).push_back(token);
-    return input_.size() + output_.size() <= kMostTokens || too_long();
+    return input_.size() + output_.size() <= most_tokens_ || too_long();
   }
 
   bool too_long() {
-    return stop(cat("the request has more than ", kMostTokens, " tokens, the limit"));
+    return stop(cat("the request has more than ", most_tokens_, " tokens, the limit"));
   }
 
   bool wrong(const std::string& what) {
@@ -167,6 +167,7 @@ class TraceLine final : public nlohmann::json::json_sax_t {
     return false;
   }
 
+  const size_t most_tokens_;
   int64_t session_ = 0;
   int64_t turn_ = 0;
   std::string namespace_;
@@ -182,9 +183,9 @@ class TraceLine final : public nlohmann::json::json_sax_t {
 
 }  // namespace
 
-void parse_trace_line(const std::string& line, TraceRequest& request) {
+void parse_trace_line(const std::string& line, TraceRequest& request, size_t most_tokens) {
   if (line.starts_with(kByteOrderMark)) fail("the line begins with a byte order mark");
-  TraceLine events;
+  TraceLine events(most_tokens);
   if (!nlohmann::json::sax_parse(line, &events)) fail(events.problem);
   events.finish(request);
 }

@@ -25,8 +25,11 @@ struct TraceRequest {
   size_t prompt = 0;            // tokens of the prompt
 };
 
-// Throws Failure that names the line for one that is malformed or repeats a turn.
-void parse_trace_line(const std::string& line, TraceRequest& request);
+constexpr size_t kMostTraceTokens = size_t{1} << 24;  // of one request
+
+// Throws Failure for a line that is malformed or has too many tokens.
+void parse_trace_line(const std::string& line, TraceRequest& request,
+                      size_t most_tokens = kMostTraceTokens);
 
 class Trace {
  public:

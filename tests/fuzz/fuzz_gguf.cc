@@ -1,6 +1,8 @@
 #include "fuzz/targets.h"
+#include "target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  prefix::fuzz::gguf({reinterpret_cast<const std::byte*>(data), size});
-  return 0;
-}
+namespace prefix::fuzz {
+
+void run_gguf(Input input) { gguf(bytes_of(input)); }
+
+}  // namespace prefix::fuzz

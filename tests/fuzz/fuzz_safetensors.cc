@@ -1,6 +1,8 @@
 #include "fuzz/targets.h"
+#include "target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  prefix::fuzz::safetensors({reinterpret_cast<const std::byte*>(data), size});
-  return 0;
-}
+namespace prefix::fuzz {
+
+void run_safetensors(Input input) { safetensors(bytes_of(input)); }
+
+}  // namespace prefix::fuzz

@@ -1,7 +1,6 @@
-// What the fuzzers run: one function for each parser of untrusted bytes. The libFuzzer programs of
-// this folder call them with inputs it invents; tests/model/mutation_test.cc with seeded mutations
-// of good files, on every compiler. A parser may refuse an input with Error and nothing else; what
-// it accepts must be readable to the last byte.
+// What the targets of model files run. tests/model/mutation_test.cc calls it too, with seeded
+// mutations of good files, on every compiler. A parser may refuse an input with Error and nothing
+// else; what it accepts must be readable to the last byte.
 #pragma once
 
 #include <cstddef>

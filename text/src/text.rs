@@ -64,15 +64,22 @@ const ROOM_TOKEN: usize = 160;
 const ROOM_ADDED: usize = 600;
 
 /// Parts of a tokenizer.json may each be right and yet not fit together; the crate finds that out when
-/// it encodes, some of it by a panic.
-fn probe(tokenizer: &Tokenizer) -> Result<()> {
+/// it encodes, some of it by a panic, and some of it never: ids that no token has. Ids are below `size`.
+fn probe(tokenizer: &Tokenizer, size: u32) -> Result<()> {
     let text = "Probe 12, \u{e9}\u{6f22}\n  a";
-    meter::run(text.len(), || {
+    let beyond = meter::run(text.len(), || {
         let tokens = tokenizer.encode(text, true)?;
         tokenizer.decode(tokens.get_ids(), false)?;
-        Ok(())
+        Ok(tokens.get_ids().iter().copied().find(|id| *id >= size))
     })
-    .map_err(meter::when_opened)
+    .map_err(meter::when_opened)?;
+    match beyond {
+        None => Ok(()),
+        Some(id) => Err(Error::format(format!(
+            "the tokenizer does not work: it makes token {id} of a text; the ids of its vocabulary are \
+             below {size}"
+        ))),
+    }
 }
 
 fn trims_offsets(tokenizer: &Tokenizer) -> bool {
@@ -112,7 +119,7 @@ impl Text {
         }
         let longest = added.values().map(|token| token.content.len()).max();
         let longest = longest.unwrap_or(0).max(tokenizer.get_model().longest());
-        probe(&tokenizer)?;
+        probe(&tokenizer, size)?;
         let mut ends = end_tokens(&tokenizer, &roles, &end_ids);
         ends.retain(|id| *id < size);
         Ok(Text {

@@ -20,60 +20,7 @@
 namespace prefix {
 namespace {
 
-constexpr size_t kLongestText = 200;
-constexpr size_t kReplyRoom = 1024;  // for what is around the bytes of a page, or an error
 constexpr size_t kIncoming = 256 << 10;
-
-RedisReply* reply_of(const redisReadTask* task) {
-  return *static_cast<RedisReply**>(task->privdata);
-}
-
-// hiredis calls these with what it has read; null means no memory, and closes the connection.
-void* read_text(const redisReadTask* task, char* text, size_t size) {
-  RedisReply* const reply = reply_of(task);
-  if (task->type == REDIS_REPLY_STRING) {
-    reply->type = RedisReply::Type::kString;
-    reply->size = size;
-    const size_t head = std::min(size, kDiskHeader);
-    std::memcpy(reply->header.data(), text, head);
-    if (reply->page && size == kDiskHeader + reply->page_size)
-      std::copy_n(text + kDiskHeader, reply->page_size, reinterpret_cast<char*>(reply->page));
-    return reply;
-  }
-  try {
-    reply->text.assign(text, std::min(size, kLongestText));
-  } catch (...) {
-    return nullptr;
-  }
-  if (task->type == REDIS_REPLY_STATUS) reply->type = RedisReply::Type::kStatus;
-  if (task->type == REDIS_REPLY_ERROR) reply->type = RedisReply::Type::kError;
-  return reply;
-}
-void* read_integer(const redisReadTask* task, long long value) {
-  RedisReply* const reply = reply_of(task);
-  reply->type = RedisReply::Type::kInteger;
-  reply->integer = value;
-  return reply;
-}
-void* read_nil(const redisReadTask* task) {
-  RedisReply* const reply = reply_of(task);
-  reply->type = RedisReply::Type::kNil;
-  return reply;
-}
-
-redisReplyObjectFunctions* reply_functions() {
-  static redisReplyObjectFunctions functions = [] {
-    redisReplyObjectFunctions f{};
-    f.createString = read_text;
-    // Nothing that we ask has a list for an answer. Its parameters depend on hiredis' version.
-    f.createArray = [](const redisReadTask*, auto) -> void* { return nullptr; };
-    f.createInteger = read_integer;
-    f.createNil = read_nil;
-    f.freeObject = [](void*) {};
-    return f;
-  }();
-  return &functions;
-}
 
 // Waits for one of the events; 0 when time is up.
 short wait_for(int socket, short events, Deadline deadline) {
@@ -134,7 +81,7 @@ RedisConnection::~RedisConnection() { close(); }
 void RedisConnection::close() {
   if (socket_ >= 0) ::close(socket_);
   socket_ = -1;
-  reader_.reset();
+  replies_.end();
 }
 
 bool RedisConnection::fail_with(std::string why) {
@@ -190,10 +137,7 @@ bool RedisConnection::connect(const void* address, size_t size, Deadline deadlin
 }
 
 bool RedisConnection::set_up(Deadline deadline) {
-  reader_.reset(redisReaderCreateWithFunctions(reply_functions()));
-  if (!reader_) return fail_with("no memory for a connection");
-  reader_->maxbuf = 0;  // keeps its memory from page to page
-  reader_->privdata = &current_;
+  if (!replies_.begin()) return fail_with("no memory for a connection");
   RedisPipeline pipeline;
   std::vector<const char*> names;
   if (!address_.password.empty()) {
@@ -221,7 +165,7 @@ bool RedisConnection::set_up(Deadline deadline) {
     // The first word only: a server that does not know AUTH repeats the password behind it.
     const bool secret = i == 0 && !address_.password.empty();
     const std::string text = secret ? reply.text.substr(0, reply.text.find(' ')) : reply.text;
-    return fail_with(cat("answers ", names[i], " with ", quote(text, kLongestText)));
+    return fail_with(cat("answers ", names[i], " with ", quote(text, RedisReplies::kLongestText)));
   }
   return complete;
 }
@@ -237,19 +181,18 @@ bool RedisConnection::exchange(const RedisPipeline& pipeline, std::span<RedisRep
   } closing{this};
   if (socket_ < 0) return fail_with("is not connected");
   incoming_.resize(kIncoming);
-  sent_ = send_total_ = answered_ = room_ = 0;
+  sent_ = send_total_ = 0;
   for (const RedisPipeline::Piece& piece : pipeline.pieces_) send_total_ += piece.size;
-  for (const RedisReply& reply : replies) room_ += kReplyRoom + kDiskHeader + reply.page_size;
-  while (answered_ < replies.size()) {
+  replies_.expect(replies);
+  while (!replies_.complete()) {
     const bool sending = sent_ < send_total_;
     const short ready =
         wait_for(socket_, static_cast<short>(POLLIN | (sending ? POLLOUT : 0)), deadline);
     if (!ready) return fail_with("does not answer in time");
-    if ((ready & ~POLLOUT) != 0 && !receive_some(replies)) return false;
+    if ((ready & ~POLLOUT) != 0 && !receive_some()) return false;
     if (sending && (ready & POLLOUT) && !send_some(pipeline)) return false;
   }
-  if (sent_ < send_total_ || reader_->pos != reader_->len)
-    return fail_with("answers what was not asked");
+  if (sent_ < send_total_ || !replies_.silent()) return fail_with("answers what was not asked");
   closing.connection = nullptr;
   return true;
 }
@@ -281,28 +224,15 @@ bool RedisConnection::send_some(const RedisPipeline& pipeline) {
   return true;
 }
 
-bool RedisConnection::receive_some(std::span<RedisReply> replies) {
+bool RedisConnection::receive_some() {
   const ssize_t got = recv(socket_, incoming_.data(), incoming_.size(), MSG_DONTWAIT);
   if (got < 0) {
     if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return true;
     return fail_with("breaks off: " + reason(errno));
   }
   if (got == 0) return fail_with("breaks off: it closed the connection");
-  const auto bytes = static_cast<size_t>(got);
-  if (bytes > room_) return fail_with("answers more than was asked");
-  room_ -= bytes;
-  if (redisReaderFeed(reader_.get(), incoming_.data(), bytes) != REDIS_OK)
-    return fail_with("no memory for what it answers");
-  for (; answered_ < replies.size(); ++answered_) {
-    current_ = &replies[answered_];
-    void* object = nullptr;
-    if (redisReaderGetReply(reader_.get(), &object) != REDIS_OK)
-      return fail_with(cat("answers against the protocol: ", quote(reader_->errstr)));
-    if (!object) break;
-    if (current_->type == RedisReply::Type::kNone)
-      return fail_with("answers with something that was not asked");
-  }
-  return true;
+  std::string problem = replies_.feed({incoming_.data(), static_cast<size_t>(got)});
+  return problem.empty() || fail_with(std::move(problem));
 }
 
 }  // namespace prefix

@@ -2,23 +2,19 @@
 // all of it ends at a deadline, however slowly the bytes drip:
 //
 //   RedisPipeline  [GETRANGE k0][GETRANGE k1]...[SET k7 | page |]   a page is sent from its place
-//        exchange() ──send──> server ──recv──> hiredis' reader ──> RedisReply 0, 1, ...
-//                                                                     └ a page goes to its buffer
+//        exchange() ──send──> server ──recv──> RedisReplies ──> RedisReply 0, 1, ...
 //
-// The reader of replies is hiredis; the socket is ours, because hiredis limits the time of each
-// call of the system and not that of a trip, and copies what it sends. A connection that was in
-// any doubt, late, broken off, answering more than it was asked, is closed: nobody can know to
-// which question the next reply would belong.
+// The reader of replies is hiredis (redis_replies.h); the socket is ours, because hiredis limits
+// the time of each call of the system and not that of a trip, and copies what it sends. A
+// connection that was in any doubt, late, broken off, answering more than it was asked, is closed:
+// nobody can know to which question the next reply would belong.
 //
 // One thread at a time. Nothing throws but for lack of memory, which closes the connection too.
 #pragma once
 
-#include <hiredis/read.h>
-
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,6 +22,7 @@
 
 #include "cache/disk_format.h"
 #include "cache/store/redis_name.h"
+#include "cache/store/redis_replies.h"
 #include "cache/store/redis_url.h"
 #include "cache/tier.h"
 
@@ -56,21 +53,6 @@ class RedisPipeline {
   std::vector<Piece> pieces_;
 };
 
-struct RedisReply {
-  enum class Type { kNone, kStatus, kError, kInteger, kNil, kString };
-
-  // Where the bytes of a string are wanted, and how many there may be.
-  std::byte* page = nullptr;
-  size_t page_size = 0;
-
-  Type type = Type::kNone;  // kNone: has not come
-  int64_t integer = 0;
-  std::string text;  // of a status or an error, at most 200 bytes
-  // Of a string: its size, and its first bytes. The rest is in `page` when that is its size.
-  size_t size = 0;
-  DiskHeader header{};
-};
-
 class RedisConnection {
  public:
   explicit RedisConnection(const RedisAddress& address);
@@ -90,30 +72,23 @@ class RedisConnection {
   const std::string& failure() const { return failure_; }
 
  private:
-  struct ReaderFree {
-    void operator()(redisReader* reader) const { redisReaderFree(reader); }
-  };
-
   bool fail_with(std::string why);
   bool connect(const void* address, size_t size, Deadline deadline);
   bool connect_any(Deadline deadline);
   bool set_up(Deadline deadline);
   bool send_some(const RedisPipeline& pipeline);
-  bool receive_some(std::span<RedisReply> replies);
+  bool receive_some();
 
   const RedisAddress& address_;
   RedisName name_;
   int socket_ = -1;
-  std::unique_ptr<redisReader, ReaderFree> reader_;
+  RedisReplies replies_;
   std::string failure_;
   std::vector<char> incoming_;
 
   // Of the trip.
-  RedisReply* current_ = nullptr;  // that hiredis reads
-  size_t sent_ = 0;                // bytes
+  size_t sent_ = 0;  // bytes
   size_t send_total_ = 0;
-  size_t answered_ = 0;  // replies
-  size_t room_ = 0;      // bytes that may still come
 };
 
 }  // namespace prefix

@@ -14,6 +14,10 @@ mod python;
 mod render;
 mod request;
 mod rewrite;
+#[cfg(not(feature = "fuzzing"))]
+mod stack;
+#[cfg(feature = "fuzzing")]
+#[path = "stack_of_caller.rs"]
 mod stack;
 
 pub use render::Templates;

@@ -8,6 +8,8 @@
 
 mod chat;
 mod detok;
+#[cfg(feature = "fuzzing")]
+mod fuzzing;
 mod handles;
 pub mod libprefix;
 mod out;

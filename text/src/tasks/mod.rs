@@ -19,3 +19,27 @@ pub use options::Options;
 pub use outcome::Item;
 pub use recipe::{shipped_json, TaskKind, SHIPPED};
 pub use work::Task;
+
+/// What a task does with a recipe before it meets an engine; for tests/fuzz.
+#[cfg(feature = "fuzzing")]
+pub fn try_recipe(text: &crate::text::Text, recipe: &str) -> crate::error::Result<()> {
+    let recipe = recipe::Recipe::parse(recipe)?;
+    let fields = prompt::Fields {
+        instruction: &recipe.instruction,
+        query: "who?",
+        document: "a text with a few words, to be cut",
+        label: "yes",
+        labels: "yes, no",
+    };
+    for prompt in recipe.prompts.values() {
+        for truncate in [prompt::Truncate::Right, prompt::Truncate::Left] {
+            // Refusals are as good as prompts.
+            if let Ok(mut prompts) = prompt::Prompts::new(text, &recipe, prompt) {
+                prompts.document_first();
+                let _ = prompts.build(&fields, 1 << 20, truncate);
+                let _ = prompts.build(&fields, 24, truncate);
+            }
+        }
+    }
+    Ok(())
+}

@@ -184,6 +184,21 @@ pub fn odd_json() {
     }
 }
 
+/// The post-processor of a tokenizer.json names ids, which need not be those of its vocabulary.
+pub fn ids_beyond_the_vocabulary() {
+    let mut json: Value = serde_json::from_str(&fixture("roberta")).unwrap();
+    let beyond = Tokenizer::from_json(json.to_string().as_bytes(), b"")
+        .unwrap()
+        .vocab_size();
+    json["post_processor"]["sep"][1] = json!(beyond);
+    let error = Tokenizer::from_json(json.to_string().as_bytes(), b"")
+        .map(drop)
+        .unwrap_err();
+    assert_eq!(error.code, FORMAT);
+    let named = format!("token {beyond} of a text");
+    assert!(error.message.contains(&named), "{}", error.message);
+}
+
 pub fn malformed_gguf() {
     let scratch = Scratch::new("bad-gguf");
     let whole: Value = serde_json::from_str(&fixture("llama3")).unwrap();

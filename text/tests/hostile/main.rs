@@ -30,6 +30,11 @@ fn main() {
         ("many_turns", nothing, templates::many_turns),
         ("malformed_tokenizers", nothing, files::malformed_tokenizers),
         ("odd_json", nothing, files::odd_json),
+        (
+            "ids_beyond_the_vocabulary",
+            nothing,
+            files::ids_beyond_the_vocabulary,
+        ),
         ("malformed_gguf", nothing, files::malformed_gguf),
         ("hundred_megabytes", nothing, files::hundred_megabytes),
         ("bombs", nothing, bombs::bombs),

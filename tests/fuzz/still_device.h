@@ -1,0 +1,80 @@
+// A device that has memory and computes nothing: what a page pool needs.
+#pragma once
+
+#include <cstdlib>
+
+#include "ops/op.h"
+#include "target.h"
+
+namespace prefix::fuzz {
+
+class StillDevice final : public ops::Device {
+ public:
+  std::string_view name() const override { return "still"; }
+  std::string_view isa() const override { return "none"; }
+  ops::DType dtype() const override { return ops::DType::kBf16; }
+  size_t act_bytes() const override { return 2; }
+  int64_t act_ld(int64_t columns) const override { return columns; }
+  int64_t f32_ld(int64_t columns) const override { return columns; }
+  std::byte* allocate(size_t bytes) override {
+    auto* const data = static_cast<std::byte*>(std::calloc(1, bytes));
+    KEEP(data);
+    return data;
+  }
+  void release(std::byte* data, size_t) override { std::free(data); }
+  int64_t free_bytes() const override { return 0; }
+  std::span<const int32_t> not_finite() override { return {}; }
+
+  ops::Matrix pack(int64_t, int64_t, const ops::RowReader&) override { std::abort(); }
+  ops::Matrix pack_gated(int64_t, int64_t, const ops::RowReader&, const ops::RowReader&) override {
+    std::abort();
+  }
+  void embed(const ops::Matrix&, std::span<const int32_t>, float, float*, int64_t) override {
+    std::abort();
+  }
+  void rms_norm(const float*, int64_t, const float*, float, int64_t, int64_t, ops::Act) override {
+    std::abort();
+  }
+  void rms_norm_f32(const float*, int64_t, const float*, float, int64_t, int64_t, float*, int64_t,
+                    bool) override {
+    std::abort();
+  }
+  void linear(const ops::Matrix&, const float*, ops::Act, int64_t, float*, int64_t, bool) override {
+    std::abort();
+  }
+  void linear_gated(const ops::Matrix&, int64_t, const float*, const float*, ops::Activation,
+                    ops::Act, int64_t, ops::Act) override {
+    std::abort();
+  }
+  void qkv(const ops::QkvArgs&, std::span<const int32_t>, std::span<const KvSlot>,
+           const ops::KvLayout&, std::byte*, int32_t, ops::Act) override {
+    std::abort();
+  }
+  void copy_pages(std::span<const PageCopy>, const ops::KvLayout&, std::byte*, int32_t) override {
+    std::abort();
+  }
+  void clear_pages(std::span<const int32_t>, const ops::KvLayout&, std::byte*) override {
+    std::abort();
+  }
+  void attention(const ops::AttentionArgs&, const ops::KvLayout&, const std::byte*) override {
+    std::abort();
+  }
+  void gather_rows(const float*, int64_t, std::span<const int32_t>, int64_t, float*,
+                   int64_t) override {
+    std::abort();
+  }
+  void convert(const float*, int64_t, int64_t, int64_t, ops::Act) override { std::abort(); }
+  void row_stats(const ops::LogitBlock&, std::span<const uint8_t>, ops::RowStats*) override {
+    std::abort();
+  }
+  void gather_logits(const ops::LogitBlock&, std::span<const ops::LogitAt>, float*) override {
+    std::abort();
+  }
+  void top_candidates(const ops::LogitBlock&, std::span<const int32_t>, int32_t,
+                      ops::Candidate*) override {
+    std::abort();
+  }
+  void parallel(int64_t, const std::function<void(int64_t)>&) override { std::abort(); }
+};
+
+}  // namespace prefix::fuzz
