@@ -37,8 +37,9 @@ prefix_status open_status(const std::string& path, std::string* message) {
   // The estimate reads headers only, which is where everything can be wrong that a load finds.
   EXPECT_EQ(created, estimated) << create_error.message << " / " << estimate_error.message;
   EXPECT_STREQ(create_error.message, estimate_error.message);
-  if (estimated != PREFIX_OK)
+  if (estimated != PREFIX_OK) {
     EXPECT_EQ(memory.weight_bytes, 0) << "a call that fails changes nothing";
+  }
   *message = create_error.message;
   return created;
 }
