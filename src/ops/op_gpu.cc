@@ -109,7 +109,7 @@ GpuDevice::GpuDevice(std::unique_ptr<gpu::Runtime> runtime, const GpuOptions& op
                 "the other kernel");
 }
 
-GpuDevice::~GpuDevice() = default;
+GpuDevice::~GpuDevice() { runtime_->release_pinned(flags_); }
 
 // Processors, clusters and the versions of the libraries decide how attention is cut and which
 // algorithms multiply matrices.
@@ -149,19 +149,40 @@ void GpuDevice::download(void* host, const void* device, size_t bytes) {
   const uint64_t sent = uploads_.sent();
   check(*runtime_, runtime_->download(host, device, bytes), "download");
   if (bytes > 0) uploads_.finished(sent);
-}
-
-// The flags went up as zeros with the other arrays of the step.
-std::span<const int32_t> GpuDevice::not_finite() {
-  const std::span<const int32_t> flags(not_finite_);
-  if (!flags.empty()) download(not_finite_.data(), on_device(flags), flags.size_bytes());
-  return flags;
+  flags_here_ = flags_here_ || (flags_coming_ && bytes > 0);
 }
 
 void GpuDevice::finish_step() {
+  fetch_flags();
   const uint64_t sent = uploads_.sent();
   check(*runtime_, runtime_->synchronize(), "a step");
   uploads_.finished(sent);
+  flags_here_ = flags_coming_;
+}
+
+// The flags went up as zeros with the other arrays of the step. They come back with whatever is
+// waited for next, so that they cost no wait of their own.
+void GpuDevice::fetch_flags() {
+  const std::span<const int32_t> flags(no_flags_);
+  if (flags_coming_ || flags.empty()) return;
+  reserve_flags(flags.size());
+  check(*runtime_, runtime_->begin_download(flags_, on_device(flags), flags.size_bytes()),
+        "the flags of a step");
+  flags_coming_ = true;
+}
+
+void GpuDevice::reserve_flags(size_t rows) {
+  if (rows <= flags_room_) return;
+  runtime_->release_pinned(flags_);
+  flags_ = nullptr;
+  flags_room_ = 0;
+  flags_ = reinterpret_cast<int32_t*>(allocate_host(rows * sizeof(int32_t)));
+  flags_room_ = rows;
+}
+
+std::span<const int32_t> GpuDevice::not_finite() {
+  if (!flags_here_) finish_step();
+  return {flags_, no_flags_.size()};
 }
 
 void GpuDevice::parallel(int64_t n, const std::function<void(int64_t)>& task) {
@@ -385,6 +406,7 @@ void GpuDevice::gather_rows(const float* x, int64_t ld, std::span<const int32_t>
   // Heads are not part of the graph: how many rows are selected changes from step to step.
   rows_ = padded_rows_ = 0;
   check(*runtime_, runtime_->cut(), "a step");
+  fetch_flags();
   stage_call(rows);
   gpu::GatherArgs a{x, on_device(rows), out, ld, ld_out, n};
   launch(gpu::Kernel::kGather, static_cast<int64_t>(rows.size()), 1, a);
@@ -469,8 +491,8 @@ void GpuDevice::qkv(const QkvArgs& args, std::span<const int32_t> positions,
                     int32_t layer, Act q) {
   PREFIX_CHECK(slots.size() == positions.size());
   PREFIX_CHECK(args.rotary_dim % 2 == 0 && args.rotary_dim <= kv.head_dim);
-  if (not_finite_.size() < positions.size()) not_finite_.assign(positions.size(), 0);
-  const std::span<const int32_t> not_finite(not_finite_);
+  if (no_flags_.size() < positions.size()) no_flags_.assign(positions.size(), 0);
+  const std::span<const int32_t> not_finite(no_flags_);
   stage_call(positions, slots, not_finite);
   gpu::QkvArguments a{};
   a.qkv = args.qkv;
@@ -627,6 +649,20 @@ size_t GpuDevice::reserve(const ReserveShape& shape) {
   heads_.reserve(w.heads);
   logit_parts_.reserve(w.logit_parts);
   most_states_ = w.most_states;
+<<<<<<< ours
+=======
+  reserve_flags(static_cast<size_t>(shape.rows));
+  if (options_.cudnn_attention) {
+    // The step that is always the same, the first of a long prompt: whether cuDNN works is known
+    // now, and what it takes for itself is taken before the rest is divided.
+    const gpu::DenseLimits& limits = runtime_->properties().dense;
+    const int32_t rows = gpu::dense_length(
+        static_cast<int32_t>(std::min({shape.rows, shape.positions, int64_t{limits.most_keys}})),
+        limits.step);
+    if (rows >= limits.causal_rows)
+      prepare_dense({true, 0, rows, 0, rows / kPageTokens, 0}, shape.heads, shape.kv);
+  }
+>>>>>>> theirs
   return w.bytes();
 }
 
@@ -655,8 +691,9 @@ void GpuDevice::begin_step(const StepArrays& step) {
   step_.place(step.positions, padded_rows_, 0);
   step_.place(step.rope_rows, padded_rows_, 0);
   step_.place(step.slots, padded_rows_, 0xff);  // page -1: none
-  not_finite_.assign(step.tokens.size(), 0);
-  step_.place(std::span<const int32_t>(not_finite_), padded_rows_, 0);
+  no_flags_.assign(step.tokens.size(), 0);
+  flags_coming_ = flags_here_ = false;
+  step_.place(std::span<const int32_t>(no_flags_), padded_rows_, 0);
   plan_attention(*step.attention, step.positions, step.heads, step.kv);
   if (is_small()) pad_attention();
   step_.place(std::span<const int32_t>(step.attention->pages));

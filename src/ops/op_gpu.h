@@ -126,6 +126,17 @@ class GpuDevice final : public Device {
                    const KvLayout& kv);
   void launch_decode(const gpu::AttentionArguments& a);
   void pad_attention();
+<<<<<<< ours
+=======
+  void fetch_flags();
+  void reserve_flags(size_t rows);
+  gpu::SdpaShape sdpa_shape(const gpu::DenseSegment& segment, int32_t heads,
+                            const KvLayout& kv) const;
+  void check_dense(const KvLayout& kv) const;
+  bool prepare_dense(const gpu::DenseSegment& segment, int32_t heads, const KvLayout& kv);
+  // The dense segments of the plan: their results go to args.out. Returns where their sums are.
+  const float* attend_dense(const AttentionArgs& args, const KvLayout& kv, const gpu::Pages& pages);
+>>>>>>> theirs
   // One wave of the plan: its items, and whether some of them are folded.
   void attend(std::span<const gpu::Item> items, bool folds, gpu::AttentionArguments a);
   void order_copies(std::span<const PageCopy> copies);
@@ -154,7 +165,11 @@ class GpuDevice final : public Device {
   bool rehearsing_ = false;
   // Of the step, until its rows are selected.
   int64_t rows_ = 0, padded_rows_ = 0;
-  std::vector<int32_t> not_finite_;  // of each row of the step: what Device::not_finite() tells
+  // Of each row of the step: what Device::not_finite() tells, in pinned memory, and zeros as long.
+  int32_t* flags_ = nullptr;
+  size_t flags_room_ = 0;
+  std::vector<int32_t> no_flags_;
+  bool flags_coming_ = false, flags_here_ = false;
   const AttentionPlan* planned_ = nullptr;
   gpu::DevicePlan plan_;
   gpu::DecodePlan decode_;
