@@ -119,6 +119,7 @@ enum {
   PREFIX_ERR_UNSUPPORTED_DEVICE = 402, /* this machine lacks what was asked for */
   PREFIX_ERR_INCOMPATIBLE_SNAPSHOT = 403,
   PREFIX_ERR_PROMPT_TOO_LONG = 500, /* more tokens than the context holds */
+  PREFIX_ERR_NOT_FINITE = 501,      /* the model computed a NaN or an infinity for this request */
   PREFIX_ERR_OUT_OF_MEMORY = 600,
   PREFIX_ERR_OUT_OF_DEVICE_MEMORY = 601,
   PREFIX_ERR_CACHE_FULL = 602, /* cache_bytes is too small for the request */

@@ -29,6 +29,7 @@ const (
 	ErrUnsupportedDevice    Status = swig.PREFIX_ERR_UNSUPPORTED_DEVICE    // this machine lacks what was asked for
 	ErrIncompatibleSnapshot Status = swig.PREFIX_ERR_INCOMPATIBLE_SNAPSHOT // a snapshot of another model or version
 	ErrPromptTooLong        Status = swig.PREFIX_ERR_PROMPT_TOO_LONG       // more tokens than the context holds
+	ErrNotFinite            Status = swig.PREFIX_ERR_NOT_FINITE            // the model computed a NaN or an infinity for this request
 	ErrOutOfMemory          Status = swig.PREFIX_ERR_OUT_OF_MEMORY
 	ErrOutOfDeviceMemory    Status = swig.PREFIX_ERR_OUT_OF_DEVICE_MEMORY
 	ErrCacheFull            Status = swig.PREFIX_ERR_CACHE_FULL // cache_bytes is too small for the request

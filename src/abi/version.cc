@@ -26,6 +26,7 @@ static_assert(PREFIX_ERR_UNSUPPORTED_DEVICE == static_cast<int32_t>(Code::kUnsup
 static_assert(PREFIX_ERR_INCOMPATIBLE_SNAPSHOT ==
               static_cast<int32_t>(Code::kIncompatibleSnapshot));
 static_assert(PREFIX_ERR_PROMPT_TOO_LONG == static_cast<int32_t>(Code::kPromptTooLong));
+static_assert(PREFIX_ERR_NOT_FINITE == static_cast<int32_t>(Code::kNotFinite));
 static_assert(PREFIX_ERR_OUT_OF_MEMORY == static_cast<int32_t>(Code::kOutOfMemory));
 static_assert(PREFIX_ERR_OUT_OF_DEVICE_MEMORY == static_cast<int32_t>(Code::kOutOfDeviceMemory));
 static_assert(PREFIX_ERR_CACHE_FULL == static_cast<int32_t>(Code::kCacheFull));
@@ -59,6 +60,7 @@ constexpr StatusName kStatuses[] = {
     STATUS(PREFIX_ERR_UNSUPPORTED_DEVICE),
     STATUS(PREFIX_ERR_INCOMPATIBLE_SNAPSHOT),
     STATUS(PREFIX_ERR_PROMPT_TOO_LONG),
+    STATUS(PREFIX_ERR_NOT_FINITE),
     STATUS(PREFIX_ERR_OUT_OF_MEMORY),
     STATUS(PREFIX_ERR_OUT_OF_DEVICE_MEMORY),
     STATUS(PREFIX_ERR_CACHE_FULL),

@@ -31,6 +31,7 @@ enum class Code : int32_t {
   kUnsupportedDevice = 402,
   kIncompatibleSnapshot = 403,
   kPromptTooLong = 500,
+  kNotFinite = 501,
   kOutOfMemory = 600,
   kOutOfDeviceMemory = 601,
   kCacheFull = 602,

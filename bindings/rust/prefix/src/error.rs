@@ -79,6 +79,8 @@ statuses! {
     IncompatibleSnapshot = PREFIX_ERR_INCOMPATIBLE_SNAPSHOT,
     /// More tokens than the context holds.
     PromptTooLong = PREFIX_ERR_PROMPT_TOO_LONG,
+    /// The model computed a NaN or an infinity for this request.
+    NotFinite = PREFIX_ERR_NOT_FINITE,
     /// Memory ran out.
     OutOfMemory = PREFIX_ERR_OUT_OF_MEMORY,
     /// The memory of a device ran out.

@@ -35,6 +35,8 @@ public enum Status {
     INCOMPATIBLE_SNAPSHOT(Constants.PREFIX_ERR_INCOMPATIBLE_SNAPSHOT),
     /** More tokens than the context holds. */
     PROMPT_TOO_LONG(Constants.PREFIX_ERR_PROMPT_TOO_LONG),
+    /** The model computed a NaN or an infinity for this request. */
+    NOT_FINITE(Constants.PREFIX_ERR_NOT_FINITE),
     /** Memory of the host is used up. */
     OUT_OF_MEMORY(Constants.PREFIX_ERR_OUT_OF_MEMORY),
     /** Memory of the device is used up. */

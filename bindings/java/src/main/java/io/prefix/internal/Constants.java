@@ -20,6 +20,7 @@ public final class Constants {
     public static final int PREFIX_ERR_UNSUPPORTED_DEVICE = 402;
     public static final int PREFIX_ERR_INCOMPATIBLE_SNAPSHOT = 403;
     public static final int PREFIX_ERR_PROMPT_TOO_LONG = 500;
+    public static final int PREFIX_ERR_NOT_FINITE = 501;
     public static final int PREFIX_ERR_OUT_OF_MEMORY = 600;
     public static final int PREFIX_ERR_OUT_OF_DEVICE_MEMORY = 601;
     public static final int PREFIX_ERR_CACHE_FULL = 602;
