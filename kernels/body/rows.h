@@ -173,6 +173,10 @@ PREFIX_BODY float inverse_rms(Warp& warp, const float* x, int64_t n, float eps) 
   return inverse_root(warp.sum(sum) / static_cast<float>(n) + eps);
 }
 
+PREFIX_BODY bool finite_as(Element e, float x) {
+  return e == Element::kF32 ? x - x == 0 : (to_bf16(x) & 0x7f80) != 0x7f80;
+}
+
 // A warp per head vector of the row, kQkvVectors a block: query heads, then key heads, then value
 // heads.
 template <class Block>
@@ -218,6 +222,10 @@ PREFIX_BODY void qkv(Block& block, const QkvArguments& a) {
           if (is_query) {
             store_element(a.q, row * a.ld_q + static_cast<int64_t>(v) * d + i, a.pages.element, y);
           } else {
+            if (!finite_as(a.pages.element, y)) {
+              a.not_finite[row] = 1;  // whoever else writes it writes the same
+              y = 0;
+            }
             store_element(block_of_page, page_at(slot, i, a.pages.d_padded, a.pages.element),
                           a.pages.element, y);
           }

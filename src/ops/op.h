@@ -227,6 +227,10 @@ class Device {
   virtual void rehearse(int64_t /*most*/, const std::function<void(int64_t rows)>& /*step*/) {}
   // What follows works on these arrays, which stay as they are until the next call.
   virtual void begin_step(const StepArrays&) {}
+  // Of each row of the step: not 0 when qkv() had a key or value for it, in any layer so far, that
+  // is not finite. What depends on that row's slots is wrong. Waits for a GPU; good until the next
+  // begin_step().
+  virtual std::span<const int32_t> not_finite() = 0;
   // Returns when all that was asked of the device is computed, and throws what went wrong.
   virtual void finish_step() {}
   // The step ends here, whatever of it has been computed: nobody reads its results.
@@ -255,7 +259,9 @@ class Device {
   // (n rounded up to whole panels inside w). Biases may be null.
   virtual void linear_gated(const Matrix& w, int64_t n, const float* bias_gate,
                             const float* bias_up, Activation act, Act x, int64_t rows, Act out) = 0;
-  // Norms and rotates q and k, writes q and appends k and v to their slots in layer `layer`.
+  // Norms and rotates q and k, writes q and appends k and v to their slots in layer `layer`. What
+  // is not finite (NaN or an infinity, once it is rounded to the type of the pages) is appended as
+  // 0: whoever masks a key still multiplies its value by 0, which must be 0.
   virtual void qkv(const QkvArgs& args, std::span<const int32_t> positions,
                    std::span<const KvSlot> slots, const KvLayout& kv, std::byte* pool,
                    int32_t layer, Act q) = 0;

@@ -177,7 +177,8 @@ void CpuDevice::rms_norm_f32(const float* x, int64_t ld, const float* weight, fl
 void CpuDevice::qkv(const QkvArgs& args, std::span<const int32_t> positions,
                     std::span<const KvSlot> slots, const KvLayout& kv, std::byte* pool,
                     int32_t layer, Act q) {
-  ops::qkv(context_, args, positions, slots, kv, pool, layer, q);
+  if (not_finite_.size() < positions.size()) not_finite_.resize(positions.size());
+  ops::qkv(context_, args, positions, slots, kv, pool, layer, q, not_finite_);
 }
 
 void CpuDevice::copy_pages(std::span<const PageCopy> copies, const KvLayout& kv, std::byte* pool,

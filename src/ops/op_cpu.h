@@ -25,6 +25,8 @@ class CpuDevice final : public Device {
   std::byte* allocate(size_t bytes) override;
   void release(std::byte* data, size_t bytes) override;
   int64_t free_bytes() const override;
+  void begin_step(const StepArrays& step) override { not_finite_.assign(step.tokens.size(), 0); }
+  std::span<const int32_t> not_finite() override { return not_finite_; }
 
   Matrix pack(int64_t n, int64_t k, const RowReader& rows) override;
   Matrix pack_gated(int64_t n, int64_t k, const RowReader& gate, const RowReader& up) override;
@@ -64,6 +66,7 @@ class CpuDevice final : public Device {
   std::unique_ptr<Scratch[]> scratch_;  // one per thread
   Scratch partials_;
   CpuContext context_;
+  std::vector<int32_t> not_finite_;  // of each row of the step
 };
 
 }  // namespace prefix::ops

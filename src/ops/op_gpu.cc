@@ -113,7 +113,7 @@ GpuDevice::GpuDevice(std::unique_ptr<gpu::Runtime> runtime, const GpuOptions& op
                 "are left to the other kernel");
 }
 
-GpuDevice::~GpuDevice() = default;
+GpuDevice::~GpuDevice() { runtime_->release_pinned(flags_); }
 
 // Processors, clusters and the versions of the libraries decide how attention is cut and which
 // algorithms multiply matrices.
@@ -152,12 +152,40 @@ void GpuDevice::download(void* host, const void* device, size_t bytes) {
   const uint64_t sent = uploads_.sent();
   check(*runtime_, runtime_->download(host, device, bytes), "download");
   if (bytes > 0) uploads_.finished(sent);
+  flags_here_ = flags_here_ || (flags_coming_ && bytes > 0);
 }
 
 void GpuDevice::finish_step() {
+  fetch_flags();
   const uint64_t sent = uploads_.sent();
   check(*runtime_, runtime_->synchronize(), "a step");
   uploads_.finished(sent);
+  flags_here_ = flags_coming_;
+}
+
+// The flags went up as zeros with the other arrays of the step. They come back with whatever is
+// waited for next, so that they cost no wait of their own.
+void GpuDevice::fetch_flags() {
+  const std::span<const int32_t> flags(no_flags_);
+  if (flags_coming_ || flags.empty()) return;
+  reserve_flags(flags.size());
+  check(*runtime_, runtime_->begin_download(flags_, on_device(flags), flags.size_bytes()),
+        "the flags of a step");
+  flags_coming_ = true;
+}
+
+void GpuDevice::reserve_flags(size_t rows) {
+  if (rows <= flags_room_) return;
+  runtime_->release_pinned(flags_);
+  flags_ = nullptr;
+  flags_room_ = 0;
+  flags_ = reinterpret_cast<int32_t*>(allocate_host(rows * sizeof(int32_t)));
+  flags_room_ = rows;
+}
+
+std::span<const int32_t> GpuDevice::not_finite() {
+  if (!flags_here_) finish_step();
+  return {flags_, no_flags_.size()};
 }
 
 void GpuDevice::parallel(int64_t n, const std::function<void(int64_t)>& task) {
@@ -373,6 +401,7 @@ void GpuDevice::gather_rows(const float* x, int64_t ld, std::span<const int32_t>
   // Heads are not part of the graph: how many rows are selected changes from step to step.
   rows_ = padded_rows_ = 0;
   check(*runtime_, runtime_->cut(), "a step");
+  fetch_flags();
   stage_call(rows);
   gpu::GatherArgs a{x, on_device(rows), out, ld, ld_out, n};
   launch(gpu::Kernel::kGather, static_cast<int64_t>(rows.size()), 1, a);
@@ -457,7 +486,9 @@ void GpuDevice::qkv(const QkvArgs& args, std::span<const int32_t> positions,
                     int32_t layer, Act q) {
   PREFIX_CHECK(slots.size() == positions.size());
   PREFIX_CHECK(args.rotary_dim % 2 == 0 && args.rotary_dim <= kv.head_dim);
-  stage_call(positions, slots);
+  if (no_flags_.size() < positions.size()) no_flags_.assign(positions.size(), 0);
+  const std::span<const int32_t> not_finite(no_flags_);
+  stage_call(positions, slots, not_finite);
   gpu::QkvArguments a{};
   a.qkv = args.qkv;
   a.q_norm = args.q_norm;
@@ -466,6 +497,7 @@ void GpuDevice::qkv(const QkvArgs& args, std::span<const int32_t> positions,
   a.sin = args.sin;
   a.positions = on_device(positions);
   a.slots = reinterpret_cast<const int32_t*>(on_device(slots));
+  a.not_finite = const_cast<int32_t*>(on_device(not_finite));
   a.q = q.data;
   a.ld = args.ld;
   a.ld_q = q.ld;
@@ -623,6 +655,7 @@ size_t GpuDevice::reserve(const ReserveShape& shape) {
   dense_keys_.reserve(w.dense_keys);
   dense_sums_.reserve(w.dense_sums);
   most_states_ = w.most_states;
+  reserve_flags(static_cast<size_t>(shape.rows));
   if (options_.cudnn_attention) {
     // The step that is always the same, the first of a long prompt: whether cuDNN works is known
     // now, and what it takes for itself is taken before the rest is divided.
@@ -657,6 +690,9 @@ void GpuDevice::begin_step(const StepArrays& step) {
   step_.place(step.positions, padded_rows_, 0);
   step_.place(step.rope_rows, padded_rows_, 0);
   step_.place(step.slots, padded_rows_, 0xff);  // page -1: none
+  no_flags_.assign(step.tokens.size(), 0);
+  flags_coming_ = flags_here_ = false;
+  step_.place(std::span<const int32_t>(no_flags_), padded_rows_, 0);
   plan_attention(*step.attention, step.positions, step.heads, step.kv);
   if (is_small()) pad_attention();
   step_.place(std::span<const int32_t>(step.attention->pages));

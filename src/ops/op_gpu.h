@@ -59,6 +59,7 @@ class GpuDevice final : public Device {
   std::byte* allocate_host(size_t bytes) override;
   void release_host(std::byte* data, size_t bytes) override;
   void begin_step(const StepArrays& step) override;
+  std::span<const int32_t> not_finite() override;
   void finish_step() override;
   void give_up_step() override { runtime_->abandon(); }
   gpu::StepGraphs::Counts graph_counts() const { return runtime_->counts(); }
@@ -117,6 +118,8 @@ class GpuDevice final : public Device {
                    const KvLayout& kv);
   void launch_decode(const gpu::AttentionArguments& a);
   void pad_attention();
+  void fetch_flags();
+  void reserve_flags(size_t rows);
   gpu::SdpaShape sdpa_shape(const gpu::DenseSegment& segment, int32_t heads,
                             const KvLayout& kv) const;
   void check_dense(const KvLayout& kv) const;
@@ -149,6 +152,11 @@ class GpuDevice final : public Device {
   bool rehearsing_ = false;
   // Of the step, until its rows are selected.
   int64_t rows_ = 0, padded_rows_ = 0;
+  // Of each row of the step: what Device::not_finite() tells, in pinned memory, and zeros as long.
+  int32_t* flags_ = nullptr;
+  size_t flags_room_ = 0;
+  std::vector<int32_t> no_flags_;
+  bool flags_coming_ = false, flags_here_ = false;
   const AttentionPlan* planned_ = nullptr;
   gpu::DevicePlan plan_;
   gpu::DecodePlan decode_;

@@ -104,7 +104,7 @@ void StepBuilder::place_rows(NodeId id, StepPlan& plan) {
     plan.slots.push_back({-1, 0});
   }
   if (m.take_end > m.take_begin) {
-    plan.commits.push_back({id, m.take_end});
+    plan.commits.push_back({id, m.take_end, static_cast<int32_t>(plan.tokens.size())});
     if (m.take_begin == 0 && n.start % kPageTokens != 0) {
       const int32_t from = tree_.node(n.parent).last_page;
       if (from != n.first_page) plan.copies.push_back({from, n.first_page, n.start % kPageTokens});

@@ -38,6 +38,7 @@ struct StepPlan {
   struct Commit {
     NodeId node;
     int32_t computed;
+    int32_t row;  // of the first token that the step computes
   };
   std::vector<Commit> commits;  // parents first; applied when the step succeeded
 

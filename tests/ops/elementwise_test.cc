@@ -2,12 +2,14 @@
 // this machine against float64, and rows alone against rows together.
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <memory>
 #include <string>
 #include <tuple>
 
 #include "base/status.h"
 #include "ops/attention_reference.h"  // packing, poisoned buffers
+#include "ops/finite.h"
 
 namespace prefix::ops::testing {
 namespace {
@@ -200,6 +202,68 @@ TEST_P(Elementwise, QkvNormsRotatesAndWritesPages) {
     }
     EXPECT_EQ(0, std::memcmp(pool.data(), expected_rest.data(), expected_rest.size()));
   }
+}
+
+// What is not finite, also by rounding, is told and stored as 0; its neighbours are what they are.
+TEST_P(Elementwise, QkvStoresFiniteKeysAndValuesOnlyAndTellsOfOthers) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const KvLayout kv{type(), 1, 2, 40};
+  const int64_t rows = 11, d = 40, width = 6 * d;
+  std::vector<float> x = random(rows * width, -3, 3);
+  const std::vector<float> clean = x;
+  const auto set = [&](int64_t row, int64_t column, float value) {
+    x[row * width + column] = value;
+  };
+  set(1, 2 * d, kNan);           // the first element of a key
+  set(2, 4 * d - 1, kInfinity);  // the last one
+  set(3, 4 * d + 17, -kNan);     // of a value
+  set(4, 6 * d - 1, -kInfinity);
+  set(5, 3 * d, std::numeric_limits<float>::max());  // a bf16 cannot hold it
+  set(6, 3, kNan);                                   // a query is the row's own matter
+  set(7, 3 * d, 3e38f);
+  set(8, 5 * d, kNan);  // goes nowhere
+  std::vector<int32_t> positions(rows, 0);
+  std::vector<KvSlot> slots;
+  for (int32_t r = 0; r < rows; ++r) slots.push_back({r == 8 ? -1 : 0, r});
+  Buffer pool(*device_, kv.page_bytes()), want(*device_, kv.page_bytes());
+  const std::vector<int32_t> pages = {0};
+  QkvArgs args;
+  args.ld = width;
+  args.heads = 2;
+  const int64_t ldq = device_->act_ld(2 * d);
+  Buffer q(*device_, static_cast<size_t>(rows * ldq) * device_->act_bytes());
+  const auto run = [&](const std::vector<float>& from, Buffer& to) {
+    StepArrays step;
+    const std::vector<int32_t> tokens(rows, 0);
+    step.tokens = tokens;
+    device_->begin_step(step);
+    device_->clear_pages(pages, kv, to.data());
+    args.qkv = from.data();
+    device_->qkv(args, positions, slots, kv, to.data(), 0, {q.data(), ldq});
+    const auto flags = device_->not_finite();
+    return std::vector<bool>(flags.begin(), flags.end());
+  };
+  EXPECT_EQ(run(clean, want), std::vector<bool>(rows));
+  std::vector<bool> told(rows);
+  told[1] = told[2] = told[3] = told[4] = true;
+  told[5] = type() == DType::kBf16;
+  EXPECT_EQ(run(x, pool), told);
+  EXPECT_TRUE(all_finite(pool.data(), kv.page_bytes(), type()));
+  const auto put_both = [&](int32_t slot, int64_t column, float value) {  // of k and v, in `want`
+    const int64_t vector = column / d - 2, i = column % d;
+    std::byte* const block = want.data() + (vector < 2 ? kv.key_offset(0, 0, vector)
+                                                       : kv.value_offset(0, 0, vector - 2));
+    put(block, vector < 2 ? key_index(type(), slot, i) : value_index(type(), slot, i), type(),
+        value);
+  };
+  put_both(1, 2 * d, 0);
+  put_both(2, 4 * d - 1, 0);
+  put_both(3, 4 * d + 17, 0);
+  put_both(4, 6 * d - 1, 0);
+  put_both(5, 3 * d, told[5] ? 0 : std::numeric_limits<float>::max());
+  put_both(7, 3 * d, 3e38f);
+  EXPECT_EQ(0, std::memcmp(pool.data(), want.data(), kv.page_bytes()));
 }
 
 TEST_P(Elementwise, CopyPagesCopiesTheFirstTokensOnly) {

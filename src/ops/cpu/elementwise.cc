@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/status.h"
+#include "ops/finite.h"
 
 namespace prefix::ops {
 namespace {
@@ -40,6 +41,8 @@ class HeadWriter {
   }
 
   float* vector() { return vector_; }
+  // Of all keys and values so far.
+  bool finite() const { return finite_; }
 
   void to_activation(std::byte* out) {
     if (context_.act_is_bf16()) {
@@ -52,6 +55,7 @@ class HeadWriter {
   void to_key(std::byte* block, int32_t slot) {
     const int64_t d = kv_.head_dim;
     if (kv_.type == DType::kF32) {
+      zero_unless_finite(vector_);
       auto* const out = reinterpret_cast<float*>(block) + slot;
       for (int64_t i = 0; i < d; ++i) out[i * kPageTokens] = vector_[i];
       return;
@@ -68,6 +72,7 @@ class HeadWriter {
   void to_value(std::byte* block, int32_t slot) {
     const int64_t d = kv_.head_dim;
     if (kv_.type == DType::kF32) {
+      zero_unless_finite(vector_);
       auto* const out = reinterpret_cast<float*>(block) + slot * 32;
       for (int64_t i = 0; i < d; i += 32) {
         std::memcpy(out + i * kPageTokens, vector_ + i,
@@ -83,11 +88,22 @@ class HeadWriter {
  private:
   void round() {
     context_.kernels->element.to_bf16(vector_, kv_.head_dim, rounded_);
+    zero_unless_finite(rounded_);
     rounded_[kv_.head_dim] = 0;  // the partner of the last element of an odd head
+  }
+
+  template <typename T>
+  void zero_unless_finite(T* elements) {
+    const auto n = static_cast<size_t>(kv_.head_dim);
+    if (all_finite(elements, n * sizeof(T), kv_.type)) return;
+    finite_ = false;
+    for (size_t i = 0; i < n; ++i)
+      if (!all_finite(elements + i, sizeof(T), kv_.type)) elements[i] = 0;
   }
 
   const CpuContext& context_;
   const KvLayout& kv_;
+  bool finite_ = true;
   alignas(64) float vector_[kMaxHeadDim];
   alignas(64) uint16_t rounded_[kMaxHeadDim + 2];
 };
@@ -129,7 +145,8 @@ void rms_norm_f32(const CpuContext& context, const float* x, int64_t ld, const f
 }
 
 void qkv(const CpuContext& context, const QkvArgs& args, std::span<const int32_t> positions,
-         std::span<const KvSlot> slots, const KvLayout& kv, std::byte* pool, int32_t layer, Act q) {
+         std::span<const KvSlot> slots, const KvLayout& kv, std::byte* pool, int32_t layer, Act q,
+         std::span<int32_t> not_finite) {
   PREFIX_CHECK(kv.type == context.dtype);
   PREFIX_CHECK(slots.size() == positions.size());
   PREFIX_CHECK(args.rotary_dim % 2 == 0 && args.rotary_dim <= kv.head_dim);
@@ -171,6 +188,7 @@ void qkv(const CpuContext& context, const QkvArgs& args, std::span<const int32_t
     each_head({k + kv.kv_heads * d, kv.kv_heads, nullptr, false}, [&](int64_t h) {
       writer.to_value(pool + kv.value_offset(slot.page, layer, h), slot.slot);
     });
+    if (!writer.finite()) not_finite[static_cast<size_t>(row)] = 1;
   });
 }
 

@@ -159,6 +159,7 @@ struct QkvArguments {
   const float* sin;
   const int32_t* positions;  // rows of cos and sin
   const int32_t* slots;      // [rows][2]: page (< 0: none), slot in it
+  int32_t* not_finite;       // [rows]: 1 where a key or value is not
   void* q;
   int64_t ld, ld_q;
   int32_t heads, rotary_dim;

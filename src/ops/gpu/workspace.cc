@@ -42,7 +42,7 @@ Workspace workspace_for(const ReserveShape& shape, int32_t processors, bool dens
       std::min({shape.pages, rows * (shape.positions / kPageTokens + 1), kMostListed});
   const auto room = [&](int64_t count, size_t size) { return Staging::room(bytes(count, size)); };
   const size_t row_numbers = room(rows, sizeof(int32_t));
-  w.step = 4 * row_numbers;  // tokens, positions, rope_rows, reads
+  w.step = 5 * row_numbers;  // tokens, positions, rope_rows, reads, not_finite
   w.step += room(rows, sizeof(KvSlot)) + room(rows, sizeof(PageCopy));
   w.step += Staging::room(kMostCleared * sizeof(int32_t));
   w.step += room(listed + 4 * rows, sizeof(int32_t));
