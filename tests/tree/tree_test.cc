@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 #include <random>
 #include <set>
 
@@ -55,6 +56,30 @@ TEST_F(TreeTest, MatchFindsTheLongestPathAndChangesNothing) {
   EXPECT_EQ(tree.node_count(), nodes);
   EXPECT_EQ(tree.match(root, Tokens{1}).matched, 0);
   EXPECT_EQ(tree.match(root, Tokens{}).matched, 0);
+}
+
+// What a path has computed ends with the first token that has not been, whatever comes behind it.
+TEST_F(TreeTest, MatchTellsWhatIsComputedFromWhatIsPending) {
+  const Tokens all = [] {
+    Tokens tokens(80);
+    std::iota(tokens.begin(), tokens.end(), 1);
+    return tokens;
+  }();
+  const auto first = [&](size_t n) { return Tokens(all.begin(), all.begin() + n); };
+  const auto computed = [&](size_t n) { return tree.match(root, first(n)).computed; };
+  const NodeId upper = attach(first(50));
+  tree.set_computed(upper, 40);
+  EXPECT_EQ(tree.match(root, first(50)).matched, 50);
+  EXPECT_EQ(computed(50), 40);
+  EXPECT_EQ(computed(41), 40);
+  EXPECT_EQ(computed(40), 40);
+  EXPECT_EQ(computed(30), 30);
+  const NodeId lower = attach(all);
+  tree.set_computed(lower, 20);
+  EXPECT_EQ(tree.match(root, all).matched, 80);
+  EXPECT_EQ(computed(80), 40) << "there is a gap before the rest";
+  tree.set_computed(upper, 50);
+  EXPECT_EQ(computed(80), 70);
 }
 
 TEST_F(TreeTest, SplitKeepsTheLowerIdTokensLocksAndPages) {
