@@ -649,20 +649,7 @@ size_t GpuDevice::reserve(const ReserveShape& shape) {
   heads_.reserve(w.heads);
   logit_parts_.reserve(w.logit_parts);
   most_states_ = w.most_states;
-<<<<<<< ours
-=======
   reserve_flags(static_cast<size_t>(shape.rows));
-  if (options_.cudnn_attention) {
-    // The step that is always the same, the first of a long prompt: whether cuDNN works is known
-    // now, and what it takes for itself is taken before the rest is divided.
-    const gpu::DenseLimits& limits = runtime_->properties().dense;
-    const int32_t rows = gpu::dense_length(
-        static_cast<int32_t>(std::min({shape.rows, shape.positions, int64_t{limits.most_keys}})),
-        limits.step);
-    if (rows >= limits.causal_rows)
-      prepare_dense({true, 0, rows, 0, rows / kPageTokens, 0}, shape.heads, shape.kv);
-  }
->>>>>>> theirs
   return w.bytes();
 }
 

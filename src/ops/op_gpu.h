@@ -126,17 +126,8 @@ class GpuDevice final : public Device {
                    const KvLayout& kv);
   void launch_decode(const gpu::AttentionArguments& a);
   void pad_attention();
-<<<<<<< ours
-=======
   void fetch_flags();
   void reserve_flags(size_t rows);
-  gpu::SdpaShape sdpa_shape(const gpu::DenseSegment& segment, int32_t heads,
-                            const KvLayout& kv) const;
-  void check_dense(const KvLayout& kv) const;
-  bool prepare_dense(const gpu::DenseSegment& segment, int32_t heads, const KvLayout& kv);
-  // The dense segments of the plan: their results go to args.out. Returns where their sums are.
-  const float* attend_dense(const AttentionArgs& args, const KvLayout& kv, const gpu::Pages& pages);
->>>>>>> theirs
   // One wave of the plan: its items, and whether some of them are folded.
   void attend(std::span<const gpu::Item> items, bool folds, gpu::AttentionArguments a);
   void order_copies(std::span<const PageCopy> copies);
