@@ -195,7 +195,8 @@ SnapshotCache EngineImpl::snapshot_cache() {
             return scheduler_->root_of(name_space, long_regime ? model_->max_positions() : 1);
           },
           [this](std::weak_ptr<PagesToSave> pages) { saves_.push_back(std::move(pages)); },
-          {fingerprint(), kPageTokens, page_bytes}};
+          {fingerprint(), kPageTokens, page_bytes},
+          kv_->layout().type};
 }
 
 void EngineImpl::watch_tree() {

@@ -323,61 +323,63 @@ TEST_P(GpuRows, QkvNormsRotatesAndWritesPages) {
 // As on the CPU: what is not finite, also by rounding, is told and stored as 0.
 TEST_P(GpuRows, QkvStoresFiniteKeysAndValuesOnlyAndTellsOfOthers) {
   constexpr float kMost = std::numeric_limits<float>::max();
-  const KvLayout kv{type(), 1, 2, 40};
-  const int64_t rows = 9, d = 40, width = 6 * d;
-  const int64_t padded = gpu::padded_rows(rows);  // as many as the step works on
-  std::vector<float> x = random(padded * width, -3, 3);
-  struct Bad {
-    int64_t row, column;
-    float value;
-  };
-  const Bad bad[] = {{1, 2 * d, NAN},       {2, 4 * d - 1, INFINITY},
-                     {3, 4 * d + 17, -NAN}, {4, 6 * d - 1, -INFINITY},
-                     {5, 3 * d, kMost},     {6, 3, NAN},
-                     {7, 5 * d, NAN}};
-  for (const Bad& b : bad) x[b.row * width + b.column] = b.value;
-  std::vector<KvSlot> slots;
-  for (int32_t r = 0; r < rows; ++r) slots.push_back({r == 7 ? -1 : 0, r});
-  const std::vector<int32_t> positions(rows, 0), pages = {0}, tokens(rows, 0);
-  const AttentionPlan none;
-  const DeviceArray pool(*device_, kv.page_bytes()), dx(*device_, x),
-      empty(*device_, std::vector<float>(1));
-  const int64_t ldq = device_->act_ld(2 * d);
-  const DeviceArray q(*device_, static_cast<size_t>(padded * ldq) * device_->act_bytes());
-  StepArrays step;
-  step.tokens = tokens;
-  step.rope_rows = positions;
-  step.slots = slots;
-  step.attention = &none;
-  step.heads = 2;
-  step.kv = kv;
-  device_->begin_step(step);
-  device_->clear_pages(pages, kv, pool.data());
-  QkvArgs args;
-  args.qkv = dx.floats();
-  args.ld = width;
-  args.heads = 2;
-  args.cos = args.sin = empty.floats();
-  device_->qkv(args, positions, slots, kv, pool.data(), 0, {q.data(), ldq});
-  const auto flags = device_->not_finite();
-  const std::vector<bool> got(flags.begin(), flags.end());
-  std::vector<bool> told(rows);
-  told[1] = told[2] = told[3] = told[4] = true;
-  told[5] = type() == DType::kBf16;
-  EXPECT_EQ(got, told);
-  const std::vector<std::byte> page = pool.bytes();
-  EXPECT_TRUE(all_finite(page.data(), page.size(), type()));
-  for (int32_t r = 0; r < rows; ++r) {
-    if (slots[r].page < 0) continue;
-    for (int64_t v = 0; v < 4; ++v) {
-      const std::byte* const block =
-          page.data() + (v < 2 ? kv.key_offset(0, 0, v) : kv.value_offset(0, 0, v - 2));
-      for (int64_t i = 0; i < d; ++i) {
-        const float want = x[r * width + (2 + v) * d + i];
-        const bool spoiled = std::any_of(std::begin(bad), std::end(bad), [&](const Bad& b) {
-          return b.row == r && b.column == (2 + v) * d + i && told[r];
-        });
-        ASSERT_EQ(get(block, gpu_index(kv, r, i), type()), spoiled ? 0 : stored(want));
+  for (const int32_t head_dim : {40, 64}) {  // element by element, in pairs
+    const KvLayout kv{type(), 1, 2, head_dim};
+    const int64_t rows = 9, d = head_dim, width = 6 * d;
+    const int64_t padded = gpu::padded_rows(rows);  // as many as the step works on
+    std::vector<float> x = random(padded * width, -3, 3);
+    struct Bad {
+      int64_t row, column;
+      float value;
+    };
+    const Bad bad[] = {{1, 2 * d, NAN},       {2, 4 * d - 1, INFINITY},
+                       {3, 4 * d + 17, -NAN}, {4, 6 * d - 1, -INFINITY},
+                       {5, 3 * d, kMost},     {6, 3, NAN},
+                       {7, 5 * d, NAN}};
+    for (const Bad& b : bad) x[b.row * width + b.column] = b.value;
+    std::vector<KvSlot> slots;
+    for (int32_t r = 0; r < rows; ++r) slots.push_back({r == 7 ? -1 : 0, r});
+    const std::vector<int32_t> positions(rows, 0), pages = {0}, tokens(rows, 0);
+    const AttentionPlan none;
+    const DeviceArray pool(*device_, kv.page_bytes()),
+        dx(*device_, activations(x, padded, width, width)), empty(*device_, std::vector<float>(1));
+    const int64_t ldq = device_->act_ld(2 * d);
+    const DeviceArray q(*device_, static_cast<size_t>(padded * ldq) * device_->act_bytes());
+    StepArrays step;
+    step.tokens = tokens;
+    step.rope_rows = positions;
+    step.slots = slots;
+    step.attention = &none;
+    step.heads = 2;
+    step.kv = kv;
+    device_->begin_step(step);
+    device_->clear_pages(pages, kv, pool.data());
+    QkvArgs args;
+    args.qkv = dx.data();
+    args.ld = width;
+    args.heads = 2;
+    args.cos = args.sin = empty.floats();
+    device_->qkv(args, positions, slots, kv, pool.data(), 0, {q.data(), ldq});
+    const auto flags = device_->not_finite();
+    const std::vector<bool> got(flags.begin(), flags.end());
+    std::vector<bool> told(rows);
+    told[1] = told[2] = told[3] = told[4] = true;
+    told[5] = type() == DType::kBf16;
+    EXPECT_EQ(got, told);
+    const std::vector<std::byte> page = pool.bytes();
+    EXPECT_TRUE(all_finite(page.data(), page.size(), type()));
+    for (int32_t r = 0; r < rows; ++r) {
+      if (slots[r].page < 0) continue;
+      for (int64_t v = 0; v < 4; ++v) {
+        const std::byte* const block =
+            page.data() + (v < 2 ? kv.key_offset(0, 0, v) : kv.value_offset(0, 0, v - 2));
+        for (int64_t i = 0; i < d; ++i) {
+          const float want = x[r * width + (2 + v) * d + i];
+          const bool spoiled = std::any_of(std::begin(bad), std::end(bad), [&](const Bad& b) {
+            return b.row == r && b.column == (2 + v) * d + i && told[r];
+          });
+          ASSERT_EQ(get(block, gpu_index(kv, r, i), type()), spoiled ? 0 : stored(want));
+        }
       }
     }
   }
