@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "ops/finite.h"
 #include "ops/op.h"
 
 namespace prefix {
@@ -35,6 +36,11 @@ class KvMemory {
     for (const Read& r : pages)
       all.push_back({r.out, data_ + offset(r.page), layout_.page_bytes()});
     device_.download_all(all);
+  }
+  // No page here has a NaN or an infinity (Device::qkv), so none that comes from elsewhere may
+  // have.
+  bool all_finite(const std::byte* page) const {
+    return ops::all_finite(page, layout_.page_bytes(), layout_.type);
   }
   void write(int32_t page, const std::byte* bytes) {
     device_.upload(data_ + offset(page), bytes, layout_.page_bytes());

@@ -119,6 +119,14 @@ bool LowerTiers::read(Fetch& f) {
   return true;
 }
 
+// How many of the buffers can be used, from the first on. A page with a value that is not finite is
+// a miss.
+size_t LowerTiers::usable(const Fetch& f) const {
+  size_t n = 0;
+  while (f.ticket->hit(n) && kv_.all_finite(f.buffers[n].data.get())) ++n;
+  return n;
+}
+
 // Puts the first `count` buffers into the tree; false when they do not fit there (any more).
 bool LowerTiers::install(Fetch& f, size_t count) {
   const auto begin = f.first_block + static_cast<int32_t>(f.at);
@@ -156,11 +164,11 @@ bool LowerTiers::advance(Fetch& f) {
     ++counters_.timeouts;
     learn_cost(f);  // it takes longer still, but a tier that never answers must not stay unknown
     f.ticket->cancel();
-    if (reads) install(f, leading_hits(*f.ticket));
+    if (reads) install(f, usable(f));
     return true;
   }
   learn_cost(f);
-  const size_t hits = leading_hits(*f.ticket);
+  const size_t hits = reads ? usable(f) : leading_hits(*f.ticket);
   if (!reads) {
     f.known = f.at + hits;
     if (hits > 0 && !worth_it(rates_[f.tier].page, hits, hits)) {

@@ -109,6 +109,7 @@ class LowerTiers {
   bool advance(Fetch& f);
   bool next_tier(Fetch& f);
   bool read(Fetch& f);
+  size_t usable(const Fetch& f) const;
   bool install(Fetch& f, size_t count);
 
   std::vector<LowerTier> tiers_;

@@ -21,10 +21,10 @@ std::vector<int32_t> distinct_rows(std::vector<Output*>& outputs) {
   return rows;
 }
 
-void refuse_nan(Output& output) {
-  output.status = Code::kInternal;
-  output.message =
-      cat("the model produced a value that is not a number at position ", output.position);
+void refuse_not_finite(Output& output) {
+  output.status = Code::kNotFinite;
+  output.message = cat("the model's result at position ", output.position,
+                       " is not finite (NaN or infinity), by its weights or by this input");
 }
 
 int64_t generated(const Active& a) {
@@ -125,10 +125,9 @@ void Heads::finish(Read& read) const {
   const ops::RowStats& stats = reads_.stats(output.selected);
   if (output.active->spec().task != Task::kGenerate) {
     output.logprob = static_cast<float>(reads_.logit(read.logits) - ops::log_sum_exp(stats));
-    if (std::isnan(output.logprob)) refuse_nan(output);
-  } else if (stats.first < 0) {
-    output.status = Code::kInternal;
-    output.message = kNanLogit;
+    if (!std::isfinite(output.logprob)) refuse_not_finite(output);
+  } else if (stats.first < 0 || !std::isfinite(stats.top)) {
+    refuse_not_finite(output);
   } else {
     read.whole_row = !find_token(read);
   }
@@ -165,9 +164,8 @@ void Heads::sample_rows(const ops::LogitBlock& block, std::span<Output* const> o
     try {
       output.sampled =
           sample({rows[i], vocab}, active.spec().sampling, active.history, generated(active));
-    } catch (const Error& e) {
-      output.status = e.code();
-      output.message = e.message();
+    } catch (const Error&) {  // all that sample() refuses
+      refuse_not_finite(output);
     }
   });
 }
@@ -243,7 +241,7 @@ void Heads::compute_ids(std::vector<Output*>& outputs) {
         const int32_t id = output->active->spec().logit_ids[k];
         const float value = logits.x[output->selected * logits.ld + column + id % 32];
         output->values[k] = value;
-        if (std::isnan(value)) refuse_nan(*output);
+        if (!std::isfinite(value)) refuse_not_finite(*output);
       }
     }
   }
@@ -264,7 +262,7 @@ void Heads::compute_embeddings(std::vector<Output*>& outputs) {
     outputs[i]->values.assign(h, h + n);
     double squares = 0;
     for (float v : outputs[i]->values) squares += static_cast<double>(v) * v;
-    if (std::isnan(squares)) refuse_nan(*outputs[i]);
+    if (!std::isfinite(squares)) refuse_not_finite(*outputs[i]);
     if (!spec.normalize || squares == 0) continue;
     const double scale = 1 / std::sqrt(squares);
     for (float& v : outputs[i]->values) v = static_cast<float>(v * scale);

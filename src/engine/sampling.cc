@@ -95,7 +95,8 @@ int32_t choose(std::span<const ops::Candidate> kept, const Sampling& options, in
 Sampled sample(std::span<const float> logits, const Sampling& options,
                std::span<const int32_t> seen, int64_t index) {
   const int32_t best = ops::argmax(logits);
-  if (best < 0) fail(Code::kInternal, kNanLogit);
+  if (best < 0 || !std::isfinite(logits[static_cast<size_t>(best)]))
+    fail(Code::kNotFinite, "the logits are not finite (NaN or infinity)");
   Sampled out;
   out.token = best;
   const bool penalty = options.repetition_penalty != 1;

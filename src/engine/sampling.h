@@ -18,10 +18,9 @@ struct Sampled {
   float logprob = 0;  // under the model's own distribution (no penalties, temperature 1)
 };
 
-inline constexpr char kNanLogit[] = "the model produced a logit that is not a number";
-
 // From the whole row. `seen` are the prompt and generated tokens so far (for the repetition
-// penalty); `index` counts generated tokens. Throws kInternal when a logit is NaN.
+// penalty); `index` counts generated tokens. Throws kNotFinite when a logit is NaN or the
+// largest is infinite.
 Sampled sample(std::span<const float> logits, const Sampling& options,
                std::span<const int32_t> seen, int64_t index);
 

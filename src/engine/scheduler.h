@@ -15,6 +15,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -83,6 +84,9 @@ class Scheduler {
   int32_t longest(const RequestSpec& spec) const;
   bool waits_for_tier(const JobState& state, Waiting& waiting);
   bool admit_request(const std::shared_ptr<JobState>& state, size_t index);
+  bool drop_own_path(Active& a);
+  int32_t growth(const RequestSpec& spec) const;
+  static int32_t pages_to_grow(int32_t tokens);
   Sequence make_sequence(Active& active, int32_t choice);
   static int32_t space_of(const Active& active);
   int32_t promised(const Active& active) const;
@@ -96,9 +100,11 @@ class Scheduler {
   void collect_outputs();
   bool is_complete(const Active& active) const;
   bool everything_cancelled() const;
+  void commit();
   void apply(Output& output);
   void apply_token(Active& active, Sequence& s, const Output& output);
   void finish(Active& active, Code code, const std::string& message);
+  void end_sequences(Active& active);
   void release(Active& active);
   void finish_request(JobState& state, size_t index) noexcept;
   void post(const Active& active, Event event) const;
@@ -114,6 +120,7 @@ class Scheduler {
   StepPlan step_;
   Heads heads_;
   std::vector<Output> outputs_;
+  std::span<const int32_t> not_finite_;        // of the rows of the step: Device::not_finite()
   std::list<std::shared_ptr<JobState>> jobs_;  // with unfinished requests
   std::list<std::unique_ptr<Active>> active_;  // admission order
   std::map<int64_t, NodeId> roots_;            // (namespace, regime)

@@ -25,6 +25,7 @@ void Scheduler::execute() {
     // Results are there when they were downloaded; a step that nobody reads must be waited for.
     if (step_ok_ && outputs_.empty()) model_.device().finish_step();
     if (step_ok_) heads_.compute(outputs_);
+    if (step_ok_) not_finite_ = model_.device().not_finite();
   } catch (const Error& e) {
     error_ = e.code();
     error_message_ = e.message();
@@ -56,7 +57,7 @@ void Scheduler::complete() {
   ++counters_.steps;
   counters_.rows += step_.rows();
   if (tiers_) tiers_->computed(step_.rows(), ns);
-  for (const StepPlan::Commit& c : step_.commits) tree_.set_computed(c.node, c.computed);
+  commit();
   for (const auto& state : jobs_) ++state->totals.steps;
   const auto finish_complete = [&] {
     for (const auto& a : active_)
@@ -76,6 +77,42 @@ void Scheduler::complete() {
   }
   finish_complete();
   remove_finished();
+}
+
+// The tokens of the step now have keys and values, but for those that are not finite and what comes
+// behind them: these stay pending, so that no page with them counts as computed, and whoever needs
+// them fails.
+void Scheduler::commit() {
+  struct Spoiled {
+    NodeId node;
+    int32_t position;
+  };
+  std::vector<Spoiled> spoiled;
+  for (const StepPlan::Commit& c : step_.commits) {
+    const Node& n = tree_.node(c.node);
+    const Node& parent = tree_.node(n.parent);
+    if (parent.computed < parent.length) continue;  // spoiled further up
+    const auto flags = not_finite_.subspan(static_cast<size_t>(c.row),
+                                           static_cast<size_t>(c.computed - n.computed));
+    const auto first = std::find_if(flags.begin(), flags.end(), [](int32_t f) { return f != 0; });
+    const int32_t computed = n.computed + static_cast<int32_t>(first - flags.begin());
+    if (computed < c.computed) spoiled.push_back({c.node, n.start + computed});
+    if (computed > n.computed) tree_.set_computed(c.node, computed);
+  }
+  for (const Spoiled& s : spoiled) {
+    const Node& n = tree_.node(s.node);
+    const std::string message = cat(
+        "the model's key or value for token ", tree_.token(n, s.position - n.start),
+        " at position ", s.position,
+        " is not finite (NaN or infinity), by its weights or by this input; nothing from there ",
+        "on was kept");
+    const auto needs = [&](const Sequence& q) {
+      return q.length > s.position && tree_.node_at(q.node, s.position) == s.node;
+    };
+    for (const auto& a : active_)
+      if (std::any_of(a->sequences.begin(), a->sequences.end(), needs))
+        finish(*a, Code::kNotFinite, message);
+  }
 }
 
 void Scheduler::apply(Output& output) {
@@ -156,7 +193,7 @@ void Scheduler::apply_token(Active& a, Sequence& s, const Output& output) {
 
 // --- ending ----------------------------------------------------------------------------------
 
-void Scheduler::release(Active& a) {
+void Scheduler::end_sequences(Active& a) {
   for (const Sequence& s : a.sequences) {
     pages_.unreserve(s.reserved_pages);
     if (s.promised_tokens > 0) promised_tokens_[space_of(a)] -= s.promised_tokens;
@@ -164,6 +201,10 @@ void Scheduler::release(Active& a) {
     tree_.unlock(s.node, options_.cache && !a.own_root);
   }
   a.sequences.clear();
+}
+
+void Scheduler::release(Active& a) {
+  end_sequences(a);
   if (a.own_root && a.root != kNoNode) tree_.remove_root(a.root);
   a.root = kNoNode;
 }

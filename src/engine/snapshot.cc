@@ -211,8 +211,9 @@ class Loader {
       const auto room = static_cast<int32_t>(std::min<size_t>(most_ - read_, INT32_MAX));
       const int32_t wanted = std::min(room, pages - done);
       int32_t got = 0;
-      while (got < wanted &&
-             file_.read_page(number, done + got, buffered(read_ + static_cast<size_t>(got))))
+      const auto next = [&] { return buffered(read_ + static_cast<size_t>(got)); };
+      while (got < wanted && file_.read_page(number, done + got, next()) &&
+             cache_.kv.all_finite(next().data()))
         ++got;
       if (got > 0) pieces_.push_back({number, n.start / kPageTokens + done, got, read_});
       read_ += static_cast<size_t>(got);

@@ -31,7 +31,7 @@ inline uint64_t first_word(NodeId root) {
 }
 inline uint64_t next_word(uint64_t word, int32_t token) {
   word = (word ^ static_cast<uint64_t>(token + 1)) * 0xff51afd7ed558ccdu;
-  return word ^ word >> 29;
+  return (word ^ word >> 29) & ~0x0080008000800080u;  // as four bf16: finite ones
 }
 inline std::vector<uint64_t> words_of(NodeId root, const Tokens& tokens) {
   std::vector<uint64_t> words;

@@ -29,6 +29,26 @@ TEST_F(LowerTiersTest, WhatATierHasGoesIntoTheTree) {
   check();
 }
 
+// A NaN (quiet, of either sign) or an infinity, in any place of the third of five pages.
+TEST_F(LowerTiersTest, APageThatIsNotFiniteIsAMiss) {
+  const size_t elements = cache.layout.page_bytes() / sizeof(uint16_t);
+  for (const uint16_t bits : {0x7fc0, 0xffff, 0x7f80, 0xff80}) {
+    for (const size_t at : {size_t{0}, elements / 2 + 1, elements - 1}) {
+      const Tokens tokens = prompt(160);
+      cache.give_to(*near, cache.root, tokens);
+      const PageKey spoiled = keys_of(cache.root, tokens)[2];
+      std::memcpy(near->pages[spoiled].data() + at * sizeof bits, &bits, sizeof bits);
+      finish(look(tokens));
+      EXPECT_EQ(computed(tokens), 64);
+      cache.give_to(*far, cache.root, tokens);  // the next tier has a good one
+      finish(look(tokens));
+      EXPECT_EQ(computed(tokens), 160);
+      check();
+      cache.tree.drop(cache.root);
+    }
+  }
+}
+
 TEST_F(LowerTiersTest, OnlyWhatTheTreeLacksIsAskedFor) {
   Tokens tokens = prompt(170);
   cache.give_to(*near, cache.root, tokens);
