@@ -117,19 +117,23 @@ bool Scheduler::admit_request(const std::shared_ptr<JobState>& state, size_t ind
   --counters_.waiting;
   ++counters_.running;
   const auto paths = spec.task == Task::kChoices ? static_cast<int32_t>(spec.choices.size()) : 1;
-  try {
-    for (int32_t c = 0; c < paths; ++c)
-      active->sequences.push_back(make_sequence(*active, spec.task == Task::kChoices ? c : -1));
-  } catch (const Error& e) {
-    active->result().usage = Usage{};
-    if (e.code() == Code::kCacheFull && !active_.empty()) {
-      release(*active);
-      ++counters_.waiting;
-      --counters_.running;
-      return false;
+  for (bool again = false;; again = true) {
+    try {
+      for (int32_t c = 0; c < paths; ++c)
+        active->sequences.push_back(make_sequence(*active, spec.task == Task::kChoices ? c : -1));
+      break;
+    } catch (const Error& e) {
+      active->result().usage = Usage{};
+      if (e.code() == Code::kCacheFull && !active_.empty()) {
+        release(*active);
+        ++counters_.waiting;
+        --counters_.running;
+        return false;
+      }
+      if (e.code() == Code::kCacheFull && !again && drop_own_path(*active)) continue;
+      finish(*active, e.code(), e.message());
+      return true;
     }
-    finish(*active, e.code(), e.message());
-    return true;
   }
   if (!active->own_root) count_misses(*active);
   if (spec.task == Task::kGenerate) active->history = spec.tokens;
@@ -147,6 +151,32 @@ bool Scheduler::admit_request(const std::shared_ptr<JobState>& state, size_t ind
   return true;
 }
 
+// What the cache has of a request's path can keep the request from fitting: the edge that it leaves
+// stays whole, and the page in which it leaves it is there twice. So that a request which would fit
+// into an empty cache fits into a used one, this gives up what continues the last whole page that
+// it shares. False: there is nothing to give up, or it would not help.
+bool Scheduler::drop_own_path(Active& a) {
+  end_sequences(a);
+  const RequestSpec& spec = a.spec();
+  const bool generates = spec.task == Task::kGenerate;
+  int32_t length = static_cast<int32_t>(spec.tokens.size());
+  for (const auto& choice : spec.choices)
+    length = std::max(length, static_cast<int32_t>(spec.tokens.size() + choice.size()));
+  const int32_t grows = generates ? growth(spec) : 0;
+  const int32_t pages = pages_between(0, length) + (generates ? pages_to_grow(grows) : 0);
+  const int32_t space = space_of(a);
+  if (pages > pages_.capacity() - tree_.held_tokens() / kPageTokens) return false;
+  if (length + grows > tree_.quota_left(space) + tree_.tokens_of(space)) return false;
+
+  const Match match = tree_.match(a.root, spec.tokens);
+  const int32_t whole = match.matched / kPageTokens * kPageTokens;
+  if (whole == tree_.node(match.node).end()) return false;
+  Match keep = match;
+  keep.node = tree_.node_at(match.node, whole);
+  keep.offset = whole - tree_.node(keep.node).start;
+  return tree_.drop_after(keep, Gone::kRoom) > 0;
+}
+
 bool Scheduler::is_complete(const Active& a) const {
   return !a.sequences.empty() &&
          std::all_of(a.sequences.begin(), a.sequences.end(), [&](const Sequence& s) {
@@ -154,6 +184,15 @@ bool Scheduler::is_complete(const Active& a) const {
            return s.outputs_left == 0 && s.length - n.start <= n.computed;
          });
 }
+
+// Tokens that a generation adds to its path, at most.
+int32_t Scheduler::growth(const RequestSpec& spec) const {
+  return std::min(spec.sampling.max_tokens,
+                  model_.max_positions() - static_cast<int32_t>(spec.tokens.size()) + 1);
+}
+
+// Growing by so many tokens takes their pages, one for a branch and one for a start in mid-page.
+int32_t Scheduler::pages_to_grow(int32_t tokens) { return pages_between(0, tokens) + 2; }
 
 Sequence Scheduler::make_sequence(Active& active, int32_t choice) {
   const RequestSpec& spec = active.spec();
@@ -175,9 +214,7 @@ Sequence Scheduler::make_sequence(Active& active, int32_t choice) {
   s.out_end = choice >= 0 || spec.task == Task::kLogprobs ? s.length - 1 : s.length;
   s.outputs_left = s.out_end - out_begin;
 
-  const int32_t most = spec.task == Task::kGenerate
-                           ? std::min(spec.sampling.max_tokens, model_.max_positions() - prompt + 1)
-                           : 0;
+  const int32_t most = spec.task == Task::kGenerate ? growth(spec) : 0;
   const Match match = tree_.match(active.root, tokens);
   s.node = tree_.attach(match, tokens,
                         {.job = static_cast<uint32_t>(active.state->id),
@@ -185,10 +222,9 @@ Sequence Scheduler::make_sequence(Active& active, int32_t choice) {
                          .expires_ms = spec.cache_ttl_ms > 0 ? now_ms() + spec.cache_ttl_ms : 0,
                          .grows = most + promised(active),
                          .counts = choice <= 0});
-  // Growing by max_tokens takes the pages of those tokens, one for a branch and one for a start in
-  // mid-page; they are promised now, so that a running request never starves.
+  // They are promised now, so that a running request never starves.
   if (spec.task == Task::kGenerate) {
-    s.reserved_pages = pages_between(0, most) + 2;
+    s.reserved_pages = pages_to_grow(most);
     if (!tree_.make_room(s.reserved_pages, space_of(active))) {
       tree_.unlock(s.node, true);
       fail(Code::kCacheFull, "generating ", most, " tokens needs ", s.reserved_pages,

@@ -155,9 +155,9 @@ class Tree {
   // Evicts until at most `pages` are used, or nothing more can go. Returns evicted tokens.
   int64_t trim(int32_t pages);
   // Evicts everything unlocked below a node. Returns evicted tokens.
-  int64_t drop(NodeId top);
+  int64_t drop(NodeId top, Gone why = Gone::kAsked);
   // Evicts everything unlocked that continues a match. Returns evicted tokens.
-  int64_t drop_after(const Match& match);
+  int64_t drop_after(const Match& match, Gone why = Gone::kAsked);
   // Evicts what expired before or at this time; what is in use goes as soon as it is not.
   int64_t expire(int64_t now_ms);
   // The leaf that goes next, kNoNode if none can. Of a space with a floor it is only its next one,

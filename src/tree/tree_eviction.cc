@@ -142,7 +142,7 @@ int64_t Tree::trim(int32_t pages) {
   return before - tokens_;
 }
 
-int64_t Tree::drop(NodeId top) {
+int64_t Tree::drop(NodeId top, Gone why) {
   const int64_t before = tokens_;
   // Deepest first: down to a leaf by last children, then back over what is left.
   NodeId id = top;
@@ -155,7 +155,7 @@ int64_t Tree::drop(NodeId top) {
       const NodeId previous = nodes_[id].previous;
       if (nodes_[id].queued) {
         const int64_t tokens = nodes_[id].length;
-        if (observer_.gone) observer_.gone(id, 0, Gone::kAsked);
+        if (observer_.gone) observer_.gone(id, 0, why);
         remove(id);
         ++evictions_;
         evicted_tokens_ += tokens;
@@ -166,13 +166,13 @@ int64_t Tree::drop(NodeId top) {
   }
 }
 
-int64_t Tree::drop_after(const Match& match) {
-  int64_t evicted = drop(match.node);
+int64_t Tree::drop_after(const Match& match, Gone why) {
+  int64_t evicted = drop(match.node, why);
   const Node& n = nodes_[match.node];
   if (!n.queued || match.offset == n.length) return evicted;
-  if (match.offset == 0) return evicted + evict(match.node, Gone::kAsked);
+  if (match.offset == 0) return evicted + evict(match.node, why);
   const int32_t rest = n.length - match.offset;
-  if (observer_.gone) observer_.gone(match.node, match.offset, Gone::kAsked);
+  if (observer_.gone) observer_.gone(match.node, match.offset, why);
   cut(match.node, match.offset);
   evicted_tokens_ += rest;
   return evicted + rest;
