@@ -67,17 +67,15 @@ void run_disk_page(Input input) {
   Taker take(input);
   const uint8_t choice = take.byte();
   if (choice % 4 == 0) return names(take.byte(), text_of(take.rest()));
-  std::vector<std::byte> file;
-  const auto append = [&](std::span<const std::byte> bytes) {
-    file.insert(file.end(), bytes.begin(), bytes.end());
-  };
-  if (choice % 4 == 1) {
-    append(bytes_of(take.rest()));
-  } else {
-    const Input change = take.bytes(choice % 4 == 2 ? 0 : 4);
-    const Input page = take.rest();
-    append(disk_header(folder.key, bytes_of(page)));
-    append(bytes_of(page));
+  const bool raw = choice % 4 == 1;
+  const Input change = take.bytes(choice % 4 == 3 ? 4 : 0);
+  const Input content = take.rest();
+  std::vector<std::byte> file((raw ? 0 : kDiskHeader) + content.size());
+  if (!content.empty())
+    std::memcpy(file.data() + file.size() - content.size(), content.data(), content.size());
+  if (!raw) {
+    const DiskHeader header = disk_header(folder.key, bytes_of(content));
+    std::memcpy(file.data(), header.data(), header.size());
     for (size_t i = 0; i + 1 < change.size(); i += 2)  // place and bits
       file[change[i] % file.size()] ^= std::byte{change[i + 1]};
   }

@@ -1,7 +1,6 @@
 // A snapshot file, read and put into a tree. The input: a choice, and then the whole file, or its
 // index alone. In that case the file is completed with the right checksums, which no accident
 // finds, and with pages; bits of the choice say which of these are damaged.
-#include <cstring>
 #include <functional>
 #include <map>
 #include <memory>
@@ -31,33 +30,34 @@ SnapshotShape shape() {
   return shape;
 }
 
-void append(std::vector<std::byte>& file, const void* data, size_t bytes) {
-  const size_t at = file.size();  // g++ 12 has a false warning of insert()
-  file.resize(at + bytes);
-  if (bytes > 0) std::memcpy(file.data() + at, data, bytes);
-}
-
 std::vector<std::byte> complete(Input index, uint16_t damaged) {
-  std::vector<std::byte> file;
+  constexpr size_t kHeader = 96;
   const SnapshotShape s = shape();
-  const uint32_t version = 1;
-  const uint64_t index_bytes = index.size();
-  append(file, "PFXSNAP\n", 8);
-  append(file, &version, 4);
-  append(file, &s.page_tokens, 4);
-  append(file, s.fingerprint.data(), s.fingerprint.size());
-  append(file, &s.page_bytes, 8);
-  append(file, &index_bytes, 8);
-  const Sha256::Digest digest =
-      Sha256().update(file.data(), file.size()).update(index.data(), index.size()).finish();
-  append(file, digest.data(), digest.size());
-  append(file, index.data(), index.size());
   static const std::vector<std::byte> kZeros(s.page_bytes);
   static const Sha256::Digest kDigest = sha256(kZeros);
+  // Of its full size at once: about vectors of bytes that grow g++ 12 has false warnings.
+  std::vector<std::byte> file(kHeader + index.size() + kPages * (kZeros.size() + kDigest.size()));
+  std::byte* at = file.data();
+  const auto put = [&](const void* data, size_t bytes) {
+    if (bytes > 0) std::memcpy(at, data, bytes);
+    at += bytes;
+  };
+  const uint32_t version = 1;
+  const uint64_t index_bytes = index.size();
+  put("PFXSNAP\n", 8);
+  put(&version, 4);
+  put(&s.page_tokens, 4);
+  put(s.fingerprint.data(), s.fingerprint.size());
+  put(&s.page_bytes, 8);
+  put(&index_bytes, 8);
+  const Sha256::Digest digest =
+      Sha256().update(file.data(), 64).update(index.data(), index.size()).finish();
+  put(digest.data(), digest.size());
+  put(index.data(), index.size());
   for (size_t i = 0; i < kPages; ++i) {
-    append(file, kZeros.data(), kZeros.size());
-    append(file, kDigest.data(), kDigest.size());
-    if (damaged >> i & 1) file.back() ^= std::byte{1};
+    at += kZeros.size();
+    put(kDigest.data(), kDigest.size());
+    if (damaged >> i & 1) at[-1] ^= std::byte{1};
   }
   return file;
 }
