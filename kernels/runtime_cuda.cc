@@ -44,31 +44,6 @@ bool for_hopper(Kernel kernel) {
          kernel == Kernel::kAttentionDecode64 || kernel == Kernel::kAttentionDecode128;
 }
 
-int most_shared_bytes(Kernel kernel) {
-  switch (kernel) {
-    case Kernel::kAttention64x4:
-      return attention_shared_bytes(64, 4);
-    case Kernel::kAttention64x8:
-      return attention_shared_bytes(64, 8);
-    case Kernel::kAttention128x4:
-      return attention_shared_bytes(128, 4);
-    case Kernel::kAttention128x8:
-      return attention_shared_bytes(128, 8);
-    case Kernel::kAttention256x4:
-      return attention_shared_bytes(256, 4);
-    case Kernel::kAttentionHopper64:
-      return hopper_shared_bytes(64);
-    case Kernel::kAttentionHopper128:
-      return hopper_shared_bytes(128);
-    case Kernel::kAttentionDecode64:
-      return decode_shared_bytes(64);
-    case Kernel::kAttentionDecode128:
-      return decode_shared_bytes(128);
-    default:
-      return 0;
-  }
-}
-
 std::string describe(cudaError_t error) {
   if (error == cudaErrorInsufficientDriver || error == cudaErrorInitializationError ||
       error == cudaErrorStubLibrary)
@@ -382,7 +357,7 @@ class CudaRuntime final : public Runtime {
     for (int k = 0; k < static_cast<int>(Kernel::kCount); ++k) {
       const auto kernel = static_cast<Kernel>(k);
       const void* const address = kernel_address(kernel);
-      const int bytes = most_shared_bytes(kernel);
+      const int bytes = block_shape(kernel).shared_bytes;
       if (!address || (for_hopper(kernel) && !properties_.hopper)) continue;
       // Loads the kernel; its first launch would do it otherwise.
       cudaFuncAttributes attributes{};

@@ -1,5 +1,6 @@
 // The second half of a step: it is computed, and its results go to those who asked.
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/clock.h"
@@ -21,11 +22,16 @@ void Scheduler::execute() {
   const auto start = now_();
   error_ = Code::kOk;
   try {
-    step_ok_ = model_.forward(step_, kv_, [this] { return everything_cancelled(); });
+    std::optional<ops::Step> step =
+        model_.forward(step_, kv_, [this] { return everything_cancelled(); });
+    step_ok_ = step.has_value();
     // Results are there when they were downloaded; a step that nobody reads must be waited for.
-    if (step_ok_ && outputs_.empty()) model_.device().finish_step();
-    if (step_ok_) heads_.compute(outputs_);
-    if (step_ok_) not_finite_ = model_.device().not_finite();
+    if (step) {
+      if (outputs_.empty()) step->wait();
+      heads_.compute(outputs_);
+      not_finite_ = model_.device().not_finite();
+      step->end();
+    }
   } catch (const Error& e) {
     error_ = e.code();
     error_message_ = e.message();
@@ -37,7 +43,6 @@ void Scheduler::execute() {
     error_message_ = e.what();
   }
   if (error_ != Code::kOk) step_ok_ = false;
-  if (!step_ok_) model_.device().give_up_step();
   step_ns_ = ns_of(now_() - start);  // counters are read under the lock, which is not held here
 }
 

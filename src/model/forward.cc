@@ -6,21 +6,24 @@
 
 namespace prefix {
 
-bool Model::forward(const StepPlan& plan, KvMemory& kv, const std::function<bool()>& stop) {
+std::optional<ops::Step> Model::forward(const StepPlan& plan, KvMemory& kv,
+                                        const std::function<bool()>& stop) {
   ensure_rows(plan.rows());
   reads_ = plan.reads;
   selected_ = 0;
   ActivationBuffers& b = *buffers_;
   const Pass pass{device_, config_, rotation_, plan, kv, b, times_};
+  std::optional<ops::Step> step;
   {
     Stopwatch watch(times_.other_ns);
-    device_.begin_step({plan.tokens, plan.positions, plan.rope_rows, plan.slots, plan.clear,
-                        plan.copies, reads_, &plan.attention, config_.heads, kv.layout()});
+    step.emplace(device_, ops::StepArrays{plan.tokens, plan.positions, plan.rope_rows, plan.slots,
+                                          plan.clear, plan.copies, reads_, &plan.attention,
+                                          config_.heads, kv.layout()});
     device_.clear_pages(plan.clear, kv.layout(), kv.data());
     device_.embed(weights_.embedding, plan.tokens, 1.0f, b.x, b.x_ld);
   }
   for (size_t i = 0; i < layers_.size(); ++i) {
-    if (stop && stop()) return false;
+    if (stop && stop()) return std::nullopt;
     const LayerSpec& layer = layers_[i];
     const LayerWeights& w = weights_.layers[i];
     switch (layer.mixer) {
@@ -32,7 +35,7 @@ bool Model::forward(const StepPlan& plan, KvMemory& kv, const std::function<bool
         gated_mlp_block(pass, layer, w);
     }
   }
-  return true;
+  return step;
 }
 
 }  // namespace prefix

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -90,9 +91,11 @@ class Model {
   // it they take it when they come. Throws kOutOfMemory, kOutOfDeviceMemory.
   void reserve(int64_t rows, int64_t pages);
 
-  // Computes the rows of the plan. Returns false when stop() asked to give up between two layers;
-  // keys and values written so far are then garbage in pages that were not committed.
-  bool forward(const StepPlan& plan, KvMemory& kv, const std::function<bool()>& stop);
+  // Computes the rows of the plan: the step that has begun, whose results are selected and read
+  // before it ends. None when stop() asked to give up between two layers; keys and values written so
+  // far are then garbage in pages that were not committed.
+  std::optional<ops::Step> forward(const StepPlan& plan, KvMemory& kv,
+                                   const std::function<bool()>& stop);
 
   // Final norm of the given rows of the last forward(); what follows refers to this selection, and
   // operations of the device on its logits to these arrays.

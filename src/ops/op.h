@@ -225,11 +225,12 @@ class Device {
   // is not finite. What depends on that row's slots is wrong. Waits for a GPU; good until the next
   // begin_step().
   virtual std::span<const int32_t> not_finite() = 0;
-  // Returns when all that was asked of the device is computed, and throws what went wrong.
+  // Returns when all that was requested of the device is computed, and throws what went wrong.
   virtual void finish_step() {}
   // The step ends here, whatever of it has been computed: nobody reads its results.
-  virtual void give_up_step() {}
-  // The same of the heads of a step; rows that StepArrays did not announce come with the call.
+  virtual void abort_step() {}
+  // The layers of the step are done: what follows works on selected rows and on these arrays. Rows
+  // that StepArrays did not announce come with the call.
   virtual void begin_heads(const HeadArrays&) {}
 
   // Packs W[n, k] row by row, on all threads. The matrix lives until release(data, bytes()).
@@ -293,6 +294,33 @@ class Device {
 
   // Runs task(i) for i in [0, n) on the host's worker threads of this device.
   virtual void parallel(int64_t n, const std::function<void(int64_t)>& task) = 0;
+};
+
+// A step of a device, from its begin to its end. Left without end(), by an exception or because its
+// results are not wanted any more, it is aborted.
+class Step {
+ public:
+  Step(Device& device, const StepArrays& arrays) : device_(&device) {
+    try {
+      device.begin_step(arrays);
+    } catch (...) {
+      device.abort_step();
+      throw;
+    }
+  }
+  Step(Step&& other) noexcept : device_(std::exchange(other.device_, nullptr)) {}
+  Step& operator=(Step&&) = delete;
+  ~Step() {
+    if (device_) device_->abort_step();
+  }
+
+  // Returns when all of it is computed, and throws what went wrong. Results that were downloaded
+  // are there without it.
+  void wait() { device_->finish_step(); }
+  void end() { device_ = nullptr; }
+
+ private:
+  Device* device_;
 };
 
 // Floats in memory of a device: the weights of a norm, a bias, a table.

@@ -7,11 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "base/status.h"
 #include "base/threads.h"
 #include "ops/devices.h"
-#include "ops/gpu/attention_schedule.h"
-#include "ops/gpu/decode_schedule.h"
+#include "ops/gpu/attention_path.h"
 #include "ops/gpu/downloads.h"
+#include "ops/gpu/launcher.h"
 #include "ops/gpu/runtime.h"
 #include "ops/gpu/staging.h"
 #include "ops/gpu/step_graph.h"
@@ -35,8 +36,8 @@ class GpuDevice final : public Device {
   ~GpuDevice() override;
 
   gpu::Runtime& runtime() { return *runtime_; }
-  const gpu::DevicePlan& attention_plan() const { return plan_; }
-  const gpu::DecodePlan& decode_plan() const { return decode_; }
+  const gpu::DevicePlan& attention_plan() const { return mma_.schedule(); }
+  const gpu::DecodePlan& decode_plan() const { return clusters_.schedule(); }
 
   std::string_view name() const override { return "cuda"; }
   std::string_view isa() const override { return isa_; }
@@ -64,7 +65,7 @@ class GpuDevice final : public Device {
   void begin_step(const StepArrays& step) override;
   std::span<const int32_t> not_finite() override;
   void finish_step() override;
-  void give_up_step() override { runtime_->abandon(); }
+  void abort_step() override { runtime_->abandon(); }
   gpu::StepGraphs::Counts graph_counts() const { return runtime_->counts(); }
   // How often a kernel was asked for, replayed or not.
   int64_t launches(gpu::Kernel kernel) const { return runtime_->launches(kernel); }
@@ -102,12 +103,6 @@ class GpuDevice final : public Device {
   void parallel(int64_t n, const std::function<void(int64_t)>& task) override;
 
  private:
-  // What one attention call needs beside its arguments: made once per step.
-  struct Tiles {
-    std::vector<int32_t> of_row;  // kAttentionSlow
-    std::vector<int32_t> runs;
-  };
-
   gpu::ActivationLayout layout() const { return {options_.dtype}; }
   gpu::Element element() const {
     return options_.dtype == DType::kBf16 ? gpu::Element::kBf16 : gpu::Element::kF32;
@@ -116,37 +111,43 @@ class GpuDevice final : public Device {
   gpu::Pages pages(const KvLayout& kv, const std::byte* pool, int32_t layer) const;
   Matrix pack_from(int64_t n_total, int64_t k, std::span<const RowReader* const> readers,
                    int64_t n_each);
-  void plan_attention(const AttentionPlan& plan, std::span<const int32_t> positions, int32_t heads,
-                      const KvLayout& kv);
+  // Which way the attention of the step takes.
+  void plan_attention(const StepArrays& step);
   // Rows that an operation works on: those of the step are padded, so that steps look alike.
   int64_t padded(int64_t rows) const { return rows == rows_ ? padded_rows_ : rows; }
   bool is_small() const { return rows_ > 0 && rows_ <= 256; }
-  // Whether the step has a plan for clusters (gpu/decode_schedule.h) instead of the other one.
-  bool plan_decode(const AttentionPlan& plan, std::span<const int32_t> positions, int32_t group,
-                   const KvLayout& kv);
-  void launch_decode(const gpu::AttentionArguments& a);
-  void pad_attention();
+  void order_copies(std::span<const PageCopy> copies);
   void fetch_flags();
   void reserve_flags(size_t rows);
-  // One wave of the plan: its items, and whether some of them are folded.
-  void attend(std::span<const gpu::Item> items, bool folds, gpu::AttentionArguments a);
-  void order_copies(std::span<const PageCopy> copies);
-  // The device address of an array that the step or the call has staged.
+  // The device address of an array that the step, its heads or the call have staged. The interface
+  // names operands by their host arrays; a plan's own arrays need no such search (gpu::Staged).
   template <typename T>
-  const T* on_device(std::span<const T> array);
+  const T* on_device(std::span<const T> array) const {
+    if (const T* known = step_.find(array.data())) return known;
+    if (const T* known = heads_.find(array.data())) return known;
+    if (const T* known = call_.find(array.data())) return known;
+    PREFIX_CHECK(array.empty());
+    return nullptr;
+  }
   // Arrays that neither the step nor its heads announced go up with the call.
   template <typename... Spans>
-  void stage_call(const Spans&... spans);
-  template <typename Args>
-  void launch(gpu::Kernel kernel, int64_t x, int64_t y, const Args& args, int shared_bytes = 0,
-              int cluster = 1);
+  void stage_call(const Spans&... spans) {
+    const auto known = [&](const auto& span) {
+      return span.empty() || step_.find(span.data()) || heads_.find(span.data());
+    };
+    if ((known(spans) && ...)) return;
+    call_.begin();
+    (call_.place(spans), ...);
+    call_.send();
+  }
 
   std::unique_ptr<gpu::StepGraphs> runtime_;
   GpuOptions options_;
   Threads threads_;
   std::string isa_;
-  bool clusters_ = false;    // small steps go to them
-  bool warpgroups_ = false;  // wide items do
+  const bool by_clusters_;    // small steps are done so
+  const bool by_warpgroups_;  // wide items are
+  gpu::Launcher launcher_;
   gpu::Uploads uploads_;
   gpu::Downloads downloads_;
   gpu::Staging step_;
@@ -162,19 +163,15 @@ class GpuDevice final : public Device {
   std::vector<int32_t> no_flags_;
   bool flags_coming_ = false, flags_here_ = false;
   const AttentionPlan* planned_ = nullptr;
-  gpu::DevicePlan plan_;
-  gpu::DecodePlan decode_;
-  gpu::Kernel kernel_ = gpu::Kernel::kAttentionSlow;
-  gpu::Kernel wide_kernel_ = gpu::Kernel::kCount;  // of wide items, if it is another one
-  Tiles tiles_;
+  gpu::ClusterAttention clusters_;
+  gpu::MmaAttention mma_;
+  gpu::SlowAttention slow_;
+  gpu::AttentionPath* path_ = &slow_;  // of the step
   const PageCopy* ordered_ = nullptr;  // whose waves these are
   std::vector<PageCopy> copies_;       // in waves
   std::vector<int32_t> waves_;         // ends in copies_
 
-  int32_t most_states_ = INT32_MAX;
   gpu::Buffer gated_;
-  gpu::Buffer states_;
-  gpu::Buffer arrived_;
   gpu::Buffer logit_parts_;  // of row_stats() and top_candidates()
 };
 

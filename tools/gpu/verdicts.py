@@ -58,7 +58,7 @@ def by_kernel(kernel: str) -> str:
 
 
 def fastest(f: Figures, shape: str, heads: str) -> str:
-    """The value of option cuda_attention that counts: "mma", which "auto" takes, or one that was measured and is faster."""
+    """The value of option cuda_attention that counts: the fastest that was measured, of "mma" and "hopper", which "auto" takes."""
     where = dict(bench="attention", shape=shape, heads=heads, shared=True)
     best, least = "mma", f.ours("us", kernel="mma", **where)
     for kernel, proof in PROOF[shape.split()[0]].items():

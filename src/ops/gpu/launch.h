@@ -352,4 +352,38 @@ constexpr int decode_shared_bytes(int d) {
   return kDecodeSlots * (attention_slot_bytes(d) + 16) + kDecodeBarriers * 8;
 }
 
+// Threads and shared memory of a block. The kernels of heads have shared memory by their arguments.
+struct BlockShape {
+  int threads, shared_bytes;
+};
+constexpr BlockShape attention_block(int d, int warps) {
+  return {32 * warps, attention_shared_bytes(d, warps)};
+}
+constexpr BlockShape block_shape(Kernel kernel) {
+  switch (kernel) {
+    case Kernel::kAttentionSlow:
+      return {32, 0};
+    case Kernel::kAttention64x4:
+      return attention_block(64, 4);
+    case Kernel::kAttention64x8:
+      return attention_block(64, 8);
+    case Kernel::kAttention128x4:
+      return attention_block(128, 4);
+    case Kernel::kAttention128x8:
+      return attention_block(128, 8);
+    case Kernel::kAttention256x4:
+      return attention_block(256, 4);
+    case Kernel::kAttentionHopper64:
+      return {kHopperThreads, hopper_shared_bytes(64)};
+    case Kernel::kAttentionHopper128:
+      return {kHopperThreads, hopper_shared_bytes(128)};
+    case Kernel::kAttentionDecode64:
+      return {kDecodeThreads, decode_shared_bytes(64)};
+    case Kernel::kAttentionDecode128:
+      return {kDecodeThreads, decode_shared_bytes(128)};
+    default:
+      return {kRowThreads, 0};
+  }
+}
+
 }  // namespace prefix::ops::gpu

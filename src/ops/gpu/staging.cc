@@ -48,10 +48,16 @@ void Staging::begin() {
   base_ = nullptr;
 }
 
-void Staging::place(const void* data, size_t bytes, size_t padded, unsigned char fill) {
-  if (bytes == 0) return;
+int32_t Staging::place(const void* data, size_t bytes, size_t padded, unsigned char fill) {
+  if (bytes == 0) return -1;
   entries_.push_back({data, bytes, padded, fill, used_});
   used_ += room(padded);
+  return static_cast<int32_t>(entries_.size()) - 1;
+}
+
+const void* Staging::address(int32_t entry) const {
+  PREFIX_CHECK(base_ && static_cast<size_t>(entry) < entries_.size());
+  return base_ + entries_[static_cast<size_t>(entry)].offset;
 }
 
 void Staging::send() {

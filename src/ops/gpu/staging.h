@@ -6,7 +6,8 @@
 //                   └──────────── one upload, send() ──────────┘
 //   device        [ tokens .. | positions .. | slots .... | ...   ]   find(host array) -> address
 //
-// Operations name an array by its host address; find() knows where it is on the device. Each array
+// Who places an array gets a handle, at() knows where it is on the device; find() does for arrays
+// that only their host address names. Each array
 // has room for a power of two of bytes, so that arrays which change a little from step to step stay
 // where they are. Not thread-safe.
 #pragma once
@@ -63,6 +64,12 @@ class Uploads {
   std::atomic<uint64_t> finished_{0};
 };
 
+// An array among those of a Staging.
+template <typename T>
+struct Staged {
+  int32_t entry = -1;  // none where the array is empty
+};
+
 class Staging {
  public:
   Staging(Runtime& runtime, Uploads& uploads)
@@ -79,20 +86,25 @@ class Staging {
   // Forgets everything, and waits until the copy before is done with the pinned memory.
   void begin();
   template <typename T>
-  void place(std::span<const T> array) {
-    place(array.data(), array.size_bytes(), array.size_bytes(), 0);
+  Staged<T> place(std::span<const T> array) {
+    return {place(array.data(), array.size_bytes(), array.size_bytes(), 0)};
   }
   // As if it had `count` elements; those that it lacks are bytes of `fill`.
   template <typename T>
-  void place(std::span<const T> array, int64_t count, unsigned char fill) {
-    place(array.data(), array.size_bytes(),
-          std::max(array.size(), static_cast<size_t>(count)) * sizeof(T), fill);
+  Staged<T> place(std::span<const T> array, int64_t count, unsigned char fill) {
+    return {place(array.data(), array.size_bytes(),
+                  std::max(array.size(), static_cast<size_t>(count)) * sizeof(T), fill)};
   }
   void send();
   // The host's arrays may change from now on; device addresses stay good for what was launched.
   void forget() {
     entries_.clear();
     base_ = nullptr;
+  }
+  // Where it lies on the device after send().
+  template <typename T>
+  const T* at(Staged<T> staged) const {
+    return staged.entry < 0 ? nullptr : static_cast<const T*>(address(staged.entry));
   }
   // Null when the array is not part of the step.
   template <typename T>
@@ -108,7 +120,8 @@ class Staging {
     unsigned char fill;
     size_t offset;
   };
-  void place(const void* data, size_t bytes, size_t padded, unsigned char fill);
+  int32_t place(const void* data, size_t bytes, size_t padded, unsigned char fill);
+  const void* address(int32_t entry) const;
   const void* find_bytes(const void* host) const;
 
   Runtime& runtime_;

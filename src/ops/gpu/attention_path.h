@@ -1,0 +1,123 @@
+// The ways in which the attention of a step is computed. A step takes the first that suits it:
+//
+//   ClusterAttention   small steps, by clusters of blocks           sm_90a, heads of 64 and 128
+//   MmaAttention       wide and narrow items on tensor cores;       bf16, heads up to 256
+//                      wide ones by warpgroups where there are      sm_90a, heads of 64 and 128
+//   SlowAttention      a warp a row and head                        any type, heads up to 1024
+//
+//   plan(step) ──> place(staging) ──> send ──> launch(...) for each layer
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "ops/attention_plan.h"
+#include "ops/gpu/attention_schedule.h"
+#include "ops/gpu/decode_schedule.h"
+#include "ops/gpu/launcher.h"
+#include "ops/gpu/staging.h"
+#include "ops/gpu/workspace.h"
+#include "ops/op.h"
+
+namespace prefix::ops::gpu {
+
+// The attention of a step; it outlives the use of its plan.
+struct StepAttention {
+  const AttentionPlan* plan = nullptr;
+  std::span<const int32_t> positions;  // of all rows
+  int32_t heads = 0;
+  KvLayout kv;
+  bool small = false;  // padded so that steps look alike
+
+  int32_t group_heads() const { return heads / kv.kv_heads; }
+};
+
+class AttentionPath {
+ public:
+  virtual ~AttentionPath() = default;
+  // Whether the step suits; what follows is about this step.
+  virtual bool plan(const StepAttention& step) = 0;
+  // Puts the arrays of the plan among those that go up with the step.
+  virtual void place(Staging& staging) = 0;
+  // One layer. `args` has positions, operands and pages; the path adds its plan. `rows`: of the
+  // step, not padded.
+  virtual void launch(Launcher& launcher, const Staging& staging, AttentionArguments args,
+                      int64_t rows) = 0;
+};
+
+class ClusterAttention final : public AttentionPath {
+ public:
+  ClusterAttention(const Properties& properties, bool enabled)
+      : properties_(properties), enabled_(enabled) {}
+
+  bool plan(const StepAttention& step) override;
+  void place(Staging& staging) override;
+  void launch(Launcher& launcher, const Staging& staging, AttentionArguments args,
+              int64_t rows) override;
+  const DecodePlan& schedule() const { return schedule_; }
+
+ private:
+  const Properties& properties_;
+  const bool enabled_;
+  Kernel kernel_ = Kernel::kCount;
+  DecodePlan schedule_;
+  Staged<DecodePart> parts_;
+  Staged<DecodePage> pages_;
+};
+
+class MmaAttention final : public AttentionPath {
+ public:
+  struct Options {
+    bool warpgroups = false;
+    bool invariant = false;
+  };
+  MmaAttention(Runtime& runtime, const Options& options)
+      : properties_(runtime.properties()), options_(options), states_(runtime), arrived_(runtime) {}
+
+  // Takes the memory that plans keep to.
+  void reserve(const Workspace& workspace);
+
+  bool plan(const StepAttention& step) override;
+  void place(Staging& staging) override;
+  void launch(Launcher& launcher, const Staging& staging, AttentionArguments args,
+              int64_t rows) override;
+  const DevicePlan& schedule() const { return schedule_; }
+  void forget() { schedule_.clear(); }
+
+ private:
+  void pad();
+  void launch_wave(Launcher& launcher, std::span<const Item> items, bool folds,
+                   AttentionArguments args) const;
+
+  const Properties& properties_;
+  const Options options_;
+  int32_t most_states_ = INT32_MAX;
+  Buffer states_;
+  Buffer arrived_;
+  Kernel kernel_ = Kernel::kCount;
+  Kernel wide_kernel_ = Kernel::kCount;  // of wide items, if it is another one
+  DevicePlan schedule_;
+  const AttentionPlan* step_ = nullptr;
+  Staged<Item> items_;
+  Staged<Run> runs_;
+  Staged<Group> groups_;
+  Staged<int32_t> pages_;
+};
+
+class SlowAttention final : public AttentionPath {
+ public:
+  bool plan(const StepAttention& step) override;
+  void place(Staging& staging) override;
+  void launch(Launcher& launcher, const Staging& staging, AttentionArguments args,
+              int64_t rows) override;
+
+ private:
+  const AttentionPlan* step_ = nullptr;
+  std::vector<int32_t> tile_of_row_;
+  std::vector<int32_t> tile_runs_;
+  Staged<int32_t> staged_tiles_, staged_tile_runs_, pages_;
+  Staged<AttentionRun> runs_;
+};
+
+}  // namespace prefix::ops::gpu

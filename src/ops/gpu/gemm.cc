@@ -1,0 +1,67 @@
+// Matrix products, and the row counts for which they are prepared.
+#include <algorithm>
+
+#include "base/status.h"
+#include "ops/op_gpu.h"
+
+namespace prefix::ops {
+
+// Steps up to 256 rows are padded to few sizes; of longer ones, of any size, the largest stands for
+// all.
+void GpuDevice::rehearse(int64_t most, const std::function<void(int64_t rows)>& step) {
+  rehearsing_ = true;
+  int64_t last = 0;
+  for (int64_t rows = 1; rows <= std::min<int64_t>(most, 256); ++rows)
+    if (const int64_t size = gpu::padded_rows(rows); size != last) step(last = size);
+  if (most > last) step(most);
+  rehearsing_ = false;
+}
+
+int64_t GpuDevice::padded_rows(int64_t rows) const {
+  return rows <= 256 ? gpu::padded_rows(rows) : gpu::padded_items(rows);
+}
+
+void GpuDevice::multiply(const gpu::GemmArgs& args) {
+  if (rehearsing_) {
+    runtime_->prepare_gemm(args);
+  } else {
+    check(*runtime_, runtime_->gemm(args), "matrix product");
+  }
+}
+
+void GpuDevice::linear(const Matrix& w, const float* bias, Act x, int64_t rows, float* y,
+                       int64_t ld, bool add) {
+  if (rows == 0) return;
+  const auto output = add ? gpu::Output::kF32Add : gpu::Output::kF32;
+  gpu::GemmArgs a{w.data, x.data,     bias, y,  padded(rows), w.n,
+                  w.k,    w.k_padded, x.ld, ld, output,       element()};
+  multiply(a);
+}
+
+// qkv() adds the bias: cuBLASLt has no f32 bias for a result of bf16.
+void GpuDevice::project(const Matrix& w, const float*, Act x, int64_t rows, void* y, int64_t ld) {
+  if (rows == 0) return;
+  const auto output = gpu::Output::kActivation;
+  multiply({w.data, x.data, nullptr, y, padded(rows), w.n, w.k, w.k_padded, x.ld, ld, output,
+            element()});
+}
+
+void GpuDevice::linear_gated(const Matrix& w, int64_t n, const float* bias_gate,
+                             const float* bias_up, Activation act, Act x, int64_t rows, Act out) {
+  PREFIX_CHECK(act == Activation::kSilu);
+  PREFIX_CHECK(w.panels() == (n + 31) / 32 * 2);
+  if (rows == 0) return;
+  rows = padded(rows);
+  const int64_t columns = w.panels() * 32;
+  unsigned char* const both =
+      gated_.reserve(static_cast<size_t>(rows * columns) * dtype_bytes(options_.dtype));
+  const auto output = gpu::Output::kActivation;
+  gpu::GemmArgs g{w.data, x.data,     nullptr, both,    rows,   columns,
+                  w.k,    w.k_padded, x.ld,    columns, output, element()};
+  multiply(g);
+  if (rehearsing_) return;
+  gpu::GatedArgs a{both, bias_gate, bias_up, out.data, columns, out.ld, n, element()};
+  launcher_.launch(gpu::Kernel::kGated, rows, 1, a);
+}
+
+}  // namespace prefix::ops

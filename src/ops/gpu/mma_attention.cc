@@ -1,0 +1,116 @@
+// Attention by items on tensor cores (kernels/body/attention.h), wide ones by warpgroups where there
+// are (kernels/body/attention_hopper.h): then two launches a layer, the second for narrow items and
+// for folding.
+#include <algorithm>
+
+#include "ops/gpu/attention_path.h"
+#include "ops/gpu/step_graph.h"
+
+namespace prefix::ops::gpu {
+namespace {
+
+// For a head size and the packed rows of the largest tile; kCount where there is none.
+Kernel kernel_for(const KvLayout& kv, int32_t packed_rows) {
+  const bool large = packed_rows > 64;
+  if (kv.type != DType::kBf16 || kv.head_dim > 256) return Kernel::kCount;
+  if (kv.head_dim > 128) return Kernel::kAttention256x4;
+  if (kv.head_dim > 64) return large ? Kernel::kAttention128x8 : Kernel::kAttention128x4;
+  return large ? Kernel::kAttention64x8 : Kernel::kAttention64x4;
+}
+
+Kernel wide_kernel_for(const KvLayout& kv, int32_t packed_rows) {
+  if (kv.type != DType::kBf16 || packed_rows <= kHopperRows) return Kernel::kCount;
+  if (kv.head_dim == 64) return Kernel::kAttentionHopper64;
+  if (kv.head_dim == 128) return Kernel::kAttentionHopper128;
+  return Kernel::kCount;
+}
+
+}  // namespace
+
+void MmaAttention::reserve(const Workspace& workspace) {
+  states_.reserve(workspace.states);
+  arrived_.reserve(workspace.arrived);
+  most_states_ = workspace.most_states;
+}
+
+bool MmaAttention::plan(const StepAttention& step) {
+  schedule_.clear();
+  int32_t rows = 0;
+  for (const AttentionTile& tile : step.plan->tiles)
+    rows = std::max(rows, (tile.row_end - tile.row_begin) * step.group_heads());
+  // Invariant results come from one kernel, whatever the company.
+  kernel_ = kernel_for(step.kv, options_.invariant ? 64 : rows);
+  if (kernel_ == Kernel::kCount) return false;
+  wide_kernel_ = options_.warpgroups ? wide_kernel_for(step.kv, rows) : Kernel::kCount;
+  AttentionShape shape;
+  shape.kv_heads = step.kv.kv_heads;
+  shape.group_heads = step.group_heads();
+  shape.warps = block_shape(kernel_).threads / 32;
+  shape.processors = properties_.processors;
+  shape.invariant = options_.invariant;
+  shape.most_states = most_states_;
+  plan_attention(*step.plan, step.positions, shape, schedule_);
+  step_ = step.plan;
+  if (step.small) pad();
+  return true;
+}
+
+// Items without rows, which do nothing: the grid of a launch stays the same for many steps.
+void MmaAttention::pad() {
+  Item nothing{};
+  nothing.state = nothing.group = -1;
+  if (schedule_.waves.size() != 1) return;
+  const auto items = static_cast<int64_t>(schedule_.items.size());
+  schedule_.items.resize(static_cast<size_t>(padded_items(items)), nothing);
+  schedule_.waves.back().item_end = static_cast<int32_t>(schedule_.items.size());
+  const int64_t states = std::min<int64_t>(padded_items(schedule_.states), most_states_);
+  schedule_.states = std::max(schedule_.states, static_cast<int32_t>(states));
+}
+
+void MmaAttention::place(Staging& staging) {
+  pages_ = staging.place(std::span<const int32_t>(step_->pages));
+  items_ = staging.place(std::span<const Item>(schedule_.items));
+  runs_ = staging.place(std::span<const Run>(schedule_.runs));
+  groups_ = staging.place(std::span<const Group>(schedule_.groups));
+}
+
+void MmaAttention::launch(Launcher& launcher, const Staging& staging, AttentionArguments args,
+                          int64_t) {
+  args.pages_list = staging.at(pages_);
+  args.runs = staging.at(runs_);
+  const auto kv_heads = static_cast<size_t>(args.pages.kv_heads);
+  const size_t states = static_cast<size_t>(schedule_.states) * kv_heads;
+  const size_t o_floats = states * static_cast<size_t>(args.pages.d_padded);
+  args.state_o = reinterpret_cast<float*>(states_.reserve((o_floats + 2 * states) * sizeof(float)));
+  args.state_ml = args.state_o + o_floats;
+  args.arrived = reinterpret_cast<int32_t*>(
+      arrived_.reserve(schedule_.groups.size() * kv_heads * sizeof(int32_t)));
+  Wave begin{0, 0};
+  for (const Wave& end : schedule_.waves) {
+    args.items = staging.at(items_) + begin.item_end;
+    args.groups = staging.at(groups_) + begin.group_end;
+    args.item_count = end.item_end - begin.item_end;
+    launch_wave(
+        launcher,
+        std::span(schedule_.items)
+            .subspan(static_cast<size_t>(begin.item_end), static_cast<size_t>(args.item_count)),
+        end.group_end > begin.group_end, args);
+    begin = end;
+  }
+}
+
+// `folds`: some of the items are.
+void MmaAttention::launch_wave(Launcher& launcher, std::span<const Item> items, bool folds,
+                               AttentionArguments args) const {
+  const int32_t kv_heads = args.pages.kv_heads;
+  if (wide_kernel_ != Kernel::kCount) {
+    launcher.launch(wide_kernel_, args.item_count, kv_heads, args);
+    args.wide_done = 1;
+    const bool narrow =
+        std::any_of(items.begin(), items.end(), [](const Item& item) { return item.narrow != 0; });
+    if (!narrow && !folds) return;
+  }
+  launcher.launch(kernel_, args.item_count, kv_heads, args);
+}
+
+}  // namespace prefix::ops::gpu
