@@ -54,11 +54,14 @@ impl Allowance {
 
 thread_local! {
     static LEFT: Cell<u64> = const { Cell::new(0) };
+    /// Down to here there was memory when it was looked for. What is refunded and spent again is not looked for again.
+    static ROOM_TO: Cell<u64> = const { Cell::new(0) };
 }
 
 /// The rendering that begins on this thread may use so many units.
 pub fn begin(units: u64) {
     LEFT.set(units);
+    ROOM_TO.set(units);
 }
 
 /// Units that it has not used.
@@ -69,8 +72,9 @@ pub fn left() -> u64 {
 pub fn spend(units: u64) -> Result<(), Error> {
     match LEFT.get().checked_sub(units) {
         Some(left) => {
-            if left / STEP != LEFT.get() / STEP {
+            if left < ROOM_TO.get() || units >= STEP {
                 room((units + STEP) * ROOM)?;
+                ROOM_TO.set(left.saturating_sub(STEP).min(ROOM_TO.get()));
             }
             LEFT.set(left);
             Ok(())
