@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "base/status.h"
 #include "base/page.h"
+#include "base/status.h"
 #include "tree/page_numbers.h"
 #include "tree/slot_store.h"
 #include "tree/tree.h"
