@@ -135,18 +135,22 @@ TEST(DiskFailure, AfterAFailedWriteNothingIsWrittenForAWhile) {
 TEST(DiskFailure, FoldersThatCannotBeUsed) {
   const TempFolder folder;
   folder.write("file", std::string_view("x"));
-  fs::create_directory(folder / "open");
-  chmod((folder / "open").c_str(), 0777);
+  // To everybody, to the group, to the others.
+  for (const auto& [name, mode] : {std::pair{"open", 0777}, {"group", 0720}, {"others", 0702}}) {
+    fs::create_directory(folder / name);
+    chmod((folder / name).c_str(), static_cast<mode_t>(mode));
+  }
   messages();
-  for (const std::string& path : {std::string(), folder / "missing/cache", folder / "file",
-                                  folder / "open", (folder / "cache") + std::string("\0x", 2)}) {
+  for (const std::string& path :
+       {std::string(), folder / "missing/cache", folder / "file", folder / "open", folder / "group",
+        folder / "others", (folder / "cache") + std::string("\0x", 2)}) {
     DiskTier tier(options_for(path));
     EXPECT_FALSE(put(tier, 1, kPage));
     EXPECT_EQ(get(tier, 1, kPage), Got::kMiss);
     EXPECT_FALSE(exists(tier, 1));
     EXPECT_EQ(messages().size(), 1u) << path;
   }
-  EXPECT_TRUE(fs::is_empty(folder / "open"));
+  for (const char* name : {"open", "group", "others"}) EXPECT_TRUE(fs::is_empty(folder / name));
 }
 
 // SIGXFSZ would end the process; the threads of the tier do not take it.
