@@ -1,4 +1,6 @@
 // Attention of a step: which way it takes, and what all of them have in common.
+#include <initializer_list>
+
 #include "base/status.h"
 #include "ops/op_gpu.h"
 
