@@ -66,7 +66,7 @@ func asciiModel(t testing.TB) (*prefix.Engine, *prefix.Tokenizer) {
 		content := must(os.ReadFile(filepath.Join(models, "llama-base", name)))(t)
 		check(t, os.WriteFile(filepath.Join(folder, name), content, 0o600))
 	}
-	tokenizer, config := byteTokenizer(128)
+	tokenizer, config := byteTokenizer(129) // with two special ones, all of the model's
 	check(t, os.WriteFile(filepath.Join(folder, "tokenizer.json"), []byte(tokenizer), 0o600))
 	check(t, os.WriteFile(filepath.Join(folder, "tokenizer_config.json"), []byte(config), 0o600))
 	engine := must(prefix.Open(context.Background(), folder, prefix.Options{"isa": "scalar", "dtype": "f32"}))(t)

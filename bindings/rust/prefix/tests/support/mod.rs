@@ -118,7 +118,7 @@ pub fn ascii_model() -> PathBuf {
         for name in ["config.json", "model.safetensors"] {
             std::fs::copy(model("llama-base").join(name), folder.join(name)).unwrap();
         }
-        let (tokenizer, config) = byte_tokenizer(128);
+        let (tokenizer, config) = byte_tokenizer(129); // with two special ones, all of the model's
         std::fs::write(folder.join("tokenizer.json"), tokenizer).unwrap();
         std::fs::write(folder.join("tokenizer_config.json"), config).unwrap();
         folder

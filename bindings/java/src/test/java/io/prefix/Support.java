@@ -84,7 +84,7 @@ final class Support {
         for (String name : List.of("config.json", "model.safetensors")) {
             Files.copy(LLAMA.resolve(name), folder.resolve(name));
         }
-        String[] tokenizer = byteTokenizer(128);
+        String[] tokenizer = byteTokenizer(129); // with two special ones, all of the model's
         Files.writeString(folder.resolve("tokenizer.json"), tokenizer[0]);
         Files.writeString(folder.resolve("tokenizer_config.json"), tokenizer[1]);
     }
