@@ -43,7 +43,7 @@ def target_of(capability: str) -> str:
 
 def configure(clock: Clock) -> str:
     command = ["cmake", "-S", ROOT, "-B", BUILD, "-G", "Ninja", "-DPREFIX_CUDA=ON", "-DPREFIX_BUILD_TEXT=OFF",
-               "-DPREFIX_BUILD_SAMPLES=OFF", "-DPREFIX_WERROR=OFF"]
+               "-DPREFIX_BUILD_SAMPLES=OFF", "-DPREFIX_WERROR=OFF", "-DPREFIX_CUDA_LINEINFO=ON"]
     asked = clock.run(["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"], 60)
     target = target_of((asked.text.splitlines() or [""])[0]) if asked.good else ""
     if target:  # only what this GPU runs: it saves most of the time
