@@ -168,7 +168,7 @@ void EngineImpl::loop() {
     if (stop_) return;
     try {
       scheduler_->plan();
-      if (scheduler_->only_waits()) {
+      if (scheduler_->blocked_on_tiers()) {
         wake_.wait_for(lock, kTierPoll, [this] { return stop_ || news_.exchange(false); });
         continue;
       }

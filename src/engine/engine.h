@@ -1,7 +1,7 @@
 // The engine: one model on one device, one prefix tree, one scheduler thread.
 //
 //   any thread ── submit(requests) ──> queue ──> scheduler thread: match, extend, step, finish
-//   any thread <── Job: wait, events, results <──┘            (see scheduler.h)
+//   any thread <── Job: wait, events, results <──┘            (see schedule/scheduler.h)
 //
 // All methods may be called from any thread.
 #pragma once

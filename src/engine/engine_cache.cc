@@ -16,7 +16,7 @@ int64_t EngineImpl::drop_namespace(int32_t name_space) {
   require_namespace(name_space);
   scheduler_->expire_cache();
   int64_t tokens = 0;
-  for (NodeId root : scheduler_->roots_of(name_space)) tokens += tree_->drop(root);
+  for (NodeId root : scheduler_->roots().roots_of(name_space)) tokens += tree_->drop(root);
   if (events_) events_->check_cleared();
   return tokens;
 }
@@ -27,7 +27,7 @@ std::vector<CacheInfo> EngineImpl::cache_lookup(int32_t name_space,
   require_open();
   require_namespace(name_space);
   scheduler_->expire_cache();
-  const std::vector<NodeId> roots = scheduler_->roots_of(name_space);
+  const std::vector<NodeId> roots = scheduler_->roots().roots_of(name_space);
   std::vector<CacheInfo> found(prompts.size());
   for (size_t i = 0; i < prompts.size(); ++i) {
     for (const NodeId root : roots) {
@@ -44,7 +44,7 @@ int64_t EngineImpl::cache_evict(int32_t name_space, const int32_t* tokens, size_
   require_namespace(name_space);
   scheduler_->expire_cache();
   int64_t evicted = 0;
-  for (NodeId root : scheduler_->roots_of(name_space)) {
+  for (NodeId root : scheduler_->roots().roots_of(name_space)) {
     const Match m = tree_->match(root, {tokens, n});
     if (static_cast<size_t>(m.matched) == n) evicted += tree_->drop_after(m);
   }
@@ -60,7 +60,7 @@ CachePin EngineImpl::cache_pin(int32_t name_space, const int32_t* tokens, size_t
   if (ttl_ms < 0) fail(Code::kOutOfRange, "ttl_ms is ", ttl_ms, ", below 0");
   scheduler_->expire_cache();
   Match best;
-  for (NodeId root : scheduler_->roots_of(name_space)) {
+  for (NodeId root : scheduler_->roots().roots_of(name_space)) {
     const Match m = tree_->match(root, {tokens, n});
     if (m.computed > best.computed) best = m;
   }
@@ -190,9 +190,10 @@ SnapshotCache EngineImpl::snapshot_cache() {
           *kv_,
           namespaces_,
           [this](const std::function<void()>& f) { between_steps(f); },
-          [this](int32_t name_space) { return scheduler_->roots_of(name_space); },
+          [this](int32_t name_space) { return scheduler_->roots().roots_of(name_space); },
           [this](int32_t name_space, bool long_regime) {
-            return scheduler_->root_of(name_space, long_regime ? model_->max_positions() : 1);
+            return scheduler_->roots().root_of(name_space,
+                                               long_regime ? model_->max_positions() : 1);
           },
           [this](std::weak_ptr<PagesToSave> pages) { saves_.push_back(std::move(pages)); },
           {fingerprint(), kPageTokens, page_bytes},
@@ -235,7 +236,7 @@ TreePicture EngineImpl::picture() const {
 std::vector<NodeId> EngineImpl::all_roots() const {
   std::vector<NodeId> roots;
   for (int32_t i = 0; i < namespaces_.count(); ++i)
-    for (const NodeId root : scheduler_->roots_of(i)) roots.push_back(root);
+    for (const NodeId root : scheduler_->roots().roots_of(i)) roots.push_back(root);
   return roots;
 }
 

@@ -19,7 +19,7 @@
 #include "cache/lower_tiers.h"
 #include "cache/page_keys.h"
 #include "engine/engine.h"
-#include "engine/scheduler.h"
+#include "engine/schedule/scheduler.h"
 #include "engine/tree_text.h"
 #include "model/model.h"
 #include "tree/tree.h"

@@ -27,8 +27,8 @@ void refuse_not_finite(Output& output) {
                        " is not finite (NaN or infinity), by its weights or by this input");
 }
 
-int64_t generated(const Active& a) {
-  return static_cast<int64_t>(a.history.size() - a.spec().tokens.size());
+int64_t generated(const RunningRequest& request) {
+  return static_cast<int64_t>(request.history.size() - request.spec().tokens.size());
 }
 
 }  // namespace
@@ -36,7 +36,7 @@ int64_t generated(const Active& a) {
 void Heads::compute(std::vector<Output>& outputs) {
   std::vector<Output*> full, ids, embeddings;
   for (Output& o : outputs) {
-    switch (o.active->spec().task) {
+    switch (o.request->spec().task) {
       case Task::kLogits:
         ids.push_back(&o);
         break;
@@ -56,20 +56,20 @@ void Heads::compute(std::vector<Output>& outputs) {
 
 // A penalty is a matter of the row itself where the host can read it.
 bool Heads::needs_row(const Output& output) const {
-  const RequestSpec& spec = output.active->spec();
+  const RequestSpec& spec = output.request->spec();
   if (spec.task != Task::kGenerate) return false;
   return candidates_for(spec.sampling, model_.config().vocab_size) == 0 ||
          (spec.sampling.repetition_penalty != 1 && model_.device().host_memory());
 }
 
 Heads::Read Heads::ask(Output& output) {
-  const Active& active = *output.active;
-  const RequestSpec& spec = active.spec();
+  const RunningRequest& request = *output.request;
+  const RequestSpec& spec = request.spec();
   Read read{&output};
   if (spec.task != Task::kGenerate) {
-    const Sequence& s = active.sequences[output.sequence];
+    const Sequence& s = request.sequences[output.sequence];
     reads_.want_stats(output.selected, ops::kWantSum);
-    read.logits = reads_.want_logit(output.selected, active.token_at(s, output.position + 1));
+    read.logits = reads_.want_logit(output.selected, request.token_at(s, output.position + 1));
     return read;
   }
   const Sampling& sampling = spec.sampling;
@@ -79,7 +79,7 @@ Heads::Read Heads::ask(Output& output) {
   if (sampling.temperature == 0 && !penalty) return read;
   read.candidates =
       reads_.want_candidates(output.selected, candidates_for(sampling, model_.config().vocab_size));
-  if (penalty) read.seen = distinct_tokens(active.history);
+  if (penalty) read.seen = distinct_tokens(request.history);
   for (size_t i = 0; i < read.seen.size(); ++i) {
     const size_t at = reads_.want_logit(output.selected, read.seen[i]);
     if (i == 0) read.logits = at;
@@ -89,7 +89,7 @@ Heads::Read Heads::ask(Output& output) {
 
 bool Heads::find_token(Read& read) const {
   Output& output = *read.output;
-  const Sampling& sampling = output.active->spec().sampling;
+  const Sampling& sampling = output.request->spec().sampling;
   const ops::RowStats& stats = reads_.stats(output.selected);
   ops::Candidate found{stats.first, stats.top};
   const bool penalty = sampling.repetition_penalty != 1;
@@ -105,7 +105,7 @@ bool Heads::find_token(Read& read) const {
                                      read.seen, logits, sampling.repetition_penalty, k, kept)) {
       return false;
     }
-    found.id = choose(kept, sampling, generated(*output.active));
+    found.id = choose(kept, sampling, generated(*output.request));
     // Its logit before the penalty.
     const auto at = std::lower_bound(read.seen.begin(), read.seen.end(), found.id);
     found.logit = at != read.seen.end() && *at == found.id
@@ -123,7 +123,7 @@ bool Heads::find_token(Read& read) const {
 void Heads::finish(Read& read) const {
   Output& output = *read.output;
   const ops::RowStats& stats = reads_.stats(output.selected);
-  if (output.active->spec().task != Task::kGenerate) {
+  if (output.request->spec().task != Task::kGenerate) {
     output.logprob = static_cast<float>(reads_.logit(read.logits) - ops::log_sum_exp(stats));
     if (!std::isfinite(output.logprob)) refuse_not_finite(output);
   } else if (stats.first < 0 || !std::isfinite(stats.top)) {
@@ -160,10 +160,10 @@ void Heads::sample_rows(const ops::LogitBlock& block, std::span<Output* const> o
   device.parallel(static_cast<int64_t>(outputs.size()), [&](int64_t index) {
     const auto i = static_cast<size_t>(index);
     Output& output = *outputs[i];
-    const Active& active = *output.active;
+    const RunningRequest& request = *output.request;
     try {
       output.sampled =
-          sample({rows[i], vocab}, active.spec().sampling, active.history, generated(active));
+          sample({rows[i], vocab}, request.spec().sampling, request.history, generated(request));
     } catch (const Error&) {  // all that sample() refuses
       refuse_not_finite(output);
     }
@@ -216,7 +216,7 @@ void Heads::compute_ids(std::vector<Output*>& outputs) {
   model_.select(arrays);
   std::map<int32_t, std::vector<std::pair<Output*, size_t>>> wanted;  // panel -> (output, which id)
   for (Output* o : outputs) {
-    const std::vector<int32_t>& ids = o->active->spec().logit_ids;
+    const std::vector<int32_t>& ids = o->request->spec().logit_ids;
     o->values.resize(ids.size());
     for (size_t k = 0; k < ids.size(); ++k) wanted[ids[k] / 32].emplace_back(o, k);
   }
@@ -239,7 +239,7 @@ void Heads::compute_ids(std::vector<Output*>& outputs) {
     int64_t index = 0;
     for (auto panel = first; panel != next; ++panel, ++index) {
       for (const auto& [output, k] : panel->second) {
-        const int32_t id = output->active->spec().logit_ids[k];
+        const int32_t id = output->request->spec().logit_ids[k];
         const float value = logits.at(index, output->selected, id % 32);
         output->values[k] = value;
         if (!std::isfinite(value)) refuse_not_finite(*output);
@@ -257,7 +257,7 @@ void Heads::compute_embeddings(std::vector<Output*>& outputs) {
   const auto hidden = static_cast<size_t>(model_.config().hidden);
   const float* const all = model_.hidden();
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const RequestSpec& spec = outputs[i]->active->spec();
+    const RequestSpec& spec = outputs[i]->request->spec();
     const size_t n = spec.dimensions > 0 ? static_cast<size_t>(spec.dimensions) : hidden;
     const float* h = all + static_cast<size_t>(outputs[i]->selected) * hidden;
     outputs[i]->values.assign(h, h + n);

@@ -7,15 +7,15 @@
 #include <vector>
 
 #include "engine/logit_reads.h"
-#include "engine/sampling.h"
-#include "engine/sequence.h"
+#include "engine/sampling/sampling.h"
+#include "engine/schedule/sequence.h"
 #include "model/model.h"
 
 namespace prefix {
 
 // One row read by one sequence.
 struct Output {
-  Active* active = nullptr;
+  RunningRequest* request = nullptr;
   size_t sequence = 0;
   int32_t position = 0;
   int32_t row = 0;

@@ -5,7 +5,7 @@
 
 #include "base/page.h"
 #include "engine/random_requests.h"
-#include "engine/scheduler.h"
+#include "engine/schedule/scheduler.h"
 #include "model/model_files.h"
 
 namespace prefix {

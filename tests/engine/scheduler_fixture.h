@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "cache/kv_memory.h"
-#include "engine/scheduler.h"
+#include "engine/schedule/scheduler.h"
 #include "engine_support.h"
 #include "model/model_files.h"
 #include "support/manual_clock.h"

@@ -2,9 +2,10 @@
 //
 //   enqueue ─> waiting ─ admit (match, extend, lock) ─> prefill ─┬─> finished
 //                                                                └─> decode ─> finished
-//   loop:  plan()     under the engine's lock: admit, cancel, fill a step, lay it out
-//          execute()  without the lock: the model runs, heads and sampling
-//          complete() under the lock: commit to the tree, hand out results
+//   loop:  plan()     under the engine's lock: expire (scheduler.cc), admit (admission.cc), fill a
+//                     step and lay it out (batching.cc)
+//          execute()  without the lock: the model runs, heads and sampling (results.cc)
+//          complete() under the lock: commit to the tree, apply results (results.cc)
 //
 // A step takes one row for each decoding sequence and fills the rest of the row budget with pending
 // prompt tokens, jobs taking turns. Nothing is padded; a sequence that ends leaves at once.
@@ -13,7 +14,6 @@
 
 #include <cstdint>
 #include <list>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -22,9 +22,10 @@
 
 #include "base/clock.h"
 #include "cache/leases.h"
-#include "cache/miss_reasons.h"
 #include "engine/outputs.h"
-#include "engine/sequence.h"
+#include "engine/schedule/accounting.h"
+#include "engine/schedule/roots.h"
+#include "engine/schedule/sequence.h"
 #include "model/model.h"
 #include "plan/step.h"
 #include "tree/tree.h"
@@ -34,14 +35,8 @@ namespace prefix {
 struct SchedulerOptions {
   int32_t row_budget = 2048;
   bool sharing = true;  // off: every request computes and stores its own path
-  bool cache = true;    // off: nodes go as soon as nobody runs on them
+  bool cache = true;    // off: nodes go with the last request that uses them
   int32_t threads = 1;
-};
-
-struct SchedulerCounters {
-  int64_t running = 0, waiting = 0, finished = 0, failed = 0;
-  int64_t given = 0, computed = 0, cached = 0, shared = 0, generated = 0;
-  int64_t steps = 0, rows = 0, plan_ns = 0, run_ns = 0;
 };
 
 class Scheduler {
@@ -54,7 +49,7 @@ class Scheduler {
   void enqueue(std::shared_ptr<Job> job);
   bool idle() const { return jobs_.empty(); }
   // After plan(): there is nothing to compute, all requests wait for pages from a tier below.
-  bool only_waits() const { return step_.rows() == 0 && active_.empty() && !jobs_.empty(); }
+  bool blocked_on_tiers() const { return step_.rows() == 0 && running_.empty() && !jobs_.empty(); }
 
   void plan();
   void execute();
@@ -64,51 +59,54 @@ class Scheduler {
   // no memory. For an engine that failed or is being closed: nothing may be run afterwards.
   void abort_all(Code code, const char* message) noexcept;
 
-  NodeId root_of(int32_t name_space, int32_t length);
   // Evicts what is past its time to live, and ends leases that are.
   void expire_cache();
-  // Roots of one namespace, one per rotary regime that was used.
-  std::vector<NodeId> roots_of(int32_t name_space) const;
 
   int64_t add_lease(NodeId node, int64_t ttl_ms) {
     return leases_.add(node, ttl_ms > 0 ? now_ms() + ttl_ms : 0);
   }
   bool remove_lease(int64_t lease) { return leases_.remove(lease); }
 
-  const SchedulerCounters& counters() const { return counters_; }
-  MissReasons& misses() { return misses_; }
+  Roots& roots() { return roots_; }
+  const SchedulerCounters& counters() const { return accounting_.counters(); }
+  MissReasons& misses() { return accounting_.misses(); }
   bool failed() const { return failed_; }
 
  private:
+  // admission.cc: the queue, paths in the tree, reservations.
   void admit();
-  int32_t longest(const RequestSpec& spec) const;
-  bool waits_for_tier(const JobState& state, Waiting& waiting);
+  bool waits_for_tier(const JobState& state, WaitingRequest& waiting);
   bool admit_request(const std::shared_ptr<JobState>& state, size_t index);
-  bool drop_own_path(Active& a);
+  Sequence make_sequence(RunningRequest& request, int32_t choice);
+  bool drop_own_path(RunningRequest& request);
+  int32_t max_length(const RequestSpec& spec) const;
   int32_t growth(const RequestSpec& spec) const;
+  int32_t reserved_growth(const RunningRequest& request) const;
   static int32_t pages_to_grow(int32_t tokens);
-  Sequence make_sequence(Active& active, int32_t choice);
-  static int32_t space_of(const Active& active);
-  int32_t promised(const Active& active) const;
-  void count_misses(const Active& active);
-  void count_usage(Active& active, const Sequence& s, const Match& match, int32_t from);
-  void end_overdue();
-  int64_t now_ms() const;
+  static int32_t namespace_of(const RunningRequest& request);
+
+  // batching.cc: the rows of a step.
   void fill_step();
   int32_t fill_decode(int32_t budget);
   int32_t fill_prefill(JobState* only, int32_t budget);
   void collect_outputs();
-  bool is_complete(const Active& active) const;
+
+  // results.cc: what comes of them.
   bool everything_cancelled() const;
   void commit();
   void apply(Output& output);
-  void apply_token(Active& active, Sequence& s, const Output& output);
-  void finish(Active& active, Code code, const std::string& message);
-  void end_sequences(Active& active);
-  void release(Active& active);
+  void apply_token(RunningRequest& request, Sequence& s, const Output& output);
+  bool is_complete(const RunningRequest& request) const;
+
+  // scheduler.cc: the end of a request.
+  void expire_requests();
+  void finish(RunningRequest& request, Code code, const std::string& message);
+  void end_sequences(RunningRequest& request);
+  void release(RunningRequest& request);
   void finish_request(JobState& state, size_t index) noexcept;
-  void post(const Active& active, Event event) const;
   void remove_finished();
+  void post(const RunningRequest& request, Event event) const;
+  int64_t now_ms() const;
 
   Model& model_;
   KvMemory& kv_;
@@ -122,14 +120,12 @@ class Scheduler {
   std::vector<Output> outputs_;
   std::span<const int32_t> not_finite_;        // of the rows of the step: Device::not_finite()
   std::list<std::shared_ptr<JobState>> jobs_;  // with unfinished requests
-  std::list<std::unique_ptr<Active>> active_;  // admission order
-  std::map<int64_t, NodeId> roots_;            // (namespace, regime)
+  std::list<std::unique_ptr<RunningRequest>> running_;  // admission order
+  Roots roots_;
   Leases leases_;
-  std::unordered_map<int32_t, int64_t> promised_tokens_;  // to generations, by space
-  SchedulerCounters counters_;
-  MissReasons misses_;
+  std::unordered_map<int32_t, int64_t> reserved_tokens_;  // of generations, by namespace
+  Accounting accounting_;
   int64_t next_job_ = 1;
-  int64_t next_order_ = 0;
   int64_t decode_turn_ = 0;
   int64_t job_turn_ = 0;
   bool step_ok_ = false;

@@ -1,4 +1,4 @@
-#include "engine/sampling.h"
+#include "engine/sampling/sampling.h"
 
 #include <algorithm>
 #include <cmath>

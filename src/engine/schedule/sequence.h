@@ -1,6 +1,6 @@
 // What the scheduler knows of a request while it runs.
 //
-//   Active (one request) ── sequences ──> one path in the tree each:
+//   RunningRequest (one request) ── sequences ──> one path in the tree each:
 //       logits, embed      [ prompt ]                    output wanted at its last token
 //       logprobs           [ prompt ]                    outputs at from-1 .. n-2
 //       choices            [ prompt | choice i ]  x k    outputs at n-1 .. n+c-2, each its branch
@@ -25,24 +25,24 @@ struct Sequence {
   NodeId node = kNoNode;  // holds the last token; locked
   int32_t length = 0;     // tokens in the path
   int32_t found = 0;      // those that were in the tree when it was admitted
-  // Positions whose rows are read: [out_begin, redo_end) were computed before the request came and
-  // are recomputed to be read, [redo_end, out_end) are read when they are computed. Both are done
-  // in ascending order, up to these marks:
+  // Positions whose rows are read. Those before recompute_end were computed before the request
+  // came and are computed once more to be read; the others are read when they are computed. Both in
+  // ascending order, up to these marks:
   //
-  //   out_begin .. redo_read .. redo_next .. redo_end .. out_next .. out_end
-  //    \_ read _/  \_ in this step _/  \_ to do _/ \_ read _/ \_ to come _/
-  int32_t out_end = 0;
-  int32_t redo_read = 0;
-  int32_t redo_next = 0;
-  int32_t redo_end = 0;
-  int32_t out_next = 0;
+  //   first .. recompute_read .. recompute_next .. recompute_end .. output_next .. output_end
+  //     \_ read _/     \_ in this step _/  \_ to do _/       \_ read _/    \_ to come _/
+  int32_t output_end = 0;
+  int32_t recompute_read = 0;
+  int32_t recompute_next = 0;
+  int32_t recompute_end = 0;
+  int32_t output_next = 0;
   int32_t outputs_left = 0;
   int32_t reserved_pages = 0;
-  int32_t promised_tokens = 0;  // it may still grow by these, which its namespace's quota allows
+  int32_t reserved_tokens = 0;  // it may still grow by these, which its namespace's quota allows
   bool decoding = false;
 };
 
-struct Active {
+struct RunningRequest {
   std::shared_ptr<JobState> state;
   size_t index = 0;  // in the job
   NodeId root = kNoNode;
@@ -50,7 +50,6 @@ struct Active {
   bool started = false;
   std::vector<Sequence> sequences;
   std::vector<int32_t> history;  // generate: prompt and generated tokens
-  int64_t order = 0;             // admission order
 
   const RequestSpec& spec() const;
   RequestResult& result() const;
@@ -59,7 +58,7 @@ struct Active {
 };
 
 // A request that is not admitted yet.
-struct Waiting {
+struct WaitingRequest {
   size_t index = 0;                    // in the job
   std::shared_ptr<const Fetch> fetch;  // pages that it waits for, from a tier below
   bool looked = false;                 // it need not look there (again)
@@ -68,15 +67,15 @@ struct Waiting {
 struct JobState {
   std::shared_ptr<Job> job;
   int64_t id = 0;
-  std::vector<Waiting> waiting;  // next one at the back
+  std::vector<WaitingRequest> waiting;  // next one at the back
   size_t unfinished = 0;
   int32_t priority = 0;
   JobTotals totals;
 };
 
-inline const RequestSpec& Active::spec() const { return state->job->spec(index); }
-inline RequestResult& Active::result() const { return state->job->edit_result(index); }
-inline int32_t Active::token_at(const Sequence& sequence, int32_t position) const {
+inline const RequestSpec& RunningRequest::spec() const { return state->job->spec(index); }
+inline RequestResult& RunningRequest::result() const { return state->job->edit_result(index); }
+inline int32_t RunningRequest::token_at(const Sequence& sequence, int32_t position) const {
   const std::vector<int32_t>& prompt = spec().tokens;
   const auto p = static_cast<size_t>(position);
   if (p < prompt.size()) return prompt[p];

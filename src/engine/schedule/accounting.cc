@@ -1,0 +1,68 @@
+#include "engine/schedule/accounting.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace prefix {
+
+void Accounting::count_usage(RunningRequest& request, const Sequence& s, const Match& match,
+                             int32_t from) {
+  Usage& usage = request.result().usage;
+  const int64_t before = usage.cached + usage.shared;
+  for (NodeId id = s.node; id != kNoNode; id = tree_.node(id).parent) {
+    const Node& n = tree_.node(id);
+    const int32_t begin = std::max(from, n.start);
+    const int32_t end = std::min(n.end(), match.matched);
+    const int32_t computed = std::min(end, n.start + n.computed);
+    if (begin >= end) continue;
+    const int64_t cached =
+        n.job == static_cast<uint32_t>(request.state->id) ? 0 : std::max(0, computed - begin);
+    usage.cached += cached;
+    usage.shared += end - begin - cached;
+  }
+  const int64_t total = std::max(0, s.length - from);
+  usage.prompt += total;
+  usage.computed += total - (usage.cached + usage.shared - before);
+}
+
+// Of every token once: the prompt and the first choice together, of others the choice alone.
+void Accounting::count_misses(const RunningRequest& request) {
+  const RequestSpec& spec = request.spec();
+  for (const Sequence& s : request.sequences) {
+    if (s.choice < 0) {
+      misses_.count(spec.name_space, spec.tokens, s.found);
+      continue;
+    }
+    const std::vector<int32_t>& choice = spec.choices[static_cast<size_t>(s.choice)];
+    std::vector<int32_t> tokens = spec.tokens;
+    tokens.insert(tokens.end(), choice.begin(), choice.end());
+    const auto before = s.choice > 0 ? static_cast<int32_t>(spec.tokens.size()) : 0;
+    misses_.count(spec.name_space, tokens, std::max(s.found, before));
+  }
+}
+
+void Accounting::count_recomputed(RunningRequest& request, int32_t rows) {
+  Usage& usage = request.result().usage;
+  int64_t& known = usage.cached > 0 ? usage.cached : usage.shared;
+  --known;
+  ++(rows > 0 ? usage.computed : usage.shared);
+  misses_.count_again(rows);
+}
+
+void Accounting::count_finished(const RequestResult& result, JobTotals& totals) noexcept {
+  const Usage& u = result.usage;
+  totals.tokens_given += u.prompt;
+  totals.tokens_cached += u.cached;
+  totals.tokens_shared += u.shared;
+  totals.tokens_computed += u.computed;
+  totals.tokens_generated += u.generated;
+  counters_.given += u.prompt;
+  counters_.cached += u.cached;
+  counters_.shared += u.shared;
+  counters_.computed += u.computed;
+  counters_.generated += u.generated;
+  ++(result.status == Code::kOk ? counters_.finished : counters_.failed);
+  if (result.status != Code::kOk) ++totals.failed;
+}
+
+}  // namespace prefix

@@ -1,0 +1,53 @@
+// What requests got from the cache and what they cost: the usage of each, the totals of its job, the
+// counters of the engine, and why prompt tokens were not in the cache.
+//
+//   prompt tokens of a request = cached | shared | computed
+//                                   |        |        └─ in a step, for this request
+//                                   |        └─ computed for another request of its job, or pending
+//                                   └─ in the tree, computed before its job came
+#pragma once
+
+#include <cstdint>
+
+#include "cache/miss_reasons.h"
+#include "engine/schedule/sequence.h"
+#include "tree/tree.h"
+
+namespace prefix {
+
+struct SchedulerCounters {
+  int64_t running = 0, waiting = 0, finished = 0, failed = 0;              // requests
+  int64_t given = 0, computed = 0, cached = 0, shared = 0, generated = 0;  // tokens
+  int64_t steps = 0, rows = 0, plan_ns = 0, run_ns = 0;
+};
+
+class Accounting {
+ public:
+  explicit Accounting(const Tree& tree) : tree_(tree) {}
+
+  // A request leaves the queue and runs; or does not fit and goes back.
+  void admitted() { --counters_.waiting, ++counters_.running; }
+  void put_back() { ++counters_.waiting, --counters_.running; }
+
+  // Adds positions [from, length) of a sequence to its request's usage. `match` is what the tree had
+  // of it before it was attached.
+  void count_usage(RunningRequest& request, const Sequence& s, const Match& match, int32_t from);
+  // Of an admitted request.
+  void count_misses(const RunningRequest& request);
+  // A position that was counted as cached or shared is computed once more to be read: by a row of its
+  // own (rows = 1), or by one that is in the step already (rows = 0).
+  void count_recomputed(RunningRequest& request, int32_t rows);
+  // The result has the status and the usage of a request that ends now.
+  void count_finished(const RequestResult& result, JobTotals& totals) noexcept;
+
+  SchedulerCounters& counters() { return counters_; }
+  const SchedulerCounters& counters() const { return counters_; }
+  MissReasons& misses() { return misses_; }
+
+ private:
+  const Tree& tree_;
+  SchedulerCounters counters_;
+  MissReasons misses_;
+};
+
+}  // namespace prefix

@@ -1,0 +1,184 @@
+// The first duty of a step: requests from the queue get their paths in the tree and the pages that
+// they may need, or wait.
+#include <algorithm>
+#include <utility>
+
+#include "base/page.h"
+#include "base/status.h"
+#include "engine/schedule/scheduler.h"
+
+namespace prefix {
+
+void Scheduler::admit() {
+  for (const std::shared_ptr<JobState>& state : jobs_) {
+    std::vector<WaitingRequest>& waiting = state->waiting;
+    for (size_t i = waiting.size(); i-- > 0;) {
+      if (waits_for_tier(*state, waiting[i])) continue;     // others may go first
+      if (!admit_request(state, waiting[i].index)) return;  // in order: wait for pages
+      waiting.erase(waiting.begin() + static_cast<ptrdiff_t>(i));
+    }
+  }
+}
+
+int32_t Scheduler::max_length(const RequestSpec& spec) const {
+  const auto prompt = static_cast<int32_t>(spec.tokens.size());
+  return spec.task == Task::kGenerate
+             ? std::min(model_.max_positions(), prompt + spec.sampling.max_tokens)
+             : prompt;
+}
+
+// Pages of the request may come from a tier below, and have not yet.
+bool Scheduler::waits_for_tier(const JobState& state, WaitingRequest& w) {
+  if (!tiers_) return false;
+  if (w.fetch && !w.fetch->done) return true;
+  w.fetch.reset();
+  while (!w.looked) {
+    if (tiers_->busy()) return true;
+    const RequestSpec& spec = state.job->spec(w.index);
+    const NodeId root = roots_.root_of(spec.name_space, max_length(spec));
+    w.fetch = tiers_->look(root, spec.tokens, tree_.match(root, spec.tokens), &w.looked);
+    if (w.fetch) return true;
+  }
+  return false;
+}
+
+// False: the request does not fit now, and those that run will make room when they end.
+bool Scheduler::admit_request(const std::shared_ptr<JobState>& state, size_t index) {
+  auto request = std::make_unique<RunningRequest>();
+  request->state = state;
+  request->index = index;
+  const RequestSpec& spec = request->spec();
+  request->own_root = !options_.sharing;
+  request->root = request->own_root ? tree_.add_root(model_.rope_offset(max_length(spec)))
+                                    : roots_.root_of(spec.name_space, max_length(spec));
+  accounting_.admitted();
+  const auto paths = spec.task == Task::kChoices ? static_cast<int32_t>(spec.choices.size()) : 1;
+  for (bool again = false;; again = true) {
+    try {
+      for (int32_t c = 0; c < paths; ++c)
+        request->sequences.push_back(make_sequence(*request, spec.task == Task::kChoices ? c : -1));
+      break;
+    } catch (const Error& e) {
+      request->result().usage = Usage{};
+      if (e.code() == Code::kCacheFull && !running_.empty()) {
+        release(*request);
+        accounting_.put_back();
+        return false;
+      }
+      if (e.code() == Code::kCacheFull && !again && drop_own_path(*request)) continue;
+      finish(*request, e.code(), e.message());
+      return true;
+    }
+  }
+  if (!request->own_root) accounting_.count_misses(*request);
+  if (spec.task == Task::kGenerate) request->history = spec.tokens;
+  if (spec.task == Task::kLogprobs)
+    request->result().values.assign(spec.tokens.size() - static_cast<size_t>(spec.from), 0.0f);
+  if (spec.task == Task::kChoices) {
+    std::vector<int64_t>& offsets = request->result().choice_offsets;
+    offsets.assign(1, 0);
+    for (const auto& choice : spec.choices)
+      offsets.push_back(offsets.back() + static_cast<int64_t>(choice.size()));
+    request->result().token_logprobs.assign(static_cast<size_t>(offsets.back()), 0.0f);
+  }
+  running_.push_back(std::move(request));
+  if (is_complete(*running_.back())) finish(*running_.back(), Code::kOk, "");
+  return true;
+}
+
+// What the cache has of a request's path can keep the request from fitting: the edge that it leaves
+// stays whole, and the page in which it leaves it is there twice. So that a request which would fit
+// into an empty cache fits into a used one, this gives up what continues the last whole page that
+// it shares. False: there is nothing to give up, or it would not help.
+bool Scheduler::drop_own_path(RunningRequest& request) {
+  end_sequences(request);
+  const RequestSpec& spec = request.spec();
+  const bool generates = spec.task == Task::kGenerate;
+  int32_t length = static_cast<int32_t>(spec.tokens.size());
+  for (const auto& choice : spec.choices)
+    length = std::max(length, static_cast<int32_t>(spec.tokens.size() + choice.size()));
+  const int32_t grows = generates ? growth(spec) : 0;
+  const int32_t pages = pages_between(0, length) + (generates ? pages_to_grow(grows) : 0);
+  const int32_t name_space = namespace_of(request);
+  if (pages > pages_.capacity() - tree_.held_tokens() / kPageTokens) return false;
+  if (length + grows > tree_.quota_left(name_space) + tree_.tokens_of(name_space)) return false;
+
+  const Match match = tree_.match(request.root, spec.tokens);
+  const int32_t whole = match.matched / kPageTokens * kPageTokens;
+  if (whole == tree_.node(match.node).end()) return false;
+  Match keep = match;
+  keep.node = tree_.node_at(match.node, whole);
+  keep.offset = whole - tree_.node(keep.node).start;
+  return tree_.drop_after(keep, Gone::kRoom) > 0;
+}
+
+// Tokens that a generation adds to its path, at most.
+int32_t Scheduler::growth(const RequestSpec& spec) const {
+  return std::min(spec.sampling.max_tokens,
+                  model_.max_positions() - static_cast<int32_t>(spec.tokens.size()) + 1);
+}
+
+// Growing by so many tokens takes their pages, one for a branch and one for a start in mid-page.
+int32_t Scheduler::pages_to_grow(int32_t tokens) { return pages_between(0, tokens) + 2; }
+
+Sequence Scheduler::make_sequence(RunningRequest& request, int32_t choice) {
+  const RequestSpec& spec = request.spec();
+  const auto prompt = static_cast<int32_t>(spec.tokens.size());
+  Sequence s;
+  s.choice = choice;
+  std::vector<int32_t> joined;
+  std::span<const int32_t> tokens = spec.tokens;
+  if (choice >= 0) {
+    const std::vector<int32_t>& more = spec.choices[static_cast<size_t>(choice)];
+    joined = spec.tokens;
+    joined.insert(joined.end(), more.begin(), more.end());
+    tokens = joined;
+  }
+  s.length = static_cast<int32_t>(tokens.size());
+  const int32_t output_begin = spec.task == Task::kWarm       ? s.length
+                               : spec.task == Task::kLogprobs ? spec.from - 1
+                                                              : prompt - 1;
+  s.output_end = choice >= 0 || spec.task == Task::kLogprobs ? s.length - 1 : s.length;
+  s.outputs_left = s.output_end - output_begin;
+
+  const int32_t max_growth = spec.task == Task::kGenerate ? growth(spec) : 0;
+  const Match match = tree_.match(request.root, tokens);
+  s.node = tree_.attach(match, tokens,
+                        {.job = static_cast<uint32_t>(request.state->id),
+                         .priority = static_cast<int16_t>(spec.cache_priority),
+                         .expires_ms = spec.cache_ttl_ms > 0 ? now_ms() + spec.cache_ttl_ms : 0,
+                         .grows = max_growth + reserved_growth(request),
+                         .counts = choice <= 0});
+  // They are reserved now, so that a running request never starves.
+  if (spec.task == Task::kGenerate) {
+    s.reserved_pages = pages_to_grow(max_growth);
+    if (!tree_.make_room(s.reserved_pages, namespace_of(request))) {
+      tree_.unlock(s.node, true);
+      fail(Code::kCacheFull, "generating ", max_growth, " tokens needs ", s.reserved_pages,
+           " more pages of ", kPageTokens, " tokens, but only ", std::max(0, pages_.available()),
+           " of ", pages_.capacity(), " (cache_bytes) are free");
+    }
+    pages_.reserve(s.reserved_pages);
+    s.reserved_tokens = max_growth;
+    reserved_tokens_[namespace_of(request)] += max_growth;
+  }
+  s.recompute_read = s.recompute_next = output_begin;
+  s.recompute_end = s.output_next = std::max(output_begin, std::min(s.output_end, match.computed));
+  accounting_.count_usage(request, s, match, choice > 0 ? prompt : 0);
+  s.found = match.matched;
+  return s;
+}
+
+// A request that shares nothing has a root of its own, in the first namespace.
+int32_t Scheduler::namespace_of(const RunningRequest& request) {
+  return request.own_root ? 0 : request.spec().name_space;
+}
+
+// Tokens by which running generations of the same namespace may still grow.
+int32_t Scheduler::reserved_growth(const RunningRequest& request) const {
+  const auto found = reserved_tokens_.find(namespace_of(request));
+  const int64_t tokens = found == reserved_tokens_.end() ? 0 : found->second;
+  return static_cast<int32_t>(std::min<int64_t>(tokens, INT32_MAX / 2));
+}
+
+}  // namespace prefix

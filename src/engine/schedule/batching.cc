@@ -1,0 +1,102 @@
+// The second duty of a step: which rows it computes, and which sequences read them.
+#include <algorithm>
+
+#include "engine/schedule/scheduler.h"
+
+namespace prefix {
+
+void Scheduler::fill_step() {
+  builder_.begin();
+  int32_t budget = options_.row_budget;
+  budget -= fill_decode(budget);
+  // Jobs take turns: each gets an equal share, then what is left goes to the first ones.
+  std::vector<JobState*> order;
+  for (const auto& state : jobs_) order.push_back(state.get());
+  if (order.size() > 1) {
+    const auto turn = static_cast<size_t>(job_turn_++) % order.size();
+    const int32_t top = order.front()->priority;
+    for (size_t i = 0; i < order.size() && budget > 0; ++i) {
+      JobState* state = order[(turn + i) % order.size()];
+      if (state->priority < top) continue;
+      budget -= fill_prefill(
+          state, std::min(budget, options_.row_budget / static_cast<int32_t>(order.size()) + 1));
+    }
+  }
+  for (size_t i = 0; i < order.size() && budget > 0; ++i) budget -= fill_prefill(order[i], budget);
+}
+
+int32_t Scheduler::fill_decode(int32_t budget) {
+  std::vector<std::pair<RunningRequest*, Sequence*>> decoding;
+  for (const auto& request : running_)
+    for (Sequence& s : request->sequences)
+      if (s.decoding) decoding.emplace_back(request.get(), &s);
+  if (decoding.empty()) return 0;
+  int32_t used = 0;
+  const auto n = decoding.size();
+  const size_t turn = n > static_cast<size_t>(budget) ? static_cast<size_t>(decode_turn_) % n : 0;
+  for (size_t i = 0; i < n && used < budget; ++i) {
+    const auto& [request, s] = decoding[(turn + i) % n];
+    const NodeId id = tree_.node_at(s->node, s->length - 1);
+    const int32_t rows = s->length - tree_.node(id).start <= tree_.node(id).computed
+                             ? builder_.recompute(s->node, s->length - 1)
+                             : builder_.take(s->node, s->length, budget - used);
+    used += rows;
+    request->state->totals.rows += rows;
+    ++decode_turn_;
+  }
+  return used;
+}
+
+int32_t Scheduler::fill_prefill(JobState* only, int32_t budget) {
+  int32_t used = 0;
+  for (const auto& request : running_) {
+    if (used >= budget) break;
+    if (request->state.get() != only) continue;
+    for (Sequence& s : request->sequences) {
+      if (s.decoding) continue;
+      for (; s.recompute_next < s.recompute_end && used < budget; ++s.recompute_next) {
+        const int32_t rows = builder_.recompute(s.node, s.recompute_next);
+        accounting_.count_recomputed(*request, rows);
+        used += rows;
+      }
+      const int32_t rows = builder_.take(s.node, s.length, budget - used);
+      used += rows;
+      if (!request->started) {
+        request->started = true;
+        request->result().timing.queue_us = request->state->job->age_ns() / 1000;
+        post(*request, {.kind = Event::kStarted});
+      }
+    }
+  }
+  only->totals.rows += used;
+  return used;
+}
+
+// A row may serve sequences whose turn did not come: every one that waits for it reads it now.
+void Scheduler::collect_outputs() {
+  if (step_.rows() == 0) return;
+  for (const auto& request : running_) {
+    for (size_t i = 0; i < request->sequences.size(); ++i) {
+      Sequence& s = request->sequences[i];
+      if (s.outputs_left == 0) continue;
+      const auto read = [&](int32_t position) {
+        const int32_t row = builder_.row_of(s.node, position);
+        if (row >= 0)
+          outputs_.push_back(
+              {.request = request.get(), .sequence = i, .position = position, .row = row});
+        return row >= 0;
+      };
+      if (s.decoding) {
+        read(s.length - 1);
+        continue;
+      }
+      while (s.recompute_read < s.recompute_next) read(s.recompute_read++);
+      while (s.output_next < s.output_end && read(s.output_next)) ++s.output_next;
+    }
+  }
+  for (const Output& output : outputs_) step_.reads.push_back(output.row);
+  std::sort(step_.reads.begin(), step_.reads.end());
+  step_.reads.erase(std::unique(step_.reads.begin(), step_.reads.end()), step_.reads.end());
+}
+
+}  // namespace prefix

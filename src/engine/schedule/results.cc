@@ -1,0 +1,207 @@
+// The third duty of a step: it is computed, committed to the tree, and its results go to requests.
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/page.h"
+#include "base/status.h"
+#include "engine/schedule/scheduler.h"
+
+namespace prefix {
+
+bool Scheduler::everything_cancelled() const {
+  return std::all_of(running_.begin(), running_.end(),
+                     [](const std::unique_ptr<RunningRequest>& request) {
+                       return request->state->job->cancel_requested(request->index);
+                     });
+}
+
+void Scheduler::execute() {
+  if (step_.rows() == 0) return;
+  const auto start = now_();
+  error_ = Code::kOk;
+  try {
+    std::optional<ops::Step> step =
+        model_.forward(step_, kv_, [this] { return everything_cancelled(); });
+    step_ok_ = step.has_value();
+    // Results are there when they were downloaded; a step without any must be waited for.
+    if (step) {
+      if (outputs_.empty()) step->wait();
+      heads_.compute(outputs_);
+      not_finite_ = model_.device().not_finite();
+      step->end();
+    }
+  } catch (const Error& e) {
+    error_ = e.code();
+    error_message_ = e.message();
+  } catch (const std::bad_alloc&) {
+    error_ = Code::kOutOfMemory;
+    error_message_ = cat("out of host memory in a step of ", step_.rows(), " rows");
+  } catch (const std::exception& e) {
+    error_ = Code::kInternal;
+    error_message_ = e.what();
+  }
+  if (error_ != Code::kOk) step_ok_ = false;
+  step_ns_ = ns_of(now_() - start);  // counters are read under the lock, which is not held here
+}
+
+void Scheduler::complete() {
+  const int64_t ns = std::exchange(step_ns_, 0);
+  SchedulerCounters& counters = accounting_.counters();
+  counters.run_ns += ns;
+  if (error_ != Code::kOk) {
+    // Nothing of the step was committed; every running request shares its fate.
+    const Code code = std::exchange(error_, Code::kOk);
+    // A mistake of the library, or a device that answers no call any more.
+    failed_ = code == Code::kInternal || code == Code::kDeviceLost;
+    for (const auto& request : running_) finish(*request, code, error_message_);
+    remove_finished();
+    return;
+  }
+  if (!step_ok_) return;  // aborted because all was cancelled: expire_requests() ends the requests
+  ++counters.steps;
+  counters.rows += step_.rows();
+  if (tiers_) tiers_->computed(step_.rows(), ns);
+  commit();
+  for (const auto& state : jobs_) ++state->totals.steps;
+  const auto finish_complete = [&] {
+    for (const auto& request : running_)
+      if (is_complete(*request)) finish(*request, Code::kOk, "");
+  };
+  for (Output& output : outputs_) {
+    if (output.request->spec().task == Task::kGenerate || output.status != Code::kOk) continue;
+    apply(output);
+  }
+  finish_complete();  // before generations grow: it may make room for them
+  for (Output& output : outputs_) {
+    if (output.status != Code::kOk) {
+      finish(*output.request, output.status, output.message);
+    } else if (output.request->spec().task == Task::kGenerate) {
+      apply(output);
+    }
+  }
+  finish_complete();
+  remove_finished();
+}
+
+// The tokens of the step now have keys and values, but for those that are not finite and what comes
+// behind them: these stay pending, so that no page with them counts as computed, and every request
+// that needs them fails.
+void Scheduler::commit() {
+  struct Spoiled {
+    NodeId node;
+    int32_t position;
+  };
+  std::vector<Spoiled> spoiled;
+  for (const StepPlan::Commit& c : step_.commits) {
+    const Node& n = tree_.node(c.node);
+    const Node& parent = tree_.node(n.parent);
+    if (parent.computed < parent.length) continue;  // spoiled further up
+    const auto flags = not_finite_.subspan(static_cast<size_t>(c.row),
+                                           static_cast<size_t>(c.computed - n.computed));
+    const auto first = std::find_if(flags.begin(), flags.end(), [](int32_t f) { return f != 0; });
+    const int32_t computed = n.computed + static_cast<int32_t>(first - flags.begin());
+    if (computed < c.computed) spoiled.push_back({c.node, n.start + computed});
+    if (computed > n.computed) tree_.set_computed(c.node, computed);
+  }
+  for (const Spoiled& s : spoiled) {
+    const Node& n = tree_.node(s.node);
+    const std::string message = cat(
+        "the model's key or value for token ", tree_.token(n, s.position - n.start),
+        " at position ", s.position,
+        " is not finite (NaN or infinity), by its weights or by this input; nothing from there ",
+        "on was kept");
+    const auto needs = [&](const Sequence& q) {
+      return q.length > s.position && tree_.node_at(q.node, s.position) == s.node;
+    };
+    for (const auto& request : running_)
+      if (std::any_of(request->sequences.begin(), request->sequences.end(), needs))
+        finish(*request, Code::kNotFinite, message);
+  }
+}
+
+bool Scheduler::is_complete(const RunningRequest& request) const {
+  return !request.sequences.empty() &&
+         std::all_of(request.sequences.begin(), request.sequences.end(), [&](const Sequence& s) {
+           const Node& n = tree_.node(tree_.node_at(s.node, s.length - 1));
+           return s.outputs_left == 0 && s.length - n.start <= n.computed;
+         });
+}
+
+void Scheduler::apply(Output& output) {
+  RunningRequest& request = *output.request;
+  if (request.sequences.empty()) return;  // finished by an error of another output
+  Sequence& s = request.sequences[output.sequence];
+  RequestResult& result = request.result();
+  const RequestSpec& spec = request.spec();
+  if (result.timing.first_us == 0) result.timing.first_us = request.state->job->age_ns() / 1000;
+  switch (spec.task) {
+    case Task::kLogits:
+    case Task::kEmbed:
+      result.values = std::move(output.values);
+      break;
+    case Task::kLogprobs:
+      result.values[static_cast<size_t>(output.position + 1 - spec.from)] = output.logprob;
+      break;
+    case Task::kChoices: {
+      const auto base = static_cast<size_t>(result.choice_offsets[static_cast<size_t>(s.choice)]);
+      const size_t at = static_cast<size_t>(output.position + 1) - spec.tokens.size();
+      result.token_logprobs[base + at] = output.logprob;
+      break;
+    }
+    case Task::kGenerate:
+      apply_token(request, s, output);
+      return;
+    case Task::kWarm:
+      break;  // reads nothing
+  }
+  --s.outputs_left;
+}
+
+void Scheduler::apply_token(RunningRequest& request, Sequence& s, const Output& output) {
+  const RequestSpec& spec = request.spec();
+  RequestResult& result = request.result();
+  const int32_t token = output.sampled.token;
+  result.tokens.push_back(token);
+  request.history.push_back(token);
+  if (spec.sampling.logprobs) result.token_logprobs.push_back(output.sampled.logprob);
+  ++result.usage.generated;
+  post(request, {.kind = Event::kToken, .token = token, .logprob = output.sampled.logprob});
+
+  const auto contains = [&](const std::vector<int32_t>& ids) {
+    return std::find(ids.begin(), ids.end(), token) != ids.end();
+  };
+  const bool stop = contains(spec.sampling.stop_tokens) ||
+                    (!spec.sampling.ignore_eos && contains(model_.config().eos_ids));
+  const bool full =
+      result.usage.generated >= spec.sampling.max_tokens || s.length >= model_.max_positions();
+  if (stop || full) {
+    result.finish = stop ? Finish::kStop : Finish::kLength;
+    s.outputs_left = 0;
+    return;
+  }
+  // What was reserved at admission suffices for a path of its own. But whenever another sequence has
+  // continued this path by another token meanwhile, the branch takes one page more.
+  if (s.reserved_pages <= pages_between(0, s.reserved_tokens - 1)) {
+    if (!tree_.make_room(1, namespace_of(request))) {
+      finish(request, Code::kCacheFull,
+             cat("after ", result.usage.generated, " tokens the generation needs one page more, ",
+                 "because others continue it differently, but all ", pages_.capacity(),
+                 " (cache_bytes) are in use"));
+      return;
+    }
+    pages_.reserve(1);
+    ++s.reserved_pages;
+  }
+  int32_t pages = 0;
+  s.node = tree_.advance(s.node, s.length, token, static_cast<uint32_t>(request.state->id), &pages);
+  pages_.unreserve(pages);
+  s.reserved_pages -= pages;
+  --s.reserved_tokens;
+  --reserved_tokens_[namespace_of(request)];
+  ++s.length;
+  s.decoding = true;
+}
+
+}  // namespace prefix

@@ -1,0 +1,44 @@
+// The roots of the tree that requests share, by namespace and rotary regime.
+//
+//   namespace 0 ─┬─ base regime ──> root          a model with two rotary regimes computes other
+//                └─ long regime ──> root          keys for long contexts, so these share nothing
+//   namespace 1 ─── base regime ──> root          with short ones
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "model/model.h"
+#include "tree/tree.h"
+
+namespace prefix {
+
+class Roots {
+ public:
+  Roots(const Model& model, Tree& tree) : model_(model), tree_(tree) {}
+
+  // The root for sequences of at most `length` tokens; made when there is none yet.
+  NodeId root_of(int32_t name_space, int32_t length) {
+    const int32_t offset = model_.rope_offset(length);
+    const int64_t key = static_cast<int64_t>(name_space) << 32 | static_cast<uint32_t>(offset);
+    const auto found = roots_.find(key);
+    if (found != roots_.end()) return found->second;
+    return roots_[key] = tree_.add_root(offset, name_space);
+  }
+  // One for each regime that was used.
+  std::vector<NodeId> roots_of(int32_t name_space) const {
+    std::vector<NodeId> roots;
+    for (auto at = roots_.lower_bound(int64_t{name_space} << 32);
+         at != roots_.end() && at->first >> 32 == name_space; ++at)
+      roots.push_back(at->second);
+    return roots;
+  }
+
+ private:
+  const Model& model_;
+  Tree& tree_;
+  std::map<int64_t, NodeId> roots_;  // key: namespace in the upper half, offset of the regime below
+};
+
+}  // namespace prefix

@@ -1,0 +1,216 @@
+#include "engine/schedule/scheduler.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/page.h"
+#include "base/status.h"
+
+namespace prefix {
+namespace {
+
+Finish finish_of(Code failure) {
+  return failure == Code::kCancelled ? Finish::kCancelled : Finish::kError;
+}
+
+}  // namespace
+
+Scheduler::Scheduler(Model& model, KvMemory& kv, PagePool& pages, Tree& tree,
+                     const SchedulerOptions& options, LowerTiers* tiers, Now now)
+    : model_(model),
+      kv_(kv),
+      pages_(pages),
+      tree_(tree),
+      tiers_(tiers),
+      options_(options),
+      builder_(tree, {model.config().heads, model.config().kv_heads, options.threads,
+                      model.device().tile_rows()}),
+      heads_(model),
+      roots_(model, tree),
+      leases_(tree),
+      accounting_(tree),
+      now_(std::move(now)),
+      start_(now_()) {}
+
+void Scheduler::enqueue(std::shared_ptr<Job> job) {
+  auto state = std::make_shared<JobState>();
+  state->job = std::move(job);
+  state->id = next_job_++;
+  Job& j = *state->job;
+  state->totals.requests = static_cast<int64_t>(j.count());
+  for (size_t i = 0; i < j.count(); ++i) {
+    if (j.finished(i)) {
+      ++state->totals.failed;
+      continue;
+    }
+    state->waiting.push_back({.index = i});
+    state->priority = std::max(state->priority, j.spec(i).priority);
+  }
+  std::stable_sort(state->waiting.begin(), state->waiting.end(),
+                   [&](const WaitingRequest& a, const WaitingRequest& b) {
+                     return j.spec(a.index).priority > j.spec(b.index).priority;
+                   });
+  std::reverse(state->waiting.begin(), state->waiting.end());
+  state->unfinished = state->waiting.size();
+  const auto waiting = static_cast<int64_t>(state->unfinished);
+  const int64_t failed = state->totals.failed;
+  if (waiting == 0) {
+    j.set_totals(state->totals);
+  } else {
+    auto at = jobs_.begin();
+    while (at != jobs_.end() && (*at)->priority >= state->priority) ++at;
+    jobs_.insert(at, std::move(state));
+  }
+  SchedulerCounters& counters = accounting_.counters();
+  counters.waiting += waiting;  // last: all before this may fail for lack of memory
+  counters.failed += failed;
+}
+
+// --- planning --------------------------------------------------------------------------------
+
+int64_t Scheduler::now_ms() const { return ns_of(now_() - start_) / 1000000; }
+
+void Scheduler::expire_cache() {
+  const int64_t now = now_ms();
+  leases_.expire(now);
+  tree_.expire(now);
+}
+
+void Scheduler::expire_requests() {
+  const auto now = now_();
+  const auto verdict = [&](const Job& job, size_t index, std::string* message) {
+    if (job.cancel_requested(index)) {
+      *message = "cancelled by the caller";
+      return Code::kCancelled;
+    }
+    const int64_t deadline = job.spec(index).deadline_ms;
+    const std::chrono::duration<double, std::milli> since = now - job.submitted();
+    if (deadline > 0 && since.count() > static_cast<double>(deadline)) {
+      *message = cat("deadline_ms = ", deadline, " passed before the request was finished");
+      return Code::kTimeout;
+    }
+    return Code::kOk;
+  };
+  std::string message;
+  for (const std::unique_ptr<RunningRequest>& request : running_) {
+    const Code code = verdict(*request->state->job, request->index, &message);
+    if (code != Code::kOk) finish(*request, code, message);
+  }
+  for (const std::shared_ptr<JobState>& state : jobs_) {
+    std::erase_if(state->waiting, [&](const WaitingRequest& w) {
+      const Code code = verdict(*state->job, w.index, &message);
+      if (code == Code::kOk) return false;
+      RequestResult& result = state->job->edit_result(w.index);
+      result.status = code;
+      result.message = message;
+      result.finish = finish_of(code);
+      --accounting_.counters().waiting;
+      finish_request(*state, w.index);
+      return true;
+    });
+  }
+  remove_finished();
+}
+
+void Scheduler::plan() {
+  const auto start = now_();
+  outputs_.clear();
+  step_ok_ = false;
+  expire_cache();
+  expire_requests();
+  if (tiers_) tiers_->poll();
+  admit();
+  remove_finished();
+  fill_step();
+  builder_.build(step_);
+  step_.clear = pages_.take_dirty();
+  collect_outputs();
+  accounting_.counters().plan_ns += ns_of(now_() - start);
+}
+// --- ending ----------------------------------------------------------------------------------
+
+void Scheduler::end_sequences(RunningRequest& request) {
+  for (const Sequence& s : request.sequences) {
+    pages_.unreserve(s.reserved_pages);
+    if (s.reserved_tokens > 0) reserved_tokens_[namespace_of(request)] -= s.reserved_tokens;
+    if (tiers_) tiers_->save(s.node, s.length);
+    tree_.unlock(s.node, options_.cache && !request.own_root);
+  }
+  request.sequences.clear();
+}
+
+void Scheduler::release(RunningRequest& request) {
+  end_sequences(request);
+  if (request.own_root && request.root != kNoNode) tree_.remove_root(request.root);
+  request.root = kNoNode;
+}
+
+void Scheduler::finish(RunningRequest& request, Code code, const std::string& message) {
+  if (request.root == kNoNode) return;  // finished already in this step
+  RequestResult& result = request.result();
+  result.status = code;
+  result.message = message;
+  if (code != Code::kOk) result.finish = finish_of(code);
+  if (code == Code::kOk && request.spec().task == Task::kChoices) {
+    for (size_t c = 0; c + 1 < result.choice_offsets.size(); ++c) {
+      double sum = 0;
+      for (int64_t i = result.choice_offsets[c]; i < result.choice_offsets[c + 1]; ++i)
+        sum += result.token_logprobs[static_cast<size_t>(i)];
+      result.values.push_back(static_cast<float>(sum));
+    }
+  }
+  release(request);
+  --accounting_.counters().running;
+  finish_request(*request.state, request.index);
+}
+
+void Scheduler::finish_request(JobState& state, size_t index) noexcept {
+  Job& job = *state.job;
+  RequestResult& result = job.edit_result(index);
+  result.timing.total_us = job.age_ns() / 1000;
+  accounting_.count_finished(result, state.totals);
+  if (--state.unfinished == 0) {
+    state.totals.seconds = static_cast<double>(job.age_ns()) * 1e-9;
+    job.set_totals(state.totals);
+  }
+  job.finish(index);
+}
+
+// Ending a request leaves it in the lists, which may be walked just then; this sweeps them.
+void Scheduler::remove_finished() {
+  running_.remove_if(
+      [](const std::unique_ptr<RunningRequest>& request) { return request->root == kNoNode; });
+  jobs_.remove_if([](const std::shared_ptr<JobState>& s) { return s->unfinished == 0; });
+}
+
+void Scheduler::post(const RunningRequest& request, Event event) const {
+  event.request = static_cast<int64_t>(request.index);
+  event.user_tag = request.spec().user_tag;
+  request.state->job->post(event);
+}
+
+// Looks at the jobs only: the tree and what runs may be in any state, and are not used again.
+void Scheduler::abort_all(Code code, const char* message) noexcept {
+  outputs_.clear();
+  running_.clear();
+  for (const std::shared_ptr<JobState>& state : jobs_) {
+    state->waiting.clear();
+    for (size_t index = 0; index < state->job->count(); ++index) {
+      if (state->job->finished(index)) continue;
+      RequestResult& result = state->job->edit_result(index);
+      result.status = code;
+      result.finish = finish_of(code);
+      try {
+        result.message = message;
+      } catch (const std::bad_alloc&) {
+        result.message = "out of memory";  // short enough to need none
+      }
+      finish_request(*state, index);
+    }
+  }
+  jobs_.clear();
+  accounting_.counters().waiting = accounting_.counters().running = 0;
+}
+
+}  // namespace prefix
