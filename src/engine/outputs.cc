@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
+#include <span>
 
 #include "ops/host_logits.h"
 
@@ -27,8 +29,8 @@ void refuse_not_finite(Output& output) {
                        " is not finite (NaN or infinity), by its weights or by this input");
 }
 
-int64_t generated(const RunningRequest& request) {
-  return static_cast<int64_t>(request.history.size() - request.spec().tokens.size());
+const Sampler& sampler_of(const Output& output) {
+  return *output.request->sequences[output.sequence].sampler;
 }
 
 }  // namespace
@@ -54,12 +56,12 @@ void Heads::compute(std::vector<Output>& outputs) {
 
 // --- scores and tokens ---------------------------------------------------------------------------
 
-// A penalty is a matter of the row itself where the host can read it.
+// Processors change the row itself where the host can read it.
 bool Heads::needs_row(const Output& output) const {
-  const RequestSpec& spec = output.request->spec();
-  if (spec.task != Task::kGenerate) return false;
-  return candidates_for(spec.sampling, model_.config().vocab_size) == 0 ||
-         (spec.sampling.repetition_penalty != 1 && model_.device().host_memory());
+  if (output.request->spec().task != Task::kGenerate) return false;
+  const Sampler& sampler = sampler_of(output);
+  return sampler.candidates(model_.config().vocab_size) == 0 ||
+         (sampler.has_processors() && model_.device().host_memory());
 }
 
 Heads::Read Heads::ask(Output& output) {
@@ -72,16 +74,15 @@ Heads::Read Heads::ask(Output& output) {
     read.logits = reads_.want_logit(output.selected, request.token_at(s, output.position + 1));
     return read;
   }
-  const Sampling& sampling = spec.sampling;
   reads_.want_stats(output.selected,
-                    sampling.logprobs ? ops::kWantFirst | ops::kWantSum : ops::kWantFirst);
-  const bool penalty = sampling.repetition_penalty != 1;
-  if (sampling.temperature == 0 && !penalty) return read;
+                    spec.sampling.logprobs ? ops::kWantFirst | ops::kWantSum : ops::kWantFirst);
+  const Sampler& sampler = sampler_of(output);
+  if (sampler.takes_largest()) return read;
   read.candidates =
-      reads_.want_candidates(output.selected, candidates_for(sampling, model_.config().vocab_size));
-  if (penalty) read.seen = distinct_tokens(request.history);
-  for (size_t i = 0; i < read.seen.size(); ++i) {
-    const size_t at = reads_.want_logit(output.selected, read.seen[i]);
+      reads_.want_candidates(output.selected, sampler.candidates(model_.config().vocab_size));
+  read.tokens = sampler.tokens();
+  for (size_t i = 0; i < read.tokens.size(); ++i) {
+    const size_t at = reads_.want_logit(output.selected, read.tokens[i]);
     if (i == 0) read.logits = at;
   }
   return read;
@@ -89,34 +90,19 @@ Heads::Read Heads::ask(Output& output) {
 
 bool Heads::find_token(Read& read) const {
   Output& output = *read.output;
-  const Sampling& sampling = output.request->spec().sampling;
+  const Sampler& sampler = sampler_of(output);
   const ops::RowStats& stats = reads_.stats(output.selected);
-  ops::Candidate found{stats.first, stats.top};
-  const bool penalty = sampling.repetition_penalty != 1;
-  if (sampling.temperature > 0 || penalty) {
-    const int32_t vocab = model_.config().vocab_size;
-    const int32_t k = sampling.temperature > 0 ? std::min(sampling.top_k, vocab) : 1;
+  std::optional<ops::Candidate> found = ops::Candidate{stats.first, stats.top};
+  if (!sampler.takes_largest()) {
     const auto likely = reads_.candidates(read.candidates);
-    const auto logits = reads_.logits(read.logits, read.seen.size());
-    std::vector<ops::Candidate> kept;
-    if (!penalty) {
-      kept.assign(likely.begin(), likely.begin() + k);
-    } else if (!penalised_candidates(likely, static_cast<int32_t>(likely.size()) == vocab,
-                                     read.seen, logits, sampling.repetition_penalty, k, kept)) {
-      return false;
-    }
-    found.id = choose(kept, sampling, generated(*output.request));
-    // Its logit before the penalty.
-    const auto at = std::lower_bound(read.seen.begin(), read.seen.end(), found.id);
-    found.logit = at != read.seen.end() && *at == found.id
-                      ? logits[static_cast<size_t>(at - read.seen.begin())]
-                      : std::find_if(likely.begin(), likely.end(), [&](const ops::Candidate& c) {
-                          return c.id == found.id;
-                        })->logit;
+    const bool complete = static_cast<int32_t>(likely.size()) == model_.config().vocab_size;
+    found = sampler.sample(
+        {likely, complete, read.tokens, reads_.logits(read.logits, read.tokens.size())});
+    if (!found) return false;
   }
-  output.sampled.token = found.id;
-  if (sampling.logprobs)
-    output.sampled.logprob = static_cast<float>(found.logit - ops::log_sum_exp(stats));
+  output.sampled.token = found->id;
+  if (output.request->spec().sampling.logprobs)
+    output.sampled.logprob = static_cast<float>(found->logit - ops::log_sum_exp(stats));
   return true;
 }
 
@@ -160,10 +146,8 @@ void Heads::sample_rows(const ops::LogitBlock& block, std::span<Output* const> o
   device.parallel(static_cast<int64_t>(outputs.size()), [&](int64_t index) {
     const auto i = static_cast<size_t>(index);
     Output& output = *outputs[i];
-    const RunningRequest& request = *output.request;
     try {
-      output.sampled =
-          sample({rows[i], vocab}, request.spec().sampling, request.history, generated(request));
+      output.sampled = sampler_of(output).sample(std::span(rows[i], vocab));
     } catch (const Error&) {  // all that sample() refuses
       refuse_not_finite(output);
     }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/logit_reads.h"
-#include "engine/sampling/sampling.h"
+#include "engine/sampling/sampler.h"
 #include "engine/schedule/sequence.h"
 #include "model/model.h"
 
@@ -40,9 +40,9 @@ class Heads {
   struct Read {
     Output* output;
     size_t candidates = 0;
-    size_t logits = 0;               // of the target; of the tokens seen
-    std::vector<int32_t> seen = {};  // under a repetition penalty
-    bool whole_row = false;          // what was read does not suffice
+    size_t logits = 0;                 // of the target; of `tokens`
+    std::vector<int32_t> tokens = {};  // whose logits the sampler needs besides
+    bool whole_row = false;            // what was read does not suffice
   };
 
   void compute_full(std::vector<Output*>& outputs);

@@ -1,11 +1,13 @@
-#include "engine/sampling/sampling.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <map>
+#include <memory>
+#include <optional>
 #include <random>
+#include <span>
 
+#include "engine/sampling/sampler.h"
 #include "ops/host_logits.h"
 
 namespace prefix {
@@ -45,9 +47,20 @@ TEST(Candidates, ARowWithNaNKeepsInsideItsMemory) {
   }
 }
 
+// The next token after a prompt.
+Sampled sample(const std::vector<float>& logits, const Sampling& options,
+               const std::vector<int32_t>& prompt = {}) {
+  return Sampler(options, prompt).sample(logits);
+}
+
 std::map<int32_t, int> draws(const Sampling& options, const std::vector<float>& logits, int n) {
   std::map<int32_t, int> counts;
-  for (int i = 0; i < n; ++i) ++counts[sample(logits, options, {}, i).token];
+  Sampler sampler(options, {});
+  for (int i = 0; i < n; ++i) {
+    const int32_t token = sampler.sample(logits).token;
+    ++counts[token];
+    sampler.accept(token);
+  }
   return counts;
 }
 
@@ -55,7 +68,7 @@ TEST(Sample, GreedyIsTheLargestAndItsLogprobIsTheModels) {
   const std::vector<float> logits{0, 2, 1};
   Sampling greedy;
   greedy.logprobs = true;
-  const Sampled s = sample(logits, greedy, {}, 0);
+  const Sampled s = sample(logits, greedy);
   EXPECT_EQ(s.token, 1);
   EXPECT_NEAR(s.logprob, 2 - std::log(1 + std::exp(2.0) + std::exp(1.0)), 1e-6);
 }
@@ -99,8 +112,8 @@ TEST(Sample, MinPKeepsWhatIsEquallyLikely) {
 TEST(Sample, RepetitionPenaltyDividesPositiveAndMultipliesNegativeLogits) {
   Sampling options;
   options.repetition_penalty = 2;
-  EXPECT_EQ(sample(std::vector<float>{3, 2, -1}, options, std::vector<int32_t>{0, 0}, 0).token, 1);
-  EXPECT_EQ(sample(std::vector<float>{-1, -1.5f}, options, std::vector<int32_t>{0}, 0).token, 1);
+  EXPECT_EQ(sample({3, 2, -1}, options, {0, 0}).token, 1);
+  EXPECT_EQ(sample({-1, -1.5f}, options, {0}).token, 1);
 }
 
 TEST(Sample, SeedAndIndexDecideNotHistory) {
@@ -108,28 +121,109 @@ TEST(Sample, SeedAndIndexDecideNotHistory) {
   options.temperature = 1;
   options.seed = 42;
   const std::vector<float> logits(50, 0.0f);
-  const std::vector<int32_t> seen{1, 2, 3};
-  EXPECT_EQ(sample(logits, options, {}, 7).token, sample(logits, options, seen, 7).token);
+  Sampler a(options, {}), b(options, std::vector<int32_t>{1, 2, 3});
+  for (int32_t i = 0; i < 7; ++i) {
+    a.accept(i);
+    b.accept(40 - i);
+  }
+  EXPECT_EQ(a.sample(logits).token, b.sample(logits).token);
 }
 
-// What sample() says of the whole row, from the candidates and the logits of tokens seen alone.
-Sampled from_candidates(const std::vector<float>& logits, const Sampling& options,
-                        const std::vector<int32_t>& seen, int64_t index, bool* enough) {
-  const auto vocab = static_cast<int32_t>(logits.size());
-  std::vector<ops::Candidate> likely, kept;
-  ops::top_candidates(logits, static_cast<size_t>(candidates_for(options, vocab)), likely);
-  const std::vector<int32_t> ids = distinct_tokens(seen);
-  std::vector<float> seen_logits;
-  for (const int32_t id : ids) seen_logits.push_back(logits[static_cast<size_t>(id)]);
-  const int32_t k = options.temperature > 0 ? std::min(options.top_k, vocab) : 1;
-  *enough = true;
-  if (options.repetition_penalty != 1) {
-    *enough = penalised_candidates(likely, static_cast<int32_t>(likely.size()) == vocab, ids,
-                                   seen_logits, options.repetition_penalty, k, kept);
-  } else {
-    kept = likely;
+TEST(Sample, AnAcceptedTokenIsPenalisedAsOneOfThePrompt) {
+  Sampling options;
+  options.repetition_penalty = 2;
+  Sampler sampler(options, std::vector<int32_t>{5, 1});
+  for (const int32_t token : {3, 1, 9, 3}) sampler.accept(token);
+  EXPECT_EQ(sampler.tokens(), (std::vector<int32_t>{1, 3, 5, 9}));
+}
+
+TEST(Sample, ABranchGoesOnByItself) {
+  Sampling options;
+  options.repetition_penalty = 2;
+  Sampler trunk(options, std::vector<int32_t>{0});
+  Sampler branch = trunk;
+  branch.accept(1);
+  EXPECT_EQ(trunk.tokens(), (std::vector<int32_t>{0}));
+  EXPECT_EQ(branch.tokens(), (std::vector<int32_t>{0, 1}));
+  const std::vector<float> logits{4, 3, 1.75f};
+  EXPECT_EQ(trunk.sample(logits).token, 1);
+  EXPECT_EQ(branch.sample(logits).token, 0);
+}
+
+TEST(Sample, ABranchDrawsWhatItsTrunkWould) {
+  Sampling options;
+  options.temperature = 1;
+  const std::vector<float> logits(1000, 0.0f);
+  Sampler trunk(options, {});
+  for (int32_t i = 0; i < 3; ++i) trunk.accept(i);
+  EXPECT_EQ(Sampler(trunk).sample(logits).token, trunk.sample(logits).token);
+  EXPECT_NE(Sampler(options, {}).sample(logits).token, trunk.sample(logits).token);
+}
+
+// Even tokens after odd ones, odd ones after even ones.
+class Alternation final : public LogitsProcessor {
+ public:
+  std::optional<std::span<const int32_t>> tokens() const override { return std::nullopt; }
+  void process(const Logits& logits) const override {
+    for (size_t i = 0; i < logits.values.size(); ++i)
+      if (i % 2 == (odd_ ? 0 : 1)) logits.values[i] = -INFINITY;
   }
-  return {*enough ? choose(kept, options, index) : -1, 0};
+  void accept(int32_t token) override { odd_ = token % 2 == 0; }
+  std::unique_ptr<LogitsProcessor> clone() const override {
+    return std::make_unique<Alternation>(*this);
+  }
+
+ private:
+  bool odd_ = false;
+};
+
+TEST(Sample, AMaskForbidsTokensAndNeedsTheRow) {
+  const std::vector<float> logits{1, 5, 3, 4};
+  for (const float temperature : {0.0f, 1.0f}) {
+    Sampling options;
+    options.temperature = temperature;
+    options.top_k = 3;
+    Sampler sampler(options, {});
+    EXPECT_GT(sampler.candidates(4), 0);
+    sampler.add(std::make_unique<Alternation>());
+    EXPECT_EQ(sampler.candidates(4), 0);
+    EXPECT_EQ(sampler.tokens(), std::vector<int32_t>{});
+    for (int32_t i = 0; i < 100; ++i) {
+      const int32_t token = sampler.sample(logits).token;
+      ASSERT_EQ(token % 2, i % 2);
+      if (temperature == 0) {
+        ASSERT_EQ(token, i % 2 == 0 ? 2 : 1);
+      }
+      sampler.accept(token);
+    }
+  }
+}
+
+// Halves the logits of two tokens.
+class Halving final : public LogitsProcessor {
+ public:
+  std::optional<std::span<const int32_t>> tokens() const override { return kTokens; }
+  void process(const Logits& logits) const override {
+    logits.for_each(kTokens, [](float& logit) { logit /= 2; });
+  }
+  void accept(int32_t) override {}
+  std::unique_ptr<LogitsProcessor> clone() const override {
+    return std::make_unique<Halving>(*this);
+  }
+
+ private:
+  static constexpr int32_t kTokens[] = {0, 2};
+};
+
+// What the sampler reads of a row when it does not read all of it.
+std::optional<ops::Candidate> from_part(const std::vector<float>& logits, const Sampler& sampler) {
+  const auto vocab = static_cast<int32_t>(logits.size());
+  std::vector<ops::Candidate> likely;
+  ops::top_candidates(logits, static_cast<size_t>(sampler.candidates(vocab)), likely);
+  const std::vector<int32_t> tokens = sampler.tokens();
+  std::vector<float> of_tokens;
+  for (const int32_t id : tokens) of_tokens.push_back(logits[static_cast<size_t>(id)]);
+  return sampler.sample({likely, likely.size() == logits.size(), tokens, of_tokens});
 }
 
 TEST(Sample, CandidatesSayTheSameAsTheWholeRow) {
@@ -155,11 +249,15 @@ TEST(Sample, CandidatesSayTheSameAsTheWholeRow) {
     options.seed = static_cast<int64_t>(random());
     std::vector<int32_t> seen(random() % (trial % 4 == 0 ? 2000 : 30));
     for (int32_t& id : seen) id = static_cast<int32_t>(random() % logits.size());
-    bool enough = false;
-    const Sampled got = from_candidates(logits, options, seen, trial, &enough);
-    ++(enough ? told : untold);
-    if (!enough) continue;
-    ASSERT_EQ(got.token, sample(logits, options, seen, trial).token) << trial;
+    const size_t prompt = seen.empty() ? 0 : random() % seen.size();
+    Sampler sampler(options, std::span(seen).first(prompt));
+    for (size_t i = prompt; i < seen.size(); ++i) sampler.accept(seen[i]);
+    if (logits.size() > 2 && random() % 4 == 0) sampler.add(std::make_unique<Halving>());
+    const auto got = from_part(logits, sampler);
+    ++(got ? told : untold);
+    if (!got) continue;
+    ASSERT_EQ(got->id, sampler.sample(logits).token) << trial;
+    ASSERT_EQ(got->logit, logits[static_cast<size_t>(got->id)]) << trial;
   }
   EXPECT_GT(told, 3500);  // the others read the row
   EXPECT_GT(untold, 10);
@@ -167,16 +265,17 @@ TEST(Sample, CandidatesSayTheSameAsTheWholeRow) {
 
 TEST(Sample, OnlyTopKNeedsLessThanTheRow) {
   Sampling options;
-  EXPECT_EQ(candidates_for(options, 1000), 1);
+  const auto candidates = [&](int32_t vocab) { return Sampler(options, {}).candidates(vocab); };
+  EXPECT_EQ(candidates(1000), 1);
   options.temperature = 1;
-  EXPECT_EQ(candidates_for(options, 1000), 0);
+  EXPECT_EQ(candidates(1000), 0);
   options.top_k = 40;
-  EXPECT_EQ(candidates_for(options, 1000), 40);
-  EXPECT_EQ(candidates_for(options, 30), 30);
+  EXPECT_EQ(candidates(1000), 40);
+  EXPECT_EQ(candidates(30), 30);
   options.repetition_penalty = 1.1f;
-  EXPECT_EQ(candidates_for(options, 1000), 256);
+  EXPECT_EQ(candidates(1000), 256);
   options.top_k = 257;
-  EXPECT_EQ(candidates_for(options, 1000), 0);
+  EXPECT_EQ(candidates(1000), 0);
 }
 
 }  // namespace

@@ -71,7 +71,6 @@ bool Scheduler::admit_request(const std::shared_ptr<JobState>& state, size_t ind
     }
   }
   if (!request->own_root) accounting_.count_misses(*request);
-  if (spec.task == Task::kGenerate) request->history = spec.tokens;
   if (spec.task == Task::kLogprobs)
     request->result().values.assign(spec.tokens.size() - static_cast<size_t>(spec.from), 0.0f);
   if (spec.task == Task::kChoices) {
@@ -160,6 +159,7 @@ Sequence Scheduler::make_sequence(RunningRequest& request, int32_t choice) {
     }
     pages_.reserve(s.reserved_pages);
     s.reserved_tokens = max_growth;
+    s.sampler.emplace(spec.sampling, spec.tokens);
     reserved_tokens_[namespace_of(request)] += max_growth;
   }
   s.recompute_read = s.recompute_next = output_begin;

@@ -164,7 +164,7 @@ void Scheduler::apply_token(RunningRequest& request, Sequence& s, const Output& 
   RequestResult& result = request.result();
   const int32_t token = output.sampled.token;
   result.tokens.push_back(token);
-  request.history.push_back(token);
+  s.sampler->accept(token);
   if (spec.sampling.logprobs) result.token_logprobs.push_back(output.sampled.logprob);
   ++result.usage.generated;
   post(request, {.kind = Event::kToken, .token = token, .logprob = output.sampled.logprob});

@@ -10,10 +10,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "cache/lower_tiers.h"
 #include "engine/job.h"
+#include "engine/sampling/sampler.h"
 #include "tree/tree.h"
 
 namespace prefix {
@@ -40,6 +42,7 @@ struct Sequence {
   int32_t reserved_pages = 0;
   int32_t reserved_tokens = 0;  // it may still grow by these, which its namespace's quota allows
   bool decoding = false;
+  std::optional<Sampler> sampler;  // generate
 };
 
 struct RunningRequest {
@@ -49,7 +52,6 @@ struct RunningRequest {
   bool own_root = false;  // sharing is off: the root goes with the request
   bool started = false;
   std::vector<Sequence> sequences;
-  std::vector<int32_t> history;  // generate: prompt and generated tokens
 
   const RequestSpec& spec() const;
   RequestResult& result() const;
