@@ -6,9 +6,12 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/quote.h"
-#include "engine/engine_impl.h"
+#include "cache/kv_memory.h"
+#include "cache/lower_tiers.h"
+#include "cache/page_keys.h"
 #include "engine/memory_estimate.h"
 #include "engine/request_check.h"
+#include "engine/schedule/scheduler.h"
 #include "model/architecture.h"
 #include "model/weights.h"
 #include "ops/devices.h"
@@ -23,8 +26,8 @@ constexpr std::chrono::seconds kFlushTime(5);
 
 }  // namespace
 
-EngineImpl::EngineImpl(const std::string& path, const Options& options,
-                       const LoadProgress& progress, Now now)
+Engine::Engine(const std::string& path, const Options& options, const LoadProgress& progress,
+               Now now)
     : options_(options), now_(std::move(now)) {
   const auto start = now_();
   if (!options.is_set("rows")) options_.set("rows", cat(row_budget(options)));  // as it is in force
@@ -63,9 +66,11 @@ EngineImpl::EngineImpl(const std::string& path, const Options& options,
   thread_ = std::thread([this] { loop(); });
 }
 
+Engine::~Engine() { shutdown(0); }
+
 // The memory of a GPU is divided when the engine is made: what steps need first, then the pool. No
 // step takes any afterwards. Returns the bytes for keys and values.
-int64_t EngineImpl::take_memory(int64_t page_bytes) {
+int64_t Engine::take_memory(int64_t page_bytes) {
   if (device_->host_memory()) return kv_budget(options_, page_bytes, device_->free_bytes(), true);
   const int64_t rows = row_budget(options_);
   const int64_t most = kv_budget(options_, page_bytes, device_->free_bytes(), false);
@@ -85,8 +90,8 @@ int64_t EngineImpl::take_memory(int64_t page_bytes) {
   return bytes;
 }
 
-std::shared_ptr<Job> EngineImpl::submit(std::vector<RequestSpec> requests,
-                                        const std::vector<std::string>& namespaces) {
+std::shared_ptr<Job> Engine::submit(std::vector<RequestSpec> requests,
+                                    const std::vector<std::string>& namespaces) {
   std::unique_lock lock(mutex_);
   require_open();
   const SchedulerCounters& c = scheduler_->counters();
@@ -115,16 +120,50 @@ std::shared_ptr<Job> EngineImpl::submit(std::vector<RequestSpec> requests,
     }
   }
   scheduler_->enqueue(job);
-  news_ = true;
+  wake_requested_ = true;
   wake_.notify_all();
   return job;
 }
 
-void EngineImpl::shutdown(int64_t timeout_ms) {
+int32_t Engine::open_namespace(const NamespaceParts& parts) {
+  std::lock_guard lock(mutex_);
+  require_open();
+  return namespaces_.open(parts);
+}
+
+int32_t Engine::find_namespace(const NamespaceParts& parts) {
+  std::lock_guard lock(mutex_);
+  require_open();
+  return namespaces_.find(parts);
+}
+
+int32_t Engine::namespace_count() {
+  std::lock_guard lock(mutex_);
+  return namespaces_.count();
+}
+
+EngineState Engine::state() {
+  std::lock_guard lock(mutex_);
+  return state_;
+}
+
+void Engine::require_open() const {
+  if (state_ == EngineState::kFailed)
+    fail(Code::kEngineFailed, "the engine failed earlier; create a new one");
+  if (state_ != EngineState::kReady)
+    fail(Code::kMisuse, "the engine is shut down and takes no more calls");
+}
+
+void Engine::require_namespace(int32_t name_space) const {
+  if (!namespaces_.has(name_space))
+    fail(Code::kNotFound, "namespace ", name_space, " was never opened");
+}
+
+void Engine::shutdown(int64_t timeout_ms) {
   std::unique_lock lock(mutex_);
   if (state_ == EngineState::kClosed) return;
   if (state_ == EngineState::kReady) state_ = EngineState::kDraining;
-  // A second shutdown may run out of patience first; after it there is no scheduler.
+  // A second shutdown may time out first; after it there is no scheduler.
   const auto idle = [this] { return stop_ || scheduler_->idle(); };
   if (timeout_ms > 0) idle_.wait_for(lock, waiting_time(timeout_ms), idle);
   stop_ = true;
@@ -135,7 +174,7 @@ void EngineImpl::shutdown(int64_t timeout_ms) {
     std::lock_guard join(join_mutex_);
     if (thread_.joinable()) {
       thread_.join();
-      if (tiers_) tiers_->flush(kFlushTime);  // nobody else uses them any more
+      if (tiers_) tiers_->flush(kFlushTime);  // their only user has ended
     }
   }
   lock.lock();
@@ -155,21 +194,22 @@ void EngineImpl::shutdown(int64_t timeout_ms) {
   log_message(LogLevel::kInfo, "an engine was shut down");
 }
 
-void EngineImpl::loop() {
+void Engine::loop() {
   std::unique_lock lock(mutex_);
   for (;;) {
     if (scheduler_->idle()) idle_.notify_all();
     stepping_ = false;
-    if (visitors_ > 0) {
-      quiet_.notify_all();
-      quiet_.wait(lock, [this] { return visitors_ == 0; });
+    if (exclusive_waiters_ > 0) {
+      step_idle_.notify_all();
+      step_idle_.wait(lock, [this] { return exclusive_waiters_ == 0; });
     }
     wake_.wait(lock, [this] { return stop_ || !scheduler_->idle(); });
     if (stop_) return;
     try {
       scheduler_->plan();
       if (scheduler_->blocked_on_tiers()) {
-        wake_.wait_for(lock, kTierPoll, [this] { return stop_ || news_.exchange(false); });
+        wake_.wait_for(lock, kTierPoll,
+                       [this] { return stop_ || wake_requested_.exchange(false); });
         continue;
       }
       stepping_ = true;
@@ -188,22 +228,22 @@ void EngineImpl::loop() {
   }
 }
 
-void EngineImpl::between_steps(const std::function<void()>& f) {
+void Engine::run_exclusive(const std::function<void()>& f) {
   std::unique_lock lock(mutex_);
-  struct Visit {
-    EngineImpl& engine;
-    explicit Visit(EngineImpl& e) : engine(e) { ++engine.visitors_; }
-    ~Visit() {
-      if (--engine.visitors_ == 0) engine.quiet_.notify_all();
+  struct Waiter {
+    Engine& engine;
+    explicit Waiter(Engine& e) : engine(e) { ++engine.exclusive_waiters_; }
+    ~Waiter() {
+      if (--engine.exclusive_waiters_ == 0) engine.step_idle_.notify_all();
     }
-  } visit(*this);
-  quiet_.wait(lock, [this] { return !stepping_; });
+  } waiter(*this);
+  step_idle_.wait(lock, [this] { return !stepping_; });
   require_open();
   f();
 }
 
-void EngineImpl::fail_engine(std::unique_lock<std::mutex>& lock, Code code,
-                             const char* message) noexcept {
+void Engine::fail_engine(std::unique_lock<std::mutex>& lock, Code code,
+                         const char* message) noexcept {
   if (!lock.owns_lock()) lock.lock();
   state_ = EngineState::kFailed;
   scheduler_->abort_all(code, message);
@@ -212,7 +252,7 @@ void EngineImpl::fail_engine(std::unique_lock<std::mutex>& lock, Code code,
   lock.lock();
 }
 
-TreeOptions EngineImpl::tree_options() const {
+TreeOptions Engine::tree_options() const {
   const ModelConfig& c = model_->config();
   // Multiplications for one token in a layer: of the matrices, and of attention for each key.
   const double q = static_cast<double>(c.heads) * c.head_dim;
@@ -232,7 +272,7 @@ MemoryEstimate Engine::estimate(const std::string& path, const Options& options)
 
 std::shared_ptr<Engine> Engine::create(const std::string& path, const Options& options,
                                        const LoadProgress& progress, Now now) {
-  auto engine = std::make_shared<EngineImpl>(path, options, progress, std::move(now));
+  auto engine = std::make_shared<Engine>(path, options, progress, std::move(now));
   const EngineInfo info = engine->info();
   log_message(LogLevel::kInfo,
               cat("loaded ", quote(path, 400), ": ", info.architecture, ", ", info.layers,

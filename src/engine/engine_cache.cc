@@ -5,12 +5,16 @@
 
 #include "base/quote.h"
 #include "cache/disk_tier.h"
+#include "cache/kv_memory.h"
+#include "cache/lower_tiers.h"
+#include "cache/page_keys.h"
 #include "cache/store_plugin.h"
-#include "engine/engine_impl.h"
+#include "engine/engine.h"
+#include "engine/schedule/scheduler.h"
 
 namespace prefix {
 
-int64_t EngineImpl::drop_namespace(int32_t name_space) {
+int64_t Engine::drop_namespace(int32_t name_space) {
   std::lock_guard lock(mutex_);
   require_open();
   require_namespace(name_space);
@@ -21,8 +25,8 @@ int64_t EngineImpl::drop_namespace(int32_t name_space) {
   return tokens;
 }
 
-std::vector<CacheInfo> EngineImpl::cache_lookup(int32_t name_space,
-                                                std::span<const std::span<const int32_t>> prompts) {
+std::vector<CacheInfo> Engine::cache_lookup(int32_t name_space,
+                                            std::span<const std::span<const int32_t>> prompts) {
   std::lock_guard lock(mutex_);
   require_open();
   require_namespace(name_space);
@@ -38,7 +42,7 @@ std::vector<CacheInfo> EngineImpl::cache_lookup(int32_t name_space,
   return found;
 }
 
-int64_t EngineImpl::cache_evict(int32_t name_space, const int32_t* tokens, size_t n) {
+int64_t Engine::cache_evict(int32_t name_space, const int32_t* tokens, size_t n) {
   std::lock_guard lock(mutex_);
   require_open();
   require_namespace(name_space);
@@ -52,8 +56,7 @@ int64_t EngineImpl::cache_evict(int32_t name_space, const int32_t* tokens, size_
   return evicted;
 }
 
-CachePin EngineImpl::cache_pin(int32_t name_space, const int32_t* tokens, size_t n,
-                               int64_t ttl_ms) {
+CachePin Engine::cache_pin(int32_t name_space, const int32_t* tokens, size_t n, int64_t ttl_ms) {
   std::lock_guard lock(mutex_);
   require_open();
   require_namespace(name_space);
@@ -70,7 +73,7 @@ CachePin EngineImpl::cache_pin(int32_t name_space, const int32_t* tokens, size_t
   return {scheduler_->add_lease(node, ttl_ms), best.computed};
 }
 
-void EngineImpl::cache_unpin(int64_t lease) {
+void Engine::cache_unpin(int64_t lease) {
   std::lock_guard lock(mutex_);
   require_open();
   scheduler_->expire_cache();
@@ -78,7 +81,7 @@ void EngineImpl::cache_unpin(int64_t lease) {
     fail(Code::kNotFound, "lease ", lease, " does not exist, or it has ended");
 }
 
-void EngineImpl::set_cache_limits(int32_t name_space, int64_t floor_bytes, int64_t quota_bytes) {
+void Engine::set_cache_limits(int32_t name_space, int64_t floor_bytes, int64_t quota_bytes) {
   std::lock_guard lock(mutex_);
   require_open();
   require_namespace(name_space);
@@ -93,7 +96,7 @@ void EngineImpl::set_cache_limits(int32_t name_space, int64_t floor_bytes, int64
   limits_[name_space] = {floor_bytes, quota_bytes};
 }
 
-CacheUsage EngineImpl::cache_usage(int32_t name_space) {
+CacheUsage Engine::cache_usage(int32_t name_space) {
   std::lock_guard lock(mutex_);
   require_open();
   require_namespace(name_space);
@@ -106,7 +109,7 @@ CacheUsage EngineImpl::cache_usage(int32_t name_space) {
   return usage;
 }
 
-int64_t EngineImpl::cache_trim(int64_t target_bytes) {
+int64_t Engine::cache_trim(int64_t target_bytes) {
   std::lock_guard lock(mutex_);
   require_open();
   if (target_bytes < 0) fail(Code::kOutOfRange, "target_bytes is ", target_bytes, ", below 0");
@@ -118,13 +121,13 @@ int64_t EngineImpl::cache_trim(int64_t target_bytes) {
   return evicted;
 }
 
-std::string EngineImpl::tree_json() {
+std::string Engine::tree_json() {
   std::lock_guard lock(mutex_);
   require_open();
   return prefix::tree_json(*tree_);
 }
 
-std::string EngineImpl::tree_picture(std::string_view format) {
+std::string Engine::tree_picture(std::string_view format) {
   std::lock_guard lock(mutex_);
   require_open();
   if (format == "dot") return tree_dot(picture());
@@ -132,7 +135,12 @@ std::string EngineImpl::tree_picture(std::string_view format) {
   fail(Code::kInvalidArgument, "format is \"", format.substr(0, 40), "\"; it must be svg or dot");
 }
 
-CacheEvent EngineImpl::read_event(int64_t from) {
+void Engine::require_events() const {
+  if (!events_)
+    fail(Code::kMisuse, "the engine keeps no events; create it with option cache_events");
+}
+
+CacheEvent Engine::read_event(int64_t from) {
   std::lock_guard lock(mutex_);
   require_open();
   require_events();
@@ -141,7 +149,7 @@ CacheEvent EngineImpl::read_event(int64_t from) {
   return *event;
 }
 
-EventDump EngineImpl::dump_events() {
+EventDump Engine::dump_events() {
   std::lock_guard lock(mutex_);
   require_open();
   require_events();
@@ -151,9 +159,9 @@ EventDump EngineImpl::dump_events() {
   return dump;
 }
 
-SnapshotResult EngineImpl::save_snapshot(const std::string& path, std::vector<int32_t> namespaces) {
+SnapshotResult Engine::save_snapshot(const std::string& path, std::vector<int32_t> namespaces) {
   const SnapshotCache cache = snapshot_cache();
-  between_steps([&] {
+  run_exclusive([&] {
     if (namespaces.empty()) {
       namespaces.resize(static_cast<size_t>(namespaces_.count()));
       std::iota(namespaces.begin(), namespaces.end(), 0);
@@ -165,11 +173,11 @@ SnapshotResult EngineImpl::save_snapshot(const std::string& path, std::vector<in
   return prefix::save_snapshot(cache, path, namespaces);
 }
 
-SnapshotResult EngineImpl::load_snapshot(const std::string& path) {
+SnapshotResult Engine::load_snapshot(const std::string& path) {
   return prefix::load_snapshot(snapshot_cache(), path);
 }
 
-std::vector<TierInfo> EngineImpl::tiers() {
+std::vector<TierInfo> Engine::tiers() {
   std::lock_guard lock(mutex_);
   std::vector<TierInfo> list;
   for (size_t i = 0; tiers_ && i < tiers_->count(); ++i)
@@ -177,7 +185,7 @@ std::vector<TierInfo> EngineImpl::tiers() {
   return list;
 }
 
-SnapshotCache EngineImpl::snapshot_cache() {
+SnapshotCache Engine::snapshot_cache() {
   std::unique_lock lock(mutex_);
   require_open();
   if (!options_.get_bool("sharing"))
@@ -189,7 +197,7 @@ SnapshotCache EngineImpl::snapshot_cache() {
           *pages_,
           *kv_,
           namespaces_,
-          [this](const std::function<void()>& f) { between_steps(f); },
+          [this](const std::function<void()>& f) { run_exclusive(f); },
           [this](int32_t name_space) { return scheduler_->roots().roots_of(name_space); },
           [this](int32_t name_space, bool long_regime) {
             return scheduler_->roots().root_of(name_space,
@@ -200,7 +208,7 @@ SnapshotCache EngineImpl::snapshot_cache() {
           kv_->layout().type};
 }
 
-void EngineImpl::watch_tree() {
+void Engine::watch_tree() {
   if (!options_.get_bool("sharing")) return;
   const int64_t capacity = options_.get_int("cache_events");
   const auto event_tokens = static_cast<int32_t>(options_.get_int("cache_event_tokens"));
@@ -226,25 +234,25 @@ void EngineImpl::watch_tree() {
   tree_->set_observer(std::move(observer));
 }
 
-TreePicture EngineImpl::picture() const {
+TreePicture Engine::picture() const {
   std::vector<std::pair<NodeId, std::string>> roots;
   for (const NodeId root : all_roots())
     roots.emplace_back(root, namespace_label(namespaces_.parts(tree_->space(tree_->node(root)))));
   return picture_of(*tree_, roots);
 }
 
-std::vector<NodeId> EngineImpl::all_roots() const {
+std::vector<NodeId> Engine::all_roots() const {
   std::vector<NodeId> roots;
   for (int32_t i = 0; i < namespaces_.count(); ++i)
     for (const NodeId root : scheduler_->roots().roots_of(i)) roots.push_back(root);
   return roots;
 }
 
-void EngineImpl::open_tiers() {
+void Engine::open_tiers() {
   std::vector<LowerTier> tiers;
   // When the scheduler has nothing to do but wait for pages.
   const auto on_done = [this] {
-    news_ = true;
+    wake_requested_ = true;
     wake_.notify_all();
   };
   if (const std::string folder = options_.get("cache_disk"); !folder.empty()) {
@@ -274,7 +282,12 @@ void EngineImpl::open_tiers() {
   fingerprint();  // now, not in the middle of a request
 }
 
-PageKey EngineImpl::root_key_of(NodeId root) {
+const Sha256::Digest& Engine::fingerprint() {
+  std::call_once(fingerprint_once_, [this] { fingerprint_ = model_->fingerprint(threads_); });
+  return fingerprint_;
+}
+
+PageKey Engine::root_key_of(NodeId root) {
   const Node& n = tree_->node(root);
   const NamespaceParts& parts = namespaces_.parts(tree_->space(n));
   const std::vector<std::string_view> views(parts.begin(), parts.end());

@@ -1,10 +1,13 @@
 // What an engine tells of itself.
 #include "base/json_text.h"
-#include "engine/engine_impl.h"
+#include "cache/kv_memory.h"
+#include "cache/lower_tiers.h"
+#include "engine/engine.h"
+#include "engine/schedule/scheduler.h"
 
 namespace prefix {
 
-EngineStats EngineImpl::stats() {
+EngineStats Engine::stats() {
   std::lock_guard lock(mutex_);
   EngineStats s;
   s.load_ns = load_ns_;
@@ -56,7 +59,9 @@ EngineStats EngineImpl::stats() {
   return s;
 }
 
-std::string EngineImpl::info_json() {
+EngineInfo Engine::info() { return info_; }
+
+std::string Engine::info_json() {
   JsonText json;
   json.open('{').key("model").open('{').field("architecture", info_.architecture);
   json.field("vocab_size", info_.vocab_size).field("hidden", info_.hidden);
@@ -75,7 +80,7 @@ std::string EngineImpl::info_json() {
   return json.close('}').text();
 }
 
-void EngineImpl::fill_info() {
+void Engine::fill_info() {
   const ModelConfig& c = model_->config();
   info_.architecture = c.architecture;
   info_.isa = device_->isa();

@@ -3,7 +3,8 @@
 
 #include <cstdint>
 
-#include "engine/engine.h"
+#include "engine/engine_reports.h"
+#include "engine/options.h"
 #include "model/config.h"
 #include "ops/op.h"
 
