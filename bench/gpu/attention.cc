@@ -82,7 +82,7 @@ double bytes_of(const AttentionCase& c, bool shared) {
 int32_t layers_of(ops::Device& device, const AttentionCase& c, const Plan& plan,
                   const Effort& effort) {
   const int32_t wanted = effort.layers > 0 ? effort.layers : c.heads <= 16 ? 28 : 36;
-  const ops::KvLayout one{ops::DType::kBf16, 1, c.kv_heads, kHeadDim};
+  const ops::KvLayout one{ops::KvType::kBf16, 1, c.kv_heads, kHeadDim};
   const auto each = static_cast<int64_t>(one.page_bytes()) * plan.pages;
   return std::clamp<int32_t>(static_cast<int32_t>(device.free_bytes() / 10 * 9 / each), 1, wanted);
 }
@@ -121,7 +121,7 @@ void bench_attention(ops::Device& device, const AttentionCase& c, bool shared,
                      const Blocker& blocker, const Effort& effort, const char* kernel) {
   const Plan plan = make_plan(c, device.tile_rows(), shared);
   const int32_t layers = layers_of(device, c, plan, effort);
-  const ops::KvLayout kv{ops::DType::kBf16, layers, c.kv_heads, kHeadDim};
+  const ops::KvLayout kv{ops::KvType::kBf16, layers, c.kv_heads, kHeadDim};
   const auto rows = static_cast<int64_t>(plan.positions.size());
   const int64_t ld = device.act_ld(int64_t{c.heads} * kHeadDim);
   const Pool pool(device, kv, plan.pages);

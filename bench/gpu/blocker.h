@@ -24,8 +24,8 @@ class Blocker {
   }
 
  private:
-  static ops::Matrix shape(const Effort& effort) {
-    ops::Matrix w;
+  static ops::PackedWeights shape(const Effort& effort) {
+    ops::PackedWeights w;
     w.n = effort.blocker_n;
     w.k = w.k_padded = effort.blocker_k;
     return w;
@@ -33,7 +33,7 @@ class Blocker {
 
   ops::Device& device_;
   int64_t rows_;
-  ops::Matrix w_;
+  ops::PackedWeights w_;
   Memory weights_, x_, y_;
 };
 

@@ -1,4 +1,4 @@
-// Matrix products of the layers of Qwen3 models.
+// PackedWeights products of the layers of Qwen3 models.
 #include <cstdio>
 
 #include "benches.h"
@@ -24,7 +24,7 @@ std::span<const Product> products() { return kProducts; }
 
 void bench_product(ops::Device& device, const Product& product, int64_t rows,
                    const Blocker& blocker, const Effort& effort) {
-  ops::Matrix shape;
+  ops::PackedWeights shape;
   shape.n = product.n;
   shape.k = shape.k_padded = product.k;
   const Rotation weights(device, shape.bytes(), effort.cold_bytes);
@@ -32,7 +32,7 @@ void bench_product(ops::Device& device, const Product& product, int64_t rows,
   const Memory x(device, static_cast<size_t>(rows * ld) * 2),
       y(device, static_cast<size_t>(rows * product.n) * 4, false);
   const auto product_with = [&](const std::byte* data) {
-    ops::Matrix w = shape;
+    ops::PackedWeights w = shape;
     w.data = data;
     if (product.adds) {  // as a step has them
       device.linear(w, nullptr, {x.data(), ld}, rows, reinterpret_cast<float*>(y.data()), product.n,

@@ -29,7 +29,7 @@ constexpr int32_t kLeafTokens = 64;
 
 struct Arguments {
   std::string isa;  // empty: all that run here
-  DType dtype = DType::kBf16;
+  NumericTypes types;
   std::vector<int> threads = {1, 2};
   bool quick = false;
 };
@@ -109,14 +109,14 @@ void fill_random(std::byte* data, size_t elements, bool bf16) {
 
 void bench_shape(CpuDevice& device, const Shape& shape) {
   const Work work = make_work(shape);
-  const KvLayout kv{device.dtype(), 1, kKvHeads, kHeadDim};
+  const KvLayout kv{device.types().kv, 1, kKvHeads, kHeadDim};
   const auto rows = static_cast<int64_t>(work.positions.size());
   const bool act_bf16 = device.act_bytes() == 2;
   const int64_t ld = device.act_ld(kHeads * kHeadDim);
   const size_t pool_bytes = static_cast<size_t>(work.pages) * kv.page_bytes();
   const size_t act_bytes = static_cast<size_t>(rows * ld) * device.act_bytes();
   std::byte* const pool = device.allocate(pool_bytes);
-  fill_random(pool, pool_bytes / dtype_bytes(kv.type), kv.type == DType::kBf16);
+  fill_random(pool, pool_bytes / kv_bytes(kv.type), kv.type == KvType::kBf16);
   AttentionArgs args;
   args.plan = &work.plan;
   args.positions = work.positions.data();
@@ -135,7 +135,7 @@ void bench_shape(CpuDevice& device, const Shape& shape) {
       "{\"bench\":\"attention\",\"isa\":\"%s\",\"dtype\":\"%s\",\"threads\":%d,\"shape\":\"%s\","
       "\"n_kv\":%d,\"tokens\":%d,\"packed_rows\":%d,\"microseconds\":%.1f,\"gflops\":%.1f,"
       "\"peak_gflops\":%.1f,\"share\":%.3f}\n",
-      std::string(device.isa()).c_str(), device.dtype() == DType::kBf16 ? "bf16" : "f32",
+      std::string(device.isa()).c_str(), device.types().kv == KvType::kBf16 ? "bf16" : "f32",
       device.context().threads->count(), shape.name, shape.n_kv, shape.tokens,
       shape.tokens * kHeads / kKvHeads, time * 1e6, flop / time * 1e-9, peak * 1e-9,
       flop / time / peak);
@@ -153,7 +153,7 @@ Arguments parse(int argc, char** argv) {
     if (option == "--isa") {
       arguments.isa = value();
     } else if (option == "--dtype") {
-      arguments.dtype = value() == "f32" ? DType::kF32 : DType::kBf16;
+      arguments.types = value() == "f32" ? kF32Types : kBf16Types;
     } else if (option == "--threads") {
       arguments.threads = {std::stoi(value())};
     } else if (option == "--quick") {
@@ -188,7 +188,7 @@ int main(int argc, char** argv) {
       continue;
     }
     for (const int threads : arguments.threads) {
-      CpuDevice device({arguments.dtype, level.name, threads});
+      CpuDevice device({arguments.types, level.name, threads});
       for (const Shape& shape : shapes(arguments.quick)) bench_shape(device, shape);
     }
   }

@@ -28,11 +28,11 @@ void print(const CpuDevice& device, const char* op, double time) {
 }
 
 void bench_level(std::string_view isa, int threads) {
-  CpuDevice device({DType::kBf16, isa, threads});
+  CpuDevice device({kBf16Types, isa, threads});
   const int64_t width = (kHeads + 2 * kKvHeads) * kHeadDim;
   std::vector<float> x(kRows * width, 0.5f), weight(kHidden, 1.0f), cos(kRows * kHeadDim / 2, 0.6f),
       sin(kRows * kHeadDim / 2, 0.8f);
-  const KvLayout kv{DType::kBf16, 1, kKvHeads, kHeadDim};
+  const KvLayout kv{KvType::kBf16, 1, kKvHeads, kHeadDim};
   std::vector<int32_t> positions;
   std::vector<KvSlot> slots;
   for (int32_t r = 0; r < kRows; ++r) {

@@ -26,8 +26,8 @@ using prefix::bench::measure_peak;
 using prefix::ops::Act;
 using prefix::ops::CpuDevice;
 using prefix::ops::CpuOptions;
-using prefix::ops::DType;
-using prefix::ops::Matrix;
+using prefix::ops::PackedWeights;
+using prefix::ops::WeightFormat;
 
 struct Arguments {
   std::string isa;  // empty: all that run here
@@ -54,7 +54,25 @@ void fill(std::vector<float>& v) {
   for (float& x : v) x = uniform(random);
 }
 
-// The weights and inputs of a layer: 64 random rows, repeated.
+const float* row_of(const std::vector<float>& values, int64_t row, int64_t k) {
+  return values.data() + row % 64 * k;
+}
+
+// The weights of a layer: 64 random rows, repeated.
+class Rows final : public prefix::ops::WeightSource {
+ public:
+  Rows(const Layer& layer, const std::vector<float>& values) : k_(layer.k), values_(values) {}
+  prefix::ops::TensorType type(int64_t) const override { return prefix::ops::TensorType::kF32; }
+  void read(int64_t row, std::byte* out) const override {
+    std::memcpy(out, row_of(values_, row, k_), static_cast<size_t>(k_) * sizeof(float));
+  }
+
+ private:
+  int64_t k_;
+  const std::vector<float>& values_;
+};
+
+// The weights and inputs of a layer, inputs from the same rows.
 class LayerBench {
  public:
   LayerBench(CpuDevice& device, const Layer& layer, int64_t max_rows, bool compare)
@@ -64,9 +82,7 @@ class LayerBench {
         values_(static_cast<size_t>(layer.k) * 64),
         y_(static_cast<size_t>(max_rows * layer.n)) {
     fill(values_);
-    w_ = device.pack(layer.n, layer.k, [&](int64_t row, float* out) {
-      std::memcpy(out, row_of(row), static_cast<size_t>(layer.k) * sizeof(float));
-    });
+    w_ = device.pack(layer.n, layer.k, Rows(layer, values_));
     x_.ld = device.act_ld(layer.k);
     x_bytes_ = static_cast<size_t>(x_.ld * max_rows) * device.act_bytes();
     x_.data = device.allocate(x_bytes_);
@@ -89,7 +105,7 @@ class LayerBench {
     print("libprefix", rows, flop / time, peak);
 #ifdef PREFIX_WITH_ONEDNN
     if (!compare_) return;
-    prefix::ops::OnednnGemm other(device_.dtype(), rows, layer_.n, layer_.k, rows_of(rows),
+    prefix::ops::OnednnGemm other(device_.types().weights, rows, layer_.n, layer_.k, rows_of(rows),
                                   rows_of(layer_.n));
     const int threads = device_.context().threads->count();
     const double other_time = best_time(budget, [&] { other.run(threads); });
@@ -98,11 +114,13 @@ class LayerBench {
   }
 
  private:
-  const float* row_of(int64_t row) const { return values_.data() + row % 64 * layer_.k; }
   std::vector<float> rows_of(int64_t count) const {
     std::vector<float> rows;
     rows.reserve(static_cast<size_t>(count * layer_.k));
-    for (int64_t r = 0; r < count; ++r) rows.insert(rows.end(), row_of(r), row_of(r) + layer_.k);
+    for (int64_t r = 0; r < count; ++r) {
+      const float* const row = row_of(values_, r, layer_.k);
+      rows.insert(rows.end(), row, row + layer_.k);
+    }
     return rows;
   }
   void multiply(int64_t rows) { device_.linear(w_, nullptr, x_, rows, y_.data(), layer_.n, false); }
@@ -112,9 +130,10 @@ class LayerBench {
         "\"layer\":\"%s\",\"m\":%lld,\"k\":%lld,\"n\":%lld,\"gflops\":%.1f,\"peak_gflops\":%.1f,"
         "\"share\":%.3f}\n",
         engine.c_str(), std::string(device_.isa()).c_str(),
-        device_.dtype() == DType::kBf16 ? "bf16" : "f32", device_.context().threads->count(),
-        layer_.name, static_cast<long long>(rows), static_cast<long long>(layer_.k),
-        static_cast<long long>(layer_.n), flops * 1e-9, peak * 1e-9, flops / peak);
+        device_.types().weights == WeightFormat::kBf16 ? "bf16" : "f32",
+        device_.context().threads->count(), layer_.name, static_cast<long long>(rows),
+        static_cast<long long>(layer_.k), static_cast<long long>(layer_.n), flops * 1e-9,
+        peak * 1e-9, flops / peak);
     std::fflush(stdout);
   }
 
@@ -123,7 +142,7 @@ class LayerBench {
   [[maybe_unused]] const bool compare_;
   std::vector<float> values_;
   std::vector<float> y_;
-  Matrix w_;
+  PackedWeights w_;
   Act x_;
   size_t x_bytes_ = 0;
 };
@@ -163,7 +182,7 @@ int main(int argc, char** argv) {
     for (const int threads : arguments.threads) {
       CpuOptions options;
       options.isa = level.name;
-      options.dtype = arguments.dtype == "f32" ? DType::kF32 : DType::kBf16;
+      options.types = arguments.dtype == "f32" ? prefix::ops::kF32Types : prefix::ops::kBf16Types;
       options.threads = threads;
       CpuDevice device(options);
       // oneDNN chooses its own instructions: once, next to our choice, unless a level was named.

@@ -31,7 +31,8 @@ inline double best_time(double budget, const std::function<void()>& work) {
 // FLOP/s of all threads of the device in multiply-adds on registers.
 inline double measure_peak(ops::CpuDevice& device) {
   const ops::GemmKernels& kernels = device.context().kernels->gemm;
-  const auto peak = device.dtype() == ops::DType::kBf16 ? kernels.peak_bf16 : kernels.peak_f32;
+  const auto peak =
+      device.types().weights == ops::WeightFormat::kBf16 ? kernels.peak_bf16 : kernels.peak_f32;
   const int threads = device.context().threads->count();
   kernels.begin();
   const double flop_per_iteration = peak(1000) / 1000;

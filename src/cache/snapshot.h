@@ -44,7 +44,7 @@ struct SnapshotCache {
   // Tells these of all that goes from the tree from now on, as long as they live. Between steps.
   std::function<void(std::weak_ptr<PagesToSave>)> watch;
   SnapshotShape shape;
-  ops::DType type = ops::DType::kBf16;  // of keys and values: `kv` goes when the engine is closed
+  ops::KvType type = ops::KvType::kBf16;  // of keys and values: `kv` goes when the engine is closed
 };
 
 // Both on the calling thread; they throw what the file's classes do.

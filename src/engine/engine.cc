@@ -32,13 +32,9 @@ Engine::Engine(const std::string& path, const Options& options, const LoadProgre
   const auto start = now_();
   if (!options.is_set("rows")) options_.set("rows", cat(row_budget(options)));  // as it is in force
   ModelFiles files = open_model(path);
-  threads_ = static_cast<int>(options.get_int("threads"));
-  if (threads_ <= 0) threads_ = static_cast<int>(std::thread::hardware_concurrency());
-  threads_ = std::max(1, threads_);
-  const ops::CudaAttention attention = ops::cuda_attention_of(options.get("cuda_attention"));
-  device_ = ops::make_device({options.get("device"), dtype_of(options), options.get("isa"),
-                              threads_, options.get_bool("invariant"),
-                              options.get_bool("cuda_graphs"), attention, attention});
+  const ops::DeviceOptions device_options = device_options_of(options);
+  threads_ = device_options.threads;
+  device_ = ops::make_device(device_options);
   model_ = std::make_unique<Model>(std::move(files), *device_,
                                    context_length(options, files.config), progress);
   const ops::KvLayout layout = model_->kv_layout();
@@ -265,9 +261,7 @@ TreeOptions Engine::tree_options() const {
 }
 
 MemoryEstimate Engine::estimate(const std::string& path, const Options& options) {
-  const ModelFiles files = open_model(path);
-  check_weights(files, find_architecture(files.config.architecture));
-  return estimate_of(files.config, options);
+  return estimate_of(open_model(path), options);
 }
 
 std::shared_ptr<Engine> Engine::create(const std::string& path, const Options& options,

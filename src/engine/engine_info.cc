@@ -85,7 +85,7 @@ void Engine::fill_info() {
   info_.architecture = c.architecture;
   info_.isa = device_->isa();
   info_.device = device_->name();
-  info_.dtype = device_->dtype() == ops::DType::kF32 ? "f32" : "bf16";
+  info_.dtype = device_->types().weights == ops::WeightFormat::kF32 ? "f32" : "bf16";
   info_.vocab_size = c.vocab_size;
   info_.hidden = c.hidden;
   info_.layers = c.layers;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <optional>
 #include <span>
 
@@ -61,7 +60,7 @@ bool Heads::needs_row(const Output& output) const {
   if (output.request->spec().task != Task::kGenerate) return false;
   const Sampler& sampler = sampler_of(output);
   return sampler.candidates(model_.config().vocab_size) == 0 ||
-         (sampler.has_processors() && model_.device().host_memory());
+         (sampler.has_processors() && model_.logits_are_on_host());
 }
 
 Heads::Read Heads::ask(Output& output) {
@@ -119,31 +118,12 @@ void Heads::finish(Read& read) const {
   }
 }
 
-// Rows that lie side by side come in one copy.
 void Heads::sample_rows(const ops::LogitBlock& block, std::span<Output* const> outputs) {
-  ops::Device& device = model_.device();
   const auto vocab = static_cast<size_t>(block.n);
-  std::vector<const float*> rows(outputs.size());
-  if (device.host_memory()) {
-    for (size_t i = 0; i < rows.size(); ++i) rows[i] = block.row(outputs[i]->selected);
-  } else {
-    const size_t row_bytes = static_cast<size_t>(block.ld) * sizeof(float);
-    const size_t most = std::min(outputs.size(), static_cast<size_t>(block.rows));
-    std::byte* here = whole_rows_.reserve(most * row_bytes);
-    for (size_t i = 0; i < outputs.size();) {
-      const int32_t first = outputs[i]->selected;
-      int32_t end = first;  // of rows side by side
-      for (; i < outputs.size() && outputs[i]->selected <= end; ++i) {
-        const auto offset = static_cast<size_t>(outputs[i]->selected - first) * row_bytes;
-        rows[i] = reinterpret_cast<const float*>(here + offset);
-        end = outputs[i]->selected + 1;
-      }
-      const auto bytes = static_cast<size_t>(end - first) * row_bytes;
-      device.download(here, block.row(first), bytes);
-      here += bytes;
-    }
-  }
-  device.parallel(static_cast<int64_t>(outputs.size()), [&](int64_t index) {
+  std::vector<int32_t> selected;
+  for (const Output* o : outputs) selected.push_back(o->selected);
+  const std::vector<const float*> rows = model_.rows_on_host(block, selected);
+  model_.device().parallel(static_cast<int64_t>(outputs.size()), [&](int64_t index) {
     const auto i = static_cast<size_t>(index);
     Output& output = *outputs[i];
     try {
@@ -191,44 +171,23 @@ void Heads::compute_full(std::vector<Output*>& outputs) {
 
 // --- logits of chosen tokens ---------------------------------------------------------------------
 
-// Only the panels of 32 logits that hold a wanted id are multiplied: a yes/no score costs two
-// panels, not the vocabulary.
 void Heads::compute_ids(std::vector<Output*>& outputs) {
   const std::vector<int32_t> rows = distinct_rows(outputs);
   ops::HeadArrays arrays;
   arrays.rows = rows;
   model_.select(arrays);
-  std::map<int32_t, std::vector<std::pair<Output*, size_t>>> wanted;  // panel -> (output, which id)
+  std::vector<ops::LogitAt> targets;
+  for (const Output* o : outputs)
+    for (const int32_t id : o->request->spec().logit_ids) targets.push_back({o->selected, id});
+  std::vector<float> logits(targets.size());
+  model_.logits_of(targets, logits);
+  auto next = logits.begin();
   for (Output* o : outputs) {
-    const std::vector<int32_t>& ids = o->request->spec().logit_ids;
-    o->values.resize(ids.size());
-    for (size_t k = 0; k < ids.size(); ++k) wanted[ids[k] / 32].emplace_back(o, k);
-  }
-  // As many panels at once as take the memory of one block of whole rows.
-  const int64_t most =
-      std::max<int64_t>(1, model_.logit_rows() * model_.config().vocab_size / 32 /
-                               model_.panel_rows(static_cast<int64_t>(rows.size())));
-  for (auto next = wanted.begin(); next != wanted.end();) {
-    const auto first = next;
-    std::vector<Model::Panel> panels;
-    for (; next != wanted.end() && static_cast<int64_t>(panels.size()) < most; ++next) {
-      Model::Panel panel{next->first * 32, static_cast<int64_t>(rows.size()), 0};
-      for (const auto& [output, k] : next->second) {
-        panel.begin = std::min<int64_t>(panel.begin, output->selected);
-        panel.end = std::max<int64_t>(panel.end, output->selected + 1);
-      }
-      panels.push_back(panel);
-    }
-    const Model::PanelLogits logits = model_.logit_panels(panels);
-    int64_t index = 0;
-    for (auto panel = first; panel != next; ++panel, ++index) {
-      for (const auto& [output, k] : panel->second) {
-        const int32_t id = output->request->spec().logit_ids[k];
-        const float value = logits.at(index, output->selected, id % 32);
-        output->values[k] = value;
-        if (!std::isfinite(value)) refuse_not_finite(*output);
-      }
-    }
+    const auto end = next + static_cast<ptrdiff_t>(o->request->spec().logit_ids.size());
+    o->values.assign(next, end);
+    next = end;
+    if (!std::ranges::all_of(o->values, [](float v) { return std::isfinite(v); }))
+      refuse_not_finite(*o);
   }
 }
 

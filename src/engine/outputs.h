@@ -1,14 +1,14 @@
-// The heads of a step: from hidden states of the rows that somebody asked for to numbers in
-// results. Of a row of logits only what its outputs need is read (logit_reads.h): a score is two
+// The heads of a step: from hidden states of the rows that requests read to numbers in
+// results. Of a row of logits only what its outputs need is read (model/logit_reads.h): a score is two
 // numbers, a greedy token one; the whole row is needed by few ways to sample.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "engine/logit_reads.h"
 #include "engine/sampling/sampler.h"
 #include "engine/schedule/sequence.h"
+#include "model/logit_reads.h"
 #include "model/model.h"
 
 namespace prefix {
@@ -30,7 +30,7 @@ struct Output {
 
 class Heads {
  public:
-  explicit Heads(Model& model) : model_(model), reads_(model), whole_rows_(model.device()) {}
+  explicit Heads(Model& model) : model_(model), reads_(model) {}
   // After model.forward(): computes every output. Each row is normed and multiplied once, however
   // many outputs read it.
   void compute(std::vector<Output>& outputs);
@@ -57,7 +57,6 @@ class Heads {
 
   Model& model_;
   LogitReads reads_;
-  ops::HostBuffer whole_rows_;
 };
 
 }  // namespace prefix

@@ -1,6 +1,6 @@
 #include "model/activation_buffers.h"
 
-#include "model/activations.h"
+#include "model/step_memory.h"
 
 namespace prefix {
 
@@ -22,7 +22,7 @@ void ActivationBuffers::ensure_rows(int64_t rows, const ModelConfig& config) {
   if (rows <= rows_) return;
   rows = activation_rows(rows);
   drop();
-  const ActivationWidths w = activation_widths(config, device_);
+  const ActivationWidths w = activation_widths(config, device_.sizes());
   const auto n = static_cast<size_t>(rows);
   const auto act = [&](int64_t ld) {
     return ops::Act{add(n * static_cast<size_t>(ld) * w.act_bytes), ld};

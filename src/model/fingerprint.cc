@@ -32,8 +32,8 @@ struct Pieces {
     for (size_t done = 0; done < bytes; done += kChunk)
       chunks.push_back({{at + done, std::min(kChunk, bytes - done)}, on_device});
   }
-  void add(const ops::Matrix& m) { add(m.data, m.bytes(), true); }
-  void add(const ops::Vector& v) { add(v.data(), v.size() * sizeof(float), true); }
+  void add(const ops::PackedWeights& m) { add(m.data, m.bytes(), true); }
+  void add(const ops::DeviceVector& v) { add(v.data(), v.size() * sizeof(float), true); }
   void add(const std::vector<float>& v) { add(v.data(), v.size() * sizeof(float), false); }
 };
 
@@ -53,14 +53,15 @@ Sha256::Digest Model::fingerprint(int threads) const {
   Pieces pieces;
   pieces.add(weights_.embedding);
   for (const LayerWeights& w : weights_.layers) {
-    for (const ops::Matrix* m : {&w.qkv, &w.attention_output, &w.gate_up, &w.down}) pieces.add(*m);
-    for (const ops::Vector* v :
+    for (const ops::PackedWeights* m : {&w.qkv, &w.attention_output, &w.gate_up, &w.down})
+      pieces.add(*m);
+    for (const ops::DeviceVector* v :
          {&w.attention_norm, &w.post_attention_norm, &w.ffn_norm, &w.post_ffn_norm, &w.q_norm,
           &w.k_norm, &w.qkv_bias, &w.attention_output_bias, &w.gate_bias, &w.up_bias, &w.down_bias})
       pieces.add(*v);
   }
   const std::vector<float> frequencies = rope_frequencies(config_, false);
-  const std::vector<float> others = rope_frequencies(config_, rotation_.regime_switch > 0);
+  const std::vector<float> others = rope_frequencies(config_, rotations_.front().regime_switch > 0);
   pieces.add(frequencies);
   pieces.add(others);
 
@@ -82,13 +83,13 @@ Sha256::Digest Model::fingerprint(int threads) const {
   helpers.clear();
 
   const ops::KvLayout layout = kv_layout();
-  const std::string head =
-      cat(kNumerics, '\n', device_.name(), '\n', device_.numerics(), device_.page_layout(), '\n',
-          config_.architecture, '\n', dtype_bytes(layout.type), ' ', layout.layers, ' ',
-          layout.kv_heads, ' ', layout.head_dim, ' ', kPageTokens, ' ', config_.heads, ' ',
-          config_.hidden, ' ', config_.intermediate, ' ', config_.vocab_size, ' ', rotation_.dim,
-          ' ', rotation_.regime_switch, '\n', std::bit_cast<uint32_t>(config_.norm_eps), ' ',
-          std::bit_cast<uint64_t>(config_.rope.attention_factor), ' ', digests.size(), '\n');
+  const std::string head = cat(
+      kNumerics, '\n', device_.name(), '\n', device_.numerics(), device_.page_layout(), '\n',
+      config_.architecture, '\n', kv_bytes(layout.type), ' ', layout.layers, ' ', layout.kv_heads,
+      ' ', layout.head_dim, ' ', kPageTokens, ' ', config_.heads, ' ', config_.hidden, ' ',
+      config_.intermediate, ' ', config_.vocab_size, ' ', rotations_.front().dim, ' ',
+      rotations_.front().regime_switch, '\n', std::bit_cast<uint32_t>(config_.norm_eps), ' ',
+      std::bit_cast<uint64_t>(config_.rope.attention_factor), ' ', digests.size(), '\n');
   Sha256 hash;
   hash.update(head.data(), head.size());
   for (const Sha256::Digest& digest : digests) hash.update(digest.data(), digest.size());

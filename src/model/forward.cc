@@ -12,7 +12,7 @@ std::optional<ops::Step> Model::forward(const StepPlan& plan, KvMemory& kv,
   reads_ = plan.reads;
   selected_ = 0;
   ActivationBuffers& b = *buffers_;
-  const Pass pass{device_, config_, rotation_, plan, kv, b, times_};
+  const Pass pass{device_, config_, rotations_, plan, kv, b, times_};
   std::optional<ops::Step> step;
   {
     Stopwatch watch(times_.other_ns);

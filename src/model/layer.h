@@ -7,7 +7,8 @@
 //      └───────────────────────────────────────────────────┘
 //
 // The forward pass asks nothing else about a model. A layer of another kind (recurrent, routed
-// experts) is a value of Mixer or FeedForward and a file in blocks/.
+// experts) is a value of Mixer or FeedForward and a file in blocks/; a recurrent one has an index
+// of its state beside kv_layer.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,9 @@ struct LayerSpec {
   Mixer mixer = Mixer::kAttention;
   BlockNorms mixer_norms;
   QkNorm qk_norm = QkNorm::kNone;
-  int32_t kv_layer = 0;  // which layer of a page holds its keys and values
+  int32_t window = 0;      // keys that a query sees, itself the last; 0: all, as every model so far
+  int32_t rope_table = 0;  // of the model's tables
+  int32_t kv_layer = -1;   // which layer of a page holds its keys and values; -1: it keeps a state
   FeedForward feed_forward = FeedForward::kGated;
   BlockNorms feed_forward_norms;
 };

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "model/activation_buffers.h"
-#include "model/activations.h"
 #include "model/rope.h"
+#include "model/step_memory.h"
 #include "model/weights.h"
 
 namespace prefix {
@@ -17,13 +17,14 @@ Model::Model(ModelFiles files, ops::Device& device, int32_t max_positions, const
   weights_ = load_weights(files, architecture, device_, progress);
   files.tensors->check_files();  // weights of two versions would be silent
   const RopeTables tables = rope_tables(config_, max_positions_);
-  rotation_ = {ops::Vector(device_, tables.cos), ops::Vector(device_, tables.sin),
-               tables.rotary_dim, tables.regime_switch};
+  rotations_.push_back({ops::DeviceVector(device_, tables.cos),
+                        ops::DeviceVector(device_, tables.sin), tables.rotary_dim,
+                        tables.regime_switch});
   buffers_ = std::make_unique<ActivationBuffers>(device_);
 }
 
 Model::~Model() {
-  const auto free = [&](const ops::Matrix& m) {
+  const auto free = [&](const ops::PackedWeights& m) {
     if (m.data) device_.release(const_cast<std::byte*>(m.data), m.bytes());
   };
   for (const LayerWeights& layer : weights_.layers) {
@@ -37,19 +38,16 @@ Model::~Model() {
 }
 
 ops::KvLayout Model::kv_layout() const {
-  return {device_.dtype(), kv_layers(layers_), config_.kv_heads, config_.head_dim};
+  return kv_layout_of(config_, kv_layers(layers_), device_.types().kv);
 }
 
 int64_t Model::weight_bytes() const {
-  size_t bytes = weights_.embedding.bytes() + (weights_.tied ? 0 : weights_.output.bytes());
-  for (const LayerWeights& w : weights_.layers)
-    bytes += w.qkv.bytes() + w.attention_output.bytes() + w.gate_up.bytes() + w.down.bytes();
-  bytes += (rotation_.cos.size() + rotation_.sin.size()) * sizeof(float);
-  return static_cast<int64_t>(bytes);
+  return packed_bytes(weights_) + rope_table_bytes(config_, max_positions_);
 }
 
 int32_t Model::rope_offset(int32_t length) const {
-  return rotation_.regime_switch > 0 && length > rotation_.regime_switch ? max_positions_ : 0;
+  const int32_t longest = rotations_.front().regime_switch;
+  return longest > 0 && length > longest ? max_positions_ : 0;
 }
 
 void Model::ensure_rows(int64_t rows) {
@@ -60,18 +58,13 @@ void Model::ensure_rows(int64_t rows) {
 void Model::reserve(int64_t rows, int64_t pages) {
   ensure_rows(rows);
   if (!device_.host_memory()) {
-    buffers_->logits.reserve(logit_bytes(config_, rows));
-    buffers_->answers.reserve(answer_bytes(rows));
+    buffers_->logits.reserve(logit_bytes(config_, device_.sizes(), rows));
+    buffers_->answers.reserve(answer_bytes(device_.sizes(), rows));
   }
-  ops::ReserveShape shape;
-  shape.rows = rows;
-  shape.heads = config_.heads;
-  shape.inner = config_.intermediate;
-  shape.pages = pages;
-  shape.positions = max_positions_;
-  shape.logit_rows = logit_rows();
-  shape.kv = kv_layout();
-  reserved_bytes_ = static_cast<int64_t>(device_.reserve(shape));
+  const ops::ReserveShape shape =
+      reserve_shape(config_, device_.sizes(), kv_layout(), rows, pages, max_positions_);
+  device_.reserve(shape);
+  reserved_bytes_ = static_cast<int64_t>(device_.sizes().workspace_bytes(shape));
   note_memory();
   warm_up(rows);
 }
@@ -82,7 +75,7 @@ void Model::warm_up(int64_t rows) {
   const LayerSpec& layer = layers_.front();
   const LayerWeights& w = weights_.layers.front();
   constexpr int64_t kMostHeads = 64;
-  const int64_t ld = padded_vocab(config_);
+  const int64_t ld = ops::whole_panels(config_.vocab_size);
   int64_t heads = 1, chosen = 1;  // rows of whole logits, and of panels of them
   const bool post_attention = layer.mixer_norms.after, post = layer.feed_forward_norms.after;
   device_.rehearse(rows, [&](int64_t n) {
@@ -99,7 +92,7 @@ void Model::warm_up(int64_t rows) {
                      ld, false);
     for (; chosen <= n; chosen = panel_rows(chosen) + 1)
       device_.linear(weights_.output.panel_of(0), nullptr, b.normed(), panel_rows(chosen),
-                     logit_memory(logit_rows(), ld), 32, false);
+                     logit_memory(logit_rows(), ld), ops::kPanelColumns, false);
   });
 }
 

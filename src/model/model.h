@@ -21,10 +21,11 @@
 
 #include "base/sha256.h"
 #include "cache/kv_memory.h"
-#include "model/activations.h"
 #include "model/config.h"
 #include "model/layer.h"
 #include "model/model_files.h"
+#include "model/step_memory.h"
+#include "ops/buffers.h"
 #include "ops/op.h"
 #include "plan/step.h"
 
@@ -33,26 +34,26 @@ namespace prefix {
 class ActivationBuffers;
 
 struct LayerWeights {
-  ops::Matrix qkv, attention_output, gate_up, down;
+  ops::PackedWeights qkv, attention_output, gate_up, down;
   // Empty where the architecture has none.
-  ops::Vector attention_norm, post_attention_norm, ffn_norm, post_ffn_norm;
-  ops::Vector q_norm, k_norm;
-  ops::Vector qkv_bias, attention_output_bias, gate_bias, up_bias, down_bias;
+  ops::DeviceVector attention_norm, post_attention_norm, ffn_norm, post_ffn_norm;
+  ops::DeviceVector q_norm, k_norm;
+  ops::DeviceVector qkv_bias, attention_output_bias, gate_bias, up_bias, down_bias;
 };
 
 struct Weights {
-  ops::Matrix embedding;
-  ops::Matrix output;  // the same as embedding when tied
+  ops::PackedWeights embedding;
+  ops::PackedWeights output;  // the same as embedding when tied
   bool tied = false;
-  ops::Vector output_norm;
+  ops::DeviceVector output_norm;
   std::vector<LayerWeights> layers;
 };
 
 // Rotary embedding of all positions, on the device.
 struct Rotation {
-  ops::Vector cos, sin;       // [regimes * max_positions, dim / 2]
-  int32_t dim = 0;            // dimensions of a head that turn
-  int32_t regime_switch = 0;  // longrope: sequences longer than this use the second tables
+  ops::DeviceVector cos, sin;  // [regimes * max_positions, dim / 2]
+  int32_t dim = 0;             // dimensions of a head that turn
+  int32_t regime_switch = 0;   // longrope: sequences longer than this use the second tables
 };
 
 // Where the time of forward passes went, and the most memory activations took. A device that
@@ -103,27 +104,18 @@ class Model {
   // Rows to ask logits() for at once.
   int64_t logit_rows() const { return held_logit_rows(device_.host_memory()); }
   // Logits of selected rows [begin, end), in the device's memory until the next call of this or of
-  // logit_panels().
+  // logits_of().
   ops::LogitBlock logits(int64_t begin, int64_t end);
-  // The 32 logits that lie in the panel of `token`, of selected rows [begin, end). The bits
-  // equal those of logits(); on a GPU only with `invariant`.
-  struct Panel {
-    int32_t token;
-    int64_t begin, end;
-  };
-  // [panels][rows][32], a row for each selected one; in host memory, until the next call. Rows that
-  // a panel leaves out are undefined there.
-  struct PanelLogits {
-    const float* x;
-    int64_t rows;
-    float at(int64_t panel, int64_t row, int64_t column) const {
-      return x[(panel * rows + row) * 32 + column];
-    }
-  };
-  PanelLogits logit_panels(std::span<const Panel> panels);
-  // Rows that a panel of so many selected ones is multiplied for: few different numbers, so that a
-  // GPU has met them all.
-  int64_t panel_rows(int64_t selected) const;
+  // Rows of such a block, ascending, for the host to read until the next call of this or of
+  // hidden(). Rows that lie side by side come in one copy.
+  std::vector<const float*> rows_on_host(const ops::LogitBlock& block,
+                                         std::span<const int32_t> rows);
+  // Whether they need no copy.
+  bool logits_are_on_host() const { return device_.host_memory(); }
+  // out[i] = the logit targets[i]: only the parts of the output matrix that hold one of them are
+  // multiplied, so that a yes/no score costs two of them, not the vocabulary. The bits equal those
+  // of logits(); on a GPU only with `invariant`.
+  void logits_of(std::span<const ops::LogitAt> targets, std::span<float> out);
   // Device memory for what is read of logits: at least so much, until the next call.
   std::byte* answer_memory(size_t bytes);
   // Normed hidden states of the selection, f32 [rows, hidden], in host memory until the next call.
@@ -140,7 +132,11 @@ class Model {
   void ensure_rows(int64_t rows);
   void warm_up(int64_t rows);
   void note_memory();
-  void multiply_head(const ops::Matrix& w, int64_t begin, int64_t end, float* out, int64_t ld);
+  // Rows that a panel of so many selected ones is multiplied for: few different numbers, so that a
+  // GPU has met them all.
+  int64_t panel_rows(int64_t selected) const;
+  void multiply_head(const ops::PackedWeights& w, int64_t begin, int64_t end, float* out,
+                     int64_t ld);
   float* logit_memory(int64_t rows, int64_t ld);
   const float* on_host(const float* data, size_t floats);
 
@@ -149,7 +145,7 @@ class Model {
   std::vector<LayerSpec> layers_;
   int32_t max_positions_;
   Weights weights_;
-  Rotation rotation_;
+  std::vector<Rotation> rotations_;  // LayerSpec::rope_table
   std::unique_ptr<ActivationBuffers> buffers_;
   std::vector<int32_t> reads_;  // of the last forward()
   int64_t selected_ = 0;        // rows

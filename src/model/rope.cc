@@ -52,13 +52,27 @@ std::vector<float> rope_frequencies(const ModelConfig& config, bool second_regim
   return list;
 }
 
+namespace {
+
+int regimes_of(const RopeConfig& rope, int32_t positions) {
+  return rope.type == RopeType::kLongrope && positions > rope.original_max_positions ? 2 : 1;
+}
+
+}  // namespace
+
+int64_t rope_table_bytes(const ModelConfig& config, int32_t positions) {
+  const int64_t half = config.rotary_dim() / 2;
+  return int64_t{regimes_of(config.rope, positions)} * positions * half * 2 *
+         int64_t{sizeof(float)};
+}
+
 RopeTables rope_tables(const ModelConfig& config, int32_t positions) {
   const RopeConfig& rope = config.rope;
   PREFIX_CHECK(positions > 0);
   RopeTables tables;
   tables.rotary_dim = config.rotary_dim();
   const bool longrope = rope.type == RopeType::kLongrope;
-  const int regimes = longrope && positions > rope.original_max_positions ? 2 : 1;
+  const int regimes = regimes_of(rope, positions);
   if (regimes == 2) tables.regime_switch = rope.original_max_positions;
   const auto scale = longrope ? static_cast<float>(rope.attention_factor) : 1.0f;
   const auto rows = static_cast<size_t>(positions);

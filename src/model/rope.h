@@ -23,6 +23,9 @@ struct RopeTables {
 // all of its positions, so rows [positions, 2 positions) repeat them with the other frequencies.
 RopeTables rope_tables(const ModelConfig& config, int32_t positions);
 
+// Bytes of both tables.
+int64_t rope_table_bytes(const ModelConfig& config, int32_t positions);
+
 // Frequencies of one regime as transformers computes them, in float32.
 std::vector<float> rope_frequencies(const ModelConfig& config, bool second_regime);
 

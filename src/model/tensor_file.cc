@@ -1,29 +1,16 @@
 #include "model/tensor_file.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "base/quote.h"
 #include "base/status.h"
-#include "model/dequant.h"
+#include "ops/dequant.h"
 
 namespace prefix {
+
 namespace {
-
-struct TypeInfo {
-  std::string_view name;
-  int64_t values;
-  int64_t bytes;
-};
-
-const TypeInfo& info(TensorType type) {
-  static constexpr TypeInfo kTypes[] = {
-      {"F32", 1, 4},      {"F16", 1, 2},      {"BF16", 1, 2},     {"Q8_0", 32, 34},
-      {"Q4_0", 32, 18},   {"Q4_1", 32, 20},   {"Q5_0", 32, 22},   {"Q5_1", 32, 24},
-      {"Q4_K", 256, 144}, {"Q5_K", 256, 176}, {"Q6_K", 256, 210},
-  };
-  return kTypes[static_cast<size_t>(type)];
-}
 
 // What a thread read last: the rows of a panel are asked for one after the other, and a call of the
 // system for each of them would take as long as the copy.
@@ -50,11 +37,30 @@ struct Window {
 };
 thread_local Window window;
 
-}  // namespace
+// Calls take(blocks, done, count) for the values [done, done + count) of a row, in order, in pieces
+// of whole blocks.
+template <typename Take>
+void for_each_piece(const Tensor& tensor, int64_t row, const Take& take) {
+  const int64_t values = tensor.row_values();
+  const int64_t row_bytes = blocks_bytes(tensor.type, values);
+  if (row_bytes == 0) return;
+  PREFIX_CHECK(row >= 0 && row < static_cast<int64_t>(tensor.bytes) / row_bytes);
+  const int64_t per_block = block_values(tensor.type);
+  const int64_t each =
+      std::min(values, static_cast<int64_t>(Window::kBytes) / block_bytes(tensor.type) * per_block);
+  uint64_t at = tensor.offset + static_cast<uint64_t>(row * row_bytes);
+  const uint64_t end =
+      std::min(tensor.offset + tensor.bytes, at + static_cast<uint64_t>(Window::kRows * row_bytes));
+  for (int64_t done = 0; done < values; done += each) {
+    const int64_t count = std::min(each, values - done);
+    const auto bytes = static_cast<size_t>(blocks_bytes(tensor.type, count));
+    const size_t window_bytes = std::min<uint64_t>(Window::kBytes, end - at);
+    take(window.get(*tensor.file, at, bytes, window_bytes), done, count);
+    at += bytes;
+  }
+}
 
-std::string_view tensor_type_name(TensorType type) { return info(type).name; }
-int64_t block_values(TensorType type) { return info(type).values; }
-int64_t block_bytes(TensorType type) { return info(type).bytes; }
+}  // namespace
 
 std::string shape_text(const std::vector<int64_t>& shape) {
   std::string text = "[";
@@ -99,23 +105,16 @@ void TensorSource::add_all(TensorSource other) {
 }
 
 void read_row(const Tensor& tensor, int64_t row, float* out) {
-  const int64_t values = tensor.row_values();
-  const int64_t row_bytes = values / block_values(tensor.type) * block_bytes(tensor.type);
-  if (row_bytes == 0) return;
-  PREFIX_CHECK(row >= 0 && row < static_cast<int64_t>(tensor.bytes) / row_bytes);
-  const int64_t per_block = block_values(tensor.type);
-  const int64_t each =
-      std::min(values, static_cast<int64_t>(Window::kBytes) / block_bytes(tensor.type) * per_block);
-  uint64_t at = tensor.offset + static_cast<uint64_t>(row * row_bytes);
-  const uint64_t end =
-      std::min(tensor.offset + tensor.bytes, at + static_cast<uint64_t>(Window::kRows * row_bytes));
-  for (int64_t done = 0; done < values; done += each) {
-    const int64_t count = std::min(each, values - done);
-    const auto bytes = static_cast<size_t>(count / per_block * block_bytes(tensor.type));
-    const size_t most = std::min<uint64_t>(Window::kBytes, end - at);
-    dequantise(tensor.type, window.get(*tensor.file, at, bytes, most), count, out + done);
-    at += bytes;
-  }
+  for_each_piece(tensor, row, [&](const std::byte* blocks, int64_t done, int64_t count) {
+    dequantise(tensor.type, blocks, count, out + done);
+  });
+}
+
+void read_blocks(const Tensor& tensor, int64_t row, std::byte* out) {
+  for_each_piece(tensor, row, [&](const std::byte* blocks, int64_t done, int64_t count) {
+    std::memcpy(out + blocks_bytes(tensor.type, done), blocks,
+                static_cast<size_t>(blocks_bytes(tensor.type, count)));
+  });
 }
 
 }  // namespace prefix

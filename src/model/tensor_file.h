@@ -2,7 +2,7 @@
 //
 //   safetensors ─┐
 //   shards ──────┼─> TensorSource: name -> { type, shape, place in a file } ── read_row ──> f32
-//   GGUF ────────┘
+//   GGUF ────────┘                                                  └─ read_blocks ──> as stored
 #pragma once
 
 #include <cstddef>
@@ -14,27 +14,11 @@
 #include <vector>
 
 #include "base/input_file.h"
+#include "ops/tensor_type.h"
 
 namespace prefix {
 
-enum class TensorType : int32_t {
-  kF32,
-  kF16,
-  kBF16,
-  kQ8_0,
-  kQ4_0,
-  kQ4_1,
-  kQ5_0,
-  kQ5_1,
-  kQ4_K,
-  kQ5_K,
-  kQ6_K,
-};
-
-std::string_view tensor_type_name(TensorType type);
-// Values per block and bytes per block; 1 and the element size for plain types.
-int64_t block_values(TensorType type);
-int64_t block_bytes(TensorType type);
+using ops::TensorType;
 
 struct Tensor {
   std::string name;
@@ -51,6 +35,8 @@ struct Tensor {
 // that the Python `gguf` package gives. Any thread. Throws kInternal for a row that is not there,
 // kIo when the file is shorter than it was.
 void read_row(const Tensor& tensor, int64_t row, float* out);
+// The same row as the file has it.
+void read_blocks(const Tensor& tensor, int64_t row, std::byte* out);
 
 class TensorSource {
  public:

@@ -6,6 +6,7 @@
 
 #include "base/quote.h"
 #include "base/status.h"
+#include "ops/weights.h"
 
 namespace prefix {
 namespace {
@@ -17,16 +18,53 @@ std::string for_layer(std::string_view pattern, int32_t layer) {
   return name;
 }
 
+// Rows of one or more tensors, one below the other.
+class TensorRows final : public ops::WeightSource {
+ public:
+  struct Part {
+    const Tensor* tensor = nullptr;
+    int64_t first = 0;  // of the tensor's rows
+    int64_t count = 0;
+    // Row r of the matrix is stored as permuted_row(r, head_dim); 0: as row r.
+    int64_t permuted_head_dim = 0;
+  };
+  explicit TensorRows(std::vector<Part> parts) : parts_(std::move(parts)) {}
+
+  ops::TensorType type(int64_t row) const override { return part_of(row).tensor->type; }
+  void read(int64_t row, std::byte* out) const override {
+    const Part& part = part_of(row);  // which makes `row` one of its rows
+    if (part.permuted_head_dim > 0) row = permuted_row(row, part.permuted_head_dim);
+    read_blocks(*part.tensor, part.first + row, out);
+  }
+  // GGUF stores the query and key rows of "llama" with the two halves of a head interleaved.
+  static int64_t permuted_row(int64_t row, int64_t head_dim) {
+    const int64_t i = row % head_dim;
+    return row - i + 2 * (i % (head_dim / 2)) + i / (head_dim / 2);
+  }
+
+ private:
+  const Part& part_of(int64_t& row) const {
+    for (const Part& part : parts_) {
+      if (row < part.count) return part;
+      row -= part.count;
+    }
+    fail(Code::kInternal, "a matrix has no row ", row, " beyond its last");
+  }
+
+  std::vector<Part> parts_;
+};
+
 class Loader {
  public:
-  // device: null to look at the names and shapes of tensors only.
+  // device: null to look at the names and shapes of tensors only, as they would be packed.
   Loader(const ModelFiles& files, const Architecture& architecture, ops::Device* device,
-         const Model::Progress& progress)
+         ops::WeightFormat format, const Model::Progress& progress)
       : files_(files),
         config_(files.config),
         architecture_(architecture),
         names_(config_.from_gguf ? architecture.gguf : architecture.hugging_face),
         device_(device),
+        format_(format),
         progress_(progress) {}
 
   Weights load() {
@@ -57,7 +95,7 @@ class Loader {
     const int64_t inner = config_.intermediate;
     LayerWeights w;
     const auto norm = [&](std::string_view pattern, int64_t n) {
-      return pattern.empty() ? ops::Vector() : vector(for_layer(pattern, i), n);
+      return pattern.empty() ? ops::DeviceVector() : vector(for_layer(pattern, i), n);
     };
     w.attention_norm = norm(names_.attention_norm, h);
     w.post_attention_norm = norm(names_.post_attention_norm, h);
@@ -71,21 +109,17 @@ class Loader {
       w.qkv = pack(for_layer(names_.qkv, i) + ".weight", q + 2 * kv, h);
       w.qkv_bias = bias(for_layer(names_.qkv, i), q + 2 * kv, config_.attention_bias);
     } else {
-      const ops::RowReader read_q = rows(for_layer(names_.q, i) + ".weight", q, h, permuted());
-      const ops::RowReader read_k = rows(for_layer(names_.k, i) + ".weight", kv, h, permuted());
-      const ops::RowReader read_v = rows(for_layer(names_.v, i) + ".weight", kv, h, false);
-      w.qkv = pack(q + 2 * kv, h, [=](int64_t row, float* out) {
-        if (row < q) return read_q(row, out);
-        if (row < q + kv) return read_k(row - q, out);
-        read_v(row - q - kv, out);
-      });
+      w.qkv = pack(q + 2 * kv, h,
+                   {part(for_layer(names_.q, i) + ".weight", q, h, permuted()),
+                    part(for_layer(names_.k, i) + ".weight", kv, h, permuted()),
+                    part(for_layer(names_.v, i) + ".weight", kv, h)});
       std::vector<float> all;
       for (const auto& [name, n, turn] :
            {std::tuple(names_.q, q, permuted()), std::tuple(names_.k, kv, permuted()),
             std::tuple(names_.v, kv, false)}) {
-        std::vector<float> part = bias_values(for_layer(name, i), n, config_.attention_bias);
-        if (turn && !part.empty()) part = unpermute(part);
-        all.insert(all.end(), part.begin(), part.end());
+        std::vector<float> one = bias_values(for_layer(name, i), n, config_.attention_bias);
+        if (turn && !one.empty()) one = unpermute(one);
+        all.insert(all.end(), one.begin(), one.end());
       }
       w.qkv_bias = upload(all);
     }
@@ -94,13 +128,14 @@ class Loader {
         bias(for_layer(names_.attention_output, i), h, config_.attention_output_bias);
 
     if (!names_.gate_up.empty()) {
-      const ops::RowReader both =
-          rows(for_layer(names_.gate_up, i) + ".weight", 2 * inner, h, false);
-      w.gate_up =
-          pack_gated(inner, h, both, [=](int64_t row, float* out) { both(row + inner, out); });
+      TensorRows::Part gate = part(for_layer(names_.gate_up, i) + ".weight", 2 * inner, h);
+      gate.count = inner;
+      TensorRows::Part up = gate;
+      up.first = inner;
+      w.gate_up = pack_gated(inner, h, gate, up);
     } else {
-      w.gate_up = pack_gated(inner, h, rows(for_layer(names_.gate, i) + ".weight", inner, h, false),
-                             rows(for_layer(names_.up, i) + ".weight", inner, h, false));
+      w.gate_up = pack_gated(inner, h, part(for_layer(names_.gate, i) + ".weight", inner, h),
+                             part(for_layer(names_.up, i) + ".weight", inner, h));
       w.gate_bias = bias(for_layer(names_.gate, i), inner, config_.mlp_bias);
       w.up_bias = bias(for_layer(names_.up, i), inner, config_.mlp_bias);
     }
@@ -125,49 +160,45 @@ class Loader {
     if (device_) read_row(t, 0, out.data());
     return out;
   }
-  ops::Vector upload(const std::vector<float>& v) {
-    return device_ ? ops::Vector(*device_, v) : ops::Vector();
+  ops::DeviceVector upload(const std::vector<float>& v) {
+    return device_ ? ops::DeviceVector(*device_, v) : ops::DeviceVector();
   }
-  ops::Vector vector(const std::string& name, int64_t n) { return upload(values(name, n)); }
+  ops::DeviceVector vector(const std::string& name, int64_t n) { return upload(values(name, n)); }
 
   std::vector<float> bias_values(const std::string& stem, int64_t n, bool expected) {
     const std::string name = stem + ".bias";
     if (!expected && !(config_.from_gguf && files_.tensors->find(name))) return {};
     return values(name, n);
   }
-  ops::Vector bias(const std::string& stem, int64_t n, bool expected) {
+  ops::DeviceVector bias(const std::string& stem, int64_t n, bool expected) {
     return upload(bias_values(stem, n, expected));
   }
 
-  // GGUF stores the query and key rows of "llama" with the two halves of a head interleaved.
   bool permuted() const { return config_.qk_permuted; }
-  int64_t permuted_row(int64_t row) const {
-    const int64_t d = config_.head_dim;
-    const int64_t i = row % d;
-    return row - i + 2 * (i % (d / 2)) + i / (d / 2);
-  }
   std::vector<float> unpermute(const std::vector<float>& v) const {
     std::vector<float> out(v.size());
     for (size_t i = 0; i < v.size(); ++i)
-      out[i] = v[static_cast<size_t>(permuted_row(static_cast<int64_t>(i)))];
+      out[i] = v[static_cast<size_t>(
+          TensorRows::permuted_row(static_cast<int64_t>(i), config_.head_dim))];
     return out;
   }
 
-  ops::RowReader rows(const std::string& name, int64_t n, int64_t k, bool turn) {
-    const Tensor* t = &tensor(name, {n, k});
-    if (!turn) return [t](int64_t row, float* out) { read_row(*t, row, out); };
-    return [t, this](int64_t row, float* out) { read_row(*t, permuted_row(row), out); };
+  // All of a tensor.
+  TensorRows::Part part(const std::string& name, int64_t n, int64_t k, bool turn = false) {
+    return {&tensor(name, {n, k}), 0, n, turn ? config_.head_dim : 0};
   }
 
-  ops::Matrix pack(const std::string& name, int64_t n, int64_t k) {
-    return pack(n, k, rows(name, n, k, false));
+  ops::PackedWeights pack(const std::string& name, int64_t n, int64_t k) {
+    return pack(n, k, {part(name, n, k)});
   }
-  ops::Matrix pack(int64_t n, int64_t k, const ops::RowReader& rows) {
-    return device_ ? device_->pack(n, k, rows) : ops::Matrix();
+  ops::PackedWeights pack(int64_t n, int64_t k, std::vector<TensorRows::Part> parts) {
+    if (!device_) return ops::PackedWeights::of_shape(format_, n, k);
+    return device_->pack(n, k, TensorRows(std::move(parts)));
   }
-  ops::Matrix pack_gated(int64_t n, int64_t k, const ops::RowReader& gate,
-                         const ops::RowReader& up) {
-    return device_ ? device_->pack_gated(n, k, gate, up) : ops::Matrix();
+  ops::PackedWeights pack_gated(int64_t n, int64_t k, const TensorRows::Part& gate,
+                                const TensorRows::Part& up) {
+    if (!device_) return ops::PackedWeights::of_gated_shape(format_, n, k);
+    return device_->pack_gated(n, k, TensorRows({gate}), TensorRows({up}));
   }
 
   void refuse_extra() const {
@@ -192,6 +223,7 @@ class Loader {
   const Architecture& architecture_;
   const TensorNames& names_;
   ops::Device* device_;
+  ops::WeightFormat format_;
   const Model::Progress& progress_;
   std::set<std::string> used_;
   int64_t done_ = 0;
@@ -202,11 +234,19 @@ class Loader {
 
 Weights load_weights(const ModelFiles& files, const Architecture& architecture, ops::Device& device,
                      const Model::Progress& progress) {
-  return Loader(files, architecture, &device, progress).load();
+  return Loader(files, architecture, &device, device.types().weights, progress).load();
 }
 
-void check_weights(const ModelFiles& files, const Architecture& architecture) {
-  Loader(files, architecture, nullptr, nullptr).load();
+Weights weight_shapes(const ModelFiles& files, const Architecture& architecture,
+                      ops::WeightFormat format) {
+  return Loader(files, architecture, nullptr, format, nullptr).load();
+}
+
+int64_t packed_bytes(const Weights& weights) {
+  size_t bytes = weights.embedding.bytes() + (weights.tied ? 0 : weights.output.bytes());
+  for (const LayerWeights& w : weights.layers)
+    bytes += w.qkv.bytes() + w.attention_output.bytes() + w.gate_up.bytes() + w.down.bytes();
+  return static_cast<int64_t>(bytes);
 }
 
 }  // namespace prefix

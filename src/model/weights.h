@@ -12,7 +12,12 @@ namespace prefix {
 Weights load_weights(const ModelFiles& files, const Architecture& architecture, ops::Device& device,
                      const Model::Progress& progress);
 
-// What load_weights() would refuse of names and shapes, without reading a tensor.
-void check_weights(const ModelFiles& files, const Architecture& architecture);
+// The same without a device: shapes without data. No tensor is read; what load_weights() refuses of
+// names and shapes is refused.
+Weights weight_shapes(const ModelFiles& files, const Architecture& architecture,
+                      ops::WeightFormat format);
+
+// Bytes of all matrices, on a device or without one.
+int64_t packed_bytes(const Weights& weights);
 
 }  // namespace prefix

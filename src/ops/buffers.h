@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
+#include <vector>
 
 #include "ops/op.h"
 
@@ -40,6 +42,30 @@ class GrowingBuffer {
   Device& device_;
   std::byte* data_ = nullptr;
   size_t bytes_ = 0;
+};
+
+// Floats in memory of a device, which never change: the weights of a norm, a bias, a table.
+class DeviceVector {
+ public:
+  DeviceVector() = default;
+  DeviceVector(Device& device, const std::vector<float>& values);
+  ~DeviceVector();
+  DeviceVector(DeviceVector&& other) noexcept { *this = std::move(other); }
+  DeviceVector& operator=(DeviceVector&& other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+
+  bool empty() const { return size_ == 0; }
+  size_t size() const { return size_; }
+  const float* data() const { return reinterpret_cast<const float*>(data_); }  // null when empty
+
+ private:
+  Device* device_ = nullptr;
+  std::byte* data_ = nullptr;
+  size_t size_ = 0;
 };
 
 using DeviceBuffer = GrowingBuffer<&Device::allocate, &Device::release>;

@@ -63,13 +63,19 @@ CudaAttention cuda_attention_of(std::string_view name) {
 }
 
 std::unique_ptr<Device> make_device(const DeviceOptions& options) {
-  if (options.name == "cpu") return make_cpu_device({options.dtype, options.isa, options.threads});
+  if (options.name == "cpu") return make_cpu_device({options.types, options.isa, options.threads});
   const int index = cuda_index(options.name);
   if (index < 0) fail(Code::kUnsupportedDevice, "there is no device ", quote(options.name));
   return std::make_unique<GpuDevice>(
       open_runtime(index, options.invariant),
-      GpuOptions{options.dtype, options.threads, options.invariant, options.cuda_graphs,
+      GpuOptions{options.types, options.threads, options.invariant, options.cuda_graphs,
                  options.small_steps, options.wide_items});
+}
+
+std::unique_ptr<DeviceSizes> device_sizes(const DeviceOptions& options) {
+  if (options.name == "cpu") return cpu_device_sizes({options.types, options.isa, options.threads});
+  const GpuInfo gpu = gpu_of(options.name);
+  return std::make_unique<gpu::GpuSizes>(options.types, gpu.processors, gpu.total_bytes);
 }
 
 void replace_gpu_runtime(RuntimeOpener opener) { replacement() = std::move(opener); }

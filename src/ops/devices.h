@@ -24,7 +24,7 @@ CudaAttention cuda_attention_of(std::string_view name);
 
 struct DeviceOptions {
   std::string name = "cpu";
-  DType dtype = DType::kBf16;
+  NumericTypes types;
   std::string isa = "auto";
   int threads = 1;
   bool invariant = false;
@@ -32,6 +32,10 @@ struct DeviceOptions {
   CudaAttention small_steps = CudaAttention::kAuto;  // by clusters of blocks
   CudaAttention wide_items = CudaAttention::kAuto;   // by warpgroups
 };
+
+// What is known of the device that these options make, without making it. Of a GPU that is not
+// there: of an H200.
+std::unique_ptr<DeviceSizes> device_sizes(const DeviceOptions& options);
 
 // Whether a device could have this name.
 bool is_device_name(std::string_view name);

@@ -5,14 +5,14 @@
 #include <cstdint>
 #include <cstring>
 
-#include "ops/op.h"
+#include "ops/kv_layout.h"
 
 namespace prefix::ops {
 
 // The exponent of what is not finite is all ones: with one more in its last place it reaches the
 // sign bit. Eight bytes at a time, four numbers or two.
-inline bool all_finite(const void* data, size_t bytes, DType type) {
-  const bool bf16 = type == DType::kBf16;
+inline bool all_finite(const void* data, size_t bytes, KvType type) {
+  const bool bf16 = type == KvType::kBf16;
   const uint64_t exponent = bf16 ? 0x7f807f807f807f80u : 0x7f8000007f800000u;
   const uint64_t one = bf16 ? 0x0080008000800080u : 0x0080000000800000u;
   const uint64_t sign = bf16 ? 0x8000800080008000u : 0x8000000080000000u;

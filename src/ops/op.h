@@ -23,66 +23,17 @@
 #include <vector>
 
 #include "ops/attention_plan.h"
+#include "ops/device_sizes.h"
+#include "ops/kv_layout.h"
 #include "ops/logits.h"
+#include "ops/weights.h"
 
 namespace prefix::ops {
 
-// Numeric mode of weights, keys and values.
-enum class DType : int32_t { kBf16 = 0, kF32 = 1 };
-
-constexpr size_t dtype_bytes(DType type) { return type == DType::kBf16 ? 2 : 4; }
-
-// Fills `out` with row `row` of a weight matrix as f32 (dequantised if need be). Any thread.
-using RowReader = std::function<void(int64_t row, float* out)>;
-
-// A weight matrix W[n, k] (as in y = x W^T), packed for the device. Panels of 32 output columns:
-//   bf16: [ceil(n/32)][k_padded/2][32][2]      k padded with zeros to a multiple of 32
-//   f32:  [ceil(n/32)][k_padded][32]
-// Columns n.. of the last panel are zero.
-struct Matrix {
-  DType type = DType::kBf16;
-  int64_t n = 0;
-  int64_t k = 0;
-  int64_t k_padded = 0;
-  const std::byte* data = nullptr;  // 64-byte aligned, owned by the device
-
-  size_t panel_bytes() const { return static_cast<size_t>(k_padded) * 32 * dtype_bytes(type); }
-  int64_t panels() const { return (n + 31) / 32; }
-  size_t bytes() const { return panel_bytes() * static_cast<size_t>(panels()); }
-  // The single panel that holds output column `column`, as a matrix of up to 32 columns.
-  Matrix panel_of(int64_t column) const;
-};
-
-// An activation buffer; element type is Device::act_bytes() wide.
+// An activation buffer; elements of Device::compute_type().
 struct Act {
   std::byte* data = nullptr;
   int64_t ld = 0;  // elements
-};
-
-// How keys and values lie in the pool: page -> layer -> kv head -> K block, V block. Inside a block
-// (a GPU has another order, of the same size: gpu/launch.h):
-//   bf16: K [d_padded/2][32 keys][2]   V [d_padded/32][16 key pairs][32 columns][2]
-//   f32:  K [d_padded][32 keys]        V [d_padded/32][32 keys][32 columns]
-// d_padded = head_dim rounded up to a multiple of 32; padding is zero. A fresh page is all zero.
-struct KvLayout {
-  DType type = DType::kBf16;
-  int32_t layers = 0;
-  int32_t kv_heads = 0;
-  int32_t head_dim = 0;
-
-  int64_t d_padded() const { return (head_dim + 31) / 32 * 32; }
-  size_t block_bytes() const {  // K (or V) of one page, layer and head
-    return static_cast<size_t>(d_padded()) * kPageTokens * dtype_bytes(type);
-  }
-  size_t layer_bytes() const { return 2 * block_bytes() * static_cast<size_t>(kv_heads); }
-  size_t page_bytes() const { return layer_bytes() * static_cast<size_t>(layers); }
-  size_t key_offset(int64_t page, int64_t layer, int64_t head) const {
-    return static_cast<size_t>(page) * page_bytes() + static_cast<size_t>(layer) * layer_bytes() +
-           static_cast<size_t>(head) * 2 * block_bytes();
-  }
-  size_t value_offset(int64_t page, int64_t layer, int64_t head) const {
-    return key_offset(page, layer, head) + block_bytes();
-  }
 };
 
 // Splits the fused projection of a layer into query, key and value.
@@ -129,17 +80,6 @@ struct StepArrays {
   KvLayout kv;
 };
 
-// The largest step that a model on a device will run.
-struct ReserveShape {
-  int64_t rows = 0;
-  int32_t heads = 0;
-  int64_t inner = 0;       // columns of linear_gated
-  int64_t pages = 0;       // of the pool, at most
-  int64_t positions = 0;   // of the longest sequence
-  int64_t logit_rows = 0;  // rows of logits that are held at a time
-  KvLayout kv;
-};
-
 // What heads read: rows of the step, and of these selected rows, counted from 0:
 struct HeadArrays {
   std::span<const int32_t> rows;
@@ -179,14 +119,14 @@ class Device {
   virtual std::string numerics() const { return std::string(isa()); }
   // How pages lie where it is not as KvLayout says; part of what names a stored page.
   virtual std::string_view page_layout() const { return {}; }
-  virtual DType dtype() const = 0;
-  virtual size_t act_bytes() const = 0;  // bytes of one activation element
-  // Leading dimensions for buffers of `columns` of activations, of f32: where rows do not alias in
-  // a cache of the CPU, or begin with whole lines on a GPU.
-  virtual int64_t act_ld(int64_t columns) const = 0;
-  virtual int64_t f32_ld(int64_t columns) const = 0;
-  // Bytes of an element that project() writes: of f32, or of activations.
-  virtual size_t projection_bytes() const { return sizeof(float); }
+  virtual NumericTypes types() const = 0;
+  // How buffers for it are laid out; the five below are the same.
+  virtual const DeviceSizes& sizes() const = 0;
+  ComputeType compute_type() const { return sizes().compute_type(); }
+  size_t act_bytes() const { return sizes().act_bytes(); }
+  size_t projection_bytes() const { return sizes().projection_bytes(); }
+  int64_t act_ld(int64_t columns) const { return sizes().act_ld(columns); }
+  int64_t f32_ld(int64_t columns) const { return sizes().f32_ld(columns); }
 
   // Zeroed, 64-byte aligned memory; physical memory is used when first touched. Throws
   // kOutOfMemory.
@@ -195,7 +135,7 @@ class Device {
 
   // Memory of allocate() may lie where the host cannot reach it. Matrices, vectors, activations and
   // pages are in it; the arrays that say what to do (spans, plans) are in host memory.
-  virtual bool host_memory() const { return true; }
+  bool host_memory() const { return sizes().host_memory(); }
   // Copies to and from memory of allocate(), in order with the operations; the host's side is done
   // with when the call returns.
   virtual void upload(void* device, const void* host, size_t bytes);
@@ -211,8 +151,8 @@ class Device {
   // queries, scores and outputs stay in the fastest memory.
   virtual int32_t tile_rows() const { return 96; }
   // Takes the memory that the device itself needs for steps up to this shape, so that none of them
-  // has to, and returns how much that is. Throws kOutOfDeviceMemory.
-  virtual size_t reserve(const ReserveShape&) { return 0; }
+  // has to: sizes().workspace_bytes(). Throws kOutOfDeviceMemory.
+  virtual void reserve(const ReserveShape&) {}
   // Calls step(rows) for row counts that steps will have, `most` at most. Meanwhile linear() and
   // linear_gated() compute nothing, but do what would cost the first products of their shapes time:
   // choose algorithms, load kernels. Their results are undefined.
@@ -234,12 +174,13 @@ class Device {
   virtual void begin_heads(const HeadArrays&) {}
 
   // Packs W[n, k] row by row, on all threads. The matrix lives until release(data, bytes()).
-  virtual Matrix pack(int64_t n, int64_t k, const RowReader& rows) = 0;
+  virtual PackedWeights pack(int64_t n, int64_t k, const WeightSource& rows) = 0;
   // Packs gate[n, k] and up[n, k] for linear_gated: panel 2j = gate columns 32j.., 2j+1 = up.
-  virtual Matrix pack_gated(int64_t n, int64_t k, const RowReader& gate, const RowReader& up) = 0;
+  virtual PackedWeights pack_gated(int64_t n, int64_t k, const WeightSource& gate,
+                                   const WeightSource& up) = 0;
 
   // out[r, :] = row ids[r] of W (the embedding table), times `scale`.
-  virtual void embed(const Matrix& w, std::span<const int32_t> ids, float scale, float* out,
+  virtual void embed(const PackedWeights& w, std::span<const int32_t> ids, float scale, float* out,
                      int64_t ld) = 0;
   // out = x / sqrt(mean(x^2) + eps) * weight, rows [0, rows), columns `n`.
   virtual void rms_norm(const float* x, int64_t ld, const float* weight, float eps, int64_t rows,
@@ -248,17 +189,17 @@ class Device {
   virtual void rms_norm_f32(const float* x, int64_t ld, const float* weight, float eps,
                             int64_t rows, int64_t n, float* out, int64_t ld_out, bool add) = 0;
   // y[r, 0..w.n) = x[r] W^T (+ bias) or, with add, y += x[r] W^T (+ bias). bias: null or [w.n].
-  virtual void linear(const Matrix& w, const float* bias, Act x, int64_t rows, float* y, int64_t ld,
-                      bool add) = 0;
+  virtual void linear(const PackedWeights& w, const float* bias, Act x, int64_t rows, float* y,
+                      int64_t ld, bool add) = 0;
   // y[r, 0..w.n) = x[r] W^T (+ bias) for qkv() to read, which is told of the bias, too: a device
   // adds it here or there. f32, or where that saves time activations: projection_bytes().
-  virtual void project(const Matrix& w, const float* bias, Act x, int64_t rows, void* y,
+  virtual void project(const PackedWeights& w, const float* bias, Act x, int64_t rows, void* y,
                        int64_t ld) {
     linear(w, bias, x, rows, static_cast<float*>(y), ld, false);
   }
   // out[r, 0..n) = act(x G^T + bias_gate) * (x U^T + bias_up) with w from pack_gated, w.n = 2 n
   // (n rounded up to whole panels inside w). Biases may be null.
-  virtual void linear_gated(const Matrix& w, int64_t n, const float* bias_gate,
+  virtual void linear_gated(const PackedWeights& w, int64_t n, const float* bias_gate,
                             const float* bias_up, Activation act, Act x, int64_t rows, Act out) = 0;
   // Norms and rotates q and k, writes q and appends k and v to their slots in layer `layer`. What
   // is not finite (NaN or an infinity, once it is rounded to the type of the pages) is appended as
@@ -323,38 +264,17 @@ class Step {
   Device* device_;
 };
 
-// Floats in memory of a device: the weights of a norm, a bias, a table.
-class Vector {
- public:
-  Vector() = default;
-  Vector(Device& device, const std::vector<float>& values);
-  ~Vector();
-  Vector(Vector&& other) noexcept { *this = std::move(other); }
-  Vector& operator=(Vector&& other) noexcept {
-    std::swap(device_, other.device_);
-    std::swap(data_, other.data_);
-    std::swap(size_, other.size_);
-    return *this;
-  }
-
-  bool empty() const { return size_ == 0; }
-  size_t size() const { return size_; }
-  const float* data() const { return reinterpret_cast<const float*>(data_); }  // null when empty
-
- private:
-  Device* device_ = nullptr;
-  std::byte* data_ = nullptr;
-  size_t size_ = 0;
-};
-
 struct CpuOptions {
-  DType dtype = DType::kBf16;
+  NumericTypes types;
   std::string_view isa = "auto";  // auto, amx, avx512_bf16, avx512, avx2, scalar
   int threads = 0;                // 0: one per available core
 };
 
 // Throws kUnsupportedDevice when the machine lacks the level that was asked for.
 std::unique_ptr<Device> make_cpu_device(const CpuOptions& options);
+
+// Of the device that these options make.
+std::unique_ptr<DeviceSizes> cpu_device_sizes(const CpuOptions& options);
 
 // Levels this machine can run, best first, and why the others cannot ("" = can).
 struct IsaLevel {

@@ -31,16 +31,17 @@ int available_cores() {
 
 CpuDevice::CpuDevice(const CpuOptions& options)
     : isa_(choose_isa(options.isa)),
-      threads_(options.threads > 0 ? options.threads : available_cores()) {
+      threads_(options.threads > 0 ? options.threads : available_cores()),
+      sizes_(compute_type_of(options.types, kernel_table(isa_))) {
   scratch_ = std::make_unique<Scratch[]>(static_cast<size_t>(threads_.count()));
   context_.threads = &threads_;
   context_.scratch = scratch_.get();
   context_.partials = &partials_;
   context_.kernels = &kernel_table(isa_);
-  context_.dtype = options.dtype;
+  context_.types = options.types;
 }
 
-int64_t CpuDevice::act_ld(int64_t columns) const {
+int64_t CpuSizes::act_ld(int64_t columns) const {
   const auto size = static_cast<int64_t>(act_bytes());
   int64_t bytes = (columns + 31) / 32 * 32 * size;
   // Rows at a large power of two apart would share few L1 sets; one cache line more spreads them.
@@ -48,7 +49,9 @@ int64_t CpuDevice::act_ld(int64_t columns) const {
   return bytes / size;
 }
 
-int64_t CpuDevice::f32_ld(int64_t columns) const { return (columns + 31) / 32 * 32 + 16; }
+int64_t CpuSizes::f32_ld(int64_t columns) const { return (columns + 31) / 32 * 32 + 16; }
+
+int64_t CpuSizes::usable_bytes() const { return available_host_memory(); }
 
 std::byte* CpuDevice::allocate(size_t bytes) { return map_memory(bytes); }
 
@@ -56,31 +59,31 @@ int64_t CpuDevice::free_bytes() const { return available_host_memory(); }
 
 void CpuDevice::release(std::byte* data, size_t bytes) { unmap_memory(data, bytes); }
 
-Matrix CpuDevice::pack_from(int64_t n_total, int64_t k, std::span<const RowReader* const> readers,
-                            int64_t n_each) {
-  Matrix matrix = matrix_shape(context_.dtype, n_total, k);
-  std::byte* const data = allocate(matrix.bytes());
+PackedWeights CpuDevice::pack_from(PackedWeights shape,
+                                   std::span<const WeightSource* const> sources, int64_t n) {
+  std::byte* const data = allocate(shape.bytes());
   try {
-    pack_panels(threads_, matrix, readers, n_each, data);
+    pack_panels(threads_, shape, sources, n, data);
   } catch (...) {
-    release(data, matrix.bytes());
+    release(data, shape.bytes());
     throw;
   }
-  matrix.data = data;
-  return matrix;
+  shape.data = data;
+  return shape;
 }
 
-Matrix CpuDevice::pack(int64_t n, int64_t k, const RowReader& rows) {
-  const std::array<const RowReader*, 1> readers = {&rows};
-  return pack_from(n, k, readers, n);
+PackedWeights CpuDevice::pack(int64_t n, int64_t k, const WeightSource& rows) {
+  const std::array<const WeightSource*, 1> sources = {&rows};
+  return pack_from(PackedWeights::of_shape(context_.types.weights, n, k), sources, n);
 }
 
-Matrix CpuDevice::pack_gated(int64_t n, int64_t k, const RowReader& gate, const RowReader& up) {
-  const std::array<const RowReader*, 2> readers = {&gate, &up};
-  return pack_from((n + 31) / 32 * 64, k, readers, n);
+PackedWeights CpuDevice::pack_gated(int64_t n, int64_t k, const WeightSource& gate,
+                                    const WeightSource& up) {
+  const std::array<const WeightSource*, 2> sources = {&gate, &up};
+  return pack_from(PackedWeights::of_gated_shape(context_.types.weights, n, k), sources, n);
 }
 
-void CpuDevice::embed(const Matrix& w, std::span<const int32_t> ids, float scale, float* out,
+void CpuDevice::embed(const PackedWeights& w, std::span<const int32_t> ids, float scale, float* out,
                       int64_t ld) {
   threads_.run(static_cast<int64_t>(ids.size()), [&](int64_t i, int) {
     const int32_t id = ids[static_cast<size_t>(i)];
@@ -89,7 +92,7 @@ void CpuDevice::embed(const Matrix& w, std::span<const int32_t> ids, float scale
   });
 }
 
-void CpuDevice::linear(const Matrix& w, const float* bias, Act x, int64_t rows, float* y,
+void CpuDevice::linear(const PackedWeights& w, const float* bias, Act x, int64_t rows, float* y,
                        int64_t ld, bool add) {
   GemmOutput output;
   output.y = y;
@@ -100,10 +103,10 @@ void CpuDevice::linear(const Matrix& w, const float* bias, Act x, int64_t rows, 
   gemm(context_, w, x, rows, output);
 }
 
-void CpuDevice::linear_gated(const Matrix& w, int64_t n, const float* bias_gate,
+void CpuDevice::linear_gated(const PackedWeights& w, int64_t n, const float* bias_gate,
                              const float* bias_up, Activation act, Act x, int64_t rows, Act out) {
   PREFIX_CHECK(act == Activation::kSilu);
-  PREFIX_CHECK(w.panels() == (n + 31) / 32 * 2);
+  PREFIX_CHECK(w.panels() == 2 * panels_of(n));
   GemmOutput output;
   output.gated_out = out.data;
   output.ldg = out.ld;
@@ -156,7 +159,7 @@ void CpuDevice::convert(const float* x, int64_t ld, int64_t rows, int64_t n, Act
   const auto size = static_cast<int64_t>(act_bytes());
   for (int64_t r = 0; r < rows; ++r) {
     std::byte* const to = out.data + r * out.ld * size;
-    if (context_.act_is_bf16()) {
+    if (context_.compute_type() == ComputeType::kBf16) {
       context_.kernels->element.to_bf16(x + r * ld, n, reinterpret_cast<uint16_t*>(to));
     } else {
       std::memcpy(to, x + r * ld, static_cast<size_t>(n * size));
@@ -194,6 +197,11 @@ void CpuDevice::clear_pages(std::span<const int32_t> pages, const KvLayout& kv, 
 
 void CpuDevice::attention(const AttentionArgs& args, const KvLayout& kv, const std::byte* pool) {
   ops::attention(context_, args, kv, pool);
+}
+
+std::unique_ptr<DeviceSizes> cpu_device_sizes(const CpuOptions& options) {
+  return std::make_unique<CpuSizes>(
+      compute_type_of(options.types, kernel_table(choose_isa(options.isa))));
 }
 
 std::unique_ptr<Device> make_cpu_device(const CpuOptions& options) {

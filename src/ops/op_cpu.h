@@ -10,6 +10,22 @@
 
 namespace prefix::ops {
 
+class CpuSizes final : public DeviceSizes {
+ public:
+  explicit CpuSizes(ComputeType compute_type) : compute_type_(compute_type) {}
+  ComputeType compute_type() const override { return compute_type_; }
+  size_t projection_bytes() const override { return sizeof(float); }
+  int64_t act_ld(int64_t columns) const override;
+  int64_t f32_ld(int64_t columns) const override;
+  bool host_memory() const override { return true; }
+  int64_t usable_bytes() const override;
+  size_t own_bytes() const override { return 0; }
+  size_t workspace_bytes(const ReserveShape&) const override { return 0; }
+
+ private:
+  ComputeType compute_type_;
+};
+
 class CpuDevice final : public Device {
  public:
   explicit CpuDevice(const CpuOptions& options);
@@ -18,10 +34,8 @@ class CpuDevice final : public Device {
 
   std::string_view name() const override { return "cpu"; }
   std::string_view isa() const override { return isa_name(isa_); }
-  DType dtype() const override { return context_.dtype; }
-  size_t act_bytes() const override { return context_.act_bytes(); }
-  int64_t act_ld(int64_t columns) const override;
-  int64_t f32_ld(int64_t columns) const override;
+  NumericTypes types() const override { return context_.types; }
+  const DeviceSizes& sizes() const override { return sizes_; }
 
   std::byte* allocate(size_t bytes) override;
   void release(std::byte* data, size_t bytes) override;
@@ -29,18 +43,19 @@ class CpuDevice final : public Device {
   void begin_step(const StepArrays& step) override { not_finite_.assign(step.tokens.size(), 0); }
   std::span<const int32_t> not_finite() override { return not_finite_; }
 
-  Matrix pack(int64_t n, int64_t k, const RowReader& rows) override;
-  Matrix pack_gated(int64_t n, int64_t k, const RowReader& gate, const RowReader& up) override;
+  PackedWeights pack(int64_t n, int64_t k, const WeightSource& rows) override;
+  PackedWeights pack_gated(int64_t n, int64_t k, const WeightSource& gate,
+                           const WeightSource& up) override;
 
-  void embed(const Matrix& w, std::span<const int32_t> ids, float scale, float* out,
+  void embed(const PackedWeights& w, std::span<const int32_t> ids, float scale, float* out,
              int64_t ld) override;
   void rms_norm(const float* x, int64_t ld, const float* weight, float eps, int64_t rows, int64_t n,
                 Act out) override;
   void rms_norm_f32(const float* x, int64_t ld, const float* weight, float eps, int64_t rows,
                     int64_t n, float* out, int64_t ld_out, bool add) override;
-  void linear(const Matrix& w, const float* bias, Act x, int64_t rows, float* y, int64_t ld,
+  void linear(const PackedWeights& w, const float* bias, Act x, int64_t rows, float* y, int64_t ld,
               bool add) override;
-  void linear_gated(const Matrix& w, int64_t n, const float* bias_gate, const float* bias_up,
+  void linear_gated(const PackedWeights& w, int64_t n, const float* bias_gate, const float* bias_up,
                     Activation act, Act x, int64_t rows, Act out) override;
   void qkv(const QkvArgs& args, std::span<const int32_t> positions, std::span<const KvSlot> slots,
            const KvLayout& kv, std::byte* pool, int32_t layer, Act q) override;
@@ -59,14 +74,15 @@ class CpuDevice final : public Device {
                       Candidate* out) override;
 
  private:
-  Matrix pack_from(int64_t n_total, int64_t k, std::span<const RowReader* const> readers,
-                   int64_t n_each);
+  PackedWeights pack_from(PackedWeights shape, std::span<const WeightSource* const> sources,
+                          int64_t n);
 
   Isa isa_;
   Threads threads_;
   std::unique_ptr<Scratch[]> scratch_;  // one per thread
   Scratch partials_;
   CpuContext context_;
+  CpuSizes sizes_;
   std::vector<int32_t> not_finite_;  // of each row of the step
 };
 

@@ -24,6 +24,7 @@ bool takes_hopper(CudaAttention wanted, const gpu::Properties& p, bool invariant
 GpuDevice::GpuDevice(std::unique_ptr<gpu::Runtime> runtime, const GpuOptions& options)
     : runtime_(std::make_unique<gpu::StepGraphs>(std::move(runtime), options.graphs)),
       options_(options),
+      sizes_(options.types, runtime_->properties().processors, runtime_->properties().total_bytes),
       threads_(std::max(1, options.threads)),
       isa_(cat("sm_", runtime_->properties().capability)),
       by_clusters_(takes_hopper(options.small_steps, runtime_->properties(), options.invariant)),
@@ -129,8 +130,8 @@ void GpuDevice::parallel(int64_t n, const std::function<void(int64_t)>& task) {
 
 // --- steps ---------------------------------------------------------------------------------------
 
-size_t GpuDevice::reserve(const ReserveShape& shape) {
-  const gpu::Workspace w = gpu::workspace_for(shape, runtime_->properties().processors);
+void GpuDevice::reserve(const ReserveShape& shape) {
+  const gpu::Workspace w = sizes_.workspace(shape);
   gated_.reserve(w.gated);
   mma_.reserve(w);
   step_.reserve(w.step);
@@ -138,7 +139,6 @@ size_t GpuDevice::reserve(const ReserveShape& shape) {
   heads_.reserve(w.heads);
   logit_parts_.reserve(w.logit_parts);
   reserve_flags(static_cast<size_t>(shape.rows));
-  return w.bytes();
 }
 
 void GpuDevice::begin_step(const StepArrays& step) {

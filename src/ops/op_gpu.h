@@ -22,7 +22,7 @@
 namespace prefix::ops {
 
 struct GpuOptions {
-  DType dtype = DType::kBf16;
+  NumericTypes types;
   int threads = 1;  // of the host: reading weights, sampling
   bool invariant = false;
   bool graphs = true;  // steps that look alike are replayed
@@ -43,21 +43,17 @@ class GpuDevice final : public Device {
   std::string_view isa() const override { return isa_; }
   std::string numerics() const override;
   std::string_view page_layout() const override { return gpu::kPageLayout; }
-  DType dtype() const override { return options_.dtype; }
-  size_t act_bytes() const override { return layout().act_bytes(); }
-  size_t projection_bytes() const override { return layout().projection_bytes(); }
-  int64_t act_ld(int64_t columns) const override { return layout().act_ld(columns); }
-  int64_t f32_ld(int64_t columns) const override { return layout().f32_ld(columns); }
+  NumericTypes types() const override { return options_.types; }
+  const DeviceSizes& sizes() const override { return sizes_; }
 
   std::byte* allocate(size_t bytes) override;
   void release(std::byte* data, size_t bytes) override;
-  bool host_memory() const override { return false; }
   void upload(void* device, const void* host, size_t bytes) override;
   void download(void* host, const void* device, size_t bytes) override;
   void download_all(std::span<const Download> pieces) override { downloads_.run(pieces); }
   int64_t free_bytes() const override { return runtime_->free_bytes(); }
   int32_t tile_rows() const override { return 128; }
-  size_t reserve(const ReserveShape& shape) override;
+  void reserve(const ReserveShape& shape) override;
   void rehearse(int64_t most, const std::function<void(int64_t rows)>& step) override;
   int64_t padded_rows(int64_t rows) const override;
   std::byte* allocate_host(size_t bytes) override;
@@ -71,20 +67,21 @@ class GpuDevice final : public Device {
   int64_t launches(gpu::Kernel kernel) const { return runtime_->launches(kernel); }
   void begin_heads(const HeadArrays& heads) override;
 
-  Matrix pack(int64_t n, int64_t k, const RowReader& rows) override;
-  Matrix pack_gated(int64_t n, int64_t k, const RowReader& gate, const RowReader& up) override;
+  PackedWeights pack(int64_t n, int64_t k, const WeightSource& rows) override;
+  PackedWeights pack_gated(int64_t n, int64_t k, const WeightSource& gate,
+                           const WeightSource& up) override;
 
-  void embed(const Matrix& w, std::span<const int32_t> ids, float scale, float* out,
+  void embed(const PackedWeights& w, std::span<const int32_t> ids, float scale, float* out,
              int64_t ld) override;
   void rms_norm(const float* x, int64_t ld, const float* weight, float eps, int64_t rows, int64_t n,
                 Act out) override;
   void rms_norm_f32(const float* x, int64_t ld, const float* weight, float eps, int64_t rows,
                     int64_t n, float* out, int64_t ld_out, bool add) override;
-  void linear(const Matrix& w, const float* bias, Act x, int64_t rows, float* y, int64_t ld,
+  void linear(const PackedWeights& w, const float* bias, Act x, int64_t rows, float* y, int64_t ld,
               bool add) override;
-  void project(const Matrix& w, const float* bias, Act x, int64_t rows, void* y,
+  void project(const PackedWeights& w, const float* bias, Act x, int64_t rows, void* y,
                int64_t ld) override;
-  void linear_gated(const Matrix& w, int64_t n, const float* bias_gate, const float* bias_up,
+  void linear_gated(const PackedWeights& w, int64_t n, const float* bias_gate, const float* bias_up,
                     Activation act, Act x, int64_t rows, Act out) override;
   void qkv(const QkvArgs& args, std::span<const int32_t> positions, std::span<const KvSlot> slots,
            const KvLayout& kv, std::byte* pool, int32_t layer, Act q) override;
@@ -103,14 +100,13 @@ class GpuDevice final : public Device {
   void parallel(int64_t n, const std::function<void(int64_t)>& task) override;
 
  private:
-  gpu::ActivationLayout layout() const { return {options_.dtype}; }
   gpu::Element element() const {
-    return options_.dtype == DType::kBf16 ? gpu::Element::kBf16 : gpu::Element::kF32;
+    return compute_type() == ComputeType::kBf16 ? gpu::Element::kBf16 : gpu::Element::kF32;
   }
   void multiply(const gpu::GemmArgs& args);
   gpu::Pages pages(const KvLayout& kv, const std::byte* pool, int32_t layer) const;
-  Matrix pack_from(int64_t n_total, int64_t k, std::span<const RowReader* const> readers,
-                   int64_t n_each);
+  PackedWeights pack_from(PackedWeights shape, std::span<const WeightSource* const> sources,
+                          int64_t n);
   // Which way the attention of the step takes.
   void plan_attention(const StepArrays& step);
   // Rows that an operation works on: those of the step are padded, so that steps look alike.
@@ -143,6 +139,7 @@ class GpuDevice final : public Device {
 
   std::unique_ptr<gpu::StepGraphs> runtime_;
   GpuOptions options_;
+  gpu::GpuSizes sizes_;
   Threads threads_;
   std::string isa_;
   const bool by_clusters_;    // small steps are done so

@@ -153,6 +153,29 @@ TEST(Engine, EmbeddingsAreTruncatedFirstAndNormalisedAfter) {
   for (size_t i = 0; i < 8; ++i) EXPECT_NEAR(part[i], whole[i] / std::sqrt(squares), 1e-6);
 }
 
+#ifndef PREFIX_TEST_DEVICE  // tests/kernels/budget_test.cc says it of a GPU, to the byte
+TEST(Engine, TheEstimateIsWhatTheEngineTakes) {
+  for (const char* const dtype : {"bf16", "f32"}) {
+    for (const int32_t heads : {4, 8}) {
+      tools::CheckpointShape shape;
+      shape.heads = heads;
+      shape.layers = 3;
+      const TinyCheckpoint checkpoint(shape);
+      const Options options = testing_support::make_options({{"dtype", dtype}, {"rows", "64"}});
+      const MemoryEstimate estimate = Engine::estimate(checkpoint.path(), options);
+      const auto engine = Engine::create(checkpoint.path(), options, nullptr);
+      run(*engine, {logits(counting(80)), generate(counting(5), 3)});
+      const EngineStats stats = engine->stats();
+      EXPECT_EQ(estimate.weight_bytes, stats.weight_bytes);
+      EXPECT_EQ(estimate.kv_budget_bytes / estimate.kv_bytes_per_token / 32,
+                stats.kv_budget_bytes / estimate.kv_bytes_per_token / 32);
+      EXPECT_GE(estimate.activation_bytes, stats.activation_bytes_peak);
+      EXPECT_LE(estimate.activation_bytes, 2 * stats.activation_bytes_peak);
+    }
+  }
+}
+#endif
+
 TEST(Engine, BadRequestsFailAloneWithValueAndLimit) {
   const auto engine = make_engine(checkpoint(), {{"max_positions", "64"}});
   std::vector<RequestSpec> batch(11, logits({1, 2, 3}));

@@ -196,8 +196,8 @@ class SmallCache {
     for (size_t i = 0; i < keys.size(); ++i) tier.pages[keys[i]] = page_of(root, tokens, i);
   }
 
-  const ops::KvLayout layout{ops::DType::kBf16, 1, 1, 32};
-  const std::unique_ptr<ops::Device> device = ops::make_cpu_device({ops::DType::kBf16, "auto", 1});
+  const ops::KvLayout layout{ops::KvType::kBf16, 1, 1, 32};
+  const std::unique_ptr<ops::Device> device = ops::make_cpu_device({ops::kBf16Types, "auto", 1});
   PagePool pool;
   KvMemory kv;
   Tree tree;

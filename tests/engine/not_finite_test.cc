@@ -128,7 +128,7 @@ std::vector<Level> levels() {
 
 class NotFinite : public testing::TestWithParam<Level> {};
 
-void check_pages(const std::string& path, ops::DType type) {
+void check_pages(const std::string& path, ops::KvType type) {
   const SnapshotBytes file(path);
   SnapshotReader reader(path, file.shape);
   std::vector<std::byte> page(file.shape.page_bytes);
@@ -176,7 +176,7 @@ TEST_P(NotFinite, StaysWithItsRequestsInMemoryDiskStoreAndSnapshot) {
       known.run(*engine, nullptr, "memory");
       known.run(*engine, &random, "memory, again");
       engine->save_snapshot(snapshot, {});
-      check_pages(snapshot, dtype == "f32" ? ops::DType::kF32 : ops::DType::kBf16);
+      check_pages(snapshot, dtype == "f32" ? ops::KvType::kF32 : ops::KvType::kBf16);
     }
     {
       const auto engine = open_over("", 64, options, checkpoint);

@@ -19,7 +19,7 @@
 namespace prefix::fuzz {
 namespace {
 
-constexpr ops::KvLayout kLayout{ops::DType::kBf16, 1, 1, 32};
+constexpr ops::KvLayout kLayout{ops::KvType::kBf16, 1, 1, 32};
 constexpr size_t kPages = 12;  // that a completed file has
 
 SnapshotShape shape() {

@@ -8,14 +8,24 @@
 
 namespace prefix::fuzz {
 
+class StillSizes final : public ops::DeviceSizes {
+ public:
+  ops::ComputeType compute_type() const override { return ops::ComputeType::kBf16; }
+  size_t projection_bytes() const override { return 2; }
+  int64_t act_ld(int64_t columns) const override { return columns; }
+  int64_t f32_ld(int64_t columns) const override { return columns; }
+  bool host_memory() const override { return true; }
+  int64_t usable_bytes() const override { return 0; }
+  size_t own_bytes() const override { return 0; }
+  size_t workspace_bytes(const ops::ReserveShape&) const override { return 0; }
+};
+
 class StillDevice final : public ops::Device {
  public:
   std::string_view name() const override { return "still"; }
   std::string_view isa() const override { return "none"; }
-  ops::DType dtype() const override { return ops::DType::kBf16; }
-  size_t act_bytes() const override { return 2; }
-  int64_t act_ld(int64_t columns) const override { return columns; }
-  int64_t f32_ld(int64_t columns) const override { return columns; }
+  ops::NumericTypes types() const override { return {}; }
+  const ops::DeviceSizes& sizes() const override { return sizes_; }
   std::byte* allocate(size_t bytes) override {
     auto* const data = static_cast<std::byte*>(std::calloc(1, bytes));
     KEEP(data);
@@ -25,11 +35,12 @@ class StillDevice final : public ops::Device {
   int64_t free_bytes() const override { return 0; }
   std::span<const int32_t> not_finite() override { return {}; }
 
-  ops::Matrix pack(int64_t, int64_t, const ops::RowReader&) override { std::abort(); }
-  ops::Matrix pack_gated(int64_t, int64_t, const ops::RowReader&, const ops::RowReader&) override {
+  ops::PackedWeights pack(int64_t, int64_t, const ops::WeightSource&) override { std::abort(); }
+  ops::PackedWeights pack_gated(int64_t, int64_t, const ops::WeightSource&,
+                                const ops::WeightSource&) override {
     std::abort();
   }
-  void embed(const ops::Matrix&, std::span<const int32_t>, float, float*, int64_t) override {
+  void embed(const ops::PackedWeights&, std::span<const int32_t>, float, float*, int64_t) override {
     std::abort();
   }
   void rms_norm(const float*, int64_t, const float*, float, int64_t, int64_t, ops::Act) override {
@@ -39,10 +50,11 @@ class StillDevice final : public ops::Device {
                     bool) override {
     std::abort();
   }
-  void linear(const ops::Matrix&, const float*, ops::Act, int64_t, float*, int64_t, bool) override {
+  void linear(const ops::PackedWeights&, const float*, ops::Act, int64_t, float*, int64_t,
+              bool) override {
     std::abort();
   }
-  void linear_gated(const ops::Matrix&, int64_t, const float*, const float*, ops::Activation,
+  void linear_gated(const ops::PackedWeights&, int64_t, const float*, const float*, ops::Activation,
                     ops::Act, int64_t, ops::Act) override {
     std::abort();
   }
@@ -75,6 +87,9 @@ class StillDevice final : public ops::Device {
     std::abort();
   }
   void parallel(int64_t, const std::function<void(int64_t)>&) override { std::abort(); }
+
+ private:
+  StillSizes sizes_;
 };
 
 }  // namespace prefix::fuzz

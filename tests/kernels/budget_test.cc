@@ -134,10 +134,10 @@ TEST(GpuBudget, GatedProductsTakeTwoBytesAnElement) {
   shape.rows = 128;
   shape.heads = 2;
   shape.inner = 100;
-  shape.kv = {ops::DType::kBf16, 1, 1, 64};
-  EXPECT_EQ(ops::gpu::workspace_for(shape, 1).gated, 128u * 256 * 2);
-  shape.kv.type = ops::DType::kF32;
-  EXPECT_EQ(ops::gpu::workspace_for(shape, 1).gated, 128u * 256 * 4);
+  shape.kv = {ops::KvType::kBf16, 1, 1, 64};
+  EXPECT_EQ(ops::gpu::GpuSizes(ops::kBf16Types, 1, 0).workspace(shape).gated, 128u * 256 * 2);
+  shape.kv.type = ops::KvType::kF32;
+  EXPECT_EQ(ops::gpu::GpuSizes(ops::kF32Types, 1, 0).workspace(shape).gated, 128u * 256 * 4);
 }
 
 // Where partial states of attention do not fit at once, a layer takes several launches, with the
@@ -170,7 +170,7 @@ TEST(GpuBudget, AttentionRunsInWavesWhereStatesDoNotFit) {
   const std::vector<float> got = run_on_device(*narrow, tree, step);
   const ops::gpu::DevicePlan& plan = narrow->attention_plan();
   EXPECT_GT(plan.waves.size(), 1u);
-  EXPECT_LE(plan.states, ops::gpu::workspace_for(shape, 1).most_states);
+  EXPECT_LE(plan.states, ops::gpu::GpuSizes(ops::kBf16Types, 1, 0).workspace(shape).most_states);
   EXPECT_GT(roomy->attention_plan().states, plan.states);
   EXPECT_TRUE(testing_support::same_bits(got, want));
 }

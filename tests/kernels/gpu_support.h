@@ -12,6 +12,7 @@
 #include "ops/attention_reference.h"
 #include "ops/devices.h"
 #include "ops/op_gpu.h"
+#include "support/dtype.h"
 
 namespace prefix::ops::testing {
 
@@ -41,13 +42,13 @@ inline std::unique_ptr<GpuDevice> emulated_device(DType type, bool invariant = f
                                                   const Attention& attention = {}) {
   return std::make_unique<GpuDevice>(
       std::make_unique<gpu::EmulatedRuntime>(processors, seed),
-      GpuOptions{type, 1, invariant, true, attention.small, attention.wide});
+      GpuOptions{types_of(type), 1, invariant, true, attention.small, attention.wide});
 }
 
 inline std::unique_ptr<GpuDevice> real_device(DType type, bool invariant = false,
                                               const Attention& attention = {}) {
-  auto device =
-      make_device({"cuda", type, "auto", 1, invariant, true, attention.small, attention.wide});
+  auto device = make_device(
+      {"cuda", types_of(type), "auto", 1, invariant, true, attention.small, attention.wide});
   return std::unique_ptr<GpuDevice>(static_cast<GpuDevice*>(device.release()));
 }
 
@@ -165,7 +166,7 @@ inline std::vector<float> run_on_device(Device& device, const Tree& tree, const 
   std::vector<std::byte> q(act_bytes, std::byte{0xff});
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t i = 0; i < width; ++i)
-      put(q.data(), r * ld + i, device.dtype(),
+      put(q.data(), r * ld + i, act_type(device),
           tree.element(Kind::kQuery, step.rows[r].node, step.rows[r].position, i));
   const DeviceArray q_device(device, q), out(device, act_bytes), pool(device, step.pool);
   AttentionArgs args;
@@ -176,7 +177,7 @@ inline std::vector<float> run_on_device(Device& device, const Tree& tree, const 
   args.heads = tree.heads;
   args.scale = tree.scale();
   device.attention(args, tree.layout(), pool.data());
-  const std::vector<float> all = out.values(device.dtype());
+  const std::vector<float> all = out.values(act_type(device));
   std::vector<float> result;
   for (int64_t r = 0; r < rows; ++r)
     result.insert(result.end(), all.begin() + r * ld, all.begin() + r * ld + width);

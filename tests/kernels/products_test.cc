@@ -38,23 +38,23 @@ class GpuProducts : public GpuTest {
       put(data.data(), i, type(), some[static_cast<size_t>(i) % some.size()]);
     return DeviceArray(device, data);
   }
-  Matrix matrix(const Shape& s, const DeviceArray& data) const {
-    Matrix w;
-    w.type = type();
+  PackedWeights matrix(const Shape& s, const DeviceArray& data) const {
+    PackedWeights w;
+    w.format = types_of(type()).weights;
     w.n = s.n;
     w.k = s.k;
     w.k_padded = (s.k + 31) / 32 * 32;
     w.data = data.data();
     return w;
   }
-  static std::vector<float> product(Device& device, const Matrix& w, const DeviceArray& x,
+  static std::vector<float> product(Device& device, const PackedWeights& w, const DeviceArray& x,
                                     int64_t rows, const DeviceArray& y) {
     device.linear(w, nullptr, {x.data(), device.act_ld(w.k)}, rows, y.floats(), w.n, false);
     std::vector<float> out(static_cast<size_t>(rows * w.n));
     device.download(out.data(), y.data(), out.size() * sizeof(float));
     return out;
   }
-  std::vector<float> slow_product(Device& device, const Matrix& w, const DeviceArray& x,
+  std::vector<float> slow_product(Device& device, const PackedWeights& w, const DeviceArray& x,
                                   int64_t rows, const DeviceArray& y) const {
     const auto output = gpu::Output::kF32;
     gpu::GemmArgs a{w.data,     x.data(),   nullptr,
@@ -87,7 +87,7 @@ TEST_P(GpuProducts, EveryNumberOfRowsAgreesWithTheSlowKernel) {
     const DeviceArray data = elements(*device_, s.n * ((s.k + 31) / 32 * 32), 51);
     const DeviceArray x = elements(*device_, most * ld, 52);
     const DeviceArray y(*device_, static_cast<size_t>(most * s.n) * sizeof(float));
-    const Matrix w = matrix(s, data);
+    const PackedWeights w = matrix(s, data);
     const std::vector<float> want = slow_product(*device_, w, x, most, y);
     for (int64_t rows = 1; rows <= most; ++rows) {
       const std::vector<float> got = product(*device_, w, x, rows, y);
@@ -110,7 +110,7 @@ TEST_P(GpuProducts, InvariantBitsDoNotDependOnTheNumberOfRows) {
     const DeviceArray data = elements(*device, s.n * ((s.k + 31) / 32 * 32), 53);
     const DeviceArray x = elements(*device, most * ld, 54);
     const DeviceArray y(*device, static_cast<size_t>(most * s.n) * sizeof(float));
-    const Matrix w = matrix(s, data);
+    const PackedWeights w = matrix(s, data);
     const std::vector<float> want = product(*device, w, x, most, y);
     for (int64_t rows = 1; rows < most; ++rows) {
       const std::vector<float> got = product(*device, w, x, rows, y);

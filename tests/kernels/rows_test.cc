@@ -20,11 +20,12 @@ class GpuRows : public GpuTest {
     const double relative = narrow && !f32() ? 1.0 / 256 : 2e-6;
     ASSERT_NEAR(got, want, relative * std::abs(want) + 4e-6) << what;
   }
-  Matrix pack(const std::vector<float>& rows, int64_t n, int64_t k) {
-    return device_->pack(
-        n, k, [&, k](int64_t row, float* out) { std::copy_n(rows.begin() + row * k, k, out); });
+  PackedWeights pack(const std::vector<float>& rows, int64_t n, int64_t k) {
+    return device_->pack(n, k, FloatRows(rows, k));
   }
-  void release(const Matrix& m) { device_->release(const_cast<std::byte*>(m.data), m.bytes()); }
+  void release(const PackedWeights& m) {
+    device_->release(const_cast<std::byte*>(m.data), m.bytes());
+  }
   std::vector<std::byte> activations(const std::vector<float>& x, int64_t rows, int64_t k,
                                      int64_t ld) const {
     std::vector<std::byte> out(static_cast<size_t>(rows * ld) * device_->act_bytes(),
@@ -79,7 +80,7 @@ TEST_P(GpuRows, Norms) {
 TEST_P(GpuRows, EqualStretchesAreReplayed) {
   const int64_t rows = 4, n = 64;
   const std::vector<float> x = random(rows * n), weight = random(n, 0.5f, 2);
-  const Matrix w = pack(random(n * n), n, n);
+  const PackedWeights w = pack(random(n * n), n, n);
   const int64_t ld = device_->act_ld(n);
   const DeviceArray dx(*device_, x), dw(*device_, weight), y(*device_, x);
   const DeviceArray act(*device_, static_cast<size_t>(rows * ld) * device_->act_bytes());
@@ -105,7 +106,7 @@ TEST_P(GpuRows, EmbedGatherConvert) {
        {std::pair<int64_t, int64_t>{45, 50}, {44, 50}, {44, 52}, {560, 560}}) {
     const int64_t n = 77;
     const std::vector<float> rows = random(n * k);
-    const Matrix w = pack(rows, n, k);
+    const PackedWeights w = pack(rows, n, k);
     const std::vector<int32_t> ids = {0, 76, 31, 32, 5, 5};
     const DeviceArray x(*device_, ids.size() * ld * sizeof(float));
     device_->embed(w, ids, 2.0f, x.floats(), ld);
@@ -131,7 +132,7 @@ TEST_P(GpuRows, LinearWithBiasAndAdd) {
   for (const Shape& s : {Shape{1, 5, 8}, Shape{7, 33, 45}, Shape{40, 96, 128}}) {
     const std::vector<float> w = random(s.n * s.k), x = random(s.m * s.k), bias = random(s.n),
                              y = random(s.m * s.n);
-    const Matrix matrix = pack(w, s.n, s.k);
+    const PackedWeights matrix = pack(w, s.n, s.k);
     const int64_t ld = device_->act_ld(s.k);
     const DeviceArray dx(*device_, activations(x, s.m, s.k, ld)), dy(*device_, y),
         dbias(*device_, bias);
@@ -146,7 +147,7 @@ TEST_P(GpuRows, LinearWithBiasAndAdd) {
       }
     // One panel alone, as the heads use it.
     const int64_t column = (s.n - 1) / 32 * 32;
-    const Matrix panel = matrix.panel_of(column);
+    const PackedWeights panel = matrix.panel_of(column);
     const DeviceArray narrow(*device_, static_cast<size_t>(s.m * 32) * sizeof(float));
     device_->linear(panel, nullptr, {dx.data(), ld}, s.m, narrow.floats(), 32, false);
     const auto part = narrow.values(DType::kF32);
@@ -163,10 +164,7 @@ TEST_P(GpuRows, LinearGated) {
     const int64_t m = 9, k = 64;
     const std::vector<float> g = random(n * k), u = random(n * k), x = random(m * k);
     const std::vector<float> bias_g = random(n), bias_u = random(n);
-    const auto reader = [&](const std::vector<float>& rows) {
-      return [&rows](int64_t row, float* out) { std::copy_n(rows.begin() + row * k, k, out); };
-    };
-    const Matrix both = device_->pack_gated(n, k, reader(g), reader(u));
+    const PackedWeights both = device_->pack_gated(n, k, FloatRows(g, k), FloatRows(u, k));
     const int64_t ld = device_->act_ld(k), ld_out = device_->act_ld(n);
     const DeviceArray dx(*device_, activations(x, m, k, ld)), dg(*device_, bias_g),
         du(*device_, bias_u), out(*device_, static_cast<size_t>(m * ld_out) * device_->act_bytes());
@@ -198,7 +196,7 @@ TEST_P(GpuRows, LinearGated) {
 TEST_P(GpuRows, Projections) {
   const int64_t m = 9, n = 70, k = 64;
   const std::vector<float> w = random(n * k), x = random(m * k), bias = random(n, 50, 60);
-  const Matrix matrix = pack(w, n, k);
+  const PackedWeights matrix = pack(w, n, k);
   EXPECT_EQ(device_->projection_bytes(), device_->act_bytes());
   const int64_t ld = device_->act_ld(k), ld_y = device_->act_ld(n);
   const DeviceArray dx(*device_, activations(x, m, k, ld)), dbias(*device_, bias),
@@ -248,7 +246,7 @@ TEST_P(GpuRows, QkvNormsRotatesAndWritesPages) {
         cos.push_back(static_cast<float>(std::cos(angle)));
         sin.push_back(static_cast<float>(std::sin(angle)));
       }
-    const KvLayout kv{type(), 2, c.kv_heads, c.head_dim};
+    const KvLayout kv{kv_of(type()), 2, c.kv_heads, c.head_dim};
     std::vector<int32_t> positions;
     std::vector<KvSlot> slots;
     for (int32_t r = 0; r < rows; ++r) {
@@ -324,7 +322,7 @@ TEST_P(GpuRows, QkvNormsRotatesAndWritesPages) {
 TEST_P(GpuRows, QkvStoresFiniteKeysAndValuesOnlyAndTellsOfOthers) {
   constexpr float kMost = std::numeric_limits<float>::max();
   for (const int32_t head_dim : {40, 64}) {  // element by element, in pairs
-    const KvLayout kv{type(), 1, 2, head_dim};
+    const KvLayout kv{kv_of(type()), 1, 2, head_dim};
     const int64_t rows = 9, d = head_dim, width = 6 * d;
     const int64_t padded = gpu::padded_rows(rows);  // as many as the step works on
     std::vector<float> x = random(padded * width, -3, 3);
@@ -367,7 +365,7 @@ TEST_P(GpuRows, QkvStoresFiniteKeysAndValuesOnlyAndTellsOfOthers) {
     told[5] = type() == DType::kBf16;
     EXPECT_EQ(got, told);
     const std::vector<std::byte> page = pool.bytes();
-    EXPECT_TRUE(all_finite(page.data(), page.size(), type()));
+    EXPECT_TRUE(all_finite(page.data(), page.size(), kv.type));
     for (int32_t r = 0; r < rows; ++r) {
       if (slots[r].page < 0) continue;
       for (int64_t v = 0; v < 4; ++v) {
@@ -390,7 +388,7 @@ TEST_P(GpuRows, QkvStoresFiniteKeysAndValuesOnlyAndTellsOfOthers) {
 TEST(GpuPages, ElementsLieAsDrawn) {
   for (const DType type : {DType::kBf16, DType::kF32}) {
     for (int32_t d = 32; d <= 288; d += 32) {
-      const KvLayout kv{type, 1, 1, d};
+      const KvLayout kv{kv_of(type), 1, 1, d};
       std::vector<int> seen(static_cast<size_t>(d * kPageTokens));
       for (int32_t token = 0; token < kPageTokens; ++token)
         for (int32_t column = 0; column < d; ++column) {
@@ -407,7 +405,7 @@ TEST(GpuPages, ElementsLieAsDrawn) {
 }
 
 TEST_P(GpuRows, CopyPagesInOrder) {
-  const KvLayout kv{type(), 2, 2, 80};
+  const KvLayout kv{kv_of(type()), 2, 2, 80};
   constexpr int32_t kPages = 30;
   for (const int32_t tokens : {0, 1, 13, 32}) {
     std::vector<std::byte> content(kPages * kv.page_bytes());
@@ -432,7 +430,7 @@ TEST_P(GpuRows, CopyPagesInOrder) {
 }
 
 TEST_P(GpuRows, ClearPagesClearsThoseOnly) {
-  const KvLayout kv{type(), 3, 1, 64};
+  const KvLayout kv{kv_of(type()), 3, 1, 64};
   const DeviceArray pool(*device_, 6 * kv.page_bytes());
   const std::vector<int32_t> pages = {4, 1};
   device_->clear_pages(pages, kv, pool.data());

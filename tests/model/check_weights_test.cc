@@ -62,7 +62,8 @@ class CheckWeights : public testing::Test {
       const std::string opened = outcome_of([&] { open_model(model); });
       const std::string checked = outcome_of([&] {
         const ModelFiles files = open_model(model);
-        check_weights(files, find_architecture(files.config.architecture));
+        weight_shapes(files, find_architecture(files.config.architecture),
+                      ops::WeightFormat::kBf16);
       });
       const std::string loaded =
           outcome_of([&] { Model(open_model(model), *device_, 64, nullptr); });

@@ -1,5 +1,5 @@
 // The decoder of every block type, bit for bit against the Python `gguf` package.
-#include "model/dequant.h"
+#include "ops/dequant.h"
 
 #include <gtest/gtest.h>
 
@@ -61,7 +61,7 @@ TEST(Dequant, ConvertsEveryHalf) {
   for (uint32_t half = 0; half < 0x10000; ++half) {
     const uint32_t exponent = half >> 10 & 31;
     const uint32_t mantissa = half & 1023;
-    const float value = half_to_float(static_cast<uint16_t>(half));
+    const float value = ops::half_to_float(static_cast<uint16_t>(half));
     const double sign = half & 0x8000 ? -1 : 1;
     if (exponent == 31) {
       const uint32_t bits = (half & 0x8000) << 16 | 0x7f800000 | mantissa << 13;

@@ -13,6 +13,7 @@
 #include "ops/cpu/gemm.h"
 #include "ops/cpu/isa.h"
 #include "ops/cpu/pack.h"
+#include "support/dtype.h"
 
 namespace prefix::ops::testing {
 
@@ -167,14 +168,14 @@ TEST(AmxLoops, GemmDriverMatchesFloat64AndItsOwnBits) {
   std::mt19937 random(6);
   const int64_t m = 230, n = 100, k = 1100;
   const std::vector<uint16_t> w = random_bf16(random, n * k);
-  Matrix matrix = matrix_shape(DType::kBf16, n, k);
+  PackedWeights matrix = PackedWeights::of_shape(WeightFormat::kBf16, n, k);
   std::vector<std::byte> memory(matrix.bytes() + 64);
   std::byte* data = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64);
-  const RowReader reader = [&](int64_t row, float* out) {
-    for (int64_t i = 0; i < k; ++i) out[i] = f32_from_bf16(w[static_cast<size_t>(row * k + i)]);
-  };
-  const RowReader* readers[] = {&reader};
-  pack_panels(threads, matrix, readers, n, data);
+  std::vector<float> values;
+  for (const uint16_t bits : w) values.push_back(f32_from_bf16(bits));
+  const FloatRows weights(std::move(values), k);
+  const WeightSource* sources[] = {&weights};
+  pack_panels(threads, matrix, sources, n, data);
   matrix.data = data;
   const int64_t ld = matrix.k_padded + 32;
   std::vector<uint16_t> x(static_cast<size_t>(m * ld), 0xffff);  // NaN in the padding

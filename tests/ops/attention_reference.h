@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "ops/op.h"
+#include "support/dtype.h"
 
 namespace prefix::ops::testing {
 
@@ -89,7 +90,7 @@ struct Tree {
     return type == DType::kBf16 ? from_bf16(to_bf16(value)) : value;
   }
   float scale() const { return 1.0f / std::sqrt(static_cast<float>(head_dim)); }
-  KvLayout layout() const { return {type, 1, kv_heads, head_dim}; }
+  KvLayout layout() const { return {kv_of(type), 1, kv_heads, head_dim}; }
 };
 
 // Random tree: every node hangs under the one before it or one of that node's ancestors, which
@@ -160,7 +161,7 @@ inline int64_t value_index(DType type, int64_t slot, int64_t i) {
 // The same in the pages of a GPU (src/ops/gpu/launch.h): strips of up to 64 columns, in each the
 // 16-byte pieces of a line of 128 bytes swizzled.
 inline int64_t gpu_index(const KvLayout& kv, int64_t slot, int64_t i) {
-  if (kv.type == DType::kF32) return slot * kv.d_padded() + i;
+  if (kv.type == KvType::kF32) return slot * kv.d_padded() + i;
   const int64_t strip = i / 64;
   const int64_t row = std::min<int64_t>(64, kv.d_padded() - strip * 64) * 2;  // bytes
   const int64_t byte = slot * row + i % 64 * 2;
@@ -369,10 +370,6 @@ class Buffer {
   size_t bytes_;
   std::byte* data_;
 };
-
-inline DType act_type(const Device& device) {
-  return device.act_bytes() == 2 ? DType::kBf16 : DType::kF32;
-}
 
 // out[rows, heads * head_dim] as `attend(args, kv, pool)` computes it with activations of type
 // `type` and leading dimension `ld` (bf16 outputs widened: no bit is lost).

@@ -31,7 +31,7 @@ class AttentionLevel : public ::testing::TestWithParam<Level> {
     three_ = make_device(3);
   }
   std::unique_ptr<Device> make_device(int threads) const {
-    return make_cpu_device({GetParam().type, GetParam().isa, threads});
+    return make_cpu_device({types_of(GetParam().type), GetParam().isa, threads});
   }
   bool f32() const { return GetParam().type == DType::kF32; }
   double bound() const { return f32() ? 1e-5 : 3e-3; }
@@ -293,7 +293,7 @@ void emulated_tile(const TileArgs& t) {
 }
 
 TEST(AttentionDriver, ServesTilesOf32RowsAndBf16Activations) {
-  const std::unique_ptr<Device> memory = make_cpu_device({DType::kBf16, "scalar", 1});
+  const std::unique_ptr<Device> memory = make_cpu_device({kBf16Types, "scalar", 1});
   KernelTable table = kernel_table(Isa::kScalar);
   table.gemm.tile_bf16 = emulated_tile;
   table.gemm.act_is_bf16 = true;
@@ -302,7 +302,7 @@ TEST(AttentionDriver, ServesTilesOf32RowsAndBf16Activations) {
   table.gemm.end = [] { tiles_configured = false; };
   Threads threads(2);
   Scratch scratch[2], partials;
-  const CpuContext context{&threads, &table, DType::kBf16, scratch, &partials};
+  const CpuContext context{&threads, &table, kBf16Types, scratch, &partials};
   const auto run = [&](const Tree& tree, const Step& step) {
     const int64_t ld = static_cast<int64_t>(tree.heads) * tree.head_dim + 7;
     return run_attention(*memory, DType::kBf16, ld, tree, step,

@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "ops/attention_reference.h"  // packing, poisoned buffers
 #include "ops/finite.h"
+#include "support/dtype.h"
 
 namespace prefix::ops::testing {
 namespace {
@@ -22,7 +23,7 @@ class Elementwise : public ::testing::TestWithParam<Param> {
     const auto& [isa, type] = GetParam();
     for (const IsaLevel& level : cpu_isa_levels())
       if (level.name == isa && !level.available) GTEST_SKIP() << isa << ": " << level.reason;
-    device_ = make_cpu_device({type, isa, 2});
+    device_ = make_cpu_device({types_of(type), isa, 2});
     act_ = act_type(*device_);
   }
   DType type() const { return std::get<1>(GetParam()); }
@@ -129,7 +130,7 @@ TEST_P(Elementwise, QkvNormsRotatesAndWritesPages) {
         sin[p * half + i] = static_cast<float>(std::sin(angle));
       }
     }
-    const KvLayout kv{type(), static_cast<int32_t>(layers), c.kv_heads, c.head_dim};
+    const KvLayout kv{kv_of(type()), static_cast<int32_t>(layers), c.kv_heads, c.head_dim};
     std::vector<int32_t> positions;
     std::vector<KvSlot> slots;
     for (int32_t r = 0; r < rows; ++r) {
@@ -208,7 +209,7 @@ TEST_P(Elementwise, QkvNormsRotatesAndWritesPages) {
 TEST_P(Elementwise, QkvStoresFiniteKeysAndValuesOnlyAndTellsOfOthers) {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  const KvLayout kv{type(), 1, 2, 40};
+  const KvLayout kv{kv_of(type()), 1, 2, 40};
   const int64_t rows = 11, d = 40, width = 6 * d;
   std::vector<float> x = random(rows * width, -3, 3);
   const std::vector<float> clean = x;
@@ -249,7 +250,7 @@ TEST_P(Elementwise, QkvStoresFiniteKeysAndValuesOnlyAndTellsOfOthers) {
   told[1] = told[2] = told[3] = told[4] = true;
   told[5] = type() == DType::kBf16;
   EXPECT_EQ(run(x, pool), told);
-  EXPECT_TRUE(all_finite(pool.data(), kv.page_bytes(), type()));
+  EXPECT_TRUE(all_finite(pool.data(), kv.page_bytes(), kv.type));
   const auto put_both = [&](int32_t slot, int64_t column, float value) {  // of k and v, in `want`
     const int64_t vector = column / d - 2, i = column % d;
     std::byte* const block = want.data() + (vector < 2 ? kv.key_offset(0, 0, vector)
@@ -267,7 +268,7 @@ TEST_P(Elementwise, QkvStoresFiniteKeysAndValuesOnlyAndTellsOfOthers) {
 }
 
 TEST_P(Elementwise, CopyPagesCopiesTheFirstTokensOnly) {
-  const KvLayout kv{type(), 2, 2, 80};
+  const KvLayout kv{kv_of(type()), 2, 2, 80};
   constexpr int32_t kPages = 40;
   const size_t bytes = kPages * kv.page_bytes();
   for (int32_t tokens = 0; tokens <= kPageTokens; ++tokens) {
@@ -300,7 +301,7 @@ TEST_P(Elementwise, CopyPagesCopiesTheFirstTokensOnly) {
 }
 
 TEST_P(Elementwise, ClearPagesClearsThoseOnly) {
-  const KvLayout kv{type(), 3, 1, 64};
+  const KvLayout kv{kv_of(type()), 3, 1, 64};
   Buffer pool(*device_, 6 * kv.page_bytes());
   const std::vector<int32_t> pages = {4, 1};
   device_->clear_pages(pages, kv, pool.data());

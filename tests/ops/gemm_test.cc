@@ -12,6 +12,7 @@
 
 #include "ops/cpu/pack.h"
 #include "ops/op_cpu.h"
+#include "support/dtype.h"
 
 namespace prefix::ops {
 namespace {
@@ -31,7 +32,7 @@ class GemmTest : public testing::TestWithParam<Param> {
   static std::unique_ptr<CpuDevice> make_device(int threads) {
     CpuOptions options;
     options.isa = std::get<0>(GetParam());
-    options.dtype = std::get<1>(GetParam());
+    options.types = types_of(std::get<1>(GetParam()));
     options.threads = threads;
     return std::make_unique<CpuDevice>(options);
   }
@@ -54,13 +55,11 @@ class GemmTest : public testing::TestWithParam<Param> {
 struct Weights {
   CpuDevice* device;
   std::vector<float> rows;
-  Matrix matrix;
+  PackedWeights matrix;
 
   Weights(CpuDevice& d, std::vector<float> w, int64_t n, int64_t k)
       : device(&d), rows(std::move(w)) {
-    matrix = d.pack(n, k, [&](int64_t row, float* out) {
-      std::memcpy(out, rows.data() + row * k, static_cast<size_t>(k) * sizeof(float));
-    });
+    matrix = d.pack(n, k, FloatRows(rows, k));
   }
   Weights(const Weights&) = delete;
   Weights& operator=(const Weights&) = delete;
@@ -68,7 +67,7 @@ struct Weights {
   // What the device multiplies by.
   double at(int64_t row, int64_t i) const {
     const float x = rows[static_cast<size_t>(row * matrix.k + i)];
-    return matrix.type == DType::kBf16 ? f32_from_bf16(bf16_from_f32(x)) : x;
+    return matrix.format == WeightFormat::kBf16 ? f32_from_bf16(bf16_from_f32(x)) : x;
   }
 };
 
@@ -157,12 +156,8 @@ TEST_P(GemmTest, GatedMatchesFloat64) {
     SCOPED_TRACE(testing::Message() << "m " << s.m << " n " << s.n << " k " << s.k);
     Weights gate(*device_, random_floats(s.n * s.k), s.n, s.k);
     Weights up(*device_, random_floats(s.n * s.k), s.n, s.k);
-    const auto reader = [&](const Weights& w) {
-      return [&w, &s](int64_t row, float* out) {
-        std::memcpy(out, w.rows.data() + row * s.k, static_cast<size_t>(s.k) * sizeof(float));
-      };
-    };
-    const Matrix both = device_->pack_gated(s.n, s.k, reader(gate), reader(up));
+    const PackedWeights both =
+        device_->pack_gated(s.n, s.k, FloatRows(gate.rows, s.k), FloatRows(up.rows, s.k));
     Activations x(*device_, s.m, s.k);
     x.fill(random_floats(s.m * s.k), s.m, s.k);
     const std::vector<float> bias_gate = random_floats(s.n);
@@ -214,7 +209,7 @@ TEST_P(GemmTest, BitsDoNotDependOnCompany) {
           << "rows " << first << " + " << rows;
       // One panel alone, in which a column may stand elsewhere in the tile.
       const int64_t column = random_in(0, s.n - 1) / 32 * 32;
-      const Matrix panel = w.matrix.panel_of(column);
+      const PackedWeights panel = w.matrix.panel_of(column);
       std::vector<float> narrow(static_cast<size_t>(rows * panel.n));
       alone->linear(panel, bias.data() + column, x.from_row(first), rows, narrow.data(), panel.n,
                     false);
@@ -230,11 +225,8 @@ TEST_P(GemmTest, BitsDoNotDependOnCompany) {
 
 TEST_P(GemmTest, GatedBitsDoNotDependOnCompany) {
   const Shape s{70, 100, 96};
-  const std::vector<float> rows = random_floats(s.n * s.k);
-  const RowReader reader = [&](int64_t row, float* out) {
-    std::memcpy(out, rows.data() + row * s.k, static_cast<size_t>(s.k) * sizeof(float));
-  };
-  const Matrix both = device_->pack_gated(s.n, s.k, reader, reader);
+  const FloatRows rows(random_floats(s.n * s.k), s.k);
+  const PackedWeights both = device_->pack_gated(s.n, s.k, rows, rows);
   Activations x(*device_, s.m, s.k);
   x.fill(random_floats(s.m * s.k), s.m, s.k);
   Activations all(*device_, s.m, s.n);
@@ -259,7 +251,7 @@ TEST_P(GemmTest, TileCutsAreBitEqual) {
   x.fill(random_floats(rows * k), rows, k);
   const CpuContext& context = device_->context();
   const GemmKernels& kernels = context.kernels->gemm;
-  const size_t k_bytes = 32 * dtype_bytes(device_->dtype());
+  const size_t k_bytes = 32 * weight_bytes(device_->types().weights);
   const std::byte* const left = w.matrix.data;
   const std::byte* const right = left + w.matrix.panel_bytes();
 
@@ -286,7 +278,7 @@ TEST_P(GemmTest, TileCutsAreBitEqual) {
       t.b1 = narrow ? nullptr : b1.data() + i;
       t.chunks = split_calls ? 1 : static_cast<int64_t>(b0.size());
       t.accumulate = i > 0;
-      context.tile()(t);
+      context.tile(context.types.weights)(t);
     }
     kernels.end();
   };

@@ -7,14 +7,16 @@
 
 #include "ops/cpu/pack.h"
 #include "ops/onednn/onednn_gemm.h"
+#include "support/dtype.h"
 
 namespace prefix::ops {
 namespace {
 
-class OnednnTest : public testing::TestWithParam<DType> {};
+class OnednnTest : public testing::TestWithParam<WeightFormat> {};
 
 TEST_P(OnednnTest, Agrees) {
-  const std::unique_ptr<Device> device = make_cpu_device({GetParam(), "auto", 2});
+  const std::unique_ptr<Device> device =
+      make_cpu_device({GetParam() == WeightFormat::kBf16 ? kBf16Types : kF32Types, "auto", 2});
   std::mt19937 random(2);
   std::uniform_real_distribution<float> uniform(-1, 1);
   struct Shape {
@@ -30,9 +32,7 @@ TEST_P(OnednnTest, Agrees) {
     other.run(2);
     const std::vector<float> want = other.result();
 
-    const Matrix matrix = device->pack(s.n, s.k, [&](int64_t row, float* out) {
-      std::memcpy(out, w.data() + row * s.k, static_cast<size_t>(s.k) * sizeof(float));
-    });
+    const PackedWeights matrix = device->pack(s.n, s.k, FloatRows(w, s.k));
     const int64_t ld = device->act_ld(s.k);
     const size_t bytes = static_cast<size_t>(s.m * ld) * device->act_bytes();
     const Act act{device->allocate(bytes), ld};
@@ -49,7 +49,8 @@ TEST_P(OnednnTest, Agrees) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, OnednnTest, testing::Values(DType::kBf16, DType::kF32));
+INSTANTIATE_TEST_SUITE_P(Types, OnednnTest,
+                         testing::Values(WeightFormat::kBf16, WeightFormat::kF32));
 
 }  // namespace
 }  // namespace prefix::ops

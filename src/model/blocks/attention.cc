@@ -1,6 +1,7 @@
 // Attention with grouped queries, rotary embedding and the keys and values of the tree.
 #include <cmath>
 
+#include "base/status.h"
 #include "model/blocks/block.h"
 
 namespace prefix {
@@ -18,9 +19,10 @@ void split_qkv(const Pass& pass, const LayerSpec& layer, const LayerWeights& w) 
   args.k_norm = w.k_norm.data();
   args.norm_whole_width = layer.qk_norm == QkNorm::kWholeWidth;
   args.norm_eps = pass.config.norm_eps;
-  args.rotary_dim = pass.rotation.dim;
-  args.cos = pass.rotation.cos.data();
-  args.sin = pass.rotation.sin.data();
+  const Rotation& rotation = pass.rotations[static_cast<size_t>(layer.rope_table)];
+  args.rotary_dim = rotation.dim;
+  args.cos = rotation.cos.data();
+  args.sin = rotation.sin.data();
   const ops::KvLayout& layout = pass.kv.layout();
   pass.device.qkv(args, pass.plan.rope_rows, pass.plan.slots, layout, pass.kv.data(),
                   layer.kv_layer, b.q);
@@ -43,6 +45,7 @@ void attend(const Pass& pass, const LayerSpec& layer) {
 }  // namespace
 
 void attention_block(const Pass& pass, const LayerSpec& layer, const LayerWeights& w) {
+  PREFIX_CHECK(layer.kv_layer >= 0 && layer.window == 0);
   const ActivationBuffers& b = pass.buffers;
   norm_before(pass, layer.mixer_norms.before, w.attention_norm);
   {

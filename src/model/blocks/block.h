@@ -29,7 +29,7 @@ class Stopwatch {
 struct Pass {
   ops::Device& device;
   const ModelConfig& config;
-  const Rotation& rotation;
+  const std::vector<Rotation>& rotations;
   const StepPlan& plan;
   KvMemory& kv;
   ActivationBuffers& buffers;
@@ -44,7 +44,7 @@ void gated_mlp_block(const Pass& pass, const LayerSpec& layer, const LayerWeight
 // What all blocks begin and end with.
 
 // a = the residual, normed by `norm` where the block has one before it.
-inline void norm_before(const Pass& pass, bool normed, const ops::Vector& norm) {
+inline void norm_before(const Pass& pass, bool normed, const ops::DeviceVector& norm) {
   Stopwatch watch(pass.times.other_ns);
   const ActivationBuffers& b = pass.buffers;
   if (normed) {
@@ -56,8 +56,9 @@ inline void norm_before(const Pass& pass, bool normed, const ops::Vector& norm) 
 }
 
 // Residual += w x, normed by `norm` first where the block has one after it.
-inline void project_and_add(const Pass& pass, const ops::Matrix& w, const ops::Vector& bias,
-                            ops::Act x, bool normed, const ops::Vector& norm) {
+inline void project_and_add(const Pass& pass, const ops::PackedWeights& w,
+                            const ops::DeviceVector& bias, ops::Act x, bool normed,
+                            const ops::DeviceVector& norm) {
   const ActivationBuffers& b = pass.buffers;
   {
     Stopwatch watch(pass.times.gemm_ns);

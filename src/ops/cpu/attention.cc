@@ -236,7 +236,7 @@ class ItemTask {
       tile.c = s_ + row_begin * kScoreColumns + column;
       tile.ldc = kScoreColumns;
       tile.rows = row_end - row_begin;
-      if (tile.rows > 0) call_.context.tile()(tile);
+      if (tile.rows > 0) call_.context.tile(call_.kv.type)(tile);
     }
   }
 
@@ -289,7 +289,7 @@ class ItemTask {
 
   void multiply_values(const Block& block, const Piece& piece, int64_t begin, int64_t end,
                        int32_t count) const {
-    const size_t panel_bytes = size_t{kPageTokens} * 32 * dtype_bytes(call_.kv.type);
+    const size_t panel_bytes = size_t{kPageTokens} * 32 * kv_bytes(call_.kv.type);
     const int32_t* const pages = block.pages.data() + piece.first;
     const void* left[kBlockPages];
     const void* right[kBlockPages];
@@ -313,7 +313,7 @@ class ItemTask {
       tile.ldc = call_.ldo;
       tile.rows = end - begin;
       tile.accumulate = true;
-      call_.context.tile()(tile);
+      call_.context.tile(call_.kv.type)(tile);
     }
   }
 
@@ -416,7 +416,7 @@ std::vector<SplitTile> split_tiles(const AttentionPlan& plan) {
 void attention(const CpuContext& context, const AttentionArgs& args, const KvLayout& kv,
                const std::byte* pool) {
   const AttentionPlan& plan = *args.plan;
-  PREFIX_CHECK(kv.type == context.dtype);
+  PREFIX_CHECK(kv.type == context.types.kv);
   PREFIX_CHECK(args.heads % kv.kv_heads == 0);
   int64_t tile_rows = 0;
   for (const AttentionTile& tile : plan.tiles)

@@ -11,19 +11,28 @@
 
 namespace prefix::ops {
 
+// Activations are bf16 only where the level multiplies bf16 and the weights are bf16.
+inline ComputeType compute_type_of(const NumericTypes& types, const KernelTable& kernels) {
+  return types.weights == WeightFormat::kBf16 && kernels.gemm.act_is_bf16 ? ComputeType::kBf16
+                                                                          : ComputeType::kF32;
+}
+
 struct CpuContext {
   Threads* threads = nullptr;
   const KernelTable* kernels = nullptr;
-  DType dtype = DType::kBf16;
+  NumericTypes types;
   Scratch* scratch = nullptr;   // [threads->count()]
   Scratch* partials = nullptr;  // what the tasks of one call leave for each other
 
-  // Activations are bf16 only where the level multiplies bf16 and the weights are bf16.
-  bool act_is_bf16() const { return dtype == DType::kBf16 && kernels->gemm.act_is_bf16; }
+  ComputeType compute_type() const { return compute_type_of(types, *kernels); }
+  bool act_is_bf16() const { return compute_type() == ComputeType::kBf16; }
   size_t act_bytes() const { return act_is_bf16() ? 2 : 4; }
-  // The tile product of the weights' (and keys' and values') type with activations.
-  TileFn tile() const {
-    return dtype == DType::kBf16 ? kernels->gemm.tile_bf16 : kernels->gemm.tile_f32;
+  // The products of activations with weights, and with keys and values.
+  TileFn tile(WeightFormat format) const {
+    return format == WeightFormat::kBf16 ? kernels->gemm.tile_bf16 : kernels->gemm.tile_f32;
+  }
+  TileFn tile(KvType type) const {
+    return type == KvType::kBf16 ? kernels->gemm.tile_bf16 : kernels->gemm.tile_f32;
   }
 };
 

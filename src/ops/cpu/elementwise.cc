@@ -54,7 +54,7 @@ class HeadWriter {
 
   void to_key(std::byte* block, int32_t slot) {
     const int64_t d = kv_.head_dim;
-    if (kv_.type == DType::kF32) {
+    if (kv_.type == KvType::kF32) {
       zero_unless_finite(vector_);
       auto* const out = reinterpret_cast<float*>(block) + slot;
       for (int64_t i = 0; i < d; ++i) out[i * kPageTokens] = vector_[i];
@@ -71,7 +71,7 @@ class HeadWriter {
 
   void to_value(std::byte* block, int32_t slot) {
     const int64_t d = kv_.head_dim;
-    if (kv_.type == DType::kF32) {
+    if (kv_.type == KvType::kF32) {
       zero_unless_finite(vector_);
       auto* const out = reinterpret_cast<float*>(block) + slot * 32;
       for (int64_t i = 0; i < d; i += 32) {
@@ -147,7 +147,7 @@ void rms_norm_f32(const CpuContext& context, const float* x, int64_t ld, const f
 void qkv(const CpuContext& context, const QkvArgs& args, std::span<const int32_t> positions,
          std::span<const KvSlot> slots, const KvLayout& kv, std::byte* pool, int32_t layer, Act q,
          std::span<int32_t> not_finite) {
-  PREFIX_CHECK(kv.type == context.dtype);
+  PREFIX_CHECK(kv.type == context.types.kv);
   PREFIX_CHECK(slots.size() == positions.size());
   PREFIX_CHECK(args.rotary_dim % 2 == 0 && args.rotary_dim <= kv.head_dim);
   const ElementKernels& kernels = context.kernels->element;
@@ -194,17 +194,17 @@ void qkv(const CpuContext& context, const QkvArgs& args, std::span<const int32_t
 
 void copy_pages(const CpuContext&, std::span<const PageCopy> copies, const KvLayout& kv,
                 std::byte* pool, int32_t layer) {
-  const bool bf16 = kv.type == DType::kBf16;
+  const bool bf16 = kv.type == KvType::kBf16;
   const int64_t d = kv.d_padded();
   // K is rows of 32 keys, 4 bytes each (an f32 or a pair of bf16). V is panels of 32 columns with
   // rows of one key (bf16: of two, interleaved).
   const int64_t key_rows = bf16 ? d / 2 : d;
   constexpr int64_t kKeyRowBytes = kPageTokens * 4;
-  const auto panel_bytes = static_cast<int64_t>(kPageTokens * 32 * dtype_bytes(kv.type));
+  const auto panel_bytes = static_cast<int64_t>(kPageTokens * 32 * kv_bytes(kv.type));
   for (const PageCopy& copy : copies) {
     const int64_t tokens = copy.tokens;
     const int64_t whole = bf16 ? tokens / 2 * 2 : tokens;
-    const size_t whole_bytes = static_cast<size_t>(whole) * 32 * dtype_bytes(kv.type);
+    const size_t whole_bytes = static_cast<size_t>(whole) * 32 * kv_bytes(kv.type);
     for (int64_t head = 0; head < kv.kv_heads; ++head) {
       const std::byte* const key = pool + kv.key_offset(copy.from, layer, head);
       std::byte* const key_to = pool + kv.key_offset(copy.to, layer, head);

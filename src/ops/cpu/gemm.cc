@@ -9,7 +9,6 @@ namespace prefix::ops {
 namespace {
 
 constexpr int64_t kTileColumns = 64;
-constexpr int64_t kPanelColumns = 32;
 // About how many rows are finished at once, while their sums are still in L1.
 constexpr int64_t kFinishRows = 24;
 static_assert(kFinishRows % (2 * kBlockRows) == 0);  // blocks of rows take turns (TileArgs::ahead)
@@ -28,7 +27,7 @@ struct Plan {
   int64_t pair_blocks;
 };
 
-Plan make_plan(const CpuContext& context, const Matrix& w, int64_t rows) {
+Plan make_plan(const CpuContext& context, const PackedWeights& w, int64_t rows) {
   Plan plan{};
   const GemmKernels& gemm = context.kernels->gemm;
   const int64_t blocks = ceil_div(rows, gemm.row_block);
@@ -49,7 +48,7 @@ Plan make_plan(const CpuContext& context, const Matrix& w, int64_t rows) {
 // The sums of one row block and panel pair, cut along k, then finished.
 class PairTask {
  public:
-  PairTask(const CpuContext& context, const Matrix& w, Act x, const GemmOutput& output)
+  PairTask(const CpuContext& context, const PackedWeights& w, Act x, const GemmOutput& output)
       : context_(context), gemm_(context.kernels->gemm), w_(w), x_(x), output_(output) {}
 
   // `more`: the next pair follows.
@@ -57,7 +56,7 @@ class PairTask {
     alignas(64) float sums[kMaxRowBlock * kTileColumns];
     const std::byte* const left = w_.data + static_cast<size_t>(2 * pair) * w_.panel_bytes();
     const bool both = 2 * pair + 1 < w_.panels();
-    const size_t k_bytes = kPanelColumns * dtype_bytes(w_.type);  // of one k in a panel
+    const size_t k_bytes = kPanelColumns * weight_bytes(w_.format);  // of one k in a panel
     for (int64_t k = 0; k < w_.k_padded; k += k_block) {
       const bool last = k + k_block >= w_.k_padded;
       const void* b0 = left + static_cast<size_t>(k) * k_bytes;
@@ -87,7 +86,7 @@ class PairTask {
           tile.ahead[1] = static_cast<const std::byte*>(tile.ahead[0]) + w_.panel_bytes();
         }
         if (last) expect(row + r, tile.rows, pair);
-        context_.tile()(tile);
+        context_.tile(w_.format)(tile);
         if (last) finish(tile.c, row + r, tile.rows, pair);
       }
     }
@@ -139,12 +138,12 @@ class PairTask {
 
   const CpuContext& context_;
   const GemmKernels& gemm_;
-  const Matrix& w_;
+  const PackedWeights& w_;
   const Act x_;
   const GemmOutput& output_;
 };
 
-void clear_padding(const CpuContext& context, const Matrix& w, Act x, int64_t rows) {
+void clear_padding(const CpuContext& context, const PackedWeights& w, Act x, int64_t rows) {
   if (w.k == w.k_padded) return;
   const size_t bytes = context.act_bytes();
   for (int64_t r = 0; r < rows; ++r) {
@@ -155,10 +154,10 @@ void clear_padding(const CpuContext& context, const Matrix& w, Act x, int64_t ro
 
 }  // namespace
 
-void gemm(const CpuContext& context, const Matrix& w, Act x, int64_t rows,
+void gemm(const CpuContext& context, const PackedWeights& w, Act x, int64_t rows,
           const GemmOutput& output) {
   if (rows <= 0 || w.n <= 0) return;
-  PREFIX_CHECK(w.type == context.dtype);
+  PREFIX_CHECK(w.format == context.types.weights);
   PREFIX_CHECK(x.ld >= w.k_padded);
   clear_padding(context, w, x, rows);
   const Plan plan = make_plan(context, w, rows);

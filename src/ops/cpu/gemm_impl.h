@@ -26,8 +26,6 @@
 namespace prefix::ops {
 namespace {
 
-constexpr int kPanelColumns = 32;
-
 // Rows [row, row + MR), vectors [vec, vec + NV) of the 64 columns.
 template <class M, int MR, int NV>
 inline void multiply_block(const TileArgs& t, int64_t row, int vec) {

@@ -7,12 +7,14 @@
 
 #include <cstdint>
 
+#include "ops/panel.h"
+
 namespace prefix::ops {
 
 // C[rows x 64] = (C or 0) + sum over chunks c of A_c[rows x kc] * B_c[kc x 64].
 //
 //   A_c: row-major at a + c * a_chunk, rows lda elements apart. bf16 or f32, see GemmKernels.
-//   B_c: two packed panels of 32 columns (op.h, Matrix and KvLayout): b0[c] holds columns 0..31,
+//   B_c: two packed panels of 32 columns (op.h, PackedWeights and KvLayout): b0[c] holds columns 0..31,
 //        b1[c] columns 32..63. With b1 == nullptr only C columns 0..31 are computed.
 //   C:   f32, row-major, rows ldc apart; overwritten, or added to if `accumulate`.
 //

@@ -1,80 +1,73 @@
 #include "ops/cpu/pack.h"
 
 #include <algorithm>
-#include <bit>
 #include <vector>
 
 namespace prefix::ops {
 namespace {
 
-constexpr int64_t kPanel = 32;
-
 // rows: [count][k] -> one panel. Columns beyond count and k stay zero.
-void pack_panel(DType type, const float* rows, int64_t count, int64_t k, std::byte* panel) {
+void pack_f32(const float* rows, int64_t count, int64_t k, float* panel) {
   // Walk k outside: the panel is written in order, the rows are read as `count` streams.
-  if (type == DType::kF32) {
-    auto* out = reinterpret_cast<float*>(panel);
-    for (int64_t i = 0; i < k; ++i) {
-      for (int64_t r = 0; r < count; ++r) out[i * kPanel + r] = rows[r * k + i];
-    }
-    return;
-  }
-  auto* out = reinterpret_cast<uint16_t*>(panel);
   for (int64_t i = 0; i < k; ++i) {
-    uint16_t* const pairs = out + i / 2 * 2 * kPanel + i % 2;
-    for (int64_t r = 0; r < count; ++r) pairs[2 * r] = bf16_from_f32(rows[r * k + i]);
+    for (int64_t r = 0; r < count; ++r) panel[i * kPanelColumns + r] = rows[r * k + i];
   }
 }
+
+void pack_bf16(const uint16_t* rows, int64_t count, int64_t k, uint16_t* panel) {
+  for (int64_t i = 0; i < k; ++i) {
+    uint16_t* const pairs = panel + i / 2 * 2 * kPanelColumns + i % 2;
+    for (int64_t r = 0; r < count; ++r) pairs[2 * r] = rows[r * k + i];
+  }
+}
+
+// What a thread needs to fill panels.
+struct Worker {
+  RowReader reader;
+  std::vector<std::byte> rows;
+};
 
 }  // namespace
 
-uint16_t bf16_from_f32(float x) {
-  const auto bits = std::bit_cast<uint32_t>(x);
-  if (x != x) return 0x7fc0;
-  return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
-}
-
-float f32_from_bf16(uint16_t x) { return std::bit_cast<float>(uint32_t{x} << 16); }
-
-Matrix matrix_shape(DType type, int64_t n, int64_t k) {
-  Matrix matrix;
-  matrix.type = type;
-  matrix.n = n;
-  matrix.k = k;
-  matrix.k_padded = (k + 31) / 32 * 32;
-  return matrix;
-}
-
-void pack_panels(Threads& threads, const Matrix& matrix, std::span<const RowReader* const> readers,
-                 int64_t n, std::byte* data) {
-  const auto sources = static_cast<int64_t>(readers.size());
-  // One row buffer per worker; reading a row is the expensive part (dequantisation, page faults).
-  std::vector<std::vector<float>> buffers(static_cast<size_t>(threads.count()));
-  threads.run(matrix.panels(), [&](int64_t panel, int worker) {
-    const int64_t first = panel / sources * kPanel;
-    const int64_t count = std::min(kPanel, n - first);
+void pack_panels(Threads& threads, const PackedWeights& shape,
+                 std::span<const WeightSource* const> sources, int64_t n, std::byte* data) {
+  const auto take_turns = static_cast<int64_t>(sources.size());
+  const size_t row_bytes = static_cast<size_t>(shape.k) * weight_bytes(shape.format);
+  std::vector<Worker> workers(static_cast<size_t>(threads.count()),
+                              Worker{RowReader(shape.format, shape.k), {}});
+  threads.run(shape.panels(), [&](int64_t panel, int index) {
+    const int64_t first = panel / take_turns * kPanelColumns;
+    const int64_t count = std::min(kPanelColumns, n - first);
     if (count <= 0) return;
-    std::vector<float>& rows = buffers[static_cast<size_t>(worker)];
-    rows.resize(static_cast<size_t>(kPanel * matrix.k));
-    for (int64_t r = 0; r < count; ++r) {
-      (*readers[static_cast<size_t>(panel % sources)])(first + r, rows.data() + r * matrix.k);
+    Worker& worker = workers[static_cast<size_t>(index)];
+    worker.rows.resize(static_cast<size_t>(kPanelColumns) * row_bytes);
+    const WeightSource& source = *sources[static_cast<size_t>(panel % take_turns)];
+    for (int64_t r = 0; r < count; ++r)
+      worker.reader.read(source, first + r,
+                         worker.rows.data() + static_cast<size_t>(r) * row_bytes);
+    std::byte* const out = data + static_cast<size_t>(panel) * shape.panel_bytes();
+    if (shape.format == WeightFormat::kF32) {
+      pack_f32(reinterpret_cast<const float*>(worker.rows.data()), count, shape.k,
+               reinterpret_cast<float*>(out));
+    } else {
+      pack_bf16(reinterpret_cast<const uint16_t*>(worker.rows.data()), count, shape.k,
+                reinterpret_cast<uint16_t*>(out));
     }
-    pack_panel(matrix.type, rows.data(), count, matrix.k,
-               data + static_cast<size_t>(panel) * matrix.panel_bytes());
   });
 }
 
-void unpack_row(const Matrix& matrix, int64_t row, float scale, float* out) {
-  const std::byte* panel = matrix.data + static_cast<size_t>(row / kPanel) * matrix.panel_bytes();
-  const int64_t column = row % kPanel;
-  if (matrix.type == DType::kF32) {
+void unpack_row(const PackedWeights& weights, int64_t row, float scale, float* out) {
+  const std::byte* panel =
+      weights.data + static_cast<size_t>(row / kPanelColumns) * weights.panel_bytes();
+  const int64_t column = row % kPanelColumns;
+  if (weights.format == WeightFormat::kF32) {
     const auto* in = reinterpret_cast<const float*>(panel) + column;
-    for (int64_t i = 0; i < matrix.k; ++i) out[i] = in[i * kPanel] * scale;
+    for (int64_t i = 0; i < weights.k; ++i) out[i] = in[i * kPanelColumns] * scale;
     return;
   }
   const auto* in = reinterpret_cast<const uint16_t*>(panel) + 2 * column;
-  for (int64_t i = 0; i < matrix.k; ++i) {
-    out[i] = f32_from_bf16(in[i / 2 * 2 * kPanel + i % 2]) * scale;
+  for (int64_t i = 0; i < weights.k; ++i) {
+    out[i] = f32_from_bf16(in[i / 2 * 2 * kPanelColumns + i % 2]) * scale;
   }
 }
 

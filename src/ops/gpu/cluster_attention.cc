@@ -6,7 +6,7 @@ namespace {
 
 // kCount where there is none.
 Kernel kernel_for(const KvLayout& kv) {
-  if (kv.type != DType::kBf16) return Kernel::kCount;
+  if (kv.type != KvType::kBf16) return Kernel::kCount;
   if (kv.head_dim == 64) return Kernel::kAttentionDecode64;
   if (kv.head_dim == 128) return Kernel::kAttentionDecode128;
   return Kernel::kCount;

@@ -1,4 +1,4 @@
-// Matrix products, and the row counts for which they are prepared.
+// PackedWeights products, and the row counts for which they are prepared.
 #include <algorithm>
 
 #include "base/status.h"
@@ -29,7 +29,7 @@ void GpuDevice::multiply(const gpu::GemmArgs& args) {
   }
 }
 
-void GpuDevice::linear(const Matrix& w, const float* bias, Act x, int64_t rows, float* y,
+void GpuDevice::linear(const PackedWeights& w, const float* bias, Act x, int64_t rows, float* y,
                        int64_t ld, bool add) {
   if (rows == 0) return;
   const auto output = add ? gpu::Output::kF32Add : gpu::Output::kF32;
@@ -39,22 +39,22 @@ void GpuDevice::linear(const Matrix& w, const float* bias, Act x, int64_t rows, 
 }
 
 // qkv() adds the bias: cuBLASLt has no f32 bias for a result of bf16.
-void GpuDevice::project(const Matrix& w, const float*, Act x, int64_t rows, void* y, int64_t ld) {
+void GpuDevice::project(const PackedWeights& w, const float*, Act x, int64_t rows, void* y,
+                        int64_t ld) {
   if (rows == 0) return;
   const auto output = gpu::Output::kActivation;
   multiply({w.data, x.data, nullptr, y, padded(rows), w.n, w.k, w.k_padded, x.ld, ld, output,
             element()});
 }
 
-void GpuDevice::linear_gated(const Matrix& w, int64_t n, const float* bias_gate,
+void GpuDevice::linear_gated(const PackedWeights& w, int64_t n, const float* bias_gate,
                              const float* bias_up, Activation act, Act x, int64_t rows, Act out) {
   PREFIX_CHECK(act == Activation::kSilu);
-  PREFIX_CHECK(w.panels() == (n + 31) / 32 * 2);
+  PREFIX_CHECK(w.panels() == 2 * panels_of(n));
   if (rows == 0) return;
   rows = padded(rows);
-  const int64_t columns = w.panels() * 32;
-  unsigned char* const both =
-      gated_.reserve(static_cast<size_t>(rows * columns) * dtype_bytes(options_.dtype));
+  const int64_t columns = w.panels() * kPanelColumns;
+  unsigned char* const both = gated_.reserve(static_cast<size_t>(rows * columns) * act_bytes());
   const auto output = gpu::Output::kActivation;
   gpu::GemmArgs g{w.data, x.data,     nullptr, both,    rows,   columns,
                   w.k,    w.k_padded, x.ld,    columns, output, element()};

@@ -12,14 +12,14 @@ namespace {
 // For a head size and the packed rows of the largest tile; kCount where there is none.
 Kernel kernel_for(const KvLayout& kv, int32_t packed_rows) {
   const bool large = packed_rows > 64;
-  if (kv.type != DType::kBf16 || kv.head_dim > 256) return Kernel::kCount;
+  if (kv.type != KvType::kBf16 || kv.head_dim > 256) return Kernel::kCount;
   if (kv.head_dim > 128) return Kernel::kAttention256x4;
   if (kv.head_dim > 64) return large ? Kernel::kAttention128x8 : Kernel::kAttention128x4;
   return large ? Kernel::kAttention64x8 : Kernel::kAttention64x4;
 }
 
 Kernel wide_kernel_for(const KvLayout& kv, int32_t packed_rows) {
-  if (kv.type != DType::kBf16 || packed_rows <= kHopperRows) return Kernel::kCount;
+  if (kv.type != KvType::kBf16 || packed_rows <= kHopperRows) return Kernel::kCount;
   if (kv.head_dim == 64) return Kernel::kAttentionHopper64;
   if (kv.head_dim == 128) return Kernel::kAttentionHopper128;
   return Kernel::kCount;

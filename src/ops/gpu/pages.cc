@@ -9,7 +9,7 @@
 namespace prefix::ops {
 
 gpu::Pages GpuDevice::pages(const KvLayout& kv, const std::byte* pool, int32_t layer) const {
-  PREFIX_CHECK(kv.type == options_.dtype);
+  PREFIX_CHECK(kv.type == options_.types.kv);
   gpu::Pages p{};
   p.layer = reinterpret_cast<unsigned char*>(const_cast<std::byte*>(pool)) +
             static_cast<size_t>(layer) * kv.layer_bytes();

@@ -4,7 +4,7 @@
 
 namespace prefix::ops {
 
-void GpuDevice::embed(const Matrix& w, std::span<const int32_t> ids, float scale, float* out,
+void GpuDevice::embed(const PackedWeights& w, std::span<const int32_t> ids, float scale, float* out,
                       int64_t ld) {
   for (const int32_t id : ids) PREFIX_CHECK(id >= 0 && id < w.n);
   stage_call(ids);

@@ -15,24 +15,24 @@ constexpr int64_t kMostListed = int64_t{1} << 22;  // pages that a step reads: 1
 
 }  // namespace
 
-Workspace workspace_for(const ReserveShape& shape, int32_t processors) {
+Workspace GpuSizes::workspace(const ReserveShape& shape) const {
   const int64_t rows = (shape.rows + 63) / 64 * 64;  // padded_rows() adds no more
   const int64_t kv_heads = shape.kv.kv_heads;
   const int64_t packed = rows * (shape.heads / kv_heads);
   const int64_t windows = packed / kWindowRows + 2 * (packed / kBlockRows + 1);
   // One walk over the shared and one over the own part of each row's path, and what is cut so that
   // every processor has work.
-  const int64_t cuts = 8 * int64_t{processors} / kv_heads + 1;
+  const int64_t cuts = 8 * int64_t{processors_} / kv_heads + 1;
   int64_t states = 2 * packed + cuts * kBlockRows;
   // One group of the longest path, cut where invariant plans cut.
   states += std::min(packed, kBlockRows) * (shape.positions / kKeyChunk + 1);
-  if (shape.kv.type != DType::kBf16) states = 0;
+  if (shape.kv.type != KvType::kBf16) states = 0;
   const int64_t items = 4 * windows + 2 * cuts * 8 + 2 * rows;
   const int64_t runs = 8 * rows + 4 * items;
 
   Workspace w;
   const auto bytes = [](int64_t count, size_t size) { return static_cast<size_t>(count) * size; };
-  w.gated = bytes(rows * ((shape.inner + 31) / 32 * 64), dtype_bytes(shape.kv.type));
+  w.gated = bytes(rows * ((shape.inner + 31) / 32 * 64), kv_bytes(shape.kv.type));
   w.most_states = static_cast<int32_t>(std::min<int64_t>(states, INT32_MAX));
   w.states = bytes(w.most_states * kv_heads * (shape.kv.d_padded() + 2), sizeof(float));
   w.arrived = bytes(windows * kv_heads, sizeof(int32_t));
@@ -46,7 +46,7 @@ Workspace workspace_for(const ReserveShape& shape, int32_t processors) {
   w.step += Staging::room(kMostCleared * sizeof(int32_t));
   w.step += room(listed + 4 * rows, sizeof(int32_t));
   w.step += room(items, sizeof(Item)) + room(runs, sizeof(Run)) + room(windows, sizeof(Group));
-  w.step += room(2 * int64_t{processors}, sizeof(DecodePart)) +
+  w.step += room(2 * int64_t{processors_}, sizeof(DecodePart)) +
             room(std::min(int64_t{kMostDecodePages}, rows * (shape.positions / kPageTokens + 1)),
                  sizeof(DecodePage));
   w.step += row_numbers + room(2 * rows, sizeof(int32_t));  // of kAttentionSlow: tiles

@@ -10,8 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ops/device_sizes.h"
 #include "ops/gpu/launch.h"
-#include "ops/op.h"
 
 namespace prefix::ops::gpu {
 
@@ -28,20 +28,35 @@ struct Workspace {
   size_t bytes() const { return gated + states + arrived + step + call + heads + logit_parts; }
 };
 
-Workspace workspace_for(const ReserveShape& shape, int32_t processors);
-
 // Pages that one launch clears; a longer list takes several.
 inline constexpr size_t kMostCleared = size_t{1} << 14;
 
-// How rows of activations and of f32 lie: as whole 128-byte lines.
-struct ActivationLayout {
-  DType type = DType::kBf16;
+// Rows of activations and of f32 lie as whole 128-byte lines.
+class GpuSizes final : public DeviceSizes {
+ public:
+  GpuSizes(const NumericTypes& types, int32_t processors, int64_t total_bytes)
+      : compute_type_(types.weights == WeightFormat::kBf16 ? ComputeType::kBf16
+                                                           : ComputeType::kF32),
+        processors_(processors),
+        total_bytes_(total_bytes) {}
 
-  size_t act_bytes() const { return dtype_bytes(type); }
-  // Of a projection as well: its f32 results would be half of what such a product moves.
-  size_t projection_bytes() const { return act_bytes(); }
-  int64_t act_ld(int64_t columns) const { return (columns + 63) / 64 * 64; }
-  int64_t f32_ld(int64_t columns) const { return (columns + 31) / 32 * 32; }
+  ComputeType compute_type() const override { return compute_type_; }
+  // Activations: f32 results of a projection would be half of what such a product moves.
+  size_t projection_bytes() const override { return act_bytes(); }
+  int64_t act_ld(int64_t columns) const override { return (columns + 63) / 64 * 64; }
+  int64_t f32_ld(int64_t columns) const override { return (columns + 31) / 32 * 32; }
+  bool host_memory() const override { return false; }
+  int64_t usable_bytes() const override { return total_bytes_; }
+  size_t own_bytes() const override { return kProductWorkspaceBytes; }
+  size_t workspace_bytes(const ReserveShape& shape) const override {
+    return workspace(shape).bytes();
+  }
+  Workspace workspace(const ReserveShape& shape) const;
+
+ private:
+  ComputeType compute_type_;
+  int32_t processors_;
+  int64_t total_bytes_;
 };
 
 }  // namespace prefix::ops::gpu

@@ -19,11 +19,12 @@ struct OnednnGemm::State {
   int64_t m = 0, n = 0;
 };
 
-OnednnGemm::OnednnGemm(DType type, int64_t m, int64_t n, int64_t k, const std::vector<float>& x,
-                       const std::vector<float>& w)
+OnednnGemm::OnednnGemm(WeightFormat format, int64_t m, int64_t n, int64_t k,
+                       const std::vector<float>& x, const std::vector<float>& w)
     : state_(std::make_unique<State>()) {
   State& s = *state_;
-  const auto number = type == DType::kBf16 ? memory::data_type::bf16 : memory::data_type::f32;
+  const auto number =
+      format == WeightFormat::kBf16 ? memory::data_type::bf16 : memory::data_type::f32;
   const auto f32 = memory::data_type::f32;
   using Tag = memory::format_tag;
   const memory::desc x_desc({m, k}, number, Tag::ab);

@@ -15,7 +15,7 @@ namespace prefix::ops {
 // packed in the layout that oneDNN chooses.
 class OnednnGemm {
  public:
-  OnednnGemm(DType type, int64_t m, int64_t n, int64_t k, const std::vector<float>& x,
+  OnednnGemm(WeightFormat format, int64_t m, int64_t n, int64_t k, const std::vector<float>& x,
              const std::vector<float>& w);
   ~OnednnGemm();
 

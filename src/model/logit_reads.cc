@@ -1,4 +1,4 @@
-#include "engine/logit_reads.h"
+#include "model/logit_reads.h"
 
 #include <algorithm>
 

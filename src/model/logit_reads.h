@@ -1,5 +1,5 @@
-// What the heads of a step read of rows of logits instead of the rows: first everybody says what he
-// wants, then the logits pass by in blocks, then one download brings all answers.
+// What the heads of a step read of rows of logits instead of the rows: first all wants are noted,
+// then the logits pass by in blocks, then one download brings all answers.
 //
 //   want..() ─> wants of rows, targets, rows of candidates ── arrays() ──> Model::select
 //   block ─ read() ─┐

@@ -1,9 +1,9 @@
-#include "model/dequant.h"
+#include "ops/dequant.h"
 
 #include <bit>
 #include <cstring>
 
-namespace prefix {
+namespace prefix::ops {
 namespace {
 
 template <typename T>
@@ -181,4 +181,4 @@ void dequantise(TensorType type, const std::byte* data, int64_t values, float* o
   }
 }
 
-}  // namespace prefix
+}  // namespace prefix::ops

@@ -5,13 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "model/tensor_file.h"
+#include "ops/tensor_type.h"
 
-namespace prefix {
+namespace prefix::ops {
 
 // `values` is a multiple of block_values(type). `data` need not be aligned.
 void dequantise(TensorType type, const std::byte* data, int64_t values, float* out);
 
 float half_to_float(uint16_t half);
 
-}  // namespace prefix
+}  // namespace prefix::ops

@@ -1,0 +1,63 @@
+#include "model/step_memory.h"
+
+#include "ops/logits.h"
+#include "ops/weights.h"
+
+namespace prefix {
+
+ActivationWidths activation_widths(const ModelConfig& config, const ops::DeviceSizes& device) {
+  const int64_t hidden = config.hidden;
+  const int64_t q = int64_t{config.heads} * config.head_dim;
+  const int64_t qkv = q + 2 * int64_t{config.kv_heads} * config.head_dim;
+  ActivationWidths w;
+  w.act_bytes = device.act_bytes();
+  w.projection_bytes = device.projection_bytes();
+  w.x = w.c = device.f32_ld(hidden);
+  w.qkv = w.projection_bytes == w.act_bytes ? device.act_ld(qkv) : device.f32_ld(qkv);
+  w.a = device.act_ld(hidden);
+  w.q = device.act_ld(q);
+  w.inner = device.act_ld(config.intermediate);
+  return w;
+}
+
+size_t logit_bytes(const ModelConfig& config, const ops::DeviceSizes& device, int64_t rows) {
+  const int64_t whole =
+      held_logit_rows(device.host_memory()) * ops::whole_panels(config.vocab_size);
+  const int64_t panel = activation_rows(rows) * ops::kPanelColumns;
+  return static_cast<size_t>(std::max(whole, panel)) * sizeof(float);
+}
+
+size_t answer_bytes(const ops::DeviceSizes& device, int64_t rows) {
+  const auto score = sizeof(ops::RowStats) + 8 * sizeof(float);
+  const int64_t candidates = held_logit_rows(device.host_memory()) * ops::kMostCandidates;
+  return static_cast<size_t>(rows) * score +
+         static_cast<size_t>(candidates) * sizeof(ops::Candidate);
+}
+
+ops::KvLayout kv_layout_of(const ModelConfig& config, int32_t kv_layers, ops::KvType type) {
+  return {type, kv_layers, config.kv_heads, config.head_dim};
+}
+
+ops::ReserveShape reserve_shape(const ModelConfig& config, const ops::DeviceSizes& device,
+                                const ops::KvLayout& kv, int64_t rows, int64_t pages,
+                                int64_t positions) {
+  ops::ReserveShape shape;
+  shape.rows = rows;
+  shape.heads = config.heads;
+  shape.inner = config.intermediate;
+  shape.pages = pages;
+  shape.positions = positions;
+  shape.logit_rows = held_logit_rows(device.host_memory());
+  shape.kv = kv;
+  return shape;
+}
+
+int64_t step_bytes(const ModelConfig& config, const ops::DeviceSizes& device,
+                   const ops::ReserveShape& shape) {
+  const auto rows = static_cast<size_t>(activation_rows(shape.rows));
+  return static_cast<int64_t>(rows * activation_widths(config, device).row_bytes() +
+                              logit_bytes(config, device, shape.rows) +
+                              answer_bytes(device, shape.rows) + device.workspace_bytes(shape));
+}
+
+}  // namespace prefix

@@ -1,0 +1,59 @@
+// The memory that steps of a model take on a device, known without either: buffers are made by it
+// (activation_buffers.cc, model.cc), and engines are sized by it before they are made.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "model/config.h"
+#include "ops/device_sizes.h"
+
+namespace prefix {
+
+// Rows of logits that are held at a time: 64 rows of a 150,000-token vocabulary are 38 MB. A GPU
+// multiplies more at once.
+constexpr int64_t held_logit_rows(bool host_memory) { return host_memory ? 64 : 256; }
+
+// Leading dimensions in elements, and their sizes.
+struct ActivationWidths {
+  int64_t x = 0, c = 0;             // f32
+  int64_t qkv = 0;                  // elements of a projection
+  int64_t a = 0, q = 0, inner = 0;  // activations; the output of attention is as wide as q
+  size_t act_bytes = 0, projection_bytes = 0;
+
+  // Of the memory in which a projection and f32 results take turns.
+  size_t result_bytes() const {
+    return std::max(static_cast<size_t>(c) * sizeof(float),
+                    static_cast<size_t>(qkv) * projection_bytes);
+  }
+  size_t row_bytes() const {
+    return static_cast<size_t>(x) * sizeof(float) + result_bytes() +
+           static_cast<size_t>(a + 2 * q + inner) * act_bytes;
+  }
+};
+
+ActivationWidths activation_widths(const ModelConfig& config, const ops::DeviceSizes& device);
+
+// Buffers have so many rows for steps of `rows`.
+constexpr int64_t activation_rows(int64_t rows) { return (rows + 63) / 64 * 64; }
+
+// What heads need in steps of up to so many rows: whole rows of logits, or a panel of all rows.
+size_t logit_bytes(const ModelConfig& config, const ops::DeviceSizes& device, int64_t rows);
+
+// What is read of them: a few scores of every row, or candidates of as many as are held at a time.
+// Steps that want more than that take it when they come.
+size_t answer_bytes(const ops::DeviceSizes& device, int64_t rows);
+
+// Keys and values of the whole model.
+ops::KvLayout kv_layout_of(const ModelConfig& config, int32_t kv_layers, ops::KvType type);
+
+ops::ReserveShape reserve_shape(const ModelConfig& config, const ops::DeviceSizes& device,
+                                const ops::KvLayout& kv, int64_t rows, int64_t pages,
+                                int64_t positions);
+
+// All of it: buffers, logits, what is read of them, and the device's own workspace.
+int64_t step_bytes(const ModelConfig& config, const ops::DeviceSizes& device,
+                   const ops::ReserveShape& shape);
+
+}  // namespace prefix

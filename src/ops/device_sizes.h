@@ -1,0 +1,58 @@
+// What is known of a device without one: how its buffers lie, and what memory it takes for itself.
+// Engines are sized by it before they are made, and a Device lays out its buffers by the same.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "ops/kv_layout.h"
+#include "ops/weights.h"
+
+namespace prefix::ops {
+
+// What a device multiplies activations in; an activation buffer has elements of it.
+enum class ComputeType : int32_t { kBf16 = 0, kF32 = 1 };
+
+// What an engine keeps, of each kind of number a type. What it computes in follows from them and
+// from the device: a CPU without bf16 units multiplies bf16 weights by f32 activations.
+struct NumericTypes {
+  WeightFormat weights = WeightFormat::kBf16;
+  KvType kv = KvType::kBf16;
+};
+// The values of option dtype.
+inline constexpr NumericTypes kBf16Types = {WeightFormat::kBf16, KvType::kBf16};
+inline constexpr NumericTypes kF32Types = {WeightFormat::kF32, KvType::kF32};
+
+// The largest step that a model on a device will run.
+struct ReserveShape {
+  int64_t rows = 0;
+  int32_t heads = 0;
+  int64_t inner = 0;       // columns of linear_gated
+  int64_t pages = 0;       // of the pool, at most
+  int64_t positions = 0;   // of the longest sequence
+  int64_t logit_rows = 0;  // rows of logits that are held at a time
+  KvLayout kv;
+};
+
+class DeviceSizes {
+ public:
+  virtual ~DeviceSizes() = default;
+  virtual ComputeType compute_type() const = 0;
+  size_t act_bytes() const { return compute_type() == ComputeType::kBf16 ? 2 : 4; }
+  // Bytes of an element that Device::project() writes: of f32, or of activations.
+  virtual size_t projection_bytes() const = 0;
+  // Leading dimensions for buffers of `columns` of activations, of f32: where rows do not alias in
+  // a cache of the CPU, or begin with whole lines on a GPU.
+  virtual int64_t act_ld(int64_t columns) const = 0;
+  virtual int64_t f32_ld(int64_t columns) const = 0;
+  // Whether the device's memory is the host's.
+  virtual bool host_memory() const = 0;
+  // Bytes for engines: what is available of the host's, all of a GPU's.
+  virtual int64_t usable_bytes() const = 0;
+  // Bytes that the device takes when it is made, and for steps up to this shape.
+  virtual size_t own_bytes() const = 0;
+  virtual size_t workspace_bytes(const ReserveShape& shape) const = 0;
+};
+
+}  // namespace prefix::ops
