@@ -1,30 +1,7 @@
-#include <sched.h>
-
-#include <fstream>
-
 #include "abi/entry.h"
+#include "base/resources.h"
 #include "ops/devices.h"
 #include "ops/op.h"
-
-namespace {
-
-// A line of /proc/meminfo, in bytes; 0 when it is not there.
-int64_t memory(const std::string& wanted) {
-  std::ifstream in("/proc/meminfo");
-  std::string key;
-  int64_t kib = 0;
-  for (std::string unit; in >> key >> kib; std::getline(in, unit))
-    if (key == wanted) return kib * 1024;
-  return 0;
-}
-
-int32_t usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-}
-
-}  // namespace
 
 extern "C" {
 
@@ -60,9 +37,10 @@ prefix_status prefix_device_info(size_t index, prefix_device_details* out, prefi
     prefix_device_details d{};
     d.available = level.available;
     d.chosen = level.chosen;
-    d.threads = usable_cores();
-    d.total_bytes = memory("MemTotal:");
-    d.free_bytes = memory("MemAvailable:");
+    const prefix::Resources here = prefix::resources();
+    d.threads = here.processors;
+    d.total_bytes = here.total_bytes;
+    d.free_bytes = here.available_bytes;
     d.kind = "cpu";
     d.level = level.name.data();
     d.reason = level.reason.data();

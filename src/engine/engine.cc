@@ -30,7 +30,6 @@ Engine::Engine(const std::string& path, const Options& options, const LoadProgre
                Now now)
     : options_(options), now_(std::move(now)) {
   const auto start = now_();
-  if (!options.is_set("rows")) options_.set("rows", cat(row_budget(options)));  // as it is in force
   ModelFiles files = open_model(path);
   const ops::DeviceOptions device_options = device_options_of(options);
   threads_ = device_options.threads;
@@ -47,6 +46,11 @@ Engine::Engine(const std::string& path, const Options& options, const LoadProgre
     fail(e.code(), "there is no memory for ", pages * page_bytes,
          " bytes of keys and values (option cache_bytes): ", e.message());
   }
+  // As they are in force, for info_json().
+  options_.set("threads", cat(threads_));
+  options_.set("rows", cat(row_budget(options)));
+  options_.set("max_positions", cat(model_->max_positions()));
+  options_.set("cache_bytes", cat(pages * page_bytes));
   tree_ = std::make_unique<Tree>(*pages_, tree_options());
   keys_ = std::make_unique<PageKeys>(*tree_, *pages_,
                                      [this](NodeId root) { return root_key_of(root); });

@@ -1,8 +1,8 @@
 #include "engine/memory_estimate.h"
 
 #include <algorithm>
-#include <thread>
 
+#include "base/resources.h"
 #include "base/status.h"
 #include "model/architecture.h"
 #include "model/layer.h"
@@ -20,12 +20,12 @@ constexpr int64_t kGpuRows = 4096;
 
 ops::DeviceOptions device_options_of(const Options& options) {
   auto threads = static_cast<int>(options.get_int("threads"));
-  if (threads <= 0) threads = static_cast<int>(std::thread::hardware_concurrency());
+  if (threads <= 0) threads = resources().processors;
   const ops::CudaAttention attention = ops::cuda_attention_of(options.get("cuda_attention"));
   return {options.get("device"),
           options.get("dtype") == "f32" ? ops::kF32Types : ops::kBf16Types,
           options.get("isa"),
-          std::max(1, threads),
+          threads,
           options.get_bool("invariant"),
           options.get_bool("cuda_graphs"),
           attention,

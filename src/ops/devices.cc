@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
 #include <utility>
 
 #include "base/plugin.h"
@@ -113,15 +112,6 @@ GpuInfo gpu_of(std::string_view name) {
   const std::vector<GpuInfo>& all = gpu_devices();
   if (index >= 0 && index < static_cast<int>(all.size())) return all[static_cast<size_t>(index)];
   return {"", "", 132, 0, ""};
-}
-
-int64_t available_host_memory() {
-  std::ifstream meminfo("/proc/meminfo");
-  for (std::string key; meminfo >> key;) {
-    int64_t kib;
-    if (key == "MemAvailable:" && meminfo >> kib) return kib * 1024;
-  }
-  return int64_t{4} << 30;
 }
 
 }  // namespace prefix::ops

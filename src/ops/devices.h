@@ -57,9 +57,6 @@ GpuInfo gpu_info(const gpu::Properties& properties);
 // Of the device of this name; without it, one of unknown size with as many processors as an H200.
 GpuInfo gpu_of(std::string_view name);
 
-// Bytes of host memory that can be used without swapping, as the kernel estimates it.
-int64_t available_host_memory();
-
 // Tests put a runtime of their own in place of libprefix_cuda.so; an empty function undoes it.
 using RuntimeOpener = std::function<std::unique_ptr<gpu::Runtime>(int index, bool invariant)>;
 void replace_gpu_runtime(RuntimeOpener opener);

@@ -1,37 +1,22 @@
 #include "ops/op_cpu.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <thread>
 
+#include "base/resources.h"
 #include "base/status.h"
 #include "ops/cpu/attention.h"
 #include "ops/cpu/elementwise.h"
 #include "ops/cpu/gemm.h"
 #include "ops/cpu/memory.h"
 #include "ops/cpu/pack.h"
-#include "ops/devices.h"
 #include "ops/host_logits.h"
 
 namespace prefix::ops {
-namespace {
-
-// The cores this process may run on, which in a container is fewer than the machine has.
-int available_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-}
-
-}  // namespace
-
 CpuDevice::CpuDevice(const CpuOptions& options)
     : isa_(choose_isa(options.isa)),
-      threads_(options.threads > 0 ? options.threads : available_cores()),
+      threads_(options.threads > 0 ? options.threads : resources().processors),
       sizes_(compute_type_of(options.types, kernel_table(isa_))) {
   scratch_ = std::make_unique<Scratch[]>(static_cast<size_t>(threads_.count()));
   context_.threads = &threads_;
@@ -51,11 +36,11 @@ int64_t CpuSizes::act_ld(int64_t columns) const {
 
 int64_t CpuSizes::f32_ld(int64_t columns) const { return (columns + 31) / 32 * 32 + 16; }
 
-int64_t CpuSizes::usable_bytes() const { return available_host_memory(); }
+int64_t CpuSizes::usable_bytes() const { return resources().available_bytes; }
 
 std::byte* CpuDevice::allocate(size_t bytes) { return map_memory(bytes); }
 
-int64_t CpuDevice::free_bytes() const { return available_host_memory(); }
+int64_t CpuDevice::free_bytes() const { return resources().available_bytes; }
 
 void CpuDevice::release(std::byte* data, size_t bytes) { unmap_memory(data, bytes); }
 

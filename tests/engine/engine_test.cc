@@ -6,10 +6,12 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <set>
 #include <thread>
 
+#include "base/resources.h"
 #include "support/manual_clock.h"
 #include "support/tiny_engine.h"
 
@@ -175,6 +177,15 @@ TEST(Engine, TheEstimateIsWhatTheEngineTakes) {
   }
 }
 #endif
+
+TEST(Engine, InfoTellsTheValuesInForce) {
+  const auto engine = make_engine(checkpoint(), {{"cache_bytes", "100000"}});
+  const nlohmann::json info = nlohmann::json::parse(engine->info_json());
+  const nlohmann::json& options = info.at("options");
+  EXPECT_EQ(options.at("threads"), std::to_string(resources().processors));
+  EXPECT_EQ(options.at("max_positions"), info.at("model").at("max_positions").dump());
+  EXPECT_EQ(options.at("cache_bytes"), std::to_string(engine->stats().kv_budget_bytes));
+}
 
 TEST(Engine, BadRequestsFailAloneWithValueAndLimit) {
   const auto engine = make_engine(checkpoint(), {{"max_positions", "64"}});
