@@ -281,8 +281,8 @@ typedef struct prefix_engine_stats {
   /* Tokens that came from disk or store; that were there, but computing them was faster; and how
    * often a request waited for them in vain (option cache_fetch_ms). */
   int64_t fetched_tokens, fetch_skipped_tokens, fetch_timeouts;
-  /* Why tokens had to be computed, as far as the last 65,536 pages are remembered: nobody asked for
-   * them before; only in another namespace; they made room (cache_bytes, quota); they were dropped,
+  /* Why tokens had to be computed, as far as the last 65,536 pages are remembered: never asked for
+   * before; only in another namespace; they made room (cache_bytes, quota); they were dropped,
    * expired or not kept; they are there, and a result at them was asked for. */
   int64_t miss_first_seen, miss_namespace, miss_budget, miss_evicted, miss_granularity;
 } prefix_engine_stats;

@@ -1,4 +1,4 @@
-// A file that somebody else may change while it is read: its bytes are copied, piece by piece, and
+// A file that may change while it is read: its bytes are copied, piece by piece, and
 // what is not there any more is an error of that read. It is not mapped: when another process cuts
 // a mapped file short, the next look at what was behind its new end ends the process (SIGBUS).
 #pragma once

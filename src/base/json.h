@@ -1,4 +1,4 @@
-// Strict JSON for files that nobody has checked: bounded size and depth, no duplicate keys, no
+// Strict JSON for files that nothing has checked: bounded size and depth, no duplicate keys, no
 // trailing bytes, numbers read as exactly what they are.
 #pragma once
 

@@ -73,8 +73,8 @@ class GgufConfigReader {
 
  private:
   std::string key(const char* name) const { return prefix_ + name; }
-  int32_t count(const char* name, int64_t most) const {
-    return static_cast<int32_t>(m_.integer(key(name), 1, most));
+  int32_t count(const char* name, int64_t max) const {
+    return static_cast<int32_t>(m_.integer(key(name), 1, max));
   }
 
   void refuse_unsupported() const {

@@ -17,12 +17,12 @@ namespace prefix {
 namespace {
 
 // Rope parameters are at most this far from 1 in either direction.
-constexpr double kMostFactor = 1e9;
+constexpr double kMaxFactor = 1e9;
 
 double positive(const Json& rope, const char* key) {
   const double value = json_float(rope, key);
-  if (!(value > 0 && value <= kMostFactor))
-    fail(Code::kFormat, "rope parameter \"", key, "\" is ", value, ", outside (0, ", kMostFactor,
+  if (!(value > 0 && value <= kMaxFactor))
+    fail(Code::kFormat, "rope parameter \"", key, "\" is ", value, ", outside (0, ", kMaxFactor,
          "]");
   return value;
 }
@@ -35,9 +35,9 @@ std::vector<double> factors(const Json& rope, const char* key) {
          ", not a list of at most ", ConfigLimits::kHeadDim, " numbers");
   std::vector<double> list;
   for (const Json& v : value) {
-    if (!v.is_number() || !(v.get<double>() > 0 && v.get<double>() <= kMostFactor))
+    if (!v.is_number() || !(v.get<double>() > 0 && v.get<double>() <= kMaxFactor))
       fail(Code::kFormat, "rope parameter \"", key, "\" holds ", json_shown(v), ", outside (0, ",
-           kMostFactor, "]");
+           kMaxFactor, "]");
     list.push_back(v.get<double>());
   }
   return list;
@@ -196,8 +196,8 @@ ModelConfig config_from_json(const Json& json) {
   const ConfigTraits& traits = find_architecture(c.architecture).config;
   refuse_unsupported(json);
 
-  const auto count = [&](const char* key, int64_t most) {
-    return static_cast<int32_t>(json_int(json, key, 1, most));
+  const auto count = [&](const char* key, int64_t max) {
+    return static_cast<int32_t>(json_int(json, key, 1, max));
   };
   c.vocab_size = count("vocab_size", ConfigLimits::kVocab);
   c.hidden = count("hidden_size", ConfigLimits::kHidden);

@@ -41,11 +41,11 @@ class Reader {
     std::memcpy(&value, take(sizeof(T), what), sizeof(T));
     return value;
   }
-  std::string string(uint64_t most, const char* what) {
-    const uint64_t length = string_length(most, what);
+  std::string string(uint64_t max, const char* what) {
+    const uint64_t length = string_length(max, what);
     return std::string(reinterpret_cast<const char*>(take(length, what)), length);
   }
-  void skip_string(uint64_t most, const char* what) { skip(string_length(most, what), what); }
+  void skip_string(uint64_t max, const char* what) { skip(string_length(max, what), what); }
   void skip(uint64_t n, const char* what) {
     if (n > left())
       bad(what, " needs ", n, " bytes at byte ", at_, "; the file has ", file_.size(), " bytes");
@@ -76,9 +76,9 @@ class Reader {
     }
     return window_.data() + (begin - window_at_);
   }
-  uint64_t string_length(uint64_t most, const char* what) {
+  uint64_t string_length(uint64_t max, const char* what) {
     const auto length = scalar<uint64_t>(what);
-    if (length > most) bad(what, " has ", length, " bytes; at most ", most, " are allowed");
+    if (length > max) bad(what, " has ", length, " bytes; at most ", max, " are allowed");
     return length;
   }
 

@@ -8,7 +8,7 @@ void LogitReads::begin(size_t rows) {
   wants_.assign(rows, 0);
   targets_.clear();
   candidate_rows_.clear();
-  most_ = 0;
+  max_candidates_ = 0;
   stats_ = nullptr;
 }
 
@@ -20,7 +20,7 @@ size_t LogitReads::want_logit(int32_t row, int32_t id) {
 }
 
 size_t LogitReads::want_candidates(int32_t row, int32_t k) {
-  most_ = std::max(most_, k);
+  max_candidates_ = std::max(max_candidates_, k);
   if (candidate_rows_.empty() || candidate_rows_.back() != row) candidate_rows_.push_back(row);
   return candidate_rows_.size() - 1;
 }
@@ -31,15 +31,15 @@ ops::HeadArrays LogitReads::arrays(std::span<const int32_t> rows) const {
 
 size_t LogitReads::bytes() const {
   return wants_.size() * sizeof(ops::RowStats) +
-         candidate_rows_.size() * static_cast<size_t>(most_) * sizeof(ops::Candidate) +
+         candidate_rows_.size() * static_cast<size_t>(max_candidates_) * sizeof(ops::Candidate) +
          targets_.size() * sizeof(float);
 }
 
 void LogitReads::place(std::byte* base) {
   stats_ = reinterpret_cast<ops::RowStats*>(base);
   candidates_ = reinterpret_cast<ops::Candidate*>(stats_ + wants_.size());
-  logits_ =
-      reinterpret_cast<float*>(candidates_ + candidate_rows_.size() * static_cast<size_t>(most_));
+  logits_ = reinterpret_cast<float*>(candidates_ +
+                                     candidate_rows_.size() * static_cast<size_t>(max_candidates_));
 }
 
 void LogitReads::read(const ops::LogitBlock& block) {
@@ -51,7 +51,8 @@ void LogitReads::read(const ops::LogitBlock& block) {
   if (std::any_of(begin, begin + block.rows, [](uint8_t w) { return w != 0; }))
     device_.row_stats(block, wants_, stats_);
   if (!targets_.empty()) device_.gather_logits(block, targets_, logits_);
-  if (!candidate_rows_.empty()) device_.top_candidates(block, candidate_rows_, most_, candidates_);
+  if (!candidate_rows_.empty())
+    device_.top_candidates(block, candidate_rows_, max_candidates_, candidates_);
 }
 
 void LogitReads::fetch() {

@@ -42,7 +42,7 @@ class LogitReads {
     return {logits_ + index, count};
   }
   std::span<const ops::Candidate> candidates(size_t index) const {
-    const auto k = static_cast<size_t>(most_);
+    const auto k = static_cast<size_t>(max_candidates_);
     return {candidates_ + index * k, k};
   }
 
@@ -55,7 +55,7 @@ class LogitReads {
   std::vector<uint8_t> wants_;  // of rows
   std::vector<ops::LogitAt> targets_;
   std::vector<int32_t> candidate_rows_;
-  int32_t most_ = 0;  // candidates of each of these rows
+  int32_t max_candidates_ = 0;  // candidates of each of these rows
 
   std::byte* answers_ = nullptr;  // on the device
   ops::HostBuffer fetched_;

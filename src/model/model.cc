@@ -74,7 +74,7 @@ void Model::warm_up(int64_t rows) {
   const ActivationBuffers& b = *buffers_;
   const LayerSpec& layer = layers_.front();
   const LayerWeights& w = weights_.layers.front();
-  constexpr int64_t kMostHeads = 64;
+  constexpr int64_t kMaxHeads = 64;
   const int64_t ld = ops::whole_panels(config_.vocab_size);
   int64_t heads = 1, chosen = 1;  // rows of whole logits, and of panels of them
   const bool post_attention = layer.mixer_norms.after, post = layer.feed_forward_norms.after;
@@ -87,7 +87,7 @@ void Model::warm_up(int64_t rows) {
     device_.linear(w.down, w.down_bias.data(), b.inner, n, post ? b.c : b.x, post ? b.c_ld : b.x_ld,
                    !post);
     // Selected rows are any number, not padded.
-    for (; heads <= std::min(n, kMostHeads); ++heads)
+    for (; heads <= std::min(n, kMaxHeads); ++heads)
       device_.linear(weights_.output, nullptr, b.normed(), heads, logit_memory(logit_rows(), ld),
                      ld, false);
     for (; chosen <= n; chosen = panel_rows(chosen) + 1)

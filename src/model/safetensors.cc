@@ -76,9 +76,9 @@ class EntryReader {
   }
 
   int64_t size(const std::string& name, const Json& number) const {
-    constexpr uint64_t kMost = uint64_t{1} << 62;
-    if (!number.is_number_unsigned() || number.get<uint64_t>() > kMost)
-      bad(name, json_shown(number), " is not a size in [0, ", kMost, "]");
+    constexpr uint64_t kMaxSize = uint64_t{1} << 62;
+    if (!number.is_number_unsigned() || number.get<uint64_t>() > kMaxSize)
+      bad(name, json_shown(number), " is not a size in [0, ", kMaxSize, "]");
     return static_cast<int64_t>(number.get<uint64_t>());
   }
 

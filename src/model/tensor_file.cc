@@ -23,14 +23,15 @@ struct Window {
   size_t size = 0;
   std::byte bytes[kBytes];
 
-  // `count` bytes at `at`, which are there until the next call. At most `most` are read for them.
-  const std::byte* get(const InputFile& from, uint64_t at, size_t count, size_t most) {
+  // `count` bytes at `at`, which are there until the next call. `ahead` are read when they are not
+  // here yet.
+  const std::byte* get(const InputFile& from, uint64_t at, size_t count, size_t ahead) {
     if (file != from.id() || at < begin || at + count > begin + size) {
       size = 0;  // should the read fail
-      from.read(at, most, bytes);
+      from.read(at, ahead, bytes);
       file = from.id();
       begin = at;
-      size = most;
+      size = ahead;
     }
     return bytes + (at - begin);
   }
