@@ -33,7 +33,7 @@ int open_to_read(const std::string& path, const std::string& name) {
 InputFile::InputFile(const std::string& path) : id_(++opened), name_(quote_path(path)) {
   descriptor_ = open_to_read(path, name_);
   try {
-    const State now = look();
+    const State now = current_state();
     size_ = now.size;
     changed_ = now.changed;
   } catch (...) {
@@ -51,7 +51,7 @@ InputFile::~InputFile() {
   if (descriptor_ >= 0) close(descriptor_);
 }
 
-InputFile::State InputFile::look() const {
+InputFile::State InputFile::current_state() const {
   struct stat info;
   if (fstat(descriptor_, &info) != 0)
     fail(Code::kIo, "cannot look at ", name_, ": ", std::strerror(errno));
@@ -72,7 +72,8 @@ void InputFile::read(uint64_t at, size_t count, void* out) const {
     if (n < 0) fail(Code::kIo, "cannot read ", name_, ": ", std::strerror(errno));
     if (n == 0)
       fail(Code::kIo, name_, " was cut short while it was read: it had ", size_,
-           " bytes when it was opened and has ", look().size, " now; byte ", at, " is missing");
+           " bytes when it was opened and has ", current_state().size, " now; byte ", at,
+           " is missing");
     to += n;
     at += static_cast<uint64_t>(n);
     count -= static_cast<size_t>(n);
@@ -81,7 +82,7 @@ void InputFile::read(uint64_t at, size_t count, void* out) const {
 
 void InputFile::check_unchanged() const {
   if (descriptor_ < 0) return;
-  const State now = look();
+  const State now = current_state();
   if (now.size != size_)
     fail(Code::kIo, name_, " was changed while it was read: it had ", size_,
          " bytes when it was opened and has ", now.size, " now");

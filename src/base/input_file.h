@@ -44,7 +44,7 @@ class InputFile {
     uint64_t size = 0;
     Stamp changed;
   };
-  State look() const;
+  State current_state() const;
 
   uint64_t id_;
   std::string name_;

@@ -34,7 +34,7 @@ void CacheEvents::post(CacheEvent event) {
 
 CacheEvent CacheEvents::stored(NodeId id, int32_t page_block) {
   CacheEvent event;
-  event.name_space = tree_.space(tree_.node(id));
+  event.name_space = tree_.name_space(tree_.node(id));
   event.block = name_of(keys_.key(id, page_block));
   const int32_t first = page_block + 1 - block_pages_;
   if (first > 0) event.parent = name_of(keys_.key(id, first - 1));
@@ -58,14 +58,14 @@ void CacheEvents::computed(NodeId id, int32_t from) {
   });
 }
 
-void CacheEvents::gone(NodeId id, int32_t from) {
+void CacheEvents::evicting(NodeId id, int32_t from) {
   const Node& n = tree_.node(id);
   std::vector<CacheEvent> events;
   for_each_full_page(tree_, n, from, n.computed, [&](int32_t page, int32_t page_block) {
     if (!ends_block(page_block) || !pages_.keyed(page)) return;
     CacheEvent& event = events.emplace_back();
     event.kind = CacheEvent::kRemoved;
-    event.name_space = tree_.space(n);
+    event.name_space = tree_.name_space(n);
     event.block = name_of(keys_.known(page));
     event.position = (page_block + 1 - block_pages_) * kPageTokens;
   });

@@ -1,4 +1,4 @@
-// What happens in the cache, for those who route requests by it.
+// What happens in the cache, for routers of requests.
 //
 //   block: `event_tokens` tokens (whole pages) of a path, named by the first 8 bytes of the key of
 //          its last page (page_key.h), so that every process gives it the same name
@@ -45,7 +45,7 @@ class CacheEvents {
 
   // From the tree's observer.
   void computed(NodeId id, int32_t from);
-  void gone(NodeId id, int32_t from);
+  void evicting(NodeId id, int32_t from);
   // After something was taken away on request.
   void check_cleared();
 

@@ -104,8 +104,8 @@ void DiskFolder::failed(DiskCall call) {
   }
 }
 
-// Everything below is reached from this descriptor: renaming the folder does no harm, and nobody
-// can put a link in its place.
+// Everything below is reached from this descriptor: renaming the folder does no harm, and a
+// link in its place has no effect.
 Descriptor DiskFolder::open_root() {
   if (path_.empty() || path_.find('\0') != std::string::npos) return unusable("is not a path");
   if (faulty(DiskCall::kMakeFolder) || (mkdir(path_.c_str(), 0700) != 0 && errno != EEXIST))
@@ -148,7 +148,7 @@ Descriptor DiskFolder::open_at(const char* name, int flags) {
   return Descriptor(openat(*root_, name, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
 }
 
-std::optional<DiskFolder::Found> DiskFolder::look(const PageKey& key) {
+std::optional<DiskFolder::Found> DiskFolder::probe(const PageKey& key) {
   if (!root_) return {};
   struct stat info;
   const std::string name = disk_page_name(key);

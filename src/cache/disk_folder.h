@@ -8,11 +8,11 @@
 //
 // A page appears by rename, whole or not at all, and is never changed in place: any number of
 // processes can share a folder without a word to each other. A writer holds a lock (flock) on its
-// temporary file; the lock goes with the process, however that ends, so who can lock such a file
-// has found a leftover. Nothing in the folder is removed but pages and leftovers.
+// temporary file; the lock goes with the process, however that ends, so such a file that can be
+// locked is a leftover. Nothing in the folder is removed but pages and leftovers.
 //
-// The folder must belong to this user or to root and nobody else may write to it: who can write
-// pages decides what a model says. What is created here is for the user alone (0700, 0600).
+// The folder must belong to this user or to root and no other user may write to it: pages
+// decide what a model says. What is created here is for the user alone (0700, 0600).
 //
 // Nothing throws but for lack of memory. A call of the system that fails is counted and logged,
 // each kind of failure once. Any thread may call anything at any time.
@@ -70,7 +70,7 @@ class DiskFolder {
   enum class Read { kHit, kAbsent, kDamaged, kFailed };
   enum class Removed { kNow, kBefore, kFailed };
 
-  // A page that is written and not yet seen by anybody; goes with the object unless published.
+  // A page that is written and not visible yet; goes with the object unless published.
   class Unpublished {
    public:
     Unpublished(DiskFolder& folder, std::string name, Descriptor file)
@@ -97,7 +97,7 @@ class DiskFolder {
   const std::string& problem() const { return problem_; }
   uint64_t errors() const { return errors_.load(std::memory_order_relaxed); }
 
-  std::optional<Found> look(const PageKey& key);
+  std::optional<Found> probe(const PageKey& key);
   // Fills `page`, which may hold anything unless it is a hit, and notes the use.
   Read read(const PageKey& key, std::span<std::byte> page, int64_t now);
   void touch(const PageKey& key, int64_t now);

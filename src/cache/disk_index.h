@@ -52,8 +52,8 @@ class DiskIndex {
   // Only when there are pages.
   const PageKey& oldest() const { return by_age_.begin()->second; }
 
-  // A comparison with the folder: begin, add() what is there, end. Entries that nobody added since
-  // the beginning are gone then, whoever removed the files.
+  // A comparison with the folder: begin, add() what is there, end. Entries that were not added
+  // since the beginning are gone then.
   void begin_comparison() { ++mark_; }
   void end_comparison() {
     for (auto at = by_key_.begin(); at != by_key_.end();) {

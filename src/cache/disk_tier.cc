@@ -33,7 +33,7 @@ DiskTier::DiskTier(DiskTierOptions options)
           const Outcome outcome = call.kind == TierCall::Kind::kGet ? get_one(key, call.buffers[i])
                                   : call.kind == TierCall::Kind::kPut ? put_one(key, call.blobs[i])
                                                                       : exists_one(key);
-          queue_.settle(call, i, outcome);
+          queue_.complete(call, i, outcome);
         }
       }) {
   folder_.remove_leftovers();
@@ -76,7 +76,7 @@ int64_t DiskTier::now() {
 }
 
 DiskTier::Outcome DiskTier::exists_one(const PageKey& key) {
-  const std::optional<DiskFolder::Found> found = folder_.look(key);
+  const std::optional<DiskFolder::Found> found = folder_.probe(key);
   return found && found->bytes >= kDiskHeader ? Outcome::kHit : Outcome::kMiss;
 }
 
@@ -90,13 +90,13 @@ DiskTier::Outcome DiskTier::get_one(const PageKey& key, const PageBuffer& buffer
   switch (read) {
     case DiskFolder::Read::kHit:
       // Of another process, or evicted since it was opened.
-      if (index_.contains(key) || folder_.look(key)) {
+      if (index_.contains(key) || folder_.probe(key)) {
         index_.add(key, kDiskHeader + buffer.size, time);
         make_room(0);
       }
       return Outcome::kHit;
     case DiskFolder::Read::kAbsent:
-      if (index_.contains(key) && !folder_.look(key)) index_.remove(key);
+      if (index_.contains(key) && !folder_.probe(key)) index_.remove(key);
       break;
     case DiskFolder::Read::kDamaged:
       remove_damaged(key);
@@ -186,7 +186,7 @@ bool DiskTier::make_room(uint64_t bytes) {
 // False when the file cannot be removed.
 bool DiskTier::evict_oldest() {
   const PageKey key = index_.oldest();
-  const std::optional<DiskFolder::Found> found = folder_.look(key);
+  const std::optional<DiskFolder::Found> found = folder_.probe(key);
   if (found && found->used > index_.last_use(key) && found->used <= now()) {
     index_.add(key, found->bytes, found->used);  // another process used it: not the oldest
     return true;
@@ -205,7 +205,7 @@ void DiskTier::remove_damaged(const PageKey& key) {
 
 // True when the page is there already, which makes it a page that was just used.
 bool DiskTier::keep(const PageKey& key, uint64_t bytes, int64_t time) {
-  const std::optional<DiskFolder::Found> found = folder_.look(key);
+  const std::optional<DiskFolder::Found> found = folder_.probe(key);
   if (found && found->bytes == bytes) {
     folder_.touch(key, time);
     index_.add(key, bytes, time);

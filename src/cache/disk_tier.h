@@ -13,7 +13,7 @@
 // and the folder is compared with the index at the start and whenever an eighth of the cap has been
 // written since. So a folder that n processes share may be above the cap by n eighths of it.
 //
-// Who goes first when room is needed: the page that was used longest ago, by any process. The last
+// What goes first when room is needed: the page that was used longest ago, by any process. The last
 // use is the file's time of modification.
 #pragma once
 

@@ -43,8 +43,8 @@ LowerTiers::LowerTiers(std::vector<LowerTier> tiers, Tree& tree, PagePool& pages
 
 // --- fetching ------------------------------------------------------------------------------------
 
-std::shared_ptr<const Fetch> LowerTiers::look(NodeId root, std::span<const int32_t> tokens,
-                                              const Match& match, bool* own) {
+std::shared_ptr<const Fetch> LowerTiers::lookup(NodeId root, std::span<const int32_t> tokens,
+                                                const Match& match, bool* own) {
   *own = true;
   if (match.computed < match.matched) return nullptr;  // being computed just now
   const int32_t first = match.matched / kPageTokens;
@@ -85,7 +85,7 @@ void LowerTiers::learn_cost(const Fetch& f) {
   const double ns = std::max(0.0, taken.count() - static_cast<double>(step_ns_));
   Rate& rate = rates_[f.tier];
   if (f.buffers.empty()) {
-    learn(rate.look.ns, ns);
+    learn(rate.lookup.ns, ns);
   } else {
     learn(rate.page.ns, ns / static_cast<double>(f.buffers.size()));
   }
@@ -94,7 +94,7 @@ void LowerTiers::learn_cost(const Fetch& f) {
 // Asks tiers from f.tier on whether they have the rest; false when none is worth asking.
 bool LowerTiers::next_tier(Fetch& f) {
   for (; f.tier < tiers_.size() && f.at < f.keys.size(); ++f.tier) {
-    if (!worth_it(rates_[f.tier].look, 1, f.keys.size() - f.at)) continue;
+    if (!worth_it(rates_[f.tier].lookup, 1, f.keys.size() - f.at)) continue;
     f.buffers.clear();
     f.asked = limits_.now();
     f.ticket = tiers_[f.tier].tier->exists(std::span(f.keys).subspan(f.at));
@@ -193,7 +193,7 @@ bool LowerTiers::advance(Fetch& f) {
 void LowerTiers::poll() {
   for (Place at = fetches_.begin(); at != fetches_.end();) {
     Fetch& f = **at;
-    const bool wanted = at->use_count() > 1;  // by somebody beside the list here
+    const bool wanted = at->use_count() > 1;  // by a request, not only by the list here
     if (!wanted) f.ticket->cancel();
     const size_t before = f.at;
     f.done = !wanted || advance(f);
@@ -260,7 +260,7 @@ void LowerTiers::save(NodeId node, int32_t length) {
   for (const LowerTier& t : tiers_) {
     TicketPtr ticket = t.tier->put(keys, blobs);
     for (size_t i = 0; i < blobs.size(); ++i)
-      if (ticket->settled(i) && !ticket->hit(i)) refused[i] = true;
+      if (ticket->completed(i) && !ticket->hit(i)) refused[i] = true;
     if (!ticket->done()) writing_.push_back(std::move(ticket));
   }
   for (size_t i = 0; i < blobs.size(); ++i) pages_.set_saved(reads[i].page, !refused[i]);

@@ -1,11 +1,11 @@
 // The tiers below RAM as the scheduler sees them: a disk, a store that machines share.
 //
-//   a request is admitted        ── look ──> [exists?]──> [get] ──> pages go into the tree ──> run
-//     tree has 3 of its 64 pages                tier 0, then tier 1 for what tier 0 lacks
-//   a request is finished        ── save ──> copies of its full pages ──> [put], every tier
+//   a request is admitted        ── lookup ──> [exists?]──> [get] ──> pages go into the tree ──> run
+//     tree has 3 of its 64 pages                  tier 0, then tier 1 for what tier 0 lacks
+//   a request is finished        ── save ────> copies of its full pages ──> [put], every tier
 //
-// A request that looks waits outside the queue for pages, the others go on; requests that miss the
-// same page wait for the one that asks for it. Whatever goes wrong below is a miss, and after
+// A request with a lookup waits outside the queue for pages, the others go on; requests that miss
+// the same page wait for the one that fetches it. Whatever goes wrong below is a miss, and after
 // `timeout` the request computes what has not come. A tier that fetches more slowly than this
 // machine computes is left alone, and tried again once in a while. Not thread-safe: the engine
 // calls under its lock, between steps.
@@ -53,7 +53,7 @@ struct Fetch {
   size_t known = 0;
   size_t tier = 0;
   TicketPtr ticket;
-  std::vector<PageBuffer> buffers;  // of keys [at, at + size); empty while it only looks
+  std::vector<PageBuffer> buffers;  // of keys [at, at + size); empty during the lookup
   Clock::time_point deadline;
   Clock::time_point asked;  // the ticket's
 };
@@ -63,15 +63,15 @@ class LowerTiers {
   LowerTiers(std::vector<LowerTier> tiers, Tree& tree, PagePool& pages, KvMemory& kv,
              PageKeys& keys, std::chrono::milliseconds timeout, LowerTierLimits limits = {});
 
-  // Begins to look for what of `tokens` lies behind the match. Null: there is nothing to wait for.
-  // *own: it looks for this request and not for another one that misses the same page first, after
-  // which this one should look again.
-  std::shared_ptr<const Fetch> look(NodeId root, std::span<const int32_t> tokens,
-                                    const Match& match, bool* own);
+  // Begins to look up what of `tokens` lies behind the match. Null: there is nothing to wait for.
+  // *own: it is for this request and not for another one that misses the same page first, after
+  // which this one should be looked up again.
+  std::shared_ptr<const Fetch> lookup(NodeId root, std::span<const int32_t> tokens,
+                                      const Match& match, bool* own);
   // Moves every fetch on as far as the tiers have got.
   void poll();
   // No more fetches at a time: each holds memory for what it reads.
-  bool busy() const { return fetches_.size() >= kMostFetches; }
+  bool busy() const { return fetches_.size() >= kMaxFetches; }
   // Gives the full pages of the first `length` tokens of a path to the tiers that they were not
   // given to yet, except when too much waits there already.
   void save(NodeId node, int32_t length);
@@ -91,7 +91,7 @@ class LowerTiers {
   TierStats stats(size_t tier) const { return tiers_[tier].tier->stats(); }
 
  private:
-  static constexpr size_t kMostFetches = 16;
+  static constexpr size_t kMaxFetches = 16;
 
   using Place = std::list<std::shared_ptr<Fetch>>::iterator;
 
@@ -100,8 +100,8 @@ class LowerTiers {
     int64_t passed_by = 0;  // how often in a row it was too much
   };
   struct Rate {
-    Cost look;  // a whole look
-    Cost page;  // one page of a get
+    Cost lookup;  // a whole one
+    Cost page;    // one page of a get
   };
 
   bool worth_it(Cost& cost, size_t times, size_t pages) const;

@@ -63,7 +63,7 @@ void MissReasons::count(int32_t name_space, std::span<const int32_t> tokens, int
 void MissReasons::made_room(const Tree& tree, NodeId id, int32_t from) {
   path_.clear();
   for (NodeId up = id; tree.node(up).length > 0; up = tree.node(up).parent) path_.push_back(up);
-  const int32_t name_space = tree.space(tree.node(id));
+  const int32_t name_space = tree.name_space(tree.node(id));
   uint64_t hash = kStart;
   for (; !path_.empty(); path_.pop_back()) {
     const NodeId at = path_.back();

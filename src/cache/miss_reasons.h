@@ -19,7 +19,7 @@
 namespace prefix {
 
 struct MissCounts {         // tokens
-  int64_t first_seen = 0;   // nobody asked for them before
+  int64_t first_seen = 0;   // no request had them before
   int64_t name_space = 0;   // only other namespaces did
   int64_t budget = 0;       // they were here and made room: cache_bytes, or the quota
   int64_t evicted = 0;      // they were here and were dropped, expired, or not kept

@@ -42,7 +42,7 @@ class Namespaces {
   int32_t count() const { return static_cast<int32_t>(numbers_.size()); }
   bool has(int32_t number) const { return number >= 0 && number < count(); }
   const NamespaceParts& parts(int32_t number) const { return *parts_[static_cast<size_t>(number)]; }
-  // The first part tells tenants apart: without one, a namespace is everybody's.
+  // The first part tells tenants apart: without one, a namespace is common to all.
   bool has_salt(int32_t number) const {
     return !parts(number).empty() && !parts(number).front().empty();
   }

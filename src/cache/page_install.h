@@ -17,7 +17,8 @@ namespace prefix {
 // Throws kCacheFull.
 template <typename Bytes>
 NodeId install_pages(Tree& tree, PagePool& pages, KvMemory& kv, NodeId root,
-                     std::span<const int32_t> tokens, const Use& use, const Bytes& bytes) {
+                     std::span<const int32_t> tokens, const AttachOptions& use,
+                     const Bytes& bytes) {
   const Match match = tree.match(root, tokens);
   if (match.computed < match.matched) return kNoNode;
   const NodeId id = tree.attach(match, tokens, use);

@@ -5,8 +5,8 @@
 //          key(7) = h(R, tokens)   key(9) = h(key(7), tokens)   page 4 is not full: no key
 //
 // A key stands for all tokens up to the end of its page (page_key.h), so that of a page further
-// down needs those above: they are looked up by page number, and computed where nobody asked
-// before.
+// down needs those above: they are looked up by page number, and computed where they are
+// not known yet.
 #pragma once
 
 #include <cstdint>

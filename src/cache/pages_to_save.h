@@ -33,7 +33,7 @@ class PagesToSave {
 
   // Tokens [from, computed) of a node are about to go. A page may stay for what is before them, but
   // others will take their place in it.
-  void gone(const Tree& tree, NodeId id, int32_t from) {
+  void evicting(const Tree& tree, NodeId id, int32_t from) {
     const Node& n = tree.node(id);
     int32_t begin = n.start + from;
     tree.for_each_piece(n, from, n.computed, [&](int32_t page, int32_t, int32_t count) {

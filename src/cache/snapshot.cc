@@ -69,7 +69,7 @@ class Planner {
     SnapshotNode& out = plan_.index.nodes.emplace_back();
     const bool first = tree_.node(n.parent).length == 0;
     out.parent = first ? -1 : numbers_.at(n.parent);
-    out.name_space = spaces_.at(tree_.space(n));
+    out.name_space = spaces_.at(tree_.name_space(n));
     out.long_regime = tree_.rope_offset(n) > 0;
     out.start = n.start;
     out.uses = n.uses;
@@ -101,7 +101,7 @@ void write_pages(const SnapshotCache& cache, const PagesToSave& pages, SnapshotW
   int32_t last_lost = -1;
   for (size_t at = 0; at < all; at += most) {
     const size_t count = std::min(most, all - at);
-    cache.between_steps([&] {
+    cache.run_exclusive([&] {
       std::vector<KvMemory::Read> wanted;
       for (size_t i = 0; i < count; ++i) {
         const int32_t page = pages.entries()[at + i].page;
@@ -128,7 +128,7 @@ void write_pages(const SnapshotCache& cache, const PagesToSave& pages, SnapshotW
 SnapshotResult save_snapshot(const SnapshotCache& cache, const std::string& path,
                              std::span<const int32_t> namespaces) {
   Plan plan;
-  cache.between_steps([&] { plan = Planner(cache).run(namespaces); });
+  cache.run_exclusive([&] { plan = Planner(cache).run(namespaces); });
   SnapshotResult result;
   result.namespaces = static_cast<int64_t>(plan.index.namespaces.size());
   result.nodes = static_cast<int64_t>(plan.index.nodes.size());
@@ -148,18 +148,18 @@ class Loader {
         file_(path, cache.shape),
         nodes_(file_.index().nodes),
         state_(nodes_.size()),
-        most_(std::min(pages_per_turn(cache), page_count(nodes_))),
-        buffer_(most_ * cache.shape.page_bytes) {}
+        max_pages_(std::min(pages_per_turn(cache), page_count(nodes_))),
+        buffer_(max_pages_ * cache.shape.page_bytes) {}
 
   SnapshotResult run() {
     const SnapshotIndex& index = file_.index();
-    cache_.between_steps([&] {
+    cache_.run_exclusive([&] {
       for (const NamespaceParts& parts : index.namespaces)
         spaces_.push_back(cache_.namespaces.open(parts));
     });
     for (size_t i = 0; i < nodes_.size() && !full_; ++i) read(i);
     install_read();
-    cache_.between_steps([&] { touch(); });
+    cache_.run_exclusive([&] { touch(); });
     result_.namespaces = static_cast<int64_t>(index.namespaces.size());
     return result_;
   }
@@ -208,7 +208,7 @@ class Loader {
     state.lost = n.parent >= 0 && state_[static_cast<size_t>(n.parent)].lost;
     const int32_t pages = pages_between(n.start, n.end());
     for (int32_t done = 0; !state.lost && done < pages;) {
-      const auto room = static_cast<int32_t>(std::min<size_t>(most_ - read_, INT32_MAX));
+      const auto room = static_cast<int32_t>(std::min<size_t>(max_pages_ - read_, INT32_MAX));
       const int32_t wanted = std::min(room, pages - done);
       int32_t got = 0;
       const auto next = [&] { return buffered(read_ + static_cast<size_t>(got)); };
@@ -218,14 +218,14 @@ class Loader {
       if (got > 0) pieces_.push_back({number, n.start / kPageTokens + done, got, read_});
       read_ += static_cast<size_t>(got);
       done += got;
-      if (read_ == most_) install_read();
+      if (read_ == max_pages_) install_read();
       state.lost = state.lost || got < wanted;
     }
   }
 
   void install_read() {
     if (pieces_.empty()) return;
-    cache_.between_steps([&] {
+    cache_.run_exclusive([&] {
       for (const Piece& piece : pieces_) install(piece);
       full_ = cache_.pages.available() <= 0;
     });
@@ -252,16 +252,16 @@ class Loader {
     const int64_t by_pages =
         int64_t{match.matched / kPageTokens + cache_.pages.available()} * kPageTokens;
     const int64_t by_quota =
-        match.matched + cache_.tree.quota_left(cache_.tree.space(cache_.tree.node(root)));
+        match.matched + cache_.tree.quota_left(cache_.tree.name_space(cache_.tree.node(root)));
     const auto until = static_cast<int32_t>(std::min({int64_t{wanted}, by_pages, by_quota}));
     if (until <= match.matched) return end;
     const NodeId id =
         install_pages(cache_.tree, cache_.pages, cache_.kv, root, path(n, until),
-                      {.priority = n.priority, .counts = false}, [&](int32_t block) {
+                      {.priority = n.priority, .count_as_use = false}, [&](int32_t block) {
                         return buffered(piece.at + static_cast<size_t>(block - piece.block)).data();
                       });
     cache_.tree.set_uses(id, n.uses);
-    cache_.tree.end_hold(id);
+    cache_.tree.unlock_quietly(id);
     return until;
   }
 
@@ -288,7 +288,7 @@ class Loader {
   const std::vector<SnapshotNode>& nodes_;
   std::vector<int32_t> spaces_;
   std::vector<State> state_;  // by node
-  size_t most_;               // pages that the buffer holds
+  size_t max_pages_;          // pages that the buffer holds
   std::vector<std::byte> buffer_;
   std::vector<Piece> pieces_;
   size_t read_ = 0;  // pages in the buffer

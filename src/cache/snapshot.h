@@ -37,7 +37,7 @@ struct SnapshotCache {
   KvMemory& kv;
   Namespaces& namespaces;
   // Runs its argument between two steps under the engine's lock; throws when the engine is closed.
-  std::function<void(const std::function<void()>&)> between_steps;
+  std::function<void(const std::function<void()>&)> run_exclusive;
   // The roots of a namespace that there are, and the one of a regime, made when it is new.
   std::function<std::vector<NodeId>(int32_t name_space)> roots;
   std::function<NodeId(int32_t name_space, bool long_regime)> root;

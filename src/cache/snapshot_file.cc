@@ -200,7 +200,7 @@ SnapshotWriter::SnapshotWriter(const std::string& path, const SnapshotShape& sha
 void SnapshotWriter::lock_part() {
   for (;;) {
     file_ = Descriptor(open(part_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
-                            0600));  // prompts are nobody else's business
+                            0600));  // prompts are private
     if (!file_) fail_io("cannot write", part_, errno);
     if (flock(*file_, LOCK_EX | LOCK_NB) != 0) {
       if (errno != EWOULDBLOCK) fail_io("cannot lock", part_, errno);

@@ -60,7 +60,7 @@ class SnapshotWriter {
   SnapshotWriter& operator=(const SnapshotWriter&) = delete;
 
   void add_page(std::span<const std::byte> page);
-  // One that is no more: whoever reads it finds it damaged.
+  // One that is no more: it reads as damaged.
   void add_lost_page();
   // The file takes the place of the old one; returns its bytes.
   int64_t finish();

@@ -19,8 +19,8 @@ namespace prefix {
 
 struct StoreOptions {
   // To find, reach and log in to the server, and for one trip to it: all that goes there and back
-  // at once. A tier of local memory would answer in microseconds; who waits longer than it takes to
-  // compute a page has gained nothing.
+  // at once. A tier of local memory would answer in microseconds; a wait that is longer than
+  // computing the page gains nothing.
   std::chrono::milliseconds connect_timeout{200};
   std::chrono::milliseconds command_timeout{500};
   // The server drops a page that was not used for this long; zero: never.

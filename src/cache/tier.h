@@ -12,7 +12,7 @@
 //   always means the same bytes, so nothing is ever overwritten or invalidated.
 // - Pages of one call are independent: each is a hit or a miss by itself, in any order. There is no
 //   order between calls either: a get may miss a page whose put is not done.
-// - Who drops a tier drops what still waits in its queue; puts that matter are waited for before.
+// - Dropping a tier drops what still waits in its queue; puts that matter are waited for before.
 #pragma once
 
 #include <array>
@@ -29,10 +29,10 @@
 
 namespace prefix {
 
-// Bytes of one page. The tier holds on to `data` until the page is settled and lets go of it on one
-// of its threads, so that nobody has to wait for a disk before memory can go. With the aliasing
-// constructor of shared_ptr the owner can be a lease on a page of the pool:
-// std::shared_ptr<std::byte[]>(lease, address).
+// Bytes of one page. The tier holds on to `data` until the page is complete and lets go of it on
+// one of its threads, so that freeing memory waits for no disk. With the aliasing constructor of
+// shared_ptr the owner can be a lease on a page of the pool: std::shared_ptr<std::byte[]>(lease,
+// address).
 struct PageBuffer {
   std::shared_ptr<std::byte[]> data;
   size_t size = 0;
@@ -54,8 +54,8 @@ class Ticket {
   explicit Ticket(size_t pages);
   Ticket(const Ticket&) = delete;
   Ticket& operator=(const Ticket&) = delete;
-  bool settle(size_t page, bool hit);  // true for the call that made the ticket done
-  bool settled(size_t page) const {
+  bool complete(size_t page, bool hit);  // true for the call that made the ticket done
+  bool completed(size_t page) const {
     return states_[page].load(std::memory_order_relaxed) != kWaiting;
   }
   bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
@@ -66,12 +66,12 @@ class Ticket {
   bool hit(size_t page) const {
     return page < pages_ && states_[page].load(std::memory_order_acquire) == kHit;
   }
-  // All pages are settled, and the tier touches none of the buffers any more. The buffer of a miss
+  // All pages are complete, and the tier touches none of the buffers any more. The buffer of a miss
   // may hold anything.
   bool done() const { return waiting_.load(std::memory_order_acquire) == 0; }
   // Waits until it is done or time is up; returns done().
   bool wait_for(std::chrono::nanoseconds time) const;
-  // Returns at once. Pages that nobody works on become misses soon; one that is being read or
+  // Returns at once. Pages that still wait become misses soon; one that is being read or
   // written is finished, so wait for done() before a buffer without an owner is used again.
   void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
 
@@ -83,7 +83,7 @@ class Ticket {
   std::atomic<size_t> waiting_;
   std::atomic<bool> cancelled_{false};
   mutable std::mutex mutex_;  // for sleepers only
-  mutable std::condition_variable settled_;
+  mutable std::condition_variable changed_;
 };
 
 using TicketPtr = std::shared_ptr<Ticket>;

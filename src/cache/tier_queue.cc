@@ -107,35 +107,35 @@ TicketPtr TierQueue::start(TierCall::Kind kind, std::span<const PageKey> keys,
   return TicketPtr(call, &call->ticket);
 }
 
-size_t TierQueue::accept(Line& line, const std::shared_ptr<TierCall>& call) {
+size_t TierQueue::accept(Queue& queue, const std::shared_ptr<TierCall>& call) {
   size_t pages = 0;
   uint64_t bytes = 0;
-  for (; pages < call->keys.size() && line.pages + pages < options_.pages; ++pages) {
+  for (; pages < call->keys.size() && queue.pages + pages < options_.pages; ++pages) {
     const uint64_t more = page_bytes(*call, pages);
-    const bool first = line.pages + pages == 0;
-    if (!first && line.bytes + bytes + more > options_.bytes) break;
+    const bool first = queue.pages + pages == 0;
+    if (!first && queue.bytes + bytes + more > options_.bytes) break;
     bytes += more;
   }
   if (pages == 0) return 0;
   try {
-    line.calls.push_back({call, 0, pages});
+    queue.calls.push_back({call, 0, pages});
   } catch (...) {
     return 0;
   }
-  line.pages += pages;
-  line.bytes += bytes;
+  queue.pages += pages;
+  queue.bytes += bytes;
   return pages;
 }
 
-bool TierQueue::take(Line& line, Waiting* piece) {
-  if (line.calls.empty()) return false;
-  Waiting& front = line.calls.front();
+bool TierQueue::take(Queue& queue, Waiting* piece) {
+  if (queue.calls.empty()) return false;
+  Waiting& front = queue.calls.front();
   const size_t end = std::min(front.end, front.next + options_.run);
   *piece = {front.call, front.next, end};
-  line.pages -= end - front.next;
-  for (size_t i = front.next; i < end; ++i) line.bytes -= page_bytes(*front.call, i);
+  queue.pages -= end - front.next;
+  for (size_t i = front.next; i < end; ++i) queue.bytes -= page_bytes(*front.call, i);
   front.next = end;
-  if (front.next == front.end) line.calls.pop_front();
+  if (front.next == front.end) queue.calls.pop_front();
   return true;
 }
 
@@ -161,7 +161,7 @@ void TierQueue::serve() {
     const Outcome nothing =
         call.kind == TierCall::Kind::kPut ? Outcome::kNotStored : Outcome::kMiss;
     for (size_t i = piece.next; i < piece.end; ++i)
-      if (!call.ticket.settled(i)) settle(call, i, nothing);
+      if (!call.ticket.completed(i)) complete(call, i, nothing);
   }
 }
 
@@ -169,10 +169,10 @@ void TierQueue::give_up(TierCall& call, size_t first, size_t end, uint64_t TierS
   if (first == end) return;
   count([&](TierStats& s) { s.*reason += end - first; });
   const Outcome nothing = call.kind == TierCall::Kind::kPut ? Outcome::kNotStored : Outcome::kMiss;
-  for (size_t i = first; i < end; ++i) settle(call, i, nothing);
+  for (size_t i = first; i < end; ++i) complete(call, i, nothing);
 }
 
-void TierQueue::settle(TierCall& call, size_t page, Outcome outcome) {
+void TierQueue::complete(TierCall& call, size_t page, Outcome outcome) {
   count([&](TierStats& s) {
     switch (call.kind) {
       case TierCall::Kind::kExists:
@@ -189,11 +189,11 @@ void TierQueue::settle(TierCall& call, size_t page, Outcome outcome) {
         break;
     }
   });
-  // Before the ticket says so: who sees it done may count on the memory being free.
+  // Before the ticket says so: a caller that sees it done may count on free memory.
   if (call.kind == TierCall::Kind::kGet) call.buffers[page].data.reset();
   if (call.kind == TierCall::Kind::kPut) call.blobs[page].data.reset();
   const bool hit = outcome != Outcome::kMiss && outcome != Outcome::kNotStored;
-  if (call.ticket.settle(page, hit) && options_.on_done) options_.on_done();
+  if (call.ticket.complete(page, hit) && options_.on_done) options_.on_done();
 }
 
 }  // namespace prefix

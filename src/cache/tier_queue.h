@@ -1,11 +1,11 @@
-// The waiting room and the threads of a tier, the same for a disk and for a server.
+// The queues and the threads of a tier, the same for a disk and for a server.
 //
 //             ┌ gets, exists:  [call: pages 3..7][call: pages 0..31]   <- first
 //   start ──> ┤                                                          ──> threads ──> work()
 //             └ puts:          [call: pages 5..9]                      <- when no get waits
 //
-// Somebody waits for a get, so gets go first. Both lines are bounded in pages and in bytes: what
-// does not fit is settled as a miss at once. A thread takes up to `run` pages of the first call.
+// A request waits for a get, so gets go first. Both queues are bounded in pages and in bytes: what
+// does not fit is a miss at once. A thread takes up to `run` pages of the first call.
 #pragma once
 
 #include <condition_variable>
@@ -25,8 +25,8 @@ namespace prefix {
 
 struct TierQueueOptions {
   int threads = 2;
-  size_t pages = 4096;            // waiting in each line, at most
-  uint64_t bytes = 256ull << 20;  // of the pages of each line; one page of any size fits
+  size_t pages = 4096;            // waiting in each queue, at most
+  uint64_t bytes = 256ull << 20;  // of the pages of each queue; one page of any size fits
   size_t run = 1;                 // pages that a thread takes at once; more where a call is a trip
   std::function<void()> on_done;  // after a ticket is done, on a thread of the tier or the caller's
       // (all refused); returns soon, does not throw, call or drop the tier
@@ -46,7 +46,7 @@ struct TierCall {
 
 class TierQueue {
  public:
-  // Settles pages [first, first + count) of a call with settle(); a page that it leaves, by an
+  // Completes pages [first, first + count) of a call with complete(); a page that it leaves, by an
   // exception too, is a miss.
   using Work = std::function<void(TierCall& call, size_t first, size_t count)>;
   enum class Outcome { kMiss, kHit, kStored, kKept, kNotStored };
@@ -61,8 +61,8 @@ class TierQueue {
   TicketPtr start(TierCall::Kind kind, std::span<const PageKey> keys,
                   std::span<const PageBuffer> buffers, std::span<const PageBlob> blobs) noexcept;
   // Counts, lets go of the page's buffer, and tells the ticket.
-  void settle(TierCall& call, size_t page, Outcome outcome);
-  // Calls change(TierStats&); for the counts that settle() does not know about.
+  void complete(TierCall& call, size_t page, Outcome outcome);
+  // Calls change(TierStats&); for the counts that complete() does not know about.
   template <typename Change>
   void count(const Change& change) {
     const std::lock_guard lock(stats_mutex_);
@@ -79,16 +79,16 @@ class TierQueue {
     size_t next;
     size_t end;
   };
-  struct Line {
+  struct Queue {
     std::deque<Waiting> calls;
     size_t pages = 0;
     uint64_t bytes = 0;
   };
 
   void serve();
-  // Takes a piece off the line; false when it is empty.
-  bool take(Line& line, Waiting* piece);
-  size_t accept(Line& line, const std::shared_ptr<TierCall>& call);
+  // Takes a piece off the queue; false when it is empty.
+  bool take(Queue& queue, Waiting* piece);
+  size_t accept(Queue& queue, const std::shared_ptr<TierCall>& call);
   void give_up(TierCall& call, size_t first, size_t end, uint64_t TierStats::* reason);
 
   TierQueueOptions options_;
@@ -100,8 +100,8 @@ class TierQueue {
 
   std::mutex mutex_;  // of all below
   std::condition_variable wake_;
-  Line gets_;
-  Line puts_;
+  Queue gets_;
+  Queue puts_;
   bool stop_ = false;
   std::vector<std::thread> threads_;
 };

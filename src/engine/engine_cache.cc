@@ -221,12 +221,12 @@ void Engine::watch_tree() {
     fingerprint();  // now, not in the middle of a request
   }
   Tree::Observer observer;
-  observer.gone = [this](NodeId id, int32_t from, Gone why) {
-    if (why == Gone::kRoom) scheduler_->misses().made_room(*tree_, id, from);
-    if (events_) events_->gone(id, from);
+  observer.evicting = [this](NodeId id, int32_t from, EvictReason why) {
+    if (why == EvictReason::kCapacity) scheduler_->misses().made_room(*tree_, id, from);
+    if (events_) events_->evicting(id, from);
     std::erase_if(saves_, [&](const std::weak_ptr<PagesToSave>& save) {
       const std::shared_ptr<PagesToSave> pages = save.lock();
-      if (pages) pages->gone(*tree_, id, from);
+      if (pages) pages->evicting(*tree_, id, from);
       return !pages;
     });
   };
@@ -237,7 +237,8 @@ void Engine::watch_tree() {
 TreePicture Engine::picture() const {
   std::vector<std::pair<NodeId, std::string>> roots;
   for (const NodeId root : all_roots())
-    roots.emplace_back(root, namespace_label(namespaces_.parts(tree_->space(tree_->node(root)))));
+    roots.emplace_back(root,
+                       namespace_label(namespaces_.parts(tree_->name_space(tree_->node(root)))));
   return picture_of(*tree_, roots);
 }
 
@@ -289,7 +290,7 @@ const Sha256::Digest& Engine::fingerprint() {
 
 PageKey Engine::root_key_of(NodeId root) {
   const Node& n = tree_->node(root);
-  const NamespaceParts& parts = namespaces_.parts(tree_->space(n));
+  const NamespaceParts& parts = namespaces_.parts(tree_->name_space(n));
   const std::vector<std::string_view> views(parts.begin(), parts.end());
   Sha256 model;
   model.update(fingerprint().data(), fingerprint().size());

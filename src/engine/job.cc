@@ -6,7 +6,7 @@
 namespace prefix {
 namespace {
 
-// Tokens of a job that nobody reads are dropped beyond this many events; the end of every request
+// Tokens of a job that is not read are dropped beyond this many events; the end of every request
 // and all errors are always kept, and results hold all tokens anyway.
 constexpr size_t kMaxEvents = 1 << 20;
 

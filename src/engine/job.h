@@ -61,7 +61,7 @@ class Job {
   size_t count() const { return specs_.size(); }
   const RequestSpec& spec(size_t i) const { return specs_[i]; }
 
-  // True when every request is finished. timeout_ms < 0: no limit; 0: only look.
+  // True when every request is finished. timeout_ms < 0: no limit; 0: only check.
   bool wait(int64_t timeout_ms);
   bool done();
   bool finished(size_t i);
@@ -83,9 +83,9 @@ class Job {
   RequestResult& edit_result(size_t i) { return results_[i]; }  // before finish(i)
   // Any event but the last of a request; it is dropped when there is no memory for it.
   void post(Event event) noexcept;
-  // result(i) is complete. The last event of the request comes in the same step: whoever has read
-  // it can read the result, and nobody sees the end of the job before its last event. Without
-  // memory for the event it is made up from the result when somebody asks for it.
+  // result(i) is complete. The last event of the request comes in the same step: after it
+  // the result can be read, and the job does not end before its last event. Without memory for the
+  // event it is made from the result when the next event is read.
   void finish(size_t i) noexcept;
   void set_totals(const JobTotals& totals);
   Clock::time_point submitted() const { return submitted_; }
@@ -106,7 +106,7 @@ class Job {
   int64_t untold_ = 0;
   std::deque<Event> events_;
   JobTotals totals_;
-  Now now_;  // of deadlines and events; who waits, waits by the clock on the wall
+  Now now_;  // of deadlines and events; waiting goes by the wall clock
   Clock::time_point submitted_;
 };
 

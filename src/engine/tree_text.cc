@@ -13,9 +13,9 @@
 namespace prefix {
 namespace {
 
-constexpr int32_t kMostRows = 120;
-constexpr int32_t kMostDepth = 48;  // boxes side by side
-constexpr size_t kMostParts = 8;    // of a namespace, in its label
+constexpr int32_t kMaxRows = 120;
+constexpr int32_t kMaxDepth = 48;  // boxes side by side
+constexpr size_t kMaxParts = 8;    // of a namespace, in its label
 constexpr int32_t kRowHeight = 20;
 constexpr double kWidth = 1200;
 constexpr double kLeft = 150;
@@ -27,9 +27,9 @@ struct Weight {
 };
 
 // Builds the boxes from the top, giving every branch a share of the rows.
-class Folder {
+class TreeLayout {
  public:
-  explicit Folder(const Tree& tree)
+  explicit TreeLayout(const Tree& tree)
       : tree_(tree), weights_(static_cast<size_t>(tree.node_limit())) {}
 
   TreePicture run(const std::vector<std::pair<NodeId, std::string>>& roots) {
@@ -41,16 +41,16 @@ class Folder {
     std::vector<size_t> drawn(roots.size());
     std::iota(drawn.begin(), drawn.end(), size_t{0});
     PictureBox rest;
-    const bool all = roots.size() <= kMostRows;
+    const bool all = roots.size() <= kMaxRows;
     if (!all) {
       std::stable_sort(drawn.begin(), drawn.end(), [&](size_t a, size_t b) {
         return weight(roots[a].first).tokens > weight(roots[b].first).tokens;
       });
-      for (size_t i = kMostRows - 1; i < drawn.size(); ++i) {
+      for (size_t i = kMaxRows - 1; i < drawn.size(); ++i) {
         rest.tokens += weight(roots[drawn[i]].first).tokens;
         rest.folded += weight(roots[drawn[i]].first).nodes;
       }
-      drawn.resize(kMostRows - 1);  // and a row for the rest
+      drawn.resize(kMaxRows - 1);  // and a row for the rest
       std::sort(drawn.begin(), drawn.end());
       rest.label = cat("+ ", roots.size() - drawn.size(), " namespaces");
     }
@@ -86,7 +86,7 @@ class Folder {
     box.label = root.second;
     box.node = root.first;
     box.tokens = weight(root.first).tokens;
-    add(std::move(box), (kMostRows - picture_.rows) / left);
+    add(std::move(box), (kMaxRows - picture_.rows) / left);
   }
 
   // Depth first without recursion: a path may be very deep. A box takes no more than its rows.
@@ -114,7 +114,7 @@ class Folder {
         continue;
       }
       size_t drawn = children.size();
-      if (depth == kMostDepth) drawn = 0;
+      if (depth == kMaxDepth) drawn = 0;
       if (drawn > static_cast<size_t>(rows)) {
         drawn = static_cast<size_t>(rows) - 1;  // and a row for the rest
         std::stable_sort(children.begin(), children.end(),
@@ -161,7 +161,7 @@ class Folder {
     box.start = n.start;
     box.tokens = n.length;
     box.pending = n.length - n.computed;
-    box.held = n.held;
+    box.held = n.subtree_locks;
     box.uses = n.uses;
     return box;
   }
@@ -230,7 +230,7 @@ std::string tree_json(const Tree& tree) {
     if (n.root < 0) continue;
     json.open('{').field("node", id).field("parent", n.parent).field("root", tree.root(n));
     json.field("start", n.start).field("tokens", n.length).field("computed", n.computed);
-    json.field("locks", n.locks).field("held", n.held).field("pages", tree.page_count(n));
+    json.field("locks", n.locks).field("held", n.subtree_locks).field("pages", tree.page_count(n));
     json.field("uses", n.uses).field("priority", n.priority).field("last_use", n.last_use);
     json.close('}');
   }
@@ -238,7 +238,7 @@ std::string tree_json(const Tree& tree) {
 }
 
 TreePicture picture_of(const Tree& tree, const std::vector<std::pair<NodeId, std::string>>& roots) {
-  return Folder(tree).run(roots);
+  return TreeLayout(tree).run(roots);
 }
 
 std::string tree_dot(const TreePicture& picture) {
@@ -305,11 +305,11 @@ std::string tree_svg(const TreePicture& picture) {
 std::string namespace_label(const NamespaceParts& parts) {
   if (parts.empty()) return "(default)";
   std::string label;
-  for (size_t i = 0; i < std::min(parts.size(), kMostParts); ++i) {
+  for (size_t i = 0; i < std::min(parts.size(), kMaxParts); ++i) {
     const std::string part = quote(parts[i], 60);  // a name may be anything: make it fit to print
     label += cat(i > 0 ? " / " : "", std::string_view(part).substr(1, part.size() - 2));
   }
-  if (parts.size() > kMostParts) label += " / ...";
+  if (parts.size() > kMaxParts) label += " / ...";
   return label;
 }
 

@@ -3,7 +3,7 @@
 //
 //   entry = { hash of (node, token), child }     home = hash x size / 2^32, linear probing
 //
-// The key itself is not stored: the child knows its parent and its first token, and whoever asks
+// The key itself is not stored: the child knows its parent and its first token, and the caller
 // compares them. Homes ascend with the hash, so the table is nearly sorted and grows in one pass
 // over memory. A removal shifts the cluster back: there are no tombstones.
 #pragma once

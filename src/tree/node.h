@@ -19,8 +19,8 @@ struct Node {
   int32_t start = 0;          // position of the first token
   int32_t length = 0;         // tokens; 0 only for roots
   int32_t computed = 0;       // tokens whose keys and values are in the pages; the rest is pending
-  int32_t locks = 0;          // holders whose last token is here
-  int32_t held = 0;           // holders here and below: the sum of `locks` over the subtree
+  int32_t locks = 0;          // of sequences and pins whose last token is here
+  int32_t subtree_locks = 0;  // the sum of `locks` over the subtree; 0: the node is not held
   int32_t root = -1;          // number of the tree's root; -1: the node is free
   int32_t first_page = -1;
   int32_t last_page = -1;
@@ -28,7 +28,7 @@ struct Node {
   NodeId queue_previous = kNoNode;
   int64_t last_use = 0;  // ticks
   uint32_t uses = 0;
-  uint32_t job = 0;  // who asked for it first: tells "shared" from "cached"
+  uint32_t job = 0;  // that asked for it first: tells "shared" from "cached"
   int16_t priority = 0;
   bool expired = false;
   bool queued = false;  // may be evicted, and waits for it

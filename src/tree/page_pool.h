@@ -26,9 +26,9 @@ namespace prefix {
 
 class PagePool {
  public:
-  static constexpr int32_t kMostPages = (1 << 26) - 1;  // what the links have bits for
+  static constexpr int32_t kMaxPages = (1 << 26) - 1;  // what the links have bits for
 
-  explicit PagePool(int32_t capacity) : capacity_(std::min(capacity, kMostPages)) {}
+  explicit PagePool(int32_t capacity) : capacity_(std::min(capacity, kMaxPages)) {}
 
   int32_t capacity() const { return capacity_; }
   int32_t used() const { return used_; }

@@ -11,6 +11,7 @@
 #include "tree/page_numbers.h"
 #include "tree/slot_store.h"
 #include "tree/tree.h"
+#include "tree/tree_editor.h"
 
 namespace prefix {
 namespace {
@@ -28,6 +29,7 @@ struct Simulator::Impl {
 
   using Keys = std::vector<int32_t>;  // pages of atoms as numbers
 
+  TreeEditor edit() { return TreeEditor(*tree); }
   int64_t tokens(int64_t keys) const { return keys * options.page; }
 
   // --- slots: beside the keys, `page` for each ---
@@ -101,10 +103,11 @@ struct Simulator::Impl {
   void reset() {
     const int64_t tick = tree ? tree->tick() : 0;
     // Made first, so that without memory everything stays as it was.
-    auto fresh_pool = std::make_unique<PagePool>(PagePool::kMostPages);
+    auto fresh_pool = std::make_unique<PagePool>(PagePool::kMaxPages);
     auto fresh = std::make_unique<Tree>(*fresh_pool, tree_options(options));
-    fresh->set_tick(tick + (options.compat ? 2 : 0));  // the root is used and created
-    fresh->set_observer({.gone = [this](NodeId id, int32_t from, Gone) { forget(id, from); }});
+    TreeEditor(*fresh).set_tick(tick + (options.compat ? 2 : 0));  // the root is used and created
+    fresh->set_observer(
+        {.evicting = [this](NodeId id, int32_t from, EvictReason) { forget(id, from); }});
     if (tree) evictions += tree->evictions();
     tree = std::move(fresh);  // the old tree goes before its pool
     pool = std::move(fresh_pool);
@@ -149,7 +152,7 @@ struct Simulator::Impl {
       gone.reserve(static_cast<size_t>(most));
     }
     pool->take_dirty();  // of no use here, and it would grow for ever
-    tree->prepare(3, pages_between(in.found.matched, static_cast<int32_t>(in.keys.size())));
+    edit().prepare(3, pages_between(in.found.matched, static_cast<int32_t>(in.keys.size())));
     if (with_slots) slots.reserve(pool->room() * kPageTokens, static_cast<size_t>(added));
     if (in.keys.empty()) return in;
     numbers.use(given, in.matched, in.keys);
@@ -169,7 +172,7 @@ struct Simulator::Impl {
     // Neither what is held nor the path that the sequence continues can go.
     int64_t stays = tree->held_tokens();
     int32_t end = in.found.matched;
-    for (NodeId id = in.found.node; id != kNoNode && tree->node(id).held == 0;
+    for (NodeId id = in.found.node; id != kNoNode && tree->node(id).subtree_locks == 0;
          id = tree->node(id).parent) {
       stays += end - tree->node(id).start;
       end = tree->node(id).start;
@@ -185,23 +188,23 @@ struct Simulator::Impl {
   }
 
   // --- the walks of SGLang ---
-  // Touches the path and splits the edge on which the keys part. count: it is an insertion.
+  // Touches the path and splits the edge on which the keys diverge. count: it is an insertion.
   Match walk(NodeId root, std::span<const int32_t> keys, bool count, int16_t priority) {
-    tree->prepare(1, 0);
-    const int64_t now = tree->next_tick();
+    edit().prepare(1, 0);
+    const int64_t now = edit().next_tick();
     if (root == kNoNode) return {};
     const Match found = tree->match(root, keys);
     NodeId node = found.node;
     for (NodeId id = node; tree->node(id).length > 0; id = tree->node(id).parent)
-      tree->stamp(id, now);
+      edit().set_last_use(id, now);
     if (found.offset < tree->node(node).length) {
-      node = tree->split(node, found.offset);
-      tree->stamp(node, tree->next_tick());
-      tree->set_created(node, tree->next_tick());
+      node = edit().split(node, found.offset);
+      edit().set_last_use(node, edit().next_tick());
+      edit().set_created(node, edit().next_tick());
     }
     for (NodeId id = node; count && tree->node(id).length > 0; id = tree->node(id).parent) {
-      tree->raise_priority(id, priority);
-      tree->count_use(id);
+      edit().raise_priority(id, priority);
+      edit().count_use(id);
     }
     return {node, tree->node(node).length, found.matched, found.matched};
   }
@@ -213,13 +216,13 @@ struct Simulator::Impl {
     // As SGLang's caller does: what was matched is held while the shortfall is evicted.
     if (in.root != kNoNode) tree->lock(in.found.node);
     evict(in.over);
-    if (in.root != kNoNode) tree->remove_lock(in.found.node);
+    if (in.root != kNoNode) edit().remove_lock(in.found.node);
     const Match found = walk(in.root, in.keys, true, priority);
     if (in.matched < in.keys.size()) {
       const NodeId leaf =
-          tree->add_leaf(found.node, std::span(in.keys).subspan(in.matched), 1, priority);
-      tree->stamp(leaf, tree->next_tick());
-      tree->set_created(leaf, tree->next_tick());
+          edit().add_leaf(found.node, std::span(in.keys).subspan(in.matched), 1, priority);
+      edit().set_last_use(leaf, edit().next_tick());
+      edit().set_created(leaf, edit().next_tick());
       write_slots(tree->node(leaf), rest_of(named, in.matched));
     }
     result.matched = tokens(found.matched);
@@ -236,11 +239,11 @@ struct Simulator::Impl {
     const Recording recording(*this, with_slots ? &result.freed : nullptr);
     if (in.over > 0) {
       NodeId& at = in.found.node;  // what was matched is held, and nothing below it
-      if (in.found.offset < tree->node(at).length) at = tree->split(at, in.found.offset);
+      if (in.found.offset < tree->node(at).length) at = edit().split(at, in.found.offset);
       in.found.offset = tree->node(at).length;
       tree->lock(at);
       evict(in.over);
-      tree->remove_lock(at);
+      edit().remove_lock(at);
     }
     const NodeId node = tree->attach(in.found, in.keys, {.priority = priority});
     if (in.matched < in.keys.size()) {
@@ -267,24 +270,24 @@ struct Simulator::Impl {
     return tokens(before - tree->token_count());
   }
 
-  // The deepest node that the keys match, with its end where they part.
+  // The deepest node that the keys match, with its end where they diverge.
   Match reach(std::string_view name, const Keys& keys) {
     const NodeId root = find_root(name);
     if (keys.empty()) return {root, 0, 0, 0};
     if (options.compat) return walk(root, keys, false, 0);
     return root == kNoNode ? Match{} : tree->match(root, keys);
   }
-  // A look-up with its result. Memory is taken first, since with compat it changes the tree.
+  // A lookup with its result. Memory is taken first, since with compat it changes the tree.
   struct Found {
     Match match;
     SimulatorResult result;
   };
-  Found look_up(std::string_view name, std::span<const int32_t> given) {
+  Found lookup(std::string_view name, std::span<const int32_t> given) {
     const Keys keys = numbers.find(given);
     Found found;
     if (const NodeId root = find_root(name); root != kNoNode)
       found.result.slots.reserve(static_cast<size_t>(tokens(tree->match(root, keys).matched)));
-    tree->prepare(2, 0);
+    edit().prepare(2, 0);
     found.match = reach(name, keys);
     found.result.matched = tokens(found.match.matched);
     if (found.match.matched > 0)
@@ -309,7 +312,7 @@ Simulator::Simulator(const SimulatorOptions& options) : impl_(std::make_unique<I
 Simulator::~Simulator() = default;
 
 SimulatorResult Simulator::match(std::string_view name_space, std::span<const int32_t> tokens) {
-  return impl_->look_up(name_space, tokens).result;
+  return impl_->lookup(name_space, tokens).result;
 }
 
 SimulatorResult Simulator::insert(std::string_view name_space, std::span<const int32_t> tokens,
@@ -327,24 +330,24 @@ SimulatorResult Simulator::insert(std::string_view name_space, std::span<const i
 }
 
 SimulatorResult Simulator::lock(std::string_view name_space, std::span<const int32_t> tokens) {
-  Impl::Found found = impl_->look_up(name_space, tokens);
+  Impl::Found found = impl_->lookup(name_space, tokens);
   Tree& tree = *impl_->tree;
   if (found.match.matched > 0) tree.lock(tree.end_at(found.match.node, found.match.matched));
   return std::move(found.result);
 }
 
 SimulatorResult Simulator::unlock(std::string_view name_space, std::span<const int32_t> tokens) {
-  Impl::Found found = impl_->look_up(name_space, tokens);
+  Impl::Found found = impl_->lookup(name_space, tokens);
   const Match& match = found.match;
   if (match.matched == 0) return {};
   Tree& tree = *impl_->tree;
   const Node& n = tree.node(match.node);
-  // SGLang lets go of any node that somebody holds; here it must be the one that was locked.
+  // SGLang unlocks any node that is held; here it must be the one that was locked.
   bool locked = impl_->options.compat || (n.locks > 0 && match.offset == n.length);
   for (NodeId id = match.node; tree.node(id).length > 0; id = tree.node(id).parent)
-    locked = locked && tree.node(id).held > 0;
+    locked = locked && tree.node(id).subtree_locks > 0;
   if (!locked) fail(Code::kMisuse, "there is no lock after ", found.result.matched, " tokens");
-  tree.remove_lock(match.node);
+  impl_->edit().remove_lock(match.node);
   return std::move(found.result);
 }
 
@@ -353,7 +356,7 @@ SimulatorResult Simulator::evict(int64_t n) {
   const int64_t longest = impl_->tokens(impl_->longest_node);
   const int64_t most = n > evictable() - longest ? evictable() : n + longest;
   result.freed.reserve(static_cast<size_t>(std::max<int64_t>(0, most)));
-  impl_->tree->prepare(0, 0);
+  impl_->edit().prepare(0, 0);
   const Impl::Recording recording(*impl_, &result.freed);
   impl_->evict(n);
   return result;
@@ -399,7 +402,7 @@ std::vector<SimulatorNode> Simulator::dump() const {
         out.length = impl_->tokens(n.length);
         out.slots.resize(static_cast<size_t>(out.length));
         impl_->read_slots(n, 0, n.length, out.slots.data());
-        out.locks = n.held;
+        out.locks = n.subtree_locks;
         out.hits = n.uses;
         out.priority = n.priority;
         out.last_use = n.last_use;

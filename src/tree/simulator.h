@@ -9,7 +9,7 @@
 // i-th token ever inserted as new has slot i, unless the insertion names them.
 //
 // `compat` turns off what libprefix does differently from SGLang's radix cache on purpose: there a
-// look-up splits nodes and refreshes times, every insertion counts as a use, and whole nodes go.
+// lookup splits nodes and refreshes times, every insertion counts as a use, and whole nodes go.
 // Without it tokens go one by one from the end of a leaf, a page of atoms at a time.
 #pragma once
 
@@ -74,7 +74,7 @@ class Simulator {
   SimulatorResult evict(int64_t n);
   void reset();
 
-  // One request of a trace: look-up of the prompt, insertion of prompt and answer. Returns the
+  // One request of a trace: lookup of the prompt, insertion of prompt and answer. Returns the
   // reused tokens, at most one fewer than the prompt has: the last one is always computed. What
   // does not fit is not kept.
   int64_t request(std::string_view name_space, std::span<const int32_t> tokens, int64_t prompt);
@@ -82,7 +82,7 @@ class Simulator {
   // Depth first, siblings by age, a namespace after the other.
   std::vector<SimulatorNode> dump() const;
 
-  int64_t evictable() const;   // tokens that nobody holds
+  int64_t evictable() const;   // tokens that are not held
   int64_t protected_() const;  // the rest
   int64_t total() const { return evictable() + protected_(); }
   int64_t tick() const;       // reads of the clock so far

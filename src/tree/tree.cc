@@ -23,7 +23,7 @@ int32_t common_prefix(const int32_t* a, const int32_t* b, int32_t n) {
 }  // namespace
 
 Tree::Tree(PagePool& pages, const TreeOptions& options)
-    : pages_(pages), common_(nodes_, state_), spaces_(1) {
+    : pages_(pages), common_(nodes_, state_), namespaces_(1) {
   state_.policy = options.policy;
   state_.token_cost = options.token_cost;
   state_.position_cost = options.position_cost;
@@ -45,8 +45,9 @@ NodeId Tree::add_node(int32_t root) {
   return id;
 }
 
-NodeId Tree::add_root(int32_t rope_offset, int32_t space) {
-  if (spaces_.size() <= static_cast<size_t>(space)) spaces_.resize(static_cast<size_t>(space) + 1);
+NodeId Tree::add_root(int32_t rope_offset, int32_t name_space) {
+  if (namespaces_.size() <= static_cast<size_t>(name_space))
+    namespaces_.resize(static_cast<size_t>(name_space) + 1);
   int32_t number = static_cast<int32_t>(roots_.size());
   if (free_roots_.empty()) {
     roots_.emplace_back();
@@ -55,31 +56,32 @@ NodeId Tree::add_root(int32_t rope_offset, int32_t space) {
     free_roots_.pop_back();
   }
   const NodeId id = add_node(number);
-  roots_[static_cast<size_t>(number)] = {id, rope_offset, space};
+  roots_[static_cast<size_t>(number)] = {id, rope_offset, name_space};
   return id;
 }
 
 void Tree::remove_root(NodeId root) {
   const Node& n = nodes_[root];
-  PREFIX_CHECK(n.parent == kNoNode && n.first_child == kNoNode && n.held == 0);
+  PREFIX_CHECK(n.parent == kNoNode && n.first_child == kNoNode && n.subtree_locks == 0);
   free_roots_.push_back(n.root);
   nodes_.remove(root);
 }
 
-int64_t Tree::tokens_of(int32_t space) const {
-  return static_cast<size_t>(space) < spaces_.size() ? spaces_[static_cast<size_t>(space)].tokens
-                                                     : 0;
+int64_t Tree::tokens_of(int32_t name_space) const {
+  return static_cast<size_t>(name_space) < namespaces_.size()
+             ? namespaces_[static_cast<size_t>(name_space)].tokens
+             : 0;
 }
 
-int64_t Tree::quota_left(int32_t space) const {
-  const Space& s = spaces_[static_cast<size_t>(space)];
+int64_t Tree::quota_left(int32_t name_space) const {
+  const Namespace& s = namespaces_[static_cast<size_t>(name_space)];
   return s.quota > 0 ? std::max<int64_t>(0, s.quota - s.tokens) : INT32_MAX;
 }
 
 void Tree::count_tokens(const Node& n, int32_t tokens) {
   tokens_ += tokens;
-  const auto space = static_cast<size_t>(roots_[static_cast<size_t>(n.root)].space);
-  spaces_[space].tokens += tokens;
+  const auto name_space = static_cast<size_t>(roots_[static_cast<size_t>(n.root)].name_space);
+  namespaces_[name_space].tokens += tokens;
 }
 
 NodeId Tree::child(NodeId parent, int32_t token) const {
@@ -153,7 +155,7 @@ NodeId Tree::split(NodeId id, int32_t offset) {
   up.start = lower.start;
   up.length = offset;
   up.computed = std::min(lower.computed, offset);
-  up.held = lower.held;
+  up.subtree_locks = lower.subtree_locks;
   up.job = lower.job;
   up.uses = lower.uses;
   up.priority = lower.priority;
@@ -179,7 +181,7 @@ NodeId Tree::split(NodeId id, int32_t offset) {
   (parent.first_child == id ? parent.first_child : nodes_[up.previous].next) = upper;
   children_.replace(up.parent, first_token, id, upper);
 
-  // The page of the joint belongs to both when the split is in mid-page.
+  // The page of the split point belongs to both when the split is in mid-page.
   const int32_t position = lower.start + offset;
   up.first_page = up.last_page = lower.first_page;
   for (int32_t b = up.start / kPageTokens; b < (position - 1) / kPageTokens; ++b)
@@ -231,10 +233,10 @@ NodeId Tree::branch(NodeId parent, std::span<const int32_t> tokens) {
   return id;
 }
 
-// Shortens a leaf that nobody holds to `length` > 0 tokens and frees the pages behind it.
+// Shortens a leaf that is not held to `length` > 0 tokens and frees the pages behind it.
 void Tree::cut(NodeId id, int32_t length) {
   Node& n = nodes_[id];
-  PREFIX_CHECK(n.held == 0);
+  PREFIX_CHECK(n.subtree_locks == 0);
   const int32_t gone = page_count(n) - pages_between(n.start, n.start + length);
   for (int32_t i = 0; i < gone; ++i) {
     const int32_t page = n.last_page;
@@ -251,7 +253,7 @@ void Tree::cut(NodeId id, int32_t length) {
 void Tree::remove(NodeId id) {
   if (nodes_[id].queued) dequeue(id);
   Node& n = nodes_[id];
-  PREFIX_CHECK(n.held == 0 && n.first_child == kNoNode && n.length > 0);
+  PREFIX_CHECK(n.subtree_locks == 0 && n.first_child == kNoNode && n.length > 0);
   const NodeId parent = n.parent;
   unlink(id);
   int32_t page = n.first_page;
@@ -313,7 +315,7 @@ void Tree::lock(NodeId id) {
   ++nodes_[id].locks;
   for (; id != kNoNode; id = nodes_[id].parent) {
     Node& n = nodes_[id];
-    if (n.held++ == 0) held_tokens_ += n.length;
+    if (n.subtree_locks++ == 0) held_tokens_ += n.length;
   }
 }
 
@@ -321,7 +323,7 @@ void Tree::remove_lock(NodeId id) {
   --nodes_[id].locks;
   for (NodeId up = id; up != kNoNode; up = nodes_[up].parent) {
     Node& n = nodes_[up];
-    if (--n.held == 0) held_tokens_ -= n.length;
+    if (--n.subtree_locks == 0) held_tokens_ -= n.length;
   }
   update_queue(id);
 }
@@ -331,44 +333,44 @@ void Tree::unlock(NodeId id, bool keep) {
   ++tick_;
   for (NodeId up = id; up != kNoNode; up = nodes_[up].parent) nodes_[up].last_use = tick_;
   remove_lock(id);
-  settle(id, keep);
+  prune(id, keep);
 }
 
-void Tree::end_hold(NodeId id) {
+void Tree::unlock_quietly(NodeId id) {
   PREFIX_CHECK(nodes_[id].locks > 0);
   remove_lock(id);
-  settle(id, true);
+  prune(id, true);
 }
 
 // Moves a lock from the node `from` to a new leaf below it, or below its parent.
 void Tree::move_lock(NodeId from, NodeId leaf) {
   Node& n = nodes_[leaf];
-  n.locks = n.held = 1;
+  n.locks = n.subtree_locks = 1;
   held_tokens_ += n.length;
   --nodes_[from].locks;
   if (n.parent == from) return;  // held once less itself, once more below
-  if (--nodes_[from].held == 0) held_tokens_ -= nodes_[from].length;
-  settle(from, true);
+  if (--nodes_[from].subtree_locks == 0) held_tokens_ -= nodes_[from].length;
+  prune(from, true);
 }
 
-// Cuts pending tokens off a leaf that nobody holds, and goes up while nodes vanish.
-void Tree::settle(NodeId id, bool keep) {
+// Cuts pending tokens off a leaf that is not held, and goes up while nodes vanish.
+void Tree::prune(NodeId id, bool keep) {
   for (;;) {
     const Node& n = nodes_[id];
-    if (n.length == 0 || n.held > 0 || n.first_child != kNoNode) return;
+    if (n.length == 0 || n.subtree_locks > 0 || n.first_child != kNoNode) return;
     if (n.computed > 0 && keep) {
       if (n.computed < n.length) cut(id, n.computed);
       update_queue(id);
       return;
     }
     const NodeId parent = n.parent;
-    if (n.computed > 0 && observer_.gone) observer_.gone(id, 0, Gone::kUnkept);
+    if (n.computed > 0 && observer_.evicting) observer_.evicting(id, 0, EvictReason::kNotCached);
     remove(id);
     id = parent;
   }
 }
 
-void Tree::set_expiry(NodeId id, const Use& use, bool is_new) {
+void Tree::set_expiry(NodeId id, const AttachOptions& use, bool is_new) {
   const bool starts = std::exchange(nodes_[id].expired, false) || is_new;
   const auto found = expires_.find(id);
   if (use.expires_ms == 0) {
@@ -380,27 +382,27 @@ void Tree::set_expiry(NodeId id, const Use& use, bool is_new) {
 }
 
 // What a use leaves on the nodes it found. They are held, so none of them is queued.
-void Tree::use_path(NodeId id, const Use& use) {
+void Tree::use_path(NodeId id, const AttachOptions& use) {
   const bool expiring = !expires_.empty();
   for (; nodes_[id].length > 0; id = nodes_[id].parent) {
     Node& n = nodes_[id];
     n.last_use = tick_;
     n.priority = std::max(n.priority, use.priority);
-    if (use.counts) ++n.uses;
+    if (use.count_as_use) ++n.uses;
     if (expiring || n.expired) set_expiry(id, use, false);
   }
 }
 
-NodeId Tree::attach(const Match& match, std::span<const int32_t> tokens, const Use& use) {
+NodeId Tree::attach(const Match& match, std::span<const int32_t> tokens, const AttachOptions& use) {
   const auto n = static_cast<int32_t>(tokens.size());
   PREFIX_CHECK(n > 0 && match.matched <= n);
   ++tick_;
   lock(match.node);  // keeps the matched path while room is made
   const int32_t needed = pages_needed(match, n);
-  const int32_t space = roots_[static_cast<size_t>(nodes_[match.node].root)].space;
-  const int64_t added = int64_t{n} - match.matched + use.grows;
-  if (!make_room_in(space, added)) {
-    const Space& s = spaces_[static_cast<size_t>(space)];
+  const int32_t name_space = roots_[static_cast<size_t>(nodes_[match.node].root)].name_space;
+  const int64_t added = int64_t{n} - match.matched + use.reserve_tokens;
+  if (!make_room_in(name_space, added)) {
+    const Namespace& s = namespaces_[static_cast<size_t>(name_space)];
     const int64_t held = s.tokens;
     unlock(match.node, true);
     fail(Code::kCacheFull, "the sequence needs ", added, " more tokens, but its namespace holds ",
@@ -409,7 +411,7 @@ NodeId Tree::attach(const Match& match, std::span<const int32_t> tokens, const U
   // Pages that held tokens fill cannot come free: what surely does not fit must not empty the
   // cache.
   const int64_t most = int64_t{pages_.available()} + pages_.used() - held_tokens_ / kPageTokens;
-  if (needed > most || !make_room(needed, space)) {
+  if (needed > most || !make_room(needed, name_space)) {
     unlock(match.node, true);
     fail(Code::kCacheFull, "the sequence needs ", needed, " more pages of ", kPageTokens,
          " tokens, but only ", pages_.available(), " of ", pages_.capacity(),
@@ -436,7 +438,7 @@ NodeId Tree::advance(NodeId from, int32_t length, int32_t token, uint32_t job,
                      int32_t* pages_taken) {
   *pages_taken = 0;
   NodeId at = node_at(from, std::min(length, nodes_[from].end() - 1));
-  if (length < nodes_[at].end()) {  // inside an edge that somebody made longer
+  if (length < nodes_[at].end()) {  // inside an edge that another sequence made longer
     const int32_t offset = length - nodes_[at].start;
     if (this->token(nodes_[at], offset) == token) return from;
     at = offset > 0 ? split(at, offset) : nodes_[at].parent;
@@ -475,52 +477,9 @@ void Tree::set_computed(NodeId id, int32_t computed) {
   if (observer_.computed) observer_.computed(id, before);
 }
 
-// --- single steps --------------------------------------------------------------------------------
-
-void Tree::prepare(int32_t nodes, int32_t pages) {
-  const auto count = static_cast<size_t>(nodes);
-  nodes_.prepare(count);
-  children_.prepare(count);
-  if (roots_.capacity() < roots_.size() + count)
-    roots_.reserve(std::max(roots_.size() + count, 2 * roots_.capacity()));
-  if (keep_created_ && state_.created.capacity() < nodes_.room())
-    state_.created.reserve(std::max(nodes_.room(), 2 * state_.created.capacity()));
-  common_.prepare(nodes_.live() + count);  // a leaf that goes may leave its parent as one
-  pages_.prepare(pages);
-}
-
-NodeId Tree::add_leaf(NodeId parent, std::span<const int32_t> tokens, uint32_t uses,
-                      int16_t priority) {
-  const NodeId id = branch(parent, tokens);
-  Node& n = nodes_[id];
-  n.uses = uses;
-  n.priority = priority;
-  n.computed = n.length;
-  update_queue(id);
-  return id;
-}
-
-void Tree::stamp(NodeId id, int64_t last_use) {
-  if (nodes_[id].queued) dequeue(id);
-  nodes_[id].last_use = last_use;
-  update_queue(id);
-}
-
-void Tree::count_use(NodeId id) {
-  if (nodes_[id].queued) dequeue(id);
-  ++nodes_[id].uses;
-  update_queue(id);
-}
-
 void Tree::set_uses(NodeId id, uint32_t uses) {
   PREFIX_CHECK(!nodes_[id].queued);
   nodes_[id].uses = uses;
-}
-
-void Tree::raise_priority(NodeId id, int16_t priority) {
-  if (nodes_[id].queued) dequeue(id);
-  nodes_[id].priority = std::max(nodes_[id].priority, priority);
-  update_queue(id);
 }
 
 }  // namespace prefix

@@ -8,7 +8,7 @@
 // Attaching [5 9 12 1] splits node 1 after its third token:
 //
 //     └─ [ 5 9 12 ]          node 4 (new)   keeps the pages up to and including the split
-//           ├─ [ 7 3 3 ]     node 1         same id, so whoever held it still stands at its end
+//           ├─ [ 7 3 3 ]     node 1         same id, so its locks still stand at its end
 //           │     ├─ node 2
 //           │     └─ node 3
 //           └─ [ 1 ]         node 5 (new)   pending
@@ -17,15 +17,15 @@
 // own positions are linked, first_page to last_page, and hold its tokens too, so a split moves
 // nothing. A split in mid-page lets both halves use the same page; a branch in mid-page gets a page
 // of its own and, in the step that computes its first token, a copy of the slots before it. So a
-// row never meets a joint inside a page. Pages are numbers here; the bytes are in src/cache.
+// row never meets a split point inside a page. Pages are numbers here; the bytes are in src/cache.
 //
 // Every running sequence locks the node that holds its last token, which may lie inside the edge; a
 // split leaves the lower half with the id and the locks, so position p of a sequence is found by
-// walking up from its node until start <= p (node_at). `held` counts the locks of a node and of all
-// below it: held == 0 says that nobody needs it. Only a leaf that nobody holds can be evicted,
-// whole pages from its tail first; inner nodes are kept by their children.
+// walking up from its node until start <= p (node_at). A node is held while it or a node below it
+// has a lock (subtree_locks > 0). Only a leaf that is not held can be evicted, whole pages from its
+// tail first; inner nodes are kept by their children.
 //
-// Every root belongs to a space (a namespace): tokens are counted for each, and it may have a
+// Every root belongs to a namespace, a number here: tokens are counted for each, and it may have a
 // quota, which it never exceeds, and a floor, below which others do not evict it. Not thread-safe:
 // the engine owns it.
 #pragma once
@@ -54,21 +54,21 @@ struct Match {
   int32_t computed = 0;   // how many of them are computed; they come first
 };
 
-// Who attaches a sequence, and how long what it computes should stay.
-struct Use {
+// For which job a sequence is attached, and how long what it computes should stay.
+struct AttachOptions {
   uint32_t job = 0;
-  int16_t priority = 0;    // of the nodes: the highest of all uses
-  int64_t expires_ms = 0;  // on the clock of expire(); 0: never
-  int32_t grows = 0;       // tokens that the sequence may add later: they must fit the quota
-  bool counts = true;      // one use of the path; false for further sequences of one request
+  int16_t priority = 0;        // of the nodes: the highest of all uses
+  int64_t expires_ms = 0;      // on the clock of expire(); 0: never
+  int32_t reserve_tokens = 0;  // by which the sequence may grow later: they must fit the quota
+  bool count_as_use = true;    // of the path; false for further sequences of one request
 };
 
 // Why tokens left the tree.
-enum class Gone {
-  kRoom,   // others needed their pages, or the quota
-  kAsked,  // trim, drop
-  kTime,   // expired
-  kUnkept  // the last user did not want them to stay
+enum class EvictReason {
+  kCapacity,  // others needed their pages, or the quota
+  kExplicit,  // trim, drop
+  kExpired,
+  kNotCached  // the last request on them does not keep them (option cache)
 };
 
 struct TreeOptions {
@@ -83,20 +83,20 @@ class Tree {
  public:
   explicit Tree(PagePool& pages, const TreeOptions& options = {});
 
-  // --- roots and spaces ---
-  NodeId add_root(int32_t rope_offset = 0, int32_t space = 0);
+  // --- roots and namespaces ---
+  NodeId add_root(int32_t rope_offset = 0, int32_t name_space = 0);
   // Removes a root without children.
   void remove_root(NodeId root);
   NodeId root(const Node& n) const { return roots_[static_cast<size_t>(n.root)].node; }
   int32_t rope_offset(const Node& n) const {  // added to positions to index the rotary tables
     return roots_[static_cast<size_t>(n.root)].rope_offset;
   }
-  int32_t space(const Node& n) const { return roots_[static_cast<size_t>(n.root)].space; }
+  int32_t name_space(const Node& n) const { return roots_[static_cast<size_t>(n.root)].name_space; }
   // In tokens; quota 0: none. Costs a pass over the tree.
-  void set_limits(int32_t space, int64_t floor, int64_t quota);
-  int64_t tokens_of(int32_t space) const;
-  // Tokens that the quota of a space lets it take without losing others.
-  int64_t quota_left(int32_t space) const;
+  void set_limits(int32_t name_space, int64_t floor, int64_t quota);
+  int64_t tokens_of(int32_t name_space) const;
+  // Tokens that the quota of a namespace lets it take without losing others.
+  int64_t quota_left(int32_t name_space) const;
 
   // --- reading ---
   const Node& node(NodeId id) const { return nodes_[id]; }
@@ -123,7 +123,7 @@ class Tree {
   // Extends the tree until `tokens` is a path in it, locks the node that holds its last token and
   // returns it. New nodes get their pages now; unlocked leaves are evicted to make room. Throws
   // kCacheFull, changing nothing but evictions, when the pages do not suffice even so.
-  NodeId attach(const Match& match, std::span<const int32_t> tokens, const Use& use);
+  NodeId attach(const Match& match, std::span<const int32_t> tokens, const AttachOptions& use);
   // Upper bound of the pages that attach(match, n tokens) takes.
   int32_t pages_needed(const Match& match, int32_t n) const;
 
@@ -138,42 +138,42 @@ class Tree {
   NodeId end_at(NodeId id, int32_t length);
 
   void lock(NodeId id);
-  // Drops a lock, which is a use of the path; what then nobody needs and is not computed is
+  // Drops a lock, which is a use of the path; what is not held then and not computed is
   // removed, and with keep == false also what is computed.
   void unlock(NodeId id, bool keep);
 
   // Drops a lock that was only to keep the path, as unlock(id, true) but no use of it.
-  void end_hold(NodeId id);
+  void unlock_quietly(NodeId id);
 
   // Tokens [0, computed) of the node now have keys and values.
   void set_computed(NodeId id, int32_t computed);
 
   // --- eviction ---
-  // Evicts until `pages` are available, not a page more than needed; false if it cannot. For whom:
-  // a space may go below its own floor when nothing else is left. -1: for nobody in particular.
-  bool make_room(int32_t pages, int32_t space = -1);
+  // Evicts until `pages` are available, not a page more than needed; false if it cannot. They are
+  // for a namespace, which may go below its own floor when nothing else is left; -1: for none.
+  bool make_room(int32_t pages, int32_t name_space = -1);
   // Evicts until at most `pages` are used, or nothing more can go. Returns evicted tokens.
   int64_t trim(int32_t pages);
   // Evicts everything unlocked below a node. Returns evicted tokens.
-  int64_t drop(NodeId top, Gone why = Gone::kAsked);
+  int64_t drop(NodeId top, EvictReason why = EvictReason::kExplicit);
   // Evicts everything unlocked that continues a match. Returns evicted tokens.
-  int64_t drop_after(const Match& match, Gone why = Gone::kAsked);
+  int64_t drop_after(const Match& match, EvictReason why = EvictReason::kExplicit);
   // Evicts what expired before or at this time; what is in use goes as soon as it is not.
   int64_t expire(int64_t now_ms);
-  // The leaf that goes next, kNoNode if none can. Of a space with a floor it is only its next one,
-  // and only if the last page of that can go.
+  // The leaf that goes next, kNoNode if none can. Of a namespace with a floor it is only its next
+  // one, and only if the last page of that can go.
   NodeId victim() const;
-  // Evicts a leaf that nobody holds. Returns its tokens.
-  int64_t evict(NodeId id, Gone why = Gone::kRoom);
-  // Frees at most `pages` pages of a leaf that nobody holds, the last ones first; the leaf goes
+  // Evicts a leaf that is not held. Returns its tokens.
+  int64_t evict(NodeId id, EvictReason why = EvictReason::kCapacity);
+  // Frees at most `pages` pages of a leaf that is not held, the last ones first; the leaf goes
   // when none would be left.
-  void evict_tail(NodeId id, int32_t pages, Gone why = Gone::kRoom);
-  // Evicts the last tokens of a leaf that nobody holds, all of it when it has no more.
-  void evict_tokens(NodeId id, int32_t tokens, Gone why = Gone::kRoom);
+  void evict_tail(NodeId id, int32_t pages, EvictReason why = EvictReason::kCapacity);
+  // Evicts the last tokens of a leaf that is not held, all of it when it has no more.
+  void evict_tokens(NodeId id, int32_t tokens, EvictReason why = EvictReason::kCapacity);
   // Both must not change the tree.
   struct Observer {
     // Before tokens [from, computed) of a node go.
-    std::function<void(NodeId id, int32_t from, Gone why)> gone;
+    std::function<void(NodeId id, int32_t from, EvictReason why)> evicting;
     // After tokens [from, computed) of a node were computed.
     std::function<void(NodeId id, int32_t from)> computed;
   };
@@ -186,36 +186,25 @@ class Tree {
   // Bytes of the nodes and of the table that finds children; tokens are in the page pool.
   size_t metadata_bytes() const;
 
-  // --- single steps, for the simulator ---
+  // Sets the uses of a held node: those that a snapshot had counted.
+  void set_uses(NodeId id, uint32_t uses);
+
+  // Of the clock of last_use and creation: one for each operation.
   int64_t tick() const { return tick_; }
-  int64_t next_tick() { return ++tick_; }
-  void set_tick(int64_t tick) { tick_ = tick; }
-  // Drops a lock and leaves times as they are.
-  void remove_lock(NodeId id);
-  // The upper half [0, offset) becomes a new node above; the lower half keeps the id and the locks.
-  NodeId split(NodeId id, int32_t offset);
-  // After it, making so many nodes (with roots) and pages, and everything that only takes away, can
-  // not fail for lack of memory. Leaves out what belongs to quotas and times to live.
-  void prepare(int32_t nodes, int32_t pages);
-  // A computed leaf that nobody holds.
-  NodeId add_leaf(NodeId parent, std::span<const int32_t> tokens, uint32_t uses, int16_t priority);
-  void stamp(NodeId id, int64_t last_use);
-  void set_created(NodeId id, int64_t tick) { state_.created[static_cast<size_t>(id)] = tick; }
   int64_t created(NodeId id) const { return state_.created[static_cast<size_t>(id)]; }
-  void count_use(NodeId id);
-  void set_uses(NodeId id, uint32_t uses);  // of a node that is held
-  void raise_priority(NodeId id, int16_t priority);
 
   // Throws kInternal when an invariant is broken (tests and debug builds).
   void check() const;
 
  private:
+  friend class TreeEditor;
+
   struct Root {
     NodeId node = kNoNode;
     int32_t rope_offset = 0;
-    int32_t space = 0;
+    int32_t name_space = 0;
   };
-  struct Space {
+  struct Namespace {
     int64_t tokens = 0;
     int64_t floor = 0;
     int64_t quota = 0;
@@ -228,6 +217,10 @@ class Tree {
   };
 
   NodeId child(NodeId parent, int32_t token) const;
+  // The upper half [0, offset) becomes a new node above; the lower half keeps the id and the locks.
+  NodeId split(NodeId id, int32_t offset);
+  // Drops a lock and leaves times as they are.
+  void remove_lock(NodeId id);
   NodeId add_node(int32_t root);
   NodeId branch(NodeId parent, std::span<const int32_t> tokens);
   void link(NodeId parent, NodeId child);
@@ -237,16 +230,16 @@ class Tree {
   void cut(NodeId id, int32_t length);
   void count_tokens(const Node& n, int32_t tokens);
   void move_lock(NodeId from, NodeId leaf);
-  void use_path(NodeId id, const Use& use);
-  void set_expiry(NodeId id, const Use& use, bool is_new);
-  void settle(NodeId id, bool keep);
+  void use_path(NodeId id, const AttachOptions& use);
+  void set_expiry(NodeId id, const AttachOptions& use, bool is_new);
+  void prune(NodeId id, bool keep);
   EvictionQueue& queue_of(const Node& n);
-  const EvictionQueue* queue_of(const Space& space) const;
+  const EvictionQueue* queue_of(const Namespace& name_space) const;
   void dequeue(NodeId id);
   void update_queue(NodeId id);
-  bool make_room_in(int32_t space, int64_t tokens);
+  bool make_room_in(int32_t name_space, int64_t tokens);
   int32_t tail_tokens(NodeId id, int32_t pages) const;
-  void evict_victim(NodeId id, int32_t pages, Gone why);
+  void evict_victim(NodeId id, int32_t pages, EvictReason why);
   void check_pages(NodeId id, std::vector<int32_t>& owners) const;
 
   PagePool& pages_;
@@ -256,8 +249,8 @@ class Tree {
   EvictionQueue common_;
   std::vector<Root> roots_;
   std::vector<int32_t> free_roots_;
-  std::vector<Space> spaces_;
-  std::vector<int32_t> limited_;                 // spaces with a queue of their own
+  std::vector<Namespace> namespaces_;
+  std::vector<int32_t> limited_;                 // namespaces with a queue of their own
   std::unordered_map<NodeId, int64_t> expires_;  // nodes that do, and when
   std::priority_queue<Expiry, std::vector<Expiry>, std::greater<>> expiries_;  // may be outdated
   Observer observer_;

@@ -22,7 +22,7 @@ void Tree::check_pages(NodeId id, std::vector<int32_t>& owners) const {
 
 void Tree::check() const {
   std::vector<int32_t> owners;
-  std::vector<int64_t> of_space(spaces_.size(), 0);
+  std::vector<int64_t> of_namespace(namespaces_.size(), 0);
   int64_t tokens = 0;
   int64_t held_tokens = 0;
   size_t live = 0;
@@ -31,34 +31,35 @@ void Tree::check() const {
     const Node& n = nodes_[id];
     if (n.root < 0) continue;
     ++live;
-    int32_t held = n.locks;
+    int32_t locks = n.locks;
     NodeId before = last_child(id);
     for (NodeId c = n.first_child; c != kNoNode; before = c, c = nodes_[c].next) {
       const Node& below = nodes_[c];
       PREFIX_CHECK(below.parent == id && below.previous == before && below.root == n.root);
       PREFIX_CHECK(below.start == n.end() && child(id, token(below, 0)) == c);
       PREFIX_CHECK(below.computed == 0 || n.computed == n.length);
-      held += below.held;
+      locks += below.subtree_locks;
       ++edges;
     }
-    PREFIX_CHECK(n.held >= 0 && n.held == held);
+    PREFIX_CHECK(n.subtree_locks >= 0 && n.subtree_locks == locks);
     const Root& root = roots_[static_cast<size_t>(n.root)];
     if (n.parent == kNoNode) {
       PREFIX_CHECK(n.length == 0 && n.first_page < 0 && !n.queued && root.node == id);
       continue;
     }
     PREFIX_CHECK(n.length > 0 && n.computed >= 0 && n.computed <= n.length);
-    const bool can_go = n.held == 0 && n.first_child == kNoNode;
+    const bool can_go = n.subtree_locks == 0 && n.first_child == kNoNode;
     PREFIX_CHECK(n.queued == can_go);
-    if (n.held == 0) PREFIX_CHECK(n.computed == n.length);
+    if (n.subtree_locks == 0) PREFIX_CHECK(n.computed == n.length);
     check_pages(id, owners);
     tokens += n.length;
-    of_space[static_cast<size_t>(root.space)] += n.length;
-    if (n.held > 0) held_tokens += n.length;
+    of_namespace[static_cast<size_t>(root.name_space)] += n.length;
+    if (n.subtree_locks > 0) held_tokens += n.length;
   }
   PREFIX_CHECK(live == nodes_.live() && edges == children_.size());
   PREFIX_CHECK(tokens == tokens_ && held_tokens == held_tokens_);
-  for (size_t i = 0; i < spaces_.size(); ++i) PREFIX_CHECK(of_space[i] == spaces_[i].tokens);
+  for (size_t i = 0; i < namespaces_.size(); ++i)
+    PREFIX_CHECK(of_namespace[i] == namespaces_[i].tokens);
   int32_t used = 0;
   for (size_t page = 0; page < owners.size(); ++page) {
     if (owners[page] == 0) continue;

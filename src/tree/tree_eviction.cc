@@ -12,16 +12,16 @@ namespace prefix {
 
 EvictionQueue& Tree::queue_of(const Node& n) {
   const Root& root = roots_[static_cast<size_t>(n.root)];
-  const Space& space = spaces_[static_cast<size_t>(root.space)];
-  return space.own ? *space.own : common_;
+  const Namespace& name_space = namespaces_[static_cast<size_t>(root.name_space)];
+  return name_space.own ? *name_space.own : common_;
 }
 
 void Tree::dequeue(NodeId id) { queue_of(nodes_[id]).erase(id); }
 
-// A computed leaf that nobody holds waits in its queue, and nobody else does.
+// The queue has the computed leaves that are not held, and nothing else.
 void Tree::update_queue(NodeId id) {
   const Node& n = nodes_[id];
-  const bool can_go = n.length > 0 && n.held == 0 && n.first_child == kNoNode;
+  const bool can_go = n.length > 0 && n.subtree_locks == 0 && n.first_child == kNoNode;
   if (can_go == n.queued) return;
   if (can_go) {
     queue_of(n).insert(id);
@@ -30,46 +30,48 @@ void Tree::update_queue(NodeId id) {
   }
 }
 
-void Tree::set_limits(int32_t space, int64_t floor, int64_t quota) {
-  if (spaces_.size() <= static_cast<size_t>(space)) spaces_.resize(static_cast<size_t>(space) + 1);
+void Tree::set_limits(int32_t name_space, int64_t floor, int64_t quota) {
+  if (namespaces_.size() <= static_cast<size_t>(name_space))
+    namespaces_.resize(static_cast<size_t>(name_space) + 1);
   std::vector<NodeId> waiting;
   for (NodeId id = 0; id < nodes_.limit(); ++id) {
     const Node& n = nodes_[id];
-    if (n.root < 0 || !n.queued || roots_[static_cast<size_t>(n.root)].space != space) continue;
+    if (n.root < 0 || !n.queued || roots_[static_cast<size_t>(n.root)].name_space != name_space)
+      continue;
     waiting.push_back(id);
     dequeue(id);
   }
-  Space& s = spaces_[static_cast<size_t>(space)];
+  Namespace& s = namespaces_[static_cast<size_t>(name_space)];
   s.floor = floor;
   s.quota = quota;
-  std::erase(limited_, space);
+  std::erase(limited_, name_space);
   s.own.reset();
   if (floor > 0 || quota > 0) {
     s.own = std::make_unique<EvictionQueue>(nodes_, state_);
-    limited_.push_back(space);
+    limited_.push_back(name_space);
   }
   for (const NodeId id : waiting) update_queue(id);
 }
 
 NodeId Tree::victim() const {
   const EvictionQueue* best = common_.empty() ? nullptr : &common_;
-  for (const int32_t space : limited_) {
-    const Space& s = spaces_[static_cast<size_t>(space)];
+  for (const int32_t name_space : limited_) {
+    const Namespace& s = namespaces_[static_cast<size_t>(name_space)];
     if (s.own->empty() || s.tokens - tail_tokens(s.own->front(), 1) < s.floor) continue;
     if (!best || s.own->front_key() < best->front_key()) best = s.own.get();
   }
   return best ? best->front() : kNoNode;
 }
 
-int64_t Tree::evict(NodeId id, Gone why) {
+int64_t Tree::evict(NodeId id, EvictReason why) {
   const Node& n = nodes_[id];
   const int64_t tokens = n.length;
   const NodeId parent = n.parent;
   if (state_.policy == Policy::kGdsf)
     state_.age = std::max(state_.age, std::bit_cast<double>(queue_of(n).front_key().rank));
-  if (observer_.gone) observer_.gone(id, 0, why);
+  if (observer_.evicting) observer_.evicting(id, 0, why);
   remove(id);
-  settle(parent, true);
+  prune(parent, true);
   ++evictions_;
   evicted_tokens_ += tokens;
   return tokens;
@@ -84,47 +86,49 @@ int32_t Tree::tail_tokens(NodeId id, int32_t pages) const {
   return n.end() - (n.start / kPageTokens + have - pages) * kPageTokens;
 }
 
-void Tree::evict_tail(NodeId id, int32_t pages, Gone why) {
+void Tree::evict_tail(NodeId id, int32_t pages, EvictReason why) {
   evict_tokens(id, tail_tokens(id, pages), why);
 }
 
-void Tree::evict_tokens(NodeId id, int32_t tokens, Gone why) {
+void Tree::evict_tokens(NodeId id, int32_t tokens, EvictReason why) {
   const Node& n = nodes_[id];
   if (tokens >= n.length) {
     evict(id, why);
     return;
   }
-  if (observer_.gone) observer_.gone(id, n.length - tokens, why);
+  if (observer_.evicting) observer_.evicting(id, n.length - tokens, why);
   evicted_tokens_ += tokens;
   cut(id, n.length - tokens);
 }
 
-// Evicts at most `pages` pages of the victim, fewer when its space would fall below its floor.
-void Tree::evict_victim(NodeId id, int32_t pages, Gone why) {
+// Evicts at most `pages` pages of the victim, fewer when its namespace would fall below its floor.
+void Tree::evict_victim(NodeId id, int32_t pages, EvictReason why) {
   const Node& n = nodes_[id];
-  const Space& s = spaces_[static_cast<size_t>(roots_[static_cast<size_t>(n.root)].space)];
+  const Namespace& s =
+      namespaces_[static_cast<size_t>(roots_[static_cast<size_t>(n.root)].name_space)];
   pages = std::min(pages, page_count(n));
   while (pages > 1 && s.tokens - tail_tokens(id, pages) < s.floor) --pages;
   evict_tail(id, pages, why);
 }
 
-bool Tree::make_room(int32_t pages, int32_t space) {
+bool Tree::make_room(int32_t pages, int32_t name_space) {
   while (pages_.available() < pages) {
     const int32_t wanted = pages - pages_.available();
     const NodeId id = victim();
     if (id != kNoNode) {
-      evict_victim(id, wanted, Gone::kRoom);
+      evict_victim(id, wanted, EvictReason::kCapacity);
       continue;
     }
-    const EvictionQueue* own = space >= 0 ? spaces_[static_cast<size_t>(space)].own.get() : nullptr;
+    const EvictionQueue* own =
+        name_space >= 0 ? namespaces_[static_cast<size_t>(name_space)].own.get() : nullptr;
     if (!own || own->empty()) return false;
     evict_tail(own->front(), wanted);
   }
   return true;
 }
 
-bool Tree::make_room_in(int32_t space, int64_t tokens) {
-  const Space& s = spaces_[static_cast<size_t>(space)];
+bool Tree::make_room_in(int32_t name_space, int64_t tokens) {
+  const Namespace& s = namespaces_[static_cast<size_t>(name_space)];
   while (s.quota > 0 && s.tokens + tokens > s.quota) {
     if (s.own->empty()) return false;
     const int64_t over = s.tokens + tokens - s.quota;
@@ -140,12 +144,12 @@ int64_t Tree::trim(int32_t pages) {
   while (pages_.used() > pages) {
     const NodeId id = victim();
     if (id == kNoNode) break;
-    evict_victim(id, pages_.used() - pages, Gone::kAsked);
+    evict_victim(id, pages_.used() - pages, EvictReason::kExplicit);
   }
   return before - tokens_;
 }
 
-int64_t Tree::drop(NodeId top, Gone why) {
+int64_t Tree::drop(NodeId top, EvictReason why) {
   const int64_t before = tokens_;
   // Deepest first: down to a leaf by last children, then back over what is left.
   NodeId id = top;
@@ -158,7 +162,7 @@ int64_t Tree::drop(NodeId top, Gone why) {
       const NodeId previous = nodes_[id].previous;
       if (nodes_[id].queued) {
         const int64_t tokens = nodes_[id].length;
-        if (observer_.gone) observer_.gone(id, 0, why);
+        if (observer_.evicting) observer_.evicting(id, 0, why);
         remove(id);
         ++evictions_;
         evicted_tokens_ += tokens;
@@ -169,13 +173,13 @@ int64_t Tree::drop(NodeId top, Gone why) {
   }
 }
 
-int64_t Tree::drop_after(const Match& match, Gone why) {
+int64_t Tree::drop_after(const Match& match, EvictReason why) {
   int64_t evicted = drop(match.node, why);
   const Node& n = nodes_[match.node];
   if (!n.queued || match.offset == n.length) return evicted;
   if (match.offset == 0) return evicted + evict(match.node, why);
   const int32_t rest = n.length - match.offset;
-  if (observer_.gone) observer_.gone(match.node, match.offset, why);
+  if (observer_.evicting) observer_.evicting(match.node, match.offset, why);
   cut(match.node, match.offset);
   evicted_tokens_ += rest;
   return evicted + rest;
@@ -194,10 +198,12 @@ int64_t Tree::expire(int64_t now_ms) {
     update_queue(due.id);
   }
   const auto sweep = [&](EvictionQueue& queue) {
-    while (!queue.empty() && nodes_[queue.front()].expired) evict(queue.front(), Gone::kTime);
+    while (!queue.empty() && nodes_[queue.front()].expired)
+      evict(queue.front(), EvictReason::kExpired);
   };
   sweep(common_);
-  for (const int32_t space : limited_) sweep(*spaces_[static_cast<size_t>(space)].own);
+  for (const int32_t name_space : limited_)
+    sweep(*namespaces_[static_cast<size_t>(name_space)].own);
   return before - tokens_;
 }
 

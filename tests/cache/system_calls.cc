@@ -29,9 +29,9 @@ bool allowed(SystemCall kind, int descriptor, bool* killed) {
   return error == 0;
 }
 
-size_t most_bytes() {
+size_t max_bytes() {
   SystemCalls* const calls = current.load();
-  return calls ? calls->most_bytes() : SIZE_MAX;
+  return calls ? calls->max_bytes() : SIZE_MAX;
 }
 
 // The same for calls that are done or not.
@@ -60,12 +60,12 @@ void SystemCalls::fail(SystemCall kind, int error) {
 
 void SystemCalls::write_at_most(size_t bytes) {
   const std::lock_guard lock(mutex_);
-  most_bytes_ = bytes;
+  max_bytes_ = bytes;
 }
 
-size_t SystemCalls::most_bytes() {
+size_t SystemCalls::max_bytes() {
   const std::lock_guard lock(mutex_);
-  return most_bytes_;
+  return max_bytes_;
 }
 
 void SystemCalls::kill_at(int n) {
@@ -87,7 +87,7 @@ int SystemCalls::before(SystemCall kind, int descriptor, bool* killed) {
 
 using prefix::testing_support::allowed;
 using prefix::testing_support::end_process;
-using prefix::testing_support::most_bytes;
+using prefix::testing_support::max_bytes;
 using prefix::testing_support::SystemCall;
 
 extern "C" {
@@ -99,7 +99,7 @@ ssize_t write(int file, const void* data, size_t bytes) {
     syscall(SYS_write, file, data, bytes / 2);
     end_process();
   }
-  return syscall(SYS_write, file, data, std::min(bytes, most_bytes()));
+  return syscall(SYS_write, file, data, std::min(bytes, max_bytes()));
 }
 
 ssize_t writev(int file, const iovec* parts, int count) {
@@ -111,9 +111,9 @@ ssize_t writev(int file, const iovec* parts, int count) {
               i + 1 < count ? parts[i].iov_len : parts[i].iov_len / 2);
     end_process();
   }
-  for (int i = 0; i < count && most_bytes() < SIZE_MAX; ++i)
+  for (int i = 0; i < count && max_bytes() < SIZE_MAX; ++i)
     if (parts[i].iov_len > 0)
-      return syscall(SYS_write, file, parts[i].iov_base, std::min(parts[i].iov_len, most_bytes()));
+      return syscall(SYS_write, file, parts[i].iov_base, std::min(parts[i].iov_len, max_bytes()));
   return syscall(SYS_writev, file, parts, count);
 }
 

@@ -1,6 +1,7 @@
-// Stands between the library and the system in the programs that link it: a test sees the calls that
-// make a file and let it last, can have one of them fail, and can end the process in the middle of
-// any of them. It takes the place of the C library's functions, which costs the others nothing.
+// Stands between the library and the system in the programs that link it: a test sees the calls
+// that make a file and let it last, can have one of them fail, and can end the process in the
+// middle of any of them. It takes the place of the C library's functions, which costs the others
+// nothing.
 #pragma once
 
 #include <cstddef>
@@ -36,14 +37,14 @@ class SystemCalls {
 
   // For the functions that are watched. Returns an errno, 0: go on.
   int before(SystemCall kind, int descriptor, bool* killed);
-  size_t most_bytes();
+  size_t max_bytes();
 
  private:
   std::mutex mutex_;
   std::vector<Call> seen_;
   SystemCall failing_ = SystemCall::kWrite;
   int error_ = 0;
-  size_t most_bytes_ = SIZE_MAX;
+  size_t max_bytes_ = SIZE_MAX;
   int left_ = 0;  // calls until the end; 0: it does not come
 };
 

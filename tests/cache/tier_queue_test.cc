@@ -79,11 +79,11 @@ TEST(Ticket, CountsDownAndTellsHitsApart) {
   EXPECT_FALSE(ticket.done());
   EXPECT_FALSE(ticket.wait_for(std::chrono::nanoseconds(0)));
   EXPECT_FALSE(ticket.wait_for(std::chrono::microseconds(1)));
-  EXPECT_FALSE(ticket.settle(1, true));
+  EXPECT_FALSE(ticket.complete(1, true));
   EXPECT_TRUE(ticket.hit(1));  // before the ticket is done
   EXPECT_FALSE(ticket.hit(0));
-  EXPECT_FALSE(ticket.settle(0, false));
-  EXPECT_TRUE(ticket.settle(2, true));
+  EXPECT_FALSE(ticket.complete(0, false));
+  EXPECT_TRUE(ticket.complete(2, true));
   EXPECT_TRUE(ticket.done());
   EXPECT_TRUE(ticket.wait_for(std::chrono::nanoseconds::max()));
   EXPECT_FALSE(ticket.hit(0));
@@ -100,7 +100,7 @@ TEST(Ticket, WithoutPagesIsDone) {
 TEST(Ticket, WakesWhoWaitsForEver) {
   Ticket ticket(1);
   std::thread waiter([&] { EXPECT_TRUE(ticket.wait_for(std::chrono::nanoseconds::max())); });
-  ticket.settle(0, false);
+  ticket.complete(0, false);
   waiter.join();
 }
 
@@ -117,7 +117,7 @@ TEST(TierQueue, EveryPageIsWorkedOnOnce) {
       const std::lock_guard lock(mutex);
       seen.insert(call.keys[first]);
     }
-    self->settle(call, first, first % 2 == 0 ? Outcome::kHit : Outcome::kMiss);
+    self->complete(call, first, first % 2 == 0 ? Outcome::kHit : Outcome::kMiss);
   });
   self = &queue;
   const std::vector<PageKey> k = keys(40);
@@ -176,7 +176,7 @@ TEST(TierQueue, RefusesWhatDoesNotFit) {
   TierQueue* self = nullptr;
   TierQueue queue(options(1, 6), [&](TierCall& call, size_t first, size_t) {
     gate.pass();
-    self->settle(call, first, call.kind == Kind::kPut ? Outcome::kStored : Outcome::kHit);
+    self->complete(call, first, call.kind == Kind::kPut ? Outcome::kStored : Outcome::kHit);
   });
   self = &queue;
   const TicketPtr blocker = queue.start(Kind::kExists, keys(1), {}, {});
@@ -245,7 +245,7 @@ TEST(TierQueue, CancelSkipsWhatHasNotBegun) {
   TierQueue queue(options(1), [&](TierCall& call, size_t first, size_t) {
     gate.pass();
     ++worked;
-    self->settle(call, first, Outcome::kHit);
+    self->complete(call, first, Outcome::kHit);
   });
   self = &queue;
   const TicketPtr ticket = queue.start(Kind::kGet, keys(5), buffers(5), {});
@@ -279,8 +279,8 @@ TEST(TierQueue, AnExceptionIsAMiss) {
   TierQueue* self = nullptr;
   TierQueue queue(options(2), [&](TierCall& call, size_t first, size_t) {
     if (first == 1) throw std::bad_alloc();
-    self->settle(call, first, Outcome::kHit);
-    if (first == 2) throw std::runtime_error("after the page was settled");
+    self->complete(call, first, Outcome::kHit);
+    if (first == 2) throw std::runtime_error("after the page was completed");
   });
   self = &queue;
   const TicketPtr ticket = queue.start(Kind::kGet, keys(4), buffers(4), {});
@@ -316,7 +316,7 @@ TEST(TierQueue, RoomComesBack) {
 TEST(TierQueue, LetsGoOfMemoryBeforeThePageIsDone) {
   TierQueue* self = nullptr;
   TierQueue queue(options(1), [&](TierCall& call, size_t first, size_t) {
-    self->settle(call, first, call.kind == Kind::kGet ? Outcome::kHit : Outcome::kStored);
+    self->complete(call, first, call.kind == Kind::kGet ? Outcome::kHit : Outcome::kStored);
   });
   self = &queue;
   const std::vector<PageBuffer> read = buffers(3);

@@ -168,12 +168,12 @@ struct Steps {
   Scheduler scheduler{model, kv, pages, tree, {}, nullptr};
 };
 
-constexpr int32_t kMost = 64;
+constexpr int32_t kMaxTokens = 64;
 
 // A generation that finds a page of its path continued by somebody else after each of its first
 // `times` tokens, and leaves it at the price of a page.
 std::shared_ptr<Job> parted_generation(Steps& steps, const Tokens& prompt, int32_t times) {
-  const RequestSpec spec = generation(prompt, kMost);
+  const RequestSpec spec = generation(prompt, kMaxTokens);
   const Tokens drawn = run_all(*make_engine(checkpoint()), {spec})->result(0).tokens;
   const auto leader = steps.submit(spec);
   steps.step();
@@ -186,7 +186,7 @@ std::shared_ptr<Job> parted_generation(Steps& steps, const Tokens& prompt, int32
     EXPECT_TRUE(follower->finished(0));
     const auto generated = static_cast<int32_t>(leader->result(0).tokens.size());
     EXPECT_EQ(generated, n + 1);
-    EXPECT_GE(steps.reserved(), pages_between(0, kMost - generated))
+    EXPECT_GE(steps.reserved(), pages_between(0, kMaxTokens - generated))
         << "what it still grows by is promised to it";
   }
   return leader;

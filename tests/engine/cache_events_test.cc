@@ -21,7 +21,7 @@ struct Watched {
   Watched(size_t capacity, int32_t event_tokens)
       : block(event_tokens), events(cache.tree, cache.keys, cache.pool, capacity, event_tokens) {
     Tree::Observer observer;
-    observer.gone = [this](NodeId id, int32_t from, Gone) { events.gone(id, from); };
+    observer.evicting = [this](NodeId id, int32_t from, EvictReason) { events.evicting(id, from); };
     observer.computed = [this](NodeId id, int32_t from) { events.computed(id, from); };
     cache.tree.set_observer(std::move(observer));
   }

@@ -37,9 +37,9 @@ struct LowerTiersTest : testing::Test {
   }
 
   Tokens prompt(size_t n) { return random_tokens(random, n, 1000); }
-  std::shared_ptr<const Fetch> look(const Tokens& tokens, bool* own = nullptr) {
+  std::shared_ptr<const Fetch> lookup(const Tokens& tokens, bool* own = nullptr) {
     bool mine;
-    auto fetch = tiers->look(cache.root, tokens, cache.tree.match(cache.root, tokens), &mine);
+    auto fetch = tiers->lookup(cache.root, tokens, cache.tree.match(cache.root, tokens), &mine);
     if (own) *own = mine;
     return fetch;
   }

@@ -104,7 +104,7 @@ class Simulation {
     Tokens tokens;
     NodeId node = kNoNode;
     std::shared_ptr<const Fetch> fetch;
-    bool looked = false;
+    bool looked_up = false;
   };
 
   size_t at_most(size_t n) { return random_() % (n + 1); }
@@ -143,12 +143,12 @@ class Simulation {
       std::advance(call, at_most(std::min<size_t>(fake.open.size() - 1, 8)));
       for (size_t pages = 1 + at_most(6); pages > 0; --pages) {
         const size_t i = at_most(call->keys.size() - 1);
-        if (!call->ticket->settled(i))
-          fake.settle(*call, i, at_most(30) == 0 || (call->ticket->cancelled() && at_most(1)));
+        if (!call->ticket->completed(i))
+          fake.complete(*call, i, at_most(30) == 0 || (call->ticket->cancelled() && at_most(1)));
       }
       if (at_most(2) == 0) {
         for (size_t i = 0; i < call->keys.size(); ++i)
-          if (!call->ticket->settled(i)) fake.settle(*call, i);
+          if (!call->ticket->completed(i)) fake.complete(*call, i);
       }
       fake.forget_answered();
     }
@@ -158,11 +158,11 @@ class Simulation {
   bool waits(Sequence& s) {
     if (s.fetch && !s.fetch->done) return true;
     s.fetch.reset();
-    while (!s.looked) {
+    while (!s.looked_up) {
       if (tiers_->busy()) return true;
-      s.fetch = tiers_->look(s.root, s.tokens, cache_.tree.match(s.root, s.tokens), &s.looked);
+      s.fetch = tiers_->lookup(s.root, s.tokens, cache_.tree.match(s.root, s.tokens), &s.looked_up);
       if (!s.fetch) continue;
-      ++(s.looked ? tally_.fetches : tally_.shared);
+      ++(s.looked_up ? tally_.fetches : tally_.shared);
       return true;
     }
     return false;

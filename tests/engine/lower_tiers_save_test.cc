@@ -47,7 +47,7 @@ TEST_F(LowerTiersTest, OnlyWhatIsComputedIsGiven) {
 TEST_F(LowerTiersTest, WhatCameFromATierIsNotGivenBack) {
   const Tokens tokens = prompt(160);
   cache.give_to(*near, cache.root, tokens);
-  finish(look(tokens));
+  finish(lookup(tokens));
   add_and_save(tokens);
   EXPECT_EQ(near->calls[Kind::kPut], 0);
 }
@@ -57,7 +57,7 @@ TEST_F(LowerTiersTest, PagesBeforeThoseThatCameAreStillGiven) {
   const Tokens tokens = prompt(160);
   cache.add(cache.root, first_tokens(tokens, 64));
   cache.give_to(*near, cache.root, tokens);
-  const auto fetch = look(tokens);
+  const auto fetch = lookup(tokens);
   ASSERT_TRUE(fetch);
   cache.tree.trim(0);
   cache.add(cache.root, tokens);

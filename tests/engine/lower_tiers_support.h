@@ -83,7 +83,7 @@ class FakeTier final : public Tier {
   TierStats stats() const noexcept override { return {}; }
 
   // Answers one page of a call; a miss of a get leaves rubbish in the buffer.
-  void settle(Call& call, size_t i, bool miss = false) {
+  void complete(Call& call, size_t i, bool miss = false) {
     const auto found = pages.find(call.keys[i]);
     bool hit = found != pages.end() && !miss;
     if (call.kind == kGet) {
@@ -98,7 +98,7 @@ class FakeTier final : public Tier {
       hit = !miss;
       if (hit) pages[call.keys[i]].assign(blob.data.get(), blob.data.get() + blob.size);
     }
-    call.ticket->settle(i, hit);
+    call.ticket->complete(i, hit);
   }
   void forget_answered() {
     open.remove_if([](const Call& call) { return call.ticket->done(); });
@@ -107,7 +107,7 @@ class FakeTier final : public Tier {
   void answer() {
     for (Call& call : open)
       for (size_t i = 0; i < call.keys.size(); ++i)
-        if (!call.ticket->settled(i)) settle(call, i);
+        if (!call.ticket->completed(i)) complete(call, i);
     forget_answered();
   }
 
@@ -119,7 +119,7 @@ class FakeTier final : public Tier {
     const bool refused = call.kind == kPut && refuses;
     open.push_back(std::move(call));
     if (at_once || refused)
-      for (size_t i = 0; i < open.back().keys.size(); ++i) settle(open.back(), i, refused);
+      for (size_t i = 0; i < open.back().keys.size(); ++i) complete(open.back(), i, refused);
     forget_answered();
     return ticket;
   }

@@ -10,7 +10,7 @@ using namespace testing_support;
 TEST_F(LowerTiersTest, WhatATierHasGoesIntoTheTree) {
   const Tokens tokens = prompt(170);
   cache.give_to(*near, cache.root, tokens);
-  const auto fetch = look(tokens);
+  const auto fetch = lookup(tokens);
   ASSERT_TRUE(fetch);
   EXPECT_EQ(near->calls[Kind::kExists], 1);
   tiers->poll();
@@ -38,10 +38,10 @@ TEST_F(LowerTiersTest, APageThatIsNotFiniteIsAMiss) {
       cache.give_to(*near, cache.root, tokens);
       const PageKey spoiled = keys_of(cache.root, tokens)[2];
       std::memcpy(near->pages[spoiled].data() + at * sizeof bits, &bits, sizeof bits);
-      finish(look(tokens));
+      finish(lookup(tokens));
       EXPECT_EQ(computed(tokens), 64);
       cache.give_to(*far, cache.root, tokens);  // the next tier has a good one
-      finish(look(tokens));
+      finish(lookup(tokens));
       EXPECT_EQ(computed(tokens), 160);
       check();
       cache.tree.drop(cache.root);
@@ -53,20 +53,20 @@ TEST_F(LowerTiersTest, OnlyWhatTheTreeLacksIsAskedFor) {
   Tokens tokens = prompt(170);
   cache.give_to(*near, cache.root, tokens);
   cache.add(cache.root, first_tokens(tokens, 75));  // ends in the third page
-  finish(look(tokens));
+  finish(lookup(tokens));
   EXPECT_EQ(computed(tokens), 160);
   const std::vector<PageKey> keys = keys_of(cache.root, tokens);
   for (size_t i = 0; i < keys.size(); ++i) EXPECT_EQ(near->gets[keys[i]], i >= 2) << i;
   check();
-  EXPECT_FALSE(look(tokens)) << "the rest fills no page";
-  EXPECT_FALSE(look(first_tokens(tokens, 100)));
+  EXPECT_FALSE(lookup(tokens)) << "the rest fills no page";
+  EXPECT_FALSE(lookup(first_tokens(tokens, 100)));
 }
 
 TEST_F(LowerTiersTest, ThePathBelowARunningRequestIsNotAskedFor) {
   const Tokens tokens = prompt(170);
   const NodeId id = cache.tree.attach(cache.tree.match(cache.root, tokens), tokens, {});
   bool own;
-  EXPECT_FALSE(look(tokens, &own));
+  EXPECT_FALSE(lookup(tokens, &own));
   EXPECT_TRUE(own);
   cache.tree.unlock(id, true);
 }
@@ -75,7 +75,7 @@ TEST_F(LowerTiersTest, TheSecondTierIsAskedForWhatTheFirstLacks) {
   const Tokens tokens = prompt(160);
   cache.give_to(*near, cache.root, first_tokens(tokens, 64));
   cache.give_to(*far, cache.root, tokens);
-  finish(look(tokens));
+  finish(lookup(tokens));
   EXPECT_EQ(computed(tokens), 160);
   const std::vector<PageKey> keys = keys_of(cache.root, tokens);
   for (size_t i = 0; i < keys.size(); ++i) {
@@ -90,7 +90,7 @@ TEST_F(LowerTiersTest, PagesBehindAGapAreOfNoUse) {
   const std::vector<PageKey> keys = keys_of(cache.root, tokens);
   cache.give_to(*near, cache.root, tokens);
   near->pages.erase(keys[2]);
-  finish(look(tokens));
+  finish(lookup(tokens));
   EXPECT_EQ(computed(tokens), 64);
   EXPECT_EQ(near->gets[keys[3]], 0);
   check();
@@ -100,11 +100,11 @@ TEST_F(LowerTiersTest, APageThatCannotBeReadAfterAllComesFromTheNextTier) {
   const Tokens tokens = prompt(160);
   cache.give_to(*near, cache.root, tokens);
   cache.give_to(*far, cache.root, tokens);
-  const auto fetch = look(tokens);
+  const auto fetch = lookup(tokens);
   near->answer();
   tiers->poll();
   ASSERT_EQ(near->open.size(), 1u);
-  near->settle(near->open.front(), 2, true);  // rubbish in its buffer
+  near->complete(near->open.front(), 2, true);  // rubbish in its buffer
   finish(fetch);
   EXPECT_EQ(computed(tokens), 160);
   EXPECT_EQ(far->gets[keys_of(cache.root, tokens)[2]], 1);
@@ -115,7 +115,7 @@ TEST_F(LowerTiersTest, APageThatCannotBeReadAfterAllComesFromTheNextTier) {
 TEST_F(LowerTiersTest, PagesOfAnotherRootAreOtherPages) {
   const Tokens tokens = prompt(160);
   cache.give_to(*near, cache.other_root, tokens);
-  finish(look(tokens));
+  finish(lookup(tokens));
   EXPECT_EQ(computed(tokens), 0);
   EXPECT_EQ(near->calls[Kind::kGet], 0);
 }
@@ -126,28 +126,28 @@ TEST_F(LowerTiersTest, RequestsThatMissTheSamePageShareOneFetch) {
   const Tokens tokens = prompt(160);
   cache.give_to(*near, cache.root, tokens);
   bool own;
-  const auto first = look(tokens, &own);
+  const auto first = lookup(tokens, &own);
   EXPECT_TRUE(own);
   for (int i = 0; i < 10; ++i) {
     Tokens longer = tokens;
     for (const int32_t t : prompt(40)) longer.push_back(t);
-    EXPECT_EQ(look(longer, &own), first);
+    EXPECT_EQ(lookup(longer, &own), first);
     EXPECT_FALSE(own);
   }
   finish(first);
   EXPECT_EQ(near->calls[Kind::kExists], 1);
   EXPECT_EQ(near->calls[Kind::kGet], 1);
-  EXPECT_FALSE(look(tokens));
+  EXPECT_FALSE(lookup(tokens));
 }
 
 TEST_F(LowerTiersTest, WhoComesInTheMiddleOfALongReadSharesItToo) {
   open(1s, 2);  // pages at once
   const Tokens tokens = prompt(200);
   cache.give_to(*near, cache.root, tokens);
-  const auto first = look(tokens);
+  const auto first = lookup(tokens);
   for (int i = 0; i < 3; ++i) {
     bool own;
-    EXPECT_EQ(look(tokens, &own), first) << i;
+    EXPECT_EQ(lookup(tokens, &own), first) << i;
     EXPECT_FALSE(own);
     near->answer();
     tiers->poll();
@@ -162,7 +162,7 @@ TEST_F(LowerTiersTest, WhoComesInTheMiddleOfALongReadSharesItToo) {
 
 TEST_F(LowerTiersTest, OnlySoManyFetchesAtATime) {
   std::vector<std::shared_ptr<const Fetch>> fetches;
-  while (!tiers->busy()) fetches.push_back(look(prompt(64)));
+  while (!tiers->busy()) fetches.push_back(lookup(prompt(64)));
   EXPECT_EQ(fetches.size(), 16u);
   near->answer();
   tiers->poll();  // on to the second tier
@@ -177,7 +177,7 @@ TEST_F(LowerTiersTest, AFetchThatNobodyWaitsForIsCancelled) {
   const Tokens tokens = prompt(160);
   cache.give_to(*near, cache.root, tokens);
   for (const bool reading : {false, true}) {
-    auto fetch = look(tokens);
+    auto fetch = lookup(tokens);
     if (reading) {
       near->answer();
       tiers->poll();
@@ -192,7 +192,7 @@ TEST_F(LowerTiersTest, AFetchThatNobodyWaitsForIsCancelled) {
     EXPECT_EQ(computed(tokens), 0);
   }
   bool own;
-  finish(look(tokens, &own));
+  finish(lookup(tokens, &own));
   EXPECT_TRUE(own);
   EXPECT_EQ(computed(tokens), 160);
   check();
@@ -204,14 +204,14 @@ TEST_F(LowerTiersTest, WhatTheTreeLosesMeanwhileEndsTheFetch) {
   const Tokens tokens = prompt(160);
   cache.give_to(*near, cache.root, tokens);
   cache.add(cache.root, first_tokens(tokens, 64));
-  const auto fetch = look(tokens);
+  const auto fetch = lookup(tokens);
   near->answer();
   tiers->poll();
   cache.tree.trim(1);
   finish(fetch);
   EXPECT_EQ(computed(tokens), 32);
   check();
-  finish(look(tokens));
+  finish(lookup(tokens));
   EXPECT_EQ(computed(tokens), 160);
   check();
 }
@@ -219,7 +219,7 @@ TEST_F(LowerTiersTest, WhatTheTreeLosesMeanwhileEndsTheFetch) {
 TEST_F(LowerTiersTest, WhatIsComputedMeanwhileIsKeptAndSaved) {
   const Tokens tokens = prompt(224);
   cache.give_to(*near, cache.root, first_tokens(tokens, 96));
-  const auto fetch = look(first_tokens(tokens, 96));
+  const auto fetch = lookup(first_tokens(tokens, 96));
   cache.add(cache.root, tokens);  // one node, which reaches beyond what comes
   finish(fetch);
   EXPECT_EQ(cache.pool.used(), 7);
@@ -234,7 +234,7 @@ TEST_F(LowerTiersTest, ABranchMadeMeanwhileStays) {
   Tokens other = first_tokens(tokens, 77);
   for (const int32_t t : prompt(50)) other.push_back(t);
   cache.give_to(*near, cache.root, tokens);
-  const auto fetch = look(tokens);
+  const auto fetch = lookup(tokens);
   near->answer();
   tiers->poll();
   cache.add(cache.root, other);
@@ -247,7 +247,7 @@ TEST_F(LowerTiersTest, ABranchMadeMeanwhileStays) {
 TEST_F(LowerTiersTest, PagesForWhichThereIsNoRoomAreLetGo) {
   const Tokens tokens = prompt(160);
   cache.give_to(*near, cache.root, tokens);
-  const auto fetch = look(tokens);
+  const auto fetch = lookup(tokens);
   const Tokens large = prompt(61 * 32);
   const NodeId id = cache.tree.attach(cache.tree.match(cache.root, large), large, {});
   finish(fetch);
@@ -255,7 +255,7 @@ TEST_F(LowerTiersTest, PagesForWhichThereIsNoRoomAreLetGo) {
   EXPECT_EQ(cache.pool.used(), 61);
   cache.tree.check();
   cache.tree.unlock(id, false);
-  finish(look(tokens));
+  finish(lookup(tokens));
   EXPECT_EQ(computed(tokens), 160);
   check();
 }
@@ -269,7 +269,7 @@ TEST_F(LowerTiersTest, APageThatCameIsNotZeroedAfterwards) {
   const Tokens cancelled = prompt(160);
   cache.tree.unlock(cache.tree.attach(cache.tree.match(cache.root, cancelled), cancelled, {}),
                     true);
-  finish(look(tokens));
+  finish(lookup(tokens));
   cache.add(cache.root, prompt(10));  // a step
   EXPECT_EQ(computed(tokens), 160);
   check();

@@ -9,11 +9,11 @@ using namespace testing_support;
 TEST_F(LowerTiersTest, WhenTimeIsUpWhatHasComeIsUsed) {
   const Tokens tokens = prompt(160);
   cache.give_to(*near, cache.root, tokens);
-  const auto fetch = look(tokens);
+  const auto fetch = lookup(tokens);
   near->answer();
   tiers->poll();
   FakeTier::Call& call = near->open.front();
-  for (const size_t i : {0u, 3u, 1u}) near->settle(call, i);
+  for (const size_t i : {0u, 3u, 1u}) near->complete(call, i);
   now += 999ms;
   tiers->poll();
   EXPECT_FALSE(fetch->done);
@@ -34,7 +34,7 @@ TEST_F(LowerTiersTest, WhenTimeIsUpNothingMoreIsRead) {
   open(1s, 2);
   const Tokens tokens = prompt(160);
   cache.give_to(*near, cache.root, tokens);
-  const auto fetch = look(tokens);
+  const auto fetch = lookup(tokens);
   near->answer();
   tiers->poll();
   near->answer();
@@ -51,13 +51,13 @@ TEST_F(LowerTiersTest, WithoutTimeToWaitOnlyWhatIsThereAtOnceIsUsed) {
   open(0ms);
   const Tokens tokens = prompt(160);
   cache.give_to(*near, cache.root, tokens);
-  const auto late = look(tokens);
+  const auto late = lookup(tokens);
   tiers->poll();
   EXPECT_TRUE(late->done);
   EXPECT_EQ(computed(tokens), 0);
   EXPECT_EQ(tiers->counters().timeouts, 1);
   near->at_once = true;
-  finish(look(tokens));
+  finish(lookup(tokens));
   EXPECT_EQ(computed(tokens), 160);
   EXPECT_EQ(tiers->counters().timeouts, 1);
 }
@@ -71,7 +71,7 @@ TEST_F(LowerTiersTest, ATierThatLooksTooSlowlyIsTriedAgainAfterAWhile) {
   int skipped = 0;
   for (int round = 0; round < 100; ++round) {
     const int before = near->calls[Kind::kExists];
-    const auto fetch = look(tokens);
+    const auto fetch = lookup(tokens);
     skipped = near->calls[Kind::kExists] == before ? skipped + 1 : 0;
     now += 1ms;
     finish(fetch);
@@ -87,7 +87,7 @@ TEST_F(LowerTiersTest, ATierThatReadsTooSlowlyIsTriedAgainAfterAWhile) {
   measure_tokens();
   far->at_once = near->at_once = true;
   for (int round = 0; round < 100; ++round) {
-    const auto fetch = look(tokens);
+    const auto fetch = lookup(tokens);
     near->at_once = false;
     tiers->poll();
     near->at_once = true;
@@ -105,7 +105,7 @@ TEST_F(LowerTiersTest, ATierThatNeverAnswersDelaysOneRequestNotAll) {
   measure_tokens();
   far->at_once = true;
   for (int round = 0; round < 31; ++round) {
-    const auto fetch = look(prompt(160));
+    const auto fetch = lookup(prompt(160));
     now += 1s;
     tiers->poll();
     EXPECT_TRUE(!fetch || fetch->done);
@@ -120,7 +120,7 @@ TEST_F(LowerTiersTest, LongStepsDoNotMakeATierSlow) {
   cache.give_to(*near, cache.root, tokens);
   measure_tokens();
   for (int round = 0; round < 5; ++round) {
-    const auto fetch = look(tokens);
+    const auto fetch = lookup(tokens);
     ASSERT_TRUE(fetch);
     while (!fetch->done) {
       near->answer();
@@ -141,7 +141,7 @@ TEST_F(LowerTiersTest, SmallStepsDoNotCount) {
   cache.give_to(*near, cache.root, tokens);
   tiers->computed(31, 31);
   for (int round = 0; round < 3; ++round) {
-    const auto fetch = look(tokens);
+    const auto fetch = lookup(tokens);
     now += 1ms;
     finish(fetch);
     cache.tree.trim(0);

@@ -16,7 +16,9 @@ using namespace testing_support;
 struct PagesToSaveTest : testing::Test {
   PagesToSaveTest() {
     Tree::Observer observer;
-    observer.gone = [this](NodeId id, int32_t from, Gone) { pages.gone(cache.tree, id, from); };
+    observer.evicting = [this](NodeId id, int32_t from, EvictReason) {
+      pages.evicting(cache.tree, id, from);
+    };
     cache.tree.set_observer(std::move(observer));
   }
   // Notes all that is computed.

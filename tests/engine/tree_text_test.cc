@@ -12,6 +12,7 @@
 
 #include "random_tree.h"
 #include "snapshot_support.h"
+#include "tree/tree_editor.h"
 
 namespace prefix {
 namespace {
@@ -125,7 +126,7 @@ struct BigTree : testing::Test {
   BigTree() { root = tree.add_root(); }
   NodeId leaf(NodeId parent, int32_t token, size_t length = 1) {
     const std::vector<int32_t> tokens(length, token);
-    return tree.add_leaf(parent, tokens, 1, 0);
+    return TreeEditor(tree).add_leaf(parent, tokens, 1, 0);
   }
   // Bounded however long it takes on this machine, which is told.
   void draw(const char* what, const Roots& roots) {

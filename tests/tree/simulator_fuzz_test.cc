@@ -178,7 +178,7 @@ class Generator {
     if (draw < (total > kLargeTotal ? 250 : 80)) return eviction(total);
     if (draw < 420) return sequence(Kind::kMatch);
     if (draw < 760) return insertion();
-    if (draw < 880 && held_.size() < kMostHeld) return sequence(Kind::kLock);
+    if (draw < 880 && held_.size() < kMaxHeld) return sequence(Kind::kLock);
     return unlock();
   }
 
@@ -192,8 +192,8 @@ class Generator {
 
  private:
   static constexpr int64_t kLargeTotal = 900;
-  static constexpr size_t kMostHeld = 12;
-  static constexpr size_t kMostRecent = 24;
+  static constexpr size_t kMaxHeld = 12;
+  static constexpr size_t kMaxRecent = 24;
   static constexpr int32_t kLongest = 40;
 
   Operation& any(std::vector<Operation>& from) {
@@ -237,7 +237,7 @@ class Generator {
     atoms -= atoms % static_cast<size_t>(options_.page);
     if (below(20) == 0)
       for (size_t i = 0; i < atoms; ++i) op.slots.push_back(1000000 + below(1000000));
-    if (recent_.size() < kMostRecent) recent_.emplace_back();
+    if (recent_.size() < kMaxRecent) recent_.emplace_back();
     any(recent_) = op;
     return op;
   }

@@ -30,7 +30,7 @@ struct Cache {
   explicit Cache(int32_t pages = 64, Policy policy = Policy::kLru)
       : pool(pages), tree(pool, {.policy = policy}), root(tree.add_root()) {}
 
-  NodeId attach(const Tokens& tokens, const Use& use = {}, NodeId where = kNoNode) {
+  NodeId attach(const Tokens& tokens, const AttachOptions& use = {}, NodeId where = kNoNode) {
     const NodeId top = where == kNoNode ? root : where;
     const NodeId id = tree.attach(tree.match(top, tokens), tokens, use);
     for (NodeId up = id; tree.node(up).length > 0; up = tree.node(up).parent)
@@ -38,7 +38,7 @@ struct Cache {
     return id;
   }
   // A sequence that comes, is computed and goes.
-  NodeId use(const Tokens& tokens, const Use& use = {}, NodeId where = kNoNode) {
+  NodeId use(const Tokens& tokens, const AttachOptions& use = {}, NodeId where = kNoNode) {
     const NodeId id = attach(tokens, use, where);
     tree.unlock(id, true);
     tree.check();
@@ -96,7 +96,7 @@ TEST(TreeEviction, GdsfKeepsWhatCostsMoreToCompute) {
   const NodeId root = tree.add_root();
   const auto use = [&](const Tokens& tokens) {
     const Match match = tree.match(root, tokens);
-    const NodeId id = tree.attach(match, tokens, {.counts = false});
+    const NodeId id = tree.attach(match, tokens, {.count_as_use = false});
     for (NodeId up = id; tree.node(up).length > 0; up = tree.node(up).parent)
       tree.set_computed(up, tree.node(up).length);
     tree.unlock(id, true);
@@ -130,7 +130,8 @@ TEST(TreeEviction, PagesGoFromTheTailAndTheLeafStaysWithFewerTokens) {
   const NodeId leaf = cache.use(tokens);
   EXPECT_EQ(cache.pool.available(), 0);
   std::vector<int32_t> cuts;
-  cache.tree.set_observer({.gone = [&](NodeId, int32_t from, Gone) { cuts.push_back(from); }});
+  cache.tree.set_observer(
+      {.evicting = [&](NodeId, int32_t from, EvictReason) { cuts.push_back(from); }});
   EXPECT_TRUE(cache.tree.make_room(1));
   cache.tree.check();
   EXPECT_EQ(cache.pool.available(), 1) << "not a page more than needed";
@@ -305,7 +306,7 @@ TEST(TreeLimits, AQuotaIsKeptByEvictingOnesOwn) {
   EXPECT_EQ(cache.matched(run_of(1, 64), tenant), 32);
   EXPECT_EQ(cache.matched(run_of(9, 50)), 50) << "nobody else's";
   try {
-    cache.attach(run_of(4, 60), {.grows = 21}, tenant);
+    cache.attach(run_of(4, 60), {.reserve_tokens = 21}, tenant);
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), Code::kCacheFull);

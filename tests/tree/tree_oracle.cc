@@ -22,8 +22,8 @@ CheckedTree::CheckedTree(int32_t pages, Policy policy, size_t roots)
     roots_[i].space = static_cast<int32_t>(i) % kSpaces;
     roots_[i].id = tree_.add_root(0, roots_[i].space);
   }
-  tree_.set_observer({.gone = [this](NodeId id, int32_t from, Gone why) {
-    if (why != Gone::kUnkept) log_.push_back({&tree_.node(id), from});
+  tree_.set_observer({.evicting = [this](NodeId id, int32_t from, EvictReason why) {
+    if (why != EvictReason::kNotCached) log_.push_back({&tree_.node(id), from});
   }});
 }
 
@@ -151,11 +151,11 @@ void CheckedTree::stamp(Edge* e) {
   for (; e; e = e->parent) e->last_use = tick_;
 }
 
-void CheckedTree::use_path(Edge* e, const Use& use) {
+void CheckedTree::use_path(Edge* e, const AttachOptions& use) {
   for (; e; e = e->parent) {
     e->last_use = tick_;
     e->priority = std::max(e->priority, use.priority);
-    e->uses += use.counts ? 1 : 0;
+    e->uses += use.count_as_use ? 1 : 0;
     e->expired = false;
     // A use prolongs a life that ends; it does not end one that did not.
     if (use.expires_ms == 0 || e->expires != 0)
@@ -174,7 +174,7 @@ void CheckedTree::match(size_t root, const Path& query) {
   same("offset of a match", got.offset, found.edge ? found.matched - found.edge->start : 0);
 }
 
-bool CheckedTree::attach(size_t root, const Path& tokens, const Use& use) {
+bool CheckedTree::attach(size_t root, const Path& tokens, const AttachOptions& use) {
   const auto n = static_cast<int32_t>(tokens.size());
   const Found found = find(root, tokens);
   const Match match = tree_.match(roots_[root].id, numbers(tokens));
@@ -191,7 +191,7 @@ bool CheckedTree::attach(size_t root, const Path& tokens, const Use& use) {
   ++tick_;
   in_use_ = found.edge;
   const Space& space = spaces_[static_cast<size_t>(roots_[root].space)];
-  const int64_t added = n - found.matched + use.grows;
+  const int64_t added = n - found.matched + use.reserve_tokens;
   const bool in_quota = repeat_make_room_in(roots_[root].space, added);
   // Held tokens fill pages that cannot come free. What surely does not fit need not evict.
   const bool hopeless = needed > available() + pages_used_ - held_tokens() / kPageTokens;

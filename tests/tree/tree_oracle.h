@@ -117,7 +117,8 @@ class CheckedTree {
 
   // --- operations; each compares what it can predict ---
   void match(size_t root, const Path& query);
-  bool attach(size_t root, const Path& tokens, const Use& use);  // the sequence joins live()
+  bool attach(size_t root, const Path& tokens,
+              const AttachOptions& use);  // the sequence joins live()
   void compute(Sequence& s, int32_t upto);
   bool can_advance(const Sequence& s) const { return s.reserved > 0 || available() > 0; }
   void advance(Sequence& s, char token);
@@ -181,7 +182,7 @@ class CheckedTree {
   void cut(Edge* e, int32_t length);
   void settle(Edge* e, bool keep);
   void stamp(Edge* e);
-  void use_path(Edge* e, const Use& use);
+  void use_path(Edge* e, const AttachOptions& use);
 
   Key key(const Edge& e) const;
   bool can_go(const Edge& e) const { return e.children == 0 && e.locks == 0 && &e != in_use_; }

@@ -225,7 +225,7 @@ void CheckedTree::check_edge(const Edge& e) {
   demand(children == e.children, "the model miscounted children");
   for (const Sequence& s : live_)
     held += s.root == e.root && s.edge->path.starts_with(e.path) ? 1 : 0;
-  same("held", n.held, held);
+  same("held", n.subtree_locks, held);
 }
 
 void CheckedTree::check_everything() {

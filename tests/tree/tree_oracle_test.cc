@@ -33,7 +33,7 @@ using testing_support::Sequence;
 
 constexpr int kOperations = 10'400'000;
 constexpr int kRunOperations = 5000;  // with one tree
-constexpr size_t kMostTokens = 110;
+constexpr size_t kMaxTokens = 110;
 
 int operations() { return quick() ? kOperations / 100 : kOperations; }
 
@@ -130,17 +130,17 @@ class RandomRun {
       if (!path.empty() && chance(4)) return path;
     }
     const size_t tail = 1 + below(chance(2) ? 4 : with_.tail);
-    const size_t length = std::min(kMostTokens, path.size() + tail);
+    const size_t length = std::min(kMaxTokens, path.size() + tail);
     for (uint64_t bits = random_(); path.size() < length; bits = bits >> 2 | bits << 62)
       path.push_back(static_cast<char>((bits & 255) % with_.vocabulary));
     if (path.empty()) path.push_back(0);
     return path;
   }
 
-  Use random_use() {
-    Use use{.job = below(100), .priority = static_cast<int16_t>(below(4))};
-    use.counts = !chance(4);
-    if (chance(6)) use.grows = static_cast<int32_t>(below(30));
+  AttachOptions random_use() {
+    AttachOptions use{.job = below(100), .priority = static_cast<int16_t>(below(4))};
+    use.count_as_use = !chance(4);
+    if (chance(6)) use.reserve_tokens = static_cast<int32_t>(below(30));
     if (with_.expiry && !chance(3)) use.expires_ms = now_ms_ + 1 + below(400);
     return use;
   }
@@ -148,11 +148,11 @@ class RandomRun {
   void attach() {
     const size_t root = below(with_.roots);
     const Path tokens = random_path(root);
-    const Use use = random_use();
+    const AttachOptions use = random_use();
     diary_.add("attach (root, priority, expires)", root, use.priority, use.expires_ms, tokens);
-    if (!tree_.attach(root, tokens, use) || use.grows == 0) return;
+    if (!tree_.attach(root, tokens, use) || use.reserve_tokens == 0) return;
     // As the scheduler promises pages to a request that generates.
-    const int32_t pages = (use.grows + kPageTokens - 1) / kPageTokens + 2;
+    const int32_t pages = (use.reserve_tokens + kPageTokens - 1) / kPageTokens + 2;
     if (tree_.make_room(pages)) tree_.reserve(tree_.live().back(), pages);
   }
 
@@ -164,7 +164,7 @@ class RandomRun {
   }
 
   bool advance(Sequence& s) {
-    if (s.tokens.size() == kMostTokens) return false;
+    if (s.tokens.size() == kMaxTokens) return false;
     if (!tree_.can_advance(s) && !tree_.make_room(1)) return false;
     const auto token = static_cast<char>(below(with_.vocabulary));
     diary_.add("advance (token)", token, 0, 0, s.tokens);

@@ -41,7 +41,7 @@ struct TreeTest : testing::Test {
   Tree tree{pool};
   NodeId root = tree.add_root();
 
-  NodeId attach(const Tokens& tokens, const Use& use = {}) {
+  NodeId attach(const Tokens& tokens, const AttachOptions& use = {}) {
     return tree.attach(tree.match(root, tokens), tokens, use);
   }
 };

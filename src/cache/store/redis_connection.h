@@ -7,7 +7,7 @@
 // The reader of replies is hiredis (redis_replies.h); the socket is ours, because hiredis limits
 // the time of each call of the system and not that of a trip, and copies what it sends. A
 // connection that was in any doubt, late, broken off, answering more than it was asked, is closed:
-// nobody can know to which question the next reply would belong.
+// the next reply could belong to another question.
 //
 // One thread at a time. Nothing throws but for lack of memory, which closes the connection too.
 #pragma once

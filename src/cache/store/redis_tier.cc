@@ -16,7 +16,7 @@ using Type = RedisReply::Type;
 
 constexpr uint64_t kLargestValue = 512ull << 20;  // of any server, unless it is told otherwise
 constexpr size_t kMagic = 8;                      // bytes that every page's header begins with
-constexpr size_t kMostComplaints = 64;
+constexpr size_t kMaxComplaints = 64;
 
 std::string redis_key(const PageKey& key) { return "prefix:page:1:" + key.hex(); }
 
@@ -69,7 +69,7 @@ void RedisTier::work(TierCall& call, size_t first, size_t count) {
   if (answer == StoreGate::Answer::kProbe) {
     const Outcome nothing =
         call.kind == TierCall::Kind::kPut ? Outcome::kNotStored : Outcome::kMiss;
-    for (size_t i = first; i < end; ++i) queue_.settle(call, i, nothing);
+    for (size_t i = first; i < end; ++i) queue_.complete(call, i, nothing);
     return probe();
   }
   std::unique_ptr<Line> line = take_line();
@@ -145,7 +145,7 @@ bool RedisTier::exists_pages(Line& line, TierCall& call, size_t first, size_t en
     const RedisReply& reply = replies[i - first];
     going = is_expected(line, reply, Type::kInteger, Command::kRead) && going;
     const bool there = reply.type == Type::kInteger && reply.integer == 1;
-    queue_.settle(call, i, there ? Outcome::kHit : Outcome::kMiss);
+    queue_.complete(call, i, there ? Outcome::kHit : Outcome::kMiss);
   }
   return going;
 }
@@ -178,7 +178,7 @@ bool RedisTier::get_pages(Line& line, TierCall& call, size_t first, size_t end) 
     const bool there = reply.type == Type::kString && reply.size > 0;
     const bool hit = there && reply.size == kDiskHeader + reply.page_size &&
                      reply.header == disk_header(key, {reply.page, reply.page_size});
-    queue_.settle(call, pages[j], hit ? Outcome::kHit : Outcome::kMiss);
+    queue_.complete(call, pages[j], hit ? Outcome::kHit : Outcome::kMiss);
     if (!there || hit) continue;
     queue_.count([](TierStats& s) { ++s.damaged; });
     const bool ours = reply.size >= kMagic &&
@@ -229,7 +229,7 @@ bool RedisTier::put_pages(Line& line, TierCall& call, size_t first, size_t end) 
       going = is_expected(line, replies[j * step + 1], Type::kInteger, Command::kWrite) && going;
     if (reply.type != Type::kInteger) continue;
     if (reply.integer == static_cast<int64_t>(kDiskHeader + call.blobs[pages[j]].size)) {
-      queue_.settle(call, pages[j], Outcome::kKept);
+      queue_.complete(call, pages[j], Outcome::kKept);
     } else if (reply.integer == 0) {
       absent.push_back(pages[j]);
     } else {
@@ -260,12 +260,12 @@ bool RedisTier::write_pages(Line& line, TierCall& call, std::span<const size_t> 
   bool going = trip(line, pipeline, replies);
   for (size_t j = 0; j < pages.size(); ++j) {
     const RedisReply& reply = replies[j];
-    const bool kept = reply.type == Type::kNil;  // by somebody else, since we asked
+    const bool kept = reply.type == Type::kNil;  // by another machine, since the question
     going = (kept || is_expected(line, reply, Type::kStatus, Command::kWrite)) && going;
-    queue_.settle(call, pages[j],
-                  kept                          ? Outcome::kKept
-                  : reply.type == Type::kStatus ? Outcome::kStored
-                                                : Outcome::kNotStored);
+    queue_.complete(call, pages[j],
+                    kept                          ? Outcome::kKept
+                    : reply.type == Type::kStatus ? Outcome::kStored
+                                                  : Outcome::kNotStored);
   }
   return going;
 }
@@ -311,7 +311,7 @@ void RedisTier::complain(std::string_view kind, std::string_view text) {
   {
     const std::lock_guard lock(mutex_);
     std::erase_if(complaints_, expired);
-    if (complaints_.size() >= kMostComplaints) return;
+    if (complaints_.size() >= kMaxComplaints) return;
     if (!complaints_.emplace(kind, now).second) return;
   }
   log_message(LogLevel::kWarning, cat("cache store ", address_.display(), " ", text));

@@ -11,16 +11,16 @@
 //   read to its end. PEXPIRE is a command of its own, not GETEX, so that reads work with servers
 //   before 6.2 and with replicas, which do not write.
 // - What does not verify is a miss. It is deleted only if it begins as our pages do; anything else
-//   under our key is somebody's mistake, and not ours to delete or to overwrite.
+//   under our key is a mistake, and not ours to delete or to overwrite.
 // - A page that is there is not sent again: machines that compute the same prefix agree on bytes.
-// - A checksum finds damage, not malice. Who can write to the server decides what the model says,
-//   and who can read it can learn what it was asked.
+// - A checksum finds damage, not malice. Write access to the server decides what the model says,
+//   and read access shows what it was asked.
 //
 // Time: once the server stops answering, the thread that waits for it gives up after
 // connect_timeout + command_timeout at most; from then on every page is a miss at once
 // (store_gate.h). While it answers, a trip takes command_timeout at most, and a ticket as many
-// trips as its pages and those before it need; who does not want to wait cancels, and waits for one
-// trip.
+// trips as its pages and those before it need; a caller that does not want to wait cancels, and
+// waits for one trip.
 //
 // An error of the server is a miss; LOADING, NOAUTH, MOVED and whatever else is about more than one
 // key count as not answering; OOM, READONLY and the like stop writing for the pause and let reading
@@ -48,7 +48,7 @@ namespace prefix {
 // Of stats(), pages, bytes and evicted stay zero: the server knows, and others use it too.
 class RedisTier final : public Tier {
  public:
-  // Talks to nobody yet.
+  // Connects to nothing yet.
   RedisTier(RedisAddress address, const StoreOptions& options);
   ~RedisTier() override;
 

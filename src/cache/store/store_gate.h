@@ -1,4 +1,4 @@
-// Keeps a server that does not answer from costing anybody time.
+// Keeps a server that does not answer from costing time.
 //
 //             failure                    the first call after the pause
 //   open ───────────────> closed ───────────────────────────────────────> probing
@@ -7,7 +7,7 @@
 //    └──────────────────────────────────────────── answers ────────────────────┘
 //
 // While it is closed or probing every page is a miss at once; the pages of the call that begins the
-// probe too, so nobody waits for a probe but the thread that makes it. An age counts the failures:
+// probe too, so only the thread that makes a probe waits for it. An age counts the failures:
 // a connection of an earlier age is not used again, and what fails on it is no news.
 #pragma once
 

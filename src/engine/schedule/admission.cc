@@ -32,11 +32,11 @@ bool Scheduler::waits_for_tier(const JobState& state, WaitingRequest& w) {
   if (!tiers_) return false;
   if (w.fetch && !w.fetch->done) return true;
   w.fetch.reset();
-  while (!w.looked) {
+  while (!w.looked_up) {
     if (tiers_->busy()) return true;
     const RequestSpec& spec = state.job->spec(w.index);
     const NodeId root = roots_.root_of(spec.name_space, max_length(spec));
-    w.fetch = tiers_->look(root, spec.tokens, tree_.match(root, spec.tokens), &w.looked);
+    w.fetch = tiers_->lookup(root, spec.tokens, tree_.match(root, spec.tokens), &w.looked_up);
     if (w.fetch) return true;
   }
   return false;
@@ -108,7 +108,7 @@ bool Scheduler::drop_own_path(RunningRequest& request) {
   Match keep = match;
   keep.node = tree_.node_at(match.node, whole);
   keep.offset = whole - tree_.node(keep.node).start;
-  return tree_.drop_after(keep, Gone::kRoom) > 0;
+  return tree_.drop_after(keep, EvictReason::kCapacity) > 0;
 }
 
 // Tokens that a generation adds to its path, at most.
@@ -146,8 +146,8 @@ Sequence Scheduler::make_sequence(RunningRequest& request, int32_t choice) {
                         {.job = static_cast<uint32_t>(request.state->id),
                          .priority = static_cast<int16_t>(spec.cache_priority),
                          .expires_ms = spec.cache_ttl_ms > 0 ? now_ms() + spec.cache_ttl_ms : 0,
-                         .grows = max_growth + reserved_growth(request),
-                         .counts = choice <= 0});
+                         .reserve_tokens = max_growth + reserved_growth(request),
+                         .count_as_use = choice <= 0});
   // They are reserved now, so that a running request never starves.
   if (spec.task == Task::kGenerate) {
     s.reserved_pages = pages_to_grow(max_growth);

@@ -63,7 +63,7 @@ struct RunningRequest {
 struct WaitingRequest {
   size_t index = 0;                    // in the job
   std::shared_ptr<const Fetch> fetch;  // pages that it waits for, from a tier below
-  bool looked = false;                 // it need not look there (again)
+  bool looked_up = false;              // in the tiers, and need not be (again)
 };
 
 struct JobState {
