@@ -354,8 +354,8 @@ TEST(TaskBuffers, IndexesHaveLimits) {
   EXPECT_EQ(answer_text(vectors, 0), "");
 }
 
-// The Rust side has its own copy of both structs: a size that is one byte off would show here, a
-// field at another place in what the fields hold.
+// The Rust side has the structs of the file that bindgen made of prefix.h: one that is older than the
+// header would show here, by its size or by what its fields hold.
 template <typename Struct, typename Call>
 void expect_struct_rules(const char* name, const Call& call) {
   struct Larger {

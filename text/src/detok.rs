@@ -132,7 +132,7 @@ impl Window {
 
     fn push(&mut self, text: &Text, id: u32) -> Result<Option<String>> {
         self.ids.push(id);
-        // Nobody knows what a row of bytes is before it ends.
+        // What a row of bytes is, its end decides.
         if text.pieces().is_byte(text.tokenizer(), id) {
             return Ok(None);
         }

@@ -1,67 +1,53 @@
 //! Errors of the library: a status code of `prefix.h` and one sentence that names the value and the
 //! limit that it broke.
 
+use crate::engine::prefix_h;
 use std::fmt;
 
-/// Status codes; the numbers are those of `prefix.h` and never change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(i32)]
-pub enum Code {
-    InvalidArgument = 100,
-    InvalidUtf8 = 101,
-    UnknownOption = 102,
-    OutOfRange = 103,
-    StructTooOld = 104,
-    Misuse = 200,
-    Forked = 201,
-    NotFound = 300,
-    Io = 301,
-    Format = 400,
-    UnsupportedModel = 401,
-    UnsupportedDevice = 402,
-    PromptTooLong = 500,
-    NotFinite = 501,
-    OutOfMemory = 600,
-    CacheFull = 602,
-    QueueFull = 700,
-    Timeout = 701,
-    Cancelled = 702,
-    DeviceLost = 800,
-    EngineFailed = 801,
-    Internal = 1000,
+macro_rules! codes {
+    ($($name:ident = $status:ident,)*) => {
+        /// Status codes of `prefix.h`: those that this library gives, or passes on from libprefix.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(i32)]
+        pub enum Code {
+            $($name = prefix_h::$status,)*
+        }
+
+        impl Code {
+            /// From a status of libprefix. One that is not known here is reported as internal.
+            pub fn from_status(status: i32) -> Code {
+                match status {
+                    $(prefix_h::$status => Code::$name,)*
+                    _ => Code::Internal,
+                }
+            }
+        }
+    };
 }
 
-impl Code {
-    /// From a status of libprefix. One that this library does not know is reported as internal.
-    pub fn from_status(status: i32) -> Code {
-        use Code::*;
-        [
-            InvalidArgument,
-            InvalidUtf8,
-            UnknownOption,
-            OutOfRange,
-            StructTooOld,
-            Misuse,
-            Forked,
-            NotFound,
-            Io,
-            Format,
-            UnsupportedModel,
-            UnsupportedDevice,
-            PromptTooLong,
-            NotFinite,
-            OutOfMemory,
-            CacheFull,
-            QueueFull,
-            Timeout,
-            Cancelled,
-            DeviceLost,
-            EngineFailed,
-        ]
-        .into_iter()
-        .find(|code| *code as i32 == status)
-        .unwrap_or(Internal)
-    }
+codes! {
+    InvalidArgument = PREFIX_ERR_INVALID_ARGUMENT,
+    InvalidUtf8 = PREFIX_ERR_INVALID_UTF8,
+    UnknownOption = PREFIX_ERR_UNKNOWN_OPTION,
+    OutOfRange = PREFIX_ERR_OUT_OF_RANGE,
+    StructTooOld = PREFIX_ERR_STRUCT_TOO_OLD,
+    Misuse = PREFIX_ERR_MISUSE,
+    Forked = PREFIX_ERR_FORKED,
+    NotFound = PREFIX_ERR_NOT_FOUND,
+    Io = PREFIX_ERR_IO,
+    Format = PREFIX_ERR_FORMAT,
+    UnsupportedModel = PREFIX_ERR_UNSUPPORTED_MODEL,
+    UnsupportedDevice = PREFIX_ERR_UNSUPPORTED_DEVICE,
+    PromptTooLong = PREFIX_ERR_PROMPT_TOO_LONG,
+    NotFinite = PREFIX_ERR_NOT_FINITE,
+    OutOfMemory = PREFIX_ERR_OUT_OF_MEMORY,
+    CacheFull = PREFIX_ERR_CACHE_FULL,
+    QueueFull = PREFIX_ERR_QUEUE_FULL,
+    Timeout = PREFIX_ERR_TIMEOUT,
+    Cancelled = PREFIX_ERR_CANCELLED,
+    DeviceLost = PREFIX_ERR_DEVICE_LOST,
+    EngineFailed = PREFIX_ERR_ENGINE_FAILED,
+    Internal = PREFIX_ERR_INTERNAL,
 }
 
 #[derive(Clone, Debug)]

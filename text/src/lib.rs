@@ -1,11 +1,12 @@
 //! The text library of libprefix: tokenizers and chat templates behind `include/prefix_text.h`.
 //!
-//! `ffi` holds the C functions and all `unsafe`; everything else is safe Rust that knows nothing of
-//! C. `load` and `gguf` read files, `text`, `pieces` and `detok` convert between text and tokens,
+//! `ffi` holds the C functions, `engine` calls those of libprefix, and all `unsafe` is in these two;
+//! everything else is safe Rust that knows nothing of C. `load` and `gguf` read files, `text`, `pieces` and `detok` convert between text and tokens,
 //! `chat` renders templates, `tasks` runs ready-made work on an engine of libprefix.
 
 mod chat;
 mod detok;
+mod engine;
 mod error;
 pub mod ffi;
 mod gguf;

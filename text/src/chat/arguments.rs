@@ -45,7 +45,7 @@ impl Arguments {
         }
     }
 
-    /// Refuses names that nobody asked for.
+    /// Refuses names that no parameter has.
     pub fn end(self) -> Result<(), Error> {
         self.named.assert_all_used()
     }

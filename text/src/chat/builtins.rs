@@ -27,7 +27,7 @@ const LISTS: &[(&str, &str)] = &[
     ("unique", ":unique"),
     ("items", ":items"),
 ];
-/// What the engine has and Jinja has not, or what nobody needs in a prompt.
+/// What the engine has and Jinja has not, or what no prompt needs.
 const REMOVED: &[&str] = &["bool", "chain", "lines", "pprint", "split", "zip"];
 const REMOVED_TESTS: &[&str] = &["endingwith", "int", "safe", "startingwith"];
 /// Most numbers of a range, as in Jinja's sandbox.

@@ -13,7 +13,7 @@ const MOST_ELEMENTS: usize = 1 << 20;
 /// What it costs to look at one value.
 const VISIT: u64 = 4;
 
-/// A text that stops growing at the limit, for values whose size nobody knows beforehand.
+/// A text that stops growing at the limit, for values whose size is not known beforehand.
 struct Capped(String);
 
 impl Write for Capped {

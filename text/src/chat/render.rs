@@ -148,7 +148,7 @@ fn common(a: &str, b: &str) -> usize {
     n
 }
 
-/// Who is to blame decides the status: the messages, the template, or its appetite.
+/// What failed decides the status: the messages, the template, or its appetite.
 fn template_error(error: &minijinja::Error) -> Error {
     // The engine wraps errors of calls; the innermost one has the reason.
     let mut reason = error;

@@ -3,7 +3,7 @@
 
 use crate::detok::Detok;
 use crate::error::{Code, Error, Result};
-use crate::tasks::Task;
+use crate::tasks::Work;
 use crate::text::Text;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -27,7 +27,7 @@ pub struct PrefixTask {
 enum Object {
     Text(Arc<Text>),
     Detok(Arc<Mutex<Detok>>),
-    Task(Arc<Task>),
+    Task(Arc<Work>),
 }
 
 struct Entry {
@@ -169,11 +169,11 @@ pub fn release_detok(handle: *const PrefixDetok) {
     let _ = change(handle as usize, |o| matches!(o, Object::Detok(_)), false);
 }
 
-pub fn add_task(task: Task) -> Result<*mut PrefixTask> {
+pub fn add_task(task: Work) -> Result<*mut PrefixTask> {
     Ok(insert(Object::Task(Arc::new(task)))? as *mut PrefixTask)
 }
 
-pub fn task(handle: *const PrefixTask) -> Result<Arc<Task>> {
+pub fn task(handle: *const PrefixTask) -> Result<Arc<Work>> {
     match find(handle as usize, "task")? {
         Object::Task(task) => Ok(task),
         _ => Err(misuse("task")),

@@ -1,5 +1,5 @@
-//! The C functions. This is the only part with `unsafe`: it turns pointers into slices, calls the
-//! library, copies results out, and turns errors and panics into a status.
+//! The C functions: pointers become slices, results are copied out, errors and panics become a
+//! status. With `engine`, which calls libprefix, this is the only part with `unsafe`.
 
 // The contract of each function stands in prefix_text.h, with C names for what it may be given.
 #![allow(clippy::missing_safety_doc)]
@@ -11,7 +11,6 @@ mod detok;
 #[cfg(feature = "fuzzing")]
 mod fuzzing;
 mod handles;
-pub mod libprefix;
 mod out;
 mod task;
 mod tokenizer;
@@ -20,66 +19,20 @@ use crate::error::{printable, Code, Error, Result};
 use crate::panics::{panic_text, quiet};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
+pub use crate::engine::prefix_h::{prefix_error as PrefixError, PREFIX_NUL, PREFIX_OK};
 pub use chat::*;
 pub use detok::*;
 pub use handles::{PrefixDetok, PrefixTask, PrefixTokenizer};
 pub use task::*;
 pub use tokenizer::*;
 
-pub const PREFIX_OK: i32 = 0;
-pub const PREFIX_NUL: usize = usize::MAX;
-
-/// `prefix_error` of prefix.h.
-#[repr(C)]
-pub struct PrefixError {
-    pub struct_size: i32,
-    pub code: i32,
-    pub domain: [u8; 32],
-    pub message: [u8; 472],
-}
-
-impl PrefixError {
-    /// What PREFIX_ERROR_INIT gives.
-    pub const fn new() -> Self {
-        PrefixError {
-            struct_size: size_of::<PrefixError>() as i32,
-            code: 0,
-            domain: [0; 32],
-            message: [0; 472],
-        }
-    }
-
-    pub fn text(&self) -> &str {
-        let end = self.message.iter().position(|b| *b == 0).unwrap_or(0);
-        std::str::from_utf8(&self.message[..end]).unwrap_or("")
-    }
-}
-
-impl Default for PrefixError {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-/// Copies whole characters and a zero.
-fn copy_text(to: &mut [u8], text: &str) {
-    let mut n = text.len().min(to.len() - 1);
-    while !text.is_char_boundary(n) {
-        n -= 1;
-    }
-    to[..n].copy_from_slice(&text.as_bytes()[..n]);
-    to[n] = 0;
-}
-
 /// # Safety
 /// `err` is NULL or points to a prefix_error.
 unsafe fn report(err: *mut PrefixError, function: &str, error: &Error) -> i32 {
     // A caller that forgot struct_size gets nothing written: what it has is unknown.
     if !err.is_null() && unsafe { (*err).struct_size } >= size_of::<PrefixError>() as i32 {
-        let err = unsafe { &mut *err };
-        err.code = error.code as i32;
-        copy_text(&mut err.domain, function);
-        copy_text(&mut err.message, &printable(&error.message));
+        let message = printable(&error.message);
+        unsafe { &mut *err }.set(error.code as i32, function, &message);
     }
     error.code as i32
 }

@@ -1,36 +1,13 @@
 //! prefix_recipe_*, prefix_rerank and the other tasks, prefix_task_*.
 
 use super::handles::{self, PrefixTask, PrefixTokenizer};
-use super::libprefix::{Engine, ResultInfo, Totals};
 use super::tokenizer::check_cuts;
 use super::{bytes_in, entry, out, set, slice_in, text_in, PrefixError, PREFIX_NUL};
+use crate::engine::prefix_h::{prefix_job_totals, prefix_result_info, Sized32};
+use crate::engine::Engine;
 use crate::error::{Code, Error, Result};
-use crate::tasks::{shipped_json, Inputs, Item, Options, Task, TaskKind, Texts, SHIPPED};
+use crate::tasks::{self, shipped_json, Inputs, Item, Options, Texts, Work, SHIPPED};
 use std::ffi::c_void;
-
-/// The first layout of the structs that tasks fill; they begin with struct_size.
-trait Sized32: Copy {
-    const WHAT: &'static str;
-    fn with_size(self, size: i32) -> Self;
-}
-impl Sized32 for ResultInfo {
-    const WHAT: &'static str = "prefix_result_info";
-    fn with_size(self, struct_size: i32) -> Self {
-        ResultInfo {
-            struct_size,
-            ..self
-        }
-    }
-}
-impl Sized32 for Totals {
-    const WHAT: &'static str = "prefix_job_totals";
-    fn with_size(self, struct_size: i32) -> Self {
-        Totals {
-            struct_size,
-            ..self
-        }
-    }
-}
 
 /// # Safety
 /// `out` is NULL or begins with its struct_size.
@@ -45,7 +22,7 @@ unsafe fn fill<T: Sized32>(out: *mut T, value: T) -> Result<()> {
             Code::StructTooOld,
             format!(
                 "{}: struct_size is {given}; it must be at least {least}",
-                T::WHAT
+                T::NAME
             ),
         ));
     }
@@ -87,9 +64,9 @@ unsafe fn make(
     } else {
         unsafe { text_in(options, options_len, "options") }?
     };
-    let options = Options::parse(options, inputs.task)?;
-    let engine = unsafe { Engine::retain(engine) }?;
-    let task = Task::new(engine, text, inputs, options)?;
+    let options = Options::parse(options, inputs.kind)?;
+    let engine = unsafe { Engine::retain(engine.cast()) }?;
+    let task = Work::new(engine, text, inputs, options)?;
     unsafe { set(out, handles::add_task(task)?, "out") }
 }
 
@@ -142,7 +119,7 @@ pub unsafe extern "C" fn prefix_rerank(
     unsafe {
         entry(err, "prefix_rerank", || {
             let inputs = Inputs {
-                task: TaskKind::Rerank,
+                kind: &tasks::rerank::KIND,
                 queries: texts_in(
                     queries,
                     queries_len,
@@ -180,7 +157,7 @@ pub unsafe extern "C" fn prefix_embed(
     unsafe {
         entry(err, "prefix_embed", || {
             let inputs = Inputs {
-                task: TaskKind::Embed,
+                kind: &tasks::embed::KIND,
                 queries: Texts::default(),
                 documents: texts_in(text, text_len, offsets, n_offsets, "text")?,
                 labels: Texts::default(),
@@ -209,7 +186,7 @@ pub unsafe extern "C" fn prefix_answer(
         entry(err, "prefix_answer", || {
             let context = text_in(context, context_len, "context")?;
             let inputs = Inputs {
-                task: TaskKind::Answer,
+                kind: &tasks::answer::KIND,
                 queries: texts_in(
                     questions,
                     questions_len,
@@ -250,7 +227,7 @@ pub unsafe extern "C" fn prefix_classify(
                 labels.get(index, "label")?;
             }
             let inputs = Inputs {
-                task: TaskKind::Classify,
+                kind: &tasks::classify::KIND,
                 queries: Texts::default(),
                 documents: texts_in(text, text_len, offsets, n_offsets, "text")?,
                 labels,
@@ -262,7 +239,7 @@ pub unsafe extern "C" fn prefix_classify(
 
 #[no_mangle]
 pub extern "C" fn prefix_task_release(task: *mut PrefixTask) {
-    // Nobody hears of a failure here; a panic must still not reach C.
+    // There is no way to report a failure here; a panic must still not reach C.
     unsafe {
         entry(std::ptr::null_mut(), "prefix_task_release", || {
             handles::release_task(task);
@@ -376,12 +353,7 @@ pub unsafe extern "C" fn prefix_task_order(
         entry(err, "prefix_task_order", || {
             let task = handles::task(task)?;
             let outcome = task.outcome()?;
-            if !task.has_order() {
-                return Err(Error::new(
-                    Code::Misuse,
-                    "only the values of rerank and classify have an order",
-                ));
-            }
+            task.require_order()?;
             let index = in_range(row, outcome.rows, "row")?;
             out::array(&outcome.order(index, task.top_n()), out, capacity, needed)
         })
@@ -429,7 +401,7 @@ pub unsafe extern "C" fn prefix_task_statuses(
 pub unsafe extern "C" fn prefix_task_item_info(
     task: *const PrefixTask,
     item: i64,
-    out: *mut ResultInfo,
+    out: *mut prefix_result_info,
     err: *mut PrefixError,
 ) -> i32 {
     unsafe {
@@ -478,7 +450,7 @@ pub unsafe extern "C" fn prefix_task_item_text(
 #[no_mangle]
 pub unsafe extern "C" fn prefix_task_totals(
     task: *const PrefixTask,
-    out: *mut Totals,
+    out: *mut prefix_job_totals,
     err: *mut PrefixError,
 ) -> i32 {
     unsafe {

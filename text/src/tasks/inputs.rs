@@ -1,6 +1,6 @@
 //! What a caller gives to a task.
 
-use super::recipe::TaskKind;
+use super::task::Kind;
 use crate::error::{Code, Error, Result};
 
 /// Texts of the caller; bytes that are no UTF-8 fail alone, so they are kept as they came.
@@ -42,7 +42,7 @@ impl Texts {
 }
 
 pub struct Inputs {
-    pub task: TaskKind,
+    pub kind: &'static Kind,
     /// Queries, questions; empty for embed and classify.
     pub queries: Texts,
     /// Documents, texts; the context.

@@ -1,5 +1,6 @@
 //! Tasks: rerank, embed, answer, classify. Each turns texts into requests of an engine, in chunks of
-//! bounded size, and their results into scores, vectors and answers.
+//! bounded size, and their results into scores, vectors and answers. What differs between them is in
+//! task.rs (the trait) and one file each; the rest here is the same for all.
 //!
 //! ```text
 //!   items in the order that shares most
@@ -7,18 +8,26 @@
 //!                  while the engine computes one chunk, the next is encoded
 //! ```
 
+pub mod answer;
+pub mod classify;
+pub mod embed;
 mod inputs;
 mod options;
 mod outcome;
 mod prompt;
 mod recipe;
+pub mod rerank;
+mod task;
 mod work;
 
 pub use inputs::{Inputs, Texts};
 pub use options::Options;
 pub use outcome::Item;
-pub use recipe::{shipped_json, TaskKind, SHIPPED};
-pub use work::Task;
+pub use recipe::{shipped_json, SHIPPED};
+pub use work::Work;
+
+/// The tasks; a new one is a file with an `impl Task`, and its place here.
+static KINDS: &[&task::Kind] = &[&rerank::KIND, &embed::KIND, &answer::KIND, &classify::KIND];
 
 /// What a task does with a recipe before it meets an engine; for tests/fuzz.
 #[cfg(feature = "fuzzing")]
@@ -29,7 +38,7 @@ pub fn try_recipe(text: &crate::text::Text, recipe: &str) -> crate::error::Resul
         query: "who?",
         document: "a text with a few words, to be cut",
         label: "yes",
-        labels: "yes, no",
+        labels: "yes, no".into(),
     };
     for prompt in recipe.prompts.values() {
         for truncate in [prompt::Truncate::Right, prompt::Truncate::Left] {

@@ -1,7 +1,8 @@
 //! The options of a task: a JSON object.
 
 use super::prompt::Truncate;
-use super::recipe::{Recipe, TaskKind};
+use super::recipe::Recipe;
+use super::task::Kind;
 use crate::error::{nearest, quote, quote_all, Code, Error, Result};
 use serde_json::{Map, Value};
 
@@ -25,25 +26,14 @@ pub struct Options {
     pub request: Map<String, Value>,
 }
 
-/// Which tasks have an option.
-const KEYS: &[(&str, &[TaskKind])] = &[
-    ("recipe", ALL),
-    ("instruction", ALL),
-    ("truncate", ALL),
-    ("max_prompt_tokens", ALL),
-    ("raw", &[TaskKind::Rerank, TaskKind::Classify]),
-    ("top_n", &[TaskKind::Rerank, TaskKind::Classify]),
-    ("prompt", &[TaskKind::Embed]),
-    ("dimensions", &[TaskKind::Embed]),
-    ("normalize", &[TaskKind::Embed]),
-    ("chunk_tokens", ALL),
-    ("request", ALL),
-];
-const ALL: &[TaskKind] = &[
-    TaskKind::Rerank,
-    TaskKind::Embed,
-    TaskKind::Answer,
-    TaskKind::Classify,
+/// Options of every task; a `Kind` lists its own.
+const KEYS: &[&str] = &[
+    "recipe",
+    "instruction",
+    "truncate",
+    "max_prompt_tokens",
+    "chunk_tokens",
+    "request",
 ];
 
 struct Reader {
@@ -67,8 +57,8 @@ impl Reader {
         })
     }
 
-    fn number(&self, key: &str, default: usize, least: usize) -> Result<usize> {
-        const MOST: usize = 1 << 30;
+    fn number(&self, key: &str, default: usize, min: usize) -> Result<usize> {
+        const MAX: usize = 1 << 30;
         let Some(value) = self.object.get(key) else {
             return Ok(default);
         };
@@ -77,21 +67,17 @@ impl Reader {
             .ok_or_else(|| Error::argument(format!("option {key} is not a whole number")))?;
         usize::try_from(number)
             .ok()
-            .filter(|n| (least..=MOST).contains(n))
+            .filter(|n| (min..=MAX).contains(n))
             .ok_or_else(|| {
                 Error::range(format!(
-                    "option {key} is {number}; it must be from {least} to {MOST}"
+                    "option {key} is {number}; it must be from {min} to {MAX}"
                 ))
             })
     }
 }
 
-fn check_keys(object: &Map<String, Value>, task: TaskKind) -> Result<()> {
-    let known: Vec<&str> = KEYS
-        .iter()
-        .filter(|(_, tasks)| tasks.contains(&task))
-        .map(|(key, _)| *key)
-        .collect();
+fn check_keys(object: &Map<String, Value>, kind: &Kind) -> Result<()> {
+    let known: Vec<&str> = KEYS.iter().chain(kind.options).copied().collect();
     let Some(key) = object.keys().find(|key| !known.contains(&key.as_str())) else {
         return Ok(());
     };
@@ -102,7 +88,7 @@ fn check_keys(object: &Map<String, Value>, task: TaskKind) -> Result<()> {
         Code::UnknownOption,
         format!(
             "{} has no option {}{hint}; options of the engine go into \"request\"",
-            task.name(),
+            kind.name,
             quote(key)
         ),
     ))
@@ -110,7 +96,7 @@ fn check_keys(object: &Map<String, Value>, task: TaskKind) -> Result<()> {
 
 impl Options {
     /// `text` may be empty.
-    pub fn parse(text: &str, task: TaskKind) -> Result<Options> {
+    pub fn parse(text: &str, kind: &'static Kind) -> Result<Options> {
         let object = if text.trim().is_empty() {
             Map::new()
         } else {
@@ -121,9 +107,9 @@ impl Options {
             };
             object
         };
-        check_keys(&object, task)?;
+        check_keys(&object, kind)?;
         let reader = Reader { object };
-        let recipe = Recipe::load(reader.text("recipe")?, task)?;
+        let recipe = Recipe::load(reader.text("recipe")?, kind)?;
         let truncate = match reader.text("truncate")?.unwrap_or("right") {
             "right" => Truncate::Right,
             "left" => Truncate::Left,
@@ -147,14 +133,15 @@ impl Options {
             }
             Some(_) => return Err(Error::argument("option request is not an object")),
         }
-        if task == TaskKind::Embed {
-            for key in ["dimensions", "normalize"] {
-                if request.contains_key(key) {
-                    return Err(Error::argument(format!(
-                        "{key} is an option of embed itself, not of its \"request\""
-                    )));
-                }
-            }
+        if let Some(key) = kind
+            .engine_options
+            .iter()
+            .find(|k| request.contains_key(**k))
+        {
+            return Err(Error::argument(format!(
+                "{key} is an option of {} itself, not of its \"request\"",
+                kind.name
+            )));
         }
         let prompt = match (reader.text("prompt")?, recipe.prompts.len()) {
             (Some(name), _) => name.to_string(),

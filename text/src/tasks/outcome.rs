@@ -1,11 +1,13 @@
 //! What a task has found.
 
+use crate::engine::prefix_h::{
+    prefix_job_totals, prefix_result_info, Sized32, PREFIX_FINISH_CANCELLED, PREFIX_FINISH_ERROR,
+};
 use crate::error::{printable, Code, Error};
-use crate::ffi::libprefix::{ResultInfo, Totals};
 use std::cmp::Ordering;
 
 pub struct Item {
-    pub info: ResultInfo,
+    pub info: prefix_result_info,
     pub message: String,
     pub text: String,
 }
@@ -16,23 +18,20 @@ pub struct Outcome {
     /// rows x columns; NaN where an item failed.
     pub values: Vec<f32>,
     pub items: Vec<Item>,
-    pub totals: Totals,
+    pub totals: prefix_job_totals,
 }
 
 impl Item {
     pub fn failed(error: &Error) -> Item {
-        const FINISH_ERROR: i32 = 4;
-        const FINISH_CANCELLED: i32 = 3;
         Item {
-            info: ResultInfo {
-                struct_size: size_of::<ResultInfo>() as i32,
+            info: prefix_result_info {
                 status: error.code as i32,
                 finish: if error.code == Code::Cancelled {
-                    FINISH_CANCELLED
+                    PREFIX_FINISH_CANCELLED
                 } else {
-                    FINISH_ERROR
+                    PREFIX_FINISH_ERROR
                 },
-                ..Default::default()
+                ..prefix_result_info::sized()
             },
             message: printable(&error.message),
             text: String::new(),
@@ -57,7 +56,7 @@ impl Outcome {
         order.into_iter().map(|c| c as i64).collect()
     }
 
-    pub fn add(&mut self, t: &Totals) {
+    pub fn add(&mut self, t: &prefix_job_totals) {
         self.totals.tokens_given += t.tokens_given;
         self.totals.tokens_computed += t.tokens_computed;
         self.totals.tokens_cached += t.tokens_cached;
@@ -79,7 +78,7 @@ mod tests {
             columns: 4,
             values: vec![1.0, 2.0, 2.0, f32::NAN, 0.5, -0.0, 0.0, 0.5],
             items: Vec::new(),
-            totals: Totals::default(),
+            totals: prefix_job_totals::sized(),
         };
         assert_eq!(outcome.order(0, 0), [1, 2, 0]);
         assert_eq!(outcome.order(0, 2), [1, 2]);

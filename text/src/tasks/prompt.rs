@@ -15,6 +15,7 @@ use crate::chat::Request;
 use crate::error::{Code, Error, Result};
 use crate::text::{EncodeOptions, Encoded, Text};
 use serde_json::{json, Map, Value};
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::ops::Range;
 
@@ -26,7 +27,7 @@ pub enum Truncate {
 }
 
 /// The texts of one item.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 pub struct Fields<'a> {
     pub instruction: &'a str,
     /// The query, the question.
@@ -34,17 +35,17 @@ pub struct Fields<'a> {
     /// The document, the text, the context.
     pub document: &'a str,
     pub label: &'a str,
-    pub labels: &'a str,
+    pub labels: Cow<'a, str>,
 }
 
-impl<'a> Fields<'a> {
-    fn get(&self, field: Field) -> &'a str {
+impl Fields<'_> {
+    fn get(&self, field: Field) -> &str {
         match field {
             Field::Instruction => self.instruction,
             Field::Query | Field::Question => self.query,
             Field::Document | Field::Text | Field::Context => self.document,
             Field::Label => self.label,
-            Field::Labels => self.labels,
+            Field::Labels => &self.labels,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Recipes: how a task becomes prompts, as data. The format is described in docs/recipes.md.
 
+use super::task::{Kind, Task};
+use super::KINDS;
 use crate::error::{nearest, quote, Error, Result};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -26,68 +28,6 @@ pub const SHIPPED: &[(&str, &str)] = &[
     shipped!("extractive-qa"),
     shipped!("choices"),
 ];
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TaskKind {
-    Rerank,
-    Embed,
-    Answer,
-    Classify,
-}
-
-impl TaskKind {
-    const ALL: [TaskKind; 4] = [
-        TaskKind::Rerank,
-        TaskKind::Embed,
-        TaskKind::Answer,
-        TaskKind::Classify,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            TaskKind::Rerank => "rerank",
-            TaskKind::Embed => "embed",
-            TaskKind::Answer => "answer",
-            TaskKind::Classify => "classify",
-        }
-    }
-
-    /// What a recipe may do to get there.
-    fn methods(self) -> &'static [(&'static str, Method)] {
-        match self {
-            TaskKind::Rerank => &[
-                ("likelihood", Method::Likelihood),
-                ("yes-no", Method::YesNo),
-            ],
-            TaskKind::Embed => &[("embedding", Method::Embedding)],
-            TaskKind::Answer => &[("generate", Method::Generate)],
-            TaskKind::Classify => &[("choices", Method::Choices)],
-        }
-    }
-
-    /// The texts that its prompts are made of, besides {instruction}.
-    fn fields(self) -> &'static [(&'static str, Field)] {
-        match self {
-            TaskKind::Rerank => &[("query", Field::Query), ("document", Field::Document)],
-            TaskKind::Embed => &[("text", Field::Text)],
-            TaskKind::Answer => &[("context", Field::Context), ("question", Field::Question)],
-            TaskKind::Classify => &[("text", Field::Text), ("labels", Field::Labels)],
-        }
-    }
-}
-
-/// How a score is read from the model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
-    /// Log-probs of the target after the prompt.
-    Likelihood,
-    /// Logits of two tokens after the prompt.
-    YesNo,
-    Embedding,
-    Generate,
-    /// Log-probs of each label after the prompt.
-    Choices,
-}
 
 /// A text that the caller gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,8 +72,8 @@ pub enum Prompt {
 #[derive(Clone, Debug)]
 pub struct Recipe {
     pub name: String,
-    pub task: TaskKind,
-    pub method: Method,
+    pub task: &'static Kind,
+    pub method: &'static dyn Task,
     /// By name; "default" where a task has only one.
     pub prompts: BTreeMap<String, Prompt>,
     pub target: Piece,
@@ -306,13 +246,10 @@ impl Recipe {
             return Err(Error::format(format!("no field {}{hint}", quote(key))));
         }
         let reader = Reader { object };
-        let task = choose(
-            "task",
-            reader.required("task")?,
-            &TaskKind::ALL.map(|t| (t.name(), t)),
-        )?;
-        let method = choose("method", reader.required("method")?, task.methods())?;
-        let mut known = task.fields().to_vec();
+        let kinds: Vec<_> = KINDS.iter().map(|kind| (kind.name, *kind)).collect();
+        let task = choose("task", reader.required("task")?, &kinds)?;
+        let method = choose("method", reader.required("method")?, task.methods)?;
+        let mut known = task.fields.to_vec();
         known.push(("instruction", Field::Instruction));
 
         reader.text("doc")?; // for people, but a text all the same
@@ -340,7 +277,7 @@ impl Recipe {
                 })? as usize,
         };
         let (mut yes, mut no) = (String::new(), String::new());
-        if method == Method::YesNo {
+        if method.has_words() {
             yes = reader.required("yes")?.to_string();
             no = reader.required("no")?.to_string();
         }
@@ -363,7 +300,7 @@ impl Recipe {
 
     fn prompts(
         reader: &Reader,
-        task: TaskKind,
+        task: &Kind,
         known: &[(&str, Field)],
     ) -> Result<BTreeMap<String, Prompt>> {
         let mut prompts = BTreeMap::new();
@@ -372,7 +309,7 @@ impl Recipe {
             (Some(value), None, None) => {
                 prompts.insert("default".to_string(), pieces("prompt", value, known)?);
             }
-            (None, Some(_), None) if task == TaskKind::Embed => {
+            (None, Some(_), None) if task.many_prompts => {
                 for (name, value) in reader.object("prompts")? {
                     prompts.insert(name.clone(), pieces(&name, &value, known)?);
                 }
@@ -398,32 +335,30 @@ impl Recipe {
         Ok(prompts)
     }
 
-    fn target(reader: &Reader, method: Method) -> Result<Piece> {
-        let field = match method {
-            Method::Likelihood => ("query", Field::Query),
-            Method::Choices => ("label", Field::Label),
-            _ => return Ok(Piece::new()),
-        };
-        parse_piece(reader.required("target")?, &[field])
+    fn target(reader: &Reader, method: &dyn Task) -> Result<Piece> {
+        match method.target() {
+            Some(field) => parse_piece(reader.required("target")?, &[field]),
+            None => Ok(Piece::new()),
+        }
     }
 
     /// A shipped recipe by its name, a file, or the default of a task.
-    pub fn load(name: Option<&str>, task: TaskKind) -> Result<Recipe> {
+    pub fn load(name: Option<&str>, task: &'static Kind) -> Result<Recipe> {
         let recipe = match name {
             None => SHIPPED
                 .iter()
                 .filter_map(|(_, text)| Recipe::parse(text).ok())
-                .find(|r| r.task == task)
+                .find(|r| std::ptr::eq(r.task, task))
                 .ok_or_else(|| Error::not_found("no recipe for the task"))?,
             Some(name) if name.contains('/') || name.ends_with(".json") => Self::from_file(name)?,
             Some(name) => Recipe::parse(shipped_json(name)?)?,
         };
-        if recipe.task != task {
+        if !std::ptr::eq(recipe.task, task) {
             return Err(Error::argument(format!(
                 "recipe {} is for the task {}, not {}",
                 quote(&recipe.name),
-                recipe.task.name(),
-                task.name()
+                recipe.task.name,
+                task.name
             )));
         }
         Ok(recipe)

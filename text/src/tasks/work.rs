@@ -9,11 +9,13 @@ use super::inputs::Inputs;
 use super::options::Options;
 use super::outcome::{Item, Outcome};
 use super::prompt::Prompts;
-use super::recipe::{Method, TaskKind};
+use super::task::{Shape, Task};
+use super::KINDS;
+use crate::engine::prefix_h::{prefix_job_totals, Sized32};
+use crate::engine::{self, Engine, Job};
 use crate::error::{Code, Error, Result};
-use crate::ffi::libprefix::{self, Engine, Job, Totals};
-use crate::text::{EncodeOptions, Text};
-use serde_json::{json, Value};
+use crate::text::Text;
+use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -38,12 +40,12 @@ struct Running {
 struct Sent {
     item: usize,
     was_cut: bool,
-    /// Of each label.
+    /// Tokens of each of its choices.
     lengths: Vec<usize>,
 }
 
 struct Chunk {
-    batch: libprefix::Batch,
+    batch: engine::Batch,
     items: Vec<Sent>,
 }
 
@@ -56,20 +58,22 @@ struct State {
     running: VecDeque<Running>,
     found: Vec<Option<Item>>,
     values: Vec<f32>,
-    totals: Vec<Totals>,
+    totals: Vec<prefix_job_totals>,
     started: Option<Instant>,
     /// An error that concerns all items.
     broken: Option<Error>,
 }
 
-pub struct Task {
+/// A task that is being run.
+pub struct Work {
     engine: Engine,
     text: Arc<Text>,
     options: Options,
-    request: libprefix::Options,
+    request: engine::Options,
     inputs: Inputs,
-    rows: usize,
-    columns: usize,
+    shape: Shape,
+    /// What every request asks for.
+    ids: Vec<i32>,
     /// Longest prompt with what is generated after it.
     positions: usize,
     /// Most tokens that the engine generates after a prompt.
@@ -82,40 +86,20 @@ pub struct Task {
     done: AtomicI64,
 }
 
-impl Task {
-    pub fn new(engine: Engine, text: Arc<Text>, inputs: Inputs, options: Options) -> Result<Task> {
+impl Work {
+    pub fn new(engine: Engine, text: Arc<Text>, inputs: Inputs, options: Options) -> Result<Work> {
         let info: Value = serde_json::from_str(&engine.info_json()?)
             .map_err(|e| Error::new(Code::Internal, format!("prefix_engine_info_json: {e}")))?;
         let number = |key: &str| info["model"][key].as_u64().unwrap_or(0) as usize;
-        let hidden = number("hidden");
-        let (rows, columns) = match inputs.task {
-            TaskKind::Rerank => (inputs.queries.len(), inputs.documents.len()),
-            TaskKind::Answer => (inputs.queries.len(), 0),
-            TaskKind::Classify => (inputs.documents.len(), inputs.labels.len()),
-            TaskKind::Embed if options.dimensions == 0 => (inputs.documents.len(), hidden),
-            TaskKind::Embed => (inputs.documents.len(), options.dimensions.min(hidden)),
-        };
-        if inputs.task == TaskKind::Classify && columns == 0 {
-            return Err(Error::argument("there are no labels"));
-        }
-        if options.dimensions > hidden {
-            return Err(Error::range(format!(
-                "option dimensions is {}; the model has {hidden}",
-                options.dimensions
-            )));
-        }
-        let items = match inputs.task {
-            TaskKind::Rerank => rows.checked_mul(columns),
-            _ => Some(rows),
-        };
-        let items = items.filter(|n| *n <= MAX_ITEMS).ok_or_else(|| {
-            let what = match inputs.task {
-                TaskKind::Rerank => format!("{rows} queries and {columns} documents"),
-                _ => format!("{rows} texts"),
-            };
+        let task = options.recipe.method;
+        let shape = task.shape(&inputs, &options, number("hidden"))?;
+        let items = shape.items().filter(|n| *n <= MAX_ITEMS).ok_or_else(|| {
+            let what = task.counted(&shape);
             Error::range(format!("{what} are more than {MAX_ITEMS} items"))
         })?;
-        let request = engine.options(&Self::request_json(&text, &inputs, &options).to_string())?;
+        let mut request = options.request.clone();
+        task.set_options(&text, &options, &mut request);
+        let request = engine.options(&Value::Object(request).to_string())?;
         // In the engine's words: it knows its defaults, and how numbers may be spelt.
         let generated = request.text("max_tokens")?.parse().unwrap_or(1);
         // A chunk that is longer than the engine's queue would never fit.
@@ -123,53 +107,34 @@ impl Task {
             .as_str()
             .and_then(|limit| limit.parse().ok());
         let chunk_items = queue.map_or(CHUNK_ITEMS, |n| (n / CHUNKS).clamp(1, CHUNK_ITEMS));
-        let task = Task {
+        let mut work = Work {
             engine,
             text,
             request,
             inputs,
-            rows,
-            columns,
+            ids: Vec::new(),
             positions: number("max_positions"),
             generated,
             chunk_items,
             state: Mutex::new(State {
                 found: filled(Some(items), || None)?,
-                values: filled(rows.checked_mul(columns), || f32::NAN)?,
+                values: filled(shape.rows.checked_mul(shape.columns), || f32::NAN)?,
                 ..State::default()
             }),
             outcome: OnceLock::new(),
             cancelled: AtomicBool::new(false),
             done: AtomicI64::new(0),
+            shape,
             options,
         };
         // What is wrong with the recipe shows now, not with the first item.
-        task.prompts()?;
-        task.yes_no()?;
-        Ok(task)
+        work.prompts()?;
+        work.ids = task.ids(&work.text, &work.options.recipe)?;
+        Ok(work)
     }
 
-    /// The engine's options: the recipe's, the caller's, and what follows from the task.
-    fn request_json(text: &Text, inputs: &Inputs, options: &Options) -> Value {
-        let mut request = options.request.clone();
-        match inputs.task {
-            TaskKind::Embed => {
-                request.insert("dimensions".into(), json!(options.dimensions));
-                request.insert("normalize".into(), json!(options.normalize));
-            }
-            TaskKind::Answer if !request.contains_key("stop_tokens") => {
-                let mut stops = text.ends().to_vec();
-                // Where the stop text is a token of its own, the engine itself can end there.
-                if let Ok(ids) = text.encode(&options.recipe.stop, EncodeOptions::default()) {
-                    if let [id] = ids[..] {
-                        stops.push(id);
-                    }
-                }
-                request.insert("stop_tokens".into(), json!(stops));
-            }
-            _ => {}
-        }
-        Value::Object(request)
+    fn task(&self) -> &'static dyn Task {
+        self.options.recipe.method
     }
 
     fn prompts(&self) -> Result<Prompts<'_>> {
@@ -179,23 +144,6 @@ impl Task {
             .get(&self.options.prompt)
             .ok_or_else(|| Error::not_found("the recipe has no such prompt"))?;
         Prompts::new(&self.text, recipe, prompt)
-    }
-
-    fn yes_no(&self) -> Result<[i32; 2]> {
-        let recipe = &self.options.recipe;
-        if recipe.method != Method::YesNo {
-            return Ok([0; 2]);
-        }
-        let token = |word: &str| -> Result<i32> {
-            match self.text.encode(word, EncodeOptions::default())?[..] {
-                [id] => Ok(id),
-                ref ids => Err(Error::unsupported(format!(
-                    "the recipe's word \"{word}\" has {} tokens in this model; it needs one",
-                    ids.len()
-                ))),
-            }
-        };
-        Ok([token(&recipe.yes)?, token(&recipe.no)?])
     }
 
     pub fn outcome(&self) -> Result<&Outcome> {
@@ -211,8 +159,16 @@ impl Task {
         self.options.top_n
     }
 
-    pub fn has_order(&self) -> bool {
-        matches!(self.inputs.task, TaskKind::Rerank | TaskKind::Classify)
+    pub fn require_order(&self) -> Result<()> {
+        if self.inputs.kind.has_order {
+            return Ok(());
+        }
+        let ordered = KINDS.iter().filter(|kind| kind.has_order);
+        let names: Vec<&str> = ordered.map(|kind| kind.name).collect();
+        Err(Error::new(
+            Code::Misuse,
+            format!("only the values of {} have an order", names.join(" and ")),
+        ))
     }
 
     /// Items with their result, and all.
@@ -221,10 +177,7 @@ impl Task {
     }
 
     fn items(&self) -> usize {
-        match self.inputs.task {
-            TaskKind::Rerank => self.rows * self.columns,
-            _ => self.rows,
-        }
+        self.shape.items().unwrap_or(0)
     }
 
     /// Takes effect in the thread that runs the task.
@@ -264,7 +217,6 @@ impl Task {
 
     fn work(&self, state: &mut State, until: Option<Instant>) -> Result<bool> {
         let mut prompts = self.prompts()?;
-        let yes_no = self.yes_no()?;
         let left = |until: Option<Instant>| match until {
             None => LOOK_MS,
             Some(until) => {
@@ -280,9 +232,7 @@ impl Task {
             {
                 let chunk = match state.waiting.take() {
                     Some(chunk) => chunk,
-                    None if state.next < self.items() => {
-                        self.encode(state, &mut prompts, &yes_no)?
-                    }
+                    None if state.next < self.items() => self.encode(state, &mut prompts)?,
                     None => break,
                 };
                 if chunk.items.is_empty() {
@@ -354,15 +304,14 @@ impl Task {
             .map(|item| item.unwrap_or_else(|| Item::failed(&missing)))
             .collect();
         let mut outcome = Outcome {
-            rows: self.rows,
-            columns: self.columns,
+            rows: self.shape.rows,
+            columns: self.shape.columns,
             values: std::mem::take(&mut state.values),
-            totals: Totals {
-                struct_size: size_of::<Totals>() as i32,
+            totals: prefix_job_totals {
                 requests: items.len() as i64,
                 failed: items.iter().filter(|i| i.info.status != 0).count() as i64,
                 seconds,
-                ..Totals::default()
+                ..prefix_job_totals::sized()
             },
             items,
         };

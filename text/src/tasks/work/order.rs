@@ -1,5 +1,4 @@
-use super::Task;
-use crate::tasks::recipe::TaskKind;
+use super::Work;
 
 /// The order of work: items that share most follow each other.
 pub(super) struct Order {
@@ -9,11 +8,11 @@ pub(super) struct Order {
 }
 
 impl Order {
-    pub(super) fn new(task: &Task, document_first: bool) -> Order {
+    pub(super) fn new(work: &Work, document_first: bool) -> Order {
         Order {
-            rows: task.rows,
-            columns: task.columns,
-            by_column: task.inputs.task == TaskKind::Rerank && document_first,
+            rows: work.shape.rows,
+            columns: work.shape.columns,
+            by_column: work.task().by_document() && document_first,
         }
     }
 

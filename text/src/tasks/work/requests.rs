@@ -1,22 +1,17 @@
 //! From the items of a task to requests of the engine.
 
 use super::order::Order;
-use super::{Chunk, Sent, State, Task, CHUNKS};
+use super::{Chunk, Sent, State, Work, CHUNKS};
+use crate::engine::Request;
 use crate::error::Result;
-use crate::ffi::libprefix::Request;
 use crate::tasks::outcome::Item;
-use crate::tasks::prompt::{Built, Fields, Prompts};
-use crate::tasks::recipe::{Method, TaskKind};
+use crate::tasks::prompt::{Fields, Prompts};
+use crate::tasks::task::Context;
 use std::sync::atomic::Ordering;
 
-impl Task {
+impl Work {
     /// The next chunk of requests.
-    pub(super) fn encode(
-        &self,
-        state: &mut State,
-        prompts: &mut Prompts,
-        yes_no: &[i32; 2],
-    ) -> Result<Chunk> {
+    pub(super) fn encode(&self, state: &mut State, prompts: &mut Prompts) -> Result<Chunk> {
         let order = Order::new(self, prompts.document_first());
         let mut chunk = Chunk {
             batch: self.engine.batch()?,
@@ -31,7 +26,7 @@ impl Task {
         {
             let item = order.item(state.next);
             state.next += 1;
-            match self.add(item, prompts, yes_no, &mut chunk) {
+            match self.add(item, prompts, &mut chunk) {
                 Ok((tokens, choices)) => {
                     let shared = before.iter().zip(&tokens).take_while(|(a, b)| a == b);
                     distinct += tokens.len() - shared.count() + choices;
@@ -48,111 +43,37 @@ impl Task {
         &self,
         item: usize,
         prompts: &mut Prompts,
-        yes_no: &[i32; 2],
         chunk: &mut Chunk,
     ) -> Result<(Vec<i32>, usize)> {
-        let inputs = &self.inputs;
-        let labels: String;
-        let mut fields = Fields {
+        let task = self.task();
+        let fields = Fields {
             instruction: &self.options.instruction,
-            ..Fields::default()
+            ..task.texts(&self.inputs, &self.shape, item)?
         };
-        match inputs.task {
-            TaskKind::Rerank => {
-                fields.query = inputs.queries.get(item / self.columns, "query")?;
-                fields.document = inputs.documents.get(item % self.columns, "document")?;
+        let mut context = Context {
+            inputs: &self.inputs,
+            options: &self.options,
+            prompts,
+            ids: &self.ids,
+            positions: self.positions,
+            generated: self.generated,
+        };
+        let asked = task.ask(&mut context, fields)?;
+        chunk
+            .batch
+            .add(&asked.tokens, &asked.request, &self.request)?;
+        let (choices, lengths) = match &asked.request {
+            Request::Choices { tokens, offsets } => {
+                let lengths = offsets.windows(2).map(|pair| (pair[1] - pair[0]) as usize);
+                (tokens.len(), lengths.collect())
             }
-            TaskKind::Answer => {
-                fields.query = inputs.queries.get(item, "question")?;
-                fields.document = inputs.documents.get(0, "context")?;
-            }
-            TaskKind::Embed => fields.document = inputs.documents.get(item, "text")?,
-            TaskKind::Classify => {
-                fields.document = inputs.documents.get(item, "text")?;
-                labels = (0..inputs.labels.len())
-                    .map(|i| inputs.labels.get(i, "label"))
-                    .collect::<Result<Vec<_>>>()?
-                    .join(", ");
-                fields.labels = &labels;
-            }
-        }
-
-        let method = self.options.recipe.method;
-        let mut sent = Sent {
+            _ => (0, Vec::new()),
+        };
+        chunk.items.push(Sent {
             item,
-            was_cut: false,
-            lengths: Vec::new(),
-        };
-        let target = &self.options.recipe.target;
-        let (tokens, after) = match method {
-            Method::Likelihood => {
-                let after = prompts.continuation(target, &fields)?;
-                let Built {
-                    mut tokens,
-                    was_cut,
-                } = prompts.build(&fields, self.limit(after.len()), self.options.truncate)?;
-                sent.was_cut = was_cut;
-                tokens.extend(&after);
-                (tokens, after)
-            }
-            Method::Choices => {
-                let mut after = Vec::new();
-                for i in 0..inputs.labels.len() {
-                    fields.label = inputs.labels.get(i, "label")?;
-                    let label = prompts.continuation(target, &fields)?;
-                    sent.lengths.push(label.len());
-                    after.extend(label);
-                }
-                let longest = sent.lengths.iter().copied().max().unwrap_or(0);
-                let built = prompts.build(&fields, self.limit(longest), self.options.truncate)?;
-                sent.was_cut = built.was_cut;
-                (built.tokens, after)
-            }
-            _ => {
-                let more = if method == Method::Generate {
-                    self.generated
-                } else {
-                    0
-                };
-                let built = prompts.build(&fields, self.limit(more), self.options.truncate)?;
-                sent.was_cut = built.was_cut;
-                (built.tokens, Vec::new())
-            }
-        };
-
-        let mut offsets = vec![0i64];
-        for n in &sent.lengths {
-            offsets.push(offsets[offsets.len() - 1] + *n as i64);
-        }
-        let request = match method {
-            Method::Likelihood => Request::Logprobs {
-                from: tokens.len() - after.len(),
-            },
-            Method::YesNo => Request::Logits { ids: yes_no },
-            Method::Embedding => Request::Embedding,
-            Method::Generate => Request::Generate,
-            Method::Choices => Request::Choices {
-                tokens: &after,
-                offsets: &offsets,
-            },
-        };
-        chunk.batch.add(&tokens, &request, &self.request)?;
-        chunk.items.push(sent);
-        let choices = offsets[offsets.len() - 1] as usize;
-        Ok((tokens, choices))
-    }
-
-    /// Longest prompt when `more` tokens follow it.
-    fn limit(&self, more: usize) -> usize {
-        let mut limit = self.positions.saturating_sub(more);
-        for most in [
-            self.options.max_prompt_tokens,
-            self.options.recipe.max_prompt_tokens,
-        ] {
-            if most != 0 {
-                limit = limit.min(most);
-            }
-        }
-        limit
+            was_cut: asked.was_cut,
+            lengths,
+        });
+        Ok((asked.tokens, choices))
     }
 }

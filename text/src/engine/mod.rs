@@ -1,57 +1,26 @@
 //! The libprefix that the program has loaded, found at run time: this library works without it, and
-//! an engine handle can only come from a loaded one. The declarations follow prefix.h;
-//! tests/tasks/handles_test.cc proves through the C interface that the structs have the same layout.
+//! an engine handle can only come from a loaded one.
+//!
+//! ```text
+//!   Engine ── batch() ──> Batch ── add(tokens, Request) ... ── submit() ──> Job ── values, tokens
+//! ```
 
-use super::PrefixError;
+pub mod prefix_h;
+
+use self::prefix_h::{
+    prefix_batch, prefix_engine, prefix_error, prefix_job, prefix_job_totals, prefix_options,
+    prefix_result_info, Sized32, PREFIX_ABI_VERSION,
+};
 use crate::error::{Code, Error, Result};
 use std::ffi::{c_char, c_void};
 use std::ptr::null_mut;
 
-type Handle = *mut c_void;
-
-/// `prefix_result_info` of prefix.h.
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-pub struct ResultInfo {
-    pub struct_size: i32,
-    pub status: i32,
-    pub finish: i32,
-    pub reserved: i32,
-    pub user_tag: i64,
-    pub prompt_tokens: i64,
-    pub cached_tokens: i64,
-    pub shared_tokens: i64,
-    pub computed_tokens: i64,
-    pub generated_tokens: i64,
-    pub queue_us: i64,
-    pub first_us: i64,
-    pub total_us: i64,
-}
-
-/// `prefix_job_totals` of prefix.h.
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-pub struct Totals {
-    pub struct_size: i32,
-    pub reserved: i32,
-    pub requests: i64,
-    pub failed: i64,
-    pub tokens_given: i64,
-    pub tokens_computed: i64,
-    pub tokens_cached: i64,
-    pub tokens_shared: i64,
-    pub tokens_generated: i64,
-    pub steps: i64,
-    pub rows: i64,
-    pub seconds: f64,
-}
-
-macro_rules! functions {
-    ($($name:ident: fn($($arg:ty),*) $(-> $result:ty)?;)*) => {
-        /// Entry points of libprefix.
+/// Entry points of libprefix, by the declarations of prefix.h.
+macro_rules! library {
+    ($($name:ident,)*) => {
         #[derive(Clone, Copy)]
         struct Library {
-            $($name: unsafe extern "C" fn($($arg),*) $(-> $result)?,)*
+            $($name: prefix_h::$name,)*
         }
 
         impl Library {
@@ -60,7 +29,7 @@ macro_rules! functions {
                     $($name: {
                         let address = symbol(concat!(stringify!($name), "\0"))?;
                         // SAFETY: the symbol is the function of that name, declared as in prefix.h.
-                        unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($arg),*) $(-> $result)?>(address) }
+                        unsafe { std::mem::transmute::<*mut c_void, prefix_h::$name>(address) }
                     },)*
                 })
             }
@@ -68,34 +37,32 @@ macro_rules! functions {
     };
 }
 
-functions! {
-    prefix_abi_version: fn() -> i32;
-    prefix_options_create: fn(*mut Handle, *mut PrefixError) -> i32;
-    prefix_options_release: fn(Handle);
-    prefix_options_set_json: fn(Handle, *const u8, usize, *mut PrefixError) -> i32;
-    prefix_options_get: fn(Handle, *const u8, usize, *mut u8, usize, *mut usize, *mut PrefixError) -> i32;
-    prefix_engine_retain: fn(Handle, *mut PrefixError) -> i32;
-    prefix_engine_release: fn(Handle);
-    prefix_engine_info_json: fn(Handle, *mut u8, usize, *mut usize, *mut PrefixError) -> i32;
-    prefix_batch_create: fn(Handle, *mut Handle, *mut PrefixError) -> i32;
-    prefix_batch_release: fn(Handle);
-    prefix_batch_add_logits: fn(Handle, *const i32, usize, *const i32, usize, Handle, i64, *mut usize, *mut PrefixError) -> i32;
-    prefix_batch_add_logprobs: fn(Handle, *const i32, usize, i32, Handle, i64, *mut usize, *mut PrefixError) -> i32;
-    prefix_batch_add_choices: fn(Handle, *const i32, usize, *const i32, usize, *const i64, usize, Handle, i64, *mut usize, *mut PrefixError) -> i32;
-    prefix_batch_add_embedding: fn(Handle, *const i32, usize, Handle, i64, *mut usize, *mut PrefixError) -> i32;
-    prefix_batch_add_generate: fn(Handle, *const i32, usize, Handle, i64, *mut usize, *mut PrefixError) -> i32;
-    prefix_submit: fn(Handle, Handle, *mut Handle, *mut PrefixError) -> i32;
-    prefix_job_release: fn(Handle);
-    prefix_job_wait: fn(Handle, i64, *mut PrefixError) -> i32;
-    prefix_job_cancel: fn(Handle, *mut PrefixError) -> i32;
-    prefix_job_result_info: fn(Handle, usize, *mut ResultInfo, *mut PrefixError) -> i32;
-    prefix_job_result_message: fn(Handle, usize, *mut u8, usize, *mut usize, *mut PrefixError) -> i32;
-    prefix_job_result_values: fn(Handle, usize, *mut f32, usize, *mut usize, *mut PrefixError) -> i32;
-    prefix_job_result_tokens: fn(Handle, usize, *mut i32, usize, *mut usize, *mut PrefixError) -> i32;
-    prefix_job_get_totals: fn(Handle, *mut Totals, *mut PrefixError) -> i32;
+library! {
+    prefix_abi_version,
+    prefix_options_create,
+    prefix_options_release,
+    prefix_options_set_json,
+    prefix_options_get,
+    prefix_engine_retain,
+    prefix_engine_release,
+    prefix_engine_info_json,
+    prefix_batch_create,
+    prefix_batch_release,
+    prefix_batch_add_logits,
+    prefix_batch_add_logprobs,
+    prefix_batch_add_choices,
+    prefix_batch_add_embedding,
+    prefix_batch_add_generate,
+    prefix_submit,
+    prefix_job_release,
+    prefix_job_wait,
+    prefix_job_cancel,
+    prefix_job_result_info,
+    prefix_job_result_message,
+    prefix_job_result_values,
+    prefix_job_result_tokens,
+    prefix_job_get_totals,
 }
-
-const ABI_VERSION: i32 = 1;
 
 fn symbol(name: &str) -> Result<*mut c_void> {
     let name_c = name.as_ptr().cast::<c_char>();
@@ -129,8 +96,8 @@ fn symbol(name: &str) -> Result<*mut c_void> {
 }
 
 /// Runs a call that reports through a prefix_error.
-fn check(body: impl FnOnce(*mut PrefixError) -> i32) -> Result<()> {
-    let mut error = PrefixError::new();
+fn check(body: impl FnOnce(*mut prefix_error) -> i32) -> Result<()> {
+    let mut error = prefix_error::new();
     match body(&mut error) {
         0 => Ok(()),
         status => Err(Error::new(Code::from_status(status), error.text())),
@@ -139,7 +106,7 @@ fn check(body: impl FnOnce(*mut PrefixError) -> i32) -> Result<()> {
 
 /// Both calls of the two-call convention; retried when the size grew in between.
 fn sized<T: Clone + Default>(
-    body: impl Fn(*mut T, usize, *mut usize, *mut PrefixError) -> i32,
+    body: impl Fn(*mut T, usize, *mut usize, *mut prefix_error) -> i32,
 ) -> Result<Vec<T>> {
     let mut out: Vec<T> = Vec::new();
     loop {
@@ -154,16 +121,17 @@ fn sized<T: Clone + Default>(
 }
 
 /// One request, as the functions prefix_batch_add_* take it.
-pub enum Request<'a> {
+pub enum Request {
     Logits {
-        ids: &'a [i32],
+        ids: Vec<i32>,
     },
     Logprobs {
         from: usize,
     },
+    /// Choice i is `tokens[offsets[i] .. offsets[i + 1]]`.
     Choices {
-        tokens: &'a [i32],
-        offsets: &'a [i64],
+        tokens: Vec<i32>,
+        offsets: Vec<i64>,
     },
     Embedding,
     Generate,
@@ -171,7 +139,7 @@ pub enum Request<'a> {
 
 /// A reference to an engine.
 pub struct Engine {
-    handle: Handle,
+    handle: *mut prefix_engine,
     library: Library,
 }
 
@@ -182,16 +150,16 @@ unsafe impl Sync for Engine {}
 impl Engine {
     /// # Safety
     /// `handle` is whatever a caller gives as engine; libprefix checks it.
-    pub unsafe fn retain(handle: *mut c_void) -> Result<Engine> {
+    pub unsafe fn retain(handle: *mut prefix_engine) -> Result<Engine> {
         if handle.is_null() {
             return Err(Error::argument("engine is NULL"));
         }
         let library = Library::find()?;
         let version = unsafe { (library.prefix_abi_version)() };
-        if version < ABI_VERSION {
+        if version < PREFIX_ABI_VERSION {
             return Err(Error::new(
                 Code::Misuse,
-                format!("libprefix has ABI version {version}; tasks need {ABI_VERSION}"),
+                format!("libprefix has ABI version {version}; tasks need {PREFIX_ABI_VERSION}"),
             ));
         }
         check(|err| unsafe { (library.prefix_engine_retain)(handle, err) })?;
@@ -199,8 +167,8 @@ impl Engine {
     }
 
     pub fn info_json(&self) -> Result<String> {
-        let bytes = sized(|buf, cap, needed, err| unsafe {
-            (self.library.prefix_engine_info_json)(self.handle, buf, cap, needed, err)
+        let bytes = sized::<u8>(|buf, cap, needed, err| unsafe {
+            (self.library.prefix_engine_info_json)(self.handle, buf.cast(), cap, needed, err)
         })?;
         String::from_utf8(bytes).map_err(|e| Error::new(Code::Internal, e.to_string()))
     }
@@ -213,7 +181,7 @@ impl Engine {
             library: self.library,
         };
         check(|err| unsafe {
-            (self.library.prefix_options_set_json)(handle, json.as_ptr(), json.len(), err)
+            (self.library.prefix_options_set_json)(handle, json.as_ptr().cast(), json.len(), err)
         })?;
         Ok(options)
     }
@@ -246,7 +214,7 @@ impl Drop for Engine {
 }
 
 pub struct Options {
-    handle: Handle,
+    handle: *mut prefix_options,
     library: Library,
 }
 
@@ -257,9 +225,17 @@ unsafe impl Sync for Options {}
 impl Options {
     /// The value in force of an option.
     pub fn text(&self, key: &str) -> Result<String> {
-        let bytes = sized(|buf, cap, needed, err| unsafe {
+        let bytes = sized::<u8>(|buf, cap, needed, err| unsafe {
             let get = self.library.prefix_options_get;
-            get(self.handle, key.as_ptr(), key.len(), buf, cap, needed, err)
+            get(
+                self.handle,
+                key.as_ptr().cast(),
+                key.len(),
+                buf.cast(),
+                cap,
+                needed,
+                err,
+            )
         })?;
         String::from_utf8(bytes).map_err(|e| Error::new(Code::Internal, e.to_string()))
     }
@@ -272,7 +248,7 @@ impl Drop for Options {
 }
 
 pub struct Batch {
-    handle: Handle,
+    handle: *mut prefix_batch,
     library: Library,
 }
 
@@ -338,7 +314,7 @@ impl Drop for Batch {
 }
 
 pub struct Job {
-    handle: Handle,
+    handle: *mut prefix_job,
     library: Library,
 }
 
@@ -360,11 +336,8 @@ impl Job {
         check(|err| unsafe { (self.library.prefix_job_cancel)(self.handle, err) })
     }
 
-    pub fn info(&self, index: usize) -> Result<ResultInfo> {
-        let mut info = ResultInfo {
-            struct_size: size_of::<ResultInfo>() as i32,
-            ..Default::default()
-        };
+    pub fn info(&self, index: usize) -> Result<prefix_result_info> {
+        let mut info = prefix_result_info::sized();
         check(|err| unsafe {
             (self.library.prefix_job_result_info)(self.handle, index, &mut info, err)
         })?;
@@ -372,8 +345,15 @@ impl Job {
     }
 
     pub fn message(&self, index: usize) -> Result<String> {
-        let bytes = sized(|buf, cap, needed, err| unsafe {
-            (self.library.prefix_job_result_message)(self.handle, index, buf, cap, needed, err)
+        let bytes = sized::<u8>(|buf, cap, needed, err| unsafe {
+            (self.library.prefix_job_result_message)(
+                self.handle,
+                index,
+                buf.cast(),
+                cap,
+                needed,
+                err,
+            )
         })?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
@@ -390,11 +370,8 @@ impl Job {
         })
     }
 
-    pub fn totals(&self) -> Result<Totals> {
-        let mut totals = Totals {
-            struct_size: size_of::<Totals>() as i32,
-            ..Default::default()
-        };
+    pub fn totals(&self) -> Result<prefix_job_totals> {
+        let mut totals = prefix_job_totals::sized();
         check(|err| unsafe {
             (self.library.prefix_job_get_totals)(self.handle, &mut totals, err)
         })?;
