@@ -11,7 +11,7 @@ namespace {
 
 template <int D>
 __global__ void __launch_bounds__(kDecodeThreads, 1)
-    attention_decode_kernel(const __grid_constant__ DecodeArguments args) {
+    attention_decode_kernel(const __grid_constant__ DecodeKernelArgs args) {
   CudaClusterBlock<DecodeShared<D>::kBarriers> block;
   attention_decode<D>(block, args);
 }

@@ -11,7 +11,7 @@ namespace {
 
 template <int D>
 __global__ void __launch_bounds__(kHopperThreads, 1)
-    attention_hopper_kernel(const __grid_constant__ AttentionArguments args) {
+    attention_hopper_kernel(const __grid_constant__ AttentionKernelArgs args) {
   CudaHopper<HopperShared<D>::kBarriers> block;
   attention_hopper<D>(block, args);
 }

@@ -12,7 +12,7 @@ namespace prefix::ops::gpu {
 
 template <int D, int W>
 __global__ void __launch_bounds__(32 * W, 1)
-    attention_kernel(const __grid_constant__ AttentionArguments args) {
+    attention_kernel(const __grid_constant__ AttentionKernelArgs args) {
   CudaBlock block;
   Attention<D, W, CudaBlock>(block, args).run();
 }

@@ -1,9 +1,9 @@
 // Block and Warp of body/portable.h on a GPU: every function is a few instructions.
 //
 // From compute capability 9.0 on kernels overlap (launch_shape.h): blocks of the next kernel are
-// there, and wait, while the last blocks of this one run. A body gets its arguments together with
-// a block, and whoever makes a block has waited (InTurn): so nothing of the kernels before is read
-// or overwritten too early, by whatever a body does first.
+// there, and wait, while the last blocks of this one run. A body gets its arguments together with a
+// block, and making a block waits (InTurn): so nothing of the kernels before is read or overwritten
+// too early, whatever a body does first.
 #pragma once
 
 #include "body/portable.h"

@@ -18,9 +18,9 @@ constexpr int kInvariantCandidates = 16;
 constexpr int64_t kNominalRows = 1024;
 constexpr int64_t kNominalColumns = 4096;
 constexpr int64_t kRowCounts[] = {1, 2, 4, 7, 8, 16, 17, 32, 64, 65, 128, 256, 1024, 8192};
-// Columns of a panel of the head (Matrix::panel_of).
+// Columns of a panel of the head (PackedWeights::panel_of).
 constexpr int64_t kPanel = 32;
-constexpr size_t kMostShapes = 8192;
+constexpr size_t kMaxShapes = 8192;
 
 bool is_refusal(int status) {
   return status == kNotSupported || status == kInvalidValue || status == kArchMismatch;
@@ -187,7 +187,7 @@ CublasLt::Answer CublasLt::gemm(const GemmArgs& a, void* stream, std::string& wh
                      result_of(a));
   auto found = shapes_.find(key);
   if (found == shapes_.end()) {
-    if (shapes_.size() >= kMostShapes) shapes_.clear();
+    if (shapes_.size() >= kMaxShapes) shapes_.clear();
     Shape made;
     if (const int status = make_shape(a, made); status != kSuccess)
       return is_refusal(status) ? Answer::kUnsupported : answer_of(status, a, why);

@@ -1,15 +1,14 @@
 // The products of the backend by cuBLASLt: y = x w^T, f32 sums (GemmArgs).
 //
-//   GemmArgs ──> Shape: descriptor, layouts, algorithms      one a (rows, n, k, strides, bias,
-//   types)
+//   GemmArgs ──> Shape: descriptor, layouts, algorithms   one a (rows, n, k, strides, bias, types)
 //                  │ invariant
-//                  └──> Choice: one algorithm                one a (k, strides, bias, types)
+//                  └──> Choice: one algorithm             one a (k, strides, bias, types)
 //
-// `invariant` promises that a row has the same bits in whatever company. So the algorithm belongs
-// to k: the same for all row counts, for the whole head and for a panel of it, and without sums
-// across blocks. It is taken from the candidates only if it accepts a list of row counts; where it
-// refuses another count nevertheless, the rows are done in two parts, and the columns of another
-// matrix that it refuses, never by other means.
+// `invariant` promises that a row has the same bits whatever rows are beside it. So the algorithm
+// belongs to k: the same for all row counts, for the whole head and for a panel of it, and without
+// sums across blocks. It is taken from the candidates only if it accepts a list of row counts;
+// where it refuses another count nevertheless, the rows are done in two parts, and the columns of
+// another matrix that it refuses, never by other means.
 //
 // Knows no CUDA: the tests drive it with a library that refuses what they want.
 #pragma once
@@ -30,7 +29,7 @@ namespace prefix::ops::gpu {
 // One thread at a time.
 class CublasLt {
  public:
-  static constexpr size_t kWorkspaceBytes = kProductWorkspaceBytes;
+  static constexpr size_t kWorkspaceBytes = kGemmWorkspaceBytes;
 
   CublasLt() = default;
   ~CublasLt() { close(); }

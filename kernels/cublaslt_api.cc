@@ -52,8 +52,8 @@ std::string open_file(const std::string& name, CublasLtApi& api) {
 
 bool open_cublaslt(CublasLtApi& api, std::string& why) {
   std::vector<std::string> names;
-  // Not in a program that runs with more rights than its user has. Who names a file means it: no
-  // other one is taken in its place.
+  // Not in a program that runs with more rights than its user has. A file that is named is the only
+  // one that is tried.
   if (const char* const file = secure_getenv("LIBPREFIX_CUBLASLT"); file && *file) {
     why = open_file(file, api);
     if (!why.empty()) why = cat("LIBPREFIX_CUBLASLT: ", why);

@@ -154,22 +154,6 @@ class CudaGroup {
           : "memory");
   }
   PREFIX_BODY void sync() { asm volatile("bar.sync %0, 128;" ::"r"(1 + index()) : "memory"); }
-  PREFIX_BODY bool any(bool x) {
-    int out;
-    asm volatile(
-        "{\n.reg .pred in, all;\nsetp.ne.b32 in, %1, 0;\n"
-        "barrier.cta.red.or.pred all, %2, 128, in;\nselp.b32 %0, 1, 0, all;\n}"
-        : "=r"(out)
-        : "r"(static_cast<int>(x)), "r"(1 + index())
-        : "memory");
-    return out != 0;
-  }
-  PREFIX_BODY int any_bits(PerThread<int>& x, int bits) {
-    if (!any(x.own() != 0)) return 0;
-    int all = 0;
-    for (int i = 0; i < bits; ++i) all |= any((x.own() >> i & 1) != 0) ? 1 << i : 0;
-    return all;
-  }
   PREFIX_BODY void fence_async() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
   PREFIX_BODY void fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }

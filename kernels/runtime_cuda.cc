@@ -142,7 +142,7 @@ class CudaRuntime final : public Runtime {
       set_error(why);
       return false;
     }
-    properties_.products_version = cublas_.version();
+    properties_.gemm_version = cublas_.version();
     return true;
   }
 
@@ -241,7 +241,7 @@ class CudaRuntime final : public Runtime {
     return gemm_slow(args);
   }
 
-  void launches_here() override {
+  void bind_thread() override {
     const std::lock_guard lock(mutex_);
     engine_ = std::this_thread::get_id();
   }
@@ -255,8 +255,7 @@ class CudaRuntime final : public Runtime {
     if (code != Code::kOk) return code;
     recording_ = true;
     for (const Command& command : commands) {
-      code = command.kernel == Command::kProduct ? gemm(product_of(command))
-                                                 : launch(launch_of(command));
+      code = command.kernel == Command::kGemm ? gemm(gemm_of(command)) : launch(launch_of(command));
       if (code != Code::kOk) break;
     }
     cudaGraph_t captured = nullptr;
@@ -339,7 +338,7 @@ class CudaRuntime final : public Runtime {
   // The libraries have CUDA runtimes of their own, which keep the error: the stream knows whether
   // the device is lost.
   Code blame(const std::string& why) {
-    if (recording_) {  // nobody may ask a stream that records
+    if (recording_) {  // a stream that records must not be asked
       set_error(why);
       return Code::kInternal;
     }

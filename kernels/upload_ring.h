@@ -1,7 +1,6 @@
 // Uploads from memory that the GPU cannot read by itself: through pinned pieces that take turns.
 //
-//   source   [ piece 0 | piece 1 | piece 2 | piece 3 ... ]   the caller's; free when upload()
-//   returns
+//   source   [ piece 0 | piece 1 | piece 2 | piece 3 ... ]   free again when upload() returns
 //                 │ memcpy
 //   ring     [ slot 0 | slot 1 ]                             pinned
 //                 │ asynchronous copies; a slot is written again when its last copy has ended

@@ -7,6 +7,7 @@
 #include "blocker.h"
 #include "device_memory.h"
 #include "ops/op_gpu.h"
+#include "ops/step.h"
 #include "timing.h"
 
 namespace prefix::bench {
@@ -98,10 +99,15 @@ class Pool {
     Memory::fill(device, memory_.data(), kv.page_bytes() * static_cast<size_t>(sent));
     std::vector<PageCopy> copies;
     for (int32_t i = sent; i < pages; ++i) copies.push_back({i % sent, i, kPageTokens});
-    for (int32_t layer = 0; layer < kv.layers; ++layer)
-      device.copy_pages(copies, kv, memory_.data(), layer);
+    ops::StepArrays arrays;
+    arrays.copies = copies;
+    arrays.kv = kv;
+    arrays.pool = memory_.data();
+    const std::unique_ptr<ops::Step> step = device.begin_step(arrays);
+    for (int32_t layer = 0; layer < kv.layers; ++layer) step->copy_pages(layer);
+    step->end();
   }
-  const std::byte* data() const { return memory_.data(); }
+  std::byte* data() const { return memory_.data(); }
 
  private:
   Memory memory_;
@@ -127,17 +133,15 @@ void bench_attention(ops::Device& device, const AttentionCase& c, bool shared,
   const Pool pool(device, kv, plan.pages);
   const Memory q(device, static_cast<size_t>(rows * ld) * 2),
       out(device, static_cast<size_t>(rows * ld) * 2);
-  ops::StepArrays step;
-  step.positions = plan.positions;
-  step.attention = &plan.attention;
-  step.heads = c.heads;
-  step.kv = kv;
+  ops::StepArrays arrays;
+  arrays.positions = plan.positions;
+  arrays.attention = &plan.attention;
+  arrays.heads = c.heads;
+  arrays.kv = kv;
+  arrays.pool = pool.data();
   ops::AttentionArgs args;
-  args.plan = &plan.attention;
-  args.positions = plan.positions.data();
   args.q = {q.data(), ld};
   args.out = {out.data(), ld};
-  args.heads = c.heads;
   args.scale = 0.088f;
   const DeviceClock clock([&] { blocker.start(); },
                           [&] {
@@ -146,12 +150,12 @@ void bench_attention(ops::Device& device, const AttentionCase& c, bool shared,
                           },
                           effort.repeats, effort.budget_us);
   const auto planned = std::chrono::steady_clock::now();
-  device.begin_step(step);
+  const std::unique_ptr<ops::Step> step = device.begin_step(arrays);
   const std::chrono::duration<double, std::micro> plan_time =
       std::chrono::steady_clock::now() - planned;
   const auto attend = [&](int call) {
     args.layer = call % layers;
-    device.attention(args, kv, pool.data());
+    step->attention(args);
   };
   const Times cold = clock.measure(attend);
   const Times hot = clock.measure([&](int) { attend(0); });
@@ -165,6 +169,7 @@ void bench_attention(ops::Device& device, const AttentionCase& c, bool shared,
       kernel, c.name, c.heads, c.kv_heads, shared ? "true" : "false", cold.us, hot.us, cold.wall_us,
       cold.launch_bound ? "true" : "false", layers, flops, bytes, flops / cold.us * 1e-6,
       bytes / cold.us * 1e-3, plan_time.count(), cluster_of(device));
+  step->end();
   std::fflush(stdout);
 }
 

@@ -15,7 +15,7 @@ void bench_device(ops::Device& device) {
   JsonText json;
   json.open('{').field("bench", "device").field("name", std::string_view(p.name));
   json.field("capability", p.capability).field("processors", p.processors);
-  json.field("total_bytes", p.total_bytes).field("products_version", p.products_version);
+  json.field("total_bytes", p.total_bytes).field("gemm_version", p.gemm_version);
   json.list("clusters", p.clusters).close('}');
   std::printf("%s\n", json.text().c_str());
   std::fflush(stdout);

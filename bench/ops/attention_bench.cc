@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "measure.h"
+#include "ops/step.h"
 
 namespace {
 
@@ -118,18 +119,22 @@ void bench_shape(CpuDevice& device, const Shape& shape) {
   std::byte* const pool = device.allocate(pool_bytes);
   fill_random(pool, pool_bytes / kv_bytes(kv.type), kv.type == KvType::kBf16);
   AttentionArgs args;
-  args.plan = &work.plan;
-  args.positions = work.positions.data();
   args.q = {device.allocate(act_bytes), ld};
   args.out = {device.allocate(act_bytes), ld};
   fill_random(args.q.data, act_bytes / device.act_bytes(), act_bf16);
-  args.heads = kHeads;
   args.scale = 0.3f;
 
+  StepArrays arrays;
+  arrays.positions = work.positions;
+  arrays.attention = &work.plan;
+  arrays.heads = kHeads;
+  arrays.kv = kv;
+  arrays.pool = pool;
+  const std::unique_ptr<Step> step = device.begin_step(arrays);
   const double flop = 4.0 * kHeadDim * kHeads * work.keys;
   const double before = bench::measure_peak(device);
-  const double time = bench::best_time(std::clamp(flop / before * 20, 0.2, 1.0),
-                                       [&] { device.attention(args, kv, pool); });
+  const double time =
+      bench::best_time(std::clamp(flop / before * 20, 0.2, 1.0), [&] { step->attention(args); });
   const double peak = std::max(before, bench::measure_peak(device));
   std::printf(
       "{\"bench\":\"attention\",\"isa\":\"%s\",\"dtype\":\"%s\",\"threads\":%d,\"shape\":\"%s\","

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "measure.h"
+#include "ops/step.h"
 
 namespace {
 
@@ -43,18 +44,24 @@ void bench_level(std::string_view isa, int threads) {
   std::byte* const pool = device.allocate(pool_bytes);
   const int64_t ld = device.act_ld(kHeads * kHeadDim);
   const size_t act_bytes = static_cast<size_t>(kRows * ld) * device.act_bytes();
-  const Act act{device.allocate(act_bytes), ld};
+  const ActivationBuffer act{device.allocate(act_bytes), ld};
   QkvArgs args;
   args.qkv = x.data();
   args.ld = width;
-  args.heads = kHeads;
   args.q_norm = args.k_norm = weight.data();
   args.norm_eps = 1e-6f;
   args.rotary_dim = kHeadDim;
   args.cos = cos.data();
   args.sin = sin.data();
-  print(device, "qkv",
-        bench::best_time(0.2, [&] { device.qkv(args, positions, slots, kv, pool, 0, act); }));
+  args.q = act;
+  StepArrays arrays;
+  arrays.rope_rows = positions;
+  arrays.slots = slots;
+  arrays.heads = kHeads;
+  arrays.kv = kv;
+  arrays.pool = pool;
+  const std::unique_ptr<Step> step = device.begin_step(arrays);
+  print(device, "qkv", bench::best_time(0.2, [&] { step->qkv(args); }));
   print(device, "rms_norm", bench::best_time(0.2, [&] {
           device.rms_norm(x.data(), width, weight.data(), 1e-6f, kRows, kHidden, act);
         }));

@@ -23,7 +23,7 @@ namespace {
 
 using prefix::bench::best_time;
 using prefix::bench::measure_peak;
-using prefix::ops::Act;
+using prefix::ops::ActivationBuffer;
 using prefix::ops::CpuDevice;
 using prefix::ops::CpuOptions;
 using prefix::ops::PackedWeights;
@@ -143,7 +143,7 @@ class LayerBench {
   std::vector<float> values_;
   std::vector<float> y_;
   PackedWeights w_;
-  Act x_;
+  ActivationBuffer x_;
   size_t x_bytes_ = 0;
 };
 

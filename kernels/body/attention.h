@@ -22,10 +22,10 @@ struct AttentionShared {
   // other half lands.
   static constexpr int kNarrow = W < kSlots / 2 ? W : kSlots / 2;
   static_assert(kNarrow >= 1 && kSlots % kNarrow == 0);
-  // Narrow items are folded over warps in the ring.
-  static constexpr int kFoldRow = WarpState<D>::kRow;
-  static constexpr int kFoldBytes = WarpState<D>::kBytes;
-  static_assert(kNarrow * kFoldBytes <= kSlots * kSlotBytes);
+  // Narrow items are merged over warps in the ring.
+  static constexpr int kMergeRow = WarpSoftmaxState<D>::kRow;
+  static constexpr int kMergeBytes = WarpSoftmaxState<D>::kBytes;
+  static_assert(kNarrow * kMergeBytes <= kSlots * kSlotBytes);
 
   // Of the queries: strips of 64 columns, as in a page.
   static constexpr int kQueryStrip = 16 * W * 128;
@@ -46,7 +46,7 @@ class Attention {
   static constexpr int kSteps = D / 16;   // of Q K^T
   static constexpr int kColumns = D / 8;  // 8-column tiles of O
   static constexpr bool kHoldQueries = Rows::kHoldQueries;
-  static constexpr int kOwn = D / 32;              // columns of a lane when items are folded
+  static constexpr int kOwn = D / 32;              // columns of a lane when items are merged
   static constexpr int kBatch = D <= 128 ? 8 : 4;  // items in flight then
 
   struct Queries {
@@ -56,11 +56,11 @@ class Attention {
   struct Cursor {
     int at_run;  // run_end_: no more pages
     int page;    // inside the run
-    Run run;
+    KvRun run;
   };
 
  public:
-  PREFIX_BODY Attention(Block& block, const AttentionArguments& a)
+  PREFIX_BODY Attention(Block& block, const AttentionKernelArgs& a)
       : block_(block),
         a_(a),
         // Items of later rows have longer walks: they start first, and short ones fill the end.
@@ -75,7 +75,7 @@ class Attention {
 
   PREFIX_BODY void run() {
     if (a_.wide_done && !item_.narrow) {  // body/attention_hopper.h did the rest
-      if (item_.group >= 0) fold_group();
+      if (item_.group >= 0) merge_group();
       return;
     }
     load_queries();
@@ -89,7 +89,7 @@ class Attention {
       walk<1, true>();
       block_.each_warp([&](Warp& warp) { write_wide(warp); });
     }
-    if (item_.group >= 0) fold_group();
+    if (item_.group >= 0) merge_group();
   }
 
  private:
@@ -194,7 +194,7 @@ class Attention {
   template <int R>
   PREFIX_BODY void load_round(Cursor& cursor, Numbers<R>& next, int slot) {
     const int pieces = a_.pages.d_padded / 8;
-    constexpr int kMost = 64 * Shared::kPieces / kThreads;  // copies of a thread
+    constexpr int kMax = 64 * Shared::kPieces / kThreads;  // copies of a thread
     PREFIX_UNROLL
     for (int r = 0; r < R; ++r) {
       const int page = next.page[r];
@@ -205,13 +205,13 @@ class Attention {
       if (pieces == Shared::kPieces) {
         block_.each([&](int t) {
           PREFIX_UNROLL_BY(4)
-          for (int i = t; i < kMost * kThreads; i += kThreads)
+          for (int i = t; i < kMax * kThreads; i += kThreads)
             block_.copy16(t, base + 16 * i, keys + 16 * i);
         });
       } else {
         block_.each([&](int t) {
           PREFIX_UNROLL_BY(1)
-          for (int i = t; i < kMost * kThreads; i += kThreads) {
+          for (int i = t; i < kMax * kThreads; i += kThreads) {
             const int piece = piece_at(i);
             if (piece >= pieces) continue;
             const unsigned char* const block =
@@ -258,7 +258,7 @@ class Attention {
   }
 
   // `first`: of the warp's rows.
-  PREFIX_BODY void page(Warp& warp, int first, const Run& run, int block, int slot) {
+  PREFIX_BODY void page(Warp& warp, int first, const KvRun& run, int block, int slot) {
     const WarpPage page{slot, block, run.row_begin - row_begin_, run.row_end - row_begin_};
     Rows::take(warp, sums_.of(warp), ranges_.of(warp)[0], first, rows_, page, a_.scale_log2,
                [&](int k, Local<FragmentA>& q) {
@@ -292,21 +292,18 @@ class Attention {
     const int first = 16 * warp.index();
     Local<Sums>& sums = sums_.of(warp);
     Local<float> l[2];
-    PREFIX_UNROLL
-    for (int j = 0; j < 2; ++j) {
-      warp.each([&](int lane) { l[j][lane] = sums[lane].l[j]; });
-      warp.quad_sum(l[j]);
-    }
+    Rows::sum_weights(warp, sums, l);
     warp.each([&](int lane) {
       PREFIX_UNROLL
       for (int j = 0; j < 2; ++j) {
         const int row = first + lane / 4 + 8 * j;
         if (row >= rows_) continue;
         const float sum = l[j][lane];
-        if (item_.state >= 0) {
-          const int64_t state = state_at(item_.state + row);
-          if (lane % 4 == 0) store_whole(a_.state_ml + 2 * state, Floats2{{sums[lane].m[j], sum}});
-          float* const o = a_.state_o + state * a_.pages.d_padded;
+        if (item_.partial >= 0) {
+          const int64_t state = state_at(item_.partial + row);
+          if (lane % 4 == 0)
+            store_whole(a_.partial_ml + 2 * state, Floats2{{sums[lane].m[j], sum}});
+          float* const o = a_.partial_o + state * a_.pages.d_padded;
           PREFIX_UNROLL
           for (int c = 0; c < kColumns; ++c) {
             const int column = 8 * c + 2 * (lane % 4);
@@ -326,13 +323,13 @@ class Attention {
     });
   }
 
-  // The warps of a narrow item have the same rows and different pages: their states are folded in
+  // The warps of a narrow item have the same rows and different pages: their states are merged in
   // shared memory, in the order of the warps.
   PREFIX_BODY void write_narrow() {
-    block_.sync();  // nobody reads pages any more
+    block_.sync();  // pages are not read any more
     block_.each_warp([&](Warp& warp) {
       if (warp.index() >= Shared::kNarrow) return;
-      Rows::store(warp, sums_.of(warp), Shared::kRing + warp.index() * Shared::kFoldBytes);
+      Rows::store(warp, sums_.of(warp), Shared::kRing + warp.index() * Shared::kMergeBytes);
     });
     block_.sync();
     block_.each([&](int t) {
@@ -341,10 +338,10 @@ class Attention {
         const int column = i % (D / 2) * 2;
         if (column >= a_.pages.d_padded) continue;
         const auto part = [&](int warp, int word) {
-          return block_.template get<Floats2>(t,
-                                              Shared::kRing + warp * Shared::kFoldBytes + word * 4);
+          return block_.template get<Floats2>(
+              t, Shared::kRing + warp * Shared::kMergeBytes + word * 4);
         };
-        const int ml = WarpState<D>::kMaxima + 2 * row;
+        const int ml = WarpSoftmaxState<D>::kMaxima + 2 * row;
         float m = minus_infinity(), l = 0;
         Floats2 o{{0, 0}};
         for (int w = 0; w < Shared::kNarrow; ++w) m = larger(part(w, ml).x[0], m);
@@ -352,24 +349,24 @@ class Attention {
         for (int w = 0; w < Shared::kNarrow; ++w) {
           const float weight = exp2_of(part(w, ml).x[0] - shift);
           l += part(w, ml).x[1] * weight;
-          const Floats2 x = part(w, row * Shared::kFoldRow + column);
+          const Floats2 x = part(w, row * Shared::kMergeRow + column);
           o.x[0] += x.x[0] * weight;
           o.x[1] += x.x[1] * weight;
         }
-        if (item_.state < 0) {
+        if (item_.partial < 0) {
           const float inverse = l == 0 ? 0.0f : 1.0f / l;
           store_pair(static_cast<uint16_t*>(a_.out) + q_offset(row, a_.ld_out), column,
                      o.x[0] * inverse, o.x[1] * inverse);
           continue;
         }
-        const int64_t state = state_at(item_.state + row);
-        store_whole(a_.state_o + state * a_.pages.d_padded + column, o);
-        if (column == 0) store_whole(a_.state_ml + 2 * state, Floats2{{m, l}});
+        const int64_t state = state_at(item_.partial + row);
+        store_whole(a_.partial_o + state * a_.pages.d_padded + column, o);
+        if (column == 0) store_whole(a_.partial_ml + 2 * state, Floats2{{m, l}});
       }
     });
   }
 
-  // --- folding of items ------------------------------------------------------------------------
+  // --- merging of items ------------------------------------------------------------------------
 
   // What a lane knows of its item's part in a row.
   struct Part {
@@ -377,10 +374,10 @@ class Attention {
     float m, l;
   };
 
-  // The block that comes last folds the states of all items of the group, in their order: a warp
+  // The block that comes last merges the states of all items of the group, in their order: a warp
   // per row, a lane per item for the weights, then a lane per kOwn columns.
-  PREFIX_BODY void fold_group() {
-    const Group group = a_.groups[item_.group];
+  PREFIX_BODY void merge_group() {
+    const ReductionGroup group = a_.groups[item_.group];
     int32_t* const counter = a_.arrived + item_.group * a_.pages.kv_heads + head_;
     if (!block_.arrives_last(counter, group.item_end - group.item_begin)) return;
     block_.each_warp([&](Warp& warp) {
@@ -388,15 +385,15 @@ class Attention {
       load_parts(warp, group, group.item_begin, warp.index(), next);
       for (int row = warp.index(); row < group.rows; row += W) {
         warp.each([&](int lane) { parts[lane] = next[lane]; });
-        // On their way while this row is folded.
+        // On their way while this row is merged.
         load_parts(warp, group, group.item_begin, row + W, next);
-        fold_row(warp, group, row, parts);
+        merge_row(warp, group, row, parts);
       }
     });
   }
 
   // Parts of up to 32 items from `item` on.
-  PREFIX_BODY void load_parts(Warp& warp, const Group& group, int item, int row,
+  PREFIX_BODY void load_parts(Warp& warp, const ReductionGroup& group, int item, int row,
                               Local<Part>& parts) const {
     warp.each([&](int lane) {
       Part part{-1, minus_infinity(), 0};
@@ -404,7 +401,7 @@ class Attention {
         part.state = state_row(a_.items[item + lane], group.row_begin + row);
       if (part.state >= 0) {
         float ml[2];
-        block_.load_fresh(a_.state_ml + 2 * state_at(part.state), ml);
+        block_.load_fresh(a_.partial_ml + 2 * state_at(part.state), ml);
         part.m = ml[0];
         part.l = ml[1];
       }
@@ -413,7 +410,7 @@ class Attention {
   }
 
   // `parts`: of the first items; it is overwritten where there are more than 32.
-  PREFIX_BODY void fold_row(Warp& warp, const Group& group, int row, Local<Part>& parts) {
+  PREFIX_BODY void merge_row(Warp& warp, const ReductionGroup& group, int row, Local<Part>& parts) {
     Local<float> top, weight, weighted;
     Local<int> state;
     Local<float[kOwn]> o;
@@ -448,8 +445,8 @@ class Attention {
           PREFIX_UNROLL
           for (int i = 0; i < kBatch; ++i)
             if (states[i] >= 0)
-              block_.load_fresh(a_.state_o + state_at(states[i]) * a_.pages.d_padded + lane * kOwn,
-                                x[lane][i]);
+              block_.load_fresh(
+                  a_.partial_o + state_at(states[i]) * a_.pages.d_padded + lane * kOwn, x[lane][i]);
         });
         PREFIX_UNROLL
         for (int i = 0; i < kBatch; ++i) {
@@ -475,15 +472,15 @@ class Attention {
   }
 
   // The row of states of a packed row, -1 when the item does not have it.
-  PREFIX_BODY int state_row(const Item& item, int row) const {
-    const int rows = item.rows, state = item.state;  // loaded side by side
+  PREFIX_BODY int state_row(const WorkItem& item, int row) const {
+    const int rows = item.rows, state = item.partial;  // loaded side by side
     const int inside = row - item.row_begin;
     return inside >= 0 && inside < rows ? state + inside : -1;
   }
 
   Block& block_;
-  const AttentionArguments& a_;
-  const Item& item_;  // what is rarely used stays where it is
+  const AttentionKernelArgs& a_;
+  const WorkItem& item_;  // what is rarely used stays where it is
   const int run_end_;
   const int row_begin_;
   const int rows_;

@@ -4,13 +4,13 @@
 //   a block     producer     page, page, page ...     one bulk copy each: K and V lie together
 //                  │ full             ▲ empty          a ring of 12 slots, mbarriers
 //                  ▼                  │
-//   warp 0..7   row tile = warp % tiles; of the pages that the row tile reads, the warps of it take
-//               turns                                  body/attention_warp.h
+//   warp 0..7   row tile = warp % tiles; the warps of a row tile take its pages in turn
+//                                                                      body/attention_warp.h
 //
 //   then        [ states of the warps ] ──> [ state of the block ]      shared memory
 //                                             │ cluster barrier
 //   block r     rows r, r + c, ...  of all blocks of the cluster, in their order ──> result
-//                                             │ cluster barrier: nobody leaves while it is read
+//                                             │ cluster barrier: no block leaves while it is read
 //
 // All warps wait for every page, also for those of other row tiles: then none is ahead of another
 // by more than the ring, and each counts once for a slot that is empty again.
@@ -38,7 +38,7 @@ struct DecodeShared {
 
   // Afterwards: the states of the warps; those of the block replace the first of each row tile,
   // with m and l of its rows apart: [kDecodeRows][4].
-  static constexpr int state(int warp) { return warp * WarpState<D>::kBytes; }
+  static constexpr int state(int warp) { return warp * WarpSoftmaxState<D>::kBytes; }
   static constexpr int kMaxima = state(kDecodeWarps);
   static constexpr int maximum(int row) { return kMaxima + row * 16; }
   static_assert(maximum(kDecodeRows) <= kHeaders && kMaxima % 16 == 0);
@@ -64,21 +64,21 @@ class DecodeProducer {
   static constexpr int kBatch = 8;  // entries of the list that are loaded at once
 
  public:
-  PREFIX_BODY DecodeProducer(Producer& producer, const DecodeArguments& a, const DecodePart& part,
-                             int head)
-      : p_(producer), a_(a), part_(part), head_(head) {}
+  PREFIX_BODY DecodeProducer(Producer& producer, const DecodeKernelArgs& a,
+                             const DecodeSplit& split, int head)
+      : p_(producer), a_(a), split_(split), head_(head) {}
 
   PREFIX_BODY void run() {
     DecodeSlot slot;
     DecodePage now[kBatch], next[kBatch];
-    if (part_.page_begin < part_.page_end) load(part_.page_begin, next);
-    for (int at = part_.page_begin; at < part_.page_end; at += kBatch) {
+    if (split_.page_begin < split_.page_end) load(split_.page_begin, next);
+    for (int at = split_.page_begin; at < split_.page_end; at += kBatch) {
       PREFIX_UNROLL
       for (int i = 0; i < kBatch; ++i) now[i] = next[i];
       load(at + kBatch, next);  // on their way meanwhile
       PREFIX_UNROLL
       for (int i = 0; i < kBatch; ++i) {
-        if (at + i >= part_.page_end) break;
+        if (at + i >= split_.page_end) break;
         bring(now[i], slot);
         slot.advance();
       }
@@ -88,7 +88,7 @@ class DecodeProducer {
  private:
   PREFIX_BODY void load(int at, DecodePage (&out)[kBatch]) const {
     PREFIX_UNROLL
-    for (int i = 0; i < kBatch; ++i) out[i] = a_.list[smaller(at + i, part_.page_end - 1)];
+    for (int i = 0; i < kBatch; ++i) out[i] = a_.list[smaller(at + i, split_.page_end - 1)];
   }
   PREFIX_BODY void bring(const DecodePage& page, const DecodeSlot& slot) {
     p_.wait(decode_empty(slot.index), slot.parity ^ 1);
@@ -100,58 +100,59 @@ class DecodeProducer {
   }
 
   Producer& p_;
-  const DecodeArguments& a_;
-  const DecodePart part_;
+  const DecodeKernelArgs& a_;
+  const DecodeSplit split_;
   const int head_;
 };
 
 template <int D, class Warp>
 class DecodeConsumer {
   using Shared = DecodeShared<D>;
-  using State = WarpState<D>;
+  using SoftmaxState = WarpSoftmaxState<D>;
   using Rows = WarpRows<D, Warp>;
   template <class T>
   using Local = typename Warp::template Local<T>;
   static constexpr int kSteps = D / 16;  // of Q K^T
-  static constexpr int kOwn = D / 32;    // columns of a lane when states are folded
-  static constexpr int kMostStates = 8;  // of a row: of the warps of a block, of the blocks
+  static constexpr int kOwn = D / 32;    // columns of a lane when states are merged
+  static constexpr int kMaxStates = 8;   // of a row: of the warps of a block, of the blocks
 
   struct Queries {
     FragmentA q[kSteps];
   };
-  // A row, folded.
-  struct Folded {
+  // A row of a partial result.
+  struct Partial {
     float o[kOwn];
     float m, l;
   };
 
  public:
-  PREFIX_BODY DecodeConsumer(Warp& warp, const DecodeArguments& a, const DecodePart& part, int head)
+  PREFIX_BODY DecodeConsumer(Warp& warp, const DecodeKernelArgs& a, const DecodeSplit& split,
+                             int head)
       : warp_(warp),
         a_(a),
-        part_(part),
+        split_(split),
         head_(head),
-        tiles_((part.rows + 15) / 16),
+        tiles_((split.rows + 15) / 16),
         first_(warp.index() % tiles_ * 16) {}
 
   PREFIX_BODY void run() {
     load_queries();
     const auto range = Rows::begin(warp_, sums_, first_, [&](int row) {
-      return row < part_.rows ? a_.positions[(part_.row_begin + row) / a_.group_heads] : -1;
+      return row < split_.rows ? a_.positions[(split_.row_begin + row) / a_.group_heads] : -1;
     });
     walk(range);
-    warp_.sync();  // nobody reads pages any more
+    warp_.sync();  // pages are not read any more
     Rows::store(warp_, sums_, Shared::state(warp_.index()));
     warp_.sync();
-    fold_warps();
+    merge_warps();
     warp_.sync_cluster();
-    fold_blocks();
+    merge_blocks();
     warp_.leave_cluster();
   }
 
  private:
   PREFIX_BODY int64_t q_offset(int row, int64_t ld) const {  // row: of the block
-    const int packed = part_.row_begin + row;
+    const int packed = split_.row_begin + row;
     const int head = head_ * a_.group_heads + packed % a_.group_heads;
     return packed / a_.group_heads * ld + static_cast<int64_t>(head) * D;
   }
@@ -163,13 +164,13 @@ class DecodeConsumer {
       for (int j = 0; j < 2; ++j) {
         const int row = first_ + lane / 4 + 8 * j;
         const uint16_t* const from =
-            q + (row < part_.rows ? q_offset(row, a_.ld_q) : 0) + 2 * (lane % 4);
+            q + (row < split_.rows ? q_offset(row, a_.ld_q) : 0) + 2 * (lane % 4);
         PREFIX_UNROLL
         for (int k = 0; k < kSteps; ++k) {
           PREFIX_UNROLL
           for (int half = 0; half < 2; ++half)
             queries_[lane].q[k].x[j + 2 * half] =
-                row < part_.rows ? load_whole<uint32_t>(from + 16 * k + 8 * half) : 0u;
+                row < split_.rows ? load_whole<uint32_t>(from + 16 * k + 8 * half) : 0u;
         }
       }
     });
@@ -179,13 +180,13 @@ class DecodeConsumer {
     const int sharing = warps_of(first_ / 16);
     int turn = warp_.index() / tiles_;  // pages until it is this warp's turn
     DecodeSlot slot;
-    for (int i = part_.page_begin; i < part_.page_end; ++i) {
+    for (int i = split_.page_begin; i < split_.page_end; ++i) {
       warp_.wait(decode_full(slot.index), slot.parity);
       const auto entry = warp_.template read<DecodePage>(Shared::header(slot.index));
       const WarpPage page{Shared::slot(slot.index), entry.block, entry.low, entry.high};
       if (Rows::sees(range, first_, page)) {
         if (turn == 0) {
-          Rows::take(warp_, sums_, range, first_, part_.rows, page, a_.scale_log2,
+          Rows::take(warp_, sums_, range, first_, split_.rows, page, a_.scale_log2,
                      [&](int k, Local<FragmentA>& q) {
                        warp_.each([&](int lane) { q[lane] = queries_[lane].q[k]; });
                      });
@@ -200,25 +201,25 @@ class DecodeConsumer {
   // Warps of a row tile: tile, tile + tiles_, ...
   PREFIX_BODY int warps_of(int tile) const { return (kDecodeWarps - 1 - tile) / tiles_ + 1; }
 
-  // Folds up to kMostStates states of a row, in their order: get(i, lane, m, l, o) reads the i-th.
+  // Merges up to kMaxStates states of a row, in their order: get(i, lane, m, l, o) reads the i-th.
   template <class Get>
-  PREFIX_BODY void fold(int count, Local<Folded>& out, const Get& get) {
+  PREFIX_BODY void merge(int count, Local<Partial>& out, const Get& get) {
     warp_.each([&](int lane) {
-      Folded parts[kMostStates];  // all on their way before the first is needed
+      Partial parts[kMaxStates];  // all on their way before the first is needed
       PREFIX_UNROLL
-      for (int i = 0; i < kMostStates; ++i)
+      for (int i = 0; i < kMaxStates; ++i)
         if (i < count) get(i, lane, parts[i]);
-      Folded& sum = out[lane];
+      Partial& sum = out[lane];
       sum.m = minus_infinity();
       PREFIX_UNROLL
-      for (int i = 0; i < kMostStates; ++i)
+      for (int i = 0; i < kMaxStates; ++i)
         if (i < count) sum.m = larger(parts[i].m, sum.m);
       const float shift = sum.m == minus_infinity() ? 0.0f : sum.m;
       sum.l = 0;
       PREFIX_UNROLL
       for (int c = 0; c < kOwn; ++c) sum.o[c] = 0;
       PREFIX_UNROLL
-      for (int i = 0; i < kMostStates; ++i) {
+      for (int i = 0; i < kMaxStates; ++i) {
         if (i >= count) continue;
         const float weight = exp2_of(parts[i].m - shift);
         sum.l += parts[i].l * weight;
@@ -233,18 +234,18 @@ class DecodeConsumer {
     float x[kOwn];
   };
   static PREFIX_BODY int columns_of(int warp, int row, int lane) {
-    return Shared::state(warp) + (row % 16 * State::kRow + lane * kOwn) * 4;
+    return Shared::state(warp) + (row % 16 * SoftmaxState::kRow + lane * kOwn) * 4;
   }
 
   // The states of the warps become those of the block: a warp per row.
-  PREFIX_BODY void fold_warps() {
-    for (int row = warp_.index(); row < part_.rows; row += kDecodeWarps) {
+  PREFIX_BODY void merge_warps() {
+    for (int row = warp_.index(); row < split_.rows; row += kDecodeWarps) {
       const int tile = row / 16;
-      Local<Folded> sum;
-      fold(warps_of(tile), sum, [&](int i, int lane, Folded& part) {
+      Local<Partial> sum;
+      merge(warps_of(tile), sum, [&](int i, int lane, Partial& part) {
         const int warp = tile + i * tiles_;
         const auto ml = warp_.template get<Floats2>(
-            lane, Shared::state(warp) + (State::kMaxima + row % 16 * 2) * 4);
+            lane, Shared::state(warp) + (SoftmaxState::kMaxima + row % 16 * 2) * 4);
         const auto o = warp_.template get<Columns>(lane, columns_of(warp, row, lane));
         part.m = ml.x[0];
         part.l = ml.x[1];
@@ -263,11 +264,11 @@ class DecodeConsumer {
   }
 
   // Rows of this block of the cluster, from the states of all its blocks.
-  PREFIX_BODY void fold_blocks() {
-    for (int row = warp_.rank() + a_.cluster * warp_.index(); row < part_.rows;
+  PREFIX_BODY void merge_blocks() {
+    for (int row = warp_.rank() + a_.cluster * warp_.index(); row < split_.rows;
          row += a_.cluster * kDecodeWarps) {
-      Local<Folded> sum;
-      fold(a_.cluster, sum, [&](int i, int lane, Folded& part) {
+      Local<Partial> sum;
+      merge(a_.cluster, sum, [&](int i, int lane, Partial& part) {
         const auto ml = warp_.template get_from<Floats2>(i, lane, Shared::maximum(row));
         const auto o = warp_.template get_from<Columns>(i, lane, columns_of(row / 16, row, lane));
         part.m = ml.x[0];
@@ -277,7 +278,7 @@ class DecodeConsumer {
       });
       uint16_t* const out = static_cast<uint16_t*>(a_.out) + q_offset(row, a_.ld_out);
       warp_.each([&](int lane) {
-        const Folded& f = sum[lane];
+        const Partial& f = sum[lane];
         const float inverse = f.l == 0 ? 0.0f : 1.0f / f.l;
         PREFIX_UNROLL
         for (int c = 0; c < kOwn; c += 2)
@@ -287,8 +288,8 @@ class DecodeConsumer {
   }
 
   Warp& warp_;
-  const DecodeArguments& a_;
-  const DecodePart part_;
+  const DecodeKernelArgs& a_;
+  const DecodeSplit split_;
   const int head_;
   const int tiles_;  // row tiles of the block
   const int first_;  // row of this warp's
@@ -297,22 +298,22 @@ class DecodeConsumer {
 };
 
 template <int D, class Block>
-PREFIX_BODY void attention_decode(Block& block, const DecodeArguments& a) {
-  const DecodePart part = a.parts[block.x()];
-  if (part.rows == 0) return;  // nor have the other blocks of the cluster
+PREFIX_BODY void attention_decode(Block& block, const DecodeKernelArgs& a) {
+  const DecodeSplit split = a.splits[block.x()];
+  if (split.rows == 0) return;  // nor have the other blocks of the cluster
   const int head = block.y();
   for (int slot = 0; slot < kDecodeSlots; ++slot) {
     block.begin_barrier(decode_full(slot), 1);
     block.begin_barrier(decode_empty(slot), kDecodeWarps);
   }
   block.start(
-      [&a, part, head](auto& producer) {
+      [&a, split, head](auto& producer) {
         using Producer = std::remove_reference_t<decltype(producer)>;
-        DecodeProducer<D, Producer>(producer, a, part, head).run();
+        DecodeProducer<D, Producer>(producer, a, split, head).run();
       },
-      [&a, part, head](auto& warp) {
+      [&a, split, head](auto& warp) {
         using Warp = std::remove_reference_t<decltype(warp)>;
-        DecodeConsumer<D, Warp>(warp, a, part, head).run();
+        DecodeConsumer<D, Warp>(warp, a, split, head).run();
       });
 }
 

@@ -1,5 +1,5 @@
-// The wide items of segment attention (src/ops/gpu/attention_schedule.h) for Hopper: products of whole
-// warpgroups from shared memory, pages brought by the copy engine.
+// The wide items of segment attention (src/ops/gpu/attention_schedule.h) for Hopper: products of
+// whole warpgroups from shared memory, pages brought by the copy engine.
 //
 //   one block = one item and kv head: up to 128 packed rows, tiles of four pages (128 keys)
 //
@@ -12,11 +12,9 @@
 //               while that runs: mask, maximum, P = 2^(S - m) of tile j
 //
 // A tile takes the next four pages of the item, whatever run they are of; the producer writes down
-// which rows each page belongs to. Scores that a row must not see are -infinity by selection.
-// Values cannot be selected like that: 0 times infinity is NaN. So where some row of a group must
-// not notice a page, the group looks for values that are not finite; such a page is multiplied as
-// zeros, and the rows that do see it get l = NaN instead. Pages that a tile does not have are zeros
-// too.
+// which rows each page belongs to. Scores that a row must not see are -infinity by selection; their
+// values, which are finite in all pages, are multiplied by 0. Pages that a tile does not have count
+// as zeros.
 //
 // One softmax step is 128 keys wide and begins where the item begins: other bits than
 // body/attention.h, so never with `invariant`.
@@ -81,7 +79,7 @@ class HopperProducer {
   };
 
  public:
-  PREFIX_BODY HopperProducer(Producer& producer, const AttentionArguments& a, const Item& item,
+  PREFIX_BODY HopperProducer(Producer& producer, const AttentionKernelArgs& a, const WorkItem& item,
                              int head)
       : p_(producer), a_(a), item_(item), head_(head) {}
 
@@ -109,7 +107,7 @@ class HopperProducer {
       tile.keys[i] = nullptr;
       tile.header[i] = {0, 0, 0, 0};
       if (c.run >= item_.run_end) continue;
-      const Run r = a_.runs[c.run];
+      const KvRun r = a_.runs[c.run];
       const int page = a_.pages_list[r.page_begin + c.page];
       tile.keys[i] =
           a_.pages.layer + page * a_.pages.page_stride + head_ * 2 * a_.pages.block_bytes;
@@ -155,8 +153,8 @@ class HopperProducer {
   }
 
   Producer& p_;
-  const AttentionArguments& a_;
-  const Item& item_;
+  const AttentionKernelArgs& a_;
+  const WorkItem& item_;
   const int head_;
 };
 
@@ -190,7 +188,8 @@ class HopperConsumer {
   };
 
  public:
-  PREFIX_BODY HopperConsumer(Group& group, const AttentionArguments& a, const Item& item, int head)
+  PREFIX_BODY HopperConsumer(Group& group, const AttentionKernelArgs& a, const WorkItem& item,
+                             int head)
       : group_(group),
         a_(a),
         item_(item),
@@ -214,7 +213,7 @@ class HopperConsumer {
     group_.commit();
     group_.template wait_products<0>(scores_);
     group_.arrive(key_empty(0));
-    int zeros = softmax(0);
+    int missing = softmax(0);
     pack();
     for (int tile = 1; tile < tiles; ++tile) {
       const int stage = tile % Shared::kStages;
@@ -226,11 +225,11 @@ class HopperConsumer {
       group_.commit();
       group_.wait(value_full(before), (tile - 1) / Shared::kStages % 2);
       group_.fence();
-      multiply_values(before, zeros);
+      multiply_values(before, missing);
       group_.commit();
       group_.template wait_products<1>(scores_);
       group_.arrive(key_empty(stage));
-      zeros = softmax(tile);
+      missing = softmax(tile);
       group_.template wait_products<0>(output_);
       group_.arrive(value_empty(before));
       scale();
@@ -239,7 +238,7 @@ class HopperConsumer {
     const int last = tiles - 1;
     group_.wait(value_full(last % Shared::kStages), last / Shared::kStages % 2);
     group_.fence();
-    multiply_values(last % Shared::kStages, zeros);
+    multiply_values(last % Shared::kStages, missing);
     group_.commit();
     group_.template wait_products<0>(output_);
     write();
@@ -314,19 +313,19 @@ class HopperConsumer {
     }
   }
 
-  // O += P V of a stage. Bit i of `zeros`: page i counts as zeros.
-  PREFIX_BODY void multiply_values(int stage, int zeros) {
+  // O += P V of a stage. Bit i of `missing`: the tile has no page i, so zeros are multiplied.
+  PREFIX_BODY void multiply_values(int stage, int missing) {
     PREFIX_UNROLL
     for (int k = 0; k < kSteps; ++k) {
       const int page = k / 2;
       const Matrix64 v = matrix(Shared::values(stage) + page * Shared::kBlock + k % 2 * 16 * 128,
                                 Shared::kPageStrip, 1024);
       const Matrix64 nothing = matrix(Shared::kZeros, 0, 0);
-      group_.multiply_weights(output_, weights_, k, (zeros >> page & 1) != 0 ? nothing : v);
+      group_.multiply_weights(output_, weights_, k, (missing >> page & 1) != 0 ? nothing : v);
     }
   }
 
-  // S -> 2^(S - m) in place, moves m and l. Returns the pages whose values count as zeros.
+  // S -> 2^(S - m) in place, moves m and l. Returns the pages that the tile does not have.
   PREFIX_BODY int softmax(int tile) {
     const int end = smaller(first_ + kHopperRows, item_.rows);
     PageHeader header[Shared::kPages];
@@ -338,11 +337,7 @@ class HopperConsumer {
       if (header[i].low > first_ || header[i].high < end || header[i].block * 32 + 31 > lowest_)
         partial |= 1 << i;
     }
-    int zeros = missing;
-    if (partial != 0) {
-      zeros |= look_for_infinities(tile, header, partial & ~missing);
-      mask(header);
-    }
+    if (partial != 0) mask(header);
     group_.each_warp([&](Warp& warp) {
       Local<float> top[2];
       Local<Sums>& sums = sums_.of(warp);
@@ -384,7 +379,7 @@ class HopperConsumer {
         }
       });
     });
-    return zeros;
+    return missing;
   }
 
   PREFIX_BODY void mask(const PageHeader (&header)[Shared::kPages]) {
@@ -412,48 +407,6 @@ class HopperConsumer {
         }
       });
     });
-  }
-
-  // Of the pages in `partial`, those with values that are not finite.
-  PREFIX_BODY int look_for_infinities(int tile, const PageHeader (&header)[Shared::kPages],
-                                      int partial) {
-    if (partial == 0) return 0;
-    const int stage = tile % Shared::kStages;
-    group_.wait(value_full(stage), tile / Shared::kStages % 2);
-    PerThread<int> found(group_);
-    group_.each([&](int t) {
-      int pages = 0;
-      for (int page = 0; page < Shared::kPages; ++page) {
-        if ((partial >> page & 1) == 0) continue;
-        for (int i = t; i < Shared::kBlock / 16; i += 128) {
-          const Bits128 v = group_.get(t, Shared::values(stage) + page * Shared::kBlock + 16 * i);
-          PREFIX_UNROLL
-          for (int j = 0; j < 4; ++j)
-            if ((v.x[j] & 0x7f80u) == 0x7f80u || (v.x[j] & 0x7f800000u) == 0x7f800000u)
-              pages |= 1 << page;
-        }
-      }
-      found[t] = pages;
-    });
-    const int bad = group_.any_bits(found, Shared::kPages);
-    if (bad == 0) return 0;
-    group_.each_warp([&](Warp& warp) {
-      warp.each([&](int lane) {
-        Sums& sum = sums_.of(warp)[lane];
-        PREFIX_UNROLL
-        for (int j = 0; j < 2; ++j) {
-          const int row = row_of(warp, lane, j);
-          PREFIX_UNROLL
-          for (int page = 0; page < Shared::kPages; ++page) {
-            const PageHeader& h = header[page];
-            if ((bad >> page & 1) != 0 && row >= h.low && row < h.high &&
-                sum.position[j] >= h.block * 32)
-              sum.l[j] = not_a_number();
-          }
-        }
-      });
-    });
-    return bad;
   }
 
   PREFIX_BODY void scale() {
@@ -496,14 +449,14 @@ class HopperConsumer {
           const int row = row_of(warp, lane, j);
           if (row >= item_.rows) continue;
           const float sum = l[j][lane];
-          if (item_.state >= 0) {
+          if (item_.partial >= 0) {
             const int64_t state =
-                static_cast<int64_t>(item_.state + row) * a_.pages.kv_heads + head_;
+                static_cast<int64_t>(item_.partial + row) * a_.pages.kv_heads + head_;
             if (lane % 4 == 0) {
-              a_.state_ml[2 * state] = sums_.of(warp)[lane].m[j];
-              a_.state_ml[2 * state + 1] = sum;
+              a_.partial_ml[2 * state] = sums_.of(warp)[lane].m[j];
+              a_.partial_ml[2 * state + 1] = sum;
             }
-            float* const to = a_.state_o + state * D + 2 * (lane % 4);
+            float* const to = a_.partial_o + state * D + 2 * (lane % 4);
             PREFIX_UNROLL
             for (int c = 0; c < kColumns; ++c)
               store_whole(to + 8 * c, Floats2{{o.x[4 * c + 2 * j], o.x[4 * c + 2 * j + 1]}});
@@ -522,8 +475,8 @@ class HopperConsumer {
   }
 
   Group& group_;
-  const AttentionArguments& a_;
-  const Item& item_;
+  const AttentionKernelArgs& a_;
+  const WorkItem& item_;
   const int head_;
   const int first_;  // row of the item
   PerThread<Scores> scores_;
@@ -534,9 +487,9 @@ class HopperConsumer {
 };
 
 template <int D, class Block>
-PREFIX_BODY void attention_hopper(Block& block, const AttentionArguments& a) {
+PREFIX_BODY void attention_hopper(Block& block, const AttentionKernelArgs& a) {
   using Shared = HopperShared<D>;
-  const Item& item = a.items[a.item_count - 1 - block.x()];  // the last first: longer walks
+  const WorkItem& item = a.items[a.item_count - 1 - block.x()];  // the last first: longer walks
   if (item.narrow || item.rows == 0) return;
   const int head = block.y();
   const int groups = (item.rows + kHopperRows - 1) / kHopperRows;

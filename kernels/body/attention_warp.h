@@ -9,10 +9,8 @@
 // Rows of 16-byte pieces in shared memory are swizzled (piece ^ row & 7), queries as pages, so that
 // the eight rows of an 8x8 matrix lie in different banks.
 //
-// Masked scores are set to -infinity by selection, so garbage in a key reaches nobody. A weight of
-// 0 would still turn an infinite value of somebody else into NaN: where a warp has rows that see
-// nothing of a page, it looks first whether all values are finite. If not, it leaves the page out,
-// and the rows that see the page get l = NaN.
+// Masked scores are set to -infinity by selection, whatever the key is. The value of a masked key
+// is multiplied by 0, which adds nothing: pages hold finite values only (Step::qkv, ops/finite.h).
 #pragma once
 
 #include "body/portable.h"
@@ -37,7 +35,7 @@ PREFIX_BODY int strip_at(int row, int pair, int half) {
 // Partial states of a warp in shared memory: O [16][kRow], then m and l [16][2], all f32. Eight
 // more than D: then the rows that a warp stores at once lie in different banks.
 template <int D>
-struct WarpState {
+struct WarpSoftmaxState {
   static constexpr int kRow = D + 8;
   static constexpr int kMaxima = 16 * kRow;
   static constexpr int kBytes = (kMaxima + 32) * 4;
@@ -58,11 +56,6 @@ class WarpRows {
   static constexpr int kColumns = D / 8;           // 8-column tiles of O
   static constexpr int kStrip = 32 * 128;          // of a page
   static constexpr int kValues = D / 64 * kStrip;  // V of a page, behind K
-  // Of two bf16 in a word. The exponent of what is not finite is all ones: with one more in its
-  // last place it reaches the sign.
-  static constexpr uint32_t kExponents = 0x7f807f80;
-  static constexpr uint32_t kLastExponent = 0x00800080;
-  static constexpr uint32_t kSigns = 0x80008000;
 
  public:
   static constexpr bool kHoldQueries = D <= 128;
@@ -118,19 +111,6 @@ class WarpRows {
     // Some rows must not notice anything of this page.
     const bool partial =
         page.low > first || page.high < smaller(first + 16, rows) || page.block * 32 > range.lowest;
-
-    // Decided once a page: branches among the products would keep loads from running ahead.
-    if (partial && !values_are_finite(warp, page.slot)) {
-      warp.each([&](int lane) {
-        PREFIX_UNROLL
-        for (int j = 0; j < 2; ++j) {
-          const int row = first + lane / 4 + 8 * j;
-          if (row >= page.low && row < page.high && sums[lane].position[j] >= page.block * 32)
-            sums[lane].l[j] = not_a_number();
-        }
-      });
-      return;
-    }
 
     FragmentC zero{{0, 0, 0, 0}};
     Local<FragmentC> s[4];  // 16 rows x 8 keys each
@@ -194,26 +174,31 @@ class WarpRows {
     }
   }
 
-  // The warp's states as WarpState says, from `base` on.
-  static PREFIX_BODY void store(Warp& warp, Local<Sums>& sums, int base) {
-    using State = WarpState<D>;
-    Local<float> l[2];
+  // l of rows g and g + 8 over the keys of all lanes.
+  static PREFIX_BODY void sum_weights(Warp& warp, Local<Sums>& sums, Local<float> (&l)[2]) {
     PREFIX_UNROLL
     for (int j = 0; j < 2; ++j) {
       warp.each([&](int lane) { l[j][lane] = sums[lane].l[j]; });
       warp.quad_sum(l[j]);
     }
+  }
+
+  // The warp's states as WarpSoftmaxState says, from `base` on.
+  static PREFIX_BODY void store(Warp& warp, Local<Sums>& sums, int base) {
+    using SoftmaxState = WarpSoftmaxState<D>;
+    Local<float> l[2];
+    sum_weights(warp, sums, l);
     warp.each([&](int lane) {
       PREFIX_UNROLL
       for (int j = 0; j < 2; ++j) {
         const int row = lane / 4 + 8 * j;
         if (lane % 4 == 0)
-          warp.set(lane, base + (State::kMaxima + 2 * row) * 4,
+          warp.set(lane, base + (SoftmaxState::kMaxima + 2 * row) * 4,
                    Floats2{{sums[lane].m[j], l[j][lane]}});
         PREFIX_UNROLL
         for (int c = 0; c < kColumns; ++c) {
           const float* const x = sums[lane].o[c].x + 2 * j;
-          warp.set(lane, base + (row * State::kRow + 8 * c + 2 * (lane % 4)) * 4,
+          warp.set(lane, base + (row * SoftmaxState::kRow + 8 * c + 2 * (lane % 4)) * 4,
                    Floats2{{x[0], x[1]}});
         }
       }
@@ -221,22 +206,6 @@ class WarpRows {
   }
 
  private:
-  // No element of V of the page in `slot` is infinite or NaN.
-  static PREFIX_BODY bool values_are_finite(Warp& warp, int slot) {
-    Local<int> bad;
-    warp.each([&](int lane) {
-      uint32_t found = 0;
-      PREFIX_UNROLL_BY(4)
-      for (int i = lane; i < 32 * (D / 8); i += 32) {
-        const auto v = warp.template get<Bits128>(lane, slot + kValues + 16 * i);
-        PREFIX_UNROLL
-        for (int j = 0; j < 4; ++j) found |= (v.x[j] & kExponents) + kLastExponent;
-      }
-      bad[lane] = (found & kSigns) != 0;
-    });
-    return !warp.any(bad);
-  }
-
   // Two products that share A; `b` holds the operands of both.
   static PREFIX_BODY void multiply_pair(Warp& warp, Local<FragmentC>& left, Local<FragmentC>& right,
                                         Local<FragmentA>& a, Local<FragmentA>& b) {

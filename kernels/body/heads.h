@@ -1,4 +1,4 @@
-// What heads read of rows of logits (contracts in src/ops/op.h): statistics, single logits, the
+// What heads read of rows of logits (contracts in src/ops/step.h): statistics, single logits, the
 // most likely tokens. A block reads a part of a row (launch.h draws it), so that a few rows fill
 // the GPU; a second launch puts the parts together. Parts depend on the length of a row alone, and
 // all orders are fixed: a row gives the same bits in any company.
@@ -41,7 +41,7 @@ PREFIX_BODY void each_of_four(const float* x, int64_t i, int64_t end, const F& f
 PREFIX_BODY float exp_of(float x) { return exp2_of(x * 1.44269504088896340736f); }
 
 template <class Block>
-PREFIX_BODY void logit_part_stats(Block& block, const LogitStatsArgs& a) {
+PREFIX_BODY void row_stats_parts(Block& block, const RowStatsArgs& a) {
   constexpr int kSums = 8 * kRowThreads, kFlags = 16 * kRowThreads;
   const int64_t row = block.x();
   const int64_t begin = block.y() * logit_part(a.n);
@@ -97,7 +97,7 @@ PREFIX_BODY void logit_part_stats(Block& block, const LogitStatsArgs& a) {
   }
   block.each([&](int t) {
     if (t > 0) return;
-    LogitPart& out = a.parts[row * kLogitPartsMost + block.y()];
+    LogitPart& out = a.parts[row * kMaxLogitParts + block.y()];
     out.key = block.template get<uint64_t>(t, 0);
     out.sum = block.template get<double>(t, kSums);
     out.nan = block.template get<int>(t, kFlags);
@@ -106,12 +106,12 @@ PREFIX_BODY void logit_part_stats(Block& block, const LogitStatsArgs& a) {
 
 // A thread a row: there are few parts.
 template <class Block>
-PREFIX_BODY void logit_stats(Block& block, const LogitStatsArgs& a) {
+PREFIX_BODY void row_stats(Block& block, const RowStatsArgs& a) {
   const int parts = logit_parts(a.n);
   block.each([&](int t) {
     const int64_t row = static_cast<int64_t>(block.x()) * kRowThreads + t;
     if (row >= a.rows) return;
-    const LogitPart* const part = a.parts + row * kLogitPartsMost;
+    const LogitPart* const part = a.parts + row * kMaxLogitParts;
     uint64_t best = no_key();
     int nan = 0;
     for (int p = 0; p < parts; ++p) {
@@ -143,8 +143,8 @@ PREFIX_BODY void gather_logits(Block& block, const GatherLogitsArgs& a) {
 
 // --- the most likely tokens ----------------------------------------------------------------------
 //
-//   part 0  part 1  ...      k keys of each part, in no order of size       kTopParts
-//      \______/__ ...        k keys of all, sorted                          kTopMerge
+//   [ part 0 | part 1 | ... ]    k keys of each part, in no order of size    kTopCandidatesParts
+//       └────────┴─ ... ──>      k keys of all, sorted                       kTopCandidatesMerge
 //
 // The k largest of m keys, which differ from one another: bit by bit from the highest one, the
 // largest number that k keys still reach. Most rows are done long before the lowest bit.
@@ -206,7 +206,7 @@ PREFIX_BODY void take_reaching(Block& block, int m, uint64_t least, const Key& k
 }
 
 template <class Block>
-PREFIX_BODY void top_parts(Block& block, const TopArgs& a) {
+PREFIX_BODY void top_candidates_parts(Block& block, const TopCandidatesArgs& a) {
   const int32_t row = a.listed[block.x()] - a.first;
   if (row < 0 || row >= a.rows) return;
   const int64_t begin = block.y() * logit_part(a.n);
@@ -223,10 +223,10 @@ PREFIX_BODY void top_parts(Block& block, const TopArgs& a) {
 }
 
 template <class Block>
-PREFIX_BODY void top_merge(Block& block, const TopArgs& a) {
+PREFIX_BODY void top_candidates_merge(Block& block, const TopCandidatesArgs& a) {
   const int32_t row = a.listed[block.x()] - a.first;
   if (row < 0 || row >= a.rows) return;
-  constexpr int kList = kTopPartsSharedBytes, kKeys = kList + 8 * kMostCandidates;
+  constexpr int kList = kTopPartsSharedBytes, kKeys = kList + 8 * kMaxCandidates;
   const int m = logit_parts(a.n) * a.k;
   const uint64_t* const from = a.keys + static_cast<int64_t>(block.x()) * m;
   int length = 1;  // of the list, a power of two; what is behind k stays 0
@@ -263,5 +263,13 @@ PREFIX_BODY void top_merge(Block& block, const TopArgs& a) {
     }
   });
 }
+
+// The kernels of this file: X(number, body, arguments).
+#define PREFIX_HEAD_KERNELS(X)                                    \
+  X(kRowStatsParts, row_stats_parts, RowStatsArgs)                \
+  X(kRowStats, row_stats, RowStatsArgs)                           \
+  X(kGatherLogits, gather_logits, GatherLogitsArgs)               \
+  X(kTopCandidatesParts, top_candidates_parts, TopCandidatesArgs) \
+  X(kTopCandidatesMerge, top_candidates_merge, TopCandidatesArgs)
 
 }  // namespace prefix::ops::gpu

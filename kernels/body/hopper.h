@@ -1,15 +1,15 @@
 // What bodies for Hopper are written in, beside body/portable.h: warpgroups that multiply from
 // shared memory, a copy engine, and barriers between them.
 //
-//   block.start(groups, producer, consumer)   calls consumer(group) in each group of 128 threads
-//   and
+//   block.start(groups, producer, consumer)
+//                                    calls consumer(group) in each group of 128 threads and
 //                                    producer(p) in one thread beside them, all at the same time
 //   p.wait(barrier, parity)          until the phase of that parity is over; the phase before the
 //                                    first counts as over
 //   p.expect(barrier, bytes)         arrives; the phase ends when that many bytes have landed
-//   p.copy(to, from, bytes, barrier)      into shared memory
+//   p.copy(to, from, bytes, barrier) into shared memory
 //   group.arrive(barrier)            of each warp, once
-//   group.sync(), any_bits()         among the threads of the group
+//   group.sync()                     among the threads of the group
 //   group.fence_async()              what this thread has stored is there for products
 //   group.fence()                    registers are ready for products
 //   group.multiply_shared(), multiply_weights(), commit(), wait_products<N>()
@@ -26,7 +26,7 @@
 
 namespace prefix::ops::gpu {
 
-// A matrix in shared memory, as products are told of it: rows of 128 bytes with the 128-byte
+// A matrix in shared memory, as products are given it: rows of 128 bytes with the 128-byte
 // swizzle, eight of them an atom of 1 KB. The unit of both distances is a byte.
 //
 //   K-major   (A; B without transposing)  a row of bytes is 64 elements of K; `stride` from eight

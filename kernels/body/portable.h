@@ -82,7 +82,6 @@ PREFIX_BODY float bits_float(uint32_t x) {
 #endif
 }
 PREFIX_BODY float minus_infinity() { return bits_float(0xff800000u); }
-PREFIX_BODY float not_a_number() { return bits_float(0x7fc00000u); }
 
 // To nearest even; NaN stays NaN.
 PREFIX_BODY uint16_t to_bf16(float x) {

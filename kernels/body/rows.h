@@ -1,5 +1,5 @@
 // The row-wise kernels: one block of kRowThreads per row (qkv: several; copies: per copy and head).
-// Each twin of a CPU operation has the same contract (src/ops/op.h).
+// Contracts are in src/ops/op.h and step.h, as for the CPU.
 #pragma once
 
 #include "body/portable.h"
@@ -84,7 +84,7 @@ PREFIX_BODY void embed(Block& block, const EmbedArgs& a) {
 }
 
 template <class Block>
-PREFIX_BODY void norm(Block& block, const NormArgs& a) {
+PREFIX_BODY void rms_norm(Block& block, const RmsNormArgs& a) {
   const int64_t row = block.x();
   const float* const x = a.x + row * a.ld;
   const Element e_out = element_of(a.output, a.element);
@@ -122,7 +122,7 @@ PREFIX_BODY void norm(Block& block, const NormArgs& a) {
 }
 
 template <class Block>
-PREFIX_BODY void gather(Block& block, const GatherArgs& a) {
+PREFIX_BODY void gather_rows(Block& block, const GatherRowsArgs& a) {
   const int64_t row = block.x();
   map_row(block, a.x + static_cast<int64_t>(a.rows[row]) * a.ld, Element::kF32,
           a.out + row * a.ld_out, Element::kF32, a.n, [](float x) { return x; });
@@ -196,7 +196,7 @@ PREFIX_BODY uint32_t finite_or_marked(uint32_t pair, int32_t* not_finite) {
 
 // Any head size and type: a lane has columns lane, lane + 32 ...
 template <class Warp>
-PREFIX_BODY float inverse_rms(Warp& warp, const QkvArguments& a, const void* row, int64_t at,
+PREFIX_BODY float inverse_rms(Warp& warp, const QkvKernelArgs& a, const void* row, int64_t at,
                               int64_t n) {
   typename Warp::template Local<float> sum;
   warp.each([&](int lane) {
@@ -210,7 +210,7 @@ PREFIX_BODY float inverse_rms(Warp& warp, const QkvArguments& a, const void* row
   return inverse_root(warp.sum(sum) / static_cast<float>(n) + a.eps);
 }
 template <class Warp>
-PREFIX_BODY void write_head(Warp& warp, const QkvArguments& a, const void* row,
+PREFIX_BODY void write_head(Warp& warp, const QkvKernelArgs& a, const void* row,
                             const HeadVector& v) {
   const int d = a.pages.head_dim;
   const int half = a.rotary_dim / 2;
@@ -238,7 +238,7 @@ PREFIX_BODY void write_head(Warp& warp, const QkvArguments& a, const void* row,
 // bf16, heads of 64 kPairs columns that are rotated as a whole, in one pass: lane i has columns
 // 64 j + 2 i and the next of each j, in registers from the load to the store.
 template <int kPairs, class Warp>
-PREFIX_BODY void write_pairs(Warp& warp, const QkvArguments& a, const uint16_t* row,
+PREFIX_BODY void write_pairs(Warp& warp, const QkvKernelArgs& a, const uint16_t* row,
                              const HeadVector& v) {
   constexpr int d = 64 * kPairs;
   constexpr int half = d / 2;
@@ -312,7 +312,7 @@ PREFIX_BODY void write_pairs(Warp& warp, const QkvArguments& a, const uint16_t* 
 }
 
 // Whether all accesses of write_pairs() are aligned; cos and sin begin at rows of half a head.
-PREFIX_BODY bool whole_pairs(const QkvArguments& a) {
+PREFIX_BODY bool whole_pairs(const QkvKernelArgs& a) {
   const int d = a.pages.head_dim;
   return a.pages.element == Element::kBf16 && (d == 64 || d == 128 || d == 256) &&
          (a.rotary_dim == d || a.rotary_dim == 0) && a.ld % 2 == 0 && a.ld_q % 2 == 0 &&
@@ -322,7 +322,7 @@ PREFIX_BODY bool whole_pairs(const QkvArguments& a) {
 }
 
 template <class Block>
-PREFIX_BODY void qkv(Block& block, const QkvArguments& a) {
+PREFIX_BODY void qkv(Block& block, const QkvKernelArgs& a) {
   const int64_t row = block.x();
   const int d = a.pages.head_dim;
   const int kv_heads = a.pages.kv_heads;
@@ -376,7 +376,7 @@ PREFIX_BODY void qkv(Block& block, const QkvArguments& a) {
 
 // The first tokens of each strip of K and V lie in one piece.
 template <class Block>
-PREFIX_BODY void copy_pages(Block& block, const CopyArgs& a) {
+PREFIX_BODY void copy_pages(Block& block, const CopyPagesArgs& a) {
   const int32_t* const copy = a.copies + 3 * block.x();
   const int width =
       static_cast<int>(a.pages.d_padded * element_bytes(a.pages.element));  // of a row
@@ -398,7 +398,7 @@ PREFIX_BODY void copy_pages(Block& block, const CopyArgs& a) {
 
 // The blocks of a page take turns.
 template <class Block>
-PREFIX_BODY void clear_pages(Block& block, const ClearArgs& a) {
+PREFIX_BODY void clear_pages(Block& block, const ClearPagesArgs& a) {
   unsigned char* const page = a.pool + a.pages[block.x()] * a.page_bytes;
   block.each([&](int t) {
     for (int64_t i = (block.y() * kRowThreads + t) * 16; i < a.page_bytes;
@@ -427,7 +427,7 @@ PREFIX_BODY void gemm_slow(Block& block, const GemmArgs& a) {
 // Attention without tensor cores, for f32 and for heads that are too large for them: one warp per
 // row and query head, a lane per key for the scores, a lane per column for the values.
 template <class Block>
-PREFIX_BODY void attention_slow(Block& block, const AttentionArguments& a) {
+PREFIX_BODY void attention_slow(Block& block, const AttentionKernelArgs& a) {
   constexpr int kColumns = 32;  // per lane: heads up to 1024
   const int row = block.x();
   const int q_head = block.y();
@@ -448,7 +448,7 @@ PREFIX_BODY void attention_slow(Block& block, const AttentionArguments& a) {
     const unsigned char* const heads =
         a.pages.layer + (q_head / a.group_heads) * 2 * a.pages.block_bytes;
     for (int r = a.tile_runs[2 * tile]; r < a.tile_runs[2 * tile + 1]; ++r) {
-      const Run run = a.runs[r];
+      const KvRun run = a.runs[r];
       if (row < run.row_begin || row >= run.row_end) continue;
       for (int b = 0; b < run.blocks; ++b) {
         const int first = (run.block_begin + b) * 32;
@@ -496,5 +496,18 @@ PREFIX_BODY void attention_slow(Block& block, const AttentionArguments& a) {
     });
   });
 }
+
+// The kernels of this file: X(number, body, arguments).
+#define PREFIX_ROW_KERNELS(X)                 \
+  X(kEmbed, embed, EmbedArgs)                 \
+  X(kRmsNorm, rms_norm, RmsNormArgs)          \
+  X(kGatherRows, gather_rows, GatherRowsArgs) \
+  X(kConvert, convert, ConvertArgs)           \
+  X(kGated, gated, GatedArgs)                 \
+  X(kQkv, qkv, QkvKernelArgs)                 \
+  X(kCopyPages, copy_pages, CopyPagesArgs)    \
+  X(kClearPages, clear_pages, ClearPagesArgs) \
+  X(kGemmSlow, gemm_slow, GemmArgs)           \
+  X(kAttentionSlow, attention_slow, AttentionKernelArgs)
 
 }  // namespace prefix::ops::gpu

@@ -34,7 +34,7 @@ const Sampler& sampler_of(const Output& output) {
 
 }  // namespace
 
-void Heads::compute(std::vector<Output>& outputs) {
+void Heads::compute(ops::Step& step, std::vector<Output>& outputs) {
   std::vector<Output*> full, ids, embeddings;
   for (Output& o : outputs) {
     switch (o.request->spec().task) {
@@ -48,9 +48,9 @@ void Heads::compute(std::vector<Output>& outputs) {
         full.push_back(&o);
     }
   }
-  if (!full.empty()) compute_full(full);
-  if (!ids.empty()) compute_ids(ids);
-  if (!embeddings.empty()) compute_embeddings(embeddings);
+  if (!full.empty()) compute_full(step, full);
+  if (!ids.empty()) compute_ids(step, ids);
+  if (!embeddings.empty()) compute_embeddings(step, embeddings);
 }
 
 // --- scores and tokens ---------------------------------------------------------------------------
@@ -134,10 +134,10 @@ void Heads::sample_rows(const ops::LogitBlock& block, std::span<Output* const> o
   });
 }
 
-void Heads::compute_full(std::vector<Output*>& outputs) {
+void Heads::compute_full(ops::Step& step, std::vector<Output*>& outputs) {
   const std::vector<int32_t> rows = distinct_rows(outputs);
   const auto n = static_cast<int64_t>(rows.size());
-  reads_.begin(rows.size());
+  reads_.begin(step, rows.size());
   std::vector<Read> reads;
   std::vector<Output*> whole;
   for (Output* o : outputs) {
@@ -147,7 +147,7 @@ void Heads::compute_full(std::vector<Output*>& outputs) {
       reads.push_back(ask(*o));
     }
   }
-  model_.select(reads_.arrays(rows));
+  model_.select(step, reads_.arrays(rows));
   size_t next = 0;  // of `whole`
   for (int64_t begin = 0; begin < n;) {
     const int64_t end = std::min(n, begin + model_.logit_rows());
@@ -171,11 +171,11 @@ void Heads::compute_full(std::vector<Output*>& outputs) {
 
 // --- logits of chosen tokens ---------------------------------------------------------------------
 
-void Heads::compute_ids(std::vector<Output*>& outputs) {
+void Heads::compute_ids(ops::Step& step, std::vector<Output*>& outputs) {
   const std::vector<int32_t> rows = distinct_rows(outputs);
   ops::HeadArrays arrays;
   arrays.rows = rows;
-  model_.select(arrays);
+  model_.select(step, arrays);
   std::vector<ops::LogitAt> targets;
   for (const Output* o : outputs)
     for (const int32_t id : o->request->spec().logit_ids) targets.push_back({o->selected, id});
@@ -192,11 +192,11 @@ void Heads::compute_ids(std::vector<Output*>& outputs) {
 }
 
 // Truncated to the wanted dimensions first, normalised afterwards (Matryoshka embeddings).
-void Heads::compute_embeddings(std::vector<Output*>& outputs) {
+void Heads::compute_embeddings(ops::Step& step, std::vector<Output*>& outputs) {
   const std::vector<int32_t> rows = distinct_rows(outputs);
   ops::HeadArrays arrays;
   arrays.rows = rows;
-  model_.select(arrays);
+  model_.select(step, arrays);
   const auto hidden = static_cast<size_t>(model_.config().hidden);
   const float* const all = model_.hidden();
   for (size_t i = 0; i < outputs.size(); ++i) {

@@ -31,9 +31,9 @@ struct Output {
 class Heads {
  public:
   explicit Heads(Model& model) : model_(model), reads_(model) {}
-  // After model.forward(): computes every output. Each row is normed and multiplied once, however
-  // many outputs read it.
-  void compute(std::vector<Output>& outputs);
+  // Computes every output of a step that model.forward() returned. Each row is normed and
+  // multiplied once, however many outputs read it.
+  void compute(ops::Step& step, std::vector<Output>& outputs);
 
  private:
   // Where reads_ has what a token or a score is made of.
@@ -45,9 +45,9 @@ class Heads {
     bool whole_row = false;            // what was read does not suffice
   };
 
-  void compute_full(std::vector<Output*>& outputs);
-  void compute_ids(std::vector<Output*>& outputs);
-  void compute_embeddings(std::vector<Output*>& outputs);
+  void compute_full(ops::Step& step, std::vector<Output*>& outputs);
+  void compute_ids(ops::Step& step, std::vector<Output*>& outputs);
+  void compute_embeddings(ops::Step& step, std::vector<Output*>& outputs);
   bool needs_row(const Output& output) const;
   Read ask(Output& output);
   void finish(Read& read) const;

@@ -25,7 +25,7 @@ void ActivationBuffers::ensure_rows(int64_t rows, const ModelConfig& config) {
   const ActivationWidths w = activation_widths(config, device_.sizes());
   const auto n = static_cast<size_t>(rows);
   const auto act = [&](int64_t ld) {
-    return ops::Act{add(n * static_cast<size_t>(ld) * w.act_bytes), ld};
+    return ops::ActivationBuffer{add(n * static_cast<size_t>(ld) * w.act_bytes), ld};
   };
   x_ld = w.x;
   c_ld = w.c;

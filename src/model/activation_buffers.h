@@ -37,12 +37,12 @@ class ActivationBuffers {
   int64_t bytes() const { return bytes_ + static_cast<int64_t>(logits.bytes() + answers.bytes()); }
 
   float* selected() const { return c; }  // [selected rows, hidden]
-  ops::Act normed() const { return a; }
+  ops::ActivationBuffer normed() const { return a; }
 
   float* x = nullptr;
   float* c = nullptr;
   int64_t x_ld = 0, c_ld = 0, qkv_ld = 0;
-  ops::Act a, q, attention, inner;
+  ops::ActivationBuffer a, q, attention, inner;
   ops::DeviceBuffer logits;   // of a block of selected rows
   ops::DeviceBuffer answers;  // what heads read of them
   ops::HostBuffer fetched;    // results of a head, where the device's memory is not the host's

@@ -6,24 +6,23 @@
 
 namespace prefix {
 
-std::optional<ops::Step> Model::forward(const StepPlan& plan, KvMemory& kv,
-                                        const std::function<bool()>& stop) {
+std::unique_ptr<ops::Step> Model::forward(const StepPlan& plan, KvMemory& kv,
+                                          const std::function<bool()>& stop) {
   ensure_rows(plan.rows());
-  reads_ = plan.reads;
   selected_ = 0;
   ActivationBuffers& b = *buffers_;
-  const Pass pass{device_, config_, rotations_, plan, kv, b, times_};
-  std::optional<ops::Step> step;
+  std::unique_ptr<ops::Step> step;
   {
     Stopwatch watch(times_.other_ns);
-    step.emplace(device_, ops::StepArrays{plan.tokens, plan.positions, plan.rope_rows, plan.slots,
-                                          plan.clear, plan.copies, reads_, &plan.attention,
-                                          config_.heads, kv.layout()});
-    device_.clear_pages(plan.clear, kv.layout(), kv.data());
-    device_.embed(weights_.embedding, plan.tokens, 1.0f, b.x, b.x_ld);
+    step = device_.begin_step({plan.tokens, plan.positions, plan.rope_rows, plan.slots, plan.clear,
+                               plan.copies, plan.reads, &plan.attention, config_.heads, kv.layout(),
+                               kv.data()});
+    step->clear_pages();
+    step->embed(weights_.embedding, 1.0f, b.x, b.x_ld);
   }
+  const Pass pass{device_, *step, config_, rotations_, b, times_};
   for (size_t i = 0; i < layers_.size(); ++i) {
-    if (stop && stop()) return std::nullopt;
+    if (stop && stop()) return nullptr;
     const LayerSpec& layer = layers_[i];
     const LayerWeights& w = weights_.layers[i];
     switch (layer.mixer) {

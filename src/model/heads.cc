@@ -12,17 +12,15 @@
 
 namespace prefix {
 
-void Model::select(const ops::HeadArrays& arrays) {
+void Model::select(ops::Step& step, const ops::HeadArrays& arrays) {
   Stopwatch watch(times_.other_ns);
   ActivationBuffers& b = *buffers_;
-  std::span<const int32_t> rows = arrays.rows;
-  const auto n = static_cast<int64_t>(rows.size());
+  const auto n = static_cast<int64_t>(arrays.rows.size());
   const int64_t h = config_.hidden;
-  if (std::ranges::equal(rows, reads_)) rows = reads_;  // it went up with the step
   selected_ = n;
-  device_.begin_heads(arrays);
+  step.begin_heads(arrays);
   float* const out = b.selected();
-  device_.gather_rows(b.x, b.x_ld, rows, h, out, h);
+  step.gather_rows(b.x, b.x_ld, h, out, h);
   device_.rms_norm_f32(out, h, weights_.output_norm.data(), config_.norm_eps, n, h, out, h, false);
   device_.convert(out, h, n, h, b.normed());
 }
@@ -43,9 +41,9 @@ const float* Model::hidden() {
 void Model::multiply_head(const ops::PackedWeights& w, int64_t begin, int64_t end, float* out,
                           int64_t ld) {
   Stopwatch watch(times_.gemm_ns);
-  const ops::Act head = buffers_->normed();
+  const ops::ActivationBuffer head = buffers_->normed();
   const size_t row_bytes = static_cast<size_t>(head.ld) * device_.act_bytes();
-  const ops::Act x{head.data + static_cast<size_t>(begin) * row_bytes, head.ld};
+  const ops::ActivationBuffer x{head.data + static_cast<size_t>(begin) * row_bytes, head.ld};
   device_.linear(w, nullptr, x, end - begin, out, ld, false);
 }
 

@@ -4,7 +4,8 @@
 
 namespace prefix {
 
-void LogitReads::begin(size_t rows) {
+void LogitReads::begin(ops::Step& step, size_t rows) {
+  step_ = &step;
   wants_.assign(rows, 0);
   targets_.clear();
   candidate_rows_.clear();
@@ -26,7 +27,7 @@ size_t LogitReads::want_candidates(int32_t row, int32_t k) {
 }
 
 ops::HeadArrays LogitReads::arrays(std::span<const int32_t> rows) const {
-  return {rows, targets_, candidate_rows_};
+  return {rows, wants_, targets_, candidate_rows_, max_candidates_};
 }
 
 size_t LogitReads::bytes() const {
@@ -49,10 +50,9 @@ void LogitReads::read(const ops::LogitBlock& block) {
   }
   const auto begin = wants_.begin() + block.first;
   if (std::any_of(begin, begin + block.rows, [](uint8_t w) { return w != 0; }))
-    device_.row_stats(block, wants_, stats_);
-  if (!targets_.empty()) device_.gather_logits(block, targets_, logits_);
-  if (!candidate_rows_.empty())
-    device_.top_candidates(block, candidate_rows_, max_candidates_, candidates_);
+    step_->row_stats(block, stats_);
+  if (!targets_.empty()) step_->gather_logits(block, logits_);
+  if (!candidate_rows_.empty()) step_->top_candidates(block, candidates_);
 }
 
 void LogitReads::fetch() {

@@ -23,7 +23,7 @@ class LogitReads {
       : model_(model), device_(model.device()), fetched_(model.device()) {}
 
   // Forgets everything; there are `rows` selected rows.
-  void begin(size_t rows);
+  void begin(ops::Step& step, size_t rows);
   // `what`: ops::kWantFirst, kWantSum.
   void want_stats(int32_t row, uint8_t what);
   // Returns where logit() has it.
@@ -31,7 +31,7 @@ class LogitReads {
   // Returns where candidates() has them: the k most likely or more. Rows must come in order.
   size_t want_candidates(int32_t row, int32_t k);
 
-  // What the operations will name, for Model::select().
+  // What the step will read, for Model::select().
   ops::HeadArrays arrays(std::span<const int32_t> rows) const;
   void read(const ops::LogitBlock& block);
   void fetch();
@@ -52,6 +52,7 @@ class LogitReads {
 
   Model& model_;
   ops::Device& device_;
+  ops::Step* step_ = nullptr;
   std::vector<uint8_t> wants_;  // of rows
   std::vector<ops::LogitAt> targets_;
   std::vector<int32_t> candidate_rows_;

@@ -78,12 +78,12 @@ void Model::warm_up(int64_t rows) {
   const int64_t ld = ops::whole_panels(config_.vocab_size);
   int64_t heads = 1, chosen = 1;  // rows of whole logits, and of panels of them
   const bool post_attention = layer.mixer_norms.after, post = layer.feed_forward_norms.after;
-  device_.rehearse(rows, [&](int64_t n) {
+  device_.warm_up(rows, [&](int64_t n) {
     device_.project(w.qkv, w.qkv_bias.data(), b.a, n, b.c, b.qkv_ld);
     device_.linear(w.attention_output, w.attention_output_bias.data(), b.attention, n,
                    post_attention ? b.c : b.x, post_attention ? b.c_ld : b.x_ld, !post_attention);
     device_.linear_gated(w.gate_up, config_.intermediate, w.gate_bias.data(), w.up_bias.data(),
-                         ops::Activation::kSilu, b.a, n, b.inner);
+                         ops::ActivationFn::kSilu, b.a, n, b.inner);
     device_.linear(w.down, w.down_bias.data(), b.inner, n, post ? b.c : b.x, post ? b.c_ld : b.x_ld,
                    !post);
     // Selected rows are any number, not padded.

@@ -14,7 +14,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,6 +26,7 @@
 #include "model/step_memory.h"
 #include "ops/buffers.h"
 #include "ops/op.h"
+#include "ops/step.h"
 #include "plan/step.h"
 
 namespace prefix {
@@ -93,14 +93,14 @@ class Model {
   void reserve(int64_t rows, int64_t pages);
 
   // Computes the rows of the plan: the step that has begun, whose results are selected and read
-  // before it ends. None when stop() asked to give up between two layers; keys and values written so
-  // far are then garbage in pages that were not committed.
-  std::optional<ops::Step> forward(const StepPlan& plan, KvMemory& kv,
-                                   const std::function<bool()>& stop);
+  // before it ends; the plan stays as it is until then. Null when stop() asked to give up between
+  // two layers; keys and values written so far are then garbage in pages that were not committed.
+  std::unique_ptr<ops::Step> forward(const StepPlan& plan, KvMemory& kv,
+                                     const std::function<bool()>& stop);
 
-  // Final norm of the given rows of the last forward(); what follows refers to this selection, and
-  // operations of the device on its logits to these arrays.
-  void select(const ops::HeadArrays& arrays);
+  // Final norm of the given rows of the step that forward() returned; what follows refers to this
+  // selection, and what the step reads of its logits to these arrays.
+  void select(ops::Step& step, const ops::HeadArrays& arrays);
   // Rows to ask logits() for at once.
   int64_t logit_rows() const { return held_logit_rows(device_.host_memory()); }
   // Logits of selected rows [begin, end), in the device's memory until the next call of this or of
@@ -147,7 +147,6 @@ class Model {
   Weights weights_;
   std::vector<Rotation> rotations_;  // LayerSpec::rope_table
   std::unique_ptr<ActivationBuffers> buffers_;
-  std::vector<int32_t> reads_;  // of the last forward()
   int64_t selected_ = 0;        // rows
   int64_t reserved_bytes_ = 0;  // of the device itself
   ModelTimes times_;

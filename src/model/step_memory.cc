@@ -29,7 +29,7 @@ size_t logit_bytes(const ModelConfig& config, const ops::DeviceSizes& device, in
 
 size_t answer_bytes(const ops::DeviceSizes& device, int64_t rows) {
   const auto score = sizeof(ops::RowStats) + 8 * sizeof(float);
-  const int64_t candidates = held_logit_rows(device.host_memory()) * ops::kMostCandidates;
+  const int64_t candidates = held_logit_rows(device.host_memory()) * ops::kMaxCandidates;
   return static_cast<size_t>(rows) * score +
          static_cast<size_t>(candidates) * sizeof(ops::Candidate);
 }

@@ -28,8 +28,8 @@ namespace prefix {
 
 // Positions per step of the online softmax; a multiple of kPageTokens.
 inline constexpr int kKeyBlock = 256;
-// Positions after which the running softmax state is folded away, so that long paths can be split
-// over several work items without changing a bit; a multiple of kKeyBlock.
+// Positions after which the running softmax state is merged into a total, so that long paths can be
+// split over several work items without changing a bit; a multiple of kKeyBlock.
 inline constexpr int kKeyChunk = 2048;
 
 struct AttentionRun {
@@ -50,7 +50,7 @@ struct AttentionTile {
 
 // One unit of work per kv head. chunk < 0: the whole tile. Otherwise only keys
 // [chunk * kKeyChunk, (chunk + 1) * kKeyChunk), and the state goes to partial slot `slot`; the
-// slots of a tile are consecutive and are folded in chunk order afterwards.
+// slots of a tile are consecutive and are merged in chunk order afterwards.
 struct AttentionItem {
   int32_t tile;
   int32_t chunk;

@@ -1,5 +1,5 @@
 // Memory of a device, or memory of the host that it copies to at full speed, which grows when
-// somebody needs more, by doubling, and never shrinks.
+// more is needed, by doubling, and never shrinks.
 #pragma once
 
 #include <algorithm>

@@ -13,7 +13,7 @@
 namespace prefix::ops {
 namespace {
 
-constexpr int kMostDevices = 64;
+constexpr int kMaxDevices = 64;
 
 // The index of "cuda" or "cuda:N"; -1 when the name is neither.
 int cuda_index(std::string_view name) {
@@ -23,7 +23,7 @@ int cuda_index(std::string_view name) {
   int index = -1;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), index);
   const bool number = error == std::errc() && end == name.data() + name.size();
-  return number && index < kMostDevices ? index : -1;
+  return number && index < kMaxDevices ? index : -1;
 }
 
 RuntimeOpener& replacement() {
@@ -94,7 +94,7 @@ const std::vector<GpuInfo>& gpu_devices() {
       const gpu::PluginEntry* const entry = open_entry();
       char why[512] = "";
       const int32_t count = entry->count(why, sizeof why);
-      for (int32_t i = 0; i < std::min(count, kMostDevices); ++i) {
+      for (int32_t i = 0; i < std::min(count, kMaxDevices); ++i) {
         gpu::Properties p;
         if (!entry->describe(i, &p, why, sizeof why)) continue;
         list->push_back(gpu_info(p));

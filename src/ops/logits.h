@@ -24,6 +24,6 @@ struct Candidate {
   float logit;
 };
 
-constexpr int32_t kMostCandidates = 256;
+constexpr int32_t kMaxCandidates = 256;
 
 }  // namespace prefix::ops

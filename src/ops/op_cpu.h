@@ -40,38 +40,23 @@ class CpuDevice final : public Device {
   std::byte* allocate(size_t bytes) override;
   void release(std::byte* data, size_t bytes) override;
   int64_t free_bytes() const override;
-  void begin_step(const StepArrays& step) override { not_finite_.assign(step.tokens.size(), 0); }
-  std::span<const int32_t> not_finite() override { return not_finite_; }
+  std::unique_ptr<Step> begin_step(const StepArrays& arrays) override;
 
   PackedWeights pack(int64_t n, int64_t k, const WeightSource& rows) override;
   PackedWeights pack_gated(int64_t n, int64_t k, const WeightSource& gate,
                            const WeightSource& up) override;
 
-  void embed(const PackedWeights& w, std::span<const int32_t> ids, float scale, float* out,
-             int64_t ld) override;
   void rms_norm(const float* x, int64_t ld, const float* weight, float eps, int64_t rows, int64_t n,
-                Act out) override;
+                ActivationBuffer out) override;
   void rms_norm_f32(const float* x, int64_t ld, const float* weight, float eps, int64_t rows,
                     int64_t n, float* out, int64_t ld_out, bool add) override;
-  void linear(const PackedWeights& w, const float* bias, Act x, int64_t rows, float* y, int64_t ld,
-              bool add) override;
+  void linear(const PackedWeights& w, const float* bias, ActivationBuffer x, int64_t rows, float* y,
+              int64_t ld, bool add) override;
   void linear_gated(const PackedWeights& w, int64_t n, const float* bias_gate, const float* bias_up,
-                    Activation act, Act x, int64_t rows, Act out) override;
-  void qkv(const QkvArgs& args, std::span<const int32_t> positions, std::span<const KvSlot> slots,
-           const KvLayout& kv, std::byte* pool, int32_t layer, Act q) override;
-  void copy_pages(std::span<const PageCopy> copies, const KvLayout& kv, std::byte* pool,
-                  int32_t layer) override;
-  void clear_pages(std::span<const int32_t> pages, const KvLayout& kv, std::byte* pool) override;
-  void attention(const AttentionArgs& args, const KvLayout& kv, const std::byte* pool) override;
-  void convert(const float* x, int64_t ld, int64_t rows, int64_t n, Act out) override;
+                    ActivationFn fn, ActivationBuffer x, int64_t rows,
+                    ActivationBuffer out) override;
+  void convert(const float* x, int64_t ld, int64_t rows, int64_t n, ActivationBuffer out) override;
   void parallel(int64_t n, const std::function<void(int64_t)>& task) override;
-  void gather_rows(const float* x, int64_t ld, std::span<const int32_t> rows, int64_t n, float* out,
-                   int64_t ld_out) override;
-  void row_stats(const LogitBlock& block, std::span<const uint8_t> wants, RowStats* out) override;
-  void gather_logits(const LogitBlock& block, std::span<const LogitAt> targets,
-                     float* out) override;
-  void top_candidates(const LogitBlock& block, std::span<const int32_t> rows, int32_t k,
-                      Candidate* out) override;
 
  private:
   PackedWeights pack_from(PackedWeights shape, std::span<const WeightSource* const> sources,
@@ -83,7 +68,7 @@ class CpuDevice final : public Device {
   Scratch partials_;
   CpuContext context_;
   CpuSizes sizes_;
-  std::vector<int32_t> not_finite_;  // of each row of the step
+  std::vector<int32_t> not_finite_;  // of each row of the last step
 };
 
 }  // namespace prefix::ops

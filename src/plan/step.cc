@@ -230,7 +230,7 @@ void StepBuilder::plan_attention(StepPlan& plan) {
   }
 
   // Long paths are split over several items only when there are too few tiles to keep the threads
-  // busy: the folding order is the same either way.
+  // busy: the order of merging is the same either way.
   const bool split = static_cast<int64_t>(attention.tiles.size()) * shape_.kv_heads <
                      4 * static_cast<int64_t>(shape_.threads);
   for (int32_t t = 0; t < static_cast<int32_t>(attention.tiles.size()); ++t) {

@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-#include "ops/op.h"
+#include "ops/step.h"
 #include "target.h"
 
 namespace prefix::fuzz {
@@ -33,57 +33,31 @@ class StillDevice final : public ops::Device {
   }
   void release(std::byte* data, size_t) override { std::free(data); }
   int64_t free_bytes() const override { return 0; }
-  std::span<const int32_t> not_finite() override { return {}; }
+  std::unique_ptr<ops::Step> begin_step(const ops::StepArrays&) override { std::abort(); }
 
   ops::PackedWeights pack(int64_t, int64_t, const ops::WeightSource&) override { std::abort(); }
   ops::PackedWeights pack_gated(int64_t, int64_t, const ops::WeightSource&,
                                 const ops::WeightSource&) override {
     std::abort();
   }
-  void embed(const ops::PackedWeights&, std::span<const int32_t>, float, float*, int64_t) override {
-    std::abort();
-  }
-  void rms_norm(const float*, int64_t, const float*, float, int64_t, int64_t, ops::Act) override {
+  void rms_norm(const float*, int64_t, const float*, float, int64_t, int64_t,
+                ops::ActivationBuffer) override {
     std::abort();
   }
   void rms_norm_f32(const float*, int64_t, const float*, float, int64_t, int64_t, float*, int64_t,
                     bool) override {
     std::abort();
   }
-  void linear(const ops::PackedWeights&, const float*, ops::Act, int64_t, float*, int64_t,
-              bool) override {
+  void linear(const ops::PackedWeights&, const float*, ops::ActivationBuffer, int64_t, float*,
+              int64_t, bool) override {
     std::abort();
   }
-  void linear_gated(const ops::PackedWeights&, int64_t, const float*, const float*, ops::Activation,
-                    ops::Act, int64_t, ops::Act) override {
+  void linear_gated(const ops::PackedWeights&, int64_t, const float*, const float*,
+                    ops::ActivationFn, ops::ActivationBuffer, int64_t,
+                    ops::ActivationBuffer) override {
     std::abort();
   }
-  void qkv(const ops::QkvArgs&, std::span<const int32_t>, std::span<const KvSlot>,
-           const ops::KvLayout&, std::byte*, int32_t, ops::Act) override {
-    std::abort();
-  }
-  void copy_pages(std::span<const PageCopy>, const ops::KvLayout&, std::byte*, int32_t) override {
-    std::abort();
-  }
-  void clear_pages(std::span<const int32_t>, const ops::KvLayout&, std::byte*) override {
-    std::abort();
-  }
-  void attention(const ops::AttentionArgs&, const ops::KvLayout&, const std::byte*) override {
-    std::abort();
-  }
-  void gather_rows(const float*, int64_t, std::span<const int32_t>, int64_t, float*,
-                   int64_t) override {
-    std::abort();
-  }
-  void convert(const float*, int64_t, int64_t, int64_t, ops::Act) override { std::abort(); }
-  void row_stats(const ops::LogitBlock&, std::span<const uint8_t>, ops::RowStats*) override {
-    std::abort();
-  }
-  void gather_logits(const ops::LogitBlock&, std::span<const ops::LogitAt>, float*) override {
-    std::abort();
-  }
-  void top_candidates(const ops::LogitBlock&, std::span<const int32_t>, int32_t,
-                      ops::Candidate*) override {
+  void convert(const float*, int64_t, int64_t, int64_t, ops::ActivationBuffer) override {
     std::abort();
   }
   void parallel(int64_t, const std::function<void(int64_t)>&) override { std::abort(); }

@@ -50,8 +50,8 @@ TEST_P(GpuAttention, AgreesWithFloat64) {
   RecordProperty("relative", std::to_string(worst));  // tools/gpu_check shows it
 }
 
-// Answers below a long shared context: wide and narrow items, split and folded.
-TEST_P(GpuAttention, AgreesWithFloat64WhereItemsAreFolded) {
+// Answers below a long shared context: wide and narrow items, split and merged.
+TEST_P(GpuAttention, AgreesWithFloat64WhereItemsAreMerged) {
   Rng rng(32);
   Tree tree = gpu_tree(type(), 4, 2, 64, rng);
   grow_star(tree, 700, 24, 40);
@@ -74,7 +74,7 @@ TEST_P(GpuAttention, AgreesWithFloat64WhereItemsAreFolded) {
 }
 
 // More items in a group than a warp has lanes, and rows that only some of them have.
-TEST_P(GpuAttention, AgreesWithFloat64WhereManyItemsAreFolded) {
+TEST_P(GpuAttention, AgreesWithFloat64WhereManyItemsAreMerged) {
   if (f32()) GTEST_SKIP() << "f32 has no items";
   Rng rng(38);
   for (const int32_t head_dim : {20, 72, 160}) {
@@ -160,37 +160,6 @@ TEST_P(GpuAttention, SharpScoresStayFinite) {
   }
 }
 
-// A value that is NaN belongs to the rows that see it, in its own sequence, to nobody else.
-TEST_P(GpuAttention, NanValueStaysInItsSequence) {
-  Rng rng(36);
-  Tree tree = gpu_tree(type(), 2, 1, 64, rng);
-  grow_star(tree, 100, 4, 40);
-  const std::vector<RowRef> rows = {{0, 99}, {1, 139}, {2, 101}, {2, 139}, {3, 139}, {4, 139}};
-  for (const int32_t tile_rows : {2, 8}) {
-    StepOptions options;
-    options.tile_rows = tile_rows;
-    options.ragged = false;
-    const Step clean = make_step(tree, rows, options, rng);
-    Step dirty = clean;
-    const KvLayout kv = tree.layout();
-    int32_t page = -1;  // of leaf 2: positions 128 to 139
-    for (const AttentionRun& run : clean.plan.runs)
-      if (run.row_begin <= 3 && run.row_end == 4 && run.block_begin + run.blocks == 5)
-        page = clean.plan.pages[static_cast<size_t>(run.page_begin + run.blocks - 1)];
-    ASSERT_GE(page, 0);
-    put(dirty.pool.data() + kv.value_offset(page, 0, 0), gpu_index(kv, 3, 7), type(),
-        std::numeric_limits<float>::quiet_NaN());
-    const std::vector<float> want = run_on_device(*device_, tree, clean);
-    const std::vector<float> got = run_on_device(*device_, tree, dirty);
-    const size_t width = static_cast<size_t>(tree.heads * tree.head_dim);
-    for (size_t r = 0; r < rows.size(); ++r) {
-      const bool same = std::memcmp(&want[r * width], &got[r * width], width * sizeof(float)) == 0;
-      EXPECT_EQ(same, r != 3) << "row " << r << " tile_rows " << tile_rows;
-    }
-    EXPECT_TRUE(std::isnan(got[3 * width + 7]));
-  }
-}
-
 // The whole step is one launch for a layer, and the plan covers every row and page once.
 TEST(GpuAttentionPlan, CoversEachRowAndPageOnce) {
   Rng rng(37);
@@ -212,13 +181,13 @@ TEST(GpuAttentionPlan, CoversEachRowAndPageOnce) {
     gpu::plan_attention(step.plan, step.positions, shape, plan);
     std::map<std::pair<int32_t, int32_t>, int32_t> page_of;  // (packed row, block) -> page
     std::map<int32_t, int> writers;
-    for (const gpu::Item& item : plan.items) {
+    for (const gpu::WorkItem& item : plan.items) {
       EXPECT_LE(item.rows, item.narrow ? 16 : 16 * shape.warps);
-      EXPECT_EQ(item.state >= 0, item.group >= 0);
-      if (item.state < 0)
+      EXPECT_EQ(item.partial >= 0, item.group >= 0);
+      if (item.partial < 0)
         for (int32_t r = 0; r < item.rows; ++r) ++writers[item.row_begin + r];
       for (int32_t i = item.run_begin; i < item.run_end; ++i) {
-        const gpu::Run& run = plan.runs[static_cast<size_t>(i)];
+        const gpu::KvRun& run = plan.runs[static_cast<size_t>(i)];
         EXPECT_GT(run.blocks, 0);
         EXPECT_GE(run.block_begin, item.block_begin);
         EXPECT_LE(run.block_begin + run.blocks, item.block_end);
@@ -232,7 +201,7 @@ TEST(GpuAttentionPlan, CoversEachRowAndPageOnce) {
                             .second);
       }
     }
-    for (const gpu::Group& group : plan.groups)
+    for (const gpu::ReductionGroup& group : plan.groups)
       for (int32_t r = 0; r < group.rows; ++r) ++writers[group.row_begin + r];
     const auto packed = static_cast<int32_t>(rows.size()) * 2;
     ASSERT_EQ(static_cast<int32_t>(writers.size()), packed);
@@ -259,10 +228,10 @@ TEST(GpuAttentionPlan, CutsLeavesIntoItemsOfTheirOwnRows) {
     const gpu::AttentionShape shape{8, 2, 4, 100000, false};
     gpu::DevicePlan plan;
     gpu::plan_attention(step.plan, step.positions, shape, plan);
-    for (const gpu::Item& item : plan.items) {
+    for (const gpu::WorkItem& item : plan.items) {
       int32_t pages = 0, low = INT32_MAX, high = 0;
       for (int32_t i = item.run_begin; i < item.run_end; ++i) {
-        const gpu::Run& run = plan.runs[static_cast<size_t>(i)];
+        const gpu::KvRun& run = plan.runs[static_cast<size_t>(i)];
         pages += run.blocks;
         low = std::min(low, run.row_begin);
         high = std::max(high, run.row_end);
@@ -274,9 +243,9 @@ TEST(GpuAttentionPlan, CutsLeavesIntoItemsOfTheirOwnRows) {
       EXPECT_EQ(plan.groups.size(), 1u);  // all see the context
       continue;
     }
-    // Rows without anything in common are not folded together.
+    // Rows without anything in common are not merged together.
     EXPECT_EQ(plan.groups.size(), 32u);
-    for (const gpu::Group& group : plan.groups) EXPECT_EQ(group.rows, 2);
+    for (const gpu::ReductionGroup& group : plan.groups) EXPECT_EQ(group.rows, 2);
   }
 }
 

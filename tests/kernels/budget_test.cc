@@ -48,7 +48,7 @@ TEST(GpuBudget, TheEstimateIsWhatTheDeviceGives) {
     const EngineStats stats = engine->stats();
     EXPECT_EQ(estimate.weight_bytes, stats.weight_bytes);
     EXPECT_EQ(estimate.activation_bytes,
-              stats.activation_bytes_peak + ops::gpu::kProductWorkspaceBytes);
+              stats.activation_bytes_peak + ops::gpu::kGemmWorkspaceBytes);
     EXPECT_NEAR(static_cast<double>(estimate.kv_budget_bytes),
                 static_cast<double>(stats.kv_budget_bytes), 0.01 * stats.kv_budget_bytes);
     EXPECT_NEAR(static_cast<double>(estimate.total_bytes), static_cast<double>(used_bytes(cuda)),
@@ -159,7 +159,7 @@ TEST(GpuBudget, AttentionRunsInWavesWhereStatesDoNotFit) {
   const Step step = make_step(tree, rows, options, rng);
   const auto roomy = emulated_device(ops::DType::kBf16, false, 1);
   const std::vector<float> want = run_on_device(*roomy, tree, step);
-  EXPECT_EQ(roomy->attention_plan().waves.size(), 1u);
+  EXPECT_EQ(roomy->attention_plan().launches.size(), 1u);
   const auto narrow = emulated_device(ops::DType::kBf16, false, 1);
   ops::ReserveShape shape;
   shape.rows = 1;
@@ -169,9 +169,9 @@ TEST(GpuBudget, AttentionRunsInWavesWhereStatesDoNotFit) {
   narrow->reserve(shape);
   const std::vector<float> got = run_on_device(*narrow, tree, step);
   const ops::gpu::DevicePlan& plan = narrow->attention_plan();
-  EXPECT_GT(plan.waves.size(), 1u);
-  EXPECT_LE(plan.states, ops::gpu::GpuSizes(ops::kBf16Types, 1, 0).workspace(shape).most_states);
-  EXPECT_GT(roomy->attention_plan().states, plan.states);
+  EXPECT_GT(plan.launches.size(), 1u);
+  EXPECT_LE(plan.partials, ops::gpu::GpuSizes(ops::kBf16Types, 1, 0).workspace(shape).max_partials);
+  EXPECT_GT(roomy->attention_plan().partials, plan.partials);
   EXPECT_TRUE(testing_support::same_bits(got, want));
 }
 

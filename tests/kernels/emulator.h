@@ -64,7 +64,7 @@ class EmulatedRuntime final : public Runtime {
   Code begin_download(void* pinned, const void* device, size_t bytes) override;
   Code launch(const Launch& launch) override;
   Code gemm(const GemmArgs& args) override;
-  void launches_here() override { launcher_ = std::this_thread::get_id(); }
+  void bind_thread() override { launcher_ = std::this_thread::get_id(); }
   void prepare_gemm(const GemmArgs& args) override { known_products_.insert(shape_of(args)); }
   Code synchronize() override;
   Code record(std::span<const Command> commands, int32_t* graph) override;

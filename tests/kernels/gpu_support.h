@@ -170,13 +170,12 @@ inline std::vector<float> run_on_device(Device& device, const Tree& tree, const 
           tree.element(Kind::kQuery, step.rows[r].node, step.rows[r].position, i));
   const DeviceArray q_device(device, q), out(device, act_bytes), pool(device, step.pool);
   AttentionArgs args;
-  args.plan = &step.plan;
-  args.positions = step.positions.data();
   args.q = {q_device.data(), ld};
   args.out = {out.data(), ld};
-  args.heads = tree.heads;
   args.scale = tree.scale();
-  device.attention(args, tree.layout(), pool.data());
+  const std::unique_ptr<ops::Step> run = device.begin_step(arrays_of(tree, step, pool.data()));
+  run->attention(args);
+  run->end();
   const std::vector<float> all = out.values(act_type(device));
   std::vector<float> result;
   for (int64_t r = 0; r < rows; ++r)

@@ -9,6 +9,7 @@
 
 #include "kernels/gpu_support.h"
 #include "ops/host_logits.h"
+#include "ops/step.h"
 
 namespace prefix::ops::testing {
 namespace {
@@ -100,7 +101,12 @@ std::vector<RowStats> stats_of(Device& device, const std::vector<std::vector<flo
   const Rows x(device, rows);
   const DeviceArray out(device, rows.size() * sizeof(RowStats));
   const std::vector<uint8_t> wants(rows.size(), kWantFirst | kWantSum);
-  device.row_stats(x.block(), wants, reinterpret_cast<RowStats*>(out.data()));
+  const std::unique_ptr<ops::Step> step = device.begin_step({});
+  HeadArrays heads;
+  heads.wants = wants;
+  step->begin_heads(heads);
+  step->row_stats(x.block(), reinterpret_cast<RowStats*>(out.data()));
+  step->end();
   return answers<RowStats>(out);
 }
 
@@ -174,8 +180,12 @@ TEST_P(Heads, SingleLogitsOfTheBlockOnly) {
   targets.push_back({14, 699});
   const std::vector<float> before(targets.size(), 99);
   const DeviceArray out(*device_, before);
-  device_->begin_heads({{}, targets, {}});
-  device_->gather_logits(x.block(), targets, out.floats());
+  const std::unique_ptr<ops::Step> step = device_->begin_step({});
+  HeadArrays heads;
+  heads.targets = targets;
+  step->begin_heads(heads);
+  step->gather_logits(x.block(), out.floats());
+  step->end();
   const auto got = answers<float>(out);
   for (size_t i = 0; i < targets.size(); ++i) {
     const int32_t row = targets[i].row - 10;
@@ -203,8 +213,13 @@ TEST_P(Heads, MostLikelyTokensInOrder) {
       if (k > n || (n > 20000 && k != 50 && k != 256)) continue;
       const std::vector<Candidate> before(listed.size() * static_cast<size_t>(k), {-5, 0});
       const DeviceArray out(*device_, before);
-      device_->begin_heads({{}, {}, listed});
-      device_->top_candidates(x.block(), listed, k, reinterpret_cast<Candidate*>(out.data()));
+      const std::unique_ptr<ops::Step> step = device_->begin_step({});
+      HeadArrays heads;
+      heads.candidate_rows = listed;
+      heads.candidates = k;
+      step->begin_heads(heads);
+      step->top_candidates(x.block(), reinterpret_cast<Candidate*>(out.data()));
+      step->end();
       const auto got = answers<Candidate>(out);
       for (size_t i = 0; i < listed.size(); ++i) {
         const Candidate* const mine = &got[i * static_cast<size_t>(k)];

@@ -122,12 +122,6 @@ class EmulatedHopper {
         block_.memory_.tick(a);
       }
     }
-    int any_bits(PerThread<int>& x, int) {
-      sync();
-      int all = 0;
-      for (int t = 0; t < 128; ++t) all |= x[t];
-      return all;
-    }
     void fence_async() {
       if (!block_.sabotage_.fence_async)
         for (const int a : actors_) block_.memory_.fence_async(a);

@@ -25,7 +25,7 @@ class HopperAttention : public HopperTest {
     std::vector<float> out = run_on_device(device, tree, step);
     EXPECT_EQ(device.launches(kernel) - before, 1);
     EXPECT_TRUE(std::ranges::any_of(device.attention_plan().items,
-                                    [](const gpu::Item& item) { return !item.narrow; }));
+                                    [](const gpu::WorkItem& item) { return !item.narrow; }));
     return out;
   }
 };
@@ -87,7 +87,7 @@ TEST_P(HopperAttention, CausalPrefill) {
 }
 
 // Suffixes below a shared context: pages of several branches in one tile, items that are split, and
-// narrow ones, which the other kernel does and folds with these.
+// narrow ones, which the other kernel does and merges with these.
 TEST_P(HopperAttention, BranchesSplitsAndNarrowItems) {
   Rng rng(52);
   for (const int32_t head_dim : {64, 128}) {
@@ -129,67 +129,36 @@ TEST_P(HopperAttention, IsDeterministic) {
   for (uint64_t seed = 2; seed < 6; ++seed) EXPECT_EQ(attend(*make(8, seed), tree, step), want);
 }
 
-// A value that is NaN or infinite belongs to the rows that see its page, to nobody else.
-TEST_P(HopperAttention, BadValuesStayInTheirSequence) {
-  Rng rng(55);
-  Tree tree = gpu_tree(DType::kBf16, 2, 1, 64, rng);
-  grow_star(tree, 100, 3, 60);
-  const std::vector<RowRef> rows = rows_of(tree, 100, 160, 1);
-  const Step clean = step_of(tree, rows, rng, false);
-  const auto device = make(4);
-  const std::vector<float> want = attend(*device, tree, clean);
-  const KvLayout kv = tree.layout();
-  const size_t width = static_cast<size_t>(tree.heads * tree.head_dim);
-  for (const float bad :
-       {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
-    Step dirty = clean;
-    int32_t page = -1;  // of leaf 2: positions 128 to 159
-    for (const AttentionRun& run : clean.plan.runs)
-      if (run.row_begin >= 60 && run.row_end <= 120 && run.block_begin + run.blocks == 5)
-        page = clean.plan.pages[static_cast<size_t>(run.page_begin + run.blocks - 1)];
-    ASSERT_GE(page, 0);
-    put(dirty.pool.data() + kv.value_offset(page, 0, 0), gpu_index(kv, 3, 7), DType::kBf16, bad);
-    const std::vector<float> got = attend(*device, tree, dirty);
-    for (size_t r = 0; r < rows.size(); ++r) {
-      const bool sees = rows[r].node == 2 && rows[r].position >= 131;
-      const bool may = rows[r].node == 2 && rows[r].position >= 128;  // the page, if not the key
-      const bool same = std::memcmp(&want[r * width], &got[r * width], width * sizeof(float)) == 0;
-      EXPECT_TRUE(!sees || std::isnan(got[r * width + 7])) << "row " << r;
-      EXPECT_TRUE(may || same) << "row " << r;
-    }
-  }
-}
-
 // While the producer waits for a stage, the lists of the plan are not what they were.
 struct ForgetfulProducer {
   void wait(int, int) {
-    for (gpu::Run& r : lists) r.page_begin += 100;
+    for (gpu::KvRun& r : lists) r.page_begin += 100;
   }
   void expect(int, int) {
-    for (gpu::Run& r : lists) r.page_begin -= 100;
+    for (gpu::KvRun& r : lists) r.page_begin -= 100;
   }
   void copy(int, const void* from, int, int) { copied.push_back(from); }
   template <class T>
   void set(int, const T&) {}
 
-  std::span<gpu::Run> lists;
+  std::span<gpu::KvRun> lists;
   std::vector<const void*> copied;
 };
 
 // What comes next is known before the wait, so that bringing it begins at once afterwards.
 TEST(HopperAttention, PagesAreLookedUpBeforeWaiting) {
   static_assert(sizeof(gpu::PageHeader) == 16 && alignof(gpu::PageHeader) == 16);
-  std::vector<gpu::Run> runs = {{0, 0, 3, 0, 100}, {3, 3, 4, 0, 50}};
+  std::vector<gpu::KvRun> runs = {{0, 0, 3, 0, 100}, {3, 3, 4, 0, 50}};
   std::vector<int32_t> pages(200, 99);
   for (int32_t i = 0; i < 7; ++i) pages[static_cast<size_t>(i)] = 7 * i % 5;
   std::vector<unsigned char> pool(100 * 8192);
-  gpu::AttentionArguments a{};
+  gpu::AttentionKernelArgs a{};
   a.runs = runs.data();
   a.pages_list = pages.data();
   a.pages.layer = pool.data();
   a.pages.page_stride = 8192;
   a.pages.block_bytes = 4096;
-  gpu::Item item{};
+  gpu::WorkItem item{};
   item.rows = 100;
   item.run_end = 2;
   ForgetfulProducer producer{runs, {}};
@@ -207,9 +176,9 @@ TEST(HopperAttention, PagesAreLookedUpBeforeWaiting) {
 // Plans of small steps are filled up with such items.
 TEST(HopperLaunch, AnItemWithoutRowsDoesNothing) {
   EmulatedRuntime runtime;
-  gpu::Item nothing{};
-  nothing.state = nothing.group = -1;
-  gpu::AttentionArguments a{};
+  gpu::WorkItem nothing{};
+  nothing.partial = nothing.group = -1;
+  gpu::AttentionKernelArgs a{};
   a.items = &nothing;
   a.item_count = 1;
   const gpu::Launch launch{Kernel::kAttentionHopper64,

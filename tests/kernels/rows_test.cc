@@ -86,11 +86,13 @@ TEST_P(GpuRows, EqualStretchesAreReplayed) {
   const DeviceArray act(*device_, static_cast<size_t>(rows * ld) * device_->act_bytes());
   std::vector<std::byte> first;
   for (int step = 0; step < 5; ++step) {
+    const std::unique_ptr<ops::Step> run = device_->begin_step({});
     for (int i = 0; i < 10; ++i) {
       device_->rms_norm(dx.floats(), n, dw.floats(), 1e-5f, rows, n, {act.data(), ld});
       device_->linear(w, nullptr, {act.data(), ld}, rows, y.floats(), n, false);
     }
-    device_->finish_step();
+    run->wait();
+    run->end();
     if (step == 0) first = y.bytes();
     EXPECT_EQ(y.bytes(), first);
   }
@@ -108,11 +110,18 @@ TEST_P(GpuRows, EmbedGatherConvert) {
     const std::vector<float> rows = random(n * k);
     const PackedWeights w = pack(rows, n, k);
     const std::vector<int32_t> ids = {0, 76, 31, 32, 5, 5};
-    const DeviceArray x(*device_, ids.size() * ld * sizeof(float));
-    device_->embed(w, ids, 2.0f, x.floats(), ld);
+    const DeviceArray x(*device_, static_cast<size_t>(gpu::padded_rows(6) * ld) * sizeof(float));
     const std::vector<int32_t> wanted = {4, 0, 4};
+    StepArrays arrays;
+    arrays.tokens = ids;
+    const std::unique_ptr<ops::Step> step = device_->begin_step(arrays);
+    step->embed(w, 2.0f, x.floats(), ld);
+    HeadArrays heads;
+    heads.rows = wanted;
+    step->begin_heads(heads);
     const DeviceArray gathered(*device_, wanted.size() * ld * sizeof(float));
-    device_->gather_rows(x.floats(), ld, wanted, k, gathered.floats(), ld);
+    step->gather_rows(x.floats(), ld, k, gathered.floats(), ld);
+    step->end();
     const int64_t ld_act = device_->act_ld(k);
     const DeviceArray act(*device_, static_cast<size_t>(3 * ld_act) * device_->act_bytes());
     device_->convert(gathered.floats(), ld, 3, k, {act.data(), ld_act});
@@ -168,8 +177,8 @@ TEST_P(GpuRows, LinearGated) {
     const int64_t ld = device_->act_ld(k), ld_out = device_->act_ld(n);
     const DeviceArray dx(*device_, activations(x, m, k, ld)), dg(*device_, bias_g),
         du(*device_, bias_u), out(*device_, static_cast<size_t>(m * ld_out) * device_->act_bytes());
-    device_->linear_gated(both, n, dg.floats(), du.floats(), Activation::kSilu, {dx.data(), ld}, m,
-                          {out.data(), ld_out});
+    device_->linear_gated(both, n, dg.floats(), du.floats(), ActivationFn::kSilu, {dx.data(), ld},
+                          m, {out.data(), ld_out});
     const auto got = out.values(type());
     for (int64_t r = 0; r < m; ++r)
       for (int64_t j = 0; j < n; ++j) {
@@ -232,8 +241,9 @@ TEST_P(GpuRows, QkvNormsRotatesAndWritesPages) {
                      c.rotary_dim, " norm ", c.norm, " bias ", c.bias, " odd ", c.odd));
     const int64_t rows = 13, positions_n = 100, d = c.head_dim, half = c.rotary_dim / 2;
     const int64_t width = (c.heads + 2 * c.kv_heads) * d, ld = width + (c.odd ? 5 : 6);
-    std::vector<float> x = random(rows * ld, -3, 3);
-    const DeviceArray dx(*device_, activations(x, rows, ld, ld));
+    const int64_t padded = gpu::padded_rows(rows);  // as many as the step works on
+    std::vector<float> x = random(padded * ld, -3, 3);
+    const DeviceArray dx(*device_, activations(x, padded, ld, ld));
     const std::vector<float> bias = random(width, -2, 2);
     for (int64_t i = 0; i < rows * ld; ++i)
       x[i] = stored(x[i]) + (c.bias && i % ld < width ? bias[i % ld] : 0);
@@ -255,15 +265,25 @@ TEST_P(GpuRows, QkvNormsRotatesAndWritesPages) {
     }
     const DeviceArray pool(*device_, 4 * kv.page_bytes());
     const std::vector<int32_t> pages = {0, 1, 2, 3};
-    device_->clear_pages(pages, kv, pool.data());
+    const std::vector<int32_t> tokens(rows, 0);
+    StepArrays arrays;
+    arrays.tokens = tokens;
+    arrays.rope_rows = positions;
+    arrays.slots = slots;
+    arrays.clear = pages;
+    arrays.heads = c.heads;
+    arrays.kv = kv;
+    arrays.pool = pool.data();
+    const std::unique_ptr<ops::Step> step = device_->begin_step(arrays);
+    step->clear_pages();
     const DeviceArray dbias(*device_, bias), dq(*device_, q_norm), dk(*device_, k_norm);
     const DeviceArray dcos(*device_, cos.empty() ? std::vector<float>(1) : cos),
         dsin(*device_, sin.empty() ? std::vector<float>(1) : sin);
     QkvArgs args;
     args.qkv = dx.data();
     args.bias = c.bias ? dbias.floats() : nullptr;
+    args.layer = 1;
     args.ld = ld;
-    args.heads = c.heads;
     args.q_norm = c.norm ? dq.floats() : nullptr;
     args.k_norm = c.norm ? dk.floats() : nullptr;
     args.norm_whole_width = c.norm == 2;
@@ -272,8 +292,10 @@ TEST_P(GpuRows, QkvNormsRotatesAndWritesPages) {
     args.cos = dcos.floats();
     args.sin = dsin.floats();
     const int64_t ldq = device_->act_ld(c.heads * d);
-    const DeviceArray q(*device_, static_cast<size_t>(rows * ldq) * device_->act_bytes());
-    device_->qkv(args, positions, slots, kv, pool.data(), 1, {q.data(), ldq});
+    const DeviceArray q(*device_, static_cast<size_t>(padded * ldq) * device_->act_bytes());
+    args.q = {q.data(), ldq};
+    step->qkv(args);
+    step->end();
     const auto want = [&](int64_t row, int64_t first, int64_t heads, int64_t head, bool normed,
                           bool rotated, const std::vector<float>& weight) {
       const float* const part = &x[row * ld + first];
@@ -320,7 +342,7 @@ TEST_P(GpuRows, QkvNormsRotatesAndWritesPages) {
 
 // As on the CPU: what is not finite, also by rounding, is told and stored as 0.
 TEST_P(GpuRows, QkvStoresFiniteKeysAndValuesOnlyAndTellsOfOthers) {
-  constexpr float kMost = std::numeric_limits<float>::max();
+  constexpr float kMax = std::numeric_limits<float>::max();
   for (const int32_t head_dim : {40, 64}) {  // element by element, in pairs
     const KvLayout kv{kv_of(type()), 1, 2, head_dim};
     const int64_t rows = 9, d = head_dim, width = 6 * d;
@@ -332,33 +354,34 @@ TEST_P(GpuRows, QkvStoresFiniteKeysAndValuesOnlyAndTellsOfOthers) {
     };
     const Bad bad[] = {{1, 2 * d, NAN},       {2, 4 * d - 1, INFINITY},
                        {3, 4 * d + 17, -NAN}, {4, 6 * d - 1, -INFINITY},
-                       {5, 3 * d, kMost},     {6, 3, NAN},
+                       {5, 3 * d, kMax},      {6, 3, NAN},
                        {7, 5 * d, NAN}};
     for (const Bad& b : bad) x[b.row * width + b.column] = b.value;
     std::vector<KvSlot> slots;
     for (int32_t r = 0; r < rows; ++r) slots.push_back({r == 7 ? -1 : 0, r});
     const std::vector<int32_t> positions(rows, 0), pages = {0}, tokens(rows, 0);
-    const AttentionPlan none;
     const DeviceArray pool(*device_, kv.page_bytes()),
         dx(*device_, activations(x, padded, width, width)), empty(*device_, std::vector<float>(1));
     const int64_t ldq = device_->act_ld(2 * d);
     const DeviceArray q(*device_, static_cast<size_t>(padded * ldq) * device_->act_bytes());
-    StepArrays step;
-    step.tokens = tokens;
-    step.rope_rows = positions;
-    step.slots = slots;
-    step.attention = &none;
-    step.heads = 2;
-    step.kv = kv;
-    device_->begin_step(step);
-    device_->clear_pages(pages, kv, pool.data());
+    StepArrays arrays;
+    arrays.tokens = tokens;
+    arrays.rope_rows = positions;
+    arrays.slots = slots;
+    arrays.clear = pages;
+    arrays.heads = 2;
+    arrays.kv = kv;
+    arrays.pool = pool.data();
+    const std::unique_ptr<ops::Step> step = device_->begin_step(arrays);
+    step->clear_pages();
     QkvArgs args;
     args.qkv = dx.data();
     args.ld = width;
-    args.heads = 2;
     args.cos = args.sin = empty.floats();
-    device_->qkv(args, positions, slots, kv, pool.data(), 0, {q.data(), ldq});
-    const auto flags = device_->not_finite();
+    args.q = {q.data(), ldq};
+    step->qkv(args);
+    const auto flags = step->not_finite();
+    step->end();
     const std::vector<bool> got(flags.begin(), flags.end());
     std::vector<bool> told(rows);
     told[1] = told[2] = told[3] = told[4] = true;
@@ -413,7 +436,13 @@ TEST_P(GpuRows, CopyPagesInOrder) {
     const DeviceArray pool(*device_, content);
     // The second reads what the first wrote; the third overwrites what the first read.
     const std::vector<PageCopy> copies = {{3, 7, tokens}, {7, 20, tokens}, {9, 3, tokens}};
-    device_->copy_pages(copies, kv, pool.data(), 1);
+    StepArrays arrays;
+    arrays.copies = copies;
+    arrays.kv = kv;
+    arrays.pool = pool.data();
+    const std::unique_ptr<ops::Step> step = device_->begin_step(arrays);
+    step->copy_pages(1);
+    step->end();
     for (const PageCopy& copy : copies)
       for (int32_t head = 0; head < 2; ++head)
         for (const size_t block : {size_t{0}, kv.block_bytes()}) {
@@ -433,7 +462,13 @@ TEST_P(GpuRows, ClearPagesClearsThoseOnly) {
   const KvLayout kv{kv_of(type()), 3, 1, 64};
   const DeviceArray pool(*device_, 6 * kv.page_bytes());
   const std::vector<int32_t> pages = {4, 1};
-  device_->clear_pages(pages, kv, pool.data());
+  StepArrays arrays;
+  arrays.clear = pages;
+  arrays.kv = kv;
+  arrays.pool = pool.data();
+  const std::unique_ptr<ops::Step> step = device_->begin_step(arrays);
+  step->clear_pages();
+  step->end();
   const std::vector<std::byte> got = pool.bytes();
   for (size_t i = 0; i < got.size(); ++i) {
     const size_t page = i / kv.page_bytes();

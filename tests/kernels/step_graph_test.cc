@@ -78,7 +78,7 @@ class StepGraphsTest : public ::testing::Test {
     notebook_ = made.get();
     graphs_ = std::make_unique<StepGraphs>(std::move(made));
   }
-  Code launch(uint32_t number, Kernel kernel = Kernel::kNorm) {
+  Code launch(uint32_t number, Kernel kernel = Kernel::kRmsNorm) {
     const int64_t args[2] = {number, 5};
     return graphs_->launch({kernel, number, 1, 128, 0, args, sizeof args});
   }
@@ -135,7 +135,7 @@ TEST_F(StepGraphsTest, EveryOtherCallEndsAStretch) {
     EXPECT_EQ(notebook_->take(), "");
     call();
     EXPECT_EQ(notebook_->take(), "[20 from 100] " + name);
-    launches(100, 5);  // a step that was given up
+    launches(100, 5);  // a step that was aborted
     call();
     EXPECT_EQ(notebook_->take(), listed(100, 5) + " " + name);
   }
@@ -161,16 +161,16 @@ TEST_F(StepGraphsTest, ALaunchThatDiffersGoesOnOneByOne) {
 TEST_F(StepGraphsTest, OneByteOfTheArgumentsIsADifference) {
   learn(100);
   const int64_t args[2] = {100, 6};
-  graphs_->launch({Kernel::kNorm, 100, 1, 128, 0, args, sizeof args});
+  graphs_->launch({Kernel::kRmsNorm, 100, 1, 128, 0, args, sizeof args});
   EXPECT_EQ(notebook_->take(), "100");
 }
 
 TEST_F(StepGraphsTest, TheSizeOfAClusterIsADifference) {
   learn(100);
   const int64_t args[2] = {100, 5};
-  graphs_->launch({Kernel::kNorm, 100, 1, 128, 0, args, sizeof args, 2});
+  graphs_->launch({Kernel::kRmsNorm, 100, 1, 128, 0, args, sizeof args, 2});
   EXPECT_EQ(notebook_->take(), "100");
-  const Command command = command_of(Launch{Kernel::kNorm, 8, 1, 128, 0, args, sizeof args, 4});
+  const Command command = command_of(Launch{Kernel::kRmsNorm, 8, 1, 128, 0, args, sizeof args, 4});
   EXPECT_EQ(launch_of(command).cluster, 4u);
 }
 
@@ -198,17 +198,17 @@ TEST_F(StepGraphsTest, PagesAreClearedBeforeTheGraph) {
 }
 
 TEST_F(StepGraphsTest, ShortStretchesAreNotWorthIt) {
-  learn(100, StepGraphs::kFewest - 1);
-  step(100, StepGraphs::kFewest - 1);
+  learn(100, StepGraphs::kMinCommands - 1);
+  step(100, StepGraphs::kMinCommands - 1);
   EXPECT_EQ(notebook_->records(), 0);
 }
 
 TEST_F(StepGraphsTest, TheOneThatWasUsedLongestAgoMakesRoom) {
-  const auto most = static_cast<uint32_t>(StepGraphs::kMostGraphs);
+  const auto most = static_cast<uint32_t>(StepGraphs::kMaxGraphs);
   for (uint32_t i = 0; i < most; ++i) learn(1000 * (i + 1));
   EXPECT_EQ(step(1000), "[20 from 1000]");
   learn(500'000);
-  EXPECT_EQ(notebook_->graphs(), StepGraphs::kMostGraphs);
+  EXPECT_EQ(notebook_->graphs(), StepGraphs::kMaxGraphs);
   EXPECT_EQ(step(1000), "[20 from 1000]");
   EXPECT_EQ(step(2000), listed(2000));
 }
@@ -270,10 +270,10 @@ TEST_F(StepGraphsTest, AFailureBelongsToTheThreadThatLaunched) {
   EXPECT_STREQ(graphs_->error(), "it was told to fail: upload");
 }
 
-TEST_F(StepGraphsTest, AnAbandonedStepLeavesNothingForTheNext) {
+TEST_F(StepGraphsTest, AnAbortedStepLeavesNothingForTheNext) {
   learn(100);
   ASSERT_EQ(launches(100, 7), Code::kOk);  // held back
-  graphs_->abandon();
+  graphs_->abort();
   EXPECT_EQ(graphs_->synchronize(), Code::kOk);
   EXPECT_EQ(notebook_->take(), "wait");
   EXPECT_EQ(step(100), "[20 from 100]");
@@ -282,7 +282,7 @@ TEST_F(StepGraphsTest, AnAbandonedStepLeavesNothingForTheNext) {
   notebook_->fail(Code::kInternal);
   char byte = 0;
   graphs_->release(&byte);
-  graphs_->abandon();
+  graphs_->abort();
   notebook_->take();
   EXPECT_EQ(step(100), "[20 from 100]");
 }

@@ -28,8 +28,8 @@
 
 namespace prefix::ops::gpu {
 
-inline constexpr int kMostBarriers = std::max(kHopperBarriers, kDecodeBarriers) + 1;
-inline constexpr int kActors = 9 + kMostBarriers;
+inline constexpr int kMaxBarriers = std::max(kHopperBarriers, kDecodeBarriers) + 1;
+inline constexpr int kActors = 9 + kMaxBarriers;
 using Clock = std::array<int64_t, kActors>;
 inline constexpr int kProducer = 0;
 inline int warp_actor(int group, int warp) { return 1 + 4 * group + warp; }

@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-#include "ops/op.h"
+#include "ops/step.h"
 #include "support/dtype.h"
 
 namespace prefix::ops::testing {
@@ -373,6 +373,17 @@ class Buffer {
 
 // out[rows, heads * head_dim] as `attend(args, kv, pool)` computes it with activations of type
 // `type` and leading dimension `ld` (bf16 outputs widened: no bit is lost).
+// What a device is given of it.
+inline StepArrays arrays_of(const Tree& tree, const Step& step, std::byte* pool) {
+  StepArrays arrays;
+  arrays.positions = step.positions;
+  arrays.attention = &step.plan;
+  arrays.heads = tree.heads;
+  arrays.kv = tree.layout();
+  arrays.pool = pool;
+  return arrays;
+}
+
 template <typename Attend>
 std::vector<float> run_attention(Device& memory, DType type, int64_t ld, const Tree& tree,
                                  const Step& step, const Attend& attend) {
@@ -388,13 +399,10 @@ std::vector<float> run_attention(Device& memory, DType type, int64_t ld, const T
     }
   }
   AttentionArgs args;
-  args.plan = &step.plan;
-  args.positions = step.positions.data();
   args.q = {q.data(), ld};
   args.out = {out.data(), ld};
-  args.heads = tree.heads;
   args.scale = tree.scale();
-  attend(args, tree.layout(), pool.data());
+  attend(arrays_of(tree, step, pool.data()), args);
   std::vector<float> result;
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t i = 0; i < width; ++i) result.push_back(get(out.data(), r * ld + i, type));
@@ -404,8 +412,8 @@ std::vector<float> run_attention(Device& memory, DType type, int64_t ld, const T
 inline std::vector<float> run_attention(Device& device, const Tree& tree, const Step& step) {
   const int64_t ld = device.act_ld(static_cast<int64_t>(tree.heads) * tree.head_dim);
   return run_attention(device, act_type(device), ld, tree, step,
-                       [&](const AttentionArgs& args, const KvLayout& kv, const std::byte* pool) {
-                         device.attention(args, kv, pool);
+                       [&](const StepArrays& arrays, const AttentionArgs& args) {
+                         device.begin_step(arrays)->attention(args);
                        });
 }
 

@@ -1,7 +1,5 @@
 // Segment attention of every CPU level of this machine: against float64, and bit by bit against
 // itself over other plans, page ids, companions, chunks and thread counts.
-#include "ops/cpu/attention.h"
-
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -11,6 +9,7 @@
 #include "ops/attention_reference.h"
 #include "ops/cpu/isa.h"
 #include "ops/cpu/kernels.h"
+#include "ops/cpu/step.h"
 #include "ops/op_cpu.h"
 
 namespace prefix::ops::testing {
@@ -213,9 +212,9 @@ TEST_P(AttentionLevel, MergeAlgebra) {
   const AttentionKernels& kernels = static_cast<CpuDevice&>(*one_).context().kernels->attention;
   constexpr float kNone = -std::numeric_limits<float>::infinity();
   constexpr int64_t kWidth = 32;
-  const auto fold = [&](float& m, float& l, std::vector<float>& o, float from_m, float from_l,
-                        const std::vector<float>& from_o) {
-    FoldArgs args;
+  const auto merge = [&](float& m, float& l, std::vector<float>& o, float from_m, float from_l,
+                         const std::vector<float>& from_o) {
+    MergeArgs args;
     args.m = &m;
     args.l = &l;
     args.o = o.data();
@@ -224,13 +223,13 @@ TEST_P(AttentionLevel, MergeAlgebra) {
     args.from_o = from_o.data();
     args.ldo = args.d = kWidth;
     args.rows = 1;
-    kernels.fold(args);
+    kernels.merge(args);
   };
   std::vector<float> zero(kWidth), ones(kWidth, 1.0f), threes(kWidth, 3.0f);
   {  // empty + empty = empty, and finishes as zeros
     float m = kNone, l = 0;
     std::vector<float> o = zero, out(kWidth, 9.0f);
-    fold(m, l, o, kNone, 0, zero);
+    merge(m, l, o, kNone, 0, zero);
     EXPECT_EQ(m, kNone);
     EXPECT_EQ(l, 0);
     kernels.finish_f32(o.data(), l, kWidth, out.data());
@@ -239,11 +238,11 @@ TEST_P(AttentionLevel, MergeAlgebra) {
   {  // empty is neutral on both sides
     float m = kNone, l = 0;
     std::vector<float> o = zero;
-    fold(m, l, o, -5.0f, 2.0f, threes);
+    merge(m, l, o, -5.0f, 2.0f, threes);
     EXPECT_EQ(m, -5.0f);
     EXPECT_EQ(l, 2.0f);
     EXPECT_EQ(o, threes);
-    fold(m, l, o, kNone, 0, zero);
+    merge(m, l, o, kNone, 0, zero);
     EXPECT_EQ(m, -5.0f);
     EXPECT_EQ(l, 2.0f);
     EXPECT_EQ(o, threes);
@@ -251,11 +250,11 @@ TEST_P(AttentionLevel, MergeAlgebra) {
   {  // weights relative to the larger maximum, from either side
     float m = 3.0f, l = 1.0f;
     std::vector<float> o = ones;
-    fold(m, l, o, 5.0f, 2.0f, threes);
+    merge(m, l, o, 5.0f, 2.0f, threes);
     EXPECT_EQ(m, 5.0f);
     EXPECT_FLOAT_EQ(l, 2.25f);
     EXPECT_FLOAT_EQ(o[0], 3.25f);
-    fold(m, l, o, 4.0f, 1.0f, ones);
+    merge(m, l, o, 4.0f, 1.0f, ones);
     EXPECT_EQ(m, 5.0f);
     EXPECT_FLOAT_EQ(l, 2.75f);
     EXPECT_FLOAT_EQ(o[kWidth - 1], 3.75f);
@@ -263,7 +262,7 @@ TEST_P(AttentionLevel, MergeAlgebra) {
   {  // far apart: the small one vanishes, nothing overflows
     float m = 1e4f, l = 1.0f;
     std::vector<float> o = ones;
-    fold(m, l, o, -1e4f, 2.0f, threes);
+    merge(m, l, o, -1e4f, 2.0f, threes);
     EXPECT_EQ(l, 1.0f);
     EXPECT_EQ(o, ones);
   }
@@ -302,12 +301,13 @@ TEST(AttentionDriver, ServesTilesOf32RowsAndBf16Activations) {
   table.gemm.end = [] { tiles_configured = false; };
   Threads threads(2);
   Scratch scratch[2], partials;
+  std::vector<int32_t> not_finite;
   const CpuContext context{&threads, &table, kBf16Types, scratch, &partials};
   const auto run = [&](const Tree& tree, const Step& step) {
     const int64_t ld = static_cast<int64_t>(tree.heads) * tree.head_dim + 7;
     return run_attention(*memory, DType::kBf16, ld, tree, step,
-                         [&](const AttentionArgs& args, const KvLayout& kv, const std::byte* pool) {
-                           attention(context, args, kv, pool);
+                         [&](const StepArrays& arrays, const AttentionArgs& args) {
+                           CpuStep(context, arrays, not_finite).attention(args);
                          });
   };
   Rng rng(16);

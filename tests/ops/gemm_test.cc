@@ -12,6 +12,7 @@
 
 #include "ops/cpu/pack.h"
 #include "ops/op_cpu.h"
+#include "ops/step.h"
 #include "support/dtype.h"
 
 namespace prefix::ops {
@@ -74,7 +75,7 @@ struct Weights {
 // An activation buffer whose padding holds NaN, so that any use of it shows.
 struct Activations {
   std::vector<std::byte> bytes;
-  Act act;
+  ActivationBuffer act;
   bool bf16;
 
   Activations(const CpuDevice& device, int64_t rows, int64_t columns)
@@ -103,7 +104,7 @@ struct Activations {
       for (int64_t i = 0; i < columns; ++i) set(r, i, values[static_cast<size_t>(r * columns + i)]);
     }
   }
-  Act from_row(int64_t row) const {
+  ActivationBuffer from_row(int64_t row) const {
     return {act.data + static_cast<size_t>(row * act.ld) * (bf16 ? 2 : 4), act.ld};
   }
 };
@@ -163,7 +164,7 @@ TEST_P(GemmTest, GatedMatchesFloat64) {
     const std::vector<float> bias_gate = random_floats(s.n);
     const std::vector<float> bias_up = random_floats(s.n);
     Activations out(*device_, s.m, s.n);
-    device_->linear_gated(both, s.n, bias_gate.data(), bias_up.data(), Activation::kSilu, x.act,
+    device_->linear_gated(both, s.n, bias_gate.data(), bias_up.data(), ActivationFn::kSilu, x.act,
                           s.m, out.act);
     device_->release(const_cast<std::byte*>(both.data), both.bytes());
     for (int64_t r = 0; r < s.m; ++r) {
@@ -230,10 +231,10 @@ TEST_P(GemmTest, GatedBitsDoNotDependOnCompany) {
   Activations x(*device_, s.m, s.k);
   x.fill(random_floats(s.m * s.k), s.m, s.k);
   Activations all(*device_, s.m, s.n);
-  device_->linear_gated(both, s.n, nullptr, nullptr, Activation::kSilu, x.act, s.m, all.act);
+  device_->linear_gated(both, s.n, nullptr, nullptr, ActivationFn::kSilu, x.act, s.m, all.act);
   for (int64_t r = 0; r < s.m; ++r) {
     Activations one(*device_, 1, s.n);
-    device_->linear_gated(both, s.n, nullptr, nullptr, Activation::kSilu, x.from_row(r), 1,
+    device_->linear_gated(both, s.n, nullptr, nullptr, ActivationFn::kSilu, x.from_row(r), 1,
                           one.act);
     ASSERT_EQ(std::memcmp(one.act.data, all.from_row(r).data,
                           static_cast<size_t>(s.n) * device_->act_bytes()),
@@ -315,7 +316,9 @@ TEST_P(GemmTest, EmbedReturnsThePackedRow) {
   Weights w(*device_, random_floats(n * k), n, k);
   const std::vector<int32_t> ids = {0, 76, 31, 32, 5, 5};
   std::vector<float> out(ids.size() * 50);
-  device_->embed(w.matrix, ids, 2.0f, out.data(), 50);
+  StepArrays arrays;
+  arrays.tokens = ids;
+  device_->begin_step(arrays)->embed(w.matrix, 2.0f, out.data(), 50);
   for (size_t i = 0; i < ids.size(); ++i) {
     for (int64_t j = 0; j < k; ++j) {
       ASSERT_EQ(out[i * 50 + static_cast<size_t>(j)], static_cast<float>(2 * w.at(ids[i], j)));
@@ -340,7 +343,11 @@ TEST_P(GemmTest, GatherCopiesRows) {
   const std::vector<float> x = random_floats(5 * 10);
   std::vector<float> out(3 * 8, -1.0f);
   const std::vector<int32_t> rows = {4, 0, 4};
-  device_->gather_rows(x.data(), 10, rows, 7, out.data(), 8);
+  const std::unique_ptr<ops::Step> step = device_->begin_step({});
+  HeadArrays heads;
+  heads.rows = rows;
+  step->begin_heads(heads);
+  step->gather_rows(x.data(), 10, 7, out.data(), 8);
   for (size_t i = 0; i < 3; ++i) {
     for (size_t j = 0; j < 7; ++j) {
       ASSERT_EQ(out[i * 8 + j], x[static_cast<size_t>(rows[i]) * 10 + j]);

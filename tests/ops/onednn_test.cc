@@ -35,7 +35,7 @@ TEST_P(OnednnTest, Agrees) {
     const PackedWeights matrix = device->pack(s.n, s.k, FloatRows(w, s.k));
     const int64_t ld = device->act_ld(s.k);
     const size_t bytes = static_cast<size_t>(s.m * ld) * device->act_bytes();
-    const Act act{device->allocate(bytes), ld};
+    const ActivationBuffer act{device->allocate(bytes), ld};
     device->convert(x.data(), s.k, s.m, s.k, act);
     std::vector<float> got(want.size());
     device->linear(matrix, nullptr, act, s.m, got.data(), s.n, false);

@@ -36,7 +36,7 @@ PROGRAMS = [
     Program("kernels_rows_test", "row operations against float64", r"/cuda_"),
     Program("kernels_heads_test", "what heads read of logits, against float64 and a sort", r"/cuda"),
     Program("kernels_attention_test", "attention against float64, rel-L2 <= 3e-3 in bf16", r"/cuda_",
-            r"ManyItemsAreFolded/cuda_f32"),  # f32 has no items
+            r"ManyItemsAreMerged/cuda_f32"),  # f32 has no items
     Program("kernels_hopper_test", "wide attention by warpgroups against float64 (capability 9.0)", r"cuda_bf16",
             arguments=("--gtest_filter=*cuda_bf16*",)),
     Program("kernels_decode_test", "attention of small steps by clusters against float64 (capability 9.0)", r"cuda_bf16",

@@ -29,10 +29,10 @@ void Sampler::process(const Logits& logits) const {
 
 int32_t Sampler::candidates(int32_t vocab) const {
   const bool greedy = options_.temperature == 0;
-  if (!greedy && (options_.top_k == 0 || options_.top_k > ops::kMostCandidates)) return 0;
+  if (!greedy && (options_.top_k == 0 || options_.top_k > ops::kMaxCandidates)) return 0;
   for (const auto& processor : processors_)
     if (!processor->tokens()) return 0;
-  const int32_t k = has_processors() ? ops::kMostCandidates : greedy ? 1 : options_.top_k;
+  const int32_t k = has_processors() ? ops::kMaxCandidates : greedy ? 1 : options_.top_k;
   return std::min(k, vocab);
 }
 

@@ -1,6 +1,6 @@
 // The third duty of a step: it is computed, committed to the tree, and its results go to requests.
 #include <algorithm>
-#include <optional>
+#include <memory>
 #include <utility>
 
 #include "base/clock.h"
@@ -22,14 +22,14 @@ void Scheduler::execute() {
   const auto start = now_();
   error_ = Code::kOk;
   try {
-    std::optional<ops::Step> step =
+    const std::unique_ptr<ops::Step> step =
         model_.forward(step_, kv_, [this] { return everything_cancelled(); });
-    step_ok_ = step.has_value();
+    step_ok_ = step != nullptr;
     // Results are there when they were downloaded; a step without any must be waited for.
     if (step) {
       if (outputs_.empty()) step->wait();
-      heads_.compute(outputs_);
-      not_finite_ = model_.device().not_finite();
+      heads_.compute(*step, outputs_);
+      not_finite_ = step->not_finite();
       step->end();
     }
   } catch (const Error& e) {

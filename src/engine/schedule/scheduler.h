@@ -118,7 +118,7 @@ class Scheduler {
   StepPlan step_;
   Heads heads_;
   std::vector<Output> outputs_;
-  std::span<const int32_t> not_finite_;        // of the rows of the step: Device::not_finite()
+  std::span<const int32_t> not_finite_;        // of the rows of the step: Step::not_finite()
   std::list<std::shared_ptr<JobState>> jobs_;  // with unfinished requests
   std::list<std::unique_ptr<RunningRequest>> running_;  // admission order
   Roots roots_;

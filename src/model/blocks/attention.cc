@@ -11,10 +11,10 @@ namespace {
 void split_qkv(const Pass& pass, const LayerSpec& layer, const LayerWeights& w) {
   const ActivationBuffers& b = pass.buffers;
   ops::QkvArgs args;
+  args.layer = layer.kv_layer;
   args.qkv = b.c;
   args.ld = b.qkv_ld;
   args.bias = w.qkv_bias.data();
-  args.heads = pass.config.heads;
   args.q_norm = w.q_norm.data();
   args.k_norm = w.k_norm.data();
   args.norm_whole_width = layer.qk_norm == QkNorm::kWholeWidth;
@@ -23,23 +23,19 @@ void split_qkv(const Pass& pass, const LayerSpec& layer, const LayerWeights& w) 
   args.rotary_dim = rotation.dim;
   args.cos = rotation.cos.data();
   args.sin = rotation.sin.data();
-  const ops::KvLayout& layout = pass.kv.layout();
-  pass.device.qkv(args, pass.plan.rope_rows, pass.plan.slots, layout, pass.kv.data(),
-                  layer.kv_layer, b.q);
-  pass.device.copy_pages(pass.plan.copies, layout, pass.kv.data(), layer.kv_layer);
+  args.q = b.q;
+  pass.step.qkv(args);
+  pass.step.copy_pages(layer.kv_layer);
 }
 
 void attend(const Pass& pass, const LayerSpec& layer) {
   const ActivationBuffers& b = pass.buffers;
   ops::AttentionArgs args;
-  args.plan = &pass.plan.attention;
-  args.positions = pass.plan.positions.data();
+  args.layer = layer.kv_layer;
   args.q = b.q;
   args.out = b.attention;
-  args.heads = pass.config.heads;
   args.scale = 1.0f / std::sqrt(static_cast<float>(pass.config.head_dim));
-  args.layer = layer.kv_layer;
-  pass.device.attention(args, pass.kv.layout(), pass.kv.data());
+  pass.step.attention(args);
 }
 
 }  // namespace

@@ -4,13 +4,12 @@
 #include <cstdint>
 
 #include "base/clock.h"
-#include "cache/kv_memory.h"
 #include "model/activation_buffers.h"
 #include "model/config.h"
 #include "model/layer.h"
 #include "model/model.h"
 #include "ops/op.h"
-#include "plan/step.h"
+#include "ops/step.h"
 
 namespace prefix {
 
@@ -28,14 +27,13 @@ class Stopwatch {
 // One pass over the rows of a step: what all blocks of all layers have in common.
 struct Pass {
   ops::Device& device;
+  ops::Step& step;
   const ModelConfig& config;
   const std::vector<Rotation>& rotations;
-  const StepPlan& plan;
-  KvMemory& kv;
   ActivationBuffers& buffers;
   ModelTimes& times;
 
-  int64_t rows() const { return plan.rows(); }
+  int64_t rows() const { return step.rows(); }
 };
 
 void attention_block(const Pass& pass, const LayerSpec& layer, const LayerWeights& weights);
@@ -57,7 +55,7 @@ inline void norm_before(const Pass& pass, bool normed, const ops::DeviceVector& 
 
 // Residual += w x, normed by `norm` first where the block has one after it.
 inline void project_and_add(const Pass& pass, const ops::PackedWeights& w,
-                            const ops::DeviceVector& bias, ops::Act x, bool normed,
+                            const ops::DeviceVector& bias, ops::ActivationBuffer x, bool normed,
                             const ops::DeviceVector& norm) {
   const ActivationBuffers& b = pass.buffers;
   {

@@ -9,7 +9,7 @@ void gated_mlp_block(const Pass& pass, const LayerSpec& layer, const LayerWeight
   {
     Stopwatch watch(pass.times.gemm_ns);
     pass.device.linear_gated(w.gate_up, pass.config.intermediate, w.gate_bias.data(),
-                             w.up_bias.data(), ops::Activation::kSilu, b.a, pass.rows(), b.inner);
+                             w.up_bias.data(), ops::ActivationFn::kSilu, b.a, pass.rows(), b.inner);
   }
   project_and_add(pass, w.down, w.down_bias, b.inner, layer.feed_forward_norms.after,
                   w.post_ffn_norm);

@@ -7,14 +7,12 @@
 //     1. scores                   S[rows, 64 keys] = Q K^T, two pages of 32 keys at a time
 //     2. softmax of each row      S -> P, m, l; O is rescaled if m moved
 //     3. values                   O[rows, 64 columns] += P V, all pages of a run in key order
-//   every kKeyChunk positions: (m, l, O) is folded into the item's total and starts again at 0.
+//   every kKeyChunk positions: (m, l, O) is merged into the item's total and starts again at 0.
 //
 // What makes the bits of a row independent of everything but its position and keys: tile products
 // sum each element in ascending k (gemm_kernels.h); key blocks and chunks lie at absolute
 // positions; step 2 sees a row's scores only; a masked key has weight 0, which adds exactly
-// nothing; chunks are folded in order by the same code, in one item or from partial slots.
-#include "ops/cpu/attention.h"
-
+// nothing; chunks are merged in order by the same code, in one item or from partial slots.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -22,6 +20,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "ops/cpu/step.h"
 
 namespace prefix::ops {
 namespace {
@@ -30,12 +29,12 @@ constexpr int32_t kBlockPages = kKeyBlock / kPageTokens;
 constexpr int32_t kChunkBlocks = kKeyChunk / kKeyBlock;
 constexpr int64_t kScoreColumns = kKeyBlock + 32;  // spare columns: SoftmaxArgs::lds
 // Pages between a read and the request for it: one key block when one run covers all rows.
-constexpr size_t kAhead = 8;
+constexpr size_t kPrefetchPages = 8;
 constexpr float kLog2E = 1.44269504088896340736f;
 static_assert(kKeyBlock == 256 && kPageTokens == 32);  // what the kernels are written for
 
 // (m, l, O) of the packed rows.
-struct State {
+struct SoftmaxState {
   float* m;
   float* l;
   float* o;
@@ -44,9 +43,8 @@ struct State {
 // Everything that the tasks of one call share.
 struct Call {
   const CpuContext& context;
+  const StepArrays& step;
   const AttentionArgs& args;
-  const KvLayout& kv;
-  const std::byte* pool;
   int64_t group;     // query heads per kv head
   int64_t d;         // padded
   int64_t ldq;       // elements
@@ -57,12 +55,12 @@ struct Call {
 
   size_t act_bytes() const { return context.act_bytes(); }
   size_t state_bytes() const { return static_cast<size_t>(max_rows * (ldo + 16)) * sizeof(float); }
-  State state_at(std::byte* at) const {
+  SoftmaxState state_at(std::byte* at) const {
     auto* const o = reinterpret_cast<float*>(at);
     return {o + max_rows * ldo, o + max_rows * (ldo + 1), o};
   }
-  State partial(int64_t slot, int64_t head) const {
-    return state_at(partials + static_cast<size_t>(slot * kv.kv_heads + head) * state_bytes());
+  SoftmaxState partial(int64_t slot, int64_t head) const {
+    return state_at(partials + static_cast<size_t>(slot * step.kv.kv_heads + head) * state_bytes());
   }
 };
 
@@ -73,7 +71,7 @@ class ItemTask {
  public:
   ItemTask(const Call& call, const AttentionTile& tile, int64_t head, Scratch& scratch)
       : call_(call),
-        plan_(*call.args.plan),
+        plan_(*call.step.attention),
         tile_(tile),
         head_(head),
         rows_((tile.row_end - tile.row_begin) * call.group) {
@@ -91,7 +89,7 @@ class ItemTask {
     now_ = call.state_at(at += position_bytes);
     total_ = call.state_at(at + state_bytes);
     for (int64_t r = 0; r < rows_; ++r)
-      positions_[r] = call.args.positions[tile.row_begin + r / call.group];
+      positions_[r] = call.step.positions[tile.row_begin + r / call.group];
   }
 
   void run(const AttentionItem& item) {
@@ -108,16 +106,16 @@ class ItemTask {
       if (first == 0) {
         std::swap(now_, total_);
       } else {
-        fold(now_);
+        merge(now_);
       }
     }
     finish();
   }
 
-  // Folds the partial slots [slot, slot + chunks) of a split tile.
-  void merge(int32_t slot, int32_t chunks) {
+  // Merges the partial slots [slot, slot + chunks) of a split tile.
+  void merge_chunks(int32_t slot, int32_t chunks) {
     total_ = call_.partial(slot, head_);
-    for (int32_t c = 1; c < chunks; ++c) fold(call_.partial(slot + c, head_));
+    for (int32_t c = 1; c < chunks; ++c) merge(call_.partial(slot + c, head_));
     finish();
   }
 
@@ -125,14 +123,14 @@ class ItemTask {
   // Rows of the tile -> packed rows [token][g][d], zero in the padding.
   void gather_queries() {
     const size_t bytes = call_.act_bytes();
-    const int64_t head_dim = call_.kv.head_dim;
+    const int64_t head_dim = call_.step.kv.head_dim;
     const size_t copied = static_cast<size_t>(head_dim) * bytes;
     const size_t padding = static_cast<size_t>(call_.d - head_dim) * bytes;
     for (int64_t r = 0; r < rows_; ++r) {
       const int64_t row = tile_.row_begin + r / call_.group;
       const int64_t column = (head_ * call_.group + r % call_.group) * head_dim;
       std::byte* const to = q_ + static_cast<size_t>(r * call_.ldq) * bytes;
-      const Act& q = call_.args.q;
+      const ActivationBuffer& q = call_.args.q;
       std::memcpy(to, q.data + static_cast<size_t>(row * q.ld + column) * bytes, copied);
       if (padding > 0) std::memset(to + copied, 0, padding);
     }
@@ -236,7 +234,7 @@ class ItemTask {
       tile.c = s_ + row_begin * kScoreColumns + column;
       tile.ldc = kScoreColumns;
       tile.rows = row_end - row_begin;
-      if (tile.rows > 0) call_.context.tile(call_.kv.type)(tile);
+      if (tile.rows > 0) call_.context.tile(call_.step.kv.type)(tile);
     }
   }
 
@@ -260,7 +258,7 @@ class ItemTask {
   }
 
   // Rows in groups of a register block, each with the pages that its last position needs: a page
-  // that nobody in the group sees is not touched.
+  // that no row of the group sees is not touched.
   void values(const Block& block, const Piece& piece) const {
     prefetch_after(block.pages.size() + piece.first, piece.count);
     const int64_t step = call_.context.kernels->gemm.row_step;
@@ -289,7 +287,7 @@ class ItemTask {
 
   void multiply_values(const Block& block, const Piece& piece, int64_t begin, int64_t end,
                        int32_t count) const {
-    const size_t panel_bytes = size_t{kPageTokens} * 32 * kv_bytes(call_.kv.type);
+    const size_t panel_bytes = size_t{kPageTokens} * 32 * kv_bytes(call_.step.kv.type);
     const int32_t* const pages = block.pages.data() + piece.first;
     const void* left[kBlockPages];
     const void* right[kBlockPages];
@@ -313,12 +311,12 @@ class ItemTask {
       tile.ldc = call_.ldo;
       tile.rows = end - begin;
       tile.accumulate = true;
-      call_.context.tile(call_.kv.type)(tile);
+      call_.context.tile(call_.step.kv.type)(tile);
     }
   }
 
-  void fold(const State& from) const {
-    FoldArgs args;
+  void merge(const SoftmaxState& from) const {
+    MergeArgs args;
     args.m = total_.m;
     args.l = total_.l;
     args.o = total_.o;
@@ -328,12 +326,12 @@ class ItemTask {
     args.ldo = call_.ldo;
     args.d = call_.d;
     args.rows = rows_;
-    call_.context.kernels->attention.fold(args);
+    call_.context.kernels->attention.merge(args);
   }
 
   void finish() const {
     const AttentionKernels& kernels = call_.context.kernels->attention;
-    const int64_t head_dim = call_.kv.head_dim;
+    const int64_t head_dim = call_.step.kv.head_dim;
     for (int64_t r = 0; r < rows_; ++r) {
       const int64_t row = tile_.row_begin + r / call_.group;
       const int64_t column = (head_ * call_.group + r % call_.group) * head_dim;
@@ -350,12 +348,13 @@ class ItemTask {
   }
 
   // The order in which K and V blocks of pages are read is K of this key block, V of it, K of the
-  // next one. Asks for the `count` ones that come kAhead after number `index` to be in L2: pages
-  // lie anywhere in memory, so the hardware does not see the next one coming.
+  // next one. Asks for the `count` ones that come kPrefetchPages after number `index` to be in L2:
+  // pages lie anywhere in memory, so the hardware does not see the next one coming.
   void prefetch_after(size_t index, int32_t count) const {
     const std::vector<int32_t>& now = now_block_.pages;
     const std::vector<int32_t>& next = next_block_.pages;
-    for (size_t i = index + kAhead; i < index + kAhead + static_cast<size_t>(count); ++i) {
+    for (size_t i = index + kPrefetchPages; i < index + kPrefetchPages + static_cast<size_t>(count);
+         ++i) {
       if (i < now.size()) {
         prefetch(key_page(now[i]));
       } else if (i < 2 * now.size()) {
@@ -368,15 +367,15 @@ class ItemTask {
 
   // Inside a block the hardware follows; every fourth line is enough to show it the way.
   void prefetch(const std::byte* data) const {
-    const auto bytes = static_cast<int64_t>(call_.kv.block_bytes());
+    const auto bytes = static_cast<int64_t>(call_.step.kv.block_bytes());
     for (int64_t i = 0; i < bytes; i += 256) __builtin_prefetch(data + i, 0, 2);
   }
 
   const std::byte* value_page(int32_t page) const {
-    return call_.pool + call_.kv.value_offset(page, call_.args.layer, head_);
+    return call_.step.pool + call_.step.kv.value_offset(page, call_.args.layer, head_);
   }
   const std::byte* key_page(int32_t page) const {
-    return call_.pool + call_.kv.key_offset(page, call_.args.layer, head_);
+    return call_.step.pool + call_.step.kv.key_offset(page, call_.args.layer, head_);
   }
 
   const Call& call_;
@@ -388,8 +387,8 @@ class ItemTask {
   std::byte* p_;
   float* s_;
   int32_t* positions_;
-  State now_;    // of the current chunk
-  State total_;  // of the chunks before it
+  SoftmaxState now_;    // of the current chunk
+  SoftmaxState total_;  // of the chunks before it
   Block now_block_;
   Block next_block_;
 };
@@ -413,42 +412,42 @@ std::vector<SplitTile> split_tiles(const AttentionPlan& plan) {
 
 }  // namespace
 
-void attention(const CpuContext& context, const AttentionArgs& args, const KvLayout& kv,
-               const std::byte* pool) {
-  const AttentionPlan& plan = *args.plan;
-  PREFIX_CHECK(kv.type == context.types.kv);
-  PREFIX_CHECK(args.heads % kv.kv_heads == 0);
+void CpuStep::attention(const AttentionArgs& args) {
+  const AttentionPlan& plan = *arrays_.attention;
+  const KvLayout& kv = arrays_.kv;
+  PREFIX_CHECK(kv.type == context_.types.kv);
+  PREFIX_CHECK(arrays_.heads % kv.kv_heads == 0);
   int64_t tile_rows = 0;
   for (const AttentionTile& tile : plan.tiles)
     tile_rows = std::max<int64_t>(tile_rows, tile.row_end - tile.row_begin);
-  const int64_t group = args.heads / kv.kv_heads;
+  const int64_t group = arrays_.heads / kv.kv_heads;
   const int64_t d = kv.d_padded();
   // Leading dimensions off the powers of two: rows of a tile should not share L1 sets.
-  Call call{context,           args,   kv, pool, group, d, d + 32, d + 16, kKeyBlock + 32,
-            tile_rows * group, nullptr};
+  Call call{context_,       arrays_,           args,   group, d, d + 32, d + 16,
+            kKeyBlock + 32, tile_rows * group, nullptr};
   if (plan.partial_slots > 0) {
     call.partials =
-        context.partials->reserve(static_cast<size_t>(plan.partial_slots) *
-                                  static_cast<size_t>(kv.kv_heads) * call.state_bytes());
+        context_.partials->reserve(static_cast<size_t>(plan.partial_slots) *
+                                   static_cast<size_t>(kv.kv_heads) * call.state_bytes());
   }
   const auto over_heads = [&](int64_t n, auto&& task) {
-    context.threads->run(n * kv.kv_heads, [&](int64_t index, int worker) {
-      task(index / kv.kv_heads, index % kv.kv_heads, context.scratch[worker]);
+    context_.threads->run(n * kv.kv_heads, [&](int64_t index, int worker) {
+      task(index / kv.kv_heads, index % kv.kv_heads, context_.scratch[worker]);
     });
   };
   over_heads(static_cast<int64_t>(plan.items.size()),
              [&](int64_t index, int64_t head, Scratch& memory) {
                const AttentionItem& item = plan.items[static_cast<size_t>(index)];
                const AttentionTile& tile = plan.tiles[static_cast<size_t>(item.tile)];
-               context.kernels->gemm.begin();
+               context_.kernels->gemm.begin();
                ItemTask(call, tile, head, memory).run(item);
-               context.kernels->gemm.end();
+               context_.kernels->gemm.end();
              });
   const std::vector<SplitTile> split = split_tiles(plan);
   over_heads(static_cast<int64_t>(split.size()), [&](int64_t index, int64_t head, Scratch& memory) {
     const SplitTile& part = split[static_cast<size_t>(index)];
     const AttentionTile& tile = plan.tiles[static_cast<size_t>(part.tile)];
-    ItemTask(call, tile, head, memory).merge(part.slot, part.chunks);
+    ItemTask(call, tile, head, memory).merge_chunks(part.slot, part.chunks);
   });
 }
 

@@ -103,7 +103,7 @@ void attention_softmax(const SoftmaxArgs& args) {
 }
 
 // A state is empty iff its l is 0 (its largest score has weight 1); NaN is not empty and spreads.
-void attention_fold(const FoldArgs& args) {
+void attention_merge(const MergeArgs& args) {
   for (int64_t r = 0; r < args.rows; ++r) {
     if (args.from_l[r] == 0) continue;
     float* const o = args.o + r * args.ldo;
@@ -145,7 +145,7 @@ inline AttentionKernels attention_kernels() {
   AttentionKernels a;
   a.softmax_bf16 = attention_softmax<uint16_t>;
   a.softmax_f32 = attention_softmax<float>;
-  a.fold = attention_fold;
+  a.merge = attention_merge;
   a.finish_bf16 = attention_finish<uint16_t>;
   a.finish_f32 = attention_finish<float>;
   return a;

@@ -34,7 +34,7 @@ struct SoftmaxArgs {
 
 // Merges state `from` into state `into`, row by row; empty states (m = -infinity, l = 0) are
 // neutral.
-struct FoldArgs {
+struct MergeArgs {
   float* m = nullptr;
   float* l = nullptr;
   float* o = nullptr;
@@ -49,7 +49,7 @@ struct FoldArgs {
 struct AttentionKernels {
   void (*softmax_bf16)(const SoftmaxArgs& args) = nullptr;  // p is bf16
   void (*softmax_f32)(const SoftmaxArgs& args) = nullptr;
-  void (*fold)(const FoldArgs& args) = nullptr;
+  void (*merge)(const MergeArgs& args) = nullptr;
   // out = o / l, 0 for an empty state; one row of `d` elements.
   void (*finish_bf16)(const float* o, float l, int64_t d, uint16_t* out) = nullptr;
   void (*finish_f32)(const float* o, float l, int64_t d, float* out) = nullptr;

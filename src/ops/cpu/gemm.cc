@@ -48,7 +48,8 @@ Plan make_plan(const CpuContext& context, const PackedWeights& w, int64_t rows) 
 // The sums of one row block and panel pair, cut along k, then finished.
 class PairTask {
  public:
-  PairTask(const CpuContext& context, const PackedWeights& w, Act x, const GemmOutput& output)
+  PairTask(const CpuContext& context, const PackedWeights& w, ActivationBuffer x,
+           const GemmOutput& output)
       : context_(context), gemm_(context.kernels->gemm), w_(w), x_(x), output_(output) {}
 
   // `more`: the next pair follows.
@@ -139,11 +140,12 @@ class PairTask {
   const CpuContext& context_;
   const GemmKernels& gemm_;
   const PackedWeights& w_;
-  const Act x_;
+  const ActivationBuffer x_;
   const GemmOutput& output_;
 };
 
-void clear_padding(const CpuContext& context, const PackedWeights& w, Act x, int64_t rows) {
+void clear_padding(const CpuContext& context, const PackedWeights& w, ActivationBuffer x,
+                   int64_t rows) {
   if (w.k == w.k_padded) return;
   const size_t bytes = context.act_bytes();
   for (int64_t r = 0; r < rows; ++r) {
@@ -154,7 +156,7 @@ void clear_padding(const CpuContext& context, const PackedWeights& w, Act x, int
 
 }  // namespace
 
-void gemm(const CpuContext& context, const PackedWeights& w, Act x, int64_t rows,
+void gemm(const CpuContext& context, const PackedWeights& w, ActivationBuffer x, int64_t rows,
           const GemmOutput& output) {
   if (rows <= 0 || w.n <= 0) return;
   PREFIX_CHECK(w.format == context.types.weights);

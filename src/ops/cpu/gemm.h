@@ -33,7 +33,7 @@ struct GemmOutput {
 
 // x: [rows, w.k] activations with ld >= w.k_padded. The columns between w.k and w.k_padded are set
 // to zero here, so nobody else has to keep them clean (a NaN there would reach the result).
-void gemm(const CpuContext& context, const PackedWeights& w, Act x, int64_t rows,
+void gemm(const CpuContext& context, const PackedWeights& w, ActivationBuffer x, int64_t rows,
           const GemmOutput& output);
 
 }  // namespace prefix::ops

@@ -6,8 +6,8 @@
 #pragma once
 
 #include "ops/cpu/attention_kernels.h"
-#include "ops/cpu/element_kernels.h"
 #include "ops/cpu/gemm_kernels.h"
+#include "ops/cpu/rows_kernels.h"
 
 namespace prefix::ops {
 
@@ -15,7 +15,7 @@ enum class Isa : int32_t;
 
 struct KernelTable {
   GemmKernels gemm;
-  ElementKernels element;
+  RowKernels rows;
   AttentionKernels attention;
 };
 

@@ -1,14 +1,14 @@
 // The avx512 level: f32 FMA on 512 bits, bf16 weights widened in registers.
 #include "ops/cpu/attention_impl.h"
-#include "ops/cpu/element_impl.h"
 #include "ops/cpu/gemm_impl.h"
 #include "ops/cpu/kernels.h"
+#include "ops/cpu/rows_impl.h"
 
 namespace prefix::ops {
 
 void fill_kernels_avx512(KernelTable& table) {
   table.gemm = f32_gemm_kernels<Simd>();
-  table.element = element_kernels();
+  table.rows = row_kernels();
   table.attention = attention_kernels();
 }
 

@@ -2,9 +2,9 @@
 //
 // It starts from the avx512 table, whose f32 kernels serve the f32 mode.
 #include "ops/cpu/attention_impl.h"
-#include "ops/cpu/element_impl.h"
 #include "ops/cpu/gemm_impl.h"
 #include "ops/cpu/kernels.h"
+#include "ops/cpu/rows_impl.h"
 
 namespace prefix::ops {
 namespace {
@@ -37,7 +37,7 @@ struct Bf16ByBf16 {
 
 void fill_kernels_avx512_bf16(KernelTable& table) {
   // Its Simd converts to bf16 in one instruction.
-  table.element = element_kernels();
+  table.rows = row_kernels();
   table.attention = attention_kernels();
   table.gemm.tile_bf16 = multiply_tile<Bf16ByBf16>;
   table.gemm.act_is_bf16 = true;

@@ -2,57 +2,49 @@
 #include <initializer_list>
 
 #include "base/status.h"
-#include "ops/op_gpu.h"
+#include "ops/gpu/step.h"
 
-namespace prefix::ops {
+namespace prefix::ops::gpu {
 namespace {
 
 constexpr float kLog2E = 1.44269504088896340736f;
+// Steps of so many rows are padded so that they look alike.
+constexpr size_t kSmallRows = 256;
 
 }  // namespace
 
-void GpuDevice::plan_attention(const StepArrays& step) {
-  gpu::StepAttention attention;
-  attention.plan = step.attention;
-  attention.positions = step.positions;
-  attention.heads = step.heads;
-  attention.kv = step.kv;
-  attention.small = is_small();
-  planned_ = step.attention;
-  mma_.forget();
-  for (gpu::AttentionPath* const path :
-       std::initializer_list<gpu::AttentionPath*>{&clusters_, &mma_, &slow_}) {
+void GpuStep::plan_attention() {
+  context_.mma.forget();
+  if (!arrays_.attention) return;
+  StepAttention attention;
+  attention.plan = arrays_.attention;
+  attention.positions = arrays_.positions;
+  attention.heads = arrays_.heads;
+  attention.kv = arrays_.kv;
+  attention.small = !arrays_.tokens.empty() && arrays_.tokens.size() <= kSmallRows;
+  for (AttentionPath* const path :
+       std::initializer_list<AttentionPath*>{&context_.clusters, &context_.mma, &context_.slow}) {
     path_ = path;
     if (path->plan(attention)) return;
   }
 }
 
-void GpuDevice::attention(const AttentionArgs& args, const KvLayout& kv, const std::byte* pool) {
-  const AttentionPlan& plan = *args.plan;
+void GpuStep::attention(const AttentionArgs& args) {
+  const AttentionPlan& plan = *arrays_.attention;
   if (plan.tiles.empty()) return;
-  const auto rows = static_cast<size_t>(plan.tiles.back().row_end);
-  const std::span<const int32_t> positions(args.positions, rows);
-  const bool staged = planned_ == &plan && step_.find(args.positions);
-  if (!staged) {
-    StepArrays alone;  // as a step of its own
-    alone.positions = positions;
-    alone.attention = &plan;
-    alone.heads = args.heads;
-    alone.kv = kv;
-    begin_step(alone);
-  }
-  gpu::AttentionArguments a{};
-  a.positions = on_device(positions);
+  const int64_t rows = plan.tiles.back().row_end;
+  AttentionKernelArgs a{};
+  a.positions = context_.step_arrays.at(positions_);
   a.q = args.q.data;
   a.out = args.out.data;
   a.ld_q = args.q.ld;
   a.ld_out = args.out.ld;
-  a.group_heads = args.heads / kv.kv_heads;
-  a.rows = static_cast<int32_t>(padded(static_cast<int64_t>(rows)));
+  a.group_heads = arrays_.heads / arrays_.kv.kv_heads;
+  const bool whole = rows == static_cast<int64_t>(arrays_.tokens.size());
+  a.rows = static_cast<int32_t>(whole ? rows_ : rows);
   a.scale_log2 = args.scale * kLog2E;
-  a.pages = pages(kv, pool, args.layer);
-  path_->launch(launcher_, step_, a, static_cast<int64_t>(rows));
-  if (!staged) step_.forget();
+  a.pages = pages(args.layer);
+  path_->launch(context_.launcher, context_.step_arrays, a, rows);
 }
 
-}  // namespace prefix::ops
+}  // namespace prefix::ops::gpu

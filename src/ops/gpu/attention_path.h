@@ -42,7 +42,7 @@ class AttentionPath {
   virtual void place(Staging& staging) = 0;
   // One layer. `args` has positions, operands and pages; the path adds its plan. `rows`: of the
   // step, not padded.
-  virtual void launch(Launcher& launcher, const Staging& staging, AttentionArguments args,
+  virtual void launch(Launcher& launcher, const Staging& staging, AttentionKernelArgs args,
                       int64_t rows) = 0;
 };
 
@@ -53,7 +53,7 @@ class ClusterAttention final : public AttentionPath {
 
   bool plan(const StepAttention& step) override;
   void place(Staging& staging) override;
-  void launch(Launcher& launcher, const Staging& staging, AttentionArguments args,
+  void launch(Launcher& launcher, const Staging& staging, AttentionKernelArgs args,
               int64_t rows) override;
   const DecodePlan& schedule() const { return schedule_; }
 
@@ -62,7 +62,7 @@ class ClusterAttention final : public AttentionPath {
   const bool enabled_;
   Kernel kernel_ = Kernel::kCount;
   DecodePlan schedule_;
-  Staged<DecodePart> parts_;
+  Staged<DecodeSplit> splits_;
   Staged<DecodePage> pages_;
 };
 
@@ -73,35 +73,38 @@ class MmaAttention final : public AttentionPath {
     bool invariant = false;
   };
   MmaAttention(Runtime& runtime, const Options& options)
-      : properties_(runtime.properties()), options_(options), states_(runtime), arrived_(runtime) {}
+      : properties_(runtime.properties()),
+        options_(options),
+        partials_(runtime),
+        arrived_(runtime) {}
 
   // Takes the memory that plans keep to.
   void reserve(const Workspace& workspace);
 
   bool plan(const StepAttention& step) override;
   void place(Staging& staging) override;
-  void launch(Launcher& launcher, const Staging& staging, AttentionArguments args,
+  void launch(Launcher& launcher, const Staging& staging, AttentionKernelArgs args,
               int64_t rows) override;
   const DevicePlan& schedule() const { return schedule_; }
   void forget() { schedule_.clear(); }
 
  private:
   void pad();
-  void launch_wave(Launcher& launcher, std::span<const Item> items, bool folds,
-                   AttentionArguments args) const;
+  void launch_range(Launcher& launcher, std::span<const WorkItem> items, bool merges,
+                    AttentionKernelArgs args) const;
 
   const Properties& properties_;
   const Options options_;
-  int32_t most_states_ = INT32_MAX;
-  Buffer states_;
+  int32_t max_partials_ = INT32_MAX;
+  Buffer partials_;
   Buffer arrived_;
   Kernel kernel_ = Kernel::kCount;
   Kernel wide_kernel_ = Kernel::kCount;  // of wide items, if it is another one
   DevicePlan schedule_;
   const AttentionPlan* step_ = nullptr;
-  Staged<Item> items_;
-  Staged<Run> runs_;
-  Staged<Group> groups_;
+  Staged<WorkItem> items_;
+  Staged<KvRun> runs_;
+  Staged<ReductionGroup> groups_;
   Staged<int32_t> pages_;
 };
 
@@ -109,7 +112,7 @@ class SlowAttention final : public AttentionPath {
  public:
   bool plan(const StepAttention& step) override;
   void place(Staging& staging) override;
-  void launch(Launcher& launcher, const Staging& staging, AttentionArguments args,
+  void launch(Launcher& launcher, const Staging& staging, AttentionKernelArgs args,
               int64_t rows) override;
 
  private:

@@ -20,7 +20,7 @@ class Planner {
     split_ = shape_.invariant ? kInvariantPages : split_pages();
     for (const AttentionTile& tile : plan_.tiles)
       each_block(tile, [&](int32_t begin, int32_t end) { add_block(tile, begin, end); });
-    end_wave(out_.items.size());
+    end_launch(out_.items.size());
   }
 
  private:
@@ -33,12 +33,12 @@ class Planner {
       f(at, std::min(end, at + step));
   }
 
-  Run clip(const AttentionRun& run, int32_t begin, int32_t end) const {
+  KvRun clip(const AttentionRun& run, int32_t begin, int32_t end) const {
     return clip_run(run, begin, end, positions_, shape_.group_heads);
   }
 
   // Pieces so long that there is about one item per processor, but never below kSplitPages: every
-  // piece more is a partial state to fold for each of its rows.
+  // piece more is a partial state to merge for each of its rows.
   int32_t split_pages() const {
     int64_t pages = 0;
     for (const AttentionTile& tile : plan_.tiles)
@@ -55,7 +55,7 @@ class Planner {
     wide_.clear();
     narrow_.clear();
     for (int32_t i = tile.run_begin; i < tile.run_end; ++i) {
-      const Run run = clip(plan_.runs[static_cast<size_t>(i)], begin, end);
+      const KvRun run = clip(plan_.runs[static_cast<size_t>(i)], begin, end);
       if (run.blocks == 0) continue;
       const bool wide =
           shape_.invariant || (end - begin > kWarpRows && run.row_end - run.row_begin > kWarpRows);
@@ -70,17 +70,17 @@ class Planner {
     close_groups(first, begin, end);
   }
 
-  Item start_item(bool narrow) const {
-    Item item{};
+  WorkItem start_item(bool narrow) const {
+    WorkItem item{};
     item.row_begin = item.block_begin = INT32_MAX;
     item.narrow = narrow ? 1 : 0;
-    item.state = item.group = -1;
+    item.partial = item.group = -1;
     item.run_begin = static_cast<int32_t>(out_.runs.size());
     return item;
   }
 
   // Blocks [first, last) of a run.
-  void add_run(Item& item, const Run& run, int32_t first, int32_t last) {
+  void add_run(WorkItem& item, const KvRun& run, int32_t first, int32_t last) {
     out_.runs.push_back({run.page_begin + first - run.block_begin, first, last - first,
                          run.row_begin, run.row_end});
     const int32_t end =
@@ -91,7 +91,7 @@ class Planner {
     item.rows = end - item.row_begin;
   }
 
-  void end_item(Item& item) {
+  void end_item(WorkItem& item) {
     item.run_end = static_cast<int32_t>(out_.runs.size());
     if (item.run_begin < item.run_end) out_.items.push_back(item);
   }
@@ -100,13 +100,13 @@ class Planner {
   void add_wide(int32_t begin, int32_t end) {
     if (wide_.empty()) return;
     int32_t from = INT32_MAX, to = 0;
-    for (const Run& run : wide_) {
+    for (const KvRun& run : wide_) {
       from = std::min(from, run.block_begin);
       to = std::max(to, run.block_begin + run.blocks);
     }
     for (int32_t cut = from / split_ * split_; cut < to; cut += split_) {
-      Item item = start_item(false);
-      for (const Run& run : wide_) {
+      WorkItem item = start_item(false);
+      for (const KvRun& run : wide_) {
         const int32_t first = std::max(run.block_begin, cut);
         const int32_t last = std::min(run.block_begin + run.blocks, cut + split_);
         if (first < last) add_run(item, run, first, last);
@@ -121,17 +121,17 @@ class Planner {
   // a leaf stays whole where it fits, and leaves side by side share an item.
   void add_narrow(int32_t begin, int32_t end) {
     window_.clear();
-    for (Run run : narrow_) {
+    for (KvRun run : narrow_) {
       run.row_begin = std::max(run.row_begin, begin);
       run.row_end = std::min(run.row_end, end);
       if (run.row_begin < run.row_end) window_.push_back(run);
     }
-    std::sort(window_.begin(), window_.end(), [](const Run& a, const Run& b) {
+    std::sort(window_.begin(), window_.end(), [](const KvRun& a, const KvRun& b) {
       return std::pair(a.row_begin, a.block_begin) < std::pair(b.row_begin, b.block_begin);
     });
-    Item item = start_item(true);
+    WorkItem item = start_item(true);
     int32_t pages = 0;
-    for (const Run& run : window_) {
+    for (const KvRun& run : window_) {
       const int32_t pieces = (run.blocks + split_ - 1) / split_;
       for (int32_t i = 0; i < pieces; ++i) {
         const auto cut = [&](int64_t piece) {
@@ -159,35 +159,35 @@ class Planner {
       const int32_t row_begin = done;
       PREFIX_CHECK(out_.items[first].row_begin == row_begin);  // a row sees at least its own key
       for (last = first; last < out_.items.size(); ++last) {
-        const Item& item = out_.items[last];
+        const WorkItem& item = out_.items[last];
         PREFIX_CHECK(item.row_begin >= row_begin);
         if (last > first && item.row_begin >= done) break;
         done = std::max(done, item.row_begin + item.rows);
       }
       if (last - first == 1) continue;
-      int64_t states = states_;
+      int64_t states = partials_;
       for (size_t i = first; i < last; ++i) states += out_.items[i].rows;
-      if (states > shape_.most_states && states_ > 0) end_wave(first);
-      const auto group = static_cast<int32_t>(out_.groups.size()) - wave_.group_end;
+      if (states > shape_.max_partials && partials_ > 0) end_launch(first);
+      const auto group = static_cast<int32_t>(out_.groups.size()) - launched_.group_end;
       out_.groups.push_back({row_begin, done - row_begin,
-                             static_cast<int32_t>(first) - wave_.item_end,
-                             static_cast<int32_t>(last) - wave_.item_end});
+                             static_cast<int32_t>(first) - launched_.item_end,
+                             static_cast<int32_t>(last) - launched_.item_end});
       for (size_t i = first; i < last; ++i) {
-        Item& item = out_.items[i];
+        WorkItem& item = out_.items[i];
         item.group = group;
-        item.state = states_;
-        states_ += item.rows;
+        item.partial = partials_;
+        partials_ += item.rows;
       }
-      out_.states = std::max(out_.states, states_);
+      out_.partials = std::max(out_.partials, partials_);
     }
     PREFIX_CHECK(done == end);
   }
 
   // What comes from item `end` on belongs to another launch.
-  void end_wave(size_t end) {
-    wave_ = {static_cast<int32_t>(end), static_cast<int32_t>(out_.groups.size())};
-    out_.waves.push_back(wave_);
-    states_ = 0;
+  void end_launch(size_t end) {
+    launched_ = {static_cast<int32_t>(end), static_cast<int32_t>(out_.groups.size())};
+    out_.launches.push_back(launched_);
+    partials_ = 0;
   }
 
   const AttentionPlan& plan_;
@@ -195,18 +195,18 @@ class Planner {
   const AttentionShape& shape_;
   DevicePlan& out_;
   int32_t split_ = kSplitPages;
-  Wave wave_ = {0, 0};  // the end of the one before
-  int32_t states_ = 0;  // of this one
-  std::vector<Run> wide_, narrow_, window_;
+  LaunchRange launched_ = {0, 0};  // the end of the one before
+  int32_t partials_ = 0;           // of this one
+  std::vector<KvRun> wide_, narrow_, window_;
 };
 
 }  // namespace
 
-Run clip_run(const AttentionRun& run, int32_t begin, int32_t end,
-             std::span<const int32_t> positions, int32_t group_heads) {
+KvRun clip_run(const AttentionRun& run, int32_t begin, int32_t end,
+               std::span<const int32_t> positions, int32_t group_heads) {
   const int32_t g = group_heads;
-  Run r{run.page_begin, run.block_begin, 0, std::max(begin, run.row_begin * g),
-        std::min(end, run.row_end * g)};
+  KvRun r{run.page_begin, run.block_begin, 0, std::max(begin, run.row_begin * g),
+          std::min(end, run.row_end * g)};
   if (r.row_begin >= r.row_end) return r;
   int32_t last = -1;
   for (int32_t row = r.row_begin / g; row <= (r.row_end - 1) / g; ++row)

@@ -4,12 +4,11 @@
 // threads does for one kv head: some packed rows, some runs of pages, some positions.
 //
 //                        pages by position ─────────────>
-//   packed rows   0..15  [ shared prefix, all 64 rows    ][a ][b ]      wide items: W warps, 16
-//   rows
-//                16..31  [                               ][c ][d ]      each; every warp reads the
-//                32..47  [   item 0      |    item 1     ][e ][f ]      same page
-//                48..63  [                               ][g ][h ]      narrow items: 16 rows, the
-//                                        ^split               ^2..5     warps take pages in turn
+//   packed rows  0..15 [ shared prefix, all 64 rows    ][a ][b ]   wide items: W warps of 16 rows,
+//               16..31 [                               ][c ][d ]   every warp reads the same page
+//               32..47 [    item 0     |    item 1     ][e ][f ]
+//               48..63 [                               ][g ][h ]   narrow items: 16 rows, the warps
+//                                      ^ split          items 2 .. 5         take pages in turn
 //
 // A run that covers more than 16 rows of a tile is walked by wide items; what belongs to fewer rows
 // (the answers below a shared context) by narrow ones, because a wide block would leave all but one
@@ -17,7 +16,7 @@
 // also between leaves, each with the rows that its runs have.
 //
 // Several items with rows in common write partial states and form a *group*; the block that arrives
-// last folds them in the order of the list, whoever it is: the sum never depends on timing.
+// last merges them in the order of the list, so the sum never depends on timing.
 //
 // `invariant`: wide items only, cut at fixed positions, so that the bits of a row depend on its
 // position and keys alone.
@@ -38,28 +37,28 @@ struct AttentionShape {
   int32_t warps = 4;
   int32_t processors = 1;
   bool invariant = false;
-  int32_t most_states = INT32_MAX;  // that there is memory for
+  int32_t max_partials = INT32_MAX;  // that there is memory for
 };
 
-// Items [end of the wave before, item_end) are one launch, and their groups and states have numbers
-// of its own: a plan has more than one wave when its states do not fit at once.
-struct Wave {
+// Items [end of the launch before, item_end) are one launch, and their groups and states have
+// numbers of its own: a plan has more than one launch when its states do not fit at once.
+struct LaunchRange {
   int32_t item_end, group_end;
 };
 
 struct DevicePlan {
-  std::vector<Item> items;
-  std::vector<Run> runs;
-  std::vector<Group> groups;
-  std::vector<Wave> waves;
-  int32_t states = 0;  // rows of partial states per kv head, of the wave that has most
+  std::vector<WorkItem> items;
+  std::vector<KvRun> runs;
+  std::vector<ReductionGroup> groups;
+  std::vector<LaunchRange> launches;
+  int32_t partials = 0;  // rows of partial states per kv head, of the launch that has most
 
   void clear() {
     items.clear();
     runs.clear();
     groups.clear();
-    waves.clear();
-    states = 0;
+    launches.clear();
+    partials = 0;
   }
 };
 
@@ -69,8 +68,8 @@ inline constexpr int32_t kSplitPages = 8;
 inline constexpr int32_t kInvariantPages = kKeyChunk / kPageTokens;
 
 // The part of a run that packed rows [begin, end) need; no blocks when it is none.
-Run clip_run(const AttentionRun& run, int32_t begin, int32_t end,
-             std::span<const int32_t> positions, int32_t group_heads);
+KvRun clip_run(const AttentionRun& run, int32_t begin, int32_t end,
+               std::span<const int32_t> positions, int32_t group_heads);
 
 // `positions`: of all rows of the step.
 void plan_attention(const AttentionPlan& plan, std::span<const int32_t> positions,

@@ -24,14 +24,14 @@ bool ClusterAttention::plan(const StepAttention& step) {
 }
 
 void ClusterAttention::place(Staging& staging) {
-  parts_ = staging.place(std::span<const DecodePart>(schedule_.parts));
+  splits_ = staging.place(std::span<const DecodeSplit>(schedule_.splits));
   pages_ = staging.place(std::span<const DecodePage>(schedule_.pages));
 }
 
-void ClusterAttention::launch(Launcher& launcher, const Staging& staging, AttentionArguments args,
+void ClusterAttention::launch(Launcher& launcher, const Staging& staging, AttentionKernelArgs args,
                               int64_t) {
-  DecodeArguments d{};
-  d.parts = staging.at(parts_);
+  DecodeKernelArgs d{};
+  d.splits = staging.at(splits_);
   d.list = staging.at(pages_);
   d.positions = args.positions;
   d.q = args.q;
@@ -42,7 +42,7 @@ void ClusterAttention::launch(Launcher& launcher, const Staging& staging, Attent
   d.cluster = schedule_.cluster;
   d.scale_log2 = args.scale_log2;
   d.pages = args.pages;
-  launcher.launch(kernel_, static_cast<int64_t>(schedule_.parts.size()), args.pages.kv_heads, d, 0,
+  launcher.launch(kernel_, static_cast<int64_t>(schedule_.splits.size()), args.pages.kv_heads, d, 0,
                   d.cluster);
 }
 

@@ -10,15 +10,15 @@ namespace prefix::ops::gpu {
 namespace {
 
 constexpr int32_t kTileRows = 16;  // of a warp
-constexpr int32_t kMostTiles = kDecodeRows / kTileRows;
-// What folding a row tile of a cluster costs, against bringing a page: estimated from the rates of
+constexpr int32_t kMaxTiles = kDecodeRows / kTileRows;
+// What merging a row tile of a cluster costs, against bringing a page: estimated from the rates of
 // shared memory of other blocks (8 KB) and of pages (16 KB), in half pages.
 constexpr int64_t kFoldHalfPages = 3;
 
-// How the rows are cut, and the parts of each block.
+// How the rows are cut, and the splits of each block.
 struct Cut {
   int32_t rows = 0, blocks = 0, cluster = 0;
-  int64_t pages = 0, longest = 0;  // of all blocks, of a part
+  int64_t pages = 0, longest = 0;  // of all blocks, of a split
   int32_t tiles = 0;               // of the largest block
 
   int64_t cost() const { return 2 * longest + (cluster > 1 ? kFoldHalfPages * tiles : 0); }
@@ -31,8 +31,7 @@ class Planner {
       : plan_(plan), positions_(positions), shape_(shape), out_(out) {}
 
   bool run() {
-    if (positions_.empty() || positions_.size() > static_cast<size_t>(kMostDecodeRows))
-      return false;
+    if (positions_.empty() || positions_.size() > static_cast<size_t>(kMaxDecodeRows)) return false;
     const Cut cut = choose();
     if (cut.cluster == 0 || is_long(cut)) return false;
     out_.cluster = cut.cluster;
@@ -42,7 +41,7 @@ class Planner {
     });
     // Blocks without rows, which do nothing: the grid stays the same for many steps.
     const int64_t blocks = padded_items(cut.blocks);
-    out_.parts.resize(static_cast<size_t>(blocks * cut.cluster), DecodePart{});
+    out_.splits.resize(static_cast<size_t>(blocks * cut.cluster), DecodeSplit{});
     return true;
   }
 
@@ -57,7 +56,7 @@ class Planner {
     }
   }
 
-  // The cut whose longest part takes least.
+  // The cut whose longest split takes least.
   Cut choose() const {
     Cut best;
     for (int32_t rows = kDecodeRows; rows >= kTileRows; rows /= 2) {
@@ -89,15 +88,15 @@ class Planner {
   // More pages than there is room for, or much longer than a plan that uses all processors.
   bool is_long(const Cut& cut) const {
     const bool idle = 2 * cut.blocks * cut.cluster * shape_.kv_heads < shape_.clusters[0];
-    return cut.pages > kMostDecodePages || (idle && cut.longest > kLongDecode);
+    return cut.pages > kMaxDecodePages || (idle && cut.longest > kLongDecode);
   }
 
-  Run clip(int32_t run, int32_t begin, int32_t end) const {
+  KvRun clip(int32_t run, int32_t begin, int32_t end) const {
     return clip_run(plan_.runs[static_cast<size_t>(run)], begin, end, positions_,
                     shape_.group_heads);
   }
 
-  // Pages that one row tile reads, and where a part goes on in them.
+  // Pages that one row tile reads, and where a split goes on in them.
   struct Narrow {
     std::vector<DecodePage> pages;
     size_t at = 0;
@@ -107,7 +106,7 @@ class Planner {
     wide_.clear();
     for (Narrow& n : narrow_) n.pages.clear();
     for (int32_t i = tile.run_begin; i < tile.run_end; ++i) {
-      const Run run = clip(i, begin, end);
+      const KvRun run = clip(i, begin, end);
       const int32_t low = run.row_begin - begin, high = run.row_end - begin;
       if (low >= high) continue;
       const int32_t first = low / kTileRows;
@@ -117,21 +116,21 @@ class Planner {
         to.push_back(
             {plan_.pages[static_cast<size_t>(run.page_begin + p)], run.block_begin + p, low, high});
     }
-    const auto parts = static_cast<size_t>(out_.cluster);
-    for (size_t part = 0; part < parts; ++part) {
+    const auto splits = static_cast<size_t>(out_.cluster);
+    for (size_t split = 0; split < splits; ++split) {
       const auto page_begin = static_cast<int32_t>(out_.pages.size());
-      for (size_t i = part; i < wide_.size(); i += parts) out_.pages.push_back(wide_[i]);
-      add_narrow(part, parts);
-      out_.parts.push_back(
+      for (size_t i = split; i < wide_.size(); i += splits) out_.pages.push_back(wide_[i]);
+      add_narrow(split, splits);
+      out_.splits.push_back(
           {begin, end - begin, page_begin, static_cast<int32_t>(out_.pages.size())});
     }
   }
 
   // Dealing goes on from list to list.
-  void add_narrow(size_t part, size_t parts) {
+  void add_narrow(size_t split, size_t splits) {
     size_t before = wide_.size();
     for (Narrow& n : narrow_) {
-      n.at = (part + parts - before % parts) % parts;
+      n.at = (split + splits - before % splits) % splits;
       before += n.pages.size();
     }
     for (bool more = true; more;) {
@@ -139,7 +138,7 @@ class Planner {
       for (Narrow& n : narrow_) {
         if (n.at >= n.pages.size()) continue;
         out_.pages.push_back(n.pages[n.at]);
-        n.at += parts;
+        n.at += splits;
         more = true;
       }
     }
@@ -150,7 +149,7 @@ class Planner {
   const DecodeShape& shape_;
   DecodePlan& out_;
   std::vector<DecodePage> wide_;
-  std::array<Narrow, kMostTiles> narrow_;
+  std::array<Narrow, kMaxTiles> narrow_;
 };
 
 }  // namespace

@@ -3,18 +3,18 @@
 //                      pages ──────────────────────────────>
 //   packed rows  0..15 [ shared prefix          ][a a][b b]        a block: up to 128 packed rows
 //               16..31 [ 0 1 2 3 0 1 2 3 0 1 2 3][c c][d d]  ...   and all that they read
-//               32..47 [ dealt out to the parts ][e e][f f]
+//               32..47 [ dealt to the splits    ][e e][f f]
 //
-//   part 0   0 0 0  a b c e ...      a block of threads each; the parts of a block of rows are a
-//   part 1   1 1 1  a c d f ...      cluster and fold what they have, through shared memory
+//   split 0   0 0 0  a b c e ...      a block of threads each; the splits of a block of rows are a
+//   split 1   1 1 1  a c d f ...      cluster and merge what they have, through shared memory
 //   ...
 //
-// Nothing is left in global memory, and no block waits for another cluster. Each part gets the
+// Nothing is left in global memory, and no block waits for another cluster. Each split gets the
 // same number of pages, +-1; first those that several row tiles (16 rows) read, then the others,
 // with the row tiles in turn: they are different warps.
 //
-// Larger blocks read the shared pages less often, smaller ones have less to fold: what the longest
-// part takes, by an estimate, decides. A cluster has as many parts as all clusters together find
+// Larger blocks read the shared pages less often, smaller ones have less to merge: what the longest
+// split takes, by an estimate, decides. A cluster has as many splits as all clusters together find
 // processors. Steps that do not suit take the other plan (attention_plan.h): those of many rows,
 // and very long ones that would use few processors.
 #pragma once
@@ -29,27 +29,27 @@
 namespace prefix::ops::gpu {
 
 // Rows of a step that still counts as small.
-inline constexpr int32_t kMostDecodeRows = 256;
+inline constexpr int32_t kMaxDecodeRows = 256;
 // Entries of a plan, each a page of a block of rows: making them takes the host about 7 ns, sending
-// them 16 bytes. A step that reads more lasts so long that folding does not matter.
-inline constexpr int32_t kMostDecodePages = 1 << 14;
-// Pages of a part, where processors are idle.
+// them 16 bytes. A step that reads more lasts so long that merging does not matter.
+inline constexpr int32_t kMaxDecodePages = 1 << 14;
+// Pages of a split, where processors are idle.
 inline constexpr int32_t kLongDecode = 64;
 
 struct DecodeShape {
   int32_t kv_heads = 1;
   int32_t group_heads = 1;            // query heads per kv head
-  std::span<const int32_t> clusters;  // [n - 1]: of n parts, that run at once
+  std::span<const int32_t> clusters;  // [n - 1]: of n splits, that run at once
 };
 
 struct DecodePlan {
-  std::vector<DecodePart> parts;  // of a block side by side; the last blocks may be empty
+  std::vector<DecodeSplit> splits;  // of a block side by side; the last blocks may be empty
   std::vector<DecodePage> pages;
-  int32_t cluster = 0;  // parts of a block; 0: there is no plan
-  int64_t cost = 0;     // of the longest part with folding, in half pages: an estimate
+  int32_t cluster = 0;  // splits of a block; 0: there is no plan
+  int64_t cost = 0;     // of the longest split with merging, in half pages: an estimate
 
   void clear() {
-    parts.clear();
+    splits.clear();
     pages.clear();
     cluster = 0;
     cost = 0;

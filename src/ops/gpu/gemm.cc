@@ -8,60 +8,60 @@ namespace prefix::ops {
 
 // Steps up to 256 rows are padded to few sizes; of longer ones, of any size, the largest stands for
 // all.
-void GpuDevice::rehearse(int64_t most, const std::function<void(int64_t rows)>& step) {
-  rehearsing_ = true;
+void GpuDevice::warm_up(int64_t most, const std::function<void(int64_t rows)>& step) {
+  warming_up_ = true;
   int64_t last = 0;
   for (int64_t rows = 1; rows <= std::min<int64_t>(most, 256); ++rows)
     if (const int64_t size = gpu::padded_rows(rows); size != last) step(last = size);
   if (most > last) step(most);
-  rehearsing_ = false;
+  warming_up_ = false;
 }
 
 int64_t GpuDevice::padded_rows(int64_t rows) const {
   return rows <= 256 ? gpu::padded_rows(rows) : gpu::padded_items(rows);
 }
 
-void GpuDevice::multiply(const gpu::GemmArgs& args) {
-  if (rehearsing_) {
-    runtime_->prepare_gemm(args);
+void GpuDevice::gemm(const gpu::GemmArgs& args) {
+  if (warming_up_) {
+    context_.runtime->prepare_gemm(args);
   } else {
-    check(*runtime_, runtime_->gemm(args), "matrix product");
+    check(*context_.runtime, context_.runtime->gemm(args), "matrix product");
   }
 }
 
-void GpuDevice::linear(const PackedWeights& w, const float* bias, Act x, int64_t rows, float* y,
-                       int64_t ld, bool add) {
+void GpuDevice::linear(const PackedWeights& w, const float* bias, ActivationBuffer x, int64_t rows,
+                       float* y, int64_t ld, bool add) {
   if (rows == 0) return;
   const auto output = add ? gpu::Output::kF32Add : gpu::Output::kF32;
-  gpu::GemmArgs a{w.data, x.data,     bias, y,  padded(rows), w.n,
-                  w.k,    w.k_padded, x.ld, ld, output,       element()};
-  multiply(a);
+  gpu::GemmArgs a{w.data, x.data,     bias, y,  rows,   w.n,
+                  w.k,    w.k_padded, x.ld, ld, output, context_.element()};
+  gemm(a);
 }
 
 // qkv() adds the bias: cuBLASLt has no f32 bias for a result of bf16.
-void GpuDevice::project(const PackedWeights& w, const float*, Act x, int64_t rows, void* y,
-                        int64_t ld) {
+void GpuDevice::project(const PackedWeights& w, const float*, ActivationBuffer x, int64_t rows,
+                        void* y, int64_t ld) {
   if (rows == 0) return;
   const auto output = gpu::Output::kActivation;
-  multiply({w.data, x.data, nullptr, y, padded(rows), w.n, w.k, w.k_padded, x.ld, ld, output,
-            element()});
+  gemm({w.data, x.data, nullptr, y, rows, w.n, w.k, w.k_padded, x.ld, ld, output,
+        context_.element()});
 }
 
 void GpuDevice::linear_gated(const PackedWeights& w, int64_t n, const float* bias_gate,
-                             const float* bias_up, Activation act, Act x, int64_t rows, Act out) {
-  PREFIX_CHECK(act == Activation::kSilu);
+                             const float* bias_up, ActivationFn fn, ActivationBuffer x,
+                             int64_t rows, ActivationBuffer out) {
+  PREFIX_CHECK(fn == ActivationFn::kSilu);
   PREFIX_CHECK(w.panels() == 2 * panels_of(n));
   if (rows == 0) return;
-  rows = padded(rows);
   const int64_t columns = w.panels() * kPanelColumns;
   unsigned char* const both = gated_.reserve(static_cast<size_t>(rows * columns) * act_bytes());
   const auto output = gpu::Output::kActivation;
   gpu::GemmArgs g{w.data, x.data,     nullptr, both,    rows,   columns,
-                  w.k,    w.k_padded, x.ld,    columns, output, element()};
-  multiply(g);
-  if (rehearsing_) return;
-  gpu::GatedArgs a{both, bias_gate, bias_up, out.data, columns, out.ld, n, element()};
-  launcher_.launch(gpu::Kernel::kGated, rows, 1, a);
+                  w.k,    w.k_padded, x.ld,    columns, output, context_.element()};
+  gemm(g);
+  if (warming_up_) return;
+  gpu::GatedArgs a{both, bias_gate, bias_up, out.data, columns, out.ld, n, context_.element()};
+  context_.launcher.launch(gpu::Kernel::kGated, rows, 1, a);
 }
 
 }  // namespace prefix::ops

@@ -1,10 +1,11 @@
 // What heads read of logits, by kernels/body/heads.h.
+#include <algorithm>
 #include <cstdint>
 
 #include "base/status.h"
-#include "ops/op_gpu.h"
+#include "ops/gpu/step.h"
 
-namespace prefix::ops {
+namespace prefix::ops::gpu {
 namespace {
 
 void check_logits(const LogitBlock& block) {
@@ -15,67 +16,68 @@ void check_logits(const LogitBlock& block) {
 }  // namespace
 
 // Not part of the layers' graph: how many rows are selected changes from step to step.
-void GpuDevice::begin_heads(const HeadArrays& heads) {
-  rows_ = padded_rows_ = 0;
-  check(*runtime_, runtime_->cut(), "a step");
-  fetch_flags();
-  heads_.begin();
-  heads_.place(heads.targets);
-  heads_.place(heads.candidate_rows);
-  heads_.send();
+void GpuStep::begin_heads(const HeadArrays& arrays) {
+  heads_ = arrays;
+  check(*context_.runtime, context_.runtime->cut(), "a step");
+  fetch_not_finite();
+  const bool announced = std::ranges::equal(arrays.rows, arrays_.reads);
+  Staging& staging = context_.head_arrays;
+  staging.begin();
+  targets_ = staging.place(arrays.targets);
+  candidate_rows_ = staging.place(arrays.candidate_rows);
+  Staged<int32_t> rows;
+  if (!announced) rows = staging.place(arrays.rows);
+  staging.send();
+  selected_ = announced ? context_.step_arrays.at(reads_) : staging.at(rows);
 }
 
-void GpuDevice::row_stats(const LogitBlock& block, std::span<const uint8_t>, RowStats* out) {
+void GpuStep::row_stats(const LogitBlock& block, RowStats* out) {
   check_logits(block);
-  const auto parts = static_cast<size_t>(block.rows) * gpu::kLogitPartsMost;
-  gpu::LogitStatsArgs a{};
+  const auto parts = static_cast<size_t>(block.rows) * kMaxLogitParts;
+  RowStatsArgs a{};
   a.x = block.x;
   a.ld = block.ld;
   a.n = block.n;
   a.rows = block.rows;
-  a.parts = reinterpret_cast<gpu::LogitPart*>(logit_parts_.reserve(parts * sizeof(gpu::LogitPart)));
+  a.parts = reinterpret_cast<LogitPart*>(context_.logit_parts.reserve(parts * sizeof(LogitPart)));
   a.out = out + block.first;
-  launcher_.launch(gpu::Kernel::kLogitParts, block.rows, gpu::logit_parts(block.n), a,
-                   gpu::kStatsSharedBytes);
-  launcher_.launch(gpu::Kernel::kLogitStats, (block.rows + gpu::kRowThreads - 1) / gpu::kRowThreads,
-                   1, a);
+  context_.launcher.launch(Kernel::kRowStatsParts, block.rows, logit_parts(block.n), a,
+                           kStatsSharedBytes);
+  context_.launcher.launch(Kernel::kRowStats, (block.rows + kRowThreads - 1) / kRowThreads, 1, a);
 }
 
-void GpuDevice::gather_logits(const LogitBlock& block, std::span<const LogitAt> targets,
-                              float* out) {
-  stage_call(targets);
-  gpu::GatherLogitsArgs a{};
+void GpuStep::gather_logits(const LogitBlock& block, float* out) {
+  GatherLogitsArgs a{};
   a.x = block.x;
   a.ld = block.ld;
-  a.targets = on_device(targets);
-  a.count = static_cast<int64_t>(targets.size());
+  a.targets = context_.head_arrays.at(targets_);
+  a.count = static_cast<int64_t>(heads_.targets.size());
   a.first = static_cast<int32_t>(block.first);
   a.rows = static_cast<int32_t>(block.rows);
   a.out = out;
-  launcher_.launch(gpu::Kernel::kGatherLogits, (a.count + gpu::kRowThreads - 1) / gpu::kRowThreads,
-                   1, a);
+  context_.launcher.launch(Kernel::kGatherLogits, (a.count + kRowThreads - 1) / kRowThreads, 1, a);
 }
 
-void GpuDevice::top_candidates(const LogitBlock& block, std::span<const int32_t> rows, int32_t k,
-                               Candidate* out) {
+void GpuStep::top_candidates(const LogitBlock& block, Candidate* out) {
   check_logits(block);
-  PREFIX_CHECK(k >= 1 && k <= kMostCandidates && k <= block.n);
-  stage_call(rows);
-  const int parts = gpu::logit_parts(block.n);
-  const size_t keys = rows.size() * static_cast<size_t>(parts * k);
-  gpu::TopArgs a{};
+  const int32_t k = heads_.candidates;
+  const auto listed = static_cast<int64_t>(heads_.candidate_rows.size());
+  PREFIX_CHECK(k >= 1 && k <= kMaxCandidates && k <= block.n);
+  const int parts = logit_parts(block.n);
+  const size_t keys = static_cast<size_t>(listed * parts * k);
+  TopCandidatesArgs a{};
   a.x = block.x;
   a.ld = block.ld;
   a.n = block.n;
-  a.listed = on_device(rows);
+  a.listed = context_.head_arrays.at(candidate_rows_);
   a.first = static_cast<int32_t>(block.first);
   a.rows = static_cast<int32_t>(block.rows);
   a.k = k;
-  a.keys = reinterpret_cast<uint64_t*>(logit_parts_.reserve(keys * sizeof(uint64_t)));
+  a.keys = reinterpret_cast<uint64_t*>(context_.logit_parts.reserve(keys * sizeof(uint64_t)));
   a.out = out;
-  const auto listed = static_cast<int64_t>(rows.size());
-  launcher_.launch(gpu::Kernel::kTopParts, listed, parts, a, gpu::kTopPartsSharedBytes);
-  launcher_.launch(gpu::Kernel::kTopMerge, listed, 1, a, gpu::top_merge_shared_bytes(parts, k));
+  context_.launcher.launch(Kernel::kTopCandidatesParts, listed, parts, a, kTopPartsSharedBytes);
+  context_.launcher.launch(Kernel::kTopCandidatesMerge, listed, 1, a,
+                           top_merge_shared_bytes(parts, k));
 }
 
-}  // namespace prefix::ops
+}  // namespace prefix::ops::gpu

@@ -13,8 +13,8 @@ namespace prefix::ops::gpu {
 
 enum class Kernel : int32_t {
   kEmbed = 0,      // x: row
-  kNorm,           // x: row
-  kGather,         // x: row of the output
+  kRmsNorm,        // x: row
+  kGatherRows,     // x: row of the output
   kConvert,        // x: row
   kGated,          // x: row
   kQkv,            // x: row, y: kQkvVectors of its head vectors
@@ -32,15 +32,15 @@ enum class Kernel : int32_t {
   // Warpgroups of sm_90a, for the wide items of heads of exactly D; x and y as above.
   kAttentionHopper64,
   kAttentionHopper128,
-  // Clusters of sm_90a, for small steps and heads of exactly D; x: part, y: kv head.
+  // Clusters of sm_90a, for small steps and heads of exactly D; x: split, y: kv head.
   kAttentionDecode64,
   kAttentionDecode128,
   // Heads: body/heads.h.
-  kLogitParts,    // x: row, y: part
-  kLogitStats,    // x: kRowThreads rows
-  kGatherLogits,  // x: kRowThreads targets
-  kTopParts,      // x: listed row, y: part
-  kTopMerge,      // x: listed row
+  kRowStatsParts,       // x: row, y: part
+  kRowStats,            // x: kRowThreads rows
+  kGatherLogits,        // x: kRowThreads targets
+  kTopCandidatesParts,  // x: listed row, y: part
+  kTopCandidatesMerge,  // x: listed row
   kCount,
 };
 
@@ -50,7 +50,7 @@ enum class Element : int32_t { kBf16 = 0, kF32 = 1 };
 constexpr int64_t element_bytes(Element e) { return e == Element::kBf16 ? 2 : 4; }
 
 // Device memory that matrix products have for themselves, from the moment the device is opened.
-inline constexpr int64_t kProductWorkspaceBytes = int64_t{32} << 20;
+inline constexpr int64_t kGemmWorkspaceBytes = int64_t{32} << 20;
 
 // Threads of a block of the row-wise kernels.
 inline constexpr int kRowThreads = 128;
@@ -116,7 +116,7 @@ constexpr Element element_of(Output output, Element activation) {
   return output == Output::kActivation ? activation : Element::kF32;
 }
 
-struct NormArgs {
+struct RmsNormArgs {
   const float* x;
   const float* weight;
   void* out;
@@ -126,7 +126,7 @@ struct NormArgs {
   Element element;  // of activations
 };
 
-struct GatherArgs {
+struct GatherRowsArgs {
   const float* x;
   const int32_t* rows;
   float* out;
@@ -150,7 +150,7 @@ struct GatedArgs {
   Element element;
 };
 
-struct QkvArguments {
+struct QkvKernelArgs {
   const void* qkv;      // elements of the pages
   const float* bias;    // or null
   const float* q_norm;  // or null
@@ -168,51 +168,51 @@ struct QkvArguments {
   Pages pages;
 };
 
-struct CopyArgs {
+struct CopyPagesArgs {
   const int32_t* copies;  // [count][3]: from, to, tokens; independent of one another
   Pages pages;
 };
 
-struct ClearArgs {
+struct ClearPagesArgs {
   const int32_t* pages;
   unsigned char* pool;
   int64_t page_bytes;
 };
 
 // The plan of a step as the attention kernels read it (attention_plan.h draws it).
-struct Run {
+struct KvRun {
   int32_t page_begin, block_begin, blocks, row_begin, row_end;
 };
-struct Item {
+struct WorkItem {
   int32_t row_begin, rows;         // packed rows
   int32_t run_begin, run_end;      // runs that may have pages for it
   int32_t block_begin, block_end;  // positions it walks, in pages
   int32_t narrow;                  // 0: each warp has 16 rows; 1: all warps share 16, pages in turn
-  int32_t state;                   // first row of its partial states; -1: it writes the result
-  int32_t group;                   // of items that are folded together; -1: none
+  int32_t partial;                 // first row of its partial states; -1: it writes the result
+  int32_t group;                   // of items that are merged together; -1: none
 };
-struct Group {
+struct ReductionGroup {
   int32_t row_begin, rows;       // packed rows of the result
-  int32_t item_begin, item_end;  // in folding order
+  int32_t item_begin, item_end;  // in merging order
 };
 
-struct AttentionArguments {
-  const Item* items;
-  const Run* runs;
+struct AttentionKernelArgs {
+  const WorkItem* items;
+  const KvRun* runs;
   const int32_t* pages_list;
-  const Group* groups;
+  const ReductionGroup* groups;
   const int32_t* positions;  // of rows
   const void* q;
   void* out;
-  float* state_o;    // [states * kv_heads][d_padded]
-  float* state_ml;   // [states * kv_heads][2]
-  int32_t* arrived;  // [groups * kv_heads], zero between launches
+  float* partial_o;   // [states * kv_heads][d_padded]
+  float* partial_ml;  // [states * kv_heads][2]
+  int32_t* arrived;   // [groups * kv_heads], zero between launches
   int64_t ld_q, ld_out;
   int32_t group_heads;  // query heads per kv head
   int32_t rows;         // of the step
   int32_t item_count;
   float scale_log2;   // scale * log2(e)
-  int32_t wide_done;  // 1: the launch before did the wide items, up to folding
+  int32_t wide_done;  // 1: the launch before did the wide items, up to merging
   int32_t unused;     // no bytes between members that chance decides: graphs compare them
   Pages pages;
   // kAttentionSlow only: the tile of each row, and the runs of each tile.
@@ -221,24 +221,24 @@ struct AttentionArguments {
 };
 
 // The plan of a small step as kAttentionDecode reads it (decode_schedule.h draws it).
-struct alignas(16) DecodePart {  // of a block of packed rows; one access
-  int32_t row_begin, rows;       // of the block; 0: nothing to do
-  int32_t page_begin, page_end;  // of this part
+struct alignas(16) DecodeSplit {  // of a block of packed rows; one access
+  int32_t row_begin, rows;        // of the block; 0: nothing to do
+  int32_t page_begin, page_end;   // of this split
 };
 struct alignas(16) DecodePage {
   int32_t page, block;  // block: position / 32
   int32_t low, high;    // rows of the block that it belongs to
 };
 
-struct DecodeArguments {
-  const DecodePart* parts;
+struct DecodeKernelArgs {
+  const DecodeSplit* splits;
   const DecodePage* list;
   const int32_t* positions;  // of rows
   const void* q;
   void* out;
   int64_t ld_q, ld_out;
   int32_t group_heads;  // query heads per kv head
-  int32_t cluster;      // parts of a block of rows, a block of threads each
+  int32_t cluster;      // splits of a block of rows, a block of threads each
   float scale_log2;     // scale * log2(e)
   int32_t unused;
   Pages pages;
@@ -257,12 +257,12 @@ struct GemmArgs {
 
 // A row of logits is read in parts, which depend on its length alone:
 //
-//   x[n] = [ part 0 | part 1 | ... ]   a block each
-//             \______/__ ... ─> the row, in the order of the parts
-inline constexpr int kLogitPartsMost = 16;
+//   x[n] = [ part 0 | part 1 | ... ]     a block each
+//              └────────┴─ ... ──> the row, in the order of the parts
+inline constexpr int kMaxLogitParts = 16;
 constexpr int64_t logit_part(int64_t n) {  // elements of a part
   constexpr int64_t step = 4 * kRowThreads;
-  return ((n + kLogitPartsMost - 1) / kLogitPartsMost + step - 1) / step * step;
+  return ((n + kMaxLogitParts - 1) / kMaxLogitParts + step - 1) / step * step;
 }
 constexpr int logit_parts(int64_t n) {
   return static_cast<int>((n + logit_part(n) - 1) / logit_part(n));
@@ -274,10 +274,10 @@ struct LogitPart {
   int32_t nan;
 };
 
-struct LogitStatsArgs {  // of kLogitParts and kLogitStats
+struct RowStatsArgs {  // of kRowStatsParts and kRowStats
   const float* x;
   int64_t ld, n, rows;
-  LogitPart* parts;  // [rows][kLogitPartsMost]
+  LogitPart* parts;  // [rows][kMaxLogitParts]
   RowStats* out;
 };
 
@@ -290,8 +290,8 @@ struct GatherLogitsArgs {
   float* out;
 };
 
-struct TopArgs {   // of kTopParts and kTopMerge
-  const float* x;  // row `first`
+struct TopCandidatesArgs {  // of kTopCandidatesParts and kTopCandidatesMerge
+  const float* x;           // row `first`
   int64_t ld, n;
   const int32_t* listed;
   int32_t first, rows;  // listed rows outside are left alone
@@ -301,12 +301,13 @@ struct TopArgs {   // of kTopParts and kTopMerge
 };
 
 // Shared memory of these kernels. Stats: a key, a sum and a flag a thread. Top: the counts of warps
-// for two passes, a count a thread, and for kTopMerge a list of k keys and all keys of the parts.
+// for two passes, a count a thread, and for kTopCandidatesMerge a list of k keys and all keys of
+// the parts.
 constexpr int kStatsSharedBytes = kRowThreads * (8 + 8 + 4);
 constexpr int kTopCountsBytes = 2 * kRowThreads / 32 * 4;
 constexpr int kTopPartsSharedBytes = kTopCountsBytes + kRowThreads * 4;
 constexpr int top_merge_shared_bytes(int parts, int k) {
-  return kTopPartsSharedBytes + 8 * (kMostCandidates + parts * k);
+  return kTopPartsSharedBytes + 8 * (kMaxCandidates + parts * k);
 }
 
 struct Launch {

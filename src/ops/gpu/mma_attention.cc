@@ -1,6 +1,6 @@
-// Attention by items on tensor cores (kernels/body/attention.h), wide ones by warpgroups where there
-// are (kernels/body/attention_hopper.h): then two launches a layer, the second for narrow items and
-// for folding.
+// Attention by items on tensor cores (kernels/body/attention.h), wide ones by warpgroups where
+// there are (kernels/body/attention_hopper.h): then two launches a layer, the second for narrow
+// items and for merging.
 #include <algorithm>
 
 #include "ops/gpu/attention_path.h"
@@ -28,9 +28,9 @@ Kernel wide_kernel_for(const KvLayout& kv, int32_t packed_rows) {
 }  // namespace
 
 void MmaAttention::reserve(const Workspace& workspace) {
-  states_.reserve(workspace.states);
+  partials_.reserve(workspace.partials);
   arrived_.reserve(workspace.arrived);
-  most_states_ = workspace.most_states;
+  max_partials_ = workspace.max_partials;
 }
 
 bool MmaAttention::plan(const StepAttention& step) {
@@ -48,7 +48,7 @@ bool MmaAttention::plan(const StepAttention& step) {
   shape.warps = block_shape(kernel_).threads / 32;
   shape.processors = properties_.processors;
   shape.invariant = options_.invariant;
-  shape.most_states = most_states_;
+  shape.max_partials = max_partials_;
   plan_attention(*step.plan, step.positions, shape, schedule_);
   step_ = step.plan;
   if (step.small) pad();
@@ -57,40 +57,41 @@ bool MmaAttention::plan(const StepAttention& step) {
 
 // Items without rows, which do nothing: the grid of a launch stays the same for many steps.
 void MmaAttention::pad() {
-  Item nothing{};
-  nothing.state = nothing.group = -1;
-  if (schedule_.waves.size() != 1) return;
+  WorkItem nothing{};
+  nothing.partial = nothing.group = -1;
+  if (schedule_.launches.size() != 1) return;
   const auto items = static_cast<int64_t>(schedule_.items.size());
   schedule_.items.resize(static_cast<size_t>(padded_items(items)), nothing);
-  schedule_.waves.back().item_end = static_cast<int32_t>(schedule_.items.size());
-  const int64_t states = std::min<int64_t>(padded_items(schedule_.states), most_states_);
-  schedule_.states = std::max(schedule_.states, static_cast<int32_t>(states));
+  schedule_.launches.back().item_end = static_cast<int32_t>(schedule_.items.size());
+  const int64_t states = std::min<int64_t>(padded_items(schedule_.partials), max_partials_);
+  schedule_.partials = std::max(schedule_.partials, static_cast<int32_t>(states));
 }
 
 void MmaAttention::place(Staging& staging) {
   pages_ = staging.place(std::span<const int32_t>(step_->pages));
-  items_ = staging.place(std::span<const Item>(schedule_.items));
-  runs_ = staging.place(std::span<const Run>(schedule_.runs));
-  groups_ = staging.place(std::span<const Group>(schedule_.groups));
+  items_ = staging.place(std::span<const WorkItem>(schedule_.items));
+  runs_ = staging.place(std::span<const KvRun>(schedule_.runs));
+  groups_ = staging.place(std::span<const ReductionGroup>(schedule_.groups));
 }
 
-void MmaAttention::launch(Launcher& launcher, const Staging& staging, AttentionArguments args,
+void MmaAttention::launch(Launcher& launcher, const Staging& staging, AttentionKernelArgs args,
                           int64_t) {
   args.pages_list = staging.at(pages_);
   args.runs = staging.at(runs_);
   const auto kv_heads = static_cast<size_t>(args.pages.kv_heads);
-  const size_t states = static_cast<size_t>(schedule_.states) * kv_heads;
+  const size_t states = static_cast<size_t>(schedule_.partials) * kv_heads;
   const size_t o_floats = states * static_cast<size_t>(args.pages.d_padded);
-  args.state_o = reinterpret_cast<float*>(states_.reserve((o_floats + 2 * states) * sizeof(float)));
-  args.state_ml = args.state_o + o_floats;
+  args.partial_o =
+      reinterpret_cast<float*>(partials_.reserve((o_floats + 2 * states) * sizeof(float)));
+  args.partial_ml = args.partial_o + o_floats;
   args.arrived = reinterpret_cast<int32_t*>(
       arrived_.reserve(schedule_.groups.size() * kv_heads * sizeof(int32_t)));
-  Wave begin{0, 0};
-  for (const Wave& end : schedule_.waves) {
+  LaunchRange begin{0, 0};
+  for (const LaunchRange& end : schedule_.launches) {
     args.items = staging.at(items_) + begin.item_end;
     args.groups = staging.at(groups_) + begin.group_end;
     args.item_count = end.item_end - begin.item_end;
-    launch_wave(
+    launch_range(
         launcher,
         std::span(schedule_.items)
             .subspan(static_cast<size_t>(begin.item_end), static_cast<size_t>(args.item_count)),
@@ -99,16 +100,16 @@ void MmaAttention::launch(Launcher& launcher, const Staging& staging, AttentionA
   }
 }
 
-// `folds`: some of the items are.
-void MmaAttention::launch_wave(Launcher& launcher, std::span<const Item> items, bool folds,
-                               AttentionArguments args) const {
+// `merges`: some of the items are.
+void MmaAttention::launch_range(Launcher& launcher, std::span<const WorkItem> items, bool merges,
+                                AttentionKernelArgs args) const {
   const int32_t kv_heads = args.pages.kv_heads;
   if (wide_kernel_ != Kernel::kCount) {
     launcher.launch(wide_kernel_, args.item_count, kv_heads, args);
     args.wide_done = 1;
-    const bool narrow =
-        std::any_of(items.begin(), items.end(), [](const Item& item) { return item.narrow != 0; });
-    if (!narrow && !folds) return;
+    const bool narrow = std::any_of(items.begin(), items.end(),
+                                    [](const WorkItem& item) { return item.narrow != 0; });
+    if (!narrow && !merges) return;
   }
   launcher.launch(kernel_, args.item_count, kv_heads, args);
 }

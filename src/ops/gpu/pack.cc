@@ -51,13 +51,13 @@ PackedWeights GpuDevice::pack_from(PackedWeights shape,
 
 PackedWeights GpuDevice::pack(int64_t n, int64_t k, const WeightSource& rows) {
   const WeightSource* const sources[] = {&rows};
-  return pack_from(PackedWeights::of_shape(options_.types.weights, n, k), sources, n);
+  return pack_from(PackedWeights::of_shape(context_.options.types.weights, n, k), sources, n);
 }
 
 PackedWeights GpuDevice::pack_gated(int64_t n, int64_t k, const WeightSource& gate,
                                     const WeightSource& up) {
   const WeightSource* const sources[] = {&gate, &up};
-  return pack_from(PackedWeights::of_gated_shape(options_.types.weights, n, k), sources, n);
+  return pack_from(PackedWeights::of_gated_shape(context_.options.types.weights, n, k), sources, n);
 }
 
 }  // namespace prefix::ops

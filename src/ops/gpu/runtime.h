@@ -1,7 +1,7 @@
 // What a GPU gives to the device layer: memory, copies, kernels and matrix products, in the order
 // of one stream.
 //
-//   op_gpu.cc   plans the step, stages it, launches         (libprefix.so, knows no CUDA)
+//   src/ops/gpu   plans the step, stages it, launches       (libprefix.so, knows no CUDA)
 //      │ Runtime
 //      ├── kernels/runtime_cuda.cc  in libprefix_cuda.so, opened at run time
 //      └── tests/kernels/emulator   the same launches on the CPU, block by block
@@ -28,8 +28,8 @@ struct Properties {
   int32_t processors = 1;    // streaming multiprocessors
   int32_t shared_bytes = 0;  // most shared memory of a block
   int64_t total_bytes = 0;
-  int64_t products_version = 0;  // of the library that multiplies matrices; decides bits
-  bool hopper = false;           // runs the kernels for sm_90a
+  int64_t gemm_version = 0;  // of the library that multiplies matrices; decides bits
+  bool hopper = false;       // runs the kernels for sm_90a
   // [n - 1]: clusters of n blocks of kAttentionDecode that run at once. Parts of a die have
   // different numbers of processors: an H200 has 132, but as a rule 15 clusters of eight, not 16.
   int32_t clusters[kMaxCluster] = {};
@@ -37,24 +37,24 @@ struct Properties {
 
 // A launch or a product with a copy of its arguments.
 struct Command {
-  static constexpr Kernel kProduct = Kernel::kCount;
-  static constexpr size_t kMostArgBytes = 256;
-  Kernel kernel = kProduct;
+  static constexpr Kernel kGemm = Kernel::kCount;
+  static constexpr size_t kMaxArgBytes = 256;
+  Kernel kernel = kGemm;
   uint32_t grid_x = 0, grid_y = 0, threads = 0, shared_bytes = 0, arg_bytes = 0;
   uint32_t cluster = 1, unused = 0;
-  alignas(16) unsigned char args[kMostArgBytes] = {};
+  alignas(16) unsigned char args[kMaxArgBytes] = {};
 };
 // No padding: commands are hashed byte by byte.
 static_assert(std::has_unique_object_representations_v<Command>);
 // Without room for its arguments the launch is not one of ours.
 inline Command command_of(const Launch& l) {
-  PREFIX_CHECK(l.arg_bytes <= Command::kMostArgBytes);
+  PREFIX_CHECK(l.arg_bytes <= Command::kMaxArgBytes);
   Command c{l.kernel, l.grid_x, l.grid_y, l.threads, l.shared_bytes, l.arg_bytes, l.cluster, 0, {}};
   std::memcpy(c.args, l.args, l.arg_bytes);
   return c;
 }
 inline Command command_of(const GemmArgs& args) {
-  static_assert(sizeof args <= Command::kMostArgBytes);
+  static_assert(sizeof args <= Command::kMaxArgBytes);
   Command c;
   c.arg_bytes = sizeof args;
   std::memcpy(c.args, &args, sizeof args);
@@ -64,7 +64,7 @@ inline Command command_of(const GemmArgs& args) {
 inline Launch launch_of(const Command& c) {
   return {c.kernel, c.grid_x, c.grid_y, c.threads, c.shared_bytes, c.args, c.arg_bytes, c.cluster};
 }
-inline GemmArgs product_of(const Command& c) {
+inline GemmArgs gemm_of(const Command& c) {
   GemmArgs args;
   std::memcpy(&args, c.args, sizeof args);
   return args;
@@ -98,9 +98,9 @@ class Runtime {
   virtual Code launch(const Launch& launch) = 0;
   virtual Code gemm(const GemmArgs& args) = 0;
   // This thread is the engine's and launches from now on: the device may stay current on it.
-  virtual void launches_here() {}
+  virtual void bind_thread() {}
   // Does once what the first such product would have to do. y may be written; a failure is not
-  // told, the product will.
+  // returned, the product will fail again.
   virtual void prepare_gemm(const GemmArgs&) {}
   virtual Code synchronize() = 0;
 

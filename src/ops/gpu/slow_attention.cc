@@ -34,12 +34,12 @@ void SlowAttention::place(Staging& staging) {
   runs_ = staging.place(std::span<const AttentionRun>(step_->runs));
 }
 
-void SlowAttention::launch(Launcher& launcher, const Staging& staging, AttentionArguments args,
+void SlowAttention::launch(Launcher& launcher, const Staging& staging, AttentionKernelArgs args,
                            int64_t rows) {
-  static_assert(sizeof(AttentionRun) == sizeof(Run));
+  static_assert(sizeof(AttentionRun) == sizeof(KvRun));
   args.rows = static_cast<int32_t>(rows);
   args.pages_list = staging.at(pages_);
-  args.runs = reinterpret_cast<const Run*>(staging.at(runs_));
+  args.runs = reinterpret_cast<const KvRun*>(staging.at(runs_));
   args.tile_of_row = staging.at(staged_tiles_);
   args.tile_runs = staging.at(staged_tile_runs_);
   launcher.launch(Kernel::kAttentionSlow, rows, args.group_heads * args.pages.kv_heads, args);

@@ -76,11 +76,4 @@ void Staging::send() {
   base_ = device;
 }
 
-const void* Staging::find_bytes(const void* host) const {
-  if (!base_) return nullptr;
-  for (const Entry& e : entries_)
-    if (e.host == host) return base_ + e.offset;
-  return nullptr;
-}
-
 }  // namespace prefix::ops::gpu

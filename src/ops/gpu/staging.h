@@ -4,12 +4,10 @@
 //                   └───────┴──────────┴──────┴──────┘ place()
 //   pinned        [ tokens .. | positions .. | slots .... | ...   ]
 //                   └──────────── one upload, send() ──────────┘
-//   device        [ tokens .. | positions .. | slots .... | ...   ]   find(host array) -> address
+//   device        [ tokens .. | positions .. | slots .... | ...   ]   at(handle) -> address
 //
-// Who places an array gets a handle, at() knows where it is on the device; find() does for arrays
-// that only their host address names. Each array
-// has room for a power of two of bytes, so that arrays which change a little from step to step stay
-// where they are. Not thread-safe.
+// Each array has room for a power of two of bytes, so that arrays which change a little from step
+// to step stay where they are. Not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -46,7 +44,7 @@ class Buffer {
 };
 
 // Which uploads from pinned memory the device is done with. Uploads have numbers in the order of
-// the stream; whoever waits for the stream, on any thread, waits for those that were sent before he
+// the stream; a wait for the stream, on any thread, is a wait for those that were sent before it
 // began.
 class Uploads {
  public:
@@ -85,6 +83,7 @@ class Staging {
 
   // Forgets everything, and waits until the copy before is done with the pinned memory.
   void begin();
+  // The array is read by send().
   template <typename T>
   Staged<T> place(std::span<const T> array) {
     return {place(array.data(), array.size_bytes(), array.size_bytes(), 0)};
@@ -96,20 +95,10 @@ class Staging {
                   std::max(array.size(), static_cast<size_t>(count)) * sizeof(T), fill)};
   }
   void send();
-  // The host's arrays may change from now on; device addresses stay good for what was launched.
-  void forget() {
-    entries_.clear();
-    base_ = nullptr;
-  }
   // Where it lies on the device after send().
   template <typename T>
   const T* at(Staged<T> staged) const {
     return staged.entry < 0 ? nullptr : static_cast<const T*>(address(staged.entry));
-  }
-  // Null when the array is not part of the step.
-  template <typename T>
-  const T* find(const T* host) const {
-    return static_cast<const T*>(find_bytes(host));
   }
 
  private:
@@ -122,7 +111,6 @@ class Staging {
   };
   int32_t place(const void* data, size_t bytes, size_t padded, unsigned char fill);
   const void* address(int32_t entry) const;
-  const void* find_bytes(const void* host) const;
 
   Runtime& runtime_;
   Uploads& uploads_;

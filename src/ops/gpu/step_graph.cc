@@ -25,29 +25,32 @@ uint64_t hash_of(const std::vector<Command>& commands) {
       {reinterpret_cast<const char*>(commands.data()), commands.size() * sizeof(Command)});
 }
 
-constexpr size_t kMostRemembered = 256;
+constexpr size_t kMaxRemembered = 256;
 
-// What this thread was told last, if it was about a failure on another one; else the runtime knows.
-thread_local std::string told;
+// The last error of this thread, if it came from a failure on another one; else the runtime knows
+// it.
+thread_local std::string thread_error;
 
 Code said(Code code) {
-  if (code != Code::kOk) told.clear();
+  if (code != Code::kOk) thread_error.clear();
   return code;
 }
 
 }  // namespace
 
-const char* StepGraphs::error() const { return told.empty() ? runtime_->error() : told.c_str(); }
-
-void StepGraphs::owe(Code code) {
-  if (code == Code::kOk || owed_ != Code::kOk) return;
-  owed_ = code;
-  owed_text_ = runtime_->error();
+const char* StepGraphs::error() const {
+  return thread_error.empty() ? runtime_->error() : thread_error.c_str();
 }
 
-Code StepGraphs::pay() {
-  told = std::move(owed_text_);
-  return std::exchange(owed_, Code::kOk);
+void StepGraphs::set_pending(Code code) {
+  if (code == Code::kOk || pending_error_ != Code::kOk) return;
+  pending_error_ = code;
+  pending_text_ = runtime_->error();
+}
+
+Code StepGraphs::take_pending() {
+  thread_error = std::move(pending_text_);
+  return std::exchange(pending_error_, Code::kOk);
 }
 
 int64_t padded_rows(int64_t rows) {
@@ -83,7 +86,7 @@ Code StepGraphs::gemm(const GemmArgs& args) {
 
 Code StepGraphs::add(const Command& command) {
   launcher_ = std::this_thread::get_id();
-  if (owed_ != Code::kOk) return pay();
+  if (pending_error_ != Code::kOk) return take_pending();
   if (!works_ && graphs_.empty()) return run(command);
   if (following_ || seen_.empty()) {
     const std::span<const Command> so_far =
@@ -102,7 +105,7 @@ Code StepGraphs::add(const Command& command) {
   const Code code = run(command);
   if (code != Code::kOk) {
     seen_.clear();
-  } else if (seen_.size() <= kMostCommands) {
+  } else if (seen_.size() <= kMaxCommands) {
     seen_.push_back(command);
   }
   return code;
@@ -119,8 +122,8 @@ StepGraphs::Graph* StepGraphs::find(std::span<const Command> like, const Command
 }
 
 Code StepGraphs::run(const Command& command) {
-  return said(command.kernel == Command::kProduct ? runtime_->gemm(product_of(command))
-                                                  : runtime_->launch(launch_of(command)));
+  return said(command.kernel == Command::kGemm ? runtime_->gemm(gemm_of(command))
+                                               : runtime_->launch(launch_of(command)));
 }
 
 // What was held back goes on, one by one.
@@ -182,12 +185,12 @@ void StepGraphs::forget_oldest() {
 
 // The stretch has run; the second time it becomes a graph.
 void StepGraphs::learn() {
-  if (!works_ || seen_.size() < kFewest || seen_.size() > kMostCommands) return;
+  if (!works_ || seen_.size() < kMinCommands || seen_.size() > kMaxCommands) return;
   const uint64_t hash = hash_of(seen_);
   const auto known = std::find(once_.begin(), once_.end(), hash);
   if (known == once_.end()) {
     once_.push_back(hash);
-    if (once_.size() > kMostRemembered) once_.pop_front();
+    if (once_.size() > kMaxRemembered) once_.pop_front();
     return;
   }
   once_.erase(known);
@@ -203,24 +206,25 @@ void StepGraphs::learn() {
   ++counts_.recorded;
   graph.commands = std::move(seen_);
   graph.used = ++clock_;
-  if (graphs_.size() >= kMostGraphs) forget_oldest();
+  if (graphs_.size() >= kMaxGraphs) forget_oldest();
   graphs_.push_back(std::move(graph));
 }
 
 Code StepGraphs::cut() {
   const std::lock_guard lock(mutex_);
   const Code code = end_stretch();
-  if (launcher_ == std::this_thread::get_id()) return owed_ != Code::kOk ? pay() : code;
-  owe(code);
+  if (launcher_ == std::this_thread::get_id())
+    return pending_error_ != Code::kOk ? take_pending() : code;
+  set_pending(code);
   return Code::kOk;
 }
 
-void StepGraphs::abandon() {
+void StepGraphs::abort() {
   const std::lock_guard lock(mutex_);
   following_ = nullptr;
   held_ = 0;
   seen_.clear();
-  owed_ = Code::kOk;
+  pending_error_ = Code::kOk;
 }
 
 StepGraphs::Counts StepGraphs::counts() const {
@@ -237,8 +241,8 @@ void StepGraphs::release(void* data) {
   if (!data) return;
   {
     const std::lock_guard lock(mutex_);
-    // Nobody asks whether a release works; the next call says it.
-    owe(end_stretch());
+    // A release returns no error; the next call does.
+    set_pending(end_stretch());
   }
   runtime_->release(data);
 }

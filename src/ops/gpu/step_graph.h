@@ -10,11 +10,10 @@
 //
 // A stretch ends with cut() and with every other call, so whatever reads memory finds it written. A
 // graph is used only for launches that are byte for byte those that it has: what the arguments name
-// may change, grow or move, and a step that failed or was given up leaves nothing behind. What was
-// held back may fail when another thread ends the stretch: the thread that launched it is told, by
-// its next launch or cut. What
-// makes the steps of decoding alike is the device layer: rows, arrays and items are padded
-// (padded_rows, padded_items; Staging gives arrays rooms of fixed sizes).
+// may change, grow or move, and an aborted step leaves nothing behind. What was held back may fail
+// when another thread ends the stretch: the next launch or cut of the thread that launched it
+// returns that error. What makes the steps of decoding alike is the device layer: rows, arrays and
+// items are padded (padded_rows, padded_items; Staging gives arrays rooms of fixed sizes).
 #pragma once
 
 #include <array>
@@ -39,9 +38,9 @@ int64_t padded_items(int64_t items);
 class StepGraphs final : public Runtime {
  public:
   // Shorter stretches are not worth a graph.
-  static constexpr size_t kFewest = 16;
-  static constexpr size_t kMostCommands = 4096;
-  static constexpr size_t kMostGraphs = 64;
+  static constexpr size_t kMinCommands = 16;
+  static constexpr size_t kMaxCommands = 4096;
+  static constexpr size_t kMaxGraphs = 64;
 
   // Without `enabled` everything goes on at once.
   explicit StepGraphs(std::unique_ptr<Runtime> runtime, bool enabled = true)
@@ -50,9 +49,8 @@ class StepGraphs final : public Runtime {
 
   // Ends a stretch: what follows is another one.
   Code cut();
-  // The step failed or was given up, and nobody reads what it would have written: what was held
-  // back is forgotten.
-  void abandon();
+  // The results of the step are not wanted any more: what was held back is forgotten.
+  void abort();
 
   struct Counts {
     int64_t recorded = 0, replayed = 0, refused = 0;
@@ -65,7 +63,7 @@ class StepGraphs final : public Runtime {
   Code launch(const Launch& launch) override;
   Code gemm(const GemmArgs& args) override;
 
-  void launches_here() override { runtime_->launches_here(); }
+  void bind_thread() override { runtime_->bind_thread(); }
   void prepare_gemm(const GemmArgs& args) override { runtime_->prepare_gemm(args); }
 
   const Properties& properties() const override { return runtime_->properties(); }
@@ -95,8 +93,8 @@ class StepGraphs final : public Runtime {
   // The graph that begins with the first `count` commands of `like` and goes on with `next`; with
   // no `next`, ends there.
   Graph* find(std::span<const Command> like, const Command* next);
-  void owe(Code code);
-  Code pay();
+  void set_pending(Code code);
+  Code take_pending();
   Code run_held();
   Code end_stretch();
   Code replay_whole(Graph& whole);
@@ -110,9 +108,9 @@ class StepGraphs final : public Runtime {
   bool works_;  // graphs are wanted, and this runtime can record
   Counts counts_;
   std::array<int64_t, static_cast<size_t>(Kernel::kCount)> launches_ = {};
-  std::thread::id launcher_;  // of the last launch
-  Code owed_ = Code::kOk;     // what the launcher has still to be told
-  std::string owed_text_;
+  std::thread::id launcher_;        // of the last launch
+  Code pending_error_ = Code::kOk;  // that the launcher has still to get
+  std::string pending_text_;
 
   // The stretch so far: the first held_ commands of *following_, or all of seen_, which ran.
   Graph* following_ = nullptr;

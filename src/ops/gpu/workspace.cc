@@ -8,10 +8,11 @@
 namespace prefix::ops::gpu {
 namespace {
 
-constexpr int64_t kBlockRows = 128;                // packed rows of the largest item
-constexpr int64_t kWindowRows = 16;                // of a narrow one
-constexpr int64_t kReaders = 8;                    // single logits that are read of a row
-constexpr int64_t kMostListed = int64_t{1} << 22;  // pages that a step reads: 134 million tokens
+constexpr int64_t kBlockRows = 128;               // packed rows of the largest item
+constexpr int64_t kWindowRows = 16;               // of a narrow one
+constexpr int64_t kReaders = 8;                   // single logits that are read of a row
+constexpr int64_t kMaxCleared = 1 << 14;          // pages that a step clears
+constexpr int64_t kMaxListed = int64_t{1} << 22;  // pages that a step reads: 134 million tokens
 
 }  // namespace
 
@@ -33,27 +34,27 @@ Workspace GpuSizes::workspace(const ReserveShape& shape) const {
   Workspace w;
   const auto bytes = [](int64_t count, size_t size) { return static_cast<size_t>(count) * size; };
   w.gated = bytes(rows * ((shape.inner + 31) / 32 * 64), kv_bytes(shape.kv.type));
-  w.most_states = static_cast<int32_t>(std::min<int64_t>(states, INT32_MAX));
-  w.states = bytes(w.most_states * kv_heads * (shape.kv.d_padded() + 2), sizeof(float));
+  w.max_partials = static_cast<int32_t>(std::min<int64_t>(states, INT32_MAX));
+  w.partials = bytes(w.max_partials * kv_heads * (shape.kv.d_padded() + 2), sizeof(float));
   w.arrived = bytes(windows * kv_heads, sizeof(int32_t));
 
   const int64_t listed =
-      std::min({shape.pages, rows * (shape.positions / kPageTokens + 1), kMostListed});
+      std::min({shape.pages, rows * (shape.positions / kPageTokens + 1), kMaxListed});
   const auto room = [&](int64_t count, size_t size) { return Staging::room(bytes(count, size)); };
   const size_t row_numbers = room(rows, sizeof(int32_t));
   w.step = 5 * row_numbers;  // tokens, positions, rope_rows, reads, not_finite
   w.step += room(rows, sizeof(KvSlot)) + room(rows, sizeof(PageCopy));
-  w.step += Staging::room(kMostCleared * sizeof(int32_t));
+  w.step += room(kMaxCleared, sizeof(int32_t));
   w.step += room(listed + 4 * rows, sizeof(int32_t));
-  w.step += room(items, sizeof(Item)) + room(runs, sizeof(Run)) + room(windows, sizeof(Group));
-  w.step += room(2 * int64_t{processors_}, sizeof(DecodePart)) +
-            room(std::min(int64_t{kMostDecodePages}, rows * (shape.positions / kPageTokens + 1)),
+  w.step += room(items, sizeof(WorkItem)) + room(runs, sizeof(KvRun)) +
+            room(windows, sizeof(ReductionGroup));
+  w.step += room(2 * int64_t{processors_}, sizeof(DecodeSplit)) +
+            room(std::min(int64_t{kMaxDecodePages}, rows * (shape.positions / kPageTokens + 1)),
                  sizeof(DecodePage));
   w.step += row_numbers + room(2 * rows, sizeof(int32_t));  // of kAttentionSlow: tiles
-  w.call = std::max(row_numbers, Staging::room(kMostCleared * sizeof(int32_t)));
-  w.heads = room(kReaders * rows, sizeof(LogitAt)) + row_numbers;
-  w.logit_parts = bytes(shape.logit_rows * kLogitPartsMost,
-                        std::max(sizeof(LogitPart), kMostCandidates * sizeof(uint64_t)));
+  w.heads = room(kReaders * rows, sizeof(LogitAt)) + 2 * row_numbers;
+  w.logit_parts = bytes(shape.logit_rows * kMaxLogitParts,
+                        std::max(sizeof(LogitPart), kMaxCandidates * sizeof(uint64_t)));
   return w;
 }
 

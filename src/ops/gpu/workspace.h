@@ -4,7 +4,7 @@
 //
 // A few rows may hang on any number of tree nodes, so there is no bound for the arrays of a plan:
 // they have room for several times what requests make of them, and staging grows when a step is
-// beyond that. For states there is one, which the planner keeps to (AttentionShape::most_states).
+// beyond that. For states there is one, which the planner keeps to (AttentionShape::max_partials).
 #pragma once
 
 #include <cstddef>
@@ -16,20 +16,16 @@
 namespace prefix::ops::gpu {
 
 struct Workspace {
-  size_t gated = 0;         // both halves of a gated product
-  size_t states = 0;        // partial states of attention
-  size_t arrived = 0;       // counters of its groups
-  size_t step = 0;          // arrays of a step on the device, and as much in pinned memory
-  size_t call = 0;          // the same for arrays that no step announced
-  size_t heads = 0;         // the same for what heads read
-  size_t logit_parts = 0;   // parts of rows of logits
-  int32_t most_states = 0;  // rows of states per kv head
+  size_t gated = 0;          // both halves of a gated product
+  size_t partials = 0;       // partial states of attention
+  size_t arrived = 0;        // counters of its groups
+  size_t step = 0;           // arrays of a step on the device, and as much in pinned memory
+  size_t heads = 0;          // the same for what heads read
+  size_t logit_parts = 0;    // parts of rows of logits
+  int32_t max_partials = 0;  // rows of states per kv head
 
-  size_t bytes() const { return gated + states + arrived + step + call + heads + logit_parts; }
+  size_t bytes() const { return gated + partials + arrived + step + heads + logit_parts; }
 };
-
-// Pages that one launch clears; a longer list takes several.
-inline constexpr size_t kMostCleared = size_t{1} << 14;
 
 // Rows of activations and of f32 lie as whole 128-byte lines.
 class GpuSizes final : public DeviceSizes {
@@ -47,7 +43,7 @@ class GpuSizes final : public DeviceSizes {
   int64_t f32_ld(int64_t columns) const override { return (columns + 31) / 32 * 32; }
   bool host_memory() const override { return false; }
   int64_t usable_bytes() const override { return total_bytes_; }
-  size_t own_bytes() const override { return kProductWorkspaceBytes; }
+  size_t own_bytes() const override { return kGemmWorkspaceBytes; }
   size_t workspace_bytes(const ReserveShape& shape) const override {
     return workspace(shape).bytes();
   }

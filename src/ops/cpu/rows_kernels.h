@@ -20,7 +20,7 @@ struct HeadArgs {
   float* out = nullptr;  // [head_dim]
 };
 
-struct ElementKernels {
+struct RowKernels {
   float (*sum_squares)(const float* x, int64_t n) = nullptr;
   // out = x * scale * weight
   void (*scale_f32)(const float* x, float scale, const float* weight, int64_t n,

@@ -17,7 +17,7 @@ namespace {
 
 using Param = std::tuple<std::string, DType>;
 
-class Elementwise : public ::testing::TestWithParam<Param> {
+class RowOps : public ::testing::TestWithParam<Param> {
  protected:
   void SetUp() override {
     const auto& [isa, type] = GetParam();
@@ -48,7 +48,7 @@ std::string level_name(const ::testing::TestParamInfo<Param>& param) {
   return isa + (type == DType::kF32 ? "_f32" : "_bf16");
 }
 
-INSTANTIATE_TEST_SUITE_P(Levels, Elementwise,
+INSTANTIATE_TEST_SUITE_P(Levels, RowOps,
                          ::testing::Combine(::testing::Values("scalar", "avx2", "avx512",
                                                               "avx512_bf16", "amx"),
                                             ::testing::Values(DType::kBf16, DType::kF32)),
@@ -60,7 +60,7 @@ double inverse_rms(const float* x, int64_t n, float eps) {
   return 1 / std::sqrt(sum / static_cast<double>(n) + eps);
 }
 
-TEST_P(Elementwise, RmsNorm) {
+TEST_P(RowOps, RmsNorm) {
   for (const int64_t n : {1, 7, 64, 100, 576, 1024, 1041}) {
     const int64_t rows = 19;
     const int64_t ld = n + 3;
@@ -84,7 +84,7 @@ TEST_P(Elementwise, RmsNorm) {
   }
 }
 
-TEST_P(Elementwise, RmsNormF32InPlaceAndAdded) {
+TEST_P(RowOps, RmsNormF32InPlaceAndAdded) {
   for (const int64_t n : {5, 96, 200}) {
     const int64_t rows = 11;
     const std::vector<float> x = random(rows * n), weight = random(n), before = random(rows * n);
@@ -108,7 +108,7 @@ struct QkvCase {
   int norm;  // 0 none, 1 per head, 2 whole width
 };
 
-TEST_P(Elementwise, QkvNormsRotatesAndWritesPages) {
+TEST_P(RowOps, QkvNormsRotatesAndWritesPages) {
   const QkvCase cases[] = {{4, 2, 64, 64, 0}, {4, 2, 128, 128, 1}, {6, 2, 80, 80, 2},
                            {3, 3, 80, 40, 1}, {2, 1, 96, 72, 0},   {5, 1, 64, 0, 1},
                            {2, 2, 48, 30, 2}};
@@ -139,14 +139,22 @@ TEST_P(Elementwise, QkvNormsRotatesAndWritesPages) {
       slots.push_back({r == 4 ? -1 : r % 4, r * 2 % kPageTokens + r / 8});
     }
     Buffer pool(*device_, static_cast<size_t>(pages) * kv.page_bytes());
-    std::vector<int32_t> all_pages = {0, 1, 2, 3};
-    device_->clear_pages(all_pages, kv, pool.data());
+    const std::vector<int32_t> all_pages = {0, 1, 2, 3};
+    StepArrays arrays;
+    arrays.rope_rows = positions;
+    arrays.slots = slots;
+    arrays.clear = all_pages;
+    arrays.heads = c.heads;
+    arrays.kv = kv;
+    arrays.pool = pool.data();
+    const std::unique_ptr<ops::Step> step = device_->begin_step(arrays);
+    step->clear_pages();
     std::vector<std::byte> expected_rest(static_cast<size_t>(pages) * kv.page_bytes());
 
     QkvArgs args;
     args.qkv = x.data();
     args.ld = ld;
-    args.heads = c.heads;
+    args.layer = layer;
     args.q_norm = c.norm == 0 ? nullptr : q_norm.data();
     args.k_norm = c.norm == 0 ? nullptr : k_norm.data();
     args.norm_whole_width = c.norm == 2;
@@ -156,7 +164,8 @@ TEST_P(Elementwise, QkvNormsRotatesAndWritesPages) {
     args.sin = sin.data();
     const int64_t ldq = device_->act_ld(c.heads * d);
     Buffer q(*device_, static_cast<size_t>(rows * ldq) * device_->act_bytes());
-    device_->qkv(args, positions, slots, kv, pool.data(), layer, {q.data(), ldq});
+    args.q = {q.data(), ldq};
+    step->qkv(args);
 
     // The vector of `head` of a part that begins at column `first`, normed and rotated in float64.
     const auto want = [&](int64_t row, int64_t first, int64_t heads, int64_t head, bool normed,
@@ -206,7 +215,7 @@ TEST_P(Elementwise, QkvNormsRotatesAndWritesPages) {
 }
 
 // What is not finite, also by rounding, is told and stored as 0; its neighbours are what they are.
-TEST_P(Elementwise, QkvStoresFiniteKeysAndValuesOnlyAndTellsOfOthers) {
+TEST_P(RowOps, QkvStoresFiniteKeysAndValuesOnlyAndTellsOfOthers) {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const KvLayout kv{kv_of(type()), 1, 2, 40};
@@ -231,18 +240,22 @@ TEST_P(Elementwise, QkvStoresFiniteKeysAndValuesOnlyAndTellsOfOthers) {
   const std::vector<int32_t> pages = {0};
   QkvArgs args;
   args.ld = width;
-  args.heads = 2;
   const int64_t ldq = device_->act_ld(2 * d);
   Buffer q(*device_, static_cast<size_t>(rows * ldq) * device_->act_bytes());
   const auto run = [&](const std::vector<float>& from, Buffer& to) {
-    StepArrays step;
-    const std::vector<int32_t> tokens(rows, 0);
-    step.tokens = tokens;
-    device_->begin_step(step);
-    device_->clear_pages(pages, kv, to.data());
+    StepArrays arrays;
+    arrays.rope_rows = positions;
+    arrays.slots = slots;
+    arrays.clear = pages;
+    arrays.heads = 2;
+    arrays.kv = kv;
+    arrays.pool = to.data();
+    const std::unique_ptr<ops::Step> step = device_->begin_step(arrays);
+    step->clear_pages();
     args.qkv = from.data();
-    device_->qkv(args, positions, slots, kv, to.data(), 0, {q.data(), ldq});
-    const auto flags = device_->not_finite();
+    args.q = {q.data(), ldq};
+    step->qkv(args);
+    const auto flags = step->not_finite();
     return std::vector<bool>(flags.begin(), flags.end());
   };
   EXPECT_EQ(run(clean, want), std::vector<bool>(rows));
@@ -267,7 +280,7 @@ TEST_P(Elementwise, QkvStoresFiniteKeysAndValuesOnlyAndTellsOfOthers) {
   EXPECT_EQ(0, std::memcmp(pool.data(), want.data(), kv.page_bytes()));
 }
 
-TEST_P(Elementwise, CopyPagesCopiesTheFirstTokensOnly) {
+TEST_P(RowOps, CopyPagesCopiesTheFirstTokensOnly) {
   const KvLayout kv{kv_of(type()), 2, 2, 80};
   constexpr int32_t kPages = 40;
   const size_t bytes = kPages * kv.page_bytes();
@@ -295,16 +308,24 @@ TEST_P(Elementwise, CopyPagesCopiesTheFirstTokensOnly) {
         }
       }
     }
-    device_->copy_pages(copies, kv, pool.data(), 1);
+    StepArrays arrays;
+    arrays.copies = copies;
+    arrays.kv = kv;
+    arrays.pool = pool.data();
+    device_->begin_step(arrays)->copy_pages(1);
     ASSERT_EQ(0, std::memcmp(want.data(), pool.data(), bytes)) << "tokens " << tokens;
   }
 }
 
-TEST_P(Elementwise, ClearPagesClearsThoseOnly) {
+TEST_P(RowOps, ClearPagesClearsThoseOnly) {
   const KvLayout kv{kv_of(type()), 3, 1, 64};
   Buffer pool(*device_, 6 * kv.page_bytes());
   const std::vector<int32_t> pages = {4, 1};
-  device_->clear_pages(pages, kv, pool.data());
+  StepArrays arrays;
+  arrays.clear = pages;
+  arrays.kv = kv;
+  arrays.pool = pool.data();
+  device_->begin_step(arrays)->clear_pages();
   for (size_t i = 0; i < 6 * kv.page_bytes(); ++i) {
     const size_t page = i / kv.page_bytes();
     ASSERT_EQ(pool.data()[i], page == 1 || page == 4 ? std::byte{0} : std::byte{0xff});

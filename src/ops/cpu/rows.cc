@@ -1,16 +1,17 @@
-// The row-wise operations of the CPU device: norms, splitting q k v, page copies.
+// Operations on rows: the embedding, norms, q k v split and written to their pages.
 //
 // Keys and values are scattered into their page (layout in op.h): two neighbouring elements of a
 // key share 32 bits, two neighbouring *keys* of a value column do, so the value of one row is
 // written in 16-bit stores and never touches its neighbour's half.
-#include "ops/cpu/elementwise.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include "base/status.h"
+#include "ops/cpu/pack.h"
+#include "ops/cpu/step.h"
 #include "ops/finite.h"
+#include "ops/op_cpu.h"
 
 namespace prefix::ops {
 namespace {
@@ -27,7 +28,7 @@ void over_rows(const CpuContext& context, int64_t rows, const Task& task) {
   });
 }
 
-float inverse_rms(const ElementKernels& kernels, const float* x, int64_t n, float eps) {
+float inverse_rms(const RowKernels& kernels, const float* x, int64_t n, float eps) {
   return 1.0f / std::sqrt(kernels.sum_squares(x, n) / static_cast<float>(n) + eps);
 }
 
@@ -46,7 +47,7 @@ class HeadWriter {
 
   void to_activation(std::byte* out) {
     if (context_.act_is_bf16()) {
-      context_.kernels->element.to_bf16(vector_, kv_.head_dim, reinterpret_cast<uint16_t*>(out));
+      context_.kernels->rows.to_bf16(vector_, kv_.head_dim, reinterpret_cast<uint16_t*>(out));
     } else {
       std::memcpy(out, vector_, static_cast<size_t>(kv_.head_dim) * sizeof(float));
     }
@@ -87,7 +88,7 @@ class HeadWriter {
 
  private:
   void round() {
-    context_.kernels->element.to_bf16(vector_, kv_.head_dim, rounded_);
+    context_.kernels->rows.to_bf16(vector_, kv_.head_dim, rounded_);
     zero_unless_finite(rounded_);
     rounded_[kv_.head_dim] = 0;  // the partner of the last element of an odd head
   }
@@ -118,13 +119,21 @@ struct Part {
 
 }  // namespace
 
-void rms_norm(const CpuContext& context, const float* x, int64_t ld, const float* weight, float eps,
-              int64_t rows, int64_t n, Act out) {
-  const ElementKernels& kernels = context.kernels->element;
-  over_rows(context, rows, [&](int64_t row) {
+void CpuStep::embed(const PackedWeights& w, float scale, float* out, int64_t ld) {
+  context_.threads->run(rows(), [&](int64_t i, int) {
+    const int32_t id = arrays_.tokens[static_cast<size_t>(i)];
+    PREFIX_CHECK(id >= 0 && id < w.n);
+    unpack_row(w, id, scale, out + i * ld);
+  });
+}
+
+void CpuDevice::rms_norm(const float* x, int64_t ld, const float* weight, float eps, int64_t rows,
+                         int64_t n, ActivationBuffer out) {
+  const RowKernels& kernels = context_.kernels->rows;
+  over_rows(context_, rows, [&](int64_t row) {
     const float* const from = x + row * ld;
     const float scale = inverse_rms(kernels, from, n, eps);
-    if (context.act_is_bf16()) {
+    if (context_.act_is_bf16()) {
       auto* const to = reinterpret_cast<uint16_t*>(out.data) + row * out.ld;
       kernels.scale_bf16(from, scale, weight, n, to);
     } else {
@@ -134,28 +143,28 @@ void rms_norm(const CpuContext& context, const float* x, int64_t ld, const float
   });
 }
 
-void rms_norm_f32(const CpuContext& context, const float* x, int64_t ld, const float* weight,
-                  float eps, int64_t rows, int64_t n, float* out, int64_t ld_out, bool add) {
-  const ElementKernels& kernels = context.kernels->element;
-  over_rows(context, rows, [&](int64_t row) {
+void CpuDevice::rms_norm_f32(const float* x, int64_t ld, const float* weight, float eps,
+                             int64_t rows, int64_t n, float* out, int64_t ld_out, bool add) {
+  const RowKernels& kernels = context_.kernels->rows;
+  over_rows(context_, rows, [&](int64_t row) {
     const float* const from = x + row * ld;
     const float scale = inverse_rms(kernels, from, n, eps);
     (add ? kernels.scale_add : kernels.scale_f32)(from, scale, weight, n, out + row * ld_out);
   });
 }
 
-void qkv(const CpuContext& context, const QkvArgs& args, std::span<const int32_t> positions,
-         std::span<const KvSlot> slots, const KvLayout& kv, std::byte* pool, int32_t layer, Act q,
-         std::span<int32_t> not_finite) {
-  PREFIX_CHECK(kv.type == context.types.kv);
-  PREFIX_CHECK(slots.size() == positions.size());
+void CpuStep::qkv(const QkvArgs& args) {
+  const KvLayout& kv = arrays_.kv;
+  PREFIX_CHECK(kv.type == context_.types.kv);
+  PREFIX_CHECK(arrays_.slots.size() == arrays_.rope_rows.size());
   PREFIX_CHECK(args.rotary_dim % 2 == 0 && args.rotary_dim <= kv.head_dim);
-  const ElementKernels& kernels = context.kernels->element;
+  const RowKernels& kernels = context_.kernels->rows;
+  const int32_t heads = arrays_.heads;
   const int64_t d = kv.head_dim;
-  over_rows(context, static_cast<int64_t>(positions.size()), [&](int64_t row) {
-    const int64_t position = positions[static_cast<size_t>(row)];
-    const KvSlot slot = slots[static_cast<size_t>(row)];
-    HeadWriter writer(context, kv);
+  over_rows(context_, static_cast<int64_t>(arrays_.slots.size()), [&](int64_t row) {
+    const int64_t position = arrays_.rope_rows[static_cast<size_t>(row)];
+    const KvSlot slot = arrays_.slots[static_cast<size_t>(row)];
+    HeadWriter writer(context_, kv);
     // Calls write(head) after each vector of the part has been brought into the writer.
     const auto each_head = [&](const Part& part, auto&& write) {
       HeadArgs head;
@@ -177,62 +186,39 @@ void qkv(const CpuContext& context, const QkvArgs& args, std::span<const int32_t
       }
     };
     const float* const x = static_cast<const float*>(args.qkv) + row * args.ld;
-    each_head({x, args.heads, args.q_norm, true}, [&](int64_t h) {
-      writer.to_activation(q.data + static_cast<size_t>(row * q.ld + h * d) * context.act_bytes());
+    each_head({x, heads, args.q_norm, true}, [&](int64_t h) {
+      writer.to_activation(args.q.data +
+                           static_cast<size_t>(row * args.q.ld + h * d) * context_.act_bytes());
     });
     if (slot.page < 0) return;
-    const float* const k = x + args.heads * d;
+    const float* const k = x + heads * d;
     each_head({k, kv.kv_heads, args.k_norm, true}, [&](int64_t h) {
-      writer.to_key(pool + kv.key_offset(slot.page, layer, h), slot.slot);
+      writer.to_key(arrays_.pool + kv.key_offset(slot.page, args.layer, h), slot.slot);
     });
     each_head({k + kv.kv_heads * d, kv.kv_heads, nullptr, false}, [&](int64_t h) {
-      writer.to_value(pool + kv.value_offset(slot.page, layer, h), slot.slot);
+      writer.to_value(arrays_.pool + kv.value_offset(slot.page, args.layer, h), slot.slot);
     });
-    if (!writer.finite()) not_finite[static_cast<size_t>(row)] = 1;
+    if (!writer.finite()) not_finite_[static_cast<size_t>(row)] = 1;
   });
 }
 
-void copy_pages(const CpuContext&, std::span<const PageCopy> copies, const KvLayout& kv,
-                std::byte* pool, int32_t layer) {
-  const bool bf16 = kv.type == KvType::kBf16;
-  const int64_t d = kv.d_padded();
-  // K is rows of 32 keys, 4 bytes each (an f32 or a pair of bf16). V is panels of 32 columns with
-  // rows of one key (bf16: of two, interleaved).
-  const int64_t key_rows = bf16 ? d / 2 : d;
-  constexpr int64_t kKeyRowBytes = kPageTokens * 4;
-  const auto panel_bytes = static_cast<int64_t>(kPageTokens * 32 * kv_bytes(kv.type));
-  for (const PageCopy& copy : copies) {
-    const int64_t tokens = copy.tokens;
-    const int64_t whole = bf16 ? tokens / 2 * 2 : tokens;
-    const size_t whole_bytes = static_cast<size_t>(whole) * 32 * kv_bytes(kv.type);
-    for (int64_t head = 0; head < kv.kv_heads; ++head) {
-      const std::byte* const key = pool + kv.key_offset(copy.from, layer, head);
-      std::byte* const key_to = pool + kv.key_offset(copy.to, layer, head);
-      for (int64_t i = 0; i < key_rows; ++i) {
-        std::memcpy(key_to + i * kKeyRowBytes, key + i * kKeyRowBytes,
-                    static_cast<size_t>(tokens) * 4);
-      }
-      const std::byte* const value = pool + kv.value_offset(copy.from, layer, head);
-      std::byte* const value_to = pool + kv.value_offset(copy.to, layer, head);
-      for (int64_t i = 0; i < d / 32; ++i) {
-        const std::byte* const panel = value + i * panel_bytes;
-        std::byte* const panel_to = value_to + i * panel_bytes;
-        std::memcpy(panel_to, panel, whole_bytes);
-        for (int64_t j = 0; whole < tokens && j < 32; ++j) {  // the first half of the last pair
-          const int64_t at = (whole * 32 + j * 2) * 2;
-          std::memcpy(panel_to + at, panel + at, 2);
-        }
-      }
-    }
+void CpuStep::gather_rows(const float* x, int64_t ld, int64_t n, float* out, int64_t ld_out) {
+  for (size_t i = 0; i < heads_.rows.size(); ++i) {
+    std::memcpy(out + static_cast<int64_t>(i) * ld_out, x + heads_.rows[i] * ld,
+                static_cast<size_t>(n) * sizeof(float));
   }
 }
 
-void clear_pages(const CpuContext& context, std::span<const int32_t> pages, const KvLayout& kv,
-                 std::byte* pool) {
-  context.threads->run(static_cast<int64_t>(pages.size()), [&](int64_t i, int) {
-    std::memset(pool + static_cast<size_t>(pages[static_cast<size_t>(i)]) * kv.page_bytes(), 0,
-                kv.page_bytes());
-  });
+void CpuDevice::convert(const float* x, int64_t ld, int64_t rows, int64_t n, ActivationBuffer out) {
+  const auto size = static_cast<int64_t>(act_bytes());
+  for (int64_t r = 0; r < rows; ++r) {
+    std::byte* const to = out.data + r * out.ld * size;
+    if (context_.act_is_bf16()) {
+      context_.kernels->rows.to_bf16(x + r * ld, n, reinterpret_cast<uint16_t*>(to));
+    } else {
+      std::memcpy(to, x + r * ld, static_cast<size_t>(n * size));
+    }
+  }
 }
 
 }  // namespace prefix::ops

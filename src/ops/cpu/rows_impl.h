@@ -1,7 +1,7 @@
-// The kernels of element_kernels.h over the Simd of the including translation unit.
+// The kernels of rows_kernels.h over the Simd of the including translation unit.
 #pragma once
 
-#include "ops/cpu/element_kernels.h"
+#include "ops/cpu/rows_kernels.h"
 #include "ops/cpu/simd.h"
 #include "ops/cpu/vecmath.h"
 
@@ -119,8 +119,8 @@ void element_head(const HeadArgs& args) {
   }
 }
 
-inline ElementKernels element_kernels() {
-  ElementKernels e;
+inline RowKernels row_kernels() {
+  RowKernels e;
   e.sum_squares = element_sum_squares;
   e.scale_f32 = element_scale_f32;
   e.scale_bf16 = element_scale_bf16;

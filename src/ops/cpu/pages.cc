@@ -1,0 +1,52 @@
+// Pages of keys and values: cleared and copied. KvLayout says how they lie.
+#include <cstring>
+
+#include "ops/cpu/step.h"
+
+namespace prefix::ops {
+
+void CpuStep::copy_pages(int32_t layer) {
+  const KvLayout& kv = arrays_.kv;
+  std::byte* const pool = arrays_.pool;
+  const bool bf16 = kv.type == KvType::kBf16;
+  const int64_t d = kv.d_padded();
+  // K is rows of 32 keys, 4 bytes each (an f32 or a pair of bf16). V is panels of 32 columns with
+  // rows of one key (bf16: of two, interleaved).
+  const int64_t key_rows = bf16 ? d / 2 : d;
+  constexpr int64_t kKeyRowBytes = kPageTokens * 4;
+  const auto panel_bytes = static_cast<int64_t>(kPageTokens * 32 * kv_bytes(kv.type));
+  for (const PageCopy& copy : arrays_.copies) {
+    const int64_t tokens = copy.tokens;
+    const int64_t whole = bf16 ? tokens / 2 * 2 : tokens;
+    const size_t whole_bytes = static_cast<size_t>(whole) * 32 * kv_bytes(kv.type);
+    for (int64_t head = 0; head < kv.kv_heads; ++head) {
+      const std::byte* const key = pool + kv.key_offset(copy.from, layer, head);
+      std::byte* const key_to = pool + kv.key_offset(copy.to, layer, head);
+      for (int64_t i = 0; i < key_rows; ++i) {
+        std::memcpy(key_to + i * kKeyRowBytes, key + i * kKeyRowBytes,
+                    static_cast<size_t>(tokens) * 4);
+      }
+      const std::byte* const value = pool + kv.value_offset(copy.from, layer, head);
+      std::byte* const value_to = pool + kv.value_offset(copy.to, layer, head);
+      for (int64_t i = 0; i < d / 32; ++i) {
+        const std::byte* const panel = value + i * panel_bytes;
+        std::byte* const panel_to = value_to + i * panel_bytes;
+        std::memcpy(panel_to, panel, whole_bytes);
+        for (int64_t j = 0; whole < tokens && j < 32; ++j) {  // the first half of the last pair
+          const int64_t at = (whole * 32 + j * 2) * 2;
+          std::memcpy(panel_to + at, panel + at, 2);
+        }
+      }
+    }
+  }
+}
+
+void CpuStep::clear_pages() {
+  const size_t bytes = arrays_.kv.page_bytes();
+  context_.threads->run(static_cast<int64_t>(arrays_.clear.size()), [&](int64_t i, int) {
+    const auto page = static_cast<size_t>(arrays_.clear[static_cast<size_t>(i)]);
+    std::memset(arrays_.pool + page * bytes, 0, bytes);
+  });
+}
+
+}  // namespace prefix::ops

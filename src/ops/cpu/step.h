@@ -1,0 +1,40 @@
+// A step of the CPU device. Its operations are in rows.cc, pages.cc, attention.cc and heads.cc.
+#pragma once
+
+#include <vector>
+
+#include "ops/cpu/context.h"
+#include "ops/step.h"
+
+namespace prefix::ops {
+
+class CpuStep final : public Step {
+ public:
+  // `not_finite`: memory for what not_finite() returns.
+  CpuStep(const CpuContext& context, const StepArrays& arrays, std::vector<int32_t>& not_finite)
+      : context_(context), arrays_(arrays), not_finite_(not_finite) {
+    not_finite_.assign(arrays.slots.size(), 0);
+  }
+
+  int64_t rows() const override { return static_cast<int64_t>(arrays_.tokens.size()); }
+  void clear_pages() override;
+  void embed(const PackedWeights& w, float scale, float* out, int64_t ld) override;
+  void qkv(const QkvArgs& args) override;
+  void copy_pages(int32_t layer) override;
+  void attention(const AttentionArgs& args) override;
+  std::span<const int32_t> not_finite() override { return not_finite_; }
+
+  void begin_heads(const HeadArrays& arrays) override { heads_ = arrays; }
+  void gather_rows(const float* x, int64_t ld, int64_t n, float* out, int64_t ld_out) override;
+  void row_stats(const LogitBlock& block, RowStats* out) override;
+  void gather_logits(const LogitBlock& block, float* out) override;
+  void top_candidates(const LogitBlock& block, Candidate* out) override;
+
+ private:
+  const CpuContext& context_;
+  const StepArrays arrays_;
+  HeadArrays heads_;
+  std::vector<int32_t>& not_finite_;
+};
+
+}  // namespace prefix::ops
