@@ -220,6 +220,12 @@ std::string Engine::info_json() const {
   });
 }
 
+std::string Engine::tree_json() const {
+  return read_text([this](char* out, size_t n, size_t* needed, prefix_error* e) {
+    return prefix_cache_tree_json(engine_.get(), out, n, needed, e);
+  });
+}
+
 std::vector<std::string> Engine::warnings() const {
   return nlohmann::json::parse(info_json()).at("warnings").get<std::vector<std::string>>();
 }

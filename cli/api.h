@@ -99,6 +99,7 @@ class Engine {
   prefix_engine* get() const { return engine_.get(); }
   Job submit(const Batch& batch);
   std::string info_json() const;
+  std::string tree_json() const;
   // Sentences about options that have no effect.
   std::vector<std::string> warnings() const;
   prefix_engine_stats stats() const;

@@ -17,7 +17,6 @@
 #include "files.h"
 #include "model_header.h"
 #include "progress.h"
-#include "tree_model.h"
 
 namespace prefix_cli {
 namespace {

@@ -14,6 +14,7 @@ constexpr Flag kRunFlags[] = {
     {"--in", "FILE", "requests, one JSON object per line; default: standard input"},
     {"--out", "FILE", "results, one JSON object per line; default: standard output"},
     {"--summary", "FILE", "writes counts, times and memory as one JSON object"},
+    {"--tree", "FILE", "writes what the cache holds at the end, for prefix tree --from"},
     kThreadsFlag,
     kDeviceFlag,
     kDtypeFlag,
@@ -47,6 +48,9 @@ constexpr Flag kTreeFlags[] = {
      "default: text on standard output"},
     {"--format", "svg|dot|text", "instead of the end of the name"},
     {"--model", "PATH", "tokenizer for text requests, and to show text instead of ids"},
+    {"--from", "FILE",
+     "the cache of an engine instead of a batch: what prefix_cache_tree_json\n"
+     "gave, or prefix run --tree wrote"},
     {"--bars", "N", "most bars below each other; smaller branches are folded; default 40"},
 };
 
@@ -123,7 +127,7 @@ extern const Command kInfoCommand = {
 
 extern const Command kTreeCommand = {
     "tree",
-    "a picture of how a batch shares: SVG, DOT or text",
+    "a picture of how a batch shares, or of a cache: SVG, DOT or text",
     "",
     kTreeFlags,
     "Needs no model for requests that are token ids.",

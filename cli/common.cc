@@ -4,10 +4,10 @@
 
 namespace prefix_cli {
 
-std::string shown(std::string_view text, size_t most) {
-  const bool whole = text.size() <= most;
+std::string shown(std::string_view text, size_t max_bytes) {
+  const bool whole = text.size() <= max_bytes;
   if (!whole) {
-    text = text.substr(0, most);
+    text = text.substr(0, max_bytes);
     // Not in the middle of a character.
     while (!text.empty() && (static_cast<unsigned char>(text.back()) & 0xc0) == 0x80)
       text.remove_suffix(1);
@@ -34,6 +34,13 @@ std::string shown(std::string_view text, size_t most) {
   }
   if (!whole) out.insert(out.size() - 1, "...");
   return out;
+}
+
+std::string grouped(int64_t number) {
+  std::string digits = std::to_string(number);
+  const size_t first = number < 0 ? 1 : 0;
+  for (size_t i = digits.size(); i > first + 3;) digits.insert(i -= 3, ",");
+  return digits;
 }
 
 }  // namespace prefix_cli

@@ -1,6 +1,7 @@
 // What every command of the program needs: its one error type and its exit codes.
 #pragma once
 
+#include <cstdint>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -24,8 +25,11 @@ class Failure : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Text of the user in a message: quoted, without control characters, cut after `most` bytes.
-std::string shown(std::string_view text, size_t most = 200);
+// Text of the user in a message: quoted, without control characters, cut after `max_bytes`.
+std::string shown(std::string_view text, size_t max_bytes = 200);
+
+// 12345678 -> "12,345,678"
+std::string grouped(int64_t number);
 
 template <typename... Parts>
 std::string cat(const Parts&... parts) {

@@ -10,7 +10,6 @@
 #include "common.h"
 #include "engine_args.h"
 #include "model_header.h"
-#include "tree_model.h"
 
 namespace prefix_cli {
 namespace {

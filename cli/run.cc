@@ -208,6 +208,13 @@ void write_summary(const std::string& path, const Engine& engine, const Totals& 
   if (!file) fail("cannot write the summary to ", shown(path));
 }
 
+void write_tree(const std::string& path, const Engine& engine) {
+  std::ofstream file(path);
+  file << engine.tree_json() << "\n";
+  file.flush();
+  if (!file) fail("cannot write the tree to ", shown(path));
+}
+
 }  // namespace
 
 int run_command(const Args& args) {
@@ -221,7 +228,7 @@ int run_command(const Args& args) {
   Input input("--in", in_path);
   std::ofstream out_file;
   const std::string out_path = args.get("--out", "-");
-  for (const char* const flag : {"--out", "--summary"}) {
+  for (const char* const flag : {"--out", "--summary", "--tree"}) {
     refuse_overwrite(flag, args.get(flag), "--in", in_path);
     refuse_overwrite(flag, args.get(flag), "--model", model);
   }
@@ -272,6 +279,7 @@ int run_command(const Args& args) {
   input.check_end();
   run_waiting();
   if (args.has("--summary")) write_summary(args.get("--summary"), engine, totals);
+  if (args.has("--tree")) write_tree(args.get("--tree"), engine);
   return totals.failed ? kExitSomeFailed : kExitOk;
 }
 

@@ -1,8 +1,8 @@
-// prefix tree: a picture of how a batch shares. The library plans the batch; this draws the plan.
-#include <algorithm>
+// prefix tree: a picture of how a batch shares, or of what a cache holds. The library plans the batch
+// and lists the cache, as JSON; this draws it.
 #include <fstream>
 #include <iostream>
-#include <nlohmann/json.hpp>
+#include <iterator>
 
 #include "api.h"
 #include "args.h"
@@ -13,49 +13,12 @@
 #include "requests.h"
 #include "text.h"
 #include "tree_model.h"
+#include "tree_picture.h"
+#include "tree_read.h"
+#include "tree_words.h"
 
 namespace prefix_cli {
 namespace {
-
-constexpr size_t kLabelTokens = 8;
-
-// The first tokens of an edge, as text when there is a tokenizer.
-std::string label(const nlohmann::json& first, int64_t tokens, LazyText* text) {
-  std::vector<int32_t> ids = first.get<std::vector<int32_t>>();
-  if (ids.size() > kLabelTokens) ids.resize(kLabelTokens);
-  const char* more = static_cast<int64_t>(ids.size()) < tokens ? " …" : "";
-  if (text && text->get()) {
-    std::string shown = text->get()->decode(ids);
-    std::replace(shown.begin(), shown.end(), '\n', ' ');
-    return cat("“", shown, "”", more);
-  }
-  std::string list;
-  for (const int32_t id : ids) list += cat(list.empty() ? "" : " ", id);
-  return cat("[", list, more, "]");
-}
-
-SharedTree read_plan(const std::string& json, LazyText* text) {
-  const nlohmann::json plan = nlohmann::json::parse(json);
-  SharedTree tree;
-  tree.sequences = plan.at("requests");
-  tree.given = plan.at("tokens_given");
-  tree.computed = plan.at("tokens_distinct");
-  for (const nlohmann::json& node : plan.at("nodes")) {
-    const auto index = static_cast<int32_t>(tree.bars.size());
-    Bar bar;
-    bar.parent = node.at("parent");
-    bar.tokens = node.at("tokens");
-    bar.ends = node.at("requests");
-    bar.requests = node.at("below");
-    bar.label = label(node.at("first"), bar.tokens, text);
-    if (bar.parent >= index)
-      fail("the plan of the library has node ", index, " before its parent ", bar.parent);
-    (bar.parent < 0 ? tree.roots : tree.bars[static_cast<size_t>(bar.parent)].children)
-        .push_back(index);
-    tree.bars.push_back(std::move(bar));
-  }
-  return tree;
-}
 
 std::string format_of(const Args& args) {
   if (args.has("--format")) return args.choice("--format", "text", "svg|dot|text");
@@ -65,11 +28,28 @@ std::string format_of(const Args& args) {
   return "text";
 }
 
-}  // namespace
+// What a flag names for reading, all of it.
+std::string content(Input& input) {
+  std::string text{std::istreambuf_iterator<char>(input.stream()), {}};
+  input.check_end();
+  return text;
+}
 
-int tree_command(const Args& args) {
-  const std::string format = format_of(args);
-  const auto bars = static_cast<int32_t>(args.get_int("--bars", 40, 1, 100000));
+Tree cache_of(const Args& args) {
+  for (const char* const flag : {"--in", "--model"})
+    if (args.has(flag)) fail("--from paints a cache and takes no ", flag);
+  const std::string path = args.get("--from");
+  Input input("--from", path);
+  refuse_overwrite("--out", args.get("--out"), "--from", path);
+  try {
+    return read_cache(content(input));
+  } catch (const Failure& e) {
+    fail("--from ", shown(path), ": ", e.what());
+  }
+}
+
+// failed: requests that are left out, each with a line on standard error.
+Tree batch_of(const Args& args, int64_t& failed) {
   const std::string in_path = args.get("--in", "-");
   Input input("--in", in_path);
   refuse_overwrite("--out", args.get("--out"), "--in", in_path);
@@ -78,7 +58,6 @@ int tree_command(const Args& args) {
 
   Batch batch(nullptr);
   int64_t requests = 0;
-  int64_t failed = 0;
   RequestReader reader(input.stream());
   Request request;
   for (auto kind = reader.next(request); kind != RequestReader::Kind::kEnd;
@@ -95,12 +74,23 @@ int tree_command(const Args& args) {
     }
   }
   input.check_end();
-  SharedTree tree = read_plan(batch.plan_json(), args.has("--model") ? &text : nullptr);
+  Tree tree = read_plan(batch.plan_json(), args.has("--model") ? &text : nullptr);
   tree.requests = requests;
-  tree = fold(tree, bars);
-  const std::string picture = format == "svg"   ? svg_picture(tree)
-                              : format == "dot" ? dot_picture(tree)
-                                                : text_picture(tree);
+  return tree;
+}
+
+}  // namespace
+
+int tree_command(const Args& args) {
+  const std::string format = format_of(args);
+  const auto bars = static_cast<int32_t>(args.get_int("--bars", 40, 1, 100000));
+  const bool from_cache = args.has("--from");
+  const TreeWords& words = from_cache ? cache_words() : batch_words();
+  int64_t failed = 0;
+  const Tree tree = fold(from_cache ? cache_of(args) : batch_of(args, failed), bars);
+  const std::string picture = format == "svg"   ? svg_picture(tree, words)
+                              : format == "dot" ? dot_picture(tree, words)
+                                                : text_picture(tree, words);
   const std::string out_path = args.get("--out", "-");
   if (out_path == "-") {
     std::cout << picture << std::flush;
@@ -109,7 +99,7 @@ int tree_command(const Args& args) {
     out << picture;
     out.flush();
     if (!out) fail("cannot write --out ", shown(out_path));
-    std::cerr << totals_line(tree) << "\n";
+    std::cerr << words.totals(tree) << "\n";
   }
   return failed ? kExitSomeFailed : kExitOk;
 }

@@ -604,15 +604,12 @@ PREFIX_API prefix_status prefix_cache_evict(prefix_engine* engine, int32_t ns,
  * (may be NULL): tokens. */
 PREFIX_API prefix_status prefix_cache_trim(prefix_engine* engine, int64_t target_bytes,
                                            int64_t* freed, prefix_error* err);
-/* [any thread] The tree, for debugging: {"tokens": n, "nodes": [...]}. */
+/* [any thread] The tree, to look at: {"tokens": n, "nodes": [{"node": its number, "parent": that of the
+ * node before it or -1, "start": position of its first token, "tokens": n, "computed": n of them,
+ * "held": requests and pins that keep it, "uses": n, ...}]}, in no order; without a parent also
+ * "namespace": text. The command prefix tree --from paints it. */
 PREFIX_API prefix_status prefix_cache_tree_json(const prefix_engine* engine, char* buf, size_t cap,
                                                 size_t* needed, prefix_error* err);
-/* [any thread] The tree as a picture; format is "svg" or "dot" (Graphviz). A big tree is drawn with
- * its largest branches, and says how much it leaves out. Errors: INVALID_ARGUMENT for another
- * format. */
-PREFIX_API prefix_status prefix_cache_tree_picture(const prefix_engine* engine, const char* format,
-                                                   size_t format_len, char* buf, size_t cap,
-                                                   size_t* needed, prefix_error* err);
 
 /* Cache events tell those who route requests what is in memory here, block by block: a block is
  * cache_event_tokens tokens of a path. The engine keeps the last cache_events of them (options of the
@@ -790,7 +787,6 @@ PREFIX_API void prefix_sim_release(prefix_sim* sim);
   X(prefix_cache_evict) \
   X(prefix_cache_trim) \
   X(prefix_cache_tree_json) \
-  X(prefix_cache_tree_picture) \
   X(prefix_cache_next_event) \
   X(prefix_cache_dump_events) \
   X(prefix_snapshot_save) \

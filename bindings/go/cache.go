@@ -125,15 +125,7 @@ func (e *Engine) Trim(bytes int64) (freed int64, err error) {
 	return freed, err
 }
 
-// CacheTreeJSON is the tree of cached prefixes, for debugging.
+// CacheTreeJSON is the tree of cached prefixes, for debugging; "prefix tree --from" paints it.
 func (e *Engine) CacheTreeJSON() (string, error) {
 	return textOf(&e.handle, 4096, swig.Prefix_cache_tree_json)
-}
-
-// CacheTreePicture is the tree as a picture; format is "svg" or "dot" (Graphviz). A big tree is drawn with its largest
-// branches. [ErrInvalidArgument]: another format.
-func (e *Engine) CacheTreePicture(format string) (string, error) {
-	return textOf(&e.handle, 16384, func(h uintptr, b []byte, needed *uintptr, f *swig.Error) int32 {
-		return swig.Prefix_cache_tree_picture(h, format, b, needed, f)
-	})
 }

@@ -146,17 +146,11 @@ func TestUsageLimitsAndEviction(t *testing.T) {
 	is(t, err, prefix.ErrNotFound)
 }
 
-func TestPictures(t *testing.T) {
+func TestTheTreeAsJSON(t *testing.T) {
 	engine := openWith(t, prefix.Options{})
 	warm(t, engine, prompt(50))
-	for format, begin := range map[string]string{"svg": "<svg", "dot": "digraph"} {
-		if picture := must(engine.CacheTreePicture(format))(t); !strings.HasPrefix(picture, begin) {
-			t.Error(picture)
-		}
-	}
-	for _, format := range []string{"", "png"} {
-		_, err := engine.CacheTreePicture(format)
-		is(t, err, prefix.ErrInvalidArgument)
+	if tree := must(engine.CacheTreeJSON())(t); !strings.HasPrefix(tree, `{"tokens":50,`) {
+		t.Error(tree)
 	}
 }
 
@@ -309,14 +303,14 @@ func TestAClosedEngineHasNoCache(t *testing.T) {
 	_, many := engine.LookupMany(0, nil)
 	_, usage := engine.CacheUsage(0)
 	_, evict := engine.Evict(0, nil)
-	_, picture := engine.CacheTreePicture("svg")
+	_, tree := engine.CacheTreeJSON()
 	_, event := engine.NextCacheEvent(0)
 	_, dump := engine.CacheDump()
 	_, save := engine.SaveSnapshot("never")
 	_, load := engine.LoadSnapshot("never")
 	_, namespace := engine.NamespaceOf("a", "b")
 	limits := engine.SetCacheLimits(0, 0, 0)
-	for _, err := range []error{pin, many, usage, evict, picture, event, dump, save, load, namespace, limits} {
+	for _, err := range []error{pin, many, usage, evict, tree, event, dump, save, load, namespace, limits} {
 		is(t, err, prefix.ErrClosed)
 		is(t, err, prefix.ErrMisuse)
 	}

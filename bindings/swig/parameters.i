@@ -50,7 +50,6 @@
 %apply (int64_t* OUT_LONGS, size_t CAPACITY) { (int64_t* cached, size_t capacity) };
 %apply int64_t* SLOT { int64_t* lease };
 %apply int64_t* SLOT { int64_t* pinned };
-%apply (const char* TEXT, size_t TEXT_LEN) { (const char* format, size_t format_len) };
 %apply (int32_t* OUT_INTS, size_t CAPACITY) { (prefix_token* tokens, size_t capacity) };
 %apply (const int32_t* INTS, size_t COUNT) { (const int32_t* ns, size_t n_ns) };
 %apply (const char* TEXT, size_t TEXT_LEN) { (const char* options, size_t length) };

@@ -106,15 +106,6 @@ prefix_status prefix_cache_tree_json(const prefix_engine* engine, char* buf, siz
                [&] { prefix::abi::text_out(engine_of(engine)->tree_json(), buf, cap, needed); });
 }
 
-prefix_status prefix_cache_tree_picture(const prefix_engine* engine, const char* format,
-                                        size_t format_len, char* buf, size_t cap, size_t* needed,
-                                        prefix_error* err) {
-  return guard("prefix_cache_tree_picture", err, [&] {
-    const std::string_view wanted = prefix::abi::text_in(format, format_len, "format");
-    prefix::abi::text_out(engine_of(engine)->tree_picture(wanted), buf, cap, needed);
-  });
-}
-
 prefix_status prefix_cache_next_event(const prefix_engine* engine, int64_t from,
                                       prefix_cache_event* event, prefix_token* tokens,
                                       size_t capacity, size_t* needed, prefix_error* err) {

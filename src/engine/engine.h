@@ -29,7 +29,6 @@
 #include "engine/job.h"
 #include "engine/options.h"
 #include "engine/request.h"
-#include "engine/tree_text.h"
 #include "model/model.h"
 #include "tree/tree.h"
 
@@ -90,9 +89,7 @@ class Engine {
   CacheUsage cache_usage(int32_t name_space);
   // Evicts leaves in the order of the policy until at most target_bytes are held.
   int64_t cache_trim(int64_t target_bytes);
-  std::string tree_json();
-  // format: "svg" or "dot"; throws kInvalidArgument for another one.
-  std::string tree_picture(std::string_view format);
+  std::string tree_json();  // engine/tree_json.h
 
   // The first cache event that is kept with a sequence of at least `from`. Throws kNoEvent when
   // there is none yet, and kMisuse without option cache_events.
@@ -126,7 +123,6 @@ class Engine {
 
   TreeOptions tree_options() const;
   void watch_tree();
-  TreePicture picture() const;
   void require_events() const;
   std::vector<NodeId> all_roots() const;
 

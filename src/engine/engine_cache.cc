@@ -11,6 +11,7 @@
 #include "cache/store_plugin.h"
 #include "engine/engine.h"
 #include "engine/schedule/scheduler.h"
+#include "engine/tree_json.h"
 
 namespace prefix {
 
@@ -124,15 +125,7 @@ int64_t Engine::cache_trim(int64_t target_bytes) {
 std::string Engine::tree_json() {
   std::lock_guard lock(mutex_);
   require_open();
-  return prefix::tree_json(*tree_);
-}
-
-std::string Engine::tree_picture(std::string_view format) {
-  std::lock_guard lock(mutex_);
-  require_open();
-  if (format == "dot") return tree_dot(picture());
-  if (format == "svg") return tree_svg(picture());
-  fail(Code::kInvalidArgument, "format is \"", format.substr(0, 40), "\"; it must be svg or dot");
+  return prefix::tree_json(*tree_, namespaces_);
 }
 
 void Engine::require_events() const {
@@ -232,14 +225,6 @@ void Engine::watch_tree() {
   };
   if (events_) observer.computed = [this](NodeId id, int32_t from) { events_->computed(id, from); };
   tree_->set_observer(std::move(observer));
-}
-
-TreePicture Engine::picture() const {
-  std::vector<std::pair<NodeId, std::string>> roots;
-  for (const NodeId root : all_roots())
-    roots.emplace_back(root,
-                       namespace_label(namespaces_.parts(tree_->name_space(tree_->node(root)))));
-  return picture_of(*tree_, roots);
 }
 
 std::vector<NodeId> Engine::all_roots() const {

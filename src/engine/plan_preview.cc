@@ -73,7 +73,7 @@ std::string plan_preview(const std::vector<RequestSpec>& requests,
   int64_t count = 0;
   for (NodeId id : order) {
     const Node& n = tree.node(id);
-    if (n.length == 0) continue;  // roots are not drawn
+    if (n.length == 0) continue;  // a root has no tokens
     number[static_cast<size_t>(id)] = count++;
     json.open('{').field("parent", number[static_cast<size_t>(n.parent)]);
     json.field("start", n.start).field("tokens", n.length);

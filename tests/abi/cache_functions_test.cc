@@ -263,42 +263,6 @@ TEST(Cache, ALeaseWhoseTimeIsOverKeepsNothingFromTrimEvictAndDrop) {
   }
 }
 
-TEST(Cache, PicturesOfTheTree) {
-  const Engine engine = make_engine();
-  const auto picture = [&](const char* format) {
-    return [=, &engine](char* buf, size_t cap, size_t* needed, prefix_error* e) {
-      return prefix_cache_tree_picture(engine, format, PREFIX_NUL, buf, cap, needed, e);
-    };
-  };
-  for (int round = 0; round < 2; ++round) {  // of an empty tree too
-    const std::string svg = text(picture("svg")), dot = text(picture("dot"));
-    EXPECT_EQ(svg.substr(0, 4), "<svg");
-    EXPECT_NE(svg.find("</svg>"), std::string::npos);
-    EXPECT_EQ(dot.substr(0, 7), "digraph");
-    char few[5] = "????";
-    size_t needed = 0;
-    expect(PREFIX_OK, [&](prefix_error* e) { return picture("svg")(few, 4, &needed, e); });
-    EXPECT_EQ(std::string_view(few, 4), "<svg");
-    EXPECT_GE(needed, svg.size());
-    warm(engine, counting(50));
-    warm(engine, counting(60));
-  }
-  const auto refused = [&](const char* format, size_t length, prefix_status status) {
-    char buf[8] = "as it i";
-    expect(status, [&](prefix_error* e) {
-      return prefix_cache_tree_picture(engine, format, length, buf, sizeof(buf), nullptr, e);
-    });
-    EXPECT_STREQ(buf, "as it i");
-  };
-  refused("png", PREFIX_NUL, PREFIX_ERR_INVALID_ARGUMENT);
-  refused("SVG", PREFIX_NUL, PREFIX_ERR_INVALID_ARGUMENT);
-  refused("svg", 2, PREFIX_ERR_INVALID_ARGUMENT);
-  refused("svg\0", 4, PREFIX_ERR_INVALID_ARGUMENT);
-  refused("", 0, PREFIX_ERR_INVALID_ARGUMENT);
-  refused(nullptr, 0, PREFIX_ERR_INVALID_ARGUMENT);
-  refused("\xff", 1, PREFIX_ERR_INVALID_UTF8);
-}
-
 struct Seen {
   prefix_cache_event event;
   Tokens tokens;

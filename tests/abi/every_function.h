@@ -168,8 +168,6 @@ inline const std::vector<Function>& every_function() {
                 a.long_out, a.err),
       ON_HANDLE(prefix_cache_trim, PREFIX_ERR_OUT_OF_RANGE, h.engine, a.number, a.long_out, a.err),
       ON_HANDLE(prefix_cache_tree_json, kOk, h.engine, a.buf, a.capacity, a.size, a.err),
-      ON_HANDLE(prefix_cache_tree_picture, kInvalid, h.engine, a.text, a.length, a.buf, a.capacity,
-                a.size, a.err),
       ON_HANDLE(prefix_cache_next_event, kInvalid, h.engine, a.number, a.cache_event, a.tokens_out,
                 a.capacity, a.size, a.err),
       ON_HANDLE(prefix_cache_dump_events, PREFIX_ERR_MISUSE, h.engine, a.buf, a.capacity, a.size,

@@ -209,6 +209,7 @@ class Usage(unittest.TestCase):
         before = path.read_text()
         for command in (["run", "--model", SHARED["model"], "--in", path, "--out", path],
                         ["run", "--model", SHARED["model"], "--in", path, "--summary", path],
+                        ["run", "--model", SHARED["model"], "--in", path, "--tree", path],
                         ["tree", "--in", path, "--out", path]):
             done = prefix(*command)
             self.assertEqual(done.returncode, 2, command)
@@ -314,6 +315,93 @@ class Tree(unittest.TestCase):
         done = prefix("tree", stdin=lines(["x", {"tokens": [1]}]))
         self.assertEqual(done.returncode, 1)
         self.assertIn("line 1", done.stderr)
+
+
+class CacheTree(unittest.TestCase):
+    """prefix tree --from: the cache of an engine, painted from its JSON."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.path = SHARED["folder"] / "cache.json"
+
+    def write(self, nodes):
+        """Nodes are (number, parent, tokens) or (number, namespace)."""
+        out = []
+        for node, parent, *rest in nodes:
+            root = isinstance(parent, str)
+            out.append({"node": node, "parent": -1 if root else parent, "start": 0, "tokens": 0 if root else rest[0],
+                        "computed": 0 if root else rest[0], "held": 0, "uses": 2, **({"namespace": parent} if root else {})})
+        self.path.write_text(json.dumps({"tokens": sum(n["tokens"] for n in out), "nodes": out}))
+
+    def picture(self, *flags):
+        done = prefix("tree", "--from", self.path, *flags)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_what_a_run_leaves(self):
+        shared = tokens(40, 1)
+        requests = [{"tokens": shared + tokens(10, i), "task": "logits", "ids": [1], "namespace": name}
+                    for name in ("a", "<b> & \"c\"") for i in range(3)]
+        run(requests, "--tree", str(self.path))
+        tree = json.loads(self.path.read_text())
+        text = self.picture()
+        self.assertIn(f"{tree['tokens']} tokens in ", text)
+        self.assertIn(", 2 namespaces", text)
+        self.assertIn("─ a: ", text)
+        self.assertIn("tokens at 0, used ", text)
+        svg = self.picture("--format", "svg")
+        texts = [e.text for e in xml.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
+        self.assertIn("a", texts)
+        self.assertIn("Prefix tree of the cache", texts)
+        dot = self.picture("--format", "dot")
+        self.assertTrue(dot.startswith("digraph") and dot.endswith("}\n"))
+        for line in dot.splitlines():
+            self.assertEqual(len(line.replace("\\\\", "").replace('\\"', "").split('"')) % 2, 1, line)
+
+    def test_an_empty_cache(self):
+        self.write([(0, "(default)")])
+        self.assertEqual(self.picture(), "└─ (default): 0 tokens\n0 tokens in 0 nodes, 1 namespace\n")
+        self.write([])
+        self.assertEqual(self.picture(), "0 tokens in 0 nodes, 0 namespaces\n")
+
+    def test_all_of_any_tree_is_drawn_or_counted(self):
+        generator = random.Random(7)
+        shapes = {
+            "a chain": [(0, "x")] + [(i, i - 1, 1) for i in range(1, 20000)],
+            "a fan": [(0, "x")] + [(i, 0, 1 + i % 50) for i in range(1, 20000)],
+            "namespaces": [(i, f"n{i}") for i in range(5000)] + [(5000 + i, i, 3) for i in range(5000)],
+            "parents last": [(i, i + 1, 2) for i in range(100)] + [(100, "x")],
+            "anything": [(0, "x")] + [(i, generator.randrange(i), generator.randrange(1, 99)) for i in range(1, 3000)],
+        }
+        for name, nodes in shapes.items():
+            self.write(nodes)
+            for bars in (1, 3, 40):
+                lines_ = self.picture("--bars", str(bars)).splitlines()
+                self.assertLessEqual(len(lines_), 300 + bars * 300)
+                drawn = sum(int(words.split(" token")[0].split()[-1].replace(",", ""))
+                            for words in lines_[:-1] if ": " not in words)
+                self.assertEqual(drawn, sum(n[2] for n in nodes if len(n) == 3), (name, bars))
+            height = float(xml.fromstring(self.picture("--format", "svg")).get("height"))
+            self.assertLess(height, 1100, name)
+
+    def test_what_is_no_tree_is_refused(self):
+        node = {"node": 0, "parent": -1, "start": 0, "tokens": 0, "computed": 0, "held": 0, "uses": 0, "namespace": ""}
+        bad = ["", "[", "[]", "{}", '{"nodes": 3}', '{"nodes": [3]}', "\ufeff" + '{"nodes": []}', "[" * 100000]
+        for change in ({"tokens": 1.5}, {"tokens": -2}, {"tokens": 1 << 40}, {"namespace": 3}, {"parent": 0}, {"parent": 7},
+                       {"uses": None}):
+            bad.append(json.dumps({"nodes": [{**node, **change}]}))
+        bad.append(json.dumps({"nodes": [node, node]}))
+        for text in bad:
+            self.path.write_text(text)
+            done = prefix("tree", "--from", self.path)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), text[:200])
+            self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr[:500])
+            self.assertIn("--from", done.stderr)
+            self.assertLess(len(done.stderr), 1000)
+        for flags in (["--in", self.path], ["--model", SHARED["model"]], ["--out", self.path]):
+            done = prefix("tree", "--from", self.path, *flags)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(flags[0], done.stderr)
 
 
 class Bench(unittest.TestCase):

@@ -90,79 +90,77 @@ typedef long long swig_type_60;
 typedef _goslice_ swig_type_61;
 typedef long long swig_type_62;
 typedef _goslice_ swig_type_63;
-typedef _gostring_ swig_type_64;
+typedef long long swig_type_64;
 typedef _goslice_ swig_type_65;
-typedef long long swig_type_66;
-typedef _goslice_ swig_type_67;
+typedef _goslice_ swig_type_66;
+typedef _gostring_ swig_type_67;
 typedef _goslice_ swig_type_68;
 typedef _gostring_ swig_type_69;
-typedef _goslice_ swig_type_70;
+typedef _gostring_ swig_type_70;
 typedef _gostring_ swig_type_71;
-typedef _gostring_ swig_type_72;
+typedef _goslice_ swig_type_72;
 typedef _gostring_ swig_type_73;
 typedef _goslice_ swig_type_74;
 typedef _gostring_ swig_type_75;
-typedef _goslice_ swig_type_76;
+typedef _gostring_ swig_type_76;
 typedef _gostring_ swig_type_77;
 typedef _gostring_ swig_type_78;
-typedef _gostring_ swig_type_79;
+typedef _goslice_ swig_type_79;
 typedef _gostring_ swig_type_80;
 typedef _goslice_ swig_type_81;
-typedef _gostring_ swig_type_82;
-typedef _goslice_ swig_type_83;
-typedef _goslice_ swig_type_84;
-typedef _gostring_ swig_type_85;
+typedef _goslice_ swig_type_82;
+typedef _gostring_ swig_type_83;
+typedef _gostring_ swig_type_84;
+typedef _goslice_ swig_type_85;
 typedef _gostring_ swig_type_86;
 typedef _goslice_ swig_type_87;
-typedef _gostring_ swig_type_88;
-typedef _goslice_ swig_type_89;
+typedef _goslice_ swig_type_88;
+typedef _gostring_ swig_type_89;
 typedef _goslice_ swig_type_90;
-typedef _gostring_ swig_type_91;
+typedef _goslice_ swig_type_91;
 typedef _goslice_ swig_type_92;
 typedef _goslice_ swig_type_93;
 typedef _goslice_ swig_type_94;
 typedef _goslice_ swig_type_95;
 typedef _goslice_ swig_type_96;
 typedef _goslice_ swig_type_97;
-typedef _goslice_ swig_type_98;
-typedef _goslice_ swig_type_99;
-typedef _gostring_ swig_type_100;
+typedef _gostring_ swig_type_98;
+typedef _gostring_ swig_type_99;
+typedef _goslice_ swig_type_100;
 typedef _gostring_ swig_type_101;
-typedef _goslice_ swig_type_102;
-typedef _gostring_ swig_type_103;
-typedef _gostring_ swig_type_104;
-typedef _goslice_ swig_type_105;
-typedef _goslice_ swig_type_106;
-typedef _gostring_ swig_type_107;
+typedef _gostring_ swig_type_102;
+typedef _goslice_ swig_type_103;
+typedef _goslice_ swig_type_104;
+typedef _gostring_ swig_type_105;
+typedef _gostring_ swig_type_106;
+typedef _goslice_ swig_type_107;
 typedef _gostring_ swig_type_108;
 typedef _goslice_ swig_type_109;
 typedef _gostring_ swig_type_110;
 typedef _goslice_ swig_type_111;
 typedef _gostring_ swig_type_112;
-typedef _goslice_ swig_type_113;
-typedef _gostring_ swig_type_114;
+typedef _gostring_ swig_type_113;
+typedef _goslice_ swig_type_114;
 typedef _gostring_ swig_type_115;
-typedef _goslice_ swig_type_116;
+typedef _gostring_ swig_type_116;
 typedef _gostring_ swig_type_117;
-typedef _gostring_ swig_type_118;
+typedef _goslice_ swig_type_118;
 typedef _gostring_ swig_type_119;
-typedef _goslice_ swig_type_120;
-typedef _gostring_ swig_type_121;
+typedef _gostring_ swig_type_120;
+typedef _goslice_ swig_type_121;
 typedef _gostring_ swig_type_122;
 typedef _goslice_ swig_type_123;
 typedef _gostring_ swig_type_124;
-typedef _goslice_ swig_type_125;
-typedef _gostring_ swig_type_126;
+typedef long long swig_type_125;
+typedef _goslice_ swig_type_126;
 typedef long long swig_type_127;
 typedef _goslice_ swig_type_128;
-typedef long long swig_type_129;
-typedef _goslice_ swig_type_130;
-typedef _goslice_ swig_type_131;
-typedef long long swig_type_132;
+typedef _goslice_ swig_type_129;
+typedef long long swig_type_130;
+typedef long long swig_type_131;
+typedef _goslice_ swig_type_132;
 typedef long long swig_type_133;
 typedef _goslice_ swig_type_134;
-typedef long long swig_type_135;
-typedef _goslice_ swig_type_136;
 extern void _wrap_Swig_free_swig(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_swig(swig_intgo arg1);
 extern int _wrap_prefix_version_swig(void);
@@ -239,56 +237,55 @@ extern int _wrap_prefix_cache_unpin_swig(uintptr_t arg1, swig_type_60 arg2, swig
 extern int _wrap_prefix_cache_evict_swig(uintptr_t arg1, int arg2, swig_type_61 arg3, swig_voidp arg4, swig_voidp arg5);
 extern int _wrap_prefix_cache_trim_swig(uintptr_t arg1, swig_type_62 arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_cache_tree_json_swig(uintptr_t arg1, swig_type_63 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_cache_tree_picture_swig(uintptr_t arg1, swig_type_64 arg2, swig_type_65 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_cache_next_event_swig(uintptr_t arg1, swig_type_66 arg2, swig_voidp arg3, swig_type_67 arg4, swig_voidp arg5, swig_voidp arg6);
-extern int _wrap_prefix_cache_dump_events_swig(uintptr_t arg1, swig_type_68 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_snapshot_save_swig(uintptr_t arg1, swig_type_69 arg2, swig_type_70 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_snapshot_load_swig(uintptr_t arg1, swig_type_71 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_sim_create_swig(swig_type_72 arg1, swig_voidp arg2, swig_voidp arg3);
-extern int _wrap_prefix_sim_apply_swig(uintptr_t arg1, swig_type_73 arg2, swig_voidp arg3);
-extern int _wrap_prefix_sim_result_swig(uintptr_t arg1, swig_type_74 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_sim_request_swig(uintptr_t arg1, swig_type_75 arg2, swig_type_76 arg3, uintptr_t arg4, swig_voidp arg5, swig_voidp arg6);
+extern int _wrap_prefix_cache_next_event_swig(uintptr_t arg1, swig_type_64 arg2, swig_voidp arg3, swig_type_65 arg4, swig_voidp arg5, swig_voidp arg6);
+extern int _wrap_prefix_cache_dump_events_swig(uintptr_t arg1, swig_type_66 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_snapshot_save_swig(uintptr_t arg1, swig_type_67 arg2, swig_type_68 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_snapshot_load_swig(uintptr_t arg1, swig_type_69 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_sim_create_swig(swig_type_70 arg1, swig_voidp arg2, swig_voidp arg3);
+extern int _wrap_prefix_sim_apply_swig(uintptr_t arg1, swig_type_71 arg2, swig_voidp arg3);
+extern int _wrap_prefix_sim_result_swig(uintptr_t arg1, swig_type_72 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_sim_request_swig(uintptr_t arg1, swig_type_73 arg2, swig_type_74 arg3, uintptr_t arg4, swig_voidp arg5, swig_voidp arg6);
 extern void _wrap_prefix_sim_release_swig(uintptr_t arg1);
 extern int _wrap_prefix_text_abi_version_swig(void);
-extern swig_type_77 _wrap_prefix_text_version_string_swig(void);
-extern int _wrap_prefix_tokenizer_open_swig(swig_type_78 arg1, swig_voidp arg2, swig_voidp arg3);
-extern int _wrap_prefix_tokenizer_from_json_swig(swig_type_79 arg1, swig_type_80 arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_75 _wrap_prefix_text_version_string_swig(void);
+extern int _wrap_prefix_tokenizer_open_swig(swig_type_76 arg1, swig_voidp arg2, swig_voidp arg3);
+extern int _wrap_prefix_tokenizer_from_json_swig(swig_type_77 arg1, swig_type_78 arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_tokenizer_retain_swig(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_prefix_tokenizer_release_swig(uintptr_t arg1);
-extern int _wrap_prefix_tokenizer_info_json_swig(uintptr_t arg1, swig_type_81 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_tokenizer_info_json_swig(uintptr_t arg1, swig_type_79 arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_tokenizer_vocab_size_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
-extern int _wrap_prefix_tokenizer_special_token_swig(uintptr_t arg1, swig_type_82 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_tokenizer_end_tokens_swig(uintptr_t arg1, swig_type_83 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_tokenizer_token_bytes_swig(uintptr_t arg1, int arg2, swig_type_84 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_tokenizer_token_id_swig(uintptr_t arg1, swig_type_85 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_tokenizer_encode_swig(uintptr_t arg1, swig_type_86 arg2, int arg3, swig_type_87 arg4, swig_voidp arg5, swig_voidp arg6);
-extern int _wrap_prefix_tokenizer_encode_offsets_swig(uintptr_t arg1, swig_type_88 arg2, int arg3, swig_type_89 arg4, swig_voidp arg5, swig_type_90 arg6, swig_voidp arg7);
-extern int _wrap_prefix_tokenizer_encode_batch_swig(uintptr_t arg1, swig_type_91 arg2, swig_type_92 arg3, int arg4, swig_type_93 arg5, swig_voidp arg6, swig_type_94 arg7, swig_voidp arg8);
-extern int _wrap_prefix_tokenizer_decode_swig(uintptr_t arg1, swig_type_95 arg2, int arg3, swig_type_96 arg4, swig_voidp arg5, swig_voidp arg6);
+extern int _wrap_prefix_tokenizer_special_token_swig(uintptr_t arg1, swig_type_80 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_tokenizer_end_tokens_swig(uintptr_t arg1, swig_type_81 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_tokenizer_token_bytes_swig(uintptr_t arg1, int arg2, swig_type_82 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_tokenizer_token_id_swig(uintptr_t arg1, swig_type_83 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_tokenizer_encode_swig(uintptr_t arg1, swig_type_84 arg2, int arg3, swig_type_85 arg4, swig_voidp arg5, swig_voidp arg6);
+extern int _wrap_prefix_tokenizer_encode_offsets_swig(uintptr_t arg1, swig_type_86 arg2, int arg3, swig_type_87 arg4, swig_voidp arg5, swig_type_88 arg6, swig_voidp arg7);
+extern int _wrap_prefix_tokenizer_encode_batch_swig(uintptr_t arg1, swig_type_89 arg2, swig_type_90 arg3, int arg4, swig_type_91 arg5, swig_voidp arg6, swig_type_92 arg7, swig_voidp arg8);
+extern int _wrap_prefix_tokenizer_decode_swig(uintptr_t arg1, swig_type_93 arg2, int arg3, swig_type_94 arg4, swig_voidp arg5, swig_voidp arg6);
 extern int _wrap_prefix_detok_create_swig(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
 extern void _wrap_prefix_detok_release_swig(uintptr_t arg1);
-extern int _wrap_prefix_detok_push_swig(uintptr_t arg1, swig_type_97 arg2, swig_type_98 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_detok_flush_swig(uintptr_t arg1, swig_type_99 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_tokenizer_chat_text_swig(uintptr_t arg1, swig_type_100 arg2, swig_type_101 arg3, swig_type_102 arg4, swig_voidp arg5, swig_voidp arg6);
-extern int _wrap_prefix_tokenizer_chat_tokens_swig(uintptr_t arg1, swig_type_103 arg2, swig_type_104 arg3, swig_type_105 arg4, swig_voidp arg5, swig_type_106 arg6, swig_voidp arg7);
+extern int _wrap_prefix_detok_push_swig(uintptr_t arg1, swig_type_95 arg2, swig_type_96 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_detok_flush_swig(uintptr_t arg1, swig_type_97 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_tokenizer_chat_text_swig(uintptr_t arg1, swig_type_98 arg2, swig_type_99 arg3, swig_type_100 arg4, swig_voidp arg5, swig_voidp arg6);
+extern int _wrap_prefix_tokenizer_chat_tokens_swig(uintptr_t arg1, swig_type_101 arg2, swig_type_102 arg3, swig_type_103 arg4, swig_voidp arg5, swig_type_104 arg6, swig_voidp arg7);
 extern uintptr_t _wrap_prefix_recipe_count_swig(void);
-extern swig_type_107 _wrap_prefix_recipe_name_swig(uintptr_t arg1);
-extern int _wrap_prefix_recipe_json_swig(swig_type_108 arg1, swig_type_109 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_rerank_swig(uintptr_t arg1, uintptr_t arg2, swig_type_110 arg3, swig_type_111 arg4, swig_type_112 arg5, swig_type_113 arg6, swig_type_114 arg7, swig_voidp arg8, swig_voidp arg9);
-extern int _wrap_prefix_embed_swig(uintptr_t arg1, uintptr_t arg2, swig_type_115 arg3, swig_type_116 arg4, swig_type_117 arg5, swig_voidp arg6, swig_voidp arg7);
-extern int _wrap_prefix_answer_swig(uintptr_t arg1, uintptr_t arg2, swig_type_118 arg3, swig_type_119 arg4, swig_type_120 arg5, swig_type_121 arg6, swig_voidp arg7, swig_voidp arg8);
-extern int _wrap_prefix_classify_swig(uintptr_t arg1, uintptr_t arg2, swig_type_122 arg3, swig_type_123 arg4, swig_type_124 arg5, swig_type_125 arg6, swig_type_126 arg7, swig_voidp arg8, swig_voidp arg9);
+extern swig_type_105 _wrap_prefix_recipe_name_swig(uintptr_t arg1);
+extern int _wrap_prefix_recipe_json_swig(swig_type_106 arg1, swig_type_107 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_rerank_swig(uintptr_t arg1, uintptr_t arg2, swig_type_108 arg3, swig_type_109 arg4, swig_type_110 arg5, swig_type_111 arg6, swig_type_112 arg7, swig_voidp arg8, swig_voidp arg9);
+extern int _wrap_prefix_embed_swig(uintptr_t arg1, uintptr_t arg2, swig_type_113 arg3, swig_type_114 arg4, swig_type_115 arg5, swig_voidp arg6, swig_voidp arg7);
+extern int _wrap_prefix_answer_swig(uintptr_t arg1, uintptr_t arg2, swig_type_116 arg3, swig_type_117 arg4, swig_type_118 arg5, swig_type_119 arg6, swig_voidp arg7, swig_voidp arg8);
+extern int _wrap_prefix_classify_swig(uintptr_t arg1, uintptr_t arg2, swig_type_120 arg3, swig_type_121 arg4, swig_type_122 arg5, swig_type_123 arg6, swig_type_124 arg7, swig_voidp arg8, swig_voidp arg9);
 extern void _wrap_prefix_task_release_swig(uintptr_t arg1);
-extern int _wrap_prefix_task_run_swig(uintptr_t arg1, swig_type_127 arg2, swig_voidp arg3);
+extern int _wrap_prefix_task_run_swig(uintptr_t arg1, swig_type_125 arg2, swig_voidp arg3);
 extern int _wrap_prefix_task_cancel_swig(uintptr_t arg1, swig_voidp arg2);
 extern int _wrap_prefix_task_progress_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_task_shape_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_task_values_swig(uintptr_t arg1, swig_type_128 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_task_order_swig(uintptr_t arg1, swig_type_129 arg2, swig_type_130 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_task_statuses_swig(uintptr_t arg1, swig_type_131 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_task_item_info_swig(uintptr_t arg1, swig_type_132 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_task_item_message_swig(uintptr_t arg1, swig_type_133 arg2, swig_type_134 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_task_item_text_swig(uintptr_t arg1, swig_type_135 arg2, swig_type_136 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_task_values_swig(uintptr_t arg1, swig_type_126 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_task_order_swig(uintptr_t arg1, swig_type_127 arg2, swig_type_128 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_task_statuses_swig(uintptr_t arg1, swig_type_129 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_task_item_info_swig(uintptr_t arg1, swig_type_130 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_task_item_message_swig(uintptr_t arg1, swig_type_131 arg2, swig_type_132 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_task_item_text_swig(uintptr_t arg1, swig_type_133 arg2, swig_type_134 arg3, swig_voidp arg4, swig_voidp arg5);
 extern int _wrap_prefix_task_totals_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
 #undef intgo
 */
@@ -1163,23 +1160,6 @@ func Prefix_cache_tree_json(arg1 uintptr, arg2 []byte, arg3 *uintptr, arg4 *Erro
 	return swig_r
 }
 
-func Prefix_cache_tree_picture(arg1 uintptr, arg2 string, arg3 []byte, arg4 *uintptr, arg5 *Error) (_swig_ret int32) {
-	var swig_r int32
-	_swig_i_0 := arg1
-	_swig_i_1 := arg2
-	_swig_i_2 := arg3
-	_swig_i_3 := arg4
-	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_cache_tree_picture_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_64)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_65)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
-	if Swig_escape_always_false {
-		Swig_escape_val = arg2
-	}
-	if Swig_escape_always_false {
-		Swig_escape_val = arg3
-	}
-	return swig_r
-}
-
 func Prefix_cache_next_event(arg1 uintptr, arg2 int64, arg3 *CacheEvent, arg4 []int32, arg5 *uintptr, arg6 *Error) (_swig_ret int32) {
 	var swig_r int32
 	_swig_i_0 := arg1
@@ -1188,7 +1168,7 @@ func Prefix_cache_next_event(arg1 uintptr, arg2 int64, arg3 *CacheEvent, arg4 []
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_cache_next_event_swig(C.uintptr_t(_swig_i_0), C.swig_type_66(_swig_i_1), C.swig_voidp(_swig_i_2), *(*C.swig_type_67)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_cache_next_event_swig(C.uintptr_t(_swig_i_0), C.swig_type_64(_swig_i_1), C.swig_voidp(_swig_i_2), *(*C.swig_type_65)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg4
 	}
@@ -1201,7 +1181,7 @@ func Prefix_cache_dump_events(arg1 uintptr, arg2 []byte, arg3 *uintptr, arg4 *Er
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_cache_dump_events_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_68)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_cache_dump_events_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_66)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1215,7 +1195,7 @@ func Prefix_snapshot_save(arg1 uintptr, arg2 string, arg3 []int32, arg4 *Snapsho
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_snapshot_save_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_69)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_70)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_snapshot_save_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_67)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_68)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1231,7 +1211,7 @@ func Prefix_snapshot_load(arg1 uintptr, arg2 string, arg3 *SnapshotInfo, arg4 *E
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_snapshot_load_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_71)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_snapshot_load_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_69)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1243,7 +1223,7 @@ func Prefix_sim_create(arg1 string, arg2 *uintptr, arg3 *Error) (_swig_ret int32
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int32)(C._wrap_prefix_sim_create_swig(*(*C.swig_type_72)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int32)(C._wrap_prefix_sim_create_swig(*(*C.swig_type_70)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -1255,7 +1235,7 @@ func Prefix_sim_apply(arg1 uintptr, arg2 string, arg3 *Error) (_swig_ret int32) 
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int32)(C._wrap_prefix_sim_apply_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_73)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2)))
+	swig_r = (int32)(C._wrap_prefix_sim_apply_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_71)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1268,7 +1248,7 @@ func Prefix_sim_result(arg1 uintptr, arg2 []byte, arg3 *uintptr, arg4 *Error) (_
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_sim_result_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_74)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_sim_result_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_72)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1283,7 +1263,7 @@ func Prefix_sim_request(arg1 uintptr, arg2 string, arg3 []int32, arg4 uintptr, a
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_sim_request_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_75)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_76)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_sim_request_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_73)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_74)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1318,7 +1298,7 @@ func Prefix_tokenizer_open(arg1 string, arg2 *uintptr, arg3 *Error) (_swig_ret i
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int32)(C._wrap_prefix_tokenizer_open_swig(*(*C.swig_type_78)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_open_swig(*(*C.swig_type_76)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -1331,7 +1311,7 @@ func Prefix_tokenizer_from_json(arg1 string, arg2 string, arg3 *uintptr, arg4 *E
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_tokenizer_from_json_swig(*(*C.swig_type_79)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_80)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_from_json_swig(*(*C.swig_type_77)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_78)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -1360,7 +1340,7 @@ func Prefix_tokenizer_info_json(arg1 uintptr, arg2 []byte, arg3 *uintptr, arg4 *
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_tokenizer_info_json_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_81)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_info_json_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_79)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1382,7 +1362,7 @@ func Prefix_tokenizer_special_token(arg1 uintptr, arg2 string, arg3 *int32, arg4
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_tokenizer_special_token_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_82)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_special_token_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_80)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1395,7 +1375,7 @@ func Prefix_tokenizer_end_tokens(arg1 uintptr, arg2 []int32, arg3 *uintptr, arg4
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_tokenizer_end_tokens_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_83)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_end_tokens_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_81)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1409,7 +1389,7 @@ func Prefix_tokenizer_token_bytes(arg1 uintptr, arg2 int32, arg3 []byte, arg4 *u
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_tokenizer_token_bytes_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_84)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_token_bytes_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_82)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1422,7 +1402,7 @@ func Prefix_tokenizer_token_id(arg1 uintptr, arg2 string, arg3 *int32, arg4 *Err
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_tokenizer_token_id_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_85)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_token_id_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_83)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1437,7 +1417,7 @@ func Prefix_tokenizer_encode(arg1 uintptr, arg2 string, arg3 int32, arg4 []int32
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_tokenizer_encode_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_86)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_87)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_encode_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_84)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_85)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1456,7 +1436,7 @@ func Prefix_tokenizer_encode_offsets(arg1 uintptr, arg2 string, arg3 int32, arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r = (int32)(C._wrap_prefix_tokenizer_encode_offsets_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_88)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_89)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), *(*C.swig_type_90)(unsafe.Pointer(&_swig_i_5)), C.swig_voidp(_swig_i_6)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_encode_offsets_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_86)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_87)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), *(*C.swig_type_88)(unsafe.Pointer(&_swig_i_5)), C.swig_voidp(_swig_i_6)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1479,7 +1459,7 @@ func Prefix_tokenizer_encode_batch(arg1 uintptr, arg2 string, arg3 []int64, arg4
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
 	_swig_i_7 := arg8
-	swig_r = (int32)(C._wrap_prefix_tokenizer_encode_batch_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_91)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_92)(unsafe.Pointer(&_swig_i_2)), C.int(_swig_i_3), *(*C.swig_type_93)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5), *(*C.swig_type_94)(unsafe.Pointer(&_swig_i_6)), C.swig_voidp(_swig_i_7)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_encode_batch_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_89)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_90)(unsafe.Pointer(&_swig_i_2)), C.int(_swig_i_3), *(*C.swig_type_91)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5), *(*C.swig_type_92)(unsafe.Pointer(&_swig_i_6)), C.swig_voidp(_swig_i_7)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1503,7 +1483,7 @@ func Prefix_tokenizer_decode(arg1 uintptr, arg2 []int32, arg3 int32, arg4 []byte
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_tokenizer_decode_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_95)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_96)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_decode_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_93)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_94)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1535,7 +1515,7 @@ func Prefix_detok_push(arg1 uintptr, arg2 []int32, arg3 []byte, arg4 *uintptr, a
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_detok_push_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_97)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_98)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_detok_push_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_95)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_96)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1551,7 +1531,7 @@ func Prefix_detok_flush(arg1 uintptr, arg2 []byte, arg3 *uintptr, arg4 *Error) (
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_detok_flush_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_99)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_detok_flush_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_97)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1566,7 +1546,7 @@ func Prefix_tokenizer_chat_text(arg1 uintptr, arg2 string, arg3 string, arg4 []b
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_tokenizer_chat_text_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_100)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_101)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_102)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_chat_text_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_98)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_99)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_100)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1588,7 +1568,7 @@ func Prefix_tokenizer_chat_tokens(arg1 uintptr, arg2 string, arg3 string, arg4 [
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r = (int32)(C._wrap_prefix_tokenizer_chat_tokens_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_103)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_104)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_105)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), *(*C.swig_type_106)(unsafe.Pointer(&_swig_i_5)), C.swig_voidp(_swig_i_6)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_chat_tokens_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_101)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_102)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_103)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), *(*C.swig_type_104)(unsafe.Pointer(&_swig_i_5)), C.swig_voidp(_swig_i_6)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1626,7 +1606,7 @@ func Prefix_recipe_json(arg1 string, arg2 []byte, arg3 *uintptr, arg4 *Error) (_
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_recipe_json_swig(*(*C.swig_type_108)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_109)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_recipe_json_swig(*(*C.swig_type_106)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_107)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -1647,7 +1627,7 @@ func Prefix_rerank(arg1 uintptr, arg2 uintptr, arg3 string, arg4 []int64, arg5 s
 	_swig_i_6 := arg7
 	_swig_i_7 := arg8
 	_swig_i_8 := arg9
-	swig_r = (int32)(C._wrap_prefix_rerank_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_110)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_111)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_112)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_113)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_114)(unsafe.Pointer(&_swig_i_6)), C.swig_voidp(_swig_i_7), C.swig_voidp(_swig_i_8)))
+	swig_r = (int32)(C._wrap_prefix_rerank_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_108)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_109)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_110)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_111)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_112)(unsafe.Pointer(&_swig_i_6)), C.swig_voidp(_swig_i_7), C.swig_voidp(_swig_i_8)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1675,7 +1655,7 @@ func Prefix_embed(arg1 uintptr, arg2 uintptr, arg3 string, arg4 []int64, arg5 st
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r = (int32)(C._wrap_prefix_embed_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_115)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_116)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_117)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6)))
+	swig_r = (int32)(C._wrap_prefix_embed_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_113)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_114)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_115)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1698,7 +1678,7 @@ func Prefix_answer(arg1 uintptr, arg2 uintptr, arg3 string, arg4 string, arg5 []
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
 	_swig_i_7 := arg8
-	swig_r = (int32)(C._wrap_prefix_answer_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_118)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_119)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_120)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_121)(unsafe.Pointer(&_swig_i_5)), C.swig_voidp(_swig_i_6), C.swig_voidp(_swig_i_7)))
+	swig_r = (int32)(C._wrap_prefix_answer_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_116)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_117)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_118)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_119)(unsafe.Pointer(&_swig_i_5)), C.swig_voidp(_swig_i_6), C.swig_voidp(_swig_i_7)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1725,7 +1705,7 @@ func Prefix_classify(arg1 uintptr, arg2 uintptr, arg3 string, arg4 []int64, arg5
 	_swig_i_6 := arg7
 	_swig_i_7 := arg8
 	_swig_i_8 := arg9
-	swig_r = (int32)(C._wrap_prefix_classify_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_122)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_123)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_124)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_125)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_126)(unsafe.Pointer(&_swig_i_6)), C.swig_voidp(_swig_i_7), C.swig_voidp(_swig_i_8)))
+	swig_r = (int32)(C._wrap_prefix_classify_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_120)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_121)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_122)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_123)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_124)(unsafe.Pointer(&_swig_i_6)), C.swig_voidp(_swig_i_7), C.swig_voidp(_swig_i_8)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1754,7 +1734,7 @@ func Prefix_task_run(arg1 uintptr, arg2 int64, arg3 *Error) (_swig_ret int32) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int32)(C._wrap_prefix_task_run_swig(C.uintptr_t(_swig_i_0), C.swig_type_127(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int32)(C._wrap_prefix_task_run_swig(C.uintptr_t(_swig_i_0), C.swig_type_125(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
@@ -1792,7 +1772,7 @@ func Prefix_task_values(arg1 uintptr, arg2 []float32, arg3 *uintptr, arg4 *Error
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_task_values_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_128)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_task_values_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_126)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1806,7 +1786,7 @@ func Prefix_task_order(arg1 uintptr, arg2 int64, arg3 []int64, arg4 *uintptr, ar
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_task_order_swig(C.uintptr_t(_swig_i_0), C.swig_type_129(_swig_i_1), *(*C.swig_type_130)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_task_order_swig(C.uintptr_t(_swig_i_0), C.swig_type_127(_swig_i_1), *(*C.swig_type_128)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1819,7 +1799,7 @@ func Prefix_task_statuses(arg1 uintptr, arg2 []int32, arg3 *uintptr, arg4 *Error
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_task_statuses_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_131)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_task_statuses_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_129)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1832,7 +1812,7 @@ func Prefix_task_item_info(arg1 uintptr, arg2 int64, arg3 *ResultInfo, arg4 *Err
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_task_item_info_swig(C.uintptr_t(_swig_i_0), C.swig_type_132(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_task_item_info_swig(C.uintptr_t(_swig_i_0), C.swig_type_130(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -1843,7 +1823,7 @@ func Prefix_task_item_message(arg1 uintptr, arg2 int64, arg3 []byte, arg4 *uintp
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_task_item_message_swig(C.uintptr_t(_swig_i_0), C.swig_type_133(_swig_i_1), *(*C.swig_type_134)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_task_item_message_swig(C.uintptr_t(_swig_i_0), C.swig_type_131(_swig_i_1), *(*C.swig_type_132)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1857,7 +1837,7 @@ func Prefix_task_item_text(arg1 uintptr, arg2 int64, arg3 []byte, arg4 *uintptr,
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_task_item_text_swig(C.uintptr_t(_swig_i_0), C.swig_type_135(_swig_i_1), *(*C.swig_type_136)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_task_item_text_swig(C.uintptr_t(_swig_i_0), C.swig_type_133(_swig_i_1), *(*C.swig_type_134)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}

@@ -1803,34 +1803,6 @@ int _wrap_prefix_cache_tree_json_swig(prefix_engine *_swig_go_0, _goslice_ _swig
 }
 
 
-int _wrap_prefix_cache_tree_picture_swig(prefix_engine *_swig_go_0, _gostring_ _swig_go_1, _goslice_ _swig_go_2, size_t *_swig_go_3, prefix_error *_swig_go_4) {
-  prefix_engine *arg1 = 0 ;
-  char *arg2 = 0 ;
-  size_t arg3 ;
-  char *arg4 = 0 ;
-  size_t arg5 ;
-  size_t *arg6 = 0 ;
-  prefix_error *arg7 = 0 ;
-  prefix_status result;
-  int _swig_go_result;
-
-  arg1 = (prefix_engine *)_swig_go_0;
-  arg2 = (char *)_swig_go_1.p; arg3 = (size_t)_swig_go_1.n;
-  arg4 = (char *)_swig_go_2.array; arg5 = (size_t)_swig_go_2.len;
-  arg6 = (size_t *)_swig_go_3;
-  arg7 = (prefix_error *)_swig_go_4;
-
-  result = prefix_cache_tree_picture((struct prefix_engine const *)arg1,(char const *)arg2,arg3,arg4,arg5,arg6,arg7);
-  _swig_go_result = result;
-
-
-
-
-
-  return _swig_go_result;
-}
-
-
 int _wrap_prefix_cache_next_event_swig(prefix_engine *_swig_go_0, long long _swig_go_1, prefix_cache_event *_swig_go_2, _goslice_ _swig_go_3, size_t *_swig_go_4, prefix_error *_swig_go_5) {
   prefix_engine *arg1 = 0 ;
   int64_t arg2 ;

@@ -1010,15 +1010,6 @@ functions! {
         needed: *mut usize,
         err: *mut prefix_error,
     ) -> prefix_status;
-    pub fn prefix_cache_tree_picture(
-        engine: *const prefix_engine,
-        format: *const ::core::ffi::c_char,
-        format_len: usize,
-        buf: *mut ::core::ffi::c_char,
-        cap: usize,
-        needed: *mut usize,
-        err: *mut prefix_error,
-    ) -> prefix_status;
     pub fn prefix_cache_next_event(
         engine: *const prefix_engine,
         from: i64,

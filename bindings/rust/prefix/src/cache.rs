@@ -156,30 +156,11 @@ impl<'e> Cache<'e> {
         Ok(count(freed))
     }
 
-    /// The tree of all namespaces as JSON, for debugging.
+    /// The tree of all namespaces as JSON, for debugging; `prefix tree --from` paints it.
     pub fn tree_json(&self) -> Result<String> {
         // Safety: a live handle and a buffer with its capacity.
         read_text(4096, |buf, cap, needed, err| unsafe {
             sys::prefix_cache_tree_json(self.engine.raw(), buf, cap, needed, err)
-        })
-    }
-
-    /// The tree of all namespaces as a picture: `format` is `svg` or `dot` (Graphviz). A big tree is drawn with
-    /// its largest branches.
-    ///
-    /// Fails with [`Status::InvalidArgument`](crate::Status::InvalidArgument) for another format.
-    pub fn tree_picture(&self, format: &str) -> Result<String> {
-        // Safety: a live handle, a text with its length, a buffer with its capacity.
-        read_text(16384, |buf, cap, needed, err| unsafe {
-            sys::prefix_cache_tree_picture(
-                self.engine.raw(),
-                format.as_ptr().cast(),
-                format.len(),
-                buf,
-                cap,
-                needed,
-                err,
-            )
         })
     }
 }

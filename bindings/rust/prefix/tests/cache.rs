@@ -149,14 +149,11 @@ fn usage_limits_and_eviction() {
 }
 
 #[test]
-fn the_tree_can_be_drawn() {
+fn the_tree_as_json() {
     let engine = engine();
     warm(&engine, &prompt(50));
-    let cache = engine.cache();
-    assert!(cache.tree_picture("svg").unwrap().starts_with("<svg"));
-    assert!(cache.tree_picture("dot").unwrap().starts_with("digraph"));
-    let error = cache.tree_picture("png").unwrap_err();
-    assert_eq!(error.status(), Status::InvalidArgument);
+    let tree = engine.cache().tree_json().unwrap();
+    assert!(tree.starts_with(r#"{"tokens":50,"#), "{tree}");
 }
 
 #[test]
@@ -221,7 +218,7 @@ fn an_engine_that_was_shut_down_has_no_cache() {
         cache.set_limits(0, 0).unwrap_err(),
         cache.pin(&[1], None).unwrap_err(),
         cache.evict(&[]).unwrap_err(),
-        cache.tree_picture("svg").unwrap_err(),
+        cache.tree_json().unwrap_err(),
         events.next().unwrap().unwrap_err(),
         clone.cache_dump().unwrap_err(),
         clone.save_snapshot("never", &[]).unwrap_err(),

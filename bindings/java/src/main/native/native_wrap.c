@@ -2328,49 +2328,6 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1cache_1tree_1
 }
 
 
-SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1cache_1tree_1picture(JNIEnv *jenv, jclass jcls, jlong jarg1, jobject jarg2, jobject jarg4) {
-  jlong jresult = 0 ;
-  prefix_engine *arg1 = 0 ;
-  char *arg2 = 0 ;
-  size_t arg3 ;
-  char *arg4 = 0 ;
-  size_t arg5 ;
-  size_t *arg6 = 0 ;
-  prefix_error *arg7 = 0 ;
-  prefix_java_view view2 ;
-  prefix_java_view view4 ;
-  size_t value6 = 0 ;
-  prefix_error error7 = PREFIX_ERROR_INIT ;
-  prefix_status result;
-
-  (void)jenv;
-  (void)jcls;
-  arg6 = &value6;
-  arg7 = &error7;
-  arg1 = (prefix_engine *)(intptr_t)jarg1;
-  {
-    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) return 0;
-    arg2 = (char *)view2.start;
-    arg3 = view2.count;
-  }
-  {
-    if (!prefix_java_open(jenv, jarg4, PREFIX_JAVA_BYTE, &view4)) return 0;
-    arg4 = (char *)view4.start;
-    arg5 = view4.count;
-  }
-  result = prefix_cache_tree_picture((struct prefix_engine const *)arg1,(char const *)arg2,arg3,arg4,arg5,arg6,arg7);
-  jresult = 0;
-  if (jresult == 0) jresult = (jlong)*arg6;
-
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
-  prefix_java_throw(jenv, result, arg7);
-
-  prefix_java_close(jenv, &view2, JNI_ABORT);
-  prefix_java_close(jenv, &view4, 0);
-  return jresult;
-}
-
-
 SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1cache_1next_1event(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2, jbyteArray jarg3, jobject jarg4) {
   jlong jresult = 0 ;
   prefix_engine *arg1 = 0 ;

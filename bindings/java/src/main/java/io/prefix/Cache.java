@@ -129,24 +129,12 @@ public final class Cache {
     }
 
     /**
-     * The tree of all namespaces, for debugging.
+     * The tree of all namespaces, for debugging; "prefix tree --from" paints it.
      *
      * @return JSON
      */
     public String treeJson() {
         return Buffers.text(4096, buffer -> engine.call(raw -> Native.prefix_cache_tree_json(raw, buffer)));
-    }
-
-    /**
-     * The tree of all namespaces as a picture. A big tree is drawn with its largest branches.
-     *
-     * @param format "svg" or "dot" (Graphviz)
-     * @return the picture
-     * @throws PrefixException INVALID_ARGUMENT for another format
-     */
-    public String treePicture(String format) {
-        byte[] name = utf8(format);
-        return Buffers.text(16384, buffer -> engine.call(raw -> Native.prefix_cache_tree_picture(raw, name, buffer)));
     }
 
     /**

@@ -133,13 +133,10 @@ class CacheTest {
     }
 
     @Test
-    void theTreeCanBeDrawn() throws Exception {
+    void theTreeAsJson() throws Exception {
         try (Engine engine = Support.open()) {
             warm(engine, prompt(50));
-            assertTrue(engine.cache().treePicture("svg").startsWith("<svg"));
-            assertTrue(engine.cache().treePicture("dot").startsWith("digraph"));
-            assertEquals(Status.INVALID_ARGUMENT, statusOf(() -> engine.cache().treePicture("png")));
-            assertEquals(Status.INVALID_ARGUMENT, statusOf(() -> engine.cache().treePicture("")));
+            assertTrue(engine.cache().treeJson().startsWith("{\"tokens\":50,"));
         }
     }
 
@@ -261,7 +258,7 @@ class CacheTest {
         engine.close();
         for (Executable call : List.<Executable>of(
                 () -> cache.pin(1), cache::lookupMany, cache::usage, cache::evict, () -> cache.setLimits(0, 0),
-                () -> cache.treePicture("svg"), events::poll, cache::dump, () -> engine.saveSnapshot(Path.of("never")),
+                cache::treeJson, events::poll, cache::dump, () -> engine.saveSnapshot(Path.of("never")),
                 () -> engine.loadSnapshot(Path.of("never")), () -> engine.namespaceOf("a", "b"))) {
             assertEquals("the engine is closed", assertThrows(IllegalStateException.class, call).getMessage());
         }

@@ -175,8 +175,6 @@ public final class Native {
 
   public static long prefix_cache_tree_json(long engine, Object buf) { return NativeJNI.prefix_cache_tree_json(engine, buf); }
 
-  public static long prefix_cache_tree_picture(long engine, Object format, Object buf) { return NativeJNI.prefix_cache_tree_picture(engine, format, buf); }
-
   public static long prefix_cache_next_event(long engine, long from, byte[] event, Object tokens) { return NativeJNI.prefix_cache_next_event(engine, from, event, tokens); }
 
   public static long prefix_cache_dump_events(long engine, Object buf) { return NativeJNI.prefix_cache_dump_events(engine, buf); }

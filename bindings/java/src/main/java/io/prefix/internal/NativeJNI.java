@@ -88,7 +88,6 @@ final class NativeJNI {
   public final static native long prefix_cache_evict(long jarg1, int jarg2, Object jarg3);
   public final static native long prefix_cache_trim(long jarg1, long jarg2);
   public final static native long prefix_cache_tree_json(long jarg1, Object jarg2);
-  public final static native long prefix_cache_tree_picture(long jarg1, Object jarg2, Object jarg4);
   public final static native long prefix_cache_next_event(long jarg1, long jarg2, byte[] jarg3, Object jarg4);
   public final static native long prefix_cache_dump_events(long jarg1, Object jarg2);
   public final static native long prefix_snapshot_save(long jarg1, Object jarg2, Object jarg4, byte[] jarg6);

@@ -12,13 +12,14 @@
 #include <vector>
 
 #include "common.h"
-#include "tree_model.h"
+#include "tree_picture.h"
 
 namespace prefix_cli {
 namespace {
 
 constexpr double kWidth = 1200;
 constexpr double kMargin = 16;
+constexpr double kHeadings = 150;  // the column of the namespaces
 constexpr double kRow = 22;
 constexpr double kTop = 64;
 constexpr double kCharacter = 6.4;  // of the 11 px font, on average
@@ -51,6 +52,7 @@ std::string px(double value) {
 // A prefix of thousands of tokens and a question of ten must both be seen, so lengths are drawn as
 // square roots; the numbers are in the bars.
 double raw_width(const Bar& bar) {
+  if (bar.heading) return 0;
   if (bar.folded) return 4;
   return 3 + std::sqrt(static_cast<double>(bar.tokens));
 }
@@ -66,70 +68,42 @@ std::string shortened(const std::string& text, double width) {
   return text;
 }
 
-std::string colour(const Bar& bar, int64_t most) {
-  if (bar.folded) return "url(#folded)";
-  if (bar.requests < 2) return "#d9dee5";
-  // Darker = shared by more sequences, on a logarithmic scale.
-  const double t = std::log2(static_cast<double>(bar.requests)) /
-                   std::max(1.0, std::log2(static_cast<double>(most)));
-  const auto mix = [t](double from, double to) {
-    return static_cast<int>(std::lround(from + (to - from) * t));
-  };
-  return cat("rgb(", mix(186, 70), ",", mix(226, 168), ",", mix(188, 92), ")");
-}
-
-std::string short_text(const Bar& bar) {
-  if (bar.folded)
-    return cat("+ ", grouped(bar.folded), " branches, ", grouped(bar.tokens), " tokens");
-  if (bar.requests < 2) return grouped(bar.tokens);
-  return cat(grouped(bar.tokens), " × ", grouped(bar.requests));
-}
-
-std::string long_text(const Bar& bar) {
-  if (bar.folded)
-    return cat(grouped(bar.folded), " branches folded: ", grouped(bar.requests), " sequences, ",
-               grouped(bar.tokens), " tokens, ", grouped(bar.saved()), " saved");
-  std::string text = cat(grouped(bar.tokens), " tokens, ", grouped(bar.requests), " sequences, ",
-                         grouped(bar.saved()), " saved");
-  if (bar.ends) text += cat(", ", grouped(bar.ends), " end here");
-  return bar.label.empty() ? text : text + "\n" + bar.label;
-}
-
 std::string caption(double x, double y, int size, const std::string& text) {
   return cat("<text x=\"", px(x), "\" y=\"", px(y), "\" font-size=\"", size, "\">", escaped(text),
              "</text>\n");
 }
 
-std::string draw(const Bar& bar, double x, double width, int64_t most) {
+std::string draw(const Bar& bar, const TreeWords& words, double x, double width,
+                 int64_t max_requests) {
   const double y = kTop + bar.row * kRow;
   const double height = bar.rows * kRow - 2;
-  std::string out = cat("<g><title>", escaped(long_text(bar)), "</title>");
+  std::string out = cat("<g><title>", escaped(words.full(bar)), "</title>");
+  if (bar.heading)
+    return cat(out, caption(kMargin, y + 14, 11, shortened(bar.label, kHeadings - 10)), "</g>\n");
   out += cat("<rect x=\"", px(x), "\" y=\"", px(y), "\" width=\"", px(std::max(1.0, width - 2)),
-             "\" height=\"", px(height), "\" rx=\"2\" fill=\"", colour(bar, most),
+             "\" height=\"", px(height), "\" rx=\"2\" fill=\"",
+             bar.folded ? "url(#folded)" : words.svg_colour(bar, max_requests),
              "\" stroke=\"#5a6472\" stroke-width=\"0.6\"/>");
   // A folded bar is short and stands at the end of its row, so its text may go beyond it.
   const double room = bar.folded ? 400 : width - 10;
   const double text_x = bar.folded ? x + width + 4 : x + 5;
   const bool two_lines = bar.rows > 1;
   const double middle = y + height / 2 + (two_lines ? -3 : 4);
-  out += caption(
-      text_x, middle, 11,
-      shortened(two_lines || bar.folded || bar.label.empty() ? short_text(bar)
-                                                             : short_text(bar) + "  " + bar.label,
-                room));
-  if (two_lines)
-    out += caption(text_x, middle + 14, 10,
-                   shortened(bar.saved() ? cat("saves ", grouped(bar.saved())) : bar.label, room));
+  std::string text = words.brief(bar);
+  if (!two_lines && !bar.folded && !bar.label.empty()) text += "  " + bar.label;
+  out += caption(text_x, middle, 11, shortened(text, room));
+  if (two_lines) out += caption(text_x, middle + 14, 10, shortened(words.second(bar), room));
   return out + "</g>\n";
 }
 
 }  // namespace
 
-std::string svg_picture(const SharedTree& tree) {
+std::string svg_picture(const Tree& tree, const TreeWords& words) {
   std::vector<double> left(tree.bars.size());
   double extent = 1;
   bool has_folded = false;
-  int64_t most = 2;
+  bool has_headings = false;
+  int64_t max_requests = 2;
   for (size_t i = 0; i < tree.bars.size(); ++i) {
     const Bar& bar = tree.bars[i];
     if (bar.parent >= 0) {
@@ -138,9 +112,11 @@ std::string svg_picture(const SharedTree& tree) {
     }
     extent = std::max(extent, left[i] + raw_width(bar));
     has_folded |= bar.folded > 0;
-    if (!bar.folded) most = std::max(most, bar.requests);
+    has_headings |= bar.heading;
+    if (!bar.folded) max_requests = std::max(max_requests, bar.requests);
   }
-  const double scale = (kWidth - 2 * kMargin - (has_folded ? 200 : 0)) / extent;
+  const double first = kMargin + (has_headings ? kHeadings : 0);
+  const double scale = (kWidth - kMargin - first - (has_folded ? 200 : 0)) / extent;
   const double bottom = kTop + tree.rows * kRow;
   const double height = bottom + 60;
   std::string out = cat("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"", px(kWidth),
@@ -151,17 +127,18 @@ std::string svg_picture(const SharedTree& tree) {
       "<rect width=\"6\" height=\"6\" fill=\"#f2f2f2\"/>"
       "<path d=\"M0 6L6 0\" stroke=\"#8a939f\"/></pattern></defs>\n"
       "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n";
-  out += caption(kMargin, 26, 16, "Prefix tree of the batch");
+  out += caption(kMargin, 26, 16, words.title());
   out += caption(kMargin, 46, 11,
-                 "left to right: tokens of a sequence (square-root scale); green: shared, computed "
-                 "once; grey: used by one sequence");
+                 "left to right: tokens of a sequence (square-root scale); " + words.colours());
   for (size_t i = 0; i < tree.bars.size(); ++i)
-    out += draw(tree.bars[i], kMargin + left[i] * scale, raw_width(tree.bars[i]) * scale, most);
-  out += caption(kMargin, bottom + 24, 13, totals_line(tree));
+    out += draw(tree.bars[i], words, first + left[i] * scale, raw_width(tree.bars[i]) * scale,
+                max_requests);
+  out += caption(kMargin, bottom + 24, 13, words.totals(tree));
+  const std::optional<double> computed = words.computed_part(tree);
+  if (!computed) return out + "</svg>\n";
   // What was given against what is computed, to scale.
   const double full = kWidth - 2 * kMargin;
-  const double part =
-      tree.given ? full * static_cast<double>(tree.computed) / static_cast<double>(tree.given) : 0;
+  const double part = full * *computed;
   const auto band = [&](double x, double width, const char* fill) {
     return cat("<rect x=\"", px(x), "\" y=\"", px(bottom + 34), "\" width=\"", px(width),
                "\" height=\"10\" fill=\"", fill, "\"/>\n");
