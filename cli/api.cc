@@ -214,6 +214,12 @@ Job Engine::submit(const Batch& batch) {
   return Job(job);
 }
 
+std::string model_info_json(const std::string& path) {
+  return read_text([&](char* out, size_t n, size_t* needed, prefix_error* e) {
+    return prefix_model_info_json(path.data(), path.size(), out, n, needed, e);
+  });
+}
+
 std::string Engine::info_json() const {
   return read_text([this](char* out, size_t n, size_t* needed, prefix_error* e) {
     return prefix_engine_info_json(engine_.get(), out, n, needed, e);

@@ -33,6 +33,9 @@ class ApiError : public std::runtime_error {
 void check(prefix_status status, const prefix_error& error);
 prefix_error no_error();
 
+// What the files of a model hold: prefix_model_info_json.
+std::string model_info_json(const std::string& path);
+
 using OptionList = std::vector<std::pair<std::string, std::string>>;
 
 // A request whose prompt and choices are token ids.

@@ -15,7 +15,6 @@
 #include "common.h"
 #include "engine_args.h"
 #include "files.h"
-#include "model_header.h"
 #include "progress.h"
 
 namespace prefix_cli {
@@ -69,7 +68,7 @@ int run_operations(const Args& args) {
       out["message"] = e.what();
       std::cout << out.dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
     }
-    // Whoever waits for this result before the next operation gets it now.
+    // A program at the other end of the pipe may wait for this result before its next operation.
     if (in.rdbuf()->in_avail() <= 0) std::cout.flush();
   }
   input.check_end();
@@ -86,7 +85,7 @@ struct Capacity {
   int64_t tokens = 0;  // 0: no limit
 };
 
-// What a token of some model costs; unknown where nobody says.
+// What a token of some model costs; 0 where neither a flag nor a model says.
 struct Costs {
   int64_t bytes_per_token = 0;
   double flops_per_token = 0;
@@ -102,7 +101,7 @@ Costs read_costs(const Args& args) {
     memory.struct_size = static_cast<int32_t>(sizeof(memory));
     check(prefix_engine_estimate(path.data(), path.size(), options.get(), &memory, &error), error);
     costs.bytes_per_token = memory.kv_bytes_per_token;
-    costs.flops_per_token = static_cast<double>(read_model_header(path).flops_per_token());
+    costs.flops_per_token = nlohmann::json::parse(model_info_json(path)).at("flops_per_token");
   }
   costs.bytes_per_token =
       args.get_int("--bytes-per-token", costs.bytes_per_token, 1, int64_t{1} << 40);

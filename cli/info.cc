@@ -9,7 +9,6 @@
 #include "commands.h"
 #include "common.h"
 #include "engine_args.h"
-#include "model_header.h"
 
 namespace prefix_cli {
 namespace {
@@ -85,29 +84,18 @@ Json model_json(const Args& args, const std::string& path) {
   prefix_memory memory{};
   memory.struct_size = static_cast<int32_t>(sizeof(memory));
   check(prefix_engine_estimate(path.data(), path.size(), options.get(), &memory, &error), error);
-  const ModelHeader header = read_model_header(path);
+  const Json info = Json::parse(model_info_json(path));
   const int64_t context = args.get_int("--context", 4096, 1, int64_t{1} << 32);
   const int64_t batch = args.get_int("--batch", 1, 1, 1 << 24);
 
   Json out;
   out["path"] = path;
-  out["format"] = header.format;
-  out["architecture"] = header.architecture;
-  Json sizes = Json::object();
-  for (const auto& [name, value] : header.sizes) sizes[name] = value;
-  out["sizes"] = std::move(sizes);
-  Json groups = Json::array();
-  for (const TensorGroup& g : header.groups)
-    groups.push_back({{"group", g.name},
-                      {"dtype", g.dtype},
-                      {"tensors", g.tensors},
-                      {"parameters", g.parameters}});
-  out["tensors"] = std::move(groups);
-  out["parameters"] = header.parameters;
+  for (const char* key : {"format", "architecture", "model_type", "sizes", "tensors", "parameters"})
+    out[key] = info.at(key);
   out["kv_bytes_per_token"] = memory.kv_bytes_per_token;
   // Only models with recurrent layers have a state, and this library runs none of them yet.
   out["state_bytes"] = 0;
-  out["flops_per_token"] = header.flops_per_token();
+  out["flops_per_token"] = info.at("flops_per_token");
   out["bytes"] = {{"weights", memory.weight_bytes},
                   {"activations", memory.activation_bytes},
                   {"kv_budget", memory.kv_budget_bytes},

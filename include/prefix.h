@@ -290,6 +290,16 @@ typedef struct prefix_engine_stats {
 /* fraction in [0, 1]; returning nonzero aborts the load with CANCELLED. */
 typedef int32_t (*prefix_progress_callback)(double fraction, void* user);
 
+/* [any thread] What a model holds, from the headers of its files alone; path as below.
+ * {"format": "safetensors" or "GGUF", "architecture": name as the file gives it, "model_type": what this
+ * library runs it as, "sizes": {"layers": n, "hidden", "heads", "kv_heads", "head_dim", "intermediate",
+ * "vocabulary", "max_positions"}, "tensors": [{"group": "embedding" or "attention", "mlp", "norm",
+ * "output", "other", "dtype": type in the file, "tensors": n, "parameters": n, "bytes": n}],
+ * "parameters": n, "bytes": n, "flops_per_token": n}
+ * flops_per_token counts the matrices; attention comes on top, in proportion to the context.
+ * NOT_FOUND, IO, FORMAT, UNSUPPORTED_MODEL. */
+PREFIX_API prefix_status prefix_model_info_json(const char* path, size_t path_len, char* buf,
+                                                size_t cap, size_t* needed, prefix_error* err);
 /* [any thread] Bytes that an engine would take, from the headers of the files alone.
  * path: a Hugging Face directory (config.json and safetensors) or a .gguf file. options may be
  * NULL. NOT_FOUND, IO, FORMAT, UNSUPPORTED_MODEL. */
@@ -734,6 +744,7 @@ PREFIX_API void prefix_sim_release(prefix_sim* sim);
   X(prefix_log_next) \
   X(prefix_device_count) \
   X(prefix_device_info) \
+  X(prefix_model_info_json) \
   X(prefix_engine_estimate) \
   X(prefix_engine_create) \
   X(prefix_engine_create_with_progress) \

@@ -88,6 +88,13 @@ type Memory struct {
 	WeightBytes, KVBytesPerToken, KVBudgetBytes, ActivationBytes, TotalBytes int64
 }
 
+// ModelInfoJSON says what a model holds, from the headers of its files alone: architecture, sizes, groups of tensors.
+func ModelInfoJSON(path string) (string, error) {
+	return getText(2048, func(b []byte, needed *uintptr, f *swig.Error) int32 {
+		return swig.Prefix_model_info_json(path, b, needed, f)
+	})
+}
+
 // Estimate says what an engine would take, from the headers of the files alone.
 func Estimate(path string, options Options) (Memory, error) {
 	native, release, err := options.native()

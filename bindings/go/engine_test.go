@@ -113,6 +113,11 @@ func TestOpenHeedsItsContext(t *testing.T) {
 }
 
 func TestEngineTellsAboutItself(t *testing.T) {
+	var model struct{ Sizes struct{ Layers int } }
+	check(t, json.Unmarshal([]byte(must(prefix.ModelInfoJSON(filepath.Join(models, "llama-base")))(t)), &model))
+	if model.Sizes.Layers != 2 {
+		t.Error(model)
+	}
 	memory := must(prefix.Estimate(filepath.Join(models, "llama-base"), nil))(t)
 	if memory.WeightBytes <= 0 || memory.TotalBytes < memory.WeightBytes {
 		t.Errorf("%+v", memory)

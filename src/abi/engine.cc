@@ -4,6 +4,7 @@
 
 #include "abi/entry.h"
 #include "base/quote.h"
+#include "model/model_info.h"
 
 namespace {
 
@@ -127,6 +128,14 @@ std::string metrics(const prefix::EngineStats& s, const prefix::EngineInfo& info
 }  // namespace
 
 extern "C" {
+
+prefix_status prefix_model_info_json(const char* path, size_t path_len, char* buf, size_t cap,
+                                     size_t* needed, prefix_error* err) {
+  return guard("prefix_model_info_json", err, [&] {
+    const std::string where = path_in(path, path_len);
+    prefix::abi::text_out(prefix::model_info_json(where), buf, cap, needed);
+  });
+}
 
 prefix_status prefix_engine_estimate(const char* path, size_t path_len,
                                      const prefix_options* options, prefix_memory* out,

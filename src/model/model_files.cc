@@ -28,12 +28,21 @@ bool is_there(const std::string& path) {
   return fs::exists(path, error);
 }
 
+// The first of "architectures"; the model type where there is none.
+std::string declared_architecture(const Json& config, const std::string& model_type) {
+  const auto list = config.find("architectures");
+  const bool named =
+      list != config.end() && list->is_array() && !list->empty() && list->front().is_string();
+  return named ? list->front().get<std::string>() : model_type;
+}
+
 ModelFiles open_gguf(const std::string& path) {
   ModelFiles files;
   files.tensors = std::make_unique<TensorSource>();
   GgufMetadata metadata;
   read_gguf(path, metadata, *files.tensors);
   naming(path, [&] { files.config = config_from_gguf(metadata, *files.tensors); });
+  files.declared_as = files.config.architecture;
   return files;
 }
 
@@ -49,7 +58,11 @@ ModelFiles open_directory(const std::string& path) {
   const auto parse = [&](const std::string& file) {
     return JsonDocument(parse_json(read_text_file(file, limits.bytes), "the file", limits));
   };
-  naming(config, [&] { files.config = config_from_json(parse(config).tree()); });
+  naming(config, [&] {
+    const JsonDocument document = parse(config);
+    files.config = config_from_json(document.tree());
+    files.declared_as = declared_architecture(document.tree(), files.config.architecture);
+  });
   if (is_there(generation))
     naming(generation, [&] { apply_generation_config(parse(generation).tree(), files.config); });
 

@@ -11,6 +11,7 @@ namespace prefix {
 
 struct ModelFiles {
   ModelConfig config;
+  std::string declared_as;  // the architecture by the name in the file, "LlamaForCausalLM"
   std::unique_ptr<TensorSource> tensors;
 };
 

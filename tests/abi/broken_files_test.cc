@@ -1,5 +1,6 @@
 // Model files that are cut, corrupt, contradictory or built to break their reader: estimate and
-// create answer with a status and a sentence that names the file, and take nothing with them.
+// create answer with a status and a sentence that names the file, and take nothing with them. So does
+// the description of a model.
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -22,7 +23,7 @@ std::string read_file(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// What estimate and create make of a path; both must agree.
+// What estimate, create and model_info make of a path; all must agree.
 prefix_status open_status(const std::string& path, std::string* message) {
   prefix_memory memory{};
   memory.struct_size = sizeof(memory);
@@ -37,6 +38,19 @@ prefix_status open_status(const std::string& path, std::string* message) {
   // The estimate reads headers only, which is where everything can be wrong that a load finds.
   EXPECT_EQ(created, estimated) << create_error.message << " / " << estimate_error.message;
   EXPECT_STREQ(create_error.message, estimate_error.message);
+  Error info_error;
+  char text[2048] = "as it is";
+  size_t needed = 7;
+  const prefix_status described =
+      prefix_model_info_json(path.data(), path.size(), text, sizeof(text), &needed, &info_error);
+  EXPECT_EQ(described, estimated) << info_error.message << " / " << estimate_error.message;
+  EXPECT_STREQ(info_error.message, estimate_error.message);
+  if (described == PREFIX_OK) {
+    EXPECT_TRUE(json::accept(text)) << text;
+  } else {
+    EXPECT_STREQ(text, "as it is");
+    EXPECT_EQ(needed, 7u);
+  }
   if (estimated != PREFIX_OK) {
     EXPECT_EQ(memory.weight_bytes, 0) << "a call that fails changes nothing";
   }

@@ -80,6 +80,9 @@ TEST_F(Buffers, EveryTextComesByTwoCalls) {
   check_text("prefix_options_get", [&](char* b, size_t c, size_t* n, prefix_error* e) {
     return prefix_options_get(options_, "namespace", PREFIX_NUL, b, c, n, e);
   });
+  check_text("prefix_model_info_json", [&](char* b, size_t c, size_t* n, prefix_error* e) {
+    return prefix_model_info_json(model_path().c_str(), PREFIX_NUL, b, c, n, e);
+  });
   check_text("prefix_engine_info_json", [&](char* b, size_t c, size_t* n, prefix_error* e) {
     return prefix_engine_info_json(engine_, b, c, n, e);
   });
@@ -211,6 +214,20 @@ TEST_F(Buffers, TheJsonIsJson) {
     EXPECT_TRUE(info.contains(key)) << key;
   EXPECT_EQ(info["model"]["vocab_size"], 131);
   EXPECT_EQ(info["options"]["cache_bytes"], "16M");
+
+  const auto model = nlohmann::json::parse(text([&](char* b, size_t c, size_t* n, prefix_error* e) {
+    return prefix_model_info_json(model_path().c_str(), PREFIX_NUL, b, c, n, e);
+  }));
+  EXPECT_EQ(model["format"], "safetensors");
+  EXPECT_EQ(model["sizes"]["vocabulary"], 131);
+  int64_t parameters = 0, bytes = 0;
+  for (const auto& group : model["tensors"]) {
+    parameters += group["parameters"].get<int64_t>();
+    bytes += group["bytes"].get<int64_t>();
+  }
+  EXPECT_EQ(model["parameters"], parameters);
+  EXPECT_EQ(model["bytes"], bytes);
+  EXPECT_GT(model["flops_per_token"], parameters / 2);
 
   const Batch shared = make_batch(nullptr);
   add_logits(shared, {1, 2, 3});

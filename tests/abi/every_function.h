@@ -103,6 +103,7 @@ inline const std::vector<Function>& every_function() {
       WITHOUT(prefix_log_next, PREFIX_ERR_NO_EVENT, a.number_out, a.buf, a.capacity, a.size),
       VALUE(prefix_device_count),
       WITHOUT(prefix_device_info, kInvalid, 0, a.device_details, a.err),
+      WITHOUT(prefix_model_info_json, kInvalid, a.text, a.length, a.buf, a.capacity, a.size, a.err),
       WITHOUT(prefix_engine_estimate, kInvalid, a.text, a.length, h.options, a.memory, a.err),
       WITHOUT(prefix_engine_create, kInvalid, a.text, a.length, h.options, a.engine, a.err),
       WITHOUT(prefix_engine_create_with_progress, kInvalid, a.text, a.length, h.options, nullptr,

@@ -227,6 +227,14 @@ TEST(Memory, Loading) {
                     },
                     nullptr},
                    11);
+  std::vector<char> text(1 << 12);
+  every_allocation({"prefix_model_info_json",
+                    [&](prefix_error* e) {
+                      return prefix_model_info_json(path.c_str(), PREFIX_NUL, text.data(),
+                                                    text.size(), nullptr, e);
+                    },
+                    nullptr},
+                   11);
   prefix_engine* engine = nullptr;
   every_allocation({"prefix_engine_create",
                     [&](prefix_error* e) {

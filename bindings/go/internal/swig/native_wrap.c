@@ -599,6 +599,31 @@ int _wrap_prefix_device_info_swig(size_t _swig_go_0, prefix_device_details *_swi
 }
 
 
+int _wrap_prefix_model_info_json_swig(_gostring_ _swig_go_0, _goslice_ _swig_go_1, size_t *_swig_go_2, prefix_error *_swig_go_3) {
+  char *arg1 = 0 ;
+  size_t arg2 ;
+  char *arg3 = 0 ;
+  size_t arg4 ;
+  size_t *arg5 = 0 ;
+  prefix_error *arg6 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (char *)_swig_go_0.p; arg2 = (size_t)_swig_go_0.n;
+  arg3 = (char *)_swig_go_1.array; arg4 = (size_t)_swig_go_1.len;
+  arg5 = (size_t *)_swig_go_2;
+  arg6 = (prefix_error *)_swig_go_3;
+
+  result = prefix_model_info_json((char const *)arg1,arg2,arg3,arg4,arg5,arg6);
+  _swig_go_result = result;
+
+
+
+
+  return _swig_go_result;
+}
+
+
 int _wrap_prefix_engine_estimate_swig(_gostring_ _swig_go_0, prefix_options *_swig_go_1, prefix_memory *_swig_go_2, prefix_error *_swig_go_3) {
   char *arg1 = 0 ;
   size_t arg2 ;

@@ -668,6 +668,14 @@ functions! {
         out: *mut prefix_device_details,
         err: *mut prefix_error,
     ) -> prefix_status;
+    pub fn prefix_model_info_json(
+        path: *const ::core::ffi::c_char,
+        path_len: usize,
+        buf: *mut ::core::ffi::c_char,
+        cap: usize,
+        needed: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
     pub fn prefix_engine_estimate(
         path: *const ::core::ffi::c_char,
         path_len: usize,

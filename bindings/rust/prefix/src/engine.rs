@@ -109,6 +109,16 @@ impl Engine {
         Ok(Engine(Arc::new(Owned(handle?))))
     }
 
+    /// What a model holds, from the headers of its files alone, as JSON: architecture, sizes, groups of tensors.
+    pub fn model_info_json(path: impl AsRef<Path>) -> Result<String> {
+        library::ready()?;
+        let path = path_text(path.as_ref(), "prefix_model_info_json")?;
+        // Safety: a text with its length, a buffer with its capacity.
+        read_text(2048, |buf, cap, needed, err| unsafe {
+            sys::prefix_model_info_json(path.as_ptr().cast(), path.len(), buf, cap, needed, err)
+        })
+    }
+
     /// The bytes that an engine would take, from the headers of the files alone.
     pub fn estimate(path: impl AsRef<Path>, options: Option<&Options>) -> Result<Memory> {
         library::ready()?;

@@ -85,6 +85,9 @@ fn progress_is_told_and_may_stop_the_load() {
 #[test]
 fn memory_is_told_before_loading() {
     support::load_library();
+    let info = Engine::model_info_json(model("llama-base")).unwrap();
+    assert!(info.contains("\"layers\":2"), "{info}");
+    assert!(Engine::model_info_json("no such model").is_err());
     let memory = Engine::estimate(model("llama-base"), None).unwrap();
     assert!(memory.weight_bytes > 100_000, "{memory:?}");
     assert!(memory.total_bytes >= memory.weight_bytes);

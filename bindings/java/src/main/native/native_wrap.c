@@ -700,6 +700,47 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1device_1info(
 }
 
 
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1model_1info_1json(JNIEnv *jenv, jclass jcls, jobject jarg1, jobject jarg3) {
+  jlong jresult = 0 ;
+  char *arg1 = 0 ;
+  size_t arg2 ;
+  char *arg3 = 0 ;
+  size_t arg4 ;
+  size_t *arg5 = 0 ;
+  prefix_error *arg6 = 0 ;
+  prefix_java_view view1 ;
+  prefix_java_view view3 ;
+  size_t value5 = 0 ;
+  prefix_error error6 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg5 = &value5;
+  arg6 = &error6;
+  {
+    if (!prefix_java_open(jenv, jarg1, PREFIX_JAVA_BYTE, &view1)) return 0;
+    arg1 = (char *)view1.start;
+    arg2 = view1.count;
+  }
+  {
+    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_BYTE, &view3)) return 0;
+    arg3 = (char *)view3.start;
+    arg4 = view3.count;
+  }
+  result = prefix_model_info_json((char const *)arg1,arg2,arg3,arg4,arg5,arg6);
+  jresult = 0;
+  if (jresult == 0) jresult = (jlong)*arg5;
+
+  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg6);
+
+  prefix_java_close(jenv, &view1, JNI_ABORT);
+  prefix_java_close(jenv, &view3, 0);
+  return jresult;
+}
+
+
 SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1engine_1estimate(JNIEnv *jenv, jclass jcls, jobject jarg1, jlong jarg3, jbyteArray jarg4) {
   jlong jresult = 0 ;
   char *arg1 = 0 ;

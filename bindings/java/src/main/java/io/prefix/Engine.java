@@ -46,6 +46,17 @@ public final class Engine extends Owned {
     }
 
     /**
+     * Says what a model holds, from the headers of its files alone: architecture, sizes, groups of tensors.
+     *
+     * @param path as for {@link #open}
+     * @return JSON
+     */
+    public static String modelInfoJson(Path path) {
+        byte[] name = utf8(path.toString());
+        return Buffers.text(2048, buffer -> Native.prefix_model_info_json(name, buffer));
+    }
+
+    /**
      * Says what an engine would take, from the headers of the files alone.
      *
      * @param path as for {@link #open}

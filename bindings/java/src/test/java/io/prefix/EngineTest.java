@@ -81,6 +81,7 @@ class EngineTest {
 
     @Test
     void anEngineTellsAboutItself() throws Exception {
+        assertTrue(Engine.modelInfoJson(Support.LLAMA).contains("\"layers\":2"));
         Memory memory = Engine.estimate(Support.LLAMA, null);
         assertTrue(memory.weights() > 0 && memory.total() >= memory.weights(), memory.toString());
         try (Engine engine = Support.open();

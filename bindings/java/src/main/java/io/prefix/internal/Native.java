@@ -65,6 +65,8 @@ public final class Native {
 
   public static long prefix_device_info(long index, byte[] out) { return NativeJNI.prefix_device_info(index, out); }
 
+  public static long prefix_model_info_json(Object path, Object buf) { return NativeJNI.prefix_model_info_json(path, buf); }
+
   public static long prefix_engine_estimate(Object path, long options, byte[] out) { return NativeJNI.prefix_engine_estimate(path, options, out); }
 
   public static long prefix_engine_create(Object path, long options) { return NativeJNI.prefix_engine_create(path, options); }

@@ -36,6 +36,7 @@ final class NativeJNI {
   public final static native long prefix_log_next(long[] jarg1, Object jarg2);
   public final static native long prefix_device_count();
   public final static native long prefix_device_info(long jarg1, byte[] jarg2);
+  public final static native long prefix_model_info_json(Object jarg1, Object jarg3);
   public final static native long prefix_engine_estimate(Object jarg1, long jarg3, byte[] jarg4);
   public final static native long prefix_engine_create(Object jarg1, long jarg3);
   public final static native long prefix_engine_retain(long jarg1);

@@ -1,0 +1,93 @@
+#include "model/model_info.h"
+
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/json_text.h"
+#include "model/architecture.h"
+#include "model/model_files.h"
+#include "model/weights.h"
+
+namespace prefix {
+namespace {
+
+// Tensors with the same role and the same type in the file.
+struct Group {
+  std::string_view name;
+  TensorType type;
+  int64_t tensors = 0;
+  int64_t parameters = 0;
+  int64_t bytes = 0;
+};
+
+std::string_view group_of(std::string_view name) {
+  const auto has = [name](std::string_view part) { return name.find(part) != name.npos; };
+  if (has("norm")) return "norm";
+  if (has("embed") || has("embd")) return "embedding";
+  if (has("attn") || has("attention")) return "attention";
+  if (has("mlp") || has("ffn")) return "mlp";
+  if (name == "lm_head.weight" || name == "output.weight") return "output";
+  return "other";
+}
+
+// In the order in which they occur first.
+std::vector<Group> groups_of(const std::vector<Tensor>& tensors) {
+  std::vector<Group> groups;
+  for (const Tensor& t : tensors) {
+    const std::string_view name = group_of(t.name);
+    Group* group = nullptr;
+    for (Group& g : groups)
+      if (g.name == name && g.type == t.type) group = &g;
+    if (!group) group = &groups.emplace_back(Group{name, t.type});
+    ++group->tensors;
+    group->parameters += element_count(t.name, t.shape);
+    group->bytes += static_cast<int64_t>(t.bytes);
+  }
+  return groups;
+}
+
+int64_t flops_per_token(const std::vector<Group>& groups, bool has_output) {
+  int64_t weights = 0;
+  for (const Group& g : groups)
+    if (g.name != "norm" && (g.name != "embedding" || !has_output)) weights += g.parameters;
+  return 2 * weights;
+}
+
+}  // namespace
+
+std::string model_info_json(const std::string& path) {
+  const ModelFiles files = open_model(path);
+  // What a load refuses of names and shapes is refused here.
+  weight_shapes(files, find_architecture(files.config.architecture), ops::WeightFormat::kBf16);
+  const ModelConfig& c = files.config;
+  const std::vector<Group> groups = groups_of(files.tensors->tensors());
+  int64_t parameters = 0, bytes = 0;
+  bool has_output = false;
+  for (const Group& g : groups) {
+    parameters += g.parameters;
+    bytes += g.bytes;
+    has_output |= g.name == "output";
+  }
+
+  JsonText json;
+  json.open('{').field("format", c.from_gguf ? "GGUF" : "safetensors");
+  json.field("architecture", files.declared_as).field("model_type", c.architecture);
+  json.key("sizes").open('{');
+  json.field("layers", c.layers).field("hidden", c.hidden).field("heads", c.heads);
+  json.field("kv_heads", c.kv_heads).field("head_dim", c.head_dim);
+  json.field("intermediate", c.intermediate).field("vocabulary", c.vocab_size);
+  json.field("max_positions", c.max_positions).close('}');
+  json.key("tensors").open('[');
+  for (const Group& g : groups) {
+    json.open('{').field("group", g.name).field("dtype", tensor_type_name(g.type));
+    json.field("tensors", g.tensors).field("parameters", g.parameters).field("bytes", g.bytes);
+    json.close('}');
+  }
+  json.close(']').field("parameters", parameters).field("bytes", bytes);
+  json.field("flops_per_token", flops_per_token(groups, has_output));
+  return std::move(json.close('}')).take();
+}
+
+}  // namespace prefix
