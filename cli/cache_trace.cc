@@ -28,7 +28,7 @@ uint64_t next_random(uint64_t& state) {
 // and a file 200 MB. Depth 1 is the object, 2 a list of its, 3 a run in that list.
 class TraceLine final : public nlohmann::json::json_sax_t {
  public:
-  explicit TraceLine(size_t most_tokens) : most_tokens_(most_tokens) {}
+  explicit TraceLine(size_t max_tokens) : max_tokens_(max_tokens) {}
   std::string problem;
 
   bool key(std::string& name) override {
@@ -89,7 +89,7 @@ class TraceLine final : public nlohmann::json::json_sax_t {
   bool end_array() override {
     if (depth_-- < 3) return true;
     if (run_size_ != 2) return wrong(cat("a run of ", run_size_, " numbers"));
-    if (run_[1] > most_tokens_) return too_long();
+    if (run_[1] > max_tokens_) return too_long();
     uint64_t state = run_[0];
     for (uint64_t i = 0; i < run_[1]; ++i)
       if (!add(static_cast<int32_t>(next_random(state) % kVocabulary))) return false;
@@ -144,11 +144,11 @@ class TraceLine final : public nlohmann::json::json_sax_t {
   bool add(int32_t token) {
     const bool input = field_ == Field::kInputTokens || field_ == Field::kInputRuns;
     (input ? input_ : output_).push_back(token);
-    return input_.size() + output_.size() <= most_tokens_ || too_long();
+    return input_.size() + output_.size() <= max_tokens_ || too_long();
   }
 
   bool too_long() {
-    return stop(cat("the request has more than ", most_tokens_, " tokens, the limit"));
+    return stop(cat("the request has more than ", max_tokens_, " tokens, the limit"));
   }
 
   bool wrong(const std::string& what) {
@@ -167,7 +167,7 @@ class TraceLine final : public nlohmann::json::json_sax_t {
     return false;
   }
 
-  const size_t most_tokens_;
+  const size_t max_tokens_;
   int64_t session_ = 0;
   int64_t turn_ = 0;
   std::string namespace_;
@@ -183,15 +183,14 @@ class TraceLine final : public nlohmann::json::json_sax_t {
 
 }  // namespace
 
-void parse_trace_line(const std::string& line, TraceRequest& request, size_t most_tokens) {
+void parse_trace_line(const std::string& line, TraceRequest& request, size_t max_tokens) {
   if (line.starts_with(kByteOrderMark)) fail("the line begins with a byte order mark");
-  TraceLine events(most_tokens);
+  TraceLine events(max_tokens);
   if (!nlohmann::json::sax_parse(line, &events)) fail(events.problem);
   events.finish(request);
 }
 
-Trace::Trace(std::string path, int64_t most_bytes)
-    : path_(std::move(path)), most_bytes_(most_bytes) {
+Trace::Trace(std::string path, int64_t max_bytes) : path_(std::move(path)), max_bytes_(max_bytes) {
   std::ifstream file(path_);
   // A folder opens, too, but cannot be read.
   if (!file || (file.peek() == std::ifstream::traits_type::eof() && !file.eof()))
@@ -233,7 +232,7 @@ void Trace::read_file(const Each& each) {
 
 void Trace::keep(const TraceRequest& request) {
   kept_bytes_ += static_cast<int64_t>(request.tokens.size() * sizeof(int32_t));
-  if (kept_bytes_ > most_bytes_) {
+  if (kept_bytes_ > max_bytes_) {
     keeps_ = false;
     kept_ = {};
     return;

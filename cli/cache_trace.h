@@ -25,17 +25,17 @@ struct TraceRequest {
   size_t prompt = 0;            // tokens of the prompt
 };
 
-constexpr size_t kMostTraceTokens = size_t{1} << 24;  // of one request
+constexpr size_t kMaxTraceTokens = size_t{1} << 24;  // of one request
 
 // Throws Failure for a line that is malformed or has too many tokens.
 void parse_trace_line(const std::string& line, TraceRequest& request,
-                      size_t most_tokens = kMostTraceTokens);
+                      size_t max_tokens = kMaxTraceTokens);
 
 class Trace {
  public:
-  // Opens the file; reads nothing yet. `most_bytes` of tokens are kept for the next reading; a
+  // Opens the file; reads nothing yet. `max_bytes` of tokens are kept for the next reading; a
   // longer trace is read from the file every time.
-  explicit Trace(std::string path, int64_t most_bytes = int64_t{256} << 20);
+  explicit Trace(std::string path, int64_t max_bytes = int64_t{256} << 20);
 
   // Calls `each` with every request and how much of the trace is done, in [0, 1].
   using Each = std::function<void(const TraceRequest&, double)>;
@@ -46,7 +46,7 @@ class Trace {
   void keep(const TraceRequest& request);
 
   std::string path_;
-  int64_t most_bytes_;
+  int64_t max_bytes_;
   int64_t kept_bytes_ = 0;
   bool keeps_ = true;   // all requests so far are in kept_
   bool whole_ = false;  // the file was read to its end

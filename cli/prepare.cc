@@ -14,7 +14,7 @@ std::string option(const Request& request, std::string_view key) {
 }
 
 // The engine stops at the end tokens of the model's configuration; chat templates often use one
-// more to end a turn. Who gives token ids is taken at their word.
+// more to end a turn. Token ids are taken as they are given.
 void add_end_tokens(const Request& request, Text& text, Prepared& prepared) {
   if (option(request, "ignore_eos") == "true") return;
   std::string list = option(request, "stop_tokens");

@@ -18,7 +18,7 @@ constexpr int64_t kMaxPage = 65536;
 constexpr int64_t kMaxNumber = INT64_MAX;
 constexpr int64_t kMaxToken = INT32_MAX;
 
-// What an operation gave. Its text is written when somebody asks, not as part of the operation: one
+// What an operation gave. Its text is written when it is asked for, not as part of the operation: one
 // that changed the tree must not fail for lack of memory for its answer.
 struct Answer {
   explicit Answer(const Simulator& s)
@@ -32,7 +32,7 @@ struct Answer {
   int64_t evictable, held, total, tick;
 };
 
-// One user at a time: whoever comes while `mutex` is held is told so.
+// One user at a time: a call while `mutex` is held is answered with MISUSE.
 struct SimulationObject {
   explicit SimulationObject(const SimulatorOptions& o)
       : options(o), simulator(o), answer(simulator) {}

@@ -24,7 +24,7 @@ std::string plan_preview(const std::vector<RequestSpec>& requests,
   std::vector<int64_t> ends;
   const auto add = [&](NodeId root, const std::vector<int32_t>& tokens) {
     const Match match = tree.match(root, tokens);
-    // The picture wants a request to end where a node ends.
+    // A request ends where a node ends, so that each is seen in a picture.
     const NodeId node =
         tree.end_at(tree.attach(match, tokens, {}), static_cast<int32_t>(tokens.size()));
     ends.resize(std::max(ends.size(), static_cast<size_t>(tree.node_limit())), 0);

@@ -1,4 +1,4 @@
-// How a batch would share, found without a model: for prefix_batch_plan_json and the tree picture.
+// How a batch would share, found without a model: prefix_batch_plan_json. `prefix tree` paints it.
 #pragma once
 
 #include <string>
