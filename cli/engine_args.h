@@ -10,7 +10,8 @@ namespace prefix_cli {
 // of the library. --option comes last and wins.
 OptionList engine_options(const Args& args);
 
-inline constexpr Flag kThreadsFlag{"--threads", "N", "worker threads; default: one per processor it may use"};
+inline constexpr Flag kThreadsFlag{"--threads", "N",
+                                   "worker threads; default: one per processor it may use"};
 inline constexpr Flag kDeviceFlag{"--device", "cpu|cuda[:N]", "where the model runs; default cpu"};
 inline constexpr Flag kDtypeFlag{"--dtype", "bf16|f32", "type of weights, keys and values"};
 inline constexpr Flag kIsaFlag{"--isa", "NAME", "instruction set level; default: the fastest"};

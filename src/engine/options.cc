@@ -33,7 +33,8 @@ constexpr OptionInfo kTable[] = {
      "with invariant; auto takes hopper where it may."},
     {"cuda_graphs", T::kBool, S::kEngine, "true", 0, 0, "",
      "Replay steps that look like earlier ones as CUDA graphs; the same bits either way."},
-    {"threads", T::kInt, S::kEngine, "0", 0, 1024, "", "Worker threads; 0 = one per processor that the process may use."},
+    {"threads", T::kInt, S::kEngine, "0", 0, 1024, "",
+     "Worker threads; 0 = one per processor that the process may use."},
     {"cache_bytes", T::kInt, S::kEngine, "0", 0, kMax, "",
      "Most bytes for keys and values, of running requests and of the cache; 0 = a quarter of the "
      "free memory, nine tenths of what is left on a GPU. Suffixes K, M, G."},
