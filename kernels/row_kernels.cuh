@@ -1,4 +1,5 @@
-// A list of bodies (PREFIX_ROW_KERNELS of body/rows.h) as CUDA kernels, and the switch that finds them.
+// A list of bodies (PREFIX_ROW_KERNELS of body/rows.h) as CUDA kernels, and the switch that finds
+// them.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -68,7 +68,7 @@ TierQueue::~TierQueue() {
   }
   wake_.notify_all();
   for (Waiting& waiting : left)
-    give_up(*waiting.call, waiting.next, waiting.end, &TierStats::cancelled);
+    abort(*waiting.call, waiting.next, waiting.end, &TierStats::cancelled);
   for (std::thread& thread : threads_) thread.join();
 }
 
@@ -103,7 +103,7 @@ TicketPtr TierQueue::start(TierCall::Kind kind, std::span<const PageKey> keys,
   } else if (accepted > 1) {
     wake_.notify_all();
   }
-  give_up(*call, accepted, keys.size(), &TierStats::refused);
+  abort(*call, accepted, keys.size(), &TierStats::refused);
   return TicketPtr(call, &call->ticket);
 }
 
@@ -150,7 +150,7 @@ void TierQueue::serve() {
     }
     TierCall& call = *piece.call;
     if (call.ticket.cancelled()) {
-      give_up(call, piece.next, piece.end, &TierStats::cancelled);
+      abort(call, piece.next, piece.end, &TierStats::cancelled);
       continue;
     }
     try {
@@ -165,7 +165,7 @@ void TierQueue::serve() {
   }
 }
 
-void TierQueue::give_up(TierCall& call, size_t first, size_t end, uint64_t TierStats::* reason) {
+void TierQueue::abort(TierCall& call, size_t first, size_t end, uint64_t TierStats::* reason) {
   if (first == end) return;
   count([&](TierStats& s) { s.*reason += end - first; });
   const Outcome nothing = call.kind == TierCall::Kind::kPut ? Outcome::kNotStored : Outcome::kMiss;

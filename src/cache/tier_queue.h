@@ -89,7 +89,7 @@ class TierQueue {
   // Takes a piece off the queue; false when it is empty.
   bool take(Queue& queue, Waiting* piece);
   size_t accept(Queue& queue, const std::shared_ptr<TierCall>& call);
-  void give_up(TierCall& call, size_t first, size_t end, uint64_t TierStats::* reason);
+  void abort(TierCall& call, size_t first, size_t end, uint64_t TierStats::* reason);
 
   TierQueueOptions options_;
   Work work_;

@@ -89,8 +89,8 @@ class Device {
   // Takes the memory that the device itself needs for steps up to this shape, so that none of them
   // has to: sizes().workspace_bytes(). Throws kOutOfDeviceMemory.
   virtual void reserve(const ReserveShape&) {}
-  // Calls step(rows) for row counts that steps will have, `max_rows` at most. Meanwhile linear() and
-  // linear_gated() compute nothing, but do what would cost the first products of their shapes time:
+  // Calls step(rows) for row counts that steps will have, `max_rows` at most. Meanwhile linear()
+  // and linear_gated() compute nothing, but do what would cost the first products of their shapes time:
   // choose algorithms, load kernels. Their results are undefined.
   virtual void warm_up(int64_t /*max_rows*/, const std::function<void(int64_t rows)>& /*step*/) {}
   // At least so many rows: of the few numbers for which products are prepared.

@@ -11,7 +11,8 @@ namespace {
 constexpr int64_t kTileColumns = 64;
 // About how many rows are finished at once, while their sums are still in L1.
 constexpr int64_t kFinishRows = 24;
-static_assert(kFinishRows % (2 * kBlockRows) == 0);  // blocks of rows take turns (TileArgs::ahead)
+static_assert(kFinishRows % (2 * kBlockRows) ==
+              0);  // blocks of rows take turns (TileArgs::prefetch)
 // Tasks per thread: enough to even out a slow core, few enough to reuse the rows of x.
 constexpr int64_t kTasksPerThread = 8;
 
@@ -70,23 +71,23 @@ class PairTask {
       tile.kc = std::min(k_block, w_.k_padded - k);
       tile.ldc = kTileColumns;
       tile.accumulate = k > 0;
-      // Meanwhile the panels of the next tile come near. A few rows are done too soon for that.
-      const std::byte* ahead =
+      // Meanwhile the panels of the next tile are prefetched. A few rows are done too soon for that.
+      const std::byte* next =
           last ? (more ? left + 2 * w_.panel_bytes() : nullptr)
                : static_cast<const std::byte*>(b0) + k_bytes * static_cast<size_t>(tile.kc);
-      if (rows < kFinishRows) ahead = nullptr;
+      if (rows < kFinishRows) next = nullptr;
       const int64_t turns = ceil_div(rows, 2 * kBlockRows);
-      tile.ahead_step = ceil_div(static_cast<int64_t>(k_bytes), turns);
+      tile.prefetch_step = ceil_div(static_cast<int64_t>(k_bytes), turns);
       const int64_t step = last ? round_up(kFinishRows, gemm_.row_step) : rows;
       for (int64_t r = 0; r < rows; r += step) {
         tile.a = x_.data + static_cast<size_t>((row + r) * x_.ld + k) * context_.act_bytes();
         tile.c = sums + r * kTileColumns;
         tile.rows = std::min(step, rows - r);
-        if (ahead != nullptr) {
-          tile.ahead[0] = ahead + r / (2 * kBlockRows) * tile.kc * tile.ahead_step;
-          tile.ahead[1] = static_cast<const std::byte*>(tile.ahead[0]) + w_.panel_bytes();
+        if (next != nullptr) {
+          tile.prefetch[0] = next + r / (2 * kBlockRows) * tile.kc * tile.prefetch_step;
+          tile.prefetch[1] = static_cast<const std::byte*>(tile.prefetch[0]) + w_.panel_bytes();
         }
-        if (last) expect(row + r, tile.rows, pair);
+        if (last) prefetch_output(row + r, tile.rows, pair);
         context_.tile(w_.format)(tile);
         if (last) finish(tile.c, row + r, tile.rows, pair);
       }
@@ -95,7 +96,7 @@ class PairTask {
 
  private:
   // Lines that finish() will write: otherwise it waits until the memory has brought them.
-  void expect(int64_t row, int64_t rows, int64_t pair) const {
+  void prefetch_output(int64_t row, int64_t rows, int64_t pair) const {
     const bool gated = output_.gated_out != nullptr;
     const auto element = static_cast<int64_t>(gated ? context_.act_bytes() : sizeof(float));
     const int64_t width = gated ? kPanelColumns : kTileColumns;

@@ -47,13 +47,13 @@ inline void multiply_block(const TileArgs& t, int64_t row, int vec) {
   }
   const int64_t lda = t.lda;
   const int64_t block = row / kBlockRows;
-  auto* ahead = static_cast<const char*>(t.ahead[block % 2]);
-  int64_t ahead_step = 0;
-  if (ahead == nullptr) {
-    ahead = static_cast<const char*>(t.b0[0]);
+  auto* prefetch = static_cast<const char*>(t.prefetch[block % 2]);
+  int64_t prefetch_step = 0;
+  if (prefetch == nullptr) {
+    prefetch = static_cast<const char*>(t.b0[0]);
   } else {
-    ahead += block / 2 * t.kc * t.ahead_step;
-    ahead_step = M::kStep * t.ahead_step;
+    prefetch += block / 2 * t.kc * t.prefetch_step;
+    prefetch_step = M::kStep * t.prefetch_step;
   }
   for (int64_t chunk = 0; chunk < t.chunks; ++chunk) {
     const A* a = static_cast<const A*>(t.a) + chunk * t.a_chunk + row * lda;
@@ -80,8 +80,8 @@ inline void multiply_block(const TileArgs& t, int64_t row, int vec) {
           for (int j = 0; j < NV; ++j) acc[i][j] = M::mac(acc[i][j], x, b[j]);
         }
       }
-      __builtin_prefetch(ahead, 0, 2);  // into L2
-      ahead += ahead_step;
+      __builtin_prefetch(prefetch, 0, 2);  // into L2
+      prefetch += prefetch_step;
       a += M::kStep;
       b_first += kStepElements;
       b_second += kStepElements;

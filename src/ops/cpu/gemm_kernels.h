@@ -39,10 +39,10 @@ struct TileArgs {
   int64_t rows = 0;  // any count; best in multiples of GemmKernels::row_step
   bool accumulate = false;
 
-  // What the next tile will want, brought near on the way: `ahead_step` bytes for each k and block
+  // What the next tile will want, prefetched on the way: `prefetch_step` bytes for each k and block
   // of rows, of the two panels in turn. May be null; only speed depends on it.
-  const void* ahead[2] = {};
-  int64_t ahead_step = 0;
+  const void* prefetch[2] = {};
+  int64_t prefetch_step = 0;
 };
 
 using TileFn = void (*)(const TileArgs& args);
