@@ -179,6 +179,13 @@ TEST_F(SnapshotFile, CountsOfWhatIsNotThereAreNotBelieved) {
     }
   }
   EXPECT_GT(refused, 100);
+  // One namespace more than there are bytes for is refused before any is made.
+  std::string one_more = index;
+  const auto count = static_cast<uint32_t>((index.size() - sizeof(uint32_t)) / 4 + 1);
+  std::memcpy(one_more.data(), &count, sizeof(count));
+  expect_error(Code::kFormat, {"counts", std::to_string(count)}, [&] {
+    const SnapshotReader reader(in_memory(with_index(file, one_more)), shape_of(kPage));
+  });
   EXPECT_EQ(open_code(with_index(file, index)), Code::kOk);
   EXPECT_EQ(open_code(with_index(file, index + "x")), Code::kFormat);
   for (size_t size = 0; size < index.size(); ++size)
