@@ -1,6 +1,7 @@
 //! The C functions as a C program calls them, with Rust types around for the tests.
 
 use prefix_text::ffi::*;
+use std::ffi::c_char;
 use std::ptr::{null, null_mut};
 
 pub const INVALID_ARGUMENT: i32 = 100;
@@ -22,9 +23,10 @@ pub struct Failure {
 
 pub type Outcome<T> = Result<T, Failure>;
 
-fn zero_terminated(bytes: &[u8]) -> String {
-    let end = bytes.iter().position(|b| *b == 0).expect("no zero");
-    String::from_utf8(bytes[..end].to_vec()).expect("a message that is not UTF-8")
+fn zero_terminated(text: &[c_char]) -> String {
+    let end = text.iter().position(|c| *c == 0).expect("no zero");
+    let bytes = text[..end].iter().map(|c| *c as u8).collect();
+    String::from_utf8(bytes).expect("a message that is not UTF-8")
 }
 
 /// One call. The status and the code in the error agree, and an error is written on failure only.
