@@ -26,6 +26,13 @@ TEST(LogSumExp, AgreesWithDoubleArithmetic) {
     for (float v : x) sum += std::exp(static_cast<double>(v));
     EXPECT_NEAR(log_sum_exp(x), std::log(sum), 1e-6) << n;
   }
+  // Every term but one in the same place between two powers of two: errors there cannot hide.
+  for (const float below : {0.1f, 0.2f, 0.3f, 0.34f, 0.5f, 3.0f}) {
+    std::vector<float> x(1001, -below);
+    x[0] = 0;
+    EXPECT_NEAR(log_sum_exp(x), std::log(1 + 1000 * std::exp(-static_cast<double>(below))), 1e-6)
+        << below;
+  }
   EXPECT_EQ(log_sum_exp(std::vector<float>{-INFINITY, -INFINITY}), -INFINITY);
 }
 

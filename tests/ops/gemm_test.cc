@@ -2,6 +2,7 @@
 // cut, for every level of the machine and both data types.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -150,6 +151,19 @@ TEST_P(GemmTest, MatchesFloat64) {
       }
     }
   }
+}
+
+TEST(Bf16, RoundsToNearestEvenAndKeepsNaN) {
+  const auto bf16 = [](uint32_t bits) { return bf16_from_f32(std::bit_cast<float>(bits)); };
+  EXPECT_EQ(bf16(0x3f807fff), 0x3f80);
+  EXPECT_EQ(bf16(0x3f808000), 0x3f80);  // in the middle: to the even one
+  EXPECT_EQ(bf16(0x3f818000), 0x3f82);
+  EXPECT_EQ(bf16(0x3f808001), 0x3f81);
+  EXPECT_EQ(bf16(0xbf808001), 0xbf81);
+  EXPECT_EQ(bf16(0x7f7fffff), 0x7f80);  // the largest number becomes infinite
+  EXPECT_EQ(bf16(0xff800000), 0xff80);
+  for (const uint32_t nan : {0x7f800001u, 0x7fffffffu, 0xffc00000u})
+    EXPECT_TRUE(std::isnan(f32_from_bf16(bf16(nan)))) << nan;
 }
 
 TEST_P(GemmTest, GatedMatchesFloat64) {

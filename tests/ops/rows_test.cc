@@ -111,7 +111,7 @@ struct QkvCase {
 TEST_P(RowOps, QkvNormsRotatesAndWritesPages) {
   const QkvCase cases[] = {{4, 2, 64, 64, 0}, {4, 2, 128, 128, 1}, {6, 2, 80, 80, 2},
                            {3, 3, 80, 40, 1}, {2, 1, 96, 72, 0},   {5, 1, 64, 0, 1},
-                           {2, 2, 48, 30, 2}};
+                           {2, 2, 48, 30, 2}, {3, 1, 33, 32, 1}};
   for (const QkvCase& c : cases) {
     SCOPED_TRACE(cat("heads ", c.heads, "/", c.kv_heads, " head_dim ", c.head_dim, " rotary ",
                      c.rotary_dim, " norm ", c.norm));
