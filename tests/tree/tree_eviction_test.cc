@@ -110,6 +110,20 @@ TEST(TreeEviction, GdsfKeepsWhatCostsMoreToCompute) {
   EXPECT_EQ(tree.victim(), deep);
 }
 
+// The age that every eviction raises: leaves of one use each outlive one that had three long ago.
+TEST(TreeEviction, GdsfForgetsWhatWasUsefulLongAgo) {
+  Cache cache(64, Policy::kGdsf);
+  const Tokens old = {1, 2, 3};
+  for (int i = 0; i < 3; ++i) cache.use(old);
+  int evicted = 0;
+  for (; cache.matched(old) > 0 && evicted < 20; ++evicted) {
+    cache.use({10 + evicted, 1, 2});
+    cache.tree.evict(cache.tree.victim());
+  }
+  EXPECT_GE(evicted, 3) << "it was worth three of them";
+  EXPECT_LE(evicted, 5);
+}
+
 TEST(TreeEviction, AParentGoesInItsOwnTurnAfterItsLastChild) {
   Cache cache;
   const NodeId parent = cache.use({1, 2, 3});
