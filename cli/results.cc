@@ -60,12 +60,7 @@ std::string payload(const Request& request, const Result& result) {
 }  // namespace
 
 std::string float_text(float value) {
-  if (!std::isfinite(value)) {
-    // An infinite logarithm of a probability is a true result; 1e999 reads back as infinity in
-    // every common parser and is legal JSON.
-    if (std::isnan(value)) return "null";
-    return value > 0 ? "1e999" : "-1e999";
-  }
+  if (!std::isfinite(value)) return "null";  // not of a result: such a request fails
   char text[32];
   std::snprintf(text, sizeof(text), "%.9g", static_cast<double>(value));
   return text;

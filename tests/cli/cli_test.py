@@ -190,6 +190,8 @@ class Usage(unittest.TestCase):
         self.check("run", "--model", model, "--cache", "4Q", needles=["4Q"])
         self.check("run", "--model", model, "--cache", "99999999999G", needles=["99999999999G", "limit"])
         self.check("run", "--model", model, "--sharing", "maybe", needles=["maybe", "on|off"])
+        self.check("run", "--model", model, "--sharing", "of", needles=["\"of\"", "on|off"])  # a part of one
+        self.check("bench", "--model", model, "--pairs", "1001", needles=["1001", "1000]"])
         self.check("run", "--model", model, "--option", "rows=0", needles=["rows", "0", "1"])
         self.check("run", "--model", model, "--option", "rowz=1", needles=["rowz", "rows"])
         self.check("run", "--model", model, "--option", "rows", needles=["KEY=VALUE"])
