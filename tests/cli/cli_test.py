@@ -300,6 +300,13 @@ class Tree(unittest.TestCase):
         self.assertIn("saves 59,800", text)
         self.assertLess(len(text.splitlines()), 45)
 
+    def test_what_is_not_drawn_is_counted(self):
+        shared = tokens(200, 1)
+        text = self.picture([{"tokens": shared + [3 + i, 5, 6]} for i in range(100)], "--bars", "20")
+        drawn = text.count(" 3 tokens  [")
+        self.assertGreater(drawn, 10)
+        self.assertIn(f"+ {100 - drawn} branches folded: {100 - drawn} sequences", text)
+
     def test_numbers_are_those_of_the_run(self):
         requests = [{"tokens": tokens(10, 1) + tokens(5, i % 4), "task": "embed"} for i in range(9)]
         text = self.picture(requests)
