@@ -225,7 +225,7 @@ typedef struct prefix_device_details {
   int32_t available;   /* 1: engines can run on it */
   int32_t chosen;      /* 1: option isa = auto takes this one */
   int32_t threads;     /* cores this process may use; "cuda": multiprocessors */
-  int64_t total_bytes; /* memory of the device */
+  int64_t total_bytes; /* memory of the device; "cpu": what the process may use of it */
   int64_t free_bytes;  /* "cuda": 0, it would cost a context to ask */
   const char* kind;    /* "cpu" or "cuda"; static, as are the next two */
   const char* level;   /* instruction-set level, "avx512_bf16"; "sm_90" */
@@ -291,11 +291,13 @@ typedef struct prefix_engine_stats {
 typedef int32_t (*prefix_progress_callback)(double fraction, void* user);
 
 /* [any thread] What a model holds, from the headers of its files alone; path as below.
- * {"format": "safetensors" or "GGUF", "architecture": name as the file gives it, "model_type": what this
- * library runs it as, "sizes": {"layers": n, "hidden", "heads", "kv_heads", "head_dim", "intermediate",
- * "vocabulary", "max_positions"}, "tensors": [{"group": "embedding" or "attention", "mlp", "norm",
- * "output", "other", "dtype": type in the file, "tensors": n, "parameters": n, "bytes": n}],
- * "parameters": n, "bytes": n, "flops_per_token": n}
+ * {"format": "safetensors" or "GGUF", "architecture": name as the file gives it,
+ *  "model_type": what this library runs it as,
+ *  "sizes": {"layers": n, "hidden", "heads", "kv_heads", "head_dim", "intermediate",
+ *            "vocabulary", "max_positions"},
+ *  "tensors": [{"group": "embedding" or "attention", "mlp", "norm", "output", "other",
+ *               "dtype": type in the file, "tensors": n, "parameters": n, "bytes": n}],
+ *  "parameters": n, "bytes": n, "flops_per_token": n}
  * flops_per_token counts the matrices; attention comes on top, in proportion to the context.
  * NOT_FOUND, IO, FORMAT, UNSUPPORTED_MODEL. */
 PREFIX_API prefix_status prefix_model_info_json(const char* path, size_t path_len, char* buf,
@@ -614,10 +616,11 @@ PREFIX_API prefix_status prefix_cache_evict(prefix_engine* engine, int32_t ns,
  * (may be NULL): tokens. */
 PREFIX_API prefix_status prefix_cache_trim(prefix_engine* engine, int64_t target_bytes,
                                            int64_t* freed, prefix_error* err);
-/* [any thread] The tree, to look at: {"tokens": n, "nodes": [{"node": its number, "parent": that of the
- * node before it or -1, "start": position of its first token, "tokens": n, "computed": n of them,
- * "held": requests and pins that keep it, "uses": n, ...}]}, in no order; without a parent also
- * "namespace": text. The command prefix tree --from paints it. */
+/* [any thread] The tree, to look at:
+ * {"tokens": n, "nodes": [{"node": its number, "parent": that of the node before it or -1,
+ *  "start": position of its first token, "tokens": n, "computed": n of them,
+ *  "held": requests and pins that keep it, "uses": n, ...}]},
+ * in no order; without a parent also "namespace": text. The command prefix tree --from paints it. */
 PREFIX_API prefix_status prefix_cache_tree_json(const prefix_engine* engine, char* buf, size_t cap,
                                                 size_t* needed, prefix_error* err);
 

@@ -5,15 +5,12 @@
 #include <algorithm>
 #include <charconv>
 #include <fstream>
-#include <limits>
 #include <optional>
 #include <string_view>
 #include <vector>
 
 namespace prefix {
 namespace {
-
-constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
 
 // The number after `key` in a file of lines "key number ...".
 std::optional<int64_t> number_after(const std::string& path, std::string_view key) {
@@ -34,12 +31,15 @@ std::vector<std::string> words(const std::string& path) {
   return out;
 }
 
-// A positive number; "max", nothing or nonsense is no limit.
-int64_t limit(const std::string& text) {
+// A positive number at that place of a file's first line; "max" and nonsense are none.
+std::optional<int64_t> number_at(const std::string& path, size_t place) {
+  const std::vector<std::string> all = words(path);
+  if (place >= all.size()) return std::nullopt;
+  const std::string& text = all[place];
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool whole = error == std::errc() && end == text.data() + text.size();
-  return whole && value > 0 ? value : kUnlimited;
+  return whole && value > 0 ? std::optional(value) : std::nullopt;
 }
 
 // The folders of the process's group and of those around it, the outermost first.
@@ -65,12 +65,10 @@ int allowed_processors() {
 }
 
 // Processors' worth of time in a period, rounded up: two and a half keep three threads busy.
-int64_t quota(const std::string& group) {
-  const std::vector<std::string> max = words(group + "/cpu.max");
-  if (max.size() < 2) return kUnlimited;
-  const int64_t time = limit(max[0]), period = limit(max[1]);
-  if (time == kUnlimited || period == kUnlimited) return kUnlimited;
-  return (time - 1) / period + 1;
+std::optional<int64_t> quota(const std::string& group) {
+  const auto time = number_at(group + "/cpu.max", 0), period = number_at(group + "/cpu.max", 1);
+  if (!time || !period) return std::nullopt;
+  return (*time - 1) / *period + 1;
 }
 
 }  // namespace
@@ -85,17 +83,15 @@ Resources resources(const std::string& root) {
   r.available_bytes = meminfo("MemAvailable:");
   if (r.available_bytes == 0) r.available_bytes = int64_t{4} << 30;
   for (const std::string& group : groups(root)) {
-    processors = std::min(processors, quota(group));
-    const std::vector<std::string> max = words(group + "/memory.max");
-    const int64_t most = max.empty() ? kUnlimited : limit(max[0]);
-    if (most == kUnlimited) continue;
-    r.total_bytes = r.total_bytes > 0 ? std::min(r.total_bytes, most) : most;
+    processors = std::min(processors, quota(group).value_or(processors));
+    const std::optional<int64_t> limit = number_at(group + "/memory.max", 0);
+    if (!limit) continue;
+    r.total_bytes = r.total_bytes > 0 ? std::min(r.total_bytes, *limit) : *limit;
     // Pages of files that nothing has used for a while go when memory is wanted.
-    const std::vector<std::string> now = words(group + "/memory.current");
-    const int64_t used = now.empty() || limit(now[0]) == kUnlimited ? 0 : limit(now[0]);
+    const int64_t used = number_at(group + "/memory.current", 0).value_or(0);
     const int64_t files = number_after(group + "/memory.stat", "inactive_file").value_or(0);
     const int64_t taken = std::max<int64_t>(0, used - std::max<int64_t>(0, files));
-    r.available_bytes = std::min(r.available_bytes, std::max<int64_t>(0, most - taken));
+    r.available_bytes = std::min(r.available_bytes, std::max<int64_t>(0, *limit - taken));
   }
   r.processors = static_cast<int>(processors);
   return r;

@@ -14,6 +14,8 @@ namespace prefix::ops {
 // What a device multiplies activations in; an activation buffer has elements of it.
 enum class ComputeType : int32_t { kBf16 = 0, kF32 = 1 };
 
+constexpr size_t compute_bytes(ComputeType type) { return type == ComputeType::kBf16 ? 2 : 4; }
+
 // What an engine keeps, of each kind of number a type. What it computes in follows from them and
 // from the device: a CPU without bf16 units multiplies bf16 weights by f32 activations.
 struct NumericTypes {
@@ -39,7 +41,7 @@ class DeviceSizes {
  public:
   virtual ~DeviceSizes() = default;
   virtual ComputeType compute_type() const = 0;
-  size_t act_bytes() const { return compute_type() == ComputeType::kBf16 ? 2 : 4; }
+  size_t act_bytes() const { return compute_bytes(compute_type()); }
   // Bytes of an element that Device::project() writes: of f32, or of activations.
   virtual size_t projection_bytes() const = 0;
   // Leading dimensions for buffers of `columns` of activations, of f32: where rows do not alias in

@@ -26,7 +26,7 @@ struct CpuContext {
 
   ComputeType compute_type() const { return compute_type_of(types, *kernels); }
   bool act_is_bf16() const { return compute_type() == ComputeType::kBf16; }
-  size_t act_bytes() const { return act_is_bf16() ? 2 : 4; }
+  size_t act_bytes() const { return compute_bytes(compute_type()); }
   // The products of activations with weights, and with keys and values.
   TileFn tile(WeightFormat format) const {
     return format == WeightFormat::kBf16 ? kernels->gemm.tile_bf16 : kernels->gemm.tile_f32;

@@ -33,7 +33,7 @@ Workspace GpuSizes::workspace(const ReserveShape& shape) const {
 
   Workspace w;
   const auto bytes = [](int64_t count, size_t size) { return static_cast<size_t>(count) * size; };
-  w.gated = bytes(rows * ((shape.inner + 31) / 32 * 64), kv_bytes(shape.kv.type));
+  w.gated = bytes(rows * 2 * whole_panels(shape.inner), act_bytes());
   w.max_partials = static_cast<int32_t>(std::min<int64_t>(states, INT32_MAX));
   w.partials = bytes(w.max_partials * kv_heads * (shape.kv.d_padded() + 2), sizeof(float));
   w.arrived = bytes(windows * kv_heads, sizeof(int32_t));
