@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/resources.h"
+#include "engine/memory_estimate.h"
 #include "support/manual_clock.h"
 #include "support/tiny_engine.h"
 
@@ -183,7 +184,7 @@ TEST(Engine, InfoTellsTheValuesInForce) {
   const nlohmann::json info = nlohmann::json::parse(engine->info_json());
   const nlohmann::json& options = info.at("options");
   EXPECT_EQ(options.at("threads"), std::to_string(resources().processors));
-  EXPECT_EQ(options.at("rows"), "2048");
+  EXPECT_EQ(options.at("rows"), cat(row_budget(testing_support::make_options({}))));
   EXPECT_EQ(options.at("max_positions"), info.at("model").at("max_positions").dump());
   EXPECT_EQ(options.at("cache_bytes"), std::to_string(engine->stats().kv_budget_bytes));
 }
