@@ -7,28 +7,6 @@
 namespace prefix_cli {
 namespace {
 
-// Two calls: the first asks for the size.
-template <typename Get>
-std::string read_text(const Get& get) {
-  size_t needed = 0;
-  prefix_error error = no_error();
-  check(get(nullptr, size_t{0}, &needed, &error), error);
-  std::string text(needed + 1, '\0');  // with room for the terminating zero
-  check(get(text.data(), text.size(), &needed, &error), error);
-  text.resize(needed);
-  return text;
-}
-
-template <typename T, typename Get>
-std::vector<T> read_array(const Get& get) {
-  size_t needed = 0;
-  prefix_error error = no_error();
-  check(get(nullptr, size_t{0}, &needed, &error), error);
-  std::vector<T> values(needed);
-  if (needed > 0) check(get(values.data(), values.size(), &needed, &error), error);
-  return values;
-}
-
 const char* finish_name(int32_t finish) {
   switch (finish) {
     case PREFIX_FINISH_STOP:
@@ -110,21 +88,24 @@ Result Job::result(size_t index, const std::vector<size_t>& choices) const {
                   info.generated_tokens};
   result.finish = finish_name(info.finish);
   // Also of a cancelled request: what was made before it ended.
-  result.tokens = read_array<int32_t>([&](int32_t* out, size_t n, size_t* needed, prefix_error* e) {
-    return prefix_job_result_tokens(job_.get(), index, out, n, needed, e);
-  });
+  result.tokens =
+      read<std::vector<int32_t>>(64, [&](int32_t* out, size_t n, size_t* needed, prefix_error* e) {
+        return prefix_job_partial_tokens(job_.get(), index, out, n, needed, e);
+      });
   if (info.status != PREFIX_OK) {
     result.status = prefix_status_name(info.status);
-    result.message = read_text([&](char* out, size_t n, size_t* needed, prefix_error* e) {
-      return prefix_job_result_message(job_.get(), index, out, n, needed, e);
-    });
+    result.message =
+        read<std::string>(1024, [&](char* out, size_t n, size_t* needed, prefix_error* e) {
+          return prefix_job_result_message(job_.get(), index, out, n, needed, e);
+        });
     return result;
   }
-  result.values = read_array<float>([&](float* out, size_t n, size_t* needed, prefix_error* e) {
-    return prefix_job_result_values(job_.get(), index, out, n, needed, e);
-  });
+  result.values =
+      read<std::vector<float>>(64, [&](float* out, size_t n, size_t* needed, prefix_error* e) {
+        return prefix_job_result_values(job_.get(), index, out, n, needed, e);
+      });
   result.token_logprobs =
-      read_array<float>([&](float* out, size_t n, size_t* needed, prefix_error* e) {
+      read<std::vector<float>>(64, [&](float* out, size_t n, size_t* needed, prefix_error* e) {
         return prefix_job_result_logprobs(job_.get(), index, out, n, needed, e);
       });
   size_t begin = 0;
@@ -191,7 +172,7 @@ void Batch::add(const Request& request, const Prepared& prepared) {
 }
 
 std::string Batch::plan_json() const {
-  return read_text([this](char* out, size_t n, size_t* needed, prefix_error* e) {
+  return read<std::string>(1024, [this](char* out, size_t n, size_t* needed, prefix_error* e) {
     return prefix_batch_plan_json(batch_.get(), out, n, needed, e);
   });
 }
@@ -215,19 +196,19 @@ Job Engine::submit(const Batch& batch) {
 }
 
 std::string model_info_json(const std::string& path) {
-  return read_text([&](char* out, size_t n, size_t* needed, prefix_error* e) {
+  return read<std::string>(1024, [&](char* out, size_t n, size_t* needed, prefix_error* e) {
     return prefix_model_info_json(path.data(), path.size(), out, n, needed, e);
   });
 }
 
 std::string Engine::info_json() const {
-  return read_text([this](char* out, size_t n, size_t* needed, prefix_error* e) {
+  return read<std::string>(1024, [this](char* out, size_t n, size_t* needed, prefix_error* e) {
     return prefix_engine_info_json(engine_.get(), out, n, needed, e);
   });
 }
 
 std::string Engine::tree_json() const {
-  return read_text([this](char* out, size_t n, size_t* needed, prefix_error* e) {
+  return read<std::string>(1024, [this](char* out, size_t n, size_t* needed, prefix_error* e) {
     return prefix_cache_tree_json(engine_.get(), out, n, needed, e);
   });
 }
@@ -254,7 +235,7 @@ Simulation::Simulation(const std::string& options) {
 std::string Simulation::apply(const std::string& operation) {
   prefix_error error = no_error();
   check(prefix_sim_apply(sim_.get(), operation.data(), operation.size(), &error), error);
-  return read_text([this](char* out, size_t n, size_t* needed, prefix_error* e) {
+  return read<std::string>(1024, [this](char* out, size_t n, size_t* needed, prefix_error* e) {
     return prefix_sim_result(sim_.get(), out, n, needed, e);
   });
 }

@@ -33,6 +33,23 @@ class ApiError : public std::runtime_error {
 void check(prefix_status status, const prefix_error& error);
 prefix_error no_error();
 
+// What a call writes: with room for `guess` elements at first, and for as many as it wants then.
+template <typename Buffer, typename Get>
+Buffer read(size_t guess, const Get& get) {
+  Buffer buffer(guess + 1, typename Buffer::value_type());  // text ends with a zero
+  while (true) {
+    size_t needed = 0;
+    prefix_error error = no_error();
+    const prefix_status status = get(buffer.data(), buffer.size(), &needed, &error);
+    if (status != PREFIX_ERR_BUFFER_TOO_SMALL) {
+      check(status, error);
+      buffer.resize(needed);
+      return buffer;
+    }
+    buffer.resize(needed + 1);
+  }
+}
+
 // What the files of a model hold: prefix_model_info_json.
 std::string model_info_json(const std::string& path);
 

@@ -144,8 +144,8 @@ Sample measure(Engine& engine, const Shape& shape,
     const Result result = job.result(i, {});
     if (!result.ok()) fail(shown(shape.name), ": request ", i, " failed: ", result.message);
   }
-  sample.gemm = static_cast<double>(after.gemm_ns - before.gemm_ns) * 1e-9;
-  sample.attention = static_cast<double>(after.attention_ns - before.attention_ns) * 1e-9;
+  sample.gemm = static_cast<double>(after.gemm_us - before.gemm_us) * 1e-6;
+  sample.attention = static_cast<double>(after.attention_us - before.attention_us) * 1e-6;
   sample.other = sample.seconds - sample.gemm - sample.attention;
   sample.rows = after.rows - before.rows;
   sample.given = after.tokens_given - before.tokens_given;

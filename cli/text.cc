@@ -63,20 +63,6 @@ Functions load_functions() {
   return f;
 }
 
-// Calls again with more room when the first guess was too small.
-template <typename Buffer, typename Get>
-Buffer read(size_t guess, const Get& get) {
-  Buffer buffer(guess, typename Buffer::value_type());
-  while (true) {
-    size_t needed = 0;
-    prefix_error error = no_error();
-    check(get(buffer.data(), buffer.size(), &needed, &error), error);
-    const bool complete = needed <= buffer.size();
-    buffer.resize(needed);
-    if (complete) return buffer;
-  }
-}
-
 class LibraryText : public Text {
  public:
   explicit LibraryText(const std::string& model) : f_(load_functions()) {
@@ -148,11 +134,8 @@ class LibraryText : public Text {
     LibraryStream& operator=(const LibraryStream&) = delete;
 
     std::string push(int32_t token) override {
-      size_t count = 1;
       return read<std::string>(256, [&](char* out, size_t n, size_t* needed, prefix_error* error) {
-        // A second call only fetches the text: the token was taken.
-        return f_.prefix_detok_push(detok_, &token, std::exchange(count, size_t{0}), out, n, needed,
-                                    error);
+        return f_.prefix_detok_push(detok_, &token, 1, out, n, needed, error);
       });
     }
 
@@ -264,7 +247,8 @@ class LibraryText : public Text {
           {index, prefix_status_name(info.status), words(f_.prefix_task_item_message)});
     else if (info.user_tag != 0)
       r.cut.push_back(index);
-    if (given.kind == TextTask::Kind::kAnswer) r.answers.push_back(words(f_.prefix_task_item_text));
+    if (given.kind == TextTask::Kind::kAnswer)
+      r.answers.push_back(words(f_.prefix_task_item_partial_text));
   }
 
   Functions f_;

@@ -9,7 +9,6 @@
  *   int main(void) {
  *     const prefix_token question[] = {1, 5, 9, 12}, ids[] = {3, 4};
  *     float scores[2];
- *     size_t needed;
  *     prefix_error err = PREFIX_ERROR_INIT;
  *     prefix_engine* engine = NULL;
  *     prefix_batch* batch = NULL;
@@ -18,7 +17,7 @@
  *         prefix_batch_create(engine, &batch, &err) != PREFIX_OK ||
  *         prefix_batch_add_logits(batch, question, 4, ids, 2, NULL, 0, NULL, &err) != PREFIX_OK ||
  *         prefix_run(engine, batch, &job, &err) != PREFIX_OK ||
- *         prefix_job_result_values(job, 0, scores, 2, &needed, &err) != PREFIX_OK) {
+ *         prefix_job_result_values(job, 0, scores, 2, NULL, &err) != PREFIX_OK) {
  *       fprintf(stderr, "%s\n", err.message);
  *     } else {
  *       printf("%g %g\n", scores[0], scores[1]);
@@ -31,19 +30,21 @@
  *
  * Rules that hold for every function:
  *
- *  1. Handles (options, engine, batch, job, sim) are opaque. create, open, run and submit give one
+ *  1. Handles (options, engine, batch, job, queue, sim) are opaque. create, open, run and submit give one
  *     reference; retain adds one; release drops one, takes NULL and never fails. Children keep their
  *     parents alive, so any order of releases is right. A handle that was released or never was one
  *     is answered with PREFIX_ERR_MISUSE, never with a crash.
  *  2. Fallible functions return a prefix_status and take a trailing prefix_error*, which may be
  *     NULL. It belongs to the caller, holds one sentence with the value and the limit that it broke,
  *     and is written only on failure.
- *  3. Text in is UTF-8 with a length; PREFIX_NUL as length means "up to the terminating zero". Text
- *     and arrays out go to the caller's buffer: `needed` receives the full size in elements (text: in
- *     bytes without the zero, which is added when there is room) and as much as fits is written. A
- *     capacity of 0 (with any buffer, also NULL) only asks for the size. `needed` may be NULL.
- *  4. Structs that the library fills begin with struct_size, set by the caller to sizeof (the _INIT
- *     macros do it): a library that knows more fields fills those that fit, one that knows fewer
+ *  3. Text in is UTF-8 with a length; PREFIX_NUL as length means "up to the terminating zero".
+ *     Text and arrays out go to the caller's buffer, whole or not at all: `needed` (may be NULL)
+ *     receives how many elements there are; a capacity of 0, with any buffer, only asks for that;
+ *     any other that is too small is PREFIX_ERR_BUFFER_TOO_SMALL, and nothing is written but
+ *     `needed`. Text is counted in bytes without the zero that always ends it: n bytes of text want
+ *     a capacity of n + 1.
+ *  4. Structs that the library fills begin with struct_size, set by the caller to sizeof (each has
+ *     an _INIT macro that does it): a library that knows more fields fills those that fit, one that knows fewer
  *     leaves the rest alone. Smaller than the first release's layout is PREFIX_ERR_STRUCT_TOO_OLD.
  *  5. [any thread]: may be called from any thread at any time. [one thread per handle]: calls on one
  *     handle must not overlap.
@@ -53,7 +54,8 @@
  *     handlers. After a broken invariant the engine answers PREFIX_ERR_ENGINE_FAILED; the process
  *     lives. In a child after fork() every call that takes or makes a handle answers
  *     PREFIX_ERR_FORKED.
- *  8. No callback is needed for anything: each has a polling twin.
+ *  8. No callback is needed for anything: each has a polling twin. Waits are given in milliseconds,
+ *     negative for no limit; measured times are microseconds.
  *  9. Results have the same bits whether a request ran alone or in a batch, in any order, with
  *     sharing on or off, cold or from the cache, with any number of threads.
  */
@@ -111,6 +113,7 @@ enum {
   PREFIX_ERR_UNKNOWN_OPTION = 102,     /* no such option; the message names the nearest one */
   PREFIX_ERR_OUT_OF_RANGE = 103,       /* a number outside its limits */
   PREFIX_ERR_STRUCT_TOO_OLD = 104,     /* struct_size is smaller than the first layout */
+  PREFIX_ERR_BUFFER_TOO_SMALL = 105,   /* a capacity that is not 0 and too small; see `needed` */
   PREFIX_ERR_MISUSE = 200,             /* a released or foreign handle, or the wrong moment */
   PREFIX_ERR_FORKED = 201,             /* called in the child of a fork() */
   PREFIX_ERR_NOT_FOUND = 300,          /* no such file, namespace, result */
@@ -125,8 +128,9 @@ enum {
   PREFIX_ERR_OUT_OF_DEVICE_MEMORY = 601,
   PREFIX_ERR_CACHE_FULL = 602, /* cache_bytes is too small for the request */
   PREFIX_ERR_QUEUE_FULL = 700, /* too many unfinished requests; try again later */
-  PREFIX_ERR_TIMEOUT = 701,    /* deadline_ms, or a wait that ran out; try again */
+  PREFIX_ERR_TIMEOUT = 701,    /* a wait that ran out; try again */
   PREFIX_ERR_CANCELLED = 702,
+  PREFIX_ERR_DEADLINE = 703, /* the deadline_ms of a request has passed */
   PREFIX_ERR_DEVICE_LOST = 800,
   PREFIX_ERR_ENGINE_FAILED = 801, /* an earlier internal failure; create a new engine */
   PREFIX_ERR_NO_EVENT = 900,      /* nothing to poll now */
@@ -136,8 +140,8 @@ enum {
 typedef struct prefix_error {
   int32_t struct_size;
   int32_t code;
-  char domain[32];   /* the function that failed */
-  char message[472]; /* one sentence, UTF-8, cut to fit */
+  char domain[48];   /* the function that failed */
+  char message[456]; /* one sentence, UTF-8, cut to fit */
 } prefix_error;
 #define PREFIX_ERROR_INIT {(int32_t)sizeof(prefix_error), 0, {0}, {0}}
 
@@ -148,8 +152,9 @@ PREFIX_API int32_t prefix_status_is_retryable(prefix_status status);
 
 /* ---- Options -------------------------------------------------------------------------------- */
 
-/* String-keyed options; the library lists its own (prefix_option_info). A handle may hold options
- * of both scopes; each function takes those of its scope. */
+/* String-keyed options; the library lists its own (prefix_option_info). Whoever takes a handle copies
+ * what is in it; an option that would have no effect there (one for engines on a request, one for
+ * generation on an embedding) is an INVALID_ARGUMENT. */
 typedef struct prefix_options prefix_options;
 
 enum {
@@ -159,7 +164,12 @@ enum {
   PREFIX_OPTION_STRING = 3,
   PREFIX_OPTION_INT_LIST = 4
 };
-enum { PREFIX_SCOPE_ENGINE = 0, PREFIX_SCOPE_REQUEST = 1 };
+enum {
+  PREFIX_SCOPE_ENGINE = 0,
+  PREFIX_SCOPE_REQUEST = 1, /* of every kind */
+  PREFIX_SCOPE_GENERATE = 2,
+  PREFIX_SCOPE_EMBEDDING = 3
+};
 
 typedef struct prefix_option_details {
   int32_t struct_size;
@@ -172,12 +182,15 @@ typedef struct prefix_option_details {
   const char* values; /* "a|b|c", or "" for free text */
   const char* doc;
 } prefix_option_details;
+#define PREFIX_OPTION_DETAILS_INIT \
+  {(int32_t)sizeof(prefix_option_details), 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /* [any thread] */
 PREFIX_API prefix_status prefix_options_create(prefix_options** out, prefix_error* err);
+PREFIX_API prefix_status prefix_options_retain(prefix_options* options, prefix_error* err);
 PREFIX_API void prefix_options_release(prefix_options* options);
-/* [one thread per handle] Sizes take suffixes K, M, G. UNKNOWN_OPTION, INVALID_ARGUMENT,
- * OUT_OF_RANGE. */
+/* The next ones: [any thread] UNKNOWN_OPTION, INVALID_ARGUMENT for a value of another type,
+ * OUT_OF_RANGE. As text: numbers of bytes take suffixes K, M, G; lists are "1,2,3". */
 PREFIX_API prefix_status prefix_options_set(prefix_options* options, const char* key,
                                             size_t key_len, const char* value, size_t value_len,
                                             prefix_error* err);
@@ -186,6 +199,13 @@ PREFIX_API prefix_status prefix_options_set_int(prefix_options* options, const c
 PREFIX_API prefix_status prefix_options_set_double(prefix_options* options, const char* key,
                                                    size_t key_len, double number,
                                                    prefix_error* err);
+/* 0 is false. */
+PREFIX_API prefix_status prefix_options_set_bool(prefix_options* options, const char* key,
+                                                 size_t key_len, int32_t value, prefix_error* err);
+/* For option stop_tokens. */
+PREFIX_API prefix_status prefix_options_set_ints(prefix_options* options, const char* key,
+                                                 size_t key_len, const prefix_token* values,
+                                                 size_t n_values, prefix_error* err);
 /* Merges {"key": value, ...}; all or nothing. */
 PREFIX_API prefix_status prefix_options_set_json(prefix_options* options, const char* json,
                                                  size_t json_len, prefix_error* err);
@@ -214,8 +234,8 @@ typedef void (*prefix_log_callback)(int32_t level, const char* text, void* user)
 /* [any thread] NULL stops it. Messages below the level are dropped; the default is WARNING. */
 PREFIX_API void prefix_set_log_callback(prefix_log_callback callback, void* user);
 PREFIX_API void prefix_set_log_level(int32_t level);
-/* [any thread] The polling twin: the oldest of the last 1,024 messages, removed when buf has room
- * for all of it. NO_EVENT when there is none. */
+/* [any thread] The polling twin: the oldest of the last 1,024 messages, which goes with the call
+ * that gets it. NO_EVENT when there is none. */
 PREFIX_API prefix_status prefix_log_next(int32_t* level, char* buf, size_t cap, size_t* needed);
 
 /* ---- Devices -------------------------------------------------------------------------------- */
@@ -231,6 +251,7 @@ typedef struct prefix_device_details {
   const char* level;   /* instruction-set level, "avx512_bf16"; "sm_90" */
   const char* reason;  /* why not available; "" when it is */
 } prefix_device_details;
+#define PREFIX_DEVICE_DETAILS_INIT {(int32_t)sizeof(prefix_device_details), 0, 0, 0, 0, 0, 0, 0, 0}
 
 /* [any thread] One entry for each instruction-set level of the CPU, best first; then one for each
    GPU that libprefix_cuda.so finds (the first call opens it): option device = cuda:0, cuda:1, ...
@@ -254,6 +275,7 @@ typedef struct prefix_memory {
   int64_t activation_bytes;
   int64_t total_bytes;
 } prefix_memory;
+#define PREFIX_MEMORY_INIT {(int32_t)sizeof(prefix_memory), 0, 0, 0, 0, 0, 0}
 
 enum {
   PREFIX_ENGINE_LOADING = 0,
@@ -276,7 +298,7 @@ typedef struct prefix_engine_stats {
   int64_t weight_bytes, activation_bytes_peak;
   int64_t tree_nodes, tree_tokens; /* now */
   int64_t evictions, evicted_tokens;
-  int64_t gemm_ns, attention_ns, other_ns, plan_ns, run_ns, load_ns;
+  int64_t gemm_us, attention_us, other_us, plan_us, run_us, load_us;
   int64_t metadata_bytes; /* of the tree and its pages, now */
   /* Tokens that came from disk or store; that were there, but computing them was faster; and how
    * often a request waited for them in vain (option cache_fetch_ms). */
@@ -286,6 +308,47 @@ typedef struct prefix_engine_stats {
    * expired or not kept; they are there, and a result at them was asked for. */
   int64_t miss_first_seen, miss_namespace, miss_budget, miss_evicted, miss_granularity;
 } prefix_engine_stats;
+#define PREFIX_ENGINE_STATS_INIT         \
+  {(int32_t)sizeof(prefix_engine_stats), \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0}
 
 /* fraction in [0, 1]; returning nonzero aborts the load with CANCELLED. */
 typedef int32_t (*prefix_progress_callback)(double fraction, void* user);
@@ -333,10 +396,31 @@ PREFIX_API int32_t prefix_engine_state(const prefix_engine* engine);
  * cannot be used. */
 PREFIX_API prefix_status prefix_engine_info_json(const prefix_engine* engine, char* buf, size_t cap,
                                                  size_t* needed, prefix_error* err);
+/* What is often asked of that, as numbers. */
+typedef struct prefix_engine_info {
+  int32_t struct_size;
+  int32_t layers, hidden, heads, kv_heads, head_dim;
+  int32_t vocabulary;    /* token ids are smaller */
+  int32_t max_positions; /* longest sequence in tokens, as it is in force */
+  int32_t threads;       /* as it is in force */
+  int32_t page_tokens;   /* of a KV page */
+  int64_t weight_bytes, kv_bytes_per_token;
+} prefix_engine_info;
+#define PREFIX_ENGINE_INFO_INIT \
+  {(int32_t)sizeof(prefix_engine_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
+/* [any thread] */
+PREFIX_API prefix_status prefix_engine_get_info(const prefix_engine* engine,
+                                                prefix_engine_info* out, prefix_error* err);
+/* [any thread] The tokens after which the model's own files end a generation; option ignore_eos. */
+PREFIX_API prefix_status prefix_engine_end_tokens(const prefix_engine* engine, prefix_token* out,
+                                                  size_t capacity, size_t* needed,
+                                                  prefix_error* err);
 /* [any thread] */
 PREFIX_API prefix_status prefix_engine_get_stats(const prefix_engine* engine,
                                                  prefix_engine_stats* out, prefix_error* err);
-/* [any thread] The same in Prometheus text format. */
+/* [any thread] The same in Prometheus text format; each series has the label model_name (option
+ * name), so that those of several engines can be told apart. */
 PREFIX_API prefix_status prefix_metrics_text(const prefix_engine* engine, char* buf, size_t cap,
                                              size_t* needed, prefix_error* err);
 
@@ -379,6 +463,7 @@ typedef struct prefix_batch prefix_batch;
 /* [any thread] engine may be NULL: such a batch can be planned, not run. */
 PREFIX_API prefix_status prefix_batch_create(prefix_engine* engine, prefix_batch** out,
                                              prefix_error* err);
+PREFIX_API prefix_status prefix_batch_retain(prefix_batch* batch, prefix_error* err);
 PREFIX_API void prefix_batch_release(prefix_batch* batch);
 /* The rest of this section: [one thread per handle]. */
 PREFIX_API prefix_status prefix_batch_clear(prefix_batch* batch, prefix_error* err);
@@ -437,6 +522,27 @@ PREFIX_API prefix_status prefix_batch_add_warm(prefix_batch* batch, const prefix
 PREFIX_API prefix_status prefix_batch_plan_json(const prefix_batch* batch, char* buf, size_t cap,
                                                 size_t* needed, prefix_error* err);
 
+/* ---- Completion queue ----------------------------------------------------------------------- */
+
+/* Tags of jobs that are done (prefix_job_notify), of any engines: one thread waits for all of them,
+ * or an event loop does. */
+typedef struct prefix_queue prefix_queue;
+
+/* [any thread], and the next ones. */
+PREFIX_API prefix_status prefix_queue_create(prefix_queue** out, prefix_error* err);
+PREFIX_API prefix_status prefix_queue_retain(prefix_queue* queue, prefix_error* err);
+PREFIX_API void prefix_queue_release(prefix_queue* queue);
+/* Takes the oldest tag; TIMEOUT when there is none within timeout_ms (< 0: no limit, 0: only look).
+ * Of several threads that wait each tag goes to one. */
+PREFIX_API prefix_status prefix_queue_next(prefix_queue* queue, int64_t timeout_ms, int64_t* tag,
+                                           prefix_error* err);
+/* Puts a tag of your own into it, for instance to wake a thread that waits. */
+PREFIX_API prefix_status prefix_queue_post(prefix_queue* queue, int64_t tag, prefix_error* err);
+/* A file descriptor that poll() and its like find readable while there is a tag. It belongs to the
+ * queue: do not read from it and do not close it. IO when the system gives none. */
+PREFIX_API prefix_status prefix_queue_descriptor(prefix_queue* queue, int32_t* descriptor,
+                                                 prefix_error* err);
+
 /* ---- Run ------------------------------------------------------------------------------------ */
 
 typedef struct prefix_job prefix_job;
@@ -452,10 +558,16 @@ PREFIX_API prefix_status prefix_submit(prefix_engine* engine, const prefix_batch
 
 /* Everything below: [any thread]. */
 PREFIX_API prefix_status prefix_job_retain(prefix_job* job, prefix_error* err);
-/* The last release cancels what still runs. */
+/* The last release cancels what still runs, unless the job is detached. */
 PREFIX_API void prefix_job_release(prefix_job* job);
+/* To fire and forget: the job goes on after its last release. Idempotent. */
+PREFIX_API prefix_status prefix_job_detach(prefix_job* job, prefix_error* err);
 /* timeout_ms < 0 waits without limit, 0 only looks. TIMEOUT when requests are still unfinished. */
 PREFIX_API prefix_status prefix_job_wait(prefix_job* job, int64_t timeout_ms, prefix_error* err);
+/* Puts the tag into the queue when the job is done, however it ended; at once when it is. Each call
+ * brings one tag. */
+PREFIX_API prefix_status prefix_job_notify(prefix_job* job, prefix_queue* queue, int64_t tag,
+                                           prefix_error* err);
 /* Idempotent; takes effect at the next step, and between two layers when everything that runs is
  * cancelled. */
 PREFIX_API prefix_status prefix_job_cancel(prefix_job* job, prefix_error* err);
@@ -468,10 +580,9 @@ PREFIX_API prefix_status prefix_job_finished_count(const prefix_job* job, size_t
 enum {
   PREFIX_EVENT_STARTED = 0,
   PREFIX_EVENT_TOKEN = 1,
-  PREFIX_EVENT_SCORE = 2,
+  PREFIX_EVENT_LOST = 2, /* TOKEN events that were not read in time: `count` of them */
   PREFIX_EVENT_FINISHED = 3,
-  PREFIX_EVENT_ERROR = 4,
-  PREFIX_EVENT_PROGRESS = 5
+  PREFIX_EVENT_ERROR = 4
 };
 
 typedef struct prefix_event {
@@ -485,9 +596,10 @@ typedef struct prefix_event {
   int32_t reserved;
   int64_t cached; /* FINISHED, ERROR: tokens */
   int64_t computed;
-  int64_t time_ns; /* monotonic clock */
+  int64_t count;   /* LOST */
+  int64_t time_us; /* monotonic clock */
 } prefix_event;
-#define PREFIX_EVENT_INIT {(int32_t)sizeof(prefix_event), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define PREFIX_EVENT_INIT {(int32_t)sizeof(prefix_event), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /* The next event, waiting as prefix_job_wait does. TIMEOUT: none yet. NO_EVENT: the job is done and
  * there will be no more. */
@@ -514,7 +626,10 @@ typedef struct prefix_result_info {
    * computed in this batch for another request; computed: for this one. */
   int64_t prompt_tokens, cached_tokens, shared_tokens, computed_tokens, generated_tokens;
   int64_t queue_us, first_us, total_us; /* since submission: first step, first result, end */
+  int64_t seed;                         /* generate: of its draws */
 } prefix_result_info;
+#define PREFIX_RESULT_INFO_INIT \
+  {(int32_t)sizeof(prefix_result_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /* What the whole job did; complete when it is done. */
 typedef struct prefix_job_totals {
@@ -523,12 +638,13 @@ typedef struct prefix_job_totals {
   int64_t requests, failed;
   int64_t tokens_given, tokens_computed, tokens_cached, tokens_shared, tokens_generated;
   int64_t steps, rows;
-  double seconds;
+  int64_t total_us; /* from submission to the last result */
 } prefix_job_totals;
+#define PREFIX_JOB_TOTALS_INIT {(int32_t)sizeof(prefix_job_totals), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
-/* MISUSE while the request is unfinished, OUT_OF_RANGE for an index beyond the batch. The arrays of
- * a request that failed are empty, but for the tokens of a generation that was cancelled or ran out of
- * time: those that it had. */
+/* MISUSE while the request is unfinished, OUT_OF_RANGE for an index beyond the batch. Values, tokens
+ * and logprobs of a request that failed are failures too: with its status and its sentence.
+ * result_info tells of every request; that it failed is in out->status. */
 PREFIX_API prefix_status prefix_job_result_info(const prefix_job* job, size_t index,
                                                 prefix_result_info* out, prefix_error* err);
 /* The sentence that goes with a status that is not OK; "" when it is. */
@@ -547,12 +663,21 @@ PREFIX_API prefix_status prefix_job_result_tokens(const prefix_job* job, size_t 
 PREFIX_API prefix_status prefix_job_result_logprobs(const prefix_job* job, size_t index, float* out,
                                                     size_t capacity, size_t* needed,
                                                     prefix_error* err);
-/* All values of all requests in one array, request after request: one call per batch. offsets
- * (capacity_offsets entries; needs prefix_job_count + 1) receives where each request begins; may be
- * NULL with capacity_offsets 0. The job must be done. */
+/* generate: the tokens that there are, also of a request that was cancelled or ran out of time. */
+PREFIX_API prefix_status prefix_job_partial_tokens(const prefix_job* job, size_t index,
+                                                   prefix_token* out, size_t capacity,
+                                                   size_t* needed, prefix_error* err);
+/* All values of all requests in one array, request after request: one call per batch. A request that
+ * failed has as many as it would have had, all NaN. offsets (capacity_offsets entries; needs
+ * prefix_job_count + 1) receives where each request begins; may be NULL with capacity_offsets 0. The
+ * job must be done. */
 PREFIX_API prefix_status prefix_job_all_values(const prefix_job* job, float* out, size_t capacity,
                                                size_t* needed, int64_t* offsets,
                                                size_t capacity_offsets, prefix_error* err);
+/* OK when no request failed; otherwise the status and the sentence of the first one that did, and
+ * *index (may be NULL) its number. The job must be done. */
+PREFIX_API prefix_status prefix_job_first_failure(const prefix_job* job, size_t* index,
+                                                  prefix_error* err);
 PREFIX_API prefix_status prefix_job_get_totals(const prefix_job* job, prefix_job_totals* out,
                                                prefix_error* err);
 
@@ -564,6 +689,7 @@ typedef struct prefix_cache_info {
   int64_t cached_tokens;  /* longest prefix that is computed */
   int64_t pending_tokens; /* further tokens that are being computed now */
 } prefix_cache_info;
+#define PREFIX_CACHE_INFO_INIT {(int32_t)sizeof(prefix_cache_info), 0, 0, 0}
 
 /* [any thread] A pure read: does not change the order of eviction. */
 PREFIX_API prefix_status prefix_cache_lookup(const prefix_engine* engine, int32_t ns,
@@ -583,6 +709,7 @@ typedef struct prefix_cache_usage {
   int64_t tokens, bytes;
   int64_t floor_bytes, quota_bytes;
 } prefix_cache_usage;
+#define PREFIX_CACHE_USAGE_INIT {(int32_t)sizeof(prefix_cache_usage), 0, 0, 0, 0, 0}
 
 /* [any thread] What of the cache a namespace uses. Errors: NOT_FOUND for a namespace that was never
  * opened, here and below. */
@@ -640,7 +767,7 @@ typedef struct prefix_cache_event {
   int64_t parent;   /* STORED: the block before it on its path; 0: it is the first one */
   int32_t ns;       /* namespace */
   int32_t position; /* of its first token */
-  int64_t time_ns;  /* monotonic clock */
+  int64_t time_us;  /* monotonic clock */
 } prefix_cache_event;
 #define PREFIX_CACHE_EVENT_INIT {(int32_t)sizeof(prefix_cache_event), 0, 0, 0, 0, 0, 0, 0}
 
@@ -667,6 +794,7 @@ typedef struct prefix_snapshot_info {
   int64_t bytes;                     /* saved: of the file */
   int64_t skipped_tokens;            /* loaded: for which there was no room, or that were damaged */
 } prefix_snapshot_info;
+#define PREFIX_SNAPSHOT_INFO_INIT {(int32_t)sizeof(prefix_snapshot_info), 0, 0, 0, 0, 0, 0}
 
 /* [any thread] Saves what these namespaces (n_ns 0: all) have in the cache, so that a later process
  * starts warm. The engine goes on meanwhile. The file appears under its name when it is complete.
@@ -715,7 +843,7 @@ PREFIX_API prefix_status prefix_sim_result(const prefix_sim* sim, char* buf, siz
 PREFIX_API prefix_status prefix_sim_request(prefix_sim* sim, const char* name, size_t name_length,
                                             const prefix_token* tokens, size_t n_tokens,
                                             size_t n_prompt, int64_t* reused, prefix_error* err);
-/* NULL is allowed. */
+PREFIX_API prefix_status prefix_sim_retain(prefix_sim* sim, prefix_error* err);
 PREFIX_API void prefix_sim_release(prefix_sim* sim);
 
 /* ---- All functions -------------------------------------------------------------------------- */
@@ -734,10 +862,13 @@ PREFIX_API void prefix_sim_release(prefix_sim* sim);
   X(prefix_status_name) \
   X(prefix_status_is_retryable) \
   X(prefix_options_create) \
+  X(prefix_options_retain) \
   X(prefix_options_release) \
   X(prefix_options_set) \
   X(prefix_options_set_int) \
   X(prefix_options_set_double) \
+  X(prefix_options_set_bool) \
+  X(prefix_options_set_ints) \
   X(prefix_options_set_json) \
   X(prefix_options_get) \
   X(prefix_option_count) \
@@ -756,6 +887,8 @@ PREFIX_API void prefix_sim_release(prefix_sim* sim);
   X(prefix_engine_shutdown) \
   X(prefix_engine_state) \
   X(prefix_engine_info_json) \
+  X(prefix_engine_get_info) \
+  X(prefix_engine_end_tokens) \
   X(prefix_engine_get_stats) \
   X(prefix_metrics_text) \
   X(prefix_namespace_open) \
@@ -764,6 +897,7 @@ PREFIX_API void prefix_sim_release(prefix_sim* sim);
   X(prefix_namespace_drop) \
   X(prefix_namespace_count) \
   X(prefix_batch_create) \
+  X(prefix_batch_retain) \
   X(prefix_batch_release) \
   X(prefix_batch_clear) \
   X(prefix_batch_count) \
@@ -775,11 +909,19 @@ PREFIX_API void prefix_sim_release(prefix_sim* sim);
   X(prefix_batch_add_generate) \
   X(prefix_batch_add_warm) \
   X(prefix_batch_plan_json) \
+  X(prefix_queue_create) \
+  X(prefix_queue_retain) \
+  X(prefix_queue_release) \
+  X(prefix_queue_next) \
+  X(prefix_queue_post) \
+  X(prefix_queue_descriptor) \
   X(prefix_run) \
   X(prefix_submit) \
   X(prefix_job_retain) \
   X(prefix_job_release) \
+  X(prefix_job_detach) \
   X(prefix_job_wait) \
+  X(prefix_job_notify) \
   X(prefix_job_cancel) \
   X(prefix_job_cancel_request) \
   X(prefix_job_count) \
@@ -790,7 +932,9 @@ PREFIX_API void prefix_sim_release(prefix_sim* sim);
   X(prefix_job_result_values) \
   X(prefix_job_result_tokens) \
   X(prefix_job_result_logprobs) \
+  X(prefix_job_partial_tokens) \
   X(prefix_job_all_values) \
+  X(prefix_job_first_failure) \
   X(prefix_job_get_totals) \
   X(prefix_cache_lookup) \
   X(prefix_cache_lookup_many) \
@@ -809,6 +953,7 @@ PREFIX_API void prefix_sim_release(prefix_sim* sim);
   X(prefix_sim_apply) \
   X(prefix_sim_result) \
   X(prefix_sim_request) \
+  X(prefix_sim_retain) \
   X(prefix_sim_release)
 /* clang-format on */
 

@@ -10,7 +10,7 @@
  *   int main(void) {
  *     const char* messages = "[{\"role\": \"user\", \"content\": \"What is a prefix tree?\"}]";
  *     prefix_token tokens[256];
- *     size_t n = 0;
+ *     size_t n;
  *     prefix_error err = PREFIX_ERROR_INIT;
  *     prefix_tokenizer* tokenizer = NULL;
  *     if (prefix_tokenizer_open("model.gguf", PREFIX_NUL, &tokenizer, &err) != PREFIX_OK ||
@@ -26,8 +26,8 @@
  *
  * The rules at the top of prefix.h hold here too: opaque handles that may be released in any order, a
  * status and a caller-owned prefix_error (written only on failure), UTF-8 with a length or
- * PREFIX_NUL, output into the caller's buffer with `needed`, no output on stdout or stderr, no panic
- * and no exception across this interface. Besides:
+ * PREFIX_NUL, output into the caller's buffer whole or not at all, no output on stdout or stderr, no
+ * panic and no exception across this interface. Besides:
  *
  *  1. Text that is not UTF-8 is PREFIX_ERR_INVALID_UTF8 and the message names the byte.
  *  2. Models are not trusted. Files, templates and texts that would take unreasonable time or memory
@@ -182,9 +182,8 @@ PREFIX_API prefix_status prefix_detok_create(const prefix_tokenizer* tokenizer, 
                                              prefix_detok** out, prefix_error* err);
 PREFIX_API void prefix_detok_release(prefix_detok* detok);
 /* [one thread per handle; MISUSE otherwise] Takes the tokens and writes the text that has become
- * complete, often nothing. The text is written whole or, when cap is smaller than *needed, not at all;
- * then it waits for the next call, which may have n_tokens = 0 and must not repeat the tokens.
- * OUT_OF_RANGE takes none of the tokens. */
+ * complete, often nothing. A call that asks for the size or fails (BUFFER_TOO_SMALL, OUT_OF_RANGE)
+ * takes none of the tokens: repeat it. */
 PREFIX_API prefix_status prefix_detok_push(prefix_detok* detok, const prefix_token* tokens,
                                            size_t n_tokens, char* buf, size_t cap, size_t* needed,
                                            prefix_error* err);
@@ -358,10 +357,14 @@ PREFIX_API prefix_status prefix_task_item_info(const prefix_task* task, int64_t 
 /* The sentence that goes with the status of an item; "" when it is OK. */
 PREFIX_API prefix_status prefix_task_item_message(const prefix_task* task, int64_t item, char* buf,
                                                   size_t cap, size_t* needed, prefix_error* err);
-/* answer: the text, without surrounding white space; of an item that was cancelled or ran out of
- * time, what there is of it. Empty otherwise. */
+/* answer: the text, without surrounding white space; empty for other tasks. Of an item that failed:
+ * its status and its sentence. */
 PREFIX_API prefix_status prefix_task_item_text(const prefix_task* task, int64_t item, char* buf,
                                                size_t cap, size_t* needed, prefix_error* err);
+/* The same of every item: what there is of an answer that was cancelled or ran out of time. */
+PREFIX_API prefix_status prefix_task_item_partial_text(const prefix_task* task, int64_t item,
+                                                       char* buf, size_t cap, size_t* needed,
+                                                       prefix_error* err);
 /* What the engine did for the whole task; seconds: from the first prefix_task_run to the end. */
 PREFIX_API prefix_status prefix_task_totals(const prefix_task* task, prefix_job_totals* out,
                                             prefix_error* err);
@@ -411,6 +414,7 @@ PREFIX_API prefix_status prefix_task_totals(const prefix_task* task, prefix_job_
   X(prefix_task_item_info) \
   X(prefix_task_item_message) \
   X(prefix_task_item_text) \
+  X(prefix_task_item_partial_text) \
   X(prefix_task_totals)
 /* clang-format on */
 

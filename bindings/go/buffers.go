@@ -6,7 +6,7 @@ import (
 	"prefix.io/prefix/internal/swig"
 )
 
-// getText asks a function that writes text into the caller's buffer, again when the first guess was too small.
+// getText asks a function that writes text into the caller's buffer, again where the first guess is too small.
 func getText(guess int, get func(buffer []byte, needed *uintptr, failure *swig.Error) int32) (string, error) {
 	buffer, err := getArray(guess, get)
 	return string(buffer), err
@@ -16,17 +16,18 @@ func getText(guess int, get func(buffer []byte, needed *uintptr, failure *swig.E
 func getArray[E byte | int32 | int64 | float32](
 	guess int, get func(buffer []E, needed *uintptr, failure *swig.Error) int32,
 ) ([]E, error) {
-	buffer := make([]E, guess)
+	buffer := make([]E, guess+1) // text ends with a zero, and an empty buffer would only ask
 	for {
 		var needed uintptr
-		if err := call(func(f *swig.Error) int32 { return get(buffer, &needed, f) }); err != nil {
-			return nil, err
-		}
-		if needed <= uintptr(len(buffer)) {
+		err := call(func(f *swig.Error) int32 { return get(buffer, &needed, f) })
+		if err == nil {
 			return buffer[:needed:needed], nil
 		}
+		if !isStatus(err, ErrBufferTooSmall) {
+			return nil, err
+		}
 		// Texts such as counters change their length between two calls.
-		buffer = make([]E, needed+needed/8)
+		buffer = make([]E, needed+needed/8+1)
 	}
 }
 

@@ -54,7 +54,7 @@ func (e *Engine) NextCacheEvent(from int64) (CacheEvent, error) {
 		return CacheEvent{}, err
 	}
 	event := CacheEvent{
-		Kind: CacheEventKind(raw.Kind), Sequence: raw.Sequence, Time: time.Duration(raw.TimeNs),
+		Kind: CacheEventKind(raw.Kind), Sequence: raw.Sequence, Time: microseconds(raw.TimeUs),
 		CacheBlock: CacheBlock{Block: raw.Block, Parent: raw.Parent, Namespace: Namespace(raw.Ns), Position: int(raw.Position)},
 	}
 	if event.Kind == CacheStored {

@@ -36,11 +36,8 @@ func (t *Tokenizer) NewDetokenizer(flags DecodeFlags) (*Detokenizer, error) {
 func (d *Detokenizer) Push(tokens ...Token) (string, error) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
-	// Text that found no room waits for the next call, which must not repeat the tokens.
 	return textOf(&d.handle, 64+16*len(tokens), func(h uintptr, b []byte, needed *uintptr, f *swig.Error) int32 {
-		now := tokens
-		tokens = nil
-		return swig.Prefix_detok_push(h, now, b, needed, f)
+		return swig.Prefix_detok_push(h, tokens, b, needed, f)
 	})
 }
 

@@ -2,7 +2,6 @@ package prefix
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
 	"runtime"
@@ -71,16 +70,13 @@ func Open(ctx context.Context, path string, options Options) (*Engine, error) {
 	return engine, nil
 }
 
-// hiddenSize reads the length of embeddings from the engine's description.
+// hiddenSize is the length of embeddings.
 func hiddenSize(raw uintptr) int {
-	text, err := getArray(1024, func(b []byte, needed *uintptr, f *swig.Error) int32 {
-		return swig.Prefix_engine_info_json(raw, b, needed, f)
-	})
-	var info struct{ Model struct{ Hidden int } }
-	if err != nil || json.Unmarshal(text, &info) != nil {
+	info := swig.EngineInfo{StructSize: swig.SizeofEngineInfo}
+	if err := call(func(f *swig.Error) int32 { return swig.Prefix_engine_get_info(raw, &info, f) }); err != nil {
 		return 0
 	}
-	return info.Model.Hidden
+	return int(info.Hidden)
 }
 
 // Memory is what an engine takes.
@@ -182,9 +178,9 @@ func (e *Engine) Stats() (EngineStats, error) {
 		PagesTotal: raw.PagesTotal, PagesUsed: raw.PagesUsed, PageTokens: raw.PageTokens, KVBytes: raw.KvBytes,
 		KVBytesPeak: raw.KvBytesPeak, KVBudgetBytes: raw.KvBudgetBytes, WeightBytes: raw.WeightBytes,
 		ActivationBytesPeak: raw.ActivationBytesPeak, TreeNodes: raw.TreeNodes, TreeTokens: raw.TreeTokens,
-		Evictions: raw.Evictions, EvictedTokens: raw.EvictedTokens, Gemm: time.Duration(raw.GemmNs),
-		Attention: time.Duration(raw.AttentionNs), Other: time.Duration(raw.OtherNs), Plan: time.Duration(raw.PlanNs),
-		Run: time.Duration(raw.RunNs), Load: time.Duration(raw.LoadNs), MetadataBytes: raw.MetadataBytes,
+		Evictions: raw.Evictions, EvictedTokens: raw.EvictedTokens, Gemm: microseconds(raw.GemmUs),
+		Attention: microseconds(raw.AttentionUs), Other: microseconds(raw.OtherUs), Plan: microseconds(raw.PlanUs),
+		Run: microseconds(raw.RunUs), Load: microseconds(raw.LoadUs), MetadataBytes: raw.MetadataBytes,
 		FetchedTokens: raw.FetchedTokens, FetchSkippedTokens: raw.FetchSkippedTokens, FetchTimeouts: raw.FetchTimeouts,
 		MissFirstSeen: raw.MissFirstSeen, MissNamespace: raw.MissNamespace, MissBudget: raw.MissBudget,
 		MissEvicted: raw.MissEvicted, MissGranularity: raw.MissGranularity,

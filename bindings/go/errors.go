@@ -20,6 +20,7 @@ const (
 	ErrUnknownOption        Status = swig.PREFIX_ERR_UNKNOWN_OPTION        // the message names the nearest option
 	ErrOutOfRange           Status = swig.PREFIX_ERR_OUT_OF_RANGE          // a number outside its limits
 	ErrStructTooOld         Status = swig.PREFIX_ERR_STRUCT_TOO_OLD        // never from this package
+	ErrBufferTooSmall       Status = swig.PREFIX_ERR_BUFFER_TOO_SMALL      // never from this package
 	ErrMisuse               Status = swig.PREFIX_ERR_MISUSE                // the wrong moment, or a closed value
 	ErrForked               Status = swig.PREFIX_ERR_FORKED                // called in the child of a fork
 	ErrNotFound             Status = swig.PREFIX_ERR_NOT_FOUND             // no such file, namespace, result
@@ -34,7 +35,8 @@ const (
 	ErrOutOfDeviceMemory    Status = swig.PREFIX_ERR_OUT_OF_DEVICE_MEMORY
 	ErrCacheFull            Status = swig.PREFIX_ERR_CACHE_FULL // cache_bytes is too small for the request
 	ErrQueueFull            Status = swig.PREFIX_ERR_QUEUE_FULL // too many unfinished requests; try again later
-	ErrTimeout              Status = swig.PREFIX_ERR_TIMEOUT    // option deadline_ms
+	ErrTimeout              Status = swig.PREFIX_ERR_TIMEOUT    // a wait that ran out
+	ErrDeadline             Status = swig.PREFIX_ERR_DEADLINE   // option deadline_ms
 	ErrCancelled            Status = swig.PREFIX_ERR_CANCELLED
 	ErrDeviceLost           Status = swig.PREFIX_ERR_DEVICE_LOST
 	ErrEngineFailed         Status = swig.PREFIX_ERR_ENGINE_FAILED // an earlier internal failure; open a new engine

@@ -33,6 +33,14 @@ func (j *Job) Close() error {
 	return j.handle.Close()
 }
 
+// Detach is for fire and forget: the job goes on when it is closed or forgotten, and when its context ends.
+func (j *Job) Detach() error {
+	if j.stop != nil {
+		j.stop()
+	}
+	return callOn(&j.handle, swig.Prefix_job_detach)
+}
+
 // Len counts the requests.
 func (j *Job) Len() int { return j.requests }
 
@@ -46,9 +54,28 @@ func (j *Job) wait(ctx context.Context) error {
 		return err
 	}
 	defer runtime.KeepAlive(j)
-	return poll(ctx, func(timeout int64) error {
-		return call(func(f *swig.Error) int32 { return swig.Prefix_job_wait(raw, timeout, f) })
-	})
+	look := func() error { return call(func(f *swig.Error) int32 { return swig.Prefix_job_wait(raw, 0, f) }) }
+	if err := look(); !isStatus(err, ErrTimeout) {
+		return err
+	}
+	waiter, err := theWaiter()
+	if err != nil {
+		return err
+	}
+	done, forget, err := waiter.watch(raw)
+	if err != nil {
+		return err
+	}
+	defer forget()
+	select {
+	case <-done:
+		return look()
+	case <-ctx.Done():
+	}
+	if err := look(); !isStatus(err, ErrTimeout) {
+		return err
+	}
+	return context.Cause(ctx)
 }
 
 // poll repeats a waiting call in slices until it no longer times out.
@@ -101,14 +128,13 @@ type EventKind int32
 const (
 	EventStarted  EventKind = swig.PREFIX_EVENT_STARTED
 	EventToken    EventKind = swig.PREFIX_EVENT_TOKEN
-	EventScore    EventKind = swig.PREFIX_EVENT_SCORE
+	EventLost     EventKind = swig.PREFIX_EVENT_LOST // Count events of the job were not read in time
 	EventFinished EventKind = swig.PREFIX_EVENT_FINISHED
 	EventError    EventKind = swig.PREFIX_EVENT_ERROR
-	EventProgress EventKind = swig.PREFIX_EVENT_PROGRESS
 )
 
 func (k EventKind) String() string {
-	return nameOf(int32(k), "EventKind", "started", "token", "score", "finished", "error", "progress")
+	return nameOf(int32(k), "EventKind", "started", "token", "lost", "finished", "error")
 }
 
 // Event is something that happened to a request.
@@ -121,6 +147,7 @@ type Event struct {
 	Status   Status  // of EventError; 0 otherwise
 	Cached   int     // tokens, of EventFinished and EventError
 	Computed int
+	Count    int           // of EventLost
 	Time     time.Duration // on the library's monotonic clock
 }
 
@@ -146,7 +173,7 @@ func (j *Job) Events(ctx context.Context) iter.Seq2[Event, error] {
 			}
 			if !yield(Event{
 				EventKind(raw.Kind), int(raw.Request), raw.UserTag, raw.Token, raw.Logprob, Status(raw.Status),
-				int(raw.Cached), int(raw.Computed), time.Duration(raw.TimeNs),
+				int(raw.Cached), int(raw.Computed), int(raw.Count), microseconds(raw.TimeUs),
 			}, nil) {
 				return
 			}

@@ -228,7 +228,7 @@ func TestDeadline(t *testing.T) {
 	for event, err := range job.Events(background) {
 		check(t, err)
 		if event.Request == number && event.Kind == prefix.EventError {
-			if event.Status != prefix.ErrTimeout {
+			if event.Status != prefix.ErrDeadline {
 				t.Errorf("%+v", event)
 			}
 			return

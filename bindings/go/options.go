@@ -79,11 +79,15 @@ type Scope int32
 
 // The scopes of options.
 const (
-	ScopeEngine  Scope = swig.PREFIX_SCOPE_ENGINE
-	ScopeRequest Scope = swig.PREFIX_SCOPE_REQUEST
+	ScopeEngine    Scope = swig.PREFIX_SCOPE_ENGINE
+	ScopeRequest   Scope = swig.PREFIX_SCOPE_REQUEST // requests of every kind
+	ScopeGenerate  Scope = swig.PREFIX_SCOPE_GENERATE
+	ScopeEmbedding Scope = swig.PREFIX_SCOPE_EMBEDDING
 )
 
-func (s Scope) String() string { return nameOf(int32(s), "Scope", "engine", "request") }
+func (s Scope) String() string {
+	return nameOf(int32(s), "Scope", "engine", "request", "generate", "embedding")
+}
 
 // OptionInfo describes an option.
 type OptionInfo struct {

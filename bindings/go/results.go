@@ -32,15 +32,18 @@ type Result struct {
 	PromptTokens, CachedTokens, SharedTokens, ComputedTokens int
 	GeneratedTokens                                          int
 	Queue, First, Total                                      time.Duration // until first step, first result, end
+	Seed                                                     int64         // of a generation's draws
 }
+
+func microseconds(number int64) time.Duration { return time.Duration(number) * time.Microsecond }
 
 func newResult(raw *swig.ResultInfo, message func() (string, error)) (Result, error) {
 	result := Result{
 		Finish: Finish(raw.Finish), Tag: raw.UserTag, PromptTokens: int(raw.PromptTokens),
 		CachedTokens: int(raw.CachedTokens), SharedTokens: int(raw.SharedTokens),
 		ComputedTokens: int(raw.ComputedTokens), GeneratedTokens: int(raw.GeneratedTokens),
-		Queue: time.Duration(raw.QueueUs) * time.Microsecond, First: time.Duration(raw.FirstUs) * time.Microsecond,
-		Total: time.Duration(raw.TotalUs) * time.Microsecond,
+		Queue: microseconds(raw.QueueUs), First: microseconds(raw.FirstUs), Total: microseconds(raw.TotalUs),
+		Seed: raw.Seed,
 	}
 	if raw.Status != swig.PREFIX_OK {
 		sentence, err := message()
@@ -68,26 +71,13 @@ func (j *Job) Result(request int) (Result, error) {
 	})
 }
 
-// failure is the error of a request that has no values.
-func (j *Job) failure(request int) error {
-	result, err := j.Result(request)
-	if err != nil {
-		return err
-	}
-	return result.Err
-}
-
-// resultArray reads an array of one request, and its error if it failed.
+// resultArray reads an array of one request; of one that failed, its error.
 func resultArray[E int32 | float32](
 	j *Job, request int, get func(uintptr, uintptr, []E, *uintptr, *swig.Error) int32,
 ) ([]E, error) {
-	array, err := arrayOf(&j.handle, 64, func(h uintptr, b []E, needed *uintptr, f *swig.Error) int32 {
+	return arrayOf(&j.handle, 64, func(h uintptr, b []E, needed *uintptr, f *swig.Error) int32 {
 		return get(h, uintptr(request), b, needed, f)
 	})
-	if err == nil {
-		err = j.failure(request)
-	}
-	return array, err
 }
 
 // Values are the numbers of one request, see the kinds of requests; the error is that of the request if it failed.
@@ -99,7 +89,11 @@ func (j *Job) Values(request int) ([]float32, error) {
 // Tokens are what a [Generate] request generated, with the one that stopped it. When it was cancelled or ran out of
 // time, what it had generated comes together with the error.
 func (j *Job) Tokens(request int) ([]Token, error) {
-	return resultArray(j, request, swig.Prefix_job_result_tokens)
+	tokens, err := resultArray(j, request, swig.Prefix_job_result_tokens)
+	if err != nil {
+		tokens, _ = resultArray(j, request, swig.Prefix_job_partial_tokens)
+	}
+	return tokens, err
 }
 
 // Logprobs are the log-probabilities of the tokens of [Generate] (with option logprobs) or of all [Choices] in a row.
@@ -107,8 +101,16 @@ func (j *Job) Logprobs(request int) ([]float32, error) {
 	return resultArray(j, request, swig.Prefix_job_result_logprobs)
 }
 
-// AllValues reads the values of all requests in one call of the library. The job must be done. Requests that failed
-// have none; [Job.Result] says why.
+// FirstFailure is the error of the first request that failed, with its number; nil when all succeeded. The job must be
+// done.
+func (j *Job) FirstFailure() (request int, err error) {
+	var index uintptr
+	err = callOn(&j.handle, func(h uintptr, f *swig.Error) int32 { return swig.Prefix_job_first_failure(h, &index, f) })
+	return int(index), err
+}
+
+// AllValues reads the values of all requests in one call of the library. The job must be done. Those of requests that
+// failed are NaN; [Job.Result] says why.
 func (j *Job) AllValues() (Values, error) {
 	offsets := make([]int64, j.requests+1)
 	flat, err := arrayOf(&j.handle, j.values, func(h uintptr, b []float32, needed *uintptr, f *swig.Error) int32 {
@@ -159,7 +161,7 @@ type Totals struct {
 func newTotals(raw *swig.JobTotals) Totals {
 	return Totals{
 		int(raw.Requests), int(raw.Failed), raw.TokensGiven, raw.TokensComputed, raw.TokensCached, raw.TokensShared,
-		raw.TokensGenerated, raw.Steps, raw.Rows, time.Duration(raw.Seconds * float64(time.Second)),
+		raw.TokensGenerated, raw.Steps, raw.Rows, microseconds(raw.TotalUs),
 	}
 }
 

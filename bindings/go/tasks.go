@@ -202,15 +202,11 @@ func (t *Task) Result(item int) (Result, error) {
 // Text is the answer to a question. The error is that of the item if it failed; the text is what there is of the answer
 // then.
 func (t *Task) Text(item int) (string, error) {
-	result, err := t.Result(item)
-	if err != nil {
-		return "", err
-	}
 	text, err := t.itemText(item, swig.Prefix_task_item_text)
 	if err != nil {
-		return "", err
+		text, _ = t.itemText(item, swig.Prefix_task_item_partial_text)
 	}
-	return text, result.Err
+	return text, err
 }
 
 func (t *Task) itemText(item int, get func(uintptr, int64, []byte, *uintptr, *swig.Error) int32) (string, error) {

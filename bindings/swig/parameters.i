@@ -3,6 +3,7 @@
 %prefix_handle(prefix_options)
 %prefix_handle(prefix_engine)
 %prefix_handle(prefix_batch)
+%prefix_handle(prefix_queue)
 %prefix_handle(prefix_job)
 %prefix_handle(prefix_sim)
 %prefix_handle(prefix_tokenizer)
@@ -12,6 +13,7 @@
 %prefix_struct(prefix_device_details, DeviceDetails)
 %prefix_struct(prefix_memory, Memory)
 %prefix_struct(prefix_engine_stats, EngineStats)
+%prefix_struct(prefix_engine_info, EngineInfo)
 %prefix_struct(prefix_event, Event)
 %prefix_struct(prefix_result_info, ResultInfo)
 %prefix_struct(prefix_job_totals, JobTotals)
@@ -21,6 +23,7 @@
 %prefix_struct(prefix_snapshot_info, SnapshotInfo)
 %prefix_poll(prefix_job_wait)
 %prefix_poll(prefix_job_next_event)
+%prefix_poll(prefix_queue_next)
 %prefix_poll(prefix_log_next)
 %prefix_poll(prefix_task_run)
 %prefix_poll(prefix_cache_next_event)
@@ -29,11 +32,13 @@
 %apply (const char* TEXT, size_t TEXT_LEN) { (const char* name, size_t name_len) };
 %apply (const char* TEXT, size_t TEXT_LEN) { (const char* key, size_t key_len) };
 %apply (const char* TEXT, size_t TEXT_LEN) { (const char* value, size_t value_len) };
+%apply (const int32_t* INTS, size_t COUNT) { (const prefix_token* values, size_t n_values) };
 %apply (const char* TEXT, size_t TEXT_LEN) { (const char* json, size_t json_len) };
 %apply (char* OUT_BYTES, size_t CAPACITY) { (char* buf, size_t cap) };
 %apply size_t* RESULT { size_t* needed };
 %apply int32_t* SLOT { int32_t* level };
 %apply (const char* TEXT, size_t TEXT_LEN) { (const char* path, size_t path_len) };
+%apply (int32_t* OUT_INTS, size_t CAPACITY) { (prefix_token* out, size_t capacity) };
 %apply int32_t* RESULT { int32_t* ns };
 %apply (const char* TEXT, size_t TEXT_LEN) { (const char* text, size_t text_len) };
 %apply (const int64_t* LONGS, size_t COUNT) { (const int64_t* offsets, size_t n_offsets) };
@@ -44,8 +49,9 @@
 %apply (const int32_t* INTS, size_t COUNT) { (const prefix_token* ids, size_t n_ids) };
 %apply size_t* RESULT { size_t* index };
 %apply (const int32_t* INTS, size_t COUNT) { (const prefix_token* choice_tokens, size_t n_choice_tokens) };
+%apply int64_t* RESULT { int64_t* tag };
+%apply int32_t* RESULT { int32_t* descriptor };
 %apply (float* OUT_FLOATS, size_t CAPACITY) { (float* out, size_t capacity) };
-%apply (int32_t* OUT_INTS, size_t CAPACITY) { (prefix_token* out, size_t capacity) };
 %apply (int64_t* OUT_LONGS, size_t CAPACITY) { (int64_t* offsets, size_t capacity_offsets) };
 %apply (int64_t* OUT_LONGS, size_t CAPACITY) { (int64_t* cached, size_t capacity) };
 %apply int64_t* SLOT { int64_t* lease };

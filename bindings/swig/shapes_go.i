@@ -28,7 +28,7 @@
 %prefix_slice(const int32_t*, int32, INTS, COUNT)
 %prefix_slice(const int64_t*, int64, LONGS, COUNT)
 
-/* ---- Arrays out: as much as fits is written ---- */
+/* ---- Arrays out ---- */
 
 %prefix_slice(char*, byte, OUT_BYTES, CAPACITY)
 %prefix_slice(int32_t*, int32, OUT_INTS, CAPACITY)

@@ -2,7 +2,8 @@
  *
  * Every function that returns a status returns a long: the one value it has (a handle, the size needed, an
  * index), or 0. A failure throws PrefixException. Functions that wait return the negative status when there is
- * nothing yet. Arrays are Java arrays of the type or direct buffers; null is NULL with size 0. */
+ * nothing yet. Where a buffer is too small nothing is thrown: the size needed tells. Arrays are Java arrays of
+ * the type or direct buffers; null is NULL with size 0. */
 
 %{
 #include "layout.h"
@@ -45,12 +46,13 @@
 %typemap(out) prefix_status "$result = 0;"
 
 %define %prefix_poll(FUNCTION)
-%typemap(out) prefix_status FUNCTION "$result = -(jlong)$1;"
+%typemap(out) prefix_status FUNCTION "$result = $1 == PREFIX_ERR_BUFFER_TOO_SMALL ? 0 : -(jlong)$1;"
 %enddef
 
 %typemap(in, numinputs=0) prefix_error* (prefix_error error = PREFIX_ERROR_INIT) "$1 = &error;"
 %typemap(argout) prefix_error* %{
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+      !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
     prefix_java_throw(jenv, result, $1);
 %}
 

@@ -66,7 +66,7 @@ static void turn(prefix_engine* engine, prefix_tokenizer* tokenizer, prefix_opti
   prefix_error err = PREFIX_ERROR_INIT;
   prefix_batch* batch = NULL;
   prefix_job* job = NULL;
-  prefix_result_info info = {0};
+  prefix_result_info info = PREFIX_RESULT_INFO_INIT;
   size_t n = 0, length = 0;
   char* whole = malloc(messages_length + 2);
   if (whole == NULL) sample_usage("there is no memory for the conversation");
@@ -84,13 +84,8 @@ static void turn(prefix_engine* engine, prefix_tokenizer* tokenizer, prefix_opti
       prefix_submit(engine, batch, &job, &err) != PREFIX_OK)
     sample_fail(&err);
   char* answer = stream(job, tokenizer, !json, &length);
-  info.struct_size = (int32_t)sizeof(info);
   if (prefix_job_result_info(job, 0, &info, &err) != PREFIX_OK) sample_fail(&err);
-  if (info.status != PREFIX_OK) {
-    prefix_job_result_message(job, 0, err.message, sizeof(err.message), NULL, NULL);
-    err.code = info.status;
-    sample_fail(&err);
-  }
+  if (prefix_job_first_failure(job, NULL, &err) != PREFIX_OK) sample_fail(&err);
   say("assistant", answer, length);
   if (json) {
     printf("{\"answer\":");
@@ -116,13 +111,10 @@ static prefix_options* make_options(prefix_tokenizer* tokenizer, int max_tokens)
   prefix_error err = PREFIX_ERROR_INIT;
   prefix_options* options = NULL;
   prefix_token ends[64];
-  size_t n = 0, at = 0;
-  char list[1024] = "";
-  if (prefix_tokenizer_end_tokens(tokenizer, ends, 64, &n, &err) != PREFIX_OK) sample_fail(&err);
-  for (size_t i = 0; i < n && i < 64; ++i)
-    at += (size_t)snprintf(list + at, sizeof(list) - at, "%s%d", i ? "," : "", (int)ends[i]);
-  if (prefix_options_create(&options, &err) != PREFIX_OK ||
-      prefix_options_set(options, "stop_tokens", PREFIX_NUL, list, at, &err) != PREFIX_OK ||
+  size_t n = 0;
+  if (prefix_tokenizer_end_tokens(tokenizer, ends, 64, &n, &err) != PREFIX_OK ||
+      prefix_options_create(&options, &err) != PREFIX_OK ||
+      prefix_options_set_ints(options, "stop_tokens", PREFIX_NUL, ends, n, &err) != PREFIX_OK ||
       prefix_options_set_int(options, "max_tokens", PREFIX_NUL, max_tokens, &err) != PREFIX_OK)
     sample_fail(&err);
   return options;

@@ -46,15 +46,14 @@ int main(int argc, char** argv) {
   if (json) printf("{\"answers\":[");
   for (size_t i = 0; i < questions.count; ++i) {
     char text[4096] = "";
-    char why[512] = "";
     size_t length = 0;
-    prefix_task_item_text(task, (int64_t)i, text, sizeof(text), &length, NULL);
-    prefix_task_item_message(task, (int64_t)i, why, sizeof(why), NULL, NULL);
+    const int failed =
+        prefix_task_item_text(task, (int64_t)i, text, sizeof(text), &length, &err) != PREFIX_OK;
     if (json) {
       if (i) printf(",");
-      sample_json_string(stdout, text, length < sizeof(text) ? length : sizeof(text));
+      sample_json_string(stdout, text, failed ? 0 : length);
     } else {
-      printf("Q  %s\nA  %s\n", argv[i + 3], why[0] ? why : text);
+      printf("Q  %s\nA  %s\n", argv[i + 3], failed ? err.message : text);
     }
   }
   if (json) {

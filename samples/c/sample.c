@@ -153,12 +153,13 @@ void sample_json_string(FILE* out, const char* text, size_t length) {
 }
 
 void sample_table(const prefix_job_totals* t) {
-  const double speed = t->seconds > 0 ? (double)t->tokens_given / t->seconds : 0;
+  const double seconds = (double)t->total_us * 1e-6;
+  const double speed = seconds > 0 ? (double)t->tokens_given / seconds : 0;
   printf("\n%10s%10s%10s%10s%10s%10s%12s\n", "given", "cached", "shared", "computed", "generated",
          "seconds", "tokens/s");
   printf("%10lld%10lld%10lld%10lld%10lld%10.2f%12.0f\n", (long long)t->tokens_given,
          (long long)t->tokens_cached, (long long)t->tokens_shared, (long long)t->tokens_computed,
-         (long long)t->tokens_generated, t->seconds, speed);
+         (long long)t->tokens_generated, seconds, speed);
 }
 
 void sample_json_totals(FILE* out, const prefix_job_totals* t) {
@@ -166,5 +167,6 @@ void sample_json_totals(FILE* out, const prefix_job_totals* t) {
           "{\"given\":%lld,\"cached\":%lld,\"shared\":%lld,\"computed\":%lld,\"generated\":%lld,"
           "\"seconds\":%.6f}",
           (long long)t->tokens_given, (long long)t->tokens_cached, (long long)t->tokens_shared,
-          (long long)t->tokens_computed, (long long)t->tokens_generated, t->seconds);
+          (long long)t->tokens_computed, (long long)t->tokens_generated,
+          (double)t->total_us * 1e-6);
 }

@@ -125,14 +125,11 @@ static void print_scores(const prefix_job* job, int json) {
   else
     printf("%6s%10s%14s%14s  %s\n", "number", "tokens", "log-prob", "per token", "status");
   for (size_t i = 0; i < count; ++i) {
-    prefix_result_info info = {0};
-    info.struct_size = (int32_t)sizeof(info);
+    prefix_result_info info = PREFIX_RESULT_INFO_INIT;
     check(prefix_job_result_info(job, i, &info, &err), &err);
     const int64_t n = offsets[i + 1] - offsets[i];
     double sum = 0;
     for (int64_t k = offsets[i]; k < offsets[i + 1]; ++k) sum += (double)values[k];
-    char message[512] = "";
-    check(prefix_job_result_message(job, i, message, sizeof(message) - 1, NULL, &err), &err);
     if (json && info.status == PREFIX_OK)
       printf(
           "%s{\"tokens\":%lld,\"logprob\":%.9g,\"cached\":%lld,\"shared\":%lld,\"computed\":%lld}",
@@ -144,7 +141,10 @@ static void print_scores(const prefix_job* job, int json) {
       printf("%6zu%10lld%14.4f%14.4f  ok\n", i + 1, (long long)n, sum, sum / (double)n);
     else
       printf("%6zu%10s%14s%14s  %s\n", i + 1, "-", "-", "-", prefix_status_name(info.status));
-    if (info.status != PREFIX_OK) fprintf(stderr, "score: continuation %zu: %s\n", i + 1, message);
+    if (info.status != PREFIX_OK) {
+      prefix_job_result_values(job, i, NULL, 0, NULL, &err); /* says why there are none */
+      fprintf(stderr, "score: continuation %zu: %s\n", i + 1, err.message);
+    }
   }
   if (json) printf("],");
   free(values);
@@ -154,21 +154,21 @@ static void print_scores(const prefix_job* job, int json) {
 /* The tokens of the whole job by where they came from; returns the number of failed requests. */
 static int64_t print_totals(const prefix_job* job, int json) {
   prefix_error err = PREFIX_ERROR_INIT;
-  prefix_job_totals t = {0};
-  t.struct_size = (int32_t)sizeof(t);
+  prefix_job_totals t = PREFIX_JOB_TOTALS_INIT;
   check(prefix_job_get_totals(job, &t, &err), &err);
-  const double speed = t.seconds > 0 ? (double)t.tokens_given / t.seconds : 0;
+  const double seconds = (double)t.total_us * 1e-6;
+  const double speed = seconds > 0 ? (double)t.tokens_given / seconds : 0;
   if (json)
     printf(
         "\"tokens\":{\"given\":%lld,\"cached\":%lld,\"shared\":%lld,\"computed\":%lld,"
         "\"seconds\":%.6f}}\n",
         (long long)t.tokens_given, (long long)t.tokens_cached, (long long)t.tokens_shared,
-        (long long)t.tokens_computed, t.seconds);
+        (long long)t.tokens_computed, seconds);
   else
     printf("\n%10s%10s%10s%10s%10s%12s\n%10lld%10lld%10lld%10lld%10.3f%12.0f\n", "given", "cached",
            "shared", "computed", "seconds", "tokens/s", (long long)t.tokens_given,
            (long long)t.tokens_cached, (long long)t.tokens_shared, (long long)t.tokens_computed,
-           t.seconds, speed);
+           seconds, speed);
   return t.failed;
 }
 

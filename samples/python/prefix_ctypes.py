@@ -20,7 +20,7 @@ OK, TIMEOUT = 0, 701
 class Error(c.Structure):
     """prefix_error: filled by a call that fails."""
 
-    _fields_ = [("struct_size", c.c_int32), ("code", c.c_int32), ("domain", c.c_char * 32), ("message", c.c_char * 472)]
+    _fields_ = [("struct_size", c.c_int32), ("code", c.c_int32), ("domain", c.c_char * 48), ("message", c.c_char * 456)]
 
 
 class Totals(c.Structure):
@@ -29,7 +29,7 @@ class Totals(c.Structure):
     _fields_ = [("struct_size", c.c_int32), ("reserved", c.c_int32)] + [
         (name, c.c_int64)
         for name in ("requests", "failed", "given", "computed", "cached", "shared", "generated", "steps", "rows")
-    ] + [("seconds", c.c_double)]
+    ] + [("total_us", c.c_int64)]
 
 
 class PrefixError(Exception):
@@ -134,7 +134,8 @@ def main() -> int:
         print(f"prefix_ctypes: {error}", file=sys.stderr)
         return 1
     ranked = sorted((i for i, score in enumerate(scores) if score == score), key=lambda i: -scores[i])[: arguments.top]
-    counts = {name: getattr(totals, name) for name in ("given", "cached", "shared", "computed", "seconds")}
+    counts = {name: getattr(totals, name) for name in ("given", "cached", "shared", "computed")}
+    counts["seconds"] = totals.total_us * 1e-6
     if arguments.json:
         print(json.dumps({"ranking": [{"index": i, "score": scores[i]} for i in ranked], "tokens": counts}))
         return 0

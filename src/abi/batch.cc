@@ -1,4 +1,6 @@
+#include <atomic>
 #include <iterator>
+#include <random>
 #include <span>
 
 #include "abi/entry.h"
@@ -32,6 +34,36 @@ std::vector<int32_t> int_list(const std::string& text) {
   return list;
 }
 
+// Checks that the options are such as this request takes.
+void require_scopes(const prefix::Options& options, Task task) {
+  using Scope = prefix::OptionScope;
+  switch (task) {
+    case Task::kGenerate:
+      return options.require_scopes({Scope::kRequest, Scope::kGenerate}, "generation");
+    case Task::kEmbed:
+      return options.require_scopes({Scope::kRequest, Scope::kEmbedding}, "an embedding");
+    case Task::kLogits:
+      return options.require_scopes({Scope::kRequest}, "a request for logits");
+    case Task::kLogprobs:
+      return options.require_scopes({Scope::kRequest}, "a request for log-probabilities");
+    case Task::kChoices:
+      return options.require_scopes({Scope::kRequest}, "a request with choices");
+    case Task::kWarm:
+      return options.require_scopes({Scope::kRequest}, "a request to warm the cache");
+  }
+}
+
+// Another one for each request: the system is asked once, and then it counts. Below 2^53, so that
+// every language's numbers hold it.
+int64_t fresh_seed() {
+  static std::atomic<uint64_t> next = [] {
+    std::random_device device;
+    return (uint64_t{device()} << 32) | device();
+  }();
+  return static_cast<int64_t>(next.fetch_add(1, std::memory_order_relaxed) &
+                              ((uint64_t{1} << 53) - 1));
+}
+
 // The request with its options; the namespace stays a name until the batch is run.
 RequestSpec make_spec(Task task, const prefix_token* tokens, size_t n_tokens,
                       const prefix_options* options, int64_t user_tag, std::string* name_space) {
@@ -39,10 +71,12 @@ RequestSpec make_spec(Task task, const prefix_token* tokens, size_t n_tokens,
   spec.task = task;
   spec.tokens = array_in(tokens, n_tokens, "tokens");
   spec.user_tag = user_tag;
+  if (task == Task::kGenerate) spec.sampling.seed = fresh_seed();
   if (!options) return spec;
   const auto object = find<prefix::abi::OptionsObject>(Kind::kOptions, options, "options");
   std::lock_guard lock(object->mutex);
   const prefix::Options& o = object->options;
+  require_scopes(o, task);
   *name_space = o.get("namespace");
   spec.name_space = static_cast<int32_t>(o.get_int("namespace_id"));
   if (spec.name_space > 0 && !name_space->empty())
@@ -61,7 +95,7 @@ RequestSpec make_spec(Task task, const prefix_token* tokens, size_t n_tokens,
   s.top_p = static_cast<float>(o.get_float("top_p"));
   s.min_p = static_cast<float>(o.get_float("min_p"));
   s.repetition_penalty = static_cast<float>(o.get_float("repetition_penalty"));
-  s.seed = o.get_int("seed");
+  if (o.get_int("seed") >= 0) s.seed = o.get_int("seed");
   s.ignore_eos = o.get_bool("ignore_eos");
   s.stop_tokens = int_list(o.get("stop_tokens"));
   s.logprobs = o.get_bool("logprobs");
@@ -126,6 +160,11 @@ prefix_status prefix_batch_create(prefix_engine* engine, prefix_batch** out, pre
       object->engine = find<prefix::abi::EngineObject>(Kind::kEngine, engine, "the engine");
     *out = static_cast<prefix_batch*>(HandleTable::get().add(Kind::kBatch, std::move(object)));
   });
+}
+
+prefix_status prefix_batch_retain(prefix_batch* batch, prefix_error* err) {
+  return guard("prefix_batch_retain", err,
+               [&] { HandleTable::get().retain(Kind::kBatch, batch, "the batch"); });
 }
 
 void prefix_batch_release(prefix_batch* batch) {

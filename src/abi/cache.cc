@@ -120,7 +120,7 @@ prefix_status prefix_cache_next_event(const prefix_engine* engine, int64_t from,
     out.parent = static_cast<int64_t>(found.parent);
     out.ns = found.name_space;
     out.position = found.position;
-    out.time_ns = found.time_ns;
+    out.time_us = found.time_ns / 1000;
     prefix::abi::array_out(found.tokens.data(), found.tokens.size(), tokens, capacity, needed);
     prefix::abi::struct_out(out, event);
   });

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "abi/entry.h"
+#include "abi/metrics.h"
 #include "base/quote.h"
 #include "model/model_info.h"
 
@@ -24,6 +25,7 @@ Options options_of(const prefix_options* handle) {
   const auto object =
       prefix::abi::find<prefix::abi::OptionsObject>(Kind::kOptions, handle, "options");
   std::lock_guard lock(object->mutex);
+  object->options.require_scopes({prefix::OptionScope::kEngine}, "an engine");
   return object->options;
 }
 
@@ -35,94 +37,6 @@ void create(const char* path, size_t path_len, const prefix_options* options,
   auto object = std::make_shared<EngineObject>();
   object->engine = Engine::create(where, options_of(options), progress);
   *out = static_cast<prefix_engine*>(HandleTable::get().add(Kind::kEngine, std::move(object)));
-}
-
-struct Metric {
-  const char* name;
-  const char* type;
-  const char* help;
-  double value;
-};
-
-// Names of the first four are those that request routers read.
-std::string metrics(const prefix::EngineStats& s, const prefix::EngineInfo& info,
-                    const std::vector<prefix::TierInfo>& tiers) {
-  const auto number = [](int64_t v) { return static_cast<double>(v); };
-  const Metric list[] = {
-      {"num_requests_waiting", "gauge", "Requests not started yet", number(s.requests_waiting)},
-      {"num_requests_running", "gauge", "Requests running now", number(s.requests_running)},
-      {"kv_cache_usage_perc", "gauge", "Share of KV pages in use, 0 to 1",
-       s.pages_total ? number(s.pages_used) / number(s.pages_total) : 0},
-      {"prefix_cache_queries_total", "counter", "Prompt tokens looked up", number(s.tokens_given)},
-      {"prefix_cache_hits_total", "counter", "Prompt tokens found computed or shared",
-       number(s.tokens_cached + s.tokens_shared)},
-      {"prefix_tokens_computed_total", "counter", "Prompt tokens computed",
-       number(s.tokens_computed)},
-      {"prefix_tokens_generated_total", "counter", "Tokens generated", number(s.tokens_generated)},
-      {"prefix_requests_finished_total", "counter", "Requests that succeeded",
-       number(s.requests_finished)},
-      {"prefix_requests_failed_total", "counter", "Requests that failed",
-       number(s.requests_failed)},
-      {"prefix_steps_total", "counter", "Steps of the model", number(s.steps)},
-      {"prefix_rows_total", "counter", "Rows the model computed", number(s.rows)},
-      {"prefix_evicted_tokens_total", "counter", "Tokens evicted from the cache",
-       number(s.evicted_tokens)},
-      {"prefix_fetched_tokens_total", "counter", "Tokens that came from disk or store",
-       number(s.fetched_tokens)},
-      {"prefix_fetch_skipped_tokens_total", "counter", "Tokens that were faster to compute",
-       number(s.fetch_skipped_tokens)},
-      {"prefix_fetch_timeouts_total", "counter", "Fetches that took longer than cache_fetch_ms",
-       number(s.fetch_timeouts)},
-      {"prefix_metadata_bytes", "gauge", "Bytes of the tree", number(s.metadata_bytes)},
-      {"prefix_kv_bytes", "gauge", "Bytes of keys and values in use", number(s.kv_bytes)},
-      {"prefix_gemm_seconds_total", "counter", "Time in matrix products", number(s.gemm_ns) * 1e-9},
-      {"prefix_attention_seconds_total", "counter", "Time in attention",
-       number(s.attention_ns) * 1e-9},
-  };
-  std::string text;
-  for (const Metric& m : list)
-    text += prefix::cat("# HELP ", m.name, " ", m.help, "\n# TYPE ", m.name, " ", m.type, "\n",
-                        m.name, " ", prefix::abi::number_text(m.value), "\n");
-  const std::pair<const char*, int64_t> misses[] = {{"first_seen", s.miss_first_seen},
-                                                    {"namespace", s.miss_namespace},
-                                                    {"budget", s.miss_budget},
-                                                    {"evicted", s.miss_evicted},
-                                                    {"granularity", s.miss_granularity}};
-  text +=
-      "# HELP prefix_cache_miss_tokens_total Prompt tokens computed, by reason\n"
-      "# TYPE prefix_cache_miss_tokens_total counter\n";
-  for (const auto& [reason, tokens] : misses)
-    text += prefix::cat("prefix_cache_miss_tokens_total{reason=\"", reason, "\"} ", tokens, "\n");
-  using Count = uint64_t prefix::TierStats::*;
-  const std::tuple<const char*, const char*, Count> counts[] = {
-      {"hits_total", "counter", &prefix::TierStats::hits},
-      {"misses_total", "counter", &prefix::TierStats::misses},
-      {"stored_total", "counter", &prefix::TierStats::stored},
-      {"not_stored_total", "counter", &prefix::TierStats::not_stored},
-      {"damaged_total", "counter", &prefix::TierStats::damaged},
-      {"errors_total", "counter", &prefix::TierStats::errors},
-      {"evicted_total", "counter", &prefix::TierStats::evicted},
-      {"pages", "gauge", &prefix::TierStats::pages},
-      {"bytes", "gauge", &prefix::TierStats::bytes},
-      {"read_bytes_total", "counter", &prefix::TierStats::bytes_read},
-      {"written_bytes_total", "counter", &prefix::TierStats::bytes_written}};
-  for (const auto& [name, type, count] : counts) {
-    if (tiers.empty()) break;
-    text +=
-        prefix::cat("# HELP prefix_tier_", name, " Of the tiers below memory, in pages or bytes\n",
-                    "# TYPE prefix_tier_", name, " ", type, "\n");
-    for (const prefix::TierInfo& tier : tiers)
-      text +=
-          prefix::cat("prefix_tier_", name, "{tier=\"", tier.name, "\"} ", tier.stats.*count, "\n");
-  }
-  text += prefix::cat("# HELP cache_config_info Page size and number\n",
-                      "# TYPE cache_config_info gauge\ncache_config_info{block_size=\"",
-                      s.page_tokens, "\",num_blocks=\"", s.pages_total, "\"} 1\n");
-  text += prefix::cat("# HELP prefix_build_info Library and device\n",
-                      "# TYPE prefix_build_info gauge\nprefix_build_info{version=\"",
-                      prefix_version_string(), "\",isa=\"", info.isa, "\",dtype=\"", info.dtype,
-                      "\"} 1\n");
-  return text;
 }
 
 }  // namespace
@@ -200,6 +114,34 @@ prefix_status prefix_engine_info_json(const prefix_engine* engine, char* buf, si
                [&] { prefix::abi::text_out(engine_of(engine)->info_json(), buf, cap, needed); });
 }
 
+prefix_status prefix_engine_get_info(const prefix_engine* engine, prefix_engine_info* out,
+                                     prefix_error* err) {
+  return guard("prefix_engine_get_info", err, [&] {
+    const prefix::EngineInfo i = engine_of(engine)->info();
+    prefix_engine_info t{};
+    t.layers = i.layers;
+    t.hidden = i.hidden;
+    t.heads = i.heads;
+    t.kv_heads = i.kv_heads;
+    t.head_dim = i.head_dim;
+    t.vocabulary = i.vocab_size;
+    t.max_positions = i.max_positions;
+    t.threads = i.threads;
+    t.page_tokens = prefix::kPageTokens;
+    t.weight_bytes = i.weight_bytes;
+    t.kv_bytes_per_token = i.kv_bytes_per_token;
+    prefix::abi::struct_out(t, out);
+  });
+}
+
+prefix_status prefix_engine_end_tokens(const prefix_engine* engine, prefix_token* out,
+                                       size_t capacity, size_t* needed, prefix_error* err) {
+  return guard("prefix_engine_end_tokens", err, [&] {
+    const std::vector<int32_t> ids = engine_of(engine)->info().eos_ids;
+    prefix::abi::array_out(ids.data(), ids.size(), out, capacity, needed);
+  });
+}
+
 prefix_status prefix_engine_get_stats(const prefix_engine* engine, prefix_engine_stats* out,
                                       prefix_error* err) {
   return guard("prefix_engine_get_stats", err, [&] {
@@ -211,12 +153,15 @@ prefix_status prefix_engine_get_stats(const prefix_engine* engine, prefix_engine
     COPY(tokens_generated), COPY(steps), COPY(rows), COPY(pages_total), COPY(pages_used);
     COPY(page_tokens), COPY(kv_bytes), COPY(kv_bytes_peak), COPY(kv_budget_bytes);
     COPY(weight_bytes), COPY(activation_bytes_peak), COPY(tree_nodes), COPY(tree_tokens);
-    COPY(evictions), COPY(evicted_tokens), COPY(gemm_ns), COPY(attention_ns), COPY(other_ns);
-    COPY(plan_ns), COPY(run_ns), COPY(load_ns), COPY(metadata_bytes), COPY(fetched_tokens);
+    COPY(evictions), COPY(evicted_tokens), COPY(metadata_bytes), COPY(fetched_tokens);
     COPY(fetch_skipped_tokens), COPY(fetch_timeouts), COPY(miss_first_seen), COPY(miss_namespace);
     COPY(miss_budget), COPY(miss_evicted), COPY(miss_granularity);
 #undef COPY
-    prefix::abi::struct_out(t, out, offsetof(prefix_engine_stats, metadata_bytes));
+#define COPY_TIME(field) t.field##_us = s.field##_ns / 1000
+    COPY_TIME(gemm), COPY_TIME(attention), COPY_TIME(other), COPY_TIME(plan), COPY_TIME(run);
+    COPY_TIME(load);
+#undef COPY_TIME
+    prefix::abi::struct_out(t, out);
   });
 }
 
@@ -224,7 +169,8 @@ prefix_status prefix_metrics_text(const prefix_engine* engine, char* buf, size_t
                                   size_t* needed, prefix_error* err) {
   return guard("prefix_metrics_text", err, [&] {
     const auto e = engine_of(engine);
-    prefix::abi::text_out(metrics(e->stats(), e->info(), e->tiers()), buf, cap, needed);
+    prefix::abi::text_out(prefix::abi::metrics_text(e->stats(), e->info(), e->tiers()), buf, cap,
+                          needed);
   });
 }
 

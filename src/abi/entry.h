@@ -1,8 +1,9 @@
 // What every C entry point shares: exceptions become statuses, text and arrays go to the caller's
-// buffers by the two-call rule, structs by their size.
+// buffers by the rule of the header, structs by their size.
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <new>
 #include <span>
@@ -20,6 +21,7 @@ struct prefix_options {};
 struct prefix_engine {};
 struct prefix_batch {};
 struct prefix_job {};
+struct prefix_queue {};
 struct prefix_sim {};
 
 namespace prefix::abi {
@@ -42,14 +44,18 @@ struct BatchObject {
 
 struct JobObject {
   ~JobObject() {
-    if (job) job->cancel();
+    if (job && !detached) job->cancel();
   }
+  std::atomic<bool> detached{false};
   std::shared_ptr<Job> job;  // null until it is submitted, which may fail
   std::shared_ptr<EngineObject> engine;
 };
 
 inline std::shared_ptr<Engine> engine_of(const prefix_engine* handle) {
   return find<EngineObject>(Kind::kEngine, handle, "the engine")->engine;
+}
+inline std::shared_ptr<CompletionQueue> queue_of(const prefix_queue* handle) {
+  return find<CompletionQueue>(Kind::kQueue, handle, "the queue");
 }
 inline std::shared_ptr<Job> job_of(const prefix_job* handle) {
   return find<JobObject>(Kind::kJob, handle, "the job")->job;
@@ -128,19 +134,27 @@ std::vector<std::span<const T>> pieces_in(std::span<const T> all, const int64_t*
   return list;
 }
 
+// Whether the caller's buffer takes n elements: false when it only asks how many there are.
+inline bool takes(size_t n, const void* out, const char* name, size_t capacity) {
+  if (capacity == 0) return false;
+  require(out, name);
+  if (capacity < n)
+    fail(Code::kBufferTooSmall, name, " has room for ", capacity, "; ", n, " are needed");
+  return true;
+}
+
 template <typename T>
 void array_out(const T* data, size_t n, T* out, size_t capacity, size_t* needed) {
   if (needed) *needed = n;
-  const size_t count = std::min(n, capacity);
-  if (count > 0) {
-    require(out, "out");
-    std::memcpy(out, data, count * sizeof(T));
-  }
+  if (takes(n, out, "out", capacity) && n > 0) std::memcpy(out, data, n * sizeof(T));
 }
 
+// With a zero at the end, which `needed` does not count.
 inline void text_out(std::string_view text, char* buf, size_t capacity, size_t* needed) {
-  array_out(text.data(), text.size(), buf, capacity, needed);
-  if (buf && capacity > text.size()) buf[text.size()] = 0;
+  if (needed) *needed = text.size();
+  if (!takes(text.size() + 1, buf, "buf", capacity)) return;
+  std::memcpy(buf, text.data(), text.size());
+  buf[text.size()] = 0;
 }
 
 template <typename T>

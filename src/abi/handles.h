@@ -18,7 +18,14 @@
 
 namespace prefix::abi {
 
-enum class Kind : uint32_t { kOptions = 1, kEngine = 2, kBatch = 3, kJob = 4, kSim = 5 };
+enum class Kind : uint32_t {
+  kOptions = 1,
+  kEngine = 2,
+  kBatch = 3,
+  kJob = 4,
+  kSim = 5,
+  kQueue = 6
+};
 
 class HandleTable {
  public:

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "abi/entry.h"
 
 namespace {
@@ -6,6 +8,8 @@ using prefix::Code;
 using prefix::fail;
 using prefix::Job;
 using prefix::RequestResult;
+using prefix::RequestSpec;
+using prefix::Task;
 using prefix::abi::array_out;
 using prefix::abi::guard;
 using prefix::abi::HandleTable;
@@ -13,6 +17,7 @@ using prefix::abi::job_of;
 using prefix::abi::JobObject;
 using prefix::abi::Kind;
 using prefix::abi::require;
+using prefix::abi::takes;
 
 std::shared_ptr<JobObject> submit(prefix_engine* engine, const prefix_batch* batch) {
   const auto e = prefix::abi::find<prefix::abi::EngineObject>(Kind::kEngine, engine, "the engine");
@@ -44,11 +49,34 @@ const RequestResult& result_of(Job& job, size_t index) {
   return job.result(index);
 }
 
-// Arrays of a request that failed are empty.
-template <typename T>
-const std::vector<T>& unless_failed(const RequestResult& result, const std::vector<T>& array) {
-  static const std::vector<T> kEmpty;
-  return result.status == Code::kOk ? array : kEmpty;
+// Of a request that succeeded; that of another ends the call as it ended the request.
+const RequestResult& success_of(Job& job, size_t index) {
+  const RequestResult& result = result_of(job, index);
+  if (result.status != Code::kOk) throw prefix::Error(result.status, result.message);
+  return result;
+}
+
+void require_done(Job& job) {
+  if (!job.done())
+    fail(Code::kMisuse, job.finished_count(), " of ", job.count(), " requests are finished");
+}
+
+// How many values a request would have had.
+size_t value_count(const RequestSpec& spec, int32_t hidden) {
+  switch (spec.task) {
+    case Task::kLogits:
+      return spec.logit_ids.size();
+    case Task::kLogprobs: {
+      const auto from = static_cast<size_t>(std::max(spec.from, 0));
+      return spec.tokens.size() > from ? spec.tokens.size() - from : 0;
+    }
+    case Task::kChoices:
+      return spec.choices.size();
+    case Task::kEmbed:
+      return static_cast<size_t>(spec.dimensions > 0 ? std::min(spec.dimensions, hidden) : hidden);
+    default:
+      return 0;
+  }
 }
 
 }  // namespace
@@ -89,6 +117,17 @@ prefix_status prefix_job_wait(prefix_job* job, int64_t timeout_ms, prefix_error*
       fail(Code::kTimeout, j->finished_count(), " of ", j->count(), " requests are finished after ",
            timeout_ms, " ms");
   });
+}
+
+prefix_status prefix_job_detach(prefix_job* job, prefix_error* err) {
+  return guard("prefix_job_detach", err,
+               [&] { prefix::abi::find<JobObject>(Kind::kJob, job, "the job")->detached = true; });
+}
+
+prefix_status prefix_job_notify(prefix_job* job, prefix_queue* queue, int64_t tag,
+                                prefix_error* err) {
+  return guard("prefix_job_notify", err,
+               [&] { job_of(job)->notify(prefix::abi::queue_of(queue), tag); });
 }
 
 prefix_status prefix_job_cancel(prefix_job* job, prefix_error* err) {
@@ -136,7 +175,8 @@ prefix_status prefix_job_next_event(prefix_job* job, int64_t timeout_ms, prefix_
     e.status = static_cast<int32_t>(next->status);
     e.cached = next->cached;
     e.computed = next->computed;
-    e.time_ns = next->time_ns;
+    e.count = next->count;
+    e.time_us = next->time_ns / 1000;
     prefix::abi::struct_out(e, event);
   });
 }
@@ -158,6 +198,7 @@ prefix_status prefix_job_result_info(const prefix_job* job, size_t index, prefix
     info.queue_us = r.timing.queue_us;
     info.first_us = r.timing.first_us;
     info.total_us = r.timing.total_us;
+    if (j->spec(index).task == Task::kGenerate) info.seed = j->spec(index).sampling.seed;
     prefix::abi::struct_out(info, out);
   });
 }
@@ -174,8 +215,7 @@ prefix_status prefix_job_result_values(const prefix_job* job, size_t index, floa
                                        size_t capacity, size_t* needed, prefix_error* err) {
   return guard("prefix_job_result_values", err, [&] {
     const auto j = job_of(job);
-    const RequestResult& r = result_of(*j, index);
-    const auto& values = unless_failed(r, r.values);
+    const auto& values = success_of(*j, index).values;
     array_out(values.data(), values.size(), out, capacity, needed);
   });
 }
@@ -184,8 +224,17 @@ prefix_status prefix_job_result_tokens(const prefix_job* job, size_t index, pref
                                        size_t capacity, size_t* needed, prefix_error* err) {
   return guard("prefix_job_result_tokens", err, [&] {
     const auto j = job_of(job);
-    const RequestResult& r = result_of(*j, index);  // what was generated before an end by force too
-    array_out(r.tokens.data(), r.tokens.size(), out, capacity, needed);
+    const auto& tokens = success_of(*j, index).tokens;
+    array_out(tokens.data(), tokens.size(), out, capacity, needed);
+  });
+}
+
+prefix_status prefix_job_partial_tokens(const prefix_job* job, size_t index, prefix_token* out,
+                                        size_t capacity, size_t* needed, prefix_error* err) {
+  return guard("prefix_job_partial_tokens", err, [&] {
+    const auto j = job_of(job);
+    const auto& tokens = result_of(*j, index).tokens;
+    array_out(tokens.data(), tokens.size(), out, capacity, needed);
   });
 }
 
@@ -193,9 +242,8 @@ prefix_status prefix_job_result_logprobs(const prefix_job* job, size_t index, fl
                                          size_t capacity, size_t* needed, prefix_error* err) {
   return guard("prefix_job_result_logprobs", err, [&] {
     const auto j = job_of(job);
-    const RequestResult& r = result_of(*j, index);
-    const auto& values = unless_failed(r, r.token_logprobs);
-    array_out(values.data(), values.size(), out, capacity, needed);
+    const auto& logprobs = success_of(*j, index).token_logprobs;
+    array_out(logprobs.data(), logprobs.size(), out, capacity, needed);
   });
 }
 
@@ -203,18 +251,41 @@ prefix_status prefix_job_all_values(const prefix_job* job, float* out, size_t ca
                                     size_t* needed, int64_t* offsets, size_t capacity_offsets,
                                     prefix_error* err) {
   return guard("prefix_job_all_values", err, [&] {
-    const auto j = job_of(job);
-    if (!j->done())
-      fail(Code::kMisuse, j->finished_count(), " of ", j->count(), " requests are finished");
-    if (capacity_offsets > 0) require(offsets, "offsets");
+    const auto object = prefix::abi::find<JobObject>(Kind::kJob, job, "the job");
+    Job& j = *object->job;
+    require_done(j);
+    const int32_t hidden = object->engine->engine->info().hidden;
+    std::vector<int64_t> begins;
     std::vector<float> all;
-    for (size_t i = 0; i <= j->count(); ++i) {
-      if (i < capacity_offsets) offsets[i] = static_cast<int64_t>(all.size());
-      if (i == j->count()) break;
-      const auto& values = unless_failed(j->result(i), j->result(i).values);
-      all.insert(all.end(), values.begin(), values.end());
+    for (size_t i = 0; i < j.count(); ++i) {
+      begins.push_back(static_cast<int64_t>(all.size()));
+      const RequestResult& result = j.result(i);
+      if (result.status == Code::kOk) {
+        all.insert(all.end(), result.values.begin(), result.values.end());
+      } else {
+        all.resize(all.size() + value_count(j.spec(i), hidden), std::nanf(""));
+      }
     }
-    array_out(all.data(), all.size(), out, capacity, needed);
+    begins.push_back(static_cast<int64_t>(all.size()));
+    if (needed) *needed = all.size();
+    // Both fit, or neither is written.
+    const bool wants_values = takes(all.size(), out, "out", capacity);
+    const bool wants_offsets = takes(begins.size(), offsets, "offsets", capacity_offsets);
+    if (wants_values) std::copy(all.begin(), all.end(), out);
+    if (wants_offsets) std::copy(begins.begin(), begins.end(), offsets);
+  });
+}
+
+prefix_status prefix_job_first_failure(const prefix_job* job, size_t* index, prefix_error* err) {
+  return guard("prefix_job_first_failure", err, [&] {
+    const auto j = job_of(job);
+    require_done(*j);
+    for (size_t i = 0; i < j->count(); ++i) {
+      const RequestResult& result = j->result(i);
+      if (result.status == Code::kOk) continue;
+      if (index) *index = i;
+      fail(result.status, "request ", i, ": ", result.message);
+    }
   });
 }
 
@@ -232,7 +303,7 @@ prefix_status prefix_job_get_totals(const prefix_job* job, prefix_job_totals* ou
     totals.tokens_generated = t.tokens_generated;
     totals.steps = t.steps;
     totals.rows = t.rows;
-    totals.seconds = t.seconds;
+    totals.total_us = t.total_us;
     prefix::abi::struct_out(totals, out);
   });
 }

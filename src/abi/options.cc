@@ -26,6 +26,11 @@ prefix_status prefix_options_create(prefix_options** out, prefix_error* err) {
   });
 }
 
+prefix_status prefix_options_retain(prefix_options* options, prefix_error* err) {
+  return guard("prefix_options_retain", err,
+               [&] { prefix::abi::HandleTable::get().retain(Kind::kOptions, options, "options"); });
+}
+
 void prefix_options_release(prefix_options* options) {
   guard("prefix_options_release", nullptr,
         [&] { prefix::abi::HandleTable::get().release(Kind::kOptions, options); });
@@ -55,6 +60,28 @@ prefix_status prefix_options_set_double(prefix_options* options, const char* key
     const auto object = object_of(options);
     std::lock_guard lock(object->mutex);
     object->options.set(text_in(key, key_len, "key"), prefix::abi::number_text(number));
+  });
+}
+
+prefix_status prefix_options_set_bool(prefix_options* options, const char* key, size_t key_len,
+                                      int32_t value, prefix_error* err) {
+  return guard("prefix_options_set_bool", err, [&] {
+    const auto object = object_of(options);
+    std::lock_guard lock(object->mutex);
+    object->options.set(text_in(key, key_len, "key"), value != 0 ? "true" : "false");
+  });
+}
+
+prefix_status prefix_options_set_ints(prefix_options* options, const char* key, size_t key_len,
+                                      const prefix_token* values, size_t n_values,
+                                      prefix_error* err) {
+  return guard("prefix_options_set_ints", err, [&] {
+    const auto object = object_of(options);
+    std::string list;
+    for (const prefix_token value : array_in(values, n_values, "values"))
+      list += (list.empty() ? "" : ",") + std::to_string(value);
+    std::lock_guard lock(object->mutex);
+    object->options.set(text_in(key, key_len, "key"), list);
   });
 }
 

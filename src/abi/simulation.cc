@@ -326,6 +326,12 @@ prefix_status prefix_sim_request(prefix_sim* sim, const char* name, size_t name_
   });
 }
 
+prefix_status prefix_sim_retain(prefix_sim* sim, prefix_error* err) {
+  return guard("prefix_sim_retain", err, [&] {
+    prefix::abi::HandleTable::get().retain(prefix::abi::Kind::kSim, sim, "the simulation");
+  });
+}
+
 void prefix_sim_release(prefix_sim* sim) {
   guard("prefix_sim_release", nullptr,
         [&] { prefix::abi::HandleTable::get().release(prefix::abi::Kind::kSim, sim); });

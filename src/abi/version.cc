@@ -15,6 +15,7 @@ static_assert(PREFIX_ERR_INVALID_ARGUMENT == static_cast<int32_t>(Code::kInvalid
 static_assert(PREFIX_ERR_INVALID_UTF8 == static_cast<int32_t>(Code::kInvalidUtf8));
 static_assert(PREFIX_ERR_UNKNOWN_OPTION == static_cast<int32_t>(Code::kUnknownOption));
 static_assert(PREFIX_ERR_OUT_OF_RANGE == static_cast<int32_t>(Code::kOutOfRange));
+static_assert(PREFIX_ERR_BUFFER_TOO_SMALL == static_cast<int32_t>(Code::kBufferTooSmall));
 static_assert(PREFIX_ERR_STRUCT_TOO_OLD == static_cast<int32_t>(Code::kStructTooOld));
 static_assert(PREFIX_ERR_MISUSE == static_cast<int32_t>(Code::kMisuse));
 static_assert(PREFIX_ERR_FORKED == static_cast<int32_t>(Code::kForked));
@@ -32,6 +33,7 @@ static_assert(PREFIX_ERR_OUT_OF_DEVICE_MEMORY == static_cast<int32_t>(Code::kOut
 static_assert(PREFIX_ERR_CACHE_FULL == static_cast<int32_t>(Code::kCacheFull));
 static_assert(PREFIX_ERR_QUEUE_FULL == static_cast<int32_t>(Code::kQueueFull));
 static_assert(PREFIX_ERR_TIMEOUT == static_cast<int32_t>(Code::kTimeout));
+static_assert(PREFIX_ERR_DEADLINE == static_cast<int32_t>(Code::kDeadline));
 static_assert(PREFIX_ERR_CANCELLED == static_cast<int32_t>(Code::kCancelled));
 static_assert(PREFIX_ERR_DEVICE_LOST == static_cast<int32_t>(Code::kDeviceLost));
 static_assert(PREFIX_ERR_ENGINE_FAILED == static_cast<int32_t>(Code::kEngineFailed));
@@ -51,6 +53,7 @@ constexpr StatusName kStatuses[] = {
     STATUS(PREFIX_ERR_UNKNOWN_OPTION),
     STATUS(PREFIX_ERR_OUT_OF_RANGE),
     STATUS(PREFIX_ERR_STRUCT_TOO_OLD),
+    STATUS(PREFIX_ERR_BUFFER_TOO_SMALL),
     STATUS(PREFIX_ERR_MISUSE),
     STATUS(PREFIX_ERR_FORKED),
     STATUS(PREFIX_ERR_NOT_FOUND),
@@ -67,6 +70,7 @@ constexpr StatusName kStatuses[] = {
     STATUS(PREFIX_ERR_QUEUE_FULL),
     STATUS(PREFIX_ERR_TIMEOUT),
     STATUS(PREFIX_ERR_CANCELLED),
+    STATUS(PREFIX_ERR_DEADLINE),
     STATUS(PREFIX_ERR_DEVICE_LOST),
     STATUS(PREFIX_ERR_ENGINE_FAILED),
     STATUS(PREFIX_ERR_NO_EVENT),

@@ -1,6 +1,7 @@
 // Times as numbers.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -12,6 +13,12 @@ using Clock = std::chrono::steady_clock;
 // Says what time it is. What has deadlines or leases asks one that it was made with, so that a test
 // can set the time.
 using Now = std::function<Clock::time_point()>;
+
+// A caller's timeout as the clock can add it: a hundred years are as good as for ever.
+inline std::chrono::milliseconds waiting_time(int64_t timeout_ms) {
+  constexpr int64_t kHundredYears = int64_t{100} * 366 * 24 * 3600 * 1000;
+  return std::chrono::milliseconds(std::min(timeout_ms, kHundredYears));
+}
 
 inline int64_t ns_of(Clock::duration time) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();

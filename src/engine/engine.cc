@@ -61,7 +61,7 @@ Engine::Engine(const std::string& path, const Options& options, const LoadProgre
                        options.get_bool("cache"), threads_},
       tiers_.get(), now_);
   watch_tree();
-  fill_info();
+  fill_info(path);
   load_ns_ = ns_of(now_() - start);
   thread_ = std::thread([this] { loop(); });
 }

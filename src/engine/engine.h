@@ -135,7 +135,7 @@ class Engine {
   void require_open() const;
   void require_namespace(int32_t name_space) const;
   int64_t take_memory(int64_t page_bytes);
-  void fill_info();
+  void fill_info(const std::string& path);
 
   Options options_;
   Now now_;

@@ -6,6 +6,18 @@
 #include "engine/schedule/scheduler.h"
 
 namespace prefix {
+namespace {
+
+// Of a path, without slashes behind it.
+std::string last_part(const std::string& path) {
+  const size_t end = path.find_last_not_of('/');
+  if (end == std::string::npos) return path;
+  const size_t slash = path.find_last_of('/', end);
+  const size_t begin = slash == std::string::npos ? 0 : slash + 1;
+  return path.substr(begin, end + 1 - begin);
+}
+
+}  // namespace
 
 EngineStats Engine::stats() {
   std::lock_guard lock(mutex_);
@@ -80,8 +92,10 @@ std::string Engine::info_json() {
   return json.close('}').text();
 }
 
-void Engine::fill_info() {
+void Engine::fill_info(const std::string& path) {
   const ModelConfig& c = model_->config();
+  info_.name = options_.get("name");
+  if (info_.name.empty()) info_.name = last_part(path);
   info_.architecture = c.architecture;
   info_.isa = device_->isa();
   info_.device = device_->name();

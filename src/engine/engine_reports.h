@@ -69,7 +69,7 @@ struct TierInfo {
 };
 
 struct EngineInfo {  // of a loaded engine
-  std::string architecture, isa, device, dtype;
+  std::string name, architecture, isa, device, dtype;
   int32_t vocab_size = 0, hidden = 0, layers = 0, max_positions = 0, threads = 0;
   int32_t heads = 0, kv_heads = 0, head_dim = 0, intermediate = 0;
   bool tied = false;

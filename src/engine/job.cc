@@ -6,8 +6,8 @@
 namespace prefix {
 namespace {
 
-// Tokens of a job that is not read are dropped beyond this many events; the end of every request
-// and all errors are always kept, and results hold all tokens anyway.
+// Of a job whose events are not read; the end of every request is kept beyond it, and results hold
+// all tokens anyway.
 constexpr size_t kMaxEvents = 1 << 20;
 
 }  // namespace
@@ -22,15 +22,30 @@ Job::Job(std::vector<RequestSpec> requests, Now now)
 
 bool Job::wait(int64_t timeout_ms) {
   std::unique_lock lock(mutex_);
-  const auto complete = [this] { return finished_count_ == static_cast<int64_t>(specs_.size()); };
+  const auto is_complete = [this] { return complete(); };
   if (timeout_ms < 0) {
-    changed_.wait(lock, complete);
+    changed_.wait(lock, is_complete);
     return true;
   }
-  return changed_.wait_for(lock, waiting_time(timeout_ms), complete);
+  return changed_.wait_for(lock, waiting_time(timeout_ms), is_complete);
 }
 
-bool Job::done() { return finished_count() == static_cast<int64_t>(specs_.size()); }
+bool Job::done() {
+  std::lock_guard lock(mutex_);
+  return complete();
+}
+
+void Job::notify(std::shared_ptr<CompletionQueue> queue, int64_t tag) {
+  queue->promise();
+  std::lock_guard lock(mutex_);
+  if (complete()) return queue->put(tag);
+  try {
+    notices_.emplace_back(queue, tag);
+  } catch (...) {
+    queue->take_back();
+    throw;
+  }
+}
 
 bool Job::finished(size_t i) {
   std::lock_guard lock(mutex_);
@@ -48,16 +63,14 @@ void Job::cancel(size_t i) { cancelled_[i] = true; }
 
 std::optional<Event> Job::next_event(int64_t timeout_ms) {
   std::unique_lock lock(mutex_);
-  const auto ready = [this] {
-    return !events_.empty() || untold_ > 0 ||
-           finished_count_ == static_cast<int64_t>(specs_.size());
-  };
+  const auto ready = [this] { return !events_.empty() || untold_ > 0 || complete(); };
   if (timeout_ms < 0) {
     changed_.wait(lock, ready);
   } else {
     changed_.wait_for(lock, waiting_time(timeout_ms), ready);
   }
   if (events_.empty() && untold_ > 0) {
+    if (lost_ > 0) return lost_event(std::exchange(lost_, 0));
     const auto untold = std::find(finished_.begin(), finished_.end(), End::kUntold);
     *untold = End::kTold;
     --untold_;
@@ -78,14 +91,31 @@ void Job::post(Event event) noexcept {
   event.time_ns = ns_of(now_().time_since_epoch());
   {
     std::lock_guard lock(mutex_);
-    if (events_.size() >= kMaxEvents) return;
     try {
-      events_.push_back(event);
+      if (events_.size() < kMaxEvents) {
+        tell_lost();
+        events_.push_back(event);
+      } else {
+        ++lost_;
+      }
     } catch (const std::bad_alloc&) {
-      return;
+      ++lost_;
     }
   }
   changed_.notify_all();
+}
+
+Event Job::lost_event(int64_t count) const {
+  return {.kind = Event::kLost,
+          .request = -1,
+          .count = count,
+          .time_ns = ns_of(now_().time_since_epoch())};
+}
+
+void Job::tell_lost() {
+  if (lost_ == 0) return;
+  events_.push_back(lost_event(lost_));
+  lost_ = 0;
 }
 
 Event Job::last_event(size_t i) const {
@@ -105,12 +135,17 @@ void Job::finish(size_t i) noexcept {
     std::lock_guard lock(mutex_);
     finished_[i] = End::kTold;
     try {
+      tell_lost();
       events_.push_back(last_event(i));
     } catch (const std::bad_alloc&) {
       finished_[i] = End::kUntold;
       ++untold_;
     }
     ++finished_count_;
+    if (complete()) {
+      for (const auto& [queue, tag] : notices_) queue->put(tag);
+      notices_.clear();
+    }
   }
   changed_.notify_all();
 }

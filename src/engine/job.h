@@ -10,29 +10,25 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
+#include "engine/completion_queue.h"
 #include "engine/request.h"
 
 namespace prefix {
-
-// A caller's timeout as the clock can add it: a hundred years are as good as for ever.
-inline std::chrono::milliseconds waiting_time(int64_t timeout_ms) {
-  constexpr int64_t kHundredYears = int64_t{100} * 366 * 24 * 3600 * 1000;
-  return std::chrono::milliseconds(std::min(timeout_ms, kHundredYears));
-}
 
 struct Event {
   enum Kind : int32_t {
     kStarted = 0,
     kToken = 1,
-    kScore = 2,
+    kLost = 2,  // `count` events that nobody read in time
     kFinished = 3,
-    kError = 4,
-    kProgress = 5
+    kError = 4
   };
   Kind kind = kStarted;
   int64_t request = 0;
@@ -42,6 +38,7 @@ struct Event {
   Code status = Code::kOk;
   int64_t cached = 0;
   int64_t computed = 0;
+  int64_t count = 0;
   int64_t time_ns = 0;  // monotonic
 };
 
@@ -51,7 +48,7 @@ struct JobTotals {
   int64_t tokens_given = 0, tokens_computed = 0, tokens_cached = 0, tokens_shared = 0;
   int64_t tokens_generated = 0;
   int64_t steps = 0, rows = 0;
-  double seconds = 0;
+  int64_t total_us = 0;
 };
 
 class Job {
@@ -74,6 +71,9 @@ class Job {
   // (then done() is true).
   std::optional<Event> next_event(int64_t timeout_ms);
 
+  // Puts the tag into the queue when the job is done; at once when it is.
+  void notify(std::shared_ptr<CompletionQueue> queue, int64_t tag);
+
   // Only after finished(i). Valid for the life of the job.
   const RequestResult& result(size_t i) const { return results_[i]; }
   JobTotals totals();
@@ -81,7 +81,8 @@ class Job {
   // --- scheduler side ---
   bool cancel_requested(size_t i) const { return cancel_all_ || cancelled_[i]; }
   RequestResult& edit_result(size_t i) { return results_[i]; }  // before finish(i)
-  // Any event but the last of a request; it is dropped when there is no memory for it.
+  // Any event but the last of a request. Where there are too many that nobody reads, or no memory,
+  // it is counted instead, and the next one comes after a kLost.
   void post(Event event) noexcept;
   // result(i) is complete. The last event of the request comes in the same step: after it
   // the result can be read, and the job does not end before its last event. Without memory for the
@@ -93,6 +94,9 @@ class Job {
 
  private:
   Event last_event(size_t i) const;
+  Event lost_event(int64_t count) const;
+  void tell_lost();  // with the lock held
+  bool complete() const { return finished_count_ == static_cast<int64_t>(specs_.size()); }
 
   std::vector<RequestSpec> specs_;
   std::vector<RequestResult> results_;
@@ -105,6 +109,8 @@ class Job {
   int64_t finished_count_ = 0;
   int64_t untold_ = 0;
   std::deque<Event> events_;
+  int64_t lost_ = 0;
+  std::vector<std::pair<std::shared_ptr<CompletionQueue>, int64_t>> notices_;
   JobTotals totals_;
   Now now_;  // of deadlines and events; waiting goes by the wall clock
   Clock::time_point submitted_;

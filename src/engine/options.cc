@@ -19,6 +19,8 @@ using T = OptionType;
 using S = OptionScope;
 
 constexpr OptionInfo kTable[] = {
+    {"name", T::kString, S::kEngine, "", 0, 0, "",
+     "What metrics call the model (label model_name); empty = the last part of its path."},
     {"device", T::kString, S::kEngine, "cpu", 0, 0, "cpu|cuda",
      "Where the model runs; cuda:1 is the second GPU."},
     {"dtype", T::kString, S::kEngine, "bf16", 0, 0, "bf16|f32",
@@ -80,26 +82,26 @@ constexpr OptionInfo kTable[] = {
      "first."},
     {"cache_ttl_ms", T::kInt, S::kRequest, "0", 0, kMax, "",
      "How long what the request leaves in the cache stays unless it is used again; 0 = no limit."},
-    {"max_tokens", T::kInt, S::kRequest, "16", 1, 1 << 24, "", "Most tokens to generate."},
-    {"temperature", T::kFloat, S::kRequest, "0", 0, 1000, "", "0 = greedy."},
-    {"top_k", T::kInt, S::kRequest, "0", 0, 1 << 24, "", "Draw from the k likeliest; 0 = all."},
-    {"top_p", T::kFloat, S::kRequest, "1", 1e-9, 1, "",
+    {"max_tokens", T::kInt, S::kGenerate, "16", 1, 1 << 24, "", "Most tokens to generate."},
+    {"temperature", T::kFloat, S::kGenerate, "0", 0, 1000, "", "0 = greedy."},
+    {"top_k", T::kInt, S::kGenerate, "0", 0, 1 << 24, "", "Draw from the k likeliest; 0 = all."},
+    {"top_p", T::kFloat, S::kGenerate, "1", 1e-9, 1, "",
      "Draw from the likeliest tokens that make up this probability."},
-    {"min_p", T::kFloat, S::kRequest, "0", 0, 1, "",
+    {"min_p", T::kFloat, S::kGenerate, "0", 0, 1, "",
      "Drop tokens below this share of the likeliest one's probability."},
-    {"repetition_penalty", T::kFloat, S::kRequest, "1", 1e-3, 1000, "",
+    {"repetition_penalty", T::kFloat, S::kGenerate, "1", 1e-3, 1000, "",
      "Divides the logits of tokens that occurred; 1 = off."},
-    {"seed", T::kInt, S::kRequest, "0", -kMax, kMax, "", "Same seed, same draw."},
-    {"ignore_eos", T::kBool, S::kRequest, "false", 0, 0, "",
+    {"seed", T::kInt, S::kGenerate, "-1", -1, kMax, "",
+     "Same seed, same draw; -1 = a new one for each request, which its result tells."},
+    {"ignore_eos", T::kBool, S::kGenerate, "false", 0, 0, "",
      "Go on after the model's end-of-sequence token."},
-    {"stop_tokens", T::kIntList, S::kRequest, "", 0, 2147483647, "",
+    {"stop_tokens", T::kIntList, S::kGenerate, "", 0, 2147483647, "",
      "Further token ids that end generation, as 1,2,3."},
-    {"logprobs", T::kBool, S::kRequest, "false", 0, 0, "",
+    {"logprobs", T::kBool, S::kGenerate, "false", 0, 0, "",
      "Keep the log-probability of each generated token."},
-    {"dimensions", T::kInt, S::kRequest, "0", 0, 1 << 24, "",
-     "Embedding: keep the first n values; 0 = all."},
-    {"normalize", T::kBool, S::kRequest, "true", 0, 0, "",
-     "Embedding: scale to length 1 after the cut."},
+    {"dimensions", T::kInt, S::kEmbedding, "0", 0, 1 << 24, "",
+     "Keep the first n values; 0 = all."},
+    {"normalize", T::kBool, S::kEmbedding, "true", 0, 0, "", "Scale to length 1 after the cut."},
 };
 
 size_t edit_distance(std::string_view a, std::string_view b) {
@@ -246,5 +248,16 @@ int64_t Options::get_int(std::string_view key) const { return parse_int(find(key
 double Options::get_float(std::string_view key) const { return parse_float(find(key), get(key)); }
 bool Options::get_bool(std::string_view key) const { return parse_bool(find(key), get(key)); }
 bool Options::is_set(std::string_view key) const { return values_.count(std::string(key)) != 0; }
+
+void Options::require_scopes(std::initializer_list<OptionScope> scopes,
+                             std::string_view what) const {
+  for (const auto& [key, value] : values_) {
+    const OptionInfo& o = find(key);
+    if (std::find(scopes.begin(), scopes.end(), o.scope) != scopes.end()) continue;
+    constexpr std::string_view kTakers[] = {"engines", "requests", "generation", "embeddings"};
+    fail(Code::kInvalidArgument, "option ", key, " is for ", kTakers[static_cast<size_t>(o.scope)],
+         "; ", what, " does not take it");
+  }
+}
 
 }  // namespace prefix

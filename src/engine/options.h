@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <span>
 #include <string>
@@ -14,7 +15,8 @@
 namespace prefix {
 
 enum class OptionType : int32_t { kInt = 0, kFloat = 1, kBool = 2, kString = 3, kIntList = 4 };
-enum class OptionScope : int32_t { kEngine = 0, kRequest = 1 };
+// What takes an option: kRequest those of every kind.
+enum class OptionScope : int32_t { kEngine = 0, kRequest = 1, kGenerate = 2, kEmbedding = 3 };
 
 struct OptionInfo {
   std::string_view key;
@@ -42,6 +44,9 @@ class Options {
   double get_float(std::string_view key) const;
   bool get_bool(std::string_view key) const;
   bool is_set(std::string_view key) const;
+  // Throws kInvalidArgument for an option that is set and of no effect on `what`, which takes those
+  // of these scopes.
+  void require_scopes(std::initializer_list<OptionScope> scopes, std::string_view what) const;
 
  private:
   std::map<std::string, std::string, std::less<>> values_;

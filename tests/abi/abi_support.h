@@ -61,6 +61,7 @@ using Options = Handle<prefix_options, prefix_options_release>;
 using Engine = Handle<prefix_engine, prefix_engine_release>;
 using Batch = Handle<prefix_batch, prefix_batch_release>;
 using Job = Handle<prefix_job, prefix_job_release>;
+using Queue = Handle<prefix_queue, prefix_queue_release>;
 using Sim = Handle<prefix_sim, prefix_sim_release>;
 
 // The status of a call, with its message when it is not the wanted one:
@@ -112,6 +113,12 @@ inline Engine make_engine(Settings settings = {}) {
     return prefix_engine_create(model_path().c_str(), PREFIX_NUL, options, engine.out(), e);
   });
   return engine;
+}
+
+inline Queue make_queue() {
+  Queue queue;
+  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_queue_create(queue.out(), e); });
+  return queue;
 }
 
 inline Batch make_batch(prefix_engine* engine) {
@@ -180,6 +187,37 @@ inline std::string message_of(const prefix_job* job, size_t index) {
   return text([&](char* buf, size_t cap, size_t* needed, prefix_error* e) {
     return prefix_job_result_message(job, index, buf, cap, needed, e);
   });
+}
+
+inline prefix_engine_stats stats_of(const prefix_engine* engine) {
+  prefix_engine_stats stats{};
+  stats.struct_size = sizeof(stats);
+  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_engine_get_stats(engine, &stats, e); });
+  return stats;
+}
+
+// Every array of a request that failed says how it failed.
+inline void expect_no_arrays(const prefix_job* job, size_t index, prefix_status wanted) {
+  const std::string why = message_of(job, index);
+  float value = -7;
+  prefix_token token = -7;
+  size_t needed = 12345;
+  expect(
+      wanted,
+      [&](prefix_error* e) { return prefix_job_result_values(job, index, &value, 1, &needed, e); },
+      {why});
+  expect(
+      wanted,
+      [&](prefix_error* e) { return prefix_job_result_tokens(job, index, &token, 1, &needed, e); },
+      {why});
+  expect(wanted,
+         [&](prefix_error* e) {
+           return prefix_job_result_logprobs(job, index, &value, 1, &needed, e);
+         },
+         {why});
+  EXPECT_EQ(needed, 12345u);
+  EXPECT_EQ(value, -7);
+  EXPECT_EQ(token, -7);
 }
 
 inline std::vector<float> values_of(const prefix_job* job, size_t index) {

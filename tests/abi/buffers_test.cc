@@ -1,5 +1,5 @@
-// Rule 3: text and arrays come back by asking for the size, then taking them; whatever room there
-// is gets filled and nothing beyond it is touched.
+// Rule 3: text and arrays come back whole or not at all; a capacity of 0 only asks for the size.
+#include <cmath>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -15,7 +15,7 @@ class Buffers : public testing::Test {
   enum Request : size_t { kLogits, kLogprobs, kChoices, kEmbedding, kGenerate, kBad };
 
   void SetUp() override {
-    engine_ = make_engine();
+    engine_ = make_engine({{"name", "tiny"}});
     batch_ = make_batch(engine_);
     const Tokens prompt = {1, 2, 3};
     const Tokens choice_tokens = {7, 8, 9};
@@ -57,26 +57,24 @@ void check_text(const char* name, const TextCall& call) {
   char untouched[] = "##";
   expect(PREFIX_OK, [&](prefix_error* e) { return call(untouched, 0, nullptr, e); });
   EXPECT_STREQ(untouched, "##") << "capacity 0 asks for the size, with any buffer";
+  // The zero at its end wants room too.
   for (const size_t room : {size_t{1}, needed - 1, needed, needed + 1, needed + 7}) {
     SCOPED_TRACE("room for " + std::to_string(room));
     std::string buffer(needed + 16, '#');
     size_t again = 0;
-    expect(PREFIX_OK, [&](prefix_error* e) { return call(buffer.data(), room, &again, e); });
+    const bool fits = room > needed;
+    expect(fits ? PREFIX_OK : PREFIX_ERR_BUFFER_TOO_SMALL,
+           [&](prefix_error* e) { return call(buffer.data(), room, &again, e); });
     EXPECT_EQ(again, needed);
-    const size_t written = std::min(room, needed);
-    EXPECT_EQ(buffer.substr(0, written), whole.substr(0, written));
-    if (room > needed) {
-      EXPECT_EQ(buffer[needed], 0);
-    } else {
-      EXPECT_EQ(buffer[room], '#');
-    }
-    EXPECT_EQ(buffer.substr(std::max(room, needed + 1)).find_first_not_of('#'), std::string::npos);
+    const size_t written = fits ? needed + 1 : 0;
+    EXPECT_EQ(buffer.substr(0, written), (whole + '\0').substr(0, written));
+    EXPECT_EQ(buffer.substr(written).find_first_not_of('#'), std::string::npos);
   }
   expect(PREFIX_ERR_INVALID_ARGUMENT, [&](prefix_error* e) { return call(nullptr, 8, nullptr, e); },
          {"NULL"});
 }
 
-TEST_F(Buffers, EveryTextComesByTwoCalls) {
+TEST_F(Buffers, EveryTextComesWholeOrNotAtAll) {
   check_text("prefix_options_get", [&](char* b, size_t c, size_t* n, prefix_error* e) {
     return prefix_options_get(options_, "namespace", PREFIX_NUL, b, c, n, e);
   });
@@ -125,19 +123,23 @@ void check_array(const char* name, size_t size, const ArrayCall<T>& call) {
   EXPECT_EQ(whole[size], T{-77});
   for (size_t room = 0; room <= size; ++room) {
     std::vector<T> part(size + 1, T{-77});
-    expect(PREFIX_OK, [&](prefix_error* e) { return call(part.data(), room, &needed, e); });
+    needed = 12345;
+    expect(room == 0 || room == size ? PREFIX_OK : PREFIX_ERR_BUFFER_TOO_SMALL,
+           [&](prefix_error* e) { return call(part.data(), room, &needed, e); });
     EXPECT_EQ(needed, size);
     for (size_t i = 0; i <= size; ++i)
-      EXPECT_EQ(part[i], i < room ? whole[i] : T{-77}) << "room for " << room << ", element " << i;
+      EXPECT_TRUE(std::memcmp(&part[i], &(room == size ? whole[i] : whole[size + 1]), sizeof(T)) ==
+                  0)
+          << "room for " << room << ", element " << i;
   }
   if (size > 0)
     expect(PREFIX_ERR_INVALID_ARGUMENT,
            [&](prefix_error* e) { return call(nullptr, 1, nullptr, e); }, {"NULL"});
 }
 
-TEST_F(Buffers, EveryArrayComesByTwoCalls) {
-  const size_t sizes[] = {4, 2, 2, 64, 0, 0};
-  for (size_t i = 0; i < 6; ++i)
+TEST_F(Buffers, EveryArrayComesWholeOrNotAtAll) {
+  const size_t sizes[] = {4, 2, 2, 64, 0};
+  for (size_t i = 0; i < 5; ++i)
     check_array<float>("prefix_job_result_values", sizes[i],
                        [&](float* out, size_t c, size_t* n, prefix_error* e) {
                          return prefix_job_result_values(job_, i, out, c, n, e);
@@ -146,32 +148,46 @@ TEST_F(Buffers, EveryArrayComesByTwoCalls) {
                             [&](prefix_token* out, size_t c, size_t* n, prefix_error* e) {
                               return prefix_job_result_tokens(job_, kGenerate, out, c, n, e);
                             });
+  check_array<prefix_token>("prefix_job_partial_tokens", 3,
+                            [&](prefix_token* out, size_t c, size_t* n, prefix_error* e) {
+                              return prefix_job_partial_tokens(job_, kGenerate, out, c, n, e);
+                            });
   for (const size_t i : {size_t{kChoices}, size_t{kGenerate}})
     check_array<float>("prefix_job_result_logprobs", 3,
                        [&](float* out, size_t c, size_t* n, prefix_error* e) {
                          return prefix_job_result_logprobs(job_, i, out, c, n, e);
                        });
-  check_array<float>("prefix_job_all_values", 72,
+  const std::vector<prefix_token> prompts = {1, 2, 3, 9};
+  const int64_t ends[] = {0, 3, 4};
+  check_array<int64_t>(
+      "prefix_cache_lookup_many", 2, [&](int64_t* out, size_t c, size_t* n, prefix_error* e) {
+        return prefix_cache_lookup_many(engine_, 0, prompts.data(), 4, ends, 3, out, c, n, e);
+      });
+  check_array<float>("prefix_job_all_values", 75,
                      [&](float* out, size_t c, size_t* n, prefix_error* e) {
                        return prefix_job_all_values(job_, out, c, n, nullptr, 0, e);
                      });
 }
 
 TEST_F(Buffers, AllValuesAreTheValuesOfEachRequest) {
-  std::vector<float> all(72);
-  std::vector<int64_t> offsets(8, -1);
+  std::vector<float> all(75);
+  std::vector<int64_t> offsets(8);
+  const std::vector<int64_t> begins = {0, 4, 6, 8, 72, 72, 75};
   for (size_t room = 0; room <= 8; ++room) {
     std::fill(offsets.begin(), offsets.end(), -1);
-    expect(PREFIX_OK, [&](prefix_error* e) {
+    std::fill(all.begin(), all.end(), -7.f);
+    const bool fits = room == 0 || room >= begins.size();
+    expect(fits ? PREFIX_OK : PREFIX_ERR_BUFFER_TOO_SMALL, [&](prefix_error* e) {
       return prefix_job_all_values(job_, all.data(), all.size(), nullptr, offsets.data(), room, e);
     });
-    const std::vector<int64_t> begins = {0, 4, 6, 8, 72, 72, 72};
+    EXPECT_EQ(all[0] == -7.f, !fits) << "both are written, or neither is";
     for (size_t i = 0; i < 8; ++i)
-      EXPECT_EQ(offsets[i], i < std::min(room, begins.size()) ? begins[i] : -1);
+      EXPECT_EQ(offsets[i], room >= begins.size() && i < begins.size() ? begins[i] : -1);
   }
-  for (size_t i = 0; i < 6; ++i)
+  for (size_t i = 0; i < 5; ++i)
     EXPECT_EQ(values_of(job_, i),
               std::vector<float>(all.begin() + offsets[i], all.begin() + offsets[i + 1]));
+  EXPECT_TRUE(std::isnan(all[72]) && std::isnan(all[74])) << "of the request that failed";
   expect(PREFIX_ERR_INVALID_ARGUMENT,
          [&](prefix_error* e) {
            return prefix_job_all_values(job_, nullptr, 0, nullptr, nullptr, 3, e);
@@ -260,12 +276,12 @@ TEST_F(Buffers, TheMetricsAreExact) {
   const std::string all = text([&](char* b, size_t c, size_t* n, prefix_error* e) {
     return prefix_metrics_text(engine_, b, c, n, e);
   });
-  EXPECT_NE(all.find("\nprefix_kv_bytes " + std::to_string(stats.kv_bytes) + "\n"),
-            std::string::npos)
-      << all;
-  EXPECT_NE(
-      all.find("\nprefix_tokens_computed_total " + std::to_string(stats.tokens_computed) + "\n"),
-      std::string::npos);
+  const auto says = [&](const std::string& name, int64_t value) {
+    return all.find("\n" + name + "{model_name=\"tiny\"} " + std::to_string(value) + "\n") !=
+           std::string::npos;
+  };
+  EXPECT_TRUE(says("prefix_kv_bytes", stats.kv_bytes)) << all;
+  EXPECT_TRUE(says("prefix_tokens_computed_total", stats.tokens_computed)) << all;
 }
 
 TEST_F(Buffers, TheMetricsHaveANameAHelpAndATypeEach) {

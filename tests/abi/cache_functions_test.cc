@@ -76,10 +76,10 @@ TEST(Cache, LookupOfManyPromptsIsLookupOfEach) {
   expect(PREFIX_OK, look(0, 6, found.data(), 5, &needed));
   EXPECT_EQ(needed, 5u);
   EXPECT_EQ(found, wanted);
-  // As much as fits; a size alone; no size.
+  // Too small a buffer; a size alone; no size.
   std::vector<int64_t> few(5, -1);
-  expect(PREFIX_OK, look(0, 6, few.data(), 2, nullptr));
-  EXPECT_EQ(few, (std::vector<int64_t>{50, 0, -1, -1, -1}));
+  expect(PREFIX_ERR_BUFFER_TOO_SMALL, look(0, 6, few.data(), 4, nullptr), {"4", "5"});
+  EXPECT_EQ(few, std::vector<int64_t>(5, -1));
   needed = 0;
   expect(PREFIX_OK, look(0, 6, nullptr, 0, &needed));
   EXPECT_EQ(needed, 5u);
@@ -329,12 +329,11 @@ TEST(CacheEvents, TellOfBlocksThatComeAndGo) {
   warm(other, prompt);
   EXPECT_EQ(events_from(other, 0)[1].event.block, seen[1].event.block);
 
-  // Room for a part of the tokens, or none: the event stays, and can be read again.
+  // Too little room for the tokens, or none: the event stays, and can be read again.
   Tokens few(32, -1);
-  expect(PREFIX_OK, next(0, few.data(), 3));
+  expect(PREFIX_ERR_BUFFER_TOO_SMALL, next(0, few.data(), 31));
   EXPECT_EQ(needed, 32u);
-  EXPECT_EQ(few[2], prompt[2]);
-  EXPECT_EQ(few[3], -1);
+  EXPECT_EQ(few, Tokens(32, -1));
   expect(PREFIX_OK, next(0, nullptr, 0));
   EXPECT_EQ(event.block, seen[0].event.block);
   expect(PREFIX_ERR_INVALID_ARGUMENT, next(0, nullptr, 1), {"NULL"});

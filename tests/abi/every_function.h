@@ -13,6 +13,7 @@ struct Handles {
   prefix_engine* engine = nullptr;
   prefix_batch* batch = nullptr;
   prefix_job* job = nullptr;
+  prefix_queue* queue = nullptr;
   prefix_sim* sim = nullptr;
 };
 
@@ -29,6 +30,7 @@ struct Arguments {
   prefix_engine** engine = nullptr;
   prefix_batch** batch = nullptr;
   prefix_job** job = nullptr;
+  prefix_queue** queue = nullptr;
   prefix_sim** sim = nullptr;
   size_t* size = nullptr;
   int32_t* number_out = nullptr;
@@ -40,6 +42,7 @@ struct Arguments {
   prefix_option_details* option_details = nullptr;
   prefix_device_details* device_details = nullptr;
   prefix_memory* memory = nullptr;
+  prefix_engine_info* engine_info = nullptr;
   prefix_engine_stats* stats = nullptr;
   prefix_event* event = nullptr;
   prefix_result_info* info = nullptr;
@@ -89,10 +92,14 @@ inline const std::vector<Function>& every_function() {
       VALUE(prefix_status_name, a.number),
       VALUE(prefix_status_is_retryable, a.number),
       WITHOUT(prefix_options_create, kInvalid, a.options, a.err),
+      ON_HANDLE(prefix_options_retain, kOk, h.options, a.err),
       RELEASE(prefix_options_release, h.options),
       ON_HANDLE(prefix_options_set, kInvalid, h.options, a.text, a.length, a.text, a.length, a.err),
       ON_HANDLE(prefix_options_set_int, kInvalid, h.options, a.text, a.length, 1, a.err),
       ON_HANDLE(prefix_options_set_double, kInvalid, h.options, a.text, a.length, 1.0, a.err),
+      ON_HANDLE(prefix_options_set_bool, kInvalid, h.options, a.text, a.length, 1, a.err),
+      ON_HANDLE(prefix_options_set_ints, kInvalid, h.options, a.text, a.length, a.tokens,
+                a.n_tokens, a.err),
       ON_HANDLE(prefix_options_set_json, kInvalid, h.options, a.text, a.length, a.err),
       ON_HANDLE(prefix_options_get, kInvalid, h.options, a.text, a.length, a.buf, a.capacity,
                 a.size, a.err),
@@ -113,6 +120,8 @@ inline const std::vector<Function>& every_function() {
       ON_HANDLE(prefix_engine_shutdown, PREFIX_ERR_OUT_OF_RANGE, h.engine, a.number, a.err),
       VALUE(prefix_engine_state, h.engine),
       ON_HANDLE(prefix_engine_info_json, kOk, h.engine, a.buf, a.capacity, a.size, a.err),
+      ON_HANDLE(prefix_engine_get_info, kInvalid, h.engine, a.engine_info, a.err),
+      ON_HANDLE(prefix_engine_end_tokens, kOk, h.engine, a.tokens_out, a.capacity, a.size, a.err),
       ON_HANDLE(prefix_engine_get_stats, kInvalid, h.engine, a.stats, a.err),
       ON_HANDLE(prefix_metrics_text, kOk, h.engine, a.buf, a.capacity, a.size, a.err),
       ON_HANDLE(prefix_namespace_open, kInvalid, h.engine, a.text, a.length, a.number_out, a.err),
@@ -122,6 +131,7 @@ inline const std::vector<Function>& every_function() {
       ON_HANDLE(prefix_namespace_drop, PREFIX_ERR_NOT_FOUND, h.engine, a.number, a.long_out, a.err),
       ON_HANDLE(prefix_namespace_count, kInvalid, h.engine, a.number_out, a.err),
       WITHOUT(prefix_batch_create, kInvalid, h.engine, a.batch, a.err),
+      ON_HANDLE(prefix_batch_retain, kOk, h.batch, a.err),
       RELEASE(prefix_batch_release, h.batch),
       ON_HANDLE(prefix_batch_clear, kOk, h.batch, a.err),
       ON_HANDLE(prefix_batch_count, kInvalid, h.batch, a.size, a.err),
@@ -140,11 +150,19 @@ inline const std::vector<Function>& every_function() {
       ON_HANDLE(prefix_batch_add_warm, kOk, h.batch, a.tokens, a.n_tokens, h.options, 0, a.size,
                 a.err),
       ON_HANDLE(prefix_batch_plan_json, kOk, h.batch, a.buf, a.capacity, a.size, a.err),
+      WITHOUT(prefix_queue_create, kInvalid, a.queue, a.err),
+      ON_HANDLE(prefix_queue_retain, kOk, h.queue, a.err),
+      RELEASE(prefix_queue_release, h.queue),
+      ON_HANDLE(prefix_queue_next, kInvalid, h.queue, 0, a.long_out, a.err),
+      ON_HANDLE(prefix_queue_post, kOk, h.queue, 7, a.err),
+      ON_HANDLE(prefix_queue_descriptor, kInvalid, h.queue, a.number_out, a.err),
       ON_HANDLE(prefix_run, kInvalid, h.engine, h.batch, a.job, a.err),
       ON_HANDLE(prefix_submit, kInvalid, h.engine, h.batch, a.job, a.err),
       ON_HANDLE(prefix_job_retain, kOk, h.job, a.err),
       RELEASE(prefix_job_release, h.job),
+      ON_HANDLE(prefix_job_detach, kOk, h.job, a.err),
       ON_HANDLE(prefix_job_wait, kOk, h.job, -1, a.err),
+      ON_HANDLE(prefix_job_notify, kOk, h.job, h.queue, 7, a.err),
       ON_HANDLE(prefix_job_cancel, kOk, h.job, a.err),
       ON_HANDLE(prefix_job_cancel_request, kOk, h.job, 0, a.err),
       ON_HANDLE(prefix_job_count, kInvalid, h.job, a.size, a.err),
@@ -154,6 +172,8 @@ inline const std::vector<Function>& every_function() {
       ON_HANDLE(prefix_job_result_message, kOk, h.job, 0, a.buf, a.capacity, a.size, a.err),
       ON_HANDLE(prefix_job_result_values, kOk, h.job, 0, a.floats, a.capacity, a.size, a.err),
       ON_HANDLE(prefix_job_result_tokens, kOk, h.job, 0, a.tokens_out, a.capacity, a.size, a.err),
+      ON_HANDLE(prefix_job_partial_tokens, kOk, h.job, 0, a.tokens_out, a.capacity, a.size, a.err),
+      ON_HANDLE(prefix_job_first_failure, kOk, h.job, a.size, a.err),
       ON_HANDLE(prefix_job_result_logprobs, kOk, h.job, 0, a.floats, a.capacity, a.size, a.err),
       ON_HANDLE(prefix_job_all_values, kOk, h.job, a.floats, a.capacity, a.size, nullptr, 0, a.err),
       ON_HANDLE(prefix_job_get_totals, kInvalid, h.job, a.totals, a.err),
@@ -181,6 +201,7 @@ inline const std::vector<Function>& every_function() {
       ON_HANDLE(prefix_sim_result, kOk, h.sim, a.buf, a.capacity, a.size, a.err),
       ON_HANDLE(prefix_sim_request, kInvalid, h.sim, a.text, a.length, a.tokens, a.n_tokens,
                 a.n_tokens, a.long_out, a.err),
+      ON_HANDLE(prefix_sim_retain, kOk, h.sim, a.err),
       RELEASE(prefix_sim_release, h.sim),
   };
 #undef CALL

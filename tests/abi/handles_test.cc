@@ -22,6 +22,7 @@ struct GoodArguments : Arguments {
     engine = &engine_slot;
     batch = &batch_slot;
     job = &job_slot;
+    queue = &queue_slot;
     sim = &sim_slot;
     size = &size_slot;
     number_out = &number_slot;
@@ -33,6 +34,7 @@ struct GoodArguments : Arguments {
     (option_details = &option_slot)->struct_size = sizeof(option_slot);
     (device_details = &device_slot)->struct_size = sizeof(device_slot);
     (memory = &memory_slot)->struct_size = sizeof(memory_slot);
+    (engine_info = &engine_info_slot)->struct_size = sizeof(engine_info_slot);
     (stats = &stats_slot)->struct_size = sizeof(stats_slot);
     (event = &event_slot)->struct_size = sizeof(event_slot);
     (info = &info_slot)->struct_size = sizeof(info_slot);
@@ -52,6 +54,7 @@ struct GoodArguments : Arguments {
   prefix_engine* engine_slot = nullptr;
   prefix_batch* batch_slot = nullptr;
   prefix_job* job_slot = nullptr;
+  prefix_queue* queue_slot = nullptr;
   prefix_sim* sim_slot = nullptr;
   size_t size_slot = 0;
   int32_t number_slot = 0;
@@ -62,6 +65,7 @@ struct GoodArguments : Arguments {
   prefix_option_details option_slot{};
   prefix_device_details device_slot{};
   prefix_memory memory_slot{};
+  prefix_engine_info engine_info_slot{};
   prefix_engine_stats stats_slot{};
   prefix_event event_slot{};
   prefix_result_info info_slot{};
@@ -75,8 +79,8 @@ struct GoodArguments : Arguments {
 
 Handles same_for_all(void* pointer) {
   return {static_cast<prefix_options*>(pointer), static_cast<prefix_engine*>(pointer),
-          static_cast<prefix_batch*>(pointer), static_cast<prefix_job*>(pointer),
-          static_cast<prefix_sim*>(pointer)};
+          static_cast<prefix_batch*>(pointer),   static_cast<prefix_job*>(pointer),
+          static_cast<prefix_queue*>(pointer),   static_cast<prefix_sim*>(pointer)};
 }
 
 // Every function that takes a handle must see that these are none.
@@ -102,12 +106,13 @@ struct LiveHandles {
   Engine engine = make_engine();
   Batch batch = make_batch(engine);
   Job job;
+  Queue queue = make_queue();
   Sim sim = make_sim();
   LiveHandles() {
     add_logits(batch, {1, 2, 3});
     job = run(engine, batch);
   }
-  Handles all() const { return {options, engine, batch, job, sim}; }
+  Handles all() const { return {options, engine, batch, job, queue, sim}; }
 };
 
 TEST(Handles, TheListOfTestedFunctionsIsTheHeaders) {
@@ -148,8 +153,13 @@ TEST(Handles, NullArgumentsWithLiveHandles) {
     SCOPED_TRACE(f.name);
     EXPECT_EQ(f.call(live.all(), Arguments{}), f.with_null_arguments);
   }
-  prefix_engine_release(live.engine);  // the references that the two retains above added
+  // The references that the retains above added.
+  prefix_options_release(live.options);
+  prefix_engine_release(live.engine);
+  prefix_batch_release(live.batch);
   prefix_job_release(live.job);
+  prefix_queue_release(live.queue);
+  prefix_sim_release(live.sim);
   expect_works(live.engine);
 }
 
@@ -170,7 +180,7 @@ TEST(Handles, NeighboursOfALiveHandleAreMisuse) {
   };
   for (const uint64_t by : {uint64_t{5}, ~uint64_t{0} - 10, uint64_t{1} << 32, uint64_t{1} << 27})
     expect_misuse({moved(good.options, by), moved(good.engine, by), moved(good.batch, by),
-                   moved(good.job, by), moved(good.sim, by)},
+                   moved(good.job, by), moved(good.queue, by), moved(good.sim, by)},
                   "a neighbour of a handle");
   expect_works(live.engine);
 }
@@ -180,8 +190,8 @@ TEST(Handles, OneKindIsNotAnother) {
   const Handles good = live.all();
   expect_misuse(
       {reinterpret_cast<prefix_options*>(good.engine), reinterpret_cast<prefix_engine*>(good.batch),
-       reinterpret_cast<prefix_batch*>(good.job), reinterpret_cast<prefix_job*>(good.sim),
-       reinterpret_cast<prefix_sim*>(good.options)},
+       reinterpret_cast<prefix_batch*>(good.job), reinterpret_cast<prefix_job*>(good.queue),
+       reinterpret_cast<prefix_queue*>(good.sim), reinterpret_cast<prefix_sim*>(good.options)},
       "a handle of another kind");
   expect_works(live.engine);
 }

@@ -230,8 +230,9 @@ TEST(Lifetime, AForkedChildIsToldSo) {
   const Batch batch = make_batch(engine);
   add_logits(batch, {1, 2});
   const Job job = run(engine, batch);
+  const Queue queue = make_queue();
   const Sim sim = make_sim();
-  const Handles live = {options, engine, batch, job, sim};
+  const Handles live = {options, engine, batch, job, queue, sim};
   const int wrong = in_a_child([&] {
     int number = 0;
     for (const Function& f : every_function()) {

@@ -113,7 +113,7 @@ TEST(Load, TheEstimateIsWhatTheEngineTakes) {
   EXPECT_GE(stats.kv_budget_bytes, memory.kv_budget_bytes * 9 / 10);
   EXPECT_NEAR(static_cast<double>(stats.weight_bytes) / static_cast<double>(memory.weight_bytes), 1,
               0.1);
-  EXPECT_GT(stats.load_ns, 0);
+  EXPECT_GT(stats.load_us, 0);
 }
 
 }  // namespace

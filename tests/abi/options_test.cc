@@ -41,7 +41,7 @@ TEST(Options, ListThemselves) {
     SCOPED_TRACE(o.key);
     EXPECT_TRUE(keys.insert(o.key).second);
     EXPECT_TRUE(o.type >= PREFIX_OPTION_INT && o.type <= PREFIX_OPTION_INT_LIST) << o.type;
-    EXPECT_TRUE(o.scope == PREFIX_SCOPE_ENGINE || o.scope == PREFIX_SCOPE_REQUEST) << o.scope;
+    EXPECT_TRUE(o.scope >= PREFIX_SCOPE_ENGINE && o.scope <= PREFIX_SCOPE_EMBEDDING) << o.scope;
     EXPECT_EQ(o.reserved, 0);
     EXPECT_GT(std::strlen(o.doc), 5u);
     EXPECT_EQ(o.doc[std::strlen(o.doc) - 1], '.') << "a sentence: " << o.doc;
@@ -109,6 +109,81 @@ TEST(Options, KeepTheirRanges) {
         set(options, o.key, wrong, PREFIX_ERR_INVALID_ARGUMENT, {o.key});
     }
   }
+}
+
+// What would have no effect is a mistake of the caller, who must hear of it.
+TEST(Options, AreRefusedWhereTheyHaveNoEffect) {
+  const Engine engine = make_engine();
+  const Tokens prompt = {1, 2, 3};
+  const int64_t ends[] = {0, 1};
+  for (const prefix_option_details& o : all_options()) {
+    SCOPED_TRACE(o.key);
+    const Options options = make_options({{o.key, o.default_value}});
+    const Batch batch = make_batch(nullptr);
+    const auto check = [&](bool fits, auto call) {
+      expect(fits ? PREFIX_OK : PREFIX_ERR_INVALID_ARGUMENT, call, {o.key});
+    };
+    prefix_memory memory = PREFIX_MEMORY_INIT;
+    check(o.scope == PREFIX_SCOPE_ENGINE, [&](prefix_error* e) {
+      return prefix_engine_estimate(model_path().c_str(), PREFIX_NUL, options, &memory, e);
+    });
+    const bool any = o.scope == PREFIX_SCOPE_REQUEST;
+    check(any, [&](prefix_error* e) {
+      return prefix_batch_add_logits(batch, prompt.data(), 3, prompt.data(), 3, options, 0, nullptr,
+                                     e);
+    });
+    check(any, [&](prefix_error* e) {
+      return prefix_batch_add_logprobs(batch, prompt.data(), 3, 1, options, 0, nullptr, e);
+    });
+    check(any, [&](prefix_error* e) {
+      return prefix_batch_add_choices(batch, prompt.data(), 3, prompt.data(), 1, ends, 2, options,
+                                      0, nullptr, e);
+    });
+    check(any, [&](prefix_error* e) {
+      return prefix_batch_add_continuations(batch, prompt.data(), 3, prompt.data(), 1, ends, 2,
+                                            options, 0, nullptr, e);
+    });
+    check(any, [&](prefix_error* e) {
+      return prefix_batch_add_warm(batch, prompt.data(), 3, options, 0, nullptr, e);
+    });
+    check(any || o.scope == PREFIX_SCOPE_EMBEDDING, [&](prefix_error* e) {
+      return prefix_batch_add_embedding(batch, prompt.data(), 3, options, 0, nullptr, e);
+    });
+    check(any || o.scope == PREFIX_SCOPE_GENERATE, [&](prefix_error* e) {
+      return prefix_batch_add_generate(batch, prompt.data(), 3, options, 0, nullptr, e);
+    });
+  }
+}
+
+TEST(Options, HaveATypedSetterEach) {
+  const Options options = make_options({});
+  expect(PREFIX_OK, [&](prefix_error* e) {
+    return prefix_options_set_bool(options, "logprobs", PREFIX_NUL, 1, e);
+  });
+  EXPECT_EQ(get(options, "logprobs"), "true");
+  expect(PREFIX_OK, [&](prefix_error* e) {
+    return prefix_options_set_bool(options, "logprobs", PREFIX_NUL, 0, e);
+  });
+  EXPECT_EQ(get(options, "logprobs"), "false");
+  const prefix_token ids[] = {7, 0, 130};
+  expect(PREFIX_OK, [&](prefix_error* e) {
+    return prefix_options_set_ints(options, "stop_tokens", PREFIX_NUL, ids, 3, e);
+  });
+  EXPECT_EQ(get(options, "stop_tokens"), "7,0,130");
+  expect(PREFIX_OK, [&](prefix_error* e) {
+    return prefix_options_set_ints(options, "stop_tokens", PREFIX_NUL, nullptr, 0, e);
+  });
+  EXPECT_EQ(get(options, "stop_tokens"), "");
+  expect(PREFIX_ERR_INVALID_ARGUMENT,
+         [&](prefix_error* e) {
+           return prefix_options_set_bool(options, "max_tokens", PREFIX_NUL, 1, e);
+         },
+         {"max_tokens", "true"});
+  expect(PREFIX_ERR_INVALID_ARGUMENT,
+         [&](prefix_error* e) {
+           return prefix_options_set_ints(options, "temperature", PREFIX_NUL, ids, 3, e);
+         },
+         {"temperature"});
 }
 
 TEST(Options, KeepTheirTypes) {

@@ -74,6 +74,41 @@ TEST(RequestOptions, OfDrawing) {
   EXPECT_LT(std::set(greedy.begin(), greedy.end()).size(), greedy.size());
 }
 
+// Without a seed each request draws for itself, and its result tells how to draw that again.
+TEST(RequestOptions, ASeedOfItsOwnForEachRequest) {
+  const Engine engine = make_engine();
+  const Options hot =
+      make_options({{"max_tokens", "40"}, {"ignore_eos", "true"}, {"temperature", "1000"}});
+  const Batch batch = make_batch(engine);
+  for (int i = 0; i < 8; ++i) add_generate(batch, {1, 2, 3}, hot);
+  const auto tokens_of = [](const prefix_job* job, size_t i) {
+    Tokens tokens(40);
+    expect(PREFIX_OK, [&](prefix_error* e) {
+      return prefix_job_result_tokens(job, i, tokens.data(), tokens.size(), nullptr, e);
+    });
+    return tokens;
+  };
+  const Job job = run(engine, batch);
+  std::set<Tokens> drawn;
+  std::set<int64_t> seeds;
+  for (size_t i = 0; i < 8; ++i) {
+    drawn.insert(tokens_of(job, i));
+    seeds.insert(info_of(job, i).seed);
+  }
+  EXPECT_EQ(drawn.size(), 8u);
+  EXPECT_EQ(seeds.size(), 8u);
+  EXPECT_GE(*seeds.begin(), 0);
+  EXPECT_LT(*seeds.rbegin(), int64_t{1} << 53);
+  const std::string seed = std::to_string(info_of(job, 5).seed);
+  const Options same = make_options({{"max_tokens", "40"},
+                                     {"ignore_eos", "true"},
+                                     {"temperature", "1000"},
+                                     {"seed", seed.c_str()}});
+  const Batch again = make_batch(engine);
+  add_generate(again, {1, 2, 3}, same);
+  EXPECT_EQ(tokens_of(run(engine, again), 0), tokens_of(job, 5));
+}
+
 TEST(RequestOptions, OfTheEnd) {
   const Engine engine = make_engine();
   const Generated free = generate(engine, {{"max_tokens", "12"}, {"ignore_eos", "true"}});

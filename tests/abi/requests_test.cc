@@ -37,7 +37,7 @@ void expect_failed(const prefix_job* job, size_t index, prefix_status wanted,
             wanted == PREFIX_ERR_CANCELLED ? PREFIX_FINISH_CANCELLED : PREFIX_FINISH_ERROR);
   for (const std::string_view part : parts)
     EXPECT_NE(message.find(part), std::string::npos) << "lacks '" << part << "': " << message;
-  EXPECT_TRUE(values_of(job, index).empty());
+  expect_no_arrays(job, index, wanted);
 }
 
 // One of each kind of mistake, a good request before, between and after them.
@@ -125,6 +125,13 @@ TEST(Requests, OneBadRequestFailsAlone) {
           << "lacks '" << part << "': " << message_of(job, i);
   }
   EXPECT_EQ(totals_of(job).failed, failed);
+  size_t first = 0;
+  while (cases[first].status == PREFIX_OK) ++first;
+  size_t index = 12345;
+  expect(cases[first].status,
+         [&](prefix_error* e) { return prefix_job_first_failure(job, &index, e); },
+         {"request " + std::to_string(first), message_of(job, first)});
+  EXPECT_EQ(index, first);
   // The good ones have the bits that they have alone.
   const Batch alone = make_batch(engine);
   add_logits(alone, good, {0});
@@ -151,8 +158,8 @@ TEST(Requests, EveryRequestEndsWithOneEvent) {
     ASSERT_EQ(status, PREFIX_OK) << error.message;
     ASSERT_TRUE(event.request >= 0 && event.request < 3);
     EXPECT_EQ(event.user_tag, 10 + event.request);
-    EXPECT_GE(event.time_ns, before);
-    before = event.time_ns;
+    EXPECT_GE(event.time_us, before);
+    before = event.time_us;
     const auto r = static_cast<size_t>(event.request);
     EXPECT_EQ(ends[r], 0) << "an event after the end of request " << r;
     if (event.kind == PREFIX_EVENT_TOKEN) ++tokens[r];
@@ -221,6 +228,7 @@ TEST(Requests, AHundredThousandInOneBatch) {
   }
   const Job job = run(engine, batch);
   EXPECT_EQ(totals_of(job).failed, 0);
+  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_job_first_failure(job, nullptr, e); });
   EXPECT_EQ(count_of(job), static_cast<size_t>(n));
   std::vector<float> values(static_cast<size_t>(n));
   std::vector<int64_t> offsets(static_cast<size_t>(n) + 1);

@@ -65,10 +65,12 @@ TEST(Structs, SmallerIsTooOldAndLargerIsLeftAlone) {
   check_sizes<prefix_memory>("prefix_engine_estimate", [](auto* out, prefix_error* e) {
     return prefix_engine_estimate(model_path().c_str(), PREFIX_NUL, nullptr, out, e);
   });
-  check_sizes<prefix_engine_stats>(
-      "prefix_engine_get_stats",
-      [&](auto* out, prefix_error* e) { return prefix_engine_get_stats(engine, out, e); },
-      offsetof(prefix_engine_stats, metadata_bytes));
+  check_sizes<prefix_engine_stats>("prefix_engine_get_stats", [&](auto* out, prefix_error* e) {
+    return prefix_engine_get_stats(engine, out, e);
+  });
+  check_sizes<prefix_engine_info>("prefix_engine_get_info", [&](auto* out, prefix_error* e) {
+    return prefix_engine_get_info(engine, out, e);
+  });
   check_sizes<prefix_result_info>("prefix_job_result_info", [&](auto* out, prefix_error* e) {
     return prefix_job_result_info(job, 0, out, e);
   });
@@ -109,37 +111,6 @@ TEST(Structs, SmallerIsTooOldAndLargerIsLeftAlone) {
         return prefix_snapshot_load(engine, file.c_str(), PREFIX_NUL, out, e);
       },
       kInfo, true);
-}
-
-// A program that was built with an older header: it gets all that its struct has, and nothing
-// beyond.
-TEST(Structs, StatsOfEveryLengthSinceTheFirstAreServed) {
-  const Engine engine = make_engine();
-  const Batch batch = make_batch(engine);
-  add_logits(batch, {5, 6, 7});
-  run(engine, batch);
-  constexpr size_t kFirst = offsetof(prefix_engine_stats, metadata_bytes);
-  for (size_t size = kFirst; size <= sizeof(prefix_engine_stats); size += sizeof(int64_t)) {
-    SCOPED_TRACE(size);
-    prefix_engine_stats out;
-    std::memset(static_cast<void*>(&out), 0x5a, sizeof(out));
-    const prefix_engine_stats before = out;
-    out.struct_size = static_cast<int32_t>(size);
-    expect(PREFIX_OK, [&](prefix_error* e) { return prefix_engine_get_stats(engine, &out, e); });
-    EXPECT_EQ(out.struct_size, static_cast<int32_t>(size));
-    EXPECT_EQ(out.requests_finished, 1);
-    EXPECT_GT(out.load_ns, 0);
-    const auto has = [&](size_t field) { return field < size; };
-    EXPECT_EQ(out.metadata_bytes != before.metadata_bytes,
-              has(offsetof(prefix_engine_stats, metadata_bytes)));
-    EXPECT_EQ(out.miss_first_seen,
-              has(offsetof(prefix_engine_stats, miss_first_seen)) ? 3 : before.miss_first_seen);
-    EXPECT_EQ(out.miss_granularity,
-              has(offsetof(prefix_engine_stats, miss_granularity)) ? 0 : before.miss_granularity);
-    EXPECT_EQ(std::memcmp(reinterpret_cast<const char*>(&out) + size,
-                          reinterpret_cast<const char*>(&before) + size, sizeof(out) - size),
-              0);
-  }
 }
 
 // An event that could not be handed over is still there: a call that fails changes nothing.

@@ -280,7 +280,7 @@ TEST(Engine, CancelEndsARequestAndKeepsTheEngine) {
 }
 
 // When exactly: scheduler_test.cc.
-TEST(Engine, DeadlineIsATimeout) {
+TEST(Engine, ADeadlineEndsARequest) {
   ManualClock clock;
   const auto engine = make_engine(checkpoint(), {}, clock.now());
   RequestSpec endless = generate(counting(5), 4000);
@@ -291,7 +291,7 @@ TEST(Engine, DeadlineIsATimeout) {
   }
   clock.advance(std::chrono::milliseconds(6));
   job->wait(-1);
-  EXPECT_EQ(job->result(0).status, Code::kTimeout) << job->result(0).message;
+  EXPECT_EQ(job->result(0).status, Code::kDeadline) << job->result(0).message;
   EXPECT_LT(job->result(0).tokens.size(), 4000u);
   EXPECT_EQ(job->result(0).timing.total_us, 6000);
   EXPECT_EQ(job->result(1).status, Code::kOk);

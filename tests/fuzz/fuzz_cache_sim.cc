@@ -23,8 +23,9 @@ int64_t limit_of(std::string_view options) {
 Json result_of(const prefix_sim* sim, int64_t limit) {
   size_t needed = 0;
   KEEP(prefix_sim_result(sim, nullptr, 0, &needed, nullptr) == PREFIX_OK);
-  std::string text(needed, '\0');
+  std::string text(needed + 1, '\0');
   KEEP(prefix_sim_result(sim, text.data(), text.size(), &needed, nullptr) == PREFIX_OK);
+  text.pop_back();
   Json result = parse_json(text, "the result");
   const auto of = [&](const char* key) { return result.at(key).get<int64_t>(); };
   KEEP(of("evictable") >= 0 && of("protected") >= 0);

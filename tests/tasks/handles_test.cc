@@ -45,6 +45,10 @@ const TaskCall kTaskCalls[] = {
      [](prefix_task* t, prefix_error* e) {
        return prefix_task_item_message(t, 0, nullptr, 0, nullptr, e);
      }},
+    {"prefix_task_item_partial_text",
+     [](prefix_task* t, prefix_error* e) {
+       return prefix_task_item_partial_text(t, 0, nullptr, 0, nullptr, e);
+     }},
     {"prefix_task_item_text",
      [](prefix_task* t, prefix_error* e) {
        return prefix_task_item_text(t, 0, nullptr, 0, nullptr, e);
@@ -288,25 +292,24 @@ TEST(TaskLists, TooManyItemsAreRefused) {
   EXPECT_EQ(out, nullptr);
 }
 
-TEST(TaskBuffers, TakeWhatFits) {
+TEST(TaskBuffers, TakeAllOrNothing) {
   const Engine engine = words_engine();
   const Tokenizer tokenizer = words_tokenizer();
   const Task task = finished_task(tokenizer, engine);
   float scores[3] = {7, 7, 7};
   size_t needed = 0;
-  expect(PREFIX_OK,
-         [&](prefix_error* e) { return prefix_task_values(task, scores, 1, &needed, e); });
+  expect(PREFIX_ERR_BUFFER_TOO_SMALL,
+         [&](prefix_error* e) { return prefix_task_values(task, scores, 2, &needed, e); });
   EXPECT_EQ(needed, 3u);
-  EXPECT_NE(scores[0], 7);
-  EXPECT_EQ(scores[1], 7);
+  EXPECT_EQ(scores[0], 7);
   expect(PREFIX_ERR_INVALID_ARGUMENT,
          [&](prefix_error* e) { return prefix_task_values(task, nullptr, 3, &needed, e); },
          {"capacity"});
   int64_t columns[2] = {-1, -1};
-  expect(PREFIX_OK,
+  expect(PREFIX_ERR_BUFFER_TOO_SMALL,
          [&](prefix_error* e) { return prefix_task_order(task, 0, columns, 1, &needed, e); });
   EXPECT_EQ(needed, 2u) << "the document that failed has no place";
-  EXPECT_EQ(columns[1], -1);
+  EXPECT_EQ(columns[0], -1);
   int32_t status[3];
   expect(PREFIX_OK,
          [&](prefix_error* e) { return prefix_task_statuses(task, status, 3, nullptr, e); });
@@ -314,10 +317,13 @@ TEST(TaskBuffers, TakeWhatFits) {
 
   char text[8];
   std::memset(text, '?', sizeof(text));
-  expect(PREFIX_OK,
+  expect(PREFIX_ERR_BUFFER_TOO_SMALL,
          [&](prefix_error* e) { return prefix_task_item_message(task, 2, text, 4, &needed, e); });
-  EXPECT_EQ(std::string(text, 5), "docu?") << "no zero where there is no room";
+  EXPECT_EQ(std::string(text, 5), "?????");
   EXPECT_GT(needed, 8u);
+  expect(PREFIX_ERR_INVALID_UTF8,
+         [&](prefix_error* e) { return prefix_task_item_text(task, 2, text, 4, &needed, e); },
+         {"document"});
   expect(PREFIX_OK,
          [&](prefix_error* e) { return prefix_task_item_message(task, 0, text, 4, &needed, e); });
   EXPECT_EQ(needed, 0u);
@@ -340,6 +346,9 @@ TEST(TaskBuffers, IndexesHaveLimits) {
     });
     refused([&](prefix_error* e) {
       return prefix_task_item_text(task, index, nullptr, 0, nullptr, e);
+    });
+    refused([&](prefix_error* e) {
+      return prefix_task_item_partial_text(task, index, nullptr, 0, nullptr, e);
     });
     refused(
         [&](prefix_error* e) { return prefix_task_order(task, index, nullptr, 0, nullptr, e); });
@@ -427,7 +436,7 @@ TEST(TaskStructs, HoldWhatTheEngineCounted) {
   EXPECT_EQ(t.tokens_generated, stats.tokens_generated);
   EXPECT_EQ(t.steps, stats.steps);
   EXPECT_EQ(t.rows, stats.rows);
-  EXPECT_GT(t.seconds, 0);
+  EXPECT_GT(t.total_us, 0);
 
   int64_t generated = 0, prompts = 0;
   for (int64_t i = 0; i < 2; ++i) {

@@ -218,6 +218,8 @@ TEST(Run, ReadingBeforeTheEndIsMisuse) {
   misuse([&](prefix_error* e) { return prefix_task_item_info(task, 0, &item, e); });
   misuse([&](prefix_error* e) { return prefix_task_item_message(task, 0, text, 8, &needed, e); });
   misuse([&](prefix_error* e) { return prefix_task_item_text(task, 0, text, 8, &needed, e); });
+  misuse(
+      [&](prefix_error* e) { return prefix_task_item_partial_text(task, 0, text, 8, &needed, e); });
   misuse([&](prefix_error* e) { return prefix_task_totals(task, &all, e); });
   EXPECT_EQ(needed, 77u) << "a call that fails changes nothing";
 }

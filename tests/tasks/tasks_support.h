@@ -219,7 +219,7 @@ inline std::string message(const prefix_task* task, int64_t item) {
 }
 inline std::string answer_text(const prefix_task* task, int64_t item) {
   return prefix_abi::text([&](char* buf, size_t cap, size_t* needed, prefix_error* e) {
-    return prefix_task_item_text(task, item, buf, cap, needed, e);
+    return prefix_task_item_partial_text(task, item, buf, cap, needed, e);
   });
 }
 

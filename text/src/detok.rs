@@ -11,14 +11,15 @@ use crate::pipeline::meter;
 use crate::text::Text;
 use std::sync::Arc;
 
+#[derive(Clone)]
 pub struct Detok {
     text: Arc<Text>,
     skip_special: bool,
-    /// Text that is complete and not yet taken.
-    ready: String,
     state: State,
 }
 
+/// Small, and cloned for each step: a byte sequence of a character, or some tens of tokens.
+#[derive(Clone)]
 enum State {
     /// Bytes of an unfinished character.
     Bytes(Vec<u8>),
@@ -27,7 +28,7 @@ enum State {
 
 /// ids[..shown] have been decoded into text that was given out; ids[shown..] have not. Decoding
 /// starts at `from`, so that a token sees the ones before it.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Window {
     ids: Vec<u32>,
     shown: usize,
@@ -44,13 +45,13 @@ impl Detok {
         Detok {
             text,
             skip_special,
-            ready: String::new(),
             state,
         }
     }
 
-    /// Takes all tokens or, when one is outside the vocabulary, none.
-    pub fn push(&mut self, tokens: &[i32]) -> Result<()> {
+    /// Takes tokens; the text that has become complete. An error leaves the stream broken.
+    pub fn push(&mut self, tokens: &[i32]) -> Result<String> {
+        let mut piece = String::new();
         let ids = self.text.check(tokens)?;
         let bytes = self.text.spelt(&ids)?;
         meter::room(bytes.saturating_mul(3))?;
@@ -61,40 +62,26 @@ impl Detok {
             match &mut self.state {
                 State::Bytes(pending) => {
                     pending.extend(self.text.pieces().bytes(self.text.tokenizer(), id));
-                    take_complete(pending, &mut self.ready);
+                    take_complete(pending, &mut piece);
                 }
                 State::Window(window) => {
-                    if let Some(piece) = window.push(&self.text, id)? {
-                        self.ready.push_str(&piece);
+                    if let Some(text) = window.push(&self.text, id)? {
+                        piece.push_str(&text);
                     }
                 }
             }
         }
-        Ok(())
+        Ok(piece)
     }
 
     /// Ends the stream: an unfinished character becomes U+FFFD.
-    pub fn finish(&mut self) -> Result<()> {
-        match &mut self.state {
+    pub fn finish(&mut self) -> Result<String> {
+        Ok(match &mut self.state {
             State::Bytes(pending) => {
-                self.ready.push_str(&String::from_utf8_lossy(pending));
-                pending.clear();
+                String::from_utf8_lossy(&std::mem::take(pending)).into_owned()
             }
-            State::Window(window) => {
-                let rest = window.rest(&self.text)?;
-                self.ready.push_str(&rest);
-                *window = Window::default();
-            }
-        }
-        Ok(())
-    }
-
-    pub fn ready(&self) -> &str {
-        &self.ready
-    }
-
-    pub fn taken(&mut self) {
-        self.ready.clear();
+            State::Window(window) => std::mem::take(window).rest(&self.text)?,
+        })
     }
 }
 

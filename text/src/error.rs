@@ -31,6 +31,7 @@ codes! {
     UnknownOption = PREFIX_ERR_UNKNOWN_OPTION,
     OutOfRange = PREFIX_ERR_OUT_OF_RANGE,
     StructTooOld = PREFIX_ERR_STRUCT_TOO_OLD,
+    BufferTooSmall = PREFIX_ERR_BUFFER_TOO_SMALL,
     Misuse = PREFIX_ERR_MISUSE,
     Forked = PREFIX_ERR_FORKED,
     NotFound = PREFIX_ERR_NOT_FOUND,

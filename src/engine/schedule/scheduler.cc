@@ -88,7 +88,7 @@ void Scheduler::expire_requests() {
     const std::chrono::duration<double, std::milli> since = now - job.submitted();
     if (deadline > 0 && since.count() > static_cast<double>(deadline)) {
       *message = cat("deadline_ms = ", deadline, " passed before the request was finished");
-      return Code::kTimeout;
+      return Code::kDeadline;
     }
     return Code::kOk;
   };
@@ -171,7 +171,7 @@ void Scheduler::finish_request(JobState& state, size_t index) noexcept {
   result.timing.total_us = job.age_ns() / 1000;
   accounting_.count_finished(result, state.totals);
   if (--state.unfinished == 0) {
-    state.totals.seconds = static_cast<double>(job.age_ns()) * 1e-9;
+    state.totals.total_us = job.age_ns() / 1000;
     job.set_totals(state.totals);
   }
   job.finish(index);

@@ -60,7 +60,7 @@ library! {
     prefix_job_result_info,
     prefix_job_result_message,
     prefix_job_result_values,
-    prefix_job_result_tokens,
+    prefix_job_partial_tokens,
     prefix_job_get_totals,
 }
 
@@ -104,19 +104,23 @@ fn check(body: impl FnOnce(*mut prefix_error) -> i32) -> Result<()> {
     }
 }
 
-/// Both calls of the two-call convention; retried when the size grew in between.
+/// What a call writes into a buffer of the right size; the first call only asks for it.
 fn sized<T: Clone + Default>(
     body: impl Fn(*mut T, usize, *mut usize, *mut prefix_error) -> i32,
 ) -> Result<Vec<T>> {
     let mut out: Vec<T> = Vec::new();
     loop {
         let mut needed = 0;
-        check(|err| body(out.as_mut_ptr(), out.len(), &mut needed, err))?;
-        if needed <= out.len() {
-            out.truncate(needed);
-            return Ok(out);
+        match check(|err| body(out.as_mut_ptr(), out.len(), &mut needed, err)) {
+            Ok(()) if needed <= out.len() => {
+                out.truncate(needed);
+                return Ok(out);
+            }
+            Ok(()) => {}
+            Err(e) if e.code == Code::BufferTooSmall => {} // it has grown since
+            Err(e) => return Err(e),
         }
-        out.resize(needed, T::default());
+        out.resize(needed + 1, T::default()); // text ends with a zero
     }
 }
 
@@ -364,9 +368,10 @@ impl Job {
         })
     }
 
+    /// What was generated, also by a request that was ended before it was done.
     pub fn tokens(&self, index: usize) -> Result<Vec<i32>> {
         sized(|out, capacity, needed, err| unsafe {
-            (self.library.prefix_job_result_tokens)(self.handle, index, out, capacity, needed, err)
+            (self.library.prefix_job_partial_tokens)(self.handle, index, out, capacity, needed, err)
         })
     }
 

@@ -60,8 +60,8 @@ impl prefix_error {
         prefix_error {
             struct_size: size_of::<prefix_error>() as i32,
             code: 0,
-            domain: [0; 32],
-            message: [0; 472],
+            domain: [0; 48],
+            message: [0; 456],
         }
     }
 

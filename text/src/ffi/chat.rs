@@ -1,6 +1,7 @@
 //! prefix_tokenizer_chat_*: messages to the text or the tokens of a prompt.
 
 use super::handles::{self, PrefixTokenizer};
+use super::out::Buffer;
 use super::{entry, out, text_in, PrefixError, PREFIX_NUL};
 use crate::chat::Request;
 use crate::error::Result;
@@ -50,7 +51,7 @@ pub unsafe extern "C" fn prefix_tokenizer_chat_text(
             let tokenizer = handles::text(tokenizer)?;
             let request = request(messages, messages_len, options, options_len)?;
             let rendered = tokenizer.templates.render(request, false)?;
-            out::bytes(rendered.text.as_bytes(), buf, cap, needed)
+            out::text(&rendered.text, buf, cap, needed)
         })
     }
 }
@@ -76,15 +77,15 @@ pub unsafe extern "C" fn prefix_tokenizer_chat_tokens(
             let with_turns = !segments.is_null();
             let rendered = tokenizer.templates.render(request, with_turns)?;
             let options = EncodeOptions::default();
-            let tokens = if with_turns || capacity_segments != 0 {
-                let encoded = tokenizer.encode_offsets(&rendered.text, options)?;
-                let ends = segment_ends(&encoded.offsets, &rendered.turns);
-                out::array(&ends, segments, capacity_segments, std::ptr::null_mut())?;
-                encoded.tokens
-            } else {
-                tokenizer.encode(&rendered.text, options)?
-            };
-            out::array(&tokens, out, capacity, needed)
+            if !with_turns && capacity_segments == 0 {
+                let tokens = tokenizer.encode(&rendered.text, options)?;
+                return out::array(&tokens, out, capacity, needed);
+            }
+            let encoded = tokenizer.encode_offsets(&rendered.text, options)?;
+            let ends = segment_ends(&encoded.offsets, &rendered.turns);
+            let buffer = Buffer { name: "out", at: out, capacity };
+            let turns = Buffer { name: "segments", at: segments, capacity: capacity_segments };
+            out::arrays(&encoded.tokens, buffer, needed, &ends, turns)
         })
     }
 }

@@ -36,13 +36,18 @@ pub unsafe extern "C" fn prefix_detok_release(detok: *mut PrefixDetok) {
     }
 }
 
-/// Hands out the text that is ready, all of it or, when it does not fit, nothing.
-unsafe fn take(detok: &mut Detok, buf: *mut u8, cap: usize, needed: *mut usize) -> Result<()> {
-    let fits = detok.ready().len() <= cap;
-    let room = if fits { cap } else { 0 };
-    unsafe { out::bytes(detok.ready().as_bytes(), buf, room, needed)? };
-    if fits {
-        detok.taken();
+/// One step of a stream: it is made once its text is written.
+unsafe fn advance(
+    detok: &mut Detok,
+    step: impl FnOnce(&mut Detok) -> Result<String>,
+    buf: *mut u8,
+    cap: usize,
+    needed: *mut usize,
+) -> Result<()> {
+    let mut next = detok.clone();
+    let piece = step(&mut next)?;
+    if unsafe { out::bytes(piece.as_bytes(), buf, cap, needed) }? {
+        *detok = next;
     }
     Ok(())
 }
@@ -61,8 +66,7 @@ pub unsafe extern "C" fn prefix_detok_push(
         entry(err, "prefix_detok_push", || {
             let tokens = slice_in(tokens, n_tokens, "tokens")?;
             handles::with_detok(detok, |detok| {
-                detok.push(tokens)?;
-                take(detok, buf, cap, needed)
+                advance(detok, |next| next.push(tokens), buf, cap, needed)
             })
         })
     }
@@ -79,8 +83,7 @@ pub unsafe extern "C" fn prefix_detok_flush(
     unsafe {
         entry(err, "prefix_detok_flush", || {
             handles::with_detok(detok, |detok| {
-                detok.finish()?;
-                take(detok, buf, cap, needed)
+                advance(detok, Detok::finish, buf, cap, needed)
             })
         })
     }

@@ -94,7 +94,7 @@ pub unsafe extern "C" fn prefix_recipe_json(
     unsafe {
         entry(err, "prefix_recipe_json", || {
             let text = shipped_json(text_in(name, name_len, "name")?)?;
-            out::bytes(text.as_bytes(), buf, cap, needed)
+            out::text(&text, buf, cap, needed)
         })
     }
 }
@@ -423,7 +423,7 @@ pub unsafe extern "C" fn prefix_task_item_message(
     unsafe {
         entry(err, "prefix_task_item_message", || {
             with_item(task, item, |item| {
-                out::bytes(item.message.as_bytes(), buf, cap, needed)
+                out::text(&item.message, buf, cap, needed)
             })
         })
     }
@@ -440,9 +440,26 @@ pub unsafe extern "C" fn prefix_task_item_text(
 ) -> i32 {
     unsafe {
         entry(err, "prefix_task_item_text", || {
-            with_item(task, item, |item| {
-                out::bytes(item.text.as_bytes(), buf, cap, needed)
+            with_item(task, item, |item| match item.info.status {
+                0 => out::text(&item.text, buf, cap, needed),
+                status => Err(Error::new(Code::from_status(status), &item.message)),
             })
+        })
+    }
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn prefix_task_item_partial_text(
+    task: *const PrefixTask,
+    item: i64,
+    buf: *mut u8,
+    cap: usize,
+    needed: *mut usize,
+    err: *mut PrefixError,
+) -> i32 {
+    unsafe {
+        entry(err, "prefix_task_item_partial_text", || {
+            with_item(task, item, |item| out::text(&item.text, buf, cap, needed))
         })
     }
 }

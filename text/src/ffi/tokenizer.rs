@@ -1,6 +1,7 @@
 //! prefix_tokenizer_*: loading, encoding, decoding, facts about tokens.
 
 use super::handles::{self, PrefixTokenizer};
+use super::out::Buffer;
 use super::{bytes_in, entry, known_flags, out, set, slice_in, text_in, PrefixError};
 use crate::error::{quote, Code, Error, Result};
 use crate::load;
@@ -123,7 +124,7 @@ pub unsafe extern "C" fn prefix_tokenizer_info_json(
                 "end_tokens": text.ends(),
                 "chat_templates": text.templates.names(),
             });
-            out::bytes(info.to_string().as_bytes(), buf, cap, needed)
+            out::text(&info.to_string(), buf, cap, needed)
         })
     }
 }
@@ -193,7 +194,7 @@ pub unsafe extern "C" fn prefix_tokenizer_token_bytes(
     unsafe {
         entry(err, "prefix_tokenizer_token_bytes", || {
             let text = handles::text(tokenizer)?;
-            out::bytes(&text.token_bytes(token)?, buf, cap, needed)
+            out::bytes(&text.token_bytes(token)?, buf, cap, needed).map(|_| ())
         })
     }
 }
@@ -270,8 +271,9 @@ pub unsafe extern "C" fn prefix_tokenizer_encode_offsets(
                 .iter()
                 .flat_map(|(begin, end)| [*begin as i64, *end as i64])
                 .collect();
-            out::array(&pairs, offsets, capacity_offsets, std::ptr::null_mut())?;
-            out::array(&encoded.tokens, out, capacity, needed)
+            let buffer = Buffer { name: "out", at: out, capacity };
+            let ends = Buffer { name: "offsets", at: offsets, capacity: capacity_offsets };
+            out::arrays(&encoded.tokens, buffer, needed, &pairs, ends)
         })
     }
 }
@@ -344,8 +346,9 @@ pub unsafe extern "C" fn prefix_tokenizer_encode_batch(
                 }
                 ends.push(ids.len() as i64);
             }
-            out::array(&ends, token_offsets, capacity_offsets, std::ptr::null_mut())?;
-            out::array(&ids, out, capacity, needed)
+            let buffer = Buffer { name: "out", at: out, capacity };
+            let cuts = Buffer { name: "token_offsets", at: token_offsets, capacity: capacity_offsets };
+            out::arrays(&ids, buffer, needed, &ends, cuts)
         })
     }
 }
@@ -367,7 +370,7 @@ pub unsafe extern "C" fn prefix_tokenizer_decode(
             known_flags(flags, PREFIX_DECODE_SKIP_SPECIAL)?;
             let tokens = slice_in(tokens, n_tokens, "tokens")?;
             let text = tokenizer.decode(tokens, flags & PREFIX_DECODE_SKIP_SPECIAL != 0)?;
-            out::bytes(text.as_bytes(), buf, cap, needed)
+            out::text(&text, buf, cap, needed)
         })
     }
 }

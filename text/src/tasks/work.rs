@@ -205,7 +205,7 @@ impl Work {
             .and_then(|ms| Instant::now().checked_add(Duration::from_millis(ms)));
         let result = self.work(&mut state, until);
         match &result {
-            Ok(true) => self.finish(&mut state, begin.elapsed().as_secs_f64()),
+            Ok(true) => self.finish(&mut state, begin.elapsed().as_micros() as i64),
             Ok(false) => {}
             Err(e) => {
                 state.running.clear(); // releasing a job cancels it
@@ -297,7 +297,7 @@ impl Work {
         }
     }
 
-    fn finish(&self, state: &mut State, seconds: f64) {
+    fn finish(&self, state: &mut State, total_us: i64) {
         let missing = Error::new(Code::Internal, "the item has no result");
         let items: Vec<Item> = std::mem::take(&mut state.found)
             .into_iter()
@@ -310,7 +310,7 @@ impl Work {
             totals: prefix_job_totals {
                 requests: items.len() as i64,
                 failed: items.iter().filter(|i| i.info.status != 0).count() as i64,
-                seconds,
+                total_us,
                 ..prefix_job_totals::sized()
             },
             items,

@@ -3,8 +3,9 @@
 use crate::support::capi::*;
 use crate::{tokenizer, FIXTURES};
 use prefix_text::ffi::*;
+use std::ptr::null_mut;
 
-/// Every capacity: `needed` is always all of it, what fits is written, what does not is not touched.
+/// Every capacity: `needed` is always all of it, which is written whole or not at all; 0 only asks.
 pub fn sizes() {
     let tokenizer = tokenizer("llama3");
     let text = "Ein naïver Text: 漢字 😀";
@@ -12,7 +13,7 @@ pub fn sizes() {
     for capacity in 0..whole.len() + 3 {
         let mut out = vec![-9i32; whole.len() + 4];
         let mut needed = 0;
-        call(|e| unsafe {
+        let outcome = call(|e| unsafe {
             let at = text.as_ptr();
             prefix_tokenizer_encode(
                 tokenizer.0,
@@ -24,17 +25,25 @@ pub fn sizes() {
                 &mut needed,
                 e,
             )
-        })
-        .unwrap();
+        });
         assert_eq!(needed, whole.len());
-        let written = capacity.min(whole.len());
+        let fits = capacity >= whole.len();
+        match outcome {
+            Ok(()) => assert!(fits || capacity == 0),
+            Err(e) => {
+                assert!(!fits && capacity > 0 && e.code == BUFFER_TOO_SMALL);
+                let says = format!("out has room for {capacity}; {needed} are needed");
+                assert_eq!(e.message, says);
+            }
+        }
+        let written = if fits { whole.len() } else { 0 };
         assert_eq!(out[..written], whole[..written]);
         assert!(out[written..].iter().all(|id| *id == -9));
     }
     for capacity in 0..text.len() + 3 {
         let mut out = vec![0xeeu8; text.len() + 4];
         let mut needed = 0;
-        call(|e| unsafe {
+        let outcome = call(|e| unsafe {
             let (ids, n) = (whole.as_ptr(), whole.len());
             prefix_tokenizer_decode(
                 tokenizer.0,
@@ -46,16 +55,38 @@ pub fn sizes() {
                 &mut needed,
                 e,
             )
-        })
-        .unwrap();
+        });
         assert_eq!(needed, text.len());
-        let written = capacity.min(text.len());
-        assert_eq!(out[..written], text.as_bytes()[..written]);
-        // A zero follows when there is room.
-        let end = written + usize::from(capacity > text.len());
-        assert!(out[written..end].iter().all(|b| *b == 0));
+        // There must be room for the zero that follows.
+        let fits = capacity > text.len();
+        match outcome {
+            Ok(()) => assert!(fits || capacity == 0),
+            Err(e) => assert!(!fits && capacity > 0 && e.code == BUFFER_TOO_SMALL),
+        }
+        let end = if fits { text.len() + 1 } else { 0 };
+        assert!(out[..end].starts_with(if fits { text.as_bytes() } else { b"" }));
+        assert!(!fits || out[text.len()] == 0);
         assert!(out[end..].iter().all(|b| *b == 0xee));
     }
+    // Two buffers: where the second is too small, neither is written.
+    let mut ids = vec![-9i32; whole.len()];
+    let mut offsets = vec![-9i64; 2 * whole.len()];
+    let outcome = call(|e| unsafe {
+        prefix_tokenizer_encode_offsets(
+            tokenizer.0,
+            text.as_ptr(),
+            text.len(),
+            0,
+            ids.as_mut_ptr(),
+            ids.len(),
+            null_mut(),
+            offsets.as_mut_ptr(),
+            offsets.len() - 1,
+            e,
+        )
+    });
+    assert_eq!(outcome.unwrap_err().code, BUFFER_TOO_SMALL);
+    assert!(ids.iter().all(|id| *id == -9) && offsets.iter().all(|at| *at == -9));
     // Offsets and batches: each buffer has its own capacity.
     let (ids, offsets) = tokenizer.encode_offsets(text.as_bytes(), 0).unwrap();
     assert_eq!((ids.len() * 2, &ids), (offsets.len(), &whole));

@@ -67,12 +67,11 @@ pub fn stream_rules() {
         })
         .map(|()| (needed, out))
     };
-    // Too small a buffer gets nothing, and the text waits.
-    let (needed, out) = push(&ids, 11).unwrap();
-    assert_eq!(needed, 12);
-    assert!(out.iter().all(|b| *b == 0xee));
-    let (needed, out) = push(&[], 12).unwrap();
-    assert_eq!((needed, &out[..]), (12, "漢字漢字".as_bytes()));
+    // Asking for the size and too small a buffer take none of the tokens.
+    assert_eq!(push(&ids, 0).unwrap().0, 12);
+    assert_eq!(push(&ids, 12).unwrap_err().code, BUFFER_TOO_SMALL);
+    let (needed, out) = push(&ids, 13).unwrap();
+    assert_eq!((needed, &out[..12]), (12, "漢字漢字".as_bytes()));
     assert_eq!(push(&[], 12).unwrap().0, 0);
     // A bad token takes none of the tokens with it.
     assert_eq!(push(&[ids[0], -1], 50).unwrap_err().code, OUT_OF_RANGE);

@@ -47,24 +47,30 @@ pub fn eight_threads() {
             scope.spawn(|| {
                 for _ in 0..20 {
                     let mut needed = 0;
+                    let mut out = vec![0u8; 6 * ids.len()];
                     let outcome = call(|e| unsafe {
                         prefix_detok_push(
                             handle as *mut PrefixDetok,
                             ids.as_ptr(),
                             ids.len(),
-                            null_mut(),
-                            0,
+                            out.as_mut_ptr(),
+                            out.len(),
                             &mut needed,
                             e,
                         )
                     });
-                    assert!(outcome.is_ok() || outcome.unwrap_err().code == MISUSE);
+                    match outcome {
+                        Ok(()) => {
+                            let text = std::str::from_utf8(&out[..needed]).unwrap();
+                            assert_eq!(text.replace("word ", ""), "");
+                        }
+                        Err(e) => assert_eq!(e.code, MISUSE),
+                    }
                 }
             });
         }
     });
-    let text = detok.push(&[]).unwrap();
-    assert_eq!(text.replace("word ", ""), "");
+    assert_eq!(detok.flush().unwrap(), "");
 }
 
 pub fn many_cycles() {

@@ -8,6 +8,7 @@ pub const INVALID_ARGUMENT: i32 = 100;
 pub const INVALID_UTF8: i32 = 101;
 pub const UNKNOWN_OPTION: i32 = 102;
 pub const OUT_OF_RANGE: i32 = 103;
+pub const BUFFER_TOO_SMALL: i32 = 105;
 pub const MISUSE: i32 = 200;
 pub const NOT_FOUND: i32 = 300;
 pub const IO: i32 = 301;
@@ -54,10 +55,11 @@ pub fn sized<T: Default + Clone>(
 ) -> Outcome<Vec<T>> {
     let mut needed = 0;
     call(|err| function(null_mut(), 0, &mut needed, err))?;
-    let mut out = vec![T::default(); needed];
+    let mut out = vec![T::default(); needed + 1]; // text ends with a zero
     let mut again = usize::MAX;
     call(|err| function(out.as_mut_ptr(), out.len(), &mut again, err))?;
     assert_eq!(needed, again);
+    out.truncate(needed);
     Ok(out)
 }
 
@@ -69,11 +71,13 @@ pub fn filled<T: Default + Clone>(
     let mut out = vec![T::default(); cap];
     loop {
         let mut needed = 0;
-        call(|err| function(out.as_mut_ptr(), out.len(), &mut needed, err))?;
-        let fits = needed <= out.len();
-        out.resize(needed, T::default());
-        if fits {
-            return Ok(out);
+        match call(|err| function(out.as_mut_ptr(), out.len(), &mut needed, err)) {
+            Err(e) if e.code == BUFFER_TOO_SMALL => out.resize(needed + 1, T::default()),
+            Err(e) => return Err(e),
+            Ok(()) => {
+                out.truncate(needed);
+                return Ok(out);
+            }
         }
     }
 }
@@ -263,31 +267,18 @@ impl Detok {
     }
 
     pub fn push(&self, tokens: &[i32]) -> Outcome<String> {
-        let mut needed = 0;
-        call(|err| unsafe {
+        let bytes = sized(|out, cap, needed, err| unsafe {
             prefix_detok_push(
                 self.0,
                 tokens.as_ptr(),
                 tokens.len(),
-                null_mut(),
-                0,
-                &mut needed,
+                out,
+                cap,
+                needed,
                 err,
             )
         })?;
-        let mut text = vec![0; needed];
-        call(|err| unsafe {
-            prefix_detok_push(
-                self.0,
-                null(),
-                0,
-                text.as_mut_ptr(),
-                text.len(),
-                &mut needed,
-                err,
-            )
-        })?;
-        Ok(String::from_utf8(text).expect("streamed text is UTF-8"))
+        Ok(String::from_utf8(bytes).expect("streamed text is UTF-8"))
     }
 
     pub fn flush(&self) -> Outcome<String> {

@@ -377,6 +377,23 @@ int _wrap_prefix_options_create_swig(prefix_options **_swig_go_0, prefix_error *
 }
 
 
+int _wrap_prefix_options_retain_swig(prefix_options *_swig_go_0, prefix_error *_swig_go_1) {
+  prefix_options *arg1 = 0 ;
+  prefix_error *arg2 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_options *)_swig_go_0;
+  arg2 = (prefix_error *)_swig_go_1;
+
+  result = prefix_options_retain(arg1,arg2);
+  _swig_go_result = result;
+
+
+  return _swig_go_result;
+}
+
+
 void _wrap_prefix_options_release_swig(prefix_options *_swig_go_0) {
   prefix_options *arg1 = 0 ;
 
@@ -452,6 +469,54 @@ int _wrap_prefix_options_set_double_swig(prefix_options *_swig_go_0, _gostring_ 
 
   result = prefix_options_set_double(arg1,(char const *)arg2,arg3,arg4,arg5);
   _swig_go_result = result;
+
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_options_set_bool_swig(prefix_options *_swig_go_0, _gostring_ _swig_go_1, int _swig_go_2, prefix_error *_swig_go_3) {
+  prefix_options *arg1 = 0 ;
+  char *arg2 = 0 ;
+  size_t arg3 ;
+  int32_t arg4 ;
+  prefix_error *arg5 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_options *)_swig_go_0;
+  arg2 = (char *)_swig_go_1.p; arg3 = (size_t)_swig_go_1.n;
+  arg4 = (int32_t)_swig_go_2;
+  arg5 = (prefix_error *)_swig_go_3;
+
+  result = prefix_options_set_bool(arg1,(char const *)arg2,arg3,arg4,arg5);
+  _swig_go_result = result;
+
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_options_set_ints_swig(prefix_options *_swig_go_0, _gostring_ _swig_go_1, _goslice_ _swig_go_2, prefix_error *_swig_go_3) {
+  prefix_options *arg1 = 0 ;
+  char *arg2 = 0 ;
+  size_t arg3 ;
+  prefix_token *arg4 = 0 ;
+  size_t arg5 ;
+  prefix_error *arg6 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_options *)_swig_go_0;
+  arg2 = (char *)_swig_go_1.p; arg3 = (size_t)_swig_go_1.n;
+  arg4 = (prefix_token *)_swig_go_2.array; arg5 = (size_t)_swig_go_2.len;
+  arg6 = (prefix_error *)_swig_go_3;
+
+  result = prefix_options_set_ints(arg1,(char const *)arg2,arg3,(int32_t const *)arg4,arg5,arg6);
+  _swig_go_result = result;
+
 
 
 
@@ -757,6 +822,50 @@ int _wrap_prefix_engine_info_json_swig(prefix_engine *_swig_go_0, _goslice_ _swi
 }
 
 
+int _wrap_prefix_engine_get_info_swig(prefix_engine *_swig_go_0, prefix_engine_info *_swig_go_1, prefix_error *_swig_go_2) {
+  prefix_engine *arg1 = 0 ;
+  prefix_engine_info *arg2 = 0 ;
+  prefix_error *arg3 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_engine *)_swig_go_0;
+  arg2 = (prefix_engine_info *)_swig_go_1;
+  arg3 = (prefix_error *)_swig_go_2;
+
+  result = prefix_engine_get_info((struct prefix_engine const *)arg1,arg2,arg3);
+  _swig_go_result = result;
+
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_engine_end_tokens_swig(prefix_engine *_swig_go_0, _goslice_ _swig_go_1, size_t *_swig_go_2, prefix_error *_swig_go_3) {
+  prefix_engine *arg1 = 0 ;
+  prefix_token *arg2 = 0 ;
+  size_t arg3 ;
+  size_t *arg4 = 0 ;
+  prefix_error *arg5 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_engine *)_swig_go_0;
+  arg2 = (prefix_token *)_swig_go_1.array; arg3 = (size_t)_swig_go_1.len;
+  arg4 = (size_t *)_swig_go_2;
+  arg5 = (prefix_error *)_swig_go_3;
+
+  result = prefix_engine_end_tokens((struct prefix_engine const *)arg1,arg2,arg3,arg4,arg5);
+  _swig_go_result = result;
+
+
+
+
+  return _swig_go_result;
+}
+
+
 int _wrap_prefix_engine_get_stats_swig(prefix_engine *_swig_go_0, prefix_engine_stats *_swig_go_1, prefix_error *_swig_go_2) {
   prefix_engine *arg1 = 0 ;
   prefix_engine_stats *arg2 = 0 ;
@@ -933,6 +1042,23 @@ int _wrap_prefix_batch_create_swig(prefix_engine *_swig_go_0, prefix_batch **_sw
   result = prefix_batch_create(arg1,arg2,arg3);
   _swig_go_result = result;
 
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_batch_retain_swig(prefix_batch *_swig_go_0, prefix_error *_swig_go_1) {
+  prefix_batch *arg1 = 0 ;
+  prefix_error *arg2 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_batch *)_swig_go_0;
+  arg2 = (prefix_error *)_swig_go_1;
+
+  result = prefix_batch_retain(arg1,arg2);
+  _swig_go_result = result;
 
 
   return _swig_go_result;
@@ -1236,6 +1362,112 @@ int _wrap_prefix_batch_plan_json_swig(prefix_batch *_swig_go_0, _goslice_ _swig_
 }
 
 
+int _wrap_prefix_queue_create_swig(prefix_queue **_swig_go_0, prefix_error *_swig_go_1) {
+  prefix_queue **arg1 = 0 ;
+  prefix_error *arg2 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_queue **)_swig_go_0;
+  arg2 = (prefix_error *)_swig_go_1;
+
+  result = prefix_queue_create(arg1,arg2);
+  _swig_go_result = result;
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_queue_retain_swig(prefix_queue *_swig_go_0, prefix_error *_swig_go_1) {
+  prefix_queue *arg1 = 0 ;
+  prefix_error *arg2 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_queue *)_swig_go_0;
+  arg2 = (prefix_error *)_swig_go_1;
+
+  result = prefix_queue_retain(arg1,arg2);
+  _swig_go_result = result;
+
+
+  return _swig_go_result;
+}
+
+
+void _wrap_prefix_queue_release_swig(prefix_queue *_swig_go_0) {
+  prefix_queue *arg1 = 0 ;
+
+  arg1 = (prefix_queue *)_swig_go_0;
+
+  prefix_queue_release(arg1);
+
+
+}
+
+
+int _wrap_prefix_queue_next_swig(prefix_queue *_swig_go_0, long long _swig_go_1, long long *_swig_go_2, prefix_error *_swig_go_3) {
+  prefix_queue *arg1 = 0 ;
+  int64_t arg2 ;
+  int64_t *arg3 = 0 ;
+  prefix_error *arg4 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_queue *)_swig_go_0;
+  arg2 = (int64_t)_swig_go_1;
+  arg3 = (int64_t *)_swig_go_2;
+  arg4 = (prefix_error *)_swig_go_3;
+
+  result = prefix_queue_next(arg1,arg2,arg3,arg4);
+  _swig_go_result = result;
+
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_queue_post_swig(prefix_queue *_swig_go_0, long long _swig_go_1, prefix_error *_swig_go_2) {
+  prefix_queue *arg1 = 0 ;
+  int64_t arg2 ;
+  prefix_error *arg3 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_queue *)_swig_go_0;
+  arg2 = (int64_t)_swig_go_1;
+  arg3 = (prefix_error *)_swig_go_2;
+
+  result = prefix_queue_post(arg1,arg2,arg3);
+  _swig_go_result = result;
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_queue_descriptor_swig(prefix_queue *_swig_go_0, int *_swig_go_1, prefix_error *_swig_go_2) {
+  prefix_queue *arg1 = 0 ;
+  int32_t *arg2 = 0 ;
+  prefix_error *arg3 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_queue *)_swig_go_0;
+  arg2 = (int32_t *)_swig_go_1;
+  arg3 = (prefix_error *)_swig_go_2;
+
+  result = prefix_queue_descriptor(arg1,arg2,arg3);
+  _swig_go_result = result;
+
+
+
+  return _swig_go_result;
+}
+
+
 int _wrap_prefix_run_swig(prefix_engine *_swig_go_0, prefix_batch *_swig_go_1, prefix_job **_swig_go_2, prefix_error *_swig_go_3) {
   prefix_engine *arg1 = 0 ;
   prefix_batch *arg2 = 0 ;
@@ -1310,6 +1542,23 @@ void _wrap_prefix_job_release_swig(prefix_job *_swig_go_0) {
 }
 
 
+int _wrap_prefix_job_detach_swig(prefix_job *_swig_go_0, prefix_error *_swig_go_1) {
+  prefix_job *arg1 = 0 ;
+  prefix_error *arg2 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_job *)_swig_go_0;
+  arg2 = (prefix_error *)_swig_go_1;
+
+  result = prefix_job_detach(arg1,arg2);
+  _swig_go_result = result;
+
+
+  return _swig_go_result;
+}
+
+
 int _wrap_prefix_job_wait_swig(prefix_job *_swig_go_0, long long _swig_go_1, prefix_error *_swig_go_2) {
   prefix_job *arg1 = 0 ;
   int64_t arg2 ;
@@ -1323,6 +1572,28 @@ int _wrap_prefix_job_wait_swig(prefix_job *_swig_go_0, long long _swig_go_1, pre
 
   result = prefix_job_wait(arg1,arg2,arg3);
   _swig_go_result = result;
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_job_notify_swig(prefix_job *_swig_go_0, prefix_queue *_swig_go_1, long long _swig_go_2, prefix_error *_swig_go_3) {
+  prefix_job *arg1 = 0 ;
+  prefix_queue *arg2 = 0 ;
+  int64_t arg3 ;
+  prefix_error *arg4 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_job *)_swig_go_0;
+  arg2 = (prefix_queue *)_swig_go_1;
+  arg3 = (int64_t)_swig_go_2;
+  arg4 = (prefix_error *)_swig_go_3;
+
+  result = prefix_job_notify(arg1,arg2,arg3,arg4);
+  _swig_go_result = result;
+
 
 
   return _swig_go_result;
@@ -1553,6 +1824,32 @@ int _wrap_prefix_job_result_logprobs_swig(prefix_job *_swig_go_0, size_t _swig_g
 }
 
 
+int _wrap_prefix_job_partial_tokens_swig(prefix_job *_swig_go_0, size_t _swig_go_1, _goslice_ _swig_go_2, size_t *_swig_go_3, prefix_error *_swig_go_4) {
+  prefix_job *arg1 = 0 ;
+  size_t arg2 ;
+  prefix_token *arg3 = 0 ;
+  size_t arg4 ;
+  size_t *arg5 = 0 ;
+  prefix_error *arg6 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_job *)_swig_go_0;
+  arg2 = (size_t)_swig_go_1;
+  arg3 = (prefix_token *)_swig_go_2.array; arg4 = (size_t)_swig_go_2.len;
+  arg5 = (size_t *)_swig_go_3;
+  arg6 = (prefix_error *)_swig_go_4;
+
+  result = prefix_job_partial_tokens((struct prefix_job const *)arg1,arg2,arg3,arg4,arg5,arg6);
+  _swig_go_result = result;
+
+
+
+
+  return _swig_go_result;
+}
+
+
 int _wrap_prefix_job_all_values_swig(prefix_job *_swig_go_0, _goslice_ _swig_go_1, size_t *_swig_go_2, _goslice_ _swig_go_3, prefix_error *_swig_go_4) {
   prefix_job *arg1 = 0 ;
   float *arg2 = 0 ;
@@ -1574,6 +1871,26 @@ int _wrap_prefix_job_all_values_swig(prefix_job *_swig_go_0, _goslice_ _swig_go_
   _swig_go_result = result;
 
 
+
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_job_first_failure_swig(prefix_job *_swig_go_0, size_t *_swig_go_1, prefix_error *_swig_go_2) {
+  prefix_job *arg1 = 0 ;
+  size_t *arg2 = 0 ;
+  prefix_error *arg3 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_job *)_swig_go_0;
+  arg2 = (size_t *)_swig_go_1;
+  arg3 = (prefix_error *)_swig_go_2;
+
+  result = prefix_job_first_failure((struct prefix_job const *)arg1,arg2,arg3);
+  _swig_go_result = result;
 
 
 
@@ -2023,6 +2340,23 @@ int _wrap_prefix_sim_request_swig(prefix_sim *_swig_go_0, _gostring_ _swig_go_1,
 
 
 
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_sim_retain_swig(prefix_sim *_swig_go_0, prefix_error *_swig_go_1) {
+  prefix_sim *arg1 = 0 ;
+  prefix_error *arg2 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_sim *)_swig_go_0;
+  arg2 = (prefix_error *)_swig_go_1;
+
+  result = prefix_sim_retain(arg1,arg2);
+  _swig_go_result = result;
 
 
   return _swig_go_result;
@@ -3004,6 +3338,32 @@ int _wrap_prefix_task_item_text_swig(prefix_task *_swig_go_0, long long _swig_go
   arg6 = (prefix_error *)_swig_go_4;
 
   result = prefix_task_item_text((struct prefix_task const *)arg1,arg2,arg3,arg4,arg5,arg6);
+  _swig_go_result = result;
+
+
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_task_item_partial_text_swig(prefix_task *_swig_go_0, long long _swig_go_1, _goslice_ _swig_go_2, size_t *_swig_go_3, prefix_error *_swig_go_4) {
+  prefix_task *arg1 = 0 ;
+  int64_t arg2 ;
+  char *arg3 = 0 ;
+  size_t arg4 ;
+  size_t *arg5 = 0 ;
+  prefix_error *arg6 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_task *)_swig_go_0;
+  arg2 = (int64_t)_swig_go_1;
+  arg3 = (char *)_swig_go_2.array; arg4 = (size_t)_swig_go_2.len;
+  arg5 = (size_t *)_swig_go_3;
+  arg6 = (prefix_error *)_swig_go_4;
+
+  result = prefix_task_item_partial_text((struct prefix_task const *)arg1,arg2,arg3,arg4,arg5,arg6);
   _swig_go_result = result;
 
 

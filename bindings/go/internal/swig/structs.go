@@ -81,12 +81,12 @@ type EngineStats struct {
 	TreeTokens          int64
 	Evictions           int64
 	EvictedTokens       int64
-	GemmNs              int64
-	AttentionNs         int64
-	OtherNs             int64
-	PlanNs              int64
-	RunNs               int64
-	LoadNs              int64
+	GemmUs              int64
+	AttentionUs         int64
+	OtherUs             int64
+	PlanUs              int64
+	RunUs               int64
+	LoadUs              int64
 	MetadataBytes       int64
 	FetchedTokens       int64
 	FetchSkippedTokens  int64
@@ -100,6 +100,24 @@ type EngineStats struct {
 
 const SizeofEngineStats = C.sizeof_prefix_engine_stats
 
+// EngineInfo is prefix_engine_info; its texts are static.
+type EngineInfo struct {
+	StructSize      int32
+	Layers          int32
+	Hidden          int32
+	Heads           int32
+	KvHeads         int32
+	HeadDim         int32
+	Vocabulary      int32
+	MaxPositions    int32
+	Threads         int32
+	PageTokens      int32
+	WeightBytes     int64
+	KvBytesPerToken int64
+}
+
+const SizeofEngineInfo = C.sizeof_prefix_engine_info
+
 // Event is prefix_event; its texts are static.
 type Event struct {
 	StructSize int32
@@ -112,7 +130,8 @@ type Event struct {
 	Reserved   int32
 	Cached     int64
 	Computed   int64
-	TimeNs     int64
+	Count      int64
+	TimeUs     int64
 }
 
 const SizeofEvent = C.sizeof_prefix_event
@@ -132,6 +151,7 @@ type ResultInfo struct {
 	QueueUs         int64
 	FirstUs         int64
 	TotalUs         int64
+	Seed            int64
 }
 
 const SizeofResultInfo = C.sizeof_prefix_result_info
@@ -149,7 +169,7 @@ type JobTotals struct {
 	TokensGenerated int64
 	Steps           int64
 	Rows            int64
-	Seconds         float64
+	TotalUs         int64
 }
 
 const SizeofJobTotals = C.sizeof_prefix_job_totals
@@ -185,7 +205,7 @@ type CacheEvent struct {
 	Parent     int64
 	Ns         int32
 	Position   int32
-	TimeNs     int64
+	TimeUs     int64
 }
 
 const SizeofCacheEvent = C.sizeof_prefix_cache_event
@@ -315,18 +335,18 @@ type _ struct {
 	_ [unsafe.Offsetof(C.prefix_engine_stats{}.evictions) - unsafe.Offsetof(EngineStats{}.Evictions)]byte
 	_ [unsafe.Offsetof(EngineStats{}.EvictedTokens) - unsafe.Offsetof(C.prefix_engine_stats{}.evicted_tokens)]byte
 	_ [unsafe.Offsetof(C.prefix_engine_stats{}.evicted_tokens) - unsafe.Offsetof(EngineStats{}.EvictedTokens)]byte
-	_ [unsafe.Offsetof(EngineStats{}.GemmNs) - unsafe.Offsetof(C.prefix_engine_stats{}.gemm_ns)]byte
-	_ [unsafe.Offsetof(C.prefix_engine_stats{}.gemm_ns) - unsafe.Offsetof(EngineStats{}.GemmNs)]byte
-	_ [unsafe.Offsetof(EngineStats{}.AttentionNs) - unsafe.Offsetof(C.prefix_engine_stats{}.attention_ns)]byte
-	_ [unsafe.Offsetof(C.prefix_engine_stats{}.attention_ns) - unsafe.Offsetof(EngineStats{}.AttentionNs)]byte
-	_ [unsafe.Offsetof(EngineStats{}.OtherNs) - unsafe.Offsetof(C.prefix_engine_stats{}.other_ns)]byte
-	_ [unsafe.Offsetof(C.prefix_engine_stats{}.other_ns) - unsafe.Offsetof(EngineStats{}.OtherNs)]byte
-	_ [unsafe.Offsetof(EngineStats{}.PlanNs) - unsafe.Offsetof(C.prefix_engine_stats{}.plan_ns)]byte
-	_ [unsafe.Offsetof(C.prefix_engine_stats{}.plan_ns) - unsafe.Offsetof(EngineStats{}.PlanNs)]byte
-	_ [unsafe.Offsetof(EngineStats{}.RunNs) - unsafe.Offsetof(C.prefix_engine_stats{}.run_ns)]byte
-	_ [unsafe.Offsetof(C.prefix_engine_stats{}.run_ns) - unsafe.Offsetof(EngineStats{}.RunNs)]byte
-	_ [unsafe.Offsetof(EngineStats{}.LoadNs) - unsafe.Offsetof(C.prefix_engine_stats{}.load_ns)]byte
-	_ [unsafe.Offsetof(C.prefix_engine_stats{}.load_ns) - unsafe.Offsetof(EngineStats{}.LoadNs)]byte
+	_ [unsafe.Offsetof(EngineStats{}.GemmUs) - unsafe.Offsetof(C.prefix_engine_stats{}.gemm_us)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.gemm_us) - unsafe.Offsetof(EngineStats{}.GemmUs)]byte
+	_ [unsafe.Offsetof(EngineStats{}.AttentionUs) - unsafe.Offsetof(C.prefix_engine_stats{}.attention_us)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.attention_us) - unsafe.Offsetof(EngineStats{}.AttentionUs)]byte
+	_ [unsafe.Offsetof(EngineStats{}.OtherUs) - unsafe.Offsetof(C.prefix_engine_stats{}.other_us)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.other_us) - unsafe.Offsetof(EngineStats{}.OtherUs)]byte
+	_ [unsafe.Offsetof(EngineStats{}.PlanUs) - unsafe.Offsetof(C.prefix_engine_stats{}.plan_us)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.plan_us) - unsafe.Offsetof(EngineStats{}.PlanUs)]byte
+	_ [unsafe.Offsetof(EngineStats{}.RunUs) - unsafe.Offsetof(C.prefix_engine_stats{}.run_us)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.run_us) - unsafe.Offsetof(EngineStats{}.RunUs)]byte
+	_ [unsafe.Offsetof(EngineStats{}.LoadUs) - unsafe.Offsetof(C.prefix_engine_stats{}.load_us)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.load_us) - unsafe.Offsetof(EngineStats{}.LoadUs)]byte
 	_ [unsafe.Offsetof(EngineStats{}.MetadataBytes) - unsafe.Offsetof(C.prefix_engine_stats{}.metadata_bytes)]byte
 	_ [unsafe.Offsetof(C.prefix_engine_stats{}.metadata_bytes) - unsafe.Offsetof(EngineStats{}.MetadataBytes)]byte
 	_ [unsafe.Offsetof(EngineStats{}.FetchedTokens) - unsafe.Offsetof(C.prefix_engine_stats{}.fetched_tokens)]byte
@@ -345,6 +365,32 @@ type _ struct {
 	_ [unsafe.Offsetof(C.prefix_engine_stats{}.miss_evicted) - unsafe.Offsetof(EngineStats{}.MissEvicted)]byte
 	_ [unsafe.Offsetof(EngineStats{}.MissGranularity) - unsafe.Offsetof(C.prefix_engine_stats{}.miss_granularity)]byte
 	_ [unsafe.Offsetof(C.prefix_engine_stats{}.miss_granularity) - unsafe.Offsetof(EngineStats{}.MissGranularity)]byte
+	_ [unsafe.Sizeof(EngineInfo{}) - C.sizeof_prefix_engine_info]byte
+	_ [C.sizeof_prefix_engine_info - unsafe.Sizeof(EngineInfo{})]byte
+	_ [unsafe.Offsetof(EngineInfo{}.StructSize) - unsafe.Offsetof(C.prefix_engine_info{}.struct_size)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_info{}.struct_size) - unsafe.Offsetof(EngineInfo{}.StructSize)]byte
+	_ [unsafe.Offsetof(EngineInfo{}.Layers) - unsafe.Offsetof(C.prefix_engine_info{}.layers)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_info{}.layers) - unsafe.Offsetof(EngineInfo{}.Layers)]byte
+	_ [unsafe.Offsetof(EngineInfo{}.Hidden) - unsafe.Offsetof(C.prefix_engine_info{}.hidden)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_info{}.hidden) - unsafe.Offsetof(EngineInfo{}.Hidden)]byte
+	_ [unsafe.Offsetof(EngineInfo{}.Heads) - unsafe.Offsetof(C.prefix_engine_info{}.heads)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_info{}.heads) - unsafe.Offsetof(EngineInfo{}.Heads)]byte
+	_ [unsafe.Offsetof(EngineInfo{}.KvHeads) - unsafe.Offsetof(C.prefix_engine_info{}.kv_heads)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_info{}.kv_heads) - unsafe.Offsetof(EngineInfo{}.KvHeads)]byte
+	_ [unsafe.Offsetof(EngineInfo{}.HeadDim) - unsafe.Offsetof(C.prefix_engine_info{}.head_dim)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_info{}.head_dim) - unsafe.Offsetof(EngineInfo{}.HeadDim)]byte
+	_ [unsafe.Offsetof(EngineInfo{}.Vocabulary) - unsafe.Offsetof(C.prefix_engine_info{}.vocabulary)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_info{}.vocabulary) - unsafe.Offsetof(EngineInfo{}.Vocabulary)]byte
+	_ [unsafe.Offsetof(EngineInfo{}.MaxPositions) - unsafe.Offsetof(C.prefix_engine_info{}.max_positions)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_info{}.max_positions) - unsafe.Offsetof(EngineInfo{}.MaxPositions)]byte
+	_ [unsafe.Offsetof(EngineInfo{}.Threads) - unsafe.Offsetof(C.prefix_engine_info{}.threads)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_info{}.threads) - unsafe.Offsetof(EngineInfo{}.Threads)]byte
+	_ [unsafe.Offsetof(EngineInfo{}.PageTokens) - unsafe.Offsetof(C.prefix_engine_info{}.page_tokens)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_info{}.page_tokens) - unsafe.Offsetof(EngineInfo{}.PageTokens)]byte
+	_ [unsafe.Offsetof(EngineInfo{}.WeightBytes) - unsafe.Offsetof(C.prefix_engine_info{}.weight_bytes)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_info{}.weight_bytes) - unsafe.Offsetof(EngineInfo{}.WeightBytes)]byte
+	_ [unsafe.Offsetof(EngineInfo{}.KvBytesPerToken) - unsafe.Offsetof(C.prefix_engine_info{}.kv_bytes_per_token)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_info{}.kv_bytes_per_token) - unsafe.Offsetof(EngineInfo{}.KvBytesPerToken)]byte
 	_ [unsafe.Sizeof(Event{}) - C.sizeof_prefix_event]byte
 	_ [C.sizeof_prefix_event - unsafe.Sizeof(Event{})]byte
 	_ [unsafe.Offsetof(Event{}.StructSize) - unsafe.Offsetof(C.prefix_event{}.struct_size)]byte
@@ -367,8 +413,10 @@ type _ struct {
 	_ [unsafe.Offsetof(C.prefix_event{}.cached) - unsafe.Offsetof(Event{}.Cached)]byte
 	_ [unsafe.Offsetof(Event{}.Computed) - unsafe.Offsetof(C.prefix_event{}.computed)]byte
 	_ [unsafe.Offsetof(C.prefix_event{}.computed) - unsafe.Offsetof(Event{}.Computed)]byte
-	_ [unsafe.Offsetof(Event{}.TimeNs) - unsafe.Offsetof(C.prefix_event{}.time_ns)]byte
-	_ [unsafe.Offsetof(C.prefix_event{}.time_ns) - unsafe.Offsetof(Event{}.TimeNs)]byte
+	_ [unsafe.Offsetof(Event{}.Count) - unsafe.Offsetof(C.prefix_event{}.count)]byte
+	_ [unsafe.Offsetof(C.prefix_event{}.count) - unsafe.Offsetof(Event{}.Count)]byte
+	_ [unsafe.Offsetof(Event{}.TimeUs) - unsafe.Offsetof(C.prefix_event{}.time_us)]byte
+	_ [unsafe.Offsetof(C.prefix_event{}.time_us) - unsafe.Offsetof(Event{}.TimeUs)]byte
 	_ [unsafe.Sizeof(ResultInfo{}) - C.sizeof_prefix_result_info]byte
 	_ [C.sizeof_prefix_result_info - unsafe.Sizeof(ResultInfo{})]byte
 	_ [unsafe.Offsetof(ResultInfo{}.StructSize) - unsafe.Offsetof(C.prefix_result_info{}.struct_size)]byte
@@ -397,6 +445,8 @@ type _ struct {
 	_ [unsafe.Offsetof(C.prefix_result_info{}.first_us) - unsafe.Offsetof(ResultInfo{}.FirstUs)]byte
 	_ [unsafe.Offsetof(ResultInfo{}.TotalUs) - unsafe.Offsetof(C.prefix_result_info{}.total_us)]byte
 	_ [unsafe.Offsetof(C.prefix_result_info{}.total_us) - unsafe.Offsetof(ResultInfo{}.TotalUs)]byte
+	_ [unsafe.Offsetof(ResultInfo{}.Seed) - unsafe.Offsetof(C.prefix_result_info{}.seed)]byte
+	_ [unsafe.Offsetof(C.prefix_result_info{}.seed) - unsafe.Offsetof(ResultInfo{}.Seed)]byte
 	_ [unsafe.Sizeof(JobTotals{}) - C.sizeof_prefix_job_totals]byte
 	_ [C.sizeof_prefix_job_totals - unsafe.Sizeof(JobTotals{})]byte
 	_ [unsafe.Offsetof(JobTotals{}.StructSize) - unsafe.Offsetof(C.prefix_job_totals{}.struct_size)]byte
@@ -421,8 +471,8 @@ type _ struct {
 	_ [unsafe.Offsetof(C.prefix_job_totals{}.steps) - unsafe.Offsetof(JobTotals{}.Steps)]byte
 	_ [unsafe.Offsetof(JobTotals{}.Rows) - unsafe.Offsetof(C.prefix_job_totals{}.rows)]byte
 	_ [unsafe.Offsetof(C.prefix_job_totals{}.rows) - unsafe.Offsetof(JobTotals{}.Rows)]byte
-	_ [unsafe.Offsetof(JobTotals{}.Seconds) - unsafe.Offsetof(C.prefix_job_totals{}.seconds)]byte
-	_ [unsafe.Offsetof(C.prefix_job_totals{}.seconds) - unsafe.Offsetof(JobTotals{}.Seconds)]byte
+	_ [unsafe.Offsetof(JobTotals{}.TotalUs) - unsafe.Offsetof(C.prefix_job_totals{}.total_us)]byte
+	_ [unsafe.Offsetof(C.prefix_job_totals{}.total_us) - unsafe.Offsetof(JobTotals{}.TotalUs)]byte
 	_ [unsafe.Sizeof(CacheInfo{}) - C.sizeof_prefix_cache_info]byte
 	_ [C.sizeof_prefix_cache_info - unsafe.Sizeof(CacheInfo{})]byte
 	_ [unsafe.Offsetof(CacheInfo{}.StructSize) - unsafe.Offsetof(C.prefix_cache_info{}.struct_size)]byte
@@ -463,8 +513,8 @@ type _ struct {
 	_ [unsafe.Offsetof(C.prefix_cache_event{}.ns) - unsafe.Offsetof(CacheEvent{}.Ns)]byte
 	_ [unsafe.Offsetof(CacheEvent{}.Position) - unsafe.Offsetof(C.prefix_cache_event{}.position)]byte
 	_ [unsafe.Offsetof(C.prefix_cache_event{}.position) - unsafe.Offsetof(CacheEvent{}.Position)]byte
-	_ [unsafe.Offsetof(CacheEvent{}.TimeNs) - unsafe.Offsetof(C.prefix_cache_event{}.time_ns)]byte
-	_ [unsafe.Offsetof(C.prefix_cache_event{}.time_ns) - unsafe.Offsetof(CacheEvent{}.TimeNs)]byte
+	_ [unsafe.Offsetof(CacheEvent{}.TimeUs) - unsafe.Offsetof(C.prefix_cache_event{}.time_us)]byte
+	_ [unsafe.Offsetof(C.prefix_cache_event{}.time_us) - unsafe.Offsetof(CacheEvent{}.TimeUs)]byte
 	_ [unsafe.Sizeof(SnapshotInfo{}) - C.sizeof_prefix_snapshot_info]byte
 	_ [C.sizeof_prefix_snapshot_info - unsafe.Sizeof(SnapshotInfo{})]byte
 	_ [unsafe.Offsetof(SnapshotInfo{}.StructSize) - unsafe.Offsetof(C.prefix_snapshot_info{}.struct_size)]byte

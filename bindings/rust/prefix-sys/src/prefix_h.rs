@@ -9,6 +9,7 @@ pub const PREFIX_ERR_INVALID_UTF8: i32 = 101;
 pub const PREFIX_ERR_UNKNOWN_OPTION: i32 = 102;
 pub const PREFIX_ERR_OUT_OF_RANGE: i32 = 103;
 pub const PREFIX_ERR_STRUCT_TOO_OLD: i32 = 104;
+pub const PREFIX_ERR_BUFFER_TOO_SMALL: i32 = 105;
 pub const PREFIX_ERR_MISUSE: i32 = 200;
 pub const PREFIX_ERR_FORKED: i32 = 201;
 pub const PREFIX_ERR_NOT_FOUND: i32 = 300;
@@ -25,6 +26,7 @@ pub const PREFIX_ERR_CACHE_FULL: i32 = 602;
 pub const PREFIX_ERR_QUEUE_FULL: i32 = 700;
 pub const PREFIX_ERR_TIMEOUT: i32 = 701;
 pub const PREFIX_ERR_CANCELLED: i32 = 702;
+pub const PREFIX_ERR_DEADLINE: i32 = 703;
 pub const PREFIX_ERR_DEVICE_LOST: i32 = 800;
 pub const PREFIX_ERR_ENGINE_FAILED: i32 = 801;
 pub const PREFIX_ERR_NO_EVENT: i32 = 900;
@@ -34,8 +36,8 @@ pub const PREFIX_ERR_INTERNAL: i32 = 1000;
 pub struct prefix_error {
     pub struct_size: i32,
     pub code: i32,
-    pub domain: [::core::ffi::c_char; 32usize],
-    pub message: [::core::ffi::c_char; 472usize],
+    pub domain: [::core::ffi::c_char; 48usize],
+    pub message: [::core::ffi::c_char; 456usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -47,7 +49,7 @@ const _: () = {
     ["Offset of field: prefix_error::domain"]
         [::core::mem::offset_of!(prefix_error, domain) - 8usize];
     ["Offset of field: prefix_error::message"]
-        [::core::mem::offset_of!(prefix_error, message) - 40usize];
+        [::core::mem::offset_of!(prefix_error, message) - 56usize];
 };
 #[repr(C)]
 #[derive(Debug)]
@@ -61,6 +63,8 @@ pub const PREFIX_OPTION_STRING: i32 = 3;
 pub const PREFIX_OPTION_INT_LIST: i32 = 4;
 pub const PREFIX_SCOPE_ENGINE: i32 = 0;
 pub const PREFIX_SCOPE_REQUEST: i32 = 1;
+pub const PREFIX_SCOPE_GENERATE: i32 = 2;
+pub const PREFIX_SCOPE_EMBEDDING: i32 = 3;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct prefix_option_details {
@@ -218,12 +222,12 @@ pub struct prefix_engine_stats {
     pub tree_tokens: i64,
     pub evictions: i64,
     pub evicted_tokens: i64,
-    pub gemm_ns: i64,
-    pub attention_ns: i64,
-    pub other_ns: i64,
-    pub plan_ns: i64,
-    pub run_ns: i64,
-    pub load_ns: i64,
+    pub gemm_us: i64,
+    pub attention_us: i64,
+    pub other_us: i64,
+    pub plan_us: i64,
+    pub run_us: i64,
+    pub load_us: i64,
     pub metadata_bytes: i64,
     pub fetched_tokens: i64,
     pub fetch_skipped_tokens: i64,
@@ -288,18 +292,18 @@ const _: () = {
         [::core::mem::offset_of!(prefix_engine_stats, evictions) - 176usize];
     ["Offset of field: prefix_engine_stats::evicted_tokens"]
         [::core::mem::offset_of!(prefix_engine_stats, evicted_tokens) - 184usize];
-    ["Offset of field: prefix_engine_stats::gemm_ns"]
-        [::core::mem::offset_of!(prefix_engine_stats, gemm_ns) - 192usize];
-    ["Offset of field: prefix_engine_stats::attention_ns"]
-        [::core::mem::offset_of!(prefix_engine_stats, attention_ns) - 200usize];
-    ["Offset of field: prefix_engine_stats::other_ns"]
-        [::core::mem::offset_of!(prefix_engine_stats, other_ns) - 208usize];
-    ["Offset of field: prefix_engine_stats::plan_ns"]
-        [::core::mem::offset_of!(prefix_engine_stats, plan_ns) - 216usize];
-    ["Offset of field: prefix_engine_stats::run_ns"]
-        [::core::mem::offset_of!(prefix_engine_stats, run_ns) - 224usize];
-    ["Offset of field: prefix_engine_stats::load_ns"]
-        [::core::mem::offset_of!(prefix_engine_stats, load_ns) - 232usize];
+    ["Offset of field: prefix_engine_stats::gemm_us"]
+        [::core::mem::offset_of!(prefix_engine_stats, gemm_us) - 192usize];
+    ["Offset of field: prefix_engine_stats::attention_us"]
+        [::core::mem::offset_of!(prefix_engine_stats, attention_us) - 200usize];
+    ["Offset of field: prefix_engine_stats::other_us"]
+        [::core::mem::offset_of!(prefix_engine_stats, other_us) - 208usize];
+    ["Offset of field: prefix_engine_stats::plan_us"]
+        [::core::mem::offset_of!(prefix_engine_stats, plan_us) - 216usize];
+    ["Offset of field: prefix_engine_stats::run_us"]
+        [::core::mem::offset_of!(prefix_engine_stats, run_us) - 224usize];
+    ["Offset of field: prefix_engine_stats::load_us"]
+        [::core::mem::offset_of!(prefix_engine_stats, load_us) - 232usize];
     ["Offset of field: prefix_engine_stats::metadata_bytes"]
         [::core::mem::offset_of!(prefix_engine_stats, metadata_bytes) - 240usize];
     ["Offset of field: prefix_engine_stats::fetched_tokens"]
@@ -323,8 +327,58 @@ pub type prefix_progress_callback = ::core::option::Option<
     unsafe extern "C" fn(fraction: f64, user: *mut ::core::ffi::c_void) -> i32,
 >;
 #[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct prefix_engine_info {
+    pub struct_size: i32,
+    pub layers: i32,
+    pub hidden: i32,
+    pub heads: i32,
+    pub kv_heads: i32,
+    pub head_dim: i32,
+    pub vocabulary: i32,
+    pub max_positions: i32,
+    pub threads: i32,
+    pub page_tokens: i32,
+    pub weight_bytes: i64,
+    pub kv_bytes_per_token: i64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of prefix_engine_info"][::core::mem::size_of::<prefix_engine_info>() - 56usize];
+    ["Alignment of prefix_engine_info"][::core::mem::align_of::<prefix_engine_info>() - 8usize];
+    ["Offset of field: prefix_engine_info::struct_size"]
+        [::core::mem::offset_of!(prefix_engine_info, struct_size) - 0usize];
+    ["Offset of field: prefix_engine_info::layers"]
+        [::core::mem::offset_of!(prefix_engine_info, layers) - 4usize];
+    ["Offset of field: prefix_engine_info::hidden"]
+        [::core::mem::offset_of!(prefix_engine_info, hidden) - 8usize];
+    ["Offset of field: prefix_engine_info::heads"]
+        [::core::mem::offset_of!(prefix_engine_info, heads) - 12usize];
+    ["Offset of field: prefix_engine_info::kv_heads"]
+        [::core::mem::offset_of!(prefix_engine_info, kv_heads) - 16usize];
+    ["Offset of field: prefix_engine_info::head_dim"]
+        [::core::mem::offset_of!(prefix_engine_info, head_dim) - 20usize];
+    ["Offset of field: prefix_engine_info::vocabulary"]
+        [::core::mem::offset_of!(prefix_engine_info, vocabulary) - 24usize];
+    ["Offset of field: prefix_engine_info::max_positions"]
+        [::core::mem::offset_of!(prefix_engine_info, max_positions) - 28usize];
+    ["Offset of field: prefix_engine_info::threads"]
+        [::core::mem::offset_of!(prefix_engine_info, threads) - 32usize];
+    ["Offset of field: prefix_engine_info::page_tokens"]
+        [::core::mem::offset_of!(prefix_engine_info, page_tokens) - 36usize];
+    ["Offset of field: prefix_engine_info::weight_bytes"]
+        [::core::mem::offset_of!(prefix_engine_info, weight_bytes) - 40usize];
+    ["Offset of field: prefix_engine_info::kv_bytes_per_token"]
+        [::core::mem::offset_of!(prefix_engine_info, kv_bytes_per_token) - 48usize];
+};
+#[repr(C)]
 #[derive(Debug)]
 pub struct prefix_batch {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug)]
+pub struct prefix_queue {
     _unused: [u8; 0],
 }
 #[repr(C)]
@@ -334,10 +388,9 @@ pub struct prefix_job {
 }
 pub const PREFIX_EVENT_STARTED: i32 = 0;
 pub const PREFIX_EVENT_TOKEN: i32 = 1;
-pub const PREFIX_EVENT_SCORE: i32 = 2;
+pub const PREFIX_EVENT_LOST: i32 = 2;
 pub const PREFIX_EVENT_FINISHED: i32 = 3;
 pub const PREFIX_EVENT_ERROR: i32 = 4;
-pub const PREFIX_EVENT_PROGRESS: i32 = 5;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct prefix_event {
@@ -351,11 +404,12 @@ pub struct prefix_event {
     pub reserved: i32,
     pub cached: i64,
     pub computed: i64,
-    pub time_ns: i64,
+    pub count: i64,
+    pub time_us: i64,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of prefix_event"][::core::mem::size_of::<prefix_event>() - 64usize];
+    ["Size of prefix_event"][::core::mem::size_of::<prefix_event>() - 72usize];
     ["Alignment of prefix_event"][::core::mem::align_of::<prefix_event>() - 8usize];
     ["Offset of field: prefix_event::struct_size"]
         [::core::mem::offset_of!(prefix_event, struct_size) - 0usize];
@@ -376,8 +430,10 @@ const _: () = {
         [::core::mem::offset_of!(prefix_event, cached) - 40usize];
     ["Offset of field: prefix_event::computed"]
         [::core::mem::offset_of!(prefix_event, computed) - 48usize];
-    ["Offset of field: prefix_event::time_ns"]
-        [::core::mem::offset_of!(prefix_event, time_ns) - 56usize];
+    ["Offset of field: prefix_event::count"]
+        [::core::mem::offset_of!(prefix_event, count) - 56usize];
+    ["Offset of field: prefix_event::time_us"]
+        [::core::mem::offset_of!(prefix_event, time_us) - 64usize];
 };
 pub const PREFIX_FINISH_NONE: i32 = 0;
 pub const PREFIX_FINISH_STOP: i32 = 1;
@@ -400,10 +456,11 @@ pub struct prefix_result_info {
     pub queue_us: i64,
     pub first_us: i64,
     pub total_us: i64,
+    pub seed: i64,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of prefix_result_info"][::core::mem::size_of::<prefix_result_info>() - 88usize];
+    ["Size of prefix_result_info"][::core::mem::size_of::<prefix_result_info>() - 96usize];
     ["Alignment of prefix_result_info"][::core::mem::align_of::<prefix_result_info>() - 8usize];
     ["Offset of field: prefix_result_info::struct_size"]
         [::core::mem::offset_of!(prefix_result_info, struct_size) - 0usize];
@@ -431,6 +488,8 @@ const _: () = {
         [::core::mem::offset_of!(prefix_result_info, first_us) - 72usize];
     ["Offset of field: prefix_result_info::total_us"]
         [::core::mem::offset_of!(prefix_result_info, total_us) - 80usize];
+    ["Offset of field: prefix_result_info::seed"]
+        [::core::mem::offset_of!(prefix_result_info, seed) - 88usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -446,7 +505,7 @@ pub struct prefix_job_totals {
     pub tokens_generated: i64,
     pub steps: i64,
     pub rows: i64,
-    pub seconds: f64,
+    pub total_us: i64,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -474,8 +533,8 @@ const _: () = {
         [::core::mem::offset_of!(prefix_job_totals, steps) - 64usize];
     ["Offset of field: prefix_job_totals::rows"]
         [::core::mem::offset_of!(prefix_job_totals, rows) - 72usize];
-    ["Offset of field: prefix_job_totals::seconds"]
-        [::core::mem::offset_of!(prefix_job_totals, seconds) - 80usize];
+    ["Offset of field: prefix_job_totals::total_us"]
+        [::core::mem::offset_of!(prefix_job_totals, total_us) - 80usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -538,7 +597,7 @@ pub struct prefix_cache_event {
     pub parent: i64,
     pub ns: i32,
     pub position: i32,
-    pub time_ns: i64,
+    pub time_us: i64,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -558,8 +617,8 @@ const _: () = {
         [::core::mem::offset_of!(prefix_cache_event, ns) - 32usize];
     ["Offset of field: prefix_cache_event::position"]
         [::core::mem::offset_of!(prefix_cache_event, position) - 36usize];
-    ["Offset of field: prefix_cache_event::time_ns"]
-        [::core::mem::offset_of!(prefix_cache_event, time_ns) - 40usize];
+    ["Offset of field: prefix_cache_event::time_us"]
+        [::core::mem::offset_of!(prefix_cache_event, time_us) - 40usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -610,6 +669,10 @@ functions! {
         out: *mut *mut prefix_options,
         err: *mut prefix_error,
     ) -> prefix_status;
+    pub fn prefix_options_retain(
+        options: *mut prefix_options,
+        err: *mut prefix_error,
+    ) -> prefix_status;
     pub fn prefix_options_release(options: *mut prefix_options);
     pub fn prefix_options_set(
         options: *mut prefix_options,
@@ -631,6 +694,21 @@ functions! {
         key: *const ::core::ffi::c_char,
         key_len: usize,
         number: f64,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_options_set_bool(
+        options: *mut prefix_options,
+        key: *const ::core::ffi::c_char,
+        key_len: usize,
+        value: i32,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_options_set_ints(
+        options: *mut prefix_options,
+        key: *const ::core::ffi::c_char,
+        key_len: usize,
+        values: *const prefix_token,
+        n_values: usize,
         err: *mut prefix_error,
     ) -> prefix_status;
     pub fn prefix_options_set_json(
@@ -717,6 +795,18 @@ functions! {
         needed: *mut usize,
         err: *mut prefix_error,
     ) -> prefix_status;
+    pub fn prefix_engine_get_info(
+        engine: *const prefix_engine,
+        out: *mut prefix_engine_info,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_engine_end_tokens(
+        engine: *const prefix_engine,
+        out: *mut prefix_token,
+        capacity: usize,
+        needed: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
     pub fn prefix_engine_get_stats(
         engine: *const prefix_engine,
         out: *mut prefix_engine_stats,
@@ -768,6 +858,7 @@ functions! {
         out: *mut *mut prefix_batch,
         err: *mut prefix_error,
     ) -> prefix_status;
+    pub fn prefix_batch_retain(batch: *mut prefix_batch, err: *mut prefix_error) -> prefix_status;
     pub fn prefix_batch_release(batch: *mut prefix_batch);
     pub fn prefix_batch_clear(batch: *mut prefix_batch, err: *mut prefix_error) -> prefix_status;
     pub fn prefix_batch_count(
@@ -856,6 +947,28 @@ functions! {
         needed: *mut usize,
         err: *mut prefix_error,
     ) -> prefix_status;
+    pub fn prefix_queue_create(
+        out: *mut *mut prefix_queue,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_queue_retain(queue: *mut prefix_queue, err: *mut prefix_error) -> prefix_status;
+    pub fn prefix_queue_release(queue: *mut prefix_queue);
+    pub fn prefix_queue_next(
+        queue: *mut prefix_queue,
+        timeout_ms: i64,
+        tag: *mut i64,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_queue_post(
+        queue: *mut prefix_queue,
+        tag: i64,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_queue_descriptor(
+        queue: *mut prefix_queue,
+        descriptor: *mut i32,
+        err: *mut prefix_error,
+    ) -> prefix_status;
     pub fn prefix_run(
         engine: *mut prefix_engine,
         batch: *const prefix_batch,
@@ -870,9 +983,16 @@ functions! {
     ) -> prefix_status;
     pub fn prefix_job_retain(job: *mut prefix_job, err: *mut prefix_error) -> prefix_status;
     pub fn prefix_job_release(job: *mut prefix_job);
+    pub fn prefix_job_detach(job: *mut prefix_job, err: *mut prefix_error) -> prefix_status;
     pub fn prefix_job_wait(
         job: *mut prefix_job,
         timeout_ms: i64,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_job_notify(
+        job: *mut prefix_job,
+        queue: *mut prefix_queue,
+        tag: i64,
         err: *mut prefix_error,
     ) -> prefix_status;
     pub fn prefix_job_cancel(job: *mut prefix_job, err: *mut prefix_error) -> prefix_status;
@@ -935,6 +1055,14 @@ functions! {
         needed: *mut usize,
         err: *mut prefix_error,
     ) -> prefix_status;
+    pub fn prefix_job_partial_tokens(
+        job: *const prefix_job,
+        index: usize,
+        out: *mut prefix_token,
+        capacity: usize,
+        needed: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
     pub fn prefix_job_all_values(
         job: *const prefix_job,
         out: *mut f32,
@@ -942,6 +1070,11 @@ functions! {
         needed: *mut usize,
         offsets: *mut i64,
         capacity_offsets: usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_job_first_failure(
+        job: *const prefix_job,
+        index: *mut usize,
         err: *mut prefix_error,
     ) -> prefix_status;
     pub fn prefix_job_get_totals(
@@ -1079,5 +1212,6 @@ functions! {
         reused: *mut i64,
         err: *mut prefix_error,
     ) -> prefix_status;
+    pub fn prefix_sim_retain(sim: *mut prefix_sim, err: *mut prefix_error) -> prefix_status;
     pub fn prefix_sim_release(sim: *mut prefix_sim);
 }

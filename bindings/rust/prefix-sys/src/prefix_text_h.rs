@@ -307,6 +307,14 @@ functions! {
         needed: *mut usize,
         err: *mut prefix_error,
     ) -> prefix_status;
+    pub fn prefix_task_item_partial_text(
+        task: *const prefix_task,
+        item: i64,
+        buf: *mut ::core::ffi::c_char,
+        cap: usize,
+        needed: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
     pub fn prefix_task_totals(
         task: *const prefix_task,
         out: *mut prefix_job_totals,

@@ -6,7 +6,7 @@ use prefix_sys as sys;
 use prefix_sys::Init;
 
 use crate::error::{call, Error, Result, Status};
-use crate::raw::{bytes, count, read_text};
+use crate::raw::{bytes, count, read_array_into, read_text};
 use crate::{Engine, Token};
 
 /// Something that happened to a block: the option `cache_event_tokens` of tokens of a path.
@@ -68,28 +68,11 @@ impl CacheEvents {
 
     fn read(&mut self) -> Result<CacheEvent> {
         let mut event = sys::prefix_cache_event::init();
-        loop {
-            let mut needed = 0;
-            self.tokens.clear();
-            // Safety: a live handle, a struct with its size, an array with its capacity.
-            call(|err| unsafe {
-                sys::prefix_cache_next_event(
-                    self.engine.raw(),
-                    self.next,
-                    &mut event,
-                    self.tokens.as_mut_ptr(),
-                    self.tokens.capacity(),
-                    &mut needed,
-                    err,
-                )
-            })?;
-            if needed <= self.tokens.capacity() {
-                // Safety: the library has written `needed` tokens, which fit.
-                unsafe { self.tokens.set_len(needed) };
-                break;
-            }
-            self.tokens.reserve_exact(needed);
-        }
+        let (engine, next) = (self.engine.raw(), self.next);
+        // Safety: a live handle, a struct with its size, an array with its capacity.
+        read_array_into(&mut self.tokens, |out, capacity, needed, err| unsafe {
+            sys::prefix_cache_next_event(engine, next, &mut event, out, capacity, needed, err)
+        })?;
         let lost = if self.next == 0 {
             0
         } else {
@@ -102,7 +85,7 @@ impl CacheEvents {
             block: count(event.block),
             namespace: event.ns,
             position: usize::try_from(event.position).unwrap_or(0),
-            time: Duration::from_nanos(count(event.time_ns)),
+            time: Duration::from_micros(count(event.time_us)),
             kind: match event.kind {
                 sys::PREFIX_CACHE_STORED => CacheEventKind::Stored {
                     parent: (event.parent != 0).then_some(count(event.parent)),

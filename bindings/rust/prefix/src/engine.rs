@@ -318,18 +318,18 @@ mirror! {
         evictions,
         /// Tokens dropped to make room.
         evicted_tokens,
-        /// Nanoseconds in matrix products.
-        gemm_ns,
-        /// Nanoseconds in attention.
-        attention_ns,
-        /// Nanoseconds in the rest of the model.
-        other_ns,
-        /// Nanoseconds of planning.
-        plan_ns,
-        /// Nanoseconds of running, all together.
-        run_ns,
-        /// Nanoseconds of loading.
-        load_ns,
+        /// Microseconds in matrix products.
+        gemm_us,
+        /// Microseconds in attention.
+        attention_us,
+        /// Microseconds in the rest of the model.
+        other_us,
+        /// Microseconds of planning.
+        plan_us,
+        /// Microseconds of running, all together.
+        run_us,
+        /// Microseconds of loading.
+        load_us,
         /// Bytes of the tree and of what it says about its pages, now.
         metadata_bytes,
         /// Tokens that came from disk or store.

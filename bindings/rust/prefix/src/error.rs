@@ -61,6 +61,8 @@ statuses! {
     OutOfRange = PREFIX_ERR_OUT_OF_RANGE,
     /// A struct of these bindings is smaller than the first layout.
     StructTooOld = PREFIX_ERR_STRUCT_TOO_OLD,
+    /// Never from this crate, which asks again with more room.
+    BufferTooSmall = PREFIX_ERR_BUFFER_TOO_SMALL,
     /// The wrong moment: a result that is not there yet, an engine that is shut down.
     Misuse = PREFIX_ERR_MISUSE,
     /// Called in the child of a `fork()`.
@@ -89,10 +91,12 @@ statuses! {
     CacheFull = PREFIX_ERR_CACHE_FULL,
     /// Too many unfinished requests; try again later.
     QueueFull = PREFIX_ERR_QUEUE_FULL,
-    /// `deadline_ms`, or a wait that ran out.
+    /// A wait that ran out.
     Timeout = PREFIX_ERR_TIMEOUT,
     /// Cancelled by the program.
     Cancelled = PREFIX_ERR_CANCELLED,
+    /// The `deadline_ms` of a request has passed.
+    Deadline = PREFIX_ERR_DEADLINE,
     /// A device disappeared.
     DeviceLost = PREFIX_ERR_DEVICE_LOST,
     /// An earlier internal failure; open a new engine.

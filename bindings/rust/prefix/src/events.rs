@@ -36,8 +36,8 @@ pub enum EventKind {
         /// Its log-probability.
         logprob: f32,
     },
-    /// A value is there.
-    Score,
+    /// So many tokens of the job were not read in time; results have them all. The request is 0 then.
+    Lost(u64),
     /// The request is done.
     Finished {
         /// Tokens of its prompt that were found computed.
@@ -54,8 +54,6 @@ pub enum EventKind {
         /// Tokens of its prompt that were computed for it.
         computed: u64,
     },
-    /// Work goes on.
-    Progress,
     /// An event that is newer than this crate.
     Other(i32),
 }
@@ -72,17 +70,16 @@ impl From<sys::prefix_event> for Event {
                     token: c.token,
                     logprob: c.logprob,
                 },
-                sys::PREFIX_EVENT_SCORE => EventKind::Score,
+                sys::PREFIX_EVENT_LOST => EventKind::Lost(count(c.count)),
                 sys::PREFIX_EVENT_FINISHED => EventKind::Finished { cached, computed },
                 sys::PREFIX_EVENT_ERROR => EventKind::Failed {
                     status: Status::from_code(c.status),
                     cached,
                     computed,
                 },
-                sys::PREFIX_EVENT_PROGRESS => EventKind::Progress,
                 other => EventKind::Other(other),
             },
-            time: Duration::from_nanos(count(c.time_ns)),
+            time: Duration::from_micros(count(c.time_us)),
         }
     }
 }

@@ -1,7 +1,6 @@
 //! A batch at work, and its results.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,21 +20,10 @@ pub struct Job(Arc<Owned>);
 struct Owned {
     handle: Handle<sys::prefix_job>,
     requests: usize,
-    /// Threads of futures hold references of their own, so the last release may not be ours.
-    watched: AtomicBool,
 }
 
 // Safety: the header lets any thread call every function of a job at any time.
 unsafe impl Sync for Owned {}
-
-impl Drop for Owned {
-    fn drop(&mut self) {
-        if self.watched.load(Ordering::Relaxed) {
-            // Safety: a live handle.
-            let _ = call(|err| unsafe { sys::prefix_job_cancel(self.handle.get(), err) });
-        }
-    }
-}
 
 impl Job {
     pub(crate) fn run(engine: &Engine, batch: &Batch) -> Result<Job> {
@@ -57,12 +45,7 @@ impl Job {
     ) -> Result<Job> {
         let requests = batch.len()?;
         let handle = Handle::create(start)?;
-        let watched = AtomicBool::new(false);
-        Ok(Job(Arc::new(Owned {
-            handle,
-            requests,
-            watched,
-        })))
+        Ok(Job(Arc::new(Owned { handle, requests })))
     }
 
     /// How many requests it has.
@@ -97,8 +80,8 @@ impl Job {
         }
     }
 
-    /// Waits without holding a thread of yours: a future that is ready when all requests are done. It brings
-    /// its own thread and needs no particular executor.
+    /// Waits without holding a thread: a future that is ready when all requests are done. All of a process share
+    /// one thread of this crate, and need no particular executor.
     pub fn finished(&self) -> Finished {
         Finished::new(self.clone())
     }
@@ -116,6 +99,12 @@ impl Job {
     /// ```
     pub fn events(&self) -> Events<'_> {
         Events::new(self)
+    }
+
+    /// To fire and forget: the job goes on when the last clone is dropped.
+    pub fn detach(&self) -> Result<()> {
+        // Safety: a live handle.
+        call(|err| unsafe { sys::prefix_job_detach(self.raw(), err) })
     }
 
     /// Ends all requests that are not done with [`Status::Cancelled`]. Calling it twice is harmless.
@@ -147,30 +136,46 @@ impl Job {
     /// The values of a request: logits, log-probabilities, sums of choices or an embedding. Empty for
     /// generation. The error of the request when it failed.
     pub fn values(&self, request: usize) -> Result<Vec<f32>> {
-        let values = read_array(64, |out, capacity, needed, err| unsafe {
+        read_array(64, |out, capacity, needed, err| unsafe {
             sys::prefix_job_result_values(self.raw(), request, out, capacity, needed, err)
-        })?;
-        self.unless_failed(request, values)
+        })
     }
 
     /// The tokens that were generated, with the one that stopped it. The error of the request when it failed.
     pub fn tokens(&self, request: usize) -> Result<Vec<Token>> {
-        let tokens = read_array(64, |out, capacity, needed, err| unsafe {
+        read_array(64, |out, capacity, needed, err| unsafe {
             sys::prefix_job_result_tokens(self.raw(), request, out, capacity, needed, err)
-        })?;
-        self.unless_failed(request, tokens)
+        })
+    }
+
+    /// The tokens that there are, also of a request that was cancelled or ran out of time.
+    pub fn partial_tokens(&self, request: usize) -> Result<Vec<Token>> {
+        read_array(64, |out, capacity, needed, err| unsafe {
+            sys::prefix_job_partial_tokens(self.raw(), request, out, capacity, needed, err)
+        })
     }
 
     /// Generation with the option `logprobs`: one for each token. Choices: one for each token of all choices
     /// in a row. The error of the request when it failed.
     pub fn logprobs(&self, request: usize) -> Result<Vec<f32>> {
-        let logprobs = read_array(64, |out, capacity, needed, err| unsafe {
+        read_array(64, |out, capacity, needed, err| unsafe {
             sys::prefix_job_result_logprobs(self.raw(), request, out, capacity, needed, err)
-        })?;
-        self.unless_failed(request, logprobs)
+        })
     }
 
-    /// The values of all requests in one call. The job must be done.
+    /// The number and the error of the first request that failed; `None` when all succeeded. The job must be
+    /// done.
+    pub fn first_failure(&self) -> Result<Option<(usize, Error)>> {
+        let mut index = usize::MAX;
+        // Safety: a live handle.
+        match call(|err| unsafe { sys::prefix_job_first_failure(self.raw(), &mut index, err) }) {
+            Ok(()) => Ok(None),
+            Err(error) if index == usize::MAX => Err(error), // of the call
+            Err(error) => Ok(Some((index, error))),
+        }
+    }
+
+    /// The values of all requests in one call; those of a request that failed are NaN. The job must be done.
     pub fn all_values(&self) -> Result<Values> {
         let mut values = Values::default();
         values.values.reserve_exact(self.len());
@@ -197,43 +202,8 @@ impl Job {
         Ok(out.into())
     }
 
-    /// The arrays of a request that failed are empty.
-    fn unless_failed<T>(&self, request: usize, array: Vec<T>) -> Result<Vec<T>> {
-        if array.is_empty() {
-            let status = self.info(request)?.status;
-            if status != Status::Ok {
-                return Err(Error::new(status, "", self.message(request)?));
-            }
-        }
-        Ok(array)
-    }
-
     pub(crate) fn raw(&self) -> *mut sys::prefix_job {
         self.0.handle.get()
-    }
-
-    /// A reference of its own, for a thread that waits.
-    pub(crate) fn watch(&self) -> Result<Watch> {
-        // Safety: a live handle.
-        let handle = self
-            .0
-            .handle
-            .retain(|job, err| unsafe { sys::prefix_job_retain(job, err) })?;
-        self.0.watched.store(true, Ordering::Relaxed);
-        Ok(Watch(handle))
-    }
-}
-
-/// A job without the right to keep it running.
-pub(crate) struct Watch(Handle<sys::prefix_job>);
-
-impl Watch {
-    /// Whether the job has ended within this time, one way or another.
-    pub fn ended_within(&self, time: Duration) -> bool {
-        // Safety: a live handle.
-        let result =
-            call(|err| unsafe { sys::prefix_job_wait(self.0.get(), milliseconds(time), err) });
-        !matches!(result, Err(error) if error.status() == Status::Timeout)
     }
 }
 
@@ -255,7 +225,7 @@ impl Values {
         self.len() == 0
     }
 
-    /// The values of one request; empty when it failed. `None` beyond the last.
+    /// The values of one request; NaN when it failed. `None` beyond the last.
     pub fn get(&self, request: usize) -> Option<&[f32]> {
         self.values.get(self.range(request)?)
     }
@@ -320,6 +290,8 @@ pub struct ResultInfo {
     pub first: Duration,
     /// From submission to the end.
     pub total: Duration,
+    /// Of a generation's draws.
+    pub seed: i64,
 }
 
 impl From<sys::prefix_result_info> for ResultInfo {
@@ -339,6 +311,7 @@ impl From<sys::prefix_result_info> for ResultInfo {
             queue_us,
             first_us,
             total_us,
+            seed,
         } = c;
         ResultInfo {
             status: Status::from_code(status),
@@ -359,6 +332,7 @@ impl From<sys::prefix_result_info> for ResultInfo {
             queued: Duration::from_micros(count(queue_us)),
             first: Duration::from_micros(count(first_us)),
             total: Duration::from_micros(count(total_us)),
+            seed,
         }
     }
 }
@@ -403,7 +377,7 @@ impl From<sys::prefix_job_totals> for JobTotals {
             tokens_generated,
             steps,
             rows,
-            seconds,
+            total_us,
         } = c;
         JobTotals {
             requests: count(requests),
@@ -415,7 +389,7 @@ impl From<sys::prefix_job_totals> for JobTotals {
             tokens_generated: count(tokens_generated),
             steps: count(steps),
             rows: count(rows),
-            time: Duration::try_from_secs_f64(seconds).unwrap_or_default(),
+            time: Duration::from_micros(count(total_us)),
         }
     }
 }

@@ -14,6 +14,7 @@ pub mod library;
 pub mod log;
 mod options;
 mod raw;
+mod waiter;
 mod snapshot;
 mod system;
 #[cfg(feature = "text")]

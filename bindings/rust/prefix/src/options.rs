@@ -182,8 +182,12 @@ pub enum OptionType {
 pub enum Scope {
     /// Engines.
     Engine,
-    /// Requests.
+    /// Requests of every kind.
     Request,
+    /// Requests that generate.
+    Generate,
+    /// Requests for embeddings.
+    Embedding,
     /// A scope that is newer than this crate.
     Other(i32),
 }
@@ -233,6 +237,8 @@ fn option_info(index: usize) -> Result<OptionInfo> {
         scope: match c.scope {
             sys::PREFIX_SCOPE_ENGINE => Scope::Engine,
             sys::PREFIX_SCOPE_REQUEST => Scope::Request,
+            sys::PREFIX_SCOPE_GENERATE => Scope::Generate,
+            sys::PREFIX_SCOPE_EMBEDDING => Scope::Embedding,
             other => Scope::Other(other),
         },
         range: (c.minimum, c.maximum),

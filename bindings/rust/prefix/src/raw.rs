@@ -32,6 +32,7 @@ release! {
     prefix_engine: prefix_engine_release,
     prefix_batch: prefix_batch_release,
     prefix_job: prefix_job_release,
+    prefix_queue: prefix_queue_release,
     #[cfg(feature = "text")]
     prefix_tokenizer: prefix_tokenizer_release,
     #[cfg(feature = "text")]
@@ -102,19 +103,23 @@ pub(crate) fn read_array_into<T: Copy>(
     mut function: impl FnMut(*mut T, usize, *mut usize, *mut sys::prefix_error) -> sys::prefix_status,
 ) -> Result<()> {
     out.clear();
+    out.reserve(1); // a capacity of 0 would only ask
     loop {
         let mut needed = 0;
-        call(|err| function(out.as_mut_ptr(), out.capacity(), &mut needed, err))?;
-        if needed <= out.capacity() {
-            // Safety: the library has written `needed` elements, which fit.
-            unsafe { out.set_len(needed) };
-            return Ok(());
+        match call(|err| function(out.as_mut_ptr(), out.capacity(), &mut needed, err)) {
+            Ok(()) => {
+                // Safety: the library has written `needed` elements.
+                unsafe { out.set_len(needed) };
+                return Ok(());
+            }
+            Err(error) if error.status() == Status::BufferTooSmall => {}
+            Err(error) => return Err(error),
         }
-        out.reserve_exact(needed);
+        out.reserve_exact(needed + 1); // text ends with a zero
     }
 }
 
-/// The same for text, which the library ends with a zero where there is room.
+/// The same for text.
 pub(crate) fn read_text(
     guess: usize,
     mut function: impl FnMut(

@@ -265,16 +265,15 @@ impl Task {
 
     /// The text of an [`answer`], without surrounding white space. The error of the item when it failed.
     pub fn text(&self, item: usize) -> Result<String> {
-        match self.info(item)?.status {
-            Status::Ok => self.text_so_far(item),
-            status => Err(Error::new(status, "", self.message(item)?)),
-        }
+        read_text(512, |buf, cap, needed, err| unsafe {
+            sys::prefix_task_item_text(self.raw(), number(item), buf, cap, needed, err)
+        })
     }
 
     /// The same, also what there is of an answer that was cancelled or ran out of time.
     pub fn text_so_far(&self, item: usize) -> Result<String> {
         read_text(512, |buf, cap, needed, err| unsafe {
-            sys::prefix_task_item_text(self.raw(), number(item), buf, cap, needed, err)
+            sys::prefix_task_item_partial_text(self.raw(), number(item), buf, cap, needed, err)
         })
     }
 

@@ -231,7 +231,7 @@ fn a_deadline_ends_a_request_with_timeout() {
     assert!(matches!(
         found.unwrap().kind,
         EventKind::Failed {
-            status: Status::Timeout,
+            status: Status::Deadline,
             ..
         }
     ));

@@ -383,7 +383,30 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1options_1crea
   jresult = 0;
   jresult = (jlong)(intptr_t)*arg1;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg2);
+
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1options_1retain(JNIEnv *jenv, jclass jcls, jlong jarg1) {
+  jlong jresult = 0 ;
+  prefix_options *arg1 = 0 ;
+  prefix_error *arg2 = 0 ;
+  prefix_error error2 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg2 = &error2;
+  arg1 = (prefix_options *)(intptr_t)jarg1;
+  result = prefix_options_retain(arg1,arg2);
+  jresult = 0;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg2);
 
   return jresult;
@@ -430,7 +453,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1options_1set(
   result = prefix_options_set(arg1,(char const *)arg2,arg3,(char const *)arg4,arg5,arg6);
   jresult = 0;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg6);
 
   prefix_java_close(jenv, &view2, JNI_ABORT);
@@ -463,7 +487,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1options_1set_
   result = prefix_options_set_int(arg1,(char const *)arg2,arg3,arg4,arg5);
   jresult = 0;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg5);
 
   prefix_java_close(jenv, &view2, JNI_ABORT);
@@ -495,10 +520,84 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1options_1set_
   result = prefix_options_set_double(arg1,(char const *)arg2,arg3,arg4,arg5);
   jresult = 0;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg5);
 
   prefix_java_close(jenv, &view2, JNI_ABORT);
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1options_1set_1bool(JNIEnv *jenv, jclass jcls, jlong jarg1, jobject jarg2, jint jarg4) {
+  jlong jresult = 0 ;
+  prefix_options *arg1 = 0 ;
+  char *arg2 = 0 ;
+  size_t arg3 ;
+  int32_t arg4 ;
+  prefix_error *arg5 = 0 ;
+  prefix_java_view view2 ;
+  prefix_error error5 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg5 = &error5;
+  arg1 = (prefix_options *)(intptr_t)jarg1;
+  {
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) return 0;
+    arg2 = (char *)view2.start;
+    arg3 = view2.count;
+  }
+  arg4 = (int32_t)jarg4;
+  result = prefix_options_set_bool(arg1,(char const *)arg2,arg3,arg4,arg5);
+  jresult = 0;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg5);
+
+  prefix_java_close(jenv, &view2, JNI_ABORT);
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1options_1set_1ints(JNIEnv *jenv, jclass jcls, jlong jarg1, jobject jarg2, jobject jarg4) {
+  jlong jresult = 0 ;
+  prefix_options *arg1 = 0 ;
+  char *arg2 = 0 ;
+  size_t arg3 ;
+  prefix_token *arg4 = 0 ;
+  size_t arg5 ;
+  prefix_error *arg6 = 0 ;
+  prefix_java_view view2 ;
+  prefix_java_view view4 ;
+  prefix_error error6 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg6 = &error6;
+  arg1 = (prefix_options *)(intptr_t)jarg1;
+  {
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) return 0;
+    arg2 = (char *)view2.start;
+    arg3 = view2.count;
+  }
+  {
+    if (!prefix_java_open(jenv, jarg4, PREFIX_JAVA_INT, &view4)) return 0;
+    arg4 = (prefix_token *)view4.start;
+    arg5 = view4.count;
+  }
+  result = prefix_options_set_ints(arg1,(char const *)arg2,arg3,(int32_t const *)arg4,arg5,arg6);
+  jresult = 0;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg6);
+
+  prefix_java_close(jenv, &view2, JNI_ABORT);
+  prefix_java_close(jenv, &view4, JNI_ABORT);
   return jresult;
 }
 
@@ -525,7 +624,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1options_1set_
   result = prefix_options_set_json(arg1,(char const *)arg2,arg3,arg4);
   jresult = 0;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg4);
 
   prefix_java_close(jenv, &view2, JNI_ABORT);
@@ -567,7 +667,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1options_1get(
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg6;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg7);
 
   prefix_java_close(jenv, &view2, JNI_ABORT);
@@ -610,7 +711,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1option_1info(
   jresult = 0;
   if (result == PREFIX_OK) prefix_java_store(jenv, jarg2, arg2, sizeof *arg2);
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg3);
 
   return jresult;
@@ -648,7 +750,7 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1log_1next(JNI
     arg3 = view2.count;
   }
   result = prefix_log_next(arg1,arg2,arg3,arg4);
-  jresult = -(jlong)result;
+  jresult = result == PREFIX_ERR_BUFFER_TOO_SMALL ? 0 : -(jlong)result;
   {
     jlong number = (jlong)*arg1;
     if (result == PREFIX_OK) (*jenv)->SetLongArrayRegion(jenv, jarg1, 0, 1, &number);
@@ -693,7 +795,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1device_1info(
   jresult = 0;
   if (result == PREFIX_OK) prefix_java_store(jenv, jarg2, arg2, sizeof *arg2);
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg3);
 
   return jresult;
@@ -732,7 +835,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1model_1info_1
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg5;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg6);
 
   prefix_java_close(jenv, &view1, JNI_ABORT);
@@ -771,7 +875,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1engine_1estim
   jresult = 0;
   if (result == PREFIX_OK) prefix_java_store(jenv, jarg4, arg4, sizeof *arg4);
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg5);
 
   prefix_java_close(jenv, &view1, JNI_ABORT);
@@ -805,7 +910,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1engine_1creat
   jresult = 0;
   jresult = (jlong)(intptr_t)*arg4;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg5);
 
   prefix_java_close(jenv, &view1, JNI_ABORT);
@@ -827,7 +933,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1engine_1retai
   result = prefix_engine_retain(arg1,arg2);
   jresult = 0;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg2);
 
   return jresult;
@@ -860,7 +967,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1engine_1shutd
   result = prefix_engine_shutdown(arg1,arg2,arg3);
   jresult = 0;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg3);
 
   return jresult;
@@ -907,7 +1015,73 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1engine_1info_
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg4;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg5);
+
+  prefix_java_close(jenv, &view2, 0);
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1engine_1get_1info(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2) {
+  jlong jresult = 0 ;
+  prefix_engine *arg1 = 0 ;
+  prefix_engine_info *arg2 = 0 ;
+  prefix_error *arg3 = 0 ;
+  prefix_engine_info value2 ;
+  prefix_error error3 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg3 = &error3;
+  arg1 = (prefix_engine *)(intptr_t)jarg1;
+  {
+    memset(&value2, 0, sizeof value2);
+    value2.struct_size = (int32_t)sizeof value2;
+    arg2 = &value2;
+  }
+  result = prefix_engine_get_info((struct prefix_engine const *)arg1,arg2,arg3);
+  jresult = 0;
+  if (result == PREFIX_OK) prefix_java_store(jenv, jarg2, arg2, sizeof *arg2);
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg3);
+
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1engine_1end_1tokens(JNIEnv *jenv, jclass jcls, jlong jarg1, jobject jarg2) {
+  jlong jresult = 0 ;
+  prefix_engine *arg1 = 0 ;
+  prefix_token *arg2 = 0 ;
+  size_t arg3 ;
+  size_t *arg4 = 0 ;
+  prefix_error *arg5 = 0 ;
+  prefix_java_view view2 ;
+  size_t value4 = 0 ;
+  prefix_error error5 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg4 = &value4;
+  arg5 = &error5;
+  arg1 = (prefix_engine *)(intptr_t)jarg1;
+  {
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_INT, &view2)) return 0;
+    arg2 = (prefix_token *)view2.start;
+    arg3 = view2.count;
+  }
+  result = prefix_engine_end_tokens((struct prefix_engine const *)arg1,arg2,arg3,arg4,arg5);
+  jresult = 0;
+  if (jresult == 0) jresult = (jlong)*arg4;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg5);
 
   prefix_java_close(jenv, &view2, 0);
@@ -937,7 +1111,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1engine_1get_1
   jresult = 0;
   if (result == PREFIX_OK) prefix_java_store(jenv, jarg2, arg2, sizeof *arg2);
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg3);
 
   return jresult;
@@ -970,7 +1145,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1metrics_1text
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg4;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg5);
 
   prefix_java_close(jenv, &view2, 0);
@@ -1004,7 +1180,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1namespace_1op
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg4;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg5);
 
   prefix_java_close(jenv, &view2, JNI_ABORT);
@@ -1046,7 +1223,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1namespace_1op
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg6;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg7);
 
   prefix_java_close(jenv, &view2, JNI_ABORT);
@@ -1081,7 +1259,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1namespace_1fi
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg4;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg5);
 
   prefix_java_close(jenv, &view2, JNI_ABORT);
@@ -1109,7 +1288,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1namespace_1dr
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg3;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg4);
 
   return jresult;
@@ -1134,7 +1314,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1namespace_1co
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg2;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg3);
 
   return jresult;
@@ -1159,8 +1340,31 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1batch_1create
   jresult = 0;
   jresult = (jlong)(intptr_t)*arg2;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg3);
+
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1batch_1retain(JNIEnv *jenv, jclass jcls, jlong jarg1) {
+  jlong jresult = 0 ;
+  prefix_batch *arg1 = 0 ;
+  prefix_error *arg2 = 0 ;
+  prefix_error error2 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg2 = &error2;
+  arg1 = (prefix_batch *)(intptr_t)jarg1;
+  result = prefix_batch_retain(arg1,arg2);
+  jresult = 0;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg2);
 
   return jresult;
 }
@@ -1190,7 +1394,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1batch_1clear(
   result = prefix_batch_clear(arg1,arg2);
   jresult = 0;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg2);
 
   return jresult;
@@ -1215,7 +1420,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1batch_1count(
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg2;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg3);
 
   return jresult;
@@ -1260,7 +1466,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1batch_1add_1l
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg8;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg9);
 
   prefix_java_close(jenv, &view2, JNI_ABORT);
@@ -1301,7 +1508,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1batch_1add_1l
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg7;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg8);
 
   prefix_java_close(jenv, &view2, JNI_ABORT);
@@ -1355,7 +1563,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1batch_1add_1c
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg10;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg11);
 
   prefix_java_close(jenv, &view2, JNI_ABORT);
@@ -1411,7 +1620,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1batch_1add_1c
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg10;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg11);
 
   prefix_java_close(jenv, &view2, JNI_ABORT);
@@ -1451,7 +1661,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1batch_1add_1e
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg6;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg7);
 
   prefix_java_close(jenv, &view2, JNI_ABORT);
@@ -1489,7 +1700,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1batch_1add_1g
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg6;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg7);
 
   prefix_java_close(jenv, &view2, JNI_ABORT);
@@ -1527,7 +1739,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1batch_1add_1w
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg6;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg7);
 
   prefix_java_close(jenv, &view2, JNI_ABORT);
@@ -1561,10 +1774,145 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1batch_1plan_1
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg4;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg5);
 
   prefix_java_close(jenv, &view2, 0);
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1queue_1create(JNIEnv *jenv, jclass jcls) {
+  jlong jresult = 0 ;
+  prefix_queue **arg1 = 0 ;
+  prefix_error *arg2 = 0 ;
+  prefix_queue *handle1 = 0 ;
+  prefix_error error2 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg1 = &handle1;
+  arg2 = &error2;
+  result = prefix_queue_create(arg1,arg2);
+  jresult = 0;
+  jresult = (jlong)(intptr_t)*arg1;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg2);
+
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1queue_1retain(JNIEnv *jenv, jclass jcls, jlong jarg1) {
+  jlong jresult = 0 ;
+  prefix_queue *arg1 = 0 ;
+  prefix_error *arg2 = 0 ;
+  prefix_error error2 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg2 = &error2;
+  arg1 = (prefix_queue *)(intptr_t)jarg1;
+  result = prefix_queue_retain(arg1,arg2);
+  jresult = 0;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg2);
+
+  return jresult;
+}
+
+
+SWIGEXPORT void JNICALL Java_io_prefix_internal_NativeJNI_prefix_1queue_1release(JNIEnv *jenv, jclass jcls, jlong jarg1) {
+  prefix_queue *arg1 = 0 ;
+
+  (void)jenv;
+  (void)jcls;
+  arg1 = (prefix_queue *)(intptr_t)jarg1;
+  prefix_queue_release(arg1);
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1queue_1next(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2) {
+  jlong jresult = 0 ;
+  prefix_queue *arg1 = 0 ;
+  int64_t arg2 ;
+  int64_t *arg3 = 0 ;
+  prefix_error *arg4 = 0 ;
+  int64_t value3 = 0 ;
+  prefix_error error4 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg3 = &value3;
+  arg4 = &error4;
+  arg1 = (prefix_queue *)(intptr_t)jarg1;
+  arg2 = (int64_t)jarg2;
+  result = prefix_queue_next(arg1,arg2,arg3,arg4);
+  jresult = result == PREFIX_ERR_BUFFER_TOO_SMALL ? 0 : -(jlong)result;
+  if (jresult == 0) jresult = (jlong)*arg3;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg4);
+
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1queue_1post(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2) {
+  jlong jresult = 0 ;
+  prefix_queue *arg1 = 0 ;
+  int64_t arg2 ;
+  prefix_error *arg3 = 0 ;
+  prefix_error error3 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg3 = &error3;
+  arg1 = (prefix_queue *)(intptr_t)jarg1;
+  arg2 = (int64_t)jarg2;
+  result = prefix_queue_post(arg1,arg2,arg3);
+  jresult = 0;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg3);
+
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1queue_1descriptor(JNIEnv *jenv, jclass jcls, jlong jarg1) {
+  jlong jresult = 0 ;
+  prefix_queue *arg1 = 0 ;
+  int32_t *arg2 = 0 ;
+  prefix_error *arg3 = 0 ;
+  int32_t value2 = 0 ;
+  prefix_error error3 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg2 = &value2;
+  arg3 = &error3;
+  arg1 = (prefix_queue *)(intptr_t)jarg1;
+  result = prefix_queue_descriptor(arg1,arg2,arg3);
+  jresult = 0;
+  if (jresult == 0) jresult = (jlong)*arg2;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg3);
+
   return jresult;
 }
 
@@ -1589,7 +1937,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1run(JNIEnv *j
   jresult = 0;
   jresult = (jlong)(intptr_t)*arg3;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg4);
 
   return jresult;
@@ -1616,7 +1965,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1submit(JNIEnv
   jresult = 0;
   jresult = (jlong)(intptr_t)*arg3;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg4);
 
   return jresult;
@@ -1637,7 +1987,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1job_1retain(J
   result = prefix_job_retain(arg1,arg2);
   jresult = 0;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg2);
 
   return jresult;
@@ -1651,6 +2002,28 @@ SWIGEXPORT void JNICALL Java_io_prefix_internal_NativeJNI_prefix_1job_1release(J
   (void)jcls;
   arg1 = (prefix_job *)(intptr_t)jarg1;
   prefix_job_release(arg1);
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1job_1detach(JNIEnv *jenv, jclass jcls, jlong jarg1) {
+  jlong jresult = 0 ;
+  prefix_job *arg1 = 0 ;
+  prefix_error *arg2 = 0 ;
+  prefix_error error2 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg2 = &error2;
+  arg1 = (prefix_job *)(intptr_t)jarg1;
+  result = prefix_job_detach(arg1,arg2);
+  jresult = 0;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg2);
+
+  return jresult;
 }
 
 
@@ -1668,10 +2041,37 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1job_1wait(JNI
   arg1 = (prefix_job *)(intptr_t)jarg1;
   arg2 = (int64_t)jarg2;
   result = prefix_job_wait(arg1,arg2,arg3);
-  jresult = -(jlong)result;
+  jresult = result == PREFIX_ERR_BUFFER_TOO_SMALL ? 0 : -(jlong)result;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg3);
+
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1job_1notify(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2, jlong jarg3) {
+  jlong jresult = 0 ;
+  prefix_job *arg1 = 0 ;
+  prefix_queue *arg2 = 0 ;
+  int64_t arg3 ;
+  prefix_error *arg4 = 0 ;
+  prefix_error error4 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg4 = &error4;
+  arg1 = (prefix_job *)(intptr_t)jarg1;
+  arg2 = (prefix_queue *)(intptr_t)jarg2;
+  arg3 = (int64_t)jarg3;
+  result = prefix_job_notify(arg1,arg2,arg3,arg4);
+  jresult = 0;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg4);
 
   return jresult;
 }
@@ -1691,7 +2091,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1job_1cancel(J
   result = prefix_job_cancel(arg1,arg2);
   jresult = 0;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg2);
 
   return jresult;
@@ -1714,7 +2115,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1job_1cancel_1
   result = prefix_job_cancel_request(arg1,arg2,arg3);
   jresult = 0;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg3);
 
   return jresult;
@@ -1739,7 +2141,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1job_1count(JN
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg2;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg3);
 
   return jresult;
@@ -1764,7 +2167,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1job_1finished
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg2;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg3);
 
   return jresult;
@@ -1792,10 +2196,11 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1job_1next_1ev
     arg3 = &value3;
   }
   result = prefix_job_next_event(arg1,arg2,arg3,arg4);
-  jresult = -(jlong)result;
+  jresult = result == PREFIX_ERR_BUFFER_TOO_SMALL ? 0 : -(jlong)result;
   if (result == PREFIX_OK) prefix_java_store(jenv, jarg3, arg3, sizeof *arg3);
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg4);
 
   return jresult;
@@ -1826,7 +2231,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1job_1result_1
   jresult = 0;
   if (result == PREFIX_OK) prefix_java_store(jenv, jarg3, arg3, sizeof *arg3);
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg4);
 
   return jresult;
@@ -1861,7 +2267,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1job_1result_1
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg5;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg6);
 
   prefix_java_close(jenv, &view3, 0);
@@ -1897,7 +2304,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1job_1result_1
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg5;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg6);
 
   prefix_java_close(jenv, &view3, 0);
@@ -1933,7 +2341,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1job_1result_1
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg5;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg6);
 
   prefix_java_close(jenv, &view3, 0);
@@ -1969,7 +2378,45 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1job_1result_1
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg5;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg6);
+
+  prefix_java_close(jenv, &view3, 0);
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1job_1partial_1tokens(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2, jobject jarg3) {
+  jlong jresult = 0 ;
+  prefix_job *arg1 = 0 ;
+  size_t arg2 ;
+  prefix_token *arg3 = 0 ;
+  size_t arg4 ;
+  size_t *arg5 = 0 ;
+  prefix_error *arg6 = 0 ;
+  prefix_java_view view3 ;
+  size_t value5 = 0 ;
+  prefix_error error6 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg5 = &value5;
+  arg6 = &error6;
+  arg1 = (prefix_job *)(intptr_t)jarg1;
+  arg2 = (size_t)jarg2;
+  {
+    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_INT, &view3)) return 0;
+    arg3 = (prefix_token *)view3.start;
+    arg4 = view3.count;
+  }
+  result = prefix_job_partial_tokens((struct prefix_job const *)arg1,arg2,arg3,arg4,arg5,arg6);
+  jresult = 0;
+  if (jresult == 0) jresult = (jlong)*arg5;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg6);
 
   prefix_java_close(jenv, &view3, 0);
@@ -2011,11 +2458,38 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1job_1all_1val
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg4;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg7);
 
   prefix_java_close(jenv, &view2, 0);
   prefix_java_close(jenv, &view5, 0);
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1job_1first_1failure(JNIEnv *jenv, jclass jcls, jlong jarg1) {
+  jlong jresult = 0 ;
+  prefix_job *arg1 = 0 ;
+  size_t *arg2 = 0 ;
+  prefix_error *arg3 = 0 ;
+  size_t value2 = 0 ;
+  prefix_error error3 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg2 = &value2;
+  arg3 = &error3;
+  arg1 = (prefix_job *)(intptr_t)jarg1;
+  result = prefix_job_first_failure((struct prefix_job const *)arg1,arg2,arg3);
+  jresult = 0;
+  if (jresult == 0) jresult = (jlong)*arg2;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg3);
+
   return jresult;
 }
 
@@ -2042,7 +2516,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1job_1get_1tot
   jresult = 0;
   if (result == PREFIX_OK) prefix_java_store(jenv, jarg2, arg2, sizeof *arg2);
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg3);
 
   return jresult;
@@ -2081,7 +2556,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1cache_1lookup
   jresult = 0;
   if (result == PREFIX_OK) prefix_java_store(jenv, jarg5, arg5, sizeof *arg5);
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg6);
 
   prefix_java_close(jenv, &view3, JNI_ABORT);
@@ -2133,7 +2609,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1cache_1lookup
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg9;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg10);
 
   prefix_java_close(jenv, &view3, JNI_ABORT);
@@ -2167,7 +2644,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1cache_1get_1u
   jresult = 0;
   if (result == PREFIX_OK) prefix_java_store(jenv, jarg3, arg3, sizeof *arg3);
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg4);
 
   return jresult;
@@ -2194,7 +2672,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1cache_1set_1l
   result = prefix_cache_set_limits(arg1,arg2,arg3,arg4,arg5);
   jresult = 0;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg5);
 
   return jresult;
@@ -2241,7 +2720,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1cache_1pin(JN
     if (result == PREFIX_OK) (*jenv)->SetLongArrayRegion(jenv, jarg7, 0, 1, &number);
   }
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg8);
 
   prefix_java_close(jenv, &view3, JNI_ABORT);
@@ -2265,7 +2745,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1cache_1unpin(
   result = prefix_cache_unpin(arg1,arg2,arg3);
   jresult = 0;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg3);
 
   return jresult;
@@ -2300,7 +2781,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1cache_1evict(
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg5;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg6);
 
   prefix_java_close(jenv, &view3, JNI_ABORT);
@@ -2328,7 +2810,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1cache_1trim(J
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg3;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg4);
 
   return jresult;
@@ -2361,7 +2844,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1cache_1tree_1
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg4;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg5);
 
   prefix_java_close(jenv, &view2, 0);
@@ -2401,11 +2885,12 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1cache_1next_1
     arg5 = view4.count;
   }
   result = prefix_cache_next_event((struct prefix_engine const *)arg1,arg2,arg3,arg4,arg5,arg6,arg7);
-  jresult = -(jlong)result;
+  jresult = result == PREFIX_ERR_BUFFER_TOO_SMALL ? 0 : -(jlong)result;
   if (result == PREFIX_OK) prefix_java_store(jenv, jarg3, arg3, sizeof *arg3);
   if (jresult == 0) jresult = (jlong)*arg6;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg7);
 
   prefix_java_close(jenv, &view4, 0);
@@ -2439,7 +2924,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1cache_1dump_1
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg4;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg5);
 
   prefix_java_close(jenv, &view2, 0);
@@ -2486,7 +2972,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1snapshot_1sav
   if (jresult == 0) jresult = (jlong)*arg4;
   if (result == PREFIX_OK) prefix_java_store(jenv, jarg6, arg6, sizeof *arg6);
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg7);
 
   prefix_java_close(jenv, &view2, JNI_ABORT);
@@ -2525,7 +3012,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1snapshot_1loa
   jresult = 0;
   if (result == PREFIX_OK) prefix_java_store(jenv, jarg4, arg4, sizeof *arg4);
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg5);
 
   prefix_java_close(jenv, &view2, JNI_ABORT);
@@ -2557,7 +3045,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1sim_1create(J
   jresult = 0;
   jresult = (jlong)(intptr_t)*arg3;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg4);
 
   prefix_java_close(jenv, &view1, JNI_ABORT);
@@ -2587,7 +3076,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1sim_1apply(JN
   result = prefix_sim_apply(arg1,(char const *)arg2,arg3,arg4);
   jresult = 0;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg4);
 
   prefix_java_close(jenv, &view2, JNI_ABORT);
@@ -2621,7 +3111,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1sim_1result(J
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg4;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg5);
 
   prefix_java_close(jenv, &view2, 0);
@@ -2665,11 +3156,34 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1sim_1request(
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg7;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg8);
 
   prefix_java_close(jenv, &view2, JNI_ABORT);
   prefix_java_close(jenv, &view4, JNI_ABORT);
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1sim_1retain(JNIEnv *jenv, jclass jcls, jlong jarg1) {
+  jlong jresult = 0 ;
+  prefix_sim *arg1 = 0 ;
+  prefix_error *arg2 = 0 ;
+  prefix_error error2 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg2 = &error2;
+  arg1 = (prefix_sim *)(intptr_t)jarg1;
+  result = prefix_sim_retain(arg1,arg2);
+  jresult = 0;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg2);
+
   return jresult;
 }
 
@@ -2732,7 +3246,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1tokenizer_1op
   jresult = 0;
   jresult = (jlong)(intptr_t)*arg3;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg4);
 
   prefix_java_close(jenv, &view1, JNI_ABORT);
@@ -2772,7 +3287,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1tokenizer_1fr
   jresult = 0;
   jresult = (jlong)(intptr_t)*arg5;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg6);
 
   prefix_java_close(jenv, &view1, JNI_ABORT);
@@ -2795,7 +3311,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1tokenizer_1re
   result = prefix_tokenizer_retain(arg1,arg2);
   jresult = 0;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg2);
 
   return jresult;
@@ -2838,7 +3355,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1tokenizer_1in
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg4;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg5);
 
   prefix_java_close(jenv, &view2, 0);
@@ -2864,7 +3382,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1tokenizer_1vo
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg2;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg3);
 
   return jresult;
@@ -2897,7 +3416,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1tokenizer_1sp
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg4;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg5);
 
   prefix_java_close(jenv, &view2, JNI_ABORT);
@@ -2931,7 +3451,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1tokenizer_1en
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg4;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg5);
 
   prefix_java_close(jenv, &view2, 0);
@@ -2967,7 +3488,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1tokenizer_1to
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg5;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg6);
 
   prefix_java_close(jenv, &view3, 0);
@@ -3001,7 +3523,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1tokenizer_1to
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg4;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg5);
 
   prefix_java_close(jenv, &view2, JNI_ABORT);
@@ -3045,7 +3568,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1tokenizer_1en
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg7;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg8);
 
   prefix_java_close(jenv, &view2, JNI_ABORT);
@@ -3098,7 +3622,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1tokenizer_1en
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg7;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg10);
 
   prefix_java_close(jenv, &view2, JNI_ABORT);
@@ -3160,7 +3685,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1tokenizer_1en
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg9;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg12);
 
   prefix_java_close(jenv, &view2, JNI_ABORT);
@@ -3207,7 +3733,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1tokenizer_1de
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg7;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg8);
 
   prefix_java_close(jenv, &view2, JNI_ABORT);
@@ -3236,7 +3763,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1detok_1create
   jresult = 0;
   jresult = (jlong)(intptr_t)*arg3;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg4);
 
   return jresult;
@@ -3287,7 +3815,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1detok_1push(J
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg6;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg7);
 
   prefix_java_close(jenv, &view2, JNI_ABORT);
@@ -3322,7 +3851,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1detok_1flush(
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg4;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg5);
 
   prefix_java_close(jenv, &view2, 0);
@@ -3372,7 +3902,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1tokenizer_1ch
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg8;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg9);
 
   prefix_java_close(jenv, &view2, JNI_ABORT);
@@ -3432,7 +3963,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1tokenizer_1ch
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg8;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg11);
 
   prefix_java_close(jenv, &view2, JNI_ABORT);
@@ -3501,7 +4033,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1recipe_1json(
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg5;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg6);
 
   prefix_java_close(jenv, &view1, JNI_ABORT);
@@ -3570,7 +4103,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1rerank(JNIEnv
   jresult = 0;
   jresult = (jlong)(intptr_t)*arg13;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg14);
 
   prefix_java_close(jenv, &view3, JNI_ABORT);
@@ -3626,7 +4160,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1embed(JNIEnv 
   jresult = 0;
   jresult = (jlong)(intptr_t)*arg9;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg10);
 
   prefix_java_close(jenv, &view3, JNI_ABORT);
@@ -3688,7 +4223,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1answer(JNIEnv
   jresult = 0;
   jresult = (jlong)(intptr_t)*arg11;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg12);
 
   prefix_java_close(jenv, &view3, JNI_ABORT);
@@ -3759,7 +4295,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1classify(JNIE
   jresult = 0;
   jresult = (jlong)(intptr_t)*arg13;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg14);
 
   prefix_java_close(jenv, &view3, JNI_ABORT);
@@ -3795,9 +4332,10 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1run(JNI
   arg1 = (prefix_task *)(intptr_t)jarg1;
   arg2 = (int64_t)jarg2;
   result = prefix_task_run(arg1,arg2,arg3);
-  jresult = -(jlong)result;
+  jresult = result == PREFIX_ERR_BUFFER_TOO_SMALL ? 0 : -(jlong)result;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg3);
 
   return jresult;
@@ -3818,7 +4356,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1cancel(
   result = prefix_task_cancel(arg1,arg2);
   jresult = 0;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg2);
 
   return jresult;
@@ -3853,7 +4392,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1progres
     if (result == PREFIX_OK) (*jenv)->SetLongArrayRegion(jenv, jarg3, 0, 1, &number);
   }
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg4);
 
   return jresult;
@@ -3888,7 +4428,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1shape(J
     if (result == PREFIX_OK) (*jenv)->SetLongArrayRegion(jenv, jarg3, 0, 1, &number);
   }
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg4);
 
   return jresult;
@@ -3921,7 +4462,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1values(
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg4;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg5);
 
   prefix_java_close(jenv, &view2, 0);
@@ -3957,7 +4499,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1order(J
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg5;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg6);
 
   prefix_java_close(jenv, &view3, 0);
@@ -3991,7 +4534,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1statuse
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg4;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg5);
 
   prefix_java_close(jenv, &view2, 0);
@@ -4023,7 +4567,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1item_1i
   jresult = 0;
   if (result == PREFIX_OK) prefix_java_store(jenv, jarg3, arg3, sizeof *arg3);
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg4);
 
   return jresult;
@@ -4058,7 +4603,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1item_1m
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg5;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg6);
 
   prefix_java_close(jenv, &view3, 0);
@@ -4094,7 +4640,45 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1item_1t
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg5;
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg6);
+
+  prefix_java_close(jenv, &view3, 0);
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1item_1partial_1text(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2, jobject jarg3) {
+  jlong jresult = 0 ;
+  prefix_task *arg1 = 0 ;
+  int64_t arg2 ;
+  char *arg3 = 0 ;
+  size_t arg4 ;
+  size_t *arg5 = 0 ;
+  prefix_error *arg6 = 0 ;
+  prefix_java_view view3 ;
+  size_t value5 = 0 ;
+  prefix_error error6 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg5 = &value5;
+  arg6 = &error6;
+  arg1 = (prefix_task *)(intptr_t)jarg1;
+  arg2 = (int64_t)jarg2;
+  {
+    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_BYTE, &view3)) return 0;
+    arg3 = (char *)view3.start;
+    arg4 = view3.count;
+  }
+  result = prefix_task_item_partial_text((struct prefix_task const *)arg1,arg2,arg3,arg4,arg5,arg6);
+  jresult = 0;
+  if (jresult == 0) jresult = (jlong)*arg5;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg6);
 
   prefix_java_close(jenv, &view3, 0);
@@ -4124,7 +4708,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1totals(
   jresult = 0;
   if (result == PREFIX_OK) prefix_java_store(jenv, jarg2, arg2, sizeof *arg2);
 
-  if (result != PREFIX_OK && !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg3);
 
   return jresult;

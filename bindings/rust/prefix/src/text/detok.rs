@@ -22,23 +22,17 @@ impl Detok {
 
     /// Takes tokens and returns the text that has become complete, often none.
     pub fn push(&mut self, tokens: &[Token]) -> Result<String> {
-        let mut left = tokens;
-        read_text(16 * tokens.len() + 64, |buf, cap, needed, err| {
-            // Safety: &mut self, so no other call on this handle; an array and a buffer with their sizes.
-            let status = unsafe {
-                sys::prefix_detok_push(
-                    self.0.get(),
-                    left.as_ptr(),
-                    left.len(),
-                    buf,
-                    cap,
-                    needed,
-                    err,
-                )
-            };
-            // Text that did not fit waits for the next call, which must not repeat the tokens.
-            left = &[];
-            status
+        // Safety: &mut self, so no other call on this handle; an array and a buffer with their sizes.
+        read_text(16 * tokens.len() + 64, |buf, cap, needed, err| unsafe {
+            sys::prefix_detok_push(
+                self.0.get(),
+                tokens.as_ptr(),
+                tokens.len(),
+                buf,
+                cap,
+                needed,
+                err,
+            )
         })
     }
 

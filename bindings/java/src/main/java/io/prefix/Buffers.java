@@ -8,7 +8,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.function.ToLongFunction;
 
-/** Arrays for functions that write as much as fits and say how much there is. */
+/** Arrays for functions that write all or nothing and say how much there is. */
 final class Buffers {
     static final byte[] NOTHING = {};
 
@@ -20,11 +20,11 @@ final class Buffers {
         byte[] array = new byte[guess];
         for (;;) {
             long needed = get.applyAsLong(array);
-            if (needed <= array.length) {
+            if (needed < array.length) { // there is a zero behind it
                 return new String(array, 0, (int) needed, UTF_8);
             }
             // Texts such as counters change their length between two calls.
-            array = new byte[room(needed + needed / 8)];
+            array = new byte[room(needed + needed / 8 + 1)];
         }
     }
 
@@ -32,10 +32,10 @@ final class Buffers {
         byte[] array = new byte[guess];
         for (;;) {
             long needed = get.applyAsLong(array);
-            if (needed <= array.length) {
+            if (needed < array.length) {
                 return Arrays.copyOf(array, (int) needed);
             }
-            array = new byte[room(needed)];
+            array = new byte[room(needed + 1)];
         }
     }
 

@@ -14,7 +14,7 @@ import io.prefix.internal.Struct;
  * @param namespace the number of its namespace
  * @param position of its first token
  * @param tokens of STORED: of the block; else empty
- * @param nanos when, on the library's monotonic clock
+ * @param micros when, on the library's monotonic clock
  */
 public record CacheEvent(
         Kind kind,
@@ -25,7 +25,7 @@ public record CacheEvent(
         int namespace,
         int position,
         int[] tokens,
-        long nanos) {
+        long micros) {
     /** Kinds of events, in the order of the C interface. */
     public enum Kind {
         /** The block is there; its parent was before. */
@@ -49,6 +49,6 @@ public record CacheEvent(
                 raw.getInt(Layout.CACHE_EVENT_NS),
                 raw.getInt(Layout.CACHE_EVENT_POSITION),
                 tokens,
-                raw.getLong(Layout.CACHE_EVENT_TIME_NS));
+                raw.getLong(Layout.CACHE_EVENT_TIME_US));
     }
 }

@@ -11,8 +11,6 @@ import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.LongUnaryOperator;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
 
 /**
  * One model with its cache and scheduler. Any thread may use it; runs of several threads share steps and prefixes.
@@ -201,7 +199,7 @@ public final class Engine extends Owned {
      * @return completed with the finished job; cancelling the future, or ending it by orTimeout, closes the job
      */
     public CompletableFuture<Job> runAsync(Batch batch) {
-        return Poller.own(submit(batch));
+        return Waiter.own(submit(batch));
     }
 
     /**
@@ -308,11 +306,12 @@ public final class Engine extends Owned {
         return (int) call(Native::prefix_namespace_count);
     }
 
-    /** The length of an embedding, 0 when unknown; a hint for buffers. */
+    /** The length of an embedding; a hint for buffers. */
     int hidden() {
         if (hidden < 0) {
-            Matcher found = Pattern.compile("\"hidden\":(\\d{1,6})\\b").matcher(infoJson());
-            hidden = found.find() ? Integer.parseInt(found.group(1)) : 0;
+            Struct info = new Struct(Layout.ENGINE_INFO_SIZE);
+            call(raw -> Native.prefix_engine_get_info(raw, info.bytes));
+            hidden = info.getInt(Layout.ENGINE_INFO_HIDDEN);
         }
         return hidden;
     }

@@ -14,7 +14,8 @@ import io.prefix.internal.Struct;
  * @param status of FINISHED and ERROR
  * @param cached tokens found computed; of FINISHED and ERROR
  * @param computed tokens computed; of FINISHED and ERROR
- * @param nanos when, on the library's monotonic clock
+ * @param count of events, of LOST
+ * @param micros when, on the library's monotonic clock
  */
 public record Event(
         Kind kind,
@@ -25,21 +26,20 @@ public record Event(
         Status status,
         long cached,
         long computed,
-        long nanos) {
+        long count,
+        long micros) {
     /** Kinds of events, in the order of the C interface. */
     public enum Kind {
         /** The first step of the request. */
         STARTED,
         /** A token was generated. */
         TOKEN,
-        /** Scores are there. */
-        SCORE,
+        /** Events that were not read in time; results have all tokens. */
+        LOST,
         /** The request succeeded. */
         FINISHED,
         /** The request failed. */
         ERROR,
-        /** A part of a long prompt was computed. */
-        PROGRESS,
         /** Of a newer library. */
         UNKNOWN
     }
@@ -54,6 +54,7 @@ public record Event(
                 Status.of(raw.getInt(Layout.EVENT_STATUS)),
                 raw.getLong(Layout.EVENT_CACHED),
                 raw.getLong(Layout.EVENT_COMPUTED),
-                raw.getLong(Layout.EVENT_TIME_NS));
+                raw.getLong(Layout.EVENT_COUNT),
+                raw.getLong(Layout.EVENT_TIME_US));
     }
 }

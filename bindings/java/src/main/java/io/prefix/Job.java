@@ -80,6 +80,11 @@ public final class Job extends Owned {
         call(Native::prefix_job_cancel);
     }
 
+    /** To fire and forget: the job goes on after {@link #close()}. */
+    public void detach() {
+        call(Native::prefix_job_detach);
+    }
+
     /**
      * {@link #cancel()} for one request.
      *
@@ -105,12 +110,12 @@ public final class Job extends Owned {
      *     orTimeout or another way before that, cancels the job
      */
     public CompletableFuture<Job> whenDone() {
-        return Poller.watch(this);
+        return Waiter.watch(this);
     }
 
-    /** Looks without waiting. */
-    boolean isDone() {
-        return call(raw -> Native.prefix_job_wait(raw, 0)) == 0;
+    /** Lets the queue have the tag when the job is done. */
+    void tell(long queue, long tag) {
+        call(raw -> Native.prefix_job_notify(raw, queue, tag));
     }
 
     /**
@@ -202,7 +207,7 @@ public final class Job extends Owned {
      * @return its tokens
      */
     public int[] tokensSoFar(int request) {
-        return Buffers.ints(64, buffer -> call(raw -> Native.prefix_job_result_tokens(raw, request, buffer)));
+        return Buffers.ints(64, buffer -> call(raw -> Native.prefix_job_partial_tokens(raw, request, buffer)));
     }
 
     /**
@@ -219,7 +224,7 @@ public final class Job extends Owned {
     }
 
     /**
-     * The numbers of all requests, in one call of the library. Requests that failed have none.
+     * The numbers of all requests, in one call of the library. Those of requests that failed are NaN.
      *
      * @return the values
      * @throws PrefixException MISUSE before the job is done

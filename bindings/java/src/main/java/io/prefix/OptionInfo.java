@@ -43,8 +43,12 @@ public record OptionInfo(
     public enum Scope {
         /** To an engine. */
         ENGINE,
-        /** To a request. */
+        /** To requests of every kind. */
         REQUEST,
+        /** To requests that generate. */
+        GENERATE,
+        /** To requests for embeddings. */
+        EMBEDDING,
         /** Of a newer library. */
         UNKNOWN
     }

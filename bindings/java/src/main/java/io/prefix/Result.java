@@ -20,6 +20,7 @@ import java.util.function.Supplier;
  * @param queue until the first step
  * @param first until the first result
  * @param total until the end
+ * @param seed of a generation's draws
  */
 public record Result(
         Status status,
@@ -33,7 +34,8 @@ public record Result(
         long generatedTokens,
         Duration queue,
         Duration first,
-        Duration total) {
+        Duration total,
+        long seed) {
     static Result of(Struct raw, Supplier<String> message) {
         int status = raw.getInt(Layout.RESULT_INFO_STATUS);
         return new Result(
@@ -48,10 +50,11 @@ public record Result(
                 raw.getLong(Layout.RESULT_INFO_GENERATED_TOKENS),
                 micros(raw.getLong(Layout.RESULT_INFO_QUEUE_US)),
                 micros(raw.getLong(Layout.RESULT_INFO_FIRST_US)),
-                micros(raw.getLong(Layout.RESULT_INFO_TOTAL_US)));
+                micros(raw.getLong(Layout.RESULT_INFO_TOTAL_US)),
+                raw.getLong(Layout.RESULT_INFO_SEED));
     }
 
-    private static Duration micros(long number) {
+    static Duration micros(long number) {
         return Duration.ofNanos(number * 1000);
     }
 

@@ -17,6 +17,8 @@ public enum Status {
     OUT_OF_RANGE(Constants.PREFIX_ERR_OUT_OF_RANGE),
     /** Never from these bindings. */
     STRUCT_TOO_OLD(Constants.PREFIX_ERR_STRUCT_TOO_OLD),
+    /** Never from this package, which asks again with more room. */
+    BUFFER_TOO_SMALL(Constants.PREFIX_ERR_BUFFER_TOO_SMALL),
     /** The wrong moment, or an object that another thread closed. */
     MISUSE(Constants.PREFIX_ERR_MISUSE),
     /** Called in the child of a fork. */
@@ -46,6 +48,8 @@ public enum Status {
     /** Too many unfinished requests; try again later. */
     QUEUE_FULL(Constants.PREFIX_ERR_QUEUE_FULL),
     /** Option deadline_ms. */
+    DEADLINE(Constants.PREFIX_ERR_DEADLINE),
+    /** A wait that ran out. */
     TIMEOUT(Constants.PREFIX_ERR_TIMEOUT),
     /** Cancelled by the caller, or the engine was closed. */
     CANCELLED(Constants.PREFIX_ERR_CANCELLED),

@@ -239,7 +239,7 @@ public final class Task extends Owned {
      * @return the text, without white space around it
      */
     public String textSoFar(int item) {
-        return Buffers.text(256, buffer -> call(raw -> Native.prefix_task_item_text(raw, item, buffer)));
+        return Buffers.text(256, buffer -> call(raw -> Native.prefix_task_item_partial_text(raw, item, buffer)));
     }
 
     /**

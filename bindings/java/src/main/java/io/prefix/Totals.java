@@ -40,6 +40,6 @@ public record Totals(
                 raw.getLong(Layout.JOB_TOTALS_TOKENS_GENERATED),
                 raw.getLong(Layout.JOB_TOTALS_STEPS),
                 raw.getLong(Layout.JOB_TOTALS_ROWS),
-                Duration.ofNanos((long) (raw.getDouble(Layout.JOB_TOTALS_SECONDS) * 1e9)));
+                Result.micros(raw.getLong(Layout.JOB_TOTALS_TOTAL_US)));
     }
 }

@@ -158,7 +158,7 @@ class JobTest {
                         .filter(e -> e.request() == number && e.kind() == Event.Kind.ERROR)
                         .findFirst()
                         .orElseThrow();
-                assertEquals(Status.TIMEOUT, failed.status());
+                assertEquals(Status.DEADLINE, failed.status());
             }
         }
     }

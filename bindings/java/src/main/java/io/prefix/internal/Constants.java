@@ -11,6 +11,7 @@ public final class Constants {
     public static final int PREFIX_ERR_UNKNOWN_OPTION = 102;
     public static final int PREFIX_ERR_OUT_OF_RANGE = 103;
     public static final int PREFIX_ERR_STRUCT_TOO_OLD = 104;
+    public static final int PREFIX_ERR_BUFFER_TOO_SMALL = 105;
     public static final int PREFIX_ERR_MISUSE = 200;
     public static final int PREFIX_ERR_FORKED = 201;
     public static final int PREFIX_ERR_NOT_FOUND = 300;
@@ -27,6 +28,7 @@ public final class Constants {
     public static final int PREFIX_ERR_QUEUE_FULL = 700;
     public static final int PREFIX_ERR_TIMEOUT = 701;
     public static final int PREFIX_ERR_CANCELLED = 702;
+    public static final int PREFIX_ERR_DEADLINE = 703;
     public static final int PREFIX_ERR_DEVICE_LOST = 800;
     public static final int PREFIX_ERR_ENGINE_FAILED = 801;
     public static final int PREFIX_ERR_NO_EVENT = 900;
@@ -38,6 +40,8 @@ public final class Constants {
     public static final int PREFIX_OPTION_INT_LIST = 4;
     public static final int PREFIX_SCOPE_ENGINE = 0;
     public static final int PREFIX_SCOPE_REQUEST = 1;
+    public static final int PREFIX_SCOPE_GENERATE = 2;
+    public static final int PREFIX_SCOPE_EMBEDDING = 3;
     public static final int PREFIX_LOG_DEBUG = 0;
     public static final int PREFIX_LOG_INFO = 1;
     public static final int PREFIX_LOG_WARNING = 2;
@@ -50,10 +54,9 @@ public final class Constants {
     public static final int PREFIX_ENGINE_FAILED = 4;
     public static final int PREFIX_EVENT_STARTED = 0;
     public static final int PREFIX_EVENT_TOKEN = 1;
-    public static final int PREFIX_EVENT_SCORE = 2;
+    public static final int PREFIX_EVENT_LOST = 2;
     public static final int PREFIX_EVENT_FINISHED = 3;
     public static final int PREFIX_EVENT_ERROR = 4;
-    public static final int PREFIX_EVENT_PROGRESS = 5;
     public static final int PREFIX_FINISH_NONE = 0;
     public static final int PREFIX_FINISH_STOP = 1;
     public static final int PREFIX_FINISH_LENGTH = 2;

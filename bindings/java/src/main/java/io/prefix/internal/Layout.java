@@ -62,12 +62,12 @@ public final class Layout {
     public static final int ENGINE_STATS_TREE_TOKENS = 168;
     public static final int ENGINE_STATS_EVICTIONS = 176;
     public static final int ENGINE_STATS_EVICTED_TOKENS = 184;
-    public static final int ENGINE_STATS_GEMM_NS = 192;
-    public static final int ENGINE_STATS_ATTENTION_NS = 200;
-    public static final int ENGINE_STATS_OTHER_NS = 208;
-    public static final int ENGINE_STATS_PLAN_NS = 216;
-    public static final int ENGINE_STATS_RUN_NS = 224;
-    public static final int ENGINE_STATS_LOAD_NS = 232;
+    public static final int ENGINE_STATS_GEMM_US = 192;
+    public static final int ENGINE_STATS_ATTENTION_US = 200;
+    public static final int ENGINE_STATS_OTHER_US = 208;
+    public static final int ENGINE_STATS_PLAN_US = 216;
+    public static final int ENGINE_STATS_RUN_US = 224;
+    public static final int ENGINE_STATS_LOAD_US = 232;
     public static final int ENGINE_STATS_METADATA_BYTES = 240;
     public static final int ENGINE_STATS_FETCHED_TOKENS = 248;
     public static final int ENGINE_STATS_FETCH_SKIPPED_TOKENS = 256;
@@ -78,7 +78,21 @@ public final class Layout {
     public static final int ENGINE_STATS_MISS_EVICTED = 296;
     public static final int ENGINE_STATS_MISS_GRANULARITY = 304;
 
-    public static final int EVENT_SIZE = 64;
+    public static final int ENGINE_INFO_SIZE = 56;
+    public static final int ENGINE_INFO_STRUCT_SIZE = 0;
+    public static final int ENGINE_INFO_LAYERS = 4;
+    public static final int ENGINE_INFO_HIDDEN = 8;
+    public static final int ENGINE_INFO_HEADS = 12;
+    public static final int ENGINE_INFO_KV_HEADS = 16;
+    public static final int ENGINE_INFO_HEAD_DIM = 20;
+    public static final int ENGINE_INFO_VOCABULARY = 24;
+    public static final int ENGINE_INFO_MAX_POSITIONS = 28;
+    public static final int ENGINE_INFO_THREADS = 32;
+    public static final int ENGINE_INFO_PAGE_TOKENS = 36;
+    public static final int ENGINE_INFO_WEIGHT_BYTES = 40;
+    public static final int ENGINE_INFO_KV_BYTES_PER_TOKEN = 48;
+
+    public static final int EVENT_SIZE = 72;
     public static final int EVENT_STRUCT_SIZE = 0;
     public static final int EVENT_KIND = 4;
     public static final int EVENT_REQUEST = 8;
@@ -89,9 +103,10 @@ public final class Layout {
     public static final int EVENT_RESERVED = 36;
     public static final int EVENT_CACHED = 40;
     public static final int EVENT_COMPUTED = 48;
-    public static final int EVENT_TIME_NS = 56;
+    public static final int EVENT_COUNT = 56;
+    public static final int EVENT_TIME_US = 64;
 
-    public static final int RESULT_INFO_SIZE = 88;
+    public static final int RESULT_INFO_SIZE = 96;
     public static final int RESULT_INFO_STRUCT_SIZE = 0;
     public static final int RESULT_INFO_STATUS = 4;
     public static final int RESULT_INFO_FINISH = 8;
@@ -105,6 +120,7 @@ public final class Layout {
     public static final int RESULT_INFO_QUEUE_US = 64;
     public static final int RESULT_INFO_FIRST_US = 72;
     public static final int RESULT_INFO_TOTAL_US = 80;
+    public static final int RESULT_INFO_SEED = 88;
 
     public static final int JOB_TOTALS_SIZE = 88;
     public static final int JOB_TOTALS_STRUCT_SIZE = 0;
@@ -118,7 +134,7 @@ public final class Layout {
     public static final int JOB_TOTALS_TOKENS_GENERATED = 56;
     public static final int JOB_TOTALS_STEPS = 64;
     public static final int JOB_TOTALS_ROWS = 72;
-    public static final int JOB_TOTALS_SECONDS = 80;
+    public static final int JOB_TOTALS_TOTAL_US = 80;
 
     public static final int CACHE_INFO_SIZE = 24;
     public static final int CACHE_INFO_STRUCT_SIZE = 0;
@@ -142,7 +158,7 @@ public final class Layout {
     public static final int CACHE_EVENT_PARENT = 24;
     public static final int CACHE_EVENT_NS = 32;
     public static final int CACHE_EVENT_POSITION = 36;
-    public static final int CACHE_EVENT_TIME_NS = 40;
+    public static final int CACHE_EVENT_TIME_US = 40;
 
     public static final int SNAPSHOT_INFO_SIZE = 48;
     public static final int SNAPSHOT_INFO_STRUCT_SIZE = 0;

@@ -37,6 +37,8 @@ public final class Native {
 
   public static long prefix_options_create() { return NativeJNI.prefix_options_create(); }
 
+  public static long prefix_options_retain(long options) { return NativeJNI.prefix_options_retain(options); }
+
   public static void prefix_options_release(long options) {
     NativeJNI.prefix_options_release(options);
   }
@@ -46,6 +48,10 @@ public final class Native {
   public static long prefix_options_set_int(long options, Object key, long number) { return NativeJNI.prefix_options_set_int(options, key, number); }
 
   public static long prefix_options_set_double(long options, Object key, double number) { return NativeJNI.prefix_options_set_double(options, key, number); }
+
+  public static long prefix_options_set_bool(long options, Object key, int value) { return NativeJNI.prefix_options_set_bool(options, key, value); }
+
+  public static long prefix_options_set_ints(long options, Object key, Object values) { return NativeJNI.prefix_options_set_ints(options, key, values); }
 
   public static long prefix_options_set_json(long options, Object json) { return NativeJNI.prefix_options_set_json(options, json); }
 
@@ -83,6 +89,10 @@ public final class Native {
 
   public static long prefix_engine_info_json(long engine, Object buf) { return NativeJNI.prefix_engine_info_json(engine, buf); }
 
+  public static long prefix_engine_get_info(long engine, byte[] out) { return NativeJNI.prefix_engine_get_info(engine, out); }
+
+  public static long prefix_engine_end_tokens(long engine, Object out) { return NativeJNI.prefix_engine_end_tokens(engine, out); }
+
   public static long prefix_engine_get_stats(long engine, byte[] out) { return NativeJNI.prefix_engine_get_stats(engine, out); }
 
   public static long prefix_metrics_text(long engine, Object buf) { return NativeJNI.prefix_metrics_text(engine, buf); }
@@ -98,6 +108,8 @@ public final class Native {
   public static long prefix_namespace_count(long engine) { return NativeJNI.prefix_namespace_count(engine); }
 
   public static long prefix_batch_create(long engine) { return NativeJNI.prefix_batch_create(engine); }
+
+  public static long prefix_batch_retain(long batch) { return NativeJNI.prefix_batch_retain(batch); }
 
   public static void prefix_batch_release(long batch) {
     NativeJNI.prefix_batch_release(batch);
@@ -123,6 +135,20 @@ public final class Native {
 
   public static long prefix_batch_plan_json(long batch, Object buf) { return NativeJNI.prefix_batch_plan_json(batch, buf); }
 
+  public static long prefix_queue_create() { return NativeJNI.prefix_queue_create(); }
+
+  public static long prefix_queue_retain(long queue) { return NativeJNI.prefix_queue_retain(queue); }
+
+  public static void prefix_queue_release(long queue) {
+    NativeJNI.prefix_queue_release(queue);
+  }
+
+  public static long prefix_queue_next(long queue, long timeout_ms) { return NativeJNI.prefix_queue_next(queue, timeout_ms); }
+
+  public static long prefix_queue_post(long queue, long tag) { return NativeJNI.prefix_queue_post(queue, tag); }
+
+  public static long prefix_queue_descriptor(long queue) { return NativeJNI.prefix_queue_descriptor(queue); }
+
   public static long prefix_run(long engine, long batch) { return NativeJNI.prefix_run(engine, batch); }
 
   public static long prefix_submit(long engine, long batch) { return NativeJNI.prefix_submit(engine, batch); }
@@ -133,7 +159,11 @@ public final class Native {
     NativeJNI.prefix_job_release(job);
   }
 
+  public static long prefix_job_detach(long job) { return NativeJNI.prefix_job_detach(job); }
+
   public static long prefix_job_wait(long job, long timeout_ms) { return NativeJNI.prefix_job_wait(job, timeout_ms); }
+
+  public static long prefix_job_notify(long job, long queue, long tag) { return NativeJNI.prefix_job_notify(job, queue, tag); }
 
   public static long prefix_job_cancel(long job) { return NativeJNI.prefix_job_cancel(job); }
 
@@ -155,7 +185,11 @@ public final class Native {
 
   public static long prefix_job_result_logprobs(long job, long index, Object out) { return NativeJNI.prefix_job_result_logprobs(job, index, out); }
 
+  public static long prefix_job_partial_tokens(long job, long index, Object out) { return NativeJNI.prefix_job_partial_tokens(job, index, out); }
+
   public static long prefix_job_all_values(long job, Object out, Object offsets) { return NativeJNI.prefix_job_all_values(job, out, offsets); }
+
+  public static long prefix_job_first_failure(long job) { return NativeJNI.prefix_job_first_failure(job); }
 
   public static long prefix_job_get_totals(long job, byte[] out) { return NativeJNI.prefix_job_get_totals(job, out); }
 
@@ -192,6 +226,8 @@ public final class Native {
   public static long prefix_sim_result(long sim, Object buf) { return NativeJNI.prefix_sim_result(sim, buf); }
 
   public static long prefix_sim_request(long sim, Object name, Object tokens, long n_prompt) { return NativeJNI.prefix_sim_request(sim, name, tokens, n_prompt); }
+
+  public static long prefix_sim_retain(long sim) { return NativeJNI.prefix_sim_retain(sim); }
 
   public static void prefix_sim_release(long sim) {
     NativeJNI.prefix_sim_release(sim);
@@ -286,6 +322,8 @@ public final class Native {
   public static long prefix_task_item_message(long task, long item, Object buf) { return NativeJNI.prefix_task_item_message(task, item, buf); }
 
   public static long prefix_task_item_text(long task, long item, Object buf) { return NativeJNI.prefix_task_item_text(task, item, buf); }
+
+  public static long prefix_task_item_partial_text(long task, long item, Object buf) { return NativeJNI.prefix_task_item_partial_text(task, item, buf); }
 
   public static long prefix_task_totals(long task, byte[] out) { return NativeJNI.prefix_task_totals(task, out); }
 

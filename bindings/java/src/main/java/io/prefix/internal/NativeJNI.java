@@ -24,10 +24,13 @@ final class NativeJNI {
   public final static native String prefix_status_name(long jarg1);
   public final static native int prefix_status_is_retryable(long jarg1);
   public final static native long prefix_options_create();
+  public final static native long prefix_options_retain(long jarg1);
   public final static native void prefix_options_release(long jarg1);
   public final static native long prefix_options_set(long jarg1, Object jarg2, Object jarg4);
   public final static native long prefix_options_set_int(long jarg1, Object jarg2, long jarg4);
   public final static native long prefix_options_set_double(long jarg1, Object jarg2, double jarg4);
+  public final static native long prefix_options_set_bool(long jarg1, Object jarg2, int jarg4);
+  public final static native long prefix_options_set_ints(long jarg1, Object jarg2, Object jarg4);
   public final static native long prefix_options_set_json(long jarg1, Object jarg2);
   public final static native long prefix_options_get(long jarg1, Object jarg2, Object jarg4);
   public final static native long prefix_option_count();
@@ -44,6 +47,8 @@ final class NativeJNI {
   public final static native long prefix_engine_shutdown(long jarg1, long jarg2);
   public final static native int prefix_engine_state(long jarg1);
   public final static native long prefix_engine_info_json(long jarg1, Object jarg2);
+  public final static native long prefix_engine_get_info(long jarg1, byte[] jarg2);
+  public final static native long prefix_engine_end_tokens(long jarg1, Object jarg2);
   public final static native long prefix_engine_get_stats(long jarg1, byte[] jarg2);
   public final static native long prefix_metrics_text(long jarg1, Object jarg2);
   public final static native long prefix_namespace_open(long jarg1, Object jarg2);
@@ -52,6 +57,7 @@ final class NativeJNI {
   public final static native long prefix_namespace_drop(long jarg1, int jarg2);
   public final static native long prefix_namespace_count(long jarg1);
   public final static native long prefix_batch_create(long jarg1);
+  public final static native long prefix_batch_retain(long jarg1);
   public final static native void prefix_batch_release(long jarg1);
   public final static native long prefix_batch_clear(long jarg1);
   public final static native long prefix_batch_count(long jarg1);
@@ -63,11 +69,19 @@ final class NativeJNI {
   public final static native long prefix_batch_add_generate(long jarg1, Object jarg2, long jarg4, long jarg5);
   public final static native long prefix_batch_add_warm(long jarg1, Object jarg2, long jarg4, long jarg5);
   public final static native long prefix_batch_plan_json(long jarg1, Object jarg2);
+  public final static native long prefix_queue_create();
+  public final static native long prefix_queue_retain(long jarg1);
+  public final static native void prefix_queue_release(long jarg1);
+  public final static native long prefix_queue_next(long jarg1, long jarg2);
+  public final static native long prefix_queue_post(long jarg1, long jarg2);
+  public final static native long prefix_queue_descriptor(long jarg1);
   public final static native long prefix_run(long jarg1, long jarg2);
   public final static native long prefix_submit(long jarg1, long jarg2);
   public final static native long prefix_job_retain(long jarg1);
   public final static native void prefix_job_release(long jarg1);
+  public final static native long prefix_job_detach(long jarg1);
   public final static native long prefix_job_wait(long jarg1, long jarg2);
+  public final static native long prefix_job_notify(long jarg1, long jarg2, long jarg3);
   public final static native long prefix_job_cancel(long jarg1);
   public final static native long prefix_job_cancel_request(long jarg1, long jarg2);
   public final static native long prefix_job_count(long jarg1);
@@ -78,7 +92,9 @@ final class NativeJNI {
   public final static native long prefix_job_result_values(long jarg1, long jarg2, Object jarg3);
   public final static native long prefix_job_result_tokens(long jarg1, long jarg2, Object jarg3);
   public final static native long prefix_job_result_logprobs(long jarg1, long jarg2, Object jarg3);
+  public final static native long prefix_job_partial_tokens(long jarg1, long jarg2, Object jarg3);
   public final static native long prefix_job_all_values(long jarg1, Object jarg2, Object jarg5);
+  public final static native long prefix_job_first_failure(long jarg1);
   public final static native long prefix_job_get_totals(long jarg1, byte[] jarg2);
   public final static native long prefix_cache_lookup(long jarg1, int jarg2, Object jarg3, byte[] jarg5);
   public final static native long prefix_cache_lookup_many(long jarg1, int jarg2, Object jarg3, Object jarg5, Object jarg7);
@@ -97,6 +113,7 @@ final class NativeJNI {
   public final static native long prefix_sim_apply(long jarg1, Object jarg2);
   public final static native long prefix_sim_result(long jarg1, Object jarg2);
   public final static native long prefix_sim_request(long jarg1, Object jarg2, Object jarg4, long jarg6);
+  public final static native long prefix_sim_retain(long jarg1);
   public final static native void prefix_sim_release(long jarg1);
   public final static native int prefix_text_abi_version();
   public final static native String prefix_text_version_string();
@@ -138,5 +155,6 @@ final class NativeJNI {
   public final static native long prefix_task_item_info(long jarg1, long jarg2, byte[] jarg3);
   public final static native long prefix_task_item_message(long jarg1, long jarg2, Object jarg3);
   public final static native long prefix_task_item_text(long jarg1, long jarg2, Object jarg3);
+  public final static native long prefix_task_item_partial_text(long jarg1, long jarg2, Object jarg3);
   public final static native long prefix_task_totals(long jarg1, byte[] jarg2);
 }

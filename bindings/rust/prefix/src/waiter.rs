@@ -1,0 +1,105 @@
+//! The one thread of the process that waits for jobs, whatever their number: it takes their tags from a
+//! completion queue and wakes who awaits them.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::Waker;
+
+use prefix_sys as sys;
+
+use crate::error::{call, Error, Result, Status};
+use crate::raw::Handle;
+use crate::Job;
+
+static WAITER: Mutex<Option<Arc<Waiter>>> = Mutex::new(None);
+
+#[derive(Debug)]
+pub(crate) struct Waiter {
+    queue: Handle<sys::prefix_queue>,
+    next: AtomicI64,
+    wakers: Mutex<HashMap<i64, Waker>>,
+}
+
+// Safety: the header lets any thread call every function of a queue at any time.
+unsafe impl Sync for Waiter {}
+
+/// A place in the queue; giving it up is dropping it.
+#[derive(Debug)]
+pub(crate) struct Place {
+    waiter: Arc<Waiter>,
+    tag: i64,
+}
+
+impl Waiter {
+    fn get() -> Result<Arc<Waiter>> {
+        let mut guard = WAITER.lock().unwrap_or_else(|e| e.into_inner());
+        if let Some(waiter) = &*guard {
+            return Ok(waiter.clone());
+        }
+        let waiter = Arc::new(Waiter {
+            // Safety: writes a handle.
+            queue: Handle::create(|out, err| unsafe { sys::prefix_queue_create(out, err) })?,
+            next: AtomicI64::new(1),
+            wakers: Mutex::default(),
+        });
+        let theirs = waiter.clone();
+        std::thread::Builder::new()
+            .name("prefix-wait".into())
+            .spawn(move || theirs.run())
+            .map_err(|why| {
+                let sentence = format!("cannot start a thread that waits: {why}");
+                Error::new(Status::OutOfMemory, "", sentence)
+            })?;
+        *guard = Some(waiter.clone());
+        Ok(waiter)
+    }
+
+    fn run(&self) {
+        loop {
+            let mut tag = 0;
+            // Safety: a live handle, since this thread owns the waiter.
+            if call(|err| unsafe { sys::prefix_queue_next(self.queue.get(), -1, &mut tag, err) })
+                .is_err()
+            {
+                return; // the library is of no use any more, as after a fork
+            }
+            let waker = self.wakers().remove(&tag);
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        }
+    }
+
+    fn wakers(&self) -> MutexGuard<'_, HashMap<i64, Waker>> {
+        self.wakers.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
+impl Place {
+    /// The waker is called when the job is done, at once when it is.
+    pub fn new(job: &Job, waker: &Waker) -> Result<Place> {
+        let waiter = Waiter::get()?;
+        let tag = waiter.next.fetch_add(1, Ordering::Relaxed);
+        waiter.wakers().insert(tag, waker.clone());
+        let place = Place { waiter, tag };
+        // Safety: live handles.
+        call(|err| unsafe {
+            sys::prefix_job_notify(job.raw(), place.waiter.queue.get(), tag, err)
+        })?;
+        Ok(place)
+    }
+
+    /// Another waker from now on, unless this one was called already.
+    pub fn change(&self, waker: &Waker) {
+        if let Some(there) = self.waiter.wakers().get_mut(&self.tag) {
+            there.clone_from(waker);
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.waiter.wakers().remove(&self.tag);
+    }
+}

@@ -1,0 +1,128 @@
+#include "abi/metrics.h"
+
+#include <tuple>
+#include <utility>
+
+#include "abi/entry.h"
+
+namespace prefix::abi {
+namespace {
+
+struct Metric {
+  const char* name;
+  const char* type;
+  const char* help;
+  double value;
+};
+
+// The value of a label, between its quotes.
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\n') {
+      out += "\\n";
+      continue;
+    }
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+class Exposition {
+ public:
+  explicit Exposition(const std::string& model)
+      : model_(cat("{model_name=\"", escaped(model), "\"")) {}
+
+  void family(std::string_view name, const char* type, const char* help) {
+    name_ = name;
+    text_ += cat("# HELP ", name, " ", help, "\n# TYPE ", name, " ", type, "\n");
+  }
+  // labels: further ones, as ,tier="disk"
+  void series(const std::string& labels, const std::string& value) {
+    text_ += cat(name_, model_, labels, "} ", value, "\n");
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string model_, name_, text_;
+};
+
+}  // namespace
+
+std::string metrics_text(const EngineStats& s, const EngineInfo& info,
+                         const std::vector<TierInfo>& tiers) {
+  const auto number = [](int64_t v) { return static_cast<double>(v); };
+  const Metric list[] = {
+      {"num_requests_waiting", "gauge", "Requests not started yet", number(s.requests_waiting)},
+      {"num_requests_running", "gauge", "Requests running now", number(s.requests_running)},
+      {"kv_cache_usage_perc", "gauge", "Share of KV pages in use, 0 to 1",
+       s.pages_total ? number(s.pages_used) / number(s.pages_total) : 0},
+      {"prefix_cache_queries_total", "counter", "Prompt tokens looked up", number(s.tokens_given)},
+      {"prefix_cache_hits_total", "counter", "Prompt tokens found computed or shared",
+       number(s.tokens_cached + s.tokens_shared)},
+      {"prefix_tokens_computed_total", "counter", "Prompt tokens computed",
+       number(s.tokens_computed)},
+      {"prefix_tokens_generated_total", "counter", "Tokens generated", number(s.tokens_generated)},
+      {"prefix_requests_finished_total", "counter", "Requests that succeeded",
+       number(s.requests_finished)},
+      {"prefix_requests_failed_total", "counter", "Requests that failed",
+       number(s.requests_failed)},
+      {"prefix_steps_total", "counter", "Steps of the model", number(s.steps)},
+      {"prefix_rows_total", "counter", "Rows the model computed", number(s.rows)},
+      {"prefix_evicted_tokens_total", "counter", "Tokens evicted from the cache",
+       number(s.evicted_tokens)},
+      {"prefix_fetched_tokens_total", "counter", "Tokens that came from disk or store",
+       number(s.fetched_tokens)},
+      {"prefix_fetch_skipped_tokens_total", "counter", "Tokens that were faster to compute",
+       number(s.fetch_skipped_tokens)},
+      {"prefix_fetch_timeouts_total", "counter", "Fetches that took longer than cache_fetch_ms",
+       number(s.fetch_timeouts)},
+      {"prefix_metadata_bytes", "gauge", "Bytes of the tree", number(s.metadata_bytes)},
+      {"prefix_kv_bytes", "gauge", "Bytes of keys and values in use", number(s.kv_bytes)},
+      {"prefix_gemm_seconds_total", "counter", "Time in matrix products", number(s.gemm_ns) * 1e-9},
+      {"prefix_attention_seconds_total", "counter", "Time in attention",
+       number(s.attention_ns) * 1e-9},
+  };
+  Exposition out(info.name);
+  for (const Metric& m : list) {
+    out.family(m.name, m.type, m.help);
+    out.series("", number_text(m.value));
+  }
+  const std::pair<const char*, int64_t> misses[] = {{"first_seen", s.miss_first_seen},
+                                                    {"namespace", s.miss_namespace},
+                                                    {"budget", s.miss_budget},
+                                                    {"evicted", s.miss_evicted},
+                                                    {"granularity", s.miss_granularity}};
+  out.family("prefix_cache_miss_tokens_total", "counter", "Prompt tokens computed, by reason");
+  for (const auto& [reason, tokens] : misses)
+    out.series(cat(",reason=\"", reason, "\""), std::to_string(tokens));
+  using Count = uint64_t TierStats::*;
+  const std::tuple<const char*, const char*, Count> counts[] = {
+      {"hits_total", "counter", &TierStats::hits},
+      {"misses_total", "counter", &TierStats::misses},
+      {"stored_total", "counter", &TierStats::stored},
+      {"not_stored_total", "counter", &TierStats::not_stored},
+      {"damaged_total", "counter", &TierStats::damaged},
+      {"errors_total", "counter", &TierStats::errors},
+      {"evicted_total", "counter", &TierStats::evicted},
+      {"pages", "gauge", &TierStats::pages},
+      {"bytes", "gauge", &TierStats::bytes},
+      {"read_bytes_total", "counter", &TierStats::bytes_read},
+      {"written_bytes_total", "counter", &TierStats::bytes_written}};
+  for (const auto& [name, type, count] : counts) {
+    if (tiers.empty()) break;
+    out.family(cat("prefix_tier_", name), type, "Of the tiers below memory, in pages or bytes");
+    for (const TierInfo& tier : tiers)
+      out.series(cat(",tier=\"", tier.name, "\""), std::to_string(tier.stats.*count));
+  }
+  out.family("cache_config_info", "gauge", "Page size and number");
+  out.series(cat(",block_size=\"", s.page_tokens, "\",num_blocks=\"", s.pages_total, "\""), "1");
+  out.family("prefix_build_info", "gauge", "Library and device");
+  out.series(cat(",version=\"", prefix_version_string(), "\",isa=\"", info.isa, "\",dtype=\"",
+                 info.dtype, "\""),
+             "1");
+  return out.text();
+}
+
+}  // namespace prefix::abi
