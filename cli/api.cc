@@ -87,6 +87,7 @@ Result Job::result(size_t index, const std::vector<size_t>& choices) const {
   result.usage = {info.prompt_tokens, info.cached_tokens, info.shared_tokens, info.computed_tokens,
                   info.generated_tokens};
   result.finish = finish_name(info.finish);
+  result.seed = info.seed;
   // Also of a cancelled request: what was made before it ended.
   result.tokens =
       read<std::vector<int32_t>>(64, [&](int32_t* out, size_t n, size_t* needed, prefix_error* e) {

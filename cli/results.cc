@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "common.h"
@@ -32,6 +33,17 @@ std::string usage_text(const Usage& u) {
              ",\"computed\":", u.computed, ",\"generated\":", u.generated, "}");
 }
 
+// Whether the request drew from chance without a seed of its own, so that only the one it was given
+// can repeat it.
+bool wants_seed(const Request& request) {
+  bool draws = false;
+  for (const auto& [key, value] : request.options) {
+    if (key == "seed") return false;
+    draws = draws || (key == "temperature" && std::strtod(value.c_str(), nullptr) > 0);
+  }
+  return draws;
+}
+
 std::string payload(const Request& request, const Result& result) {
   switch (request.task) {
     case Task::kLogits:
@@ -54,6 +66,7 @@ std::string payload(const Request& request, const Result& result) {
   std::string text = ",\"tokens\":" + list(result.tokens);
   if (!result.token_logprobs.empty()) text += ",\"logprobs\":" + list(result.token_logprobs);
   if (result.text) text += ",\"text\":" + quoted(*result.text);
+  if (wants_seed(request)) text += cat(",\"seed\":", result.seed);
   return text + ",\"finish\":" + quoted(result.finish);
 }
 

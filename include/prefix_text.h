@@ -180,6 +180,7 @@ typedef struct prefix_detok prefix_detok;
 /* flags: PREFIX_DECODE_*. */
 PREFIX_API prefix_status prefix_detok_create(const prefix_tokenizer* tokenizer, int32_t flags,
                                              prefix_detok** out, prefix_error* err);
+PREFIX_API prefix_status prefix_detok_retain(prefix_detok* detok, prefix_error* err);
 PREFIX_API void prefix_detok_release(prefix_detok* detok);
 /* [one thread per handle; MISUSE otherwise] Takes the tokens and writes the text that has become
  * complete, often nothing. A call that asks for the size or fails (BUFFER_TOO_SMALL, OUT_OF_RANGE)
@@ -322,7 +323,9 @@ PREFIX_API prefix_status prefix_classify(prefix_engine* engine, const prefix_tok
                                          const char* options, size_t options_len, prefix_task** out,
                                          prefix_error* err);
 
-/* [any thread] Cancels what runs. */
+/* [any thread] */
+PREFIX_API prefix_status prefix_task_retain(prefix_task* task, prefix_error* err);
+/* [any thread] The last release cancels what runs. */
 PREFIX_API void prefix_task_release(prefix_task* task);
 /* [one thread per handle; MISUSE otherwise] Works until every item has its result or timeout_ms have
  * passed; then TIMEOUT, and the next call goes on. timeout_ms < 0: no limit; 0: one look, which
@@ -391,6 +394,7 @@ PREFIX_API prefix_status prefix_task_totals(const prefix_task* task, prefix_job_
   X(prefix_tokenizer_encode_batch) \
   X(prefix_tokenizer_decode) \
   X(prefix_detok_create) \
+  X(prefix_detok_retain) \
   X(prefix_detok_release) \
   X(prefix_detok_push) \
   X(prefix_detok_flush) \
@@ -403,6 +407,7 @@ PREFIX_API prefix_status prefix_task_totals(const prefix_task* task, prefix_job_
   X(prefix_embed) \
   X(prefix_answer) \
   X(prefix_classify) \
+  X(prefix_task_retain) \
   X(prefix_task_release) \
   X(prefix_task_run) \
   X(prefix_task_cancel) \

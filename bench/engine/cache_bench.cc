@@ -136,7 +136,7 @@ void bench_calls(const Settings& s) {
       sum.tokens_given += t.tokens_given;
       sum.tokens_computed += t.tokens_computed;
       sum.rows += t.rows;
-      sum.seconds += t.seconds;
+      sum.total_us += t.total_us;
     }
     return sum;
   };
@@ -149,8 +149,9 @@ void bench_calls(const Settings& s) {
       "\"second_rows_per_document\":%.3f,\"second_s\":%.3f}\n",
       s.calls, s.documents, static_cast<long long>(first.tokens_given),
       static_cast<long long>(64 + documents * kDocument), static_cast<long long>(first.rows),
-      first.seconds, static_cast<long long>(second.rows),
-      static_cast<double>(second.rows) / static_cast<double>(documents), second.seconds);
+      static_cast<double>(first.total_us) * 1e-6, static_cast<long long>(second.rows),
+      static_cast<double>(second.rows) / static_cast<double>(documents),
+      static_cast<double>(second.total_us) * 1e-6);
   std::fflush(stdout);
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -61,8 +63,13 @@ func TestBadRequests(t *testing.T) {
 		if err == nil {
 			job := must(engine.Run(background, batch))(t)
 			err = must(job.Result(0))(t).Err
-			if values := must(job.AllValues())(t); len(values.Flat()) != 0 {
-				t.Errorf("%d has values", i)
+			for _, value := range must(job.AllValues())(t).Flat() {
+				if value == value {
+					t.Errorf("%d has the value %v", i, value)
+				}
+			}
+			if request, failure := job.FirstFailure(); request != 0 || failure == nil {
+				t.Error(request, failure)
 			}
 		}
 		if err == nil {
@@ -86,7 +93,7 @@ func TestABadRequestFailsAlone(t *testing.T) {
 	}
 	values := must(job.AllValues())(t)
 	for i, part := range values.All() {
-		if len(part) != 2*i {
+		if len(part) != i+1 || (part[0] != part[0]) != (i == 0) {
 			t.Error(i, part)
 		}
 	}
@@ -99,6 +106,46 @@ func TestABadRequestFailsAlone(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+func threads(t *testing.T) int {
+	return len(must(os.ReadDir("/proc/self/task"))(t))
+}
+
+// However many wait, one thread waits inside the library.
+func TestManyWaits(t *testing.T) {
+	engine := open(t)
+	batch := must(engine.NewBatch())(t)
+	options := prefix.Options{"max_tokens": 400, "ignore_eos": true}
+	must(batch.Add(prefix.Generate{Tokens: []prefix.Token{1, 2, 3}, Options: options}))(t)
+	before := threads(t)
+	var group sync.WaitGroup
+	jobs := make([]*prefix.Job, 200)
+	for i := range jobs {
+		jobs[i] = must(engine.Submit(background, batch))(t)
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			if err := jobs[i].Wait(background); err != nil {
+				t.Error(err)
+			}
+		}()
+	}
+	if now := threads(t); now > before+20 {
+		t.Errorf("%d threads, %d before", now, before)
+	}
+	for _, job := range jobs {
+		check(t, job.Cancel())
+	}
+	group.Wait()
+	ctx, cancel := context.WithCancel(background)
+	long := must(engine.Submit(background, batch))(t)
+	cancel()
+	if err := long.Wait(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	check(t, long.Detach())
+	check(t, long.Close())
 }
 
 func TestEvents(t *testing.T) {

@@ -105,6 +105,13 @@ class Run(unittest.TestCase):
         self.assertEqual(a["tokens"], b["tokens"])
         self.assertNotEqual(a["tokens"], c["tokens"])
         self.assertEqual(len(a["logprobs"]), 5)
+        self.assertNotIn("seed", a)
+        del base["seed"]
+        drawn, other = run([base, base])
+        self.assertNotEqual(drawn["seed"], other["seed"])
+        again, = run([{**base, "seed": drawn["seed"]}])
+        self.assertEqual(again["tokens"], drawn["tokens"])
+        base["seed"] = 7
         stopped, = run([{**base, "stop_tokens": [a["tokens"][1]]}])
         self.assertEqual(stopped["finish"], "stop")
         self.assertEqual(stopped["tokens"], a["tokens"][:2])

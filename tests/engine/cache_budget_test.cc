@@ -111,13 +111,13 @@ TEST_P(Budget, IsNeverExceededAndAllOfItComesBack) {
   EXPECT_GT(ends[Code::kCancelled], 0);
   EXPECT_GT(ends[Code::kCacheFull], 0);
   for (const auto& [code, count] : ends)
-    EXPECT_TRUE(code == Code::kOk || code == Code::kCancelled || code == Code::kTimeout ||
+    EXPECT_TRUE(code == Code::kOk || code == Code::kCancelled || code == Code::kDeadline ||
                 code == Code::kCacheFull)
         << static_cast<int>(code) << ": " << count;
   std::printf("%s: %lld samples, %lld evictions; %d finished, %d cancelled, %d late, %d too big\n",
               pressure.name, static_cast<long long>(samples),
               static_cast<long long>(busy.evictions), ends[Code::kOk], ends[Code::kCancelled],
-              ends[Code::kTimeout], ends[Code::kCacheFull]);
+              ends[Code::kDeadline], ends[Code::kCacheFull]);
 
   engine->cache_trim(0);
   const EngineStats empty = engine->stats();

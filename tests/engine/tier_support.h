@@ -44,7 +44,7 @@ struct KnownRequests {
   }
   // Of request i, also when it ended early: then only how is checked.
   void check(const RequestResult& result, size_t i, bool may_end_early = false) const {
-    if (may_end_early && (result.status == Code::kCancelled || result.status == Code::kTimeout))
+    if (may_end_early && (result.status == Code::kCancelled || result.status == Code::kDeadline))
       return;
     ASSERT_EQ(result.status, Code::kOk) << result.message;
     ASSERT_TRUE(same_bits(result, expected->result(i))) << "request " << i;

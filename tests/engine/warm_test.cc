@@ -74,7 +74,7 @@ TEST_F(WarmTest, EndsEarlyLikeAnyRequest) {
   const auto late = engine->submit({spec});
   clock.advance(std::chrono::milliseconds(101));
   late->wait(-1);
-  EXPECT_EQ(late->result(0).status, Code::kTimeout);
+  EXPECT_EQ(late->result(0).status, Code::kDeadline);
   spec.deadline_ms = 0;
   const auto job = engine->submit({spec});
   job->cancel();

@@ -45,6 +45,8 @@ const TaskCall kTaskCalls[] = {
      [](prefix_task* t, prefix_error* e) {
        return prefix_task_item_message(t, 0, nullptr, 0, nullptr, e);
      }},
+    {"prefix_task_retain",
+     [](prefix_task* t, prefix_error* e) { return prefix_task_retain(t, e); }},
     {"prefix_task_item_partial_text",
      [](prefix_task* t, prefix_error* e) {
        return prefix_task_item_partial_text(t, 0, nullptr, 0, nullptr, e);

@@ -77,9 +77,7 @@ impl Detok {
     /// Ends the stream: an unfinished character becomes U+FFFD.
     pub fn finish(&mut self) -> Result<String> {
         Ok(match &mut self.state {
-            State::Bytes(pending) => {
-                String::from_utf8_lossy(&std::mem::take(pending)).into_owned()
-            }
+            State::Bytes(pending) => String::from_utf8_lossy(&std::mem::take(pending)).into_owned(),
             State::Window(window) => std::mem::take(window).rest(&self.text)?,
         })
     }

@@ -83,8 +83,16 @@ pub unsafe extern "C" fn prefix_tokenizer_chat_tokens(
             }
             let encoded = tokenizer.encode_offsets(&rendered.text, options)?;
             let ends = segment_ends(&encoded.offsets, &rendered.turns);
-            let buffer = Buffer { name: "out", at: out, capacity };
-            let turns = Buffer { name: "segments", at: segments, capacity: capacity_segments };
+            let buffer = Buffer {
+                name: "out",
+                at: out,
+                capacity,
+            };
+            let turns = Buffer {
+                name: "segments",
+                at: segments,
+                capacity: capacity_segments,
+            };
             out::arrays(&encoded.tokens, buffer, needed, &ends, turns)
         })
     }

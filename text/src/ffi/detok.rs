@@ -27,6 +27,14 @@ pub unsafe extern "C" fn prefix_detok_create(
 }
 
 #[no_mangle]
+pub unsafe extern "C" fn prefix_detok_retain(
+    detok: *mut PrefixDetok,
+    err: *mut PrefixError,
+) -> i32 {
+    unsafe { entry(err, "prefix_detok_retain", || handles::retain_detok(detok)) }
+}
+
+#[no_mangle]
 pub unsafe extern "C" fn prefix_detok_release(detok: *mut PrefixDetok) {
     unsafe {
         entry(std::ptr::null_mut(), "prefix_detok_release", || {

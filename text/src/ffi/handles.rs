@@ -133,11 +133,25 @@ pub fn text(handle: *const PrefixTokenizer) -> Result<Arc<Text>> {
     }
 }
 
-pub fn retain_text(handle: *const PrefixTokenizer) -> Result<()> {
-    if handle.is_null() {
-        return Err(Error::argument("tokenizer is NULL"));
+fn retain(handle: usize, what: &str, is_kind: fn(&Object) -> bool) -> Result<()> {
+    if handle == 0 {
+        return Err(Error::argument(format!("{what} is NULL")));
     }
-    change(handle as usize, |o| matches!(o, Object::Text(_)), true)
+    change(handle, is_kind, true)
+}
+
+pub fn retain_text(handle: *const PrefixTokenizer) -> Result<()> {
+    retain(handle as usize, "tokenizer", |o| {
+        matches!(o, Object::Text(_))
+    })
+}
+
+pub fn retain_detok(handle: *const PrefixDetok) -> Result<()> {
+    retain(handle as usize, "detok", |o| matches!(o, Object::Detok(_)))
+}
+
+pub fn retain_task(handle: *const PrefixTask) -> Result<()> {
+    retain(handle as usize, "task", |o| matches!(o, Object::Task(_)))
 }
 
 pub fn release_text(handle: *const PrefixTokenizer) {

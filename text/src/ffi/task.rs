@@ -238,6 +238,11 @@ pub unsafe extern "C" fn prefix_classify(
 }
 
 #[no_mangle]
+pub unsafe extern "C" fn prefix_task_retain(task: *mut PrefixTask, err: *mut PrefixError) -> i32 {
+    unsafe { entry(err, "prefix_task_retain", || handles::retain_task(task)) }
+}
+
+#[no_mangle]
 pub extern "C" fn prefix_task_release(task: *mut PrefixTask) {
     // There is no way to report a failure here; a panic must still not reach C.
     unsafe {

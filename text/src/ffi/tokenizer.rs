@@ -271,8 +271,16 @@ pub unsafe extern "C" fn prefix_tokenizer_encode_offsets(
                 .iter()
                 .flat_map(|(begin, end)| [*begin as i64, *end as i64])
                 .collect();
-            let buffer = Buffer { name: "out", at: out, capacity };
-            let ends = Buffer { name: "offsets", at: offsets, capacity: capacity_offsets };
+            let buffer = Buffer {
+                name: "out",
+                at: out,
+                capacity,
+            };
+            let ends = Buffer {
+                name: "offsets",
+                at: offsets,
+                capacity: capacity_offsets,
+            };
             out::arrays(&encoded.tokens, buffer, needed, &pairs, ends)
         })
     }
@@ -346,8 +354,16 @@ pub unsafe extern "C" fn prefix_tokenizer_encode_batch(
                 }
                 ends.push(ids.len() as i64);
             }
-            let buffer = Buffer { name: "out", at: out, capacity };
-            let cuts = Buffer { name: "token_offsets", at: token_offsets, capacity: capacity_offsets };
+            let buffer = Buffer {
+                name: "out",
+                at: out,
+                capacity,
+            };
+            let cuts = Buffer {
+                name: "token_offsets",
+                at: token_offsets,
+                capacity: capacity_offsets,
+            };
             out::arrays(&ids, buffer, needed, &ends, cuts)
         })
     }

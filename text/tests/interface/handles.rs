@@ -71,6 +71,8 @@ pub fn references() {
     unsafe { prefix_tokenizer_release(first.0) };
     assert!(first.vocab_size() > 900);
     drop(first);
+    call(|e| unsafe { prefix_detok_retain(detok.0, e) }).unwrap();
+    unsafe { prefix_detok_release(detok.0) };
     // A detokeniser keeps its tokenizer alive.
     assert_eq!(detok.push(&[0]).unwrap() + &detok.flush().unwrap(), "!");
 }

@@ -268,15 +268,7 @@ impl Detok {
 
     pub fn push(&self, tokens: &[i32]) -> Outcome<String> {
         let bytes = sized(|out, cap, needed, err| unsafe {
-            prefix_detok_push(
-                self.0,
-                tokens.as_ptr(),
-                tokens.len(),
-                out,
-                cap,
-                needed,
-                err,
-            )
+            prefix_detok_push(self.0, tokens.as_ptr(), tokens.len(), out, cap, needed, err)
         })?;
         Ok(String::from_utf8(bytes).expect("streamed text is UTF-8"))
     }

@@ -293,6 +293,7 @@ extern int _wrap_prefix_tokenizer_encode_offsets_swig(uintptr_t arg1, swig_type_
 extern int _wrap_prefix_tokenizer_encode_batch_swig(uintptr_t arg1, swig_type_99 arg2, swig_type_100 arg3, int arg4, swig_type_101 arg5, swig_voidp arg6, swig_type_102 arg7, swig_voidp arg8);
 extern int _wrap_prefix_tokenizer_decode_swig(uintptr_t arg1, swig_type_103 arg2, int arg3, swig_type_104 arg4, swig_voidp arg5, swig_voidp arg6);
 extern int _wrap_prefix_detok_create_swig(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_detok_retain_swig(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_prefix_detok_release_swig(uintptr_t arg1);
 extern int _wrap_prefix_detok_push_swig(uintptr_t arg1, swig_type_105 arg2, swig_type_106 arg3, swig_voidp arg4, swig_voidp arg5);
 extern int _wrap_prefix_detok_flush_swig(uintptr_t arg1, swig_type_107 arg2, swig_voidp arg3, swig_voidp arg4);
@@ -305,6 +306,7 @@ extern int _wrap_prefix_rerank_swig(uintptr_t arg1, uintptr_t arg2, swig_type_11
 extern int _wrap_prefix_embed_swig(uintptr_t arg1, uintptr_t arg2, swig_type_123 arg3, swig_type_124 arg4, swig_type_125 arg5, swig_voidp arg6, swig_voidp arg7);
 extern int _wrap_prefix_answer_swig(uintptr_t arg1, uintptr_t arg2, swig_type_126 arg3, swig_type_127 arg4, swig_type_128 arg5, swig_type_129 arg6, swig_voidp arg7, swig_voidp arg8);
 extern int _wrap_prefix_classify_swig(uintptr_t arg1, uintptr_t arg2, swig_type_130 arg3, swig_type_131 arg4, swig_type_132 arg5, swig_type_133 arg6, swig_type_134 arg7, swig_voidp arg8, swig_voidp arg9);
+extern int _wrap_prefix_task_retain_swig(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_prefix_task_release_swig(uintptr_t arg1);
 extern int _wrap_prefix_task_run_swig(uintptr_t arg1, swig_type_135 arg2, swig_voidp arg3);
 extern int _wrap_prefix_task_cancel_swig(uintptr_t arg1, swig_voidp arg2);
@@ -1715,6 +1717,14 @@ func Prefix_detok_create(arg1 uintptr, arg2 int32, arg3 *uintptr, arg4 *Error) (
 	return swig_r
 }
 
+func Prefix_detok_retain(arg1 uintptr, arg2 *Error) (_swig_ret int32) {
+	var swig_r int32
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	swig_r = (int32)(C._wrap_prefix_detok_retain_swig(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1)))
+	return swig_r
+}
+
 func Prefix_detok_release(arg1 uintptr) {
 	_swig_i_0 := arg1
 	C._wrap_prefix_detok_release_swig(C.uintptr_t(_swig_i_0))
@@ -1933,6 +1943,14 @@ func Prefix_classify(arg1 uintptr, arg2 uintptr, arg3 string, arg4 []int64, arg5
 	if Swig_escape_always_false {
 		Swig_escape_val = arg7
 	}
+	return swig_r
+}
+
+func Prefix_task_retain(arg1 uintptr, arg2 *Error) (_swig_ret int32) {
+	var swig_r int32
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	swig_r = (int32)(C._wrap_prefix_task_retain_swig(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1)))
 	return swig_r
 }
 

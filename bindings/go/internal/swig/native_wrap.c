@@ -2766,6 +2766,23 @@ int _wrap_prefix_detok_create_swig(prefix_tokenizer *_swig_go_0, int _swig_go_1,
 }
 
 
+int _wrap_prefix_detok_retain_swig(prefix_detok *_swig_go_0, prefix_error *_swig_go_1) {
+  prefix_detok *arg1 = 0 ;
+  prefix_error *arg2 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_detok *)_swig_go_0;
+  arg2 = (prefix_error *)_swig_go_1;
+
+  result = prefix_detok_retain(arg1,arg2);
+  _swig_go_result = result;
+
+
+  return _swig_go_result;
+}
+
+
 void _wrap_prefix_detok_release_swig(prefix_detok *_swig_go_0) {
   prefix_detok *arg1 = 0 ;
 
@@ -3100,6 +3117,23 @@ int _wrap_prefix_classify_swig(prefix_engine *_swig_go_0, prefix_tokenizer *_swi
 
 
 
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_task_retain_swig(prefix_task *_swig_go_0, prefix_error *_swig_go_1) {
+  prefix_task *arg1 = 0 ;
+  prefix_error *arg2 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_task *)_swig_go_0;
+  arg2 = (prefix_error *)_swig_go_1;
+
+  result = prefix_task_retain(arg1,arg2);
+  _swig_go_result = result;
 
 
   return _swig_go_result;

@@ -135,6 +135,7 @@ functions! {
         out: *mut *mut prefix_detok,
         err: *mut prefix_error,
     ) -> prefix_status;
+    pub fn prefix_detok_retain(detok: *mut prefix_detok, err: *mut prefix_error) -> prefix_status;
     pub fn prefix_detok_release(detok: *mut prefix_detok);
     pub fn prefix_detok_push(
         detok: *mut prefix_detok,
@@ -244,6 +245,7 @@ functions! {
         out: *mut *mut prefix_task,
         err: *mut prefix_error,
     ) -> prefix_status;
+    pub fn prefix_task_retain(task: *mut prefix_task, err: *mut prefix_error) -> prefix_status;
     pub fn prefix_task_release(task: *mut prefix_task);
     pub fn prefix_task_run(
         task: *mut prefix_task,

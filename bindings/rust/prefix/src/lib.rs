@@ -14,13 +14,13 @@ pub mod library;
 pub mod log;
 mod options;
 mod raw;
-mod waiter;
 mod snapshot;
 mod system;
 #[cfg(feature = "text")]
 pub mod tasks;
 #[cfg(feature = "text")]
 pub mod text;
+mod waiter;
 
 pub use batch::{Batch, Request};
 pub use cache::{Cache, CacheInfo, CacheUsage, Namespace};

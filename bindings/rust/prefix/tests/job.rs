@@ -54,8 +54,12 @@ fn a_bad_request_fails_alone() {
     let values = job.all_values().unwrap();
     assert_eq!(
         values.iter().map(<[f32]>::len).collect::<Vec<_>>(),
-        [2, 0, 128]
+        [2, 1, 128]
     );
+    assert!(values.get(1).unwrap()[0].is_nan());
+    let (first, why) = job.first_failure().unwrap().unwrap();
+    assert_eq!((first, why.status()), (1, error.status()));
+    assert!(why.message().ends_with(error.message()), "{why}");
     assert_eq!(values.get(3), None);
     assert_eq!(values.get(usize::MAX), None);
     let totals = job.totals().unwrap();
@@ -273,6 +277,43 @@ fn a_job_can_be_awaited() {
         job.all_values().unwrap()
     });
     assert_eq!(values.as_slice().len(), 1);
+}
+
+fn threads_of_this_process() -> usize {
+    std::fs::read_dir("/proc/self/task").unwrap().count()
+}
+
+#[test]
+fn two_hundred_awaited_jobs_take_one_thread() {
+    let engine = engine();
+    let batch = long_batch(&engine);
+    let mut context = Context::from_waker(std::task::Waker::noop());
+    let mut one = Box::pin(engine.submit(&batch).unwrap().finished());
+    assert!(one.as_mut().poll(&mut context).is_pending());
+    let before = threads_of_this_process();
+    let jobs: Vec<_> = (0..200).map(|_| engine.submit(&batch).unwrap()).collect();
+    let mut waits: Vec<_> = jobs.iter().map(|job| Box::pin(job.finished())).collect();
+    for wait in &mut waits {
+        assert!(wait.as_mut().poll(&mut context).is_pending());
+    }
+    // Other tests of this program come and go with a thread or two each.
+    assert!(threads_of_this_process() < before + 20);
+    for (job, wait) in jobs.iter().zip(waits) {
+        job.cancel().unwrap();
+        block_on(wait).unwrap();
+    }
+}
+
+#[test]
+fn a_detached_job_goes_on_without_a_handle() {
+    let engine = engine();
+    let mut batch = engine.batch().unwrap();
+    batch.add(Request::warm(&[7; 300])).unwrap();
+    let job = engine.submit(&batch).unwrap();
+    job.detach().unwrap();
+    drop(job);
+    settles(&engine);
+    assert_eq!(engine.stats().unwrap().requests_failed, 0);
 }
 
 #[test]

@@ -3771,6 +3771,28 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1detok_1create
 }
 
 
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1detok_1retain(JNIEnv *jenv, jclass jcls, jlong jarg1) {
+  jlong jresult = 0 ;
+  prefix_detok *arg1 = 0 ;
+  prefix_error *arg2 = 0 ;
+  prefix_error error2 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg2 = &error2;
+  arg1 = (prefix_detok *)(intptr_t)jarg1;
+  result = prefix_detok_retain(arg1,arg2);
+  jresult = 0;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg2);
+
+  return jresult;
+}
+
+
 SWIGEXPORT void JNICALL Java_io_prefix_internal_NativeJNI_prefix_1detok_1release(JNIEnv *jenv, jclass jcls, jlong jarg1) {
   prefix_detok *arg1 = 0 ;
 
@@ -4304,6 +4326,28 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1classify(JNIE
   prefix_java_close(jenv, &view7, JNI_ABORT);
   prefix_java_close(jenv, &view9, JNI_ABORT);
   prefix_java_close(jenv, &view11, JNI_ABORT);
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1retain(JNIEnv *jenv, jclass jcls, jlong jarg1) {
+  jlong jresult = 0 ;
+  prefix_task *arg1 = 0 ;
+  prefix_error *arg2 = 0 ;
+  prefix_error error2 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg2 = &error2;
+  arg1 = (prefix_task *)(intptr_t)jarg1;
+  result = prefix_task_retain(arg1,arg2);
+  jresult = 0;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg2);
+
   return jresult;
 }
 

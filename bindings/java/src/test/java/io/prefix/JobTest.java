@@ -66,7 +66,8 @@ class JobTest {
                 assertEquals(bad.status(), assertThrows(PrefixException.class, () -> job.values(0)).status());
                 assertEquals(Status.PROMPT_TOO_LONG, job.result(2).status());
                 Values values = job.allValues();
-                assertEquals(0, values.count(0));
+                assertEquals(1, values.count(0));
+                assertTrue(Float.isNaN(values.get(0, 0)));
                 assertEquals(2, values.count(1));
                 Totals totals = job.totals();
                 assertTrue(totals.requests() == 3 && totals.failed() == 2 && !totals.time().isZero(), totals.toString());
@@ -182,6 +183,22 @@ class JobTest {
             assertSame(job, job.whenDone().get(60, TimeUnit.SECONDS));
             assertSame(job, job.whenDone().get(60, TimeUnit.SECONDS), "it is done already");
             job.close();
+        }
+    }
+
+    @Test
+    void aDetachedJobGoesOnWithoutAHandle() throws Exception {
+        try (Batch batch = Support.generations(engine, 1);
+                Job job = engine.submit(batch)) {
+            job.detach();
+            job.close();
+            try (Job next = engine.submit(batch)) {
+                next.await();
+            }
+            while (engine.stats().requestsRunning() + engine.stats().requestsWaiting() > 0) {
+                Thread.sleep(1); // the limit is that of the class
+            }
+            assertEquals(0, engine.stats().requestsFailed());
         }
     }
 

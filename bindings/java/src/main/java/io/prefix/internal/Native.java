@@ -271,6 +271,8 @@ public final class Native {
 
   public static long prefix_detok_create(long tokenizer, int flags) { return NativeJNI.prefix_detok_create(tokenizer, flags); }
 
+  public static long prefix_detok_retain(long detok) { return NativeJNI.prefix_detok_retain(detok); }
+
   public static void prefix_detok_release(long detok) {
     NativeJNI.prefix_detok_release(detok);
   }
@@ -298,6 +300,8 @@ public final class Native {
   public static long prefix_answer(long engine, long tokenizer, Object context, Object questions, Object question_offsets, Object options) { return NativeJNI.prefix_answer(engine, tokenizer, context, questions, question_offsets, options); }
 
   public static long prefix_classify(long engine, long tokenizer, Object text, Object offsets, Object labels, Object label_offsets, Object options) { return NativeJNI.prefix_classify(engine, tokenizer, text, offsets, labels, label_offsets, options); }
+
+  public static long prefix_task_retain(long task) { return NativeJNI.prefix_task_retain(task); }
 
   public static void prefix_task_release(long task) {
     NativeJNI.prefix_task_release(task);

@@ -132,6 +132,7 @@ final class NativeJNI {
   public final static native long prefix_tokenizer_encode_batch(long jarg1, Object jarg2, Object jarg4, int jarg6, Object jarg7, Object jarg10);
   public final static native long prefix_tokenizer_decode(long jarg1, Object jarg2, int jarg4, Object jarg5);
   public final static native long prefix_detok_create(long jarg1, int jarg2);
+  public final static native long prefix_detok_retain(long jarg1);
   public final static native void prefix_detok_release(long jarg1);
   public final static native long prefix_detok_push(long jarg1, Object jarg2, Object jarg4);
   public final static native long prefix_detok_flush(long jarg1, Object jarg2);
@@ -144,6 +145,7 @@ final class NativeJNI {
   public final static native long prefix_embed(long jarg1, long jarg2, Object jarg3, Object jarg5, Object jarg7);
   public final static native long prefix_answer(long jarg1, long jarg2, Object jarg3, Object jarg5, Object jarg7, Object jarg9);
   public final static native long prefix_classify(long jarg1, long jarg2, Object jarg3, Object jarg5, Object jarg7, Object jarg9, Object jarg11);
+  public final static native long prefix_task_retain(long jarg1);
   public final static native void prefix_task_release(long jarg1);
   public final static native long prefix_task_run(long jarg1, long jarg2);
   public final static native long prefix_task_cancel(long jarg1);
