@@ -101,13 +101,22 @@ static void add_file(token_lists* lists, const char* path) {
   if (file != stdin) fclose(file);
 }
 
-static void set_option(prefix_options* options, const char* setting) {
+/* Engines and requests refuse the options of the other, so each key goes where it belongs. */
+static void set_option(prefix_options* for_engine, prefix_options* for_requests,
+                       const char* setting) {
   prefix_error err = PREFIX_ERROR_INIT;
+  prefix_option_details details = PREFIX_OPTION_DETAILS_INIT;
+  prefix_options* options = for_engine;
   const char* const equals = strchr(setting, '=');
   if (equals == NULL) usage("--set wants KEY=VALUE, not ", setting);
-  check(prefix_options_set(options, setting, (size_t)(equals - setting), equals + 1, PREFIX_NUL,
-                           &err),
-        &err);
+  const size_t key_len = (size_t)(equals - setting);
+  for (size_t i = 0; i < prefix_option_count(); ++i) {
+    check(prefix_option_info(i, &details, &err), &err);
+    if (strlen(details.key) == key_len && strncmp(details.key, setting, key_len) == 0 &&
+        details.scope != PREFIX_SCOPE_ENGINE)
+      options = for_requests;
+  }
+  check(prefix_options_set(options, setting, key_len, equals + 1, PREFIX_NUL, &err), &err);
 }
 
 static void print_scores(const prefix_job* job, int json) {
@@ -174,7 +183,7 @@ static int64_t print_totals(const prefix_job* job, int json) {
 
 int main(int argc, char** argv) {
   prefix_error err = PREFIX_ERROR_INIT;
-  prefix_options* options = NULL;
+  prefix_options *for_engine = NULL, *for_requests = NULL;
   prefix_engine* engine = NULL;
   prefix_batch* batch = NULL;
   prefix_job* job = NULL;
@@ -182,7 +191,8 @@ int main(int argc, char** argv) {
   const char* model = NULL;
   int json = 0;
 
-  check(prefix_options_create(&options, &err), &err);
+  check(prefix_options_create(&for_engine, &err), &err);
+  check(prefix_options_create(&for_requests, &err), &err);
   for (int i = 1; i < argc; ++i) {
     const int has_value = strcmp(argv[i], "--file") == 0 || strcmp(argv[i], "--set") == 0;
     if (strcmp(argv[i], "--help") == 0) return fputs(kHelp, stdout), 0;
@@ -192,7 +202,7 @@ int main(int argc, char** argv) {
     else if (strcmp(argv[i], "--file") == 0)
       add_file(&continuations, argv[++i]);
     else if (strcmp(argv[i], "--set") == 0)
-      set_option(options, argv[++i]);
+      set_option(for_engine, for_requests, argv[++i]);
     else if (strncmp(argv[i], "--", 2) == 0)
       usage("unknown option ", argv[i]);
     else if (model == NULL)
@@ -203,11 +213,11 @@ int main(int argc, char** argv) {
   if (prefix.n_lists == 0) usage("MODEL and PREFIX are needed", "");
   if (continuations.n_lists == 0) usage("there are no continuations", "");
 
-  check(prefix_engine_create(model, PREFIX_NUL, options, &engine, &err), &err);
+  check(prefix_engine_create(model, PREFIX_NUL, for_engine, &engine, &err), &err);
   check(prefix_batch_create(engine, &batch, &err), &err);
   check(prefix_batch_add_continuations(batch, prefix.ids, prefix.n_ids, continuations.ids,
                                        continuations.n_ids, continuations.offsets,
-                                       continuations.n_lists + 1, options, 0, NULL, &err),
+                                       continuations.n_lists + 1, for_requests, 0, NULL, &err),
         &err);
   check(prefix_run(engine, batch, &job, &err), &err);
   print_scores(job, json);
@@ -216,7 +226,8 @@ int main(int argc, char** argv) {
   prefix_job_release(job);
   prefix_batch_release(batch);
   prefix_engine_release(engine);
-  prefix_options_release(options);
+  prefix_options_release(for_engine);
+  prefix_options_release(for_requests);
   free(prefix.ids);
   free(prefix.offsets);
   free(continuations.ids);

@@ -123,6 +123,22 @@ TEST(Queue, ADescriptorIsReadableWhileThereIsATag) {
   EXPECT_EQ(tag, 7);
 }
 
+// Also where the room grows while the oldest is not in the first place.
+TEST(Queue, TagsComeInTheOrderInWhichTheyWerePut) {
+  const Queue queue = make_queue();
+  int64_t put = 0, got = 0;
+  for (const int64_t more : {10, 20, 3, 100, 0}) {
+    for (int64_t i = 0; i < more; ++i)
+      expect(PREFIX_OK, [&](prefix_error* e) { return prefix_queue_post(queue, put++, e); });
+    for (const int64_t keep = more > 0 ? 5 : 0; put - got > keep; ++got) {
+      int64_t tag = -1;
+      ASSERT_EQ(next(queue, 0, &tag), PREFIX_OK);
+      EXPECT_EQ(tag, got);
+    }
+  }
+  EXPECT_EQ(got, 133);
+}
+
 TEST(Queue, APostWakesOneOfThoseWhoWait) {
   const Queue queue = make_queue();
   std::vector<int64_t> got(4);
