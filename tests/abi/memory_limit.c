@@ -115,8 +115,7 @@ static void case_sweep(void) {
 static void case_batch(void) {
   static prefix_token tokens[4000];
   prefix_error err = PREFIX_ERROR_INIT;
-  prefix_engine* const engine =
-      load("load", "{\"cache_bytes\": \"16M\", \"threads\": 1}");
+  prefix_engine* const engine = load("load", "{\"cache_bytes\": \"16M\", \"threads\": 1}");
   prefix_batch* batch = NULL;
   prefix_status status = prefix_batch_create(engine, &batch, &err);
   long added = 0;

@@ -46,7 +46,11 @@ const TaskCall kTaskCalls[] = {
        return prefix_task_item_message(t, 0, nullptr, 0, nullptr, e);
      }},
     {"prefix_task_retain",
-     [](prefix_task* t, prefix_error* e) { return prefix_task_retain(t, e); }},
+     [](prefix_task* t, prefix_error* e) {
+       const prefix_status status = prefix_task_retain(t, e);
+       if (status == PREFIX_OK) prefix_task_release(t);
+       return status;
+     }},
     {"prefix_task_item_partial_text",
      [](prefix_task* t, prefix_error* e) {
        return prefix_task_item_partial_text(t, 0, nullptr, 0, nullptr, e);

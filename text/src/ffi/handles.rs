@@ -99,17 +99,17 @@ fn misuse(what: &str) -> Error {
     )
 }
 
-fn change(handle: usize, is_kind: fn(&Object) -> bool, up: bool) -> Result<()> {
+fn change(handle: usize, what: &str, is_kind: fn(&Object) -> bool, up: bool) -> Result<()> {
     check_fork()?;
     let freed;
     {
         let mut guard = TABLE.write().unwrap_or_else(|e| e.into_inner());
-        let table = guard.as_mut().ok_or_else(|| misuse("handle"))?;
+        let table = guard.as_mut().ok_or_else(|| misuse(what))?;
         let entry = table
             .entries
             .get_mut(&handle)
             .filter(|e| is_kind(&e.object))
-            .ok_or_else(|| misuse("handle"))?;
+            .ok_or_else(|| misuse(what))?;
         if up {
             entry.references += 1;
         } else {
@@ -137,7 +137,7 @@ fn retain(handle: usize, what: &str, is_kind: fn(&Object) -> bool) -> Result<()>
     if handle == 0 {
         return Err(Error::argument(format!("{what} is NULL")));
     }
-    change(handle, is_kind, true)
+    change(handle, what, is_kind, true)
 }
 
 pub fn retain_text(handle: *const PrefixTokenizer) -> Result<()> {
@@ -155,7 +155,12 @@ pub fn retain_task(handle: *const PrefixTask) -> Result<()> {
 }
 
 pub fn release_text(handle: *const PrefixTokenizer) {
-    let _ = change(handle as usize, |o| matches!(o, Object::Text(_)), false);
+    let _ = change(
+        handle as usize,
+        "tokenizer",
+        |o| matches!(o, Object::Text(_)),
+        false,
+    );
 }
 
 pub fn add_detok(detok: Detok) -> Result<*mut PrefixDetok> {
@@ -180,7 +185,12 @@ pub fn with_detok<T>(
 }
 
 pub fn release_detok(handle: *const PrefixDetok) {
-    let _ = change(handle as usize, |o| matches!(o, Object::Detok(_)), false);
+    let _ = change(
+        handle as usize,
+        "detok",
+        |o| matches!(o, Object::Detok(_)),
+        false,
+    );
 }
 
 pub fn add_task(task: Work) -> Result<*mut PrefixTask> {
@@ -199,5 +209,10 @@ pub fn release_task(handle: *const PrefixTask) {
     if let Ok(task) = task(handle) {
         task.cancel();
     }
-    let _ = change(handle as usize, |o| matches!(o, Object::Task(_)), false);
+    let _ = change(
+        handle as usize,
+        "task",
+        |o| matches!(o, Object::Task(_)),
+        false,
+    );
 }

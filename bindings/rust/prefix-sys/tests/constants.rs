@@ -172,6 +172,7 @@ fn structs_have_the_size_of_the_header() {
         prefix_option_details,
         prefix_device_details,
         prefix_memory,
+        prefix_engine_info,
         prefix_engine_stats,
         prefix_event,
         prefix_result_info,

@@ -308,7 +308,7 @@ fn two_hundred_awaited_jobs_take_one_thread() {
 fn a_detached_job_goes_on_without_a_handle() {
     let engine = engine();
     let mut batch = engine.batch().unwrap();
-    batch.add(Request::warm(&[7; 300])).unwrap();
+    batch.add(Request::warm(&[7; 100])).unwrap();
     let job = engine.submit(&batch).unwrap();
     job.detach().unwrap();
     drop(job);
