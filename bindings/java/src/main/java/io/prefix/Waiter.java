@@ -55,8 +55,7 @@ final class Waiter {
         try {
             job.tell(QUEUE, tag);
         } catch (RuntimeException e) {
-            WAITING.remove(tag);
-            throw e;
+            future.completeExceptionally(e);
         }
         future.whenComplete((result, failure) -> WAITING.remove(tag));
         return future;
