@@ -145,12 +145,14 @@ inline bool takes(size_t n, const void* out, const char* name, size_t capacity) 
 
 template <typename T>
 void array_out(const T* data, size_t n, T* out, size_t capacity, size_t* needed) {
+  if (capacity > 0) require(out, "out");
   if (needed) *needed = n;
   if (takes(n, out, "out", capacity) && n > 0) std::memcpy(out, data, n * sizeof(T));
 }
 
 // With a zero at the end, which `needed` does not count.
 inline void text_out(std::string_view text, char* buf, size_t capacity, size_t* needed) {
+  if (capacity > 0) require(buf, "buf");
   if (needed) *needed = text.size();
   if (!takes(text.size() + 1, buf, "buf", capacity)) return;
   std::memcpy(buf, text.data(), text.size());

@@ -267,6 +267,8 @@ prefix_status prefix_job_all_values(const prefix_job* job, float* out, size_t ca
       }
     }
     begins.push_back(static_cast<int64_t>(all.size()));
+    if (capacity > 0) require(out, "out");
+    if (capacity_offsets > 0) require(offsets, "offsets");
     if (needed) *needed = all.size();
     // Both fit, or neither is written.
     const bool wants_values = takes(all.size(), out, "out", capacity);

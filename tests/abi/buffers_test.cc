@@ -70,8 +70,10 @@ void check_text(const char* name, const TextCall& call) {
     EXPECT_EQ(buffer.substr(0, written), (whole + '\0').substr(0, written));
     EXPECT_EQ(buffer.substr(written).find_first_not_of('#'), std::string::npos);
   }
-  expect(PREFIX_ERR_INVALID_ARGUMENT, [&](prefix_error* e) { return call(nullptr, 8, nullptr, e); },
+  needed = 12345;
+  expect(PREFIX_ERR_INVALID_ARGUMENT, [&](prefix_error* e) { return call(nullptr, 8, &needed, e); },
          {"NULL"});
+  EXPECT_EQ(needed, 12345u) << "a call that fails changes nothing";
 }
 
 TEST_F(Buffers, EveryTextComesWholeOrNotAtAll) {

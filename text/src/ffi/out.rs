@@ -10,16 +10,20 @@ pub struct Buffer<T> {
 }
 
 impl<T: Copy> Buffer<T> {
-    /// Whether it takes n elements; false when the caller only asks how many there are.
-    fn takes(&self, n: usize) -> Result<bool> {
-        if self.capacity == 0 {
-            return Ok(false);
-        }
-        if self.at.is_null() {
+    fn check(&self) -> Result<()> {
+        if self.at.is_null() && self.capacity != 0 {
             return Err(Error::argument(format!(
                 "{} is NULL, but its capacity is {}",
                 self.name, self.capacity
             )));
+        }
+        Ok(())
+    }
+
+    /// Whether it takes n elements; false when the caller only asks how many there are.
+    fn takes(&self, n: usize) -> Result<bool> {
+        if self.capacity == 0 {
+            return Ok(false);
         }
         if self.capacity < n {
             return Err(Error::new(
@@ -61,6 +65,7 @@ pub unsafe fn array<T: Copy>(
         at: out,
         capacity,
     };
+    out.check()?;
     unsafe { tell(needed, items.len()) };
     if out.takes(items.len())? {
         unsafe { out.write(items) };
@@ -80,6 +85,8 @@ pub unsafe fn arrays<T: Copy, U: Copy>(
     others: &[U],
     other: Buffer<U>,
 ) -> Result<()> {
+    out.check()?;
+    other.check()?;
     unsafe { tell(needed, items.len()) };
     let (first, second) = (out.takes(items.len())?, other.takes(others.len())?);
     if first {
@@ -101,6 +108,7 @@ pub unsafe fn bytes(bytes: &[u8], buf: *mut u8, cap: usize, needed: *mut usize) 
         at: buf,
         capacity: cap,
     };
+    buf.check()?;
     unsafe { tell(needed, bytes.len()) };
     let wanted = buf.takes(bytes.len() + 1)?;
     if wanted {

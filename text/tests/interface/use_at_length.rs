@@ -6,7 +6,6 @@ use crate::support::{fixture, memory};
 use crate::tokenizer;
 use prefix_text::ffi::*;
 use serde_json::json;
-use std::ptr::null_mut;
 
 pub fn eight_threads() {
     let texts = texts();

@@ -166,7 +166,7 @@ impl Tokenizer {
         loop {
             let (mut out, mut offsets) = (vec![0; most], vec![0; 2 * most]);
             let mut needed = 0;
-            call(|err| unsafe {
+            let done = call(|err| unsafe {
                 prefix_tokenizer_encode_offsets(
                     self.0,
                     text.as_ptr(),
@@ -179,13 +179,16 @@ impl Tokenizer {
                     offsets.len(),
                     err,
                 )
-            })?;
-            if needed <= most {
-                out.truncate(needed);
-                offsets.truncate(2 * needed);
-                return Ok((out, offsets));
+            });
+            match done {
+                Err(e) if e.code == BUFFER_TOO_SMALL => most = needed,
+                Err(e) => return Err(e),
+                Ok(()) => {
+                    out.truncate(needed);
+                    offsets.truncate(2 * needed);
+                    return Ok((out, offsets));
+                }
             }
-            most = needed;
         }
     }
 

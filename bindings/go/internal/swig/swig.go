@@ -17,8 +17,8 @@ import "unsafe"
 type Error struct {
 	StructSize int32
 	Code       int32
-	domain     [32]byte
-	message    [472]byte
+	domain     [48]byte
+	message    [456]byte
 }
 
 // SizeofError is its size in C.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use prefix_sys as sys;
 use prefix_sys::Init;
 
-use crate::error::{call, Error, Result, Status};
+use crate::error::{Error, Result, Status};
 use crate::raw::{bytes, count, read_array_into, read_text};
 use crate::{Engine, Token};
 

@@ -65,15 +65,6 @@ impl<T: Release> Handle<T> {
         })
     }
 
-    /// A second reference to the same handle.
-    pub fn retain(
-        &self,
-        retain: impl FnOnce(*mut T, *mut sys::prefix_error) -> sys::prefix_status,
-    ) -> Result<Self> {
-        call(|err| retain(self.get(), err))?;
-        Ok(Handle(self.0))
-    }
-
     pub fn get(&self) -> *mut T {
         self.0.as_ptr()
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use prefix_sys as sys;
 use prefix_sys::Init;
 
-use crate::error::{call, static_text, Error, Result, Status};
+use crate::error::{call, static_text, Result, Status};
 use crate::raw::{count, milliseconds, read_array, read_text, text_or_null, Handle, Texts};
 use crate::{library, Engine, JobTotals, ResultInfo, Tokenizer};
 
