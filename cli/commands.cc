@@ -29,6 +29,7 @@ constexpr Flag kRunFlags[] = {
 
 constexpr Flag kInfoFlags[] = {
     {"--machine", "", "what this machine offers: instruction sets, threads, GPU"},
+    {"--options", "", "every option there is, of engines and of requests"},
     {"--json", "", "the same as one JSON object"},
     {"--context", "N", "tokens of a sequence for the memory table; default 4096"},
     {"--batch", "N", "sequences at a time for the memory table; default 1"},
@@ -120,10 +121,11 @@ extern const Command kInfoCommand = {
     "what a model holds and costs, and what this machine offers",
     "[MODEL]",
     kInfoFlags,
-    "Reads the headers of the model files only. Either MODEL or --machine is needed.",
+    "Reads the headers of the model files only. MODEL, --machine or --options is needed.",
     "  bin/prefix-random-checkpoint tiny /tmp/tiny\n"
     "  bin/prefix info /tmp/tiny --context 2048 --batch 8\n"
-    "  bin/prefix info --machine"};
+    "  bin/prefix info --machine\n"
+    "  bin/prefix info --options"};
 
 extern const Command kTreeCommand = {
     "tree",

@@ -78,6 +78,52 @@ void print_machine(const Json& machine) {
   std::printf("gpu: %s\n", machine["gpu"].get<std::string>().c_str());
 }
 
+Json options_json() {
+  const char* const types[] = {"int", "float", "bool", "text", "ints"};
+  const char* const scopes[] = {"engine", "request", "generate", "embedding"};
+  const auto named = [](const auto& names, int32_t number) {
+    return number >= 0 && static_cast<size_t>(number) < std::size(names) ? names[number]
+                                                                         : "unknown";
+  };
+  Json out = Json::array();
+  for (size_t i = 0; i < prefix_option_count(); ++i) {
+    prefix_error error = no_error();
+    prefix_option_details d = PREFIX_OPTION_DETAILS_INIT;
+    check(prefix_option_info(i, &d, &error), error);
+    Json option = {{"key", d.key},
+                   {"scope", named(scopes, d.scope)},
+                   {"type", named(types, d.type)},
+                   {"default", d.default_value},
+                   {"doc", d.doc}};
+    if (*d.values) option["values"] = d.values;
+    if (d.type == PREFIX_OPTION_INT || d.type == PREFIX_OPTION_FLOAT)
+      option["range"] = {d.minimum, d.maximum};
+    out.push_back(std::move(option));
+  }
+  return out;
+}
+
+void print_options(const Json& options) {
+  std::string scope;
+  for (const Json& o : options) {
+    if (o["scope"] != scope) {
+      scope = o["scope"];
+      std::printf("%sof %s:\n", &o == &options.front() ? "" : "\n",
+                  scope == "engine"     ? "engines"
+                  : scope == "request"  ? "requests of every kind"
+                  : scope == "generate" ? "requests that generate"
+                                        : "requests for embeddings");
+    }
+    const auto fallback = o["default"].get<std::string>();
+    std::printf("  %-20s %s%s%s\n", o["key"].get<std::string>().c_str(),
+                o["type"].get<std::string>().c_str(), fallback.empty() ? "" : ", default ",
+                fallback.c_str());
+    if (o.contains("values"))
+      std::printf("  %20s one of %s\n", "", o["values"].get<std::string>().c_str());
+    std::printf("  %20s %s\n", "", o["doc"].get<std::string>().c_str());
+  }
+}
+
 Json model_json(const Args& args, const std::string& path) {
   const OptionsHandle options = make_options(engine_options(args));
   prefix_error error = no_error();
@@ -139,17 +185,19 @@ void print_model(const Json& m) {
 int info_command(const Args& args) {
   const auto& paths = args.positionals();
   if (paths.size() > 1) fail("takes 1 model; ", paths.size(), " are given");
-  if (paths.empty() && !args.has("--machine"))
-    fail("needs a MODEL or --machine; see prefix info --help");
+  if (paths.empty() && !args.has("--machine") && !args.has("--options"))
+    fail("needs a MODEL, --machine or --options; see prefix info --help");
   Json out = Json::object();
   if (!paths.empty()) out["model"] = model_json(args, paths[0]);
   if (args.has("--machine")) out["machine"] = machine_json();
+  if (args.has("--options")) out["options"] = options_json();
   if (args.has("--json")) {
     std::cout << out.dump(2) << std::endl;
     return kExitOk;
   }
   if (out.contains("model")) print_model(out["model"]);
   if (out.contains("machine")) print_machine(out["machine"]);
+  if (out.contains("options")) print_options(out["options"]);
   std::fflush(stdout);
   return kExitOk;
 }

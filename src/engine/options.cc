@@ -75,7 +75,7 @@ constexpr OptionInfo kTable[] = {
     {"namespace_id", T::kInt, S::kRequest, "0", 0, 2147483647, "",
      "The same by number, from prefix_namespace_open or _open_tuple; not both."},
     {"deadline_ms", T::kInt, S::kRequest, "0", 0, kMax, "",
-     "Time from submission after which the request ends with TIMEOUT; 0 = none."},
+     "Time from submission after which the request ends with DEADLINE; 0 = none."},
     {"priority", T::kInt, S::kRequest, "0", -1000000, 1000000, "", "Higher runs first."},
     {"cache_priority", T::kInt, S::kRequest, "0", -32768, 32767, "",
      "Of what the request leaves in the cache; with cache_policy = priority the lowest goes "

@@ -204,7 +204,7 @@ class Usage(unittest.TestCase):
         self.check("run", "--model", model, "--option", "rows", needles=["KEY=VALUE"])
         self.check("run", "--model", model, "--rows", "1", "--rows", "2", needles=["--rows", "twice"])
         self.check("bench", "--model", model, "--shape", "1,2", needles=["1,2", "3"])
-        self.check("info", needles=["MODEL", "--machine"])
+        self.check("info", needles=["MODEL", "--machine", "--options"])
 
     def test_folders_are_no_files(self):
         for command in (["run", "--model", SHARED["model"]], ["tree"]):
@@ -282,6 +282,20 @@ class Info(unittest.TestCase):
         self.assertIn("scalar", [d["level"] for d in machine["devices"]])
         self.assertTrue(all(d["available"] or d["reason"] for d in machine["devices"]))
         self.assertTrue(machine["gpu"])
+
+
+    def test_options(self):
+        options = json.loads(prefix("info", "--options", "--json").stdout)["options"]
+        by_key = {option["key"]: option for option in options}
+        self.assertEqual(len(by_key), len(options))
+        self.assertEqual(by_key["max_tokens"]["scope"], "generate")
+        self.assertEqual(by_key["dtype"]["values"], "bf16|f32")
+        self.assertEqual(by_key["temperature"]["range"], [0, 1000])
+        said = prefix("info", "--options").stdout
+        for option in options:
+            self.assertRegex(said, rf"(?m)^  {option['key']} ")
+            self.assertIn(option["doc"], said)
+        self.assertLess(said.index("of engines:"), said.index("of requests of every kind:"))
 
 
 class Tree(unittest.TestCase):

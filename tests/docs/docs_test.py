@@ -105,6 +105,10 @@ class Documents(unittest.TestCase):
                     example = spaces(match.group(1))
                     self.assertTrue(any(example in spaces(path.read_text()) for path in paths), example)
 
+    def test_the_page_of_options_is_what_the_library_says(self):
+        done = subprocess.run([ROOT / "tools" / "options_page", "--check", BUILD / "bin" / "prefix"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_links_lead_somewhere(self):
         for path in DOCUMENTS:
             if not path.exists():
