@@ -130,18 +130,17 @@ Sample measure(Engine& engine, const Shape& shape,
     request.task = Task::kLogits;
     request.ids = {0};
   }
-  Batch batch(engine.get());
+  Batch batch(engine);
   for (const std::vector<int32_t>& tokens : prompts)
-    batch.add(request, Prepared{tokens, {}, 1, {}});
+    add(batch, request, Prepared{tokens, {}, 1, {}});
   const prefix_engine_stats before = engine.stats();
   const auto start = std::chrono::steady_clock::now();
-  Job job = engine.submit(batch);
-  job.wait(-1);
+  const Job job = engine.run(batch);
   Sample sample;
   sample.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const prefix_engine_stats after = engine.stats();
   for (size_t i = 0; i < prompts.size(); ++i) {
-    const Result result = job.result(i, {});
+    const Result result = result_of(job, i, {});
     if (!result.ok()) fail(shown(shape.name), ": request ", i, " failed: ", result.message);
   }
   sample.gemm = static_cast<double>(after.gemm_us - before.gemm_us) * 1e-6;
@@ -262,11 +261,11 @@ int bench_command(const Args& args) {
     const auto on_load = [&](double fraction) { progress.show_load(fraction); };
     if (peak == 0) {
       // On an engine of its own, so that the memory peaks of the two below are those of the shape.
-      Engine probe(path, options, on_load);
+      Engine probe = open_engine(path, options, on_load);
       peak = measure_peak(probe, read_model(probe), seed);
     }
-    Engine shared_engine(path, options, on_load);
-    Engine unshared_engine(path, unshared_options, on_load);
+    Engine shared_engine = open_engine(path, options, on_load);
+    Engine unshared_engine = open_engine(path, unshared_options, on_load);
     Model model = read_model(shared_engine);
     const auto prompts = make_prompts(shape, model.vocab, seed);
     Side shared;

@@ -61,7 +61,7 @@ int run_operations(const Args& args) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     try {
       std::cout << simulation.apply(line) << '\n';
-    } catch (const ApiError& e) {
+    } catch (const prefix::Error& e) {
       ++failed;
       Json out;
       out["error"] = e.name();
@@ -95,13 +95,11 @@ Costs read_costs(const Args& args) {
   Costs costs;
   if (args.has("--model")) {
     const std::string path = args.get("--model");
-    const OptionsHandle options = make_options(engine_options(args));
-    prefix_error error = no_error();
-    prefix_memory memory{};
-    memory.struct_size = static_cast<int32_t>(sizeof(memory));
-    check(prefix_engine_estimate(path.data(), path.size(), options.get(), &memory, &error), error);
+    const prefix::Options options = make_options(engine_options(args));
+    const prefix_memory memory = Engine::estimate(path, &options);
     costs.bytes_per_token = memory.kv_bytes_per_token;
-    costs.flops_per_token = nlohmann::json::parse(model_info_json(path)).at("flops_per_token");
+    costs.flops_per_token =
+        nlohmann::json::parse(prefix::model_info_json(path)).at("flops_per_token");
   }
   costs.bytes_per_token =
       args.get_int("--bytes-per-token", costs.bytes_per_token, 1, int64_t{1} << 40);

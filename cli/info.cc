@@ -36,9 +36,8 @@ Json machine_json() {
   out["features"] = std::move(features);
   Json devices = Json::array();
   for (size_t i = 0; i < prefix_device_count(); ++i) {
-    prefix_error error = no_error();
-    prefix_device_details d{};
-    d.struct_size = static_cast<int32_t>(sizeof(d));
+    prefix_error error = PREFIX_ERROR_INIT;
+    prefix_device_details d = PREFIX_DEVICE_DETAILS_INIT;
     check(prefix_device_info(i, &d, &error), error);
     devices.push_back({{"kind", d.kind},
                        {"level", d.level},
@@ -87,7 +86,7 @@ Json options_json() {
   };
   Json out = Json::array();
   for (size_t i = 0; i < prefix_option_count(); ++i) {
-    prefix_error error = no_error();
+    prefix_error error = PREFIX_ERROR_INIT;
     prefix_option_details d = PREFIX_OPTION_DETAILS_INIT;
     check(prefix_option_info(i, &d, &error), error);
     Json option = {{"key", d.key},
@@ -125,12 +124,9 @@ void print_options(const Json& options) {
 }
 
 Json model_json(const Args& args, const std::string& path) {
-  const OptionsHandle options = make_options(engine_options(args));
-  prefix_error error = no_error();
-  prefix_memory memory{};
-  memory.struct_size = static_cast<int32_t>(sizeof(memory));
-  check(prefix_engine_estimate(path.data(), path.size(), options.get(), &memory, &error), error);
-  const Json info = Json::parse(model_info_json(path));
+  const prefix::Options options = make_options(engine_options(args));
+  const prefix_memory memory = Engine::estimate(path, &options);
+  const Json info = Json::parse(prefix::model_info_json(path));
   const int64_t context = args.get_int("--context", 4096, 1, int64_t{1} << 32);
   const int64_t batch = args.get_int("--batch", 1, 1, 1 << 24);
 

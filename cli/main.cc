@@ -69,7 +69,7 @@ int main(int argc, char** argv) {
   try {
     std::ios::sync_with_stdio(false);
     return prefix_cli::dispatch(argc, argv, where);
-  } catch (const prefix_cli::ApiError& e) {
+  } catch (const prefix::Error& e) {
     std::cerr << where << ": " << e.what() << " (" << e.name() << ")\n";
   } catch (const std::exception& e) {
     std::cerr << where << ": " << e.what() << "\n";

@@ -7,7 +7,7 @@
 
 namespace prefix_cli {
 
-// Throws Failure, or ApiError of the text library.
+// Throws Failure, or prefix::Error of the text library.
 Prepared prepare(const Request& request, LazyText& text);
 
 }  // namespace prefix_cli

@@ -47,9 +47,9 @@ class BatchRun {
       : engine_(engine), text_(text), requests_(std::move(requests)), results_(requests_.size()) {}
 
   void run(Progress& progress) {
-    Batch batch(engine_.get());
+    Batch batch(engine_);
     for (size_t i = 0; i < requests_.size(); ++i)
-      if (requests_[i].task != Task::kText) add(batch, i);
+      if (requests_[i].task != Task::kText) add_request(batch, i);
     if (!jobs_index_.empty()) run_job(batch, progress);
     for (size_t i = 0; i < requests_.size(); ++i)
       if (requests_[i].task == Task::kText) run_task(i, progress);
@@ -66,7 +66,7 @@ class BatchRun {
   };
 
   void run_job(const Batch& batch, Progress& progress) {
-    Job job = engine_.submit(batch);
+    const Job job = engine_.submit(batch);
     searches_.size() ? follow(job, progress) : wait(job, progress);
     for (size_t j = 0; j < jobs_index_.size(); ++j) collect(job, j);
   }
@@ -83,7 +83,7 @@ class BatchRun {
       result.task_fields = payload(*request.text_task, found);
       result.some_failed = !found.failed.empty();
       result.usage = found.usage;
-    } catch (const ApiError& e) {
+    } catch (const prefix::Error& e) {
       refuse(i, e.name(), e.what());
     } catch (const Failure& e) {
       refuse(i, prefix_status_name(PREFIX_ERR_INVALID_ARGUMENT), e.what());
@@ -96,16 +96,16 @@ class BatchRun {
     return false;
   }
 
-  void add(Batch& batch, size_t i) {
+  void add_request(Batch& batch, size_t i) {
     const Request& request = requests_[i];
     try {
       if (!request.error.empty()) fail(request.error);
       const Prepared prepared = prepare(request, text_);
-      batch.add(request, prepared);
+      add(batch, request, prepared);
       choice_sizes_.emplace_back();
       for (const std::vector<int32_t>& choice : prepared.choices)
         choice_sizes_.back().push_back(choice.size());
-    } catch (const ApiError& e) {
+    } catch (const prefix::Error& e) {
       refuse(i, e.name(), e.what());
       return;
     } catch (const Failure& e) {
@@ -123,31 +123,37 @@ class BatchRun {
     results_[i].message = message;
   }
 
-  void wait(Job& job, Progress& progress) {
-    while (!job.wait(progress.interval_ms()))
-      progress.show(job.finished_count(), static_cast<int64_t>(jobs_index_.size()));
+  static std::chrono::milliseconds interval(const Progress& progress) {
+    return std::chrono::milliseconds(progress.interval_ms());
+  }
+
+  void wait(const Job& job, Progress& progress) {
+    while (!job.wait(interval(progress)))
+      progress.show(static_cast<int64_t>(job.finished()), static_cast<int64_t>(jobs_index_.size()));
   }
 
   // As wait(), and cancels a generation when its stop string is complete.
-  void follow(Job& job, Progress& progress) {
+  void follow(const Job& job, Progress& progress) {
     while (true) {
-      const std::optional<Event> event = job.next_event(progress.interval_ms());
+      const std::optional<prefix_event> event = job.next_event(interval(progress));
       if (!event) {
-        if (job.wait(0)) return;
-        progress.show(job.finished_count(), static_cast<int64_t>(jobs_index_.size()));
+        if (job.wait(std::chrono::milliseconds(0))) return;
+        progress.show(static_cast<int64_t>(job.finished()),
+                      static_cast<int64_t>(jobs_index_.size()));
         continue;
       }
-      const auto it = searches_.find(event->request);
-      if (!event->is_token || it == searches_.end() || it->second.search.found()) continue;
+      const auto it = searches_.find(static_cast<size_t>(event->request));
+      if (event->kind != PREFIX_EVENT_TOKEN || it == searches_.end() || it->second.search.found())
+        continue;
       it->second.logprobs.push_back(event->logprob);
-      if (it->second.search.push(event->token)) job.cancel(event->request);
+      if (it->second.search.push(event->token)) job.cancel_request(it->first);
     }
   }
 
   void collect(const Job& job, size_t j) {
     const Request& request = requests_[jobs_index_[j]];
     Result& result = results_[jobs_index_[j]];
-    result = job.result(j, choice_sizes_[j]);
+    result = result_of(job, j, choice_sizes_[j]);
     if (request.task != Task::kGenerate) return;
     const auto it = searches_.find(j);
     if (it != searches_.end() && it->second.search.found()) {
@@ -240,10 +246,11 @@ int run_command(const Args& args) {
 
   Totals totals;
   const Clock::time_point load_start = Clock::now();
-  Engine engine(model, options, [&](double fraction) { progress.show_load(fraction); });
+  Engine engine =
+      open_engine(model, options, [&](double fraction) { progress.show_load(fraction); });
   totals.load_seconds = seconds_since(load_start);
   progress.clear();
-  for (const std::string& warning : engine.warnings())
+  for (const std::string& warning : warnings_of(engine))
     std::cerr << "prefix run: warning: " << warning << "\n";
   LazyText text(model);
 

@@ -66,7 +66,7 @@ Functions load_functions() {
 class LibraryText : public Text {
  public:
   explicit LibraryText(const std::string& model) : f_(load_functions()) {
-    prefix_error error = no_error();
+    prefix_error error = PREFIX_ERROR_INIT;
     check(f_.prefix_tokenizer_open(model.data(), model.size(), &tokenizer_, &error), error);
   }
   ~LibraryText() override { f_.prefix_tokenizer_release(tokenizer_); }
@@ -108,7 +108,7 @@ class LibraryText : public Text {
   TextTaskResult run(prefix_engine* engine, const TextTask& task, int64_t interval_ms,
                      const Show& show) override {
     const Handle handle(f_, create(engine, task));
-    prefix_error error = no_error();
+    prefix_error error = PREFIX_ERROR_INIT;
     for (prefix_status status = PREFIX_ERR_TIMEOUT; status != PREFIX_OK;) {
       status = f_.prefix_task_run(handle.task, interval_ms, &error);
       if (status != PREFIX_ERR_TIMEOUT) check(status, error);
@@ -125,7 +125,7 @@ class LibraryText : public Text {
   class LibraryStream : public Stream {
    public:
     explicit LibraryStream(const LibraryText& text) : f_(text.f_) {
-      prefix_error error = no_error();
+      prefix_error error = PREFIX_ERROR_INIT;
       check(f_.prefix_detok_create(text.tokenizer_, PREFIX_DECODE_SKIP_SPECIAL, &detok_, &error),
             error);
     }
@@ -175,7 +175,7 @@ class LibraryText : public Text {
     const std::string options = task.options.dump();
     const List queries(task.queries), documents(task.documents), labels(task.labels);
     prefix_task* out = nullptr;
-    prefix_error error = no_error();
+    prefix_error error = PREFIX_ERROR_INIT;
     prefix_status status = PREFIX_OK;
     switch (task.kind) {
       case TextTask::Kind::kRerank:
@@ -204,7 +204,7 @@ class LibraryText : public Text {
 
   TextTaskResult collect(prefix_task* task, const TextTask& given) {
     TextTaskResult r;
-    prefix_error error = no_error();
+    prefix_error error = PREFIX_ERROR_INIT;
     int64_t rows = 0, columns = 0;
     check(f_.prefix_task_shape(task, &rows, &columns, &error), error);
     r.rows = static_cast<size_t>(rows);
@@ -228,7 +228,7 @@ class LibraryText : public Text {
 
   void item(prefix_task* task, size_t index, const TextTask& given, TextTaskResult& r) {
     const auto at = static_cast<int64_t>(index);
-    prefix_error error = no_error();
+    prefix_error error = PREFIX_ERROR_INIT;
     prefix_result_info info{};
     info.struct_size = sizeof(info);
     check(f_.prefix_task_item_info(task, at, &info, &error), error);

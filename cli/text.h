@@ -17,7 +17,7 @@ namespace prefix_cli {
 
 class Text {
  public:
-  // Throws Failure when the library is missing, ApiError when the model has no usable tokenizer.
+  // Throws Failure when the library is missing, prefix::Error when the model has no usable tokenizer.
   static std::unique_ptr<Text> open(const std::string& model);
   virtual ~Text() = default;
 

@@ -56,7 +56,7 @@ Tree batch_of(const Args& args, int64_t& failed) {
   refuse_overwrite("--out", args.get("--out"), "--model", args.get("--model"));
   LazyText text(args.get("--model"));
 
-  Batch batch(nullptr);
+  Batch batch;
   int64_t requests = 0;
   RequestReader reader(input.stream());
   Request request;
@@ -66,7 +66,7 @@ Tree batch_of(const Args& args, int64_t& failed) {
     if (kind == RequestReader::Kind::kFlush) continue;
     try {
       if (!request.error.empty()) fail(request.error);
-      batch.add(request, prepare(request, text));
+      add(batch, request, prepare(request, text));
       ++requests;
     } catch (const std::exception& e) {
       ++failed;

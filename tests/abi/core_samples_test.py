@@ -37,9 +37,7 @@ class Sample(unittest.TestCase):
         return done.stdout
 
 
-class Score(Sample):
-    program = "score"
-
+class WithModel(Sample):
     @classmethod
     def setUpClass(cls) -> None:
         cls.folder = tempfile.TemporaryDirectory()
@@ -49,6 +47,27 @@ class Score(Sample):
     @classmethod
     def tearDownClass(cls) -> None:
         cls.folder.cleanup()
+
+
+class Likely(WithModel):
+    program = "likely"
+
+    def test_ranks_by_the_sums_of_score(self) -> None:
+        self.assertIn("usage: likely MODEL PREFIX", self.ok("--help"))
+        ranked = [line.split() for line in self.ok(self.model, "1,15,27,9", "4,8", "4,9", "16").splitlines()]
+        self.assertEqual({row[1] for row in ranked}, {"4,8", "4,9", "16"})
+        self.assertEqual(ranked, sorted(ranked, key=lambda row: -float(row[0])))
+
+    def test_what_fails_has_no_place_and_is_told(self) -> None:
+        shown = self.refused(1, self.model, "1,2", "3", "999", says=("request 1", "999", "131"))
+        self.assertEqual([line.split()[1] for line in shown.splitlines()], ["3"])
+        self.refused(1, "/nowhere", "1", "2", says=("/nowhere", "PREFIX_ERR_NOT_FOUND"))
+        self.refused(2, self.model, "1,x", "2", says=("1,x",))
+        self.refused(2, self.model, says=("too few arguments",))
+
+
+class Score(WithModel):
+    program = "score"
 
     def test_help(self) -> None:
         self.assertIn("usage: score MODEL PREFIX", self.ok("--help"))

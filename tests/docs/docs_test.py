@@ -34,7 +34,7 @@ def blocks(language):
 
 
 def header_programs():
-    for name in ("prefix.h", "prefix_text.h"):
+    for name in ("prefix.h", "prefix_text.h", "prefix.hpp"):
         comment = (ROOT / "include" / name).read_text().split("*/")[0]
         lines = [line[3:].removeprefix("  ") for line in comment.splitlines() if line.startswith(" *")]
         text = "\n".join(lines)
@@ -57,11 +57,12 @@ class Documents(unittest.TestCase):
             self.skipTest(f"{MODEL.name} was not fetched")
 
     def compile_and_run(self, where, text):
+        compiler, end = (["c++", "-std=c++20"], "cc") if "<prefix.hpp>" in text else (["cc", "-std=c11"], "c")
         with tempfile.TemporaryDirectory() as folder:
-            source, program = Path(folder) / "example.c", Path(folder) / "example"
+            source, program = Path(folder) / f"example.{end}", Path(folder) / "example"
             source.write_text(text)
             done = subprocess.run(
-                ["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'include'}", source, "-o", program, f"-L{BUILD / 'lib'}",
+                [*compiler, "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'include'}", source, "-o", program, f"-L{BUILD / 'lib'}",
                  "-lprefix", "-lprefix_text", f"-Wl,-rpath,{BUILD / 'lib'}"], capture_output=True, text=True)
             self.assertEqual(done.returncode, 0, f"{where}\n{done.stderr}")
             (Path(folder) / "model.gguf").symlink_to(MODEL)  # the name that the headers' programs open
@@ -71,7 +72,7 @@ class Documents(unittest.TestCase):
 
     def test_programs(self):
         found = [*blocks("c"), *header_programs()]
-        self.assertGreaterEqual(len(found), 3)
+        self.assertGreaterEqual(len(found), 4)
         for where, text in found:
             with self.subTest(where):
                 self.compile_and_run(where, text)

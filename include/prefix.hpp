@@ -1,0 +1,590 @@
+/* prefix.hpp - prefix.h in the shape of C++20: objects that release themselves, spans, exceptions.
+ *
+ *   #include <prefix.hpp>
+ *   #include <cstdio>
+ *
+ *   int main() {
+ *     prefix::Engine engine("model.gguf");
+ *     prefix::Batch batch(engine);
+ *     const prefix_token question[] = {1, 5, 9, 12}, ids[] = {3, 4};
+ *     batch.add_logits(question, ids);
+ *     const prefix::Job job = engine.run(batch);
+ *     for (const float score : job.values(0)) std::printf("%g\n", score);
+ *   }
+ *
+ * Everything is inline and calls the C interface, so a program may be built with another compiler or
+ * standard library than libprefix.so was. What functions do, their limits and errors stand in
+ * prefix.h, and so do its rules: an object may be destroyed before those that came from it, and any
+ * thread may call any function unless prefix.h says otherwise.
+ *
+ * A failure throws prefix::Error. Every function also takes a prefix_error* as its last argument: with
+ * one, it throws nothing but std::bad_alloc, writes the failure there, and returns an empty value;
+ * error.code is PREFIX_OK after a call that succeeded.
+ */
+#ifndef PREFIX_HPP
+#define PREFIX_HPP
+
+#include <chrono>
+#include <concepts>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "prefix.h"
+
+namespace prefix {
+// The interface of this header; its version is part of every name, so that it can grow.
+inline namespace cpp1 {
+
+/* A call that failed. */
+class Error : public std::runtime_error {
+ public:
+  Error(prefix_status status, const prefix_error& error)
+      : std::runtime_error(error.message), status_(status), function_(error.domain) {}
+  prefix_status status() const noexcept { return status_; }
+  /* "PREFIX_ERR_FORMAT" and so on, as it stands in prefix.h. */
+  const char* name() const noexcept { return prefix_status_name(status_); }
+  /* The function of the library that failed. */
+  const std::string& function() const noexcept { return function_; }
+
+ private:
+  prefix_status status_;
+  std::string function_;
+};
+
+namespace detail {
+
+// Whether a call succeeded. What failed is thrown, or written where the caller wants it.
+inline bool ok(prefix_status status, const prefix_error& failure, prefix_error* wanted) {
+  if (status != PREFIX_OK && !wanted) throw Error(status, failure);
+  if (wanted) {
+    *wanted = failure;
+    wanted->code = status;
+  }
+  return status == PREFIX_OK;
+}
+
+template <typename T, void (*Release)(T*)>
+struct Releaser {
+  void operator()(T* handle) const noexcept { Release(handle); }
+};
+template <typename T, void (*Release)(T*)>
+using Handle = std::unique_ptr<T, Releaser<T, Release>>;
+
+}  // namespace detail
+
+/* Helpers for functions of C that this header does not wrap, those of prefix_text.h among them.
+ * check: throws unless the status is OK. call: the same of function(error). read: what get(buffer,
+ * capacity, needed, error) writes, with room for `guess` elements at first, then for as many as it
+ * wants. */
+inline void check(prefix_status status, const prefix_error& failure) {
+  detail::ok(status, failure, nullptr);
+}
+template <typename Function>
+bool call(prefix_error* wanted, const Function& function) {
+  prefix_error failure = PREFIX_ERROR_INIT;
+  const prefix_status status = function(&failure);
+  return detail::ok(status, failure, wanted);
+}
+template <typename Buffer, typename Get>
+Buffer read(size_t guess, const Get& get, prefix_error* wanted = nullptr) {
+  Buffer buffer(guess + 1, typename Buffer::value_type());  // text ends with a zero
+  while (true) {
+    size_t needed = 0;
+    prefix_error failure = PREFIX_ERROR_INIT;
+    const prefix_status status = get(buffer.data(), buffer.size(), &needed, &failure);
+    if (status == PREFIX_ERR_BUFFER_TOO_SMALL) {
+      buffer.resize(needed + 1);
+      continue;
+    }
+    buffer.resize(detail::ok(status, failure, wanted) ? needed : 0);
+    return buffer;
+  }
+}
+
+namespace detail {
+// The handle that create(out, error) makes; NULL when it failed.
+template <typename T, typename Create>
+T* made(prefix_error* wanted, const Create& create) {
+  T* handle = nullptr;
+  call(wanted, [&](prefix_error* e) { return create(&handle, e); });
+  return handle;
+}
+}  // namespace detail
+
+/* For a wait without limit. */
+inline constexpr std::chrono::milliseconds kForever{-1};
+
+/* Options of engines or requests: prefix::Options{}.set("threads", 2).set("dtype", "f32"). */
+class Options {
+ public:
+  Options() : handle_(detail::made<prefix_options>(nullptr, prefix_options_create)) {}
+  /* A text, a number, a bool or a list of numbers. */
+  template <typename Value>
+  Options& set(std::string_view key, const Value& value, prefix_error* error = nullptr) & {
+    put(key, value, error);
+    return *this;
+  }
+  template <typename Value>
+  Options&& set(std::string_view key, const Value& value, prefix_error* error = nullptr) && {
+    put(key, value, error);
+    return std::move(*this);
+  }
+  /* The value in force, as text. */
+  std::string value(std::string_view key, prefix_error* error = nullptr) const {
+    return read<std::string>(
+        64, [&](auto... to) { return prefix_options_get(get(), key.data(), key.size(), to...); },
+        error);
+  }
+  prefix_options* get() const noexcept { return handle_.get(); }
+
+ private:
+  template <typename Value>
+  void put(std::string_view key, const Value& value, prefix_error* error) {
+    call(error, [&](prefix_error* e) {
+      const char* const name = key.data();
+      const size_t length = key.size();
+      if constexpr (std::same_as<Value, bool>) {
+        return prefix_options_set_bool(get(), name, length, value, e);
+      } else if constexpr (std::integral<Value>) {
+        return prefix_options_set_int(get(), name, length, static_cast<int64_t>(value), e);
+      } else if constexpr (std::floating_point<Value>) {
+        return prefix_options_set_double(get(), name, length, static_cast<double>(value), e);
+      } else if constexpr (std::convertible_to<const Value&, std::string_view>) {
+        const std::string_view text(value);
+        return prefix_options_set(get(), name, length, text.data(), text.size(), e);
+      } else {
+        const std::span<const prefix_token> list(value);
+        return prefix_options_set_ints(get(), name, length, list.data(), list.size(), e);
+      }
+    });
+  }
+
+  detail::Handle<prefix_options, prefix_options_release> handle_;
+};
+
+/* Tags of jobs that are done. */
+class Queue {
+ public:
+  Queue() : handle_(detail::made<prefix_queue>(nullptr, prefix_queue_create)) {}
+  /* The oldest tag; nothing when there is none in that time. */
+  std::optional<int64_t> next(std::chrono::milliseconds timeout, prefix_error* error = nullptr) {
+    int64_t tag = 0;
+    prefix_error failure = PREFIX_ERROR_INIT;
+    const prefix_status status = prefix_queue_next(get(), timeout.count(), &tag, &failure);
+    if (status == PREFIX_ERR_TIMEOUT || !detail::ok(status, failure, error)) return std::nullopt;
+    return tag;
+  }
+  void post(int64_t tag, prefix_error* error = nullptr) {
+    call(error, [&](prefix_error* e) { return prefix_queue_post(get(), tag, e); });
+  }
+  /* For poll(): readable while there is a tag; -1 on failure. */
+  int32_t descriptor(prefix_error* error = nullptr) {
+    int32_t number = -1;
+    call(error, [&](prefix_error* e) { return prefix_queue_descriptor(get(), &number, e); });
+    return number;
+  }
+  prefix_queue* get() const noexcept { return handle_.get(); }
+
+ private:
+  detail::Handle<prefix_queue, prefix_queue_release> handle_;
+};
+
+/* The values of all requests of a job, request after request. */
+struct Values {
+  std::vector<float> all;
+  std::vector<int64_t> offsets;
+
+  size_t size() const { return offsets.empty() ? 0 : offsets.size() - 1; }
+  /* Of one request; NaN where it failed. */
+  std::span<const float> operator[](size_t request) const {
+    const auto begin = static_cast<size_t>(offsets[request]);
+    return std::span(all).subspan(begin, static_cast<size_t>(offsets[request + 1]) - begin);
+  }
+};
+
+/* A request that failed, by its number. */
+struct Failure {
+  size_t request = 0;
+  prefix_error error = PREFIX_ERROR_INIT;
+};
+
+/* A batch that runs or has run. Destroying it cancels what still runs, unless it is detached. */
+class Job {
+ public:
+  explicit Job(prefix_job* handle) : handle_(handle) {}  // takes the reference
+
+  /* Whether every request is finished, after waiting for it this long. */
+  bool wait(std::chrono::milliseconds timeout = kForever, prefix_error* error = nullptr) const {
+    prefix_error failure = PREFIX_ERROR_INIT;
+    const prefix_status status = prefix_job_wait(get(), timeout.count(), &failure);
+    return status != PREFIX_ERR_TIMEOUT && detail::ok(status, failure, error);
+  }
+  void notify(Queue& queue, int64_t tag, prefix_error* error = nullptr) const {
+    call(error, [&](prefix_error* e) { return prefix_job_notify(get(), queue.get(), tag, e); });
+  }
+  void cancel(prefix_error* error = nullptr) const {
+    call(error, [&](prefix_error* e) { return prefix_job_cancel(get(), e); });
+  }
+  void cancel_request(size_t request, prefix_error* error = nullptr) const {
+    call(error, [&](prefix_error* e) { return prefix_job_cancel_request(get(), request, e); });
+  }
+  void detach(prefix_error* error = nullptr) const {
+    call(error, [&](prefix_error* e) { return prefix_job_detach(get(), e); });
+  }
+  size_t size(prefix_error* error = nullptr) const {
+    size_t count = 0;
+    call(error, [&](prefix_error* e) { return prefix_job_count(get(), &count, e); });
+    return count;
+  }
+  size_t finished(prefix_error* error = nullptr) const {
+    size_t count = 0;
+    call(error, [&](prefix_error* e) { return prefix_job_finished_count(get(), &count, e); });
+    return count;
+  }
+  /* The next event; nothing after this time, and when there will be no more. */
+  std::optional<prefix_event> next_event(std::chrono::milliseconds timeout = kForever,
+                                         prefix_error* error = nullptr) const {
+    prefix_event event = PREFIX_EVENT_INIT;
+    prefix_error failure = PREFIX_ERROR_INIT;
+    const prefix_status status = prefix_job_next_event(get(), timeout.count(), &event, &failure);
+    if (status == PREFIX_ERR_TIMEOUT || status == PREFIX_ERR_NO_EVENT ||
+        !detail::ok(status, failure, error))
+      return std::nullopt;
+    return event;
+  }
+  prefix_result_info info(size_t request, prefix_error* error = nullptr) const {
+    prefix_result_info info = PREFIX_RESULT_INFO_INIT;
+    call(error, [&](prefix_error* e) { return prefix_job_result_info(get(), request, &info, e); });
+    return info;
+  }
+  std::vector<float> values(size_t request, prefix_error* error = nullptr) const {
+    return array<std::vector<float>>(prefix_job_result_values, request, error);
+  }
+  std::vector<prefix_token> tokens(size_t request, prefix_error* error = nullptr) const {
+    return array<std::vector<prefix_token>>(prefix_job_result_tokens, request, error);
+  }
+  /* What there is, also of a request that was cancelled or ran out of time. */
+  std::vector<prefix_token> partial_tokens(size_t request, prefix_error* error = nullptr) const {
+    return array<std::vector<prefix_token>>(prefix_job_partial_tokens, request, error);
+  }
+  std::vector<float> logprobs(size_t request, prefix_error* error = nullptr) const {
+    return array<std::vector<float>>(prefix_job_result_logprobs, request, error);
+  }
+  /* The sentence of a request that failed. */
+  std::string message(size_t request, prefix_error* error = nullptr) const {
+    return array<std::string>(prefix_job_result_message, request, error);
+  }
+  Values all_values(prefix_error* error = nullptr) const {
+    Values values;
+    values.offsets.resize(size() + 1);
+    values.all = read<std::vector<float>>(
+        size(),
+        [&](float* out, size_t n, size_t* needed, prefix_error* e) {
+          return prefix_job_all_values(get(), out, n, needed, values.offsets.data(),
+                                       values.offsets.size(), e);
+        },
+        error);
+    return values;
+  }
+  /* The first request that failed; nothing when none did. The job must be done. */
+  std::optional<Failure> first_failure(prefix_error* error = nullptr) const {
+    Failure failure;
+    failure.request = static_cast<size_t>(-1);
+    const prefix_status status = prefix_job_first_failure(get(), &failure.request, &failure.error);
+    if (status == PREFIX_OK) return std::nullopt;
+    if (failure.request != static_cast<size_t>(-1)) return failure;
+    detail::ok(status, failure.error, error);  // the call itself failed
+    return std::nullopt;
+  }
+  prefix_job_totals totals(prefix_error* error = nullptr) const {
+    prefix_job_totals totals = PREFIX_JOB_TOTALS_INIT;
+    call(error, [&](prefix_error* e) { return prefix_job_get_totals(get(), &totals, e); });
+    return totals;
+  }
+  prefix_job* get() const noexcept { return handle_.get(); }
+
+ private:
+  template <typename Array, typename Function>
+  Array array(Function function, size_t request, prefix_error* error) const {
+    return read<Array>(64, [&](auto... to) { return function(get(), request, to...); }, error);
+  }
+
+  detail::Handle<prefix_job, prefix_job_release> handle_;
+};
+
+/* What every request may have besides its tokens. */
+struct Extra {
+  const Options* options = nullptr;  // copied
+  int64_t tag = 0;                   // comes back with results and events
+};
+
+class Engine;
+
+/* Requests to be run together. Each add_ gives the number of its request. */
+class Batch {
+ public:
+  using Tokens = std::span<const prefix_token>;
+
+  /* To be planned only. */
+  Batch() : Batch(static_cast<prefix_engine*>(nullptr)) {}
+  explicit Batch(const Engine& engine);
+  explicit Batch(prefix_engine* engine)
+      : handle_(detail::made<prefix_batch>(nullptr, [&](prefix_batch** out, prefix_error* e) {
+          return prefix_batch_create(engine, out, e);
+        })) {}
+  size_t add_logits(Tokens tokens, Tokens ids, Extra extra = {}, prefix_error* error = nullptr) {
+    return add(error, [&](size_t* index, prefix_error* e) {
+      return prefix_batch_add_logits(get(), tokens.data(), tokens.size(), ids.data(), ids.size(),
+                                     options(extra), extra.tag, index, e);
+    });
+  }
+  size_t add_logprobs(Tokens tokens, int32_t from = 1, Extra extra = {},
+                      prefix_error* error = nullptr) {
+    return add(error, [&](size_t* index, prefix_error* e) {
+      return prefix_batch_add_logprobs(get(), tokens.data(), tokens.size(), from, options(extra),
+                                       extra.tag, index, e);
+    });
+  }
+  /* One request; values are the sums of the log-probs of each choice. */
+  size_t add_choices(Tokens tokens, std::span<const std::vector<prefix_token>> choices,
+                     Extra extra = {}, prefix_error* error = nullptr) {
+    const Joined all(choices);
+    return add(error, [&](size_t* index, prefix_error* e) {
+      return prefix_batch_add_choices(get(), tokens.data(), tokens.size(), all.tokens.data(),
+                                      all.tokens.size(), all.offsets.data(), all.offsets.size(),
+                                      options(extra), extra.tag, index, e);
+    });
+  }
+  /* A request for each; the number of the first one. */
+  size_t add_continuations(Tokens tokens, std::span<const std::vector<prefix_token>> continuations,
+                           Extra extra = {}, prefix_error* error = nullptr) {
+    const Joined all(continuations);
+    return add(error, [&](size_t* index, prefix_error* e) {
+      return prefix_batch_add_continuations(
+          get(), tokens.data(), tokens.size(), all.tokens.data(), all.tokens.size(),
+          all.offsets.data(), all.offsets.size(), options(extra), extra.tag, index, e);
+    });
+  }
+  size_t add_embedding(Tokens tokens, Extra extra = {}, prefix_error* error = nullptr) {
+    return add(error, [&](size_t* index, prefix_error* e) {
+      return prefix_batch_add_embedding(get(), tokens.data(), tokens.size(), options(extra),
+                                        extra.tag, index, e);
+    });
+  }
+  size_t add_generate(Tokens tokens, Extra extra = {}, prefix_error* error = nullptr) {
+    return add(error, [&](size_t* index, prefix_error* e) {
+      return prefix_batch_add_generate(get(), tokens.data(), tokens.size(), options(extra),
+                                       extra.tag, index, e);
+    });
+  }
+  size_t add_warm(Tokens tokens, Extra extra = {}, prefix_error* error = nullptr) {
+    return add(error, [&](size_t* index, prefix_error* e) {
+      return prefix_batch_add_warm(get(), tokens.data(), tokens.size(), options(extra), extra.tag,
+                                   index, e);
+    });
+  }
+  void clear(prefix_error* error = nullptr) {
+    call(error, [&](prefix_error* e) { return prefix_batch_clear(get(), e); });
+  }
+  size_t size(prefix_error* error = nullptr) const {
+    size_t count = 0;
+    call(error, [&](prefix_error* e) { return prefix_batch_count(get(), &count, e); });
+    return count;
+  }
+  std::string plan_json(prefix_error* error = nullptr) const {
+    return read<std::string>(
+        1024, [&](auto... to) { return prefix_batch_plan_json(get(), to...); }, error);
+  }
+  prefix_batch* get() const noexcept { return handle_.get(); }
+
+ private:
+  // Lists in one array, as C takes them.
+  struct Joined {
+    explicit Joined(std::span<const std::vector<prefix_token>> lists) {
+      for (const std::vector<prefix_token>& list : lists) {
+        tokens.insert(tokens.end(), list.begin(), list.end());
+        offsets.push_back(static_cast<int64_t>(tokens.size()));
+      }
+    }
+    std::vector<prefix_token> tokens;
+    std::vector<int64_t> offsets = {0};
+  };
+  static const prefix_options* options(const Extra& extra) {
+    return extra.options ? extra.options->get() : nullptr;
+  }
+  template <typename Add>
+  size_t add(prefix_error* error, const Add& function) {
+    size_t index = 0;
+    call(error, [&](prefix_error* e) { return function(&index, e); });
+    return index;
+  }
+
+  detail::Handle<prefix_batch, prefix_batch_release> handle_;
+};
+
+/* One model, one cache, one scheduler. */
+class Engine {
+ public:
+  /* Called with a fraction in [0, 1] while a model loads; false aborts it with CANCELLED. */
+  using Progress = std::function<bool(double)>;
+
+  /* A Hugging Face directory or a .gguf file. With `error`, an engine that failed to load is empty:
+   * get() is NULL, and every call of it fails. */
+  explicit Engine(std::string_view path, const Options* options = nullptr,
+                  const Progress& progress = {}, prefix_error* error = nullptr) {
+    Loading loading{&progress, nullptr};
+    prefix_engine* handle = nullptr;
+    prefix_error failure = PREFIX_ERROR_INIT;
+    const prefix_status status = prefix_engine_create_with_progress(
+        path.data(), path.size(), options ? options->get() : nullptr,
+        progress ? &Loading::on_progress : nullptr, &loading, &handle, &failure);
+    if (loading.thrown) std::rethrow_exception(loading.thrown);
+    detail::ok(status, failure, error);
+    handle_.reset(handle);
+  }
+
+  static prefix_memory estimate(std::string_view path, const Options* options = nullptr,
+                                prefix_error* error = nullptr) {
+    prefix_memory memory = PREFIX_MEMORY_INIT;
+    call(error, [&](prefix_error* e) {
+      return prefix_engine_estimate(path.data(), path.size(), options ? options->get() : nullptr,
+                                    &memory, e);
+    });
+    return memory;
+  }
+  /* Waits for all requests. */
+  Job run(const Batch& batch, prefix_error* error = nullptr) const {
+    return Job(detail::made<prefix_job>(error, [&](prefix_job** out, prefix_error* e) {
+      return prefix_run(get(), batch.get(), out, e);
+    }));
+  }
+  Job submit(const Batch& batch, prefix_error* error = nullptr) const {
+    return Job(detail::made<prefix_job>(error, [&](prefix_job** out, prefix_error* e) {
+      return prefix_submit(get(), batch.get(), out, e);
+    }));
+  }
+  /* Takes no more requests, waits this long for running ones and cancels the rest. */
+  void shutdown(std::chrono::milliseconds timeout, prefix_error* error = nullptr) {
+    call(error, [&](prefix_error* e) { return prefix_engine_shutdown(get(), timeout.count(), e); });
+  }
+  prefix_engine_info info(prefix_error* error = nullptr) const {
+    prefix_engine_info info = PREFIX_ENGINE_INFO_INIT;
+    call(error, [&](prefix_error* e) { return prefix_engine_get_info(get(), &info, e); });
+    return info;
+  }
+  prefix_engine_stats stats(prefix_error* error = nullptr) const {
+    prefix_engine_stats stats = PREFIX_ENGINE_STATS_INIT;
+    call(error, [&](prefix_error* e) { return prefix_engine_get_stats(get(), &stats, e); });
+    return stats;
+  }
+  std::vector<prefix_token> end_tokens(prefix_error* error = nullptr) const {
+    return read<std::vector<prefix_token>>(
+        8, [&](auto... to) { return prefix_engine_end_tokens(get(), to...); }, error);
+  }
+  std::string info_json(prefix_error* error = nullptr) const {
+    return text(prefix_engine_info_json, error);
+  }
+  /* In Prometheus text format. */
+  std::string metrics(prefix_error* error = nullptr) const {
+    return text(prefix_metrics_text, error);
+  }
+  /* The cache, to look at. */
+  std::string tree_json(prefix_error* error = nullptr) const {
+    return text(prefix_cache_tree_json, error);
+  }
+  /* The number of a namespace, for the option namespace_id and below. */
+  int32_t open_namespace(std::string_view name, prefix_error* error = nullptr) {
+    int32_t ns = -1;
+    call(error, [&](prefix_error* e) {
+      return prefix_namespace_open(get(), name.data(), name.size(), &ns, e);
+    });
+    return ns;
+  }
+  prefix_cache_info lookup(std::span<const prefix_token> tokens, int32_t ns = 0,
+                           prefix_error* error = nullptr) const {
+    prefix_cache_info found = PREFIX_CACHE_INFO_INIT;
+    call(error, [&](prefix_error* e) {
+      return prefix_cache_lookup(get(), ns, tokens.data(), tokens.size(), &found, e);
+    });
+    return found;
+  }
+  prefix_engine* get() const noexcept { return handle_.get(); }
+
+ private:
+  // An exception of the callback passes the C interface as an abort.
+  struct Loading {
+    const Progress* progress;
+    std::exception_ptr thrown;
+    static int32_t on_progress(double fraction, void* user) noexcept {
+      auto& loading = *static_cast<Loading*>(user);
+      try {
+        return (*loading.progress)(fraction) ? 0 : 1;
+      } catch (...) {
+        loading.thrown = std::current_exception();
+        return 1;
+      }
+    }
+  };
+  template <typename Function>
+  std::string text(Function function, prefix_error* error) const {
+    return read<std::string>(4096, [&](auto... to) { return function(get(), to...); }, error);
+  }
+
+  detail::Handle<prefix_engine, prefix_engine_release> handle_;
+};
+
+inline Batch::Batch(const Engine& engine) : Batch(engine.get()) {}
+
+/* The cache without a model. */
+class Simulation {
+ public:
+  /* options: a JSON object, see prefix_sim_create. */
+  explicit Simulation(std::string_view options = "{}")
+      : handle_(detail::made<prefix_sim>(nullptr, [&](prefix_sim** out, prefix_error* e) {
+          return prefix_sim_create(options.data(), options.size(), out, e);
+        })) {}
+  /* The result of an operation, both a JSON object. */
+  std::string apply(std::string_view operation, prefix_error* error = nullptr) {
+    const bool done = call(error, [&](prefix_error* e) {
+      return prefix_sim_apply(get(), operation.data(), operation.size(), e);
+    });
+    if (!done) return {};
+    return read<std::string>(
+        1024, [&](auto... to) { return prefix_sim_result(get(), to...); }, error);
+  }
+  /* Tokens of the prompt that were in the cache. */
+  int64_t request(std::string_view ns, std::span<const prefix_token> tokens, size_t n_prompt,
+                  prefix_error* error = nullptr) {
+    int64_t reused = 0;
+    call(error, [&](prefix_error* e) {
+      return prefix_sim_request(get(), ns.data(), ns.size(), tokens.data(), tokens.size(), n_prompt,
+                                &reused, e);
+    });
+    return reused;
+  }
+  prefix_sim* get() const noexcept { return handle_.get(); }
+
+ private:
+  detail::Handle<prefix_sim, prefix_sim_release> handle_;
+};
+
+/* What a model holds, from the headers of its files alone, as JSON. */
+inline std::string model_info_json(std::string_view path, prefix_error* error = nullptr) {
+  return read<std::string>(
+      2048, [&](auto... to) { return prefix_model_info_json(path.data(), path.size(), to...); },
+      error);
+}
+
+}  // namespace cpp1
+}  // namespace prefix
+
+#endif /* PREFIX_HPP */

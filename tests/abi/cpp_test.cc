@@ -1,0 +1,184 @@
+// prefix.hpp: what it adds to the C interface, which is tested elsewhere.
+#include <array>
+#include <cmath>
+#include <prefix.hpp>
+#include <type_traits>
+
+#include "abi_support.h"
+
+namespace prefix_abi {
+namespace {
+
+using std::chrono::milliseconds;
+
+prefix::Engine small_engine() {
+  const auto options = prefix::Options().set("cache_bytes", "16M").set("threads", 2);
+  return prefix::Engine(model_path(), &options);
+}
+
+TEST(Cpp, OptionsTakeEveryType) {
+  prefix::Options options;
+  const std::vector<prefix_token> ids = {7, 8};
+  const std::string policy = "lfu";
+  options.set("cache_policy", policy).set("dtype", "f32").set("threads", size_t{3});
+  options.set("cache", false).set("temperature", 0.5f).set("top_p", 0.25).set("stop_tokens", ids);
+  EXPECT_EQ(options.value("cache_policy"), "lfu");
+  EXPECT_EQ(options.value("dtype"), "f32");
+  EXPECT_EQ(options.value("threads"), "3");
+  EXPECT_EQ(options.value("cache"), "false");
+  EXPECT_EQ(options.value("temperature"), "0.5");
+  EXPECT_EQ(options.value("top_p"), "0.25");
+  EXPECT_EQ(options.value("stop_tokens"), "7,8");
+}
+
+TEST(Cpp, AFailureIsAnExceptionOrAStatusByChoice) {
+  prefix::Options options;
+  try {
+    options.set("thread", 1);
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const prefix::Error& e) {
+    EXPECT_EQ(e.status(), PREFIX_ERR_UNKNOWN_OPTION);
+    EXPECT_STREQ(e.name(), "PREFIX_ERR_UNKNOWN_OPTION");
+    EXPECT_EQ(e.function(), "prefix_options_set_int");
+    EXPECT_NE(std::string_view(e.what()).find("threads"), std::string_view::npos);
+  }
+  prefix_error error = PREFIX_ERROR_INIT;
+  options.set("thread", 1, &error);
+  EXPECT_EQ(error.code, PREFIX_ERR_UNKNOWN_OPTION);
+  EXPECT_NE(std::string_view(error.message).find("threads"), std::string_view::npos);
+  options.set("threads", 1, &error);
+  EXPECT_EQ(error.code, PREFIX_OK) << "an earlier failure does not stay";
+  EXPECT_EQ(options.value("nonsense", &error), "");
+  EXPECT_EQ(error.code, PREFIX_ERR_UNKNOWN_OPTION);
+
+  const prefix::Engine none("/nowhere", nullptr, {}, &error);
+  EXPECT_EQ(error.code, PREFIX_ERR_NOT_FOUND);
+  EXPECT_EQ(none.get(), nullptr);
+  EXPECT_EQ(none.info(&error).layers, 0);
+  EXPECT_EQ(error.code, PREFIX_ERR_INVALID_ARGUMENT);
+  EXPECT_THROW(none.info(), prefix::Error);
+}
+
+TEST(Cpp, LoadingCanBeWatchedAndAborted) {
+  std::vector<double> seen;
+  const prefix::Engine engine(model_path(), nullptr, [&](double fraction) {
+    seen.push_back(fraction);
+    return true;
+  });
+  ASSERT_FALSE(seen.empty());
+  EXPECT_EQ(seen.back(), 1.0);
+  try {
+    prefix::Engine(model_path(), nullptr, [](double) { return false; });
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const prefix::Error& e) {
+    EXPECT_EQ(e.status(), PREFIX_ERR_CANCELLED);
+  }
+  // An exception of the callback comes out where the load was asked for.
+  EXPECT_THROW(prefix::Engine(model_path(), nullptr,
+                              [](double) -> bool { throw std::out_of_range("mine"); }),
+               std::out_of_range);
+}
+
+TEST(Cpp, EveryKindOfRequest) {
+  const prefix::Engine engine = small_engine();
+  EXPECT_EQ(engine.info().vocabulary, 131);
+  EXPECT_EQ(engine.info().threads, 2);
+  prefix::Batch batch(engine);
+  const std::array<prefix_token, 3> prompt = {1, 2, 3};
+  const std::vector<std::vector<prefix_token>> lists = {{7}, {8, 9}};
+  const auto hot = prefix::Options().set("max_tokens", 5).set("ignore_eos", true);
+  const auto short_one = prefix::Options().set("dimensions", 8);
+  EXPECT_EQ(batch.add_logits(prompt, prompt, {nullptr, 70}), 0u);
+  EXPECT_EQ(batch.add_logprobs(prompt), 1u);
+  EXPECT_EQ(batch.add_choices(prompt, lists), 2u);
+  EXPECT_EQ(batch.add_continuations(prompt, lists), 3u);
+  EXPECT_EQ(batch.add_embedding(prompt, {&short_one}), 5u);
+  EXPECT_EQ(batch.add_generate(prompt, {&hot}), 6u);
+  EXPECT_EQ(batch.add_warm(prompt), 7u);
+  EXPECT_EQ(batch.add_logits(std::vector<prefix_token>{1, 999}, prompt), 8u);
+  EXPECT_EQ(batch.size(), 9u);
+  EXPECT_NE(batch.plan_json().find("\"requests\":9"), std::string::npos) << batch.plan_json();
+
+  const prefix::Job job = engine.run(batch);
+  EXPECT_EQ(job.size(), 9u);
+  EXPECT_EQ(job.finished(), 9u);
+  EXPECT_EQ(job.info(0).user_tag, 70);
+  const prefix::Values all = job.all_values();
+  ASSERT_EQ(all.size(), 9u);
+  const size_t sizes[] = {3, 2, 2, 1, 2, 8, 0, 0, 3};
+  for (size_t i = 0; i < 9; ++i) EXPECT_EQ(all[i].size(), sizes[i]) << i;
+  for (size_t i = 0; i < 6; ++i) {
+    const std::vector<float> own = job.values(i);
+    EXPECT_TRUE(std::equal(own.begin(), own.end(), all[i].begin(), all[i].end())) << i;
+  }
+  EXPECT_TRUE(std::isnan(all[8][0]));
+  EXPECT_EQ(job.logprobs(2).size(), 3u);
+  EXPECT_EQ(job.tokens(6).size(), 5u);
+  EXPECT_EQ(job.partial_tokens(6), job.tokens(6));
+  EXPECT_EQ(job.totals().failed, 1);
+  const auto failure = job.first_failure();
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->request, 8u);
+  EXPECT_EQ(failure->error.code, PREFIX_ERR_OUT_OF_RANGE);
+  EXPECT_NE(std::string(failure->error.message).find(job.message(8)), std::string::npos);
+  prefix_error error = PREFIX_ERROR_INIT;
+  EXPECT_TRUE(job.values(8, &error).empty());
+  EXPECT_EQ(error.code, PREFIX_ERR_OUT_OF_RANGE);
+  EXPECT_THROW(job.values(8), prefix::Error);
+  EXPECT_EQ(engine.lookup(prompt).cached_tokens, 3);
+  EXPECT_EQ(engine.stats().requests_failed, 1);
+  EXPECT_NE(engine.metrics().find("prefix_tokens_computed_total"), std::string::npos);
+  EXPECT_NE(engine.tree_json().find("nodes"), std::string::npos);
+  EXPECT_NE(engine.info_json().find("\"vocab_size\":131"), std::string::npos);
+  EXPECT_FALSE(engine.end_tokens(&error).size() > 99 || error.code != PREFIX_OK);
+}
+
+TEST(Cpp, JobsAreWaitedForWatchedAndCancelled) {
+  prefix::Engine engine = small_engine();
+  const auto endless = prefix::Options().set("max_tokens", 4000).set("ignore_eos", true);
+  prefix::Batch batch(engine);
+  const std::vector<prefix_token> prompt = {1, 2, 3};
+  batch.add_generate(prompt, {&endless});
+  batch.add_generate(prompt, {&endless});
+  const prefix::Job job = engine.submit(batch);
+  EXPECT_FALSE(job.wait(milliseconds(0)));
+  EXPECT_THROW(job.first_failure(), prefix::Error) << "not done";
+  std::optional<prefix_event> event = job.next_event();
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->kind, PREFIX_EVENT_STARTED);
+  prefix::Queue queue;
+  job.notify(queue, 5);
+  EXPECT_FALSE(queue.next(milliseconds(0)));
+  EXPECT_GE(queue.descriptor(), 0);
+  job.cancel_request(0);
+  job.cancel();
+  EXPECT_EQ(queue.next(prefix::kForever), 5);
+  EXPECT_TRUE(job.wait());
+  EXPECT_EQ(job.first_failure()->error.code, PREFIX_ERR_CANCELLED);
+  while (job.next_event()) {
+  }
+  queue.post(6);
+  EXPECT_EQ(queue.next(milliseconds(0)), 6);
+  job.detach();
+  EXPECT_GT(engine.open_namespace("tenant"), 0);
+  engine.shutdown(milliseconds(0));
+  EXPECT_THROW(engine.run(batch), prefix::Error);
+  static_assert(std::is_nothrow_move_constructible_v<prefix::Job>);
+  static_assert(!std::is_copy_constructible_v<prefix::Engine>);
+}
+
+TEST(Cpp, TheCacheWithoutAModel) {
+  prefix::Simulation simulation(R"({"capacity": 8})");
+  const std::vector<prefix_token> tokens = {1, 2, 3, 4};
+  EXPECT_EQ(simulation.request("", tokens, 3), 0);
+  EXPECT_EQ(simulation.request("", tokens, 3), 2);
+  EXPECT_NE(simulation.apply(R"({"op": "stats"})").find("\"total\":4"), std::string::npos);
+  prefix_error error = PREFIX_ERROR_INIT;
+  EXPECT_EQ(simulation.apply("{}", &error), "");
+  EXPECT_EQ(error.code, PREFIX_ERR_INVALID_ARGUMENT);
+  EXPECT_NE(prefix::model_info_json(model_path()).find("safetensors"), std::string::npos);
+  EXPECT_GT(prefix::Engine::estimate(model_path()).weight_bytes, 0);
+}
+
+}  // namespace
+}  // namespace prefix_abi
