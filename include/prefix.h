@@ -30,13 +30,13 @@
  *
  * Rules that hold for every function:
  *
- *  1. Handles (options, engine, batch, job, queue, sim) are opaque. create, open, run and submit give one
- *     reference; retain adds one; release drops one, takes NULL and never fails. Children keep their
- *     parents alive, so any order of releases is right. A handle that was released or never was one
- *     is answered with PREFIX_ERR_MISUSE, never with a crash.
+ *  1. Handles (options, engine, batch, job, queue, sim) are opaque. create, open, run and submit
+ *     give one reference; retain adds one; release drops one, takes NULL and never fails. Children
+ *     keep their parents alive, so any order of releases is right. A handle that was released or
+ *     never was one is answered with PREFIX_ERR_MISUSE, never with a crash.
  *  2. Fallible functions return a prefix_status and take a trailing prefix_error*, which may be
- *     NULL. It belongs to the caller, holds one sentence with the value and the limit that it broke,
- *     and is written only on failure.
+ *     NULL. It belongs to the caller, holds one sentence with the value and the limit that it
+ *     broke, and is written only on failure.
  *  3. Text in is UTF-8 with a length; PREFIX_NUL as length means "up to the terminating zero".
  *     Text and arrays out go to the caller's buffer, whole or not at all: `needed` (may be NULL)
  *     receives how many elements there are; a capacity of 0, with any buffer, only asks for that;
@@ -44,10 +44,11 @@
  *     `needed`. Text is counted in bytes without the zero that always ends it: n bytes of text want
  *     a capacity of n + 1.
  *  4. Structs that the library fills begin with struct_size, set by the caller to sizeof (each has
- *     an _INIT macro that does it): a library that knows more fields fills those that fit, one that knows fewer
- *     leaves the rest alone. Smaller than the first release's layout is PREFIX_ERR_STRUCT_TOO_OLD.
- *  5. [any thread]: may be called from any thread at any time. [one thread per handle]: calls on one
- *     handle must not overlap.
+ *     an _INIT macro that does it): a library that knows more fields fills those that fit, one that
+ *     knows fewer leaves the rest alone. Smaller than the first release's layout is
+ *     PREFIX_ERR_STRUCT_TOO_OLD.
+ *  5. [any thread]: may be called from any thread at any time. [one thread per handle]: calls on
+ *     one handle must not overlap.
  *  6. One bad request fails alone, with its own status; the others of the batch are not affected. A
  *     call that fails changes nothing.
  *  7. The library never prints, exits, aborts, throws across this interface or installs signal
@@ -152,9 +153,9 @@ PREFIX_API int32_t prefix_status_is_retryable(prefix_status status);
 
 /* ---- Options -------------------------------------------------------------------------------- */
 
-/* String-keyed options; the library lists its own (prefix_option_info). Whoever takes a handle copies
- * what is in it; an option that would have no effect there (one for engines on a request, one for
- * generation on an embedding) is an INVALID_ARGUMENT. */
+/* String-keyed options; the library lists its own (prefix_option_info). Whoever takes a handle
+ * copies what is in it; an option that would have no effect there (one for engines on a request,
+ * one for generation on an embedding) is an INVALID_ARGUMENT. */
 typedef struct prefix_options prefix_options;
 
 enum {
@@ -426,18 +427,19 @@ PREFIX_API prefix_status prefix_metrics_text(const prefix_engine* engine, char* 
 
 /* ---- Namespaces ----------------------------------------------------------------------------- */
 
-/* Nothing is shared across namespaces, ever: a tenant, an adapter, a salt. Requests name theirs with
- * the option "namespace"; the empty one is always there with id 0. */
+/* Nothing is shared across namespaces, ever: a tenant, an adapter, a salt. Requests name theirs
+ * with the option "namespace"; the empty one is always there with id 0. */
 
 /* [any thread] The id of a namespace, made when it is new. */
 PREFIX_API prefix_status prefix_namespace_open(prefix_engine* engine, const char* name,
                                                size_t name_len, int32_t* ns, prefix_error* err);
-/* [any thread] The same for a namespace of several parts: a tenant's salt, an adapter, the epoch of its
- * weights, and whatever else keeps prefixes apart. Part i is text[offsets[i] .. offsets[i + 1]), with
- * one offset more than parts. They are compared one by one: ("ab", "c") is not ("a", "bc"). One part
- * is the namespace of that name, no part the empty one. Requests name it by option namespace_id, and
- * not by namespace as well: adding such a request is an INVALID_ARGUMENT. With
- * option require_salt, requests in a namespace whose first part is empty are refused. */
+/* [any thread] The same for a namespace of several parts: a tenant's salt, an adapter, the epoch of
+ * its weights, and whatever else keeps prefixes apart. Part i is text[offsets[i] ..
+ * offsets[i + 1]), with one offset more than parts. They are compared one by one: ("ab", "c") is
+ * not ("a", "bc"). One part is the namespace of that name, no part the empty one. Requests name it
+ * by option namespace_id, and not by namespace as well: adding such a request is an
+ * INVALID_ARGUMENT. With option require_salt, requests in a namespace whose first part is empty are
+ * refused. */
 PREFIX_API prefix_status prefix_namespace_open_tuple(prefix_engine* engine, const char* text,
                                                      size_t text_len, const int64_t* offsets,
                                                      size_t n_offsets, int32_t* ns,
@@ -481,9 +483,9 @@ PREFIX_API prefix_status prefix_batch_add_logprobs(prefix_batch* batch, const pr
                                                    size_t n_tokens, int32_t from,
                                                    const prefix_options* options, int64_t user_tag,
                                                    size_t* index, prefix_error* err);
-/* Choices after a prompt: choice i is choice_tokens[offsets[i] .. offsets[i + 1]), with n_choices + 1
- * offsets. Values: the sum of log-probs of each choice; result_logprobs: those of all their tokens
- * in a row. The prompt is computed once. */
+/* Choices after a prompt: choice i is choice_tokens[offsets[i] .. offsets[i + 1]), with
+ * n_choices + 1 offsets. Values: the sum of log-probs of each choice; result_logprobs: those of all
+ * their tokens in a row. The prompt is computed once. */
 PREFIX_API prefix_status prefix_batch_add_choices(prefix_batch* batch, const prefix_token* tokens,
                                                   size_t n_tokens,
                                                   const prefix_token* choice_tokens,
@@ -510,14 +512,14 @@ PREFIX_API prefix_status prefix_batch_add_generate(prefix_batch* batch, const pr
                                                    size_t n_tokens, const prefix_options* options,
                                                    int64_t user_tag, size_t* index,
                                                    prefix_error* err);
-/* No result: the tokens are computed, or fetched from disk or store, and stay in the cache for those
- * who come later. */
+/* No result: the tokens are computed, or fetched from disk or store, and stay in the cache for
+ * those who come later. */
 PREFIX_API prefix_status prefix_batch_add_warm(prefix_batch* batch, const prefix_token* tokens,
                                                size_t n_tokens, const prefix_options* options,
                                                int64_t user_tag, size_t* index, prefix_error* err);
 /* How the batch shares, without running it or looking into the cache:
  * {"requests": n, "tokens_given": n, "tokens_distinct": n,
- *  "nodes": [{"parent": i or -1, "start": position, "tokens": n, "requests": requests that end here,
+ *  "nodes": [{"parent": i or -1, "start": position, "tokens": n, "requests": those that end here,
  *             "below": requests at or below, "first": first few token ids}]}, parents first. */
 PREFIX_API prefix_status prefix_batch_plan_json(const prefix_batch* batch, char* buf, size_t cap,
                                                 size_t* needed, prefix_error* err);
@@ -642,8 +644,8 @@ typedef struct prefix_job_totals {
 } prefix_job_totals;
 #define PREFIX_JOB_TOTALS_INIT {(int32_t)sizeof(prefix_job_totals), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
-/* MISUSE while the request is unfinished, OUT_OF_RANGE for an index beyond the batch. Values, tokens
- * and logprobs of a request that failed are failures too: with its status and its sentence.
+/* MISUSE while the request is unfinished, OUT_OF_RANGE for an index beyond the batch. Values,
+ * tokens and logprobs of a request that failed are failures too: with its status and its sentence.
  * result_info tells of every request; that it failed is in out->status. */
 PREFIX_API prefix_status prefix_job_result_info(const prefix_job* job, size_t index,
                                                 prefix_result_info* out, prefix_error* err);
@@ -667,10 +669,10 @@ PREFIX_API prefix_status prefix_job_result_logprobs(const prefix_job* job, size_
 PREFIX_API prefix_status prefix_job_partial_tokens(const prefix_job* job, size_t index,
                                                    prefix_token* out, size_t capacity,
                                                    size_t* needed, prefix_error* err);
-/* All values of all requests in one array, request after request: one call per batch. A request that
- * failed has as many as it would have had, all NaN. offsets (capacity_offsets entries; needs
- * prefix_job_count + 1) receives where each request begins; may be NULL with capacity_offsets 0. The
- * job must be done. */
+/* All values of all requests in one array, request after request: one call per batch. A request
+ * that failed has as many as it would have had, all NaN. offsets (capacity_offsets entries; needs
+ * prefix_job_count + 1) receives where each request begins; may be NULL with capacity_offsets 0.
+ * The job must be done. */
 PREFIX_API prefix_status prefix_job_all_values(const prefix_job* job, float* out, size_t capacity,
                                                size_t* needed, int64_t* offsets,
                                                size_t capacity_offsets, prefix_error* err);
@@ -695,8 +697,8 @@ typedef struct prefix_cache_info {
 PREFIX_API prefix_status prefix_cache_lookup(const prefix_engine* engine, int32_t ns,
                                              const prefix_token* tokens, size_t n_tokens,
                                              prefix_cache_info* out, prefix_error* err);
-/* [any thread] cached_tokens of many prompts at once: prompt i is tokens[offsets[i] .. offsets[i + 1]),
- * with one offset more than prompts; cached receives one number for each. */
+/* [any thread] cached_tokens of many prompts at once: prompt i is tokens[offsets[i] ..
+ * offsets[i + 1]), with one offset more than prompts; cached receives one number for each. */
 PREFIX_API prefix_status prefix_cache_lookup_many(const prefix_engine* engine, int32_t ns,
                                                   const prefix_token* tokens, size_t n_tokens,
                                                   const int64_t* offsets, size_t n_offsets,
@@ -734,7 +736,8 @@ PREFIX_API prefix_status prefix_cache_pin(prefix_engine* engine, int32_t ns,
 PREFIX_API prefix_status prefix_cache_unpin(prefix_engine* engine, int64_t lease,
                                             prefix_error* err);
 /* [any thread] Evicts what continues these tokens (with n_tokens 0: the whole namespace), as far as
- * no request uses and no lease keeps it; the tokens themselves stay. *freed (may be NULL): tokens. */
+ * no request uses and no lease keeps it; the tokens themselves stay. *freed (may be NULL):
+ * tokens. */
 PREFIX_API prefix_status prefix_cache_evict(prefix_engine* engine, int32_t ns,
                                             const prefix_token* tokens, size_t n_tokens,
                                             int64_t* freed, prefix_error* err);
@@ -747,13 +750,14 @@ PREFIX_API prefix_status prefix_cache_trim(prefix_engine* engine, int64_t target
  * {"tokens": n, "nodes": [{"node": its number, "parent": that of the node before it or -1,
  *  "start": position of its first token, "tokens": n, "computed": n of them,
  *  "held": requests and pins that keep it, "uses": n, ...}]},
- * in no order; without a parent also "namespace": text. The command prefix tree --from paints it. */
+ * in no order; without a parent also "namespace": text. The command prefix tree --from paints
+ * it. */
 PREFIX_API prefix_status prefix_cache_tree_json(const prefix_engine* engine, char* buf, size_t cap,
                                                 size_t* needed, prefix_error* err);
 
 /* Cache events tell those who route requests what is in memory here, block by block: a block is
- * cache_event_tokens tokens of a path. The engine keeps the last cache_events of them (options of the
- * engine); without that option these functions answer MISUSE. */
+ * cache_event_tokens tokens of a path. The engine keeps the last cache_events of them (options of
+ * the engine); without that option these functions answer MISUSE. */
 enum {
   PREFIX_CACHE_STORED = 0,  /* after the stored event of its parent */
   PREFIX_CACHE_REMOVED = 1, /* before that of its parent */
@@ -771,9 +775,9 @@ typedef struct prefix_cache_event {
 } prefix_cache_event;
 #define PREFIX_CACHE_EVENT_INIT {(int32_t)sizeof(prefix_cache_event), 0, 0, 0, 0, 0, 0, 0}
 
-/* [any thread] The first event that is kept with a sequence of at least `from` (0 for the oldest), and
- * for a stored one the tokens of its block. Go on with event->sequence + 1; more than was asked for
- * says that events were lost in between: dump, and go on with what the dump says. Any number of
+/* [any thread] The first event that is kept with a sequence of at least `from` (0 for the oldest),
+ * and for a stored one the tokens of its block. Go on with event->sequence + 1; more than was asked
+ * for says that events were lost in between: dump, and go on with what the dump says. Any number of
  * readers, each with its own `from`. NO_EVENT: none yet. */
 PREFIX_API prefix_status prefix_cache_next_event(const prefix_engine* engine, int64_t from,
                                                  prefix_cache_event* event, prefix_token* tokens,
@@ -803,10 +807,11 @@ typedef struct prefix_snapshot_info {
 PREFIX_API prefix_status prefix_snapshot_save(prefix_engine* engine, const char* path,
                                               size_t path_len, const int32_t* ns, size_t n_ns,
                                               prefix_snapshot_info* out, prefix_error* err);
-/* [any thread] Loads a snapshot beside what is in the cache. Nothing is evicted for it: it begins with
- * what was used last, and ends when the cache is full. Every page is checked; what is damaged is
- * left out. out may be NULL. Errors: NOT_FOUND, IO, FORMAT for a damaged file, INCOMPATIBLE_SNAPSHOT
- * for one of another model, number type, device or instruction-set level; nothing is loaded then. */
+/* [any thread] Loads a snapshot beside what is in the cache. Nothing is evicted for it: it begins
+ * with what was used last, and ends when the cache is full. Every page is checked; what is damaged
+ * is left out. out may be NULL. Errors: NOT_FOUND, IO, FORMAT for a damaged file,
+ * INCOMPATIBLE_SNAPSHOT for one of another model, number type, device or instruction-set level;
+ * nothing is loaded then. */
 PREFIX_API prefix_status prefix_snapshot_load(prefix_engine* engine, const char* path,
                                               size_t path_len, prefix_snapshot_info* out,
                                               prefix_error* err);
@@ -821,8 +826,9 @@ typedef struct prefix_sim prefix_sim;
 /* options: a JSON object, {} or NULL for the defaults: "policy" ("lru"; also lfu, fifo, mru, filo,
  * slru, priority, gdsf), "page" (1; atoms that are matched as one), "capacity" (0 = no limit; in
  * tokens, of which whole pages are used; never exceeded without compat), "bigram" (false), "compat"
- * ("", or "sglang": behave as SGLang's radix cache where ours differs on purpose). Errors: INVALID_ARGUMENT for another key or value, naming it; OUT_OF_RANGE for
- * a number beyond its limits. */
+ * ("", or "sglang": behave as SGLang's radix cache where ours differs on purpose). Errors:
+ * INVALID_ARGUMENT for another key or value, naming it; OUT_OF_RANGE for a number beyond its
+ * limits. */
 PREFIX_API prefix_status prefix_sim_create(const char* options, size_t length, prefix_sim** out,
                                            prefix_error* err);
 /* One operation, a JSON object: {"op": "match" | "insert" | "lock" | "unlock", "tokens": [...],
@@ -833,8 +839,8 @@ PREFIX_API prefix_status prefix_sim_create(const char* options, size_t length, p
 PREFIX_API prefix_status prefix_sim_apply(prefix_sim* sim, const char* operation, size_t length,
                                           prefix_error* err);
 /* The result of the last operation that succeeded, one line of JSON without a line end: what it
- * returned ("matched", "slots", "freed", "nodes", ...), and always "evictable", "protected", "total"
- * (tokens) and "tick". Before the first operation only these. */
+ * returned ("matched", "slots", "freed", "nodes", ...), and always "evictable", "protected",
+ * "total" (tokens) and "tick". Before the first operation only these. */
 PREFIX_API prefix_status prefix_sim_result(const prefix_sim* sim, char* buf, size_t cap,
                                            size_t* needed, prefix_error* err);
 /* One request of a trace in the namespace of this name (NULL with 0: ""): tokens are its prompt

@@ -12,14 +12,14 @@
  *     for (const float score : job.values(0)) std::printf("%g\n", score);
  *   }
  *
- * Everything is inline and calls the C interface, so a program may be built with another compiler or
- * standard library than libprefix.so was. What functions do, their limits and errors stand in
+ * Everything is inline and calls the C interface, so a program may be built with another compiler
+ * or standard library than libprefix.so was. What functions do, their limits and errors stand in
  * prefix.h, and so do its rules: an object may be destroyed before those that came from it, and any
  * thread may call any function unless prefix.h says otherwise.
  *
- * A failure throws prefix::Error. Every function also takes a prefix_error* as its last argument: with
- * one, it throws nothing but std::bad_alloc, writes the failure there, and returns an empty value;
- * error.code is PREFIX_OK after a call that succeeded.
+ * A failure throws prefix::Error. Every function also takes a prefix_error* as its last argument:
+ * with one, it throws nothing but std::bad_alloc, writes the failure there, and returns an empty
+ * value; error.code is PREFIX_OK after a call that succeeded.
  */
 #ifndef PREFIX_HPP
 #define PREFIX_HPP

@@ -1,8 +1,10 @@
-/* prefix_text.h - tokenizers, chat templates and ready-made tasks for the models that prefix.h runs.
+/* prefix_text.h - tokenizers, chat templates and ready-made tasks for the models that prefix.h
+ * runs.
  *
- * prefix.h takes token ids. This library, libprefix_text.so, makes them from text and makes text from
- * them: exactly as the Hugging Face packages do, from a Hugging Face directory, a tokenizer.json or
- * the metadata of a GGUF file. It is optional and stands alone: it needs nothing but libc.
+ * prefix.h takes token ids. This library, libprefix_text.so, makes them from text and makes text
+ * from them: exactly as the Hugging Face packages do, from a Hugging Face directory, a
+ * tokenizer.json or the metadata of a GGUF file. It is optional and stands alone: it needs nothing
+ * but libc.
  *
  *   #include <prefix_text.h>
  *   #include <stdio.h>
@@ -24,19 +26,20 @@
  *     return 0;
  *   }
  *
- * The rules at the top of prefix.h hold here too: opaque handles that may be released in any order, a
- * status and a caller-owned prefix_error (written only on failure), UTF-8 with a length or
- * PREFIX_NUL, output into the caller's buffer whole or not at all, no output on stdout or stderr, no
- * panic and no exception across this interface. Besides:
+ * The rules at the top of prefix.h hold here too: opaque handles that may be released in any order,
+ * a status and a caller-owned prefix_error (written only on failure), UTF-8 with a length or
+ * PREFIX_NUL, output into the caller's buffer whole or not at all, no output on stdout or stderr,
+ * no panic and no exception across this interface. Besides:
  *
  *  1. Text that is not UTF-8 is PREFIX_ERR_INVALID_UTF8 and the message names the byte.
- *  2. Models are not trusted. Files, templates and texts that would take unreasonable time or memory
- *     are refused with a status: texts and JSON beyond 16 MiB, templates beyond 256 KiB, templates
- *     that compute too long or produce too much. What a tokenizer may take follows from the length of
- *     the text: on the way to tokens it may become 32 times as long and 64 KiB more, and its steps
- *     may take 2 seconds of processor time and 20 microseconds more for each byte (OUT_OF_RANGE).
- *     Memory is asked for before a step begins, for its worst case: where it is not there, as under a
- *     limit on the address space, the call ends with OUT_OF_MEMORY and the process goes on.
+ *  2. Models are not trusted. Files, templates and texts that would take unreasonable time or
+ *     memory are refused with a status: texts and JSON beyond 16 MiB, templates beyond 256 KiB,
+ *     templates that compute too long or produce too much. What a tokenizer may take follows from
+ *     the length of the text: on the way to tokens it may become 32 times as long and 64 KiB more,
+ *     and its steps may take 2 seconds of processor time and 20 microseconds more for each byte
+ *     (OUT_OF_RANGE). Memory is asked for before a step begins, for its worst case: where it is not
+ *     there, as under a limit on the address space, the call ends with OUT_OF_MEMORY and the
+ *     process goes on.
  *  3. A tokenizer never changes once it is open, and the library starts no threads of its own that
  *     outlive a call. To encode on many cores, call from many threads.
  *  4. Encoding "AB" is not encoding "A" and then "B". Where a shared prefix must stay the same in
@@ -71,8 +74,8 @@ typedef struct prefix_tokenizer prefix_tokenizer;
  *   a .gguf file: only its metadata is read. tokenizer.ggml.model must be "gpt2" (byte-level BPE)
  *     and tokenizer.ggml.pre a known name, since a guess would give plausible but wrong ids;
  *   a Hugging Face directory: tokenizer.json, and where they exist tokenizer_config.json,
- *     special_tokens_map.json, generation_config.json or config.json (tokens that end a generation),
- *     chat_template.jinja and additional_chat_templates/;
+ *     special_tokens_map.json, generation_config.json or config.json (tokens that end a
+ *     generation), chat_template.jinja and additional_chat_templates/;
  *   a file called tokenizer.json: as its directory; any other name: that file alone.
  * *out gets one reference. NOT_FOUND, IO, FORMAT (corrupt, or it asks for too much),
  * UNSUPPORTED_MODEL (a kind of tokenizer that this library does not have), OUT_OF_MEMORY. */
@@ -117,8 +120,8 @@ PREFIX_API prefix_status prefix_tokenizer_end_tokens(const prefix_tokenizer* tok
 PREFIX_API prefix_status prefix_tokenizer_token_bytes(const prefix_tokenizer* tokenizer,
                                                       prefix_token token, char* buf, size_t cap,
                                                       size_t* needed, prefix_error* err);
-/* The id of a token by its name in the vocabulary, e.g. "<|im_end|>". To find the id of a word encode
- * it: vocabularies spell spaces and bytes in their own way. NOT_FOUND. */
+/* The id of a token by its name in the vocabulary, e.g. "<|im_end|>". To find the id of a word
+ * encode it: vocabularies spell spaces and bytes in their own way. NOT_FOUND. */
 PREFIX_API prefix_status prefix_tokenizer_token_id(const prefix_tokenizer* tokenizer,
                                                    const char* text, size_t text_len,
                                                    prefix_token* token, prefix_error* err);
@@ -139,16 +142,16 @@ enum {
 
 /* Tokens of a text of at most 16 MiB. A text has at most as many tokens as bytes (plus those that
  * PREFIX_ENCODE_SPECIAL adds), so one call with that capacity is enough; asking for the size first
- * encodes twice. An empty text has no tokens. INVALID_UTF8, OUT_OF_RANGE, OUT_OF_MEMORY, FORMAT (parts
- * of the tokenizer do not fit together, which only this text shows). */
+ * encodes twice. An empty text has no tokens. INVALID_UTF8, OUT_OF_RANGE, OUT_OF_MEMORY, FORMAT
+ * (parts of the tokenizer do not fit together, which only this text shows). */
 PREFIX_API prefix_status prefix_tokenizer_encode(const prefix_tokenizer* tokenizer,
                                                  const char* text, size_t text_len, int32_t flags,
                                                  prefix_token* out, size_t capacity, size_t* needed,
                                                  prefix_error* err);
 /* The same with the bytes of the text that each token comes from: token i from offsets[2 * i] up to
  * offsets[2 * i + 1]. capacity_offsets counts numbers: twice the capacity of out. Tokens that are
- * parts of one character have all of it; added tokens have 0, 0. Offsets refer to the text as given,
- * also where the tokenizer normalises it first. */
+ * parts of one character have all of it; added tokens have 0, 0. Offsets refer to the text as
+ * given, also where the tokenizer normalises it first. */
 PREFIX_API prefix_status prefix_tokenizer_encode_offsets(const prefix_tokenizer* tokenizer,
                                                          const char* text, size_t text_len,
                                                          int32_t flags, prefix_token* out,
@@ -173,8 +176,8 @@ PREFIX_API prefix_status prefix_tokenizer_decode(const prefix_tokenizer* tokeniz
 
 /* ---- Streaming ------------------------------------------------------------------------------ */
 
-/* Text of tokens that arrive one by one, never cutting a character. The pieces of a stream, with the
- * one of flush, add up to what prefix_tokenizer_decode gives for all its tokens. */
+/* Text of tokens that arrive one by one, never cutting a character. The pieces of a stream, with
+ * the one of flush, add up to what prefix_tokenizer_decode gives for all its tokens. */
 typedef struct prefix_detok prefix_detok;
 
 /* flags: PREFIX_DECODE_*. */
@@ -188,8 +191,8 @@ PREFIX_API void prefix_detok_release(prefix_detok* detok);
 PREFIX_API prefix_status prefix_detok_push(prefix_detok* detok, const prefix_token* tokens,
                                            size_t n_tokens, char* buf, size_t cap, size_t* needed,
                                            prefix_error* err);
-/* [one thread per handle] The end of the stream: the rest of the text, with U+FFFD for an unfinished
- * character. The handle may then be used for the next stream. */
+/* [one thread per handle] The end of the stream: the rest of the text, with U+FFFD for an
+ * unfinished character. The handle may then be used for the next stream. */
 PREFIX_API prefix_status prefix_detok_flush(prefix_detok* detok, char* buf, size_t cap,
                                             size_t* needed, prefix_error* err);
 
@@ -197,8 +200,8 @@ PREFIX_API prefix_status prefix_detok_flush(prefix_detok* detok, char* buf, size
 
 /* The prompt of a conversation, as transformers' apply_chat_template renders it.
  *
- * messages: a JSON array of objects with "role" and what the template reads: "content", "tool_calls",
- *   "reasoning_content", ...
+ * messages: a JSON array of objects with "role" and what the template reads: "content",
+ *   "tool_calls", "reasoning_content", ...
  * options: a JSON object, or NULL with length 0 for the defaults:
  *   "add_generation_prompt": true     begin the assistant's turn; the default
  *   "continue_final_message": false   leave the last message open, to be continued
@@ -207,12 +210,12 @@ PREFIX_API prefix_status prefix_detok_flush(prefix_detok* detok, char* buf, size
  *   "variables": {...}                further variables of the template, e.g. "enable_thinking"
  *   "template": "name"                default: "tool_use" when there are tools and such a template,
  *                                     else "default"
- *   "now": "2026-01-31T23:59:59"      the time for templates that print the date; default: the clock
+ *   "now": "2026-01-31T23:59:59"      the time, for templates that print the date; default: now
  *
  * INVALID_ARGUMENT: not such JSON, or the template refuses the messages (the message holds its own
- * words). UNKNOWN_OPTION names the nearest option. NOT_FOUND: no (such) template. UNSUPPORTED_MODEL: a
- * template in a dialect that this library does not know. OUT_OF_RANGE: it wants too much time or
- * memory. */
+ * words). UNKNOWN_OPTION names the nearest option. NOT_FOUND: no (such) template.
+ * UNSUPPORTED_MODEL: a template in a dialect that this library does not know. OUT_OF_RANGE: it
+ * wants too much time or memory. */
 PREFIX_API prefix_status prefix_tokenizer_chat_text(const prefix_tokenizer* tokenizer,
                                                     const char* messages, size_t messages_len,
                                                     const char* options, size_t options_len,
@@ -220,8 +223,8 @@ PREFIX_API prefix_status prefix_tokenizer_chat_text(const prefix_tokenizer* toke
                                                     prefix_error* err);
 /* The tokens of that text. segments (capacity_segments entries; there are as many as messages, plus
  * one) receives where the turns end: segments[i] is how many of the first tokens belong to messages
- * 0..i and stay the same when the conversation goes on after message i; the last entry is the number
- * of all tokens. Finding them renders the conversation once per message; NULL with
+ * 0..i and stay the same when the conversation goes on after message i; the last entry is the
+ * number of all tokens. Finding them renders the conversation once per message; NULL with
  * capacity_segments 0 skips that. */
 PREFIX_API prefix_status prefix_tokenizer_chat_tokens(const prefix_tokenizer* tokenizer,
                                                       const char* messages, size_t messages_len,
@@ -233,8 +236,8 @@ PREFIX_API prefix_status prefix_tokenizer_chat_tokens(const prefix_tokenizer* to
 /* ---- Recipes -------------------------------------------------------------------------------- */
 
 /* How a task becomes prompts is data: a JSON file that names the pieces of the prompt, what is cut
- * when it is too long, and how the score is read (docs/recipes.md). The shipped ones are built in and
- * are installed under share/prefix/recipes to start from:
+ * when it is too long, and how the score is read (docs/recipes.md). The shipped ones are built in
+ * and are installed under share/prefix/recipes to start from:
  *   rerank    query-likelihood (any causal model), qwen3-reranker
  *   embed     last-token (any model), qwen3-embedding
  *   answer    question-answering (chat models), extractive-qa
@@ -250,10 +253,10 @@ PREFIX_API prefix_status prefix_recipe_json(const char* name, size_t name_len, c
 
 /* ---- Tasks ---------------------------------------------------------------------------------- */
 
-/* Text in, scores, vectors or answers out. A task encodes its texts, runs them on an engine in chunks
- * of bounded size and collects the results; what its prompts share is computed once. It uses the
- * libprefix that the program has loaded (the engine comes from there) and works in the thread that
- * calls prefix_task_run.
+/* Text in, scores, vectors or answers out. A task encodes its texts, runs them on an engine in
+ * chunks of bounded size and collects the results; what its prompts share is computed once. It uses
+ * the libprefix that the program has loaded (the engine comes from there) and works in the thread
+ * that calls prefix_task_run.
  *
  *   prefix_task* task = NULL;
  *   float scores[2];
@@ -265,17 +268,17 @@ PREFIX_API prefix_status prefix_recipe_json(const char* name, size_t name_len, c
  *   prefix_task_values(task, scores, 2, NULL, &err);
  *   prefix_task_release(task);
  *
- * Lists of texts come in one buffer, as in prefix_tokenizer_encode_batch: text i is bytes offsets[i]
- * up to offsets[i + 1], n_offsets = number of texts + 1. An empty list is a task without items.
- * Nothing runs before prefix_task_run; the texts are copied. A text that is bad fails alone.
+ * Lists of texts come in one buffer, as in prefix_tokenizer_encode_batch: text i is bytes
+ * offsets[i] up to offsets[i + 1], n_offsets = number of texts + 1. An empty list is a task without
+ * items. Nothing runs before prefix_task_run; the texts are copied. A text that is bad fails alone.
  *
  * options: a JSON object, or NULL with length 0 for the defaults:
- *   "recipe": "name"           a shipped one, or the path of a file (with a "/" or ending in ".json")
+ *   "recipe": "name"           a shipped one, or a file's path (with a "/" or ending in ".json")
  *   "instruction": "..."       in place of the recipe's own
- *   "truncate": "right"        cut the end ("right") or the front ("left") of what the recipe lets be
- *                              cut when a prompt is too long, or let the item fail ("off")
+ *   "truncate": "right"        cut the end ("right") or the front ("left") of what the recipe lets
+ *                              be cut when a prompt is too long, or let the item fail ("off")
  *   "max_prompt_tokens": n     longest prompt; 0 = the recipe's limit or the model's, if smaller
- *   "raw": false               rerank: difference of logits or sum of log-probs instead of the score;
+ *   "raw": false               rerank: a difference of logits, a sum of log-probs, not the score;
  *                              classify: log-probs instead of probabilities
  *   "top_n": 0                 rerank, classify: length of prefix_task_order; 0 = all
  *   "prompt": "document"       embed: which of the recipe's prompts ("query", "document", ...)
@@ -285,11 +288,11 @@ PREFIX_API prefix_status prefix_recipe_json(const char* name, size_t name_len, c
  *   "request": {...}           options of the engine's requests (prefix_option_info), for instance
  *                              {"namespace": "tenant-7", "max_tokens": 64}
  *
- * The functions that make a task: INVALID_ARGUMENT, UNKNOWN_OPTION, OUT_OF_RANGE (a number beyond its
- * limits; more than 16 Mi items), NOT_FOUND (the recipe), FORMAT (a recipe that is wrong; the message
- * names the field), UNSUPPORTED_MODEL (the recipe needs a token or a chat template that the model
- * lacks), OUT_OF_MEMORY, MISUSE, INVALID_UTF8 (context and labels; a query, a document or a text that
- * is not UTF-8 fails alone). */
+ * The functions that make a task: INVALID_ARGUMENT, UNKNOWN_OPTION, OUT_OF_RANGE (a number beyond
+ * its limits; more than 16 Mi items), NOT_FOUND (the recipe), FORMAT (a recipe that is wrong; the
+ * message names the field), UNSUPPORTED_MODEL (the recipe needs a token or a chat template that the
+ * model lacks), OUT_OF_MEMORY, MISUSE, INVALID_UTF8 (context and labels; a query, a document or a
+ * text that is not UTF-8 fails alone). */
 typedef struct prefix_task prefix_task;
 
 /* Every document for every query; a higher score is better. Items and values are row-major: item
@@ -308,7 +311,8 @@ PREFIX_API prefix_status prefix_embed(prefix_engine* engine, const prefix_tokeni
                                       const char* text, size_t text_len, const int64_t* offsets,
                                       size_t n_offsets, const char* options, size_t options_len,
                                       prefix_task** out, prefix_error* err);
-/* Answers to many questions about one context, which is computed once; they are decoded together. */
+/* Answers to many questions about one context, which is computed once; they are decoded
+ * together. */
 PREFIX_API prefix_status prefix_answer(prefix_engine* engine, const prefix_tokenizer* tokenizer,
                                        const char* context, size_t context_len,
                                        const char* questions, size_t questions_len,
@@ -327,9 +331,9 @@ PREFIX_API prefix_status prefix_classify(prefix_engine* engine, const prefix_tok
 PREFIX_API prefix_status prefix_task_retain(prefix_task* task, prefix_error* err);
 /* [any thread] The last release cancels what runs. */
 PREFIX_API void prefix_task_release(prefix_task* task);
-/* [one thread per handle; MISUSE otherwise] Works until every item has its result or timeout_ms have
- * passed; then TIMEOUT, and the next call goes on. timeout_ms < 0: no limit; 0: one look, which
- * may still encode and submit a chunk. Errors that concern all items: ENGINE_FAILED, MISUSE
+/* [one thread per handle; MISUSE otherwise] Works until every item has its result or timeout_ms
+ * have passed; then TIMEOUT, and the next call goes on. timeout_ms < 0: no limit; 0: one look,
+ * which may still encode and submit a chunk. Errors that concern all items: ENGINE_FAILED, MISUSE
  * (the engine is shut down); those of single items are reported with the item. */
 PREFIX_API prefix_status prefix_task_run(prefix_task* task, int64_t timeout_ms, prefix_error* err);
 /* [any thread] Items without a result end with CANCELLED; prefix_task_run returns soon after. */
