@@ -1,7 +1,5 @@
 //! Options of engines and requests, by name.
 
-use std::marker::PhantomData;
-
 use prefix_sys as sys;
 use prefix_sys::Init;
 
@@ -11,13 +9,8 @@ use crate::raw::{read_text, Handle};
 
 /// Settings for an engine or for requests; the library lists them all ([`option_infos`]).
 ///
-/// A value is checked when it is set. One `Options` may hold options of both scopes: engines take theirs,
-/// requests take theirs. It may move to another thread, but two threads cannot use it:
-///
-/// ```compile_fail,E0277
-/// fn needs_sync<T: Sync>() {}
-/// needs_sync::<prefix::Options>();
-/// ```
+/// A value is checked when it is set. An option that would have no effect where the `Options` are given, such as
+/// `max_tokens` for an engine, is refused there. Threads may share one, as in an `Arc`.
 ///
 /// ```no_run
 /// # fn main() -> prefix::Result<()> {
@@ -28,8 +21,10 @@ use crate::raw::{read_text, Handle};
 #[derive(Debug)]
 pub struct Options {
     handle: Handle<sys::prefix_options>,
-    not_sync: PhantomData<std::cell::Cell<()>>,
 }
+
+// Safety: the header lets any thread call every function of options at any time.
+unsafe impl Sync for Options {}
 
 impl Options {
     /// No option set.
@@ -37,10 +32,7 @@ impl Options {
         library::ready()?;
         // Safety: `out` and `err` are valid for the call.
         let handle = Handle::create(|out, err| unsafe { sys::prefix_options_create(out, err) })?;
-        Ok(Options {
-            handle,
-            not_sync: PhantomData,
-        })
+        Ok(Options { handle })
     }
 
     /// Sets one option, for instance `.set("max_tokens", 8)?.set("stop_tokens", &[2, 7])?`.
@@ -89,7 +81,7 @@ impl Options {
 
     /// The value in force, as text: the default when it was never set.
     pub fn get(&self, key: &str) -> Result<String> {
-        // Safety: a text with its length and a buffer with its capacity; not Sync, so no other call.
+        // Safety: a text with its length and a buffer with its capacity.
         read_text(64, |buf, cap, needed, err| unsafe {
             sys::prefix_options_get(
                 self.raw(),

@@ -16,7 +16,8 @@ fn handles_cross_threads_as_the_header_allows() {
     share::<prefix::Engine>();
     share::<prefix::Job>();
     send::<prefix::Batch>();
-    send::<prefix::Options>();
+    fn sync<T: Send + Sync>() {}
+    sync::<prefix::Options>();
     send::<prefix::Finished>();
     fn error<T: std::error::Error + Send + Sync + 'static>() {}
     error::<prefix::Error>();
