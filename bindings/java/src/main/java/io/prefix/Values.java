@@ -26,7 +26,7 @@ public final class Values {
      * Counts the numbers of a request.
      *
      * @param request number in the batch
-     * @return 0 when it failed
+     * @return how many, also when it failed; they are NaN then
      */
     public int count(int request) {
         return (int) (offsets[request + 1] - offsets[request]);
