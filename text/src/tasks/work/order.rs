@@ -24,3 +24,23 @@ impl Order {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Order;
+
+    fn order(by_column: bool) -> Vec<usize> {
+        let order = Order {
+            rows: 2,
+            columns: 3,
+            by_column,
+        };
+        (0..6).map(|at| order.item(at)).collect()
+    }
+
+    #[test]
+    fn all_queries_of_a_document_follow_each_other() {
+        assert_eq!(order(true), [0, 3, 1, 4, 2, 5]);
+        assert_eq!(order(false), [0, 1, 2, 3, 4, 5]);
+    }
+}
