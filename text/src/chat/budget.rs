@@ -142,6 +142,16 @@ mod tests {
     }
 
     #[test]
+    fn a_text_is_as_long_as_the_output_and_no_longer() {
+        begin(2 * OUTPUT as u64);
+        assert!(text(OUTPUT).is_ok());
+        let error = text(OUTPUT + 1).unwrap_err();
+        let says = format!("a text of {} bytes; the limit is {OUTPUT}", OUTPUT + 1);
+        assert!(error.detail().unwrap().contains(&says), "{error}");
+        assert_eq!(left(), OUTPUT as u64, "it was not charged");
+    }
+
+    #[test]
     fn memory_that_is_not_there_is_an_error() {
         assert!(room(1 << 20).is_ok());
         assert!(room(1 << 62)
