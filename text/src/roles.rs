@@ -59,3 +59,52 @@ pub fn end_tokens(tokenizer: &Tokenizer, roles: &Roles, listed: &[u32]) -> Vec<u
     );
     ends.into_iter().collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::from_texts;
+    use crate::text::Text;
+    use serde_json::json;
+
+    fn ends(added: &[(&str, bool)], config: serde_json::Value) -> Vec<u32> {
+        let added: Vec<_> = added
+            .iter()
+            .enumerate()
+            .map(|(i, (content, special))| {
+                json!({"id": 4 + i, "content": content, "special": special, "single_word": false,
+                    "lstrip": false, "rstrip": false, "normalized": false})
+            })
+            .collect();
+        let words = json!({"model": {"type": "WordLevel", "unk_token": "?",
+            "vocab": {"?": 0, "x": 1, "y": 2, "z": 3}}, "added_tokens": added});
+        let loaded = from_texts(&words.to_string(), Some(&config.to_string())).unwrap();
+        Text::new(loaded)
+            .unwrap()
+            .ends()
+            .iter()
+            .map(|id| *id as u32)
+            .collect()
+    }
+
+    #[test]
+    fn eos_eot_and_eom_end_a_generation_and_no_other_role() {
+        for (role, id) in [("eos_token", "x"), ("eot_token", "y"), ("eom_token", "z")] {
+            let wanted = " xyz".find(id).unwrap() as u32;
+            assert_eq!(ends(&[], json!({ role: id })), [wanted], "{role}");
+        }
+        assert!(ends(&[], json!({"pad_token": "x", "bos_token": "y"})).is_empty());
+    }
+
+    #[test]
+    fn special_tokens_of_every_known_name_end_a_turn() {
+        for name in KNOWN_ENDS {
+            assert_eq!(
+                ends(&[("<a>", true), (name, true)], json!({})),
+                [5],
+                "{name}"
+            );
+            assert!(ends(&[(name, false)], json!({})).is_empty(), "{name}");
+        }
+    }
+}
