@@ -398,6 +398,40 @@ mod tests {
     }
 
     #[test]
+    fn what_the_model_wants_around_a_text_is_in_front_behind_or_not_there() {
+        const WORDS: &str = r#"{"model": {"type": "WordLevel", "unk_token": "?", "vocab": {"?": 0, "a": 1, "b": 2}},
+            "pre_tokenizer": {"type": "Whitespace"}, "added_tokens": [
+                {"id": 3, "content": "<s>", "special": true, "single_word": false, "lstrip": false, "rstrip": false,
+                    "normalized": false},
+                {"id": 4, "content": "</s>", "special": true, "single_word": false, "lstrip": false, "rstrip": false,
+                    "normalized": false}],
+            "post_processor": {"type": "TemplateProcessing",
+                "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
+                    {"SpecialToken": {"id": "</s>", "type_id": 0}}],
+                "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+                "special_tokens": {"<s>": {"id": "<s>", "ids": [3], "tokens": ["<s>"]},
+                    "</s>": {"id": "</s>", "ids": [4], "tokens": ["</s>"]}}}}"#;
+        let text = Text::new(from_texts(WORDS, None).unwrap()).unwrap();
+        for (special, wanted) in [
+            ("none", &[1, 2][..]),
+            ("front", &[3, 1, 2]),
+            ("both", &[3, 1, 2, 4]),
+        ] {
+            let recipe = format!(
+                r#"{{"task": "embed", "method": "embedding", "prompt": ["{{text}}"], "special": "{special}"}}"#
+            );
+            let recipe = Recipe::parse(&recipe).unwrap();
+            let fields = Fields {
+                document: "a b",
+                ..Fields::default()
+            };
+            let mut prompts = Prompts::new(&text, &recipe, &recipe.prompts["default"]).unwrap();
+            let built = prompts.build(&fields, 9, Truncate::Off).unwrap();
+            assert_eq!(built.tokens, wanted, "{special}");
+        }
+    }
+
+    #[test]
     fn a_field_may_be_cut_to_its_last_token_and_no_further() {
         for truncate in [Truncate::Right, Truncate::Left] {
             assert_eq!(build(6, truncate).unwrap().tokens, [4, 1, 2, 3, 5, 6]);
