@@ -1,7 +1,3 @@
-#include <cstddef>
-#include <tuple>
-#include <utility>
-
 #include "abi/entry.h"
 #include "abi/metrics.h"
 #include "base/quote.h"

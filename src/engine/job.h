@@ -26,7 +26,7 @@ struct Event {
   enum Kind : int32_t {
     kStarted = 0,
     kToken = 1,
-    kLost = 2,  // `count` events that nobody read in time
+    kLost = 2,  // `count` events that were not read in time
     kFinished = 3,
     kError = 4
   };
@@ -81,7 +81,7 @@ class Job {
   // --- scheduler side ---
   bool cancel_requested(size_t i) const { return cancel_all_ || cancelled_[i]; }
   RequestResult& edit_result(size_t i) { return results_[i]; }  // before finish(i)
-  // Any event but the last of a request. Where there are too many that nobody reads, or no memory,
+  // Any event but the last of a request. Where too many are not read, or there is no memory,
   // it is counted instead, and the next one comes after a kLost.
   void post(Event event) noexcept;
   // result(i) is complete. The last event of the request comes in the same step: after it

@@ -257,6 +257,17 @@ TEST(Release, UnfinishedAndUnstartedTasks) {
   prefix_abi::expect_works(engine);
 }
 
+// Only the last release cancels.
+TEST(Release, OneOfTwoReferences) {
+  const Engine engine = words_engine();
+  const Tokenizer tokenizer = words_tokenizer();
+  const Task task = rerank(engine, tokenizer, {"Trees?"}, documents(10));
+  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_task_retain(task, e); });
+  prefix_task_release(task);
+  run(task);
+  EXPECT_EQ(statuses(task), std::vector<int32_t>(10, PREFIX_OK));
+}
+
 TEST(Release, ATaskKeepsWhatItNeeds) {
   Task task;
   {

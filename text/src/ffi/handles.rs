@@ -99,27 +99,31 @@ fn misuse(what: &str) -> Error {
     )
 }
 
-fn change(handle: usize, what: &str, is_kind: fn(&Object) -> bool, up: bool) -> Result<()> {
+/// One reference more or less. What was released for the last time comes back, to be freed without
+/// the lock: a large vocabulary takes a while.
+fn change(
+    handle: usize,
+    what: &str,
+    is_kind: fn(&Object) -> bool,
+    up: bool,
+) -> Result<Option<Object>> {
     check_fork()?;
-    let freed;
-    {
-        let mut guard = TABLE.write().unwrap_or_else(|e| e.into_inner());
-        let table = guard.as_mut().ok_or_else(|| misuse(what))?;
-        let entry = table
-            .entries
-            .get_mut(&handle)
-            .filter(|e| is_kind(&e.object))
-            .ok_or_else(|| misuse(what))?;
-        if up {
-            entry.references += 1;
-        } else {
-            entry.references -= 1;
-        }
-        freed = (entry.references == 0).then(|| table.entries.remove(&handle));
+    let mut guard = TABLE.write().unwrap_or_else(|e| e.into_inner());
+    let table = guard.as_mut().ok_or_else(|| misuse(what))?;
+    let entry = table
+        .entries
+        .get_mut(&handle)
+        .filter(|e| is_kind(&e.object))
+        .ok_or_else(|| misuse(what))?;
+    if up {
+        entry.references += 1;
+        return Ok(None);
     }
-    // Freeing a large vocabulary takes a while; not under the lock.
-    drop(freed);
-    Ok(())
+    entry.references -= 1;
+    if entry.references > 0 {
+        return Ok(None);
+    }
+    Ok(table.entries.remove(&handle).map(|entry| entry.object))
 }
 
 pub fn add_text(text: Text) -> Result<*mut PrefixTokenizer> {
@@ -137,7 +141,7 @@ fn retain(handle: usize, what: &str, is_kind: fn(&Object) -> bool) -> Result<()>
     if handle == 0 {
         return Err(Error::argument(format!("{what} is NULL")));
     }
-    change(handle, what, is_kind, true)
+    change(handle, what, is_kind, true).map(|_| ())
 }
 
 pub fn retain_text(handle: *const PrefixTokenizer) -> Result<()> {
@@ -205,14 +209,14 @@ pub fn task(handle: *const PrefixTask) -> Result<Arc<Work>> {
 }
 
 pub fn release_task(handle: *const PrefixTask) {
-    // A thread that still runs it holds the task alive until it sees this.
-    if let Ok(task) = task(handle) {
-        task.cancel();
-    }
-    let _ = change(
+    let freed = change(
         handle as usize,
         "task",
         |o| matches!(o, Object::Task(_)),
         false,
     );
+    // A thread that still runs it holds the task alive until it sees this.
+    if let Ok(Some(Object::Task(task))) = freed {
+        task.cancel();
+    }
 }

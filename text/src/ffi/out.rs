@@ -120,7 +120,7 @@ pub unsafe fn bytes(bytes: &[u8], buf: *mut u8, cap: usize, needed: *mut usize) 
     Ok(wanted)
 }
 
-/// The same where nobody has to know.
+/// The same, where it does not matter which.
 ///
 /// # Safety
 /// As `array`.
