@@ -526,8 +526,8 @@ PREFIX_API prefix_status prefix_batch_plan_json(const prefix_batch* batch, char*
 
 /* ---- Completion queue ----------------------------------------------------------------------- */
 
-/* Tags of jobs that are done (prefix_job_notify), of any engines: one thread waits for all of them,
- * or an event loop does. */
+/* Tags of jobs that are done (prefix_job_notify) or have events to read (prefix_job_notify_events),
+ * of any engines: one thread waits for all of them, or an event loop does. */
 typedef struct prefix_queue prefix_queue;
 
 /* [any thread], and the next ones. */
@@ -607,6 +607,13 @@ typedef struct prefix_event {
  * there will be no more. */
 PREFIX_API prefix_status prefix_job_next_event(prefix_job* job, int64_t timeout_ms,
                                                prefix_event* event, prefix_error* err);
+/* Puts the tag into the queue when the job has an event to read or is done, at once when it is so,
+ * and again each time after prefix_job_next_event has answered TIMEOUT: whoever gets the tag reads
+ * until TIMEOUT, and then waits for the next one, or until NO_EVENT, after which none comes. A job
+ * has one such notice: a later call takes the place of the one before, whose tag may be in its
+ * queue already. */
+PREFIX_API prefix_status prefix_job_notify_events(prefix_job* job, prefix_queue* queue, int64_t tag,
+                                                  prefix_error* err);
 
 /* ---- Results -------------------------------------------------------------------------------- */
 
@@ -933,6 +940,7 @@ PREFIX_API void prefix_sim_release(prefix_sim* sim);
   X(prefix_job_count) \
   X(prefix_job_finished_count) \
   X(prefix_job_next_event) \
+  X(prefix_job_notify_events) \
   X(prefix_job_result_info) \
   X(prefix_job_result_message) \
   X(prefix_job_result_values) \

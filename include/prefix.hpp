@@ -261,6 +261,12 @@ class Job {
       return std::nullopt;
     return event;
   }
+  /* The tag comes when there is an event to read, and again when next_event() has run out of them.
+   * See prefix_job_notify_events. */
+  void notify_events(Queue& queue, int64_t tag, prefix_error* error = nullptr) const {
+    call(error,
+         [&](prefix_error* e) { return prefix_job_notify_events(get(), queue.get(), tag, e); });
+  }
   prefix_result_info info(size_t request, prefix_error* error = nullptr) const {
     prefix_result_info info = PREFIX_RESULT_INFO_INIT;
     call(error, [&](prefix_error* e) { return prefix_job_result_info(get(), request, &info, e); });

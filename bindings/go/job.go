@@ -15,6 +15,7 @@ type Job struct {
 	requests int
 	values   int
 	stop     func() bool // takes the job away from its context
+	bell     bell
 }
 
 func newJob(ctx context.Context, raw uintptr, requests, values int) *Job {
@@ -62,7 +63,10 @@ func (j *Job) wait(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	done, forget, err := waiter.watch(raw)
+	done := make(chan struct{})
+	forget, err := waiter.watch(func() { close(done) }, func(queue uintptr, tag int64, f *swig.Error) int32 {
+		return swig.Prefix_job_notify(raw, queue, tag, f) // one tag
+	})
 	if err != nil {
 		return err
 	}
@@ -76,25 +80,6 @@ func (j *Job) wait(ctx context.Context) error {
 		return err
 	}
 	return context.Cause(ctx)
-}
-
-// poll repeats a waiting call in slices until it no longer times out.
-func poll(ctx context.Context, wait func(timeout int64) error) error {
-	for {
-		timeout := int64(slice)
-		if deadline, ok := ctx.Deadline(); ok {
-			timeout = min(slice, max(0, time.Until(deadline).Milliseconds()+1))
-		}
-		if ctx.Err() != nil {
-			timeout = 0
-		}
-		if err := wait(timeout); !isStatus(err, ErrTimeout) {
-			return err
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-	}
 }
 
 func isStatus(err error, status Status) bool {
@@ -119,6 +104,22 @@ func (j *Job) Finished() (int, error) {
 		return swig.Prefix_job_finished_count(raw, &count, f)
 	})
 	return int(count), err
+}
+
+// nextEvent waits for an event.
+func (j *Job) nextEvent(ctx context.Context, event *swig.Event) error {
+	for {
+		rung := j.bell.next()
+		err := callOn(&j.handle, func(job uintptr, f *swig.Error) int32 { return swig.Prefix_job_next_event(job, 0, event, f) })
+		if !isStatus(err, ErrTimeout) {
+			return err
+		}
+		select {
+		case <-rung:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // EventKind is what an [Event] tells.
@@ -155,15 +156,18 @@ type Event struct {
 // has its error; the job goes on.
 func (j *Job) Events(ctx context.Context) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
+		job, err := j.ptr()
+		if err == nil {
+			err = j.bell.enter(job)
+		}
+		if err != nil {
+			yield(Event{}, err)
+			return
+		}
+		defer j.bell.leave()
 		raw := swig.Event{StructSize: swig.SizeofEvent}
 		for {
-			job, err := j.ptr()
-			if err == nil {
-				err = poll(ctx, func(timeout int64) error {
-					return call(func(f *swig.Error) int32 { return swig.Prefix_job_next_event(job, timeout, &raw, f) })
-				})
-			}
-			runtime.KeepAlive(j)
+			err := j.nextEvent(ctx, &raw)
 			if isStatus(err, ErrNoEvent) {
 				return
 			}

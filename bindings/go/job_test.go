@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -181,6 +182,67 @@ func TestEvents(t *testing.T) {
 	for range job.Events(background) {
 		t.Error("events come once")
 	}
+}
+
+// One thread waits for the events of all jobs, and several readers of one job share them.
+func TestManyStreams(t *testing.T) {
+	engine := open(t)
+	before := threads(t)
+	var group sync.WaitGroup
+	for i := range 100 {
+		batch := must(engine.NewBatch())(t)
+		options := prefix.Options{"max_tokens": 1 + i%9, "ignore_eos": true}
+		must(batch.Add(prefix.Generate{Tokens: []prefix.Token{1, 2, prefix.Token(i)}, Options: options}))(t)
+		job := must(engine.Submit(background, batch))(t)
+		var tokens, readers atomic.Int64
+		for range 2 {
+			group.Add(1)
+			go func() {
+				defer group.Done()
+				for event, err := range job.Events(background) {
+					if err != nil {
+						t.Error(err)
+					}
+					if event.Kind == prefix.EventToken {
+						tokens.Add(1)
+					}
+				}
+				if readers.Add(1) == 2 && tokens.Load() != int64(1+i%9) {
+					t.Errorf("%d tokens of %d", tokens.Load(), 1+i%9)
+				}
+			}()
+		}
+	}
+	if now := threads(t); now > before+20 {
+		t.Errorf("%d threads, %d before", now, before)
+	}
+	group.Wait()
+}
+
+func TestAContextEndsAWaitForEvents(t *testing.T) {
+	engine := open(t)
+	job := must(engine.Submit(background, generations(t, engine, 2000)))(t)
+	ctx, cancel := context.WithCancel(background)
+	defer cancel()
+	events := 0
+	var last error
+	for _, err := range job.Events(ctx) {
+		if events++; events == 5 {
+			cancel()
+		}
+		last = err
+	}
+	if events < 5 || !errors.Is(last, context.Canceled) {
+		t.Error(events, last)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range job.Events(background) {
+		}
+	}()
+	check(t, job.Close()) // ends the other's wait
+	<-done
 }
 
 func TestCancelMidRun(t *testing.T) {

@@ -237,3 +237,22 @@ func RecipeJSON(name string) (string, error) {
 		return swig.Prefix_recipe_json(name, b, needed, f)
 	})
 }
+
+// poll repeats a waiting call in slices until it no longer times out.
+func poll(ctx context.Context, wait func(timeout int64) error) error {
+	for {
+		timeout := int64(slice)
+		if deadline, ok := ctx.Deadline(); ok {
+			timeout = min(slice, max(0, time.Until(deadline).Milliseconds()+1))
+		}
+		if ctx.Err() != nil {
+			timeout = 0
+		}
+		if err := wait(timeout); !isStatus(err, ErrTimeout) {
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+}

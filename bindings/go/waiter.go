@@ -7,12 +7,12 @@ import (
 	"prefix.io/prefix/internal/swig"
 )
 
-// waiter is the one goroutine of the process, and so the one thread, that waits inside the library for jobs, whatever
-// their number: a completion queue tells it which are done.
+// waiter is the one goroutine of the process, and so the one thread, that waits inside the library for jobs and their
+// events, whatever their number: a completion queue tells it which are done or have events to read.
 type waiter struct {
 	queue  uintptr
 	next   atomic.Int64
-	places sync.Map // from the tag of a job to the channel that is closed when it is done
+	places sync.Map // from a tag to what is called when it comes
 }
 
 // jobs is made by the first who waits, and again as long as that fails.
@@ -41,20 +41,20 @@ func (w *waiter) run() {
 		if swig.Prefix_queue_next(w.queue, -1, &tag, nil) != swig.PREFIX_OK {
 			return
 		}
-		if done, ok := w.places.LoadAndDelete(tag); ok {
-			close(done.(chan struct{}))
+		if wake, ok := w.places.Load(tag); ok {
+			wake.(func())()
 		}
 	}
 }
 
-// watch gives a channel that is closed when the job is done, and what to call when nobody waits for it any more.
-func (w *waiter) watch(job uintptr) (done <-chan struct{}, forget func(), err error) {
-	tag, place := w.next.Add(1), make(chan struct{})
-	w.places.Store(tag, place)
+// watch calls wake, which does not block, whenever the tag comes that notify asks for, until forget is called.
+func (w *waiter) watch(wake func(), notify func(queue uintptr, tag int64, f *swig.Error) int32) (forget func(), err error) {
+	tag := w.next.Add(1)
+	w.places.Store(tag, wake)
 	forget = func() { w.places.Delete(tag) }
-	err = call(func(f *swig.Error) int32 { return swig.Prefix_job_notify(job, w.queue, tag, f) })
+	err = call(func(f *swig.Error) int32 { return notify(w.queue, tag, f) })
 	if err != nil {
 		forget()
 	}
-	return place, forget, err
+	return forget, err
 }

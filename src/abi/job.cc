@@ -130,6 +130,12 @@ prefix_status prefix_job_notify(prefix_job* job, prefix_queue* queue, int64_t ta
                [&] { job_of(job)->notify(prefix::abi::queue_of(queue), tag); });
 }
 
+prefix_status prefix_job_notify_events(prefix_job* job, prefix_queue* queue, int64_t tag,
+                                       prefix_error* err) {
+  return guard("prefix_job_notify_events", err,
+               [&] { job_of(job)->notify_events(prefix::abi::queue_of(queue), tag); });
+}
+
 prefix_status prefix_job_cancel(prefix_job* job, prefix_error* err) {
   return guard("prefix_job_cancel", err, [&] { job_of(job)->cancel(); });
 }
@@ -161,9 +167,10 @@ prefix_status prefix_job_next_event(prefix_job* job, int64_t timeout_ms, prefix_
   return guard("prefix_job_next_event", err, [&] {
     const auto j = job_of(job);
     prefix::abi::require_struct(event);  // before an event is taken out for it
-    const auto next = j->next_event(timeout_ms);
+    bool over = false;
+    const auto next = j->next_event(timeout_ms, &over);
     if (!next) {
-      if (j->done()) fail(Code::kNoEvent, "the job is done and all its events were read");
+      if (over) fail(Code::kNoEvent, "the job is done and all its events were read");
       fail(Code::kTimeout, "no event within ", timeout_ms, " ms");
     }
     prefix_event e{};

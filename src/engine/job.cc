@@ -47,6 +47,13 @@ void Job::notify(std::shared_ptr<CompletionQueue> queue, int64_t tag) {
   }
 }
 
+void Job::notify_events(std::shared_ptr<CompletionQueue> queue, int64_t tag) {
+  queue->promise();
+  std::lock_guard lock(mutex_);
+  event_notice_.set(std::move(queue), tag);
+  tell_reader();
+}
+
 bool Job::finished(size_t i) {
   std::lock_guard lock(mutex_);
   return finished_[i] != End::kNone;
@@ -61,9 +68,9 @@ void Job::cancel() { cancel_all_ = true; }
 
 void Job::cancel(size_t i) { cancelled_[i] = true; }
 
-std::optional<Event> Job::next_event(int64_t timeout_ms) {
+std::optional<Event> Job::next_event(int64_t timeout_ms, bool* over) {
   std::unique_lock lock(mutex_);
-  const auto ready = [this] { return !events_.empty() || untold_ > 0 || complete(); };
+  const auto ready = [this] { return readable(); };
   if (timeout_ms < 0) {
     changed_.wait(lock, ready);
   } else {
@@ -76,7 +83,15 @@ std::optional<Event> Job::next_event(int64_t timeout_ms) {
     --untold_;
     return last_event(static_cast<size_t>(untold - finished_.begin()));
   }
-  if (events_.empty()) return std::nullopt;
+  if (events_.empty()) {
+    if (complete()) {
+      event_notice_.end();
+    } else {
+      event_notice_.rearm();
+    }
+    if (over) *over = complete();
+    return std::nullopt;
+  }
   const Event event = events_.front();
   events_.pop_front();
   return event;
@@ -101,6 +116,7 @@ void Job::post(Event event) noexcept {
     } catch (const std::bad_alloc&) {
       ++lost_;
     }
+    tell_reader();
   }
   changed_.notify_all();
 }
@@ -142,6 +158,7 @@ void Job::finish(size_t i) noexcept {
       ++untold_;
     }
     ++finished_count_;
+    tell_reader();
     if (complete()) {
       for (const auto& [queue, tag] : notices_) queue->put(tag);
       notices_.clear();

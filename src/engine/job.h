@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "engine/completion_queue.h"
+#include "engine/event_notice.h"
 #include "engine/request.h"
 
 namespace prefix {
@@ -67,12 +68,15 @@ class Job {
   void cancel();
   void cancel(size_t i);
 
-  // Next event, or nothing after timeout_ms; also nothing at once when the job is done and drained
-  // (then done() is true).
-  std::optional<Event> next_event(int64_t timeout_ms);
+  // Next event, or nothing after timeout_ms; also nothing at once when the job is done and drained,
+  // which *over tells. Without memory to arm the notice again it throws and changes nothing.
+  std::optional<Event> next_event(int64_t timeout_ms, bool* over = nullptr);
 
   // Puts the tag into the queue when the job is done; at once when it is.
   void notify(std::shared_ptr<CompletionQueue> queue, int64_t tag);
+  // The same when there is an event to read or the job is done, at once when it is so, and again
+  // each time after next_event() has found nothing. Takes the place of the call before.
+  void notify_events(std::shared_ptr<CompletionQueue> queue, int64_t tag);
 
   // Only after finished(i). Valid for the life of the job.
   const RequestResult& result(size_t i) const { return results_[i]; }
@@ -95,7 +99,11 @@ class Job {
  private:
   Event last_event(size_t i) const;
   Event lost_event(int64_t count) const;
-  void tell_lost();  // with the lock held
+  void tell_lost();  // with the lock held, as the next ones
+  bool readable() const { return !events_.empty() || untold_ > 0 || complete(); }
+  void tell_reader() noexcept {
+    if (readable()) event_notice_.tell();
+  }
   bool complete() const { return finished_count_ == static_cast<int64_t>(specs_.size()); }
 
   std::vector<RequestSpec> specs_;
@@ -111,6 +119,7 @@ class Job {
   std::deque<Event> events_;
   int64_t lost_ = 0;
   std::vector<std::pair<std::shared_ptr<CompletionQueue>, int64_t>> notices_;
+  EventNotice event_notice_;
   JobTotals totals_;
   Now now_;  // of deadlines and events; waiting goes by the wall clock
   Clock::time_point submitted_;

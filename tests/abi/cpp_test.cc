@@ -150,6 +150,9 @@ TEST(Cpp, JobsAreWaitedForWatchedAndCancelled) {
   job.notify(queue, 5);
   EXPECT_FALSE(queue.next(milliseconds(0)));
   EXPECT_GE(queue.descriptor(), 0);
+  prefix::Queue events;
+  job.notify_events(events, 7);
+  EXPECT_EQ(events.next(prefix::kForever), 7);
   job.cancel_request(0);
   job.cancel();
   EXPECT_EQ(queue.next(prefix::kForever), 5);

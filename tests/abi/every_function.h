@@ -168,6 +168,7 @@ inline const std::vector<Function>& every_function() {
       ON_HANDLE(prefix_job_count, kInvalid, h.job, a.size, a.err),
       ON_HANDLE(prefix_job_finished_count, kInvalid, h.job, a.size, a.err),
       ON_HANDLE(prefix_job_next_event, kInvalid, h.job, 0, a.event, a.err),
+      ON_HANDLE(prefix_job_notify_events, kOk, h.job, h.queue, 7, a.err),
       ON_HANDLE(prefix_job_result_info, kInvalid, h.job, 0, a.info, a.err),
       ON_HANDLE(prefix_job_result_message, kOk, h.job, 0, a.buf, a.capacity, a.size, a.err),
       ON_HANDLE(prefix_job_result_values, kOk, h.job, 0, a.floats, a.capacity, a.size, a.err),

@@ -18,6 +18,33 @@ void notify(prefix_job* job, prefix_queue* queue, int64_t tag) {
   expect(PREFIX_OK, [&](prefix_error* e) { return prefix_job_notify(job, queue, tag, e); });
 }
 
+void notify_events(prefix_job* job, prefix_queue* queue, int64_t tag) {
+  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_job_notify_events(job, queue, tag, e); });
+}
+
+// Reads until there is nothing more, and appends the tokens; whether the job is over.
+bool read_events(prefix_job* job, Tokens* tokens, int* events) {
+  for (;; ++*events) {
+    prefix_event event = PREFIX_EVENT_INIT;
+    const prefix_status status = prefix_job_next_event(job, 0, &event, nullptr);
+    if (status != PREFIX_OK) {
+      EXPECT_TRUE(status == PREFIX_ERR_TIMEOUT || status == PREFIX_ERR_NO_EVENT);
+      return status == PREFIX_ERR_NO_EVENT;
+    }
+    if (event.kind == PREFIX_EVENT_TOKEN) tokens->push_back(event.token);
+  }
+}
+
+Tokens tokens_of(const prefix_job* job) {
+  Tokens tokens(64);
+  size_t count = 0;
+  expect(PREFIX_OK, [&](prefix_error* e) {
+    return prefix_job_result_tokens(job, 0, tokens.data(), tokens.size(), &count, e);
+  });
+  tokens.resize(count);
+  return tokens;
+}
+
 Batch endless_batch(prefix_engine* engine) {
   const Options options = make_options({{"max_tokens", "4000"}, {"ignore_eos", "true"}});
   Batch batch = make_batch(engine);
@@ -95,6 +122,104 @@ TEST(Queue, TellsOfJobsThatAreCancelledReleasedOrShutDown) {
   expect(PREFIX_OK, [&](prefix_error* e) { return prefix_job_cancel(job, e); });
   expect(PREFIX_OK, [&](prefix_error* e) { return prefix_job_wait(job, -1, e); });
   expect_works(engine);
+}
+
+// A wake-up that is lost would leave the one thread waiting for ever.
+TEST(Queue, OneThreadStreamsTheTokensOfManyJobs) {
+  const Engine engine = make_engine();
+  const Queue queue = make_queue();
+  const size_t n = quick() ? 60 : 300;
+  std::vector<Job> jobs;
+  for (size_t i = 0; i < n; ++i) {
+    const std::string most = std::to_string(1 + i % 12);
+    const Options options =
+        make_options({{"max_tokens", most.c_str()}, {"ignore_eos", "true"}, {"seed", "5"}});
+    const Batch batch = make_batch(engine);
+    add_generate(batch, {static_cast<prefix_token>(i % 131), 2, 3}, options);
+    jobs.push_back(submit(engine, batch));
+    notify_events(jobs.back(), queue, static_cast<int64_t>(i));
+  }
+  std::vector<Tokens> streamed(n);
+  for (size_t open = n; open > 0;) {
+    int64_t tag = -1;
+    ASSERT_EQ(next(queue, -1, &tag), PREFIX_OK);
+    const auto i = static_cast<size_t>(tag);
+    int events = 0;
+    const bool over = read_events(jobs[i], &streamed[i], &events);
+    EXPECT_TRUE(over || events > 0) << "a tag without anything to read";
+    if (over) --open;
+  }
+  int64_t tag = -1;
+  EXPECT_EQ(next(queue, 0, &tag), PREFIX_ERR_TIMEOUT) << "after the end";
+  for (size_t i = 0; i < n; ++i) EXPECT_EQ(streamed[i], tokens_of(jobs[i])) << i;
+}
+
+TEST(Queue, EventsThatAreNotReadBringOneTag) {
+  const Engine engine = make_engine();
+  const Options options = make_options({{"max_tokens", "40"}, {"ignore_eos", "true"}});
+  const Batch batch = make_batch(engine);
+  add_generate(batch, {1, 2, 3}, options);
+  const Queue queue = make_queue();
+  const Job job = submit(engine, batch);
+  notify_events(job, queue, 9);
+  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_job_wait(job, -1, e); });
+  int64_t tag = 0;
+  ASSERT_EQ(next(queue, 0, &tag), PREFIX_OK);
+  EXPECT_EQ(tag, 9);
+  EXPECT_EQ(next(queue, 0, &tag), PREFIX_ERR_TIMEOUT) << "a tag for each token";
+  Tokens tokens;
+  int events = 0;
+  EXPECT_TRUE(read_events(job, &tokens, &events));
+  EXPECT_EQ(tokens, tokens_of(job));
+  EXPECT_EQ(next(queue, 0, &tag), PREFIX_ERR_TIMEOUT);
+  notify_events(job, queue, 10);  // of a job that is done and read
+  ASSERT_EQ(next(queue, 0, &tag), PREFIX_OK);
+  EXPECT_EQ(tag, 10);
+}
+
+TEST(Queue, ALaterNoticeOfEventsTakesThePlaceOfTheOneBefore) {
+  const Engine engine = make_engine();
+  const Batch batch = endless_batch(engine);
+  const Job job = submit(engine, batch);
+  const Queue first = make_queue(), second = make_queue();
+  notify_events(job, first, 1);
+  int64_t tag = 0;
+  ASSERT_EQ(next(first, -1, &tag), PREFIX_OK);
+  notify_events(job, second, 2);
+  for (bool over = false; !over;) {
+    ASSERT_EQ(next(second, -1, &tag), PREFIX_OK);
+    EXPECT_EQ(tag, 2);
+    Tokens tokens;
+    int events = 0;
+    over = read_events(job, &tokens, &events);
+    expect(PREFIX_OK, [&](prefix_error* e) { return prefix_job_cancel(job, e); });
+  }
+  EXPECT_EQ(next(first, 0, &tag), PREFIX_ERR_TIMEOUT);
+}
+
+TEST(Queue, ANoticeOfEventsNeedsAJobAndAQueue) {
+  const Engine engine = make_engine();
+  const Batch batch = make_batch(engine);
+  add_logits(batch, {1, 2, 3});
+  Job job = run(engine, batch);
+  Queue queue = make_queue();
+  prefix_queue* const gone = queue;
+  expect(PREFIX_ERR_INVALID_ARGUMENT,
+         [&](prefix_error* e) { return prefix_job_notify_events(job, nullptr, 1, e); });
+  queue = make_queue();
+  expect(PREFIX_ERR_MISUSE,
+         [&](prefix_error* e) { return prefix_job_notify_events(job, gone, 1, e); });
+  prefix_job* const released = job;
+  job = Job();
+  expect(PREFIX_ERR_MISUSE,
+         [&](prefix_error* e) { return prefix_job_notify_events(released, queue, 1, e); });
+  int64_t tag = 0;
+  EXPECT_EQ(next(queue, 0, &tag), PREFIX_ERR_TIMEOUT);
+  // A queue may go before the job that it was to tell of.
+  const Job last = submit(engine, endless_batch(engine));
+  notify_events(last, make_queue(), 1);
+  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_job_cancel(last, e); });
+  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_job_wait(last, -1, e); });
 }
 
 TEST(Queue, ADescriptorIsReadableWhileThereIsATag) {

@@ -41,5 +41,75 @@ TEST(Job, TellsWhereEventsWereLost) {
   EXPECT_EQ(job.next_event(0)->token, 9);
 }
 
+// One tag for each time the reader has run out of events, whatever their number, and one for the
+// end.
+TEST(Job, TellsAQueueOnceForEachTimeItsReaderRanOut) {
+  const auto queue = std::make_shared<CompletionQueue>();
+  Job job(std::vector<RequestSpec>(1));
+  bool over = true;
+  job.notify_events(queue, 7);
+  EXPECT_FALSE(queue->next(0)) << "nothing to read yet";
+  for (int i = 0; i < 3; ++i) job.post({.kind = Event::kToken});
+  EXPECT_EQ(queue->next(0), 7);
+  EXPECT_FALSE(queue->next(0)) << "one for all three";
+  EXPECT_TRUE(job.next_event(0));
+  EXPECT_TRUE(job.next_event(0));
+  job.post({.kind = Event::kToken});
+  EXPECT_FALSE(queue->next(0)) << "the reader has not run out";
+  EXPECT_TRUE(job.next_event(0));
+  EXPECT_TRUE(job.next_event(0));
+  EXPECT_FALSE(queue->next(0)) << "nor been told so";
+  EXPECT_FALSE(job.next_event(0, &over));
+  EXPECT_FALSE(over);
+  EXPECT_FALSE(job.next_event(0)) << "to run out twice is no more";
+  EXPECT_FALSE(queue->next(0));
+  job.post({.kind = Event::kToken});
+  EXPECT_EQ(queue->next(0), 7);
+  EXPECT_TRUE(job.next_event(0));
+  EXPECT_FALSE(job.next_event(0));
+  job.finish(0);
+  EXPECT_EQ(queue->next(0), 7);
+  EXPECT_EQ(job.next_event(0)->kind, Event::kFinished);
+  EXPECT_FALSE(job.next_event(0, &over));
+  EXPECT_TRUE(over);
+  EXPECT_FALSE(job.next_event(0, &over));
+  EXPECT_FALSE(queue->next(0)) << "there will be no more";
+  job.notify_events(queue, 8);
+  EXPECT_EQ(queue->next(0), 8) << "of a job that is over at once";
+  EXPECT_EQ(queue.use_count(), 2);
+  EXPECT_FALSE(job.next_event(0));
+  EXPECT_EQ(queue.use_count(), 1) << "a job that is read keeps no queue";
+}
+
+TEST(Job, TellsOneQueueOfEventsTheLastThatAsked) {
+  const auto first = std::make_shared<CompletionQueue>();
+  const auto second = std::make_shared<CompletionQueue>();
+  Job job(std::vector<RequestSpec>(1));
+  for (int64_t i = 0; i < 100; ++i) job.notify_events(first, i);  // more than a queue begins with
+  job.notify_events(second, 200);
+  EXPECT_EQ(first.use_count(), 1);
+  job.post({.kind = Event::kToken});
+  EXPECT_FALSE(first->next(0));
+  EXPECT_EQ(second->next(0), 200);
+  job.notify_events(first, 300);
+  EXPECT_EQ(first->next(0), 300) << "at once: there is something to read";
+  EXPECT_TRUE(job.next_event(0));
+  EXPECT_FALSE(job.next_event(0));
+  job.finish(0);
+  EXPECT_EQ(first->next(0), 300);
+  EXPECT_FALSE(second->next(0));
+}
+
+// A batch without requests is done before anyone asks.
+TEST(Job, TellsOfAJobWithoutRequests) {
+  const auto queue = std::make_shared<CompletionQueue>();
+  Job job({});
+  job.notify_events(queue, 5);
+  EXPECT_EQ(queue->next(0), 5);
+  bool over = false;
+  EXPECT_FALSE(job.next_event(-1, &over));
+  EXPECT_TRUE(over);
+}
+
 }  // namespace
 }  // namespace prefix

@@ -81,7 +81,7 @@ typedef long long swig_type_51;
 typedef long long swig_type_52;
 typedef long long swig_type_53;
 typedef long long swig_type_54;
-typedef _goslice_ swig_type_55;
+typedef long long swig_type_55;
 typedef _goslice_ swig_type_56;
 typedef _goslice_ swig_type_57;
 typedef _goslice_ swig_type_58;
@@ -92,41 +92,41 @@ typedef _goslice_ swig_type_62;
 typedef _goslice_ swig_type_63;
 typedef _goslice_ swig_type_64;
 typedef _goslice_ swig_type_65;
-typedef long long swig_type_66;
+typedef _goslice_ swig_type_66;
 typedef long long swig_type_67;
-typedef _goslice_ swig_type_68;
-typedef long long swig_type_69;
+typedef long long swig_type_68;
+typedef _goslice_ swig_type_69;
 typedef long long swig_type_70;
-typedef _goslice_ swig_type_71;
-typedef long long swig_type_72;
-typedef _goslice_ swig_type_73;
-typedef long long swig_type_74;
-typedef _goslice_ swig_type_75;
+typedef long long swig_type_71;
+typedef _goslice_ swig_type_72;
+typedef long long swig_type_73;
+typedef _goslice_ swig_type_74;
+typedef long long swig_type_75;
 typedef _goslice_ swig_type_76;
-typedef _gostring_ swig_type_77;
-typedef _goslice_ swig_type_78;
-typedef _gostring_ swig_type_79;
+typedef _goslice_ swig_type_77;
+typedef _gostring_ swig_type_78;
+typedef _goslice_ swig_type_79;
 typedef _gostring_ swig_type_80;
 typedef _gostring_ swig_type_81;
-typedef _goslice_ swig_type_82;
-typedef _gostring_ swig_type_83;
-typedef _goslice_ swig_type_84;
-typedef _gostring_ swig_type_85;
+typedef _gostring_ swig_type_82;
+typedef _goslice_ swig_type_83;
+typedef _gostring_ swig_type_84;
+typedef _goslice_ swig_type_85;
 typedef _gostring_ swig_type_86;
 typedef _gostring_ swig_type_87;
 typedef _gostring_ swig_type_88;
-typedef _goslice_ swig_type_89;
-typedef _gostring_ swig_type_90;
-typedef _goslice_ swig_type_91;
+typedef _gostring_ swig_type_89;
+typedef _goslice_ swig_type_90;
+typedef _gostring_ swig_type_91;
 typedef _goslice_ swig_type_92;
-typedef _gostring_ swig_type_93;
+typedef _goslice_ swig_type_93;
 typedef _gostring_ swig_type_94;
-typedef _goslice_ swig_type_95;
-typedef _gostring_ swig_type_96;
-typedef _goslice_ swig_type_97;
+typedef _gostring_ swig_type_95;
+typedef _goslice_ swig_type_96;
+typedef _gostring_ swig_type_97;
 typedef _goslice_ swig_type_98;
-typedef _gostring_ swig_type_99;
-typedef _goslice_ swig_type_100;
+typedef _goslice_ swig_type_99;
+typedef _gostring_ swig_type_100;
 typedef _goslice_ swig_type_101;
 typedef _goslice_ swig_type_102;
 typedef _goslice_ swig_type_103;
@@ -134,45 +134,46 @@ typedef _goslice_ swig_type_104;
 typedef _goslice_ swig_type_105;
 typedef _goslice_ swig_type_106;
 typedef _goslice_ swig_type_107;
-typedef _gostring_ swig_type_108;
+typedef _goslice_ swig_type_108;
 typedef _gostring_ swig_type_109;
-typedef _goslice_ swig_type_110;
-typedef _gostring_ swig_type_111;
+typedef _gostring_ swig_type_110;
+typedef _goslice_ swig_type_111;
 typedef _gostring_ swig_type_112;
-typedef _goslice_ swig_type_113;
+typedef _gostring_ swig_type_113;
 typedef _goslice_ swig_type_114;
-typedef _gostring_ swig_type_115;
+typedef _goslice_ swig_type_115;
 typedef _gostring_ swig_type_116;
-typedef _goslice_ swig_type_117;
-typedef _gostring_ swig_type_118;
-typedef _goslice_ swig_type_119;
-typedef _gostring_ swig_type_120;
-typedef _goslice_ swig_type_121;
-typedef _gostring_ swig_type_122;
+typedef _gostring_ swig_type_117;
+typedef _goslice_ swig_type_118;
+typedef _gostring_ swig_type_119;
+typedef _goslice_ swig_type_120;
+typedef _gostring_ swig_type_121;
+typedef _goslice_ swig_type_122;
 typedef _gostring_ swig_type_123;
-typedef _goslice_ swig_type_124;
-typedef _gostring_ swig_type_125;
+typedef _gostring_ swig_type_124;
+typedef _goslice_ swig_type_125;
 typedef _gostring_ swig_type_126;
 typedef _gostring_ swig_type_127;
-typedef _goslice_ swig_type_128;
-typedef _gostring_ swig_type_129;
+typedef _gostring_ swig_type_128;
+typedef _goslice_ swig_type_129;
 typedef _gostring_ swig_type_130;
-typedef _goslice_ swig_type_131;
-typedef _gostring_ swig_type_132;
-typedef _goslice_ swig_type_133;
-typedef _gostring_ swig_type_134;
-typedef long long swig_type_135;
-typedef _goslice_ swig_type_136;
-typedef long long swig_type_137;
-typedef _goslice_ swig_type_138;
+typedef _gostring_ swig_type_131;
+typedef _goslice_ swig_type_132;
+typedef _gostring_ swig_type_133;
+typedef _goslice_ swig_type_134;
+typedef _gostring_ swig_type_135;
+typedef long long swig_type_136;
+typedef _goslice_ swig_type_137;
+typedef long long swig_type_138;
 typedef _goslice_ swig_type_139;
-typedef long long swig_type_140;
+typedef _goslice_ swig_type_140;
 typedef long long swig_type_141;
-typedef _goslice_ swig_type_142;
-typedef long long swig_type_143;
-typedef _goslice_ swig_type_144;
-typedef long long swig_type_145;
-typedef _goslice_ swig_type_146;
+typedef long long swig_type_142;
+typedef _goslice_ swig_type_143;
+typedef long long swig_type_144;
+typedef _goslice_ swig_type_145;
+typedef long long swig_type_146;
+typedef _goslice_ swig_type_147;
 extern void _wrap_Swig_free_swig(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_swig(swig_intgo arg1);
 extern int _wrap_prefix_version_swig(void);
@@ -248,77 +249,78 @@ extern int _wrap_prefix_job_cancel_request_swig(uintptr_t arg1, uintptr_t arg2, 
 extern int _wrap_prefix_job_count_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
 extern int _wrap_prefix_job_finished_count_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
 extern int _wrap_prefix_job_next_event_swig(uintptr_t arg1, swig_type_54 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_job_notify_events_swig(uintptr_t arg1, uintptr_t arg2, swig_type_55 arg3, swig_voidp arg4);
 extern int _wrap_prefix_job_result_info_swig(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_job_result_message_swig(uintptr_t arg1, uintptr_t arg2, swig_type_55 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_job_result_values_swig(uintptr_t arg1, uintptr_t arg2, swig_type_56 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_job_result_tokens_swig(uintptr_t arg1, uintptr_t arg2, swig_type_57 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_job_result_logprobs_swig(uintptr_t arg1, uintptr_t arg2, swig_type_58 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_job_partial_tokens_swig(uintptr_t arg1, uintptr_t arg2, swig_type_59 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_job_all_values_swig(uintptr_t arg1, swig_type_60 arg2, swig_voidp arg3, swig_type_61 arg4, swig_voidp arg5);
+extern int _wrap_prefix_job_result_message_swig(uintptr_t arg1, uintptr_t arg2, swig_type_56 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_job_result_values_swig(uintptr_t arg1, uintptr_t arg2, swig_type_57 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_job_result_tokens_swig(uintptr_t arg1, uintptr_t arg2, swig_type_58 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_job_result_logprobs_swig(uintptr_t arg1, uintptr_t arg2, swig_type_59 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_job_partial_tokens_swig(uintptr_t arg1, uintptr_t arg2, swig_type_60 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_job_all_values_swig(uintptr_t arg1, swig_type_61 arg2, swig_voidp arg3, swig_type_62 arg4, swig_voidp arg5);
 extern int _wrap_prefix_job_first_failure_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
 extern int _wrap_prefix_job_get_totals_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
-extern int _wrap_prefix_cache_lookup_swig(uintptr_t arg1, int arg2, swig_type_62 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_cache_lookup_many_swig(uintptr_t arg1, int arg2, swig_type_63 arg3, swig_type_64 arg4, swig_type_65 arg5, swig_voidp arg6, swig_voidp arg7);
+extern int _wrap_prefix_cache_lookup_swig(uintptr_t arg1, int arg2, swig_type_63 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_cache_lookup_many_swig(uintptr_t arg1, int arg2, swig_type_64 arg3, swig_type_65 arg4, swig_type_66 arg5, swig_voidp arg6, swig_voidp arg7);
 extern int _wrap_prefix_cache_get_usage_swig(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_cache_set_limits_swig(uintptr_t arg1, int arg2, swig_type_66 arg3, swig_type_67 arg4, swig_voidp arg5);
-extern int _wrap_prefix_cache_pin_swig(uintptr_t arg1, int arg2, swig_type_68 arg3, swig_type_69 arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7);
-extern int _wrap_prefix_cache_unpin_swig(uintptr_t arg1, swig_type_70 arg2, swig_voidp arg3);
-extern int _wrap_prefix_cache_evict_swig(uintptr_t arg1, int arg2, swig_type_71 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_cache_trim_swig(uintptr_t arg1, swig_type_72 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_cache_tree_json_swig(uintptr_t arg1, swig_type_73 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_cache_next_event_swig(uintptr_t arg1, swig_type_74 arg2, swig_voidp arg3, swig_type_75 arg4, swig_voidp arg5, swig_voidp arg6);
-extern int _wrap_prefix_cache_dump_events_swig(uintptr_t arg1, swig_type_76 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_snapshot_save_swig(uintptr_t arg1, swig_type_77 arg2, swig_type_78 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_snapshot_load_swig(uintptr_t arg1, swig_type_79 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_sim_create_swig(swig_type_80 arg1, swig_voidp arg2, swig_voidp arg3);
-extern int _wrap_prefix_sim_apply_swig(uintptr_t arg1, swig_type_81 arg2, swig_voidp arg3);
-extern int _wrap_prefix_sim_result_swig(uintptr_t arg1, swig_type_82 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_sim_request_swig(uintptr_t arg1, swig_type_83 arg2, swig_type_84 arg3, uintptr_t arg4, swig_voidp arg5, swig_voidp arg6);
+extern int _wrap_prefix_cache_set_limits_swig(uintptr_t arg1, int arg2, swig_type_67 arg3, swig_type_68 arg4, swig_voidp arg5);
+extern int _wrap_prefix_cache_pin_swig(uintptr_t arg1, int arg2, swig_type_69 arg3, swig_type_70 arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7);
+extern int _wrap_prefix_cache_unpin_swig(uintptr_t arg1, swig_type_71 arg2, swig_voidp arg3);
+extern int _wrap_prefix_cache_evict_swig(uintptr_t arg1, int arg2, swig_type_72 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_cache_trim_swig(uintptr_t arg1, swig_type_73 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_cache_tree_json_swig(uintptr_t arg1, swig_type_74 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_cache_next_event_swig(uintptr_t arg1, swig_type_75 arg2, swig_voidp arg3, swig_type_76 arg4, swig_voidp arg5, swig_voidp arg6);
+extern int _wrap_prefix_cache_dump_events_swig(uintptr_t arg1, swig_type_77 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_snapshot_save_swig(uintptr_t arg1, swig_type_78 arg2, swig_type_79 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_snapshot_load_swig(uintptr_t arg1, swig_type_80 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_sim_create_swig(swig_type_81 arg1, swig_voidp arg2, swig_voidp arg3);
+extern int _wrap_prefix_sim_apply_swig(uintptr_t arg1, swig_type_82 arg2, swig_voidp arg3);
+extern int _wrap_prefix_sim_result_swig(uintptr_t arg1, swig_type_83 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_sim_request_swig(uintptr_t arg1, swig_type_84 arg2, swig_type_85 arg3, uintptr_t arg4, swig_voidp arg5, swig_voidp arg6);
 extern int _wrap_prefix_sim_retain_swig(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_prefix_sim_release_swig(uintptr_t arg1);
 extern int _wrap_prefix_text_abi_version_swig(void);
-extern swig_type_85 _wrap_prefix_text_version_string_swig(void);
-extern int _wrap_prefix_tokenizer_open_swig(swig_type_86 arg1, swig_voidp arg2, swig_voidp arg3);
-extern int _wrap_prefix_tokenizer_from_json_swig(swig_type_87 arg1, swig_type_88 arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_86 _wrap_prefix_text_version_string_swig(void);
+extern int _wrap_prefix_tokenizer_open_swig(swig_type_87 arg1, swig_voidp arg2, swig_voidp arg3);
+extern int _wrap_prefix_tokenizer_from_json_swig(swig_type_88 arg1, swig_type_89 arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_tokenizer_retain_swig(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_prefix_tokenizer_release_swig(uintptr_t arg1);
-extern int _wrap_prefix_tokenizer_info_json_swig(uintptr_t arg1, swig_type_89 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_tokenizer_info_json_swig(uintptr_t arg1, swig_type_90 arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_tokenizer_vocab_size_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
-extern int _wrap_prefix_tokenizer_special_token_swig(uintptr_t arg1, swig_type_90 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_tokenizer_end_tokens_swig(uintptr_t arg1, swig_type_91 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_tokenizer_token_bytes_swig(uintptr_t arg1, int arg2, swig_type_92 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_tokenizer_token_id_swig(uintptr_t arg1, swig_type_93 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_tokenizer_encode_swig(uintptr_t arg1, swig_type_94 arg2, int arg3, swig_type_95 arg4, swig_voidp arg5, swig_voidp arg6);
-extern int _wrap_prefix_tokenizer_encode_offsets_swig(uintptr_t arg1, swig_type_96 arg2, int arg3, swig_type_97 arg4, swig_voidp arg5, swig_type_98 arg6, swig_voidp arg7);
-extern int _wrap_prefix_tokenizer_encode_batch_swig(uintptr_t arg1, swig_type_99 arg2, swig_type_100 arg3, int arg4, swig_type_101 arg5, swig_voidp arg6, swig_type_102 arg7, swig_voidp arg8);
-extern int _wrap_prefix_tokenizer_decode_swig(uintptr_t arg1, swig_type_103 arg2, int arg3, swig_type_104 arg4, swig_voidp arg5, swig_voidp arg6);
+extern int _wrap_prefix_tokenizer_special_token_swig(uintptr_t arg1, swig_type_91 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_tokenizer_end_tokens_swig(uintptr_t arg1, swig_type_92 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_tokenizer_token_bytes_swig(uintptr_t arg1, int arg2, swig_type_93 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_tokenizer_token_id_swig(uintptr_t arg1, swig_type_94 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_tokenizer_encode_swig(uintptr_t arg1, swig_type_95 arg2, int arg3, swig_type_96 arg4, swig_voidp arg5, swig_voidp arg6);
+extern int _wrap_prefix_tokenizer_encode_offsets_swig(uintptr_t arg1, swig_type_97 arg2, int arg3, swig_type_98 arg4, swig_voidp arg5, swig_type_99 arg6, swig_voidp arg7);
+extern int _wrap_prefix_tokenizer_encode_batch_swig(uintptr_t arg1, swig_type_100 arg2, swig_type_101 arg3, int arg4, swig_type_102 arg5, swig_voidp arg6, swig_type_103 arg7, swig_voidp arg8);
+extern int _wrap_prefix_tokenizer_decode_swig(uintptr_t arg1, swig_type_104 arg2, int arg3, swig_type_105 arg4, swig_voidp arg5, swig_voidp arg6);
 extern int _wrap_prefix_detok_create_swig(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_detok_retain_swig(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_prefix_detok_release_swig(uintptr_t arg1);
-extern int _wrap_prefix_detok_push_swig(uintptr_t arg1, swig_type_105 arg2, swig_type_106 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_detok_flush_swig(uintptr_t arg1, swig_type_107 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_tokenizer_chat_text_swig(uintptr_t arg1, swig_type_108 arg2, swig_type_109 arg3, swig_type_110 arg4, swig_voidp arg5, swig_voidp arg6);
-extern int _wrap_prefix_tokenizer_chat_tokens_swig(uintptr_t arg1, swig_type_111 arg2, swig_type_112 arg3, swig_type_113 arg4, swig_voidp arg5, swig_type_114 arg6, swig_voidp arg7);
+extern int _wrap_prefix_detok_push_swig(uintptr_t arg1, swig_type_106 arg2, swig_type_107 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_detok_flush_swig(uintptr_t arg1, swig_type_108 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_tokenizer_chat_text_swig(uintptr_t arg1, swig_type_109 arg2, swig_type_110 arg3, swig_type_111 arg4, swig_voidp arg5, swig_voidp arg6);
+extern int _wrap_prefix_tokenizer_chat_tokens_swig(uintptr_t arg1, swig_type_112 arg2, swig_type_113 arg3, swig_type_114 arg4, swig_voidp arg5, swig_type_115 arg6, swig_voidp arg7);
 extern uintptr_t _wrap_prefix_recipe_count_swig(void);
-extern swig_type_115 _wrap_prefix_recipe_name_swig(uintptr_t arg1);
-extern int _wrap_prefix_recipe_json_swig(swig_type_116 arg1, swig_type_117 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_rerank_swig(uintptr_t arg1, uintptr_t arg2, swig_type_118 arg3, swig_type_119 arg4, swig_type_120 arg5, swig_type_121 arg6, swig_type_122 arg7, swig_voidp arg8, swig_voidp arg9);
-extern int _wrap_prefix_embed_swig(uintptr_t arg1, uintptr_t arg2, swig_type_123 arg3, swig_type_124 arg4, swig_type_125 arg5, swig_voidp arg6, swig_voidp arg7);
-extern int _wrap_prefix_answer_swig(uintptr_t arg1, uintptr_t arg2, swig_type_126 arg3, swig_type_127 arg4, swig_type_128 arg5, swig_type_129 arg6, swig_voidp arg7, swig_voidp arg8);
-extern int _wrap_prefix_classify_swig(uintptr_t arg1, uintptr_t arg2, swig_type_130 arg3, swig_type_131 arg4, swig_type_132 arg5, swig_type_133 arg6, swig_type_134 arg7, swig_voidp arg8, swig_voidp arg9);
+extern swig_type_116 _wrap_prefix_recipe_name_swig(uintptr_t arg1);
+extern int _wrap_prefix_recipe_json_swig(swig_type_117 arg1, swig_type_118 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_rerank_swig(uintptr_t arg1, uintptr_t arg2, swig_type_119 arg3, swig_type_120 arg4, swig_type_121 arg5, swig_type_122 arg6, swig_type_123 arg7, swig_voidp arg8, swig_voidp arg9);
+extern int _wrap_prefix_embed_swig(uintptr_t arg1, uintptr_t arg2, swig_type_124 arg3, swig_type_125 arg4, swig_type_126 arg5, swig_voidp arg6, swig_voidp arg7);
+extern int _wrap_prefix_answer_swig(uintptr_t arg1, uintptr_t arg2, swig_type_127 arg3, swig_type_128 arg4, swig_type_129 arg5, swig_type_130 arg6, swig_voidp arg7, swig_voidp arg8);
+extern int _wrap_prefix_classify_swig(uintptr_t arg1, uintptr_t arg2, swig_type_131 arg3, swig_type_132 arg4, swig_type_133 arg5, swig_type_134 arg6, swig_type_135 arg7, swig_voidp arg8, swig_voidp arg9);
 extern int _wrap_prefix_task_retain_swig(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_prefix_task_release_swig(uintptr_t arg1);
-extern int _wrap_prefix_task_run_swig(uintptr_t arg1, swig_type_135 arg2, swig_voidp arg3);
+extern int _wrap_prefix_task_run_swig(uintptr_t arg1, swig_type_136 arg2, swig_voidp arg3);
 extern int _wrap_prefix_task_cancel_swig(uintptr_t arg1, swig_voidp arg2);
 extern int _wrap_prefix_task_progress_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_task_shape_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_task_values_swig(uintptr_t arg1, swig_type_136 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_task_order_swig(uintptr_t arg1, swig_type_137 arg2, swig_type_138 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_task_statuses_swig(uintptr_t arg1, swig_type_139 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_task_item_info_swig(uintptr_t arg1, swig_type_140 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_task_item_message_swig(uintptr_t arg1, swig_type_141 arg2, swig_type_142 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_task_item_text_swig(uintptr_t arg1, swig_type_143 arg2, swig_type_144 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_task_item_partial_text_swig(uintptr_t arg1, swig_type_145 arg2, swig_type_146 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_task_values_swig(uintptr_t arg1, swig_type_137 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_task_order_swig(uintptr_t arg1, swig_type_138 arg2, swig_type_139 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_task_statuses_swig(uintptr_t arg1, swig_type_140 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_task_item_info_swig(uintptr_t arg1, swig_type_141 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_task_item_message_swig(uintptr_t arg1, swig_type_142 arg2, swig_type_143 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_task_item_text_swig(uintptr_t arg1, swig_type_144 arg2, swig_type_145 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_task_item_partial_text_swig(uintptr_t arg1, swig_type_146 arg2, swig_type_147 arg3, swig_voidp arg4, swig_voidp arg5);
 extern int _wrap_prefix_task_totals_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
 #undef intgo
 */
@@ -1132,6 +1134,16 @@ func Prefix_job_next_event(arg1 uintptr, arg2 int64, arg3 *Event, arg4 *Error) (
 	return swig_r
 }
 
+func Prefix_job_notify_events(arg1 uintptr, arg2 uintptr, arg3 int64, arg4 *Error) (_swig_ret int32) {
+	var swig_r int32
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	swig_r = (int32)(C._wrap_prefix_job_notify_events_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_55(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	return swig_r
+}
+
 func Prefix_job_result_info(arg1 uintptr, arg2 uintptr, arg3 *ResultInfo, arg4 *Error) (_swig_ret int32) {
 	var swig_r int32
 	_swig_i_0 := arg1
@@ -1149,7 +1161,7 @@ func Prefix_job_result_message(arg1 uintptr, arg2 uintptr, arg3 []byte, arg4 *ui
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_job_result_message_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_55)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_job_result_message_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_56)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1163,7 +1175,7 @@ func Prefix_job_result_values(arg1 uintptr, arg2 uintptr, arg3 []float32, arg4 *
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_job_result_values_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_56)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_job_result_values_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_57)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1177,7 +1189,7 @@ func Prefix_job_result_tokens(arg1 uintptr, arg2 uintptr, arg3 []int32, arg4 *ui
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_job_result_tokens_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_57)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_job_result_tokens_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_58)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1191,7 +1203,7 @@ func Prefix_job_result_logprobs(arg1 uintptr, arg2 uintptr, arg3 []float32, arg4
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_job_result_logprobs_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_58)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_job_result_logprobs_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_59)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1205,7 +1217,7 @@ func Prefix_job_partial_tokens(arg1 uintptr, arg2 uintptr, arg3 []int32, arg4 *u
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_job_partial_tokens_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_59)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_job_partial_tokens_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_60)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1219,7 +1231,7 @@ func Prefix_job_all_values(arg1 uintptr, arg2 []float32, arg3 *uintptr, arg4 []i
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_job_all_values_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_60)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), *(*C.swig_type_61)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_job_all_values_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_61)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), *(*C.swig_type_62)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1254,7 +1266,7 @@ func Prefix_cache_lookup(arg1 uintptr, arg2 int32, arg3 []int32, arg4 *CacheInfo
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_cache_lookup_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_62)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_cache_lookup_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_63)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1270,7 +1282,7 @@ func Prefix_cache_lookup_many(arg1 uintptr, arg2 int32, arg3 []int32, arg4 []int
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r = (int32)(C._wrap_prefix_cache_lookup_many_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_63)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_64)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_65)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6)))
+	swig_r = (int32)(C._wrap_prefix_cache_lookup_many_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_64)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_65)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_66)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1300,7 +1312,7 @@ func Prefix_cache_set_limits(arg1 uintptr, arg2 int32, arg3 int64, arg4 int64, a
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_cache_set_limits_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_66(_swig_i_2), C.swig_type_67(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_cache_set_limits_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_67(_swig_i_2), C.swig_type_68(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	return swig_r
 }
 
@@ -1313,7 +1325,7 @@ func Prefix_cache_pin(arg1 uintptr, arg2 int32, arg3 []int32, arg4 int64, arg5 *
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r = (int32)(C._wrap_prefix_cache_pin_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_68)(unsafe.Pointer(&_swig_i_2)), C.swig_type_69(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6)))
+	swig_r = (int32)(C._wrap_prefix_cache_pin_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_69)(unsafe.Pointer(&_swig_i_2)), C.swig_type_70(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1325,7 +1337,7 @@ func Prefix_cache_unpin(arg1 uintptr, arg2 int64, arg3 *Error) (_swig_ret int32)
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int32)(C._wrap_prefix_cache_unpin_swig(C.uintptr_t(_swig_i_0), C.swig_type_70(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int32)(C._wrap_prefix_cache_unpin_swig(C.uintptr_t(_swig_i_0), C.swig_type_71(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
@@ -1336,7 +1348,7 @@ func Prefix_cache_evict(arg1 uintptr, arg2 int32, arg3 []int32, arg4 *int64, arg
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_cache_evict_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_71)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_cache_evict_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_72)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1349,7 +1361,7 @@ func Prefix_cache_trim(arg1 uintptr, arg2 int64, arg3 *int64, arg4 *Error) (_swi
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_cache_trim_swig(C.uintptr_t(_swig_i_0), C.swig_type_72(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_cache_trim_swig(C.uintptr_t(_swig_i_0), C.swig_type_73(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -1359,7 +1371,7 @@ func Prefix_cache_tree_json(arg1 uintptr, arg2 []byte, arg3 *uintptr, arg4 *Erro
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_cache_tree_json_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_73)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_cache_tree_json_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_74)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1374,7 +1386,7 @@ func Prefix_cache_next_event(arg1 uintptr, arg2 int64, arg3 *CacheEvent, arg4 []
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_cache_next_event_swig(C.uintptr_t(_swig_i_0), C.swig_type_74(_swig_i_1), C.swig_voidp(_swig_i_2), *(*C.swig_type_75)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_cache_next_event_swig(C.uintptr_t(_swig_i_0), C.swig_type_75(_swig_i_1), C.swig_voidp(_swig_i_2), *(*C.swig_type_76)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg4
 	}
@@ -1387,7 +1399,7 @@ func Prefix_cache_dump_events(arg1 uintptr, arg2 []byte, arg3 *uintptr, arg4 *Er
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_cache_dump_events_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_76)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_cache_dump_events_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_77)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1401,7 +1413,7 @@ func Prefix_snapshot_save(arg1 uintptr, arg2 string, arg3 []int32, arg4 *Snapsho
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_snapshot_save_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_77)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_78)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_snapshot_save_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_78)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_79)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1417,7 +1429,7 @@ func Prefix_snapshot_load(arg1 uintptr, arg2 string, arg3 *SnapshotInfo, arg4 *E
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_snapshot_load_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_79)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_snapshot_load_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_80)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1429,7 +1441,7 @@ func Prefix_sim_create(arg1 string, arg2 *uintptr, arg3 *Error) (_swig_ret int32
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int32)(C._wrap_prefix_sim_create_swig(*(*C.swig_type_80)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int32)(C._wrap_prefix_sim_create_swig(*(*C.swig_type_81)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -1441,7 +1453,7 @@ func Prefix_sim_apply(arg1 uintptr, arg2 string, arg3 *Error) (_swig_ret int32) 
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int32)(C._wrap_prefix_sim_apply_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_81)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2)))
+	swig_r = (int32)(C._wrap_prefix_sim_apply_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_82)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1454,7 +1466,7 @@ func Prefix_sim_result(arg1 uintptr, arg2 []byte, arg3 *uintptr, arg4 *Error) (_
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_sim_result_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_82)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_sim_result_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_83)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1469,7 +1481,7 @@ func Prefix_sim_request(arg1 uintptr, arg2 string, arg3 []int32, arg4 uintptr, a
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_sim_request_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_83)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_84)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_sim_request_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_84)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_85)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1512,7 +1524,7 @@ func Prefix_tokenizer_open(arg1 string, arg2 *uintptr, arg3 *Error) (_swig_ret i
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int32)(C._wrap_prefix_tokenizer_open_swig(*(*C.swig_type_86)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_open_swig(*(*C.swig_type_87)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -1525,7 +1537,7 @@ func Prefix_tokenizer_from_json(arg1 string, arg2 string, arg3 *uintptr, arg4 *E
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_tokenizer_from_json_swig(*(*C.swig_type_87)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_88)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_from_json_swig(*(*C.swig_type_88)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_89)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -1554,7 +1566,7 @@ func Prefix_tokenizer_info_json(arg1 uintptr, arg2 []byte, arg3 *uintptr, arg4 *
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_tokenizer_info_json_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_89)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_info_json_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_90)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1576,7 +1588,7 @@ func Prefix_tokenizer_special_token(arg1 uintptr, arg2 string, arg3 *int32, arg4
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_tokenizer_special_token_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_90)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_special_token_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_91)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1589,7 +1601,7 @@ func Prefix_tokenizer_end_tokens(arg1 uintptr, arg2 []int32, arg3 *uintptr, arg4
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_tokenizer_end_tokens_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_91)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_end_tokens_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_92)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1603,7 +1615,7 @@ func Prefix_tokenizer_token_bytes(arg1 uintptr, arg2 int32, arg3 []byte, arg4 *u
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_tokenizer_token_bytes_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_92)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_token_bytes_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_93)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1616,7 +1628,7 @@ func Prefix_tokenizer_token_id(arg1 uintptr, arg2 string, arg3 *int32, arg4 *Err
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_tokenizer_token_id_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_93)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_token_id_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_94)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1631,7 +1643,7 @@ func Prefix_tokenizer_encode(arg1 uintptr, arg2 string, arg3 int32, arg4 []int32
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_tokenizer_encode_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_94)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_95)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_encode_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_95)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_96)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1650,7 +1662,7 @@ func Prefix_tokenizer_encode_offsets(arg1 uintptr, arg2 string, arg3 int32, arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r = (int32)(C._wrap_prefix_tokenizer_encode_offsets_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_96)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_97)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), *(*C.swig_type_98)(unsafe.Pointer(&_swig_i_5)), C.swig_voidp(_swig_i_6)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_encode_offsets_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_97)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_98)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), *(*C.swig_type_99)(unsafe.Pointer(&_swig_i_5)), C.swig_voidp(_swig_i_6)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1673,7 +1685,7 @@ func Prefix_tokenizer_encode_batch(arg1 uintptr, arg2 string, arg3 []int64, arg4
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
 	_swig_i_7 := arg8
-	swig_r = (int32)(C._wrap_prefix_tokenizer_encode_batch_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_99)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_100)(unsafe.Pointer(&_swig_i_2)), C.int(_swig_i_3), *(*C.swig_type_101)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5), *(*C.swig_type_102)(unsafe.Pointer(&_swig_i_6)), C.swig_voidp(_swig_i_7)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_encode_batch_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_100)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_101)(unsafe.Pointer(&_swig_i_2)), C.int(_swig_i_3), *(*C.swig_type_102)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5), *(*C.swig_type_103)(unsafe.Pointer(&_swig_i_6)), C.swig_voidp(_swig_i_7)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1697,7 +1709,7 @@ func Prefix_tokenizer_decode(arg1 uintptr, arg2 []int32, arg3 int32, arg4 []byte
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_tokenizer_decode_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_103)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_104)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_decode_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_104)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_105)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1737,7 +1749,7 @@ func Prefix_detok_push(arg1 uintptr, arg2 []int32, arg3 []byte, arg4 *uintptr, a
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_detok_push_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_105)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_106)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_detok_push_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_106)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_107)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1753,7 +1765,7 @@ func Prefix_detok_flush(arg1 uintptr, arg2 []byte, arg3 *uintptr, arg4 *Error) (
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_detok_flush_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_107)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_detok_flush_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_108)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1768,7 +1780,7 @@ func Prefix_tokenizer_chat_text(arg1 uintptr, arg2 string, arg3 string, arg4 []b
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_tokenizer_chat_text_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_108)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_109)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_110)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_chat_text_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_109)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_110)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_111)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1790,7 +1802,7 @@ func Prefix_tokenizer_chat_tokens(arg1 uintptr, arg2 string, arg3 string, arg4 [
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r = (int32)(C._wrap_prefix_tokenizer_chat_tokens_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_111)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_112)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_113)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), *(*C.swig_type_114)(unsafe.Pointer(&_swig_i_5)), C.swig_voidp(_swig_i_6)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_chat_tokens_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_112)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_113)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_114)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), *(*C.swig_type_115)(unsafe.Pointer(&_swig_i_5)), C.swig_voidp(_swig_i_6)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1828,7 +1840,7 @@ func Prefix_recipe_json(arg1 string, arg2 []byte, arg3 *uintptr, arg4 *Error) (_
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_recipe_json_swig(*(*C.swig_type_116)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_117)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_recipe_json_swig(*(*C.swig_type_117)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_118)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -1849,7 +1861,7 @@ func Prefix_rerank(arg1 uintptr, arg2 uintptr, arg3 string, arg4 []int64, arg5 s
 	_swig_i_6 := arg7
 	_swig_i_7 := arg8
 	_swig_i_8 := arg9
-	swig_r = (int32)(C._wrap_prefix_rerank_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_118)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_119)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_120)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_121)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_122)(unsafe.Pointer(&_swig_i_6)), C.swig_voidp(_swig_i_7), C.swig_voidp(_swig_i_8)))
+	swig_r = (int32)(C._wrap_prefix_rerank_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_119)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_120)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_121)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_122)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_123)(unsafe.Pointer(&_swig_i_6)), C.swig_voidp(_swig_i_7), C.swig_voidp(_swig_i_8)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1877,7 +1889,7 @@ func Prefix_embed(arg1 uintptr, arg2 uintptr, arg3 string, arg4 []int64, arg5 st
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r = (int32)(C._wrap_prefix_embed_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_123)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_124)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_125)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6)))
+	swig_r = (int32)(C._wrap_prefix_embed_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_124)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_125)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_126)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1900,7 +1912,7 @@ func Prefix_answer(arg1 uintptr, arg2 uintptr, arg3 string, arg4 string, arg5 []
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
 	_swig_i_7 := arg8
-	swig_r = (int32)(C._wrap_prefix_answer_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_126)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_127)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_128)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_129)(unsafe.Pointer(&_swig_i_5)), C.swig_voidp(_swig_i_6), C.swig_voidp(_swig_i_7)))
+	swig_r = (int32)(C._wrap_prefix_answer_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_127)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_128)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_129)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_130)(unsafe.Pointer(&_swig_i_5)), C.swig_voidp(_swig_i_6), C.swig_voidp(_swig_i_7)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1927,7 +1939,7 @@ func Prefix_classify(arg1 uintptr, arg2 uintptr, arg3 string, arg4 []int64, arg5
 	_swig_i_6 := arg7
 	_swig_i_7 := arg8
 	_swig_i_8 := arg9
-	swig_r = (int32)(C._wrap_prefix_classify_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_130)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_131)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_132)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_133)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_134)(unsafe.Pointer(&_swig_i_6)), C.swig_voidp(_swig_i_7), C.swig_voidp(_swig_i_8)))
+	swig_r = (int32)(C._wrap_prefix_classify_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_131)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_132)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_133)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_134)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_135)(unsafe.Pointer(&_swig_i_6)), C.swig_voidp(_swig_i_7), C.swig_voidp(_swig_i_8)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1964,7 +1976,7 @@ func Prefix_task_run(arg1 uintptr, arg2 int64, arg3 *Error) (_swig_ret int32) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int32)(C._wrap_prefix_task_run_swig(C.uintptr_t(_swig_i_0), C.swig_type_135(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int32)(C._wrap_prefix_task_run_swig(C.uintptr_t(_swig_i_0), C.swig_type_136(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
@@ -2002,7 +2014,7 @@ func Prefix_task_values(arg1 uintptr, arg2 []float32, arg3 *uintptr, arg4 *Error
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_task_values_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_136)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_task_values_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_137)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2016,7 +2028,7 @@ func Prefix_task_order(arg1 uintptr, arg2 int64, arg3 []int64, arg4 *uintptr, ar
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_task_order_swig(C.uintptr_t(_swig_i_0), C.swig_type_137(_swig_i_1), *(*C.swig_type_138)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_task_order_swig(C.uintptr_t(_swig_i_0), C.swig_type_138(_swig_i_1), *(*C.swig_type_139)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -2029,7 +2041,7 @@ func Prefix_task_statuses(arg1 uintptr, arg2 []int32, arg3 *uintptr, arg4 *Error
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_task_statuses_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_139)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_task_statuses_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_140)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2042,7 +2054,7 @@ func Prefix_task_item_info(arg1 uintptr, arg2 int64, arg3 *ResultInfo, arg4 *Err
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_task_item_info_swig(C.uintptr_t(_swig_i_0), C.swig_type_140(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_task_item_info_swig(C.uintptr_t(_swig_i_0), C.swig_type_141(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -2053,7 +2065,7 @@ func Prefix_task_item_message(arg1 uintptr, arg2 int64, arg3 []byte, arg4 *uintp
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_task_item_message_swig(C.uintptr_t(_swig_i_0), C.swig_type_141(_swig_i_1), *(*C.swig_type_142)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_task_item_message_swig(C.uintptr_t(_swig_i_0), C.swig_type_142(_swig_i_1), *(*C.swig_type_143)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -2067,7 +2079,7 @@ func Prefix_task_item_text(arg1 uintptr, arg2 int64, arg3 []byte, arg4 *uintptr,
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_task_item_text_swig(C.uintptr_t(_swig_i_0), C.swig_type_143(_swig_i_1), *(*C.swig_type_144)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_task_item_text_swig(C.uintptr_t(_swig_i_0), C.swig_type_144(_swig_i_1), *(*C.swig_type_145)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -2081,7 +2093,7 @@ func Prefix_task_item_partial_text(arg1 uintptr, arg2 int64, arg3 []byte, arg4 *
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_task_item_partial_text_swig(C.uintptr_t(_swig_i_0), C.swig_type_145(_swig_i_1), *(*C.swig_type_146)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_task_item_partial_text_swig(C.uintptr_t(_swig_i_0), C.swig_type_146(_swig_i_1), *(*C.swig_type_147)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}

@@ -1698,6 +1698,28 @@ int _wrap_prefix_job_next_event_swig(prefix_job *_swig_go_0, long long _swig_go_
 }
 
 
+int _wrap_prefix_job_notify_events_swig(prefix_job *_swig_go_0, prefix_queue *_swig_go_1, long long _swig_go_2, prefix_error *_swig_go_3) {
+  prefix_job *arg1 = 0 ;
+  prefix_queue *arg2 = 0 ;
+  int64_t arg3 ;
+  prefix_error *arg4 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_job *)_swig_go_0;
+  arg2 = (prefix_queue *)_swig_go_1;
+  arg3 = (int64_t)_swig_go_2;
+  arg4 = (prefix_error *)_swig_go_3;
+
+  result = prefix_job_notify_events(arg1,arg2,arg3,arg4);
+  _swig_go_result = result;
+
+
+
+  return _swig_go_result;
+}
+
+
 int _wrap_prefix_job_result_info_swig(prefix_job *_swig_go_0, size_t _swig_go_1, prefix_result_info *_swig_go_2, prefix_error *_swig_go_3) {
   prefix_job *arg1 = 0 ;
   size_t arg2 ;

@@ -1017,6 +1017,12 @@ functions! {
         event: *mut prefix_event,
         err: *mut prefix_error,
     ) -> prefix_status;
+    pub fn prefix_job_notify_events(
+        job: *mut prefix_job,
+        queue: *mut prefix_queue,
+        tag: i64,
+        err: *mut prefix_error,
+    ) -> prefix_status;
     pub fn prefix_job_result_info(
         job: *const prefix_job,
         index: usize,

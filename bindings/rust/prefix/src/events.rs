@@ -84,6 +84,19 @@ impl From<sys::prefix_event> for Event {
     }
 }
 
+/// `Err` with [`Status::Timeout`] when none came in that time, `None` when there will be no more.
+pub(crate) fn take(job: &Job, timeout_ms: i64) -> Option<Result<Event>> {
+    let mut event = sys::prefix_event::init();
+    // Safety: a live handle and a struct with its size.
+    let result =
+        call(|err| unsafe { sys::prefix_job_next_event(job.raw(), timeout_ms, &mut event, err) });
+    match result {
+        Ok(()) => Some(Ok(event.into())),
+        Err(error) if error.status() == Status::NoEvent => None,
+        Err(error) => Some(Err(error)),
+    }
+}
+
 /// The events of a job; see [`Job::events`].
 #[derive(Debug)]
 pub struct Events<'j> {
@@ -99,20 +112,7 @@ impl<'j> Events<'j> {
     /// The next event if it comes within this time. `Err` with [`Status::Timeout`] when none came, `None` when
     /// there will be no more.
     pub fn next_within(&mut self, time: Duration) -> Option<Result<Event>> {
-        self.take(milliseconds(time))
-    }
-
-    fn take(&mut self, timeout_ms: i64) -> Option<Result<Event>> {
-        let mut event = sys::prefix_event::init();
-        // Safety: a live handle and a struct with its size.
-        let result = call(|err| unsafe {
-            sys::prefix_job_next_event(self.job.raw(), timeout_ms, &mut event, err)
-        });
-        match result {
-            Ok(()) => Some(Ok(event.into())),
-            Err(error) if error.status() == Status::NoEvent => None,
-            Err(error) => Some(Err(error)),
-        }
+        take(self.job, milliseconds(time))
     }
 }
 
@@ -123,7 +123,7 @@ impl Iterator for Events<'_> {
         if self.failed {
             return None; // an error does not go away by asking again
         }
-        let next = self.take(-1);
+        let next = take(self.job, -1);
         self.failed = matches!(next, Some(Err(_)));
         next
     }

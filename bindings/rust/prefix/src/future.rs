@@ -1,13 +1,14 @@
-//! Waiting for a job without blocking.
+//! Waiting for a job, and for its events, without blocking.
 
-use std::future::Future;
+use std::future::{poll_fn, Future};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::error::Result;
+use crate::error::{Result, Status};
+use crate::events::take;
 use crate::waiter::Place;
-use crate::Job;
+use crate::{Event, Job};
 
 /// Ready when all requests of a job are done; made by [`Job::finished`].
 #[derive(Debug)]
@@ -29,7 +30,7 @@ impl Future for Finished {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         // The waker is there before the look: a job that ends after the look finds it.
         if let Some(place) = &self.place {
-            place.change(context.waker());
+            place.set(context.waker());
         }
         match self.job.wait_for(Duration::ZERO) {
             Ok(false) => {}
@@ -37,11 +38,63 @@ impl Future for Finished {
             Err(error) => return Poll::Ready(Err(error)),
         }
         if self.place.is_none() {
-            match Place::new(&self.job, context.waker()) {
+            match Place::of_end(&self.job, context.waker()) {
                 Ok(place) => self.place = Some(place),
                 Err(error) => return Poll::Ready(Err(error)),
             }
         }
         Poll::Pending
+    }
+}
+
+/// The events of a job without blocking; made by [`Job::event_stream`]. A `Stream` in all but the trait, which is
+/// not in the standard library: `poll_next` of an adapter calls [`EventStream::poll_event`].
+#[derive(Debug)]
+pub struct EventStream {
+    job: Job,
+    place: Option<Place>,
+    over: bool,
+}
+
+impl EventStream {
+    pub(crate) fn new(job: Job) -> EventStream {
+        EventStream {
+            job,
+            place: None,
+            over: false,
+        }
+    }
+
+    /// The next event, when there is one; `None` when there will be no more, and after an error.
+    pub async fn next_event(&mut self) -> Option<Result<Event>> {
+        poll_fn(|context| self.poll_event(context)).await
+    }
+
+    /// What [`EventStream::next_event`] awaits.
+    pub fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Event>>> {
+        if self.over {
+            return Poll::Ready(None);
+        }
+        // As above: an event that comes after the look finds the waker.
+        if let Some(place) = &self.place {
+            place.set(context.waker());
+        }
+        let next = match take(&self.job, 0) {
+            Some(Err(error)) if error.status() == Status::Timeout => {
+                if self.place.is_some() {
+                    return Poll::Pending;
+                }
+                match Place::of_events(&self.job, context.waker()) {
+                    Ok(place) => {
+                        self.place = Some(place);
+                        return Poll::Pending;
+                    }
+                    Err(error) => Some(Err(error)),
+                }
+            }
+            next => next,
+        };
+        self.over = !matches!(next, Some(Ok(_)));
+        Poll::Ready(next)
     }
 }

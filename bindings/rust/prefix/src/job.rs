@@ -9,7 +9,7 @@ use prefix_sys::Init;
 
 use crate::error::{call, Error, Result, Status};
 use crate::raw::{count, milliseconds, read_array, read_array_into, read_text, Handle};
-use crate::{Batch, Engine, Events, Finished, Token};
+use crate::{Batch, Engine, EventStream, Events, Finished, Token};
 
 /// A batch that was given to an engine. Clones are the same job; any thread may use it. When the last
 /// clone is gone, what still runs is cancelled.
@@ -99,6 +99,12 @@ impl Job {
     /// ```
     pub fn events(&self) -> Events<'_> {
         Events::new(self)
+    }
+
+    /// The same without holding a thread: its [`next_event`](EventStream::next_event) is awaited, with any
+    /// executor. A job wakes one stream, the last that was awaited.
+    pub fn event_stream(&self) -> EventStream {
+        EventStream::new(self.clone())
     }
 
     /// To fire and forget: the job goes on when the last clone is dropped.

@@ -28,7 +28,7 @@ pub use cache_events::{CacheDump, CacheEvent, CacheEventKind, CacheEvents};
 pub use engine::{Engine, EngineState, Memory, Stats};
 pub use error::{Error, Result, Status};
 pub use events::{Event, EventKind, Events};
-pub use future::Finished;
+pub use future::{EventStream, Finished};
 pub use job::{Finish, Job, JobTotals, ResultInfo, Values};
 pub use lease::Lease;
 pub use options::{option_infos, OptionInfo, OptionType, Options, Scope, Value};

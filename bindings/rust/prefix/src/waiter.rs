@@ -1,5 +1,5 @@
-//! The one thread of the process that waits for jobs, whatever their number: it takes their tags from a
-//! completion queue and wakes who awaits them.
+//! The one thread of the process that waits for jobs and their events, whatever their number: it takes their tags
+//! from a completion queue and wakes who awaits them.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -78,23 +78,36 @@ impl Waiter {
 
 impl Place {
     /// The waker is called when the job is done, at once when it is.
-    pub fn new(job: &Job, waker: &Waker) -> Result<Place> {
+    pub fn of_end(job: &Job, waker: &Waker) -> Result<Place> {
+        // Safety: live handles; also below.
+        Place::new(waker, |queue, tag, err| unsafe {
+            sys::prefix_job_notify(job.raw(), queue, tag, err)
+        })
+    }
+
+    /// The same when the job has an event to read, and again each time after there was none. A job has one such
+    /// place: the last.
+    pub fn of_events(job: &Job, waker: &Waker) -> Result<Place> {
+        Place::new(waker, |queue, tag, err| unsafe {
+            sys::prefix_job_notify_events(job.raw(), queue, tag, err)
+        })
+    }
+
+    fn new(
+        waker: &Waker,
+        notify: impl FnOnce(*mut sys::prefix_queue, i64, *mut sys::prefix_error) -> sys::prefix_status,
+    ) -> Result<Place> {
         let waiter = Waiter::get()?;
         let tag = waiter.next.fetch_add(1, Ordering::Relaxed);
         waiter.wakers().insert(tag, waker.clone());
         let place = Place { waiter, tag };
-        // Safety: live handles.
-        call(|err| unsafe {
-            sys::prefix_job_notify(job.raw(), place.waiter.queue.get(), tag, err)
-        })?;
+        call(|err| notify(place.waiter.queue.get(), tag, err))?;
         Ok(place)
     }
 
-    /// Another waker from now on, unless this one was called already.
-    pub fn change(&self, waker: &Waker) {
-        if let Some(there) = self.waiter.wakers().get_mut(&self.tag) {
-            there.clone_from(waker);
-        }
+    /// This waker is called from now on, once.
+    pub fn set(&self, waker: &Waker) {
+        self.waiter.wakers().insert(self.tag, waker.clone());
     }
 }
 

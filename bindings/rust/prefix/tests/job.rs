@@ -279,6 +279,60 @@ fn a_job_can_be_awaited() {
     assert_eq!(values.as_slice().len(), 1);
 }
 
+#[test]
+fn one_thread_streams_the_events_of_many_jobs() {
+    let engine = engine();
+    let mut streams = Vec::new();
+    for i in 0..50 {
+        let options = options().set("ignore_eos", true).unwrap();
+        let options = options.set("max_tokens", 1 + i % 7).unwrap();
+        let mut batch = engine.batch().unwrap();
+        batch
+            .add(Request::generate(&[1, 2, i]).options(&options))
+            .unwrap();
+        let job = engine.submit(&batch).unwrap();
+        streams.push((job.event_stream(), job, Vec::new()));
+    }
+    // All at once, as an executor with one thread would.
+    let mut open = streams.len();
+    block_on(std::future::poll_fn(|context| {
+        for (stream, _, tokens) in &mut streams {
+            while let Poll::Ready(event) = stream.poll_event(context) {
+                match event.transpose().unwrap().map(|event| event.kind) {
+                    Some(EventKind::Token { token, .. }) => tokens.push(token),
+                    Some(EventKind::Finished { .. }) => open -= 1,
+                    Some(_) => {}
+                    None => break,
+                }
+            }
+        }
+        if open == 0 {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    }));
+    for (stream, job, tokens) in &mut streams {
+        assert_eq!(*tokens, job.tokens(0).unwrap());
+        assert!(block_on(stream.next_event()).is_none(), "it has ended");
+    }
+}
+
+#[test]
+fn an_awaited_event_comes_when_the_job_is_cancelled() {
+    let engine = engine();
+    let job = engine.submit(&long_batch(&engine)).unwrap();
+    let mut stream = job.event_stream();
+    assert!(block_on(stream.next_event()).unwrap().is_ok());
+    job.cancel().unwrap();
+    let mut failed = 0;
+    while let Some(event) = block_on(stream.next_event()) {
+        failed += usize::from(matches!(event.unwrap().kind, EventKind::Failed { .. }));
+    }
+    assert!(failed > 0);
+    assert_eq!(job.finished_count().unwrap(), job.len());
+}
+
 fn threads_of_this_process() -> usize {
     std::fs::read_dir("/proc/self/task").unwrap().count()
 }

@@ -175,6 +175,8 @@ public final class Native {
 
   public static long prefix_job_next_event(long job, long timeout_ms, byte[] event) { return NativeJNI.prefix_job_next_event(job, timeout_ms, event); }
 
+  public static long prefix_job_notify_events(long job, long queue, long tag) { return NativeJNI.prefix_job_notify_events(job, queue, tag); }
+
   public static long prefix_job_result_info(long job, long index, byte[] out) { return NativeJNI.prefix_job_result_info(job, index, out); }
 
   public static long prefix_job_result_message(long job, long index, Object buf) { return NativeJNI.prefix_job_result_message(job, index, buf); }

@@ -87,6 +87,7 @@ final class NativeJNI {
   public final static native long prefix_job_count(long jarg1);
   public final static native long prefix_job_finished_count(long jarg1);
   public final static native long prefix_job_next_event(long jarg1, long jarg2, byte[] jarg3);
+  public final static native long prefix_job_notify_events(long jarg1, long jarg2, long jarg3);
   public final static native long prefix_job_result_info(long jarg1, long jarg2, byte[] jarg3);
   public final static native long prefix_job_result_message(long jarg1, long jarg2, Object jarg3);
   public final static native long prefix_job_result_values(long jarg1, long jarg2, Object jarg3);
