@@ -112,6 +112,18 @@ class InstallDepsTest(unittest.TestCase):
         self.assertIn("rustc-web cargo-web", installed[0])
         self.assertIn("sudo env DEBIAN_FRONTEND=noninteractive apt-get", self.calls.read_text())
 
+    def test_what_only_some_tests_need_is_installed_where_that_can_be(self) -> None:
+        self.apt()
+        _, installed = self.install("test")
+        self.assertIn("abigail-tools", installed[0])
+        self.program("bin/id", "echo 1000")
+        done, installed = self.install("test")
+        self.assertEqual(len(installed), 1, "without root nothing is")
+        self.assertIn("some tests will be skipped without abigail-tools", done.stderr)
+        self.assertNotRegex(done.stderr, "please run as root.*abigail-tools")
+        self.program("bin/abidiff", "true")
+        self.assertNotIn("abigail-tools", self.install("test")[0].stderr)
+
     def test_go_that_is_missing_or_too_old_goes_into_the_build_folder(self) -> None:
         self.apt()
         for version in ("", "go1.19.8"):

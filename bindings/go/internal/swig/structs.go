@@ -10,6 +10,22 @@ import "C"
 
 import "unsafe"
 
+// Error is prefix_error; its texts are copied.
+type Error struct {
+	StructSize int32
+	Code       int32
+	domain     [48]byte
+	message    [456]byte
+}
+
+const SizeofError = C.sizeof_prefix_error
+
+// Domain is the text in domain.
+func (s *Error) Domain() string { return text(s.domain[:]) }
+
+// Message is the text in message.
+func (s *Error) Message() string { return text(s.message[:]) }
+
 // OptionDetails is prefix_option_details; its texts are static.
 type OptionDetails struct {
 	StructSize   int32
@@ -225,6 +241,16 @@ const SizeofSnapshotInfo = C.sizeof_prefix_snapshot_info
 
 // Array lengths that are negative, and so do not compile, where a layout differs.
 type _ struct {
+	_ [unsafe.Sizeof(Error{}) - C.sizeof_prefix_error]byte
+	_ [C.sizeof_prefix_error - unsafe.Sizeof(Error{})]byte
+	_ [unsafe.Offsetof(Error{}.StructSize) - unsafe.Offsetof(C.prefix_error{}.struct_size)]byte
+	_ [unsafe.Offsetof(C.prefix_error{}.struct_size) - unsafe.Offsetof(Error{}.StructSize)]byte
+	_ [unsafe.Offsetof(Error{}.Code) - unsafe.Offsetof(C.prefix_error{}.code)]byte
+	_ [unsafe.Offsetof(C.prefix_error{}.code) - unsafe.Offsetof(Error{}.Code)]byte
+	_ [unsafe.Offsetof(Error{}.domain) - unsafe.Offsetof(C.prefix_error{}.domain)]byte
+	_ [unsafe.Offsetof(C.prefix_error{}.domain) - unsafe.Offsetof(Error{}.domain)]byte
+	_ [unsafe.Offsetof(Error{}.message) - unsafe.Offsetof(C.prefix_error{}.message)]byte
+	_ [unsafe.Offsetof(C.prefix_error{}.message) - unsafe.Offsetof(Error{}.message)]byte
 	_ [unsafe.Sizeof(OptionDetails{}) - C.sizeof_prefix_option_details]byte
 	_ [C.sizeof_prefix_option_details - unsafe.Sizeof(OptionDetails{})]byte
 	_ [unsafe.Offsetof(OptionDetails{}.StructSize) - unsafe.Offsetof(C.prefix_option_details{}.struct_size)]byte

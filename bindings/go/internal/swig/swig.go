@@ -13,29 +13,6 @@ import "C"
 
 import "unsafe"
 
-// Error is prefix_error.
-type Error struct {
-	StructSize int32
-	Code       int32
-	domain     [48]byte
-	message    [456]byte
-}
-
-// SizeofError is its size in C.
-const SizeofError = C.sizeof_prefix_error
-
-// Array lengths that are negative, and so do not compile, where the layout differs.
-type _ struct {
-	_ [unsafe.Sizeof(Error{}) - C.sizeof_prefix_error]byte
-	_ [C.sizeof_prefix_error - unsafe.Sizeof(Error{})]byte
-}
-
-// Domain is the function that failed.
-func (e *Error) Domain() string { return text(e.domain[:]) }
-
-// Message is one sentence.
-func (e *Error) Message() string { return text(e.message[:]) }
-
 func text(bytes []byte) string {
 	for i, b := range bytes {
 		if b == 0 {

@@ -1,0 +1,978 @@
+/* prefix.h - run transformer models over shared prefixes, inside your own process.
+ *
+ * A batch is a tree: every token that requests share is computed once, stored once and read once,
+ * within a batch, between batches in flight and with finished work that is still in the cache.
+ *
+ *   #include <prefix.h>
+ *   #include <stdio.h>
+ *
+ *   int main(void) {
+ *     const prefix_token question[] = {1, 5, 9, 12}, ids[] = {3, 4};
+ *     float scores[2];
+ *     prefix_error err = PREFIX_ERROR_INIT;
+ *     prefix_engine* engine = NULL;
+ *     prefix_batch* batch = NULL;
+ *     prefix_job* job = NULL;
+ *     if (prefix_engine_create("model.gguf", PREFIX_NUL, NULL, &engine, &err) != PREFIX_OK ||
+ *         prefix_batch_create(engine, &batch, &err) != PREFIX_OK ||
+ *         prefix_batch_add_logits(batch, question, 4, ids, 2, NULL, 0, NULL, &err) != PREFIX_OK ||
+ *         prefix_run(engine, batch, &job, &err) != PREFIX_OK ||
+ *         prefix_job_result_values(job, 0, scores, 2, NULL, &err) != PREFIX_OK) {
+ *       fprintf(stderr, "%s\n", err.message);
+ *     } else {
+ *       printf("%g %g\n", scores[0], scores[1]);
+ *     }
+ *     prefix_job_release(job);
+ *     prefix_batch_release(batch);
+ *     prefix_engine_release(engine);
+ *     return 0;
+ *   }
+ *
+ * Rules that hold for every function:
+ *
+ *  1. Handles (options, engine, batch, job, queue, sim) are opaque. create, open, run and submit
+ *     give one reference; retain adds one; release drops one, takes NULL and never fails. Children
+ *     keep their parents alive, so any order of releases is right. A handle that was released or
+ *     never was one is answered with PREFIX_ERR_MISUSE, never with a crash.
+ *  2. Fallible functions return a prefix_status and take a trailing prefix_error*, which may be
+ *     NULL. It belongs to the caller, holds one sentence with the value and the limit that it
+ *     broke, and is written only on failure.
+ *  3. Text in is UTF-8 with a length; PREFIX_NUL as length means "up to the terminating zero".
+ *     Text and arrays out go to the caller's buffer, whole or not at all: `needed` (may be NULL)
+ *     receives how many elements there are; a capacity of 0, with any buffer, only asks for that;
+ *     any other that is too small is PREFIX_ERR_BUFFER_TOO_SMALL, and nothing is written but
+ *     `needed`. Text is counted in bytes without the zero that always ends it: n bytes of text want
+ *     a capacity of n + 1.
+ *  4. Structs that the library fills begin with struct_size, set by the caller to sizeof (each has
+ *     an _INIT macro that does it): a library that knows more fields fills those that fit, one that
+ *     knows fewer leaves the rest alone. Smaller than the first release's layout is
+ *     PREFIX_ERR_STRUCT_TOO_OLD.
+ *  5. [any thread]: may be called from any thread at any time. [one thread per handle]: calls on
+ *     one handle must not overlap.
+ *  6. One bad request fails alone, with its own status; the others of the batch are not affected. A
+ *     call that fails changes nothing.
+ *  7. The library never prints, exits, aborts, throws across this interface or installs signal
+ *     handlers. After a broken invariant the engine answers PREFIX_ERR_ENGINE_FAILED; the process
+ *     lives. In a child after fork() every call that takes or makes a handle answers
+ *     PREFIX_ERR_FORKED.
+ *  8. No callback is needed for anything: each has a polling twin. Waits are given in milliseconds,
+ *     negative for no limit; measured times are microseconds.
+ *  9. Results have the same bits whether a request ran alone or in a batch, in any order, with
+ *     sharing on or off, cold or from the cache, with any number of threads.
+ */
+#ifndef PREFIX_H
+#define PREFIX_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(SWIG)
+#define PREFIX_API
+#elif defined(__GNUC__)
+#define PREFIX_API __attribute__((visibility("default")))
+#else
+#define PREFIX_API
+#endif
+
+/* ---- Versions ------------------------------------------------------------------------------- */
+
+/* The interface this header describes. It only grows; a program built with it runs with any library
+ * whose prefix_abi_version() is at least this. */
+#define PREFIX_ABI_VERSION 1
+
+/* [any thread] major * 10000 + minor * 100 + patch of the loaded library. */
+PREFIX_API int32_t prefix_version(void);
+/* [any thread] The same as text; static. */
+PREFIX_API const char* prefix_version_string(void);
+/* [any thread] Check this first after dlopen. */
+PREFIX_API int32_t prefix_abi_version(void);
+/* [any thread] One line for bug reports: version, compiler, instruction-set level; static. */
+PREFIX_API const char* prefix_build_info(void);
+
+/* [any thread] What this library was built with and this machine can run: "cpu", "bf16", "f32",
+ * "gguf", "safetensors", "avx512_bf16", ... Names are static; NULL when index is out of range. */
+PREFIX_API size_t prefix_feature_count(void);
+PREFIX_API const char* prefix_feature_name(size_t index);
+/* [any thread] 1 or 0. */
+PREFIX_API int32_t prefix_has_feature(const char* name, size_t name_len);
+
+/* ---- Status and errors ---------------------------------------------------------------------- */
+
+typedef int32_t prefix_status;
+typedef int32_t prefix_token;
+
+#define PREFIX_NUL ((size_t)-1)
+
+enum {
+  PREFIX_OK = 0,
+  PREFIX_ERR_INVALID_ARGUMENT = 100,   /* a NULL, an empty list, a value that makes no sense */
+  PREFIX_ERR_INVALID_UTF8 = 101,       /* text that is not UTF-8 */
+  PREFIX_ERR_UNKNOWN_OPTION = 102,     /* no such option; the message names the nearest one */
+  PREFIX_ERR_OUT_OF_RANGE = 103,       /* a number outside its limits */
+  PREFIX_ERR_STRUCT_TOO_OLD = 104,     /* struct_size is smaller than the first layout */
+  PREFIX_ERR_BUFFER_TOO_SMALL = 105,   /* a capacity that is not 0 and too small; see `needed` */
+  PREFIX_ERR_MISUSE = 200,             /* a released or foreign handle, or the wrong moment */
+  PREFIX_ERR_FORKED = 201,             /* called in the child of a fork() */
+  PREFIX_ERR_NOT_FOUND = 300,          /* no such file, namespace, result */
+  PREFIX_ERR_IO = 301,                 /* the system could not read or write */
+  PREFIX_ERR_FORMAT = 400,             /* a corrupt or contradictory file */
+  PREFIX_ERR_UNSUPPORTED_MODEL = 401,  /* a valid model that this library does not run */
+  PREFIX_ERR_UNSUPPORTED_DEVICE = 402, /* this machine lacks what was asked for */
+  PREFIX_ERR_INCOMPATIBLE_SNAPSHOT = 403,
+  PREFIX_ERR_PROMPT_TOO_LONG = 500, /* more tokens than the context holds */
+  PREFIX_ERR_NOT_FINITE = 501,      /* the model computed a NaN or an infinity for this request */
+  PREFIX_ERR_OUT_OF_MEMORY = 600,
+  PREFIX_ERR_OUT_OF_DEVICE_MEMORY = 601,
+  PREFIX_ERR_CACHE_FULL = 602, /* cache_bytes is too small for the request */
+  PREFIX_ERR_QUEUE_FULL = 700, /* too many unfinished requests; try again later */
+  PREFIX_ERR_TIMEOUT = 701,    /* a wait that ran out; try again */
+  PREFIX_ERR_CANCELLED = 702,
+  PREFIX_ERR_DEADLINE = 703, /* the deadline_ms of a request has passed */
+  PREFIX_ERR_DEVICE_LOST = 800,
+  PREFIX_ERR_ENGINE_FAILED = 801, /* an earlier internal failure; create a new engine */
+  PREFIX_ERR_NO_EVENT = 900,      /* nothing to poll now */
+  PREFIX_ERR_INTERNAL = 1000      /* a bug in the library */
+};
+
+typedef struct prefix_error {
+  int32_t struct_size;
+  int32_t code;
+  char domain[48];   /* the function that failed */
+  char message[456]; /* one sentence, UTF-8, cut to fit */
+} prefix_error;
+#define PREFIX_ERROR_INIT {(int32_t)sizeof(prefix_error), 0, {0}, {0}}
+
+/* [any thread] "PREFIX_ERR_FORMAT" and so on; "PREFIX_ERR_UNKNOWN" for other numbers. Static. */
+PREFIX_API const char* prefix_status_name(prefix_status status);
+/* [any thread] 1 when the same call may succeed later: QUEUE_FULL, TIMEOUT, NO_EVENT. */
+PREFIX_API int32_t prefix_status_is_retryable(prefix_status status);
+
+/* ---- Options -------------------------------------------------------------------------------- */
+
+/* String-keyed options; the library lists its own (prefix_option_info). Whoever takes a handle
+ * copies what is in it; an option that would have no effect there (one for engines on a request,
+ * one for generation on an embedding) is an INVALID_ARGUMENT. */
+typedef struct prefix_options prefix_options;
+
+enum {
+  PREFIX_OPTION_INT = 0,
+  PREFIX_OPTION_FLOAT = 1,
+  PREFIX_OPTION_BOOL = 2,
+  PREFIX_OPTION_STRING = 3,
+  PREFIX_OPTION_INT_LIST = 4
+};
+enum {
+  PREFIX_SCOPE_ENGINE = 0,
+  PREFIX_SCOPE_REQUEST = 1, /* of every kind */
+  PREFIX_SCOPE_GENERATE = 2,
+  PREFIX_SCOPE_EMBEDDING = 3
+};
+
+typedef struct prefix_option_details {
+  int32_t struct_size;
+  int32_t type;  /* PREFIX_OPTION_* */
+  int32_t scope; /* PREFIX_SCOPE_* */
+  int32_t reserved;
+  double minimum, maximum; /* numbers */
+  const char* key;         /* static, as are the next three */
+  const char* default_value;
+  const char* values; /* "a|b|c", or "" for free text */
+  const char* doc;
+} prefix_option_details;
+#define PREFIX_OPTION_DETAILS_INIT \
+  {(int32_t)sizeof(prefix_option_details), 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
+/* [any thread] */
+PREFIX_API prefix_status prefix_options_create(prefix_options** out, prefix_error* err);
+PREFIX_API prefix_status prefix_options_retain(prefix_options* options, prefix_error* err);
+PREFIX_API void prefix_options_release(prefix_options* options);
+/* The next ones: [any thread] UNKNOWN_OPTION, INVALID_ARGUMENT for a value of another type,
+ * OUT_OF_RANGE. As text: numbers of bytes take suffixes K, M, G; lists are "1,2,3". */
+PREFIX_API prefix_status prefix_options_set(prefix_options* options, const char* key,
+                                            size_t key_len, const char* value, size_t value_len,
+                                            prefix_error* err);
+PREFIX_API prefix_status prefix_options_set_int(prefix_options* options, const char* key,
+                                                size_t key_len, int64_t number, prefix_error* err);
+PREFIX_API prefix_status prefix_options_set_double(prefix_options* options, const char* key,
+                                                   size_t key_len, double number,
+                                                   prefix_error* err);
+/* 0 is false. */
+PREFIX_API prefix_status prefix_options_set_bool(prefix_options* options, const char* key,
+                                                 size_t key_len, int32_t value, prefix_error* err);
+/* For option stop_tokens. */
+PREFIX_API prefix_status prefix_options_set_ints(prefix_options* options, const char* key,
+                                                 size_t key_len, const prefix_token* values,
+                                                 size_t n_values, prefix_error* err);
+/* Merges {"key": value, ...}; all or nothing. */
+PREFIX_API prefix_status prefix_options_set_json(prefix_options* options, const char* json,
+                                                 size_t json_len, prefix_error* err);
+/* The value in force (the default when it was never set), as text. */
+PREFIX_API prefix_status prefix_options_get(const prefix_options* options, const char* key,
+                                            size_t key_len, char* buf, size_t cap, size_t* needed,
+                                            prefix_error* err);
+/* [any thread] Every option there is. */
+PREFIX_API size_t prefix_option_count(void);
+PREFIX_API prefix_status prefix_option_info(size_t index, prefix_option_details* out,
+                                            prefix_error* err);
+
+/* ---- Log ------------------------------------------------------------------------------------ */
+
+enum {
+  PREFIX_LOG_DEBUG = 0,
+  PREFIX_LOG_INFO = 1,
+  PREFIX_LOG_WARNING = 2,
+  PREFIX_LOG_ERROR = 3,
+  PREFIX_LOG_OFF = 4
+};
+/* Called from any thread of the library, never under one of its locks; text is valid during the
+ * call. */
+typedef void (*prefix_log_callback)(int32_t level, const char* text, void* user);
+
+/* [any thread] NULL stops it. Messages below the level are dropped; the default is WARNING. */
+PREFIX_API void prefix_set_log_callback(prefix_log_callback callback, void* user);
+PREFIX_API void prefix_set_log_level(int32_t level);
+/* [any thread] The polling twin: the oldest of the last 1,024 messages, which goes with the call
+ * that gets it. NO_EVENT when there is none. */
+PREFIX_API prefix_status prefix_log_next(int32_t* level, char* buf, size_t cap, size_t* needed);
+
+/* ---- Devices -------------------------------------------------------------------------------- */
+
+typedef struct prefix_device_details {
+  int32_t struct_size;
+  int32_t available;   /* 1: engines can run on it */
+  int32_t chosen;      /* 1: option isa = auto takes this one */
+  int32_t threads;     /* cores this process may use; "cuda": multiprocessors */
+  int64_t total_bytes; /* memory of the device; "cpu": what the process may use of it */
+  int64_t free_bytes;  /* "cuda": 0, it would cost a context to ask */
+  const char* kind;    /* "cpu" or "cuda"; static, as are the next two */
+  const char* level;   /* instruction-set level, "avx512_bf16"; "sm_90" */
+  const char* reason;  /* why not available; "" when it is */
+} prefix_device_details;
+#define PREFIX_DEVICE_DETAILS_INIT {(int32_t)sizeof(prefix_device_details), 0, 0, 0, 0, 0, 0, 0, 0}
+
+/* [any thread] One entry for each instruction-set level of the CPU, best first; then one for each
+   GPU that libprefix_cuda.so finds (the first call opens it): option device = cuda:0, cuda:1, ...
+   Where there is a GPU this starts CUDA, which does not survive fork(): a process that means to
+   fork children that use CUDA, in whatever library, lists devices in one of them. */
+PREFIX_API size_t prefix_device_count(void);
+PREFIX_API prefix_status prefix_device_info(size_t index, prefix_device_details* out,
+                                            prefix_error* err);
+
+/* ---- Engine --------------------------------------------------------------------------------- */
+
+/* One model, one cache, one scheduler. */
+typedef struct prefix_engine prefix_engine;
+
+typedef struct prefix_memory {
+  int32_t struct_size;
+  int32_t reserved;
+  int64_t weight_bytes;
+  int64_t kv_bytes_per_token;
+  int64_t kv_budget_bytes;
+  int64_t activation_bytes;
+  int64_t total_bytes;
+} prefix_memory;
+#define PREFIX_MEMORY_INIT {(int32_t)sizeof(prefix_memory), 0, 0, 0, 0, 0, 0}
+
+enum {
+  PREFIX_ENGINE_LOADING = 0,
+  PREFIX_ENGINE_READY = 1,
+  PREFIX_ENGINE_DRAINING = 2,
+  PREFIX_ENGINE_CLOSED = 3,
+  PREFIX_ENGINE_FAILED = 4
+};
+
+/* Counters since creation unless said otherwise; tokens_given = cached + shared + computed. */
+typedef struct prefix_engine_stats {
+  int32_t struct_size;
+  int32_t reserved;
+  int64_t requests_waiting, requests_running; /* now */
+  int64_t requests_finished, requests_failed;
+  int64_t tokens_given, tokens_cached, tokens_shared, tokens_computed, tokens_generated;
+  int64_t steps, rows;                          /* rows: what the model really computed */
+  int64_t pages_total, pages_used, page_tokens; /* KV pages, now */
+  int64_t kv_bytes, kv_bytes_peak, kv_budget_bytes;
+  int64_t weight_bytes, activation_bytes_peak;
+  int64_t tree_nodes, tree_tokens; /* now */
+  int64_t evictions, evicted_tokens;
+  int64_t gemm_us, attention_us, other_us, plan_us, run_us, load_us;
+  int64_t metadata_bytes; /* of the tree and its pages, now */
+  /* Tokens that came from disk or store; that were there, but computing them was faster; and how
+   * often a request waited for them in vain (option cache_fetch_ms). */
+  int64_t fetched_tokens, fetch_skipped_tokens, fetch_timeouts;
+  /* Why tokens had to be computed, as far as the last 65,536 pages are remembered: never asked for
+   * before; only in another namespace; they made room (cache_bytes, quota); they were dropped,
+   * expired or not kept; they are there, and a result at them was asked for. */
+  int64_t miss_first_seen, miss_namespace, miss_budget, miss_evicted, miss_granularity;
+} prefix_engine_stats;
+#define PREFIX_ENGINE_STATS_INIT         \
+  {(int32_t)sizeof(prefix_engine_stats), \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0}
+
+/* fraction in [0, 1]; returning nonzero aborts the load with CANCELLED. */
+typedef int32_t (*prefix_progress_callback)(double fraction, void* user);
+
+/* [any thread] What a model holds, from the headers of its files alone; path as below.
+ * {"format": "safetensors" or "GGUF", "architecture": name as the file gives it,
+ *  "model_type": what this library runs it as,
+ *  "sizes": {"layers": n, "hidden", "heads", "kv_heads", "head_dim", "intermediate",
+ *            "vocabulary", "max_positions"},
+ *  "tensors": [{"group": "embedding" or "attention", "mlp", "norm", "output", "other",
+ *               "dtype": type in the file, "tensors": n, "parameters": n, "bytes": n}],
+ *  "parameters": n, "bytes": n, "flops_per_token": n}
+ * flops_per_token counts the matrices; attention comes on top, in proportion to the context.
+ * NOT_FOUND, IO, FORMAT, UNSUPPORTED_MODEL. */
+PREFIX_API prefix_status prefix_model_info_json(const char* path, size_t path_len, char* buf,
+                                                size_t cap, size_t* needed, prefix_error* err);
+/* [any thread] Bytes that an engine would take, from the headers of the files alone.
+ * path: a Hugging Face directory (config.json and safetensors) or a .gguf file. options may be
+ * NULL. NOT_FOUND, IO, FORMAT, UNSUPPORTED_MODEL. */
+PREFIX_API prefix_status prefix_engine_estimate(const char* path, size_t path_len,
+                                                const prefix_options* options, prefix_memory* out,
+                                                prefix_error* err);
+/* [any thread] Loads a model. As above, and UNSUPPORTED_DEVICE, OUT_OF_MEMORY. */
+PREFIX_API prefix_status prefix_engine_create(const char* path, size_t path_len,
+                                              const prefix_options* options, prefix_engine** out,
+                                              prefix_error* err);
+/* [any thread] The same with progress. The callback comes from the calling thread; polling twin:
+ * prefix_engine_create on a thread of your own. */
+PREFIX_API prefix_status prefix_engine_create_with_progress(const char* path, size_t path_len,
+                                                            const prefix_options* options,
+                                                            prefix_progress_callback callback,
+                                                            void* user, prefix_engine** out,
+                                                            prefix_error* err);
+PREFIX_API prefix_status prefix_engine_retain(prefix_engine* engine, prefix_error* err);
+/* [any thread] The last release cancels what runs and frees everything. */
+PREFIX_API void prefix_engine_release(prefix_engine* engine);
+/* [any thread] Takes no more requests, waits up to timeout_ms (>= 0) for running ones, cancels the
+ * rest and frees model and cache at once. Later calls answer MISUSE. Idempotent. */
+PREFIX_API prefix_status prefix_engine_shutdown(prefix_engine* engine, int64_t timeout_ms,
+                                                prefix_error* err);
+/* [any thread] PREFIX_ENGINE_*; CLOSED for a bad handle. */
+PREFIX_API int32_t prefix_engine_state(const prefix_engine* engine);
+/* [any thread] {"model": {...}, "options": {...}, "device": ..., "isa": ..., "threads": n,
+ * "warnings": [...]}; warnings: sentences about options that have no effect, as a cache_disk that
+ * cannot be used. */
+PREFIX_API prefix_status prefix_engine_info_json(const prefix_engine* engine, char* buf, size_t cap,
+                                                 size_t* needed, prefix_error* err);
+/* What is often asked of that, as numbers. */
+typedef struct prefix_engine_info {
+  int32_t struct_size;
+  int32_t layers, hidden, heads, kv_heads, head_dim;
+  int32_t vocabulary;    /* token ids are smaller */
+  int32_t max_positions; /* longest sequence in tokens, as it is in force */
+  int32_t threads;       /* as it is in force */
+  int32_t page_tokens;   /* of a KV page */
+  int64_t weight_bytes, kv_bytes_per_token;
+} prefix_engine_info;
+#define PREFIX_ENGINE_INFO_INIT \
+  {(int32_t)sizeof(prefix_engine_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
+/* [any thread] */
+PREFIX_API prefix_status prefix_engine_get_info(const prefix_engine* engine,
+                                                prefix_engine_info* out, prefix_error* err);
+/* [any thread] The tokens after which the model's own files end a generation; option ignore_eos. */
+PREFIX_API prefix_status prefix_engine_end_tokens(const prefix_engine* engine, prefix_token* out,
+                                                  size_t capacity, size_t* needed,
+                                                  prefix_error* err);
+/* [any thread] */
+PREFIX_API prefix_status prefix_engine_get_stats(const prefix_engine* engine,
+                                                 prefix_engine_stats* out, prefix_error* err);
+/* [any thread] The same in Prometheus text format; each series has the label model_name (option
+ * name), so that those of several engines can be told apart. */
+PREFIX_API prefix_status prefix_metrics_text(const prefix_engine* engine, char* buf, size_t cap,
+                                             size_t* needed, prefix_error* err);
+
+/* ---- Namespaces ----------------------------------------------------------------------------- */
+
+/* Nothing is shared across namespaces, ever: a tenant, an adapter, a salt. Requests name theirs
+ * with the option "namespace"; the empty one is always there with id 0. */
+
+/* [any thread] The id of a namespace, made when it is new. */
+PREFIX_API prefix_status prefix_namespace_open(prefix_engine* engine, const char* name,
+                                               size_t name_len, int32_t* ns, prefix_error* err);
+/* [any thread] The same for a namespace of several parts: a tenant's salt, an adapter, the epoch of
+ * its weights, and whatever else keeps prefixes apart. Part i is text[offsets[i] ..
+ * offsets[i + 1]), with one offset more than parts. They are compared one by one: ("ab", "c") is
+ * not ("a", "bc"). One part is the namespace of that name, no part the empty one. Requests name it
+ * by option namespace_id, and not by namespace as well: adding such a request is an
+ * INVALID_ARGUMENT. With option require_salt, requests in a namespace whose first part is empty are
+ * refused. */
+PREFIX_API prefix_status prefix_namespace_open_tuple(prefix_engine* engine, const char* text,
+                                                     size_t text_len, const int64_t* offsets,
+                                                     size_t n_offsets, int32_t* ns,
+                                                     prefix_error* err);
+/* [any thread] NOT_FOUND when it was never opened. */
+PREFIX_API prefix_status prefix_namespace_find(const prefix_engine* engine, const char* name,
+                                               size_t name_len, int32_t* ns, prefix_error* err);
+/* [any thread] Evicts everything in it that no running request uses; *freed (may be NULL) receives
+ * the tokens freed. */
+PREFIX_API prefix_status prefix_namespace_drop(prefix_engine* engine, int32_t ns, int64_t* freed,
+                                               prefix_error* err);
+PREFIX_API prefix_status prefix_namespace_count(const prefix_engine* engine, int32_t* count,
+                                                prefix_error* err);
+
+/* ---- Batch ---------------------------------------------------------------------------------- */
+
+/* Requests to be run together. Token arrays are copied. `options` of a request may be NULL;
+ * user_tag comes back with results and events; *index (may be NULL) receives the request's number,
+ * counting from 0. What is wrong with one request only (a token outside the vocabulary, a prompt
+ * that is too long, ...) is reported with its result, not here. */
+typedef struct prefix_batch prefix_batch;
+
+/* [any thread] engine may be NULL: such a batch can be planned, not run. */
+PREFIX_API prefix_status prefix_batch_create(prefix_engine* engine, prefix_batch** out,
+                                             prefix_error* err);
+PREFIX_API prefix_status prefix_batch_retain(prefix_batch* batch, prefix_error* err);
+PREFIX_API void prefix_batch_release(prefix_batch* batch);
+/* The rest of this section: [one thread per handle]. */
+PREFIX_API prefix_status prefix_batch_clear(prefix_batch* batch, prefix_error* err);
+PREFIX_API prefix_status prefix_batch_count(const prefix_batch* batch, size_t* count,
+                                            prefix_error* err);
+
+/* Raw logits of ids[n_ids] after the last token: one value per id. */
+PREFIX_API prefix_status prefix_batch_add_logits(prefix_batch* batch, const prefix_token* tokens,
+                                                 size_t n_tokens, const prefix_token* ids,
+                                                 size_t n_ids, const prefix_options* options,
+                                                 int64_t user_tag, size_t* index,
+                                                 prefix_error* err);
+/* log p(token i | tokens before i) for i in [from, n_tokens), from >= 1: n_tokens - from values. */
+PREFIX_API prefix_status prefix_batch_add_logprobs(prefix_batch* batch, const prefix_token* tokens,
+                                                   size_t n_tokens, int32_t from,
+                                                   const prefix_options* options, int64_t user_tag,
+                                                   size_t* index, prefix_error* err);
+/* Choices after a prompt: choice i is choice_tokens[offsets[i] .. offsets[i + 1]), with
+ * n_choices + 1 offsets. Values: the sum of log-probs of each choice; result_logprobs: those of all
+ * their tokens in a row. The prompt is computed once. */
+PREFIX_API prefix_status prefix_batch_add_choices(prefix_batch* batch, const prefix_token* tokens,
+                                                  size_t n_tokens,
+                                                  const prefix_token* choice_tokens,
+                                                  size_t n_choice_tokens, const int64_t* offsets,
+                                                  size_t n_offsets, const prefix_options* options,
+                                                  int64_t user_tag, size_t* index,
+                                                  prefix_error* err);
+/* One prefix and many continuations, as in reranking: n_offsets - 1 requests, each scoring the
+ * log-probs of its continuation (task logprobs with from = n_tokens). *index: the first of them;
+ * request i gets user_tag + i. */
+PREFIX_API prefix_status prefix_batch_add_continuations(
+    prefix_batch* batch, const prefix_token* tokens, size_t n_tokens,
+    const prefix_token* choice_tokens, size_t n_choice_tokens, const int64_t* offsets,
+    size_t n_offsets, const prefix_options* options, int64_t user_tag, size_t* index,
+    prefix_error* err);
+/* Final hidden state of the last token: options dimensions, normalize. */
+PREFIX_API prefix_status prefix_batch_add_embedding(prefix_batch* batch, const prefix_token* tokens,
+                                                    size_t n_tokens, const prefix_options* options,
+                                                    int64_t user_tag, size_t* index,
+                                                    prefix_error* err);
+/* A continuation: options max_tokens, temperature, top_k, top_p, min_p, repetition_penalty, seed,
+ * stop_tokens, ignore_eos, logprobs. */
+PREFIX_API prefix_status prefix_batch_add_generate(prefix_batch* batch, const prefix_token* tokens,
+                                                   size_t n_tokens, const prefix_options* options,
+                                                   int64_t user_tag, size_t* index,
+                                                   prefix_error* err);
+/* No result: the tokens are computed, or fetched from disk or store, and stay in the cache for
+ * those who come later. */
+PREFIX_API prefix_status prefix_batch_add_warm(prefix_batch* batch, const prefix_token* tokens,
+                                               size_t n_tokens, const prefix_options* options,
+                                               int64_t user_tag, size_t* index, prefix_error* err);
+/* How the batch shares, without running it or looking into the cache:
+ * {"requests": n, "tokens_given": n, "tokens_distinct": n,
+ *  "nodes": [{"parent": i or -1, "start": position, "tokens": n, "requests": those that end here,
+ *             "below": requests at or below, "first": first few token ids}]}, parents first. */
+PREFIX_API prefix_status prefix_batch_plan_json(const prefix_batch* batch, char* buf, size_t cap,
+                                                size_t* needed, prefix_error* err);
+
+/* ---- Completion queue ----------------------------------------------------------------------- */
+
+/* Tags of jobs that are done (prefix_job_notify) or have events to read (prefix_job_notify_events),
+ * of any engines: one thread waits for all of them, or an event loop does. */
+typedef struct prefix_queue prefix_queue;
+
+/* [any thread], and the next ones. */
+PREFIX_API prefix_status prefix_queue_create(prefix_queue** out, prefix_error* err);
+PREFIX_API prefix_status prefix_queue_retain(prefix_queue* queue, prefix_error* err);
+PREFIX_API void prefix_queue_release(prefix_queue* queue);
+/* Takes the oldest tag; TIMEOUT when there is none within timeout_ms (< 0: no limit, 0: only look).
+ * Of several threads that wait each tag goes to one. */
+PREFIX_API prefix_status prefix_queue_next(prefix_queue* queue, int64_t timeout_ms, int64_t* tag,
+                                           prefix_error* err);
+/* Puts a tag of your own into it, for instance to wake a thread that waits. */
+PREFIX_API prefix_status prefix_queue_post(prefix_queue* queue, int64_t tag, prefix_error* err);
+/* A file descriptor that poll() and its like find readable while there is a tag. It belongs to the
+ * queue: do not read from it and do not close it. IO when the system gives none. */
+PREFIX_API prefix_status prefix_queue_descriptor(prefix_queue* queue, int32_t* descriptor,
+                                                 prefix_error* err);
+
+/* ---- Run ------------------------------------------------------------------------------------ */
+
+typedef struct prefix_job prefix_job;
+
+/* [any thread; one thread per batch] Runs the batch and waits. Calls from several threads share
+ * steps and prefixes. The batch may be changed or released afterwards. QUEUE_FULL, MISUSE (the
+ * engine is shut down), ENGINE_FAILED. */
+PREFIX_API prefix_status prefix_run(prefix_engine* engine, const prefix_batch* batch,
+                                    prefix_job** out, prefix_error* err);
+/* The same without waiting. */
+PREFIX_API prefix_status prefix_submit(prefix_engine* engine, const prefix_batch* batch,
+                                       prefix_job** out, prefix_error* err);
+
+/* Everything below: [any thread]. */
+PREFIX_API prefix_status prefix_job_retain(prefix_job* job, prefix_error* err);
+/* The last release cancels what still runs, unless the job is detached. */
+PREFIX_API void prefix_job_release(prefix_job* job);
+/* To fire and forget: the job goes on after its last release. Idempotent. */
+PREFIX_API prefix_status prefix_job_detach(prefix_job* job, prefix_error* err);
+/* timeout_ms < 0 waits without limit, 0 only looks. TIMEOUT when requests are still unfinished. */
+PREFIX_API prefix_status prefix_job_wait(prefix_job* job, int64_t timeout_ms, prefix_error* err);
+/* Puts the tag into the queue when the job is done, however it ended; at once when it is. Each call
+ * brings one tag. */
+PREFIX_API prefix_status prefix_job_notify(prefix_job* job, prefix_queue* queue, int64_t tag,
+                                           prefix_error* err);
+/* Idempotent; takes effect at the next step, and between two layers when everything that runs is
+ * cancelled. */
+PREFIX_API prefix_status prefix_job_cancel(prefix_job* job, prefix_error* err);
+PREFIX_API prefix_status prefix_job_cancel_request(prefix_job* job, size_t index,
+                                                   prefix_error* err);
+PREFIX_API prefix_status prefix_job_count(const prefix_job* job, size_t* count, prefix_error* err);
+PREFIX_API prefix_status prefix_job_finished_count(const prefix_job* job, size_t* count,
+                                                   prefix_error* err);
+
+enum {
+  PREFIX_EVENT_STARTED = 0,
+  PREFIX_EVENT_TOKEN = 1,
+  PREFIX_EVENT_LOST = 2, /* TOKEN events that were not read in time: `count` of them */
+  PREFIX_EVENT_FINISHED = 3,
+  PREFIX_EVENT_ERROR = 4
+};
+
+typedef struct prefix_event {
+  int32_t struct_size;
+  int32_t kind;    /* PREFIX_EVENT_* */
+  int64_t request; /* index in the batch */
+  int64_t user_tag;
+  prefix_token token; /* TOKEN */
+  float logprob;      /* TOKEN, with option logprobs */
+  int32_t status;     /* FINISHED, ERROR */
+  int32_t reserved;
+  int64_t cached; /* FINISHED, ERROR: tokens */
+  int64_t computed;
+  int64_t count;   /* LOST */
+  int64_t time_us; /* monotonic clock */
+} prefix_event;
+#define PREFIX_EVENT_INIT {(int32_t)sizeof(prefix_event), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
+/* The next event, waiting as prefix_job_wait does. TIMEOUT: none yet. NO_EVENT: the job is done and
+ * there will be no more. */
+PREFIX_API prefix_status prefix_job_next_event(prefix_job* job, int64_t timeout_ms,
+                                               prefix_event* event, prefix_error* err);
+/* Puts the tag into the queue when the job has an event to read or is done, at once when it is so,
+ * and again each time after prefix_job_next_event has answered TIMEOUT: whoever gets the tag reads
+ * until TIMEOUT, and then waits for the next one, or until NO_EVENT, after which none comes. A job
+ * has one such notice: a later call takes the place of the one before, whose tag may be in its
+ * queue already. */
+PREFIX_API prefix_status prefix_job_notify_events(prefix_job* job, prefix_queue* queue, int64_t tag,
+                                                  prefix_error* err);
+
+/* ---- Results -------------------------------------------------------------------------------- */
+
+enum {
+  PREFIX_FINISH_NONE = 0,
+  PREFIX_FINISH_STOP = 1,
+  PREFIX_FINISH_LENGTH = 2,
+  PREFIX_FINISH_CANCELLED = 3,
+  PREFIX_FINISH_ERROR = 4
+};
+
+typedef struct prefix_result_info {
+  int32_t struct_size;
+  int32_t status; /* of this request */
+  int32_t finish; /* PREFIX_FINISH_*; why generation ended */
+  int32_t reserved;
+  int64_t user_tag;
+  /* prompt_tokens = cached + shared + computed. cached: found computed before this batch; shared:
+   * computed in this batch for another request; computed: for this one. */
+  int64_t prompt_tokens, cached_tokens, shared_tokens, computed_tokens, generated_tokens;
+  int64_t queue_us, first_us, total_us; /* since submission: first step, first result, end */
+  int64_t seed;                         /* generate: of its draws */
+} prefix_result_info;
+#define PREFIX_RESULT_INFO_INIT \
+  {(int32_t)sizeof(prefix_result_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
+/* What the whole job did; complete when it is done. */
+typedef struct prefix_job_totals {
+  int32_t struct_size;
+  int32_t reserved;
+  int64_t requests, failed;
+  int64_t tokens_given, tokens_computed, tokens_cached, tokens_shared, tokens_generated;
+  int64_t steps, rows;
+  int64_t total_us; /* from submission to the last result */
+} prefix_job_totals;
+#define PREFIX_JOB_TOTALS_INIT {(int32_t)sizeof(prefix_job_totals), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
+/* MISUSE while the request is unfinished, OUT_OF_RANGE for an index beyond the batch. Values,
+ * tokens and logprobs of a request that failed are failures too: with its status and its sentence.
+ * result_info tells of every request; that it failed is in out->status. */
+PREFIX_API prefix_status prefix_job_result_info(const prefix_job* job, size_t index,
+                                                prefix_result_info* out, prefix_error* err);
+/* The sentence that goes with a status that is not OK; "" when it is. */
+PREFIX_API prefix_status prefix_job_result_message(const prefix_job* job, size_t index, char* buf,
+                                                   size_t cap, size_t* needed, prefix_error* err);
+/* logits: one per id. logprobs: one per scored token. choices: one sum per choice. embedding: the
+ * vector. generate: empty. */
+PREFIX_API prefix_status prefix_job_result_values(const prefix_job* job, size_t index, float* out,
+                                                  size_t capacity, size_t* needed,
+                                                  prefix_error* err);
+/* generate: the tokens, with the one that stopped it. */
+PREFIX_API prefix_status prefix_job_result_tokens(const prefix_job* job, size_t index,
+                                                  prefix_token* out, size_t capacity,
+                                                  size_t* needed, prefix_error* err);
+/* generate with option logprobs: one per token. choices: one per token of all choices in a row. */
+PREFIX_API prefix_status prefix_job_result_logprobs(const prefix_job* job, size_t index, float* out,
+                                                    size_t capacity, size_t* needed,
+                                                    prefix_error* err);
+/* generate: the tokens that there are, also of a request that was cancelled or ran out of time. */
+PREFIX_API prefix_status prefix_job_partial_tokens(const prefix_job* job, size_t index,
+                                                   prefix_token* out, size_t capacity,
+                                                   size_t* needed, prefix_error* err);
+/* All values of all requests in one array, request after request: one call per batch. A request
+ * that failed has as many as it would have had, all NaN. offsets (capacity_offsets entries; needs
+ * prefix_job_count + 1) receives where each request begins; may be NULL with capacity_offsets 0.
+ * The job must be done. */
+PREFIX_API prefix_status prefix_job_all_values(const prefix_job* job, float* out, size_t capacity,
+                                               size_t* needed, int64_t* offsets,
+                                               size_t capacity_offsets, prefix_error* err);
+/* OK when no request failed; otherwise the status and the sentence of the first one that did, and
+ * *index (may be NULL) its number. The job must be done. */
+PREFIX_API prefix_status prefix_job_first_failure(const prefix_job* job, size_t* index,
+                                                  prefix_error* err);
+PREFIX_API prefix_status prefix_job_get_totals(const prefix_job* job, prefix_job_totals* out,
+                                               prefix_error* err);
+
+/* ---- Cache ---------------------------------------------------------------------------------- */
+
+typedef struct prefix_cache_info {
+  int32_t struct_size;
+  int32_t reserved;
+  int64_t cached_tokens;  /* longest prefix that is computed */
+  int64_t pending_tokens; /* further tokens that are being computed now */
+} prefix_cache_info;
+#define PREFIX_CACHE_INFO_INIT {(int32_t)sizeof(prefix_cache_info), 0, 0, 0}
+
+/* [any thread] A pure read: does not change the order of eviction. */
+PREFIX_API prefix_status prefix_cache_lookup(const prefix_engine* engine, int32_t ns,
+                                             const prefix_token* tokens, size_t n_tokens,
+                                             prefix_cache_info* out, prefix_error* err);
+/* [any thread] cached_tokens of many prompts at once: prompt i is tokens[offsets[i] ..
+ * offsets[i + 1]), with one offset more than prompts; cached receives one number for each. */
+PREFIX_API prefix_status prefix_cache_lookup_many(const prefix_engine* engine, int32_t ns,
+                                                  const prefix_token* tokens, size_t n_tokens,
+                                                  const int64_t* offsets, size_t n_offsets,
+                                                  int64_t* cached, size_t capacity, size_t* needed,
+                                                  prefix_error* err);
+/* What a namespace holds: tokens, and the bytes of their keys and values; and its limits. */
+typedef struct prefix_cache_usage {
+  int32_t struct_size;
+  int32_t reserved;
+  int64_t tokens, bytes;
+  int64_t floor_bytes, quota_bytes;
+} prefix_cache_usage;
+#define PREFIX_CACHE_USAGE_INIT {(int32_t)sizeof(prefix_cache_usage), 0, 0, 0, 0, 0}
+
+/* [any thread] What of the cache a namespace uses. Errors: NOT_FOUND for a namespace that was never
+ * opened, here and below. */
+PREFIX_API prefix_status prefix_cache_get_usage(const prefix_engine* engine, int32_t ns,
+                                                prefix_cache_usage* out, prefix_error* err);
+/* [any thread] Others do not evict the namespace below floor_bytes, and it never holds more than
+ * quota_bytes (0: no quota): a request that does not fit gets CACHE_FULL. Errors: OUT_OF_RANGE for
+ * a negative number, a quota smaller than one token, a floor above the quota. */
+PREFIX_API prefix_status prefix_cache_set_limits(prefix_engine* engine, int32_t ns,
+                                                 int64_t floor_bytes, int64_t quota_bytes,
+                                                 prefix_error* err);
+/* [any thread] Keeps the longest computed prefix of these tokens in the cache for ttl_ms (0: until
+ * it is given back). *lease: its number, for prefix_cache_unpin; *pinned (may be NULL): tokens that
+ * stay. Pins add up: a prefix goes when the last lease on it has ended. What is pinned counts
+ * against cache_bytes: with all of it pinned, requests get CACHE_FULL. Errors: NOT_FOUND when
+ * nothing of it is computed, OUT_OF_RANGE for a negative ttl_ms. */
+PREFIX_API prefix_status prefix_cache_pin(prefix_engine* engine, int32_t ns,
+                                          const prefix_token* tokens, size_t n_tokens,
+                                          int64_t ttl_ms, int64_t* lease, int64_t* pinned,
+                                          prefix_error* err);
+/* [any thread] Errors: NOT_FOUND for a lease that does not exist or has ended. */
+PREFIX_API prefix_status prefix_cache_unpin(prefix_engine* engine, int64_t lease,
+                                            prefix_error* err);
+/* [any thread] Evicts what continues these tokens (with n_tokens 0: the whole namespace), as far as
+ * no request uses and no lease keeps it; the tokens themselves stay. *freed (may be NULL):
+ * tokens. */
+PREFIX_API prefix_status prefix_cache_evict(prefix_engine* engine, int32_t ns,
+                                            const prefix_token* tokens, size_t n_tokens,
+                                            int64_t* freed, prefix_error* err);
+/* [any thread] Evicts prefixes in the order of the option cache_policy until at most target_bytes
+ * (>= 0) are held or all that is left is in use, pinned or below the floor of its namespace; *freed
+ * (may be NULL): tokens. */
+PREFIX_API prefix_status prefix_cache_trim(prefix_engine* engine, int64_t target_bytes,
+                                           int64_t* freed, prefix_error* err);
+/* [any thread] The tree, to look at:
+ * {"tokens": n, "nodes": [{"node": its number, "parent": that of the node before it or -1,
+ *  "start": position of its first token, "tokens": n, "computed": n of them,
+ *  "held": requests and pins that keep it, "uses": n, ...}]},
+ * in no order; without a parent also "namespace": text. The command prefix tree --from paints
+ * it. */
+PREFIX_API prefix_status prefix_cache_tree_json(const prefix_engine* engine, char* buf, size_t cap,
+                                                size_t* needed, prefix_error* err);
+
+/* Cache events tell those who route requests what is in memory here, block by block: a block is
+ * cache_event_tokens tokens of a path. The engine keeps the last cache_events of them (options of
+ * the engine); without that option these functions answer MISUSE. */
+enum {
+  PREFIX_CACHE_STORED = 0,  /* after the stored event of its parent */
+  PREFIX_CACHE_REMOVED = 1, /* before that of its parent */
+  PREFIX_CACHE_CLEARED = 2  /* nothing is left in any namespace */
+};
+typedef struct prefix_cache_event {
+  int32_t struct_size;
+  int32_t kind;     /* PREFIX_CACHE_* */
+  int64_t sequence; /* counts up without gaps */
+  int64_t block;    /* its name, > 0: the same in every process with this model and namespace */
+  int64_t parent;   /* STORED: the block before it on its path; 0: it is the first one */
+  int32_t ns;       /* namespace */
+  int32_t position; /* of its first token */
+  int64_t time_us;  /* monotonic clock */
+} prefix_cache_event;
+#define PREFIX_CACHE_EVENT_INIT {(int32_t)sizeof(prefix_cache_event), 0, 0, 0, 0, 0, 0, 0}
+
+/* [any thread] The first event that is kept with a sequence of at least `from` (0 for the oldest),
+ * and for a stored one the tokens of its block. Go on with event->sequence + 1; more than was asked
+ * for says that events were lost in between: dump, and go on with what the dump says. Any number of
+ * readers, each with its own `from`. NO_EVENT: none yet. */
+PREFIX_API prefix_status prefix_cache_next_event(const prefix_engine* engine, int64_t from,
+                                                 prefix_cache_event* event, prefix_token* tokens,
+                                                 size_t capacity, size_t* needed,
+                                                 prefix_error* err);
+/* [any thread] All blocks that are in memory, one line of JSON each, parents first:
+ * {"block": n, "parent": n, "namespace": n, "position": n, "tokens": [...]}, and a last line
+ * {"next": sequence} from which events go on. */
+PREFIX_API prefix_status prefix_cache_dump_events(const prefix_engine* engine, char* buf,
+                                                  size_t cap, size_t* needed, prefix_error* err);
+
+/* ---- Snapshots ------------------------------------------------------------------------------ */
+
+typedef struct prefix_snapshot_info {
+  int32_t struct_size;
+  int32_t reserved;
+  int64_t namespaces, nodes, tokens; /* that were saved or loaded */
+  int64_t bytes;                     /* saved: of the file */
+  int64_t skipped_tokens;            /* loaded: for which there was no room, or that were damaged */
+} prefix_snapshot_info;
+#define PREFIX_SNAPSHOT_INFO_INIT {(int32_t)sizeof(prefix_snapshot_info), 0, 0, 0, 0, 0, 0}
+
+/* [any thread] Saves what these namespaces (n_ns 0: all) have in the cache, so that a later process
+ * starts warm. The engine goes on meanwhile. The file appears under its name when it is complete.
+ * out may be NULL. Errors: NOT_FOUND for a namespace, IO, MISUSE when another save to the same path
+ * runs or the engine shares nothing. */
+PREFIX_API prefix_status prefix_snapshot_save(prefix_engine* engine, const char* path,
+                                              size_t path_len, const int32_t* ns, size_t n_ns,
+                                              prefix_snapshot_info* out, prefix_error* err);
+/* [any thread] Loads a snapshot beside what is in the cache. Nothing is evicted for it: it begins
+ * with what was used last, and ends when the cache is full. Every page is checked; what is damaged
+ * is left out. out may be NULL. Errors: NOT_FOUND, IO, FORMAT for a damaged file,
+ * INCOMPATIBLE_SNAPSHOT for one of another model, number type, device or instruction-set level;
+ * nothing is loaded then. */
+PREFIX_API prefix_status prefix_snapshot_load(prefix_engine* engine, const char* path,
+                                              size_t path_len, prefix_snapshot_info* out,
+                                              prefix_error* err);
+
+/* ---- Simulation ----------------------------------------------------------------------------- */
+
+/* The cache's tree without a model: replays operations or a trace, to size a cache before buying
+ * memory for it, and to check the tree from outside. `prefix cache-sim` is this and a parser.
+ * A simulation is used by one thread at a time; a second one at once is answered with MISUSE. */
+typedef struct prefix_sim prefix_sim;
+
+/* options: a JSON object, {} or NULL for the defaults: "policy" ("lru"; also lfu, fifo, mru, filo,
+ * slru, priority, gdsf), "page" (1; atoms that are matched as one), "capacity" (0 = no limit; in
+ * tokens, of which whole pages are used; never exceeded without compat), "bigram" (false), "compat"
+ * ("", or "sglang": behave as SGLang's radix cache where ours differs on purpose). Errors:
+ * INVALID_ARGUMENT for another key or value, naming it; OUT_OF_RANGE for a number beyond its
+ * limits. */
+PREFIX_API prefix_status prefix_sim_create(const char* options, size_t length, prefix_sim** out,
+                                           prefix_error* err);
+/* One operation, a JSON object: {"op": "match" | "insert" | "lock" | "unlock", "tokens": [...],
+ * "ns": ""} (insert also "priority" and "slots"), {"op": "evict", "n": 5}, {"op": "reset"},
+ * {"op": "dump"}, {"op": "stats"}. Errors: INVALID_ARGUMENT for what is no operation, OUT_OF_RANGE
+ * for a number, CACHE_FULL for an insertion that cannot fit, OUT_OF_MEMORY, MISUSE for an unlock
+ * without a lock. An insertion that fails changes nothing; the simulation goes on. */
+PREFIX_API prefix_status prefix_sim_apply(prefix_sim* sim, const char* operation, size_t length,
+                                          prefix_error* err);
+/* The result of the last operation that succeeded, one line of JSON without a line end: what it
+ * returned ("matched", "slots", "freed", "nodes", ...), and always "evictable", "protected",
+ * "total" (tokens) and "tick". Before the first operation only these. */
+PREFIX_API prefix_status prefix_sim_result(const prefix_sim* sim, char* buf, size_t cap,
+                                           size_t* needed, prefix_error* err);
+/* One request of a trace in the namespace of this name (NULL with 0: ""): tokens are its prompt
+ * followed by its answer. *reused: tokens of the prompt that were in the cache; the last one always
+ * counts as computed. */
+PREFIX_API prefix_status prefix_sim_request(prefix_sim* sim, const char* name, size_t name_length,
+                                            const prefix_token* tokens, size_t n_tokens,
+                                            size_t n_prompt, int64_t* reused, prefix_error* err);
+PREFIX_API prefix_status prefix_sim_retain(prefix_sim* sim, prefix_error* err);
+PREFIX_API void prefix_sim_release(prefix_sim* sim);
+
+/* ---- All functions -------------------------------------------------------------------------- */
+
+/* X(name) for every function above: feeds the version script, the export test and programs that
+ * resolve the library at run time. */
+/* clang-format off */
+#define PREFIX_FUNCTIONS(X) \
+  X(prefix_version) \
+  X(prefix_version_string) \
+  X(prefix_abi_version) \
+  X(prefix_build_info) \
+  X(prefix_feature_count) \
+  X(prefix_feature_name) \
+  X(prefix_has_feature) \
+  X(prefix_status_name) \
+  X(prefix_status_is_retryable) \
+  X(prefix_options_create) \
+  X(prefix_options_retain) \
+  X(prefix_options_release) \
+  X(prefix_options_set) \
+  X(prefix_options_set_int) \
+  X(prefix_options_set_double) \
+  X(prefix_options_set_bool) \
+  X(prefix_options_set_ints) \
+  X(prefix_options_set_json) \
+  X(prefix_options_get) \
+  X(prefix_option_count) \
+  X(prefix_option_info) \
+  X(prefix_set_log_callback) \
+  X(prefix_set_log_level) \
+  X(prefix_log_next) \
+  X(prefix_device_count) \
+  X(prefix_device_info) \
+  X(prefix_model_info_json) \
+  X(prefix_engine_estimate) \
+  X(prefix_engine_create) \
+  X(prefix_engine_create_with_progress) \
+  X(prefix_engine_retain) \
+  X(prefix_engine_release) \
+  X(prefix_engine_shutdown) \
+  X(prefix_engine_state) \
+  X(prefix_engine_info_json) \
+  X(prefix_engine_get_info) \
+  X(prefix_engine_end_tokens) \
+  X(prefix_engine_get_stats) \
+  X(prefix_metrics_text) \
+  X(prefix_namespace_open) \
+  X(prefix_namespace_open_tuple) \
+  X(prefix_namespace_find) \
+  X(prefix_namespace_drop) \
+  X(prefix_namespace_count) \
+  X(prefix_batch_create) \
+  X(prefix_batch_retain) \
+  X(prefix_batch_release) \
+  X(prefix_batch_clear) \
+  X(prefix_batch_count) \
+  X(prefix_batch_add_logits) \
+  X(prefix_batch_add_logprobs) \
+  X(prefix_batch_add_choices) \
+  X(prefix_batch_add_continuations) \
+  X(prefix_batch_add_embedding) \
+  X(prefix_batch_add_generate) \
+  X(prefix_batch_add_warm) \
+  X(prefix_batch_plan_json) \
+  X(prefix_queue_create) \
+  X(prefix_queue_retain) \
+  X(prefix_queue_release) \
+  X(prefix_queue_next) \
+  X(prefix_queue_post) \
+  X(prefix_queue_descriptor) \
+  X(prefix_run) \
+  X(prefix_submit) \
+  X(prefix_job_retain) \
+  X(prefix_job_release) \
+  X(prefix_job_detach) \
+  X(prefix_job_wait) \
+  X(prefix_job_notify) \
+  X(prefix_job_cancel) \
+  X(prefix_job_cancel_request) \
+  X(prefix_job_count) \
+  X(prefix_job_finished_count) \
+  X(prefix_job_next_event) \
+  X(prefix_job_notify_events) \
+  X(prefix_job_result_info) \
+  X(prefix_job_result_message) \
+  X(prefix_job_result_values) \
+  X(prefix_job_result_tokens) \
+  X(prefix_job_result_logprobs) \
+  X(prefix_job_partial_tokens) \
+  X(prefix_job_all_values) \
+  X(prefix_job_first_failure) \
+  X(prefix_job_get_totals) \
+  X(prefix_cache_lookup) \
+  X(prefix_cache_lookup_many) \
+  X(prefix_cache_get_usage) \
+  X(prefix_cache_set_limits) \
+  X(prefix_cache_pin) \
+  X(prefix_cache_unpin) \
+  X(prefix_cache_evict) \
+  X(prefix_cache_trim) \
+  X(prefix_cache_tree_json) \
+  X(prefix_cache_next_event) \
+  X(prefix_cache_dump_events) \
+  X(prefix_snapshot_save) \
+  X(prefix_snapshot_load) \
+  X(prefix_sim_create) \
+  X(prefix_sim_apply) \
+  X(prefix_sim_result) \
+  X(prefix_sim_request) \
+  X(prefix_sim_retain) \
+  X(prefix_sim_release)
+/* clang-format on */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* PREFIX_H */
