@@ -30,6 +30,8 @@ pub const PREFIX_NUL: usize = usize::MAX;
 /// The struct is `repr(C)`, begins with the i32 struct_size, and all bits zero are a value of it.
 pub unsafe trait Sized32: Copy {
     const NAME: &'static str;
+    /// Its size in the first release that has it: programs with less have none.
+    const FIRST_LAYOUT: usize = size_of::<Self>();
 
     /// Zeros behind the size, as an _INIT macro gives.
     fn sized() -> Self {
