@@ -194,6 +194,15 @@ class Gates(unittest.TestCase):
         self.plant("int32_t depth", "int32_t levels")
         self.passes("check")
 
+    def test_older_interfaces_hold_too(self) -> None:
+        """Even if the newest baseline was written by hand."""
+        self.release(self.version)
+        self.raise_version()
+        self.passes("write")
+        self.plant("PREFIX_PLANTED_B = 7", "PREFIX_PLANTED_B = 8")
+        shutil.copyfile(self.include / "prefix.h", self.frozen / str(self.version + 1) / "prefix.h")
+        self.refuses("check", f"interface {self.version}: PREFIX_PLANTED_B was 7 and is 8")
+
     # -- what is never right
 
     def test_padding(self) -> None:
