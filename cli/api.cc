@@ -33,10 +33,13 @@ prefix::Options make_options(const OptionList& options) {
 Engine open_engine(const std::string& model, const OptionList& options,
                    const std::function<void(double)>& progress) {
   const prefix::Options made = make_options(options);
-  return Engine(model, &made, [&](double fraction) {
+  Engine engine = Engine::open(model, &made);
+  for (bool ready = false; !ready;) {
+    double fraction = 0;
+    ready = engine.wait(std::chrono::milliseconds(100), &fraction);
     progress(fraction);
-    return true;
-  });
+  }
+  return engine;
 }
 
 std::vector<std::string> warnings_of(const Engine& engine) {

@@ -33,7 +33,8 @@ struct Prepared {
 
 prefix::Options make_options(const OptionList& options);
 
-// progress is called with a fraction in [0, 1] while the weights load.
+// progress is called with a fraction in [0, 1] while the model loads, several times a second and at
+// the end.
 Engine open_engine(const std::string& model, const OptionList& options,
                    const std::function<void(double)>& progress);
 // Sentences about options that have no effect.

@@ -262,6 +262,28 @@ PREFIX_API size_t prefix_device_count(void);
 PREFIX_API prefix_status prefix_device_info(size_t index, prefix_device_details* out,
                                             prefix_error* err);
 
+/* ---- Completion queue ----------------------------------------------------------------------- */
+
+/* Tags of jobs that are done (prefix_job_notify) or have events to read (prefix_job_notify_events),
+ * and of engines that are loaded (prefix_engine_notify): one thread waits for all of them, or an
+ * event loop does. */
+typedef struct prefix_queue prefix_queue;
+
+/* [any thread], and the next ones. */
+PREFIX_API prefix_status prefix_queue_create(prefix_queue** out, prefix_error* err);
+PREFIX_API prefix_status prefix_queue_retain(prefix_queue* queue, prefix_error* err);
+PREFIX_API void prefix_queue_release(prefix_queue* queue);
+/* Takes the oldest tag; TIMEOUT when there is none within timeout_ms (< 0: no limit, 0: only look).
+ * Of several threads that wait each tag goes to one. */
+PREFIX_API prefix_status prefix_queue_next(prefix_queue* queue, int64_t timeout_ms, int64_t* tag,
+                                           prefix_error* err);
+/* Puts a tag of your own into it, for instance to wake a thread that waits. */
+PREFIX_API prefix_status prefix_queue_post(prefix_queue* queue, int64_t tag, prefix_error* err);
+/* A file descriptor that poll() and its like find readable while there is a tag. It belongs to the
+ * queue: do not read from it and do not close it. IO when the system gives none. */
+PREFIX_API prefix_status prefix_queue_descriptor(prefix_queue* queue, int32_t* descriptor,
+                                                 prefix_error* err);
+
 /* ---- Engine --------------------------------------------------------------------------------- */
 
 /* One model, one cache, one scheduler. */
@@ -351,9 +373,6 @@ typedef struct prefix_engine_stats {
    0,                                    \
    0}
 
-/* fraction in [0, 1]; returning nonzero aborts the load with CANCELLED. */
-typedef int32_t (*prefix_progress_callback)(double fraction, void* user);
-
 /* [any thread] What a model holds, from the headers of its files alone; path as below.
  * {"format": "safetensors" or "GGUF", "architecture": name as the file gives it,
  *  "model_type": what this library runs it as,
@@ -376,18 +395,32 @@ PREFIX_API prefix_status prefix_engine_estimate(const char* path, size_t path_le
 PREFIX_API prefix_status prefix_engine_create(const char* path, size_t path_len,
                                               const prefix_options* options, prefix_engine** out,
                                               prefix_error* err);
-/* [any thread] The same with progress. The callback comes from the calling thread; polling twin:
- * prefix_engine_create on a thread of your own. */
-PREFIX_API prefix_status prefix_engine_create_with_progress(const char* path, size_t path_len,
-                                                            const prefix_options* options,
-                                                            prefix_progress_callback callback,
-                                                            void* user, prefix_engine** out,
-                                                            prefix_error* err);
+/* [any thread] The same without waiting: the engine is PREFIX_ENGINE_LOADING, and a thread of the
+ * library loads it. Here come only errors for which no file is read, as those of options; the
+ * others come from prefix_engine_wait.
+ * While it loads, batches can be made for it, and retain, release, shutdown, state, wait and notify
+ * do as they say; every other function of an engine answers MISUSE. When the load has failed they
+ * answer ENGINE_FAILED, with its sentence. */
+PREFIX_API prefix_status prefix_engine_open(const char* path, size_t path_len,
+                                            const prefix_options* options, prefix_engine** out,
+                                            prefix_error* err);
+/* [any thread] OK when the engine is ready; timeout_ms < 0 waits for that without limit, 0 only
+ * looks. TIMEOUT while it loads. Otherwise the status and the sentence of the load that failed,
+ * whenever it is asked; CANCELLED when a shutdown ended it. *fraction (may be NULL): how much is
+ * loaded, in [0, 1], with OK and TIMEOUT; it never goes back. */
+PREFIX_API prefix_status prefix_engine_wait(prefix_engine* engine, int64_t timeout_ms,
+                                            double* fraction, prefix_error* err);
+/* [any thread] Puts the tag into the queue when the load has ended, however; at once when it has.
+ * Each call brings one tag. */
+PREFIX_API prefix_status prefix_engine_notify(prefix_engine* engine, prefix_queue* queue,
+                                              int64_t tag, prefix_error* err);
 PREFIX_API prefix_status prefix_engine_retain(prefix_engine* engine, prefix_error* err);
-/* [any thread] The last release cancels what runs and frees everything. */
+/* [any thread] The last release cancels what runs and frees everything; it ends a load soon, before
+ * the next piece of weights, and does not wait for that. */
 PREFIX_API void prefix_engine_release(prefix_engine* engine);
 /* [any thread] Takes no more requests, waits up to timeout_ms (>= 0) for running ones, cancels the
- * rest and frees model and cache at once. Later calls answer MISUSE. Idempotent. */
+ * rest and frees model and cache at once. Later calls answer MISUSE. Idempotent. A load is ended as
+ * by the last release, and waited for up to timeout_ms: prefix_engine_wait tells when it has. */
 PREFIX_API prefix_status prefix_engine_shutdown(prefix_engine* engine, int64_t timeout_ms,
                                                 prefix_error* err);
 /* [any thread] PREFIX_ENGINE_*; CLOSED for a bad handle. */
@@ -523,27 +556,6 @@ PREFIX_API prefix_status prefix_batch_add_warm(prefix_batch* batch, const prefix
  *             "below": requests at or below, "first": first few token ids}]}, parents first. */
 PREFIX_API prefix_status prefix_batch_plan_json(const prefix_batch* batch, char* buf, size_t cap,
                                                 size_t* needed, prefix_error* err);
-
-/* ---- Completion queue ----------------------------------------------------------------------- */
-
-/* Tags of jobs that are done (prefix_job_notify) or have events to read (prefix_job_notify_events),
- * of any engines: one thread waits for all of them, or an event loop does. */
-typedef struct prefix_queue prefix_queue;
-
-/* [any thread], and the next ones. */
-PREFIX_API prefix_status prefix_queue_create(prefix_queue** out, prefix_error* err);
-PREFIX_API prefix_status prefix_queue_retain(prefix_queue* queue, prefix_error* err);
-PREFIX_API void prefix_queue_release(prefix_queue* queue);
-/* Takes the oldest tag; TIMEOUT when there is none within timeout_ms (< 0: no limit, 0: only look).
- * Of several threads that wait each tag goes to one. */
-PREFIX_API prefix_status prefix_queue_next(prefix_queue* queue, int64_t timeout_ms, int64_t* tag,
-                                           prefix_error* err);
-/* Puts a tag of your own into it, for instance to wake a thread that waits. */
-PREFIX_API prefix_status prefix_queue_post(prefix_queue* queue, int64_t tag, prefix_error* err);
-/* A file descriptor that poll() and its like find readable while there is a tag. It belongs to the
- * queue: do not read from it and do not close it. IO when the system gives none. */
-PREFIX_API prefix_status prefix_queue_descriptor(prefix_queue* queue, int32_t* descriptor,
-                                                 prefix_error* err);
 
 /* ---- Run ------------------------------------------------------------------------------------ */
 
@@ -891,10 +903,18 @@ PREFIX_API void prefix_sim_release(prefix_sim* sim);
   X(prefix_log_next) \
   X(prefix_device_count) \
   X(prefix_device_info) \
+  X(prefix_queue_create) \
+  X(prefix_queue_retain) \
+  X(prefix_queue_release) \
+  X(prefix_queue_next) \
+  X(prefix_queue_post) \
+  X(prefix_queue_descriptor) \
   X(prefix_model_info_json) \
   X(prefix_engine_estimate) \
   X(prefix_engine_create) \
-  X(prefix_engine_create_with_progress) \
+  X(prefix_engine_open) \
+  X(prefix_engine_wait) \
+  X(prefix_engine_notify) \
   X(prefix_engine_retain) \
   X(prefix_engine_release) \
   X(prefix_engine_shutdown) \
@@ -922,12 +942,6 @@ PREFIX_API void prefix_sim_release(prefix_sim* sim);
   X(prefix_batch_add_generate) \
   X(prefix_batch_add_warm) \
   X(prefix_batch_plan_json) \
-  X(prefix_queue_create) \
-  X(prefix_queue_retain) \
-  X(prefix_queue_release) \
-  X(prefix_queue_next) \
-  X(prefix_queue_post) \
-  X(prefix_queue_descriptor) \
   X(prefix_run) \
   X(prefix_submit) \
   X(prefix_job_retain) \

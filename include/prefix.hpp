@@ -27,8 +27,6 @@
 #include <chrono>
 #include <concepts>
 #include <cstdint>
-#include <exception>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -171,7 +169,7 @@ class Options {
   detail::Handle<prefix_options, prefix_options_release> handle_;
 };
 
-/* Tags of jobs that are done. */
+/* Tags of jobs that are done and engines that are loaded. */
 class Queue {
  public:
   Queue() : handle_(detail::made<prefix_queue>(nullptr, prefix_queue_create)) {}
@@ -440,24 +438,35 @@ class Batch {
 /* One model, one cache, one scheduler. */
 class Engine {
  public:
-  /* Called with a fraction in [0, 1] while a model loads; false aborts it with CANCELLED. */
-  using Progress = std::function<bool(double)>;
-
-  /* A Hugging Face directory or a .gguf file. With `error`, an engine that failed to load is empty:
-   * get() is NULL, and every call of it fails. */
+  /* Loads a Hugging Face directory or a .gguf file. With `error`, an engine that failed to load is
+   * empty: get() is NULL, and every call of it fails. */
   explicit Engine(std::string_view path, const Options* options = nullptr,
-                  const Progress& progress = {}, prefix_error* error = nullptr) {
-    Loading loading{&progress, nullptr};
-    prefix_engine* handle = nullptr;
-    prefix_error failure = PREFIX_ERROR_INIT;
-    const prefix_status status = prefix_engine_create_with_progress(
-        path.data(), path.size(), options ? options->get() : nullptr,
-        progress ? &Loading::on_progress : nullptr, &loading, &handle, &failure);
-    if (loading.thrown) std::rethrow_exception(loading.thrown);
-    detail::ok(status, failure, error);
-    handle_.reset(handle);
-  }
+                  prefix_error* error = nullptr)
+      : Engine(detail::made<prefix_engine>(error, [&](prefix_engine** out, prefix_error* e) {
+          return prefix_engine_create(path.data(), path.size(), options ? options->get() : nullptr,
+                                      out, e);
+        })) {}
+  explicit Engine(prefix_engine* handle) : handle_(handle) {}  // takes the reference
 
+  /* Does not wait: wait() says when it is ready, and destroying it before gives up. */
+  static Engine open(std::string_view path, const Options* options = nullptr,
+                     prefix_error* error = nullptr) {
+    return Engine(detail::made<prefix_engine>(error, [&](prefix_engine** out, prefix_error* e) {
+      return prefix_engine_open(path.data(), path.size(), options ? options->get() : nullptr, out,
+                                e);
+    }));
+  }
+  /* Whether it is ready, after waiting for it this long; a load that failed throws. *fraction, in
+   * [0, 1]: how much is loaded. */
+  bool wait(std::chrono::milliseconds timeout = kForever, double* fraction = nullptr,
+            prefix_error* error = nullptr) const {
+    prefix_error failure = PREFIX_ERROR_INIT;
+    const prefix_status status = prefix_engine_wait(get(), timeout.count(), fraction, &failure);
+    return status != PREFIX_ERR_TIMEOUT && detail::ok(status, failure, error);
+  }
+  void notify(Queue& queue, int64_t tag, prefix_error* error = nullptr) const {
+    call(error, [&](prefix_error* e) { return prefix_engine_notify(get(), queue.get(), tag, e); });
+  }
   static prefix_memory estimate(std::string_view path, const Options* options = nullptr,
                                 prefix_error* error = nullptr) {
     prefix_memory memory = PREFIX_MEMORY_INIT;
@@ -526,20 +535,6 @@ class Engine {
   prefix_engine* get() const noexcept { return handle_.get(); }
 
  private:
-  // An exception of the callback passes the C interface as an abort.
-  struct Loading {
-    const Progress* progress;
-    std::exception_ptr thrown;
-    static int32_t on_progress(double fraction, void* user) noexcept {
-      auto& loading = *static_cast<Loading*>(user);
-      try {
-        return (*loading.progress)(fraction) ? 0 : 1;
-      } catch (...) {
-        loading.thrown = std::current_exception();
-        return 1;
-      }
-    }
-  };
   template <typename Function>
   std::string text(Function function, prefix_error* error) const {
     return read<std::string>(4096, [&](auto... to) { return function(get(), to...); }, error);

@@ -25,8 +25,8 @@ type Engine struct {
 	draining atomic.Bool
 }
 
-// Open loads a model: a Hugging Face directory or a .gguf file. When ctx ends first, Open returns at once, and the
-// engine is freed as soon as it has been loaded. Close the engine when done.
+// Open loads a model: a Hugging Face directory or a .gguf file. When ctx ends first, the load is given up and Open
+// returns at once. Close the engine when done.
 func Open(ctx context.Context, path string, options Options) (*Engine, error) {
 	if err := ready(); err != nil {
 		return nil, err
@@ -38,36 +38,52 @@ func Open(ctx context.Context, path string, options Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	type result struct {
-		raw uintptr
-		err error
+	defer release()
+	open := swig.Prefix_engine_create
+	if ctx.Done() != nil {
+		open = swig.Prefix_engine_open
 	}
-	load := func() (r result) {
-		defer release()
-		r.err = call(func(f *swig.Error) int32 { return swig.Prefix_engine_create(path, native, &r.raw, f) })
-		return r
-	}
-	var loaded result
-	if ctx.Done() == nil {
-		loaded = load()
-	} else {
-		done := make(chan result, 1)
-		go func() { done <- load() }()
-		select {
-		case loaded = <-done:
-		case <-ctx.Done():
-			go func() { swig.Prefix_engine_release((<-done).raw) }()
-			return nil, cancelled(ctx)
-		}
-	}
-	if loaded.err != nil {
-		return nil, loaded.err
+	var raw uintptr
+	if err := call(func(f *swig.Error) int32 { return open(path, native, &raw, f) }); err != nil {
+		return nil, err
 	}
 	engine := &Engine{}
-	engine.own(loaded.raw, "engine", swig.Prefix_engine_release)
-	raw := loaded.raw
+	engine.own(raw, "engine", swig.Prefix_engine_release)
 	engine.hidden = sync.OnceValue(func() int { return hiddenSize(raw) })
+	if err := engine.loaded(ctx); err != nil {
+		engine.Close()
+		return nil, err
+	}
 	return engine, nil
+}
+
+// loaded waits until the engine is ready.
+func (e *Engine) loaded(ctx context.Context) error {
+	raw := e.raw.Load()
+	look := func() error {
+		return call(func(f *swig.Error) int32 { return swig.Prefix_engine_wait(raw, 0, nil, f) })
+	}
+	if err := look(); !isStatus(err, ErrTimeout) {
+		return err
+	}
+	waiter, err := theWaiter()
+	if err != nil {
+		return err
+	}
+	done := make(chan struct{})
+	forget, err := waiter.watch(func() { close(done) }, func(queue uintptr, tag int64, f *swig.Error) int32 {
+		return swig.Prefix_engine_notify(raw, queue, tag, f) // one tag
+	})
+	if err != nil {
+		return err
+	}
+	defer forget()
+	select {
+	case <-done:
+		return look()
+	case <-ctx.Done():
+		return cancelled(ctx)
+	}
 }
 
 // hiddenSize is the length of embeddings.

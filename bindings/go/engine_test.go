@@ -110,6 +110,18 @@ func TestOpenHeedsItsContext(t *testing.T) {
 	if _, err := prefix.Open(ctx, model, nil); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
+	ctx, cancel = context.WithCancel(background)
+	defer cancel()
+	if _, err := prefix.Open(ctx, "/nowhere", nil); !errors.Is(err, prefix.ErrNotFound) {
+		t.Error(err)
+	}
+	go cancel() // in the middle, or before, or after
+	engine, err := prefix.Open(ctx, model, nil)
+	if err == nil {
+		engine.Close()
+	} else if !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
 }
 
 func TestEngineTellsAboutItself(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"prefix.io/prefix/internal/swig"
 )
 
-// waiter is the one goroutine of the process, and so the one thread, that waits inside the library for jobs and their
-// events, whatever their number: a completion queue tells it which are done or have events to read.
+// waiter is the one goroutine of the process, and so the one thread, that waits inside the library for jobs, their
+// events and loads, whatever their number: a completion queue tells it which are done or have events to read.
 type waiter struct {
 	queue  uintptr
 	next   atomic.Int64

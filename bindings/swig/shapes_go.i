@@ -50,6 +50,7 @@
 %prefix_pointer(int64_t* SLOT, *int64)
 %prefix_pointer(size_t* RESULT, *uintptr)
 %prefix_pointer(size_t* SLOT, *uintptr)
+%prefix_pointer(double* SLOT, *float64)
 
 %define %prefix_handle(NAME)
 %prefix_pointer(NAME*, uintptr)

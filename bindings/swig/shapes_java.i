@@ -93,6 +93,14 @@
 %prefix_result(int64_t)
 %prefix_result(size_t)
 
+/* How far a wait has come; that it goes on is no reason not to tell. */
+%prefix_java(double* SLOT, jdoubleArray, double[])
+%typemap(in) double* SLOT (jdouble value = 0) "$1 = &value;"
+%typemap(argout) double* SLOT {
+  if ($input && (result == PREFIX_OK || result == PREFIX_ERR_TIMEOUT))
+    (*jenv)->SetDoubleArrayRegion(jenv, $input, 0, 1, $1);
+}
+
 /* ---- Handles ---- */
 
 %define %prefix_handle(NAME)

@@ -110,19 +110,18 @@ void sample_free(sample_texts* texts) {
   free(texts->offsets);
 }
 
-static int32_t show_load(double fraction, void* user) {
-  (void)user;
-  fprintf(stderr, "\rloading %3.0f%%%s", fraction * 100, fraction < 1 ? "" : "\r            \r");
-  return 0;
-}
-
 void sample_open(const char* path, prefix_engine** engine, prefix_tokenizer** tokenizer) {
   prefix_error err = PREFIX_ERROR_INIT;
-  prefix_progress_callback show = isatty(2) ? show_load : NULL;
   if (prefix_tokenizer_open(path, PREFIX_NUL, tokenizer, &err) != PREFIX_OK ||
-      prefix_engine_create_with_progress(path, PREFIX_NUL, NULL, show, NULL, engine, &err) !=
-          PREFIX_OK)
+      prefix_engine_open(path, PREFIX_NUL, NULL, engine, &err) != PREFIX_OK)
     sample_fail(&err);
+  const int show = isatty(2);
+  double done = 0;
+  prefix_status status;
+  while ((status = prefix_engine_wait(*engine, 200, &done, &err)) == PREFIX_ERR_TIMEOUT)
+    if (show) fprintf(stderr, "\rloading %3.0f%%", done * 100);
+  if (show) fprintf(stderr, "\r            \r");
+  if (status != PREFIX_OK) sample_fail(&err);
 }
 
 void sample_run(prefix_task* task) {

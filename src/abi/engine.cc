@@ -6,12 +6,14 @@
 namespace {
 
 using prefix::Engine;
+using prefix::EngineLoad;
 using prefix::Options;
 using prefix::abi::engine_of;
 using prefix::abi::EngineObject;
 using prefix::abi::guard;
 using prefix::abi::HandleTable;
 using prefix::abi::Kind;
+using prefix::abi::load_of;
 using prefix::abi::path_in;
 using prefix::abi::require;
 using prefix::abi::text_in;
@@ -25,13 +27,16 @@ Options options_of(const prefix_options* handle) {
   return object->options;
 }
 
-void create(const char* path, size_t path_len, const prefix_options* options,
-            const prefix::LoadProgress& progress, prefix_engine** out) {
+// `begin` begins the load, which has ended when it returns or goes on by itself.
+template <typename Begin>
+void open(const char* path, size_t path_len, const prefix_options* options, prefix_engine** out,
+          const Begin& begin) {
   require(out, "out");
   HandleTable::refuse_forked_child("a new engine");  // before the work of loading it
-  const std::string where = path_in(path, path_len);
+  std::string where = path_in(path, path_len);
   auto object = std::make_shared<EngineObject>();
-  object->engine = Engine::create(where, options_of(options), progress);
+  object->load = std::make_shared<EngineLoad>(std::move(where), options_of(options));
+  begin(*object->load);
   *out = static_cast<prefix_engine*>(HandleTable::get().add(Kind::kEngine, std::move(object)));
 }
 
@@ -65,17 +70,37 @@ prefix_status prefix_engine_estimate(const char* path, size_t path_len,
 
 prefix_status prefix_engine_create(const char* path, size_t path_len, const prefix_options* options,
                                    prefix_engine** out, prefix_error* err) {
-  return guard("prefix_engine_create", err, [&] { create(path, path_len, options, nullptr, out); });
+  return guard("prefix_engine_create", err, [&] {
+    open(path, path_len, options, out, [](EngineLoad& load) {
+      load.run();
+      load.wait(0);  // throws when it failed
+    });
+  });
 }
 
-prefix_status prefix_engine_create_with_progress(const char* path, size_t path_len,
-                                                 const prefix_options* options,
-                                                 prefix_progress_callback callback, void* user,
-                                                 prefix_engine** out, prefix_error* err) {
-  return guard("prefix_engine_create_with_progress", err, [&] {
-    prefix::LoadProgress progress;
-    if (callback) progress = [=](double fraction) { return callback(fraction, user) == 0; };
-    create(path, path_len, options, progress, out);
+prefix_status prefix_engine_open(const char* path, size_t path_len, const prefix_options* options,
+                                 prefix_engine** out, prefix_error* err) {
+  return guard("prefix_engine_open", err,
+               [&] { open(path, path_len, options, out, [](EngineLoad& load) { load.start(); }); });
+}
+
+prefix_status prefix_engine_wait(prefix_engine* engine, int64_t timeout_ms, double* fraction,
+                                 prefix_error* err) {
+  return guard("prefix_engine_wait", err, [&] {
+    double done = 0;
+    const bool ready = load_of(engine)->wait(timeout_ms, &done);
+    if (fraction) *fraction = done;
+    if (!ready)
+      prefix::fail(prefix::Code::kTimeout, "the engine is still loading after ", timeout_ms,
+                   " ms: ", static_cast<int>(done * 100), "% of its weights are there");
+  });
+}
+
+prefix_status prefix_engine_notify(prefix_engine* engine, prefix_queue* queue, int64_t tag,
+                                   prefix_error* err) {
+  return guard("prefix_engine_notify", err, [&] {
+    const auto load = load_of(engine);
+    load->notify(prefix::abi::queue_of(queue), tag);
   });
 }
 
@@ -93,14 +118,14 @@ prefix_status prefix_engine_shutdown(prefix_engine* engine, int64_t timeout_ms, 
   return guard("prefix_engine_shutdown", err, [&] {
     if (timeout_ms < 0)
       prefix::fail(prefix::Code::kOutOfRange, "timeout_ms is ", timeout_ms, ", below 0");
-    engine_of(engine)->shutdown(timeout_ms);
+    load_of(engine)->shutdown(timeout_ms);
   });
 }
 
 int32_t prefix_engine_state(const prefix_engine* engine) {
   int32_t state = PREFIX_ENGINE_CLOSED;
   guard("prefix_engine_state", nullptr,
-        [&] { state = static_cast<int32_t>(engine_of(engine)->state()); });
+        [&] { state = static_cast<int32_t>(load_of(engine)->state()); });
   return state;
 }
 

@@ -5,16 +5,15 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <new>
 #include <span>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 #include "abi/handles.h"
+#include "base/failure.h"
 #include "base/status.h"
-#include "engine/engine.h"
+#include "engine/engine_load.h"
 #include "prefix.h"
 
 struct prefix_options {};
@@ -32,7 +31,10 @@ struct OptionsObject {
 };
 
 struct EngineObject {
-  std::shared_ptr<Engine> engine;
+  ~EngineObject() {
+    if (load) load->stop();
+  }
+  std::shared_ptr<EngineLoad> load;  // null until the options have been checked
 };
 
 struct BatchObject {
@@ -51,8 +53,12 @@ struct JobObject {
   std::shared_ptr<EngineObject> engine;
 };
 
+inline std::shared_ptr<EngineLoad> load_of(const prefix_engine* handle) {
+  return find<EngineObject>(Kind::kEngine, handle, "the engine")->load;
+}
+// Throws while it loads, and when that failed.
 inline std::shared_ptr<Engine> engine_of(const prefix_engine* handle) {
-  return find<EngineObject>(Kind::kEngine, handle, "the engine")->engine;
+  return load_of(handle)->engine();
 }
 inline std::shared_ptr<CompletionQueue> queue_of(const prefix_queue* handle) {
   return find<CompletionQueue>(Kind::kQueue, handle, "the queue");
@@ -66,27 +72,15 @@ void write_error(prefix_error* err, const char* function, Code code, std::string
 template <typename Body>
 prefix_status guard(const char* function, prefix_error* err, const Body& body) noexcept {
   try {
-    try {
-      body();
-      return PREFIX_OK;
-    } catch (const Error& e) {
-      write_error(err, function, e.code(), e.message());
-      return static_cast<prefix_status>(e.code());
-    } catch (const std::bad_alloc&) {
-      write_error(err, function, Code::kOutOfMemory, "out of host memory");
-      return PREFIX_ERR_OUT_OF_MEMORY;
-    } catch (const std::system_error& e) {  // a thread that the system did not give
-      const bool scarce = e.code() == std::errc::resource_unavailable_try_again ||
-                          e.code() == std::errc::not_enough_memory;
-      const Code code = scarce ? Code::kOutOfMemory : Code::kInternal;
-      write_error(err, function, code, e.what());
-      return static_cast<prefix_status>(code);
-    } catch (const std::exception& e) {
-      write_error(err, function, Code::kInternal, e.what());
-      return PREFIX_ERR_INTERNAL;
-    }
+    body();
+    return PREFIX_OK;
   } catch (...) {
-    return PREFIX_ERR_INTERNAL;
+    Code failure = Code::kInternal;
+    tell_failure([&](Code code, std::string_view message) {
+      failure = code;
+      write_error(err, function, code, message);
+    });
+    return static_cast<prefix_status>(failure);
   }
 }
 

@@ -34,7 +34,7 @@ std::shared_ptr<JobObject> submit(prefix_engine* engine, const prefix_batch* bat
   }
   auto object = std::make_shared<JobObject>();
   object->engine = e;
-  object->job = e->engine->submit(std::move(requests), namespaces);
+  object->job = e->load->engine()->submit(std::move(requests), namespaces);
   return object;
 }
 
@@ -261,7 +261,7 @@ prefix_status prefix_job_all_values(const prefix_job* job, float* out, size_t ca
     const auto object = prefix::abi::find<JobObject>(Kind::kJob, job, "the job");
     Job& j = *object->job;
     require_done(j);
-    const int32_t hidden = object->engine->engine->info().hidden;
+    const int32_t hidden = object->engine->load->engine()->info().hidden;
     std::vector<int64_t> begins;
     std::vector<float> all;
     for (size_t i = 0; i < j.count(); ++i) {

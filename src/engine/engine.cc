@@ -30,6 +30,7 @@ Engine::Engine(const std::string& path, const Options& options, const LoadProgre
                Now now)
     : options_(options), now_(std::move(now)) {
   const auto start = now_();
+  check_options(options);
   ModelFiles files = open_model(path);
   const ops::DeviceOptions device_options = device_options_of(options);
   threads_ = device_options.threads;
@@ -145,6 +146,11 @@ int32_t Engine::namespace_count() {
 EngineState Engine::state() {
   std::lock_guard lock(mutex_);
   return state_;
+}
+
+void Engine::check_ready() {
+  std::lock_guard lock(mutex_);
+  require_open();
 }
 
 void Engine::require_open() const {

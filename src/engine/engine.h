@@ -44,6 +44,8 @@ using LoadProgress = std::function<bool(double)>;
 
 class Engine {
  public:
+  // Throws for options that contradict each other; create does too, and looks at no file before.
+  static void check_options(const Options& options);
   // Reads headers only. Throws as create does for a bad model.
   static MemoryEstimate estimate(const std::string& path, const Options& options);
   // Deadlines, times to live, leases and the times in events and results go by `now`; waiting does
@@ -105,6 +107,7 @@ class Engine {
   EngineInfo info();
   std::string info_json();  // effective options, model card, device
   EngineState state();
+  void check_ready();  // throws kMisuse when it is shut down, kEngineFailed
   // Stops taking requests, waits up to timeout_ms for running ones (then cancels them), frees the
   // weights and the cache. Later calls answer kMisuse. Idempotent.
   void shutdown(int64_t timeout_ms);

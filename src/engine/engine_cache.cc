@@ -201,13 +201,20 @@ SnapshotCache Engine::snapshot_cache() {
           kv_->layout().type};
 }
 
+void Engine::check_options(const Options& options) {
+  const int64_t event_tokens = options.get_int("cache_event_tokens");
+  if (event_tokens % kPageTokens != 0)
+    fail(Code::kOutOfRange, "cache_event_tokens is ", event_tokens,
+         "; it must be a multiple of the page of ", kPageTokens, " tokens");
+  const bool tiers = !options.get("cache_disk").empty() || !options.get("cache_store").empty();
+  if (tiers && !(options.get_bool("cache") && options.get_bool("sharing")))
+    fail(Code::kInvalidArgument, "options cache_disk and cache_store need cache and sharing");
+}
+
 void Engine::watch_tree() {
   if (!options_.get_bool("sharing")) return;
   const int64_t capacity = options_.get_int("cache_events");
   const auto event_tokens = static_cast<int32_t>(options_.get_int("cache_event_tokens"));
-  if (event_tokens % kPageTokens != 0)
-    fail(Code::kOutOfRange, "cache_event_tokens is ", event_tokens,
-         "; it must be a multiple of the page of ", kPageTokens, " tokens");
   if (capacity > 0) {
     events_ = std::make_unique<CacheEvents>(*tree_, *keys_, *pages_, static_cast<size_t>(capacity),
                                             event_tokens, now_);
@@ -258,8 +265,6 @@ void Engine::open_tiers() {
     tiers.push_back({"store", open_store(url, store)});
   }
   if (tiers.empty()) return;
-  if (!options_.get_bool("cache") || !options_.get_bool("sharing"))
-    fail(Code::kInvalidArgument, "options cache_disk and cache_store need cache and sharing");
   const std::chrono::milliseconds timeout(options_.get_int("cache_fetch_ms"));
   LowerTierLimits limits;
   limits.now = now_;

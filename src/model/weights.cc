@@ -215,7 +215,7 @@ class Loader {
   void report() {
     ++done_;
     if (progress_ && !progress_(static_cast<double>(done_) / static_cast<double>(steps_)))
-      fail(Code::kCancelled, "loading was stopped by the progress callback");
+      fail(Code::kCancelled, "the load was ended before all weights were there");
   }
 
   const ModelFiles& files_;

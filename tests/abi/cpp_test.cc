@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "abi_support.h"
+#include "held_load.h"
 
 namespace prefix_abi {
 namespace {
@@ -51,7 +52,7 @@ TEST(Cpp, AFailureIsAnExceptionOrAStatusByChoice) {
   EXPECT_EQ(options.value("nonsense", &error), "");
   EXPECT_EQ(error.code, PREFIX_ERR_UNKNOWN_OPTION);
 
-  const prefix::Engine none("/nowhere", nullptr, {}, &error);
+  const prefix::Engine none("/nowhere", nullptr, &error);
   EXPECT_EQ(error.code, PREFIX_ERR_NOT_FOUND);
   EXPECT_EQ(none.get(), nullptr);
   EXPECT_EQ(none.info(&error).layers, 0);
@@ -60,23 +61,30 @@ TEST(Cpp, AFailureIsAnExceptionOrAStatusByChoice) {
 }
 
 TEST(Cpp, LoadingCanBeWatchedAndAborted) {
-  std::vector<double> seen;
-  const prefix::Engine engine(model_path(), nullptr, [&](double fraction) {
-    seen.push_back(fraction);
-    return true;
-  });
-  ASSERT_FALSE(seen.empty());
-  EXPECT_EQ(seen.back(), 1.0);
+  const prefix::Engine engine = prefix::Engine::open(model_path());
+  prefix::Queue queue;
+  engine.notify(queue, 7);
+  double fraction = -1;
+  EXPECT_TRUE(engine.wait(prefix::kForever, &fraction));
+  EXPECT_EQ(fraction, 1.0);
+  EXPECT_EQ(queue.next(prefix::kForever), 7);
+  EXPECT_EQ(engine.info().vocabulary, 131);
+
+  HeldLoad held;
+  prefix::Engine loading(held.engine.give_up());
+  EXPECT_FALSE(loading.wait(std::chrono::milliseconds(0)));
+  loading.shutdown(std::chrono::milliseconds(0));
+  held.finish();
   try {
-    prefix::Engine(model_path(), nullptr, [](double) { return false; });
+    loading.wait();
     ADD_FAILURE() << "nothing was thrown";
   } catch (const prefix::Error& e) {
     EXPECT_EQ(e.status(), PREFIX_ERR_CANCELLED);
   }
-  // An exception of the callback comes out where the load was asked for.
-  EXPECT_THROW(prefix::Engine(model_path(), nullptr,
-                              [](double) -> bool { throw std::out_of_range("mine"); }),
-               std::out_of_range);
+  prefix_error error = PREFIX_ERROR_INIT;
+  EXPECT_FALSE(loading.wait(prefix::kForever, nullptr, &error));
+  EXPECT_EQ(error.code, PREFIX_ERR_CANCELLED);
+  EXPECT_THROW(prefix::Engine::open(""), prefix::Error);
 }
 
 TEST(Cpp, EveryKindOfRequest) {

@@ -36,6 +36,7 @@ struct Arguments {
   int32_t* number_out = nullptr;
   int64_t* long_out = nullptr;
   char* buf = nullptr;
+  double* fraction = nullptr;
   float* floats = nullptr;
   prefix_token* tokens_out = nullptr;
   size_t capacity = 0;
@@ -113,8 +114,9 @@ inline const std::vector<Function>& every_function() {
       WITHOUT(prefix_model_info_json, kInvalid, a.text, a.length, a.buf, a.capacity, a.size, a.err),
       WITHOUT(prefix_engine_estimate, kInvalid, a.text, a.length, h.options, a.memory, a.err),
       WITHOUT(prefix_engine_create, kInvalid, a.text, a.length, h.options, a.engine, a.err),
-      WITHOUT(prefix_engine_create_with_progress, kInvalid, a.text, a.length, h.options, nullptr,
-              nullptr, a.engine, a.err),
+      WITHOUT(prefix_engine_open, kInvalid, a.text, a.length, h.options, a.engine, a.err),
+      ON_HANDLE(prefix_engine_wait, kOk, h.engine, a.number, a.fraction, a.err),
+      ON_HANDLE(prefix_engine_notify, kOk, h.engine, h.queue, 7, a.err),
       ON_HANDLE(prefix_engine_retain, kOk, h.engine, a.err),
       RELEASE(prefix_engine_release, h.engine),
       ON_HANDLE(prefix_engine_shutdown, PREFIX_ERR_OUT_OF_RANGE, h.engine, a.number, a.err),

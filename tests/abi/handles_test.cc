@@ -28,6 +28,7 @@ struct GoodArguments : Arguments {
     number_out = &number_slot;
     long_out = &long_slot;
     buf = text_slot;
+    fraction = &fraction_slot;
     floats = float_slots;
     tokens_out = token_slots;
     capacity = 4;
@@ -60,6 +61,7 @@ struct GoodArguments : Arguments {
   int32_t number_slot = 0;
   int64_t long_slot = 0;
   char text_slot[4] = {};
+  double fraction_slot = 0;
   float float_slots[4] = {};
   prefix_token token_slots[4] = {};
   prefix_option_details option_slot{};
@@ -215,16 +217,11 @@ TEST(Handles, BadOptionsAreMisuseEvenWhereTheyMayBeNull) {
   Options gone = make_options({});
   handles.options = gone;
   prefix_options_release(gone.give_up());
-  const std::set<std::string> optional = {"prefix_engine_estimate",
-                                          "prefix_engine_create",
-                                          "prefix_engine_create_with_progress",
-                                          "prefix_batch_add_logits",
-                                          "prefix_batch_add_logprobs",
-                                          "prefix_batch_add_choices",
-                                          "prefix_batch_add_continuations",
-                                          "prefix_batch_add_embedding",
-                                          "prefix_batch_add_generate",
-                                          "prefix_batch_add_warm"};
+  const std::set<std::string> optional = {
+      "prefix_engine_estimate",         "prefix_engine_create",       "prefix_engine_open",
+      "prefix_batch_add_logits",        "prefix_batch_add_logprobs",  "prefix_batch_add_choices",
+      "prefix_batch_add_continuations", "prefix_batch_add_embedding", "prefix_batch_add_generate",
+      "prefix_batch_add_warm"};
   for (const Function& f : every_function()) {
     if (!optional.count(f.name)) continue;
     SCOPED_TRACE(f.name);

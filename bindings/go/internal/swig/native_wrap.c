@@ -664,6 +664,112 @@ int _wrap_prefix_device_info_swig(size_t _swig_go_0, prefix_device_details *_swi
 }
 
 
+int _wrap_prefix_queue_create_swig(prefix_queue **_swig_go_0, prefix_error *_swig_go_1) {
+  prefix_queue **arg1 = 0 ;
+  prefix_error *arg2 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_queue **)_swig_go_0;
+  arg2 = (prefix_error *)_swig_go_1;
+
+  result = prefix_queue_create(arg1,arg2);
+  _swig_go_result = result;
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_queue_retain_swig(prefix_queue *_swig_go_0, prefix_error *_swig_go_1) {
+  prefix_queue *arg1 = 0 ;
+  prefix_error *arg2 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_queue *)_swig_go_0;
+  arg2 = (prefix_error *)_swig_go_1;
+
+  result = prefix_queue_retain(arg1,arg2);
+  _swig_go_result = result;
+
+
+  return _swig_go_result;
+}
+
+
+void _wrap_prefix_queue_release_swig(prefix_queue *_swig_go_0) {
+  prefix_queue *arg1 = 0 ;
+
+  arg1 = (prefix_queue *)_swig_go_0;
+
+  prefix_queue_release(arg1);
+
+
+}
+
+
+int _wrap_prefix_queue_next_swig(prefix_queue *_swig_go_0, long long _swig_go_1, long long *_swig_go_2, prefix_error *_swig_go_3) {
+  prefix_queue *arg1 = 0 ;
+  int64_t arg2 ;
+  int64_t *arg3 = 0 ;
+  prefix_error *arg4 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_queue *)_swig_go_0;
+  arg2 = (int64_t)_swig_go_1;
+  arg3 = (int64_t *)_swig_go_2;
+  arg4 = (prefix_error *)_swig_go_3;
+
+  result = prefix_queue_next(arg1,arg2,arg3,arg4);
+  _swig_go_result = result;
+
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_queue_post_swig(prefix_queue *_swig_go_0, long long _swig_go_1, prefix_error *_swig_go_2) {
+  prefix_queue *arg1 = 0 ;
+  int64_t arg2 ;
+  prefix_error *arg3 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_queue *)_swig_go_0;
+  arg2 = (int64_t)_swig_go_1;
+  arg3 = (prefix_error *)_swig_go_2;
+
+  result = prefix_queue_post(arg1,arg2,arg3);
+  _swig_go_result = result;
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_queue_descriptor_swig(prefix_queue *_swig_go_0, int *_swig_go_1, prefix_error *_swig_go_2) {
+  prefix_queue *arg1 = 0 ;
+  int32_t *arg2 = 0 ;
+  prefix_error *arg3 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_queue *)_swig_go_0;
+  arg2 = (int32_t *)_swig_go_1;
+  arg3 = (prefix_error *)_swig_go_2;
+
+  result = prefix_queue_descriptor(arg1,arg2,arg3);
+  _swig_go_result = result;
+
+
+
+  return _swig_go_result;
+}
+
+
 int _wrap_prefix_model_info_json_swig(_gostring_ _swig_go_0, _goslice_ _swig_go_1, size_t *_swig_go_2, prefix_error *_swig_go_3) {
   char *arg1 = 0 ;
   size_t arg2 ;
@@ -730,6 +836,74 @@ int _wrap_prefix_engine_create_swig(_gostring_ _swig_go_0, prefix_options *_swig
   result = prefix_engine_create((char const *)arg1,arg2,(struct prefix_options const *)arg3,arg4,arg5);
   _swig_go_result = result;
 
+
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_engine_open_swig(_gostring_ _swig_go_0, prefix_options *_swig_go_1, prefix_engine **_swig_go_2, prefix_error *_swig_go_3) {
+  char *arg1 = 0 ;
+  size_t arg2 ;
+  prefix_options *arg3 = 0 ;
+  prefix_engine **arg4 = 0 ;
+  prefix_error *arg5 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (char *)_swig_go_0.p; arg2 = (size_t)_swig_go_0.n;
+  arg3 = (prefix_options *)_swig_go_1;
+  arg4 = (prefix_engine **)_swig_go_2;
+  arg5 = (prefix_error *)_swig_go_3;
+
+  result = prefix_engine_open((char const *)arg1,arg2,(struct prefix_options const *)arg3,arg4,arg5);
+  _swig_go_result = result;
+
+
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_engine_wait_swig(prefix_engine *_swig_go_0, long long _swig_go_1, double *_swig_go_2, prefix_error *_swig_go_3) {
+  prefix_engine *arg1 = 0 ;
+  int64_t arg2 ;
+  double *arg3 = 0 ;
+  prefix_error *arg4 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_engine *)_swig_go_0;
+  arg2 = (int64_t)_swig_go_1;
+  arg3 = (double *)_swig_go_2;
+  arg4 = (prefix_error *)_swig_go_3;
+
+  result = prefix_engine_wait(arg1,arg2,arg3,arg4);
+  _swig_go_result = result;
+
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_engine_notify_swig(prefix_engine *_swig_go_0, prefix_queue *_swig_go_1, long long _swig_go_2, prefix_error *_swig_go_3) {
+  prefix_engine *arg1 = 0 ;
+  prefix_queue *arg2 = 0 ;
+  int64_t arg3 ;
+  prefix_error *arg4 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_engine *)_swig_go_0;
+  arg2 = (prefix_queue *)_swig_go_1;
+  arg3 = (int64_t)_swig_go_2;
+  arg4 = (prefix_error *)_swig_go_3;
+
+  result = prefix_engine_notify(arg1,arg2,arg3,arg4);
+  _swig_go_result = result;
 
 
 
@@ -1355,112 +1529,6 @@ int _wrap_prefix_batch_plan_json_swig(prefix_batch *_swig_go_0, _goslice_ _swig_
   result = prefix_batch_plan_json((struct prefix_batch const *)arg1,arg2,arg3,arg4,arg5);
   _swig_go_result = result;
 
-
-
-
-  return _swig_go_result;
-}
-
-
-int _wrap_prefix_queue_create_swig(prefix_queue **_swig_go_0, prefix_error *_swig_go_1) {
-  prefix_queue **arg1 = 0 ;
-  prefix_error *arg2 = 0 ;
-  prefix_status result;
-  int _swig_go_result;
-
-  arg1 = (prefix_queue **)_swig_go_0;
-  arg2 = (prefix_error *)_swig_go_1;
-
-  result = prefix_queue_create(arg1,arg2);
-  _swig_go_result = result;
-
-
-  return _swig_go_result;
-}
-
-
-int _wrap_prefix_queue_retain_swig(prefix_queue *_swig_go_0, prefix_error *_swig_go_1) {
-  prefix_queue *arg1 = 0 ;
-  prefix_error *arg2 = 0 ;
-  prefix_status result;
-  int _swig_go_result;
-
-  arg1 = (prefix_queue *)_swig_go_0;
-  arg2 = (prefix_error *)_swig_go_1;
-
-  result = prefix_queue_retain(arg1,arg2);
-  _swig_go_result = result;
-
-
-  return _swig_go_result;
-}
-
-
-void _wrap_prefix_queue_release_swig(prefix_queue *_swig_go_0) {
-  prefix_queue *arg1 = 0 ;
-
-  arg1 = (prefix_queue *)_swig_go_0;
-
-  prefix_queue_release(arg1);
-
-
-}
-
-
-int _wrap_prefix_queue_next_swig(prefix_queue *_swig_go_0, long long _swig_go_1, long long *_swig_go_2, prefix_error *_swig_go_3) {
-  prefix_queue *arg1 = 0 ;
-  int64_t arg2 ;
-  int64_t *arg3 = 0 ;
-  prefix_error *arg4 = 0 ;
-  prefix_status result;
-  int _swig_go_result;
-
-  arg1 = (prefix_queue *)_swig_go_0;
-  arg2 = (int64_t)_swig_go_1;
-  arg3 = (int64_t *)_swig_go_2;
-  arg4 = (prefix_error *)_swig_go_3;
-
-  result = prefix_queue_next(arg1,arg2,arg3,arg4);
-  _swig_go_result = result;
-
-
-
-  return _swig_go_result;
-}
-
-
-int _wrap_prefix_queue_post_swig(prefix_queue *_swig_go_0, long long _swig_go_1, prefix_error *_swig_go_2) {
-  prefix_queue *arg1 = 0 ;
-  int64_t arg2 ;
-  prefix_error *arg3 = 0 ;
-  prefix_status result;
-  int _swig_go_result;
-
-  arg1 = (prefix_queue *)_swig_go_0;
-  arg2 = (int64_t)_swig_go_1;
-  arg3 = (prefix_error *)_swig_go_2;
-
-  result = prefix_queue_post(arg1,arg2,arg3);
-  _swig_go_result = result;
-
-
-  return _swig_go_result;
-}
-
-
-int _wrap_prefix_queue_descriptor_swig(prefix_queue *_swig_go_0, int *_swig_go_1, prefix_error *_swig_go_2) {
-  prefix_queue *arg1 = 0 ;
-  int32_t *arg2 = 0 ;
-  prefix_error *arg3 = 0 ;
-  prefix_status result;
-  int _swig_go_result;
-
-  arg1 = (prefix_queue *)_swig_go_0;
-  arg2 = (int32_t *)_swig_go_1;
-  arg3 = (prefix_error *)_swig_go_2;
-
-  result = prefix_queue_descriptor(arg1,arg2,arg3);
-  _swig_go_result = result;
 
 
 

@@ -156,6 +156,11 @@ const _: () = {
 };
 #[repr(C)]
 #[derive(Debug)]
+pub struct prefix_queue {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug)]
 pub struct prefix_engine {
     _unused: [u8; 0],
 }
@@ -323,9 +328,6 @@ const _: () = {
     ["Offset of field: prefix_engine_stats::miss_granularity"]
         [::core::mem::offset_of!(prefix_engine_stats, miss_granularity) - 304usize];
 };
-pub type prefix_progress_callback = ::core::option::Option<
-    unsafe extern "C" fn(fraction: f64, user: *mut ::core::ffi::c_void) -> i32,
->;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct prefix_engine_info {
@@ -374,11 +376,6 @@ const _: () = {
 #[repr(C)]
 #[derive(Debug)]
 pub struct prefix_batch {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug)]
-pub struct prefix_queue {
     _unused: [u8; 0],
 }
 #[repr(C)]
@@ -746,6 +743,28 @@ functions! {
         out: *mut prefix_device_details,
         err: *mut prefix_error,
     ) -> prefix_status;
+    pub fn prefix_queue_create(
+        out: *mut *mut prefix_queue,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_queue_retain(queue: *mut prefix_queue, err: *mut prefix_error) -> prefix_status;
+    pub fn prefix_queue_release(queue: *mut prefix_queue);
+    pub fn prefix_queue_next(
+        queue: *mut prefix_queue,
+        timeout_ms: i64,
+        tag: *mut i64,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_queue_post(
+        queue: *mut prefix_queue,
+        tag: i64,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_queue_descriptor(
+        queue: *mut prefix_queue,
+        descriptor: *mut i32,
+        err: *mut prefix_error,
+    ) -> prefix_status;
     pub fn prefix_model_info_json(
         path: *const ::core::ffi::c_char,
         path_len: usize,
@@ -768,13 +787,23 @@ functions! {
         out: *mut *mut prefix_engine,
         err: *mut prefix_error,
     ) -> prefix_status;
-    pub fn prefix_engine_create_with_progress(
+    pub fn prefix_engine_open(
         path: *const ::core::ffi::c_char,
         path_len: usize,
         options: *const prefix_options,
-        callback: prefix_progress_callback,
-        user: *mut ::core::ffi::c_void,
         out: *mut *mut prefix_engine,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_engine_wait(
+        engine: *mut prefix_engine,
+        timeout_ms: i64,
+        fraction: *mut f64,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_engine_notify(
+        engine: *mut prefix_engine,
+        queue: *mut prefix_queue,
+        tag: i64,
         err: *mut prefix_error,
     ) -> prefix_status;
     pub fn prefix_engine_retain(
@@ -945,28 +974,6 @@ functions! {
         buf: *mut ::core::ffi::c_char,
         cap: usize,
         needed: *mut usize,
-        err: *mut prefix_error,
-    ) -> prefix_status;
-    pub fn prefix_queue_create(
-        out: *mut *mut prefix_queue,
-        err: *mut prefix_error,
-    ) -> prefix_status;
-    pub fn prefix_queue_retain(queue: *mut prefix_queue, err: *mut prefix_error) -> prefix_status;
-    pub fn prefix_queue_release(queue: *mut prefix_queue);
-    pub fn prefix_queue_next(
-        queue: *mut prefix_queue,
-        timeout_ms: i64,
-        tag: *mut i64,
-        err: *mut prefix_error,
-    ) -> prefix_status;
-    pub fn prefix_queue_post(
-        queue: *mut prefix_queue,
-        tag: i64,
-        err: *mut prefix_error,
-    ) -> prefix_status;
-    pub fn prefix_queue_descriptor(
-        queue: *mut prefix_queue,
-        descriptor: *mut i32,
         err: *mut prefix_error,
     ) -> prefix_status;
     pub fn prefix_run(

@@ -1,9 +1,5 @@
 //! One model, one cache, one scheduler.
 
-use std::any::Any;
-use std::ffi::c_void;
-use std::ops::ControlFlow;
-use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +10,7 @@ use prefix_sys::Init;
 use crate::error::{call, Result};
 use crate::options::raw_or_null;
 use crate::raw::{milliseconds, mirror, path_text, read_text, Handle};
-use crate::{library, Batch, Cache, Job, Namespace, Options};
+use crate::{library, Batch, Cache, Job, Loading, Namespace, Options};
 
 /// A loaded model with its cache. Clones are the same engine; any thread may use it.
 ///
@@ -51,62 +47,27 @@ impl Engine {
         Ok(Engine(Arc::new(Owned(handle))))
     }
 
-    /// The same, telling how far it is: `progress` takes a fraction in [0, 1], in the calling thread, and
-    /// ends the load with [`Status::Cancelled`](crate::Status::Cancelled) when it breaks.
-    pub fn open_with_progress(
-        path: impl AsRef<Path>,
-        options: Option<&Options>,
-        progress: impl FnMut(f64) -> ControlFlow<()>,
-    ) -> Result<Engine> {
-        struct Progress<F> {
-            function: F,
-            panic: Option<Box<dyn Any + Send>>,
-        }
-        unsafe extern "C" fn forward<F: FnMut(f64) -> ControlFlow<()>>(
-            fraction: f64,
-            user: *mut c_void,
-        ) -> i32 {
-            // Safety: the pointer given to the call below, which has not returned.
-            let progress = unsafe { &mut *user.cast::<Progress<F>>() };
-            match catch_unwind(AssertUnwindSafe(|| (progress.function)(fraction))) {
-                Ok(flow) => flow.is_break().into(),
-                Err(panic) => {
-                    progress.panic = Some(panic);
-                    1
-                }
-            }
-        }
-        fn callback<F: FnMut(f64) -> ControlFlow<()>>(
-            _: &Progress<F>,
-        ) -> sys::prefix_progress_callback {
-            Some(forward::<F>)
-        }
-
+    /// Starts to load a model and returns at once: to see how far it is, to give up, or to await it.
+    ///
+    /// ```no_run
+    /// # fn main() -> prefix::Result<()> {
+    /// let loading = prefix::Engine::load("model.gguf", None)?;
+    /// while !loading.wait_for(std::time::Duration::from_millis(200))? {
+    ///     eprintln!("{:.0} %", loading.fraction()? * 100.0);
+    /// }
+    /// let engine = loading.wait()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn load(path: impl AsRef<Path>, options: Option<&Options>) -> Result<Loading> {
         library::ready()?;
-        let path = path_text(path.as_ref(), "prefix_engine_create_with_progress")?;
+        let path = path_text(path.as_ref(), "prefix_engine_open")?;
         let options = raw_or_null(options);
-        let mut state = Progress {
-            function: progress,
-            panic: None,
-        };
-        let function = callback(&state);
-        let user: *mut c_void = (&raw mut state).cast();
-        // Safety: as in create; the state outlives the call, and the callback comes from this thread.
+        // Safety: as in create.
         let handle = Handle::create(|out, err| unsafe {
-            sys::prefix_engine_create_with_progress(
-                path.as_ptr().cast(),
-                path.len(),
-                options,
-                function,
-                user,
-                out,
-                err,
-            )
-        });
-        if let Some(panic) = state.panic {
-            resume_unwind(panic);
-        }
-        Ok(Engine(Arc::new(Owned(handle?))))
+            sys::prefix_engine_open(path.as_ptr().cast(), path.len(), options, out, err)
+        })?;
+        Ok(Loading::new(Engine(Arc::new(Owned(handle)))))
     }
 
     /// What a model holds, from the headers of its files alone, as JSON: architecture, sizes, groups of tensors.

@@ -1,5 +1,5 @@
-//! The one thread of the process that waits for jobs and their events, whatever their number: it takes their tags
-//! from a completion queue and wakes who awaits them.
+//! The one thread of the process that waits for jobs, their events and loads, whatever their number: it takes their
+//! tags from a completion queue and wakes who awaits them.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -10,7 +10,7 @@ use prefix_sys as sys;
 
 use crate::error::{call, Error, Result, Status};
 use crate::raw::Handle;
-use crate::Job;
+use crate::{Engine, Job};
 
 static WAITER: Mutex<Option<Arc<Waiter>>> = Mutex::new(None);
 
@@ -90,6 +90,14 @@ impl Place {
     pub fn of_events(job: &Job, waker: &Waker) -> Result<Place> {
         Place::new(waker, |queue, tag, err| unsafe {
             sys::prefix_job_notify_events(job.raw(), queue, tag, err)
+        })
+    }
+
+    /// The waker is called when the load of an engine has ended, at once when it has.
+    pub fn of_load(engine: &Engine, waker: &Waker) -> Result<Place> {
+        // Safety: as above.
+        Place::new(waker, |queue, tag, err| unsafe {
+            sys::prefix_engine_notify(engine.raw(), queue, tag, err)
         })
     }
 

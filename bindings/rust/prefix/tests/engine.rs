@@ -2,8 +2,6 @@
 
 mod support;
 
-use std::ops::ControlFlow;
-use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::time::Duration;
 
 use prefix::{Engine, EngineState, Request, Status};
@@ -19,6 +17,7 @@ fn handles_cross_threads_as_the_header_allows() {
     fn sync<T: Send + Sync>() {}
     sync::<prefix::Options>();
     send::<prefix::Finished>();
+    send::<prefix::Loading>();
     fn error<T: std::error::Error + Send + Sync + 'static>() {}
     error::<prefix::Error>();
 }
@@ -59,28 +58,33 @@ fn a_path_that_is_not_utf8_is_refused() {
 }
 
 #[test]
-fn progress_is_told_and_may_stop_the_load() {
+fn a_load_can_be_watched_and_given_up() {
     let options = options().set("threads", 1).unwrap();
-    let path = model("llama-base");
-    let mut seen = Vec::new();
-    Engine::open_with_progress(&path, Some(&options), |fraction| {
-        seen.push(fraction);
-        ControlFlow::Continue(())
-    })
-    .unwrap();
-    assert!(seen.windows(2).all(|pair| pair[0] <= pair[1]), "{seen:?}");
-    assert_eq!(seen.last(), Some(&1.0));
+    let loading = Engine::load(model("llama-base"), Some(&options)).unwrap();
+    let mut before = 0.0;
+    while !loading.wait_for(Duration::from_millis(1)).unwrap() {
+        let fraction = loading.fraction().unwrap();
+        assert!(before <= fraction && fraction <= 1.0, "{before} {fraction}");
+        before = fraction;
+    }
+    assert_eq!(loading.fraction().unwrap(), 1.0);
+    assert_eq!(loading.wait().unwrap().state(), EngineState::Ready);
 
-    let stopped = Engine::open_with_progress(&path, None, |_| ControlFlow::Break(()));
-    assert_eq!(stopped.unwrap_err().status(), Status::Cancelled);
+    drop(Engine::load(model("llama-base"), None).unwrap());
 
-    let panicked = catch_unwind(AssertUnwindSafe(|| {
-        Engine::open_with_progress(&path, None, |_| panic!("from the callback"))
-    }));
-    assert_eq!(
-        *panicked.unwrap_err().downcast::<&str>().unwrap(),
-        "from the callback"
-    );
+    let failing = Engine::load("/nowhere", None).unwrap();
+    assert_eq!(failing.wait().unwrap_err().status(), Status::NotFound);
+    let refused = Engine::load("", None).unwrap_err();
+    assert_eq!(refused.status(), Status::InvalidArgument);
+}
+
+#[test]
+fn a_load_can_be_awaited() {
+    support::load_library();
+    let engine = support::block_on(Engine::load(model("llama-base"), None).unwrap()).unwrap();
+    assert_eq!(engine.state(), EngineState::Ready);
+    let failed = support::block_on(Engine::load("/nowhere", None).unwrap());
+    assert_eq!(failed.unwrap_err().status(), Status::NotFound);
 }
 
 #[test]

@@ -3,14 +3,11 @@
 mod support;
 
 use std::future::Future;
-use std::pin::pin;
-use std::sync::mpsc;
-use std::sync::Arc;
-use std::task::{Context, Poll, Wake};
+use std::task::Context;
 use std::time::{Duration, Instant};
 
 use prefix::{Batch, Engine, EventKind, Finish, Finished, Options, Request, Status};
-use support::{engine, options};
+use support::{block_on, engine, options};
 
 /// A batch that keeps the tiny model busy for seconds.
 fn long_batch(engine: &Engine) -> Batch {
@@ -239,30 +236,6 @@ fn a_deadline_ends_a_request_with_timeout() {
             ..
         }
     ));
-}
-
-struct Bell(mpsc::Sender<()>);
-
-impl Wake for Bell {
-    fn wake(self: Arc<Self>) {
-        let _ = self.0.send(());
-    }
-}
-
-/// The smallest executor: sleeps until it is woken.
-fn block_on<F: Future>(future: F) -> F::Output {
-    let (sender, receiver) = mpsc::channel();
-    let waker = Arc::new(Bell(sender)).into();
-    let mut context = Context::from_waker(&waker);
-    let mut future = pin!(future);
-    loop {
-        match future.as_mut().poll(&mut context) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => receiver
-                .recv_timeout(Duration::from_secs(60))
-                .expect("never woken"),
-        }
-    }
 }
 
 #[test]

@@ -803,6 +803,140 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1device_1info(
 }
 
 
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1queue_1create(JNIEnv *jenv, jclass jcls) {
+  jlong jresult = 0 ;
+  prefix_queue **arg1 = 0 ;
+  prefix_error *arg2 = 0 ;
+  prefix_queue *handle1 = 0 ;
+  prefix_error error2 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg1 = &handle1;
+  arg2 = &error2;
+  result = prefix_queue_create(arg1,arg2);
+  jresult = 0;
+  jresult = (jlong)(intptr_t)*arg1;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg2);
+
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1queue_1retain(JNIEnv *jenv, jclass jcls, jlong jarg1) {
+  jlong jresult = 0 ;
+  prefix_queue *arg1 = 0 ;
+  prefix_error *arg2 = 0 ;
+  prefix_error error2 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg2 = &error2;
+  arg1 = (prefix_queue *)(intptr_t)jarg1;
+  result = prefix_queue_retain(arg1,arg2);
+  jresult = 0;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg2);
+
+  return jresult;
+}
+
+
+SWIGEXPORT void JNICALL Java_io_prefix_internal_NativeJNI_prefix_1queue_1release(JNIEnv *jenv, jclass jcls, jlong jarg1) {
+  prefix_queue *arg1 = 0 ;
+
+  (void)jenv;
+  (void)jcls;
+  arg1 = (prefix_queue *)(intptr_t)jarg1;
+  prefix_queue_release(arg1);
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1queue_1next(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2) {
+  jlong jresult = 0 ;
+  prefix_queue *arg1 = 0 ;
+  int64_t arg2 ;
+  int64_t *arg3 = 0 ;
+  prefix_error *arg4 = 0 ;
+  int64_t value3 = 0 ;
+  prefix_error error4 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg3 = &value3;
+  arg4 = &error4;
+  arg1 = (prefix_queue *)(intptr_t)jarg1;
+  arg2 = (int64_t)jarg2;
+  result = prefix_queue_next(arg1,arg2,arg3,arg4);
+  jresult = result == PREFIX_ERR_BUFFER_TOO_SMALL ? 0 : -(jlong)result;
+  if (jresult == 0) jresult = (jlong)*arg3;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg4);
+
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1queue_1post(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2) {
+  jlong jresult = 0 ;
+  prefix_queue *arg1 = 0 ;
+  int64_t arg2 ;
+  prefix_error *arg3 = 0 ;
+  prefix_error error3 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg3 = &error3;
+  arg1 = (prefix_queue *)(intptr_t)jarg1;
+  arg2 = (int64_t)jarg2;
+  result = prefix_queue_post(arg1,arg2,arg3);
+  jresult = 0;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg3);
+
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1queue_1descriptor(JNIEnv *jenv, jclass jcls, jlong jarg1) {
+  jlong jresult = 0 ;
+  prefix_queue *arg1 = 0 ;
+  int32_t *arg2 = 0 ;
+  prefix_error *arg3 = 0 ;
+  int32_t value2 = 0 ;
+  prefix_error error3 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg2 = &value2;
+  arg3 = &error3;
+  arg1 = (prefix_queue *)(intptr_t)jarg1;
+  result = prefix_queue_descriptor(arg1,arg2,arg3);
+  jresult = 0;
+  if (jresult == 0) jresult = (jlong)*arg2;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg3);
+
+  return jresult;
+}
+
+
 SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1model_1info_1json(JNIEnv *jenv, jclass jcls, jobject jarg1, jobject jarg3) {
   jlong jresult = 0 ;
   char *arg1 = 0 ;
@@ -915,6 +1049,98 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1engine_1creat
   prefix_java_throw(jenv, result, arg5);
 
   prefix_java_close(jenv, &view1, JNI_ABORT);
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1engine_1open(JNIEnv *jenv, jclass jcls, jobject jarg1, jlong jarg3) {
+  jlong jresult = 0 ;
+  char *arg1 = 0 ;
+  size_t arg2 ;
+  prefix_options *arg3 = 0 ;
+  prefix_engine **arg4 = 0 ;
+  prefix_error *arg5 = 0 ;
+  prefix_java_view view1 ;
+  prefix_engine *handle4 = 0 ;
+  prefix_error error5 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg4 = &handle4;
+  arg5 = &error5;
+  {
+    if (!prefix_java_open(jenv, jarg1, PREFIX_JAVA_BYTE, &view1)) return 0;
+    arg1 = (char *)view1.start;
+    arg2 = view1.count;
+  }
+  arg3 = (prefix_options *)(intptr_t)jarg3;
+  result = prefix_engine_open((char const *)arg1,arg2,(struct prefix_options const *)arg3,arg4,arg5);
+  jresult = 0;
+  jresult = (jlong)(intptr_t)*arg4;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg5);
+
+  prefix_java_close(jenv, &view1, JNI_ABORT);
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1engine_1wait(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2, jdoubleArray jarg3) {
+  jlong jresult = 0 ;
+  prefix_engine *arg1 = 0 ;
+  int64_t arg2 ;
+  double *arg3 = 0 ;
+  prefix_error *arg4 = 0 ;
+  jdouble value3 = 0 ;
+  prefix_error error4 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg4 = &error4;
+  arg1 = (prefix_engine *)(intptr_t)jarg1;
+  arg2 = (int64_t)jarg2;
+  arg3 = &value3;
+  result = prefix_engine_wait(arg1,arg2,arg3,arg4);
+  jresult = result == PREFIX_ERR_BUFFER_TOO_SMALL ? 0 : -(jlong)result;
+  {
+    if (jarg3 && (result == PREFIX_OK || result == PREFIX_ERR_TIMEOUT))
+    (*jenv)->SetDoubleArrayRegion(jenv, jarg3, 0, 1, arg3);
+  }
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg4);
+
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1engine_1notify(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2, jlong jarg3) {
+  jlong jresult = 0 ;
+  prefix_engine *arg1 = 0 ;
+  prefix_queue *arg2 = 0 ;
+  int64_t arg3 ;
+  prefix_error *arg4 = 0 ;
+  prefix_error error4 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg4 = &error4;
+  arg1 = (prefix_engine *)(intptr_t)jarg1;
+  arg2 = (prefix_queue *)(intptr_t)jarg2;
+  arg3 = (int64_t)jarg3;
+  result = prefix_engine_notify(arg1,arg2,arg3,arg4);
+  jresult = 0;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg4);
+
   return jresult;
 }
 
@@ -1779,140 +2005,6 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1batch_1plan_1
   prefix_java_throw(jenv, result, arg5);
 
   prefix_java_close(jenv, &view2, 0);
-  return jresult;
-}
-
-
-SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1queue_1create(JNIEnv *jenv, jclass jcls) {
-  jlong jresult = 0 ;
-  prefix_queue **arg1 = 0 ;
-  prefix_error *arg2 = 0 ;
-  prefix_queue *handle1 = 0 ;
-  prefix_error error2 = PREFIX_ERROR_INIT ;
-  prefix_status result;
-
-  (void)jenv;
-  (void)jcls;
-  arg1 = &handle1;
-  arg2 = &error2;
-  result = prefix_queue_create(arg1,arg2);
-  jresult = 0;
-  jresult = (jlong)(intptr_t)*arg1;
-
-  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
-    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
-  prefix_java_throw(jenv, result, arg2);
-
-  return jresult;
-}
-
-
-SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1queue_1retain(JNIEnv *jenv, jclass jcls, jlong jarg1) {
-  jlong jresult = 0 ;
-  prefix_queue *arg1 = 0 ;
-  prefix_error *arg2 = 0 ;
-  prefix_error error2 = PREFIX_ERROR_INIT ;
-  prefix_status result;
-
-  (void)jenv;
-  (void)jcls;
-  arg2 = &error2;
-  arg1 = (prefix_queue *)(intptr_t)jarg1;
-  result = prefix_queue_retain(arg1,arg2);
-  jresult = 0;
-
-  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
-    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
-  prefix_java_throw(jenv, result, arg2);
-
-  return jresult;
-}
-
-
-SWIGEXPORT void JNICALL Java_io_prefix_internal_NativeJNI_prefix_1queue_1release(JNIEnv *jenv, jclass jcls, jlong jarg1) {
-  prefix_queue *arg1 = 0 ;
-
-  (void)jenv;
-  (void)jcls;
-  arg1 = (prefix_queue *)(intptr_t)jarg1;
-  prefix_queue_release(arg1);
-}
-
-
-SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1queue_1next(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2) {
-  jlong jresult = 0 ;
-  prefix_queue *arg1 = 0 ;
-  int64_t arg2 ;
-  int64_t *arg3 = 0 ;
-  prefix_error *arg4 = 0 ;
-  int64_t value3 = 0 ;
-  prefix_error error4 = PREFIX_ERROR_INIT ;
-  prefix_status result;
-
-  (void)jenv;
-  (void)jcls;
-  arg3 = &value3;
-  arg4 = &error4;
-  arg1 = (prefix_queue *)(intptr_t)jarg1;
-  arg2 = (int64_t)jarg2;
-  result = prefix_queue_next(arg1,arg2,arg3,arg4);
-  jresult = result == PREFIX_ERR_BUFFER_TOO_SMALL ? 0 : -(jlong)result;
-  if (jresult == 0) jresult = (jlong)*arg3;
-
-  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
-    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
-  prefix_java_throw(jenv, result, arg4);
-
-  return jresult;
-}
-
-
-SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1queue_1post(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2) {
-  jlong jresult = 0 ;
-  prefix_queue *arg1 = 0 ;
-  int64_t arg2 ;
-  prefix_error *arg3 = 0 ;
-  prefix_error error3 = PREFIX_ERROR_INIT ;
-  prefix_status result;
-
-  (void)jenv;
-  (void)jcls;
-  arg3 = &error3;
-  arg1 = (prefix_queue *)(intptr_t)jarg1;
-  arg2 = (int64_t)jarg2;
-  result = prefix_queue_post(arg1,arg2,arg3);
-  jresult = 0;
-
-  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
-    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
-  prefix_java_throw(jenv, result, arg3);
-
-  return jresult;
-}
-
-
-SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1queue_1descriptor(JNIEnv *jenv, jclass jcls, jlong jarg1) {
-  jlong jresult = 0 ;
-  prefix_queue *arg1 = 0 ;
-  int32_t *arg2 = 0 ;
-  prefix_error *arg3 = 0 ;
-  int32_t value2 = 0 ;
-  prefix_error error3 = PREFIX_ERROR_INIT ;
-  prefix_status result;
-
-  (void)jenv;
-  (void)jcls;
-  arg2 = &value2;
-  arg3 = &error3;
-  arg1 = (prefix_queue *)(intptr_t)jarg1;
-  result = prefix_queue_descriptor(arg1,arg2,arg3);
-  jresult = 0;
-  if (jresult == 0) jresult = (jlong)*arg2;
-
-  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
-    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
-  prefix_java_throw(jenv, result, arg3);
-
   return jresult;
 }
 

@@ -3,8 +3,12 @@
 
 pub mod json;
 
+use std::future::Future;
 use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::pin::pin;
+use std::sync::{mpsc, Arc, OnceLock};
+use std::task::{Context, Poll, Wake};
+use std::time::Duration;
 
 use prefix::{Engine, Options};
 
@@ -130,4 +134,28 @@ pub fn ascii_model() -> PathBuf {
 pub fn resident_bytes() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
     statm.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4096
+}
+
+struct Bell(mpsc::Sender<()>);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        let _ = self.0.send(());
+    }
+}
+
+/// The smallest executor: sleeps until it is woken.
+pub fn block_on<F: Future>(future: F) -> F::Output {
+    let (sender, receiver) = mpsc::channel();
+    let waker = Arc::new(Bell(sender)).into();
+    let mut context = Context::from_waker(&waker);
+    let mut future = pin!(future);
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => receiver
+                .recv_timeout(Duration::from_secs(60))
+                .expect("never woken"),
+        }
+    }
 }

@@ -10,12 +10,15 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.function.DoubleConsumer;
 import java.util.function.LongUnaryOperator;
 
 /**
  * One model with its cache and scheduler. Any thread may use it; runs of several threads share steps and prefixes.
  */
 public final class Engine extends Owned {
+    private static final int SLICE_MILLIS = 100;
+
     private volatile int hidden = -1;
 
     private Engine(long raw) {
@@ -41,6 +44,61 @@ public final class Engine extends Owned {
      */
     public static Engine open(Path path, Options options) {
         return new Engine(with(options, raw -> Native.prefix_engine_create(utf8(path.toString()), raw)));
+    }
+
+    /**
+     * Loads a model, telling how far it is.
+     *
+     * @param path a Hugging Face directory or a .gguf file
+     * @param options of the engine; may be null
+     * @param progress takes how much is loaded, in [0, 1], several times a second and at the end; what it throws ends
+     *     the load and comes out here
+     * @return the engine; close it when done
+     * @throws InterruptedException when this thread is interrupted, which ends the load
+     */
+    public static Engine open(Path path, Options options, DoubleConsumer progress) throws InterruptedException {
+        Engine engine = start(path, options);
+        try {
+            double[] fraction = new double[1];
+            long answer;
+            do {
+                if (Thread.interrupted()) {
+                    throw new InterruptedException();
+                }
+                answer = engine.call(raw -> Native.prefix_engine_wait(raw, SLICE_MILLIS, fraction));
+                progress.accept(fraction[0]);
+            } while (answer < 0);
+            return engine;
+        } catch (InterruptedException | RuntimeException | Error e) {
+            engine.close(); // ends the load
+            throw e;
+        }
+    }
+
+    /**
+     * Starts to load a model.
+     *
+     * @param path a Hugging Face directory or a .gguf file
+     * @param options of the engine; may be null
+     * @return completed with the engine; cancelling the future, or ending it by orTimeout, ends the load
+     */
+    public static CompletableFuture<Engine> openAsync(Path path, Options options) {
+        return Waiter.load(start(path, options));
+    }
+
+    /** An engine that is loading. */
+    private static Engine start(Path path, Options options) {
+        return new Engine(with(options, raw -> Native.prefix_engine_open(utf8(path.toString()), raw)));
+    }
+
+    /** Lets the queue have the tag when the load has ended. */
+    void tell(long queue, long tag) {
+        call(raw -> Native.prefix_engine_notify(raw, queue, tag));
+    }
+
+    /** Throws how the load failed that has ended. */
+    void requireReady() {
+        call(raw -> Native.prefix_engine_wait(raw, 0, null));
     }
 
     /**

@@ -9,12 +9,12 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
 
 /**
- * Completes futures of jobs. One daemon thread of the process takes from a completion queue which jobs are done.
- * Dependents run on the default executor of CompletableFuture, so that a slow one holds up nobody.
+ * Completes futures of jobs and of engines that are loading. One daemon thread of the process takes from a completion
+ * queue which are done. Dependents run on the default executor of CompletableFuture, so that a slow one holds up nobody.
  */
 final class Waiter {
     private static final Executor EXECUTOR = new CompletableFuture<Void>().defaultExecutor();
-    private static final Map<Long, JobFuture> WAITING = new ConcurrentHashMap<>();
+    private static final Map<Long, Awaited<?>> WAITING = new ConcurrentHashMap<>();
     private static final AtomicLong NEXT = new AtomicLong(1);
     private static final long QUEUE = Native.prefix_queue_create();
 
@@ -24,36 +24,56 @@ final class Waiter {
         thread.start();
     }
 
-    private static final class JobFuture extends CompletableFuture<Job> {
-        private final Job job;
+    private static final class Awaited<T> extends CompletableFuture<T> {
+        private final T object;
+        private final Consumer<T> check;
 
-        /** Whoever ends it without the job, by a time limit or otherwise, does not want the job any more. */
-        JobFuture(Job job, Consumer<Job> givenUp) {
-            this.job = job;
+        /** Whoever ends it without the object, by a time limit or otherwise, does not want that any more. */
+        Awaited(T object, Consumer<T> check, Consumer<T> givenUp) {
+            this.object = object;
+            this.check = check;
             whenComplete((result, failure) -> {
-                if (result != job) {
-                    givenUp.accept(job);
+                if (result != object) {
+                    givenUp.accept(object);
                 }
             });
         }
+
+        void finish() {
+            try {
+                check.accept(object);
+                complete(object);
+            } catch (RuntimeException e) {
+                completeExceptionally(e);
+            }
+        }
+    }
+
+    /** Asks the library for a tag. */
+    private interface Tell {
+        void accept(long queue, long tag);
     }
 
     /** For a job that somebody else holds too. */
     static CompletableFuture<Job> watch(Job job) {
-        return watch(job, Waiter::cancel);
+        return watch(new Awaited<>(job, done -> {}, Waiter::cancel), job::tell);
     }
 
     /** For a job that only those hold whom the future gives it. */
     static CompletableFuture<Job> own(Job job) {
-        return watch(job, Job::close); // cancels it
+        return watch(new Awaited<>(job, done -> {}, Job::close), job::tell); // close cancels it
     }
 
-    private static CompletableFuture<Job> watch(Job job, Consumer<Job> givenUp) {
-        JobFuture future = new JobFuture(job, givenUp);
+    /** For an engine that is loading. */
+    static CompletableFuture<Engine> load(Engine engine) {
+        return watch(new Awaited<>(engine, Engine::requireReady, Engine::close), engine::tell); // close ends the load
+    }
+
+    private static <T> CompletableFuture<T> watch(Awaited<T> future, Tell tell) {
         long tag = NEXT.getAndIncrement();
         WAITING.put(tag, future);
         try {
-            job.tell(QUEUE, tag);
+            tell.accept(QUEUE, tag);
         } catch (RuntimeException e) {
             future.completeExceptionally(e);
         }
@@ -72,9 +92,9 @@ final class Waiter {
     private static void run() {
         for (;;) {
             long tag = Native.prefix_queue_next(QUEUE, -1);
-            JobFuture future = WAITING.remove(tag);
+            Awaited<?> future = WAITING.remove(tag);
             if (future != null) {
-                EXECUTOR.execute(() -> future.complete(future.job));
+                EXECUTOR.execute(future::finish);
             }
         }
     }

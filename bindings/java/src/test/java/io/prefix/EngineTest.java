@@ -80,6 +80,34 @@ class EngineTest {
     }
 
     @Test
+    void aLoadTellsHowFarItIs() throws Exception {
+        List<Double> seen = new ArrayList<>();
+        Engine.open(Support.LLAMA, null, seen::add).close();
+        assertEquals(1.0, seen.get(seen.size() - 1));
+        assertEquals(seen.stream().sorted().toList(), seen);
+        assertThrows(
+                IllegalStateException.class,
+                () -> Engine.open(Support.LLAMA, null, fraction -> {
+                    throw new IllegalStateException("enough");
+                }));
+        assertEquals(Status.NOT_FOUND, statusOf(() -> Engine.open(Path.of("/nowhere"), null, fraction -> {})));
+        Thread.currentThread().interrupt();
+        assertThrows(InterruptedException.class, () -> Engine.open(Support.LLAMA, null, fraction -> {}));
+    }
+
+    @Test
+    void aLoadCanBeAwaited() throws Exception {
+        try (Engine engine = Engine.openAsync(Support.LLAMA, null).get()) {
+            assertEquals(Engine.State.READY, engine.state());
+        }
+        ExecutionException failed = assertThrows(
+                ExecutionException.class,
+                () -> Engine.openAsync(Path.of("/nowhere"), null).get());
+        assertEquals(Status.NOT_FOUND, ((PrefixException) failed.getCause()).status());
+        Engine.openAsync(Support.LLAMA, null).cancel(true);
+    }
+
+    @Test
     void anEngineTellsAboutItself() throws Exception {
         assertTrue(Engine.modelInfoJson(Support.LLAMA).contains("\"layers\":2"));
         Memory memory = Engine.estimate(Support.LLAMA, null);

@@ -71,11 +71,31 @@ public final class Native {
 
   public static long prefix_device_info(long index, byte[] out) { return NativeJNI.prefix_device_info(index, out); }
 
+  public static long prefix_queue_create() { return NativeJNI.prefix_queue_create(); }
+
+  public static long prefix_queue_retain(long queue) { return NativeJNI.prefix_queue_retain(queue); }
+
+  public static void prefix_queue_release(long queue) {
+    NativeJNI.prefix_queue_release(queue);
+  }
+
+  public static long prefix_queue_next(long queue, long timeout_ms) { return NativeJNI.prefix_queue_next(queue, timeout_ms); }
+
+  public static long prefix_queue_post(long queue, long tag) { return NativeJNI.prefix_queue_post(queue, tag); }
+
+  public static long prefix_queue_descriptor(long queue) { return NativeJNI.prefix_queue_descriptor(queue); }
+
   public static long prefix_model_info_json(Object path, Object buf) { return NativeJNI.prefix_model_info_json(path, buf); }
 
   public static long prefix_engine_estimate(Object path, long options, byte[] out) { return NativeJNI.prefix_engine_estimate(path, options, out); }
 
   public static long prefix_engine_create(Object path, long options) { return NativeJNI.prefix_engine_create(path, options); }
+
+  public static long prefix_engine_open(Object path, long options) { return NativeJNI.prefix_engine_open(path, options); }
+
+  public static long prefix_engine_wait(long engine, long timeout_ms, double[] fraction) { return NativeJNI.prefix_engine_wait(engine, timeout_ms, fraction); }
+
+  public static long prefix_engine_notify(long engine, long queue, long tag) { return NativeJNI.prefix_engine_notify(engine, queue, tag); }
 
   public static long prefix_engine_retain(long engine) { return NativeJNI.prefix_engine_retain(engine); }
 
@@ -134,20 +154,6 @@ public final class Native {
   public static long prefix_batch_add_warm(long batch, Object tokens, long options, long user_tag) { return NativeJNI.prefix_batch_add_warm(batch, tokens, options, user_tag); }
 
   public static long prefix_batch_plan_json(long batch, Object buf) { return NativeJNI.prefix_batch_plan_json(batch, buf); }
-
-  public static long prefix_queue_create() { return NativeJNI.prefix_queue_create(); }
-
-  public static long prefix_queue_retain(long queue) { return NativeJNI.prefix_queue_retain(queue); }
-
-  public static void prefix_queue_release(long queue) {
-    NativeJNI.prefix_queue_release(queue);
-  }
-
-  public static long prefix_queue_next(long queue, long timeout_ms) { return NativeJNI.prefix_queue_next(queue, timeout_ms); }
-
-  public static long prefix_queue_post(long queue, long tag) { return NativeJNI.prefix_queue_post(queue, tag); }
-
-  public static long prefix_queue_descriptor(long queue) { return NativeJNI.prefix_queue_descriptor(queue); }
 
   public static long prefix_run(long engine, long batch) { return NativeJNI.prefix_run(engine, batch); }
 

@@ -1,0 +1,132 @@
+#include "engine/engine_load.h"
+
+#include <algorithm>
+#include <new>
+#include <thread>
+
+#include "base/clock.h"
+#include "base/failure.h"
+
+namespace prefix {
+
+EngineLoad::EngineLoad(std::string path, Options options)
+    : path_(std::move(path)), options_(std::move(options)) {
+  Engine::check_options(options_);
+}
+
+void EngineLoad::start() {
+  std::thread([self = shared_from_this()] { self->run(); }).detach();
+}
+
+void EngineLoad::run() noexcept {
+  std::shared_ptr<Engine> engine;
+  Code code = Code::kOk;
+  std::string message;
+  try {
+    engine = Engine::create(path_, options_, [this](double fraction) { return advance(fraction); });
+  } catch (...) {
+    tell_failure([&](Code c, std::string_view text) {
+      try {
+        code = c;
+        message = text;
+      } catch (const std::bad_alloc&) {
+        code = Code::kOutOfMemory;
+      }
+    });
+  }
+  std::unique_lock lock(mutex_);
+  if (closed_) {  // also when it was too late to keep the engine from being made
+    lock.unlock();
+    engine.reset();
+    lock.lock();
+    code = Code::kCancelled;
+  }
+  engine_ = std::move(engine);
+  code_ = code;
+  message_.swap(message);
+  ended_ = true;
+  if (engine_) fraction_ = 1;
+  for (const auto& [queue, tag] : notices_) queue->put(tag);
+  notices_.clear();
+  changed_.notify_all();
+}
+
+bool EngineLoad::advance(double fraction) {
+  std::lock_guard lock(mutex_);
+  fraction_ = std::max(fraction_, std::min(fraction, 1.0));
+  return !closed_;
+}
+
+bool EngineLoad::wait(int64_t timeout_ms, double* fraction) {
+  std::unique_lock lock(mutex_);
+  const auto ended = [this] { return ended_; };
+  if (timeout_ms < 0) {
+    changed_.wait(lock, ended);
+  } else {
+    changed_.wait_for(lock, waiting_time(timeout_ms), ended);
+  }
+  if (ended_ && !engine_) throw_failure();
+  const std::shared_ptr<Engine> engine = engine_;
+  const double now = fraction_;
+  lock.unlock();
+  if (engine) engine->check_ready();
+  if (fraction) *fraction = now;
+  return engine != nullptr;
+}
+
+void EngineLoad::throw_failure() const {
+  if (code_ == Code::kCancelled || code_ == Code::kOk)  // OK: stop() took the engine
+    fail(Code::kCancelled, "the load was ended: the engine was shut down or released");
+  if (message_.empty()) throw std::bad_alloc();
+  throw Error(code_, message_);
+}
+
+std::shared_ptr<Engine> EngineLoad::engine() {
+  std::lock_guard lock(mutex_);
+  if (engine_) return engine_;
+  if (closed_) fail(Code::kMisuse, "the engine is shut down and takes no more calls");
+  if (!ended_) fail(Code::kMisuse, "the engine is still loading");
+  fail(Code::kEngineFailed,
+       "the engine did not load: ", message_.empty() ? "out of host memory" : message_);
+}
+
+void EngineLoad::notify(std::shared_ptr<CompletionQueue> queue, int64_t tag) {
+  queue->promise();
+  std::lock_guard lock(mutex_);
+  if (ended_) return queue->put(tag);
+  try {
+    notices_.emplace_back(queue, tag);
+  } catch (...) {
+    queue->take_back();
+    throw;
+  }
+}
+
+EngineState EngineLoad::state() {
+  std::unique_lock lock(mutex_);
+  if (const std::shared_ptr<Engine> engine = engine_) {
+    lock.unlock();
+    return engine->state();
+  }
+  if (!ended_) return closed_ ? EngineState::kDraining : EngineState::kLoading;
+  return closed_ ? EngineState::kClosed : EngineState::kFailed;
+}
+
+void EngineLoad::stop() noexcept {
+  std::shared_ptr<Engine> last;  // declared before the lock: destroyed after it
+  std::lock_guard lock(mutex_);
+  closed_ = true;
+  last.swap(engine_);
+}
+
+void EngineLoad::shutdown(int64_t timeout_ms) {
+  std::unique_lock lock(mutex_);
+  closed_ = true;
+  if (const std::shared_ptr<Engine> engine = engine_) {
+    lock.unlock();
+    return engine->shutdown(timeout_ms);
+  }
+  changed_.wait_for(lock, waiting_time(timeout_ms), [this] { return ended_; });
+}
+
+}  // namespace prefix
