@@ -3,7 +3,7 @@
 mod support;
 
 use std::future::Future;
-use std::task::Context;
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use prefix::{Batch, Engine, EventKind, Finish, Finished, Options, Request, Status};
