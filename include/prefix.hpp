@@ -259,11 +259,9 @@ class Job {
       return std::nullopt;
     return event;
   }
-  /* The tag comes when there is an event to read, and again when next_event() has run out of them.
-   * See prefix_job_notify_events. */
+  /* The tag comes when there is an event to read, and again when next_event() ran out of them. */
   void notify_events(Queue& queue, int64_t tag, prefix_error* error = nullptr) const {
-    call(error,
-         [&](prefix_error* e) { return prefix_job_notify_events(get(), queue.get(), tag, e); });
+    call(error, [&](auto* e) { return prefix_job_notify_events(get(), queue.get(), tag, e); });
   }
   prefix_result_info info(size_t request, prefix_error* error = nullptr) const {
     prefix_result_info info = PREFIX_RESULT_INFO_INIT;
@@ -523,6 +521,12 @@ class Engine {
       return prefix_namespace_open(get(), name.data(), name.size(), &ns, e);
     });
     return ns;
+  }
+  /* The tokens that it freed. */
+  int64_t close_namespace(int32_t ns, prefix_error* error = nullptr) {
+    int64_t freed = 0;
+    call(error, [&](auto* e) { return prefix_namespace_close(get(), ns, &freed, e); });
+    return freed;
   }
   prefix_cache_info lookup(std::span<const prefix_token> tokens, int32_t ns = 0,
                            prefix_error* error = nullptr) const {

@@ -45,7 +45,7 @@ type CacheUsage struct {
 	FloorBytes, QuotaBytes int64
 }
 
-// CacheUsage says what of the cache a namespace uses. [ErrNotFound]: it was never opened.
+// CacheUsage says what of the cache a namespace uses. [ErrNotFound]: it is not open.
 func (e *Engine) CacheUsage(namespace Namespace) (CacheUsage, error) {
 	raw := swig.CacheUsage{StructSize: swig.SizeofCacheUsage}
 	err := callOn(&e.handle, func(h uintptr, f *swig.Error) int32 {

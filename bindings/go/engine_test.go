@@ -263,6 +263,15 @@ func TestNamespacesAndCache(t *testing.T) {
 	if freed := must(engine.DropNamespace(tenant))(t); freed < 64 {
 		t.Error(freed)
 	}
+	if freed := must(engine.CloseNamespace(tenant))(t); freed != 0 {
+		t.Error(freed)
+	}
+	if _, err := engine.CloseNamespace(tenant); !errors.Is(err, prefix.ErrNotFound) {
+		t.Error(err)
+	}
+	if again := must(engine.Namespace("tenant"))(t); again == tenant {
+		t.Error("a number that was given before")
+	}
 	must(batch.Add(prefix.Embedding{Tokens: prompt}))(t)
 	must(engine.Run(background, batch))(t).Close()
 	if freed := must(engine.Trim(0))(t); freed < 64 {

@@ -224,8 +224,7 @@ prefix_status prefix_namespace_find(const prefix_engine* engine, const char* nam
     const std::string_view wanted = text_in(name, name_len, "name");
     const int32_t found = engine_of(engine)->find_namespace(wanted);
     if (found < 0)
-      prefix::fail(prefix::Code::kNotFound, "namespace ", prefix::quote(wanted),
-                   " was never opened");
+      prefix::fail(prefix::Code::kNotFound, "namespace ", prefix::quote(wanted), " is not open");
     *ns = found;
   });
 }
@@ -234,6 +233,14 @@ prefix_status prefix_namespace_drop(prefix_engine* engine, int32_t ns, int64_t* 
                                     prefix_error* err) {
   return guard("prefix_namespace_drop", err, [&] {
     const int64_t tokens = engine_of(engine)->drop_namespace(ns);
+    if (freed) *freed = tokens;
+  });
+}
+
+prefix_status prefix_namespace_close(prefix_engine* engine, int32_t ns, int64_t* freed,
+                                     prefix_error* err) {
+  return guard("prefix_namespace_close", err, [&] {
+    const int64_t tokens = engine_of(engine)->close_namespace(ns);
     if (freed) *freed = tokens;
   });
 }

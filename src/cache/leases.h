@@ -31,10 +31,10 @@ class Leases {
     return true;
   }
   void expire(int64_t now_ms) {
-    for (auto at = leases_.begin(); at != leases_.end();) {
-      const auto here = at++;
-      if (here->second.until_ms > 0 && here->second.until_ms <= now_ms) remove(here->first);
-    }
+    remove_if([&](const Lease& l) { return l.until_ms > 0 && l.until_ms <= now_ms; });
+  }
+  void end_in(int32_t name_space) {
+    remove_if([&](const Lease& l) { return tree_.name_space(tree_.node(l.node)) == name_space; });
   }
 
  private:
@@ -42,6 +42,14 @@ class Leases {
     NodeId node;
     int64_t until_ms;
   };
+  template <typename Ends>
+  void remove_if(const Ends& ends) {
+    for (auto at = leases_.begin(); at != leases_.end();) {
+      const auto here = at++;
+      if (ends(here->second)) remove(here->first);
+    }
+  }
+
   Tree& tree_;
   std::map<int64_t, Lease> leases_;
   int64_t last_ = 0;

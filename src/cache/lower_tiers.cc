@@ -211,6 +211,18 @@ void LowerTiers::poll() {
   step_ns_ = 0;
 }
 
+void LowerTiers::forget(NodeId root) {
+  for (Place at = fetches_.begin(); at != fetches_.end();) {
+    const Place here = at++;
+    Fetch& f = **here;
+    if (f.root != root) continue;
+    f.ticket->cancel();
+    f.done = true;
+    std::erase_if(by_next_, [&](const auto& entry) { return entry.second == here; });
+    fetches_.erase(here);
+  }
+}
+
 void LowerTiers::computed(int64_t rows, int64_t ns) {
   step_ns_ = ns;
   if (rows >= kMeasuredRows) learn(token_ns_, static_cast<double>(ns) / static_cast<double>(rows));

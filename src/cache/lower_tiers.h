@@ -70,6 +70,8 @@ class LowerTiers {
                                       const Match& match, bool* own);
   // Moves every fetch on as far as the tiers have got.
   void poll();
+  // Ends the fetches for a root that is about to go; those who wait for them may look up again.
+  void forget(NodeId root);
   // No more fetches at a time: each holds memory for what it reads.
   bool busy() const { return fetches_.size() >= kMaxFetches; }
   // Gives the full pages of the first `length` tokens of a path to the tiers that they were not

@@ -26,11 +26,13 @@ class PageKeys {
  public:
   using RootKey = std::function<PageKey(NodeId root)>;
 
-  // Roots whose keys are asked for stay: another one with the same number would get the key.
+  // A root whose key was asked for is forgotten before it goes: another one with the same number
+  // would get the key.
   PageKeys(const Tree& tree, PagePool& pages, RootKey root_key)
       : tree_(tree), pages_(pages), root_key_(std::move(root_key)) {}
 
   const PageKey& root(NodeId root);
+  void forget(NodeId root) noexcept { roots_.erase(root); }
 
   // The key of page `block` (positions 32 x block and on) of the path to `node`, which is full
   // there.

@@ -30,9 +30,13 @@ class Planner {
  public:
   explicit Planner(const SnapshotCache& cache) : cache_(cache), tree_(cache.tree) {}
 
-  Plan run(std::span<const int32_t> namespaces) {
+  Plan run(std::vector<int32_t> namespaces) {
+    if (namespaces.empty()) namespaces = cache_.namespaces.numbers();
+    std::sort(namespaces.begin(), namespaces.end());
+    namespaces.erase(std::unique(namespaces.begin(), namespaces.end()), namespaces.end());
     std::vector<NodeId> nodes;
     for (const int32_t name_space : namespaces) {
+      cache_.namespaces.require(name_space);
       spaces_[name_space] = static_cast<uint32_t>(plan_.index.namespaces.size());
       plan_.index.namespaces.push_back(cache_.namespaces.parts(name_space));
       for (const NodeId root : cache_.roots(name_space)) collect(root, nodes);
@@ -126,9 +130,9 @@ void write_pages(const SnapshotCache& cache, const PagesToSave& pages, SnapshotW
 }  // namespace
 
 SnapshotResult save_snapshot(const SnapshotCache& cache, const std::string& path,
-                             std::span<const int32_t> namespaces) {
+                             std::vector<int32_t> namespaces) {
   Plan plan;
-  cache.run_exclusive([&] { plan = Planner(cache).run(namespaces); });
+  cache.run_exclusive([&] { plan = Planner(cache).run(std::move(namespaces)); });
   SnapshotResult result;
   result.namespaces = static_cast<int64_t>(plan.index.namespaces.size());
   result.nodes = static_cast<int64_t>(plan.index.nodes.size());
@@ -183,6 +187,7 @@ class Loader {
       pages += static_cast<size_t>(pages_between(n.start, n.end()));
     return pages;
   }
+  bool is_open(const SnapshotNode& n) const { return cache_.namespaces.has(spaces_[n.name_space]); }
   NodeId root_of(const SnapshotNode& n) const {
     return cache_.root(spaces_[n.name_space], n.long_regime);
   }
@@ -244,6 +249,7 @@ class Loader {
   }
   // Returns where the path in the tree ends then.
   int32_t install(const Piece& piece, const SnapshotNode& n, int32_t end, int32_t wanted) {
+    if (!is_open(n)) return end;
     const NodeId root = root_of(n);
     const Match match = cache_.tree.match(root, path(n, wanted));
     if (match.computed < std::max(end, piece.block * kPageTokens)) return end;  // evicted since
@@ -271,7 +277,7 @@ class Loader {
     for (size_t i = nodes_.size(); i-- > 0;) {
       const SnapshotNode& n = nodes_[i];
       const std::vector<int32_t> tokens = path(n, n.end());
-      const Match match = cache_.tree.match(root_of(n), tokens);
+      const Match match = is_open(n) ? cache_.tree.match(root_of(n), tokens) : Match{};
       const int32_t there = std::max(0, match.computed - n.start);
       result_.tokens += there;
       result_.skipped_tokens += n.end() - n.start - there;

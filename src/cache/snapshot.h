@@ -47,9 +47,10 @@ struct SnapshotCache {
   ops::KvType type = ops::KvType::kBf16;  // of keys and values: `kv` goes when the engine is closed
 };
 
-// Both on the calling thread; they throw what the file's classes do.
+// Both on the calling thread; they throw what the file's classes do. No namespaces: all that are
+// open; kNotFound for one that is not. What is closed while a snapshot is loaded is left out.
 SnapshotResult save_snapshot(const SnapshotCache& cache, const std::string& path,
-                             std::span<const int32_t> namespaces);
+                             std::vector<int32_t> namespaces);
 SnapshotResult load_snapshot(const SnapshotCache& cache, const std::string& path);
 
 }  // namespace prefix

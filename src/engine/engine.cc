@@ -108,7 +108,7 @@ std::shared_ptr<Job> Engine::submit(std::vector<RequestSpec> requests,
   for (size_t i = 0; i < job->count(); ++i) {
     try {
       const RequestSpec& spec = job->spec(i);
-      check_request(spec, model_->config(), model_->max_positions(), namespaces_.count());
+      check_request(spec, model_->config(), model_->max_positions(), namespaces_);
       if (require_salt_ && !namespaces_.has_salt(spec.name_space))
         fail(Code::kInvalidArgument, "namespace ", spec.name_space,
              " has no salt, and option require_salt is set");
@@ -160,11 +160,6 @@ void Engine::require_open() const {
     fail(Code::kMisuse, "the engine is shut down and takes no more calls");
 }
 
-void Engine::require_namespace(int32_t name_space) const {
-  if (!namespaces_.has(name_space))
-    fail(Code::kNotFound, "namespace ", name_space, " was never opened");
-}
-
 void Engine::shutdown(int64_t timeout_ms) {
   std::unique_lock lock(mutex_);
   if (state_ == EngineState::kClosed) return;
@@ -213,6 +208,7 @@ void Engine::loop() {
     if (stop_) return;
     try {
       scheduler_->plan();
+      free_closed_namespaces();  // before the lock is let go: what was cancelled has ended
       if (scheduler_->blocked_on_tiers()) {
         wake_.wait_for(lock, kTierPoll,
                        [this] { return stop_ || wake_requested_.exchange(false); });
@@ -224,6 +220,7 @@ void Engine::loop() {
       lock.lock();
       times_ = model_->times();
       scheduler_->complete();
+      free_closed_namespaces();
       if (scheduler_->failed())
         fail_engine(lock, Code::kEngineFailed, "the engine failed on an earlier request");
     } catch (const std::bad_alloc&) {  // in the middle of a plan: what it left is not known

@@ -65,12 +65,15 @@ class Engine {
 
   // Interns a namespace; nothing is shared across namespaces. () is 0.
   int32_t open_namespace(const NamespaceParts& parts);
-  int32_t find_namespace(const NamespaceParts& parts);  // -1 when it was never opened
+  int32_t find_namespace(const NamespaceParts& parts);  // -1 when it is not open
   int32_t open_namespace(std::string_view name) { return open_namespace(namespace_parts(name)); }
   int32_t find_namespace(std::string_view name) { return find_namespace(namespace_parts(name)); }
   // Evicts everything unlocked in it; returns freed tokens.
   int64_t drop_namespace(int32_t name_space);
-  int32_t namespace_count();
+  // The name is free at once and the number never given again; leases in it end. What requests
+  // still use goes with the last of them. Returns freed tokens. Throws kInvalidArgument for 0.
+  int64_t close_namespace(int32_t name_space);
+  int32_t namespace_count();  // that are open
 
   // A pure read: does not change eviction order. One answer for each prompt.
   std::vector<CacheInfo> cache_lookup(int32_t name_space,
@@ -98,7 +101,8 @@ class Engine {
   CacheEvent read_event(int64_t from);
   EventDump dump_events();
 
-  // No namespaces: all. They throw what the file's classes do (cache/snapshot_file.h).
+  // No namespaces: all. They throw what the file's classes do (cache/snapshot_file.h), and kNotFound
+  // for a namespace that is not open.
   SnapshotResult save_snapshot(const std::string& path, std::vector<int32_t> namespaces);
   SnapshotResult load_snapshot(const std::string& path);
   std::vector<TierInfo> tiers();
@@ -127,7 +131,6 @@ class Engine {
   TreeOptions tree_options() const;
   void watch_tree();
   void require_events() const;
-  std::vector<NodeId> all_roots() const;
 
   // The tiers that the options name. Whatever keeps one from being used is known here, or a miss.
   void open_tiers();
@@ -136,7 +139,7 @@ class Engine {
   // its own.
   PageKey root_key_of(NodeId root);
   void require_open() const;
-  void require_namespace(int32_t name_space) const;
+  void free_closed_namespaces();
   int64_t take_memory(int64_t page_bytes);
   void fill_info(const std::string& path);
 

@@ -1,7 +1,7 @@
 // The cache as the owner of the engine sees it.
 #include <algorithm>
-#include <numeric>
 #include <tuple>
+#include <utility>
 
 #include "base/quote.h"
 #include "cache/disk_tier.h"
@@ -18,7 +18,7 @@ namespace prefix {
 int64_t Engine::drop_namespace(int32_t name_space) {
   std::lock_guard lock(mutex_);
   require_open();
-  require_namespace(name_space);
+  namespaces_.require(name_space);
   scheduler_->expire_cache();
   int64_t tokens = 0;
   for (NodeId root : scheduler_->roots().roots_of(name_space)) tokens += tree_->drop(root);
@@ -26,11 +26,46 @@ int64_t Engine::drop_namespace(int32_t name_space) {
   return tokens;
 }
 
+int64_t Engine::close_namespace(int32_t name_space) {
+  std::lock_guard lock(mutex_);
+  require_open();
+  namespaces_.require(name_space);
+  if (name_space == 0)
+    fail(Code::kInvalidArgument, "namespace 0 is always there and cannot be closed");
+  const int64_t before = tree_->tokens_of(name_space);
+  scheduler_->expire_cache();
+  scheduler_->end_leases(name_space);
+  for (const NodeId root : scheduler_->roots().roots_of(name_space)) tree_->drop(root);
+  const int64_t freed = before - tree_->tokens_of(name_space);
+  limits_.erase(name_space);
+  namespaces_.close(name_space);
+  free_closed_namespaces();
+  return freed;
+}
+
+// Also whenever requests may have ended, before anyone can see that.
+void Engine::free_closed_namespaces() {
+  const auto& closed = namespaces_.closed();
+  for (auto at = closed.begin(); at != closed.end();) {
+    const int32_t name_space = at++->first;
+    if (scheduler_->uses(name_space)) continue;
+    for (const NodeId root : scheduler_->roots().roots_of(name_space)) {
+      tree_->drop(root);
+      keys_->forget(root);
+      if (tiers_) tiers_->forget(root);
+    }
+    scheduler_->forget(name_space);
+    tree_->remove_namespace(name_space);
+    namespaces_.forget(name_space);
+    if (events_) events_->check_cleared();
+  }
+}
+
 std::vector<CacheInfo> Engine::cache_lookup(int32_t name_space,
                                             std::span<const std::span<const int32_t>> prompts) {
   std::lock_guard lock(mutex_);
   require_open();
-  require_namespace(name_space);
+  namespaces_.require(name_space);
   scheduler_->expire_cache();
   const std::vector<NodeId> roots = scheduler_->roots().roots_of(name_space);
   std::vector<CacheInfo> found(prompts.size());
@@ -46,7 +81,7 @@ std::vector<CacheInfo> Engine::cache_lookup(int32_t name_space,
 int64_t Engine::cache_evict(int32_t name_space, const int32_t* tokens, size_t n) {
   std::lock_guard lock(mutex_);
   require_open();
-  require_namespace(name_space);
+  namespaces_.require(name_space);
   scheduler_->expire_cache();
   int64_t evicted = 0;
   for (NodeId root : scheduler_->roots().roots_of(name_space)) {
@@ -60,7 +95,7 @@ int64_t Engine::cache_evict(int32_t name_space, const int32_t* tokens, size_t n)
 CachePin Engine::cache_pin(int32_t name_space, const int32_t* tokens, size_t n, int64_t ttl_ms) {
   std::lock_guard lock(mutex_);
   require_open();
-  require_namespace(name_space);
+  namespaces_.require(name_space);
   if (ttl_ms < 0) fail(Code::kOutOfRange, "ttl_ms is ", ttl_ms, ", below 0");
   scheduler_->expire_cache();
   Match best;
@@ -85,7 +120,7 @@ void Engine::cache_unpin(int64_t lease) {
 void Engine::set_cache_limits(int32_t name_space, int64_t floor_bytes, int64_t quota_bytes) {
   std::lock_guard lock(mutex_);
   require_open();
-  require_namespace(name_space);
+  namespaces_.require(name_space);
   const int64_t token = info_.kv_bytes_per_token;
   if (floor_bytes < 0) fail(Code::kOutOfRange, "floor_bytes is ", floor_bytes, ", below 0");
   if (quota_bytes < 0) fail(Code::kOutOfRange, "quota_bytes is ", quota_bytes, ", below 0");
@@ -100,7 +135,7 @@ void Engine::set_cache_limits(int32_t name_space, int64_t floor_bytes, int64_t q
 CacheUsage Engine::cache_usage(int32_t name_space) {
   std::lock_guard lock(mutex_);
   require_open();
-  require_namespace(name_space);
+  namespaces_.require(name_space);
   scheduler_->expire_cache();
   CacheUsage usage;
   usage.tokens = tree_->tokens_of(name_space);
@@ -147,23 +182,14 @@ EventDump Engine::dump_events() {
   require_open();
   require_events();
   EventDump dump;
-  events_->dump(all_roots(), [&](const CacheEvent& event) { dump.blocks.push_back(event); });
+  events_->dump(scheduler_->roots().all(),
+                [&](const CacheEvent& event) { dump.blocks.push_back(event); });
   dump.next = events_->next_sequence();
   return dump;
 }
 
 SnapshotResult Engine::save_snapshot(const std::string& path, std::vector<int32_t> namespaces) {
-  const SnapshotCache cache = snapshot_cache();
-  run_exclusive([&] {
-    if (namespaces.empty()) {
-      namespaces.resize(static_cast<size_t>(namespaces_.count()));
-      std::iota(namespaces.begin(), namespaces.end(), 0);
-    }
-    for (const int32_t name_space : namespaces) require_namespace(name_space);
-  });
-  std::sort(namespaces.begin(), namespaces.end());
-  namespaces.erase(std::unique(namespaces.begin(), namespaces.end()), namespaces.end());
-  return prefix::save_snapshot(cache, path, namespaces);
+  return prefix::save_snapshot(snapshot_cache(), path, std::move(namespaces));
 }
 
 SnapshotResult Engine::load_snapshot(const std::string& path) {
@@ -232,13 +258,6 @@ void Engine::watch_tree() {
   };
   if (events_) observer.computed = [this](NodeId id, int32_t from) { events_->computed(id, from); };
   tree_->set_observer(std::move(observer));
-}
-
-std::vector<NodeId> Engine::all_roots() const {
-  std::vector<NodeId> roots;
-  for (int32_t i = 0; i < namespaces_.count(); ++i)
-    for (const NodeId root : scheduler_->roots().roots_of(i)) roots.push_back(root);
-  return roots;
 }
 
 void Engine::open_tiers() {

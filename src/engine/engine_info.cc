@@ -56,8 +56,9 @@ EngineStats Engine::stats() {
   s.miss_budget = misses.budget;
   s.miss_evicted = misses.evicted;
   s.miss_granularity = misses.granularity;
-  s.metadata_bytes = static_cast<int64_t>(tree_->metadata_bytes() + pages_->metadata_bytes() +
-                                          scheduler_->misses().metadata_bytes());
+  s.metadata_bytes =
+      static_cast<int64_t>(tree_->metadata_bytes() + pages_->metadata_bytes() +
+                           scheduler_->misses().metadata_bytes() + namespaces_.metadata_bytes());
   if (tiers_) {
     s.fetched_tokens = tiers_->counters().fetched_tokens;
     s.fetch_skipped_tokens = tiers_->counters().skipped_tokens;

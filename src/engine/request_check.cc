@@ -36,13 +36,12 @@ void check_sampling(const Sampling& s, int32_t vocab) {
 }  // namespace
 
 void check_request(const RequestSpec& spec, const ModelConfig& config, int32_t max_positions,
-                   int32_t namespaces) {
+                   const Namespaces& namespaces) {
   const auto n = spec.tokens.size();
   if (n == 0) fail(Code::kInvalidArgument, "the request has no tokens");
   check_length(n, max_positions, "the prompt");
   check_ids(spec.tokens, config.vocab_size, "tokens");
-  if (spec.name_space < 0 || spec.name_space >= namespaces)
-    fail(Code::kInvalidArgument, "namespace ", spec.name_space, " was never opened");
+  namespaces.require(spec.name_space);
   if (spec.deadline_ms < 0)
     fail(Code::kOutOfRange, "deadline_ms is ", spec.deadline_ms,
          "; it must be 0 (none) or positive");

@@ -22,8 +22,8 @@ int32_t common_prefix(const int32_t* a, const int32_t* b, int32_t n) {
 
 }  // namespace
 
-Tree::Tree(PagePool& pages, const TreeOptions& options)
-    : pages_(pages), common_(nodes_, state_), namespaces_(1) {
+Tree::Tree(PagePool& pages, const TreeOptions& options) : pages_(pages), common_(nodes_, state_) {
+  namespaces_.try_emplace(0);
   state_.policy = options.policy;
   state_.token_cost = options.token_cost;
   state_.position_cost = options.position_cost;
@@ -46,8 +46,7 @@ NodeId Tree::add_node(int32_t root) {
 }
 
 NodeId Tree::add_root(int32_t rope_offset, int32_t name_space) {
-  if (namespaces_.size() <= static_cast<size_t>(name_space))
-    namespaces_.resize(static_cast<size_t>(name_space) + 1);
+  Namespace& space = namespaces_.try_emplace(name_space).first->second;
   int32_t number = static_cast<int32_t>(roots_.size());
   if (free_roots_.empty()) {
     roots_.emplace_back();
@@ -56,7 +55,8 @@ NodeId Tree::add_root(int32_t rope_offset, int32_t name_space) {
     free_roots_.pop_back();
   }
   const NodeId id = add_node(number);
-  roots_[static_cast<size_t>(number)] = {id, rope_offset, name_space};
+  roots_[static_cast<size_t>(number)] = {id, rope_offset, name_space, &space};
+  ++space.roots;
   return id;
 }
 
@@ -64,24 +64,32 @@ void Tree::remove_root(NodeId root) {
   const Node& n = nodes_[root];
   PREFIX_CHECK(n.parent == kNoNode && n.first_child == kNoNode && n.subtree_locks == 0);
   free_roots_.push_back(n.root);
+  --space_of(n).roots;
+  roots_[static_cast<size_t>(n.root)] = {};
   nodes_.remove(root);
 }
 
+void Tree::remove_namespace(int32_t name_space) {
+  const auto found = namespaces_.find(name_space);
+  if (found == namespaces_.end()) return;
+  PREFIX_CHECK(name_space != 0 && found->second.roots == 0);
+  std::erase(limited_, name_space);
+  namespaces_.erase(found);
+}
+
 int64_t Tree::tokens_of(int32_t name_space) const {
-  return static_cast<size_t>(name_space) < namespaces_.size()
-             ? namespaces_[static_cast<size_t>(name_space)].tokens
-             : 0;
+  const Namespace* s = find_space(name_space);
+  return s ? s->tokens : 0;
 }
 
 int64_t Tree::quota_left(int32_t name_space) const {
-  const Namespace& s = namespaces_[static_cast<size_t>(name_space)];
-  return s.quota > 0 ? std::max<int64_t>(0, s.quota - s.tokens) : INT32_MAX;
+  const Namespace* s = find_space(name_space);
+  return s && s->quota > 0 ? std::max<int64_t>(0, s->quota - s->tokens) : INT32_MAX;
 }
 
 void Tree::count_tokens(const Node& n, int32_t tokens) {
   tokens_ += tokens;
-  const auto name_space = static_cast<size_t>(roots_[static_cast<size_t>(n.root)].name_space);
-  namespaces_[name_space].tokens += tokens;
+  space_of(n).tokens += tokens;
 }
 
 NodeId Tree::child(NodeId parent, int32_t token) const {
@@ -399,10 +407,10 @@ NodeId Tree::attach(const Match& match, std::span<const int32_t> tokens, const A
   ++tick_;
   lock(match.node);  // keeps the matched path while room is made
   const int32_t needed = pages_needed(match, n);
-  const int32_t name_space = roots_[static_cast<size_t>(nodes_[match.node].root)].name_space;
+  const int32_t name_space = this->name_space(nodes_[match.node]);
   const int64_t added = int64_t{n} - match.matched + use.reserve_tokens;
   if (!make_room_in(name_space, added)) {
-    const Namespace& s = namespaces_[static_cast<size_t>(name_space)];
+    const Namespace& s = space_of(nodes_[match.node]);
     const int64_t held = s.tokens;
     unlock(match.node, true);
     fail(Code::kCacheFull, "the sequence needs ", added, " more tokens, but its namespace holds ",

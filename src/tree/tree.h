@@ -87,6 +87,8 @@ class Tree {
   NodeId add_root(int32_t rope_offset = 0, int32_t name_space = 0);
   // Removes a root without children.
   void remove_root(NodeId root);
+  // Forgets a namespace without roots, with its limits; never the first one.
+  void remove_namespace(int32_t name_space);
   NodeId root(const Node& n) const { return roots_[static_cast<size_t>(n.root)].node; }
   int32_t rope_offset(const Node& n) const {  // added to positions to index the rotary tables
     return roots_[static_cast<size_t>(n.root)].rope_offset;
@@ -183,7 +185,8 @@ class Tree {
   int64_t held_tokens() const { return held_tokens_; }
   int64_t evictions() const { return evictions_; }
   int64_t evicted_tokens() const { return evicted_tokens_; }
-  // Bytes of the nodes and of the table that finds children; tokens are in the page pool.
+  // Bytes of the nodes, the table that finds children, and the roots and namespaces; tokens are in
+  // the page pool.
   size_t metadata_bytes() const;
 
   // Sets the uses of a held node: those that a snapshot had counted.
@@ -199,16 +202,18 @@ class Tree {
  private:
   friend class TreeEditor;
 
-  struct Root {
-    NodeId node = kNoNode;
-    int32_t rope_offset = 0;
-    int32_t name_space = 0;
-  };
   struct Namespace {
+    int32_t roots = 0;
     int64_t tokens = 0;
     int64_t floor = 0;
     int64_t quota = 0;
     std::unique_ptr<EvictionQueue> own;  // with limits; else the common queue
+  };
+  struct Root {
+    NodeId node = kNoNode;
+    int32_t rope_offset = 0;
+    int32_t name_space = 0;
+    Namespace* space = nullptr;  // of this number
   };
   struct Expiry {
     int64_t at_ms;
@@ -216,6 +221,11 @@ class Tree {
     bool operator>(const Expiry& other) const { return at_ms > other.at_ms; }
   };
 
+  Namespace& space_of(const Node& n) { return *roots_[static_cast<size_t>(n.root)].space; }
+  const Namespace* find_space(int32_t name_space) const {  // null: it has neither roots nor limits
+    const auto found = namespaces_.find(name_space);
+    return found != namespaces_.end() ? &found->second : nullptr;
+  }
   NodeId child(NodeId parent, int32_t token) const;
   // The upper half [0, offset) becomes a new node above; the lower half keeps the id and the locks.
   NodeId split(NodeId id, int32_t offset);
@@ -249,9 +259,9 @@ class Tree {
   EvictionQueue common_;
   std::vector<Root> roots_;
   std::vector<int32_t> free_roots_;
-  std::vector<Namespace> namespaces_;
-  std::vector<int32_t> limited_;                 // namespaces with a queue of their own
-  std::unordered_map<NodeId, int64_t> expires_;  // nodes that do, and when
+  std::unordered_map<int32_t, Namespace> namespaces_;  // by number
+  std::vector<int32_t> limited_;                       // namespaces with a queue of their own
+  std::unordered_map<NodeId, int64_t> expires_;        // nodes that do, and when
   std::priority_queue<Expiry, std::vector<Expiry>, std::greater<>> expiries_;  // may be outdated
   Observer observer_;
   bool keep_created_;

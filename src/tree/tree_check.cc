@@ -22,7 +22,7 @@ void Tree::check_pages(NodeId id, std::vector<int32_t>& owners) const {
 
 void Tree::check() const {
   std::vector<int32_t> owners;
-  std::vector<int64_t> of_namespace(namespaces_.size(), 0);
+  std::unordered_map<int32_t, int64_t> of_namespace;
   int64_t tokens = 0;
   int64_t held_tokens = 0;
   size_t live = 0;
@@ -53,13 +53,14 @@ void Tree::check() const {
     if (n.subtree_locks == 0) PREFIX_CHECK(n.computed == n.length);
     check_pages(id, owners);
     tokens += n.length;
-    of_namespace[static_cast<size_t>(root.name_space)] += n.length;
+    PREFIX_CHECK(root.space == &namespaces_.at(root.name_space));
+    of_namespace[root.name_space] += n.length;
     if (n.subtree_locks > 0) held_tokens += n.length;
   }
   PREFIX_CHECK(live == nodes_.live() && edges == children_.size());
   PREFIX_CHECK(tokens == tokens_ && held_tokens == held_tokens_);
-  for (size_t i = 0; i < namespaces_.size(); ++i)
-    PREFIX_CHECK(of_namespace[i] == namespaces_[i].tokens);
+  for (const auto& [number, space] : namespaces_)
+    PREFIX_CHECK(of_namespace[number] == space.tokens);
   int32_t used = 0;
   for (size_t page = 0; page < owners.size(); ++page) {
     if (owners[page] == 0) continue;

@@ -11,9 +11,8 @@
 namespace prefix {
 
 EvictionQueue& Tree::queue_of(const Node& n) {
-  const Root& root = roots_[static_cast<size_t>(n.root)];
-  const Namespace& name_space = namespaces_[static_cast<size_t>(root.name_space)];
-  return name_space.own ? *name_space.own : common_;
+  const Namespace& space = space_of(n);
+  return space.own ? *space.own : common_;
 }
 
 void Tree::dequeue(NodeId id) { queue_of(nodes_[id]).erase(id); }
@@ -31,17 +30,14 @@ void Tree::update_queue(NodeId id) {
 }
 
 void Tree::set_limits(int32_t name_space, int64_t floor, int64_t quota) {
-  if (namespaces_.size() <= static_cast<size_t>(name_space))
-    namespaces_.resize(static_cast<size_t>(name_space) + 1);
+  Namespace& s = namespaces_.try_emplace(name_space).first->second;
   std::vector<NodeId> waiting;
   for (NodeId id = 0; id < nodes_.limit(); ++id) {
     const Node& n = nodes_[id];
-    if (n.root < 0 || !n.queued || roots_[static_cast<size_t>(n.root)].name_space != name_space)
-      continue;
+    if (n.root < 0 || !n.queued || &space_of(n) != &s) continue;
     waiting.push_back(id);
     dequeue(id);
   }
-  Namespace& s = namespaces_[static_cast<size_t>(name_space)];
   s.floor = floor;
   s.quota = quota;
   std::erase(limited_, name_space);
@@ -56,7 +52,7 @@ void Tree::set_limits(int32_t name_space, int64_t floor, int64_t quota) {
 NodeId Tree::victim() const {
   const EvictionQueue* best = common_.empty() ? nullptr : &common_;
   for (const int32_t name_space : limited_) {
-    const Namespace& s = namespaces_[static_cast<size_t>(name_space)];
+    const Namespace& s = namespaces_.at(name_space);
     if (s.own->empty() || s.tokens - tail_tokens(s.own->front(), 1) < s.floor) continue;
     if (!best || s.own->front_key() < best->front_key()) best = s.own.get();
   }
@@ -104,8 +100,7 @@ void Tree::evict_tokens(NodeId id, int32_t tokens, EvictReason why) {
 // Evicts at most `pages` pages of the victim, fewer when its namespace would fall below its floor.
 void Tree::evict_victim(NodeId id, int32_t pages, EvictReason why) {
   const Node& n = nodes_[id];
-  const Namespace& s =
-      namespaces_[static_cast<size_t>(roots_[static_cast<size_t>(n.root)].name_space)];
+  const Namespace& s = space_of(n);
   pages = std::min(pages, page_count(n));
   while (pages > 1 && s.tokens - tail_tokens(id, pages) < s.floor) --pages;
   evict_tail(id, pages, why);
@@ -119,8 +114,8 @@ bool Tree::make_room(int32_t pages, int32_t name_space) {
       evict_victim(id, wanted, EvictReason::kCapacity);
       continue;
     }
-    const EvictionQueue* own =
-        name_space >= 0 ? namespaces_[static_cast<size_t>(name_space)].own.get() : nullptr;
+    const Namespace* s = find_space(name_space);
+    const EvictionQueue* own = s ? s->own.get() : nullptr;
     if (!own || own->empty()) return false;
     evict_tail(own->front(), wanted);
   }
@@ -128,7 +123,7 @@ bool Tree::make_room(int32_t pages, int32_t name_space) {
 }
 
 bool Tree::make_room_in(int32_t name_space, int64_t tokens) {
-  const Namespace& s = namespaces_[static_cast<size_t>(name_space)];
+  const Namespace& s = namespaces_.at(name_space);
   while (s.quota > 0 && s.tokens + tokens > s.quota) {
     if (s.own->empty()) return false;
     const int64_t over = s.tokens + tokens - s.quota;
@@ -202,14 +197,15 @@ int64_t Tree::expire(int64_t now_ms) {
       evict(queue.front(), EvictReason::kExpired);
   };
   sweep(common_);
-  for (const int32_t name_space : limited_)
-    sweep(*namespaces_[static_cast<size_t>(name_space)].own);
+  for (const int32_t name_space : limited_) sweep(*namespaces_.at(name_space).own);
   return before - tokens_;
 }
 
 size_t Tree::metadata_bytes() const {
   return nodes_.metadata_bytes() + children_.metadata_bytes() +
-         state_.created.capacity() * sizeof(int64_t);
+         state_.created.capacity() * sizeof(int64_t) + roots_.capacity() * sizeof(Root) +
+         free_roots_.capacity() * sizeof(int32_t) +
+         namespaces_.size() * sizeof(decltype(namespaces_)::value_type);
 }
 
 }  // namespace prefix

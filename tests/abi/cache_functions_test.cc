@@ -185,7 +185,7 @@ TEST(Cache, RequestsNameANamespaceByNumber) {
   add_logits(batch, {1, 2}, {0}, unknown);
   add_logits(batch, {1, 2}, {0});
   const Job job = run(engine, batch);
-  EXPECT_NE(info_of(job, 0).status, PREFIX_OK);
+  EXPECT_EQ(info_of(job, 0).status, PREFIX_ERR_NOT_FOUND);
   EXPECT_NE(message_of(job, 0).find("77"), std::string::npos) << message_of(job, 0);
   EXPECT_EQ(info_of(job, 1).status, PREFIX_OK);
 }

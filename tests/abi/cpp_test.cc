@@ -171,7 +171,10 @@ TEST(Cpp, JobsAreWaitedForWatchedAndCancelled) {
   queue.post(6);
   EXPECT_EQ(queue.next(milliseconds(0)), 6);
   job.detach();
-  EXPECT_GT(engine.open_namespace("tenant"), 0);
+  const int32_t tenant = engine.open_namespace("tenant");
+  EXPECT_GT(tenant, 0);
+  EXPECT_EQ(engine.close_namespace(tenant), 0);
+  EXPECT_THROW(engine.close_namespace(tenant), prefix::Error);
   engine.shutdown(milliseconds(0));
   EXPECT_THROW(engine.run(batch), prefix::Error);
   static_assert(std::is_nothrow_move_constructible_v<prefix::Job>);

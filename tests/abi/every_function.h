@@ -131,6 +131,8 @@ inline const std::vector<Function>& every_function() {
                 a.n_offsets, a.number_out, a.err),
       ON_HANDLE(prefix_namespace_find, kInvalid, h.engine, a.text, a.length, a.number_out, a.err),
       ON_HANDLE(prefix_namespace_drop, PREFIX_ERR_NOT_FOUND, h.engine, a.number, a.long_out, a.err),
+      ON_HANDLE(prefix_namespace_close, PREFIX_ERR_NOT_FOUND, h.engine, a.number, a.long_out,
+                a.err),
       ON_HANDLE(prefix_namespace_count, kInvalid, h.engine, a.number_out, a.err),
       WITHOUT(prefix_batch_create, kInvalid, h.engine, a.batch, a.err),
       ON_HANDLE(prefix_batch_retain, kOk, h.batch, a.err),

@@ -87,7 +87,7 @@ TEST_P(EventsOfAnEngine, ARouterKnowsWhatItHolds) {
   const TempFolder folder;
   std::mt19937 random(51);
   const auto engine = open_engine(30, events_of(block));
-  const std::vector<int32_t> spaces = open_tuples(*engine, random);
+  std::vector<int32_t> spaces = open_tuples(*engine, random);
   const int64_t token = engine->info().kv_bytes_per_token;
   engine->set_cache_limits(spaces[1], 0, 300 * token);
   Follower follower(*engine, block);
@@ -112,8 +112,11 @@ TEST_P(EventsOfAnEngine, ARouterKnowsWhatItHolds) {
       engine->cache_evict(space, one.tokens.data(), random() % one.tokens.size());
     } else if (what < 16) {
       engine->cache_trim(static_cast<int64_t>(random() % 30) * 32 * token);
-    } else if (what < 17) {
+    } else if (what < 17 && random() % 2) {
       engine->drop_namespace(space);
+    } else if (what < 17) {
+      if (space != 0) engine->close_namespace(space);
+      spaces = open_tuples(*engine, random);
     } else if (what < 18) {
       engine->save_snapshot(folder / "snapshot", {});
       engine->cache_trim(0);

@@ -198,6 +198,33 @@ TEST_F(LowerTiersTest, AFetchThatNobodyWaitsForIsCancelled) {
   check();
 }
 
+// What waits for it may look again, under another root with the same keys.
+TEST_F(LowerTiersTest, AFetchForARootThatGoesEnds) {
+  const Tokens tokens = prompt(160);
+  cache.give_to(*near, cache.root, tokens);
+  for (const bool reading : {false, true}) {
+    const auto fetch = lookup(tokens);
+    if (reading) {
+      near->answer();
+      tiers->poll();
+    }
+    const TicketPtr ticket = near->open.front().ticket;
+    tiers->forget(cache.other_root);
+    EXPECT_FALSE(fetch->done);
+    tiers->forget(cache.root);
+    EXPECT_TRUE(fetch->done);
+    EXPECT_TRUE(ticket->cancelled());
+    near->answer();
+    tiers->poll();
+    EXPECT_EQ(computed(tokens), 0);
+  }
+  bool own;
+  finish(lookup(tokens, &own));
+  EXPECT_TRUE(own) << "nothing is left of the fetches before";
+  EXPECT_EQ(computed(tokens), 160);
+  check();
+}
+
 // --- what changes meanwhile ----------------------------------------------------------------------
 
 TEST_F(LowerTiersTest, WhatTheTreeLosesMeanwhileEndsTheFetch) {

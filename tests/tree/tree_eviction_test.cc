@@ -306,6 +306,32 @@ TEST(TreeExpiry, ASplitOrABranchOfAnExpiredEdgeIsExpired) {
 
 // --- quotas and floors ---------------------------------------------------------------------------
 
+TEST(TreeLimits, ANamespaceThatGoesLeavesNothing) {
+  Cache cache;
+  const auto live = [&](int32_t number) {
+    const NodeId tenant = cache.tree.add_root(0, number);
+    cache.tree.set_limits(number, 32, 100);
+    cache.use(run_of(1, 64), {}, tenant);
+    EXPECT_THROW(cache.tree.remove_namespace(number), Error) << "it has a root";
+    cache.tree.drop(tenant);
+    cache.tree.remove_root(tenant);
+    cache.tree.remove_namespace(number);
+    cache.tree.remove_namespace(number);  // unknown
+    cache.tree.check();
+    EXPECT_EQ(cache.tree.tokens_of(number), 0);
+  };
+  live(1);
+  const size_t bytes = cache.tree.metadata_bytes();
+  for (int32_t number = 2; number < 1000; ++number) live(number);
+  EXPECT_EQ(cache.tree.metadata_bytes(), bytes);
+  // Of one that is new under an old number nothing is known.
+  const NodeId tenant = cache.tree.add_root(0, 1);
+  cache.use(run_of(1, 200), {}, tenant);
+  EXPECT_EQ(cache.tree.tokens_of(1), 200);
+  EXPECT_EQ(cache.tree.victim(), cache.tree.match(tenant, run_of(1, 200)).node);
+  EXPECT_THROW(cache.tree.remove_namespace(0), Error);
+}
+
 TEST(TreeLimits, AQuotaIsKeptByEvictingOnesOwn) {
   Cache cache;
   const NodeId tenant = cache.tree.add_root(0, 1);

@@ -160,7 +160,7 @@ Sequence Scheduler::make_sequence(RunningRequest& request, int32_t choice) {
     pages_.reserve(s.reserved_pages);
     s.reserved_tokens = max_growth;
     s.sampler.emplace(spec.sampling, spec.tokens);
-    reserved_tokens_[namespace_of(request)] += max_growth;
+    uses_[namespace_of(request)].reserved_tokens += max_growth;
   }
   s.recompute_read = s.recompute_next = output_begin;
   s.recompute_end = s.output_next = std::max(output_begin, std::min(s.output_end, match.computed));
@@ -176,8 +176,8 @@ int32_t Scheduler::namespace_of(const RunningRequest& request) {
 
 // Tokens by which running generations of the same namespace may still grow.
 int32_t Scheduler::reserved_growth(const RunningRequest& request) const {
-  const auto found = reserved_tokens_.find(namespace_of(request));
-  const int64_t tokens = found == reserved_tokens_.end() ? 0 : found->second;
+  const auto found = uses_.find(namespace_of(request));
+  const int64_t tokens = found == uses_.end() ? 0 : found->second.reserved_tokens;
   return static_cast<int32_t>(std::min<int64_t>(tokens, INT32_MAX / 2));
 }
 

@@ -199,7 +199,7 @@ void Scheduler::apply_token(RunningRequest& request, Sequence& s, const Output& 
   pages_.unreserve(pages);
   s.reserved_pages -= pages;
   --s.reserved_tokens;
-  --reserved_tokens_[namespace_of(request)];
+  --uses_[namespace_of(request)].reserved_tokens;
   ++s.length;
   s.decoding = true;
 }

@@ -34,6 +34,19 @@ class Roots {
       roots.push_back(at->second);
     return roots;
   }
+  std::vector<NodeId> all() const {
+    std::vector<NodeId> roots;
+    for (const auto& [key, root] : roots_) roots.push_back(root);
+    return roots;
+  }
+  // Without children all of them.
+  void remove(int32_t name_space) {
+    const auto begin = roots_.lower_bound(int64_t{name_space} << 32);
+    auto end = begin;
+    for (; end != roots_.end() && end->first >> 32 == name_space; ++end)
+      tree_.remove_root(end->second);
+    roots_.erase(begin, end);
+  }
 
  private:
   const Model& model_;

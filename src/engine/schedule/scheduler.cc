@@ -45,6 +45,7 @@ void Scheduler::enqueue(std::shared_ptr<Job> job) {
       continue;
     }
     state->waiting.push_back({.index = i});
+    uses_.try_emplace(j.spec(i).name_space);
     state->priority = std::max(state->priority, j.spec(i).priority);
   }
   std::stable_sort(state->waiting.begin(), state->waiting.end(),
@@ -55,6 +56,7 @@ void Scheduler::enqueue(std::shared_ptr<Job> job) {
   state->unfinished = state->waiting.size();
   const auto waiting = static_cast<int64_t>(state->unfinished);
   const int64_t failed = state->totals.failed;
+  const JobState& there = *state;
   if (waiting == 0) {
     j.set_totals(state->totals);
   } else {
@@ -62,8 +64,11 @@ void Scheduler::enqueue(std::shared_ptr<Job> job) {
     while (at != jobs_.end() && (*at)->priority >= state->priority) ++at;
     jobs_.insert(at, std::move(state));
   }
+  // Last: all before this may fail for lack of memory.
+  for (const WaitingRequest& w : there.waiting)
+    ++uses_.find(j.spec(w.index).name_space)->second.requests;
   SchedulerCounters& counters = accounting_.counters();
-  counters.waiting += waiting;  // last: all before this may fail for lack of memory
+  counters.waiting += waiting;
   counters.failed += failed;
 }
 
@@ -133,7 +138,7 @@ void Scheduler::plan() {
 void Scheduler::end_sequences(RunningRequest& request) {
   for (const Sequence& s : request.sequences) {
     pages_.unreserve(s.reserved_pages);
-    if (s.reserved_tokens > 0) reserved_tokens_[namespace_of(request)] -= s.reserved_tokens;
+    if (s.reserved_tokens > 0) uses_[namespace_of(request)].reserved_tokens -= s.reserved_tokens;
     if (tiers_) tiers_->save(s.node, s.length);
     tree_.unlock(s.node, options_.cache && !request.own_root);
   }
@@ -174,6 +179,8 @@ void Scheduler::finish_request(JobState& state, size_t index) noexcept {
     state.totals.total_us = job.age_ns() / 1000;
     job.set_totals(state.totals);
   }
+  const auto use = uses_.find(job.spec(index).name_space);
+  if (--use->second.requests == 0 && use->first != 0) uses_.erase(use);
   job.finish(index);
 }
 

@@ -66,6 +66,17 @@ class Scheduler {
     return leases_.add(node, ttl_ms > 0 ? now_ms() + ttl_ms : 0);
   }
   bool remove_lease(int64_t lease) { return leases_.remove(lease); }
+  void end_leases(int32_t name_space) { leases_.end_in(name_space); }
+  // Requests that are not finished name it.
+  bool uses(int32_t name_space) const {
+    const auto found = uses_.find(name_space);
+    return found != uses_.end() && found->second.requests > 0;
+  }
+  // A namespace that no request uses and whose roots have no children.
+  void forget(int32_t name_space) {
+    roots_.remove(name_space);
+    uses_.erase(name_space);
+  }
 
   Roots& roots() { return roots_; }
   const SchedulerCounters& counters() const { return accounting_.counters(); }
@@ -123,7 +134,11 @@ class Scheduler {
   std::list<std::unique_ptr<RunningRequest>> running_;  // admission order
   Roots roots_;
   Leases leases_;
-  std::unordered_map<int32_t, int64_t> reserved_tokens_;  // of generations, by namespace
+  struct Use {
+    int64_t requests = 0;         // unfinished
+    int64_t reserved_tokens = 0;  // of generations that run
+  };
+  std::unordered_map<int32_t, Use> uses_;  // by namespace
   Accounting accounting_;
   int64_t next_job_ = 1;
   int64_t decode_turn_ = 0;

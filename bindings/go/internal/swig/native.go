@@ -229,6 +229,7 @@ extern int _wrap_prefix_namespace_open_swig(uintptr_t arg1, swig_type_31 arg2, s
 extern int _wrap_prefix_namespace_open_tuple_swig(uintptr_t arg1, swig_type_32 arg2, swig_type_33 arg3, swig_voidp arg4, swig_voidp arg5);
 extern int _wrap_prefix_namespace_find_swig(uintptr_t arg1, swig_type_34 arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_namespace_drop_swig(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_namespace_close_swig(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_namespace_count_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
 extern int _wrap_prefix_batch_create_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
 extern int _wrap_prefix_batch_retain_swig(uintptr_t arg1, swig_voidp arg2);
@@ -878,6 +879,16 @@ func Prefix_namespace_drop(arg1 uintptr, arg2 int32, arg3 *int64, arg4 *Error) (
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	swig_r = (int32)(C._wrap_prefix_namespace_drop_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	return swig_r
+}
+
+func Prefix_namespace_close(arg1 uintptr, arg2 int32, arg3 *int64, arg4 *Error) (_swig_ret int32) {
+	var swig_r int32
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	swig_r = (int32)(C._wrap_prefix_namespace_close_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 

@@ -1182,6 +1182,28 @@ int _wrap_prefix_namespace_drop_swig(prefix_engine *_swig_go_0, int _swig_go_1, 
 }
 
 
+int _wrap_prefix_namespace_close_swig(prefix_engine *_swig_go_0, int _swig_go_1, long long *_swig_go_2, prefix_error *_swig_go_3) {
+  prefix_engine *arg1 = 0 ;
+  int32_t arg2 ;
+  int64_t *arg3 = 0 ;
+  prefix_error *arg4 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_engine *)_swig_go_0;
+  arg2 = (int32_t)_swig_go_1;
+  arg3 = (int64_t *)_swig_go_2;
+  arg4 = (prefix_error *)_swig_go_3;
+
+  result = prefix_namespace_close(arg1,arg2,arg3,arg4);
+  _swig_go_result = result;
+
+
+
+  return _swig_go_result;
+}
+
+
 int _wrap_prefix_namespace_count_swig(prefix_engine *_swig_go_0, int *_swig_go_1, prefix_error *_swig_go_2) {
   prefix_engine *arg1 = 0 ;
   int32_t *arg2 = 0 ;

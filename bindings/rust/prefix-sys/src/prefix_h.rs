@@ -877,6 +877,12 @@ functions! {
         freed: *mut i64,
         err: *mut prefix_error,
     ) -> prefix_status;
+    pub fn prefix_namespace_close(
+        engine: *mut prefix_engine,
+        ns: i32,
+        freed: *mut i64,
+        err: *mut prefix_error,
+    ) -> prefix_status;
     pub fn prefix_namespace_count(
         engine: *const prefix_engine,
         count: *mut i32,

@@ -205,4 +205,7 @@ fn namespaces_share_nothing() {
     assert_eq!(tenant.cache().lookup(&[1, 2, 3]).unwrap().cached_tokens, 3);
     assert_eq!(engine.cache().lookup(&[1, 2, 3]).unwrap().cached_tokens, 0);
     assert_eq!(tenant.evict().unwrap(), 3);
+    assert_eq!(tenant.close().unwrap(), 0);
+    assert_eq!(tenant.close().unwrap_err().status(), Status::NotFound);
+    assert_ne!(engine.namespace("tenant").unwrap().id(), tenant.id());
 }

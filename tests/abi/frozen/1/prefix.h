@@ -322,7 +322,7 @@ typedef struct prefix_engine_stats {
   int64_t tree_nodes, tree_tokens; /* now */
   int64_t evictions, evicted_tokens;
   int64_t gemm_us, attention_us, other_us, plan_us, run_us, load_us;
-  int64_t metadata_bytes; /* of the tree and its pages, now */
+  int64_t metadata_bytes; /* of the tree, its pages and the namespaces, now */
   /* Tokens that came from disk or store; that were there, but computing them was faster; and how
    * often a request waited for them in vain (option cache_fetch_ms). */
   int64_t fetched_tokens, fetch_skipped_tokens, fetch_timeouts;
@@ -477,13 +477,24 @@ PREFIX_API prefix_status prefix_namespace_open_tuple(prefix_engine* engine, cons
                                                      size_t text_len, const int64_t* offsets,
                                                      size_t n_offsets, int32_t* ns,
                                                      prefix_error* err);
-/* [any thread] NOT_FOUND when it was never opened. */
+/* [any thread] NOT_FOUND when it is not open. */
 PREFIX_API prefix_status prefix_namespace_find(const prefix_engine* engine, const char* name,
                                                size_t name_len, int32_t* ns, prefix_error* err);
 /* [any thread] Evicts everything in it that no running request uses; *freed (may be NULL) receives
  * the tokens freed. */
 PREFIX_API prefix_status prefix_namespace_drop(prefix_engine* engine, int32_t ns, int64_t* freed,
                                                prefix_error* err);
+/* [any thread] Ends a namespace, so that one for each user takes no memory for the life of the
+ * process. What it holds is evicted, its leases end, and its limits and its name are forgotten; its
+ * id is never given again: whatever names it later gets NOT_FOUND. Requests that were submitted
+ * before run to their end, and what they still use goes with the last of them. *freed (may be NULL)
+ * receives the tokens freed by this call. Opening the name again, at once or later, makes a new,
+ * empty namespace. Pages on disk and in a store stay: they are kept under the name, not the id, and
+ * go as options cache_disk_bytes and the server's limits say. Errors: INVALID_ARGUMENT for id 0,
+ * NOT_FOUND. */
+PREFIX_API prefix_status prefix_namespace_close(prefix_engine* engine, int32_t ns, int64_t* freed,
+                                                prefix_error* err);
+/* [any thread] How many are open, with the empty one. */
 PREFIX_API prefix_status prefix_namespace_count(const prefix_engine* engine, int32_t* count,
                                                 prefix_error* err);
 
@@ -732,8 +743,8 @@ typedef struct prefix_cache_usage {
 } prefix_cache_usage;
 #define PREFIX_CACHE_USAGE_INIT {(int32_t)sizeof(prefix_cache_usage), 0, 0, 0, 0, 0}
 
-/* [any thread] What of the cache a namespace uses. Errors: NOT_FOUND for a namespace that was never
- * opened, here and below. */
+/* [any thread] What of the cache a namespace uses. Errors: NOT_FOUND for a namespace that is not
+ * open, here and below. */
 PREFIX_API prefix_status prefix_cache_get_usage(const prefix_engine* engine, int32_t ns,
                                                 prefix_cache_usage* out, prefix_error* err);
 /* [any thread] Others do not evict the namespace below floor_bytes, and it never holds more than
@@ -830,7 +841,7 @@ PREFIX_API prefix_status prefix_snapshot_save(prefix_engine* engine, const char*
  * with what was used last, and ends when the cache is full. Every page is checked; what is damaged
  * is left out. out may be NULL. Errors: NOT_FOUND, IO, FORMAT for a damaged file,
  * INCOMPATIBLE_SNAPSHOT for one of another model, number type, device or instruction-set level;
- * nothing is loaded then. */
+ * nothing is loaded then. What belongs to a namespace that is closed meanwhile is skipped. */
 PREFIX_API prefix_status prefix_snapshot_load(prefix_engine* engine, const char* path,
                                               size_t path_len, prefix_snapshot_info* out,
                                               prefix_error* err);
@@ -928,6 +939,7 @@ PREFIX_API void prefix_sim_release(prefix_sim* sim);
   X(prefix_namespace_open_tuple) \
   X(prefix_namespace_find) \
   X(prefix_namespace_drop) \
+  X(prefix_namespace_close) \
   X(prefix_namespace_count) \
   X(prefix_batch_create) \
   X(prefix_batch_retain) \

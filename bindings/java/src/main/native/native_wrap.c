@@ -1522,6 +1522,34 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1namespace_1dr
 }
 
 
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1namespace_1close(JNIEnv *jenv, jclass jcls, jlong jarg1, jint jarg2) {
+  jlong jresult = 0 ;
+  prefix_engine *arg1 = 0 ;
+  int32_t arg2 ;
+  int64_t *arg3 = 0 ;
+  prefix_error *arg4 = 0 ;
+  int64_t value3 = 0 ;
+  prefix_error error4 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg3 = &value3;
+  arg4 = &error4;
+  arg1 = (prefix_engine *)(intptr_t)jarg1;
+  arg2 = (int32_t)jarg2;
+  result = prefix_namespace_close(arg1,arg2,arg3,arg4);
+  jresult = 0;
+  if (jresult == 0) jresult = (jlong)*arg3;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg4);
+
+  return jresult;
+}
+
+
 SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1namespace_1count(JNIEnv *jenv, jclass jcls, jlong jarg1) {
   jlong jresult = 0 ;
   prefix_engine *arg1 = 0 ;

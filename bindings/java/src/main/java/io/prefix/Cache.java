@@ -23,7 +23,7 @@ public final class Cache {
      *
      * @param tokens the prompt
      * @return how much of it is there
-     * @throws PrefixException NOT_FOUND for a namespace that was never opened, here and below
+     * @throws PrefixException NOT_FOUND for a namespace that is not open, here and below
      */
     public CacheInfo lookup(int... tokens) {
         Struct info = new Struct(Layout.CACHE_INFO_SIZE);

@@ -286,7 +286,7 @@ public final class Engine extends Owned {
      * @param path of the file
      * @param namespaces their numbers; none for all
      * @return what was saved
-     * @throws PrefixException NOT_FOUND for a namespace that was never opened, IO, MISUSE when another save to the same
+     * @throws PrefixException NOT_FOUND for a namespace that is not open, IO, MISUSE when another save to the same
      *     path runs or the engine shares nothing
      */
     public SnapshotInfo saveSnapshot(Path path, int... namespaces) {
@@ -339,7 +339,7 @@ public final class Engine extends Owned {
      *
      * @param name its name
      * @return its number
-     * @throws PrefixException NOT_FOUND when it was never made
+     * @throws PrefixException NOT_FOUND when it is not open
      */
     public int findNamespace(String name) {
         return (int) call(raw -> Native.prefix_namespace_find(raw, utf8(name)));
@@ -353,6 +353,19 @@ public final class Engine extends Owned {
      */
     public long dropNamespace(int namespace) {
         return call(raw -> Native.prefix_namespace_drop(raw, namespace));
+    }
+
+    /**
+     * Ends a namespace: what it holds is evicted, its leases end, its name is free, and its number is never given again
+     * (NOT_FOUND later). Requests that were submitted before run to their end, and what they still use goes with the
+     * last of them.
+     *
+     * @param namespace its number
+     * @return how many tokens this call freed
+     * @throws PrefixException INVALID_ARGUMENT for the empty one, NOT_FOUND
+     */
+    public long closeNamespace(int namespace) {
+        return call(raw -> Native.prefix_namespace_close(raw, namespace));
     }
 
     /**

@@ -196,6 +196,9 @@ class EngineTest {
             assertEquals(0, engine.cache().lookup(prompt).cachedTokens());
             assertTrue(JsonReader.read(engine.cache().treeJson()) instanceof Map);
             assertTrue(engine.dropNamespace(tenant) >= 64);
+            assertEquals(0, engine.closeNamespace(tenant));
+            assertEquals(1, engine.namespaceCount());
+            assertEquals(Status.NOT_FOUND, statusOf(() -> engine.closeNamespace(tenant)));
             batch.add(Request.embedding(prompt));
             engine.run(batch).close();
             assertTrue(engine.cache().trim(0) >= 64);

@@ -125,6 +125,8 @@ public final class Native {
 
   public static long prefix_namespace_drop(long engine, int ns) { return NativeJNI.prefix_namespace_drop(engine, ns); }
 
+  public static long prefix_namespace_close(long engine, int ns) { return NativeJNI.prefix_namespace_close(engine, ns); }
+
   public static long prefix_namespace_count(long engine) { return NativeJNI.prefix_namespace_count(engine); }
 
   public static long prefix_batch_create(long engine) { return NativeJNI.prefix_batch_create(engine); }

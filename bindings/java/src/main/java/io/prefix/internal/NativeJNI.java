@@ -64,6 +64,7 @@ final class NativeJNI {
   public final static native long prefix_namespace_open_tuple(long jarg1, Object jarg2, Object jarg4);
   public final static native long prefix_namespace_find(long jarg1, Object jarg2);
   public final static native long prefix_namespace_drop(long jarg1, int jarg2);
+  public final static native long prefix_namespace_close(long jarg1, int jarg2);
   public final static native long prefix_namespace_count(long jarg1);
   public final static native long prefix_batch_create(long jarg1);
   public final static native long prefix_batch_retain(long jarg1);
