@@ -453,8 +453,9 @@ PREFIX_API prefix_status prefix_engine_end_tokens(const prefix_engine* engine, p
 /* [any thread] */
 PREFIX_API prefix_status prefix_engine_get_stats(const prefix_engine* engine,
                                                  prefix_engine_stats* out, prefix_error* err);
-/* [any thread] The same in Prometheus text format; each series has the label model_name (option
- * name), so that those of several engines can be told apart. */
+/* [any thread] The same in Prometheus text format, with histograms of the times and sizes of
+ * requests; docs/metrics.md explains each. Each series has the label model_name (option name), so
+ * that those of several engines can be told apart. */
 PREFIX_API prefix_status prefix_metrics_text(const prefix_engine* engine, char* buf, size_t cap,
                                              size_t* needed, prefix_error* err);
 

@@ -190,8 +190,9 @@ prefix_status prefix_metrics_text(const prefix_engine* engine, char* buf, size_t
                                   size_t* needed, prefix_error* err) {
   return guard("prefix_metrics_text", err, [&] {
     const auto e = engine_of(engine);
-    prefix::abi::text_out(prefix::abi::metrics_text(e->stats(), e->info(), e->tiers()), buf, cap,
-                          needed);
+    prefix::abi::text_out(
+        prefix::abi::metrics_text(e->stats(), e->histograms(), e->info(), e->tiers()), buf, cap,
+        needed);
   });
 }
 

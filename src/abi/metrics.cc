@@ -39,8 +39,19 @@ class Exposition {
     text_ += cat("# HELP ", name, " ", help, "\n# TYPE ", name, " ", type, "\n");
   }
   // labels: further ones, as ,tier="disk"
-  void series(const std::string& labels, const std::string& value) {
-    text_ += cat(name_, model_, labels, "} ", value, "\n");
+  void series(const std::string& labels, const std::string& value, const char* suffix = "") {
+    text_ += cat(name_, suffix, model_, labels, "} ", value, "\n");
+  }
+  void histogram(std::string_view name, const char* help, const Histogram& h) {
+    family(name, "histogram", help);
+    int64_t below = 0;
+    for (size_t i = 0; i < h.counts().size(); ++i) {
+      below += h.counts()[i];
+      const std::string bound = i < h.bounds().size() ? number_text(h.bounds()[i]) : "+Inf";
+      series(cat(",le=\"", bound, "\""), std::to_string(below), "_bucket");
+    }
+    series("", number_text(h.sum()), "_sum");
+    series("", std::to_string(below), "_count");
   }
   const std::string& text() const { return text_; }
 
@@ -50,8 +61,8 @@ class Exposition {
 
 }  // namespace
 
-std::string metrics_text(const EngineStats& s, const EngineInfo& info,
-                         const std::vector<TierInfo>& tiers) {
+std::string metrics_text(const EngineStats& s, const RequestHistograms& requests,
+                         const EngineInfo& info, const std::vector<TierInfo>& tiers) {
   const auto number = [](int64_t v) { return static_cast<double>(v); };
   const Metric list[] = {
       {"num_requests_waiting", "gauge", "Requests not started yet", number(s.requests_waiting)},
@@ -90,6 +101,18 @@ std::string metrics_text(const EngineStats& s, const EngineInfo& info,
     out.family(m.name, m.type, m.help);
     out.series("", number_text(m.value));
   }
+  out.histogram("time_to_first_token_seconds", "Generations: submission to first token",
+                requests.first_token);
+  out.histogram("inter_token_latency_seconds", "Generations: from one token to the next",
+                requests.between_tokens);
+  out.histogram("request_queue_time_seconds", "Requests that succeeded: submission to first step",
+                requests.queue);
+  out.histogram("e2e_request_latency_seconds", "Requests that succeeded: submission to end",
+                requests.total);
+  out.histogram("request_prompt_tokens", "Requests that succeeded: tokens of the prompt",
+                requests.prompt);
+  out.histogram("request_generation_tokens", "Generations that succeeded: their tokens",
+                requests.generated);
   const std::pair<const char*, int64_t> misses[] = {{"first_seen", s.miss_first_seen},
                                                     {"namespace", s.miss_namespace},
                                                     {"budget", s.miss_budget},

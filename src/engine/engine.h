@@ -29,6 +29,7 @@
 #include "engine/job.h"
 #include "engine/options.h"
 #include "engine/request.h"
+#include "engine/request_histograms.h"
 #include "model/model.h"
 #include "tree/tree.h"
 
@@ -108,6 +109,7 @@ class Engine {
   std::vector<TierInfo> tiers();
 
   EngineStats stats();
+  RequestHistograms histograms();
   EngineInfo info();
   std::string info_json();  // effective options, model card, device
   EngineState state();

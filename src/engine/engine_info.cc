@@ -72,6 +72,11 @@ EngineStats Engine::stats() {
   return s;
 }
 
+RequestHistograms Engine::histograms() {
+  std::lock_guard lock(mutex_);
+  return scheduler_ ? scheduler_->histograms() : RequestHistograms(info_.max_positions);
+}
+
 EngineInfo Engine::info() { return info_; }
 
 std::string Engine::info_json() {

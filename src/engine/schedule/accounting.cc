@@ -49,7 +49,18 @@ void Accounting::count_recomputed(RunningRequest& request, int32_t rows) {
   misses_.count_again(rows);
 }
 
-void Accounting::count_finished(const RequestResult& result, JobTotals& totals) noexcept {
+void Accounting::count_token(RunningRequest& request, int64_t age_ns) noexcept {
+  const RequestResult& result = request.result();
+  if (result.usage.generated == 1) {
+    histograms_.first_token.add(static_cast<double>(result.timing.first_us) * 1e-6);
+  } else {
+    histograms_.between_tokens.add(static_cast<double>(age_ns - request.last_token_ns) * 1e-9);
+  }
+  request.last_token_ns = age_ns;
+}
+
+void Accounting::count_finished(Task task, const RequestResult& result,
+                                JobTotals& totals) noexcept {
   const Usage& u = result.usage;
   totals.tokens_given += u.prompt;
   totals.tokens_cached += u.cached;
@@ -63,6 +74,7 @@ void Accounting::count_finished(const RequestResult& result, JobTotals& totals) 
   counters_.generated += u.generated;
   ++(result.status == Code::kOk ? counters_.finished : counters_.failed);
   if (result.status != Code::kOk) ++totals.failed;
+  if (result.status == Code::kOk) histograms_.add(task, result);
 }
 
 }  // namespace prefix

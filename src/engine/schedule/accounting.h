@@ -1,5 +1,5 @@
 // What requests got from the cache and what they cost: the usage of each, the totals of its job, the
-// counters of the engine, and why prompt tokens were not in the cache.
+// counters and histograms of the engine, and why prompt tokens were not in the cache.
 //
 //   prompt tokens of a request = cached | shared | computed
 //                                   |        |        └─ in a step, for this request
@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "cache/miss_reasons.h"
+#include "engine/request_histograms.h"
 #include "engine/schedule/sequence.h"
 #include "tree/tree.h"
 
@@ -23,7 +24,7 @@ struct SchedulerCounters {
 
 class Accounting {
  public:
-  explicit Accounting(const Tree& tree) : tree_(tree) {}
+  Accounting(const Tree& tree, int32_t max_positions) : tree_(tree), histograms_(max_positions) {}
 
   // A request leaves the queue and runs; or does not fit and goes back.
   void admitted() { --counters_.waiting, ++counters_.running; }
@@ -37,17 +38,21 @@ class Accounting {
   // A position that was counted as cached or shared is computed once more to be read: by a row of its
   // own (rows = 1), or by one that is in the step already (rows = 0).
   void count_recomputed(RunningRequest& request, int32_t rows);
-  // The result has the status and the usage of a request that ends now.
-  void count_finished(const RequestResult& result, JobTotals& totals) noexcept;
+  // A generation has one token more; `age_ns` is the time since its submission.
+  void count_token(RunningRequest& request, int64_t age_ns) noexcept;
+  // The result has the status, the usage and the times of a request that ends now.
+  void count_finished(Task task, const RequestResult& result, JobTotals& totals) noexcept;
 
   SchedulerCounters& counters() { return counters_; }
   const SchedulerCounters& counters() const { return counters_; }
   MissReasons& misses() { return misses_; }
+  const RequestHistograms& histograms() const { return histograms_; }
 
  private:
   const Tree& tree_;
   SchedulerCounters counters_;
   MissReasons misses_;
+  RequestHistograms histograms_;
 };
 
 }  // namespace prefix

@@ -29,7 +29,7 @@ Scheduler::Scheduler(Model& model, KvMemory& kv, PagePool& pages, Tree& tree,
       heads_(model),
       roots_(model, tree),
       leases_(tree),
-      accounting_(tree),
+      accounting_(tree, model.max_positions()),
       now_(std::move(now)),
       start_(now_()) {}
 
@@ -174,7 +174,7 @@ void Scheduler::finish_request(JobState& state, size_t index) noexcept {
   Job& job = *state.job;
   RequestResult& result = job.edit_result(index);
   result.timing.total_us = job.age_ns() / 1000;
-  accounting_.count_finished(result, state.totals);
+  accounting_.count_finished(job.spec(index).task, result, state.totals);
   if (--state.unfinished == 0) {
     state.totals.total_us = job.age_ns() / 1000;
     job.set_totals(state.totals);

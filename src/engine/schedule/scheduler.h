@@ -81,6 +81,7 @@ class Scheduler {
   Roots& roots() { return roots_; }
   const SchedulerCounters& counters() const { return accounting_.counters(); }
   MissReasons& misses() { return accounting_.misses(); }
+  const RequestHistograms& histograms() const { return accounting_.histograms(); }
   bool failed() const { return failed_; }
 
  private:

@@ -51,6 +51,7 @@ struct RunningRequest {
   NodeId root = kNoNode;
   bool own_root = false;  // sharing is off: the root goes with the request
   bool started = false;
+  int64_t last_token_ns = 0;  // generate: since submission
   std::vector<Sequence> sequences;
 
   const RequestSpec& spec() const;
