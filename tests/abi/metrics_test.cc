@@ -150,6 +150,14 @@ struct Metrics : testing::Test {
     for (int32_t i = 0; i < 3; ++i) add_generate(batch, {1, 2, 3, i}, options);
     add_logits(batch, Tokens(40, 9));
     add_logits(batch, {-1});
+    // One that is refused when its turn comes.
+    int32_t ns = 0;
+    expect(PREFIX_OK, [&](prefix_error* e) {
+      return prefix_namespace_open(engine, "small", PREFIX_NUL, &ns, e);
+    });
+    expect(PREFIX_OK,
+           [&](prefix_error* e) { return prefix_cache_set_limits(engine, ns, 0, 10000, e); });
+    add_logits(batch, Tokens(1000, 9), {0}, make_options({{"namespace", "small"}}));
     job = run(engine, batch);
     metrics = metrics_of(engine);
   }
@@ -208,7 +216,8 @@ TEST_F(Metrics, HistogramsAreOfTheRequestsThatSucceeded) {
   EXPECT_LE(totals("inter_token_latency_seconds").sum, between + 1e-5)
       << "the last token comes before the end";
   EXPECT_EQ(value("prefix_requests_finished_total"), 4);
-  EXPECT_EQ(value("prefix_requests_failed_total"), 1);
+  EXPECT_EQ(value("prefix_requests_failed_total"), 2);
+  EXPECT_EQ(info_of(job, 5).status, PREFIX_ERR_CACHE_FULL);
 }
 
 TEST_F(Metrics, AValueIsInTheFirstBucketThatHoldsIt) {
