@@ -26,6 +26,7 @@
 
 #include <chrono>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -433,6 +434,26 @@ class Batch {
   detail::Handle<prefix_batch, prefix_batch_release> handle_;
 };
 
+/* The files of a model, for one that is not in a file system. */
+class Source {
+ public:
+  Source() : handle_(detail::made<prefix_source>(nullptr, prefix_source_create)) {}
+  /* Not copied: the bytes stay as they are until each load of them has ended or its engine is
+   * destroyed. */
+  Source& add(std::string_view name, std::span<const std::byte> bytes,
+              prefix_error* error = nullptr) {
+    call(error, [&](prefix_error* e) {
+      return prefix_source_add_buffer(get(), name.data(), name.size(), bytes.data(), bytes.size(),
+                                      e);
+    });
+    return *this;
+  }
+  prefix_source* get() const noexcept { return handle_.get(); }
+
+ private:
+  detail::Handle<prefix_source, prefix_source_release> handle_;
+};
+
 /* One model, one cache, one scheduler. */
 class Engine {
  public:
@@ -452,6 +473,12 @@ class Engine {
     return Engine(detail::made<prefix_engine>(error, [&](prefix_engine** out, prefix_error* e) {
       return prefix_engine_open(path.data(), path.size(), options ? options->get() : nullptr, out,
                                 e);
+    }));
+  }
+  static Engine open(const Source& source, const Options* options = nullptr,
+                     prefix_error* error = nullptr) {
+    return Engine(detail::made<prefix_engine>(error, [&](prefix_engine** out, prefix_error* e) {
+      return prefix_engine_open_source(source.get(), options ? options->get() : nullptr, out, e);
     }));
   }
   /* Whether it is ready, after waiting for it this long; a load that failed throws. *fraction, in

@@ -2,6 +2,7 @@
 
 %prefix_handle(prefix_options)
 %prefix_handle(prefix_queue)
+%prefix_handle(prefix_source)
 %prefix_handle(prefix_engine)
 %prefix_handle(prefix_batch)
 %prefix_handle(prefix_job)
@@ -29,6 +30,8 @@
 %prefix_poll(prefix_task_run)
 %prefix_poll(prefix_cache_next_event)
 %ignore prefix_set_log_callback;
+%ignore prefix_source_add_buffer;
+%ignore prefix_source_add_reader;
 %apply (const char* TEXT, size_t TEXT_LEN) { (const char* name, size_t name_len) };
 %apply (const char* TEXT, size_t TEXT_LEN) { (const char* key, size_t key_len) };
 %apply (const char* TEXT, size_t TEXT_LEN) { (const char* value, size_t value_len) };

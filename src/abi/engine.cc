@@ -27,17 +27,26 @@ Options options_of(const prefix_options* handle) {
   return object->options;
 }
 
-// `begin` begins the load, which has ended when it returns or goes on by itself.
-template <typename Begin>
-void open(const char* path, size_t path_len, const prefix_options* options, prefix_engine** out,
+// `begin` begins the load of what `find_model` says; it has ended then, or goes on by itself.
+template <typename FindModel, typename Begin>
+void open(const FindModel& find_model, const prefix_options* handle, prefix_engine** out,
           const Begin& begin) {
   require(out, "out");
   HandleTable::refuse_forked_child("a new engine");  // before the work of loading it
-  std::string where = path_in(path, path_len);
+  Options options = options_of(handle);
   auto object = std::make_shared<EngineObject>();
-  object->load = std::make_shared<EngineLoad>(std::move(where), options_of(options));
+  object->load = std::make_shared<EngineLoad>(find_model(), std::move(options));
   begin(*object->load);
   *out = static_cast<prefix_engine*>(HandleTable::get().add(Kind::kEngine, std::move(object)));
+}
+
+prefix::ModelSource files_of(const prefix_source* handle) {
+  const auto object =
+      prefix::abi::find<prefix::abi::SourceObject>(Kind::kSource, handle, "the source");
+  std::lock_guard lock(object->mutex);
+  if (object->files.names().empty())
+    prefix::fail(prefix::Code::kInvalidArgument, "the source has no files");
+  return prefix::ModelSource(std::make_shared<const prefix::FedFiles>(object->files));
 }
 
 }  // namespace
@@ -71,17 +80,27 @@ prefix_status prefix_engine_estimate(const char* path, size_t path_len,
 prefix_status prefix_engine_create(const char* path, size_t path_len, const prefix_options* options,
                                    prefix_engine** out, prefix_error* err) {
   return guard("prefix_engine_create", err, [&] {
-    open(path, path_len, options, out, [](EngineLoad& load) {
-      load.run();
-      load.wait(0);  // throws when it failed
-    });
+    open([&] { return path_in(path, path_len); }, options, out,
+         [](EngineLoad& load) {
+           load.run();
+           load.wait(0);  // throws when it failed
+         });
   });
 }
 
 prefix_status prefix_engine_open(const char* path, size_t path_len, const prefix_options* options,
                                  prefix_engine** out, prefix_error* err) {
-  return guard("prefix_engine_open", err,
-               [&] { open(path, path_len, options, out, [](EngineLoad& load) { load.start(); }); });
+  return guard("prefix_engine_open", err, [&] {
+    open([&] { return path_in(path, path_len); }, options, out,
+         [](EngineLoad& load) { load.start(); });
+  });
+}
+
+prefix_status prefix_engine_open_source(prefix_source* source, const prefix_options* options,
+                                        prefix_engine** out, prefix_error* err) {
+  return guard("prefix_engine_open_source", err, [&] {
+    open([&] { return files_of(source); }, options, out, [](EngineLoad& load) { load.start(); });
+  });
 }
 
 prefix_status prefix_engine_wait(prefix_engine* engine, int64_t timeout_ms, double* fraction,

@@ -22,12 +22,18 @@ struct prefix_batch {};
 struct prefix_job {};
 struct prefix_queue {};
 struct prefix_sim {};
+struct prefix_source {};
 
 namespace prefix::abi {
 
 struct OptionsObject {
   std::mutex mutex;
   Options options;
+};
+
+struct SourceObject {
+  std::mutex mutex;
+  FedFiles files;
 };
 
 struct EngineObject {

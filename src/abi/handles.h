@@ -24,7 +24,8 @@ enum class Kind : uint32_t {
   kBatch = 3,
   kJob = 4,
   kSim = 5,
-  kQueue = 6
+  kQueue = 6,
+  kSource = 7
 };
 
 class HandleTable {

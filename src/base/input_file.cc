@@ -44,8 +44,15 @@ InputFile::InputFile(const std::string& path) : id_(++opened), name_(quote_path(
   posix_fadvise(descriptor_, 0, 0, POSIX_FADV_SEQUENTIAL);
 }
 
-InputFile::InputFile(std::string name, std::vector<std::byte> bytes)
-    : id_(++opened), name_(quote_path(name)), size_(bytes.size()), bytes_(std::move(bytes)) {}
+InputFile::InputFile(const std::string& name, uint64_t size, ReadAt read)
+    : id_(++opened), name_(quote_path(name)), size_(size), read_(std::move(read)) {}
+
+InputFile::InputFile(const std::string& name, std::vector<std::byte> bytes)
+    : id_(++opened), name_(quote_path(name)), size_(bytes.size()) {
+  read_ = [all = std::move(bytes)](uint64_t at, size_t count, void* out) {
+    std::memcpy(out, all.data() + at, count);
+  };
+}
 
 InputFile::~InputFile() {
   if (descriptor_ >= 0) close(descriptor_);
@@ -62,7 +69,7 @@ InputFile::State InputFile::current_state() const {
 void InputFile::read(uint64_t at, size_t count, void* out) const {
   PREFIX_CHECK(at <= size_ && count <= size_ - at);
   if (descriptor_ < 0) {
-    if (count > 0) std::memcpy(out, bytes_.data() + at, count);
+    if (count > 0) read_(at, count, out);
     return;
   }
   auto* to = static_cast<std::byte*>(out);
@@ -91,8 +98,7 @@ void InputFile::check_unchanged() const {
          " bytes may be of two versions");
 }
 
-std::string read_text_file(const std::string& path, size_t limit) {
-  const InputFile file(path);
+std::string read_text(const InputFile& file, size_t limit) {
   if (file.size() > limit)
     fail(Code::kFormat, file.name(), " has ", file.size(), " bytes; at most ", limit, " are read");
   std::string text(file.size(), '\0');

@@ -1,21 +1,28 @@
-// A file that may change while it is read: its bytes are copied, piece by piece, and
-// what is not there any more is an error of that read. It is not mapped: when another process cuts
-// a mapped file short, the next look at what was behind its new end ends the process (SIGBUS).
+// Bytes to read at offsets: a file of the system, or what a function reads.
+//
+// A file may change while it is read: its bytes are copied, piece by piece, and what is not there
+// any more is an error of that read. It is not mapped: when another process cuts a mapped file
+// short, the next look at what was behind its new end ends the process (SIGBUS).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 namespace prefix {
 
+// Copies `count` > 0 bytes at `at` to `out`, or throws. Any thread.
+using ReadAt = std::function<void(uint64_t at, size_t count, void* out)>;
+
 class InputFile {
  public:
   // Throws kNotFound or kIo naming the path (not a regular file, no permission).
   explicit InputFile(const std::string& path);
-  // Bytes that are in memory already; `name` stands for the path in messages.
-  InputFile(std::string name, std::vector<std::byte> bytes);
+  // What `read` gives; `name` stands for the path in messages.
+  InputFile(const std::string& name, uint64_t size, ReadAt read);
+  InputFile(const std::string& name, std::vector<std::byte> bytes);
   ~InputFile();
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;
@@ -48,13 +55,13 @@ class InputFile {
 
   uint64_t id_;
   std::string name_;
-  int descriptor_ = -1;  // -1: the bytes are in memory
+  int descriptor_ = -1;  // -1: read_ reads
   uint64_t size_ = 0;
   Stamp changed_;
-  std::vector<std::byte> bytes_;
+  ReadAt read_;
 };
 
 // The whole of a small text file; throws kFormat when it is larger than `limit` bytes.
-std::string read_text_file(const std::string& path, size_t limit);
+std::string read_text(const InputFile& file, size_t limit);
 
 }  // namespace prefix

@@ -26,12 +26,12 @@ constexpr std::chrono::seconds kFlushTime(5);
 
 }  // namespace
 
-Engine::Engine(const std::string& path, const Options& options, const LoadProgress& progress,
+Engine::Engine(const ModelSource& source, const Options& options, const LoadProgress& progress,
                Now now)
     : options_(options), now_(std::move(now)) {
   const auto start = now_();
   check_options(options);
-  ModelFiles files = open_model(path);
+  ModelFiles files = open_model(source);
   const ops::DeviceOptions device_options = device_options_of(options);
   threads_ = device_options.threads;
   device_ = ops::make_device(device_options);
@@ -62,7 +62,7 @@ Engine::Engine(const std::string& path, const Options& options, const LoadProgre
                        options.get_bool("cache"), threads_},
       tiers_.get(), now_);
   watch_tree();
-  fill_info(path);
+  fill_info(source.name());
   load_ns_ = ns_of(now_() - start);
   thread_ = std::thread([this] { loop(); });
 }
@@ -267,16 +267,16 @@ TreeOptions Engine::tree_options() const {
   return tree;
 }
 
-MemoryEstimate Engine::estimate(const std::string& path, const Options& options) {
-  return estimate_of(open_model(path), options);
+MemoryEstimate Engine::estimate(const ModelSource& source, const Options& options) {
+  return estimate_of(open_model(source), options);
 }
 
-std::shared_ptr<Engine> Engine::create(const std::string& path, const Options& options,
+std::shared_ptr<Engine> Engine::create(const ModelSource& source, const Options& options,
                                        const LoadProgress& progress, Now now) {
-  auto engine = std::make_shared<Engine>(path, options, progress, std::move(now));
+  auto engine = std::make_shared<Engine>(source, options, progress, std::move(now));
   const EngineInfo info = engine->info();
   log_message(LogLevel::kInfo,
-              cat("loaded ", quote(path, 400), ": ", info.architecture, ", ", info.layers,
+              cat("loaded ", quote(source.name(), 400), ": ", info.architecture, ", ", info.layers,
                   " layers, ", info.dtype, " on ", info.isa, " with ", info.threads,
                   " threads, in ", engine->stats().load_ns / 1000000, " ms"));
   return engine;

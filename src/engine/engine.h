@@ -48,12 +48,12 @@ class Engine {
   // Throws for options that contradict each other; create does too, and looks at no file before.
   static void check_options(const Options& options);
   // Reads headers only. Throws as create does for a bad model.
-  static MemoryEstimate estimate(const std::string& path, const Options& options);
+  static MemoryEstimate estimate(const ModelSource& source, const Options& options);
   // Deadlines, times to live, leases and the times in events and results go by `now`; waiting does
   // not.
-  static std::shared_ptr<Engine> create(const std::string& path, const Options& options,
+  static std::shared_ptr<Engine> create(const ModelSource& source, const Options& options,
                                         const LoadProgress& progress, Now now = Clock::now);
-  Engine(const std::string& path, const Options& options, const LoadProgress& progress, Now now);
+  Engine(const ModelSource& source, const Options& options, const LoadProgress& progress, Now now);
   ~Engine();
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -143,7 +143,7 @@ class Engine {
   void require_open() const;
   void free_closed_namespaces();
   int64_t take_memory(int64_t page_bytes);
-  void fill_info(const std::string& path);
+  void fill_info(const std::string& source_name);
 
   Options options_;
   Now now_;

@@ -98,10 +98,10 @@ std::string Engine::info_json() {
   return json.close('}').text();
 }
 
-void Engine::fill_info(const std::string& path) {
+void Engine::fill_info(const std::string& source_name) {
   const ModelConfig& c = model_->config();
   info_.name = options_.get("name");
-  if (info_.name.empty()) info_.name = last_part(path);
+  if (info_.name.empty()) info_.name = last_part(source_name);
   info_.architecture = c.architecture;
   info_.isa = device_->isa();
   info_.device = device_->name();

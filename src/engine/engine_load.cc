@@ -9,9 +9,10 @@
 
 namespace prefix {
 
-EngineLoad::EngineLoad(std::string path, Options options)
-    : path_(std::move(path)), options_(std::move(options)) {
+EngineLoad::EngineLoad(ModelSource source, Options options)
+    : source_(std::move(source)), options_(std::move(options)) {
   Engine::check_options(options_);
+  if (source_.files) source_.files = std::make_shared<FedFiles>(source_.files->behind(gate_));
 }
 
 void EngineLoad::start() {
@@ -23,7 +24,8 @@ void EngineLoad::run() noexcept {
   Code code = Code::kOk;
   std::string message;
   try {
-    engine = Engine::create(path_, options_, [this](double fraction) { return advance(fraction); });
+    engine =
+        Engine::create(source_, options_, [this](double fraction) { return advance(fraction); });
   } catch (...) {
     tell_failure([&](Code c, std::string_view text) {
       try {
@@ -113,6 +115,7 @@ EngineState EngineLoad::state() {
 }
 
 void EngineLoad::stop() noexcept {
+  gate_->close();
   std::shared_ptr<Engine> last;  // declared before the lock: destroyed after it
   std::lock_guard lock(mutex_);
   closed_ = true;
@@ -120,6 +123,7 @@ void EngineLoad::stop() noexcept {
 }
 
 void EngineLoad::shutdown(int64_t timeout_ms) {
+  gate_->close();
   std::unique_lock lock(mutex_);
   closed_ = true;
   if (const std::shared_ptr<Engine> engine = engine_) {

@@ -23,13 +23,14 @@
 
 #include "engine/completion_queue.h"
 #include "engine/engine.h"
+#include "model/model_files.h"
 
 namespace prefix {
 
 class EngineLoad : public std::enable_shared_from_this<EngineLoad> {
  public:
   // Throws what is wrong with the options alone; no file is looked at.
-  EngineLoad(std::string path, Options options);
+  EngineLoad(ModelSource source, Options options);
   EngineLoad(const EngineLoad&) = delete;
   EngineLoad& operator=(const EngineLoad&) = delete;
 
@@ -48,8 +49,9 @@ class EngineLoad : public std::enable_shared_from_this<EngineLoad> {
   // Puts the tag into the queue when the load has ended, however; at once when it has.
   void notify(std::shared_ptr<CompletionQueue> queue, int64_t tag);
   EngineState state();
-  // Ends the load before the next piece of weights, without waiting for that; frees the engine when
-  // there is one.
+  // Ends the load before the next piece of weights, without waiting for that, and before the next
+  // read of what is fed: memory of the caller is not touched any more. Frees the engine when there
+  // is one.
   void stop() noexcept;
   // Of an engine that is loading: ends the load and waits up to timeout_ms for that.
   void shutdown(int64_t timeout_ms);
@@ -59,7 +61,8 @@ class EngineLoad : public std::enable_shared_from_this<EngineLoad> {
   // With the lock held.
   [[noreturn]] void throw_failure() const;
 
-  const std::string path_;
+  ModelSource source_;
+  const std::shared_ptr<ReadGate> gate_ = std::make_shared<ReadGate>();  // of what is fed
   const Options options_;
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -284,10 +284,6 @@ std::vector<Tensor> place(Reader& in, std::vector<Placed> placed, uint64_t align
 
 }  // namespace
 
-void read_gguf(const std::string& path, GgufMetadata& metadata, TensorSource& out) {
-  read_gguf(std::make_shared<InputFile>(path), metadata, out);
-}
-
 void read_gguf(std::shared_ptr<const InputFile> file, GgufMetadata& metadata, TensorSource& out) {
   Reader in(*file);
   constexpr uint32_t kMagic = 0x46554747;  // "GGUF"

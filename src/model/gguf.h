@@ -31,7 +31,6 @@ struct GgufLimits {
 
 // Throws kFormat naming the rule, the key or tensor, and the numbers; kUnsupportedModel for other
 // versions, block types and one part of a split file.
-void read_gguf(const std::string& path, GgufMetadata& metadata, TensorSource& out);
 void read_gguf(std::shared_ptr<const InputFile> file, GgufMetadata& metadata, TensorSource& out);
 
 }  // namespace prefix

@@ -1,6 +1,8 @@
 #include "model/model_files.h"
 
 #include <filesystem>
+#include <utility>
+#include <vector>
 
 #include "base/json.h"
 #include "base/quote.h"
@@ -15,17 +17,12 @@ namespace fs = std::filesystem;
 
 // Runs `read`, and names `file` in what it complains about.
 template <typename Read>
-void naming(const std::string& file, Read read) {
+void naming(const InputFile& file, Read read) {
   try {
     read();
   } catch (const Error& e) {
-    fail(e.code(), quote_path(file), ": ", e.message());
+    fail(e.code(), file.name(), ": ", e.message());
   }
-}
-
-bool is_there(const std::string& path) {
-  std::error_code error;
-  return fs::exists(path, error);
 }
 
 // The first of "architectures"; the model type where there is none.
@@ -36,54 +33,90 @@ std::string declared_architecture(const Json& config, const std::string& model_t
   return named ? list->front().get<std::string>() : model_type;
 }
 
-ModelFiles open_gguf(const std::string& path) {
+ModelFiles open_gguf(std::shared_ptr<const InputFile> file) {
   ModelFiles files;
   files.tensors = std::make_unique<TensorSource>();
   GgufMetadata metadata;
-  read_gguf(path, metadata, *files.tensors);
-  naming(path, [&] { files.config = config_from_gguf(metadata, *files.tensors); });
+  read_gguf(file, metadata, *files.tensors);
+  naming(*file, [&] { files.config = config_from_gguf(metadata, *files.tensors); });
   files.declared_as = files.config.architecture;
   return files;
 }
 
-ModelFiles open_directory(const std::string& path) {
-  const std::string config = path + "/config.json";
-  const std::string generation = path + "/generation_config.json";
-  const std::string single = path + "/model.safetensors";
-  const std::string index = single + ".index.json";
-  if (!is_there(config))
-    fail(Code::kNotFound, quote_path(path), " is a directory without config.json");
-  ModelFiles files;
-  const JsonLimits limits;
-  const auto parse = [&](const std::string& file) {
-    return JsonDocument(parse_json(read_text_file(file, limits.bytes), "the file", limits));
-  };
-  naming(config, [&] {
-    const JsonDocument document = parse(config);
-    files.config = config_from_json(document.tree());
-    files.declared_as = declared_architecture(document.tree(), files.config.architecture);
+// Calls use(JSON) of a file.
+template <typename Use>
+void with_json(const InputFile& file, const Use& use) {
+  naming(file, [&] {
+    const JsonLimits limits;
+    const JsonDocument document(parse_json(read_text(file, limits.bytes), "the file", limits));
+    use(document.tree());
   });
-  if (is_there(generation))
-    naming(generation, [&] { apply_generation_config(parse(generation).tree(), files.config); });
+}
+
+constexpr char kConfig[] = "config.json";
+
+ModelFiles open_folder(const InputFolder& folder) {
+  constexpr char kGeneration[] = "generation_config.json";
+  constexpr char kSingle[] = "model.safetensors";
+  constexpr char kIndex[] = "model.safetensors.index.json";
+  ModelFiles files;
+  with_json(*folder.open(kConfig), [&](const Json& json) {
+    files.config = config_from_json(json);
+    files.declared_as = declared_architecture(json, files.config.architecture);
+  });
+  if (folder.has(kGeneration))
+    with_json(*folder.open(kGeneration),
+              [&](const Json& json) { apply_generation_config(json, files.config); });
 
   files.tensors = std::make_unique<TensorSource>();
-  if (is_there(single))
-    read_safetensors(single, *files.tensors);
-  else if (is_there(index))
-    read_sharded_safetensors(index, *files.tensors);
+  if (folder.has(kSingle))
+    read_safetensors(folder.open(kSingle), *files.tensors);
+  else if (folder.has(kIndex))
+    read_sharded_safetensors(folder, kIndex, *files.tensors);
   else
-    fail(Code::kNotFound, quote_path(path), " has neither model.safetensors nor ",
-         "model.safetensors.index.json");
+    fail(Code::kNotFound, folder.name(), " has neither ", kSingle, " nor ", kIndex);
   return files;
+}
+
+ModelFiles open_path(const std::string& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (!fs::exists(status)) fail(Code::kNotFound, "no model at ", quote_path(path));
+  if (!fs::is_directory(status)) return open_gguf(std::make_shared<InputFile>(path));
+  const Directory folder(path);
+  if (!folder.has(kConfig))
+    fail(Code::kNotFound, folder.name(), " is a directory without ", kConfig);
+  return open_folder(folder);
+}
+
+// The GGUF files among them.
+std::vector<std::string> gguf_names(const FedFiles& files) {
+  std::vector<std::string> names = files.names();
+  std::erase_if(names, [](const std::string& name) { return !name.ends_with(".gguf"); });
+  return names;
+}
+
+ModelFiles open_fed(const FedFiles& files) {
+  if (files.has(kConfig)) return open_folder(files);
+  const std::vector<std::string> names = gguf_names(files);
+  if (names.empty())
+    fail(Code::kNotFound, files.name(), " has neither ", kConfig, " nor a .gguf file");
+  if (names.size() > 1)
+    fail(Code::kInvalidArgument, files.name(), " has ", names.size(),
+         " .gguf files; a model is one of them");
+  return open_gguf(files.open(names.front()));
 }
 
 }  // namespace
 
-ModelFiles open_model(const std::string& path) {
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  if (!fs::exists(status)) fail(Code::kNotFound, "no model at ", quote_path(path));
-  return fs::is_directory(status) ? open_directory(path) : open_gguf(path);
+std::string ModelSource::name() const {
+  if (!files) return path;
+  const std::vector<std::string> names = gguf_names(*files);
+  return names.size() == 1 ? names.front() : "model";
+}
+
+ModelFiles open_model(const ModelSource& source) {
+  return source.files ? open_fed(*source.files) : open_path(source.path);
 }
 
 }  // namespace prefix

@@ -1,9 +1,11 @@
-// A model on disk: a Hugging Face directory or a GGUF file.
+// The files of a model: those of a Hugging Face directory, or a GGUF file.
 #pragma once
 
 #include <memory>
 #include <string>
+#include <utility>
 
+#include "base/input_folder.h"
 #include "model/config.h"
 #include "model/tensor_file.h"
 
@@ -15,9 +17,21 @@ struct ModelFiles {
   std::unique_ptr<TensorSource> tensors;
 };
 
-// `path`: a directory with config.json and model.safetensors (or its sharded index), or a file that
-// begins with GGUF. Reads headers only. Throws kNotFound, kIo, kFormat or kUnsupportedModel, naming
-// the file.
-ModelFiles open_model(const std::string& path);
+// Where they are: at a path, or with a caller who feeds them.
+struct ModelSource {
+  ModelSource(std::string p) : path(std::move(p)) {}  // NOLINT: a path is a source
+  ModelSource(const char* p) : path(p) {}             // NOLINT
+  explicit ModelSource(std::shared_ptr<const FedFiles> fed) : files(std::move(fed)) {}
+
+  std::string path;
+  std::shared_ptr<const FedFiles> files;  // null: at the path
+  // The path, or what comes nearest to one.
+  std::string name() const;
+};
+
+// A directory, or fed files, with config.json and model.safetensors (or its sharded index); or a
+// file that begins with GGUF, which has a name ending with .gguf where it is fed. Reads headers
+// only. Throws kNotFound, kIo, kFormat or kUnsupportedModel, naming the file.
+ModelFiles open_model(const ModelSource& source);
 
 }  // namespace prefix

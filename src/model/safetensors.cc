@@ -1,7 +1,6 @@
 #include "model/safetensors.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <set>
@@ -145,45 +144,22 @@ void check_places(const std::string& file, std::vector<Placed>& placed, size_t d
          data_bytes, " bytes of data belong to no tensor");
 }
 
-bool plain_file_name(const std::string& name) {
-  return !name.empty() && name.size() <= 255 && name != "." && name != ".." &&
-         std::none_of(name.begin(), name.end(), [](char c) {
-           return c == '/' || c == '\\' || (c >= 0 && c < ' ') || c == 127;
-         });
-}
-
-// A link may make a plain name mean any file of the machine.
-void refuse_escape(const std::string& index_path, const std::filesystem::path& folder,
-                   const std::string& name) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  const fs::path target = fs::canonical(folder / name, error);
-  if (error) return;  // not there: opening it says so
-  const fs::path home = fs::canonical(folder, error);
-  const fs::path blobs = home.parent_path().filename() == "snapshots"
-                             ? home.parent_path().parent_path() / "blobs"
-                             : home;
-  if (target.parent_path() != home && target.parent_path() != blobs)
-    fail(Code::kFormat, quote_path(index_path), ": ", quote(name), " is a link to ",
-         quote(target.string(), 500), ", outside the directory of the index");
-}
-
 // File name -> tensors it must hold.
 using WeightMap = std::map<std::string, std::set<std::string>>;
 
-WeightMap read_index(const std::string& index_path) {
-  const std::string name = quote_path(index_path);
+WeightMap read_index(const InputFile& file) {
+  const std::string& name = file.name();
   const JsonDocument document(
-      parse_json(read_text_file(index_path, kHeaderLimits.bytes), name, kHeaderLimits));
+      parse_json(read_text(file, kHeaderLimits.bytes), name, kHeaderLimits));
   const Json& index = document.tree();
   if (!index.is_object() || !index.contains("weight_map") || !index.at("weight_map").is_object())
     fail(Code::kFormat, name, ": weight_map is missing or not an object");
   WeightMap files;
-  for (const auto& [tensor, file] : index.at("weight_map").items()) {
-    if (!file.is_string() || !plain_file_name(file.get_ref<const std::string&>()))
-      fail(Code::kFormat, name, ": tensor ", quote(tensor), " is in ", json_shown(file),
+  for (const auto& [tensor, shard] : index.at("weight_map").items()) {
+    if (!shard.is_string() || !plain_file_name(shard.get_ref<const std::string&>()))
+      fail(Code::kFormat, name, ": tensor ", quote(tensor), " is in ", json_shown(shard),
            ", which is not a plain file name beside the index");
-    files[file.get<std::string>()].insert(tensor);
+    files[shard.get<std::string>()].insert(tensor);
   }
   if (files.size() > kMaxShards)
     fail(Code::kFormat, name, " names ", files.size(), " files; at most ", kMaxShards,
@@ -192,10 +168,6 @@ WeightMap read_index(const std::string& index_path) {
 }
 
 }  // namespace
-
-void read_safetensors(const std::string& path, TensorSource& out) {
-  read_safetensors(std::make_shared<InputFile>(path), out);
-}
 
 void read_safetensors(std::shared_ptr<const InputFile> file, TensorSource& out) {
   const std::string& name_of_file = file->name();
@@ -222,22 +194,20 @@ void read_safetensors(std::shared_ptr<const InputFile> file, TensorSource& out) 
   out.add(std::move(file), std::move(tensors));
 }
 
-void read_sharded_safetensors(const std::string& index_path, TensorSource& out) {
-  const std::string index = quote_path(index_path);
-  const std::filesystem::path folder =
-      std::filesystem::path(index_path).parent_path() / "";  // "" beside a bare name: here
-  for (const auto& [name, tensors] : read_index(index_path)) {
-    refuse_escape(index_path, folder.empty() ? "." : folder, name);
-    const std::string path = (folder / name).string();
+void read_sharded_safetensors(const InputFolder& folder, const std::string& index,
+                              TensorSource& out) {
+  const std::shared_ptr<const InputFile> file = folder.open(index);
+  for (const auto& [name, tensors] : read_index(*file)) {
     TensorSource shard;
-    read_safetensors(path, shard);
+    const std::shared_ptr<const InputFile> part = folder.open_listed(name, file->name());
+    read_safetensors(part, shard);
     for (const Tensor& t : shard.tensors())
       if (!tensors.count(t.name))
-        fail(Code::kFormat, quote_path(path), ": tensor ", quote(t.name),
-             " is not listed for this file in ", index);
+        fail(Code::kFormat, part->name(), ": tensor ", quote(t.name),
+             " is not listed for this file in ", file->name());
     for (const std::string& t : tensors)
       if (!shard.find(t))
-        fail(Code::kFormat, index, ": tensor ", quote(t), " is not in ", quote(name));
+        fail(Code::kFormat, file->name(), ": tensor ", quote(t), " is not in ", quote(name));
     out.add_all(std::move(shard));
   }
 }

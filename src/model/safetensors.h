@@ -11,6 +11,7 @@
 #include <string>
 
 #include "base/input_file.h"
+#include "base/input_folder.h"
 #include "model/tensor_file.h"
 
 namespace prefix {
@@ -21,12 +22,12 @@ inline constexpr size_t kMaxShards = 1024;
 
 // One file. Throws kFormat naming the rule, the tensor and the numbers when a rule is broken, and
 // kUnsupportedModel for an element type other than F32, F16 and BF16.
-void read_safetensors(const std::string& path, TensorSource& out);
 void read_safetensors(std::shared_ptr<const InputFile> file, TensorSource& out);
 
-// model.safetensors.index.json: every tensor of its weight map exactly once. The file names in it
+// `index`, model.safetensors.index.json: every tensor of its weight map exactly once. The file names in it
 // are untrusted: a name without any path in it, of a file in the directory of the index (or, as in
 // a Hugging Face cache, a link into the `blobs` folder of the same repository).
-void read_sharded_safetensors(const std::string& index_path, TensorSource& out);
+void read_sharded_safetensors(const InputFolder& folder, const std::string& index,
+                              TensorSource& out);
 
 }  // namespace prefix

@@ -63,6 +63,7 @@ using Batch = Handle<prefix_batch, prefix_batch_release>;
 using Job = Handle<prefix_job, prefix_job_release>;
 using Queue = Handle<prefix_queue, prefix_queue_release>;
 using Sim = Handle<prefix_sim, prefix_sim_release>;
+using Source = Handle<prefix_source, prefix_source_release>;
 
 // The status of a call, with its message when it is not the wanted one:
 //   expect(PREFIX_OK, [&](prefix_error* e) { return prefix_batch_clear(batch, e); });
@@ -119,6 +120,12 @@ inline Queue make_queue() {
   Queue queue;
   expect(PREFIX_OK, [&](prefix_error* e) { return prefix_queue_create(queue.out(), e); });
   return queue;
+}
+
+inline Source make_source() {
+  Source source;
+  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_source_create(source.out(), e); });
+  return source;
 }
 
 inline Batch make_batch(prefix_engine* engine) {

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "abi_support.h"
+#include "gguf_model.h"
 #include "held_load.h"
 
 namespace prefix_abi {
@@ -85,6 +86,14 @@ TEST(Cpp, LoadingCanBeWatchedAndAborted) {
   EXPECT_FALSE(loading.wait(prefix::kForever, nullptr, &error));
   EXPECT_EQ(error.code, PREFIX_ERR_CANCELLED);
   EXPECT_THROW(prefix::Engine::open(""), prefix::Error);
+}
+
+TEST(Cpp, AModelMayBeFed) {
+  const std::vector<std::byte> bytes = gguf_model().bytes();
+  const prefix::Engine engine = prefix::Engine::open(prefix::Source().add("m.gguf", bytes));
+  EXPECT_TRUE(engine.wait());
+  EXPECT_EQ(engine.info().vocabulary, 50);
+  EXPECT_THROW(prefix::Engine::open(prefix::Source()), prefix::Error);
 }
 
 TEST(Cpp, EveryKindOfRequest) {

@@ -15,6 +15,7 @@ struct Handles {
   prefix_job* job = nullptr;
   prefix_queue* queue = nullptr;
   prefix_sim* sim = nullptr;
+  prefix_source* source = nullptr;
 };
 
 // All that is not a handle. Made by itself: everything NULL, and numbers that make no sense.
@@ -32,6 +33,8 @@ struct Arguments {
   prefix_job** job = nullptr;
   prefix_queue** queue = nullptr;
   prefix_sim** sim = nullptr;
+  prefix_source** source = nullptr;
+  prefix_read_at read = nullptr;
   size_t* size = nullptr;
   int32_t* number_out = nullptr;
   int64_t* long_out = nullptr;
@@ -115,6 +118,13 @@ inline const std::vector<Function>& every_function() {
       WITHOUT(prefix_engine_estimate, kInvalid, a.text, a.length, h.options, a.memory, a.err),
       WITHOUT(prefix_engine_create, kInvalid, a.text, a.length, h.options, a.engine, a.err),
       WITHOUT(prefix_engine_open, kInvalid, a.text, a.length, h.options, a.engine, a.err),
+      WITHOUT(prefix_source_create, kInvalid, a.source, a.err),
+      ON_HANDLE(prefix_source_retain, kOk, h.source, a.err),
+      RELEASE(prefix_source_release, h.source),
+      ON_HANDLE(prefix_source_add_buffer, kInvalid, h.source, a.text, a.length, a.text, 2, a.err),
+      ON_HANDLE(prefix_source_add_reader, kInvalid, h.source, a.text, a.length, 2, a.read, nullptr,
+                a.err),
+      ON_HANDLE(prefix_engine_open_source, kInvalid, h.source, h.options, a.engine, a.err),
       ON_HANDLE(prefix_engine_wait, kOk, h.engine, a.number, a.fraction, a.err),
       ON_HANDLE(prefix_engine_notify, kOk, h.engine, h.queue, 7, a.err),
       ON_HANDLE(prefix_engine_retain, kOk, h.engine, a.err),

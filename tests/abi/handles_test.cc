@@ -24,6 +24,8 @@ struct GoodArguments : Arguments {
     job = &job_slot;
     queue = &queue_slot;
     sim = &sim_slot;
+    source = &source_slot;
+    read = [](void*, int64_t, void*, size_t) { return int32_t{1}; };
     size = &size_slot;
     number_out = &number_slot;
     long_out = &long_slot;
@@ -57,6 +59,7 @@ struct GoodArguments : Arguments {
   prefix_job* job_slot = nullptr;
   prefix_queue* queue_slot = nullptr;
   prefix_sim* sim_slot = nullptr;
+  prefix_source* source_slot = nullptr;
   size_t size_slot = 0;
   int32_t number_slot = 0;
   int64_t long_slot = 0;
@@ -82,7 +85,8 @@ struct GoodArguments : Arguments {
 Handles same_for_all(void* pointer) {
   return {static_cast<prefix_options*>(pointer), static_cast<prefix_engine*>(pointer),
           static_cast<prefix_batch*>(pointer),   static_cast<prefix_job*>(pointer),
-          static_cast<prefix_queue*>(pointer),   static_cast<prefix_sim*>(pointer)};
+          static_cast<prefix_queue*>(pointer),   static_cast<prefix_sim*>(pointer),
+          static_cast<prefix_source*>(pointer)};
 }
 
 // Every function that takes a handle must see that these are none.
@@ -110,11 +114,12 @@ struct LiveHandles {
   Job job;
   Queue queue = make_queue();
   Sim sim = make_sim();
+  Source source = make_source();
   LiveHandles() {
     add_logits(batch, {1, 2, 3});
     job = run(engine, batch);
   }
-  Handles all() const { return {options, engine, batch, job, queue, sim}; }
+  Handles all() const { return {options, engine, batch, job, queue, sim, source}; }
 };
 
 TEST(Handles, TheListOfTestedFunctionsIsTheHeaders) {
@@ -162,6 +167,7 @@ TEST(Handles, NullArgumentsWithLiveHandles) {
   prefix_job_release(live.job);
   prefix_queue_release(live.queue);
   prefix_sim_release(live.sim);
+  prefix_source_release(live.source);
   expect_works(live.engine);
 }
 
@@ -181,9 +187,10 @@ TEST(Handles, NeighboursOfALiveHandleAreMisuse) {
     return reinterpret_cast<decltype(handle)>(reinterpret_cast<uintptr_t>(handle) + by);
   };
   for (const uint64_t by : {uint64_t{5}, ~uint64_t{0} - 10, uint64_t{1} << 32, uint64_t{1} << 27})
-    expect_misuse({moved(good.options, by), moved(good.engine, by), moved(good.batch, by),
-                   moved(good.job, by), moved(good.queue, by), moved(good.sim, by)},
-                  "a neighbour of a handle");
+    expect_misuse(
+        {moved(good.options, by), moved(good.engine, by), moved(good.batch, by),
+         moved(good.job, by), moved(good.queue, by), moved(good.sim, by), moved(good.source, by)},
+        "a neighbour of a handle");
   expect_works(live.engine);
 }
 
@@ -193,7 +200,8 @@ TEST(Handles, OneKindIsNotAnother) {
   expect_misuse(
       {reinterpret_cast<prefix_options*>(good.engine), reinterpret_cast<prefix_engine*>(good.batch),
        reinterpret_cast<prefix_batch*>(good.job), reinterpret_cast<prefix_job*>(good.queue),
-       reinterpret_cast<prefix_queue*>(good.sim), reinterpret_cast<prefix_sim*>(good.options)},
+       reinterpret_cast<prefix_queue*>(good.sim), reinterpret_cast<prefix_sim*>(good.source),
+       reinterpret_cast<prefix_source*>(good.options)},
       "a handle of another kind");
   expect_works(live.engine);
 }
@@ -218,10 +226,10 @@ TEST(Handles, BadOptionsAreMisuseEvenWhereTheyMayBeNull) {
   handles.options = gone;
   prefix_options_release(gone.give_up());
   const std::set<std::string> optional = {
-      "prefix_engine_estimate",         "prefix_engine_create",       "prefix_engine_open",
-      "prefix_batch_add_logits",        "prefix_batch_add_logprobs",  "prefix_batch_add_choices",
-      "prefix_batch_add_continuations", "prefix_batch_add_embedding", "prefix_batch_add_generate",
-      "prefix_batch_add_warm"};
+      "prefix_engine_estimate",    "prefix_engine_create",           "prefix_engine_open",
+      "prefix_engine_open_source", "prefix_batch_add_logits",        "prefix_batch_add_logprobs",
+      "prefix_batch_add_choices",  "prefix_batch_add_continuations", "prefix_batch_add_embedding",
+      "prefix_batch_add_generate", "prefix_batch_add_warm"};
   for (const Function& f : every_function()) {
     if (!optional.count(f.name)) continue;
     SCOPED_TRACE(f.name);

@@ -232,7 +232,8 @@ TEST(Lifetime, AForkedChildIsToldSo) {
   const Job job = run(engine, batch);
   const Queue queue = make_queue();
   const Sim sim = make_sim();
-  const Handles live = {options, engine, batch, job, queue, sim};
+  const Source source = make_source();
+  const Handles live = {options, engine, batch, job, queue, sim, source};
   const int wrong = in_a_child([&] {
     int number = 0;
     for (const Function& f : every_function()) {

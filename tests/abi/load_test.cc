@@ -88,9 +88,10 @@ void expect_everywhere(prefix_engine* engine, prefix_status wanted, std::string_
   add_logits(batch, {1, 2});
   const Queue queue = make_queue();
   const Sim sim = make_sim();
-  const Handles handles = {options, engine, batch, nullptr, queue, sim};
+  const Handles handles = {options, engine, batch, nullptr, queue, sim, nullptr};
   const std::set<std::string> own = {"prefix_engine_wait", "prefix_engine_notify",
-                                     "prefix_engine_retain", "prefix_engine_shutdown"};
+                                     "prefix_engine_retain", "prefix_engine_shutdown",
+                                     "prefix_engine_open_source"};
   const prefix_token tokens[] = {1, 2};
   const int64_t offsets[] = {0, 1, 2};
   int asked = 0;

@@ -95,14 +95,14 @@ TEST_F(InputFileTest, AReplacedFileIsReadToItsEnd) {
 
 TEST_F(InputFileTest, ReadsTextWithALimit) {
   const std::string path = folder_.write("a", std::string_view("12345"));
-  EXPECT_EQ(read_text_file(path, 5), "12345");
-  expect_error(Code::kFormat, {path, "5 bytes", "at most 4"}, [&] { read_text_file(path, 4); });
-  expect_error(Code::kNotFound, {"absent"}, [&] { read_text_file(folder_ / "absent", 4); });
+  EXPECT_EQ(read_text(InputFile(path), 5), "12345");
+  expect_error(Code::kFormat, {path, "5 bytes", "at most 4"},
+               [&] { read_text(InputFile(path), 4); });
   // The kernel says 4096 for it, and gives less: to a reader it is a file cut after it was opened.
   const std::string short_one = "/sys/kernel/mm/transparent_hugepage/enabled";
   if (std::filesystem::exists(short_one))
     expect_error(Code::kIo, {short_one, "cut short", "had 4096 bytes"},
-                 [&] { read_text_file(short_one, 8192); });
+                 [&] { read_text(InputFile(short_one), 8192); });
 }
 
 }  // namespace

@@ -97,7 +97,7 @@ TEST(Dequant, EqualsThePackageOnWholeModels) {
   for (const auto& [name, tensors] : golden.items()) {
     GgufMetadata metadata;
     TensorSource source;
-    read_gguf(models + "/" + name, metadata, source);
+    read_gguf(std::make_shared<InputFile>(models + "/" + name), metadata, source);
     for (const auto& [tensor_name, expected] : tensors.items()) {
       const Tensor* t = source.find(tensor_name);
       ASSERT_NE(t, nullptr) << name << " " << tensor_name;

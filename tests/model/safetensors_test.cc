@@ -218,9 +218,9 @@ class ShardsTest : public testing::Test {
                   safetensors_file("{" + entry("b", "F32", "[1]", "[0,4]") + "}", 4));
   }
   TensorSource read_index(const std::string& map) {
-    const std::string path = folder_.write("index.json", "{\"weight_map\":" + map + "}");
+    folder_.write("index.json", "{\"weight_map\":" + map + "}");
     TensorSource source;
-    read_sharded_safetensors(path, source);
+    read_sharded_safetensors(Directory(folder_.path()), "index.json", source);
     return source;
   }
   void expect_bad_map(const std::string& map, std::initializer_list<std::string_view> parts,
@@ -265,7 +265,7 @@ TEST_F(ShardsTest, FollowsTheLinksOfAHuggingFaceCache) {
   fs::create_symlink("../../blobs/deadbeef", snapshot + "/1.safetensors");
   fs::create_symlink("../../blobs/index", snapshot + "/model.safetensors.index.json");
   TensorSource source;
-  read_sharded_safetensors(snapshot + "/model.safetensors.index.json", source);
+  read_sharded_safetensors(Directory(snapshot), "model.safetensors.index.json", source);
   EXPECT_NE(source.find("a"), nullptr);
 }
 
@@ -285,7 +285,8 @@ TEST_F(ShardsTest, ChecksTheIndex) {
   const auto read_text = [&](const std::string& text) {
     return [this, text] {
       TensorSource source;
-      read_sharded_safetensors(folder_.write("index.json", text), source);
+      folder_.write("index.json", text);
+      read_sharded_safetensors(Directory(folder_.path()), "index.json", source);
     };
   };
   expect_error(Code::kFormat, {"index.json", "weight_map"}, read_text("{}"));

@@ -210,10 +210,14 @@ extern void _wrap_prefix_queue_release_swig(uintptr_t arg1);
 extern int _wrap_prefix_queue_next_swig(uintptr_t arg1, swig_type_18 arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_queue_post_swig(uintptr_t arg1, swig_type_19 arg2, swig_voidp arg3);
 extern int _wrap_prefix_queue_descriptor_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
+extern int _wrap_prefix_source_create_swig(swig_voidp arg1, swig_voidp arg2);
+extern int _wrap_prefix_source_retain_swig(uintptr_t arg1, swig_voidp arg2);
+extern void _wrap_prefix_source_release_swig(uintptr_t arg1);
 extern int _wrap_prefix_model_info_json_swig(swig_type_20 arg1, swig_type_21 arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_engine_estimate_swig(swig_type_22 arg1, uintptr_t arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_engine_create_swig(swig_type_23 arg1, uintptr_t arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_engine_open_swig(swig_type_24 arg1, uintptr_t arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_engine_open_source_swig(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_engine_wait_swig(uintptr_t arg1, swig_type_25 arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_engine_notify_swig(uintptr_t arg1, uintptr_t arg2, swig_type_26 arg3, swig_voidp arg4);
 extern int _wrap_prefix_engine_retain_swig(uintptr_t arg1, swig_voidp arg2);
@@ -668,6 +672,27 @@ func Prefix_queue_descriptor(arg1 uintptr, arg2 *int32, arg3 *Error) (_swig_ret 
 	return swig_r
 }
 
+func Prefix_source_create(arg1 *uintptr, arg2 *Error) (_swig_ret int32) {
+	var swig_r int32
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	swig_r = (int32)(C._wrap_prefix_source_create_swig(C.swig_voidp(_swig_i_0), C.swig_voidp(_swig_i_1)))
+	return swig_r
+}
+
+func Prefix_source_retain(arg1 uintptr, arg2 *Error) (_swig_ret int32) {
+	var swig_r int32
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	swig_r = (int32)(C._wrap_prefix_source_retain_swig(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1)))
+	return swig_r
+}
+
+func Prefix_source_release(arg1 uintptr) {
+	_swig_i_0 := arg1
+	C._wrap_prefix_source_release_swig(C.uintptr_t(_swig_i_0))
+}
+
 func Prefix_model_info_json(arg1 string, arg2 []byte, arg3 *uintptr, arg4 *Error) (_swig_ret int32) {
 	var swig_r int32
 	_swig_i_0 := arg1
@@ -720,6 +745,16 @@ func Prefix_engine_open(arg1 string, arg2 uintptr, arg3 *uintptr, arg4 *Error) (
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
+	return swig_r
+}
+
+func Prefix_engine_open_source(arg1 uintptr, arg2 uintptr, arg3 *uintptr, arg4 *Error) (_swig_ret int32) {
+	var swig_r int32
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	swig_r = (int32)(C._wrap_prefix_engine_open_source_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 

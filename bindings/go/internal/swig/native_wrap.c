@@ -770,6 +770,51 @@ int _wrap_prefix_queue_descriptor_swig(prefix_queue *_swig_go_0, int *_swig_go_1
 }
 
 
+int _wrap_prefix_source_create_swig(prefix_source **_swig_go_0, prefix_error *_swig_go_1) {
+  prefix_source **arg1 = 0 ;
+  prefix_error *arg2 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_source **)_swig_go_0;
+  arg2 = (prefix_error *)_swig_go_1;
+
+  result = prefix_source_create(arg1,arg2);
+  _swig_go_result = result;
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_source_retain_swig(prefix_source *_swig_go_0, prefix_error *_swig_go_1) {
+  prefix_source *arg1 = 0 ;
+  prefix_error *arg2 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_source *)_swig_go_0;
+  arg2 = (prefix_error *)_swig_go_1;
+
+  result = prefix_source_retain(arg1,arg2);
+  _swig_go_result = result;
+
+
+  return _swig_go_result;
+}
+
+
+void _wrap_prefix_source_release_swig(prefix_source *_swig_go_0) {
+  prefix_source *arg1 = 0 ;
+
+  arg1 = (prefix_source *)_swig_go_0;
+
+  prefix_source_release(arg1);
+
+
+}
+
+
 int _wrap_prefix_model_info_json_swig(_gostring_ _swig_go_0, _goslice_ _swig_go_1, size_t *_swig_go_2, prefix_error *_swig_go_3) {
   char *arg1 = 0 ;
   size_t arg2 ;
@@ -858,6 +903,29 @@ int _wrap_prefix_engine_open_swig(_gostring_ _swig_go_0, prefix_options *_swig_g
   arg5 = (prefix_error *)_swig_go_3;
 
   result = prefix_engine_open((char const *)arg1,arg2,(struct prefix_options const *)arg3,arg4,arg5);
+  _swig_go_result = result;
+
+
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_engine_open_source_swig(prefix_source *_swig_go_0, prefix_options *_swig_go_1, prefix_engine **_swig_go_2, prefix_error *_swig_go_3) {
+  prefix_source *arg1 = 0 ;
+  prefix_options *arg2 = 0 ;
+  prefix_engine **arg3 = 0 ;
+  prefix_error *arg4 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_source *)_swig_go_0;
+  arg2 = (prefix_options *)_swig_go_1;
+  arg3 = (prefix_engine **)_swig_go_2;
+  arg4 = (prefix_error *)_swig_go_3;
+
+  result = prefix_engine_open_source(arg1,(struct prefix_options const *)arg2,arg3,arg4);
   _swig_go_result = result;
 
 

@@ -161,6 +161,19 @@ pub struct prefix_queue {
 }
 #[repr(C)]
 #[derive(Debug)]
+pub struct prefix_source {
+    _unused: [u8; 0],
+}
+pub type prefix_read_at = ::core::option::Option<
+    unsafe extern "C" fn(
+        user: *mut ::core::ffi::c_void,
+        offset: i64,
+        to: *mut ::core::ffi::c_void,
+        bytes: usize,
+    ) -> i32,
+>;
+#[repr(C)]
+#[derive(Debug)]
 pub struct prefix_engine {
     _unused: [u8; 0],
 }
@@ -765,6 +778,32 @@ functions! {
         descriptor: *mut i32,
         err: *mut prefix_error,
     ) -> prefix_status;
+    pub fn prefix_source_create(
+        out: *mut *mut prefix_source,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_source_retain(
+        source: *mut prefix_source,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_source_release(source: *mut prefix_source);
+    pub fn prefix_source_add_buffer(
+        source: *mut prefix_source,
+        name: *const ::core::ffi::c_char,
+        name_len: usize,
+        data: *const ::core::ffi::c_void,
+        size: usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_source_add_reader(
+        source: *mut prefix_source,
+        name: *const ::core::ffi::c_char,
+        name_len: usize,
+        size: i64,
+        read: prefix_read_at,
+        user: *mut ::core::ffi::c_void,
+        err: *mut prefix_error,
+    ) -> prefix_status;
     pub fn prefix_model_info_json(
         path: *const ::core::ffi::c_char,
         path_len: usize,
@@ -790,6 +829,12 @@ functions! {
     pub fn prefix_engine_open(
         path: *const ::core::ffi::c_char,
         path_len: usize,
+        options: *const prefix_options,
+        out: *mut *mut prefix_engine,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_engine_open_source(
+        source: *mut prefix_source,
         options: *const prefix_options,
         out: *mut *mut prefix_engine,
         err: *mut prefix_error,

@@ -10,7 +10,7 @@ use prefix_sys::Init;
 use crate::error::{call, Result};
 use crate::options::raw_or_null;
 use crate::raw::{milliseconds, mirror, path_text, read_text, Handle};
-use crate::{library, Batch, Cache, Job, Loading, Namespace, Options};
+use crate::{library, Batch, Cache, Job, Loading, Namespace, Options, Source};
 
 /// A loaded model with its cache. Clones are the same engine; any thread may use it.
 ///
@@ -67,7 +67,18 @@ impl Engine {
         let handle = Handle::create(|out, err| unsafe {
             sys::prefix_engine_open(path.as_ptr().cast(), path.len(), options, out, err)
         })?;
-        Ok(Loading::new(Engine(Arc::new(Owned(handle)))))
+        Ok(Loading::new(Engine(Arc::new(Owned(handle))), Vec::new()))
+    }
+
+    /// The same from files in memory. The source may be changed or dropped at once; its bytes are kept until the
+    /// load has ended.
+    pub fn load_source(source: &Source, options: Option<&Options>) -> Result<Loading> {
+        let options = raw_or_null(options);
+        // Safety: live handles, and options that outlive the call or NULL.
+        let handle = Handle::create(|out, err| unsafe {
+            sys::prefix_engine_open_source(source.raw(), options, out, err)
+        })?;
+        Ok(Loading::new(Engine(Arc::new(Owned(handle))), source.kept()))
     }
 
     /// What a model holds, from the headers of its files alone, as JSON: architecture, sizes, groups of tensors.

@@ -16,6 +16,7 @@ pub mod log;
 mod options;
 mod raw;
 mod snapshot;
+mod source;
 mod system;
 #[cfg(feature = "text")]
 pub mod tasks;
@@ -35,6 +36,7 @@ pub use lease::Lease;
 pub use loading::Loading;
 pub use options::{option_infos, OptionInfo, OptionType, Options, Scope, Value};
 pub use snapshot::SnapshotInfo;
+pub use source::{Bytes, Source};
 pub use system::{build_info, devices, features, version, DeviceInfo};
 #[cfg(feature = "text")]
 pub use text::{Chat, Detok, Tokenizer};

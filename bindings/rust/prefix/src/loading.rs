@@ -9,23 +9,29 @@ use prefix_sys as sys;
 
 use crate::error::{call, Result, Status};
 use crate::raw::milliseconds;
+use crate::source::Bytes;
 use crate::waiter::Place;
 use crate::Engine;
 
-/// A model that the library loads in a thread of its own; made by [`Engine::load`]. As a future it is ready
+/// A model that the library loads in a thread of its own; made by [`Engine::load`] and
+/// [`Engine::load_source`]. As a future it is ready
 /// with the engine. Dropping it gives up, soon and without waiting.
 #[derive(Debug)]
 #[must_use = "dropping it ends the load"]
 pub struct Loading {
     engine: Engine,
     place: Option<Place>,
+    // Dropped after the engine: what is loaded is read until the last reference to that goes.
+    _kept: Vec<Bytes>,
 }
 
 impl Loading {
-    pub(crate) fn new(engine: Engine) -> Loading {
+    /// `kept`: what it reads; the only reference to the engine comes with it.
+    pub(crate) fn new(engine: Engine, kept: Vec<Bytes>) -> Loading {
         Loading {
             engine,
             place: None,
+            _kept: kept,
         }
     }
 

@@ -33,6 +33,7 @@ release! {
     prefix_batch: prefix_batch_release,
     prefix_job: prefix_job_release,
     prefix_queue: prefix_queue_release,
+    prefix_source: prefix_source_release,
     #[cfg(feature = "text")]
     prefix_tokenizer: prefix_tokenizer_release,
     #[cfg(feature = "text")]

@@ -2,9 +2,10 @@
 
 mod support;
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use prefix::{Engine, EngineState, Request, Status};
+use prefix::{Engine, EngineState, Request, Source, Status};
 use support::{bits, engine, model, options};
 
 #[test]
@@ -85,6 +86,36 @@ fn a_load_can_be_awaited() {
     assert_eq!(engine.state(), EngineState::Ready);
     let failed = support::block_on(Engine::load("/nowhere", None).unwrap());
     assert_eq!(failed.unwrap_err().status(), Status::NotFound);
+}
+
+#[test]
+fn a_model_in_memory_is_the_same_model() {
+    support::load_library();
+    let read = |name: &str| std::fs::read(model("llama-base").join(name)).unwrap();
+    let mut source = Source::new().unwrap();
+    source.add("config.json", read("config.json")).unwrap();
+    let weights: Arc<[u8]> = read("model.safetensors").into();
+    source.add("model.safetensors", weights.clone()).unwrap();
+    let twice = source.add("config.json", &b"{}"[..]).unwrap_err();
+    assert_eq!(twice.status(), Status::InvalidArgument);
+
+    let loading = Engine::load_source(&source, None).unwrap();
+    drop(source);
+    assert!(Arc::strong_count(&weights) > 1, "kept while it is read");
+    let fed = loading.wait().unwrap();
+    assert_eq!(Arc::strong_count(&weights), 1, "and no longer");
+
+    let score = |engine: &Engine| {
+        let mut batch = engine.batch().unwrap();
+        batch.add(Request::logits(&[1, 2, 3], &[4, 5])).unwrap();
+        bits(engine.run(&batch).unwrap().values(0).unwrap().as_slice())
+    };
+    assert_eq!(
+        score(&fed),
+        score(&Engine::open(model("llama-base")).unwrap())
+    );
+    let nothing = Engine::load_source(&Source::new().unwrap(), None).unwrap_err();
+    assert_eq!(nothing.status(), Status::InvalidArgument);
 }
 
 #[test]

@@ -30,7 +30,7 @@
  *
  * Rules that hold for every function:
  *
- *  1. Handles (options, engine, batch, job, queue, sim) are opaque. create, open, run and submit
+ *  1. Handles (options, source, engine, batch, job, queue, sim) are opaque. create, open, run and submit
  *     give one reference; retain adds one; release drops one, takes NULL and never fails. Children
  *     keep their parents alive, so any order of releases is right. A handle that was released or
  *     never was one is answered with PREFIX_ERR_MISUSE, never with a crash.
@@ -284,6 +284,39 @@ PREFIX_API prefix_status prefix_queue_post(prefix_queue* queue, int64_t tag, pre
 PREFIX_API prefix_status prefix_queue_descriptor(prefix_queue* queue, int32_t* descriptor,
                                                  prefix_error* err);
 
+/* ---- Source --------------------------------------------------------------------------------- */
+
+/* The files of a model by their names, for one that is not in a file system, or not yet: those of a
+ * Hugging Face directory (config.json, generation_config.json, model.safetensors or
+ * model.safetensors.index.json with its shards), or one with a name ending with .gguf. Files with
+ * other names are not read. A model is the same however it was fed: results, snapshots and caches
+ * on disk know no difference. */
+typedef struct prefix_source prefix_source;
+
+/* Copies the `bytes` bytes of the file from offset on to `to`; they lie inside the file. 0: all of
+ * them are there; any other number fails the load with IO. Called from any thread of the library,
+ * several at once, never under one of its locks. It must not throw. */
+typedef int32_t (*prefix_read_at)(void* user, int64_t offset, void* to, size_t bytes);
+
+/* [any thread], and the next ones. */
+PREFIX_API prefix_status prefix_source_create(prefix_source** out, prefix_error* err);
+PREFIX_API prefix_status prefix_source_retain(prefix_source* source, prefix_error* err);
+/* Files that are being loaded must stay: see below. */
+PREFIX_API void prefix_source_release(prefix_source* source);
+/* A file in memory. It is not copied: it must stay as it is until every load from this source has
+ * ended (prefix_engine_wait, prefix_engine_notify), or its engine was released or shut down.
+ * INVALID_ARGUMENT for a name with a path in it, or that is there already. */
+PREFIX_API prefix_status prefix_source_add_buffer(prefix_source* source, const char* name,
+                                                  size_t name_len, const void* data, size_t size,
+                                                  prefix_error* err);
+/* A file of `size` bytes that `read` reads. The function and `user` must work until every load from
+ * this source has ended: neither a release nor a shutdown waits for a call that is under way.
+ * Errors as above, and OUT_OF_RANGE for a negative size. */
+PREFIX_API prefix_status prefix_source_add_reader(prefix_source* source, const char* name,
+                                                  size_t name_len, int64_t size,
+                                                  prefix_read_at read, void* user,
+                                                  prefix_error* err);
+
 /* ---- Engine --------------------------------------------------------------------------------- */
 
 /* One model, one cache, one scheduler. */
@@ -404,6 +437,11 @@ PREFIX_API prefix_status prefix_engine_create(const char* path, size_t path_len,
 PREFIX_API prefix_status prefix_engine_open(const char* path, size_t path_len,
                                             const prefix_options* options, prefix_engine** out,
                                             prefix_error* err);
+/* [any thread] The same from the files that the source has now; it may be changed or released
+ * afterwards. INVALID_ARGUMENT when it has none. */
+PREFIX_API prefix_status prefix_engine_open_source(prefix_source* source,
+                                                   const prefix_options* options,
+                                                   prefix_engine** out, prefix_error* err);
 /* [any thread] OK when the engine is ready; timeout_ms < 0 waits for that without limit, 0 only
  * looks. TIMEOUT while it loads. Otherwise the status and the sentence of the load that failed,
  * whenever it is asked; CANCELLED when a shutdown ended it. *fraction (may be NULL): how much is
@@ -453,8 +491,9 @@ PREFIX_API prefix_status prefix_engine_end_tokens(const prefix_engine* engine, p
 /* [any thread] */
 PREFIX_API prefix_status prefix_engine_get_stats(const prefix_engine* engine,
                                                  prefix_engine_stats* out, prefix_error* err);
-/* [any thread] The same in Prometheus text format; each series has the label model_name (option
- * name), so that those of several engines can be told apart. */
+/* [any thread] The same in Prometheus text format, with histograms of the times and sizes of
+ * requests; docs/metrics.md explains each. Each series has the label model_name (option name), so
+ * that those of several engines can be told apart. */
 PREFIX_API prefix_status prefix_metrics_text(const prefix_engine* engine, char* buf, size_t cap,
                                              size_t* needed, prefix_error* err);
 
@@ -920,10 +959,16 @@ PREFIX_API void prefix_sim_release(prefix_sim* sim);
   X(prefix_queue_next) \
   X(prefix_queue_post) \
   X(prefix_queue_descriptor) \
+  X(prefix_source_create) \
+  X(prefix_source_retain) \
+  X(prefix_source_release) \
+  X(prefix_source_add_buffer) \
+  X(prefix_source_add_reader) \
   X(prefix_model_info_json) \
   X(prefix_engine_estimate) \
   X(prefix_engine_create) \
   X(prefix_engine_open) \
+  X(prefix_engine_open_source) \
   X(prefix_engine_wait) \
   X(prefix_engine_notify) \
   X(prefix_engine_retain) \

@@ -937,6 +937,62 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1queue_1descri
 }
 
 
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1source_1create(JNIEnv *jenv, jclass jcls) {
+  jlong jresult = 0 ;
+  prefix_source **arg1 = 0 ;
+  prefix_error *arg2 = 0 ;
+  prefix_source *handle1 = 0 ;
+  prefix_error error2 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg1 = &handle1;
+  arg2 = &error2;
+  result = prefix_source_create(arg1,arg2);
+  jresult = 0;
+  jresult = (jlong)(intptr_t)*arg1;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg2);
+
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1source_1retain(JNIEnv *jenv, jclass jcls, jlong jarg1) {
+  jlong jresult = 0 ;
+  prefix_source *arg1 = 0 ;
+  prefix_error *arg2 = 0 ;
+  prefix_error error2 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg2 = &error2;
+  arg1 = (prefix_source *)(intptr_t)jarg1;
+  result = prefix_source_retain(arg1,arg2);
+  jresult = 0;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg2);
+
+  return jresult;
+}
+
+
+SWIGEXPORT void JNICALL Java_io_prefix_internal_NativeJNI_prefix_1source_1release(JNIEnv *jenv, jclass jcls, jlong jarg1) {
+  prefix_source *arg1 = 0 ;
+
+  (void)jenv;
+  (void)jcls;
+  arg1 = (prefix_source *)(intptr_t)jarg1;
+  prefix_source_release(arg1);
+}
+
+
 SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1model_1info_1json(JNIEnv *jenv, jclass jcls, jobject jarg1, jobject jarg3) {
   jlong jresult = 0 ;
   char *arg1 = 0 ;
@@ -1084,6 +1140,34 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1engine_1open(
   prefix_java_throw(jenv, result, arg5);
 
   prefix_java_close(jenv, &view1, JNI_ABORT);
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1engine_1open_1source(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2) {
+  jlong jresult = 0 ;
+  prefix_source *arg1 = 0 ;
+  prefix_options *arg2 = 0 ;
+  prefix_engine **arg3 = 0 ;
+  prefix_error *arg4 = 0 ;
+  prefix_engine *handle3 = 0 ;
+  prefix_error error4 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg3 = &handle3;
+  arg4 = &error4;
+  arg1 = (prefix_source *)(intptr_t)jarg1;
+  arg2 = (prefix_options *)(intptr_t)jarg2;
+  result = prefix_engine_open_source(arg1,(struct prefix_options const *)arg2,arg3,arg4);
+  jresult = 0;
+  jresult = (jlong)(intptr_t)*arg3;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg4);
+
   return jresult;
 }
 

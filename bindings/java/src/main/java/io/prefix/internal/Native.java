@@ -85,6 +85,14 @@ public final class Native {
 
   public static long prefix_queue_descriptor(long queue) { return NativeJNI.prefix_queue_descriptor(queue); }
 
+  public static long prefix_source_create() { return NativeJNI.prefix_source_create(); }
+
+  public static long prefix_source_retain(long source) { return NativeJNI.prefix_source_retain(source); }
+
+  public static void prefix_source_release(long source) {
+    NativeJNI.prefix_source_release(source);
+  }
+
   public static long prefix_model_info_json(Object path, Object buf) { return NativeJNI.prefix_model_info_json(path, buf); }
 
   public static long prefix_engine_estimate(Object path, long options, byte[] out) { return NativeJNI.prefix_engine_estimate(path, options, out); }
@@ -92,6 +100,8 @@ public final class Native {
   public static long prefix_engine_create(Object path, long options) { return NativeJNI.prefix_engine_create(path, options); }
 
   public static long prefix_engine_open(Object path, long options) { return NativeJNI.prefix_engine_open(path, options); }
+
+  public static long prefix_engine_open_source(long source, long options) { return NativeJNI.prefix_engine_open_source(source, options); }
 
   public static long prefix_engine_wait(long engine, long timeout_ms, double[] fraction) { return NativeJNI.prefix_engine_wait(engine, timeout_ms, fraction); }
 

@@ -45,10 +45,14 @@ final class NativeJNI {
   public final static native long prefix_queue_next(long jarg1, long jarg2);
   public final static native long prefix_queue_post(long jarg1, long jarg2);
   public final static native long prefix_queue_descriptor(long jarg1);
+  public final static native long prefix_source_create();
+  public final static native long prefix_source_retain(long jarg1);
+  public final static native void prefix_source_release(long jarg1);
   public final static native long prefix_model_info_json(Object jarg1, Object jarg3);
   public final static native long prefix_engine_estimate(Object jarg1, long jarg3, byte[] jarg4);
   public final static native long prefix_engine_create(Object jarg1, long jarg3);
   public final static native long prefix_engine_open(Object jarg1, long jarg3);
+  public final static native long prefix_engine_open_source(long jarg1, long jarg2);
   public final static native long prefix_engine_wait(long jarg1, long jarg2, double[] jarg3);
   public final static native long prefix_engine_notify(long jarg1, long jarg2, long jarg3);
   public final static native long prefix_engine_retain(long jarg1);
