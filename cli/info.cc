@@ -40,6 +40,7 @@ Json machine_json() {
     prefix_device_details d = PREFIX_DEVICE_DETAILS_INIT;
     check(prefix_device_info(i, &d, &error), error);
     devices.push_back({{"kind", d.kind},
+                       {"name", d.name},
                        {"level", d.level},
                        {"available", d.available == 1},
                        {"chosen", d.chosen == 1},
@@ -61,18 +62,15 @@ void print_machine(const Json& machine) {
   std::string features;
   for (const Json& f : machine["features"]) features += " " + f.get<std::string>();
   std::printf("features:%s\n", features.c_str());
-  bool first = true;
   for (const Json& d : machine["devices"]) {
-    if (first)
-      std::printf("%s: %lld threads, %s of memory, %s free\n", d["kind"].get<std::string>().c_str(),
-                  static_cast<long long>(d["threads"].get<int64_t>()),
-                  size_text(d["total_bytes"]).c_str(), size_text(d["free_bytes"]).c_str());
-    first = false;
-    const std::string state = d["chosen"].get<bool>() ? "chosen"
-                              : d["available"].get<bool>()
-                                  ? "available"
-                                  : "no: " + d["reason"].get<std::string>();
-    std::printf("  %-12s %s\n", d["level"].get<std::string>().c_str(), state.c_str());
+    const auto text = [&](const char* key) { return d[key].get<std::string>(); };
+    const std::string name = text("name"), reason = text("reason");
+    std::printf("%s: %s%s%s, %lld threads, %s of memory", text("kind").c_str(), name.c_str(),
+                name.empty() ? "" : ", ", text("level").c_str(),
+                static_cast<long long>(d["threads"].get<int64_t>()),
+                size_text(d["total_bytes"]).c_str());
+    if (text("kind") == "cpu") std::printf(", %s free", size_text(d["free_bytes"]).c_str());
+    std::printf("%s%s\n", reason.empty() ? "" : "; no engine can run on it: ", reason.c_str());
   }
   std::printf("gpu: %s\n", machine["gpu"].get<std::string>().c_str());
 }

@@ -122,6 +122,8 @@ T* made(prefix_error* wanted, const Create& create) {
 /* For a wait without limit. */
 inline constexpr std::chrono::milliseconds kForever{-1};
 
+class Pool;
+
 /* Options of engines or requests: prefix::Options{}.set("threads", 2).set("dtype", "f32"). */
 class Options {
  public:
@@ -136,6 +138,11 @@ class Options {
   Options&& set(std::string_view key, const Value& value, prefix_error* error = nullptr) && {
     put(key, value, error);
     return std::move(*this);
+  }
+  /* Engines that are made with these options share the threads of the pool, and keep it. */
+  Options& set_pool(const Pool& pool, prefix_error* error = nullptr) &;
+  Options&& set_pool(const Pool& pool, prefix_error* error = nullptr) && {
+    return std::move(set_pool(pool, error));
   }
   /* The value in force, as text. */
   std::string value(std::string_view key, prefix_error* error = nullptr) const {
@@ -169,6 +176,25 @@ class Options {
 
   detail::Handle<prefix_options, prefix_options_release> handle_;
 };
+
+/* Worker threads that engines share: prefix::Pool pool(prefix::Options{}.set("cpus", "0-7")). */
+class Pool {
+ public:
+  /* Options threads and cpus. */
+  explicit Pool(const Options& options = {}, prefix_error* error = nullptr)
+      : handle_(detail::made<prefix_pool>(error, [&](prefix_pool** out, prefix_error* e) {
+          return prefix_pool_create(options.get(), out, e);
+        })) {}
+  prefix_pool* get() const noexcept { return handle_.get(); }
+
+ private:
+  detail::Handle<prefix_pool, prefix_pool_release> handle_;
+};
+
+inline Options& Options::set_pool(const Pool& pool, prefix_error* error) & {
+  call(error, [&](prefix_error* e) { return prefix_options_set_pool(get(), pool.get(), e); });
+  return *this;
+}
 
 /* Tags of jobs that are done and engines that are loaded. */
 class Queue {

@@ -43,7 +43,7 @@ double median(std::vector<double> v) {
 double peak(const Settings& s) {
   ops::CpuOptions options;
   options.isa = s.isa;
-  options.threads = s.threads;
+  options.threads = std::make_shared<Threads>(s.threads);
   ops::CpuDevice device(options);
   return bench::measure_peak(device);
 }

@@ -25,7 +25,8 @@ using namespace prefix;  // a program, not a header
 
 std::unique_ptr<ops::Device> gpu(const char* attention = "auto") {
   const ops::CudaAttention kernels = ops::cuda_attention_of(attention);
-  return ops::make_device({"cuda", ops::kBf16Types, "auto", 1, false, false, kernels, kernels});
+  return ops::make_device(
+      {"cuda", ops::kBf16Types, "auto", nullptr, false, false, kernels, kernels});
 }
 
 void attention(const std::string& only, const char* kernel) {

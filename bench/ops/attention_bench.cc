@@ -193,7 +193,7 @@ int main(int argc, char** argv) {
       continue;
     }
     for (const int threads : arguments.threads) {
-      CpuDevice device({arguments.types, level.name, threads});
+      CpuDevice device({arguments.types, level.name, std::make_shared<prefix::Threads>(threads)});
       for (const Shape& shape : shapes(arguments.quick)) bench_shape(device, shape);
     }
   }

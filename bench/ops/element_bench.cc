@@ -29,7 +29,7 @@ void print(const CpuDevice& device, const char* op, double time) {
 }
 
 void bench_level(std::string_view isa, int threads) {
-  CpuDevice device({kBf16Types, isa, threads});
+  CpuDevice device({kBf16Types, isa, std::make_shared<prefix::Threads>(threads)});
   const int64_t width = (kHeads + 2 * kKvHeads) * kHeadDim;
   std::vector<float> x(kRows * width, 0.5f), weight(kHidden, 1.0f), cos(kRows * kHeadDim / 2, 0.6f),
       sin(kRows * kHeadDim / 2, 0.8f);

@@ -183,7 +183,7 @@ int main(int argc, char** argv) {
       CpuOptions options;
       options.isa = level.name;
       options.types = arguments.dtype == "f32" ? prefix::ops::kF32Types : prefix::ops::kBf16Types;
-      options.threads = threads;
+      options.threads = std::make_shared<prefix::Threads>(threads);
       CpuDevice device(options);
       // oneDNN chooses its own instructions: once, next to our choice, unless a level was named.
       const bool compare = level.chosen || !arguments.isa.empty();

@@ -27,17 +27,44 @@ func TestSystem(t *testing.T) {
 	if !slices.Contains(prefix.Features(), "cpu") || !prefix.HasFeature("cpu") || prefix.HasFeature("") {
 		t.Error(prefix.Features())
 	}
-	chosen := 0
-	for _, device := range must(prefix.Devices())(t) {
-		if device.Chosen {
-			chosen++
+	for i, device := range must(prefix.Devices())(t) {
+		if (device.Kind == "cpu") != (i == 0) || device.Chosen != (i == 0) || device.Available != (device.Reason == "") {
+			t.Errorf("%+v", device)
 		}
-		if device.Kind != "cpu" || device.Level == "" || device.Available != (device.Reason == "") {
+		if i == 0 && !prefix.HasFeature(device.Level) {
 			t.Errorf("%+v", device)
 		}
 	}
-	if chosen != 1 {
-		t.Errorf("%d devices are chosen", chosen)
+}
+
+func TestPool(t *testing.T) {
+	pool := must(prefix.NewPool(prefix.Options{"threads": 2}))(t)
+	options := prefix.Options{"pool": pool, "cache_bytes": "16M"}
+	for range 2 {
+		engine := must(prefix.Open(background, filepath.Join(models, "llama-base"), options))(t)
+		defer engine.Close()
+		if info := must(engine.InfoJSON())(t); !strings.Contains(info, `"pool":true`) {
+			t.Error(info)
+		}
+	}
+	if _, ok := options["pool"]; !ok {
+		t.Error("the caller's options were changed")
+	}
+	options["threads"] = 2
+	if _, err := prefix.Open(background, filepath.Join(models, "llama-base"), options); !errors.Is(err, prefix.ErrInvalidArgument) {
+		t.Error(err)
+	}
+	if err := pool.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := options.Check(); !errors.Is(err, prefix.ErrClosed) {
+		t.Error(err)
+	}
+	if _, err := prefix.NewPool(prefix.Options{"dtype": "f32"}); !errors.Is(err, prefix.ErrInvalidArgument) {
+		t.Error(err)
+	}
+	if err := (prefix.Options{"pool": 3}).Check(); !errors.Is(err, prefix.ErrUnknownOption) {
+		t.Error(err)
 	}
 }
 

@@ -3,13 +3,15 @@ package prefix
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 
 	"prefix.io/prefix/internal/swig"
 )
 
 // Options are settings by name, of an engine or of a request; [OptionInfos] lists them all. Values are numbers,
-// booleans, strings or lists of integers; sizes may be strings such as "2G".
+// booleans, strings or lists of integers; sizes may be strings such as "2G". Those of an engine may also have a *[Pool]
+// as "pool".
 type Options map[string]any
 
 // native makes the options of one call; release takes 0.
@@ -17,7 +19,12 @@ func (o Options) native() (raw uintptr, release func(), err error) {
 	if len(o) == 0 {
 		return 0, func() {}, nil
 	}
-	text, err := json.Marshal(o)
+	settings, pool := o, (*Pool)(nil)
+	if given, ok := o["pool"].(*Pool); ok {
+		settings, pool = maps.Clone(o), given
+		delete(settings, "pool")
+	}
+	text, err := json.Marshal(settings)
 	if err != nil {
 		return 0, nil, fmt.Errorf("prefix: options: %w", err)
 	}
@@ -27,6 +34,12 @@ func (o Options) native() (raw uintptr, release func(), err error) {
 	if err := call(func(f *swig.Error) int32 { return swig.Prefix_options_set_json(raw, string(text), f) }); err != nil {
 		swig.Prefix_options_release(raw)
 		return 0, nil, err
+	}
+	if pool != nil {
+		if err := pool.giveTo(raw); err != nil {
+			swig.Prefix_options_release(raw)
+			return 0, nil, err
+		}
 	}
 	return raw, func() { swig.Prefix_options_release(raw) }, nil
 }

@@ -28,17 +28,18 @@ func HasFeature(name string) bool { return swig.Prefix_has_feature(name) != 0 }
 
 // Device is what an engine could run on.
 type Device struct {
-	Kind       string // "cpu"
-	Level      string // instruction-set level, "avx512_bf16"
+	Kind       string // "cpu" or "cuda"
+	Name       string // as its maker calls it; empty when that is not known
+	Level      string // instruction-set level that option isa = auto takes, "amx"; "sm_90"
 	Available  bool   // engines can run on it
-	Chosen     bool   // option isa = auto takes this one
+	Chosen     bool   // they do unless option device names another
 	Reason     string // why not available
-	Threads    int    // cores this process may use
+	Threads    int    // cores this process may use; multiprocessors of a GPU
 	TotalBytes int64  // memory of the device
-	FreeBytes  int64
+	FreeBytes  int64  // not known of a GPU
 }
 
-// Devices lists the instruction-set levels of the processor, best first.
+// Devices lists the processor, then the GPUs in the order of option device = cuda:0, cuda:1, ...
 func Devices() ([]Device, error) {
 	devices := make([]Device, swig.Prefix_device_count())
 	for i := range devices {
@@ -47,7 +48,7 @@ func Devices() ([]Device, error) {
 			return nil, err
 		}
 		devices[i] = Device{
-			Kind: swig.Text(raw.Kind), Level: swig.Text(raw.Level), Available: raw.Available != 0, Chosen: raw.Chosen != 0,
+			Kind: swig.Text(raw.Kind), Name: swig.Text(raw.Name), Level: swig.Text(raw.Level), Available: raw.Available != 0, Chosen: raw.Chosen != 0,
 			Reason: swig.Text(raw.Reason), Threads: int(raw.Threads), TotalBytes: raw.TotalBytes, FreeBytes: raw.FreeBytes,
 		}
 	}

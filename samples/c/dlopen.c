@@ -73,11 +73,8 @@ static void print_devices(int json) {
              i ? "," : "", d.kind, d.level, d.available ? "true" : "false",
              d.chosen ? "true" : "false", (int)d.threads);
     else
-      printf("  %s %-12s %s%s\n", d.kind, d.level,
-             d.chosen      ? "chosen"
-             : d.available ? "available"
-                           : "not available: ",
-             d.reason);
+      printf("  %s %-12s %s%s%s\n", d.kind, d.level, d.name,
+             d.available ? "" : ", not available: ", d.reason);
   }
 }
 

@@ -17,6 +17,7 @@
 #include "prefix.h"
 
 struct prefix_options {};
+struct prefix_pool {};
 struct prefix_engine {};
 struct prefix_batch {};
 struct prefix_job {};

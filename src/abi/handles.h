@@ -25,7 +25,8 @@ enum class Kind : uint32_t {
   kJob = 4,
   kSim = 5,
   kQueue = 6,
-  kSource = 7
+  kSource = 7,
+  kPool = 8
 };
 
 class HandleTable {

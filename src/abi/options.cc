@@ -103,6 +103,16 @@ prefix_status prefix_options_get(const prefix_options* options, const char* key,
   });
 }
 
+prefix_status prefix_options_set_pool(prefix_options* options, prefix_pool* pool,
+                                      prefix_error* err) {
+  return guard("prefix_options_set_pool", err, [&] {
+    const auto object = object_of(options);
+    auto threads = pool ? find<prefix::Threads>(Kind::kPool, pool, "the pool") : nullptr;
+    std::lock_guard lock(object->mutex);
+    threads = object->options.exchange_pool(std::move(threads));
+  });
+}
+
 size_t prefix_option_count(void) { return prefix::option_table().size(); }
 
 prefix_status prefix_option_info(size_t index, prefix_option_details* out, prefix_error* err) {

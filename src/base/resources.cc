@@ -1,13 +1,13 @@
 #include "base/resources.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <charconv>
 #include <fstream>
 #include <optional>
 #include <string_view>
 #include <vector>
+
+#include "base/processors.h"
 
 namespace prefix {
 namespace {
@@ -58,12 +58,6 @@ std::vector<std::string> groups(const std::string& root) {
   return out;
 }
 
-int allowed_processors() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
-}
-
 // Processors' worth of time in a period, rounded up: two and a half keep three threads busy.
 std::optional<int64_t> quota(const std::string& group) {
   const auto time = number_at(group + "/cpu.max", 0), period = number_at(group + "/cpu.max", 1);
@@ -78,7 +72,7 @@ Resources resources(const std::string& root) {
   const auto meminfo = [&](std::string_view key) {
     return number_after(root + "/proc/meminfo", key).value_or(0) * 1024;
   };
-  int64_t processors = allowed_processors();
+  auto processors = static_cast<int64_t>(allowed_processors().size());
   r.total_bytes = meminfo("MemTotal:");
   r.available_bytes = meminfo("MemAvailable:");
   if (r.available_bytes == 0) r.available_bytes = int64_t{4} << 30;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <system_error>
+#include <utility>
 
 #include "base/status.h"
 
@@ -28,10 +29,11 @@ bool spin_until(const Ready& ready) {
 
 }  // namespace
 
-Threads::Threads(int count) {
+Threads::Threads(int count, Processors cpus) : cpus_(std::move(cpus)) {
   try {
     workers_.reserve(static_cast<size_t>(std::max(count, 1)) - 1);
     for (int i = 1; i < count; ++i) workers_.emplace_back([this, i] { work(i); });
+    bind_workers();
   } catch (const std::system_error& e) {
     const size_t started = workers_.size();
     stop();  // those that did start
@@ -43,6 +45,46 @@ Threads::Threads(int count) {
 }
 
 Threads::~Threads() { stop(); }
+
+void Threads::bind_workers() {
+  for (std::thread& worker : workers_)
+    if (const int error = bind_thread(worker.native_handle(), cpus_); error != 0)
+      fail(Code::kUnsupportedDevice, "the system does not bind threads to processors ",
+           processors_text(cpus_), ": ", std::generic_category().message(error));
+}
+
+int Threads::bind_caller() const { return bind_thread(pthread_self(), cpus_); }
+
+bool Threads::take_turn() {
+  const std::thread::id self = std::this_thread::get_id();
+  if (holder_.load(std::memory_order_relaxed) == self) return false;
+  std::unique_lock lock(turns_mutex_);
+  const uint64_t number = next_number_++;
+  turn_ended_.wait(lock, [&] { return serving_ == number; });
+  holder_.store(self, std::memory_order_relaxed);
+  return true;
+}
+
+void Threads::end_turn() {
+  {
+    std::lock_guard lock(turns_mutex_);
+    holder_.store({}, std::memory_order_relaxed);
+    ++serving_;
+  }
+  turn_ended_.notify_all();
+}
+
+int64_t Threads::waiting() {
+  std::lock_guard lock(turns_mutex_);
+  const auto drawn = static_cast<int64_t>(next_number_ - serving_);
+  return drawn > 0 ? drawn - 1 : 0;
+}
+
+Threads::Turn::Turn(Threads& threads) : threads_(threads), taken_(threads.take_turn()) {}
+
+Threads::Turn::~Turn() {
+  if (taken_) threads_.end_turn();
+}
 
 void Threads::stop() {
   {
@@ -90,6 +132,7 @@ void Threads::work(int worker) {
 
 void Threads::run(int64_t n, const std::function<void(int64_t, int)>& task) {
   if (n <= 0) return;
+  const Turn turn(*this);
   if (workers_.empty() || n == 1) {
     for (int64_t i = 0; i < n; ++i) task(i, 0);
     return;

@@ -1,8 +1,14 @@
-// The worker pool of an engine.
+// A worker pool, of one engine or of several.
 //
 //   caller ── run(n, task) ──┬─ caller itself
 //                            ├─ worker 1        indices 0..n-1 are handed out one by one
 //                            └─ worker 2        from a shared counter
+//
+// Several callers take turns, in the order in which they came: a Turn lasts a call of run(), or as
+// long as a caller keeps one for many calls, as a step of the CPU does.
+//
+//   engine A   Turn ├ run run run ┤            waits ├ run run ┤
+//   engine B        waits         ├ run run ┤  ...
 //
 // The operations of a step follow each other within microseconds, less than it takes to wake a
 // sleeping thread: workers look for the next call for some 20 microseconds, then sleep on a
@@ -19,29 +25,67 @@
 #include <thread>
 #include <vector>
 
+#include "base/processors.h"
+
 namespace prefix {
 
 class Threads {
  public:
-  // `count` threads in all, the caller of run() included; at least 1. Throws kOutOfMemory when the
-  // system does not give as many.
-  explicit Threads(int count);
+  // `count` threads in all, the caller of run() included; at least 1. The workers run on `cpus`, or
+  // wherever the system puts them when there are none. Throws kOutOfMemory when the system does not
+  // give as many, kUnsupportedDevice when it does not bind them.
+  explicit Threads(int count, Processors cpus = {});
   ~Threads();
   Threads(const Threads&) = delete;
   Threads& operator=(const Threads&) = delete;
 
   int count() const { return static_cast<int>(workers_.size()) + 1; }
+  const Processors& cpus() const { return cpus_; }
+  // Binds the calling thread as the workers are; for threads of the library alone, never for one of
+  // the host. Returns an errno.
+  int bind_caller() const;
+  // Callers that wait for their turn, now.
+  int64_t waiting();
+
+  // The sole use of the workers, by the thread that makes it and until it is destroyed there. While
+  // another thread has it the constructor waits; a thread that has it already takes no second one.
+  // Whoever has a turn must not wait for anything but its own tasks.
+  class Turn {
+   public:
+    explicit Turn(Threads& threads);
+    ~Turn();
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+   private:
+    Threads& threads_;
+    const bool taken_;  // by this one, not by one around it
+  };
 
   // Calls task(index, worker) for every index in [0, n), worker in [0, count()), and returns when
-  // all are done. One caller at a time. The first exception of a task is rethrown here.
+  // all are done. Any thread but a task: it waits for its turn, unless it has it. The first
+  // exception of a task is rethrown here.
   void run(int64_t n, const std::function<void(int64_t index, int worker)>& task);
 
  private:
+  bool take_turn();
+  void end_turn();
+  void bind_workers();
   void stop();
   void work(int worker);
   void take_indices(int worker);
 
+  const Processors cpus_;
   std::vector<std::thread> workers_;
+
+  // Turns: number serving_ has it, or may take it; those who drew serving_ + 1 to next_number_ - 1
+  // wait.
+  std::mutex turns_mutex_;
+  std::condition_variable turn_ended_;
+  uint64_t next_number_ = 0;
+  uint64_t serving_ = 0;
+  std::atomic<std::thread::id> holder_{};  // of the turn
+
   std::mutex mutex_;
   std::condition_variable wake_;
   std::condition_variable done_;

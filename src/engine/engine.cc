@@ -1,6 +1,7 @@
 #include "engine/engine.h"
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include "base/clock.h"
@@ -10,6 +11,7 @@
 #include "cache/lower_tiers.h"
 #include "cache/page_keys.h"
 #include "engine/memory_estimate.h"
+#include "engine/pool.h"
 #include "engine/request_check.h"
 #include "engine/schedule/scheduler.h"
 #include "model/architecture.h"
@@ -32,8 +34,8 @@ Engine::Engine(const ModelSource& source, const Options& options, const LoadProg
   const auto start = now_();
   check_options(options);
   ModelFiles files = open_model(source);
-  const ops::DeviceOptions device_options = device_options_of(options);
-  threads_ = device_options.threads;
+  ops::DeviceOptions device_options = device_options_of(options);
+  threads_ = device_options.threads = engine_threads(options);
   device_ = ops::make_device(device_options);
   model_ = std::make_unique<Model>(std::move(files), *device_,
                                    context_length(options, files.config), progress);
@@ -48,7 +50,10 @@ Engine::Engine(const ModelSource& source, const Options& options, const LoadProg
          " bytes of keys and values (option cache_bytes): ", e.message());
   }
   // As they are in force, for info_json().
-  options_.set("threads", cat(threads_));
+  info_.pool = options.pool() != nullptr;
+  options_.exchange_pool(nullptr);
+  options_.set("threads", cat(threads_->count()));
+  options_.set("cpus", processors_text(threads_->cpus()));
   options_.set("rows", cat(row_budget(options)));
   options_.set("max_positions", cat(model_->max_positions()));
   options_.set("cache_bytes", cat(pages * page_bytes));
@@ -59,7 +64,7 @@ Engine::Engine(const ModelSource& source, const Options& options, const LoadProg
   scheduler_ = std::make_unique<Scheduler>(
       *model_, *kv_, *pages_, *tree_,
       SchedulerOptions{static_cast<int32_t>(row_budget(options)), options.get_bool("sharing"),
-                       options.get_bool("cache"), threads_},
+                       options.get_bool("cache"), threads_->count()},
       tiers_.get(), now_);
   watch_tree();
   fill_info(source.name());
@@ -191,11 +196,16 @@ void Engine::shutdown(int64_t timeout_ms) {
   pages_.reset();
   model_.reset();
   device_.reset();
+  threads_.reset();
   lock.unlock();
   log_message(LogLevel::kInfo, "an engine was shut down");
 }
 
 void Engine::loop() {
+  if (const int error = threads_->bind_caller(); error != 0)
+    log_message(LogLevel::kWarning, cat("the scheduler of an engine is not bound to processors ",
+                                        processors_text(threads_->cpus()), ": ",
+                                        std::generic_category().message(error)));
   std::unique_lock lock(mutex_);
   for (;;) {
     if (scheduler_->idle()) idle_.notify_all();

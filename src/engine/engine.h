@@ -147,7 +147,7 @@ class Engine {
 
   Options options_;
   Now now_;
-  int threads_ = 1;
+  std::shared_ptr<Threads> threads_;
   std::unique_ptr<ops::Device> device_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<PagePool> pages_;

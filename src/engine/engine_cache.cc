@@ -10,6 +10,7 @@
 #include "cache/page_keys.h"
 #include "cache/store_plugin.h"
 #include "engine/engine.h"
+#include "engine/pool.h"
 #include "engine/schedule/scheduler.h"
 #include "engine/tree_json.h"
 
@@ -235,6 +236,7 @@ void Engine::check_options(const Options& options) {
   const bool tiers = !options.get("cache_disk").empty() || !options.get("cache_store").empty();
   if (tiers && !(options.get_bool("cache") && options.get_bool("sharing")))
     fail(Code::kInvalidArgument, "options cache_disk and cache_store need cache and sharing");
+  check_threads(options);
 }
 
 void Engine::watch_tree() {
@@ -293,7 +295,8 @@ void Engine::open_tiers() {
 }
 
 const Sha256::Digest& Engine::fingerprint() {
-  std::call_once(fingerprint_once_, [this] { fingerprint_ = model_->fingerprint(threads_); });
+  std::call_once(fingerprint_once_,
+                 [this] { fingerprint_ = model_->fingerprint(threads_->count()); });
   return fingerprint_;
 }
 

@@ -94,6 +94,7 @@ std::string Engine::info_json() {
     if (o.scope == OptionScope::kEngine) json.field(o.key, options_.get(o.key));
   json.close('}').field("device", info_.device).field("isa", info_.isa);
   json.field("dtype", info_.dtype).field("threads", info_.threads);
+  json.field("cpus", info_.cpus).field("pool", info_.pool);
   json.list("warnings", warnings_);
   return json.close('}').text();
 }
@@ -110,7 +111,8 @@ void Engine::fill_info(const std::string& source_name) {
   info_.hidden = c.hidden;
   info_.layers = c.layers;
   info_.max_positions = model_->max_positions();
-  info_.threads = threads_;
+  info_.threads = threads_->count();
+  info_.cpus = processors_text(threads_->cpus());
   info_.eos_ids = c.eos_ids;
   info_.heads = c.heads;
   info_.kv_heads = c.kv_heads;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 #include <thread>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/failure.h"
@@ -24,8 +25,9 @@ void EngineLoad::run() noexcept {
   Code code = Code::kOk;
   std::string message;
   try {
+    const Options options = std::move(options_);  // a pool goes with the engine, not with this
     engine =
-        Engine::create(source_, options_, [this](double fraction) { return advance(fraction); });
+        Engine::create(source_, options, [this](double fraction) { return advance(fraction); });
   } catch (...) {
     tell_failure([&](Code c, std::string_view text) {
       try {

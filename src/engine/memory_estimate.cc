@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/resources.h"
 #include "base/status.h"
 #include "model/architecture.h"
 #include "model/layer.h"
@@ -19,13 +18,11 @@ constexpr int64_t kGpuRows = 4096;
 }  // namespace
 
 ops::DeviceOptions device_options_of(const Options& options) {
-  auto threads = static_cast<int>(options.get_int("threads"));
-  if (threads <= 0) threads = resources().processors;
   const ops::CudaAttention attention = ops::cuda_attention_of(options.get("cuda_attention"));
   return {options.get("device"),
           options.get("dtype") == "f32" ? ops::kF32Types : ops::kBf16Types,
           options.get("isa"),
-          threads,
+          nullptr,
           options.get_bool("invariant"),
           options.get_bool("cuda_graphs"),
           attention,

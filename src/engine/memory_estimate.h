@@ -10,6 +10,7 @@
 
 namespace prefix {
 
+// All but the threads, which an engine starts and an estimate does not.
 ops::DeviceOptions device_options_of(const Options& options);
 // Positions of the longest sequence.
 int32_t context_length(const Options& options, const ModelConfig& config);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "base/processors.h"
 #include "base/quote.h"
 #include "base/status.h"
 #include "engine/options_json.h"
@@ -36,7 +37,10 @@ constexpr OptionInfo kTable[] = {
     {"cuda_graphs", T::kBool, S::kEngine, "true", 0, 0, "",
      "Replay steps that look like earlier ones as CUDA graphs; the same bits either way."},
     {"threads", T::kInt, S::kEngine, "0", 0, 1024, "",
-     "Worker threads; 0 = one per processor that the process may use."},
+     "Worker threads; 0 = one per processor that the process may use, or per processor of cpus."},
+    {"cpus", T::kString, S::kEngine, "", 0, 0, "",
+     "Processors that the worker threads stay on, as 0-3,8; empty = wherever the system puts "
+     "them."},
     {"cache_bytes", T::kInt, S::kEngine, "0", 0, kMax, "",
      "Most bytes for keys and values, of running requests and of the cache; 0 = a quarter of the "
      "free memory, nine tenths of what is left on a GPU. Suffixes K, M, G."},
@@ -197,6 +201,7 @@ void check_value(const OptionInfo& o, std::string_view text) {
       parse_bool(o, text);
       break;
     case T::kString: {
+      if (o.key == "cpus") parse_processors(text, "option cpus");
       if (o.values.empty() || (o.key == "device" && ops::is_device_name(text))) break;
       const std::string list = "|" + std::string(o.values) + "|";
       if (text.empty() || text.find('|') != std::string_view::npos ||
@@ -251,6 +256,8 @@ bool Options::is_set(std::string_view key) const { return values_.count(std::str
 
 void Options::require_scopes(std::initializer_list<OptionScope> scopes,
                              std::string_view what) const {
+  if (pool_ && std::find(scopes.begin(), scopes.end(), S::kEngine) == scopes.end())
+    fail(Code::kInvalidArgument, "a pool is for engines; ", what, " does not take it");
   for (const auto& [key, value] : values_) {
     const OptionInfo& o = find(key);
     if (std::find(scopes.begin(), scopes.end(), o.scope) != scopes.end()) continue;

@@ -8,9 +8,13 @@
 #include <cstdint>
 #include <initializer_list>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+
+#include "base/threads.h"
 
 namespace prefix {
 
@@ -48,8 +52,16 @@ class Options {
   // of these scopes.
   void require_scopes(std::initializer_list<OptionScope> scopes, std::string_view what) const;
 
+  // Worker threads to share with other engines, the one option that is no text; null: none.
+  // Returns the one before.
+  std::shared_ptr<Threads> exchange_pool(std::shared_ptr<Threads> pool) {
+    return std::exchange(pool_, std::move(pool));
+  }
+  const std::shared_ptr<Threads>& pool() const { return pool_; }
+
  private:
   std::map<std::string, std::string, std::less<>> values_;
+  std::shared_ptr<Threads> pool_;
 };
 
 }  // namespace prefix

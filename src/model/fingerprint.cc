@@ -1,11 +1,8 @@
 // Who computed a page: everything that decides its bits.
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <string>
 #include <string_view>
-#include <system_error>
-#include <thread>
 
 #include "base/sha256.h"
 #include "base/status.h"
@@ -66,21 +63,15 @@ Sha256::Digest Model::fingerprint(int threads) const {
   pieces.add(others);
 
   std::vector<Sha256::Digest> digests(pieces.chunks.size());
-  std::atomic<size_t> next{0};
-  const auto work = [&] {
-    for (size_t i; (i = next++) < digests.size();)
-      digests[i] = digest_of(pieces.chunks[i], device_);
-  };
-  std::vector<std::jthread> helpers;
-  for (int i = 1; i < threads; ++i) {
-    try {
-      helpers.emplace_back(work);
-    } catch (const std::system_error&) {
-      break;  // those that are there do it
-    }
+  // A few for each thread, then steps may have a turn.
+  const size_t at_once = 4 * static_cast<size_t>(threads);
+  for (size_t begin = 0; begin < digests.size(); begin += at_once) {
+    const size_t count = std::min(at_once, digests.size() - begin);
+    device_.parallel(static_cast<int64_t>(count), [&](int64_t i) {
+      const size_t chunk = begin + static_cast<size_t>(i);
+      digests[chunk] = digest_of(pieces.chunks[chunk], device_);
+    });
   }
-  work();
-  helpers.clear();
 
   const ops::KvLayout layout = kv_layout();
   const std::string head = cat(

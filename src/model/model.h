@@ -81,8 +81,8 @@ class Model {
   ops::KvLayout kv_layout() const;
   int64_t weight_bytes() const;  // of matrices and rotary tables
   // 32 bytes that are the same for two models exactly when the keys and values that they compute
-  // are. Reads all weights once, on that many threads: half a second per GB and core or less where
-  // the CPU has SHA instructions. Any thread.
+  // are. Reads all weights once, on the device's threads, which are that many: half a second per GB
+  // and core or less where the CPU has SHA instructions. Any thread.
   Sha256::Digest fingerprint(int threads) const;
   // Row offset into the rotary tables for sequences of up to `length` tokens: models whose rotation
   // depends on the total length (longrope) have one table per regime, and one tree root for each.

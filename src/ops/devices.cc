@@ -96,8 +96,10 @@ const std::vector<GpuInfo>& gpu_devices() {
       const int32_t count = entry->count(why, sizeof why);
       for (int32_t i = 0; i < std::min(count, kMaxDevices); ++i) {
         gpu::Properties p;
-        if (!entry->describe(i, &p, why, sizeof why)) continue;
-        list->push_back(gpu_info(p));
+        if (entry->describe(i, &p, why, sizeof why))
+          list->push_back(gpu_info(p));
+        else  // it keeps its place: the next one is cuda:(i + 1)
+          list->push_back({"", "", 0, 0, why});
       }
     } catch (const Error&) {  // no plugin: no GPUs
     }
@@ -110,7 +112,9 @@ GpuInfo gpu_of(std::string_view name) {
   const int index = cuda_index(name);
   if (index >= 0 && replacement()) return gpu_info(open_runtime(index, false)->properties());
   const std::vector<GpuInfo>& all = gpu_devices();
-  if (index >= 0 && index < static_cast<int>(all.size())) return all[static_cast<size_t>(index)];
+  if (index >= 0 && index < static_cast<int>(all.size()) &&
+      all[static_cast<size_t>(index)].processors > 0)
+    return all[static_cast<size_t>(index)];
   return {"", "", 132, 0, ""};
 }
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/threads.h"
 #include "ops/op.h"
 
 namespace prefix::ops {
@@ -26,7 +27,7 @@ struct DeviceOptions {
   std::string name = "cpu";
   NumericTypes types;
   std::string isa = "auto";
-  int threads = 1;
+  std::shared_ptr<Threads> threads;  // null: the calling thread alone
   bool invariant = false;
   bool cuda_graphs = true;
   CudaAttention small_steps = CudaAttention::kAuto;  // by clusters of blocks

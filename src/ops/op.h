@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/threads.h"
 #include "ops/device_sizes.h"
 #include "ops/kv_layout.h"
 #include "ops/weights.h"
@@ -128,14 +129,15 @@ class Device {
   virtual void convert(const float* x, int64_t ld, int64_t rows, int64_t n,
                        ActivationBuffer out) = 0;
 
-  // Runs task(i) for i in [0, n) on the host's worker threads of this device.
+  // Runs task(i) for i in [0, n) on the host's worker threads of this device. Any thread; outside of
+  // a step it waits for a turn of theirs.
   virtual void parallel(int64_t n, const std::function<void(int64_t)>& task) = 0;
 };
 
 struct CpuOptions {
   NumericTypes types;
-  std::string_view isa = "auto";  // auto, amx, avx512_bf16, avx512, avx2, scalar
-  int threads = 0;                // 0: one per available core
+  std::string_view isa = "auto";     // auto, amx, avx512_bf16, avx512, avx2, scalar
+  std::shared_ptr<Threads> threads;  // null: the calling thread alone
 };
 
 // Throws kUnsupportedDevice when the machine lacks the level that was asked for.

@@ -2,7 +2,6 @@
 // and logits are in cpu/.
 #include "ops/op_cpu.h"
 
-#include <algorithm>
 #include <array>
 
 #include "base/resources.h"
@@ -15,10 +14,10 @@
 namespace prefix::ops {
 CpuDevice::CpuDevice(const CpuOptions& options)
     : isa_(choose_isa(options.isa)),
-      threads_(options.threads > 0 ? options.threads : resources().processors),
+      threads_(options.threads ? options.threads : std::make_shared<Threads>(1)),
       sizes_(compute_type_of(options.types, kernel_table(isa_))) {
-  scratch_ = std::make_unique<Scratch[]>(static_cast<size_t>(threads_.count()));
-  context_.threads = &threads_;
+  scratch_ = std::make_unique<Scratch[]>(static_cast<size_t>(threads_->count()));
+  context_.threads = threads_.get();
   context_.scratch = scratch_.get();
   context_.partials = &partials_;
   context_.kernels = &kernel_table(isa_);
@@ -47,7 +46,7 @@ PackedWeights CpuDevice::pack_from(PackedWeights shape,
                                    std::span<const WeightSource* const> sources, int64_t n) {
   std::byte* const data = allocate(shape.bytes());
   try {
-    pack_panels(threads_, shape, sources, n, data);
+    pack_panels(*threads_, shape, sources, n, data);
   } catch (...) {
     release(data, shape.bytes());
     throw;
@@ -93,7 +92,7 @@ void CpuDevice::linear_gated(const PackedWeights& w, int64_t n, const float* bia
 }
 
 void CpuDevice::parallel(int64_t n, const std::function<void(int64_t)>& task) {
-  threads_.run(n, [&](int64_t index, int) { task(index); });
+  threads_->run(n, [&](int64_t index, int) { task(index); });
 }
 
 std::unique_ptr<Step> CpuDevice::begin_step(const StepArrays& arrays) {

@@ -63,7 +63,7 @@ class CpuDevice final : public Device {
                           int64_t n);
 
   Isa isa_;
-  Threads threads_;
+  std::shared_ptr<Threads> threads_;
   std::unique_ptr<Scratch[]> scratch_;  // one per thread
   Scratch partials_;
   CpuContext context_;

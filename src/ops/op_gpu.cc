@@ -1,7 +1,5 @@
 #include "ops/op_gpu.h"
 
-#include <algorithm>
-
 #include "base/log.h"
 #include "base/status.h"
 #include "ops/gpu/step.h"
@@ -12,9 +10,9 @@ GpuDevice::GpuDevice(std::unique_ptr<gpu::Runtime> runtime, const GpuOptions& op
     : context_(std::move(runtime), options),
       sizes_(options.types, context_.runtime->properties().processors,
              context_.runtime->properties().total_bytes),
-      threads_(std::max(1, options.threads)),
+      threads_(options.threads ? options.threads : std::make_shared<Threads>(1)),
       isa_(cat("sm_", context_.runtime->properties().capability)),
-      downloads_(*context_.runtime, context_.uploads, threads_),
+      downloads_(*context_.runtime, context_.uploads, *threads_),
       gated_(*context_.runtime) {
   const gpu::Properties& p = context_.runtime->properties();
   if (p.capability < 80)
@@ -69,7 +67,7 @@ void GpuDevice::download(void* host, const void* device, size_t bytes) {
 }
 
 void GpuDevice::parallel(int64_t n, const std::function<void(int64_t)>& task) {
-  threads_.run(n, [&](int64_t index, int) { task(index); });
+  threads_->run(n, [&](int64_t index, int) { task(index); });
 }
 
 // --- steps ---------------------------------------------------------------------------------------

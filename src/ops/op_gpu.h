@@ -73,7 +73,7 @@ class GpuDevice final : public Device {
 
   gpu::Context context_;
   gpu::GpuSizes sizes_;
-  Threads threads_;
+  std::shared_ptr<Threads> threads_;
   std::string isa_;
   gpu::Downloads downloads_;
   gpu::Buffer gated_;

@@ -64,6 +64,7 @@ using Job = Handle<prefix_job, prefix_job_release>;
 using Queue = Handle<prefix_queue, prefix_queue_release>;
 using Sim = Handle<prefix_sim, prefix_sim_release>;
 using Source = Handle<prefix_source, prefix_source_release>;
+using Pool = Handle<prefix_pool, prefix_pool_release>;
 
 // The status of a call, with its message when it is not the wanted one:
 //   expect(PREFIX_OK, [&](prefix_error* e) { return prefix_batch_clear(batch, e); });
@@ -114,6 +115,13 @@ inline Engine make_engine(Settings settings = {}) {
     return prefix_engine_create(model_path().c_str(), PREFIX_NUL, options, engine.out(), e);
   });
   return engine;
+}
+
+inline Pool make_pool(Settings settings = {{"threads", "2"}}) {
+  const Options options = make_options(settings);
+  Pool pool;
+  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_pool_create(options, pool.out(), e); });
+  return pool;
 }
 
 inline Queue make_queue() {

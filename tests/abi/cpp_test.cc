@@ -33,6 +33,24 @@ TEST(Cpp, OptionsTakeEveryType) {
   EXPECT_EQ(options.value("stop_tokens"), "7,8");
 }
 
+TEST(Cpp, EnginesShareAPool) {
+  auto options = prefix::Options().set("cache_bytes", "16M");
+  {
+    const prefix::Pool pool(prefix::Options().set("threads", 3));
+    EXPECT_EQ(&options.set_pool(pool), &options);
+  }
+  const prefix::Engine first(model_path(), &options), second(model_path(), &options);
+  for (const prefix::Engine* engine : {&first, &second}) {
+    prefix_engine_info info = PREFIX_ENGINE_INFO_INIT;
+    EXPECT_EQ(prefix_engine_get_info(engine->get(), &info, nullptr), PREFIX_OK);
+    EXPECT_EQ(info.threads, 3);
+  }
+  EXPECT_THROW(prefix::Pool(prefix::Options().set("dtype", "f32")), prefix::Error);
+  Error error;
+  EXPECT_EQ(prefix::Pool(options, &error).get(), nullptr);
+  EXPECT_EQ(error.code, PREFIX_ERR_INVALID_ARGUMENT);
+}
+
 TEST(Cpp, AFailureIsAnExceptionOrAStatusByChoice) {
   prefix::Options options;
   try {

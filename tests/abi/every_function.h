@@ -16,6 +16,7 @@ struct Handles {
   prefix_queue* queue = nullptr;
   prefix_sim* sim = nullptr;
   prefix_source* source = nullptr;
+  prefix_pool* pool = nullptr;
 };
 
 // All that is not a handle. Made by itself: everything NULL, and numbers that make no sense.
@@ -35,6 +36,7 @@ struct Arguments {
   prefix_sim** sim = nullptr;
   prefix_source** source = nullptr;
   prefix_read_at read = nullptr;
+  prefix_pool** pool = nullptr;
   size_t* size = nullptr;
   int32_t* number_out = nullptr;
   int64_t* long_out = nullptr;
@@ -218,6 +220,11 @@ inline const std::vector<Function>& every_function() {
                 a.n_tokens, a.long_out, a.err),
       ON_HANDLE(prefix_sim_retain, kOk, h.sim, a.err),
       RELEASE(prefix_sim_release, h.sim),
+      WITHOUT(prefix_pool_create, kInvalid, h.options, a.pool, a.err),
+      ON_HANDLE(prefix_pool_retain, kOk, h.pool, a.err),
+      RELEASE(prefix_pool_release, h.pool),
+      // The last: from here on the options are for engines alone.
+      ON_HANDLE(prefix_options_set_pool, kOk, h.options, h.pool, a.err),
   };
 #undef CALL
 #undef VOID

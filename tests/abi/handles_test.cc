@@ -26,6 +26,7 @@ struct GoodArguments : Arguments {
     sim = &sim_slot;
     source = &source_slot;
     read = [](void*, int64_t, void*, size_t) { return int32_t{1}; };
+    pool = &pool_slot;
     size = &size_slot;
     number_out = &number_slot;
     long_out = &long_slot;
@@ -60,6 +61,7 @@ struct GoodArguments : Arguments {
   prefix_queue* queue_slot = nullptr;
   prefix_sim* sim_slot = nullptr;
   prefix_source* source_slot = nullptr;
+  prefix_pool* pool_slot = nullptr;
   size_t size_slot = 0;
   int32_t number_slot = 0;
   int64_t long_slot = 0;
@@ -86,7 +88,7 @@ Handles same_for_all(void* pointer) {
   return {static_cast<prefix_options*>(pointer), static_cast<prefix_engine*>(pointer),
           static_cast<prefix_batch*>(pointer),   static_cast<prefix_job*>(pointer),
           static_cast<prefix_queue*>(pointer),   static_cast<prefix_sim*>(pointer),
-          static_cast<prefix_source*>(pointer)};
+          static_cast<prefix_source*>(pointer),  static_cast<prefix_pool*>(pointer)};
 }
 
 // Every function that takes a handle must see that these are none.
@@ -115,11 +117,12 @@ struct LiveHandles {
   Queue queue = make_queue();
   Sim sim = make_sim();
   Source source = make_source();
+  Pool pool = make_pool();
   LiveHandles() {
     add_logits(batch, {1, 2, 3});
     job = run(engine, batch);
   }
-  Handles all() const { return {options, engine, batch, job, queue, sim, source}; }
+  Handles all() const { return {options, engine, batch, job, queue, sim, source, pool}; }
 };
 
 TEST(Handles, TheListOfTestedFunctionsIsTheHeaders) {
@@ -168,6 +171,7 @@ TEST(Handles, NullArgumentsWithLiveHandles) {
   prefix_queue_release(live.queue);
   prefix_sim_release(live.sim);
   prefix_source_release(live.source);
+  prefix_pool_release(live.pool);
   expect_works(live.engine);
 }
 
@@ -187,10 +191,10 @@ TEST(Handles, NeighboursOfALiveHandleAreMisuse) {
     return reinterpret_cast<decltype(handle)>(reinterpret_cast<uintptr_t>(handle) + by);
   };
   for (const uint64_t by : {uint64_t{5}, ~uint64_t{0} - 10, uint64_t{1} << 32, uint64_t{1} << 27})
-    expect_misuse(
-        {moved(good.options, by), moved(good.engine, by), moved(good.batch, by),
-         moved(good.job, by), moved(good.queue, by), moved(good.sim, by), moved(good.source, by)},
-        "a neighbour of a handle");
+    expect_misuse({moved(good.options, by), moved(good.engine, by), moved(good.batch, by),
+                   moved(good.job, by), moved(good.queue, by), moved(good.sim, by),
+                   moved(good.source, by), moved(good.pool, by)},
+                  "a neighbour of a handle");
   expect_works(live.engine);
 }
 
@@ -201,7 +205,7 @@ TEST(Handles, OneKindIsNotAnother) {
       {reinterpret_cast<prefix_options*>(good.engine), reinterpret_cast<prefix_engine*>(good.batch),
        reinterpret_cast<prefix_batch*>(good.job), reinterpret_cast<prefix_job*>(good.queue),
        reinterpret_cast<prefix_queue*>(good.sim), reinterpret_cast<prefix_sim*>(good.source),
-       reinterpret_cast<prefix_source*>(good.options)},
+       reinterpret_cast<prefix_source*>(good.pool), reinterpret_cast<prefix_pool*>(good.options)},
       "a handle of another kind");
   expect_works(live.engine);
 }
@@ -229,7 +233,7 @@ TEST(Handles, BadOptionsAreMisuseEvenWhereTheyMayBeNull) {
       "prefix_engine_estimate",    "prefix_engine_create",           "prefix_engine_open",
       "prefix_engine_open_source", "prefix_batch_add_logits",        "prefix_batch_add_logprobs",
       "prefix_batch_add_choices",  "prefix_batch_add_continuations", "prefix_batch_add_embedding",
-      "prefix_batch_add_generate", "prefix_batch_add_warm"};
+      "prefix_batch_add_generate", "prefix_batch_add_warm",          "prefix_pool_create"};
   for (const Function& f : every_function()) {
     if (!optional.count(f.name)) continue;
     SCOPED_TRACE(f.name);

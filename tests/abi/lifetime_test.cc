@@ -233,7 +233,8 @@ TEST(Lifetime, AForkedChildIsToldSo) {
   const Queue queue = make_queue();
   const Sim sim = make_sim();
   const Source source = make_source();
-  const Handles live = {options, engine, batch, job, queue, sim, source};
+  const Pool pool = make_pool();
+  const Handles live = {options, engine, batch, job, queue, sim, source, pool};
   const int wrong = in_a_child([&] {
     int number = 0;
     for (const Function& f : every_function()) {

@@ -1,4 +1,6 @@
 // Versions, features, statuses and devices: what a program asks before it does anything.
+#include <fstream>
+#include <iterator>
 #include <set>
 
 #include "abi_support.h"
@@ -22,9 +24,7 @@ TEST(Versions, BuildInfoNamesTheInstructionSet) {
   prefix_device_details device{};
   device.struct_size = sizeof(device);
   std::string chosen;
-  for (size_t i = 0; i < prefix_device_count(); ++i)
-    if (prefix_device_info(i, &device, nullptr) == PREFIX_OK && device.chosen)
-      chosen = device.level;
+  if (prefix_device_info(0, &device, nullptr) == PREFIX_OK) chosen = device.level;
   EXPECT_FALSE(chosen.empty());
   EXPECT_NE(std::string(prefix_build_info()).find(chosen), std::string::npos)
       << prefix_build_info();
@@ -100,31 +100,57 @@ TEST(Versions, StatusesHaveNames) {
 }
 
 TEST(Versions, DevicesSayWhetherTheyCanBeUsed) {
-  int chosen = 0;
+  int cpus = 0;
   ASSERT_GT(prefix_device_count(), 0u);
   for (size_t i = 0; i < prefix_device_count(); ++i) {
     prefix_device_details device{};
     device.struct_size = sizeof(device);
     expect(PREFIX_OK, [&](prefix_error* e) { return prefix_device_info(i, &device, e); });
-    EXPECT_STREQ(device.kind, "cpu");
+    ASSERT_NE(device.name, nullptr);
     EXPECT_EQ(*device.reason == 0, device.available == 1) << device.level << ": " << device.reason;
-    EXPECT_EQ(prefix_has_feature(device.level, PREFIX_NUL), device.available);
+    EXPECT_EQ(device.chosen, i == 0) << "option device is cpu unless it is set";
+    EXPECT_EQ(std::string(device.kind), i == 0 ? "cpu" : "cuda");
+    if (i > 0) continue;
+    ++cpus;
+    EXPECT_EQ(prefix_has_feature(device.level, PREFIX_NUL), 1) << device.level;
+    EXPECT_EQ(device.available, 1);
     EXPECT_GT(device.threads, 0);
     EXPECT_GT(device.total_bytes, device.free_bytes);
     EXPECT_GT(device.free_bytes, 0);
-    chosen += device.chosen;
-    // The option isa takes every level; an engine only those that this machine has.
-    const Options options = make_options({{"isa", device.level}, {"cache_bytes", "1M"}});
-    Engine engine;
-    const prefix_status status =
-        prefix_engine_create(model_path().c_str(), PREFIX_NUL, options, engine.out(), nullptr);
-    EXPECT_EQ(status, device.available ? PREFIX_OK : PREFIX_ERR_UNSUPPORTED_DEVICE) << device.level;
   }
-  EXPECT_EQ(chosen, 1);
+  EXPECT_EQ(cpus, 1);
   prefix_device_details device{};
   device.struct_size = sizeof(device);
   expect(PREFIX_ERR_OUT_OF_RANGE,
          [&](prefix_error* e) { return prefix_device_info(99, &device, e); }, {"99"});
+}
+
+// As /proc/cpuinfo has it; a processor that it does not name has no name.
+TEST(Versions, TheCpuHasItsMakersName) {
+  prefix_device_details cpu{};
+  cpu.struct_size = sizeof(cpu);
+  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_device_info(0, &cpu, e); });
+  std::ifstream in("/proc/cpuinfo");
+  const std::string all((std::istreambuf_iterator<char>(in)), {});
+  EXPECT_EQ(*cpu.name != 0, all.find("model name") != std::string::npos);
+  EXPECT_NE(all.find(cpu.name), std::string::npos) << cpu.name;
+}
+
+// Option isa takes every level; an engine only those that this machine has, which are features, and
+// for the others it says what is missing.
+TEST(Versions, LevelsThatCannotRunSayWhy) {
+  for (const char* level : {"amx", "avx512_bf16", "avx512", "avx2", "scalar"}) {
+    SCOPED_TRACE(level);
+    const Options options = make_options({{"isa", level}, {"cache_bytes", "1M"}});
+    Engine engine;
+    Error error;
+    const prefix_status status =
+        prefix_engine_create(model_path().c_str(), PREFIX_NUL, options, engine.out(), &error);
+    const bool there = prefix_has_feature(level, PREFIX_NUL) == 1;
+    EXPECT_EQ(status, there ? PREFIX_OK : PREFIX_ERR_UNSUPPORTED_DEVICE) << error.message;
+    EXPECT_TRUE(there || std::string_view(error.message).find(level) != std::string_view::npos);
+  }
+  EXPECT_EQ(prefix_has_feature("scalar", PREFIX_NUL), 1);
 }
 
 }  // namespace

@@ -2,11 +2,11 @@
 #include "base/resources.h"
 
 #include <gtest/gtest.h>
-#include <sched.h>
 
 #include <filesystem>
 #include <string>
 
+#include "support/on_processors.h"
 #include "support/temp_folder.h"
 
 namespace prefix {
@@ -31,29 +31,9 @@ class Machine {
   testing_support::TempFolder root_;
 };
 
-// The test's thread may run on `count` processors, as under taskset.
-class OnProcessors {
- public:
-  explicit OnProcessors(int count) {
-    sched_getaffinity(0, sizeof before_, &before_);
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&set) < count; ++i)
-      if (CPU_ISSET(i, &before_)) CPU_SET(i, &set);
-    sched_setaffinity(0, sizeof set, &set);
-  }
-  ~OnProcessors() { sched_setaffinity(0, sizeof before_, &before_); }
-
- private:
-  cpu_set_t before_;
-};
-
 constexpr int64_t kGiB = int64_t{1} << 30;
 
-int all_processors() {
-  cpu_set_t set;
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-}
+int all_processors() { return static_cast<int>(testing_support::processors().size()); }
 
 TEST(Resources, WithoutGroupsTheMachineDecides) {
   const Machine machine;
@@ -63,7 +43,7 @@ TEST(Resources, WithoutGroupsTheMachineDecides) {
 }
 
 TEST(Resources, AffinityLimitsProcessors) {
-  const OnProcessors one(1);
+  const testing_support::OnProcessors one(1);
   EXPECT_EQ(Machine().read().processors, 1);
   EXPECT_EQ(resources().processors, 1);
 }

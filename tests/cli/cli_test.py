@@ -5,6 +5,7 @@ Runs the program on a tiny random checkpoint. The last line is "N passed, N fail
 """
 
 import json
+import os
 import random
 import shutil
 import struct
@@ -164,6 +165,20 @@ class Run(unittest.TestCase):
         for key in ("steps", "rows", "isa", "threads", "device", "dtype"):
             self.assertTrue(s[key], key)
 
+    @unittest.skipUnless(shutil.which("taskset"), "needs taskset")
+    def test_threads_follow_taskset_and_the_option_cpus(self):
+        path = SHARED["folder"] / "one.json"
+        cpu = str(max(os.sched_getaffinity(0)))
+        command = [BIN / "prefix", "run", "--model", SHARED["model"], "--summary", path]
+        for one in (["taskset", "-c", cpu, *command], [*command, "--option", f"cpus={cpu}"]):
+            path.unlink(missing_ok=True)
+            done = subprocess.run(one, input=lines([{"tokens": [1, 2], "task": "logits", "ids": [1]}]), capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(json.loads(path.read_text())["threads"], 1, one)
+        done = prefix("run", "--model", SHARED["model"], "--option", "cpus=65535")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("processor 65535", done.stderr)
+
     def test_files_and_options(self):
         source, target = SHARED["folder"] / "in.jsonl", SHARED["folder"] / "out.jsonl"
         source.write_text(lines([{"tokens": [1, 2], "task": "logits", "ids": [1]}]))
@@ -278,10 +293,13 @@ class Info(unittest.TestCase):
 
     def test_machine(self):
         machine = json.loads(prefix("info", "--machine", "--json").stdout)["machine"]
-        self.assertEqual(sum(d["chosen"] for d in machine["devices"]), 1)
-        self.assertIn("scalar", [d["level"] for d in machine["devices"]])
+        self.assertEqual([d["kind"] for d in machine["devices"] if d["chosen"]], ["cpu"])
+        self.assertEqual(sum(d["kind"] == "cpu" for d in machine["devices"]), 1)
+        self.assertIn(machine["devices"][0]["level"], machine["features"])
         self.assertTrue(all(d["available"] or d["reason"] for d in machine["devices"]))
         self.assertTrue(machine["gpu"])
+        cpu = machine["devices"][0]
+        self.assertRegex(prefix("info", "--machine").stdout, rf"(?m)^cpu: .*{cpu['level']}, {cpu['threads']} threads, ")
 
 
     def test_options(self):

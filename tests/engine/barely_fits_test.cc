@@ -160,7 +160,7 @@ struct Steps {
   }
   int32_t reserved() const { return pages.capacity() - pages.used() - pages.available(); }
 
-  std::unique_ptr<ops::Device> device = ops::make_cpu_device({ops::kBf16Types, "auto", 1});
+  std::unique_ptr<ops::Device> device = ops::make_cpu_device({ops::kBf16Types, "auto"});
   Model model{open_model(checkpoint().path()), *device, 4096, nullptr};
   PagePool pages;
   KvMemory kv;

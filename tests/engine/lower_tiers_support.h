@@ -197,7 +197,7 @@ class SmallCache {
   }
 
   const ops::KvLayout layout{ops::KvType::kBf16, 1, 1, 32};
-  const std::unique_ptr<ops::Device> device = ops::make_cpu_device({ops::kBf16Types, "auto", 1});
+  const std::unique_ptr<ops::Device> device = ops::make_cpu_device({ops::kBf16Types, "auto"});
   PagePool pool;
   KvMemory kv;
   Tree tree;

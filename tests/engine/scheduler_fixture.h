@@ -29,7 +29,7 @@ struct SchedulerTest : testing::Test {
     tree.reset();
     kv.reset();
     model.reset();
-    device = ops::make_cpu_device({ops::kBf16Types, "auto", 1});
+    device = ops::make_cpu_device({ops::kBf16Types, "auto"});
     model = std::make_unique<Model>(open_model(kCheckpoint->path()), *device, 4096, nullptr);
     pool = std::make_unique<PagePool>(pages);
     kv = std::make_unique<KvMemory>(*device, model->kv_layout(), pages);

@@ -42,13 +42,13 @@ inline std::unique_ptr<GpuDevice> emulated_device(DType type, bool invariant = f
                                                   const Attention& attention = {}) {
   return std::make_unique<GpuDevice>(
       std::make_unique<gpu::EmulatedRuntime>(processors, seed),
-      GpuOptions{types_of(type), 1, invariant, true, attention.small, attention.wide});
+      GpuOptions{types_of(type), nullptr, invariant, true, attention.small, attention.wide});
 }
 
 inline std::unique_ptr<GpuDevice> real_device(DType type, bool invariant = false,
                                               const Attention& attention = {}) {
   auto device = make_device(
-      {"cuda", types_of(type), "auto", 1, invariant, true, attention.small, attention.wide});
+      {"cuda", types_of(type), "auto", nullptr, invariant, true, attention.small, attention.wide});
   return std::unique_ptr<GpuDevice>(static_cast<GpuDevice*>(device.release()));
 }
 

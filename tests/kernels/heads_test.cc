@@ -25,13 +25,13 @@ class Heads : public ::testing::TestWithParam<Where> {
     if (GetParam() == Where::kCuda && !no_gpu().empty()) GTEST_SKIP() << no_gpu();
     switch (GetParam()) {
       case Where::kCpu:
-        device_ = make_cpu_device({kBf16Types, "auto", 2});
+        device_ = make_cpu_device({kBf16Types, "auto", std::make_shared<Threads>(2)});
         break;
       case Where::kEmulated:
         device_ = emulated_device(DType::kBf16);
         break;
       case Where::kCuda:
-        device_ = make_device({"cuda", kBf16Types, "auto", 1, false});
+        device_ = make_device({"cuda", kBf16Types});
         break;
     }
   }

@@ -199,7 +199,7 @@ class HopperSabotage : public ::testing::Test {
   std::string run(const Sabotage& sabotage, uint64_t seed) {
     auto runtime = std::make_unique<EmulatedRuntime>(1, seed);
     runtime->sabotage(sabotage);
-    const GpuOptions options{kBf16Types, 1, false, true, kWarpgroups.small, kWarpgroups.wide};
+    const GpuOptions options{kBf16Types, nullptr, false, true, kWarpgroups.small, kWarpgroups.wide};
     try {
       GpuDevice device(std::move(runtime), options);
       run_on_device(device, tree_, step_);

@@ -49,7 +49,7 @@ class CutFile : public testing::TestWithParam<std::string_view> {
       if (GetParam() == "shards") make_shards();
     }
     fs::copy(folder_.path(), backup_.path(), fs::copy_options::recursive);
-    device_ = ops::make_device({.name = "cpu", .threads = 2});
+    device_ = ops::make_device({.name = "cpu", .threads = std::make_shared<Threads>(2)});
   }
 
   void make_shards() {

@@ -30,7 +30,8 @@ class AttentionLevel : public ::testing::TestWithParam<Level> {
     three_ = make_device(3);
   }
   std::unique_ptr<Device> make_device(int threads) const {
-    return make_cpu_device({types_of(GetParam().type), GetParam().isa, threads});
+    return make_cpu_device(
+        {types_of(GetParam().type), GetParam().isa, std::make_shared<Threads>(threads)});
   }
   bool f32() const { return GetParam().type == DType::kF32; }
   double bound() const { return f32() ? 1e-5 : 3e-3; }
@@ -292,7 +293,7 @@ void emulated_tile(const TileArgs& t) {
 }
 
 TEST(AttentionDriver, ServesTilesOf32RowsAndBf16Activations) {
-  const std::unique_ptr<Device> memory = make_cpu_device({kBf16Types, "scalar", 1});
+  const std::unique_ptr<Device> memory = make_cpu_device({kBf16Types, "scalar"});
   KernelTable table = kernel_table(Isa::kScalar);
   table.gemm.tile_bf16 = emulated_tile;
   table.gemm.act_is_bf16 = true;

@@ -35,7 +35,7 @@ class GemmTest : public testing::TestWithParam<Param> {
     CpuOptions options;
     options.isa = std::get<0>(GetParam());
     options.types = types_of(std::get<1>(GetParam()));
-    options.threads = threads;
+    options.threads = std::make_shared<Threads>(threads);
     return std::make_unique<CpuDevice>(options);
   }
 

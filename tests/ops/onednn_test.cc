@@ -16,7 +16,8 @@ class OnednnTest : public testing::TestWithParam<WeightFormat> {};
 
 TEST_P(OnednnTest, Agrees) {
   const std::unique_ptr<Device> device =
-      make_cpu_device({GetParam() == WeightFormat::kBf16 ? kBf16Types : kF32Types, "auto", 2});
+      make_cpu_device({GetParam() == WeightFormat::kBf16 ? kBf16Types : kF32Types, "auto",
+                       std::make_shared<Threads>(2)});
   std::mt19937 random(2);
   std::uniform_real_distribution<float> uniform(-1, 1);
   struct Shape {

@@ -23,7 +23,7 @@ class RowOps : public ::testing::TestWithParam<Param> {
     const auto& [isa, type] = GetParam();
     for (const IsaLevel& level : cpu_isa_levels())
       if (level.name == isa && !level.available) GTEST_SKIP() << isa << ": " << level.reason;
-    device_ = make_cpu_device({types_of(type), isa, 2});
+    device_ = make_cpu_device({types_of(type), isa, std::make_shared<Threads>(2)});
     act_ = act_type(*device_);
   }
   DType type() const { return std::get<1>(GetParam()); }

@@ -12,7 +12,7 @@ class CpuStep final : public Step {
  public:
   // `not_finite`: memory for what not_finite() returns.
   CpuStep(const CpuContext& context, const StepArrays& arrays, std::vector<int32_t>& not_finite)
-      : context_(context), arrays_(arrays), not_finite_(not_finite) {
+      : turn_(*context.threads), context_(context), arrays_(arrays), not_finite_(not_finite) {
     not_finite_.assign(arrays.slots.size(), 0);
   }
 
@@ -31,6 +31,7 @@ class CpuStep final : public Step {
   void top_candidates(const LogitBlock& block, Candidate* out) override;
 
  private:
+  const Threads::Turn turn_;  // a step does not share the workers with that of another engine
   const CpuContext& context_;
   const StepArrays arrays_;
   HeadArrays heads_;

@@ -17,7 +17,7 @@ namespace prefix::ops {
 
 struct GpuOptions {
   NumericTypes types;
-  int threads = 1;  // of the host: reading weights, sampling
+  std::shared_ptr<Threads> threads;  // of the host, to read weights; null: the calling one alone
   bool invariant = false;
   bool graphs = true;  // steps that look alike are replayed
   CudaAttention small_steps = CudaAttention::kAuto;

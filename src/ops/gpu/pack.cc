@@ -25,11 +25,11 @@ PackedWeights GpuDevice::pack_from(PackedWeights shape,
     const int64_t rows = shape.panels() * kPanelColumns;
     const int64_t step = std::max<int64_t>(1, kPackBytes / static_cast<int64_t>(row_bytes));
     std::vector<std::byte> piece(static_cast<size_t>(std::min(step, rows)) * row_bytes);
-    std::vector<RowReader> readers(static_cast<size_t>(threads_.count()),
+    std::vector<RowReader> readers(static_cast<size_t>(threads_->count()),
                                    RowReader(shape.format, shape.k));
     for (int64_t begin = 0; begin < rows; begin += step) {
       const int64_t count = std::min(step, rows - begin);
-      threads_.run(count, [&](int64_t i, int worker) {
+      threads_->run(count, [&](int64_t i, int worker) {
         std::byte* const out = piece.data() + static_cast<size_t>(i) * row_bytes;
         std::memset(out, 0, row_bytes);
         const int64_t panel = (begin + i) / kPanelColumns;

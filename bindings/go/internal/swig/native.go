@@ -200,6 +200,10 @@ extern int _wrap_prefix_options_set_json_swig(uintptr_t arg1, swig_type_14 arg2,
 extern int _wrap_prefix_options_get_swig(uintptr_t arg1, swig_type_15 arg2, swig_type_16 arg3, swig_voidp arg4, swig_voidp arg5);
 extern uintptr_t _wrap_prefix_option_count_swig(void);
 extern int _wrap_prefix_option_info_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
+extern int _wrap_prefix_pool_create_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
+extern int _wrap_prefix_pool_retain_swig(uintptr_t arg1, swig_voidp arg2);
+extern void _wrap_prefix_pool_release_swig(uintptr_t arg1);
+extern int _wrap_prefix_options_set_pool_swig(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_prefix_set_log_level_swig(int arg1);
 extern int _wrap_prefix_log_next_swig(swig_voidp arg1, swig_type_17 arg2, swig_voidp arg3);
 extern uintptr_t _wrap_prefix_device_count_swig(void);
@@ -588,6 +592,37 @@ func Prefix_option_info(arg1 uintptr, arg2 *OptionDetails, arg3 *Error) (_swig_r
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	swig_r = (int32)(C._wrap_prefix_option_info_swig(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	return swig_r
+}
+
+func Prefix_pool_create(arg1 uintptr, arg2 *uintptr, arg3 *Error) (_swig_ret int32) {
+	var swig_r int32
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	swig_r = (int32)(C._wrap_prefix_pool_create_swig(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	return swig_r
+}
+
+func Prefix_pool_retain(arg1 uintptr, arg2 *Error) (_swig_ret int32) {
+	var swig_r int32
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	swig_r = (int32)(C._wrap_prefix_pool_retain_swig(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1)))
+	return swig_r
+}
+
+func Prefix_pool_release(arg1 uintptr) {
+	_swig_i_0 := arg1
+	C._wrap_prefix_pool_release_swig(C.uintptr_t(_swig_i_0))
+}
+
+func Prefix_options_set_pool(arg1 uintptr, arg2 uintptr, arg3 *Error) (_swig_ret int32) {
+	var swig_r int32
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	swig_r = (int32)(C._wrap_prefix_options_set_pool_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 

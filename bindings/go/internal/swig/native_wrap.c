@@ -603,6 +603,74 @@ int _wrap_prefix_option_info_swig(size_t _swig_go_0, prefix_option_details *_swi
 }
 
 
+int _wrap_prefix_pool_create_swig(prefix_options *_swig_go_0, prefix_pool **_swig_go_1, prefix_error *_swig_go_2) {
+  prefix_options *arg1 = 0 ;
+  prefix_pool **arg2 = 0 ;
+  prefix_error *arg3 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_options *)_swig_go_0;
+  arg2 = (prefix_pool **)_swig_go_1;
+  arg3 = (prefix_error *)_swig_go_2;
+
+  result = prefix_pool_create((struct prefix_options const *)arg1,arg2,arg3);
+  _swig_go_result = result;
+
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_pool_retain_swig(prefix_pool *_swig_go_0, prefix_error *_swig_go_1) {
+  prefix_pool *arg1 = 0 ;
+  prefix_error *arg2 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_pool *)_swig_go_0;
+  arg2 = (prefix_error *)_swig_go_1;
+
+  result = prefix_pool_retain(arg1,arg2);
+  _swig_go_result = result;
+
+
+  return _swig_go_result;
+}
+
+
+void _wrap_prefix_pool_release_swig(prefix_pool *_swig_go_0) {
+  prefix_pool *arg1 = 0 ;
+
+  arg1 = (prefix_pool *)_swig_go_0;
+
+  prefix_pool_release(arg1);
+
+
+}
+
+
+int _wrap_prefix_options_set_pool_swig(prefix_options *_swig_go_0, prefix_pool *_swig_go_1, prefix_error *_swig_go_2) {
+  prefix_options *arg1 = 0 ;
+  prefix_pool *arg2 = 0 ;
+  prefix_error *arg3 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_options *)_swig_go_0;
+  arg2 = (prefix_pool *)_swig_go_1;
+  arg3 = (prefix_error *)_swig_go_2;
+
+  result = prefix_options_set_pool(arg1,arg2,arg3);
+  _swig_go_result = result;
+
+
+
+  return _swig_go_result;
+}
+
+
 void _wrap_prefix_set_log_level_swig(int _swig_go_0) {
   int32_t arg1 ;
 

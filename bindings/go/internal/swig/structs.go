@@ -53,6 +53,7 @@ type DeviceDetails struct {
 	Kind       *byte
 	Level      *byte
 	Reason     *byte
+	Name       *byte
 }
 
 const SizeofDeviceDetails = C.sizeof_prefix_device_details
@@ -293,6 +294,8 @@ type _ struct {
 	_ [unsafe.Offsetof(C.prefix_device_details{}.level) - unsafe.Offsetof(DeviceDetails{}.Level)]byte
 	_ [unsafe.Offsetof(DeviceDetails{}.Reason) - unsafe.Offsetof(C.prefix_device_details{}.reason)]byte
 	_ [unsafe.Offsetof(C.prefix_device_details{}.reason) - unsafe.Offsetof(DeviceDetails{}.Reason)]byte
+	_ [unsafe.Offsetof(DeviceDetails{}.Name) - unsafe.Offsetof(C.prefix_device_details{}.name)]byte
+	_ [unsafe.Offsetof(C.prefix_device_details{}.name) - unsafe.Offsetof(DeviceDetails{}.Name)]byte
 	_ [unsafe.Sizeof(Memory{}) - C.sizeof_prefix_memory]byte
 	_ [C.sizeof_prefix_memory - unsafe.Sizeof(Memory{})]byte
 	_ [unsafe.Offsetof(Memory{}.StructSize) - unsafe.Offsetof(C.prefix_memory{}.struct_size)]byte

@@ -105,6 +105,11 @@ const _: () = {
     ["Offset of field: prefix_option_details::doc"]
         [::core::mem::offset_of!(prefix_option_details, doc) - 56usize];
 };
+#[repr(C)]
+#[derive(Debug)]
+pub struct prefix_pool {
+    _unused: [u8; 0],
+}
 pub const PREFIX_LOG_DEBUG: i32 = 0;
 pub const PREFIX_LOG_INFO: i32 = 1;
 pub const PREFIX_LOG_WARNING: i32 = 2;
@@ -129,10 +134,11 @@ pub struct prefix_device_details {
     pub kind: *const ::core::ffi::c_char,
     pub level: *const ::core::ffi::c_char,
     pub reason: *const ::core::ffi::c_char,
+    pub name: *const ::core::ffi::c_char,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of prefix_device_details"][::core::mem::size_of::<prefix_device_details>() - 56usize];
+    ["Size of prefix_device_details"][::core::mem::size_of::<prefix_device_details>() - 64usize];
     ["Alignment of prefix_device_details"]
         [::core::mem::align_of::<prefix_device_details>() - 8usize];
     ["Offset of field: prefix_device_details::struct_size"]
@@ -153,6 +159,8 @@ const _: () = {
         [::core::mem::offset_of!(prefix_device_details, level) - 40usize];
     ["Offset of field: prefix_device_details::reason"]
         [::core::mem::offset_of!(prefix_device_details, reason) - 48usize];
+    ["Offset of field: prefix_device_details::name"]
+        [::core::mem::offset_of!(prefix_device_details, name) - 56usize];
 };
 #[repr(C)]
 #[derive(Debug)]
@@ -740,6 +748,18 @@ functions! {
     pub fn prefix_option_info(
         index: usize,
         out: *mut prefix_option_details,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_pool_create(
+        options: *const prefix_options,
+        out: *mut *mut prefix_pool,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_pool_retain(pool: *mut prefix_pool, err: *mut prefix_error) -> prefix_status;
+    pub fn prefix_pool_release(pool: *mut prefix_pool);
+    pub fn prefix_options_set_pool(
+        options: *mut prefix_options,
+        pool: *mut prefix_pool,
         err: *mut prefix_error,
     ) -> prefix_status;
     pub fn prefix_set_log_callback(callback: prefix_log_callback, user: *mut ::core::ffi::c_void);

@@ -5,6 +5,7 @@ use prefix_sys::Init;
 
 use crate::error::{call, static_text, Result};
 use crate::library;
+use crate::pool::Pool;
 use crate::raw::{read_text, Handle};
 
 /// Settings for an engine or for requests; the library lists them all ([`option_infos`]).
@@ -76,6 +77,15 @@ impl Options {
         call(|err| unsafe {
             sys::prefix_options_set_json(self.handle.get(), json.as_ptr().cast(), json.len(), err)
         })?;
+        Ok(self)
+    }
+
+    /// Engines that are opened with these options share the threads of the pool, and keep it; `None` takes it
+    /// away. Not beside the options `threads` and `cpus`.
+    pub fn set_pool(self, pool: Option<&Pool>) -> Result<Options> {
+        let pool = pool.map_or(std::ptr::null_mut(), Pool::raw);
+        // Safety: a pool that outlives the call or NULL; self is owned.
+        call(|err| unsafe { sys::prefix_options_set_pool(self.handle.get(), pool, err) })?;
         Ok(self)
     }
 

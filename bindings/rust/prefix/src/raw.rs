@@ -29,6 +29,7 @@ macro_rules! release {
 }
 release! {
     prefix_options: prefix_options_release,
+    prefix_pool: prefix_pool_release,
     prefix_engine: prefix_engine_release,
     prefix_batch: prefix_batch_release,
     prefix_job: prefix_job_release,

@@ -29,29 +29,31 @@ pub fn features() -> Result<Vec<&'static str>> {
         .collect())
 }
 
-/// One instruction-set level of the CPU.
+/// What an engine could run on.
 #[non_exhaustive]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceInfo {
-    /// `cpu`.
+    /// `cpu` or `cuda`.
     pub kind: &'static str,
-    /// The level, for instance `avx512_bf16`; a value of the option `isa`.
+    /// As its maker calls it; "" when that is not known.
+    pub name: &'static str,
+    /// The instruction-set level that `isa = auto` takes, for instance `avx512_bf16`; of a GPU `sm_90`.
     pub level: &'static str,
     /// Whether engines can run on it.
     pub available: bool,
-    /// Whether `isa = auto` takes this one.
+    /// Whether they do unless the option `device` names another.
     pub chosen: bool,
-    /// Cores that this process may use.
+    /// Cores that this process may use; multiprocessors of a GPU.
     pub threads: usize,
     /// Memory of the device.
     pub total_bytes: u64,
-    /// How much of it is free.
+    /// How much of it is free; 0 of a GPU.
     pub free_bytes: u64,
     /// Why it is not available; "" when it is.
     pub reason: &'static str,
 }
 
-/// Every instruction-set level of the CPU, best first.
+/// The CPU, then the GPUs in the order of the option `device = cuda:0`, `cuda:1`, ...
 pub fn devices() -> Result<Vec<DeviceInfo>> {
     library::ready()?;
     let number = unsafe { sys::prefix_device_count() };
@@ -62,6 +64,7 @@ pub fn devices() -> Result<Vec<DeviceInfo>> {
             call(|err| unsafe { sys::prefix_device_info(index, &mut c, err) })?;
             Ok(DeviceInfo {
                 kind: static_text(c.kind),
+                name: static_text(c.name),
                 level: static_text(c.level),
                 available: c.available != 0,
                 chosen: c.chosen != 0,

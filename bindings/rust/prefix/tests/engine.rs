@@ -5,7 +5,7 @@ mod support;
 use std::sync::Arc;
 use std::time::Duration;
 
-use prefix::{Engine, EngineState, Request, Source, Status};
+use prefix::{Engine, EngineState, Options, Pool, Request, Source, Status};
 use support::{bits, engine, model, options};
 
 #[test]
@@ -17,6 +17,7 @@ fn handles_cross_threads_as_the_header_allows() {
     send::<prefix::Batch>();
     fn sync<T: Send + Sync>() {}
     sync::<prefix::Options>();
+    sync::<prefix::Pool>();
     send::<prefix::Finished>();
     send::<prefix::Loading>();
     fn error<T: std::error::Error + Send + Sync + 'static>() {}
@@ -157,10 +158,34 @@ fn the_machine_and_the_library_are_described() {
         .contains(prefix::version().unwrap()));
     assert!(prefix::features().unwrap().contains(&"cpu"));
     let devices = prefix::devices().unwrap();
-    assert_eq!(devices.iter().filter(|device| device.chosen).count(), 1);
-    assert!(devices
-        .iter()
-        .any(|device| device.level == "scalar" && device.available));
+    assert!(prefix::features().unwrap().contains(&devices[0].level));
+    for (place, device) in devices.iter().enumerate() {
+        assert_eq!(device.kind == "cpu", place == 0, "{device:?}");
+        assert_eq!(device.chosen, place == 0, "{device:?}");
+        assert_eq!(device.available, device.reason.is_empty(), "{device:?}");
+    }
+}
+
+#[test]
+fn engines_share_a_pool() {
+    support::load_library();
+    let new = || Options::new().unwrap();
+    let pool = Pool::new(Some(&new().set("threads", 2).unwrap())).unwrap();
+    let options = new().set("cache_bytes", "16M").unwrap();
+    let options = options.set_pool(Some(&pool)).unwrap();
+    let open = |options: &Options| Engine::open_with(model("llama-base"), options);
+    let engines = [open(&options).unwrap(), open(&options).unwrap()];
+    drop(pool);
+    for engine in &engines {
+        let info = engine.info_json().unwrap();
+        assert!(info.contains(r#""pool":true"#), "{info}");
+    }
+    let both = options.set("threads", 2).unwrap();
+    let refused = open(&both).unwrap_err();
+    assert_eq!(refused.status(), Status::InvalidArgument);
+    assert!(open(&both.set_pool(None).unwrap()).is_ok());
+    let refused = Pool::new(Some(&new().set("dtype", "f32").unwrap())).unwrap_err();
+    assert_eq!(refused.status(), Status::InvalidArgument);
 }
 
 #[test]

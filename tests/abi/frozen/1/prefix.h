@@ -30,10 +30,10 @@
  *
  * Rules that hold for every function:
  *
- *  1. Handles (options, source, engine, batch, job, queue, sim) are opaque. create, open, run and submit
- *     give one reference; retain adds one; release drops one, takes NULL and never fails. Children
- *     keep their parents alive, so any order of releases is right. A handle that was released or
- *     never was one is answered with PREFIX_ERR_MISUSE, never with a crash.
+ *  1. Handles (options, pool, source, engine, batch, job, queue, sim) are opaque. create, open,
+ *     run and submit give one reference; retain adds one; release drops one, takes NULL and never
+ *     fails. Children keep their parents alive, so any order of releases is right. A handle that
+ *     was released or never was one is answered with PREFIX_ERR_MISUSE, never with a crash.
  *  2. Fallible functions return a prefix_status and take a trailing prefix_error*, which may be
  *     NULL. It belongs to the caller, holds one sentence with the value and the limit that it
  *     broke, and is written only on failure.
@@ -219,6 +219,37 @@ PREFIX_API size_t prefix_option_count(void);
 PREFIX_API prefix_status prefix_option_info(size_t index, prefix_option_details* out,
                                             prefix_error* err);
 
+/* ---- Pool ----------------------------------------------------------------------------------- */
+
+/* Worker threads that engines share: a process with several engines has one set of them. An engine
+ * without a pool makes its own, by the same options.
+ *
+ * A pool of n threads computes on n at once: n - 1 workers, and the scheduler thread of the engine
+ * whose turn it is. On a CPU the engines take turns step by step, in the order in which they ask.
+ * So a step waits for at most one step of each other engine that is busy, and takes its own time
+ * then: where answers must come soon, give all engines of a pool a smaller option rows. An engine
+ * on a GPU computes meanwhile, and takes turns only for what it does on the host. Loading takes
+ * turns matrix by matrix, and the thread that calls prefix_engine_create takes part in it.
+ *
+ * Option cpus binds workers and schedulers, and never a thread of the host. On a machine with
+ * several NUMA nodes make one pool for each, of its processors, and engines on it: what a thread
+ * writes first lies in the memory of its node. */
+typedef struct prefix_pool prefix_pool;
+
+/* [any thread] options: NULL, or threads and cpus. Errors: INVALID_ARGUMENT for any other option
+ * that is set, OUT_OF_RANGE for a processor that the process may not use, OUT_OF_MEMORY,
+ * UNSUPPORTED_DEVICE where the system does not bind threads. */
+PREFIX_API prefix_status prefix_pool_create(const prefix_options* options, prefix_pool** out,
+                                            prefix_error* err);
+PREFIX_API prefix_status prefix_pool_retain(prefix_pool* pool, prefix_error* err);
+/* [any thread] Options and engines that have the pool keep it: the threads end with the last. */
+PREFIX_API void prefix_pool_release(prefix_pool* pool);
+/* [any thread] Engines that are made with these options use the pool; NULL takes it away. Creating
+ * an engine with a pool and option threads or cpus is an INVALID_ARGUMENT, and so is giving options
+ * with a pool to anything but an engine. */
+PREFIX_API prefix_status prefix_options_set_pool(prefix_options* options, prefix_pool* pool,
+                                                 prefix_error* err);
+
 /* ---- Log ------------------------------------------------------------------------------------ */
 
 enum {
@@ -244,20 +275,24 @@ PREFIX_API prefix_status prefix_log_next(int32_t* level, char* buf, size_t cap, 
 typedef struct prefix_device_details {
   int32_t struct_size;
   int32_t available;   /* 1: engines can run on it */
-  int32_t chosen;      /* 1: option isa = auto takes this one */
+  int32_t chosen;      /* 1: they do unless option device names another */
   int32_t threads;     /* cores this process may use; "cuda": multiprocessors */
   int64_t total_bytes; /* memory of the device; "cpu": what the process may use of it */
   int64_t free_bytes;  /* "cuda": 0, it would cost a context to ask */
-  const char* kind;    /* "cpu" or "cuda"; static, as are the next two */
-  const char* level;   /* instruction-set level, "avx512_bf16"; "sm_90" */
+  const char* kind;    /* "cpu" or "cuda"; static, as are the next three */
+  const char* level;   /* instruction-set level that option isa = auto takes, "amx"; "sm_90" */
   const char* reason;  /* why not available; "" when it is */
+  const char* name;    /* as its maker calls it, "NVIDIA H200"; "" when that is not known */
 } prefix_device_details;
-#define PREFIX_DEVICE_DETAILS_INIT {(int32_t)sizeof(prefix_device_details), 0, 0, 0, 0, 0, 0, 0, 0}
+#define PREFIX_DEVICE_DETAILS_INIT \
+  {(int32_t)sizeof(prefix_device_details), 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
-/* [any thread] One entry for each instruction-set level of the CPU, best first; then one for each
-   GPU that libprefix_cuda.so finds (the first call opens it): option device = cuda:0, cuda:1, ...
-   Where there is a GPU this starts CUDA, which does not survive fork(): a process that means to
-   fork children that use CUDA, in whatever library, lists devices in one of them. */
+/* [any thread] The CPU; then each GPU that libprefix_cuda.so finds (the first call opens it), in
+   the order of option device = cuda:0, cuda:1, ... The levels of the CPU that this machine can run
+   are among the features; why it cannot run another, or has no GPU, is in the message of an engine
+   that is made with that option isa or device. Where there is a GPU this starts CUDA, which does
+   not survive fork(): a process that means to fork children that use CUDA, in whatever library,
+   lists devices in one of them. */
 PREFIX_API size_t prefix_device_count(void);
 PREFIX_API prefix_status prefix_device_info(size_t index, prefix_device_details* out,
                                             prefix_error* err);
@@ -464,8 +499,9 @@ PREFIX_API prefix_status prefix_engine_shutdown(prefix_engine* engine, int64_t t
 /* [any thread] PREFIX_ENGINE_*; CLOSED for a bad handle. */
 PREFIX_API int32_t prefix_engine_state(const prefix_engine* engine);
 /* [any thread] {"model": {...}, "options": {...}, "device": ..., "isa": ..., "threads": n,
- * "warnings": [...]}; warnings: sentences about options that have no effect, as a cache_disk that
- * cannot be used. */
+ * "cpus": text, "pool": true or false, "warnings": [...]}; options, threads and cpus as they are in
+ * force, pool: whether the threads are of a prefix_pool; warnings: sentences about options that
+ * have no effect, as a cache_disk that cannot be used. */
 PREFIX_API prefix_status prefix_engine_info_json(const prefix_engine* engine, char* buf, size_t cap,
                                                  size_t* needed, prefix_error* err);
 /* What is often asked of that, as numbers. */
@@ -474,7 +510,7 @@ typedef struct prefix_engine_info {
   int32_t layers, hidden, heads, kv_heads, head_dim;
   int32_t vocabulary;    /* token ids are smaller */
   int32_t max_positions; /* longest sequence in tokens, as it is in force */
-  int32_t threads;       /* as it is in force */
+  int32_t threads;       /* as it is in force; of the pool, if it was given one */
   int32_t page_tokens;   /* of a KV page */
   int64_t weight_bytes, kv_bytes_per_token;
 } prefix_engine_info;
@@ -948,6 +984,10 @@ PREFIX_API void prefix_sim_release(prefix_sim* sim);
   X(prefix_options_get) \
   X(prefix_option_count) \
   X(prefix_option_info) \
+  X(prefix_pool_create) \
+  X(prefix_pool_retain) \
+  X(prefix_pool_release) \
+  X(prefix_options_set_pool) \
   X(prefix_set_log_callback) \
   X(prefix_set_log_level) \
   X(prefix_log_next) \

@@ -15,7 +15,7 @@ _Static_assert(offsetof(prefix_option_details, key) == 32, "prefix_option_detail
 _Static_assert(offsetof(prefix_option_details, default_value) == 40, "prefix_option_details.default_value");
 _Static_assert(offsetof(prefix_option_details, values) == 48, "prefix_option_details.values");
 _Static_assert(offsetof(prefix_option_details, doc) == 56, "prefix_option_details.doc");
-_Static_assert(sizeof(prefix_device_details) == 56, "prefix_device_details");
+_Static_assert(sizeof(prefix_device_details) == 64, "prefix_device_details");
 _Static_assert(offsetof(prefix_device_details, struct_size) == 0, "prefix_device_details.struct_size");
 _Static_assert(offsetof(prefix_device_details, available) == 4, "prefix_device_details.available");
 _Static_assert(offsetof(prefix_device_details, chosen) == 8, "prefix_device_details.chosen");
@@ -25,6 +25,7 @@ _Static_assert(offsetof(prefix_device_details, free_bytes) == 24, "prefix_device
 _Static_assert(offsetof(prefix_device_details, kind) == 32, "prefix_device_details.kind");
 _Static_assert(offsetof(prefix_device_details, level) == 40, "prefix_device_details.level");
 _Static_assert(offsetof(prefix_device_details, reason) == 48, "prefix_device_details.reason");
+_Static_assert(offsetof(prefix_device_details, name) == 56, "prefix_device_details.name");
 _Static_assert(sizeof(prefix_memory) == 48, "prefix_memory");
 _Static_assert(offsetof(prefix_memory, struct_size) == 0, "prefix_memory.struct_size");
 _Static_assert(offsetof(prefix_memory, reserved) == 4, "prefix_memory.reserved");

@@ -719,6 +719,88 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1option_1info(
 }
 
 
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1pool_1create(JNIEnv *jenv, jclass jcls, jlong jarg1) {
+  jlong jresult = 0 ;
+  prefix_options *arg1 = 0 ;
+  prefix_pool **arg2 = 0 ;
+  prefix_error *arg3 = 0 ;
+  prefix_pool *handle2 = 0 ;
+  prefix_error error3 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg2 = &handle2;
+  arg3 = &error3;
+  arg1 = (prefix_options *)(intptr_t)jarg1;
+  result = prefix_pool_create((struct prefix_options const *)arg1,arg2,arg3);
+  jresult = 0;
+  jresult = (jlong)(intptr_t)*arg2;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg3);
+
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1pool_1retain(JNIEnv *jenv, jclass jcls, jlong jarg1) {
+  jlong jresult = 0 ;
+  prefix_pool *arg1 = 0 ;
+  prefix_error *arg2 = 0 ;
+  prefix_error error2 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg2 = &error2;
+  arg1 = (prefix_pool *)(intptr_t)jarg1;
+  result = prefix_pool_retain(arg1,arg2);
+  jresult = 0;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg2);
+
+  return jresult;
+}
+
+
+SWIGEXPORT void JNICALL Java_io_prefix_internal_NativeJNI_prefix_1pool_1release(JNIEnv *jenv, jclass jcls, jlong jarg1) {
+  prefix_pool *arg1 = 0 ;
+
+  (void)jenv;
+  (void)jcls;
+  arg1 = (prefix_pool *)(intptr_t)jarg1;
+  prefix_pool_release(arg1);
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1options_1set_1pool(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2) {
+  jlong jresult = 0 ;
+  prefix_options *arg1 = 0 ;
+  prefix_pool *arg2 = 0 ;
+  prefix_error *arg3 = 0 ;
+  prefix_error error3 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg3 = &error3;
+  arg1 = (prefix_options *)(intptr_t)jarg1;
+  arg2 = (prefix_pool *)(intptr_t)jarg2;
+  result = prefix_options_set_pool(arg1,arg2,arg3);
+  jresult = 0;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg3);
+
+  return jresult;
+}
+
+
 SWIGEXPORT void JNICALL Java_io_prefix_internal_NativeJNI_prefix_1set_1log_1level(JNIEnv *jenv, jclass jcls, jint jarg1) {
   int32_t arg1 ;
 

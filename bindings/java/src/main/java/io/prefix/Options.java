@@ -86,6 +86,22 @@ public final class Options extends Owned {
     }
 
     /**
+     * Has engines that are opened with these options share the threads of a pool. Not beside the options threads and
+     * cpus.
+     *
+     * @param pool null takes it away
+     * @return this
+     */
+    public synchronized Options setPool(Pool pool) {
+        if (pool == null) {
+            call(raw -> Native.prefix_options_set_pool(raw, 0));
+        } else {
+            call(raw -> pool.call(threads -> Native.prefix_options_set_pool(raw, threads)));
+        }
+        return this;
+    }
+
+    /**
      * Reads an option.
      *
      * @param key the name

@@ -73,9 +73,9 @@ public final class Prefix {
     }
 
     /**
-     * The instruction-set levels of the processor.
+     * What engines can run on.
      *
-     * @return the best first
+     * @return the processor, then the GPUs in the order of option device = cuda:0, cuda:1, ...
      */
     public static List<Device> devices() {
         List<Device> devices = new ArrayList<>();
@@ -84,6 +84,7 @@ public final class Prefix {
             Native.prefix_device_info(i, raw.bytes);
             devices.add(new Device(
                     raw.getText(Layout.DEVICE_DETAILS_KIND),
+                    raw.getText(Layout.DEVICE_DETAILS_NAME),
                     raw.getText(Layout.DEVICE_DETAILS_LEVEL),
                     raw.getInt(Layout.DEVICE_DETAILS_AVAILABLE) != 0,
                     raw.getInt(Layout.DEVICE_DETAILS_CHOSEN) != 0,

@@ -31,11 +31,30 @@ class EngineTest {
         assertTrue(Prefix.hasFeature("cpu"));
         assertFalse(Prefix.hasFeature(""));
         List<Device> devices = Prefix.devices();
-        assertEquals(1, devices.stream().filter(Device::chosen).count());
+        assertTrue(Prefix.hasFeature(devices.get(0).level()), devices.toString());
         for (Device device : devices) {
-            assertEquals("cpu", device.kind());
+            boolean first = device == devices.get(0);
+            assertEquals(first ? "cpu" : "cuda", device.kind());
+            assertEquals(first, device.chosen());
             assertEquals(device.available(), device.reason().isEmpty(), device.toString());
         }
+    }
+
+    @Test
+    void enginesShareAPool() {
+        Options options = Options.of("cache_bytes", "16M");
+        try (Pool pool = new Pool(Options.of("threads", 2))) {
+            options.setPool(pool);
+        }
+        try (Engine first = Engine.open(Support.LLAMA, options);
+                Engine second = Engine.open(Support.LLAMA, options)) {
+            assertTrue(first.infoJson().contains("\"pool\":true"), first.infoJson());
+            assertTrue(second.infoJson().contains("\"pool\":true"), second.infoJson());
+        }
+        options.set("threads", 2);
+        assertThrows(PrefixException.class, () -> Engine.open(Support.LLAMA, options));
+        Engine.open(Support.LLAMA, options.setPool(null)).close();
+        assertThrows(PrefixException.class, () -> new Pool(Options.of("dtype", "f32")));
     }
 
     @Test

@@ -16,7 +16,7 @@ public final class Layout {
     public static final int OPTION_DETAILS_VALUES = 48;
     public static final int OPTION_DETAILS_DOC = 56;
 
-    public static final int DEVICE_DETAILS_SIZE = 56;
+    public static final int DEVICE_DETAILS_SIZE = 64;
     public static final int DEVICE_DETAILS_STRUCT_SIZE = 0;
     public static final int DEVICE_DETAILS_AVAILABLE = 4;
     public static final int DEVICE_DETAILS_CHOSEN = 8;
@@ -26,6 +26,7 @@ public final class Layout {
     public static final int DEVICE_DETAILS_KIND = 32;
     public static final int DEVICE_DETAILS_LEVEL = 40;
     public static final int DEVICE_DETAILS_REASON = 48;
+    public static final int DEVICE_DETAILS_NAME = 56;
 
     public static final int MEMORY_SIZE = 48;
     public static final int MEMORY_STRUCT_SIZE = 0;

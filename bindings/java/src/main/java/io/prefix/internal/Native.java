@@ -61,6 +61,16 @@ public final class Native {
 
   public static long prefix_option_info(long index, byte[] out) { return NativeJNI.prefix_option_info(index, out); }
 
+  public static long prefix_pool_create(long options) { return NativeJNI.prefix_pool_create(options); }
+
+  public static long prefix_pool_retain(long pool) { return NativeJNI.prefix_pool_retain(pool); }
+
+  public static void prefix_pool_release(long pool) {
+    NativeJNI.prefix_pool_release(pool);
+  }
+
+  public static long prefix_options_set_pool(long options, long pool) { return NativeJNI.prefix_options_set_pool(options, pool); }
+
   public static void prefix_set_log_level(int level) {
     NativeJNI.prefix_set_log_level(level);
   }

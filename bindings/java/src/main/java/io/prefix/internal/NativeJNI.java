@@ -35,6 +35,10 @@ final class NativeJNI {
   public final static native long prefix_options_get(long jarg1, Object jarg2, Object jarg4);
   public final static native long prefix_option_count();
   public final static native long prefix_option_info(long jarg1, byte[] jarg2);
+  public final static native long prefix_pool_create(long jarg1);
+  public final static native long prefix_pool_retain(long jarg1);
+  public final static native void prefix_pool_release(long jarg1);
+  public final static native long prefix_options_set_pool(long jarg1, long jarg2);
   public final static native void prefix_set_log_level(int jarg1);
   public final static native long prefix_log_next(long[] jarg1, Object jarg2);
   public final static native long prefix_device_count();
