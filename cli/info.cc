@@ -76,8 +76,8 @@ void print_machine(const Json& machine) {
 }
 
 Json options_json() {
-  const char* const types[] = {"int", "float", "bool", "text", "ints"};
-  const char* const scopes[] = {"engine", "request", "generate", "embedding"};
+  const char* const types[] = {"int", "float", "bool", "text", "ints", "texts"};
+  const char* const scopes[] = {"engine", "request", "generate", "embedding", "task"};
   const auto named = [](const auto& names, int32_t number) {
     return number >= 0 && static_cast<size_t>(number) < std::size(names) ? names[number]
                                                                          : "unknown";
@@ -109,6 +109,7 @@ void print_options(const Json& options) {
                   scope == "engine"     ? "engines"
                   : scope == "request"  ? "requests of every kind"
                   : scope == "generate" ? "requests that generate"
+                  : scope == "task"     ? "tasks"
                                         : "requests for embeddings");
     }
     const auto fallback = o["default"].get<std::string>();

@@ -163,13 +163,15 @@ enum {
   PREFIX_OPTION_FLOAT = 1,
   PREFIX_OPTION_BOOL = 2,
   PREFIX_OPTION_STRING = 3,
-  PREFIX_OPTION_INT_LIST = 4
+  PREFIX_OPTION_INT_LIST = 4,
+  PREFIX_OPTION_STRING_LIST = 5
 };
 enum {
   PREFIX_SCOPE_ENGINE = 0,
   PREFIX_SCOPE_REQUEST = 1, /* of every kind */
   PREFIX_SCOPE_GENERATE = 2,
-  PREFIX_SCOPE_EMBEDDING = 3
+  PREFIX_SCOPE_EMBEDDING = 3,
+  PREFIX_SCOPE_TASK = 4 /* of libprefix_text; they take those of their requests too */
 };
 
 typedef struct prefix_option_details {
@@ -191,7 +193,8 @@ PREFIX_API prefix_status prefix_options_create(prefix_options** out, prefix_erro
 PREFIX_API prefix_status prefix_options_retain(prefix_options* options, prefix_error* err);
 PREFIX_API void prefix_options_release(prefix_options* options);
 /* The next ones: [any thread] UNKNOWN_OPTION, INVALID_ARGUMENT for a value of another type,
- * OUT_OF_RANGE. As text: numbers of bytes take suffixes K, M, G; lists are "1,2,3". */
+ * OUT_OF_RANGE. As text: numbers of bytes take suffixes K, M, G; lists of numbers are "1,2,3",
+ * lists of texts JSON arrays. */
 PREFIX_API prefix_status prefix_options_set(prefix_options* options, const char* key,
                                             size_t key_len, const char* value, size_t value_len,
                                             prefix_error* err);
@@ -207,6 +210,11 @@ PREFIX_API prefix_status prefix_options_set_bool(prefix_options* options, const 
 PREFIX_API prefix_status prefix_options_set_ints(prefix_options* options, const char* key,
                                                  size_t key_len, const prefix_token* values,
                                                  size_t n_values, prefix_error* err);
+/* For option stop. lengths: of each text; NULL when all end with a zero. */
+PREFIX_API prefix_status prefix_options_set_texts(prefix_options* options, const char* key,
+                                                  size_t key_len, const char* const* texts,
+                                                  const size_t* lengths, size_t n_texts,
+                                                  prefix_error* err);
 /* Merges {"key": value, ...}; all or nothing. */
 PREFIX_API prefix_status prefix_options_set_json(prefix_options* options, const char* json,
                                                  size_t json_len, prefix_error* err);
@@ -214,6 +222,9 @@ PREFIX_API prefix_status prefix_options_set_json(prefix_options* options, const 
 PREFIX_API prefix_status prefix_options_get(const prefix_options* options, const char* key,
                                             size_t key_len, char* buf, size_t cap, size_t* needed,
                                             prefix_error* err);
+/* What was set, as prefix_options_set_json takes it. */
+PREFIX_API prefix_status prefix_options_json(const prefix_options* options, char* buf, size_t cap,
+                                             size_t* needed, prefix_error* err);
 /* [any thread] Every option there is. */
 PREFIX_API size_t prefix_option_count(void);
 PREFIX_API prefix_status prefix_option_info(size_t index, prefix_option_details* out,
@@ -682,7 +693,8 @@ enum {
   PREFIX_EVENT_TOKEN = 1,
   PREFIX_EVENT_LOST = 2, /* TOKEN events that were not read in time: `count` of them */
   PREFIX_EVENT_FINISHED = 3,
-  PREFIX_EVENT_ERROR = 4
+  PREFIX_EVENT_ERROR = 4,
+  PREFIX_EVENT_TEXT = 5 /* only of tasks (prefix_text.h) */
 };
 
 typedef struct prefix_event {
@@ -723,11 +735,15 @@ enum {
   PREFIX_FINISH_ERROR = 4
 };
 
+enum {
+  PREFIX_RESULT_CUT = 1 /* only of tasks (prefix_text.h): the prompt was cut to fit */
+};
+
 typedef struct prefix_result_info {
   int32_t struct_size;
   int32_t status; /* of this request */
   int32_t finish; /* PREFIX_FINISH_*; why generation ended */
-  int32_t reserved;
+  int32_t flags;  /* PREFIX_RESULT_* */
   int64_t user_tag;
   /* prompt_tokens = cached + shared + computed. cached: found computed before this batch; shared:
    * computed in this batch for another request; computed: for this one. */
@@ -980,8 +996,10 @@ PREFIX_API void prefix_sim_release(prefix_sim* sim);
   X(prefix_options_set_double) \
   X(prefix_options_set_bool) \
   X(prefix_options_set_ints) \
+  X(prefix_options_set_texts) \
   X(prefix_options_set_json) \
   X(prefix_options_get) \
+  X(prefix_options_json) \
   X(prefix_option_count) \
   X(prefix_option_info) \
   X(prefix_pool_create) \

@@ -40,8 +40,8 @@
  *     (OUT_OF_RANGE). Memory is asked for before a step begins, for its worst case: where it is not
  *     there, as under a limit on the address space, the call ends with OUT_OF_MEMORY and the
  *     process goes on.
- *  3. A tokenizer never changes once it is open, and the library starts no threads of its own that
- *     outlive a call. To encode on many cores, call from many threads.
+ *  3. A tokenizer never changes once it is open. To encode on many cores, call from many threads.
+ *     The library has a thread of its own only while tasks run.
  *  4. Encoding "AB" is not encoding "A" and then "B". Where a shared prefix must stay the same in
  *     tokens, encode its parts in separate calls and join the ids, or take the boundaries that
  *     prefix_tokenizer_chat_tokens returns.
@@ -242,6 +242,8 @@ PREFIX_API prefix_status prefix_tokenizer_chat_tokens(const prefix_tokenizer* to
  *   embed     last-token (any model), qwen3-embedding
  *   answer    question-answering (chat models), extractive-qa
  *   classify  choices (any causal model)
+ *   generate  completion (any causal model), chat-turn (chat models)
+ *   chat      conversation (chat models)
  * The first of each line is the default of its task. */
 
 /* [any thread] Names are static; NULL when index is out of range. */
@@ -253,128 +255,158 @@ PREFIX_API prefix_status prefix_recipe_json(const char* name, size_t name_len, c
 
 /* ---- Tasks ---------------------------------------------------------------------------------- */
 
-/* Text in, scores, vectors or answers out. A task encodes its texts, runs them on an engine in
- * chunks of bounded size and collects the results; what its prompts share is computed once. It uses
- * the libprefix that the program has loaded (the engine comes from there) and works in the thread
- * that calls prefix_task_run.
+/* Text in, scores, vectors or answers out. A task is filled with items, submitted once, and waited
+ * for; what its prompts share is computed once.
  *
- *   prefix_task* task = NULL;
+ *   const char* query = "Which city rules France?";
+ *   const char* documents[] = {"Paris is the capital of France.", "Bread is baked from flour."};
+ *   int64_t order[2];
  *   float scores[2];
- *   const char* docs = "Paris is the capital of France.Bread is baked from flour.";
- *   const int64_t ends[] = {0, 31, 57}, query[] = {0, 25};
- *   prefix_rerank(engine, tokenizer, "Which city rules France? ", 25, query, 2, docs, 57, ends, 3,
- *                 NULL, 0, &task, &err);
- *   prefix_task_run(task, -1, &err);
- *   prefix_task_values(task, scores, 2, NULL, &err);
+ *   prefix_task* task = NULL;
+ *   prefix_task_create(engine, tokenizer, "rerank", PREFIX_NUL, NULL, &task, &err);
+ *   prefix_task_add_product(task, &query, NULL, 1, documents, NULL, 2, 0, NULL, &err);
+ *   prefix_task_submit(task, &err);
+ *   prefix_task_wait(task, -1, &err);
+ *   prefix_task_ranking(task, 0, 2, order, 2, NULL, scores, 2, &err);
  *   prefix_task_release(task);
  *
- * Lists of texts come in one buffer, as in prefix_tokenizer_encode_batch: text i is bytes
- * offsets[i] up to offsets[i + 1], n_offsets = number of texts + 1. An empty list is a task without
- * items. Nothing runs before prefix_task_run; the texts are copied. A text that is bad fails alone.
+ * kind        an item is               its values, or text
+ * "rerank"    a query, a document      one score; higher is better. Recipe query-likelihood: the
+ *                                      mean log-probability of the query after the document;
+ *                                      qwen3-reranker: the probability of "yes"
+ * "embed"     a text                   a vector
+ * "classify"  a text                   a probability for each label; together they are 1
+ * "answer"    a context, a question    a text
+ * "generate"  a prompt                 a text
+ * "chat"      messages, as JSON for    a text
+ *             prefix_tokenizer_chat_text
  *
- * options: a JSON object, or NULL with length 0 for the defaults:
- *   "recipe": "name"           a shipped one, or a file's path (with a "/" or ending in ".json")
- *   "instruction": "..."       in place of the recipe's own
- *   "truncate": "right"        cut the end ("right") or the front ("left") of what the recipe lets
- *                              be cut when a prompt is too long, or let the item fail ("off")
- *   "max_prompt_tokens": n     longest prompt; 0 = the recipe's limit or the model's, if smaller
- *   "raw": false               rerank: a difference of logits, a sum of log-probs, not the score;
- *                              classify: log-probs instead of probabilities
- *   "top_n": 0                 rerank, classify: length of prefix_task_order; 0 = all
- *   "prompt": "document"       embed: which of the recipe's prompts ("query", "document", ...)
- *   "dimensions": 0            embed: keep the first n values; 0 = all
- *   "normalize": true          embed: scale to length 1, after the cut
- *   "chunk_tokens": 65536      most distinct tokens that are in work at once
- *   "request": {...}           options of the engine's requests (prefix_option_info), for instance
- *                              {"namespace": "tenant-7", "max_tokens": 64}
+ *   create ── set_labels, add, add_product ──> submit ──> wait, notify ──> values, texts, ranking
+ *                                                 │           items that are finished can be read
+ *                                                 └── cancel  at any time, and events as they come
  *
- * The functions that make a task: INVALID_ARGUMENT, UNKNOWN_OPTION, OUT_OF_RANGE (a number beyond
- * its limits; more than 16 Mi items), NOT_FOUND (the recipe), FORMAT (a recipe that is wrong; the
- * message names the field), UNSUPPORTED_MODEL (the recipe needs a token or a chat template that the
- * model lacks), OUT_OF_MEMORY, MISUSE, INVALID_UTF8 (context and labels; a query, a document or a
- * text that is not UTF-8 fails alone). */
+ * The first chunk of a task (half of option chunk_tokens) is encoded by the thread that submits it,
+ * what follows by one thread of the library for all tasks, which ends with the last of them. Tasks
+ * use the libprefix that the program has loaded: the engine comes from there.
+ *
+ * Texts come as an array of pointers with an array of lengths in bytes; lengths may be NULL, and a
+ * length PREFIX_NUL, where texts end with a zero. They are copied. An item with a bad text (not
+ * UTF-8, too long) fails alone. A task has at most 16 Mi items.
+ *
+ * Every function: [any thread]. MISUSE for what belongs before prefix_task_submit and comes after
+ * it, and the other way round. */
 typedef struct prefix_task prefix_task;
 
-/* Every document for every query; a higher score is better. Items and values are row-major: item
- * q * documents + d. With recipe query-likelihood the score is the mean log-prob of the query after
- * the document, and each document is computed once for all queries; with qwen3-reranker it is
- * the probability of "yes". */
-PREFIX_API prefix_status prefix_rerank(prefix_engine* engine, const prefix_tokenizer* tokenizer,
-                                       const char* queries, size_t queries_len,
-                                       const int64_t* query_offsets, size_t n_query_offsets,
-                                       const char* documents, size_t documents_len,
-                                       const int64_t* document_offsets, size_t n_document_offsets,
-                                       const char* options, size_t options_len, prefix_task** out,
-                                       prefix_error* err);
-/* One vector for each text. */
-PREFIX_API prefix_status prefix_embed(prefix_engine* engine, const prefix_tokenizer* tokenizer,
-                                      const char* text, size_t text_len, const int64_t* offsets,
-                                      size_t n_offsets, const char* options, size_t options_len,
-                                      prefix_task** out, prefix_error* err);
-/* Answers to many questions about one context, which is computed once; they are decoded
- * together. */
-PREFIX_API prefix_status prefix_answer(prefix_engine* engine, const prefix_tokenizer* tokenizer,
-                                       const char* context, size_t context_len,
-                                       const char* questions, size_t questions_len,
-                                       const int64_t* question_offsets, size_t n_question_offsets,
-                                       const char* options, size_t options_len, prefix_task** out,
-                                       prefix_error* err);
-/* The probability of each label for each text; the labels' probabilities of a text add up to 1. */
-PREFIX_API prefix_status prefix_classify(prefix_engine* engine, const prefix_tokenizer* tokenizer,
-                                         const char* text, size_t text_len, const int64_t* offsets,
-                                         size_t n_offsets, const char* labels, size_t labels_len,
-                                         const int64_t* label_offsets, size_t n_label_offsets,
-                                         const char* options, size_t options_len, prefix_task** out,
-                                         prefix_error* err);
-
-/* [any thread] */
+/* options (may be NULL): those of tasks and of the requests that the task makes, for instance
+ * recipe and namespace, or max_tokens for a task that writes texts; docs/options.md lists them.
+ * deadline_ms counts from prefix_task_submit, for the whole task. One that has no effect on this
+ * kind is an INVALID_ARGUMENT, as is a tokenizer that does not fit the model. NOT_FOUND, FORMAT:
+ * the recipe; UNSUPPORTED_MODEL: it needs a token or a chat template that the model lacks. */
+PREFIX_API prefix_status prefix_task_create(prefix_engine* engine,
+                                            const prefix_tokenizer* tokenizer, const char* kind,
+                                            size_t kind_len, const prefix_options* options,
+                                            prefix_task** out, prefix_error* err);
 PREFIX_API prefix_status prefix_task_retain(prefix_task* task, prefix_error* err);
-/* [any thread] The last release cancels what runs. */
+/* The last release cancels what is not finished. */
 PREFIX_API void prefix_task_release(prefix_task* task);
-/* [one thread per handle; MISUSE otherwise] Works until every item has its result or timeout_ms
- * have passed; then TIMEOUT, and the next call goes on. timeout_ms < 0: no limit; 0: one look,
- * which may still encode and submit a chunk. Errors that concern all items: ENGINE_FAILED, MISUSE
- * (the engine is shut down); those of single items are reported with the item. */
-PREFIX_API prefix_status prefix_task_run(prefix_task* task, int64_t timeout_ms, prefix_error* err);
-/* [any thread] Items without a result end with CANCELLED; prefix_task_run returns soon after. */
+
+/* classify: the labels, in place of earlier ones. INVALID_UTF8, INVALID_ARGUMENT for none. */
+PREFIX_API prefix_status prefix_task_set_labels(prefix_task* task, const char* const* texts,
+                                                const size_t* lengths, size_t n_texts,
+                                                prefix_error* err);
+/* Adds items: n_texts is a multiple of the texts of an item, which follow each other (query,
+ * document, query, document, ...). user_tag comes back with each of them. *index (may be NULL): the
+ * number of the first. OUT_OF_RANGE for too many items, OUT_OF_MEMORY. */
+PREFIX_API prefix_status prefix_task_add(prefix_task* task, const char* const* texts,
+                                         const size_t* lengths, size_t n_texts, int64_t user_tag,
+                                         size_t* index, prefix_error* err);
+/* Adds an item for every second text with every first one: item index + i * n_seconds + j is
+ * firsts[i] with seconds[j], as all documents for each query. MISUSE for a kind whose items have
+ * one text. */
+PREFIX_API prefix_status prefix_task_add_product(prefix_task* task, const char* const* firsts,
+                                                 const size_t* first_lengths, size_t n_firsts,
+                                                 const char* const* seconds,
+                                                 const size_t* second_lengths, size_t n_seconds,
+                                                 int64_t user_tag, size_t* index,
+                                                 prefix_error* err);
+/* Starts the task. MISUSE (the engine is shut down), ENGINE_FAILED, INVALID_ARGUMENT (classify
+ * without labels), OUT_OF_MEMORY: then it is as before. */
+PREFIX_API prefix_status prefix_task_submit(prefix_task* task, prefix_error* err);
+/* As prefix_job_wait: TIMEOUT while items are unfinished. Failures are told by the items. */
+PREFIX_API prefix_status prefix_task_wait(prefix_task* task, int64_t timeout_ms, prefix_error* err);
+/* As prefix_job_notify; also before prefix_task_submit. */
+PREFIX_API prefix_status prefix_task_notify(prefix_task* task, prefix_queue* queue, int64_t tag,
+                                            prefix_error* err);
+/* Unfinished items end with CANCELLED; texts that were begun keep what there is. Idempotent. */
 PREFIX_API prefix_status prefix_task_cancel(prefix_task* task, prefix_error* err);
-/* [any thread] How many of all items have their result. Either may be NULL. */
-PREFIX_API prefix_status prefix_task_progress(const prefix_task* task, int64_t* done,
-                                              int64_t* total, prefix_error* err);
-
-/* The rest: [any thread], MISUSE before prefix_task_run has returned OK. */
-
-/* rows x columns values; rerank: queries x documents, one item each. embed: texts x dimensions,
- * classify: texts x labels, answer: questions x 0, one item a row. */
-PREFIX_API prefix_status prefix_task_shape(const prefix_task* task, int64_t* rows, int64_t* columns,
+PREFIX_API prefix_status prefix_task_count(const prefix_task* task, size_t* count,
                                            prefix_error* err);
-/* All values, row after row, in the order of the input; NaN for an item that failed. */
-PREFIX_API prefix_status prefix_task_values(const prefix_task* task, float* out, size_t capacity,
-                                            size_t* needed, prefix_error* err);
-/* The columns of a row from best to worst, equal ones in the order of the input, without failed
- * ones, at most top_n. rerank and classify only; MISUSE otherwise. */
-PREFIX_API prefix_status prefix_task_order(const prefix_task* task, int64_t row, int64_t* out,
-                                           size_t capacity, size_t* needed, prefix_error* err);
-/* The status of every item. */
-PREFIX_API prefix_status prefix_task_statuses(const prefix_task* task, int32_t* out,
-                                              size_t capacity, size_t* needed, prefix_error* err);
-/* Status and counts of one item; user_tag is 1 when its prompt was cut. */
-PREFIX_API prefix_status prefix_task_item_info(const prefix_task* task, int64_t item,
+PREFIX_API prefix_status prefix_task_finished_count(const prefix_task* task, size_t* count,
+                                                    prefix_error* err);
+/* The tokens of an item as the engine is given them, for instance to look for them in its cache or
+ * to pin them there: its prompt, and what is scored after it (not the labels of classify). Before
+ * and after prefix_task_submit; they are made anew. The error of an item whose prompt cannot be
+ * made; OUT_OF_RANGE. */
+PREFIX_API prefix_status prefix_task_item_tokens(const prefix_task* task, size_t item,
+                                                 prefix_token* out, size_t capacity,
+                                                 size_t* needed, prefix_error* err);
+/* The next event, waiting as prefix_task_wait does; the oldest goes with the call that gets it.
+ * event->request is the item. FINISHED or ERROR: the item can be read. TEXT, with option stream:
+ * buf receives more of its text; the pieces add up to prefix_task_item_text. A buf that is too
+ * small leaves the event where it is, as does asking for its size. TIMEOUT: none yet. NO_EVENT:
+ * the task is done and there will be no more. */
+PREFIX_API prefix_status prefix_task_next_event(prefix_task* task, int64_t timeout_ms,
+                                                prefix_event* event, char* buf, size_t cap,
+                                                size_t* needed, prefix_error* err);
+/* As prefix_job_notify_events: a tag when there is an event to read. */
+PREFIX_API prefix_status prefix_task_notify_events(prefix_task* task, prefix_queue* queue,
+                                                   int64_t tag, prefix_error* err);
+
+/* The rest: after prefix_task_submit. MISUSE while an item is unfinished, OUT_OF_RANGE for one that
+ * does not exist. Of an item that failed, values and text are failures with its status and its
+ * sentence; prefix_task_item_info tells of every item that is finished. */
+
+/* Values that an item has: rerank 1, embed the dimensions, classify the labels, else 0. */
+PREFIX_API prefix_status prefix_task_width(const prefix_task* task, size_t* width,
+                                           prefix_error* err);
+/* Status and counts of an item; times since prefix_task_submit. A text that a stop text ends has
+ * finish STOP; some tokens may have been generated behind it. */
+PREFIX_API prefix_status prefix_task_item_info(const prefix_task* task, size_t item,
                                                prefix_result_info* out, prefix_error* err);
 /* The sentence that goes with the status of an item; "" when it is OK. */
-PREFIX_API prefix_status prefix_task_item_message(const prefix_task* task, int64_t item, char* buf,
+PREFIX_API prefix_status prefix_task_item_message(const prefix_task* task, size_t item, char* buf,
                                                   size_t cap, size_t* needed, prefix_error* err);
-/* answer: the text, without surrounding white space; empty for other tasks. Of an item that failed:
- * its status and its sentence. */
-PREFIX_API prefix_status prefix_task_item_text(const prefix_task* task, int64_t item, char* buf,
+PREFIX_API prefix_status prefix_task_item_values(const prefix_task* task, size_t item, float* out,
+                                                 size_t capacity, size_t* needed,
+                                                 prefix_error* err);
+/* Without white space around it. */
+PREFIX_API prefix_status prefix_task_item_text(const prefix_task* task, size_t item, char* buf,
                                                size_t cap, size_t* needed, prefix_error* err);
-/* The same of every item: what there is of an answer that was cancelled or ran out of time. */
-PREFIX_API prefix_status prefix_task_item_partial_text(const prefix_task* task, int64_t item,
+/* The same, also what there is of a text that was cancelled or ran out of time. */
+PREFIX_API prefix_status prefix_task_item_partial_text(const prefix_task* task, size_t item,
                                                        char* buf, size_t cap, size_t* needed,
                                                        prefix_error* err);
-/* What the engine did for the whole task; seconds: from the first prefix_task_run to the end. */
-PREFIX_API prefix_status prefix_task_totals(const prefix_task* task, prefix_job_totals* out,
-                                            prefix_error* err);
+/* The values of all items, one item after the other; NaN for one that failed or is unfinished. */
+PREFIX_API prefix_status prefix_task_all_values(const prefix_task* task, float* out,
+                                                size_t capacity, size_t* needed, prefix_error* err);
+/* The status of every item; MISUSE for one that is unfinished. */
+PREFIX_API prefix_status prefix_task_statuses(const prefix_task* task, int32_t* out,
+                                              size_t capacity, size_t* needed, prefix_error* err);
+/* The first item that failed. NOT_FOUND when none has (yet). */
+PREFIX_API prefix_status prefix_task_first_failure(const prefix_task* task, size_t* item,
+                                                   prefix_error* err);
+/* rerank and classify: of the values [first, first + count) of prefix_task_all_values, from best
+ * to worst, the place (counted from first) and the value itself; equal ones in the order of the
+ * input, NaN left out, at most top_n. For rerank that are items, the documents of a query for
+ * instance; for classify with L labels, the labels of item i are the values [i * L, i * L + L).
+ * *needed: places. scores may be NULL with capacity 0. */
+PREFIX_API prefix_status prefix_task_ranking(const prefix_task* task, size_t first, size_t count,
+                                             int64_t* order, size_t capacity, size_t* needed,
+                                             float* scores, size_t capacity_scores,
+                                             prefix_error* err);
+/* What the engine did for the whole task so far; complete when it is done. */
+PREFIX_API prefix_status prefix_task_get_totals(const prefix_task* task, prefix_job_totals* out,
+                                                prefix_error* err);
 
 /* ---- All functions -------------------------------------------------------------------------- */
 
@@ -407,24 +439,32 @@ PREFIX_API prefix_status prefix_task_totals(const prefix_task* task, prefix_job_
   X(prefix_recipe_count) \
   X(prefix_recipe_name) \
   X(prefix_recipe_json) \
-  X(prefix_rerank) \
-  X(prefix_embed) \
-  X(prefix_answer) \
-  X(prefix_classify) \
+  X(prefix_task_create) \
   X(prefix_task_retain) \
   X(prefix_task_release) \
-  X(prefix_task_run) \
+  X(prefix_task_set_labels) \
+  X(prefix_task_add) \
+  X(prefix_task_add_product) \
+  X(prefix_task_submit) \
+  X(prefix_task_wait) \
+  X(prefix_task_notify) \
   X(prefix_task_cancel) \
-  X(prefix_task_progress) \
-  X(prefix_task_shape) \
-  X(prefix_task_values) \
-  X(prefix_task_order) \
-  X(prefix_task_statuses) \
+  X(prefix_task_count) \
+  X(prefix_task_finished_count) \
+  X(prefix_task_item_tokens) \
+  X(prefix_task_next_event) \
+  X(prefix_task_notify_events) \
+  X(prefix_task_width) \
   X(prefix_task_item_info) \
   X(prefix_task_item_message) \
+  X(prefix_task_item_values) \
   X(prefix_task_item_text) \
   X(prefix_task_item_partial_text) \
-  X(prefix_task_totals)
+  X(prefix_task_all_values) \
+  X(prefix_task_statuses) \
+  X(prefix_task_first_failure) \
+  X(prefix_task_ranking) \
+  X(prefix_task_get_totals)
 /* clang-format on */
 
 #ifdef __cplusplus

@@ -1,4 +1,5 @@
 #include "abi/entry.h"
+#include "base/json_text.h"
 
 namespace {
 
@@ -85,6 +86,21 @@ prefix_status prefix_options_set_ints(prefix_options* options, const char* key, 
   });
 }
 
+prefix_status prefix_options_set_texts(prefix_options* options, const char* key, size_t key_len,
+                                       const char* const* texts, const size_t* lengths,
+                                       size_t n_texts, prefix_error* err) {
+  return guard("prefix_options_set_texts", err, [&] {
+    const auto object = object_of(options);
+    const auto list = array_in(texts, n_texts, "texts");
+    prefix::JsonText json;
+    json.open('[');
+    for (size_t i = 0; i < list.size(); ++i)
+      json.value(text_in(list[i], lengths ? lengths[i] : PREFIX_NUL, "a text of texts"));
+    std::lock_guard lock(object->mutex);
+    object->options.set(text_in(key, key_len, "key"), json.close(']').text());
+  });
+}
+
 prefix_status prefix_options_set_json(prefix_options* options, const char* json, size_t json_len,
                                       prefix_error* err) {
   return guard("prefix_options_set_json", err, [&] {
@@ -110,6 +126,15 @@ prefix_status prefix_options_set_pool(prefix_options* options, prefix_pool* pool
     auto threads = pool ? find<prefix::Threads>(Kind::kPool, pool, "the pool") : nullptr;
     std::lock_guard lock(object->mutex);
     threads = object->options.exchange_pool(std::move(threads));
+  });
+}
+
+prefix_status prefix_options_json(const prefix_options* options, char* buf, size_t cap,
+                                  size_t* needed, prefix_error* err) {
+  return guard("prefix_options_json", err, [&] {
+    const auto object = object_of(options);
+    std::lock_guard lock(object->mutex);
+    prefix::abi::text_out(object->options.to_json(), buf, cap, needed);
   });
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "base/json_text.h"
 #include "base/processors.h"
 #include "base/quote.h"
 #include "base/status.h"
@@ -106,6 +107,30 @@ constexpr OptionInfo kTable[] = {
     {"dimensions", T::kInt, S::kEmbedding, "0", 0, 1 << 24, "",
      "Keep the first n values; 0 = all."},
     {"normalize", T::kBool, S::kEmbedding, "true", 0, 0, "", "Scale to length 1 after the cut."},
+
+    {"recipe", T::kString, S::kTask, "", 0, 0, "",
+     "How texts become prompts: a shipped recipe, or a file's path (with a \"/\" or ending in "
+     ".json); empty = the default of the task."},
+    {"instruction", T::kString, S::kTask, "", 0, 0, "",
+     "In place of the recipe's own; unset = that one."},
+    {"truncate", T::kString, S::kTask, "right", 0, 0, "right|left|off",
+     "Cut the end or the front of what the recipe lets be cut when a prompt is too long; off = the "
+     "item fails."},
+    {"max_prompt_tokens", T::kInt, S::kTask, "0", 0, 1 << 30, "",
+     "Longest prompt; 0 = the recipe's limit, or the model's if smaller."},
+    {"chunk_tokens", T::kInt, S::kTask, "65536", 1, 1 << 30, "",
+     "Most distinct tokens of a task that are in work at once."},
+    {"raw", T::kBool, S::kTask, "false", 0, 0, "",
+     "rerank: a difference of logits or a sum of log-probabilities, not the score; classify: "
+     "log-probabilities."},
+    {"top_n", T::kInt, S::kTask, "0", 0, 1 << 30, "",
+     "rerank, classify: most places of a ranking; 0 = all."},
+    {"prompt", T::kString, S::kTask, "", 0, 0, "",
+     "embed: which of the recipe's prompts; empty = \"document\" where there are several."},
+    {"stream", T::kBool, S::kTask, "false", 0, 0, "",
+     "answer, generate, chat: TEXT events while the texts are written."},
+    {"stop", T::kStringList, S::kTask, "[]", 0, 0, "",
+     "answer, generate, chat: texts before which an answer ends, besides the recipe's own."},
 };
 
 size_t edit_distance(std::string_view a, std::string_view b) {
@@ -219,7 +244,30 @@ void check_value(const OptionInfo& o, std::string_view text) {
         at = comma + 1;
       }
       break;
+    case T::kStringList:
+      if (!is_text_list(text)) refuse(o, text, "it must be a JSON array of texts");
+      break;
   }
+}
+
+std::string float_text(double value) {
+  char digits[32];
+  return {digits, std::to_chars(digits, digits + sizeof(digits), value).ptr};
+}
+
+// A value of JSON as Options::set takes it.
+std::string as_text(const OptionInfo& o, const JsonSetting& setting) {
+  using List = JsonSetting::List;
+  if (setting.list == List::kNone)
+    return o.type == T::kStringList ? JsonText().open('[').value(setting.value).close(']').text()
+                                    : setting.value;
+  if (o.type == T::kStringList && setting.list != List::kInts)
+    return setting.list == List::kEmpty ? "[]" : setting.value;
+  if (o.type == T::kIntList && setting.list != List::kTexts) return setting.value;
+  refuse(o, "[...]",
+         o.type == T::kStringList ? "it takes texts, not numbers"
+         : o.type == T::kIntList  ? "it takes whole numbers, not texts"
+                                  : "it takes one value, not a list");
 }
 
 }  // namespace
@@ -235,12 +283,39 @@ void Options::set(std::string_view key, std::string_view value) {
 void Options::set_json(std::string_view text) {
   Options copy = *this;
   for (const JsonSetting& setting : parse_options_json(text)) {
-    const OptionInfo& o = find(setting.key);
-    if (setting.is_list && o.type != T::kIntList)
-      refuse(o, "[...]", "it takes one value, not a list");
-    copy.set(setting.key, setting.value);
+    copy.set(setting.key, as_text(find(setting.key), setting));
   }
   values_ = std::move(copy.values_);
+}
+
+std::string Options::to_json() const {
+  JsonText json;
+  json.open('{');
+  for (const auto& [key, value] : values_) {
+    const OptionInfo& o = find(key);
+    json.key(key);
+    switch (o.type) {
+      case T::kInt:
+        json.value(parse_int(o, value));
+        break;
+      case T::kFloat:
+        json.raw(float_text(parse_float(o, value)));
+        break;
+      case T::kBool:
+        json.value(parse_bool(o, value));
+        break;
+      case T::kString:
+        json.value(std::string_view(value));
+        break;
+      case T::kIntList:
+        json.raw("[" + value + "]");
+        break;
+      case T::kStringList:
+        json.raw(value);
+        break;
+    }
+  }
+  return json.close('}').text();
 }
 
 std::string Options::get(std::string_view key) const {
@@ -261,7 +336,8 @@ void Options::require_scopes(std::initializer_list<OptionScope> scopes,
   for (const auto& [key, value] : values_) {
     const OptionInfo& o = find(key);
     if (std::find(scopes.begin(), scopes.end(), o.scope) != scopes.end()) continue;
-    constexpr std::string_view kTakers[] = {"engines", "requests", "generation", "embeddings"};
+    constexpr std::string_view kTakers[] = {"engines", "requests", "generation", "embeddings",
+                                            "tasks"};
     fail(Code::kInvalidArgument, "option ", key, " is for ", kTakers[static_cast<size_t>(o.scope)],
          "; ", what, " does not take it");
   }

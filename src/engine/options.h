@@ -2,7 +2,8 @@
 //
 // One table (options.cc) lists every option with its type, default, range, scope and one sentence
 // of documentation; setting, checking, listing (prefix_option_info) and the docs all come from it,
-// so a new option is one line there and never a change of the ABI. Values are kept as text.
+// so a new option is one line there and never a change of the ABI. Values are kept as text, those of
+// kStringList as a JSON array.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +19,23 @@
 
 namespace prefix {
 
-enum class OptionType : int32_t { kInt = 0, kFloat = 1, kBool = 2, kString = 3, kIntList = 4 };
-// What takes an option: kRequest those of every kind.
-enum class OptionScope : int32_t { kEngine = 0, kRequest = 1, kGenerate = 2, kEmbedding = 3 };
+enum class OptionType : int32_t {
+  kInt = 0,
+  kFloat = 1,
+  kBool = 2,
+  kString = 3,
+  kIntList = 4,
+  kStringList = 5
+};
+// What takes an option: kRequest requests of every kind, kTask the tasks of libprefix_text, which
+// take those of their requests too.
+enum class OptionScope : int32_t {
+  kEngine = 0,
+  kRequest = 1,
+  kGenerate = 2,
+  kEmbedding = 3,
+  kTask = 4
+};
 
 struct OptionInfo {
   std::string_view key;
@@ -42,6 +57,8 @@ class Options {
   void set(std::string_view key, std::string_view value);
   // Merges a JSON object {"key": value}; all keys are checked before any is set.
   void set_json(std::string_view json);
+  // What was set, as set_json takes it.
+  std::string to_json() const;
 
   std::string get(std::string_view key) const;  // the value in force
   int64_t get_int(std::string_view key) const;

@@ -2,13 +2,15 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "base/quote.h"
 #include "base/status.h"
 
 namespace prefix {
 namespace {
 
-// { "key": scalar | [ integer, ... ], ... }: depth 1 is the object, depth 2 a list in it.
+// { "key": scalar | [ integer, ... ] | [ text, ... ], ... }: depth 1 is the object, depth 2 a list in
+// it.
 class SettingReader final : public nlohmann::json::json_sax_t {
  public:
   std::vector<JsonSetting> settings;
@@ -18,7 +20,7 @@ class SettingReader final : public nlohmann::json::json_sax_t {
   bool number_integer(int64_t value) override { return integer(std::to_string(value)); }
   bool number_unsigned(uint64_t value) override { return integer(std::to_string(value)); }
   bool number_float(double, const std::string& text) override { return scalar(text); }
-  bool string(std::string& value) override { return scalar(value); }
+  bool string(std::string& value) override { return depth_ == 2 ? text(value) : scalar(value); }
   bool binary(nlohmann::json::binary_t&) override { return scalar(""); }
 
   bool start_object(size_t) override {
@@ -30,11 +32,15 @@ class SettingReader final : public nlohmann::json::json_sax_t {
     if (depth_ == 0) not_an_object();
     if (depth_ > 1) refuse("a list of lists is no value");
     ++depth_;
-    settings.back().is_list = true;
+    settings.back().list = List::kEmpty;
     return true;
   }
   bool end_object() override { return --depth_, true; }
-  bool end_array() override { return --depth_, true; }
+  bool end_array() override {
+    JsonSetting& setting = settings.back();
+    if (setting.list == List::kTexts) setting.value = texts_.close(']').text();
+    return --depth_, true;
+  }
   bool key(std::string& name) override {
     settings.push_back({.key = name, .value = {}});
     return true;
@@ -44,6 +50,8 @@ class SettingReader final : public nlohmann::json::json_sax_t {
   }
 
  private:
+  using List = JsonSetting::List;
+
   [[noreturn]] static void not_an_object() {
     fail(Code::kInvalidArgument, "options must be a JSON object {\"key\": value, ...}");
   }
@@ -53,19 +61,34 @@ class SettingReader final : public nlohmann::json::json_sax_t {
 
   bool scalar(const std::string& text) {
     if (depth_ == 0) not_an_object();
-    if (depth_ > 1) refuse("a list must be of whole numbers");
+    if (depth_ > 1) refuse("a list must be of whole numbers or of texts");
     settings.back().value = text;
     return true;
   }
   bool integer(const std::string& text) {
     if (depth_ != 2) return scalar(text);
-    std::string& list = settings.back().value;
-    if (!list.empty()) list += ',';
-    list += text;
+    JsonSetting& setting = settings.back();
+    begin(setting, List::kInts);
+    if (!setting.value.empty()) setting.value += ',';
+    setting.value += text;
     return true;
+  }
+  bool text(const std::string& item) {
+    begin(settings.back(), List::kTexts);
+    texts_.value(item);
+    return true;
+  }
+  // All items of a list are of one kind.
+  void begin(JsonSetting& setting, List kind) {
+    if (setting.list == List::kEmpty) {
+      setting.list = kind;
+      if (kind == List::kTexts) texts_ = JsonText(), texts_.open('[');
+    }
+    if (setting.list != kind) refuse("a list must be of whole numbers or of texts, not both");
   }
 
   int depth_ = 0;
+  JsonText texts_;
 };
 
 }  // namespace
@@ -74,6 +97,31 @@ std::vector<JsonSetting> parse_options_json(std::string_view text) {
   SettingReader reader;
   nlohmann::json::sax_parse(text.begin(), text.end(), &reader);
   return std::move(reader.settings);
+}
+
+bool is_text_list(std::string_view text) {
+  class Reader final : public nlohmann::json::json_sax_t {
+   public:
+    bool null() override { return false; }
+    bool boolean(bool) override { return false; }
+    bool number_integer(int64_t) override { return false; }
+    bool number_unsigned(uint64_t) override { return false; }
+    bool number_float(double, const std::string&) override { return false; }
+    bool string(std::string&) override { return inside_; }
+    bool binary(nlohmann::json::binary_t&) override { return false; }
+    bool start_object(size_t) override { return false; }
+    bool key(std::string&) override { return false; }
+    bool end_object() override { return false; }
+    bool start_array(size_t) override { return !std::exchange(inside_, true); }
+    bool end_array() override { return true; }
+    bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override {
+      return false;
+    }
+
+   private:
+    bool inside_ = false;
+  } reader;
+  return nlohmann::json::sax_parse(text.begin(), text.end(), &reader);
 }
 
 }  // namespace prefix

@@ -10,12 +10,16 @@ namespace prefix {
 
 struct JsonSetting {
   std::string key;
-  std::string value;     // as Options::set takes it; list items with commas between them
-  bool is_list = false;  // of whole numbers
+  std::string value;  // as Options::set takes it: whole numbers with commas between them, a JSON
+                      // array of texts
+  enum class List { kNone, kEmpty, kInts, kTexts } list = List::kNone;
 };
 
 // In the order of the text. Throws kInvalidArgument for anything but an object of scalars and lists
-// of whole numbers.
+// of whole numbers or of texts.
 std::vector<JsonSetting> parse_options_json(std::string_view text);
+
+// Whether the text is a JSON array of texts.
+bool is_text_list(std::string_view text);
 
 }  // namespace prefix

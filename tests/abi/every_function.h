@@ -22,6 +22,8 @@ struct Handles {
 // All that is not a handle. Made by itself: everything NULL, and numbers that make no sense.
 struct Arguments {
   const char* text = nullptr;
+  const char* const* texts = nullptr;
+  const size_t* lengths = nullptr;
   size_t length = PREFIX_NUL;
   const prefix_token* tokens = nullptr;
   size_t n_tokens = 0;
@@ -106,9 +108,12 @@ inline const std::vector<Function>& every_function() {
       ON_HANDLE(prefix_options_set_bool, kInvalid, h.options, a.text, a.length, 1, a.err),
       ON_HANDLE(prefix_options_set_ints, kInvalid, h.options, a.text, a.length, a.tokens,
                 a.n_tokens, a.err),
+      ON_HANDLE(prefix_options_set_texts, kInvalid, h.options, a.text, a.length, a.texts, a.lengths,
+                1, a.err),
       ON_HANDLE(prefix_options_set_json, kInvalid, h.options, a.text, a.length, a.err),
       ON_HANDLE(prefix_options_get, kInvalid, h.options, a.text, a.length, a.buf, a.capacity,
                 a.size, a.err),
+      ON_HANDLE(prefix_options_json, kOk, h.options, a.buf, a.capacity, a.size, a.err),
       VALUE(prefix_option_count),
       WITHOUT(prefix_option_info, kInvalid, 0, a.option_details, a.err),
       VALUE(prefix_set_log_callback, nullptr, nullptr),

@@ -44,31 +44,38 @@ static void recipes(void) {
 }
 
 static void ranking(prefix_engine* engine, const prefix_tokenizer* tokenizer) {
-  static const char query[] = "cat", documents[] = "the cat satthe dog ran";
-  static const int64_t one[] = {0, 3}, two[] = {0, 11, 22};
+  static const char* const query[] = {"cat"};
+  static const char* const documents[] = {"the cat sat", "the dog ran"};
   DECLARE(prefix_error, err);
+  DECLARE(prefix_event, event);
   DECLARE(prefix_result_info, item);
   DECLARE(prefix_job_totals, totals);
   prefix_task* task = NULL;
-  float scores[2];
-  int64_t order[2], rows = 0, columns = 0;
+  float scores[2], best[2];
+  int64_t order[2];
   int32_t statuses[2];
-  size_t needed = 0;
-  OK(prefix_rerank(engine, tokenizer, query, 3, one, 2, documents, 22, two, 3, NULL, 0, &task,
-                   &err.it));
-  OK(prefix_task_run(task, -1, &err.it));
-  OK(prefix_task_shape(task, &rows, &columns, &err.it));
-  CHECK(rows == 1 && columns == 2);
-  OK(prefix_task_values(task, scores, 2, &needed, &err.it));
-  OK(prefix_task_order(task, 0, order, 2, &needed, &err.it));
+  size_t needed = 0, first = 9, count = 0, width = 0;
+  OK(prefix_task_create(engine, tokenizer, "rerank", PREFIX_NUL, NULL, &task, &err.it));
+  OK(prefix_task_add_product(task, query, NULL, 1, documents, NULL, 2, 7, &first, &err.it));
+  OK(prefix_task_count(task, &count, &err.it));
+  CHECK(first == 0 && count == 2);
+  OK(prefix_task_submit(task, &err.it));
+  OK(prefix_task_wait(task, -1, &err.it));
+  OK(prefix_task_next_event(task, 0, &event.it, NULL, 0, &needed, &err.it));
+  CHECK(event.it.kind == PREFIX_EVENT_FINISHED && event.it.user_tag == 7);
+  CHECK_BEHIND(event);
+  OK(prefix_task_width(task, &width, &err.it));
+  OK(prefix_task_all_values(task, scores, 2, &needed, &err.it));
+  CHECK(width == 1 && needed == 2);
+  OK(prefix_task_ranking(task, 0, 2, order, 2, &needed, best, 2, &err.it));
+  CHECK(needed == 2 && best[0] == scores[order[0]] && best[0] >= best[1]);
   OK(prefix_task_statuses(task, statuses, 2, &needed, &err.it));
   CHECK(needed == 2 && statuses[0] == PREFIX_OK && statuses[1] == PREFIX_OK);
-  CHECK(scores[order[0]] >= scores[order[1]]);
   OK(prefix_task_item_info(task, 1, &item.it, &err.it));
-  CHECK(item.it.status == PREFIX_OK && item.it.prompt_tokens > 0);
+  CHECK(item.it.status == PREFIX_OK && item.it.prompt_tokens > 0 && item.it.user_tag == 7);
   CHECK_BEHIND(item);
-  OK(prefix_task_totals(task, &totals.it, &err.it));
-  CHECK(totals.it.requests > 0 && totals.it.failed == 0);
+  OK(prefix_task_get_totals(task, &totals.it, &err.it));
+  CHECK(totals.it.requests == 2 && totals.it.failed == 0);
   CHECK_BEHIND(totals);
   prefix_task_release(task);
 }

@@ -40,8 +40,8 @@ TEST(Options, ListThemselves) {
   for (const prefix_option_details& o : all_options()) {
     SCOPED_TRACE(o.key);
     EXPECT_TRUE(keys.insert(o.key).second);
-    EXPECT_TRUE(o.type >= PREFIX_OPTION_INT && o.type <= PREFIX_OPTION_INT_LIST) << o.type;
-    EXPECT_TRUE(o.scope >= PREFIX_SCOPE_ENGINE && o.scope <= PREFIX_SCOPE_EMBEDDING) << o.scope;
+    EXPECT_TRUE(o.type >= PREFIX_OPTION_INT && o.type <= PREFIX_OPTION_STRING_LIST) << o.type;
+    EXPECT_TRUE(o.scope >= PREFIX_SCOPE_ENGINE && o.scope <= PREFIX_SCOPE_TASK) << o.scope;
     EXPECT_EQ(o.reserved, 0);
     EXPECT_GT(std::strlen(o.doc), 5u);
     EXPECT_EQ(o.doc[std::strlen(o.doc) - 1], '.') << "a sentence: " << o.doc;
@@ -52,7 +52,7 @@ TEST(Options, ListThemselves) {
   for (const char* promised :  // by the comments of the header
        {"isa", "cache_bytes", "namespace", "deadline_ms", "dimensions", "normalize", "max_tokens",
         "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed", "stop_tokens",
-        "ignore_eos", "logprobs"})
+        "ignore_eos", "logprobs", "stop"})
     EXPECT_EQ(keys.count(promised), 1u) << promised;
   prefix_option_details out{};
   out.struct_size = sizeof(out);
@@ -211,8 +211,87 @@ TEST(Options, KeepTheirTypes) {
         set(options, o.key, wrong, PREFIX_ERR_INVALID_ARGUMENT, {o.key});
       for (const char* outside : {"-1", "1,2147483648", "99999999999999999999"})
         set(options, o.key, outside, PREFIX_ERR_OUT_OF_RANGE, {o.key});
+    } else if (o.type == PREFIX_OPTION_STRING_LIST) {
+      for (const char* right : {"[]", R"(["a"])", R"(["a", "b\n"])"})
+        set(options, o.key, right, PREFIX_OK);
+      for (const char* wrong :
+           {"", "a", "\"a\"", "[1]", R"(["a", 1])", R"([["a"]])", R"(["a"] b)", "{}"})
+        set(options, o.key, wrong, PREFIX_ERR_INVALID_ARGUMENT, {o.key, "JSON array"});
     }
   }
+}
+
+std::string json_of(const Options& options) {
+  return prefix_abi::text([&](char* buf, size_t cap, size_t* needed, prefix_error* e) {
+    return prefix_options_json(options, buf, cap, needed, e);
+  });
+}
+
+TEST(Options, SayAsJsonWhatWasSet) {
+  const Options options = make_options({});
+  EXPECT_EQ(json_of(options), "{}");
+  const std::string all =
+      R"({"cache_bytes":4096,"ignore_eos":true,"recipe":"a \"b\"","stop":["x","y\u000a"],)"
+      R"("stop_tokens":[1,2],"temperature":0.5})";
+  expect(PREFIX_OK, [&](prefix_error* e) {
+    return prefix_options_set_json(options, all.data(), all.size(), e);
+  });
+  EXPECT_EQ(json_of(options), all);
+  set(options, "cache_bytes", "4K", PREFIX_OK);
+  set(options, "ignore_eos", "on", PREFIX_OK);
+  EXPECT_EQ(json_of(options), all) << "one way to write a value";
+  const Options copy = make_options({});
+  const std::string json = json_of(options);
+  expect(PREFIX_OK, [&](prefix_error* e) {
+    return prefix_options_set_json(copy, json.data(), json.size(), e);
+  });
+  EXPECT_EQ(json_of(copy), all);
+}
+
+TEST(Options, ListsOfTexts) {
+  const Options options = make_options({});
+  const auto set_json = [&](const char* json, prefix_status wanted,
+                            std::initializer_list<std::string_view> parts) {
+    expect(
+        wanted,
+        [&](prefix_error* e) { return prefix_options_set_json(options, json, PREFIX_NUL, e); },
+        parts);
+  };
+  set_json(R"({"stop": "one"})", PREFIX_OK, {});
+  EXPECT_EQ(json_of(options), R"({"stop":["one"]})");
+  set_json(R"({"stop": []})", PREFIX_OK, {});
+  EXPECT_EQ(json_of(options), R"({"stop":[]})");
+  set_json(R"({"stop": [1]})", PREFIX_ERR_INVALID_ARGUMENT, {"stop", "texts, not numbers"});
+  set_json(R"({"stop": ["a", 1]})", PREFIX_ERR_INVALID_ARGUMENT, {"stop", "not both"});
+  set_json(R"({"stop_tokens": ["a"]})", PREFIX_ERR_INVALID_ARGUMENT,
+           {"stop_tokens", "whole numbers"});
+  set_json(R"({"threads": ["a"]})", PREFIX_ERR_INVALID_ARGUMENT, {"threads", "one value"});
+
+  const char* const texts[] = {"ab", "\"quoted\""};
+  const size_t lengths[] = {1, PREFIX_NUL};
+  const auto set_texts = [&](const char* const* list, const size_t* sizes, size_t n,
+                             prefix_status wanted, std::initializer_list<std::string_view> parts) {
+    expect(
+        wanted,
+        [&](prefix_error* e) {
+          return prefix_options_set_texts(options, "stop", PREFIX_NUL, list, sizes, n, e);
+        },
+        parts);
+  };
+  set_texts(texts, lengths, 2, PREFIX_OK, {});
+  EXPECT_EQ(json_of(options), R"({"stop":["a","\"quoted\""]})");
+  set_texts(texts, nullptr, 1, PREFIX_OK, {});
+  EXPECT_EQ(json_of(options), R"({"stop":["ab"]})");
+  const char* const bad[] = {"\xff", nullptr};
+  set_texts(bad, nullptr, 1, PREFIX_ERR_INVALID_UTF8, {"texts"});
+  set_texts(bad + 1, nullptr, 1, PREFIX_ERR_INVALID_ARGUMENT, {"texts"});
+  set_texts(nullptr, nullptr, 1, PREFIX_ERR_INVALID_ARGUMENT, {"texts"});
+  EXPECT_EQ(json_of(options), R"({"stop":["ab"]})") << "what fails changes nothing";
+  set_texts(nullptr, nullptr, 0, PREFIX_OK, {});
+  EXPECT_EQ(json_of(options), R"({"stop":[]})");
+  expect(PREFIX_ERR_INVALID_ARGUMENT, [&](prefix_error* e) {
+    return prefix_options_set_texts(options, "threads", PREFIX_NUL, texts, nullptr, 1, e);
+  });
 }
 
 TEST(Options, UnknownNamesGetTheNearestOne) {

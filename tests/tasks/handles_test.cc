@@ -12,58 +12,98 @@
 namespace prefix_tasks {
 namespace {
 
+prefix_queue* some_queue() {
+  static const prefix_abi::Queue queue = prefix_abi::make_queue();
+  return queue;
+}
+
 // Every call that takes a task, by name; `release` is apart, since it cannot fail.
 struct TaskCall {
   const char* name;
   prefix_status (*call)(prefix_task*, prefix_error*);
 };
 const TaskCall kTaskCalls[] = {
-    {"prefix_task_run", [](prefix_task* t, prefix_error* e) { return prefix_task_run(t, 0, e); }},
-    {"prefix_task_cancel",
-     [](prefix_task* t, prefix_error* e) { return prefix_task_cancel(t, e); }},
-    {"prefix_task_progress",
-     [](prefix_task* t, prefix_error* e) { return prefix_task_progress(t, nullptr, nullptr, e); }},
-    {"prefix_task_shape",
-     [](prefix_task* t, prefix_error* e) { return prefix_task_shape(t, nullptr, nullptr, e); }},
-    {"prefix_task_values",
-     [](prefix_task* t, prefix_error* e) { return prefix_task_values(t, nullptr, 0, nullptr, e); }},
-    {"prefix_task_order",
-     [](prefix_task* t, prefix_error* e) {
-       return prefix_task_order(t, 0, nullptr, 0, nullptr, e);
-     }},
-    {"prefix_task_statuses",
-     [](prefix_task* t, prefix_error* e) {
-       return prefix_task_statuses(t, nullptr, 0, nullptr, e);
-     }},
-    {"prefix_task_item_info",
-     [](prefix_task* t, prefix_error* e) {
-       prefix_result_info out{};
-       out.struct_size = sizeof(out);
-       return prefix_task_item_info(t, 0, &out, e);
-     }},
-    {"prefix_task_item_message",
-     [](prefix_task* t, prefix_error* e) {
-       return prefix_task_item_message(t, 0, nullptr, 0, nullptr, e);
-     }},
     {"prefix_task_retain",
      [](prefix_task* t, prefix_error* e) {
        const prefix_status status = prefix_task_retain(t, e);
        if (status == PREFIX_OK) prefix_task_release(t);
        return status;
      }},
-    {"prefix_task_item_partial_text",
+    {"prefix_task_wait", [](prefix_task* t, prefix_error* e) { return prefix_task_wait(t, 0, e); }},
+    {"prefix_task_notify",
+     [](prefix_task* t, prefix_error* e) { return prefix_task_notify(t, some_queue(), 1, e); }},
+    {"prefix_task_notify_events",
      [](prefix_task* t, prefix_error* e) {
-       return prefix_task_item_partial_text(t, 0, nullptr, 0, nullptr, e);
+       return prefix_task_notify_events(t, some_queue(), 1, e);
+     }},
+    {"prefix_task_cancel",
+     [](prefix_task* t, prefix_error* e) { return prefix_task_cancel(t, e); }},
+    {"prefix_task_count",
+     [](prefix_task* t, prefix_error* e) {
+       size_t n = 0;
+       return prefix_task_count(t, &n, e);
+     }},
+    {"prefix_task_finished_count",
+     [](prefix_task* t, prefix_error* e) {
+       size_t n = 0;
+       return prefix_task_finished_count(t, &n, e);
+     }},
+    {"prefix_task_next_event",
+     [](prefix_task* t, prefix_error* e) {
+       prefix_event event = PREFIX_EVENT_INIT;
+       return prefix_task_next_event(t, 0, &event, nullptr, 0, nullptr, e);
+     }},
+    {"prefix_task_width",
+     [](prefix_task* t, prefix_error* e) {
+       size_t n = 0;
+       return prefix_task_width(t, &n, e);
+     }},
+    {"prefix_task_item_tokens",
+     [](prefix_task* t, prefix_error* e) {
+       return prefix_task_item_tokens(t, 0, nullptr, 0, nullptr, e);
+     }},
+    {"prefix_task_item_info",
+     [](prefix_task* t, prefix_error* e) {
+       prefix_result_info out = PREFIX_RESULT_INFO_INIT;
+       return prefix_task_item_info(t, 0, &out, e);
+     }},
+    {"prefix_task_item_message",
+     [](prefix_task* t, prefix_error* e) {
+       return prefix_task_item_message(t, 0, nullptr, 0, nullptr, e);
+     }},
+    {"prefix_task_item_values",
+     [](prefix_task* t, prefix_error* e) {
+       return prefix_task_item_values(t, 0, nullptr, 0, nullptr, e);
      }},
     {"prefix_task_item_text",
      [](prefix_task* t, prefix_error* e) {
        return prefix_task_item_text(t, 0, nullptr, 0, nullptr, e);
      }},
-    {"prefix_task_totals",
+    {"prefix_task_item_partial_text",
      [](prefix_task* t, prefix_error* e) {
-       prefix_job_totals out{};
-       out.struct_size = sizeof(out);
-       return prefix_task_totals(t, &out, e);
+       return prefix_task_item_partial_text(t, 0, nullptr, 0, nullptr, e);
+     }},
+    {"prefix_task_all_values",
+     [](prefix_task* t, prefix_error* e) {
+       return prefix_task_all_values(t, nullptr, 0, nullptr, e);
+     }},
+    {"prefix_task_statuses",
+     [](prefix_task* t, prefix_error* e) {
+       return prefix_task_statuses(t, nullptr, 0, nullptr, e);
+     }},
+    {"prefix_task_first_failure",
+     [](prefix_task* t, prefix_error* e) {
+       size_t item = 0;
+       return prefix_task_first_failure(t, &item, e);
+     }},
+    {"prefix_task_ranking",
+     [](prefix_task* t, prefix_error* e) {
+       return prefix_task_ranking(t, 0, 3, nullptr, 0, nullptr, nullptr, 0, e);
+     }},
+    {"prefix_task_get_totals",
+     [](prefix_task* t, prefix_error* e) {
+       prefix_job_totals out = PREFIX_JOB_TOTALS_INIT;
+       return prefix_task_get_totals(t, &out, e);
      }},
 };
 
@@ -117,6 +157,7 @@ TEST(TaskHandles, AForkedChildIsToldSo) {
   const Engine engine = words_engine();
   const Tokenizer tokenizer = words_tokenizer();
   const Task task = finished_task(tokenizer, engine);
+  some_queue();  // made by the parent
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
@@ -160,142 +201,77 @@ TEST(TaskHandles, MakersRefuseWhatIsNoEngineOrTokenizer) {
   };
   for (const Pair& p : pairs) {
     prefix_task* out = nullptr;
-    const auto refused = [&](auto call) { expect(p.status, call, {p.word}); };
-    refused([&](prefix_error* e) {
-      return try_rerank(p.engine, p.tokenizer, {"q"}, {"d"}, nullptr, &out, e);
-    });
-    refused(
-        [&](prefix_error* e) { return try_embed(p.engine, p.tokenizer, {"t"}, nullptr, &out, e); });
-    refused([&](prefix_error* e) {
-      return try_answer(p.engine, p.tokenizer, "c", {"q"}, nullptr, &out, e);
-    });
-    refused([&](prefix_error* e) {
-      return try_classify(p.engine, p.tokenizer, {"t"}, {"l"}, nullptr, &out, e);
-    });
+    expect(p.status,
+           [&](prefix_error* e) {
+             return prefix_task_create(p.engine, p.tokenizer, "embed", 5, nullptr, &out, e);
+           },
+           {p.word});
     EXPECT_EQ(out, nullptr);
-  }
-  const auto no_out = [&](auto call) {
-    expect(PREFIX_ERR_INVALID_ARGUMENT, call, {"out is NULL"});
-  };
-  no_out([&](prefix_error* e) {
-    return try_rerank(engine, tokenizer, {"q"}, {"d"}, nullptr, nullptr, e);
-  });
-  no_out([&](prefix_error* e) { return try_embed(engine, tokenizer, {"t"}, nullptr, nullptr, e); });
-  no_out([&](prefix_error* e) {
-    return try_answer(engine, tokenizer, "c", {"q"}, nullptr, nullptr, e);
-  });
-  no_out([&](prefix_error* e) {
-    return try_classify(engine, tokenizer, {"t"}, {"l"}, nullptr, nullptr, e);
-  });
-}
-
-TEST(TaskLists, ThatContradictThemselvesAreRefused) {
-  const Engine engine = words_engine();
-  const Tokenizer tokenizer = words_tokenizer();
-  const char text[] = "abcdef";
-  struct Wrong {
-    const char* text;
-    size_t length;
-    std::vector<int64_t> offsets;
-    prefix_status status;
-  };
-  const Wrong lists[] = {
-      {nullptr, 6, {0, 6}, PREFIX_ERR_INVALID_ARGUMENT},
-      {text, 6, {}, PREFIX_ERR_INVALID_ARGUMENT},
-      {text, 6, {1, 6}, PREFIX_ERR_OUT_OF_RANGE},
-      {text, 6, {0, 5}, PREFIX_ERR_OUT_OF_RANGE},
-      {text, 6, {0, 7}, PREFIX_ERR_OUT_OF_RANGE},
-      {text, 6, {0, 4, 2, 6}, PREFIX_ERR_OUT_OF_RANGE},
-      {text, 6, {0, -1, 6}, PREFIX_ERR_OUT_OF_RANGE},
-      {text, 6, {0, std::numeric_limits<int64_t>::max(), 6}, PREFIX_ERR_OUT_OF_RANGE},
-  };
-  const int64_t good[] = {0, 6};
-  prefix_task* out = nullptr;
-  for (const Wrong& w : lists) {
-    const int64_t* offsets = w.offsets.data();
-    const size_t n = w.offsets.size();
-    const auto refused = [&](const char* list, auto call) { expect(w.status, call, {list}); };
-    refused("queries", [&](prefix_error* e) {
-      return prefix_rerank(engine, tokenizer, w.text, w.length, offsets, n, text, 6, good, 2,
-                           nullptr, 0, &out, e);
-    });
-    refused("documents", [&](prefix_error* e) {
-      return prefix_rerank(engine, tokenizer, text, 6, good, 2, w.text, w.length, offsets, n,
-                           nullptr, 0, &out, e);
-    });
-    refused("text", [&](prefix_error* e) {
-      return prefix_embed(engine, tokenizer, w.text, w.length, offsets, n, nullptr, 0, &out, e);
-    });
-    refused("questions", [&](prefix_error* e) {
-      return prefix_answer(engine, tokenizer, text, 6, w.text, w.length, offsets, n, nullptr, 0,
-                           &out, e);
-    });
-    refused("labels", [&](prefix_error* e) {
-      return prefix_classify(engine, tokenizer, text, 6, good, 2, w.text, w.length, offsets, n,
-                             nullptr, 0, &out, e);
-    });
   }
   expect(PREFIX_ERR_INVALID_ARGUMENT,
          [&](prefix_error* e) {
-           return prefix_embed(engine, tokenizer, text, 6, nullptr, 2, nullptr, 0, &out, e);
+           return prefix_task_create(engine, tokenizer, "embed", 5, nullptr, nullptr, e);
          },
-         {"offsets"});
+         {"out is NULL"});
+  prefix_task* out = nullptr;
+  expect(PREFIX_ERR_INVALID_ARGUMENT,
+         [&](prefix_error* e) {
+           return prefix_task_create(engine, tokenizer, nullptr, 5, nullptr, &out, e);
+         },
+         {"kind is NULL"});
+  expect(PREFIX_ERR_MISUSE,
+         [&](prefix_error* e) {
+           return prefix_task_create(engine, tokenizer, "embed", 5,
+                                     reinterpret_cast<const prefix_options*>(3), &out, e);
+         },
+         {"options"});
   EXPECT_EQ(out, nullptr);
-  // PREFIX_NUL measures the text.
-  Task task;
-  expect(PREFIX_OK, [&](prefix_error* e) {
-    return prefix_embed(engine, tokenizer, text, PREFIX_NUL, good, 2, nullptr, PREFIX_NUL,
-                        task.out(), e);
-  });
-  run(task);
+}
+
+TEST(TaskHandles, AQueueMustBeOne) {
+  const Engine engine = words_engine();
+  const Tokenizer tokenizer = words_tokenizer();
+  const Task task = embed(engine, tokenizer, {"a"});
+  auto* const wrong = reinterpret_cast<prefix_queue*>(static_cast<prefix_engine*>(engine));
+  for (prefix_queue* const queue : {static_cast<prefix_queue*>(nullptr), wrong}) {
+    const prefix_status status = queue ? PREFIX_ERR_MISUSE : PREFIX_ERR_INVALID_ARGUMENT;
+    expect(status, [&](prefix_error* e) { return prefix_task_notify(task, queue, 1, e); },
+           {"queue"});
+    expect(status, [&](prefix_error* e) { return prefix_task_notify_events(task, queue, 1, e); },
+           {"queue"});
+  }
 }
 
 // What all items would stumble over is refused before there are items.
-TEST(TaskLists, ContextAndLabelsMustBeUtf8) {
+TEST(TaskLists, LabelsMustBeUtf8) {
   const Engine engine = words_engine();
   const Tokenizer tokenizer = words_tokenizer();
-  prefix_task* out = nullptr;
+  const Task task = task_of(engine, tokenizer, "classify");
   expect(PREFIX_ERR_INVALID_UTF8,
-         [&](prefix_error* e) {
-           return try_answer(engine, tokenizer, "a \xc3", {"q"}, nullptr, &out, e);
-         },
-         {"context"});
-  expect(PREFIX_ERR_INVALID_UTF8,
-         [&](prefix_error* e) {
-           return try_classify(engine, tokenizer, {"t"}, {"a", "\x80"}, nullptr, &out, e);
-         },
-         {"label"});
-  // The buffer is UTF-8, but its cut goes through a character.
-  expect(PREFIX_ERR_INVALID_UTF8,
-         [&](prefix_error* e) {
-           return try_classify(engine, tokenizer, {"t"}, {"a\xc3", "\xa4"}, nullptr, &out, e);
-         },
-         {"label 0"});
-  expect(
-      PREFIX_ERR_INVALID_ARGUMENT,
-      [&](prefix_error* e) { return try_classify(engine, tokenizer, {"t"}, {}, nullptr, &out, e); },
-      {"labels"});
-  EXPECT_EQ(out, nullptr);
+         [&](prefix_error* e) { return try_set_labels(task, {"a", "\x80"}, e); }, {"label 1"});
+  expect(PREFIX_ERR_INVALID_ARGUMENT, [&](prefix_error* e) { return try_set_labels(task, {}, e); },
+         {"labels"});
 
-  const Task task = rerank(engine, tokenizer, {"q", "\xff"}, {"d\xc3", "\xa4"});
-  run(task);
-  EXPECT_EQ(statuses(task), std::vector<int32_t>(4, PREFIX_ERR_INVALID_UTF8));
-  EXPECT_NE(message(task, 0).find("document 0"), std::string::npos) << message(task, 0);
-  EXPECT_NE(message(task, 2).find("query 1"), std::string::npos) << message(task, 2);
+  const Task bad = rerank(engine, tokenizer, {"q", "\xff"}, {"d\xc3", "ok"});
+  run(bad);
+  EXPECT_EQ(statuses(bad),
+            (std::vector<int32_t>{PREFIX_ERR_INVALID_UTF8, PREFIX_OK, PREFIX_ERR_INVALID_UTF8,
+                                  PREFIX_ERR_INVALID_UTF8}));
+  EXPECT_NE(message(bad, 0).find("document"), std::string::npos) << message(bad, 0);
+  EXPECT_NE(message(bad, 2).find("query"), std::string::npos) << message(bad, 2);
 }
 
 // Lists of empty texts cost nothing, their product does.
 TEST(TaskLists, TooManyItemsAreRefused) {
   const Engine engine = words_engine();
   const Tokenizer tokenizer = words_tokenizer();
-  Texts many;
-  many.offsets.assign(100'001, 0);
-  prefix_task* out = nullptr;
-  expect(
-      PREFIX_ERR_OUT_OF_RANGE,
-      [&](prefix_error* e) { return try_rerank(engine, tokenizer, many, many, nullptr, &out, e); },
-      {"100000 queries", "100000 documents", "16777216"});
-  EXPECT_EQ(out, nullptr);
+  const Texts many(Strings(100'000));
+  const Task task = rerank(engine, tokenizer, {"q"}, {"d"});
+  expect(PREFIX_ERR_OUT_OF_RANGE,
+         [&](prefix_error* e) { return try_add_product(task, many, many, 0, nullptr, e); },
+         {"10000000000 more items", "16777216"});
+  run(task);
+  EXPECT_EQ(statuses(task), std::vector<int32_t>{PREFIX_OK});
 }
 
 TEST(TaskBuffers, TakeAllOrNothing) {
@@ -305,17 +281,23 @@ TEST(TaskBuffers, TakeAllOrNothing) {
   float scores[3] = {7, 7, 7};
   size_t needed = 0;
   expect(PREFIX_ERR_BUFFER_TOO_SMALL,
-         [&](prefix_error* e) { return prefix_task_values(task, scores, 2, &needed, e); });
+         [&](prefix_error* e) { return prefix_task_all_values(task, scores, 2, &needed, e); });
   EXPECT_EQ(needed, 3u);
   EXPECT_EQ(scores[0], 7);
   expect(PREFIX_ERR_INVALID_ARGUMENT,
-         [&](prefix_error* e) { return prefix_task_values(task, nullptr, 3, &needed, e); },
+         [&](prefix_error* e) { return prefix_task_all_values(task, nullptr, 3, &needed, e); },
          {"capacity"});
   int64_t columns[2] = {-1, -1};
-  expect(PREFIX_ERR_BUFFER_TOO_SMALL,
-         [&](prefix_error* e) { return prefix_task_order(task, 0, columns, 1, &needed, e); });
+  expect(PREFIX_ERR_BUFFER_TOO_SMALL, [&](prefix_error* e) {
+    return prefix_task_ranking(task, 0, 3, columns, 1, &needed, scores, 3, e);
+  });
   EXPECT_EQ(needed, 2u) << "the document that failed has no place";
   EXPECT_EQ(columns[0], -1);
+  expect(PREFIX_ERR_BUFFER_TOO_SMALL, [&](prefix_error* e) {
+    return prefix_task_ranking(task, 0, 3, columns, 2, &needed, scores, 1, e);
+  });
+  EXPECT_EQ(columns[0], -1);
+  EXPECT_EQ(scores[0], 7);
   int32_t status[3];
   expect(PREFIX_OK,
          [&](prefix_error* e) { return prefix_task_statuses(task, status, 3, nullptr, e); });
@@ -342,8 +324,7 @@ TEST(TaskBuffers, IndexesHaveLimits) {
   const Task task = finished_task(tokenizer, engine);
   prefix_result_info item{};
   item.struct_size = sizeof(item);
-  for (const int64_t index : {int64_t{-1}, int64_t{3}, std::numeric_limits<int64_t>::min(),
-                              std::numeric_limits<int64_t>::max()}) {
+  for (const size_t index : {size_t{3}, std::numeric_limits<size_t>::max()}) {
     const std::string number = std::to_string(index);
     const auto refused = [&](auto call) { expect(PREFIX_ERR_OUT_OF_RANGE, call, {number}); };
     refused([&](prefix_error* e) { return prefix_task_item_info(task, index, &item, e); });
@@ -356,15 +337,27 @@ TEST(TaskBuffers, IndexesHaveLimits) {
     refused([&](prefix_error* e) {
       return prefix_task_item_partial_text(task, index, nullptr, 0, nullptr, e);
     });
-    refused(
-        [&](prefix_error* e) { return prefix_task_order(task, index, nullptr, 0, nullptr, e); });
+    refused([&](prefix_error* e) {
+      return prefix_task_item_tokens(task, index, nullptr, 0, nullptr, e);
+    });
+    refused([&](prefix_error* e) {
+      return prefix_task_item_values(task, index, nullptr, 0, nullptr, e);
+    });
   }
-  expect(PREFIX_ERR_OUT_OF_RANGE,
-         [&](prefix_error* e) { return prefix_task_order(task, 1, nullptr, 0, nullptr, e); });
+  const size_t most = std::numeric_limits<size_t>::max();
+  const std::pair<size_t, size_t> ranges[] = {{4, 0}, {0, 4}, {3, 1}, {most, 1}, {1, most}};
+  for (const auto& [first, count] : ranges)
+    expect(PREFIX_ERR_OUT_OF_RANGE,
+           [&, f = first, c = count](prefix_error* e) {
+             return prefix_task_ranking(task, f, c, nullptr, 0, nullptr, nullptr, 0, e);
+           },
+           {std::to_string(first), std::to_string(count), "has 3"});
   const Task vectors = embed(engine, tokenizer, {"a"});
   run(vectors);
   expect(PREFIX_ERR_MISUSE,
-         [&](prefix_error* e) { return prefix_task_order(vectors, 0, nullptr, 0, nullptr, e); },
+         [&](prefix_error* e) {
+           return prefix_task_ranking(vectors, 0, 1, nullptr, 0, nullptr, nullptr, 0, e);
+         },
          {"rerank and classify"});
   EXPECT_EQ(answer_text(vectors, 0), "");
 }
@@ -413,21 +406,22 @@ TEST(TaskStructs, FollowStructSize) {
                                           [&](prefix_result_info* out, prefix_error* e) {
                                             return prefix_task_item_info(task, 0, out, e);
                                           });
-  expect_struct_rules<prefix_job_totals>(
-      "prefix_job_totals",
-      [&](prefix_job_totals* out, prefix_error* e) { return prefix_task_totals(task, out, e); });
+  expect_struct_rules<prefix_job_totals>("prefix_job_totals",
+                                         [&](prefix_job_totals* out, prefix_error* e) {
+                                           return prefix_task_get_totals(task, out, e);
+                                         });
   // An error without its size is left alone.
   prefix_error blank{};
-  EXPECT_EQ(prefix_task_run(nullptr, 0, &blank), PREFIX_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(prefix_task_wait(nullptr, 0, &blank), PREFIX_ERR_INVALID_ARGUMENT);
   EXPECT_EQ(blank.code, 0);
 }
 
 TEST(TaskStructs, HoldWhatTheEngineCounted) {
   const Engine engine = words_engine();
   const Tokenizer tokenizer = words_tokenizer();
-  const Task task = answer(
-      engine, tokenizer, "Bread is baked from flour.", {"What is baked?", "From what?", "\xff"},
-      {{"recipe", "extractive-qa"}, {"request", {{"max_tokens", 3}, {"ignore_eos", true}}}});
+  const Task task = answer(engine, tokenizer, "Bread is baked from flour.",
+                           {"What is baked?", "From what?", "\xff"},
+                           {{"recipe", "extractive-qa"}, {"max_tokens", 3}, {"ignore_eos", true}});
   run(task);
   prefix_engine_stats stats{};
   stats.struct_size = sizeof(stats);
@@ -445,7 +439,7 @@ TEST(TaskStructs, HoldWhatTheEngineCounted) {
   EXPECT_GT(t.total_us, 0);
 
   int64_t generated = 0, prompts = 0;
-  for (int64_t i = 0; i < 2; ++i) {
+  for (size_t i = 0; i < 2; ++i) {
     const prefix_result_info item = info(task, i);
     EXPECT_EQ(item.status, PREFIX_OK);
     EXPECT_TRUE(item.finish == PREFIX_FINISH_LENGTH || item.finish == PREFIX_FINISH_STOP);

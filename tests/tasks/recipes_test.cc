@@ -12,21 +12,18 @@ namespace {
 
 using prefix::testing_support::TempFolder;
 
-// The four makers by name, over one text each.
-prefix_status make(const std::string& task, prefix_engine* engine,
+// A task with one item.
+prefix_status make(const std::string& kind, prefix_engine* engine,
                    const prefix_tokenizer* tokenizer, const std::string& options, prefix_task** out,
                    prefix_error* err) {
-  const int64_t one[] = {0, 1};
-  const char* text = options.empty() ? nullptr : options.data();
-  if (task == "rerank")
-    return prefix_rerank(engine, tokenizer, "q", 1, one, 2, "d", 1, one, 2, text, options.size(),
-                         out, err);
-  if (task == "embed")
-    return prefix_embed(engine, tokenizer, "t", 1, one, 2, text, options.size(), out, err);
-  if (task == "answer")
-    return prefix_answer(engine, tokenizer, "c", 1, "q", 1, one, 2, text, options.size(), out, err);
-  return prefix_classify(engine, tokenizer, "t", 1, one, 2, "l", 1, one, 2, text, options.size(),
-                         out, err);
+  prefix_status status = try_create(engine, tokenizer, kind.c_str(), options, out, err);
+  if (status != PREFIX_OK) return status;
+  if (kind == "classify") status = try_set_labels(*out, {"l"}, err);
+  const bool pair = kind == "rerank" || kind == "answer";
+  const Texts item = pair             ? Texts{"q", "d"}
+                     : kind == "chat" ? Texts{R"([{"role": "user", "content": "t"}])"}
+                                      : Texts{"t"};
+  return status == PREFIX_OK ? try_add(*out, item, 0, nullptr, err) : status;
 }
 
 class Recipes : public ::testing::Test {
@@ -104,7 +101,7 @@ TEST_F(Recipes, TheFirstOfATaskIsItsDefault) {
     EXPECT_TRUE(same_bits(values(plain), values(named))) << task;
     EXPECT_EQ(answer_text(plain, 0), answer_text(named, 0)) << task;
   }
-  EXPECT_EQ(seen.size(), 4u);
+  EXPECT_EQ(seen.size(), 6u);
 }
 
 TEST_F(Recipes, AFileWorksAsTheShippedOne) {
@@ -119,47 +116,54 @@ TEST_F(Recipes, AFileWorksAsTheShippedOne) {
 TEST_F(Recipes, WrongOptionsAreNamed) {
   const prefix_status argument = PREFIX_ERR_INVALID_ARGUMENT, unknown = PREFIX_ERR_UNKNOWN_OPTION,
                       range = PREFIX_ERR_OUT_OF_RANGE, absent = PREFIX_ERR_NOT_FOUND;
-  for (const std::string task : {"rerank", "embed", "answer", "classify"}) {
-    refused(task, "{", argument, {"options", "JSON"});
-    refused(task, "[]", argument, {"options", "object"});
-    refused(task, "3", argument, {"options", "object"});
-    refused(task, "\"\xff\"", PREFIX_ERR_INVALID_UTF8, {"options", "0xff at 1"});
-    refused(task, std::string(100'000, '['), argument, {"options", "JSON"});
-    refused(task, R"({"recip": "choices"})", unknown, {task, "\"recip\"", "\"recipe\""});
-    refused(task, R"({"max_tokens": 3})", unknown, {"max_tokens", "request"});
-    refused(task, R"({"recipe": 3})", argument, {"recipe", "string"});
+  for (const std::string task : {"rerank", "embed", "answer", "classify", "generate", "chat"}) {
+    refused(task, R"({"recip": "choices"})", unknown, {"\"recip\"", "\"recipe\""});
+    refused(task, R"({"recipe": ["x"]})", argument, {"recipe", "list"});
     refused(task, R"({"recipe": "nosuch"})", absent, {"nosuch", "there are"});
-    refused(task, R"({"instruction": ["a"]})", argument, {"instruction", "string"});
+    refused(task, R"({"instruction": ["a"]})", argument, {"instruction", "list"});
     refused(task, R"({"truncate": "middle"})", argument, {"truncate", "middle", "left"});
-    refused(task, R"({"truncate": true})", argument, {"truncate", "string"});
     refused(task, R"({"max_prompt_tokens": -1})", range, {"max_prompt_tokens", "-1"});
     refused(task, R"({"max_prompt_tokens": 1000000000000})", range, {"max_prompt_tokens"});
-    refused(task, R"({"max_prompt_tokens": "9"})", argument, {"max_prompt_tokens", "number"});
     refused(task, R"({"chunk_tokens": 0})", range, {"chunk_tokens", "0", "1"});
     refused(task, R"({"chunk_tokens": 1.5})", argument, {"chunk_tokens", "whole number"});
-    refused(task, R"({"request": []})", argument, {"request", "object"});
-    refused(task, R"({"request": {"max_token": 3}})", unknown, {"max_token", "max_tokens"});
-    refused(task, R"({"request": {"max_tokens": 0}})", range, {"max_tokens", "0"});
-    refused(task, R"({"request": {"temperature": "hot"}})", argument, {"temperature", "hot"});
+    refused(task, R"({"threads": 2})", argument, {"threads", "engines"});
   }
   for (const std::string task : {"rerank", "classify"}) {
-    refused(task, R"({"raw": "yes"})", argument, {"raw", "true or false"});
+    refused(task, R"({"raw": "yes!"})", argument, {"raw", "true or false"});
     refused(task, R"({"top_n": -2})", range, {"top_n", "-2"});
-    refused(task, R"({"prompt": "query"})", unknown, {task, "prompt"});
+    refused(task, R"({"prompt": "query"})", argument, {task, "prompt", "embed"});
+    refused(task, R"({"max_tokens": 3})", argument, {"max_tokens", "generation"});
+    refused(task, R"({"stream": true})", argument, {task, "stream", "answer, generate, chat"});
+    refused(task, R"({"stop": ["x"]})", argument, {task, "stop"});
   }
-  for (const std::string task : {"embed", "answer"}) {
-    refused(task, R"({"raw": true})", unknown, {task, "raw"});
-    refused(task, R"({"top_n": 1})", unknown, {task, "top_n"});
+  for (const std::string task : {"embed", "answer", "generate", "chat"}) {
+    refused(task, R"({"raw": true})", argument, {task, "raw", "rerank, classify"});
+    refused(task, R"({"top_n": 1})", argument, {task, "top_n"});
+  }
+  for (const std::string task : {"answer", "generate", "chat"}) {
+    refused(task, R"({"normalize": true})", argument, {"normalize", "embeddings"});
+    refused(task, R"({"max_tokens": 0})", range, {"max_tokens", "0"});
   }
   refused("embed", R"({"prompt": "passage"})", absent, {"passage", "document", "query"});
-  refused("embed", R"({"prompt": 1})", argument, {"prompt", "string"});
   refused("embed", R"({"dimensions": -1})", range, {"dimensions", "-1"});
   refused("embed", R"({"dimensions": 129})", range, {"dimensions", "129", "128"});
-  refused("embed", R"({"normalize": 1})", argument, {"normalize", "true or false"});
-  // They would change the vectors behind the task's back.
-  refused("embed", R"({"request": {"dimensions": 8}})", argument, {"dimensions", "request"});
-  refused("embed", R"({"request": {"normalize": false}})", argument, {"normalize", "request"});
-  refused("answer", R"({"normalize": true})", unknown, {"answer", "normalize"});
+  refused("sort", "", argument, {"\"sort\"", "rerank, embed, classify, answer, generate, chat"});
+  refused("rerang", "", argument, {"nearest one is \"rerank\""});
+}
+
+// A tokenizer of another model gives plausible and wrong results.
+TEST_F(Recipes, ATokenizerOfAnotherModelIsRefused) {
+  const Tokenizer larger = changed_tokenizer([](Json& whole, Json&) {
+    for (int i = 0; i < 2'000; ++i) whole["model"]["vocab"]["more" + std::to_string(i)] = 3'000 + i;
+  });
+  refused("rerank", "", PREFIX_ERR_INVALID_ARGUMENT, {"vocabulary", "belong together"}, larger);
+  const Tokenizer other_end = changed_tokenizer([](Json& whole, Json& config) {
+    for (Json& token : whole["added_tokens"])
+      if (token["content"] == "<|im_end|>") token["content"] = "<|done|>";
+    config["eos_token"] = "<|endoftext|>";
+  });
+  refused("rerank", "", PREFIX_ERR_INVALID_ARGUMENT, {"[959]", "[961]", "belong together"},
+          other_end);
 }
 
 TEST_F(Recipes, WrongFilesAreNamed) {
@@ -327,7 +331,7 @@ TEST_F(Recipes, CutTheEndOrTheFront) {
     const Task task =
         embed(engine_, tokenizer_, {text}, {{"truncate", side}, {"max_prompt_tokens", 10}});
     run(task);
-    EXPECT_EQ(info(task, 0).user_tag, 1);
+    EXPECT_TRUE(was_cut(task, 0));
     const bool right = side == std::string("right");
     const std::vector<prefix_token> kept(right ? all.begin() : all.end() - 10,
                                          right ? all.begin() + 10 : all.end());
@@ -386,9 +390,9 @@ TEST_F(Recipes, AnswersKeepRoomForTheirTokens) {
       R"({"task": "answer", "method": "generate", "prompt": ["{context}", "{question}"],
           "cut": "context"})");
   const std::string context(5'000, 'x');
-  const auto room = [&](const Json& request) {
-    const Task task =
-        answer(engine_, tokenizer_, context, {"y"}, {{"recipe", path}, {"request", request}});
+  const auto room = [&](Json options) {
+    options["recipe"] = path;
+    const Task task = answer(engine_, tokenizer_, context, {"y"}, options);
     run(task);
     EXPECT_EQ(statuses(task), std::vector<int32_t>{PREFIX_OK}) << message(task, 0);
     return 1024 - info(task, 0).prompt_tokens;
@@ -405,7 +409,7 @@ TEST_F(Recipes, TopNShortensTheOrderOnly) {
   EXPECT_EQ(values(task).size(), 4u);
   const Task labels = classify(engine_, tokenizer_, {"x"}, {"a", "b", "c"}, {{"top_n", 9}});
   run(labels);
-  EXPECT_EQ(order(labels, 0).size(), 3u);
+  EXPECT_EQ(ranking(labels, 0, 3).size(), 3u);
 }
 
 TEST_F(Recipes, InstructionsReplaceTheRecipesOwn) {

@@ -3,6 +3,7 @@
 // tells another thread that the task has begun.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "tasks_support.h"
@@ -20,9 +21,9 @@ Texts documents(size_t count, bool signal = false) {
   return list;
 }
 
-int64_t done(const prefix_task* task) {
-  int64_t n = -1;
-  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_task_progress(task, &n, nullptr, e); });
+size_t done(const prefix_task* task) {
+  size_t n = 77;
+  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_task_finished_count(task, &n, e); });
   return n;
 }
 
@@ -35,20 +36,19 @@ void cancel(prefix_task* task) {
 }
 
 // Every item has a result, and those that were given up say so.
-void expect_cancelled(const prefix_task* task, bool some) {
+void expect_cancelled(const Task& task, bool some) {
   const std::vector<int32_t> status = statuses(task);
   const std::vector<float> score = values(task);
   ASSERT_EQ(score.size(), status.size());
-  EXPECT_EQ(done(task), static_cast<int64_t>(status.size()));
+  EXPECT_EQ(done(task), status.size());
   size_t cancelled = 0, ok = 0;
   for (size_t i = 0; i < status.size(); ++i) {
-    const auto item = static_cast<int64_t>(i);
     EXPECT_EQ(std::isnan(score[i]), status[i] != PREFIX_OK);
     if (status[i] == PREFIX_OK) ++ok;
     if (status[i] != PREFIX_ERR_CANCELLED) continue;
     if (++cancelled == 1) {
-      EXPECT_NE(message(task, item).find("cancelled"), std::string::npos) << message(task, item);
-      EXPECT_EQ(info(task, item).finish, PREFIX_FINISH_CANCELLED);
+      EXPECT_NE(message(task, i).find("cancelled"), std::string::npos) << message(task, i);
+      EXPECT_EQ(info(task, i).finish, PREFIX_FINISH_CANCELLED);
     }
   }
   EXPECT_EQ(cancelled > 0, some);
@@ -56,30 +56,25 @@ void expect_cancelled(const prefix_task* task, bool some) {
   EXPECT_EQ(totals(task).failed, static_cast<int64_t>(status.size() - ok));
 }
 
-TEST(Cancel, FromAnotherThreadWhileTheTaskEncodes) {
+// Ends within a minute, so that a hang is a failure.
+void end(prefix_task* task) {
+  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_task_wait(task, kMinute, e); });
+}
+
+TEST(Cancel, FromAnotherThread) {
   const Engine engine = words_engine();
   const Tokenizer tokenizer = words_tokenizer();
   const Task task = rerank(engine, tokenizer, {"Trees?"}, documents(20'000, true));
   std::thread other([&] {
     wait_until_begun(task);
     cancel(task);
+    cancel(task);  // again
   });
-  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_task_run(task, kMinute, e); });
+  submit(task);
+  end(task);
   other.join();
   expect_cancelled(task, true);
-  run(task);  // it stays done
-}
-
-TEST(Cancel, WhileTheEngineComputes) {
-  const Engine engine = words_engine();
-  const Tokenizer tokenizer = words_tokenizer();
-  const Task task = rerank(engine, tokenizer, {"Trees?"}, documents(20'000));
-  expect(PREFIX_ERR_TIMEOUT, [&](prefix_error* e) { return prefix_task_run(task, 0, e); },
-         {"of 20000 items"});
-  std::thread([&] { cancel(task); }).join();
-  cancel(task);  // again
-  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_task_run(task, kMinute, e); });
-  expect_cancelled(task, true);
+  end(task);  // it stays done
   prefix_abi::expect_works(engine);
 }
 
@@ -94,152 +89,278 @@ TEST(Cancel, BeforeTheTaskRunsCostsNothing) {
   expect_cancelled(task, true);
 }
 
-// How far the engine comes is left to it; an answer of which there is something must show it.
-TEST(Cancel, KeepsWhatThereIsOfAnAnswer) {
-  const Engine engine = words_engine();
-  const Tokenizer tokenizer = words_tokenizer();
-  Texts questions;
-  for (int i = 0; i < 8; ++i) questions.add("Which tree is number " + std::to_string(i) + "?");
-  const Json options = {{"recipe", "extractive-qa"},
-                        {"request", {{"max_tokens", 200}, {"stop_tokens", Json::array()}}}};
-  bool found = false;
-  for (int round = 0; round < 200 && !found; ++round) {
-    const Task task = answer(engine, tokenizer, "Rivers and trees.", questions, options);
-    Error error;
-    for (int looks = 0; looks < round; ++looks)
-      if (prefix_task_run(task, 1, &error) == PREFIX_OK) break;
-    cancel(task);
-    run(task);
-    const std::vector<int32_t> status = statuses(task);
-    for (size_t i = 0; i < status.size(); ++i) {
-      const auto item = static_cast<int64_t>(i);
-      if (status[i] != PREFIX_ERR_CANCELLED || info(task, item).generated_tokens < 20) continue;
-      found = true;
-      EXPECT_NE(answer_text(task, item), "") << info(task, item).generated_tokens;
-    }
-  }
-  EXPECT_TRUE(found) << "no answer was cancelled half way";
-}
-
 TEST(Cancel, AfterTheEndChangesNothing) {
   const Engine engine = words_engine();
   const Tokenizer tokenizer = words_tokenizer();
   const Task task = rerank(engine, tokenizer, {"Trees?"}, documents(5));
   const std::vector<float> before = values_after_run(task);
   cancel(task);
-  run(task);
+  end(task);
   EXPECT_TRUE(same_bits(values(task), before));
   expect_cancelled(task, false);
 }
 
-TEST(Run, GoesOnAfterATimeout) {
+// What is there by then can be read, and stays.
+TEST(Deadline, KeepsWhatIsDone) {
   const Engine engine = words_engine();
   const Tokenizer tokenizer = words_tokenizer();
-  const Json options = {{"chunk_tokens", 500}};
-  const Task task = rerank(engine, tokenizer, {"Trees?"}, documents(300), options);
-  int64_t before = 0;
-  size_t looks = 0;
-  while (true) {
+  Texts list = documents(20'000, true);
+  const Task task =
+      rerank(engine, tokenizer, {"Trees?"}, list, {{"deadline_ms", 1}, {"chunk_tokens", 100}});
+  submit(task);
+  end(task);
+  const std::vector<int32_t> status = statuses(task);
+  const size_t late =
+      static_cast<size_t>(std::count(status.begin(), status.end(), PREFIX_ERR_DEADLINE));
+  EXPECT_GT(late, 0u);
+  EXPECT_EQ(status[0], PREFIX_ERR_INVALID_UTF8) << "it was found before the time was over";
+  const size_t last = status.size() - 1;
+  EXPECT_EQ(status[last], PREFIX_ERR_DEADLINE);
+  EXPECT_NE(message(task, last).find("1 ms"), std::string::npos) << message(task, last);
+  EXPECT_EQ(info(task, last).finish, PREFIX_FINISH_CANCELLED);
+  const std::vector<float> score = values(task);
+  for (size_t i = 0; i < status.size(); ++i)
+    EXPECT_EQ(std::isnan(score[i]), status[i] != PREFIX_OK) << i;
+}
+
+TEST(Deadline, ThatIsNotMissedChangesNothing) {
+  const Engine engine = words_engine();
+  const Tokenizer tokenizer = words_tokenizer();
+  const Task with =
+      rerank(engine, tokenizer, {"Trees?"}, documents(20), {{"deadline_ms", 10 * kMinute}});
+  const Task without = rerank(engine, tokenizer, {"Trees?"}, documents(20));
+  EXPECT_TRUE(same_bits(values_after_run(with), values_after_run(without)));
+}
+
+TEST(Wait, TellsHowFarATaskIs) {
+  const Engine engine = words_engine();
+  const Tokenizer tokenizer = words_tokenizer();
+  const Task task =
+      rerank(engine, tokenizer, {"Trees?"}, documents(3'000), {{"chunk_tokens", 500}});
+  submit(task);
+  size_t before = 0;
+  for (prefix_status status = PREFIX_ERR_TIMEOUT; status != PREFIX_OK;) {
     Error error;
-    const prefix_status status = prefix_task_run(task, looks < 5 ? 0 : 1, &error);
-    ++looks;
+    status = prefix_task_wait(task, before == 0 ? 0 : 1, &error);
     EXPECT_GE(done(task), before);
     before = done(task);
     if (status == PREFIX_OK) break;
     ASSERT_EQ(status, PREFIX_ERR_TIMEOUT) << error.message;
     EXPECT_EQ(prefix_status_is_retryable(status), 1);
-    EXPECT_NE(std::string(error.message).find("run again"), std::string::npos) << error.message;
-    expect(PREFIX_ERR_MISUSE,
-           [&](prefix_error* e) { return prefix_task_values(task, nullptr, 0, nullptr, e); });
+    EXPECT_NE(std::string(error.message).find("of 3000 items"), std::string::npos) << error.message;
   }
-  EXPECT_EQ(before, 300);
+  EXPECT_EQ(before, 3'000u);
   const Engine fresh = words_engine();
   EXPECT_TRUE(same_bits(values(task),
-                        values_after_run(rerank(fresh, tokenizer, {"Trees?"}, documents(300)))));
+                        values_after_run(rerank(fresh, tokenizer, {"Trees?"}, documents(3'000)))));
 }
 
-TEST(Run, MayMoveBetweenThreads) {
+TEST(Wait, FromManyThreads) {
   const Engine engine = words_engine();
   const Tokenizer tokenizer = words_tokenizer();
-  const Task task = rerank(engine, tokenizer, {"Trees?"}, documents(2'000));
-  std::thread([&] {
-    Error error;
-    prefix_task_run(task, 0, &error);
-  }).join();
-  std::thread([&] { run(task); }).join();
-  EXPECT_EQ(statuses(task), std::vector<int32_t>(2'000, PREFIX_OK));
+  const Task task = rerank(engine, tokenizer, {"Trees?"}, documents(500));
+  submit(task);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) threads.emplace_back([&] { end(task); });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(statuses(task), std::vector<int32_t>(500, PREFIX_OK));
 }
 
-TEST(Run, TwoThreadsAtOnceAreMisuse) {
+// Items are there one by one; those that are not answer MISUSE.
+TEST(Wait, FinishedItemsCanBeReadAtAnyTime) {
   const Engine engine = words_engine();
   const Tokenizer tokenizer = words_tokenizer();
-  bool refused = false;
-  // Whether the second call comes in time is up to the system; it has many chances.
-  for (int i = 0; i < 50 && !refused; ++i) {
-    const Task task = rerank(engine, tokenizer, {"Trees?"}, documents(20'000, true));
-    std::thread first([&] {
-      expect(PREFIX_OK, [&](prefix_error* e) { return prefix_task_run(task, kMinute, e); });
-    });
-    wait_until_begun(task);
-    Error error;
-    const prefix_status status = prefix_task_run(task, 0, &error);
-    if (status != PREFIX_OK) {
-      EXPECT_EQ(status, PREFIX_ERR_MISUSE) << error.message;
-      EXPECT_NE(std::string(error.message).find("another thread"), std::string::npos);
-      refused = true;
-    }
-    cancel(task);
-    first.join();
-    EXPECT_EQ(done(task), 20'001) << "the first call was not disturbed";
-  }
-  EXPECT_TRUE(refused);
+  const Task task =
+      rerank(engine, tokenizer, {"Trees?"}, documents(20'000, true), {{"chunk_tokens", 1}});
+  submit(task);
+  EXPECT_EQ(info(task, 0).status, PREFIX_ERR_INVALID_UTF8) << "known once it is encoded";
+  const size_t last = 20'000;
+  const auto misuse = [&](auto call) { expect(PREFIX_ERR_MISUSE, call, {"item 20000"}); };
+  prefix_result_info item = PREFIX_RESULT_INFO_INIT;
+  char text[8];
+  size_t needed = 77;
+  // 20,000 chunks of one item: the last one is not there yet.
+  misuse([&](prefix_error* e) { return prefix_task_item_info(task, last, &item, e); });
+  misuse(
+      [&](prefix_error* e) { return prefix_task_item_message(task, last, text, 8, &needed, e); });
+  misuse([&](prefix_error* e) { return prefix_task_item_text(task, last, text, 8, &needed, e); });
+  misuse(
+      [&](prefix_error* e) { return prefix_task_item_values(task, last, nullptr, 0, &needed, e); });
+  EXPECT_EQ(needed, 77u) << "a call that fails changes nothing";
+  EXPECT_EQ(statuses(task)[last], PREFIX_ERR_MISUSE);
+  EXPECT_TRUE(std::isnan(values(task)[last]));
+  while (statuses(task)[5] == PREFIX_ERR_MISUSE) std::this_thread::yield();
+  const std::vector<float> early = values(task);
+  EXPECT_FALSE(std::isnan(early[5]));
+  EXPECT_EQ(ranking(task, 5, 1), std::vector<int64_t>{0});
+  cancel(task);
+  end(task);
+  EXPECT_EQ(values(task)[5], early[5]);
 }
 
-TEST(Run, ReadingBeforeTheEndIsMisuse) {
+TEST(Builder, EverythingHasItsMoment) {
   const Engine engine = words_engine();
   const Tokenizer tokenizer = words_tokenizer();
   const Task task = rerank(engine, tokenizer, {"Trees?"}, documents(3));
-  int64_t number = 0, total = 0;
-  expect(PREFIX_OK,
-         [&](prefix_error* e) { return prefix_task_progress(task, &number, &total, e); });
-  EXPECT_EQ(number, 0);
-  EXPECT_EQ(total, 3);
-  prefix_result_info item{};
-  item.struct_size = sizeof(item);
-  prefix_job_totals all{};
-  all.struct_size = sizeof(all);
-  size_t needed = 77;
-  char text[8];
-  const auto misuse = [&](auto call) { expect(PREFIX_ERR_MISUSE, call, {"not done"}); };
-  misuse([&](prefix_error* e) { return prefix_task_shape(task, &number, &total, e); });
-  misuse([&](prefix_error* e) { return prefix_task_values(task, nullptr, 0, &needed, e); });
-  misuse([&](prefix_error* e) { return prefix_task_order(task, 0, nullptr, 0, &needed, e); });
-  misuse([&](prefix_error* e) { return prefix_task_statuses(task, nullptr, 0, &needed, e); });
-  misuse([&](prefix_error* e) { return prefix_task_item_info(task, 0, &item, e); });
-  misuse([&](prefix_error* e) { return prefix_task_item_message(task, 0, text, 8, &needed, e); });
-  misuse([&](prefix_error* e) { return prefix_task_item_text(task, 0, text, 8, &needed, e); });
-  misuse(
-      [&](prefix_error* e) { return prefix_task_item_partial_text(task, 0, text, 8, &needed, e); });
-  misuse([&](prefix_error* e) { return prefix_task_totals(task, &all, e); });
-  EXPECT_EQ(needed, 77u) << "a call that fails changes nothing";
+  size_t count = 0, needed = 77;
+  prefix_result_info item = PREFIX_RESULT_INFO_INIT;
+  prefix_job_totals all = PREFIX_JOB_TOTALS_INIT;
+  prefix_event event = PREFIX_EVENT_INIT;
+  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_task_count(task, &count, e); });
+  EXPECT_EQ(count, 3u);
+  EXPECT_EQ(done(task), 0u);
+  const auto early = [&](auto call) { expect(PREFIX_ERR_MISUSE, call, {"not submitted"}); };
+  early([&](prefix_error* e) { return prefix_task_wait(task, 0, e); });
+  early([&](prefix_error* e) { return prefix_task_width(task, &needed, e); });
+  early([&](prefix_error* e) { return prefix_task_all_values(task, nullptr, 0, &needed, e); });
+  early([&](prefix_error* e) {
+    return prefix_task_ranking(task, 0, 0, nullptr, 0, &needed, nullptr, 0, e);
+  });
+  early([&](prefix_error* e) { return prefix_task_statuses(task, nullptr, 0, &needed, e); });
+  early([&](prefix_error* e) { return prefix_task_item_info(task, 0, &item, e); });
+  early([&](prefix_error* e) { return prefix_task_item_message(task, 0, nullptr, 0, &needed, e); });
+  early([&](prefix_error* e) { return prefix_task_first_failure(task, &needed, e); });
+  early([&](prefix_error* e) { return prefix_task_get_totals(task, &all, e); });
+  early([&](prefix_error* e) {
+    return prefix_task_next_event(task, 0, &event, nullptr, 0, &needed, e);
+  });
+  EXPECT_EQ(needed, 77u);
+  run(task);
+  const auto late = [&](auto call) { expect(PREFIX_ERR_MISUSE, call, {"was submitted"}); };
+  late([&](prefix_error* e) { return prefix_task_submit(task, e); });
+  late([&](prefix_error* e) { return try_add(task, {"a", "b"}, 0, nullptr, e); });
+  late([&](prefix_error* e) { return try_add_product(task, {"a"}, {"b"}, 0, nullptr, e); });
+  late([&](prefix_error* e) { return try_set_labels(task, {"a"}, e); });
+  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_task_count(task, &count, e); });
+  EXPECT_EQ(count, 3u);
 }
 
-TEST(Release, WhileAnotherThreadRunsIt) {
+// Pairs, products and lists in one task; what each item is shows in its score and tag.
+TEST(Builder, PairsAndProductsWithTags) {
+  const Engine engine = words_engine();
+  const Tokenizer tokenizer = words_tokenizer();
+  const Texts queries = {"What is baked?", "Where is it?"}, texts = {"Bread.", "In Paris.", "No."};
+  const Task task = task_of(engine, tokenizer, "rerank");
+  EXPECT_EQ(add(task, {queries.list[1], texts.list[0], queries.list[0], texts.list[2]}, 5), 0u);
+  EXPECT_EQ(add_product(task, queries, texts, -6), 2u);
+  EXPECT_EQ(add(task, {}, 9), 8u);
+  run(task);
+  const std::vector<float> got = values(task);
+  ASSERT_EQ(got.size(), 8u);
+  const std::vector<float> table = values_after_run(rerank(engine, tokenizer, queries, texts));
+  EXPECT_EQ(got[0], table[3]);
+  EXPECT_EQ(got[1], table[2]);
+  for (size_t i = 0; i < 6; ++i) EXPECT_EQ(got[2 + i], table[i]) << i;
+  for (size_t i = 0; i < 8; ++i) EXPECT_EQ(info(task, i).user_tag, i < 2 ? 5 : -6) << i;
+  float one = 0;
+  expect(PREFIX_OK,
+         [&](prefix_error* e) { return prefix_task_item_values(task, 4, &one, 1, nullptr, e); });
+  EXPECT_EQ(one, got[4]);
+}
+
+// The prompt of an item, to look for it in the cache: all of it is there once the task is done.
+TEST(Builder, TokensOfAnItemAreThoseOfItsRequest) {
+  const Engine engine = words_engine();
+  const Tokenizer tokenizer = words_tokenizer();
+  const Task task = rerank(engine, tokenizer, {"What?"}, {"Bread.", "A longer text\xff"});
+  const auto tokens = [&](size_t item) {
+    size_t needed = 0;
+    std::vector<prefix_token> out(512);
+    expect(PREFIX_OK, [&](prefix_error* e) {
+      return prefix_task_item_tokens(task, item, out.data(), out.size(), &needed, e);
+    });
+    out.resize(needed);
+    return out;
+  };
+  const std::vector<prefix_token> before = tokens(0);
+  const auto cached = [&] {
+    prefix_cache_info found = PREFIX_CACHE_INFO_INIT;
+    expect(PREFIX_OK, [&](prefix_error* e) {
+      return prefix_cache_lookup(engine, 0, before.data(), before.size(), &found, e);
+    });
+    return found.cached_tokens;
+  };
+  EXPECT_EQ(cached(), 0);
+  expect(PREFIX_ERR_INVALID_UTF8,
+         [&](prefix_error* e) { return prefix_task_item_tokens(task, 1, nullptr, 0, nullptr, e); });
+  run(task);
+  EXPECT_EQ(tokens(0), before);
+  EXPECT_EQ(info(task, 0).prompt_tokens, static_cast<int64_t>(before.size()));
+  EXPECT_GE(cached(), static_cast<int64_t>(before.size()) - 1);
+}
+
+// lengths may be left out, all or single ones.
+TEST(Builder, TextsMayEndWithAZero) {
+  const Engine engine = words_engine();
+  const Tokenizer tokenizer = words_tokenizer();
+  const char* const texts[] = {"Bread and more", "Rain"};
+  const size_t lengths[] = {5, PREFIX_NUL};
+  const Task task = task_of(engine, tokenizer, "embed");
+  expect(PREFIX_OK,
+         [&](prefix_error* e) { return prefix_task_add(task, texts, lengths, 2, 0, nullptr, e); });
+  expect(PREFIX_OK,
+         [&](prefix_error* e) { return prefix_task_add(task, texts, nullptr, 2, 0, nullptr, e); });
+  EXPECT_TRUE(same_bits(
+      values_after_run(task),
+      values_after_run(embed(engine, tokenizer, {"Bread", "Rain", "Bread and more", "Rain"}))));
+}
+
+// What is wrong with a call leaves the task as it was.
+TEST(Builder, CallsThatFailAddNothing) {
+  const Engine engine = words_engine();
+  const Tokenizer tokenizer = words_tokenizer();
+  const Task task = rerank(engine, tokenizer, {"Trees?"}, {"Rivers."});
+  const char* const missing[] = {"a", nullptr};
+  size_t index = 77;
+  expect(PREFIX_ERR_INVALID_ARGUMENT,
+         [&](prefix_error* e) { return prefix_task_add(task, missing, nullptr, 2, 0, &index, e); },
+         {"text 1", "texts is NULL"});
+  expect(PREFIX_ERR_INVALID_ARGUMENT,
+         [&](prefix_error* e) { return prefix_task_add(task, nullptr, nullptr, 2, 0, &index, e); },
+         {"texts is NULL"});
+  expect(PREFIX_ERR_INVALID_ARGUMENT,
+         [&](prefix_error* e) { return try_add(task, {"a", "b", "c"}, 0, &index, e); },
+         {"3 texts", "query, document"});
+  expect(PREFIX_ERR_INVALID_ARGUMENT,
+         [&](prefix_error* e) {
+           return prefix_task_add_product(task, missing, nullptr, 1, missing + 1, nullptr, 1, 0,
+                                          &index, e);
+         },
+         {"seconds"});
+  expect(PREFIX_ERR_MISUSE, [&](prefix_error* e) { return try_set_labels(task, {"a"}, e); },
+         {"rerank has no labels"});
+  EXPECT_EQ(index, 77u);
+  run(task);
+  EXPECT_EQ(statuses(task), std::vector<int32_t>{PREFIX_OK});
+
+  const Task labels = task_of(engine, tokenizer, "classify");
+  add(labels, {"a"});
+  expect(PREFIX_ERR_INVALID_ARGUMENT,
+         [&](prefix_error* e) { return prefix_task_submit(labels, e); }, {"no labels"});
+  expect(PREFIX_OK, [&](prefix_error* e) { return try_set_labels(labels, {"x", "y"}, e); });
+  run(labels);
+  EXPECT_EQ(values(labels).size(), 2u) << "a submission that failed may be repeated";
+  expect(PREFIX_ERR_MISUSE,
+         [&](prefix_error* e) { return try_add_product(task, {"a"}, {"b"}, 0, nullptr, e); });
+}
+
+TEST(Release, WhileAnotherThreadWaits) {
   const Engine engine = words_engine();
   const Tokenizer tokenizer = words_tokenizer();
   for (int i = 0; i < 5; ++i) {
     Task task = rerank(engine, tokenizer, {"Trees?"}, documents(20'000, true));
+    submit(task);
     prefix_task* const raw = task.give_up();
-    std::thread runner([&] {
-      Error error;
-      const prefix_status status = prefix_task_run(raw, kMinute, &error);
-      EXPECT_EQ(status, PREFIX_OK) << error.message;
+    expect(PREFIX_OK, [&](prefix_error* e) { return prefix_task_retain(raw, e); });
+    std::thread waiter([&] {
+      end(raw);
+      prefix_task_release(raw);
     });
-    wait_until_begun(raw);
+    cancel(raw);
     prefix_task_release(raw);
-    runner.join();
+    waiter.join();
     expect(PREFIX_ERR_MISUSE,
-           [&](prefix_error* e) { return prefix_task_values(raw, nullptr, 0, nullptr, e); });
+           [&](prefix_error* e) { return prefix_task_all_values(raw, nullptr, 0, nullptr, e); });
   }
   prefix_abi::expect_works(engine);
 }
@@ -252,7 +373,7 @@ TEST(Release, UnfinishedAndUnstartedTasks) {
   }
   {
     const Task task = rerank(engine, tokenizer, {"Trees?"}, documents(20'000));
-    expect(PREFIX_ERR_TIMEOUT, [&](prefix_error* e) { return prefix_task_run(task, 0, e); });
+    submit(task);
   }
   prefix_abi::expect_works(engine);
 }
@@ -283,16 +404,20 @@ TEST(EngineGone, ShutDownInTheMiddle) {
   const Engine engine = words_engine();
   const Tokenizer tokenizer = words_tokenizer();
   const Task task = rerank(engine, tokenizer, {"Trees?"}, documents(20'000));
-  expect(PREFIX_ERR_TIMEOUT, [&](prefix_error* e) { return prefix_task_run(task, 0, e); });
-  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_engine_shutdown(engine, 0, e); });
-  for (int i = 0; i < 2; ++i)
-    expect(PREFIX_ERR_MISUSE, [&](prefix_error* e) { return prefix_task_run(task, kMinute, e); },
-           {"shut down"});
-  expect(PREFIX_ERR_MISUSE,
-         [&](prefix_error* e) { return prefix_task_values(task, nullptr, 0, nullptr, e); });
   const Task late = rerank(engine, tokenizer, {"Trees?"}, documents(1));
-  expect(PREFIX_ERR_MISUSE, [&](prefix_error* e) { return prefix_task_run(late, -1, e); },
+  submit(task);
+  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_engine_shutdown(engine, 0, e); });
+  end(task);
+  const std::vector<int32_t> status = statuses(task);
+  EXPECT_EQ(status.back(), PREFIX_ERR_MISUSE);
+  EXPECT_NE(message(task, status.size() - 1).find("shut down"), std::string::npos);
+  size_t failed = 77;
+  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_task_first_failure(task, &failed, e); });
+  EXPECT_NE(status[failed], PREFIX_OK);
+  expect(PREFIX_ERR_MISUSE, [&](prefix_error* e) { return prefix_task_submit(late, e); },
          {"shut down"});
+  expect(PREFIX_ERR_MISUSE, [&](prefix_error* e) { return prefix_task_wait(late, 0, e); },
+         {"not submitted"});
 }
 
 // Others have filled the queue: the task waits for its turn as it waits for the engine.
@@ -305,21 +430,67 @@ TEST(Queue, FullOfOtherWork) {
   const auto job = prefix_abi::submit(engine, batch);
 
   const Task task = rerank(engine, tokenizer, {"Trees?"}, documents(9));
-  Error error;
-  const prefix_status status = prefix_task_run(task, 0, &error);
-  // The other work may have ended by itself.
-  EXPECT_TRUE(status == PREFIX_ERR_TIMEOUT || status == PREFIX_OK) << error.message;
+  submit(task);
   expect(PREFIX_OK, [&](prefix_error* e) { return prefix_job_cancel(job, e); });
-  run(task);
+  end(task);
   EXPECT_EQ(statuses(task), std::vector<int32_t>(9, PREFIX_OK));
+}
+
+// Tasks of all kinds from eight threads, left at every moment: nothing hangs, nothing is lost.
+TEST(Storm, OfTasksThatAreLeftAtAnyMoment) {
+  const Engine engine = words_engine({{"queue_limit", "64"}});
+  const Tokenizer tokenizer = words_tokenizer();
+  std::vector<std::thread> threads;
+  for (uint32_t thread = 0; thread < 8; ++thread)
+    threads.emplace_back([&, thread] {
+      uint32_t state = thread + 1;
+      const auto random = [&](uint32_t n) {
+        return (state = state * 1664525 + 1013904223) / 7 % n;
+      };
+      for (int round = 0; round < 30; ++round) {
+        Task task;
+        switch (random(4)) {
+          case 0:
+            task = rerank(engine, tokenizer, {"Trees?"}, documents(random(60)),
+                          {{"chunk_tokens", 1 + random(300)}});
+            break;
+          case 1:
+            task = embed(engine, tokenizer, documents(random(20), true));
+            break;
+          case 2:
+            task = classify(engine, tokenizer, documents(random(9)), {"a", "b"},
+                            {{"deadline_ms", 1 + random(20)}});
+            break;
+          default:
+            task = answer(engine, tokenizer, "Rivers.", documents(random(5)),
+                          {{"max_tokens", 8}, {"stream", true}, {"stop", "e"}});
+        }
+        const auto queue = prefix_abi::make_queue();
+        expect(PREFIX_OK, [&](prefix_error* e) { return prefix_task_notify(task, queue, 5, e); });
+        if (random(8) == 0) continue;
+        submit(task);
+        if (random(4) == 0) continue;  // released while it runs
+        if (random(3) == 0) cancel(task);
+        end(task);
+        for (const int32_t status : statuses(task)) EXPECT_NE(status, PREFIX_ERR_MISUSE);
+        size_t count = 0;
+        expect(PREFIX_OK, [&](prefix_error* e) { return prefix_task_count(task, &count, e); });
+        EXPECT_EQ(done(task), count);
+        int64_t tag = 0;
+        expect(PREFIX_OK,
+               [&](prefix_error* e) { return prefix_queue_next(queue, kMinute, &tag, e); });
+        EXPECT_EQ(tag, 5);
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  prefix_abi::expect_works(engine);
 }
 
 TEST(Options, NamespacesShareNothing) {
   const Engine engine = words_engine();
   const Tokenizer tokenizer = words_tokenizer();
   const auto cached = [&](const char* tenant) {
-    const Task task = rerank(engine, tokenizer, {"Trees?"}, documents(10),
-                             {{"request", {{"namespace", tenant}}}});
+    const Task task = rerank(engine, tokenizer, {"Trees?"}, documents(10), {{"namespace", tenant}});
     run(task);
     return totals(task).tokens_cached;
   };
@@ -333,26 +504,28 @@ TEST(Empty, ListsAreTasksWithoutItems) {
   const Tokenizer tokenizer = words_tokenizer();
   struct Case {
     Task task;
-    int64_t rows, columns;
+    size_t width;
   };
   std::vector<Case> cases;
-  cases.push_back({rerank(engine, tokenizer, {}, {"a", "b"}), 0, 2});
-  cases.push_back({rerank(engine, tokenizer, {"a", "b"}, {}), 2, 0});
-  cases.push_back({embed(engine, tokenizer, {}), 0, 128});
-  cases.push_back({answer(engine, tokenizer, "context", {}), 0, 0});
-  cases.push_back({classify(engine, tokenizer, {}, {"a"}), 0, 1});
+  cases.push_back({rerank(engine, tokenizer, {}, {"a", "b"}), 1});
+  cases.push_back({rerank(engine, tokenizer, {"a", "b"}, {}), 1});
+  cases.push_back({embed(engine, tokenizer, {}), 128});
+  cases.push_back({answer(engine, tokenizer, "context", {}), 0});
+  cases.push_back({classify(engine, tokenizer, {}, {"a"}), 1});
   for (const Case& c : cases) {
     run(c.task);
-    int64_t rows = -1, columns = -1;
-    expect(PREFIX_OK,
-           [&](prefix_error* e) { return prefix_task_shape(c.task, &rows, &columns, e); });
-    EXPECT_EQ(rows, c.rows);
-    EXPECT_EQ(columns, c.columns);
+    size_t width = 77;
+    expect(PREFIX_OK, [&](prefix_error* e) { return prefix_task_width(c.task, &width, e); });
+    EXPECT_EQ(width, c.width);
     EXPECT_TRUE(values(c.task).empty());
     EXPECT_TRUE(statuses(c.task).empty());
     EXPECT_EQ(totals(c.task).requests, 0);
+    prefix_event event = PREFIX_EVENT_INIT;
+    expect(PREFIX_ERR_NO_EVENT, [&](prefix_error* e) {
+      return prefix_task_next_event(c.task, -1, &event, nullptr, 0, nullptr, e);
+    });
   }
-  EXPECT_TRUE(order(cases[1].task, 1).empty());
+  EXPECT_TRUE(ranking(cases[1].task, 0, 0).empty());
 }
 
 // An empty text has no tokens of its own; whether that is enough depends on the prompt around it.

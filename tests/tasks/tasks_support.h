@@ -23,25 +23,32 @@ using prefix_abi::Handle;
 using prefix_abi::Settings;
 using Json = nlohmann::json;
 using Tokenizer = Handle<prefix_tokenizer, prefix_tokenizer_release>;
-using Task = Handle<prefix_task, prefix_task_release>;
 using Strings = std::vector<std::string>;
 
-// A list of texts as the functions that make a task take it.
+// A list of texts as the functions that fill a task take it.
 struct Texts {
-  std::string bytes;
-  std::vector<int64_t> offsets = {0};
+  Strings list;
 
   Texts() = default;
-  Texts(std::initializer_list<std::string_view> texts) {
-    for (const std::string_view text : texts) add(text);
+  Texts(std::initializer_list<std::string_view> texts) : list(texts.begin(), texts.end()) {}
+  Texts(const Strings& texts) : list(texts) {}  // NOLINT: a list of strings is one
+  void add(std::string_view text) { list.emplace_back(text); }
+  std::vector<const char*> pointers() const {
+    std::vector<const char*> all;
+    for (const std::string& text : list) all.push_back(text.data());
+    return all;
   }
-  Texts(const Strings& texts) {  // NOLINT: a list of strings is one
-    for (const std::string& text : texts) add(text);
+  std::vector<size_t> lengths() const {
+    std::vector<size_t> all;
+    for (const std::string& text : list) all.push_back(text.size());
+    return all;
   }
-  void add(std::string_view text) {
-    bytes += text;
-    offsets.push_back(static_cast<int64_t>(bytes.size()));
-  }
+};
+
+// A task whose items are rows x columns: queries x documents; one column for other kinds.
+struct Task : Handle<prefix_task, prefix_task_release> {
+  size_t columns = 1;
+  bool is_submitted = false;
 };
 
 // Written by tools/golden/make_models.py before the tests run; 1,024 positions.
@@ -90,94 +97,110 @@ Tokenizer changed_tokenizer(const Change& change) {
   return tokenizer;
 }
 
+// The options of a task from an object of JSON, or from text that is none.
+inline prefix_status try_options(const std::string& json, prefix_options** out, prefix_error* err) {
+  const prefix_status status = prefix_options_create(out, err);
+  return status != PREFIX_OK || json.empty()
+             ? status
+             : prefix_options_set_json(*out, json.data(), json.size(), err);
+}
 inline std::string dumped(const Json& options) { return options.is_null() ? "" : options.dump(); }
-inline const char* text_or_null(const std::string& text) {
-  return text.empty() ? nullptr : text.data();
+
+inline prefix_status try_create(prefix_engine* engine, const prefix_tokenizer* tokenizer,
+                                const char* kind, const std::string& json, prefix_task** out,
+                                prefix_error* err) {
+  prefix_abi::Options options;
+  const prefix_status status = try_options(json, options.out(), err);
+  if (status != PREFIX_OK) return status;
+  return prefix_task_create(engine, tokenizer, kind, PREFIX_NUL, options, out, err);
 }
 
-// The calls that make a task; `out` may be NULL.
-inline prefix_status try_rerank(prefix_engine* engine, const prefix_tokenizer* tokenizer,
-                                const Texts& queries, const Texts& documents, const Json& options,
-                                prefix_task** out, prefix_error* err) {
-  const std::string text = dumped(options);
-  return prefix_rerank(engine, tokenizer, queries.bytes.data(), queries.bytes.size(),
-                       queries.offsets.data(), queries.offsets.size(), documents.bytes.data(),
-                       documents.bytes.size(), documents.offsets.data(), documents.offsets.size(),
-                       text_or_null(text), text.size(), out, err);
+inline prefix_status try_add(prefix_task* task, const Texts& texts, int64_t tag, size_t* index,
+                             prefix_error* err) {
+  return prefix_task_add(task, texts.pointers().data(), texts.lengths().data(), texts.list.size(),
+                         tag, index, err);
 }
-inline prefix_status try_embed(prefix_engine* engine, const prefix_tokenizer* tokenizer,
-                               const Texts& texts, const Json& options, prefix_task** out,
-                               prefix_error* err) {
-  const std::string text = dumped(options);
-  return prefix_embed(engine, tokenizer, texts.bytes.data(), texts.bytes.size(),
-                      texts.offsets.data(), texts.offsets.size(), text_or_null(text), text.size(),
-                      out, err);
+inline prefix_status try_add_product(prefix_task* task, const Texts& firsts, const Texts& seconds,
+                                     int64_t tag, size_t* index, prefix_error* err) {
+  return prefix_task_add_product(task, firsts.pointers().data(), firsts.lengths().data(),
+                                 firsts.list.size(), seconds.pointers().data(),
+                                 seconds.lengths().data(), seconds.list.size(), tag, index, err);
 }
-inline prefix_status try_answer(prefix_engine* engine, const prefix_tokenizer* tokenizer,
-                                const std::string& context, const Texts& questions,
-                                const Json& options, prefix_task** out, prefix_error* err) {
-  const std::string text = dumped(options);
-  return prefix_answer(engine, tokenizer, context.data(), context.size(), questions.bytes.data(),
-                       questions.bytes.size(), questions.offsets.data(), questions.offsets.size(),
-                       text_or_null(text), text.size(), out, err);
-}
-inline prefix_status try_classify(prefix_engine* engine, const prefix_tokenizer* tokenizer,
-                                  const Texts& texts, const Texts& labels, const Json& options,
-                                  prefix_task** out, prefix_error* err) {
-  const std::string text = dumped(options);
-  return prefix_classify(engine, tokenizer, texts.bytes.data(), texts.bytes.size(),
-                         texts.offsets.data(), texts.offsets.size(), labels.bytes.data(),
-                         labels.bytes.size(), labels.offsets.data(), labels.offsets.size(),
-                         text_or_null(text), text.size(), out, err);
+inline prefix_status try_set_labels(prefix_task* task, const Texts& labels, prefix_error* err) {
+  return prefix_task_set_labels(task, labels.pointers().data(), labels.lengths().data(),
+                                labels.list.size(), err);
 }
 
-// The same, for those that must succeed.
-inline Task rerank(prefix_engine* engine, const prefix_tokenizer* tokenizer, const Texts& queries,
-                   const Texts& documents, const Json& options = nullptr) {
+// A task without items.
+inline Task task_of(prefix_engine* engine, const prefix_tokenizer* tokenizer, const char* kind,
+                    const Json& options = nullptr) {
   Task task;
   expect(PREFIX_OK, [&](prefix_error* e) {
-    return try_rerank(engine, tokenizer, queries, documents, options, task.out(), e);
+    return try_create(engine, tokenizer, kind, dumped(options), task.out(), e);
   });
+  return task;
+}
+inline size_t add(prefix_task* task, const Texts& texts, int64_t tag = 0) {
+  size_t index = 0;
+  expect(PREFIX_OK, [&](prefix_error* e) { return try_add(task, texts, tag, &index, e); });
+  return index;
+}
+inline size_t add_product(prefix_task* task, const Texts& firsts, const Texts& seconds,
+                          int64_t tag = 0) {
+  size_t index = 0;
+  expect(PREFIX_OK,
+         [&](prefix_error* e) { return try_add_product(task, firsts, seconds, tag, &index, e); });
+  return index;
+}
+
+inline Task rerank(prefix_engine* engine, const prefix_tokenizer* tokenizer, const Texts& queries,
+                   const Texts& documents, const Json& options = nullptr) {
+  Task task = task_of(engine, tokenizer, "rerank", options);
+  add_product(task, queries, documents);
+  task.columns = documents.list.size();
   return task;
 }
 inline Task embed(prefix_engine* engine, const prefix_tokenizer* tokenizer, const Texts& texts,
                   const Json& options = nullptr) {
-  Task task;
-  expect(PREFIX_OK, [&](prefix_error* e) {
-    return try_embed(engine, tokenizer, texts, options, task.out(), e);
-  });
+  Task task = task_of(engine, tokenizer, "embed", options);
+  add(task, texts);
   return task;
 }
 inline Task answer(prefix_engine* engine, const prefix_tokenizer* tokenizer,
                    const std::string& context, const Texts& questions,
                    const Json& options = nullptr) {
-  Task task;
-  expect(PREFIX_OK, [&](prefix_error* e) {
-    return try_answer(engine, tokenizer, context, questions, options, task.out(), e);
-  });
+  Task task = task_of(engine, tokenizer, "answer", options);
+  add_product(task, {context}, questions);
   return task;
 }
 inline Task classify(prefix_engine* engine, const prefix_tokenizer* tokenizer, const Texts& texts,
                      const Texts& labels, const Json& options = nullptr) {
-  Task task;
-  expect(PREFIX_OK, [&](prefix_error* e) {
-    return try_classify(engine, tokenizer, texts, labels, options, task.out(), e);
-  });
+  Task task = task_of(engine, tokenizer, "classify", options);
+  expect(PREFIX_OK, [&](prefix_error* e) { return try_set_labels(task, labels, e); });
+  add(task, texts);
   return task;
 }
 
+inline void submit(prefix_task* task) {
+  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_task_submit(task, e); });
+}
+inline void wait(prefix_task* task) {
+  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_task_wait(task, -1, e); });
+}
 inline void run(prefix_task* task) {
-  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_task_run(task, -1, e); });
+  submit(task);
+  wait(task);
 }
 
-// Results of a finished task.
+// Results of a task.
 inline std::vector<float> values(const prefix_task* task) {
   size_t needed = 0;
   expect(PREFIX_OK,
-         [&](prefix_error* e) { return prefix_task_values(task, nullptr, 0, &needed, e); });
+         [&](prefix_error* e) { return prefix_task_all_values(task, nullptr, 0, &needed, e); });
   std::vector<float> out(needed);
-  expect(PREFIX_OK,
-         [&](prefix_error* e) { return prefix_task_values(task, out.data(), needed, nullptr, e); });
+  expect(PREFIX_OK, [&](prefix_error* e) {
+    return prefix_task_all_values(task, out.data(), needed, nullptr, e);
+  });
   return out;
 }
 inline std::vector<int32_t> statuses(const prefix_task* task) {
@@ -190,34 +213,47 @@ inline std::vector<int32_t> statuses(const prefix_task* task) {
   });
   return out;
 }
-inline std::vector<int64_t> order(const prefix_task* task, int64_t row) {
+// Places of values [first, first + count) from best to worst; their values are those of
+// all_values.
+inline std::vector<int64_t> ranking(const prefix_task* task, size_t first, size_t count) {
   size_t needed = 0;
-  expect(PREFIX_OK,
-         [&](prefix_error* e) { return prefix_task_order(task, row, nullptr, 0, &needed, e); });
-  std::vector<int64_t> out(needed);
   expect(PREFIX_OK, [&](prefix_error* e) {
-    return prefix_task_order(task, row, out.data(), needed, nullptr, e);
+    return prefix_task_ranking(task, first, count, nullptr, 0, &needed, nullptr, 0, e);
   });
+  std::vector<int64_t> out(needed);
+  std::vector<float> scores(needed);
+  expect(PREFIX_OK, [&](prefix_error* e) {
+    return prefix_task_ranking(task, first, count, out.data(), needed, nullptr, scores.data(),
+                               needed, e);
+  });
+  const std::vector<float> all = values(task);
+  for (size_t i = 0; i < needed; ++i)
+    EXPECT_EQ(scores[i], all[first + static_cast<size_t>(out[i])]) << "place " << i;
   return out;
 }
-inline prefix_result_info info(const prefix_task* task, int64_t item) {
-  prefix_result_info out{};
-  out.struct_size = sizeof(out);
+// The ranking of a row of a rerank task.
+inline std::vector<int64_t> order(const Task& task, size_t row) {
+  return ranking(task, row * task.columns, task.columns);
+}
+inline prefix_result_info info(const prefix_task* task, size_t item) {
+  prefix_result_info out = PREFIX_RESULT_INFO_INIT;
   expect(PREFIX_OK, [&](prefix_error* e) { return prefix_task_item_info(task, item, &out, e); });
   return out;
 }
+inline bool was_cut(const prefix_task* task, size_t item) {
+  return (info(task, item).flags & PREFIX_RESULT_CUT) != 0;
+}
 inline prefix_job_totals totals(const prefix_task* task) {
-  prefix_job_totals out{};
-  out.struct_size = sizeof(out);
-  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_task_totals(task, &out, e); });
+  prefix_job_totals out = PREFIX_JOB_TOTALS_INIT;
+  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_task_get_totals(task, &out, e); });
   return out;
 }
-inline std::string message(const prefix_task* task, int64_t item) {
+inline std::string message(const prefix_task* task, size_t item) {
   return prefix_abi::text([&](char* buf, size_t cap, size_t* needed, prefix_error* e) {
     return prefix_task_item_message(task, item, buf, cap, needed, e);
   });
 }
-inline std::string answer_text(const prefix_task* task, int64_t item) {
+inline std::string answer_text(const prefix_task* task, size_t item) {
   return prefix_abi::text([&](char* buf, size_t cap, size_t* needed, prefix_error* e) {
     return prefix_task_item_partial_text(task, item, buf, cap, needed, e);
   });

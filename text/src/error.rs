@@ -46,8 +46,10 @@ codes! {
     QueueFull = PREFIX_ERR_QUEUE_FULL,
     Timeout = PREFIX_ERR_TIMEOUT,
     Cancelled = PREFIX_ERR_CANCELLED,
+    Deadline = PREFIX_ERR_DEADLINE,
     DeviceLost = PREFIX_ERR_DEVICE_LOST,
     EngineFailed = PREFIX_ERR_ENGINE_FAILED,
+    NoEvent = PREFIX_ERR_NO_EVENT,
     Internal = PREFIX_ERR_INTERNAL,
 }
 

@@ -8,8 +8,9 @@
 pub mod prefix_h;
 
 use self::prefix_h::{
-    prefix_batch, prefix_engine, prefix_error, prefix_job, prefix_job_totals, prefix_options,
-    prefix_result_info, Sized32, PREFIX_ABI_VERSION,
+    prefix_batch, prefix_engine, prefix_engine_info, prefix_error, prefix_event, prefix_job,
+    prefix_job_totals, prefix_options, prefix_queue, prefix_result_info, Sized32,
+    PREFIX_ABI_VERSION,
 };
 use crate::error::{Code, Error, Result};
 use std::ffi::{c_char, c_void};
@@ -43,9 +44,12 @@ library! {
     prefix_options_release,
     prefix_options_set_json,
     prefix_options_get,
+    prefix_options_json,
     prefix_engine_retain,
     prefix_engine_release,
     prefix_engine_info_json,
+    prefix_engine_get_info,
+    prefix_engine_end_tokens,
     prefix_batch_create,
     prefix_batch_release,
     prefix_batch_add_logits,
@@ -53,10 +57,19 @@ library! {
     prefix_batch_add_choices,
     prefix_batch_add_embedding,
     prefix_batch_add_generate,
+    prefix_queue_create,
+    prefix_queue_retain,
+    prefix_queue_release,
+    prefix_queue_next,
+    prefix_queue_post,
     prefix_submit,
     prefix_job_release,
     prefix_job_wait,
+    prefix_job_notify,
+    prefix_job_notify_events,
+    prefix_job_next_event,
     prefix_job_cancel,
+    prefix_job_cancel_request,
     prefix_job_result_info,
     prefix_job_result_message,
     prefix_job_result_values,
@@ -177,6 +190,52 @@ impl Engine {
         String::from_utf8(bytes).map_err(|e| Error::new(Code::Internal, e.to_string()))
     }
 
+    pub fn info(&self) -> Result<prefix_engine_info> {
+        let mut info = prefix_engine_info::sized();
+        check(|err| unsafe { (self.library.prefix_engine_get_info)(self.handle, &mut info, err) })?;
+        Ok(info)
+    }
+
+    /// The tokens after which the model's files end a generation.
+    pub fn end_tokens(&self) -> Result<Vec<i32>> {
+        sized(|out, capacity, needed, err| unsafe {
+            (self.library.prefix_engine_end_tokens)(self.handle, out, capacity, needed, err)
+        })
+    }
+
+    /// What was set of a caller's options, as JSON.
+    ///
+    /// # Safety
+    /// As retain.
+    pub unsafe fn options_json(&self, handle: *const prefix_options) -> Result<String> {
+        if handle.is_null() {
+            return Ok("{}".to_string());
+        }
+        let bytes = sized::<u8>(|buf, cap, needed, err| unsafe {
+            (self.library.prefix_options_json)(handle, buf.cast(), cap, needed, err)
+        })?;
+        String::from_utf8(bytes).map_err(|e| Error::new(Code::Internal, e.to_string()))
+    }
+
+    pub fn new_queue(&self) -> Result<Queue> {
+        let mut handle = null_mut();
+        check(|err| unsafe { (self.library.prefix_queue_create)(&mut handle, err) })?;
+        Ok(Queue {
+            handle,
+            library: self.library,
+        })
+    }
+
+    /// # Safety
+    /// As retain.
+    pub unsafe fn retain_queue(&self, handle: *mut prefix_queue) -> Result<Queue> {
+        check(|err| unsafe { (self.library.prefix_queue_retain)(handle, err) })?;
+        Ok(Queue {
+            handle,
+            library: self.library,
+        })
+    }
+
     pub fn options(&self, json: &str) -> Result<Options> {
         let mut handle = null_mut();
         check(|err| unsafe { (self.library.prefix_options_create)(&mut handle, err) })?;
@@ -248,6 +307,40 @@ impl Options {
 impl Drop for Options {
     fn drop(&mut self) {
         unsafe { (self.library.prefix_options_release)(self.handle) }
+    }
+}
+
+/// A reference to a completion queue.
+pub struct Queue {
+    handle: *mut prefix_queue,
+    library: Library,
+}
+
+// SAFETY: as for Engine.
+unsafe impl Send for Queue {}
+unsafe impl Sync for Queue {}
+
+impl Queue {
+    pub fn post(&self, tag: i64) -> Result<()> {
+        check(|err| unsafe { (self.library.prefix_queue_post)(self.handle, tag, err) })
+    }
+
+    /// The oldest tag; None when there is none in time.
+    pub fn next(&self, timeout_ms: i64) -> Result<Option<i64>> {
+        let mut tag = 0;
+        match check(|err| unsafe {
+            (self.library.prefix_queue_next)(self.handle, timeout_ms, &mut tag, err)
+        }) {
+            Ok(()) => Ok(Some(tag)),
+            Err(e) if e.code == Code::Timeout => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        unsafe { (self.library.prefix_queue_release)(self.handle) }
     }
 }
 
@@ -334,6 +427,36 @@ impl Job {
             Err(e) if e.code == Code::Timeout => Ok(false),
             Err(e) => Err(e),
         }
+    }
+
+    /// A tag for the queue when the job is done.
+    pub fn notify(&self, queue: &Queue, tag: i64) -> Result<()> {
+        let notify = self.library.prefix_job_notify;
+        check(|err| unsafe { notify(self.handle, queue.handle, tag, err) })
+    }
+
+    /// A tag for the queue whenever there is an event after next_event has found none, and when the
+    /// job is done.
+    pub fn notify_events(&self, queue: &Queue, tag: i64) -> Result<()> {
+        let notify = self.library.prefix_job_notify_events;
+        check(|err| unsafe { notify(self.handle, queue.handle, tag, err) })
+    }
+
+    /// The next event, if there is one now.
+    pub fn next_event(&self) -> Result<Option<prefix_event>> {
+        let mut event = prefix_event::sized();
+        match check(|err| unsafe {
+            (self.library.prefix_job_next_event)(self.handle, 0, &mut event, err)
+        }) {
+            Ok(()) => Ok(Some(event)),
+            Err(e) if matches!(e.code, Code::Timeout | Code::NoEvent) => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    pub fn cancel_request(&self, index: usize) -> Result<()> {
+        let cancel = self.library.prefix_job_cancel_request;
+        check(|err| unsafe { cancel(self.handle, index, err) })
     }
 
     pub fn cancel(&self) -> Result<()> {

@@ -54,7 +54,13 @@ macro_rules! sized {
         }
     )*};
 }
-sized!(prefix_error, prefix_result_info, prefix_job_totals);
+sized!(
+    prefix_error,
+    prefix_engine_info,
+    prefix_event,
+    prefix_result_info,
+    prefix_job_totals
+);
 
 impl prefix_error {
     /// What PREFIX_ERROR_INIT gives.

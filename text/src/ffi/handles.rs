@@ -3,7 +3,7 @@
 
 use crate::detok::Detok;
 use crate::error::{Code, Error, Result};
-use crate::tasks::Work;
+use crate::tasks::Task;
 use crate::text::Text;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -27,7 +27,7 @@ pub struct PrefixTask {
 enum Object {
     Text(Arc<Text>),
     Detok(Arc<Mutex<Detok>>),
-    Task(Arc<Work>),
+    Task(Arc<Task>),
 }
 
 struct Entry {
@@ -197,11 +197,11 @@ pub fn release_detok(handle: *const PrefixDetok) {
     );
 }
 
-pub fn add_task(task: Work) -> Result<*mut PrefixTask> {
+pub fn add_task(task: Task) -> Result<*mut PrefixTask> {
     Ok(insert(Object::Task(Arc::new(task)))? as *mut PrefixTask)
 }
 
-pub fn task(handle: *const PrefixTask) -> Result<Arc<Work>> {
+pub fn task(handle: *const PrefixTask) -> Result<Arc<Task>> {
     match find(handle as usize, "task")? {
         Object::Task(task) => Ok(task),
         _ => Err(misuse("task")),
@@ -215,7 +215,7 @@ pub fn release_task(handle: *const PrefixTask) {
         |o| matches!(o, Object::Task(_)),
         false,
     );
-    // A thread that still runs it holds the task alive until it sees this.
+    // The thread of tasks holds its work until it sees this.
     if let Ok(Some(Object::Task(task))) = freed {
         task.cancel();
     }

@@ -1,34 +1,47 @@
-//! prefix_recipe_*, prefix_rerank and the other tasks, prefix_task_*.
+//! prefix_recipe_*, prefix_task_*.
 
 use super::handles::{self, PrefixTask, PrefixTokenizer};
-use super::tokenizer::check_cuts;
+use super::out::Buffer;
 use super::{bytes_in, entry, out, set, slice_in, text_in, PrefixError, PREFIX_NUL};
-use crate::engine::prefix_h::{prefix_job_totals, prefix_result_info, Sized32};
+use crate::engine::prefix_h::{
+    prefix_event, prefix_job_totals, prefix_result_info, Sized32, PREFIX_EVENT_ERROR,
+    PREFIX_EVENT_FINISHED, PREFIX_EVENT_TEXT,
+};
 use crate::engine::Engine;
 use crate::error::{Code, Error, Result};
-use crate::tasks::{self, shipped_json, Inputs, Item, Options, Texts, Work, SHIPPED};
+use crate::tasks::{shipped_json, Event, Found, Item, Task, SHIPPED};
 use std::ffi::c_void;
+
+/// The size that the caller's struct says it has.
+///
+/// # Safety
+/// `out` is NULL or begins with its struct_size and has so many bytes.
+unsafe fn check_size<T: Sized32>(out: *mut T, name: &str) -> Result<usize> {
+    if out.is_null() {
+        return Err(Error::argument(format!("{name} is NULL")));
+    }
+    let given = unsafe { out.cast::<i32>().read() };
+    let least = T::FIRST_LAYOUT;
+    usize::try_from(given)
+        .ok()
+        .filter(|size| *size >= least)
+        .ok_or_else(|| {
+            Error::new(
+                Code::StructTooOld,
+                format!(
+                    "{}: struct_size is {given}; it must be at least {least}",
+                    T::NAME
+                ),
+            )
+        })
+}
 
 /// Copies the fields that both sides know; struct_size of `out` stays the caller's.
 ///
 /// # Safety
-/// `out` is NULL or begins with its struct_size and has so many bytes.
+/// As check_size.
 unsafe fn fill<T: Sized32>(out: *mut T, value: T) -> Result<()> {
-    if out.is_null() {
-        return Err(Error::argument("out is NULL"));
-    }
-    let given = unsafe { out.cast::<i32>().read() };
-    let least = T::FIRST_LAYOUT;
-    if usize::try_from(given).map_or(true, |size| size < least) {
-        return Err(Error::new(
-            Code::StructTooOld,
-            format!(
-                "{}: struct_size is {given}; it must be at least {least}",
-                T::NAME
-            ),
-        ));
-    }
-    let known = (given as usize).min(size_of::<T>());
+    let known = unsafe { check_size(out, "out") }?.min(size_of::<T>());
     let size = size_of::<i32>();
     let from = (&raw const value).cast::<u8>();
     // SAFETY: both have `known` bytes.
@@ -39,43 +52,40 @@ unsafe fn fill<T: Sized32>(out: *mut T, value: T) -> Result<()> {
 }
 
 /// # Safety
-/// As slice_in.
-unsafe fn texts_in(
-    text: *const u8,
-    text_len: usize,
-    offsets: *const i64,
-    n_offsets: usize,
-    name: &str,
-) -> Result<Texts> {
-    let bytes = unsafe { bytes_in(text, text_len, name) }?;
-    let cuts = unsafe { slice_in(offsets, n_offsets, &format!("the offsets of {name}")) }?;
-    check_cuts(cuts, bytes.len()).map_err(|e| e.within(name))?;
-    Ok(Texts::new(bytes, cuts))
+/// `out` is NULL or valid.
+unsafe fn set_if<T>(out: *mut T, value: T) {
+    if !out.is_null() {
+        unsafe { out.write(value) };
+    }
 }
 
+/// Texts of the caller, which stay his.
+///
 /// # Safety
-/// `engine` and `tokenizer` are handles or anything; `options` as text_in; `out` is NULL or valid.
-unsafe fn make(
-    engine: *mut c_void,
-    tokenizer: *const PrefixTokenizer,
-    options: *const u8,
-    options_len: usize,
-    inputs: Inputs,
-    out: *mut *mut PrefixTask,
-) -> Result<()> {
-    if out.is_null() {
-        return Err(Error::argument("out is NULL"));
-    }
-    let text = handles::text(tokenizer)?;
-    let options = if options.is_null() && (options_len == 0 || options_len == PREFIX_NUL) {
-        ""
-    } else {
-        unsafe { text_in(options, options_len, "options") }?
+/// `texts` points to n pointers to texts, `lengths` is NULL or points to n lengths.
+unsafe fn texts_in<'a>(
+    texts: *const *const u8,
+    lengths: *const usize,
+    n: usize,
+    name: &str,
+) -> Result<Vec<&'a [u8]>> {
+    let texts = unsafe { slice_in(texts, n, name) }?;
+    let lengths = match lengths.is_null() {
+        true => None,
+        false => Some(unsafe { slice_in(lengths, n, "lengths") }?),
     };
-    let options = Options::parse(options, inputs.kind)?;
-    let engine = unsafe { Engine::retain(engine.cast()) }?;
-    let task = Work::new(engine, text, inputs, options)?;
-    unsafe { set(out, handles::add_task(task)?, "out") }
+    let mut list = Vec::new();
+    if list.try_reserve_exact(n).is_err() {
+        let message = format!("there is no memory for {n} texts");
+        return Err(Error::new(Code::OutOfMemory, message));
+    }
+    for (index, text) in texts.iter().enumerate() {
+        let length = lengths.map_or(PREFIX_NUL, |lengths| lengths[index]);
+        // The name of a text costs more than the text: only where it is wanted.
+        let bytes = unsafe { bytes_in(*text, length, name) };
+        list.push(bytes.map_err(|e| e.within(&format!("text {index}")))?);
+    }
+    Ok(list)
 }
 
 #[no_mangle]
@@ -102,145 +112,32 @@ pub unsafe extern "C" fn prefix_recipe_json(
     unsafe {
         entry(err, "prefix_recipe_json", || {
             let text = shipped_json(text_in(name, name_len, "name")?)?;
-            out::text(&text, buf, cap, needed)
+            out::text(text, buf, cap, needed)
         })
     }
 }
 
 #[no_mangle]
-pub unsafe extern "C" fn prefix_rerank(
+pub unsafe extern "C" fn prefix_task_create(
     engine: *mut c_void,
     tokenizer: *const PrefixTokenizer,
-    queries: *const u8,
-    queries_len: usize,
-    query_offsets: *const i64,
-    n_query_offsets: usize,
-    documents: *const u8,
-    documents_len: usize,
-    document_offsets: *const i64,
-    n_document_offsets: usize,
-    options: *const u8,
-    options_len: usize,
+    kind: *const u8,
+    kind_len: usize,
+    options: *const c_void,
     out: *mut *mut PrefixTask,
     err: *mut PrefixError,
 ) -> i32 {
     unsafe {
-        entry(err, "prefix_rerank", || {
-            let inputs = Inputs {
-                kind: &tasks::rerank::KIND,
-                queries: texts_in(
-                    queries,
-                    queries_len,
-                    query_offsets,
-                    n_query_offsets,
-                    "queries",
-                )?,
-                documents: texts_in(
-                    documents,
-                    documents_len,
-                    document_offsets,
-                    n_document_offsets,
-                    "documents",
-                )?,
-                labels: Texts::default(),
-            };
-            make(engine, tokenizer, options, options_len, inputs, out)
-        })
-    }
-}
-
-#[no_mangle]
-pub unsafe extern "C" fn prefix_embed(
-    engine: *mut c_void,
-    tokenizer: *const PrefixTokenizer,
-    text: *const u8,
-    text_len: usize,
-    offsets: *const i64,
-    n_offsets: usize,
-    options: *const u8,
-    options_len: usize,
-    out: *mut *mut PrefixTask,
-    err: *mut PrefixError,
-) -> i32 {
-    unsafe {
-        entry(err, "prefix_embed", || {
-            let inputs = Inputs {
-                kind: &tasks::embed::KIND,
-                queries: Texts::default(),
-                documents: texts_in(text, text_len, offsets, n_offsets, "text")?,
-                labels: Texts::default(),
-            };
-            make(engine, tokenizer, options, options_len, inputs, out)
-        })
-    }
-}
-
-#[no_mangle]
-pub unsafe extern "C" fn prefix_answer(
-    engine: *mut c_void,
-    tokenizer: *const PrefixTokenizer,
-    context: *const u8,
-    context_len: usize,
-    questions: *const u8,
-    questions_len: usize,
-    question_offsets: *const i64,
-    n_question_offsets: usize,
-    options: *const u8,
-    options_len: usize,
-    out: *mut *mut PrefixTask,
-    err: *mut PrefixError,
-) -> i32 {
-    unsafe {
-        entry(err, "prefix_answer", || {
-            let context = text_in(context, context_len, "context")?;
-            let inputs = Inputs {
-                kind: &tasks::answer::KIND,
-                queries: texts_in(
-                    questions,
-                    questions_len,
-                    question_offsets,
-                    n_question_offsets,
-                    "questions",
-                )?,
-                documents: Texts::one(context.as_bytes()),
-                labels: Texts::default(),
-            };
-            make(engine, tokenizer, options, options_len, inputs, out)
-        })
-    }
-}
-
-#[no_mangle]
-pub unsafe extern "C" fn prefix_classify(
-    engine: *mut c_void,
-    tokenizer: *const PrefixTokenizer,
-    text: *const u8,
-    text_len: usize,
-    offsets: *const i64,
-    n_offsets: usize,
-    labels: *const u8,
-    labels_len: usize,
-    label_offsets: *const i64,
-    n_label_offsets: usize,
-    options: *const u8,
-    options_len: usize,
-    out: *mut *mut PrefixTask,
-    err: *mut PrefixError,
-) -> i32 {
-    unsafe {
-        entry(err, "prefix_classify", || {
-            let labels = texts_in(labels, labels_len, label_offsets, n_label_offsets, "labels")?;
-            // All items have all labels, so a bad one is a mistake of the call.
-            for index in 0..labels.len() {
-                labels.get(index, "label")?;
+        entry(err, "prefix_task_create", || {
+            if out.is_null() {
+                return Err(Error::argument("out is NULL"));
             }
-            let inputs = Inputs {
-                kind: &tasks::classify::KIND,
-                queries: Texts::default(),
-                documents: texts_in(text, text_len, offsets, n_offsets, "text")?,
-                labels,
-            };
-            make(engine, tokenizer, options, options_len, inputs, out)
+            let text = handles::text(tokenizer)?;
+            let kind = text_in(kind, kind_len, "kind")?;
+            let engine = Engine::retain(engine.cast())?;
+            let options = engine.options_json(options.cast())?;
+            let task = Task::new(engine, text, kind, &options)?;
+            set(out, handles::add_task(task)?, "out")
         })
     }
 }
@@ -262,24 +159,118 @@ pub extern "C" fn prefix_task_release(task: *mut PrefixTask) {
 }
 
 #[no_mangle]
-pub unsafe extern "C" fn prefix_task_run(
+pub unsafe extern "C" fn prefix_task_set_labels(
+    task: *mut PrefixTask,
+    texts: *const *const u8,
+    lengths: *const usize,
+    n_texts: usize,
+    err: *mut PrefixError,
+) -> i32 {
+    unsafe {
+        entry(err, "prefix_task_set_labels", || {
+            let task = handles::task(task)?;
+            let mut labels = Vec::new();
+            // All items have all labels, so a bad one is a mistake of the call.
+            for (index, label) in texts_in(texts, lengths, n_texts, "texts")?
+                .into_iter()
+                .enumerate()
+            {
+                labels.push(
+                    text_in(label.as_ptr(), label.len(), &format!("label {index}"))?.to_string(),
+                );
+            }
+            if labels.is_empty() {
+                return Err(Error::argument("there are no labels"));
+            }
+            task.set_labels(labels)
+        })
+    }
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn prefix_task_add(
+    task: *mut PrefixTask,
+    texts: *const *const u8,
+    lengths: *const usize,
+    n_texts: usize,
+    user_tag: i64,
+    index: *mut usize,
+    err: *mut PrefixError,
+) -> i32 {
+    unsafe {
+        entry(err, "prefix_task_add", || {
+            let task = handles::task(task)?;
+            let texts = texts_in(texts, lengths, n_texts, "texts")?;
+            let first = task.fill(|inputs| inputs.add(&texts, user_tag))?;
+            set_if(index, first);
+            Ok(())
+        })
+    }
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn prefix_task_add_product(
+    task: *mut PrefixTask,
+    firsts: *const *const u8,
+    first_lengths: *const usize,
+    n_firsts: usize,
+    seconds: *const *const u8,
+    second_lengths: *const usize,
+    n_seconds: usize,
+    user_tag: i64,
+    index: *mut usize,
+    err: *mut PrefixError,
+) -> i32 {
+    unsafe {
+        entry(err, "prefix_task_add_product", || {
+            let task = handles::task(task)?;
+            let firsts = texts_in(firsts, first_lengths, n_firsts, "firsts")?;
+            let seconds = texts_in(seconds, second_lengths, n_seconds, "seconds")?;
+            let first = task.fill(|inputs| inputs.add_product(&firsts, &seconds, user_tag))?;
+            set_if(index, first);
+            Ok(())
+        })
+    }
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn prefix_task_submit(task: *mut PrefixTask, err: *mut PrefixError) -> i32 {
+    unsafe { entry(err, "prefix_task_submit", || handles::task(task)?.submit()) }
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn prefix_task_wait(
     task: *mut PrefixTask,
     timeout_ms: i64,
     err: *mut PrefixError,
 ) -> i32 {
     unsafe {
-        entry(err, "prefix_task_run", || {
+        entry(err, "prefix_task_wait", || {
             let task = handles::task(task)?;
-            if task.run(timeout_ms)? {
+            if task.wait(timeout_ms)? {
                 return Ok(());
             }
-            let (done, total) = task.progress();
+            let (all, done) = task.counts();
             Err(Error::new(
                 Code::Timeout,
-                format!(
-                    "{done} of {total} items are done after {timeout_ms} ms; run again to go on"
-                ),
+                format!("{done} of {all} items are done after {timeout_ms} ms"),
             ))
+        })
+    }
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn prefix_task_notify(
+    task: *mut PrefixTask,
+    queue: *mut c_void,
+    tag: i64,
+    err: *mut PrefixError,
+) -> i32 {
+    unsafe {
+        entry(err, "prefix_task_notify", || {
+            let task = handles::task(task)?;
+            task.notify(task.queue(queue)?, tag);
+            Ok(())
         })
     }
 }
@@ -294,51 +285,246 @@ pub unsafe extern "C" fn prefix_task_cancel(task: *mut PrefixTask, err: *mut Pre
     }
 }
 
-/// # Safety
-/// `out` is NULL or valid.
-unsafe fn set_if<T>(out: *mut T, value: T) {
-    if !out.is_null() {
-        unsafe { out.write(value) };
-    }
-}
-
 #[no_mangle]
-pub unsafe extern "C" fn prefix_task_progress(
+pub unsafe extern "C" fn prefix_task_count(
     task: *const PrefixTask,
-    done: *mut i64,
-    total: *mut i64,
+    count: *mut usize,
     err: *mut PrefixError,
 ) -> i32 {
     unsafe {
-        entry(err, "prefix_task_progress", || {
-            let progress = handles::task(task)?.progress();
-            set_if(done, progress.0);
-            set_if(total, progress.1);
-            Ok(())
+        entry(err, "prefix_task_count", || {
+            set(count, handles::task(task)?.counts().0, "count")
         })
     }
 }
 
 #[no_mangle]
-pub unsafe extern "C" fn prefix_task_shape(
+pub unsafe extern "C" fn prefix_task_finished_count(
     task: *const PrefixTask,
-    rows: *mut i64,
-    columns: *mut i64,
+    count: *mut usize,
     err: *mut PrefixError,
 ) -> i32 {
     unsafe {
-        entry(err, "prefix_task_shape", || {
+        entry(err, "prefix_task_finished_count", || {
+            set(count, handles::task(task)?.counts().1, "count")
+        })
+    }
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn prefix_task_item_tokens(
+    task: *const PrefixTask,
+    item: usize,
+    out: *mut i32,
+    capacity: usize,
+    needed: *mut usize,
+    err: *mut PrefixError,
+) -> i32 {
+    unsafe {
+        entry(err, "prefix_task_item_tokens", || {
+            out::array(&handles::task(task)?.tokens(item)?, out, capacity, needed)
+        })
+    }
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn prefix_task_next_event(
+    task: *mut PrefixTask,
+    timeout_ms: i64,
+    event: *mut prefix_event,
+    buf: *mut u8,
+    cap: usize,
+    needed: *mut usize,
+    err: *mut PrefixError,
+) -> i32 {
+    unsafe {
+        entry(err, "prefix_task_next_event", || {
             let task = handles::task(task)?;
-            let outcome = task.outcome()?;
-            set_if(rows, outcome.rows as i64);
-            set_if(columns, outcome.columns as i64);
+            check_size(event, "event")?;
+            let work = task.work()?;
+            work.results.next_event(timeout_ms, |found, next| {
+                let (item, text) = match next {
+                    Event::Text { item, text } => (*item, Some(text)),
+                    Event::Ended { item } => (*item, None),
+                };
+                let is_read = match text {
+                    // What has no text needs no room for it.
+                    None if cap == 0 => {
+                        out::text("", buf, cap, needed)?;
+                        true
+                    }
+                    text => out::bytes(text.map_or("", |t| t).as_bytes(), buf, cap, needed)?,
+                };
+                fill(
+                    event,
+                    about(item, text.is_some(), found, work.inputs.user_tag(item)),
+                )?;
+                Ok(is_read)
+            })
+        })
+    }
+}
+
+/// An event of a task in the words of prefix.h.
+fn about(item: usize, is_text: bool, found: &Found, user_tag: i64) -> prefix_event {
+    let mut event = prefix_event {
+        request: item as i64,
+        user_tag,
+        kind: PREFIX_EVENT_TEXT,
+        ..prefix_event::sized()
+    };
+    if let (false, Some(item)) = (is_text, &found.items[item]) {
+        event.status = item.info.status;
+        event.cached = item.info.cached_tokens;
+        event.computed = item.info.computed_tokens;
+        event.kind = match event.status {
+            0 => PREFIX_EVENT_FINISHED,
+            _ => PREFIX_EVENT_ERROR,
+        };
+    }
+    event
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn prefix_task_notify_events(
+    task: *mut PrefixTask,
+    queue: *mut c_void,
+    tag: i64,
+    err: *mut PrefixError,
+) -> i32 {
+    unsafe {
+        entry(err, "prefix_task_notify_events", || {
+            let task = handles::task(task)?;
+            task.notify_events(task.queue(queue)?, tag);
             Ok(())
         })
     }
 }
 
 #[no_mangle]
-pub unsafe extern "C" fn prefix_task_values(
+pub unsafe extern "C" fn prefix_task_width(
+    task: *const PrefixTask,
+    width: *mut usize,
+    err: *mut PrefixError,
+) -> i32 {
+    unsafe {
+        entry(err, "prefix_task_width", || {
+            set(width, handles::task(task)?.found()?.width, "width")
+        })
+    }
+}
+
+/// # Safety
+/// `task` is a handle or anything.
+unsafe fn with_item(
+    task: *const PrefixTask,
+    item: usize,
+    body: impl FnOnce(&Item, &[f32]) -> Result<()>,
+) -> Result<()> {
+    let task = handles::task(task)?;
+    let found = task.found()?;
+    let Some(place) = found.items.get(item) else {
+        return Err(Error::range(format!(
+            "item {item}; the task has {}",
+            found.items.len()
+        )));
+    };
+    let done = place
+        .as_ref()
+        .ok_or_else(|| Error::new(Code::Misuse, format!("item {item} is unfinished")))?;
+    body(done, &found.values[item * found.width..][..found.width])
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn prefix_task_item_info(
+    task: *const PrefixTask,
+    item: usize,
+    out: *mut prefix_result_info,
+    err: *mut PrefixError,
+) -> i32 {
+    unsafe {
+        entry(err, "prefix_task_item_info", || {
+            with_item(task, item, |item, _| fill(out, item.info))
+        })
+    }
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn prefix_task_item_message(
+    task: *const PrefixTask,
+    item: usize,
+    buf: *mut u8,
+    cap: usize,
+    needed: *mut usize,
+    err: *mut PrefixError,
+) -> i32 {
+    unsafe {
+        entry(err, "prefix_task_item_message", || {
+            with_item(task, item, |item, _| {
+                out::text(&item.message, buf, cap, needed)
+            })
+        })
+    }
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn prefix_task_item_values(
+    task: *const PrefixTask,
+    item: usize,
+    out: *mut f32,
+    capacity: usize,
+    needed: *mut usize,
+    err: *mut PrefixError,
+) -> i32 {
+    unsafe {
+        entry(err, "prefix_task_item_values", || {
+            with_item(task, item, |item, values| {
+                item.check()?;
+                out::array(values, out, capacity, needed)
+            })
+        })
+    }
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn prefix_task_item_text(
+    task: *const PrefixTask,
+    item: usize,
+    buf: *mut u8,
+    cap: usize,
+    needed: *mut usize,
+    err: *mut PrefixError,
+) -> i32 {
+    unsafe {
+        entry(err, "prefix_task_item_text", || {
+            with_item(task, item, |item, _| {
+                item.check()?;
+                out::text(&item.text, buf, cap, needed)
+            })
+        })
+    }
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn prefix_task_item_partial_text(
+    task: *const PrefixTask,
+    item: usize,
+    buf: *mut u8,
+    cap: usize,
+    needed: *mut usize,
+    err: *mut PrefixError,
+) -> i32 {
+    unsafe {
+        entry(err, "prefix_task_item_partial_text", || {
+            with_item(task, item, |item, _| {
+                out::text(&item.text, buf, cap, needed)
+            })
+        })
+    }
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn prefix_task_all_values(
     task: *const PrefixTask,
     out: *mut f32,
     capacity: usize,
@@ -346,50 +532,12 @@ pub unsafe extern "C" fn prefix_task_values(
     err: *mut PrefixError,
 ) -> i32 {
     unsafe {
-        entry(err, "prefix_task_values", || {
+        entry(err, "prefix_task_all_values", || {
             let task = handles::task(task)?;
-            out::array(&task.outcome()?.values, out, capacity, needed)
+            let found = task.found()?;
+            out::array(&found.values, out, capacity, needed)
         })
     }
-}
-
-#[no_mangle]
-pub unsafe extern "C" fn prefix_task_order(
-    task: *const PrefixTask,
-    row: i64,
-    out: *mut i64,
-    capacity: usize,
-    needed: *mut usize,
-    err: *mut PrefixError,
-) -> i32 {
-    unsafe {
-        entry(err, "prefix_task_order", || {
-            let task = handles::task(task)?;
-            let outcome = task.outcome()?;
-            task.require_order()?;
-            let index = in_range(row, outcome.rows, "row")?;
-            out::array(&outcome.order(index, task.top_n()), out, capacity, needed)
-        })
-    }
-}
-
-fn in_range(index: i64, count: usize, what: &str) -> Result<usize> {
-    usize::try_from(index)
-        .ok()
-        .filter(|i| *i < count)
-        .ok_or_else(|| Error::range(format!("{what} {index}; the task has {count}")))
-}
-
-/// # Safety
-/// `task` is a handle or anything.
-unsafe fn with_item(
-    task: *const PrefixTask,
-    item: i64,
-    body: impl FnOnce(&Item) -> Result<()>,
-) -> Result<()> {
-    let task = handles::task(task)?;
-    let outcome = task.outcome()?;
-    body(&outcome.items[in_range(item, outcome.items.len(), "item")?])
 }
 
 #[no_mangle]
@@ -403,89 +551,74 @@ pub unsafe extern "C" fn prefix_task_statuses(
     unsafe {
         entry(err, "prefix_task_statuses", || {
             let task = handles::task(task)?;
-            let items = &task.outcome()?.items;
-            let statuses: Vec<i32> = items.iter().map(|item| item.info.status).collect();
+            let statuses: Vec<i32> = task
+                .found()?
+                .items
+                .iter()
+                .map(|item| item.as_ref().map_or(Code::Misuse as i32, |i| i.info.status))
+                .collect();
             out::array(&statuses, out, capacity, needed)
         })
     }
 }
 
 #[no_mangle]
-pub unsafe extern "C" fn prefix_task_item_info(
+pub unsafe extern "C" fn prefix_task_first_failure(
     task: *const PrefixTask,
-    item: i64,
-    out: *mut prefix_result_info,
+    item: *mut usize,
     err: *mut PrefixError,
 ) -> i32 {
     unsafe {
-        entry(err, "prefix_task_item_info", || {
-            with_item(task, item, |item| fill(out, item.info))
+        entry(err, "prefix_task_first_failure", || {
+            let task = handles::task(task)?;
+            let failed = |item: &Option<Item>| item.as_ref().is_some_and(|i| i.info.status != 0);
+            let first = task.found()?.items.iter().position(failed);
+            let first = first.ok_or_else(|| Error::not_found("no item has failed"))?;
+            set(item, first, "item")
         })
     }
 }
 
 #[no_mangle]
-pub unsafe extern "C" fn prefix_task_item_message(
+pub unsafe extern "C" fn prefix_task_ranking(
     task: *const PrefixTask,
-    item: i64,
-    buf: *mut u8,
-    cap: usize,
+    first: usize,
+    count: usize,
+    order: *mut i64,
+    capacity: usize,
     needed: *mut usize,
+    scores: *mut f32,
+    capacity_scores: usize,
     err: *mut PrefixError,
 ) -> i32 {
     unsafe {
-        entry(err, "prefix_task_item_message", || {
-            with_item(task, item, |item| {
-                out::text(&item.message, buf, cap, needed)
-            })
+        entry(err, "prefix_task_ranking", || {
+            let task = handles::task(task)?;
+            let (places, values) = task.ranking(first, count)?;
+            let order = Buffer {
+                name: "order",
+                at: order,
+                capacity,
+            };
+            let scores = Buffer {
+                name: "scores",
+                at: scores,
+                capacity: capacity_scores,
+            };
+            out::arrays(&places, order, needed, &values, scores)
         })
     }
 }
 
 #[no_mangle]
-pub unsafe extern "C" fn prefix_task_item_text(
-    task: *const PrefixTask,
-    item: i64,
-    buf: *mut u8,
-    cap: usize,
-    needed: *mut usize,
-    err: *mut PrefixError,
-) -> i32 {
-    unsafe {
-        entry(err, "prefix_task_item_text", || {
-            with_item(task, item, |item| match item.info.status {
-                0 => out::text(&item.text, buf, cap, needed),
-                status => Err(Error::new(Code::from_status(status), &item.message)),
-            })
-        })
-    }
-}
-
-#[no_mangle]
-pub unsafe extern "C" fn prefix_task_item_partial_text(
-    task: *const PrefixTask,
-    item: i64,
-    buf: *mut u8,
-    cap: usize,
-    needed: *mut usize,
-    err: *mut PrefixError,
-) -> i32 {
-    unsafe {
-        entry(err, "prefix_task_item_partial_text", || {
-            with_item(task, item, |item| out::text(&item.text, buf, cap, needed))
-        })
-    }
-}
-
-#[no_mangle]
-pub unsafe extern "C" fn prefix_task_totals(
+pub unsafe extern "C" fn prefix_task_get_totals(
     task: *const PrefixTask,
     out: *mut prefix_job_totals,
     err: *mut PrefixError,
 ) -> i32 {
     unsafe {
-        entry(err, "prefix_task_totals", || {
-            fill(out, handles::task(task)?.outcome()?.totals)
+        entry(err, "prefix_task_get_totals", || {
+            fill(out, handles::task(task)?.found()?.totals())
         })
     }
 }

@@ -1,19 +1,21 @@
 //! classify: the probability of every label for every text.
 
 use super::inputs::Inputs;
-use super::options::Options;
+use super::kind::{Answer, Asked, Context, ItemText, Kind, Method};
 use super::prompt::Fields;
 use super::recipe::Field;
-use super::task::{Answer, Asked, Context, Kind, Shape, Task};
 use crate::engine::Request;
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 pub static KIND: Kind = Kind {
     name: "classify",
-    fields: &[("text", Field::Text), ("labels", Field::Labels)],
+    texts: &[ItemText {
+        name: "text",
+        field: Field::Text,
+    }],
+    has_labels: true,
     many_prompts: false,
     options: &["raw", "top_n"],
-    engine_options: &[],
     has_order: true,
     methods: &[("choices", &Classify)],
 };
@@ -22,38 +24,29 @@ pub static KIND: Kind = Kind {
 #[derive(Debug)]
 struct Classify;
 
-impl Task for Classify {
+impl Method for Classify {
     fn target(&self) -> Option<(&'static str, Field)> {
         Some(("label", Field::Label))
     }
 
-    fn shape(&self, inputs: &Inputs, _options: &Options, _hidden: usize) -> Result<Shape> {
-        let (rows, columns) = (inputs.documents.len(), inputs.labels.len());
-        if columns == 0 {
-            return Err(Error::argument("there are no labels"));
+    fn width(&self, inputs: &Inputs, _dimensions: usize) -> usize {
+        inputs.labels.len()
+    }
+
+    fn example(&self) -> Request {
+        Request::Choices {
+            tokens: vec![0],
+            offsets: vec![0, 1],
         }
-        Ok(Shape {
-            rows,
-            columns,
-            item_is_value: false,
-        })
     }
 
-    fn texts<'a>(&self, inputs: &'a Inputs, _shape: &Shape, item: usize) -> Result<Fields<'a>> {
-        let labels = (0..inputs.labels.len()).map(|i| inputs.labels.get(i, "label"));
-        Ok(Fields {
-            document: inputs.documents.get(item, "text")?,
-            labels: labels.collect::<Result<Vec<_>>>()?.join(", ").into(),
-            ..Fields::default()
-        })
-    }
-
-    fn ask<'a>(&self, context: &mut Context<'a, '_>, mut fields: Fields<'a>) -> Result<Asked> {
+    fn ask<'a>(&self, context: &mut Context<'a>, mut fields: Fields<'a>) -> Result<Asked> {
         let inputs = context.inputs;
         let (mut tokens, mut offsets) = (Vec::new(), vec![0]);
         let mut longest = 0;
-        for i in 0..inputs.labels.len() {
-            fields.label = inputs.labels.get(i, "label")?;
+        fields.labels = inputs.labels.join(", ").into();
+        for label in &inputs.labels {
+            fields.label = label;
             let label = context.target(&fields)?;
             longest = longest.max(label.len());
             tokens.extend(label);
@@ -63,7 +56,7 @@ impl Task for Classify {
         Ok(Asked::new(built, Request::Choices { tokens, offsets }))
     }
 
-    fn read(&self, answer: &Answer, values: &mut [f32]) -> Result<String> {
+    fn read(&self, answer: &Answer, values: &mut [f32]) -> Result<()> {
         let found = answer.values()?;
         let means: Vec<f64> = found
             .iter()
@@ -79,6 +72,6 @@ impl Task for Classify {
                 ((mean - max).exp() / total) as f32
             };
         }
-        Ok(String::new())
+        Ok(())
     }
 }

@@ -1,7 +1,17 @@
 //! What a caller gives to a task.
+//!
+//! ```text
+//!   texts    q0  d0  q1  d1 | q2  q3  d2  d3  d4 | ...
+//!            \_____________/  \________________/
+//!   groups   a list:          a product: items (q2,d2) (q2,d3) (q2,d4) (q3,d2) ...
+//!            (q0,d0) (q1,d1)
+//! ```
 
-use super::task::Kind;
+use super::kind::Kind;
 use crate::error::{Code, Error, Result};
+
+/// Most items of a task: lists of empty texts cost nothing, their product does.
+const MAX_ITEMS: usize = 1 << 24;
 
 /// Texts of the caller; bytes that are no UTF-8 fail alone, so they are kept as they came.
 #[derive(Default)]
@@ -11,42 +21,254 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// `cuts`: where each text begins, and the end of the last.
-    pub fn new(bytes: &[u8], cuts: &[i64]) -> Texts {
-        Texts {
-            bytes: bytes.to_vec(),
-            ends: cuts.iter().map(|at| *at as usize).collect(),
-        }
-    }
-
-    pub fn one(bytes: &[u8]) -> Texts {
-        Self::new(bytes, &[0, bytes.len() as i64])
-    }
-
     pub fn len(&self) -> usize {
-        self.ends.len().saturating_sub(1)
+        self.ends.len()
     }
 
-    pub fn get(&self, index: usize, what: &str) -> Result<&str> {
-        let bytes = &self.bytes[self.ends[index]..self.ends[index + 1]];
-        std::str::from_utf8(bytes).map_err(|e| {
+    /// All of them, or none where there is no memory.
+    pub fn add(&mut self, texts: &[&[u8]]) -> Result<()> {
+        let bytes = texts.iter().map(|text| text.len()).sum();
+        if self.bytes.try_reserve(bytes).is_err() || self.ends.try_reserve(texts.len()).is_err() {
+            return Err(Error::new(
+                Code::OutOfMemory,
+                format!("there is no memory for {bytes} bytes of texts"),
+            ));
+        }
+        for text in texts {
+            self.bytes.extend_from_slice(text);
+            self.ends.push(self.bytes.len());
+        }
+        Ok(())
+    }
+
+    fn get(&self, index: usize, what: &str) -> Result<&str> {
+        let begin = index.checked_sub(1).map_or(0, |before| self.ends[before]);
+        std::str::from_utf8(&self.bytes[begin..self.ends[index]]).map_err(|e| {
             Error::new(
                 Code::InvalidUtf8,
-                format!(
-                    "{what} {index} is not UTF-8 from byte {} on",
-                    e.valid_up_to()
-                ),
+                format!("the {what} is not UTF-8 from byte {} on", e.valid_up_to()),
             )
         })
     }
 }
 
+/// Items that were added by one call.
+struct Group {
+    /// Number of its first item.
+    start: usize,
+    /// Number of its first text.
+    texts: usize,
+    user_tag: i64,
+    form: Form,
+}
+
+#[derive(Clone, Copy)]
+enum Form {
+    List,
+    /// Every second text with every first one.
+    Product {
+        firsts: usize,
+        seconds: usize,
+    },
+}
+
 pub struct Inputs {
     pub kind: &'static Kind,
-    /// Queries, questions; empty for embed and classify.
-    pub queries: Texts,
-    /// Documents, texts; the context.
-    pub documents: Texts,
     /// Of classify.
-    pub labels: Texts,
+    pub labels: Vec<String>,
+    texts: Texts,
+    groups: Vec<Group>,
+    items: usize,
+}
+
+impl Inputs {
+    pub fn new(kind: &'static Kind) -> Inputs {
+        Inputs {
+            kind,
+            labels: Vec::new(),
+            texts: Texts::default(),
+            groups: Vec::new(),
+            items: 0,
+        }
+    }
+
+    /// How many items there are.
+    pub fn len(&self) -> usize {
+        self.items
+    }
+
+    /// Items of as many texts as the kind wants, one after the other; the number of the first.
+    pub fn add(&mut self, texts: &[&[u8]], user_tag: i64) -> Result<usize> {
+        let (width, kind) = (self.kind.texts.len(), self.kind.name);
+        if texts.len() % width != 0 {
+            return Err(Error::argument(format!(
+                "{} texts do not make whole items; one of {kind} has {width}: {}",
+                texts.len(),
+                self.kind.text_names()
+            )));
+        }
+        self.put(texts, &[], Form::List, texts.len() / width, user_tag)
+    }
+
+    /// An item for every second text with every first one; the number of the first.
+    pub fn add_product(
+        &mut self,
+        firsts: &[&[u8]],
+        seconds: &[&[u8]],
+        user_tag: i64,
+    ) -> Result<usize> {
+        if self.kind.texts.len() != 2 {
+            return Err(Error::new(
+                Code::Misuse,
+                format!(
+                    "an item of {} has one text; there is no product",
+                    self.kind.name
+                ),
+            ));
+        }
+        let form = Form::Product {
+            firsts: firsts.len(),
+            seconds: seconds.len(),
+        };
+        let items = firsts.len().saturating_mul(seconds.len());
+        self.put(firsts, seconds, form, items, user_tag)
+    }
+
+    fn put(
+        &mut self,
+        firsts: &[&[u8]],
+        seconds: &[&[u8]],
+        form: Form,
+        items: usize,
+        user_tag: i64,
+    ) -> Result<usize> {
+        if items > MAX_ITEMS - self.items {
+            return Err(Error::range(format!(
+                "{items} more items than the {} that the task has; the limit is {MAX_ITEMS}",
+                self.items
+            )));
+        }
+        let group = Group {
+            start: self.items,
+            texts: self.texts.len(),
+            user_tag,
+            form,
+        };
+        if self.groups.try_reserve(1).is_err() {
+            return Err(Error::new(
+                Code::OutOfMemory,
+                "there is no memory for more items",
+            ));
+        }
+        if items > 0 {
+            let (texts, bytes) = (self.texts.ends.len(), self.texts.bytes.len());
+            self.texts.add(firsts)?;
+            if let Err(error) = self.texts.add(seconds) {
+                self.texts.ends.truncate(texts);
+                self.texts.bytes.truncate(bytes);
+                return Err(error);
+            }
+            self.groups.push(group);
+        }
+        let first = self.items;
+        self.items += items;
+        Ok(first)
+    }
+
+    fn group(&self, item: usize) -> &Group {
+        let after = self.groups.partition_point(|group| group.start <= item);
+        &self.groups[after - 1]
+    }
+
+    pub fn user_tag(&self, item: usize) -> i64 {
+        self.group(item).user_tag
+    }
+
+    /// The texts of an item, one or two.
+    pub fn texts(&self, item: usize) -> Result<[&str; 2]> {
+        let group = self.group(item);
+        let at = item - group.start;
+        let names = self.kind.texts;
+        let places = match group.form {
+            Form::List => {
+                let first = group.texts + at * names.len();
+                [first, first + 1]
+            }
+            Form::Product { firsts, seconds } => [
+                group.texts + at / seconds,
+                group.texts + firsts + at % seconds,
+            ],
+        };
+        let first = self.texts.get(places[0], names[0].name)?;
+        let second = match names.get(1) {
+            Some(text) => self.texts.get(places[1], text.name)?,
+            None => "",
+        };
+        Ok([first, second])
+    }
+
+    /// The item at a place in the order of work, in which items that share most follow each other:
+    /// those of a second text, where it stands first in the prompt (`second_first`).
+    pub fn in_order_of_work(&self, at: usize, second_first: bool) -> usize {
+        let group = self.group(at);
+        match group.form {
+            Form::Product { firsts, seconds } if second_first => {
+                let at = at - group.start;
+                group.start + (at % firsts) * seconds + at / firsts
+            }
+            _ => at,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tasks::{embed, rerank};
+
+    fn bytes<const N: usize>(texts: [&str; N]) -> [&[u8]; N] {
+        texts.map(str::as_bytes)
+    }
+
+    #[test]
+    fn items_of_lists_and_products_have_their_texts_and_tags() {
+        let mut inputs = Inputs::new(&rerank::KIND);
+        assert_eq!(inputs.add(&bytes(["q", "d", "r", "e"]), 7).unwrap(), 0);
+        assert_eq!(inputs.add_product(&[], &bytes(["x"]), 5).unwrap(), 2);
+        let (firsts, seconds) = (bytes(["a", "b"]), bytes(["1", "2", "3"]));
+        assert_eq!(inputs.add_product(&firsts, &seconds, 8).unwrap(), 2);
+        assert_eq!(inputs.add(&bytes(["s", "f"]), 9).unwrap(), 8);
+        assert_eq!(inputs.len(), 9);
+        let texts: Vec<_> = (0..9).map(|i| inputs.texts(i).unwrap().concat()).collect();
+        assert_eq!(
+            texts,
+            ["qd", "re", "a1", "a2", "a3", "b1", "b2", "b3", "sf"]
+        );
+        let tags: Vec<_> = (0..9).map(|i| inputs.user_tag(i)).collect();
+        assert_eq!(tags, [7, 7, 8, 8, 8, 8, 8, 8, 9]);
+        let order =
+            |second| -> Vec<_> { (0..9).map(|i| inputs.in_order_of_work(i, second)).collect() };
+        assert_eq!(order(false), [0, 1, 2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(order(true), [0, 1, 2, 5, 3, 6, 4, 7, 8]);
+    }
+
+    #[test]
+    fn what_makes_no_whole_item_or_too_many_changes_nothing() {
+        let mut inputs = Inputs::new(&rerank::KIND);
+        let error = inputs.add(&bytes(["q", "d", "r"]), 0).unwrap_err();
+        assert_eq!(error.code, Code::InvalidArgument);
+        assert!(error.message.contains("query, document"), "{error}");
+        let many = vec![&b""[..]; 1 << 13];
+        let error = inputs.add_product(&many, &many, 0).unwrap_err();
+        assert_eq!(error.code, Code::OutOfRange);
+        assert_eq!((inputs.len(), inputs.texts.len()), (0, 0));
+        assert_eq!(inputs.add(&[b"\xff", b"d"], 0).unwrap(), 0);
+        let error = inputs.texts(0).unwrap_err();
+        assert_eq!(error.code, Code::InvalidUtf8);
+        assert!(error.message.contains("query"), "{error}");
+
+        let mut texts = Inputs::new(&embed::KIND);
+        let error = texts.add_product(&many, &many, 0).unwrap_err();
+        assert_eq!(error.code, Code::Misuse);
+    }
 }

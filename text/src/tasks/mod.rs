@@ -1,37 +1,48 @@
-//! Tasks: rerank, embed, answer, classify. Each turns texts into requests of an engine, in chunks of
-//! bounded size, and their results into scores, vectors and answers. What differs between them is in
-//! task.rs (the trait) and one file each; the rest here is the same for all.
+//! Tasks: rerank, embed, classify, answer, generate, chat. Each turns texts into requests of an
+//! engine, in chunks of bounded size, and their results into scores, vectors and texts. What differs
+//! between them is in kind.rs (the trait) and one file each; the rest here is the same for all.
 //!
 //! ```text
-//!   items in the order that shares most
-//!   |=== done ===|== chunk in work ==|== chunk queued ==|... not encoded yet ...|
-//!                  while the engine computes one chunk, the next is encoded
+//!   task.rs ── inputs ──> work.rs ── prompt.rs ──> requests ── engine ──> results.rs
+//!      caller's handle      stepped by driver.rs, the one thread             read by any thread
 //! ```
 
-pub mod answer;
-pub mod classify;
-pub mod embed;
+mod classify;
+mod driver;
+mod embed;
+mod generate;
 mod inputs;
+mod kind;
 mod options;
-mod outcome;
 mod prompt;
 mod recipe;
-pub mod rerank;
+mod rerank;
+mod results;
+mod setup;
 mod task;
 mod work;
+mod written;
 
-pub use inputs::{Inputs, Texts};
-pub use options::Options;
-pub use outcome::Item;
 pub use recipe::{shipped_json, SHIPPED};
-pub use work::Work;
+pub use results::{Event, Found, Item};
+pub use task::Task;
 
-/// The tasks; a new one is a file with an `impl Task`, and its place here.
-static KINDS: &[&task::Kind] = &[&rerank::KIND, &embed::KIND, &answer::KIND, &classify::KIND];
+/// The tasks; a new one is a file with an `impl Method`, and its place here.
+static KINDS: &[&kind::Kind] = &[
+    &rerank::KIND,
+    &embed::KIND,
+    &classify::KIND,
+    &generate::ANSWER,
+    &generate::GENERATE,
+    &generate::CHAT,
+];
 
 /// What a task does with a recipe before it meets an engine; for tests/fuzz.
 #[cfg(feature = "fuzzing")]
-pub fn try_recipe(text: &crate::text::Text, recipe: &str) -> crate::error::Result<()> {
+pub fn try_recipe(
+    text: &std::sync::Arc<crate::text::Text>,
+    recipe: &str,
+) -> crate::error::Result<()> {
     let recipe = recipe::Recipe::parse(recipe)?;
     let fields = prompt::Fields {
         instruction: &recipe.instruction,

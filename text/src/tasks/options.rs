@@ -1,14 +1,11 @@
-//! The options of a task: a JSON object.
+//! The options of a task, as prefix_options_json tells them: its own and those of its requests.
 
+use super::kind::Kind;
 use super::prompt::Truncate;
 use super::recipe::Recipe;
-use super::task::Kind;
-use crate::error::{nearest, quote, quote_all, Code, Error, Result};
+use super::KINDS;
+use crate::error::{quote, quote_all, Error, Result};
 use serde_json::{Map, Value};
-
-/// Most distinct tokens in work at once, unless the caller says otherwise: enough to keep the engine
-/// busy for seconds, and some megabytes of token lists.
-const CHUNK_TOKENS: usize = 65_536;
 
 pub struct Options {
     pub recipe: Recipe,
@@ -19,132 +16,90 @@ pub struct Options {
     pub raw: bool,
     pub top_n: usize,
     pub prompt: String,
-    pub dimensions: usize,
-    pub normalize: bool,
     pub chunk_tokens: usize,
+    pub stream: bool,
+    /// Texts before which an answer ends.
+    pub stops: Vec<String>,
+    /// Of the whole task; 0 = none.
+    pub deadline_ms: u64,
     /// Options of the engine's requests.
     pub request: Map<String, Value>,
 }
 
-/// Options of every task; a `Kind` lists its own.
-const KEYS: &[&str] = &[
-    "recipe",
-    "instruction",
-    "truncate",
-    "max_prompt_tokens",
-    "chunk_tokens",
-    "request",
-];
-
+/// libprefix has checked the types and ranges: what is not there has its default.
 struct Reader {
     object: Map<String, Value>,
 }
 
 impl Reader {
-    fn text(&self, key: &str) -> Result<Option<&str>> {
-        match self.object.get(key) {
-            None | Some(Value::Null) => Ok(None),
-            Some(Value::String(text)) => Ok(Some(text)),
-            Some(_) => Err(Error::argument(format!("option {key} is not a string"))),
+    fn text(&mut self, key: &str) -> Option<String> {
+        match self.object.shift_remove(key) {
+            Some(Value::String(text)) => Some(text),
+            _ => None,
         }
     }
 
-    fn flag(&self, key: &str, default: bool) -> Result<bool> {
-        self.object.get(key).map_or(Ok(default), |value| {
-            value
-                .as_bool()
-                .ok_or_else(|| Error::argument(format!("option {key} is not true or false")))
-        })
+    fn flag(&mut self, key: &str) -> bool {
+        self.object.shift_remove(key).and_then(|v| v.as_bool()) == Some(true)
     }
 
-    fn number(&self, key: &str, default: usize, min: usize) -> Result<usize> {
-        const MAX: usize = 1 << 30;
-        let Some(value) = self.object.get(key) else {
-            return Ok(default);
-        };
-        let number = value
-            .as_i64()
-            .ok_or_else(|| Error::argument(format!("option {key} is not a whole number")))?;
-        usize::try_from(number)
-            .ok()
-            .filter(|n| (min..=MAX).contains(n))
-            .ok_or_else(|| {
-                Error::range(format!(
-                    "option {key} is {number}; it must be from {min} to {MAX}"
-                ))
-            })
+    fn number(&mut self, key: &str, default: usize) -> usize {
+        self.object
+            .shift_remove(key)
+            .and_then(|v| v.as_u64())
+            .and_then(|n| usize::try_from(n).ok())
+            .unwrap_or(default)
     }
 }
 
+/// Options that not every task has are refused where they mean nothing.
 fn check_keys(object: &Map<String, Value>, kind: &Kind) -> Result<()> {
-    let known: Vec<&str> = KEYS.iter().chain(kind.options).copied().collect();
-    let Some(key) = object.keys().find(|key| !known.contains(&key.as_str())) else {
-        return Ok(());
-    };
-    let hint = nearest(key, &known)
-        .map(|n| format!("; the nearest one is {}", quote(n)))
-        .unwrap_or_default();
-    Err(Error::new(
-        Code::UnknownOption,
-        format!(
-            "{} has no option {}{hint}; options of the engine go into \"request\"",
-            kind.name,
-            quote(key)
-        ),
-    ))
-}
-
-impl Options {
-    /// `text` may be empty.
-    pub fn parse(text: &str, kind: &'static Kind) -> Result<Options> {
-        let object = if text.trim().is_empty() {
-            Map::new()
-        } else {
-            let value: Value = crate::json::parse(text)
-                .map_err(|e| Error::argument(format!("options is not JSON: {e}")))?;
-            let Value::Object(object) = value else {
-                return Err(Error::argument("options is not a JSON object"));
-            };
-            object
-        };
-        check_keys(&object, kind)?;
-        let reader = Reader { object };
-        let recipe = Recipe::load(reader.text("recipe")?, kind)?;
-        let truncate = match reader.text("truncate")?.unwrap_or("right") {
-            "right" => Truncate::Right,
-            "left" => Truncate::Left,
-            "off" => Truncate::Off,
-            other => {
-                return Err(Error::argument(format!(
-                    "option truncate is {}; it must be right, left or off",
-                    quote(other)
-                )))
-            }
-        };
-        let mut request = recipe.request.clone();
-        match reader.object.get("request") {
-            None => {}
-            Some(Value::Object(given)) => {
-                request.extend(
-                    given
-                        .iter()
-                        .map(|(key, value)| (key.clone(), value.clone())),
-                );
-            }
-            Some(_) => return Err(Error::argument("option request is not an object")),
-        }
-        if let Some(key) = kind
-            .engine_options
+    for key in object.keys() {
+        let takers: Vec<&str> = KINDS
             .iter()
-            .find(|k| request.contains_key(**k))
-        {
+            .filter(|other| other.options.contains(&key.as_str()))
+            .map(|other| other.name)
+            .collect();
+        if !takers.is_empty() && !takers.contains(&kind.name) {
             return Err(Error::argument(format!(
-                "{key} is an option of {} itself, not of its \"request\"",
+                "option {key} is for {}; {} does not take it",
+                takers.join(", "),
                 kind.name
             )));
         }
-        let prompt = match (reader.text("prompt")?, recipe.prompts.len()) {
-            (Some(name), _) => name.to_string(),
+    }
+    Ok(())
+}
+
+impl Options {
+    /// `json`: an object of what was set, "{}" for nothing.
+    pub fn parse(json: &str, kind: &'static Kind) -> Result<Options> {
+        let value: Value = crate::json::parse(json)
+            .map_err(|e| Error::argument(format!("options is not JSON: {e}")))?;
+        let Value::Object(object) = value else {
+            return Err(Error::argument("options is not a JSON object"));
+        };
+        check_keys(&object, kind)?;
+        let mut reader = Reader { object };
+        let name = reader.text("recipe").filter(|name| !name.is_empty());
+        let recipe = Recipe::load(name.as_deref(), kind)?;
+        let truncate = match reader.text("truncate").as_deref() {
+            Some("left") => Truncate::Left,
+            Some("off") => Truncate::Off,
+            _ => Truncate::Right,
+        };
+        let mut stops: Vec<String> = match reader.object.shift_remove("stop") {
+            Some(Value::Array(stops)) => stops
+                .iter()
+                .filter_map(|stop| stop.as_str().map(str::to_string))
+                .collect(),
+            _ => Vec::new(),
+        };
+        stops.push(recipe.stop.clone());
+        stops.retain(|stop| !stop.is_empty());
+        let prompt = reader.text("prompt").filter(|name| !name.is_empty());
+        let prompt = match (prompt, recipe.prompts.len()) {
+            (Some(name), _) => name,
             (None, 1) => recipe.prompts.keys().next().cloned().unwrap_or_default(),
             (None, _) => "document".to_string(),
         };
@@ -158,18 +113,22 @@ impl Options {
         }
         Ok(Options {
             instruction: reader
-                .text("instruction")?
-                .unwrap_or(&recipe.instruction)
-                .to_string(),
+                .text("instruction")
+                .unwrap_or_else(|| recipe.instruction.clone()),
             truncate,
-            max_prompt_tokens: reader.number("max_prompt_tokens", 0, 0)?,
-            raw: reader.flag("raw", false)?,
-            top_n: reader.number("top_n", 0, 0)?,
+            max_prompt_tokens: reader.number("max_prompt_tokens", 0),
+            raw: reader.flag("raw"),
+            top_n: reader.number("top_n", 0),
             prompt,
-            dimensions: reader.number("dimensions", 0, 0)?,
-            normalize: reader.flag("normalize", true)?,
-            chunk_tokens: reader.number("chunk_tokens", CHUNK_TOKENS, 1)?,
-            request,
+            chunk_tokens: reader.number("chunk_tokens", 65_536),
+            stream: reader.flag("stream"),
+            stops,
+            deadline_ms: reader.number("deadline_ms", 0) as u64,
+            request: {
+                let mut request = recipe.request.clone();
+                request.extend(reader.object);
+                request
+            },
             recipe,
         })
     }

@@ -18,6 +18,7 @@ use serde_json::{json, Map, Value};
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::ops::Range;
+use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Truncate {
@@ -38,12 +39,20 @@ pub struct Fields<'a> {
     pub labels: Cow<'a, str>,
 }
 
-impl Fields<'_> {
+impl<'a> Fields<'a> {
+    /// Sets the text of an item.
+    pub fn set(&mut self, field: Field, text: &'a str) {
+        match field {
+            Field::Query | Field::Question => self.query = text,
+            _ => self.document = text,
+        }
+    }
+
     fn get(&self, field: Field) -> &str {
         match field {
             Field::Instruction => self.instruction,
             Field::Query | Field::Question => self.query,
-            Field::Document | Field::Text | Field::Context => self.document,
+            Field::Document | Field::Text | Field::Context | Field::Prompt => self.document,
             Field::Label => self.label,
             Field::Labels => &self.labels,
         }
@@ -68,8 +77,8 @@ struct Tokens {
     cut: Range<usize>,
 }
 
-pub struct Prompts<'a> {
-    text: &'a Text,
+pub struct Prompts {
+    text: Arc<Text>,
     pieces: Vec<Piece>,
     cut: Option<Field>,
     front: Vec<i32>,
@@ -79,14 +88,15 @@ pub struct Prompts<'a> {
     last: Vec<Option<(String, Tokens)>>,
 }
 
-impl<'a> Prompts<'a> {
-    pub fn new(text: &'a Text, recipe: &Recipe, prompt: &Prompt) -> Result<Self> {
+impl Prompts {
+    pub fn new(text: &Arc<Text>, recipe: &Recipe, prompt: &Prompt) -> Result<Self> {
         let (pieces, special) = match prompt {
             Prompt::Pieces(pieces) => (pieces.clone(), recipe.special),
             Prompt::Messages {
                 messages,
                 variables,
             } => (vec![rendered(text, messages, variables)?], Special::None),
+            Prompt::Own { .. } => (Vec::new(), Special::None),
         };
         let (mut front, mut back) = (Vec::new(), Vec::new());
         if special != Special::None {
@@ -96,7 +106,7 @@ impl<'a> Prompts<'a> {
             back.clear();
         }
         Ok(Prompts {
-            text,
+            text: text.clone(),
             last: vec![None; pieces.len()],
             pieces,
             cut: recipe.cut,
@@ -314,6 +324,7 @@ fn rendered(
         ("query", Field::Query),
         ("document", Field::Document),
         ("text", Field::Text),
+        ("prompt", Field::Prompt),
         ("context", Field::Context),
         ("question", Field::Question),
         ("labels", Field::Labels),
@@ -388,7 +399,7 @@ mod tests {
             "pre_tokenizer": {"type": "Whitespace"}}"#;
         let recipe = r#"{"task": "embed", "method": "embedding", "prompt": ["to {text} sum up"],
             "cut": "text"}"#;
-        let text = Text::new(from_texts(WORDS, None)?)?;
+        let text = Arc::new(Text::new(from_texts(WORDS, None)?)?);
         let recipe = Recipe::parse(recipe)?;
         let fields = Fields {
             document: "a b c",
@@ -411,7 +422,7 @@ mod tests {
                 "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
                 "special_tokens": {"<s>": {"id": "<s>", "ids": [3], "tokens": ["<s>"]},
                     "</s>": {"id": "</s>", "ids": [4], "tokens": ["</s>"]}}}}"#;
-        let text = Text::new(from_texts(WORDS, None).unwrap()).unwrap();
+        let text = Arc::new(Text::new(from_texts(WORDS, None).unwrap()).unwrap());
         for (special, wanted) in [
             ("none", &[1, 2][..]),
             ("front", &[3, 1, 2]),

@@ -1,6 +1,6 @@
 //! Recipes: how a task becomes prompts, as data. The format is described in docs/recipes.md.
 
-use super::task::{Kind, Task};
+use super::kind::{Kind, Method};
 use super::KINDS;
 use crate::error::{nearest, quote, Error, Result};
 use serde_json::{Map, Value};
@@ -27,6 +27,9 @@ pub const SHIPPED: &[(&str, &str)] = &[
     shipped!("question-answering"),
     shipped!("extractive-qa"),
     shipped!("choices"),
+    shipped!("completion"),
+    shipped!("chat-turn"),
+    shipped!("conversation"),
 ];
 
 /// A text that the caller gives.
@@ -38,6 +41,7 @@ pub enum Field {
     Text,
     Context,
     Question,
+    Prompt,
     Labels,
     Label,
 }
@@ -67,13 +71,17 @@ pub enum Prompt {
         messages: Vec<Map<String, Value>>,
         variables: Map<String, Value>,
     },
+    /// An item brings its own messages.
+    Own {
+        variables: Map<String, Value>,
+    },
 }
 
 #[derive(Clone, Debug)]
 pub struct Recipe {
     pub name: String,
     pub task: &'static Kind,
-    pub method: &'static dyn Task,
+    pub method: &'static dyn Method,
     /// By name; "default" where a task has only one.
     pub prompts: BTreeMap<String, Prompt>,
     pub target: Piece,
@@ -249,11 +257,10 @@ impl Recipe {
         let kinds: Vec<_> = KINDS.iter().map(|kind| (kind.name, *kind)).collect();
         let task = choose("task", reader.required("task")?, &kinds)?;
         let method = choose("method", reader.required("method")?, task.methods)?;
-        let mut known = task.fields.to_vec();
-        known.push(("instruction", Field::Instruction));
+        let known = task.fields();
 
         reader.text("doc")?; // for people, but a text all the same
-        let prompts = Self::prompts(&reader, task, &known)?;
+        let prompts = Self::prompts(&reader, task, method, &known)?;
         let target = Self::target(&reader, method)?;
         let cut = reader
             .text("cut")?
@@ -301,11 +308,21 @@ impl Recipe {
     fn prompts(
         reader: &Reader,
         task: &Kind,
+        method: &dyn Method,
         known: &[(&str, Field)],
     ) -> Result<BTreeMap<String, Prompt>> {
         let mut prompts = BTreeMap::new();
         let given = |key: &str| reader.object.get(key);
         match (given("prompt"), given("prompts"), given("messages")) {
+            (None, None, None) if method.has_own_prompt() => {
+                let variables = reader.object("variables")?;
+                prompts.insert("default".to_string(), Prompt::Own { variables });
+            }
+            _ if method.has_own_prompt() => {
+                return Err(Error::format(
+                    "there may be no prompt, messages or prompts: items bring their own",
+                ))
+            }
             (Some(value), None, None) => {
                 prompts.insert("default".to_string(), pieces("prompt", value, known)?);
             }
@@ -335,7 +352,7 @@ impl Recipe {
         Ok(prompts)
     }
 
-    fn target(reader: &Reader, method: &dyn Task) -> Result<Piece> {
+    fn target(reader: &Reader, method: &dyn Method) -> Result<Piece> {
         match method.target() {
             Some(field) => parse_piece(reader.required("target")?, &[field]),
             None => Ok(Piece::new()),
@@ -413,7 +430,9 @@ mod tests {
         for (name, text) in SHIPPED {
             let recipe = Recipe::parse(text).unwrap_or_else(|e| panic!("{name}: {e}"));
             assert_eq!(recipe.name, name.trim_end_matches('\0'));
-            assert!(recipe.cut.is_some(), "{name}");
+            // The end of a prompt that is to be continued must not go.
+            let is_cut = !["generate", "chat"].contains(&recipe.task.name);
+            assert_eq!(recipe.cut.is_some(), is_cut, "{name}");
         }
     }
 

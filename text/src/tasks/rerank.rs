@@ -1,20 +1,28 @@
 //! rerank: a score for every document and every query.
 
 use super::inputs::Inputs;
-use super::options::Options;
+use super::kind::{Answer, Asked, Context, ItemText, Kind, Method};
 use super::prompt::Fields;
 use super::recipe::{Field, Recipe};
-use super::task::{Answer, Asked, Context, Kind, Shape, Task};
 use crate::engine::Request;
 use crate::error::{Error, Result};
 use crate::text::{EncodeOptions, Text};
 
 pub static KIND: Kind = Kind {
     name: "rerank",
-    fields: &[("query", Field::Query), ("document", Field::Document)],
+    texts: &[
+        ItemText {
+            name: "query",
+            field: Field::Query,
+        },
+        ItemText {
+            name: "document",
+            field: Field::Document,
+        },
+    ],
+    has_labels: false,
     many_prompts: false,
     options: &["raw", "top_n"],
-    engine_options: &[],
     has_order: true,
     methods: &[
         ("likelihood", &Rerank::Likelihood),
@@ -30,7 +38,7 @@ enum Rerank {
     YesNo,
 }
 
-impl Task for Rerank {
+impl Method for Rerank {
     fn target(&self) -> Option<(&'static str, Field)> {
         (*self == Rerank::Likelihood).then_some(("query", Field::Query))
     }
@@ -39,20 +47,15 @@ impl Task for Rerank {
         *self == Rerank::YesNo
     }
 
-    fn shape(&self, inputs: &Inputs, _options: &Options, _hidden: usize) -> Result<Shape> {
-        Ok(Shape {
-            rows: inputs.queries.len(),
-            columns: inputs.documents.len(),
-            item_is_value: true,
-        })
+    fn width(&self, _inputs: &Inputs, _dimensions: usize) -> usize {
+        1
     }
 
-    fn counted(&self, shape: &Shape) -> String {
-        format!("{} queries and {} documents", shape.rows, shape.columns)
-    }
-
-    fn by_document(&self) -> bool {
-        true
+    fn example(&self) -> Request {
+        match self {
+            Rerank::Likelihood => Request::Logprobs { from: 1 },
+            Rerank::YesNo => Request::Logits { ids: vec![0] },
+        }
     }
 
     fn ids(&self, text: &Text, recipe: &Recipe) -> Result<Vec<i32>> {
@@ -73,15 +76,7 @@ impl Task for Rerank {
             .collect()
     }
 
-    fn texts<'a>(&self, inputs: &'a Inputs, shape: &Shape, item: usize) -> Result<Fields<'a>> {
-        Ok(Fields {
-            query: inputs.queries.get(item / shape.columns, "query")?,
-            document: inputs.documents.get(item % shape.columns, "document")?,
-            ..Fields::default()
-        })
-    }
-
-    fn ask<'a>(&self, context: &mut Context<'a, '_>, fields: Fields<'a>) -> Result<Asked> {
+    fn ask<'a>(&self, context: &mut Context<'a>, fields: Fields<'a>) -> Result<Asked> {
         match self {
             Rerank::Likelihood => {
                 let target = context.target(&fields)?;
@@ -98,7 +93,7 @@ impl Task for Rerank {
         }
     }
 
-    fn read(&self, answer: &Answer, values: &mut [f32]) -> Result<String> {
+    fn read(&self, answer: &Answer, values: &mut [f32]) -> Result<()> {
         let found = answer.values()?;
         let raw = answer.options.raw;
         let score = match self {
@@ -121,6 +116,6 @@ impl Task for Rerank {
             }
         };
         values[0] = score as f32;
-        Ok(String::new())
+        Ok(())
     }
 }

@@ -1,181 +1,254 @@
-//! What makes a task: what it is given, what it asks of the engine, how it reads the results.
-//!
-//! ```text
-//!   Kind "rerank" ─┬─ method "likelihood": a Task      one Kind in each of rerank.rs, embed.rs,
-//!                  └─ method "yes-no":     a Task      answer.rs and classify.rs
-//!
-//!   item ── texts() ──> Fields ── ask() ──> Asked ── engine ── read() ──> values, text
-//! ```
+//! A task as its caller sees it: filled, submitted once, read.
 
+use super::driver::Place;
 use super::inputs::Inputs;
+use super::kind::Kind;
 use super::options::Options;
-use super::prompt::{Built, Fields, Prompts};
-use super::recipe::{Field, Recipe};
-use crate::engine::{Job, Request};
-use crate::error::Result;
+use super::results::{until, Found};
+use super::setup::Setup;
+use super::work::Work;
+use super::KINDS;
+use crate::engine::{Engine, Queue};
+use crate::error::{nearest, quote, Code, Error, Result};
 use crate::text::Text;
-use serde_json::{Map, Value};
-use std::fmt::Debug;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
-/// A task by its name, and what options and recipes of it may say.
-#[derive(Debug)]
-pub struct Kind {
-    pub name: &'static str,
-    /// The texts that its prompts are made of, besides {instruction}.
-    pub fields: &'static [(&'static str, Field)],
-    /// Whether a recipe may have several prompts, of which option prompt chooses one.
-    pub many_prompts: bool,
-    /// Options besides those of every task.
-    pub options: &'static [&'static str],
-    /// Those of them that go to the engine, so that option request may not have them.
-    pub engine_options: &'static [&'static str],
-    /// Whether the values of a row have an order, from best to worst.
-    pub has_order: bool,
-    /// How a recipe may get the results.
-    pub methods: &'static [(&'static str, &'static dyn Task)],
+pub struct Task {
+    setup: Arc<Setup>,
+    draft: Mutex<Draft>,
+    submitted: OnceLock<Submitted>,
 }
 
-/// Rows and columns of the values. An item is a row, or a value of its own.
-pub struct Shape {
-    pub rows: usize,
-    pub columns: usize,
-    pub item_is_value: bool,
+/// Before a task is submitted.
+struct Draft {
+    /// None: it is submitted.
+    inputs: Option<Box<Inputs>>,
+    is_cancelled: bool,
+    watchers: Vec<(Queue, i64)>,
+    events_watcher: Option<(Queue, i64)>,
 }
 
-impl Shape {
-    /// None: more than can be counted.
-    pub fn items(&self) -> Option<usize> {
-        match self.item_is_value {
-            true => self.rows.checked_mul(self.columns),
-            false => Some(self.rows),
+struct Submitted {
+    work: Arc<Work>,
+    /// Where the thread of tasks listens.
+    queue: Arc<Queue>,
+    tag: i64,
+}
+
+fn kind(name: &str) -> Result<&'static Kind> {
+    KINDS
+        .iter()
+        .copied()
+        .find(|k| k.name == name)
+        .ok_or_else(|| {
+            let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
+            let hint = nearest(name, &names)
+                .map(|n| format!("; the nearest one is {}", quote(n)))
+                .unwrap_or_default();
+            Error::argument(format!(
+                "there are no tasks of kind {}{hint}; there are {}",
+                quote(name),
+                names.join(", ")
+            ))
+        })
+}
+
+impl Task {
+    /// `options`: an object of JSON.
+    pub fn new(engine: Engine, text: Arc<Text>, name: &str, options: &str) -> Result<Task> {
+        let kind = kind(name)?;
+        let options = Options::parse(options, kind)?;
+        Ok(Task {
+            setup: Arc::new(Setup::new(engine, text, kind, options)?),
+            draft: Mutex::new(Draft {
+                inputs: Some(Box::new(Inputs::new(kind))),
+                is_cancelled: false,
+                watchers: Vec::new(),
+                events_watcher: None,
+            }),
+            submitted: OnceLock::new(),
+        })
+    }
+
+    fn draft(&self) -> MutexGuard<'_, Draft> {
+        self.draft.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Changes what the task is given.
+    pub fn fill<T>(&self, body: impl FnOnce(&mut Inputs) -> Result<T>) -> Result<T> {
+        match &mut self.draft().inputs {
+            Some(inputs) => body(inputs),
+            None => Err(Error::new(
+                Code::Misuse,
+                "the task was submitted; it takes nothing more",
+            )),
         }
     }
 
-    /// How many values an item has.
-    pub fn width(&self) -> usize {
-        match self.item_is_value {
-            true => 1,
-            false => self.columns,
-        }
+    pub fn set_labels(&self, labels: Vec<String>) -> Result<()> {
+        self.fill(|inputs| {
+            if !inputs.kind.has_labels {
+                return Err(Error::new(
+                    Code::Misuse,
+                    format!("{} has no labels", inputs.kind.name),
+                ));
+            }
+            inputs.labels = labels;
+            Ok(())
+        })
     }
-}
 
-/// What is asked of the engine for one item.
-pub struct Asked {
-    pub tokens: Vec<i32>,
-    pub request: Request,
-    pub was_cut: bool,
-}
-
-impl Asked {
-    pub fn new(built: Built, request: Request) -> Asked {
-        Asked {
-            tokens: built.tokens,
-            request,
-            was_cut: built.was_cut,
-        }
-    }
-}
-
-/// What a question is made with.
-pub struct Context<'a, 'p> {
-    pub inputs: &'a Inputs,
-    pub options: &'a Options,
-    pub prompts: &'a mut Prompts<'p>,
-    /// What `Task::ids` gave.
-    pub ids: &'a [i32],
-    /// Longest prompt with what follows it.
-    pub positions: usize,
-    /// Most tokens that the engine generates after a prompt.
-    pub generated: usize,
-}
-
-impl Context<'_, '_> {
-    /// The prompt of an item when `more` tokens follow it.
-    pub fn prompt(&mut self, fields: &Fields, more: usize) -> Result<Built> {
-        let mut limit = self.positions.saturating_sub(more);
-        for max in [
-            self.options.max_prompt_tokens,
-            self.options.recipe.max_prompt_tokens,
-        ] {
-            if max != 0 {
-                limit = limit.min(max);
+    /// Encodes the first chunk in this thread; the thread of tasks goes on with it.
+    pub fn submit(&self) -> Result<()> {
+        let mut draft = self.draft();
+        let inputs = draft.inputs.take().ok_or_else(|| {
+            Error::new(Code::Misuse, "the task was submitted; it is submitted once")
+        })?;
+        match self.begin(inputs, &mut draft) {
+            Ok(submitted) => {
+                let _ = self.submitted.set(submitted);
+                Ok(())
+            }
+            Err((inputs, error)) => {
+                draft.inputs = Some(inputs);
+                Err(error)
             }
         }
-        self.prompts.build(fields, limit, self.options.truncate)
     }
 
-    /// The recipe's target, which follows the prompt.
-    pub fn target(&self, fields: &Fields) -> Result<Vec<i32>> {
-        self.prompts
-            .continuation(&self.options.recipe.target, fields)
-    }
-}
-
-/// What came back for one item.
-pub struct Answer<'a> {
-    pub job: &'a Job,
-    /// Of the request in the job.
-    pub index: usize,
-    /// Tokens of each choice of the request.
-    pub lengths: &'a [usize],
-    pub options: &'a Options,
-    pub text: &'a Text,
-}
-
-impl Answer<'_> {
-    pub fn values(&self) -> Result<Vec<f32>> {
-        self.job.values(self.index)
-    }
-
-    pub fn tokens(&self) -> Result<Vec<i32>> {
-        self.job.tokens(self.index)
-    }
-}
-
-/// A task by one of its methods.
-pub trait Task: Debug + Sync {
-    /// The field of the recipe's target: a text that is scored after the prompt.
-    fn target(&self) -> Option<(&'static str, Field)> {
-        None
-    }
-
-    /// Whether the recipe names two words, yes and no.
-    fn has_words(&self) -> bool {
-        false
+    fn begin(
+        &self,
+        inputs: Box<Inputs>,
+        draft: &mut Draft,
+    ) -> std::result::Result<Submitted, (Box<Inputs>, Error)> {
+        if inputs.kind.has_labels && inputs.labels.is_empty() {
+            return Err((inputs, Error::argument("there are no labels")));
+        }
+        let work = Work::new(self.setup.clone(), inputs)?;
+        if draft.is_cancelled {
+            work.cancel();
+        }
+        let started = Place::new(|| self.setup.engine.new_queue())
+            .and_then(|place| work.start(&place.queue, place.tag).map(|()| place));
+        let place = match started {
+            Ok(place) => place,
+            Err(error) => return Err((work.into_inputs(), error)),
+        };
+        let work = Arc::new(work);
+        for (queue, tag) in draft.watchers.drain(..) {
+            work.results.notify(queue, tag);
+        }
+        if let Some((queue, tag)) = draft.events_watcher.take() {
+            work.results.notify_events(queue, tag);
+        }
+        let submitted = Submitted {
+            work: work.clone(),
+            queue: place.queue.clone(),
+            tag: place.tag,
+        };
+        place.take(work);
+        Ok(submitted)
     }
 
-    /// `hidden`: values of a hidden state of the model.
-    fn shape(&self, inputs: &Inputs, options: &Options, hidden: usize) -> Result<Shape>;
-
-    /// Its items, for a message that says that they are too many.
-    fn counted(&self, shape: &Shape) -> String {
-        format!("{} texts", shape.rows)
+    fn submitted(&self) -> Result<&Submitted> {
+        self.submitted.get().ok_or_else(|| {
+            Error::new(
+                Code::Misuse,
+                "the task was not submitted; prefix_task_submit starts it",
+            )
+        })
     }
 
-    /// Whether items are in the order of the documents where those stand first in a prompt.
-    fn by_document(&self) -> bool {
-        false
+    pub fn work(&self) -> Result<&Work> {
+        Ok(&self.submitted()?.work)
     }
 
-    /// Token ids that every request asks for.
-    fn ids(&self, _text: &Text, _recipe: &Recipe) -> Result<Vec<i32>> {
-        Ok(Vec::new())
+    /// What was found so far.
+    pub fn found(&self) -> Result<MutexGuard<'_, Found>> {
+        Ok(self.work()?.results.lock())
     }
 
-    /// Adds to the options of the engine's requests.
-    fn set_options(&self, _text: &Text, _options: &Options, _request: &mut Map<String, Value>) {}
+    /// Whether all items have their result.
+    pub fn wait(&self, timeout_ms: i64) -> Result<bool> {
+        Ok(self.work()?.results.wait(until(timeout_ms)))
+    }
 
-    /// The texts of an item, besides the instruction.
-    fn texts<'a>(&self, inputs: &'a Inputs, shape: &Shape, item: usize) -> Result<Fields<'a>>;
+    /// Of a task without a caller nobody reads the results.
+    pub fn cancel(&self) {
+        let mut draft = self.draft();
+        draft.is_cancelled = true;
+        drop(draft);
+        if let Some(submitted) = self.submitted.get() {
+            submitted.work.cancel();
+            let _ = submitted.queue.post(submitted.tag);
+        }
+    }
 
-    fn ask<'a>(&self, context: &mut Context<'a, '_>, fields: Fields<'a>) -> Result<Asked>;
+    pub fn notify(&self, queue: Queue, tag: i64) {
+        let mut draft = self.draft();
+        match self.submitted.get() {
+            Some(submitted) => submitted.work.results.notify(queue, tag),
+            None => draft.watchers.push((queue, tag)),
+        }
+    }
 
-    /// Writes the values of an item; its text, where it has one.
-    fn read(&self, answer: &Answer, values: &mut [f32]) -> Result<String>;
+    pub fn notify_events(&self, queue: Queue, tag: i64) {
+        let mut draft = self.draft();
+        match self.submitted.get() {
+            Some(submitted) => submitted.work.results.notify_events(queue, tag),
+            None => draft.events_watcher = Some((queue, tag)),
+        }
+    }
 
-    /// What there is of the text of an item that was cancelled or ran out of time.
-    fn read_begun(&self, _answer: &Answer) -> Result<String> {
-        Ok(String::new())
+    pub fn queue(&self, handle: *mut std::ffi::c_void) -> Result<Queue> {
+        // SAFETY: libprefix checks what it is given.
+        unsafe { self.setup.engine.retain_queue(handle.cast()) }
+    }
+
+    /// All items, and those that have their result.
+    pub fn counts(&self) -> (usize, usize) {
+        if let Ok(found) = self.found() {
+            return (found.items.len(), found.finished);
+        }
+        let draft = self.draft();
+        (draft.inputs.as_ref().map_or(0, |inputs| inputs.len()), 0)
+    }
+
+    /// The tokens of an item as the engine is given them.
+    pub fn tokens(&self, item: usize) -> Result<Vec<i32>> {
+        let draft = self.draft();
+        let inputs = match (&draft.inputs, self.submitted.get()) {
+            (Some(inputs), _) => inputs,
+            (None, Some(submitted)) => &submitted.work.inputs,
+            (None, None) => return Err(Error::new(Code::Misuse, "the task is being submitted")),
+        };
+        if item >= inputs.len() {
+            return Err(Error::range(format!(
+                "item {item}; the task has {}",
+                inputs.len()
+            )));
+        }
+        let asked = self.setup.ask(inputs, item, &mut self.setup.prompts()?)?;
+        Ok(asked.tokens)
+    }
+
+    /// Places and values of the best of `count` values, from `first` on.
+    pub fn ranking(&self, first: usize, count: usize) -> Result<(Vec<i64>, Vec<f32>)> {
+        let found = self.found()?;
+        if !self.setup.kind.has_order {
+            let ordered = KINDS.iter().filter(|kind| kind.has_order);
+            let names: Vec<&str> = ordered.map(|kind| kind.name).collect();
+            return Err(Error::new(
+                Code::Misuse,
+                format!("only the values of {} have an order", names.join(" and ")),
+            ));
+        }
+        let all = found.values.len();
+        if first > all || count > all - first {
+            return Err(Error::range(format!(
+                "{count} values from {first} on; the task has {all}"
+            )));
+        }
+        Ok(found.ranking(first, count, self.setup.options.top_n))
     }
 }

@@ -1,38 +1,50 @@
-//! Runs a task on an engine, chunk by chunk.
+//! A task at work: a step at a time, chunk by chunk, never waiting for the engine.
+//!
+//! ```text
+//!   items in the order that shares most
+//!   |=== done ===|== chunk in work ==|== chunk queued ==|... not encoded yet ...|
+//!                  while the engine computes one chunk, the next is encoded
+//! ```
 
-mod order;
 mod requests;
-mod results;
+mod texts;
 
-use self::order::Order;
+use self::texts::Texts;
 use super::inputs::Inputs;
-use super::options::Options;
-use super::outcome::{Item, Outcome};
+use super::kind::Answer;
 use super::prompt::Prompts;
-use super::task::{Shape, Task};
-use super::KINDS;
-use crate::engine::prefix_h::{prefix_job_totals, Sized32};
-use crate::engine::{self, Engine, Job};
-use crate::error::{Code, Error, Result};
-use crate::text::Text;
-use serde_json::Value;
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use super::results::{Item, Results};
+use super::setup::{Setup, CHUNKS};
+use crate::engine::prefix_h::PREFIX_FINISH_STOP;
+use crate::engine::{Batch, Job, Queue};
+use crate::error::{printable, Code, Error, Result};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// Most requests of one chunk, for short texts.
-const CHUNK_ITEMS: usize = 8192;
-/// Most items of a task: lists of empty texts cost nothing, their product does.
-const MAX_ITEMS: usize = 1 << 24;
-/// Chunks that the engine has at a time: one to compute, one to go on with.
-const CHUNKS: usize = 2;
-/// How often a waiting task looks whether it was cancelled.
-const LOOK_MS: i64 = 20;
+pub struct Work {
+    pub setup: Arc<Setup>,
+    pub inputs: Box<Inputs>,
+    pub results: Results,
+    /// When option deadline_ms ends it.
+    pub deadline: Option<Instant>,
+    progress: Mutex<Progress>,
+    is_cancelled: AtomicBool,
+}
 
-/// A chunk that the engine has.
-struct Running {
-    job: Job,
+struct Progress {
+    prompts: Prompts,
+    /// Items before this one, in the order of work, were encoded.
+    next: usize,
+    /// Encoded, but the engine's queue was full.
+    waiting: Option<Chunk>,
+    running: Vec<Running>,
+    /// Why items that are not in work will not be.
+    over: Option<Error>,
+}
+
+struct Chunk {
+    batch: Batch,
     items: Vec<Sent>,
 }
 
@@ -44,290 +56,313 @@ struct Sent {
     lengths: Vec<usize>,
 }
 
-struct Chunk {
-    batch: engine::Batch,
+/// A chunk that the engine has.
+struct Running {
+    job: Job,
     items: Vec<Sent>,
+    /// Where tokens are read while they come.
+    texts: Option<Texts>,
+    /// After the task.
+    submitted_us: i64,
 }
 
+/// What is to be done after a step.
 #[derive(Default)]
-struct State {
-    /// Items before this one, in the order of work, were encoded.
-    next: usize,
-    /// Encoded, but the engine's queue was full.
-    waiting: Option<Chunk>,
-    running: VecDeque<Running>,
-    found: Vec<Option<Item>>,
-    values: Vec<f32>,
-    totals: Vec<prefix_job_totals>,
-    started: Option<Instant>,
-    /// An error that concerns all items.
-    broken: Option<Error>,
-}
-
-/// A task that is being run.
-pub struct Work {
-    engine: Engine,
-    text: Arc<Text>,
-    options: Options,
-    request: engine::Options,
-    inputs: Inputs,
-    shape: Shape,
-    /// What every request asks for.
-    ids: Vec<i32>,
-    /// Longest prompt with what is generated after it.
-    positions: usize,
-    /// Most tokens that the engine generates after a prompt.
-    generated: usize,
-    /// Most requests of one chunk.
-    chunk_items: usize,
-    state: Mutex<State>,
-    outcome: OnceLock<Outcome>,
-    cancelled: AtomicBool,
-    done: AtomicI64,
+pub struct Next {
+    pub is_done: bool,
+    /// There is more to encode.
+    pub more: bool,
+    /// Others have filled the engine's queue, and nothing tells when there is room.
+    pub is_blocked: bool,
 }
 
 impl Work {
-    pub fn new(engine: Engine, text: Arc<Text>, inputs: Inputs, options: Options) -> Result<Work> {
-        let info: Value = serde_json::from_str(&engine.info_json()?)
-            .map_err(|e| Error::new(Code::Internal, format!("prefix_engine_info_json: {e}")))?;
-        let number = |key: &str| info["model"][key].as_u64().unwrap_or(0) as usize;
-        let task = options.recipe.method;
-        let shape = task.shape(&inputs, &options, number("hidden"))?;
-        let items = shape.items().filter(|n| *n <= MAX_ITEMS).ok_or_else(|| {
-            let what = task.counted(&shape);
-            Error::range(format!("{what} are more than {MAX_ITEMS} items"))
-        })?;
-        let mut request = options.request.clone();
-        task.set_options(&text, &options, &mut request);
-        let request = engine.options(&Value::Object(request).to_string())?;
-        // In the engine's words: it knows its defaults, and how numbers may be spelt.
-        let generated = request.text("max_tokens")?.parse().unwrap_or(1);
-        // A chunk that is longer than the engine's queue would never fit.
-        let queue: Option<usize> = info["options"]["queue_limit"]
-            .as_str()
-            .and_then(|limit| limit.parse().ok());
-        let chunk_items = queue.map_or(CHUNK_ITEMS, |n| (n / CHUNKS).clamp(1, CHUNK_ITEMS));
-        let mut work = Work {
-            engine,
-            text,
-            request,
-            inputs,
-            ids: Vec::new(),
-            positions: number("max_positions"),
-            generated,
-            chunk_items,
-            state: Mutex::new(State {
-                found: filled(Some(items), || None)?,
-                values: filled(shape.rows.checked_mul(shape.columns), || f32::NAN)?,
-                ..State::default()
-            }),
-            outcome: OnceLock::new(),
-            cancelled: AtomicBool::new(false),
-            done: AtomicI64::new(0),
-            shape,
-            options,
+    pub fn new(
+        setup: Arc<Setup>,
+        inputs: Box<Inputs>,
+    ) -> std::result::Result<Work, (Box<Inputs>, Error)> {
+        let make = || {
+            let results = Results::new(inputs.len(), setup.width(&inputs))?;
+            Ok((results, setup.prompts()?))
         };
-        // What is wrong with the recipe shows now, not with the first item.
-        work.prompts()?;
-        work.ids = task.ids(&work.text, &work.options.recipe)?;
-        Ok(work)
-    }
-
-    fn task(&self) -> &'static dyn Task {
-        self.options.recipe.method
-    }
-
-    fn prompts(&self) -> Result<Prompts<'_>> {
-        let recipe = &self.options.recipe;
-        let prompt = recipe
-            .prompts
-            .get(&self.options.prompt)
-            .ok_or_else(|| Error::not_found("the recipe has no such prompt"))?;
-        Prompts::new(&self.text, recipe, prompt)
-    }
-
-    pub fn outcome(&self) -> Result<&Outcome> {
-        self.outcome.get().ok_or_else(|| {
-            Error::new(
-                Code::Misuse,
-                "the task is not done; prefix_task_run has to return PREFIX_OK first",
-            )
+        let (results, prompts) = match make() {
+            Ok(made) => made,
+            Err(error) => return Err((inputs, error)),
+        };
+        let deadline = match setup.options.deadline_ms {
+            0 => None,
+            ms => Instant::now().checked_add(Duration::from_millis(ms)),
+        };
+        Ok(Work {
+            setup,
+            inputs,
+            results,
+            deadline,
+            progress: Mutex::new(Progress {
+                prompts,
+                next: 0,
+                waiting: None,
+                running: Vec::new(),
+                over: None,
+            }),
+            is_cancelled: AtomicBool::new(false),
         })
     }
 
-    pub fn top_n(&self) -> usize {
-        self.options.top_n
+    /// For another try, where nothing has begun.
+    pub fn into_inputs(self) -> Box<Inputs> {
+        self.inputs
     }
 
-    pub fn require_order(&self) -> Result<()> {
-        if self.inputs.kind.has_order {
-            return Ok(());
-        }
-        let ordered = KINDS.iter().filter(|kind| kind.has_order);
-        let names: Vec<&str> = ordered.map(|kind| kind.name).collect();
-        Err(Error::new(
-            Code::Misuse,
-            format!("only the values of {} have an order", names.join(" and ")),
-        ))
-    }
-
-    /// Items with their result, and all.
-    pub fn progress(&self) -> (i64, i64) {
-        (self.done.load(Ordering::Relaxed), self.items() as i64)
-    }
-
-    fn items(&self) -> usize {
-        self.shape.items().unwrap_or(0)
-    }
-
-    /// Takes effect in the thread that runs the task.
+    /// Takes effect at the next step.
     pub fn cancel(&self) {
-        self.cancelled.store(true, Ordering::Relaxed);
+        self.is_cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Works until all is done (true) or the time is over (false).
-    pub fn run(&self, timeout_ms: i64) -> Result<bool> {
-        let mut state = self.state.try_lock().map_err(|_| {
-            Error::new(
-                Code::Misuse,
-                "the task is being run by another thread, or an earlier run failed badly",
-            )
-        })?;
-        if self.outcome.get().is_some() {
-            return Ok(true);
-        }
-        if let Some(error) = &state.broken {
-            return Err(error.clone());
-        }
-        let begin = *state.started.get_or_insert_with(Instant::now);
-        let until = u64::try_from(timeout_ms)
-            .ok()
-            .and_then(|ms| Instant::now().checked_add(Duration::from_millis(ms)));
-        let result = self.work(&mut state, until);
-        match &result {
-            Ok(true) => self.finish(&mut state, begin.elapsed().as_micros() as i64),
-            Ok(false) => {}
-            Err(e) => {
-                state.running.clear(); // releasing a job cancels it
-                state.broken = Some(e.clone());
-            }
-        }
-        result
+    fn is_cancelled(&self) -> bool {
+        self.is_cancelled.load(Ordering::Relaxed)
     }
 
-    fn work(&self, state: &mut State, until: Option<Instant>) -> Result<bool> {
-        let mut prompts = self.prompts()?;
-        let left = |until: Option<Instant>| match until {
-            None => LOOK_MS,
-            Some(until) => {
-                LOOK_MS.min(until.saturating_duration_since(Instant::now()).as_millis() as i64)
-            }
-        };
-        let mut is_cancelled = false;
-        loop {
-            let mut is_full = false;
-            while !is_full
-                && !self.cancelled.load(Ordering::Relaxed)
-                && state.running.len() < CHUNKS
-            {
-                let chunk = match state.waiting.take() {
-                    Some(chunk) => chunk,
-                    None if state.next < self.items() => self.encode(state, &mut prompts)?,
-                    None => break,
-                };
-                if chunk.items.is_empty() {
-                    continue; // all of them were bad
-                }
-                match self.engine.submit(&chunk.batch) {
-                    Ok(job) => state.running.push_back(Running {
-                        job,
-                        items: chunk.items,
-                    }),
-                    Err(e) if e.code == Code::QueueFull => {
-                        state.waiting = Some(chunk);
-                        is_full = true;
-                    }
-                    Err(e) => return Err(e),
-                }
-            }
-            // After the loop above, which encodes and so takes a while.
-            if self.cancelled.load(Ordering::Relaxed) && !is_cancelled {
-                is_cancelled = true;
-                self.drop_rest(state)?;
-                is_full = false;
-            }
-            if let Some(front) = state.running.front() {
-                if front.job.wait(left(until))? {
-                    if let Some(running) = state.running.pop_front() {
-                        self.collect(state, &running)?;
-                    }
-                    continue;
-                }
-            } else if is_full {
-                // Others have filled the engine's queue, and nothing tells when there is room.
-                std::thread::sleep(Duration::from_millis(left(until) as u64));
-            } else {
-                return Ok(true);
-            }
-            if until.is_some_and(|until| Instant::now() >= until) {
-                return Ok(false);
-            }
-        }
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// Cancels what runs and gives up what was not begun.
-    fn drop_rest(&self, state: &mut State) -> Result<()> {
-        for running in &state.running {
-            running.job.cancel()?;
+    /// The first step: an error means that nothing has begun.
+    pub fn start(&self, queue: &Queue, tag: i64) -> Result<()> {
+        let mut progress = self.progress();
+        if progress.next < self.inputs.len() && !self.is_cancelled() {
+            self.submit(&mut progress, queue, tag)?;
         }
-        let error = Error::new(Code::Cancelled, "the task was cancelled");
-        let waiting = state.waiting.take().map_or(Vec::new(), |c| c.items);
-        let order = Order::new(self, self.prompts()?.document_first());
-        let rest = (state.next..self.items()).map(|at| order.item(at));
-        for item in waiting.iter().map(|sent| sent.item).chain(rest) {
-            self.found(&mut state.found, item, Item::failed(&error));
-        }
-        state.next = self.items();
         Ok(())
     }
 
-    fn found(&self, found: &mut [Option<Item>], index: usize, item: Item) {
-        if found[index].replace(item).is_none() {
-            self.done.fetch_add(1, Ordering::Relaxed);
+    /// One step: collects what is finished, encodes at most one chunk. The engine puts `tag` into
+    /// `queue` when there is more to do.
+    pub fn step(&self, queue: &Queue, tag: i64) -> Next {
+        let mut progress = self.progress();
+        let mut next = Next::default();
+        self.look_at_the_end(&mut progress);
+        self.collect(&mut progress);
+        let is_room = progress.running.len() < CHUNKS && progress.over.is_none();
+        if is_room && (progress.waiting.is_some() || progress.next < self.inputs.len()) {
+            match self.submit(&mut progress, queue, tag) {
+                Ok(is_blocked) => next.is_blocked = is_blocked,
+                Err(error) => self.give_up(&mut progress, error),
+            }
         }
+        let has_more = progress.next < self.inputs.len();
+        next.more = has_more && progress.running.len() < CHUNKS && !next.is_blocked;
+        let is_idle = progress.running.is_empty() && progress.waiting.is_none();
+        if is_idle && progress.next == self.inputs.len() {
+            self.results.end();
+            next.is_done = true;
+        }
+        next
     }
 
-    fn finish(&self, state: &mut State, total_us: i64) {
-        let missing = Error::new(Code::Internal, "the item has no result");
-        let items: Vec<Item> = std::mem::take(&mut state.found)
-            .into_iter()
-            .map(|item| item.unwrap_or_else(|| Item::failed(&missing)))
+    /// After a panic: what is unfinished ends with this error.
+    pub fn abandon(&self, error: Error) {
+        let mut progress = self.progress();
+        self.give_up(&mut progress, error.clone());
+        let lost: Vec<usize> = progress
+            .running
+            .drain(..)
+            .flat_map(|running| running.items)
+            .map(|sent| sent.item)
             .collect();
-        let mut outcome = Outcome {
-            rows: self.shape.rows,
-            columns: self.shape.columns,
-            values: std::mem::take(&mut state.values),
-            totals: prefix_job_totals {
-                requests: items.len() as i64,
-                failed: items.iter().filter(|i| i.info.status != 0).count() as i64,
-                total_us,
-                ..prefix_job_totals::sized()
-            },
-            items,
-        };
-        for totals in &state.totals {
-            outcome.add(totals);
-        }
-        let _ = self.outcome.set(outcome);
+        self.fail(lost.into_iter(), &error);
+        self.results.end();
     }
-}
 
-/// A list of this length, or an error where memory or the length itself will not do.
-fn filled<T>(count: Option<usize>, value: impl FnMut() -> T) -> Result<Vec<T>> {
-    let mut list = Vec::new();
-    let count = count.filter(|n| list.try_reserve_exact(*n).is_ok());
-    let count =
-        count.ok_or_else(|| Error::new(Code::OutOfMemory, "there is no memory for the results"))?;
-    list.resize_with(count, value);
-    Ok(list)
+    /// The next chunk to the engine; whether its queue was full.
+    fn submit(&self, progress: &mut Progress, queue: &Queue, tag: i64) -> Result<bool> {
+        let chunk = match progress.waiting.take() {
+            Some(chunk) => chunk,
+            None => self.encode(progress)?,
+        };
+        if chunk.items.is_empty() {
+            return Ok(false); // all of them were bad
+        }
+        let since = self.results.lock().submitted();
+        let job = match self.setup.engine.submit(&chunk.batch) {
+            Ok(job) => job,
+            Err(e) if e.code == Code::QueueFull => {
+                progress.waiting = Some(chunk);
+                return Ok(true);
+            }
+            Err(e) => {
+                self.fail(chunk.items.iter().map(|sent| sent.item), &e);
+                return Err(e);
+            }
+        };
+        let texts = Texts::new(&self.setup, chunk.items.len());
+        let told = match texts {
+            None => job.notify(queue, tag),
+            Some(_) => job.notify_events(queue, tag),
+        };
+        if let Err(e) = told {
+            self.fail(chunk.items.iter().map(|sent| sent.item), &e);
+            return Err(e);
+        }
+        progress.running.push(Running {
+            job,
+            items: chunk.items,
+            texts,
+            submitted_us: since.elapsed().as_micros() as i64,
+        });
+        Ok(false)
+    }
+
+    /// Whether the caller or the deadline has ended the task.
+    fn look_at_the_end(&self, progress: &mut Progress) {
+        if progress.over.is_some() {
+            return;
+        }
+        if self.is_cancelled() {
+            self.give_up(
+                progress,
+                Error::new(Code::Cancelled, "the task was cancelled"),
+            );
+        } else if self.deadline.is_some_and(|end| Instant::now() >= end) {
+            let ms = self.setup.options.deadline_ms;
+            let message = format!("the task was not done after {ms} ms (option deadline_ms)");
+            self.give_up(progress, Error::new(Code::Deadline, message));
+        }
+    }
+
+    /// Cancels what runs and ends what was not begun.
+    fn give_up(&self, progress: &mut Progress, error: Error) {
+        for running in &progress.running {
+            // A job that cannot be cancelled ends by itself.
+            let _ = running.job.cancel();
+        }
+        let waiting = progress.waiting.take().map_or(Vec::new(), |c| c.items);
+        let second_first = progress.prompts.document_first();
+        let rest = (progress.next..self.inputs.len())
+            .map(|at| self.inputs.in_order_of_work(at, second_first));
+        self.fail(waiting.iter().map(|sent| sent.item).chain(rest), &error);
+        progress.next = self.inputs.len();
+        progress.over = Some(error);
+    }
+
+    fn fail(&self, items: impl Iterator<Item = usize>, error: &Error) {
+        self.results.change(|found| {
+            for item in items {
+                found.put(item, Item::failed(error), self.inputs.user_tag(item));
+            }
+        });
+    }
+
+    /// Takes the texts that have come and the results of jobs that are done.
+    fn collect(&self, progress: &mut Progress) {
+        let over = progress.over.clone();
+        progress.running.retain_mut(|running| {
+            let is_done = self.follow(running).and_then(|()| running.job.wait(0));
+            let result = match is_done {
+                Ok(false) => return true,
+                // Tokens may have come after the last look.
+                Ok(true) => self
+                    .follow(running)
+                    .and_then(|()| self.read(running, &over)),
+                Err(error) => Err(error),
+            };
+            if let Err(error) = result {
+                self.fail(running.items.iter().map(|sent| sent.item), &error);
+            }
+            false
+        });
+    }
+
+    fn follow(&self, running: &mut Running) -> Result<()> {
+        let Some(texts) = &mut running.texts else {
+            return Ok(());
+        };
+        let pieces = texts.follow(&self.setup, &running.job)?;
+        if self.setup.options.stream && !pieces.is_empty() {
+            self.results.change(|found| {
+                for (index, text) in pieces {
+                    found.put_text(running.items[index].item, text);
+                }
+            });
+        }
+        Ok(())
+    }
+
+    /// The results of a job that is done.
+    fn read(&self, running: &Running, over: &Option<Error>) -> Result<()> {
+        let width = self.results.lock().width;
+        let mut read = Vec::with_capacity(running.items.len());
+        for (index, sent) in running.items.iter().enumerate() {
+            let mut values = vec![f32::NAN; width];
+            let item = self
+                .read_item(running, index, sent, over, &mut values)
+                .unwrap_or_else(|error| {
+                    values.fill(f32::NAN);
+                    Item::failed(&error)
+                });
+            read.push((sent.item, item, values));
+        }
+        let totals = running.job.totals()?;
+        self.results.change(|found| {
+            for (index, (at, item, values)) in read.into_iter().enumerate() {
+                if let (Some(texts), true) = (&running.texts, self.setup.options.stream) {
+                    found.put_text(at, texts.rest(index, &item.text));
+                }
+                found.values_of(at).copy_from_slice(&values);
+                found.put(at, item, self.inputs.user_tag(at));
+            }
+            found.add(&totals);
+        });
+        Ok(())
+    }
+
+    fn read_item(
+        &self,
+        running: &Running,
+        index: usize,
+        sent: &Sent,
+        over: &Option<Error>,
+        values: &mut [f32],
+    ) -> Result<Item> {
+        let (job, setup) = (&running.job, &self.setup);
+        let mut item = Item {
+            info: job.info(index)?,
+            message: String::new(),
+            text: String::new(),
+        };
+        let info = &mut item.info;
+        info.flags = i32::from(sent.was_cut) * crate::engine::prefix_h::PREFIX_RESULT_CUT;
+        for time in [&mut info.queue_us, &mut info.first_us, &mut info.total_us] {
+            *time += running.submitted_us;
+        }
+        let ended_here = running.texts.as_ref().is_some_and(|t| t.was_ended(index));
+        if info.status == Code::Cancelled as i32 && ended_here {
+            info.status = 0;
+        }
+        if setup.method().writes_text() && (info.status == 0 || info.generated_tokens > 0) {
+            let tokens = job.tokens(index)?;
+            let stops = &setup.options.stops;
+            let (text, is_stopped) = super::written::finished(&setup.text, stops, &tokens)?;
+            item.text = text;
+            if is_stopped && info.status == 0 {
+                info.finish = PREFIX_FINISH_STOP;
+            }
+        }
+        if info.status != 0 {
+            item.message = printable(&job.message(index)?);
+            if let (Some(over), true) = (over, info.status == Code::Cancelled as i32) {
+                info.status = over.code as i32;
+                item.message = printable(&over.message);
+            }
+            return Ok(item);
+        }
+        let answer = Answer {
+            job,
+            index,
+            lengths: &sent.lengths,
+            options: &setup.options,
+        };
+        setup.method().read(&answer, values)?;
+        Ok(item)
+    }
 }

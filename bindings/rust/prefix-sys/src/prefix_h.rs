@@ -61,10 +61,12 @@ pub const PREFIX_OPTION_FLOAT: i32 = 1;
 pub const PREFIX_OPTION_BOOL: i32 = 2;
 pub const PREFIX_OPTION_STRING: i32 = 3;
 pub const PREFIX_OPTION_INT_LIST: i32 = 4;
+pub const PREFIX_OPTION_STRING_LIST: i32 = 5;
 pub const PREFIX_SCOPE_ENGINE: i32 = 0;
 pub const PREFIX_SCOPE_REQUEST: i32 = 1;
 pub const PREFIX_SCOPE_GENERATE: i32 = 2;
 pub const PREFIX_SCOPE_EMBEDDING: i32 = 3;
+pub const PREFIX_SCOPE_TASK: i32 = 4;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct prefix_option_details {
@@ -409,6 +411,7 @@ pub const PREFIX_EVENT_TOKEN: i32 = 1;
 pub const PREFIX_EVENT_LOST: i32 = 2;
 pub const PREFIX_EVENT_FINISHED: i32 = 3;
 pub const PREFIX_EVENT_ERROR: i32 = 4;
+pub const PREFIX_EVENT_TEXT: i32 = 5;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct prefix_event {
@@ -458,13 +461,14 @@ pub const PREFIX_FINISH_STOP: i32 = 1;
 pub const PREFIX_FINISH_LENGTH: i32 = 2;
 pub const PREFIX_FINISH_CANCELLED: i32 = 3;
 pub const PREFIX_FINISH_ERROR: i32 = 4;
+pub const PREFIX_RESULT_CUT: i32 = 1;
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct prefix_result_info {
     pub struct_size: i32,
     pub status: i32,
     pub finish: i32,
-    pub reserved: i32,
+    pub flags: i32,
     pub user_tag: i64,
     pub prompt_tokens: i64,
     pub cached_tokens: i64,
@@ -486,8 +490,8 @@ const _: () = {
         [::core::mem::offset_of!(prefix_result_info, status) - 4usize];
     ["Offset of field: prefix_result_info::finish"]
         [::core::mem::offset_of!(prefix_result_info, finish) - 8usize];
-    ["Offset of field: prefix_result_info::reserved"]
-        [::core::mem::offset_of!(prefix_result_info, reserved) - 12usize];
+    ["Offset of field: prefix_result_info::flags"]
+        [::core::mem::offset_of!(prefix_result_info, flags) - 12usize];
     ["Offset of field: prefix_result_info::user_tag"]
         [::core::mem::offset_of!(prefix_result_info, user_tag) - 16usize];
     ["Offset of field: prefix_result_info::prompt_tokens"]
@@ -729,6 +733,15 @@ functions! {
         n_values: usize,
         err: *mut prefix_error,
     ) -> prefix_status;
+    pub fn prefix_options_set_texts(
+        options: *mut prefix_options,
+        key: *const ::core::ffi::c_char,
+        key_len: usize,
+        texts: *const *const ::core::ffi::c_char,
+        lengths: *const usize,
+        n_texts: usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
     pub fn prefix_options_set_json(
         options: *mut prefix_options,
         json: *const ::core::ffi::c_char,
@@ -739,6 +752,13 @@ functions! {
         options: *const prefix_options,
         key: *const ::core::ffi::c_char,
         key_len: usize,
+        buf: *mut ::core::ffi::c_char,
+        cap: usize,
+        needed: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_options_json(
+        options: *const prefix_options,
         buf: *mut ::core::ffi::c_char,
         cap: usize,
         needed: *mut usize,

@@ -187,95 +187,137 @@ functions! {
         needed: *mut usize,
         err: *mut prefix_error,
     ) -> prefix_status;
-    pub fn prefix_rerank(
+    pub fn prefix_task_create(
         engine: *mut prefix_engine,
         tokenizer: *const prefix_tokenizer,
-        queries: *const ::core::ffi::c_char,
-        queries_len: usize,
-        query_offsets: *const i64,
-        n_query_offsets: usize,
-        documents: *const ::core::ffi::c_char,
-        documents_len: usize,
-        document_offsets: *const i64,
-        n_document_offsets: usize,
-        options: *const ::core::ffi::c_char,
-        options_len: usize,
-        out: *mut *mut prefix_task,
-        err: *mut prefix_error,
-    ) -> prefix_status;
-    pub fn prefix_embed(
-        engine: *mut prefix_engine,
-        tokenizer: *const prefix_tokenizer,
-        text: *const ::core::ffi::c_char,
-        text_len: usize,
-        offsets: *const i64,
-        n_offsets: usize,
-        options: *const ::core::ffi::c_char,
-        options_len: usize,
-        out: *mut *mut prefix_task,
-        err: *mut prefix_error,
-    ) -> prefix_status;
-    pub fn prefix_answer(
-        engine: *mut prefix_engine,
-        tokenizer: *const prefix_tokenizer,
-        context: *const ::core::ffi::c_char,
-        context_len: usize,
-        questions: *const ::core::ffi::c_char,
-        questions_len: usize,
-        question_offsets: *const i64,
-        n_question_offsets: usize,
-        options: *const ::core::ffi::c_char,
-        options_len: usize,
-        out: *mut *mut prefix_task,
-        err: *mut prefix_error,
-    ) -> prefix_status;
-    pub fn prefix_classify(
-        engine: *mut prefix_engine,
-        tokenizer: *const prefix_tokenizer,
-        text: *const ::core::ffi::c_char,
-        text_len: usize,
-        offsets: *const i64,
-        n_offsets: usize,
-        labels: *const ::core::ffi::c_char,
-        labels_len: usize,
-        label_offsets: *const i64,
-        n_label_offsets: usize,
-        options: *const ::core::ffi::c_char,
-        options_len: usize,
+        kind: *const ::core::ffi::c_char,
+        kind_len: usize,
+        options: *const prefix_options,
         out: *mut *mut prefix_task,
         err: *mut prefix_error,
     ) -> prefix_status;
     pub fn prefix_task_retain(task: *mut prefix_task, err: *mut prefix_error) -> prefix_status;
     pub fn prefix_task_release(task: *mut prefix_task);
-    pub fn prefix_task_run(
+    pub fn prefix_task_set_labels(
+        task: *mut prefix_task,
+        texts: *const *const ::core::ffi::c_char,
+        lengths: *const usize,
+        n_texts: usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_task_add(
+        task: *mut prefix_task,
+        texts: *const *const ::core::ffi::c_char,
+        lengths: *const usize,
+        n_texts: usize,
+        user_tag: i64,
+        index: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_task_add_product(
+        task: *mut prefix_task,
+        firsts: *const *const ::core::ffi::c_char,
+        first_lengths: *const usize,
+        n_firsts: usize,
+        seconds: *const *const ::core::ffi::c_char,
+        second_lengths: *const usize,
+        n_seconds: usize,
+        user_tag: i64,
+        index: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_task_submit(task: *mut prefix_task, err: *mut prefix_error) -> prefix_status;
+    pub fn prefix_task_wait(
         task: *mut prefix_task,
         timeout_ms: i64,
         err: *mut prefix_error,
     ) -> prefix_status;
+    pub fn prefix_task_notify(
+        task: *mut prefix_task,
+        queue: *mut prefix_queue,
+        tag: i64,
+        err: *mut prefix_error,
+    ) -> prefix_status;
     pub fn prefix_task_cancel(task: *mut prefix_task, err: *mut prefix_error) -> prefix_status;
-    pub fn prefix_task_progress(
+    pub fn prefix_task_count(
         task: *const prefix_task,
-        done: *mut i64,
-        total: *mut i64,
+        count: *mut usize,
         err: *mut prefix_error,
     ) -> prefix_status;
-    pub fn prefix_task_shape(
+    pub fn prefix_task_finished_count(
         task: *const prefix_task,
-        rows: *mut i64,
-        columns: *mut i64,
+        count: *mut usize,
         err: *mut prefix_error,
     ) -> prefix_status;
-    pub fn prefix_task_values(
+    pub fn prefix_task_item_tokens(
         task: *const prefix_task,
+        item: usize,
+        out: *mut prefix_token,
+        capacity: usize,
+        needed: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_task_next_event(
+        task: *mut prefix_task,
+        timeout_ms: i64,
+        event: *mut prefix_event,
+        buf: *mut ::core::ffi::c_char,
+        cap: usize,
+        needed: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_task_notify_events(
+        task: *mut prefix_task,
+        queue: *mut prefix_queue,
+        tag: i64,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_task_width(
+        task: *const prefix_task,
+        width: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_task_item_info(
+        task: *const prefix_task,
+        item: usize,
+        out: *mut prefix_result_info,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_task_item_message(
+        task: *const prefix_task,
+        item: usize,
+        buf: *mut ::core::ffi::c_char,
+        cap: usize,
+        needed: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_task_item_values(
+        task: *const prefix_task,
+        item: usize,
         out: *mut f32,
         capacity: usize,
         needed: *mut usize,
         err: *mut prefix_error,
     ) -> prefix_status;
-    pub fn prefix_task_order(
+    pub fn prefix_task_item_text(
         task: *const prefix_task,
-        row: i64,
-        out: *mut i64,
+        item: usize,
+        buf: *mut ::core::ffi::c_char,
+        cap: usize,
+        needed: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_task_item_partial_text(
+        task: *const prefix_task,
+        item: usize,
+        buf: *mut ::core::ffi::c_char,
+        cap: usize,
+        needed: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_task_all_values(
+        task: *const prefix_task,
+        out: *mut f32,
         capacity: usize,
         needed: *mut usize,
         err: *mut prefix_error,
@@ -287,37 +329,23 @@ functions! {
         needed: *mut usize,
         err: *mut prefix_error,
     ) -> prefix_status;
-    pub fn prefix_task_item_info(
+    pub fn prefix_task_first_failure(
         task: *const prefix_task,
-        item: i64,
-        out: *mut prefix_result_info,
+        item: *mut usize,
         err: *mut prefix_error,
     ) -> prefix_status;
-    pub fn prefix_task_item_message(
+    pub fn prefix_task_ranking(
         task: *const prefix_task,
-        item: i64,
-        buf: *mut ::core::ffi::c_char,
-        cap: usize,
+        first: usize,
+        count: usize,
+        order: *mut i64,
+        capacity: usize,
         needed: *mut usize,
+        scores: *mut f32,
+        capacity_scores: usize,
         err: *mut prefix_error,
     ) -> prefix_status;
-    pub fn prefix_task_item_text(
-        task: *const prefix_task,
-        item: i64,
-        buf: *mut ::core::ffi::c_char,
-        cap: usize,
-        needed: *mut usize,
-        err: *mut prefix_error,
-    ) -> prefix_status;
-    pub fn prefix_task_item_partial_text(
-        task: *const prefix_task,
-        item: i64,
-        buf: *mut ::core::ffi::c_char,
-        cap: usize,
-        needed: *mut usize,
-        err: *mut prefix_error,
-    ) -> prefix_status;
-    pub fn prefix_task_totals(
+    pub fn prefix_task_get_totals(
         task: *const prefix_task,
         out: *mut prefix_job_totals,
         err: *mut prefix_error,

@@ -1,39 +1,44 @@
 //! From the items of a task to requests of the engine.
 
-use super::order::Order;
-use super::{Chunk, Sent, State, Work, CHUNKS};
+use super::{Chunk, Progress, Sent, Work, CHUNKS};
 use crate::engine::Request;
 use crate::error::Result;
-use crate::tasks::outcome::Item;
-use crate::tasks::prompt::{Fields, Prompts};
-use crate::tasks::task::Context;
-use std::sync::atomic::Ordering;
+use crate::tasks::prompt::Prompts;
+use crate::tasks::results::Item;
 
 impl Work {
     /// The next chunk of requests.
-    pub(super) fn encode(&self, state: &mut State, prompts: &mut Prompts) -> Result<Chunk> {
-        let order = Order::new(self, prompts.document_first());
+    pub(super) fn encode(&self, progress: &mut Progress) -> Result<Chunk> {
+        let second_first = progress.prompts.document_first();
         let mut chunk = Chunk {
-            batch: self.engine.batch()?,
+            batch: self.setup.engine.batch()?,
             items: Vec::new(),
         };
+        let mut bad = Vec::new();
         let mut before: Vec<i32> = Vec::new();
         let mut distinct = 0;
-        while state.next < self.items()
-            && chunk.items.len() < self.chunk_items
-            && distinct * CHUNKS < self.options.chunk_tokens
-            && !self.cancelled.load(Ordering::Relaxed)
+        while progress.next < self.inputs.len()
+            && chunk.items.len() < self.setup.chunk_items
+            && distinct * CHUNKS < self.setup.options.chunk_tokens
+            && !self.is_cancelled()
         {
-            let item = order.item(state.next);
-            state.next += 1;
-            match self.add(item, prompts, &mut chunk) {
+            let item = self.inputs.in_order_of_work(progress.next, second_first);
+            progress.next += 1;
+            match self.add(item, &mut progress.prompts, &mut chunk) {
                 Ok((tokens, choices)) => {
                     let shared = before.iter().zip(&tokens).take_while(|(a, b)| a == b);
                     distinct += tokens.len() - shared.count() + choices;
                     before = tokens;
                 }
-                Err(error) => self.found(&mut state.found, item, Item::failed(&error)),
+                Err(error) => bad.push((item, error)),
             }
+        }
+        if !bad.is_empty() {
+            self.results.change(|found| {
+                for (item, error) in &bad {
+                    found.put(*item, Item::failed(error), self.inputs.user_tag(*item));
+                }
+            });
         }
         Ok(chunk)
     }
@@ -45,23 +50,10 @@ impl Work {
         prompts: &mut Prompts,
         chunk: &mut Chunk,
     ) -> Result<(Vec<i32>, usize)> {
-        let task = self.task();
-        let fields = Fields {
-            instruction: &self.options.instruction,
-            ..task.texts(&self.inputs, &self.shape, item)?
-        };
-        let mut context = Context {
-            inputs: &self.inputs,
-            options: &self.options,
-            prompts,
-            ids: &self.ids,
-            positions: self.positions,
-            generated: self.generated,
-        };
-        let asked = task.ask(&mut context, fields)?;
+        let asked = self.setup.ask(&self.inputs, item, prompts)?;
         chunk
             .batch
-            .add(&asked.tokens, &asked.request, &self.request)?;
+            .add(&asked.tokens, &asked.request, &self.setup.request)?;
         let (choices, lengths) = match &asked.request {
             Request::Choices { tokens, offsets } => {
                 let lengths = offsets.windows(2).map(|pair| (pair[1] - pair[0]) as usize);

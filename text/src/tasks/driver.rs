@@ -1,0 +1,180 @@
+//! The thread that works on all tasks of the process. It is there while tasks run and ends with the
+//! last of them.
+//!
+//! ```text
+//!   jobs of the engine ──tag──┐
+//!   submit, cancel ────tag────┼──> queue ──> thread: one step of the task with that tag
+//!   a task with more to encode ┘
+//! ```
+
+use super::work::{Next, Work};
+use crate::engine::Queue;
+use crate::error::{Code, Error, Result};
+use crate::panics::{panic_text, quiet};
+use std::collections::HashMap;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+/// How often a task looks whether the engine's queue has room again.
+const LOOK: Duration = Duration::from_millis(20);
+/// Chat templates and regular expressions go deep.
+const STACK_BYTES: usize = 8 << 20;
+
+struct Entry {
+    work: Arc<Work>,
+    /// Until it has passed.
+    deadline: Option<Instant>,
+    is_blocked: bool,
+}
+
+#[derive(Default)]
+struct Tasks {
+    queue: Option<Arc<Queue>>,
+    entries: HashMap<i64, Entry>,
+    /// Places that were asked for and not taken yet.
+    promised: usize,
+    last_tag: i64,
+}
+
+/// Of the thread that runs; without a queue there is none.
+static TASKS: Mutex<Option<Tasks>> = Mutex::new(None);
+
+fn tasks() -> MutexGuard<'static, Option<Tasks>> {
+    TASKS.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// A tag for a task that is about to start; the thread stays while there is one.
+pub struct Place {
+    pub queue: Arc<Queue>,
+    pub tag: i64,
+}
+
+impl Place {
+    pub fn new(make_queue: impl FnOnce() -> Result<Queue>) -> Result<Place> {
+        let mut guard = tasks();
+        let tasks = guard.get_or_insert_with(Tasks::default);
+        let queue = match &tasks.queue {
+            Some(queue) => queue.clone(),
+            None => {
+                let queue = Arc::new(make_queue()?);
+                let its = queue.clone();
+                std::thread::Builder::new()
+                    .name("prefix-tasks".into())
+                    .stack_size(STACK_BYTES)
+                    .spawn(move || quiet(|| run(&its)))
+                    .map_err(|e| {
+                        Error::new(Code::OutOfMemory, format!("no thread for tasks: {e}"))
+                    })?;
+                tasks.queue.insert(queue).clone()
+            }
+        };
+        tasks.promised += 1;
+        tasks.last_tag += 1;
+        Ok(Place {
+            queue,
+            tag: tasks.last_tag,
+        })
+    }
+
+    /// The thread goes on with the task.
+    pub fn take(self, work: Arc<Work>) {
+        if let Some(tasks) = tasks().as_mut() {
+            let entry = Entry {
+                deadline: work.deadline,
+                work,
+                is_blocked: false,
+            };
+            tasks.entries.insert(self.tag, entry);
+        }
+        // Dropping the place wakes the thread.
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if let Some(tasks) = tasks().as_mut() {
+            tasks.promised -= 1;
+        }
+        let _ = self.queue.post(self.tag);
+    }
+}
+
+fn run(queue: &Queue) {
+    loop {
+        let Some(until) = to_wait_for() else {
+            return;
+        };
+        let timeout = match until {
+            None => -1,
+            // A millisecond more than what is left: no wait that ends before its time.
+            Some(until) => until.saturating_duration_since(Instant::now()).as_millis() as i64 + 1,
+        };
+        let due = match queue.next(timeout) {
+            Ok(Some(tag)) => vec![tag],
+            Ok(None) => late(),
+            // The queue is gone: the process is being taken down.
+            Err(_) => return,
+        };
+        for tag in due {
+            step(queue, tag);
+        }
+    }
+}
+
+/// When to look again without a tag; None when there are no tasks, and the thread is to end.
+fn to_wait_for() -> Option<Option<Instant>> {
+    let mut guard = tasks();
+    let tasks = guard.as_mut()?;
+    if tasks.entries.is_empty() && tasks.promised == 0 {
+        tasks.queue = None;
+        return None;
+    }
+    let is_blocked = tasks.entries.values().any(|entry| entry.is_blocked);
+    let look = is_blocked.then(|| Instant::now() + LOOK);
+    let deadlines = tasks.entries.values().filter_map(|e| e.deadline);
+    Some(deadlines.chain(look).min())
+}
+
+/// Tasks whose deadline has come, and those that are blocked.
+fn late() -> Vec<i64> {
+    let now = Instant::now();
+    let mut guard = tasks();
+    let entries = guard.iter_mut().flat_map(|tasks| &mut tasks.entries);
+    let late = |(tag, entry): (&i64, &mut Entry)| {
+        let is_late = entry.deadline.take_if(|end| *end <= now).is_some();
+        (is_late || entry.is_blocked).then_some(*tag)
+    };
+    entries.filter_map(late).collect()
+}
+
+fn step(queue: &Queue, tag: i64) {
+    let work = match tasks().as_ref().and_then(|tasks| tasks.entries.get(&tag)) {
+        Some(entry) => entry.work.clone(),
+        None => return,
+    };
+    let next = catch_unwind(AssertUnwindSafe(|| work.step(queue, tag))).unwrap_or_else(|cause| {
+        let text = format!("a bug in the library: {}", panic_text(&*cause));
+        std::mem::forget(cause); // dropping it may panic in theory
+        work.abandon(Error::new(Code::Internal, text));
+        Next {
+            is_done: true,
+            ..Next::default()
+        }
+    });
+    let mut guard = tasks();
+    let Some(tasks) = guard.as_mut() else { return };
+    if next.is_done {
+        let entry = tasks.entries.remove(&tag);
+        drop(guard);
+        drop(entry); // with an engine, perhaps: not under the lock
+        return;
+    }
+    if let Some(entry) = tasks.entries.get_mut(&tag) {
+        entry.is_blocked = next.is_blocked;
+    }
+    drop(guard);
+    if next.more {
+        let _ = queue.post(tag); // behind the tags of others
+    }
+}

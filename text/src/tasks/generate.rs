@@ -1,0 +1,131 @@
+//! answer, generate, chat: a text for every item.
+
+use super::inputs::Inputs;
+use super::kind::{Asked, Context, ItemText, Kind, Method};
+use super::prompt::{Built, Fields};
+use super::recipe::{Field, Prompt};
+use crate::chat;
+use crate::engine::Request;
+use crate::error::{Code, Error, Result};
+use crate::text::EncodeOptions;
+use serde_json::json;
+
+/// Options of all three.
+const OPTIONS: &[&str] = &["stream", "stop"];
+
+/// A text for every question about a context.
+pub static ANSWER: Kind = Kind {
+    name: "answer",
+    texts: &[
+        ItemText {
+            name: "context",
+            field: Field::Context,
+        },
+        ItemText {
+            name: "question",
+            field: Field::Question,
+        },
+    ],
+    has_labels: false,
+    many_prompts: false,
+    options: OPTIONS,
+    has_order: false,
+    methods: &[("generate", &Generate::Recipe)],
+};
+
+/// What follows a prompt.
+pub static GENERATE: Kind = Kind {
+    name: "generate",
+    texts: &[ItemText {
+        name: "prompt",
+        field: Field::Prompt,
+    }],
+    has_labels: false,
+    many_prompts: false,
+    options: OPTIONS,
+    has_order: false,
+    methods: &[("generate", &Generate::Recipe)],
+};
+
+/// The next message of a conversation.
+pub static CHAT: Kind = Kind {
+    name: "chat",
+    texts: &[ItemText {
+        name: "messages",
+        field: Field::Prompt,
+    }],
+    has_labels: false,
+    many_prompts: false,
+    options: OPTIONS,
+    has_order: false,
+    methods: &[("messages", &Generate::Messages)],
+};
+
+/// By where the prompt comes from.
+#[derive(Debug, PartialEq)]
+enum Generate {
+    Recipe,
+    Messages,
+}
+
+impl Method for Generate {
+    fn has_own_prompt(&self) -> bool {
+        *self == Generate::Messages
+    }
+
+    fn writes_text(&self) -> bool {
+        true
+    }
+
+    fn width(&self, _inputs: &Inputs, _dimensions: usize) -> usize {
+        0
+    }
+
+    fn example(&self) -> Request {
+        Request::Generate
+    }
+
+    fn ask<'a>(&self, context: &mut Context<'a>, fields: Fields<'a>) -> Result<Asked> {
+        let built = match self {
+            Generate::Recipe => context.prompt(&fields, context.generated)?,
+            Generate::Messages => messages(context, fields.document)?,
+        };
+        Ok(Asked::new(built, Request::Generate))
+    }
+}
+
+/// The prompt of messages; none of them is ever cut.
+fn messages(context: &Context, messages: &str) -> Result<Built> {
+    let variables = context
+        .options
+        .recipe
+        .prompts
+        .values()
+        .find_map(|p| match p {
+            Prompt::Own { variables } => Some(variables),
+            _ => None,
+        });
+    let options = json!({ "variables": variables });
+    let request = chat::Request::parse(messages, &options.to_string())?;
+    let rendered = context.text.templates.render(request, false)?;
+    let tokens = context
+        .text
+        .encode(&rendered.text, EncodeOptions::default())?;
+    let limit = context.limit(context.generated);
+    if tokens.len() > limit {
+        return Err(Error::new(
+            Code::PromptTooLong,
+            format!(
+                "the messages have {} tokens; the limit is {limit}",
+                tokens.len()
+            ),
+        ));
+    }
+    if tokens.is_empty() {
+        return Err(Error::argument("the messages have no tokens"));
+    }
+    Ok(Built {
+        tokens,
+        was_cut: false,
+    })
+}

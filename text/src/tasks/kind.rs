@@ -1,0 +1,178 @@
+//! What makes a task: what it is given, what it asks of the engine, how it reads the results.
+//!
+//! ```text
+//!   Kind "rerank" ─┬─ "likelihood": a Method      one Kind in each of rerank.rs, embed.rs,
+//!                  └─ "yes-no":     a Method      classify.rs; three in generate.rs
+//!
+//!   item ── texts ──> Fields ── ask() ──> Asked ── engine ──┬─ read() ──> values
+//!                                                           └─ written.rs ──> text
+//! ```
+
+use super::inputs::Inputs;
+use super::options::Options;
+use super::prompt::{Built, Fields, Prompts};
+use super::recipe::{Field, Recipe};
+use crate::engine::{Job, Request};
+use crate::error::Result;
+use crate::text::Text;
+use std::fmt::Debug;
+
+/// A text of an item.
+#[derive(Debug)]
+pub struct ItemText {
+    pub name: &'static str,
+    /// Which field of a prompt it is.
+    pub field: Field,
+}
+
+/// A task by its name, and what options and recipes of it may say.
+#[derive(Debug)]
+pub struct Kind {
+    pub name: &'static str,
+    /// One or two.
+    pub texts: &'static [ItemText],
+    /// Whether all items have labels.
+    pub has_labels: bool,
+    /// Whether a recipe may have several prompts, of which option prompt chooses one.
+    pub many_prompts: bool,
+    /// Options besides those of every task.
+    pub options: &'static [&'static str],
+    /// Whether values have an order, from best to worst.
+    pub has_order: bool,
+    /// How a recipe may get the results.
+    pub methods: &'static [(&'static str, &'static dyn Method)],
+}
+
+impl Kind {
+    pub fn text_names(&self) -> String {
+        let names: Vec<&str> = self.texts.iter().map(|text| text.name).collect();
+        names.join(", ")
+    }
+
+    /// The texts that its prompts are made of.
+    pub fn fields(&self) -> Vec<(&'static str, Field)> {
+        let mut fields: Vec<_> = self.texts.iter().map(|t| (t.name, t.field)).collect();
+        if self.has_labels {
+            fields.push(("labels", Field::Labels));
+        }
+        fields.push(("instruction", Field::Instruction));
+        fields
+    }
+}
+
+/// What is asked of the engine for one item.
+pub struct Asked {
+    pub tokens: Vec<i32>,
+    pub request: Request,
+    pub was_cut: bool,
+}
+
+impl Asked {
+    pub fn new(built: Built, request: Request) -> Asked {
+        Asked {
+            tokens: built.tokens,
+            request,
+            was_cut: built.was_cut,
+        }
+    }
+}
+
+/// What a question is made with.
+pub struct Context<'a> {
+    pub inputs: &'a Inputs,
+    pub options: &'a Options,
+    pub text: &'a Text,
+    pub prompts: &'a mut Prompts,
+    /// What `Method::ids` gave.
+    pub ids: &'a [i32],
+    /// Longest prompt with what follows it.
+    pub positions: usize,
+    /// Most tokens that the engine generates after a prompt.
+    pub generated: usize,
+}
+
+impl Context<'_> {
+    /// Most tokens of a prompt when `more` tokens follow it.
+    pub fn limit(&self, more: usize) -> usize {
+        let mut limit = self.positions.saturating_sub(more);
+        for max in [
+            self.options.max_prompt_tokens,
+            self.options.recipe.max_prompt_tokens,
+        ] {
+            if max != 0 {
+                limit = limit.min(max);
+            }
+        }
+        limit
+    }
+
+    /// The prompt of an item when `more` tokens follow it.
+    pub fn prompt(&mut self, fields: &Fields, more: usize) -> Result<Built> {
+        let limit = self.limit(more);
+        self.prompts.build(fields, limit, self.options.truncate)
+    }
+
+    /// The recipe's target, which follows the prompt.
+    pub fn target(&self, fields: &Fields) -> Result<Vec<i32>> {
+        self.prompts
+            .continuation(&self.options.recipe.target, fields)
+    }
+}
+
+/// What came back for one item.
+pub struct Answer<'a> {
+    pub job: &'a Job,
+    /// Of the request in the job.
+    pub index: usize,
+    /// Tokens of each choice of the request.
+    pub lengths: &'a [usize],
+    pub options: &'a Options,
+}
+
+impl Answer<'_> {
+    pub fn values(&self) -> Result<Vec<f32>> {
+        self.job.values(self.index)
+    }
+}
+
+/// One way to get the results of a kind.
+pub trait Method: Debug + Sync {
+    /// The field of the recipe's target: a text that is scored after the prompt.
+    fn target(&self) -> Option<(&'static str, Field)> {
+        None
+    }
+
+    /// Whether the recipe names two words, yes and no.
+    fn has_words(&self) -> bool {
+        false
+    }
+
+    /// Whether the recipe has no prompt, since items bring their own.
+    fn has_own_prompt(&self) -> bool {
+        false
+    }
+
+    /// Whether a result is a text.
+    fn writes_text(&self) -> bool {
+        false
+    }
+
+    /// Values of an item. `dimensions`: of an embedding as the engine gives it.
+    fn width(&self, inputs: &Inputs, dimensions: usize) -> usize;
+
+    /// A request of the kind that it makes, to see whether the engine takes the options.
+    fn example(&self) -> Request;
+
+    /// Token ids that every request asks for.
+    fn ids(&self, _text: &Text, _recipe: &Recipe) -> Result<Vec<i32>> {
+        Ok(Vec::new())
+    }
+
+    /// `fields`: the texts of an item and the instruction.
+    fn ask<'a>(&self, context: &mut Context<'a>, fields: Fields<'a>) -> Result<Asked>;
+
+    /// Writes the values of an item; those of a method that writes text are none.
+    fn read(&self, _answer: &Answer, _values: &mut [f32]) -> Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,169 @@
+//! What stays the same while a task runs: its engine, tokenizer, options and prompts.
+
+use super::inputs::Inputs;
+use super::kind::{Asked, Context, Kind, Method};
+use super::options::Options;
+use super::prompt::{Fields, Prompts};
+use super::recipe::Recipe;
+use crate::engine::{self, Engine};
+use crate::error::{Error, Result};
+use crate::text::{EncodeOptions, Text};
+use serde_json::{json, Value};
+use std::sync::Arc;
+
+/// Most requests of one chunk, for short texts.
+const CHUNK_ITEMS: usize = 8192;
+/// Chunks that the engine has at a time: one to compute, one to go on with.
+pub const CHUNKS: usize = 2;
+
+pub struct Setup {
+    pub engine: Engine,
+    pub text: Arc<Text>,
+    pub kind: &'static Kind,
+    pub options: Options,
+    pub request: engine::Options,
+    /// What every request asks for.
+    pub ids: Vec<i32>,
+    /// Values of an embedding.
+    dimensions: usize,
+    /// Longest prompt with what is generated after it.
+    pub positions: usize,
+    /// Most tokens that the engine generates after a prompt.
+    pub generated: usize,
+    /// Most requests of one chunk.
+    pub chunk_items: usize,
+}
+
+impl Setup {
+    pub fn new(
+        engine: Engine,
+        text: Arc<Text>,
+        kind: &'static Kind,
+        options: Options,
+    ) -> Result<Setup> {
+        let info = engine.info()?;
+        check_fit(&engine, &text, info.vocabulary)?;
+        let request = request_options(&engine, &text, &options)?;
+        // In the engine's words: it knows its defaults, and how numbers may be spelt.
+        let number = |key| -> Result<usize> { Ok(request.text(key)?.parse().unwrap_or(0)) };
+        let hidden = info.hidden as usize;
+        let dimensions = match number("dimensions")? {
+            0 => hidden,
+            dimensions if dimensions <= hidden => dimensions,
+            dimensions => {
+                return Err(Error::range(format!(
+                    "option dimensions is {dimensions}; the model has {hidden}"
+                )))
+            }
+        };
+        let setup = Setup {
+            dimensions,
+            positions: info.max_positions as usize,
+            generated: number("max_tokens")?,
+            chunk_items: chunk_items(&engine)?,
+            ids: options.recipe.method.ids(&text, &options.recipe)?,
+            engine,
+            text,
+            kind,
+            options,
+            request,
+        };
+        // What is wrong with the recipe or with options shows now, not with the first item.
+        setup.prompts()?;
+        let example = setup.method().example();
+        setup
+            .engine
+            .batch()?
+            .add(&[0, 0], &example, &setup.request)?;
+        Ok(setup)
+    }
+
+    pub fn method(&self) -> &'static dyn Method {
+        self.options.recipe.method
+    }
+
+    pub fn prompts(&self) -> Result<Prompts> {
+        let recipe: &Recipe = &self.options.recipe;
+        let prompt = recipe
+            .prompts
+            .get(&self.options.prompt)
+            .ok_or_else(|| Error::not_found("the recipe has no such prompt"))?;
+        Prompts::new(&self.text, recipe, prompt)
+    }
+
+    /// What the engine is asked for an item.
+    pub fn ask(&self, inputs: &Inputs, item: usize, prompts: &mut Prompts) -> Result<Asked> {
+        let texts = inputs.texts(item)?;
+        let mut fields = Fields {
+            instruction: &self.options.instruction,
+            ..Fields::default()
+        };
+        for (what, text) in self.kind.texts.iter().zip(texts) {
+            fields.set(what.field, text);
+        }
+        let mut context = Context {
+            inputs,
+            options: &self.options,
+            text: &self.text,
+            prompts,
+            ids: &self.ids,
+            positions: self.positions,
+            generated: self.generated,
+        };
+        self.method().ask(&mut context, fields)
+    }
+
+    /// Values of an item.
+    pub fn width(&self, inputs: &Inputs) -> usize {
+        self.method().width(inputs, self.dimensions)
+    }
+}
+
+/// Ids that the model does not have, or a text that it would end elsewhere, tell of a tokenizer of
+/// another model: the results would be plausible and wrong.
+fn check_fit(engine: &Engine, text: &Text, vocabulary: i32) -> Result<()> {
+    // Added tokens beyond the model's exist, where a padding token was added and never used.
+    let size = text.tokenizer().get_model().size();
+    if i64::from(size) > i64::from(vocabulary) {
+        return Err(Error::argument(format!(
+            "the tokenizer has a vocabulary of {size} and the model of {vocabulary}; they do not \
+             belong together"
+        )));
+    }
+    let (model, own) = (engine.end_tokens()?, text.ends());
+    let is_known = model.is_empty() || own.is_empty() || model.iter().any(|id| own.contains(id));
+    if !is_known {
+        return Err(Error::argument(format!(
+            "texts end with tokens {own:?} for the tokenizer and {model:?} for the model; they do not \
+             belong together"
+        )));
+    }
+    Ok(())
+}
+
+fn request_options(engine: &Engine, text: &Text, options: &Options) -> Result<engine::Options> {
+    let mut request = options.request.clone();
+    if options.recipe.method.writes_text() && !request.contains_key("stop_tokens") {
+        let mut stops = text.ends().to_vec();
+        // Where a stop text is a token of its own, the engine itself can end there.
+        for stop in &options.stops {
+            if let Ok(ids) = text.encode(stop, EncodeOptions::default()) {
+                if let [id] = ids[..] {
+                    stops.push(id);
+                }
+            }
+        }
+        request.insert("stop_tokens".into(), json!(stops));
+    }
+    engine.options(&Value::Object(request).to_string())
+}
+
+/// A chunk that is longer than the engine's queue would never fit.
+fn chunk_items(engine: &Engine) -> Result<usize> {
+    let info: Value = serde_json::from_str(&engine.info_json()?)
+        .map_err(|e| Error::argument(format!("prefix_engine_info_json: {e}")))?;
+    let queue: Option<usize> = info["options"]["queue_limit"]
+        .as_str()
+        .and_then(|limit| limit.parse().ok());
+    Ok(queue.map_or(CHUNK_ITEMS, |n| (n / CHUNKS).clamp(1, CHUNK_ITEMS)))
+}

@@ -1,0 +1,227 @@
+//! The text of a generation, while it is written and when it is done.
+//!
+//! ```text
+//!   tokens ──> text   "  Paris, the capital\n\nQues"
+//!                      └┬┘└───────┬─────┘└─┬─┘└─┬─┘
+//!                     gone      given    may be white space at the end, may begin a stop text
+//! ```
+
+use crate::detok::Detok;
+use crate::error::Result;
+use crate::text::Text;
+use std::sync::Arc;
+
+/// What a caller gets of these tokens: without white space around it, up to the first stop text; and
+/// whether there was one.
+pub fn finished(text: &Text, stops: &[String], tokens: &[i32]) -> Result<(String, bool)> {
+    let whole = text.decode(&with_text(tokens, text.vocab_size()), true)?;
+    let whole = whole.trim_start();
+    let stop = stop_in(whole, stops);
+    let end = stop.unwrap_or(whole.len());
+    Ok((whole[..end].trim_end().to_string(), stop.is_some()))
+}
+
+/// Where the stop text begins that is whole first: which one it is must not depend on how much was
+/// generated after it.
+fn stop_in(text: &str, stops: &[String]) -> Option<usize> {
+    let found = stops
+        .iter()
+        .filter_map(|stop| text.find(stop).map(|at| (at + stop.len(), at)));
+    found.min().map(|(_, at)| at)
+}
+
+/// Models pad their embedding beyond the vocabulary; those tokens stand for no text.
+fn with_text(tokens: &[i32], vocab_size: u32) -> Vec<i32> {
+    let size = i64::from(vocab_size);
+    tokens
+        .iter()
+        .copied()
+        .filter(|token| (0..size).contains(&i64::from(*token)))
+        .collect()
+}
+
+/// A text while its tokens arrive.
+pub struct Written {
+    detok: Detok,
+    vocab_size: u32,
+    /// Without white space in front.
+    text: String,
+    /// Bytes of it that were given out.
+    given: usize,
+    /// Bytes before which there is no stop text.
+    searched: usize,
+    /// A stop text has come.
+    pub is_over: bool,
+    /// Tokens are missing: the rest comes when all is done.
+    is_broken: bool,
+}
+
+impl Written {
+    pub fn new(text: &Arc<Text>) -> Written {
+        Written {
+            vocab_size: text.vocab_size(),
+            detok: Detok::new(text.clone(), true),
+            text: String::new(),
+            given: 0,
+            searched: 0,
+            is_over: false,
+            is_broken: false,
+        }
+    }
+
+    /// Takes the next token.
+    pub fn push(&mut self, token: i32, stops: &[String]) -> Result<()> {
+        if self.is_over || self.is_broken {
+            return Ok(());
+        }
+        let piece = self.detok.push(&with_text(&[token], self.vocab_size))?;
+        if self.text.is_empty() {
+            self.text.push_str(piece.trim_start());
+        } else {
+            self.text.push_str(&piece);
+        }
+        if let Some(at) = stop_in(&self.text[self.searched..], stops) {
+            self.text.truncate(self.searched + at);
+            self.is_over = true;
+        } else {
+            let longest = stops.iter().map(String::len).max().unwrap_or(0);
+            self.searched = floor(&self.text, self.text.len().saturating_sub(longest));
+        }
+        Ok(())
+    }
+
+    /// Some tokens were lost on the way.
+    pub fn lose(&mut self) {
+        self.is_broken = true;
+    }
+
+    /// What can be given out now and will not be taken back; often nothing.
+    pub fn piece(&mut self, stops: &[String]) -> String {
+        if self.is_broken {
+            return String::new();
+        }
+        let held = match self.is_over {
+            true => 0,
+            false => begun(&self.text, stops),
+        };
+        let sure = self.text[..self.text.len() - held].trim_end().len();
+        let piece = self.text.get(self.given..sure).unwrap_or("").to_string();
+        self.given = self.given.max(sure);
+        piece
+    }
+
+    /// The rest of a text that is finished.
+    pub fn rest(&self, finished: &str) -> String {
+        finished.get(self.given..).unwrap_or("").to_string()
+    }
+}
+
+/// Bytes at the end that may be the beginning of a stop text.
+fn begun(text: &str, stops: &[String]) -> usize {
+    let longest = |stop: &String| {
+        (1..stop.len())
+            .rev()
+            .filter(|n| stop.is_char_boundary(*n))
+            .find(|n| text.ends_with(&stop[..*n]))
+    };
+    stops.iter().filter_map(longest).max().unwrap_or(0)
+}
+
+/// The start of a character at or before a byte.
+fn floor(text: &str, mut at: usize) -> usize {
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::from_texts;
+
+    #[test]
+    fn tokens_beyond_the_vocabulary_have_no_text() {
+        assert_eq!(with_text(&[4, 0, 5, -1, 6, 3], 5), [4, 0, 3]);
+    }
+
+    /// A vocabulary of single characters, and what comes of a text in it, piece by piece.
+    fn streamed(text: &str, stops: &[&str]) -> (Vec<String>, String, bool) {
+        let mut ids: Vec<char> = " abcdefghijklmnopqrstuvwxyz\n.é".chars().collect();
+        ids.dedup();
+        let vocabulary: serde_json::Map<String, serde_json::Value> = ids
+            .iter()
+            .enumerate()
+            .map(|(i, c)| (c.to_string(), i.into()))
+            .collect();
+        let tokenizer = serde_json::json!({
+            "model": {"type": "BPE", "vocab": vocabulary, "merges": []},
+            "decoder": {"type": "Fuse"},
+        });
+        let loaded = from_texts(&tokenizer.to_string(), None).unwrap();
+        let tokenizer = Arc::new(Text::new(loaded).unwrap());
+        let stops: Vec<String> = stops.iter().map(|s| s.to_string()).collect();
+        let tokens: Vec<i32> = text
+            .chars()
+            .map(|c| ids.iter().position(|i| *i == c).unwrap() as i32)
+            .collect();
+        let mut written = Written::new(&tokenizer);
+        let mut pieces = Vec::new();
+        for token in &tokens {
+            written.push(*token, &stops).unwrap();
+            pieces.push(written.piece(&stops));
+        }
+        let (whole, stopped) = finished(&tokenizer, &stops, &tokens).unwrap();
+        assert_eq!(stopped, written.is_over);
+        pieces.push(written.rest(&whole));
+        assert_eq!(pieces.concat(), whole, "{text:?} {stops:?}");
+        (pieces, whole, written.is_over)
+    }
+
+    #[test]
+    fn pieces_add_up_to_the_text_and_are_never_taken_back() {
+        let (pieces, whole, over) = streamed("  ab c. ", &[]);
+        assert_eq!((whole.as_str(), over), ("ab c.", false));
+        assert_eq!(pieces, ["", "", "a", "b", "", " c", ".", "", ""]);
+
+        let (pieces, whole, over) = streamed("ab\n\ncd", &["\n\n"]);
+        assert_eq!((whole.as_str(), over), ("ab", true));
+        assert_eq!(pieces, ["a", "b", "", "", "", "", ""]);
+
+        // The beginning of a stop text that is none after all.
+        let (pieces, _, over) = streamed("a.b.cd", &[".bc", "x"]);
+        assert_eq!(pieces, ["a", "", "", ".b", ".c", "d", ""][..7].to_vec());
+        assert!(!over);
+
+        let (_, whole, over) = streamed("abcd", &["d", "bc"]);
+        assert_eq!((whole.as_str(), over), ("a", true), "the first in the text");
+        let (_, whole, over) = streamed("abcd", &["abc", "b"]);
+        assert_eq!(
+            (whole.as_str(), over),
+            ("a", true),
+            "the first that is whole"
+        );
+        let (_, whole, over) = streamed("\n a", &["\n"]);
+        assert_eq!((whole.as_str(), over), ("a", false), "not in front");
+        let (_, whole, _) = streamed("", &["a"]);
+        assert_eq!(whole, "");
+        streamed("éaé.", &["é.", "aéx"]);
+    }
+
+    #[test]
+    fn lost_tokens_leave_the_rest_to_the_end() {
+        let (stops, text) = (Vec::new(), "ab");
+        let loaded = from_texts(
+            r#"{"model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}, "decoder": {"type": "Fuse"}}"#,
+            None,
+        )
+        .unwrap();
+        let mut written = Written::new(&Arc::new(Text::new(loaded).unwrap()));
+        written.push(0, &stops).unwrap();
+        assert_eq!(written.piece(&stops), "a");
+        written.lose();
+        written.push(1, &stops).unwrap();
+        assert_eq!(written.piece(&stops), "");
+        assert_eq!(written.rest(text), "b");
+    }
+}
