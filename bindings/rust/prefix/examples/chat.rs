@@ -1,14 +1,15 @@
-use prefix::{Chat, Engine, Options, Request, Tokenizer};
+use prefix::{Chat, Engine, Options, Task, TaskKind, Tokenizer};
+use std::io::Write;
 
-fn main() -> prefix::Result<()> {
+fn main() -> Result<(), Box<dyn std::error::Error>> {
     let model = std::env::args().nth(1).expect("usage: chat MODEL");
     let (engine, tokenizer) = (Engine::open(&model)?, Tokenizer::open(&model)?);
-    let prompt = tokenizer.chat_tokens(&Chat::new().user("What is a prefix tree?"))?;
-    let options = Options::new()?.set("max_tokens", 40)?;
-    let options = options.set("stop_tokens", &tokenizer.end_tokens()?)?;
-    let mut batch = engine.batch()?;
-    batch.add(Request::generate(&prompt).options(&options))?;
-    let job = engine.run(&batch)?;
-    println!("{}", tokenizer.decode(&job.tokens(0)?, true)?);
+    let options = Options::new()?.set("max_tokens", 40)?.set("stream", true)?;
+    let mut builder = Task::builder(&engine, &tokenizer, TaskKind::Chat, Some(&options))?;
+    builder.add(&[Chat::new().user("What is a prefix tree?").messages_json()])?;
+    for event in builder.submit()?.events() {
+        print!("{}", event?.text());
+        std::io::stdout().flush()?;
+    }
     Ok(())
 }

@@ -1,19 +1,19 @@
-//! What happens in a job, one event after another.
+//! What happens in a job or a task, one event after another.
 
 use std::time::Duration;
 
 use prefix_sys as sys;
-use prefix_sys::Init;
 
-use crate::error::{call, Error, Result, Status};
+use crate::awaited::Awaited;
+use crate::error::{Error, Result, Status};
 use crate::raw::{count, milliseconds};
-use crate::{Job, Token};
+use crate::Token;
 
-/// Something that happened to a request.
+/// Something that happened to a request of a job, or to an item of a task.
 #[non_exhaustive]
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
-    /// The number of the request in its batch.
+    /// The number of the request in its batch, or of the item in its task.
     pub request: usize,
     /// The number that was given with it.
     pub tag: i64,
@@ -21,6 +21,16 @@ pub struct Event {
     pub kind: EventKind,
     /// When, on the monotonic clock of the system.
     pub time: Duration,
+}
+
+impl Event {
+    /// The piece of [`EventKind::Text`]; "" for events of other kinds.
+    pub fn text(&self) -> &str {
+        match &self.kind {
+            EventKind::Text(piece) => piece,
+            _ => "",
+        }
+    }
 }
 
 /// What happened.
@@ -38,16 +48,18 @@ pub enum EventKind {
     },
     /// So many tokens of the job were not read in time; results have them all. The request is 0 then.
     Lost(u64),
-    /// The request is done.
+    /// Tasks with the option `stream`: more of the text of an item. All pieces of an item are its text.
+    Text(String),
+    /// The request or the item is done, and its results can be read.
     Finished {
         /// Tokens of its prompt that were found computed.
         cached: u64,
         /// Tokens of its prompt that were computed for it.
         computed: u64,
     },
-    /// The request failed.
+    /// The request or the item failed.
     Failed {
-        /// Why; [`Job::message`] has the sentence.
+        /// Why; `message` of the job or the task has the sentence.
         status: Status,
         /// Tokens of its prompt that were found computed.
         cached: u64,
@@ -58,8 +70,9 @@ pub enum EventKind {
     Other(i32),
 }
 
-impl From<sys::prefix_event> for Event {
-    fn from(c: sys::prefix_event) -> Self {
+impl Event {
+    /// `text`: of an event of kind TEXT.
+    pub(crate) fn new(c: sys::prefix_event, text: String) -> Event {
         let (cached, computed) = (count(c.cached), count(c.computed));
         Event {
             request: usize::try_from(c.request).unwrap_or(0),
@@ -71,6 +84,7 @@ impl From<sys::prefix_event> for Event {
                     logprob: c.logprob,
                 },
                 sys::PREFIX_EVENT_LOST => EventKind::Lost(count(c.count)),
+                sys::PREFIX_EVENT_TEXT => EventKind::Text(text),
                 sys::PREFIX_EVENT_FINISHED => EventKind::Finished { cached, computed },
                 sys::PREFIX_EVENT_ERROR => EventKind::Failed {
                     status: Status::from_code(c.status),
@@ -84,35 +98,23 @@ impl From<sys::prefix_event> for Event {
     }
 }
 
-/// `Err` with [`Status::Timeout`] when none came in that time, `None` when there will be no more.
-pub(crate) fn take(job: &Job, timeout_ms: i64) -> Option<Result<Event>> {
-    let mut event = sys::prefix_event::init();
-    // Safety: a live handle and a struct with its size.
-    let result =
-        call(|err| unsafe { sys::prefix_job_next_event(job.raw(), timeout_ms, &mut event, err) });
-    match result {
-        Ok(()) => Some(Ok(event.into())),
-        Err(error) if error.status() == Status::NoEvent => None,
-        Err(error) => Some(Err(error)),
-    }
-}
-
-/// The events of a job; see [`Job::events`].
+/// The events of a job or a task; see [`Job::events`](crate::Job::events) and `Task::events`.
 #[derive(Debug)]
-pub struct Events<'j> {
-    job: &'j Job,
+pub struct Events<'s> {
+    source: &'s dyn Awaited,
     failed: bool,
 }
 
-impl<'j> Events<'j> {
-    pub(crate) fn new(job: &'j Job) -> Self {
-        Events { job, failed: false }
+impl<'s> Events<'s> {
+    pub(crate) fn new(source: &'s dyn Awaited) -> Self {
+        let failed = false;
+        Events { source, failed }
     }
 
     /// The next event if it comes within this time. `Err` with [`Status::Timeout`] when none came, `None` when
     /// there will be no more.
     pub fn next_within(&mut self, time: Duration) -> Option<Result<Event>> {
-        take(self.job, milliseconds(time))
+        self.source.take(milliseconds(time))
     }
 }
 
@@ -123,7 +125,7 @@ impl Iterator for Events<'_> {
         if self.failed {
             return None; // an error does not go away by asking again
         }
-        let next = take(self.job, -1);
+        let next = self.source.take(-1);
         self.failed = matches!(next, Some(Err(_)));
         next
     }

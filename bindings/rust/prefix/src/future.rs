@@ -1,26 +1,29 @@
-//! Waiting for a job, and for its events, without blocking.
+//! Waiting for a job or a task, and for its events, without blocking.
 
 use std::future::{poll_fn, Future};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use crate::awaited::Awaited;
 use crate::error::{Result, Status};
-use crate::events::take;
 use crate::waiter::Place;
-use crate::{Event, Job};
+use crate::Event;
 
-/// Ready when all requests of a job are done; made by [`Job::finished`].
+/// Ready when all is done; made by [`Job::finished`](crate::Job::finished) and `Task::finished`. It keeps what it
+/// waits for, as a clone does; dropping it cancels nothing that is still held elsewhere.
 #[derive(Debug)]
 #[must_use = "futures do nothing unless they are awaited"]
 pub struct Finished {
-    job: Job,
+    source: Arc<dyn Awaited>,
     place: Option<Place>,
 }
 
 impl Finished {
-    pub(crate) fn new(job: Job) -> Finished {
-        Finished { job, place: None }
+    pub(crate) fn new(source: Arc<dyn Awaited>) -> Finished {
+        let place = None;
+        Finished { source, place }
     }
 }
 
@@ -28,17 +31,17 @@ impl Future for Finished {
     type Output = Result<()>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        // The waker is there before the look: a job that ends after the look finds it.
+        // The waker is there before the look: what ends after the look finds it.
         if let Some(place) = &self.place {
             place.set(context.waker());
         }
-        match self.job.wait_for(Duration::ZERO) {
+        match self.source.wait_for(Duration::ZERO) {
             Ok(false) => {}
             Ok(true) => return Poll::Ready(Ok(())),
             Err(error) => return Poll::Ready(Err(error)),
         }
         if self.place.is_none() {
-            match Place::of_end(&self.job, context.waker()) {
+            match Place::of_end(&*self.source, context.waker()) {
                 Ok(place) => self.place = Some(place),
                 Err(error) => return Poll::Ready(Err(error)),
             }
@@ -47,19 +50,20 @@ impl Future for Finished {
     }
 }
 
-/// The events of a job without blocking; made by [`Job::event_stream`]. A `Stream` in all but the trait, which is
-/// not in the standard library: `poll_next` of an adapter calls [`EventStream::poll_event`].
+/// Events without blocking; made by [`Job::event_stream`](crate::Job::event_stream) and `Task::event_stream`. A
+/// `Stream` in all but the trait, which is not in the standard library: `poll_next` of an adapter calls
+/// [`EventStream::poll_event`].
 #[derive(Debug)]
 pub struct EventStream {
-    job: Job,
+    source: Arc<dyn Awaited>,
     place: Option<Place>,
     over: bool,
 }
 
 impl EventStream {
-    pub(crate) fn new(job: Job) -> EventStream {
+    pub(crate) fn new(source: Arc<dyn Awaited>) -> EventStream {
         EventStream {
-            job,
+            source,
             place: None,
             over: false,
         }
@@ -79,12 +83,12 @@ impl EventStream {
         if let Some(place) = &self.place {
             place.set(context.waker());
         }
-        let next = match take(&self.job, 0) {
+        let next = match self.source.take(0) {
             Some(Err(error)) if error.status() == Status::Timeout => {
                 if self.place.is_some() {
                     return Poll::Pending;
                 }
-                match Place::of_events(&self.job, context.waker()) {
+                match Place::of_events(&*self.source, context.waker()) {
                     Ok(place) => {
                         self.place = Some(place);
                         return Poll::Pending;

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![warn(missing_docs)]
 
+mod awaited;
 mod batch;
 mod cache;
 mod cache_events;
@@ -16,6 +17,7 @@ pub mod log;
 mod options;
 mod pool;
 mod raw;
+mod results;
 mod snapshot;
 mod source;
 mod system;
@@ -32,14 +34,19 @@ pub use engine::{Engine, EngineState, Memory, Stats};
 pub use error::{Error, Result, Status};
 pub use events::{Event, EventKind, Events};
 pub use future::{EventStream, Finished};
-pub use job::{Finish, Job, JobTotals, ResultInfo, Values};
+pub use job::Job;
 pub use lease::Lease;
 pub use loading::Loading;
 pub use options::{option_infos, OptionInfo, OptionType, Options, Scope, Value};
 pub use pool::Pool;
+pub use results::{Finish, JobTotals, ResultInfo, Values};
 pub use snapshot::SnapshotInfo;
 pub use source::{Bytes, Source};
 pub use system::{build_info, devices, features, version, DeviceInfo};
+#[cfg(feature = "text")]
+pub use tasks::{
+    answer, chat, classify, embed, generate, rerank, Ranked, Ranking, Task, TaskBuilder, TaskKind,
+};
 #[cfg(feature = "text")]
 pub use text::{Chat, Detok, Tokenizer};
 

@@ -1,4 +1,4 @@
-//! Options of engines and requests, by name.
+//! Options of engines, requests and tasks, by name.
 
 use prefix_sys as sys;
 use prefix_sys::Init;
@@ -6,9 +6,9 @@ use prefix_sys::Init;
 use crate::error::{call, static_text, Result};
 use crate::library;
 use crate::pool::Pool;
-use crate::raw::{read_text, Handle};
+use crate::raw::{read_text, Handle, TextRefs};
 
-/// Settings for an engine or for requests; the library lists them all ([`option_infos`]).
+/// Settings for an engine, for requests or for tasks; the library lists them all ([`option_infos`]).
 ///
 /// A value is checked when it is set. An option that would have no effect where the `Options` are given, such as
 /// `max_tokens` for an engine, is refused there. Threads may share one, as in an `Arc`.
@@ -45,29 +45,39 @@ impl Options {
     /// [`set`](Options::set) by reference.
     pub fn put<'v>(&mut self, key: &str, value: impl Into<Value<'v>>) -> Result<()> {
         let (handle, name, length) = (self.handle.get(), key.as_ptr().cast(), key.len());
-        let put_text = |text: &str| {
-            // Safety: texts with their lengths; &mut self, so no other call on this handle.
-            call(|err| unsafe {
-                sys::prefix_options_set(handle, name, length, text.as_ptr().cast(), text.len(), err)
-            })
-        };
+        // Safety, for all arms: a live handle, and texts and arrays with their lengths.
         match value.into() {
-            // Safety: as above, also in the next arm.
             Value::Int(number) => call(|err| unsafe {
                 sys::prefix_options_set_int(handle, name, length, number, err)
             }),
             Value::Float(number) => call(|err| unsafe {
                 sys::prefix_options_set_double(handle, name, length, number, err)
             }),
-            Value::Bool(on) => put_text(if on { "true" } else { "false" }),
-            Value::Text(text) => put_text(text),
-            Value::Ints(numbers) => put_text(
-                &numbers
-                    .iter()
-                    .map(i32::to_string)
-                    .collect::<Vec<_>>()
-                    .join(","),
-            ),
+            Value::Bool(on) => call(|err| unsafe {
+                sys::prefix_options_set_bool(handle, name, length, on.into(), err)
+            }),
+            Value::Text(text) => call(|err| unsafe {
+                sys::prefix_options_set(handle, name, length, text.as_ptr().cast(), text.len(), err)
+            }),
+            Value::Ints(list) => call(|err| unsafe {
+                let (start, count) = (list.as_ptr(), list.len());
+                sys::prefix_options_set_ints(handle, name, length, start, count, err)
+            }),
+            Value::Texts(texts) => {
+                let texts = TextRefs::new(&texts);
+                let (starts, lengths) = (texts.starts.as_ptr(), texts.lengths.as_ptr());
+                call(|err| unsafe {
+                    sys::prefix_options_set_texts(
+                        handle,
+                        name,
+                        length,
+                        starts,
+                        lengths,
+                        texts.len(),
+                        err,
+                    )
+                })
+            }
         }
     }
 
@@ -105,6 +115,14 @@ impl Options {
         })
     }
 
+    /// What was set, as [`set_json`](Options::set_json) takes it.
+    pub fn json(&self) -> Result<String> {
+        // Safety: a buffer with its capacity.
+        read_text(256, |buf, cap, needed, err| unsafe {
+            sys::prefix_options_json(self.raw(), buf, cap, needed, err)
+        })
+    }
+
     pub(crate) fn raw(&self) -> *const sys::prefix_options {
         self.handle.get()
     }
@@ -115,9 +133,9 @@ pub(crate) fn raw_or_null(options: Option<&Options>) -> *const sys::prefix_optio
     options.map_or(std::ptr::null(), Options::raw)
 }
 
-/// A value of an option; made from numbers, `bool`, text and lists of `i32` by `into()`.
+/// A value of an option; made from numbers, `bool`, text and lists of `i32` or of texts by `into()`.
 #[non_exhaustive]
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Value<'v> {
     /// A whole number.
     Int(i64),
@@ -129,6 +147,8 @@ pub enum Value<'v> {
     Text(&'v str),
     /// A list of whole numbers.
     Ints(&'v [i32]),
+    /// A list of texts.
+    Texts(Vec<&'v str>),
 }
 
 macro_rules! values {
@@ -152,11 +172,21 @@ values! {
     &'v String => |text| Value::Text(text),
     &'v [i32] => |list| Value::Ints(list),
     &'v Vec<i32> => |list| Value::Ints(list),
+    &'v [&'v str] => |list| Value::Texts(list.to_vec()),
+    &'v Vec<&'v str> => |list| Value::Texts(list.clone()),
+    &'v [String] => |list| Value::Texts(list.iter().map(String::as_str).collect()),
+    &'v Vec<String> => |list| Value::from(list.as_slice()),
 }
 
 impl<'v, const N: usize> From<&'v [i32; N]> for Value<'v> {
     fn from(list: &'v [i32; N]) -> Self {
         Value::Ints(list)
+    }
+}
+
+impl<'v, const N: usize> From<&'v [&'v str; N]> for Value<'v> {
+    fn from(list: &'v [&'v str; N]) -> Self {
+        Value::from(list.as_slice())
     }
 }
 
@@ -174,6 +204,8 @@ pub enum OptionType {
     Text,
     /// Whole numbers, as `1,2,3`.
     Ints,
+    /// Texts, as a JSON array.
+    Texts,
     /// A kind that is newer than this crate.
     Other(i32),
 }
@@ -190,6 +222,8 @@ pub enum Scope {
     Generate,
     /// Requests for embeddings.
     Embedding,
+    /// Tasks, which take those of their requests too.
+    Task,
     /// A scope that is newer than this crate.
     Other(i32),
 }
@@ -234,6 +268,7 @@ fn option_info(index: usize) -> Result<OptionInfo> {
             sys::PREFIX_OPTION_BOOL => OptionType::Bool,
             sys::PREFIX_OPTION_STRING => OptionType::Text,
             sys::PREFIX_OPTION_INT_LIST => OptionType::Ints,
+            sys::PREFIX_OPTION_STRING_LIST => OptionType::Texts,
             other => OptionType::Other(other),
         },
         scope: match c.scope {
@@ -241,6 +276,7 @@ fn option_info(index: usize) -> Result<OptionInfo> {
             sys::PREFIX_SCOPE_REQUEST => Scope::Request,
             sys::PREFIX_SCOPE_GENERATE => Scope::Generate,
             sys::PREFIX_SCOPE_EMBEDDING => Scope::Embedding,
+            sys::PREFIX_SCOPE_TASK => Scope::Task,
             other => Scope::Other(other),
         },
         range: (c.minimum, c.maximum),

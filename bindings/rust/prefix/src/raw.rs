@@ -162,6 +162,26 @@ impl Texts {
     }
 }
 
+/// Texts where they lie: their places and their lengths.
+pub(crate) struct TextRefs {
+    pub starts: Vec<*const c_char>,
+    pub lengths: Vec<usize>,
+}
+
+impl TextRefs {
+    pub fn new<T: AsRef<str>>(texts: &[T]) -> TextRefs {
+        let texts = || texts.iter().map(AsRef::as_ref);
+        TextRefs {
+            starts: texts().map(|text| text.as_ptr().cast()).collect(),
+            lengths: texts().map(str::len).collect(),
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.starts.len()
+    }
+}
+
 /// Optional text; NULL with length 0 stands for none.
 #[cfg(feature = "text")]
 pub(crate) fn text_or_null(text: Option<&str>) -> (*const c_char, usize) {

@@ -1,4 +1,4 @@
-//! The one thread of the process that waits for jobs, their events and loads, whatever their number: it takes their
+//! The one thread of the process that waits for jobs, tasks, their events and loads, whatever their number: it takes their
 //! tags from a completion queue and wakes who awaits them.
 
 use std::collections::HashMap;
@@ -8,15 +8,16 @@ use std::task::Waker;
 
 use prefix_sys as sys;
 
+use crate::awaited::{Awaited, Queue};
 use crate::error::{call, Error, Result, Status};
 use crate::raw::Handle;
-use crate::{Engine, Job};
+use crate::Engine;
 
 static WAITER: Mutex<Option<Arc<Waiter>>> = Mutex::new(None);
 
 #[derive(Debug)]
 pub(crate) struct Waiter {
-    queue: Handle<sys::prefix_queue>,
+    queue: Queue,
     next: AtomicI64,
     wakers: Mutex<HashMap<i64, Waker>>,
 }
@@ -77,39 +78,31 @@ impl Waiter {
 }
 
 impl Place {
-    /// The waker is called when the job is done, at once when it is.
-    pub fn of_end(job: &Job, waker: &Waker) -> Result<Place> {
-        // Safety: live handles; also below.
-        Place::new(waker, |queue, tag, err| unsafe {
-            sys::prefix_job_notify(job.raw(), queue, tag, err)
-        })
+    /// The waker is called when all is done, at once when it is.
+    pub fn of_end(source: &dyn Awaited, waker: &Waker) -> Result<Place> {
+        Place::new(waker, |queue, tag| source.notify(queue, tag))
     }
 
-    /// The same when the job has an event to read, and again each time after there was none. A job has one such
-    /// place: the last.
-    pub fn of_events(job: &Job, waker: &Waker) -> Result<Place> {
-        Place::new(waker, |queue, tag, err| unsafe {
-            sys::prefix_job_notify_events(job.raw(), queue, tag, err)
-        })
+    /// The same when there is an event to read, and again each time after there was none. A job or a task has one
+    /// such place: the last.
+    pub fn of_events(source: &dyn Awaited, waker: &Waker) -> Result<Place> {
+        Place::new(waker, |queue, tag| source.notify_events(queue, tag))
     }
 
     /// The waker is called when the load of an engine has ended, at once when it has.
     pub fn of_load(engine: &Engine, waker: &Waker) -> Result<Place> {
-        // Safety: as above.
-        Place::new(waker, |queue, tag, err| unsafe {
-            sys::prefix_engine_notify(engine.raw(), queue, tag, err)
+        Place::new(waker, |queue, tag| {
+            // Safety: live handles.
+            call(|err| unsafe { sys::prefix_engine_notify(engine.raw(), queue.get(), tag, err) })
         })
     }
 
-    fn new(
-        waker: &Waker,
-        notify: impl FnOnce(*mut sys::prefix_queue, i64, *mut sys::prefix_error) -> sys::prefix_status,
-    ) -> Result<Place> {
+    fn new(waker: &Waker, notify: impl FnOnce(&Queue, i64) -> Result<()>) -> Result<Place> {
         let waiter = Waiter::get()?;
         let tag = waiter.next.fetch_add(1, Ordering::Relaxed);
         waiter.wakers().insert(tag, waker.clone());
         let place = Place { waiter, tag };
-        call(|err| notify(place.waiter.queue.get(), tag, err))?;
+        notify(&place.waiter.queue, tag)?;
         Ok(place)
     }
 

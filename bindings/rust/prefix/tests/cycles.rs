@@ -42,6 +42,28 @@ fn memory_is_flat() {
         assert!(Engine::open("/nowhere").is_err());
         drop(Batch::plan_only().unwrap());
     });
+    #[cfg(feature = "text")]
+    {
+        use prefix::{EventKind, Task, TaskKind, Tokenizer};
+        let folder = support::ascii_model();
+        let (engine, tokenizer) = (
+            Engine::open(&folder).unwrap(),
+            Tokenizer::open(&folder).unwrap(),
+        );
+        flat("tasks", 3000, || {
+            let options = Options::new().unwrap().set("max_tokens", 2).unwrap();
+            let options = options.set("stream", true).unwrap();
+            let options = options.set("stop", &["\n\n"]).unwrap();
+            let mut builder =
+                Task::builder(&engine, &tokenizer, TaskKind::Generate, Some(&options)).unwrap();
+            builder.add(&["one", &"too long ".repeat(100)]).unwrap();
+            let task = builder.submit().unwrap();
+            let ended = |kind: &EventKind| !matches!(kind, EventKind::Text(_));
+            let events = task.events().map(|event| event.unwrap().kind);
+            assert_eq!(events.filter(ended).count(), 2);
+            assert!(task.text(0).is_ok());
+        });
+    }
     flat("engines", 300, || {
         let options = Options::new().unwrap().set("threads", 1).unwrap();
         let options = options.set("cache_bytes", "4M").unwrap();

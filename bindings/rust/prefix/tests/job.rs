@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use prefix::{Batch, Engine, EventKind, Finish, Finished, Options, Request, Status};
-use support::{block_on, engine, options};
+use support::{block_on, engine, options, threads_of_this_process};
 
 /// A batch that keeps the tiny model busy for seconds.
 fn long_batch(engine: &Engine) -> Batch {
@@ -304,10 +304,6 @@ fn an_awaited_event_comes_when_the_job_is_cancelled() {
     }
     assert!(failed > 0);
     assert_eq!(job.finished_count().unwrap(), job.len());
-}
-
-fn threads_of_this_process() -> usize {
-    std::fs::read_dir("/proc/self/task").unwrap().count()
 }
 
 #[test]

@@ -17,6 +17,7 @@ fn values_of_every_kind_are_kept() {
         .and_then(|o| o.set("cache_bytes", "2M"))
         .and_then(|o| o.set("stop_tokens", &[2, 7]))
         .and_then(|o| o.set("namespace", &String::from("été")))
+        .and_then(|o| o.set("stop", &["a \"b\"", "é"]))
         .and_then(|o| o.set_json(r#"{"max_tokens": 9, "seed": -1}"#))
         .unwrap();
     let got = |key: &str| options.get(key).unwrap();
@@ -27,8 +28,34 @@ fn values_of_every_kind_are_kept() {
     assert_eq!(got("stop_tokens"), "2,7");
     assert_eq!(got("namespace"), "été");
     assert_eq!((got("max_tokens"), got("seed")), ("9".into(), "-1".into()));
+    assert_eq!(got("stop"), r#"["a \"b\"","é"]"#);
     assert_eq!(got("dtype"), "bf16", "a default");
+    let copy = Options::new().unwrap().set_json(&options.json().unwrap());
+    let copy = copy.unwrap();
+    for key in ["threads", "cache", "stop_tokens", "stop", "seed"] {
+        assert_eq!(copy.get(key).unwrap(), got(key));
+    }
     assert_eq!(Value::from(usize::MAX), Value::Int(i64::MAX));
+}
+
+#[test]
+fn lists_of_texts_come_from_lists_of_all_kinds() {
+    let owned = vec!["é".to_string(), String::new()];
+    let borrowed: Vec<&str> = owned.iter().map(String::as_str).collect();
+    let expected = Value::Texts(vec!["é", ""]);
+    assert_eq!(Value::from(&owned), expected);
+    assert_eq!(Value::from(owned.as_slice()), expected);
+    assert_eq!(Value::from(&borrowed), expected);
+    assert_eq!(Value::from(borrowed.as_slice()), expected);
+    assert_eq!(Value::from(&["é", ""]), expected);
+    let none: [&str; 0] = [];
+    let set = options().set("stop", &["x"]).unwrap().set("stop", &none);
+    assert_eq!(set.unwrap().get("stop").unwrap(), "[]");
+    let no_ints: [i32; 0] = [];
+    let set = options().set("stop_tokens", &no_ints).unwrap();
+    assert_eq!(set.get("stop_tokens").unwrap(), "");
+    let refused = options().set("threads", &["1"]).unwrap_err();
+    assert_eq!(refused.status(), Status::InvalidArgument);
 }
 
 #[test]
@@ -60,6 +87,8 @@ fn the_library_lists_its_options() {
         (OptionType::Int, Scope::Engine)
     );
     assert_eq!((threads.default, threads.range.0), ("0", 0.0));
+    let stop = infos.iter().find(|info| info.key == "stop").unwrap();
+    assert_eq!((stop.kind, stop.scope), (OptionType::Texts, Scope::Task));
     let dtype = infos.iter().find(|info| info.key == "dtype").unwrap();
     assert_eq!(dtype.values, "bf16|f32");
     let options = options();

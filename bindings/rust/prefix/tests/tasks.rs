@@ -5,159 +5,491 @@ mod support;
 
 use std::time::Duration;
 
-use prefix::{tasks, Engine, Finish, Status, Tokenizer};
-use support::bits;
+use prefix::{
+    tasks, Chat, Engine, EventKind, Finish, Options, Status, Task, TaskBuilder, TaskKind, Tokenizer,
+};
+use support::{bits, options};
 
 fn open() -> (Engine, Tokenizer) {
     let folder = support::ascii_model();
-    let options = support::options().set("threads", 1).unwrap();
+    let options = options().set("threads", 1).unwrap();
     (
         Engine::open_with(&folder, &options).unwrap(),
         Tokenizer::open(&folder).unwrap(),
     )
 }
 
+fn builder(
+    (engine, tokenizer): &(Engine, Tokenizer),
+    kind: TaskKind,
+    options: Option<&Options>,
+) -> TaskBuilder {
+    Task::builder(engine, tokenizer, kind, options).unwrap()
+}
+
+/// A text that goes on to its last token, with its pieces.
+fn writing(max_tokens: i32) -> Options {
+    let options = options().set("max_tokens", max_tokens).unwrap();
+    let options = options.set("ignore_eos", true).unwrap();
+    options.set("stream", true).unwrap()
+}
+
+/// A task that keeps the tiny model busy for seconds.
+fn long_task(open: &(Engine, Tokenizer), options: &Options) -> Task {
+    let prompts: Vec<String> = (0..2000).map(|i| format!("{i} trees and more")).collect();
+    let mut builder = builder(open, TaskKind::Generate, Some(options));
+    builder.add(&prompts).unwrap();
+    builder.submit().unwrap()
+}
+
 const DOCUMENTS: [&str; 3] = ["Bread is baked.", "Paris is big.", "A tree."];
+const QUERIES: [&str; 2] = ["Which city?", "What is baked?"];
 
 #[test]
-fn rerank_scores_every_document_for_every_query() {
-    let (engine, tokenizer) = open();
-    let queries = ["Which city?", "What is baked?"];
-    let task = tasks::rerank(&engine, &tokenizer, &queries, &DOCUMENTS, None).unwrap();
-    assert_eq!(task.progress().unwrap(), (0, 6));
-    assert_eq!(
-        task.values().unwrap_err().status(),
-        Status::Misuse,
-        "before it has run"
-    );
-    task.run().unwrap();
-    assert_eq!(task.progress().unwrap(), (6, 6));
-    let scores = task.values().unwrap();
-    assert_eq!(scores.shape(), (2, 3));
-    for (row, values) in scores.rows().enumerate() {
-        let order = task.order(row).unwrap();
-        assert_eq!(order.len(), 3);
-        assert!(
-            order
-                .windows(2)
-                .all(|pair| values[pair[0]] >= values[pair[1]]),
-            "{values:?}"
-        );
+fn products_and_pairs_have_the_same_scores() {
+    let open = open();
+    let mut product = builder(&open, TaskKind::Rerank, None);
+    assert_eq!(product.add_product(&QUERIES, &DOCUMENTS).unwrap(), 0..6);
+    let product = product.submit().unwrap();
+
+    let mut pairs = builder(&open, TaskKind::Rerank, None);
+    assert!(pairs.is_empty().unwrap());
+    for (i, query) in QUERIES.iter().enumerate() {
+        let texts = DOCUMENTS.map(|document| [*query, document]);
+        let items = pairs.add(&texts.concat()).unwrap();
+        assert_eq!(items, 3 * i..3 * i + 3);
     }
-    assert_eq!(task.statuses().unwrap(), [Status::Ok; 6]);
-    assert_eq!(task.info(0).unwrap().finish, Finish::None);
+    assert_eq!(pairs.len().unwrap(), 6);
+    let pairs = pairs.submit().unwrap();
+
+    for task in [&product, &pairs] {
+        task.wait().unwrap();
+        assert_eq!((task.len(), task.finished_count().unwrap()), (6, 6));
+        assert_eq!((task.width().unwrap(), task.is_empty()), (1, false));
+        assert_eq!(task.statuses().unwrap(), [Status::Ok; 6]);
+        assert_eq!(task.first_failure().unwrap(), None);
+        assert_eq!(task.info(0).unwrap().finish, Finish::None);
+        let totals = task.totals().unwrap();
+        assert_eq!((totals.requests, totals.failed), (6, 0));
+    }
+    let values = product.all_values().unwrap();
+    assert_eq!(
+        bits(values.as_slice()),
+        bits(pairs.all_values().unwrap().as_slice())
+    );
+    assert_eq!(values.len(), 6);
+    for item in 0..6 {
+        assert_eq!(product.values(item).unwrap(), values.get(item).unwrap());
+    }
     assert!(
-        task.totals().unwrap().tokens_shared > 0,
+        product.totals().unwrap().tokens_shared > 0,
         "documents are computed once"
     );
-    assert_eq!(task.order(2).unwrap_err().status(), Status::OutOfRange);
-
-    // One alone has the bits it has among others.
-    let one = tasks::rerank(&engine, &tokenizer, &queries[1..], &DOCUMENTS[2..], None).unwrap();
-    one.run().unwrap();
-    assert_eq!(
-        bits(one.values().unwrap().as_slice()),
-        bits(&scores.row(1)[2..])
-    );
 }
 
 #[test]
-fn embed_makes_vectors() {
-    let (engine, tokenizer) = open();
-    let options = Some(r#"{"dimensions": 8}"#);
-    let task = tasks::embed(&engine, &tokenizer, &DOCUMENTS, options).unwrap();
-    while !task.run_for(Duration::from_millis(1)).unwrap() {}
-    let vectors = task.values().unwrap();
-    assert_eq!(vectors.shape(), (3, 8));
-    for vector in vectors.rows() {
-        let norm: f32 = vector.iter().map(|x| x * x).sum();
-        assert!((norm - 1.0).abs() < 1e-3, "{norm}");
+fn ranking_is_by_score_within_a_range() {
+    let open = open();
+    let options = options().set("top_n", 2).unwrap();
+    for (options, places) in [(None, 3), (Some(&options), 2)] {
+        let mut builder = builder(&open, TaskKind::Rerank, options);
+        let items = builder.add_product(&QUERIES, &DOCUMENTS).unwrap();
+        let task = builder.submit().unwrap();
+        task.wait().unwrap();
+        for query in 0..2 {
+            let ranking = task.ranking(query * 3..query * 3 + 3).unwrap();
+            assert_eq!(ranking.len(), places);
+            assert!(ranking
+                .windows(2)
+                .all(|pair| pair[0].score >= pair[1].score));
+            for place in ranking {
+                let value = task.values(query * 3 + place.index).unwrap();
+                assert_eq!(value, [place.score]);
+            }
+        }
+        assert_eq!(task.ranking(6..6).unwrap(), []);
+        assert!(task.ranking(items).is_ok());
+        for beyond in [5..7, 7..7, 0..usize::MAX] {
+            let error = task.ranking(beyond).unwrap_err();
+            assert_eq!(error.status(), Status::OutOfRange);
+        }
     }
 }
 
 #[test]
-fn answer_gives_texts() {
-    let (engine, tokenizer) = open();
-    let questions = ["What is baked?", "Where?"];
-    let options = Some(r#"{"request": {"max_tokens": 5}}"#);
-    let task = tasks::answer(&engine, &tokenizer, DOCUMENTS[0], &questions, options).unwrap();
-    task.run().unwrap();
-    assert_eq!(task.values().unwrap().shape(), (2, 0));
-    for item in 0..2 {
-        assert!(task.text(item).is_ok());
-        assert!(task.info(item).unwrap().generated_tokens <= 5);
+fn tags_come_back_with_info_and_events() {
+    let open = open();
+    let mut builder = builder(&open, TaskKind::Rerank, None);
+    builder.add(&["q", "d"]).unwrap();
+    assert_eq!(builder.add_tagged(&["q", "e"], -7).unwrap(), 1..2);
+    let many = builder.add_product_tagged(&QUERIES, &["d"], i64::MAX);
+    assert_eq!(many.unwrap(), 2..4);
+    let tags = [0, -7, i64::MAX, i64::MAX];
+    let task = builder.submit().unwrap();
+    let mut events = 0;
+    for event in task.events() {
+        let event = event.unwrap();
+        assert_eq!(event.tag, tags[event.request]);
+        assert!(matches!(event.kind, EventKind::Finished { .. }));
+        events += 1;
     }
-    assert_eq!(task.text(2).unwrap_err().status(), Status::OutOfRange);
+    assert_eq!(events, 4);
+    for (item, tag) in tags.into_iter().enumerate() {
+        assert_eq!(task.info(item).unwrap().tag, tag);
+    }
 }
 
 #[test]
-fn classify_gives_probabilities() {
-    let (engine, tokenizer) = open();
-    let labels = ["food", "town"];
-    let task = tasks::classify(&engine, &tokenizer, &DOCUMENTS, &labels, None).unwrap();
-    task.run().unwrap();
-    let values = task.values().unwrap();
-    assert_eq!(values.shape(), (3, 2));
-    assert!(values
-        .rows()
-        .all(|row| (row.iter().sum::<f32>() - 1.0).abs() < 1e-4));
+fn labels_get_probabilities() {
+    let open = open();
+    let mut builder = builder(&open, TaskKind::Classify, None);
+    builder.set_labels(&["animal"]).unwrap();
+    builder.set_labels(&["food", "town"]).unwrap();
+    builder.add(&DOCUMENTS).unwrap();
+    let error = builder.add_product(&QUERIES, &DOCUMENTS).unwrap_err();
+    assert_eq!(error.status(), Status::Misuse, "an item has one text");
+    let none: [&str; 0] = [];
+    let error = builder.set_labels(&none).unwrap_err();
+    assert_eq!(error.status(), Status::InvalidArgument);
+    let task = builder.submit().unwrap();
+    task.wait().unwrap();
+    let values = task.all_values().unwrap();
+    assert_eq!((task.width().unwrap(), values.len()), (2, 3));
+    for (item, row) in values.iter().enumerate() {
+        assert!((row.iter().sum::<f32>() - 1.0).abs() < 1e-4, "{row:?}");
+        let best = task.ranking(item * 2..item * 2 + 2).unwrap()[0];
+        assert_eq!(best.score, row[0].max(row[1]));
+    }
+
+    let mut unlabelled = self::builder(&open, TaskKind::Classify, None);
+    unlabelled.add(&DOCUMENTS).unwrap();
+    let error = unlabelled.submit().unwrap_err();
+    assert_eq!(error.status(), Status::InvalidArgument);
+    let mut other = self::builder(&open, TaskKind::Embed, None);
+    let error = other.set_labels(&["a"]).unwrap_err();
+    assert_eq!(error.status(), Status::Misuse);
 }
 
 #[test]
-fn a_cancelled_task_ends_with_cancelled_items() {
-    let (engine, tokenizer) = open();
-    let documents: Vec<String> = (0..2000)
-        .map(|i| format!("Document {i} on trees."))
-        .collect();
-    let task = tasks::rerank(&engine, &tokenizer, &["Trees?"], &documents, None).unwrap();
-    assert!(!task.run_for(Duration::ZERO).unwrap(), "it has only begun");
+fn texts_need_not_outlive_the_builder() {
+    let open = open();
+    let mut builder = builder(&open, TaskKind::Generate, None);
+    {
+        let prompt = "x".repeat(50);
+        builder.add(&[&prompt]).unwrap();
+        builder.add(&[prompt]).unwrap();
+    }
+    let task = builder.submit().unwrap();
+    task.wait().unwrap();
+    assert_eq!(task.text(0).unwrap(), task.text(1).unwrap());
+    assert_eq!(task.values(0).unwrap(), [0.0; 0]);
+    assert_eq!(task.all_values().unwrap().len(), 2);
+}
+
+/// The texts of a task, from its pieces.
+fn pieces(task: &Task) -> Vec<String> {
+    let mut texts = vec![String::new(); task.len()];
+    for event in task.events() {
+        let event = event.unwrap();
+        texts[event.request].push_str(event.text());
+    }
+    texts
+}
+
+#[test]
+fn pieces_add_up_to_the_text() {
+    let open = open();
+    let options = writing(60);
+    let mut builder = builder(&open, TaskKind::Answer, Some(&options));
+    builder.add_product(&DOCUMENTS, &QUERIES).unwrap();
+    let task = builder.submit().unwrap();
+    let texts = pieces(&task);
+    assert!(texts.iter().any(|text| text.len() > 30), "{texts:?}");
+    for (item, text) in texts.iter().enumerate() {
+        assert_eq!(*text, task.text(item).unwrap());
+        assert_eq!(task.partial_text(item).unwrap(), *text);
+        assert_eq!(task.info(item).unwrap().generated_tokens, 60);
+    }
+    assert!(task.events().next().is_none(), "there are no more");
+
+    let quiet = options.set("stream", false).unwrap();
+    let mut builder = self::builder(&open, TaskKind::Answer, Some(&quiet));
+    builder.add_product(&DOCUMENTS, &QUERIES).unwrap();
+    let task = builder.submit().unwrap();
+    assert_eq!(pieces(&task), [""; 6]);
+    let whole: Vec<_> = (0..6).map(|item| task.text(item).unwrap()).collect();
+    assert_eq!(whole, texts, "the same without option stream");
+}
+
+#[test]
+fn a_long_piece_comes_whole() {
+    // A text that comes as one piece: it ends before a stop text that might have begun with it.
+    let open = open();
+    let free = prefix::generate(&open.0, &open.1, &["tree"], Some(&writing(150))).unwrap();
+    let text = free[0].as_ref().unwrap();
+    let stop = format!("{text}and more");
+    let options = writing(150).set("stop", &[stop.as_str()]).unwrap();
+    let mut builder = builder(&open, TaskKind::Generate, Some(&options));
+    builder.add(&["tree"]).unwrap();
+    let task = builder.submit().unwrap();
+    let events: Vec<_> = task.events().map(Result::unwrap).collect();
+    let longest = events.iter().map(|event| event.text().len()).max();
+    assert!(longest.unwrap() > 64, "{events:?}");
+    assert_eq!(pieces(&task), [""], "read already");
+    let text: String = events.iter().map(|event| event.text()).collect();
+    assert_eq!(text, task.text(0).unwrap());
+}
+
+#[test]
+fn a_text_ends_before_a_stop_string() {
+    let open = open();
+    let free = prefix::generate(&open.0, &open.1, &["tree"], Some(&writing(100))).unwrap();
+    let text = free[0].as_ref().unwrap();
+    let stop = &text[20..24];
+    let options = writing(100).set("stop", &["\u{1}nowhere", stop]).unwrap();
+    let mut builder = builder(&open, TaskKind::Generate, Some(&options));
+    builder.add(&["tree"]).unwrap();
+    let task = builder.submit().unwrap();
+    assert_eq!(pieces(&task), [task.text(0).unwrap()]);
+    let at = text.find(stop).unwrap();
+    assert_eq!(task.text(0).unwrap(), text[..at].trim_end());
+}
+
+#[test]
+fn cancelling_keeps_what_is_finished() {
+    let open = open();
+    let small_chunks = writing(20).set("chunk_tokens", 500).unwrap();
+    let task = long_task(&open, &small_chunks);
+    let finished = task.events().map(Result::unwrap).find_map(|event| {
+        matches!(event.kind, EventKind::Finished { .. }).then_some(event.request)
+    });
+    let first = finished.unwrap();
     let canceller = task.clone();
     std::thread::spawn(move || canceller.cancel().unwrap())
         .join()
         .unwrap();
-    task.run().unwrap();
-    let statuses = task.statuses().unwrap();
-    assert_eq!(statuses.last(), Some(&Status::Cancelled));
-    assert!(task.values().unwrap().as_slice().last().unwrap().is_nan());
-    assert!(!task.message(1999).unwrap().is_empty());
-    assert_eq!(task.text(1999).unwrap_err().status(), Status::Cancelled);
-}
-
-#[test]
-fn an_answer_that_was_cancelled_is_kept_so_far() {
-    let (engine, tokenizer) = open();
-    let questions: Vec<String> = (0..300).map(|i| format!("What is {i}?")).collect();
-    let long = r#"{"request": {"max_tokens": 100, "ignore_eos": true}}"#;
-    let task = tasks::answer(&engine, &tokenizer, DOCUMENTS[0], &questions, Some(long)).unwrap();
-    while engine.stats().unwrap().steps < 5 {
-        assert!(!task.run_for(Duration::from_millis(1)).unwrap());
-    }
+    task.wait().unwrap();
     task.cancel().unwrap();
-    task.run().unwrap();
-    assert_eq!(task.text(299).unwrap_err().status(), Status::Cancelled);
-    let begun = (0..300).filter(|item| !task.text_so_far(*item).unwrap().is_empty());
-    assert!(begun.count() > 0);
+    assert!(task.text(first).is_ok());
+    assert_eq!(task.info(first).unwrap().status, Status::Ok);
+    let statuses = task.statuses().unwrap();
+    let cancelled = statuses.iter().filter(|s| **s == Status::Cancelled).count();
+    assert!(cancelled > 0);
+    assert_eq!(task.totals().unwrap().failed, cancelled as u64);
+    let (item, error) = task.first_failure().unwrap().unwrap();
+    assert_eq!(
+        statuses.iter().position(|s| *s != Status::Ok).unwrap(),
+        item
+    );
+    assert_eq!(error.status(), Status::Cancelled);
+    assert_eq!(task.message(item).unwrap(), error.message());
+    assert_eq!(task.text(item).unwrap_err().message(), error.message());
 }
 
 #[test]
-fn options_and_recipes_are_checked() {
+fn a_text_that_was_cancelled_is_kept_so_far() {
+    let open = open();
+    let task = long_task(&open, &writing(150));
+    let begun = task
+        .events()
+        .map(Result::unwrap)
+        .find(|event| !event.text().is_empty());
+    let begun = begun.unwrap();
+    task.cancel().unwrap();
+    task.wait().unwrap();
+    let text = task.text(begun.request);
+    assert_eq!(text.unwrap_err().status(), Status::Cancelled);
+    let partial = task.partial_text(begun.request).unwrap();
+    assert!(partial.starts_with(begun.text()), "{begun:?} {partial:?}");
+    assert_eq!(task.partial_text(1999).unwrap(), "", "it was not begun");
+}
+
+#[test]
+fn a_deadline_ends_the_whole_task() {
+    let open = open();
+    let options = writing(150).set("deadline_ms", 1).unwrap();
+    let task = long_task(&open, &options);
+    task.wait().unwrap();
+    assert_eq!(task.statuses().unwrap()[1999], Status::Deadline);
+    let message = task.message(1999).unwrap();
+    assert!(message.contains("1 ms"), "{message}");
+}
+
+#[test]
+fn unfinished_items_cannot_be_read() {
+    let open = open();
+    let task = long_task(&open, &writing(150));
+    assert!(!task.wait_for(Duration::ZERO).unwrap());
+    assert_eq!(task.text(1999).unwrap_err().status(), Status::Misuse);
+    assert_eq!(task.info(1999).unwrap_err().status(), Status::Misuse);
+    assert_eq!(task.statuses().unwrap()[1999], Status::Misuse);
+    let error = task.text(2000).unwrap_err();
+    assert_eq!(error.status(), Status::OutOfRange);
+    assert!(task.finished_count().unwrap() < 2000);
+    let mut events = task.events();
+    let first = events.next_within(Duration::from_secs(60)).unwrap();
+    assert!(first.is_ok());
+    task.cancel().unwrap();
+    task.wait().unwrap();
+}
+
+#[test]
+fn a_prompt_that_is_cut_says_so() {
+    let open = open();
+    let options = options().set("max_prompt_tokens", 80).unwrap();
+    let documents = ["short", &"long ".repeat(100)];
+    let mut builder = builder(&open, TaskKind::Rerank, Some(&options));
+    builder.add_product(&["q"], &documents).unwrap();
+    let task = builder.submit().unwrap();
+    task.wait().unwrap();
+    let cut = [0, 1].map(|item| task.info(item).unwrap().was_cut);
+    assert_eq!(cut, [false, true]);
+
+    let off = options.set("truncate", "off").unwrap();
+    let ranking = prefix::rerank(&open.0, &open.1, "q", &documents, Some(&off)).unwrap();
+    assert_eq!(ranking.ranked.len(), 1);
+    assert_eq!(ranking.ranked[0].index, 0);
+    let (failed, error) = &ranking.failures[0];
+    assert_eq!((ranking.failures.len(), *failed), (1, 1));
+    assert_eq!(error.status(), Status::PromptTooLong);
+}
+
+#[test]
+fn what_does_not_belong_is_refused() {
     let (engine, tokenizer) = open();
-    let make =
-        |options| tasks::rerank(&engine, &tokenizer, &["q"], &DOCUMENTS, Some(options)).map(|_| ());
-    let refused = |options| make(options).unwrap_err().status();
-    assert_eq!(refused(r#"{"topn": 1}"#), Status::UnknownOption);
-    assert_eq!(refused(r#"{"recipe": "none"}"#), Status::NotFound);
-    assert_eq!(refused("{"), Status::InvalidArgument);
+    let refused = |kind, key: &str, value: prefix::Value| {
+        let options = options().set(key, value).unwrap();
+        let made = Task::builder(&engine, &tokenizer, kind, Some(&options));
+        made.unwrap_err()
+    };
+    for (kind, key, value) in [
+        (TaskKind::Embed, "stream", true.into()),
+        (TaskKind::Embed, "max_tokens", 5.into()),
+        (TaskKind::Generate, "top_n", 5.into()),
+        (TaskKind::Rerank, "stop", (&["x"]).into()),
+        (TaskKind::Rerank, "threads", 1.into()),
+        (TaskKind::Chat, "dimensions", 5.into()),
+    ] {
+        let error = refused(kind, key, value);
+        assert_eq!(error.status(), Status::InvalidArgument, "{error}");
+        assert!(error.message().contains(key), "{error}");
+    }
+    let error = refused(TaskKind::Rerank, "recipe", "none".into());
+    assert_eq!(error.status(), Status::NotFound);
+    let mut odd = Task::builder(&engine, &tokenizer, TaskKind::Rerank, None).unwrap();
+    let error = odd.add(&["q", "d", "q"]).unwrap_err();
+    assert_eq!(error.status(), Status::InvalidArgument);
+    assert!(odd.is_empty().unwrap(), "nothing of it was taken");
+}
+
+#[test]
+fn a_task_without_items_is_done() {
+    let open = open();
+    for kind in [TaskKind::Rerank, TaskKind::Embed, TaskKind::Generate] {
+        let task = builder(&open, kind, None).submit().unwrap();
+        task.wait().unwrap();
+        assert!(task.is_empty());
+        assert_eq!(task.all_values().unwrap().len(), 0);
+        assert_eq!(task.statuses().unwrap(), []);
+        assert!(task.events().next().is_none());
+    }
+}
+
+#[test]
+fn one_call_ranks_embeds_and_classifies() {
+    let (engine, tokenizer) = open();
+    let ranking = prefix::rerank(&engine, &tokenizer, QUERIES[0], &DOCUMENTS, None).unwrap();
+    assert_eq!((ranking.ranked.len(), ranking.failures.len()), (3, 0));
+
+    let short = options().set("dimensions", 8).unwrap();
+    let vectors = prefix::embed(&engine, &tokenizer, &DOCUMENTS, Some(&short)).unwrap();
+    for vector in &vectors {
+        let vector = vector.as_ref().unwrap();
+        let norm: f32 = vector.iter().map(|x| x * x).sum();
+        assert!(vector.len() == 8 && (norm - 1.0).abs() < 1e-3, "{vector:?}");
+    }
+    assert_eq!(vectors.len(), 3);
+
+    let labels = ["food", "town", "plant"];
+    let classes = prefix::classify(&engine, &tokenizer, &DOCUMENTS, &labels, None).unwrap();
+    for class in &classes {
+        let class = class.as_ref().unwrap();
+        let sum: f32 = class.iter().map(|label| label.score).sum();
+        assert!(class.len() == 3 && (sum - 1.0).abs() < 1e-4, "{class:?}");
+        assert!(class.windows(2).all(|pair| pair[0].score >= pair[1].score));
+    }
+    assert_eq!(classes.len(), 3);
+}
+
+#[test]
+fn one_call_answers_generates_and_chats() {
+    let (engine, tokenizer) = open();
+    let short = options().set("max_tokens", 5).unwrap();
+    let short = Some(&short);
+    let answers = prefix::answer(&engine, &tokenizer, DOCUMENTS[0], &QUERIES, short).unwrap();
+    let texts = prefix::generate(&engine, &tokenizer, &DOCUMENTS, short).unwrap();
+    let chats = [Chat::new().user("Hi \"you\"\n"), Chat::new().user("Go")];
+    let messages = prefix::chat(&engine, &tokenizer, &chats, short).unwrap();
+    assert_eq!((answers.len(), texts.len(), messages.len()), (2, 3, 2));
+    for text in answers.iter().chain(&texts).chain(&messages) {
+        assert!(text.as_ref().unwrap().len() <= 5 * 12, "{text:?}");
+    }
+    let odd = [Chat::new()
+        .user("Hi")
+        .options_json(r#"{"add_generation_prompt": false}"#)];
+    let error = prefix::chat(&engine, &tokenizer, &odd, short).unwrap_err();
+    assert_eq!(error.status(), Status::InvalidArgument);
+}
+
+#[test]
+fn one_call_fails_only_when_nothing_succeeds() {
+    let (engine, tokenizer) = open();
+    let options = options().set("max_prompt_tokens", 20).unwrap();
+    let options = options.set("truncate", "off").unwrap();
+    let options = Some(&options);
+    let long = "long ".repeat(100);
+    let some = prefix::embed(&engine, &tokenizer, &[&long, "short"], options).unwrap();
+    let error = some[0].as_ref().unwrap_err();
+    assert_eq!(error.status(), Status::PromptTooLong);
+    assert!(some[1].is_ok());
+    let none = prefix::embed(&engine, &tokenizer, &[&long, &long], options).unwrap_err();
+    assert_eq!(none.status(), Status::PromptTooLong);
+    assert_eq!(none.message(), error.message());
+    let nothing: [&str; 0] = [];
+    let empty = prefix::embed(&engine, &tokenizer, &nothing, options).unwrap();
+    assert!(empty.is_empty());
+    let broken = [
+        Chat::new().message_json("{"),
+        Chat::new().user("Hi").user("you"),
+    ];
+    let some = prefix::chat(&engine, &tokenizer, &broken, None).unwrap();
+    let error = some[0].as_ref().unwrap_err();
+    assert_eq!(error.status(), Status::InvalidArgument);
+    assert!(some[1].is_ok());
+}
+
+#[test]
+fn kinds_have_the_names_of_the_library() {
+    let open = open();
+    for kind in [
+        TaskKind::Rerank,
+        TaskKind::Embed,
+        TaskKind::Classify,
+        TaskKind::Answer,
+        TaskKind::Generate,
+        TaskKind::Chat,
+    ] {
+        assert!(builder(&open, kind, None).is_empty().unwrap());
+        assert_eq!(kind.name(), format!("{kind:?}").to_lowercase());
+    }
+}
+
+#[test]
+fn recipes_are_listed() {
+    support::load_library();
     let names = tasks::recipes().unwrap();
     assert!(names.contains(&"query-likelihood"), "{names:?}");
     assert!(tasks::recipe_json(names[0]).unwrap().contains(names[0]));
-    assert_eq!(
-        tasks::recipe_json("none").unwrap_err().status(),
-        Status::NotFound
-    );
-
-    let none: [&str; 0] = [];
-    let empty = tasks::embed(&engine, &tokenizer, &none, None).unwrap();
-    empty.run().unwrap();
-    assert_eq!(empty.values().unwrap().as_slice(), [0.0; 0]);
+    let error = tasks::recipe_json("none").unwrap_err();
+    assert_eq!(error.status(), Status::NotFound);
 }

@@ -89,7 +89,7 @@ impl Chat {
         format!("[{}]", self.messages.join(","))
     }
 
-    pub(super) fn options(&self) -> Option<&str> {
+    pub(crate) fn options(&self) -> Option<&str> {
         self.options.as_deref()
     }
 }

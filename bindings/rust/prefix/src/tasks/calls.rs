@@ -1,0 +1,139 @@
+//! A whole task in one call, with one rule: results come with their failures, and the call fails only when nothing
+//! has succeeded.
+
+use super::{Ranked, Task, TaskBuilder, TaskKind};
+use crate::error::{Error, Result, Status};
+use crate::{Chat, Engine, Options, Tokenizer};
+
+/// Documents in the order of their scores.
+#[non_exhaustive]
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Ranking {
+    /// From best to worst, at most `top_n` (an option).
+    pub ranked: Vec<Ranked>,
+    /// The documents that have no score, and why.
+    pub failures: Vec<(usize, Error)>,
+}
+
+/// Ranks documents by how well they fit the query. Documents that fail are told apart; `Err` when all do.
+///
+/// ```no_run
+/// # fn main() -> prefix::Result<()> {
+/// # let (engine, tokenizer) = (prefix::Engine::open("")?, prefix::Tokenizer::open("")?);
+/// let documents = ["Bread is baked from flour.", "Paris is the capital of France."];
+/// let ranking = prefix::rerank(&engine, &tokenizer, "Which city rules France?", &documents, None)?;
+/// println!("best: {}", documents[ranking.ranked[0].index]);
+/// # Ok(()) }
+/// ```
+pub fn rerank(
+    engine: &Engine,
+    tokenizer: &Tokenizer,
+    query: &str,
+    documents: &[impl AsRef<str>],
+    options: Option<&Options>,
+) -> Result<Ranking> {
+    let builder = Task::builder(engine, tokenizer, TaskKind::Rerank, options)?;
+    let task = run(builder, |builder| builder.add_product(&[query], documents))?;
+    let failed = |item| task.values(item).err().map(|error| (item, error));
+    Ok(Ranking {
+        ranked: task.ranking(0..task.len())?,
+        failures: (0..task.len()).filter_map(failed).collect(),
+    })
+}
+
+/// A vector for each text, or why it has none; `Err` when none has.
+pub fn embed(
+    engine: &Engine,
+    tokenizer: &Tokenizer,
+    texts: &[impl AsRef<str>],
+    options: Option<&Options>,
+) -> Result<Vec<Result<Vec<f32>>>> {
+    let builder = Task::builder(engine, tokenizer, TaskKind::Embed, options)?;
+    let task = run(builder, |builder| builder.add(texts))?;
+    Ok((0..task.len()).map(|item| task.values(item)).collect())
+}
+
+/// The labels for each text from likeliest to least, at most `top_n` (an option), with their probabilities; or why
+/// it has none. `Err` when none has.
+pub fn classify(
+    engine: &Engine,
+    tokenizer: &Tokenizer,
+    texts: &[impl AsRef<str>],
+    labels: &[impl AsRef<str>],
+    options: Option<&Options>,
+) -> Result<Vec<Result<Vec<Ranked>>>> {
+    let mut builder = Task::builder(engine, tokenizer, TaskKind::Classify, options)?;
+    builder.set_labels(labels)?;
+    let task = run(builder, |builder| builder.add(texts))?;
+    let width = labels.len();
+    let ranking = |item| {
+        task.values(item)?; // its error
+        task.ranking(item * width..(item + 1) * width)
+    };
+    Ok((0..task.len()).map(ranking).collect())
+}
+
+/// An answer to each question about a context, which is computed once; or why it has none. `Err` when none has.
+pub fn answer(
+    engine: &Engine,
+    tokenizer: &Tokenizer,
+    context: &str,
+    questions: &[impl AsRef<str>],
+    options: Option<&Options>,
+) -> Result<Vec<Result<String>>> {
+    let builder = Task::builder(engine, tokenizer, TaskKind::Answer, options)?;
+    let task = run(builder, |builder| {
+        builder.add_product(&[context], questions)
+    })?;
+    Ok(texts(&task))
+}
+
+/// What follows each prompt, or why nothing does; `Err` when nothing follows any.
+pub fn generate(
+    engine: &Engine,
+    tokenizer: &Tokenizer,
+    prompts: &[impl AsRef<str>],
+    options: Option<&Options>,
+) -> Result<Vec<Result<String>>> {
+    let builder = Task::builder(engine, tokenizer, TaskKind::Generate, options)?;
+    Ok(texts(&run(builder, |builder| builder.add(prompts))?))
+}
+
+/// The next message of each conversation, or why there is none; `Err` when there is none at all.
+///
+/// Options of the template ([`Chat::options_json`]) are [`Status::InvalidArgument`]: the recipe has them.
+pub fn chat(
+    engine: &Engine,
+    tokenizer: &Tokenizer,
+    chats: &[Chat],
+    options: Option<&Options>,
+) -> Result<Vec<Result<String>>> {
+    if let Some(index) = chats.iter().position(|chat| chat.options().is_some()) {
+        let message =
+            format!("chat {index} has options of the template; those of a task are in its recipe");
+        return Err(Error::new(Status::InvalidArgument, "chat", message));
+    }
+    let messages: Vec<String> = chats.iter().map(Chat::messages_json).collect();
+    let builder = Task::builder(engine, tokenizer, TaskKind::Chat, options)?;
+    Ok(texts(&run(builder, |builder| builder.add(&messages))?))
+}
+
+/// A task that is done, and of which something has succeeded.
+fn run<T>(
+    mut builder: TaskBuilder,
+    fill: impl FnOnce(&mut TaskBuilder) -> Result<T>,
+) -> Result<Task> {
+    fill(&mut builder)?;
+    let task = builder.submit()?;
+    task.wait()?;
+    if task.totals()?.failed == task.len() as u64 {
+        if let Some((_, error)) = task.first_failure()? {
+            return Err(error);
+        }
+    }
+    Ok(task)
+}
+
+fn texts(task: &Task) -> Vec<Result<String>> {
+    (0..task.len()).map(|item| task.text(item)).collect()
+}

@@ -1,0 +1,294 @@
+//! A task at work, and its results.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use prefix_sys as sys;
+use prefix_sys::Init;
+
+use super::{TaskBuilder, TaskKind};
+use crate::awaited::{Awaited, Queue};
+use crate::error::{call, Error, Result, Status};
+use crate::raw::{into_text, read_array, read_array_into, read_text, Handle};
+use crate::{
+    Engine, Event, EventStream, Events, Finished, JobTotals, Options, ResultInfo, Tokenizer, Values,
+};
+
+/// Texts at work. Clones are the same task; any thread may use it. When the last clone is gone, and every
+/// [`Finished`] and [`EventStream`] made from it, what is unfinished is cancelled.
+///
+/// Results of an item can be read when it is finished, and are [`Status::Misuse`] before.
+///
+/// ```no_run
+/// use prefix::{Engine, Task, TaskKind, Tokenizer};
+/// # fn main() -> prefix::Result<()> {
+/// # let (engine, tokenizer) = (Engine::open("")?, Tokenizer::open("")?);
+/// let (queries, documents) = (["Which city?", "What is baked?"], ["Paris is a city.", "Bread is baked."]);
+/// let mut builder = Task::builder(&engine, &tokenizer, TaskKind::Rerank, None)?;
+/// builder.add_product(&queries, &documents)?;
+/// let task = builder.submit()?;
+/// task.wait()?;
+/// for (i, query) in queries.iter().enumerate() {
+///     let items = i * documents.len()..(i + 1) * documents.len();
+///     println!("{query} {}", documents[task.ranking(items)?[0].index]);
+/// }
+/// # Ok(()) }
+/// ```
+///
+/// A text can be read while it is written:
+///
+/// ```no_run
+/// # use prefix::{Engine, Options, Task, TaskKind, Tokenizer};
+/// # async fn stream() -> prefix::Result<()> {
+/// # let (engine, tokenizer) = (Engine::open("")?, Tokenizer::open("")?);
+/// let options = Options::new()?.set("stream", true)?.set("stop", &["\n\n"])?;
+/// let mut builder = Task::builder(&engine, &tokenizer, TaskKind::Generate, Some(&options))?;
+/// builder.add(&["Once upon a time"])?;
+/// let mut events = builder.submit()?.event_stream();
+/// while let Some(event) = events.next_event().await {
+///     println!("{}", event?.text());
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Task(Arc<Owned>);
+
+#[derive(Debug)]
+struct Owned {
+    handle: Handle<sys::prefix_task>,
+    items: usize,
+}
+
+// Safety: the header lets any thread call every function of a task at any time.
+unsafe impl Sync for Owned {}
+
+/// A place in a ranking.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ranked {
+    /// Which one, counted from the first that was ranked.
+    pub index: usize,
+    /// Its value.
+    pub score: f32,
+}
+
+impl Task {
+    /// A task to be filled and submitted. Options are those of tasks and of the requests that it makes; one that
+    /// has no effect on this kind is refused, as is a tokenizer that does not fit the model. `deadline_ms` counts
+    /// from [`TaskBuilder::submit`], for the whole task.
+    pub fn builder(
+        engine: &Engine,
+        tokenizer: &Tokenizer,
+        kind: TaskKind,
+        options: Option<&Options>,
+    ) -> Result<TaskBuilder> {
+        TaskBuilder::new(engine, tokenizer, kind, options)
+    }
+
+    pub(super) fn new(handle: Handle<sys::prefix_task>, items: usize) -> Task {
+        Task(Arc::new(Owned { handle, items }))
+    }
+
+    /// How many items it has.
+    pub fn len(&self) -> usize {
+        self.0.items
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many of them are finished.
+    pub fn finished_count(&self) -> Result<usize> {
+        let mut count = 0;
+        // Safety: a live handle; also below.
+        call(|err| unsafe { sys::prefix_task_finished_count(self.raw(), &mut count, err) })?;
+        Ok(count)
+    }
+
+    /// Waits until all items are finished. One that fails does not fail the task.
+    pub fn wait(&self) -> Result<()> {
+        self.source().wait()
+    }
+
+    /// The same for some time; tells whether all items are finished.
+    pub fn wait_for(&self, time: Duration) -> Result<bool> {
+        self.source().wait_for(time)
+    }
+
+    /// Waits without holding a thread: a future that is ready when all items are finished. All of a process share
+    /// one thread of this crate, and need no particular executor. Dropping the future does not cancel the task,
+    /// only dropping the last clone of the task does.
+    pub fn finished(&self) -> Finished {
+        Finished::new(self.0.clone())
+    }
+
+    /// What happens, as it happens: [`Text`](crate::EventKind::Text) with option `stream`, and the end of each item.
+    /// The iterator blocks and ends with the task. The events of a task are one stream: two iterators share it.
+    pub fn events(&self) -> Events<'_> {
+        Events::new(self.source())
+    }
+
+    /// The same without holding a thread: its [`next_event`](EventStream::next_event) is awaited, with any
+    /// executor. A task wakes one stream, the last that was awaited.
+    pub fn event_stream(&self) -> EventStream {
+        EventStream::new(self.0.clone())
+    }
+
+    /// Ends the items that are unfinished with [`Status::Cancelled`]; texts that were begun keep what there is
+    /// ([`partial_text`](Task::partial_text)). Calling it twice is harmless.
+    pub fn cancel(&self) -> Result<()> {
+        call(|err| unsafe { sys::prefix_task_cancel(self.raw(), err) })
+    }
+
+    /// How many values an item has: 1 for rerank, the dimensions for embed, the labels for classify, else 0.
+    pub fn width(&self) -> Result<usize> {
+        let mut width = 0;
+        call(|err| unsafe { sys::prefix_task_width(self.raw(), &mut width, err) })?;
+        Ok(width)
+    }
+
+    /// What became of an item; that it failed is no error here.
+    pub fn info(&self, item: usize) -> Result<ResultInfo> {
+        let mut out = sys::prefix_result_info::init();
+        // Safety: a live handle and a struct with its size; also below.
+        call(|err| unsafe { sys::prefix_task_item_info(self.raw(), item, &mut out, err) })?;
+        Ok(out.into())
+    }
+
+    /// The sentence that goes with the status of an item that failed; "" otherwise.
+    pub fn message(&self, item: usize) -> Result<String> {
+        // Safety: a live handle and a buffer with its capacity; also below.
+        read_text(512, |buf, cap, needed, err| unsafe {
+            sys::prefix_task_item_message(self.raw(), item, buf, cap, needed, err)
+        })
+    }
+
+    /// The values of an item: a score, a vector, or the probabilities of the labels. The error of the item when
+    /// it failed.
+    pub fn values(&self, item: usize) -> Result<Vec<f32>> {
+        let width = self.width()?;
+        read_array(width, |out, capacity, needed, err| unsafe {
+            sys::prefix_task_item_values(self.raw(), item, out, capacity, needed, err)
+        })
+    }
+
+    /// The values of all items in one call; NaN for one that failed or is unfinished.
+    pub fn all_values(&self) -> Result<Values> {
+        let width = self.width()?;
+        let mut values = Values {
+            values: Vec::with_capacity(self.len() * width),
+            offsets: (0..=self.len()).map(|item| (item * width) as i64).collect(),
+        };
+        read_array_into(&mut values.values, |out, capacity, needed, err| unsafe {
+            sys::prefix_task_all_values(self.raw(), out, capacity, needed, err)
+        })?;
+        Ok(values)
+    }
+
+    /// The text of an item, without white space around it. The error of the item when it failed.
+    pub fn text(&self, item: usize) -> Result<String> {
+        read_text(512, |buf, cap, needed, err| unsafe {
+            sys::prefix_task_item_text(self.raw(), item, buf, cap, needed, err)
+        })
+    }
+
+    /// The same, also what there is of a text that was cancelled or ran out of time.
+    pub fn partial_text(&self, item: usize) -> Result<String> {
+        read_text(512, |buf, cap, needed, err| unsafe {
+            sys::prefix_task_item_partial_text(self.raw(), item, buf, cap, needed, err)
+        })
+    }
+
+    /// The status of every item; [`Status::Misuse`] for one that is unfinished.
+    pub fn statuses(&self) -> Result<Vec<Status>> {
+        let codes = read_array(self.len(), |out, capacity, needed, err| unsafe {
+            sys::prefix_task_statuses(self.raw(), out, capacity, needed, err)
+        })?;
+        Ok(codes.into_iter().map(Status::from_code).collect())
+    }
+
+    /// The number and the error of the first item that failed; `None` when none has, so far.
+    pub fn first_failure(&self) -> Result<Option<(usize, Error)>> {
+        let mut item = 0;
+        match call(|err| unsafe { sys::prefix_task_first_failure(self.raw(), &mut item, err) }) {
+            Ok(()) => Ok(self.values(item).err().map(|error| (item, error))),
+            Err(error) if error.status() == Status::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Values from best to worst, at most `top_n` (an option), without those of items that failed; equal ones stay
+    /// in the order of the input. The range counts the values of all items: for rerank these are items, such as the
+    /// documents of one query; for classify with n labels, those of an item are `item * n..(item + 1) * n`.
+    pub fn ranking(&self, range: Range<usize>) -> Result<Vec<Ranked>> {
+        let (first, count) = (range.start, range.len());
+        // A range beyond the values is refused whatever the capacity.
+        let capacity = count.min(self.len() * self.width()?);
+        let mut order = vec![0; capacity];
+        let mut scores = vec![0.0; capacity];
+        let mut needed = 0;
+        call(|err| unsafe {
+            sys::prefix_task_ranking(
+                self.raw(),
+                first,
+                count,
+                order.as_mut_ptr(),
+                capacity,
+                &mut needed,
+                scores.as_mut_ptr(),
+                capacity,
+                err,
+            )
+        })?;
+        let places = order.into_iter().zip(scores).take(needed);
+        Ok(places
+            .map(|(index, score)| Ranked {
+                index: index as usize,
+                score,
+            })
+            .collect())
+    }
+
+    /// What the engine did for the whole task so far; complete when it is done.
+    pub fn totals(&self) -> Result<JobTotals> {
+        let mut out = sys::prefix_job_totals::init();
+        call(|err| unsafe { sys::prefix_task_get_totals(self.raw(), &mut out, err) })?;
+        Ok(out.into())
+    }
+
+    fn source(&self) -> &dyn Awaited {
+        &*self.0
+    }
+
+    fn raw(&self) -> *mut sys::prefix_task {
+        self.0.handle.get()
+    }
+}
+
+// Safety, for all: live handles, a struct with its size and a buffer with its capacity.
+impl Awaited for Owned {
+    fn wait_ms(&self, timeout_ms: i64) -> Result<()> {
+        call(|err| unsafe { sys::prefix_task_wait(self.handle.get(), timeout_ms, err) })
+    }
+
+    fn next_event(&self, timeout_ms: i64) -> Result<Event> {
+        let mut event = sys::prefix_event::init();
+        let piece = read_array::<u8>(64, |buf, cap, needed, err| unsafe {
+            let (task, buf) = (self.handle.get(), buf.cast());
+            sys::prefix_task_next_event(task, timeout_ms, &mut event, buf, cap, needed, err)
+        })?;
+        Ok(Event::new(event, into_text(piece)?))
+    }
+
+    fn notify(&self, queue: &Queue, tag: i64) -> Result<()> {
+        call(|err| unsafe { sys::prefix_task_notify(self.handle.get(), queue.get(), tag, err) })
+    }
+
+    fn notify_events(&self, queue: &Queue, tag: i64) -> Result<()> {
+        call(|err| unsafe {
+            sys::prefix_task_notify_events(self.handle.get(), queue.get(), tag, err)
+        })
+    }
+}

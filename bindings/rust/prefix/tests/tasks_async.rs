@@ -1,0 +1,183 @@
+//! Tasks that are awaited, and shared between threads.
+#![cfg(feature = "text")]
+
+mod support;
+
+use std::future::Future;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use prefix::{Engine, EventKind, Options, Status, Task, TaskBuilder, TaskKind, Tokenizer};
+use support::{block_on, options, threads_of_this_process};
+
+fn open() -> (Engine, Tokenizer) {
+    let folder = support::ascii_model();
+    let options = options().set("threads", 1).unwrap();
+    (
+        Engine::open_with(&folder, &options).unwrap(),
+        Tokenizer::open(&folder).unwrap(),
+    )
+}
+
+/// So many texts to write.
+fn task(open: &(Engine, Tokenizer), texts: usize, max_tokens: usize) -> Task {
+    let options = options().set("max_tokens", max_tokens).unwrap();
+    let options = options.set("ignore_eos", true).unwrap();
+    let options = options.set("stream", true).unwrap();
+    let mut builder = Task::builder(&open.0, &open.1, TaskKind::Generate, Some(&options)).unwrap();
+    let prompts: Vec<String> = (0..texts).map(|i| format!("{i} trees and more")).collect();
+    builder.add(&prompts).unwrap();
+    builder.submit().unwrap()
+}
+
+#[test]
+fn handles_may_be_sent_and_shared() {
+    fn shared<T: Send + Sync + 'static>() {}
+    fn sent<T: Send + Sync + Clone + 'static>() {}
+    shared::<TaskBuilder>();
+    sent::<Task>();
+    shared::<Options>();
+    shared::<prefix::Finished>();
+    shared::<prefix::EventStream>();
+    shared::<prefix::Ranking>();
+    fn awaited<F: Future + Send>(_: &F) {}
+    let open = open();
+    let task = task(&open, 1, 1);
+    let mut stream = task.event_stream();
+    awaited(&stream.next_event());
+    awaited(&task.finished());
+}
+
+#[test]
+fn two_hundred_tasks_are_awaited_with_one_thread() {
+    let open = open();
+    let mut context = Context::from_waker(Waker::noop());
+    let first = task(&open, 2000, 150);
+    let mut one = Box::pin(first.finished());
+    assert!(one.as_mut().poll(&mut context).is_pending());
+    let before = threads_of_this_process();
+    let tasks: Vec<_> = (0..200).map(|_| task(&open, 2, 5)).collect();
+    let mut waits: Vec<_> = tasks.iter().map(|task| Box::pin(task.finished())).collect();
+    for wait in &mut waits {
+        let _ = wait.as_mut().poll(&mut context); // a task may be done already
+    }
+    // Other tests of this program come and go with a thread or two each.
+    assert!(threads_of_this_process() < before + 20);
+    first.cancel().unwrap();
+    for (task, wait) in tasks.iter().zip(waits) {
+        block_on(wait).unwrap();
+        assert_eq!(task.statuses().unwrap(), [Status::Ok; 2]);
+    }
+    block_on(one).unwrap();
+}
+
+#[test]
+fn one_thread_streams_many_texts() {
+    let open = open();
+    let mut streams: Vec<_> = (0..50)
+        .map(|i| task(&open, 1 + i % 3, 20 + i))
+        .map(|task| (task.event_stream(), vec![String::new(); task.len()], task))
+        .collect();
+    // All at once, as an executor with one thread would.
+    block_on(std::future::poll_fn(|context| {
+        let mut open = 0;
+        for (stream, texts, _) in &mut streams {
+            loop {
+                match stream.poll_event(context) {
+                    Poll::Ready(Some(event)) => {
+                        let event = event.unwrap();
+                        texts[event.request].push_str(event.text());
+                    }
+                    Poll::Ready(None) => break,
+                    Poll::Pending => {
+                        open += 1;
+                        break;
+                    }
+                }
+            }
+        }
+        if open == 0 {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    }));
+    for (_, texts, task) in &streams {
+        for (item, text) in texts.iter().enumerate() {
+            assert_eq!(*text, task.text(item).unwrap());
+        }
+    }
+}
+
+#[test]
+fn an_awaited_event_comes_when_the_task_is_cancelled() {
+    let open = open();
+    let task = task(&open, 2000, 150);
+    let mut stream = task.event_stream();
+    assert!(block_on(stream.next_event()).unwrap().is_ok());
+    task.cancel().unwrap();
+    let mut failed = 0;
+    while let Some(event) = block_on(stream.next_event()) {
+        failed += usize::from(matches!(event.unwrap().kind, EventKind::Failed { .. }));
+    }
+    assert!(failed > 0);
+    assert_eq!(task.finished_count().unwrap(), task.len());
+    assert!(block_on(stream.next_event()).is_none());
+}
+
+#[test]
+fn a_future_that_is_dropped_does_not_cancel_the_task() {
+    let open = open();
+    let task = task(&open, 10, 50);
+    let mut finished = Box::pin(task.finished());
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(finished.as_mut().poll(&mut context).is_pending());
+    drop(finished);
+    task.wait().unwrap();
+    assert_eq!(task.statuses().unwrap(), [Status::Ok; 10]);
+}
+
+#[test]
+fn dropping_the_last_clone_cancels() {
+    let open = open();
+    let first = task(&open, 2000, 150);
+    let clone = first.clone();
+    let stream = first.event_stream();
+    drop(first);
+    drop(stream);
+    assert!(!clone.wait_for(Duration::ZERO).unwrap());
+    drop(clone);
+    let begin = Instant::now();
+    loop {
+        let stats = open.0.stats().unwrap();
+        if stats.requests_running + stats.requests_waiting == 0 {
+            return;
+        }
+        assert!(begin.elapsed() < Duration::from_secs(30), "{stats:?}");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn several_threads_fill_wait_and_read() {
+    let open = open();
+    let mut builder = Task::builder(&open.0, &open.1, TaskKind::Embed, None).unwrap();
+    std::thread::scope(|scope| {
+        let filled = scope.spawn(|| builder.add(&["one", "two"]).unwrap());
+        assert_eq!(filled.join().unwrap(), 0..2);
+    });
+    let task = builder.submit().unwrap();
+    let vectors: Vec<Vec<f32>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..8)
+            .map(|_| {
+                scope.spawn(|| {
+                    task.wait().unwrap();
+                    task.values(0).unwrap()
+                })
+            })
+            .collect();
+        let join = |thread: std::thread::ScopedJoinHandle<Vec<f32>>| thread.join().unwrap();
+        threads.into_iter().map(join).collect()
+    });
+    assert!(vectors.windows(2).all(|pair| pair[0] == pair[1]));
+}
