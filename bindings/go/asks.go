@@ -6,107 +6,148 @@ import (
 	"fmt"
 )
 
-// Ranked is a document with its score.
-type Ranked struct {
-	Document int // number in the list of documents
-	Score    float32
+// Failure is an item that failed.
+type Failure struct {
+	Item int // its number: that of the document, text, question or prompt
+	Err  error
 }
 
-// Rerank sorts documents by how well they fit a query, best first. The error names documents that could not be
-// scored; the others are returned all the same, also when ctx ends before all are done. So in the functions below.
+// Failures are the items that failed, ascending. Where a function returns them, its error is nil as soon as one item
+// succeeded. When ctx ends, what is done is kept, and the rest are failures with [ErrCancelled] and the cause.
+type Failures []Failure
+
+// Err joins them; nil when there are none.
+func (f Failures) Err() error {
+	failures := make([]error, len(f))
+	for i, failure := range f {
+		failures[i] = fmt.Errorf("item %d: %w", failure.Item, failure.Err)
+	}
+	return errors.Join(failures...)
+}
+
+// Rerank sorts documents by how well they fit a query, best first. Those that could not be scored are failures.
 func Rerank(
-	ctx context.Context, engine *Engine, tokenizer *Tokenizer, query string, documents []string, options TaskOptions,
-) ([]Ranked, error) {
-	task, err := NewRerank(engine, tokenizer, []string{query}, documents, options)
-	if err != nil {
-		return nil, err
-	}
-	defer task.Close()
-	values, failed, err := task.finish(ctx)
-	if err != nil {
-		return nil, err
-	}
-	order, err := task.Order(0)
-	if err != nil {
-		return nil, err
-	}
-	ranking := make([]Ranked, len(order))
-	for i, document := range order {
-		ranking[i] = Ranked{document, values.Flat[document]}
-	}
-	return ranking, failed
+	ctx context.Context, engine *Engine, tokenizer *Tokenizer, query string, documents []string, options Options,
+) ([]Ranked, Failures, error) {
+	return ask(ctx, engine, tokenizer, "rerank", options, func(task *Task) error {
+		_, err := task.AddProduct([]string{query}, documents)
+		return err
+	}, func(task *Task) ([]Ranked, error) { return task.Ranking(0, len(documents)) })
 }
 
-// Embed makes a vector of each text: one row each. The error names texts that failed, whose rows are NaN.
+// Embed makes a vector of each text: a row each, NaN for one that failed.
 func Embed(
-	ctx context.Context, engine *Engine, tokenizer *Tokenizer, texts []string, options TaskOptions,
-) (Matrix, error) {
-	task, err := NewEmbed(engine, tokenizer, texts, options)
-	if err != nil {
-		return Matrix{}, err
-	}
-	defer task.Close()
-	values, failed, err := task.finish(ctx)
-	return values, errors.Join(err, failed)
+	ctx context.Context, engine *Engine, tokenizer *Tokenizer, texts []string, options Options,
+) (Matrix, Failures, error) {
+	return ask(ctx, engine, tokenizer, "embed", options, adding(texts), (*Task).Values)
 }
 
-// Answer answers many questions about one text, which is computed once. The error names questions that failed, whose
-// answers are what there is of them.
-func Answer(
-	ctx context.Context, engine *Engine, tokenizer *Tokenizer, text string, questions []string, options TaskOptions,
-) ([]string, error) {
-	task, err := NewAnswer(engine, tokenizer, text, questions, options)
-	if err != nil {
-		return nil, err
-	}
-	defer task.Close()
-	_, failed, err := task.finish(ctx)
-	if err != nil {
-		return nil, err
-	}
-	answers := make([]string, len(questions))
-	for i := range answers {
-		answers[i], _ = task.Text(i) // its error is in failed
-	}
-	return answers, failed
-}
-
-// Classify gives the probability of each label (column) for each text (row). The error names texts that failed,
-// whose rows are NaN.
+// Classify gives the probability of each label (column) for each text (row), NaN for one that failed.
 func Classify(
-	ctx context.Context, engine *Engine, tokenizer *Tokenizer, texts, labels []string, options TaskOptions,
-) (Matrix, error) {
-	task, err := NewClassify(engine, tokenizer, texts, labels, options)
-	if err != nil {
-		return Matrix{}, err
-	}
-	defer task.Close()
-	values, failed, err := task.finish(ctx)
-	return values, errors.Join(err, failed)
+	ctx context.Context, engine *Engine, tokenizer *Tokenizer, texts, labels []string, options Options,
+) (Matrix, Failures, error) {
+	return ask(ctx, engine, tokenizer, "classify", options, func(task *Task) error {
+		if err := task.SetLabels(labels...); err != nil {
+			return err
+		}
+		return adding(texts)(task)
+	}, (*Task).Values)
 }
 
-// finish runs a task to its end, which comes early when ctx ends, and returns its values, with the failures of its items
-// and of ctx.
-func (t *Task) finish(ctx context.Context) (values Matrix, failed, err error) {
-	ended := t.Run(ctx)
-	if ended != nil && !errors.Is(ended, ErrCancelled) {
-		return Matrix{}, nil, ended
+// Answer answers many questions about one text, which is computed once. Of one that failed there is what was begun.
+func Answer(
+	ctx context.Context, engine *Engine, tokenizer *Tokenizer, text string, questions []string, options Options,
+) ([]string, Failures, error) {
+	return ask(ctx, engine, tokenizer, "answer", options, func(task *Task) error {
+		_, err := task.AddProduct([]string{text}, questions)
+		return err
+	}, texts(len(questions)))
+}
+
+// Complete continues each prompt, as option recipe says. Of one that failed there is what was begun.
+func Complete(
+	ctx context.Context, engine *Engine, tokenizer *Tokenizer, prompts []string, options Options,
+) ([]string, Failures, error) {
+	return ask(ctx, engine, tokenizer, "generate", options, adding(prompts), texts(len(prompts)))
+}
+
+// Chat gives the next message of a conversation. When it fails there is what was begun, beside the error.
+func Chat(
+	ctx context.Context, engine *Engine, tokenizer *Tokenizer, messages []Message, options Options,
+) (string, error) {
+	text, _, err := ask(ctx, engine, tokenizer, "chat", options, func(task *Task) error {
+		_, err := task.AddChat(messages...)
+		return err
+	}, func(task *Task) (string, error) { return task.PartialText(0) })
+	return text, err
+}
+
+func adding(texts []string) func(*Task) error {
+	return func(task *Task) error {
+		_, err := task.Add(texts...)
+		return err
 	}
-	statuses, err := t.Statuses()
+}
+
+func texts(count int) func(*Task) ([]string, error) {
+	return func(task *Task) ([]string, error) {
+		texts := make([]string, count)
+		for item := range texts {
+			var err error
+			if texts[item], err = task.PartialText(item); err != nil {
+				return nil, err
+			}
+		}
+		return texts, nil
+	}
+}
+
+// ask makes a task, runs it and reads what came of it.
+func ask[T any](
+	ctx context.Context, engine *Engine, tokenizer *Tokenizer, kind string, options Options,
+	fill func(*Task) error, read func(*Task) (T, error),
+) (results T, failures Failures, err error) {
+	task, err := NewTask(engine, tokenizer, kind, options)
 	if err != nil {
-		return Matrix{}, nil, err
+		return results, nil, err
 	}
-	failures := []error{ended}
+	defer task.Close()
+	if err := fill(task); err != nil {
+		return results, nil, err
+	}
+	ended := task.Run(ctx)
+	if ended != nil && !errors.Is(ended, ErrCancelled) {
+		return results, nil, ended
+	}
+	failures, items, err := task.failures(ended)
+	if err != nil {
+		return results, nil, err
+	}
+	if results, err = read(task); err != nil {
+		return results, failures, err
+	}
+	if items > 0 && len(failures) == items {
+		return results, failures, failures[0].Err
+	}
+	return results, failures, nil
+}
+
+// failures are those of all items; ended is the error of the cancelled ones, when it is not nil.
+func (t *Task) failures(ended error) (failures Failures, items int, err error) {
+	statuses, err := t.Statuses()
 	for item, status := range statuses {
-		if status == 0 || ended != nil && status == ErrCancelled {
+		if status == 0 {
 			continue
 		}
-		result, err := t.Result(item)
-		if err != nil {
-			return Matrix{}, nil, err
+		failure := ended
+		if ended == nil || status != ErrCancelled {
+			result, err := t.Result(item)
+			if err != nil {
+				return nil, 0, err
+			}
+			failure = result.Err
 		}
-		failures = append(failures, fmt.Errorf("item %d: %w", item, result.Err))
+		failures = append(failures, Failure{item, failure})
 	}
-	values, err = t.Values()
-	return values, errors.Join(failures...), err
+	return failures, len(statuses), err
 }

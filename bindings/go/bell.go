@@ -1,13 +1,12 @@
 package prefix
 
 import (
+	"context"
 	"sync"
-
-	"prefix.io/prefix/internal/swig"
 )
 
-// bell wakes those who wait for the events of one job, any number of goroutines: the library tells one of its waiters
-// for each job, once when there are events and again after somebody has found none.
+// bell wakes those who wait for the events of one job or task, any number of goroutines: the library tells one of its
+// waiters for each, once when there are events and again after somebody has found none.
 //
 // A reader takes next() before it looks for an event: an event that comes after the look closes that channel.
 type bell struct {
@@ -17,7 +16,7 @@ type bell struct {
 	forget  func()
 }
 
-func (b *bell) enter(job uintptr) error {
+func (b *bell) enter(notify notice) error {
 	b.mutex.Lock()
 	defer b.mutex.Unlock()
 	if b.readers == 0 {
@@ -26,10 +25,7 @@ func (b *bell) enter(job uintptr) error {
 			return err
 		}
 		b.rung = make(chan struct{})
-		b.forget, err = waiter.watch(b.ring, func(queue uintptr, tag int64, f *swig.Error) int32 {
-			return swig.Prefix_job_notify_events(job, queue, tag, f)
-		})
-		if err != nil {
+		if b.forget, err = waiter.watch(b.ring, notify); err != nil {
 			return err
 		}
 	}
@@ -42,6 +38,21 @@ func (b *bell) leave() {
 	defer b.mutex.Unlock()
 	if b.readers--; b.readers == 0 {
 		b.forget()
+	}
+}
+
+// wait looks until it no longer says [ErrTimeout]. When ctx ends first the error is its cause.
+func (b *bell) wait(ctx context.Context, look func() error) error {
+	for {
+		rung := b.next()
+		if err := look(); !isStatus(err, ErrTimeout) {
+			return err
+		}
+		select {
+		case <-rung:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package prefix
 
 import (
+	"encoding/binary"
 	"runtime"
 
 	"prefix.io/prefix/internal/swig"
@@ -72,4 +73,20 @@ func join(lists [][]Token) (joined []Token, offsets []int64) {
 		offsets = append(offsets, int64(len(joined)))
 	}
 	return joined, offsets
+}
+
+// pack puts texts behind a table of where each begins and the last one ends, as bindings/swig/prefix.i draws it.
+func pack(texts []string) []byte {
+	end := 8 * (len(texts) + 1)
+	size := end
+	for _, text := range texts {
+		size += len(text)
+	}
+	packed := make([]byte, end, size)
+	for i, text := range texts {
+		binary.NativeEndian.PutUint64(packed[8*i:], uint64(len(packed)))
+		packed = append(packed, text...)
+	}
+	binary.NativeEndian.PutUint64(packed[end-8:], uint64(len(packed)))
+	return packed
 }

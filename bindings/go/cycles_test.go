@@ -57,6 +57,16 @@ func TestMemoryIsFlat(t *testing.T) {
 			t.Fatal("no error")
 		}
 	})
+	model, reader := asciiModel(t)
+	flat(t, "tasks", 2000, func() {
+		task := must(prefix.NewTask(model, reader, "rerank", prefix.Options{"top_n": 1}))(t)
+		must(task.AddProduct([]string{"Which city?"}, documents))(t)
+		check(t, task.Run(background))
+		if ranking := must(task.Ranking(0, 3))(t); len(ranking) != 1 {
+			t.Fatal(ranking)
+		}
+		task.Close()
+	})
 	text, config := byteTokenizer(128)
 	flat(t, "tokenizers", 1000, func() {
 		tokenizer := must(prefix.TokenizerFromJSON(text, config))(t)

@@ -3,7 +3,8 @@
 // What requests have in common at their beginning is computed once, within a batch, between running batches, and
 // from the cache. An [Engine] is one model with its cache; a [Batch] collects requests; [Engine.Run] computes them
 // and [Job.AllValues] returns their numbers in one call. [Tokenizer] makes tokens from text and text from tokens,
-// and [Rerank], [Embed], [Answer] and [Classify] take text and return scores, vectors and answers.
+// and [Rerank], [Embed], [Classify], [Answer], [Complete] and [Chat] take text and return scores, vectors and texts; a
+// [Task] does so step by step.
 //
 // # Threads
 //

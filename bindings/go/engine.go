@@ -15,9 +15,6 @@ import (
 // Token is the id of a token.
 type Token = int32
 
-// slice is the longest wait inside the library, so that no thread is parked there forever.
-const slice = 100 // milliseconds
-
 // Engine is one model with its cache and scheduler.
 type Engine struct {
 	handle
@@ -239,7 +236,7 @@ func (e *Engine) Run(ctx context.Context, batch *Batch) (*Job, error) {
 		return nil, err
 	}
 	// The end of ctx cancels the job, so it is over soon in any case.
-	if err := job.wait(context.Background()); err != nil {
+	if err := job.Wait(context.Background()); err != nil {
 		job.Close()
 		return nil, err
 	}

@@ -204,7 +204,7 @@ func TestUseAfterClose(t *testing.T) {
 	_, result := job.Result(0)
 	_, encode := tokenizer.Encode("a", 0)
 	_, push := detok.Push(1)
-	_, task := prefix.NewEmbed(engine, tokenizer, nil, nil)
+	_, task := prefix.NewTask(engine, tokenizer, "embed", nil)
 	_, zero := new(prefix.Engine).Stats()
 	errs := []error{stats, run, lookup, made, add, plan, values, result, encode, push, task, zero, job.Wait(background),
 		job.Cancel(), batch.Clear(), engine.Shutdown(background)}

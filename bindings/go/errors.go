@@ -83,11 +83,17 @@ var failures = sync.Pool{New: func() any { return &swig.Error{StructSize: swig.S
 func call(function func(failure *swig.Error) int32) error {
 	failure := failures.Get().(*swig.Error)
 	defer failures.Put(failure)
+	failure.Clear() // the failure of an earlier call; one that has no memory for its texts writes none
 	status := function(failure)
 	if status == swig.PREFIX_OK {
 		return nil
 	}
 	return &Error{Status(status), failure.Domain(), failure.Message()}
+}
+
+func isStatus(err error, status Status) bool {
+	failure, ok := err.(*Error)
+	return ok && failure.Status == status
 }
 
 // cancelled is the error of work that ended because of its context.

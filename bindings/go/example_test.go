@@ -89,7 +89,28 @@ func ExampleRerank() {
 	}
 	tokenizer, _ := prefix.OpenTokenizer(model)
 	documents := []string{"Bread is baked from flour.", "Paris is the capital of France."}
-	ranking, _ := prefix.Rerank(ctx, engine, tokenizer, "What is the capital of France?", documents, nil)
-	fmt.Println(documents[ranking[0].Document])
-	// Output: Paris is the capital of France.
+	ranking, failures, err := prefix.Rerank(ctx, engine, tokenizer, "What is the capital of France?", documents, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(documents[ranking[0].Index], len(failures), "failed")
+	// Output: Paris is the capital of France. 0 failed
+}
+
+// A text while it is written.
+func ExampleTask_Events() {
+	ctx := context.Background()
+	model := "../../build/models/SmolLM2-135M-Instruct.Q4_1.gguf"
+	engine, err := prefix.Open(ctx, model, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	tokenizer, _ := prefix.OpenTokenizer(model)
+	task, _ := prefix.NewTask(engine, tokenizer, "answer", prefix.Options{"stream": true, "stop": []string{"."}})
+	task.Add("Bread is baked from flour.", "What is bread baked from?")
+	task.Submit()
+	for event := range task.Events(ctx) {
+		fmt.Print(event.Text)
+	}
+	// Output: Bread is baked from flour
 }

@@ -15,7 +15,7 @@ import (
 func TestReadme(t *testing.T) {
 	readme := string(must(os.ReadFile("README.md"))(t))
 	examples := string(must(os.ReadFile("example_test.go"))(t))
-	for _, name := range []string{"Example", "ExampleRerank", "ExampleJob_Events", "ExampleEngine_Pin"} {
+	for _, name := range []string{"Example", "ExampleRerank", "ExampleTask_Events", "ExampleJob_Events", "ExampleEngine_Pin"} {
 		body := regexp.MustCompile(`(?s)func ` + name + `\(\) \{\n(.*?)\t// Output`).FindStringSubmatch(examples)[1]
 		body = strings.ReplaceAll(strings.TrimPrefix(body, "\t"), "\n\t", "\n")
 		if !strings.Contains(readme, "```go\n"+body+"```") {

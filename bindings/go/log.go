@@ -46,7 +46,7 @@ func NextLog() (slog.Level, string, error) {
 
 // ForwardLog hands the messages of the library to a logger until ctx ends, the last ones then too.
 func ForwardLog(ctx context.Context, logger *slog.Logger) {
-	ticker := time.NewTicker(slice * time.Millisecond)
+	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
 	for {
 		over := ctx.Err() != nil

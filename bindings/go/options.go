@@ -9,9 +9,9 @@ import (
 	"prefix.io/prefix/internal/swig"
 )
 
-// Options are settings by name, of an engine or of a request; [OptionInfos] lists them all. Values are numbers,
-// booleans, strings or lists of integers; sizes may be strings such as "2G". Those of an engine may also have a *[Pool]
-// as "pool".
+// Options are settings by name, of an engine, a request or a task; [OptionInfos] lists them all. Values are numbers,
+// booleans, strings or lists of integers or strings; sizes may be strings such as "2G". Those of an engine may also
+// have a *[Pool] as "pool".
 type Options map[string]any
 
 // native makes the options of one call; release takes 0.
@@ -76,15 +76,16 @@ type OptionType int32
 
 // The types of options.
 const (
-	OptionInt     OptionType = swig.PREFIX_OPTION_INT
-	OptionFloat   OptionType = swig.PREFIX_OPTION_FLOAT
-	OptionBool    OptionType = swig.PREFIX_OPTION_BOOL
-	OptionString  OptionType = swig.PREFIX_OPTION_STRING
-	OptionIntList OptionType = swig.PREFIX_OPTION_INT_LIST
+	OptionInt        OptionType = swig.PREFIX_OPTION_INT
+	OptionFloat      OptionType = swig.PREFIX_OPTION_FLOAT
+	OptionBool       OptionType = swig.PREFIX_OPTION_BOOL
+	OptionString     OptionType = swig.PREFIX_OPTION_STRING
+	OptionIntList    OptionType = swig.PREFIX_OPTION_INT_LIST
+	OptionStringList OptionType = swig.PREFIX_OPTION_STRING_LIST
 )
 
 func (t OptionType) String() string {
-	return nameOf(int32(t), "OptionType", "int", "float", "bool", "string", "int list")
+	return nameOf(int32(t), "OptionType", "int", "float", "bool", "string", "int list", "string list")
 }
 
 // Scope is where an option belongs.
@@ -96,10 +97,11 @@ const (
 	ScopeRequest   Scope = swig.PREFIX_SCOPE_REQUEST // requests of every kind
 	ScopeGenerate  Scope = swig.PREFIX_SCOPE_GENERATE
 	ScopeEmbedding Scope = swig.PREFIX_SCOPE_EMBEDDING
+	ScopeTask      Scope = swig.PREFIX_SCOPE_TASK // which take those of their requests too
 )
 
 func (s Scope) String() string {
-	return nameOf(int32(s), "Scope", "engine", "request", "generate", "embedding")
+	return nameOf(int32(s), "Scope", "engine", "request", "generate", "embedding", "task")
 }
 
 // OptionInfo describes an option.

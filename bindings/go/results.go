@@ -23,11 +23,12 @@ func (f Finish) String() string {
 	return nameOf(int32(f), "Finish", "none", "stop", "length", "cancelled", "error")
 }
 
-// Result says how a request went. PromptTokens is CachedTokens (found computed before this batch) + SharedTokens
+// Result says how a request, or an item of a task, went. PromptTokens is CachedTokens (found computed before this batch) + SharedTokens
 // (computed in this batch for another request) + ComputedTokens (computed for this one).
 type Result struct {
 	Err                                                      error // why the request failed; nil when it did not
 	Finish                                                   Finish
+	Cut                                                      bool // of a task: the prompt was cut to fit
 	Tag                                                      int64
 	PromptTokens, CachedTokens, SharedTokens, ComputedTokens int
 	GeneratedTokens                                          int
@@ -39,7 +40,8 @@ func microseconds(number int64) time.Duration { return time.Duration(number) * t
 
 func newResult(raw *swig.ResultInfo, message func() (string, error)) (Result, error) {
 	result := Result{
-		Finish: Finish(raw.Finish), Tag: raw.UserTag, PromptTokens: int(raw.PromptTokens),
+		Finish: Finish(raw.Finish), Cut: raw.Flags&swig.PREFIX_RESULT_CUT != 0, Tag: raw.UserTag,
+		PromptTokens: int(raw.PromptTokens),
 		CachedTokens: int(raw.CachedTokens), SharedTokens: int(raw.SharedTokens),
 		ComputedTokens: int(raw.ComputedTokens), GeneratedTokens: int(raw.GeneratedTokens),
 		Queue: microseconds(raw.QueueUs), First: microseconds(raw.FirstUs), Total: microseconds(raw.TotalUs),

@@ -7,249 +7,369 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
-	"time"
 
 	"prefix.io/prefix"
 )
 
 var documents = []string{"Bread is baked.", "Paris is big.", "A tree."}
 
-func TestRerank(t *testing.T) {
+// newTask makes a task of the tiny model, which lives as long as the test.
+func newTask(t *testing.T, kind string, options prefix.Options) *prefix.Task {
+	t.Helper()
 	engine, tokenizer := asciiModel(t)
+	task := must(prefix.NewTask(engine, tokenizer, kind, options))(t)
+	t.Cleanup(func() { task.Close() })
+	return task
+}
+
+func TestPairsProductsAndTags(t *testing.T) {
+	task := newTask(t, "rerank", nil)
 	queries := []string{"Which city?", "What is baked?"}
-	task := must(prefix.NewRerank(engine, tokenizer, queries, documents, nil))(t)
-	defer task.Close()
 	if _, err := task.Values(); !errors.Is(err, prefix.ErrMisuse) {
 		t.Error(err)
 	}
-	check(t, task.Run(background))
-	if done, total, err := task.Progress(); done != 6 || total != 6 || err != nil {
-		t.Error(done, total, err)
+	task.SetTag(7)
+	if first := must(task.AddProduct(queries, documents))(t); first != 0 {
+		t.Error(first)
 	}
-	scores := must(task.Values())(t)
-	if scores.Rows != 2 || scores.Columns != 3 {
-		t.Error(scores)
+	task.SetTag(8)
+	pairs := [][2]string{{queries[1], documents[0]}, {queries[0], documents[2]}}
+	if first := must(task.AddPairs(pairs...))(t); first != 6 {
+		t.Error(first)
 	}
-	for row := range 2 {
-		order := must(task.Order(row))(t)
-		values := scores.Row(row)
-		if len(order) != 3 || values[order[0]] < values[order[1]] || values[order[1]] < values[order[2]] {
-			t.Error(order, values)
-		}
+	if first := must(task.Add(queries[1], documents[1]))(t); first != 8 {
+		t.Error(first)
 	}
-	if _, err := task.Order(2); !errors.Is(err, prefix.ErrOutOfRange) {
+	if _, err := task.Add("one text"); !errors.Is(err, prefix.ErrInvalidArgument) {
 		t.Error(err)
 	}
-	if !slices.Equal(must(task.Statuses())(t), make([]prefix.Status, 6)) {
+	if count, finished := must(task.Count())(t), must(task.Finished())(t); count != 9 || finished != 0 {
+		t.Error(count, finished)
+	}
+	check(t, task.Run(background))
+	if finished := must(task.Finished())(t); finished != 9 {
+		t.Error(finished)
+	}
+	scores := must(task.Values())(t)
+	if scores.Rows != 9 || scores.Columns != 1 {
+		t.Fatal(scores)
+	}
+	// The same query and document have the same score, wherever they stand.
+	for pair, product := range map[int]int{6: 3, 7: 2, 8: 4} {
+		if scores.Flat[pair] != scores.Flat[product] {
+			t.Error(pair, product, scores.Flat)
+		}
+	}
+	for item := range 9 {
+		result, tag := must(task.Result(item))(t), int64(7+item/6)
+		if result.Err != nil || result.PromptTokens == 0 || result.Cut || result.Tag != tag {
+			t.Errorf("%d: %+v", item, result)
+		}
+		if one := must(task.ItemValues(item))(t); len(one) != 1 || one[0] != scores.Row(item)[0] {
+			t.Error(item, one)
+		}
+	}
+	if !slices.Equal(must(task.Statuses())(t), make([]prefix.Status, 9)) {
 		t.Error("not all are fine")
 	}
-	if result := must(task.Result(5))(t); result.Err != nil || result.PromptTokens == 0 {
-		t.Errorf("%+v", result)
+	if item, err := task.FirstFailure(); item != 0 || err != nil {
+		t.Error(item, err)
 	}
-	if totals := must(task.Totals())(t); totals.TokensShared == 0 {
+	if totals := must(task.Totals())(t); totals.Requests != 9 || totals.TokensShared == 0 {
 		t.Errorf("%+v: documents are computed once", totals)
 	}
-	ranking := must(prefix.Rerank(background, engine, tokenizer, queries[1], documents, nil))(t)
-	for i, document := range must(task.Order(1))(t) {
-		if ranking[i].Document != document || ranking[i].Score != scores.Row(1)[document] {
+	ranking := must(task.Ranking(3, 3))(t)
+	for i, ranked := range ranking {
+		if ranked.Score != scores.Flat[3+ranked.Index] || i > 0 && ranked.Score > ranking[i-1].Score {
+			t.Error(ranking)
+		}
+	}
+	if len(ranking) != 3 {
+		t.Error(ranking)
+	}
+	for _, wrong := range [][2]int{{7, 3}, {-1, 1}, {0, -1}, {0, math.MaxInt}} {
+		if _, err := task.Ranking(wrong[0], wrong[1]); !errors.Is(err, prefix.ErrOutOfRange) {
+			t.Error(wrong, err)
+		}
+	}
+	if _, err := task.Result(9); !errors.Is(err, prefix.ErrOutOfRange) {
+		t.Error(err)
+	}
+	if _, err := task.Add("late", "late"); !errors.Is(err, prefix.ErrMisuse) {
+		t.Error(err)
+	}
+}
+
+func TestLabels(t *testing.T) {
+	task := newTask(t, "classify", nil)
+	must(task.Add(documents...))(t)
+	if err := task.Submit(); !errors.Is(err, prefix.ErrInvalidArgument) {
+		t.Error(err)
+	}
+	check(t, task.SetLabels("one"))
+	check(t, task.SetLabels("food", "town", ""))
+	if err := task.SetLabels("town", "\xff"); !errors.Is(err, prefix.ErrInvalidUTF8) {
+		t.Error(err)
+	}
+	check(t, task.Run(background))
+	classes := must(task.Values())(t)
+	if classes.Rows != 3 || classes.Columns != 3 {
+		t.Fatal(classes)
+	}
+	for row := range classes.Rows {
+		if sum := classes.Row(row)[0] + classes.Row(row)[1] + classes.Row(row)[2]; math.Abs(float64(sum)-1) > 1e-4 {
+			t.Error(row, sum)
+		}
+		ranking := must(task.Ranking(3*row, 3))(t)
+		if len(ranking) != 3 || ranking[0].Score != slices.Max(classes.Row(row)) {
 			t.Error(ranking)
 		}
 	}
 }
 
-func TestEmbedAnswerClassify(t *testing.T) {
-	engine, tokenizer := asciiModel(t)
-	vectors := must(prefix.Embed(background, engine, tokenizer, documents, prefix.TaskOptions{"dimensions": 8}))(t)
-	if vectors.Rows != 3 || vectors.Columns != 8 {
-		t.Error(vectors)
-	}
-	for row := range vectors.Rows {
-		var norm float64
-		for _, x := range vectors.Row(row) {
-			norm += float64(x) * float64(x)
+var writing = prefix.Options{"max_tokens": 40, "ignore_eos": true, "stream": true}
+
+func TestPiecesAddUpToTheText(t *testing.T) {
+	task := newTask(t, "generate", writing)
+	task.SetTag(5)
+	must(task.Add(documents...))(t)
+	check(t, task.Submit())
+	texts, ended, pieces := make([]string, 3), 0, 0
+	for event, err := range task.Events(background) {
+		check(t, err)
+		if event.Tag != 5 {
+			t.Errorf("%+v", event)
 		}
-		if math.Abs(norm-1) > 1e-3 {
-			t.Error(row, norm)
+		switch event.Kind {
+		case prefix.EventText:
+			texts[event.Request] += event.Text
+			pieces++
+		case prefix.EventFinished:
+			ended++
+			if must(task.Text(event.Request))(t) != texts[event.Request] {
+				t.Errorf("%q %q", must(task.Text(event.Request))(t), texts[event.Request])
+			}
+		default:
+			t.Errorf("%+v", event)
 		}
 	}
-	short := prefix.TaskOptions{"request": map[string]any{"max_tokens": 5}}
-	answers, err := prefix.Answer(background, engine, tokenizer, documents[0], []string{"What is baked?", "Where?"}, short)
-	if len(answers) != 2 || err != nil {
-		t.Errorf("%q %v", answers, err)
+	if ended != 3 || pieces <= 3 {
+		t.Error(ended, pieces)
 	}
-	classes := must(prefix.Classify(background, engine, tokenizer, documents, []string{"food", "town"}, nil))(t)
-	for row := range classes.Rows {
-		if sum := classes.Row(row)[0] + classes.Row(row)[1]; math.Abs(float64(sum)-1) > 1e-4 {
-			t.Error(row, sum)
-		}
+	for range task.Events(background) {
+		t.Error("events come once")
 	}
-	if none := must(prefix.Embed(background, engine, tokenizer, nil, nil))(t); none.Rows != 0 || len(none.Flat) != 0 {
-		t.Error(none)
+	if prefix.EventText.String() != "text" {
+		t.Error(prefix.EventText)
 	}
 }
 
-func TestAFailedItemIsNamed(t *testing.T) {
+func TestStopTexts(t *testing.T) {
 	engine, tokenizer := asciiModel(t)
-	mixed := []string{documents[0], strings.Repeat("long ", 100), documents[2]}
-	ranking, err := prefix.Rerank(background, engine, tokenizer, "Trees?", mixed, prefix.TaskOptions{"truncate": "off"})
-	if len(ranking) != 2 || !errors.Is(err, prefix.ErrPromptTooLong) || !strings.Contains(err.Error(), "item 1") {
-		t.Error(ranking, err)
+	options := prefix.Options{"max_tokens": 40, "ignore_eos": true}
+	whole, failures, err := prefix.Complete(background, engine, tokenizer, documents[:1], options)
+	if err != nil || len(failures) != 0 || len(whole[0]) < 4 {
+		t.Fatalf("%q %v %v", whole, failures, err)
 	}
-	vectors, err := prefix.Embed(background, engine, tokenizer, mixed, prefix.TaskOptions{"truncate": "off"})
-	if vectors.Rows != 3 || !math.IsNaN(float64(vectors.Row(1)[0])) || !errors.Is(err, prefix.ErrPromptTooLong) {
-		t.Error(vectors, err)
+	runes := []rune(whole[0])
+	stop := string(runes[2:4])
+	options["stop"] = []string{"no such text", stop}
+	ended, _, err := prefix.Complete(background, engine, tokenizer, documents[:1], options)
+	before, _, _ := strings.Cut(whole[0], stop)
+	if err != nil || ended[0] != strings.TrimSpace(before) {
+		t.Errorf("%q %q %q %v", whole, stop, ended, err)
+	}
+	if value, err := options.Get("stop"); err != nil || !strings.HasPrefix(value, `["no such text"`) {
+		t.Error(value, err)
 	}
 }
 
-func manyDocuments(prefix string, count int) []string {
+func manyDocuments(count int) []string {
 	many := make([]string, count)
 	for i := range many {
-		many[i] = fmt.Sprintf("%s %d on trees.", prefix, i)
+		many[i] = fmt.Sprintf("Document %d on trees.", i)
 	}
 	return many
 }
 
-func TestACancelledTask(t *testing.T) {
-	engine, tokenizer := asciiModel(t)
-	task := must(prefix.NewRerank(engine, tokenizer, []string{"Trees?"}, manyDocuments("Document", 2000), nil))(t)
-	defer task.Close()
-	if done, err := task.RunFor(time.Millisecond); done || err != nil {
-		t.Error(done, err)
+func TestCancelKeepsWhatIsFinished(t *testing.T) {
+	task := newTask(t, "rerank", prefix.Options{"chunk_tokens": 256})
+	must(task.AddProduct([]string{"Trees?"}, manyDocuments(500)))(t)
+	ctx, cancel := context.WithCancelCause(background)
+	go func() {
+		for range task.Events(background) {
+			cancel(errEnough)
+			return
+		}
+	}()
+	if err := task.Run(ctx); !errors.Is(err, prefix.ErrCancelled) || !errors.Is(err, errEnough) {
+		t.Fatal(err)
 	}
-	time.AfterFunc(10*time.Millisecond, func() { task.Cancel() })
-	check(t, task.Run(background))
-	if statuses := must(task.Statuses())(t); statuses[1999] != prefix.ErrCancelled {
-		t.Error(statuses[1999])
+	scores, ranking := must(task.Values())(t), must(task.Ranking(0, 500))(t)
+	if len(ranking) == 0 || len(ranking) == 500 {
+		t.Error(len(ranking))
 	}
-	if _, err := task.Text(1999); !errors.Is(err, prefix.ErrCancelled) {
-		t.Error(err)
+	for item, status := range must(task.Statuses())(t) {
+		isRanked := slices.ContainsFunc(ranking, func(r prefix.Ranked) bool { return r.Index == item })
+		if isThere := !math.IsNaN(float64(scores.Flat[item])); isThere != isRanked || isThere != (status == 0) {
+			t.Error(item, status, isThere)
+		}
+		if status != 0 && status != prefix.ErrCancelled {
+			t.Error(item, status)
+		}
 	}
-	if done, err := task.RunFor(0); !done || err != nil {
-		t.Error(done, err)
+	if item, err := task.FirstFailure(); !errors.Is(err, prefix.ErrCancelled) {
+		t.Error(item, err)
 	}
+	check(t, task.Cancel())
 }
 
 var errEnough = errors.New("enough")
 
-// endsWhenSomeAreDone is a context that ends when the engine has finished its first requests.
-func endsWhenSomeAreDone(engine *prefix.Engine) context.Context {
-	ctx, cancel := context.WithCancelCause(background)
-	go func() {
-		for {
-			if stats, err := engine.Stats(); err != nil || stats.RequestsFinished > 0 {
-				cancel(errEnough)
-				return
-			}
-			time.Sleep(time.Millisecond)
-		}
-	}()
-	return ctx
-}
-
-func TestCancelTheContextOfATask(t *testing.T) {
+func TestAContextThatEndsAWaitLeavesTheTask(t *testing.T) {
 	engine, tokenizer := asciiModel(t)
-	many := manyDocuments("Document", 2000)
-	task := must(prefix.NewRerank(engine, tokenizer, []string{"Trees?"}, many, nil))(t)
+	task := must(prefix.NewTask(engine, tokenizer, "generate", prefix.Options{"max_tokens": 100, "ignore_eos": true}))(t)
 	defer task.Close()
-	err := task.Run(endsWhenSomeAreDone(engine))
-	if !errors.Is(err, prefix.ErrCancelled) || !errors.Is(err, errEnough) {
-		t.Fatal(err)
+	must(task.Add(manyDocuments(100)...))(t)
+	if err := task.Wait(background); !errors.Is(err, prefix.ErrMisuse) {
+		t.Error(err)
 	}
-	// Nothing goes on, and what was done is there.
-	scores, order := must(task.Values())(t), must(task.Order(0))(t)
-	if len(order) == 0 || len(order) == len(many) {
-		t.Error(len(order))
+	check(t, task.Submit())
+	if err := task.Submit(); !errors.Is(err, prefix.ErrMisuse) {
+		t.Error(err)
 	}
-	for document, status := range must(task.Statuses())(t) {
-		isThere := !math.IsNaN(float64(scores.Flat[document]))
-		if isThere != slices.Contains(order, document) || isThere != (status == 0) {
-			t.Error(document, status, isThere)
-		}
-		if status != 0 && status != prefix.ErrCancelled {
-			t.Error(document, status)
-		}
-	}
-	if stats := must(engine.Stats())(t); stats.RequestsRunning+stats.RequestsWaiting != 0 {
-		t.Errorf("%+v", stats)
-	}
-	// A context that is over before the task begins.
 	over, cancel := context.WithCancel(background)
 	cancel()
-	none := must(prefix.NewEmbed(engine, tokenizer, documents, nil))(t)
+	if err := task.Wait(over); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	for _, err := range task.Events(over) {
+		if err != nil && !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	}
+	check(t, task.Cancel())
+	check(t, task.Wait(background))
+	// A context that is over before the task begins.
+	none := must(prefix.NewTask(engine, tokenizer, "embed", nil))(t)
 	defer none.Close()
+	must(none.Add(documents...))(t)
 	if err := none.Run(over); !errors.Is(err, prefix.ErrCancelled) || !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-}
-
-func TestWhatIsDoneWhenTheContextEndsIsReturned(t *testing.T) {
-	engine, tokenizer := asciiModel(t)
-	many := manyDocuments("Document", 2000)
-	ranking, err := prefix.Rerank(endsWhenSomeAreDone(engine), engine, tokenizer, "Trees?", many, nil)
-	if !errors.Is(err, prefix.ErrCancelled) || !errors.Is(err, errEnough) || strings.Contains(err.Error(), "item") {
-		t.Error(err)
-	}
-	if len(ranking) == 0 || len(ranking) == len(many) {
-		t.Error(len(ranking))
+	if statuses := must(none.Statuses())(t); statuses[0] != prefix.ErrCancelled {
+		t.Error(statuses)
 	}
 }
 
-func TestAnAnswerThatWasCancelledIsKeptSoFar(t *testing.T) {
-	engine, tokenizer := asciiModel(t)
-	long := prefix.TaskOptions{"request": map[string]any{"max_tokens": 100, "ignore_eos": true}}
-	questions := make([]string, 300)
-	for i := range questions {
-		questions[i] = fmt.Sprintf("What is %d?", i)
-	}
-	task := must(prefix.NewAnswer(engine, tokenizer, documents[0], questions, long))(t)
-	defer task.Close()
-	ctx, cancel := context.WithCancel(background)
-	go func() {
-		for {
-			if stats, err := engine.Stats(); err != nil || stats.Steps >= 5 {
-				cancel()
-				return
-			}
-			time.Sleep(time.Millisecond)
+func TestTextsThatWereBegunAreKept(t *testing.T) {
+	task := newTask(t, "generate", prefix.Options{"max_tokens": 100, "ignore_eos": true, "stream": true})
+	must(task.Add(manyDocuments(50)...))(t)
+	check(t, task.Submit())
+	pieces := make([]string, 50)
+	for event, err := range task.Events(background) {
+		check(t, err)
+		pieces[event.Request] += event.Text
+		if event.Kind == prefix.EventText {
+			check(t, task.Cancel())
 		}
-	}()
-	if err := task.Run(ctx); !errors.Is(err, prefix.ErrCancelled) {
-		t.Fatal(err)
 	}
 	begun := 0
-	for item := range questions {
+	for item := range 50 {
 		text, err := task.Text(item)
-		result := must(task.Result(item))(t)
-		if result.Err == nil {
-			continue
+		partial := must(task.PartialText(item))(t)
+		if err != nil && (!errors.Is(err, prefix.ErrCancelled) || text != "") || err == nil && text != partial {
+			t.Error(item, text, err)
 		}
-		if !errors.Is(err, prefix.ErrCancelled) || text != "" && result.GeneratedTokens == 0 {
-			t.Fatal(item, text, err)
+		if partial != pieces[item] {
+			t.Errorf("%d: %q %q", item, partial, pieces[item])
 		}
-		if text != "" {
+		if err != nil && partial != "" {
 			begun++
 		}
 	}
 	if begun == 0 {
-		t.Error("no answer had begun")
+		t.Error("no text had begun")
 	}
 }
 
-func TestTaskOptions(t *testing.T) {
-	engine, tokenizer := asciiModel(t)
-	for _, wrong := range []struct {
-		options prefix.TaskOptions
-		want    error
-	}{
-		{prefix.TaskOptions{"topn": 1}, prefix.ErrUnknownOption},
-		{prefix.TaskOptions{"recipe": "none"}, prefix.ErrNotFound},
-	} {
-		if _, err := prefix.NewEmbed(engine, tokenizer, documents, wrong.options); !errors.Is(err, wrong.want) {
-			t.Errorf("%v: %v", wrong.options, err)
+func TestDeadlineOfATask(t *testing.T) {
+	options := prefix.Options{"max_tokens": 200, "ignore_eos": true, "deadline_ms": 1}
+	task := newTask(t, "generate", options)
+	must(task.Add(manyDocuments(300)...))(t)
+	check(t, task.Run(background))
+	if item, err := task.FirstFailure(); !errors.Is(err, prefix.ErrDeadline) {
+		t.Error(item, err)
+	}
+}
+
+func TestACutPromptIsTold(t *testing.T) {
+	task := newTask(t, "embed", prefix.Options{"max_prompt_tokens": 20})
+	must(task.Add("short", strings.Repeat("long ", 100), "\xff"))(t)
+	check(t, task.Run(background))
+	for item, want := range []bool{false, true} {
+		if result := must(task.Result(item))(t); result.Err != nil || result.Cut != want {
+			t.Errorf("%d: %+v", item, result)
 		}
 	}
-	if _, err := prefix.NewEmbed(engine, tokenizer, documents, prefix.TaskOptions{"recipe": make(chan int)}); err == nil {
+	if item, err := task.FirstFailure(); item != 2 || !errors.Is(err, prefix.ErrInvalidUTF8) {
+		t.Error(item, err)
+	}
+}
+
+// However many tasks are awaited, one thread waits inside the library.
+func TestManyTasks(t *testing.T) {
+	engine, tokenizer := asciiModel(t)
+	before := threads(t)
+	var group sync.WaitGroup
+	for i := range 200 {
+		task := must(prefix.NewTask(engine, tokenizer, "generate", writing))(t)
+		t.Cleanup(func() { task.Close() })
+		must(task.Add(documents[i%3]))(t)
+		check(t, task.Submit())
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			var err error
+			if i%2 == 0 {
+				err = task.Wait(background)
+			} else {
+				for _, err = range task.Events(background) {
+				}
+			}
+			if finished, other := task.Finished(); err != nil || other != nil || finished != 1 {
+				t.Error(finished, err, other)
+			}
+		}()
+	}
+	if now := threads(t); now > before+20 {
+		t.Errorf("%d threads, %d before", now, before)
+	}
+	group.Wait()
+}
+
+func TestOptionsOfTasks(t *testing.T) {
+	engine, tokenizer := asciiModel(t)
+	for _, wrong := range []struct {
+		kind    string
+		options prefix.Options
+		want    error
+	}{
+		{"embed", prefix.Options{"topn": 1}, prefix.ErrUnknownOption},
+		{"embed", prefix.Options{"max_tokens": 1}, prefix.ErrInvalidArgument},
+		{"embed", prefix.Options{"stream": true}, prefix.ErrInvalidArgument},
+		{"rerank", prefix.Options{"stop": []string{"."}}, prefix.ErrInvalidArgument},
+		{"embed", prefix.Options{"threads": 1}, prefix.ErrInvalidArgument},
+		{"embed", prefix.Options{"recipe": "none"}, prefix.ErrNotFound},
+		{"ranking", nil, prefix.ErrInvalidArgument},
+	} {
+		if _, err := prefix.NewTask(engine, tokenizer, wrong.kind, wrong.options); !errors.Is(err, wrong.want) {
+			t.Errorf("%s %v: %v", wrong.kind, wrong.options, err)
+		}
+	}
+	if _, err := prefix.NewTask(engine, tokenizer, "embed", prefix.Options{"recipe": make(chan int)}); err == nil {
 		t.Error("a channel is no value")
 	}
 	names := prefix.Recipes()
@@ -259,4 +379,37 @@ func TestTaskOptions(t *testing.T) {
 	if _, err := prefix.RecipeJSON("none"); !errors.Is(err, prefix.ErrNotFound) {
 		t.Error(err)
 	}
+}
+
+func TestAClosedTask(t *testing.T) {
+	task := newTask(t, "generate", prefix.Options{"max_tokens": 200, "ignore_eos": true})
+	must(task.Add(manyDocuments(100)...))(t)
+	check(t, task.Submit())
+	done := make(chan error)
+	go func() { done <- task.Wait(background) }()
+	go func() {
+		var last error
+		for _, last = range task.Events(background) {
+		}
+		done <- last
+	}()
+	for _, err := range task.Events(background) { // it has begun
+		check(t, err)
+		break
+	}
+	check(t, task.Close()) // ends the waits
+	for range 2 {
+		if err := <-done; err != nil && !errors.Is(err, prefix.ErrMisuse) {
+			t.Error(err)
+		}
+	}
+	_, values := task.Values()
+	_, add := task.Add("x")
+	_, count := task.Count()
+	for i, err := range []error{values, add, count, task.Submit(), task.Run(background), task.Cancel(), task.SetLabels("x")} {
+		if !errors.Is(err, prefix.ErrClosed) {
+			t.Error(i, err)
+		}
+	}
+	check(t, task.Close())
 }

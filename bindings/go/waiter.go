@@ -1,38 +1,39 @@
 package prefix
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 
 	"prefix.io/prefix/internal/swig"
 )
 
-// waiter is the one goroutine of the process, and so the one thread, that waits inside the library for jobs, their
-// events and loads, whatever their number: a completion queue tells it which are done or have events to read.
+// waiter is the one goroutine of the process, and so the one thread, that waits inside the library for jobs, tasks,
+// their events and loads, whatever their number: a completion queue tells it which are done or have events to read.
 type waiter struct {
 	queue  uintptr
 	next   atomic.Int64
 	places sync.Map // from a tag to what is called when it comes
 }
 
-// jobs is made by the first who waits, and again as long as that fails.
-var jobs struct {
+// shared is made by the first who waits, and again as long as that fails.
+var shared struct {
 	sync.Mutex
 	*waiter
 }
 
 func theWaiter() (*waiter, error) {
-	jobs.Lock()
-	defer jobs.Unlock()
-	if jobs.waiter == nil {
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.waiter == nil {
 		w := new(waiter)
 		if err := call(func(f *swig.Error) int32 { return swig.Prefix_queue_create(&w.queue, f) }); err != nil {
 			return nil, err
 		}
 		go w.run()
-		jobs.waiter = w
+		shared.waiter = w
 	}
-	return jobs.waiter, nil
+	return shared.waiter, nil
 }
 
 func (w *waiter) run() {
@@ -48,7 +49,7 @@ func (w *waiter) run() {
 }
 
 // watch calls wake, which does not block, whenever the tag comes that notify asks for, until forget is called.
-func (w *waiter) watch(wake func(), notify func(queue uintptr, tag int64, f *swig.Error) int32) (forget func(), err error) {
+func (w *waiter) watch(wake func(), notify notice) (forget func(), err error) {
 	tag := w.next.Add(1)
 	w.places.Store(tag, wake)
 	forget = func() { w.places.Delete(tag) }
@@ -57,4 +58,34 @@ func (w *waiter) watch(wake func(), notify func(queue uintptr, tag int64, f *swi
 		forget()
 	}
 	return forget, err
+}
+
+// notice asks the library to put a tag into a queue when there is something to see.
+type notice func(queue uintptr, tag int64, f *swig.Error) int32
+
+// await waits until look no longer says [ErrTimeout], which it does until the one tag of notify has come. When ctx ends
+// first the error is its cause.
+func await(ctx context.Context, look func() error, notify notice) error {
+	if err := look(); !isStatus(err, ErrTimeout) {
+		return err
+	}
+	waiter, err := theWaiter()
+	if err != nil {
+		return err
+	}
+	done := make(chan struct{})
+	forget, err := waiter.watch(func() { close(done) }, notify)
+	if err != nil {
+		return err
+	}
+	defer forget()
+	select {
+	case <-done:
+		return look()
+	case <-ctx.Done():
+	}
+	if err := look(); !isStatus(err, ErrTimeout) {
+		return err
+	}
+	return context.Cause(ctx)
 }

@@ -28,7 +28,8 @@
 %prefix_poll(prefix_job_next_event)
 %prefix_poll(prefix_queue_next)
 %prefix_poll(prefix_log_next)
-%prefix_poll(prefix_task_run)
+%prefix_poll(prefix_task_wait)
+%prefix_poll(prefix_task_next_event)
 %prefix_poll(prefix_cache_next_event)
 %ignore prefix_set_log_callback;
 %ignore prefix_source_add_buffer;
@@ -37,6 +38,7 @@
 %apply (const char* TEXT, size_t TEXT_LEN) { (const char* key, size_t key_len) };
 %apply (const char* TEXT, size_t TEXT_LEN) { (const char* value, size_t value_len) };
 %apply (const int32_t* INTS, size_t COUNT) { (const prefix_token* values, size_t n_values) };
+%apply (const char* const* TEXTS, const size_t* LENGTHS, size_t COUNT) { (const char* const* texts, const size_t* lengths, size_t n_texts) };
 %apply (const char* TEXT, size_t TEXT_LEN) { (const char* json, size_t json_len) };
 %apply (char* OUT_BYTES, size_t CAPACITY) { (char* buf, size_t cap) };
 %apply size_t* RESULT { size_t* needed };
@@ -76,18 +78,11 @@
 %apply (const char* TEXT, size_t TEXT_LEN) { (const char* messages, size_t messages_len) };
 %apply (const char* TEXT, size_t TEXT_LEN) { (const char* options, size_t options_len) };
 %apply (int64_t* OUT_LONGS, size_t CAPACITY) { (int64_t* segments, size_t capacity_segments) };
-%apply (const char* TEXT, size_t TEXT_LEN) { (const char* queries, size_t queries_len) };
-%apply (const int64_t* LONGS, size_t COUNT) { (const int64_t* query_offsets, size_t n_query_offsets) };
-%apply (const char* TEXT, size_t TEXT_LEN) { (const char* documents, size_t documents_len) };
-%apply (const int64_t* LONGS, size_t COUNT) { (const int64_t* document_offsets, size_t n_document_offsets) };
-%apply (const char* TEXT, size_t TEXT_LEN) { (const char* context, size_t context_len) };
-%apply (const char* TEXT, size_t TEXT_LEN) { (const char* questions, size_t questions_len) };
-%apply (const int64_t* LONGS, size_t COUNT) { (const int64_t* question_offsets, size_t n_question_offsets) };
-%apply (const char* TEXT, size_t TEXT_LEN) { (const char* labels, size_t labels_len) };
-%apply (const int64_t* LONGS, size_t COUNT) { (const int64_t* label_offsets, size_t n_label_offsets) };
-%apply int64_t* SLOT { int64_t* done };
-%apply int64_t* SLOT { int64_t* total };
-%apply int64_t* SLOT { int64_t* rows };
-%apply int64_t* SLOT { int64_t* columns };
-%apply (int64_t* OUT_LONGS, size_t CAPACITY) { (int64_t* out, size_t capacity) };
+%apply (const char* TEXT, size_t TEXT_LEN) { (const char* kind, size_t kind_len) };
+%apply (const char* const* TEXTS, const size_t* LENGTHS, size_t COUNT) { (const char* const* firsts, const size_t* first_lengths, size_t n_firsts) };
+%apply (const char* const* TEXTS, const size_t* LENGTHS, size_t COUNT) { (const char* const* seconds, const size_t* second_lengths, size_t n_seconds) };
+%apply size_t* RESULT { size_t* width };
 %apply (int32_t* OUT_INTS, size_t CAPACITY) { (int32_t* out, size_t capacity) };
+%apply size_t* RESULT { size_t* item };
+%apply (int64_t* OUT_LONGS, size_t CAPACITY) { (int64_t* order, size_t capacity) };
+%apply (float* OUT_FLOATS, size_t CAPACITY) { (float* scores, size_t capacity_scores) };

@@ -28,6 +28,19 @@
 %prefix_slice(const int32_t*, int32, INTS, COUNT)
 %prefix_slice(const int64_t*, int64, LONGS, COUNT)
 
+/* Packed as prefix.i draws it. */
+%typemap(gotype) (const char* const* TEXTS, const size_t* LENGTHS, size_t COUNT) "[]byte"
+%typemap(in) (const char* const* TEXTS, const size_t* LENGTHS, size_t COUNT) (prefix_text_list list = PREFIX_NO_TEXTS) {
+  if (!prefix_open_texts($input.array, (size_t)$input.len, &list)) {
+    $cleanup
+    return PREFIX_ERR_OUT_OF_MEMORY;
+  }
+  $1 = ($1_ltype)list.texts;
+  $2 = list.lengths;
+  $3 = list.count;
+}
+%typemap(freearg) (const char* const* TEXTS, const size_t* LENGTHS, size_t COUNT) "free((void*)list$argnum.texts);"
+
 /* ---- Arrays out ---- */
 
 %prefix_slice(char*, byte, OUT_BYTES, CAPACITY)

@@ -60,8 +60,11 @@
 
 %define %prefix_view(TYPE, KIND, MODE, DATA, COUNT)
 %prefix_java((TYPE DATA, size_t COUNT), jobject, Object)
-%typemap(in) (TYPE DATA, size_t COUNT) (prefix_java_view view) {
-  if (!prefix_java_open(jenv, $input, KIND, &view)) return $null;
+%typemap(in) (TYPE DATA, size_t COUNT) (prefix_java_view view = PREFIX_JAVA_NO_VIEW) {
+  if (!prefix_java_open(jenv, $input, KIND, &view)) {
+    $cleanup
+    return $null;
+  }
   $1 = ($1_ltype)view.start;
   $2 = view.count;
 }
@@ -75,6 +78,28 @@
 %prefix_view(int32_t*, PREFIX_JAVA_INT, 0, OUT_INTS, CAPACITY)
 %prefix_view(int64_t*, PREFIX_JAVA_LONG, 0, OUT_LONGS, CAPACITY)
 %prefix_view(float*, PREFIX_JAVA_FLOAT, 0, OUT_FLOATS, CAPACITY)
+
+/* Packed as prefix.i draws it. */
+%prefix_java((const char* const* TEXTS, const size_t* LENGTHS, size_t COUNT), jobject, Object)
+%typemap(in) (const char* const* TEXTS, const size_t* LENGTHS, size_t COUNT)
+    (prefix_java_view view = PREFIX_JAVA_NO_VIEW, prefix_text_list list = PREFIX_NO_TEXTS) {
+  if (!prefix_java_open(jenv, $input, PREFIX_JAVA_BYTE, &view)) {
+    $cleanup
+    return $null;
+  }
+  if (!prefix_open_texts(view.start, view.count, &list)) {
+    prefix_java_no_memory(jenv, list.count);
+    $cleanup
+    return $null;
+  }
+  $1 = ($1_ltype)list.texts;
+  $2 = list.lengths;
+  $3 = list.count;
+}
+%typemap(freearg) (const char* const* TEXTS, const size_t* LENGTHS, size_t COUNT) %{
+  free((void*)list$argnum.texts);
+  prefix_java_close(jenv, &view$argnum, JNI_ABORT);
+%}
 
 /* ---- Single values out ---- */
 

@@ -1,6 +1,7 @@
 package swig
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -82,6 +83,31 @@ func TestFunctions(t *testing.T) {
 	}
 	if found < 100 {
 		t.Errorf("%d functions in the lists of the headers", found)
+	}
+}
+
+// A list of texts for which C has no memory is a status, and the next call goes well.
+func TestNoMemoryForTexts(t *testing.T) {
+	var options uintptr
+	if status := Prefix_options_create(&options, nil); status != PREFIX_OK {
+		t.Fatal(status)
+	}
+	defer Prefix_options_release(options)
+	table := func(begin, end uint64, text string) []byte {
+		packed := binary.NativeEndian.AppendUint64(nil, begin)
+		return append(binary.NativeEndian.AppendUint64(packed, end), text...)
+	}
+	if status := Prefix_options_set_texts(options, "stop", table(1<<50, 0, ""), nil); status != PREFIX_ERR_OUT_OF_MEMORY {
+		t.Error(status)
+	}
+	for _, texts := range [][]byte{nil, table(16, 19, "abc")} {
+		if status := Prefix_options_set_texts(options, "stop", texts, nil); status != PREFIX_OK {
+			t.Error(status)
+		}
+	}
+	value := make([]byte, 64)
+	if status := Prefix_options_get(options, "stop", value, nil, nil); status != PREFIX_OK || text(value) != `["abc"]` {
+		t.Error(status, text(value))
 	}
 }
 

@@ -219,10 +219,42 @@ static void* Swig_malloc(int c) {
 
 
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "prefix.h"
 #include "prefix_text.h"
+
+/* A list of texts comes as one array: where each text begins, as int64_t counted from the start of the array,
+ * and where the last one ends; then the texts.
+ *
+ *   24 29 35 | Hello | world!        two texts
+ *
+ * C gets two arrays in one block: of pointers, and of lengths behind them. */
+typedef struct {
+  const char** texts;
+  size_t* lengths;
+  size_t count;
+} prefix_text_list;
+#define PREFIX_NO_TEXTS {NULL, NULL, 0}
+
+/* 0: there is no memory. */
+static int prefix_open_texts(const char* packed, size_t size, prefix_text_list* list) {
+  int64_t begin, end;
+  size_t i;
+  if (size < 2 * sizeof begin) return 1; /* no texts */
+  memcpy(&begin, packed, sizeof begin);
+  list->count = (size_t)begin / sizeof begin - 1;
+  list->texts = malloc(list->count * (sizeof *list->texts + sizeof *list->lengths));
+  if (!list->texts) return 0;
+  list->lengths = (size_t*)(void*)(list->texts + list->count);
+  for (i = 0; i < list->count; ++i, begin = end) {
+    memcpy(&end, packed + (i + 1) * sizeof end, sizeof end);
+    list->texts[i] = packed + begin;
+    list->lengths[i] = (size_t)(end - begin);
+  }
+  return 1;
+}
 
 #ifdef __cplusplus
 extern "C" {
@@ -524,6 +556,43 @@ int _wrap_prefix_options_set_ints_swig(prefix_options *_swig_go_0, _gostring_ _s
 }
 
 
+int _wrap_prefix_options_set_texts_swig(prefix_options *_swig_go_0, _gostring_ _swig_go_1, _goslice_ _swig_go_2, prefix_error *_swig_go_3) {
+  prefix_options *arg1 = 0 ;
+  char *arg2 = 0 ;
+  size_t arg3 ;
+  char **arg4 = 0 ;
+  size_t *arg5 = 0 ;
+  size_t arg6 ;
+  prefix_error *arg7 = 0 ;
+  prefix_text_list list4 = PREFIX_NO_TEXTS ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_options *)_swig_go_0;
+  arg2 = (char *)_swig_go_1.p; arg3 = (size_t)_swig_go_1.n;
+  {
+    if (!prefix_open_texts(_swig_go_2.array, (size_t)_swig_go_2.len, &list4)) {
+      free((void*)list4.texts);
+
+
+      return PREFIX_ERR_OUT_OF_MEMORY;
+    }
+    arg4 = (char **)list4.texts;
+    arg5 = list4.lengths;
+    arg6 = list4.count;
+  }
+  arg7 = (prefix_error *)_swig_go_3;
+
+  result = prefix_options_set_texts(arg1,(char const *)arg2,arg3,(char const *const *)arg4,(size_t const *)arg5,arg6,arg7);
+  _swig_go_result = result;
+
+
+  free((void*)list4.texts);
+
+  return _swig_go_result;
+}
+
+
 int _wrap_prefix_options_set_json_swig(prefix_options *_swig_go_0, _gostring_ _swig_go_1, prefix_error *_swig_go_2) {
   prefix_options *arg1 = 0 ;
   char *arg2 = 0 ;
@@ -565,6 +634,30 @@ int _wrap_prefix_options_get_swig(prefix_options *_swig_go_0, _gostring_ _swig_g
   result = prefix_options_get((struct prefix_options const *)arg1,(char const *)arg2,arg3,arg4,arg5,arg6,arg7);
   _swig_go_result = result;
 
+
+
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_options_json_swig(prefix_options *_swig_go_0, _goslice_ _swig_go_1, size_t *_swig_go_2, prefix_error *_swig_go_3) {
+  prefix_options *arg1 = 0 ;
+  char *arg2 = 0 ;
+  size_t arg3 ;
+  size_t *arg4 = 0 ;
+  prefix_error *arg5 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_options *)_swig_go_0;
+  arg2 = (char *)_swig_go_1.array; arg3 = (size_t)_swig_go_1.len;
+  arg4 = (size_t *)_swig_go_2;
+  arg5 = (prefix_error *)_swig_go_3;
+
+  result = prefix_options_json((struct prefix_options const *)arg1,arg2,arg3,arg4,arg5);
+  _swig_go_result = result;
 
 
 
@@ -3211,156 +3304,26 @@ int _wrap_prefix_recipe_json_swig(_gostring_ _swig_go_0, _goslice_ _swig_go_1, s
 }
 
 
-int _wrap_prefix_rerank_swig(prefix_engine *_swig_go_0, prefix_tokenizer *_swig_go_1, _gostring_ _swig_go_2, _goslice_ _swig_go_3, _gostring_ _swig_go_4, _goslice_ _swig_go_5, _gostring_ _swig_go_6, prefix_task **_swig_go_7, prefix_error *_swig_go_8) {
+int _wrap_prefix_task_create_swig(prefix_engine *_swig_go_0, prefix_tokenizer *_swig_go_1, _gostring_ _swig_go_2, prefix_options *_swig_go_3, prefix_task **_swig_go_4, prefix_error *_swig_go_5) {
   prefix_engine *arg1 = 0 ;
   prefix_tokenizer *arg2 = 0 ;
   char *arg3 = 0 ;
   size_t arg4 ;
-  int64_t *arg5 = 0 ;
-  size_t arg6 ;
-  char *arg7 = 0 ;
-  size_t arg8 ;
-  int64_t *arg9 = 0 ;
-  size_t arg10 ;
-  char *arg11 = 0 ;
-  size_t arg12 ;
-  prefix_task **arg13 = 0 ;
-  prefix_error *arg14 = 0 ;
+  prefix_options *arg5 = 0 ;
+  prefix_task **arg6 = 0 ;
+  prefix_error *arg7 = 0 ;
   prefix_status result;
   int _swig_go_result;
 
   arg1 = (prefix_engine *)_swig_go_0;
   arg2 = (prefix_tokenizer *)_swig_go_1;
   arg3 = (char *)_swig_go_2.p; arg4 = (size_t)_swig_go_2.n;
-  arg5 = (int64_t *)_swig_go_3.array; arg6 = (size_t)_swig_go_3.len;
-  arg7 = (char *)_swig_go_4.p; arg8 = (size_t)_swig_go_4.n;
-  arg9 = (int64_t *)_swig_go_5.array; arg10 = (size_t)_swig_go_5.len;
-  arg11 = (char *)_swig_go_6.p; arg12 = (size_t)_swig_go_6.n;
-  arg13 = (prefix_task **)_swig_go_7;
-  arg14 = (prefix_error *)_swig_go_8;
+  arg5 = (prefix_options *)_swig_go_3;
+  arg6 = (prefix_task **)_swig_go_4;
+  arg7 = (prefix_error *)_swig_go_5;
 
-  result = prefix_rerank(arg1,(struct prefix_tokenizer const *)arg2,(char const *)arg3,arg4,(int64_t const *)arg5,arg6,(char const *)arg7,arg8,(int64_t const *)arg9,arg10,(char const *)arg11,arg12,arg13,arg14);
+  result = prefix_task_create(arg1,(struct prefix_tokenizer const *)arg2,(char const *)arg3,arg4,(struct prefix_options const *)arg5,arg6,arg7);
   _swig_go_result = result;
-
-
-
-
-
-
-
-
-
-  return _swig_go_result;
-}
-
-
-int _wrap_prefix_embed_swig(prefix_engine *_swig_go_0, prefix_tokenizer *_swig_go_1, _gostring_ _swig_go_2, _goslice_ _swig_go_3, _gostring_ _swig_go_4, prefix_task **_swig_go_5, prefix_error *_swig_go_6) {
-  prefix_engine *arg1 = 0 ;
-  prefix_tokenizer *arg2 = 0 ;
-  char *arg3 = 0 ;
-  size_t arg4 ;
-  int64_t *arg5 = 0 ;
-  size_t arg6 ;
-  char *arg7 = 0 ;
-  size_t arg8 ;
-  prefix_task **arg9 = 0 ;
-  prefix_error *arg10 = 0 ;
-  prefix_status result;
-  int _swig_go_result;
-
-  arg1 = (prefix_engine *)_swig_go_0;
-  arg2 = (prefix_tokenizer *)_swig_go_1;
-  arg3 = (char *)_swig_go_2.p; arg4 = (size_t)_swig_go_2.n;
-  arg5 = (int64_t *)_swig_go_3.array; arg6 = (size_t)_swig_go_3.len;
-  arg7 = (char *)_swig_go_4.p; arg8 = (size_t)_swig_go_4.n;
-  arg9 = (prefix_task **)_swig_go_5;
-  arg10 = (prefix_error *)_swig_go_6;
-
-  result = prefix_embed(arg1,(struct prefix_tokenizer const *)arg2,(char const *)arg3,arg4,(int64_t const *)arg5,arg6,(char const *)arg7,arg8,arg9,arg10);
-  _swig_go_result = result;
-
-
-
-
-
-
-
-  return _swig_go_result;
-}
-
-
-int _wrap_prefix_answer_swig(prefix_engine *_swig_go_0, prefix_tokenizer *_swig_go_1, _gostring_ _swig_go_2, _gostring_ _swig_go_3, _goslice_ _swig_go_4, _gostring_ _swig_go_5, prefix_task **_swig_go_6, prefix_error *_swig_go_7) {
-  prefix_engine *arg1 = 0 ;
-  prefix_tokenizer *arg2 = 0 ;
-  char *arg3 = 0 ;
-  size_t arg4 ;
-  char *arg5 = 0 ;
-  size_t arg6 ;
-  int64_t *arg7 = 0 ;
-  size_t arg8 ;
-  char *arg9 = 0 ;
-  size_t arg10 ;
-  prefix_task **arg11 = 0 ;
-  prefix_error *arg12 = 0 ;
-  prefix_status result;
-  int _swig_go_result;
-
-  arg1 = (prefix_engine *)_swig_go_0;
-  arg2 = (prefix_tokenizer *)_swig_go_1;
-  arg3 = (char *)_swig_go_2.p; arg4 = (size_t)_swig_go_2.n;
-  arg5 = (char *)_swig_go_3.p; arg6 = (size_t)_swig_go_3.n;
-  arg7 = (int64_t *)_swig_go_4.array; arg8 = (size_t)_swig_go_4.len;
-  arg9 = (char *)_swig_go_5.p; arg10 = (size_t)_swig_go_5.n;
-  arg11 = (prefix_task **)_swig_go_6;
-  arg12 = (prefix_error *)_swig_go_7;
-
-  result = prefix_answer(arg1,(struct prefix_tokenizer const *)arg2,(char const *)arg3,arg4,(char const *)arg5,arg6,(int64_t const *)arg7,arg8,(char const *)arg9,arg10,arg11,arg12);
-  _swig_go_result = result;
-
-
-
-
-
-
-
-
-  return _swig_go_result;
-}
-
-
-int _wrap_prefix_classify_swig(prefix_engine *_swig_go_0, prefix_tokenizer *_swig_go_1, _gostring_ _swig_go_2, _goslice_ _swig_go_3, _gostring_ _swig_go_4, _goslice_ _swig_go_5, _gostring_ _swig_go_6, prefix_task **_swig_go_7, prefix_error *_swig_go_8) {
-  prefix_engine *arg1 = 0 ;
-  prefix_tokenizer *arg2 = 0 ;
-  char *arg3 = 0 ;
-  size_t arg4 ;
-  int64_t *arg5 = 0 ;
-  size_t arg6 ;
-  char *arg7 = 0 ;
-  size_t arg8 ;
-  int64_t *arg9 = 0 ;
-  size_t arg10 ;
-  char *arg11 = 0 ;
-  size_t arg12 ;
-  prefix_task **arg13 = 0 ;
-  prefix_error *arg14 = 0 ;
-  prefix_status result;
-  int _swig_go_result;
-
-  arg1 = (prefix_engine *)_swig_go_0;
-  arg2 = (prefix_tokenizer *)_swig_go_1;
-  arg3 = (char *)_swig_go_2.p; arg4 = (size_t)_swig_go_2.n;
-  arg5 = (int64_t *)_swig_go_3.array; arg6 = (size_t)_swig_go_3.len;
-  arg7 = (char *)_swig_go_4.p; arg8 = (size_t)_swig_go_4.n;
-  arg9 = (int64_t *)_swig_go_5.array; arg10 = (size_t)_swig_go_5.len;
-  arg11 = (char *)_swig_go_6.p; arg12 = (size_t)_swig_go_6.n;
-  arg13 = (prefix_task **)_swig_go_7;
-  arg14 = (prefix_error *)_swig_go_8;
-
-  result = prefix_classify(arg1,(struct prefix_tokenizer const *)arg2,(char const *)arg3,arg4,(int64_t const *)arg5,arg6,(char const *)arg7,arg8,(int64_t const *)arg9,arg10,(char const *)arg11,arg12,arg13,arg14);
-  _swig_go_result = result;
-
-
-
 
 
 
@@ -3399,7 +3362,154 @@ void _wrap_prefix_task_release_swig(prefix_task *_swig_go_0) {
 }
 
 
-int _wrap_prefix_task_run_swig(prefix_task *_swig_go_0, long long _swig_go_1, prefix_error *_swig_go_2) {
+int _wrap_prefix_task_set_labels_swig(prefix_task *_swig_go_0, _goslice_ _swig_go_1, prefix_error *_swig_go_2) {
+  prefix_task *arg1 = 0 ;
+  char **arg2 = 0 ;
+  size_t *arg3 = 0 ;
+  size_t arg4 ;
+  prefix_error *arg5 = 0 ;
+  prefix_text_list list2 = PREFIX_NO_TEXTS ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_task *)_swig_go_0;
+  {
+    if (!prefix_open_texts(_swig_go_1.array, (size_t)_swig_go_1.len, &list2)) {
+      free((void*)list2.texts);
+
+
+      return PREFIX_ERR_OUT_OF_MEMORY;
+    }
+    arg2 = (char **)list2.texts;
+    arg3 = list2.lengths;
+    arg4 = list2.count;
+  }
+  arg5 = (prefix_error *)_swig_go_2;
+
+  result = prefix_task_set_labels(arg1,(char const *const *)arg2,(size_t const *)arg3,arg4,arg5);
+  _swig_go_result = result;
+
+  free((void*)list2.texts);
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_task_add_swig(prefix_task *_swig_go_0, _goslice_ _swig_go_1, long long _swig_go_2, size_t *_swig_go_3, prefix_error *_swig_go_4) {
+  prefix_task *arg1 = 0 ;
+  char **arg2 = 0 ;
+  size_t *arg3 = 0 ;
+  size_t arg4 ;
+  int64_t arg5 ;
+  size_t *arg6 = 0 ;
+  prefix_error *arg7 = 0 ;
+  prefix_text_list list2 = PREFIX_NO_TEXTS ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_task *)_swig_go_0;
+  {
+    if (!prefix_open_texts(_swig_go_1.array, (size_t)_swig_go_1.len, &list2)) {
+      free((void*)list2.texts);
+
+
+
+      return PREFIX_ERR_OUT_OF_MEMORY;
+    }
+    arg2 = (char **)list2.texts;
+    arg3 = list2.lengths;
+    arg4 = list2.count;
+  }
+  arg5 = (int64_t)_swig_go_2;
+  arg6 = (size_t *)_swig_go_3;
+  arg7 = (prefix_error *)_swig_go_4;
+
+  result = prefix_task_add(arg1,(char const *const *)arg2,(size_t const *)arg3,arg4,arg5,arg6,arg7);
+  _swig_go_result = result;
+
+  free((void*)list2.texts);
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_task_add_product_swig(prefix_task *_swig_go_0, _goslice_ _swig_go_1, _goslice_ _swig_go_2, long long _swig_go_3, size_t *_swig_go_4, prefix_error *_swig_go_5) {
+  prefix_task *arg1 = 0 ;
+  char **arg2 = 0 ;
+  size_t *arg3 = 0 ;
+  size_t arg4 ;
+  char **arg5 = 0 ;
+  size_t *arg6 = 0 ;
+  size_t arg7 ;
+  int64_t arg8 ;
+  size_t *arg9 = 0 ;
+  prefix_error *arg10 = 0 ;
+  prefix_text_list list2 = PREFIX_NO_TEXTS ;
+  prefix_text_list list5 = PREFIX_NO_TEXTS ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_task *)_swig_go_0;
+  {
+    if (!prefix_open_texts(_swig_go_1.array, (size_t)_swig_go_1.len, &list2)) {
+      free((void*)list2.texts);
+      free((void*)list5.texts);
+
+
+
+      return PREFIX_ERR_OUT_OF_MEMORY;
+    }
+    arg2 = (char **)list2.texts;
+    arg3 = list2.lengths;
+    arg4 = list2.count;
+  }
+  {
+    if (!prefix_open_texts(_swig_go_2.array, (size_t)_swig_go_2.len, &list5)) {
+      free((void*)list2.texts);
+      free((void*)list5.texts);
+
+
+
+      return PREFIX_ERR_OUT_OF_MEMORY;
+    }
+    arg5 = (char **)list5.texts;
+    arg6 = list5.lengths;
+    arg7 = list5.count;
+  }
+  arg8 = (int64_t)_swig_go_3;
+  arg9 = (size_t *)_swig_go_4;
+  arg10 = (prefix_error *)_swig_go_5;
+
+  result = prefix_task_add_product(arg1,(char const *const *)arg2,(size_t const *)arg3,arg4,(char const *const *)arg5,(size_t const *)arg6,arg7,arg8,arg9,arg10);
+  _swig_go_result = result;
+
+  free((void*)list2.texts);
+  free((void*)list5.texts);
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_task_submit_swig(prefix_task *_swig_go_0, prefix_error *_swig_go_1) {
+  prefix_task *arg1 = 0 ;
+  prefix_error *arg2 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_task *)_swig_go_0;
+  arg2 = (prefix_error *)_swig_go_1;
+
+  result = prefix_task_submit(arg1,arg2);
+  _swig_go_result = result;
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_task_wait_swig(prefix_task *_swig_go_0, long long _swig_go_1, prefix_error *_swig_go_2) {
   prefix_task *arg1 = 0 ;
   int64_t arg2 ;
   prefix_error *arg3 = 0 ;
@@ -3410,8 +3520,30 @@ int _wrap_prefix_task_run_swig(prefix_task *_swig_go_0, long long _swig_go_1, pr
   arg2 = (int64_t)_swig_go_1;
   arg3 = (prefix_error *)_swig_go_2;
 
-  result = prefix_task_run(arg1,arg2,arg3);
+  result = prefix_task_wait(arg1,arg2,arg3);
   _swig_go_result = result;
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_task_notify_swig(prefix_task *_swig_go_0, prefix_queue *_swig_go_1, long long _swig_go_2, prefix_error *_swig_go_3) {
+  prefix_task *arg1 = 0 ;
+  prefix_queue *arg2 = 0 ;
+  int64_t arg3 ;
+  prefix_error *arg4 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_task *)_swig_go_0;
+  arg2 = (prefix_queue *)_swig_go_1;
+  arg3 = (int64_t)_swig_go_2;
+  arg4 = (prefix_error *)_swig_go_3;
+
+  result = prefix_task_notify(arg1,arg2,arg3,arg4);
+  _swig_go_result = result;
+
 
 
   return _swig_go_result;
@@ -3435,20 +3567,63 @@ int _wrap_prefix_task_cancel_swig(prefix_task *_swig_go_0, prefix_error *_swig_g
 }
 
 
-int _wrap_prefix_task_progress_swig(prefix_task *_swig_go_0, long long *_swig_go_1, long long *_swig_go_2, prefix_error *_swig_go_3) {
+int _wrap_prefix_task_count_swig(prefix_task *_swig_go_0, size_t *_swig_go_1, prefix_error *_swig_go_2) {
   prefix_task *arg1 = 0 ;
-  int64_t *arg2 = 0 ;
-  int64_t *arg3 = 0 ;
-  prefix_error *arg4 = 0 ;
+  size_t *arg2 = 0 ;
+  prefix_error *arg3 = 0 ;
   prefix_status result;
   int _swig_go_result;
 
   arg1 = (prefix_task *)_swig_go_0;
-  arg2 = (int64_t *)_swig_go_1;
-  arg3 = (int64_t *)_swig_go_2;
-  arg4 = (prefix_error *)_swig_go_3;
+  arg2 = (size_t *)_swig_go_1;
+  arg3 = (prefix_error *)_swig_go_2;
 
-  result = prefix_task_progress((struct prefix_task const *)arg1,arg2,arg3,arg4);
+  result = prefix_task_count((struct prefix_task const *)arg1,arg2,arg3);
+  _swig_go_result = result;
+
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_task_finished_count_swig(prefix_task *_swig_go_0, size_t *_swig_go_1, prefix_error *_swig_go_2) {
+  prefix_task *arg1 = 0 ;
+  size_t *arg2 = 0 ;
+  prefix_error *arg3 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_task *)_swig_go_0;
+  arg2 = (size_t *)_swig_go_1;
+  arg3 = (prefix_error *)_swig_go_2;
+
+  result = prefix_task_finished_count((struct prefix_task const *)arg1,arg2,arg3);
+  _swig_go_result = result;
+
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_task_item_tokens_swig(prefix_task *_swig_go_0, size_t _swig_go_1, _goslice_ _swig_go_2, size_t *_swig_go_3, prefix_error *_swig_go_4) {
+  prefix_task *arg1 = 0 ;
+  size_t arg2 ;
+  prefix_token *arg3 = 0 ;
+  size_t arg4 ;
+  size_t *arg5 = 0 ;
+  prefix_error *arg6 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_task *)_swig_go_0;
+  arg2 = (size_t)_swig_go_1;
+  arg3 = (prefix_token *)_swig_go_2.array; arg4 = (size_t)_swig_go_2.len;
+  arg5 = (size_t *)_swig_go_3;
+  arg6 = (prefix_error *)_swig_go_4;
+
+  result = prefix_task_item_tokens((struct prefix_task const *)arg1,arg2,arg3,arg4,arg5,arg6);
   _swig_go_result = result;
 
 
@@ -3458,20 +3633,116 @@ int _wrap_prefix_task_progress_swig(prefix_task *_swig_go_0, long long *_swig_go
 }
 
 
-int _wrap_prefix_task_shape_swig(prefix_task *_swig_go_0, long long *_swig_go_1, long long *_swig_go_2, prefix_error *_swig_go_3) {
+int _wrap_prefix_task_next_event_swig(prefix_task *_swig_go_0, long long _swig_go_1, prefix_event *_swig_go_2, _goslice_ _swig_go_3, size_t *_swig_go_4, prefix_error *_swig_go_5) {
   prefix_task *arg1 = 0 ;
-  int64_t *arg2 = 0 ;
-  int64_t *arg3 = 0 ;
+  int64_t arg2 ;
+  prefix_event *arg3 = 0 ;
+  char *arg4 = 0 ;
+  size_t arg5 ;
+  size_t *arg6 = 0 ;
+  prefix_error *arg7 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_task *)_swig_go_0;
+  arg2 = (int64_t)_swig_go_1;
+  arg3 = (prefix_event *)_swig_go_2;
+  arg4 = (char *)_swig_go_3.array; arg5 = (size_t)_swig_go_3.len;
+  arg6 = (size_t *)_swig_go_4;
+  arg7 = (prefix_error *)_swig_go_5;
+
+  result = prefix_task_next_event(arg1,arg2,arg3,arg4,arg5,arg6,arg7);
+  _swig_go_result = result;
+
+
+
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_task_notify_events_swig(prefix_task *_swig_go_0, prefix_queue *_swig_go_1, long long _swig_go_2, prefix_error *_swig_go_3) {
+  prefix_task *arg1 = 0 ;
+  prefix_queue *arg2 = 0 ;
+  int64_t arg3 ;
   prefix_error *arg4 = 0 ;
   prefix_status result;
   int _swig_go_result;
 
   arg1 = (prefix_task *)_swig_go_0;
-  arg2 = (int64_t *)_swig_go_1;
-  arg3 = (int64_t *)_swig_go_2;
+  arg2 = (prefix_queue *)_swig_go_1;
+  arg3 = (int64_t)_swig_go_2;
   arg4 = (prefix_error *)_swig_go_3;
 
-  result = prefix_task_shape((struct prefix_task const *)arg1,arg2,arg3,arg4);
+  result = prefix_task_notify_events(arg1,arg2,arg3,arg4);
+  _swig_go_result = result;
+
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_task_width_swig(prefix_task *_swig_go_0, size_t *_swig_go_1, prefix_error *_swig_go_2) {
+  prefix_task *arg1 = 0 ;
+  size_t *arg2 = 0 ;
+  prefix_error *arg3 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_task *)_swig_go_0;
+  arg2 = (size_t *)_swig_go_1;
+  arg3 = (prefix_error *)_swig_go_2;
+
+  result = prefix_task_width((struct prefix_task const *)arg1,arg2,arg3);
+  _swig_go_result = result;
+
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_task_item_info_swig(prefix_task *_swig_go_0, size_t _swig_go_1, prefix_result_info *_swig_go_2, prefix_error *_swig_go_3) {
+  prefix_task *arg1 = 0 ;
+  size_t arg2 ;
+  prefix_result_info *arg3 = 0 ;
+  prefix_error *arg4 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_task *)_swig_go_0;
+  arg2 = (size_t)_swig_go_1;
+  arg3 = (prefix_result_info *)_swig_go_2;
+  arg4 = (prefix_error *)_swig_go_3;
+
+  result = prefix_task_item_info((struct prefix_task const *)arg1,arg2,arg3,arg4);
+  _swig_go_result = result;
+
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_task_item_message_swig(prefix_task *_swig_go_0, size_t _swig_go_1, _goslice_ _swig_go_2, size_t *_swig_go_3, prefix_error *_swig_go_4) {
+  prefix_task *arg1 = 0 ;
+  size_t arg2 ;
+  char *arg3 = 0 ;
+  size_t arg4 ;
+  size_t *arg5 = 0 ;
+  prefix_error *arg6 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_task *)_swig_go_0;
+  arg2 = (size_t)_swig_go_1;
+  arg3 = (char *)_swig_go_2.array; arg4 = (size_t)_swig_go_2.len;
+  arg5 = (size_t *)_swig_go_3;
+  arg6 = (prefix_error *)_swig_go_4;
+
+  result = prefix_task_item_message((struct prefix_task const *)arg1,arg2,arg3,arg4,arg5,arg6);
   _swig_go_result = result;
 
 
@@ -3481,7 +3752,85 @@ int _wrap_prefix_task_shape_swig(prefix_task *_swig_go_0, long long *_swig_go_1,
 }
 
 
-int _wrap_prefix_task_values_swig(prefix_task *_swig_go_0, _goslice_ _swig_go_1, size_t *_swig_go_2, prefix_error *_swig_go_3) {
+int _wrap_prefix_task_item_values_swig(prefix_task *_swig_go_0, size_t _swig_go_1, _goslice_ _swig_go_2, size_t *_swig_go_3, prefix_error *_swig_go_4) {
+  prefix_task *arg1 = 0 ;
+  size_t arg2 ;
+  float *arg3 = 0 ;
+  size_t arg4 ;
+  size_t *arg5 = 0 ;
+  prefix_error *arg6 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_task *)_swig_go_0;
+  arg2 = (size_t)_swig_go_1;
+  arg3 = (float *)_swig_go_2.array; arg4 = (size_t)_swig_go_2.len;
+  arg5 = (size_t *)_swig_go_3;
+  arg6 = (prefix_error *)_swig_go_4;
+
+  result = prefix_task_item_values((struct prefix_task const *)arg1,arg2,arg3,arg4,arg5,arg6);
+  _swig_go_result = result;
+
+
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_task_item_text_swig(prefix_task *_swig_go_0, size_t _swig_go_1, _goslice_ _swig_go_2, size_t *_swig_go_3, prefix_error *_swig_go_4) {
+  prefix_task *arg1 = 0 ;
+  size_t arg2 ;
+  char *arg3 = 0 ;
+  size_t arg4 ;
+  size_t *arg5 = 0 ;
+  prefix_error *arg6 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_task *)_swig_go_0;
+  arg2 = (size_t)_swig_go_1;
+  arg3 = (char *)_swig_go_2.array; arg4 = (size_t)_swig_go_2.len;
+  arg5 = (size_t *)_swig_go_3;
+  arg6 = (prefix_error *)_swig_go_4;
+
+  result = prefix_task_item_text((struct prefix_task const *)arg1,arg2,arg3,arg4,arg5,arg6);
+  _swig_go_result = result;
+
+
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_task_item_partial_text_swig(prefix_task *_swig_go_0, size_t _swig_go_1, _goslice_ _swig_go_2, size_t *_swig_go_3, prefix_error *_swig_go_4) {
+  prefix_task *arg1 = 0 ;
+  size_t arg2 ;
+  char *arg3 = 0 ;
+  size_t arg4 ;
+  size_t *arg5 = 0 ;
+  prefix_error *arg6 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_task *)_swig_go_0;
+  arg2 = (size_t)_swig_go_1;
+  arg3 = (char *)_swig_go_2.array; arg4 = (size_t)_swig_go_2.len;
+  arg5 = (size_t *)_swig_go_3;
+  arg6 = (prefix_error *)_swig_go_4;
+
+  result = prefix_task_item_partial_text((struct prefix_task const *)arg1,arg2,arg3,arg4,arg5,arg6);
+  _swig_go_result = result;
+
+
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_task_all_values_swig(prefix_task *_swig_go_0, _goslice_ _swig_go_1, size_t *_swig_go_2, prefix_error *_swig_go_3) {
   prefix_task *arg1 = 0 ;
   float *arg2 = 0 ;
   size_t arg3 ;
@@ -3495,33 +3844,7 @@ int _wrap_prefix_task_values_swig(prefix_task *_swig_go_0, _goslice_ _swig_go_1,
   arg4 = (size_t *)_swig_go_2;
   arg5 = (prefix_error *)_swig_go_3;
 
-  result = prefix_task_values((struct prefix_task const *)arg1,arg2,arg3,arg4,arg5);
-  _swig_go_result = result;
-
-
-
-
-  return _swig_go_result;
-}
-
-
-int _wrap_prefix_task_order_swig(prefix_task *_swig_go_0, long long _swig_go_1, _goslice_ _swig_go_2, size_t *_swig_go_3, prefix_error *_swig_go_4) {
-  prefix_task *arg1 = 0 ;
-  int64_t arg2 ;
-  int64_t *arg3 = 0 ;
-  size_t arg4 ;
-  size_t *arg5 = 0 ;
-  prefix_error *arg6 = 0 ;
-  prefix_status result;
-  int _swig_go_result;
-
-  arg1 = (prefix_task *)_swig_go_0;
-  arg2 = (int64_t)_swig_go_1;
-  arg3 = (int64_t *)_swig_go_2.array; arg4 = (size_t)_swig_go_2.len;
-  arg5 = (size_t *)_swig_go_3;
-  arg6 = (prefix_error *)_swig_go_4;
-
-  result = prefix_task_order((struct prefix_task const *)arg1,arg2,arg3,arg4,arg5,arg6);
+  result = prefix_task_all_values((struct prefix_task const *)arg1,arg2,arg3,arg4,arg5);
   _swig_go_result = result;
 
 
@@ -3555,20 +3878,18 @@ int _wrap_prefix_task_statuses_swig(prefix_task *_swig_go_0, _goslice_ _swig_go_
 }
 
 
-int _wrap_prefix_task_item_info_swig(prefix_task *_swig_go_0, long long _swig_go_1, prefix_result_info *_swig_go_2, prefix_error *_swig_go_3) {
+int _wrap_prefix_task_first_failure_swig(prefix_task *_swig_go_0, size_t *_swig_go_1, prefix_error *_swig_go_2) {
   prefix_task *arg1 = 0 ;
-  int64_t arg2 ;
-  prefix_result_info *arg3 = 0 ;
-  prefix_error *arg4 = 0 ;
+  size_t *arg2 = 0 ;
+  prefix_error *arg3 = 0 ;
   prefix_status result;
   int _swig_go_result;
 
   arg1 = (prefix_task *)_swig_go_0;
-  arg2 = (int64_t)_swig_go_1;
-  arg3 = (prefix_result_info *)_swig_go_2;
-  arg4 = (prefix_error *)_swig_go_3;
+  arg2 = (size_t *)_swig_go_1;
+  arg3 = (prefix_error *)_swig_go_2;
 
-  result = prefix_task_item_info((struct prefix_task const *)arg1,arg2,arg3,arg4);
+  result = prefix_task_first_failure((struct prefix_task const *)arg1,arg2,arg3);
   _swig_go_result = result;
 
 
@@ -3577,24 +3898,30 @@ int _wrap_prefix_task_item_info_swig(prefix_task *_swig_go_0, long long _swig_go
 }
 
 
-int _wrap_prefix_task_item_message_swig(prefix_task *_swig_go_0, long long _swig_go_1, _goslice_ _swig_go_2, size_t *_swig_go_3, prefix_error *_swig_go_4) {
+int _wrap_prefix_task_ranking_swig(prefix_task *_swig_go_0, size_t _swig_go_1, size_t _swig_go_2, _goslice_ _swig_go_3, size_t *_swig_go_4, _goslice_ _swig_go_5, prefix_error *_swig_go_6) {
   prefix_task *arg1 = 0 ;
-  int64_t arg2 ;
-  char *arg3 = 0 ;
-  size_t arg4 ;
-  size_t *arg5 = 0 ;
-  prefix_error *arg6 = 0 ;
+  size_t arg2 ;
+  size_t arg3 ;
+  int64_t *arg4 = 0 ;
+  size_t arg5 ;
+  size_t *arg6 = 0 ;
+  float *arg7 = 0 ;
+  size_t arg8 ;
+  prefix_error *arg9 = 0 ;
   prefix_status result;
   int _swig_go_result;
 
   arg1 = (prefix_task *)_swig_go_0;
-  arg2 = (int64_t)_swig_go_1;
-  arg3 = (char *)_swig_go_2.array; arg4 = (size_t)_swig_go_2.len;
-  arg5 = (size_t *)_swig_go_3;
-  arg6 = (prefix_error *)_swig_go_4;
+  arg2 = (size_t)_swig_go_1;
+  arg3 = (size_t)_swig_go_2;
+  arg4 = (int64_t *)_swig_go_3.array; arg5 = (size_t)_swig_go_3.len;
+  arg6 = (size_t *)_swig_go_4;
+  arg7 = (float *)_swig_go_5.array; arg8 = (size_t)_swig_go_5.len;
+  arg9 = (prefix_error *)_swig_go_6;
 
-  result = prefix_task_item_message((struct prefix_task const *)arg1,arg2,arg3,arg4,arg5,arg6);
+  result = prefix_task_ranking((struct prefix_task const *)arg1,arg2,arg3,arg4,arg5,arg6,arg7,arg8,arg9);
   _swig_go_result = result;
+
 
 
 
@@ -3603,59 +3930,7 @@ int _wrap_prefix_task_item_message_swig(prefix_task *_swig_go_0, long long _swig
 }
 
 
-int _wrap_prefix_task_item_text_swig(prefix_task *_swig_go_0, long long _swig_go_1, _goslice_ _swig_go_2, size_t *_swig_go_3, prefix_error *_swig_go_4) {
-  prefix_task *arg1 = 0 ;
-  int64_t arg2 ;
-  char *arg3 = 0 ;
-  size_t arg4 ;
-  size_t *arg5 = 0 ;
-  prefix_error *arg6 = 0 ;
-  prefix_status result;
-  int _swig_go_result;
-
-  arg1 = (prefix_task *)_swig_go_0;
-  arg2 = (int64_t)_swig_go_1;
-  arg3 = (char *)_swig_go_2.array; arg4 = (size_t)_swig_go_2.len;
-  arg5 = (size_t *)_swig_go_3;
-  arg6 = (prefix_error *)_swig_go_4;
-
-  result = prefix_task_item_text((struct prefix_task const *)arg1,arg2,arg3,arg4,arg5,arg6);
-  _swig_go_result = result;
-
-
-
-
-  return _swig_go_result;
-}
-
-
-int _wrap_prefix_task_item_partial_text_swig(prefix_task *_swig_go_0, long long _swig_go_1, _goslice_ _swig_go_2, size_t *_swig_go_3, prefix_error *_swig_go_4) {
-  prefix_task *arg1 = 0 ;
-  int64_t arg2 ;
-  char *arg3 = 0 ;
-  size_t arg4 ;
-  size_t *arg5 = 0 ;
-  prefix_error *arg6 = 0 ;
-  prefix_status result;
-  int _swig_go_result;
-
-  arg1 = (prefix_task *)_swig_go_0;
-  arg2 = (int64_t)_swig_go_1;
-  arg3 = (char *)_swig_go_2.array; arg4 = (size_t)_swig_go_2.len;
-  arg5 = (size_t *)_swig_go_3;
-  arg6 = (prefix_error *)_swig_go_4;
-
-  result = prefix_task_item_partial_text((struct prefix_task const *)arg1,arg2,arg3,arg4,arg5,arg6);
-  _swig_go_result = result;
-
-
-
-
-  return _swig_go_result;
-}
-
-
-int _wrap_prefix_task_totals_swig(prefix_task *_swig_go_0, prefix_job_totals *_swig_go_1, prefix_error *_swig_go_2) {
+int _wrap_prefix_task_get_totals_swig(prefix_task *_swig_go_0, prefix_job_totals *_swig_go_1, prefix_error *_swig_go_2) {
   prefix_task *arg1 = 0 ;
   prefix_job_totals *arg2 = 0 ;
   prefix_error *arg3 = 0 ;
@@ -3666,7 +3941,7 @@ int _wrap_prefix_task_totals_swig(prefix_task *_swig_go_0, prefix_job_totals *_s
   arg2 = (prefix_job_totals *)_swig_go_1;
   arg3 = (prefix_error *)_swig_go_2;
 
-  result = prefix_task_totals((struct prefix_task const *)arg1,arg2,arg3);
+  result = prefix_task_get_totals((struct prefix_task const *)arg1,arg2,arg3);
   _swig_go_result = result;
 
 

@@ -158,7 +158,7 @@ type ResultInfo struct {
 	StructSize      int32
 	Status          int32
 	Finish          int32
-	Reserved        int32
+	Flags           int32
 	UserTag         int64
 	PromptTokens    int64
 	CachedTokens    int64
@@ -454,8 +454,8 @@ type _ struct {
 	_ [unsafe.Offsetof(C.prefix_result_info{}.status) - unsafe.Offsetof(ResultInfo{}.Status)]byte
 	_ [unsafe.Offsetof(ResultInfo{}.Finish) - unsafe.Offsetof(C.prefix_result_info{}.finish)]byte
 	_ [unsafe.Offsetof(C.prefix_result_info{}.finish) - unsafe.Offsetof(ResultInfo{}.Finish)]byte
-	_ [unsafe.Offsetof(ResultInfo{}.Reserved) - unsafe.Offsetof(C.prefix_result_info{}.reserved)]byte
-	_ [unsafe.Offsetof(C.prefix_result_info{}.reserved) - unsafe.Offsetof(ResultInfo{}.Reserved)]byte
+	_ [unsafe.Offsetof(ResultInfo{}.Flags) - unsafe.Offsetof(C.prefix_result_info{}.flags)]byte
+	_ [unsafe.Offsetof(C.prefix_result_info{}.flags) - unsafe.Offsetof(ResultInfo{}.Flags)]byte
 	_ [unsafe.Offsetof(ResultInfo{}.UserTag) - unsafe.Offsetof(C.prefix_result_info{}.user_tag)]byte
 	_ [unsafe.Offsetof(C.prefix_result_info{}.user_tag) - unsafe.Offsetof(ResultInfo{}.UserTag)]byte
 	_ [unsafe.Offsetof(ResultInfo{}.PromptTokens) - unsafe.Offsetof(C.prefix_result_info{}.prompt_tokens)]byte

@@ -22,6 +22,9 @@ func text(bytes []byte) string {
 	return string(bytes)
 }
 
+// Clear takes the texts away.
+func (s *Error) Clear() { s.domain[0], s.message[0] = 0, 0 }
+
 // Text reads a static text of the library.
 func Text(start *byte) string {
 	return C.GoString((*C.char)(unsafe.Pointer(start)))

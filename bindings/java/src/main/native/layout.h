@@ -105,7 +105,7 @@ _Static_assert(sizeof(prefix_result_info) == 96, "prefix_result_info");
 _Static_assert(offsetof(prefix_result_info, struct_size) == 0, "prefix_result_info.struct_size");
 _Static_assert(offsetof(prefix_result_info, status) == 4, "prefix_result_info.status");
 _Static_assert(offsetof(prefix_result_info, finish) == 8, "prefix_result_info.finish");
-_Static_assert(offsetof(prefix_result_info, reserved) == 12, "prefix_result_info.reserved");
+_Static_assert(offsetof(prefix_result_info, flags) == 12, "prefix_result_info.flags");
 _Static_assert(offsetof(prefix_result_info, user_tag) == 16, "prefix_result_info.user_tag");
 _Static_assert(offsetof(prefix_result_info, prompt_tokens) == 24, "prefix_result_info.prompt_tokens");
 _Static_assert(offsetof(prefix_result_info, cached_tokens) == 32, "prefix_result_info.cached_tokens");

@@ -230,10 +230,42 @@ static void SWIGUNUSED SWIG_JavaThrowException(JNIEnv *jenv, SWIG_JavaExceptionC
 
 
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "prefix.h"
 #include "prefix_text.h"
+
+/* A list of texts comes as one array: where each text begins, as int64_t counted from the start of the array,
+ * and where the last one ends; then the texts.
+ *
+ *   24 29 35 | Hello | world!        two texts
+ *
+ * C gets two arrays in one block: of pointers, and of lengths behind them. */
+typedef struct {
+  const char** texts;
+  size_t* lengths;
+  size_t count;
+} prefix_text_list;
+#define PREFIX_NO_TEXTS {NULL, NULL, 0}
+
+/* 0: there is no memory. */
+static int prefix_open_texts(const char* packed, size_t size, prefix_text_list* list) {
+  int64_t begin, end;
+  size_t i;
+  if (size < 2 * sizeof begin) return 1; /* no texts */
+  memcpy(&begin, packed, sizeof begin);
+  list->count = (size_t)begin / sizeof begin - 1;
+  list->texts = malloc(list->count * (sizeof *list->texts + sizeof *list->lengths));
+  if (!list->texts) return 0;
+  list->lengths = (size_t*)(void*)(list->texts + list->count);
+  for (i = 0; i < list->count; ++i, begin = end) {
+    memcpy(&end, packed + (i + 1) * sizeof end, sizeof end);
+    list->texts[i] = packed + begin;
+    list->lengths[i] = (size_t)(end - begin);
+  }
+  return 1;
+}
 
 
 #include "layout.h"
@@ -322,13 +354,17 @@ SWIGEXPORT jint JNICALL Java_io_prefix_internal_NativeJNI_prefix_1has_1feature(J
   jint jresult = 0 ;
   char *arg1 = 0 ;
   size_t arg2 ;
-  prefix_java_view view1 ;
+  prefix_java_view view1 = PREFIX_JAVA_NO_VIEW ;
   int32_t result;
 
   (void)jenv;
   (void)jcls;
   {
-    if (!prefix_java_open(jenv, jarg1, PREFIX_JAVA_BYTE, &view1)) return 0;
+    if (!prefix_java_open(jenv, jarg1, PREFIX_JAVA_BYTE, &view1)) {
+      prefix_java_close(jenv, &view1, JNI_ABORT);
+
+      return 0;
+    }
     arg1 = (char *)view1.start;
     arg2 = view1.count;
   }
@@ -431,8 +467,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1options_1set(
   char *arg4 = 0 ;
   size_t arg5 ;
   prefix_error *arg6 = 0 ;
-  prefix_java_view view2 ;
-  prefix_java_view view4 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
+  prefix_java_view view4 = PREFIX_JAVA_NO_VIEW ;
   prefix_error error6 = PREFIX_ERROR_INIT ;
   prefix_status result;
 
@@ -441,12 +477,22 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1options_1set(
   arg6 = &error6;
   arg1 = (prefix_options *)(intptr_t)jarg1;
   {
-    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) return 0;
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+      prefix_java_close(jenv, &view4, JNI_ABORT);
+
+      return 0;
+    }
     arg2 = (char *)view2.start;
     arg3 = view2.count;
   }
   {
-    if (!prefix_java_open(jenv, jarg4, PREFIX_JAVA_BYTE, &view4)) return 0;
+    if (!prefix_java_open(jenv, jarg4, PREFIX_JAVA_BYTE, &view4)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+      prefix_java_close(jenv, &view4, JNI_ABORT);
+
+      return 0;
+    }
     arg4 = (char *)view4.start;
     arg5 = view4.count;
   }
@@ -470,7 +516,7 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1options_1set_
   size_t arg3 ;
   int64_t arg4 ;
   prefix_error *arg5 = 0 ;
-  prefix_java_view view2 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
   prefix_error error5 = PREFIX_ERROR_INIT ;
   prefix_status result;
 
@@ -479,7 +525,11 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1options_1set_
   arg5 = &error5;
   arg1 = (prefix_options *)(intptr_t)jarg1;
   {
-    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) return 0;
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+
+      return 0;
+    }
     arg2 = (char *)view2.start;
     arg3 = view2.count;
   }
@@ -503,7 +553,7 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1options_1set_
   size_t arg3 ;
   double arg4 ;
   prefix_error *arg5 = 0 ;
-  prefix_java_view view2 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
   prefix_error error5 = PREFIX_ERROR_INIT ;
   prefix_status result;
 
@@ -512,7 +562,11 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1options_1set_
   arg5 = &error5;
   arg1 = (prefix_options *)(intptr_t)jarg1;
   {
-    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) return 0;
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+
+      return 0;
+    }
     arg2 = (char *)view2.start;
     arg3 = view2.count;
   }
@@ -536,7 +590,7 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1options_1set_
   size_t arg3 ;
   int32_t arg4 ;
   prefix_error *arg5 = 0 ;
-  prefix_java_view view2 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
   prefix_error error5 = PREFIX_ERROR_INIT ;
   prefix_status result;
 
@@ -545,7 +599,11 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1options_1set_
   arg5 = &error5;
   arg1 = (prefix_options *)(intptr_t)jarg1;
   {
-    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) return 0;
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+
+      return 0;
+    }
     arg2 = (char *)view2.start;
     arg3 = view2.count;
   }
@@ -570,8 +628,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1options_1set_
   prefix_token *arg4 = 0 ;
   size_t arg5 ;
   prefix_error *arg6 = 0 ;
-  prefix_java_view view2 ;
-  prefix_java_view view4 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
+  prefix_java_view view4 = PREFIX_JAVA_NO_VIEW ;
   prefix_error error6 = PREFIX_ERROR_INIT ;
   prefix_status result;
 
@@ -580,12 +638,22 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1options_1set_
   arg6 = &error6;
   arg1 = (prefix_options *)(intptr_t)jarg1;
   {
-    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) return 0;
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+      prefix_java_close(jenv, &view4, JNI_ABORT);
+
+      return 0;
+    }
     arg2 = (char *)view2.start;
     arg3 = view2.count;
   }
   {
-    if (!prefix_java_open(jenv, jarg4, PREFIX_JAVA_INT, &view4)) return 0;
+    if (!prefix_java_open(jenv, jarg4, PREFIX_JAVA_INT, &view4)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+      prefix_java_close(jenv, &view4, JNI_ABORT);
+
+      return 0;
+    }
     arg4 = (prefix_token *)view4.start;
     arg5 = view4.count;
   }
@@ -602,13 +670,85 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1options_1set_
 }
 
 
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1options_1set_1texts(JNIEnv *jenv, jclass jcls, jlong jarg1, jobject jarg2, jobject jarg4) {
+  jlong jresult = 0 ;
+  prefix_options *arg1 = 0 ;
+  char *arg2 = 0 ;
+  size_t arg3 ;
+  char **arg4 = 0 ;
+  size_t *arg5 = 0 ;
+  size_t arg6 ;
+  prefix_error *arg7 = 0 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
+  prefix_java_view view4 = PREFIX_JAVA_NO_VIEW ;
+  prefix_text_list list4 = PREFIX_NO_TEXTS ;
+  prefix_error error7 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg7 = &error7;
+  arg1 = (prefix_options *)(intptr_t)jarg1;
+  {
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+
+      free((void*)list4.texts);
+      prefix_java_close(jenv, &view4, JNI_ABORT);
+
+
+      return 0;
+    }
+    arg2 = (char *)view2.start;
+    arg3 = view2.count;
+  }
+  {
+    if (!prefix_java_open(jenv, jarg4, PREFIX_JAVA_BYTE, &view4)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+
+      free((void*)list4.texts);
+      prefix_java_close(jenv, &view4, JNI_ABORT);
+
+
+      return 0;
+    }
+    if (!prefix_open_texts(view4.start, view4.count, &list4)) {
+      prefix_java_no_memory(jenv, list4.count);
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+
+      free((void*)list4.texts);
+      prefix_java_close(jenv, &view4, JNI_ABORT);
+
+
+      return 0;
+    }
+    arg4 = (char **)list4.texts;
+    arg5 = list4.lengths;
+    arg6 = list4.count;
+  }
+  result = prefix_options_set_texts(arg1,(char const *)arg2,arg3,(char const *const *)arg4,(size_t const *)arg5,arg6,arg7);
+  jresult = 0;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg7);
+
+  prefix_java_close(jenv, &view2, JNI_ABORT);
+
+  free((void*)list4.texts);
+  prefix_java_close(jenv, &view4, JNI_ABORT);
+
+  return jresult;
+}
+
+
 SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1options_1set_1json(JNIEnv *jenv, jclass jcls, jlong jarg1, jobject jarg2) {
   jlong jresult = 0 ;
   prefix_options *arg1 = 0 ;
   char *arg2 = 0 ;
   size_t arg3 ;
   prefix_error *arg4 = 0 ;
-  prefix_java_view view2 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
   prefix_error error4 = PREFIX_ERROR_INIT ;
   prefix_status result;
 
@@ -617,7 +757,11 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1options_1set_
   arg4 = &error4;
   arg1 = (prefix_options *)(intptr_t)jarg1;
   {
-    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) return 0;
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+
+      return 0;
+    }
     arg2 = (char *)view2.start;
     arg3 = view2.count;
   }
@@ -642,8 +786,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1options_1get(
   size_t arg5 ;
   size_t *arg6 = 0 ;
   prefix_error *arg7 = 0 ;
-  prefix_java_view view2 ;
-  prefix_java_view view4 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
+  prefix_java_view view4 = PREFIX_JAVA_NO_VIEW ;
   size_t value6 = 0 ;
   prefix_error error7 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -654,12 +798,22 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1options_1get(
   arg7 = &error7;
   arg1 = (prefix_options *)(intptr_t)jarg1;
   {
-    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) return 0;
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+      prefix_java_close(jenv, &view4, 0);
+
+      return 0;
+    }
     arg2 = (char *)view2.start;
     arg3 = view2.count;
   }
   {
-    if (!prefix_java_open(jenv, jarg4, PREFIX_JAVA_BYTE, &view4)) return 0;
+    if (!prefix_java_open(jenv, jarg4, PREFIX_JAVA_BYTE, &view4)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+      prefix_java_close(jenv, &view4, 0);
+
+      return 0;
+    }
     arg4 = (char *)view4.start;
     arg5 = view4.count;
   }
@@ -673,6 +827,45 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1options_1get(
 
   prefix_java_close(jenv, &view2, JNI_ABORT);
   prefix_java_close(jenv, &view4, 0);
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1options_1json(JNIEnv *jenv, jclass jcls, jlong jarg1, jobject jarg2) {
+  jlong jresult = 0 ;
+  prefix_options *arg1 = 0 ;
+  char *arg2 = 0 ;
+  size_t arg3 ;
+  size_t *arg4 = 0 ;
+  prefix_error *arg5 = 0 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
+  size_t value4 = 0 ;
+  prefix_error error5 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg4 = &value4;
+  arg5 = &error5;
+  arg1 = (prefix_options *)(intptr_t)jarg1;
+  {
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) {
+      prefix_java_close(jenv, &view2, 0);
+
+      return 0;
+    }
+    arg2 = (char *)view2.start;
+    arg3 = view2.count;
+  }
+  result = prefix_options_json((struct prefix_options const *)arg1,arg2,arg3,arg4,arg5);
+  jresult = 0;
+  if (jresult == 0) jresult = (jlong)*arg4;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg5);
+
+  prefix_java_close(jenv, &view2, 0);
   return jresult;
 }
 
@@ -818,7 +1011,7 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1log_1next(JNI
   size_t arg3 ;
   size_t *arg4 = 0 ;
   int32_t value1 = 0 ;
-  prefix_java_view view2 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
   size_t value4 = 0 ;
   prefix_status result;
 
@@ -827,7 +1020,11 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1log_1next(JNI
   arg4 = &value4;
   arg1 = &value1;
   {
-    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) return 0;
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) {
+      prefix_java_close(jenv, &view2, 0);
+
+      return 0;
+    }
     arg2 = (char *)view2.start;
     arg3 = view2.count;
   }
@@ -1083,8 +1280,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1model_1info_1
   size_t arg4 ;
   size_t *arg5 = 0 ;
   prefix_error *arg6 = 0 ;
-  prefix_java_view view1 ;
-  prefix_java_view view3 ;
+  prefix_java_view view1 = PREFIX_JAVA_NO_VIEW ;
+  prefix_java_view view3 = PREFIX_JAVA_NO_VIEW ;
   size_t value5 = 0 ;
   prefix_error error6 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -1094,12 +1291,22 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1model_1info_1
   arg5 = &value5;
   arg6 = &error6;
   {
-    if (!prefix_java_open(jenv, jarg1, PREFIX_JAVA_BYTE, &view1)) return 0;
+    if (!prefix_java_open(jenv, jarg1, PREFIX_JAVA_BYTE, &view1)) {
+      prefix_java_close(jenv, &view1, JNI_ABORT);
+      prefix_java_close(jenv, &view3, 0);
+
+      return 0;
+    }
     arg1 = (char *)view1.start;
     arg2 = view1.count;
   }
   {
-    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_BYTE, &view3)) return 0;
+    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_BYTE, &view3)) {
+      prefix_java_close(jenv, &view1, JNI_ABORT);
+      prefix_java_close(jenv, &view3, 0);
+
+      return 0;
+    }
     arg3 = (char *)view3.start;
     arg4 = view3.count;
   }
@@ -1124,7 +1331,7 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1engine_1estim
   prefix_options *arg3 = 0 ;
   prefix_memory *arg4 = 0 ;
   prefix_error *arg5 = 0 ;
-  prefix_java_view view1 ;
+  prefix_java_view view1 = PREFIX_JAVA_NO_VIEW ;
   prefix_memory value4 ;
   prefix_error error5 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -1133,7 +1340,11 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1engine_1estim
   (void)jcls;
   arg5 = &error5;
   {
-    if (!prefix_java_open(jenv, jarg1, PREFIX_JAVA_BYTE, &view1)) return 0;
+    if (!prefix_java_open(jenv, jarg1, PREFIX_JAVA_BYTE, &view1)) {
+      prefix_java_close(jenv, &view1, JNI_ABORT);
+
+      return 0;
+    }
     arg1 = (char *)view1.start;
     arg2 = view1.count;
   }
@@ -1163,7 +1374,7 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1engine_1creat
   prefix_options *arg3 = 0 ;
   prefix_engine **arg4 = 0 ;
   prefix_error *arg5 = 0 ;
-  prefix_java_view view1 ;
+  prefix_java_view view1 = PREFIX_JAVA_NO_VIEW ;
   prefix_engine *handle4 = 0 ;
   prefix_error error5 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -1173,7 +1384,11 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1engine_1creat
   arg4 = &handle4;
   arg5 = &error5;
   {
-    if (!prefix_java_open(jenv, jarg1, PREFIX_JAVA_BYTE, &view1)) return 0;
+    if (!prefix_java_open(jenv, jarg1, PREFIX_JAVA_BYTE, &view1)) {
+      prefix_java_close(jenv, &view1, JNI_ABORT);
+
+      return 0;
+    }
     arg1 = (char *)view1.start;
     arg2 = view1.count;
   }
@@ -1198,7 +1413,7 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1engine_1open(
   prefix_options *arg3 = 0 ;
   prefix_engine **arg4 = 0 ;
   prefix_error *arg5 = 0 ;
-  prefix_java_view view1 ;
+  prefix_java_view view1 = PREFIX_JAVA_NO_VIEW ;
   prefix_engine *handle4 = 0 ;
   prefix_error error5 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -1208,7 +1423,11 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1engine_1open(
   arg4 = &handle4;
   arg5 = &error5;
   {
-    if (!prefix_java_open(jenv, jarg1, PREFIX_JAVA_BYTE, &view1)) return 0;
+    if (!prefix_java_open(jenv, jarg1, PREFIX_JAVA_BYTE, &view1)) {
+      prefix_java_close(jenv, &view1, JNI_ABORT);
+
+      return 0;
+    }
     arg1 = (char *)view1.start;
     arg2 = view1.count;
   }
@@ -1388,7 +1607,7 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1engine_1info_
   size_t arg3 ;
   size_t *arg4 = 0 ;
   prefix_error *arg5 = 0 ;
-  prefix_java_view view2 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
   size_t value4 = 0 ;
   prefix_error error5 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -1399,7 +1618,11 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1engine_1info_
   arg5 = &error5;
   arg1 = (prefix_engine *)(intptr_t)jarg1;
   {
-    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) return 0;
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) {
+      prefix_java_close(jenv, &view2, 0);
+
+      return 0;
+    }
     arg2 = (char *)view2.start;
     arg3 = view2.count;
   }
@@ -1453,7 +1676,7 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1engine_1end_1
   size_t arg3 ;
   size_t *arg4 = 0 ;
   prefix_error *arg5 = 0 ;
-  prefix_java_view view2 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
   size_t value4 = 0 ;
   prefix_error error5 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -1464,7 +1687,11 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1engine_1end_1
   arg5 = &error5;
   arg1 = (prefix_engine *)(intptr_t)jarg1;
   {
-    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_INT, &view2)) return 0;
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_INT, &view2)) {
+      prefix_java_close(jenv, &view2, 0);
+
+      return 0;
+    }
     arg2 = (prefix_token *)view2.start;
     arg3 = view2.count;
   }
@@ -1518,7 +1745,7 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1metrics_1text
   size_t arg3 ;
   size_t *arg4 = 0 ;
   prefix_error *arg5 = 0 ;
-  prefix_java_view view2 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
   size_t value4 = 0 ;
   prefix_error error5 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -1529,7 +1756,11 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1metrics_1text
   arg5 = &error5;
   arg1 = (prefix_engine *)(intptr_t)jarg1;
   {
-    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) return 0;
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) {
+      prefix_java_close(jenv, &view2, 0);
+
+      return 0;
+    }
     arg2 = (char *)view2.start;
     arg3 = view2.count;
   }
@@ -1553,7 +1784,7 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1namespace_1op
   size_t arg3 ;
   int32_t *arg4 = 0 ;
   prefix_error *arg5 = 0 ;
-  prefix_java_view view2 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
   int32_t value4 = 0 ;
   prefix_error error5 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -1564,7 +1795,11 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1namespace_1op
   arg5 = &error5;
   arg1 = (prefix_engine *)(intptr_t)jarg1;
   {
-    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) return 0;
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+
+      return 0;
+    }
     arg2 = (char *)view2.start;
     arg3 = view2.count;
   }
@@ -1590,8 +1825,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1namespace_1op
   size_t arg5 ;
   int32_t *arg6 = 0 ;
   prefix_error *arg7 = 0 ;
-  prefix_java_view view2 ;
-  prefix_java_view view4 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
+  prefix_java_view view4 = PREFIX_JAVA_NO_VIEW ;
   int32_t value6 = 0 ;
   prefix_error error7 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -1602,12 +1837,22 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1namespace_1op
   arg7 = &error7;
   arg1 = (prefix_engine *)(intptr_t)jarg1;
   {
-    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) return 0;
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+      prefix_java_close(jenv, &view4, JNI_ABORT);
+
+      return 0;
+    }
     arg2 = (char *)view2.start;
     arg3 = view2.count;
   }
   {
-    if (!prefix_java_open(jenv, jarg4, PREFIX_JAVA_LONG, &view4)) return 0;
+    if (!prefix_java_open(jenv, jarg4, PREFIX_JAVA_LONG, &view4)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+      prefix_java_close(jenv, &view4, JNI_ABORT);
+
+      return 0;
+    }
     arg4 = (int64_t *)view4.start;
     arg5 = view4.count;
   }
@@ -1632,7 +1877,7 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1namespace_1fi
   size_t arg3 ;
   int32_t *arg4 = 0 ;
   prefix_error *arg5 = 0 ;
-  prefix_java_view view2 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
   int32_t value4 = 0 ;
   prefix_error error5 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -1643,7 +1888,11 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1namespace_1fi
   arg5 = &error5;
   arg1 = (prefix_engine *)(intptr_t)jarg1;
   {
-    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) return 0;
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+
+      return 0;
+    }
     arg2 = (char *)view2.start;
     arg3 = view2.count;
   }
@@ -1859,8 +2108,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1batch_1add_1l
   int64_t arg7 ;
   size_t *arg8 = 0 ;
   prefix_error *arg9 = 0 ;
-  prefix_java_view view2 ;
-  prefix_java_view view4 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
+  prefix_java_view view4 = PREFIX_JAVA_NO_VIEW ;
   size_t value8 = 0 ;
   prefix_error error9 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -1871,12 +2120,22 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1batch_1add_1l
   arg9 = &error9;
   arg1 = (prefix_batch *)(intptr_t)jarg1;
   {
-    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_INT, &view2)) return 0;
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_INT, &view2)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+      prefix_java_close(jenv, &view4, JNI_ABORT);
+
+      return 0;
+    }
     arg2 = (prefix_token *)view2.start;
     arg3 = view2.count;
   }
   {
-    if (!prefix_java_open(jenv, jarg4, PREFIX_JAVA_INT, &view4)) return 0;
+    if (!prefix_java_open(jenv, jarg4, PREFIX_JAVA_INT, &view4)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+      prefix_java_close(jenv, &view4, JNI_ABORT);
+
+      return 0;
+    }
     arg4 = (prefix_token *)view4.start;
     arg5 = view4.count;
   }
@@ -1906,7 +2165,7 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1batch_1add_1l
   int64_t arg6 ;
   size_t *arg7 = 0 ;
   prefix_error *arg8 = 0 ;
-  prefix_java_view view2 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
   size_t value7 = 0 ;
   prefix_error error8 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -1917,7 +2176,11 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1batch_1add_1l
   arg8 = &error8;
   arg1 = (prefix_batch *)(intptr_t)jarg1;
   {
-    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_INT, &view2)) return 0;
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_INT, &view2)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+
+      return 0;
+    }
     arg2 = (prefix_token *)view2.start;
     arg3 = view2.count;
   }
@@ -1950,9 +2213,9 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1batch_1add_1c
   int64_t arg9 ;
   size_t *arg10 = 0 ;
   prefix_error *arg11 = 0 ;
-  prefix_java_view view2 ;
-  prefix_java_view view4 ;
-  prefix_java_view view6 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
+  prefix_java_view view4 = PREFIX_JAVA_NO_VIEW ;
+  prefix_java_view view6 = PREFIX_JAVA_NO_VIEW ;
   size_t value10 = 0 ;
   prefix_error error11 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -1963,17 +2226,35 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1batch_1add_1c
   arg11 = &error11;
   arg1 = (prefix_batch *)(intptr_t)jarg1;
   {
-    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_INT, &view2)) return 0;
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_INT, &view2)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+      prefix_java_close(jenv, &view4, JNI_ABORT);
+      prefix_java_close(jenv, &view6, JNI_ABORT);
+
+      return 0;
+    }
     arg2 = (prefix_token *)view2.start;
     arg3 = view2.count;
   }
   {
-    if (!prefix_java_open(jenv, jarg4, PREFIX_JAVA_INT, &view4)) return 0;
+    if (!prefix_java_open(jenv, jarg4, PREFIX_JAVA_INT, &view4)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+      prefix_java_close(jenv, &view4, JNI_ABORT);
+      prefix_java_close(jenv, &view6, JNI_ABORT);
+
+      return 0;
+    }
     arg4 = (prefix_token *)view4.start;
     arg5 = view4.count;
   }
   {
-    if (!prefix_java_open(jenv, jarg6, PREFIX_JAVA_LONG, &view6)) return 0;
+    if (!prefix_java_open(jenv, jarg6, PREFIX_JAVA_LONG, &view6)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+      prefix_java_close(jenv, &view4, JNI_ABORT);
+      prefix_java_close(jenv, &view6, JNI_ABORT);
+
+      return 0;
+    }
     arg6 = (int64_t *)view6.start;
     arg7 = view6.count;
   }
@@ -2007,9 +2288,9 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1batch_1add_1c
   int64_t arg9 ;
   size_t *arg10 = 0 ;
   prefix_error *arg11 = 0 ;
-  prefix_java_view view2 ;
-  prefix_java_view view4 ;
-  prefix_java_view view6 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
+  prefix_java_view view4 = PREFIX_JAVA_NO_VIEW ;
+  prefix_java_view view6 = PREFIX_JAVA_NO_VIEW ;
   size_t value10 = 0 ;
   prefix_error error11 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -2020,17 +2301,35 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1batch_1add_1c
   arg11 = &error11;
   arg1 = (prefix_batch *)(intptr_t)jarg1;
   {
-    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_INT, &view2)) return 0;
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_INT, &view2)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+      prefix_java_close(jenv, &view4, JNI_ABORT);
+      prefix_java_close(jenv, &view6, JNI_ABORT);
+
+      return 0;
+    }
     arg2 = (prefix_token *)view2.start;
     arg3 = view2.count;
   }
   {
-    if (!prefix_java_open(jenv, jarg4, PREFIX_JAVA_INT, &view4)) return 0;
+    if (!prefix_java_open(jenv, jarg4, PREFIX_JAVA_INT, &view4)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+      prefix_java_close(jenv, &view4, JNI_ABORT);
+      prefix_java_close(jenv, &view6, JNI_ABORT);
+
+      return 0;
+    }
     arg4 = (prefix_token *)view4.start;
     arg5 = view4.count;
   }
   {
-    if (!prefix_java_open(jenv, jarg6, PREFIX_JAVA_LONG, &view6)) return 0;
+    if (!prefix_java_open(jenv, jarg6, PREFIX_JAVA_LONG, &view6)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+      prefix_java_close(jenv, &view4, JNI_ABORT);
+      prefix_java_close(jenv, &view6, JNI_ABORT);
+
+      return 0;
+    }
     arg6 = (int64_t *)view6.start;
     arg7 = view6.count;
   }
@@ -2060,7 +2359,7 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1batch_1add_1e
   int64_t arg5 ;
   size_t *arg6 = 0 ;
   prefix_error *arg7 = 0 ;
-  prefix_java_view view2 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
   size_t value6 = 0 ;
   prefix_error error7 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -2071,7 +2370,11 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1batch_1add_1e
   arg7 = &error7;
   arg1 = (prefix_batch *)(intptr_t)jarg1;
   {
-    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_INT, &view2)) return 0;
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_INT, &view2)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+
+      return 0;
+    }
     arg2 = (prefix_token *)view2.start;
     arg3 = view2.count;
   }
@@ -2099,7 +2402,7 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1batch_1add_1g
   int64_t arg5 ;
   size_t *arg6 = 0 ;
   prefix_error *arg7 = 0 ;
-  prefix_java_view view2 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
   size_t value6 = 0 ;
   prefix_error error7 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -2110,7 +2413,11 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1batch_1add_1g
   arg7 = &error7;
   arg1 = (prefix_batch *)(intptr_t)jarg1;
   {
-    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_INT, &view2)) return 0;
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_INT, &view2)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+
+      return 0;
+    }
     arg2 = (prefix_token *)view2.start;
     arg3 = view2.count;
   }
@@ -2138,7 +2445,7 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1batch_1add_1w
   int64_t arg5 ;
   size_t *arg6 = 0 ;
   prefix_error *arg7 = 0 ;
-  prefix_java_view view2 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
   size_t value6 = 0 ;
   prefix_error error7 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -2149,7 +2456,11 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1batch_1add_1w
   arg7 = &error7;
   arg1 = (prefix_batch *)(intptr_t)jarg1;
   {
-    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_INT, &view2)) return 0;
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_INT, &view2)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+
+      return 0;
+    }
     arg2 = (prefix_token *)view2.start;
     arg3 = view2.count;
   }
@@ -2175,7 +2486,7 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1batch_1plan_1
   size_t arg3 ;
   size_t *arg4 = 0 ;
   prefix_error *arg5 = 0 ;
-  prefix_java_view view2 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
   size_t value4 = 0 ;
   prefix_error error5 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -2186,7 +2497,11 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1batch_1plan_1
   arg5 = &error5;
   arg1 = (prefix_batch *)(intptr_t)jarg1;
   {
-    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) return 0;
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) {
+      prefix_java_close(jenv, &view2, 0);
+
+      return 0;
+    }
     arg2 = (char *)view2.start;
     arg3 = view2.count;
   }
@@ -2559,7 +2874,7 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1job_1result_1
   size_t arg4 ;
   size_t *arg5 = 0 ;
   prefix_error *arg6 = 0 ;
-  prefix_java_view view3 ;
+  prefix_java_view view3 = PREFIX_JAVA_NO_VIEW ;
   size_t value5 = 0 ;
   prefix_error error6 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -2571,7 +2886,11 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1job_1result_1
   arg1 = (prefix_job *)(intptr_t)jarg1;
   arg2 = (size_t)jarg2;
   {
-    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_BYTE, &view3)) return 0;
+    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_BYTE, &view3)) {
+      prefix_java_close(jenv, &view3, 0);
+
+      return 0;
+    }
     arg3 = (char *)view3.start;
     arg4 = view3.count;
   }
@@ -2596,7 +2915,7 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1job_1result_1
   size_t arg4 ;
   size_t *arg5 = 0 ;
   prefix_error *arg6 = 0 ;
-  prefix_java_view view3 ;
+  prefix_java_view view3 = PREFIX_JAVA_NO_VIEW ;
   size_t value5 = 0 ;
   prefix_error error6 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -2608,7 +2927,11 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1job_1result_1
   arg1 = (prefix_job *)(intptr_t)jarg1;
   arg2 = (size_t)jarg2;
   {
-    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_FLOAT, &view3)) return 0;
+    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_FLOAT, &view3)) {
+      prefix_java_close(jenv, &view3, 0);
+
+      return 0;
+    }
     arg3 = (float *)view3.start;
     arg4 = view3.count;
   }
@@ -2633,7 +2956,7 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1job_1result_1
   size_t arg4 ;
   size_t *arg5 = 0 ;
   prefix_error *arg6 = 0 ;
-  prefix_java_view view3 ;
+  prefix_java_view view3 = PREFIX_JAVA_NO_VIEW ;
   size_t value5 = 0 ;
   prefix_error error6 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -2645,7 +2968,11 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1job_1result_1
   arg1 = (prefix_job *)(intptr_t)jarg1;
   arg2 = (size_t)jarg2;
   {
-    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_INT, &view3)) return 0;
+    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_INT, &view3)) {
+      prefix_java_close(jenv, &view3, 0);
+
+      return 0;
+    }
     arg3 = (prefix_token *)view3.start;
     arg4 = view3.count;
   }
@@ -2670,7 +2997,7 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1job_1result_1
   size_t arg4 ;
   size_t *arg5 = 0 ;
   prefix_error *arg6 = 0 ;
-  prefix_java_view view3 ;
+  prefix_java_view view3 = PREFIX_JAVA_NO_VIEW ;
   size_t value5 = 0 ;
   prefix_error error6 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -2682,7 +3009,11 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1job_1result_1
   arg1 = (prefix_job *)(intptr_t)jarg1;
   arg2 = (size_t)jarg2;
   {
-    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_FLOAT, &view3)) return 0;
+    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_FLOAT, &view3)) {
+      prefix_java_close(jenv, &view3, 0);
+
+      return 0;
+    }
     arg3 = (float *)view3.start;
     arg4 = view3.count;
   }
@@ -2707,7 +3038,7 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1job_1partial_
   size_t arg4 ;
   size_t *arg5 = 0 ;
   prefix_error *arg6 = 0 ;
-  prefix_java_view view3 ;
+  prefix_java_view view3 = PREFIX_JAVA_NO_VIEW ;
   size_t value5 = 0 ;
   prefix_error error6 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -2719,7 +3050,11 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1job_1partial_
   arg1 = (prefix_job *)(intptr_t)jarg1;
   arg2 = (size_t)jarg2;
   {
-    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_INT, &view3)) return 0;
+    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_INT, &view3)) {
+      prefix_java_close(jenv, &view3, 0);
+
+      return 0;
+    }
     arg3 = (prefix_token *)view3.start;
     arg4 = view3.count;
   }
@@ -2745,9 +3080,9 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1job_1all_1val
   int64_t *arg5 = 0 ;
   size_t arg6 ;
   prefix_error *arg7 = 0 ;
-  prefix_java_view view2 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
   size_t value4 = 0 ;
-  prefix_java_view view5 ;
+  prefix_java_view view5 = PREFIX_JAVA_NO_VIEW ;
   prefix_error error7 = PREFIX_ERROR_INIT ;
   prefix_status result;
 
@@ -2757,12 +3092,22 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1job_1all_1val
   arg7 = &error7;
   arg1 = (prefix_job *)(intptr_t)jarg1;
   {
-    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_FLOAT, &view2)) return 0;
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_FLOAT, &view2)) {
+      prefix_java_close(jenv, &view2, 0);
+      prefix_java_close(jenv, &view5, 0);
+
+      return 0;
+    }
     arg2 = (float *)view2.start;
     arg3 = view2.count;
   }
   {
-    if (!prefix_java_open(jenv, jarg5, PREFIX_JAVA_LONG, &view5)) return 0;
+    if (!prefix_java_open(jenv, jarg5, PREFIX_JAVA_LONG, &view5)) {
+      prefix_java_close(jenv, &view2, 0);
+      prefix_java_close(jenv, &view5, 0);
+
+      return 0;
+    }
     arg5 = (int64_t *)view5.start;
     arg6 = view5.count;
   }
@@ -2844,7 +3189,7 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1cache_1lookup
   size_t arg4 ;
   prefix_cache_info *arg5 = 0 ;
   prefix_error *arg6 = 0 ;
-  prefix_java_view view3 ;
+  prefix_java_view view3 = PREFIX_JAVA_NO_VIEW ;
   prefix_cache_info value5 ;
   prefix_error error6 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -2855,7 +3200,11 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1cache_1lookup
   arg1 = (prefix_engine *)(intptr_t)jarg1;
   arg2 = (int32_t)jarg2;
   {
-    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_INT, &view3)) return 0;
+    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_INT, &view3)) {
+      prefix_java_close(jenv, &view3, JNI_ABORT);
+
+      return 0;
+    }
     arg3 = (prefix_token *)view3.start;
     arg4 = view3.count;
   }
@@ -2889,9 +3238,9 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1cache_1lookup
   size_t arg8 ;
   size_t *arg9 = 0 ;
   prefix_error *arg10 = 0 ;
-  prefix_java_view view3 ;
-  prefix_java_view view5 ;
-  prefix_java_view view7 ;
+  prefix_java_view view3 = PREFIX_JAVA_NO_VIEW ;
+  prefix_java_view view5 = PREFIX_JAVA_NO_VIEW ;
+  prefix_java_view view7 = PREFIX_JAVA_NO_VIEW ;
   size_t value9 = 0 ;
   prefix_error error10 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -2903,17 +3252,35 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1cache_1lookup
   arg1 = (prefix_engine *)(intptr_t)jarg1;
   arg2 = (int32_t)jarg2;
   {
-    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_INT, &view3)) return 0;
+    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_INT, &view3)) {
+      prefix_java_close(jenv, &view3, JNI_ABORT);
+      prefix_java_close(jenv, &view5, JNI_ABORT);
+      prefix_java_close(jenv, &view7, 0);
+
+      return 0;
+    }
     arg3 = (prefix_token *)view3.start;
     arg4 = view3.count;
   }
   {
-    if (!prefix_java_open(jenv, jarg5, PREFIX_JAVA_LONG, &view5)) return 0;
+    if (!prefix_java_open(jenv, jarg5, PREFIX_JAVA_LONG, &view5)) {
+      prefix_java_close(jenv, &view3, JNI_ABORT);
+      prefix_java_close(jenv, &view5, JNI_ABORT);
+      prefix_java_close(jenv, &view7, 0);
+
+      return 0;
+    }
     arg5 = (int64_t *)view5.start;
     arg6 = view5.count;
   }
   {
-    if (!prefix_java_open(jenv, jarg7, PREFIX_JAVA_LONG, &view7)) return 0;
+    if (!prefix_java_open(jenv, jarg7, PREFIX_JAVA_LONG, &view7)) {
+      prefix_java_close(jenv, &view3, JNI_ABORT);
+      prefix_java_close(jenv, &view5, JNI_ABORT);
+      prefix_java_close(jenv, &view7, 0);
+
+      return 0;
+    }
     arg7 = (int64_t *)view7.start;
     arg8 = view7.count;
   }
@@ -3002,7 +3369,7 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1cache_1pin(JN
   int64_t *arg6 = 0 ;
   int64_t *arg7 = 0 ;
   prefix_error *arg8 = 0 ;
-  prefix_java_view view3 ;
+  prefix_java_view view3 = PREFIX_JAVA_NO_VIEW ;
   int64_t value6 = 0 ;
   int64_t value7 = 0 ;
   prefix_error error8 = PREFIX_ERROR_INIT ;
@@ -3014,7 +3381,11 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1cache_1pin(JN
   arg1 = (prefix_engine *)(intptr_t)jarg1;
   arg2 = (int32_t)jarg2;
   {
-    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_INT, &view3)) return 0;
+    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_INT, &view3)) {
+      prefix_java_close(jenv, &view3, JNI_ABORT);
+
+      return 0;
+    }
     arg3 = (prefix_token *)view3.start;
     arg4 = view3.count;
   }
@@ -3073,7 +3444,7 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1cache_1evict(
   size_t arg4 ;
   int64_t *arg5 = 0 ;
   prefix_error *arg6 = 0 ;
-  prefix_java_view view3 ;
+  prefix_java_view view3 = PREFIX_JAVA_NO_VIEW ;
   int64_t value5 = 0 ;
   prefix_error error6 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -3085,7 +3456,11 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1cache_1evict(
   arg1 = (prefix_engine *)(intptr_t)jarg1;
   arg2 = (int32_t)jarg2;
   {
-    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_INT, &view3)) return 0;
+    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_INT, &view3)) {
+      prefix_java_close(jenv, &view3, JNI_ABORT);
+
+      return 0;
+    }
     arg3 = (prefix_token *)view3.start;
     arg4 = view3.count;
   }
@@ -3137,7 +3512,7 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1cache_1tree_1
   size_t arg3 ;
   size_t *arg4 = 0 ;
   prefix_error *arg5 = 0 ;
-  prefix_java_view view2 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
   size_t value4 = 0 ;
   prefix_error error5 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -3148,7 +3523,11 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1cache_1tree_1
   arg5 = &error5;
   arg1 = (prefix_engine *)(intptr_t)jarg1;
   {
-    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) return 0;
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) {
+      prefix_java_close(jenv, &view2, 0);
+
+      return 0;
+    }
     arg2 = (char *)view2.start;
     arg3 = view2.count;
   }
@@ -3175,7 +3554,7 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1cache_1next_1
   size_t *arg6 = 0 ;
   prefix_error *arg7 = 0 ;
   prefix_cache_event value3 ;
-  prefix_java_view view4 ;
+  prefix_java_view view4 = PREFIX_JAVA_NO_VIEW ;
   size_t value6 = 0 ;
   prefix_error error7 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -3192,7 +3571,11 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1cache_1next_1
     arg3 = &value3;
   }
   {
-    if (!prefix_java_open(jenv, jarg4, PREFIX_JAVA_INT, &view4)) return 0;
+    if (!prefix_java_open(jenv, jarg4, PREFIX_JAVA_INT, &view4)) {
+      prefix_java_close(jenv, &view4, 0);
+
+      return 0;
+    }
     arg4 = (prefix_token *)view4.start;
     arg5 = view4.count;
   }
@@ -3217,7 +3600,7 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1cache_1dump_1
   size_t arg3 ;
   size_t *arg4 = 0 ;
   prefix_error *arg5 = 0 ;
-  prefix_java_view view2 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
   size_t value4 = 0 ;
   prefix_error error5 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -3228,7 +3611,11 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1cache_1dump_1
   arg5 = &error5;
   arg1 = (prefix_engine *)(intptr_t)jarg1;
   {
-    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) return 0;
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) {
+      prefix_java_close(jenv, &view2, 0);
+
+      return 0;
+    }
     arg2 = (char *)view2.start;
     arg3 = view2.count;
   }
@@ -3254,8 +3641,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1snapshot_1sav
   size_t arg5 ;
   prefix_snapshot_info *arg6 = 0 ;
   prefix_error *arg7 = 0 ;
-  prefix_java_view view2 ;
-  prefix_java_view view4 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
+  prefix_java_view view4 = PREFIX_JAVA_NO_VIEW ;
   prefix_snapshot_info value6 ;
   prefix_error error7 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -3265,12 +3652,22 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1snapshot_1sav
   arg7 = &error7;
   arg1 = (prefix_engine *)(intptr_t)jarg1;
   {
-    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) return 0;
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+      prefix_java_close(jenv, &view4, JNI_ABORT);
+
+      return 0;
+    }
     arg2 = (char *)view2.start;
     arg3 = view2.count;
   }
   {
-    if (!prefix_java_open(jenv, jarg4, PREFIX_JAVA_INT, &view4)) return 0;
+    if (!prefix_java_open(jenv, jarg4, PREFIX_JAVA_INT, &view4)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+      prefix_java_close(jenv, &view4, JNI_ABORT);
+
+      return 0;
+    }
     arg4 = (int32_t *)view4.start;
     arg5 = view4.count;
   }
@@ -3301,7 +3698,7 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1snapshot_1loa
   size_t arg3 ;
   prefix_snapshot_info *arg4 = 0 ;
   prefix_error *arg5 = 0 ;
-  prefix_java_view view2 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
   prefix_snapshot_info value4 ;
   prefix_error error5 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -3311,7 +3708,11 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1snapshot_1loa
   arg5 = &error5;
   arg1 = (prefix_engine *)(intptr_t)jarg1;
   {
-    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) return 0;
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+
+      return 0;
+    }
     arg2 = (char *)view2.start;
     arg3 = view2.count;
   }
@@ -3339,7 +3740,7 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1sim_1create(J
   size_t arg2 ;
   prefix_sim **arg3 = 0 ;
   prefix_error *arg4 = 0 ;
-  prefix_java_view view1 ;
+  prefix_java_view view1 = PREFIX_JAVA_NO_VIEW ;
   prefix_sim *handle3 = 0 ;
   prefix_error error4 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -3349,7 +3750,11 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1sim_1create(J
   arg3 = &handle3;
   arg4 = &error4;
   {
-    if (!prefix_java_open(jenv, jarg1, PREFIX_JAVA_BYTE, &view1)) return 0;
+    if (!prefix_java_open(jenv, jarg1, PREFIX_JAVA_BYTE, &view1)) {
+      prefix_java_close(jenv, &view1, JNI_ABORT);
+
+      return 0;
+    }
     arg1 = (char *)view1.start;
     arg2 = view1.count;
   }
@@ -3372,7 +3777,7 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1sim_1apply(JN
   char *arg2 = 0 ;
   size_t arg3 ;
   prefix_error *arg4 = 0 ;
-  prefix_java_view view2 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
   prefix_error error4 = PREFIX_ERROR_INIT ;
   prefix_status result;
 
@@ -3381,7 +3786,11 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1sim_1apply(JN
   arg4 = &error4;
   arg1 = (prefix_sim *)(intptr_t)jarg1;
   {
-    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) return 0;
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+
+      return 0;
+    }
     arg2 = (char *)view2.start;
     arg3 = view2.count;
   }
@@ -3404,7 +3813,7 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1sim_1result(J
   size_t arg3 ;
   size_t *arg4 = 0 ;
   prefix_error *arg5 = 0 ;
-  prefix_java_view view2 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
   size_t value4 = 0 ;
   prefix_error error5 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -3415,7 +3824,11 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1sim_1result(J
   arg5 = &error5;
   arg1 = (prefix_sim *)(intptr_t)jarg1;
   {
-    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) return 0;
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) {
+      prefix_java_close(jenv, &view2, 0);
+
+      return 0;
+    }
     arg2 = (char *)view2.start;
     arg3 = view2.count;
   }
@@ -3442,8 +3855,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1sim_1request(
   size_t arg6 ;
   int64_t *arg7 = 0 ;
   prefix_error *arg8 = 0 ;
-  prefix_java_view view2 ;
-  prefix_java_view view4 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
+  prefix_java_view view4 = PREFIX_JAVA_NO_VIEW ;
   int64_t value7 = 0 ;
   prefix_error error8 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -3454,12 +3867,22 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1sim_1request(
   arg8 = &error8;
   arg1 = (prefix_sim *)(intptr_t)jarg1;
   {
-    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) return 0;
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+      prefix_java_close(jenv, &view4, JNI_ABORT);
+
+      return 0;
+    }
     arg2 = (char *)view2.start;
     arg3 = view2.count;
   }
   {
-    if (!prefix_java_open(jenv, jarg4, PREFIX_JAVA_INT, &view4)) return 0;
+    if (!prefix_java_open(jenv, jarg4, PREFIX_JAVA_INT, &view4)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+      prefix_java_close(jenv, &view4, JNI_ABORT);
+
+      return 0;
+    }
     arg4 = (prefix_token *)view4.start;
     arg5 = view4.count;
   }
@@ -3540,7 +3963,7 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1tokenizer_1op
   size_t arg2 ;
   prefix_tokenizer **arg3 = 0 ;
   prefix_error *arg4 = 0 ;
-  prefix_java_view view1 ;
+  prefix_java_view view1 = PREFIX_JAVA_NO_VIEW ;
   prefix_tokenizer *handle3 = 0 ;
   prefix_error error4 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -3550,7 +3973,11 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1tokenizer_1op
   arg3 = &handle3;
   arg4 = &error4;
   {
-    if (!prefix_java_open(jenv, jarg1, PREFIX_JAVA_BYTE, &view1)) return 0;
+    if (!prefix_java_open(jenv, jarg1, PREFIX_JAVA_BYTE, &view1)) {
+      prefix_java_close(jenv, &view1, JNI_ABORT);
+
+      return 0;
+    }
     arg1 = (char *)view1.start;
     arg2 = view1.count;
   }
@@ -3575,8 +4002,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1tokenizer_1fr
   size_t arg4 ;
   prefix_tokenizer **arg5 = 0 ;
   prefix_error *arg6 = 0 ;
-  prefix_java_view view1 ;
-  prefix_java_view view3 ;
+  prefix_java_view view1 = PREFIX_JAVA_NO_VIEW ;
+  prefix_java_view view3 = PREFIX_JAVA_NO_VIEW ;
   prefix_tokenizer *handle5 = 0 ;
   prefix_error error6 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -3586,12 +4013,22 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1tokenizer_1fr
   arg5 = &handle5;
   arg6 = &error6;
   {
-    if (!prefix_java_open(jenv, jarg1, PREFIX_JAVA_BYTE, &view1)) return 0;
+    if (!prefix_java_open(jenv, jarg1, PREFIX_JAVA_BYTE, &view1)) {
+      prefix_java_close(jenv, &view1, JNI_ABORT);
+      prefix_java_close(jenv, &view3, JNI_ABORT);
+
+      return 0;
+    }
     arg1 = (char *)view1.start;
     arg2 = view1.count;
   }
   {
-    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_BYTE, &view3)) return 0;
+    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_BYTE, &view3)) {
+      prefix_java_close(jenv, &view1, JNI_ABORT);
+      prefix_java_close(jenv, &view3, JNI_ABORT);
+
+      return 0;
+    }
     arg3 = (char *)view3.start;
     arg4 = view3.count;
   }
@@ -3648,7 +4085,7 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1tokenizer_1in
   size_t arg3 ;
   size_t *arg4 = 0 ;
   prefix_error *arg5 = 0 ;
-  prefix_java_view view2 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
   size_t value4 = 0 ;
   prefix_error error5 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -3659,7 +4096,11 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1tokenizer_1in
   arg5 = &error5;
   arg1 = (prefix_tokenizer *)(intptr_t)jarg1;
   {
-    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) return 0;
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) {
+      prefix_java_close(jenv, &view2, 0);
+
+      return 0;
+    }
     arg2 = (char *)view2.start;
     arg3 = view2.count;
   }
@@ -3709,7 +4150,7 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1tokenizer_1sp
   size_t arg3 ;
   prefix_token *arg4 = 0 ;
   prefix_error *arg5 = 0 ;
-  prefix_java_view view2 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
   int32_t value4 = 0 ;
   prefix_error error5 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -3720,7 +4161,11 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1tokenizer_1sp
   arg5 = &error5;
   arg1 = (prefix_tokenizer *)(intptr_t)jarg1;
   {
-    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) return 0;
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+
+      return 0;
+    }
     arg2 = (char *)view2.start;
     arg3 = view2.count;
   }
@@ -3744,7 +4189,7 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1tokenizer_1en
   size_t arg3 ;
   size_t *arg4 = 0 ;
   prefix_error *arg5 = 0 ;
-  prefix_java_view view2 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
   size_t value4 = 0 ;
   prefix_error error5 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -3755,7 +4200,11 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1tokenizer_1en
   arg5 = &error5;
   arg1 = (prefix_tokenizer *)(intptr_t)jarg1;
   {
-    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_INT, &view2)) return 0;
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_INT, &view2)) {
+      prefix_java_close(jenv, &view2, 0);
+
+      return 0;
+    }
     arg2 = (prefix_token *)view2.start;
     arg3 = view2.count;
   }
@@ -3780,7 +4229,7 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1tokenizer_1to
   size_t arg4 ;
   size_t *arg5 = 0 ;
   prefix_error *arg6 = 0 ;
-  prefix_java_view view3 ;
+  prefix_java_view view3 = PREFIX_JAVA_NO_VIEW ;
   size_t value5 = 0 ;
   prefix_error error6 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -3792,7 +4241,11 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1tokenizer_1to
   arg1 = (prefix_tokenizer *)(intptr_t)jarg1;
   arg2 = (prefix_token)jarg2;
   {
-    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_BYTE, &view3)) return 0;
+    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_BYTE, &view3)) {
+      prefix_java_close(jenv, &view3, 0);
+
+      return 0;
+    }
     arg3 = (char *)view3.start;
     arg4 = view3.count;
   }
@@ -3816,7 +4269,7 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1tokenizer_1to
   size_t arg3 ;
   prefix_token *arg4 = 0 ;
   prefix_error *arg5 = 0 ;
-  prefix_java_view view2 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
   int32_t value4 = 0 ;
   prefix_error error5 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -3827,7 +4280,11 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1tokenizer_1to
   arg5 = &error5;
   arg1 = (prefix_tokenizer *)(intptr_t)jarg1;
   {
-    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) return 0;
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+
+      return 0;
+    }
     arg2 = (char *)view2.start;
     arg3 = view2.count;
   }
@@ -3854,8 +4311,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1tokenizer_1en
   size_t arg6 ;
   size_t *arg7 = 0 ;
   prefix_error *arg8 = 0 ;
-  prefix_java_view view2 ;
-  prefix_java_view view5 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
+  prefix_java_view view5 = PREFIX_JAVA_NO_VIEW ;
   size_t value7 = 0 ;
   prefix_error error8 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -3866,13 +4323,23 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1tokenizer_1en
   arg8 = &error8;
   arg1 = (prefix_tokenizer *)(intptr_t)jarg1;
   {
-    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) return 0;
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+      prefix_java_close(jenv, &view5, 0);
+
+      return 0;
+    }
     arg2 = (char *)view2.start;
     arg3 = view2.count;
   }
   arg4 = (int32_t)jarg4;
   {
-    if (!prefix_java_open(jenv, jarg5, PREFIX_JAVA_INT, &view5)) return 0;
+    if (!prefix_java_open(jenv, jarg5, PREFIX_JAVA_INT, &view5)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+      prefix_java_close(jenv, &view5, 0);
+
+      return 0;
+    }
     arg5 = (prefix_token *)view5.start;
     arg6 = view5.count;
   }
@@ -3902,10 +4369,10 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1tokenizer_1en
   int64_t *arg8 = 0 ;
   size_t arg9 ;
   prefix_error *arg10 = 0 ;
-  prefix_java_view view2 ;
-  prefix_java_view view5 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
+  prefix_java_view view5 = PREFIX_JAVA_NO_VIEW ;
   size_t value7 = 0 ;
-  prefix_java_view view8 ;
+  prefix_java_view view8 = PREFIX_JAVA_NO_VIEW ;
   prefix_error error10 = PREFIX_ERROR_INIT ;
   prefix_status result;
 
@@ -3915,18 +4382,36 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1tokenizer_1en
   arg10 = &error10;
   arg1 = (prefix_tokenizer *)(intptr_t)jarg1;
   {
-    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) return 0;
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+      prefix_java_close(jenv, &view5, 0);
+      prefix_java_close(jenv, &view8, 0);
+
+      return 0;
+    }
     arg2 = (char *)view2.start;
     arg3 = view2.count;
   }
   arg4 = (int32_t)jarg4;
   {
-    if (!prefix_java_open(jenv, jarg5, PREFIX_JAVA_INT, &view5)) return 0;
+    if (!prefix_java_open(jenv, jarg5, PREFIX_JAVA_INT, &view5)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+      prefix_java_close(jenv, &view5, 0);
+      prefix_java_close(jenv, &view8, 0);
+
+      return 0;
+    }
     arg5 = (prefix_token *)view5.start;
     arg6 = view5.count;
   }
   {
-    if (!prefix_java_open(jenv, jarg8, PREFIX_JAVA_LONG, &view8)) return 0;
+    if (!prefix_java_open(jenv, jarg8, PREFIX_JAVA_LONG, &view8)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+      prefix_java_close(jenv, &view5, 0);
+      prefix_java_close(jenv, &view8, 0);
+
+      return 0;
+    }
     arg8 = (int64_t *)view8.start;
     arg9 = view8.count;
   }
@@ -3959,11 +4444,11 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1tokenizer_1en
   int64_t *arg10 = 0 ;
   size_t arg11 ;
   prefix_error *arg12 = 0 ;
-  prefix_java_view view2 ;
-  prefix_java_view view4 ;
-  prefix_java_view view7 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
+  prefix_java_view view4 = PREFIX_JAVA_NO_VIEW ;
+  prefix_java_view view7 = PREFIX_JAVA_NO_VIEW ;
   size_t value9 = 0 ;
-  prefix_java_view view10 ;
+  prefix_java_view view10 = PREFIX_JAVA_NO_VIEW ;
   prefix_error error12 = PREFIX_ERROR_INIT ;
   prefix_status result;
 
@@ -3973,23 +4458,51 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1tokenizer_1en
   arg12 = &error12;
   arg1 = (prefix_tokenizer *)(intptr_t)jarg1;
   {
-    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) return 0;
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+      prefix_java_close(jenv, &view4, JNI_ABORT);
+      prefix_java_close(jenv, &view7, 0);
+      prefix_java_close(jenv, &view10, 0);
+
+      return 0;
+    }
     arg2 = (char *)view2.start;
     arg3 = view2.count;
   }
   {
-    if (!prefix_java_open(jenv, jarg4, PREFIX_JAVA_LONG, &view4)) return 0;
+    if (!prefix_java_open(jenv, jarg4, PREFIX_JAVA_LONG, &view4)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+      prefix_java_close(jenv, &view4, JNI_ABORT);
+      prefix_java_close(jenv, &view7, 0);
+      prefix_java_close(jenv, &view10, 0);
+
+      return 0;
+    }
     arg4 = (int64_t *)view4.start;
     arg5 = view4.count;
   }
   arg6 = (int32_t)jarg6;
   {
-    if (!prefix_java_open(jenv, jarg7, PREFIX_JAVA_INT, &view7)) return 0;
+    if (!prefix_java_open(jenv, jarg7, PREFIX_JAVA_INT, &view7)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+      prefix_java_close(jenv, &view4, JNI_ABORT);
+      prefix_java_close(jenv, &view7, 0);
+      prefix_java_close(jenv, &view10, 0);
+
+      return 0;
+    }
     arg7 = (prefix_token *)view7.start;
     arg8 = view7.count;
   }
   {
-    if (!prefix_java_open(jenv, jarg10, PREFIX_JAVA_LONG, &view10)) return 0;
+    if (!prefix_java_open(jenv, jarg10, PREFIX_JAVA_LONG, &view10)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+      prefix_java_close(jenv, &view4, JNI_ABORT);
+      prefix_java_close(jenv, &view7, 0);
+      prefix_java_close(jenv, &view10, 0);
+
+      return 0;
+    }
     arg10 = (int64_t *)view10.start;
     arg11 = view10.count;
   }
@@ -4019,8 +4532,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1tokenizer_1de
   size_t arg6 ;
   size_t *arg7 = 0 ;
   prefix_error *arg8 = 0 ;
-  prefix_java_view view2 ;
-  prefix_java_view view5 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
+  prefix_java_view view5 = PREFIX_JAVA_NO_VIEW ;
   size_t value7 = 0 ;
   prefix_error error8 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -4031,13 +4544,23 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1tokenizer_1de
   arg8 = &error8;
   arg1 = (prefix_tokenizer *)(intptr_t)jarg1;
   {
-    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_INT, &view2)) return 0;
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_INT, &view2)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+      prefix_java_close(jenv, &view5, 0);
+
+      return 0;
+    }
     arg2 = (prefix_token *)view2.start;
     arg3 = view2.count;
   }
   arg4 = (int32_t)jarg4;
   {
-    if (!prefix_java_open(jenv, jarg5, PREFIX_JAVA_BYTE, &view5)) return 0;
+    if (!prefix_java_open(jenv, jarg5, PREFIX_JAVA_BYTE, &view5)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+      prefix_java_close(jenv, &view5, 0);
+
+      return 0;
+    }
     arg5 = (char *)view5.start;
     arg6 = view5.count;
   }
@@ -4124,8 +4647,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1detok_1push(J
   size_t arg5 ;
   size_t *arg6 = 0 ;
   prefix_error *arg7 = 0 ;
-  prefix_java_view view2 ;
-  prefix_java_view view4 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
+  prefix_java_view view4 = PREFIX_JAVA_NO_VIEW ;
   size_t value6 = 0 ;
   prefix_error error7 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -4136,12 +4659,22 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1detok_1push(J
   arg7 = &error7;
   arg1 = (prefix_detok *)(intptr_t)jarg1;
   {
-    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_INT, &view2)) return 0;
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_INT, &view2)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+      prefix_java_close(jenv, &view4, 0);
+
+      return 0;
+    }
     arg2 = (prefix_token *)view2.start;
     arg3 = view2.count;
   }
   {
-    if (!prefix_java_open(jenv, jarg4, PREFIX_JAVA_BYTE, &view4)) return 0;
+    if (!prefix_java_open(jenv, jarg4, PREFIX_JAVA_BYTE, &view4)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+      prefix_java_close(jenv, &view4, 0);
+
+      return 0;
+    }
     arg4 = (char *)view4.start;
     arg5 = view4.count;
   }
@@ -4166,7 +4699,7 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1detok_1flush(
   size_t arg3 ;
   size_t *arg4 = 0 ;
   prefix_error *arg5 = 0 ;
-  prefix_java_view view2 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
   size_t value4 = 0 ;
   prefix_error error5 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -4177,7 +4710,11 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1detok_1flush(
   arg5 = &error5;
   arg1 = (prefix_detok *)(intptr_t)jarg1;
   {
-    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) return 0;
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) {
+      prefix_java_close(jenv, &view2, 0);
+
+      return 0;
+    }
     arg2 = (char *)view2.start;
     arg3 = view2.count;
   }
@@ -4205,9 +4742,9 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1tokenizer_1ch
   size_t arg7 ;
   size_t *arg8 = 0 ;
   prefix_error *arg9 = 0 ;
-  prefix_java_view view2 ;
-  prefix_java_view view4 ;
-  prefix_java_view view6 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
+  prefix_java_view view4 = PREFIX_JAVA_NO_VIEW ;
+  prefix_java_view view6 = PREFIX_JAVA_NO_VIEW ;
   size_t value8 = 0 ;
   prefix_error error9 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -4218,17 +4755,35 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1tokenizer_1ch
   arg9 = &error9;
   arg1 = (prefix_tokenizer *)(intptr_t)jarg1;
   {
-    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) return 0;
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+      prefix_java_close(jenv, &view4, JNI_ABORT);
+      prefix_java_close(jenv, &view6, 0);
+
+      return 0;
+    }
     arg2 = (char *)view2.start;
     arg3 = view2.count;
   }
   {
-    if (!prefix_java_open(jenv, jarg4, PREFIX_JAVA_BYTE, &view4)) return 0;
+    if (!prefix_java_open(jenv, jarg4, PREFIX_JAVA_BYTE, &view4)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+      prefix_java_close(jenv, &view4, JNI_ABORT);
+      prefix_java_close(jenv, &view6, 0);
+
+      return 0;
+    }
     arg4 = (char *)view4.start;
     arg5 = view4.count;
   }
   {
-    if (!prefix_java_open(jenv, jarg6, PREFIX_JAVA_BYTE, &view6)) return 0;
+    if (!prefix_java_open(jenv, jarg6, PREFIX_JAVA_BYTE, &view6)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+      prefix_java_close(jenv, &view4, JNI_ABORT);
+      prefix_java_close(jenv, &view6, 0);
+
+      return 0;
+    }
     arg6 = (char *)view6.start;
     arg7 = view6.count;
   }
@@ -4260,11 +4815,11 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1tokenizer_1ch
   int64_t *arg9 = 0 ;
   size_t arg10 ;
   prefix_error *arg11 = 0 ;
-  prefix_java_view view2 ;
-  prefix_java_view view4 ;
-  prefix_java_view view6 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
+  prefix_java_view view4 = PREFIX_JAVA_NO_VIEW ;
+  prefix_java_view view6 = PREFIX_JAVA_NO_VIEW ;
   size_t value8 = 0 ;
-  prefix_java_view view9 ;
+  prefix_java_view view9 = PREFIX_JAVA_NO_VIEW ;
   prefix_error error11 = PREFIX_ERROR_INIT ;
   prefix_status result;
 
@@ -4274,22 +4829,50 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1tokenizer_1ch
   arg11 = &error11;
   arg1 = (prefix_tokenizer *)(intptr_t)jarg1;
   {
-    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) return 0;
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+      prefix_java_close(jenv, &view4, JNI_ABORT);
+      prefix_java_close(jenv, &view6, 0);
+      prefix_java_close(jenv, &view9, 0);
+
+      return 0;
+    }
     arg2 = (char *)view2.start;
     arg3 = view2.count;
   }
   {
-    if (!prefix_java_open(jenv, jarg4, PREFIX_JAVA_BYTE, &view4)) return 0;
+    if (!prefix_java_open(jenv, jarg4, PREFIX_JAVA_BYTE, &view4)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+      prefix_java_close(jenv, &view4, JNI_ABORT);
+      prefix_java_close(jenv, &view6, 0);
+      prefix_java_close(jenv, &view9, 0);
+
+      return 0;
+    }
     arg4 = (char *)view4.start;
     arg5 = view4.count;
   }
   {
-    if (!prefix_java_open(jenv, jarg6, PREFIX_JAVA_INT, &view6)) return 0;
+    if (!prefix_java_open(jenv, jarg6, PREFIX_JAVA_INT, &view6)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+      prefix_java_close(jenv, &view4, JNI_ABORT);
+      prefix_java_close(jenv, &view6, 0);
+      prefix_java_close(jenv, &view9, 0);
+
+      return 0;
+    }
     arg6 = (prefix_token *)view6.start;
     arg7 = view6.count;
   }
   {
-    if (!prefix_java_open(jenv, jarg9, PREFIX_JAVA_LONG, &view9)) return 0;
+    if (!prefix_java_open(jenv, jarg9, PREFIX_JAVA_LONG, &view9)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+      prefix_java_close(jenv, &view4, JNI_ABORT);
+      prefix_java_close(jenv, &view6, 0);
+      prefix_java_close(jenv, &view9, 0);
+
+      return 0;
+    }
     arg9 = (int64_t *)view9.start;
     arg10 = view9.count;
   }
@@ -4343,8 +4926,8 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1recipe_1json(
   size_t arg4 ;
   size_t *arg5 = 0 ;
   prefix_error *arg6 = 0 ;
-  prefix_java_view view1 ;
-  prefix_java_view view3 ;
+  prefix_java_view view1 = PREFIX_JAVA_NO_VIEW ;
+  prefix_java_view view3 = PREFIX_JAVA_NO_VIEW ;
   size_t value5 = 0 ;
   prefix_error error6 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -4354,12 +4937,22 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1recipe_1json(
   arg5 = &value5;
   arg6 = &error6;
   {
-    if (!prefix_java_open(jenv, jarg1, PREFIX_JAVA_BYTE, &view1)) return 0;
+    if (!prefix_java_open(jenv, jarg1, PREFIX_JAVA_BYTE, &view1)) {
+      prefix_java_close(jenv, &view1, JNI_ABORT);
+      prefix_java_close(jenv, &view3, 0);
+
+      return 0;
+    }
     arg1 = (char *)view1.start;
     arg2 = view1.count;
   }
   {
-    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_BYTE, &view3)) return 0;
+    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_BYTE, &view3)) {
+      prefix_java_close(jenv, &view1, JNI_ABORT);
+      prefix_java_close(jenv, &view3, 0);
+
+      return 0;
+    }
     arg3 = (char *)view3.start;
     arg4 = view3.count;
   }
@@ -4377,267 +4970,45 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1recipe_1json(
 }
 
 
-SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1rerank(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2, jobject jarg3, jobject jarg5, jobject jarg7, jobject jarg9, jobject jarg11) {
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1create(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2, jobject jarg3, jlong jarg5) {
   jlong jresult = 0 ;
   prefix_engine *arg1 = 0 ;
   prefix_tokenizer *arg2 = 0 ;
   char *arg3 = 0 ;
   size_t arg4 ;
-  int64_t *arg5 = 0 ;
-  size_t arg6 ;
-  char *arg7 = 0 ;
-  size_t arg8 ;
-  int64_t *arg9 = 0 ;
-  size_t arg10 ;
-  char *arg11 = 0 ;
-  size_t arg12 ;
-  prefix_task **arg13 = 0 ;
-  prefix_error *arg14 = 0 ;
-  prefix_java_view view3 ;
-  prefix_java_view view5 ;
-  prefix_java_view view7 ;
-  prefix_java_view view9 ;
-  prefix_java_view view11 ;
-  prefix_task *handle13 = 0 ;
-  prefix_error error14 = PREFIX_ERROR_INIT ;
+  prefix_options *arg5 = 0 ;
+  prefix_task **arg6 = 0 ;
+  prefix_error *arg7 = 0 ;
+  prefix_java_view view3 = PREFIX_JAVA_NO_VIEW ;
+  prefix_task *handle6 = 0 ;
+  prefix_error error7 = PREFIX_ERROR_INIT ;
   prefix_status result;
 
   (void)jenv;
   (void)jcls;
-  arg13 = &handle13;
-  arg14 = &error14;
+  arg6 = &handle6;
+  arg7 = &error7;
   arg1 = (prefix_engine *)(intptr_t)jarg1;
   arg2 = (prefix_tokenizer *)(intptr_t)jarg2;
   {
-    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_BYTE, &view3)) return 0;
+    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_BYTE, &view3)) {
+      prefix_java_close(jenv, &view3, JNI_ABORT);
+
+      return 0;
+    }
     arg3 = (char *)view3.start;
     arg4 = view3.count;
   }
-  {
-    if (!prefix_java_open(jenv, jarg5, PREFIX_JAVA_LONG, &view5)) return 0;
-    arg5 = (int64_t *)view5.start;
-    arg6 = view5.count;
-  }
-  {
-    if (!prefix_java_open(jenv, jarg7, PREFIX_JAVA_BYTE, &view7)) return 0;
-    arg7 = (char *)view7.start;
-    arg8 = view7.count;
-  }
-  {
-    if (!prefix_java_open(jenv, jarg9, PREFIX_JAVA_LONG, &view9)) return 0;
-    arg9 = (int64_t *)view9.start;
-    arg10 = view9.count;
-  }
-  {
-    if (!prefix_java_open(jenv, jarg11, PREFIX_JAVA_BYTE, &view11)) return 0;
-    arg11 = (char *)view11.start;
-    arg12 = view11.count;
-  }
-  result = prefix_rerank(arg1,(struct prefix_tokenizer const *)arg2,(char const *)arg3,arg4,(int64_t const *)arg5,arg6,(char const *)arg7,arg8,(int64_t const *)arg9,arg10,(char const *)arg11,arg12,arg13,arg14);
+  arg5 = (prefix_options *)(intptr_t)jarg5;
+  result = prefix_task_create(arg1,(struct prefix_tokenizer const *)arg2,(char const *)arg3,arg4,(struct prefix_options const *)arg5,arg6,arg7);
   jresult = 0;
-  jresult = (jlong)(intptr_t)*arg13;
+  jresult = (jlong)(intptr_t)*arg6;
 
   if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
     !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
-  prefix_java_throw(jenv, result, arg14);
+  prefix_java_throw(jenv, result, arg7);
 
   prefix_java_close(jenv, &view3, JNI_ABORT);
-  prefix_java_close(jenv, &view5, JNI_ABORT);
-  prefix_java_close(jenv, &view7, JNI_ABORT);
-  prefix_java_close(jenv, &view9, JNI_ABORT);
-  prefix_java_close(jenv, &view11, JNI_ABORT);
-  return jresult;
-}
-
-
-SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1embed(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2, jobject jarg3, jobject jarg5, jobject jarg7) {
-  jlong jresult = 0 ;
-  prefix_engine *arg1 = 0 ;
-  prefix_tokenizer *arg2 = 0 ;
-  char *arg3 = 0 ;
-  size_t arg4 ;
-  int64_t *arg5 = 0 ;
-  size_t arg6 ;
-  char *arg7 = 0 ;
-  size_t arg8 ;
-  prefix_task **arg9 = 0 ;
-  prefix_error *arg10 = 0 ;
-  prefix_java_view view3 ;
-  prefix_java_view view5 ;
-  prefix_java_view view7 ;
-  prefix_task *handle9 = 0 ;
-  prefix_error error10 = PREFIX_ERROR_INIT ;
-  prefix_status result;
-
-  (void)jenv;
-  (void)jcls;
-  arg9 = &handle9;
-  arg10 = &error10;
-  arg1 = (prefix_engine *)(intptr_t)jarg1;
-  arg2 = (prefix_tokenizer *)(intptr_t)jarg2;
-  {
-    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_BYTE, &view3)) return 0;
-    arg3 = (char *)view3.start;
-    arg4 = view3.count;
-  }
-  {
-    if (!prefix_java_open(jenv, jarg5, PREFIX_JAVA_LONG, &view5)) return 0;
-    arg5 = (int64_t *)view5.start;
-    arg6 = view5.count;
-  }
-  {
-    if (!prefix_java_open(jenv, jarg7, PREFIX_JAVA_BYTE, &view7)) return 0;
-    arg7 = (char *)view7.start;
-    arg8 = view7.count;
-  }
-  result = prefix_embed(arg1,(struct prefix_tokenizer const *)arg2,(char const *)arg3,arg4,(int64_t const *)arg5,arg6,(char const *)arg7,arg8,arg9,arg10);
-  jresult = 0;
-  jresult = (jlong)(intptr_t)*arg9;
-
-  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
-    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
-  prefix_java_throw(jenv, result, arg10);
-
-  prefix_java_close(jenv, &view3, JNI_ABORT);
-  prefix_java_close(jenv, &view5, JNI_ABORT);
-  prefix_java_close(jenv, &view7, JNI_ABORT);
-  return jresult;
-}
-
-
-SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1answer(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2, jobject jarg3, jobject jarg5, jobject jarg7, jobject jarg9) {
-  jlong jresult = 0 ;
-  prefix_engine *arg1 = 0 ;
-  prefix_tokenizer *arg2 = 0 ;
-  char *arg3 = 0 ;
-  size_t arg4 ;
-  char *arg5 = 0 ;
-  size_t arg6 ;
-  int64_t *arg7 = 0 ;
-  size_t arg8 ;
-  char *arg9 = 0 ;
-  size_t arg10 ;
-  prefix_task **arg11 = 0 ;
-  prefix_error *arg12 = 0 ;
-  prefix_java_view view3 ;
-  prefix_java_view view5 ;
-  prefix_java_view view7 ;
-  prefix_java_view view9 ;
-  prefix_task *handle11 = 0 ;
-  prefix_error error12 = PREFIX_ERROR_INIT ;
-  prefix_status result;
-
-  (void)jenv;
-  (void)jcls;
-  arg11 = &handle11;
-  arg12 = &error12;
-  arg1 = (prefix_engine *)(intptr_t)jarg1;
-  arg2 = (prefix_tokenizer *)(intptr_t)jarg2;
-  {
-    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_BYTE, &view3)) return 0;
-    arg3 = (char *)view3.start;
-    arg4 = view3.count;
-  }
-  {
-    if (!prefix_java_open(jenv, jarg5, PREFIX_JAVA_BYTE, &view5)) return 0;
-    arg5 = (char *)view5.start;
-    arg6 = view5.count;
-  }
-  {
-    if (!prefix_java_open(jenv, jarg7, PREFIX_JAVA_LONG, &view7)) return 0;
-    arg7 = (int64_t *)view7.start;
-    arg8 = view7.count;
-  }
-  {
-    if (!prefix_java_open(jenv, jarg9, PREFIX_JAVA_BYTE, &view9)) return 0;
-    arg9 = (char *)view9.start;
-    arg10 = view9.count;
-  }
-  result = prefix_answer(arg1,(struct prefix_tokenizer const *)arg2,(char const *)arg3,arg4,(char const *)arg5,arg6,(int64_t const *)arg7,arg8,(char const *)arg9,arg10,arg11,arg12);
-  jresult = 0;
-  jresult = (jlong)(intptr_t)*arg11;
-
-  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
-    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
-  prefix_java_throw(jenv, result, arg12);
-
-  prefix_java_close(jenv, &view3, JNI_ABORT);
-  prefix_java_close(jenv, &view5, JNI_ABORT);
-  prefix_java_close(jenv, &view7, JNI_ABORT);
-  prefix_java_close(jenv, &view9, JNI_ABORT);
-  return jresult;
-}
-
-
-SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1classify(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2, jobject jarg3, jobject jarg5, jobject jarg7, jobject jarg9, jobject jarg11) {
-  jlong jresult = 0 ;
-  prefix_engine *arg1 = 0 ;
-  prefix_tokenizer *arg2 = 0 ;
-  char *arg3 = 0 ;
-  size_t arg4 ;
-  int64_t *arg5 = 0 ;
-  size_t arg6 ;
-  char *arg7 = 0 ;
-  size_t arg8 ;
-  int64_t *arg9 = 0 ;
-  size_t arg10 ;
-  char *arg11 = 0 ;
-  size_t arg12 ;
-  prefix_task **arg13 = 0 ;
-  prefix_error *arg14 = 0 ;
-  prefix_java_view view3 ;
-  prefix_java_view view5 ;
-  prefix_java_view view7 ;
-  prefix_java_view view9 ;
-  prefix_java_view view11 ;
-  prefix_task *handle13 = 0 ;
-  prefix_error error14 = PREFIX_ERROR_INIT ;
-  prefix_status result;
-
-  (void)jenv;
-  (void)jcls;
-  arg13 = &handle13;
-  arg14 = &error14;
-  arg1 = (prefix_engine *)(intptr_t)jarg1;
-  arg2 = (prefix_tokenizer *)(intptr_t)jarg2;
-  {
-    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_BYTE, &view3)) return 0;
-    arg3 = (char *)view3.start;
-    arg4 = view3.count;
-  }
-  {
-    if (!prefix_java_open(jenv, jarg5, PREFIX_JAVA_LONG, &view5)) return 0;
-    arg5 = (int64_t *)view5.start;
-    arg6 = view5.count;
-  }
-  {
-    if (!prefix_java_open(jenv, jarg7, PREFIX_JAVA_BYTE, &view7)) return 0;
-    arg7 = (char *)view7.start;
-    arg8 = view7.count;
-  }
-  {
-    if (!prefix_java_open(jenv, jarg9, PREFIX_JAVA_LONG, &view9)) return 0;
-    arg9 = (int64_t *)view9.start;
-    arg10 = view9.count;
-  }
-  {
-    if (!prefix_java_open(jenv, jarg11, PREFIX_JAVA_BYTE, &view11)) return 0;
-    arg11 = (char *)view11.start;
-    arg12 = view11.count;
-  }
-  result = prefix_classify(arg1,(struct prefix_tokenizer const *)arg2,(char const *)arg3,arg4,(int64_t const *)arg5,arg6,(char const *)arg7,arg8,(int64_t const *)arg9,arg10,(char const *)arg11,arg12,arg13,arg14);
-  jresult = 0;
-  jresult = (jlong)(intptr_t)*arg13;
-
-  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
-    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
-  prefix_java_throw(jenv, result, arg14);
-
-  prefix_java_close(jenv, &view3, JNI_ABORT);
-  prefix_java_close(jenv, &view5, JNI_ABORT);
-  prefix_java_close(jenv, &view7, JNI_ABORT);
-  prefix_java_close(jenv, &view9, JNI_ABORT);
-  prefix_java_close(jenv, &view11, JNI_ABORT);
   return jresult;
 }
 
@@ -4674,7 +5045,243 @@ SWIGEXPORT void JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1release(
 }
 
 
-SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1run(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2) {
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1set_1labels(JNIEnv *jenv, jclass jcls, jlong jarg1, jobject jarg2) {
+  jlong jresult = 0 ;
+  prefix_task *arg1 = 0 ;
+  char **arg2 = 0 ;
+  size_t *arg3 = 0 ;
+  size_t arg4 ;
+  prefix_error *arg5 = 0 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
+  prefix_text_list list2 = PREFIX_NO_TEXTS ;
+  prefix_error error5 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg5 = &error5;
+  arg1 = (prefix_task *)(intptr_t)jarg1;
+  {
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) {
+      free((void*)list2.texts);
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+
+
+      return 0;
+    }
+    if (!prefix_open_texts(view2.start, view2.count, &list2)) {
+      prefix_java_no_memory(jenv, list2.count);
+
+      free((void*)list2.texts);
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+
+
+      return 0;
+    }
+    arg2 = (char **)list2.texts;
+    arg3 = list2.lengths;
+    arg4 = list2.count;
+  }
+  result = prefix_task_set_labels(arg1,(char const *const *)arg2,(size_t const *)arg3,arg4,arg5);
+  jresult = 0;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg5);
+
+
+  free((void*)list2.texts);
+  prefix_java_close(jenv, &view2, JNI_ABORT);
+
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1add(JNIEnv *jenv, jclass jcls, jlong jarg1, jobject jarg2, jlong jarg5) {
+  jlong jresult = 0 ;
+  prefix_task *arg1 = 0 ;
+  char **arg2 = 0 ;
+  size_t *arg3 = 0 ;
+  size_t arg4 ;
+  int64_t arg5 ;
+  size_t *arg6 = 0 ;
+  prefix_error *arg7 = 0 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
+  prefix_text_list list2 = PREFIX_NO_TEXTS ;
+  size_t value6 = 0 ;
+  prefix_error error7 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg6 = &value6;
+  arg7 = &error7;
+  arg1 = (prefix_task *)(intptr_t)jarg1;
+  {
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) {
+      free((void*)list2.texts);
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+
+
+      return 0;
+    }
+    if (!prefix_open_texts(view2.start, view2.count, &list2)) {
+      prefix_java_no_memory(jenv, list2.count);
+
+      free((void*)list2.texts);
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+
+
+      return 0;
+    }
+    arg2 = (char **)list2.texts;
+    arg3 = list2.lengths;
+    arg4 = list2.count;
+  }
+  arg5 = (int64_t)jarg5;
+  result = prefix_task_add(arg1,(char const *const *)arg2,(size_t const *)arg3,arg4,arg5,arg6,arg7);
+  jresult = 0;
+  if (jresult == 0) jresult = (jlong)*arg6;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg7);
+
+
+  free((void*)list2.texts);
+  prefix_java_close(jenv, &view2, JNI_ABORT);
+
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1add_1product(JNIEnv *jenv, jclass jcls, jlong jarg1, jobject jarg2, jobject jarg5, jlong jarg8) {
+  jlong jresult = 0 ;
+  prefix_task *arg1 = 0 ;
+  char **arg2 = 0 ;
+  size_t *arg3 = 0 ;
+  size_t arg4 ;
+  char **arg5 = 0 ;
+  size_t *arg6 = 0 ;
+  size_t arg7 ;
+  int64_t arg8 ;
+  size_t *arg9 = 0 ;
+  prefix_error *arg10 = 0 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
+  prefix_text_list list2 = PREFIX_NO_TEXTS ;
+  prefix_java_view view5 = PREFIX_JAVA_NO_VIEW ;
+  prefix_text_list list5 = PREFIX_NO_TEXTS ;
+  size_t value9 = 0 ;
+  prefix_error error10 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg9 = &value9;
+  arg10 = &error10;
+  arg1 = (prefix_task *)(intptr_t)jarg1;
+  {
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) {
+      free((void*)list2.texts);
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+
+
+      free((void*)list5.texts);
+      prefix_java_close(jenv, &view5, JNI_ABORT);
+
+
+      return 0;
+    }
+    if (!prefix_open_texts(view2.start, view2.count, &list2)) {
+      prefix_java_no_memory(jenv, list2.count);
+
+      free((void*)list2.texts);
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+
+
+      free((void*)list5.texts);
+      prefix_java_close(jenv, &view5, JNI_ABORT);
+
+
+      return 0;
+    }
+    arg2 = (char **)list2.texts;
+    arg3 = list2.lengths;
+    arg4 = list2.count;
+  }
+  {
+    if (!prefix_java_open(jenv, jarg5, PREFIX_JAVA_BYTE, &view5)) {
+      free((void*)list2.texts);
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+
+
+      free((void*)list5.texts);
+      prefix_java_close(jenv, &view5, JNI_ABORT);
+
+
+      return 0;
+    }
+    if (!prefix_open_texts(view5.start, view5.count, &list5)) {
+      prefix_java_no_memory(jenv, list5.count);
+
+      free((void*)list2.texts);
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+
+
+      free((void*)list5.texts);
+      prefix_java_close(jenv, &view5, JNI_ABORT);
+
+
+      return 0;
+    }
+    arg5 = (char **)list5.texts;
+    arg6 = list5.lengths;
+    arg7 = list5.count;
+  }
+  arg8 = (int64_t)jarg8;
+  result = prefix_task_add_product(arg1,(char const *const *)arg2,(size_t const *)arg3,arg4,(char const *const *)arg5,(size_t const *)arg6,arg7,arg8,arg9,arg10);
+  jresult = 0;
+  if (jresult == 0) jresult = (jlong)*arg9;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg10);
+
+
+  free((void*)list2.texts);
+  prefix_java_close(jenv, &view2, JNI_ABORT);
+
+
+  free((void*)list5.texts);
+  prefix_java_close(jenv, &view5, JNI_ABORT);
+
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1submit(JNIEnv *jenv, jclass jcls, jlong jarg1) {
+  jlong jresult = 0 ;
+  prefix_task *arg1 = 0 ;
+  prefix_error *arg2 = 0 ;
+  prefix_error error2 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg2 = &error2;
+  arg1 = (prefix_task *)(intptr_t)jarg1;
+  result = prefix_task_submit(arg1,arg2);
+  jresult = 0;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg2);
+
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1wait(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2) {
   jlong jresult = 0 ;
   prefix_task *arg1 = 0 ;
   int64_t arg2 ;
@@ -4687,12 +5294,38 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1run(JNI
   arg3 = &error3;
   arg1 = (prefix_task *)(intptr_t)jarg1;
   arg2 = (int64_t)jarg2;
-  result = prefix_task_run(arg1,arg2,arg3);
+  result = prefix_task_wait(arg1,arg2,arg3);
   jresult = result == PREFIX_ERR_BUFFER_TOO_SMALL ? 0 : -(jlong)result;
 
   if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
     !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
   prefix_java_throw(jenv, result, arg3);
+
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1notify(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2, jlong jarg3) {
+  jlong jresult = 0 ;
+  prefix_task *arg1 = 0 ;
+  prefix_queue *arg2 = 0 ;
+  int64_t arg3 ;
+  prefix_error *arg4 = 0 ;
+  prefix_error error4 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg4 = &error4;
+  arg1 = (prefix_task *)(intptr_t)jarg1;
+  arg2 = (prefix_queue *)(intptr_t)jarg2;
+  arg3 = (int64_t)jarg3;
+  result = prefix_task_notify(arg1,arg2,arg3,arg4);
+  jresult = 0;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg4);
 
   return jresult;
 }
@@ -4720,122 +5353,67 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1cancel(
 }
 
 
-SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1progress(JNIEnv *jenv, jclass jcls, jlong jarg1, jlongArray jarg2, jlongArray jarg3) {
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1count(JNIEnv *jenv, jclass jcls, jlong jarg1) {
   jlong jresult = 0 ;
   prefix_task *arg1 = 0 ;
-  int64_t *arg2 = 0 ;
-  int64_t *arg3 = 0 ;
-  prefix_error *arg4 = 0 ;
-  int64_t value2 = 0 ;
-  int64_t value3 = 0 ;
-  prefix_error error4 = PREFIX_ERROR_INIT ;
+  size_t *arg2 = 0 ;
+  prefix_error *arg3 = 0 ;
+  size_t value2 = 0 ;
+  prefix_error error3 = PREFIX_ERROR_INIT ;
   prefix_status result;
 
   (void)jenv;
   (void)jcls;
-  arg4 = &error4;
-  arg1 = (prefix_task *)(intptr_t)jarg1;
   arg2 = &value2;
-  arg3 = &value3;
-  result = prefix_task_progress((struct prefix_task const *)arg1,arg2,arg3,arg4);
+  arg3 = &error3;
+  arg1 = (prefix_task *)(intptr_t)jarg1;
+  result = prefix_task_count((struct prefix_task const *)arg1,arg2,arg3);
   jresult = 0;
-  {
-    jlong number = (jlong)*arg2;
-    if (result == PREFIX_OK) (*jenv)->SetLongArrayRegion(jenv, jarg2, 0, 1, &number);
-  }
-  {
-    jlong number = (jlong)*arg3;
-    if (result == PREFIX_OK) (*jenv)->SetLongArrayRegion(jenv, jarg3, 0, 1, &number);
-  }
+  if (jresult == 0) jresult = (jlong)*arg2;
 
   if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
     !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
-  prefix_java_throw(jenv, result, arg4);
+  prefix_java_throw(jenv, result, arg3);
 
   return jresult;
 }
 
 
-SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1shape(JNIEnv *jenv, jclass jcls, jlong jarg1, jlongArray jarg2, jlongArray jarg3) {
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1finished_1count(JNIEnv *jenv, jclass jcls, jlong jarg1) {
   jlong jresult = 0 ;
   prefix_task *arg1 = 0 ;
-  int64_t *arg2 = 0 ;
-  int64_t *arg3 = 0 ;
-  prefix_error *arg4 = 0 ;
-  int64_t value2 = 0 ;
-  int64_t value3 = 0 ;
-  prefix_error error4 = PREFIX_ERROR_INIT ;
+  size_t *arg2 = 0 ;
+  prefix_error *arg3 = 0 ;
+  size_t value2 = 0 ;
+  prefix_error error3 = PREFIX_ERROR_INIT ;
   prefix_status result;
 
   (void)jenv;
   (void)jcls;
-  arg4 = &error4;
-  arg1 = (prefix_task *)(intptr_t)jarg1;
   arg2 = &value2;
-  arg3 = &value3;
-  result = prefix_task_shape((struct prefix_task const *)arg1,arg2,arg3,arg4);
-  jresult = 0;
-  {
-    jlong number = (jlong)*arg2;
-    if (result == PREFIX_OK) (*jenv)->SetLongArrayRegion(jenv, jarg2, 0, 1, &number);
-  }
-  {
-    jlong number = (jlong)*arg3;
-    if (result == PREFIX_OK) (*jenv)->SetLongArrayRegion(jenv, jarg3, 0, 1, &number);
-  }
-
-  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
-    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
-  prefix_java_throw(jenv, result, arg4);
-
-  return jresult;
-}
-
-
-SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1values(JNIEnv *jenv, jclass jcls, jlong jarg1, jobject jarg2) {
-  jlong jresult = 0 ;
-  prefix_task *arg1 = 0 ;
-  float *arg2 = 0 ;
-  size_t arg3 ;
-  size_t *arg4 = 0 ;
-  prefix_error *arg5 = 0 ;
-  prefix_java_view view2 ;
-  size_t value4 = 0 ;
-  prefix_error error5 = PREFIX_ERROR_INIT ;
-  prefix_status result;
-
-  (void)jenv;
-  (void)jcls;
-  arg4 = &value4;
-  arg5 = &error5;
+  arg3 = &error3;
   arg1 = (prefix_task *)(intptr_t)jarg1;
-  {
-    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_FLOAT, &view2)) return 0;
-    arg2 = (float *)view2.start;
-    arg3 = view2.count;
-  }
-  result = prefix_task_values((struct prefix_task const *)arg1,arg2,arg3,arg4,arg5);
+  result = prefix_task_finished_count((struct prefix_task const *)arg1,arg2,arg3);
   jresult = 0;
-  if (jresult == 0) jresult = (jlong)*arg4;
+  if (jresult == 0) jresult = (jlong)*arg2;
 
   if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
     !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
-  prefix_java_throw(jenv, result, arg5);
+  prefix_java_throw(jenv, result, arg3);
 
-  prefix_java_close(jenv, &view2, 0);
   return jresult;
 }
 
 
-SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1order(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2, jobject jarg3) {
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1item_1tokens(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2, jobject jarg3) {
   jlong jresult = 0 ;
   prefix_task *arg1 = 0 ;
-  int64_t arg2 ;
-  int64_t *arg3 = 0 ;
+  size_t arg2 ;
+  prefix_token *arg3 = 0 ;
   size_t arg4 ;
   size_t *arg5 = 0 ;
   prefix_error *arg6 = 0 ;
-  prefix_java_view view3 ;
+  prefix_java_view view3 = PREFIX_JAVA_NO_VIEW ;
   size_t value5 = 0 ;
   prefix_error error6 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -4845,13 +5423,17 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1order(J
   arg5 = &value5;
   arg6 = &error6;
   arg1 = (prefix_task *)(intptr_t)jarg1;
-  arg2 = (int64_t)jarg2;
+  arg2 = (size_t)jarg2;
   {
-    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_LONG, &view3)) return 0;
-    arg3 = (int64_t *)view3.start;
+    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_INT, &view3)) {
+      prefix_java_close(jenv, &view3, 0);
+
+      return 0;
+    }
+    arg3 = (prefix_token *)view3.start;
     arg4 = view3.count;
   }
-  result = prefix_task_order((struct prefix_task const *)arg1,arg2,arg3,arg4,arg5,arg6);
+  result = prefix_task_item_tokens((struct prefix_task const *)arg1,arg2,arg3,arg4,arg5,arg6);
   jresult = 0;
   if (jresult == 0) jresult = (jlong)*arg5;
 
@@ -4864,37 +5446,103 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1order(J
 }
 
 
-SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1statuses(JNIEnv *jenv, jclass jcls, jlong jarg1, jobject jarg2) {
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1next_1event(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2, jbyteArray jarg3, jobject jarg4) {
   jlong jresult = 0 ;
   prefix_task *arg1 = 0 ;
-  int32_t *arg2 = 0 ;
-  size_t arg3 ;
-  size_t *arg4 = 0 ;
-  prefix_error *arg5 = 0 ;
-  prefix_java_view view2 ;
-  size_t value4 = 0 ;
-  prefix_error error5 = PREFIX_ERROR_INIT ;
+  int64_t arg2 ;
+  prefix_event *arg3 = 0 ;
+  char *arg4 = 0 ;
+  size_t arg5 ;
+  size_t *arg6 = 0 ;
+  prefix_error *arg7 = 0 ;
+  prefix_event value3 ;
+  prefix_java_view view4 = PREFIX_JAVA_NO_VIEW ;
+  size_t value6 = 0 ;
+  prefix_error error7 = PREFIX_ERROR_INIT ;
   prefix_status result;
 
   (void)jenv;
   (void)jcls;
-  arg4 = &value4;
-  arg5 = &error5;
+  arg6 = &value6;
+  arg7 = &error7;
   arg1 = (prefix_task *)(intptr_t)jarg1;
+  arg2 = (int64_t)jarg2;
   {
-    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_INT, &view2)) return 0;
-    arg2 = (int32_t *)view2.start;
-    arg3 = view2.count;
+    memset(&value3, 0, sizeof value3);
+    value3.struct_size = (int32_t)sizeof value3;
+    arg3 = &value3;
   }
-  result = prefix_task_statuses((struct prefix_task const *)arg1,arg2,arg3,arg4,arg5);
-  jresult = 0;
-  if (jresult == 0) jresult = (jlong)*arg4;
+  {
+    if (!prefix_java_open(jenv, jarg4, PREFIX_JAVA_BYTE, &view4)) {
+      prefix_java_close(jenv, &view4, 0);
+
+      return 0;
+    }
+    arg4 = (char *)view4.start;
+    arg5 = view4.count;
+  }
+  result = prefix_task_next_event(arg1,arg2,arg3,arg4,arg5,arg6,arg7);
+  jresult = result == PREFIX_ERR_BUFFER_TOO_SMALL ? 0 : -(jlong)result;
+  if (result == PREFIX_OK) prefix_java_store(jenv, jarg3, arg3, sizeof *arg3);
+  if (jresult == 0) jresult = (jlong)*arg6;
 
   if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
     !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
-  prefix_java_throw(jenv, result, arg5);
+  prefix_java_throw(jenv, result, arg7);
 
-  prefix_java_close(jenv, &view2, 0);
+  prefix_java_close(jenv, &view4, 0);
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1notify_1events(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2, jlong jarg3) {
+  jlong jresult = 0 ;
+  prefix_task *arg1 = 0 ;
+  prefix_queue *arg2 = 0 ;
+  int64_t arg3 ;
+  prefix_error *arg4 = 0 ;
+  prefix_error error4 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg4 = &error4;
+  arg1 = (prefix_task *)(intptr_t)jarg1;
+  arg2 = (prefix_queue *)(intptr_t)jarg2;
+  arg3 = (int64_t)jarg3;
+  result = prefix_task_notify_events(arg1,arg2,arg3,arg4);
+  jresult = 0;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg4);
+
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1width(JNIEnv *jenv, jclass jcls, jlong jarg1) {
+  jlong jresult = 0 ;
+  prefix_task *arg1 = 0 ;
+  size_t *arg2 = 0 ;
+  prefix_error *arg3 = 0 ;
+  size_t value2 = 0 ;
+  prefix_error error3 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg2 = &value2;
+  arg3 = &error3;
+  arg1 = (prefix_task *)(intptr_t)jarg1;
+  result = prefix_task_width((struct prefix_task const *)arg1,arg2,arg3);
+  jresult = 0;
+  if (jresult == 0) jresult = (jlong)*arg2;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg3);
+
   return jresult;
 }
 
@@ -4902,7 +5550,7 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1statuse
 SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1item_1info(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2, jbyteArray jarg3) {
   jlong jresult = 0 ;
   prefix_task *arg1 = 0 ;
-  int64_t arg2 ;
+  size_t arg2 ;
   prefix_result_info *arg3 = 0 ;
   prefix_error *arg4 = 0 ;
   prefix_result_info value3 ;
@@ -4913,7 +5561,7 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1item_1i
   (void)jcls;
   arg4 = &error4;
   arg1 = (prefix_task *)(intptr_t)jarg1;
-  arg2 = (int64_t)jarg2;
+  arg2 = (size_t)jarg2;
   {
     memset(&value3, 0, sizeof value3);
     value3.struct_size = (int32_t)sizeof value3;
@@ -4934,12 +5582,12 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1item_1i
 SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1item_1message(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2, jobject jarg3) {
   jlong jresult = 0 ;
   prefix_task *arg1 = 0 ;
-  int64_t arg2 ;
+  size_t arg2 ;
   char *arg3 = 0 ;
   size_t arg4 ;
   size_t *arg5 = 0 ;
   prefix_error *arg6 = 0 ;
-  prefix_java_view view3 ;
+  prefix_java_view view3 = PREFIX_JAVA_NO_VIEW ;
   size_t value5 = 0 ;
   prefix_error error6 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -4949,9 +5597,13 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1item_1m
   arg5 = &value5;
   arg6 = &error6;
   arg1 = (prefix_task *)(intptr_t)jarg1;
-  arg2 = (int64_t)jarg2;
+  arg2 = (size_t)jarg2;
   {
-    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_BYTE, &view3)) return 0;
+    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_BYTE, &view3)) {
+      prefix_java_close(jenv, &view3, 0);
+
+      return 0;
+    }
     arg3 = (char *)view3.start;
     arg4 = view3.count;
   }
@@ -4968,15 +5620,15 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1item_1m
 }
 
 
-SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1item_1text(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2, jobject jarg3) {
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1item_1values(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2, jobject jarg3) {
   jlong jresult = 0 ;
   prefix_task *arg1 = 0 ;
-  int64_t arg2 ;
-  char *arg3 = 0 ;
+  size_t arg2 ;
+  float *arg3 = 0 ;
   size_t arg4 ;
   size_t *arg5 = 0 ;
   prefix_error *arg6 = 0 ;
-  prefix_java_view view3 ;
+  prefix_java_view view3 = PREFIX_JAVA_NO_VIEW ;
   size_t value5 = 0 ;
   prefix_error error6 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -4986,9 +5638,54 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1item_1t
   arg5 = &value5;
   arg6 = &error6;
   arg1 = (prefix_task *)(intptr_t)jarg1;
-  arg2 = (int64_t)jarg2;
+  arg2 = (size_t)jarg2;
   {
-    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_BYTE, &view3)) return 0;
+    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_FLOAT, &view3)) {
+      prefix_java_close(jenv, &view3, 0);
+
+      return 0;
+    }
+    arg3 = (float *)view3.start;
+    arg4 = view3.count;
+  }
+  result = prefix_task_item_values((struct prefix_task const *)arg1,arg2,arg3,arg4,arg5,arg6);
+  jresult = 0;
+  if (jresult == 0) jresult = (jlong)*arg5;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg6);
+
+  prefix_java_close(jenv, &view3, 0);
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1item_1text(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2, jobject jarg3) {
+  jlong jresult = 0 ;
+  prefix_task *arg1 = 0 ;
+  size_t arg2 ;
+  char *arg3 = 0 ;
+  size_t arg4 ;
+  size_t *arg5 = 0 ;
+  prefix_error *arg6 = 0 ;
+  prefix_java_view view3 = PREFIX_JAVA_NO_VIEW ;
+  size_t value5 = 0 ;
+  prefix_error error6 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg5 = &value5;
+  arg6 = &error6;
+  arg1 = (prefix_task *)(intptr_t)jarg1;
+  arg2 = (size_t)jarg2;
+  {
+    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_BYTE, &view3)) {
+      prefix_java_close(jenv, &view3, 0);
+
+      return 0;
+    }
     arg3 = (char *)view3.start;
     arg4 = view3.count;
   }
@@ -5008,12 +5705,12 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1item_1t
 SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1item_1partial_1text(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2, jobject jarg3) {
   jlong jresult = 0 ;
   prefix_task *arg1 = 0 ;
-  int64_t arg2 ;
+  size_t arg2 ;
   char *arg3 = 0 ;
   size_t arg4 ;
   size_t *arg5 = 0 ;
   prefix_error *arg6 = 0 ;
-  prefix_java_view view3 ;
+  prefix_java_view view3 = PREFIX_JAVA_NO_VIEW ;
   size_t value5 = 0 ;
   prefix_error error6 = PREFIX_ERROR_INIT ;
   prefix_status result;
@@ -5023,9 +5720,13 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1item_1p
   arg5 = &value5;
   arg6 = &error6;
   arg1 = (prefix_task *)(intptr_t)jarg1;
-  arg2 = (int64_t)jarg2;
+  arg2 = (size_t)jarg2;
   {
-    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_BYTE, &view3)) return 0;
+    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_BYTE, &view3)) {
+      prefix_java_close(jenv, &view3, 0);
+
+      return 0;
+    }
     arg3 = (char *)view3.start;
     arg4 = view3.count;
   }
@@ -5042,7 +5743,169 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1item_1p
 }
 
 
-SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1totals(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2) {
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1all_1values(JNIEnv *jenv, jclass jcls, jlong jarg1, jobject jarg2) {
+  jlong jresult = 0 ;
+  prefix_task *arg1 = 0 ;
+  float *arg2 = 0 ;
+  size_t arg3 ;
+  size_t *arg4 = 0 ;
+  prefix_error *arg5 = 0 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
+  size_t value4 = 0 ;
+  prefix_error error5 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg4 = &value4;
+  arg5 = &error5;
+  arg1 = (prefix_task *)(intptr_t)jarg1;
+  {
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_FLOAT, &view2)) {
+      prefix_java_close(jenv, &view2, 0);
+
+      return 0;
+    }
+    arg2 = (float *)view2.start;
+    arg3 = view2.count;
+  }
+  result = prefix_task_all_values((struct prefix_task const *)arg1,arg2,arg3,arg4,arg5);
+  jresult = 0;
+  if (jresult == 0) jresult = (jlong)*arg4;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg5);
+
+  prefix_java_close(jenv, &view2, 0);
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1statuses(JNIEnv *jenv, jclass jcls, jlong jarg1, jobject jarg2) {
+  jlong jresult = 0 ;
+  prefix_task *arg1 = 0 ;
+  int32_t *arg2 = 0 ;
+  size_t arg3 ;
+  size_t *arg4 = 0 ;
+  prefix_error *arg5 = 0 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
+  size_t value4 = 0 ;
+  prefix_error error5 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg4 = &value4;
+  arg5 = &error5;
+  arg1 = (prefix_task *)(intptr_t)jarg1;
+  {
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_INT, &view2)) {
+      prefix_java_close(jenv, &view2, 0);
+
+      return 0;
+    }
+    arg2 = (int32_t *)view2.start;
+    arg3 = view2.count;
+  }
+  result = prefix_task_statuses((struct prefix_task const *)arg1,arg2,arg3,arg4,arg5);
+  jresult = 0;
+  if (jresult == 0) jresult = (jlong)*arg4;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg5);
+
+  prefix_java_close(jenv, &view2, 0);
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1first_1failure(JNIEnv *jenv, jclass jcls, jlong jarg1) {
+  jlong jresult = 0 ;
+  prefix_task *arg1 = 0 ;
+  size_t *arg2 = 0 ;
+  prefix_error *arg3 = 0 ;
+  size_t value2 = 0 ;
+  prefix_error error3 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg2 = &value2;
+  arg3 = &error3;
+  arg1 = (prefix_task *)(intptr_t)jarg1;
+  result = prefix_task_first_failure((struct prefix_task const *)arg1,arg2,arg3);
+  jresult = 0;
+  if (jresult == 0) jresult = (jlong)*arg2;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg3);
+
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1ranking(JNIEnv *jenv, jclass jcls, jlong jarg1, jlong jarg2, jlong jarg3, jobject jarg4, jobject jarg7) {
+  jlong jresult = 0 ;
+  prefix_task *arg1 = 0 ;
+  size_t arg2 ;
+  size_t arg3 ;
+  int64_t *arg4 = 0 ;
+  size_t arg5 ;
+  size_t *arg6 = 0 ;
+  float *arg7 = 0 ;
+  size_t arg8 ;
+  prefix_error *arg9 = 0 ;
+  prefix_java_view view4 = PREFIX_JAVA_NO_VIEW ;
+  size_t value6 = 0 ;
+  prefix_java_view view7 = PREFIX_JAVA_NO_VIEW ;
+  prefix_error error9 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg6 = &value6;
+  arg9 = &error9;
+  arg1 = (prefix_task *)(intptr_t)jarg1;
+  arg2 = (size_t)jarg2;
+  arg3 = (size_t)jarg3;
+  {
+    if (!prefix_java_open(jenv, jarg4, PREFIX_JAVA_LONG, &view4)) {
+      prefix_java_close(jenv, &view4, 0);
+      prefix_java_close(jenv, &view7, 0);
+
+      return 0;
+    }
+    arg4 = (int64_t *)view4.start;
+    arg5 = view4.count;
+  }
+  {
+    if (!prefix_java_open(jenv, jarg7, PREFIX_JAVA_FLOAT, &view7)) {
+      prefix_java_close(jenv, &view4, 0);
+      prefix_java_close(jenv, &view7, 0);
+
+      return 0;
+    }
+    arg7 = (float *)view7.start;
+    arg8 = view7.count;
+  }
+  result = prefix_task_ranking((struct prefix_task const *)arg1,arg2,arg3,arg4,arg5,arg6,arg7,arg8,arg9);
+  jresult = 0;
+  if (jresult == 0) jresult = (jlong)*arg6;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg9);
+
+  prefix_java_close(jenv, &view4, 0);
+  prefix_java_close(jenv, &view7, 0);
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1get_1totals(JNIEnv *jenv, jclass jcls, jlong jarg1, jbyteArray jarg2) {
   jlong jresult = 0 ;
   prefix_task *arg1 = 0 ;
   prefix_job_totals *arg2 = 0 ;
@@ -5060,7 +5923,7 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1task_1totals(
     value2.struct_size = (int32_t)sizeof value2;
     arg2 = &value2;
   }
-  result = prefix_task_totals((struct prefix_task const *)arg1,arg2,arg3);
+  result = prefix_task_get_totals((struct prefix_task const *)arg1,arg2,arg3);
   jresult = 0;
   if (result == PREFIX_OK) prefix_java_store(jenv, jarg2, arg2, sizeof *arg2);
 

@@ -1,5 +1,6 @@
 #include "support.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static jclass array_classes[4];
@@ -72,7 +73,7 @@ int prefix_java_open(JNIEnv* env, jobject object, int kind, prefix_java_view* vi
 }
 
 void prefix_java_close(JNIEnv* env, const prefix_java_view* view, jint mode) {
-  if (!view->array) return;
+  if (!view->array || !view->start) return;
   switch (view->kind) {
     case PREFIX_JAVA_BYTE:
       (*env)->ReleaseByteArrayElements(env, (jbyteArray)view->array, view->start, mode);
@@ -107,6 +108,12 @@ void prefix_java_throw(JNIEnv* env, prefix_status status, const prefix_error* er
   jobject exception =
       message ? (*env)->NewObject(env, exception_class, exception_constructor, (jint)status, domain, message) : NULL;
   if (exception) (*env)->Throw(env, (jthrowable)exception);
+}
+
+void prefix_java_no_memory(JNIEnv* env, size_t texts) {
+  prefix_error error = PREFIX_ERROR_INIT;
+  snprintf(error.message, sizeof error.message, "there is no memory for %zu texts", texts);
+  prefix_java_throw(env, PREFIX_ERR_OUT_OF_MEMORY, &error);
 }
 
 /* Static texts, whose addresses stand in structs. */

@@ -15,6 +15,7 @@ typedef struct {
   jarray array; /* NULL for a buffer */
   int kind;
 } prefix_java_view;
+#define PREFIX_JAVA_NO_VIEW {NULL, 0, NULL, PREFIX_JAVA_BYTE}
 
 /* 0 with a pending exception when the object is neither null, nor an array of the kind, nor a direct buffer of
  * it. */
@@ -23,6 +24,8 @@ int prefix_java_open(JNIEnv* env, jobject object, int kind, prefix_java_view* vi
 void prefix_java_close(JNIEnv* env, const prefix_java_view* view, jint mode);
 /* Copies a struct into an array, as much as fits. */
 void prefix_java_store(JNIEnv* env, jbyteArray array, const void* start, size_t size);
+/* Throws OUT_OF_MEMORY for so many texts. */
+void prefix_java_no_memory(JNIEnv* env, size_t texts);
 void prefix_java_throw(JNIEnv* env, prefix_status status, const prefix_error* error);
 
 #endif

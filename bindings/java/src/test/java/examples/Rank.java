@@ -1,6 +1,7 @@
 package examples;
 
 import io.prefix.Engine;
+import io.prefix.Ranked;
 import io.prefix.Tasks;
 import io.prefix.Tokenizer;
 import java.nio.file.Path;
@@ -13,8 +14,9 @@ public final class Rank {
         List<String> documents = List.of("Bread is baked from flour.", "Paris is the capital of France.");
         try (Engine engine = Engine.open(model);
                 Tokenizer tokenizer = Tokenizer.open(model)) {
-            for (Tasks.Ranked r : Tasks.rerank(engine, tokenizer, "What is the capital of France?", documents, null)) {
-                System.out.println(r.score() + " " + documents.get(r.document()));
+            var ranking = Tasks.rerank(engine, tokenizer, "What is the capital of France?", documents, null);
+            for (Ranked r : ranking.results()) {
+                System.out.println(r.score() + " " + documents.get(r.index()));
             }
         }
     }

@@ -2,6 +2,7 @@ package io.prefix;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
+import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.IntBuffer;
 import java.util.Arrays;
@@ -111,6 +112,26 @@ final class Buffers {
                 System.arraycopy(parts[i], 0, bytes, (int) offsets[i], parts[i].length);
             }
         }
+    }
+
+    /** Texts behind a table of where each begins and the last one ends, as bindings/swig/prefix.i draws it. */
+    static byte[] pack(List<String> texts) {
+        byte[][] parts = new byte[texts.size()][];
+        long size = 8L * (parts.length + 1);
+        for (int i = 0; i < parts.length; i++) {
+            parts[i] = utf8(texts.get(i));
+            size += parts[i].length;
+        }
+        ByteBuffer packed = ByteBuffer.allocate(room(size)).order(ByteOrder.nativeOrder());
+        int end = 8 * (parts.length + 1);
+        packed.putLong(end);
+        for (byte[] part : parts) {
+            packed.putLong(end += part.length);
+        }
+        for (byte[] part : parts) {
+            packed.put(part);
+        }
+        return packed.array();
     }
 
     /** Lists of tokens in one array. */

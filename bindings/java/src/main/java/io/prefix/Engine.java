@@ -257,7 +257,8 @@ public final class Engine extends Owned {
      * @return completed with the finished job; cancelling the future, or ending it by orTimeout, closes the job
      */
     public CompletableFuture<Job> runAsync(Batch batch) {
-        return Waiter.own(submit(batch));
+        Job job = submit(batch);
+        return Waiter.own(job, job::tell, Job::close);
     }
 
     /**

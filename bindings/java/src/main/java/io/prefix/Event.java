@@ -4,11 +4,12 @@ import io.prefix.internal.Layout;
 import io.prefix.internal.Struct;
 
 /**
- * Something that happened to a request.
+ * Something that happened to a request, or to an item of a task.
  *
  * @param kind what
- * @param request number in the batch
+ * @param request number in the batch; of a task, of the item
  * @param tag of the request
+ * @param text of TEXT: more of the text; "" otherwise
  * @param token of TOKEN
  * @param logprob of TOKEN, with option logprobs
  * @param status of FINISHED and ERROR
@@ -21,6 +22,7 @@ public record Event(
         Kind kind,
         int request,
         long tag,
+        String text,
         int token,
         float logprob,
         Status status,
@@ -40,15 +42,18 @@ public record Event(
         FINISHED,
         /** The request failed. */
         ERROR,
+        /** Of a task with option stream: more of a text. */
+        TEXT,
         /** Of a newer library. */
         UNKNOWN
     }
 
-    static Event of(Struct raw) {
+    static Event of(Struct raw, String text) {
         return new Event(
                 Buffers.pick(Kind.values(), raw.getInt(Layout.EVENT_KIND)),
                 (int) raw.getLong(Layout.EVENT_REQUEST),
                 raw.getLong(Layout.EVENT_USER_TAG),
+                text,
                 raw.getInt(Layout.EVENT_TOKEN),
                 raw.getFloat(Layout.EVENT_LOGPROB),
                 Status.of(raw.getInt(Layout.EVENT_STATUS)),

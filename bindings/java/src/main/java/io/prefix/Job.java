@@ -9,13 +9,9 @@ import java.nio.ByteOrder;
 import java.nio.FloatBuffer;
 import java.time.Duration;
 import java.util.Optional;
-import java.util.Spliterator;
-import java.util.Spliterators;
 import java.util.concurrent.CompletableFuture;
-import java.util.function.Consumer;
 import java.util.function.LongUnaryOperator;
 import java.util.stream.Stream;
-import java.util.stream.StreamSupport;
 
 /** A batch that runs or has run. Any thread may use it. Closing it cancels what still runs. */
 public final class Job extends Owned {
@@ -110,7 +106,7 @@ public final class Job extends Owned {
      *     orTimeout or another way before that, cancels the job
      */
     public CompletableFuture<Job> whenDone() {
-        return Waiter.watch(this);
+        return Waiter.watch(this, this::tell, Job::cancel);
     }
 
     /** Lets the queue have the tag when the job is done. */
@@ -132,7 +128,7 @@ public final class Job extends Owned {
     private Optional<Event> nextEvent(long millis) throws InterruptedException {
         Struct event = new Struct(Layout.EVENT_SIZE);
         long answer = poll(millis, time -> call(raw -> Native.prefix_job_next_event(raw, time, event.bytes)));
-        return answer < 0 ? Optional.empty() : Optional.of(Event.of(event));
+        return answer < 0 ? Optional.empty() : Optional.of(Event.of(event, ""));
     }
 
     /**
@@ -142,23 +138,7 @@ public final class Job extends Owned {
      * @return a stream that waits for each event
      */
     public Stream<Event> events() {
-        return StreamSupport.stream(
-                new Spliterators.AbstractSpliterator<Event>(Long.MAX_VALUE, Spliterator.ORDERED | Spliterator.NONNULL) {
-                    @Override
-                    public boolean tryAdvance(Consumer<? super Event> action) {
-                        Optional<Event> event;
-                        try {
-                            event = nextEvent(Long.MAX_VALUE);
-                        } catch (InterruptedException e) {
-                            Thread.currentThread().interrupt();
-                            throw new PrefixException(
-                                    Constants.PREFIX_ERR_CANCELLED, "events", "the thread that waited was interrupted");
-                        }
-                        event.ifPresent(action);
-                        return event.isPresent();
-                    }
-                },
-                false);
+        return EventStream.of(() -> nextEvent(Long.MAX_VALUE));
     }
 
     /**

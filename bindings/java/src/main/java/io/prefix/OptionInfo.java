@@ -35,6 +35,8 @@ public record OptionInfo(
         STRING,
         /** Whole numbers with commas between them. */
         INT_LIST,
+        /** Texts. */
+        STRING_LIST,
         /** Of a newer library. */
         UNKNOWN
     }
@@ -49,6 +51,8 @@ public record OptionInfo(
         GENERATE,
         /** To requests for embeddings. */
         EMBEDDING,
+        /** To tasks, which take those of their requests too. */
+        TASK,
         /** Of a newer library. */
         UNKNOWN
     }

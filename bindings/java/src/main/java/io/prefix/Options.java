@@ -3,14 +3,11 @@ package io.prefix;
 import static io.prefix.Buffers.utf8;
 
 import io.prefix.internal.Native;
-import java.util.Arrays;
 import java.util.Map;
-import java.util.stream.Collectors;
-import java.util.stream.StreamSupport;
 
 /**
- * Settings by name, of an engine or of requests; {@link Prefix#optionInfos()} lists them all. Values are checked when
- * they are set. Options may be used for any number of engines and requests; they need not be closed.
+ * Settings by name, of an engine, of requests or of tasks; {@link Prefix#optionInfos()} lists them all. Values are
+ * checked when they are set. Options may be used any number of times; they need not be closed.
  */
 public final class Options extends Owned {
     /** Options with all defaults. */
@@ -45,7 +42,7 @@ public final class Options extends Owned {
      * Sets an option.
      *
      * @param key the name
-     * @param value a number, a boolean, a text (sizes such as "2G" too), or an int[] or Iterable of integers
+     * @param value a number, a boolean, a text (sizes such as "2G" too), or an array or Iterable of integers or texts
      * @return this
      * @throws PrefixException UNKNOWN_OPTION names the nearest one; INVALID_ARGUMENT, OUT_OF_RANGE
      */
@@ -55,23 +52,13 @@ public final class Options extends Owned {
             call(raw -> Native.prefix_options_set_int(raw, name, ((Number) value).longValue()));
         } else if (value instanceof Number number) {
             call(raw -> Native.prefix_options_set_double(raw, name, number.doubleValue()));
+        } else if (value instanceof Iterable || value.getClass().isArray()) {
+            setJson(Json.of(Map.of(key, value)));
         } else {
-            byte[] text = utf8(textOf(value));
+            byte[] text = utf8(value.toString());
             call(raw -> Native.prefix_options_set(raw, name, text));
         }
         return this;
-    }
-
-    private static String textOf(Object value) {
-        if (value instanceof int[] list) {
-            return Arrays.stream(list).mapToObj(String::valueOf).collect(Collectors.joining(","));
-        }
-        if (value instanceof Iterable<?> list) {
-            return StreamSupport.stream(list.spliterator(), false)
-                    .map(String::valueOf)
-                    .collect(Collectors.joining(","));
-        }
-        return String.valueOf(value);
     }
 
     /**

@@ -1,16 +1,18 @@
 package io.prefix;
 
+import io.prefix.internal.Constants;
 import io.prefix.internal.Layout;
 import io.prefix.internal.Struct;
 import java.time.Duration;
 import java.util.function.Supplier;
 
 /**
- * How a request went. promptTokens = cachedTokens + sharedTokens + computedTokens.
+ * How a request, or an item of a task, went. promptTokens = cachedTokens + sharedTokens + computedTokens.
  *
  * @param status of the request
  * @param message the sentence that goes with a failure; "" for OK
  * @param finish why it ended
+ * @param cut whether the prompt was cut to fit; of tasks only
  * @param tag of the request
  * @param promptTokens of the request
  * @param cachedTokens found computed before this batch
@@ -26,6 +28,7 @@ public record Result(
         Status status,
         String message,
         Finish finish,
+        boolean cut,
         long tag,
         long promptTokens,
         long cachedTokens,
@@ -42,6 +45,7 @@ public record Result(
                 Status.of(status),
                 status == 0 ? "" : message.get(),
                 Buffers.pick(Finish.values(), raw.getInt(Layout.RESULT_INFO_FINISH)),
+                (raw.getInt(Layout.RESULT_INFO_FLAGS) & Constants.PREFIX_RESULT_CUT) != 0,
                 raw.getLong(Layout.RESULT_INFO_USER_TAG),
                 raw.getLong(Layout.RESULT_INFO_PROMPT_TOKENS),
                 raw.getLong(Layout.RESULT_INFO_CACHED_TOKENS),
@@ -61,7 +65,11 @@ public record Result(
     /** Throws the failure of the request. */
     void check() {
         if (status != Status.OK) {
-            throw new PrefixException(status.code(), "request", message);
+            throw failure("request");
         }
+    }
+
+    PrefixException failure(String domain) {
+        return new PrefixException(status.code(), domain, message);
     }
 }

@@ -1,6 +1,7 @@
 package io.prefix;
 
 import static io.prefix.Buffers.utf8;
+import static java.nio.charset.StandardCharsets.UTF_8;
 
 import io.prefix.internal.Layout;
 import io.prefix.internal.Native;
@@ -9,208 +10,292 @@ import java.lang.ref.Reference;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Map;
-import java.util.concurrent.locks.ReentrantLock;
+import java.util.Optional;
+import java.util.OptionalInt;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
 
 /**
- * Turns texts into scores, vectors or answers. A task works in {@link #run()} and has its results afterwards; {@link
- * Tasks} does all of that at once. Options are those of prefix_text.h by name: recipe, instruction, truncate,
- * max_prompt_tokens, raw, top_n, prompt, dimensions, normalize, chunk_tokens, and request with options of the engine's
- * requests; null for the defaults. Items are texts or questions; in rerank, item q * documents + d is document d for
- * query q. An item that fails does not fail the task.
+ * Turns texts into scores, vectors or texts. A task is filled with items, submitted once, and waited for; what its
+ * prompts share is computed once. {@link Tasks} does all of that in one call. Any thread may use it. Closing it cancels
+ * what still runs.
+ *
+ * <pre>
+ * kind        an item is               its values, or text
+ * "rerank"    a query, a document      one score; higher is better
+ * "embed"     a text                   a vector
+ * "classify"  a text                   a probability for each label
+ * "answer"    a context, a question    a text
+ * "generate"  a prompt                 a text
+ * "chat"      a conversation           a text
+ * </pre>
  */
 public final class Task extends Owned {
-    private interface Maker {
-        long make(long engine, long tokenizer, byte[] options);
+    private final AtomicLong tag = new AtomicLong();
+
+    private Task(long raw) {
+        super(raw, "task", Native::prefix_task_release);
     }
 
-    private final ReentrantLock running = new ReentrantLock(); // the library takes one caller of run at a time
-
-    private Task(Engine engine, Tokenizer tokenizer, Map<String, ?> options, Maker maker) {
-        super(make(engine, tokenizer, options, maker), "task", Native::prefix_task_release);
-    }
-
-    private static long make(Engine engine, Tokenizer tokenizer, Map<String, ?> options, Maker maker) {
+    /**
+     * Makes a task without items.
+     *
+     * @param engine runs the model
+     * @param tokenizer of the model
+     * @param kind see above
+     * @param options those of tasks and of the requests that it makes, for instance recipe and namespace; may be null
+     * @return the task; close it when done
+     * @throws PrefixException INVALID_ARGUMENT for an option that means nothing to this kind, NOT_FOUND for the recipe
+     */
+    public static Task create(Engine engine, Tokenizer tokenizer, String kind, Options options) {
         try {
-            return maker.make(engine.raw(), tokenizer.raw(), options == null ? null : utf8(Json.of(options)));
+            long settings = options == null ? 0 : options.raw();
+            return new Task(Native.prefix_task_create(engine.raw(), tokenizer.raw(), utf8(kind), settings));
         } finally {
             Reference.reachabilityFence(engine);
             Reference.reachabilityFence(tokenizer);
+            Reference.reachabilityFence(options);
         }
     }
 
     /**
-     * Will score every document for every query; higher is better. Rows are queries, columns documents.
+     * Says which tag comes back with the items that are added from now on; it is 0 before.
      *
-     * @param engine runs the model
-     * @param tokenizer of the model
-     * @param queries what is looked for
-     * @param documents where
-     * @param options by name; may be null
-     * @return the task; close it when done
+     * @param tag any number
+     * @return this
      */
-    public static Task rerank(
-            Engine engine, Tokenizer tokenizer, List<String> queries, List<String> documents, Map<String, ?> options) {
-        Buffers.Joined q = new Buffers.Joined(queries);
-        Buffers.Joined d = new Buffers.Joined(documents);
-        return new Task(
-                engine,
-                tokenizer,
-                options,
-                (e, t, o) -> Native.prefix_rerank(e, t, q.bytes, q.offsets, d.bytes, d.offsets, o));
+    public Task tag(long tag) {
+        this.tag.set(tag);
+        return this;
     }
 
     /**
-     * Will make a vector of each text. Rows are texts, columns dimensions.
+     * The labels of all items of classify, in place of earlier ones.
      *
-     * @param engine runs the model
-     * @param tokenizer of the model
-     * @param texts what to embed
-     * @param options by name; may be null
-     * @return the task; close it when done
-     */
-    public static Task embed(Engine engine, Tokenizer tokenizer, List<String> texts, Map<String, ?> options) {
-        Buffers.Joined joined = new Buffers.Joined(texts);
-        return new Task(
-                engine, tokenizer, options, (e, t, o) -> Native.prefix_embed(e, t, joined.bytes, joined.offsets, o));
-    }
-
-    /**
-     * Will answer many questions about one context, which is computed once. Rows are questions; see {@link #text}.
-     *
-     * @param engine runs the model
-     * @param tokenizer of the model
-     * @param context what the questions are about
-     * @param questions all of them
-     * @param options by name; may be null
-     * @return the task; close it when done
-     */
-    public static Task answer(
-            Engine engine, Tokenizer tokenizer, String context, List<String> questions, Map<String, ?> options) {
-        Buffers.Joined joined = new Buffers.Joined(questions);
-        return new Task(
-                engine,
-                tokenizer,
-                options,
-                (e, t, o) -> Native.prefix_answer(e, t, utf8(context), joined.bytes, joined.offsets, o));
-    }
-
-    /**
-     * Will give the probability of each label for each text. Rows are texts, columns labels.
-     *
-     * @param engine runs the model
-     * @param tokenizer of the model
-     * @param texts what to classify
      * @param labels all there are
-     * @param options by name; may be null
-     * @return the task; close it when done
+     * @return this
      */
-    public static Task classify(
-            Engine engine, Tokenizer tokenizer, List<String> texts, List<String> labels, Map<String, ?> options) {
-        Buffers.Joined x = new Buffers.Joined(texts);
-        Buffers.Joined l = new Buffers.Joined(labels);
-        return new Task(
-                engine,
-                tokenizer,
-                options,
-                (e, t, o) -> Native.prefix_classify(e, t, x.bytes, x.offsets, l.bytes, l.offsets, o));
+    public Task labels(List<String> labels) {
+        byte[] packed = Buffers.pack(labels);
+        call(raw -> Native.prefix_task_set_labels(raw, packed));
+        return this;
     }
 
     /**
-     * Works until every item has its result.
+     * Adds items. Where an item has two texts they follow each other: query, document, query, document. An item with a
+     * bad text fails alone, later.
      *
-     * @throws InterruptedException when this thread is interrupted; another run() goes on, cancel() ends the task
+     * @param texts of all items
+     * @return the number of the first item
      */
-    public void run() throws InterruptedException {
-        run(Long.MAX_VALUE);
+    public int add(List<String> texts) {
+        byte[] packed = Buffers.pack(texts);
+        return Math.toIntExact(call(raw -> Native.prefix_task_add(raw, packed, tag.get())));
     }
 
     /**
-     * Works for some time.
+     * Adds items, as {@link #add(List)} does.
+     *
+     * @param texts of all items
+     * @return the number of the first item
+     */
+    public int add(String... texts) {
+        return add(Arrays.asList(texts));
+    }
+
+    /**
+     * Adds an item for every second text with every first one, as all documents for each query.
+     *
+     * @param firsts queries or contexts
+     * @param seconds documents or questions
+     * @return the number of the first item; firsts i with seconds j is item i * seconds.size() + j after it
+     */
+    public int addProduct(List<String> firsts, List<String> seconds) {
+        byte[] first = Buffers.pack(firsts);
+        byte[] second = Buffers.pack(seconds);
+        return Math.toIntExact(call(raw -> Native.prefix_task_add_product(raw, first, second, tag.get())));
+    }
+
+    /**
+     * Adds a conversation to a task of kind chat.
+     *
+     * @param messages so far
+     * @return the number of the item
+     */
+    public int addChat(List<Message> messages) {
+        return add(Json.of(messages.stream().map(Message::fields).toList()));
+    }
+
+    /** Starts the task, once; nothing can be added after it. Prompts of its beginning are encoded before it returns. */
+    public void submit() {
+        call(Native::prefix_task_submit);
+    }
+
+    /**
+     * Waits for all items, whatever becomes of them.
+     *
+     * @throws InterruptedException when this thread is interrupted; the task goes on
+     */
+    public void await() throws InterruptedException {
+        Job.poll(Long.MAX_VALUE, timeout -> call(raw -> Native.prefix_task_wait(raw, timeout)));
+    }
+
+    /**
+     * Waits for all items for some time.
      *
      * @param timeout the longest time
-     * @return whether every item has its result
-     * @throws InterruptedException when this thread is interrupted
+     * @return whether the task is done
+     * @throws InterruptedException when this thread is interrupted; the task goes on
      */
-    public boolean run(Duration timeout) throws InterruptedException {
-        return run(timeout.toMillis());
+    public boolean await(Duration timeout) throws InterruptedException {
+        return Job.poll(timeout.toMillis(), time -> call(raw -> Native.prefix_task_wait(raw, time))) == 0;
     }
 
-    private boolean run(long millis) throws InterruptedException {
-        running.lockInterruptibly();
+    /**
+     * Submits the task and waits for it.
+     *
+     * @throws InterruptedException when this thread is interrupted; the task has been cancelled then, and what is done
+     *     keeps its result
+     */
+    public void run() throws InterruptedException {
+        submit();
         try {
-            return Job.poll(millis, time -> call(raw -> Native.prefix_task_run(raw, time))) == 0;
-        } finally {
-            running.unlock();
+            await();
+        } catch (InterruptedException e) {
+            cancel();
+            throw e;
         }
     }
 
-    /** Ends items that have no result yet with CANCELLED; a run() of another thread returns soon after. */
+    /**
+     * A future of this task, before or after it is submitted.
+     *
+     * @return completed with this task when it is done, by a daemon thread; cancelling the future, or ending it by
+     *     orTimeout or another way before that, cancels the task
+     */
+    public CompletableFuture<Task> whenDone() {
+        return Waiter.watch(
+                this, (queue, notice) -> call(raw -> Native.prefix_task_notify(raw, queue, notice)), Task::cancel);
+    }
+
+    /**
+     * Ends items that have no result yet with CANCELLED; texts that were begun keep what there is. Returns at once;
+     * {@link #await()} says when it is done.
+     */
     public void cancel() {
         call(Native::prefix_task_cancel);
     }
 
     /**
-     * How far a task is.
+     * Counts the items.
      *
-     * @param done items that have their result
-     * @param total all
+     * @return all that were added
      */
-    public record Progress(long done, long total) {}
-
-    /**
-     * How far the task is; any thread may ask.
-     *
-     * @return counts of items
-     */
-    public Progress progress() {
-        long[] done = new long[1];
-        long[] total = new long[1];
-        call(raw -> Native.prefix_task_progress(raw, done, total));
-        return new Progress(done[0], total[0]);
+    public int size() {
+        return (int) call(Native::prefix_task_count);
     }
 
     /**
-     * All numbers in one call.
+     * Counts the items that are over.
      *
-     * @return NaN for items that failed
-     * @throws PrefixException MISUSE before the task has run
+     * @return up to {@link #size()}
+     */
+    public int finishedCount() {
+        return (int) call(Native::prefix_task_finished_count);
+    }
+
+    /**
+     * The next event: TEXT with option stream, FINISHED or ERROR when an item can be read. The pieces of a text add up
+     * to {@link #text}.
+     *
+     * @param timeout how long to wait for it
+     * @return empty when there was none in that time, or there will be no more
+     * @throws InterruptedException when this thread is interrupted; the task goes on
+     */
+    public Optional<Event> nextEvent(Duration timeout) throws InterruptedException {
+        return nextEvent(timeout.toMillis());
+    }
+
+    private Optional<Event> nextEvent(long millis) throws InterruptedException {
+        Struct event = new Struct(Layout.EVENT_SIZE);
+        for (int room = 256; ; ) {
+            byte[] text = new byte[room];
+            long needed = Job.poll(
+                    millis, time -> call(raw -> Native.prefix_task_next_event(raw, time, event.bytes, text)));
+            if (needed < 0) {
+                return Optional.empty();
+            }
+            if (needed < room) { // there is a zero behind it
+                return Optional.of(Event.of(event, new String(text, 0, (int) needed, UTF_8)));
+            }
+            room = Buffers.room(needed + 1);
+        }
+    }
+
+    /**
+     * What happens until the task is over. Each event goes to one reader. An interrupt while it waits is a
+     * PrefixException with status CANCELLED, and the thread stays interrupted; the task goes on.
+     *
+     * @return a stream that waits for each event
+     */
+    public Stream<Event> events() {
+        return EventStream.of(() -> nextEvent(Long.MAX_VALUE));
+    }
+
+    /**
+     * The numbers of all items in one call.
+     *
+     * @return one row per item, of NaN for one that failed or is unfinished; without columns for kinds that make texts
      */
     public Matrix values() {
-        long[] rows = new long[1];
-        long[] columns = new long[1];
-        call(raw -> Native.prefix_task_shape(raw, rows, columns));
+        int columns = (int) call(Native::prefix_task_width);
+        int rows = size();
         float[] flat = Buffers.floats(
-                Buffers.room(rows[0] * columns[0]), buffer -> call(raw -> Native.prefix_task_values(raw, buffer)));
-        return new Matrix((int) rows[0], (int) columns[0], flat);
+                Buffers.room((long) rows * columns),
+                buffer -> call(raw -> Native.prefix_task_all_values(raw, buffer)));
+        return new Matrix(rows, columns, flat);
     }
 
     /**
-     * The columns of a row from best to worst, without failed ones and at most top_n. Of rerank and classify only.
+     * The numbers of one item.
      *
-     * @param row the row
-     * @return numbers of columns
+     * @param item its number
+     * @return its values
+     * @throws PrefixException the failure of the item
      */
-    public int[] order(int row) {
-        long[] order = Buffers.longs(64, buffer -> call(raw -> Native.prefix_task_order(raw, row, buffer)));
-        return Arrays.stream(order).mapToInt(Math::toIntExact).toArray();
+    public float[] values(int item) {
+        return Buffers.floats(64, buffer -> call(raw -> Native.prefix_task_item_values(raw, item, buffer)));
     }
 
     /**
-     * What became of every item, in one call.
+     * The text of an item.
      *
-     * @return one status per item
+     * @param item its number
+     * @return the text, without white space around it
+     * @throws PrefixException the failure of the item
      */
-    public Status[] statuses() {
-        int[] codes = Buffers.ints(64, buffer -> call(raw -> Native.prefix_task_statuses(raw, buffer)));
-        return Arrays.stream(codes).mapToObj(Status::of).toArray(Status[]::new);
+    public String text(int item) {
+        return Buffers.text(256, buffer -> call(raw -> Native.prefix_task_item_text(raw, item, buffer)));
     }
 
     /**
-     * How an item went; its tag is 1 when its prompt was cut.
+     * The text of an item, also what there is of one that was cancelled or ran out of time.
      *
-     * @param item number of the item
+     * @param item its number
+     * @return the text, without white space around it
+     */
+    public String textSoFar(int item) {
+        return Buffers.text(256, buffer -> call(raw -> Native.prefix_task_item_partial_text(raw, item, buffer)));
+    }
+
+    /**
+     * How an item went.
+     *
+     * @param item its number
      * @return its counts, and its failure
+     * @throws PrefixException MISUSE while the item is unfinished, OUT_OF_RANGE for one that does not exist
      */
     public Result result(int item) {
         Struct info = new Struct(Layout.RESULT_INFO_SIZE);
@@ -221,35 +306,60 @@ public final class Task extends Owned {
     }
 
     /**
-     * The answer to a question.
+     * Sorts some of the numbers of {@link #values()}, without those of failed items and at most option top_n. Of rerank
+     * these are items, as the documents of one query; of classify with L labels, those of item i begin at i * L.
      *
-     * @param item number of the question
-     * @return the text, without white space around it
-     * @throws PrefixException the failure of the item
+     * @param first number of the first one
+     * @param count how many
+     * @return the best first
+     * @throws PrefixException MISUSE for a kind whose values have no order, OUT_OF_RANGE
      */
-    public String text(int item) {
-        result(item).check();
-        return textSoFar(item);
+    public List<Ranked> ranking(int first, int count) {
+        int guess = Math.max(1, Math.min(count, 1024));
+        float[][] scores = new float[1][];
+        long[] order = Buffers.longs(guess, buffer -> {
+            scores[0] = new float[buffer.length];
+            return call(raw -> Native.prefix_task_ranking(raw, first, count, buffer, scores[0]));
+        });
+        return IntStream.range(0, order.length)
+                .mapToObj(i -> new Ranked((int) order[i], scores[0][i]))
+                .toList();
     }
 
     /**
-     * The answer to a question, also what there is of one that was cancelled or ran out of time.
+     * What became of every item, in one call.
      *
-     * @param item number of the question
-     * @return the text, without white space around it
+     * @return one status per item; MISUSE for one that is unfinished
      */
-    public String textSoFar(int item) {
-        return Buffers.text(256, buffer -> call(raw -> Native.prefix_task_item_partial_text(raw, item, buffer)));
+    public Status[] statuses() {
+        int[] codes = Buffers.ints(64, buffer -> call(raw -> Native.prefix_task_statuses(raw, buffer)));
+        return Arrays.stream(codes).mapToObj(Status::of).toArray(Status[]::new);
     }
 
     /**
-     * What the engine did for the whole task.
+     * The first item that failed.
+     *
+     * @return its number; empty when none has so far
+     */
+    public OptionalInt firstFailure() {
+        try {
+            return OptionalInt.of((int) call(Native::prefix_task_first_failure));
+        } catch (PrefixException e) {
+            if (e.status() == Status.NOT_FOUND) {
+                return OptionalInt.empty();
+            }
+            throw e;
+        }
+    }
+
+    /**
+     * What the engine did for the whole task so far.
      *
      * @return counts and time
      */
     public Totals totals() {
         Struct totals = new Struct(Layout.JOB_TOTALS_SIZE);
-        call(raw -> Native.prefix_task_totals(raw, totals.bytes));
+        call(raw -> Native.prefix_task_get_totals(raw, totals.bytes));
         return Totals.of(totals);
     }
 }

@@ -1,25 +1,18 @@
 package io.prefix;
 
-import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
-import java.util.Map;
 import java.util.SortedMap;
 import java.util.TreeMap;
-import java.util.function.Supplier;
+import java.util.function.Function;
+import java.util.stream.IntStream;
 
 /**
- * Tasks in one call: text in, scores, vectors or answers out. When items fail, the {@link TaskException} names them and
- * has the results of the others. When the thread is interrupted the work ends.
+ * Tasks in one call: text in, scores, vectors or texts out. An item that fails is one of {@link Outcome#failures}; when
+ * no item succeeds, the failure of the first one is thrown. With option deadline_ms, what is done by then is kept. When
+ * the thread is interrupted the work ends.
  */
 public final class Tasks {
-    /**
-     * A document with its score.
-     *
-     * @param document number in the list of documents
-     * @param score higher is better
-     */
-    public record Ranked(int document, float score) {}
-
     /**
      * Sorts documents by how well they fit a query.
      *
@@ -27,23 +20,16 @@ public final class Tasks {
      * @param tokenizer of the model
      * @param query what is looked for
      * @param documents where
-     * @param options see {@link Task}; may be null
-     * @return the best first
-     * @throws TaskException when an item failed; it has the results of the others
+     * @param options see {@link Task#create}; may be null
+     * @return the best first, without those that failed
      * @throws InterruptedException when this thread is interrupted
      */
-    public static List<Ranked> rerank(
-            Engine engine, Tokenizer tokenizer, String query, List<String> documents, Map<String, ?> options)
+    public static Outcome<List<Ranked>> rerank(
+            Engine engine, Tokenizer tokenizer, String query, List<String> documents, Options options)
             throws InterruptedException {
-        try (Task task = Task.rerank(engine, tokenizer, List.of(query), documents, options)) {
-            return results(task, () -> {
-                Matrix scores = task.values();
-                List<Ranked> ranking = new ArrayList<>();
-                for (int document : task.order(0)) {
-                    ranking.add(new Ranked(document, scores.get(0, document)));
-                }
-                return ranking;
-            });
+        try (Task task = Task.create(engine, tokenizer, "rerank", options)) {
+            task.addProduct(List.of(query), documents);
+            return run(task, done -> done.ranking(0, documents.size()));
         }
     }
 
@@ -53,41 +39,15 @@ public final class Tasks {
      * @param engine runs the model
      * @param tokenizer of the model
      * @param texts what to embed
-     * @param options see {@link Task}; may be null
-     * @return one row per text
-     * @throws TaskException when an item failed; it has the results of the others
+     * @param options see {@link Task#create}; may be null
+     * @return one row per text; of NaN for one that failed
      * @throws InterruptedException when this thread is interrupted
      */
-    public static Matrix embed(Engine engine, Tokenizer tokenizer, List<String> texts, Map<String, ?> options)
+    public static Outcome<Matrix> embed(Engine engine, Tokenizer tokenizer, List<String> texts, Options options)
             throws InterruptedException {
-        try (Task task = Task.embed(engine, tokenizer, texts, options)) {
-            return results(task, task::values);
-        }
-    }
-
-    /**
-     * Answers many questions about one context, which is computed once.
-     *
-     * @param engine runs the model
-     * @param tokenizer of the model
-     * @param context what the questions are about
-     * @param questions all of them
-     * @param options see {@link Task}; may be null
-     * @return one answer per question
-     * @throws TaskException when an item failed; it has the results of the others
-     * @throws InterruptedException when this thread is interrupted
-     */
-    public static List<String> answer(
-            Engine engine, Tokenizer tokenizer, String context, List<String> questions, Map<String, ?> options)
-            throws InterruptedException {
-        try (Task task = Task.answer(engine, tokenizer, context, questions, options)) {
-            return results(task, () -> {
-                List<String> answers = new ArrayList<>();
-                for (int i = 0; i < questions.size(); i++) {
-                    answers.add(task.textSoFar(i));
-                }
-                return answers;
-            });
+        try (Task task = Task.create(engine, tokenizer, "embed", options)) {
+            task.add(texts);
+            return run(task, Task::values);
         }
     }
 
@@ -98,34 +58,93 @@ public final class Tasks {
      * @param tokenizer of the model
      * @param texts what to classify
      * @param labels all there are
-     * @param options see {@link Task}; may be null
-     * @return one row per text, one column per label
-     * @throws TaskException when an item failed; it has the results of the others
+     * @param options see {@link Task#create}; may be null
+     * @return one row per text, one column per label; NaN for a text that failed
      * @throws InterruptedException when this thread is interrupted
      */
-    public static Matrix classify(
-            Engine engine, Tokenizer tokenizer, List<String> texts, List<String> labels, Map<String, ?> options)
+    public static Outcome<Matrix> classify(
+            Engine engine, Tokenizer tokenizer, List<String> texts, List<String> labels, Options options)
             throws InterruptedException {
-        try (Task task = Task.classify(engine, tokenizer, texts, labels, options)) {
-            return results(task, task::values);
+        try (Task task = Task.create(engine, tokenizer, "classify", options)) {
+            task.labels(labels).add(texts);
+            return run(task, Task::values);
         }
     }
 
-    /** Runs a task and reads its results; throws them with the failures when there are any. */
-    private static <T> T results(Task task, Supplier<T> read) throws InterruptedException {
+    /**
+     * Answers many questions about one context, which is computed once.
+     *
+     * @param engine runs the model
+     * @param tokenizer of the model
+     * @param context what the questions are about
+     * @param questions all of them
+     * @param options see {@link Task#create}; may be null
+     * @return one answer per question; of one that failed, what there is
+     * @throws InterruptedException when this thread is interrupted
+     */
+    public static Outcome<List<String>> answer(
+            Engine engine, Tokenizer tokenizer, String context, List<String> questions, Options options)
+            throws InterruptedException {
+        try (Task task = Task.create(engine, tokenizer, "answer", options)) {
+            task.addProduct(List.of(context), questions);
+            return run(task, Tasks::texts);
+        }
+    }
+
+    /**
+     * Continues each prompt.
+     *
+     * @param engine runs the model
+     * @param tokenizer of the model
+     * @param prompts all of them
+     * @param options see {@link Task#create}; may be null
+     * @return one text per prompt; of one that failed, what there is
+     * @throws InterruptedException when this thread is interrupted
+     */
+    public static Outcome<List<String>> generate(
+            Engine engine, Tokenizer tokenizer, List<String> prompts, Options options) throws InterruptedException {
+        try (Task task = Task.create(engine, tokenizer, "generate", options)) {
+            task.add(prompts);
+            return run(task, Tasks::texts);
+        }
+    }
+
+    /**
+     * Gives the next message of a conversation.
+     *
+     * @param engine runs the model
+     * @param tokenizer of the model
+     * @param messages so far
+     * @param options see {@link Task#create}; may be null
+     * @return its text
+     * @throws InterruptedException when this thread is interrupted
+     */
+    public static String chat(Engine engine, Tokenizer tokenizer, List<Message> messages, Options options)
+            throws InterruptedException {
+        try (Task task = Task.create(engine, tokenizer, "chat", options)) {
+            task.addChat(messages);
+            return run(task, done -> done.text(0)).results();
+        }
+    }
+
+    private static List<String> texts(Task task) {
+        return IntStream.range(0, task.size()).mapToObj(task::textSoFar).toList();
+    }
+
+    /** Runs a task and reads its results. */
+    private static <T> Outcome<T> run(Task task, Function<Task, T> read) throws InterruptedException {
         task.run();
         SortedMap<Integer, PrefixException> failures = new TreeMap<>();
         Status[] statuses = task.statuses();
         for (int item = 0; item < statuses.length; item++) {
             if (statuses[item] != Status.OK) {
-                failures.put(item, new PrefixException(statuses[item].code(), "item", task.result(item).message()));
+                failures.put(item, task.result(item).failure("item"));
             }
         }
-        T results = read.get();
-        if (!failures.isEmpty()) {
-            throw new TaskException(results, failures);
+        if (!failures.isEmpty() && failures.size() == statuses.length) {
+            throw failures.get(0);
         }
-        return results;
+        return new Outcome<>(read.apply(task), Collections.unmodifiableSortedMap(failures));
     }
 
     private Tasks() {}

@@ -9,12 +9,12 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
 
 /**
- * Completes futures of jobs and of engines that are loading. One daemon thread of the process takes from a completion
- * queue which are done. Dependents run on the default executor of CompletableFuture, so that a slow one holds up nobody.
+ * Completes futures of jobs, tasks and engines that are loading. One daemon thread of the process takes from a completion queue which are done.
+ * Dependents run on the default executor of CompletableFuture, so that a slow one holds up nobody.
  */
 final class Waiter {
     private static final Executor EXECUTOR = new CompletableFuture<Void>().defaultExecutor();
-    private static final Map<Long, Awaited<?>> WAITING = new ConcurrentHashMap<>();
+    private static final Map<Long, DoneFuture<?>> WAITING = new ConcurrentHashMap<>();
     private static final AtomicLong NEXT = new AtomicLong(1);
     private static final long QUEUE = Native.prefix_queue_create();
 
@@ -24,56 +24,62 @@ final class Waiter {
         thread.start();
     }
 
-    private static final class Awaited<T> extends CompletableFuture<T> {
-        private final T object;
+    /** Lets the queue have the tag when something is done. */
+    interface Notice {
+        void ask(long queue, long tag);
+    }
+
+    private static final class DoneFuture<T> extends CompletableFuture<T> {
+        private final T owner;
         private final Consumer<T> check;
 
-        /** Whoever ends it without the object, by a time limit or otherwise, does not want that any more. */
-        Awaited(T object, Consumer<T> check, Consumer<T> givenUp) {
-            this.object = object;
+        /** Whoever ends it without the owner, by a time limit or otherwise, does not want that any more. */
+        DoneFuture(T owner, Consumer<T> check, Consumer<T> givenUp) {
+            this.owner = owner;
             this.check = check;
             whenComplete((result, failure) -> {
-                if (result != object) {
-                    givenUp.accept(object);
+                if (result != owner) {
+                    givenUp.accept(owner);
                 }
             });
         }
 
-        void finish() {
+        void done() {
             try {
-                check.accept(object);
-                complete(object);
+                check.accept(owner);
+                complete(owner);
             } catch (RuntimeException e) {
                 completeExceptionally(e);
             }
         }
     }
 
-    /** Asks the library for a tag. */
-    private interface Tell {
-        void accept(long queue, long tag);
+    /** For what somebody else holds too: whoever gives it up cancels it. */
+    static <T> CompletableFuture<T> watch(T owner, Notice notice, Consumer<T> cancel) {
+        return own(owner, notice, given -> {
+            try {
+                cancel.accept(given);
+            } catch (IllegalStateException | PrefixException e) {
+                // It was closed, which has cancelled it.
+            }
+        });
     }
 
-    /** For a job that somebody else holds too. */
-    static CompletableFuture<Job> watch(Job job) {
-        return watch(new Awaited<>(job, done -> {}, Waiter::cancel), job::tell);
+    /** For what only those hold whom the future gives it. */
+    static <T> CompletableFuture<T> own(T owner, Notice notice, Consumer<T> close) {
+        return start(new DoneFuture<>(owner, done -> {}, close), notice);
     }
 
-    /** For a job that only those hold whom the future gives it. */
-    static CompletableFuture<Job> own(Job job) {
-        return watch(new Awaited<>(job, done -> {}, Job::close), job::tell); // close cancels it
-    }
-
-    /** For an engine that is loading. */
+    /** For an engine that is loading; whoever gives it up ends the load. */
     static CompletableFuture<Engine> load(Engine engine) {
-        return watch(new Awaited<>(engine, Engine::requireReady, Engine::close), engine::tell); // close ends the load
+        return start(new DoneFuture<>(engine, Engine::requireReady, Engine::close), engine::tell);
     }
 
-    private static <T> CompletableFuture<T> watch(Awaited<T> future, Tell tell) {
+    private static <T> CompletableFuture<T> start(DoneFuture<T> future, Notice notice) {
         long tag = NEXT.getAndIncrement();
         WAITING.put(tag, future);
         try {
-            tell.accept(QUEUE, tag);
+            notice.ask(QUEUE, tag);
         } catch (RuntimeException e) {
             future.completeExceptionally(e);
         }
@@ -81,20 +87,12 @@ final class Waiter {
         return future;
     }
 
-    private static void cancel(Job job) {
-        try {
-            job.cancel();
-        } catch (IllegalStateException | PrefixException e) {
-            // It was closed, which has cancelled it.
-        }
-    }
-
     private static void run() {
         for (;;) {
             long tag = Native.prefix_queue_next(QUEUE, -1);
-            Awaited<?> future = WAITING.remove(tag);
+            DoneFuture<?> future = WAITING.remove(tag);
             if (future != null) {
-                EXECUTOR.execute(future::finish);
+                EXECUTOR.execute(future::done);
             }
         }
     }

@@ -163,7 +163,7 @@ class EngineTest {
                 () -> engine.shutdown(Duration.ZERO), batch::clear, batch::planJson,
                 () -> batch.add(Request.embedding(1)), job::allValues, job::await, job::cancel, () -> job.result(0),
                 () -> job.events().toList(), () -> tokenizer.encode("a"), tokenizer::detokenizer,
-                () -> detokenizer.push(1), () -> Task.embed(engine, tokenizer, List.of(), null));
+                () -> detokenizer.push(1), () -> Task.create(engine, tokenizer, "embed", null));
         for (Executable call : calls) {
             String message = assertThrows(IllegalStateException.class, call).getMessage();
             assertTrue(message.matches("the \\w+ is closed"), message);

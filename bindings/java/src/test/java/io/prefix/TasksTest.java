@@ -4,14 +4,15 @@ import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
@@ -19,6 +20,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.api.io.TempDir;
 
 @Timeout(120)
@@ -42,36 +44,17 @@ class TasksTest {
     }
 
     @Test
-    void rerank() throws Exception {
-        List<String> queries = List.of("Which city?", "What is baked?");
-        try (Task task = Task.rerank(engine, tokenizer, queries, DOCUMENTS, null)) {
-            PrefixException early = assertThrows(PrefixException.class, task::values);
-            assertEquals(Status.MISUSE, early.status());
-            task.run();
-            assertEquals(new Task.Progress(6, 6), task.progress());
-            Matrix scores = task.values();
-            assertEquals(2, scores.rows());
-            assertEquals(3, scores.columns());
-            for (int row = 0; row < 2; row++) {
-                int[] order = task.order(row);
-                assertEquals(3, order.length);
-                assertTrue(scores.get(row, order[0]) >= scores.get(row, order[1]));
-                assertTrue(scores.get(row, order[1]) >= scores.get(row, order[2]));
-            }
-            assertEquals(Status.OUT_OF_RANGE, assertThrows(PrefixException.class, () -> task.order(2)).status());
-            assertTrue(Arrays.stream(task.statuses()).allMatch(status -> status == Status.OK));
-            assertTrue(task.result(5).promptTokens() > 0);
-            assertTrue(task.totals().tokensShared() > 0, "documents are computed once");
-            List<Tasks.Ranked> ranking = Tasks.rerank(engine, tokenizer, queries.get(1), DOCUMENTS, null);
-            assertArrayEquals(task.order(1), ranking.stream().mapToInt(Tasks.Ranked::document).toArray());
-            assertEquals(scores.row(1)[ranking.get(0).document()], ranking.get(0).score());
-            assertThrows(IndexOutOfBoundsException.class, () -> scores.get(0, 3));
-        }
-    }
-
-    @Test
-    void embedAnswerClassify() throws Exception {
-        Matrix vectors = Tasks.embed(engine, tokenizer, DOCUMENTS, Map.of("dimensions", 8));
+    void inOneCall() throws Exception {
+        Outcome<List<Ranked>> ranked = Tasks.rerank(engine, tokenizer, "What is baked?", DOCUMENTS, null);
+        assertTrue(ranked.failures().isEmpty());
+        List<Ranked> ranking = ranked.results();
+        assertEquals(3, ranking.size());
+        assertTrue(ranking.get(0).score() >= ranking.get(1).score() && ranking.get(1).score() >= ranking.get(2).score());
+        assertEquals(
+                ranking.subList(0, 1),
+                Tasks.rerank(engine, tokenizer, "What is baked?", DOCUMENTS, Options.of("top_n", 1)).results());
+        Matrix vectors =
+                Tasks.embed(engine, tokenizer, DOCUMENTS, Options.of("dimensions", 8)).results();
         assertEquals(3, vectors.rows());
         assertEquals(8, vectors.columns());
         for (int row = 0; row < 3; row++) {
@@ -81,72 +64,312 @@ class TasksTest {
             }
             assertEquals(1, norm, 1e-3);
         }
-        Map<String, ?> few = Map.of("request", Map.of("max_tokens", 5));
-        List<String> questions = List.of("What is baked?", "Where?");
-        assertEquals(2, Tasks.answer(engine, tokenizer, DOCUMENTS.get(0), questions, few).size());
-        Matrix classes = Tasks.classify(engine, tokenizer, DOCUMENTS, List.of("food", "town"), null);
+        assertThrows(IndexOutOfBoundsException.class, () -> vectors.get(0, 8));
+        Matrix classes = Tasks.classify(engine, tokenizer, DOCUMENTS, List.of("food", "town"), null).results();
         for (int row = 0; row < 3; row++) {
             assertEquals(1, classes.get(row, 0) + classes.get(row, 1), 1e-4);
         }
-        assertEquals(0, Tasks.embed(engine, tokenizer, List.of(), null).rows());
+        Options few = Options.of("max_tokens", 5).set("ignore_eos", true);
+        List<String> questions = List.of("What is baked?", "Where?");
+        assertEquals(2, Tasks.answer(engine, tokenizer, DOCUMENTS.get(0), questions, few).results().size());
+        assertFalse(Tasks.generate(engine, tokenizer, DOCUMENTS, few).results().get(2).isEmpty());
+        assertFalse(Tasks.chat(engine, tokenizer, List.of(Message.user("Hello")), few).isEmpty());
+        assertEquals(0, Tasks.embed(engine, tokenizer, List.of(), null).results().rows());
     }
 
     @Test
-    void aFailedItemIsNamed() throws Exception {
-        List<String> mixed = List.of(DOCUMENTS.get(0), "long ".repeat(100), DOCUMENTS.get(2));
-        Map<String, ?> options = Map.of("truncate", "off");
-        TaskException e = assertThrows(TaskException.class, () -> Tasks.embed(engine, tokenizer, mixed, options));
-        assertEquals(Status.PROMPT_TOO_LONG, e.status());
-        assertTrue(e.getMessage().startsWith("item 1: "), e.getMessage());
-        try (Task task = Task.embed(engine, tokenizer, mixed, options)) {
+    void resultsComeWithTheirFailures() throws Exception {
+        String tooLong = "long ".repeat(100);
+        List<String> mixed = List.of(DOCUMENTS.get(0), tooLong, DOCUMENTS.get(2), tooLong);
+        List<String> good = List.of(DOCUMENTS.get(0), DOCUMENTS.get(2));
+        Options off = Options.of("truncate", "off");
+        Outcome<List<Ranked>> ranked = Tasks.rerank(engine, tokenizer, "What is baked?", mixed, off);
+        List<Ranked> expected = Tasks.rerank(engine, tokenizer, "What is baked?", good, off).results().stream()
+                .map(r -> new Ranked(r.index() * 2, r.score()))
+                .toList();
+        assertEquals(expected, ranked.results());
+        assertEquals(List.of(1, 3), List.copyOf(ranked.failures().keySet()));
+        PrefixException failure = ranked.failures().get(3);
+        assertEquals(Status.PROMPT_TOO_LONG, failure.status());
+        assertEquals("item", failure.domain());
+        assertFalse(failure.getMessage().isEmpty());
+
+        Matrix vectors = Tasks.embed(engine, tokenizer, mixed, off).results();
+        assertArrayEquals(Tasks.embed(engine, tokenizer, good, off).results().row(1), vectors.row(2));
+        assertTrue(Float.isNaN(vectors.get(1, 0)));
+
+        Options few = Options.of("truncate", "off").set("max_tokens", 5);
+        Outcome<List<String>> answers =
+                Tasks.answer(engine, tokenizer, DOCUMENTS.get(0), List.of("What is baked?", tooLong), few);
+        assertEquals("", answers.results().get(1));
+        assertEquals(1, answers.failures().size());
+
+        // It is an exception when nothing succeeded.
+        PrefixException none = assertThrows(
+                PrefixException.class, () -> Tasks.embed(engine, tokenizer, List.of(tooLong, tooLong), off));
+        assertEquals(Status.PROMPT_TOO_LONG, none.status());
+        assertThrows(
+                PrefixException.class,
+                () -> Tasks.chat(engine, tokenizer, List.of(Message.user(tooLong)), Options.of("max_tokens", 5)));
+    }
+
+    @Test
+    void pairsProductsAndTags() throws Exception {
+        List<String> queries = List.of("Which city?", "What is baked?");
+        try (Task task = Task.create(engine, tokenizer, "rerank", null)) {
+            assertEquals(
+                    Status.MISUSE, assertThrows(PrefixException.class, task::values).status());
+            assertEquals(0, task.tag(7).addProduct(queries, DOCUMENTS));
+            assertEquals(6, task.tag(8).add(queries.get(1), DOCUMENTS.get(0), queries.get(0), DOCUMENTS.get(2)));
+            assertEquals(
+                    Status.INVALID_ARGUMENT,
+                    assertThrows(PrefixException.class, () -> task.add("one text")).status());
+            assertEquals(8, task.size());
+            assertEquals(0, task.finishedCount());
             task.run();
-            assertArrayEquals(new Status[] {Status.OK, Status.PROMPT_TOO_LONG, Status.OK}, task.statuses());
-            assertTrue(Float.isNaN(task.values().get(1, 0)));
-            assertFalse(Float.isNaN(task.values().get(2, 0)));
+            assertEquals(8, task.finishedCount());
+            Matrix scores = task.values();
+            assertEquals(8, scores.rows());
+            assertEquals(1, scores.columns());
+            // The same query and document have the same score, wherever they stand.
+            assertEquals(scores.get(3, 0), scores.get(6, 0));
+            assertEquals(scores.get(2, 0), scores.get(7, 0));
+            for (int item = 0; item < 8; item++) {
+                Result result = task.result(item);
+                assertEquals(item < 6 ? 7 : 8, result.tag());
+                assertEquals(Status.OK, result.status());
+                assertFalse(result.cut());
+                assertTrue(result.promptTokens() > 0);
+                assertArrayEquals(scores.row(item), task.values(item));
+            }
+            assertTrue(Arrays.stream(task.statuses()).allMatch(status -> status == Status.OK));
+            assertTrue(task.firstFailure().isEmpty());
+            assertTrue(task.totals().tokensShared() > 0, "documents are computed once");
+            List<Ranked> ranking = task.ranking(3, 3);
+            assertEquals(3, ranking.size());
+            for (Ranked ranked : ranking) {
+                assertEquals(scores.get(3 + ranked.index(), 0), ranked.score());
+            }
+            assertEquals(
+                    Status.OUT_OF_RANGE,
+                    assertThrows(PrefixException.class, () -> task.ranking(6, 3)).status());
+            assertEquals(
+                    Status.OUT_OF_RANGE,
+                    assertThrows(PrefixException.class, () -> task.ranking(0, -1)).status());
+            assertEquals(
+                    Status.MISUSE,
+                    assertThrows(PrefixException.class, () -> task.add("late", "late")).status());
         }
     }
 
     @Test
-    void whatDidNotFailIsKept() throws Exception {
-        String tooLong = "long ".repeat(100);
-        List<String> mixed = List.of(DOCUMENTS.get(0), tooLong, DOCUMENTS.get(2), tooLong);
-        List<String> good = List.of(DOCUMENTS.get(0), DOCUMENTS.get(2));
-        Map<String, ?> options = Map.of("truncate", "off");
+    void labels() throws Exception {
+        try (Task task = Task.create(engine, tokenizer, "classify", null)) {
+            task.add(DOCUMENTS);
+            assertEquals(
+                    Status.INVALID_ARGUMENT,
+                    assertThrows(PrefixException.class, task::submit).status());
+            task.labels(List.of("one")).labels(List.of("food", "town", "")).run();
+            Matrix classes = task.values();
+            assertEquals(3, classes.columns());
+            for (int row = 0; row < 3; row++) {
+                float[] values = classes.row(row);
+                assertEquals(1, values[0] + values[1] + values[2], 1e-4);
+                List<Ranked> ranking = task.ranking(3 * row, 3);
+                assertEquals(Math.max(values[0], Math.max(values[1], values[2])), ranking.get(0).score());
+            }
+        }
+    }
 
-        TaskException ranked = assertThrows(
-                TaskException.class, () -> Tasks.rerank(engine, tokenizer, "What is baked?", mixed, options));
-        List<Tasks.Ranked> expected = Tasks.rerank(engine, tokenizer, "What is baked?", good, options).stream()
-                .map(r -> new Tasks.Ranked(r.document() * 2, r.score()))
-                .toList();
-        assertEquals(expected, ranked.ranking());
-        assertEquals(List.of(1, 3), List.copyOf(ranked.failures().keySet()));
-        assertEquals(Status.PROMPT_TOO_LONG, ranked.failures().get(3).status());
-        assertTrue(ranked.getMessage().endsWith(" (and 1 more failed)"), ranked.getMessage());
-        assertThrows(IllegalStateException.class, ranked::values);
-        assertThrows(IllegalStateException.class, ranked::answers);
+    private static Options writing() {
+        return Options.of("max_tokens", 40).set("ignore_eos", true).set("stream", true);
+    }
 
-        TaskException embedded =
-                assertThrows(TaskException.class, () -> Tasks.embed(engine, tokenizer, mixed, options));
-        assertArrayEquals(
-                Tasks.embed(engine, tokenizer, good, options).row(1), embedded.values().row(2));
-        assertTrue(Float.isNaN(embedded.values().get(1, 0)));
-        assertThrows(IllegalStateException.class, embedded::ranking);
+    @Test
+    void piecesAddUpToTheText() throws Exception {
+        try (Task task = Task.create(engine, tokenizer, "generate", writing())) {
+            task.tag(5).add(DOCUMENTS);
+            task.submit();
+            String[] texts = {"", "", ""};
+            List<Event> events = task.events()
+                    .peek(event -> {
+                        texts[event.request()] += event.text();
+                        assertEquals(5, event.tag());
+                        if (event.kind() == Event.Kind.FINISHED) {
+                            assertEquals(task.text(event.request()), texts[event.request()]);
+                        } else {
+                            assertEquals(Event.Kind.TEXT, event.kind());
+                        }
+                    })
+                    .toList();
+            assertTrue(events.size() > 6, events.toString());
+            assertEquals(3, events.stream().filter(e -> e.kind() == Event.Kind.FINISHED).count());
+            assertEquals(0, task.events().count(), "events come once");
+        }
+    }
 
-        TaskException classified = assertThrows(
-                TaskException.class, () -> Tasks.classify(engine, tokenizer, mixed, List.of("food", "town"), options));
-        assertEquals(1, classified.values().get(0, 0) + classified.values().get(0, 1), 1e-4);
+    @Test
+    void stopTexts() throws Exception {
+        Options options = Options.of("max_tokens", 40).set("ignore_eos", true);
+        List<String> prompts = DOCUMENTS.subList(0, 1);
+        String whole = Tasks.generate(engine, tokenizer, prompts, options).results().get(0);
+        String stop = whole.substring(2, 4);
+        options.set("stop", List.of("no such text", stop));
+        String ended = Tasks.generate(engine, tokenizer, prompts, options).results().get(0);
+        assertEquals(whole.substring(0, whole.indexOf(stop)).strip(), ended);
+        options.set("stop", new String[] {"z"});
+        assertEquals("[\"z\"]", options.get("stop"));
+        assertEquals("[]", options.set("stop", List.of()).get("stop"));
+        assertEquals("1,2", options.set("stop_tokens", List.of(1, 2)).get("stop_tokens"));
+        assertEquals("", options.set("stop_tokens", new int[0]).get("stop_tokens"));
+    }
 
-        List<String> questions = List.of("What is baked?", tooLong);
-        Map<String, ?> few = Map.of("truncate", "off", "request", Map.of("max_tokens", 5));
-        TaskException answered = assertThrows(
-                TaskException.class, () -> Tasks.answer(engine, tokenizer, DOCUMENTS.get(0), questions, few));
-        String answer = Tasks.answer(engine, tokenizer, DOCUMENTS.get(0), questions.subList(0, 1), few).get(0);
-        assertEquals(List.of(answer, ""), answered.answers());
+    private static List<String> many(int count) {
+        return IntStream.range(0, count).mapToObj(i -> "Document " + i + " on trees.").toList();
+    }
+
+    @Test
+    void cancelKeepsWhatIsFinished() throws Exception {
+        try (Task task = Task.create(engine, tokenizer, "rerank", Options.of("chunk_tokens", 256))) {
+            task.addProduct(List.of("Trees?"), many(500));
+            task.submit();
+            assertTrue(task.nextEvent(Duration.ofSeconds(60)).isPresent());
+            task.cancel();
+            task.await();
+            List<Ranked> ranking = task.ranking(0, 500);
+            assertTrue(!ranking.isEmpty() && ranking.size() < 500, ranking.size() + " are ranked");
+            Matrix scores = task.values();
+            Status[] statuses = task.statuses();
+            for (int item = 0; item < 500; item++) {
+                assertEquals(Float.isNaN(scores.get(item, 0)) ? Status.CANCELLED : Status.OK, statuses[item]);
+            }
+            int failed = task.firstFailure().getAsInt();
+            assertEquals(
+                    Status.CANCELLED,
+                    assertThrows(PrefixException.class, () -> task.values(failed)).status());
+        }
+        Thread.currentThread().interrupt();
+        assertThrows(InterruptedException.class, () -> Tasks.rerank(engine, tokenizer, "Trees?", many(500), null));
+        try (Task task = Task.create(engine, tokenizer, "generate", writing())) {
+            task.add(many(50));
+            Thread.currentThread().interrupt();
+            assertThrows(InterruptedException.class, task::run);
+            task.await(); // it was cancelled
+            assertEquals(Status.CANCELLED, task.statuses()[49]);
+        }
+    }
+
+    @Test
+    void textsThatWereBegunAreKept() throws Exception {
+        Options options = writing().set("max_tokens", 100);
+        try (Task task = Task.create(engine, tokenizer, "generate", options)) {
+            task.add(many(50));
+            task.submit();
+            while (task.nextEvent(Duration.ofSeconds(60)).orElseThrow().kind() != Event.Kind.TEXT) {}
+            task.cancel();
+            assertTrue(task.await(Duration.ofSeconds(60)));
+            PrefixException failed = assertThrows(PrefixException.class, () -> task.text(49));
+            assertEquals(Status.CANCELLED, failed.status());
+            assertTrue(IntStream.range(0, 50).anyMatch(i -> !task.textSoFar(i).isEmpty()));
+        }
+    }
+
+    @Test
+    void deadline() throws Exception {
+        Options options = Options.of("max_tokens", 200).set("ignore_eos", true).set("deadline_ms", 1);
+        try (Task task = Task.create(engine, tokenizer, "generate", options)) {
+            task.add(many(300));
+            task.run();
+            Result result = task.result(task.firstFailure().getAsInt());
+            assertEquals(Status.DEADLINE, result.status());
+            assertTrue(result.message().contains("deadline_ms"), result.message());
+        }
+    }
+
+    @Test
+    void aCutPromptIsTold() throws Exception {
+        try (Task task = Task.create(engine, tokenizer, "embed", Options.of("max_prompt_tokens", 20))) {
+            task.add("short", "long ".repeat(100));
+            task.run();
+            assertFalse(task.result(0).cut());
+            assertTrue(task.result(1).cut());
+        }
+    }
+
+    @Test
+    void manyTasksHaveOneThreadThatWaits() throws Exception {
+        List<Task> tasks = new ArrayList<>();
+        List<CompletableFuture<Task>> futures = new ArrayList<>();
+        for (int i = 0; i < 200; i++) {
+            Task task = Task.create(engine, tokenizer, "generate", writing());
+            tasks.add(task);
+            task.add(DOCUMENTS.get(i % 3));
+            futures.add(task.whenDone()); // before it begins
+            task.submit();
+        }
+        long waiters = Thread.getAllStackTraces().keySet().stream()
+                .filter(thread -> thread.getName().equals("prefix-waiter"))
+                .count();
+        assertEquals(1, waiters);
+        for (int i = 0; i < 200; i++) {
+            assertSame(tasks.get(i), futures.get(i).get(60, TimeUnit.SECONDS));
+            assertFalse(tasks.get(i).text(0).isEmpty());
+            tasks.get(i).close();
+        }
+    }
+
+    @Test
+    void aFutureThatIsCancelledCancelsTheTask() throws Exception {
+        try (Task task = Task.create(engine, tokenizer, "generate", writing().set("max_tokens", 200))) {
+            task.add(many(300));
+            task.submit();
+            assertTrue(task.whenDone().cancel(true));
+            task.await();
+            assertEquals(Status.CANCELLED, task.statuses()[299]);
+            assertSame(task, task.whenDone().get(60, TimeUnit.SECONDS), "it is done already");
+        }
+    }
+
+    private Status refusal(String kind, Options options) {
+        return assertThrows(PrefixException.class, () -> Task.create(engine, tokenizer, kind, options)).status();
+    }
+
+    @Test
+    void optionsAndRecipes() {
+        assertEquals(
+                Status.UNKNOWN_OPTION,
+                assertThrows(PrefixException.class, () -> Options.of("topn", 1)).status());
+        assertEquals(Status.INVALID_ARGUMENT, refusal("embed", Options.of("max_tokens", 1)));
+        assertEquals(Status.INVALID_ARGUMENT, refusal("embed", Options.of("stream", true)));
+        assertEquals(Status.INVALID_ARGUMENT, refusal("rerank", Options.of("stop", List.of("."))));
+        assertEquals(Status.INVALID_ARGUMENT, refusal("ranking", null));
+        assertEquals(Status.NOT_FOUND, refusal("embed", Options.of("recipe", "none")));
+        assertTrue(Prefix.recipes().contains("query-likelihood"));
+        assertTrue(Prefix.recipeJson(Prefix.recipes().get(0)).contains(Prefix.recipes().get(0)));
+    }
+
+    @Test
+    void aClosedTask() throws Exception {
+        Task task = Task.create(engine, tokenizer, "generate", writing().set("max_tokens", 200));
+        task.add(many(100));
+        task.submit();
+        CompletableFuture<Task> future = task.whenDone();
+        task.close();
+        task.close();
+        assertSame(task, future.get(60, TimeUnit.SECONDS));
+        List<Executable> calls = List.of(
+                task::values, () -> task.add("x"), task::size, task::submit, task::run, task::cancel,
+                () -> task.labels(DOCUMENTS), () -> task.text(0), () -> task.events().toList());
+        for (Executable call : calls) {
+            assertEquals(
+                    "the task is closed",
+                    assertThrows(IllegalStateException.class, call).getMessage());
+        }
     }
 
     @Test
     void resultsAreEqualWhenTheirNumbersAre() throws Exception {
-        Matrix one = Tasks.embed(engine, tokenizer, DOCUMENTS, null);
+        Matrix one = Tasks.embed(engine, tokenizer, DOCUMENTS, null).results();
         Matrix same = new Matrix(one.rows(), one.columns(), one.flat().clone());
         assertEquals(one, same);
         assertEquals(one.hashCode(), same.hashCode());
@@ -166,49 +389,5 @@ class TasksTest {
         assertEquals(chat.hashCode(), new Tokenizer.Conversation(new int[] {7}, new long[] {1}).hashCode());
         assertNotEquals(chat, new Tokenizer.Conversation(new int[] {8}, new long[] {1}));
         assertEquals("Conversation[tokens=[7], turns=[1]]", chat.toString());
-    }
-
-    @Test
-    void aTaskCanBeCancelled() throws Exception {
-        List<String> many = IntStream.range(0, 2000).mapToObj(i -> "Document " + i + " on trees.").toList();
-        try (Task task = Task.rerank(engine, tokenizer, List.of("Trees?"), many, null)) {
-            assertFalse(task.run(Duration.ZERO));
-            CompletableFuture.delayedExecutor(10, TimeUnit.MILLISECONDS).execute(task::cancel);
-            task.run();
-            assertEquals(Status.CANCELLED, task.statuses()[1999]);
-            assertEquals(
-                    Status.CANCELLED, assertThrows(PrefixException.class, () -> task.text(1999)).status());
-        }
-        Thread runner = Thread.currentThread();
-        CompletableFuture.delayedExecutor(10, TimeUnit.MILLISECONDS).execute(runner::interrupt);
-        assertThrows(InterruptedException.class, () -> Tasks.rerank(engine, tokenizer, "Trees?", many, null));
-    }
-
-    @Test
-    void anAnswerThatWasCancelledIsKeptSoFar() throws Exception {
-        List<String> questions = IntStream.range(0, 300).mapToObj(i -> "What is " + i + "?").toList();
-        Map<String, ?> many = Map.of("request", Map.of("max_tokens", 100, "ignore_eos", true));
-        try (Task task = Task.answer(engine, tokenizer, DOCUMENTS.get(0), questions, many)) {
-            while (engine.stats().steps() < 5) {
-                assertFalse(task.run(Duration.ofMillis(1)));
-            }
-            task.cancel();
-            task.run();
-            PrefixException failed = assertThrows(PrefixException.class, () -> task.text(299));
-            assertEquals(Status.CANCELLED, failed.status());
-            assertTrue(IntStream.range(0, 300).anyMatch(i -> !task.textSoFar(i).isEmpty()));
-        }
-    }
-
-    @Test
-    void optionsAndRecipes() {
-        PrefixException unknown = assertThrows(
-                PrefixException.class, () -> Task.embed(engine, tokenizer, DOCUMENTS, Map.of("topn", 1)));
-        assertEquals(Status.UNKNOWN_OPTION, unknown.status());
-        PrefixException none = assertThrows(
-                PrefixException.class, () -> Task.embed(engine, tokenizer, DOCUMENTS, Map.of("recipe", "none")));
-        assertEquals(Status.NOT_FOUND, none.status());
-        assertTrue(Prefix.recipes().contains("query-likelihood"));
-        assertTrue(Prefix.recipeJson(Prefix.recipes().get(0)).contains(Prefix.recipes().get(0)));
     }
 }

@@ -38,10 +38,12 @@ public final class Constants {
     public static final int PREFIX_OPTION_BOOL = 2;
     public static final int PREFIX_OPTION_STRING = 3;
     public static final int PREFIX_OPTION_INT_LIST = 4;
+    public static final int PREFIX_OPTION_STRING_LIST = 5;
     public static final int PREFIX_SCOPE_ENGINE = 0;
     public static final int PREFIX_SCOPE_REQUEST = 1;
     public static final int PREFIX_SCOPE_GENERATE = 2;
     public static final int PREFIX_SCOPE_EMBEDDING = 3;
+    public static final int PREFIX_SCOPE_TASK = 4;
     public static final int PREFIX_LOG_DEBUG = 0;
     public static final int PREFIX_LOG_INFO = 1;
     public static final int PREFIX_LOG_WARNING = 2;
@@ -57,11 +59,13 @@ public final class Constants {
     public static final int PREFIX_EVENT_LOST = 2;
     public static final int PREFIX_EVENT_FINISHED = 3;
     public static final int PREFIX_EVENT_ERROR = 4;
+    public static final int PREFIX_EVENT_TEXT = 5;
     public static final int PREFIX_FINISH_NONE = 0;
     public static final int PREFIX_FINISH_STOP = 1;
     public static final int PREFIX_FINISH_LENGTH = 2;
     public static final int PREFIX_FINISH_CANCELLED = 3;
     public static final int PREFIX_FINISH_ERROR = 4;
+    public static final int PREFIX_RESULT_CUT = 1;
     public static final int PREFIX_CACHE_STORED = 0;
     public static final int PREFIX_CACHE_REMOVED = 1;
     public static final int PREFIX_CACHE_CLEARED = 2;

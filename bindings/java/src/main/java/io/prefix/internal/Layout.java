@@ -111,7 +111,7 @@ public final class Layout {
     public static final int RESULT_INFO_STRUCT_SIZE = 0;
     public static final int RESULT_INFO_STATUS = 4;
     public static final int RESULT_INFO_FINISH = 8;
-    public static final int RESULT_INFO_RESERVED = 12;
+    public static final int RESULT_INFO_FLAGS = 12;
     public static final int RESULT_INFO_USER_TAG = 16;
     public static final int RESULT_INFO_PROMPT_TOKENS = 24;
     public static final int RESULT_INFO_CACHED_TOKENS = 32;

@@ -53,9 +53,13 @@ public final class Native {
 
   public static long prefix_options_set_ints(long options, Object key, Object values) { return NativeJNI.prefix_options_set_ints(options, key, values); }
 
+  public static long prefix_options_set_texts(long options, Object key, Object texts) { return NativeJNI.prefix_options_set_texts(options, key, texts); }
+
   public static long prefix_options_set_json(long options, Object json) { return NativeJNI.prefix_options_set_json(options, json); }
 
   public static long prefix_options_get(long options, Object key, Object buf) { return NativeJNI.prefix_options_get(options, key, buf); }
+
+  public static long prefix_options_json(long options, Object buf) { return NativeJNI.prefix_options_json(options, buf); }
 
   public static long prefix_option_count() { return NativeJNI.prefix_option_count(); }
 
@@ -323,13 +327,7 @@ public final class Native {
 
   public static long prefix_recipe_json(Object name, Object buf) { return NativeJNI.prefix_recipe_json(name, buf); }
 
-  public static long prefix_rerank(long engine, long tokenizer, Object queries, Object query_offsets, Object documents, Object document_offsets, Object options) { return NativeJNI.prefix_rerank(engine, tokenizer, queries, query_offsets, documents, document_offsets, options); }
-
-  public static long prefix_embed(long engine, long tokenizer, Object text, Object offsets, Object options) { return NativeJNI.prefix_embed(engine, tokenizer, text, offsets, options); }
-
-  public static long prefix_answer(long engine, long tokenizer, Object context, Object questions, Object question_offsets, Object options) { return NativeJNI.prefix_answer(engine, tokenizer, context, questions, question_offsets, options); }
-
-  public static long prefix_classify(long engine, long tokenizer, Object text, Object offsets, Object labels, Object label_offsets, Object options) { return NativeJNI.prefix_classify(engine, tokenizer, text, offsets, labels, label_offsets, options); }
+  public static long prefix_task_create(long engine, long tokenizer, Object kind, long options) { return NativeJNI.prefix_task_create(engine, tokenizer, kind, options); }
 
   public static long prefix_task_retain(long task) { return NativeJNI.prefix_task_retain(task); }
 
@@ -337,28 +335,50 @@ public final class Native {
     NativeJNI.prefix_task_release(task);
   }
 
-  public static long prefix_task_run(long task, long timeout_ms) { return NativeJNI.prefix_task_run(task, timeout_ms); }
+  public static long prefix_task_set_labels(long task, Object texts) { return NativeJNI.prefix_task_set_labels(task, texts); }
+
+  public static long prefix_task_add(long task, Object texts, long user_tag) { return NativeJNI.prefix_task_add(task, texts, user_tag); }
+
+  public static long prefix_task_add_product(long task, Object firsts, Object seconds, long user_tag) { return NativeJNI.prefix_task_add_product(task, firsts, seconds, user_tag); }
+
+  public static long prefix_task_submit(long task) { return NativeJNI.prefix_task_submit(task); }
+
+  public static long prefix_task_wait(long task, long timeout_ms) { return NativeJNI.prefix_task_wait(task, timeout_ms); }
+
+  public static long prefix_task_notify(long task, long queue, long tag) { return NativeJNI.prefix_task_notify(task, queue, tag); }
 
   public static long prefix_task_cancel(long task) { return NativeJNI.prefix_task_cancel(task); }
 
-  public static long prefix_task_progress(long task, long[] done, long[] total) { return NativeJNI.prefix_task_progress(task, done, total); }
+  public static long prefix_task_count(long task) { return NativeJNI.prefix_task_count(task); }
 
-  public static long prefix_task_shape(long task, long[] rows, long[] columns) { return NativeJNI.prefix_task_shape(task, rows, columns); }
+  public static long prefix_task_finished_count(long task) { return NativeJNI.prefix_task_finished_count(task); }
 
-  public static long prefix_task_values(long task, Object out) { return NativeJNI.prefix_task_values(task, out); }
+  public static long prefix_task_item_tokens(long task, long item, Object out) { return NativeJNI.prefix_task_item_tokens(task, item, out); }
 
-  public static long prefix_task_order(long task, long row, Object out) { return NativeJNI.prefix_task_order(task, row, out); }
+  public static long prefix_task_next_event(long task, long timeout_ms, byte[] event, Object buf) { return NativeJNI.prefix_task_next_event(task, timeout_ms, event, buf); }
 
-  public static long prefix_task_statuses(long task, Object out) { return NativeJNI.prefix_task_statuses(task, out); }
+  public static long prefix_task_notify_events(long task, long queue, long tag) { return NativeJNI.prefix_task_notify_events(task, queue, tag); }
+
+  public static long prefix_task_width(long task) { return NativeJNI.prefix_task_width(task); }
 
   public static long prefix_task_item_info(long task, long item, byte[] out) { return NativeJNI.prefix_task_item_info(task, item, out); }
 
   public static long prefix_task_item_message(long task, long item, Object buf) { return NativeJNI.prefix_task_item_message(task, item, buf); }
 
+  public static long prefix_task_item_values(long task, long item, Object out) { return NativeJNI.prefix_task_item_values(task, item, out); }
+
   public static long prefix_task_item_text(long task, long item, Object buf) { return NativeJNI.prefix_task_item_text(task, item, buf); }
 
   public static long prefix_task_item_partial_text(long task, long item, Object buf) { return NativeJNI.prefix_task_item_partial_text(task, item, buf); }
 
-  public static long prefix_task_totals(long task, byte[] out) { return NativeJNI.prefix_task_totals(task, out); }
+  public static long prefix_task_all_values(long task, Object out) { return NativeJNI.prefix_task_all_values(task, out); }
+
+  public static long prefix_task_statuses(long task, Object out) { return NativeJNI.prefix_task_statuses(task, out); }
+
+  public static long prefix_task_first_failure(long task) { return NativeJNI.prefix_task_first_failure(task); }
+
+  public static long prefix_task_ranking(long task, long first, long count, Object order, Object scores) { return NativeJNI.prefix_task_ranking(task, first, count, order, scores); }
+
+  public static long prefix_task_get_totals(long task, byte[] out) { return NativeJNI.prefix_task_get_totals(task, out); }
 
 }

@@ -1,0 +1,117 @@
+package prefix_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"prefix.io/prefix"
+)
+
+func TestTasksInOneCall(t *testing.T) {
+	engine, tokenizer := asciiModel(t)
+	ranking, failures, err := prefix.Rerank(background, engine, tokenizer, "What is baked?", documents, nil)
+	if err != nil || len(failures) != 0 || len(ranking) != 3 || ranking[0].Score < ranking[2].Score {
+		t.Error(ranking, failures, err)
+	}
+	best, _, err := prefix.Rerank(background, engine, tokenizer, "What is baked?", documents, prefix.Options{"top_n": 1})
+	if err != nil || len(best) != 1 || best[0] != ranking[0] {
+		t.Error(best, err)
+	}
+	vectors, _, err := prefix.Embed(background, engine, tokenizer, documents, prefix.Options{"dimensions": 8})
+	if err != nil || vectors.Rows != 3 || vectors.Columns != 8 {
+		t.Error(vectors, err)
+	}
+	for row := range vectors.Rows {
+		var norm float64
+		for _, x := range vectors.Row(row) {
+			norm += float64(x) * float64(x)
+		}
+		if math.Abs(norm-1) > 1e-3 {
+			t.Error(row, norm)
+		}
+	}
+	classes, _, err := prefix.Classify(background, engine, tokenizer, documents, []string{"food", "town"}, nil)
+	if err != nil || classes.Rows != 3 || classes.Columns != 2 {
+		t.Error(classes, err)
+	}
+	few := prefix.Options{"max_tokens": 5, "ignore_eos": true}
+	answers, _, err := prefix.Answer(background, engine, tokenizer, documents[0], []string{"What is baked?", "Where?"}, few)
+	if err != nil || len(answers) != 2 || answers[0] == "" {
+		t.Errorf("%q %v", answers, err)
+	}
+	message, err := prefix.Chat(background, engine, tokenizer, []prefix.Message{{Role: "user", Content: "Hello"}}, few)
+	if err != nil || message == "" {
+		t.Errorf("%q %v", message, err)
+	}
+	none, failures, err := prefix.Embed(background, engine, tokenizer, nil, nil)
+	if err != nil || len(failures) != 0 || none.Rows != 0 || len(none.Flat) != 0 {
+		t.Error(none, failures, err)
+	}
+}
+
+func TestResultsComeWithTheirFailures(t *testing.T) {
+	engine, tokenizer := asciiModel(t)
+	long := strings.Repeat("long ", 100)
+	mixed := []string{documents[0], long, documents[2]}
+	off := prefix.Options{"truncate": "off"}
+	ranking, failures, err := prefix.Rerank(background, engine, tokenizer, "Trees?", mixed, off)
+	if err != nil || len(ranking) != 2 || len(failures) != 1 || failures[0].Item != 1 ||
+		!errors.Is(failures.Err(), prefix.ErrPromptTooLong) || !strings.HasPrefix(failures.Err().Error(), "item 1: ") {
+		t.Error(ranking, failures, err)
+	}
+	vectors, failures, err := prefix.Embed(background, engine, tokenizer, mixed, off)
+	if err != nil || vectors.Rows != 3 || !math.IsNaN(float64(vectors.Row(1)[0])) || len(failures) != 1 {
+		t.Error(vectors, failures, err)
+	}
+	// It is an error when nothing succeeded.
+	_, failures, err = prefix.Embed(background, engine, tokenizer, []string{long, long}, off)
+	if !errors.Is(err, prefix.ErrPromptTooLong) || len(failures) != 2 {
+		t.Error(failures, err)
+	}
+	if failures[:0].Err() != nil {
+		t.Error("no failures")
+	}
+	_, err = prefix.Chat(background, engine, tokenizer, []prefix.Message{{Role: "user", Content: long}}, nil)
+	if !errors.Is(err, prefix.ErrPromptTooLong) {
+		t.Error(err)
+	}
+	if _, err = prefix.Chat(background, engine, tokenizer, nil, nil); err == nil {
+		t.Error("no messages")
+	}
+	if _, _, err := prefix.Rerank(background, engine, tokenizer, "", documents, prefix.Options{"a": 1}); err == nil {
+		t.Error("no such option")
+	}
+}
+
+func TestWhatIsDoneWhenTheContextEndsIsReturned(t *testing.T) {
+	engine, tokenizer := asciiModel(t)
+	ctx, cancel := context.WithCancelCause(background)
+	job := make(chan struct{})
+	go func() {
+		defer close(job)
+		for ctx.Err() == nil {
+			if stats, err := engine.Stats(); err != nil || stats.RequestsFinished > 0 {
+				cancel(errEnough)
+			}
+		}
+	}()
+	many := manyDocuments(2000)
+	ranking, failures, err := prefix.Rerank(ctx, engine, tokenizer, "Trees?", many, prefix.Options{"chunk_tokens": 256})
+	<-job
+	if err != nil || len(ranking) == 0 || len(ranking)+len(failures) != len(many) || len(failures) == 0 {
+		t.Fatal(len(ranking), len(failures), err)
+	}
+	for _, failure := range failures {
+		if !errors.Is(failure.Err, prefix.ErrCancelled) || !errors.Is(failure.Err, errEnough) {
+			t.Fatal(failure)
+		}
+	}
+	// One that is over before the work begins.
+	_, failures, err = prefix.Rerank(ctx, engine, tokenizer, "Trees?", documents, nil)
+	if len(failures) != 3 || !errors.Is(err, prefix.ErrCancelled) || !errors.Is(err, errEnough) {
+		t.Error(failures, err)
+	}
+}

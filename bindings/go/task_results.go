@@ -1,0 +1,136 @@
+package prefix
+
+import "prefix.io/prefix/internal/swig"
+
+// Count counts the items.
+func (t *Task) Count() (int, error) { return t.number(swig.Prefix_task_count) }
+
+// Finished counts the items that are over.
+func (t *Task) Finished() (int, error) { return t.number(swig.Prefix_task_finished_count) }
+
+func (t *Task) number(get func(raw uintptr, number *uintptr, f *swig.Error) int32) (int, error) {
+	var number uintptr
+	err := callOn(&t.handle, func(raw uintptr, f *swig.Error) int32 { return get(raw, &number, f) })
+	return int(number), err
+}
+
+// Matrix is an array of rows.
+type Matrix struct {
+	Rows, Columns int
+	Flat          []float32 // row after row
+}
+
+// Row is one of them, a part of Flat.
+func (m Matrix) Row(row int) []float32 {
+	return m.Flat[row*m.Columns : (row+1)*m.Columns : (row+1)*m.Columns]
+}
+
+// Values are the numbers of all items in one call, a row for each: NaN for one that failed or is unfinished. Items of
+// kinds that make texts have none.
+func (t *Task) Values() (Matrix, error) {
+	columns, err := t.number(swig.Prefix_task_width)
+	if err != nil {
+		return Matrix{}, err
+	}
+	rows, err := t.Count()
+	if err != nil {
+		return Matrix{}, err
+	}
+	flat, err := arrayOf(&t.handle, rows*columns, swig.Prefix_task_all_values)
+	return Matrix{rows, columns, flat}, err
+}
+
+// itemArray reads an array of one item; of one that failed, its error.
+func itemArray[E byte | float32](
+	t *Task, item int, guess int, get func(uintptr, uintptr, []E, *uintptr, *swig.Error) int32,
+) ([]E, error) {
+	return arrayOf(&t.handle, guess, func(h uintptr, b []E, needed *uintptr, f *swig.Error) int32 {
+		return get(h, uintptr(item), b, needed, f)
+	})
+}
+
+// ItemValues are the numbers of one item; the error is that of the item if it failed.
+func (t *Task) ItemValues(item int) ([]float32, error) {
+	return itemArray(t, item, 64, swig.Prefix_task_item_values)
+}
+
+// Text is that of an item, without white space around it; the error is that of the item if it failed.
+func (t *Task) Text(item int) (string, error) {
+	text, err := itemArray(t, item, 256, swig.Prefix_task_item_text)
+	return string(text), err
+}
+
+// PartialText is Text, also what there is of a text that was cancelled or ran out of time.
+func (t *Task) PartialText(item int) (string, error) {
+	text, err := itemArray(t, item, 256, swig.Prefix_task_item_partial_text)
+	return string(text), err
+}
+
+// Result is about one item. It is [ErrMisuse] while the item is unfinished; the item's own failure is in Result.Err.
+func (t *Task) Result(item int) (Result, error) {
+	raw := swig.ResultInfo{StructSize: swig.SizeofResultInfo}
+	if err := callOn(&t.handle, func(h uintptr, f *swig.Error) int32 {
+		return swig.Prefix_task_item_info(h, uintptr(item), &raw, f)
+	}); err != nil {
+		return Result{}, err
+	}
+	return newResult(&raw, func() (string, error) {
+		message, err := itemArray(t, item, 256, swig.Prefix_task_item_message)
+		return string(message), err
+	})
+}
+
+// Ranked is one of many values.
+type Ranked struct {
+	Index int // its place among them
+	Score float32
+}
+
+// Ranking sorts count values of [Task.Values] from number first on, best first, without those of failed items and at
+// most option top_n. Of "rerank" these are items, as the documents of one query; of "classify" with L labels, those of
+// item i begin at i * L. Other kinds have no order: [ErrMisuse].
+func (t *Task) Ranking(first, count int) ([]Ranked, error) {
+	var scores []float32
+	order, err := arrayOf(&t.handle, max(0, min(count, 1024)), func(h uintptr, b []int64, needed *uintptr, f *swig.Error) int32 {
+		scores = make([]float32, len(b))
+		return swig.Prefix_task_ranking(h, uintptr(first), uintptr(count), b, needed, scores, f)
+	})
+	ranking := make([]Ranked, len(order))
+	for i, place := range order {
+		ranking[i] = Ranked{int(place), scores[i]}
+	}
+	return ranking, err
+}
+
+// Statuses are those of all items, 0 for success, [ErrMisuse] for one that is unfinished.
+func (t *Task) Statuses() ([]Status, error) {
+	raw, err := arrayOf(&t.handle, 64, swig.Prefix_task_statuses)
+	statuses := make([]Status, len(raw))
+	for i, status := range raw {
+		statuses[i] = Status(status)
+	}
+	return statuses, err
+}
+
+// FirstFailure is the error of the first item that failed, with its number; nil when none has so far.
+func (t *Task) FirstFailure() (item int, err error) {
+	item, err = t.number(swig.Prefix_task_first_failure)
+	if isStatus(err, ErrNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	result, err := t.Result(item)
+	if err == nil {
+		err = result.Err
+	}
+	return item, err
+}
+
+// Totals is what the engine did for the whole task so far.
+func (t *Task) Totals() (Totals, error) {
+	raw := swig.JobTotals{StructSize: swig.SizeofJobTotals}
+	err := callOn(&t.handle, func(h uintptr, f *swig.Error) int32 { return swig.Prefix_task_get_totals(h, &raw, f) })
+	return newTotals(&raw), err
+}
