@@ -1,5 +1,5 @@
-//! The one thread of the process that waits for jobs, tasks, their events and loads, whatever their number: it takes their
-//! tags from a completion queue and wakes who awaits them.
+//! The one thread of the process that waits for jobs, tasks, their events and loads, whatever their number: it takes
+//! their tags from a completion queue and wakes who awaits them.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};

@@ -140,6 +140,29 @@ fn tags_come_back_with_info_and_events() {
 }
 
 #[test]
+fn tokens_are_what_the_engine_is_given() {
+    let open = open();
+    let options = options().set("max_prompt_tokens", 80).unwrap();
+    let options = options.set("truncate", "off").unwrap();
+    let mut builder = builder(&open, TaskKind::Embed, Some(&options));
+    builder.add(&[DOCUMENTS[0], &"long ".repeat(100)]).unwrap();
+    let tokens = builder.tokens(0).unwrap();
+    let text = open.1.decode(&tokens, false).unwrap();
+    assert!(text.contains(DOCUMENTS[0]), "{text:?}");
+    assert_eq!(
+        builder.tokens(1).unwrap_err().status(),
+        Status::PromptTooLong
+    );
+    assert_eq!(builder.tokens(2).unwrap_err().status(), Status::OutOfRange);
+    let task = builder.submit().unwrap();
+    task.wait().unwrap();
+    assert_eq!(task.tokens(0).unwrap(), tokens);
+    assert_eq!(task.info(0).unwrap().prompt_tokens, tokens.len() as u64);
+    let cached = open.0.cache().lookup(&tokens).unwrap();
+    assert_eq!(cached.cached_tokens, tokens.len() as u64);
+}
+
+#[test]
 fn labels_get_probabilities() {
     let open = open();
     let mut builder = builder(&open, TaskKind::Classify, None);
@@ -253,6 +276,7 @@ fn a_text_ends_before_a_stop_string() {
     assert_eq!(pieces(&task), [task.text(0).unwrap()]);
     let at = text.find(stop).unwrap();
     assert_eq!(task.text(0).unwrap(), text[..at].trim_end());
+    assert_eq!(task.info(0).unwrap().finish, Finish::Stop);
 }
 
 #[test]

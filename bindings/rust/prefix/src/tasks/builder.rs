@@ -7,8 +7,8 @@ use prefix_sys as sys;
 use super::Task;
 use crate::error::{call, Result};
 use crate::options::raw_or_null;
-use crate::raw::{Handle, TextRefs};
-use crate::{Engine, Options, Tokenizer};
+use crate::raw::{read_array, Handle, TextRefs};
+use crate::{Engine, Options, Token, Tokenizer};
 
 /// What a task makes of its items.
 #[non_exhaustive]
@@ -146,6 +146,11 @@ impl TaskBuilder {
         Ok(first..self.len()?)
     }
 
+    /// The same as [`Task::tokens`].
+    pub fn tokens(&self, item: usize) -> Result<Vec<Token>> {
+        tokens(&self.0, item)
+    }
+
     /// How many items it has.
     pub fn len(&self) -> Result<usize> {
         let mut count = 0;
@@ -164,4 +169,11 @@ impl TaskBuilder {
         call(|err| unsafe { sys::prefix_task_submit(self.0.get(), err) })?;
         Ok(Task::new(self.0, items))
     }
+}
+
+pub(super) fn tokens(task: &Handle<sys::prefix_task>, item: usize) -> Result<Vec<Token>> {
+    // Safety: a live handle and a buffer with its capacity.
+    read_array(512, |out, capacity, needed, err| unsafe {
+        sys::prefix_task_item_tokens(task.get(), item, out, capacity, needed, err)
+    })
 }

@@ -7,12 +7,12 @@ use std::time::Duration;
 use prefix_sys as sys;
 use prefix_sys::Init;
 
-use super::{TaskBuilder, TaskKind};
-use crate::awaited::{Awaited, Queue};
+use super::builder::{tokens, TaskBuilder, TaskKind};
 use crate::error::{call, Error, Result, Status};
 use crate::raw::{into_text, read_array, read_array_into, read_text, Handle};
 use crate::{
-    Engine, Event, EventStream, Events, Finished, JobTotals, Options, ResultInfo, Tokenizer, Values,
+    Engine, Event, EventStream, Events, Finished, JobTotals, Options, ResultInfo, Token, Tokenizer,
+    Values,
 };
 
 /// Texts at work. Clones are the same task; any thread may use it. When the last clone is gone, and every
@@ -142,6 +142,13 @@ impl Task {
         call(|err| unsafe { sys::prefix_task_cancel(self.raw(), err) })
     }
 
+    /// The tokens of an item as the engine is given them, for instance to look for them in its cache or to pin
+    /// them there: its prompt, and what is scored after it (not the labels of classify). They are made anew. The
+    /// error of an item whose prompt cannot be made.
+    pub fn tokens(&self, item: usize) -> Result<Vec<Token>> {
+        tokens(&self.0.handle, item)
+    }
+
     /// How many values an item has: 1 for rerank, the dimensions for embed, the labels for classify, else 0.
     pub fn width(&self) -> Result<usize> {
         let mut width = 0;
@@ -149,7 +156,8 @@ impl Task {
         Ok(width)
     }
 
-    /// What became of an item; that it failed is no error here.
+    /// What became of an item; that it failed is no error here. Behind a stop text some tokens may have been
+    /// generated.
     pub fn info(&self, item: usize) -> Result<ResultInfo> {
         let mut out = sys::prefix_result_info::init();
         // Safety: a live handle and a struct with its size; also below.
