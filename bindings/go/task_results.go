@@ -102,7 +102,7 @@ func (t *Task) Ranking(first, count int) ([]Ranked, error) {
 	return ranking, err
 }
 
-// Statuses are those of all items, 0 for success, [ErrMisuse] for one that is unfinished.
+// Statuses are those of all items, 0 for success, [ErrNoEvent] for one that is unfinished.
 func (t *Task) Statuses() ([]Status, error) {
 	raw, err := arrayOf(&t.handle, 64, swig.Prefix_task_statuses)
 	statuses := make([]Status, len(raw))
@@ -114,18 +114,9 @@ func (t *Task) Statuses() ([]Status, error) {
 
 // FirstFailure is the error of the first item that failed, with its number; nil when none has so far.
 func (t *Task) FirstFailure() (item int, err error) {
-	item, err = t.number(swig.Prefix_task_first_failure)
-	if isStatus(err, ErrNotFound) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, err
-	}
-	result, err := t.Result(item)
-	if err == nil {
-		err = result.Err
-	}
-	return item, err
+	var index uintptr
+	err = callOn(&t.handle, func(h uintptr, f *swig.Error) int32 { return swig.Prefix_task_first_failure(h, &index, f) })
+	return int(index), err
 }
 
 // Totals is what the engine did for the whole task so far.

@@ -187,9 +187,9 @@ TEST(Wait, FinishedItemsCanBeReadAtAnyTime) {
   misuse(
       [&](prefix_error* e) { return prefix_task_item_values(task, last, nullptr, 0, &needed, e); });
   EXPECT_EQ(needed, 77u) << "a call that fails changes nothing";
-  EXPECT_EQ(statuses(task)[last], PREFIX_ERR_MISUSE);
+  EXPECT_EQ(statuses(task)[last], PREFIX_ERR_NO_EVENT);
   EXPECT_TRUE(std::isnan(values(task)[last]));
-  while (statuses(task)[5] == PREFIX_ERR_MISUSE) std::this_thread::yield();
+  while (statuses(task)[5] == PREFIX_ERR_NO_EVENT) std::this_thread::yield();
   const std::vector<float> early = values(task);
   EXPECT_FALSE(std::isnan(early[5]));
   EXPECT_EQ(ranking(task, 5, 1), std::vector<int64_t>{0});
@@ -412,8 +412,12 @@ TEST(EngineGone, ShutDownInTheMiddle) {
   EXPECT_EQ(status.back(), PREFIX_ERR_MISUSE);
   EXPECT_NE(message(task, status.size() - 1).find("shut down"), std::string::npos);
   size_t failed = 77;
-  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_task_first_failure(task, &failed, e); });
-  EXPECT_NE(status[failed], PREFIX_OK);
+  Error first;
+  const prefix_status told = prefix_task_first_failure(task, &failed, &first);
+  ASSERT_LT(failed, status.size());
+  EXPECT_EQ(told, status[failed]);
+  EXPECT_EQ(message(task, failed), first.message);
+  for (size_t i = 0; i < failed; ++i) EXPECT_EQ(status[i], PREFIX_OK) << i;
   expect(PREFIX_ERR_MISUSE, [&](prefix_error* e) { return prefix_task_submit(late, e); },
          {"shut down"});
   expect(PREFIX_ERR_MISUSE, [&](prefix_error* e) { return prefix_task_wait(late, 0, e); },
@@ -472,7 +476,7 @@ TEST(Storm, OfTasksThatAreLeftAtAnyMoment) {
         if (random(4) == 0) continue;  // released while it runs
         if (random(3) == 0) cancel(task);
         end(task);
-        for (const int32_t status : statuses(task)) EXPECT_NE(status, PREFIX_ERR_MISUSE);
+        for (const int32_t status : statuses(task)) EXPECT_NE(status, PREFIX_ERR_NO_EVENT);
         size_t count = 0;
         expect(PREFIX_OK, [&](prefix_error* e) { return prefix_task_count(task, &count, e); });
         EXPECT_EQ(done(task), count);

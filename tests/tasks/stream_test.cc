@@ -56,6 +56,7 @@ std::vector<Seen> events(prefix_task* task) {
 void expect_whole(const prefix_task* task, const std::vector<Seen>& all) {
   std::map<int64_t, std::string> texts;
   std::map<int64_t, int> ended;
+  int64_t clock_us = 1;
   for (const Seen& seen : all) {
     const int64_t item = seen.event.request;
     EXPECT_EQ(ended[item], 0) << "item " << item << " goes on after its end";
@@ -70,6 +71,8 @@ void expect_whole(const prefix_task* task, const std::vector<Seen>& all) {
     EXPECT_EQ(seen.event.status, result.status);
     EXPECT_EQ(seen.event.user_tag, result.user_tag);
     EXPECT_EQ(seen.event.computed, result.computed_tokens);
+    EXPECT_GE(seen.event.time_us, clock_us) << "events come in the order of time";
+    clock_us = seen.event.time_us;
     ++ended[item];
   }
   const size_t count = statuses(task).size();
@@ -179,6 +182,40 @@ TEST(Stop, EndsATextWhereItComes) {
   }
 }
 
+// An item can be read when its own request has ended, whatever others of its chunk do.
+TEST(Stream, LetsAnItemBeReadBeforeTheOthers) {
+  const Engine engine = words_engine();
+  const Tokenizer tokenizer = words_tokenizer();
+  const Task task = task_of(engine, tokenizer, "embed", {{"chunk_tokens", 1 << 20}});
+  add(task, questions(3'000));
+  submit(task);
+  Seen seen;
+  ASSERT_EQ(next(task, kMinute, &seen), PREFIX_OK);
+  EXPECT_EQ(info(task, static_cast<size_t>(seen.event.request)).status, PREFIX_OK);
+  size_t finished = 0;
+  expect(PREFIX_OK,
+         [&](prefix_error* e) { return prefix_task_finished_count(task, &finished, e); });
+  EXPECT_LT(finished, 3'000u) << "of one chunk";
+  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_task_cancel(task, e); });
+  wait(task);
+}
+
+// Option ignore_eos goes beyond the end tokens of the tokenizer too.
+TEST(Stop, IsNotAnEndTokenWithIgnoreEos) {
+  const Engine engine = words_engine();
+  const Tokenizer tokenizer = words_tokenizer();
+  const Task task =
+      task_of(engine, tokenizer, "generate", {{"max_tokens", 5}, {"ignore_eos", true}});
+  Texts prompts;
+  for (int i = 0; i < 3'000; ++i) prompts.add(std::to_string(i) + " x");
+  add(task, prompts);
+  run(task);
+  for (size_t i = 0; i < prompts.list.size(); ++i) {
+    ASSERT_EQ(info(task, i).generated_tokens, 5) << i;
+    ASSERT_EQ(info(task, i).finish, PREFIX_FINISH_LENGTH) << i;
+  }
+}
+
 TEST(Stop, IsOneTextOrSeveral) {
   const Engine engine = words_engine();
   const Tokenizer tokenizer = words_tokenizer();
@@ -244,6 +281,17 @@ TEST(Kinds, ChatAndGenerateAreTheirPrompts) {
   prefix_abi::add_generate(batch, tokens, options);
   const auto job = prefix_abi::run(engine, batch);
   EXPECT_EQ(prefix_abi::info_of(job, 0).generated_tokens, info(chat, 0).generated_tokens);
+
+  // An object has options of the template too; the recipe's variables are the defaults.
+  const Task object = task_of(engine, tokenizer, "chat", {{"max_tokens", 12}});
+  add(object, {"{\"messages\": " + messages + "}",
+               "{\"messages\": " + messages + R"(, "add_generation_prompt": false})",
+               "{\"messages\": " + messages + R"(, "tool": []})", R"({"tools": []})"});
+  run(object);
+  EXPECT_EQ(answer_text(object, 0), answer_text(chat, 0));
+  EXPECT_LT(info(object, 1).prompt_tokens, info(object, 0).prompt_tokens);
+  EXPECT_EQ(statuses(object)[2], PREFIX_ERR_UNKNOWN_OPTION) << message(object, 2);
+  EXPECT_EQ(statuses(object)[3], PREFIX_ERR_INVALID_ARGUMENT);
 
   const Task turn =
       task_of(engine, tokenizer, "generate", {{"recipe", "chat-turn"}, {"max_tokens", 12}});

@@ -64,8 +64,6 @@ library! {
     prefix_queue_post,
     prefix_submit,
     prefix_job_release,
-    prefix_job_wait,
-    prefix_job_notify,
     prefix_job_notify_events,
     prefix_job_next_event,
     prefix_job_cancel,
@@ -410,6 +408,14 @@ impl Drop for Batch {
     }
 }
 
+pub enum NextEvent {
+    Event(prefix_event),
+    /// There is none now.
+    Later,
+    /// The job is done, and there will be none.
+    Over,
+}
+
 pub struct Job {
     handle: *mut prefix_job,
     library: Library,
@@ -420,21 +426,6 @@ unsafe impl Send for Job {}
 unsafe impl Sync for Job {}
 
 impl Job {
-    /// Whether the job is done.
-    pub fn wait(&self, timeout_ms: i64) -> Result<bool> {
-        match check(|err| unsafe { (self.library.prefix_job_wait)(self.handle, timeout_ms, err) }) {
-            Ok(()) => Ok(true),
-            Err(e) if e.code == Code::Timeout => Ok(false),
-            Err(e) => Err(e),
-        }
-    }
-
-    /// A tag for the queue when the job is done.
-    pub fn notify(&self, queue: &Queue, tag: i64) -> Result<()> {
-        let notify = self.library.prefix_job_notify;
-        check(|err| unsafe { notify(self.handle, queue.handle, tag, err) })
-    }
-
     /// A tag for the queue whenever there is an event after next_event has found none, and when the
     /// job is done.
     pub fn notify_events(&self, queue: &Queue, tag: i64) -> Result<()> {
@@ -443,13 +434,14 @@ impl Job {
     }
 
     /// The next event, if there is one now.
-    pub fn next_event(&self) -> Result<Option<prefix_event>> {
+    pub fn next_event(&self) -> Result<NextEvent> {
         let mut event = prefix_event::sized();
         match check(|err| unsafe {
             (self.library.prefix_job_next_event)(self.handle, 0, &mut event, err)
         }) {
-            Ok(()) => Ok(Some(event)),
-            Err(e) if matches!(e.code, Code::Timeout | Code::NoEvent) => Ok(None),
+            Ok(()) => Ok(NextEvent::Event(event)),
+            Err(e) if e.code == Code::Timeout => Ok(NextEvent::Later),
+            Err(e) if e.code == Code::NoEvent => Ok(NextEvent::Over),
             Err(e) => Err(e),
         }
     }

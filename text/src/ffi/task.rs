@@ -9,7 +9,7 @@ use crate::engine::prefix_h::{
 };
 use crate::engine::Engine;
 use crate::error::{Code, Error, Result};
-use crate::tasks::{shipped_json, Event, Found, Item, Task, SHIPPED};
+use crate::tasks::{shipped_json, Event, Found, Item, Task, Timed, SHIPPED};
 use std::ffi::c_void;
 
 /// The size that the caller's struct says it has.
@@ -343,7 +343,7 @@ pub unsafe extern "C" fn prefix_task_next_event(
             check_size(event, "event")?;
             let work = task.work()?;
             work.results.next_event(timeout_ms, |found, next| {
-                let (item, text) = match next {
+                let (item, text) = match &next.event {
                     Event::Text { item, text } => (*item, Some(text)),
                     Event::Ended { item } => (*item, None),
                 };
@@ -355,10 +355,7 @@ pub unsafe extern "C" fn prefix_task_next_event(
                     }
                     text => out::bytes(text.map_or("", |t| t).as_bytes(), buf, cap, needed)?,
                 };
-                fill(
-                    event,
-                    about(item, text.is_some(), found, work.inputs.user_tag(item)),
-                )?;
+                fill(event, about(next, item, found, work.inputs.user_tag(item)))?;
                 Ok(is_read)
             })
         })
@@ -366,14 +363,15 @@ pub unsafe extern "C" fn prefix_task_next_event(
 }
 
 /// An event of a task in the words of prefix.h.
-fn about(item: usize, is_text: bool, found: &Found, user_tag: i64) -> prefix_event {
+fn about(timed: &Timed, item: usize, found: &Found, user_tag: i64) -> prefix_event {
     let mut event = prefix_event {
         request: item as i64,
         user_tag,
         kind: PREFIX_EVENT_TEXT,
+        time_us: timed.time_us,
         ..prefix_event::sized()
     };
-    if let (false, Some(item)) = (is_text, &found.items[item]) {
+    if let (Event::Ended { .. }, Some(item)) = (&timed.event, &found.items[item]) {
         event.status = item.info.status;
         event.cached = item.info.cached_tokens;
         event.computed = item.info.computed_tokens;
@@ -555,7 +553,10 @@ pub unsafe extern "C" fn prefix_task_statuses(
                 .found()?
                 .items
                 .iter()
-                .map(|item| item.as_ref().map_or(Code::Misuse as i32, |i| i.info.status))
+                .map(|item| {
+                    item.as_ref()
+                        .map_or(Code::NoEvent as i32, |i| i.info.status)
+                })
                 .collect();
             out::array(&statuses, out, capacity, needed)
         })
@@ -571,10 +572,13 @@ pub unsafe extern "C" fn prefix_task_first_failure(
     unsafe {
         entry(err, "prefix_task_first_failure", || {
             let task = handles::task(task)?;
-            let failed = |item: &Option<Item>| item.as_ref().is_some_and(|i| i.info.status != 0);
-            let first = task.found()?.items.iter().position(failed);
-            let first = first.ok_or_else(|| Error::not_found("no item has failed"))?;
-            set(item, first, "item")
+            for (index, place) in task.found()?.items.iter().enumerate() {
+                if let Some(Err(error)) = place.as_ref().map(Item::check) {
+                    set_if(item, index);
+                    return Err(error);
+                }
+            }
+            Ok(())
         })
     }
 }

@@ -8,7 +8,7 @@ use crate::chat;
 use crate::engine::Request;
 use crate::error::{Code, Error, Result};
 use crate::text::EncodeOptions;
-use serde_json::json;
+use serde_json::{json, Map, Value};
 
 /// Options of all three.
 const OPTIONS: &[&str] = &["stream", "stop"];
@@ -94,19 +94,31 @@ impl Method for Generate {
     }
 }
 
-/// The prompt of messages; none of them is ever cut.
-fn messages(context: &Context, messages: &str) -> Result<Built> {
-    let variables = context
-        .options
-        .recipe
-        .prompts
-        .values()
-        .find_map(|p| match p {
-            Prompt::Own { variables } => Some(variables),
-            _ => None,
-        });
-    let options = json!({ "variables": variables });
-    let request = chat::Request::parse(messages, &options.to_string())?;
+/// The prompt of messages, or of an object of messages and options of the template; nothing of it is
+/// ever cut.
+fn messages(context: &Context, given: &str) -> Result<Built> {
+    let mut options = Map::new();
+    let mut messages = given.to_string();
+    if given.trim_start().starts_with('{') {
+        let value: Value = crate::json::parse(given)
+            .map_err(|e| Error::argument(format!("messages is not JSON: {e}")))?;
+        if let Value::Object(object) = value {
+            options = object;
+        }
+        let own = options
+            .shift_remove("messages")
+            .ok_or_else(|| Error::argument("messages is an object without \"messages\""))?;
+        messages = own.to_string();
+    }
+    if let Some(Prompt::Own { variables }) = context.options.recipe.prompts.values().next() {
+        let all = options.entry("variables").or_insert_with(|| json!({}));
+        if let Value::Object(all) = all {
+            for (name, value) in variables {
+                all.entry(name).or_insert_with(|| value.clone());
+            }
+        }
+    }
+    let request = chat::Request::parse(&messages, &Value::Object(options).to_string())?;
     let rendered = context.text.templates.render(request, false)?;
     let tokens = context
         .text

@@ -24,7 +24,7 @@ mod work;
 mod written;
 
 pub use recipe::{shipped_json, SHIPPED};
-pub use results::{Event, Found, Item};
+pub use results::{Event, Found, Item, Timed};
 pub use task::Task;
 
 /// The tasks; a new one is a file with an `impl Method`, and its place here.

@@ -21,6 +21,12 @@ pub struct Item {
     pub text: String,
 }
 
+/// When it happened, on the clock of prefix_event.
+pub struct Timed {
+    pub time_us: i64,
+    pub event: Event,
+}
+
 pub enum Event {
     /// More of the text of an item.
     Text { item: usize, text: String },
@@ -50,7 +56,7 @@ pub struct Found {
     pub finished: usize,
     pub is_done: bool,
     submitted: Instant,
-    events: VecDeque<Event>,
+    events: VecDeque<Timed>,
     watchers: Vec<Watcher>,
     events_watcher: Option<Watcher>,
     /// A reader has found no event, and waits for the tag that tells of the next.
@@ -70,6 +76,17 @@ fn filled<T>(count: Option<usize>, value: impl FnMut() -> T) -> Result<Vec<T>> {
         count.ok_or_else(|| Error::new(Code::OutOfMemory, "there is no memory for the results"))?;
     list.resize_with(count, value);
     Ok(list)
+}
+
+/// Microseconds of the monotonic clock, which libprefix tells too.
+fn monotonic_us() -> i64 {
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: a timespec to write to.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
+    now.tv_sec * 1_000_000 + now.tv_nsec / 1_000
 }
 
 /// When a wait of so many milliseconds ends; None: never.
@@ -189,7 +206,7 @@ impl Results {
     pub fn next_event(
         &self,
         timeout_ms: i64,
-        take: impl FnOnce(&Found, &Event) -> Result<bool>,
+        take: impl FnOnce(&Found, &Timed) -> Result<bool>,
     ) -> Result<()> {
         let mut take = Some(take);
         let next = self.wait_for(until(timeout_ms), |found| match found.events.front() {
@@ -242,13 +259,20 @@ impl Found {
         self.totals.failed += i64::from(item.info.status != 0);
         self.finished += 1;
         self.items[index] = Some(item);
-        self.events.push_back(Event::Ended { item: index });
+        self.put_event(Event::Ended { item: index });
     }
 
     pub fn put_text(&mut self, item: usize, text: String) {
         if !text.is_empty() {
-            self.events.push_back(Event::Text { item, text });
+            self.put_event(Event::Text { item, text });
         }
+    }
+
+    fn put_event(&mut self, event: Event) {
+        self.events.push_back(Timed {
+            time_us: monotonic_us(),
+            event,
+        });
     }
 
     pub fn values_of(&mut self, item: usize) -> &mut [f32] {

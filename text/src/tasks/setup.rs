@@ -144,7 +144,11 @@ fn check_fit(engine: &Engine, text: &Text, vocabulary: i32) -> Result<()> {
 fn request_options(engine: &Engine, text: &Text, options: &Options) -> Result<engine::Options> {
     let mut request = options.request.clone();
     if options.recipe.method.writes_text() && !request.contains_key("stop_tokens") {
-        let mut stops = text.ends().to_vec();
+        let given = engine.options(&Value::Object(request.clone()).to_string())?;
+        let mut stops = match &*given.text("ignore_eos")? {
+            "true" | "1" | "on" => Vec::new(),
+            _ => text.ends().to_vec(),
+        };
         // Where a stop text is a token of its own, the engine itself can end there.
         for stop in &options.stops {
             if let Ok(ids) = text.encode(stop, EncodeOptions::default()) {

@@ -15,8 +15,11 @@ use super::kind::Answer;
 use super::prompt::Prompts;
 use super::results::{Item, Results};
 use super::setup::{Setup, CHUNKS};
-use crate::engine::prefix_h::PREFIX_FINISH_STOP;
-use crate::engine::{Batch, Job, Queue};
+use crate::engine::prefix_h::{
+    PREFIX_EVENT_ERROR, PREFIX_EVENT_FINISHED, PREFIX_EVENT_LOST, PREFIX_EVENT_TOKEN,
+    PREFIX_FINISH_STOP,
+};
+use crate::engine::{Batch, Job, NextEvent, Queue};
 use crate::error::{printable, Code, Error, Result};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -54,13 +57,15 @@ struct Sent {
     was_cut: bool,
     /// Tokens of each of its choices.
     lengths: Vec<usize>,
+    /// Its result was taken.
+    is_read: bool,
 }
 
 /// A chunk that the engine has.
 struct Running {
     job: Job,
     items: Vec<Sent>,
-    /// Where tokens are read while they come.
+    /// Where texts are looked at while they are written.
     texts: Option<Texts>,
     /// After the task.
     submitted_us: i64,
@@ -196,11 +201,7 @@ impl Work {
             }
         };
         let texts = Texts::new(&self.setup, chunk.items.len());
-        let told = match texts {
-            None => job.notify(queue, tag),
-            Some(_) => job.notify_events(queue, tag),
-        };
-        if let Err(e) = told {
+        if let Err(e) = job.notify_events(queue, tag) {
             self.fail(chunk.items.iter().map(|sent| sent.item), &e);
             return Err(e);
         }
@@ -253,31 +254,56 @@ impl Work {
         });
     }
 
-    /// Takes the texts that have come and the results of jobs that are done.
+    /// Takes the texts and results that have come.
     fn collect(&self, progress: &mut Progress) {
         let over = progress.over.clone();
         progress.running.retain_mut(|running| {
-            let is_done = self.follow(running).and_then(|()| running.job.wait(0));
-            let result = match is_done {
-                Ok(false) => return true,
-                // Tokens may have come after the last look.
-                Ok(true) => self
-                    .follow(running)
-                    .and_then(|()| self.read(running, &over)),
-                Err(error) => Err(error),
-            };
-            if let Err(error) = result {
-                self.fail(running.items.iter().map(|sent| sent.item), &error);
+            let result = self.follow(running).and_then(|(ended, is_done)| {
+                self.read(running, ended, &over)?;
+                if is_done {
+                    let all = 0..running.items.len();
+                    self.read(running, all.collect(), &over)?;
+                    let totals = running.job.totals()?;
+                    self.results.change(|found| found.add(&totals));
+                }
+                Ok(is_done)
+            });
+            match result {
+                Ok(is_done) => !is_done,
+                Err(error) => {
+                    self.fail(running.items.iter().map(|sent| sent.item), &error);
+                    false // releasing a job cancels it
+                }
             }
-            false
         });
     }
 
-    fn follow(&self, running: &mut Running) -> Result<()> {
-        let Some(texts) = &mut running.texts else {
-            return Ok(());
+    /// Takes the events of a job: pieces of texts go out; the requests that have ended, and whether
+    /// all have.
+    fn follow(&self, running: &mut Running) -> Result<(Vec<usize>, bool)> {
+        let stops = &self.setup.options.stops;
+        let mut ended = Vec::new();
+        let mut pieces = Vec::new();
+        let is_done = loop {
+            let event = match running.job.next_event()? {
+                NextEvent::Event(event) => event,
+                NextEvent::Later => break false,
+                NextEvent::Over => break true,
+            };
+            let index = event.request as usize;
+            match (event.kind, &mut running.texts) {
+                (PREFIX_EVENT_FINISHED | PREFIX_EVENT_ERROR, _) => ended.push(index),
+                (PREFIX_EVENT_LOST, Some(texts)) => texts.lose(),
+                (PREFIX_EVENT_TOKEN, Some(texts)) => {
+                    if texts.push(index, event.token, stops)? {
+                        running.job.cancel_request(index)?;
+                    }
+                    pieces.push((index, texts.piece(index, stops)));
+                }
+                _ => {}
+            }
         };
-        let pieces = texts.follow(&self.setup, &running.job)?;
+        pieces.retain(|(_, piece)| !piece.is_empty());
         if self.setup.options.stream && !pieces.is_empty() {
             self.results.change(|found| {
                 for (index, text) in pieces {
@@ -285,14 +311,18 @@ impl Work {
                 }
             });
         }
-        Ok(())
+        Ok((ended, is_done))
     }
 
-    /// The results of a job that is done.
-    fn read(&self, running: &Running, over: &Option<Error>) -> Result<()> {
+    /// The results of requests that have ended, as far as they were not taken.
+    fn read(&self, running: &mut Running, ended: Vec<usize>, over: &Option<Error>) -> Result<()> {
         let width = self.results.lock().width;
-        let mut read = Vec::with_capacity(running.items.len());
-        for (index, sent) in running.items.iter().enumerate() {
+        let mut read = Vec::with_capacity(ended.len());
+        for index in ended {
+            if std::mem::replace(&mut running.items[index].is_read, true) {
+                continue;
+            }
+            let sent = &running.items[index];
             let mut values = vec![f32::NAN; width];
             let item = self
                 .read_item(running, index, sent, over, &mut values)
@@ -300,18 +330,19 @@ impl Work {
                     values.fill(f32::NAN);
                     Item::failed(&error)
                 });
-            read.push((sent.item, item, values));
+            read.push((index, sent.item, item, values));
         }
-        let totals = running.job.totals()?;
+        if read.is_empty() {
+            return Ok(());
+        }
         self.results.change(|found| {
-            for (index, (at, item, values)) in read.into_iter().enumerate() {
+            for (index, at, item, values) in read {
                 if let (Some(texts), true) = (&running.texts, self.setup.options.stream) {
                     found.put_text(at, texts.rest(index, &item.text));
                 }
                 found.values_of(at).copy_from_slice(&values);
                 found.put(at, item, self.inputs.user_tag(at));
             }
-            found.add(&totals);
         });
         Ok(())
     }

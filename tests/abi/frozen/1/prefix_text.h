@@ -279,7 +279,7 @@ PREFIX_API prefix_status prefix_recipe_json(const char* name, size_t name_len, c
  * "answer"    a context, a question    a text
  * "generate"  a prompt                 a text
  * "chat"      messages, as JSON for    a text
- *             prefix_tokenizer_chat_text
+ *             prefix_tokenizer_chat_text, or an object of "messages" and its options
  *
  *   create ── set_labels, add, add_product ──> submit ──> wait, notify ──> values, texts, ranking
  *                                                 │           items that are finished can be read
@@ -389,10 +389,11 @@ PREFIX_API prefix_status prefix_task_item_partial_text(const prefix_task* task, 
 /* The values of all items, one item after the other; NaN for one that failed or is unfinished. */
 PREFIX_API prefix_status prefix_task_all_values(const prefix_task* task, float* out,
                                                 size_t capacity, size_t* needed, prefix_error* err);
-/* The status of every item; MISUSE for one that is unfinished. */
+/* The status of every item; NO_EVENT for one that is unfinished. */
 PREFIX_API prefix_status prefix_task_statuses(const prefix_task* task, int32_t* out,
                                               size_t capacity, size_t* needed, prefix_error* err);
-/* The first item that failed. NOT_FOUND when none has (yet). */
+/* OK when no item has failed so far; otherwise the status and the sentence of the first one that
+ * did, and *item (may be NULL) its number. */
 PREFIX_API prefix_status prefix_task_first_failure(const prefix_task* task, size_t* item,
                                                    prefix_error* err);
 /* rerank and classify: of the values [first, first + count) of prefix_task_all_values, from best

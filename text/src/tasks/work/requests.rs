@@ -65,6 +65,7 @@ impl Work {
             item,
             was_cut: asked.was_cut,
             lengths,
+            is_read: false,
         });
         Ok((asked.tokens, choices))
     }

@@ -1,12 +1,9 @@
 //! The texts of a job while they are written: pieces for those who stream, and an early end where a
 //! stop text has come.
 
-use crate::engine::prefix_h::{PREFIX_EVENT_LOST, PREFIX_EVENT_TOKEN};
-use crate::engine::Job;
 use crate::error::Result;
 use crate::tasks::setup::Setup;
 use crate::tasks::written::Written;
-use std::collections::BTreeSet;
 
 pub(super) struct Texts {
     /// Of each request of the job.
@@ -22,30 +19,22 @@ impl Texts {
         })
     }
 
-    /// Takes the tokens that have come; the pieces of text that have become sure, by request.
-    pub(super) fn follow(&mut self, setup: &Setup, job: &Job) -> Result<Vec<(usize, String)>> {
-        let stops = &setup.options.stops;
-        let mut touched = BTreeSet::new();
-        while let Some(event) = job.next_event()? {
-            let index = event.request as usize;
-            match event.kind {
-                PREFIX_EVENT_LOST => self.texts.iter_mut().for_each(Written::lose),
-                PREFIX_EVENT_TOKEN => {
-                    let text = &mut self.texts[index];
-                    let was_over = text.is_over;
-                    text.push(event.token, stops)?;
-                    if text.is_over && !was_over {
-                        job.cancel_request(index)?;
-                    }
-                    touched.insert(index);
-                }
-                _ => {}
-            }
-        }
-        let pieces = touched
-            .into_iter()
-            .map(|index| (index, self.texts[index].piece(stops)));
-        Ok(pieces.filter(|(_, piece)| !piece.is_empty()).collect())
+    /// Takes a token of a request; whether its text is over now, by a stop text.
+    pub(super) fn push(&mut self, index: usize, token: i32, stops: &[String]) -> Result<bool> {
+        let text = &mut self.texts[index];
+        let was_over = text.is_over;
+        text.push(token, stops)?;
+        Ok(text.is_over && !was_over)
+    }
+
+    /// What of a text has become sure; often nothing.
+    pub(super) fn piece(&mut self, index: usize, stops: &[String]) -> String {
+        self.texts[index].piece(stops)
+    }
+
+    /// Tokens were lost, of whatever request.
+    pub(super) fn lose(&mut self) {
+        self.texts.iter_mut().for_each(Written::lose);
     }
 
     /// Whether a stop text has ended a request.

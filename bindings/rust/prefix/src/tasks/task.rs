@@ -209,7 +209,7 @@ impl Task {
         })
     }
 
-    /// The status of every item; [`Status::Misuse`] for one that is unfinished.
+    /// The status of every item; [`Status::NoEvent`] for one that is unfinished.
     pub fn statuses(&self) -> Result<Vec<Status>> {
         let codes = read_array(self.len(), |out, capacity, needed, err| unsafe {
             sys::prefix_task_statuses(self.raw(), out, capacity, needed, err)
@@ -219,11 +219,11 @@ impl Task {
 
     /// The number and the error of the first item that failed; `None` when none has, so far.
     pub fn first_failure(&self) -> Result<Option<(usize, Error)>> {
-        let mut item = 0;
+        let mut item = usize::MAX;
         match call(|err| unsafe { sys::prefix_task_first_failure(self.raw(), &mut item, err) }) {
-            Ok(()) => Ok(self.values(item).err().map(|error| (item, error))),
-            Err(error) if error.status() == Status::NotFound => Ok(None),
-            Err(error) => Err(error),
+            Ok(()) => Ok(None),
+            Err(error) if item == usize::MAX => Err(error), // of the call
+            Err(error) => Ok(Some((item, error))),
         }
     }
 

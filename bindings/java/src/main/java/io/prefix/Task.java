@@ -329,7 +329,7 @@ public final class Task extends Owned {
     /**
      * What became of every item, in one call.
      *
-     * @return one status per item; MISUSE for one that is unfinished
+     * @return one status per item; NO_EVENT for one that is unfinished
      */
     public Status[] statuses() {
         int[] codes = Buffers.ints(64, buffer -> call(raw -> Native.prefix_task_statuses(raw, buffer)));
@@ -342,14 +342,10 @@ public final class Task extends Owned {
      * @return its number; empty when none has so far
      */
     public OptionalInt firstFailure() {
-        try {
-            return OptionalInt.of((int) call(Native::prefix_task_first_failure));
-        } catch (PrefixException e) {
-            if (e.status() == Status.NOT_FOUND) {
-                return OptionalInt.empty();
-            }
-            throw e;
-        }
+        Status[] statuses = statuses();
+        return IntStream.range(0, statuses.length)
+                .filter(item -> statuses[item] != Status.OK && statuses[item] != Status.NO_EVENT)
+                .findFirst();
     }
 
     /**
