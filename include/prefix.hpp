@@ -80,10 +80,9 @@ using Handle = std::unique_ptr<T, Releaser<T, Release>>;
 
 }  // namespace detail
 
-/* Helpers for functions of C that this header does not wrap, those of prefix_text.h among them.
- * check: throws unless the status is OK. call: the same of function(error). read: what get(buffer,
- * capacity, needed, error) writes, with room for `guess` elements at first, then for as many as it
- * wants. */
+/* Helpers for functions of C that this header does not wrap. check: throws unless the status is OK.
+ * call: the same of function(error). read: what get(buffer, capacity, needed, error) writes, with
+ * room for `guess` elements at first, then for as many as it wants. */
 inline void check(prefix_status status, const prefix_error& failure) {
   detail::ok(status, failure, nullptr);
 }
@@ -117,6 +116,12 @@ T* made(prefix_error* wanted, const Create& create) {
   call(wanted, [&](prefix_error* e) { return create(&handle, e); });
   return handle;
 }
+// The value that get(out, error) writes; as it was when it failed.
+template <typename T, typename Get>
+T filled(T value, prefix_error* wanted, const Get& get) {
+  call(wanted, [&](prefix_error* e) { return get(&value, e); });
+  return value;
+}
 }  // namespace detail
 
 /* For a wait without limit. */
@@ -124,11 +129,17 @@ inline constexpr std::chrono::milliseconds kForever{-1};
 
 class Pool;
 
-/* Options of engines or requests: prefix::Options{}.set("threads", 2).set("dtype", "f32"). */
+/* Options of engines, requests or tasks: prefix::Options().set("threads", 2).set("isa", "avx2"). */
 class Options {
  public:
   Options() : handle_(detail::made<prefix_options>(nullptr, prefix_options_create)) {}
-  /* A text, a number, a bool or a list of numbers. */
+  /* {"key": value, ...} */
+  explicit Options(std::string_view json, prefix_error* error = nullptr) : Options() {
+    call(error, [&](prefix_error* e) {
+      return prefix_options_set_json(get(), json.data(), json.size(), e);
+    });
+  }
+  /* A text, a number, a bool, or a list of numbers or texts. */
   template <typename Value>
   Options& set(std::string_view key, const Value& value, prefix_error* error = nullptr) & {
     put(key, value, error);
@@ -167,9 +178,18 @@ class Options {
       } else if constexpr (std::convertible_to<const Value&, std::string_view>) {
         const std::string_view text(value);
         return prefix_options_set(get(), name, length, text.data(), text.size(), e);
-      } else {
+      } else if constexpr (std::convertible_to<const Value&, std::span<const prefix_token>>) {
         const std::span<const prefix_token> list(value);
         return prefix_options_set_ints(get(), name, length, list.data(), list.size(), e);
+      } else {
+        std::vector<const char*> texts;
+        std::vector<size_t> lengths;
+        for (const std::string_view text : value) {
+          texts.push_back(text.data());
+          lengths.push_back(text.size());
+        }
+        return prefix_options_set_texts(get(), name, length, texts.data(), lengths.data(),
+                                        texts.size(), e);
       }
     });
   }
@@ -213,9 +233,8 @@ class Queue {
   }
   /* For poll(): readable while there is a tag; -1 on failure. */
   int32_t descriptor(prefix_error* error = nullptr) {
-    int32_t number = -1;
-    call(error, [&](prefix_error* e) { return prefix_queue_descriptor(get(), &number, e); });
-    return number;
+    return detail::filled<int32_t>(
+        -1, error, [&](auto... to) { return prefix_queue_descriptor(get(), to...); });
   }
   prefix_queue* get() const noexcept { return handle_.get(); }
 
@@ -266,14 +285,12 @@ class Job {
     call(error, [&](prefix_error* e) { return prefix_job_detach(get(), e); });
   }
   size_t size(prefix_error* error = nullptr) const {
-    size_t count = 0;
-    call(error, [&](prefix_error* e) { return prefix_job_count(get(), &count, e); });
-    return count;
+    return detail::filled<size_t>(0, error,
+                                  [&](auto... to) { return prefix_job_count(get(), to...); });
   }
   size_t finished(prefix_error* error = nullptr) const {
-    size_t count = 0;
-    call(error, [&](prefix_error* e) { return prefix_job_finished_count(get(), &count, e); });
-    return count;
+    return detail::filled<size_t>(
+        0, error, [&](auto... to) { return prefix_job_finished_count(get(), to...); });
   }
   /* The next event; nothing after this time, and when there will be no more. */
   std::optional<prefix_event> next_event(std::chrono::milliseconds timeout = kForever,
@@ -291,9 +308,9 @@ class Job {
     call(error, [&](auto* e) { return prefix_job_notify_events(get(), queue.get(), tag, e); });
   }
   prefix_result_info info(size_t request, prefix_error* error = nullptr) const {
-    prefix_result_info info = PREFIX_RESULT_INFO_INIT;
-    call(error, [&](prefix_error* e) { return prefix_job_result_info(get(), request, &info, e); });
-    return info;
+    return detail::filled<prefix_result_info>(PREFIX_RESULT_INFO_INIT, error, [&](auto... to) {
+      return prefix_job_result_info(get(), request, to...);
+    });
   }
   std::vector<float> values(size_t request, prefix_error* error = nullptr) const {
     return array<std::vector<float>>(prefix_job_result_values, request, error);
@@ -335,9 +352,9 @@ class Job {
     return std::nullopt;
   }
   prefix_job_totals totals(prefix_error* error = nullptr) const {
-    prefix_job_totals totals = PREFIX_JOB_TOTALS_INIT;
-    call(error, [&](prefix_error* e) { return prefix_job_get_totals(get(), &totals, e); });
-    return totals;
+    return detail::filled<prefix_job_totals>(PREFIX_JOB_TOTALS_INIT, error, [&](auto... to) {
+      return prefix_job_get_totals(get(), to...);
+    });
   }
   prefix_job* get() const noexcept { return handle_.get(); }
 
@@ -371,63 +388,58 @@ class Batch {
           return prefix_batch_create(engine, out, e);
         })) {}
   size_t add_logits(Tokens tokens, Tokens ids, Extra extra = {}, prefix_error* error = nullptr) {
-    return add(error, [&](size_t* index, prefix_error* e) {
+    return add(extra, error, [&](auto... rest) {
       return prefix_batch_add_logits(get(), tokens.data(), tokens.size(), ids.data(), ids.size(),
-                                     options(extra), extra.tag, index, e);
+                                     rest...);
     });
   }
   size_t add_logprobs(Tokens tokens, int32_t from = 1, Extra extra = {},
                       prefix_error* error = nullptr) {
-    return add(error, [&](size_t* index, prefix_error* e) {
-      return prefix_batch_add_logprobs(get(), tokens.data(), tokens.size(), from, options(extra),
-                                       extra.tag, index, e);
+    return add(extra, error, [&](auto... rest) {
+      return prefix_batch_add_logprobs(get(), tokens.data(), tokens.size(), from, rest...);
     });
   }
   /* One request; values are the sums of the log-probs of each choice. */
   size_t add_choices(Tokens tokens, std::span<const std::vector<prefix_token>> choices,
                      Extra extra = {}, prefix_error* error = nullptr) {
     const Joined all(choices);
-    return add(error, [&](size_t* index, prefix_error* e) {
+    return add(extra, error, [&](auto... rest) {
       return prefix_batch_add_choices(get(), tokens.data(), tokens.size(), all.tokens.data(),
                                       all.tokens.size(), all.offsets.data(), all.offsets.size(),
-                                      options(extra), extra.tag, index, e);
+                                      rest...);
     });
   }
   /* A request for each; the number of the first one. */
   size_t add_continuations(Tokens tokens, std::span<const std::vector<prefix_token>> continuations,
                            Extra extra = {}, prefix_error* error = nullptr) {
     const Joined all(continuations);
-    return add(error, [&](size_t* index, prefix_error* e) {
-      return prefix_batch_add_continuations(
-          get(), tokens.data(), tokens.size(), all.tokens.data(), all.tokens.size(),
-          all.offsets.data(), all.offsets.size(), options(extra), extra.tag, index, e);
+    return add(extra, error, [&](auto... rest) {
+      return prefix_batch_add_continuations(get(), tokens.data(), tokens.size(), all.tokens.data(),
+                                            all.tokens.size(), all.offsets.data(),
+                                            all.offsets.size(), rest...);
     });
   }
   size_t add_embedding(Tokens tokens, Extra extra = {}, prefix_error* error = nullptr) {
-    return add(error, [&](size_t* index, prefix_error* e) {
-      return prefix_batch_add_embedding(get(), tokens.data(), tokens.size(), options(extra),
-                                        extra.tag, index, e);
+    return add(extra, error, [&](auto... rest) {
+      return prefix_batch_add_embedding(get(), tokens.data(), tokens.size(), rest...);
     });
   }
   size_t add_generate(Tokens tokens, Extra extra = {}, prefix_error* error = nullptr) {
-    return add(error, [&](size_t* index, prefix_error* e) {
-      return prefix_batch_add_generate(get(), tokens.data(), tokens.size(), options(extra),
-                                       extra.tag, index, e);
+    return add(extra, error, [&](auto... rest) {
+      return prefix_batch_add_generate(get(), tokens.data(), tokens.size(), rest...);
     });
   }
   size_t add_warm(Tokens tokens, Extra extra = {}, prefix_error* error = nullptr) {
-    return add(error, [&](size_t* index, prefix_error* e) {
-      return prefix_batch_add_warm(get(), tokens.data(), tokens.size(), options(extra), extra.tag,
-                                   index, e);
+    return add(extra, error, [&](auto... rest) {
+      return prefix_batch_add_warm(get(), tokens.data(), tokens.size(), rest...);
     });
   }
   void clear(prefix_error* error = nullptr) {
     call(error, [&](prefix_error* e) { return prefix_batch_clear(get(), e); });
   }
   size_t size(prefix_error* error = nullptr) const {
-    size_t count = 0;
-    call(error, [&](prefix_error* e) { return prefix_batch_count(get(), &count, e); });
-    return count;
+    return detail::filled<size_t>(0, error,
+                                  [&](auto... to) { return prefix_batch_count(get(), to...); });
   }
   std::string plan_json(prefix_error* error = nullptr) const {
     return read<std::string>(
@@ -447,14 +459,11 @@ class Batch {
     std::vector<prefix_token> tokens;
     std::vector<int64_t> offsets = {0};
   };
-  static const prefix_options* options(const Extra& extra) {
-    return extra.options ? extra.options->get() : nullptr;
-  }
   template <typename Add>
-  size_t add(prefix_error* error, const Add& function) {
-    size_t index = 0;
-    call(error, [&](prefix_error* e) { return function(&index, e); });
-    return index;
+  size_t add(const Extra& extra, prefix_error* error, const Add& function) {
+    const prefix_options* options = extra.options ? extra.options->get() : nullptr;
+    return detail::filled<size_t>(0, error,
+                                  [&](auto... to) { return function(options, extra.tag, to...); });
   }
 
   detail::Handle<prefix_batch, prefix_batch_release> handle_;
@@ -520,12 +529,10 @@ class Engine {
   }
   static prefix_memory estimate(std::string_view path, const Options* options = nullptr,
                                 prefix_error* error = nullptr) {
-    prefix_memory memory = PREFIX_MEMORY_INIT;
-    call(error, [&](prefix_error* e) {
+    return detail::filled<prefix_memory>(PREFIX_MEMORY_INIT, error, [&](auto... to) {
       return prefix_engine_estimate(path.data(), path.size(), options ? options->get() : nullptr,
-                                    &memory, e);
+                                    to...);
     });
-    return memory;
   }
   /* Waits for all requests. */
   Job run(const Batch& batch, prefix_error* error = nullptr) const {
@@ -543,14 +550,14 @@ class Engine {
     call(error, [&](prefix_error* e) { return prefix_engine_shutdown(get(), timeout.count(), e); });
   }
   prefix_engine_info info(prefix_error* error = nullptr) const {
-    prefix_engine_info info = PREFIX_ENGINE_INFO_INIT;
-    call(error, [&](prefix_error* e) { return prefix_engine_get_info(get(), &info, e); });
-    return info;
+    return detail::filled<prefix_engine_info>(PREFIX_ENGINE_INFO_INIT, error, [&](auto... to) {
+      return prefix_engine_get_info(get(), to...);
+    });
   }
   prefix_engine_stats stats(prefix_error* error = nullptr) const {
-    prefix_engine_stats stats = PREFIX_ENGINE_STATS_INIT;
-    call(error, [&](prefix_error* e) { return prefix_engine_get_stats(get(), &stats, e); });
-    return stats;
+    return detail::filled<prefix_engine_stats>(PREFIX_ENGINE_STATS_INIT, error, [&](auto... to) {
+      return prefix_engine_get_stats(get(), to...);
+    });
   }
   std::vector<prefix_token> end_tokens(prefix_error* error = nullptr) const {
     return read<std::vector<prefix_token>>(
@@ -569,25 +576,20 @@ class Engine {
   }
   /* The number of a namespace, for the option namespace_id and below. */
   int32_t open_namespace(std::string_view name, prefix_error* error = nullptr) {
-    int32_t ns = -1;
-    call(error, [&](prefix_error* e) {
-      return prefix_namespace_open(get(), name.data(), name.size(), &ns, e);
+    return detail::filled<int32_t>(-1, error, [&](auto... to) {
+      return prefix_namespace_open(get(), name.data(), name.size(), to...);
     });
-    return ns;
   }
   /* The tokens that it freed. */
   int64_t close_namespace(int32_t ns, prefix_error* error = nullptr) {
-    int64_t freed = 0;
-    call(error, [&](auto* e) { return prefix_namespace_close(get(), ns, &freed, e); });
-    return freed;
+    return detail::filled<int64_t>(
+        0, error, [&](auto... to) { return prefix_namespace_close(get(), ns, to...); });
   }
   prefix_cache_info lookup(std::span<const prefix_token> tokens, int32_t ns = 0,
                            prefix_error* error = nullptr) const {
-    prefix_cache_info found = PREFIX_CACHE_INFO_INIT;
-    call(error, [&](prefix_error* e) {
-      return prefix_cache_lookup(get(), ns, tokens.data(), tokens.size(), &found, e);
+    return detail::filled<prefix_cache_info>(PREFIX_CACHE_INFO_INIT, error, [&](auto... to) {
+      return prefix_cache_lookup(get(), ns, tokens.data(), tokens.size(), to...);
     });
-    return found;
   }
   prefix_engine* get() const noexcept { return handle_.get(); }
 
@@ -622,12 +624,10 @@ class Simulation {
   /* Tokens of the prompt that were in the cache. */
   int64_t request(std::string_view ns, std::span<const prefix_token> tokens, size_t n_prompt,
                   prefix_error* error = nullptr) {
-    int64_t reused = 0;
-    call(error, [&](prefix_error* e) {
+    return detail::filled<int64_t>(0, error, [&](auto... to) {
       return prefix_sim_request(get(), ns.data(), ns.size(), tokens.data(), tokens.size(), n_prompt,
-                                &reused, e);
+                                to...);
     });
-    return reused;
   }
   prefix_sim* get() const noexcept { return handle_.get(); }
 
