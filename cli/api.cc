@@ -5,8 +5,6 @@
 #include "common.h"
 
 namespace prefix_cli {
-namespace {
-
 const char* finish_name(int32_t finish) {
   switch (finish) {
     case PREFIX_FINISH_STOP:
@@ -21,8 +19,6 @@ const char* finish_name(int32_t finish) {
       return "none";
   }
 }
-
-}  // namespace
 
 prefix::Options make_options(const OptionList& options) {
   prefix::Options made;

@@ -40,6 +40,9 @@ Engine open_engine(const std::string& model, const OptionList& options,
 // Sentences about options that have no effect.
 std::vector<std::string> warnings_of(const Engine& engine);
 
+// "stop", "length", ... for PREFIX_FINISH_*.
+const char* finish_name(int32_t finish);
+
 // Throws prefix::Error when the request is refused.
 void add(Batch& batch, const Request& request, const Prepared& prepared);
 // choices: tokens of each choice, which the library returns in a row.

@@ -109,7 +109,8 @@ extern const Command kRunCommand = {
     kRunFlags,
     "A request is {\"id\", \"tokens\" | \"text\" | \"messages\", \"task\", ...}; the tasks are "
     "logits,\n"
-    "logprobs, choices, embed and generate. A line {\"flush\": true} runs what came before it and\n"
+    "logprobs, choices, embed and generate, and those of texts: rerank, classify, answer, chat, and\n"
+    "generate with prompts (docs/recipes.md). A line {\"flush\": true} runs what came before it and\n"
     "keeps the cache. Results come in the order of the requests. Exit code: 0 = all succeeded,\n"
     "1 = some requests failed, 2 = nothing ran.",
     "  bin/prefix-random-checkpoint tiny /tmp/tiny\n"

@@ -28,8 +28,7 @@ Prepared prepare(const Request& request, LazyText& text) {
   Prepared prepared;
   prepared.from = request.from;
   if (request.task == Task::kText)
-    fail("line ", request.line,
-         ": the requests of rerank, answer and classify show only in prefix run");
+    fail("line ", request.line, ": the requests of a task of texts show only in prefix run");
   if (request.needs_tokenizer() && !text.get()) fail("line ", request.line, ": ", text.why());
   if (!request.messages.empty())
     prepared.tokens = text.need().encode_chat(request.messages);

@@ -137,7 +137,7 @@ Task read_task(const Json& value) {
   if (name == "embed") return Task::kEmbed;
   if (name == "generate") return Task::kGenerate;
   fail("task = ", shown(name, 80),
-       " is not one of logits, logprobs, choices, embed, generate, rerank, answer, classify");
+       " is not one of logits, logprobs, choices, embed, generate, rerank, answer, classify, chat");
 }
 
 void read_prompt(const Json& object, Request& request) {

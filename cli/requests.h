@@ -38,7 +38,7 @@ struct Request {
   std::optional<std::string> continuation;    // logprobs
   std::vector<Piece> choices;                 // choices
   std::vector<std::string> stop;              // generate
-  std::shared_ptr<const TextTask> text_task;  // kText: rerank, answer, classify
+  std::shared_ptr<const TextTask> text_task;  // kText: a task of texts
   // Options of the library with their values as text, e.g. {"temperature", "0.7"}.
   std::vector<std::pair<std::string, std::string>> options;
 

@@ -30,7 +30,7 @@ struct Result {
   std::optional<std::string> text;    // generate, when there is a tokenizer
   std::string finish;
   int64_t seed = 0;          // generate
-  std::string task_fields;   // rerank, answer, classify: their part of the line
+  std::string task_fields;   // a task of texts: its part of the line
   bool some_failed = false;  // of the items of such a task
   Usage usage;
 

@@ -108,13 +108,16 @@ class LibraryText : public Text {
   TextTaskResult run(prefix_engine* engine, const TextTask& task, int64_t interval_ms,
                      const Show& show) override {
     const Handle handle(f_, create(engine, task));
+    fill(handle.task, task);
     prefix_error error = PREFIX_ERROR_INIT;
+    check(f_.prefix_task_submit(handle.task, &error), error);
     for (prefix_status status = PREFIX_ERR_TIMEOUT; status != PREFIX_OK;) {
-      status = f_.prefix_task_run(handle.task, interval_ms, &error);
+      status = f_.prefix_task_wait(handle.task, interval_ms, &error);
       if (status != PREFIX_ERR_TIMEOUT) check(status, error);
-      int64_t done = 0, total = 0;
-      f_.prefix_task_progress(handle.task, &done, &total, nullptr);
-      show(done, total);
+      size_t done = 0, all = 0;
+      f_.prefix_task_finished_count(handle.task, &done, nullptr);
+      f_.prefix_task_count(handle.task, &all, nullptr);
+      show(static_cast<int64_t>(done), static_cast<int64_t>(all));
     }
     return collect(handle.task, task);
   }
@@ -159,79 +162,72 @@ class LibraryText : public Text {
     prefix_task* task;
   };
 
-  // Texts in a row, and where each begins and ends.
+  // Texts as the library takes them.
   struct List {
     explicit List(const std::vector<std::string>& list) {
       for (const std::string& text : list) {
-        bytes += text;
-        ends.push_back(static_cast<int64_t>(bytes.size()));
+        texts.push_back(text.data());
+        lengths.push_back(text.size());
       }
     }
-    std::string bytes;
-    std::vector<int64_t> ends{0};
+    std::vector<const char*> texts;
+    std::vector<size_t> lengths;
   };
 
   prefix_task* create(prefix_engine* engine, const TextTask& task) {
-    const std::string options = task.options.dump();
-    const List queries(task.queries), documents(task.documents), labels(task.labels);
+    const prefix::Options options(task.options.dump());
     prefix_task* out = nullptr;
     prefix_error error = PREFIX_ERROR_INIT;
-    prefix_status status = PREFIX_OK;
-    switch (task.kind) {
-      case TextTask::Kind::kRerank:
-        status =
-            f_.prefix_rerank(engine, tokenizer_, queries.bytes.data(), queries.bytes.size(),
-                             queries.ends.data(), queries.ends.size(), documents.bytes.data(),
-                             documents.bytes.size(), documents.ends.data(), documents.ends.size(),
-                             options.data(), options.size(), &out, &error);
-        break;
-      case TextTask::Kind::kAnswer:
-        status =
-            f_.prefix_answer(engine, tokenizer_, documents.bytes.data(), documents.bytes.size(),
-                             queries.bytes.data(), queries.bytes.size(), queries.ends.data(),
-                             queries.ends.size(), options.data(), options.size(), &out, &error);
-        break;
-      case TextTask::Kind::kClassify:
-        status = f_.prefix_classify(
-            engine, tokenizer_, documents.bytes.data(), documents.bytes.size(),
-            documents.ends.data(), documents.ends.size(), labels.bytes.data(), labels.bytes.size(),
-            labels.ends.data(), labels.ends.size(), options.data(), options.size(), &out, &error);
-        break;
-    }
-    check(status, error);
+    check(f_.prefix_task_create(engine, tokenizer_, task.kind.data(), task.kind.size(),
+                                options.get(), &out, &error),
+          error);
     return out;
+  }
+
+  void fill(prefix_task* task, const TextTask& given) {
+    const List firsts(given.firsts), seconds(given.seconds), labels(given.labels);
+    prefix_error error = PREFIX_ERROR_INIT;
+    if (!given.labels.empty())
+      check(f_.prefix_task_set_labels(task, labels.texts.data(), labels.lengths.data(),
+                                      labels.texts.size(), &error),
+            error);
+    check(given.is_product ? f_.prefix_task_add_product(
+                                 task, firsts.texts.data(), firsts.lengths.data(),
+                                 firsts.texts.size(), seconds.texts.data(), seconds.lengths.data(),
+                                 seconds.texts.size(), 0, nullptr, &error)
+                           : f_.prefix_task_add(task, firsts.texts.data(), firsts.lengths.data(),
+                                                firsts.texts.size(), 0, nullptr, &error),
+          error);
   }
 
   TextTaskResult collect(prefix_task* task, const TextTask& given) {
     TextTaskResult r;
     prefix_error error = PREFIX_ERROR_INIT;
-    int64_t rows = 0, columns = 0;
-    check(f_.prefix_task_shape(task, &rows, &columns, &error), error);
-    r.rows = static_cast<size_t>(rows);
-    r.columns = static_cast<size_t>(columns);
-    r.values = read<std::vector<float>>(r.rows * r.columns,
+    size_t items = 0, width = 0;
+    check(f_.prefix_task_count(task, &items, &error), error);
+    check(f_.prefix_task_width(task, &width, &error), error);
+    for (size_t i = 0; i < items; ++i) item(task, i, given, r);
+    if (given.writes_text()) return r;
+    r.values = read<std::vector<float>>(items * width,
                                         [&](float* out, size_t n, size_t* needed, prefix_error* e) {
-                                          return f_.prefix_task_values(task, out, n, needed, e);
+                                          return f_.prefix_task_all_values(task, out, n, needed, e);
                                         });
-    const auto statuses = read<std::vector<int32_t>>(
-        64, [&](int32_t* out, size_t n, size_t* needed, prefix_error* e) {
-          return f_.prefix_task_statuses(task, out, n, needed, e);
-        });
-    for (size_t i = 0; i < statuses.size(); ++i) item(task, i, given, r);
-    for (int64_t row = 0; row < rows && given.kind != TextTask::Kind::kAnswer; ++row)
+    // One value for each document of a query or each label of a text.
+    r.rows = given.kind == "classify" ? items : given.is_product ? given.firsts.size() : 1;
+    r.columns = r.rows ? items * width / r.rows : 0;
+    for (size_t row = 0; given.has_order() && row < r.rows; ++row)
       r.order.push_back(read<std::vector<int64_t>>(
           r.columns, [&](int64_t* out, size_t n, size_t* needed, prefix_error* e) {
-            return f_.prefix_task_order(task, row, out, n, needed, e);
+            return f_.prefix_task_ranking(task, row * r.columns, r.columns, out, n, needed, nullptr,
+                                          0, e);
           }));
     return r;
   }
 
   void item(prefix_task* task, size_t index, const TextTask& given, TextTaskResult& r) {
-    const auto at = static_cast<int64_t>(index);
     prefix_error error = PREFIX_ERROR_INIT;
-    prefix_result_info info{};
-    info.struct_size = sizeof(info);
-    check(f_.prefix_task_item_info(task, at, &info, &error), error);
+    prefix_result_info info = PREFIX_RESULT_INFO_INIT;
+    check(f_.prefix_task_item_info(task, index, &info, &error), error);
     r.usage.prompt += info.prompt_tokens;
     r.usage.cached += info.cached_tokens;
     r.usage.shared += info.shared_tokens;
@@ -239,16 +235,17 @@ class LibraryText : public Text {
     r.usage.generated += info.generated_tokens;
     const auto words = [&](auto get) {
       return read<std::string>(256, [&](char* out, size_t n, size_t* needed, prefix_error* e) {
-        return get(task, at, out, n, needed, e);
+        return get(task, index, out, n, needed, e);
       });
     };
     if (info.status != PREFIX_OK)
       r.failed.push_back(
           {index, prefix_status_name(info.status), words(f_.prefix_task_item_message)});
-    else if (info.user_tag != 0)
+    else if (info.flags & PREFIX_RESULT_CUT)
       r.cut.push_back(index);
-    if (given.kind == TextTask::Kind::kAnswer)
-      r.answers.push_back(words(f_.prefix_task_item_partial_text));
+    if (!given.writes_text()) return;
+    r.texts.push_back(words(f_.prefix_task_item_partial_text));
+    r.finish.emplace_back(finish_name(info.finish));
   }
 
   Functions f_;

@@ -10,33 +10,18 @@ namespace prefix_cli {
 namespace {
 
 using Json = nlohmann::json;
-using Kind = TextTask::Kind;
 
-struct Fields {
-  std::string_view task;
-  Kind kind;
-  std::string_view queries, documents;  // "" = none
-};
-constexpr std::array kTasks = {
-    Fields{"rerank", Kind::kRerank, "queries", "documents"},
-    Fields{"answer", Kind::kAnswer, "questions", "context"},
-    Fields{"classify", Kind::kClassify, "", "texts"},
-};
+// Options of the library under the same name; it checks which task has which.
+constexpr std::array<std::string_view, 19> kOptions = {
+    "recipe",     "instruction", "truncate",   "max_prompt_tokens",  "raw",         "top_n",
+    "stop",       "namespace",   "max_tokens", "temperature",        "top_k",       "top_p",
+    "min_p",      "seed",        "ignore_eos", "repetition_penalty", "stop_tokens", "priority",
+    "deadline_ms"};
 
-// Options of the text library under the same name; it checks which task has which.
-constexpr std::array<std::string_view, 6> kTaskOptions = {
-    "recipe", "instruction", "truncate", "max_prompt_tokens", "raw", "top_n"};
-// Options of the engine's requests.
-constexpr std::array<std::string_view, 9> kRequestOptions = {
-    "namespace", "max_tokens", "temperature", "top_k",      "top_p",
-    "min_p",     "seed",       "priority",    "deadline_ms"};
-
-const Fields* find_task(const Json& object) {
+std::string_view task_of(const Json& object) {
   const auto task = object.find("task");
-  if (task == object.end() || !task->is_string()) return nullptr;
-  const auto is_it = [&](const Fields& f) { return f.task == task->get_ref<const std::string&>(); };
-  const auto* found = std::find_if(kTasks.begin(), kTasks.end(), is_it);
-  return found == kTasks.end() ? nullptr : found;
+  if (task == object.end() || !task->is_string()) return {};
+  return task->get_ref<const std::string&>();
 }
 
 std::string text(std::string_view field, const Json& value) {
@@ -51,9 +36,125 @@ std::vector<std::string> texts(std::string_view field, const Json& value) {
   return list;
 }
 
-template <typename List>
-bool holds(const List& list, std::string_view key) {
-  return std::find(list.begin(), list.end(), key) != list.end();
+// One after the other, as the library takes items of two texts.
+std::vector<std::string> pairs(const Json& value) {
+  std::vector<std::string> list;
+  for (const Json& pair : value.is_array() ? value : Json::array({nullptr})) {
+    if (!pair.is_array() || pair.size() != 2) fail("pairs is not a list of [query, document]");
+    for (const Json& item : pair) list.push_back(text("pairs", item));
+  }
+  return list;
+}
+
+// Messages go to the library as JSON; it reads what the model's template wants.
+std::string messages(std::string_view field, const Json& value) {
+  if (!value.is_array()) fail(field, " holds what is not a list of messages");
+  return value.dump();
+}
+
+// A line on its way to a task: each field is taken once.
+class Fields {
+ public:
+  explicit Fields(const Json& object) : left_(object) {
+    left_.erase("id");
+    left_.erase("task");
+  }
+  bool has(std::string_view field) const { return left_.contains(field); }
+  Json take(std::string_view field) {
+    Json value = std::move(left_[field]);
+    left_.erase(left_.find(field));
+    return value;
+  }
+  Json need(std::string_view task, std::string_view field) {
+    if (!has(field)) fail("task ", task, " needs ", field);
+    return take(field);
+  }
+  // The one that is there; needs exactly one.
+  std::string_view choose(std::string_view task, std::initializer_list<std::string_view> fields) {
+    std::string_view found;
+    std::string names;
+    int given = 0;
+    for (const std::string_view field : fields) {
+      names += cat(names.empty() ? "" : field == *(fields.end() - 1) ? " and " : ", ", field);
+      if (!has(field)) continue;
+      found = field;
+      ++given;
+    }
+    if (given != 1) fail("task ", task, " needs one of ", names);
+    return found;
+  }
+  // What is left must be options.
+  Json options(std::string_view task) {
+    for (const auto& [key, value] : left_.items())
+      if (std::find(kOptions.begin(), kOptions.end(), key) == kOptions.end())
+        fail("task ", task, " has no field ", shown(key, 80));
+    return std::move(left_);
+  }
+
+ private:
+  Json left_;
+};
+
+void read_rerank(Fields& fields, TextTask& task) {
+  const std::string_view given = fields.choose(task.kind, {"query", "queries", "pairs"});
+  task.is_single = given != "queries";
+  task.is_product = given != "pairs";
+  if (given == "pairs") {
+    task.firsts = pairs(fields.take(given));
+    return;
+  }
+  if (given == "query")
+    task.firsts = {text(given, fields.take(given))};
+  else
+    task.firsts = texts(given, fields.take(given));
+  task.seconds = texts("documents", fields.need(task.kind, "documents"));
+}
+
+void read_answer(Fields& fields, TextTask& task) {
+  task.is_product = true;
+  task.firsts = {text("context", fields.need(task.kind, "context"))};
+  task.seconds = texts("questions", fields.need(task.kind, "questions"));
+}
+
+void read_classify(Fields& fields, TextTask& task) {
+  task.firsts = texts("texts", fields.need(task.kind, "texts"));
+  task.labels = texts("labels", fields.need(task.kind, "labels"));
+  if (task.labels.empty()) fail("task classify needs labels");
+}
+
+void read_generate(Fields& fields, TextTask& task) {
+  task.firsts = texts("prompts", fields.take("prompts"));
+}
+
+void read_chat(Fields& fields, TextTask& task) {
+  const std::string_view given = fields.choose(task.kind, {"messages", "conversations"});
+  task.is_single = given == "messages";
+  const Json value = fields.take(given);
+  if (task.is_single) {
+    task.firsts = {messages(given, value)};
+    return;
+  }
+  if (!value.is_array()) fail(given, " is not a list of lists of messages");
+  for (const Json& item : value) task.firsts.push_back(messages(given, item));
+}
+
+struct Reader {
+  std::string_view task;
+  void (*read)(Fields&, TextTask&);
+};
+constexpr std::array kReaders = {
+    Reader{"rerank", read_rerank},     Reader{"answer", read_answer},
+    Reader{"classify", read_classify}, Reader{"generate", read_generate},
+    Reader{"chat", read_chat},
+};
+
+const Reader* find_reader(const Json& object) {
+  const std::string_view task = task_of(object);
+  // With one prompt it is a request of the engine.
+  if (task == "generate" && !object.contains("prompts")) return nullptr;
+  const auto* found = std::find_if(kReaders.begin(), kReaders.end(),
+                                   [&](const Reader& reader) { return reader.task == task; });
+  return found == kReaders.end() ? nullptr : found;
 }
 
 std::string numbers(const float* values, size_t n) {
@@ -62,70 +163,56 @@ std::string numbers(const float* values, size_t n) {
   return out + "]";
 }
 
+// ,"name":[a,b,...], or ,"name":a of a single row.
+template <typename Row>
+std::string rows(std::string_view name, size_t count, bool is_single, const Row& row) {
+  std::string list;
+  for (size_t i = 0; i < count; ++i) list += cat(i ? "," : "", row(i));
+  return cat(",\"", name, "\":", is_single ? "" : "[", list, is_single ? "" : "]");
+}
+
+std::string written(const TextTask& task, const TextTaskResult& r) {
+  const std::string_view name = task.kind == "answer" ? "answers"
+                                : task.is_single      ? "text"
+                                                      : "texts";
+  const auto quoted_of = [](const std::vector<std::string>& list) {
+    return [&list](size_t i) { return quoted(list[i]); };
+  };
+  return rows(name, r.texts.size(), task.is_single, quoted_of(r.texts)) +
+         rows("finish", r.finish.size(), task.is_single, quoted_of(r.finish));
+}
+
 }  // namespace
 
-bool is_text_task(const Json& object) { return find_task(object) != nullptr; }
+bool is_text_task(const Json& object) { return find_reader(object) != nullptr; }
 
 TextTask parse_text_task(const Json& object) {
-  const Fields& fields = *find_task(object);
+  const Reader& reader = *find_reader(object);
   TextTask task;
-  task.kind = fields.kind;
-  for (const auto& [key, value] : object.items()) {
-    if (key == "id" || key == "task") continue;
-    if (!fields.queries.empty() && key == fields.queries) {
-      task.queries = texts(key, value);
-    } else if (key == "query" && task.kind == Kind::kRerank) {
-      task.queries = {text(key, value)};
-      task.one_query = true;
-    } else if (key == fields.documents) {
-      if (task.kind == Kind::kAnswer)
-        task.documents = {text(key, value)};
-      else
-        task.documents = texts(key, value);
-    } else if (key == "labels" && task.kind == Kind::kClassify) {
-      task.labels = texts(key, value);
-    } else if (holds(kTaskOptions, key)) {
-      task.options[key] = value;
-    } else if (holds(kRequestOptions, key)) {
-      task.options["request"][key] = value;
-    } else {
-      fail("task ", fields.task, " has no field ", shown(key, 80));
-    }
-  }
-  if (!object.contains(fields.documents)) fail("task ", fields.task, " needs ", fields.documents);
-  const bool has_queries = object.contains(fields.queries);
-  if (task.one_query == has_queries && task.kind == Kind::kRerank)
-    fail("task rerank needs one of query and queries");
-  if (task.kind == Kind::kAnswer && !has_queries) fail("task answer needs questions");
-  if (task.kind == Kind::kClassify && task.labels.empty()) fail("task classify needs labels");
+  task.kind = reader.task;
+  Fields fields(object);
+  reader.read(fields, task);
+  task.options = fields.options(task.kind);
   return task;
 }
 
 std::string payload(const TextTask& task, const TextTaskResult& r) {
   std::string out;
-  if (task.kind == Kind::kAnswer) {
-    out += ",\"answers\":[";
-    for (size_t i = 0; i < r.answers.size(); ++i) out += (i ? "," : "") + quoted(r.answers[i]);
-    out += "]";
+  if (task.writes_text()) {
+    out += written(task, r);
   } else {
-    std::string scores, order;
-    for (size_t row = 0; row < r.rows; ++row) {
-      scores += (row ? "," : "") + numbers(r.values.data() + row * r.columns, r.columns);
-      order += (row ? "," : "") + Json(r.order[row]).dump();
-    }
-    const bool nested = !task.one_query;
-    out += cat(",\"scores\":", nested ? "[" : "", scores, nested ? "]" : "");
-    out += cat(",\"order\":", nested ? "[" : "", order, nested ? "]" : "");
+    out += rows("scores", r.rows, task.is_single,
+                [&](size_t row) { return numbers(r.values.data() + row * r.columns, r.columns); });
+    if (task.has_order())
+      out += rows("order", r.rows, task.is_single,
+                  [&](size_t row) { return Json(r.order[row]).dump(); });
   }
   if (!r.cut.empty()) out += ",\"cut\":" + Json(r.cut).dump();
-  if (!r.failed.empty()) {
-    out += ",\"failed\":[";
-    for (size_t i = 0; i < r.failed.size(); ++i)
-      out += cat(i ? "," : "", "{\"item\":", r.failed[i].item,
-                 ",\"status\":", quoted(r.failed[i].status),
+  if (!r.failed.empty())
+    out += rows("failed", r.failed.size(), false, [&](size_t i) {
+      return cat("{\"item\":", r.failed[i].item, ",\"status\":", quoted(r.failed[i].status),
                  ",\"message\":", quoted(r.failed[i].message), "}");
-    out += "]";
-  }
+    });
   return out;
 }
 

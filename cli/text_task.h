@@ -1,4 +1,5 @@
-// Requests that are whole tasks of the text library: rerank, answer, classify.
+// Requests that are whole tasks of the text library: rerank, answer, classify, generate with
+// prompts, chat.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -9,14 +10,24 @@
 
 namespace prefix_cli {
 
+// What a line asks for:
+//
+//   items               firsts           seconds          a row of the result is
+//   rerank, queries     the queries      the documents    a query
+//   rerank, pairs       (in firsts: query, document, query, ...; one row)
+//   answer              the context      the questions
+//   classify            the texts                         a text
+//   generate, chat      the prompts
 struct TextTask {
-  enum class Kind { kRerank, kAnswer, kClassify };
-  Kind kind = Kind::kRerank;
-  bool one_query = false;              // "query" was given, not "queries"
-  std::vector<std::string> queries;    // questions of answer
-  std::vector<std::string> documents;  // texts of classify, the context of answer
+  std::string kind;
+  bool is_product = false;  // every second text with every first one
+  bool is_single = false;   // "query" and "messages", not "queries" and "conversations"
+  std::vector<std::string> firsts, seconds;
   std::vector<std::string> labels;
-  nlohmann::json options = nlohmann::json::object();  // as prefix_text.h takes them
+  nlohmann::json options = nlohmann::json::object();  // as prefix_options_set_json takes them
+
+  bool has_order() const { return kind == "classify" || (kind == "rerank" && is_product); }
+  bool writes_text() const { return kind != "rerank" && kind != "classify"; }
 };
 
 // Whether a line is one, by its field "task".
@@ -25,10 +36,11 @@ bool is_text_task(const nlohmann::json& object);
 TextTask parse_text_task(const nlohmann::json& object);
 
 struct TextTaskResult {
-  size_t rows = 0, columns = 0;
+  size_t rows = 0, columns = 0;  // of the values
   std::vector<float> values;
-  std::vector<std::vector<int64_t>> order;  // of each row; rerank, classify
-  std::vector<std::string> answers;
+  std::vector<std::vector<int64_t>> order;  // of each row
+  std::vector<std::string> texts;
+  std::vector<std::string> finish;  // of each text
   struct Failed {
     size_t item;
     std::string status, message;

@@ -555,7 +555,7 @@ class WithText(unittest.TestCase):
         documents = ["w5 w6 w7", "w8 w9", "w5 w6 w7"]
         one, all_pairs, answers, labels = self.run_text([
             {"task": "rerank", "query": "w11 w12", "documents": documents},
-            {"task": "rerank", "queries": ["w11 w12", "w13"], "documents": documents, "top_n": 2},
+            {"task": "rerank", "queries": ["w11 w12", "w12"], "documents": documents, "top_n": 2},
             {"task": "answer", "recipe": "extractive-qa", "context": "w5 w6", "questions": ["w7", "w8"], "max_tokens": 3},
             {"task": "classify", "texts": ["w5", "w6"], "labels": ["w7", "w8 w9"]},
         ])
@@ -565,8 +565,38 @@ class WithText(unittest.TestCase):
         self.assertEqual([len(o) for o in all_pairs["order"]], [2, 2])
         self.assertEqual(len(answers["answers"]), 2)
         self.assertGreater(answers["usage"]["shared"], 0)
-        for row in labels["scores"]:
+        for row, order in zip(labels["scores"], labels["order"]):
             self.assertAlmostEqual(sum(row), 1, places=5)
+            self.assertEqual(order, sorted(range(2), key=lambda label: -row[label]))
+        for row, order in zip(all_pairs["scores"], all_pairs["order"]):
+            self.assertEqual(order, sorted(range(3), key=lambda document: -row[document])[:2])
+        self.assertNotEqual(*all_pairs["order"])
+
+    def test_pairs_are_scored_as_in_a_product(self):
+        product, pairs = self.run_text([
+            {"task": "rerank", "queries": ["w11 w12", "w13"], "documents": ["w5 w6", "w8"]},
+            {"task": "rerank", "pairs": [["w13", "w5 w6"], ["w11 w12", "w8"]]},
+        ])
+        self.assertEqual(pairs["scores"], [product["scores"][1][0], product["scores"][0][1]])
+        self.assertNotIn("order", pairs)  # of different queries
+
+    def test_tasks_that_write_texts(self):
+        options = {"max_tokens": 6, "temperature": 300, "seed": 5, "ignore_eos": True}
+        talk = [{"role": "user", "content": "w5"}]
+        prompts, chat, chats, alone, turn, stopped = self.run_text([
+            {"task": "generate", "prompts": ["w5 w6", "w7"], **options},
+            {"task": "chat", "messages": talk, **options},
+            {"task": "chat", "conversations": [talk, talk], **options},
+            {"text": "w7", **options},
+            {"messages": talk, **options},
+            {"task": "generate", "prompts": ["w7"], **options, "stop": "w"},
+        ])
+        self.assertEqual(prompts["texts"][1], alone["text"])
+        self.assertEqual(prompts["finish"], ["length", "length"])
+        self.assertEqual((chat["text"], chat["finish"]), (turn["text"], "length"))
+        self.assertEqual(chats["texts"], [chat["text"]] * 2)
+        self.assertEqual(stopped["texts"], [""])
+        self.assertEqual(prompts["usage"]["generated"], 12)
 
     def test_items_of_tasks_fail_alone(self):
         done, = self.run_text([{"task": "rerank", "query": "w5", "documents": ["w6 " * 300, "w7"], "max_prompt_tokens": 20,
@@ -577,6 +607,10 @@ class WithText(unittest.TestCase):
         self.assertIn("20", done["failed"][0]["message"])
         cut, = self.run_text([{"task": "rerank", "query": "w5", "documents": ["w6 " * 300, "w7"], "max_prompt_tokens": 20}])
         self.assertEqual(cut["cut"], [0])
+        talks, = self.run_text([{"task": "chat", "conversations": [["w5"], [{"role": "user", "content": "w6"}]], "max_tokens": 2}], code=1)
+        self.assertEqual([failed["item"] for failed in talks["failed"]], [0])
+        self.assertEqual(talks["texts"][0], "")
+        self.assertEqual(talks["finish"][0], "error")
 
     def test_wrong_tasks_say_what_is_wrong(self):
         for request, word in [
@@ -586,6 +620,13 @@ class WithText(unittest.TestCase):
             ({"task": "rerank", "query": "w5", "documents": [], "recipe": "absent"}, "query-likelihood"),
             ({"task": "rerank", "query": "w5", "documents": [], "recipe": "/absent.json"}, "absent.json"),
             ({"task": "rerank", "query": "w5", "documents": [], "recipe": "choices"}, "classify"),
+            ({"task": "rerank", "query": "w5", "documents": ["w6"], "request": {"priority": 1}}, "request"),
+            ({"task": "rerank", "query": "w5", "documents": ["w6"], "stop": "w7"}, "stop"),
+            ({"task": "rerank", "pairs": [["w5"]]}, "[query, document]"),
+            ({"task": "rerank", "pairs": "w5"}, "[query, document]"),
+            ({"task": "chat", "messages": "w5"}, "messages"),
+            ({"task": "chat"}, "conversations"),
+            ({"task": "generate", "prompts": "w5"}, "prompts"),
             ({"task": "answer", "questions": ["w5"]}, "context"),
             ({"task": "classify", "texts": ["w5"]}, "labels"),
             ({"task": "classify", "texts": ["w5"], "labels": ["w5"], "max_tokens": "x"}, "max_tokens"),
