@@ -1,6 +1,5 @@
 /* embed - a vector for each text, and which text is nearest to which. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "sample.h"
 
@@ -46,14 +45,10 @@ static void show_nearest(const float* vectors, const sample_texts* texts, size_t
       most = cosine;
       best = other;
     }
-    int length, nearest_length;
-    const char* text = sample_text(texts, r, &length);
-    const char* nearest = sample_text(texts, best, &nearest_length);
     if (best == r)
-      printf("%.*s\n", length > 40 ? 40 : length, text);
+      printf("%.40s\n", texts->texts[r]);
     else
-      printf("%-40.*s %7.4f  %.*s\n", length > 40 ? 40 : length, text, most,
-             nearest_length > 40 ? 40 : nearest_length, nearest);
+      printf("%-40.40s %7.4f  %.40s\n", texts->texts[r], most, texts->texts[best]);
   }
 }
 
@@ -66,10 +61,6 @@ int main(int argc, char** argv) {
   sample_no_more_options(argc, argv);
   if (argc < 2 || argc > 3) sample_usage("MODEL is needed");
 
-  char options[1024];
-  const int n = snprintf(options, sizeof(options), "{\"recipe\": \"%s\", \"dimensions\": %d}",
-                         recipe ? recipe : "last-token", dimensions ? atoi(dimensions) : 0);
-  if (n < 0 || (size_t)n >= sizeof(options)) sample_usage("the recipe's name is too long");
   sample_texts texts = sample_lines(argc == 3 ? argv[2] : "-");
   if (texts.count == 0) sample_usage("there are no texts");
 
@@ -77,33 +68,36 @@ int main(int argc, char** argv) {
   prefix_engine* engine = NULL;
   prefix_tokenizer* tokenizer = NULL;
   prefix_task* task = NULL;
+  prefix_options* options = sample_options(recipe, "dimensions", dimensions);
   sample_open(argv[1], &engine, &tokenizer);
-  if (prefix_embed(engine, tokenizer, texts.bytes, texts.length, texts.offsets, texts.count + 1,
-                   options, PREFIX_NUL, &task, &err) != PREFIX_OK)
+  if (prefix_task_create(engine, tokenizer, "embed", PREFIX_NUL, options, &task, &err) !=
+          PREFIX_OK ||
+      prefix_task_add(task, texts.texts, texts.lengths, texts.count, 0, NULL, &err) != PREFIX_OK ||
+      prefix_task_submit(task, &err) != PREFIX_OK)
     sample_fail(&err);
-  sample_run(task);
+  sample_wait(task);
 
-  int64_t rows = 0, width = 0;
-  prefix_job_totals totals = {0};
-  totals.struct_size = (int32_t)sizeof(totals);
-  if (prefix_task_shape(task, &rows, &width, &err) != PREFIX_OK) sample_fail(&err);
-  const size_t values = (size_t)(rows * width);
+  size_t width = 0;
+  prefix_job_totals totals = PREFIX_JOB_TOTALS_INIT;
+  if (prefix_task_width(task, &width, &err) != PREFIX_OK) sample_fail(&err);
+  const size_t values = texts.count * width;
   float* vectors = calloc(values, sizeof(*vectors));
   if (vectors == NULL) sample_usage("there is no memory for the vectors");
-  if (prefix_task_values(task, vectors, values, NULL, &err) != PREFIX_OK ||
-      prefix_task_totals(task, &totals, &err) != PREFIX_OK)
+  if (prefix_task_all_values(task, vectors, values, NULL, &err) != PREFIX_OK ||
+      prefix_task_get_totals(task, &totals, &err) != PREFIX_OK)
     sample_fail(&err);
   if (json) {
-    show_vectors(vectors, (size_t)rows, (size_t)width);
+    show_vectors(vectors, texts.count, width);
     sample_json_totals(stdout, &totals);
     printf("}\n");
   } else {
-    show_nearest(vectors, &texts, (size_t)width);
+    show_nearest(vectors, &texts, width);
     sample_table(&totals);
   }
 
   free(vectors);
   sample_free(&texts);
+  prefix_options_release(options);
   prefix_task_release(task);
   prefix_tokenizer_release(tokenizer);
   prefix_engine_release(engine);

@@ -1,6 +1,5 @@
 /* rerank - which documents fit a query best? */
 #include <stdlib.h>
-#include <string.h>
 
 #include "sample.h"
 
@@ -15,6 +14,22 @@ static const char* kHelp =
     "  printf 'Bread is baked from flour.\\nThe moon orbits the earth.\\n' |\n"
     "    rerank model.gguf 'How is bread made?'\n";
 
+/* From best to worst: fills order and scores, which have room for all, and returns how many. */
+static size_t rank(prefix_task* task, const char* query, const sample_texts* documents,
+                   int64_t* order, float* scores) {
+  prefix_error err = PREFIX_ERROR_INIT;
+  const size_t n = documents->count;
+  size_t ranked = 0;
+  if (prefix_task_add_product(task, &query, NULL, 1, documents->texts, documents->lengths, n, 0,
+                              NULL, &err) != PREFIX_OK ||
+      prefix_task_submit(task, &err) != PREFIX_OK)
+    sample_fail(&err);
+  sample_wait(task);
+  if (prefix_task_ranking(task, 0, n, order, n, &ranked, scores, n, &err) != PREFIX_OK)
+    sample_fail(&err);
+  return ranked;
+}
+
 int main(int argc, char** argv) {
   sample_name = "rerank";
   const int json = sample_option(&argc, argv, "--json", 1) != NULL;
@@ -24,44 +39,31 @@ int main(int argc, char** argv) {
   sample_no_more_options(argc, argv);
   if (argc < 3 || argc > 4) sample_usage("MODEL and QUERY are needed");
 
-  char options[1024];
-  const int n = snprintf(options, sizeof(options), "{\"recipe\": \"%s\", \"top_n\": %d}",
-                         recipe ? recipe : "query-likelihood", top ? atoi(top) : 10);
-  if (n < 0 || (size_t)n >= sizeof(options)) sample_usage("the recipe's name is too long");
   sample_texts documents = sample_lines(argc == 4 ? argv[3] : "-");
   if (documents.count == 0) sample_usage("there are no documents");
-  const int64_t query_offsets[] = {0, (int64_t)strlen(argv[2])};
+  float* scores = calloc(documents.count, sizeof(*scores));
+  int64_t* order = calloc(documents.count, sizeof(*order));
+  if (scores == NULL || order == NULL) sample_usage("there is no memory for the scores");
 
   prefix_error err = PREFIX_ERROR_INIT;
   prefix_engine* engine = NULL;
   prefix_tokenizer* tokenizer = NULL;
   prefix_task* task = NULL;
+  prefix_job_totals totals = PREFIX_JOB_TOTALS_INIT;
+  prefix_options* options = sample_options(recipe, "top_n", top ? top : "10");
   sample_open(argv[1], &engine, &tokenizer);
-  if (prefix_rerank(engine, tokenizer, argv[2], strlen(argv[2]), query_offsets, 2, documents.bytes,
-                    documents.length, documents.offsets, documents.count + 1, options, PREFIX_NUL,
-                    &task, &err) != PREFIX_OK)
+  if (prefix_task_create(engine, tokenizer, "rerank", PREFIX_NUL, options, &task, &err) !=
+      PREFIX_OK)
     sample_fail(&err);
-  sample_run(task);
-
-  float* scores = calloc(documents.count, sizeof(*scores));
-  int64_t* order = calloc(documents.count, sizeof(*order));
-  size_t ranked = 0;
-  prefix_job_totals totals = {0};
-  totals.struct_size = (int32_t)sizeof(totals);
-  if (scores == NULL || order == NULL) sample_usage("there is no memory for the scores");
-  if (prefix_task_values(task, scores, documents.count, NULL, &err) != PREFIX_OK ||
-      prefix_task_order(task, 0, order, documents.count, &ranked, &err) != PREFIX_OK ||
-      prefix_task_totals(task, &totals, &err) != PREFIX_OK)
-    sample_fail(&err);
+  const size_t ranked = rank(task, argv[2], &documents, order, scores);
+  if (prefix_task_get_totals(task, &totals, &err) != PREFIX_OK) sample_fail(&err);
   if (json) printf("{\"ranking\":[");
   for (size_t i = 0; i < ranked; ++i) {
-    int length;
-    const char* text = sample_text(&documents, (size_t)order[i], &length);
-    const double score = (double)scores[order[i]];
     if (json)
-      printf("%s{\"index\":%lld,\"score\":%.9g}", i ? "," : "", (long long)order[i], score);
+      printf("%s{\"index\":%lld,\"score\":%.9g}", i ? "," : "", (long long)order[i],
+             (double)scores[i]);
     else
-      printf("%3zu %9.4f  %.*s\n", i + 1, score, length > 100 ? 100 : length, text);
+      printf("%3zu %9.4f  %.100s\n", i + 1, (double)scores[i], documents.texts[order[i]]);
   }
   if (json) {
     printf("],\"tokens\":");
@@ -75,6 +77,7 @@ int main(int argc, char** argv) {
   free(scores);
   free(order);
   sample_free(&documents);
+  prefix_options_release(options);
   prefix_task_release(task);
   prefix_tokenizer_release(tokenizer);
   prefix_engine_release(engine);

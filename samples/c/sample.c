@@ -50,12 +50,32 @@ void sample_no_more_options(int argc, char** argv) {
 }
 
 void sample_add(sample_texts* texts, const char* text, size_t length) {
-  texts->bytes = more(texts->bytes, texts->length + length + 1);
-  texts->offsets = more(texts->offsets, (texts->count + 2) * sizeof(*texts->offsets));
-  memcpy(texts->bytes + texts->length, text, length);
-  texts->offsets[texts->count] = (int64_t)texts->length;
-  texts->length += length;
-  texts->offsets[++texts->count] = (int64_t)texts->length;
+  char* copy = more(NULL, length + 1);
+  memcpy(copy, text, length);
+  copy[length] = 0;
+  texts->texts = more(texts->texts, (texts->count + 1) * sizeof(*texts->texts));
+  texts->lengths = more(texts->lengths, (texts->count + 1) * sizeof(*texts->lengths));
+  texts->texts[texts->count] = copy;
+  texts->lengths[texts->count++] = length;
+}
+
+void sample_free(sample_texts* texts) {
+  for (size_t i = 0; i < texts->count; ++i) free((char*)texts->texts[i]);
+  free(texts->texts);
+  free(texts->lengths);
+}
+
+static void reserve(sample_string* string, size_t room) {
+  if (room <= string->room) return;
+  string->room = 2 * room;
+  string->bytes = more(string->bytes, string->room);
+}
+
+void sample_append(sample_string* string, const char* text, size_t length) {
+  reserve(string, string->length + length + 1);
+  memcpy(string->bytes + string->length, text, length);
+  string->length += length;
+  string->bytes[string->length] = 0;
 }
 
 static FILE* open_text(const char* path) {
@@ -69,7 +89,7 @@ static FILE* open_text(const char* path) {
 }
 
 sample_texts sample_lines(const char* path) {
-  sample_texts texts = {NULL, 0, NULL, 0};
+  sample_texts texts = {NULL, NULL, 0};
   FILE* file = open_text(path);
   char* line = NULL;
   size_t room = 0;
@@ -84,30 +104,16 @@ sample_texts sample_lines(const char* path) {
 }
 
 sample_texts sample_file(const char* path) {
-  sample_texts texts = {NULL, 0, NULL, 0};
+  sample_texts texts = {NULL, NULL, 0};
   FILE* file = open_text(path);
-  char* whole = NULL;
-  size_t length = 0;
+  sample_string whole = {NULL, 0, 0};
+  char bytes[65536];
   size_t got;
-  do {
-    whole = more(whole, length + 65536);
-    got = fread(whole + length, 1, 65536, file);
-    length += got;
-  } while (got > 0);
-  sample_add(&texts, whole, length);
-  free(whole);
+  while ((got = fread(bytes, 1, sizeof(bytes), file)) > 0) sample_append(&whole, bytes, got);
+  sample_add(&texts, whole.bytes ? whole.bytes : "", whole.length);
+  free(whole.bytes);
   if (file != stdin) fclose(file);
   return texts;
-}
-
-const char* sample_text(const sample_texts* texts, size_t index, int* length) {
-  *length = (int)(texts->offsets[index + 1] - texts->offsets[index]);
-  return texts->bytes + texts->offsets[index];
-}
-
-void sample_free(sample_texts* texts) {
-  free(texts->bytes);
-  free(texts->offsets);
 }
 
 void sample_open(const char* path, prefix_engine** engine, prefix_tokenizer** tokenizer) {
@@ -124,17 +130,43 @@ void sample_open(const char* path, prefix_engine** engine, prefix_tokenizer** to
   if (status != PREFIX_OK) sample_fail(&err);
 }
 
-void sample_run(prefix_task* task) {
+prefix_options* sample_options(const char* recipe, const char* number_key, const char* number) {
+  prefix_error err = PREFIX_ERROR_INIT;
+  prefix_options* options = NULL;
+  if (prefix_options_create(&options, &err) != PREFIX_OK) sample_fail(&err);
+  if (recipe != NULL &&
+      prefix_options_set(options, "recipe", PREFIX_NUL, recipe, PREFIX_NUL, &err) != PREFIX_OK)
+    sample_fail(&err);
+  if (number != NULL &&
+      prefix_options_set(options, number_key, PREFIX_NUL, number, PREFIX_NUL, &err) != PREFIX_OK)
+    sample_fail(&err);
+  return options;
+}
+
+void sample_wait(prefix_task* task) {
   prefix_error err = PREFIX_ERROR_INIT;
   const int show = isatty(2);
   prefix_status status;
-  while ((status = prefix_task_run(task, 200, &err)) == PREFIX_ERR_TIMEOUT) {
-    int64_t done = 0, total = 0;
-    prefix_task_progress(task, &done, &total, NULL);
-    if (show) fprintf(stderr, "\r%lld of %lld", (long long)done, (long long)total);
+  while ((status = prefix_task_wait(task, 200, &err)) == PREFIX_ERR_TIMEOUT) {
+    size_t done = 0, all = 0;
+    prefix_task_finished_count(task, &done, NULL);
+    prefix_task_count(task, &all, NULL);
+    if (show) fprintf(stderr, "\r%zu of %zu", done, all);
   }
   if (show) fprintf(stderr, "\r                    \r");
   if (status != PREFIX_OK) sample_fail(&err);
+}
+
+int sample_next(prefix_task* task, prefix_event* event, sample_string* text) {
+  prefix_error err = PREFIX_ERROR_INIT;
+  prefix_status status;
+  reserve(text, 1);
+  /* A text for which there is no room stays where it is. */
+  while ((status = prefix_task_next_event(task, -1, event, text->bytes, text->room, &text->length,
+                                          &err)) == PREFIX_ERR_BUFFER_TOO_SMALL)
+    reserve(text, text->length + 1);
+  if (status != PREFIX_OK && status != PREFIX_ERR_NO_EVENT) sample_fail(&err);
+  return status == PREFIX_OK;
 }
 
 void sample_json_string(FILE* out, const char* text, size_t length) {

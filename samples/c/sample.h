@@ -18,25 +18,35 @@ const char* sample_option(int* argc, char** argv, const char* name, int is_flag)
 /* After the options: what still begins with "--" is unknown. */
 void sample_no_more_options(int argc, char** argv);
 
-/* Texts in a row, as the tasks take them. */
+/* Texts, each with a zero at its end, as the tasks take them. */
 typedef struct sample_texts {
-  char* bytes;
-  size_t length;
-  int64_t* offsets;
+  const char** texts;
+  size_t* lengths;
   size_t count;
 } sample_texts;
+/* Copies the text. */
 void sample_add(sample_texts* texts, const char* text, size_t length);
 /* One text a line, without empty lines; "-" is standard input. */
 sample_texts sample_lines(const char* path);
 /* A whole file as one text. */
 sample_texts sample_file(const char* path);
-const char* sample_text(const sample_texts* texts, size_t index, int* length);
 void sample_free(sample_texts* texts);
+
+/* A text that grows; bytes is NULL while it is empty. */
+typedef struct sample_string {
+  char* bytes;
+  size_t length, room;
+} sample_string;
+void sample_append(sample_string* string, const char* text, size_t length);
 
 /* Loads model and tokenizer, with progress on a terminal. */
 void sample_open(const char* path, prefix_engine** engine, prefix_tokenizer** tokenizer);
-/* Runs a task to its end, with progress on a terminal. */
-void sample_run(prefix_task* task);
+/* A new handle with a recipe and with a number; what is NULL keeps its default. */
+prefix_options* sample_options(const char* recipe, const char* number_key, const char* number);
+/* Waits for a task that was submitted, with progress on a terminal. */
+void sample_wait(prefix_task* task);
+/* The next event of a task, with as much room for its text as it needs; 0 when there are no more. */
+int sample_next(prefix_task* task, prefix_event* event, sample_string* text);
 
 /* A JSON string with its quotes. */
 void sample_json_string(FILE* out, const char* text, size_t length);

@@ -15,6 +15,7 @@ from pathlib import Path
 
 ABI, TEXT_ABI = 1, 1
 OK, TIMEOUT = 0, 701
+NUL = c.c_size_t(-1)  # as a length: up to the terminating zero
 
 
 class Error(c.Structure):
@@ -54,12 +55,10 @@ def load(folder: str | None, name: str, version: str, needed: int) -> c.CDLL:
 
 
 def texts(items: list[str]) -> tuple:
-    """A list of texts as four arguments: bytes, length, offsets, number of offsets."""
+    """A list of texts as three arguments: the texts, their lengths, how many they are."""
     parts = [item.encode() for item in items]
-    offsets = [0]
-    for part in parts:
-        offsets.append(offsets[-1] + len(part))
-    return b"".join(parts), c.c_size_t(offsets[-1]), (c.c_int64 * len(offsets))(*offsets), c.c_size_t(len(offsets))
+    n = len(parts)
+    return (c.c_char_p * n)(*parts), (c.c_size_t * n)(*map(len, parts)), c.c_size_t(n)
 
 
 class Reranker:
@@ -88,29 +87,31 @@ class Reranker:
         if function(*arguments, c.byref(error)) != OK:
             raise PrefixError(error.message.decode())
 
-    def scores(self, query: str, documents: list[str], show: bool = False) -> tuple[list[float], Totals]:
-        """One score for each document (not a number where it failed), and what the engine did."""
-        task = c.c_void_p()
-        self.call(self.text.prefix_rerank, self.engine, self.tokenizer, *texts([query]), *texts(documents), None,
-                  c.c_size_t(0), c.byref(task))
+    def rank(self, query: str, documents: list[str], show: bool = False) -> tuple[list[tuple[int, float]], Totals]:
+        """Documents by number with their scores, from best to worst, and what the engine did."""
+        task, n, ranked, totals = c.c_void_p(), len(documents), c.c_size_t(), Totals(c.sizeof(Totals))
+        order, scores = (c.c_int64 * n)(), (c.c_float * n)()
+        self.call(self.text.prefix_task_create, self.engine, self.tokenizer, b"rerank", NUL, None, c.byref(task))
         try:
-            self.run(task, show)
-            values = (c.c_float * len(documents))()
-            self.call(self.text.prefix_task_values, task, values, c.c_size_t(len(values)), None)
-            totals = Totals(c.sizeof(Totals))
-            self.call(self.text.prefix_task_totals, task, c.byref(totals))
-            return list(values), totals
+            self.call(self.text.prefix_task_add_product, task, *texts([query]), *texts(documents), c.c_int64(0), None)
+            self.call(self.text.prefix_task_submit, task)
+            self.wait(task, show)
+            self.call(self.text.prefix_task_ranking, task, c.c_size_t(0), c.c_size_t(n), order, c.c_size_t(n),
+                      c.byref(ranked), scores, c.c_size_t(n))
+            self.call(self.text.prefix_task_get_totals, task, c.byref(totals))
         finally:
             self.text.prefix_task_release(task)
+        return list(zip(order, scores))[: ranked.value], totals
 
-    def run(self, task: c.c_void_p, show: bool) -> None:
+    def wait(self, task: c.c_void_p, show: bool) -> None:
         """In pieces of 0.2 seconds, so that Ctrl-C works and progress shows."""
         error = Error(c.sizeof(Error))
-        while (status := self.text.prefix_task_run(task, c.c_int64(200), c.byref(error))) == TIMEOUT:
+        while (status := self.text.prefix_task_wait(task, c.c_int64(200), c.byref(error))) == TIMEOUT:
             if show:
-                done, total = c.c_int64(), c.c_int64()
-                self.text.prefix_task_progress(task, c.byref(done), c.byref(total), None)
-                print(f"\r{done.value} of {total.value}", end="", file=sys.stderr, flush=True)
+                done, every = c.c_size_t(), c.c_size_t()
+                self.text.prefix_task_finished_count(task, c.byref(done), None)
+                self.text.prefix_task_count(task, c.byref(every), None)
+                print(f"\r{done.value} of {every.value}", end="", file=sys.stderr, flush=True)
         if show:
             print("\r" + " " * 20, end="\r", file=sys.stderr, flush=True)
         if status != OK:
@@ -129,18 +130,18 @@ def main() -> int:
     documents = [line.rstrip("\r\n") for line in arguments.file if line.strip()]
     try:
         with Reranker(arguments.model, arguments.library) as reranker:
-            scores, totals = reranker.scores(arguments.query, documents, show=sys.stderr.isatty())
+            ranking, totals = reranker.rank(arguments.query, documents, show=sys.stderr.isatty())
     except PrefixError as error:
         print(f"prefix_ctypes: {error}", file=sys.stderr)
         return 1
-    ranked = sorted((i for i, score in enumerate(scores) if score == score), key=lambda i: -scores[i])[: arguments.top]
+    ranking = ranking[: arguments.top]
     counts = {name: getattr(totals, name) for name in ("given", "cached", "shared", "computed")}
     counts["seconds"] = totals.total_us * 1e-6
     if arguments.json:
-        print(json.dumps({"ranking": [{"index": i, "score": scores[i]} for i in ranked], "tokens": counts}))
+        print(json.dumps({"ranking": [{"index": i, "score": score} for i, score in ranking], "tokens": counts}))
         return 0
-    for place, i in enumerate(ranked, 1):
-        print(f"{place:3} {scores[i]:9.4f}  {documents[i][:100]}")
+    for place, (i, score) in enumerate(ranking, 1):
+        print(f"{place:3} {score:9.4f}  {documents[i][:100]}")
     print(f"\n{'given':>10}{'cached':>10}{'shared':>10}{'computed':>10}{'seconds':>10}{'tokens/s':>12}")
     print(f"{counts['given']:>10}{counts['cached']:>10}{counts['shared']:>10}{counts['computed']:>10}"
           f"{counts['seconds']:>10.2f}{counts['given'] / max(counts['seconds'], 1e-9):>12.0f}")

@@ -57,6 +57,18 @@ class Samples(unittest.TestCase):
         for a, b in zip(ranking, same):
             self.assertAlmostEqual(a["score"], b["score"], places=6)
 
+    def test_cpp_gives_the_order_of_c(self):
+        ranking = self.json("rerank", MODEL, "How is bread made?", self.file)["ranking"]
+        lines = self.ok("rerank_cpp", MODEL, "How is bread made?", stdin="\n".join(DOCUMENTS)).splitlines()
+        self.assertEqual([line.split("  ", 1)[1] for line in (line.strip() for line in lines)],
+                         [DOCUMENTS[entry["index"]] for entry in ranking])
+
+    def test_answers_are_shown_as_they_are_written(self):
+        self.file.write_text("This is one long sentence about bread. " * 3)
+        found = self.json("qa", MODEL, self.file, "Repeat the text.", "--max-tokens", 200, "--recipe", "extractive-qa")
+        shown = self.ok("qa", MODEL, self.file, "Repeat the text.", "--max-tokens", 200, "--recipe", "extractive-qa")
+        self.assertEqual(shown.splitlines()[1].removeprefix("A  "), found["answers"][0])
+
     def test_qa(self):
         found = self.json("qa", MODEL, self.file, "What orbits the earth?", "Which river does Paris lie on?")
         self.assertIn("moon", found["answers"][0].lower())
@@ -79,7 +91,7 @@ class Samples(unittest.TestCase):
         self.assertIn("from the cache", self.ok("chat", MODEL, "--max-tokens", 4, "--system", "Be brief.", stdin="Hi\n"))
 
     def test_mistakes_are_named(self):
-        for name in ("rerank", "qa", "embed", "chat", "prefix_ctypes.py"):
+        for name in ("rerank", "rerank_cpp", "qa", "embed", "chat", "prefix_ctypes.py"):
             self.assertIn("usage", self.ok(name, "--help"))
             done = run(name)
             self.assertEqual(done.returncode, 2, name)
