@@ -2,8 +2,8 @@
 """The commands and programs in the documents are right: docs_test.py BUILD_FOLDER.
 
 Every fenced block of README.md, docs/ and the folders' READMEs that says "sh" is run, every one that says "c" is
-compiled and run, and so are the programs in the first comment of the headers. Blocks in other languages are the
-business of their bindings; here they are compared with the sources that the bindings' tests run.
+compiled and run, and so are the programs in the first comment of the headers. Blocks in other languages are
+compared with the sources that the tests of the samples and bindings run.
 """
 
 import os
@@ -34,7 +34,7 @@ def blocks(language):
 
 
 def header_programs():
-    for name in ("prefix.h", "prefix_text.h", "prefix.hpp"):
+    for name in ("prefix.h", "prefix_text.h", "prefix.hpp", "prefix_text.hpp"):
         comment = (ROOT / "include" / name).read_text().split("*/")[0]
         lines = [line[3:].removeprefix("  ") for line in comment.splitlines() if line.startswith(" *")]
         text = "\n".join(lines)
@@ -57,7 +57,7 @@ class Documents(unittest.TestCase):
             self.skipTest(f"{MODEL.name} was not fetched")
 
     def compile_and_run(self, where, text):
-        compiler, end = (["c++", "-std=c++20"], "cc") if "<prefix.hpp>" in text else (["cc", "-std=c11"], "c")
+        compiler, end = (["c++", "-std=c++20"], "cc") if ".hpp>" in text else (["cc", "-std=c11"], "c")
         with tempfile.TemporaryDirectory() as folder:
             source, program = Path(folder) / f"example.{end}", Path(folder) / "example"
             source.write_text(text)
@@ -92,10 +92,11 @@ class Documents(unittest.TestCase):
             done = bash("echo /tmp/a 'x=/tmp/b' /var/tmp/c", folder)
         self.assertEqual(done.stdout, f"{folder}/a x={folder}/b /var/tmp/c\n")
 
-    def test_examples_of_the_bindings_are_the_ones_that_their_tests_run(self):
+    def test_examples_in_other_languages_are_the_ones_that_tests_run(self):
         readme = (ROOT / "README.md").read_text()
         spaces = lambda text: re.sub(r"\s+", " ", text).strip()
         sources = {
+            "cpp": [ROOT / "samples" / "cpp" / "rerank.cc"],
             "rust": [ROOT / "bindings" / "rust" / "prefix" / "examples" / "rerank.rs"],
             "go": [ROOT / "bindings" / "go" / "example_test.go"],
             "java": sorted((ROOT / "bindings" / "java").rglob("*.java")),
