@@ -8,6 +8,7 @@ use prefix_sys as sys;
 use prefix_sys::Init;
 
 use super::builder::{tokens, TaskBuilder, TaskKind};
+use crate::awaited::{Awaited, Queue};
 use crate::error::{call, Error, Result, Status};
 use crate::raw::{into_text, read_array, read_array_into, read_text, Handle};
 use crate::{
