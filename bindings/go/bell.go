@@ -43,7 +43,7 @@ func (b *bell) leave() {
 
 // wait looks until it no longer says [ErrTimeout]. When ctx ends first the error is its cause.
 func (b *bell) wait(ctx context.Context, look func() error) error {
-	for {
+	for ctx.Err() == nil {
 		rung := b.next()
 		if err := look(); !isStatus(err, ErrTimeout) {
 			return err
@@ -51,9 +51,9 @@ func (b *bell) wait(ctx context.Context, look func() error) error {
 		select {
 		case <-rung:
 		case <-ctx.Done():
-			return context.Cause(ctx)
 		}
 	}
+	return context.Cause(ctx)
 }
 
 func (b *bell) next() <-chan struct{} {

@@ -41,7 +41,7 @@ func (t *Task) Values() (Matrix, error) {
 }
 
 // itemArray reads an array of one item; of one that failed, its error.
-func itemArray[E byte | float32](
+func itemArray[E byte | int32 | float32](
 	t *Task, item int, guess int, get func(uintptr, uintptr, []E, *uintptr, *swig.Error) int32,
 ) ([]E, error) {
 	return arrayOf(&t.handle, guess, func(h uintptr, b []E, needed *uintptr, f *swig.Error) int32 {
@@ -52,6 +52,12 @@ func itemArray[E byte | float32](
 // ItemValues are the numbers of one item; the error is that of the item if it failed.
 func (t *Task) ItemValues(item int) ([]float32, error) {
 	return itemArray(t, item, 64, swig.Prefix_task_item_values)
+}
+
+// ItemTokens are those that the engine is given for one item, as [Engine.Lookup] and [Engine.Pin] take them: its prompt,
+// and what is scored after it, but for labels. They are there before Submit too.
+func (t *Task) ItemTokens(item int) ([]Token, error) {
+	return itemArray(t, item, 256, swig.Prefix_task_item_tokens)
 }
 
 // Text is that of an item, without white space around it; the error is that of the item if it failed.

@@ -48,7 +48,11 @@ func TestPairsProductsAndTags(t *testing.T) {
 	if count, finished := must(task.Count())(t), must(task.Finished())(t); count != 9 || finished != 0 {
 		t.Error(count, finished)
 	}
+	tokens := must(task.ItemTokens(4))(t)
 	check(t, task.Run(background))
+	if result := must(task.Result(4))(t); result.PromptTokens != len(tokens) || !slices.Equal(must(task.ItemTokens(4))(t), tokens) {
+		t.Errorf("%+v %d", result, tokens)
+	}
 	if finished := must(task.Finished())(t); finished != 9 {
 		t.Error(finished)
 	}
@@ -95,6 +99,9 @@ func TestPairsProductsAndTags(t *testing.T) {
 		}
 	}
 	if _, err := task.Result(9); !errors.Is(err, prefix.ErrOutOfRange) {
+		t.Error(err)
+	}
+	if _, err := task.ItemTokens(9); !errors.Is(err, prefix.ErrOutOfRange) {
 		t.Error(err)
 	}
 	if _, err := task.Add("late", "late"); !errors.Is(err, prefix.ErrMisuse) {

@@ -270,6 +270,17 @@ public final class Task extends Owned {
     }
 
     /**
+     * The tokens that the engine is given for an item, as {@link Cache#lookup} and {@link Cache#pin} take them: its
+     * prompt, and what is scored after it, but for labels. They are there before submit() too.
+     *
+     * @param item its number
+     * @return its tokens
+     */
+    public int[] tokens(int item) {
+        return Buffers.ints(256, buffer -> call(raw -> Native.prefix_task_item_tokens(raw, item, buffer)));
+    }
+
+    /**
      * The text of an item.
      *
      * @param item its number

@@ -126,7 +126,10 @@ class TasksTest {
                     assertThrows(PrefixException.class, () -> task.add("one text")).status());
             assertEquals(8, task.size());
             assertEquals(0, task.finishedCount());
+            int[] tokens = task.tokens(4);
             task.run();
+            assertEquals(task.result(4).promptTokens(), tokens.length);
+            assertArrayEquals(tokens, task.tokens(4));
             assertEquals(8, task.finishedCount());
             Matrix scores = task.values();
             assertEquals(8, scores.rows());
