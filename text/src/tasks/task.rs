@@ -11,11 +11,13 @@ use super::KINDS;
 use crate::engine::{Engine, Queue};
 use crate::error::{nearest, quote, Code, Error, Result};
 use crate::text::Text;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 pub struct Task {
     setup: Arc<Setup>,
     draft: Mutex<Draft>,
+    is_cancelled: Arc<AtomicBool>,
     submitted: OnceLock<Submitted>,
 }
 
@@ -23,7 +25,6 @@ pub struct Task {
 struct Draft {
     /// None: it is submitted.
     inputs: Option<Box<Inputs>>,
-    is_cancelled: bool,
     watchers: Vec<(Queue, i64)>,
     events_watcher: Option<(Queue, i64)>,
 }
@@ -62,10 +63,10 @@ impl Task {
             setup: Arc::new(Setup::new(engine, text, kind, options)?),
             draft: Mutex::new(Draft {
                 inputs: Some(Box::new(Inputs::new(kind))),
-                is_cancelled: false,
                 watchers: Vec::new(),
                 events_watcher: None,
             }),
+            is_cancelled: Arc::default(),
             submitted: OnceLock::new(),
         })
     }
@@ -124,10 +125,7 @@ impl Task {
         if inputs.kind.has_labels && inputs.labels.is_empty() {
             return Err((inputs, Error::argument("there are no labels")));
         }
-        let work = Work::new(self.setup.clone(), inputs)?;
-        if draft.is_cancelled {
-            work.cancel();
-        }
+        let work = Work::new(self.setup.clone(), inputs, self.is_cancelled.clone())?;
         let started = Place::new(|| self.setup.engine.new_queue())
             .and_then(|place| work.start(&place.queue, place.tag).map(|()| place));
         let place = match started {
@@ -175,11 +173,9 @@ impl Task {
 
     /// Of a task without a caller nobody reads the results.
     pub fn cancel(&self) {
-        let mut draft = self.draft();
-        draft.is_cancelled = true;
-        drop(draft);
+        self.is_cancelled.store(true, Ordering::SeqCst);
+        // A submission that is under way sees it before it is over.
         if let Some(submitted) = self.submitted.get() {
-            submitted.work.cancel();
             let _ = submitted.queue.post(submitted.tag);
         }
     }

@@ -32,7 +32,8 @@ pub struct Work {
     /// When option deadline_ms ends it.
     pub deadline: Option<Instant>,
     progress: Mutex<Progress>,
-    is_cancelled: AtomicBool,
+    /// The caller may set it at any moment, also while the first chunk is encoded.
+    is_cancelled: Arc<AtomicBool>,
 }
 
 struct Progress {
@@ -85,6 +86,7 @@ impl Work {
     pub fn new(
         setup: Arc<Setup>,
         inputs: Box<Inputs>,
+        is_cancelled: Arc<AtomicBool>,
     ) -> std::result::Result<Work, (Box<Inputs>, Error)> {
         let make = || {
             let results = Results::new(inputs.len(), setup.width(&inputs))?;
@@ -110,18 +112,13 @@ impl Work {
                 running: Vec::new(),
                 over: None,
             }),
-            is_cancelled: AtomicBool::new(false),
+            is_cancelled,
         })
     }
 
     /// For another try, where nothing has begun.
     pub fn into_inputs(self) -> Box<Inputs> {
         self.inputs
-    }
-
-    /// Takes effect at the next step.
-    pub fn cancel(&self) {
-        self.is_cancelled.store(true, Ordering::Relaxed);
     }
 
     fn is_cancelled(&self) -> bool {
