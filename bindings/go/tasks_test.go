@@ -206,9 +206,12 @@ func TestCancelKeepsWhatIsFinished(t *testing.T) {
 	must(task.AddProduct([]string{"Trees?"}, manyDocuments(500)))(t)
 	ctx, cancel := context.WithCancelCause(background)
 	go func() {
-		for range task.Events(background) {
-			cancel(errEnough)
-			return
+		for ctx.Err() == nil { // before Submit there are no events
+			for _, err := range task.Events(ctx) {
+				if err == nil {
+					cancel(errEnough)
+				}
+			}
 		}
 	}()
 	if err := task.Run(ctx); !errors.Is(err, prefix.ErrCancelled) || !errors.Is(err, errEnough) {
@@ -389,7 +392,7 @@ func TestOptionsOfTasks(t *testing.T) {
 }
 
 func TestAClosedTask(t *testing.T) {
-	task := newTask(t, "generate", prefix.Options{"max_tokens": 200, "ignore_eos": true})
+	task := newTask(t, "generate", prefix.Options{"max_tokens": 200, "ignore_eos": true, "stream": true})
 	must(task.Add(manyDocuments(100)...))(t)
 	check(t, task.Submit())
 	done := make(chan error)
