@@ -36,6 +36,13 @@ struct Submitted {
     tag: i64,
 }
 
+impl Submitted {
+    /// Has the thread of tasks look at it. Without memory for a tag it looks later.
+    fn wake(&self) {
+        let _ = self.queue.post(self.tag);
+    }
+}
+
 fn kind(name: &str) -> Result<&'static Kind> {
     KINDS
         .iter()
@@ -107,7 +114,11 @@ impl Task {
         })?;
         match self.begin(inputs, &mut draft) {
             Ok(submitted) => {
-                let _ = self.submitted.set(submitted);
+                let submitted = self.submitted.get_or_init(|| submitted);
+                // Whoever cancelled it meanwhile had nobody to tell.
+                if self.is_cancelled.load(Ordering::SeqCst) {
+                    submitted.wake();
+                }
                 Ok(())
             }
             Err((inputs, error)) => {
@@ -176,7 +187,7 @@ impl Task {
         self.is_cancelled.store(true, Ordering::SeqCst);
         // A submission that is under way sees it before it is over.
         if let Some(submitted) = self.submitted.get() {
-            let _ = submitted.queue.post(submitted.tag);
+            submitted.wake();
         }
     }
 

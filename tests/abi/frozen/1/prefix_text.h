@@ -348,8 +348,8 @@ PREFIX_API prefix_status prefix_task_finished_count(const prefix_task* task, siz
  * and after prefix_task_submit; they are made anew. The error of an item whose prompt cannot be
  * made; OUT_OF_RANGE. */
 PREFIX_API prefix_status prefix_task_item_tokens(const prefix_task* task, size_t item,
-                                                 prefix_token* out, size_t capacity,
-                                                 size_t* needed, prefix_error* err);
+                                                 prefix_token* out, size_t capacity, size_t* needed,
+                                                 prefix_error* err);
 /* The next event, waiting as prefix_task_wait does; the oldest goes with the call that gets it.
  * event->request is the item. FINISHED or ERROR: the item can be read. TEXT, with option stream:
  * buf receives more of its text; the pieces add up to prefix_task_item_text. A buf that is too
