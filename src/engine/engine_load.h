@@ -63,7 +63,7 @@ class EngineLoad : public std::enable_shared_from_this<EngineLoad> {
 
   ModelSource source_;
   const std::shared_ptr<ReadGate> gate_ = std::make_shared<ReadGate>();  // of what is fed
-  Options options_;  // until run()
+  Options options_;                                                      // until run()
   std::mutex mutex_;
   std::condition_variable changed_;
   bool closed_ = false;  // by stop() or shutdown()
