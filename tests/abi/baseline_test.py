@@ -16,9 +16,8 @@ sys.path.insert(0, str(ROOT / "tools"))
 import abi_interface as abi  # noqa: E402
 
 ARGUMENTS = argparse.Namespace()
-# Types of Rust as C has them. u8 and c_void: the crate takes texts as bytes and hands the engine on as it is.
-RUST = {"u8": "char", "c_char": "char", "i32": "int32_t", "i64": "int64_t", "usize": "size_t", "f32": "float", "f64": "double",
-        "c_void": "prefix_engine"}
+# Types of Rust as C has them. u8: the crate takes texts as bytes.
+RUST = {"u8": "char", "c_char": "char", "i32": "int32_t", "i64": "int64_t", "usize": "size_t", "f32": "float", "f64": "double"}
 DEFINITION = re.compile(r'#\[no_mangle\]\s+pub (?:unsafe )?extern "C" fn (\w+)\(([^)]*)\)(?: -> ([^{]+?))? \{')
 
 
@@ -26,8 +25,11 @@ def from_rust(kind: str) -> str:
     pointers = re.findall(r"\*(const|mut) ", kind)
     base = kind.split()[-1].split("::")[-1]
     base = RUST.get(base) or re.sub(r"(?<!^)([A-Z])", r"_\1", base).lower()
-    const = "const " if pointers and pointers[-1] == "const" else ""
-    return f"{const}{base}{'*' * len(pointers)}"
+    for inner, pointer in enumerate(reversed(pointers)):
+        if pointer == "const":
+            base = f"{base} const" if inner else f"const {base}"
+        base += "*"
+    return base
 
 
 class Baseline(unittest.TestCase):

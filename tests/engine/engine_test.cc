@@ -214,7 +214,7 @@ TEST(Engine, BadRequestsFailAloneWithValueAndLimit) {
                            Code::kOutOfRange,
                            Code::kOutOfRange,
                            Code::kOutOfRange,
-                           Code::kInvalidArgument,
+                           Code::kNotFound,
                            Code::kOk};
   for (size_t i = 0; i < batch.size(); ++i)
     EXPECT_EQ(job->result(i).status, expected[i]) << i << ": " << job->result(i).message;

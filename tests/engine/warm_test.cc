@@ -56,7 +56,7 @@ TEST_F(WarmTest, EveryoneOfABatchIsAnswered) {
   EXPECT_EQ(job->result(20).status, Code::kInvalidArgument);
   EXPECT_EQ(job->result(21).status, Code::kOutOfRange);
   EXPECT_EQ(job->result(22).status, Code::kPromptTooLong);
-  EXPECT_EQ(job->result(23).status, Code::kInvalidArgument);
+  EXPECT_EQ(job->result(23).status, Code::kNotFound);
   EXPECT_EQ(job->totals().tokens_computed, 100);
   EXPECT_EQ(job->totals().tokens_shared, 19 * 100);
   EXPECT_EQ(job->totals().failed, 4);

@@ -4,13 +4,12 @@ use super::handles::{self, PrefixTask, PrefixTokenizer};
 use super::out::Buffer;
 use super::{bytes_in, entry, out, set, slice_in, text_in, PrefixError, PREFIX_NUL};
 use crate::engine::prefix_h::{
-    prefix_event, prefix_job_totals, prefix_result_info, Sized32, PREFIX_EVENT_ERROR,
-    PREFIX_EVENT_FINISHED, PREFIX_EVENT_TEXT,
+    prefix_engine, prefix_event, prefix_job_totals, prefix_options, prefix_queue,
+    prefix_result_info, Sized32, PREFIX_EVENT_ERROR, PREFIX_EVENT_FINISHED, PREFIX_EVENT_TEXT,
 };
 use crate::engine::Engine;
 use crate::error::{Code, Error, Result};
 use crate::tasks::{shipped_json, Event, Found, Item, Task, Timed, SHIPPED};
-use std::ffi::c_void;
 
 /// The size that the caller's struct says it has.
 ///
@@ -119,11 +118,11 @@ pub unsafe extern "C" fn prefix_recipe_json(
 
 #[no_mangle]
 pub unsafe extern "C" fn prefix_task_create(
-    engine: *mut c_void,
+    engine: *mut prefix_engine,
     tokenizer: *const PrefixTokenizer,
     kind: *const u8,
     kind_len: usize,
-    options: *const c_void,
+    options: *const prefix_options,
     out: *mut *mut PrefixTask,
     err: *mut PrefixError,
 ) -> i32 {
@@ -134,8 +133,8 @@ pub unsafe extern "C" fn prefix_task_create(
             }
             let text = handles::text(tokenizer)?;
             let kind = text_in(kind, kind_len, "kind")?;
-            let engine = Engine::retain(engine.cast())?;
-            let options = engine.options_json(options.cast())?;
+            let engine = Engine::retain(engine)?;
+            let options = engine.options_json(options)?;
             let task = Task::new(engine, text, kind, &options)?;
             set(out, handles::add_task(task)?, "out")
         })
@@ -262,7 +261,7 @@ pub unsafe extern "C" fn prefix_task_wait(
 #[no_mangle]
 pub unsafe extern "C" fn prefix_task_notify(
     task: *mut PrefixTask,
-    queue: *mut c_void,
+    queue: *mut prefix_queue,
     tag: i64,
     err: *mut PrefixError,
 ) -> i32 {
@@ -386,7 +385,7 @@ fn about(timed: &Timed, item: usize, found: &Found, user_tag: i64) -> prefix_eve
 #[no_mangle]
 pub unsafe extern "C" fn prefix_task_notify_events(
     task: *mut PrefixTask,
-    queue: *mut c_void,
+    queue: *mut prefix_queue,
     tag: i64,
     err: *mut PrefixError,
 ) -> i32 {

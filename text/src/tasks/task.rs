@@ -8,6 +8,7 @@ use super::results::{until, Found};
 use super::setup::Setup;
 use super::work::Work;
 use super::KINDS;
+use crate::engine::prefix_h::prefix_queue;
 use crate::engine::{Engine, Queue};
 use crate::error::{nearest, quote, Code, Error, Result};
 use crate::text::Text;
@@ -207,9 +208,9 @@ impl Task {
         }
     }
 
-    pub fn queue(&self, handle: *mut std::ffi::c_void) -> Result<Queue> {
+    pub fn queue(&self, handle: *mut prefix_queue) -> Result<Queue> {
         // SAFETY: libprefix checks what it is given.
-        unsafe { self.setup.engine.retain_queue(handle.cast()) }
+        unsafe { self.setup.engine.retain_queue(handle) }
     }
 
     /// All items, and those that have their result.
