@@ -71,6 +71,14 @@ inline bool ok(prefix_status status, const prefix_error& failure, prefix_error* 
   return status == PREFIX_OK;
 }
 
+// The same where one or two statuses are answers, not failures: nothing to read yet, nothing found.
+inline bool ok_unless(prefix_status status, const prefix_error& failure, prefix_error* wanted,
+                      prefix_status answer, prefix_status another = PREFIX_OK) {
+  if (status != answer && status != another) return ok(status, failure, wanted);
+  const prefix_error none = PREFIX_ERROR_INIT;
+  return ok(PREFIX_OK, none, wanted) && status == PREFIX_OK;
+}
+
 template <typename T, void (*Release)(T*)>
 struct Releaser {
   void operator()(T* handle) const noexcept { Release(handle); }
@@ -225,7 +233,7 @@ class Queue {
     int64_t tag = 0;
     prefix_error failure = PREFIX_ERROR_INIT;
     const prefix_status status = prefix_queue_next(get(), timeout.count(), &tag, &failure);
-    if (status == PREFIX_ERR_TIMEOUT || !detail::ok(status, failure, error)) return std::nullopt;
+    if (!detail::ok_unless(status, failure, error, PREFIX_ERR_TIMEOUT)) return std::nullopt;
     return tag;
   }
   void post(int64_t tag, prefix_error* error = nullptr) {
@@ -270,7 +278,7 @@ class Job {
   bool wait(std::chrono::milliseconds timeout = kForever, prefix_error* error = nullptr) const {
     prefix_error failure = PREFIX_ERROR_INIT;
     const prefix_status status = prefix_job_wait(get(), timeout.count(), &failure);
-    return status != PREFIX_ERR_TIMEOUT && detail::ok(status, failure, error);
+    return detail::ok_unless(status, failure, error, PREFIX_ERR_TIMEOUT);
   }
   void notify(Queue& queue, int64_t tag, prefix_error* error = nullptr) const {
     call(error, [&](prefix_error* e) { return prefix_job_notify(get(), queue.get(), tag, e); });
@@ -298,8 +306,7 @@ class Job {
     prefix_event event = PREFIX_EVENT_INIT;
     prefix_error failure = PREFIX_ERROR_INIT;
     const prefix_status status = prefix_job_next_event(get(), timeout.count(), &event, &failure);
-    if (status == PREFIX_ERR_TIMEOUT || status == PREFIX_ERR_NO_EVENT ||
-        !detail::ok(status, failure, error))
+    if (!detail::ok_unless(status, failure, error, PREFIX_ERR_TIMEOUT, PREFIX_ERR_NO_EVENT))
       return std::nullopt;
     return event;
   }
@@ -346,10 +353,11 @@ class Job {
     Failure failure;
     failure.request = static_cast<size_t>(-1);
     const prefix_status status = prefix_job_first_failure(get(), &failure.request, &failure.error);
-    if (status == PREFIX_OK) return std::nullopt;
-    if (failure.request != static_cast<size_t>(-1)) return failure;
-    detail::ok(status, failure.error, error);  // the call itself failed
-    return std::nullopt;
+    const bool found = failure.request != static_cast<size_t>(-1);
+    // Without one, the status is that of the call itself.
+    const prefix_error none = PREFIX_ERROR_INIT;
+    detail::ok(found ? PREFIX_OK : status, found ? none : failure.error, error);
+    return found ? std::optional(failure) : std::nullopt;
   }
   prefix_job_totals totals(prefix_error* error = nullptr) const {
     return detail::filled<prefix_job_totals>(PREFIX_JOB_TOTALS_INIT, error, [&](auto... to) {
@@ -522,7 +530,7 @@ class Engine {
             prefix_error* error = nullptr) const {
     prefix_error failure = PREFIX_ERROR_INIT;
     const prefix_status status = prefix_engine_wait(get(), timeout.count(), fraction, &failure);
-    return status != PREFIX_ERR_TIMEOUT && detail::ok(status, failure, error);
+    return detail::ok_unless(status, failure, error, PREFIX_ERR_TIMEOUT);
   }
   void notify(Queue& queue, int64_t tag, prefix_error* error = nullptr) const {
     call(error, [&](prefix_error* e) { return prefix_engine_notify(get(), queue.get(), tag, e); });

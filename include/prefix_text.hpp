@@ -161,7 +161,7 @@ class Tokenizer {
     prefix_token token = 0;
     prefix_error failure = PREFIX_ERROR_INIT;
     const prefix_status status = find(&token, &failure);
-    if (status == PREFIX_ERR_NOT_FOUND || !detail::ok(status, failure, error)) return std::nullopt;
+    if (!detail::ok_unless(status, failure, error, PREFIX_ERR_NOT_FOUND)) return std::nullopt;
     return token;
   }
 
@@ -247,7 +247,7 @@ class Task {
   bool wait(std::chrono::milliseconds timeout = kForever, prefix_error* error = nullptr) const {
     prefix_error failure = PREFIX_ERROR_INIT;
     const prefix_status status = prefix_task_wait(get(), timeout.count(), &failure);
-    return status != PREFIX_ERR_TIMEOUT && detail::ok(status, failure, error);
+    return detail::ok_unless(status, failure, error, PREFIX_ERR_TIMEOUT);
   }
   void notify(Queue& queue, int64_t tag, prefix_error* error = nullptr) const {
     call(error, [&](prefix_error* e) { return prefix_task_notify(get(), queue.get(), tag, e); });
@@ -278,8 +278,7 @@ class Task {
           return prefix_task_next_event(get(), timeout.count(), &next.event, to...);
         },
         &failure);
-    if (failure.code == PREFIX_ERR_TIMEOUT || failure.code == PREFIX_ERR_NO_EVENT ||
-        !detail::ok(failure.code, failure, error))
+    if (!detail::ok_unless(failure.code, failure, error, PREFIX_ERR_TIMEOUT, PREFIX_ERR_NO_EVENT))
       return std::nullopt;
     return next;
   }
@@ -330,10 +329,11 @@ class Task {
     Failure failure;
     failure.request = static_cast<size_t>(-1);
     const prefix_status status = prefix_task_first_failure(get(), &failure.request, &failure.error);
-    if (status == PREFIX_OK) return std::nullopt;
-    if (failure.request != static_cast<size_t>(-1)) return failure;
-    detail::ok(status, failure.error, error);  // the call itself failed
-    return std::nullopt;
+    const bool found = failure.request != static_cast<size_t>(-1);
+    // Without one, the status is that of the call itself.
+    const prefix_error none = PREFIX_ERROR_INIT;
+    detail::ok(found ? PREFIX_OK : status, found ? none : failure.error, error);
+    return found ? std::optional(failure) : std::nullopt;
   }
   /* Of these values of all_values(), from best to worst; see prefix_task_ranking. */
   std::vector<Ranked> ranking(size_t first, size_t count, prefix_error* error = nullptr) const {

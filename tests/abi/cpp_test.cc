@@ -177,6 +177,11 @@ TEST(Cpp, JobsAreWaitedForWatchedAndCancelled) {
   batch.add_generate(prompt, {&endless});
   const prefix::Job job = engine.submit(batch);
   EXPECT_FALSE(job.wait(milliseconds(0)));
+  // An answer is no failure: the error is as after a call that succeeded.
+  prefix_error told = PREFIX_ERROR_INIT;
+  told.code = 77;
+  EXPECT_FALSE(job.wait(milliseconds(0), &told));
+  EXPECT_EQ(told.code, PREFIX_OK);
   EXPECT_THROW(job.first_failure(), prefix::Error) << "not done";
   std::optional<prefix_event> event = job.next_event();
   ASSERT_TRUE(event);
@@ -193,6 +198,9 @@ TEST(Cpp, JobsAreWaitedForWatchedAndCancelled) {
   EXPECT_EQ(queue.next(prefix::kForever), 5);
   EXPECT_TRUE(job.wait());
   EXPECT_EQ(job.first_failure()->error.code, PREFIX_ERR_CANCELLED);
+  told.code = 77;
+  EXPECT_TRUE(job.first_failure(&told));
+  EXPECT_EQ(told.code, PREFIX_OK);
   while (job.next_event()) {
   }
   queue.post(6);
