@@ -14,7 +14,7 @@ if(TARGET prefix_redis)
 endif()
 install(EXPORT prefixTargets NAMESPACE prefix::
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/prefix)
-install(FILES include/prefix.h include/prefix.hpp include/prefix_text.h include/prefix_text.hpp
+install(FILES include/prefix.h include/prefix.hpp include/prefix_calls.hpp include/prefix_text.h include/prefix_text.hpp
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 

@@ -25,6 +25,13 @@ def lines(requests):
     return "".join((r if isinstance(r, str) else json.dumps(r)) + "\n" for r in requests)
 
 
+def run(requests, *flags, code=0):
+    """Results of `prefix run` as objects; the exit code must be as said."""
+    done = prefix("run", "--model", SHARED["model"], *flags, stdin=lines(requests))
+    assert done.returncode == code, f"exit code {done.returncode}, expected {code}: {done.stderr}"
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
 def main():
     """Runs the tests of the program that calls it; the last line is "N passed, N failed, N skipped"."""
     with tempfile.TemporaryDirectory() as folder:

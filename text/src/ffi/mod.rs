@@ -12,7 +12,10 @@ mod detok;
 mod fuzzing;
 mod handles;
 mod out;
+mod recipe;
+mod structs;
 mod task;
+mod task_results;
 mod tokenizer;
 
 use crate::error::{printable, Code, Error, Result};
@@ -23,7 +26,9 @@ pub use crate::engine::prefix_h::{prefix_error as PrefixError, PREFIX_NUL, PREFI
 pub use chat::*;
 pub use detok::*;
 pub use handles::{PrefixDetok, PrefixTask, PrefixTokenizer};
+pub use recipe::*;
 pub use task::*;
+pub use task_results::*;
 pub use tokenizer::*;
 
 /// # Safety

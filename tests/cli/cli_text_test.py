@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+"""Tests of what the prefix command does with texts, from outside: cli_text_test.py [--bin DIR] [unittest arguments]."""
+
+import json
+import shutil
+import sys
+import unittest
+
+from outside import BIN, SHARED, lines, main, prefix, run
+
+
+class WithoutText(unittest.TestCase):
+    """A copy of the program with no text library beside it."""
+
+    def test_text_fails_alone_and_tokens_work(self):
+        folder = SHARED["folder"] / "without"
+        (folder / "bin").mkdir(parents=True)
+        (folder / "lib").mkdir()
+        shutil.copy(BIN / "prefix", folder / "bin" / "prefix")
+        for library in (BIN.parent / "lib").glob("libprefix.so*"):
+            shutil.copy(library, folder / "lib" / library.name)
+        requests = [{"text": "hello"}, {"messages": [{"role": "user", "content": "hi"}]}, {"tokens": [1, 2], "stop": "x"},
+                    {"tokens": [1, 2], "max_tokens": 1}]
+        done = prefix("run", "--model", SHARED["model"], stdin=lines(requests), binary=folder / "bin" / "prefix")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        results = [json.loads(line) for line in done.stdout.splitlines()]
+        for result in results[:3]:
+            self.assertIn("libprefix_text.so.1", result["message"])
+        self.assertEqual(results[3]["status"], "ok")
+        self.assertNotIn("text", results[3])
+
+
+class WithText(unittest.TestCase):
+    """The tiny model with a tokenizer: token i (from 2 on) is the word "w<i>", ids 0 and 1 are special."""
+
+    def setUp(self):
+        if not (BIN.parent / "lib" / "libprefix_text.so.1").exists():
+            self.skipTest("libprefix_text.so.1 is not built")
+        self.model = SHARED["folder"] / "worded"
+        if self.model.exists():
+            return
+        shutil.copytree(SHARED["model"], self.model)
+        vocabulary = {"<unk>": 0, "<end>": 1, **{f"w{i}": i for i in range(2, 131)}}
+        special = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+        (self.model / "tokenizer.json").write_text(json.dumps({
+            "version": "1.0", "truncation": None, "padding": None, "normalizer": None, "post_processor": None, "decoder": None,
+            "added_tokens": [{"id": i, "content": name, **special} for name, i in list(vocabulary.items())[:2]],
+            "pre_tokenizer": {"type": "WhitespaceSplit"}, "model": {"type": "WordLevel", "vocab": vocabulary, "unk_token": "<unk>"},
+        }))
+        (self.model / "tokenizer_config.json").write_text(json.dumps({
+            "eos_token": "<end>", "chat_template": "{% for m in messages %}w9 {{ m.content }} {% endfor %}w10",
+        }))
+
+    def run_text(self, requests, code=0):
+        done = prefix("run", "--model", self.model, stdin=lines(requests))
+        self.assertEqual(done.returncode, code, done.stderr + done.stdout)
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def pair(self, text_request, token_request, key):
+        a, b = self.run_text([text_request, token_request])
+        self.assertEqual((a["status"], b["status"]), ("ok", "ok"), a)
+        self.assertEqual(a[key], b[key])
+
+    def test_text_is_its_tokens(self):
+        self.pair({"text": "w5 w6 w7", "task": "embed"}, {"tokens": [5, 6, 7], "task": "embed"}, "embedding")
+        self.pair({"messages": [{"role": "user", "content": "w5"}], "task": "embed"}, {"tokens": [9, 5, 10], "task": "embed"}, "embedding")
+        self.pair({"text": "w5 w6", "task": "logprobs", "continuation": "w7 w8"}, {"tokens": [5, 6, 7, 8], "task": "logprobs", "from": 2}, "logprobs")
+        self.pair({"text": "w5", "task": "choices", "choices": ["w7 w8", [9]]}, {"tokens": [5], "task": "choices", "choices": [[7, 8], [9]]},
+                  "token_logprobs")
+
+    def test_generated_text_and_stop_strings(self):
+        request = {"tokens": [5, 6, 7], "max_tokens": 8, "temperature": 300, "seed": 5, "ignore_eos": True, "logprobs": True}
+        whole, = self.run_text([request])
+        words = [f"w{t}" for t in whole["tokens"] if t > 1]
+        self.assertEqual(whole["text"].split(), words)
+        stop = f"w{whole['tokens'][3]}"
+        first = whole["tokens"].index(whole["tokens"][3])
+        for _ in range(5):  # never depends on when the engine sees the cancellation
+            cut, = self.run_text([{**request, "max_tokens": 2000, "stop": ["never", stop]}])
+            self.assertEqual(cut["status"], "ok", cut)
+            self.assertEqual(cut["finish"], "stop")
+            self.assertLessEqual(len(cut["tokens"]), first + 1)
+            self.assertEqual(cut["tokens"], whole["tokens"][:len(cut["tokens"])])
+            self.assertEqual(cut["logprobs"], whole["logprobs"][:len(cut["tokens"])])
+            self.assertEqual(cut["usage"]["generated"], len(cut["tokens"]))
+            self.assertTrue(whole["text"].startswith(cut["text"]))
+            self.assertNotIn(stop, cut["text"])
+
+    def test_bad_texts_fail_alone(self):
+        bad, good = self.run_text([{"messages": ["hi"]}, {"text": "w5", "max_tokens": 1}], code=1)
+        self.assertNotEqual(bad["status"], "ok")
+        self.assertEqual(good["status"], "ok")
+        empty, continuation = self.run_text([{"text": ""}, {"text": "w5", "task": "logprobs", "continuation": ""}], code=1)
+        self.assertIn("0 tokens", continuation["message"])
+        self.assertNotEqual(empty["status"], "ok")
+
+    def test_tasks_of_texts(self):
+        documents = ["w5 w6 w7", "w8 w9", "w5 w6 w7"]
+        one, all_pairs, answers, labels = self.run_text([
+            {"task": "rerank", "query": "w11 w12", "documents": documents},
+            {"task": "rerank", "queries": ["w11 w12", "w12"], "documents": documents, "top_n": 2},
+            {"task": "answer", "recipe": "extractive-qa", "context": "w5 w6", "questions": ["w7", "w8"], "max_tokens": 3},
+            {"task": "classify", "texts": ["w5", "w6"], "labels": ["w7", "w8 w9"]},
+        ])
+        self.assertEqual(one["scores"][0], one["scores"][2])
+        self.assertEqual(one["order"].index(0) + 1, one["order"].index(2))  # equal scores: the first comes first
+        self.assertEqual(all_pairs["scores"][0], one["scores"])
+        self.assertEqual([len(o) for o in all_pairs["order"]], [2, 2])
+        self.assertEqual(len(answers["answers"]), 2)
+        self.assertGreater(answers["usage"]["shared"], 0)
+        for row, order in zip(labels["scores"], labels["order"]):
+            self.assertAlmostEqual(sum(row), 1, places=5)
+            self.assertEqual(order, sorted(range(2), key=lambda label: -row[label]))
+        for row, order in zip(all_pairs["scores"], all_pairs["order"]):
+            self.assertEqual(order, sorted(range(3), key=lambda document: -row[document])[:2])
+        self.assertNotEqual(*all_pairs["order"])
+
+    def test_pairs_are_scored_as_in_a_product(self):
+        product, pairs = self.run_text([
+            {"task": "rerank", "queries": ["w11 w12", "w13"], "documents": ["w5 w6", "w8"]},
+            {"task": "rerank", "pairs": [["w13", "w5 w6"], ["w11 w12", "w8"]]},
+        ])
+        self.assertEqual(pairs["scores"], [product["scores"][1][0], product["scores"][0][1]])
+        self.assertNotIn("order", pairs)  # of different queries
+
+    def test_tasks_that_write_texts(self):
+        options = {"max_tokens": 6, "temperature": 300, "seed": 5, "ignore_eos": True}
+        talk = [{"role": "user", "content": "w5"}]
+        prompts, chat, chats, alone, turn, stopped = self.run_text([
+            {"task": "generate", "prompts": ["w5 w6", "w7"], **options},
+            {"task": "chat", "messages": talk, **options},
+            {"task": "chat", "conversations": [talk, talk], **options},
+            {"text": "w7", **options},
+            {"messages": talk, **options},
+            {"task": "generate", "prompts": ["w7"], **options, "stop": "w"},
+        ])
+        self.assertEqual(prompts["texts"][1], alone["text"])
+        self.assertEqual(prompts["finish"], ["length", "length"])
+        self.assertEqual((chat["text"], chat["finish"]), (turn["text"], "length"))
+        self.assertEqual(chats["texts"], [chat["text"]] * 2)
+        self.assertEqual(stopped["texts"], [""])
+        self.assertEqual(prompts["usage"]["generated"], 12)
+
+    def test_items_of_tasks_fail_alone(self):
+        done, = self.run_text([{"task": "rerank", "query": "w5", "documents": ["w6 " * 300, "w7"], "max_prompt_tokens": 20,
+                                "truncate": "off"}], code=1)
+        self.assertIsNone(done["scores"][0])
+        self.assertEqual(done["order"], [1])
+        self.assertEqual(done["failed"][0]["status"], "PREFIX_ERR_PROMPT_TOO_LONG")
+        self.assertIn("20", done["failed"][0]["message"])
+        cut, = self.run_text([{"task": "rerank", "query": "w5", "documents": ["w6 " * 300, "w7"], "max_prompt_tokens": 20}])
+        self.assertEqual(cut["cut"], [0])
+        talks, = self.run_text([{"task": "chat", "conversations": [["w5"], [{"role": "user", "content": "w6"}]], "max_tokens": 2}], code=1)
+        self.assertEqual([failed["item"] for failed in talks["failed"]], [0])
+        self.assertEqual(talks["texts"][0], "")
+        self.assertEqual(talks["finish"][0], "error")
+
+    def test_wrong_tasks_say_what_is_wrong(self):
+        for request, word in [
+            ({"task": "rerank", "documents": ["w5"]}, "query"),
+            ({"task": "rerank", "query": "w5", "queries": ["w5"], "documents": []}, "one of"),
+            ({"task": "rerank", "query": "w5", "documents": "w5"}, "documents"),
+            ({"task": "rerank", "query": "w5", "documents": [], "recipe": "absent"}, "query-likelihood"),
+            ({"task": "rerank", "query": "w5", "documents": [], "recipe": "/absent.json"}, "absent.json"),
+            ({"task": "rerank", "query": "w5", "documents": [], "recipe": "choices"}, "classify"),
+            ({"task": "rerank", "query": "w5", "documents": ["w6"], "request": {"priority": 1}}, "request"),
+            ({"task": "rerank", "query": "w5", "documents": ["w6"], "stop": "w7"}, "stop"),
+            ({"task": "rerank", "pairs": [["w5"]]}, "[query, document]"),
+            ({"task": "rerank", "pairs": "w5"}, "[query, document]"),
+            ({"task": "chat", "messages": "w5"}, "messages"),
+            ({"task": "chat"}, "conversations"),
+            ({"task": "generate", "prompts": "w5"}, "prompts"),
+            ({"task": "answer", "questions": ["w5"]}, "context"),
+            ({"task": "classify", "texts": ["w5"]}, "labels"),
+            ({"task": "classify", "texts": ["w5"], "labels": ["w5"], "max_tokens": "x"}, "max_tokens"),
+        ]:
+            result, = self.run_text([request], code=1)
+            self.assertNotEqual(result["status"], "ok", request)
+            self.assertIn(word, result["message"])
+
+    def test_tree_shows_text(self):
+        done = prefix("tree", "--model", self.model, stdin=lines([{"text": "w5 w6"}, {"text": "w5 w7"}]))
+        self.assertIn("w5", done.stdout)
+        self.assertIn("4 tokens given, 3 computed", done.stdout)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
