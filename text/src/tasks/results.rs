@@ -68,12 +68,15 @@ pub struct Results {
     changed: Condvar,
 }
 
+fn no_memory() -> Error {
+    Error::new(Code::OutOfMemory, "there is no memory for the results")
+}
+
 /// A list of this length, or an error where there is no memory.
 fn filled<T>(count: Option<usize>, value: impl FnMut() -> T) -> Result<Vec<T>> {
     let mut list = Vec::new();
     let count = count.filter(|n| list.try_reserve_exact(*n).is_ok());
-    let count =
-        count.ok_or_else(|| Error::new(Code::OutOfMemory, "there is no memory for the results"))?;
+    let count = count.ok_or_else(no_memory)?;
     list.resize_with(count, value);
     Ok(list)
 }
@@ -123,6 +126,11 @@ impl Item {
 
 impl Results {
     pub fn new(items: usize, width: usize) -> Result<Results> {
+        // Each item ends once; pieces of texts come on top.
+        let mut events = VecDeque::new();
+        if events.try_reserve_exact(items).is_err() {
+            return Err(no_memory());
+        }
         Ok(Results {
             found: Mutex::new(Found {
                 width,
@@ -135,7 +143,7 @@ impl Results {
                 finished: 0,
                 is_done: false,
                 submitted: Instant::now(),
-                events: VecDeque::new(),
+                events,
                 watchers: Vec::new(),
                 events_watcher: None,
                 is_awaited: false,
