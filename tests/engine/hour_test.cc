@@ -84,8 +84,7 @@ class Traffic {
                                  static_cast<int64_t>(random_() % 3) << 26);
         break;
       case 4:
-        if (n > 0 && look_up(engine_, user.tokens, user.space).cached_tokens > 0)
-          engine_.cache_pin(user.space, user.tokens.data(), static_cast<size_t>(n), 5);
+        if (n > 0) pin(user);
         break;
       default:
         break;
@@ -97,6 +96,17 @@ class Traffic {
     int32_t space = 0;
     std::vector<int32_t> tokens;
   };
+
+  void pin(const User& user) {
+    try {
+      engine_.cache_pin(user.space, user.tokens.data(), static_cast<int64_t>(user.tokens.size()),
+                        5);
+    } catch (const Error& error) {
+      // Nothing of it is there, or it went while it was asked for.
+      if (error.code() != Code::kNotFound) throw;
+    }
+  }
+
   Engine& engine_;
   std::mt19937 random_{59};
   std::vector<int32_t> spaces_;
