@@ -11,7 +11,7 @@ use super::work::{Next, Work};
 use crate::engine::Queue;
 use crate::error::{Code, Error, Result};
 use crate::panics::{panic_text, quiet};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -28,19 +28,23 @@ struct Entry {
     is_blocked: bool,
 }
 
-#[derive(Default)]
 struct Tasks {
+    /// Of the thread that runs; without a queue there is none.
     queue: Option<Arc<Queue>>,
-    entries: HashMap<i64, Entry>,
+    entries: BTreeMap<i64, Entry>,
     /// Places that were asked for and not taken yet.
     promised: usize,
     last_tag: i64,
 }
 
-/// Of the thread that runs; without a queue there is none.
-static TASKS: Mutex<Option<Tasks>> = Mutex::new(None);
+static TASKS: Mutex<Tasks> = Mutex::new(Tasks {
+    queue: None,
+    entries: BTreeMap::new(),
+    promised: 0,
+    last_tag: 0,
+});
 
-fn tasks() -> MutexGuard<'static, Option<Tasks>> {
+fn tasks() -> MutexGuard<'static, Tasks> {
     TASKS.lock().unwrap_or_else(|e| e.into_inner())
 }
 
@@ -52,8 +56,7 @@ pub struct Place {
 
 impl Place {
     pub fn new(make_queue: impl FnOnce() -> Result<Queue>) -> Result<Place> {
-        let mut guard = tasks();
-        let tasks = guard.get_or_insert_with(Tasks::default);
+        let mut tasks = tasks();
         let queue = match &tasks.queue {
             Some(queue) => queue.clone(),
             None => {
@@ -79,23 +82,19 @@ impl Place {
 
     /// The thread goes on with the task.
     pub fn take(self, work: Arc<Work>) {
-        if let Some(tasks) = tasks().as_mut() {
-            let entry = Entry {
-                deadline: work.deadline,
-                work,
-                is_blocked: false,
-            };
-            tasks.entries.insert(self.tag, entry);
-        }
+        let entry = Entry {
+            deadline: work.deadline,
+            work,
+            is_blocked: false,
+        };
+        tasks().entries.insert(self.tag, entry);
         // Dropping the place wakes the thread.
     }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if let Some(tasks) = tasks().as_mut() {
-            tasks.promised -= 1;
-        }
+        tasks().promised -= 1;
         let _ = self.queue.post(self.tag);
     }
 }
@@ -110,13 +109,14 @@ fn run(queue: &Queue) {
             // A millisecond more than what is left: no wait that ends before its time.
             Some(until) => until.saturating_duration_since(Instant::now()).as_millis() as i64 + 1,
         };
-        let due = match queue.next(timeout) {
-            Ok(Some(tag)) => vec![tag],
-            Ok(None) => late(),
+        match queue.next(timeout) {
+            Ok(Some(tag)) => step(queue, tag),
+            Ok(None) => {}
             // The queue is gone: the process is being taken down.
             Err(_) => return,
-        };
-        for tag in due {
+        }
+        // Also between the tags of busy tasks, which may leave no gap.
+        for tag in late() {
             step(queue, tag);
         }
     }
@@ -124,8 +124,7 @@ fn run(queue: &Queue) {
 
 /// When to look again without a tag; None when there are no tasks, and the thread is to end.
 fn to_wait_for() -> Option<Option<Instant>> {
-    let mut guard = tasks();
-    let tasks = guard.as_mut()?;
+    let mut tasks = tasks();
     if tasks.entries.is_empty() && tasks.promised == 0 {
         tasks.queue = None;
         return None;
@@ -139,19 +138,17 @@ fn to_wait_for() -> Option<Option<Instant>> {
 /// Tasks whose deadline has come, and those that are blocked.
 fn late() -> Vec<i64> {
     let now = Instant::now();
-    let mut guard = tasks();
-    let entries = guard.iter_mut().flat_map(|tasks| &mut tasks.entries);
+    let mut tasks = tasks();
     let late = |(tag, entry): (&i64, &mut Entry)| {
         let is_late = entry.deadline.take_if(|end| *end <= now).is_some();
         (is_late || entry.is_blocked).then_some(*tag)
     };
-    entries.filter_map(late).collect()
+    tasks.entries.iter_mut().filter_map(late).collect()
 }
 
 fn step(queue: &Queue, tag: i64) {
-    let work = match tasks().as_ref().and_then(|tasks| tasks.entries.get(&tag)) {
-        Some(entry) => entry.work.clone(),
-        None => return,
+    let Some(work) = tasks().entries.get(&tag).map(|entry| entry.work.clone()) else {
+        return;
     };
     let next = catch_unwind(AssertUnwindSafe(|| work.step(queue, tag))).unwrap_or_else(|cause| {
         let text = format!("a bug in the library: {}", panic_text(&*cause));
@@ -162,18 +159,14 @@ fn step(queue: &Queue, tag: i64) {
             ..Next::default()
         }
     });
-    let mut guard = tasks();
-    let Some(tasks) = guard.as_mut() else { return };
     if next.is_done {
-        let entry = tasks.entries.remove(&tag);
-        drop(guard);
+        let entry = tasks().entries.remove(&tag);
         drop(entry); // with an engine, perhaps: not under the lock
         return;
     }
-    if let Some(entry) = tasks.entries.get_mut(&tag) {
+    if let Some(entry) = tasks().entries.get_mut(&tag) {
         entry.is_blocked = next.is_blocked;
     }
-    drop(guard);
     if next.more {
         let _ = queue.post(tag); // behind the tags of others
     }

@@ -17,7 +17,7 @@ use super::results::{Item, Results};
 use super::setup::{Setup, CHUNKS};
 use crate::engine::prefix_h::{
     PREFIX_EVENT_ERROR, PREFIX_EVENT_FINISHED, PREFIX_EVENT_LOST, PREFIX_EVENT_TOKEN,
-    PREFIX_FINISH_STOP,
+    PREFIX_FINISH_STOP, PREFIX_RESULT_CUT,
 };
 use crate::engine::{Batch, Job, NextEvent, Queue};
 use crate::error::{printable, Code, Error, Result};
@@ -359,7 +359,7 @@ impl Work {
             text: String::new(),
         };
         let info = &mut item.info;
-        info.flags = i32::from(sent.was_cut) * crate::engine::prefix_h::PREFIX_RESULT_CUT;
+        info.flags = i32::from(sent.was_cut) * PREFIX_RESULT_CUT;
         for time in [&mut info.queue_us, &mut info.first_us, &mut info.total_us] {
             *time += running.submitted_us;
         }
