@@ -65,7 +65,7 @@ inline std::shared_ptr<EngineLoad> load_of(const prefix_engine* handle) {
 }
 // Throws while it loads, and when that failed.
 inline std::shared_ptr<Engine> engine_of(const prefix_engine* handle) {
-  return load_of(handle)->engine();
+  return find<EngineObject>(Kind::kEngine, handle, "the engine")->load->engine();
 }
 inline std::shared_ptr<CompletionQueue> queue_of(const prefix_queue* handle) {
   return find<CompletionQueue>(Kind::kQueue, handle, "the queue");

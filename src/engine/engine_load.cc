@@ -46,6 +46,7 @@ void EngineLoad::run() noexcept {
     code = Code::kCancelled;
   }
   engine_ = std::move(engine);
+  if (engine_) there_.store(true, std::memory_order_release);
   code_ = code;
   message_.swap(message);
   ended_ = true;
@@ -79,13 +80,14 @@ bool EngineLoad::wait(int64_t timeout_ms, double* fraction) {
 }
 
 void EngineLoad::throw_failure() const {
-  if (code_ == Code::kCancelled || code_ == Code::kOk)  // OK: stop() took the engine
+  if (code_ == Code::kCancelled)
     fail(Code::kCancelled, "the load was ended: the engine was shut down or released");
   if (message_.empty()) throw std::bad_alloc();
   throw Error(code_, message_);
 }
 
 std::shared_ptr<Engine> EngineLoad::engine() {
+  if (there_.load(std::memory_order_acquire)) return engine_;
   std::lock_guard lock(mutex_);
   if (engine_) return engine_;
   if (closed_) fail(Code::kMisuse, "the engine is shut down and takes no more calls");
@@ -118,10 +120,8 @@ EngineState EngineLoad::state() {
 
 void EngineLoad::stop() noexcept {
   gate_->close();
-  std::shared_ptr<Engine> last;  // declared before the lock: destroyed after it
   std::lock_guard lock(mutex_);
   closed_ = true;
-  last.swap(engine_);
 }
 
 void EngineLoad::shutdown(int64_t timeout_ms) {

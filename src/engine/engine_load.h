@@ -13,6 +13,7 @@
 // Every function may be called from any thread.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -50,8 +51,8 @@ class EngineLoad : public std::enable_shared_from_this<EngineLoad> {
   void notify(std::shared_ptr<CompletionQueue> queue, int64_t tag);
   EngineState state();
   // Ends the load before the next piece of weights, without waiting for that, and before the next
-  // read of what is fed: memory of the caller is not touched any more. Frees the engine when there
-  // is one.
+  // read of what is fed: memory of the caller is not touched any more. An engine that is there
+  // goes with this object.
   void stop() noexcept;
   // Of an engine that is loading: ends the load and waits up to timeout_ms for that.
   void shutdown(int64_t timeout_ms);
@@ -69,7 +70,9 @@ class EngineLoad : public std::enable_shared_from_this<EngineLoad> {
   bool closed_ = false;  // by stop() or shutdown()
   bool ended_ = false;
   double fraction_ = 0;
-  std::shared_ptr<Engine> engine_;  // null: it loads, or failed
+  // Set once and kept, so that a call on an engine takes no lock. Null: it loads, or failed.
+  std::shared_ptr<Engine> engine_;
+  std::atomic<bool> there_{false};  // engine_ is set; read without the lock
   Code code_ = Code::kOk;           // of the failure
   std::string message_;             // empty with kOutOfMemory: there was none for it
   std::vector<std::pair<std::shared_ptr<CompletionQueue>, int64_t>> notices_;
