@@ -157,7 +157,8 @@ prefix_status prefix_engine_info_json(const prefix_engine* engine, char* buf, si
 prefix_status prefix_engine_get_info(const prefix_engine* engine, prefix_engine_info* out,
                                      prefix_error* err) {
   return guard("prefix_engine_get_info", err, [&] {
-    const prefix::EngineInfo i = engine_of(engine)->info();
+    const auto e = engine_of(engine);
+    const prefix::EngineInfo& i = e->info();
     prefix_engine_info t{};
     t.layers = i.layers;
     t.hidden = i.hidden;
@@ -177,7 +178,8 @@ prefix_status prefix_engine_get_info(const prefix_engine* engine, prefix_engine_
 prefix_status prefix_engine_end_tokens(const prefix_engine* engine, prefix_token* out,
                                        size_t capacity, size_t* needed, prefix_error* err) {
   return guard("prefix_engine_end_tokens", err, [&] {
-    const std::vector<int32_t> ids = engine_of(engine)->info().eos_ids;
+    const auto e = engine_of(engine);
+    const std::vector<int32_t>& ids = e->info().eos_ids;
     prefix::abi::array_out(ids.data(), ids.size(), out, capacity, needed);
   });
 }

@@ -110,8 +110,8 @@ class Engine {
 
   EngineStats stats();
   RequestHistograms histograms();
-  EngineInfo info();
-  std::string info_json();  // effective options, model card, device
+  const EngineInfo& info() const { return info_; }  // as long as the engine
+  std::string info_json();                          // effective options, model card, device
   EngineState state();
   void check_ready();  // throws kMisuse when it is shut down, kEngineFailed
   // Stops taking requests, waits up to timeout_ms for running ones (then cancels them), frees the

@@ -77,8 +77,6 @@ RequestHistograms Engine::histograms() {
   return scheduler_ ? scheduler_->histograms() : RequestHistograms(info_.max_positions);
 }
 
-EngineInfo Engine::info() { return info_; }
-
 std::string Engine::info_json() {
   JsonText json;
   json.open('{').key("model").open('{').field("architecture", info_.architecture);
