@@ -89,7 +89,7 @@ void EngineLoad::throw_failure() const {
 std::shared_ptr<Engine> EngineLoad::engine() {
   if (there_.load(std::memory_order_acquire)) return engine_;
   std::lock_guard lock(mutex_);
-  if (engine_) return engine_;
+  if (engine_) return engine_;  // since that look
   if (closed_) fail(Code::kMisuse, "the engine is shut down and takes no more calls");
   if (!ended_) fail(Code::kMisuse, "the engine is still loading");
   fail(Code::kEngineFailed,
@@ -109,10 +109,11 @@ void EngineLoad::notify(std::shared_ptr<CompletionQueue> queue, int64_t tag) {
 }
 
 EngineState EngineLoad::state() {
+  if (there_.load(std::memory_order_acquire)) return engine_->state();
   std::unique_lock lock(mutex_);
-  if (const std::shared_ptr<Engine> engine = engine_) {
+  if (engine_) {  // since that look
     lock.unlock();
-    return engine->state();
+    return engine_->state();
   }
   if (!ended_) return closed_ ? EngineState::kDraining : EngineState::kLoading;
   return closed_ ? EngineState::kClosed : EngineState::kFailed;
