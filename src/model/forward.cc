@@ -16,7 +16,7 @@ std::unique_ptr<ops::Step> Model::forward(const StepPlan& plan, KvMemory& kv,
     Stopwatch watch(times_.other_ns);
     step = device_.begin_step({plan.tokens, plan.positions, plan.rope_rows, plan.slots, plan.clear,
                                plan.copies, plan.reads, &plan.attention, config_.heads, kv.layout(),
-                               kv.data()});
+                               kv.data(), &plan.scan, state_layout()});
     step->clear_pages();
     step->embed(weights_.embedding, 1.0f, b.x, b.x_ld);
   }

@@ -41,6 +41,8 @@ ops::KvLayout Model::kv_layout() const {
   return kv_layout_of(config_, kv_layers(layers_), device_.types().kv);
 }
 
+StateLayout Model::state_layout() const { return {}; }
+
 int64_t Model::weight_bytes() const {
   return packed_bytes(weights_) + rope_table_bytes(config_, max_positions_);
 }

@@ -79,6 +79,8 @@ class Model {
   const ModelConfig& config() const { return config_; }
   int32_t max_positions() const { return max_positions_; }
   ops::KvLayout kv_layout() const;
+  // What a state of the recurrent layers is made of; without any it has no layers.
+  StateLayout state_layout() const;
   int64_t weight_bytes() const;  // of matrices and rotary tables
   // 32 bytes that are the same for two models exactly when the keys and values that they compute
   // are. Reads all weights once, on the device's threads, which are that many: half a second per GB

@@ -125,6 +125,24 @@ class Device {
   virtual void linear_gated(const PackedWeights& w, int64_t n, const float* bias_gate,
                             const float* bias_up, ActivationFn fn, ActivationBuffer x, int64_t rows,
                             ActivationBuffer out) = 0;
+  // Rows of `heads` groups of n numbers: out = x / sqrt(mean(x^2) + eps) * weight of each group, with
+  // x = y silu(z) where the gate goes first (Mamba-2), else times silu(z) in the end (gated delta
+  // rule). weight: [heads * n], or [n] with shared_weight.
+  struct GatedNormArgs {
+    const float* y = nullptr;
+    int64_t ld_y = 0;
+    const float* z = nullptr;
+    int64_t ld_z = 0;
+    const float* weight = nullptr;
+    bool shared_weight = false;
+    bool gate_first = false;
+    float eps = 0;
+    int64_t heads = 1, n = 0;
+  };
+  virtual void gated_norm(const GatedNormArgs& args, int64_t rows, ActivationBuffer out) = 0;
+  // x *= sigmoid(gate), of activations.
+  virtual void multiply_sigmoid(const float* gate, int64_t ld, int64_t rows, int64_t n,
+                                ActivationBuffer x) = 0;
   // out = x as activations, no norm (for architectures that multiply the residual itself).
   virtual void convert(const float* x, int64_t ld, int64_t rows, int64_t n,
                        ActivationBuffer out) = 0;

@@ -55,6 +55,9 @@ class CpuDevice final : public Device {
   void linear_gated(const PackedWeights& w, int64_t n, const float* bias_gate, const float* bias_up,
                     ActivationFn fn, ActivationBuffer x, int64_t rows,
                     ActivationBuffer out) override;
+  void gated_norm(const GatedNormArgs& args, int64_t rows, ActivationBuffer out) override;
+  void multiply_sigmoid(const float* gate, int64_t ld, int64_t rows, int64_t n,
+                        ActivationBuffer x) override;
   void convert(const float* x, int64_t ld, int64_t rows, int64_t n, ActivationBuffer out) override;
   void parallel(int64_t n, const std::function<void(int64_t)>& task) override;
 

@@ -63,6 +63,11 @@ class GpuDevice final : public Device {
   void linear_gated(const PackedWeights& w, int64_t n, const float* bias_gate, const float* bias_up,
                     ActivationFn fn, ActivationBuffer x, int64_t rows,
                     ActivationBuffer out) override;
+  // Of recurrent layers and gated attention, which are refused on a GPU.
+  void gated_norm(const GatedNormArgs&, int64_t, ActivationBuffer) override { PREFIX_CHECK(false); }
+  void multiply_sigmoid(const float*, int64_t, int64_t, int64_t, ActivationBuffer) override {
+    PREFIX_CHECK(false);
+  }
   void convert(const float* x, int64_t ld, int64_t rows, int64_t n, ActivationBuffer out) override;
   void parallel(int64_t n, const std::function<void(int64_t)>& task) override;
 

@@ -19,6 +19,7 @@
 #include "ops/attention_plan.h"
 #include "ops/logits.h"
 #include "ops/op.h"
+#include "ops/scan_plan.h"
 
 namespace prefix::ops {
 
@@ -34,7 +35,9 @@ struct StepArrays {
   const AttentionPlan* attention = nullptr;
   int32_t heads = 0;
   KvLayout kv;
-  std::byte* pool = nullptr;  // the pages
+  std::byte* pool = nullptr;       // the pages
+  const ScanPlan* scan = nullptr;  // of models with recurrent layers
+  StateLayout state;
 };
 
 // Splits the fused projection of a layer into query, key and value.
@@ -61,6 +64,57 @@ struct AttentionArgs {
   ActivationBuffer q;    // [rows, heads * head_dim], rotated
   ActivationBuffer out;  // [rows, heads * head_dim]
   float scale = 0;       // scores are q.k * scale before the softmax
+};
+
+// The causal convolution of a recurrent layer, over the last tokens of each row's path: one filter a
+// channel. Channels may come from several ranges of columns of a projection (x, B, C in a row).
+struct ConvArgs {
+  int32_t layer = 0;         // of the state
+  const float* x = nullptr;  // [rows, conv_channels], raw
+  int64_t ld = 0;
+  const float* weight = nullptr;  // [conv_channels, conv_width]
+  const float* bias = nullptr;    // [conv_channels]; null: none
+  bool silu = false;              // of the result
+  float* out = nullptr;           // [rows, conv_channels]
+  int64_t ld_out = 0;
+};
+
+// Mamba-2 (Dao and Gu 2024, "Transformers are SSMs"). Per head, S is [head_dim, state]:
+//   dt = softplus(dt + dt_bias), clamped     S <- exp(dt A) S + dt x (outer) B     y = S C + D x
+// Scan state of a layer: S of each head in turn.
+struct Mamba2Args {
+  int32_t layer = 0;  // of the state
+  int32_t heads = 0, head_dim = 0, groups = 0, state = 0;
+  const float* x = nullptr;  // [rows, heads * head_dim | groups * state (B) | groups * state (C)]
+  int64_t ld = 0;
+  const float* dt = nullptr;  // [rows, heads]
+  int64_t ld_dt = 0;
+  const float* dt_bias = nullptr;  // [heads]
+  const float* a = nullptr;        // [heads]: A, negative
+  const float* d = nullptr;        // [heads]
+  float dt_min = 0, dt_max = 0;    // dt_max 0: no clamp
+  float* y = nullptr;              // [rows, heads * head_dim]; what is not finite marks the row
+  int64_t ld_y = 0;
+};
+
+// The gated delta rule (Yang et al. 2024, "Gated Delta Networks"). Per value head, S is
+// [key_dim, value_dim]; key head = value head / (value_heads / key_heads):
+//   q, k: each over its norm sqrt(sum + 1e-6), q / sqrt(key_dim)
+//   g = a_scale softplus(a + dt_bias)        b = sigmoid(b)
+//   S <- e^g S     delta = b (v - k S)       S <- S + k (outer) delta     y = q S
+// Scan state of a layer: S of each value head in turn.
+struct GatedDeltaArgs {
+  int32_t layer = 0;  // of the state
+  int32_t key_heads = 0, value_heads = 0, key_dim = 0, value_dim = 0;
+  const float* qkv = nullptr;  // [rows, key_heads * key_dim (q) | (k) | value_heads * value_dim]
+  int64_t ld = 0;
+  const float* a = nullptr;  // [rows, value_heads]
+  const float* b = nullptr;  // [rows, value_heads]
+  int64_t ld_ab = 0;
+  const float* a_scale = nullptr;  // [value_heads]: -exp(A_log)
+  const float* dt_bias = nullptr;  // [value_heads]
+  float* y = nullptr;              // [rows, value_heads * value_dim]; as of Mamba2Args
+  int64_t ld_y = 0;
 };
 
 // What row_stats() finds of a row.
@@ -112,8 +166,13 @@ class Step {
   // In order (a copy may read what an earlier one wrote), for one layer.
   virtual void copy_pages(int32_t layer) = 0;
   virtual void attention(const AttentionArgs& args) = 0;
-  // Of each row: not 0 when qkv() had a key or value for it, in any layer so far, that is not
-  // finite. What depends on that row's slots is wrong. Waits for a GPU; good until the next step
+  // Recurrent layers, over the paths of the rows (scan_plan.h). They read and write stored states of
+  // their layer: a layer is convolved once and scanned once in a step.
+  virtual void conv(const ConvArgs& args) = 0;
+  virtual void scan(const Mamba2Args& args) = 0;
+  virtual void scan(const GatedDeltaArgs& args) = 0;
+  // Of each row: not 0 when qkv() had a key or value for it, or scan() a result, in any layer so far,
+  // that is not finite. What depends on that row's slots is wrong. Waits for a GPU; good until the next step
   // begins.
   virtual std::span<const int32_t> not_finite() = 0;
 

@@ -19,6 +19,7 @@
 
 #include "ops/attention_plan.h"
 #include "ops/op.h"
+#include "ops/scan_plan.h"
 #include "tree/tree.h"
 
 namespace prefix {
@@ -33,6 +34,7 @@ struct StepPlan {
   std::vector<int32_t> clear;    // pages to zero first
   std::vector<PageCopy> copies;  // after a layer's append, before its attention, in order
   AttentionPlan attention;
+  ScanPlan scan;               // of models with recurrent layers
   std::vector<int32_t> reads;  // rows that heads will read, ascending
 
   struct Commit {

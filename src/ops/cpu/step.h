@@ -22,6 +22,9 @@ class CpuStep final : public Step {
   void qkv(const QkvArgs& args) override;
   void copy_pages(int32_t layer) override;
   void attention(const AttentionArgs& args) override;
+  void conv(const ConvArgs& args) override;
+  void scan(const Mamba2Args& args) override;
+  void scan(const GatedDeltaArgs& args) override;
   std::span<const int32_t> not_finite() override { return not_finite_; }
 
   void begin_heads(const HeadArrays& arrays) override { heads_ = arrays; }

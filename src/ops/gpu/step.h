@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "base/status.h"
 #include "ops/gpu/context.h"
 #include "ops/step.h"
 
@@ -20,6 +21,10 @@ class GpuStep final : public Step {
   void qkv(const QkvArgs& args) override;
   void copy_pages(int32_t layer) override;
   void attention(const AttentionArgs& args) override;
+  // Models with recurrent layers are refused before a step of theirs begins.
+  void conv(const ConvArgs&) override { PREFIX_CHECK(false); }
+  void scan(const Mamba2Args&) override { PREFIX_CHECK(false); }
+  void scan(const GatedDeltaArgs&) override { PREFIX_CHECK(false); }
   std::span<const int32_t> not_finite() override;
 
   void begin_heads(const HeadArrays& arrays) override;
