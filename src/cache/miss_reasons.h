@@ -24,6 +24,7 @@ struct MissCounts {         // tokens
   int64_t budget = 0;       // they were here and made room: cache_bytes, or the quota
   int64_t evicted = 0;      // they were here and were dropped, expired, or not kept
   int64_t granularity = 0;  // they are here, and were computed again to be read
+  int64_t state = 0;        // their keys are here, but no state to go on from
 };
 
 class MissReasons {
@@ -33,6 +34,7 @@ class MissReasons {
   // A request comes whose first `matched` tokens the tree has.
   void count(int32_t name_space, std::span<const int32_t> tokens, int32_t matched);
   void count_again(int64_t tokens) { counts_.granularity += tokens; }
+  void count_state(int64_t tokens) { counts_.state += tokens; }
   // Tokens [from, computed) of a node are about to make room.
   void made_room(const Tree& tree, NodeId id, int32_t from);
 

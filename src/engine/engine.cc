@@ -77,9 +77,12 @@ Engine::~Engine() { shutdown(0); }
 // The memory of a GPU is divided when the engine is made: what steps need first, then the pool. No
 // step takes any afterwards. Returns the bytes for keys and values.
 int64_t Engine::take_memory(int64_t page_bytes) {
-  if (device_->host_memory()) return kv_budget(options_, page_bytes, device_->free_bytes(), true);
+  const StateLayout state = model_->state_layout();
+  const int64_t state_bytes = state.pages(static_cast<size_t>(page_bytes)) * page_bytes;
+  if (device_->host_memory())
+    return kv_budget(options_, page_bytes, state_bytes, device_->free_bytes(), true);
   const int64_t rows = row_budget(options_);
-  const int64_t most = kv_budget(options_, page_bytes, device_->free_bytes(), false);
+  const int64_t most = kv_budget(options_, page_bytes, state_bytes, device_->free_bytes(), false);
   try {
     model_->reserve(rows, most / page_bytes);
   } catch (const Error& e) {
@@ -88,7 +91,7 @@ int64_t Engine::take_memory(int64_t page_bytes) {
   }
   times_ = model_->times();
   const int64_t free = device_->free_bytes();
-  const int64_t bytes = kv_budget(options_, page_bytes, free, false);
+  const int64_t bytes = kv_budget(options_, page_bytes, state_bytes, free, false);
   if (bytes > free)
     fail(Code::kOutOfDeviceMemory, "keys and values want ", bytes, " bytes (option cache_bytes), ",
          free, " are free on the device after ", model_->weight_bytes(), " of weights and ",

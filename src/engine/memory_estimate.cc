@@ -35,13 +35,19 @@ int64_t row_budget(const Options& options) {
   return options.get_int("rows");
 }
 
-int64_t kv_budget(const Options& options, int64_t page_bytes, int64_t free_bytes, bool of_host) {
+int64_t kv_budget(const Options& options, int64_t page_bytes, int64_t state_bytes,
+                  int64_t free_bytes, bool of_host) {
   const int64_t asked = options.get_int("cache_bytes");
+  if (asked > 0 && state_bytes > 0 && asked < state_bytes + page_bytes)
+    fail(Code::kOutOfRange, "cache_bytes is ", asked,
+         "; a state of this model's recurrent layers takes ", state_bytes, " and a page of ",
+         kPageTokens, " tokens ", page_bytes);
   if (asked > 0 && asked < page_bytes)
     fail(Code::kOutOfRange, "cache_bytes is ", asked, "; one page of ", kPageTokens,
          " tokens of this model takes ", page_bytes);
   if (asked > 0) return asked;
-  return std::max(of_host ? free_bytes / 4 : free_bytes / 10 * 9, 64 * page_bytes);
+  return std::max(of_host ? free_bytes / 4 : free_bytes / 10 * 9,
+                  64 * page_bytes + 4 * state_bytes);
 }
 
 int32_t context_length(const Options& options, const ModelConfig& config) {
@@ -63,6 +69,8 @@ MemoryEstimate estimate_of(const ModelFiles& files, const Options& options) {
                    rope_table_bytes(c, positions);
   const ops::KvLayout kv = kv_layout_of(c, kv_layers(resolve_layers(c, architecture)), types.kv);
   const auto page_bytes = static_cast<int64_t>(kv.page_bytes());
+  const StateLayout state = {};
+  const int64_t state_bytes = state.pages(kv.page_bytes()) * page_bytes;
   e.kv_bytes_per_token = page_bytes / kPageTokens;
 
   const bool of_host = device->host_memory();
@@ -70,11 +78,11 @@ MemoryEstimate estimate_of(const ModelFiles& files, const Options& options) {
   // What others have of a GPU is not known, so the budget is the most there can be.
   int64_t free = device->usable_bytes();
   if (!of_host) free = std::max<int64_t>(0, free - e.weight_bytes - own);
-  const int64_t pages = kv_budget(options, page_bytes, free, of_host) / page_bytes;
+  const int64_t pages = kv_budget(options, page_bytes, state_bytes, free, of_host) / page_bytes;
   const int64_t steps =
       step_bytes(c, *device, reserve_shape(c, *device, kv, row_budget(options), pages, positions));
   if (!of_host) free = std::max<int64_t>(0, free - steps);
-  e.kv_budget_bytes = kv_budget(options, page_bytes, free, of_host);
+  e.kv_budget_bytes = kv_budget(options, page_bytes, state_bytes, free, of_host);
   e.activation_bytes = steps + own;
   e.total_bytes = e.weight_bytes + e.kv_budget_bytes + e.activation_bytes;
   return e;

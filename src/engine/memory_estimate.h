@@ -18,8 +18,10 @@ int32_t context_length(const Options& options, const ModelConfig& config);
 int64_t row_budget(const Options& options);
 // Bytes for keys and values on a device with so many free. The host's memory is shared with others,
 // a quarter of it is taken; that of a GPU is there for the engine, which takes nine tenths of what
-// weights and activations leave. Throws kOutOfRange when option cache_bytes is not even one page.
-int64_t kv_budget(const Options& options, int64_t page_bytes, int64_t free_bytes, bool of_host);
+// weights and activations leave. Throws kOutOfRange when option cache_bytes is not even one page, and one
+// state of the recurrent layers (0: there are none).
+int64_t kv_budget(const Options& options, int64_t page_bytes, int64_t state_bytes,
+                  int64_t free_bytes, bool of_host);
 // Refuses of a model's files what an engine would refuse, without reading a tensor.
 MemoryEstimate estimate_of(const ModelFiles& files, const Options& options);
 

@@ -32,6 +32,8 @@ void StepBuilder::begin() {
   extras_.clear();
   extra_keys_.clear();
   order_.clear();
+  starts_.clear();
+  state_numbers_.clear();
   const auto nodes = static_cast<size_t>(tree_.node_limit());
   if (marks_.size() < nodes) marks_.resize(nodes + nodes / 2 + 64);
 }
@@ -87,7 +89,7 @@ int32_t StepBuilder::recompute(NodeId node, int32_t position) {
   const NodeId id = tree_.node_at(node, position);
   const int32_t offset = position - tree_.node(id).start;
   PREFIX_CHECK(offset < tree_.node(id).computed);
-  if (!extra_keys_.insert(static_cast<int64_t>(id) << 32 | offset).second) return 0;
+  if (!extra_keys_.insert(key_of(id, offset)).second) return 0;
   touch(id);
   extras_.emplace_back(id, offset);
   return 1;
@@ -112,6 +114,7 @@ void StepBuilder::place_rows(NodeId id, StepPlan& plan) {
     append_rows(n, m.take_begin, m.take_end, plan);
   }
   m.own_end = static_cast<int32_t>(plan.tokens.size());
+  if (shape_.state_pages > 0) place_segments(id, plan);
   const int32_t rope_offset = tree_.rope_offset(n);
   plan.rope_rows.resize(plan.tokens.size());
   for (auto row = static_cast<size_t>(m.row_begin); row < plan.tokens.size(); ++row)
@@ -136,6 +139,10 @@ void StepBuilder::build(StepPlan& plan) {
   plan.attention.tiles.clear();
   plan.attention.items.clear();
   plan.attention.partial_slots = 0;
+  plan.scan.segments.clear();
+  plan.scan.writes.clear();
+  plan.scan.pages.clear();
+  plan.scan.state_pages = shape_.state_pages;
 
   std::sort(extras_.begin(), extras_.end());
   extras_.erase(std::unique(extras_.begin(), extras_.end()), extras_.end());

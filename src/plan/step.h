@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -52,7 +53,8 @@ struct StepShape {
   int32_t heads = 1;
   int32_t kv_heads = 1;
   int32_t threads = 1;
-  int32_t tile_rows = 96;  // packed query rows of an attention tile (Device::tile_rows)
+  int32_t tile_rows = 96;   // packed query rows of an attention tile (Device::tile_rows)
+  int32_t state_pages = 0;  // of a state; 0: the model has no recurrent layers
 };
 
 class StepBuilder {
@@ -68,10 +70,27 @@ class StepBuilder {
   // 1, or 0 when such a row was there already.
   int32_t recompute(NodeId node, int32_t position);
 
+  // For models with recurrent layers, instead of take(): adds rows for positions [from, length) of
+  // the path to `node`, in order and at most `limit`; those that are computed already get a row that
+  // writes no keys. Returns the number added; what is in the step already counts as done.
+  struct Scanned {
+    int32_t pending = 0;     // rows added for tokens that are computed the first time,
+    int32_t recomputed = 0;  // and the others
+    int32_t rows() const { return pending + recomputed; }
+  };
+  Scanned scan(NodeId node, int32_t from, int32_t length, int32_t limit);
+  // The row at `position` of the path may begin with this state, that of the tokens before it. The
+  // pages stay where they are until build() is over.
+  void start(NodeId node, int32_t position, const std::vector<int32_t>& state);
+
   void build(StepPlan& plan);
 
   // After build: the row of the token at `position` of the path to `node`, or -1.
   int32_t row_of(NodeId node, int32_t position) const;
+  // After build: the end of the rows that follow one another on the path from position `from` on.
+  int32_t reach(NodeId node, int32_t from, int32_t length);
+  // After build: stores the state after the token at `position` of the path, which has a row.
+  void store(NodeId node, int32_t position, const std::vector<int32_t>& state, StepPlan& plan);
 
  private:
   struct Mark {
@@ -87,13 +106,19 @@ class StepBuilder {
     int32_t own_end = 0;
     int32_t subtree_end = 0;
     int32_t page_begin = 0;
+    int32_t last_segment = -1;
   };
   void touch(NodeId id);
   bool marked(NodeId id) const {
     return static_cast<size_t>(id) < marks_.size() && marks_[id].step == step_;
   }
+  static int64_t key_of(NodeId id, int32_t offset) {
+    return static_cast<int64_t>(id) << 32 | offset;
+  }
   void append_rows(const Node& n, int32_t begin, int32_t end, StepPlan& plan) const;
   void place_rows(NodeId id, StepPlan& plan);
+  void place_segments(NodeId id, StepPlan& plan);
+  int32_t state_number(const std::vector<int32_t>& state, StepPlan& plan);
   void plan_attention(StepPlan& plan);
   void add_runs(NodeId id, int32_t row_begin, int32_t row_end, StepPlan& plan) const;
 
@@ -104,8 +129,10 @@ class StepBuilder {
   std::vector<NodeId> roots_;
   std::vector<std::pair<NodeId, int32_t>> extras_;  // (node, offset) to recompute
   std::unordered_set<int64_t> extra_keys_;
-  std::vector<NodeId> order_;  // marked nodes, depth first
-  std::vector<NodeId> chain_;  // scratch
+  std::vector<NodeId> order_;                                        // marked nodes, depth first
+  std::vector<NodeId> chain_;                                        // scratch
+  std::unordered_map<int64_t, const std::vector<int32_t>*> starts_;  // by (node, offset)
+  std::unordered_map<int32_t, int32_t> state_numbers_;               // by their first page
 };
 
 }  // namespace prefix

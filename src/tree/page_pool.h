@@ -39,11 +39,17 @@ class PagePool {
   // A page with one reference that follows `previous` (-1: none); the caller has checked
   // available(), or takes from its reservation.
   int32_t allocate(int32_t previous) {
+    const bool dirty = !free_.empty();
+    const int32_t number = allocate_blank(previous);
+    if (dirty) dirty_.push_back(number);
+    return number;
+  }
+  // The same for a page all of which will be written before it is read: it is not zeroed.
+  int32_t allocate_blank(int32_t previous) {
     int32_t number;
     if (!free_.empty()) {
       number = free_.back();
       free_.pop_back();
-      dirty_.push_back(number);
     } else {
       number = size_;
       if (number / kChunkPages == chunks()) add_chunk();

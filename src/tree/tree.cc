@@ -84,7 +84,8 @@ int64_t Tree::tokens_of(int32_t name_space) const {
 
 int64_t Tree::quota_left(int32_t name_space) const {
   const Namespace* s = find_space(name_space);
-  return s && s->quota > 0 ? std::max<int64_t>(0, s->quota - s->tokens) : INT32_MAX;
+  if (!s || s->quota <= 0) return INT32_MAX;
+  return std::max<int64_t>(0, s->quota - s->held());
 }
 
 void Tree::count_tokens(const Node& n, int32_t tokens) {
@@ -139,6 +140,7 @@ void Tree::link(NodeId parent, NodeId child) {
     nodes_[first.previous].next = child;
     first.previous = child;
   }
+  children_changed(parent);
 }
 
 void Tree::unlink(NodeId id) {
@@ -255,6 +257,7 @@ void Tree::cut(NodeId id, int32_t length) {
   n.length = length;
   n.computed = std::min(n.computed, length);
   if (n.end() % kPageTokens != 0) pages_.unmark(n.last_page);
+  forget_state(id);
 }
 
 // Frees a leaf; its parent may become evictable.
@@ -263,7 +266,9 @@ void Tree::remove(NodeId id) {
   Node& n = nodes_[id];
   PREFIX_CHECK(n.subtree_locks == 0 && n.first_child == kNoNode && n.length > 0);
   const NodeId parent = n.parent;
+  forget_state(id);
   unlink(id);
+  children_changed(parent);
   int32_t page = n.first_page;
   for (int32_t left = page_count(n); left > 0; --left) {
     const int32_t next = pages_.next(page);
@@ -418,7 +423,8 @@ NodeId Tree::attach(const Match& match, std::span<const int32_t> tokens, const A
   }
   // Pages that held tokens fill cannot come free: what surely does not fit must not empty the
   // cache.
-  const int64_t most = int64_t{pages_.available()} + pages_.used() - held_tokens_ / kPageTokens;
+  const int64_t most =
+      int64_t{pages_.available()} + pages_.used() - held_state_pages_ - held_tokens_ / kPageTokens;
   if (needed > most || !make_room(needed, name_space)) {
     unlock(match.node, true);
     fail(Code::kCacheFull, "the sequence needs ", needed, " more pages of ", kPageTokens,
@@ -452,7 +458,7 @@ NodeId Tree::advance(NodeId from, int32_t length, int32_t token, uint32_t job,
     at = offset > 0 ? split(at, offset) : nodes_[at].parent;
   }
   NodeId to = child(at, token);
-  if (to == kNoNode && nodes_[at].first_child == kNoNode && at == from) {
+  if (to == kNoNode && nodes_[at].first_child == kNoNode && at == from && !has_state(at)) {
     const int32_t before = page_count(nodes_[at]);
     write_tokens(at, std::span(&token, 1));
     ++held_tokens_;

@@ -25,6 +25,13 @@
 // has a lock (subtree_locks > 0). Only a leaf that is not held can be evicted, whole pages from its
 // tail first; inner nodes are kept by their children.
 //
+// A node may own a *state*: what the recurrent layers of a hybrid model know after its last token, in
+// pages of the same pool. Its path can be continued there without computing anything again; between
+// states there are only keys and values.
+//
+//   [ 5 9 12 ] S ──┬── [ 7 3 3 ]           continues at 3 or at 8; a path that leaves node 4 inside
+//                  └── [ 1 8 8 2 4 ] S     its edge has to begin at 0
+//
 // Every root belongs to a namespace, a number here: tokens are counted for each, and it may have a
 // quota, which it never exceeds, and a floor, below which others do not evict it. Not thread-safe:
 // the engine owns it.
@@ -35,6 +42,7 @@
 #include <functional>
 #include <memory>
 #include <queue>
+#include <set>
 #include <span>
 #include <unordered_map>
 #include <utility>
@@ -150,6 +158,33 @@ class Tree {
   // Tokens [0, computed) of the node now have keys and values.
   void set_computed(NodeId id, int32_t computed);
 
+  // --- states of recurrent layers (tree_states.cc) ---
+  // Pages for one state, each without a place in the tree; the caller made room. They become a
+  // node's by add_state(), or come back.
+  std::vector<int32_t> take_state_pages(int32_t pages);
+  void give_state_pages(std::vector<int32_t> pages);
+  // The node, which has none, owns this state now, and the caller a pin of it. `keep` false: only as
+  // long as it is pinned.
+  void add_state(NodeId id, std::vector<int32_t> pages, bool keep);
+  // Takes it from the node; the pages are the caller's.
+  std::vector<int32_t> take_state(NodeId id);
+  void drop_state(NodeId id);
+  void keep_state(NodeId id) { states_.at(id).keep = true; }
+  bool state_is_kept(NodeId id) const { return states_.at(id).keep; }
+  bool has_state(NodeId id) const { return !states_.empty() && states_.contains(id); }
+  const std::vector<int32_t>& state_pages(NodeId id) const { return states_.at(id).pages; }
+  // The deepest node on the path to `id` that owns a state and ends at or before `length`.
+  NodeId state_at(NodeId id, int32_t length) const;
+  // A pinned state is not evicted. unpin: frees it when nothing keeps it.
+  void pin_state(NodeId id);
+  void unpin_state(NodeId id);
+  int32_t state_pins(NodeId id) const { return states_.at(id).pins; }
+  void use_state(NodeId id);  // a request continues from it
+  // As make_room(), within the quota of the namespace.
+  bool make_state_room(int32_t pages, int32_t name_space);
+  size_t state_count() const { return states_.size(); }
+  int64_t state_evictions() const { return state_evictions_; }
+
   // --- eviction ---
   // Evicts until `pages` are available, not a page more than needed; false if it cannot. They are
   // for a namespace, which may go below its own floor when nothing else is left; -1: for none.
@@ -202,12 +237,25 @@ class Tree {
  private:
   friend class TreeEditor;
 
+  struct State {
+    std::vector<int32_t> pages;
+    int64_t last_use = 0;  // ticks, of the state alone
+    int64_t created = 0;
+    uint32_t uses = 0;
+    int32_t pins = 0;
+    bool keep = false;
+    bool queued = false;
+    EvictionQueue::Key key{};  // while it is queued
+  };
   struct Namespace {
     int32_t roots = 0;
     int64_t tokens = 0;
+    int64_t state_tokens = 0;  // that fit into the pages of its states
     int64_t floor = 0;
     int64_t quota = 0;
     std::unique_ptr<EvictionQueue> own;  // with limits; else the common queue
+
+    int64_t held() const { return tokens + state_tokens; }
   };
   struct Root {
     NodeId node = kNoNode;
@@ -251,6 +299,18 @@ class Tree {
   int32_t tail_tokens(NodeId id, int32_t pages) const;
   void evict_victim(NodeId id, int32_t pages, EvictReason why);
   void check_pages(NodeId id, std::vector<int32_t>& owners) const;
+  void check_states(std::vector<int32_t>& owners) const;
+  EvictionQueue::Key state_key(NodeId id, const State& state) const;
+  void update_state(NodeId id);
+  void forget_state(NodeId id) {
+    if (has_state(id)) drop_state(id);
+  }
+  void children_changed(NodeId id) {
+    if (has_state(id)) update_state(id);
+  }
+  NodeId state_victim(int32_t within = -1) const;
+  bool state_goes_first(NodeId state, NodeId leaf) const;
+  void evict_state(NodeId id);
 
   PagePool& pages_;
   NodeArena nodes_;
@@ -260,8 +320,13 @@ class Tree {
   std::vector<Root> roots_;
   std::vector<int32_t> free_roots_;
   std::unordered_map<int32_t, Namespace> namespaces_;  // by number
-  std::vector<int32_t> limited_;                       // namespaces with a queue of their own
-  std::unordered_map<NodeId, int64_t> expires_;        // nodes that do, and when
+  std::unordered_map<NodeId, State> states_;
+  std::set<std::pair<EvictionQueue::Key, NodeId>> state_queue_;  // those that may go
+  int64_t state_evictions_ = 0;
+  int32_t held_state_pages_ = 0;                 // of pinned states, and those without a node:
+  int32_t loose_state_pages_ = 0;                // taken, and not yet a node's
+  std::vector<int32_t> limited_;                 // namespaces with a queue of their own
+  std::unordered_map<NodeId, int64_t> expires_;  // nodes that do, and when
   std::priority_queue<Expiry, std::vector<Expiry>, std::greater<>> expiries_;  // may be outdated
   Observer observer_;
   bool keep_created_;

@@ -61,13 +61,14 @@ void Tree::check() const {
   PREFIX_CHECK(tokens == tokens_ && held_tokens == held_tokens_);
   for (const auto& [number, space] : namespaces_)
     PREFIX_CHECK(of_namespace[number] == space.tokens);
+  check_states(owners);
   int32_t used = 0;
   for (size_t page = 0; page < owners.size(); ++page) {
     if (owners[page] == 0) continue;
     ++used;
     PREFIX_CHECK(pages_.references(static_cast<int32_t>(page)) == owners[page]);
   }
-  PREFIX_CHECK(used == pages_.used());
+  PREFIX_CHECK(used + loose_state_pages_ == pages_.used());
 }
 
 }  // namespace prefix

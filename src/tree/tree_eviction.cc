@@ -15,6 +15,10 @@ EvictionQueue& Tree::queue_of(const Node& n) {
   return space.own ? *space.own : common_;
 }
 
+const EvictionQueue* Tree::queue_of(const Namespace& space) const {
+  return space.own ? space.own.get() : &common_;
+}
+
 void Tree::dequeue(NodeId id) { queue_of(nodes_[id]).erase(id); }
 
 // The queue has the computed leaves that are not held, and nothing else.
@@ -53,7 +57,7 @@ NodeId Tree::victim() const {
   const EvictionQueue* best = common_.empty() ? nullptr : &common_;
   for (const int32_t name_space : limited_) {
     const Namespace& s = namespaces_.at(name_space);
-    if (s.own->empty() || s.tokens - tail_tokens(s.own->front(), 1) < s.floor) continue;
+    if (s.own->empty() || s.held() - tail_tokens(s.own->front(), 1) < s.floor) continue;
     if (!best || s.own->front_key() < best->front_key()) best = s.own.get();
   }
   return best ? best->front() : kNoNode;
@@ -102,7 +106,7 @@ void Tree::evict_victim(NodeId id, int32_t pages, EvictReason why) {
   const Node& n = nodes_[id];
   const Namespace& s = space_of(n);
   pages = std::min(pages, page_count(n));
-  while (pages > 1 && s.tokens - tail_tokens(id, pages) < s.floor) --pages;
+  while (pages > 1 && s.held() - tail_tokens(id, pages) < s.floor) --pages;
   evict_tail(id, pages, why);
 }
 
@@ -110,6 +114,10 @@ bool Tree::make_room(int32_t pages, int32_t name_space) {
   while (pages_.available() < pages) {
     const int32_t wanted = pages - pages_.available();
     const NodeId id = victim();
+    if (const NodeId state = state_victim(); state_goes_first(state, id)) {
+      evict_state(state);
+      continue;
+    }
     if (id != kNoNode) {
       evict_victim(id, wanted, EvictReason::kCapacity);
       continue;
@@ -124,9 +132,14 @@ bool Tree::make_room(int32_t pages, int32_t name_space) {
 
 bool Tree::make_room_in(int32_t name_space, int64_t tokens) {
   const Namespace& s = namespaces_.at(name_space);
-  while (s.quota > 0 && s.tokens + tokens > s.quota) {
-    if (s.own->empty()) return false;
-    const int64_t over = s.tokens + tokens - s.quota;
+  while (s.quota > 0 && s.held() + tokens > s.quota) {
+    const NodeId leaf = s.own->empty() ? kNoNode : s.own->front();
+    if (const NodeId state = state_victim(name_space); state_goes_first(state, leaf)) {
+      evict_state(state);
+      continue;
+    }
+    if (leaf == kNoNode) return false;
+    const int64_t over = s.held() + tokens - s.quota;
     const int64_t pages = (over + kPageTokens - 1) / kPageTokens;
     evict_tail(s.own->front(),
                static_cast<int32_t>(std::min<int64_t>(pages, std::numeric_limits<int32_t>::max())));
@@ -138,6 +151,10 @@ int64_t Tree::trim(int32_t pages) {
   const int64_t before = tokens_;
   while (pages_.used() > pages) {
     const NodeId id = victim();
+    if (const NodeId state = state_victim(); state_goes_first(state, id)) {
+      evict_state(state);
+      continue;
+    }
     if (id == kNoNode) break;
     evict_victim(id, pages_.used() - pages, EvictReason::kExplicit);
   }
@@ -191,11 +208,14 @@ int64_t Tree::expire(int64_t now_ms) {
     if (nodes_[due.id].queued) dequeue(due.id);
     nodes_[due.id].expired = true;
     update_queue(due.id);
+    children_changed(due.id);
   }
   const auto sweep = [&](EvictionQueue& queue) {
     while (!queue.empty() && nodes_[queue.front()].expired)
       evict(queue.front(), EvictReason::kExpired);
   };
+  while (!state_queue_.empty() && nodes_[state_queue_.begin()->second].expired)
+    evict_state(state_queue_.begin()->second);
   sweep(common_);
   for (const int32_t name_space : limited_) sweep(*namespaces_.at(name_space).own);
   return before - tokens_;

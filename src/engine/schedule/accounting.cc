@@ -49,6 +49,16 @@ void Accounting::count_recomputed(RunningRequest& request, int32_t rows) {
   misses_.count_again(rows);
 }
 
+void Accounting::count_scanned(RunningRequest& request, int32_t tokens) {
+  Usage& usage = request.result().usage;
+  const int64_t cached = std::min<int64_t>(usage.cached, tokens);
+  const int64_t shared = std::min<int64_t>(usage.shared, tokens - cached);
+  usage.cached -= cached;
+  usage.shared -= shared;
+  usage.computed += cached + shared;
+  misses_.count_state(cached + shared);
+}
+
 void Accounting::count_token(RunningRequest& request, int64_t age_ns) noexcept {
   const RequestResult& result = request.result();
   if (result.usage.generated == 1) {

@@ -38,6 +38,9 @@ class Accounting {
   // A position that was counted as cached or shared is computed once more to be read: by a row of its
   // own (rows = 1), or by one that is in the step already (rows = 0).
   void count_recomputed(RunningRequest& request, int32_t rows);
+  // Tokens that were counted as cached or shared are computed once more, because the state behind
+  // them is not there.
+  void count_scanned(RunningRequest& request, int32_t tokens);
   // A generation has one token more; `age_ns` is the time since its submission.
   void count_token(RunningRequest& request, int64_t age_ns) noexcept;
   // The result has the status, the usage and the times of a request that ends now.

@@ -163,7 +163,17 @@ Sequence Scheduler::make_sequence(RunningRequest& request, int32_t choice) {
     uses_[namespace_of(request)].reserved_tokens += max_growth;
   }
   s.recompute_read = s.recompute_next = output_begin;
-  s.recompute_end = s.output_next = std::max(output_begin, std::min(s.output_end, match.computed));
+  s.recompute_end = s.output_next =
+      states_.on() ? output_begin : std::max(output_begin, std::min(s.output_end, match.computed));
+  try {
+    states_.admit(s, match, prompt, spec.task == Task::kGenerate,
+                  options_.cache && !request.own_root, namespace_of(request));
+  } catch (...) {
+    pages_.unreserve(s.reserved_pages);
+    uses_[namespace_of(request)].reserved_tokens -= s.reserved_tokens;
+    tree_.unlock(s.node, true);
+    throw;
+  }
   accounting_.count_usage(request, s, match, choice > 0 ? prompt : 0);
   s.found = match.matched;
   return s;

@@ -37,6 +37,13 @@ int32_t Scheduler::fill_decode(int32_t budget) {
   for (size_t i = 0; i < n && used < budget; ++i) {
     const auto& [request, s] = decoding[(turn + i) % n];
     const NodeId id = tree_.node_at(s->node, s->length - 1);
+    if (states_.on()) {
+      const int32_t rows = builder_.scan(s->node, s->resume, s->length, budget - used).rows();
+      used += rows;
+      request->state->totals.rows += rows;
+      ++decode_turn_;
+      continue;
+    }
     const int32_t rows = s->length - tree_.node(id).start <= tree_.node(id).computed
                              ? builder_.recompute(s->node, s->length - 1)
                              : builder_.take(s->node, s->length, budget - used);
@@ -59,8 +66,13 @@ int32_t Scheduler::fill_prefill(JobState* only, int32_t budget) {
         accounting_.count_recomputed(*request, rows);
         used += rows;
       }
-      const int32_t rows = builder_.take(s.node, s.length, budget - used);
-      used += rows;
+      if (states_.on()) {
+        const StepBuilder::Scanned added = builder_.scan(s.node, s.resume, s.length, budget - used);
+        accounting_.count_scanned(*request, added.recomputed);
+        used += added.rows();
+      } else {
+        used += builder_.take(s.node, s.length, budget - used);
+      }
       if (!request->started) {
         request->started = true;
         request->result().timing.queue_us = request->state->job->age_ns() / 1000;

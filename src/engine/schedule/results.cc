@@ -55,15 +55,20 @@ void Scheduler::complete() {
     const Code code = std::exchange(error_, Code::kOk);
     // A mistake of the library, or a device that answers no call any more.
     failed_ = code == Code::kInternal || code == Code::kDeviceLost;
+    states_.abort(running_);
     for (const auto& request : running_) finish(*request, code, error_message_);
     remove_finished();
     return;
   }
-  if (!step_ok_) return;  // aborted because all was cancelled: expire_requests() ends the requests
+  if (!step_ok_) {  // aborted because all was cancelled: expire_requests() ends the requests
+    if (step_.rows() > 0) states_.abort(running_);
+    return;
+  }
   ++counters.steps;
   counters.rows += step_.rows();
   if (tiers_) tiers_->computed(step_.rows(), ns);
   commit();
+  states_.commit(running_);
   for (const auto& state : jobs_) ++state->totals.steps;
   const auto finish_complete = [&] {
     for (const auto& request : running_)
@@ -122,10 +127,12 @@ void Scheduler::commit() {
 }
 
 bool Scheduler::is_complete(const RunningRequest& request) const {
+  const bool waits_for_state = states_.on() && request.spec().task == Task::kWarm;
   return !request.sequences.empty() &&
          std::all_of(request.sequences.begin(), request.sequences.end(), [&](const Sequence& s) {
            const Node& n = tree_.node(tree_.node_at(s.node, s.length - 1));
-           return s.outputs_left == 0 && s.length - n.start <= n.computed;
+           return s.outputs_left == 0 && s.length - n.start <= n.computed &&
+                  (!waits_for_state || std::max(s.resume, s.reached) >= s.length);
          });
 }
 

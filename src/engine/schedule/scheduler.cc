@@ -24,8 +24,10 @@ Scheduler::Scheduler(Model& model, KvMemory& kv, PagePool& pages, Tree& tree,
       tree_(tree),
       tiers_(tiers),
       options_(options),
-      builder_(tree, {model.config().heads, model.config().kv_heads, options.threads,
-                      model.device().tile_rows()}),
+      builder_(tree,
+               {model.config().heads, model.config().kv_heads, options.threads,
+                model.device().tile_rows(), model.state_layout().pages(kv.layout().page_bytes())}),
+      states_(tree, pages, builder_, model.state_layout().pages(kv.layout().page_bytes())),
       heads_(model),
       roots_(model, tree),
       leases_(tree),
@@ -127,19 +129,23 @@ void Scheduler::plan() {
   if (tiers_) tiers_->poll();
   admit();
   remove_finished();
+  states_.resume(running_);
   fill_step();
+  states_.begin(running_);
   builder_.build(step_);
-  step_.clear = pages_.take_dirty();
   collect_outputs();
+  states_.plan(running_, step_);
+  step_.clear = pages_.take_dirty();
   accounting_.counters().plan_ns += ns_of(now_() - start);
 }
 // --- ending ----------------------------------------------------------------------------------
 
 void Scheduler::end_sequences(RunningRequest& request) {
-  for (const Sequence& s : request.sequences) {
+  for (Sequence& s : request.sequences) {
     pages_.unreserve(s.reserved_pages);
     if (s.reserved_tokens > 0) uses_[namespace_of(request)].reserved_tokens -= s.reserved_tokens;
     if (tiers_) tiers_->save(s.node, s.length);
+    states_.release(s, options_.cache && !request.own_root);
     tree_.unlock(s.node, options_.cache && !request.own_root);
   }
   request.sequences.clear();

@@ -26,6 +26,7 @@
 #include "engine/schedule/accounting.h"
 #include "engine/schedule/roots.h"
 #include "engine/schedule/sequence.h"
+#include "engine/schedule/states.h"
 #include "model/model.h"
 #include "plan/step.h"
 #include "tree/tree.h"
@@ -128,6 +129,7 @@ class Scheduler {
   SchedulerOptions options_;
   StepBuilder builder_;
   StepPlan step_;
+  States states_;
   Heads heads_;
   std::vector<Output> outputs_;
   std::span<const int32_t> not_finite_;        // of the rows of the step: Step::not_finite()

@@ -43,6 +43,15 @@ struct Sequence {
   int32_t reserved_tokens = 0;  // it may still grow by these, which its namespace's quota allows
   bool decoding = false;
   std::optional<Sampler> sampler;  // generate
+
+  // Of models with recurrent layers (states.h): it continues at `resume`, from the pinned state of a
+  // node, from its own, or from the beginning of the text (0).
+  int32_t resume = 0;
+  int32_t reached = 0;  // what `resume` will be when the step is done
+  NodeId resume_node = kNoNode;
+  std::vector<int32_t> own;   // pages of the state that only it has: it decodes
+  bool own_reserved = false;  // pages for that are set aside
+  std::vector<int32_t> cuts;  // positions at which a state should stay in the cache, ascending
 };
 
 struct RunningRequest {

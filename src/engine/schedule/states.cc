@@ -1,0 +1,227 @@
+#include "engine/schedule/states.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/status.h"
+
+namespace prefix {
+namespace {
+
+template <typename F>
+void for_each_sequence(const States::Running& running, const F& f) {
+  for (const auto& request : running)
+    for (Sequence& s : request->sequences) f(*request, s);
+}
+
+int32_t namespace_of(const RunningRequest& request) {
+  return request.own_root ? 0 : request.spec().name_space;
+}
+
+}  // namespace
+
+States::States(Tree& tree, PagePool& pages, StepBuilder& builder, int32_t state_pages)
+    : tree_(tree), pages_(pages), builder_(builder), state_pages_(state_pages) {
+  pages_.reserve(state_pages_);
+}
+
+void States::admit(Sequence& s, const Match& match, int32_t prompt, bool decodes, bool keep,
+                   int32_t name_space) {
+  if (!on()) return;
+  if (decodes) {
+    if (!tree_.make_room(state_pages_, name_space))
+      fail(Code::kCacheFull, "a generation needs ", state_pages_, " pages for its state, but only ",
+           std::max(0, pages_.available()), " of ", pages_.capacity(), " (cache_bytes) are free");
+    pages_.reserve(state_pages_);
+    s.own_reserved = true;
+  }
+  if (keep) {
+    const auto cut = [&](int32_t position) {
+      if (position > 0) s.cuts.push_back(position);
+    };
+    // Where it parts from what is there; in front of the last token, which is computed again to be
+    // read, when it does not.
+    cut(match.matched < s.length ? match.matched : s.output_next);
+    if (decodes) cut(prompt - 1);
+    if (s.outputs_left == 0) cut(s.length);
+    std::sort(s.cuts.begin(), s.cuts.end());
+    s.cuts.erase(std::unique(s.cuts.begin(), s.cuts.end()), s.cuts.end());
+  }
+  resume(s);
+  if (s.resume_node != kNoNode) tree_.use_state(s.resume_node);
+}
+
+// --- where sequences continue ----------------------------------------------------------------
+
+void States::leave(Sequence& s) {
+  if (s.resume_node != kNoNode) tree_.unpin_state(s.resume_node);
+  s.resume_node = kNoNode;
+}
+
+// The deepest state in front of what is still to be read.
+void States::resume(Sequence& s) {
+  const int32_t limit = s.outputs_left > 0 ? s.output_next : s.length;
+  const NodeId best = tree_.state_at(s.node, limit);
+  if (best == kNoNode || tree_.node(best).end() <= s.resume) return;
+  tree_.pin_state(best);
+  leave(s);
+  s.resume_node = best;
+  s.resume = tree_.node(best).end();
+}
+
+void States::resume(const Running& running) {
+  if (!on()) return;
+  for_each_sequence(running, [&](RunningRequest&, Sequence& s) {
+    if (s.own.empty()) resume(s);
+  });
+}
+
+// --- a step ----------------------------------------------------------------------------------
+
+void States::begin(const Running& running) {
+  if (!on()) return;
+  for_each_sequence(running, [&](RunningRequest&, Sequence& s) {
+    if (s.resume == 0 || s.resume >= s.length) return;
+    builder_.start(s.node, s.resume, s.own.empty() ? tree_.state_pages(s.resume_node) : s.own);
+  });
+}
+
+// The node that ends after `length` tokens of a path; kNoNode when these are not all computed.
+NodeId States::computed_end(NodeId id, int32_t length) {
+  const Node& n = tree_.node(tree_.node_at(id, length - 1));
+  return length - n.start <= n.computed ? tree_.end_at(id, length) : kNoNode;
+}
+
+void States::plan(const Running& running, StepPlan& step) {
+  if (!on()) return;
+  running_ = &running;
+  for_each_sequence(running, [&](RunningRequest& request, Sequence& s) {
+    s.reached = builder_.reach(s.node, s.resume, s.length);
+    if (s.reached == s.resume) return;
+    const int32_t name_space = namespace_of(request);
+    if (!s.own.empty()) {
+      builder_.store(s.node, s.reached - 1, s.own, step);
+      return;
+    }
+    for (const int32_t position : s.cuts)
+      if (position > s.resume && position <= s.reached)
+        capture(s, position, true, name_space, step);
+    if (s.reached < s.length) {
+      capture(s, s.reached, false, name_space, step);
+    } else if (s.own_reserved) {
+      pages_.unreserve(state_pages_);
+      s.own_reserved = false;
+      s.own = tree_.take_state_pages(state_pages_);
+      builder_.store(s.node, s.reached - 1, s.own, step);
+    }
+  });
+}
+
+void States::capture(Sequence& s, int32_t position, bool keep, int32_t name_space, StepPlan& step) {
+  const NodeId node = tree_.node_at(s.node, position - 1);
+  if (tree_.node(node).end() == position && tree_.has_state(node)) {
+    if (keep) tree_.keep_state(node);
+    return;
+  }
+  for (Capture& c : captures_) {
+    if (c.node != node || c.position != position) continue;
+    c.keep = c.keep || keep;
+    return;
+  }
+  std::vector<int32_t> pages = pages_for(s, keep, name_space);
+  if (pages.empty()) return;
+  builder_.store(s.node, position - 1, pages, step);
+  captures_.push_back({node, position, std::move(pages), keep});
+}
+
+// Empty: there are none.
+std::vector<int32_t> States::pages_for(Sequence& s, bool keep, int32_t name_space) {
+  if (keep) {
+    if (!tree_.make_state_room(state_pages_, name_space)) return {};
+    return tree_.take_state_pages(state_pages_);
+  }
+  // A state that only this sequence needs moves along: it is read before it is written.
+  const auto only_mine = [&] {
+    return s.resume_node != kNoNode && !tree_.state_is_kept(s.resume_node) &&
+           tree_.state_pins(s.resume_node) == 1;
+  };
+  if (!only_mine()) {
+    if (tree_.make_room(state_pages_, name_space)) return tree_.take_state_pages(state_pages_);
+    if (!std::exchange(reserve_used_, true)) {
+      pages_.unreserve(state_pages_);
+      return tree_.take_state_pages(state_pages_);
+    }
+    // The others that continue from it will begin at one before it.
+    if (s.resume_node == kNoNode) return {};
+    const NodeId taken = s.resume_node;
+    for_each_sequence(*running_, [&](RunningRequest&, Sequence& other) {
+      if (&other == &s || other.resume_node != taken) return;
+      tree_.unpin_state(taken);
+      other.resume_node = kNoNode;
+      other.resume = other.reached = 0;
+    });
+  }
+  return tree_.take_state(std::exchange(s.resume_node, kNoNode));
+}
+
+void States::commit(const Running& running) {
+  if (!on()) return;
+  std::vector<NodeId> added;
+  for (Capture& c : captures_) {
+    const NodeId node = computed_end(c.node, c.position);
+    if (node == kNoNode || tree_.has_state(node)) {
+      tree_.give_state_pages(std::move(c.pages));
+      continue;
+    }
+    tree_.add_state(node, std::move(c.pages), c.keep);
+    added.push_back(node);
+  }
+  captures_.clear();
+  // Sequences that moved their state hold none until now.
+  for_each_sequence(running, [&](RunningRequest&, Sequence& s) {
+    if (!s.own.empty()) {
+      leave(s);
+      s.resume = s.reached;
+    } else {
+      if (s.resume_node == kNoNode) s.resume = 0;
+      resume(s);
+    }
+  });
+  for (const NodeId node : added) tree_.unpin_state(node);
+  refill_reserve();
+}
+
+// What was to be written may be half written.
+void States::abort(const Running& running) {
+  if (!on()) return;
+  for (Capture& c : captures_) tree_.give_state_pages(std::move(c.pages));
+  captures_.clear();
+  for_each_sequence(running, [&](RunningRequest&, Sequence& s) {
+    if (!s.own.empty()) tree_.give_state_pages(std::exchange(s.own, {}));
+    if (s.resume_node == kNoNode) s.resume = 0;
+  });
+  refill_reserve();
+}
+
+void States::refill_reserve() {
+  if (!reserve_used_ || !tree_.make_room(state_pages_)) return;
+  pages_.reserve(state_pages_);
+  reserve_used_ = false;
+}
+
+void States::release(Sequence& s, bool keep) {
+  if (!on()) return;
+  leave(s);
+  if (std::exchange(s.own_reserved, false)) pages_.unreserve(state_pages_);
+  if (s.own.empty()) return;
+  const NodeId node = keep ? computed_end(s.node, s.resume) : kNoNode;
+  std::vector<int32_t> pages = std::exchange(s.own, {});
+  if (node == kNoNode || tree_.has_state(node)) {
+    tree_.give_state_pages(std::move(pages));
+    return;
+  }
+  tree_.add_state(node, std::move(pages), true);
+  tree_.unpin_state(node);
+}
+
+}  // namespace prefix

@@ -1,0 +1,183 @@
+// States of recurrent layers: whose they are, and which goes when pages are wanted.
+//
+// A state competes with leaves by the same keys (policy.h), with times and uses of its own: a hit
+// refreshes the state it continues from, not those above it. One at a fork stays until the fork is
+// gone: what shares it is still there.
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "base/page.h"
+#include "base/status.h"
+#include "tree/tree.h"
+
+namespace prefix {
+
+std::vector<int32_t> Tree::take_state_pages(int32_t pages) {
+  PREFIX_CHECK(pages <= pages_.available());
+  std::vector<int32_t> taken;
+  taken.reserve(static_cast<size_t>(pages));
+  for (int32_t i = 0; i < pages; ++i) taken.push_back(pages_.allocate_blank(-1));
+  held_state_pages_ += pages;
+  loose_state_pages_ += pages;
+  return taken;
+}
+
+void Tree::give_state_pages(std::vector<int32_t> pages) {
+  for (const int32_t page : pages) pages_.release(page);
+  held_state_pages_ -= static_cast<int32_t>(pages.size());
+  loose_state_pages_ -= static_cast<int32_t>(pages.size());
+}
+
+void Tree::add_state(NodeId id, std::vector<int32_t> pages, bool keep) {
+  const Node& n = nodes_[id];
+  PREFIX_CHECK(n.length > 0 && n.computed == n.length && !has_state(id));
+  const auto count = static_cast<int32_t>(pages.size());
+  State& state = states_[id];
+  state.pages = std::move(pages);
+  state.last_use = state.created = tick_;
+  state.uses = 1;
+  state.keep = keep;
+  state.pins = 1;
+  loose_state_pages_ -= count;
+  space_of(n).state_tokens += int64_t{count} * kPageTokens;
+  update_state(id);
+}
+
+std::vector<int32_t> Tree::take_state(NodeId id) {
+  State& state = states_.at(id);
+  if (state.queued) state_queue_.erase({state.key, id});
+  std::vector<int32_t> pages = std::move(state.pages);
+  const auto count = static_cast<int32_t>(pages.size());
+  if (state.pins == 0) held_state_pages_ += count;
+  loose_state_pages_ += count;
+  space_of(nodes_[id]).state_tokens -= int64_t{count} * kPageTokens;
+  states_.erase(id);
+  return pages;
+}
+
+void Tree::drop_state(NodeId id) { give_state_pages(take_state(id)); }
+
+void Tree::evict_state(NodeId id) {
+  if (state_.policy == Policy::kGdsf)
+    state_.age = std::max(state_.age, std::bit_cast<double>(states_.at(id).key.rank));
+  drop_state(id);
+  ++state_evictions_;
+}
+
+NodeId Tree::state_at(NodeId id, int32_t length) const {
+  if (states_.empty()) return kNoNode;
+  for (; id != kNoNode; id = nodes_[id].parent)
+    if (nodes_[id].end() <= length && states_.contains(id)) return id;
+  return kNoNode;
+}
+
+void Tree::pin_state(NodeId id) {
+  State& state = states_.at(id);
+  if (state.pins++ == 0) held_state_pages_ += static_cast<int32_t>(state.pages.size());
+  update_state(id);
+}
+
+void Tree::unpin_state(NodeId id) {
+  State& state = states_.at(id);
+  PREFIX_CHECK(state.pins > 0);
+  if (--state.pins > 0) return;
+  held_state_pages_ -= static_cast<int32_t>(state.pages.size());
+  if (state.keep) {
+    update_state(id);
+  } else {
+    drop_state(id);
+  }
+}
+
+void Tree::use_state(NodeId id) {
+  State& state = states_.at(id);
+  state.last_use = tick_;
+  ++state.uses;
+  update_state(id);
+}
+
+// What computing it again would cost, for its size, as of leaves: see PolicyState::rank_of().
+EvictionQueue::Key Tree::state_key(NodeId id, const State& state) const {
+  Node as = nodes_[id];
+  as.last_use = state.last_use;
+  as.uses = state.uses;
+  const int64_t of_class = state_.class_of(as);
+  switch (state_.policy) {
+    case Policy::kFifo:
+      return {of_class, state.created};
+    case Policy::kFilo:
+      return {of_class, -state.created};
+    case Policy::kGdsf: {
+      const NodeId above = state_at(as.parent, as.end());
+      const double begin = above == kNoNode ? 0 : nodes_[above].end();
+      const double tokens = as.end() - begin;
+      const double middle = begin + 0.5 * tokens;
+      const double cost = (state_.token_cost + state_.position_cost * middle) / state_.token_cost;
+      const double size = static_cast<double>(state.pages.size()) * kPageTokens;
+      return {of_class, std::bit_cast<int64_t>(state_.age + as.uses * cost * tokens / size)};
+    }
+    default:
+      return {of_class, state_.rank_of(id, as)};
+  }
+}
+
+// The queue has the states that are kept, not pinned, and not at a fork.
+void Tree::update_state(NodeId id) {
+  State& state = states_.at(id);
+  if (state.queued) state_queue_.erase({state.key, id});
+  const Node& n = nodes_[id];
+  const bool fork = n.first_child != kNoNode && nodes_[n.first_child].next != kNoNode;
+  state.queued = state.pins == 0 && !fork;
+  if (!state.queued) return;
+  state.key = state_key(id, state);
+  state_queue_.insert({state.key, id});
+}
+
+// The one that goes next, of one namespace or of all that are above their floors.
+NodeId Tree::state_victim(int32_t within) const {
+  for (const auto& [key, id] : state_queue_) {
+    const Root& root = roots_[static_cast<size_t>(nodes_[id].root)];
+    if (within >= 0 && root.name_space != within) continue;
+    const Namespace& s = *root.space;
+    const auto gone = static_cast<int64_t>(states_.at(id).pages.size()) * kPageTokens;
+    if (within < 0 && s.held() - gone < s.floor) continue;
+    return id;
+  }
+  return kNoNode;
+}
+
+bool Tree::state_goes_first(NodeId state, NodeId leaf) const {
+  if (state == kNoNode || leaf == kNoNode) return state != kNoNode;
+  const EvictionQueue* const queue =
+      queue_of(*roots_[static_cast<size_t>(nodes_[leaf].root)].space);
+  return states_.at(state).key <= queue->front_key();
+}
+
+bool Tree::make_state_room(int32_t pages, int32_t name_space) {
+  return make_room_in(name_space, int64_t{pages} * kPageTokens) && make_room(pages, name_space);
+}
+
+void Tree::check_states(std::vector<int32_t>& owners) const {
+  std::unordered_map<int32_t, int64_t> of_namespace;
+  size_t queued = 0;
+  int32_t held = loose_state_pages_;
+  for (const auto& [id, state] : states_) {
+    const Node& n = nodes_[id];
+    PREFIX_CHECK(n.root >= 0 && n.length > 0 && n.computed == n.length);
+    const bool fork = n.first_child != kNoNode && nodes_[n.first_child].next != kNoNode;
+    PREFIX_CHECK(state.queued == (state.pins == 0 && !fork) && (state.keep || state.pins > 0));
+    if (state.queued) ++queued;
+    if (state.pins > 0) held += static_cast<int32_t>(state.pages.size());
+    of_namespace[name_space(n)] += static_cast<int64_t>(state.pages.size()) * kPageTokens;
+    for (const int32_t page : state.pages) {
+      if (owners.size() <= static_cast<size_t>(page)) owners.resize(static_cast<size_t>(page) + 1);
+      ++owners[static_cast<size_t>(page)];
+    }
+  }
+  PREFIX_CHECK(queued == state_queue_.size() && held == held_state_pages_);
+  for (const auto& [number, space] : namespaces_)
+    PREFIX_CHECK(of_namespace[number] == space.state_tokens);
+}
+
+}  // namespace prefix
