@@ -35,7 +35,7 @@ struct ScanSegment {
   int32_t from;    // with parent < 0: the stored state it begins with; -1: zeros
 };
 
-// Of one row there may be several.
+// Of one row there may be several. Of several of one state the last one counts.
 struct ScanWrite {
   int32_t row;
   int32_t state;

@@ -75,7 +75,7 @@ struct ConvArgs {
   const float* weight = nullptr;  // [conv_channels, conv_width]
   const float* bias = nullptr;    // [conv_channels]; null: none
   bool silu = false;              // of the result
-  float* out = nullptr;           // [rows, conv_channels]
+  float* out = nullptr;           // [rows, conv_channels], apart from x
   int64_t ld_out = 0;
 };
 
@@ -171,6 +171,9 @@ class Step {
   virtual void conv(const ConvArgs& args) = 0;
   virtual void scan(const Mamba2Args& args) = 0;
   virtual void scan(const GatedDeltaArgs& args) = 0;
+  // The most bytes of states that a scan of this step has had in memory of its own, for segments
+  // still to come.
+  virtual int64_t scan_bytes() const { return 0; }
   // Of each row: not 0 when qkv() had a key or value for it, or scan() a result, in any layer so far,
   // that is not finite. What depends on that row's slots is wrong. Waits for a GPU; good until the next step
   // begins.

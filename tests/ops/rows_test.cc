@@ -103,6 +103,71 @@ TEST_P(RowOps, RmsNormF32InPlaceAndAdded) {
   }
 }
 
+TEST_P(RowOps, GatedNorm) {
+  const auto silu = [](double z) { return z / (1 + std::exp(-z)); };
+  for (const int64_t n : {1, 33, 64, 128, 1000}) {
+    for (const bool first : {false, true}) {
+      SCOPED_TRACE(cat("n ", n, first ? ", gate first" : ""));
+      const int64_t rows = 11, heads = 3, width = heads * n;
+      const std::vector<float> y = random(rows * (width + 1)),
+                               z = random(rows * (width + 2), -4, 4),
+                               weight = random(width, 0.5f, 2);
+      Device::GatedNormArgs args;
+      args.y = y.data();
+      args.ld_y = width + 1;
+      args.z = z.data();
+      args.ld_z = width + 2;
+      args.weight = weight.data();
+      args.shared_weight = !first;
+      args.gate_first = first;
+      args.eps = 1e-3f;
+      args.heads = heads;
+      args.n = n;
+      const int64_t ld = device_->act_ld(width);
+      Buffer out(*device_, static_cast<size_t>(rows * ld) * device_->act_bytes());
+      device_->gated_norm(args, rows, {out.data(), ld});
+      for (int64_t r = 0; r < rows; ++r) {
+        for (int64_t h = 0; h < heads; ++h) {
+          std::vector<double> x(static_cast<size_t>(n));
+          double squares = 0;
+          for (int64_t i = 0; i < n; ++i) {
+            x[i] = y[r * (width + 1) + h * n + i];
+            if (first) x[i] *= silu(z[r * (width + 2) + h * n + i]);
+            squares += x[i] * x[i];
+          }
+          const double scale = 1 / std::sqrt(squares / static_cast<double>(n) + 1e-3f);
+          for (int64_t i = 0; i < n; ++i) {
+            double want = x[i] * scale * weight[first ? h * n + i : i];
+            if (!first) want *= silu(z[r * (width + 2) + h * n + i]);
+            expect_close(get(out.data(), r * ld + h * n + i, act_), want, act_,
+                         cat("row ", r, " head ", h, " column ", i));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(RowOps, MultiplySigmoid) {
+  for (const int64_t n : {1, 15, 64, 203}) {
+    const int64_t rows = 9, ld = device_->act_ld(n);
+    const std::vector<float> x = random(rows * n), gate = random(rows * (n + 1), -90, 90);
+    Buffer out(*device_, static_cast<size_t>(rows * ld) * device_->act_bytes());
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t i = 0; i < n; ++i) put(out.data(), r * ld + i, act_, x[r * n + i]);
+    device_->multiply_sigmoid(gate.data(), n + 1, rows, n, {out.data(), ld});
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t i = 0; i < n; ++i) {
+        const double rounded =
+            act_ == DType::kBf16 ? from_bf16(to_bf16(x[r * n + i])) : x[r * n + i];
+        expect_close(get(out.data(), r * ld + i, act_),
+                     rounded / (1 + std::exp(-double{gate[r * (n + 1) + i]})), act_,
+                     cat("n ", n, " row ", r, " column ", i));
+      }
+    }
+  }
+}
+
 struct QkvCase {
   int32_t heads, kv_heads, head_dim, rotary_dim;
   int norm;  // 0 none, 1 per head, 2 whole width

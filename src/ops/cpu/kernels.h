@@ -8,6 +8,7 @@
 #include "ops/cpu/attention_kernels.h"
 #include "ops/cpu/gemm_kernels.h"
 #include "ops/cpu/rows_kernels.h"
+#include "ops/cpu/scan_kernels.h"
 
 namespace prefix::ops {
 
@@ -17,6 +18,7 @@ struct KernelTable {
   GemmKernels gemm;
   RowKernels rows;
   AttentionKernels attention;
+  ScanKernels scan;
 };
 
 // The table of a level; the caller has checked that the machine runs it (isa.h).

@@ -1,4 +1,4 @@
-// Operations on rows: the embedding, norms, q k v split and written to their pages.
+// Operations on rows: the embedding, norms, gates, q k v split and written to their pages.
 //
 // Keys and values are scattered into their page (layout in op.h): two neighbouring elements of a
 // key share 32 bits, two neighbouring *keys* of a value column do, so the value of one row is
@@ -20,12 +20,17 @@ namespace {
 constexpr int64_t kRowsPerTask = 8;
 
 template <typename Task>
-void over_rows(const CpuContext& context, int64_t rows, const Task& task) {
+void over_rows_and_workers(const CpuContext& context, int64_t rows, const Task& task) {
   const int64_t tasks = (rows + kRowsPerTask - 1) / kRowsPerTask;
-  context.threads->run(tasks, [&](int64_t index, int) {
+  context.threads->run(tasks, [&](int64_t index, int worker) {
     const int64_t end = std::min(rows, (index + 1) * kRowsPerTask);
-    for (int64_t row = index * kRowsPerTask; row < end; ++row) task(row);
+    for (int64_t row = index * kRowsPerTask; row < end; ++row) task(row, worker);
   });
+}
+
+template <typename Task>
+void over_rows(const CpuContext& context, int64_t rows, const Task& task) {
+  over_rows_and_workers(context, rows, [&](int64_t row, int) { task(row); });
 }
 
 float inverse_rms(const RowKernels& kernels, const float* x, int64_t n, float eps) {
@@ -150,6 +155,49 @@ void CpuDevice::rms_norm_f32(const float* x, int64_t ld, const float* weight, fl
     const float* const from = x + row * ld;
     const float scale = inverse_rms(kernels, from, n, eps);
     (add ? kernels.scale_add : kernels.scale_f32)(from, scale, weight, n, out + row * ld_out);
+  });
+}
+
+void CpuDevice::gated_norm(const GatedNormArgs& args, int64_t rows, ActivationBuffer out) {
+  const RowKernels& kernels = context_.kernels->rows;
+  const int64_t n = args.n;
+  const bool bf16 = context_.act_is_bf16();
+  over_rows_and_workers(context_, rows, [&](int64_t row, int worker) {
+    const auto bytes = static_cast<size_t>(n) * sizeof(float);
+    auto* const work = reinterpret_cast<float*>(context_.scratch[worker].reserve(bytes));
+    for (int64_t head = 0; head < args.heads; ++head) {
+      const float* const y = args.y + row * args.ld_y + head * n;
+      const float* const z = args.z + row * args.ld_z + head * n;
+      const float* const weight = args.weight + (args.shared_weight ? 0 : head * n);
+      auto* const half = reinterpret_cast<uint16_t*>(out.data) + row * out.ld + head * n;
+      auto* const full = reinterpret_cast<float*>(out.data) + row * out.ld + head * n;
+      if (args.gate_first) {
+        kernels.multiply_silu(y, z, n, work);
+        const float scale = inverse_rms(kernels, work, n, args.eps);
+        if (bf16) {
+          kernels.scale_bf16(work, scale, weight, n, half);
+        } else {
+          kernels.scale_f32(work, scale, weight, n, full);
+        }
+      } else {
+        kernels.scale_f32(y, inverse_rms(kernels, y, n, args.eps), weight, n, work);
+        kernels.multiply_silu(work, z, n, bf16 ? work : full);
+        if (bf16) kernels.to_bf16(work, n, half);
+      }
+    }
+  });
+}
+
+void CpuDevice::multiply_sigmoid(const float* gate, int64_t ld, int64_t rows, int64_t n,
+                                 ActivationBuffer x) {
+  const RowKernels& kernels = context_.kernels->rows;
+  over_rows(context_, rows, [&](int64_t row) {
+    const float* const from = gate + row * ld;
+    if (context_.act_is_bf16()) {
+      kernels.multiply_sigmoid_bf16(reinterpret_cast<uint16_t*>(x.data) + row * x.ld, from, n);
+    } else {
+      kernels.multiply_sigmoid_f32(reinterpret_cast<float*>(x.data) + row * x.ld, from, n);
+    }
   });
 }
 

@@ -76,6 +76,46 @@ void element_scale_add(const float* x, float scale, const float* weight, int64_t
   }
 }
 
+void element_multiply_silu(const float* x, const float* z, int64_t n, float* out) {
+  constexpr int64_t kLanes = Simd::kLanes;
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    Simd::store(out + i, Simd::mul(Simd::load(x + i), vec_silu(Simd::load(z + i))));
+  if (i < n) {
+    const int64_t rest = n - i;
+    store_first(out + i, rest,
+                Simd::mul(load_first(x + i, rest), vec_silu(load_first(z + i, rest))));
+  }
+}
+
+void element_multiply_sigmoid_f32(float* x, const float* gate, int64_t n) {
+  constexpr int64_t kLanes = Simd::kLanes;
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    Simd::store(x + i, Simd::mul(Simd::load(x + i), vec_sigmoid(Simd::load(gate + i))));
+  if (i < n) {
+    const int64_t rest = n - i;
+    store_first(x + i, rest,
+                Simd::mul(load_first(x + i, rest), vec_sigmoid(load_first(gate + i, rest))));
+  }
+}
+
+void element_multiply_sigmoid_bf16(uint16_t* x, const float* gate, int64_t n) {
+  constexpr int64_t kLanes = Simd::kLanes;
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    const Simd::F g = vec_sigmoid(Simd::load(gate + i));
+    Simd::store_bf16(x + i, Simd::mul(Simd::load_bf16(x + i), g));
+  }
+  if (i < n) {
+    const int64_t rest = n - i;
+    uint16_t lanes[kLanes] = {};
+    for (int64_t j = 0; j < rest; ++j) lanes[j] = x[i + j];
+    const Simd::F g = vec_sigmoid(load_first(gate + i, rest));
+    store_first_bf16(x + i, rest, Simd::mul(Simd::load_bf16(lanes), g));
+  }
+}
+
 void element_to_bf16(const float* x, int64_t n, uint16_t* out) {
   constexpr int64_t kLanes = Simd::kLanes;
   int64_t i = 0;
@@ -126,6 +166,9 @@ inline RowKernels row_kernels() {
   e.scale_bf16 = element_scale_bf16;
   e.scale_add = element_scale_add;
   e.head = element_head;
+  e.multiply_silu = element_multiply_silu;
+  e.multiply_sigmoid_f32 = element_multiply_sigmoid_f32;
+  e.multiply_sigmoid_bf16 = element_multiply_sigmoid_bf16;
   e.to_bf16 = element_to_bf16;
   return e;
 }

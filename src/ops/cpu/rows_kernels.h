@@ -31,6 +31,11 @@ struct RowKernels {
   void (*scale_add)(const float* x, float scale, const float* weight, int64_t n,
                     float* out) = nullptr;
   void (*head)(const HeadArgs& args) = nullptr;
+  // out = x * silu(z)
+  void (*multiply_silu)(const float* x, const float* z, int64_t n, float* out) = nullptr;
+  // x *= sigmoid(gate)
+  void (*multiply_sigmoid_f32)(float* x, const float* gate, int64_t n) = nullptr;
+  void (*multiply_sigmoid_bf16)(uint16_t* x, const float* gate, int64_t n) = nullptr;
   void (*to_bf16)(const float* x, int64_t n, uint16_t* out) = nullptr;
 };
 

@@ -1,9 +1,11 @@
-// A step of the CPU device. Its operations are in rows.cc, pages.cc, attention.cc and heads.cc.
+// A step of the CPU device. Its operations are in rows.cc, pages.cc, attention.cc, conv.cc, scan.cc
+// and heads.cc.
 #pragma once
 
 #include <vector>
 
 #include "ops/cpu/context.h"
+#include "ops/cpu/scan_walk.h"
 #include "ops/step.h"
 
 namespace prefix::ops {
@@ -14,6 +16,7 @@ class CpuStep final : public Step {
   CpuStep(const CpuContext& context, const StepArrays& arrays, std::vector<int32_t>& not_finite)
       : turn_(*context.threads), context_(context), arrays_(arrays), not_finite_(not_finite) {
     not_finite_.assign(arrays.slots.size(), 0);
+    if (arrays.scan != nullptr) walk_ = make_scan_walk(*arrays.scan, arrays.state.conv_width);
   }
 
   int64_t rows() const override { return static_cast<int64_t>(arrays_.tokens.size()); }
@@ -25,6 +28,7 @@ class CpuStep final : public Step {
   void conv(const ConvArgs& args) override;
   void scan(const Mamba2Args& args) override;
   void scan(const GatedDeltaArgs& args) override;
+  int64_t scan_bytes() const override { return scan_bytes_; }
   std::span<const int32_t> not_finite() override { return not_finite_; }
 
   void begin_heads(const HeadArrays& arrays) override { heads_ = arrays; }
@@ -37,6 +41,8 @@ class CpuStep final : public Step {
   const Threads::Turn turn_;  // a step does not share the workers with that of another engine
   const CpuContext& context_;
   const StepArrays arrays_;
+  ScanWalk walk_;
+  int64_t scan_bytes_ = 0;
   HeadArrays heads_;
   std::vector<int32_t>& not_finite_;
 };

@@ -1,4 +1,4 @@
-// Vector functions over the Simd of a level (simd.h): exp2, exp, SiLU, sums.
+// Vector functions over the Simd of a level (simd.h): exp2, exp, SiLU, sigmoid, sums.
 //
 // One polynomial for all levels, the same in each lane; sums add the lanes in one fixed order.
 // Everything is in an unnamed namespace because Simd means other code in other levels.
@@ -35,6 +35,11 @@ inline Simd::F vec_exp(Simd::F x) {
 // x / (1 + e^-x)
 inline Simd::F vec_silu(Simd::F x) {
   return Simd::div(x, Simd::add(Simd::set1(1.0f), vec_exp(Simd::sub(Simd::zero(), x))));
+}
+
+inline Simd::F vec_sigmoid(Simd::F x) {
+  const Simd::F one = Simd::set1(1.0f);
+  return Simd::div(one, Simd::add(one, vec_exp(Simd::sub(Simd::zero(), x))));
 }
 
 // 2^x for softmax weights, x <= 127: as vec_exp2, with the instructions of AVX-512 where they
