@@ -1,0 +1,270 @@
+// Speed of convolutions and scans on every CPU level. One JSON object per line.
+//
+//   scan_bench [--isa name] [--threads n] [--quick]
+//
+// Models: the recurrent layers of Granite-4.0-H-350M (Mamba-2) and Qwen3.5-0.8B (gated delta rule).
+//   prefill  one text of 2048 rows. `share` is what the chunked form of the scan would compute,
+//            over the measured f32 multiply-adds on registers. The scan goes token by token, so it
+//            computes something else: `serial_share` is its own operations over the same peak.
+//   decode   32 texts of a row each, over stored states in place. `share` is the bytes of states
+//            read and written over what a copy of as many bytes reaches in the same run.
+//
+// FLOP of the chunked forms, chunk Q = 64, of a token and head; what is masked in a chunk is not
+// counted (half of it is):
+//   Mamba-2, S [P, N] (Dao and Gu 2024, section 6):
+//     C S and B (outer) x              4 P N
+//     (C B^T) x in the chunk           Q P           C B^T itself is shared by all heads of a group
+//   gated delta rule, S [K, V] (Yang et al. 2024, WY form):
+//     Q S, W S, K (outer) V'           6 K V
+//     K K^T, Q K^T                     2 Q K
+//     T = (I + A)^-1                   Q^2 / 3
+//     T V, T K, (Q K^T) V'             Q V + Q K + Q V
+// Multiply-adds of the serial form a token and head, each a vector operation that could be an FMA:
+//   Mamba-2 3 P N (decay, update, sum), gated delta rule 4 K V (k S, decay, update, q S).
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "measure.h"
+#include "ops/step.h"
+
+namespace {
+
+using namespace prefix;       // NOLINT: a program of one file
+using namespace prefix::ops;  // NOLINT
+
+constexpr double kChunk = 64;
+
+struct Arguments {
+  std::string isa;  // empty: all that run here
+  std::vector<int> threads = {1, 2};
+  bool quick = false;
+};
+
+struct Model {
+  const char* name;
+  bool mamba;
+  int32_t heads, key_heads;     // key_heads: groups
+  int32_t head_dim, inner_dim;  // value_dim, key_dim
+  int32_t channels;
+
+  StateLayout layout() const {
+    StateLayout layout;
+    layout.layers = 1;
+    layout.conv_channels = channels;
+    layout.conv_width = 4;
+    layout.scan_floats = int64_t{heads} * head_dim * inner_dim;
+    return layout;
+  }
+  // Of a token.
+  double chunked_flop() const {
+    const double p = head_dim, n = inner_dim;
+    return heads * (mamba ? 4 * p * n + kChunk * p
+                          : 6 * p * n + 3 * kChunk * n + 2 * kChunk * p + kChunk * kChunk / 3);
+  }
+  double serial_flop() const { return 2.0 * heads * head_dim * inner_dim * (mamba ? 3 : 4); }
+};
+
+constexpr Model kModels[] = {{"granite-4.0-h-350m", true, 48, 1, 32, 128, 1792},
+                             {"qwen3.5-0.8b", false, 16, 16, 128, 128, 6144}};
+
+std::vector<float> random_floats(int64_t n) {
+  std::minstd_rand random(1);
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  std::vector<float> v(static_cast<size_t>(n));
+  for (float& x : v) x = uniform(random);
+  return v;
+}
+
+// Bytes read and written in a second by a copy of `bytes` bytes on all threads.
+double copy_speed(CpuDevice& device, size_t bytes) {
+  std::byte* const from = device.allocate(bytes);
+  std::byte* const to = device.allocate(bytes);
+  std::memset(from, 1, bytes);
+  constexpr size_t kPiece = 64 << 10;
+  const double time = bench::best_time(0.2, [&] {
+    device.context().threads->run(static_cast<int64_t>(bytes / kPiece), [&](int64_t i, int) {
+      const size_t at = static_cast<size_t>(i) * kPiece;
+      std::memcpy(to + at, from + at, kPiece);
+    });
+  });
+  device.release(from, bytes);
+  device.release(to, bytes);
+  return 2.0 * static_cast<double>(bytes) / time;
+}
+
+class ModelBench {
+ public:
+  // `texts` of as many rows each; several go over stored states in place.
+  ModelBench(CpuDevice& device, const Model& model, int32_t texts, int32_t rows)
+      : device_(device), model_(model), rows_(texts * rows) {
+    const int64_t inner = int64_t{model.heads} * model.head_dim;
+    const StateLayout layout = model.layout();
+    plan_.state_pages = layout.pages(kKv.page_bytes());
+    plan_.pages.resize(static_cast<size_t>(texts) * static_cast<size_t>(plan_.state_pages));
+    std::iota(plan_.pages.begin(), plan_.pages.end(), 0);
+    for (int32_t i = 0; i < texts; ++i) {
+      plan_.segments.push_back({i * rows, (i + 1) * rows, -1, texts > 1 ? i : -1});
+      plan_.writes.push_back({(i + 1) * rows - 1, i});
+    }
+    x_ = random_floats(int64_t{rows_} * model.channels);
+    out_.resize(x_.size());
+    gates_ = random_floats(int64_t{rows_} * model.heads);
+    vectors_ = random_floats(int64_t{model.channels} * 4);
+    a_.assign(static_cast<size_t>(model.heads), -0.5f);
+    y_.resize(static_cast<size_t>(rows_ * inner));
+    slots_.assign(static_cast<size_t>(rows_), KvSlot{-1, 0});
+    pool_bytes_ = plan_.pages.size() * kKv.page_bytes();
+    pool_ = device.allocate(pool_bytes_);
+    const std::vector<float> states = random_floats(static_cast<int64_t>(pool_bytes_ / 4));
+    std::memcpy(pool_, states.data(), pool_bytes_);
+    StepArrays arrays;
+    arrays.slots = slots_;
+    arrays.kv = kKv;
+    arrays.pool = pool_;
+    arrays.scan = &plan_;
+    arrays.state = layout;
+    step_ = device.begin_step(arrays);
+  }
+  ModelBench(const ModelBench&) = delete;
+  ModelBench& operator=(const ModelBench&) = delete;
+  ~ModelBench() { device_.release(pool_, pool_bytes_); }
+
+  void prefill(double peak) {
+    const double flop = model_.chunked_flop() * rows_;
+    const double conv_time = bench::best_time(0.2, [&] { conv(); });
+    const double time = bench::best_time(0.5, [&] { scan(); });
+    peak = std::max(peak, bench::measure_peak(device_));
+    print("prefill", time, conv_time);
+    std::printf("\"gflops\":%.1f,\"peak_gflops\":%.1f,\"serial_share\":%.3f,\"share\":%.3f}\n",
+                flop / time * 1e-9, peak * 1e-9, model_.serial_flop() * rows_ / time / peak,
+                flop / time / peak);
+    std::fflush(stdout);
+  }
+  void decode(double speed) {
+    const double bytes = 2.0 * rows_ * static_cast<double>(model_.layout().scan_floats) * 4;
+    const double conv_time = bench::best_time(0.2, [&] { conv(); });
+    const double time = bench::best_time(0.5, [&] { scan(); });
+    speed = std::max(speed, copy_speed(device_, pool_bytes_));
+    print("decode", time, conv_time);
+    std::printf(
+        "\"gigabytes_per_second\":%.2f,\"copy_gigabytes_per_second\":%.2f,\"share\":%.3f}\n",
+        bytes / time * 1e-9, speed * 1e-9, bytes / time / speed);
+    std::fflush(stdout);
+  }
+  size_t pool_bytes() const { return pool_bytes_; }
+
+ private:
+  // Pages of 48 KB, as models with few attention layers have them.
+  static constexpr KvLayout kKv{KvType::kBf16, 3, 2, 64};
+
+  void print(const char* shape, double time, double conv_time) const {
+    std::printf(
+        "{\"bench\":\"scan\",\"isa\":\"%s\",\"threads\":%d,\"model\":\"%s\",\"shape\":\"%s\","
+        "\"rows\":%d,\"microseconds\":%.1f,\"conv_microseconds\":%.1f,",
+        std::string(device_.isa()).c_str(), device_.context().threads->count(), model_.name, shape,
+        rows_, time * 1e6, conv_time * 1e6);
+  }
+  void conv() {
+    ConvArgs args;
+    args.x = x_.data();
+    args.ld = args.ld_out = model_.channels;
+    args.weight = vectors_.data();
+    args.bias = vectors_.data();
+    args.silu = true;
+    args.out = out_.data();
+    step_->conv(args);
+  }
+  void scan() {
+    if (model_.mamba) {
+      Mamba2Args args;
+      args.heads = model_.heads;
+      args.head_dim = model_.head_dim;
+      args.groups = model_.key_heads;
+      args.state = model_.inner_dim;
+      args.x = x_.data();
+      args.ld = model_.channels;
+      args.dt = gates_.data();
+      args.ld_dt = model_.heads;
+      args.dt_bias = args.d = vectors_.data();
+      args.a = a_.data();
+      args.y = y_.data();
+      args.ld_y = int64_t{model_.heads} * model_.head_dim;
+      step_->scan(args);
+      return;
+    }
+    GatedDeltaArgs args;
+    args.key_heads = model_.key_heads;
+    args.value_heads = model_.heads;
+    args.key_dim = model_.inner_dim;
+    args.value_dim = model_.head_dim;
+    args.qkv = x_.data();
+    args.ld = model_.channels;
+    args.a = args.b = gates_.data();
+    args.ld_ab = model_.heads;
+    args.a_scale = a_.data();
+    args.dt_bias = vectors_.data();
+    args.y = y_.data();
+    args.ld_y = int64_t{model_.heads} * model_.head_dim;
+    step_->scan(args);
+  }
+
+  CpuDevice& device_;
+  const Model& model_;
+  const int32_t rows_;
+  ScanPlan plan_;
+  std::vector<float> x_, out_, gates_, vectors_, a_, y_;
+  std::vector<KvSlot> slots_;
+  size_t pool_bytes_ = 0;
+  std::byte* pool_ = nullptr;
+  std::unique_ptr<Step> step_;
+};
+
+Arguments parse(int argc, char** argv) {
+  Arguments arguments;
+  for (int i = 1; i < argc; ++i) {
+    const std::string option = argv[i];
+    const auto value = [&]() -> std::string { return i + 1 < argc ? argv[++i] : ""; };
+    if (option == "--isa") {
+      arguments.isa = value();
+    } else if (option == "--threads") {
+      arguments.threads = {std::stoi(value())};
+    } else if (option == "--quick") {
+      arguments.quick = true;
+    } else {
+      std::fprintf(stderr, "unknown option %s\n", option.c_str());
+      std::exit(2);
+    }
+  }
+  return arguments;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const Arguments arguments = parse(argc, argv);
+  for (const IsaLevel& level : cpu_isa_levels()) {
+    if (!arguments.isa.empty() && level.name != arguments.isa) continue;
+    if (!level.available) {
+      std::printf("{\"bench\":\"scan\",\"isa\":\"%s\",\"skipped\":\"%s\"}\n",
+                  std::string(level.name).c_str(), std::string(level.reason).c_str());
+      continue;
+    }
+    for (const int threads : arguments.threads) {
+      CpuDevice device({kF32Types, level.name, std::make_shared<prefix::Threads>(threads)});
+      for (const Model& model : kModels) {
+        ModelBench prefill(device, model, 1, arguments.quick ? 256 : 2048);
+        prefill.prefill(bench::measure_peak(device));
+      }
+      for (const Model& model : kModels) {
+        ModelBench decode(device, model, 32, 1);
+        decode.decode(copy_speed(device, decode.pool_bytes()));
+      }
+    }
+  }
+  return 0;
+}
