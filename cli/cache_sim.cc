@@ -10,6 +10,7 @@
 
 #include "api.h"
 #include "args.h"
+#include "cache_hybrid.h"
 #include "cache_trace.h"
 #include "commands.h"
 #include "common.h"
@@ -25,7 +26,9 @@ using Json = nlohmann::ordered_json;
 constexpr std::string_view kPolicies[] = {"lru",  "lfu",  "fifo",     "mru",
                                           "filo", "slru", "priority", "gdsf"};
 
+// capacity: what the simulation counts, see Capacity::limit.
 std::string sim_options(const Args& args, const std::string& policy, int64_t capacity) {
+  if (args.has("--hybrid")) return hybrid_options(args, policy, capacity).dump();
   Json out;
   out["policy"] = policy;
   out["page"] = args.get_int("--page", 1, 1, 65536);
@@ -33,16 +36,6 @@ std::string sim_options(const Args& args, const std::string& policy, int64_t cap
   out["bigram"] = args.has("--bigram");
   if (args.has("--compat")) out["compat"] = args.choice("--compat", "sglang", "sglang");
   return out.dump();
-}
-
-std::vector<std::string> split(const std::string& list) {
-  std::vector<std::string> parts(1);
-  for (const char c : list)
-    if (c == ',')
-      parts.emplace_back();
-    else
-      parts.back() += c;
-  return parts;
 }
 
 // ---- Operations ------------------------------------------------------------------------------
@@ -82,7 +75,7 @@ int run_operations(const Args& args) {
 struct Capacity {
   std::string text;  // as it was given
   int64_t bytes = 0;
-  int64_t tokens = 0;  // 0: no limit
+  int64_t limit = 0;  // tokens, with --hybrid bytes; 0: none
 };
 
 // What a token of some model costs; 0 where neither a flag nor a model says.
@@ -93,6 +86,7 @@ struct Costs {
 
 Costs read_costs(const Args& args) {
   Costs costs;
+  if (args.has("--hybrid")) return costs;  // the simulation counts them itself
   if (args.has("--model")) {
     const std::string path = args.get("--model");
     const prefix::Options options = make_options(engine_options(args));
@@ -108,32 +102,38 @@ Costs read_costs(const Args& args) {
 
 std::vector<Capacity> read_capacities(const Args& args, const Costs& costs) {
   if (!args.has("--capacity")) return {Capacity{"no limit", 0, 0}};
-  if (costs.bytes_per_token == 0)
+  const bool hybrid = args.has("--hybrid");
+  if (!hybrid && costs.bytes_per_token == 0)
     fail(
         "--capacity is in bytes: say with --bytes-per-token or --model what a "
         "token takes");
   std::vector<Capacity> capacities;
   for (const std::string& text : split(args.get("--capacity"))) {
     const int64_t bytes = parse_size("--capacity", text);
-    const int64_t tokens = bytes / costs.bytes_per_token;
-    if (tokens == 0)
+    const int64_t limit = hybrid ? bytes : bytes / costs.bytes_per_token;
+    if (limit == 0)
       fail("--capacity = ", shown(text), " holds no token: one takes ", costs.bytes_per_token,
            " bytes");
-    capacities.push_back({text, bytes, tokens});
+    capacities.push_back({text, bytes, limit});
   }
   return capacities;
 }
 
-std::vector<std::string> read_policies(const Args& args) {
-  const std::string value = args.get("--policy", "lru");
+std::vector<std::string> read_policies(const Args& args, const std::vector<Capacity>& capacities) {
+  const bool hybrid = args.has("--hybrid");
+  const std::string value = args.get("--policy", hybrid ? "auto" : "lru");
   std::vector<std::string> policies;
-  if (value == "all") {
+  if (value == "all" && hybrid) {
+    policies.assign(std::begin(kHybridPolicies), std::end(kHybridPolicies));
+  } else if (value == "all") {
     policies.assign(std::begin(kPolicies), std::end(kPolicies));
   } else {
     policies = split(value);
   }
   // The library knows the names: a wrong one must be told before a long run, not in its middle.
-  for (const std::string& policy : policies) Simulation(sim_options(args, policy, 0));
+  for (const std::string& policy : policies)
+    for (const Capacity& capacity : capacities)
+      Simulation(sim_options(args, policy, capacity.limit));
   return policies;
 }
 
@@ -144,7 +144,7 @@ struct Outcome {
   int64_t hits = 0;
   int64_t input = 0;
   int64_t reused = 0;
-  int64_t evictions = 0;
+  Json stats;  // of the simulation
   double seconds = 0;
 
   double rate() const {
@@ -154,40 +154,56 @@ struct Outcome {
 
 // What is printed of a capacity: bytes, or null for no limit.
 Json capacity_json(const Capacity& capacity) {
-  return capacity.tokens > 0 ? Json(capacity.bytes) : Json(nullptr);
+  return capacity.limit > 0 ? Json(capacity.bytes) : Json(nullptr);
+}
+
+// FLOPs of the reused tokens: counted by the simulation of a hybrid model, else a number for each
+// token, or unknown.
+std::optional<double> flops_saved(const Outcome& o, const Costs& costs) {
+  if (o.stats.contains("flops_saved")) return o.stats["flops_saved"].get<double>();
+  if (costs.flops_per_token > 0) return costs.flops_per_token * static_cast<double>(o.reused);
+  return std::nullopt;
 }
 
 Json outcome_json(const Outcome& o, const Costs& costs) {
+  const bool hybrid = o.stats.contains("states");
   Json out;
   out["policy"] = o.policy;
   out["capacity"] = capacity_json(*o.capacity);
-  out["capacity_tokens"] = o.capacity->tokens > 0 ? Json(o.capacity->tokens) : Json(nullptr);
+  if (!hybrid)
+    out["capacity_tokens"] = o.capacity->limit > 0 ? Json(o.capacity->limit) : Json(nullptr);
   out["requests"] = o.requests;
   out["hits"] = o.hits;
   out["input_tokens"] = o.input;
   out["reused_tokens"] = o.reused;
   out["token_hit_rate"] = o.rate();
-  if (costs.flops_per_token > 0)
-    out["flops_saved"] = costs.flops_per_token * static_cast<double>(o.reused);
-  out["evictions"] = o.evictions;
+  if (const std::optional<double> flops = flops_saved(o, costs)) out["flops_saved"] = *flops;
+  out["evictions"] = o.stats.at("evictions");
+  if (hybrid)
+    for (const char* const key :
+         {"states", "tokens", "bytes", "peak_bytes", "refused", "in_use", "alpha", "window"})
+      out[key] = o.stats.at(key);
   out["seconds"] = o.seconds;
   return out;
 }
 
-void print_header(bool flops) {
-  std::printf("%-9s %14s %14s %10s %10s %15s %7s %10s %8s", "policy", "capacity", "tokens",
-              "requests", "hits", "reused tokens", "hit %", "evictions", "seconds");
-  std::printf(flops ? " %12s\n" : "\n", "TFLOP saved");
-}
-
-void print_row(const Outcome& o, const Costs& costs) {
-  const std::string tokens = o.capacity->tokens > 0 ? grouped(o.capacity->tokens) : "-";
-  std::printf("%-9s %14s %14s %10s %10s %15s %7.2f %10s %8.2f", o.policy.c_str(),
-              o.capacity->text.c_str(), tokens.c_str(), grouped(o.requests).c_str(),
+void print_row(const Outcome& o, const Costs& costs, bool first) {
+  const bool hybrid = o.stats.contains("states");
+  const std::optional<double> flops = flops_saved(o, costs);
+  if (first) {
+    std::printf("%-12s %14s %14s %10s %10s %15s %7s %10s %8s", "policy", "capacity",
+                hybrid ? "states" : "tokens", "requests", "hits", "reused tokens", "hit %",
+                "evictions", "seconds");
+    std::printf(flops ? " %12s\n" : "\n", "TFLOP saved");
+  }
+  const std::string held = hybrid                  ? grouped(o.stats.at("states").get<int64_t>())
+                           : o.capacity->limit > 0 ? grouped(o.capacity->limit)
+                                                   : "-";
+  std::printf("%-12s %14s %14s %10s %10s %15s %7.2f %10s %8.2f", o.policy.c_str(),
+              o.capacity->text.c_str(), held.c_str(), grouped(o.requests).c_str(),
               grouped(o.hits).c_str(), grouped(o.reused).c_str(), 100 * o.rate(),
-              grouped(o.evictions).c_str(), o.seconds);
-  if (costs.flops_per_token > 0)
-    std::printf(" %12.1f", costs.flops_per_token * static_cast<double>(o.reused) * 1e-12);
+              grouped(o.stats.at("evictions").get<int64_t>()).c_str(), o.seconds);
+  if (flops) std::printf(" %12.1f", *flops * 1e-12);
   std::printf("\n");
 }
 
@@ -221,7 +237,7 @@ Outcome replay(Trace& trace, const std::string& options, const std::string& poli
     progress(done);
   });
   o.seconds = std::chrono::duration<double>(time).count();
-  o.evictions = Json::parse(simulation.apply(R"({"op":"stats"})")).at("evictions");
+  o.stats = Json::parse(simulation.apply(R"({"op":"stats"})"));
   return o;
 }
 
@@ -234,7 +250,7 @@ int run_trace(const Args& args) {
   Progress progress("prefix cache-sim", args.choice("--progress", "auto", "auto|on|off"));
   const Costs costs = read_costs(args);
   const std::vector<Capacity> capacities = read_capacities(args, costs);
-  const std::vector<std::string> policies = read_policies(args);
+  const std::vector<std::string> policies = read_policies(args, capacities);
   Trace trace(path);
   std::ofstream per_request;
   const std::string per_request_path = args.get("--per-request");
@@ -248,13 +264,12 @@ int run_trace(const Args& args) {
   for (const std::string& policy : policies) {
     for (const Capacity& capacity : capacities) {
       const std::string what = cat(policy, ", ", capacity.text);
-      const Outcome o = replay(trace, sim_options(args, policy, capacity.tokens), policy, capacity,
+      const Outcome o = replay(trace, sim_options(args, policy, capacity.limit), policy, capacity,
                                per_request_path.empty() ? nullptr : &per_request,
                                [&](double done) { progress.show_share(what, done); });
       progress.clear();
       if (args.has("--table")) {
-        if (first) print_header(costs.flops_per_token > 0);
-        print_row(o, costs);
+        print_row(o, costs, first);
         std::fflush(stdout);
       } else {
         std::cout << outcome_json(o, costs).dump() << std::endl;
@@ -270,9 +285,7 @@ int run_trace(const Args& args) {
 }  // namespace
 
 int cache_sim_command(const Args& args) {
-  for (const char* const flag : {"--bytes-per-checkpoint", "--admission"})
-    if (args.has(flag))
-      fail(flag, " is for models with recurrent layers, which this version does not simulate yet");
+  check_hybrid_flags(args);
   if (args.has("--ops") == args.has("--trace"))
     fail("needs ", args.has("--ops") ? "only " : "", "one of --ops and --trace",
          "; see prefix cache-sim --help");

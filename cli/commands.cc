@@ -60,20 +60,36 @@ constexpr Flag kCacheSimFlags[] = {
     {"--trace", "FILE", "a trace of requests, one JSON object per line"},
     {"--policy", "NAME",
      "what goes first when the cache is full: lru, lfu, fifo, mru, filo,\n"
-     "slru, priority or gdsf; default lru. With --trace also a list or all"},
+     "slru, priority or gdsf; default lru. With --trace also a list or all.\n"
+     "--hybrid: auto, lru, leaf-lru, marconi (tuned), marconi=ALPHA, gds, gdsf,\n"
+     "block; default auto"},
     {"--capacity", "SIZE",
      "--ops: tokens; --trace: bytes, e.g. 512M or 4G, or a list of them;\n"
      "default: no limit"},
     {"--page", "N", "tokens that are matched as one, 1 to 65536; default 1"},
     {"--bigram", "", "keys are pairs of neighbouring tokens"},
-    {"--compat", "sglang", "behave as SGLang's radix cache where ours differs on purpose"},
+    {"--compat", "sglang|marconi",
+     "behave as SGLang's radix cache, with --hybrid as the experiments of\n"
+     "Marconi, where ours differs on purpose"},
     {"--bytes-per-token", "N", "keys and values of one token"},
+    {"--hybrid", "", "the cache of a model with recurrent layers, which holds states as well"},
+    {"--model-cost", "NAME|KEY=N,...",
+     "--hybrid: default7b, qwen3.5-4b, granite-h-1b, or recurrent_layers,\n"
+     "attention_layers, mlp_layers, width, state_width, state_bytes, kv_bytes,\n"
+     "and FLOPs of a token in a layer: recurrent_flops, attention_flops,\n"
+     "attention_flops_squared, mlp_flops; default default7b"},
+    {"--bytes-per-checkpoint", "N", "--hybrid: the states of all layers at one position"},
+    {"--admission", "LIST",
+     "--hybrid: where states are taken, of branch, end and prompt;\n"
+     "default branch,end"},
+    {"--max-states", "N", "--hybrid: states that a path keeps; default: no limit"},
+    {"--pitfalls", "LIST",
+     "--compat marconi: what the published artifact does otherwise than its\n"
+     "paper, of 3, 4, 5, 9 (docs/cache-policies.md); default 9"},
     {"--model", "PATH", "takes the bytes and operations of a token from a model"},
     kDtypeFlag,
     {"--per-request", "FILE", "writes what every request reused, one JSON object per line"},
     {"--table", "", "a table instead of one JSON object per run"},
-    {"--bytes-per-checkpoint", "N", "for models with recurrent layers: not supported yet"},
-    {"--admission", "NAME", "for models with recurrent layers: not supported yet"},
     kProgressFlag,
 };
 

@@ -946,17 +946,31 @@ typedef struct prefix_sim prefix_sim;
 
 /* options: a JSON object, {} or NULL for the defaults: "policy" ("lru"; also lfu, fifo, mru, filo,
  * slru, priority, gdsf), "page" (1; atoms that are matched as one), "capacity" (0 = no limit; in
- * tokens, of which whole pages are used; never exceeded without compat), "bigram" (false), "compat"
- * ("", or "sglang": behave as SGLang's radix cache where ours differs on purpose). Errors:
- * INVALID_ARGUMENT for another key or value, naming it; OUT_OF_RANGE for a number beyond its
- * limits. */
+ * tokens, of which whole pages are used; never exceeded without compat), "bigram" (false),
+ * "compat" ("", or "sglang": behave as SGLang's radix cache where ours differs on purpose).
+ * Errors: INVALID_ARGUMENT for another key or value, naming it; OUT_OF_RANGE for a number beyond
+ * its limits.
+ *
+ * With "hybrid" it is the cache of a model with recurrent layers, which holds states beside keys
+ * and values. "hybrid" is an object with what the model costs: "recurrent_layers" (24),
+ * "attention_layers" (4), "mlp_layers" (28), "width" (4096), "state_width" (128); "state_bytes"
+ * (of all layers at one position) and "kv_bytes" (of a token) instead of what follows from these,
+ * and likewise FLOPs of a token in a layer: "recurrent_flops", "attention_flops",
+ * "attention_flops_squared" (times the tokens before), "mlp_flops". The other keys are then
+ * "policy" ("auto": the one of lru, gds and gdsf that saved the most lately; lru, leaf-lru,
+ * marconi, gds, gdsf, block), "alpha" (marconi: this one instead of one that is tuned), "capacity"
+ * (bytes), "admission" (["branch", "end"]: where states are taken; also "prompt", the end of the
+ * prompt), "max_states" (0; that a path keeps), "compat" ("", or "marconi": the rules of Marconi's
+ * experiments), and with it "pitfalls" ([9]; also 3, 4, 5: what its published code does otherwise
+ * than its paper). */
 PREFIX_API prefix_status prefix_sim_create(const char* options, size_t length, prefix_sim** out,
                                            prefix_error* err);
 /* One operation, a JSON object: {"op": "match" | "insert" | "lock" | "unlock", "tokens": [...],
- * "ns": ""} (insert also "priority" and "slots"), {"op": "evict", "n": 5}, {"op": "reset"},
- * {"op": "dump"}, {"op": "stats"}. Errors: INVALID_ARGUMENT for what is no operation, OUT_OF_RANGE
- * for a number, CACHE_FULL for an insertion that cannot fit, OUT_OF_MEMORY, MISUSE for an unlock
- * without a lock. An insertion that fails changes nothing; the simulation goes on. */
+ * "ns": ""} (insert also "priority" and "slots"), {"op": "evict", "n": 5}, {"op": "reset"}, {"op":
+ * "dump"}, {"op": "stats"}; of a hybrid model only "stats". Errors: INVALID_ARGUMENT for what is
+ * no operation, OUT_OF_RANGE for a number, CACHE_FULL for an insertion that cannot fit,
+ * OUT_OF_MEMORY, MISUSE for an unlock without a lock. An insertion that fails changes nothing; the
+ * simulation goes on. */
 PREFIX_API prefix_status prefix_sim_apply(prefix_sim* sim, const char* operation, size_t length,
                                           prefix_error* err);
 /* The result of the last operation that succeeded, one line of JSON without a line end: what it
@@ -965,8 +979,9 @@ PREFIX_API prefix_status prefix_sim_apply(prefix_sim* sim, const char* operation
 PREFIX_API prefix_status prefix_sim_result(const prefix_sim* sim, char* buf, size_t cap,
                                            size_t* needed, prefix_error* err);
 /* One request of a trace in the namespace of this name (NULL with 0: ""): tokens are its prompt
- * followed by its answer. *reused: tokens of the prompt that were in the cache; the last one always
- * counts as computed. */
+ * followed by its answer. *reused: tokens of the prompt that were in the cache; the last one
+ * always counts as computed (not with "marconi"). A hybrid simulation that returned OUT_OF_MEMORY
+ * once serves no more requests. */
 PREFIX_API prefix_status prefix_sim_request(prefix_sim* sim, const char* name, size_t name_length,
                                             const prefix_token* tokens, size_t n_tokens,
                                             size_t n_prompt, int64_t* reused, prefix_error* err);

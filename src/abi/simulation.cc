@@ -5,7 +5,8 @@
 #include <span>
 
 #include "abi/entry.h"
-#include "base/json.h"
+#include "abi/simulation_hybrid.h"
+#include "abi/simulation_json.h"
 #include "base/json_text.h"
 #include "base/quote.h"
 #include "tree/simulator.h"
@@ -13,7 +14,6 @@
 namespace prefix::abi {
 namespace {
 
-constexpr JsonLimits kJsonLimits{64 << 20, 4 << 20};
 constexpr int64_t kMaxPage = 65536;
 constexpr int64_t kMaxNumber = INT64_MAX;
 constexpr int64_t kMaxToken = INT32_MAX;
@@ -23,6 +23,8 @@ constexpr int64_t kMaxToken = INT32_MAX;
 struct Answer {
   explicit Answer(const Simulator& s)
       : evictable(s.evictable()), held(s.protected_()), total(s.total()), tick(s.tick()) {}
+  explicit Answer(const HybridStats& s)
+      : evictable(s.tokens), held(0), total(s.tokens), tick(s.look_ups) {}
 
   bool has_matched = false;
   bool has_slots = false;
@@ -32,13 +34,22 @@ struct Answer {
   int64_t evictable, held, total, tick;
 };
 
-// One user at a time: a call while `mutex` is held is answered with MISUSE.
+// One user at a time: a call while `mutex` is held is answered with MISUSE. It simulates the cache of
+// a model without recurrent layers or of a hybrid one.
 struct SimulationObject {
   explicit SimulationObject(const SimulatorOptions& o)
-      : options(o), simulator(o), answer(simulator) {}
+      : options(o), simulator(std::make_unique<Simulator>(o)), answer(*simulator) {}
+  explicit SimulationObject(const HybridOptions& o)
+      : hybrid(std::make_unique<HybridSimulator>(o)),
+        max_tokens(o.cost.max_tokens()),
+        answer(hybrid->stats()) {}
+
   std::mutex mutex;
   const SimulatorOptions options;
-  Simulator simulator;
+  const std::unique_ptr<Simulator> simulator;     // this
+  const std::unique_ptr<HybridSimulator> hybrid;  // or this
+  const int64_t max_tokens = INT64_MAX;
+  bool broken = false;
   Answer answer;     // of the last operation that succeeded
   std::string text;  // empty until it is asked for
 };
@@ -56,97 +67,8 @@ struct Use {
   std::unique_lock<std::mutex> lock;
 };
 
-// What comes back must go into a JsonDocument at once.
-Json json_in(std::string_view text, const char* what) {
-  try {
-    return parse_json(text, what, kJsonLimits);
-  } catch (const Error& e) {
-    // No file is at fault here, but an argument.
-    if (e.code() == Code::kFormat) fail(Code::kInvalidArgument, e.message());
-    throw;
-  }
-}
-
-void require_object(const Json& value, const char* what) {
-  if (!value.is_object())
-    fail(Code::kInvalidArgument, what, " is ", json_shown(value), ", not an object");
-}
-
-void only_keys(const Json& object, std::string_view what, std::span<const std::string_view> keys) {
-  for (const auto& [key, value] : object.get_ref<const Json::object_t&>()) {
-    if (std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
-    std::string known;
-    for (const std::string_view k : keys) known += cat(known.empty() ? "" : ", ", k);
-    fail(Code::kInvalidArgument, quote(key), " is no key of ", what, "; its keys are ", known);
-  }
-}
-
-const Json* field(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  return found == object.end() ? nullptr : &*found;
-}
-
-const Json& needed_field(const Json& object, const char* key, std::string_view what) {
-  const Json* const value = field(object, key);
-  if (!value) fail(Code::kInvalidArgument, what, " needs \"", key, "\"");
-  return *value;
-}
-
-// `name` is for the message, and may be anything that cat() prints.
-template <typename Name>
-int64_t integer(const Json& value, const Name& name, int64_t minimum, int64_t maximum) {
-  if (!value.is_number_integer())
-    fail(Code::kInvalidArgument, name, " is ", json_shown(value), ", not an integer");
-  const bool beyond = value.is_number_unsigned() && value.get<uint64_t>() > uint64_t{INT64_MAX};
-  const int64_t number = beyond ? INT64_MAX : value.get<int64_t>();
-  if (beyond || number < minimum || number > maximum)
-    fail(Code::kOutOfRange, name, " is ", json_shown(value), ", outside [", minimum, ", ", maximum,
-         "]");
-  return number;
-}
-
-int64_t integer_field(const Json& object, const char* key, int64_t minimum, int64_t maximum,
-                      int64_t absent) {
-  const Json* const value = field(object, key);
-  return value ? integer(*value, cat('"', key, '"'), minimum, maximum) : absent;
-}
-
-bool bool_field(const Json& object, const char* key) {
-  const Json* const value = field(object, key);
-  if (value && !value->is_boolean())
-    fail(Code::kInvalidArgument, '"', key, "\" is ", json_shown(*value), ", not true or false");
-  return value && value->get<bool>();
-}
-
-std::string_view text_of(const Json& value, const char* key) {
-  if (!value.is_string())
-    fail(Code::kInvalidArgument, '"', key, "\" is ", json_shown(value), ", not a string");
-  return value.get_ref<const std::string&>();
-}
-
-template <typename T>
-std::vector<T> integers(const Json& list, const char* key, int64_t maximum) {
-  if (!list.is_array())
-    fail(Code::kInvalidArgument, '"', key, "\" is ", json_shown(list), ", not a list");
-  std::vector<T> values;
-  values.reserve(list.size());
-  for (const Json& v : list) {
-    // The name is made only for what is wrong: these lists are long.
-    if (v.is_number_unsigned() && v.get<uint64_t>() <= static_cast<uint64_t>(maximum))
-      values.push_back(static_cast<T>(v.get<uint64_t>()));
-    else
-      values.push_back(
-          static_cast<T>(integer(v, cat("value ", values.size(), " of \"", key, '"'), 0, maximum)));
-  }
-  return values;
-}
-
-SimulatorOptions options_in(const char* text, size_t length) {
+SimulatorOptions options_in(const Json& o) {
   SimulatorOptions options;
-  if (!text) return options;
-  const JsonDocument document(json_in(text_in(text, length, "options"), "options"));
-  const Json& o = document.tree();
-  require_object(o, "options");
   constexpr std::array<std::string_view, 5> kKeys = {"policy", "page", "capacity", "bigram",
                                                      "compat"};
   only_keys(o, "options", kKeys);
@@ -172,7 +94,7 @@ SimulatorOptions options_in(const char* text, size_t length) {
   return options;
 }
 
-std::string text_of(const Answer& a) {
+std::string answer_text(const Answer& a) {
   JsonText j;
   j.open('{');
   if (a.has_matched) j.field("matched", a.result.matched);
@@ -264,6 +186,39 @@ Answer apply(Simulator& s, const SimulatorOptions& options, const Json& operatio
   return answer;
 }
 
+Answer apply(const HybridSimulator& s, const Json& operation) {
+  const std::string_view name = text_of(needed_field(operation, "op", "the operation"), "op");
+  if (name != "stats")
+    fail(Code::kInvalidArgument, "\"op\" is ", quote(name),
+         ", not stats: the cache of a hybrid model takes whole requests");
+  constexpr std::array<std::string_view, 1> kKeys = {"op"};
+  only_keys(operation, name, kKeys);
+  Answer answer(s.stats());
+  answer.more = hybrid_stats(s);
+  return answer;
+}
+
+// A hybrid simulation that runs out of memory within a request is not used again: its trees may
+// differ from each other.
+int64_t request(SimulationObject& object, std::string_view name_space,
+                std::span<const int32_t> tokens, int64_t prompt) {
+  if (object.broken)
+    fail(Code::kOutOfMemory, "a request before this one ran out of memory; create it anew");
+  object.broken = true;
+  const int64_t reused = object.hybrid->request(name_space, tokens, prompt);
+  object.broken = false;
+  return reused;
+}
+
+std::shared_ptr<SimulationObject> simulation_of(const char* options, size_t length) {
+  if (!options) return std::make_shared<SimulationObject>(SimulatorOptions{});
+  const JsonDocument document(json_in(text_in(options, length, "options"), "options"));
+  const Json& o = document.tree();
+  require_object(o, "options");
+  if (field(o, "hybrid")) return std::make_shared<SimulationObject>(hybrid_options_in(o));
+  return std::make_shared<SimulationObject>(options_in(o));
+}
+
 }  // namespace
 }  // namespace prefix::abi
 
@@ -280,8 +235,7 @@ prefix_status prefix_sim_create(const char* options, size_t length, prefix_sim**
                                 prefix_error* err) {
   return guard("prefix_sim_create", err, [&] {
     prefix::abi::require(out, "out");
-    const auto object =
-        std::make_shared<SimulationObject>(prefix::abi::options_in(options, length));
+    const std::shared_ptr<SimulationObject> object = prefix::abi::simulation_of(options, length);
     *out = static_cast<prefix_sim*>(
         prefix::abi::HandleTable::get().add(prefix::abi::Kind::kSim, object));
   });
@@ -295,7 +249,8 @@ prefix_status prefix_sim_apply(prefix_sim* sim, const char* operation, size_t le
     const prefix::JsonDocument document(
         prefix::abi::json_in(text_in(operation, length, "the operation"), "the operation"));
     prefix::abi::require_object(document.tree(), "the operation");
-    use->answer = prefix::abi::apply(use->simulator, use->options, document.tree());
+    use->answer = use->hybrid ? prefix::abi::apply(*use->hybrid, document.tree())
+                              : prefix::abi::apply(*use->simulator, use->options, document.tree());
     use->text.clear();
   });
 }
@@ -304,7 +259,7 @@ prefix_status prefix_sim_result(const prefix_sim* sim, char* buf, size_t cap, si
                                 prefix_error* err) {
   return guard("prefix_sim_result", err, [&] {
     const Use use(sim);
-    if (use->text.empty()) use->text = prefix::abi::text_of(use->answer);
+    if (use->text.empty()) use->text = prefix::abi::answer_text(use->answer);
     prefix::abi::text_out(use->text, buf, cap, needed);
   });
 }
@@ -321,7 +276,12 @@ prefix_status prefix_sim_request(prefix_sim* sim, const char* name, size_t name_
     for (size_t i = 0; i < copy.size(); ++i)
       if (copy[i] < 0)
         fail(Code::kOutOfRange, "token ", i, " is ", copy[i], ", outside [0, ", INT32_MAX, "]");
-    const int64_t found = use->simulator.request(name_space, copy, static_cast<int64_t>(n_prompt));
+    if (static_cast<int64_t>(n_tokens) > use->max_tokens)
+      fail(Code::kOutOfRange, "n_tokens is ", n_tokens, "; the operations of more than ",
+           use->max_tokens, " tokens of this model cannot be counted");
+    const auto prompt = static_cast<int64_t>(n_prompt);
+    const int64_t found = use->hybrid ? prefix::abi::request(*use.object, name_space, copy, prompt)
+                                      : use->simulator->request(name_space, copy, prompt);
     if (reused) *reused = found;
   });
 }

@@ -52,8 +52,15 @@ HybridSimulator::HybridSimulator(const HybridOptions& options)
 
 int64_t HybridSimulator::request(std::string_view name, std::span<const int32_t> tokens,
                                  int64_t prompt) {
-  const std::span<const int32_t> head = tokens.first(static_cast<size_t>(prompt));
   ++look_ups_;
+  const int64_t reused = serve(name, tokens, prompt);
+  flops_saved_ += static_cast<double>(options_.cost.flops(reused));
+  return reused;
+}
+
+int64_t HybridSimulator::serve(std::string_view name, std::span<const int32_t> tokens,
+                               int64_t prompt) {
+  const std::span<const int32_t> head = tokens.first(static_cast<size_t>(prompt));
   if (blocks_) {
     const int64_t reused = blocks_->look_up(name, head);
     blocks_->insert(name, tokens);
@@ -132,25 +139,28 @@ void HybridSimulator::follow(std::string_view name, std::span<const int32_t> tok
 }
 
 HybridStats HybridSimulator::stats() const {
-  if (blocks_)
-    return {.nodes = blocks_->states(),
-            .states = blocks_->states(),
-            .tokens = blocks_->tokens(),
-            .bytes = blocks_->used(),
-            .peak_bytes = blocks_->peak_bytes(),
-            .evictions = blocks_->evictions(),
-            .method = HybridMethod::kBlock};
-  const HybridTree& tree = replay_->tree();
-  return {.nodes = tree.nodes(),
-          .states = tree.states(),
-          .tokens = tree.tokens(),
-          .bytes = tree.used(),
-          .peak_bytes = replay_->peak_bytes(),
-          .evictions = tree.evictions(),
-          .refused = replay_->refused(),
-          .method = chosen_,
-          .alpha = options_.alpha,
-          .window = tuning_ ? 0 : window_};
+  HybridStats stats{.method = chosen_,
+                    .alpha = options_.alpha,
+                    .look_ups = look_ups_,
+                    .flops_saved = flops_saved_,
+                    .window = tuning_ ? 0 : window_};
+  if (blocks_) {
+    stats.nodes = stats.states = blocks_->states();
+    stats.tokens = blocks_->tokens();
+    stats.bytes = blocks_->used();
+    stats.peak_bytes = blocks_->peak_bytes();
+    stats.evictions = blocks_->evictions();
+  } else {
+    const HybridTree& tree = replay_->tree();
+    stats.nodes = tree.nodes();
+    stats.states = tree.states();
+    stats.tokens = tree.tokens();
+    stats.bytes = tree.used();
+    stats.peak_bytes = replay_->peak_bytes();
+    stats.evictions = tree.evictions();
+    stats.refused = replay_->refused();
+  }
+  return stats;
 }
 
 }  // namespace prefix

@@ -30,6 +30,8 @@ struct HybridStats {
   int64_t refused = 0;
   HybridMethod method = HybridMethod::kAuto;  // in use: what auto has chosen
   double alpha = 0;
+  int64_t look_ups = 0;
+  double flops_saved = 0;
   int64_t window = 0;  // look-ups that alpha was tuned over; 0 = not tuned yet
 };
 
@@ -56,6 +58,7 @@ class HybridSimulator {
     double score = 0;
   };
 
+  int64_t serve(std::string_view name, std::span<const int32_t> tokens, int64_t prompt);
   double best_alpha() const;
   void record(std::string_view name, std::span<const int32_t> tokens, int64_t prompt);
   void follow(std::string_view name, std::span<const int32_t> tokens, int64_t prompt);
@@ -64,6 +67,7 @@ class HybridSimulator {
   std::unique_ptr<HybridReplay> replay_;
   std::unique_ptr<HybridBlocks> blocks_;
   int64_t look_ups_ = 0;
+  double flops_saved_ = 0;
 
   bool tuning_ = false;
   int64_t window_ = 0;

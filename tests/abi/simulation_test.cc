@@ -44,6 +44,30 @@ TEST(Simulation, AnswersEachOperation) {
   EXPECT_NE(apply(sim, R"({"op":"reset"})").find(R"("total":0)"), std::string::npos);
 }
 
+TEST(Simulation, HybridModelTakesRequests) {
+  const Sim sim = make_sim(R"({"hybrid":{"state_bytes":100,"kv_bytes":1},"policy":"lru",
+                               "capacity":300,"admission":["branch","end","prompt"]})");
+  const std::vector<prefix_token> tokens = {1, 2, 3, 4, 5, 6};
+  const auto request = [&](size_t n, size_t prompt) {
+    int64_t reused = -1;
+    expect(PREFIX_OK, [&](prefix_error* e) {
+      return prefix_sim_request(sim, nullptr, 0, tokens.data(), n, prompt, &reused, e);
+    });
+    return reused;
+  };
+  EXPECT_EQ(request(5, 2), 0);
+  EXPECT_EQ(request(3, 3), 2) << "the end of the first prompt";
+  const std::string stats = apply(sim, R"({"op":"stats"})");
+  for (const char* const field :
+       {R"("nodes":2,"states":2,"tokens":4,"bytes":204,"peak_bytes":204,"evictions":0,"refused":1)",
+        R"("in_use":"lru","alpha":0,"window":0,"evictable":4,"protected":0,"total":4,"tick":2)"})
+    EXPECT_NE(stats.find(field), std::string::npos) << stats;
+  const std::string match = R"({"op":"match","tokens":[1]})";
+  expect(PREFIX_ERR_INVALID_ARGUMENT,
+         [&](prefix_error* e) { return prefix_sim_apply(sim, match.data(), match.size(), e); },
+         {"match", "stats"});
+}
+
 TEST(Simulation, SlotsMayBeNamed) {
   const Sim sim = make_sim(R"({"page": 2})");
   apply(sim, R"({"op":"insert","tokens":[1,2,3,4,5],"slots":[10,11,20,21,30]})");

@@ -357,8 +357,8 @@ class Usage(unittest.TestCase):
             (["--trace", path, "--capacity", "9", "--bytes-per-token", "10"], ["9", "10"]),
             (["--trace", path, "--bytes-per-token", "0"], ["0", "[1,"]), (["--trace", path, "--model", "/nowhere"], ["/nowhere"]),
             (["--trace", path, "--per-request", "/nowhere/x"], ["/nowhere/x"]),
-            (["--trace", path, "--bytes-per-checkpoint", "5"], ["--bytes-per-checkpoint", "recurrent"]),
-            (["--trace", path, "--admission", "all"], ["--admission", "recurrent"]),
+            (["--trace", path, "--bytes-per-checkpoint", "5"], ["--bytes-per-checkpoint", "--hybrid"]),
+            (["--trace", path, "--admission", "all"], ["--admission", "--hybrid"]),
         ]:
             done = cache_sim(*arguments)
             self.assertEqual((done.returncode, done.stdout), (2, ""), arguments)
