@@ -409,9 +409,19 @@ typedef struct prefix_engine_stats {
    * before; only in another namespace; they made room (cache_bytes, quota); they were dropped,
    * expired or not kept; they are there, and a result at them was asked for. */
   int64_t miss_first_seen, miss_namespace, miss_budget, miss_evicted, miss_granularity;
+  /* Of models with recurrent layers. miss_state: tokens whose keys are there, but no state of the
+   * recurrent layers to go on from. States in the cache, now, and their bytes, which are pages too;
+   * those that made room; and the most bytes of states that one layer of a step had at a time. */
+  int64_t miss_state;
+  int64_t states, state_bytes, state_evictions, live_state_bytes_peak;
 } prefix_engine_stats;
 #define PREFIX_ENGINE_STATS_INIT         \
   {(int32_t)sizeof(prefix_engine_stats), \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
+   0,                                    \
    0,                                    \
    0,                                    \
    0,                                    \
@@ -524,9 +534,10 @@ typedef struct prefix_engine_info {
   int32_t threads;       /* as it is in force; of the pool, if it was given one */
   int32_t page_tokens;   /* of a KV page */
   int64_t weight_bytes, kv_bytes_per_token;
+  int64_t recurrent_layers, state_bytes; /* of one state of them; 0: the model has none */
 } prefix_engine_info;
 #define PREFIX_ENGINE_INFO_INIT \
-  {(int32_t)sizeof(prefix_engine_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+  {(int32_t)sizeof(prefix_engine_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /* [any thread] */
 PREFIX_API prefix_status prefix_engine_get_info(const prefix_engine* engine,

@@ -171,6 +171,8 @@ prefix_status prefix_engine_get_info(const prefix_engine* engine, prefix_engine_
     t.page_tokens = prefix::kPageTokens;
     t.weight_bytes = i.weight_bytes;
     t.kv_bytes_per_token = i.kv_bytes_per_token;
+    t.recurrent_layers = i.recurrent_layers;
+    t.state_bytes = i.state_bytes;
     prefix::abi::struct_out(t, out);
   });
 }
@@ -198,6 +200,8 @@ prefix_status prefix_engine_get_stats(const prefix_engine* engine, prefix_engine
     COPY(evictions), COPY(evicted_tokens), COPY(metadata_bytes), COPY(fetched_tokens);
     COPY(fetch_skipped_tokens), COPY(fetch_timeouts), COPY(miss_first_seen), COPY(miss_namespace);
     COPY(miss_budget), COPY(miss_evicted), COPY(miss_granularity);
+    COPY(miss_state), COPY(states), COPY(state_bytes), COPY(state_evictions);
+    COPY(live_state_bytes_peak);
 #undef COPY
 #define COPY_TIME(field) t.field##_us = s.field##_ns / 1000
     COPY_TIME(gemm), COPY_TIME(attention), COPY_TIME(other), COPY_TIME(plan), COPY_TIME(run);

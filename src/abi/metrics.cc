@@ -91,7 +91,11 @@ std::string metrics_text(const EngineStats& s, const RequestHistograms& requests
        number(s.fetch_timeouts)},
       {"prefix_metadata_bytes", "gauge", "Bytes of the tree and the namespaces",
        number(s.metadata_bytes)},
-      {"prefix_kv_bytes", "gauge", "Bytes of keys and values in use", number(s.kv_bytes)},
+      {"prefix_kv_bytes", "gauge", "Bytes of keys, values and states in use", number(s.kv_bytes)},
+      {"prefix_states", "gauge", "States of recurrent layers in the cache", number(s.states)},
+      {"prefix_state_bytes", "gauge", "Bytes of these states", number(s.state_bytes)},
+      {"prefix_state_evictions_total", "counter", "States that made room",
+       number(s.state_evictions)},
       {"prefix_gemm_seconds_total", "counter", "Time in matrix products", number(s.gemm_ns) * 1e-9},
       {"prefix_attention_seconds_total", "counter", "Time in attention",
        number(s.attention_ns) * 1e-9},
@@ -113,11 +117,10 @@ std::string metrics_text(const EngineStats& s, const RequestHistograms& requests
                 requests.prompt);
   out.histogram("request_generation_tokens", "Generations that succeeded: their tokens",
                 requests.generated);
-  const std::pair<const char*, int64_t> misses[] = {{"first_seen", s.miss_first_seen},
-                                                    {"namespace", s.miss_namespace},
-                                                    {"budget", s.miss_budget},
-                                                    {"evicted", s.miss_evicted},
-                                                    {"granularity", s.miss_granularity}};
+  const std::pair<const char*, int64_t> misses[] = {
+      {"first_seen", s.miss_first_seen},   {"namespace", s.miss_namespace},
+      {"budget", s.miss_budget},           {"evicted", s.miss_evicted},
+      {"granularity", s.miss_granularity}, {"state", s.miss_state}};
   out.family("prefix_cache_miss_tokens_total", "counter", "Prompt tokens computed, by reason");
   for (const auto& [reason, tokens] : misses)
     out.series(cat(",reason=\"", reason, "\""), std::to_string(tokens));

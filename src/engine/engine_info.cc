@@ -56,6 +56,10 @@ EngineStats Engine::stats() {
   s.miss_budget = misses.budget;
   s.miss_evicted = misses.evicted;
   s.miss_granularity = misses.granularity;
+  s.miss_state = misses.state;
+  s.states = static_cast<int64_t>(tree_->state_count());
+  s.state_bytes = s.states * info_.state_bytes;
+  s.state_evictions = tree_->state_evictions();
   s.metadata_bytes =
       static_cast<int64_t>(tree_->metadata_bytes() + pages_->metadata_bytes() +
                            scheduler_->misses().metadata_bytes() + namespaces_.metadata_bytes());
@@ -66,6 +70,7 @@ EngineStats Engine::stats() {
   }
   const ModelTimes& t = times_;
   s.activation_bytes_peak = t.activation_bytes_peak;
+  s.live_state_bytes_peak = t.live_state_bytes_peak;
   s.gemm_ns = t.gemm_ns;
   s.attention_ns = t.attention_ns;
   s.other_ns = t.other_ns;
@@ -86,7 +91,9 @@ std::string Engine::info_json() {
   json.field("intermediate", info_.intermediate).field("max_positions", info_.max_positions);
   json.field("tied", info_.tied).list("eos_ids", info_.eos_ids);
   json.field("weight_bytes", info_.weight_bytes);
-  json.field("kv_bytes_per_token", info_.kv_bytes_per_token).close('}');
+  json.field("kv_bytes_per_token", info_.kv_bytes_per_token);
+  json.field("recurrent_layers", info_.recurrent_layers);
+  json.field("state_bytes", info_.state_bytes).close('}');
   json.key("options").open('{');
   for (const OptionInfo& o : option_table())
     if (o.scope == OptionScope::kEngine) json.field(o.key, options_.get(o.key));

@@ -38,7 +38,8 @@ struct EngineStats {
   int64_t metadata_bytes = 0;
   int64_t fetched_tokens = 0, fetch_skipped_tokens = 0, fetch_timeouts = 0;
   int64_t miss_first_seen = 0, miss_namespace = 0, miss_budget = 0, miss_evicted = 0;
-  int64_t miss_granularity = 0;
+  int64_t miss_granularity = 0, miss_state = 0;
+  int64_t states = 0, state_bytes = 0, state_evictions = 0, live_state_bytes_peak = 0;
   int64_t gemm_ns = 0, attention_ns = 0, other_ns = 0, plan_ns = 0, run_ns = 0, load_ns = 0;
 };
 
@@ -76,6 +77,7 @@ struct EngineInfo {  // of a loaded engine
   int32_t heads = 0, kv_heads = 0, head_dim = 0, intermediate = 0;
   bool tied = false;
   int64_t weight_bytes = 0, kv_bytes_per_token = 0;
+  int64_t recurrent_layers = 0, state_bytes = 0;
   std::vector<int32_t> eos_ids;
 };
 

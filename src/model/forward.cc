@@ -1,4 +1,6 @@
 // The forward pass: embedding, then the blocks of each layer, over the rows of one step.
+#include <algorithm>
+
 #include "base/status.h"
 #include "model/activation_buffers.h"
 #include "model/blocks/block.h"
@@ -34,6 +36,7 @@ std::unique_ptr<ops::Step> Model::forward(const StepPlan& plan, KvMemory& kv,
         gated_mlp_block(pass, layer, w);
     }
   }
+  times_.live_state_bytes_peak = std::max(times_.live_state_bytes_peak, step->scan_bytes());
   return step;
 }
 

@@ -63,6 +63,7 @@ struct ModelTimes {
   int64_t attention_ns = 0;
   int64_t other_ns = 0;
   int64_t activation_bytes_peak = 0;
+  int64_t live_state_bytes_peak = 0;  // of one recurrent layer at a time
 };
 
 class Model {

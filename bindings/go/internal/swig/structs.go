@@ -113,6 +113,11 @@ type EngineStats struct {
 	MissBudget          int64
 	MissEvicted         int64
 	MissGranularity     int64
+	MissState           int64
+	States              int64
+	StateBytes          int64
+	StateEvictions      int64
+	LiveStateBytesPeak  int64
 }
 
 const SizeofEngineStats = C.sizeof_prefix_engine_stats
@@ -131,6 +136,8 @@ type EngineInfo struct {
 	PageTokens      int32
 	WeightBytes     int64
 	KvBytesPerToken int64
+	RecurrentLayers int64
+	StateBytes      int64
 }
 
 const SizeofEngineInfo = C.sizeof_prefix_engine_info
@@ -394,6 +401,16 @@ type _ struct {
 	_ [unsafe.Offsetof(C.prefix_engine_stats{}.miss_evicted) - unsafe.Offsetof(EngineStats{}.MissEvicted)]byte
 	_ [unsafe.Offsetof(EngineStats{}.MissGranularity) - unsafe.Offsetof(C.prefix_engine_stats{}.miss_granularity)]byte
 	_ [unsafe.Offsetof(C.prefix_engine_stats{}.miss_granularity) - unsafe.Offsetof(EngineStats{}.MissGranularity)]byte
+	_ [unsafe.Offsetof(EngineStats{}.MissState) - unsafe.Offsetof(C.prefix_engine_stats{}.miss_state)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.miss_state) - unsafe.Offsetof(EngineStats{}.MissState)]byte
+	_ [unsafe.Offsetof(EngineStats{}.States) - unsafe.Offsetof(C.prefix_engine_stats{}.states)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.states) - unsafe.Offsetof(EngineStats{}.States)]byte
+	_ [unsafe.Offsetof(EngineStats{}.StateBytes) - unsafe.Offsetof(C.prefix_engine_stats{}.state_bytes)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.state_bytes) - unsafe.Offsetof(EngineStats{}.StateBytes)]byte
+	_ [unsafe.Offsetof(EngineStats{}.StateEvictions) - unsafe.Offsetof(C.prefix_engine_stats{}.state_evictions)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.state_evictions) - unsafe.Offsetof(EngineStats{}.StateEvictions)]byte
+	_ [unsafe.Offsetof(EngineStats{}.LiveStateBytesPeak) - unsafe.Offsetof(C.prefix_engine_stats{}.live_state_bytes_peak)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_stats{}.live_state_bytes_peak) - unsafe.Offsetof(EngineStats{}.LiveStateBytesPeak)]byte
 	_ [unsafe.Sizeof(EngineInfo{}) - C.sizeof_prefix_engine_info]byte
 	_ [C.sizeof_prefix_engine_info - unsafe.Sizeof(EngineInfo{})]byte
 	_ [unsafe.Offsetof(EngineInfo{}.StructSize) - unsafe.Offsetof(C.prefix_engine_info{}.struct_size)]byte
@@ -420,6 +437,10 @@ type _ struct {
 	_ [unsafe.Offsetof(C.prefix_engine_info{}.weight_bytes) - unsafe.Offsetof(EngineInfo{}.WeightBytes)]byte
 	_ [unsafe.Offsetof(EngineInfo{}.KvBytesPerToken) - unsafe.Offsetof(C.prefix_engine_info{}.kv_bytes_per_token)]byte
 	_ [unsafe.Offsetof(C.prefix_engine_info{}.kv_bytes_per_token) - unsafe.Offsetof(EngineInfo{}.KvBytesPerToken)]byte
+	_ [unsafe.Offsetof(EngineInfo{}.RecurrentLayers) - unsafe.Offsetof(C.prefix_engine_info{}.recurrent_layers)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_info{}.recurrent_layers) - unsafe.Offsetof(EngineInfo{}.RecurrentLayers)]byte
+	_ [unsafe.Offsetof(EngineInfo{}.StateBytes) - unsafe.Offsetof(C.prefix_engine_info{}.state_bytes)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_info{}.state_bytes) - unsafe.Offsetof(EngineInfo{}.StateBytes)]byte
 	_ [unsafe.Sizeof(Event{}) - C.sizeof_prefix_event]byte
 	_ [C.sizeof_prefix_event - unsafe.Sizeof(Event{})]byte
 	_ [unsafe.Offsetof(Event{}.StructSize) - unsafe.Offsetof(C.prefix_event{}.struct_size)]byte

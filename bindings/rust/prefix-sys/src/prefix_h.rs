@@ -265,10 +265,15 @@ pub struct prefix_engine_stats {
     pub miss_budget: i64,
     pub miss_evicted: i64,
     pub miss_granularity: i64,
+    pub miss_state: i64,
+    pub states: i64,
+    pub state_bytes: i64,
+    pub state_evictions: i64,
+    pub live_state_bytes_peak: i64,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of prefix_engine_stats"][::core::mem::size_of::<prefix_engine_stats>() - 312usize];
+    ["Size of prefix_engine_stats"][::core::mem::size_of::<prefix_engine_stats>() - 352usize];
     ["Alignment of prefix_engine_stats"][::core::mem::align_of::<prefix_engine_stats>() - 8usize];
     ["Offset of field: prefix_engine_stats::struct_size"]
         [::core::mem::offset_of!(prefix_engine_stats, struct_size) - 0usize];
@@ -350,6 +355,16 @@ const _: () = {
         [::core::mem::offset_of!(prefix_engine_stats, miss_evicted) - 296usize];
     ["Offset of field: prefix_engine_stats::miss_granularity"]
         [::core::mem::offset_of!(prefix_engine_stats, miss_granularity) - 304usize];
+    ["Offset of field: prefix_engine_stats::miss_state"]
+        [::core::mem::offset_of!(prefix_engine_stats, miss_state) - 312usize];
+    ["Offset of field: prefix_engine_stats::states"]
+        [::core::mem::offset_of!(prefix_engine_stats, states) - 320usize];
+    ["Offset of field: prefix_engine_stats::state_bytes"]
+        [::core::mem::offset_of!(prefix_engine_stats, state_bytes) - 328usize];
+    ["Offset of field: prefix_engine_stats::state_evictions"]
+        [::core::mem::offset_of!(prefix_engine_stats, state_evictions) - 336usize];
+    ["Offset of field: prefix_engine_stats::live_state_bytes_peak"]
+        [::core::mem::offset_of!(prefix_engine_stats, live_state_bytes_peak) - 344usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -366,10 +381,12 @@ pub struct prefix_engine_info {
     pub page_tokens: i32,
     pub weight_bytes: i64,
     pub kv_bytes_per_token: i64,
+    pub recurrent_layers: i64,
+    pub state_bytes: i64,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of prefix_engine_info"][::core::mem::size_of::<prefix_engine_info>() - 56usize];
+    ["Size of prefix_engine_info"][::core::mem::size_of::<prefix_engine_info>() - 72usize];
     ["Alignment of prefix_engine_info"][::core::mem::align_of::<prefix_engine_info>() - 8usize];
     ["Offset of field: prefix_engine_info::struct_size"]
         [::core::mem::offset_of!(prefix_engine_info, struct_size) - 0usize];
@@ -395,6 +412,10 @@ const _: () = {
         [::core::mem::offset_of!(prefix_engine_info, weight_bytes) - 40usize];
     ["Offset of field: prefix_engine_info::kv_bytes_per_token"]
         [::core::mem::offset_of!(prefix_engine_info, kv_bytes_per_token) - 48usize];
+    ["Offset of field: prefix_engine_info::recurrent_layers"]
+        [::core::mem::offset_of!(prefix_engine_info, recurrent_layers) - 56usize];
+    ["Offset of field: prefix_engine_info::state_bytes"]
+        [::core::mem::offset_of!(prefix_engine_info, state_bytes) - 64usize];
 };
 #[repr(C)]
 #[derive(Debug)]

@@ -310,7 +310,7 @@ mirror! {
         fetch_skipped_tokens,
         /// How often a request waited for disk or store in vain (option `cache_fetch_ms`).
         fetch_timeouts,
-        /// Tokens computed since nobody had asked for them before. This and the next four say why tokens had
+        /// Tokens computed since nobody had asked for them before. This and the next five say why tokens had
         /// to be computed, as far as the last 65,536 pages are remembered.
         miss_first_seen,
         /// Tokens computed since only another namespace had them.
@@ -321,5 +321,15 @@ mirror! {
         miss_evicted,
         /// Tokens computed although they are there, for a result at them.
         miss_granularity,
+        /// Tokens computed although their keys are there, since no state of the recurrent layers was.
+        miss_state,
+        /// States of recurrent layers in the cache, now.
+        states,
+        /// Bytes of these states.
+        state_bytes,
+        /// States that made room.
+        state_evictions,
+        /// Most bytes of states that one layer of a step had at a time.
+        live_state_bytes_peak,
     }
 }

@@ -34,7 +34,7 @@ _Static_assert(offsetof(prefix_memory, kv_bytes_per_token) == 16, "prefix_memory
 _Static_assert(offsetof(prefix_memory, kv_budget_bytes) == 24, "prefix_memory.kv_budget_bytes");
 _Static_assert(offsetof(prefix_memory, activation_bytes) == 32, "prefix_memory.activation_bytes");
 _Static_assert(offsetof(prefix_memory, total_bytes) == 40, "prefix_memory.total_bytes");
-_Static_assert(sizeof(prefix_engine_stats) == 312, "prefix_engine_stats");
+_Static_assert(sizeof(prefix_engine_stats) == 352, "prefix_engine_stats");
 _Static_assert(offsetof(prefix_engine_stats, struct_size) == 0, "prefix_engine_stats.struct_size");
 _Static_assert(offsetof(prefix_engine_stats, reserved) == 4, "prefix_engine_stats.reserved");
 _Static_assert(offsetof(prefix_engine_stats, requests_waiting) == 8, "prefix_engine_stats.requests_waiting");
@@ -75,7 +75,12 @@ _Static_assert(offsetof(prefix_engine_stats, miss_namespace) == 280, "prefix_eng
 _Static_assert(offsetof(prefix_engine_stats, miss_budget) == 288, "prefix_engine_stats.miss_budget");
 _Static_assert(offsetof(prefix_engine_stats, miss_evicted) == 296, "prefix_engine_stats.miss_evicted");
 _Static_assert(offsetof(prefix_engine_stats, miss_granularity) == 304, "prefix_engine_stats.miss_granularity");
-_Static_assert(sizeof(prefix_engine_info) == 56, "prefix_engine_info");
+_Static_assert(offsetof(prefix_engine_stats, miss_state) == 312, "prefix_engine_stats.miss_state");
+_Static_assert(offsetof(prefix_engine_stats, states) == 320, "prefix_engine_stats.states");
+_Static_assert(offsetof(prefix_engine_stats, state_bytes) == 328, "prefix_engine_stats.state_bytes");
+_Static_assert(offsetof(prefix_engine_stats, state_evictions) == 336, "prefix_engine_stats.state_evictions");
+_Static_assert(offsetof(prefix_engine_stats, live_state_bytes_peak) == 344, "prefix_engine_stats.live_state_bytes_peak");
+_Static_assert(sizeof(prefix_engine_info) == 72, "prefix_engine_info");
 _Static_assert(offsetof(prefix_engine_info, struct_size) == 0, "prefix_engine_info.struct_size");
 _Static_assert(offsetof(prefix_engine_info, layers) == 4, "prefix_engine_info.layers");
 _Static_assert(offsetof(prefix_engine_info, hidden) == 8, "prefix_engine_info.hidden");
@@ -88,6 +93,8 @@ _Static_assert(offsetof(prefix_engine_info, threads) == 32, "prefix_engine_info.
 _Static_assert(offsetof(prefix_engine_info, page_tokens) == 36, "prefix_engine_info.page_tokens");
 _Static_assert(offsetof(prefix_engine_info, weight_bytes) == 40, "prefix_engine_info.weight_bytes");
 _Static_assert(offsetof(prefix_engine_info, kv_bytes_per_token) == 48, "prefix_engine_info.kv_bytes_per_token");
+_Static_assert(offsetof(prefix_engine_info, recurrent_layers) == 56, "prefix_engine_info.recurrent_layers");
+_Static_assert(offsetof(prefix_engine_info, state_bytes) == 64, "prefix_engine_info.state_bytes");
 _Static_assert(sizeof(prefix_event) == 72, "prefix_event");
 _Static_assert(offsetof(prefix_event, struct_size) == 0, "prefix_event.struct_size");
 _Static_assert(offsetof(prefix_event, kind) == 4, "prefix_event.kind");

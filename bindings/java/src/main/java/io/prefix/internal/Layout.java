@@ -37,7 +37,7 @@ public final class Layout {
     public static final int MEMORY_ACTIVATION_BYTES = 32;
     public static final int MEMORY_TOTAL_BYTES = 40;
 
-    public static final int ENGINE_STATS_SIZE = 312;
+    public static final int ENGINE_STATS_SIZE = 352;
     public static final int ENGINE_STATS_STRUCT_SIZE = 0;
     public static final int ENGINE_STATS_RESERVED = 4;
     public static final int ENGINE_STATS_REQUESTS_WAITING = 8;
@@ -78,8 +78,13 @@ public final class Layout {
     public static final int ENGINE_STATS_MISS_BUDGET = 288;
     public static final int ENGINE_STATS_MISS_EVICTED = 296;
     public static final int ENGINE_STATS_MISS_GRANULARITY = 304;
+    public static final int ENGINE_STATS_MISS_STATE = 312;
+    public static final int ENGINE_STATS_STATES = 320;
+    public static final int ENGINE_STATS_STATE_BYTES = 328;
+    public static final int ENGINE_STATS_STATE_EVICTIONS = 336;
+    public static final int ENGINE_STATS_LIVE_STATE_BYTES_PEAK = 344;
 
-    public static final int ENGINE_INFO_SIZE = 56;
+    public static final int ENGINE_INFO_SIZE = 72;
     public static final int ENGINE_INFO_STRUCT_SIZE = 0;
     public static final int ENGINE_INFO_LAYERS = 4;
     public static final int ENGINE_INFO_HIDDEN = 8;
@@ -92,6 +97,8 @@ public final class Layout {
     public static final int ENGINE_INFO_PAGE_TOKENS = 36;
     public static final int ENGINE_INFO_WEIGHT_BYTES = 40;
     public static final int ENGINE_INFO_KV_BYTES_PER_TOKEN = 48;
+    public static final int ENGINE_INFO_RECURRENT_LAYERS = 56;
+    public static final int ENGINE_INFO_STATE_BYTES = 64;
 
     public static final int EVENT_SIZE = 72;
     public static final int EVENT_STRUCT_SIZE = 0;
