@@ -1,4 +1,5 @@
 // prefix-random-checkpoint SHAPE DIR [LAYERS]: a model directory of that shape with random weights.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -7,13 +8,15 @@
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    std::fprintf(stderr, "usage: %s tiny|qwen3-0.6b|qwen3-4b|qwen3-8b DIRECTORY [LAYERS]\n",
-                 argv[0]);
+    std::fprintf(stderr, "usage: %s SHAPE DIRECTORY [LAYERS]\n", argv[0]);
     return 2;
   }
   try {
     prefix::tools::CheckpointShape shape = prefix::tools::named_shape(argv[1]);
     if (argc > 3) shape.layers = std::atoi(argv[3]);
+    if (std::string& kinds = shape.recurrent.layers; !kinds.empty())
+      kinds.resize(
+          static_cast<size_t>(std::clamp(shape.layers, 0, static_cast<int>(kinds.size()))));
     prefix::tools::write_checkpoint(argv[2], shape);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "%s: %s\n", argv[0], e.what());

@@ -48,7 +48,71 @@ struct Entry {
   float mean = 0;
 };
 
+bool hybrid(const CheckpointShape& s) { return !s.recurrent.layers.empty(); }
+
+std::vector<Entry> hybrid_entries(const CheckpointShape& s) {
+  const RecurrentShape& r = s.recurrent;
+  const bool granite = s.architecture == "granitemoehybrid";
+  const int64_t q = int64_t{s.heads} * s.head_dim, kv = int64_t{s.kv_heads} * s.head_dim;
+  const int64_t inner = int64_t{r.heads} * r.head_dim;
+  const int64_t channels = inner + 2 * int64_t{r.groups} * r.state;
+  std::vector<Entry> list;
+  const auto matrix = [&](const std::string& name, int64_t n, int64_t k) {
+    list.push_back({name + ".weight", {n, k}, 0.5f / std::sqrt(static_cast<float>(k))});
+  };
+  // Norms of Qwen3.5 multiply by 1 + w, but for that of the recurrence.
+  const auto norm = [&](const std::string& name, int64_t n, float mean) {
+    list.push_back({name, {n}, 0.1f, mean});
+  };
+  const float one = granite ? 1 : 0;
+  list.push_back({"model.embed_tokens.weight", {s.vocab, s.hidden}, 1});
+  for (size_t i = 0; i < r.layers.size(); ++i) {
+    const std::string layer = "model.layers." + std::to_string(i) + ".";
+    norm(layer + "input_layernorm.weight", s.hidden, one);
+    if (r.layers[i] == 'a') {
+      matrix(layer + "self_attn.q_proj", granite ? q : 2 * q, s.hidden);
+      matrix(layer + "self_attn.k_proj", kv, s.hidden);
+      matrix(layer + "self_attn.v_proj", kv, s.hidden);
+      matrix(layer + "self_attn.o_proj", s.hidden, q);
+      if (!granite) {
+        norm(layer + "self_attn.q_norm.weight", s.head_dim, one);
+        norm(layer + "self_attn.k_norm.weight", s.head_dim, one);
+      }
+    } else {
+      const std::string mixer = layer + (granite ? "mamba." : "linear_attn.");
+      if (granite) {
+        matrix(mixer + "in_proj", inner + channels + r.heads, s.hidden);
+        norm(mixer + "D", r.heads, 1);
+      } else {
+        matrix(mixer + "in_proj_qkv", channels, s.hidden);
+        matrix(mixer + "in_proj_z", inner, s.hidden);
+        matrix(mixer + "in_proj_b", r.heads, s.hidden);
+        matrix(mixer + "in_proj_a", r.heads, s.hidden);
+      }
+      norm(mixer + "norm.weight", granite ? inner : r.head_dim, 1);
+      list.push_back({mixer + "conv1d.weight", {channels, 1, r.conv}, 0.5f});
+      if (granite) norm(mixer + "conv1d.bias", channels, 0);
+      list.push_back({mixer + "dt_bias", {r.heads}, 0.5f, -1});
+      list.push_back({mixer + "A_log", {r.heads}, 0.7f, 0.3f});
+      matrix(mixer + "out_proj", s.hidden, inner);
+    }
+    norm(layer + "post_attention_layernorm.weight", s.hidden, one);
+    if (granite) {
+      matrix(layer + "shared_mlp.input_linear", 2 * int64_t{s.intermediate}, s.hidden);
+      matrix(layer + "shared_mlp.output_linear", s.hidden, s.intermediate);
+    } else {
+      matrix(layer + "mlp.gate_proj", s.intermediate, s.hidden);
+      matrix(layer + "mlp.up_proj", s.intermediate, s.hidden);
+      matrix(layer + "mlp.down_proj", s.hidden, s.intermediate);
+    }
+  }
+  norm("model.norm.weight", s.hidden, one);
+  if (!s.tied) matrix("lm_head", s.vocab, s.hidden);
+  return list;
+}
+
 std::vector<Entry> entries(const CheckpointShape& s) {
+  if (hybrid(s)) return hybrid_entries(s);
   const int64_t q = int64_t{s.heads} * s.head_dim;
   const int64_t kv = int64_t{s.kv_heads} * s.head_dim;
   std::vector<Entry> list;
@@ -114,16 +178,40 @@ std::string header(const std::vector<Entry>& list) {
   return json;
 }
 
+std::string number(const char* key, int64_t value) {
+  return "  \"" + std::string(key) + "\": " + std::to_string(value) + ",\n";
+}
+
+std::string hybrid_config(const CheckpointShape& s) {
+  const RecurrentShape& r = s.recurrent;
+  std::string layers;
+  for (const char kind : r.layers)
+    layers += std::string(layers.empty() ? "" : ", ") +
+              (kind == 'a' ? "\"full_attention\"" : "\"linear_attention\"");
+  std::string text = "  \"layer_types\": [" + layers + "],\n";
+  if (s.architecture == "granitemoehybrid") {
+    return text + number("mamba_n_heads", r.heads) + number("mamba_d_head", r.head_dim) +
+           number("mamba_n_groups", r.groups) + number("mamba_d_state", r.state) +
+           number("mamba_d_conv", r.conv) + number("shared_intermediate_size", s.intermediate) +
+           number("num_local_experts", 0) + number("num_experts_per_tok", 0) +
+           "  \"mamba_conv_bias\": true,\n  \"mamba_proj_bias\": false,\n"
+           "  \"position_embedding_type\": \"nope\",\n  \"embedding_multiplier\": 12,\n"
+           "  \"residual_multiplier\": 0.25,\n  \"attention_multiplier\": 0.0625,\n"
+           "  \"logits_scaling\": 3,\n";
+  }
+  return text + number("linear_num_value_heads", r.heads) +
+         number("linear_value_head_dim", r.head_dim) + number("linear_num_key_heads", r.groups) +
+         number("linear_key_head_dim", r.state) + number("linear_conv_kernel_dim", r.conv) +
+         "  \"attn_output_gate\": true,\n  \"partial_rotary_factor\": 0.25,\n";
+}
+
 std::string config(const CheckpointShape& s) {
-  const auto number = [](const char* key, int64_t value) {
-    return "  \"" + std::string(key) + "\": " + std::to_string(value) + ",\n";
-  };
   return "{\n  \"model_type\": \"" + s.architecture + "\",\n  \"hidden_act\": \"silu\",\n" +
          number("vocab_size", s.vocab) + number("hidden_size", s.hidden) +
          number("num_hidden_layers", s.layers) + number("num_attention_heads", s.heads) +
          number("num_key_value_heads", s.kv_heads) + number("head_dim", s.head_dim) +
          number("intermediate_size", s.intermediate) +
-         number("max_position_embeddings", s.max_positions) +
+         number("max_position_embeddings", s.max_positions) + (hybrid(s) ? hybrid_config(s) : "") +
          "  \"rms_norm_eps\": 1e-06,\n  \"rope_theta\": 1000000.0,\n  \"attention_bias\": false,\n"
          "  \"bos_token_id\": null,\n  \"eos_token_id\": null,\n  \"pad_token_id\": null,\n"
          "  \"torch_dtype\": \"bfloat16\",\n  \"tie_word_embeddings\": " +
@@ -139,6 +227,34 @@ void require(const std::ofstream& out, const std::string& path) {
 CheckpointShape named_shape(const std::string& name) {
   CheckpointShape s;
   if (name == "tiny") return s;
+  if (name == "granite-4.0-h-350m") {
+    s.architecture = "granitemoehybrid";
+    s.vocab = 100352;
+    s.max_positions = 32768;
+    s.hidden = 768;
+    s.layers = 32;
+    s.heads = 12;
+    s.kv_heads = 4;
+    s.head_dim = 64;
+    s.intermediate = 2048;
+    s.recurrent = {std::string(32, 'r'), 48, 32, 1, 128, 4};
+    for (const size_t i : {10u, 13u, 17u, 27u}) s.recurrent.layers[i] = 'a';
+    return s;
+  }
+  if (name == "qwen3.5-0.8b") {
+    s.architecture = "qwen3_5_text";
+    s.vocab = 248320;
+    s.max_positions = 262144;
+    s.hidden = 1024;
+    s.layers = 24;
+    s.heads = 8;
+    s.kv_heads = 2;
+    s.head_dim = 256;
+    s.intermediate = 3584;
+    s.recurrent = {"", 16, 128, 16, 128, 4};
+    for (int i = 0; i < 24; ++i) s.recurrent.layers += i % 4 == 3 ? 'a' : 'r';
+    return s;
+  }
   s.vocab = 151936;
   s.max_positions = 40960;
   s.head_dim = 128;
@@ -161,7 +277,8 @@ CheckpointShape named_shape(const std::string& name) {
     s.tied = false;
   } else {
     throw std::invalid_argument("unknown shape \"" + name +
-                                "\" (known: tiny, qwen3-0.6b, qwen3-4b, qwen3-8b)");
+                                "\" (known: tiny, qwen3-0.6b, qwen3-4b, qwen3-8b, "
+                                "granite-4.0-h-350m, qwen3.5-0.8b)");
   }
   return s;
 }

@@ -8,8 +8,19 @@
 
 namespace prefix::tools {
 
+// Recurrent layers of granitemoehybrid (Mamba-2) or qwen3_5_text (the gated delta rule).
+struct RecurrentShape {
+  std::string layers;  // a letter for each layer: r recurrent, a attention
+  int32_t heads = 4;   // of values
+  int32_t head_dim = 16;
+  int32_t groups = 2;  // of B and C; key heads
+  int32_t state = 16;  // of each group; size of a key
+  int32_t conv = 4;
+};
+
 struct CheckpointShape {
-  std::string architecture = "qwen3";  // llama, qwen2, qwen3, olmo2, phi3
+  // llama, qwen2, qwen3, olmo2, phi3; granitemoehybrid, qwen3_5_text with `recurrent`
+  std::string architecture = "qwen3";
   int32_t hidden = 64;
   int32_t layers = 2;
   int32_t heads = 4;
@@ -19,12 +30,13 @@ struct CheckpointShape {
   int32_t vocab = 131;
   int32_t max_positions = 4096;
   bool tied = true;
+  RecurrentShape recurrent;
   uint64_t seed = 1;
   // The same block of weights over and over in every tensor: gigabytes at the speed of the disk.
   bool repeat = false;
 };
 
-// "qwen3-0.6b", "qwen3-4b", "qwen3-8b", "tiny"; throws std::invalid_argument listing the names.
+// "tiny", "qwen3-0.6b", "granite-4.0-h-350m" and so on; throws std::invalid_argument listing the names.
 CheckpointShape named_shape(const std::string& name);
 
 // Creates the directory; throws std::runtime_error when a file cannot be written. Weights are bf16,
