@@ -466,10 +466,12 @@ typedef struct prefix_engine_stats {
  * {"format": "safetensors" or "GGUF", "architecture": name as the file gives it,
  *  "model_type": what this library runs it as,
  *  "sizes": {"layers": n, "hidden", "heads", "kv_heads", "head_dim", "intermediate",
- *            "vocabulary", "max_positions"},
- *  "tensors": [{"group": "embedding" or "attention", "mlp", "norm", "output", "other",
+ *            "vocabulary", "max_positions", "recurrent_layers"},
+ *  "tensors": [{"group": "embedding" or "attention", "recurrent", "mlp", "norm", "output",
+ *                        "unused" (parts that are not run), "other",
  *               "dtype": type in the file, "tensors": n, "parameters": n, "bytes": n}],
- *  "parameters": n, "bytes": n, "flops_per_token": n}
+ *  "parameters": n, "bytes": n, "state_bytes": n, "flops_per_token": n}
+ * state_bytes is what all recurrent layers together know after a token; 0 without any.
  * flops_per_token counts the matrices; attention comes on top, in proportion to the context.
  * NOT_FOUND, IO, FORMAT, UNSUPPORTED_MODEL. */
 PREFIX_API prefix_status prefix_model_info_json(const char* path, size_t path_len, char* buf,

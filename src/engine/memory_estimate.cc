@@ -62,6 +62,7 @@ MemoryEstimate estimate_of(const ModelFiles& files, const Options& options) {
   const ops::DeviceOptions device_options = device_options_of(options);
   const ops::NumericTypes& types = device_options.types;
   const auto device = ops::device_sizes(device_options);
+  check_device(c, *device);
   const int32_t positions = context_length(options, c);
 
   MemoryEstimate e;
@@ -69,7 +70,7 @@ MemoryEstimate estimate_of(const ModelFiles& files, const Options& options) {
                    rope_table_bytes(c, positions);
   const ops::KvLayout kv = kv_layout_of(c, kv_layers(resolve_layers(c, architecture)), types.kv);
   const auto page_bytes = static_cast<int64_t>(kv.page_bytes());
-  const StateLayout state = {};
+  const StateLayout state = state_layout_of(c);
   const int64_t state_bytes = state.pages(kv.page_bytes()) * page_bytes;
   e.kv_bytes_per_token = page_bytes / kPageTokens;
 

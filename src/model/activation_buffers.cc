@@ -30,11 +30,15 @@ void ActivationBuffers::ensure_rows(int64_t rows, const ModelConfig& config) {
   x_ld = w.x;
   c_ld = w.c;
   qkv_ld = w.qkv;
+  recurrent_ld = w.recurrent;
+  conv_ld = w.conv;
   x = reinterpret_cast<float*>(add(n * static_cast<size_t>(w.x) * sizeof(float)));
   c = reinterpret_cast<float*>(add(n * w.result_bytes()));
+  if (w.conv > 0)
+    conv = reinterpret_cast<float*>(add(n * static_cast<size_t>(w.conv) * sizeof(float)));
   a = act(w.a);
   q = act(w.q);
-  attention = act(w.q);
+  mixed = act(w.mixed);
   inner = act(w.inner);
   rows_ = rows;
 }

@@ -3,10 +3,13 @@
 //   x         [rows, hidden]       f32: the residual
 //   a         [rows, hidden]       activations: the normed input of a block
 //   q         [rows, heads x d]    activations: rotated queries
-//   attention [rows, heads x d]    activations: what attention gives
+//   mixed     [rows, heads x d]    activations: what attention gives, or a recurrence
 //   inner     [rows, intermediate] activations: the gated product
 //   c         [rows, hidden]       f32: the result of a projection; or
-//             [rows, q, k, v]      as Device::project() writes them, with qkv_ld
+//             [rows, q, k, v, gate]  as Device::project() writes them, with qkv_ld; or
+//             [rows, projection]   f32: of a recurrent layer, with recurrent_ld. Its convolved
+//                                  columns are free for the result of the scan after that.
+//   conv      [rows, channels]     f32: of a recurrent layer, convolved
 //
 // Heads run when the layers are done, so the selected rows lie in c and, normed, in a.
 #pragma once
@@ -41,8 +44,9 @@ class ActivationBuffers {
 
   float* x = nullptr;
   float* c = nullptr;
-  int64_t x_ld = 0, c_ld = 0, qkv_ld = 0;
-  ops::ActivationBuffer a, q, attention, inner;
+  float* conv = nullptr;
+  int64_t x_ld = 0, c_ld = 0, qkv_ld = 0, recurrent_ld = 0, conv_ld = 0;
+  ops::ActivationBuffer a, q, mixed, inner;
   ops::DeviceBuffer logits;   // of a block of selected rows
   ops::DeviceBuffer answers;  // what heads read of them
   ops::HostBuffer fetched;    // results of a head, where the device's memory is not the host's

@@ -23,8 +23,12 @@ ArchitectureEntry::ArchitectureEntry(const Architecture& architecture)
 const Architecture& find_architecture(std::string_view name) {
   std::vector<std::string_view> known;
   for (const ArchitectureEntry* e = first; e; e = e->next_) {
-    if (e->architecture_.name == name) return e->architecture_;
-    known.push_back(e->architecture_.name);
+    for (const std::string_view one :
+         {e->architecture_.name, e->architecture_.aliases[0], e->architecture_.aliases[1]}) {
+      if (one.empty()) continue;
+      if (one == name) return e->architecture_;
+      known.push_back(one);
+    }
   }
   std::ranges::sort(known);
   std::string list;

@@ -4,21 +4,29 @@
 // new one of this family is a file in architectures/ and a golden vector.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 
 namespace prefix {
+
+// What brings tokens together in a layer: attention, or a recurrence that carries a state along.
+enum class Mixer { kAttention, kMamba2, kGatedDelta };
 
 enum class QkNorm { kNone, kPerHead, kWholeWidth };
 
 // Tensor names of one file format; "{}" stands for the layer number, an empty name for "not there".
 struct TensorNames {
   std::string_view embedding, output_norm, output;
-  std::string_view attention_norm, post_attention_norm;  // before, after the attention block
+  std::string_view attention_norm, post_attention_norm;  // before, after the mixer of any kind
   std::string_view ffn_norm, post_ffn_norm;
   std::string_view q, k, v, qkv, attention_output;  // without ".weight" / ".bias"
   std::string_view q_norm, k_norm;
   std::string_view gate, up, gate_up, down;
+  // Of a recurrent layer. The projection into it is `in`, or `in_qkv`, `in_z`, `in_b` and `in_a`; it
+  // and `conv` go without ".weight" / ".bias", the others are whole.
+  std::string_view in, in_qkv, in_z, in_b, in_a, conv;
+  std::string_view dt_bias, a, d, gated_norm, recurrent_output;
 };
 
 // How the configuration of an architecture is read: what its transformers class takes for a key
@@ -33,17 +41,33 @@ struct ConfigTraits {
   bool partial_rotary = false;  // may rotate a part of each head only
   bool su_is_longrope = false;  // older files name longrope "su" or "yarn"
   bool gguf_permuted = false;   // GGUF stores query and key rows with interleaved halves
+  double partial_rotary_factor = 1;
+  bool named_positions = false;    // rotates only where position_embedding_type is "rope"
+  bool multipliers = false;        // of embedding, attention, residual and logits
+  bool text_config = false;        // a vision model has its text model under this key
+  bool shared_mlp = false;         // shared_intermediate_size, beside experts that must be none
+  int32_t attention_interval = 0;  // full_attention_interval; 0: no such key
 };
 
 struct Architecture {
   std::string_view name;
+  std::array<std::string_view, 2> aliases = {};  // other names in config.json or GGUF
   QkNorm qk_norm = QkNorm::kNone;
+  Mixer recurrent = Mixer::kAttention;  // kind of its recurrent layers; kAttention: it has none
+  // Each head of the attention is multiplied by the sigmoid of a gate: rows of q [query | gate].
+  bool output_gate = false;
+  // Hugging Face files hold w of norms that multiply by 1 + w. GGUF has 1 + w.
+  bool norms_plus_one = false;
+  // Tensors of other parts of a Hugging Face file, which are left alone, by what they begin with.
+  std::array<std::string_view, 2> left_out = {};
+  // What stands before the text model's names instead of "model." in files of a vision model.
+  std::string_view nested = {};
   ConfigTraits config;
   TensorNames hugging_face;
   TensorNames gguf;
 };
 
-// Throws kUnsupportedModel, listing the supported names.
+// By its name or an alias. Throws kUnsupportedModel, listing the supported names.
 const Architecture& find_architecture(std::string_view name);
 
 // Makes an architecture known: one at the end of each file in architectures/. The list is complete

@@ -1,11 +1,38 @@
 #include "model/config.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/status.h"
 #include "model/architecture.h"
 
 namespace prefix {
+
+namespace {
+
+void check_multiplier(const char* name, double value) {
+  if (!(value >= 1 / ConfigLimits::kMultiplier && value <= ConfigLimits::kMultiplier))
+    fail(Code::kFormat, "the ", name, " is ", value, ", outside [", 1 / ConfigLimits::kMultiplier,
+         ", ", ConfigLimits::kMultiplier, "]");
+}
+
+void check_recurrent(const ModelConfig& c) {
+  const RecurrentConfig& r = c.recurrent;
+  if (c.recurrent_count() == c.layers)
+    fail(Code::kUnsupportedModel, "all ", c.layers,
+         " layers are recurrent; a model needs an attention layer at least");
+  if (r.heads % r.groups != 0)
+    fail(Code::kFormat, "the number of ",
+         r.mixer == Mixer::kGatedDelta ? "value heads (" : "recurrent heads (", r.heads,
+         ") is not a multiple of the number of ",
+         r.mixer == Mixer::kGatedDelta ? "key heads (" : "groups (", r.groups, ")");
+}
+
+}  // namespace
+
+int32_t ModelConfig::recurrent_count() const {
+  return static_cast<int32_t>(std::ranges::count(recurrent_layers, true));
+}
 
 void check_config(const ModelConfig& c) {
   if (c.heads % c.kv_heads != 0)
@@ -15,6 +42,12 @@ void check_config(const ModelConfig& c) {
     fail(Code::kFormat, "the head dimension is ", c.head_dim, "; it must be even");
   if (!(c.norm_eps > 0 && c.norm_eps < 1))
     fail(Code::kFormat, "the epsilon of the norms is ", c.norm_eps, ", outside (0, 1)");
+  if (c.recurrent_count() > 0) check_recurrent(c);
+  check_multiplier("multiplier of the embedding", c.embedding_multiplier);
+  check_multiplier("multiplier of the residual", c.residual_multiplier);
+  check_multiplier("scaling of the logits", c.logits_scaling);
+  if (c.attention_scale != 0) check_multiplier("multiplier of attention scores", c.attention_scale);
+  if (!c.rotates) return;
   const RopeConfig& rope = c.rope;
   if (!(rope.theta >= 1 && rope.theta <= 1e15))
     fail(Code::kFormat, "rope theta is ", rope.theta, ", outside [1, 1e15]");

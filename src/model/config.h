@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "model/architecture.h"
 #include "model/gguf_metadata.h"
 #include "model/tensor_file.h"
 
@@ -24,6 +25,8 @@ struct ConfigLimits {
   static constexpr int64_t kHeadDim = 1024;
   static constexpr int64_t kPositions = 1 << 24;
   static constexpr size_t kEosIds = 1024;
+  static constexpr int64_t kConvWidth = 8;    // taps of the convolution of a recurrent layer
+  static constexpr double kMultiplier = 1e4;  // of muP, from 1 in either direction
 };
 
 enum class RopeType { kDefault, kLinear, kLlama3, kLongrope };
@@ -38,6 +41,34 @@ struct RopeConfig {
   std::vector<double> short_factor, long_factor;  // longrope, one per frequency
   double attention_factor = 1;                    // longrope: multiplies cos and sin
   std::vector<float> frequency_divisors;          // GGUF rope_freqs.weight
+};
+
+// A recurrent layer; those of a model all look the same. Mamba-2 and the gated delta rule have the
+// same sizes under different names:
+//
+//               Mamba-2                  gated delta rule
+//   heads       heads                    value heads
+//   head_dim    of x                     of a value
+//   groups      of B and C               key heads
+//   state       numbers of B             of a key
+//
+//   projection  [ z | x, B, C | dt ]     [ q, k, v | z | b | a ]
+//   convolved         x, B, C              q, k, v
+struct RecurrentConfig {
+  Mixer mixer = Mixer::kAttention;  // none
+  int32_t heads = 0, head_dim = 0;
+  int32_t groups = 0, state = 0;
+  int32_t conv_width = 0;
+  bool conv_bias = false;
+  float dt_min = 0, dt_max = 0;  // dt_max 0: no clamp
+
+  int64_t inner() const { return int64_t{heads} * head_dim; }
+  int64_t group_values() const { return int64_t{groups} * state; }
+  int64_t conv_channels() const { return inner() + 2 * group_values(); }
+  int64_t projection() const {
+    return conv_channels() + inner() + (mixer == Mixer::kGatedDelta ? 2 : 1) * int64_t{heads};
+  }
+  int64_t state_values() const { return inner() * state; }
 };
 
 struct ModelConfig {
@@ -55,15 +86,37 @@ struct ModelConfig {
   bool attention_bias = false;  // query, key, value
   bool attention_output_bias = false;
   bool mlp_bias = false;
+  bool attention_gate = false;  // the output of attention is gated
+  bool rotates = true;          // queries and keys; false: no positions
   RopeConfig rope;
+  std::vector<bool> recurrent_layers;  // of each layer; empty: none is
+  RecurrentConfig recurrent;
+  // muP. The logits are divided by the last one.
+  double embedding_multiplier = 1, residual_multiplier = 1, logits_scaling = 1;
+  double attention_scale = 0;    // of scores; 0: 1 / sqrt(head_dim)
+  int32_t draft_layers = 0;      // GGUF: layers behind the last one that predict further tokens
   int32_t bos_id = -1;           // -1: none
   std::vector<int32_t> eos_ids;  // may be empty
   std::string dtype;             // of the weights as the file states it; for information
   bool from_gguf = false;
   bool qk_permuted = false;  // query and key rows interleave the halves of a head (GGUF "llama")
 
+  bool is_recurrent(int32_t layer) const {
+    return !recurrent_layers.empty() && recurrent_layers[static_cast<size_t>(layer)];
+  }
+  int32_t recurrent_count() const;
+  // The residual is held as x / residual_multiplier, so that each block adds its result as it is:
+  // rounded weights need no factor. Norms of it see the same numbers with a smaller epsilon.
+  float embedding_scale() const {
+    return static_cast<float>(embedding_multiplier / residual_multiplier);
+  }
+  float residual_norm_eps() const {
+    return static_cast<float>(double{norm_eps} / (residual_multiplier * residual_multiplier));
+  }
+
   // Dimensions of a head that rotate: head_dim x partial_rotary_factor, rounded down.
   int32_t rotary_dim() const {
+    if (!rotates) return 0;
     return static_cast<int32_t>(head_dim * rope.partial_rotary_factor + 1e-9);
   }
 };

@@ -15,18 +15,16 @@ namespace {
 constexpr const char* kForeignKeys[] = {
     "attention.alibi_bias_max",
     "attention.clamp_kqv",
-    "attention.scale",
     "attn_logit_softcapping",
-    "embedding_scale",
     "final_logit_softcapping",
-    "logit_scale",
-    "residual_scale",
     "rope.scale_linear",
     "attention.q_lora_rank",
     "attention.kv_lora_rank",
     "attention.layer_norm_epsilon",
     "attention.relative_buckets_count",
 };
+constexpr const char* kMultiplierKeys[] = {"attention.scale", "embedding_scale", "logit_scale",
+                                           "residual_scale"};
 
 // The values of a small tensor; null when the file has none of that name.
 std::vector<float> vector_tensor(const TensorSource& tensors, const char* name, int32_t length) {
@@ -53,19 +51,26 @@ class GgufConfigReader {
     if (kind != "model")
       fail(Code::kUnsupportedModel, "the file holds a ", quote(kind), ", not a model");
     c_.architecture = m_.text("general.architecture");
-    const ConfigTraits& traits = find_architecture(c_.architecture).config;
+    const Architecture& architecture = find_architecture(c_.architecture);
+    const ConfigTraits& traits = architecture.config;
     prefix_ = c_.architecture + ".";
-    refuse_unsupported();
-    sizes();
+    c_.architecture = architecture.name;
+    refuse_unsupported(traits);
+    sizes(traits);
+    if (architecture.recurrent != Mixer::kAttention) recurrent(architecture);
+    if (traits.multipliers) multipliers();
+    c_.attention_gate = architecture.output_gate;
+    // llama.cpp's switch for models of this kind; its default is to rotate.
+    c_.rotates = !traits.named_positions || m_.boolean(key("rope.scaling.finetuned"), true);
     c_.norm_eps = static_cast<float>(m_.number(key("attention.layer_norm_rms_epsilon")));
     c_.tie_embeddings = !tensors_.find("output.weight");
     c_.qk_permuted = traits.gguf_permuted;
     c_.attention_bias = traits.qkv_bias;
     windows();
-    rope();
+    if (c_.rotates) rope(traits);
     token_ids();
     check_config(c_);
-    if (c_.rope.type == RopeType::kDefault || c_.rope.type == RopeType::kLinear)
+    if (c_.rotates && (c_.rope.type == RopeType::kDefault || c_.rope.type == RopeType::kLinear))
       c_.rope.frequency_divisors =
           vector_tensor(tensors_, "rope_freqs.weight", c_.rotary_dim() / 2);
     return c_;
@@ -77,7 +82,7 @@ class GgufConfigReader {
     return static_cast<int32_t>(m_.integer(key(name), 1, max));
   }
 
-  void refuse_unsupported() const {
+  void refuse_unsupported(const ConfigTraits& traits) const {
     if (m_.has(key("expert_count")) && m_.integer(key("expert_count"), 0, INT32_MAX) > 0)
       fail(Code::kUnsupportedModel, "GGUF key ", quote(key("expert_count")), " is ",
            m_.integer(key("expert_count"), 0, INT32_MAX),
@@ -85,13 +90,82 @@ class GgufConfigReader {
     if (!m_.boolean(key("attention.causal"), true))
       fail(Code::kUnsupportedModel, "GGUF key ", quote(key("attention.causal")),
            " is false; attention to later tokens is not supported");
-    for (const char* name : kForeignKeys)
-      if (m_.has(key(name)))
-        fail(Code::kUnsupportedModel, "GGUF key ", quote(key(name)),
-             " is not supported for this architecture");
+    for (const char* name : kForeignKeys) refuse(name);
+    if (!traits.multipliers)
+      for (const char* name : kMultiplierKeys) refuse(name);
+  }
+  void refuse(const char* name) const {
+    if (m_.has(key(name)))
+      fail(Code::kUnsupportedModel, "GGUF key ", quote(key(name)),
+           " is not supported for this architecture");
   }
 
-  void sizes() {
+  // llama.cpp leaves out, or writes as 0, a factor that does nothing.
+  void multipliers() {
+    const auto factor = [&](const char* name, double none) {
+      const double value = m_.number(key(name), 0);
+      return value == 0 ? none : value;
+    };
+    c_.embedding_multiplier = factor("embedding_scale", 1);
+    c_.residual_multiplier = factor("residual_scale", 1);
+    c_.logits_scaling = factor("logit_scale", 1);
+    c_.attention_scale = factor("attention.scale", 0);
+  }
+
+  // A list of the layers; or, of granitehybrid, no key-value heads where a layer is recurrent; or
+  // attention at an interval.
+  void recurrent_layers(int32_t interval) {
+    const auto layers = static_cast<size_t>(c_.layers);
+    c_.recurrent_layers.assign(layers, false);
+    const auto take = [&](const char* name, int64_t most, auto is_recurrent) {
+      const std::vector<int64_t> list =
+          m_.integers(key(name), layers + static_cast<size_t>(c_.draft_layers), 0, most);
+      for (size_t i = 0; i < layers; ++i) c_.recurrent_layers[i] = is_recurrent(list[i]);
+    };
+    if (m_.has(key("attention.recurrent_layers"))) {
+      take("attention.recurrent_layers", 1, [](int64_t v) { return v != 0; });
+    } else if (m_.is_list(key("attention.head_count_kv"))) {
+      take("attention.head_count_kv", ConfigLimits::kHeads, [](int64_t v) { return v == 0; });
+    } else if (interval > 0) {
+      const auto every = static_cast<size_t>(
+          m_.integer(key("full_attention_interval"), 1, ConfigLimits::kLayers, interval));
+      for (size_t i = 0; i < layers; ++i) c_.recurrent_layers[i] = (i + 1) % every != 0;
+    }
+  }
+
+  void recurrent(const Architecture& architecture) {
+    recurrent_layers(architecture.config.attention_interval);
+    if (c_.recurrent_count() == 0) return;
+    RecurrentConfig& r = c_.recurrent;
+    r.mixer = architecture.recurrent;
+    r.heads = count("ssm.time_step_rank", ConfigLimits::kHeads);
+    r.groups = count("ssm.group_count", ConfigLimits::kHeads);
+    r.state = count("ssm.state_size", ConfigLimits::kHeadDim);
+    r.conv_width =
+        static_cast<int32_t>(m_.integer(key("ssm.conv_kernel"), 2, ConfigLimits::kConvWidth));
+    const int32_t inner = count("ssm.inner_size", ConfigLimits::kIntermediate);
+    if (inner % r.heads != 0 || inner / r.heads > ConfigLimits::kHeadDim)
+      fail(Code::kFormat, "GGUF key ", quote(key("ssm.inner_size")), " is ", inner,
+           "; it does not give ", r.heads, " heads of at most ", ConfigLimits::kHeadDim);
+    r.head_dim = inner / r.heads;
+  }
+
+  // Of each layer, of which those of attention must agree: granitehybrid.
+  int32_t listed_kv_heads() const {
+    int64_t heads = 0;
+    for (const int64_t each :
+         m_.integers(key("attention.head_count_kv"),
+                     static_cast<size_t>(c_.layers + c_.draft_layers), 0, ConfigLimits::kHeads)) {
+      if (each == 0) continue;
+      if (heads != 0 && each != heads)
+        fail(Code::kUnsupportedModel, "GGUF key ", quote(key("attention.head_count_kv")), " holds ",
+             heads, " and ", each, "; layers with different heads are not supported");
+      heads = each;
+    }
+    return static_cast<int32_t>(heads == 0 ? c_.heads : heads);
+  }
+
+  void sizes(const ConfigTraits& traits) {
     const Tensor* embedding = tensors_.find("token_embd.weight");
     if (!embedding || embedding->shape.size() != 2)
       fail(Code::kFormat, "tensor \"token_embd.weight\" is missing or not a matrix");
@@ -106,9 +180,16 @@ class GgufConfigReader {
            "; tensor \"token_embd.weight\" has only ", c_.vocab_size, " rows");
     c_.hidden = count("embedding_length", ConfigLimits::kHidden);
     c_.layers = count("block_count", ConfigLimits::kLayers);
+    // Counted among the blocks, behind the others.
+    if (traits.attention_interval > 0)
+      c_.draft_layers =
+          static_cast<int32_t>(m_.integer(key("nextn_predict_layers"), 0, c_.layers - 1, 0));
+    c_.layers -= c_.draft_layers;
     c_.heads = count("attention.head_count", ConfigLimits::kHeads);
-    c_.kv_heads = static_cast<int32_t>(
-        m_.integer(key("attention.head_count_kv"), 1, ConfigLimits::kHeads, c_.heads));
+    c_.kv_heads = traits.named_positions && m_.is_list(key("attention.head_count_kv"))
+                      ? listed_kv_heads()
+                      : static_cast<int32_t>(m_.integer(key("attention.head_count_kv"), 1,
+                                                        ConfigLimits::kHeads, c_.heads));
     if (!m_.has(key("attention.key_length")) && c_.hidden % c_.heads != 0)
       fail(Code::kFormat, "embedding_length (", c_.hidden, ") is not a multiple of head_count (",
            c_.heads, "), and attention.key_length is missing");
@@ -119,7 +200,11 @@ class GgufConfigReader {
     if (values != c_.head_dim)
       fail(Code::kUnsupportedModel, "heads with ", c_.head_dim, " key and ", values,
            " value dimensions are not supported");
-    c_.intermediate = count("feed_forward_length", ConfigLimits::kIntermediate);
+    // Of the experts, which are none, where both are there.
+    const bool shared = traits.shared_mlp && m_.integer(key("expert_shared_feed_forward_length"), 0,
+                                                        ConfigLimits::kIntermediate, 0) > 0;
+    c_.intermediate = count(shared ? "expert_shared_feed_forward_length" : "feed_forward_length",
+                            ConfigLimits::kIntermediate);
     c_.max_positions = count("context_length", ConfigLimits::kPositions);
   }
 
@@ -131,9 +216,10 @@ class GgufConfigReader {
            "; sliding-window attention is not supported");
   }
 
-  void rope() {
+  void rope(const ConfigTraits& traits) {
     c_.rope.theta = m_.number(key("rope.freq_base"), 10000);
-    const int64_t rotary = m_.integer(key("rope.dimension_count"), 2, c_.head_dim, c_.head_dim);
+    const auto absent = static_cast<int64_t>(c_.head_dim * traits.partial_rotary_factor);
+    const int64_t rotary = m_.integer(key("rope.dimension_count"), 2, c_.head_dim, absent);
     c_.rope.partial_rotary_factor = static_cast<double>(rotary) / c_.head_dim;
     const std::string scaling = m_.text(key("rope.scaling.type"), "none");
     if (tensors_.find("rope_factors_long.weight") || scaling == "longrope") {

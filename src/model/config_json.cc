@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "model/architecture.h"
 #include "model/config.h"
+#include "model/config_json_recurrent.h"
 
 namespace prefix {
 namespace {
@@ -110,7 +111,7 @@ void read_rope(const Json& json, const ConfigTraits& traits, ModelConfig& c) {
     return json_float(rope, key, json_float(json, key, absent));
   };
   c.rope.theta = either("rope_theta", 10000);
-  c.rope.partial_rotary_factor = either("partial_rotary_factor", 1);
+  c.rope.partial_rotary_factor = either("partial_rotary_factor", traits.partial_rotary_factor);
   const std::string type = rope_type(rope, traits);
   if (type == "default") {
     c.rope.type = RopeType::kDefault;
@@ -138,6 +139,9 @@ void refuse_windows(const Json& json, const ModelConfig& c) {
       fail(Code::kUnsupportedModel, "sliding_window is ", window, ", shorter than the context of ",
            c.max_positions, "; sliding-window attention is not supported");
   }
+}
+
+void refuse_layer_types(const Json& json, const ModelConfig& c) {
   if (!json_has(json, "layer_types")) return;
   const Json& types = json.at("layer_types");
   if (!types.is_array() || types.size() != static_cast<size_t>(c.layers))
@@ -186,15 +190,67 @@ std::vector<int32_t> token_ids(const Json& json, const char* key, int32_t vocab)
   return ids;
 }
 
+// A router in front of the feed-forward part; transformers takes 8 experts where the key is absent.
+void refuse_experts(const Json& json) {
+  const int64_t experts = json_int(json, "num_local_experts", 0, INT32_MAX, 8);
+  if (experts > 0)
+    fail(Code::kUnsupportedModel, "num_local_experts is ", experts,
+         "; mixtures of experts are not supported");
+}
+
+bool is_rotated(const Json& json) {
+  const std::string type = json_string(json, "position_embedding_type", "nope");
+  if (type != "rope" && type != "nope")
+    fail(Code::kUnsupportedModel, "position_embedding_type ", quote(type),
+         " is not supported (supported: \"rope\", \"nope\")");
+  return type == "rope";
+}
+
+void read_multipliers(const Json& json, ModelConfig& c) {
+  c.embedding_multiplier = json_float(json, "embedding_multiplier", 1);
+  c.residual_multiplier = json_float(json, "residual_multiplier", 1);
+  c.logits_scaling = json_float(json, "logits_scaling", 1);
+  c.attention_scale = json_float(json, "attention_multiplier", 1);
+  if (c.attention_scale == 0) fail(Code::kFormat, "attention_multiplier is 0");
+}
+
+// The text model's part of the configuration of a model that sees as well.
+const Json& text_config(const Json& json, const Architecture& architecture) {
+  constexpr const char* kKey = "text_config";
+  if (!architecture.config.text_config || !json_has(json, kKey)) return json;
+  const Json& text = json.at(kKey);
+  if (!text.is_object())
+    fail(Code::kFormat, "\"", kKey, "\" is ", json_shown(text), ", not an object");
+  const std::string type = json_string(text, "model_type", std::string(architecture.name));
+  if (&find_architecture(type) != &architecture)
+    fail(Code::kUnsupportedModel, "\"", kKey, "\" has model_type ", quote(type), " beside ",
+         quote(architecture.name));
+  return text;
+}
+
+// A key that either of the two has; they must not contradict each other.
+const Json& holder(const Json& text, const Json& whole, const char* key) {
+  const bool outside = whole.contains(key) && &text != &whole;
+  if (outside && text.contains(key) && text.at(key) != whole.at(key))
+    fail(Code::kFormat, "\"", key, "\" is ", json_shown(whole.at(key)), " and, in text_config, ",
+         json_shown(text.at(key)), "; one of them must go");
+  return outside ? whole : text;
+}
+
 }  // namespace
 
-ModelConfig config_from_json(const Json& json) {
-  if (!json.is_object()) fail(Code::kFormat, "it is ", json_shown(json), ", not an object");
+ModelConfig config_from_json(const Json& whole) {
+  if (!whole.is_object()) fail(Code::kFormat, "it is ", json_shown(whole), ", not an object");
   ModelConfig c;
-  c.architecture = json_string(json, "model_type", "");
+  c.architecture = json_string(whole, "model_type", "");
   if (c.architecture.empty()) fail(Code::kFormat, "key \"model_type\" is missing");
-  const ConfigTraits& traits = find_architecture(c.architecture).config;
-  refuse_unsupported(json);
+  const Architecture& architecture = find_architecture(c.architecture);
+  c.architecture = architecture.name;
+  const ConfigTraits& traits = architecture.config;
+  const Json& json = text_config(whole, architecture);
+  refuse_unsupported(whole);
+  if (&json != &whole) refuse_unsupported(json);
+  if (traits.shared_mlp) refuse_experts(json);
 
   const auto count = [&](const char* key, int64_t max) {
     return static_cast<int32_t>(json_int(json, key, 1, max));
@@ -213,20 +269,37 @@ ModelConfig config_from_json(const Json& json) {
   c.head_dim =
       static_cast<int32_t>(json_int(json, "head_dim", 1, ConfigLimits::kHeadDim,
                                     traits.head_dim ? traits.head_dim : c.hidden / c.heads));
-  c.intermediate = count("intermediate_size", ConfigLimits::kIntermediate);
+  c.intermediate = traits.shared_mlp
+                       ? static_cast<int32_t>(json_int(json, "shared_intermediate_size", 1,
+                                                       ConfigLimits::kIntermediate, 1024))
+                       : count("intermediate_size", ConfigLimits::kIntermediate);
   c.max_positions = count("max_position_embeddings", ConfigLimits::kPositions);
   c.norm_eps = static_cast<float>(json_float(json, "rms_norm_eps", traits.norm_eps));
-  c.tie_embeddings = json_bool(json, "tie_word_embeddings", false);
+  c.tie_embeddings =
+      json_bool(holder(json, whole, "tie_word_embeddings"), "tie_word_embeddings", false);
   c.attention_bias =
       traits.qkv_bias || (json_bool(json, "attention_bias", false) && traits.attention_bias);
   c.attention_output_bias = c.attention_bias && !traits.qkv_bias;
   c.mlp_bias = json_bool(json, "mlp_bias", false) && traits.mlp_bias;
   refuse_windows(json, c);
-  read_rope(json, traits, c);
-  c.eos_ids = token_ids(json, "eos_token_id", c.vocab_size);
-  const std::vector<int32_t> bos = token_ids(json, "bos_token_id", c.vocab_size);
+  if (architecture.recurrent != Mixer::kAttention)
+    read_recurrent(json, architecture, c);
+  else
+    refuse_layer_types(json, c);
+  if (traits.multipliers) read_multipliers(json, c);
+  c.attention_gate = architecture.output_gate;
+  if (c.attention_gate && !json_bool(json, "attn_output_gate", true))
+    fail(Code::kUnsupportedModel, "attn_output_gate is false; architecture ", quote(c.architecture),
+         " is supported with the gate only");
+  c.rotates = !traits.named_positions || is_rotated(json);
+  if (c.rotates) read_rope(json, traits, c);
+  c.eos_ids =
+      token_ids(json_has(json, "eos_token_id") ? json : whole, "eos_token_id", c.vocab_size);
+  const std::vector<int32_t> bos =
+      token_ids(json_has(json, "bos_token_id") ? json : whole, "bos_token_id", c.vocab_size);
   if (!bos.empty()) c.bos_id = bos.front();
   c.dtype = json_string(json, "dtype", json_string(json, "torch_dtype", ""));
+  if (c.dtype.empty()) c.dtype = json_string(whole, "dtype", json_string(whole, "torch_dtype", ""));
   check_config(c);
   return c;
 }

@@ -43,6 +43,23 @@ Sha256::Digest digest_of(const Chunk& chunk, ops::Device& device) {
 
 }  // namespace
 
+// What is not said by weights alone; empty for a transformer without multipliers.
+std::string Model::recurrence() const {
+  const RecurrentConfig& r = config_.recurrent;
+  std::string text;
+  for (const LayerSpec& layer : layers_) text += layer.state_layer >= 0 ? 'r' : 'a';
+  if (text.find('r') == std::string::npos) text.clear();
+  if (!text.empty())
+    text += cat(' ', r.heads, ' ', r.head_dim, ' ', r.groups, ' ', r.state, ' ', r.conv_width, ' ',
+                std::bit_cast<uint32_t>(r.dt_min), ' ', std::bit_cast<uint32_t>(r.dt_max), '\n');
+  if (config_.embedding_multiplier != 1 || config_.residual_multiplier != 1 ||
+      config_.attention_scale != 0)
+    text += cat(std::bit_cast<uint64_t>(config_.embedding_multiplier), ' ',
+                std::bit_cast<uint64_t>(config_.residual_multiplier), ' ',
+                std::bit_cast<uint64_t>(config_.attention_scale), '\n');
+  return text;
+}
+
 // SHA-256 over a description and over the SHA-256 of each 16 MiB of weights, as they lie packed in
 // memory: the files may have changed since. The final norm and the output matrix come after the
 // last key and value, so they are left out.
@@ -50,12 +67,8 @@ Sha256::Digest Model::fingerprint(int threads) const {
   Pieces pieces;
   pieces.add(weights_.embedding);
   for (const LayerWeights& w : weights_.layers) {
-    for (const ops::PackedWeights* m : {&w.qkv, &w.attention_output, &w.gate_up, &w.down})
-      pieces.add(*m);
-    for (const ops::DeviceVector* v :
-         {&w.attention_norm, &w.post_attention_norm, &w.ffn_norm, &w.post_ffn_norm, &w.q_norm,
-          &w.k_norm, &w.qkv_bias, &w.attention_output_bias, &w.gate_bias, &w.up_bias, &w.down_bias})
-      pieces.add(*v);
+    for (const auto matrix : kLayerMatrices) pieces.add(w.*matrix);
+    for (const auto vector : kLayerVectors) pieces.add(w.*vector);
   }
   const std::vector<float> frequencies = rope_frequencies(config_, false);
   const std::vector<float> others = rope_frequencies(config_, rotations_.front().regime_switch > 0);
@@ -80,7 +93,8 @@ Sha256::Digest Model::fingerprint(int threads) const {
       ' ', layout.head_dim, ' ', kPageTokens, ' ', config_.heads, ' ', config_.hidden, ' ',
       config_.intermediate, ' ', config_.vocab_size, ' ', rotations_.front().dim, ' ',
       rotations_.front().regime_switch, '\n', std::bit_cast<uint32_t>(config_.norm_eps), ' ',
-      std::bit_cast<uint64_t>(config_.rope.attention_factor), ' ', digests.size(), '\n');
+      std::bit_cast<uint64_t>(config_.rope.attention_factor), ' ', digests.size(), '\n',
+      recurrence());
   Sha256 hash;
   hash.update(head.data(), head.size());
   for (const Sha256::Digest& digest : digests) hash.update(digest.data(), digest.size());

@@ -20,7 +20,7 @@ std::unique_ptr<ops::Step> Model::forward(const StepPlan& plan, KvMemory& kv,
                                plan.copies, plan.reads, &plan.attention, config_.heads, kv.layout(),
                                kv.data(), &plan.scan, state_layout()});
     step->clear_pages();
-    step->embed(weights_.embedding, 1.0f, b.x, b.x_ld);
+    step->embed(weights_.embedding, config_.embedding_scale(), b.x, b.x_ld);
   }
   const Pass pass{device_, *step, config_, rotations_, b, times_};
   for (size_t i = 0; i < layers_.size(); ++i) {
@@ -30,6 +30,13 @@ std::unique_ptr<ops::Step> Model::forward(const StepPlan& plan, KvMemory& kv,
     switch (layer.mixer) {
       case Mixer::kAttention:
         attention_block(pass, layer, w);
+        break;
+      case Mixer::kMamba2:
+        mamba2_block(pass, layer, w);
+        break;
+      case Mixer::kGatedDelta:
+        gated_delta_block(pass, layer, w);
+        break;
     }
     switch (layer.feed_forward) {
       case FeedForward::kGated:

@@ -157,12 +157,20 @@ GgufValue read_list(Reader& in, const std::string& key) {
   if (length > in.left() / each)
     in.bad("key ", quote(key), " is a list of ", length, " values of ", each,
            " bytes or more; the file has ", in.left(), " bytes left");
+  GgufList list{length, {}};
+  const bool whole = type != kString && type != kF32 && type != kF64;
   if (type == kString)
     for (uint64_t i = 0; i < length; ++i)
       in.skip_string(GgufLimits::kStringBytes, "a string of a list");
+  else if (whole && length <= GgufList::kKept)
+    for (uint64_t i = 0; i < length; ++i) {
+      const GgufValue value = read_scalar(in, type, key);
+      const auto* flag = std::get_if<bool>(&value);
+      list.values.push_back(flag ? int64_t{*flag} : std::get<int64_t>(value));
+    }
   else
     in.skip(length * each, "a list");
-  return GgufList{length};
+  return list;
 }
 
 void read_key(Reader& in, GgufMetadata& metadata) {

@@ -64,6 +64,23 @@ bool GgufMetadata::boolean(const std::string& key, bool absent) const {
   return *flag;
 }
 
+std::vector<int64_t> GgufMetadata::integers(const std::string& key, size_t count, int64_t minimum,
+                                            int64_t maximum) const {
+  const GgufValue& value = require(key);
+  const auto* list = std::get_if<GgufList>(&value);
+  if (!list || list->values.size() != count)
+    wrong(key, value, cat("a list of ", count, " whole numbers").c_str());
+  for (const int64_t number : list->values)
+    if (number < minimum || number > maximum)
+      fail(Code::kFormat, "GGUF key ", quote(key), " holds ", number, ", outside [", minimum, ", ",
+           maximum, "]");
+  return list->values;
+}
+
+bool GgufMetadata::is_list(const std::string& key) const {
+  return has(key) && std::holds_alternative<GgufList>(require(key));
+}
+
 std::string GgufMetadata::text(const std::string& key) const {
   const GgufValue& value = require(key);
   const auto* text = std::get_if<std::string>(&value);

@@ -6,13 +6,16 @@
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 namespace prefix {
 
-// A list in the metadata. The core uses none of them (vocabularies are the text library's), so only
-// the length is kept.
+// A list in the metadata. Vocabularies are the text library's, so of most lists only the length is
+// kept; short ones of whole numbers or booleans say something for each layer.
 struct GgufList {
+  static constexpr uint64_t kKept = 1024;
   uint64_t length = 0;
+  std::vector<int64_t> values;  // empty when they were not kept
 };
 
 // Integers of every width are widened; those beyond int64 are refused by the reader.
@@ -27,6 +30,10 @@ class GgufMetadata {
   double number(const std::string& key) const;  // finite; an integer counts
   double number(const std::string& key, double absent) const;
   bool boolean(const std::string& key, bool absent) const;
+  // As many whole numbers (false and true are 0 and 1), each within the limits.
+  std::vector<int64_t> integers(const std::string& key, size_t count, int64_t minimum,
+                                int64_t maximum) const;
+  bool is_list(const std::string& key) const;
   std::string text(const std::string& key) const;
   std::string text(const std::string& key, const std::string& absent) const;
 

@@ -21,8 +21,11 @@ void Model::select(ops::Step& step, const ops::HeadArrays& arrays) {
   step.begin_heads(arrays);
   float* const out = b.selected();
   step.gather_rows(b.x, b.x_ld, h, out, h);
-  device_.rms_norm_f32(out, h, weights_.output_norm.data(), config_.norm_eps, n, h, out, h, false);
-  device_.convert(out, h, n, h, b.normed());
+  const float eps = config_.residual_norm_eps();
+  const bool scaled = !weights_.logit_norm.empty();
+  if (scaled) device_.rms_norm(out, h, weights_.logit_norm.data(), eps, n, h, b.normed());
+  device_.rms_norm_f32(out, h, weights_.output_norm.data(), eps, n, h, out, h, false);
+  if (!scaled) device_.convert(out, h, n, h, b.normed());
 }
 
 const float* Model::on_host(const float* data, size_t floats) {

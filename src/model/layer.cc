@@ -7,11 +7,17 @@ namespace prefix {
 std::vector<LayerSpec> resolve_layers(const ModelConfig& config, const Architecture& architecture) {
   const TensorNames& names = config.from_gguf ? architecture.gguf : architecture.hugging_face;
   std::vector<LayerSpec> layers(static_cast<size_t>(config.layers));
-  int32_t kv_layer = 0;
-  for (LayerSpec& layer : layers) {
+  int32_t kv_layer = 0, state_layer = 0;
+  for (int32_t i = 0; i < config.layers; ++i) {
+    LayerSpec& layer = layers[static_cast<size_t>(i)];
     layer.mixer_norms = {!names.attention_norm.empty(), !names.post_attention_norm.empty()};
-    layer.qk_norm = architecture.qk_norm;
-    layer.kv_layer = kv_layer++;
+    if (config.is_recurrent(i)) {
+      layer.mixer = config.recurrent.mixer;
+      layer.state_layer = state_layer++;
+    } else {
+      layer.qk_norm = architecture.qk_norm;
+      layer.kv_layer = kv_layer++;
+    }
     layer.feed_forward_norms = {!names.ffn_norm.empty(), !names.post_ffn_norm.empty()};
   }
   return layers;

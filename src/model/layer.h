@@ -1,14 +1,14 @@
 // What the layers of a model do, one by one: the configuration and the architecture, resolved.
 //
 //             before                                   after
-//   x ─┬─ norm? ── mixer ( attention ) ──────────── norm? ─(+)─> x     KV of the layer: kv_layer
+//   x ─┬─ norm? ── mixer ( attention, or ────────── norm? ─(+)─> x     KV of the layer: kv_layer
+//      │                   a recurrence )                  │           or its state: state_layer
 //      └───────────────────────────────────────────────────┘
 //   x ─┬─ norm? ── feed-forward ( gated ) ───────── norm? ─(+)─> x
 //      └───────────────────────────────────────────────────┘
 //
-// The forward pass asks nothing else about a model. A layer of another kind (recurrent, routed
-// experts) is a value of Mixer or FeedForward and a file in blocks/; a recurrent one has an index
-// of its state beside kv_layer.
+// The forward pass asks nothing else about a model. A layer of another kind (routed experts, say) is
+// a value of Mixer or FeedForward and a file in blocks/.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,6 @@
 
 namespace prefix {
 
-enum class Mixer { kAttention };
 enum class FeedForward { kGated };
 
 // Where the RMS norms of a block stand; its result is added to the residual after them.
@@ -34,7 +33,8 @@ struct LayerSpec {
   QkNorm qk_norm = QkNorm::kNone;
   int32_t window = 0;      // keys that a query sees, itself the last; 0: all, as every model so far
   int32_t rope_table = 0;  // of the model's tables
-  int32_t kv_layer = -1;   // which layer of a page holds its keys and values; -1: it keeps a state
+  int32_t kv_layer = -1;   // which layer of a page holds its keys and values; -1: it has none
+  int32_t state_layer = -1;  // which layer of a state is its own; -1: it has none
   FeedForward feed_forward = FeedForward::kGated;
   BlockNorms feed_forward_norms;
 };

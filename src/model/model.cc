@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/status.h"
 #include "model/activation_buffers.h"
 #include "model/rope.h"
 #include "model/step_memory.h"
@@ -13,6 +14,7 @@ namespace prefix {
 Model::Model(ModelFiles files, ops::Device& device, int32_t max_positions, const Progress& progress)
     : device_(device), config_(files.config), max_positions_(max_positions) {
   const Architecture& architecture = find_architecture(config_.architecture);
+  check_device(config_, device_.sizes());
   layers_ = resolve_layers(config_, architecture);
   weights_ = load_weights(files, architecture, device_, progress);
   files.tensors->check_files();  // weights of two versions would be silent
@@ -27,12 +29,8 @@ Model::~Model() {
   const auto free = [&](const ops::PackedWeights& m) {
     if (m.data) device_.release(const_cast<std::byte*>(m.data), m.bytes());
   };
-  for (const LayerWeights& layer : weights_.layers) {
-    free(layer.qkv);
-    free(layer.attention_output);
-    free(layer.gate_up);
-    free(layer.down);
-  }
+  for (const LayerWeights& layer : weights_.layers)
+    for (const auto matrix : kLayerMatrices) free(layer.*matrix);
   free(weights_.embedding);
   if (!weights_.tied) free(weights_.output);
 }
@@ -41,7 +39,7 @@ ops::KvLayout Model::kv_layout() const {
   return kv_layout_of(config_, kv_layers(layers_), device_.types().kv);
 }
 
-StateLayout Model::state_layout() const { return {}; }
+StateLayout Model::state_layout() const { return state_layout_of(config_); }
 
 int64_t Model::weight_bytes() const {
   return packed_bytes(weights_) + rope_table_bytes(config_, max_positions_);
@@ -74,16 +72,19 @@ void Model::reserve(int64_t rows, int64_t pages) {
 // All products of a step, of whatever is in the buffers.
 void Model::warm_up(int64_t rows) {
   const ActivationBuffers& b = *buffers_;
-  const LayerSpec& layer = layers_.front();
-  const LayerWeights& w = weights_.layers.front();
+  // A layer of attention: others run on the host only, where there is nothing to prepare.
+  const auto attention = std::ranges::find(layers_, Mixer::kAttention, &LayerSpec::mixer);
+  PREFIX_CHECK(attention != layers_.end());
+  const LayerSpec& layer = *attention;
+  const LayerWeights& w = weights_.layers[static_cast<size_t>(attention - layers_.begin())];
   constexpr int64_t kMaxHeads = 64;
   const int64_t ld = ops::whole_panels(config_.vocab_size);
   int64_t heads = 1, chosen = 1;  // rows of whole logits, and of panels of them
-  const bool post_attention = layer.mixer_norms.after, post = layer.feed_forward_norms.after;
+  const bool post_mixer = layer.mixer_norms.after, post = layer.feed_forward_norms.after;
   device_.warm_up(rows, [&](int64_t n) {
-    device_.project(w.qkv, w.qkv_bias.data(), b.a, n, b.c, b.qkv_ld);
-    device_.linear(w.attention_output, w.attention_output_bias.data(), b.attention, n,
-                   post_attention ? b.c : b.x, post_attention ? b.c_ld : b.x_ld, !post_attention);
+    device_.project(w.mixer_in, w.mixer_in_bias.data(), b.a, n, b.c, b.qkv_ld);
+    device_.linear(w.mixer_out, w.mixer_out_bias.data(), b.mixed, n, post_mixer ? b.c : b.x,
+                   post_mixer ? b.c_ld : b.x_ld, !post_mixer);
     device_.linear_gated(w.gate_up, config_.intermediate, w.gate_bias.data(), w.up_bias.data(),
                          ops::ActivationFn::kSilu, b.a, n, b.inner);
     device_.linear(w.down, w.down_bias.data(), b.inner, n, post ? b.c : b.x, post ? b.c_ld : b.x_ld,

@@ -3,6 +3,7 @@
 //   tokens ─ embed ─> x ─> layer 0 ─> layer 1 ─> ... ─> x ─ select rows ─ norm ─ head ─> logits
 //                          │
 //                          ├ mixer          norm ─ qkv ─ rotate ─ append K, V ─ attention ─ out ─(+)
+//                          │   or           norm ─ in ─ conv ─ scan ─ gated norm ─ out ─(+)
 //                          └ feed-forward   norm ─ gate, up ─ silu(gate) * up ─ down ─(+)
 //
 //   model.cc life and memory · forward.cc the pass · blocks/ what a layer is made of (layer.h) ·
@@ -34,18 +35,45 @@ namespace prefix {
 class ActivationBuffers;
 
 struct LayerWeights {
-  ops::PackedWeights qkv, attention_output, gate_up, down;
+  // What the mixer works on: of attention [q | k | v | gate], of others as RecurrentConfig says.
+  ops::PackedWeights mixer_in, mixer_out;
+  ops::PackedWeights gate_up, down;
   // Empty where the architecture has none.
-  ops::DeviceVector attention_norm, post_attention_norm, ffn_norm, post_ffn_norm;
+  ops::DeviceVector mixer_norm, post_mixer_norm, ffn_norm, post_ffn_norm;
   ops::DeviceVector q_norm, k_norm;
-  ops::DeviceVector qkv_bias, attention_output_bias, gate_bias, up_bias, down_bias;
+  ops::DeviceVector mixer_in_bias, mixer_out_bias, gate_bias, up_bias, down_bias;
+  // Of a recurrent layer: conv [channels, width], a (negative) and d of each head.
+  ops::DeviceVector conv, conv_bias, dt_bias, a, d, gated_norm;
 };
+
+// All of a layer, for those who count, free or name what it is made of.
+inline constexpr ops::PackedWeights LayerWeights::* kLayerMatrices[] = {
+    &LayerWeights::mixer_in, &LayerWeights::mixer_out, &LayerWeights::gate_up, &LayerWeights::down};
+inline constexpr ops::DeviceVector LayerWeights::* kLayerVectors[] = {
+    &LayerWeights::mixer_norm,
+    &LayerWeights::post_mixer_norm,
+    &LayerWeights::ffn_norm,
+    &LayerWeights::post_ffn_norm,
+    &LayerWeights::q_norm,
+    &LayerWeights::k_norm,
+    &LayerWeights::mixer_in_bias,
+    &LayerWeights::mixer_out_bias,
+    &LayerWeights::gate_bias,
+    &LayerWeights::up_bias,
+    &LayerWeights::down_bias,
+    &LayerWeights::conv,
+    &LayerWeights::conv_bias,
+    &LayerWeights::dt_bias,
+    &LayerWeights::a,
+    &LayerWeights::d,
+    &LayerWeights::gated_norm};
 
 struct Weights {
   ops::PackedWeights embedding;
   ops::PackedWeights output;  // the same as embedding when tied
   bool tied = false;
   ops::DeviceVector output_norm;
+  ops::DeviceVector logit_norm;  // over logits_scaling; empty where that is 1
   std::vector<LayerWeights> layers;
 };
 
@@ -135,6 +163,7 @@ class Model {
   void ensure_rows(int64_t rows);
   void warm_up(int64_t rows);
   void note_memory();
+  std::string recurrence() const;  // for the fingerprint
   // Rows that a panel of so many selected ones is multiplied for: few different numbers, so that a
   // GPU has met them all.
   int64_t panel_rows(int64_t selected) const;

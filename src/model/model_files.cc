@@ -39,7 +39,7 @@ ModelFiles open_gguf(std::shared_ptr<const InputFile> file) {
   GgufMetadata metadata;
   read_gguf(file, metadata, *files.tensors);
   naming(*file, [&] { files.config = config_from_gguf(metadata, *files.tensors); });
-  files.declared_as = files.config.architecture;
+  files.declared_as = metadata.text("general.architecture");
   return files;
 }
 

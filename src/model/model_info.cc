@@ -8,6 +8,7 @@
 #include "base/json_text.h"
 #include "model/architecture.h"
 #include "model/model_files.h"
+#include "model/step_memory.h"
 #include "model/weights.h"
 
 namespace prefix {
@@ -22,9 +23,19 @@ struct Group {
   int64_t bytes = 0;
 };
 
-std::string_view group_of(std::string_view name) {
+// GGUF gives the input of a gated delta rule the names of attention's.
+bool is_recurrent(std::string_view name, const ModelConfig& config) {
   const auto has = [name](std::string_view part) { return name.find(part) != name.npos; };
+  const bool delta = config.recurrent.mixer == Mixer::kGatedDelta;
+  return has(".mamba.") || has(".linear_attn.") || has(".ssm_") ||
+         (delta && (has(".attn_qkv.") || has(".attn_gate.")));
+}
+
+std::string_view group_of(std::string_view name, const ModelConfig& config) {
+  const auto has = [name](std::string_view part) { return name.find(part) != name.npos; };
+  if (is_left_out(name, config, find_architecture(config.architecture))) return "unused";
   if (has("norm")) return "norm";
+  if (is_recurrent(name, config)) return "recurrent";
   if (has("embed") || has("embd")) return "embedding";
   if (has("attn") || has("attention")) return "attention";
   if (has("mlp") || has("ffn")) return "mlp";
@@ -33,10 +44,10 @@ std::string_view group_of(std::string_view name) {
 }
 
 // In the order in which they occur first.
-std::vector<Group> groups_of(const std::vector<Tensor>& tensors) {
+std::vector<Group> groups_of(const std::vector<Tensor>& tensors, const ModelConfig& config) {
   std::vector<Group> groups;
   for (const Tensor& t : tensors) {
-    const std::string_view name = group_of(t.name);
+    const std::string_view name = group_of(t.name, config);
     Group* group = nullptr;
     for (Group& g : groups)
       if (g.name == name && g.type == t.type) group = &g;
@@ -51,7 +62,8 @@ std::vector<Group> groups_of(const std::vector<Tensor>& tensors) {
 int64_t flops_per_token(const std::vector<Group>& groups, bool has_output) {
   int64_t weights = 0;
   for (const Group& g : groups)
-    if (g.name != "norm" && (g.name != "embedding" || !has_output)) weights += g.parameters;
+    if (g.name != "norm" && g.name != "unused" && (g.name != "embedding" || !has_output))
+      weights += g.parameters;
   return 2 * weights;
 }
 
@@ -62,7 +74,7 @@ std::string model_info_json(const std::string& path) {
   // What a load refuses of names and shapes is refused here.
   weight_shapes(files, find_architecture(files.config.architecture), ops::WeightFormat::kBf16);
   const ModelConfig& c = files.config;
-  const std::vector<Group> groups = groups_of(files.tensors->tensors());
+  const std::vector<Group> groups = groups_of(files.tensors->tensors(), c);
   int64_t parameters = 0, bytes = 0;
   bool has_output = false;
   for (const Group& g : groups) {
@@ -78,7 +90,8 @@ std::string model_info_json(const std::string& path) {
   json.field("layers", c.layers).field("hidden", c.hidden).field("heads", c.heads);
   json.field("kv_heads", c.kv_heads).field("head_dim", c.head_dim);
   json.field("intermediate", c.intermediate).field("vocabulary", c.vocab_size);
-  json.field("max_positions", c.max_positions).close('}');
+  json.field("max_positions", c.max_positions);
+  json.field("recurrent_layers", c.recurrent_count()).close('}');
   json.key("tensors").open('[');
   for (const Group& g : groups) {
     json.open('{').field("group", g.name).field("dtype", tensor_type_name(g.type));
@@ -86,6 +99,7 @@ std::string model_info_json(const std::string& path) {
     json.close('}');
   }
   json.close(']').field("parameters", parameters).field("bytes", bytes);
+  json.field("state_bytes", static_cast<int64_t>(state_layout_of(c).bytes()));
   json.field("flops_per_token", flops_per_token(groups, has_output));
   return std::move(json.close('}')).take();
 }

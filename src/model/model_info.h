@@ -8,11 +8,13 @@ namespace prefix {
 // {"format": "safetensors" or "GGUF",
 //  "architecture": name, as the file gives it, "model_type": the architecture here that runs it,
 //  "sizes": {"layers", "hidden", "heads", "kv_heads", "head_dim", "intermediate", "vocabulary",
-//            "max_positions"},
-//  "tensors": [{"group": "embedding" | "attention" | "mlp" | "norm" | "output" | "other",
+//            "max_positions", "recurrent_layers"},
+//  "tensors": [{"group": "embedding" | "attention" | "mlp" | "norm" | "output" |
+//                        "recurrent" | "unused" | "other",
 //               "dtype": type in the file, "tensors": n, "parameters": n, "bytes": n in the file}],
-//  "parameters": n, "bytes": n, "flops_per_token": n}
+//  "parameters": n, "bytes": n, "state_bytes": n, "flops_per_token": n}
 //
+// state_bytes: what the recurrent layers know after a token, all of them together.
 // flops_per_token: two operations for each weight that takes part in a matrix product, the embedding
 // among them when it serves as the output. Attention comes on top, in proportion to the context.
 // Throws as open_model() and weight_shapes() do.

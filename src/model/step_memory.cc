@@ -1,5 +1,6 @@
 #include "model/step_memory.h"
 
+#include "base/status.h"
 #include "ops/logits.h"
 #include "ops/weights.h"
 
@@ -8,7 +9,9 @@ namespace prefix {
 ActivationWidths activation_widths(const ModelConfig& config, const ops::DeviceSizes& device) {
   const int64_t hidden = config.hidden;
   const int64_t q = int64_t{config.heads} * config.head_dim;
-  const int64_t qkv = q + 2 * int64_t{config.kv_heads} * config.head_dim;
+  const int64_t qkv =
+      (config.attention_gate ? 2 : 1) * q + 2 * int64_t{config.kv_heads} * config.head_dim;
+  const bool recurrent = config.recurrent_count() > 0;
   ActivationWidths w;
   w.act_bytes = device.act_bytes();
   w.projection_bytes = device.projection_bytes();
@@ -17,6 +20,11 @@ ActivationWidths activation_widths(const ModelConfig& config, const ops::DeviceS
   w.a = device.act_ld(hidden);
   w.q = device.act_ld(q);
   w.inner = device.act_ld(config.intermediate);
+  w.mixed = recurrent ? device.act_ld(std::max(q, config.recurrent.inner())) : w.q;
+  if (recurrent) {
+    w.recurrent = device.f32_ld(config.recurrent.projection());
+    w.conv = device.f32_ld(config.recurrent.conv_channels());
+  }
   return w;
 }
 
@@ -36,6 +44,19 @@ size_t answer_bytes(const ops::DeviceSizes& device, int64_t rows) {
 
 ops::KvLayout kv_layout_of(const ModelConfig& config, int32_t kv_layers, ops::KvType type) {
   return {type, kv_layers, config.kv_heads, config.head_dim};
+}
+
+StateLayout state_layout_of(const ModelConfig& config) {
+  const int32_t layers = config.recurrent_count();
+  if (layers == 0) return {};
+  const RecurrentConfig& r = config.recurrent;
+  return {layers, static_cast<int32_t>(r.conv_channels()), r.conv_width, r.state_values()};
+}
+
+void check_device(const ModelConfig& config, const ops::DeviceSizes& device) {
+  if (config.recurrent_count() > 0 && !device.host_memory())
+    fail(Code::kUnsupportedDevice, config.recurrent_count(), " of the ", config.layers,
+         " layers are recurrent; such models run on device \"cpu\" only");
 }
 
 ops::ReserveShape reserve_shape(const ModelConfig& config, const ops::DeviceSizes& device,

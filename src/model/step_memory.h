@@ -8,6 +8,7 @@
 
 #include "model/config.h"
 #include "ops/device_sizes.h"
+#include "ops/scan_plan.h"
 
 namespace prefix {
 
@@ -17,19 +18,20 @@ constexpr int64_t held_logit_rows(bool host_memory) { return host_memory ? 64 : 
 
 // Leading dimensions in elements, and their sizes.
 struct ActivationWidths {
-  int64_t x = 0, c = 0;             // f32
-  int64_t qkv = 0;                  // elements of a projection
-  int64_t a = 0, q = 0, inner = 0;  // activations; the output of attention is as wide as q
+  int64_t x = 0, c = 0;                        // f32
+  int64_t qkv = 0;                             // elements of a projection
+  int64_t recurrent = 0, conv = 0;             // f32, of recurrent layers; 0: none
+  int64_t a = 0, q = 0, mixed = 0, inner = 0;  // activations
   size_t act_bytes = 0, projection_bytes = 0;
 
   // Of the memory in which a projection and f32 results take turns.
   size_t result_bytes() const {
-    return std::max(static_cast<size_t>(c) * sizeof(float),
+    return std::max(static_cast<size_t>(std::max(c, recurrent)) * sizeof(float),
                     static_cast<size_t>(qkv) * projection_bytes);
   }
   size_t row_bytes() const {
-    return static_cast<size_t>(x) * sizeof(float) + result_bytes() +
-           static_cast<size_t>(a + 2 * q + inner) * act_bytes;
+    return static_cast<size_t>(x + conv) * sizeof(float) + result_bytes() +
+           static_cast<size_t>(a + q + mixed + inner) * act_bytes;
   }
 };
 
@@ -47,6 +49,12 @@ size_t answer_bytes(const ops::DeviceSizes& device, int64_t rows);
 
 // Keys and values of the whole model.
 ops::KvLayout kv_layout_of(const ModelConfig& config, int32_t kv_layers, ops::KvType type);
+
+// What a state of the recurrent layers is made of.
+StateLayout state_layout_of(const ModelConfig& config);
+
+// Throws kUnsupportedDevice when the device has no operations for the model's layers.
+void check_device(const ModelConfig& config, const ops::DeviceSizes& device);
 
 ops::ReserveShape reserve_shape(const ModelConfig& config, const ops::DeviceSizes& device,
                                 const ops::KvLayout& kv, int64_t rows, int64_t pages,

@@ -1,11 +1,14 @@
 #include "model/weights.h"
 
+#include <algorithm>
+#include <cmath>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "base/quote.h"
 #include "base/status.h"
+#include "model/tensor_rows.h"
 #include "ops/weights.h"
 
 namespace prefix {
@@ -18,42 +21,6 @@ std::string for_layer(std::string_view pattern, int32_t layer) {
   return name;
 }
 
-// Rows of one or more tensors, one below the other.
-class TensorRows final : public ops::WeightSource {
- public:
-  struct Part {
-    const Tensor* tensor = nullptr;
-    int64_t first = 0;  // of the tensor's rows
-    int64_t count = 0;
-    // Row r of the matrix is stored as permuted_row(r, head_dim); 0: as row r.
-    int64_t permuted_head_dim = 0;
-  };
-  explicit TensorRows(std::vector<Part> parts) : parts_(std::move(parts)) {}
-
-  ops::TensorType type(int64_t row) const override { return part_of(row).tensor->type; }
-  void read(int64_t row, std::byte* out) const override {
-    const Part& part = part_of(row);  // which makes `row` one of its rows
-    if (part.permuted_head_dim > 0) row = permuted_row(row, part.permuted_head_dim);
-    read_blocks(*part.tensor, part.first + row, out);
-  }
-  // GGUF stores the query and key rows of "llama" with the two halves of a head interleaved.
-  static int64_t permuted_row(int64_t row, int64_t head_dim) {
-    const int64_t i = row % head_dim;
-    return row - i + 2 * (i % (head_dim / 2)) + i / (head_dim / 2);
-  }
-
- private:
-  const Part& part_of(int64_t& row) const {
-    for (const Part& part : parts_) {
-      if (row < part.count) return part;
-      row -= part.count;
-    }
-    fail(Code::kInternal, "a matrix has no row ", row, " beyond its last");
-  }
-
-  std::vector<Part> parts_;
-};
-
 class Loader {
  public:
   // device: null to look at the names and shapes of tensors only, as they would be packed.
@@ -63,6 +30,7 @@ class Loader {
         config_(files.config),
         architecture_(architecture),
         names_(config_.from_gguf ? architecture.gguf : architecture.hugging_face),
+        nested_(is_nested(files, architecture)),
         device_(device),
         format_(format),
         progress_(progress) {}
@@ -71,13 +39,18 @@ class Loader {
     Weights w;
     const auto vocab = static_cast<int64_t>(config_.vocab_size);
     steps_ = config_.layers + 2;
-    w.embedding = pack(std::string(names_.embedding), vocab, config_.hidden);
+    w.embedding = pack(name(names_.embedding), vocab, config_.hidden);
     report();
     w.tied = config_.tie_embeddings;
-    w.output = w.tied ? w.embedding : pack(std::string(names_.output), vocab, config_.hidden);
-    if (w.tied) used_.insert(std::string(names_.output));  // some files repeat it
+    w.output = w.tied ? w.embedding : pack(name(names_.output), vocab, config_.hidden);
+    if (w.tied) used_.insert(name(names_.output));  // some files repeat it
     report();
-    w.output_norm = vector(std::string(names_.output_norm), config_.hidden);
+    std::vector<float> norm = norm_values(name(names_.output_norm), config_.hidden);
+    w.output_norm = upload(norm);
+    if (config_.logits_scaling != 1) {
+      for (float& v : norm) v = static_cast<float>(v / config_.logits_scaling);
+      w.logit_norm = upload(norm);
+    }
     for (int32_t i = 0; i < config_.layers; ++i) {
       w.layers.push_back(layer(i));
       report();
@@ -88,60 +61,187 @@ class Loader {
 
  private:
   LayerWeights layer(int32_t i) {
+    layer_ = i;
+    const int64_t h = config_.hidden;
+    LayerWeights w;
+    w.mixer_norm = norm(names_.attention_norm, h);
+    w.post_mixer_norm = norm(names_.post_attention_norm, h);
+    w.ffn_norm = norm(names_.ffn_norm, h);
+    w.post_ffn_norm = norm(names_.post_ffn_norm, h);
+    if (config_.is_recurrent(i))
+      recurrent(w);
+    else
+      attention(w);
+    gated_mlp(w);
+    return w;
+  }
+
+  void attention(LayerWeights& w) {
     const int64_t h = config_.hidden;
     const int64_t d = config_.head_dim;
     const int64_t q = config_.heads * d;
     const int64_t kv = config_.kv_heads * d;
-    const int64_t inner = config_.intermediate;
-    LayerWeights w;
-    const auto norm = [&](std::string_view pattern, int64_t n) {
-      return pattern.empty() ? ops::DeviceVector() : vector(for_layer(pattern, i), n);
-    };
-    w.attention_norm = norm(names_.attention_norm, h);
-    w.post_attention_norm = norm(names_.post_attention_norm, h);
-    w.ffn_norm = norm(names_.ffn_norm, h);
-    w.post_ffn_norm = norm(names_.post_ffn_norm, h);
     const bool whole = architecture_.qk_norm == QkNorm::kWholeWidth;
     w.q_norm = norm(names_.q_norm, whole ? q : d);
     w.k_norm = norm(names_.k_norm, whole ? kv : d);
-
     if (!names_.qkv.empty()) {
-      w.qkv = pack(for_layer(names_.qkv, i) + ".weight", q + 2 * kv, h);
-      w.qkv_bias = bias(for_layer(names_.qkv, i), q + 2 * kv, config_.attention_bias);
+      w.mixer_in = pack(name(names_.qkv) + ".weight", q + 2 * kv, h);
+      w.mixer_in_bias = bias(name(names_.qkv), q + 2 * kv, config_.attention_bias);
+    } else if (config_.attention_gate) {
+      gated_qkv(w, q, kv);
     } else {
-      w.qkv = pack(q + 2 * kv, h,
-                   {part(for_layer(names_.q, i) + ".weight", q, h, permuted()),
-                    part(for_layer(names_.k, i) + ".weight", kv, h, permuted()),
-                    part(for_layer(names_.v, i) + ".weight", kv, h)});
+      w.mixer_in = pack(q + 2 * kv, h,
+                        {part(name(names_.q) + ".weight", q, h, permuted()),
+                         part(name(names_.k) + ".weight", kv, h, permuted()),
+                         part(name(names_.v) + ".weight", kv, h)});
       std::vector<float> all;
-      for (const auto& [name, n, turn] :
+      for (const auto& [pattern, n, turn] :
            {std::tuple(names_.q, q, permuted()), std::tuple(names_.k, kv, permuted()),
             std::tuple(names_.v, kv, false)}) {
-        std::vector<float> one = bias_values(for_layer(name, i), n, config_.attention_bias);
+        std::vector<float> one = bias_values(name(pattern), n, config_.attention_bias);
         if (turn && !one.empty()) one = unpermute(one);
         all.insert(all.end(), one.begin(), one.end());
       }
-      w.qkv_bias = upload(all);
+      w.mixer_in_bias = upload(all);
     }
-    w.attention_output = pack(for_layer(names_.attention_output, i) + ".weight", h, q);
-    w.attention_output_bias =
-        bias(for_layer(names_.attention_output, i), h, config_.attention_output_bias);
+    w.mixer_out = pack(name(names_.attention_output) + ".weight", h, q);
+    w.mixer_out_bias = bias(name(names_.attention_output), h, config_.attention_output_bias);
+  }
 
+  // A file has [query | gate] of each head in turn.
+  void gated_qkv(LayerWeights& w, int64_t q, int64_t kv) {
+    const int64_t h = config_.hidden;
+    const int64_t d = config_.head_dim;
+    const TensorRows::Part both = part(name(names_.q) + ".weight", 2 * q, h);
+    const auto half_of_heads = [&](std::vector<TensorRows::Part>& parts, int64_t first) {
+      for (int64_t head = 0; head < config_.heads; ++head)
+        parts.push_back({both.tensor, 2 * head * d + first, d});
+    };
+    std::vector<TensorRows::Part> parts;
+    half_of_heads(parts, 0);
+    parts.push_back(part(name(names_.k) + ".weight", kv, h));
+    parts.push_back(part(name(names_.v) + ".weight", kv, h));
+    half_of_heads(parts, d);
+    w.mixer_in = pack(2 * (q + kv), h, std::move(parts));
+
+    const std::vector<float> of_both = bias_values(name(names_.q), 2 * q, config_.attention_bias);
+    std::vector<float> all, gates;
+    for (size_t i = 0; i < of_both.size(); ++i)
+      (static_cast<int64_t>(i) % (2 * d) < d ? all : gates).push_back(of_both[i]);
+    for (const std::string_view pattern : {names_.k, names_.v}) {
+      const std::vector<float> one = bias_values(name(pattern), kv, config_.attention_bias);
+      all.insert(all.end(), one.begin(), one.end());
+    }
+    all.insert(all.end(), gates.begin(), gates.end());
+    w.mixer_in_bias = upload(all);
+  }
+
+  void recurrent(LayerWeights& w) {
+    const int64_t h = config_.hidden;
+    const RecurrentConfig& r = config_.recurrent;
+    if (!names_.in.empty())
+      w.mixer_in = pack(name(names_.in) + ".weight", r.projection(), h);
+    else
+      w.mixer_in = pack(r.projection(), h, delta_projection());
+    w.conv = upload(conv_values());
+    w.conv_bias = bias(name(names_.conv), r.conv_channels(), r.conv_bias);
+    w.dt_bias = upload(head_values(name(names_.dt_bias)));
+    std::vector<float> a = head_values(name(names_.a));
+    if (!config_.from_gguf)  // which holds -exp(A_log)
+      for (float& v : a) v = -std::exp(v);
+    w.a = upload(a);
+    if (!names_.d.empty()) w.d = upload(head_values(name(names_.d)));
+    const bool of_head = r.mixer == Mixer::kGatedDelta;
+    w.gated_norm = upload(flat_values(name(names_.gated_norm), of_head ? r.head_dim : r.inner()));
+    w.mixer_out = turned() ? pack_turned(name(names_.recurrent_output) + ".weight", h)
+                           : pack(name(names_.recurrent_output) + ".weight", h, r.inner());
+  }
+
+  // [q, k, v | z | b | a], of which all but q and k belong to value heads.
+  std::vector<TensorRows::Part> delta_projection() {
+    const int64_t h = config_.hidden;
+    const RecurrentConfig& r = config_.recurrent;
+    std::vector<TensorRows::Part> parts;
+    const auto add = [&](std::string_view pattern, int64_t before, int64_t each) {
+      const TensorRows::Part all = part(name(pattern) + ".weight", before + r.heads * each, h);
+      if (before > 0) parts.push_back({all.tensor, 0, before});
+      if (!turned()) parts.push_back({all.tensor, before, r.heads * each});
+      for (int64_t head = 0; turned() && head < r.heads; ++head)
+        parts.push_back({all.tensor, before + stored_head(head) * each, each});
+    };
+    add(names_.in_qkv, 2 * r.group_values(), r.head_dim);
+    add(names_.in_z, 0, r.head_dim);
+    add(names_.in_b, 0, 1);
+    add(names_.in_a, 0, 1);
+    return parts;
+  }
+
+  std::vector<float> conv_values() {
+    const RecurrentConfig& r = config_.recurrent;
+    const int64_t width = r.conv_width;
+    std::vector<float> values =
+        flat_values(name(names_.conv) + ".weight", r.conv_channels(), width);
+    if (!turned() || values.empty()) return values;
+    const std::vector<float> file = values;
+    const int64_t before = 2 * r.group_values() * width, each = r.head_dim * width;
+    for (int64_t head = 0; head < r.heads; ++head)
+      std::copy_n(file.begin() + before + stored_head(head) * each, each,
+                  values.begin() + before + head * each);
+    return values;
+  }
+
+  // One number of each head.
+  std::vector<float> head_values(const std::string& name) {
+    const RecurrentConfig& r = config_.recurrent;
+    std::vector<float> values = flat_values(name, r.heads);
+    if (!turned() || values.empty()) return values;
+    const std::vector<float> file = values;
+    for (int64_t head = 0; head < r.heads; ++head)
+      values[static_cast<size_t>(head)] = file[static_cast<size_t>(stored_head(head))];
+    return values;
+  }
+
+  // Value heads lie in the order of TurnedColumns, where they are not key heads as well.
+  bool turned() const {
+    const RecurrentConfig& r = config_.recurrent;
+    return config_.from_gguf && r.mixer == Mixer::kGatedDelta && r.heads != r.groups;
+  }
+  int64_t stored_head(int64_t head) const {
+    return TurnedColumns::stored(head, config_.recurrent.groups, config_.recurrent.heads);
+  }
+
+  void gated_mlp(LayerWeights& w) {
+    const int64_t h = config_.hidden;
+    const int64_t inner = config_.intermediate;
     if (!names_.gate_up.empty()) {
-      TensorRows::Part gate = part(for_layer(names_.gate_up, i) + ".weight", 2 * inner, h);
+      TensorRows::Part gate = part(name(names_.gate_up) + ".weight", 2 * inner, h);
       gate.count = inner;
       TensorRows::Part up = gate;
       up.first = inner;
       w.gate_up = pack_gated(inner, h, gate, up);
     } else {
-      w.gate_up = pack_gated(inner, h, part(for_layer(names_.gate, i) + ".weight", inner, h),
-                             part(for_layer(names_.up, i) + ".weight", inner, h));
-      w.gate_bias = bias(for_layer(names_.gate, i), inner, config_.mlp_bias);
-      w.up_bias = bias(for_layer(names_.up, i), inner, config_.mlp_bias);
+      w.gate_up = pack_gated(inner, h, part(name(names_.gate) + ".weight", inner, h),
+                             part(name(names_.up) + ".weight", inner, h));
+      w.gate_bias = bias(name(names_.gate), inner, config_.mlp_bias);
+      w.up_bias = bias(name(names_.up), inner, config_.mlp_bias);
     }
-    w.down = pack(for_layer(names_.down, i) + ".weight", h, inner);
-    w.down_bias = bias(for_layer(names_.down, i), h, config_.mlp_bias);
-    return w;
+    w.down = pack(name(names_.down) + ".weight", h, inner);
+    w.down_bias = bias(name(names_.down), h, config_.mlp_bias);
+  }
+
+  static bool is_nested(const ModelFiles& files, const Architecture& architecture) {
+    if (architecture.nested.empty() || files.config.from_gguf) return false;
+    const std::string embedding = replaced(architecture.hugging_face.embedding, architecture);
+    return files.tensors->find(embedding) != nullptr;
+  }
+  static std::string replaced(std::string_view name, const Architecture& architecture) {
+    constexpr std::string_view kModel = "model.";
+    if (!name.starts_with(kModel)) return std::string(name);
+    return std::string(architecture.nested) + std::string(name.substr(kModel.size()));
+  }
+  // The name in this file, of this layer.
+  std::string name(std::string_view pattern) const {
+    return for_layer(nested_ ? replaced(pattern, architecture_) : std::string(pattern), layer_);
   }
 
   const Tensor& tensor(const std::string& name, const std::vector<int64_t>& shape) {
@@ -163,7 +263,39 @@ class Loader {
   ops::DeviceVector upload(const std::vector<float>& v) {
     return device_ ? ops::DeviceVector(*device_, v) : ops::DeviceVector();
   }
-  ops::DeviceVector vector(const std::string& name, int64_t n) { return upload(values(name, n)); }
+  // The weights of an RMS norm. Those of the gated norm of a recurrent layer never lack the 1.
+  std::vector<float> norm_values(const std::string& name, int64_t n) {
+    std::vector<float> out = values(name, n);
+    if (architecture_.norms_plus_one && !config_.from_gguf)
+      for (float& v : out) v += 1;
+    return out;
+  }
+  ops::DeviceVector norm(std::string_view pattern, int64_t n) {
+    return pattern.empty() ? ops::DeviceVector() : upload(norm_values(name(pattern), n));
+  }
+
+  // [n, k] numbers that files shape in ways of their own: [n, 1, k], [n, 1], [1, n], [groups, n /
+  // groups].
+  std::vector<float> flat_values(const std::string& name, int64_t n, int64_t k = 1) {
+    const Tensor* t = files_.tensors->find(name);
+    if (!t) fail(Code::kFormat, "tensor ", quote(name), " is missing");
+    std::vector<int64_t> shape;
+    for (const int64_t size : t->shape)
+      if (size != 1) shape.push_back(size);
+    std::vector<std::vector<int64_t>> known = {{n, k}};
+    if (k == 1) known.push_back({config_.recurrent.groups, n / config_.recurrent.groups});
+    for (std::vector<int64_t>& one : known) std::erase(one, 1);
+    if (std::ranges::find(known, shape) == known.end())
+      fail(Code::kFormat, "tensor ", quote(name), " has shape ", shape_text(t->shape),
+           "; the configuration asks for ",
+           shape_text(k == 1 ? std::vector{n} : std::vector{n, k}));
+    used_.insert(name);
+    std::vector<float> out(device_ ? static_cast<size_t>(n * k) : 0);
+    const int64_t row = t->row_values();
+    for (int64_t at = 0; at < static_cast<int64_t>(out.size()); at += row)
+      read_row(*t, at / row, out.data() + at);
+    return out;
+  }
 
   std::vector<float> bias_values(const std::string& stem, int64_t n, bool expected) {
     const std::string name = stem + ".bias";
@@ -195,6 +327,12 @@ class Loader {
     if (!device_) return ops::PackedWeights::of_shape(format_, n, k);
     return device_->pack(n, k, TensorRows(std::move(parts)));
   }
+  ops::PackedWeights pack_turned(const std::string& name, int64_t n) {
+    const RecurrentConfig& r = config_.recurrent;
+    const Tensor& t = tensor(name, {n, r.inner()});
+    if (!device_) return ops::PackedWeights::of_shape(format_, n, r.inner());
+    return device_->pack(n, r.inner(), TurnedColumns(t, r.groups, r.heads, r.head_dim));
+  }
   ops::PackedWeights pack_gated(int64_t n, int64_t k, const TensorRows::Part& gate,
                                 const TensorRows::Part& up) {
     if (!device_) return ops::PackedWeights::of_gated_shape(format_, n, k);
@@ -206,7 +344,7 @@ class Loader {
       // Constants that some exporters write out and that follow from the configuration.
       const bool derived = name.ends_with("rotary_emb.inv_freq") || name == "rope_freqs.weight" ||
                            name.starts_with("rope_factors_");
-      if (!derived && !used_.count(name))
+      if (!derived && !used_.count(name) && !is_left_out(name, config_, architecture_))
         fail(Code::kFormat, "tensor ", quote(name), " is not part of architecture ",
              quote(config_.architecture), " with this configuration");
     }
@@ -222,6 +360,8 @@ class Loader {
   const ModelConfig& config_;
   const Architecture& architecture_;
   const TensorNames& names_;
+  bool nested_;
+  int32_t layer_ = -1;  // that is being loaded
   ops::Device* device_;
   ops::WeightFormat format_;
   const Model::Progress& progress_;
@@ -231,6 +371,18 @@ class Loader {
 };
 
 }  // namespace
+
+bool is_left_out(std::string_view name, const ModelConfig& config,
+                 const Architecture& architecture) {
+  if (config.from_gguf) {
+    for (int32_t i = 0; i < config.draft_layers; ++i)
+      if (name.starts_with(for_layer("blk.{}.", config.layers + i))) return true;
+    return false;
+  }
+  return std::ranges::any_of(architecture.left_out, [&](std::string_view start) {
+    return !start.empty() && name.starts_with(start);
+  });
+}
 
 Weights load_weights(const ModelFiles& files, const Architecture& architecture, ops::Device& device,
                      const Model::Progress& progress) {
@@ -245,7 +397,7 @@ Weights weight_shapes(const ModelFiles& files, const Architecture& architecture,
 int64_t packed_bytes(const Weights& weights) {
   size_t bytes = weights.embedding.bytes() + (weights.tied ? 0 : weights.output.bytes());
   for (const LayerWeights& w : weights.layers)
-    bytes += w.qkv.bytes() + w.attention_output.bytes() + w.gate_up.bytes() + w.down.bytes();
+    for (const auto matrix : kLayerMatrices) bytes += (w.*matrix).bytes();
   return static_cast<int64_t>(bytes);
 }
 

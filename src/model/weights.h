@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <string_view>
 
 #include "model/model.h"
 
@@ -16,6 +17,11 @@ Weights load_weights(const ModelFiles& files, const Architecture& architecture, 
 // names and shapes is refused.
 Weights weight_shapes(const ModelFiles& files, const Architecture& architecture,
                       ops::WeightFormat format);
+
+// Whether a tensor belongs to a part of the model that is not run: the heads that predict several
+// tokens, the part that sees.
+bool is_left_out(std::string_view name, const ModelConfig& config,
+                 const Architecture& architecture);
 
 // Bytes of all matrices, on a device or without one.
 int64_t packed_bytes(const Weights& weights);

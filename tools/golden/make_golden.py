@@ -14,11 +14,13 @@ import transformers
 
 import dequantized
 import gguf_source
+import hybrid_models
 import reference
 import smollm2
 import tasks
 from gguf_configs import GGUF_MODELS
 from hf_configs import MODELS
+from hybrid_configs import HYBRIDS, text_config
 from prompts import tiny_prompts
 from vector_file import VectorWriter, save_json
 
@@ -60,6 +62,25 @@ def gguf_models(models: Path, out: Path) -> None:
     save_json(out / "dequantized.json", {"files": dequantized.index(paths)})
 
 
+def models_with_recurrent_layers(out: Path) -> None:
+    """The directory and the GGUF file of a model hold the same numbers, so they share theirs."""
+    for name, config in HYBRIDS.items():
+        model = reference.from_weights(text_config(config), hybrid_models.weights(name, config))
+        for path in (name, f"{name}.gguf") if config.gguf else (name,):
+            brief = path.endswith(".gguf")
+            stem = f"{name}-gguf" if brief else name
+            writer = VectorWriter()
+            index = {
+                "model": stem,
+                "path": path,
+                "architecture": config.family,
+                "vocab": config.vocab,
+                "hidden": config.hidden,
+            }
+            index["prompts"] = reference.collect(model, tiny_prompts(name, config.vocab, brief=brief), writer)
+            writer.save(out / "logits", stem, index)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Compute the golden numbers with Hugging Face transformers.")
     parser.add_argument("models", type=Path)
@@ -71,6 +92,7 @@ def main() -> None:
     transformers.logging.set_verbosity_error()
     hugging_face_models(arguments.models, arguments.outdir)
     gguf_models(arguments.models, arguments.outdir)
+    models_with_recurrent_layers(arguments.outdir)
     tasks.write(arguments.models, arguments.outdir)
     if arguments.smollm2:
         smollm2.write(arguments.smollm2, arguments.outdir)

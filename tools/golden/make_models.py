@@ -13,8 +13,10 @@ from pathlib import Path
 import gguf_edges
 import gguf_models
 import hf_models
+import hybrid_models
 from gguf_configs import GGUF_MODELS
 from hf_configs import MODELS
+from hybrid_configs import HYBRIDS
 
 MANIFEST = Path(__file__).resolve().parents[2] / "tests" / "golden" / "models.sha256"
 
@@ -40,6 +42,16 @@ def write_all(folder: Path) -> list[Path]:
         path = folder / f"{name}.gguf"
         gguf_models.write(path, name, model)
         written.append(path)
+    for name, model in HYBRIDS.items():
+        place = folder / name
+        for old in place.glob("*"):
+            old.unlink()
+        hybrid_models.write(place, name, model)
+        written += place.iterdir()
+        if model.gguf:
+            path = folder / f"{name}.gguf"
+            hybrid_models.write_gguf(path, name, model)
+            written.append(path)
     edges = folder / "edges.gguf"
     gguf_edges.write(edges)
     return [*written, edges]

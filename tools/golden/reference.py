@@ -46,7 +46,7 @@ def forward(model: PreTrainedModel, tokens: list[int]) -> Run:
     """One pass over one sequence, without a cache."""
     out = model.model(torch.tensor([tokens]), use_cache=False)
     hidden = out.last_hidden_state[0]
-    return Run(model.lm_head(hidden), hidden)
+    return Run(model.lm_head(hidden) / getattr(model.config, "logits_scaling", 1), hidden)
 
 
 def log_probs(run: Run, tokens: list[int]) -> torch.Tensor:

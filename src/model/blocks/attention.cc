@@ -14,7 +14,7 @@ void split_qkv(const Pass& pass, const LayerSpec& layer, const LayerWeights& w) 
   args.layer = layer.kv_layer;
   args.qkv = b.c;
   args.ld = b.qkv_ld;
-  args.bias = w.qkv_bias.data();
+  args.bias = w.mixer_in_bias.data();
   args.q_norm = w.q_norm.data();
   args.k_norm = w.k_norm.data();
   args.norm_whole_width = layer.qk_norm == QkNorm::kWholeWidth;
@@ -33,9 +33,21 @@ void attend(const Pass& pass, const LayerSpec& layer) {
   ops::AttentionArgs args;
   args.layer = layer.kv_layer;
   args.q = b.q;
-  args.out = b.attention;
-  args.scale = 1.0f / std::sqrt(static_cast<float>(pass.config.head_dim));
+  args.out = b.mixed;
+  const double scale = pass.config.attention_scale;
+  args.scale = scale != 0 ? static_cast<float>(scale)
+                          : 1.0f / std::sqrt(static_cast<float>(pass.config.head_dim));
   pass.step.attention(args);
+}
+
+// The columns behind q, k and v; f32, because a device that projects to anything else has no such
+// model.
+void apply_gate(const Pass& pass) {
+  const ActivationBuffers& b = pass.buffers;
+  const ModelConfig& c = pass.config;
+  const int64_t q = int64_t{c.heads} * c.head_dim;
+  const float* gate = b.c + q + 2 * int64_t{c.kv_heads} * c.head_dim;
+  pass.device.multiply_sigmoid(gate, b.qkv_ld, pass.rows(), q, b.mixed);
 }
 
 }  // namespace
@@ -43,10 +55,10 @@ void attend(const Pass& pass, const LayerSpec& layer) {
 void attention_block(const Pass& pass, const LayerSpec& layer, const LayerWeights& w) {
   PREFIX_CHECK(layer.kv_layer >= 0 && layer.window == 0);
   const ActivationBuffers& b = pass.buffers;
-  norm_before(pass, layer.mixer_norms.before, w.attention_norm);
+  norm_before(pass, layer.mixer_norms.before, w.mixer_norm);
   {
     Stopwatch watch(pass.times.gemm_ns);
-    pass.device.project(w.qkv, w.qkv_bias.data(), b.a, pass.rows(), b.c, b.qkv_ld);
+    pass.device.project(w.mixer_in, w.mixer_in_bias.data(), b.a, pass.rows(), b.c, b.qkv_ld);
   }
   {
     Stopwatch watch(pass.times.other_ns);
@@ -56,8 +68,12 @@ void attention_block(const Pass& pass, const LayerSpec& layer, const LayerWeight
     Stopwatch watch(pass.times.attention_ns);
     attend(pass, layer);
   }
-  project_and_add(pass, w.attention_output, w.attention_output_bias, b.attention,
-                  layer.mixer_norms.after, w.post_attention_norm);
+  if (pass.config.attention_gate) {
+    Stopwatch watch(pass.times.other_ns);
+    apply_gate(pass);
+  }
+  project_and_add(pass, w.mixer_out, w.mixer_out_bias, b.mixed, layer.mixer_norms.after,
+                  w.post_mixer_norm);
 }
 
 }  // namespace prefix

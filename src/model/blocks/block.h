@@ -37,6 +37,8 @@ struct Pass {
 };
 
 void attention_block(const Pass& pass, const LayerSpec& layer, const LayerWeights& weights);
+void mamba2_block(const Pass& pass, const LayerSpec& layer, const LayerWeights& weights);
+void gated_delta_block(const Pass& pass, const LayerSpec& layer, const LayerWeights& weights);
 void gated_mlp_block(const Pass& pass, const LayerSpec& layer, const LayerWeights& weights);
 
 // What all blocks begin and end with.
@@ -46,7 +48,7 @@ inline void norm_before(const Pass& pass, bool normed, const ops::DeviceVector& 
   Stopwatch watch(pass.times.other_ns);
   const ActivationBuffers& b = pass.buffers;
   if (normed) {
-    pass.device.rms_norm(b.x, b.x_ld, norm.data(), pass.config.norm_eps, pass.rows(),
+    pass.device.rms_norm(b.x, b.x_ld, norm.data(), pass.config.residual_norm_eps(), pass.rows(),
                          pass.config.hidden, b.a);
   } else {
     pass.device.convert(b.x, b.x_ld, pass.rows(), pass.config.hidden, b.a);
