@@ -162,6 +162,18 @@ class OurRules(unittest.TestCase):
         self.assertEqual([row.split()[:2] for row in rows], [["lru", "10G"], ["marconi=0.5", "10G"]])
 
 
+class Report(unittest.TestCase):
+    def test_its_figures_are_those_of_this_program(self):
+        report = (ROOT / "docs/hybrid-cache-report.md").read_text()
+        capacities = ",".join(f"{n}000000000" for n in (5, 10, 15, 20, 30, 40))
+        limit, = replay(trace("few"), "--policy", "lru")
+        for policy in ("gdsf", "auto"):
+            rates = [row["token_hit_rate"] for row in replay(trace("few"), "--policy", policy, "--capacity", capacities)]
+            line = " | ".join([policy, *(f"{100 * rate:.1f}" for rate in [*rates, limit["token_hit_rate"]])])
+            self.assertIn(f"| {line} |", report)
+        self.assertNotIn("miss", report)
+
+
 class Usage(unittest.TestCase):
     def test_errors_are_one_line_with_value_and_limit(self):
         path = write("usage.jsonl", [([1], [])])
