@@ -111,8 +111,10 @@ class ModelBench {
       plan_.segments.push_back({i * rows, (i + 1) * rows, -1, texts > 1 ? i : -1});
       plan_.writes.push_back({(i + 1) * rows - 1, i});
     }
-    x_ = random_floats(int64_t{rows_} * model.channels);
-    out_.resize(x_.size());
+    ld_ = device.f32_ld(model.channels);
+    const std::vector<float> x = random_floats(rows_ * ld_);
+    x_ = copied(x);
+    out_ = copied(x);
     gates_ = random_floats(int64_t{rows_} * model.heads);
     vectors_ = random_floats(int64_t{model.channels} * 4);
     a_.assign(static_cast<size_t>(model.heads), -0.5f);
@@ -132,7 +134,12 @@ class ModelBench {
   }
   ModelBench(const ModelBench&) = delete;
   ModelBench& operator=(const ModelBench&) = delete;
-  ~ModelBench() { device_.release(pool_, pool_bytes_); }
+  ~ModelBench() {
+    device_.release(pool_, pool_bytes_);
+    const size_t bytes = static_cast<size_t>(rows_ * ld_) * sizeof(float);
+    device_.release(reinterpret_cast<std::byte*>(x_), bytes);
+    device_.release(reinterpret_cast<std::byte*>(out_), bytes);
+  }
 
   void prefill(double peak) {
     const double flop = model_.chunked_flop() * rows_;
@@ -162,6 +169,11 @@ class ModelBench {
   // Pages of 48 KB, as models with few attention layers have them.
   static constexpr KvLayout kKv{KvType::kBf16, 3, 2, 64};
 
+  float* copied(const std::vector<float>& v) {
+    std::byte* const to = device_.allocate(v.size() * sizeof(float));
+    std::memcpy(to, v.data(), v.size() * sizeof(float));
+    return reinterpret_cast<float*>(to);
+  }
   void print(const char* shape, double time, double conv_time) const {
     std::printf(
         "{\"bench\":\"scan\",\"isa\":\"%s\",\"threads\":%d,\"model\":\"%s\",\"shape\":\"%s\","
@@ -171,12 +183,12 @@ class ModelBench {
   }
   void conv() {
     ConvArgs args;
-    args.x = x_.data();
-    args.ld = args.ld_out = model_.channels;
+    args.x = x_;
+    args.ld = args.ld_out = ld_;
     args.weight = vectors_.data();
     args.bias = vectors_.data();
     args.silu = true;
-    args.out = out_.data();
+    args.out = out_;
     step_->conv(args);
   }
   void scan() {
@@ -186,8 +198,8 @@ class ModelBench {
       args.head_dim = model_.head_dim;
       args.groups = model_.key_heads;
       args.state = model_.inner_dim;
-      args.x = x_.data();
-      args.ld = model_.channels;
+      args.x = x_;
+      args.ld = ld_;
       args.dt = gates_.data();
       args.ld_dt = model_.heads;
       args.dt_bias = args.d = vectors_.data();
@@ -202,8 +214,8 @@ class ModelBench {
     args.value_heads = model_.heads;
     args.key_dim = model_.inner_dim;
     args.value_dim = model_.head_dim;
-    args.qkv = x_.data();
-    args.ld = model_.channels;
+    args.qkv = x_;
+    args.ld = ld_;
     args.a = args.b = gates_.data();
     args.ld_ab = model_.heads;
     args.a_scale = a_.data();
@@ -217,7 +229,10 @@ class ModelBench {
   const Model& model_;
   const int32_t rows_;
   ScanPlan plan_;
-  std::vector<float> x_, out_, gates_, vectors_, a_, y_;
+  float* x_ = nullptr;
+  float* out_ = nullptr;
+  int64_t ld_ = 0;
+  std::vector<float> gates_, vectors_, a_, y_;
   std::vector<KvSlot> slots_;
   size_t pool_bytes_ = 0;
   std::byte* pool_ = nullptr;

@@ -11,9 +11,10 @@ namespace prefix::ops {
 namespace {
 
 constexpr int64_t kMaxWidth = 8;
-// A task's rows and channels: its inputs and filters lie in the L1 cache.
-constexpr int64_t kTaskRows = 32;
-constexpr int64_t kTaskChannels = 256;
+// A task's rows and channels: the filters and the inputs of a row lie in the L1 cache, and a row is
+// long enough for the hardware to fetch it ahead.
+constexpr int64_t kTaskRows = 16;
+constexpr int64_t kTaskChannels = 1024;
 
 class Convolution {
  public:

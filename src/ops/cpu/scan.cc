@@ -1,13 +1,16 @@
 // The scans of recurrent layers.
 //
-// A task is a *unit*: the part of one head's state that depends on no other part. It goes through
-// all segments of the step (scan_walk.h) with its part of their states in slots, in memory of its
-// thread:
+// A task is a *unit*: some heads, or where there are few heads for the threads a part of one that
+// depends on no other part. It goes through all segments of the step (scan_walk.h) with its part of
+// their states in slots, in memory of its thread:
 //
 //   Mamba-2            S [head_dim, state]         gated delta rule   S [key_dim, value_dim]
 //                      ── rows of a unit ──                              | columns of a unit
 //
 //   task = unit   load ─> rows ─> store ─> rows ─> copy ─> rows ...    slot 0, slot 1, ...
+//
+// Rows go through all heads of a unit in blocks: what heads share (B and C, or keys and queries) is
+// read from memory once, while the states stay in the L2 cache.
 //
 // What is one number for a row and head (decays, gates, norms) is computed before, for all rows.
 #include <algorithm>
@@ -30,13 +33,35 @@ constexpr int64_t kGateRows = 16;
 
 int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
-// How much of `whole` a unit has, in multiples of `step`.
-int64_t unit_size(int64_t heads, int64_t whole, int64_t step, int threads) {
-  int64_t size = round_up(whole, step);
-  const auto units = [&] { return heads * ((whole + size - 1) / size); };
-  while (size > step && units() < kTasksPerThread * threads) size = round_up(size / 2, step);
-  return std::min(size, whole);
-}
+// What a unit has: rows or columns [first, first + size) of `heads` heads; of several heads all.
+struct Unit {
+  int64_t head, heads;
+  int64_t first, size;
+};
+
+// All heads, of `whole` rows or columns each, cut into units for the threads.
+class Units {
+ public:
+  // Parts of a head have a multiple of `step` rows or columns.
+  Units(int64_t heads, int64_t whole, int64_t step, int threads) : heads_(heads), whole_(whole) {
+    const int64_t wanted = kTasksPerThread * threads;
+    unit_heads_ = std::max<int64_t>(1, heads / wanted);
+    size_ = round_up(whole, step);
+    while (size_ > step && count() < wanted) size_ = round_up(size_ / 2, step);
+    size_ = std::min(size_, whole);
+  }
+  int64_t count() const { return (heads_ + unit_heads_ - 1) / unit_heads_ * parts(); }
+  Unit operator[](int64_t i) const {
+    const int64_t head = i / parts() * unit_heads_, first = i % parts() * size_;
+    return {head, std::min(unit_heads_, heads_ - head), first, std::min(size_, whole_ - first)};
+  }
+
+ private:
+  int64_t parts() const { return (whole_ + size_ - 1) / size_; }
+
+  const int64_t heads_, whole_;
+  int64_t unit_heads_, size_;
+};
 
 // What the tasks of a scan share.
 struct ScanCall {
@@ -52,14 +77,21 @@ struct ScanCall {
   }
 };
 
-// The part of a state that a unit has: `lines` of `columns` floats, `ld` apart in a slot, where they
-// are padded with zeros to `width`, and `stored_ld` apart in the stored state.
+// The part of a state that a unit has: of each head `lines` of `columns` floats, `ld` apart in a slot,
+// where they are padded with zeros to `width`, and `stored_ld` apart in the stored state.
 struct UnitShape {
-  int64_t lines = 0, columns = 0, width = 0, ld = 0, stored_ld = 0;
+  int64_t heads = 0, lines = 0, columns = 0, width = 0, ld = 0, stored_ld = 0;
   size_t offset = 0;  // of the first float in a stored state, bytes
 
-  int64_t floats() const { return lines * ld; }
+  int64_t head_floats() const { return lines * ld; }
+  int64_t floats() const { return heads * head_floats(); }
 };
+
+// Asks for n columns of rows [begin, end) to be in L2: the hardware follows no row to the next.
+void prefetch_rows(const float* x, int64_t ld, int64_t begin, int64_t end, int64_t n) {
+  for (int64_t row = begin; row < end; ++row)
+    for (int64_t i = 0; i < n; i += 16) __builtin_prefetch(x + row * ld + i, 0, 2);
+}
 
 class UnitStates {
  public:
@@ -70,7 +102,7 @@ class UnitStates {
     StateCursor from(call_.step, state, shape_.offset);
     float* to = at(slot);
     if (packed()) return from.read(to, shape_.floats());
-    for (int64_t i = 0; i < shape_.lines; ++i, to += shape_.ld) {
+    for (int64_t i = 0; i < shape_.heads * shape_.lines; ++i, to += shape_.ld) {
       from.read(to, shape_.columns);
       from.skip(shape_.stored_ld - shape_.columns);
       std::fill(to + shape_.columns, to + shape_.width, 0.0f);
@@ -80,7 +112,7 @@ class UnitStates {
     StateCursor to(call_.step, state, shape_.offset);
     const float* from = at(slot);
     if (packed()) return to.write(from, shape_.floats());
-    for (int64_t i = 0; i < shape_.lines; ++i, from += shape_.ld) {
+    for (int64_t i = 0; i < shape_.heads * shape_.lines; ++i, from += shape_.ld) {
       to.write(from, shape_.columns);
       to.skip(shape_.stored_ld - shape_.columns);
     }
@@ -89,7 +121,9 @@ class UnitStates {
   void copy(int32_t from, int32_t to) { std::copy_n(at(from), shape_.floats(), at(to)); }
 
  protected:
-  float* at(int32_t slot) const { return slots_ + slot * shape_.floats(); }
+  float* at(int32_t slot, int64_t head = 0) const {
+    return slots_ + slot * shape_.floats() + head * shape_.head_floats();
+  }
 
   // Of rows [begin, end) whose results `y` are not all finite; `n` of each.
   void mark(int64_t begin, int64_t end, const float* y, int64_t ld, int64_t n) const {
@@ -111,138 +145,155 @@ class UnitStates {
 };
 
 // Gates of a row: [heads] dt | [heads] decay.
-class Mamba2Unit : public UnitStates {
+class Mamba2States : public UnitStates {
  public:
-  // Of `rows` rows of S from row `first` on.
-  static UnitShape shape(const ScanCall& call, const Mamba2Args& args, int64_t head, int64_t first,
-                         int64_t rows) {
+  static UnitShape shape(const ScanCall& call, const Mamba2Args& args, const Unit& unit) {
     UnitShape shape;
-    shape.lines = rows;
+    shape.heads = unit.heads;
+    shape.lines = unit.size;
     shape.columns = shape.stored_ld = args.state;
     shape.width = shape.ld = round_up(args.state, call.context.kernels->scan.lanes);
-    shape.offset = call.step.state.scan_offset(args.layer) +
-                   static_cast<size_t>((head * args.head_dim + first) * args.state) * sizeof(float);
+    const int64_t at = (unit.head * args.head_dim + unit.first) * args.state;
+    shape.offset =
+        call.step.state.scan_offset(args.layer) + static_cast<size_t>(at) * sizeof(float);
     return shape;
   }
   // The kernel's own memory, and B and C of some tokens, padded.
   static int64_t work_floats(const ScanCall& call, const UnitShape& shape) {
     return kScanTokens * (kScanRows * call.context.kernels->scan.lanes + 2 * shape.width);
   }
-  Mamba2Unit(const ScanCall& call, const Mamba2Args& args, const UnitShape& shape, int64_t head,
-             int64_t first, float* work, float* slots)
-      : UnitStates(call, shape, slots), args_(args), head_(head), first_(first), work_(work) {}
+  Mamba2States(const ScanCall& call, const Mamba2Args& args, const UnitShape& shape,
+               const Unit& unit, float* work, float* slots)
+      : UnitStates(call, shape, slots), args_(args), unit_(unit), work_(work) {}
 
   void rows(int32_t slot, int64_t begin, int64_t end) const {
-    const int64_t inner = int64_t{args_.heads} * args_.head_dim;
-    const int64_t column = head_ * args_.head_dim + first_;
-    const int64_t b = inner + head_ / (args_.heads / args_.groups) * args_.state;
-    const int64_t c = b + int64_t{args_.groups} * args_.state;
-    float* const padded_b = work_ + kScanTokens * kScanRows * call_.context.kernels->scan.lanes;
-    float* const padded_c = padded_b + kScanTokens * shape_.width;
-    Mamba2Kernel kernel;
-    kernel.s = at(slot);
-    kernel.rows = shape_.lines;
-    kernel.columns = shape_.width;
-    kernel.ldx = args_.ld;
-    kernel.ld_gates = call_.ld_gates;
-    kernel.d = args_.d[head_];
-    kernel.ldy = args_.ld_y;
-    kernel.sums = work_;
-    for (int64_t row = begin; row < end; row += kScanTokens) {
-      const float* const x = args_.x + row * args_.ld;
-      kernel.tokens = std::min(kScanTokens, end - row);
-      kernel.x = x + column;
-      kernel.b = x + b;
-      kernel.c = x + c;
-      kernel.ld_bc = args_.ld;
-      if (shape_.width != shape_.columns) {
-        kernel.b = padded(kernel.b, kernel.tokens, padded_b);
-        kernel.c = padded(kernel.c, kernel.tokens, padded_c);
-        kernel.ld_bc = shape_.width;
-      }
-      kernel.dt = call_.gates + row * call_.ld_gates + head_;
-      kernel.decay = kernel.dt + args_.heads;
-      kernel.y = args_.y + row * args_.ld_y + column;
-      if (!call_.context.kernels->scan.mamba2(kernel))
-        mark(row, row + kernel.tokens, args_.y + column, args_.ld_y, shape_.lines);
-    }
+    for (int64_t row = begin; row < end; row += kScanTokens)
+      block(slot, row, std::min(end, row + kScanTokens));
   }
 
  private:
-  const float* padded(const float* from, int64_t tokens, float* to) const {
-    for (int64_t t = 0; t < tokens; ++t) {
-      float* const at = to + t * shape_.width;
-      std::copy_n(from + t * args_.ld, shape_.columns, at);
-      std::fill(at + shape_.columns, at + shape_.width, 0.0f);
+  void block(int32_t slot, int64_t row, int64_t end) const {
+    const int64_t inner = int64_t{args_.heads} * args_.head_dim;
+    const int64_t group_heads = args_.heads / args_.groups;
+    const int64_t next = std::min(call_.rows(), end + kScanTokens);
+    const float* const x = args_.x + row * args_.ld;
+    Mamba2Kernel kernel;
+    kernel.rows = shape_.lines;
+    kernel.columns = shape_.width;
+    kernel.tokens = end - row;
+    kernel.ldx = args_.ld;
+    kernel.ld_gates = call_.ld_gates;
+    kernel.ldy = args_.ld_y;
+    kernel.sums = work_;
+    for (int64_t i = 0; i < shape_.heads; ++i) {
+      const int64_t head = unit_.head + i, column = head * args_.head_dim + unit_.first;
+      if (i == 0 || head % group_heads == 0) {
+        const int64_t b = inner + head / group_heads * args_.state;
+        const int64_t c = b + int64_t{args_.groups} * args_.state;
+        prefetch_rows(args_.x + b, args_.ld, end, next, args_.state);
+        prefetch_rows(args_.x + c, args_.ld, end, next, args_.state);
+        kernel.b = x + b;
+        kernel.c = x + c;
+        kernel.ld_bc = args_.ld;
+        if (shape_.width != shape_.columns) pad(kernel);
+      }
+      prefetch_rows(args_.x + column, args_.ld, end, next, shape_.lines);
+      kernel.s = at(slot, i);
+      kernel.x = x + column;
+      kernel.dt = call_.gates + row * call_.ld_gates + head;
+      kernel.decay = kernel.dt + args_.heads;
+      kernel.d = args_.d[head];
+      kernel.y = args_.y + row * args_.ld_y + column;
+      if (!call_.context.kernels->scan.mamba2(kernel))
+        mark(row, end, args_.y + column, args_.ld_y, shape_.lines);
     }
-    return to;
+  }
+  // B and C in whole vectors.
+  void pad(Mamba2Kernel& kernel) const {
+    float* to = work_ + kScanTokens * kScanRows * call_.context.kernels->scan.lanes;
+    for (const float** const part : {&kernel.b, &kernel.c}) {
+      const float* const from = *part;
+      *part = to;
+      for (int64_t t = 0; t < kernel.tokens; ++t, to += shape_.width) {
+        std::copy_n(from + t * args_.ld, shape_.columns, to);
+        std::fill(to + shape_.columns, to + shape_.width, 0.0f);
+      }
+    }
+    kernel.ld_bc = shape_.width;
   }
 
   const Mamba2Args& args_;
-  const int64_t head_;
-  const int64_t first_;  // row of S
+  const Unit& unit_;
   float* const work_;
 };
 
 // Gates of a row: [value heads] decay | [value heads] b | [key heads] scales of q | of k.
-class GatedDeltaUnit : public UnitStates {
+class GatedDeltaStates : public UnitStates {
  public:
-  // Of `columns` columns of S from column `first` on.
-  static UnitShape shape(const ScanCall& call, const GatedDeltaArgs& args, int64_t head,
-                         int64_t first, int64_t columns) {
+  static UnitShape shape(const ScanCall& call, const GatedDeltaArgs& args, const Unit& unit) {
     UnitShape shape;
+    shape.heads = unit.heads;
     shape.lines = args.key_dim;
-    shape.columns = columns;
+    shape.columns = unit.size;
     shape.stored_ld = args.value_dim;
-    shape.width = shape.ld = round_up(columns, call.context.kernels->scan.lanes);
+    shape.width = shape.ld = round_up(unit.size, call.context.kernels->scan.lanes);
     // Lines at a power of two apart would share few sets of the L1 cache.
     if (shape.ld > kDeltaColumns && shape.ld % (2 * kDeltaColumns) == 0) shape.ld += kDeltaColumns;
-    const int64_t at = head * args.key_dim * args.value_dim + first;
+    const int64_t at = unit.head * args.key_dim * args.value_dim + unit.first;
     shape.offset =
         call.step.state.scan_offset(args.layer) + static_cast<size_t>(at) * sizeof(float);
     return shape;
   }
   static int64_t work_floats(const ScanCall&, const UnitShape&) { return 0; }
-  GatedDeltaUnit(const ScanCall& call, const GatedDeltaArgs& args, const UnitShape& shape,
-                 int64_t head, int64_t first, float* /*work*/, float* slots)
-      : UnitStates(call, shape, slots), args_(args), head_(head), first_(first) {}
+  GatedDeltaStates(const ScanCall& call, const GatedDeltaArgs& args, const UnitShape& shape,
+                   const Unit& unit, float* /*work*/, float* slots)
+      : UnitStates(call, shape, slots), args_(args), unit_(unit) {}
 
   void rows(int32_t slot, int64_t begin, int64_t end) const {
-    const int64_t key_head = head_ / (args_.value_heads / args_.key_heads);
-    const int64_t keys = int64_t{args_.key_heads} * args_.key_dim;
-    const int64_t column = head_ * args_.value_dim + first_;
-    GatedDeltaKernel kernel;
-    kernel.s = at(slot);
-    kernel.lds = shape_.ld;
-    kernel.key_dim = args_.key_dim;
-    kernel.columns = shape_.columns;
-    kernel.ld = args_.ld;
-    kernel.ld_scales = kernel.ld_gates = call_.ld_gates;
-    kernel.ldy = args_.ld_y;
-    for (int64_t row = begin; row < end; row += kDeltaTokens) {
-      const float* const qkv = args_.qkv + row * args_.ld;
-      const float* const gates = call_.gates + row * call_.ld_gates;
-      kernel.tokens = std::min(kDeltaTokens, end - row);
-      kernel.q = qkv + key_head * args_.key_dim;
-      kernel.k = kernel.q + keys;
-      kernel.v = qkv + 2 * keys + column;
-      kernel.decay = gates + head_;
-      kernel.b = kernel.decay + args_.value_heads;
-      kernel.q_scale = gates + 2 * args_.value_heads + key_head;
-      kernel.k_scale = kernel.q_scale + args_.key_heads;
-      kernel.y = args_.y + row * args_.ld_y + column;
-      if (!call_.context.kernels->scan.gated_delta(kernel))
-        mark(row, row + kernel.tokens, args_.y + column, args_.ld_y, shape_.columns);
-    }
+    for (int64_t row = begin; row < end; row += kDeltaTokens)
+      block(slot, row, std::min(end, row + kDeltaTokens));
   }
 
  private:
-  // Each pass over the columns of a unit brings them into the L1 cache once for so many tokens.
-  static constexpr int64_t kDeltaTokens = 64;
+  // For so many tokens the columns that the kernel passes stay in the L1 cache.
+  static constexpr int64_t kDeltaTokens = 32;
+
+  void block(int32_t slot, int64_t row, int64_t end) const {
+    const int64_t key_heads = args_.key_heads, value_heads = args_.value_heads;
+    const int64_t keys = key_heads * args_.key_dim;
+    const int64_t next = std::min(call_.rows(), end + kDeltaTokens);
+    const float* const gates = call_.gates + row * call_.ld_gates;
+    GatedDeltaKernel kernel;
+    kernel.lds = shape_.ld;
+    kernel.key_dim = args_.key_dim;
+    kernel.columns = shape_.columns;
+    kernel.tokens = end - row;
+    kernel.ld = args_.ld;
+    kernel.ld_scales = kernel.ld_gates = call_.ld_gates;
+    kernel.ldy = args_.ld_y;
+    for (int64_t i = 0; i < shape_.heads; ++i) {
+      const int64_t head = unit_.head + i, key_head = head / (value_heads / key_heads);
+      const int64_t q = key_head * args_.key_dim;
+      const int64_t column = head * args_.value_dim + unit_.first;
+      prefetch_rows(args_.qkv + q, args_.ld, end, next, args_.key_dim);
+      prefetch_rows(args_.qkv + keys + q, args_.ld, end, next, args_.key_dim);
+      prefetch_rows(args_.qkv + 2 * keys + column, args_.ld, end, next, shape_.columns);
+      kernel.s = at(slot, i);
+      kernel.q = args_.qkv + row * args_.ld + q;
+      kernel.k = kernel.q + keys;
+      kernel.v = args_.qkv + row * args_.ld + 2 * keys + column;
+      kernel.decay = gates + head;
+      kernel.b = kernel.decay + value_heads;
+      kernel.q_scale = gates + 2 * value_heads + key_head;
+      kernel.k_scale = kernel.q_scale + key_heads;
+      kernel.y = args_.y + row * args_.ld_y + column;
+      if (!call_.context.kernels->scan.gated_delta(kernel))
+        mark(row, end, args_.y + column, args_.ld_y, shape_.columns);
+    }
+  }
 
   const GatedDeltaArgs& args_;
-  const int64_t head_;
-  const int64_t first_;  // column of S
+  const Unit& unit_;
 };
 
 // Calls gate(row, out) for all rows, which writes `floats` numbers.
@@ -259,26 +310,22 @@ void compute_gates(ScanCall& call, int64_t floats, const Gate& gate) {
   });
 }
 
-// Scans all heads, in units of `whole` rows or columns of each or of less, and returns the bytes of
-// the slots of all threads.
-template <class Unit, class Args>
-int64_t scan_units(const ScanCall& call, const Args& args, int64_t heads, int64_t whole,
-                   int64_t step) {
-  const int threads = call.context.threads->count();
-  const int64_t unit = unit_size(heads, whole, step, threads);
-  const int64_t parts = (whole + unit - 1) / unit;
-  call.context.threads->run(heads * parts, [&](int64_t i, int worker) {
-    const int64_t head = i / parts, first = i % parts * unit;
-    const UnitShape shape = Unit::shape(call, args, head, first, std::min(unit, whole - first));
-    const int64_t work = round_up(Unit::work_floats(call, shape), 16);
+// Scans all units and returns the bytes of the slots of all threads.
+template <class States, class Args>
+int64_t scan_units(const ScanCall& call, const Args& args, const Units& units) {
+  call.context.threads->run(units.count(), [&](int64_t i, int worker) {
+    const Unit unit = units[i];
+    const UnitShape shape = States::shape(call, args, unit);
+    const int64_t work = round_up(States::work_floats(call, shape), 16);
     const int64_t floats = work + call.walk.slots * shape.floats();
     auto* const memory = reinterpret_cast<float*>(
         call.context.scratch[worker].reserve(static_cast<size_t>(floats) * sizeof(float)));
-    Unit states(call, args, shape, head, first, memory, memory + work);
+    States states(call, args, shape, unit, memory, memory + work);
     walk_segments(*call.step.scan, call.walk, states);
   });
-  const int64_t floats = call.walk.slots * Unit::shape(call, args, 0, 0, unit).floats();
-  return floats * static_cast<int64_t>(sizeof(float)) * std::min<int64_t>(threads, heads * parts);
+  const int64_t at_once = std::min<int64_t>(call.context.threads->count(), units.count());
+  const int64_t floats = call.walk.slots * States::shape(call, args, units[0]).floats();
+  return at_once * floats * static_cast<int64_t>(sizeof(float));
 }
 
 }  // namespace
@@ -294,8 +341,8 @@ void CpuStep::scan(const Mamba2Args& args) {
                                         args.dt_min, args.dt_max, args.heads, out,
                                         out + args.heads);
   });
-  scan_bytes_ = std::max(scan_bytes_,
-                         scan_units<Mamba2Unit>(call, args, args.heads, args.head_dim, kScanRows));
+  const Units units(args.heads, args.head_dim, kScanRows, context_.threads->count());
+  scan_bytes_ = std::max(scan_bytes_, scan_units<Mamba2States>(call, args, units));
 }
 
 void CpuStep::scan(const GatedDeltaArgs& args) {
@@ -320,8 +367,8 @@ void CpuStep::scan(const GatedDeltaArgs& args) {
       q_scale[args.key_heads + head] = inverse_norm(q + (args.key_heads + head) * args.key_dim);
     }
   });
-  scan_bytes_ = std::max(scan_bytes_, scan_units<GatedDeltaUnit>(call, args, args.value_heads,
-                                                                 args.value_dim, kDeltaColumns));
+  const Units units(args.value_heads, args.value_dim, kDeltaColumns, context_.threads->count());
+  scan_bytes_ = std::max(scan_bytes_, scan_units<GatedDeltaStates>(call, args, units));
 }
 
 }  // namespace prefix::ops

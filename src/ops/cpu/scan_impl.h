@@ -98,19 +98,21 @@ inline void mamba2_block(const Mamba2Kernel& args, int64_t row, int64_t column, 
     const float* const b = args.b + t * args.ld_bc + column;
     const float* const c = args.c + t * args.ld_bc + column;
     float* const sum = sums + t * kScanRows * kLanes;
-    Simd::F u[R], y[R];
+    // Two sums a row, of even and of odd vectors: one would be a long chain of dependent additions.
+    Simd::F u[R], y[R][2];
     for (int r = 0; r < R; ++r) {
       u[r] = Simd::set1(x[r] * dt);
-      y[r] = column == 0 ? Simd::zero() : Simd::load(sum + r * kLanes);
+      y[r][0] = column == 0 ? Simd::zero() : Simd::load(sum + r * kLanes);
+      y[r][1] = Simd::zero();
     }
     for (int j = 0; j < V; ++j) {
       const Simd::F bj = Simd::load(b + j * kLanes), cj = Simd::load(c + j * kLanes);
       for (int r = 0; r < R; ++r) {
         s[r][j] = Simd::fma(u[r], bj, Simd::mul(decay, s[r][j]));
-        y[r] = Simd::fma(s[r][j], cj, y[r]);
+        y[r][j % 2] = Simd::fma(s[r][j], cj, y[r][j % 2]);
       }
     }
-    for (int r = 0; r < R; ++r) Simd::store(sum + r * kLanes, y[r]);
+    for (int r = 0; r < R; ++r) Simd::store(sum + r * kLanes, Simd::add(y[r][0], y[r][1]));
   }
   for (int r = 0; r < R; ++r)
     for (int j = 0; j < V; ++j) Simd::store(at + r * args.columns + j * kLanes, s[r][j]);
