@@ -88,8 +88,11 @@ template <int R, int V>
 inline void mamba2_block(const Mamba2Kernel& args, int64_t row, int64_t column, float* sums) {
   constexpr int64_t kLanes = Simd::kLanes;
   float* const at = args.s + row * args.columns + column;
+  // Loops over s are unrolled by name: g++ 12 would keep it in memory around the loop of tokens.
   Simd::F s[R][V];
+#pragma GCC unroll 8
   for (int r = 0; r < R; ++r)
+#pragma GCC unroll 8
     for (int j = 0; j < V; ++j) s[r][j] = Simd::load(at + r * args.columns + j * kLanes);
   for (int64_t t = 0; t < args.tokens; ++t) {
     const Simd::F decay = Simd::set1(args.decay[t * args.ld_gates]);
@@ -105,6 +108,7 @@ inline void mamba2_block(const Mamba2Kernel& args, int64_t row, int64_t column, 
       y[r][0] = column == 0 ? Simd::zero() : Simd::load(sum + r * kLanes);
       y[r][1] = Simd::zero();
     }
+#pragma GCC unroll 8
     for (int j = 0; j < V; ++j) {
       const Simd::F bj = Simd::load(b + j * kLanes), cj = Simd::load(c + j * kLanes);
       for (int r = 0; r < R; ++r) {
@@ -114,7 +118,9 @@ inline void mamba2_block(const Mamba2Kernel& args, int64_t row, int64_t column, 
     }
     for (int r = 0; r < R; ++r) Simd::store(sum + r * kLanes, Simd::add(y[r][0], y[r][1]));
   }
+#pragma GCC unroll 8
   for (int r = 0; r < R; ++r)
+#pragma GCC unroll 8
     for (int j = 0; j < V; ++j) Simd::store(at + r * args.columns + j * kLanes, s[r][j]);
 }
 
