@@ -82,9 +82,11 @@ struct Recurrent {
 inline Recurrent random_model(RecurrentKind kind, Rng& rng) {
   Recurrent model;
   model.kind = kind;
-  model.key_heads = static_cast<int32_t>(pick(rng, 1, 2));
-  model.heads = model.key_heads * static_cast<int32_t>(pick(rng, 1, model.key_heads == 1 ? 5 : 2));
-  model.head_dim = static_cast<int32_t>(pick(rng, 0, 2) == 0 ? 32 : pick(rng, 1, 70));
+  // Few large heads, of which tasks have parts, or many small ones, of which they have several.
+  const bool many = pick(rng, 0, 3) == 0;
+  model.key_heads = static_cast<int32_t>(pick(rng, 1, many ? 4 : 2));
+  model.heads = model.key_heads * static_cast<int32_t>(pick(rng, many ? 4 : 1, many ? 7 : 3));
+  model.head_dim = static_cast<int32_t>(pick(rng, 0, 2) == 0 ? 32 : pick(rng, 1, many ? 20 : 70));
   model.inner_dim = static_cast<int32_t>(pick(rng, 0, 3) == 0 ? 64 : pick(rng, 1, 130));
   model.channels = static_cast<int32_t>(pick(rng, 1, 300));
   model.width = static_cast<int32_t>(pick(rng, 2, 5));

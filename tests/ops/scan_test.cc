@@ -50,6 +50,7 @@ void expect_same(const std::vector<float>& a, const std::vector<float>& b,
 }
 
 TEST_P(Scan, RandomTreesAgreeWithFloat64) {
+  const std::unique_ptr<Device> one = device(1);
   for (const RecurrentKind kind : kKinds) {
     for (int i = 0; i < 80; ++i) {
       const Recurrent model = random_model(kind, rng_);
@@ -58,7 +59,7 @@ TEST_P(Scan, RandomTreesAgreeWithFloat64) {
       const Tokens tokens = random_tokens(model, rows_of(plan), rng_);
       Pool pool(model, plan, rng_);
       const Expected want = float64(model, plan, tokens, pool);
-      const Result got = run(*device_, model, plan, tokens, pool);
+      const Result got = run(i % 2 == 0 ? *device_ : *one, model, plan, tokens, pool);
       ASSERT_LE(relative_error(got.conv, want.conv), kTolerance);
       ASSERT_LE(relative_error(got.y, want.y), kTolerance);
       ASSERT_EQ(got.flags, std::vector<int32_t>(got.flags.size(), 0));
@@ -222,41 +223,45 @@ TEST_P(Scan, WhatIsNotFiniteStaysOnItsPath) {
   }
 }
 
-// A spine, each segment with `width` leaves before the next of the spine.
-TEST_P(Scan, LiveStatesAreBoundedByDepth) {
-  const std::unique_ptr<Device> three = device(3);
+// A spine whose segments have three leaves each, before or after the rest of the spine.
+TEST_P(Scan, LiveStatesAreThoseThatWaitForAChild) {
+  const std::unique_ptr<Device> one = device(1);
   for (const RecurrentKind kind : kKinds) {
     Recurrent model;
     model.kind = kind;
-    model.heads = 5;
-    model.key_heads = 1;
-    model.head_dim = 64;
+    model.heads = 4;
+    model.head_dim = 32;
     model.inner_dim = 32;
     model.fill_constants(rng_);
-    const auto layer = static_cast<int64_t>(model.layout().scan_floats * sizeof(float));
-    for (const int32_t depth : {1, 2, 5}) {
-      std::vector<ScanSegment> segments;
+    const auto layer = model.layout().scan_floats * static_cast<int64_t>(sizeof(float));
+    Pool pool(model, make_plan(model, 1, {}), rng_);
+    const auto live = [&](Device& device, std::vector<ScanSegment> segments) {
+      const ScanPlan plan = make_plan(model, 1, std::move(segments));
+      return run(device, model, plan, random_tokens(model, rows_of(plan), rng_), pool).bytes;
+    };
+    // Four units, of a head each: one thread has a quarter of a state at a time.
+    const int64_t state = live(*one, {{0, 3, -1, -1}});
+    EXPECT_EQ(state, layer / 4);
+    EXPECT_EQ(live(*one, {{0, 1, -1, -1}, {1, 2, 0, -1}, {2, 3, 1, -1}}), state);  // taken over
+    for (const int32_t depth : {2, 5}) {
+      std::vector<ScanSegment> before, after;
       int32_t row = 0, spine = -1;
+      const auto add = [&](std::vector<ScanSegment>& to, int32_t parent) {
+        to.push_back({row, row + 1, parent, -1});
+        ++row;
+        return static_cast<int32_t>(to.size()) - 1;
+      };
       for (int32_t level = 0; level < depth; ++level) {
-        segments.push_back({row, row + 2, spine, -1});
-        row += 2;
-        const auto here = static_cast<int32_t>(segments.size()) - 1;
-        if (level + 1 < depth)
-          for (int32_t i = 0; i < 3; ++i, ++row) segments.push_back({row, row + 1, here, -1});
-        spine = here;
+        spine = add(before, spine);
+        for (int i = 0; i < 3 && level + 1 < depth; ++i) add(before, spine);
       }
-      const ScanPlan plan = make_plan(model, 1, segments);
-      Pool pool(model, plan, rng_);
-      const Tokens tokens = random_tokens(model, row, rng_);
-      const int64_t live = run(*device_, model, plan, tokens, pool).bytes;
-      EXPECT_GT(live, 0);
-      EXPECT_LE(live, (depth + 1) * layer) << "depth " << depth;
-      EXPECT_LE(run(*three, model, plan, tokens, pool).bytes, (depth + 1) * layer);
-      if (depth > 1) continue;
-      // The same text twice as long: no more of it is kept.
-      const ScanPlan chain =
-          make_plan(model, 1, {{0, 1, -1, -1}, {1, 2, 0, -1}, {2, 3, 1, -1}, {3, 4, 2, -1}});
-      EXPECT_EQ(run(*device_, model, chain, random_tokens(model, 4, rng_), pool).bytes, live);
+      EXPECT_EQ(live(*one, before), 2 * state) << "depth " << depth;
+      row = 0;
+      for (int32_t level = 0; level < depth; ++level) add(after, level - 1);
+      for (int32_t level = depth - 2; level >= 0; --level)
+        for (int i = 0; i < 3; ++i) add(after, level);
+      EXPECT_EQ(live(*one, after), depth * state) << "depth " << depth;
+      EXPECT_LE(live(*device_, after), (depth + 1) * layer);
     }
   }
 }
