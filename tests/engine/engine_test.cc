@@ -159,10 +159,14 @@ TEST(Engine, EmbeddingsAreTruncatedFirstAndNormalisedAfter) {
 #ifndef PREFIX_TEST_DEVICE  // tests/kernels/budget_test.cc says it of a GPU, to the byte
 TEST(Engine, TheEstimateIsWhatTheEngineTakes) {
   for (const char* const dtype : {"bf16", "f32"}) {
-    for (const int32_t heads : {4, 8}) {
+    for (const char* const kind : {"4 heads", "8 heads", "mamba", "delta"}) {
       tools::CheckpointShape shape;
-      shape.heads = heads;
       shape.layers = 3;
+      if (kind[0] == '8') shape.heads = 8;
+      if (kind[0] == 'm' || kind[0] == 'd') {
+        shape.architecture = kind[0] == 'm' ? "granitemoehybrid" : "qwen3_5_text";
+        shape.recurrent.layers = "rar";
+      }
       const TinyCheckpoint checkpoint(shape);
       const Options options = testing_support::make_options({{"dtype", dtype}, {"rows", "64"}});
       const MemoryEstimate estimate = Engine::estimate(checkpoint.path(), options);

@@ -165,7 +165,21 @@ TEST(Mutation, Config) {
           "original_max_position_embeddings":128,"partial_rotary_factor":0.5,"eos_token_id":7,
           "rope_scaling":{"type":"longrope","short_factor":[1,1.5],"long_factor":[2,4]},
           "sliding_window":512,"torch_dtype":"bfloat16"})";
-  run({bytes_of(llama), bytes_of(phi3)}, cases(100000),
+  const char* granite =
+      R"({"model_type":"granitemoehybrid","vocab_size":99,"hidden_size":64,"num_hidden_layers":2,
+          "num_attention_heads":4,"shared_intermediate_size":96,"max_position_embeddings":512,
+          "num_local_experts":0,"layer_types":["mamba","attention"],"mamba_n_heads":8,
+          "mamba_n_groups":2,"mamba_d_state":12,"mamba_d_head":"auto","mamba_d_conv":4,
+          "time_step_limit":[0.01,{"__float__":"Infinity"}],"residual_multiplier":0.25,
+          "position_embedding_type":"nope"})";
+  const char* qwen =
+      R"({"model_type":"qwen3_5","tie_word_embeddings":true,"text_config":{"vocab_size":99,
+          "hidden_size":64,"num_hidden_layers":4,"num_attention_heads":4,"head_dim":32,
+          "num_key_value_heads":2,"intermediate_size":96,"max_position_embeddings":512,
+          "full_attention_interval":4,"linear_num_value_heads":6,"linear_num_key_heads":2,
+          "linear_value_head_dim":20,"linear_key_head_dim":24,"linear_conv_kernel_dim":4,
+          "rope_parameters":{"rope_theta":1e7,"partial_rotary_factor":0.25}}})";
+  run({bytes_of(llama), bytes_of(phi3), bytes_of(granite), bytes_of(qwen)}, cases(100000),
       [](const Bytes& bytes) { return fuzz::config(bytes); });
 }
 

@@ -14,9 +14,13 @@ int main(int argc, char** argv) {
   try {
     prefix::tools::CheckpointShape shape = prefix::tools::named_shape(argv[1]);
     if (argc > 3) shape.layers = std::atoi(argv[3]);
-    if (std::string& kinds = shape.recurrent.layers; !kinds.empty())
+    if (std::string& kinds = shape.recurrent.layers; !kinds.empty()) {
       kinds.resize(
-          static_cast<size_t>(std::clamp(shape.layers, 0, static_cast<int>(kinds.size()))));
+          static_cast<size_t>(std::clamp(shape.layers, 1, static_cast<int>(kinds.size()))));
+      shape.layers = static_cast<int>(kinds.size());
+      // A hybrid model has a layer of attention.
+      if (kinds.find('a') == std::string::npos) kinds.back() = 'a';
+    }
     prefix::tools::write_checkpoint(argv[2], shape);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "%s: %s\n", argv[0], e.what());

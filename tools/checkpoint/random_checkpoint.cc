@@ -192,8 +192,10 @@ std::string hybrid_config(const CheckpointShape& s) {
   if (s.architecture == "granitemoehybrid") {
     return text + number("mamba_n_heads", r.heads) + number("mamba_d_head", r.head_dim) +
            number("mamba_n_groups", r.groups) + number("mamba_d_state", r.state) +
-           number("mamba_d_conv", r.conv) + number("shared_intermediate_size", s.intermediate) +
-           number("num_local_experts", 0) + number("num_experts_per_tok", 0) +
+           number("mamba_d_conv", r.conv) +
+           number("mamba_expand", int64_t{r.heads} * r.head_dim / s.hidden) +
+           number("shared_intermediate_size", s.intermediate) + number("num_local_experts", 0) +
+           number("num_experts_per_tok", 0) +
            "  \"mamba_conv_bias\": true,\n  \"mamba_proj_bias\": false,\n"
            "  \"position_embedding_type\": \"nope\",\n  \"embedding_multiplier\": 12,\n"
            "  \"residual_multiplier\": 0.25,\n  \"attention_multiplier\": 0.0625,\n"

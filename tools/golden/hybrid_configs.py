@@ -69,9 +69,9 @@ HYBRIDS = {
         80, 104, "arr", 2, 1, 40, 149, 8, 20, 2, 24, conv=3, conv_bias=False, dtype="F32",
         multipliers=(5.0, 0.7, 0.2, 1.0),
     ),
-    # three groups of one head, two taps, sizes of 24 and 10, ends with a recurrent layer
+    # three groups of one head, two taps, sizes of 24 and 10, ends with a recurrent layer, an epsilon that tells
     "granite-h-odd": _granite(
-        72, 88, "rrar", 3, 3, 24, 131, 3, 24, 3, 10, conv=2, multipliers=(1.0, 0.22, 0.15, 6.0),
+        72, 88, "rrar", 3, 3, 24, 131, 3, 24, 3, 10, conv=2, multipliers=(1.0, 0.22, 0.15, 6.0), eps=0.05,
     ),
     # states of 128 and heads of 64, which rotate
     "granite-h-wide": _granite(
