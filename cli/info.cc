@@ -134,8 +134,7 @@ Json model_json(const Args& args, const std::string& path) {
   for (const char* key : {"format", "architecture", "model_type", "sizes", "tensors", "parameters"})
     out[key] = info.at(key);
   out["kv_bytes_per_token"] = memory.kv_bytes_per_token;
-  // Only models with recurrent layers have a state, and this library runs none of them yet.
-  out["state_bytes"] = 0;
+  out["state_bytes"] = info.at("state_bytes");
   out["flops_per_token"] = info.at("flops_per_token");
   out["bytes"] = {{"weights", memory.weight_bytes},
                   {"activations", memory.activation_bytes},
@@ -165,6 +164,8 @@ void print_model(const Json& m) {
   std::printf("per token: %s of keys and values, %s FLOPs\n",
               bytes(m["kv_bytes_per_token"]).c_str(),
               grouped(m["flops_per_token"].get<int64_t>()).c_str());
+  if (m["state_bytes"] != 0)
+    std::printf("a state of the recurrent layers: %s\n", bytes(m["state_bytes"]).c_str());
   std::printf("in memory: weights %s, activations %s, keys and values up to %s, total %s\n",
               bytes(m["bytes"]["weights"]).c_str(), bytes(m["bytes"]["activations"]).c_str(),
               bytes(m["bytes"]["kv_budget"]).c_str(), bytes(m["bytes"]["total"]).c_str());

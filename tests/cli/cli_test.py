@@ -14,7 +14,7 @@ import sys
 import unittest
 import xml.etree.ElementTree as xml
 
-from outside import BIN, SHARED, lines, main, prefix, run
+from outside import BIN, ROOT, SHARED, lines, main, prefix, run
 
 
 def bits(value):
@@ -282,7 +282,17 @@ class Info(unittest.TestCase):
         self.assertEqual(model["parameters"], sum(g["parameters"] for g in model["tensors"]))
         self.assertEqual(model["needed"]["kv"], 300 * model["kv_bytes_per_token"])
         self.assertGreater(model["flops_per_token"], 0)
-        self.assertIn("architecture", prefix("info", SHARED["model"]).stdout)
+        shown = prefix("info", SHARED["model"]).stdout
+        self.assertIn("architecture", shown)
+        self.assertNotIn("a state of", shown)
+
+    def test_model_with_recurrent_layers(self):
+        path = ROOT / "build" / "golden-models" / "granite-h-base"
+        model = json.loads(prefix("info", path, "--json").stdout)["model"]
+        self.assertEqual(model["sizes"]["recurrent_layers"], 3)
+        # Three layers; three columns of 224 channels, and 6 heads of 32 x 16, in f32.
+        self.assertEqual(model["state_bytes"], 3 * 4 * (3 * 224 + 6 * 32 * 16))
+        self.assertIn("a state of the recurrent layers", prefix("info", path).stdout)
 
     def test_machine(self):
         machine = json.loads(prefix("info", "--machine", "--json").stdout)["machine"]
