@@ -87,6 +87,7 @@ Json hybrid_options(const Args& args, const std::string& policy, int64_t capacit
   out["capacity"] = capacity;
   if (args.has("--compat")) out["compat"] = args.choice("--compat", "marconi", "marconi");
   if (args.has("--admission")) out["admission"] = split(args.get("--admission"));
+  if (args.has("--max-placed")) out["max_placed"] = args.get_int("--max-placed", 1, 1, INT32_MAX);
   if (args.has("--max-states")) out["max_states"] = args.get_int("--max-states", 0, 1, INT32_MAX);
   if (args.has("--pitfalls")) {
     out["pitfalls"] = Json::array();
@@ -104,7 +105,8 @@ void check_hybrid_flags(const Args& args) {
   if (args.has("--hybrid"))
     refuse({"--ops", "--page", "--bigram", "--model"}, " is not for --hybrid");
   else
-    refuse({"--model-cost", "--bytes-per-checkpoint", "--admission", "--max-states", "--pitfalls"},
+    refuse({"--model-cost", "--bytes-per-checkpoint", "--admission", "--max-placed", "--max-states",
+            "--pitfalls"},
            " is for models with recurrent layers: give --hybrid, too");
 }
 

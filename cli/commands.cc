@@ -80,8 +80,9 @@ constexpr Flag kCacheSimFlags[] = {
      "attention_flops_squared, mlp_flops; default default7b"},
     {"--bytes-per-checkpoint", "N", "--hybrid: the states of all layers at one position"},
     {"--admission", "LIST",
-     "--hybrid: where states are taken, of branch, end and prompt;\n"
+     "--hybrid: where states are taken, of branch, end, prompt and placed;\n"
      "default branch,end"},
+    {"--max-placed", "N", "--hybrid: states that a request has placed; default 1"},
     {"--max-states", "N", "--hybrid: states that a path keeps; default: no limit"},
     {"--pitfalls", "LIST",
      "--compat marconi: what the published artifact does otherwise than its\n"

@@ -973,9 +973,10 @@ typedef struct prefix_sim prefix_sim;
  * "policy" ("auto": the one of lru, gds and gdsf that saved the most lately; lru, leaf-lru,
  * marconi, gds, gdsf, block), "alpha" (marconi: this one instead of one that is tuned), "capacity"
  * (bytes), "admission" (["branch", "end"]: where states are taken; also "prompt", the end of the
- * prompt), "max_states" (0; that a path keeps), "compat" ("", or "marconi": the rules of Marconi's
- * experiments), and with it "pitfalls" ([9]; also 3, 4, 5: what its published code does otherwise
- * than its paper). */
+ * prompt, and "placed", where later requests are likely to part from this one), "max_placed" (1;
+ * of these, for a request), "max_states" (0; that a path keeps), "compat" ("", or "marconi": the
+ * rules of Marconi's experiments), and with it "pitfalls" ([9]; also 3, 4, 5: what its published
+ * code does otherwise than its paper). */
 PREFIX_API prefix_status prefix_sim_create(const char* options, size_t length, prefix_sim** out,
                                            prefix_error* err);
 /* One operation, a JSON object: {"op": "match" | "insert" | "lock" | "unlock", "tokens": [...],

@@ -14,6 +14,7 @@ constexpr int64_t kMaxWidth = 1 << 18;
 constexpr int64_t kMaxBytes = int64_t{1} << 40;
 constexpr int64_t kMaxFlops = int64_t{1} << 50;  // of a token in a layer
 constexpr int64_t kMaxCapacity = int64_t{1} << 60;
+constexpr int64_t kMaxPlaced = 16;
 constexpr double kMaxAlpha = 1e6;
 
 constexpr std::string_view kMethods[] = {"auto", "lru",  "leaf-lru", "marconi",
@@ -87,17 +88,20 @@ HybridAdmission admission_in(const Json& options) {
   if (!list->is_array())
     fail(Code::kInvalidArgument, "\"admission\" is ", json_shown(*list), ", not a list");
   admission.branch = admission.end = false;
+  bool placed = false;
   for (const Json& v : *list) {
     const std::string_view name = text_of(v, "admission");
     bool* const where = name == "branch"   ? &admission.branch
                         : name == "end"    ? &admission.end
                         : name == "prompt" ? &admission.prompt
+                        : name == "placed" ? &placed
                                            : nullptr;
     if (!where)
       fail(Code::kInvalidArgument, "\"admission\" has ", quote(name),
-           ", not one of branch, end, prompt");
+           ", not one of branch, end, prompt, placed");
     *where = true;
   }
+  if (placed) admission.placed = integer_field(options, "max_placed", 1, kMaxPlaced, 1);
   return admission;
 }
 
@@ -121,8 +125,10 @@ MarconiPitfalls pitfalls_in(const Json& options) {
 }  // namespace
 
 HybridOptions hybrid_options_in(const Json& o) {
-  constexpr std::array<std::string_view, 8> kKeys = {
-      "hybrid", "policy", "capacity", "compat", "alpha", "admission", "max_states", "pitfalls"};
+  constexpr std::array<std::string_view, 9> kKeys = {"hybrid",     "policy",     "capacity",
+                                                     "compat",     "alpha",      "admission",
+                                                     "max_placed", "max_states", "pitfalls"};
+
   only_keys(o, "options of a hybrid model", kKeys);
   HybridOptions options{.cost = cost_in(o.at("hybrid")),
                         .method = method_in(o),
@@ -145,10 +151,14 @@ HybridOptions hybrid_options_in(const Json& o) {
   }
   if (field(o, "pitfalls") && !options.marconi_rules)
     fail(Code::kInvalidArgument, R"("pitfalls" is for "compat": "marconi" only)");
+  const HybridAdmission& admission = options.admission;
+  if (field(o, "max_placed") && admission.placed == 0)
+    fail(Code::kInvalidArgument, R"("max_placed" is for an "admission" with "placed")");
   if (options.marconi_rules &&
-      (field(o, "max_states") || !options.admission.branch || !options.admission.end))
+      (field(o, "max_states") || !admission.branch || !admission.end || admission.placed > 0))
     fail(Code::kInvalidArgument,
-         R"(with "compat": "marconi" a state is always taken at "branch" and "end")");
+         R"(with "compat": "marconi" states are taken at "branch" and "end", )"
+         R"(at "prompt" if it is given, and nowhere else)");
   const int64_t smallest = options.cost.state_bytes + options.cost.kv_bytes;
   if (options.capacity > 0 && options.capacity < smallest)
     fail(Code::kOutOfRange, "\"capacity\" is ", options.capacity,

@@ -24,6 +24,7 @@ struct HybridAdmission {
   bool branch = true;      // where its tokens part from what is there
   bool end = true;         // after its last token
   bool prompt = false;     // at the end of its prompt
+  int64_t placed = 0;      // so many more, where later requests are likely to part from it
   int64_t max_states = 0;  // on a path; those closest to the root go first; 0 = no limit
 };
 

@@ -88,10 +88,28 @@ int64_t HybridReplay::look_up(std::string_view name, std::span<const int32_t> pr
       find(tree_.root(name), prompt, options_.marconi_rules ? length : length - 1);
   refresh(found);
   if (found.hit >= 0) tree_.count_hit(found.hit);
+  if (options_.admission.placed > 0) learn(found);
   return found.reused;
 }
 
+// Where the request parts from what another one brought.
+void HybridReplay::learn(const HybridMatch& found) {
+  if (found.length == 0) return;
+  const HybridNode& node = tree_.node(found.node);
+  if (found.partial < 0 && node.children == 0) return depths_.add_whole();
+  const int32_t other = found.partial >= 0 ? found.partial : node.last_child;
+  depths_.add_fork(found.length - tree_.node(other).prompt);
+}
+
 // --- insertions ---
+
+// Tokens that a placed state must be expected to save: some of those whose keys and values take as
+// much room. It need not pay by itself at once, since it may serve many requests.
+double HybridReplay::least_gain() const {
+  constexpr double kShare = 0.3;
+  const auto token = static_cast<double>(std::max<int64_t>(1, options_.cost.kv_bytes));
+  return kShare * static_cast<double>(options_.cost.state_bytes) / token;
+}
 
 void HybridReplay::insert(std::string_view name, std::span<const int32_t> tokens, int64_t prompt) {
   const int32_t root = tree_.root(name);
@@ -101,8 +119,16 @@ void HybridReplay::insert(std::string_view name, std::span<const int32_t> tokens
     if (options_.admission.prompt) insert_marconi(root, head);
     insert_marconi(root, tokens);
   } else {
-    if (options_.admission.prompt && answered) insert_exact(root, head, true);
-    insert_exact(root, tokens.first(tokens.size() - answered), options_.admission.end);
+    const std::span<const int32_t> kept = tokens.first(tokens.size() - answered);
+    const auto length = static_cast<int64_t>(kept.size());
+    if (options_.admission.placed > 0) {
+      const int64_t begin = tree_.match(root, kept, length).length;
+      for (const int64_t end :
+           depths_.place(begin, prompt, length, options_.admission.placed, least_gain()))
+        insert_exact(root, kept.first(static_cast<size_t>(end)), prompt, true);
+    }
+    if (options_.admission.prompt && answered) insert_exact(root, head, prompt, true);
+    insert_exact(root, kept, prompt, options_.admission.end);
   }
   peak_ = std::max(peak_, tree_.used());
 }
@@ -152,7 +178,8 @@ void HybridReplay::make_room_marconi(int64_t over) {
   }
 }
 
-void HybridReplay::insert_exact(int32_t root, std::span<const int32_t> tokens, bool state_at_end) {
+void HybridReplay::insert_exact(int32_t root, std::span<const int32_t> tokens, int64_t prompt,
+                                bool state_at_end) {
   ++clock_;
   const auto length = static_cast<int64_t>(tokens.size());
   const HybridMatch found = tree_.match(root, tokens, length);
@@ -177,6 +204,7 @@ void HybridReplay::insert_exact(int32_t root, std::span<const int32_t> tokens, b
     tree_.evict(tree_.victim(clock_ + 1));
   const int32_t end = add(found, tokens, state_at_fork, state_at_end);
   tree_.unpin(last);
+  if (!whole) tree_.set_prompt(end, prompt);
   if (options_.admission.max_states > 0) thin(end);
 }
 

@@ -17,6 +17,7 @@
 
 #include "tree/hybrid_options.h"
 #include "tree/hybrid_tree.h"
+#include "tree/overlap_depths.h"
 
 namespace prefix {
 
@@ -39,7 +40,10 @@ class HybridReplay {
   HybridMatch find(int32_t root, std::span<const int32_t> tokens, int64_t limit) const;
   void refresh(const HybridMatch& found);
   void insert_marconi(int32_t root, std::span<const int32_t> tokens);
-  void insert_exact(int32_t root, std::span<const int32_t> tokens, bool state_at_end);
+  void insert_exact(int32_t root, std::span<const int32_t> tokens, int64_t prompt,
+                    bool state_at_end);
+  double least_gain() const;
+  void learn(const HybridMatch& found);
   int32_t add(const HybridMatch& found, std::span<const int32_t> tokens, bool state_at_fork,
               bool state_at_end);
   void make_room_marconi(int64_t over);
@@ -48,6 +52,7 @@ class HybridReplay {
   HybridOptions options_;
   HybridMethod method_;
   HybridTree tree_;
+  OverlapDepths depths_;
   int64_t clock_ = 0;
   int64_t peak_ = 0;
   int64_t refused_ = 0;

@@ -43,6 +43,7 @@ struct HybridNode {
   uint64_t order = 0;  // ascends among siblings
   int64_t end = 0;     // tokens from the root
   int64_t last_use = 0;
+  int64_t prompt = 0;           // end of the prompt that brought it
   std::vector<int32_t> tokens;  // empty: a root
 
   int64_t start() const { return end - static_cast<int64_t>(tokens.size()); }
@@ -81,6 +82,7 @@ class HybridTree {
   int32_t split(int32_t id, int64_t offset, bool state, int64_t now);
   int32_t add_leaf(int32_t parent, std::span<const int32_t> tokens, bool state, int64_t now);
   void add_state(int32_t id);
+  void set_prompt(int32_t id, int64_t prompt) { at(id).prompt = prompt; }
   // The state of a node with one child goes, and the node with it.
   void drop_state(int32_t id) { remove(id); }
 

@@ -129,6 +129,15 @@ class OurRules(unittest.TestCase):
             with_it, = replay(trace("think"), *flags, *capacity, "--admission", "branch,end,prompt")
             self.assertGreaterEqual(with_it["token_hit_rate"] - without["token_hit_rate"], gain, capacity)
 
+    def test_placed_states(self):
+        """Where requests part is learned: at the end of prompts on think, before the question on few."""
+        for workload, cost, capacity in [("think", "qwen3.5-4b", "10000000000"), ("few", "default7b", "10000000000"), ("few", "default7b", "30000000000")]:
+            flags = ["--model-cost", cost, "--policy", "gdsf", "--capacity", capacity]
+            without, = replay(trace(workload), *flags)
+            with_it, = replay(trace(workload), *flags, "--admission", "branch,end,placed")
+            self.assertGreaterEqual(with_it["token_hit_rate"] - without["token_hit_rate"], 0.02, workload)
+            self.assertLessEqual(with_it["peak_bytes"], with_it["capacity"])
+
     def test_last_token_is_computed_and_the_sampled_one_not_kept(self):
         path = write("last.jsonl", [([1, 2, 3], [4, 5]), ([1, 2, 3, 4], []), ([1, 2, 3, 4, 5, 6], [])])
         row, = replay(path, "--policy", "lru")
@@ -187,9 +196,11 @@ class Usage(unittest.TestCase):
             ([*hybrid, "--model-cost", "width=0"], ["width", "0", "[1, 262144]"]), ([*hybrid, "--model-cost", "height=1"], ["height", "width"]),
             ([*hybrid, "--model-cost", "width=1,width=2"], ["width", "twice"]), ([*hybrid, "--model-cost", "width=x"], ["width", "x"]),
             ([*hybrid, "--model-cost", "recurrent_layers=0,attention_layers=0"], ["memory"]),
-            ([*hybrid, "--admission", "branch,leaf"], ["leaf", "branch, end, prompt"]), ([*hybrid, "--max-states", "0"], ["--max-states", "0"]),
+            ([*hybrid, "--admission", "branch,leaf"], ["leaf", "branch, end, prompt, placed"]), ([*hybrid, "--max-states", "0"], ["--max-states", "0"]),
             ([*hybrid, "--pitfalls", "3"], ["pitfalls", "marconi"]), ([*hybrid, "--compat", "marconi", "--pitfalls", "6"], ["6", "3, 4, 5, 9"]),
             ([*hybrid, "--compat", "marconi", "--admission", "end"], ["branch"]),
+            ([*hybrid, "--max-placed", "2"], ["max_placed", "placed"]), ([*hybrid, "--admission", "placed", "--max-placed", "17"], ["17", "16"]),
+            ([*hybrid, "--compat", "marconi", "--admission", "branch,end,placed"], ["marconi", "prompt"]),
             ([*hybrid, "--capacity", "1K"], ["1024", str(STATE + TOKEN)]),
         ]:
             done = prefix("cache-sim", *arguments)
