@@ -3,7 +3,9 @@
 #include <charconv>
 #include <optional>
 
+#include "api.h"
 #include "common.h"
+#include "engine_args.h"
 
 namespace prefix_cli {
 namespace {
@@ -42,20 +44,29 @@ double alpha_in(std::string_view policy, std::string_view text) {
   return alpha;
 }
 
-}  // namespace
-
-std::vector<std::string> split(const std::string& list) {
-  std::vector<std::string> parts(1);
-  for (const char c : list)
-    if (c == ',')
-      parts.emplace_back();
-    else
-      parts.back() += c;
-  return parts;
+// What the files of a model say. The matrices of all layers count as one, and the products of queries
+// with keys and of shares with values, in the half below the diagonal, beside them.
+Json model_of_files(const Args& args) {
+  const std::string path = args.get("--model");
+  const auto info = nlohmann::json::parse(prefix::model_info_json(path));
+  const auto& sizes = info.at("sizes");
+  const auto recurrent = sizes.at("recurrent_layers").get<int64_t>();
+  if (recurrent == 0) fail("--model ", shown(path), " has no recurrent layers: leave --hybrid out");
+  const prefix::Options options = make_options(engine_options(args));
+  Json model;
+  model["recurrent_layers"] = 0;
+  model["attention_layers"] = sizes.at("layers").get<int64_t>() - recurrent;
+  model["attention_flops"] = 0;
+  model["attention_flops_squared"] =
+      2 * sizes.at("heads").get<int64_t>() * sizes.at("head_dim").get<int64_t>();
+  model["mlp_layers"] = 1;
+  model["mlp_flops"] = info.at("flops_per_token");
+  model["state_bytes"] = info.at("state_bytes");
+  model["kv_bytes"] = Engine::estimate(path, &options).kv_bytes_per_token;
+  return model;
 }
 
-Json hybrid_model(const Args& args) {
-  const std::string given = args.get("--model-cost", "default7b");
+Json model_of_list(const std::string& given) {
   std::string list = given;
   for (const KnownModel& m : kModels)
     if (given == m.name) list = m.cost;
@@ -69,6 +80,26 @@ Json hybrid_model(const Args& args) {
     if (model.contains(key)) fail("--model-cost has ", shown(key), " twice");
     model[key] = parse_int("--model-cost " + key, part.substr(equals + 1), 0, INT64_MAX);
   }
+  return model;
+}
+
+}  // namespace
+
+std::vector<std::string> split(const std::string& list) {
+  std::vector<std::string> parts(1);
+  for (const char c : list)
+    if (c == ',')
+      parts.emplace_back();
+    else
+      parts.back() += c;
+  return parts;
+}
+
+Json hybrid_model(const Args& args) {
+  if (args.has("--model") && args.has("--model-cost"))
+    fail("--model and --model-cost both say what a model costs: give one of them");
+  Json model = args.has("--model") ? model_of_files(args)
+                                   : model_of_list(args.get("--model-cost", "default7b"));
   const auto bytes = [&](const char* flag, const char* key) {
     if (args.has(flag)) model[key] = args.get_int(flag, 0, 0, int64_t{1} << 40);
   };
@@ -103,7 +134,7 @@ void check_hybrid_flags(const Args& args) {
       if (args.has(flag)) fail(flag, why);
   };
   if (args.has("--hybrid"))
-    refuse({"--ops", "--page", "--bigram", "--model"}, " is not for --hybrid");
+    refuse({"--ops", "--page", "--bigram"}, " is not for --hybrid");
   else
     refuse({"--model-cost", "--bytes-per-checkpoint", "--admission", "--max-placed", "--max-states",
             "--pitfalls"},

@@ -13,7 +13,7 @@ namespace prefix_cli {
 inline constexpr std::string_view kHybridPolicies[] = {"auto", "lru",  "leaf-lru", "marconi",
                                                        "gds",  "gdsf", "block"};
 
-// The model of --model-cost, --bytes-per-checkpoint and --bytes-per-token.
+// The model of --model or --model-cost, with --bytes-per-checkpoint and --bytes-per-token.
 nlohmann::ordered_json hybrid_model(const Args& args);
 // The options of prefix_sim_create. policy: a name, or marconi=ALPHA. capacity: bytes, 0 = no limit.
 nlohmann::ordered_json hybrid_options(const Args& args, const std::string& policy,

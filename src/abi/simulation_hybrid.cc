@@ -11,7 +11,9 @@ namespace {
 
 constexpr int64_t kMaxLayers = 4096;
 constexpr int64_t kMaxWidth = 1 << 18;
-constexpr int64_t kMaxBytes = int64_t{1} << 40;
+// So that the sum over all states and tokens that fit into memory stays below 2^63.
+constexpr int64_t kMaxStateBytes = int64_t{1} << 36;
+constexpr int64_t kMaxKvBytes = int64_t{1} << 28;
 constexpr int64_t kMaxFlops = int64_t{1} << 50;  // of a token in a layer
 constexpr int64_t kMaxCapacity = int64_t{1} << 60;
 constexpr int64_t kMaxPlaced = 16;
@@ -59,12 +61,15 @@ HybridCost cost_in(const Json& model) {
   const auto given = [&](const char* key, int64_t maximum, int64_t& value) {
     value = integer_field(model, key, 0, maximum, value);
   };
-  given("state_bytes", kMaxBytes, cost.state_bytes);
-  given("kv_bytes", kMaxBytes, cost.kv_bytes);
+  given("state_bytes", kMaxStateBytes, cost.state_bytes);
+  given("kv_bytes", kMaxKvBytes, cost.kv_bytes);
   given("recurrent_flops", kMaxFlops, cost.recurrent.linear);
   given("attention_flops", kMaxFlops, cost.attention.linear);
   given("attention_flops_squared", kMaxFlops, cost.attention.quadratic);
   given("mlp_flops", kMaxFlops, cost.mlp.linear);
+  if (cost.state_bytes > kMaxStateBytes || cost.kv_bytes > kMaxKvBytes)
+    fail(Code::kOutOfRange, "a state of this model takes ", cost.state_bytes, " bytes and a token ",
+         cost.kv_bytes, "; the limits are ", kMaxStateBytes, " and ", kMaxKvBytes);
   if (cost.state_bytes + cost.kv_bytes == 0)
     fail(Code::kInvalidArgument, "neither a state nor a token of this model takes memory");
   return cost;

@@ -160,6 +160,15 @@ class OurRules(unittest.TestCase):
         row, = replay(path, "--bytes-per-checkpoint", "500", "--bytes-per-token", "1")
         self.assertEqual(row["bytes"], 2 * 500 + 4)
 
+    def test_costs_from_a_model(self):
+        path, model = write("model.jsonl", [([1, 2, 3], []), ([1, 2, 3, 4], [])]), ROOT / "build" / "golden-models" / "granite-h-base"
+        info = json.loads(prefix("info", model, "--json").stdout)["model"]
+        row, = replay(path, "--model", model)
+        self.assertEqual(row["bytes"], 2 * info["state_bytes"] + 4 * info["kv_bytes_per_token"])
+        attention = info["sizes"]["layers"] - info["sizes"]["recurrent_layers"]
+        scores = 2 * info["sizes"]["heads"] * info["sizes"]["head_dim"]
+        self.assertEqual(row["flops_saved"], 3 * info["flops_per_token"] + 9 * attention * scores)
+
     def test_states_of_a_path(self):
         path = write("path.jsonl", [(list(range(n)), []) for n in range(1, 9)])
         self.assertEqual([replay(path, "--max-states", n)[0]["states"] for n in (1, 3, 99)], [1, 3, 8])
@@ -188,7 +197,8 @@ class Usage(unittest.TestCase):
         path = write("usage.jsonl", [([1], [])])
         hybrid = ["--hybrid", "--trace", path]
         for arguments, needles in [
-            (["--hybrid", "--ops", "-"], ["--ops", "--hybrid"]), ([*hybrid, "--page", "2"], ["--page"]), ([*hybrid, "--model", "x"], ["--model"]),
+            (["--hybrid", "--ops", "-"], ["--ops", "--hybrid"]), ([*hybrid, "--page", "2"], ["--page"]), ([*hybrid, "--model", "/nowhere"], ["/nowhere"]),
+            ([*hybrid, "--model", SHARED["model"]], ["no recurrent layers"]), ([*hybrid, "--model", "x", "--model-cost", "default7b"], ["--model-cost"]),
             (["--trace", path, "--model-cost", "default7b"], ["--model-cost", "--hybrid"]), (["--trace", path, "--pitfalls", "3"], ["--hybrid"]),
             ([*hybrid, "--policy", "best"], ["best", "auto, lru, leaf-lru"]), ([*hybrid, "--policy", "marconi=x"], ["marconi=x", "alpha"]),
             ([*hybrid, "--policy", "marconi=-1"], ["alpha", "-1", "[0, 1e+06]"]), ([*hybrid, "--policy", "gds=1"], ["alpha", "gds"]),
@@ -196,6 +206,8 @@ class Usage(unittest.TestCase):
             ([*hybrid, "--model-cost", "width=0"], ["width", "0", "[1, 262144]"]), ([*hybrid, "--model-cost", "height=1"], ["height", "width"]),
             ([*hybrid, "--model-cost", "width=1,width=2"], ["width", "twice"]), ([*hybrid, "--model-cost", "width=x"], ["width", "x"]),
             ([*hybrid, "--model-cost", "recurrent_layers=0,attention_layers=0"], ["memory"]),
+            ([*hybrid, "--bytes-per-token", "268435457"], ["kv_bytes", "268435457", "268435456"]),
+            ([*hybrid, "--model-cost", "recurrent_layers=4096,width=262144,state_width=262144"], ["562984313159680", "68719476736"]),
             ([*hybrid, "--admission", "branch,leaf"], ["leaf", "branch, end, prompt, placed"]), ([*hybrid, "--max-states", "0"], ["--max-states", "0"]),
             ([*hybrid, "--pitfalls", "3"], ["pitfalls", "marconi"]), ([*hybrid, "--compat", "marconi", "--pitfalls", "6"], ["6", "3, 4, 5, 9"]),
             ([*hybrid, "--compat", "marconi", "--admission", "end"], ["branch"]),

@@ -1,8 +1,10 @@
 // The simulation of the cache: a line of options, then operations, one JSON object a line, through
-// the functions of prefix.h.
+// the functions of prefix.h. With options of a hybrid model the lines are requests: a token a byte,
+// the first half the prompt.
 #include <prefix.h>
 
 #include <string>
+#include <vector>
 
 #include "base/json.h"
 #include "target.h"
@@ -45,6 +47,25 @@ void check_dump(prefix_sim* sim, int64_t limit) {
   KEEP(slots == result.at("total").get<int64_t>());
 }
 
+void run_requests(prefix_sim* sim, std::string_view options, Taker& take) {
+  const auto capacity = parse_json(options, "options").value("capacity", int64_t{0});
+  const bool ours = parse_json(options, "options").value("compat", "").empty();
+  while (!take.empty()) {
+    const std::string_view line = take.line();
+    const std::vector<prefix_token> tokens(line.begin(), line.end());
+    const size_t prompt = (tokens.size() + 1) / 2;
+    int64_t reused = -1;
+    const prefix_status status =
+        prefix_sim_request(sim, nullptr, 0, tokens.data(), tokens.size(), prompt, &reused, nullptr);
+    KEEP(status != PREFIX_ERR_INTERNAL && status != PREFIX_ERR_OUT_OF_MEMORY);
+    KEEP(status != PREFIX_OK || (reused >= 0 && reused <= static_cast<int64_t>(prompt) - ours));
+    constexpr std::string_view kStats = R"({"op": "stats"})";
+    KEEP(prefix_sim_apply(sim, kStats.data(), kStats.size(), nullptr) == PREFIX_OK);
+    const int64_t peak = result_of(sim, INT64_MAX).at("peak_bytes").get<int64_t>();
+    KEEP(!ours || capacity == 0 || peak <= capacity);
+  }
+}
+
 }  // namespace
 
 void run_cache_sim(Input input) {
@@ -54,6 +75,10 @@ void run_cache_sim(Input input) {
   const prefix_status created = prefix_sim_create(options.data(), options.size(), &sim, nullptr);
   KEEP(created != PREFIX_ERR_INTERNAL);
   if (created != PREFIX_OK) return;
+  if (!options.empty() && parse_json(options, "options").contains("hybrid")) {
+    run_requests(sim, options, take);
+    return prefix_sim_release(sim);
+  }
   const int64_t limit = limit_of(options);
   while (!take.empty()) {
     const std::string_view line = take.line();

@@ -331,6 +331,11 @@ def operations() -> dict:
     largest = 9223372036854775807
     files["evict_all"] = lines({"capacity": largest}, walk[0], {"op": "evict", "n": largest})
     files["evict_all_pages"] = lines({"page": 3}, walk[0], {"op": "evict", "n": largest})
+    requests = b"abcdefgh\nabcdxyz\nabcdefghijkl\nabcdxyzuvw\nqqqqqqqqqqqqqqqqqq\nabcdeefg\nabeef\n"
+    files["hybrid"] = lines({"hybrid": {"state_bytes": 10, "kv_bytes": 1}, "capacity": 60, "max_placed": 2, "max_states": 3,
+                             "admission": ["branch", "end", "prompt", "placed"]}) + requests
+    files["hybrid_marconi"] = lines({"hybrid": {}, "capacity": 100000000, "policy": "marconi", "compat": "marconi", "pitfalls": [3, 4, 5]}) + requests
+    files["hybrid_block"] = lines({"hybrid": {"state_bytes": 0}, "policy": "block"}) + requests
     return files
 
 

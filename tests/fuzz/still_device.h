@@ -57,6 +57,10 @@ class StillDevice final : public ops::Device {
                     ops::ActivationBuffer) override {
     std::abort();
   }
+  void gated_norm(const GatedNormArgs&, int64_t, ops::ActivationBuffer) override { std::abort(); }
+  void multiply_sigmoid(const float*, int64_t, int64_t, int64_t, ops::ActivationBuffer) override {
+    std::abort();
+  }
   void convert(const float*, int64_t, int64_t, int64_t, ops::ActivationBuffer) override {
     std::abort();
   }
