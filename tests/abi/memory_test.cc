@@ -369,6 +369,44 @@ TEST(Memory, Simulating) {
                     [&](bool) { sim = make_sim(R"({"capacity": 30})"); }});
 }
 
+TEST(Memory, SimulatingAHybridModel) {
+  for (const char* const options :
+       {R"({"hybrid": {"state_bytes": 9, "kv_bytes": 1}, "capacity": 90,
+            "admission": ["branch", "end", "prompt", "placed"]})",
+        R"({"hybrid": {"state_bytes": 9, "kv_bytes": 1}, "capacity": 90, "policy": "marconi",
+            "compat": "marconi"})",
+        R"({"hybrid": {"state_bytes": 9, "kv_bytes": 1}, "capacity": 90, "policy": "block"})"}) {
+    prefix_sim* made = nullptr;
+    every_allocation(
+        {"prefix_sim_create",
+         [&](prefix_error* e) { return prefix_sim_create(options, PREFIX_NUL, &made, e); },
+         [&](bool ok) {
+           EXPECT_EQ(made != nullptr, ok);
+           prefix_sim_release(std::exchange(made, nullptr));
+         }});
+    Sim sim;
+    const auto request = [&](const Tokens& tokens, prefix_error* e) {
+      return prefix_sim_request(sim, "a", 1, tokens.data(), tokens.size(), 20, nullptr, e);
+    };
+    const Tokens before(30, 3);
+    Tokens tokens(36, 3);
+    tokens[25] = 4;
+    const auto fresh = [&](bool ok) {
+      // Its trees may differ from each other: it says so, and does not go on.
+      if (!ok)
+        for (int i = 0; i < 2; ++i) {
+          const prefix_status s = request(tokens, nullptr);
+          EXPECT_TRUE(s == PREFIX_OK || s == PREFIX_ERR_OUT_OF_MEMORY) << s;
+        }
+      sim = make_sim(options);
+      ASSERT_EQ(request(before, nullptr), PREFIX_OK);
+    };
+    fresh(true);
+    every_allocation(
+        {"prefix_sim_request", [&](prefix_error* e) { return request(tokens, e); }, fresh});
+  }
+}
+
 // Memory that is short for the engine's own threads while a batch runs: every request ends, with OK
 // or a status that tells of it, and the process lives. Where the engine cannot go on, it says so
 // from then on.

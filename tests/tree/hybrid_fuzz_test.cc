@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <random>
 
+#include "support/cases.h"
 #include "tree/hybrid_model.h"
 #include "tree/hybrid_replay.h"
 
@@ -51,7 +52,7 @@ HybridOptions random_options(Random& random) {
 
 TEST(HybridFuzz, SameAsThePlainModel) {
   const char* const wanted = std::getenv("PREFIX_FUZZ_OPERATIONS");
-  const int64_t operations = wanted ? std::atoll(wanted) : 200'000;
+  const int64_t operations = wanted ? std::atoll(wanted) : testing_support::cases(200'000);
   Random random{std::mt19937_64(20241103)};
   for (int64_t done = 0; done < operations;) {
     const HybridOptions options = random_options(random);
