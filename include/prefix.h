@@ -536,7 +536,7 @@ typedef struct prefix_engine_info {
   int32_t threads;       /* as it is in force; of the pool, if it was given one */
   int32_t page_tokens;   /* of a KV page */
   int64_t weight_bytes, kv_bytes_per_token;
-  int64_t recurrent_layers, state_bytes; /* of one state of them; 0: the model has none */
+  int64_t recurrent_layers, state_bytes; /* that a state takes of the cache; 0: there are none */
 } prefix_engine_info;
 #define PREFIX_ENGINE_INFO_INIT \
   {(int32_t)sizeof(prefix_engine_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}

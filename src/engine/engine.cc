@@ -156,6 +156,11 @@ EngineState Engine::state() {
   return state_;
 }
 
+void Engine::check() {
+  std::lock_guard lock(mutex_);
+  tree_->check();
+}
+
 void Engine::check_ready() {
   std::lock_guard lock(mutex_);
   require_open();

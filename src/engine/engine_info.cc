@@ -125,7 +125,11 @@ void Engine::fill_info(const std::string& source_name) {
   info_.intermediate = c.intermediate;
   info_.tied = c.tie_embeddings;
   info_.weight_bytes = model_->weight_bytes();
-  info_.kv_bytes_per_token = static_cast<int64_t>(model_->kv_layout().page_bytes()) / kPageTokens;
+  const size_t page_bytes = model_->kv_layout().page_bytes();
+  info_.kv_bytes_per_token = static_cast<int64_t>(page_bytes) / kPageTokens;
+  const StateLayout state = model_->state_layout();
+  info_.recurrent_layers = state.layers;
+  info_.state_bytes = state.pages(page_bytes) * static_cast<int64_t>(page_bytes);
 }
 
 }  // namespace prefix

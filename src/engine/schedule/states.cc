@@ -54,8 +54,9 @@ void States::admit(Sequence& s, const Match& match, int32_t prompt, bool decodes
 // --- where sequences continue ----------------------------------------------------------------
 
 void States::leave(Sequence& s) {
-  if (s.resume_node != kNoNode) tree_.unpin_state(s.resume_node);
-  s.resume_node = kNoNode;
+  if (s.resume_node == kNoNode) return;
+  tree_.unpin_state(std::exchange(s.resume_node, kNoNode));
+  refill_reserve();  // before anything else takes the pages
 }
 
 // The deepest state in front of what is still to be read.
@@ -151,17 +152,32 @@ std::vector<int32_t> States::pages_for(Sequence& s, bool keep, int32_t name_spac
       pages_.unreserve(state_pages_);
       return tree_.take_state_pages(state_pages_);
     }
-    // The others that continue from it will begin at one before it.
-    if (s.resume_node == kNoNode) return {};
-    const NodeId taken = s.resume_node;
-    for_each_sequence(*running_, [&](RunningRequest&, Sequence& other) {
-      if (&other == &s || other.resume_node != taken) return;
-      tree_.unpin_state(taken);
-      other.resume_node = kNoNode;
-      other.resume = other.reached = 0;
-    });
   }
-  return tree_.take_state(std::exchange(s.resume_node, kNoNode));
+  return take_from(s.resume_node != kNoNode ? s.resume_node : last_behind(s));
+}
+
+// The state that the last sequence behind `s` continues from.
+NodeId States::last_behind(const Sequence& s) const {
+  NodeId last = kNoNode;
+  bool behind = false;
+  for_each_sequence(*running_, [&](RunningRequest&, Sequence& other) {
+    if (behind && other.resume_node != kNoNode) last = other.resume_node;
+    behind = behind || &other == &s;
+  });
+  return last;
+}
+
+// Those that continue from it will begin at a state before it. In this step it is read before it is
+// written.
+std::vector<int32_t> States::take_from(NodeId node) {
+  if (node == kNoNode) return {};
+  tree_.pin_state(node);
+  for_each_sequence(*running_, [&](RunningRequest&, Sequence& other) {
+    if (other.resume_node != node) return;
+    leave(other);
+    if (other.own.empty()) other.resume = 0;
+  });
+  return tree_.take_state(node);
 }
 
 void States::commit(const Running& running) {
@@ -182,12 +198,18 @@ void States::commit(const Running& running) {
     if (!s.own.empty()) {
       leave(s);
       s.resume = s.reached;
+    } else if (s.reached >= s.length) {  // all its rows are done
+      leave(s);
+      s.resume = s.length;
     } else {
       if (s.resume_node == kNoNode) s.resume = 0;
       resume(s);
     }
   });
-  for (const NodeId node : added) tree_.unpin_state(node);
+  for (const NodeId node : added) {
+    tree_.unpin_state(node);
+    refill_reserve();
+  }
   refill_reserve();
 }
 

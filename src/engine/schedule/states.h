@@ -14,7 +14,8 @@
 //
 // Every state but a decoding sequence's own may be lost: what needs it begins at one before it, in
 // the end at the beginning of the text, so lack of memory costs time and nothing else. One state's
-// pages are set aside so that at least one sequence always comes further.
+// pages are set aside, and sequences take those of others behind them, so that the first one always
+// comes further.
 #pragma once
 
 #include <cstdint>
@@ -67,6 +68,8 @@ class States {
   NodeId computed_end(NodeId id, int32_t length);
   void capture(Sequence& s, int32_t position, bool keep, int32_t name_space, StepPlan& step);
   std::vector<int32_t> pages_for(Sequence& s, bool keep, int32_t name_space);
+  NodeId last_behind(const Sequence& s) const;
+  std::vector<int32_t> take_from(NodeId node);
   void resume(Sequence& s);
   void leave(Sequence& s);
   void refill_reserve();

@@ -1,0 +1,302 @@
+// Models with recurrent layers: the promise of invariance_test.cc, and what their states save.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "engine/engine_support.h"
+#include "ops/op.h"
+
+namespace prefix {
+namespace {
+
+using testing_support::first_tokens;
+using testing_support::logits_of;
+using testing_support::look_up;
+using testing_support::make_engine;
+using testing_support::make_options;
+using testing_support::random_tokens;
+using testing_support::run_all;
+using testing_support::same_bits;
+using testing_support::TinyCheckpoint;
+
+using Tokens = std::vector<int32_t>;
+
+tools::CheckpointShape granite() {
+  tools::CheckpointShape shape;
+  shape.architecture = "granitemoehybrid";
+  shape.layers = 4;
+  shape.recurrent = {"rrar", 8, 16, 2, 20, 4};
+  return shape;
+}
+
+tools::CheckpointShape qwen() {
+  tools::CheckpointShape shape;
+  shape.architecture = "qwen3_5_text";
+  shape.layers = 4;
+  shape.recurrent = {"arra", 4, 18, 2, 24, 3};
+  return shape;
+}
+
+Tokens joined(Tokens a, const Tokens& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+RequestSpec random_request(std::mt19937& random, const std::vector<RequestSpec>& earlier,
+                           int32_t vocab) {
+  RequestSpec spec;
+  if (!earlier.empty() && random() % 4) {  // shares a prefix with an earlier one
+    spec.tokens = earlier[random() % earlier.size()].tokens;
+    spec.tokens.resize(1 + random() % spec.tokens.size());
+  }
+  const size_t more = random() % 8 == 0 ? 60 + random() % 100 : random() % 30;
+  spec.tokens = joined(spec.tokens, random_tokens(random, more, vocab));
+  while (spec.tokens.size() < 2) spec.tokens.push_back(1);
+  switch (random() % 6) {
+    case 0:
+    case 1:
+      spec.task = Task::kLogits;
+      spec.logit_ids = random_tokens(random, 1 + random() % 4, vocab);
+      break;
+    case 2:
+      spec.task = Task::kLogprobs;
+      spec.from = 1 + static_cast<int32_t>(random() % (spec.tokens.size() - 1));
+      break;
+    case 3:
+      spec.task = Task::kChoices;
+      for (size_t c = 1 + random() % 3; c > 0; --c)
+        spec.choices.push_back(random_tokens(random, 1 + random() % 4, vocab));
+      break;
+    case 4:
+      spec.task = random() % 2 ? Task::kEmbed : Task::kWarm;
+      break;
+    default:
+      spec.task = Task::kGenerate;
+      spec.sampling.max_tokens = 1 + static_cast<int32_t>(random() % 6);
+      spec.sampling.logprobs = true;
+  }
+  return spec;
+}
+
+struct Level {
+  std::string family, isa, dtype;
+};
+
+std::vector<Level> levels() {
+  std::vector<Level> list;
+  for (const char* family : {"granite", "qwen"})
+    for (const ops::IsaLevel& level : ops::cpu_isa_levels())
+      for (const char* dtype : {"bf16", "f32"})
+        list.push_back({family, std::string(level.name), dtype});
+  return list;
+}
+
+bool available(const std::string& isa) {
+  for (const ops::IsaLevel& level : ops::cpu_isa_levels())
+    if (level.name == isa) return level.available;
+  return false;
+}
+
+class HybridInvariance : public testing::TestWithParam<Level> {};
+
+TEST_P(HybridInvariance, AloneBatchedShuffledUnsharedChunkedThreadedCachedAreEqualBits) {
+  const auto& [family, isa, dtype] = GetParam();
+  if (!available(isa)) GTEST_SKIP() << "this machine lacks " << isa;
+  const tools::CheckpointShape shape = family == "granite" ? granite() : qwen();
+  const TinyCheckpoint checkpoint(shape);
+  const auto make = [&](testing_support::OptionList list) {
+    Options options = make_options(list);
+    options.set("isa", isa);
+    options.set("dtype", dtype);
+    return Engine::create(checkpoint.path(), options, nullptr);
+  };
+  const auto alone = make({{"threads", "1"}, {"cache", "false"}});
+  struct Variant {
+    const char* name;
+    std::shared_ptr<Engine> engine;
+  };
+  const Variant variants[] = {
+      {"batched, 2 threads, cached", make({{"threads", "2"}})},
+      {"sharing off", make({{"threads", "2"}, {"sharing", "false"}, {"cache", "false"}})},
+      {"chunks of 7", make({{"threads", "1"}, {"rows", "7"}})},
+      {"chunks of 33, cache off", make({{"threads", "2"}, {"rows", "33"}, {"cache", "false"}})},
+      {"little memory", make({{"threads", "2"}, {"rows", "50"}, {"cache_bytes", dtype == "f32" ? "600K" : "300K"}})},
+  };
+  int compared = 0;
+  for (unsigned seed = 0; compared < testing_support::cases(2000 / 8) + 1; ++seed) {
+    std::mt19937 random(seed * 7919 + static_cast<unsigned>(isa.size()));
+    std::vector<RequestSpec> batch;
+    const size_t count = seed % 8 == 0 ? 1 + random() % 40 : 1 + random() % 8;
+    while (batch.size() < count) batch.push_back(random_request(random, batch, shape.vocab));
+    std::vector<RequestResult> expected;
+    for (const RequestSpec& spec : batch) {
+      expected.push_back(run_all(*alone, {spec})->result(0));
+      ASSERT_EQ(expected.back().status, Code::kOk) << expected.back().message;
+    }
+    for (const Variant& v : variants) {
+      std::vector<size_t> order(batch.size());
+      for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+      std::shuffle(order.begin(), order.end(), random);
+      std::vector<RequestSpec> shuffled;
+      for (const size_t i : order) shuffled.push_back(batch[i]);
+      const auto job = run_all(*v.engine, shuffled);
+      for (size_t i = 0; i < order.size(); ++i) {
+        ASSERT_EQ(job->result(i).status, Code::kOk) << v.name << ": " << job->result(i).message;
+        ASSERT_TRUE(same_bits(job->result(i), expected[order[i]]))
+            << v.name << ", seed " << seed << ", request " << order[i];
+      }
+      v.engine->check();
+      ++compared;
+    }
+  }
+  EXPECT_GT(variants[0].engine->stats().states, 0);
+  EXPECT_GT(variants[4].engine->stats().state_evictions, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Levels, HybridInvariance, testing::ValuesIn(levels()),
+                         [](const auto& level) {
+                           return level.param.family + "_" + level.param.isa + "_" +
+                                  level.param.dtype;
+                         });
+
+class Hybrid : public testing::TestWithParam<const char*> {
+ protected:
+  const tools::CheckpointShape shape = GetParam() == std::string("granite") ? granite() : qwen();
+  const TinyCheckpoint checkpoint{shape};
+  std::shared_ptr<Engine> engine = make_engine(checkpoint, {{"threads", "2"}});
+  std::mt19937 random{11};
+
+  Tokens text(size_t n) { return random_tokens(random, n, shape.vocab); }
+  RequestSpec generation(Tokens tokens, int32_t more) {
+    RequestSpec spec;
+    spec.task = Task::kGenerate;
+    spec.tokens = std::move(tokens);
+    spec.sampling.max_tokens = more;
+    spec.sampling.ignore_eos = true;
+    return spec;
+  }
+};
+
+// Every shared token is computed once; a leaf that only scores leaves no state.
+TEST_P(Hybrid, ABatchComputesEachTokenOnce) {
+  const Tokens head = text(100);
+  std::vector<RequestSpec> batch;
+  for (int i = 0; i < 12; ++i) batch.push_back(logits_of(joined(head, joined({i}, text(20)))));
+  run_all(*engine, batch);
+  const EngineStats s = engine->stats();
+  EXPECT_EQ(s.rows, 100 + 12 * 21);
+  EXPECT_EQ(s.states, 1);  // where the documents part
+  EXPECT_EQ(s.state_bytes, engine->info().state_bytes);
+}
+
+TEST_P(Hybrid, AStepThatCutsTheTreeGoesOnFromItsStates) {
+  const auto small = make_engine(checkpoint, {{"threads", "2"}, {"rows", "16"}});
+  const Tokens head = text(100);
+  std::vector<RequestSpec> batch;
+  for (int i = 0; i < 12; ++i) batch.push_back(logits_of(joined(head, joined({i}, text(20)))));
+  run_all(*small, batch);
+  EXPECT_EQ(small->stats().rows, 100 + 12 * 21);
+  EXPECT_EQ(small->stats().states, 1);
+}
+
+TEST_P(Hybrid, AConversationGoesOnAtTheExactToken) {
+  Tokens history = text(37);
+  int64_t known = 0;
+  for (int turn = 0; turn < 5; ++turn) {
+    const auto job = run_all(*engine, {generation(history, 9)});
+    const RequestResult& r = job->result(0);
+    ASSERT_EQ(r.status, Code::kOk) << r.message;
+    EXPECT_EQ(r.usage.cached, known);
+    EXPECT_EQ(r.usage.computed, static_cast<int64_t>(history.size()) - known);
+    known = static_cast<int64_t>(history.size() + r.tokens.size()) - 1;  // the last is not run
+    history = joined(joined(history, r.tokens), text(5));
+  }
+}
+
+TEST_P(Hybrid, TheSamePromptAgainComputesItsLastToken) {
+  const Tokens prompt = text(50);
+  run_all(*engine, {generation(prompt, 3)});
+  const auto job = run_all(*engine, {generation(prompt, 3)});
+  EXPECT_EQ(job->result(0).usage.cached, 49);
+  EXPECT_EQ(job->result(0).usage.computed, 1);
+}
+
+// The first request that leaves a path where no state is computes up to there once more, and leaves
+// one for the next.
+TEST_P(Hybrid, TheSecondSightingLeavesAStateAtTheExactToken) {
+  const Tokens head = text(75);
+  run_all(*engine, {logits_of(joined(head, joined({1}, text(30))))});
+  const auto second = run_all(*engine, {logits_of(joined(head, joined({2}, text(30))))});
+  EXPECT_EQ(second->result(0).usage.cached, 0);
+  EXPECT_EQ(second->result(0).usage.computed, 106);
+  EXPECT_EQ(engine->stats().miss_state, 75);
+  const auto third = run_all(*engine, {logits_of(joined(head, joined({3}, text(30))))});
+  EXPECT_EQ(third->result(0).usage.cached, 75);
+  EXPECT_EQ(third->result(0).usage.computed, 31);
+}
+
+TEST_P(Hybrid, WarmLeavesAStateAtItsEnd) {
+  RequestSpec warm;
+  warm.task = Task::kWarm;
+  warm.tokens = text(64);
+  run_all(*engine, {warm});
+  run_all(*engine, {warm});
+  EXPECT_EQ(engine->stats().rows, 64);
+  const auto job = run_all(*engine, {logits_of(joined(warm.tokens, text(10)))});
+  EXPECT_EQ(job->result(0).usage.cached, 64);
+  EXPECT_EQ(engine->stats().rows, 74);
+}
+
+TEST_P(Hybrid, StatesCountInTheBudgetAndMakeRoom) {
+  const int64_t state = engine->info().state_bytes;
+  ASSERT_GT(state, 0);
+  const auto small =
+      make_engine(checkpoint, {{"threads", "2"}, {"cache_bytes", std::to_string(4 * state)}});
+  for (int i = 0; i < 20; ++i) {
+    const auto job = run_all(*small, {generation(text(20), 4)});
+    ASSERT_EQ(job->result(0).status, Code::kOk) << job->result(0).message;
+    const EngineStats s = small->stats();
+    EXPECT_LE(s.kv_bytes_peak, s.kv_budget_bytes);
+    EXPECT_LE(s.states * state, s.kv_budget_bytes);
+    small->check();
+  }
+  EXPECT_GT(small->stats().state_evictions, 0);
+}
+
+TEST_P(Hybrid, ABudgetBelowOneStateIsRefusedWithBothNumbers) {
+  const int64_t state = engine->info().state_bytes;
+  try {
+    make_engine(checkpoint, {{"cache_bytes", std::to_string(state)}});
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::kOutOfRange);
+    EXPECT_NE(e.message().find(std::to_string(state)), std::string::npos) << e.message();
+    EXPECT_NE(e.message().find("cache_bytes is"), std::string::npos) << e.message();
+  }
+}
+
+TEST_P(Hybrid, LiveStatesAreAStack) {
+  // A comb: each path leaves the one before it one token later.
+  const Tokens trunk = text(40);
+  std::vector<RequestSpec> batch;
+  for (size_t i = 1; i < 30; ++i)
+    batch.push_back(logits_of(joined(first_tokens(trunk, i), text(4))));
+  run_all(*engine, batch);
+  const EngineInfo& info = engine->info();
+  const int64_t layer = info.state_bytes / info.recurrent_layers;
+  EXPECT_GT(engine->stats().live_state_bytes_peak, 0);
+  EXPECT_LE(engine->stats().live_state_bytes_peak, 31 * layer);
+  // Many leaves below one trunk: a depth of two.
+  const auto flat = make_engine(checkpoint, {{"threads", "2"}});
+  batch.clear();
+  for (int32_t i = 0; i < 60; ++i) batch.push_back(logits_of(joined(trunk, joined({i}, text(3)))));
+  run_all(*flat, batch);
+  EXPECT_LE(flat->stats().live_state_bytes_peak, 2 * layer);
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, Hybrid, testing::Values("granite", "qwen"),
+                         [](const auto& family) { return family.param; });
+
+}  // namespace
+}  // namespace prefix
