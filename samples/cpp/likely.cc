@@ -2,27 +2,13 @@
 //
 // Token ids only, as 1,5,9; the prefix is computed once. The interface is prefix.hpp.
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <numeric>
 #include <prefix.hpp>
 
-static std::vector<prefix_token> token_list(std::string_view text) {
-  std::vector<prefix_token> tokens;
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  while (true) {
-    prefix_token token = 0;
-    const auto [next, error] = std::from_chars(at, end, token);
-    if (error != std::errc() || (next != end && *next != ','))
-      throw std::invalid_argument("token ids look like 1,5,9, not like " + std::string(text));
-    tokens.push_back(token);
-    if (next == end) return tokens;
-    at = next + 1;
-  }
-}
+#include "token_list.h"
 
 int main(int argc, char** argv) try {
   constexpr const char* kUsage = "usage: likely MODEL PREFIX CONTINUATION...\n";

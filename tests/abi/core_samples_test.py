@@ -1,4 +1,4 @@
-"""The samples score and dlopen, with good arguments and with every mistake a user can make.
+"""The samples score, likely, turns and dlopen, with good arguments and with every mistake a user can make.
 
 They need no real model, so that they are tested wherever the library is.
 """
@@ -64,6 +64,57 @@ class Likely(WithModel):
         self.refused(1, "/nowhere", "1", "2", says=("/nowhere", "PREFIX_ERR_NOT_FOUND"))
         self.refused(2, self.model, "1,x", "2", says=("1,x",))
         self.refused(2, self.model, says=("too few arguments",))
+
+
+class Turns(WithModel):
+    program = "turns"
+    # Short and longer than a page of 32 tokens, with ends in the middle of pages.
+    messages = ("1,15,27,9", "4,8", ",".join(str(token) for token in range(1, 71)), "33,7,21", "5")
+
+    def turns(self, model, *arguments):
+        return [json.loads(line) for line in self.ok(model, *self.messages, "--json", *arguments).splitlines()]
+
+    def hybrids(self):
+        for shape in ("tiny-granite-h", "tiny-qwen3.5"):
+            model = Path(self.folder.name) / shape
+            if not model.exists():
+                subprocess.run([ARGUMENTS.checkpoint, shape, model], check=True, capture_output=True)
+            yield model
+
+    def test_a_turn_computes_its_own_tokens_only(self) -> None:
+        for model in self.hybrids():
+            turns = self.turns(model, "--max-tokens", 9)
+            self.assertEqual(len(turns), len(self.messages))
+            before = 0  # tokens that were run: of an answer all but the last
+            for message, turn in zip(self.messages, turns):
+                self.assertEqual(turn["cached"], before)
+                self.assertEqual(turn["computed"], len(message.split(",")) + (1 if before else 0))
+                self.assertEqual(turn["prompt"], turn["cached"] + turn["computed"])
+                before = turn["prompt"] + len(turn["answer"]) - 1
+                self.assertEqual(len(turn["answer"]), 9)
+
+    def test_the_answers_are_those_without_a_cache(self) -> None:
+        for model in self.hybrids():
+            cold = self.turns(model, "--cold")
+            self.assertEqual([turn["cached"] for turn in cold], [0] * len(cold))
+            self.assertEqual([turn["answer"] for turn in cold], [turn["answer"] for turn in self.turns(model)])
+
+    def test_table(self) -> None:
+        for model in self.hybrids():
+            lines = self.ok(model, "1,15,27,9", "4,8").splitlines()
+            self.assertEqual(lines[0].split(), ["turn", "prompt", "cached", "computed", "generated"])
+            self.assertEqual([line.split() for line in lines[1:3]], [["1", "4", "0", "4", "16"], ["2", "22", "19", "3", "16"]])
+            self.assertEqual(lines[-1], "in the cache: 37 tokens, and the state of the recurrent layers after 4 of them")
+        self.assertNotIn("state", self.ok(self.model, "1,15,27,9"))
+
+    def test_mistakes(self) -> None:
+        self.assertIn("usage: turns MODEL MESSAGE", self.ok("--help"))
+        self.refused(2, self.model, says=("MODEL and a MESSAGE",))
+        self.refused(2, self.model, "1,x", says=("1,x",))
+        self.refused(2, self.model, "1", "--fast", says=("--fast", "--help"))
+        self.refused(2, self.model, "1", "--max-tokens", says=("--max-tokens",))
+        self.refused(1, self.model, "1,999", says=("999", "131"))
+        self.refused(1, "/nowhere", "1", says=("/nowhere", "PREFIX_ERR_NOT_FOUND"))
 
 
 class Score(WithModel):

@@ -229,6 +229,13 @@ void require(const std::ofstream& out, const std::string& path) {
 CheckpointShape named_shape(const std::string& name) {
   CheckpointShape s;
   if (name == "tiny") return s;
+  if (name == "tiny-granite-h" || name == "tiny-qwen3.5") {
+    s.architecture = name == "tiny-granite-h" ? "granitemoehybrid" : "qwen3_5_text";
+    s.layers = 4;
+    s.recurrent.layers = "rrar";
+    s.tied = false;
+    return s;
+  }
   if (name == "granite-4.0-h-350m") {
     s.architecture = "granitemoehybrid";
     s.vocab = 100352;
@@ -279,8 +286,8 @@ CheckpointShape named_shape(const std::string& name) {
     s.tied = false;
   } else {
     throw std::invalid_argument("unknown shape \"" + name +
-                                "\" (known: tiny, qwen3-0.6b, qwen3-4b, qwen3-8b, "
-                                "granite-4.0-h-350m, qwen3.5-0.8b)");
+                                "\" (known: tiny, tiny-granite-h, tiny-qwen3.5, qwen3-0.6b, "
+                                "qwen3-4b, qwen3-8b, granite-4.0-h-350m, qwen3.5-0.8b)");
   }
   return s;
 }
