@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <random>
 
 #include "engine/engine_support.h"
+#include "engine/poisoned_checkpoint.h"
 #include "ops/op.h"
 
 namespace prefix {
@@ -121,7 +123,8 @@ TEST_P(HybridInvariance, AloneBatchedShuffledUnsharedChunkedThreadedCachedAreEqu
       {"sharing off", make({{"threads", "2"}, {"sharing", "false"}, {"cache", "false"}})},
       {"chunks of 7", make({{"threads", "1"}, {"rows", "7"}})},
       {"chunks of 33, cache off", make({{"threads", "2"}, {"rows", "33"}, {"cache", "false"}})},
-      {"little memory", make({{"threads", "2"}, {"rows", "50"}, {"cache_bytes", dtype == "f32" ? "600K" : "300K"}})},
+      {"little memory",
+       make({{"threads", "2"}, {"rows", "50"}, {"cache_bytes", dtype == "f32" ? "600K" : "300K"}})},
   };
   int compared = 0;
   for (unsigned seed = 0; compared < testing_support::cases(2000 / 8) + 1; ++seed) {
@@ -273,6 +276,50 @@ TEST_P(Hybrid, ABudgetBelowOneStateIsRefusedWithBothNumbers) {
     EXPECT_EQ(e.code(), Code::kOutOfRange);
     EXPECT_NE(e.message().find(std::to_string(state)), std::string::npos) << e.message();
     EXPECT_NE(e.message().find("cache_bytes is"), std::string::npos) << e.message();
+  }
+}
+
+// The state of a path with a NaN or an infinity is not kept, and no other path meets it.
+TEST_P(Hybrid, AValueThatIsNotFiniteStaysWithItsRequests) {
+  using testing_support::kBadToken;
+  for (const float bad :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    tools::CheckpointShape untied = shape;
+    untied.tied = false;
+    const TinyCheckpoint poisoned(untied), clean(untied);
+    testing_support::StoredWeights(poisoned.path())
+        .set("model.embed_tokens.weight", kBadToken, 3, bad);
+    const auto alone = make_engine(clean, {{"cache", "false"}});
+    const auto small = make_engine(poisoned, {{"threads", "2"}, {"rows", "16"}});
+    Tokens head = text(40);
+    std::replace(head.begin(), head.end(), kBadToken, kBadToken + 1);
+    for (int round = 0; round < 3; ++round) {
+      std::vector<RequestSpec> batch;
+      for (int32_t i = 0; i < 8; ++i) {
+        Tokens tokens = joined(head, joined({20 + i + 8 * round}, text(15)));
+        std::replace(tokens.begin(), tokens.end(), kBadToken, kBadToken + 1);
+        if (i % 3 == 1) tokens[45] = kBadToken;
+        batch.push_back(i % 2 ? logits_of(tokens) : generation(tokens, 3));
+      }
+      const auto job = run_all(*small, batch);
+      for (size_t i = 0; i < batch.size(); ++i) {
+        const RequestResult& r = job->result(i);
+        if (i % 3 == 1) {
+          EXPECT_EQ(r.status, Code::kNotFinite) << r.message;
+        } else {
+          const auto expected = run_all(*alone, {batch[i]});
+          const Tokens& tokens = expected->result(0).tokens;  // it may choose the bad one itself
+          const bool chosen = std::find(tokens.begin(), tokens.end(), kBadToken) != tokens.end();
+          EXPECT_TRUE(chosen || same_bits(r, expected->result(0))) << r.message;
+        }
+      }
+      small->check();
+    }
+    // What is in front of the bad token is there, and only that.
+    Tokens again = joined(head, joined({21}, text(4)));
+    again.push_back(kBadToken);
+    EXPECT_EQ(run_all(*small, {logits_of(again)})->result(0).status, Code::kNotFinite);
+    EXPECT_EQ(run_all(*small, {logits_of(again)})->result(0).status, Code::kNotFinite);
   }
 }
 

@@ -113,7 +113,7 @@ void Scheduler::commit() {
   for (const Spoiled& s : spoiled) {
     const Node& n = tree_.node(s.node);
     const std::string message = cat(
-        "the model's key or value for token ", tree_.token(n, s.position - n.start),
+        "the model's key, value or state for token ", tree_.token(n, s.position - n.start),
         " at position ", s.position,
         " is not finite (NaN or infinity), by its weights or by this input; nothing from there ",
         "on was kept");
