@@ -1,17 +1,20 @@
 // Whole batches on a random checkpoint: shared against unshared, and against the machine's limit.
 //
 //   share_bench CHECKPOINT [--threads N] [--isa NAME] [--pairs N] [--rows N]
-//               [--prefill B,P,S]... [--decode Q,P,S,T]... [--alone]
+//               [--prefill B,P,S]... [--decode Q,P,S,T]... [--alone] [--cache]
 //
 // --prefill: B sequences of a shared prefix P and an own suffix S, one score each, all at once.
 // --decode: Q questions of S tokens over a context of P, T tokens each. --alone skips the unshared
-// runs. JSON lines; times are medians, the peak (registers only) and the memory bandwidth are
-// measured in the same process between the runs.
+// runs; --cache adds runs that keep what they compute: pages, and of a model with recurrent layers
+// states. JSON lines; times are medians, the peak (registers only) and the memory bandwidth are
+// measured in the same process between the runs. The limit is that of models without recurrent
+// layers; bench/ops/scan_bench has that of a scan.
 #include <sys/resource.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <memory>
 #include <random>
 #include <set>
@@ -33,11 +36,19 @@ struct Settings {
   int threads = 2;
   int pairs = 3;
   bool alone = false;
+  bool cache = false;
 };
 
 double median(std::vector<double> v) {
   std::sort(v.begin(), v.end());
   return v[v.size() / 2];
+}
+
+// Of runs in turns, pair by pair.
+double median_ratio(const std::vector<double>& a, const std::vector<double>& b) {
+  std::vector<double> ratios;
+  for (size_t i = 0; i < a.size(); ++i) ratios.push_back(a[i] / b[i]);
+  return median(ratios);
 }
 
 double peak(const Settings& s) {
@@ -67,13 +78,13 @@ double bandwidth(int threads) {
   return static_cast<double>(data.size() * 8) / time;
 }
 
-std::shared_ptr<Engine> make_engine(const Settings& s, bool sharing) {
+std::shared_ptr<Engine> make_engine(const Settings& s, bool sharing, bool cache = false) {
   Options options;
   options.set("threads", std::to_string(s.threads));
   options.set("isa", s.isa);
   options.set("rows", s.rows);
   options.set("cache_bytes", "12G");
-  options.set("cache", "false");
+  options.set("cache", cache ? "true" : "false");
   options.set("sharing", sharing ? "true" : "false");
   return Engine::create(s.checkpoint, options, nullptr);
 }
@@ -84,8 +95,9 @@ std::vector<int32_t> random_tokens(std::mt19937& random, int n, int32_t vocab) {
   return tokens;
 }
 
-std::vector<RequestSpec> make_batch(int count, int shared, int own, int generate, int32_t vocab) {
-  std::mt19937 random(1);
+std::vector<RequestSpec> make_batch(int count, int shared, int own, int generate, int32_t vocab,
+                                    unsigned seed = 1) {
+  std::mt19937 random(seed);
   const std::vector<int32_t> prefix = random_tokens(random, shared, vocab);
   std::vector<RequestSpec> batch(static_cast<size_t>(count));
   for (RequestSpec& r : batch) {
@@ -101,6 +113,7 @@ std::vector<RequestSpec> make_batch(int count, int shared, int own, int generate
 
 struct Run {
   double seconds = 0;
+  double cpu_seconds = 0;  // of all threads: steadier than `seconds` on a machine with other work
   JobTotals totals;
   EngineStats before, after;
   std::vector<std::vector<int32_t>> tokens;
@@ -110,9 +123,11 @@ Run run(Engine& engine, const std::vector<RequestSpec>& batch) {
   Run r;
   r.before = engine.stats();
   const double start = bench::seconds();
+  const std::clock_t cpu_start = std::clock();
   const auto job = engine.submit(batch);
   job->wait(-1);
   r.seconds = bench::seconds() - start;
+  r.cpu_seconds = static_cast<double>(std::clock() - cpu_start) / CLOCKS_PER_SEC;
   r.totals = job->totals();
   r.after = engine.stats();
   for (size_t i = 0; i < job->count(); ++i) r.tokens.push_back(job->result(i).tokens);
@@ -153,6 +168,30 @@ void print_run(const char* kind, const std::string& shape, const Settings& s, co
       static_cast<double>(usage.ru_maxrss) * 1e-3);
 }
 
+// The least time that the machine needs, and what share of `seconds` that is. shape: B,P,S or Q,P,S,T.
+void print_limit(const Settings& s, const ModelConfig& c, const EngineStats& stats,
+                 const int (&shape)[4], double peak, double seconds) {
+  const int count = shape[0], shared = shape[1], own = shape[2], generate = shape[3];
+  const double pairs = triangle(0, shared) + count * triangle(shared, shared + own);
+  double limit = flops(c, shared + int64_t{count} * own, pairs) / peak;
+  if (generate > 0) {
+    // A step computes one row per question and reads the weights and every key once.
+    const double heads = 2.0 * c.hidden * c.vocab_size;
+    const double kv_token = 4.0 * c.layers * c.kv_heads * c.head_dim;
+    const double rate = bandwidth(s.threads);
+    limit += count * heads / peak;
+    for (int t = 1; t < generate; ++t) {
+      const double keys = shared + own + t;
+      const double compute = (flops(c, count, count * keys) + count * heads) / peak;
+      const double bytes = static_cast<double>(stats.weight_bytes) +
+                           kv_token * (shared + static_cast<double>(count) * (own + t));
+      limit += std::max(compute, bytes / rate);
+    }
+  }
+  std::printf(",\"peak_gflops\":%.1f,\"limit_s\":%.3f,\"share_of_limit\":%.3f", peak * 1e-9, limit,
+              limit / seconds);
+}
+
 void bench_shape(const Settings& s, const ModelConfig& c, const std::string& text, bool decode) {
   int a[4] = {};
   const int fields = std::sscanf(text.c_str(), "%d,%d,%d,%d", &a[0], &a[1], &a[2], &a[3]);
@@ -162,19 +201,25 @@ void bench_shape(const Settings& s, const ModelConfig& c, const std::string& tex
   }
   const int count = a[0], shared = a[1], own = a[2], generate = a[3];
   const std::vector<RequestSpec> batch = make_batch(count, shared, own, generate, c.vocab_size);
-  std::vector<double> with, without, peaks;
-  Run first, plain;
-  EngineInfo info;
+  std::vector<double> with, without, with_cpu, cache_cpu, peaks;
+  Run first, plain, cached;
   const char* kind = decode ? "decode" : "prefill";
   std::shared_ptr<Engine> on = make_engine(s, true);
-  info = on->info();
   std::shared_ptr<Engine> off = s.alone ? nullptr : make_engine(s, false);
-  run(*on, make_batch(2, 64, 8, 2, c.vocab_size));  // warm up
+  std::shared_ptr<Engine> cache = s.cache ? make_engine(s, true, true) : nullptr;
+  for (Engine* engine : {on.get(), cache.get()})  // warm up
+    if (engine != nullptr) run(*engine, make_batch(2, 64, 8, 2, c.vocab_size));
   for (int i = 0; i < s.pairs; ++i) {
     peaks.push_back(peak(s));
     first = run(*on, batch);
     with.push_back(first.seconds);
+    with_cpu.push_back(first.cpu_seconds);
     peaks.push_back(peak(s));
+    if (cache) {  // other tokens each time: nothing of them is cached yet
+      const auto seed = static_cast<unsigned>(2 + i);
+      cached = run(*cache, make_batch(count, shared, own, generate, c.vocab_size, seed));
+      cache_cpu.push_back(cached.cpu_seconds);
+    }
     if (off) {
       plain = run(*off, batch);
       without.push_back(plain.seconds);
@@ -182,36 +227,29 @@ void bench_shape(const Settings& s, const ModelConfig& c, const std::string& tex
     std::fprintf(stderr, "%s %s: pair %d of %d, %.2f s%s\n", kind, text.c_str(), i + 1, s.pairs,
                  with.back(), off ? cat(" against ", without.back(), " s").c_str() : "");
   }
-  const double p = median(peaks);
-  const double prefix_pairs = triangle(0, shared);
-  const double suffix_pairs = count * triangle(shared, shared + own);
-  double limit = flops(c, shared + int64_t{count} * own, prefix_pairs + suffix_pairs) / p;
-  const double heads = 2.0 * c.hidden * c.vocab_size;
-  if (decode) {
-    // A step computes one row per question and reads the weights and every key once.
-    const EngineStats stats = on->stats();
-    const double kv_token = 4.0 * c.layers * c.kv_heads * c.head_dim;
-    const double rate = bandwidth(s.threads);
-    limit += count * heads / p;
-    for (int t = 1; t < generate; ++t) {
-      const double keys = shared + own + t;
-      const double compute = (flops(c, count, count * keys) + count * heads) / p;
-      const double bytes = static_cast<double>(stats.weight_bytes) +
-                           kv_token * (shared + static_cast<double>(count) * (own + t));
-      limit += std::max(compute, bytes / rate);
-    }
-  }
+  const EngineInfo info = on->info();
   print_run(kind, text, s, c, first, info);
-  std::printf(",\"seconds\":%.3f,\"peak_gflops\":%.1f,\"limit_s\":%.3f,\"share_of_limit\":%.3f",
-              median(with), p * 1e-9, limit, limit / median(with));
+  std::printf(",\"seconds\":%.3f", median(with));
+  if (info.recurrent_layers > 0) {
+    std::printf(",\"live_state_bytes\":%lld,\"layer_state_bytes\":%lld",
+                static_cast<long long>(first.after.live_state_bytes_peak),
+                static_cast<long long>(info.state_bytes / info.recurrent_layers));
+  } else {
+    print_limit(s, c, on->stats(), a, median(peaks), median(with));
+  }
   if (off) {
-    const double ratio = median(without) / median(with);
+    const double ratio = median_ratio(without, with);
     std::printf(
         ",\"unshared_s\":%.3f,\"unshared_rows\":%lld,\"unshared_kv_mb\":%.0f,\"speedup\":%.2f,"
         "\"same_tokens\":%s",
         median(without), static_cast<long long>(plain.totals.rows),
         static_cast<double>(plain.after.kv_bytes_peak) * 1e-6, ratio,
         plain.tokens == first.tokens ? "true" : "false");
+  }
+  if (cache) {
+    std::printf(",\"cpu_s\":%.3f,\"cache_cpu_s\":%.3f,\"cache_cost\":%.4f,\"states_kept\":%lld",
+                median(with_cpu), median(cache_cpu), median_ratio(cache_cpu, with_cpu) - 1,
+                static_cast<long long>(cached.after.states - cached.before.states));
   }
   std::printf("}\n");
   std::fflush(stdout);
@@ -239,6 +277,8 @@ int main(int argc, char** argv) {
       s.rows = value();
     else if (arg == "--alone")
       s.alone = true;
+    else if (arg == "--cache")
+      s.cache = true;
     else if (arg == "--prefill")
       shapes.emplace_back(false, value());
     else if (arg == "--decode")
@@ -249,7 +289,7 @@ int main(int argc, char** argv) {
   if (s.checkpoint.empty() || shapes.empty()) {
     std::fprintf(stderr,
                  "usage: %s CHECKPOINT [--threads N] [--isa NAME] [--pairs N] [--rows N] "
-                 "[--alone] [--prefill B,P,S]... [--decode Q,P,S,T]...\n",
+                 "[--alone] [--cache] [--prefill B,P,S]... [--decode Q,P,S,T]...\n",
                  argv[0]);
     return 2;
   }

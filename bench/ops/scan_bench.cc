@@ -6,6 +6,11 @@
 //   prefill  one text of 2048 rows. `share` is what the chunked form of the scan would compute,
 //            over the measured f32 multiply-adds on registers. The scan goes token by token, so it
 //            computes something else: `serial_share` is its own operations over the same peak.
+//   branches 16 branches of one text, a row each, through all recurrent layers, processor time of
+//            one thread. `copies`: each over a state of its own, read and written in place.
+//            `replay_R`: R tokens of each branch once more from the state where they parted, then
+//            the new one; nothing is written. `replay_limit`: decay and update of all states, once,
+//            on registers at the peak; going over a token once more takes at least that.
 //   decode   32 texts of a row each, over stored states in place. `share` is the bytes of states
 //            read and written over what a copy of as many bytes reaches in the same run.
 //
@@ -24,6 +29,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
+#include <memory>
 #include <numeric>
 #include <random>
 #include <string>
@@ -51,10 +58,11 @@ struct Model {
   int32_t heads, key_heads;     // key_heads: groups
   int32_t head_dim, inner_dim;  // value_dim, key_dim
   int32_t channels;
+  int32_t layers;  // recurrent ones
 
-  StateLayout layout() const {
+  StateLayout layout(int32_t layers) const {
     StateLayout layout;
-    layout.layers = 1;
+    layout.layers = layers;
     layout.conv_channels = channels;
     layout.conv_width = 4;
     layout.scan_floats = int64_t{heads} * head_dim * inner_dim;
@@ -69,8 +77,8 @@ struct Model {
   double serial_flop() const { return 2.0 * heads * head_dim * inner_dim * (mamba ? 3 : 4); }
 };
 
-constexpr Model kModels[] = {{"granite-4.0-h-350m", true, 48, 1, 32, 128, 1792},
-                             {"qwen3.5-0.8b", false, 16, 16, 128, 128, 6144}};
+constexpr Model kModels[] = {{"granite-4.0-h-350m", true, 48, 1, 32, 128, 1792, 28},
+                             {"qwen3.5-0.8b", false, 16, 16, 128, 128, 6144, 18}};
 
 std::vector<float> random_floats(int64_t n) {
   std::minstd_rand random(1);
@@ -99,17 +107,22 @@ double copy_speed(CpuDevice& device, size_t bytes) {
 
 class ModelBench {
  public:
-  // `texts` of as many rows each; several go over stored states in place.
-  ModelBench(CpuDevice& device, const Model& model, int32_t texts, int32_t rows)
-      : device_(device), model_(model), rows_(texts * rows) {
+  // `texts` of as many rows each, from nothing or from stored states: in place, or all from one,
+  // which stays as it is.
+  enum class From { kNothing, kOwn, kOne };
+  ModelBench(CpuDevice& device, const Model& model, int32_t layers, int32_t texts, int32_t rows,
+             From from)
+      : device_(device), model_(model), layers_(layers), rows_(texts * rows) {
     const int64_t inner = int64_t{model.heads} * model.head_dim;
-    const StateLayout layout = model.layout();
+    const StateLayout layout = model.layout(layers);
     plan_.state_pages = layout.pages(kKv.page_bytes());
-    plan_.pages.resize(static_cast<size_t>(texts) * static_cast<size_t>(plan_.state_pages));
+    const int32_t stored = from == From::kOne ? 1 : texts;
+    plan_.pages.resize(static_cast<size_t>(stored) * static_cast<size_t>(plan_.state_pages));
     std::iota(plan_.pages.begin(), plan_.pages.end(), 0);
     for (int32_t i = 0; i < texts; ++i) {
-      plan_.segments.push_back({i * rows, (i + 1) * rows, -1, texts > 1 ? i : -1});
-      plan_.writes.push_back({(i + 1) * rows - 1, i});
+      const int32_t state = from == From::kOwn ? i : from == From::kOne ? 0 : -1;
+      plan_.segments.push_back({i * rows, (i + 1) * rows, -1, state});
+      if (from != From::kOne) plan_.writes.push_back({(i + 1) * rows - 1, i});
     }
     ld_ = device.f32_ld(model.channels);
     const std::vector<float> x = random_floats(rows_ * ld_);
@@ -153,7 +166,7 @@ class ModelBench {
     std::fflush(stdout);
   }
   void decode(double speed) {
-    const double bytes = 2.0 * rows_ * static_cast<double>(model_.layout().scan_floats) * 4;
+    const double bytes = 2.0 * rows_ * static_cast<double>(model_.layout(1).scan_floats) * 4;
     const double conv_time = bench::best_time(0.2, [&] { conv(); });
     const double time = bench::best_time(0.5, [&] { scan(); });
     speed = std::max(speed, copy_speed(device_, pool_bytes_));
@@ -162,6 +175,9 @@ class ModelBench {
         "\"gigabytes_per_second\":%.2f,\"copy_gigabytes_per_second\":%.2f,\"share\":%.3f}\n",
         bytes / time * 1e-9, speed * 1e-9, bytes / time / speed);
     std::fflush(stdout);
+  }
+  void scan_layers() {
+    for (int32_t layer = 0; layer < layers_; ++layer) scan(layer);
   }
   size_t pool_bytes() const { return pool_bytes_; }
 
@@ -191,9 +207,10 @@ class ModelBench {
     args.out = out_;
     step_->conv(args);
   }
-  void scan() {
+  void scan(int32_t layer = 0) {
     if (model_.mamba) {
       Mamba2Args args;
+      args.layer = layer;
       args.heads = model_.heads;
       args.head_dim = model_.head_dim;
       args.groups = model_.key_heads;
@@ -210,6 +227,7 @@ class ModelBench {
       return;
     }
     GatedDeltaArgs args;
+    args.layer = layer;
     args.key_heads = model_.key_heads;
     args.value_heads = model_.heads;
     args.key_dim = model_.inner_dim;
@@ -227,7 +245,7 @@ class ModelBench {
 
   CpuDevice& device_;
   const Model& model_;
-  const int32_t rows_;
+  const int32_t layers_, rows_;
   ScanPlan plan_;
   float* x_ = nullptr;
   float* out_ = nullptr;
@@ -238,6 +256,46 @@ class ModelBench {
   std::byte* pool_ = nullptr;
   std::unique_ptr<Step> step_;
 };
+
+// Of this thread, whatever else runs on the machine.
+double processor_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+void bench_branches(CpuDevice& device, const Model& model) {
+  constexpr int32_t kBranches = 16;
+  constexpr int kRounds = 7;
+  const std::vector<int32_t> records = {0, 1, 2, 4, 8, 16};
+  using From = ModelBench::From;
+  std::vector<std::unique_ptr<ModelBench>> ways;
+  ways.push_back(
+      std::make_unique<ModelBench>(device, model, model.layers, kBranches, 1, From::kOwn));
+  for (const int32_t n : records)
+    ways.push_back(
+        std::make_unique<ModelBench>(device, model, model.layers, kBranches, n + 1, From::kOne));
+  std::vector<double> best(ways.size(), 1e9);
+  double peak = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    peak = std::max(peak, bench::measure_peak(device));
+    for (size_t i = 0; i < ways.size(); ++i) {
+      const double start = processor_seconds();
+      ways[i]->scan_layers();
+      best[i] = std::min(best[i], processor_seconds() - start);
+    }
+  }
+  std::printf(
+      "{\"bench\":\"scan\",\"isa\":\"%s\",\"threads\":1,\"model\":\"%s\",\"shape\":\"branches\","
+      "\"rows\":%d,\"layers\":%d,\"copies_ms\":%.2f",
+      std::string(device.isa()).c_str(), model.name, kBranches, model.layers, best[0] * 1e3);
+  for (size_t i = 0; i < records.size(); ++i)
+    std::printf(",\"replay_%d_ms\":%.2f", records[i], best[i + 1] * 1e3);
+  // A multiplication and a multiply-add for each number of a state.
+  const double floats = static_cast<double>(model.layout(1).scan_floats) * model.layers;
+  std::printf(",\"replay_limit_ms\":%.2f}\n", 4 * floats * kBranches / peak * 1e3);
+  std::fflush(stdout);
+}
 
 Arguments parse(int argc, char** argv) {
   Arguments arguments;
@@ -272,13 +330,16 @@ int main(int argc, char** argv) {
     for (const int threads : arguments.threads) {
       CpuDevice device({kF32Types, level.name, std::make_shared<prefix::Threads>(threads)});
       for (const Model& model : kModels) {
-        ModelBench prefill(device, model, 1, arguments.quick ? 256 : 2048);
+        ModelBench prefill(device, model, 1, 1, arguments.quick ? 256 : 2048,
+                           ModelBench::From::kNothing);
         prefill.prefill(bench::measure_peak(device));
       }
       for (const Model& model : kModels) {
-        ModelBench decode(device, model, 32, 1);
+        ModelBench decode(device, model, 1, 32, 1, ModelBench::From::kOwn);
         decode.decode(copy_speed(device, decode.pool_bytes()));
       }
+      if (threads == 1)
+        for (const Model& model : kModels) bench_branches(device, model);
     }
   }
   return 0;
