@@ -822,8 +822,10 @@ PREFIX_API prefix_status prefix_job_get_totals(const prefix_job* job, prefix_job
 typedef struct prefix_cache_info {
   int32_t struct_size;
   int32_t reserved;
-  int64_t cached_tokens;  /* longest prefix that is computed */
-  int64_t pending_tokens; /* further tokens that are being computed now */
+  /* Longest prefix that is computed. Of a model with recurrent layers: the longest one of it that
+   * ends at a state, from which a request goes on. */
+  int64_t cached_tokens;
+  int64_t pending_tokens; /* tokens behind what is computed that are being computed now */
 } prefix_cache_info;
 #define PREFIX_CACHE_INFO_INIT {(int32_t)sizeof(prefix_cache_info), 0, 0, 0}
 
@@ -858,7 +860,8 @@ PREFIX_API prefix_status prefix_cache_set_limits(prefix_engine* engine, int32_t 
                                                  int64_t floor_bytes, int64_t quota_bytes,
                                                  prefix_error* err);
 /* [any thread] Keeps the longest computed prefix of these tokens in the cache for ttl_ms (0: until
- * it is given back). *lease: its number, for prefix_cache_unpin; *pinned (may be NULL): tokens that
+ * it is given back); of a model with recurrent layers the one that ends at a state, and the state,
+ * see cached_tokens. *lease: its number, for prefix_cache_unpin; *pinned (may be NULL): tokens that
  * stay. Pins add up: a prefix goes when the last lease on it has ended. What is pinned counts
  * against cache_bytes: with all of it pinned, requests get CACHE_FULL. Errors: NOT_FOUND when
  * nothing of it is computed, OUT_OF_RANGE for a negative ttl_ms. */

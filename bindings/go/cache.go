@@ -10,7 +10,7 @@ import (
 
 // CacheInfo is what the cache has of a prompt.
 type CacheInfo struct {
-	CachedTokens  int // longest prefix that is computed
+	CachedTokens  int // longest prefix that is computed; with recurrent layers, up to a state
 	PendingTokens int // further tokens that are being computed now
 }
 

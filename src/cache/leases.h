@@ -3,6 +3,9 @@
 //
 //   lease 7 ──> node 12 (locked), until 90,000 ms
 //   lease 8 ──> node 31 (locked), until it is given back
+//
+// Of a model with recurrent layers it is a node with a state, which is pinned as well: without it
+// nothing could go on from there.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +19,22 @@ class Leases {
  public:
   explicit Leases(Tree& tree) : tree_(tree) {}
 
-  // Locks the node; until_ms is on the clock of expire(), 0 for no end. Numbers are never reused.
+  // Locks the node, and pins its state if it has one; until_ms is on the clock of expire(), 0 for no end. Numbers are never reused.
   int64_t add(NodeId node, int64_t until_ms) {
-    leases_[++last_] = {node, until_ms};
+    const bool state = tree_.has_state(node);
+    leases_[++last_] = {node, until_ms, state};
     tree_.lock(node);
+    if (state) {
+      tree_.keep_state(node);
+      tree_.pin_state(node);
+    }
     return last_;
   }
   // False: there is no such lease (any more).
   bool remove(int64_t lease) {
     const auto found = leases_.find(lease);
     if (found == leases_.end()) return false;
+    if (found->second.state) tree_.unpin_state(found->second.node);
     tree_.unlock(found->second.node, true);
     leases_.erase(found);
     return true;
@@ -41,6 +50,7 @@ class Leases {
   struct Lease {
     NodeId node;
     int64_t until_ms;
+    bool state;  // of the node, pinned
   };
   template <typename Ends>
   void remove_if(const Ends& ends) {

@@ -1,9 +1,11 @@
-// Puts pages that were computed before, by this process or another, into the tree.
+// Puts pages and states that were computed before, by this process or another, into the tree.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "cache/kv_memory.h"
 #include "tree/tree.h"
@@ -30,6 +32,28 @@ NodeId install_pages(Tree& tree, PagePool& pages, KvMemory& kv, NodeId root,
     pages.set_clean(page);
   });
   tree.set_computed(id, n.length);
+  return id;
+}
+
+// The state that the recurrent layers have after the first `length` tokens of the path to `node`,
+// all of them computed: bytes(i) is its page i. Between steps only. kNoNode when the node that ends
+// there has one already or `count` pages are not free; nothing is evicted for it.
+template <typename Bytes>
+NodeId install_state(Tree& tree, PagePool& pages, KvMemory& kv, NodeId node, int32_t length,
+                     int32_t count, const Bytes& bytes) {
+  const int32_t name_space = tree.name_space(tree.node(node));
+  if (count > pages.available() || int64_t{count} * kPageTokens > tree.quota_left(name_space))
+    return kNoNode;
+  const NodeId id = tree.end_at(node, length);
+  if (tree.has_state(id)) return kNoNode;
+  std::vector<int32_t> own = tree.take_state_pages(count);
+  for (int32_t i = 0; i < count; ++i) {
+    const int32_t page = own[static_cast<size_t>(i)];
+    kv.write(page, bytes(i));
+    pages.set_clean(page);
+  }
+  tree.add_state(id, std::move(own), true);
+  tree.unpin_state(id);
   return id;
 }
 

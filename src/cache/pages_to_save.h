@@ -22,7 +22,7 @@ class PagesToSave {
   struct Entry {
     int32_t page;        // -1: gone
     int32_t node;        // of the snapshot
-    int32_t begin, end;  // positions for which it is wanted
+    int32_t begin, end;  // positions for which it is wanted; both the node's end: of its state
   };
 
   void add(const Entry& entry) {
@@ -44,6 +44,14 @@ class PagesToSave {
       }
       begin += count;
     });
+  }
+
+  // A state is about to leave these pages.
+  void taking_state(const std::vector<int32_t>& pages) {
+    for (const int32_t page : pages) {
+      const auto [first, last] = by_page_.equal_range(page);
+      for (auto at = first; at != last; ++at) entries_[at->second].page = -1;
+    }
   }
 
  private:

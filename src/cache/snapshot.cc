@@ -86,6 +86,10 @@ class Planner {
       plan_.pages->add({page, numbers_[id], position, position + count});
       position += count;
     });
+    out.state = tree_.has_state(id) && tree_.state_is_kept(id);
+    if (!out.state) return;
+    for (const int32_t page : tree_.state_pages(id))
+      plan_.pages->add({page, numbers_[id], n.end(), n.end()});
   }
 
   const SnapshotCache& cache_;
@@ -121,6 +125,7 @@ void write_pages(const SnapshotCache& cache, const PagesToSave& pages, SnapshotW
       }
       file.add_lost_page();
       const PagesToSave::Entry& lost = pages.entries()[at + i];
+      if (lost.begin == lost.end) continue;
       result.tokens -= lost.end - lost.begin;
       result.nodes -= std::exchange(last_lost, lost.node) != lost.node;
     }
@@ -151,8 +156,8 @@ class Loader {
       : cache_(cache),
         file_(path, cache.shape),
         nodes_(file_.index().nodes),
-        state_(nodes_.size()),
-        max_pages_(std::min(pages_per_turn(cache), page_count(nodes_))),
+        progress_(nodes_.size()),
+        max_pages_(std::max(std::min(pages_per_turn(cache), page_count(nodes_)), state_pages())),
         buffer_(max_pages_ * cache.shape.page_bytes) {}
 
   SnapshotResult run() {
@@ -169,22 +174,23 @@ class Loader {
   }
 
  private:
-  // Pages of one node that lie in the buffer.
+  // Pages of one node that lie in the buffer, or all those of its state.
   struct Piece {
     size_t node;
-    int32_t block;  // of its path, of the first page
+    int32_t block;  // of its path, of the first page; -1: of the state
     int32_t pages;
     size_t at;  // in the buffer, in pages
   };
-  struct State {
+  struct Progress {
     int32_t end = 0;    // of what of the path is in the tree
     bool lost = false;  // the rest of it will not be
   };
 
-  static size_t page_count(const std::vector<SnapshotNode>& nodes) {
+  size_t state_pages() const { return static_cast<size_t>(cache_.shape.state_pages); }
+  size_t page_count(const std::vector<SnapshotNode>& nodes) const {
     size_t pages = 0;
     for (const SnapshotNode& n : nodes)
-      pages += static_cast<size_t>(pages_between(n.start, n.end()));
+      pages += static_cast<size_t>(pages_between(n.start, n.end())) + (n.state ? state_pages() : 0);
     return pages;
   }
   bool is_open(const SnapshotNode& n) const { return cache_.namespaces.has(spaces_[n.name_space]); }
@@ -208,9 +214,9 @@ class Loader {
   // Reads the pages of a node, and puts what was read into the tree whenever the buffer is full.
   void read(size_t number) {
     const SnapshotNode& n = nodes_[number];
-    State& state = state_[number];
+    Progress& state = progress_[number];
     state.end = n.start;
-    state.lost = n.parent >= 0 && state_[static_cast<size_t>(n.parent)].lost;
+    state.lost = n.parent >= 0 && progress_[static_cast<size_t>(n.parent)].lost;
     const int32_t pages = pages_between(n.start, n.end());
     for (int32_t done = 0; !state.lost && done < pages;) {
       const auto room = static_cast<int32_t>(std::min<size_t>(max_pages_ - read_, INT32_MAX));
@@ -226,6 +232,23 @@ class Loader {
       if (read_ == max_pages_) install_read();
       state.lost = state.lost || got < wanted;
     }
+    if (n.state && !state.lost) read_state(number, pages);
+  }
+
+  // One that is damaged is left out, and nothing else with it.
+  void read_state(size_t number, int32_t first) {
+    const size_t pages = state_pages();
+    if (max_pages_ - read_ < pages) install_read();
+    if (pages == 0 || full_) return;
+    for (size_t i = 0; i < pages; ++i) {
+      const std::span<std::byte> page = buffered(read_ + i);
+      if (!file_.read_page(number, first + static_cast<int32_t>(i), page) ||
+          !ops::all_finite(page.data(), page.size(), ops::KvType::kF32))
+        return;
+    }
+    pieces_.push_back({number, -1, cache_.shape.state_pages, read_});
+    read_ += pages;
+    if (read_ == max_pages_) install_read();
   }
 
   void install_read() {
@@ -241,8 +264,12 @@ class Loader {
   // As much of a piece as there is room for.
   void install(const Piece& piece) {
     const SnapshotNode& n = nodes_[piece.node];
-    State& state = state_[piece.node];
-    const bool on_parent = n.parent < 0 || state_[static_cast<size_t>(n.parent)].end == n.start;
+    Progress& state = progress_[piece.node];
+    if (piece.block < 0) {
+      if (state.end == n.end()) install_state(piece, n);
+      return;
+    }
+    const bool on_parent = n.parent < 0 || progress_[static_cast<size_t>(n.parent)].end == n.start;
     const int32_t wanted = std::min(n.end(), (piece.block + piece.pages) * kPageTokens);
     state.end = on_parent ? install(piece, n, state.end, wanted) : state.end;
     if (state.end < wanted) state.lost = true;
@@ -271,6 +298,15 @@ class Loader {
     return until;
   }
 
+  void install_state(const Piece& piece, const SnapshotNode& n) {
+    if (!is_open(n)) return;
+    const Match match = cache_.tree.match(root_of(n), path(n, n.end()));
+    if (match.computed < n.end()) return;  // evicted since
+    prefix::install_state(
+        cache_.tree, cache_.pages, cache_.kv, match.node, n.end(), piece.pages,
+        [&](int32_t i) { return buffered(piece.at + static_cast<size_t>(i)).data(); });
+  }
+
   // All that is there now is used once more in the order of use, the last one last: as it was when
   // it was saved.
   void touch() {
@@ -286,6 +322,9 @@ class Loader {
       const NodeId id = cache_.tree.node_at(match.node, n.start + there - 1);
       cache_.tree.lock(id);
       cache_.tree.unlock(id, true);
+      if (n.state && match.computed == n.end() && cache_.tree.node(id).end() == n.end() &&
+          cache_.tree.has_state(id))
+        cache_.tree.use_state(id);
     }
   }
 
@@ -293,8 +332,8 @@ class Loader {
   SnapshotReader file_;
   const std::vector<SnapshotNode>& nodes_;
   std::vector<int32_t> spaces_;
-  std::vector<State> state_;  // by node
-  size_t max_pages_;          // pages that the buffer holds
+  std::vector<Progress> progress_;  // by node
+  size_t max_pages_;                // pages that the buffer holds
   std::vector<std::byte> buffer_;
   std::vector<Piece> pieces_;
   size_t read_ = 0;  // pages in the buffer

@@ -26,6 +26,7 @@ constexpr uint32_t kVersion = 1;
 constexpr size_t kChecked = 64;  // bytes of the header before its checksum
 constexpr size_t kHeader = 96;
 constexpr size_t kDigest = 32;
+enum NodeFlags : uint8_t { kLongRegime = 1, kState = 2 };
 
 [[noreturn]] void fail_io(const char* what, const std::string& path, int error) {
   fail(Code::kIo, what, ' ', quote(path, 300), ": ", std::strerror(error));
@@ -88,7 +89,7 @@ std::string write_index(const SnapshotIndex& index) {
   for (const SnapshotNode& n : index.nodes) {
     out.number(n.parent);
     out.number(n.name_space);
-    out.number(uint8_t{n.long_regime});
+    out.number(static_cast<uint8_t>((n.long_regime ? kLongRegime : 0) | (n.state ? kState : 0)));
     out.number(n.uses);
     out.number(n.priority);
     out.number(static_cast<uint32_t>(n.tokens.size()));
@@ -112,7 +113,9 @@ SnapshotIndex read_index(std::string_view text) {
     SnapshotNode& n = index.nodes[i];
     n.parent = in.number<int32_t>();
     n.name_space = in.number<uint32_t>();
-    n.long_regime = in.number<uint8_t>() != 0;
+    const auto flags = in.number<uint8_t>();
+    n.long_regime = (flags & kLongRegime) != 0;
+    n.state = (flags & kState) != 0;
     n.uses = in.number<uint32_t>();
     n.priority = in.number<int16_t>();
     n.tokens.resize(in.count(sizeof(int32_t)));
@@ -294,6 +297,7 @@ SnapshotReader::SnapshotReader(const std::string& path, const SnapshotShape& wan
   for (const SnapshotNode& n : index_.nodes) {
     first_page_.push_back(pages);
     pages += static_cast<uint64_t>(pages_between(n.start, n.end()));
+    if (n.state) pages += static_cast<uint64_t>(wanted.state_pages);
   }
 }
 

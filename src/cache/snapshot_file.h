@@ -9,7 +9,11 @@
 //           64  SHA-256 of bytes 0..63 and of the index, 32 bytes
 //           96  the index: namespaces, then nodes, most recently used first and parents before
 //               children
-//            :  the pages of the nodes in this order, each followed by its SHA-256
+//            :  the pages of the nodes in this order, each followed by its SHA-256; behind those of
+//               a node with a state the pages of that
+//
+// A state is what the recurrent layers know after the last token of a node. How it lies in its
+// pages follows from the fingerprint, and so does how many there are.
 //
 // The index is read and checked before anything else, a page when it is wanted: a file that was cut
 // short or damaged loses the pages that it lost. Saving writes PATH.part and renames it when all of
@@ -31,6 +35,7 @@ struct SnapshotNode {
   int32_t parent = -1;       // number of a node before this one; -1: begins at position 0
   uint32_t name_space = 0;   // number in SnapshotIndex::namespaces
   bool long_regime = false;  // of models with two rotary regimes: the one of long sequences
+  bool state = false;        // it has one
   int32_t start = 0;
   uint32_t uses = 0;
   int16_t priority = 0;
@@ -48,6 +53,7 @@ struct SnapshotShape {
   Sha256::Digest fingerprint{};
   uint32_t page_tokens = 0;
   uint64_t page_bytes = 0;
+  int32_t state_pages = 0;  // of a state; 0: the model has none. Not in the file
 };
 
 // Writes one file. Every call throws kIo, naming path and reason, and leaves the old file alone.
@@ -83,7 +89,7 @@ class SnapshotReader {
   SnapshotReader(const std::string& path, const SnapshotShape& wanted);
 
   const SnapshotIndex& index() const { return index_; }
-  // Page `i` of a node, counting from the one with its first token. False when it is damaged.
+  // Page `i` of a node, counting from the one with its first token; those of its state follow. False when it is damaged.
   bool read_page(size_t node, int32_t i, std::span<std::byte> page) const;
 
  private:

@@ -125,6 +125,8 @@ class Engine {
   // Runs f under the lock while no step is being computed; the next one waits.
   void run_exclusive(const std::function<void()>& f);
 
+  int32_t usable_tokens(const Match& match) const;
+
   SnapshotCache snapshot_cache();
 
   // The status is that of the requests that were there; later calls answer ENGINE_FAILED. Runs when

@@ -62,6 +62,14 @@ void Engine::free_closed_namespaces() {
   }
 }
 
+// Of what matched, as far as a request can go on from: of a model with recurrent layers the deepest
+// state.
+int32_t Engine::usable_tokens(const Match& match) const {
+  if (info_.recurrent_layers == 0) return match.computed;
+  const NodeId state = tree_->state_at(match.node, match.computed);
+  return state == kNoNode ? 0 : tree_->node(state).end();
+}
+
 std::vector<CacheInfo> Engine::cache_lookup(int32_t name_space,
                                             std::span<const std::span<const int32_t>> prompts) {
   std::lock_guard lock(mutex_);
@@ -73,7 +81,8 @@ std::vector<CacheInfo> Engine::cache_lookup(int32_t name_space,
   for (size_t i = 0; i < prompts.size(); ++i) {
     for (const NodeId root : roots) {
       const Match m = tree_->match(root, prompts[i]);
-      if (m.computed >= found[i].cached_tokens) found[i] = {m.computed, m.matched - m.computed};
+      const int32_t cached = usable_tokens(m);
+      if (cached >= found[i].cached_tokens) found[i] = {cached, m.matched - m.computed};
     }
   }
   return found;
@@ -99,15 +108,18 @@ CachePin Engine::cache_pin(int32_t name_space, const int32_t* tokens, size_t n, 
   namespaces_.require(name_space);
   if (ttl_ms < 0) fail(Code::kOutOfRange, "ttl_ms is ", ttl_ms, ", below 0");
   scheduler_->expire_cache();
-  Match best;
+  NodeId path = kNoNode;
+  int32_t best = 0;
   for (NodeId root : scheduler_->roots().roots_of(name_space)) {
     const Match m = tree_->match(root, {tokens, n});
-    if (m.computed > best.computed) best = m;
+    if (const int32_t usable = usable_tokens(m); usable > best) {
+      path = m.node;
+      best = usable;
+    }
   }
-  if (best.computed == 0) fail(Code::kNotFound, "nothing of these ", n, " tokens is cached");
+  if (best == 0) fail(Code::kNotFound, "nothing of these ", n, " tokens is cached");
   // The whole edge stays that holds the last token: a split would disturb a step that runs now.
-  const NodeId node = tree_->node_at(best.node, best.computed - 1);
-  return {scheduler_->add_lease(node, ttl_ms), best.computed};
+  return {scheduler_->add_lease(tree_->node_at(path, best - 1), ttl_ms), best};
 }
 
 void Engine::cache_unpin(int64_t lease) {
@@ -224,7 +236,7 @@ SnapshotCache Engine::snapshot_cache() {
                                                long_regime ? model_->max_positions() : 1);
           },
           [this](std::weak_ptr<PagesToSave> pages) { saves_.push_back(std::move(pages)); },
-          {fingerprint(), kPageTokens, page_bytes},
+          {fingerprint(), kPageTokens, page_bytes, model_->state_layout().pages(page_bytes)},
           kv_->layout().type};
 }
 
@@ -257,6 +269,10 @@ void Engine::watch_tree() {
       if (pages) pages->evicting(*tree_, id, from);
       return !pages;
     });
+  };
+  observer.taking_state = [this](const std::vector<int32_t>& pages) {
+    for (const std::weak_ptr<PagesToSave>& save : saves_)
+      if (const std::shared_ptr<PagesToSave> to_save = save.lock()) to_save->taking_state(pages);
   };
   if (events_) observer.computed = [this](NodeId id, int32_t from) { events_->computed(id, from); };
   tree_->set_observer(std::move(observer));

@@ -51,7 +51,8 @@ std::string Model::recurrence() const {
   if (text.find('r') == std::string::npos) text.clear();
   if (!text.empty())
     text += cat(' ', r.heads, ' ', r.head_dim, ' ', r.groups, ' ', r.state, ' ', r.conv_width, ' ',
-                std::bit_cast<uint32_t>(r.dt_min), ' ', std::bit_cast<uint32_t>(r.dt_max), '\n');
+                std::bit_cast<uint32_t>(r.dt_min), ' ', std::bit_cast<uint32_t>(r.dt_max), ' ',
+                state_layout().bytes(), '\n');
   if (config_.embedding_multiplier != 1 || config_.residual_multiplier != 1 ||
       config_.attention_scale != 0)
     text += cat(std::bit_cast<uint64_t>(config_.embedding_multiplier), ' ',

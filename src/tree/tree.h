@@ -207,12 +207,14 @@ class Tree {
   void evict_tail(NodeId id, int32_t pages, EvictReason why = EvictReason::kCapacity);
   // Evicts the last tokens of a leaf that is not held, all of it when it has no more.
   void evict_tokens(NodeId id, int32_t tokens, EvictReason why = EvictReason::kCapacity);
-  // Both must not change the tree.
+  // None of them may change the tree.
   struct Observer {
     // Before tokens [from, computed) of a node go.
     std::function<void(NodeId id, int32_t from, EvictReason why)> evicting;
     // After tokens [from, computed) of a node were computed.
     std::function<void(NodeId id, int32_t from)> computed;
+    // Before a state leaves its node: its pages go, or will be written again.
+    std::function<void(const std::vector<int32_t>& pages)> taking_state;
   };
   void set_observer(Observer observer) { observer_ = std::move(observer); }
 

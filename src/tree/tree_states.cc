@@ -17,7 +17,9 @@ std::vector<int32_t> Tree::take_state_pages(int32_t pages) {
   PREFIX_CHECK(pages <= pages_.available());
   std::vector<int32_t> taken;
   taken.reserve(static_cast<size_t>(pages));
-  for (int32_t i = 0; i < pages; ++i) taken.push_back(pages_.allocate_blank(-1));
+  for (int32_t i = 1; i < pages; ++i) taken.push_back(pages_.allocate_blank(-1));
+  // The state may end in this one: nothing of others may lie behind it, where it leaves the process.
+  if (pages > 0) taken.push_back(pages_.allocate(-1));
   held_state_pages_ += pages;
   loose_state_pages_ += pages;
   return taken;
@@ -39,6 +41,7 @@ void Tree::add_state(NodeId id, std::vector<int32_t> pages, bool keep) {
   state.uses = 1;
   state.keep = keep;
   state.pins = 1;
+  for (const int32_t page : state.pages) pages_.unmark(page);  // it was another state's, perhaps
   loose_state_pages_ -= count;
   space_of(n).state_tokens += int64_t{count} * kPageTokens;
   update_state(id);
@@ -46,6 +49,7 @@ void Tree::add_state(NodeId id, std::vector<int32_t> pages, bool keep) {
 
 std::vector<int32_t> Tree::take_state(NodeId id) {
   State& state = states_.at(id);
+  if (observer_.taking_state) observer_.taking_state(state.pages);
   if (state.queued) state_queue_.erase({state.key, id});
   std::vector<int32_t> pages = std::move(state.pages);
   const auto count = static_cast<int32_t>(pages.size());

@@ -5,45 +5,28 @@
 #include <limits>
 #include <random>
 
-#include "engine/engine_support.h"
 #include "engine/poisoned_checkpoint.h"
+#include "engine/recurrent_support.h"
 #include "ops/op.h"
 
 namespace prefix {
 namespace {
 
 using testing_support::first_tokens;
+using testing_support::generation;
+using testing_support::granite_shape;
+using testing_support::joined;
 using testing_support::logits_of;
 using testing_support::look_up;
 using testing_support::make_engine;
 using testing_support::make_options;
+using testing_support::qwen_shape;
 using testing_support::random_tokens;
 using testing_support::run_all;
 using testing_support::same_bits;
 using testing_support::TinyCheckpoint;
 
 using Tokens = std::vector<int32_t>;
-
-tools::CheckpointShape granite() {
-  tools::CheckpointShape shape;
-  shape.architecture = "granitemoehybrid";
-  shape.layers = 4;
-  shape.recurrent = {"rrar", 8, 16, 2, 20, 4};
-  return shape;
-}
-
-tools::CheckpointShape qwen() {
-  tools::CheckpointShape shape;
-  shape.architecture = "qwen3_5_text";
-  shape.layers = 4;
-  shape.recurrent = {"arra", 4, 18, 2, 24, 3};
-  return shape;
-}
-
-Tokens joined(Tokens a, const Tokens& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
 
 RequestSpec random_request(std::mt19937& random, const std::vector<RequestSpec>& earlier,
                            int32_t vocab) {
@@ -105,7 +88,7 @@ class HybridInvariance : public testing::TestWithParam<Level> {};
 TEST_P(HybridInvariance, AloneBatchedShuffledUnsharedChunkedThreadedCachedAreEqualBits) {
   const auto& [family, isa, dtype] = GetParam();
   if (!available(isa)) GTEST_SKIP() << "this machine lacks " << isa;
-  const tools::CheckpointShape shape = family == "granite" ? granite() : qwen();
+  const tools::CheckpointShape shape = family == "granite" ? granite_shape() : qwen_shape();
   const TinyCheckpoint checkpoint(shape);
   const auto make = [&](testing_support::OptionList list) {
     Options options = make_options(list);
@@ -165,20 +148,13 @@ INSTANTIATE_TEST_SUITE_P(Levels, HybridInvariance, testing::ValuesIn(levels()),
 
 class Hybrid : public testing::TestWithParam<const char*> {
  protected:
-  const tools::CheckpointShape shape = GetParam() == std::string("granite") ? granite() : qwen();
+  const tools::CheckpointShape shape =
+      GetParam() == std::string("granite") ? granite_shape() : qwen_shape();
   const TinyCheckpoint checkpoint{shape};
   std::shared_ptr<Engine> engine = make_engine(checkpoint, {{"threads", "2"}});
   std::mt19937 random{11};
 
   Tokens text(size_t n) { return random_tokens(random, n, shape.vocab); }
-  RequestSpec generation(Tokens tokens, int32_t more) {
-    RequestSpec spec;
-    spec.task = Task::kGenerate;
-    spec.tokens = std::move(tokens);
-    spec.sampling.max_tokens = more;
-    spec.sampling.ignore_eos = true;
-    return spec;
-  }
 };
 
 // Every shared token is computed once; a leaf that only scores leaves no state.

@@ -153,7 +153,8 @@ std::vector<int32_t> States::pages_for(Sequence& s, bool keep, int32_t name_spac
       return tree_.take_state_pages(state_pages_);
     }
   }
-  return take_from(s.resume_node != kNoNode ? s.resume_node : last_behind(s));
+  const bool own = s.resume_node != kNoNode && !leased(s.resume_node);
+  return take_from(own ? s.resume_node : last_behind(s));
 }
 
 // The state that the last sequence behind `s` continues from.
@@ -161,7 +162,8 @@ NodeId States::last_behind(const Sequence& s) const {
   NodeId last = kNoNode;
   bool behind = false;
   for_each_sequence(*running_, [&](RunningRequest&, Sequence& other) {
-    if (behind && other.resume_node != kNoNode) last = other.resume_node;
+    if (behind && other.resume_node != kNoNode && !leased(other.resume_node))
+      last = other.resume_node;
     behind = behind || &other == &s;
   });
   return last;
@@ -178,6 +180,15 @@ std::vector<int32_t> States::take_from(NodeId node) {
     if (other.own.empty()) other.resume = 0;
   });
   return tree_.take_state(node);
+}
+
+// Not only sequences pin it: it has to stay.
+bool States::leased(NodeId node) const {
+  int32_t pins = tree_.state_pins(node);
+  for_each_sequence(*running_, [&](RunningRequest&, const Sequence& s) {
+    if (s.resume_node == node) --pins;
+  });
+  return pins > 0;
 }
 
 void States::commit(const Running& running) {

@@ -70,6 +70,7 @@ class States {
   std::vector<int32_t> pages_for(Sequence& s, bool keep, int32_t name_space);
   NodeId last_behind(const Sequence& s) const;
   std::vector<int32_t> take_from(NodeId node);
+  bool leased(NodeId node) const;
   void resume(Sequence& s);
   void leave(Sequence& s);
   void refill_reserve();

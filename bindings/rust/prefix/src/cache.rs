@@ -20,7 +20,7 @@ pub struct Cache<'e> {
 mirror! {
     /// How much of a prompt need not be computed again.
     CacheInfo = prefix_cache_info {
-        /// The longest prefix that is computed.
+        /// The longest prefix that is computed; of a model with recurrent layers, that ends at a state.
         cached_tokens,
         /// Further tokens that are being computed now.
         pending_tokens,

@@ -1,0 +1,51 @@
+// Small models with recurrent layers, and engines with them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine_support.h"
+
+namespace prefix::testing_support {
+
+inline tools::CheckpointShape granite_shape() {
+  tools::CheckpointShape shape;
+  shape.architecture = "granitemoehybrid";
+  shape.layers = 4;
+  shape.recurrent = {"rrar", 8, 16, 2, 20, 4};
+  return shape;
+}
+
+inline tools::CheckpointShape qwen_shape() {
+  tools::CheckpointShape shape;
+  shape.architecture = "qwen3_5_text";
+  shape.layers = 4;
+  shape.recurrent = {"arra", 4, 18, 2, 24, 3};
+  return shape;
+}
+
+inline std::vector<int32_t> joined(std::vector<int32_t> a, const std::vector<int32_t>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+inline RequestSpec generation(std::vector<int32_t> tokens, int32_t more) {
+  RequestSpec spec;
+  spec.task = Task::kGenerate;
+  spec.tokens = std::move(tokens);
+  spec.sampling.max_tokens = more;
+  spec.sampling.ignore_eos = true;
+  spec.sampling.logprobs = true;
+  return spec;
+}
+
+inline RequestSpec warm(std::vector<int32_t> tokens) {
+  RequestSpec spec;
+  spec.task = Task::kWarm;
+  spec.tokens = std::move(tokens);
+  return spec;
+}
+
+}  // namespace prefix::testing_support
