@@ -59,6 +59,7 @@ struct Model {
   int32_t head_dim, inner_dim;  // value_dim, key_dim
   int32_t channels;
   int32_t layers;  // recurrent ones
+  KvLayout kv;     // of the others: what decides how large pages are
 
   StateLayout layout(int32_t layers) const {
     StateLayout layout;
@@ -77,8 +78,9 @@ struct Model {
   double serial_flop() const { return 2.0 * heads * head_dim * inner_dim * (mamba ? 3 : 4); }
 };
 
-constexpr Model kModels[] = {{"granite-4.0-h-350m", true, 48, 1, 32, 128, 1792, 28},
-                             {"qwen3.5-0.8b", false, 16, 16, 128, 128, 6144, 18}};
+constexpr Model kModels[] = {
+    {"granite-4.0-h-350m", true, 48, 1, 32, 128, 1792, 28, {KvType::kBf16, 4, 4, 64}},
+    {"qwen3.5-0.8b", false, 16, 16, 128, 128, 6144, 18, {KvType::kBf16, 6, 2, 256}}};
 
 std::vector<float> random_floats(int64_t n) {
   std::minstd_rand random(1);
@@ -115,7 +117,7 @@ class ModelBench {
       : device_(device), model_(model), layers_(layers), rows_(texts * rows) {
     const int64_t inner = int64_t{model.heads} * model.head_dim;
     const StateLayout layout = model.layout(layers);
-    plan_.state_pages = layout.pages(kKv.page_bytes());
+    plan_.state_pages = layout.pages(model.kv.page_bytes());
     const int32_t stored = from == From::kOne ? 1 : texts;
     plan_.pages.resize(static_cast<size_t>(stored) * static_cast<size_t>(plan_.state_pages));
     std::iota(plan_.pages.begin(), plan_.pages.end(), 0);
@@ -133,13 +135,13 @@ class ModelBench {
     a_.assign(static_cast<size_t>(model.heads), -0.5f);
     y_.resize(static_cast<size_t>(rows_ * inner));
     slots_.assign(static_cast<size_t>(rows_), KvSlot{-1, 0});
-    pool_bytes_ = plan_.pages.size() * kKv.page_bytes();
+    pool_bytes_ = plan_.pages.size() * model.kv.page_bytes();
     pool_ = device.allocate(pool_bytes_);
     const std::vector<float> states = random_floats(static_cast<int64_t>(pool_bytes_ / 4));
     std::memcpy(pool_, states.data(), pool_bytes_);
     StepArrays arrays;
     arrays.slots = slots_;
-    arrays.kv = kKv;
+    arrays.kv = model.kv;
     arrays.pool = pool_;
     arrays.scan = &plan_;
     arrays.state = layout;
@@ -182,9 +184,6 @@ class ModelBench {
   size_t pool_bytes() const { return pool_bytes_; }
 
  private:
-  // Pages of 48 KB, as models with few attention layers have them.
-  static constexpr KvLayout kKv{KvType::kBf16, 3, 2, 64};
-
   float* copied(const std::vector<float>& v) {
     std::byte* const to = device_.allocate(v.size() * sizeof(float));
     std::memcpy(to, v.data(), v.size() * sizeof(float));

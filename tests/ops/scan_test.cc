@@ -192,6 +192,49 @@ TEST_P(Scan, StatesAreReadBeforeTheyAreWritten) {
   }
 }
 
+// A row that replaces the state it begins with goes over it where it is stored, as far as heads lie
+// in one page there. A row whose state goes elsewhere leaves the one it begins with alone, and a
+// row that another follows (the last text's) goes through a slot.
+TEST_P(Scan, StepsInPlaceAreAsThroughSlots) {
+  constexpr int32_t kTexts = 4;
+  const std::unique_ptr<Device> one = device(1);
+  for (const RecurrentKind kind : kKinds) {
+    for (int i = 0; i < 24; ++i) {
+      Recurrent model;
+      model.kind = kind;
+      model.key_heads = static_cast<int32_t>(pick(rng_, 1, 2));
+      model.heads = model.key_heads * static_cast<int32_t>(pick(rng_, 1, 9));
+      model.head_dim = 16 * static_cast<int32_t>(pick(rng_, 1, 4));
+      model.inner_dim = static_cast<int32_t>(pick(rng_, 0, 3) == 0 ? pick(rng_, 1, 33) : 16);
+      model.channels = 16 * static_cast<int32_t>(pick(rng_, 1, 9));
+      model.fill_constants(rng_);
+      SCOPED_TRACE(cat("case ", i, ": ", model.name()));
+      Device& device = i % 2 == 0 ? *device_ : *one;
+      ScanPlan plan = make_plan(model, 2 * kTexts, {});
+      for (int32_t t = 0; t < kTexts; ++t) plan.segments.push_back({t, t + 1, -1, t});
+      plan.segments.push_back({kTexts, kTexts + 1, kTexts - 1, -1});
+      const Tokens tokens = random_tokens(model, kTexts + 1, rng_);
+      Pool pool(model, plan, rng_);
+      const std::vector<std::byte> before = pool.bytes();
+      for (int32_t t = 0; t < kTexts; ++t) plan.writes.push_back({t, kTexts + t});
+      const Result want = run(device, model, plan, tokens, pool);
+      std::vector<std::vector<float>> states;
+      for (int32_t t = 0; t < kTexts; ++t) states.push_back(pool.state(model, kTexts + t));
+      const std::vector<float> kept = pool.state(model, 1);
+      pool.set(before);
+      for (int32_t t = 0; t < kTexts; ++t) plan.writes[static_cast<size_t>(t)].state = t;
+      plan.writes[1].state = kTexts;
+      const Result got = run(device, model, plan, tokens, pool);
+      expect_same(got.y, want.y, "y");
+      expect_same(pool.state(model, 0), states[0], "state 0");
+      expect_same(pool.state(model, 1), kept, "state 1, which is not written");
+      expect_same(pool.state(model, kTexts), states[1], "what row 1 leaves");
+      expect_same(pool.state(model, 2), states[2], "state 2");
+      expect_same(pool.state(model, 3), states[3], "state 3");
+    }
+  }
+}
+
 TEST_P(Scan, WhatIsNotFiniteStaysOnItsPath) {
   for (const RecurrentKind kind : kKinds) {
     for (const float bad :

@@ -93,36 +93,50 @@ void prefetch_rows(const float* x, int64_t ld, int64_t begin, int64_t end, int64
     for (int64_t i = 0; i < n; i += 16) __builtin_prefetch(x + row * ld + i, 0, 2);
 }
 
+// Heads [begin, end) of a unit: S of the first is at s, its lines `ld` floats apart.
+struct Heads {
+  int64_t begin, end;
+  float* s;
+  int64_t ld;
+};
+
 class UnitStates {
  public:
   UnitStates(const ScanCall& call, const UnitShape& shape, float* slots)
       : call_(call), shape_(shape), slots_(slots) {}
 
-  void load(int32_t slot, int32_t state) {
-    StateCursor from(call_.step, state, shape_.offset);
-    float* to = at(slot);
-    if (packed()) return from.read(to, shape_.floats());
-    for (int64_t i = 0; i < shape_.heads * shape_.lines; ++i, to += shape_.ld) {
-      from.read(to, shape_.columns);
-      from.skip(shape_.stored_ld - shape_.columns);
-      std::fill(to + shape_.columns, to + shape_.width, 0.0f);
-    }
-  }
-  void store(int32_t slot, int32_t state) {
-    StateCursor to(call_.step, state, shape_.offset);
-    const float* from = at(slot);
-    if (packed()) return to.write(from, shape_.floats());
-    for (int64_t i = 0; i < shape_.heads * shape_.lines; ++i, from += shape_.ld) {
-      to.write(from, shape_.columns);
-      to.skip(shape_.stored_ld - shape_.columns);
-    }
-  }
+  void load(int32_t slot, int32_t state) { load(slot, state, 0, shape_.heads); }
+  void store(int32_t slot, int32_t state) { store(slot, state, 0, shape_.heads); }
   void zero(int32_t slot) { std::fill_n(at(slot), shape_.floats(), 0.0f); }
   void copy(int32_t from, int32_t to) { std::copy_n(at(from), shape_.floats(), at(to)); }
 
  protected:
   float* at(int32_t slot, int64_t head = 0) const {
     return slots_ + slot * shape_.floats() + head * shape_.head_floats();
+  }
+
+  // Calls over(heads) of each head where its part of the stored state lies in one piece, and of the
+  // others after it was brought into the slot and before it goes back.
+  template <class Over>
+  void over_stored(int32_t slot, int32_t state, const Over& over) {
+    const int64_t floats = (shape_.lines - 1) * shape_.stored_ld + shape_.columns;
+    const auto in_place = [&](int64_t head) {
+      const bool whole_vectors = shape_.width == shape_.columns;
+      return whole_vectors && head < shape_.heads ? stored(state, head).in_page(floats) : nullptr;
+    };
+    float* s = in_place(0);
+    for (int64_t head = 0; head < shape_.heads; ++head) {
+      float* const next = in_place(head + 1);
+      if (next != nullptr) prefetch_rows(next, shape_.stored_ld, 0, shape_.lines, shape_.columns);
+      if (s != nullptr) {
+        over(Heads{head, head + 1, s, shape_.stored_ld});
+      } else {
+        load(slot, state, head, head + 1);
+        over(Heads{head, head + 1, at(slot, head), shape_.ld});
+        store(slot, state, head, head + 1);
+      }
+      s = next;
+    }
   }
 
   // Of rows [begin, end) whose results `y` are not all finite; `n` of each.
@@ -139,6 +153,29 @@ class UnitStates {
   const UnitShape& shape_;
 
  private:
+  StateCursor stored(int32_t state, int64_t head) const {
+    const int64_t at = head * shape_.lines * shape_.stored_ld;
+    return {call_.step, state, shape_.offset + static_cast<size_t>(at) * sizeof(float)};
+  }
+  void load(int32_t slot, int32_t state, int64_t head, int64_t end) {
+    StateCursor from = stored(state, head);
+    float* to = at(slot, head);
+    if (packed()) return from.read(to, (end - head) * shape_.head_floats());
+    for (int64_t i = head * shape_.lines; i < end * shape_.lines; ++i, to += shape_.ld) {
+      from.read(to, shape_.columns);
+      from.skip(shape_.stored_ld - shape_.columns);
+      std::fill(to + shape_.columns, to + shape_.width, 0.0f);
+    }
+  }
+  void store(int32_t slot, int32_t state, int64_t head, int64_t end) {
+    StateCursor to = stored(state, head);
+    const float* from = at(slot, head);
+    if (packed()) return to.write(from, (end - head) * shape_.head_floats());
+    for (int64_t i = head * shape_.lines; i < end * shape_.lines; ++i, from += shape_.ld) {
+      to.write(from, shape_.columns);
+      to.skip(shape_.stored_ld - shape_.columns);
+    }
+  }
   bool packed() const { return shape_.ld == shape_.columns && shape_.stored_ld == shape_.columns; }
 
   float* const slots_;
@@ -168,11 +205,14 @@ class Mamba2States : public UnitStates {
 
   void rows(int32_t slot, int64_t begin, int64_t end) const {
     for (int64_t row = begin; row < end; row += kScanTokens)
-      block(slot, row, std::min(end, row + kScanTokens));
+      block({0, shape_.heads, at(slot), shape_.ld}, row, std::min(end, row + kScanTokens));
+  }
+  void step(int32_t slot, int32_t state, int64_t row) {
+    over_stored(slot, state, [&](const Heads& heads) { block(heads, row, row + 1); });
   }
 
  private:
-  void block(int32_t slot, int64_t row, int64_t end) const {
+  void block(const Heads& heads, int64_t row, int64_t end) const {
     const int64_t inner = int64_t{args_.heads} * args_.head_dim;
     const int64_t group_heads = args_.heads / args_.groups;
     const int64_t next = std::min(call_.rows(), end + kScanTokens);
@@ -185,9 +225,9 @@ class Mamba2States : public UnitStates {
     kernel.ld_gates = call_.ld_gates;
     kernel.ldy = args_.ld_y;
     kernel.sums = work_;
-    for (int64_t i = 0; i < shape_.heads; ++i) {
+    for (int64_t i = heads.begin; i < heads.end; ++i) {
       const int64_t head = unit_.head + i, column = head * args_.head_dim + unit_.first;
-      if (i == 0 || head % group_heads == 0) {
+      if (i == heads.begin || head % group_heads == 0) {
         const int64_t b = inner + head / group_heads * args_.state;
         const int64_t c = b + int64_t{args_.groups} * args_.state;
         prefetch_rows(args_.x + b, args_.ld, end, next, args_.state);
@@ -198,7 +238,7 @@ class Mamba2States : public UnitStates {
         if (shape_.width != shape_.columns) pad(kernel);
       }
       prefetch_rows(args_.x + column, args_.ld, end, next, shape_.lines);
-      kernel.s = at(slot, i);
+      kernel.s = heads.s + (i - heads.begin) * shape_.head_floats();
       kernel.x = x + column;
       kernel.dt = call_.gates + row * call_.ld_gates + head;
       kernel.decay = kernel.dt + args_.heads;
@@ -251,34 +291,37 @@ class GatedDeltaStates : public UnitStates {
 
   void rows(int32_t slot, int64_t begin, int64_t end) const {
     for (int64_t row = begin; row < end; row += kDeltaTokens)
-      block(slot, row, std::min(end, row + kDeltaTokens));
+      block({0, shape_.heads, at(slot), shape_.ld}, row, std::min(end, row + kDeltaTokens));
+  }
+  void step(int32_t slot, int32_t state, int64_t row) {
+    over_stored(slot, state, [&](const Heads& heads) { block(heads, row, row + 1); });
   }
 
  private:
   // For so many tokens the columns that the kernel passes stay in the L1 cache.
   static constexpr int64_t kDeltaTokens = 32;
 
-  void block(int32_t slot, int64_t row, int64_t end) const {
+  void block(const Heads& heads, int64_t row, int64_t end) const {
     const int64_t key_heads = args_.key_heads, value_heads = args_.value_heads;
     const int64_t keys = key_heads * args_.key_dim;
     const int64_t next = std::min(call_.rows(), end + kDeltaTokens);
     const float* const gates = call_.gates + row * call_.ld_gates;
     GatedDeltaKernel kernel;
-    kernel.lds = shape_.ld;
+    kernel.lds = heads.ld;
     kernel.key_dim = args_.key_dim;
     kernel.columns = shape_.columns;
     kernel.tokens = end - row;
     kernel.ld = args_.ld;
     kernel.ld_scales = kernel.ld_gates = call_.ld_gates;
     kernel.ldy = args_.ld_y;
-    for (int64_t i = 0; i < shape_.heads; ++i) {
+    for (int64_t i = heads.begin; i < heads.end; ++i) {
       const int64_t head = unit_.head + i, key_head = head / (value_heads / key_heads);
       const int64_t q = key_head * args_.key_dim;
       const int64_t column = head * args_.value_dim + unit_.first;
       prefetch_rows(args_.qkv + q, args_.ld, end, next, args_.key_dim);
       prefetch_rows(args_.qkv + keys + q, args_.ld, end, next, args_.key_dim);
       prefetch_rows(args_.qkv + 2 * keys + column, args_.ld, end, next, shape_.columns);
-      kernel.s = at(slot, i);
+      kernel.s = heads.s + (i - heads.begin) * shape_.head_floats();
       kernel.q = args_.qkv + row * args_.ld + q;
       kernel.k = kernel.q + keys;
       kernel.v = args_.qkv + row * args_.ld + 2 * keys + column;

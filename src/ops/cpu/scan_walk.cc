@@ -125,6 +125,9 @@ ScanWalk make_scan_walk(const ScanPlan& plan, int32_t conv_width) {
       if (last_write[static_cast<size_t>(one.state)] == write) walk.writes.push_back(one);
     }
     to.write_end = static_cast<int32_t>(walk.writes.size());
+    to.step = to.begin == ScanWalk::Begin::kLoad && children[i] == 0 &&
+              segment.row_end - segment.row_begin == 1 && to.write_end - to.write_begin == 1 &&
+              walk.writes.back().state == segment.from;
     walk.segments.push_back(to);
   }
   PREFIX_CHECK(write == plan.writes.size());

@@ -10,6 +10,9 @@
 //
 // A stored state that is read after a segment before it in the walk has written it is brought into
 // a slot of its own before the walk begins.
+//
+// A segment of one row that replaces the state it begins with, as decoding has them, is a *step*: it
+// goes over the state where it is stored, without a way through a slot.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +30,7 @@ struct ScanWalk {
     int32_t from;  // kCopy: a slot; kLoad: a stored state
     int32_t write_begin;
     int32_t write_end;
+    bool step;
   };
   struct Load {
     int32_t slot;
@@ -52,13 +56,18 @@ struct ScanWalk {
 
 ScanWalk make_scan_walk(const ScanPlan& plan, int32_t conv_width);
 
-// Calls load(slot, state), copy(from slot, to slot), zero(slot), rows(slot, begin, end) and
-// store(slot, state) of `states` as the plan asks.
+// Calls load(slot, state), copy(from slot, to slot), zero(slot), rows(slot, begin, end),
+// store(slot, state) and step(slot, state, row) of `states` as the plan asks. step() may use the
+// slot as it likes.
 template <class States>
 void walk_segments(const ScanPlan& plan, const ScanWalk& walk, States& states) {
   for (const ScanWalk::Load& load : walk.early) states.load(load.slot, load.state);
   for (size_t i = 0; i < plan.segments.size(); ++i) {
     const ScanWalk::Segment& segment = walk.segments[i];
+    if (segment.step) {
+      states.step(segment.slot, segment.from, plan.segments[i].row_begin);
+      continue;
+    }
     switch (segment.begin) {
       case ScanWalk::Begin::kThere:
         break;

@@ -29,6 +29,11 @@ class StateCursor {
       std::memcpy(piece, reinterpret_cast<const std::byte*>(from) + done, bytes);
     });
   }
+  // The next n floats where they lie; nullptr when they lie in several pages.
+  float* in_page(int64_t n) const {
+    if (at_ + static_cast<size_t>(n) * sizeof(float) > page_bytes_) return nullptr;
+    return reinterpret_cast<float*>(pool_ + static_cast<size_t>(*page_) * page_bytes_ + at_);
+  }
   void skip(int64_t n) {
     at_ += static_cast<size_t>(n) * sizeof(float);
     if (at_ < page_bytes_) return;
