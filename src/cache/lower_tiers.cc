@@ -10,6 +10,7 @@
 namespace prefix {
 namespace {
 
+constexpr size_t kMaxFetches = 16;
 // A tier that is too slow is tried again after so many times.
 constexpr int64_t kTryAgain = 32;
 // Steps below this many rows say little about the cost of a token.
@@ -23,14 +24,16 @@ size_t leading_hits(const Ticket& ticket) {
   return n;
 }
 
-std::shared_ptr<std::byte[]> page_memory(size_t bytes) {
-  return std::make_shared_for_overwrite<std::byte[]>(bytes);
+// With so much memory for what each reads, or less; besides that it holds a state.
+size_t fetches_for(size_t read_bytes, size_t state_bytes) {
+  return std::max<size_t>(1, kMaxFetches * read_bytes / (read_bytes + state_bytes));
 }
 
 }  // namespace
 
 LowerTiers::LowerTiers(std::vector<LowerTier> tiers, Tree& tree, PagePool& pages, KvMemory& kv,
-                       PageKeys& keys, std::chrono::milliseconds timeout, LowerTierLimits limits)
+                       PageKeys& keys, std::chrono::milliseconds timeout, LowerTierLimits limits,
+                       int32_t state_pages)
     : tiers_(std::move(tiers)),
       rates_(tiers_.size()),
       tree_(tree),
@@ -39,31 +42,40 @@ LowerTiers::LowerTiers(std::vector<LowerTier> tiers, Tree& tree, PagePool& pages
       keys_(keys),
       timeout_(timeout),
       limits_(std::move(limits)),
+      state_pages_(state_pages),
+      max_fetches_(fetches_for(limits_.read_bytes,
+                               kv.layout().page_bytes() * static_cast<size_t>(state_pages))),
       written_bytes_(std::make_shared<std::atomic<size_t>>(0)) {}
 
 // --- fetching ------------------------------------------------------------------------------------
 
 std::shared_ptr<const Fetch> LowerTiers::lookup(NodeId root, std::span<const int32_t> tokens,
-                                                const Match& match, bool* own) {
+                                                const Match& match, int32_t limit, bool* own) {
   *own = true;
   if (match.computed < match.matched) return nullptr;  // being computed just now
+  if (state_pages_ > 0) return begin(find_state(root, tokens, match, limit), own);
   const int32_t first = match.matched / kPageTokens;
   const auto last = static_cast<int32_t>(tokens.size()) / kPageTokens;
   if (first >= last) return nullptr;
-  std::vector<PageKey> keys = keys_.keys_behind(match.node, first, tokens, last);
-  if (const auto found = by_next_.find(keys.front()); found != by_next_.end()) {
-    *own = false;
-    return *found->second;
-  }
   const auto f = std::make_shared<Fetch>();
   f->root = root;
   const auto whole = tokens.first(static_cast<size_t>(last) * kPageTokens);
   f->tokens.assign(whole.begin(), whole.end());
   f->first_block = first;
-  f->keys = std::move(keys);
+  f->keys = keys_.keys_behind(match.node, first, tokens, last);
+  f->next = f->keys.front();
+  return begin(f, own);
+}
+
+std::shared_ptr<const Fetch> LowerTiers::begin(const std::shared_ptr<Fetch>& f, bool* own) {
+  if (!f) return nullptr;
+  if (const auto found = by_next_.find(f->next); found != by_next_.end()) {
+    *own = false;
+    return *found->second;
+  }
   f->deadline = limits_.now() + timeout_;
-  if (!next_tier(*f)) return nullptr;
-  by_next_[f->keys.front()] = fetches_.insert(fetches_.end(), f);
+  if (!(f->stage == Fetch::kPages ? next_tier(*f) : ask_for_states(*f))) return nullptr;
+  by_next_[f->next] = fetches_.insert(fetches_.end(), f);
   return f;
 }
 
@@ -107,15 +119,20 @@ bool LowerTiers::next_tier(Fetch& f) {
 bool LowerTiers::read(Fetch& f) {
   const size_t bytes = kv_.layout().page_bytes();
   const size_t count = std::min(f.known - f.at, std::max<size_t>(1, limits_.read_bytes / bytes));
+  return get(f, std::span(f.keys).subspan(f.at, count));
+}
+
+bool LowerTiers::get(Fetch& f, std::span<const PageKey> keys) {
+  const size_t bytes = kv_.layout().page_bytes();
   try {
-    f.buffers.resize(count);
+    f.buffers.resize(keys.size());
     for (PageBuffer& b : f.buffers)
-      if (!b.data) b = {page_memory(bytes), bytes};
+      if (!b.data) b = {std::make_shared_for_overwrite<std::byte[]>(bytes), bytes};
   } catch (const std::bad_alloc&) {
     return false;
   }
   f.asked = limits_.now();
-  f.ticket = tiers_[f.tier].tier->get(std::span(f.keys).subspan(f.at, count), f.buffers);
+  f.ticket = tiers_[f.tier].tier->get(keys, f.buffers);
   return true;
 }
 
@@ -157,6 +174,7 @@ bool LowerTiers::install(Fetch& f, size_t count) {
 
 // True when there is nothing more to come.
 bool LowerTiers::advance(Fetch& f) {
+  if (f.stage != Fetch::kPages) return advance_state(f);
   const bool overdue = limits_.now() >= f.deadline;
   const bool reads = !f.buffers.empty();
   if (!f.ticket->done()) {
@@ -197,14 +215,17 @@ void LowerTiers::poll() {
     if (!wanted) f.ticket->cancel();
     const size_t before = f.at;
     f.done = !wanted || advance(f);
-    if (f.done || f.at > before) {
-      const auto found = by_next_.find(f.keys[before]);
+    if (f.done && wanted && f.length > 0 && f.at == f.keys.size()) install_state(f);
+    // Others that want the pages which came need not wait any more; a state comes last.
+    const bool moved = state_pages_ == 0 && f.at > before;
+    if (f.done || moved) {
+      const auto found = by_next_.find(f.next);
       if (found != by_next_.end() && found->second == at) by_next_.erase(found);
     }
     if (f.done) {
       at = fetches_.erase(at);
     } else {
-      if (f.at > before) by_next_.try_emplace(f.keys[f.at], at);
+      if (moved) by_next_.try_emplace(f.next = f.keys[f.at], at);
       ++at;
     }
   }
@@ -235,9 +256,11 @@ void LowerTiers::save(NodeId node, int32_t length) {
   std::vector<PageKey> keys;
   std::vector<PageBlob> blobs;
   std::vector<KvMemory::Read> reads;
-  const auto add = [&](NodeId id, int32_t page, int32_t block) {
-    if (pages_.saved(page) || *written_bytes_ + bytes > limits_.write_bytes) return;
-    keys.push_back(keys_.key(id, block));
+  std::vector<bool> marked;  // as saved, when they are
+  const AddCopy add = [&](const PageKey& key, int32_t page, bool mark) {
+    if (*written_bytes_ + bytes > limits_.write_bytes) return;
+    keys.push_back(key);
+    marked.push_back(mark);
     // The copy counts until the last tier has let go of it.
     auto* const raw = new std::byte[bytes];
     *written_bytes_ += bytes;
@@ -253,7 +276,10 @@ void LowerTiers::save(NodeId node, int32_t length) {
          id = tree_.node(id).parent) {
       const Node& n = tree_.node(id);
       for_each_full_page(tree_, n, 0, std::min(n.computed, length - n.start),
-                         [&](int32_t page, int32_t block) { add(id, page, block); });
+                         [&](int32_t page, int32_t block) {
+                           if (!pages_.saved(page)) add(keys_.key(id, block), page, true);
+                         });
+      if (n.end() <= length && tree_.has_state(id) && tree_.state_is_kept(id)) save_state(id, add);
     }
   } catch (const std::bad_alloc&) {
     // What there is memory for is given away, the rest another time.
@@ -275,7 +301,8 @@ void LowerTiers::save(NodeId node, int32_t length) {
       if (ticket->completed(i) && !ticket->hit(i)) refused[i] = true;
     if (!ticket->done()) writing_.push_back(std::move(ticket));
   }
-  for (size_t i = 0; i < blobs.size(); ++i) pages_.set_saved(reads[i].page, !refused[i]);
+  for (size_t i = 0; i < blobs.size(); ++i)
+    if (marked[i]) pages_.set_saved(reads[i].page, !refused[i]);
 }
 
 void LowerTiers::flush(std::chrono::milliseconds time) {

@@ -4,6 +4,14 @@
 //     tree has 3 of its 64 pages                  tier 0, then tier 1 for what tier 0 lacks
 //   a request is finished        ── save ────> copies of its full pages ──> [put], every tier
 //
+// Of a model with recurrent layers (lower_tiers_states.cc) keys and values alone help nothing: a
+// state is looked for first, at every token behind the one that the tree has, and pages are fetched
+// only up to it.
+//
+//   path   0 ──────── S ───────────────────── limit      S: in the tree; limit: the request reads
+//                     └ [exists?] ←←← deepest first      from here on
+//                  ... S' found ──> [get] it ──> pages up to S' as above ──> into the tree
+//
 // A request with a lookup waits outside the queue for pages, the others go on; requests that miss
 // the same page wait for the one that fetches it. Whatever goes wrong below is a miss, and after
 // `timeout` the request computes what has not come. A tier that fetches more slowly than this
@@ -43,9 +51,13 @@ struct LowerTierLimits {
 
 // One request's way through the tiers.
 struct Fetch {
+  enum Stage { kFindState, kReadState, kPages };  // the first two with recurrent layers only
+
   bool done = false;
+  Stage stage = kPages;
   NodeId root = kNoNode;
-  std::vector<int32_t> tokens;  // whole pages
+  PageKey next;                 // by which others find this one
+  std::vector<int32_t> tokens;  // whole pages; with recurrent layers up to the state
   int32_t first_block = 0;
   std::vector<PageKey> keys;  // of blocks first_block, first_block + 1, ...
   // keys:   [0, at) are in the tree | [at, known) this tier has | the rest
@@ -56,26 +68,36 @@ struct Fetch {
   std::vector<PageBuffer> buffers;  // of keys [at, at + size); empty during the lookup
   Clock::time_point deadline;
   Clock::time_point asked;  // the ticket's
+
+  // With recurrent layers.
+  int32_t known_state = 0;       // tokens before the state that the tree had
+  std::vector<PageKey> chain;    // of pages known_state / 32 - 1 (or of the root), and those behind
+  size_t places = 0;             // keys of states that this tier was asked for
+  std::vector<int32_t> lengths;  // before states that this tier has, deepest last
+  int32_t length = 0;            // before the state that was read
+  std::vector<PageBuffer> state;  // its pages; then the one of its last tokens, if that is not full
 };
 
 class LowerTiers {
  public:
+  // state_pages: of a state of the model; 0: it has no recurrent layers.
   LowerTiers(std::vector<LowerTier> tiers, Tree& tree, PagePool& pages, KvMemory& kv,
-             PageKeys& keys, std::chrono::milliseconds timeout, LowerTierLimits limits = {});
+             PageKeys& keys, std::chrono::milliseconds timeout, LowerTierLimits limits = {},
+             int32_t state_pages = 0);
 
   // Begins to look up what of `tokens` lies behind the match. Null: there is nothing to wait for.
   // *own: it is for this request and not for another one that misses the same page first, after
-  // which this one should be looked up again.
+  // which this one should be looked up again. limit: a state after more tokens would not help.
   std::shared_ptr<const Fetch> lookup(NodeId root, std::span<const int32_t> tokens,
-                                      const Match& match, bool* own);
+                                      const Match& match, int32_t limit, bool* own);
   // Moves every fetch on as far as the tiers have got.
   void poll();
   // Ends the fetches for a root that is about to go; those who wait for them may look up again.
   void forget(NodeId root);
   // No more fetches at a time: each holds memory for what it reads.
-  bool busy() const { return fetches_.size() >= kMaxFetches; }
-  // Gives the full pages of the first `length` tokens of a path to the tiers that they were not
-  // given to yet, except when too much waits there already.
+  bool busy() const { return fetches_.size() >= max_fetches_; }
+  // Gives the full pages of the first `length` tokens of a path, and the states that are kept on
+  // it, to the tiers that they were not given to yet, except when too much waits there already.
   void save(NodeId node, int32_t length);
   // A step computed so many rows in this time: what a fetch is compared with.
   void computed(int64_t rows, int64_t ns);
@@ -93,8 +115,6 @@ class LowerTiers {
   TierStats stats(size_t tier) const { return tiers_[tier].tier->stats(); }
 
  private:
-  static constexpr size_t kMaxFetches = 16;
-
   using Place = std::list<std::shared_ptr<Fetch>>::iterator;
 
   struct Cost {
@@ -111,8 +131,24 @@ class LowerTiers {
   bool advance(Fetch& f);
   bool next_tier(Fetch& f);
   bool read(Fetch& f);
+  bool get(Fetch& f, std::span<const PageKey> keys);
   size_t usable(const Fetch& f) const;
   bool install(Fetch& f, size_t count);
+  std::shared_ptr<const Fetch> begin(const std::shared_ptr<Fetch>& f, bool* own);
+
+  // Of states.
+  using AddCopy = std::function<void(const PageKey& key, int32_t page, bool mark)>;
+  std::shared_ptr<Fetch> find_state(NodeId root, std::span<const int32_t> tokens,
+                                    const Match& match, int32_t limit) const;
+  std::span<const int32_t> tail_of(const Fetch& f, int32_t length) const;
+  const PageKey& parent_of(const Fetch& f, int32_t length) const;
+  bool ask_for_states(Fetch& f);
+  bool advance_state(Fetch& f);
+  bool read_state(Fetch& f);
+  bool state_usable(const Fetch& f) const;
+  bool begin_pages(Fetch& f);
+  void install_state(Fetch& f);
+  void save_state(NodeId node, const AddCopy& add);
 
   std::vector<LowerTier> tiers_;
   std::vector<Rate> rates_;
@@ -122,6 +158,8 @@ class LowerTiers {
   PageKeys& keys_;
   std::chrono::milliseconds timeout_;
   LowerTierLimits limits_;
+  int32_t state_pages_;
+  size_t max_fetches_;
   double token_ns_ = 0;  // to compute one; running mean
   int64_t step_ns_ = 0;  // of the step since the last poll
   std::list<std::shared_ptr<Fetch>> fetches_;

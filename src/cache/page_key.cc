@@ -25,6 +25,21 @@ void add_field(Sha256& hash, char tag, const void* data, size_t size) {
   hash.update(data, size);
 }
 
+void add_place(Sha256& hash, const PageKey& parent, std::span<const int32_t> tokens) {
+  add_field(hash, 'P', parent.bytes.data(), parent.bytes.size());
+  if constexpr (std::endian::native == std::endian::little) {
+    add_field(hash, 'T', tokens.data(), tokens.size_bytes());
+  } else {
+    add_head(hash, 'T', tokens.size_bytes());
+    for (const int32_t token : tokens) {
+      std::byte bytes[4];
+      for (int i = 0; i < 4; ++i)
+        bytes[i] = static_cast<std::byte>(static_cast<uint32_t>(token) >> 8 * i);
+      hash.update(bytes, sizeof(bytes));
+    }
+  }
+}
+
 }  // namespace
 
 std::string PageKey::hex() const {
@@ -49,18 +64,18 @@ PageKey root_key(const ModelFingerprint& model, std::span<const std::string_view
 
 PageKey page_key(const PageKey& parent, std::span<const int32_t> tokens) {
   Sha256 hash;
-  add_field(hash, 'P', parent.bytes.data(), parent.bytes.size());
-  if constexpr (std::endian::native == std::endian::little) {
-    add_field(hash, 'T', tokens.data(), tokens.size_bytes());
-  } else {
-    add_head(hash, 'T', tokens.size_bytes());
-    for (const int32_t token : tokens) {
-      std::byte bytes[4];
-      for (int i = 0; i < 4; ++i)
-        bytes[i] = static_cast<std::byte>(static_cast<uint32_t>(token) >> 8 * i);
-      hash.update(bytes, sizeof(bytes));
-    }
-  }
+  add_place(hash, parent, tokens);
+  return {hash.finish()};
+}
+
+PageKey state_key(const PageKey& parent, std::span<const int32_t> tail, int64_t length,
+                  int32_t page) {
+  Sha256 hash;
+  add_place(hash, parent, tail);
+  std::byte place[16];
+  put_u64(place, static_cast<uint64_t>(length));
+  put_u64(place + 8, static_cast<uint64_t>(page));
+  add_field(hash, 'S', place, sizeof(place));
   return {hash.finish()};
 }
 

@@ -6,15 +6,22 @@
 //                 |
 //   page 1  = SHA-256( P page 0 | T tokens 32..63 )     and so on along a path
 //
+// A state of recurrent layers after L tokens is several pages, each with a key: of its page i
+//
+//   state   = SHA-256( P key of the last page that is full | T the tokens behind it | S L, i )
+//
+// Keys and values of these tokens are in a page that is not full, under its own key.
+//
 // Each field is one tag byte, the length of its bytes as 64 bits little-endian, and the bytes:
 //
 //   D  domain and version of this format, ASCII        N  number of parts of the namespace, 64 bits
 //   M  32 bytes that stand for weights, page layout    n  one part of the namespace, in order
 //      and everything else that decides the bytes      P  the 32 bytes of the key before
-//   T  token ids, 32 bits little-endian each
+//   T  token ids, 32 bits little-endian each           S  two numbers, 64 bits little-endian each
 //
 // So no part can run into the next one, ("ab", "c") is not ("a", "bc"), a root is never a page, and
-// a page that is not full has a key of its own, because the length of its tokens is hashed. A key
+// a page that is not full has a key of its own, because the length of its tokens is hashed, and a
+// state is never a page of keys and values. A key
 // holds no seed: every process and language that reads this comment computes the same one.
 // tools/golden/page_keys.py does in Python.
 #pragma once
@@ -54,5 +61,10 @@ PageKey root_key(const ModelFingerprint& model, std::span<const std::string_view
 
 // The key of the page behind `parent`.
 PageKey page_key(const PageKey& parent, std::span<const int32_t> tokens);
+
+// The key of page `page` of the state after `length` tokens, of which `tail` come behind the page
+// with the key `parent`.
+PageKey state_key(const PageKey& parent, std::span<const int32_t> tail, int64_t length,
+                  int32_t page);
 
 }  // namespace prefix

@@ -306,7 +306,8 @@ void Engine::open_tiers() {
   LowerTierLimits limits;
   limits.now = now_;
   tiers_ = std::make_unique<LowerTiers>(std::move(tiers), *tree_, *pages_, *kv_, *keys_, timeout,
-                                        std::move(limits));
+                                        std::move(limits),
+                                        model_->state_layout().pages(kv_->layout().page_bytes()));
   fingerprint();  // now, not in the middle of a request
 }
 

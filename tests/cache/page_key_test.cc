@@ -50,6 +50,17 @@ TEST(PageKey, MatchesPythonsHashlib) {
       pages.push_back(key.hex());
     }
     EXPECT_EQ(pages, entry.at("pages").get<std::vector<std::string>>());
+    PageKey parent = root_of(model, name_space);
+    const size_t full = tokens.size() / page * page;
+    for (size_t at = 0; at < full; at += page)
+      parent = page_key(parent, std::span(tokens).subspan(at, page));
+    const auto states = entry.at("states").get<std::vector<std::string>>();
+    for (size_t i = 0; i < states.size(); ++i)
+      EXPECT_EQ(state_key(parent, std::span(tokens).subspan(full),
+                          static_cast<int64_t>(tokens.size()), static_cast<int32_t>(i))
+                    .hex(),
+                states[i]);
+    EXPECT_EQ(states.size(), 2u);
   }
 }
 

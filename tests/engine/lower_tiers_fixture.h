@@ -20,7 +20,8 @@ using Kind = FakeTier::Kind;
 struct LowerTiersTest : testing::Test {
   LowerTiersTest() { open(1s); }
 
-  void open(std::chrono::milliseconds timeout, size_t read_pages = 100, size_t write_pages = 100) {
+  void open(std::chrono::milliseconds timeout, size_t read_pages = 100, size_t write_pages = 100,
+            int32_t state_pages = 0) {
     LowerTierLimits limits;
     limits.read_bytes = read_pages * cache.layout.page_bytes();
     limits.write_bytes = write_pages * cache.layout.page_bytes();
@@ -33,13 +34,14 @@ struct LowerTiersTest : testing::Test {
     list.push_back({"near", std::move(first)});
     list.push_back({"far", std::move(second)});
     tiers = std::make_unique<LowerTiers>(std::move(list), cache.tree, cache.pool, cache.kv,
-                                         cache.keys, timeout, limits);
+                                         cache.keys, timeout, limits, state_pages);
   }
 
   Tokens prompt(size_t n) { return random_tokens(random, n, 1000); }
   std::shared_ptr<const Fetch> lookup(const Tokens& tokens, bool* own = nullptr) {
     bool mine;
-    auto fetch = tiers->lookup(cache.root, tokens, cache.tree.match(cache.root, tokens), &mine);
+    auto fetch = tiers->lookup(cache.root, tokens, cache.tree.match(cache.root, tokens),
+                               static_cast<int32_t>(tokens.size()), &mine);
     if (own) *own = mine;
     return fetch;
   }

@@ -160,7 +160,8 @@ class Simulation {
     s.fetch.reset();
     while (!s.looked_up) {
       if (tiers_->busy()) return true;
-      s.fetch = tiers_->lookup(s.root, s.tokens, cache_.tree.match(s.root, s.tokens), &s.looked_up);
+      s.fetch = tiers_->lookup(s.root, s.tokens, cache_.tree.match(s.root, s.tokens),
+                               static_cast<int32_t>(s.tokens.size()), &s.looked_up);
       if (!s.fetch) continue;
       ++(s.looked_up ? tally_.fetches : tally_.shared);
       return true;

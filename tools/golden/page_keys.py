@@ -29,6 +29,11 @@ def page_key(parent: bytes, tokens: list[int]) -> bytes:
     return hashlib.sha256(field(b"P", parent) + field(b"T", struct.pack(f"<{len(tokens)}i", *tokens))).digest()
 
 
+def state_key(parent: bytes, tail: list[int], length: int, page: int) -> bytes:
+    message = field(b"P", parent) + field(b"T", struct.pack(f"<{len(tail)}i", *tail))
+    return hashlib.sha256(message + field(b"S", struct.pack("<QQ", length, page))).digest()
+
+
 def case(name: str, fingerprint: bytes, name_space: list[bytes], tokens: list[int]) -> dict:
     root = root_key(fingerprint, name_space)
     keys = [root]
@@ -41,6 +46,10 @@ def case(name: str, fingerprint: bytes, name_space: list[bytes], tokens: list[in
         "tokens": tokens,
         "root": root.hex(),
         "pages": [key.hex() for key in keys[1:]],
+        "states": [  # after all tokens, pages 0 and 1
+            state_key(keys[len(tokens) // PAGE], tokens[len(tokens) // PAGE * PAGE :], len(tokens), page).hex()
+            for page in range(2)
+        ],
     }
 
 

@@ -8,6 +8,17 @@
 #include "engine/schedule/scheduler.h"
 
 namespace prefix {
+namespace {
+
+// Of a prompt: the tokens before the first one whose row is read, all of them when none is.
+int32_t output_begin(const RequestSpec& spec) {
+  const auto prompt = static_cast<int32_t>(spec.tokens.size());
+  return spec.task == Task::kWarm       ? prompt
+         : spec.task == Task::kLogprobs ? spec.from - 1
+                                        : prompt - 1;
+}
+
+}  // namespace
 
 void Scheduler::admit() {
   for (const std::shared_ptr<JobState>& state : jobs_) {
@@ -36,7 +47,8 @@ bool Scheduler::waits_for_tier(const JobState& state, WaitingRequest& w) {
     if (tiers_->busy()) return true;
     const RequestSpec& spec = state.job->spec(w.index);
     const NodeId root = roots_.root_of(spec.name_space, max_length(spec));
-    w.fetch = tiers_->lookup(root, spec.tokens, tree_.match(root, spec.tokens), &w.looked_up);
+    w.fetch = tiers_->lookup(root, spec.tokens, tree_.match(root, spec.tokens), output_begin(spec),
+                             &w.looked_up);
     if (w.fetch) return true;
   }
   return false;
@@ -134,9 +146,7 @@ Sequence Scheduler::make_sequence(RunningRequest& request, int32_t choice) {
     tokens = joined;
   }
   s.length = static_cast<int32_t>(tokens.size());
-  const int32_t output_begin = spec.task == Task::kWarm       ? s.length
-                               : spec.task == Task::kLogprobs ? spec.from - 1
-                                                              : prompt - 1;
+  const int32_t output_begin = prefix::output_begin(spec);
   s.output_end = choice >= 0 || spec.task == Task::kLogprobs ? s.length - 1 : s.length;
   s.outputs_left = s.output_end - output_begin;
 

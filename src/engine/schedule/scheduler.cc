@@ -144,8 +144,8 @@ void Scheduler::end_sequences(RunningRequest& request) {
   for (Sequence& s : request.sequences) {
     pages_.unreserve(s.reserved_pages);
     if (s.reserved_tokens > 0) uses_[namespace_of(request)].reserved_tokens -= s.reserved_tokens;
-    if (tiers_) tiers_->save(s.node, s.length);
     states_.release(s, options_.cache && !request.own_root);
+    if (tiers_) tiers_->save(s.node, s.length);
     tree_.unlock(s.node, options_.cache && !request.own_root);
   }
   request.sequences.clear();
