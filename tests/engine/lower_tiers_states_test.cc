@@ -109,9 +109,14 @@ TEST_F(LowerTierStates, OneThatLacksAPageIsAMiss) {
 // The page of the last tokens was given as it was, and is given again when it is full.
 TEST_F(LowerTierStates, AFullPageIsSavedAfterAPartOfIt) {
   const Tokens text = prompt(64);
+  auto& tree = cache.tree;
+  const NodeId id = tree.attach(tree.match(cache.root, text), text, {});
+  cache.compute(id, 40);
   add_state(first_tokens(text, 40), 1);
   EXPECT_FALSE(near->pages.contains(keys_of(cache.root, text)[1]));
-  add_and_save(text);
+  cache.compute_all(id);
+  tiers->save(id, 64);
+  tree.unlock(id, true);
   near->answer();
   EXPECT_TRUE(near->pages.contains(keys_of(cache.root, text)[1]));
   check();

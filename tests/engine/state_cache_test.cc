@@ -105,9 +105,12 @@ TEST_P(StateCache, WhatIsPinnedIsNotTakenByAStepWithoutMemory) {
   const Tokens kept = text(40);
   run(*small, warm(kept));
   const CachePin pin = small->cache_pin(0, kept.data(), kept.size(), 0);
-  for (int round = 0; round < 5; ++round) {
+  for (int round = 0; round < 12; ++round) {
     std::vector<RequestSpec> batch;
-    for (int i = 0; i < 3; ++i) batch.push_back(logits_of(joined(kept, text(30))));
+    for (int i = 0; i < 8; ++i) {
+      const Tokens tokens = joined(kept, text(1 + random() % 40));
+      batch.push_back(i % 3 == 0 ? generation(tokens, 4) : logits_of(tokens));
+    }
     const auto job = run_all(*small, batch);
     for (size_t i = 0; i < batch.size(); ++i) {
       ASSERT_EQ(job->result(i).status, Code::kOk) << job->result(i).message;
