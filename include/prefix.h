@@ -961,8 +961,8 @@ PREFIX_API prefix_status prefix_snapshot_load(prefix_engine* engine, const char*
 typedef struct prefix_sim prefix_sim;
 
 /* options: a JSON object, {} or NULL for the defaults: "policy" ("lru"; also lfu, fifo, mru, filo,
- * slru, priority, gdsf), "page" (1; atoms that are matched as one), "capacity" (0 = no limit; in
- * tokens, of which whole pages are used; never exceeded without compat), "bigram" (false),
+ * slru, priority, gdsf, gds), "page" (1; atoms that are matched as one), "capacity" (0 = no limit;
+ * in tokens, of which whole pages are used; never exceeded without compat), "bigram" (false),
  * "compat" ("", or "sglang": behave as SGLang's radix cache where ours differs on purpose).
  * Errors: INVALID_ARGUMENT for another key or value, naming it; OUT_OF_RANGE for a number beyond
  * its limits.

@@ -64,7 +64,7 @@ Engine::Engine(const ModelSource& source, const Options& options, const LoadProg
   scheduler_ = std::make_unique<Scheduler>(
       *model_, *kv_, *pages_, *tree_,
       SchedulerOptions{static_cast<int32_t>(row_budget(options)), options.get_bool("sharing"),
-                       options.get_bool("cache"), threads_->count()},
+                       options.get_bool("cache"), threads_->count(), policy_ghosts()},
       tiers_.get(), now_);
   watch_tree();
   fill_info(source.name());
@@ -279,10 +279,34 @@ TreeOptions Engine::tree_options() const {
   const double q = static_cast<double>(c.heads) * c.head_dim;
   const double kv = static_cast<double>(c.kv_heads) * c.head_dim;
   TreeOptions tree;
-  tree.policy = *policy_of(options_.get("cache_policy"));
+  const bool hybrid = model_->state_layout().layers > 0;
+  const std::string policy = options_.get("cache_policy");
+  if (policy != "auto") {
+    tree.policy = *policy_of(policy);
+  } else if (hybrid) {
+    tree.policy = PolicyGhosts::kFirst;
+  }
+  const double attention_layers = model_->kv_layout().layers;
   tree.token_cost = c.hidden * (2 * q + 2 * kv + 3.0 * c.intermediate);
-  tree.position_cost = 2 * q;
+  tree.position_cost = 2 * q * attention_layers / c.layers;
   return tree;
+}
+
+// For a hybrid model whose cache chooses its policy by itself.
+std::shared_ptr<PolicyGhosts> Engine::policy_ghosts() const {
+  const StateLayout state = model_->state_layout();
+  if (state.layers == 0 || options_.get("cache_policy") != "auto" || !options_.get_bool("cache") ||
+      !options_.get_bool("sharing"))
+    return nullptr;
+  const auto page_bytes = static_cast<int64_t>(kv_->layout().page_bytes());
+  const TreeOptions costs = tree_options();
+  HybridCost cost;
+  cost.mlp_layers = model_->config().layers;
+  cost.mlp.linear = static_cast<int64_t>(2 * costs.token_cost);
+  cost.mlp.quadratic = static_cast<int64_t>(costs.position_cost);  // half of the keys, on average
+  cost.state_bytes = state.pages(kv_->layout().page_bytes()) * page_bytes;
+  cost.kv_bytes = page_bytes / kPageTokens;
+  return std::make_shared<PolicyGhosts>(cost, pages_->capacity() * page_bytes);
 }
 
 MemoryEstimate Engine::estimate(const ModelSource& source, const Options& options) {

@@ -31,6 +31,7 @@
 #include "engine/request.h"
 #include "engine/request_histograms.h"
 #include "model/model.h"
+#include "tree/policy_ghosts.h"
 #include "tree/tree.h"
 
 namespace prefix {
@@ -134,6 +135,7 @@ class Engine {
   void fail_engine(std::unique_lock<std::mutex>& lock, Code code, const char* message) noexcept;
 
   TreeOptions tree_options() const;
+  std::shared_ptr<PolicyGhosts> policy_ghosts() const;
   void watch_tree();
   void require_events() const;
 

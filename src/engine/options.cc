@@ -47,9 +47,10 @@ constexpr OptionInfo kTable[] = {
      "free memory, nine tenths of what is left on a GPU. Suffixes K, M, G."},
     {"cache", T::kBool, S::kEngine, "true", 0, 0, "",
      "Keep computed prefixes for later batches; false = free them when a request is done."},
-    {"cache_policy", T::kString, S::kEngine, "lru", 0, 0,
-     "lru|lfu|fifo|mru|filo|slru|priority|gdsf",
-     "Which cached prefix goes first when memory is short; docs/cache-policies.md compares them."},
+    {"cache_policy", T::kString, S::kEngine, "auto", 0, 0,
+     "auto|lru|lfu|fifo|mru|filo|slru|priority|gdsf|gds",
+     "Which cached prefix goes first when memory is short; docs/cache-policies.md compares them. "
+     "auto = lru; with recurrent layers what of lru, gds and gdsf has saved most lately."},
     {"cache_disk", T::kString, S::kEngine, "", 0, 0, "",
      "A folder in which computed pages are kept below memory, for this process and later ones; "
      "empty = none."},

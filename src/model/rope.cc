@@ -83,7 +83,8 @@ RopeTables rope_tables(const ModelConfig& config, int32_t positions) {
     const std::vector<float> frequencies = rope_frequencies(config, regime == 1);
     for (size_t p = 0; p < rows; ++p) {
       const size_t row = (static_cast<size_t>(regime) * rows + p) * half;
-      fill_row(static_cast<float>(p), frequencies, scale, &tables.cos[row], &tables.sin[row]);
+      fill_row(static_cast<float>(p), frequencies, scale, tables.cos.data() + row,
+               tables.sin.data() + row);
     }
   }
   return tables;

@@ -28,9 +28,11 @@ int64_t PolicyState::rank_of(NodeId id, const Node& node) const {
       return -created[static_cast<size_t>(id)];
     case Policy::kMru:
       return -node.last_use;
+    case Policy::kGds:
     case Policy::kGdsf: {
       const double position = node.start + 0.5 * node.length;
-      const double worth = node.uses * (token_cost + position_cost * position) / token_cost;
+      const uint32_t uses = policy == Policy::kGdsf ? node.uses : 1;
+      const double worth = uses * (token_cost + position_cost * position) / token_cost;
       return std::bit_cast<int64_t>(age + worth);  // not negative, so bits are ordered as values
     }
     default:
@@ -58,8 +60,8 @@ void EvictionQueue::link(Class& c, NodeId before, NodeId id) {
 
 void EvictionQueue::insert(NodeId id) {
   const Key mine{state_.class_of(nodes_[id]), rank(id)};
-  // Under gdsf the rank of a linked node would change as it waits.
-  Class* const c = state_.policy == Policy::kGdsf ? nullptr : class_for(mine.of_class);
+  // With an age the rank of a linked node would change as it waits.
+  Class* const c = ages(state_.policy) ? nullptr : class_for(mine.of_class);
   if (c && (c->tail == kNoNode || mine.rank >= rank(c->tail))) {
     link(*c, c->tail, id);
   } else if (c && mine.rank <= rank(c->head)) {

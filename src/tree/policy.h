@@ -9,7 +9,8 @@
 //   filo       0                     - creation
 //   slru       0: used once, else 1  last use
 //   priority   priority              last use
-//   gdsf       0                     L + uses x cost / size     (Cherkasova 1998; see gdsf_rank)
+//   gdsf       0                     L + uses x cost / size     (Cherkasova 1998)
+//   gds        0                     L + cost / size            (Cao and Irani 1997)
 #pragma once
 
 #include <cstdint>
@@ -18,10 +19,13 @@
 
 namespace prefix {
 
-enum class Policy : int32_t { kLru, kLfu, kFifo, kMru, kFilo, kSlru, kPriority, kGdsf };
+enum class Policy : int32_t { kLru, kLfu, kFifo, kMru, kFilo, kSlru, kPriority, kGdsf, kGds };
 
-inline constexpr std::string_view kPolicyNames[] = {"lru",  "lfu",  "fifo",     "mru",
-                                                    "filo", "slru", "priority", "gdsf"};
+inline constexpr std::string_view kPolicyNames[] = {"lru",  "lfu",      "fifo", "mru", "filo",
+                                                    "slru", "priority", "gdsf", "gds"};
+
+// Whether ranks have an age in front: that of the last one that went.
+inline bool ages(Policy policy) { return policy == Policy::kGdsf || policy == Policy::kGds; }
 
 inline std::string_view policy_name(Policy policy) {
   return kPolicyNames[static_cast<int32_t>(policy)];

@@ -262,11 +262,11 @@ void Tree::cut(NodeId id, int32_t length) {
 
 // Frees a leaf; its parent may become evictable.
 void Tree::remove(NodeId id) {
+  forget_state(id);
   if (nodes_[id].queued) dequeue(id);
   Node& n = nodes_[id];
   PREFIX_CHECK(n.subtree_locks == 0 && n.first_child == kNoNode && n.length > 0);
   const NodeId parent = n.parent;
-  forget_state(id);
   unlink(id);
   children_changed(parent);
   int32_t page = n.first_page;

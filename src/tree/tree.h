@@ -186,6 +186,9 @@ class Tree {
   int64_t state_evictions() const { return state_evictions_; }
 
   // --- eviction ---
+  // From now on. Costs a pass over the tree.
+  void set_policy(Policy policy);
+  Policy policy() const { return state_.policy; }
   // Evicts until `pages` are available, not a page more than needed; false if it cannot. They are
   // for a namespace, which may go below its own floor when nothing else is left; -1: for none.
   bool make_room(int32_t pages, int32_t name_space = -1);
@@ -294,9 +297,11 @@ class Tree {
   void set_expiry(NodeId id, const AttachOptions& use, bool is_new);
   void prune(NodeId id, bool keep);
   EvictionQueue& queue_of(const Node& n);
-  const EvictionQueue* queue_of(const Namespace& name_space) const;
   void dequeue(NodeId id);
   void update_queue(NodeId id);
+  static bool may_go(const Node& n) {
+    return n.length > 0 && n.subtree_locks == 0 && n.first_child == kNoNode;
+  }
   bool make_room_in(int32_t name_space, int64_t tokens);
   int32_t tail_tokens(NodeId id, int32_t pages) const;
   void evict_victim(NodeId id, int32_t pages, EvictReason why);
@@ -311,7 +316,6 @@ class Tree {
     if (has_state(id)) update_state(id);
   }
   NodeId state_victim(int32_t within = -1) const;
-  bool state_goes_first(NodeId state, NodeId leaf) const;
   void evict_state(NodeId id);
 
   PagePool& pages_;

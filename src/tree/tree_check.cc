@@ -48,8 +48,7 @@ void Tree::check() const {
       continue;
     }
     PREFIX_CHECK(n.length > 0 && n.computed >= 0 && n.computed <= n.length);
-    const bool can_go = n.subtree_locks == 0 && n.first_child == kNoNode;
-    PREFIX_CHECK(n.queued == can_go);
+    PREFIX_CHECK(n.queued == (may_go(n) && !has_state(id)));
     if (n.subtree_locks == 0) PREFIX_CHECK(n.computed == n.length);
     check_pages(id, owners);
     tokens += n.length;

@@ -15,18 +15,14 @@ EvictionQueue& Tree::queue_of(const Node& n) {
   return space.own ? *space.own : common_;
 }
 
-const EvictionQueue* Tree::queue_of(const Namespace& space) const {
-  return space.own ? space.own.get() : &common_;
-}
-
 void Tree::dequeue(NodeId id) { queue_of(nodes_[id]).erase(id); }
 
-// The queue has the computed leaves that are not held, and nothing else.
+// The queue has the computed leaves that are not held and own no state, and nothing else.
 void Tree::update_queue(NodeId id) {
   const Node& n = nodes_[id];
-  const bool can_go = n.length > 0 && n.subtree_locks == 0 && n.first_child == kNoNode;
-  if (can_go == n.queued) return;
-  if (can_go) {
+  const bool waits = may_go(n) && !has_state(id);
+  if (waits == n.queued) return;
+  if (waits) {
     queue_of(n).insert(id);
   } else {
     dequeue(id);
@@ -53,6 +49,17 @@ void Tree::set_limits(int32_t name_space, int64_t floor, int64_t quota) {
   for (const NodeId id : waiting) update_queue(id);
 }
 
+void Tree::set_policy(Policy policy) {
+  if (policy == state_.policy) return;
+  std::vector<NodeId> waiting;
+  for (NodeId id = 0; id < nodes_.limit(); ++id)
+    if (nodes_[id].root >= 0 && nodes_[id].queued) waiting.push_back(id);
+  for (const NodeId id : waiting) dequeue(id);
+  state_.policy = policy;
+  for (const NodeId id : waiting) update_queue(id);
+  for (const auto& [id, state] : states_) update_state(id);
+}
+
 NodeId Tree::victim() const {
   const EvictionQueue* best = common_.empty() ? nullptr : &common_;
   for (const int32_t name_space : limited_) {
@@ -67,7 +74,7 @@ int64_t Tree::evict(NodeId id, EvictReason why) {
   const Node& n = nodes_[id];
   const int64_t tokens = n.length;
   const NodeId parent = n.parent;
-  if (state_.policy == Policy::kGdsf)
+  if (ages(state_.policy) && n.queued)
     state_.age = std::max(state_.age, std::bit_cast<double>(queue_of(n).front_key().rank));
   if (observer_.evicting) observer_.evicting(id, 0, why);
   remove(id);
@@ -114,12 +121,12 @@ bool Tree::make_room(int32_t pages, int32_t name_space) {
   while (pages_.available() < pages) {
     const int32_t wanted = pages - pages_.available();
     const NodeId id = victim();
-    if (const NodeId state = state_victim(); state_goes_first(state, id)) {
-      evict_state(state);
-      continue;
-    }
     if (id != kNoNode) {
       evict_victim(id, wanted, EvictReason::kCapacity);
+      continue;
+    }
+    if (const NodeId state = state_victim(); state != kNoNode) {
+      evict_state(state);
       continue;
     }
     const Namespace* s = find_space(name_space);
@@ -133,12 +140,12 @@ bool Tree::make_room(int32_t pages, int32_t name_space) {
 bool Tree::make_room_in(int32_t name_space, int64_t tokens) {
   const Namespace& s = namespaces_.at(name_space);
   while (s.quota > 0 && s.held() + tokens > s.quota) {
-    const NodeId leaf = s.own->empty() ? kNoNode : s.own->front();
-    if (const NodeId state = state_victim(name_space); state_goes_first(state, leaf)) {
+    if (s.own->empty()) {
+      const NodeId state = state_victim(name_space);
+      if (state == kNoNode) return false;
       evict_state(state);
       continue;
     }
-    if (leaf == kNoNode) return false;
     const int64_t over = s.held() + tokens - s.quota;
     const int64_t pages = (over + kPageTokens - 1) / kPageTokens;
     evict_tail(s.own->front(),
@@ -151,12 +158,13 @@ int64_t Tree::trim(int32_t pages) {
   const int64_t before = tokens_;
   while (pages_.used() > pages) {
     const NodeId id = victim();
-    if (const NodeId state = state_victim(); state_goes_first(state, id)) {
-      evict_state(state);
+    if (id != kNoNode) {
+      evict_victim(id, pages_.used() - pages, EvictReason::kExplicit);
       continue;
     }
-    if (id == kNoNode) break;
-    evict_victim(id, pages_.used() - pages, EvictReason::kExplicit);
+    const NodeId state = state_victim();
+    if (state == kNoNode) break;
+    evict_state(state);
   }
   return before - tokens_;
 }
@@ -172,7 +180,7 @@ int64_t Tree::drop(NodeId top, EvictReason why) {
       const NodeId parent = nodes_[id].parent;
       const bool is_first = nodes_[parent].first_child == id;
       const NodeId previous = nodes_[id].previous;
-      if (nodes_[id].queued) {
+      if (may_go(nodes_[id])) {
         const int64_t tokens = nodes_[id].length;
         if (observer_.evicting) observer_.evicting(id, 0, why);
         remove(id);
@@ -188,7 +196,7 @@ int64_t Tree::drop(NodeId top, EvictReason why) {
 int64_t Tree::drop_after(const Match& match, EvictReason why) {
   int64_t evicted = drop(match.node, why);
   const Node& n = nodes_[match.node];
-  if (!n.queued || match.offset == n.length) return evicted;
+  if (!may_go(n) || match.offset == n.length) return evicted;
   if (match.offset == 0) return evicted + evict(match.node, why);
   const int32_t rest = n.length - match.offset;
   if (observer_.evicting) observer_.evicting(match.node, match.offset, why);

@@ -1,8 +1,9 @@
 // States of recurrent layers: whose they are, and which goes when pages are wanted.
 //
-// A state competes with leaves by the same keys (policy.h), with times and uses of its own: a hit
-// refreshes the state it continues from, not those above it. One at a fork stays until the fork is
-// gone: what shares it is still there.
+// Leaves without a state go first: nothing can be continued behind them. Then states, by the keys of
+// policy.h with times and uses of their own: a hit refreshes the state it continues from, not those
+// above it. A leaf whose state went is one without. A state at a fork stays until the fork is gone:
+// what shares it is still there (Marconi, Pan et al. 2024, section 4).
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -45,6 +46,7 @@ void Tree::add_state(NodeId id, std::vector<int32_t> pages, bool keep) {
   loose_state_pages_ -= count;
   space_of(n).state_tokens += int64_t{count} * kPageTokens;
   update_state(id);
+  update_queue(id);
 }
 
 std::vector<int32_t> Tree::take_state(NodeId id) {
@@ -57,13 +59,14 @@ std::vector<int32_t> Tree::take_state(NodeId id) {
   loose_state_pages_ += count;
   space_of(nodes_[id]).state_tokens -= int64_t{count} * kPageTokens;
   states_.erase(id);
+  update_queue(id);
   return pages;
 }
 
 void Tree::drop_state(NodeId id) { give_state_pages(take_state(id)); }
 
 void Tree::evict_state(NodeId id) {
-  if (state_.policy == Policy::kGdsf)
+  if (ages(state_.policy))
     state_.age = std::max(state_.age, std::bit_cast<double>(states_.at(id).key.rank));
   drop_state(id);
   ++state_evictions_;
@@ -112,14 +115,17 @@ EvictionQueue::Key Tree::state_key(NodeId id, const State& state) const {
       return {of_class, state.created};
     case Policy::kFilo:
       return {of_class, -state.created};
+    case Policy::kGds:
     case Policy::kGdsf: {
       const NodeId above = state_at(as.parent, as.end());
       const double begin = above == kNoNode ? 0 : nodes_[above].end();
       const double tokens = as.end() - begin;
       const double middle = begin + 0.5 * tokens;
       const double cost = (state_.token_cost + state_.position_cost * middle) / state_.token_cost;
-      const double size = static_cast<double>(state.pages.size()) * kPageTokens;
-      return {of_class, std::bit_cast<int64_t>(state_.age + as.uses * cost * tokens / size)};
+      const double run = as.first_child == kNoNode ? as.length : 0;  // it goes, too
+      const double size = static_cast<double>(state.pages.size()) * kPageTokens + run;
+      const uint32_t uses = state_.policy == Policy::kGdsf ? as.uses : 1;
+      return {of_class, std::bit_cast<int64_t>(state_.age + uses * cost * tokens / size)};
     }
     default:
       return {of_class, state_.rank_of(id, as)};
@@ -149,13 +155,6 @@ NodeId Tree::state_victim(int32_t within) const {
     return id;
   }
   return kNoNode;
-}
-
-bool Tree::state_goes_first(NodeId state, NodeId leaf) const {
-  if (state == kNoNode || leaf == kNoNode) return state != kNoNode;
-  const EvictionQueue* const queue =
-      queue_of(*roots_[static_cast<size_t>(nodes_[leaf].root)].space);
-  return states_.at(state).key <= queue->front_key();
 }
 
 bool Tree::make_state_room(int32_t pages, int32_t name_space) {

@@ -142,6 +142,9 @@ TEST(Sample, AnAcceptedTokenIsPenalisedAsOneOfThePrompt) {
   Sampler sampler(options, std::vector<int32_t>{5, 1});
   for (const int32_t token : {3, 1, 9, 3}) sampler.accept(token);
   EXPECT_EQ(sampler.tokens(), (std::vector<int32_t>{1, 3, 5, 9}));
+  Sampler twice(options, {});
+  for (int i = 0; i < 2; ++i) twice.accept(0);
+  EXPECT_EQ(twice.sample(std::vector<float>{4, 1.5f}).token, 0);  // divided by 2, not by 4
 }
 
 TEST(Sample, ABranchGoesOnByItself) {

@@ -118,7 +118,7 @@ TEST_P(HybridQueueTest, GivesWhatALookAtEverythingGives) {
         naive.nodes.erase(victim);
       }
     }
-    if (known->candidate && naive.nodes.contains(id)) queue.put(id, *known->candidate);
+    if (naive.nodes.contains(id) && known->candidate) queue.put(id, *known->candidate);
   }
 }
 

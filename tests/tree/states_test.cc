@@ -85,7 +85,7 @@ TEST_F(StatesTest, ItGoesWithTheLastTokenOfItsNode) {
   tree.check();
 }
 
-TEST_F(StatesTest, TheOldestStateOrLeafGoesFirst) {
+TEST_F(StatesTest, LeavesWithoutAStateGoFirstThenTheOldestState) {
   const NodeId first = cached(count_from(0, 32));
   give_state(first, 8);
   const NodeId second = cached(count_from(100, 32));
@@ -94,11 +94,53 @@ TEST_F(StatesTest, TheOldestStateOrLeafGoesFirst) {
   tree.lock(first);  // a use of the path, not of its state
   tree.unlock(first, true);
   ASSERT_TRUE(tree.make_room(2));
+  EXPECT_EQ(tree.match(root, count_from(200, 32)).matched, 0);
+  EXPECT_EQ(tree.state_evictions(), 0);
+  ASSERT_TRUE(tree.make_room(3));
   EXPECT_FALSE(tree.has_state(first));
   EXPECT_TRUE(tree.has_state(second));
   EXPECT_EQ(tree.match(root, count_from(0, 32)).matched, 32);
-  EXPECT_EQ(tree.state_evictions(), 1);
+  ASSERT_TRUE(tree.make_room(11));  // now the first is a leaf without a state
+  EXPECT_EQ(tree.match(root, count_from(0, 32)).matched, 0);
+  EXPECT_TRUE(tree.has_state(second));
   tree.check();
+}
+
+TEST_F(StatesTest, GdsKeepsWhatCostsMoreForItsSizeAndGdsfCountsUses) {
+  for (const Policy policy : {Policy::kGds, Policy::kGdsf}) {
+    PagePool pages(60);
+    Tree t(pages, {.policy = policy, .token_cost = 1, .position_cost = 0});
+    const NodeId top = t.add_root();
+    const auto leaf = [&](int32_t from, int32_t n) {
+      const Tokens tokens = count_from(from, n);
+      const NodeId id = t.attach(t.match(top, tokens), tokens, {});
+      t.set_computed(id, n);
+      t.add_state(id, t.take_state_pages(10), true);
+      t.unpin_state(id);
+      t.unlock(id, true);
+      return id;
+    };
+    const NodeId deep = leaf(0, 96), used = leaf(1000, 32), flat = leaf(2000, 32);
+    for (int i = 0; i < 9; ++i) t.use_state(used);
+    ASSERT_TRUE(t.make_room(60 - pages.used() + 1));
+    EXPECT_TRUE(t.has_state(deep));
+    EXPECT_EQ(t.has_state(used), policy == Policy::kGdsf);
+    EXPECT_EQ(t.has_state(flat), policy == Policy::kGds);  // gds: the older one of two
+    t.check();
+  }
+}
+
+TEST_F(StatesTest, AnotherPolicyFromNowOn) {
+  const NodeId first = cached(count_from(0, 96));
+  give_state(first, 6);
+  const NodeId second = cached(count_from(1000, 32));
+  give_state(second, 6);
+  EXPECT_EQ(tree.policy(), Policy::kLru);
+  tree.set_policy(Policy::kGds);
+  tree.check();
+  ASSERT_TRUE(tree.make_room(5));
+  EXPECT_TRUE(tree.has_state(first));
+  EXPECT_FALSE(tree.has_state(second));
 }
 
 TEST_F(StatesTest, AUseOfTheStateKeepsIt) {
@@ -180,7 +222,8 @@ TEST_F(StatesTest, ExpiredStatesGo) {
 TEST_F(StatesTest, RandomOperationsKeepTheInvariants) {
   std::mt19937 random(3);
   const auto below = [&](size_t n) { return static_cast<int32_t>(random() % n); };
-  for (const Policy policy : {Policy::kLru, Policy::kGdsf, Policy::kFifo, Policy::kPriority}) {
+  for (const Policy policy :
+       {Policy::kLru, Policy::kGds, Policy::kGdsf, Policy::kFifo, Policy::kPriority}) {
     PagePool pages(60);
     Tree t(pages, {.policy = policy});
     const NodeId roots[2] = {t.add_root(), t.add_root(0, 1)};
@@ -248,6 +291,7 @@ TEST_F(StatesTest, RandomOperationsKeepTheInvariants) {
           break;
         case 5:
           t.make_room(below(30));
+          if (below(50) == 0) t.set_policy(below(2) ? Policy::kGdsf : policy);
           break;
         case 6:
           if (!held.empty()) {

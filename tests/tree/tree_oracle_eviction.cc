@@ -30,6 +30,7 @@ CheckedTree::Key CheckedTree::key(const Edge& e) const {
     case Policy::kPriority:
       of_class = e.priority;
       break;
+    case Policy::kGds:
     case Policy::kGdsf:
       rank = 0;  // any order
       break;

@@ -171,9 +171,25 @@ void Scheduler::finish(RunningRequest& request, Code code, const std::string& me
       result.values.push_back(static_cast<float>(sum));
     }
   }
+  follow_ghosts(request);
   release(request);
   --accounting_.counters().running;
   finish_request(*request.state, request.index);
+}
+
+// The policy is a guess that may be dropped: without memory for it the last one stays.
+void Scheduler::follow_ghosts(const RunningRequest& request) noexcept {
+  const RequestSpec& spec = request.spec();
+  if (!options_.ghosts || spec.task != Task::kGenerate) return;
+  try {
+    std::vector<int32_t> tokens = spec.tokens;
+    const std::vector<int32_t>& more = request.result().tokens;
+    tokens.insert(tokens.end(), more.begin(), more.end());
+    tree_.set_policy(options_.ghosts->follow(namespace_of(request), tokens,
+                                             static_cast<int64_t>(spec.tokens.size())));
+  } catch (...) {
+    options_.ghosts.reset();
+  }
 }
 
 void Scheduler::finish_request(JobState& state, size_t index) noexcept {

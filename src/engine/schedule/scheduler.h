@@ -29,6 +29,7 @@
 #include "engine/schedule/states.h"
 #include "model/model.h"
 #include "plan/step.h"
+#include "tree/policy_ghosts.h"
 #include "tree/tree.h"
 
 namespace prefix {
@@ -38,6 +39,7 @@ struct SchedulerOptions {
   bool sharing = true;  // off: every request computes and stores its own path
   bool cache = true;    // off: nodes go with the last request that uses them
   int32_t threads = 1;
+  std::shared_ptr<PolicyGhosts> ghosts;  // null: the tree keeps its policy
 };
 
 class Scheduler {
@@ -114,6 +116,7 @@ class Scheduler {
   // scheduler.cc: the end of a request.
   void expire_requests();
   void finish(RunningRequest& request, Code code, const std::string& message);
+  void follow_ghosts(const RunningRequest& request) noexcept;
   void end_sequences(RunningRequest& request);
   void release(RunningRequest& request);
   void finish_request(JobState& state, size_t index) noexcept;

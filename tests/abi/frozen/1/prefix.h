@@ -466,10 +466,12 @@ typedef struct prefix_engine_stats {
  * {"format": "safetensors" or "GGUF", "architecture": name as the file gives it,
  *  "model_type": what this library runs it as,
  *  "sizes": {"layers": n, "hidden", "heads", "kv_heads", "head_dim", "intermediate",
- *            "vocabulary", "max_positions"},
- *  "tensors": [{"group": "embedding" or "attention", "mlp", "norm", "output", "other",
+ *            "vocabulary", "max_positions", "recurrent_layers"},
+ *  "tensors": [{"group": "embedding" or "attention", "recurrent", "mlp", "norm", "output",
+ *                        "unused" (parts that are not run), "other",
  *               "dtype": type in the file, "tensors": n, "parameters": n, "bytes": n}],
- *  "parameters": n, "bytes": n, "flops_per_token": n}
+ *  "parameters": n, "bytes": n, "state_bytes": n, "flops_per_token": n}
+ * state_bytes is what all recurrent layers together know after a token; 0 without any.
  * flops_per_token counts the matrices; attention comes on top, in proportion to the context.
  * NOT_FOUND, IO, FORMAT, UNSUPPORTED_MODEL. */
 PREFIX_API prefix_status prefix_model_info_json(const char* path, size_t path_len, char* buf,
@@ -534,7 +536,7 @@ typedef struct prefix_engine_info {
   int32_t threads;       /* as it is in force; of the pool, if it was given one */
   int32_t page_tokens;   /* of a KV page */
   int64_t weight_bytes, kv_bytes_per_token;
-  int64_t recurrent_layers, state_bytes; /* of one state of them; 0: the model has none */
+  int64_t recurrent_layers, state_bytes; /* that a state takes of the cache; 0: there are none */
 } prefix_engine_info;
 #define PREFIX_ENGINE_INFO_INIT \
   {(int32_t)sizeof(prefix_engine_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
@@ -820,8 +822,10 @@ PREFIX_API prefix_status prefix_job_get_totals(const prefix_job* job, prefix_job
 typedef struct prefix_cache_info {
   int32_t struct_size;
   int32_t reserved;
-  int64_t cached_tokens;  /* longest prefix that is computed */
-  int64_t pending_tokens; /* further tokens that are being computed now */
+  /* Longest prefix that is computed. Of a model with recurrent layers: the longest one of it that
+   * ends at a state, from which a request goes on. */
+  int64_t cached_tokens;
+  int64_t pending_tokens; /* tokens behind what is computed that are being computed now */
 } prefix_cache_info;
 #define PREFIX_CACHE_INFO_INIT {(int32_t)sizeof(prefix_cache_info), 0, 0, 0}
 
@@ -856,7 +860,8 @@ PREFIX_API prefix_status prefix_cache_set_limits(prefix_engine* engine, int32_t 
                                                  int64_t floor_bytes, int64_t quota_bytes,
                                                  prefix_error* err);
 /* [any thread] Keeps the longest computed prefix of these tokens in the cache for ttl_ms (0: until
- * it is given back). *lease: its number, for prefix_cache_unpin; *pinned (may be NULL): tokens that
+ * it is given back); of a model with recurrent layers the one that ends at a state, and the state,
+ * see cached_tokens. *lease: its number, for prefix_cache_unpin; *pinned (may be NULL): tokens that
  * stay. Pins add up: a prefix goes when the last lease on it has ended. What is pinned counts
  * against cache_bytes: with all of it pinned, requests get CACHE_FULL. Errors: NOT_FOUND when
  * nothing of it is computed, OUT_OF_RANGE for a negative ttl_ms. */
@@ -956,18 +961,33 @@ PREFIX_API prefix_status prefix_snapshot_load(prefix_engine* engine, const char*
 typedef struct prefix_sim prefix_sim;
 
 /* options: a JSON object, {} or NULL for the defaults: "policy" ("lru"; also lfu, fifo, mru, filo,
- * slru, priority, gdsf), "page" (1; atoms that are matched as one), "capacity" (0 = no limit; in
- * tokens, of which whole pages are used; never exceeded without compat), "bigram" (false), "compat"
- * ("", or "sglang": behave as SGLang's radix cache where ours differs on purpose). Errors:
- * INVALID_ARGUMENT for another key or value, naming it; OUT_OF_RANGE for a number beyond its
- * limits. */
+ * slru, priority, gdsf, gds), "page" (1; atoms that are matched as one), "capacity" (0 = no limit;
+ * in tokens, of which whole pages are used; never exceeded without compat), "bigram" (false),
+ * "compat" ("", or "sglang": behave as SGLang's radix cache where ours differs on purpose).
+ * Errors: INVALID_ARGUMENT for another key or value, naming it; OUT_OF_RANGE for a number beyond
+ * its limits.
+ *
+ * With "hybrid" it is the cache of a model with recurrent layers, which holds states beside keys
+ * and values. "hybrid" is an object with what the model costs: "recurrent_layers" (24),
+ * "attention_layers" (4), "mlp_layers" (28), "width" (4096), "state_width" (128); "state_bytes"
+ * (of all layers at one position) and "kv_bytes" (of a token) instead of what follows from these,
+ * and likewise FLOPs of a token in a layer: "recurrent_flops", "attention_flops",
+ * "attention_flops_squared" (times the tokens before), "mlp_flops". The other keys are then
+ * "policy" ("auto": the one of lru, gds and gdsf that saved the most lately; lru, leaf-lru,
+ * marconi, gds, gdsf, block), "alpha" (marconi: this one instead of one that is tuned), "capacity"
+ * (bytes), "admission" (["branch", "end"]: where states are taken; also "prompt", the end of the
+ * prompt, and "placed", where later requests are likely to part from this one), "max_placed" (1;
+ * of these, for a request), "max_states" (0; that a path keeps), "compat" ("", or "marconi": the
+ * rules of Marconi's experiments), and with it "pitfalls" ([9]; also 3, 4, 5: what its published
+ * code does otherwise than its paper). */
 PREFIX_API prefix_status prefix_sim_create(const char* options, size_t length, prefix_sim** out,
                                            prefix_error* err);
 /* One operation, a JSON object: {"op": "match" | "insert" | "lock" | "unlock", "tokens": [...],
- * "ns": ""} (insert also "priority" and "slots"), {"op": "evict", "n": 5}, {"op": "reset"},
- * {"op": "dump"}, {"op": "stats"}. Errors: INVALID_ARGUMENT for what is no operation, OUT_OF_RANGE
- * for a number, CACHE_FULL for an insertion that cannot fit, OUT_OF_MEMORY, MISUSE for an unlock
- * without a lock. An insertion that fails changes nothing; the simulation goes on. */
+ * "ns": ""} (insert also "priority" and "slots"), {"op": "evict", "n": 5}, {"op": "reset"}, {"op":
+ * "dump"}, {"op": "stats"}; of a hybrid model only "stats". Errors: INVALID_ARGUMENT for what is
+ * no operation, OUT_OF_RANGE for a number, CACHE_FULL for an insertion that cannot fit,
+ * OUT_OF_MEMORY, MISUSE for an unlock without a lock. An insertion that fails changes nothing; the
+ * simulation goes on. */
 PREFIX_API prefix_status prefix_sim_apply(prefix_sim* sim, const char* operation, size_t length,
                                           prefix_error* err);
 /* The result of the last operation that succeeded, one line of JSON without a line end: what it
@@ -976,8 +996,9 @@ PREFIX_API prefix_status prefix_sim_apply(prefix_sim* sim, const char* operation
 PREFIX_API prefix_status prefix_sim_result(const prefix_sim* sim, char* buf, size_t cap,
                                            size_t* needed, prefix_error* err);
 /* One request of a trace in the namespace of this name (NULL with 0: ""): tokens are its prompt
- * followed by its answer. *reused: tokens of the prompt that were in the cache; the last one always
- * counts as computed. */
+ * followed by its answer. *reused: tokens of the prompt that were in the cache; the last one
+ * always counts as computed (not with "marconi"). A hybrid simulation that returned OUT_OF_MEMORY
+ * once serves no more requests. */
 PREFIX_API prefix_status prefix_sim_request(prefix_sim* sim, const char* name, size_t name_length,
                                             const prefix_token* tokens, size_t n_tokens,
                                             size_t n_prompt, int64_t* reused, prefix_error* err);
