@@ -143,6 +143,12 @@ class Device {
   // x *= sigmoid(gate), of activations.
   virtual void multiply_sigmoid(const float* gate, int64_t ld, int64_t rows, int64_t n,
                                 ActivationBuffer x) = 0;
+  // y *= x.
+  virtual void multiply(const float* x, int64_t ld, int64_t rows, int64_t n, float* y,
+                        int64_t ld_y) = 0;
+  // out = max(x, 0)^2 as activations.
+  virtual void squared_relu(const float* x, int64_t ld, int64_t rows, int64_t n,
+                            ActivationBuffer out) = 0;
   // out = x as activations, no norm (for architectures that multiply the residual itself).
   virtual void convert(const float* x, int64_t ld, int64_t rows, int64_t n,
                        ActivationBuffer out) = 0;

@@ -58,6 +58,10 @@ class CpuDevice final : public Device {
   void gated_norm(const GatedNormArgs& args, int64_t rows, ActivationBuffer out) override;
   void multiply_sigmoid(const float* gate, int64_t ld, int64_t rows, int64_t n,
                         ActivationBuffer x) override;
+  void multiply(const float* x, int64_t ld, int64_t rows, int64_t n, float* y,
+                int64_t ld_y) override;
+  void squared_relu(const float* x, int64_t ld, int64_t rows, int64_t n,
+                    ActivationBuffer out) override;
   void convert(const float* x, int64_t ld, int64_t rows, int64_t n, ActivationBuffer out) override;
   void parallel(int64_t n, const std::function<void(int64_t)>& task) override;
 

@@ -63,9 +63,15 @@ class GpuDevice final : public Device {
   void linear_gated(const PackedWeights& w, int64_t n, const float* bias_gate, const float* bias_up,
                     ActivationFn fn, ActivationBuffer x, int64_t rows,
                     ActivationBuffer out) override;
-  // Of recurrent layers and gated attention, which are refused on a GPU.
+  // Of recurrent layers, gated attention and feed-forward without a gate: refused on a GPU.
   void gated_norm(const GatedNormArgs&, int64_t, ActivationBuffer) override { PREFIX_CHECK(false); }
   void multiply_sigmoid(const float*, int64_t, int64_t, int64_t, ActivationBuffer) override {
+    PREFIX_CHECK(false);
+  }
+  void multiply(const float*, int64_t, int64_t, int64_t, float*, int64_t) override {
+    PREFIX_CHECK(false);
+  }
+  void squared_relu(const float*, int64_t, int64_t, int64_t, ActivationBuffer) override {
     PREFIX_CHECK(false);
   }
   void convert(const float* x, int64_t ld, int64_t rows, int64_t n, ActivationBuffer out) override;

@@ -75,7 +75,8 @@ struct ConvArgs {
   const float* weight = nullptr;  // [conv_channels, conv_width]
   const float* bias = nullptr;    // [conv_channels]; null: none
   bool silu = false;              // of the result
-  float* out = nullptr;           // [rows, conv_channels], apart from x
+  float* out = nullptr;           // [rows, conv_channels], apart from x. Without a scan what is not
+                                  // finite marks the row.
   int64_t ld_out = 0;
 };
 
@@ -174,8 +175,8 @@ class Step {
   // The most bytes of states that a scan of this step has had in memory of its own, for segments
   // still to come.
   virtual int64_t scan_bytes() const { return 0; }
-  // Of each row: not 0 when qkv() had a key or value for it, or scan() a result, in any layer so far,
-  // that is not finite. What depends on that row's slots is wrong. Waits for a GPU; good until the next step
+  // Of each row: not 0 when qkv() had a key or value for it, or scan() a result, or conv() one in a
+  // layer without a scan, in any layer so far, that is not finite. What depends on that row's slots is wrong. Waits for a GPU; good until the next step
   // begins.
   virtual std::span<const int32_t> not_finite() = 0;
 

@@ -61,6 +61,10 @@ class StillDevice final : public ops::Device {
   void multiply_sigmoid(const float*, int64_t, int64_t, int64_t, ops::ActivationBuffer) override {
     std::abort();
   }
+  void multiply(const float*, int64_t, int64_t, int64_t, float*, int64_t) override { std::abort(); }
+  void squared_relu(const float*, int64_t, int64_t, int64_t, ops::ActivationBuffer) override {
+    std::abort();
+  }
   void convert(const float*, int64_t, int64_t, int64_t, ops::ActivationBuffer) override {
     std::abort();
   }

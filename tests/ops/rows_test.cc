@@ -168,6 +168,37 @@ TEST_P(RowOps, MultiplySigmoid) {
   }
 }
 
+TEST_P(RowOps, Multiply) {
+  for (const int64_t n : {1, 15, 64, 203}) {
+    const int64_t rows = 9;
+    const std::vector<float> x = random(rows * (n + 1)), y = random(rows * (n + 2));
+    std::vector<float> out = y;
+    device_->multiply(x.data(), n + 1, rows, n, out.data(), n + 2);
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t i = 0; i < n + 2; ++i)
+        EXPECT_EQ(out[r * (n + 2) + i],
+                  i < n ? y[r * (n + 2) + i] * x[r * (n + 1) + i] : y[r * (n + 2) + i])
+            << cat("n ", n, " row ", r, " column ", i);
+  }
+}
+
+TEST_P(RowOps, SquaredRelu) {
+  for (const int64_t n : {1, 15, 64, 203}) {
+    const int64_t rows = 9, ld = device_->act_ld(n);
+    std::vector<float> x = random(rows * (n + 1), -3, 3);
+    x[0] = std::numeric_limits<float>::quiet_NaN();
+    Buffer out(*device_, static_cast<size_t>(rows * ld) * device_->act_bytes());
+    device_->squared_relu(x.data(), n + 1, rows, n, {out.data(), ld});
+    EXPECT_TRUE(std::isnan(get(out.data(), 0, act_)));
+    for (int64_t at = 1; at < rows * n; ++at) {
+      const int64_t r = at / n, i = at % n;
+      const double positive = std::max(0.0, double{x[r * (n + 1) + i]});
+      expect_close(get(out.data(), r * ld + i, act_), positive * positive, act_,
+                   cat("n ", n, " row ", r, " column ", i));
+    }
+  }
+}
+
 struct QkvCase {
   int32_t heads, kv_heads, head_dim, rotary_dim;
   int norm;  // 0 none, 1 per head, 2 whole width

@@ -266,6 +266,44 @@ TEST_P(Scan, WhatIsNotFiniteStaysOnItsPath) {
   }
 }
 
+// Where no scan follows, the convolution says which rows are wrong: as far as its filter reaches.
+TEST_P(Scan, ConvolutionsAloneMarkWhatIsNotFinite) {
+  for (const float bad :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    const Recurrent model = random_model(RecurrentKind::kMamba2, rng_);
+    SCOPED_TRACE(model.name());
+    // 0 ─┬─ 1      the bad row is the last but one of 0
+    //    └─ 2
+    const ScanPlan plan = make_plan(model, 1, {{0, 4, -1, -1}, {4, 14, 0, -1}, {14, 24, 0, -1}});
+    Tokens tokens = random_tokens(model, 24, rng_);
+    tokens.conv[static_cast<size_t>(3 * model.channels - 1)] = bad;
+    const std::vector<KvSlot> slots(24, KvSlot{-1, 0});
+    StepArrays arrays;
+    arrays.slots = slots;
+    arrays.scan = &plan;
+    arrays.state = model.layout();
+    std::vector<float> out(static_cast<size_t>(24 * model.channels));
+    ConvArgs conv;
+    conv.x = tokens.conv.data();
+    conv.ld = conv.ld_out = model.channels;
+    conv.weight = model.conv_weight.data();
+    conv.out = out.data();
+    std::vector<int32_t> marked(24, 0);
+    const auto flags = [&] {
+      const std::unique_ptr<ops::Step> step = device_->begin_step(arrays);
+      step->conv(conv);
+      return std::vector<int32_t>(step->not_finite().begin(), step->not_finite().end());
+    };
+    EXPECT_EQ(flags(), marked);  // a scan would look at it
+    arrays.state.scan_floats = 0;
+    for (int32_t after = 0; after < arrays.state.conv_width; ++after) {
+      marked[static_cast<size_t>(2 + after)] = 1;
+      if (after >= 2) marked[static_cast<size_t>(12 + after)] = 1;
+    }
+    EXPECT_EQ(flags(), marked);
+  }
+}
+
 // A spine whose segments have three leaves each, before or after the rest of the spine.
 TEST_P(Scan, LiveStatesAreThoseThatWaitForAChild) {
   const std::unique_ptr<Device> one = device(1);

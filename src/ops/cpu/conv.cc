@@ -2,10 +2,12 @@
 // together (the filters with taps outermost, the inputs of stored states), rows are computed, and
 // inputs are stored, so that a state which is read and written is read first.
 #include <algorithm>
+#include <atomic>
 
 #include "base/status.h"
 #include "ops/cpu/state_pages.h"
 #include "ops/cpu/step.h"
+#include "ops/finite.h"
 
 namespace prefix::ops {
 namespace {
@@ -19,11 +21,12 @@ constexpr int64_t kTaskChannels = 1024;
 class Convolution {
  public:
   Convolution(const CpuContext& context, const StepArrays& step, const ScanWalk& walk,
-              const ConvArgs& args)
+              const ConvArgs& args, std::vector<int32_t>& not_finite)
       : context_(context),
         step_(step),
         walk_(walk),
         args_(args),
+        not_finite_(not_finite),
         width_(step.state.conv_width),
         channels_(step.state.conv_channels) {
     PREFIX_CHECK(width_ >= 2 && width_ <= kMaxWidth);
@@ -99,7 +102,15 @@ class Convolution {
       for (int64_t i = 0; i < width_; ++i) x[i] += begin;
       kernel.out = args_.out + row * args_.ld_out + begin;
       context_.kernels->scan.conv(kernel);
+      if (step_.state.scan_floats == 0) mark(row, kernel.out, kernel.n);
     }
+  }
+
+  // Inputs are stored as they are, and no scan looks at what becomes of them.
+  void mark(int64_t row, const float* out, int64_t n) const {
+    if (all_finite(out, static_cast<size_t>(n) * sizeof(float), KvType::kF32)) return;
+    std::atomic_ref<int32_t> flag(not_finite_[static_cast<size_t>(row)]);
+    flag.store(1, std::memory_order_relaxed);
   }
 
   void store(const ScanWrite& write) const {
@@ -113,6 +124,7 @@ class Convolution {
   const StepArrays& step_;
   const ScanWalk& walk_;
   const ConvArgs& args_;
+  std::vector<int32_t>& not_finite_;
   const int64_t width_;
   const int64_t channels_;
   float* weight_;  // [width, channels]
@@ -124,7 +136,7 @@ class Convolution {
 
 void CpuStep::conv(const ConvArgs& args) {
   PREFIX_CHECK(arrays_.scan != nullptr && args.layer < arrays_.state.layers);
-  Convolution(context_, arrays_, walk_, args).run();
+  Convolution(context_, arrays_, walk_, args, not_finite_).run();
 }
 
 }  // namespace prefix::ops

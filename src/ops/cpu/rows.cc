@@ -201,6 +201,26 @@ void CpuDevice::multiply_sigmoid(const float* gate, int64_t ld, int64_t rows, in
   });
 }
 
+void CpuDevice::multiply(const float* x, int64_t ld, int64_t rows, int64_t n, float* y,
+                         int64_t ld_y) {
+  const RowKernels& kernels = context_.kernels->rows;
+  over_rows(context_, rows,
+            [&](int64_t row) { kernels.multiply(x + row * ld, n, y + row * ld_y); });
+}
+
+void CpuDevice::squared_relu(const float* x, int64_t ld, int64_t rows, int64_t n,
+                             ActivationBuffer out) {
+  const RowKernels& kernels = context_.kernels->rows;
+  over_rows(context_, rows, [&](int64_t row) {
+    const float* const from = x + row * ld;
+    if (context_.act_is_bf16()) {
+      kernels.squared_relu_bf16(from, n, reinterpret_cast<uint16_t*>(out.data) + row * out.ld);
+    } else {
+      kernels.squared_relu_f32(from, n, reinterpret_cast<float*>(out.data) + row * out.ld);
+    }
+  });
+}
+
 void CpuStep::qkv(const QkvArgs& args) {
   const KvLayout& kv = arrays_.kv;
   PREFIX_CHECK(kv.type == context_.types.kv);

@@ -116,6 +116,37 @@ void element_multiply_sigmoid_bf16(uint16_t* x, const float* gate, int64_t n) {
   }
 }
 
+void element_multiply(const float* x, int64_t n, float* y) {
+  constexpr int64_t kLanes = Simd::kLanes;
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    Simd::store(y + i, Simd::mul(Simd::load(y + i), Simd::load(x + i)));
+  if (i < n) {
+    const int64_t rest = n - i;
+    store_first(y + i, rest, Simd::mul(load_first(y + i, rest), load_first(x + i, rest)));
+  }
+}
+
+// A NaN stays one: of two operands max() gives the second then.
+inline Simd::F squared_relu(Simd::F x) {
+  const Simd::F positive = Simd::max(Simd::zero(), x);
+  return Simd::mul(positive, positive);
+}
+
+void element_squared_relu_f32(const float* x, int64_t n, float* out) {
+  constexpr int64_t kLanes = Simd::kLanes;
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) Simd::store(out + i, squared_relu(Simd::load(x + i)));
+  if (i < n) store_first(out + i, n - i, squared_relu(load_first(x + i, n - i)));
+}
+
+void element_squared_relu_bf16(const float* x, int64_t n, uint16_t* out) {
+  constexpr int64_t kLanes = Simd::kLanes;
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) Simd::store_bf16(out + i, squared_relu(Simd::load(x + i)));
+  if (i < n) store_first_bf16(out + i, n - i, squared_relu(load_first(x + i, n - i)));
+}
+
 void element_to_bf16(const float* x, int64_t n, uint16_t* out) {
   constexpr int64_t kLanes = Simd::kLanes;
   int64_t i = 0;
@@ -169,6 +200,9 @@ inline RowKernels row_kernels() {
   e.multiply_silu = element_multiply_silu;
   e.multiply_sigmoid_f32 = element_multiply_sigmoid_f32;
   e.multiply_sigmoid_bf16 = element_multiply_sigmoid_bf16;
+  e.multiply = element_multiply;
+  e.squared_relu_f32 = element_squared_relu_f32;
+  e.squared_relu_bf16 = element_squared_relu_bf16;
   e.to_bf16 = element_to_bf16;
   return e;
 }

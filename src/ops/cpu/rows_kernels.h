@@ -36,6 +36,11 @@ struct RowKernels {
   // x *= sigmoid(gate)
   void (*multiply_sigmoid_f32)(float* x, const float* gate, int64_t n) = nullptr;
   void (*multiply_sigmoid_bf16)(uint16_t* x, const float* gate, int64_t n) = nullptr;
+  // y *= x
+  void (*multiply)(const float* x, int64_t n, float* y) = nullptr;
+  // out = max(x, 0)^2
+  void (*squared_relu_f32)(const float* x, int64_t n, float* out) = nullptr;
+  void (*squared_relu_bf16)(const float* x, int64_t n, uint16_t* out) = nullptr;
   void (*to_bf16)(const float* x, int64_t n, uint16_t* out) = nullptr;
 };
 
