@@ -32,6 +32,7 @@ void ActivationBuffers::ensure_rows(int64_t rows, const ModelConfig& config) {
   qkv_ld = w.qkv;
   recurrent_ld = w.recurrent;
   conv_ld = w.conv;
+  up_ld = w.up;
   x = reinterpret_cast<float*>(add(n * static_cast<size_t>(w.x) * sizeof(float)));
   c = reinterpret_cast<float*>(add(n * w.result_bytes()));
   if (w.conv > 0)

@@ -4,11 +4,12 @@
 //   a         [rows, hidden]       activations: the normed input of a block
 //   q         [rows, heads x d]    activations: rotated queries
 //   mixed     [rows, heads x d]    activations: what attention gives, or a recurrence
-//   inner     [rows, intermediate] activations: the gated product
+//   inner     [rows, intermediate] activations: what the feed-forward block brings down
 //   c         [rows, hidden]       f32: the result of a projection; or
 //             [rows, q, k, v, gate]  as Device::project() writes them, with qkv_ld; or
 //             [rows, projection]   f32: of a recurrent layer, with recurrent_ld. Its convolved
-//                                  columns are free for the result of the scan after that.
+//                                  columns are free for the result of the scan after that; or
+//             [rows, intermediate] f32: of a feed-forward block without a gate, with up_ld
 //   conv      [rows, channels]     f32: of a recurrent layer, convolved
 //
 // Heads run when the layers are done, so the selected rows lie in c and, normed, in a.
@@ -45,7 +46,7 @@ class ActivationBuffers {
   float* x = nullptr;
   float* c = nullptr;
   float* conv = nullptr;
-  int64_t x_ld = 0, c_ld = 0, qkv_ld = 0, recurrent_ld = 0, conv_ld = 0;
+  int64_t x_ld = 0, c_ld = 0, qkv_ld = 0, recurrent_ld = 0, conv_ld = 0, up_ld = 0;
   ops::ActivationBuffer a, q, mixed, inner;
   ops::DeviceBuffer logits;   // of a block of selected rows
   ops::DeviceBuffer answers;  // what heads read of them

@@ -18,9 +18,6 @@ void check_multiplier(const char* name, double value) {
 
 void check_recurrent(const ModelConfig& c) {
   const RecurrentConfig& r = c.recurrent;
-  if (c.recurrent_count() == c.layers)
-    fail(Code::kUnsupportedModel, "all ", c.layers,
-         " layers are recurrent; a model needs an attention layer at least");
   if (r.heads % r.groups != 0)
     fail(Code::kFormat, "the number of ",
          r.mixer == Mixer::kGatedDelta ? "value heads (" : "recurrent heads (", r.heads,
@@ -31,7 +28,7 @@ void check_recurrent(const ModelConfig& c) {
 }  // namespace
 
 int32_t ModelConfig::recurrent_count() const {
-  return static_cast<int32_t>(std::ranges::count(recurrent_layers, true));
+  return static_cast<int32_t>(std::ranges::count(layer_kinds, LayerKind::kRecurrent));
 }
 
 void check_config(const ModelConfig& c) {
@@ -42,6 +39,9 @@ void check_config(const ModelConfig& c) {
     fail(Code::kFormat, "the head dimension is ", c.head_dim, "; it must be even");
   if (!(c.norm_eps > 0 && c.norm_eps < 1))
     fail(Code::kFormat, "the epsilon of the norms is ", c.norm_eps, ", outside (0, 1)");
+  if (!c.layer_kinds.empty() && !std::ranges::count(c.layer_kinds, LayerKind::kAttention))
+    fail(Code::kUnsupportedModel, "none of the ", c.layers,
+         " layers is of attention; a model needs one at least");
   if (c.recurrent_count() > 0) check_recurrent(c);
   check_multiplier("multiplier of the embedding", c.embedding_multiplier);
   check_multiplier("multiplier of the residual", c.residual_multiplier);

@@ -43,6 +43,9 @@ struct RopeConfig {
   std::vector<float> frequency_divisors;          // GGUF rope_freqs.weight
 };
 
+// Which block a layer begins with; kFeedForward: the layer has no other.
+enum class LayerKind : uint8_t { kAttention, kRecurrent, kFeedForward };
+
 // A recurrent layer; those of a model all look the same. Mamba-2 and the gated delta rule have the
 // same sizes under different names:
 //
@@ -54,18 +57,23 @@ struct RopeConfig {
 //
 //   projection  [ z | x, B, C | dt ]     [ q, k, v | z | b | a ]
 //   convolved         x, B, C              q, k, v
+//
+// A gated short convolution is one head and one group without a state: [ B | C | x ], of which B * x
+// is convolved.
 struct RecurrentConfig {
-  Mixer mixer = Mixer::kAttention;  // none
+  Mixer mixer = Mixer::kNone;
   int32_t heads = 0, head_dim = 0;
   int32_t groups = 0, state = 0;
   int32_t conv_width = 0;
   bool conv_bias = false;
+  bool projection_bias = false;  // in and out
   float dt_min = 0, dt_max = 0;  // dt_max 0: no clamp
 
   int64_t inner() const { return int64_t{heads} * head_dim; }
   int64_t group_values() const { return int64_t{groups} * state; }
   int64_t conv_channels() const { return inner() + 2 * group_values(); }
   int64_t projection() const {
+    if (mixer == Mixer::kShortConv) return 3 * inner();
     return conv_channels() + inner() + (mixer == Mixer::kGatedDelta ? 2 : 1) * int64_t{heads};
   }
   int64_t state_values() const { return inner() * state; }
@@ -89,7 +97,8 @@ struct ModelConfig {
   bool attention_gate = false;  // the output of attention is gated
   bool rotates = true;          // queries and keys; false: no positions
   RopeConfig rope;
-  std::vector<bool> recurrent_layers;  // of each layer; empty: none is
+  std::vector<LayerKind> layer_kinds;              // of each layer; empty: all are of attention
+  FeedForward feed_forward = FeedForward::kGated;  // of the layers that have one
   RecurrentConfig recurrent;
   // muP. The logits are divided by the last one.
   double embedding_multiplier = 1, residual_multiplier = 1, logits_scaling = 1;
@@ -101,8 +110,8 @@ struct ModelConfig {
   bool from_gguf = false;
   bool qk_permuted = false;  // query and key rows interleave the halves of a head (GGUF "llama")
 
-  bool is_recurrent(int32_t layer) const {
-    return !recurrent_layers.empty() && recurrent_layers[static_cast<size_t>(layer)];
+  LayerKind kind(int32_t layer) const {
+    return layer_kinds.empty() ? LayerKind::kAttention : layer_kinds[static_cast<size_t>(layer)];
   }
   int32_t recurrent_count() const;
   // The residual is held as x / residual_multiplier, so that each block adds its result as it is:

@@ -56,12 +56,14 @@ class GgufConfigReader {
     prefix_ = c_.architecture + ".";
     c_.architecture = architecture.name;
     refuse_unsupported(traits);
-    sizes(traits);
-    if (architecture.recurrent != Mixer::kAttention) recurrent(architecture);
+    sizes(architecture);
+    c_.feed_forward = architecture.feed_forward;
+    if (architecture.recurrent != Mixer::kNone) recurrent(architecture);
     if (traits.multipliers) multipliers();
     c_.attention_gate = architecture.output_gate;
     // llama.cpp's switch for models of this kind; its default is to rotate.
-    c_.rotates = !traits.named_positions || m_.boolean(key("rope.scaling.finetuned"), true);
+    c_.rotates = traits.rotates &&
+                 (!traits.named_positions || m_.boolean(key("rope.scaling.finetuned"), true));
     c_.norm_eps = static_cast<float>(m_.number(key("attention.layer_norm_rms_epsilon")));
     c_.tie_embeddings = !tensors_.find("output.weight");
     c_.qk_permuted = traits.gguf_permuted;
@@ -90,7 +92,10 @@ class GgufConfigReader {
     if (!m_.boolean(key("attention.causal"), true))
       fail(Code::kUnsupportedModel, "GGUF key ", quote(key("attention.causal")),
            " is false; attention to later tokens is not supported");
-    for (const char* name : kForeignKeys) refuse(name);
+    // Converters repeat what config.json calls the epsilon of all norms.
+    const std::string repeated = std::string("attention.") + traits.norm_eps_key;
+    for (const char* name : kForeignKeys)
+      if (name != repeated) refuse(name);
     if (!traits.multipliers)
       for (const char* name : kMultiplierKeys) refuse(name);
   }
@@ -112,32 +117,61 @@ class GgufConfigReader {
     c_.attention_scale = factor("attention.scale", 0);
   }
 
-  // A list of the layers; or, of granitehybrid, no key-value heads where a layer is recurrent; or
-  // attention at an interval.
-  void recurrent_layers(int32_t interval) {
+  // Of each block.
+  std::vector<int64_t> list(const char* name, int64_t most) const {
+    return m_.integers(key(name), static_cast<size_t>(c_.layers + c_.draft_layers), 0, most);
+  }
+  // Of a list with 0 for layers that have no such thing; the others must agree. `absent`: of none.
+  int32_t listed(const char* name, int64_t most, int32_t absent) const {
+    int64_t found = 0;
+    for (const int64_t each : list(name, most)) {
+      if (each == 0) continue;
+      if (found != 0 && each != found)
+        fail(Code::kUnsupportedModel, "GGUF key ", quote(key(name)), " holds ", found, " and ",
+             each, "; layers of different sizes are not supported");
+      found = each;
+    }
+    return static_cast<int32_t>(found == 0 ? absent : found);
+  }
+
+  // A list of the layers; or no key-value heads where a layer is not of attention, and in models of
+  // single blocks a width where it is feed-forward; or attention at an interval.
+  void layer_kinds(const Architecture& architecture) {
     const auto layers = static_cast<size_t>(c_.layers);
-    c_.recurrent_layers.assign(layers, false);
-    const auto take = [&](const char* name, int64_t most, auto is_recurrent) {
-      const std::vector<int64_t> list =
-          m_.integers(key(name), layers + static_cast<size_t>(c_.draft_layers), 0, most);
-      for (size_t i = 0; i < layers; ++i) c_.recurrent_layers[i] = is_recurrent(list[i]);
+    const int32_t interval = architecture.config.attention_interval;
+    c_.layer_kinds.assign(layers, LayerKind::kAttention);
+    const auto take = [&](const std::vector<int64_t>& values, LayerKind kind, auto has_kind) {
+      for (size_t i = 0; i < layers; ++i)
+        if (has_kind(values[i])) c_.layer_kinds[i] = kind;
     };
+    const auto none = [](int64_t v) { return v == 0; };
+    const auto some = [](int64_t v) { return v != 0; };
     if (m_.has(key("attention.recurrent_layers"))) {
-      take("attention.recurrent_layers", 1, [](int64_t v) { return v != 0; });
+      take(list("attention.recurrent_layers", 1), LayerKind::kRecurrent, some);
     } else if (m_.is_list(key("attention.head_count_kv"))) {
-      take("attention.head_count_kv", ConfigLimits::kHeads, [](int64_t v) { return v == 0; });
+      take(list("attention.head_count_kv", ConfigLimits::kHeads), LayerKind::kRecurrent, none);
     } else if (interval > 0) {
       const auto every = static_cast<size_t>(
           m_.integer(key("full_attention_interval"), 1, ConfigLimits::kLayers, interval));
-      for (size_t i = 0; i < layers; ++i) c_.recurrent_layers[i] = (i + 1) % every != 0;
+      for (size_t i = 0; i < layers; ++i)
+        if ((i + 1) % every != 0) c_.layer_kinds[i] = LayerKind::kRecurrent;
     }
+    if (architecture.single_blocks)
+      take(list("feed_forward_length", ConfigLimits::kIntermediate), LayerKind::kFeedForward, some);
   }
 
   void recurrent(const Architecture& architecture) {
-    recurrent_layers(architecture.config.attention_interval);
+    layer_kinds(architecture);
     if (c_.recurrent_count() == 0) return;
     RecurrentConfig& r = c_.recurrent;
     r.mixer = architecture.recurrent;
+    if (r.mixer == Mixer::kShortConv) {
+      r.heads = r.groups = 1;
+      r.head_dim = c_.hidden;
+      r.conv_width =
+          static_cast<int32_t>(m_.integer(key("shortconv.l_cache"), 2, ConfigLimits::kConvWidth));
+      return;
+    }
     r.heads = count("ssm.time_step_rank", ConfigLimits::kHeads);
     r.groups = count("ssm.group_count", ConfigLimits::kHeads);
     r.state = count("ssm.state_size", ConfigLimits::kHeadDim);
@@ -150,22 +184,8 @@ class GgufConfigReader {
     r.head_dim = inner / r.heads;
   }
 
-  // Of each layer, of which those of attention must agree: granitehybrid.
-  int32_t listed_kv_heads() const {
-    int64_t heads = 0;
-    for (const int64_t each :
-         m_.integers(key("attention.head_count_kv"),
-                     static_cast<size_t>(c_.layers + c_.draft_layers), 0, ConfigLimits::kHeads)) {
-      if (each == 0) continue;
-      if (heads != 0 && each != heads)
-        fail(Code::kUnsupportedModel, "GGUF key ", quote(key("attention.head_count_kv")), " holds ",
-             heads, " and ", each, "; layers with different heads are not supported");
-      heads = each;
-    }
-    return static_cast<int32_t>(heads == 0 ? c_.heads : heads);
-  }
-
-  void sizes(const ConfigTraits& traits) {
+  void sizes(const Architecture& architecture) {
+    const ConfigTraits& traits = architecture.config;
     const Tensor* embedding = tensors_.find("token_embd.weight");
     if (!embedding || embedding->shape.size() != 2)
       fail(Code::kFormat, "tensor \"token_embd.weight\" is missing or not a matrix");
@@ -186,10 +206,11 @@ class GgufConfigReader {
           static_cast<int32_t>(m_.integer(key("nextn_predict_layers"), 0, c_.layers - 1, 0));
     c_.layers -= c_.draft_layers;
     c_.heads = count("attention.head_count", ConfigLimits::kHeads);
-    c_.kv_heads = traits.named_positions && m_.is_list(key("attention.head_count_kv"))
-                      ? listed_kv_heads()
-                      : static_cast<int32_t>(m_.integer(key("attention.head_count_kv"), 1,
-                                                        ConfigLimits::kHeads, c_.heads));
+    c_.kv_heads =
+        architecture.recurrent != Mixer::kNone && m_.is_list(key("attention.head_count_kv"))
+            ? listed("attention.head_count_kv", ConfigLimits::kHeads, c_.heads)
+            : static_cast<int32_t>(
+                  m_.integer(key("attention.head_count_kv"), 1, ConfigLimits::kHeads, c_.heads));
     if (!m_.has(key("attention.key_length")) && c_.hidden % c_.heads != 0)
       fail(Code::kFormat, "embedding_length (", c_.hidden, ") is not a multiple of head_count (",
            c_.heads, "), and attention.key_length is missing");
@@ -203,8 +224,11 @@ class GgufConfigReader {
     // Of the experts, which are none, where both are there.
     const bool shared = traits.shared_mlp && m_.integer(key("expert_shared_feed_forward_length"), 0,
                                                         ConfigLimits::kIntermediate, 0) > 0;
-    c_.intermediate = count(shared ? "expert_shared_feed_forward_length" : "feed_forward_length",
-                            ConfigLimits::kIntermediate);
+    c_.intermediate =
+        architecture.single_blocks
+            ? listed("feed_forward_length", ConfigLimits::kIntermediate, 1)
+            : count(shared ? "expert_shared_feed_forward_length" : "feed_forward_length",
+                    ConfigLimits::kIntermediate);
     c_.max_positions = count("context_length", ConfigLimits::kPositions);
   }
 

@@ -6,6 +6,7 @@
 //
 // Several engines broke on the change; both spellings are read, and a file that has both must not
 // contradict itself.
+#include <algorithm>
 #include <utility>
 
 #include "base/quote.h"
@@ -110,7 +111,7 @@ void read_rope(const Json& json, const ConfigTraits& traits, ModelConfig& c) {
   const auto either = [&](const char* key, double absent) {
     return json_float(rope, key, json_float(json, key, absent));
   };
-  c.rope.theta = either("rope_theta", 10000);
+  c.rope.theta = either("rope_theta", traits.rope_theta);
   c.rope.partial_rotary_factor = either("partial_rotary_factor", traits.partial_rotary_factor);
   const std::string type = rope_type(rope, traits);
   if (type == "default") {
@@ -153,11 +154,20 @@ void refuse_layer_types(const Json& json, const ModelConfig& c) {
            " is not supported (supported: \"full_attention\")");
 }
 
-void refuse_unsupported(const Json& json) {
-  const std::string activation = json_string(json, "hidden_act", "silu");
-  if (activation != "silu")
+void check_activation(const Json& json, const char* key, const char* supported) {
+  const std::string activation = json_string(json, key, supported);
+  if (activation != supported)
     fail(Code::kUnsupportedModel, "activation ", quote(activation),
-         " is not supported (supported: \"silu\")");
+         " is not supported (supported: \"", supported, "\")");
+}
+
+void refuse_unsupported(const Json& json, const Architecture& architecture) {
+  if (architecture.feed_forward == FeedForward::kSquaredRelu) {
+    check_activation(json, "mlp_hidden_act", "relu2");
+    check_activation(json, "mamba_hidden_act", "silu");
+  } else {
+    check_activation(json, "hidden_act", "silu");
+  }
   if (json_has(json, "quantization_config")) {
     const Json& how = json.at("quantization_config");
     const bool named = how.is_object() && how.contains("quant_method");
@@ -196,6 +206,31 @@ void refuse_experts(const Json& json) {
   if (experts > 0)
     fail(Code::kUnsupportedModel, "num_local_experts is ", experts,
          "; mixtures of experts are not supported");
+}
+
+int32_t intermediate_size(const Json& json, const ConfigTraits& traits) {
+  constexpr int64_t kMost = ConfigLimits::kIntermediate;
+  if (traits.shared_mlp)
+    return static_cast<int32_t>(json_int(json, "shared_intermediate_size", 1, kMost, 1024));
+  if (!traits.lfm2_keys) return static_cast<int32_t>(json_int(json, "intermediate_size", 1, kMost));
+  // block_ff_dim goes first. Two thirds of it, for a block with a gate, are rounded up.
+  const char* const key = json_has(json, "block_ff_dim") ? "block_ff_dim" : "intermediate_size";
+  int64_t size = json_int(json, key, 1, kMost, 12288);
+  if (!json_bool(json, "block_auto_adjust_ff_dim", true)) return static_cast<int32_t>(size);
+  constexpr const char* kMultiplier = "block_ffn_dim_multiplier";
+  size = 2 * size / 3;
+  const bool none = json.contains(kMultiplier) && json.at(kMultiplier).is_null();
+  if (!none) {
+    const double scaled = json_float(json, kMultiplier, 1) * static_cast<double>(size);
+    if (!(scaled >= 1 && scaled <= kMost))
+      fail(Code::kFormat, "two thirds of ", key, " times ", kMultiplier, " are ", scaled,
+           ", outside [1, ", kMost, "]");
+    const int64_t multiple = json_int(json, "block_multiple_of", 1, kMost, 256);
+    size = (static_cast<int64_t>(scaled) + multiple - 1) / multiple * multiple;
+  }
+  if (size < 1 || size > kMost)
+    fail(Code::kFormat, key, " becomes ", size, ", outside [1, ", kMost, "]");
+  return static_cast<int32_t>(size);
 }
 
 bool is_rotated(const Json& json) {
@@ -248,8 +283,8 @@ ModelConfig config_from_json(const Json& whole) {
   c.architecture = architecture.name;
   const ConfigTraits& traits = architecture.config;
   const Json& json = text_config(whole, architecture);
-  refuse_unsupported(whole);
-  if (&json != &whole) refuse_unsupported(json);
+  refuse_unsupported(whole, architecture);
+  if (&json != &whole) refuse_unsupported(json, architecture);
   if (traits.shared_mlp) refuse_experts(json);
 
   const auto count = [&](const char* key, int64_t max) {
@@ -257,10 +292,13 @@ ModelConfig config_from_json(const Json& whole) {
   };
   c.vocab_size = count("vocab_size", ConfigLimits::kVocab);
   c.hidden = count("hidden_size", ConfigLimits::kHidden);
-  c.layers = count("num_hidden_layers", ConfigLimits::kLayers);
+  const int32_t listed = traits.layer_pattern ? listed_layers(json, architecture) : 0;
+  c.layers = listed > 0 && !json_has(json, "num_hidden_layers")
+                 ? static_cast<int32_t>(std::min<int64_t>(listed, ConfigLimits::kLayers))
+                 : count("num_hidden_layers", ConfigLimits::kLayers);
   c.heads = count("num_attention_heads", ConfigLimits::kHeads);
-  const bool listed = json.contains("num_key_value_heads");  // null means: as many as heads
-  const int64_t kv_heads = traits.kv_heads && !listed ? traits.kv_heads : c.heads;
+  const bool grouped = json.contains("num_key_value_heads");  // null means: as many as heads
+  const int64_t kv_heads = traits.kv_heads && !grouped ? traits.kv_heads : c.heads;
   c.kv_heads = static_cast<int32_t>(
       json_int(json, "num_key_value_heads", 1, ConfigLimits::kHeads, kv_heads));
   if (!json_has(json, "head_dim") && !traits.head_dim && c.hidden % c.heads != 0)
@@ -269,20 +307,19 @@ ModelConfig config_from_json(const Json& whole) {
   c.head_dim =
       static_cast<int32_t>(json_int(json, "head_dim", 1, ConfigLimits::kHeadDim,
                                     traits.head_dim ? traits.head_dim : c.hidden / c.heads));
-  c.intermediate = traits.shared_mlp
-                       ? static_cast<int32_t>(json_int(json, "shared_intermediate_size", 1,
-                                                       ConfigLimits::kIntermediate, 1024))
-                       : count("intermediate_size", ConfigLimits::kIntermediate);
+  c.intermediate = intermediate_size(json, traits);
   c.max_positions = count("max_position_embeddings", ConfigLimits::kPositions);
-  c.norm_eps = static_cast<float>(json_float(json, "rms_norm_eps", traits.norm_eps));
+  c.norm_eps = static_cast<float>(json_float(json, traits.norm_eps_key, traits.norm_eps));
   c.tie_embeddings =
-      json_bool(holder(json, whole, "tie_word_embeddings"), "tie_word_embeddings", false);
+      json_bool(holder(json, whole, "tie_word_embeddings"), "tie_word_embeddings", traits.tied);
+  if (traits.lfm2_keys) c.tie_embeddings = json_bool(json, "tie_embedding", c.tie_embeddings);
   c.attention_bias =
       traits.qkv_bias || (json_bool(json, "attention_bias", false) && traits.attention_bias);
   c.attention_output_bias = c.attention_bias && !traits.qkv_bias;
   c.mlp_bias = json_bool(json, "mlp_bias", false) && traits.mlp_bias;
   refuse_windows(json, c);
-  if (architecture.recurrent != Mixer::kAttention)
+  c.feed_forward = architecture.feed_forward;
+  if (architecture.recurrent != Mixer::kNone)
     read_recurrent(json, architecture, c);
   else
     refuse_layer_types(json, c);
@@ -291,7 +328,7 @@ ModelConfig config_from_json(const Json& whole) {
   if (c.attention_gate && !json_bool(json, "attn_output_gate", true))
     fail(Code::kUnsupportedModel, "attn_output_gate is false; architecture ", quote(c.architecture),
          " is supported with the gate only");
-  c.rotates = !traits.named_positions || is_rotated(json);
+  c.rotates = traits.rotates && (!traits.named_positions || is_rotated(json));
   if (c.rotates) read_rope(json, traits, c);
   c.eos_ids =
       token_ids(json_has(json, "eos_token_id") ? json : whole, "eos_token_id", c.vocab_size);

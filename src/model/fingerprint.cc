@@ -47,8 +47,9 @@ Sha256::Digest digest_of(const Chunk& chunk, ops::Device& device) {
 std::string Model::recurrence() const {
   const RecurrentConfig& r = config_.recurrent;
   std::string text;
-  for (const LayerSpec& layer : layers_) text += layer.state_layer >= 0 ? 'r' : 'a';
-  if (text.find('r') == std::string::npos) text.clear();
+  for (const LayerSpec& layer : layers_)
+    text += layer.state_layer >= 0 ? 'r' : layer.kv_layer >= 0 ? 'a' : 'f';
+  if (text.find_first_not_of('a') == std::string::npos) text.clear();
   if (!text.empty())
     text += cat(' ', r.heads, ' ', r.head_dim, ' ', r.groups, ' ', r.state, ' ', r.conv_width, ' ',
                 std::bit_cast<uint32_t>(r.dt_min), ' ', std::bit_cast<uint32_t>(r.dt_max), ' ',

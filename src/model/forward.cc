@@ -28,6 +28,8 @@ std::unique_ptr<ops::Step> Model::forward(const StepPlan& plan, KvMemory& kv,
     const LayerSpec& layer = layers_[i];
     const LayerWeights& w = weights_.layers[i];
     switch (layer.mixer) {
+      case Mixer::kNone:
+        break;
       case Mixer::kAttention:
         attention_block(pass, layer, w);
         break;
@@ -37,10 +39,19 @@ std::unique_ptr<ops::Step> Model::forward(const StepPlan& plan, KvMemory& kv,
       case Mixer::kGatedDelta:
         gated_delta_block(pass, layer, w);
         break;
+      case Mixer::kShortConv:
+        short_conv_block(pass, layer, w);
+        break;
     }
     switch (layer.feed_forward) {
+      case FeedForward::kNone:
+        break;
       case FeedForward::kGated:
         gated_mlp_block(pass, layer, w);
+        break;
+      case FeedForward::kSquaredRelu:
+        squared_relu_block(pass, layer, w);
+        break;
     }
   }
   times_.live_state_bytes_peak = std::max(times_.live_state_bytes_peak, step->scan_bytes());

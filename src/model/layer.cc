@@ -11,12 +11,21 @@ std::vector<LayerSpec> resolve_layers(const ModelConfig& config, const Architect
   for (int32_t i = 0; i < config.layers; ++i) {
     LayerSpec& layer = layers[static_cast<size_t>(i)];
     layer.mixer_norms = {!names.attention_norm.empty(), !names.post_attention_norm.empty()};
-    if (config.is_recurrent(i)) {
-      layer.mixer = config.recurrent.mixer;
-      layer.state_layer = state_layer++;
-    } else {
-      layer.qk_norm = architecture.qk_norm;
-      layer.kv_layer = kv_layer++;
+    layer.feed_forward = config.feed_forward;
+    if (architecture.single_blocks && config.kind(i) != LayerKind::kFeedForward)
+      layer.feed_forward = FeedForward::kNone;
+    switch (config.kind(i)) {
+      case LayerKind::kAttention:
+        layer.qk_norm = architecture.qk_norm;
+        layer.kv_layer = kv_layer++;
+        break;
+      case LayerKind::kRecurrent:
+        layer.mixer = config.recurrent.mixer;
+        layer.state_layer = state_layer++;
+        break;
+      case LayerKind::kFeedForward:
+        layer.mixer = Mixer::kNone;
+        break;
     }
     layer.feed_forward_norms = {!names.ffn_norm.empty(), !names.post_ffn_norm.empty()};
   }

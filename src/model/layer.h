@@ -4,8 +4,10 @@
 //   x ─┬─ norm? ── mixer ( attention, or ────────── norm? ─(+)─> x     KV of the layer: kv_layer
 //      │                   a recurrence )                  │           or its state: state_layer
 //      └───────────────────────────────────────────────────┘
-//   x ─┬─ norm? ── feed-forward ( gated ) ───────── norm? ─(+)─> x
+//   x ─┬─ norm? ── feed-forward ─────────────────── norm? ─(+)─> x
 //      └───────────────────────────────────────────────────┘
+//
+// Of some models a layer is one of the two blocks only: the other is kNone.
 //
 // The forward pass asks nothing else about a model. A layer of another kind (routed experts, say) is
 // a value of Mixer or FeedForward and a file in blocks/.
@@ -18,8 +20,6 @@
 #include "model/config.h"
 
 namespace prefix {
-
-enum class FeedForward { kGated };
 
 // Where the RMS norms of a block stand; its result is added to the residual after them.
 struct BlockNorms {

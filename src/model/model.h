@@ -4,7 +4,9 @@
 //                          │
 //                          ├ mixer          norm ─ qkv ─ rotate ─ append K, V ─ attention ─ out ─(+)
 //                          │   or           norm ─ in ─ conv ─ scan ─ gated norm ─ out ─(+)
+//                          │   or           norm ─ in ─ B * x ─ conv ─ C * it ─ out ─(+)
 //                          └ feed-forward   norm ─ gate, up ─ silu(gate) * up ─ down ─(+)
+//                              or           norm ─ up ─ relu(up)^2 ─ down ─(+)
 //
 //   model.cc life and memory · forward.cc the pass · blocks/ what a layer is made of (layer.h) ·
 //   heads.cc what is read of the last layer
@@ -37,7 +39,7 @@ class ActivationBuffers;
 struct LayerWeights {
   // What the mixer works on: of attention [q | k | v | gate], of others as RecurrentConfig says.
   ops::PackedWeights mixer_in, mixer_out;
-  ops::PackedWeights gate_up, down;
+  ops::PackedWeights gate_up, down;  // up alone where there is no gate
   // Empty where the architecture has none.
   ops::DeviceVector mixer_norm, post_mixer_norm, ffn_norm, post_ffn_norm;
   ops::DeviceVector q_norm, k_norm;

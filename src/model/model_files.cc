@@ -43,12 +43,30 @@ ModelFiles open_gguf(std::shared_ptr<const InputFile> file) {
   return files;
 }
 
+// Python writes Infinity for a float that JSON has no digits for. Here it becomes a text of the same
+// length, so that places in messages stay.
+std::string with_infinities(std::string text) {
+  constexpr std::string_view kInfinity = "Infinity", kText = "\"+inf\"  ";
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (quoted && text[i] == '\\') {
+      ++i;
+    } else if (text[i] == '"') {
+      quoted = !quoted;
+    } else if (!quoted && text.compare(i, kInfinity.size(), kInfinity) == 0) {
+      text.replace(i, kText.size(), kText);
+    }
+  }
+  return text;
+}
+
 // Calls use(JSON) of a file.
 template <typename Use>
 void with_json(const InputFile& file, const Use& use) {
   naming(file, [&] {
     const JsonLimits limits;
-    const JsonDocument document(parse_json(read_text(file, limits.bytes), "the file", limits));
+    const JsonDocument document(
+        parse_json(with_infinities(read_text(file, limits.bytes)), "the file", limits));
     use(document.tree());
   });
 }

@@ -27,8 +27,15 @@ struct Group {
 bool is_recurrent(std::string_view name, const ModelConfig& config) {
   const auto has = [name](std::string_view part) { return name.find(part) != name.npos; };
   const bool delta = config.recurrent.mixer == Mixer::kGatedDelta;
-  return has(".mamba.") || has(".linear_attn.") || has(".ssm_") ||
-         (delta && (has(".attn_qkv.") || has(".attn_gate.")));
+  return has(".mamba.") || has(".conv.") || has(".shortconv.") || has(".linear_attn.") ||
+         has(".ssm_") || (delta && (has(".attn_qkv.") || has(".attn_gate.")));
+}
+
+// Nemotron-H calls whatever a layer is made of its mixer.
+std::string_view group_of_mixer(std::string_view name) {
+  const auto has = [name](std::string_view part) { return name.find(part) != name.npos; };
+  if (has(".q_proj.") || has(".k_proj.") || has(".v_proj.") || has(".o_proj.")) return "attention";
+  return has(".up_proj.") || has(".down_proj.") ? "mlp" : "recurrent";
 }
 
 std::string_view group_of(std::string_view name, const ModelConfig& config) {
@@ -38,7 +45,8 @@ std::string_view group_of(std::string_view name, const ModelConfig& config) {
   if (is_recurrent(name, config)) return "recurrent";
   if (has("embed") || has("embd")) return "embedding";
   if (has("attn") || has("attention")) return "attention";
-  if (has("mlp") || has("ffn")) return "mlp";
+  if (has("mlp") || has("ffn") || has(".feed_forward.")) return "mlp";
+  if (has(".mixer.")) return group_of_mixer(name);
   if (name == "lm_head.weight" || name == "output.weight") return "output";
   return "other";
 }

@@ -21,6 +21,7 @@ ActivationWidths activation_widths(const ModelConfig& config, const ops::DeviceS
   w.q = device.act_ld(q);
   w.inner = device.act_ld(config.intermediate);
   w.mixed = recurrent ? device.act_ld(std::max(q, config.recurrent.inner())) : w.q;
+  if (config.feed_forward == FeedForward::kSquaredRelu) w.up = device.f32_ld(config.intermediate);
   if (recurrent) {
     w.recurrent = device.f32_ld(config.recurrent.projection());
     w.conv = device.f32_ld(config.recurrent.conv_channels());
@@ -54,9 +55,13 @@ StateLayout state_layout_of(const ModelConfig& config) {
 }
 
 void check_device(const ModelConfig& config, const ops::DeviceSizes& device) {
-  if (config.recurrent_count() > 0 && !device.host_memory())
+  if (device.host_memory()) return;
+  if (config.recurrent_count() > 0)
     fail(Code::kUnsupportedDevice, config.recurrent_count(), " of the ", config.layers,
          " layers are recurrent; such models run on device \"cpu\" only");
+  if (config.feed_forward != FeedForward::kGated)
+    fail(Code::kUnsupportedDevice, "the feed-forward layers have no gate; such models run on ",
+         "device \"cpu\" only");
 }
 
 ops::ReserveShape reserve_shape(const ModelConfig& config, const ops::DeviceSizes& device,

@@ -21,12 +21,13 @@ struct ActivationWidths {
   int64_t x = 0, c = 0;                        // f32
   int64_t qkv = 0;                             // elements of a projection
   int64_t recurrent = 0, conv = 0;             // f32, of recurrent layers; 0: none
+  int64_t up = 0;                              // f32, of feed-forward without a gate; 0: none
   int64_t a = 0, q = 0, mixed = 0, inner = 0;  // activations
   size_t act_bytes = 0, projection_bytes = 0;
 
   // Of the memory in which a projection and f32 results take turns.
   size_t result_bytes() const {
-    return std::max(static_cast<size_t>(std::max(c, recurrent)) * sizeof(float),
+    return std::max(static_cast<size_t>(std::max({c, recurrent, up})) * sizeof(float),
                     static_cast<size_t>(qkv) * projection_bytes);
   }
   size_t row_bytes() const {

@@ -29,6 +29,7 @@ class Loader {
       : files_(files),
         config_(files.config),
         architecture_(architecture),
+        specs_(resolve_layers(config_, architecture)),
         names_(config_.from_gguf ? architecture.gguf : architecture.hugging_face),
         nested_(is_nested(files, architecture)),
         device_(device),
@@ -63,16 +64,21 @@ class Loader {
   LayerWeights layer(int32_t i) {
     layer_ = i;
     const int64_t h = config_.hidden;
+    const LayerSpec& spec = specs_[static_cast<size_t>(i)];
     LayerWeights w;
-    w.mixer_norm = norm(names_.attention_norm, h);
-    w.post_mixer_norm = norm(names_.post_attention_norm, h);
-    w.ffn_norm = norm(names_.ffn_norm, h);
-    w.post_ffn_norm = norm(names_.post_ffn_norm, h);
-    if (config_.is_recurrent(i))
-      recurrent(w);
-    else
-      attention(w);
-    gated_mlp(w);
+    if (spec.mixer != Mixer::kNone) {
+      w.mixer_norm = norm(names_.attention_norm, h);
+      w.post_mixer_norm = norm(names_.post_attention_norm, h);
+      if (spec.mixer == Mixer::kAttention)
+        attention(w);
+      else
+        recurrent(w);
+    }
+    if (spec.feed_forward != FeedForward::kNone) {
+      w.ffn_norm = norm(names_.ffn_norm, h);
+      w.post_ffn_norm = norm(names_.post_ffn_norm, h);
+      mlp(w, spec.feed_forward == FeedForward::kGated);
+    }
     return w;
   }
 
@@ -145,6 +151,16 @@ class Loader {
       w.mixer_in = pack(r.projection(), h, delta_projection());
     w.conv = upload(conv_values());
     w.conv_bias = bias(name(names_.conv), r.conv_channels(), r.conv_bias);
+    if (!names_.in.empty())
+      w.mixer_in_bias = bias(name(names_.in), r.projection(), r.projection_bias);
+    w.mixer_out_bias = bias(name(names_.recurrent_output), h, r.projection_bias);
+    if (r.mixer != Mixer::kShortConv) scan(w);
+    w.mixer_out = turned() ? pack_turned(name(names_.recurrent_output) + ".weight", h)
+                           : pack(name(names_.recurrent_output) + ".weight", h, r.inner());
+  }
+
+  void scan(LayerWeights& w) {
+    const RecurrentConfig& r = config_.recurrent;
     w.dt_bias = upload(head_values(name(names_.dt_bias)));
     std::vector<float> a = head_values(name(names_.a));
     if (!config_.from_gguf)  // which holds -exp(A_log)
@@ -153,8 +169,6 @@ class Loader {
     if (!names_.d.empty()) w.d = upload(head_values(name(names_.d)));
     const bool of_head = r.mixer == Mixer::kGatedDelta;
     w.gated_norm = upload(flat_values(name(names_.gated_norm), of_head ? r.head_dim : r.inner()));
-    w.mixer_out = turned() ? pack_turned(name(names_.recurrent_output) + ".weight", h)
-                           : pack(name(names_.recurrent_output) + ".weight", h, r.inner());
   }
 
   // [q, k, v | z | b | a], of which all but q and k belong to value heads.
@@ -210,10 +224,13 @@ class Loader {
     return TurnedColumns::stored(head, config_.recurrent.groups, config_.recurrent.heads);
   }
 
-  void gated_mlp(LayerWeights& w) {
+  void mlp(LayerWeights& w, bool gated) {
     const int64_t h = config_.hidden;
     const int64_t inner = config_.intermediate;
-    if (!names_.gate_up.empty()) {
+    if (!gated) {
+      w.gate_up = pack(name(names_.up) + ".weight", inner, h);
+      w.up_bias = bias(name(names_.up), inner, config_.mlp_bias);
+    } else if (!names_.gate_up.empty()) {
       TensorRows::Part gate = part(name(names_.gate_up) + ".weight", 2 * inner, h);
       gate.count = inner;
       TensorRows::Part up = gate;
@@ -359,6 +376,7 @@ class Loader {
   const ModelFiles& files_;
   const ModelConfig& config_;
   const Architecture& architecture_;
+  const std::vector<LayerSpec> specs_;
   const TensorNames& names_;
   bool nested_;
   int32_t layer_ = -1;  // that is being loaded

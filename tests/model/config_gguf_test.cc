@@ -126,7 +126,7 @@ TEST(ConfigGguf, ReadsHeadDimensions) {
 }
 
 TEST(ConfigGguf, RefusesWhatItCannotRun) {
-  expect_unsupported(model("mamba"), {"\"mamba\"", "llama, olmo2, phi3, qwen2, qwen3"});
+  expect_unsupported(model("mamba"), {"\"mamba\"", "llama, nemotron_h, olmo2, phi3, qwen2, qwen3"});
   expect_unsupported(model().string("general.type", "adapter"), {"\"adapter\"", "not a model"});
   EXPECT_NO_THROW(config_of(model().string("general.type", "model")));
   expect_unsupported(model().integer("llama.expert_count", 8), {"expert_count", "8", "experts"});

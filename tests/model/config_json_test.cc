@@ -87,7 +87,7 @@ TEST(ConfigJson, ReadsFlags) {
 }
 
 TEST(ConfigJson, NamesUnknownModels) {
-  expect_unsupported(of("mamba"), {"\"mamba\"", "llama, olmo2, phi3, qwen2, qwen3"});
+  expect_unsupported(of("mamba"), {"\"mamba\"", "llama, nemotron_h, olmo2, phi3, qwen2, qwen3"});
   expect_unsupported(of("LLAMA"), {"\"LLAMA\""});
   expect_bad(without("model_type"), {"model_type", "missing"});
   expect_bad(with({{"model_type", 7}}), {"model_type", "7"});

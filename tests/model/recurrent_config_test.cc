@@ -1,8 +1,6 @@
-// Configurations of models with recurrent layers, and what is refused of them and of their tensors.
+// Configurations of models with recurrent layers, and what is refused of them.
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,11 +10,8 @@
 #include "model/gguf_writer.h"
 #include "model/layer.h"
 #include "model/model_files.h"
-#include "model/model_info.h"
 #include "model/step_memory.h"
-#include "model/weights.h"
 #include "support/expect_error.h"
-#include "support/golden.h"
 #include "support/temp_folder.h"
 
 namespace prefix {
@@ -25,7 +20,6 @@ namespace {
 using testing_support::expect_error;
 using testing_support::GgufType;
 using testing_support::GgufWriter;
-using testing_support::golden_models;
 using testing_support::TempFolder;
 
 using Changes = std::initializer_list<std::pair<const char*, Json>>;
@@ -41,6 +35,13 @@ Json without(const char* key, Json json) {
 
 Json types(std::initializer_list<const char*> list) {
   return std::vector<std::string>(list.begin(), list.end());
+}
+
+// A letter for each layer, as in hybrid_configs.py.
+std::string kinds(const ModelConfig& c) {
+  std::string letters;
+  for (int32_t i = 0; i < c.layers; ++i) letters += "arf"[static_cast<int>(c.kind(i))];
+  return letters;
 }
 
 Json granite(Changes changes = {}) {
@@ -77,6 +78,35 @@ Json qwen(Changes changes = {}) {
   return with(changes, json);
 }
 
+Json nemotron(Changes changes = {}) {
+  const Json json = {{"model_type", "nemotron_h"},
+                     {"vocab_size", 1000},
+                     {"hidden_size", 64},
+                     {"num_attention_heads", 4},
+                     {"num_key_value_heads", 2},
+                     {"intermediate_size", 96},
+                     {"max_position_embeddings", 512},
+                     {"hybrid_override_pattern", "M-*M-"},
+                     {"mamba_num_heads", 8},
+                     {"mamba_head_dim", 20},
+                     {"ssm_state_size", 12},
+                     {"n_groups", 4}};
+  return with(changes, json);
+}
+
+Json lfm2(Changes changes = {}) {
+  const Json json = {{"model_type", "lfm2"},
+                     {"vocab_size", 1000},
+                     {"hidden_size", 64},
+                     {"num_hidden_layers", 3},
+                     {"num_attention_heads", 4},
+                     {"num_key_value_heads", 2},
+                     {"intermediate_size", 6656},
+                     {"max_position_embeddings", 512},
+                     {"layer_types", types({"conv", "full_attention", "conv"})}};
+  return with(changes, json);
+}
+
 void expect_bad(const Json& json, std::initializer_list<std::string_view> parts,
                 Code code = Code::kFormat) {
   expect_error(code, parts, [&] { config_from_json(json); });
@@ -91,7 +121,7 @@ TEST(RecurrentConfig, ReadsGranite) {
                                                   {"logits_scaling", 3},
                                                   {"attention_multiplier", 0.0625},
                                                   {"rms_norm_eps", 1e-5}}));
-  EXPECT_EQ(c.recurrent_layers, (std::vector<bool>{true, false, true}));
+  EXPECT_EQ(kinds(c), "rar");
   EXPECT_EQ(c.intermediate, 96);
   EXPECT_FALSE(c.rotates);
   EXPECT_EQ(c.rotary_dim(), 0);
@@ -157,7 +187,7 @@ TEST(RecurrentConfig, ReadsQwen) {
   const ModelConfig c = config_from_json(qwen());
   EXPECT_EQ(c.architecture, "qwen3_5");
   EXPECT_EQ(c.recurrent_count(), 6);
-  EXPECT_FALSE(c.is_recurrent(3) || c.is_recurrent(7));
+  EXPECT_EQ(kinds(c), "rrrarrra");
   EXPECT_TRUE(c.attention_gate && c.rotates);
   EXPECT_EQ(c.rotary_dim(), 8);
   const RecurrentConfig& r = c.recurrent;
@@ -173,6 +203,110 @@ TEST(RecurrentConfig, ReadsQwen) {
   EXPECT_EQ(
       config_from_json(qwen({{"rope_parameters", {{"partial_rotary_factor", 0.5}}}})).rotary_dim(),
       16);
+}
+
+TEST(RecurrentConfig, ReadsNemotron) {
+  const ModelConfig c = config_from_json(nemotron({{"layer_norm_epsilon", 0.25}}));
+  EXPECT_EQ(kinds(c), "rfarf");
+  EXPECT_EQ(c.head_dim, 128);
+  EXPECT_EQ(c.norm_eps, 0.25f);
+  EXPECT_FALSE(c.rotates || c.tie_embeddings || c.mlp_bias || c.recurrent.projection_bias);
+  const RecurrentConfig& r = c.recurrent;
+  EXPECT_EQ(r.mixer, Mixer::kMamba2);
+  EXPECT_EQ(r.projection(), 2 * 160 + 2 * 48 + 8);
+  EXPECT_EQ(r.conv_width, 4);
+  EXPECT_TRUE(r.conv_bias);
+  EXPECT_EQ(r.dt_max, 0);
+  const std::vector<LayerSpec> layers = resolve_layers(c, find_architecture(c.architecture));
+  EXPECT_EQ(layers[0].mixer, Mixer::kMamba2);
+  EXPECT_EQ(layers[0].feed_forward, FeedForward::kNone);
+  EXPECT_EQ(layers[1].mixer, Mixer::kNone);
+  EXPECT_EQ(layers[1].feed_forward, FeedForward::kSquaredRelu);
+  EXPECT_EQ(layers[1].kv_layer, -1);
+  EXPECT_EQ(layers[2].feed_forward, FeedForward::kNone);
+  EXPECT_EQ(layers[2].kv_layer, 0);
+  EXPECT_EQ(layers[3].state_layer, 1);
+  EXPECT_EQ(kv_layers(layers), 1);
+
+  const Json old = types({"mamba", "mlp", "attention", "mamba", "mlp"});
+  const Json listed = without("hybrid_override_pattern",
+                              nemotron({{"layers_block_type", old}, {"use_bias", true}}));
+  EXPECT_EQ(kinds(config_from_json(listed)), "rfarf");
+  EXPECT_TRUE(config_from_json(listed).recurrent.projection_bias);
+  EXPECT_EQ(config_from_json(nemotron({{"layers_block_type", old}})).layers, 5);
+  expect_bad(nemotron({{"layers_block_type", types({"mlp", "attention"})}}),
+             {"hybrid_override_pattern", "differ"});
+  expect_bad(nemotron({{"num_hidden_layers", 6}}), {"has 5 of them", "num_hidden_layers is 6"});
+  expect_bad(without("hybrid_override_pattern", nemotron()), {"num_hidden_layers", "missing"});
+  expect_unsupported(nemotron({{"hybrid_override_pattern", "ME*"}}), {"\"E\"", "\"-\""});
+  expect_unsupported(with({{"layers_block_type", types({"mamba", "moe"})}}, listed),
+                     {"\"moe\"", "\"mlp\""});
+  expect_unsupported(nemotron({{"hybrid_override_pattern", "M-"}}), {"none of the 2 layers"});
+  expect_unsupported(nemotron({{"mlp_hidden_act", "silu"}}), {"\"silu\"", "\"relu2\""});
+  expect_unsupported(nemotron({{"mamba_hidden_act", "gelu"}}), {"\"gelu\""});
+  expect_bad(nemotron({{"n_groups", 3}}), {"recurrent heads (8)", "groups (3)"});
+  EXPECT_EQ(kinds(config_from_json(nemotron({{"hybrid_override_pattern", "*-"}}))), "af");
+}
+
+TEST(RecurrentConfig, ReadsLfm2) {
+  const ModelConfig c = config_from_json(lfm2());
+  EXPECT_EQ(kinds(c), "rar");
+  EXPECT_TRUE(c.tie_embeddings && c.rotates);
+  EXPECT_EQ(c.rope.theta, 1e6);
+  EXPECT_EQ(c.norm_eps, 1e-5f);
+  const RecurrentConfig& r = c.recurrent;
+  EXPECT_EQ(r.mixer, Mixer::kShortConv);
+  EXPECT_EQ(r.conv_width, 3);
+  EXPECT_EQ(r.conv_channels(), 64);
+  EXPECT_EQ(r.projection(), 192);
+  EXPECT_FALSE(r.conv_bias || r.projection_bias);
+  EXPECT_TRUE(config_from_json(lfm2({{"conv_bias", true}})).recurrent.projection_bias);
+  const StateLayout state = state_layout_of(c);
+  EXPECT_EQ(state.scan_floats, 0);
+  EXPECT_EQ(state.bytes(), 2u * 2 * 64 * 4);
+
+  EXPECT_EQ(c.intermediate, 4608);  // 256 x ceil(4437 / 256)
+  const auto size = [](Changes changes) { return config_from_json(lfm2(changes)).intermediate; };
+  EXPECT_EQ(size({{"block_auto_adjust_ff_dim", false}}), 6656);
+  EXPECT_EQ(size({{"block_ff_dim", 100}, {"block_multiple_of", 7}}), 70);
+  EXPECT_EQ(
+      size({{"block_ff_dim", 100}, {"block_multiple_of", 7}, {"block_ffn_dim_multiplier", 1.5}}),
+      105);
+  EXPECT_EQ(size({{"block_ff_dim", 100}, {"block_ffn_dim_multiplier", nullptr}}), 66);
+  expect_bad(lfm2({{"block_ff_dim", 0}}), {"block_ff_dim", "0"});
+  expect_bad(lfm2({{"block_multiple_of", 0}}), {"block_multiple_of", "0"});
+  for (const double factor : {0.0, -1.0, 1e9})
+    expect_bad(lfm2({{"block_ffn_dim_multiplier", factor}}), {"block_ffn_dim_multiplier"});
+  expect_bad(lfm2({{"block_ff_dim", 1}, {"block_ffn_dim_multiplier", nullptr}}), {"becomes 0"});
+  EXPECT_FALSE(config_from_json(lfm2({{"tie_embedding", false}})).tie_embeddings);
+
+  const Json unlisted = without("layer_types", lfm2());
+  EXPECT_EQ(kinds(config_from_json(unlisted)), "aaa");
+  EXPECT_EQ(kinds(config_from_json(with({{"full_attn_idxs", {0, 2}}}, unlisted))), "ara");
+  EXPECT_EQ(kinds(config_from_json(lfm2({{"full_attn_idxs", {1}}}))), "rar");
+  expect_bad(lfm2({{"full_attn_idxs", {0}}}), {"full_attn_idxs", "differ"});
+  expect_bad(with({{"full_attn_idxs", {3}}}, unlisted), {"full_attn_idxs", "3"});
+  expect_bad(with({{"full_attn_idxs", 3}}, unlisted), {"full_attn_idxs", "3"});
+  expect_unsupported(lfm2({{"layer_types", types({"conv", "mamba", "full_attention"})}}),
+                     {"\"mamba\"", "\"conv\""});
+  expect_unsupported(lfm2({{"model_type", "lfm2_moe"}}), {"\"lfm2_moe\"", "lfm2"});
+  for (const int width : {1, 9})
+    expect_bad(lfm2({{"conv_L_cache", width}}), {"conv_L_cache", "[2, 8]"});
+}
+
+// As Python writes it, which is not JSON.
+TEST(RecurrentConfig, ReadsInfinitiesOfPython) {
+  const TempFolder folder;
+  const auto limit = [&](const std::string& value) {
+    std::string text = nemotron({{"note", "Infinity \\\" Infinity"}}).dump();
+    text.back() = ',';
+    folder.write("config.json", text + "\"time_step_limit\": " + value + "}");
+    return open_model(folder.path()).config.recurrent.dt_max;
+  };
+  folder.write("model.safetensors", std::string("\x02\0\0\0\0\0\0\0{}", 10));
+  EXPECT_EQ(limit("[0.0, Infinity]"), 0);
+  EXPECT_EQ(limit("[0.5, Infinity]"), INFINITY);
+  expect_error(Code::kFormat, {"config.json", "syntax error"}, [&] { limit("[-Infinity, 3]"); });
 }
 
 TEST(RecurrentConfig, ReadsTheTextModelOfAVisionModel) {
@@ -199,10 +333,11 @@ TEST(RecurrentConfig, RefusesWhatItDoesNotRun) {
   expect_unsupported(granite({{"layer_types", types({"mamba", "conv", "attention"})}}),
                      {"\"conv\"", "supported: \"full_attention\", \"linear_attention\""});
   expect_unsupported(granite({{"layer_types", types({"mamba", "mamba", "mamba"})}}),
-                     {"all 3 layers are recurrent", "attention"});
-  expect_unsupported(without("layer_types", granite()), {"all 3 layers are recurrent"});
-  expect_bad(granite({{"layer_types", types({"mamba"})}}), {"layer_types", "3"});
-  expect_unsupported(granite({{"mamba_proj_bias", true}}), {"mamba_proj_bias"});
+                     {"none of the 3 layers", "attention"});
+  expect_unsupported(without("layer_types", granite()), {"none of the 3 layers"});
+  expect_bad(granite({{"layer_types", types({"mamba"})}}), {"layer_types", "has 1", "3"});
+  expect_bad(granite({{"layer_types", Json::array()}}), {"layer_types", "not a list of names"});
+  expect_bad(granite({{"layer_types", "mamba"}}), {"layer_types", "not a list of names"});
   expect_unsupported(granite({{"hidden_act", "relu2"}}), {"\"relu2\""});
   expect_unsupported(granite({{"position_embedding_type", "alibi"}}), {"\"alibi\""});
   expect_bad(granite({{"mamba_n_groups", 3}}), {"recurrent heads (8)", "groups (3)"});
@@ -242,6 +377,9 @@ TEST(RecurrentConfig, RefusesAGpu) {
   };
   expect_error(Code::kUnsupportedDevice, {"2 of the 3 layers", "\"cpu\""},
                [] { check_device(config_from_json(granite()), Gpu()); });
+  expect_error(Code::kUnsupportedDevice, {"no gate", "\"cpu\""}, [] {
+    check_device(config_from_json(nemotron({{"hybrid_override_pattern", "*-"}})), Gpu());
+  });
 }
 
 std::vector<std::byte> numbers(std::initializer_list<uint32_t> list) {
@@ -250,7 +388,8 @@ std::vector<std::byte> numbers(std::initializer_list<uint32_t> list) {
   return bytes;
 }
 
-GgufWriter gguf(const std::string& name) {
+// `blocks`: the width of the feed-forward part is to follow.
+GgufWriter gguf(const std::string& name, bool blocks = false) {
   GgufWriter w;
   w.string("general.architecture", name);
   for (const auto& [key, value] :
@@ -258,8 +397,9 @@ GgufWriter gguf(const std::string& name) {
         std::pair("context_length", 512), std::pair("attention.head_count", 4),
         std::pair("ssm.conv_kernel", 4), std::pair("ssm.state_size", 12),
         std::pair("ssm.group_count", 2), std::pair("ssm.inner_size", 128),
-        std::pair("ssm.time_step_rank", 8), std::pair("feed_forward_length", 96)})
+        std::pair("ssm.time_step_rank", 8)})
     w.integer(name + "." + key, static_cast<uint32_t>(value));
+  if (!blocks) w.integer(name + ".feed_forward_length", 96);
   w.number(name + ".attention.layer_norm_rms_epsilon", 1e-5f);
   w.tensor("token_embd.weight", {64, 100}, 0, 64 * 100 * 4);
   return w;
@@ -287,7 +427,7 @@ TEST(RecurrentConfig, ReadsGranitesGguf) {
                     .number("granitehybrid.embedding_scale", 12)
                     .key("granitehybrid.rope.scaling.finetuned", GgufType::kBool, uint8_t{0}));
   EXPECT_EQ(c.architecture, "granitemoehybrid");
-  EXPECT_EQ(c.recurrent_layers, (std::vector<bool>{true, false, true}));
+  EXPECT_EQ(kinds(c), "rar");
   EXPECT_EQ(c.kv_heads, 2);
   EXPECT_EQ(c.recurrent.heads, 8);
   EXPECT_EQ(c.recurrent.head_dim, 16);
@@ -307,7 +447,7 @@ TEST(RecurrentConfig, ReadsQwensGguf) {
   GgufWriter w = gguf("qwen35").integer("qwen35.full_attention_interval", 2);
   const ModelConfig c = config_of(w.integer("qwen35.attention.head_count_kv", 2));
   EXPECT_EQ(c.architecture, "qwen3_5");
-  EXPECT_EQ(c.recurrent_layers, (std::vector<bool>{true, false, true}));
+  EXPECT_EQ(kinds(c), "rar");
   EXPECT_EQ(c.rotary_dim(), 4);
   EXPECT_TRUE(c.attention_gate);
   const ModelConfig drafting = config_of(w.integer("qwen35.nextn_predict_layers", 1));
@@ -316,7 +456,45 @@ TEST(RecurrentConfig, ReadsQwensGguf) {
   GgufWriter listed = gguf("qwen35");
   listed.list("qwen35.attention.recurrent_layers", GgufType::kBool, 3,
               {std::byte{0}, std::byte{1}, std::byte{1}});
-  EXPECT_EQ(config_of(listed).recurrent_layers, (std::vector<bool>{false, true, true}));
+  EXPECT_EQ(kinds(config_of(listed)), "arr");
+}
+
+GgufWriter nemotron_gguf(std::initializer_list<uint32_t> widths) {
+  GgufWriter w = gguf("nemotron_h", true);
+  w.list("nemotron_h.attention.head_count_kv", GgufType::kU32, 3, numbers({0, 2, 0}));
+  w.list("nemotron_h.feed_forward_length", GgufType::kU32, widths.size(), numbers(widths));
+  return w;
+}
+
+TEST(RecurrentConfig, ReadsNemotronsGguf) {
+  const ModelConfig c = config_of(nemotron_gguf({96, 0, 0})
+                                      .integer("nemotron_h.attention.key_length", 32)
+                                      .number("nemotron_h.attention.layer_norm_epsilon", 1e-5f));
+  EXPECT_EQ(kinds(c), "far");
+  EXPECT_EQ(c.head_dim, 32);
+  EXPECT_EQ(c.kv_heads, 2);
+  EXPECT_EQ(c.intermediate, 96);
+  EXPECT_EQ(c.recurrent.groups, 2);
+  EXPECT_FALSE(c.rotates);
+  const auto bad = [](std::initializer_list<uint32_t> widths, Code code,
+                      std::initializer_list<std::string_view> parts) {
+    expect_error(code, parts, [&] { config_of(nemotron_gguf(widths)); });
+  };
+  bad({96, 0}, Code::kFormat, {"feed_forward_length", "2 values"});
+  bad({96, 0, 97}, Code::kUnsupportedModel, {"feed_forward_length", "96 and 97"});
+  bad({96, 96, 0}, Code::kUnsupportedModel, {"none of the 3 layers"});
+}
+
+TEST(RecurrentConfig, ReadsLfm2sGguf) {
+  GgufWriter w = gguf("lfm2");
+  w.list("lfm2.attention.head_count_kv", GgufType::kU32, 3, numbers({0, 2, 0}));
+  expect_error(Code::kFormat, {"lfm2.shortconv.l_cache"}, [&] { config_of(w); });
+  const ModelConfig c = config_of(w.integer("lfm2.shortconv.l_cache", 3));
+  EXPECT_EQ(kinds(c), "rar");
+  EXPECT_EQ(c.recurrent.mixer, Mixer::kShortConv);
+  EXPECT_EQ(c.recurrent.conv_channels(), 64);
+  EXPECT_EQ(c.intermediate, 96);
+  EXPECT_TRUE(c.rotates && c.tie_embeddings);
 }
 
 TEST(RecurrentConfig, RefusesBadGguf) {
@@ -331,119 +509,13 @@ TEST(RecurrentConfig, RefusesBadGguf) {
   bad(heads(2, {0, 2}), {"head_count_kv", "a list of 2 values", "3 whole numbers"});
   bad(heads(3, {0, 2, 1025}), {"head_count_kv", "1025", "1024"});
   bad(heads(3, {2, 4, 0}), {"head_count_kv", "2 and 4"}, Code::kUnsupportedModel);
-  bad(heads(3, {0, 0, 0}), {"all 3 layers"}, Code::kUnsupportedModel);
+  bad(heads(3, {0, 0, 0}), {"none of the 3 layers"}, Code::kUnsupportedModel);
   bad(granite_gguf().integer("granitehybrid.expert_count", 4), {"expert_count", "4"},
       Code::kUnsupportedModel);
   GgufWriter llama = gguf("llama");
   bad(llama.number("llama.residual_scale", 2), {"residual_scale"}, Code::kUnsupportedModel);
   GgufWriter qwen = gguf("qwen35");
   bad(qwen.number("qwen35.logit_scale", 2), {"logit_scale"}, Code::kUnsupportedModel);
-}
-
-// --- tensors ---
-
-// A copy of a golden model that a test may change.
-struct Copied {
-  explicit Copied(const std::string& name) {
-    for (const char* file : {"config.json", "model.safetensors"}) {
-      const std::string from = golden_models() + "/" + name + "/" + file;
-      EXPECT_TRUE(std::filesystem::exists(from)) << "tools/golden/make_models.py writes the models";
-      std::filesystem::copy_file(from, folder / file);
-    }
-  }
-  static std::string read(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
-  // In either file: the name of a tensor, a number. Of the same length, so that offsets stay.
-  void replace(const char* file, const std::string& from, const std::string& to) {
-    std::string bytes = read(folder / file);
-    const size_t at = bytes.find(from);
-    ASSERT_NE(at, std::string::npos) << from;
-    ASSERT_EQ(from.size(), to.size());
-    bytes.replace(at, from.size(), to);
-    folder.write(file, bytes);
-  }
-  void check() const {
-    const ModelFiles files = open_model(folder.path());
-    weight_shapes(files, find_architecture(files.config.architecture), ops::WeightFormat::kBf16);
-  }
-  TempFolder folder;
-};
-
-TEST(RecurrentTensors, NamesOneThatIsMissingExtraOrMisshaped) {
-  const auto refused = [](const std::string& model, const char* file, const std::string& from,
-                          const std::string& to, std::initializer_list<std::string_view> parts) {
-    Copied copied(model);
-    copied.check();
-    copied.replace(file, from, to);
-    expect_error(Code::kFormat, parts, [&] { copied.check(); });
-  };
-  const char* tensors = "model.safetensors";
-  const char* config = "config.json";
-  for (const char* name : {"in_proj.weight", "conv1d.weight", "conv1d.bias", "dt_bias", "A_log",
-                           "D", "norm.weight", "out_proj.weight"}) {
-    const std::string whole = std::string("model.layers.1.mamba.") + name;
-    std::string other = whole;
-    other[other.find("mamba")] = 'z';
-    refused("granite-h-base", tensors, whole + "\"", other + "\"", {whole, "missing"});
-  }
-  for (const char* name :
-       {"in_proj_qkv.weight", "in_proj_z.weight", "in_proj_b.weight", "in_proj_a.weight",
-        "conv1d.weight", "dt_bias", "A_log", "norm.weight", "out_proj.weight"}) {
-    const std::string whole = std::string("model.layers.1.linear_attn.") + name;
-    std::string other = whole;
-    other[other.find("linear")] = 'z';
-    refused("qwen35-group", tensors, whole + "\"", other + "\"", {whole, "missing"});
-  }
-  const std::string extra = "model.layers.0.mamba.conv1d.bias";
-  refused("granite-h-base", config, "\"mamba_conv_bias\": true,", "\"mamba_conv_bias\":false,",
-          {extra, "not part"});
-}
-
-TEST(RecurrentTensors, NamesWrongShapes) {
-  const auto refused = [](const std::string& model, const std::string& from, const std::string& to,
-                          std::initializer_list<std::string_view> parts) {
-    Copied copied(model);
-    copied.replace("config.json", from, to);
-    expect_error(Code::kFormat, parts, [&] { copied.check(); });
-  };
-  refused("granite-h-base", "\"mamba_d_state\": 16", "\"mamba_d_state\": 17",
-          {"model.layers.0.mamba.in_proj.weight", "[422, 96]", "[424, 96]"});
-  refused("granite-h-base", "\"mamba_d_conv\": 4", "\"mamba_d_conv\": 5",
-          {"model.layers.0.mamba.conv1d.weight", "[224, 1, 4]", "[224, 5]"});
-  refused("qwen35-group", "\"linear_key_head_dim\": 24", "\"linear_key_head_dim\": 25",
-          {"model.layers.1.linear_attn.in_proj_qkv.weight", "[216, 80]", "[220, 80]"});
-  refused("qwen35-group", "\"linear_conv_kernel_dim\": 4", "\"linear_conv_kernel_dim\": 3",
-          {"model.layers.1.linear_attn.conv1d.weight", "[216, 1, 4]", "[216, 3]"});
-}
-
-TEST(RecurrentTensors, LeavesOtherPartsOfAVisionModelAlone) {
-  Copied copied("qwen35-base");
-  EXPECT_NO_THROW(copied.check());
-  copied.replace("model.safetensors", "\"model.visual.", "\"model.visuel.");
-  expect_error(Code::kFormat, {"model.visuel.", "not part"}, [&] { copied.check(); });
-  Copied drafting("qwen35-base");
-  drafting.replace("model.safetensors", "\"mtp.", "\"mtq.");
-  expect_error(Code::kFormat, {"mtq.", "not part"}, [&] { drafting.check(); });
-}
-
-TEST(RecurrentTensors, AreInTheInformationAboutAModel) {
-  for (const char* suffix : {"", ".gguf"}) {
-    const Json info = Json::parse(model_info_json(golden_models() + "/qwen35-base" + suffix));
-    EXPECT_EQ(info.at("sizes").at("recurrent_layers"), 3);
-    // 3 taps of 96 channels and 2 heads of 16 x 16.
-    EXPECT_EQ(info.at("state_bytes"), 3 * 4 * (3 * 96 + 2 * 16 * 16));
-    bool recurrent = false, unused = false;
-    for (const Json& group : info.at("tensors")) {
-      recurrent |= group.at("group") == "recurrent";
-      unused |= group.at("group") == "unused";
-    }
-    EXPECT_TRUE(recurrent && unused) << suffix;
-  }
-  const Json plain = Json::parse(model_info_json(golden_models() + "/llama-base"));
-  EXPECT_EQ(plain.at("sizes").at("recurrent_layers"), 0);
-  EXPECT_EQ(plain.at("state_bytes"), 0);
 }
 
 }  // namespace

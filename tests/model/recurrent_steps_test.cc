@@ -104,7 +104,9 @@ INSTANTIATE_TEST_SUITE_P(All, RecurrentSteps,
                          testing::Values("granite-h-base", "granite-h-groups", "granite-h-odd",
                                          "granite-h-wide", "granite-h-clamp", "qwen35-base",
                                          "qwen35-group", "qwen35-odd", "qwen35-wide", "qwen35-bias",
-                                         "qwen35-long"),
+                                         "qwen35-long", "nemotron-h-base", "nemotron-h-groups",
+                                         "nemotron-h-odd", "nemotron-h-wide", "nemotron-h-clamp",
+                                         "lfm2-base", "lfm2-bias", "lfm2-odd", "lfm2-long"),
                          [](const auto& model) {
                            std::string name = model.param;
                            std::replace(name.begin(), name.end(), '-', '_');

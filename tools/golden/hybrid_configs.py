@@ -1,6 +1,7 @@
 """The tiny models with recurrent layers: one entry for each, with what it is there to cover.
 
-As in hf_configs.py sizes are odd on purpose. `layers` has a letter for each layer: "r" recurrent, "a" attention.
+As in hf_configs.py sizes are odd on purpose. `layers` has a letter for each layer: "r" recurrent, "a" attention, "f"
+feed-forward and nothing else.
 Each model is written as a Hugging Face directory and, where GGUF can say it, as the file that llama.cpp's converter
 makes of it.
 """
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class TinyHybrid:
-    family: str  # granitemoehybrid, qwen3_5
+    family: str  # granitemoehybrid, qwen3_5, nemotron_h, lfm2
     hidden: int
     intermediate: int
     layers: str
@@ -35,7 +36,14 @@ class TinyHybrid:
     time_step_limit: tuple[float, float] | None = None
     # Qwen3.5.
     rotary: float = 0.25
-    nested: bool = False  # as the published vision models: text_config, "model.language_model.", other parts
+    # The published form. Qwen3.5 as in vision models: text_config, "model.language_model.", other parts. Nemotron-H:
+    # "backbone.", hybrid_override_pattern. LFM2: block_ff_dim, tie_embedding, full_attn_idxs.
+    nested: bool = False
+    # Nemotron-H; projection_bias of LFM2 as well.
+    mlp_bias: bool = False
+    projection_bias: bool = False
+    # LFM2: block_ff_dim, block_ffn_dim_multiplier, block_multiple_of of which `intermediate` comes out.
+    adjusted: tuple[int, float, int] | None = None
 
     @property
     def gguf(self) -> bool:
@@ -50,6 +58,11 @@ class TinyHybrid:
     def channels(self) -> int:
         return self.inner + 2 * self.groups * self.state
 
+    @property
+    def prefix(self) -> str:
+        """What stands before the names of tensors in files, instead of "model."."""
+        return {"qwen3_5": "model.language_model.", "nemotron_h": "backbone."}.get(self.family, "model.")
+
 
 def _granite(*sizes, **rest) -> TinyHybrid:
     return TinyHybrid("granitemoehybrid", *sizes, **rest)
@@ -57,6 +70,14 @@ def _granite(*sizes, **rest) -> TinyHybrid:
 
 def _qwen(*sizes, **rest) -> TinyHybrid:
     return TinyHybrid("qwen3_5", *sizes, **({"eps": 1e-6} | rest))
+
+
+def _nemotron(*sizes, **rest) -> TinyHybrid:
+    return TinyHybrid("nemotron_h", *sizes, **rest)
+
+
+def _lfm(hidden, *sizes, **rest) -> TinyHybrid:
+    return TinyHybrid("lfm2", hidden, *sizes, 1, hidden, 1, 0, **({"conv": 3, "conv_bias": False} | rest))
 
 
 HYBRIDS = {
@@ -111,11 +132,146 @@ HYBRIDS = {
     "qwen35-long": _qwen(
         88, 96, "raar", 2, 2, 40, 203, 3, 7, 3, 18, conv=8,
     ),
+    # two groups of four heads, attention wider than the residual, published form
+    "nemotron-h-base": _nemotron(
+        96, 136, "rfraf", 4, 2, 40, 131, 8, 16, 2, 16, nested=True,
+    ),
+    # four groups, three taps without bias, begins with attention and ends with a recurrent layer, f32
+    "nemotron-h-groups": _nemotron(
+        80, 104, "afrfr", 2, 1, 40, 149, 8, 20, 4, 24, conv=3, conv_bias=False, dtype="F32",
+    ),
+    # three groups of one head, two taps, sizes of 24 and 10, all biases, an epsilon that tells
+    "nemotron-h-odd": _nemotron(
+        72, 89, "frrafa", 3, 3, 24, 131, 3, 24, 3, 10, conv=2, mlp_bias=True, projection_bias=True, eps=0.05,
+    ),
+    # eight groups of one head, states of 128 and heads of 64: the shape of Nemotron Nano
+    "nemotron-h-wide": _nemotron(
+        128, 432, "rfa", 2, 1, 128, 151, 8, 64, 8, 128,
+    ),
+    # time steps not below a limit, eight taps, two feed-forward layers in a row, f32
+    "nemotron-h-clamp": _nemotron(
+        64, 96, "raffr", 4, 1, 16, 131, 8, 16, 4, 12, conv=8, dtype="F32", time_step_limit=(0.3, float("inf")),
+    ),
+    # no recurrent layer
+    "nemotron-h-none": _nemotron(
+        96, 120, "afaf", 4, 2, 24, 131, 6, 32, 2, 16, nested=True,
+    ),
+    # tied, published form, ends with a convolution: the shape of LFM2 350M
+    "lfm2-base": _lfm(
+        96, 144, "rrarar", 4, 2, 24, 131, tied=True, nested=True, adjusted=(200, 1.0, 16),
+    ),
+    # begins with attention, four taps with biases everywhere, heads of 40, f32
+    "lfm2-bias": _lfm(
+        80, 104, "arr", 2, 1, 40, 149, conv=4, conv_bias=True, projection_bias=True, dtype="F32",
+    ),
+    # two taps, a multiplier, an epsilon that tells
+    "lfm2-odd": _lfm(
+        72, 105, "rar", 3, 3, 24, 131, conv=2, eps=0.05, adjusted=(100, 1.5, 7),
+    ),
+    # eight taps, two thirds that need no rounding, tied
+    "lfm2-long": _lfm(
+        176, 66, "ra", 4, 1, 44, 151, conv=8, tied=True, adjusted=(100, 1, 1),
+    ),
+    # attention only, f32
+    "lfm2-none": _lfm(
+        64, 96, "aa", 4, 4, 16, 131, tied=True, dtype="F32", nested=True,
+    ),
 }
+
+
+def _common(model: TinyHybrid) -> dict:
+    return {
+        "model_type": model.family,
+        "hidden_size": model.hidden,
+        "num_hidden_layers": len(model.layers),
+        "num_attention_heads": model.heads,
+        "num_key_value_heads": model.kv_heads,
+        "vocab_size": model.vocab,
+        "max_position_embeddings": 256,
+        "tie_word_embeddings": model.tied,
+        "bos_token_id": 1,
+        "eos_token_id": 2,
+        "pad_token_id": None,
+        "dtype": {"BF16": "bfloat16", "F32": "float32"}[model.dtype],
+    }
+
+
+def _nemotron_config(model: TinyHybrid) -> dict:
+    names = {"r": "linear_attention", "a": "full_attention", "f": "mlp"}
+    low = model.time_step_limit[0] if model.time_step_limit else 1e-30
+    config = _common(model) | {
+        "layers_block_type": [names[kind] for kind in model.layers],
+        "head_dim": model.head_dim,
+        "intermediate_size": model.intermediate,
+        "layer_norm_epsilon": model.eps,
+        "mlp_bias": model.mlp_bias,
+        "use_bias": model.projection_bias,
+        "mamba_num_heads": model.inner_heads,
+        "mamba_head_dim": model.inner_dim,
+        "n_groups": model.groups,
+        "ssm_state_size": model.state,
+        "conv_kernel": model.conv,
+        "use_conv_bias": model.conv_bias,
+        "chunk_size": 16,
+        # The limit that transformers clamps to; in files it is time_step_limit.
+        "time_step_min": low,
+    }
+    del config["num_hidden_layers"]
+    return config
+
+
+def _nemotron_json(model: TinyHybrid) -> dict:
+    config = _nemotron_config(model) | {
+        "time_step_min": 0.001,
+        "mlp_hidden_act": "relu2",
+        "mamba_hidden_act": "silu",
+        "n_routed_experts": 8,
+    }
+    if model.time_step_limit or model.nested:
+        config["time_step_limit"] = list(model.time_step_limit or (0.0, float("inf")))
+    if model.nested:
+        del config["layers_block_type"]
+        config["num_hidden_layers"] = len(model.layers)
+        config["hybrid_override_pattern"] = "".join({"r": "M", "a": "*", "f": "-"}[kind] for kind in model.layers)
+    elif model.dtype == "BF16":
+        old = {"r": "mamba", "a": "attention", "f": "mlp"}
+        config["layers_block_type"] = [old[kind] for kind in model.layers]
+    return config
+
+
+def _lfm_config(model: TinyHybrid) -> dict:
+    size, multiplier, multiple = model.adjusted or (model.intermediate, 1.0, 256)
+    return _common(model) | {
+        "layer_types": [{"r": "conv", "a": "full_attention"}[kind] for kind in model.layers],
+        "intermediate_size": size,
+        "block_auto_adjust_ff_dim": model.adjusted is not None,
+        "block_ffn_dim_multiplier": multiplier,
+        "block_multiple_of": multiple,
+        "norm_eps": model.eps,
+        "conv_L_cache": model.conv,
+        "conv_bias": model.conv_bias,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 1000000.0},
+    }
+
+
+def _lfm_json(model: TinyHybrid) -> dict:
+    config = _lfm_config(model)
+    if model.nested:
+        config["block_ff_dim"] = config.pop("intermediate_size")
+        config["tie_embedding"] = config.pop("tie_word_embeddings")
+        del config["layer_types"], config["rope_parameters"]
+        config["rope_theta"] = 1000000.0
+        if "r" in model.layers:
+            config["full_attn_idxs"] = [i for i, kind in enumerate(model.layers) if kind == "a"]
+    return config
 
 
 def text_config(model: TinyHybrid) -> dict:
     """What transformers needs to know of the text model."""
+    if model.family == "nemotron_h":
+        return _nemotron_config(model)
+    if model.family == "lfm2":
+        return _lfm_config(model)
     granite = model.family == "granitemoehybrid"
     old = {"r": "mamba", "a": "attention"}
     new = {"r": "linear_attention", "a": "full_attention"}
@@ -185,6 +341,10 @@ def text_config(model: TinyHybrid) -> dict:
 
 def config_json(model: TinyHybrid) -> dict:
     """The config.json of a model: of the published form, or of the text model alone."""
+    if model.family == "nemotron_h":
+        return {"architectures": ["NemotronHForCausalLM"]} | _nemotron_json(model)
+    if model.family == "lfm2":
+        return {"architectures": ["Lfm2ForCausalLM"]} | _lfm_json(model)
     text = text_config(model)
     if not model.nested:
         name = "GraniteMoeHybridForCausalLM" if model.family == "granitemoehybrid" else "Qwen3_5ForCausalLM"

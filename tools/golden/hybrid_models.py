@@ -15,13 +15,85 @@ from hybrid_configs import TinyHybrid, config_json
 # inputs of silu keep their angle small.
 _GAIN = {
     "q_proj": 1.2, "k_proj": 1.2, "down_proj": 1.5, "output_linear": 1.5, "lm_head": 1.5, "conv1d": 1.5,
-    "in_proj_qkv": 4.0,
+    "in_proj_qkv": 4.0, "conv": 1.5, "w2": 1.5,
 }
 _TIED_EMBEDDING = 0.25
 
 
+class _Shapes(dict):
+    """Shapes by the names of tensors, in file order."""
+
+    def linear(self, name: str, outputs: int, inputs: int, bias: bool = False) -> None:
+        self[f"{name}.weight"] = (outputs, inputs)
+        if bias:
+            self[f"{name}.bias"] = (outputs,)
+
+    def conv(self, name: str, model: TinyHybrid) -> None:
+        self[f"{name}.weight"] = (model.channels, 1, model.conv)
+        if model.conv_bias:
+            self[f"{name}.bias"] = (model.channels,)
+
+    def attention(self, at: str, output: str, model: TinyHybrid) -> None:
+        q, kv = model.heads * model.head_dim, model.kv_heads * model.head_dim
+        self.linear(f"{at}.q_proj", q, model.hidden)
+        self.linear(f"{at}.k_proj", kv, model.hidden)
+        self.linear(f"{at}.v_proj", kv, model.hidden)
+        self.linear(f"{at}.{output}", model.hidden, q)
+
+
+def _nemotron_shapes(model: TinyHybrid) -> dict[str, tuple[int, ...]]:
+    hidden, heads = model.hidden, model.inner_heads
+    shapes = _Shapes({"model.embeddings.weight": (model.vocab, hidden)})
+    for layer, kind in enumerate(model.layers):
+        mixer = f"model.layers.{layer}.mixer"
+        shapes[f"model.layers.{layer}.norm.weight"] = (hidden,)
+        if kind == "a":
+            shapes.attention(mixer, "o_proj", model)
+        elif kind == "f":
+            shapes.linear(f"{mixer}.up_proj", model.intermediate, hidden, model.mlp_bias)
+            shapes.linear(f"{mixer}.down_proj", hidden, model.intermediate, model.mlp_bias)
+        else:
+            shapes.linear(f"{mixer}.in_proj", model.inner + model.channels + heads, hidden, model.projection_bias)
+            shapes.conv(f"{mixer}.conv1d", model)
+            for vector in ("dt_bias", "A_log", "D"):
+                shapes[f"{mixer}.{vector}"] = (heads,)
+            shapes[f"{mixer}.norm.weight"] = (model.inner,)
+            shapes.linear(f"{mixer}.out_proj", hidden, model.inner, model.projection_bias)
+    shapes["model.norm_f.weight"] = (hidden,)
+    shapes["lm_head.weight"] = (model.vocab, hidden)
+    return shapes
+
+
+def _lfm_shapes(model: TinyHybrid) -> dict[str, tuple[int, ...]]:
+    hidden = model.hidden
+    shapes = _Shapes({"model.embed_tokens.weight": (model.vocab, hidden)})
+    for layer, kind in enumerate(model.layers):
+        at = f"model.layers.{layer}"
+        shapes[f"{at}.operator_norm.weight"] = (hidden,)
+        if kind == "a":
+            shapes.attention(f"{at}.self_attn", "out_proj", model)
+            shapes[f"{at}.self_attn.q_layernorm.weight"] = (model.head_dim,)
+            shapes[f"{at}.self_attn.k_layernorm.weight"] = (model.head_dim,)
+        else:
+            shapes.linear(f"{at}.conv.in_proj", 3 * hidden, hidden, model.projection_bias)
+            shapes.conv(f"{at}.conv.conv", model)
+            shapes.linear(f"{at}.conv.out_proj", hidden, hidden, model.projection_bias)
+        shapes[f"{at}.ffn_norm.weight"] = (hidden,)
+        shapes.linear(f"{at}.feed_forward.w1", model.intermediate, hidden)
+        shapes.linear(f"{at}.feed_forward.w3", model.intermediate, hidden)
+        shapes.linear(f"{at}.feed_forward.w2", hidden, model.intermediate)
+    shapes["model.embedding_norm.weight"] = (hidden,)
+    if not model.tied:
+        shapes["lm_head.weight"] = (model.vocab, hidden)
+    return shapes
+
+
 def tensor_shapes(model: TinyHybrid) -> dict[str, tuple[int, ...]]:
     """Names and shapes of the tensors of the text model, in file order."""
+    if model.family == "nemotron_h":
+        return _nemotron_shapes(model)
+    if model.family == "lfm2":
+        return _lfm_shapes(model)
     hidden, wide = model.hidden, model.intermediate
     granite = model.family == "granitemoehybrid"
     q, kv = model.heads * model.head_dim, model.kv_heads * model.head_dim
@@ -79,11 +151,11 @@ def tensor_shapes(model: TinyHybrid) -> dict[str, tuple[int, ...]]:
 def _values(stream: str, model: TinyHybrid, name: str, shape: tuple[int, ...]) -> np.ndarray:
     # Qwen's norms multiply by 1 + w, but for that of the recurrence.
     plus_one = model.family == "qwen3_5" and not name.endswith("linear_attn.norm.weight")
-    if name == "model.norm.weight":
+    if name in ("model.norm.weight", "model.norm_f.weight", "model.embedding_norm.weight"):
         mean = (1.5 / (_TIED_EMBEDDING * model.hidden**0.5) if model.tied else 1.0) * model.multipliers[3]
         return prng.bell(stream, shape, 0.1, mean - plus_one)
     if name.endswith("norm.weight"):
-        mean = 1.2 if "q_norm" in name or "k_norm" in name else 1.0
+        mean = 1.2 if any(part in name for part in ("q_norm", "k_norm", "q_layernorm", "k_layernorm")) else 1.0
         return prng.bell(stream, shape, 0.15, mean - plus_one)
     if name.endswith(".A_log"):
         return prng.bell(stream, shape, 0.7, 0.3)
@@ -93,7 +165,7 @@ def _values(stream: str, model: TinyHybrid, name: str, shape: tuple[int, ...]) -
         return prng.bell(stream, shape, 0.3, 1.0)
     if name.endswith(".bias"):
         return prng.bell(stream, shape, 0.3)
-    if name == "model.embed_tokens.weight":
+    if name in ("model.embed_tokens.weight", "model.embeddings.weight"):
         return prng.bell(stream, shape, _TIED_EMBEDDING if model.tied else 1.0)
     role = name.split(".")[-2]
     return prng.bell(stream, shape, _GAIN.get(role, 1.0) / shape[-1] ** 0.5)
@@ -116,7 +188,8 @@ def write(folder: Path, name: str, model: TinyHybrid) -> None:
     (folder / "config.json").write_text(json.dumps(config_json(model), indent=2) + "\n")
     tensors = weights(name, model)
     if model.nested:
-        tensors = {tensor.replace("model.", "model.language_model.", 1): values for tensor, values in tensors.items()}
+        tensors = {tensor.replace("model.", model.prefix, 1): values for tensor, values in tensors.items()}
+    if model.nested and model.family == "qwen3_5":
         # Parts of the published files that a text model has no use for.
         tensors["model.visual.patch_embed.proj.weight"] = prng.bell(f"{name}/visual", (3, 5), 1.0)
         tensors["mtp.fc.weight"] = prng.bell(f"{name}/mtp", (4, 6), 1.0)
@@ -147,6 +220,30 @@ _NAMES = {
     "linear_attn.A_log": "ssm_a",
     "linear_attn.norm": "ssm_norm",
     "linear_attn.out_proj": "ssm_out",
+    "norm.weight": "attn_norm.weight",
+    "mixer.q_proj": "attn_q",
+    "mixer.k_proj": "attn_k",
+    "mixer.v_proj": "attn_v",
+    "mixer.o_proj": "attn_output",
+    "mixer.in_proj": "ssm_in",
+    "mixer.conv1d": "ssm_conv1d",
+    "mixer.dt_bias": "ssm_dt.bias",
+    "mixer.A_log": "ssm_a",
+    "mixer.D": "ssm_d",
+    "mixer.norm": "ssm_norm",
+    "mixer.out_proj": "ssm_out",
+    "mixer.up_proj": "ffn_up",
+    "mixer.down_proj": "ffn_down",
+    "operator_norm.weight": "attn_norm.weight",
+    "self_attn.out_proj": "attn_output",
+    "self_attn.q_layernorm": "attn_q_norm",
+    "self_attn.k_layernorm": "attn_k_norm",
+    "conv.in_proj": "shortconv.in_proj",
+    "conv.conv": "shortconv.conv",
+    "conv.out_proj": "shortconv.out_proj",
+    "feed_forward.w1": "ffn_gate",
+    "feed_forward.w3": "ffn_up",
+    "feed_forward.w2": "ffn_down",
     "mlp.gate_proj": "ffn_gate",
     "mlp.up_proj": "ffn_up",
     "mlp.down_proj": "ffn_down",
@@ -156,7 +253,8 @@ _NAMES = {
 
 def _gguf_name(model: TinyHybrid, name: str) -> str:
     top = {"model.embed_tokens.weight": "token_embd.weight", "model.norm.weight": "output_norm.weight",
-           "lm_head.weight": "output.weight"}
+           "lm_head.weight": "output.weight", "model.embeddings.weight": "token_embd.weight",
+           "model.norm_f.weight": "output_norm.weight", "model.embedding_norm.weight": "token_embd_norm.weight"}
     if name in top:
         return top[name]
     _, _, layer, rest = name.split(".", 3)
@@ -184,9 +282,11 @@ def _in_turns(values: np.ndarray, model: TinyHybrid, width: int, axis: int = 0) 
 
 def _converted(model: TinyHybrid, name: str, values: np.ndarray) -> dict[str, np.ndarray]:
     """The tensors of a GGUF file that llama.cpp's converter makes of one of ours, by name."""
-    granite = model.family == "granitemoehybrid"
+    mamba = model.family in ("granitemoehybrid", "nemotron_h")
     at = _gguf_name(model, name)
-    if granite:
+    if model.family == "lfm2":
+        return {at: values[:, 0] if name.endswith("conv.conv.weight") else values}
+    if mamba:
         if name.endswith(("q_proj.weight", "k_proj.weight", "q_proj.bias", "k_proj.bias")):
             halves = values.reshape(-1, 2, model.head_dim // 2, *values.shape[1:])
             return {at: halves.swapaxes(1, 2).reshape(values.shape)}
@@ -198,7 +298,7 @@ def _converted(model: TinyHybrid, name: str, values: np.ndarray) -> dict[str, np
             return {at: _decay(values)[:, None]}
         if name.endswith(".D"):
             return {at: values[:, None]}
-        if name.endswith("mamba.norm.weight"):
+        if name.endswith(("mamba.norm.weight", "mixer.norm.weight")):
             return {at: values.reshape(model.groups, -1)}
         if name.endswith("conv1d.weight"):
             return {at: values[:, 0]}
@@ -222,17 +322,19 @@ def _converted(model: TinyHybrid, name: str, values: np.ndarray) -> dict[str, np
 
 def write_gguf(path: Path, name: str, model: TinyHybrid) -> None:
     """The same model; matrices in the type of the other file, everything else in F32."""
-    writer = GGUFWriter(path, "granitehybrid" if model.family == "granitemoehybrid" else "qwen35")
+    architecture = {"granitemoehybrid": "granitehybrid", "qwen3_5": "qwen35"}.get(model.family, model.family)
+    writer = GGUFWriter(path, architecture)
     _add_metadata(writer, name, model)
     for tensor, values in weights(name, model).items():
         for at, converted in _converted(model, tensor, values).items():
-            matrix = at.endswith(".weight") and converted.ndim == 2 and "ssm_conv1d" not in at and "ssm_norm" not in at
+            small = any(part in at for part in ("ssm_conv1d", "ssm_norm", "shortconv.conv"))
+            matrix = at.endswith(".weight") and converted.ndim == 2 and not small
             if matrix and model.dtype == "BF16":
                 bits = safetensors_file.to_bf16_bits(np.ascontiguousarray(converted))
                 writer.add_tensor(at, bits.view(np.uint8), raw_dtype=GGMLQuantizationType.BF16)
             else:
                 writer.add_tensor(at, np.ascontiguousarray(converted, dtype=np.float32))
-    if model.nested:  # a block of further-token prediction
+    if model.nested and model.family == "qwen3_5":  # a block of further-token prediction
         writer.add_tensor(f"blk.{len(model.layers)}.nextn.eh_proj.weight", prng.bell(f"{name}/mtp", (4, 6), 1.0))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -244,7 +346,7 @@ def _add_metadata(writer: GGUFWriter, name: str, model: TinyHybrid) -> None:
     granite = model.family == "granitemoehybrid"
     writer.add_type("model")
     writer.add_name(name)
-    writer.add_block_count(len(model.layers) + model.nested)
+    writer.add_block_count(len(model.layers) + (model.nested and model.family == "qwen3_5"))
     writer.add_context_length(256)
     writer.add_embedding_length(model.hidden)
     writer.add_head_count(model.heads)
@@ -252,11 +354,26 @@ def _add_metadata(writer: GGUFWriter, name: str, model: TinyHybrid) -> None:
     writer.add_vocab_size(model.vocab)
     writer.add_file_type(LlamaFileType.MOSTLY_BF16 if model.dtype == "BF16" else LlamaFileType.ALL_F32)
     writer.add_tokenizer_model("none")
+    if model.family == "lfm2":
+        writer.add_shortconv_l_cache(model.conv)
+        writer.add_feed_forward_length(model.intermediate)
+        writer.add_head_count_kv([model.kv_heads if kind == "a" else 0 for kind in model.layers])
+        writer.add_rope_freq_base(1e6)
+        return
     writer.add_ssm_conv_kernel(model.conv)
     writer.add_ssm_state_size(model.state)
     writer.add_ssm_group_count(model.groups)
     writer.add_ssm_inner_size(model.inner)
     writer.add_ssm_time_step_rank(model.inner_heads)
+    if model.family == "nemotron_h":
+        writer.add_feed_forward_length([model.intermediate if kind == "f" else 0 for kind in model.layers])
+        writer.add_head_count_kv([model.kv_heads if kind == "a" else 0 for kind in model.layers])
+        writer.add_key_length(model.head_dim)
+        writer.add_value_length(model.head_dim)
+        writer.add_layer_norm_eps(model.eps)
+        writer.add_rope_dimension_count(model.hidden // model.heads)
+        writer.add_rope_scaling_finetuned(False)
+        return
     if granite:
         embedding, residual, attention, logits = model.multipliers
         writer.add_feed_forward_length(7)

@@ -26,18 +26,6 @@ constexpr TensorNames hugging_face() {
   return names;
 }
 
-constexpr TensorNames gguf() {
-  TensorNames names = gguf_llama_names();
-  names.in = "blk.{}.ssm_in";
-  names.conv = "blk.{}.ssm_conv1d";
-  names.dt_bias = "blk.{}.ssm_dt.bias";
-  names.a = "blk.{}.ssm_a";
-  names.d = "blk.{}.ssm_d";
-  names.gated_norm = "blk.{}.ssm_norm.weight";
-  names.recurrent_output = "blk.{}.ssm_out";
-  return names;
-}
-
 const Architecture kArchitecture = {
     .name = "granitemoehybrid",
     .aliases = {"granitehybrid"},
@@ -45,9 +33,16 @@ const Architecture kArchitecture = {
     .config = {.gguf_permuted = true,
                .named_positions = true,
                .multipliers = true,
-               .shared_mlp = true},
+               .shared_mlp = true,
+               .recurrent = {.heads = {"mamba_n_heads", 128},
+                             .head_dim = {"mamba_d_head"},
+                             .groups = {"mamba_n_groups", 1},
+                             .state = {"mamba_d_state", 256},
+                             .conv_width = {"mamba_d_conv", 4},
+                             .conv_bias = "mamba_conv_bias",
+                             .projection_bias = "mamba_proj_bias"}},
     .hugging_face = hugging_face(),
-    .gguf = gguf(),
+    .gguf = with_gguf_ssm(gguf_llama_names()),
 };
 const ArchitectureEntry entry(kArchitecture);
 

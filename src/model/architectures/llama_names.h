@@ -39,6 +39,18 @@ constexpr TensorNames gguf_llama_names() {
   };
 }
 
+// A Mamba-2 layer.
+constexpr TensorNames with_gguf_ssm(TensorNames names) {
+  names.in = "blk.{}.ssm_in";
+  names.conv = "blk.{}.ssm_conv1d";
+  names.dt_bias = "blk.{}.ssm_dt.bias";
+  names.a = "blk.{}.ssm_a";
+  names.d = "blk.{}.ssm_d";
+  names.gated_norm = "blk.{}.ssm_norm.weight";
+  names.recurrent_output = "blk.{}.ssm_out";
+  return names;
+}
+
 // RMS norms of query and key.
 constexpr TensorNames with_qk_norms(TensorNames names, bool gguf) {
   names.q_norm = gguf ? "blk.{}.attn_q_norm.weight" : "model.layers.{}.self_attn.q_norm.weight";

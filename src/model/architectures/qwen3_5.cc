@@ -55,7 +55,12 @@ const Architecture kArchitecture = {
                .partial_rotary = true,
                .partial_rotary_factor = 0.25,
                .text_config = true,
-               .attention_interval = 4},
+               .attention_interval = 4,
+               .recurrent = {.heads = {"linear_num_value_heads", 32},
+                             .head_dim = {"linear_value_head_dim", 128},
+                             .groups = {"linear_num_key_heads", 16},
+                             .state = {"linear_key_head_dim", 128},
+                             .conv_width = {"linear_conv_kernel_dim", 4}}},
     .hugging_face = hugging_face(),
     .gguf = gguf(),
 };

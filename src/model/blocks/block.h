@@ -39,7 +39,9 @@ struct Pass {
 void attention_block(const Pass& pass, const LayerSpec& layer, const LayerWeights& weights);
 void mamba2_block(const Pass& pass, const LayerSpec& layer, const LayerWeights& weights);
 void gated_delta_block(const Pass& pass, const LayerSpec& layer, const LayerWeights& weights);
+void short_conv_block(const Pass& pass, const LayerSpec& layer, const LayerWeights& weights);
 void gated_mlp_block(const Pass& pass, const LayerSpec& layer, const LayerWeights& weights);
+void squared_relu_block(const Pass& pass, const LayerSpec& layer, const LayerWeights& weights);
 
 // What all blocks begin and end with.
 

@@ -9,7 +9,8 @@ void gated_delta_block(const Pass& pass, const LayerSpec& layer, const LayerWeig
   const RecurrentConfig& r = pass.config.recurrent;
   float* const qkv = b.c;
   const float* const z = qkv + r.conv_channels();
-  project_and_convolve(pass, layer, w, 0);
+  project_recurrent(pass, layer, w);
+  convolve(pass, layer, w, 0, true);
   {
     Stopwatch watch(pass.times.attention_ns);
     ops::GatedDeltaArgs scan;

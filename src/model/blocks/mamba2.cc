@@ -8,7 +8,8 @@ void mamba2_block(const Pass& pass, const LayerSpec& layer, const LayerWeights& 
   const RecurrentConfig& r = pass.config.recurrent;
   const float* const z = b.c;
   float* const xbc = b.c + r.inner();
-  project_and_convolve(pass, layer, w, r.inner());
+  project_recurrent(pass, layer, w);
+  convolve(pass, layer, w, r.inner(), true);
   {
     Stopwatch watch(pass.times.attention_ns);
     ops::Mamba2Args scan;
