@@ -26,6 +26,28 @@ inline tools::CheckpointShape qwen_shape() {
   return shape;
 }
 
+inline tools::CheckpointShape nemotron_shape() {
+  tools::CheckpointShape shape;
+  shape.architecture = "nemotron_h";
+  shape.layers = 5;
+  shape.recurrent = {"rfrar", 8, 16, 4, 20, 4};
+  return shape;
+}
+
+inline tools::CheckpointShape lfm2_shape() {
+  tools::CheckpointShape shape;
+  shape.architecture = "lfm2";
+  shape.layers = 4;
+  shape.recurrent = {"rarr", 1, 1, 1, 1, 3};
+  return shape;
+}
+
+inline tools::CheckpointShape hybrid_shape(const std::string& family) {
+  if (family == "nemotron") return nemotron_shape();
+  if (family == "lfm2") return lfm2_shape();
+  return family == "granite" ? granite_shape() : qwen_shape();
+}
+
 inline std::vector<int32_t> joined(std::vector<int32_t> a, const std::vector<int32_t>& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;

@@ -111,7 +111,84 @@ std::vector<Entry> hybrid_entries(const CheckpointShape& s) {
   return list;
 }
 
+// Layers of one block: Mamba-2, attention, or a feed-forward part without a gate.
+std::vector<Entry> nemotron_entries(const CheckpointShape& s) {
+  const RecurrentShape& r = s.recurrent;
+  const int64_t q = int64_t{s.heads} * s.head_dim, kv = int64_t{s.kv_heads} * s.head_dim;
+  const int64_t inner = int64_t{r.heads} * r.head_dim;
+  const int64_t channels = inner + 2 * int64_t{r.groups} * r.state;
+  std::vector<Entry> list;
+  const auto matrix = [&](const std::string& name, int64_t n, int64_t k) {
+    list.push_back({name + ".weight", {n, k}, 0.5f / std::sqrt(static_cast<float>(k))});
+  };
+  list.push_back({"backbone.embeddings.weight", {s.vocab, s.hidden}, 1});
+  for (size_t i = 0; i < r.layers.size(); ++i) {
+    const std::string layer = "backbone.layers." + std::to_string(i) + ".";
+    list.push_back({layer + "norm.weight", {s.hidden}, 0.1f, 1});
+    if (r.layers[i] == 'a') {
+      matrix(layer + "mixer.q_proj", q, s.hidden);
+      matrix(layer + "mixer.k_proj", kv, s.hidden);
+      matrix(layer + "mixer.v_proj", kv, s.hidden);
+      matrix(layer + "mixer.o_proj", s.hidden, q);
+    } else if (r.layers[i] == 'f') {
+      matrix(layer + "mixer.up_proj", s.intermediate, s.hidden);
+      matrix(layer + "mixer.down_proj", s.hidden, s.intermediate);
+    } else {
+      matrix(layer + "mixer.in_proj", inner + channels + r.heads, s.hidden);
+      list.push_back({layer + "mixer.conv1d.weight", {channels, 1, r.conv}, 0.5f});
+      list.push_back({layer + "mixer.conv1d.bias", {channels}, 0.1f});
+      list.push_back({layer + "mixer.dt_bias", {r.heads}, 0.5f, -1});
+      list.push_back({layer + "mixer.A_log", {r.heads}, 0.7f, 0.3f});
+      list.push_back({layer + "mixer.D", {r.heads}, 0.1f, 1});
+      list.push_back({layer + "mixer.norm.weight", {inner}, 0.1f, 1});
+      matrix(layer + "mixer.out_proj", s.hidden, inner);
+    }
+  }
+  list.push_back({"backbone.norm_f.weight", {s.hidden}, 0.1f, 1});
+  if (!s.tied) matrix("lm_head", s.vocab, s.hidden);
+  return list;
+}
+
+// Gated short convolutions and attention.
+std::vector<Entry> lfm2_entries(const CheckpointShape& s) {
+  const RecurrentShape& r = s.recurrent;
+  const int64_t q = int64_t{s.heads} * s.head_dim, kv = int64_t{s.kv_heads} * s.head_dim;
+  std::vector<Entry> list;
+  const auto matrix = [&](const std::string& name, int64_t n, int64_t k) {
+    list.push_back({name + ".weight", {n, k}, 0.5f / std::sqrt(static_cast<float>(k))});
+  };
+  const auto norm = [&](const std::string& name, int64_t n) {
+    list.push_back({name + ".weight", {n}, 0.1f, 1});
+  };
+  list.push_back({"model.embed_tokens.weight", {s.vocab, s.hidden}, 1});
+  for (size_t i = 0; i < r.layers.size(); ++i) {
+    const std::string layer = "model.layers." + std::to_string(i) + ".";
+    norm(layer + "operator_norm", s.hidden);
+    if (r.layers[i] == 'a') {
+      matrix(layer + "self_attn.q_proj", q, s.hidden);
+      matrix(layer + "self_attn.k_proj", kv, s.hidden);
+      matrix(layer + "self_attn.v_proj", kv, s.hidden);
+      matrix(layer + "self_attn.out_proj", s.hidden, q);
+      norm(layer + "self_attn.q_layernorm", s.head_dim);
+      norm(layer + "self_attn.k_layernorm", s.head_dim);
+    } else {
+      matrix(layer + "conv.in_proj", 3 * int64_t{s.hidden}, s.hidden);
+      list.push_back({layer + "conv.conv.weight", {s.hidden, 1, r.conv}, 0.5f});
+      matrix(layer + "conv.out_proj", s.hidden, s.hidden);
+    }
+    norm(layer + "ffn_norm", s.hidden);
+    matrix(layer + "feed_forward.w1", s.intermediate, s.hidden);
+    matrix(layer + "feed_forward.w3", s.intermediate, s.hidden);
+    matrix(layer + "feed_forward.w2", s.hidden, s.intermediate);
+  }
+  norm("model.embedding_norm", s.hidden);
+  if (!s.tied) matrix("lm_head", s.vocab, s.hidden);
+  return list;
+}
+
 std::vector<Entry> entries(const CheckpointShape& s) {
+  if (s.architecture == "nemotron_h") return nemotron_entries(s);
+  if (s.architecture == "lfm2") return lfm2_entries(s);
   if (hybrid(s)) return hybrid_entries(s);
   const int64_t q = int64_t{s.heads} * s.head_dim;
   const int64_t kv = int64_t{s.kv_heads} * s.head_dim;
@@ -184,11 +261,19 @@ std::string number(const char* key, int64_t value) {
 
 std::string hybrid_config(const CheckpointShape& s) {
   const RecurrentShape& r = s.recurrent;
+  const char* const recurrent = s.architecture == "lfm2" ? "\"conv\"" : "\"linear_attention\"";
   std::string layers;
   for (const char kind : r.layers)
-    layers += std::string(layers.empty() ? "" : ", ") +
-              (kind == 'a' ? "\"full_attention\"" : "\"linear_attention\"");
+    layers += std::string(layers.empty() ? "" : ", ") + (kind == 'a'   ? "\"full_attention\""
+                                                         : kind == 'f' ? "\"mlp\""
+                                                                       : recurrent);
   std::string text = "  \"layer_types\": [" + layers + "],\n";
+  if (s.architecture == "nemotron_h")
+    return text + number("mamba_num_heads", r.heads) + number("mamba_head_dim", r.head_dim) +
+           number("n_groups", r.groups) + number("ssm_state_size", r.state) +
+           number("conv_kernel", r.conv);
+  if (s.architecture == "lfm2")
+    return text + number("conv_L_cache", r.conv) + "  \"block_auto_adjust_ff_dim\": false,\n";
   if (s.architecture == "granitemoehybrid") {
     return text + number("mamba_n_heads", r.heads) + number("mamba_d_head", r.head_dim) +
            number("mamba_n_groups", r.groups) + number("mamba_d_state", r.state) +

@@ -8,9 +8,10 @@
 
 namespace prefix::tools {
 
-// Recurrent layers of granitemoehybrid (Mamba-2) or qwen3_5_text (the gated delta rule).
+// Recurrent layers of granitemoehybrid and nemotron_h (Mamba-2), qwen3_5_text (the gated delta rule) or
+// lfm2 (a short convolution, of which `conv` alone counts).
 struct RecurrentShape {
-  std::string layers;  // a letter for each layer: r recurrent, a attention
+  std::string layers;  // a letter for each layer: r recurrent, a attention, f (nemotron_h) MLP
   int32_t heads = 4;   // of values
   int32_t head_dim = 16;
   int32_t groups = 2;  // of B and C; key heads
@@ -19,7 +20,8 @@ struct RecurrentShape {
 };
 
 struct CheckpointShape {
-  // llama, qwen2, qwen3, olmo2, phi3; granitemoehybrid, qwen3_5_text with `recurrent`
+  // llama, qwen2, qwen3, olmo2, phi3; granitemoehybrid, qwen3_5_text, nemotron_h, lfm2 with
+  // `recurrent`
   std::string architecture = "qwen3";
   int32_t hidden = 64;
   int32_t layers = 2;
