@@ -214,6 +214,7 @@ std::pair<int64_t, int64_t> SglangModel::rank(const Node& node) const {
     case Policy::kPriority:
       return {node.priority, node.access};
     case Policy::kGdsf:
+    case Policy::kGds:
       break;
   }
   fail(Code::kInvalidArgument, "SGLang has no policy ", policy_name(options_.policy));
