@@ -7,6 +7,7 @@
 #include "tree/hybrid_cost.h"
 #include "tree/hybrid_replay.h"
 #include "tree/hybrid_simulator.h"
+#include "tree/policy_ghosts.h"
 
 namespace prefix {
 namespace {
@@ -287,21 +288,36 @@ TEST(HybridSimulator, TunesOnceAfterFiveTimesTheLookUpsBeforeTheFirstEviction) {
   EXPECT_EQ(simulator.stats().alpha, 0) << "the smallest wins ties";
 }
 
-TEST(HybridSimulator, AutoTakesWhatSavesMost) {
-  HybridOptions options = our_rules(HybridMethod::kAuto, 1500);
-  HybridSimulator simulator(options);
-  EXPECT_EQ(simulator.stats().method, HybridMethod::kGds);
-  // Popular prompts among many that come once: counting uses pays.
+// f(tokens) for popular prompts among many that come once: counting uses pays.
+template <typename F>
+void popular_prompts(const F& f) {
   uint32_t random = 1;
   for (int32_t i = 0; i < 1000; ++i) {
     random = random * 1664525 + 1013904223;
     const auto popular = static_cast<int32_t>((random >> 16) % 12);
     Tokens t(60, i % 3 == 0 ? popular : 100 + i);
     t.push_back(1000 + i);
-    simulator.request("", t, 61);
+    f(t);
   }
+}
+
+TEST(HybridSimulator, AutoTakesWhatSavesMost) {
+  HybridOptions options = our_rules(HybridMethod::kAuto, 1500);
+  HybridSimulator simulator(options);
+  EXPECT_EQ(simulator.stats().method, HybridMethod::kGds);
+  popular_prompts([&](const Tokens& t) { simulator.request("", t, 61); });
   EXPECT_EQ(simulator.stats().method, HybridMethod::kGdsf);
   EXPECT_LE(simulator.stats().peak_bytes, 1500);
+}
+
+// What an engine with cache_policy=auto does.
+TEST(PolicyGhosts, BeginWithGdsAndFollowWhatSavesMost) {
+  PolicyGhosts ghosts(our_rules(HybridMethod::kAuto, 1500).cost, 1500);
+  std::vector<Policy> followed;
+  popular_prompts([&](const Tokens& t) { followed.push_back(ghosts.follow(0, t, 61)); });
+  for (size_t i = 0; i < 99; ++i) ASSERT_EQ(followed[i], PolicyGhosts::kFirst);
+  EXPECT_EQ(PolicyGhosts::kFirst, Policy::kGds);
+  EXPECT_EQ(followed.back(), Policy::kGdsf);
 }
 
 }  // namespace

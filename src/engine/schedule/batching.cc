@@ -36,17 +36,15 @@ int32_t Scheduler::fill_decode(int32_t budget) {
   const size_t turn = n > static_cast<size_t>(budget) ? static_cast<size_t>(decode_turn_) % n : 0;
   for (size_t i = 0; i < n && used < budget; ++i) {
     const auto& [request, s] = decoding[(turn + i) % n];
-    const NodeId id = tree_.node_at(s->node, s->length - 1);
+    const Node& node = tree_.node(tree_.node_at(s->node, s->length - 1));
+    int32_t rows;
     if (states_.on()) {
-      const int32_t rows = builder_.scan(s->node, s->resume, s->length, budget - used).rows();
-      used += rows;
-      request->state->totals.rows += rows;
-      ++decode_turn_;
-      continue;
+      rows = builder_.scan(s->node, s->resume, s->length, budget - used).rows();
+    } else if (s->length - node.start <= node.computed) {
+      rows = builder_.recompute(s->node, s->length - 1);
+    } else {
+      rows = builder_.take(s->node, s->length, budget - used);
     }
-    const int32_t rows = s->length - tree_.node(id).start <= tree_.node(id).computed
-                             ? builder_.recompute(s->node, s->length - 1)
-                             : builder_.take(s->node, s->length, budget - used);
     used += rows;
     request->state->totals.rows += rows;
     ++decode_turn_;
