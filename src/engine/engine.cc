@@ -77,8 +77,7 @@ Engine::~Engine() { shutdown(0); }
 // The memory of a GPU is divided when the engine is made: what steps need first, then the pool. No
 // step takes any afterwards. Returns the bytes for keys and values.
 int64_t Engine::take_memory(int64_t page_bytes) {
-  const StateLayout state = model_->state_layout();
-  const int64_t state_bytes = state.pages(static_cast<size_t>(page_bytes)) * page_bytes;
+  const int64_t state_bytes = model_->state_layout().stored_bytes(static_cast<size_t>(page_bytes));
   if (device_->host_memory())
     return kv_budget(options_, page_bytes, state_bytes, device_->free_bytes(), true);
   const int64_t rows = row_budget(options_);
@@ -304,7 +303,7 @@ std::shared_ptr<PolicyGhosts> Engine::policy_ghosts() const {
   cost.mlp_layers = model_->config().layers;
   cost.mlp.linear = static_cast<int64_t>(2 * costs.token_cost);
   cost.mlp.quadratic = static_cast<int64_t>(costs.position_cost);  // half of the keys, on average
-  cost.state_bytes = state.pages(kv_->layout().page_bytes()) * page_bytes;
+  cost.state_bytes = state.stored_bytes(kv_->layout().page_bytes());
   cost.kv_bytes = page_bytes / kPageTokens;
   return std::make_shared<PolicyGhosts>(cost, pages_->capacity() * page_bytes);
 }

@@ -129,7 +129,7 @@ void Engine::fill_info(const std::string& source_name) {
   info_.kv_bytes_per_token = static_cast<int64_t>(page_bytes) / kPageTokens;
   const StateLayout state = model_->state_layout();
   info_.recurrent_layers = state.layers;
-  info_.state_bytes = state.pages(page_bytes) * static_cast<int64_t>(page_bytes);
+  info_.state_bytes = state.stored_bytes(page_bytes);
 }
 
 }  // namespace prefix

@@ -70,8 +70,7 @@ MemoryEstimate estimate_of(const ModelFiles& files, const Options& options) {
                    rope_table_bytes(c, positions);
   const ops::KvLayout kv = kv_layout_of(c, kv_layers(resolve_layers(c, architecture)), types.kv);
   const auto page_bytes = static_cast<int64_t>(kv.page_bytes());
-  const StateLayout state = state_layout_of(c);
-  const int64_t state_bytes = state.pages(kv.page_bytes()) * page_bytes;
+  const int64_t state_bytes = state_layout_of(c).stored_bytes(kv.page_bytes());
   e.kv_bytes_per_token = page_bytes / kPageTokens;
 
   const bool of_host = device->host_memory();

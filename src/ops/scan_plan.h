@@ -75,6 +75,10 @@ struct StateLayout {
   int32_t pages(size_t page_bytes) const {
     return static_cast<int32_t>((bytes() + page_bytes - 1) / page_bytes);
   }
+  // Bytes that it takes of the cache: whole pages.
+  int64_t stored_bytes(size_t page_bytes) const {
+    return static_cast<int64_t>(page_bytes) * pages(page_bytes);
+  }
   // Of the first float of a layer's part.
   size_t conv_offset(int32_t layer) const { return static_cast<size_t>(layer) * layer_bytes(); }
   size_t scan_offset(int32_t layer) const {
