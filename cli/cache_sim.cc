@@ -1,5 +1,6 @@
 // prefix cache-sim: the cache without a model. It replays operations, to look at the tree closely,
 // or a trace of requests, to see what a cache of some size would save.
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -22,9 +23,6 @@ namespace prefix_cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr std::string_view kPolicies[] = {"lru",  "lfu",  "fifo",     "mru",
-                                          "filo", "slru", "priority", "gdsf"};
 
 // capacity: what the simulation counts, see Capacity::limit.
 std::string sim_options(const Args& args, const std::string& policy, int64_t capacity) {
@@ -119,6 +117,21 @@ std::vector<Capacity> read_capacities(const Args& args, const Costs& costs) {
   return capacities;
 }
 
+// Those that an engine has, but for the one that chooses among them.
+std::vector<std::string> engine_policies() {
+  for (size_t i = 0;; ++i) {
+    prefix_error error = PREFIX_ERROR_INIT;
+    prefix_option_details option = PREFIX_OPTION_DETAILS_INIT;
+    check(prefix_option_info(i, &option, &error), error);
+    if (std::string_view(option.key) != "cache_policy") continue;
+    std::string names = option.values;
+    std::replace(names.begin(), names.end(), '|', ',');
+    std::vector<std::string> policies = split(names);
+    std::erase(policies, "auto");
+    return policies;
+  }
+}
+
 std::vector<std::string> read_policies(const Args& args, const std::vector<Capacity>& capacities) {
   const bool hybrid = args.has("--hybrid");
   const std::string value = args.get("--policy", hybrid ? "auto" : "lru");
@@ -126,7 +139,7 @@ std::vector<std::string> read_policies(const Args& args, const std::vector<Capac
   if (value == "all" && hybrid) {
     policies.assign(std::begin(kHybridPolicies), std::end(kHybridPolicies));
   } else if (value == "all") {
-    policies.assign(std::begin(kPolicies), std::end(kPolicies));
+    policies = engine_policies();
   } else {
     policies = split(value);
   }

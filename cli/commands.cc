@@ -60,7 +60,7 @@ constexpr Flag kCacheSimFlags[] = {
     {"--trace", "FILE", "a trace of requests, one JSON object per line"},
     {"--policy", "NAME",
      "what goes first when the cache is full: lru, lfu, fifo, mru, filo,\n"
-     "slru, priority or gdsf; default lru. With --trace also a list or all.\n"
+     "slru, priority, gdsf or gds; default lru. With --trace also a list or all.\n"
      "--hybrid: auto, lru, leaf-lru, marconi (tuned), marconi=ALPHA, gds, gdsf,\n"
      "block; default auto"},
     {"--capacity", "SIZE",

@@ -131,7 +131,8 @@ Json model_json(const Args& args, const std::string& path) {
 
   Json out;
   out["path"] = path;
-  for (const char* key : {"format", "architecture", "model_type", "sizes", "tensors", "parameters"})
+  for (const char* key :
+       {"format", "architecture", "model_type", "sizes", "logits", "tensors", "parameters"})
     out[key] = info.at(key);
   out["kv_bytes_per_token"] = memory.kv_bytes_per_token;
   out["state_bytes"] = info.at("state_bytes");
@@ -155,6 +156,7 @@ void print_model(const Json& m) {
               grouped(m["parameters"].get<int64_t>()).c_str());
   for (const auto& [name, value] : m["sizes"].items())
     std::printf("  %-16s %s\n", name.c_str(), grouped(value.get<int64_t>()).c_str());
+  if (!m["logits"].get<bool>()) std::printf("  no output matrix: it embeds only\n");
   std::printf("tensors:\n");
   for (const Json& g : m["tensors"])
     std::printf("  %-16s %-6s %5lld tensors %16s parameters\n",

@@ -280,6 +280,10 @@ PREFIX_API void prefix_set_log_level(int32_t level);
 /* [any thread] The polling twin: the oldest of the last 1,024 messages, which goes with the call
  * that gets it. NO_EVENT when there is none. */
 PREFIX_API prefix_status prefix_log_next(int32_t* level, char* buf, size_t cap, size_t* needed);
+/* [any thread] A message of the program's own, or of a library on top of this one, to the same
+ * readers. Levels are DEBUG to ERROR; OUT_OF_RANGE. */
+PREFIX_API prefix_status prefix_log_write(int32_t level, const char* text, size_t text_len,
+                                          prefix_error* err);
 
 /* ---- Devices -------------------------------------------------------------------------------- */
 
@@ -334,9 +338,11 @@ PREFIX_API prefix_status prefix_queue_descriptor(prefix_queue* queue, int32_t* d
 
 /* The files of a model by their names, for one that is not in a file system, or not yet: those of a
  * Hugging Face directory (config.json, generation_config.json, model.safetensors or
- * model.safetensors.index.json with its shards), or one with a name ending with .gguf. Files with
- * other names are not read. A model is the same however it was fed: results, snapshots and caches
- * on disk know no difference. */
+ * model.safetensors.index.json with its shards; and what says how the model is used: modules.json
+ * with the config.json of its folders, "1_Pooling/config.json",
+ * config_sentence_transformers.json, prefix_recipe.json), or one with a name ending with .gguf.
+ * Files with other names are not read. A model is the same however it was fed: results, snapshots
+ * and caches on disk know no difference. */
 typedef struct prefix_source prefix_source;
 
 /* Copies the `bytes` bytes of the file from offset on to `to`; they lie inside the file. 0: all of
@@ -351,7 +357,7 @@ PREFIX_API prefix_status prefix_source_retain(prefix_source* source, prefix_erro
 PREFIX_API void prefix_source_release(prefix_source* source);
 /* A file in memory. It is not copied: it must stay as it is until every load from this source has
  * ended (prefix_engine_wait, prefix_engine_notify), or its engine was released or shut down.
- * INVALID_ARGUMENT for a name with a path in it, or that is there already. */
+ * INVALID_ARGUMENT for a name that leads out of the model's directory, or that is there already. */
 PREFIX_API prefix_status prefix_source_add_buffer(prefix_source* source, const char* name,
                                                   size_t name_len, const void* data, size_t size,
                                                   prefix_error* err);
@@ -466,13 +472,15 @@ typedef struct prefix_engine_stats {
  * {"format": "safetensors" or "GGUF", "architecture": name as the file gives it,
  *  "model_type": what this library runs it as,
  *  "sizes": {"layers": n, "hidden", "heads", "kv_heads", "head_dim", "intermediate",
- *            "vocabulary", "max_positions", "recurrent_layers"},
- *  "tensors": [{"group": "embedding" or "attention", "recurrent", "mlp", "norm", "output",
- *                        "unused" (parts that are not run), "other",
+ *            "vocabulary", "max_positions", "recurrent_layers", "experts", "experts_per_token"},
+ *  "logits": false when the output matrix is missing, so that requests can embed only,
+ *  "tensors": [{"group": "embedding" or "attention", "recurrent", "mlp", "experts", "norm",
+ *                        "output", "unused" (parts that are not run), "other",
  *               "dtype": type in the file, "tensors": n, "parameters": n, "bytes": n}],
  *  "parameters": n, "bytes": n, "state_bytes": n, "flops_per_token": n}
  * state_bytes is what all recurrent layers together know after a token; 0 without any.
- * flops_per_token counts the matrices; attention comes on top, in proportion to the context.
+ * flops_per_token counts the matrices, of experts those that a token uses; attention comes on
+ * top, in proportion to the context.
  * NOT_FOUND, IO, FORMAT, UNSUPPORTED_MODEL. */
 PREFIX_API prefix_status prefix_model_info_json(const char* path, size_t path_len, char* buf,
                                                 size_t cap, size_t* needed, prefix_error* err);
@@ -524,7 +532,13 @@ PREFIX_API int32_t prefix_engine_state(const prefix_engine* engine);
 /* [any thread] {"model": {...}, "options": {...}, "device": ..., "isa": ..., "threads": n,
  * "cpus": text, "pool": true or false, "warnings": [...]}; options, threads and cpus as they are in
  * force, pool: whether the threads are of a prefix_pool; warnings: sentences about options that
- * have no effect, as a cache_disk that cannot be used. */
+ * have no effect, as a cache_disk that cannot be used. In "model", "declared" is what the model's
+ * own files say of its use:
+ * {"format": "safetensors" or "GGUF", "names": [...], "architectures": [...], "model_type": text,
+ *  "pooling": "last", "mean", "first", "rank" (a head), another word of the file, or "",
+ *  "modules": [classes of modules.json], "prompts": {name: text before a text},
+ *  "default_prompt": name, "labels": [of the head], "true_token": id or -1, "false_token",
+ *  "recipe": what is in prefix_recipe.json} */
 PREFIX_API prefix_status prefix_engine_info_json(const prefix_engine* engine, char* buf, size_t cap,
                                                  size_t* needed, prefix_error* err);
 /* What is often asked of that, as numbers. */
@@ -537,9 +551,10 @@ typedef struct prefix_engine_info {
   int32_t page_tokens;   /* of a KV page */
   int64_t weight_bytes, kv_bytes_per_token;
   int64_t recurrent_layers, state_bytes; /* that a state takes of the cache; 0: there are none */
+  int64_t labels; /* values of a request with option head; 0: the model has no such head */
 } prefix_engine_info;
 #define PREFIX_ENGINE_INFO_INIT \
-  {(int32_t)sizeof(prefix_engine_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+  {(int32_t)sizeof(prefix_engine_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /* [any thread] */
 PREFIX_API prefix_status prefix_engine_get_info(const prefix_engine* engine,
@@ -644,7 +659,11 @@ PREFIX_API prefix_status prefix_batch_add_continuations(
     const prefix_token* choice_tokens, size_t n_choice_tokens, const int64_t* offsets,
     size_t n_offsets, const prefix_options* options, int64_t user_tag, size_t* index,
     prefix_error* err);
-/* Final hidden state of the last token: options dimensions, normalize. */
+/* Final hidden states: of the last token, or as option pooling says; with pooling = tokens the
+ * vectors of all tokens, or of those that option positions lists, in a row. Options dimensions and
+ * normalize change each vector; with option head it is the logits of the model's classification
+ * head instead, one for each label. Where others than the last token are read, those that are in
+ * the cache are computed once more. */
 PREFIX_API prefix_status prefix_batch_add_embedding(prefix_batch* batch, const prefix_token* tokens,
                                                     size_t n_tokens, const prefix_options* options,
                                                     int64_t user_tag, size_t* index,
@@ -893,8 +912,9 @@ PREFIX_API prefix_status prefix_cache_tree_json(const prefix_engine* engine, cha
                                                 size_t* needed, prefix_error* err);
 
 /* Cache events tell those who route requests what is in memory here, block by block: a block is
- * cache_event_tokens tokens of a path. The engine keeps the last cache_events of them (options of
- * the engine); without that option these functions answer MISUSE. */
+ * cache_event_tokens tokens of a path, with recurrent layers only as deep as a state of them is
+ * kept. The engine keeps the last cache_events of them (options of the engine); without that option
+ * these functions answer MISUSE. */
 enum {
   PREFIX_CACHE_STORED = 0,  /* after the stored event of its parent */
   PREFIX_CACHE_REMOVED = 1, /* before that of its parent */
@@ -932,10 +952,11 @@ typedef struct prefix_snapshot_info {
   int32_t struct_size;
   int32_t reserved;
   int64_t namespaces, nodes, tokens; /* that were saved or loaded */
+  int64_t states;                    /* of recurrent layers, that were saved or loaded */
   int64_t bytes;                     /* saved: of the file */
   int64_t skipped_tokens;            /* loaded: for which there was no room, or that were damaged */
 } prefix_snapshot_info;
-#define PREFIX_SNAPSHOT_INFO_INIT {(int32_t)sizeof(prefix_snapshot_info), 0, 0, 0, 0, 0, 0}
+#define PREFIX_SNAPSHOT_INFO_INIT {(int32_t)sizeof(prefix_snapshot_info), 0, 0, 0, 0, 0, 0, 0}
 
 /* [any thread] Saves what these namespaces (n_ns 0: all) have in the cache, so that a later process
  * starts warm. The engine goes on meanwhile. The file appears under its name when it is complete.
@@ -1041,6 +1062,7 @@ PREFIX_API void prefix_sim_release(prefix_sim* sim);
   X(prefix_set_log_callback) \
   X(prefix_set_log_level) \
   X(prefix_log_next) \
+  X(prefix_log_write) \
   X(prefix_device_count) \
   X(prefix_device_info) \
   X(prefix_queue_create) \

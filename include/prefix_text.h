@@ -71,8 +71,9 @@ PREFIX_API const char* prefix_text_version_string(void);
 typedef struct prefix_tokenizer prefix_tokenizer;
 
 /* [any thread] Opens one of
- *   a .gguf file: only its metadata is read. tokenizer.ggml.model must be "gpt2" (byte-level BPE)
- *     and tokenizer.ggml.pre a known name, since a guess would give plausible but wrong ids;
+ *   a .gguf file: only its metadata is read. tokenizer.ggml.model must be "llama" (SentencePiece
+ *     BPE), "t5" (Unigram), "bert" (WordPiece), or "gpt2" (byte-level BPE) with a known name in
+ *     tokenizer.ggml.pre, since a guess would give plausible but wrong ids;
  *   a Hugging Face directory: tokenizer.json, and where they exist tokenizer_config.json,
  *     special_tokens_map.json, generation_config.json or config.json (tokens that end a
  *     generation), chat_template.jinja and additional_chat_templates/;
@@ -238,13 +239,16 @@ PREFIX_API prefix_status prefix_tokenizer_chat_tokens(const prefix_tokenizer* to
 /* How a task becomes prompts is data: a JSON file that names the pieces of the prompt, what is cut
  * when it is too long, and how the score is read (docs/recipes.md). The shipped ones are built in
  * and are installed under share/prefix/recipes to start from:
- *   rerank    query-likelihood (any causal model), qwen3-reranker
- *   embed     last-token (any model), qwen3-embedding
+ *   rerank    query-likelihood (any causal model), and those of models made for it
+ *   embed     last-token (any model), and those of models made for it
  *   answer    question-answering (chat models), extractive-qa
  *   classify  choices (any causal model)
  *   generate  completion (any causal model), chat-turn (chat models)
  *   chat      conversation (chat models)
- * The first of each line is the default of its task. */
+ * Unless option recipe names one, the model brings its own: a prefix_recipe.json among its files, or
+ * the shipped recipe that its files call for (prefix_engine_info_json, "declared"). A model that is
+ * not known for a task gets the first of the line, with a WARNING in the log of prefix.h once.
+ * prefix_task_info_json tells which, and why. */
 
 /* [any thread] Names are static; NULL when index is out of range. */
 PREFIX_API size_t prefix_recipe_count(void);
@@ -271,9 +275,9 @@ PREFIX_API prefix_status prefix_recipe_json(const char* name, size_t name_len, c
  *   prefix_task_release(task);
  *
  * kind        an item is               its values, or text
- * "rerank"    a query, a document      one score; higher is better. Recipe query-likelihood: the
- *                                      mean log-probability of the query after the document;
- *                                      qwen3-reranker: the probability of "yes"
+ * "rerank"    a query, a document      one score; higher is better. Of a reranker as its authors
+ *                                      define it, of others the mean log-probability of the query
+ *                                      after the document
  * "embed"     a text                   a vector
  * "classify"  a text                   a probability for each label; together they are 1
  * "answer"    a context, a question    a text
@@ -301,7 +305,8 @@ typedef struct prefix_task prefix_task;
  * recipe and namespace, or max_tokens for a task that writes texts; docs/options.md lists them.
  * deadline_ms counts from prefix_task_submit, for the whole task. One that has no effect on this
  * kind is an INVALID_ARGUMENT, as is a tokenizer that does not fit the model. NOT_FOUND, FORMAT:
- * the recipe; UNSUPPORTED_MODEL: it needs a token or a chat template that the model lacks. */
+ * the recipe; UNSUPPORTED_MODEL: it needs a token, a chat template or a head that the model lacks;
+ * the message names both. */
 PREFIX_API prefix_status prefix_task_create(prefix_engine* engine,
                                             const prefix_tokenizer* tokenizer, const char* kind,
                                             size_t kind_len, const prefix_options* options,
@@ -339,6 +344,10 @@ PREFIX_API prefix_status prefix_task_notify(prefix_task* task, prefix_queue* que
                                             prefix_error* err);
 /* Unfinished items end with CANCELLED; texts that were begun keep what there is. Idempotent. */
 PREFIX_API prefix_status prefix_task_cancel(prefix_task* task, prefix_error* err);
+/* {"kind": text, "recipe": name, "method": text, "reason": why this recipe, in a sentence,
+ *  "model": name}. */
+PREFIX_API prefix_status prefix_task_info_json(const prefix_task* task, char* buf, size_t cap,
+                                               size_t* needed, prefix_error* err);
 PREFIX_API prefix_status prefix_task_count(const prefix_task* task, size_t* count,
                                            prefix_error* err);
 PREFIX_API prefix_status prefix_task_finished_count(const prefix_task* task, size_t* count,
@@ -450,6 +459,7 @@ PREFIX_API prefix_status prefix_task_get_totals(const prefix_task* task, prefix_
   X(prefix_task_wait) \
   X(prefix_task_notify) \
   X(prefix_task_cancel) \
+  X(prefix_task_info_json) \
   X(prefix_task_count) \
   X(prefix_task_finished_count) \
   X(prefix_task_item_tokens) \

@@ -255,6 +255,11 @@ class Task {
   void cancel(prefix_error* error = nullptr) const {
     call(error, [&](prefix_error* e) { return prefix_task_cancel(get(), e); });
   }
+  /* Its recipe, and why it has this one. */
+  std::string info_json(prefix_error* error = nullptr) const {
+    return read<std::string>(
+        256, [&](auto... to) { return prefix_task_info_json(get(), to...); }, error);
+  }
   size_t size(prefix_error* error = nullptr) const {
     return detail::filled<size_t>(0, error,
                                   [&](auto... to) { return prefix_task_count(get(), to...); });

@@ -1,6 +1,6 @@
 """Line plots as SVG, the same text from the same numbers: what tools/plot_cache and tools/plot_hybrid draw with."""
 
-COLOURS = ["#2563a8", "#c2571a", "#2e7d4f", "#8a3fa0", "#b3261e", "#6b6b6b", "#0f8b8d", "#9a7b00"]
+COLOURS = ["#2563a8", "#c2571a", "#2e7d4f", "#8a3fa0", "#b3261e", "#6b6b6b", "#0f8b8d", "#9a7b00", "#1a1a1a"]
 WIDTH, HEIGHT = 350, 300  # of the area of a plot
 LEFT, TOP, GAP = 56, 64, 76
 
@@ -52,7 +52,7 @@ def plot(title, labels, axis, series, left, colours, limit=None):
 
 def picture(title, plots, names):
     """plots: (title, labels, axis, series) or the same with a limit, side by side; names: of all series."""
-    colours = {name: colour for name, colour in zip(names, COLOURS, strict=True)}
+    colours = dict(zip(names, COLOURS[:len(names)], strict=True))
     drawn, rows = [], 0
     for i, (heading, labels, axis, series, *limit) in enumerate(plots):
         parts, count = plot(heading, labels, axis, series, LEFT + i * (WIDTH + GAP), colours, *limit)

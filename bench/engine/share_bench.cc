@@ -7,8 +7,8 @@
 // --decode: Q questions of S tokens over a context of P, T tokens each. --alone skips the unshared
 // runs; --cache adds runs that keep what they compute: pages, and of a model with recurrent layers
 // states. JSON lines; times are medians, the peak (registers only) and the memory bandwidth are
-// measured in the same process between the runs. The limit is that of models without recurrent
-// layers; bench/ops/scan_bench has that of a scan.
+// measured in the same process between the runs. Of a model with recurrent layers the limit has the
+// chunked form of the scans at the peak of f32 (bench/ops/scan_flops.h).
 #include <sys/resource.h>
 
 #include <cstdio>
@@ -22,8 +22,10 @@
 #include <vector>
 
 #include "../ops/measure.h"
+#include "../ops/scan_flops.h"
 #include "engine/engine.h"
 #include "model/model_files.h"
+#include "model/model_info.h"
 
 namespace {
 
@@ -51,8 +53,10 @@ double median_ratio(const std::vector<double>& a, const std::vector<double>& b) 
   return median(ratios);
 }
 
-double peak(const Settings& s) {
+// With which types: those of the weights, or f32 for scans.
+double peak(const Settings& s, const ops::NumericTypes& types = ops::kBf16Types) {
   ops::CpuOptions options;
+  options.types = types;
   options.isa = s.isa;
   options.threads = std::make_shared<Threads>(s.threads);
   ops::CpuDevice device(options);
@@ -135,12 +139,40 @@ Run run(Engine& engine, const std::vector<RequestSpec>& batch) {
   return r;
 }
 
-// FLOPs that the distinct tokens need: linear layers for each, attention for each (query, key).
-double flops(const ModelConfig& c, int64_t rows, double pairs) {
-  const double q = double(c.heads) * c.head_dim, kv = double(c.kv_heads) * c.head_dim;
-  const double linear =
-      2.0 * c.layers * (c.hidden * (q + 2 * kv) + q * c.hidden + 3.0 * c.hidden * c.intermediate);
-  return linear * static_cast<double>(rows) + 4.0 * c.layers * q * pairs;
+// What tokens cost: FLOP of the products with weights and of the scans for each, and attention for
+// each (query, key).
+struct Cost {
+  double linear = 0, scan = 0, pair = 0;
+  double heads = 0;     // products with the output, of a row that is read
+  double kv_bytes = 0;  // of a token
+};
+
+struct Peaks {
+  double weights = 0, f32 = 0;
+};
+
+Cost cost_of(const std::string& checkpoint, const ModelConfig& c) {
+  const std::string info = model_info_json(checkpoint);
+  const size_t at = info.find("\"flops_per_token\":");
+  int32_t attention_layers = 0;
+  for (int32_t layer = 0; layer < c.layers; ++layer)
+    attention_layers += c.kind(layer) == LayerKind::kAttention;
+  Cost cost;
+  cost.heads = 2.0 * c.hidden * c.vocab_size;
+  cost.linear = std::strtod(info.c_str() + at + 18, nullptr) - cost.heads;
+  cost.pair = 4.0 * attention_layers * c.heads * c.head_dim;
+  cost.kv_bytes = 4.0 * attention_layers * c.kv_heads * c.head_dim;
+  const RecurrentConfig& r = c.recurrent;
+  if (r.state > 0)
+    cost.scan = double(c.recurrent_count()) * r.heads *
+                bench::chunked_flop(r.mixer == Mixer::kGatedDelta, r.head_dim, r.state);
+  return cost;
+}
+
+double seconds_of(const Cost& cost, const Peaks& peaks, int64_t rows, double pairs) {
+  const auto n = static_cast<double>(rows);
+  const double scan = cost.scan > 0 ? cost.scan * n / peaks.f32 : 0;
+  return (cost.linear * n + cost.pair * pairs) / peaks.weights + scan;
 }
 
 double triangle(double from, double to) { return (to * (to + 1) - from * (from + 1)) / 2; }
@@ -169,27 +201,29 @@ void print_run(const char* kind, const std::string& shape, const Settings& s, co
 }
 
 // The least time that the machine needs, and what share of `seconds` that is. shape: B,P,S or Q,P,S,T.
-void print_limit(const Settings& s, const ModelConfig& c, const EngineStats& stats,
-                 const int (&shape)[4], double peak, double seconds) {
+void print_limit(const Settings& s, const Cost& cost, double weight_bytes, double state_bytes,
+                 const int (&shape)[4], const Peaks& peaks, double seconds) {
   const int count = shape[0], shared = shape[1], own = shape[2], generate = shape[3];
   const double pairs = triangle(0, shared) + count * triangle(shared, shared + own);
-  double limit = flops(c, shared + int64_t{count} * own, pairs) / peak;
+  double limit = seconds_of(cost, peaks, shared + int64_t{count} * own, pairs);
   if (generate > 0) {
-    // A step computes one row per question and reads the weights and every key once.
-    const double heads = 2.0 * c.hidden * c.vocab_size;
-    const double kv_token = 4.0 * c.layers * c.kv_heads * c.head_dim;
+    // A step computes one row per question and reads the weights, every key and the questions'
+    // states once.
     const double rate = bandwidth(s.threads);
-    limit += count * heads / peak;
+    limit += count * cost.heads / peaks.weights;
     for (int t = 1; t < generate; ++t) {
       const double keys = shared + own + t;
-      const double compute = (flops(c, count, count * keys) + count * heads) / peak;
-      const double bytes = static_cast<double>(stats.weight_bytes) +
-                           kv_token * (shared + static_cast<double>(count) * (own + t));
+      const double compute =
+          seconds_of(cost, peaks, count, count * keys) + count * cost.heads / peaks.weights;
+      const double bytes = weight_bytes +
+                           cost.kv_bytes * (shared + static_cast<double>(count) * (own + t)) +
+                           2.0 * count * state_bytes;
       limit += std::max(compute, bytes / rate);
     }
   }
-  std::printf(",\"peak_gflops\":%.1f,\"limit_s\":%.3f,\"share_of_limit\":%.3f", peak * 1e-9, limit,
-              limit / seconds);
+  std::printf(",\"peak_gflops\":%.1f,\"limit_s\":%.3f,\"share_of_limit\":%.3f",
+              peaks.weights * 1e-9, limit, limit / seconds);
+  if (cost.scan > 0) std::printf(",\"f32_peak_gflops\":%.1f", peaks.f32 * 1e-9);
 }
 
 void bench_shape(const Settings& s, const ModelConfig& c, const std::string& text, bool decode) {
@@ -201,7 +235,7 @@ void bench_shape(const Settings& s, const ModelConfig& c, const std::string& tex
   }
   const int count = a[0], shared = a[1], own = a[2], generate = a[3];
   const std::vector<RequestSpec> batch = make_batch(count, shared, own, generate, c.vocab_size);
-  std::vector<double> with, without, with_cpu, cache_cpu, peaks;
+  std::vector<double> with, without, with_cpu, cache_cpu, peaks, f32_peaks;
   Run first, plain, cached;
   const char* kind = decode ? "decode" : "prefill";
   std::shared_ptr<Engine> on = make_engine(s, true);
@@ -215,6 +249,7 @@ void bench_shape(const Settings& s, const ModelConfig& c, const std::string& tex
     with.push_back(first.seconds);
     with_cpu.push_back(first.cpu_seconds);
     peaks.push_back(peak(s));
+    f32_peaks.push_back(peak(s, ops::kF32Types));
     if (cache) {  // other tokens each time: nothing of them is cached yet
       const auto seed = static_cast<unsigned>(2 + i);
       cached = run(*cache, make_batch(count, shared, own, generate, c.vocab_size, seed));
@@ -230,13 +265,13 @@ void bench_shape(const Settings& s, const ModelConfig& c, const std::string& tex
   const EngineInfo info = on->info();
   print_run(kind, text, s, c, first, info);
   std::printf(",\"seconds\":%.3f", median(with));
-  if (info.recurrent_layers > 0) {
+  if (info.recurrent_layers > 0)
     std::printf(",\"live_state_bytes\":%lld,\"layer_state_bytes\":%lld",
                 static_cast<long long>(first.after.live_state_bytes_peak),
                 static_cast<long long>(info.state_bytes / info.recurrent_layers));
-  } else {
-    print_limit(s, c, on->stats(), a, median(peaks), median(with));
-  }
+  print_limit(s, cost_of(s.checkpoint, c), static_cast<double>(on->stats().weight_bytes),
+              static_cast<double>(info.state_bytes), a, {median(peaks), median(f32_peaks)},
+              median(with));
   if (off) {
     const double ratio = median_ratio(without, with);
     std::printf(

@@ -135,7 +135,7 @@ void bench_attention(ops::Device& device, const AttentionCase& c, bool shared,
       out(device, static_cast<size_t>(rows * ld) * 2);
   ops::StepArrays arrays;
   arrays.positions = plan.positions;
-  arrays.attention = &plan.attention;
+  arrays.attention = {&plan.attention, 1};
   arrays.heads = c.heads;
   arrays.kv = kv;
   arrays.pool = pool.data();

@@ -126,7 +126,7 @@ void bench_shape(CpuDevice& device, const Shape& shape) {
 
   StepArrays arrays;
   arrays.positions = work.positions;
-  arrays.attention = &work.plan;
+  arrays.attention = {&work.plan, 1};
   arrays.heads = kHeads;
   arrays.kv = kv;
   arrays.pool = pool;

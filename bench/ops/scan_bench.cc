@@ -16,16 +16,6 @@
 //   decode   32 texts of a row each, over stored states in place. `share` is the bytes of states
 //            read and written over what a copy of as many bytes reaches in the same run.
 //
-// FLOP of the chunked forms, chunk Q = 64, of a token and head; what is masked in a chunk is not
-// counted (half of it is):
-//   Mamba-2, S [P, N] (Dao and Gu 2024, section 6):
-//     C S and B (outer) x              4 P N
-//     (C B^T) x in the chunk           Q P           C B^T itself is shared by all heads of a group
-//   gated delta rule, S [K, V] (Yang et al. 2024, WY form):
-//     Q S, W S, K (outer) V'           6 K V
-//     K K^T, Q K^T                     2 Q K
-//     T = (I + A)^-1                   Q^2 / 3
-//     T V, T K, (Q K^T) V'             Q V + Q K + Q V
 // Multiply-adds of the serial form a token and head, each a vector operation that could be an FMA:
 //   Mamba-2 3 P N (decay, update, sum), gated delta rule 4 K V (k S, decay, update, q S).
 #include <cstdio>
@@ -42,13 +32,12 @@
 
 #include "measure.h"
 #include "ops/step.h"
+#include "scan_flops.h"
 
 namespace {
 
 using namespace prefix;       // NOLINT: a program of one file
 using namespace prefix::ops;  // NOLINT
-
-constexpr double kChunk = 64;
 
 struct Arguments {
   std::string isa;  // empty: all that run here
@@ -74,11 +63,7 @@ struct Model {
     return layout;
   }
   // Of a token.
-  double chunked_flop() const {
-    const double p = head_dim, n = inner_dim;
-    return heads * (mamba ? 4 * p * n + kChunk * p
-                          : 6 * p * n + 3 * kChunk * n + 2 * kChunk * p + kChunk * kChunk / 3);
-  }
+  double chunked_flop() const { return heads * bench::chunked_flop(!mamba, head_dim, inner_dim); }
   double serial_flop() const { return 2.0 * heads * head_dim * inner_dim * (mamba ? 3 : 4); }
 };
 

@@ -5,6 +5,7 @@ import "prefix.io/prefix/internal/swig"
 // SnapshotInfo is what was saved or loaded.
 type SnapshotInfo struct {
 	Namespaces, Nodes, Tokens int64
+	States                    int64 // of recurrent layers
 	Bytes                     int64 // saved: of the file
 	SkippedTokens             int64 // loaded: for which there was no room, or that were damaged
 }
@@ -12,7 +13,7 @@ type SnapshotInfo struct {
 func snapshot(function func(raw *swig.SnapshotInfo) error) (SnapshotInfo, error) {
 	raw := swig.SnapshotInfo{StructSize: swig.SizeofSnapshotInfo}
 	err := function(&raw)
-	return SnapshotInfo{raw.Namespaces, raw.Nodes, raw.Tokens, raw.Bytes, raw.SkippedTokens}, err
+	return SnapshotInfo{raw.Namespaces, raw.Nodes, raw.Tokens, raw.States, raw.Bytes, raw.SkippedTokens}, err
 }
 
 // SaveSnapshot saves what these namespaces (none given: all) have in the cache, so that a later process starts warm.

@@ -103,6 +103,9 @@ func (t *Task) add(add func(raw uintptr, index *uintptr, f *swig.Error) int32) (
 	return int(index), err
 }
 
+// InfoJSON says what the task is made of: its recipe, and why it has this one.
+func (t *Task) InfoJSON() (string, error) { return textOf(&t.handle, 256, swig.Prefix_task_info_json) }
+
 // Submit starts the task, once; nothing can be added after it. The prompts of its beginning are encoded before it
 // returns.
 func (t *Task) Submit() error { return callOn(&t.handle, swig.Prefix_task_submit) }

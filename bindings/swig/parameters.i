@@ -43,13 +43,13 @@
 %apply (char* OUT_BYTES, size_t CAPACITY) { (char* buf, size_t cap) };
 %apply size_t* RESULT { size_t* needed };
 %apply int32_t* SLOT { int32_t* level };
+%apply (const char* TEXT, size_t TEXT_LEN) { (const char* text, size_t text_len) };
 %apply int64_t* RESULT { int64_t* tag };
 %apply int32_t* RESULT { int32_t* descriptor };
 %apply (const char* TEXT, size_t TEXT_LEN) { (const char* path, size_t path_len) };
 %apply double* SLOT { double* fraction };
 %apply (int32_t* OUT_INTS, size_t CAPACITY) { (prefix_token* out, size_t capacity) };
 %apply int32_t* RESULT { int32_t* ns };
-%apply (const char* TEXT, size_t TEXT_LEN) { (const char* text, size_t text_len) };
 %apply (const int64_t* LONGS, size_t COUNT) { (const int64_t* offsets, size_t n_offsets) };
 %apply int64_t* RESULT { int64_t* freed };
 %apply int32_t* RESULT { int32_t* count };

@@ -124,12 +124,17 @@ PREFIX_BODY float inverse_root(float x) {
   return 1.0f / std::sqrt(x);
 #endif
 }
-PREFIX_BODY float silu(float x) {
+PREFIX_BODY float natural_exp(float x) {
 #ifdef __CUDA_ARCH__
-  return x / (1.0f + expf(-x));
+  return expf(x);
 #else
-  return x / (1.0f + std::exp(-x));
+  return std::exp(x);
 #endif
+}
+PREFIX_BODY float silu(float x) { return x / (1.0f + natural_exp(-x)); }
+// x / 2 (1 + tanh u) = x / (1 + e^-2u), u = sqrt(2 / pi) (x + 0.044715 x^3)
+PREFIX_BODY float gelu_tanh(float x) {
+  return x / (1.0f + natural_exp(-1.5957691216f * (x + 0.044715f * x * x * x)));
 }
 
 PREFIX_BODY bool is_aligned(const void* p, int64_t bytes) {

@@ -135,6 +135,10 @@ PREFIX_BODY void convert(Block& block, const ConvertArgs& a) {
           a.element, a.n, [](float x) { return x; });
 }
 
+PREFIX_BODY float activated(ActivationFn fn, float x) {
+  return fn == ActivationFn::kGeluTanh ? gelu_tanh(x) : silu(x);
+}
+
 template <class Block>
 PREFIX_BODY void gated(Block& block, const GatedArgs& a) {
   const int64_t row = block.x();
@@ -155,7 +159,7 @@ PREFIX_BODY void gated(Block& block, const GatedArgs& a) {
       const Floats4 bias_up = a.bias_up ? load_four(a.bias_up, i, a.n, f32, whole) : zero;
       PREFIX_UNROLL
       for (int j = 0; j < 4; ++j)
-        gate.x[j] = silu(gate.x[j] + bias_gate.x[j]) * (up.x[j] + bias_up.x[j]);
+        gate.x[j] = activated(a.fn, gate.x[j] + bias_gate.x[j]) * (up.x[j] + bias_up.x[j]);
       store_four(out, i, a.n, a.element, whole, gate);
     }
   });

@@ -9,7 +9,7 @@ static const char* kHelp =
     "Computes a vector of length 1 for every line of FILE (default: standard input) and prints, "
     "for\n"
     "each line, the nearest other one with their cosine. With --json: the vectors.\n"
-    "NAME is a shipped recipe (last-token, qwen3-embedding) or a file.\n"
+    "The model brings its recipe unless NAME is another one, a shipped recipe or a file.\n"
     "\n"
     "  printf 'red\\ngreen\\nseven\\n' | embed model.gguf\n";
 

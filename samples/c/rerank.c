@@ -8,8 +8,8 @@ static const char* kHelp =
     "\n"
     "Scores every line of FILE (default: standard input) as a document for QUERY and prints them "
     "from\n"
-    "best to worst. MODEL is a .gguf file or a Hugging Face directory. NAME is a shipped recipe\n"
-    "(query-likelihood, qwen3-reranker) or a file.\n"
+    "best to worst. MODEL is a .gguf file or a Hugging Face directory. The model brings\n"
+    "its recipe unless NAME is another one, a shipped recipe or a file.\n"
     "\n"
     "  printf 'Bread is baked from flour.\\nThe moon orbits the earth.\\n' |\n"
     "    rerank model.gguf 'How is bread made?'\n";

@@ -10,6 +10,7 @@ namespace {
 
 using prefix::Code;
 using prefix::fail;
+using prefix::Pooling;
 using prefix::RequestSpec;
 using prefix::Task;
 using prefix::abi::array_in;
@@ -64,6 +65,13 @@ int64_t fresh_seed() {
                               ((uint64_t{1} << 53) - 1));
 }
 
+Pooling pooling_of(const std::string& name) {
+  return name == "mean"     ? Pooling::kMean
+         : name == "first"  ? Pooling::kFirst
+         : name == "tokens" ? Pooling::kTokens
+                            : Pooling::kLast;
+}
+
 // The request with its options; the namespace stays a name until the batch is run.
 RequestSpec make_spec(Task task, const prefix_token* tokens, size_t n_tokens,
                       const prefix_options* options, int64_t user_tag, std::string* name_space) {
@@ -86,8 +94,12 @@ RequestSpec make_spec(Task task, const prefix_token* tokens, size_t n_tokens,
   spec.priority = static_cast<int32_t>(o.get_int("priority"));
   spec.cache_priority = static_cast<int32_t>(o.get_int("cache_priority"));
   spec.cache_ttl_ms = o.get_int("cache_ttl_ms");
+  spec.checkpoint = int_list(o.get("checkpoint"));
   spec.dimensions = static_cast<int32_t>(o.get_int("dimensions"));
   spec.normalize = o.get_bool("normalize");
+  spec.head = o.get_bool("head");
+  spec.pooling = pooling_of(o.get("pooling"));
+  spec.positions = int_list(o.get("positions"));
   prefix::Sampling& s = spec.sampling;
   s.max_tokens = static_cast<int32_t>(o.get_int("max_tokens"));
   s.temperature = static_cast<float>(o.get_float("temperature"));

@@ -11,6 +11,7 @@ prefix_snapshot_info snapshot_info(const prefix::SnapshotResult& r) {
   info.namespaces = r.namespaces;
   info.nodes = r.nodes;
   info.tokens = r.tokens;
+  info.states = r.states;
   info.bytes = r.bytes;
   info.skipped_tokens = r.skipped_tokens;
   return info;

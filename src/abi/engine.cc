@@ -173,6 +173,7 @@ prefix_status prefix_engine_get_info(const prefix_engine* engine, prefix_engine_
     t.kv_bytes_per_token = i.kv_bytes_per_token;
     t.recurrent_layers = i.recurrent_layers;
     t.state_bytes = i.state_bytes;
+    t.labels = i.labels;
     prefix::abi::struct_out(t, out);
   });
 }

@@ -62,7 +62,7 @@ void require_done(Job& job) {
 }
 
 // How many values a request would have had.
-size_t value_count(const RequestSpec& spec, int32_t hidden) {
+size_t value_count(const RequestSpec& spec, const prefix::EngineInfo& info) {
   switch (spec.task) {
     case Task::kLogits:
       return spec.logit_ids.size();
@@ -73,7 +73,10 @@ size_t value_count(const RequestSpec& spec, int32_t hidden) {
     case Task::kChoices:
       return spec.choices.size();
     case Task::kEmbed:
-      return static_cast<size_t>(spec.dimensions > 0 ? std::min(spec.dimensions, hidden) : hidden);
+      return spec.vectors() * static_cast<size_t>(spec.head ? info.labels
+                                                  : spec.dimensions > 0
+                                                      ? std::min(spec.dimensions, info.hidden)
+                                                      : info.hidden);
     default:
       return 0;
   }
@@ -261,7 +264,7 @@ prefix_status prefix_job_all_values(const prefix_job* job, float* out, size_t ca
     const auto object = prefix::abi::find<JobObject>(Kind::kJob, job, "the job");
     Job& j = *object->job;
     require_done(j);
-    const int32_t hidden = object->engine->load->engine()->info().hidden;
+    const prefix::EngineInfo& info = object->engine->load->engine()->info();
     std::vector<int64_t> begins;
     std::vector<float> all;
     for (size_t i = 0; i < j.count(); ++i) {
@@ -270,7 +273,7 @@ prefix_status prefix_job_all_values(const prefix_job* job, float* out, size_t ca
       if (result.status == Code::kOk) {
         all.insert(all.end(), result.values.begin(), result.values.end());
       } else {
-        all.resize(all.size() + value_count(j.spec(i), hidden), std::nanf(""));
+        all.resize(all.size() + value_count(j.spec(i), info), std::nanf(""));
       }
     }
     begins.push_back(static_cast<int64_t>(all.size()));

@@ -152,6 +152,17 @@ void prefix_set_log_level(int32_t level) {
   });
 }
 
+prefix_status prefix_log_write(int32_t level, const char* text, size_t text_len,
+                               prefix_error* err) {
+  return prefix::abi::guard("prefix_log_write", err, [&] {
+    const std::string_view message = prefix::abi::text_in(text, text_len, "text");
+    if (level < PREFIX_LOG_DEBUG || level > PREFIX_LOG_ERROR)
+      prefix::fail(prefix::Code::kOutOfRange, "level is ", level, ", outside [0, ",
+                   int{PREFIX_LOG_ERROR}, "]");
+    prefix::log_message(static_cast<prefix::LogLevel>(level), message);
+  });
+}
+
 prefix_status prefix_log_next(int32_t* level, char* buf, size_t cap, size_t* needed) {
   return prefix::abi::guard("prefix_log_next", nullptr, [&] {
     prefix::LogLevel found;

@@ -19,6 +19,13 @@ bool plain_file_name(const std::string& name) {
          });
 }
 
+bool plain_file_path(const std::string& path) {
+  size_t begin = 0;
+  for (size_t slash; (slash = path.find('/', begin)) != std::string::npos; begin = slash + 1)
+    if (!plain_file_name(path.substr(begin, slash - begin))) return false;
+  return path.size() <= 255 && plain_file_name(path.substr(begin));
+}
+
 std::string Directory::name() const { return quote_path(path_); }
 
 bool Directory::has(const std::string& name) const {
@@ -47,9 +54,9 @@ std::shared_ptr<const InputFile> Directory::open_listed(const std::string& name,
 }
 
 void FedFiles::add(const std::string& name, File file) {
-  if (!plain_file_name(name))
+  if (!plain_file_path(name))
     fail(Code::kInvalidArgument, "the name ", quote(name),
-         " is not that of a file: 1 to 255 bytes without a path in it");
+         " is not that of a file in the model's directory: 1 to 255 bytes");
   if (!files_.emplace(name, std::move(file)).second)
     fail(Code::kInvalidArgument, "the source has a file ", quote(name), " already");
 }

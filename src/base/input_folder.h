@@ -21,6 +21,8 @@ namespace prefix {
 
 // Fit to be the name of a file in a folder: no path in it, and nothing that does not print.
 bool plain_file_name(const std::string& name);
+// The same for one that may lie in folders below, "1_Pooling/config.json".
+bool plain_file_path(const std::string& path);
 
 class InputFolder {
  public:

@@ -17,12 +17,13 @@ uint64_t name_of(const PageKey& key) {
 }  // namespace
 
 CacheEvents::CacheEvents(const Tree& tree, PageKeys& keys, const PagePool& pages, size_t capacity,
-                         int32_t event_tokens, Now now)
+                         int32_t event_tokens, bool states, Now now)
     : tree_(tree),
       keys_(keys),
       pages_(pages),
       capacity_(capacity),
       block_pages_(event_tokens / kPageTokens),
+      states_(states),
       now_(std::move(now)) {}
 
 void CacheEvents::post(CacheEvent event) {
@@ -52,13 +53,35 @@ CacheEvent CacheEvents::stored(NodeId id, int32_t page_block) {
 }
 
 void CacheEvents::computed(NodeId id, int32_t from) {
+  if (!states_) post_stored(id, from);
+}
+
+void CacheEvents::evicting(NodeId id, int32_t from) {
+  if (!states_) post_removed(id, from);
+}
+
+// What only this state lets requests get to, from the top down.
+void CacheEvents::state_kept(NodeId id) {
+  std::vector<NodeId> path;
+  for (; id != kNoNode && tree_.node(id).kept_states == 1; id = tree_.node(id).parent)
+    path.push_back(id);
+  for (; !path.empty(); path.pop_back()) post_stored(path.back(), 0);
+}
+
+void CacheEvents::taking_state(NodeId id) {
+  if (!tree_.state_is_kept(id)) return;
+  for (; id != kNoNode && tree_.node(id).kept_states == 1; id = tree_.node(id).parent)
+    post_removed(id, 0);
+}
+
+void CacheEvents::post_stored(NodeId id, int32_t from) {
   const Node& n = tree_.node(id);
   for_each_full_page(tree_, n, from, n.computed, [&](int32_t, int32_t page_block) {
     if (ends_block(page_block)) post(stored(id, page_block));
   });
 }
 
-void CacheEvents::evicting(NodeId id, int32_t from) {
+void CacheEvents::post_removed(NodeId id, int32_t from) {
   const Node& n = tree_.node(id);
   std::vector<CacheEvent> events;
   for_each_full_page(tree_, n, from, n.computed, [&](int32_t page, int32_t page_block) {
@@ -92,6 +115,7 @@ void CacheEvents::dump(const std::vector<NodeId>& roots,
   for (; !open.empty(); open.pop_front()) {
     const NodeId id = open.front();
     const Node& n = tree_.node(id);
+    if (states_ && n.kept_states == 0) continue;
     for_each_full_page(tree_, n, 0, n.computed, [&](int32_t, int32_t page_block) {
       if (!ends_block(page_block)) return;
       CacheEvent event = stored(id, page_block);

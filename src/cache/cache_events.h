@@ -10,6 +10,13 @@
 //
 // Stored comes when the keys and values of a block are in memory, after those of its parent;
 // removed when a page of it goes, before that of its parent; cleared when nothing is left at all.
+//
+// Of a model with recurrent layers a block counts only up to the deepest state on its path: behind
+// that, keys and values alone let no request go on.
+//
+//   path     [ block 0 ][ block 1 ][ block 2 ]       stored: 0 and 1, when S is there
+//                               S ^                  removed: both, when S goes
+//
 // Not thread-safe.
 #pragma once
 
@@ -39,13 +46,16 @@ struct CacheEvent {
 
 class CacheEvents {
  public:
-  // event_tokens: a multiple of kPageTokens; now: of the events.
+  // event_tokens: a multiple of kPageTokens; states: the model has recurrent layers; now: of the
+  // events.
   CacheEvents(const Tree& tree, PageKeys& keys, const PagePool& pages, size_t capacity,
-              int32_t event_tokens, Now now = Clock::now);
+              int32_t event_tokens, bool states = false, Now now = Clock::now);
 
   // From the tree's observer.
   void computed(NodeId id, int32_t from);
   void evicting(NodeId id, int32_t from);
+  void state_kept(NodeId id);
+  void taking_state(NodeId id);
   // After something was taken away on request.
   void check_cleared();
 
@@ -59,6 +69,8 @@ class CacheEvents {
  private:
   bool ends_block(int32_t page_block) const { return (page_block + 1) % block_pages_ == 0; }
   CacheEvent stored(NodeId id, int32_t page_block);
+  void post_stored(NodeId id, int32_t from);
+  void post_removed(NodeId id, int32_t from);
   void post(CacheEvent event);
 
   const Tree& tree_;
@@ -66,6 +78,7 @@ class CacheEvents {
   const PagePool& pages_;
   size_t capacity_;
   int32_t block_pages_;
+  bool states_;
   Now now_;
   std::deque<CacheEvent> ring_;
   int64_t next_ = 0;

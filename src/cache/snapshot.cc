@@ -24,6 +24,7 @@ struct Plan {
   SnapshotIndex index;
   std::shared_ptr<PagesToSave> pages = std::make_shared<PagesToSave>();  // of all nodes, in order
   int64_t tokens = 0;
+  int64_t states = 0;
 };
 
 class Planner {
@@ -88,6 +89,8 @@ class Planner {
     });
     out.state = tree_.has_state(id) && tree_.state_is_kept(id);
     if (!out.state) return;
+    out.state_uses = tree_.state_uses(id);
+    ++plan_.states;
     for (const int32_t page : tree_.state_pages(id))
       plan_.pages->add({page, numbers_[id], n.end(), n.end()});
   }
@@ -106,7 +109,7 @@ void write_pages(const SnapshotCache& cache, const PagesToSave& pages, SnapshotW
   const size_t most = std::min(pages_per_turn(cache), all);
   std::vector<std::byte> buffer(most * bytes);
   std::vector<bool> there(most);
-  int32_t last_lost = -1;
+  int32_t last_lost = -1, last_lost_state = -1;
   for (size_t at = 0; at < all; at += most) {
     const size_t count = std::min(most, all - at);
     cache.run_exclusive([&] {
@@ -125,7 +128,10 @@ void write_pages(const SnapshotCache& cache, const PagesToSave& pages, SnapshotW
       }
       file.add_lost_page();
       const PagesToSave::Entry& lost = pages.entries()[at + i];
-      if (lost.begin == lost.end) continue;
+      if (lost.begin == lost.end) {
+        result.states -= std::exchange(last_lost_state, lost.node) != lost.node;
+        continue;
+      }
       result.tokens -= lost.end - lost.begin;
       result.nodes -= std::exchange(last_lost, lost.node) != lost.node;
     }
@@ -142,6 +148,7 @@ SnapshotResult save_snapshot(const SnapshotCache& cache, const std::string& path
   result.namespaces = static_cast<int64_t>(plan.index.namespaces.size());
   result.nodes = static_cast<int64_t>(plan.index.nodes.size());
   result.tokens = plan.tokens;
+  result.states = plan.states;
   SnapshotWriter file(path, cache.shape, plan.index);
   write_pages(cache, *plan.pages, file, result);
   result.bytes = file.finish();
@@ -323,8 +330,10 @@ class Loader {
       cache_.tree.lock(id);
       cache_.tree.unlock(id, true);
       if (n.state && match.computed == n.end() && cache_.tree.node(id).end() == n.end() &&
-          cache_.tree.has_state(id))
-        cache_.tree.use_state(id);
+          cache_.tree.has_state(id)) {
+        cache_.tree.renew_state(id, n.state_uses);
+        ++result_.states;
+      }
     }
   }
 

@@ -26,6 +26,7 @@ namespace prefix {
 
 struct SnapshotResult {
   int64_t namespaces = 0, nodes = 0, tokens = 0;
+  int64_t states = 0;          // of recurrent layers
   int64_t bytes = 0;           // of the file
   int64_t skipped_tokens = 0;  // load: no room for them, or damaged
 };

@@ -92,6 +92,7 @@ std::string write_index(const SnapshotIndex& index) {
     out.number(static_cast<uint8_t>((n.long_regime ? kLongRegime : 0) | (n.state ? kState : 0)));
     out.number(n.uses);
     out.number(n.priority);
+    if (n.state) out.number(n.state_uses);
     out.number(static_cast<uint32_t>(n.tokens.size()));
     out.bytes(n.tokens.data(), n.tokens.size() * sizeof(int32_t));
   }
@@ -118,6 +119,7 @@ SnapshotIndex read_index(std::string_view text) {
     n.state = (flags & kState) != 0;
     n.uses = in.number<uint32_t>();
     n.priority = in.number<int16_t>();
+    if (n.state) n.state_uses = in.number<uint32_t>();
     n.tokens.resize(in.count(sizeof(int32_t)));
     if (n.parent < -1 || n.parent >= static_cast<int64_t>(i))
       fail(Code::kFormat, "node ", i, " of the snapshot has node ", n.parent, " as its parent");

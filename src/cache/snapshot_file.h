@@ -38,6 +38,7 @@ struct SnapshotNode {
   bool state = false;        // it has one
   int32_t start = 0;
   uint32_t uses = 0;
+  uint32_t state_uses = 0;
   int16_t priority = 0;
   std::vector<int32_t> tokens;
 

@@ -37,6 +37,7 @@ Engine::Engine(const ModelSource& source, const Options& options, const LoadProg
   ops::DeviceOptions device_options = device_options_of(options);
   threads_ = device_options.threads = engine_threads(options);
   device_ = ops::make_device(device_options);
+  info_.declared = std::move(files.declared);
   model_ = std::make_unique<Model>(std::move(files), *device_,
                                    context_length(options, files.config), progress);
   const ops::KvLayout layout = model_->kv_layout();
@@ -64,9 +65,11 @@ Engine::Engine(const ModelSource& source, const Options& options, const LoadProg
   scheduler_ = std::make_unique<Scheduler>(
       *model_, *kv_, *pages_, *tree_,
       SchedulerOptions{static_cast<int32_t>(row_budget(options)), options.get_bool("sharing"),
-                       options.get_bool("cache"), threads_->count(), policy_ghosts()},
+                       options.get_bool("cache"), threads_->count(), policy_ghosts(),
+                       static_cast<int32_t>(options.get_int("cache_path_states"))},
       tiers_.get(), now_);
   watch_tree();
+  warn_of_little_memory();
   fill_info(source.name());
   load_ns_ = ns_of(now_() - start);
   thread_ = std::thread([this] { loop(); });
@@ -98,6 +101,25 @@ int64_t Engine::take_memory(int64_t page_bytes) {
   return bytes;
 }
 
+RequestLimits Engine::request_limits() const {
+  const auto page_bytes = kv_->layout().page_bytes();
+  return {model_->max_positions(), pages_->capacity(), model_->state_layout().pages(page_bytes),
+          static_cast<int64_t>(page_bytes)};
+}
+
+// What can be told before the first request comes.
+void Engine::warn_of_little_memory() {
+  RequestSpec smallest;
+  smallest.tokens = {0};
+  smallest.sampling.max_tokens = 1;
+  try {
+    check_request(smallest, model_->config(), request_limits(), namespaces_);
+  } catch (const Error& e) {  // a model may also have nothing to generate with
+    if (e.code() == Code::kCacheFull)
+      warnings_.push_back(cat("requests cannot generate: ", e.message()));
+  }
+}
+
 std::shared_ptr<Job> Engine::submit(std::vector<RequestSpec> requests,
                                     const std::vector<std::string>& namespaces) {
   std::unique_lock lock(mutex_);
@@ -111,11 +133,12 @@ std::shared_ptr<Job> Engine::submit(std::vector<RequestSpec> requests,
   for (size_t i = 0; i < namespaces.size(); ++i)
     if (!namespaces[i].empty())
       requests[i].name_space = namespaces_.open(namespace_parts(namespaces[i]));
+  const RequestLimits limits = request_limits();
   auto job = std::make_shared<Job>(std::move(requests), now_);
   for (size_t i = 0; i < job->count(); ++i) {
     try {
       const RequestSpec& spec = job->spec(i);
-      check_request(spec, model_->config(), model_->max_positions(), namespaces_);
+      check_request(spec, model_->config(), limits, namespaces_);
       if (require_salt_ && !namespaces_.has_salt(spec.name_space))
         fail(Code::kInvalidArgument, "namespace ", spec.name_space,
              " has no salt, and option require_salt is set");
@@ -291,12 +314,15 @@ TreeOptions Engine::tree_options() const {
   return tree;
 }
 
-// For a hybrid model whose cache chooses its policy by itself.
+// For a hybrid model whose cache chooses its policy, or where states are kept, by itself.
 std::shared_ptr<PolicyGhosts> Engine::policy_ghosts() const {
   const StateLayout state = model_->state_layout();
-  if (state.layers == 0 || options_.get("cache_policy") != "auto" || !options_.get_bool("cache") ||
-      !options_.get_bool("sharing"))
-    return nullptr;
+  HybridAdmission admission;
+  admission.placed = options_.get("cache_states") == "placed" ? 1 : 0;
+  admission.max_states = options_.get_int("cache_path_states");
+  const std::string policy = options_.get("cache_policy");
+  const bool cache = options_.get_bool("cache") && options_.get_bool("sharing");
+  if (state.layers == 0 || !cache || (policy != "auto" && admission.placed == 0)) return nullptr;
   const auto page_bytes = static_cast<int64_t>(kv_->layout().page_bytes());
   const TreeOptions costs = tree_options();
   HybridCost cost;
@@ -305,7 +331,8 @@ std::shared_ptr<PolicyGhosts> Engine::policy_ghosts() const {
   cost.mlp.quadratic = static_cast<int64_t>(costs.position_cost);  // half of the keys, on average
   cost.state_bytes = state.stored_bytes(kv_->layout().page_bytes());
   cost.kv_bytes = page_bytes / kPageTokens;
-  return std::make_shared<PolicyGhosts>(cost, pages_->capacity() * page_bytes);
+  return std::make_shared<PolicyGhosts>(cost, pages_->capacity() * page_bytes, admission,
+                                        policy_of(policy));
 }
 
 MemoryEstimate Engine::estimate(const ModelSource& source, const Options& options) {

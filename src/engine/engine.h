@@ -29,6 +29,7 @@
 #include "engine/job.h"
 #include "engine/options.h"
 #include "engine/request.h"
+#include "engine/request_check.h"
 #include "engine/request_histograms.h"
 #include "model/model.h"
 #include "tree/policy_ghosts.h"
@@ -137,6 +138,8 @@ class Engine {
   TreeOptions tree_options() const;
   std::shared_ptr<PolicyGhosts> policy_ghosts() const;
   void watch_tree();
+  void warn_of_little_memory();
+  RequestLimits request_limits() const;
   void require_events() const;
 
   // The tiers that the options name. Whatever keeps one from being used is known here, or a miss.

@@ -257,7 +257,7 @@ void Engine::watch_tree() {
   const auto event_tokens = static_cast<int32_t>(options_.get_int("cache_event_tokens"));
   if (capacity > 0) {
     events_ = std::make_unique<CacheEvents>(*tree_, *keys_, *pages_, static_cast<size_t>(capacity),
-                                            event_tokens, now_);
+                                            event_tokens, model_->state_layout().layers > 0, now_);
     fingerprint();  // now, not in the middle of a request
   }
   Tree::Observer observer;
@@ -270,11 +270,16 @@ void Engine::watch_tree() {
       return !pages;
     });
   };
-  observer.taking_state = [this](const std::vector<int32_t>& pages) {
+  observer.taking_state = [this](NodeId id) {
+    if (events_) events_->taking_state(id);
     for (const std::weak_ptr<PagesToSave>& save : saves_)
-      if (const std::shared_ptr<PagesToSave> to_save = save.lock()) to_save->taking_state(pages);
+      if (const std::shared_ptr<PagesToSave> to_save = save.lock())
+        to_save->taking_state(tree_->state_pages(id));
   };
-  if (events_) observer.computed = [this](NodeId id, int32_t from) { events_->computed(id, from); };
+  if (events_) {
+    observer.computed = [this](NodeId id, int32_t from) { events_->computed(id, from); };
+    observer.state_kept = [this](NodeId id) { events_->state_kept(id); };
+  }
   tree_->set_observer(std::move(observer));
 }
 

@@ -7,6 +7,7 @@
 
 #include "cache/cache_events.h"
 #include "cache/tier.h"
+#include "model/declared.h"
 
 namespace prefix {
 
@@ -76,9 +77,12 @@ struct EngineInfo {  // of a loaded engine
   int32_t vocab_size = 0, hidden = 0, layers = 0, max_positions = 0, threads = 0;
   int32_t heads = 0, kv_heads = 0, head_dim = 0, intermediate = 0;
   bool tied = false;
+  bool logits = true;  // false: no output matrix
   int64_t weight_bytes = 0, kv_bytes_per_token = 0;
   int64_t recurrent_layers = 0, state_bytes = 0;
   std::vector<int32_t> eos_ids;
+  int32_t labels = 0;  // of a classification head
+  Declared declared;
 };
 
 }  // namespace prefix

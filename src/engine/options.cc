@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "engine/options_json.h"
 #include "ops/devices.h"
+#include "tree/policy.h"
 
 namespace prefix {
 namespace {
@@ -51,6 +52,12 @@ constexpr OptionInfo kTable[] = {
      "auto|lru|lfu|fifo|mru|filo|slru|priority|gdsf|gds",
      "Which cached prefix goes first when memory is short; docs/cache-policies.md compares them. "
      "auto = lru; with recurrent layers what of lru, gds and gdsf has saved most lately."},
+    {"cache_states", T::kString, S::kEngine, "ends", 0, 0, "ends|placed",
+     "Where states of recurrent layers are kept: at ends of prompts and answers and where requests "
+     "part; placed = also where later ones are likely to, judged by those before."},
+    {"cache_path_states", T::kInt, S::kEngine, "4", 0, 1 << 20, "",
+     "Most states of recurrent layers on a path; those nearest to its beginning go, but for forks "
+     "and what was asked for. 0 = as many as memory holds."},
     {"cache_disk", T::kString, S::kEngine, "", 0, 0, "",
      "A folder in which computed pages are kept below memory, for this process and later ones; "
      "empty = none."},
@@ -88,6 +95,9 @@ constexpr OptionInfo kTable[] = {
      "first."},
     {"cache_ttl_ms", T::kInt, S::kRequest, "0", 0, kMax, "",
      "How long what the request leaves in the cache stays unless it is used again; 0 = no limit."},
+    {"checkpoint", T::kIntList, S::kRequest, "", 1, 2147483647, "",
+     "Positions of the prompt, ascending, as 100,250: with recurrent layers a state is kept after so "
+     "many tokens, and later requests go on there."},
     {"max_tokens", T::kInt, S::kGenerate, "16", 1, 1 << 24, "", "Most tokens to generate."},
     {"temperature", T::kFloat, S::kGenerate, "0", 0, 1000, "", "0 = greedy."},
     {"top_k", T::kInt, S::kGenerate, "0", 0, 1 << 24, "", "Draw from the k likeliest; 0 = all."},
@@ -105,13 +115,20 @@ constexpr OptionInfo kTable[] = {
      "Further token ids that end generation, as 1,2,3."},
     {"logprobs", T::kBool, S::kGenerate, "false", 0, 0, "",
      "Keep the log-probability of each generated token."},
+    {"pooling", T::kString, S::kEmbedding, "last", 0, 0, "last|mean|first|tokens",
+     "Which final hidden states make the vector: of the last token, the mean of all, of the first; "
+     "tokens = a vector of each."},
+    {"positions", T::kIntList, S::kEmbedding, "", 0, 2147483647, "",
+     "With pooling = tokens only the vectors at these positions, ascending; empty = all."},
     {"dimensions", T::kInt, S::kEmbedding, "0", 0, 1 << 24, "",
      "Keep the first n values; 0 = all."},
     {"normalize", T::kBool, S::kEmbedding, "true", 0, 0, "", "Scale to length 1 after the cut."},
+    {"head", T::kBool, S::kEmbedding, "false", 0, 0, "",
+     "The logits of the model's classification head instead, one for each label."},
 
-    {"recipe", T::kString, S::kTask, "", 0, 0, "",
+    {"recipe", T::kString, S::kTask, "auto", 0, 0, "",
      "How texts become prompts: a shipped recipe, or a file's path (with a \"/\" or ending in "
-     ".json); empty = the default of the task."},
+     ".json); auto = what the model's files call for."},
     {"instruction", T::kString, S::kTask, "", 0, 0, "",
      "In place of the recipe's own; unset = that one."},
     {"truncate", T::kString, S::kTask, "right", 0, 0, "right|left|off",
@@ -133,6 +150,20 @@ constexpr OptionInfo kTable[] = {
     {"stop", T::kStringList, S::kTask, "[]", 0, 0, "",
      "answer, generate, chat: texts before which an answer ends, besides the recipe's own."},
 };
+
+// Of the option cache_policy: the policies there are, and the one that chooses.
+constexpr bool names_all_policies(std::string_view values) {
+  if (!values.starts_with("auto")) return false;
+  values.remove_prefix(4);
+  for (const std::string_view name : kPolicyNames) {
+    if (!values.starts_with('|') || !values.substr(1).starts_with(name)) return false;
+    values.remove_prefix(1 + name.size());
+  }
+  return values.empty();
+}
+static_assert(std::any_of(std::begin(kTable), std::end(kTable), [](const OptionInfo& o) {
+  return o.key == "cache_policy" && names_all_policies(o.values);
+}));
 
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);

@@ -191,26 +191,82 @@ void Heads::compute_ids(ops::Step& step, std::vector<Output*>& outputs) {
   }
 }
 
+// --- embeddings ----------------------------------------------------------------------------------
+
+size_t Heads::embedding_width(const RequestSpec& spec) const {
+  const ModelConfig& config = model_.config();
+  return static_cast<size_t>(spec.head             ? config.labels
+                             : spec.dimensions > 0 ? spec.dimensions
+                                                   : config.hidden);
+}
+
 // Truncated to the wanted dimensions first, normalised afterwards (Matryoshka embeddings).
+void Heads::finish_vector(Output& output, std::span<const float> hidden) const {
+  const RequestSpec& spec = output.request->spec();
+  if (spec.head) {
+    output.values = model_.label_head().logits(hidden);
+  } else {
+    const auto values = hidden.first(embedding_width(spec));
+    output.values.assign(values.begin(), values.end());
+  }
+  double squares = 0;
+  for (float v : output.values) squares += static_cast<double>(v) * v;
+  if (!std::isfinite(squares)) refuse_not_finite(output);
+  if (!spec.normalize || spec.head || squares == 0) return;
+  const double scale = 1 / std::sqrt(squares);
+  for (float& v : output.values) v = static_cast<float>(v * scale);
+}
+
+// `outputs`: those of a sequence side by side. Sequences are added at the same time, and what takes
+// memory comes before that.
+void Heads::add_means(std::span<Output* const> outputs, const float* rows) {
+  const auto hidden = static_cast<size_t>(model_.config().hidden);
+  const auto row = [&](const Output& o) {
+    return std::span(rows + static_cast<size_t>(o.selected) * hidden, hidden);
+  };
+  const auto sum = [](const Output& o) -> RowSum& { return o.request->sequences[o.sequence].mean; };
+  std::vector<std::span<Output* const>> sequences;
+  for (size_t begin = 0, i = 0; i < outputs.size(); ++i) {
+    if (i + 1 < outputs.size() && &sum(*outputs[i]) == &sum(*outputs[i + 1])) continue;
+    sequences.push_back(outputs.subspan(begin, i + 1 - begin));
+    begin = i + 1;
+  }
+  for (const auto sequence : sequences) {
+    RowSum& of = sum(*sequence.front());
+    of.begin(hidden);
+    int32_t next = of.next();
+    for (const Output* o : sequence) {
+      if (o->position == next)
+        next = of.next_after(next);
+      else
+        of.keep(o->position, row(*o));
+    }
+  }
+  model_.device().parallel(static_cast<int64_t>(sequences.size()), [&](int64_t i) {
+    for (const Output* o : sequences[static_cast<size_t>(i)])
+      if (o->position == sum(*o).next()) sum(*o).add(row(*o));
+  });
+  for (const auto sequence : sequences) {
+    Output& last = *sequence.back();
+    if (sum(last).next() == last.request->sequences[last.sequence].length)
+      finish_vector(last, sum(last).mean());
+  }
+}
+
 void Heads::compute_embeddings(ops::Step& step, std::vector<Output*>& outputs) {
+  std::vector<Output*> means;  // each sequence's in the order of its positions
+  for (Output* o : outputs)
+    if (o->request->spec().pooling == Pooling::kMean) means.push_back(o);
   const std::vector<int32_t> rows = distinct_rows(outputs);
   ops::HeadArrays arrays;
   arrays.rows = rows;
   model_.select(step, arrays);
   const auto hidden = static_cast<size_t>(model_.config().hidden);
   const float* const all = model_.hidden();
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const RequestSpec& spec = outputs[i]->request->spec();
-    const size_t n = spec.dimensions > 0 ? static_cast<size_t>(spec.dimensions) : hidden;
-    const float* h = all + static_cast<size_t>(outputs[i]->selected) * hidden;
-    outputs[i]->values.assign(h, h + n);
-    double squares = 0;
-    for (float v : outputs[i]->values) squares += static_cast<double>(v) * v;
-    if (!std::isfinite(squares)) refuse_not_finite(*outputs[i]);
-    if (!spec.normalize || squares == 0) continue;
-    const double scale = 1 / std::sqrt(squares);
-    for (float& v : outputs[i]->values) v = static_cast<float>(v * scale);
-  }
+  for (Output* o : outputs)
+    if (o->request->spec().pooling != Pooling::kMean)
+      finish_vector(*o, {all + static_cast<size_t>(o->selected) * hidden, hidden});
+  add_means(means, all);
 }
 
 }  // namespace prefix

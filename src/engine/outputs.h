@@ -3,7 +3,9 @@
 // numbers, a greedy token one; the whole row is needed by few ways to sample.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "engine/sampling/sampler.h"
@@ -34,6 +36,8 @@ class Heads {
   // Computes every output of a step that model.forward() returned. Each row is normed and
   // multiplied once, however many outputs read it.
   void compute(ops::Step& step, std::vector<Output>& outputs);
+  // Values of one vector of an embedding.
+  size_t embedding_width(const RequestSpec& spec) const;
 
  private:
   // Where reads_ has what a token or a score is made of.
@@ -48,6 +52,8 @@ class Heads {
   void compute_full(ops::Step& step, std::vector<Output*>& outputs);
   void compute_ids(ops::Step& step, std::vector<Output*>& outputs);
   void compute_embeddings(ops::Step& step, std::vector<Output*>& outputs);
+  void add_means(std::span<Output* const> outputs, const float* rows);
+  void finish_vector(Output& output, std::span<const float> hidden) const;
   bool needs_row(const Output& output) const;
   Read ask(Output& output);
   void finish(Read& read) const;

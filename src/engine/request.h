@@ -13,10 +13,13 @@ enum class Task : int32_t {
   kLogits = 0,    // raw logits of chosen ids after the last token
   kLogprobs = 1,  // log p(token i | tokens before i) for i in [from, n)
   kChoices = 2,   // log-probs of each choice after the prompt; every choice is a branch
-  kEmbed = 3,     // final-norm hidden state of the last token
+  kEmbed = 3,     // final-norm hidden states, pooled
   kGenerate = 4,  // sampled continuation
   kWarm = 5,      // nothing: the prompt is computed and stays in the cache
 };
+
+// Which final hidden states of a text make its vector.
+enum class Pooling : int32_t { kLast = 0, kMean = 1, kFirst = 2, kTokens = 3 };
 
 enum class Finish : int32_t { kNone = 0, kStop = 1, kLength = 2, kCancelled = 3, kError = 4 };
 
@@ -34,19 +37,29 @@ struct Sampling {
 };
 
 struct RequestSpec {
+  // Vectors of an embedding.
+  size_t vectors() const {
+    if (pooling != Pooling::kTokens) return 1;
+    return positions.empty() ? tokens.size() : positions.size();
+  }
+
   Task task = Task::kGenerate;
   std::vector<int32_t> tokens;
   int32_t name_space = 0;          // from Engine::open_namespace; 0 = the empty namespace
   std::vector<int32_t> logit_ids;  // kLogits
   int32_t from = 1;                // kLogprobs, >= 1
   std::vector<std::vector<int32_t>> choices;  // kChoices
+  Pooling pooling = Pooling::kLast;           // kEmbed
+  std::vector<int32_t> positions;             // kEmbed, kTokens: of these only; empty: of all
   int32_t dimensions = 0;                     // kEmbed; 0 = all
   bool normalize = true;                      // kEmbed
+  bool head = false;                          // kEmbed: what the classification head makes of it
   Sampling sampling;                          // kGenerate
   int64_t deadline_ms = 0;                    // from submission; 0 = none
   int32_t priority = 0;                       // higher runs first
   int32_t cache_priority = 0;                 // of what it leaves in the cache, in int16
   int64_t cache_ttl_ms = 0;                   // how long that stays unless used; 0: no limit
+  std::vector<int32_t> checkpoint;            // tokens of the prompt after which a state is kept
   int64_t user_tag = 0;
 };
 
@@ -68,7 +81,8 @@ struct Timing {
 struct RequestResult {
   Code status = Code::kOk;
   std::string message;
-  // kLogits: one per id. kLogprobs: one per scored token. kChoices: sum per choice. kEmbed: vector.
+  // kLogits: one per id. kLogprobs: one per scored token. kChoices: sum per choice. kEmbed: vector,
+  // or with head one per label; for kTokens of each position in a row.
   std::vector<float> values;
   std::vector<int32_t> tokens;          // kGenerate
   std::vector<float> token_logprobs;    // kGenerate with logprobs; kChoices: all choices in a row

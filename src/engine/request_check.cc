@@ -3,6 +3,10 @@
 #include <cmath>
 #include <span>
 
+#include "base/page.h"
+#include "base/quote.h"
+#include "engine/generation_pages.h"
+
 namespace prefix {
 namespace {
 
@@ -13,9 +17,19 @@ void check_ids(std::span<const int32_t> ids, int32_t vocab, const char* what) {
            " tokens");
 }
 
-void check_length(size_t tokens, int32_t max_positions, const char* what) {
-  if (tokens > static_cast<size_t>(max_positions))
-    fail(Code::kPromptTooLong, what, " has ", tokens, " tokens; the context holds ", max_positions);
+void check_length(size_t tokens, int32_t max_positions, const ModelConfig& config,
+                  const char* what) {
+  if (tokens <= static_cast<size_t>(max_positions)) return;
+  const bool dynamic =
+      config.rope.type == RopeType::kDynamic && max_positions == config.max_positions;
+  fail(Code::kPromptTooLong, what, " has ", tokens, " tokens; the context holds ", max_positions,
+       dynamic ? ", beyond which rope type \"dynamic\" rotates each length in its own way" : "");
+}
+
+void check_output(Task task, const ModelConfig& config) {
+  if (config.missing_output.empty() || task == Task::kEmbed || task == Task::kWarm) return;
+  fail(Code::kUnsupportedModel, "the request reads logits, which the model does not have: tensor ",
+       quote(config.missing_output), " is missing; it embeds only");
 }
 
 void check_sampling(const Sampling& s, int32_t vocab) {
@@ -33,15 +47,42 @@ void check_sampling(const Sampling& s, int32_t vocab) {
   check_ids(s.stop_tokens, vocab, "stop_tokens");
 }
 
+// Of the prompt: an answer's states are where it ends.
+void check_checkpoint(std::span<const int32_t> positions, size_t prompt) {
+  for (size_t i = 0; i < positions.size(); ++i) {
+    const int32_t before = i > 0 ? positions[i - 1] : 0;
+    if (positions[i] <= before)
+      fail(Code::kInvalidArgument, "checkpoint[", i, "] is ", positions[i], "; it must be above ",
+           before, i > 0 ? ", the one before it" : "");
+    if (static_cast<size_t>(positions[i]) > prompt)
+      fail(Code::kInvalidArgument, "checkpoint[", i, "] is ", positions[i], "; the prompt has ",
+           prompt, " tokens");
+  }
+}
+
+// A generation has a state of its own beside the one that the engine sets aside for prompts.
+void check_states(const RequestSpec& spec, const RequestLimits& limits) {
+  const auto prompt = static_cast<int32_t>(spec.tokens.size());
+  const int64_t states = 2 * int64_t{limits.state_pages};
+  const int64_t pages =
+      states + pages_between(0, prompt) + pages_to_grow(growth(spec, limits.max_positions));
+  if (pages > limits.pages)
+    fail(Code::kCacheFull, "a generation of ", spec.sampling.max_tokens, " tokens from ", prompt,
+         " needs ", pages * limits.page_bytes, " bytes, of which two states take ",
+         states * limits.page_bytes, "; cache_bytes holds ", limits.pages * limits.page_bytes);
+}
+
 }  // namespace
 
-void check_request(const RequestSpec& spec, const ModelConfig& config, int32_t max_positions,
+void check_request(const RequestSpec& spec, const ModelConfig& config, const RequestLimits& limits,
                    const Namespaces& namespaces) {
   const auto n = spec.tokens.size();
+  const int32_t max_positions = limits.max_positions;
   if (n == 0) fail(Code::kInvalidArgument, "the request has no tokens");
-  check_length(n, max_positions, "the prompt");
+  check_length(n, max_positions, config, "the prompt");
   check_ids(spec.tokens, config.vocab_size, "tokens");
   namespaces.require(spec.name_space);
+  check_output(spec.task, config);
   if (spec.deadline_ms < 0)
     fail(Code::kOutOfRange, "deadline_ms is ", spec.deadline_ms,
          "; it must be 0 (none) or positive");
@@ -51,6 +92,7 @@ void check_request(const RequestSpec& spec, const ModelConfig& config, int32_t m
   if (spec.cache_priority < INT16_MIN || spec.cache_priority > INT16_MAX)
     fail(Code::kOutOfRange, "cache_priority is ", spec.cache_priority,
          "; it must lie in [-32768, 32767]");
+  check_checkpoint(spec.checkpoint, n);
   switch (spec.task) {
     case Task::kLogits:
       if (spec.logit_ids.empty())
@@ -66,7 +108,7 @@ void check_request(const RequestSpec& spec, const ModelConfig& config, int32_t m
       if (spec.choices.empty()) fail(Code::kInvalidArgument, "the request has no choices");
       for (const std::vector<int32_t>& choice : spec.choices) {
         if (choice.empty()) fail(Code::kInvalidArgument, "a choice has no tokens");
-        check_length(n + choice.size(), max_positions, "the prompt with a choice");
+        check_length(n + choice.size(), max_positions, config, "the prompt with a choice");
         check_ids(choice, config.vocab_size, "choice");
       }
       break;
@@ -74,9 +116,22 @@ void check_request(const RequestSpec& spec, const ModelConfig& config, int32_t m
       if (spec.dimensions < 0 || spec.dimensions > config.hidden)
         fail(Code::kOutOfRange, "dimensions is ", spec.dimensions, "; the model has ",
              config.hidden, " (0 = all)");
+      if (!spec.positions.empty() && spec.pooling != Pooling::kTokens)
+        fail(Code::kInvalidArgument, "option positions is set; it takes pooling = tokens");
+      for (size_t i = 0; i < spec.positions.size(); ++i)
+        if (spec.positions[i] <= (i == 0 ? -1 : spec.positions[i - 1]) ||
+            static_cast<size_t>(spec.positions[i]) >= n)
+          fail(Code::kOutOfRange, "positions[", i, "] is ", spec.positions[i],
+               "; they must ascend, each below the ", n, " tokens of the request");
+      if (spec.head && config.labels == 0)
+        fail(Code::kInvalidArgument, "option head is set; the model has no classification head");
+      if (spec.head && spec.dimensions > 0)
+        fail(Code::kInvalidArgument, "dimensions is ", spec.dimensions,
+             "; with option head there is a value for each label");
       break;
     case Task::kGenerate:
       check_sampling(spec.sampling, config.vocab_size);
+      if (limits.state_pages > 0) check_states(spec, limits);
       break;
     case Task::kWarm:
       break;

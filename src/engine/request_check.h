@@ -7,8 +7,16 @@
 
 namespace prefix {
 
-// Throws Error with the value and the limit. `max_positions` is the engine's context length.
-void check_request(const RequestSpec& spec, const ModelConfig& config, int32_t max_positions,
+// Of the engine.
+struct RequestLimits {
+  int32_t max_positions = 0;  // the context length
+  int32_t pages = 0;          // of keys, values and states
+  int32_t state_pages = 0;    // of a state; 0: the model has no recurrent layers
+  int64_t page_bytes = 0;
+};
+
+// Throws Error with the value and the limit.
+void check_request(const RequestSpec& spec, const ModelConfig& config, const RequestLimits& limits,
                    const Namespaces& namespaces);
 
 }  // namespace prefix

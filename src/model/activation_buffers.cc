@@ -24,8 +24,8 @@ void ActivationBuffers::ensure_rows(int64_t rows, const ModelConfig& config) {
   drop();
   const ActivationWidths w = activation_widths(config, device_.sizes());
   const auto n = static_cast<size_t>(rows);
-  const auto act = [&](int64_t ld) {
-    return ops::ActivationBuffer{add(n * static_cast<size_t>(ld) * w.act_bytes), ld};
+  const auto act = [&](int64_t ld, size_t each = 1) {
+    return ops::ActivationBuffer{add(n * each * static_cast<size_t>(ld) * w.act_bytes), ld};
   };
   x_ld = w.x;
   c_ld = w.c;
@@ -33,6 +33,7 @@ void ActivationBuffers::ensure_rows(int64_t rows, const ModelConfig& config) {
   recurrent_ld = w.recurrent;
   conv_ld = w.conv;
   up_ld = w.up;
+  router_ld = w.router;
   x = reinterpret_cast<float*>(add(n * static_cast<size_t>(w.x) * sizeof(float)));
   c = reinterpret_cast<float*>(add(n * w.result_bytes()));
   if (w.conv > 0)
@@ -41,6 +42,12 @@ void ActivationBuffers::ensure_rows(int64_t rows, const ModelConfig& config) {
   q = act(w.q);
   mixed = act(w.mixed);
   inner = act(w.inner);
+  if (w.slots > 0) {
+    const auto each = static_cast<size_t>(w.slots);
+    expert_in = act(w.a, each);
+    expert_inner = act(w.expert_inner, each);
+    expert_out = reinterpret_cast<float*>(add(n * each * static_cast<size_t>(w.x) * sizeof(float)));
+  }
   rows_ = rows;
 }
 

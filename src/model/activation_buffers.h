@@ -10,7 +10,13 @@
 //             [rows, projection]   f32: of a recurrent layer, with recurrent_ld. Its convolved
 //                                  columns are free for the result of the scan after that; or
 //             [rows, intermediate] f32: of a feed-forward block without a gate, with up_ld
+//             [rows, experts]      f32: scores of a router, with router_ld
 //   conv      [rows, channels]     f32: of a recurrent layer, convolved
+//
+// Of models with routed experts, a slot for each expert that a row uses (ops/experts.h):
+//   expert_in     [slots, hidden]  activations
+//   expert_inner  [slots, their intermediate]  activations
+//   expert_out    [slots, hidden]  f32, with x_ld
 //
 // Heads run when the layers are done, so the selected rows lie in c and, normed, in a.
 #pragma once
@@ -46,8 +52,10 @@ class ActivationBuffers {
   float* x = nullptr;
   float* c = nullptr;
   float* conv = nullptr;
-  int64_t x_ld = 0, c_ld = 0, qkv_ld = 0, recurrent_ld = 0, conv_ld = 0, up_ld = 0;
-  ops::ActivationBuffer a, q, mixed, inner;
+  float* expert_out = nullptr;
+  int64_t x_ld = 0, c_ld = 0, qkv_ld = 0, recurrent_ld = 0, conv_ld = 0, up_ld = 0, router_ld = 0;
+  ops::ActivationBuffer a, q, mixed, inner, expert_in, expert_inner;
+  ops::ExpertSlots slots;     // of the layer that is being computed
   ops::DeviceBuffer logits;   // of a block of selected rows
   ops::DeviceBuffer answers;  // what heads read of them
   ops::HostBuffer fetched;    // results of a head, where the device's memory is not the host's

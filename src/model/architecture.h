@@ -8,17 +8,22 @@
 #include <cstdint>
 #include <string_view>
 
+#include "ops/activation.h"
+
 namespace prefix {
 
 // What brings tokens together in a layer: attention, or a recurrence that carries a state along.
 enum class Mixer { kNone, kAttention, kMamba2, kGatedDelta, kShortConv };
 
-// down (silu (gate x) * (up x)), or down (relu (up x)^2).
-enum class FeedForward { kNone, kGated, kSquaredRelu };
+// down (act (gate x) * (up x)), or down (relu (up x)^2), or a few gated ones of many, as a router
+// says for each token.
+enum class FeedForward { kNone, kGated, kSquaredRelu, kExperts };
 
 enum class QkNorm { kNone, kPerHead, kWholeWidth };
 
 // Tensor names of one file format; "{}" stands for the layer number, an empty name for "not there".
+// Those of the body begin with "model." in Hugging Face files, whatever stands there in a file
+// (tensor_names.h).
 struct TensorNames {
   std::string_view embedding, output_norm, output;
   std::string_view attention_norm, post_attention_norm;  // before, after the mixer of any kind
@@ -26,6 +31,9 @@ struct TensorNames {
   std::string_view q, k, v, qkv, attention_output;       // without ".weight" / ".bias"
   std::string_view q_norm, k_norm;
   std::string_view gate, up, gate_up, down;
+  // Of routed experts. Matrices of an expert have "{e}" for its number; without it all experts lie
+  // one after the other in one tensor.
+  std::string_view router, expert_gate, expert_up, expert_down;
   // Of a recurrent layer. The projection into it is `in`, or `in_qkv`, `in_z`, `in_b` and `in_a`; it
   // and `conv` go without ".weight" / ".bias", the others are whole.
   std::string_view in, in_qkv, in_z, in_b, in_a, conv;
@@ -48,6 +56,40 @@ struct RecurrentKeys {
   bool conv_biased = true;                // where the file leaves conv_bias out
 };
 
+// Where config.json says which experts there are (ExpertConfig).
+struct ExpertKeys {
+  SizeKey count;                    // no name: the architecture has no experts
+  const char* count_too = nullptr;  // another name of the same key
+  SizeKey per_token;
+  SizeKey intermediate;              // no name: intermediate_size, and no layer is without experts
+  const char* normalized = nullptr;  // a switch, off where the file leaves it out; null: always
+};
+
+// Which layers of attention have a window, where the file does not list their types.
+enum class WindowLayers {
+  kNone,       // the model has no windows; a file with one is of another model
+  kAll,        // all, as soon as there is a window, whatever the list says
+  kListed,     // as listed; all where there is a window and no list
+  kFromLayer,  // with use_sliding_window, those from max_window_layers on
+  kPattern,    // all but each so-manieth: WindowTraits::pattern
+};
+
+struct WindowTraits {
+  WindowLayers layers = WindowLayers::kNone;
+  int32_t absent = 0;     // sliding_window where the file leaves it out; 0: none
+  int32_t pattern = 0;    // where the file has no sliding_window_pattern
+  bool own_rope = false;  // layers with a window rotate by a table of their own
+  double rope_theta = 0;  // of that table where the file has none: 0: that of the other layers
+};
+
+// query_pre_attn_scalar, by the root of which scores are divided, and the soft caps.
+struct ScoreTraits {
+  bool read = false;
+  double query_scale = 256, score_cap = 0, logit_cap = 0;  // where the file leaves them out
+  // GGUF has no key for the first one: a model of so many layers divides by hidden_size / heads.
+  int32_t wide_layers = 0;
+};
+
 // How the configuration of an architecture is read: what its transformers class takes for a key
 // that config.json leaves out, and which keys it looks at at all.
 struct ConfigTraits {
@@ -65,16 +107,25 @@ struct ConfigTraits {
   bool tied = false;  // tie_word_embeddings
   bool rotates = true;
   double rope_theta = 10000;
-  bool named_positions = false;    // rotates only where position_embedding_type is "rope"
-  bool multipliers = false;        // of embedding, attention, residual and logits
+  // no_rope_layers: each so-manieth does not rotate where the file does not list them; 0: all do.
+  int32_t unrotated_interval = 0;
+  bool named_positions = false;   // rotates only where position_embedding_type is "rope"
+  bool multipliers = false;       // of embedding, attention, residual and logits
+  bool scaled_embedding = false;  // by the root of hidden_size
+  const char* activation_key = "hidden_act";
+  ops::ActivationFn activation = ops::ActivationFn::kSilu;  // where the file has no such key
+  bool gelu_is_tanh = false;       // files say "gelu" and mean its tanh form
   bool text_config = false;        // a vision model has its text model under this key
   bool shared_mlp = false;         // shared_intermediate_size, beside experts that must be none
   int32_t attention_interval = 0;  // full_attention_interval; 0: no such key
+  WindowTraits window = {};
+  ScoreTraits scores = {};
   // hybrid_override_pattern: the layers, a letter each. Their number may be left out then.
   bool layer_pattern = false;
   // block_ff_dim and what it becomes; tie_embedding; full_attn_idxs: the first spelling of LFM2.
   bool lfm2_keys = false;
   RecurrentKeys recurrent = {};
+  ExpertKeys experts = {};
 };
 
 struct Architecture {
@@ -87,12 +138,12 @@ struct Architecture {
   bool single_blocks = false;
   // Each head of the attention is multiplied by the sigmoid of a gate: rows of q [query | gate].
   bool output_gate = false;
+  // The architecture that a GGUF file with windows is of, where it is another one.
+  std::string_view windowed_gguf = {};
   // Hugging Face files hold w of norms that multiply by 1 + w. GGUF has 1 + w.
   bool norms_plus_one = false;
   // Tensors of other parts of a Hugging Face file, which are left alone, by what they begin with.
-  std::array<std::string_view, 2> left_out = {};
-  // What stands before the text model's names instead of "model." in some files.
-  std::string_view nested = {};
+  std::array<std::string_view, 4> left_out = {};
   ConfigTraits config;
   TensorNames hugging_face;
   TensorNames gguf;

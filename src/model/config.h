@@ -5,12 +5,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/json.h"
 #include "model/architecture.h"
 #include "model/gguf_metadata.h"
+#include "model/quantization_config.h"
 #include "model/tensor_file.h"
 
 namespace prefix {
@@ -23,23 +25,28 @@ struct ConfigLimits {
   static constexpr int64_t kLayers = 1024;
   static constexpr int64_t kHeads = 1024;
   static constexpr int64_t kHeadDim = 1024;
+  static constexpr int64_t kExperts = 4096;
   static constexpr int64_t kPositions = 1 << 24;
   static constexpr size_t kEosIds = 1024;
   static constexpr int64_t kConvWidth = 8;    // taps of the convolution of a recurrent layer
   static constexpr double kMultiplier = 1e4;  // of muP, from 1 in either direction
 };
 
-enum class RopeType { kDefault, kLinear, kLlama3, kLongrope };
+// kDynamic: by another base in sequences longer than max_positions, a new one for each length. No key
+// could be shared there, so such a model has the context of kDefault.
+enum class RopeType { kDefault, kLinear, kDynamic, kYarn, kLlama3, kLongrope };
 
 struct RopeConfig {
   RopeType type = RopeType::kDefault;
   double theta = 10000;
   double partial_rotary_factor = 1;
-  double factor = 1;  // linear, llama3
+  double factor = 1;  // linear, dynamic, yarn, llama3
   double low_freq_factor = 1, high_freq_factor = 4;
-  int32_t original_max_positions = 0;             // llama3, longrope
+  double beta_fast = 32, beta_slow = 1;           // yarn: turns between which it blends
+  bool truncate = true;                           // yarn: whole frequencies
+  int32_t original_max_positions = 0;             // yarn, llama3, longrope
   std::vector<double> short_factor, long_factor;  // longrope, one per frequency
-  double attention_factor = 1;                    // longrope: multiplies cos and sin
+  double attention_factor = 1;                    // yarn, longrope: multiplies cos and sin
   std::vector<float> frequency_divisors;          // GGUF rope_freqs.weight
 };
 
@@ -79,6 +86,15 @@ struct RecurrentConfig {
   int64_t state_values() const { return inner() * state; }
 };
 
+// Routed experts: gated feed-forward blocks of which each token uses a few.
+struct ExpertConfig {
+  int32_t count = 0;  // 0: none
+  int32_t per_token = 0;
+  int32_t intermediate = 0;
+  bool normalized = false;      // the weights of a token's experts sum to 1
+  std::vector<uint8_t> layers;  // 1: the layer has them in place of a block of its own
+};
+
 struct ModelConfig {
   std::string architecture;
   int32_t vocab_size = 0;
@@ -91,22 +107,33 @@ struct ModelConfig {
   int32_t max_positions = 0;
   float norm_eps = 1e-6f;
   bool tie_embeddings = false;
+  // The tensor of the output matrix where the file lacks it; no logits can be read then.
+  std::string missing_output;
   bool attention_bias = false;  // query, key, value
   bool attention_output_bias = false;
   bool mlp_bias = false;
   bool attention_gate = false;  // the output of attention is gated
   bool rotates = true;          // queries and keys; false: no positions
+  std::vector<bool> unrotated;  // layers that do not, though others do; empty: none
   RopeConfig rope;
+  std::vector<int32_t> windows;                    // of each layer, 0: none; empty: none has one
+  std::optional<RopeConfig> window_rope;           // of layers with a window, where it is another
   std::vector<LayerKind> layer_kinds;              // of each layer; empty: all are of attention
   FeedForward feed_forward = FeedForward::kGated;  // of the layers that have one
+  ops::ActivationFn activation = ops::ActivationFn::kSilu;  // of its gate
   RecurrentConfig recurrent;
+  ExpertConfig experts;
   // muP. The logits are divided by the last one.
   double embedding_multiplier = 1, residual_multiplier = 1, logits_scaling = 1;
-  double attention_scale = 0;    // of scores; 0: 1 / sqrt(head_dim)
+  double attention_scale = 0;  // of scores; 0: 1 / sqrt(head_dim)
+  double score_cap = 0;        // scores and logits become cap * tanh(x / cap); 0: they stay
+  double logit_cap = 0;
+  int32_t labels = 0;            // of a classification head; 0: there is none
   int32_t draft_layers = 0;      // GGUF: layers behind the last one that predict further tokens
   int32_t bos_id = -1;           // -1: none
   std::vector<int32_t> eos_ids;  // may be empty
   std::string dtype;             // of the weights as the file states it; for information
+  QuantConfig quantization;      // of the weights of a directory
   bool from_gguf = false;
   bool qk_permuted = false;  // query and key rows interleave the halves of a head (GGUF "llama")
 
@@ -114,6 +141,17 @@ struct ModelConfig {
     return layer_kinds.empty() ? LayerKind::kAttention : layer_kinds[static_cast<size_t>(layer)];
   }
   int32_t recurrent_count() const;
+  bool has_experts(int32_t layer) const {
+    return experts.count > 0 && experts.layers[static_cast<size_t>(layer)] != 0;
+  }
+  // Keys that a layer of attention sees, the query's own the last; 0: all, as when the window is no
+  // shorter than the longest sequence.
+  int32_t window(int32_t layer) const {
+    const int32_t keys = windows.empty() ? 0 : windows[static_cast<size_t>(layer)];
+    return keys < max_positions ? keys : 0;
+  }
+  // This, with the rotation of the layers that have a window.
+  ModelConfig of_window_rope() const;
   // The residual is held as x / residual_multiplier, so that each block adds its result as it is:
   // rounded weights need no factor. Norms of it see the same numbers with a smaller epsilon.
   float embedding_scale() const {
@@ -143,5 +181,7 @@ void check_config(const ModelConfig& config);
 // sqrt(1 + ln(factor) / ln(original)), at least 1: the attention factor of longrope when the file
 // gives none.
 double longrope_attention_factor(double factor, int32_t original_max_positions);
+// 0.1 mscale ln(factor) + 1, at least 1: that of yarn.
+double yarn_attention_factor(double factor, double mscale = 1);
 
 }  // namespace prefix

@@ -1,6 +1,7 @@
 // The configuration in GGUF metadata. Keys are prefixed with the architecture's name:
 // llama.embedding_length, llama.attention.head_count, ...
 #include <algorithm>
+#include <cmath>
 
 #include "base/quote.h"
 #include "base/status.h"
@@ -51,15 +52,20 @@ class GgufConfigReader {
     if (kind != "model")
       fail(Code::kUnsupportedModel, "the file holds a ", quote(kind), ", not a model");
     c_.architecture = m_.text("general.architecture");
-    const Architecture& architecture = find_architecture(c_.architecture);
-    const ConfigTraits& traits = architecture.config;
     prefix_ = c_.architecture + ".";
+    const Architecture& architecture = find(c_.architecture);
+    const ConfigTraits& traits = architecture.config;
     c_.architecture = architecture.name;
     refuse_unsupported(traits);
     sizes(architecture);
     c_.feed_forward = architecture.feed_forward;
     if (architecture.recurrent != Mixer::kNone) recurrent(architecture);
+    c_.activation = traits.activation;
+    if (traits.experts.count.name != nullptr) experts();
     if (traits.multipliers) multipliers();
+    if (traits.scores.read) scores(traits.scores);
+    if (traits.scaled_embedding)
+      c_.embedding_multiplier = std::sqrt(static_cast<double>(c_.hidden));
     c_.attention_gate = architecture.output_gate;
     // llama.cpp's switch for models of this kind; its default is to rotate.
     c_.rotates = traits.rotates &&
@@ -68,8 +74,10 @@ class GgufConfigReader {
     c_.tie_embeddings = !tensors_.find("output.weight");
     c_.qk_permuted = traits.gguf_permuted;
     c_.attention_bias = traits.qkv_bias;
-    windows();
+    windows(traits.window);
     if (c_.rotates) rope(traits);
+    for (int32_t i = 0; traits.unrotated_interval > 0 && i < c_.layers; ++i)
+      c_.unrotated.push_back((i + 1) % traits.unrotated_interval == 0);
     token_ids();
     check_config(c_);
     if (c_.rotates && (c_.rope.type == RopeType::kDefault || c_.rope.type == RopeType::kLinear))
@@ -79,23 +87,33 @@ class GgufConfigReader {
   }
 
  private:
+  const Architecture& find(const std::string& name) const {
+    const Architecture& named = find_architecture(name);
+    if (named.windowed_gguf.empty() ||
+        m_.integer(key("attention.sliding_window"), 0, INT32_MAX, 0) == 0)
+      return named;
+    return find_architecture(named.windowed_gguf);
+  }
   std::string key(const char* name) const { return prefix_ + name; }
   int32_t count(const char* name, int64_t max) const {
     return static_cast<int32_t>(m_.integer(key(name), 1, max));
   }
 
   void refuse_unsupported(const ConfigTraits& traits) const {
-    if (m_.has(key("expert_count")) && m_.integer(key("expert_count"), 0, INT32_MAX) > 0)
+    if (traits.experts.count.name == nullptr &&
+        m_.integer(key("expert_count"), 0, INT32_MAX, 0) > 0)
       fail(Code::kUnsupportedModel, "GGUF key ", quote(key("expert_count")), " is ",
            m_.integer(key("expert_count"), 0, INT32_MAX),
-           "; mixtures of experts are not supported");
+           "; experts are not supported for this architecture");
     if (!m_.boolean(key("attention.causal"), true))
       fail(Code::kUnsupportedModel, "GGUF key ", quote(key("attention.causal")),
            " is false; attention to later tokens is not supported");
     // Converters repeat what config.json calls the epsilon of all norms.
     const std::string repeated = std::string("attention.") + traits.norm_eps_key;
     for (const char* name : kForeignKeys)
-      if (name != repeated) refuse(name);
+      if (name != repeated &&
+          !(traits.scores.read && std::string_view(name).ends_with("softcapping")))
+        refuse(name);
     if (!traits.multipliers)
       for (const char* name : kMultiplierKeys) refuse(name);
   }
@@ -115,6 +133,13 @@ class GgufConfigReader {
     c_.residual_multiplier = factor("residual_scale", 1);
     c_.logits_scaling = factor("logit_scale", 1);
     c_.attention_scale = factor("attention.scale", 0);
+  }
+
+  void scores(const ScoreTraits& traits) {
+    c_.score_cap = m_.number(key("attn_logit_softcapping"), traits.score_cap);
+    c_.logit_cap = m_.number(key("final_logit_softcapping"), traits.logit_cap);
+    if (c_.layers == traits.wide_layers)
+      c_.attention_scale = 1 / std::sqrt(static_cast<double>(c_.hidden) / c_.heads);
   }
 
   // Of each block.
@@ -184,6 +209,18 @@ class GgufConfigReader {
     r.head_dim = inner / r.heads;
   }
 
+  // The weights of a token's experts sum to 1 unless a key says otherwise.
+  void experts() {
+    ExpertConfig& e = c_.experts;
+    e.count = static_cast<int32_t>(m_.integer(key("expert_count"), 1, ConfigLimits::kExperts));
+    e.per_token = static_cast<int32_t>(m_.integer(key("expert_used_count"), 1, e.count));
+    e.intermediate = count("expert_feed_forward_length", ConfigLimits::kIntermediate);
+    e.normalized = m_.boolean(key("expert_weights_norm"), true);
+    for (int32_t i = 0; i < c_.layers; ++i)
+      e.layers.push_back(tensors_.find("blk." + std::to_string(i) + ".ffn_gate_inp.weight") !=
+                         nullptr);
+  }
+
   void sizes(const Architecture& architecture) {
     const ConfigTraits& traits = architecture.config;
     const Tensor* embedding = tensors_.find("token_embd.weight");
@@ -232,12 +269,33 @@ class GgufConfigReader {
     c_.max_positions = count("context_length", ConfigLimits::kPositions);
   }
 
-  void windows() const {
-    const int64_t window = m_.integer(key("attention.sliding_window"), 0, INT32_MAX, 0);
-    if (window > 0 && window < c_.max_positions)
-      fail(Code::kUnsupportedModel, "GGUF key ", quote(key("attention.sliding_window")), " is ",
-           window, ", shorter than the context of ", c_.max_positions,
-           "; sliding-window attention is not supported");
+  // A list of the layers, or each so-manieth has none.
+  void windows(const WindowTraits& traits) {
+    const bool known = traits.layers != WindowLayers::kNone;
+    const int64_t absent = traits.layers == WindowLayers::kFromLayer ? 0 : traits.absent;
+    const auto window = static_cast<int32_t>(
+        m_.integer(key("attention.sliding_window"), 0, INT32_MAX, known ? absent : 0));
+    const std::string pattern = key("attention.sliding_window_pattern");
+    if (window == 0) return;
+    if (!known || (traits.layers == WindowLayers::kFromLayer && !m_.has(pattern))) {
+      if (window < c_.max_positions)
+        fail(Code::kUnsupportedModel, "GGUF key ", quote(key("attention.sliding_window")), " is ",
+             window, ", shorter than the context of ", c_.max_positions,
+             known ? "; it does not say which layers have it"
+                   : "; this architecture has no windows");
+      return;
+    }
+    c_.windows.assign(static_cast<size_t>(c_.layers), window);
+    if (m_.is_list(pattern)) {
+      const std::vector<int64_t> has = list("attention.sliding_window_pattern", 1);
+      for (size_t i = 0; i < c_.windows.size(); ++i)
+        if (has[i] == 0) c_.windows[i] = 0;
+      return;
+    }
+    const auto every =
+        static_cast<size_t>(m_.integer(pattern, 0, ConfigLimits::kLayers, traits.pattern));
+    for (size_t i = 0; i < c_.windows.size(); ++i)
+      if (every > 0 && (i + 1) % every == 0) c_.windows[i] = 0;
   }
 
   void rope(const ConfigTraits& traits) {
@@ -254,10 +312,44 @@ class GgufConfigReader {
       if (!(c_.rope.factor > 0 && c_.rope.factor <= 1e9))
         fail(Code::kFormat, "GGUF key ", quote(key("rope.scaling.factor")), " is ", c_.rope.factor,
              ", outside (0, 1e9]");
+    } else if (scaling == "yarn") {
+      yarn();
     } else if (scaling != "none") {
       fail(Code::kUnsupportedModel, "GGUF rope scaling ", quote(scaling),
-           " is not supported (supported: none, linear, longrope)");
+           " is not supported (supported: none, linear, yarn, longrope)");
     }
+    if (traits.window.own_rope && !c_.windows.empty()) {
+      const double local = traits.window.rope_theta;
+      c_.window_rope.emplace();
+      c_.window_rope->theta =
+          m_.number(key("rope.freq_base_swa"), local > 0 ? local : c_.rope.theta);
+      c_.window_rope->partial_rotary_factor = c_.rope.partial_rotary_factor;
+    }
+  }
+
+  // llama.cpp multiplies cos and sin by a factor of the file's besides that of the paper.
+  void yarn() {
+    RopeConfig& rope = c_.rope;
+    rope.type = RopeType::kYarn;
+    const auto number = [&](const char* name, double absent) {
+      const double value = m_.number(key(name), absent);
+      if (!(value > 0 && value <= 1e9))
+        fail(Code::kFormat, "GGUF key ", quote(key(name)), " is ", value, ", outside (0, 1e9]");
+      return value;
+    };
+    for (const char* name : {"rope.scaling.yarn_ext_factor", "rope.scaling.yarn_attn_factor",
+                             "rope.scaling.yarn_log_multiplier"})
+      refuse(name);
+    rope.original_max_positions =
+        count("rope.scaling.original_context_length", ConfigLimits::kPositions);
+    rope.factor = number("rope.scaling.factor", 0);
+    rope.beta_fast = number("rope.scaling.yarn_beta_fast", 32);
+    rope.beta_slow = number("rope.scaling.yarn_beta_slow", 1);
+    if (!(rope.beta_fast > rope.beta_slow))
+      fail(Code::kFormat, "GGUF key ", quote(key("rope.scaling.yarn_beta_fast")), " is ",
+           rope.beta_fast, ", not above ", rope.beta_slow, " of yarn_beta_slow");
+    rope.attention_factor =
+        number("rope.scaling.attn_factor", 1) * yarn_attention_factor(rope.factor);
   }
 
   // The factors are two small tensors; the rest are keys.

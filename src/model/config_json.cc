@@ -7,13 +7,16 @@
 // Several engines broke on the change; both spellings are read, and a file that has both must not
 // contradict itself.
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/quote.h"
 #include "base/status.h"
 #include "model/architecture.h"
 #include "model/config.h"
+#include "model/config_json_experts.h"
 #include "model/config_json_recurrent.h"
+#include "model/config_json_windows.h"
 
 namespace prefix {
 namespace {
@@ -59,11 +62,14 @@ const Json& rope_object(const Json& json) {
     rope = &json.at(key);
     from = key;
   }
-  for (const auto& [key, value] : rope->items())
+  return *rope;
+}
+
+void refuse_layer_types(const Json& rope) {
+  for (const auto& [key, value] : rope.items())
     if (value.is_object())
       fail(Code::kUnsupportedModel, "rope parameters per layer type (", quote(key),
-           ") are not supported");
-  return *rope;
+           ") are not supported for this architecture");
 }
 
 std::string rope_type(const Json& rope, const ConfigTraits& traits) {
@@ -96,6 +102,28 @@ void read_longrope(const Json& json, const Json& rope, ModelConfig& c) {
                                 : longrope_attention_factor(factor, c.rope.original_max_positions);
 }
 
+void read_yarn(const Json& json, const Json& rope, ModelConfig& c) {
+  const auto number = [&](const char* key, double absent) {
+    return json_has(rope, key) ? positive(rope, key) : absent;
+  };
+  const bool stated = json_has(rope, "original_max_position_embeddings") ||
+                      json_has(json, "original_max_position_embeddings");
+  c.rope.original_max_positions = stated ? original_positions(json, rope) : c.max_positions;
+  c.rope.factor =
+      number("factor", static_cast<double>(c.max_positions) / c.rope.original_max_positions);
+  c.rope.beta_fast = number("beta_fast", 32);
+  c.rope.beta_slow = number("beta_slow", 1);
+  if (!(c.rope.beta_fast > c.rope.beta_slow))
+    fail(Code::kFormat, "beta_fast (", c.rope.beta_fast, ") must be above beta_slow (",
+         c.rope.beta_slow, ")");
+  c.rope.truncate = json_bool(rope, "truncate", true);
+  double factor = yarn_attention_factor(c.rope.factor);
+  if (json_has(rope, "mscale") && json_has(rope, "mscale_all_dim"))
+    factor = yarn_attention_factor(c.rope.factor, positive(rope, "mscale")) /
+             yarn_attention_factor(c.rope.factor, positive(rope, "mscale_all_dim"));
+  c.rope.attention_factor = number("attention_factor", factor);
+}
+
 void read_llama3(const Json& json, const Json& rope, ModelConfig& c) {
   c.rope.factor = positive(rope, "factor");
   c.rope.low_freq_factor = positive(rope, "low_freq_factor");
@@ -106,12 +134,14 @@ void read_llama3(const Json& json, const Json& rope, ModelConfig& c) {
          ") must be above low_freq_factor (", c.rope.low_freq_factor, ")");
 }
 
-void read_rope(const Json& json, const ConfigTraits& traits, ModelConfig& c) {
-  const Json& rope = rope_object(json);
+// Into c.rope. What `rope` leaves out may stand beside it.
+void read_rope(const Json& json, const Json& rope, const char* theta_key, double theta,
+               const ConfigTraits& traits, ModelConfig& c) {
+  refuse_layer_types(rope);
   const auto either = [&](const char* key, double absent) {
     return json_float(rope, key, json_float(json, key, absent));
   };
-  c.rope.theta = either("rope_theta", traits.rope_theta);
+  c.rope.theta = json_float(rope, "rope_theta", json_float(json, theta_key, theta));
   c.rope.partial_rotary_factor = either("partial_rotary_factor", traits.partial_rotary_factor);
   const std::string type = rope_type(rope, traits);
   if (type == "default") {
@@ -119,6 +149,12 @@ void read_rope(const Json& json, const ConfigTraits& traits, ModelConfig& c) {
   } else if (type == "linear") {
     c.rope.type = RopeType::kLinear;
     c.rope.factor = positive(rope, "factor");
+  } else if (type == "dynamic") {
+    c.rope.type = RopeType::kDynamic;
+    c.rope.factor = positive(rope, "factor");
+  } else if (type == "yarn") {
+    c.rope.type = RopeType::kYarn;
+    read_yarn(json, rope, c);
   } else if (type == "llama3") {
     c.rope.type = RopeType::kLlama3;
     read_llama3(json, rope, c);
@@ -127,31 +163,69 @@ void read_rope(const Json& json, const ConfigTraits& traits, ModelConfig& c) {
     read_longrope(json, rope, c);
   } else {
     fail(Code::kUnsupportedModel, "rope type ", quote(type),
-         " is not supported (supported: default, linear, llama3, longrope)");
+         " is not supported (supported: default, linear, dynamic, yarn, llama3, longrope)");
   }
 }
 
-// A window at least as long as the context never cuts anything.
-void refuse_windows(const Json& json, const ModelConfig& c) {
-  const bool used = json_bool(json, "use_sliding_window", !json.contains("use_sliding_window"));
-  if (used && json_has(json, "sliding_window")) {
-    const int64_t window = json_int(json, "sliding_window", 1, INT32_MAX);
-    if (window < c.max_positions)
-      fail(Code::kUnsupportedModel, "sliding_window is ", window, ", shorter than the context of ",
-           c.max_positions, "; sliding-window attention is not supported");
-  }
+// Layers with a window have a table of their own. v5 says so by type of layer; v4 has the
+// parameters of the others and, of these, the base alone.
+void read_two_ropes(const Json& json, const ConfigTraits& traits, ModelConfig& c) {
+  static const Json& kNone = *new Json(Json::object());
+  constexpr const char* kBase = "rope_local_base_freq";
+  const Json& rope = rope_object(json);
+  const auto of = [&](const char* type) -> const Json& {
+    if (!json_has(rope, type)) return kNone;
+    if (!rope.at(type).is_object())
+      fail(Code::kFormat, "rope parameter ", quote(type), " is ", json_shown(rope.at(type)),
+           ", not an object");
+    return rope.at(type);
+  };
+  const Json& windowed = of("sliding_attention");
+  const Json& full = of("full_attention");
+  const bool by_type = windowed.size() + full.size() > 0;
+  if (!by_type && json_has(json, "rope_parameters") && !rope.empty())
+    fail(Code::kFormat, "\"rope_parameters\" is ", json_shown(rope),
+         "; this architecture has them by type of layer, \"full_attention\" and ",
+         "\"sliding_attention\"");
+  const bool local = traits.window.rope_theta > 0;
+  read_rope(json, windowed, local ? kBase : "rope_theta",
+            local ? traits.window.rope_theta : traits.rope_theta, traits, c);
+  c.window_rope = c.rope;
+  c.rope = {};
+  read_rope(json, by_type ? full : rope, "rope_theta", traits.rope_theta, traits, c);
 }
 
-void refuse_layer_types(const Json& json, const ModelConfig& c) {
-  if (!json_has(json, "layer_types")) return;
-  const Json& types = json.at("layer_types");
-  if (!types.is_array() || types.size() != static_cast<size_t>(c.layers))
-    fail(Code::kFormat, "\"layer_types\" is ", json_shown(types), ", not a list of ", c.layers,
-         " names");
-  for (const Json& type : types)
-    if (type != "full_attention")
-      fail(Code::kUnsupportedModel, "layer type ", json_shown(type),
-           " is not supported (supported: \"full_attention\")");
+// Of the gated feed-forward part.
+ops::ActivationFn read_activation(const Json& json, const Architecture& architecture) {
+  const ConfigTraits& traits = architecture.config;
+  const char* const key = traits.activation_key;
+  if (!json_has(json, key)) return traits.activation;
+  const std::string name = json_string(json, key, "");
+  if (name == "silu") return ops::ActivationFn::kSilu;
+  // Recurrent layers have it as well, where it is silu.
+  const bool gelu = architecture.recurrent == Mixer::kNone;
+  if (gelu && (name == "gelu_pytorch_tanh" || (traits.gelu_is_tanh && name == "gelu")))
+    return ops::ActivationFn::kGeluTanh;
+  fail(Code::kUnsupportedModel, "activation ", quote(name),
+       " is not supported (supported: ", gelu ? "\"silu\", \"gelu_pytorch_tanh\")" : "\"silu\")");
+}
+
+// Layers that do not rotate: listed with 0, or each so-manieth.
+void read_unrotated(const Json& json, const ConfigTraits& traits, ModelConfig& c) {
+  constexpr const char* kList = "no_rope_layers";
+  const auto layers = static_cast<size_t>(c.layers);
+  if (json_has(json, kList)) {
+    const Json& list = json.at(kList);
+    if (!list.is_array() || list.size() < layers)
+      fail(Code::kFormat, "\"", kList, "\" is ", json_shown(list), ", not a list of ", c.layers,
+           " numbers");
+    for (size_t i = 0; i < layers; ++i)
+      c.unrotated.push_back(json_int_value(list[i], kList, 0, 1) == 0);
+    return;
+  }
+  const auto every = static_cast<size_t>(json_int(
+      json, "no_rope_layer_interval", 1, ConfigLimits::kLayers, traits.unrotated_interval));
+  for (size_t i = 0; i < layers; ++i) c.unrotated.push_back((i + 1) % every == 0);
 }
 
 void check_activation(const Json& json, const char* key, const char* supported) {
@@ -165,16 +239,10 @@ void refuse_unsupported(const Json& json, const Architecture& architecture) {
   if (architecture.feed_forward == FeedForward::kSquaredRelu) {
     check_activation(json, "mlp_hidden_act", "relu2");
     check_activation(json, "mamba_hidden_act", "silu");
-  } else {
-    check_activation(json, "hidden_act", "silu");
   }
-  if (json_has(json, "quantization_config")) {
-    const Json& how = json.at("quantization_config");
-    const bool named = how.is_object() && how.contains("quant_method");
-    fail(Code::kUnsupportedModel, "quantization_config (method ",
-         named ? json_shown(how.at("quant_method")) : "null",
-         ") is not supported; use the bf16 weights or a GGUF file");
-  }
+  if (json_bool(json, "use_bidirectional_attention", false))
+    fail(Code::kUnsupportedModel, "use_bidirectional_attention is true; attention to later tokens ",
+         "is not supported");
   if (json_bool(json, "is_encoder_decoder", false) || json_bool(json, "add_cross_attention", false))
     fail(Code::kUnsupportedModel, "encoder-decoder models are not supported");
 }
@@ -249,6 +317,18 @@ void read_multipliers(const Json& json, ModelConfig& c) {
   if (c.attention_scale == 0) fail(Code::kFormat, "attention_multiplier is 0");
 }
 
+// Of scores and logits.
+void read_scores(const Json& json, const ScoreTraits& traits, ModelConfig& c) {
+  const double divisor = json_float(json, "query_pre_attn_scalar", traits.query_scale);
+  if (!(divisor > 0)) fail(Code::kFormat, "query_pre_attn_scalar is ", divisor, ", not above 0");
+  c.attention_scale = 1 / std::sqrt(divisor);
+  const auto cap = [&](const char* key, double absent) {  // null: none
+    return json.contains(key) && !json_has(json, key) ? 0 : json_float(json, key, absent);
+  };
+  c.score_cap = cap("attn_logit_softcapping", traits.score_cap);
+  c.logit_cap = cap("final_logit_softcapping", traits.logit_cap);
+}
+
 // The text model's part of the configuration of a model that sees as well.
 const Json& text_config(const Json& json, const Architecture& architecture) {
   constexpr const char* kKey = "text_config";
@@ -317,24 +397,31 @@ ModelConfig config_from_json(const Json& whole) {
       traits.qkv_bias || (json_bool(json, "attention_bias", false) && traits.attention_bias);
   c.attention_output_bias = c.attention_bias && !traits.qkv_bias;
   c.mlp_bias = json_bool(json, "mlp_bias", false) && traits.mlp_bias;
-  refuse_windows(json, c);
+  read_windows(json, architecture, c);
   c.feed_forward = architecture.feed_forward;
-  if (architecture.recurrent != Mixer::kNone)
-    read_recurrent(json, architecture, c);
-  else
-    refuse_layer_types(json, c);
+  if (c.feed_forward == FeedForward::kGated) c.activation = read_activation(json, architecture);
+  if (architecture.recurrent != Mixer::kNone) read_recurrent(json, architecture, c);
+  if (traits.experts.count.name != nullptr) read_experts(json, architecture, c);
   if (traits.multipliers) read_multipliers(json, c);
+  if (traits.scores.read) read_scores(json, traits.scores, c);
+  if (traits.scaled_embedding) c.embedding_multiplier = std::sqrt(static_cast<double>(c.hidden));
   c.attention_gate = architecture.output_gate;
   if (c.attention_gate && !json_bool(json, "attn_output_gate", true))
     fail(Code::kUnsupportedModel, "attn_output_gate is false; architecture ", quote(c.architecture),
          " is supported with the gate only");
   c.rotates = traits.rotates && (!traits.named_positions || is_rotated(json));
-  if (c.rotates) read_rope(json, traits, c);
+  if (c.rotates && traits.window.own_rope && !c.windows.empty())
+    read_two_ropes(json, traits, c);
+  else if (c.rotates)
+    read_rope(json, rope_object(json), "rope_theta", traits.rope_theta, traits, c);
+  if (traits.unrotated_interval > 0) read_unrotated(json, traits, c);
   c.eos_ids =
       token_ids(json_has(json, "eos_token_id") ? json : whole, "eos_token_id", c.vocab_size);
   const std::vector<int32_t> bos =
       token_ids(json_has(json, "bos_token_id") ? json : whole, "bos_token_id", c.vocab_size);
   if (!bos.empty()) c.bos_id = bos.front();
+  c.quantization = quant_config_from_json(json);
+  if (c.quantization.method == QuantMethod::kNone) c.quantization = quant_config_from_json(whole);
   c.dtype = json_string(json, "dtype", json_string(json, "torch_dtype", ""));
   if (c.dtype.empty()) c.dtype = json_string(whole, "dtype", json_string(whole, "torch_dtype", ""));
   check_config(c);

@@ -43,7 +43,7 @@ Sha256::Digest digest_of(const Chunk& chunk, ops::Device& device) {
 
 }  // namespace
 
-// What is not said by weights alone; empty for a transformer without multipliers.
+// What is not said by weights alone; empty for a plain transformer.
 std::string Model::recurrence() const {
   const RecurrentConfig& r = config_.recurrent;
   std::string text;
@@ -54,11 +54,26 @@ std::string Model::recurrence() const {
     text += cat(' ', r.heads, ' ', r.head_dim, ' ', r.groups, ' ', r.state, ' ', r.conv_width, ' ',
                 std::bit_cast<uint32_t>(r.dt_min), ' ', std::bit_cast<uint32_t>(r.dt_max), ' ',
                 state_layout().bytes(), '\n');
+  if (const ExpertConfig& e = config_.experts; e.count > 0)
+    text += cat(e.count, ' ', e.per_token, ' ', e.intermediate, ' ', e.normalized, '\n');
   if (config_.embedding_multiplier != 1 || config_.residual_multiplier != 1 ||
       config_.attention_scale != 0)
     text += cat(std::bit_cast<uint64_t>(config_.embedding_multiplier), ' ',
                 std::bit_cast<uint64_t>(config_.residual_multiplier), ' ',
                 std::bit_cast<uint64_t>(config_.attention_scale), '\n');
+  if (config_.activation != ops::ActivationFn::kSilu)
+    text += cat("activation ", static_cast<int32_t>(config_.activation), '\n');
+  if (!config_.unrotated.empty()) {
+    for (const LayerSpec& layer : layers_) text += layer.rope_table < 0 ? '-' : '+';
+    text += '\n';
+  }
+  if (!config_.windows.empty()) {
+    text += 'w';
+    for (const LayerSpec& layer : layers_) text += cat(' ', layer.window, ' ', layer.rope_table);
+    if (config_.window_rope) text += cat(' ', config_.window_rope->attention_factor);
+    text += '\n';
+  }
+  if (config_.score_cap != 0) text += cat('c', std::bit_cast<uint64_t>(config_.score_cap), '\n');
   return text;
 }
 
@@ -69,13 +84,15 @@ Sha256::Digest Model::fingerprint(int threads) const {
   Pieces pieces;
   pieces.add(weights_.embedding);
   for (const LayerWeights& w : weights_.layers) {
-    for (const auto matrix : kLayerMatrices) pieces.add(w.*matrix);
+    visit_matrices(w, [&](const ops::PackedWeights& matrix) { pieces.add(matrix); });
     for (const auto vector : kLayerVectors) pieces.add(w.*vector);
   }
   const std::vector<float> frequencies = rope_frequencies(config_, false);
   const std::vector<float> others = rope_frequencies(config_, rotations_.front().regime_switch > 0);
   pieces.add(frequencies);
   pieces.add(others);
+  const std::vector<float> of_windows = rope_frequencies(config_.of_window_rope(), false);
+  if (config_.window_rope) pieces.add(of_windows);
 
   std::vector<Sha256::Digest> digests(pieces.chunks.size());
   // A few for each thread, then steps may have a turn.

@@ -17,7 +17,7 @@ std::unique_ptr<ops::Step> Model::forward(const StepPlan& plan, KvMemory& kv,
   {
     Stopwatch watch(times_.other_ns);
     step = device_.begin_step({plan.tokens, plan.positions, plan.rope_rows, plan.slots, plan.clear,
-                               plan.copies, plan.reads, &plan.attention, config_.heads, kv.layout(),
+                               plan.copies, plan.reads, plan.attention, config_.heads, kv.layout(),
                                kv.data(), &plan.scan, state_layout()});
     step->clear_pages();
     step->embed(weights_.embedding, config_.embedding_scale(), b.x, b.x_ld);
@@ -51,6 +51,9 @@ std::unique_ptr<ops::Step> Model::forward(const StepPlan& plan, KvMemory& kv,
         break;
       case FeedForward::kSquaredRelu:
         squared_relu_block(pass, layer, w);
+        break;
+      case FeedForward::kExperts:
+        experts_block(pass, layer, w);
         break;
     }
   }

@@ -157,9 +157,12 @@ GgufValue read_list(Reader& in, const std::string& key) {
   if (length > in.left() / each)
     in.bad("key ", quote(key), " is a list of ", length, " values of ", each,
            " bytes or more; the file has ", in.left(), " bytes left");
-  GgufList list{length, {}};
+  GgufList list{length, {}, {}};
   const bool whole = type != kString && type != kF32 && type != kF64;
-  if (type == kString)
+  if (type == kString && length <= GgufList::kKept)
+    for (uint64_t i = 0; i < length; ++i)
+      list.texts.push_back(in.string(GgufLimits::kStringBytes, "a string of a list"));
+  else if (type == kString)
     for (uint64_t i = 0; i < length; ++i)
       in.skip_string(GgufLimits::kStringBytes, "a string of a list");
   else if (whole && length <= GgufList::kKept)
@@ -183,44 +186,33 @@ void read_key(Reader& in, GgufMetadata& metadata) {
   if (!metadata.add(key, std::move(value))) in.bad("key ", quote(key), " occurs twice");
 }
 
+// The numbers of the types that are read, in the order of messages.
+constexpr std::pair<uint32_t, TensorType> kTensorTypes[] = {
+    {0, TensorType::kF32},    {1, TensorType::kF16},     {30, TensorType::kBF16},
+    {8, TensorType::kQ8_0},   {2, TensorType::kQ4_0},    {3, TensorType::kQ4_1},
+    {6, TensorType::kQ5_0},   {7, TensorType::kQ5_1},    {10, TensorType::kQ2_K},
+    {11, TensorType::kQ3_K},  {12, TensorType::kQ4_K},   {13, TensorType::kQ5_K},
+    {14, TensorType::kQ6_K},  {20, TensorType::kIQ4_NL}, {23, TensorType::kIQ4_XS},
+    {39, TensorType::kMXFP4},
+};
+
 TensorType tensor_type(const Reader& in, uint32_t type, const std::string& name) {
-  switch (type) {
-    case 0:
-      return TensorType::kF32;
-    case 1:
-      return TensorType::kF16;
-    case 2:
-      return TensorType::kQ4_0;
-    case 3:
-      return TensorType::kQ4_1;
-    case 6:
-      return TensorType::kQ5_0;
-    case 7:
-      return TensorType::kQ5_1;
-    case 8:
-      return TensorType::kQ8_0;
-    case 12:
-      return TensorType::kQ4_K;
-    case 13:
-      return TensorType::kQ5_K;
-    case 14:
-      return TensorType::kQ6_K;
-    case 30:
-      return TensorType::kBF16;
-    default:
-      break;
+  std::string supported;
+  for (const auto& [number, known] : kTensorTypes) {
+    if (number == type) return known;
+    supported += (supported.empty() ? "" : ", ") + std::string(ops::tensor_type_name(known));
   }
   // Names of the numbers that exist but are not read here.
   static constexpr const char* kNames[] = {
-      "",        "",       "",        "",      "Q4_2",   "Q4_3",  "",      "",
-      "",        "Q8_1",   "Q2_K",    "Q3_K",  "",       "",      "",      "Q8_K",
-      "IQ2_XXS", "IQ2_XS", "IQ3_XXS", "IQ1_S", "IQ4_NL", "IQ3_S", "IQ2_S", "IQ4_XS",
-      "I8",      "I16",    "I32",     "I64",   "F64",    "IQ1_M", "",      "",
-      "",        "",       "TQ1_0",   "TQ2_0", "",       "",      "",      "MXFP4"};
+      "",        "",      "",      "",      "Q4_2",  "Q4_3", "",     "",        "",
+      "Q8_1",    "",      "",      "",      "",      "",     "Q8_K", "IQ2_XXS", "IQ2_XS",
+      "IQ3_XXS", "IQ1_S", "",      "IQ3_S", "IQ2_S", "",     "I8",   "I16",     "I32",
+      "I64",     "F64",   "IQ1_M", "",      "",      "",     "",     "TQ1_0",   "TQ2_0",
+      "",        "",      "",      "",      "NVFP4"};
   const std::string known = type < std::size(kNames) ? kNames[type] : "";
   in.unsupported("tensor ", quote(name), " has type ",
                  known.empty() ? "number " + std::to_string(type) : known,
-                 " (supported: F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K)");
+                 " (supported: ", supported, ")");
 }
 
 struct Placed {

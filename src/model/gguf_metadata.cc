@@ -81,6 +81,15 @@ bool GgufMetadata::is_list(const std::string& key) const {
   return has(key) && std::holds_alternative<GgufList>(require(key));
 }
 
+std::vector<std::string> GgufMetadata::texts(const std::string& key) const {
+  if (!has(key)) return {};
+  const GgufValue& value = require(key);
+  const auto* list = std::get_if<GgufList>(&value);
+  if (!list || list->texts.size() != list->length)
+    wrong(key, value, cat("a list of at most ", GgufList::kKept, " texts").c_str());
+  return list->texts;
+}
+
 std::string GgufMetadata::text(const std::string& key) const {
   const GgufValue& value = require(key);
   const auto* text = std::get_if<std::string>(&value);

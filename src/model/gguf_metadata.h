@@ -11,11 +11,13 @@
 namespace prefix {
 
 // A list in the metadata. Vocabularies are the text library's, so of most lists only the length is
-// kept; short ones of whole numbers or booleans say something for each layer.
+// kept; short ones of whole numbers or booleans say something for each layer, short ones of texts
+// name labels.
 struct GgufList {
   static constexpr uint64_t kKept = 1024;
   uint64_t length = 0;
-  std::vector<int64_t> values;  // empty when they were not kept
+  std::vector<int64_t> values;  // these two are empty when they were not kept
+  std::vector<std::string> texts;
 };
 
 // Integers of every width are widened; those beyond int64 are refused by the reader.
@@ -34,6 +36,8 @@ class GgufMetadata {
   std::vector<int64_t> integers(const std::string& key, size_t count, int64_t minimum,
                                 int64_t maximum) const;
   bool is_list(const std::string& key) const;
+  // A short list of texts; empty when the key is absent.
+  std::vector<std::string> texts(const std::string& key) const;
   std::string text(const std::string& key) const;
   std::string text(const std::string& key, const std::string& absent) const;
 

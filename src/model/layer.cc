@@ -11,13 +11,17 @@ std::vector<LayerSpec> resolve_layers(const ModelConfig& config, const Architect
   for (int32_t i = 0; i < config.layers; ++i) {
     LayerSpec& layer = layers[static_cast<size_t>(i)];
     layer.mixer_norms = {!names.attention_norm.empty(), !names.post_attention_norm.empty()};
-    layer.feed_forward = config.feed_forward;
+    layer.feed_forward = config.has_experts(i) ? FeedForward::kExperts : config.feed_forward;
     if (architecture.single_blocks && config.kind(i) != LayerKind::kFeedForward)
       layer.feed_forward = FeedForward::kNone;
     switch (config.kind(i)) {
       case LayerKind::kAttention:
         layer.qk_norm = architecture.qk_norm;
         layer.kv_layer = kv_layer++;
+        layer.window = config.window(i);
+        layer.rope_table = config.window_rope && config.windows[static_cast<size_t>(i)] > 0 ? 1 : 0;
+        if (!config.unrotated.empty() && config.unrotated[static_cast<size_t>(i)])
+          layer.rope_table = -1;
         break;
       case LayerKind::kRecurrent:
         layer.mixer = config.recurrent.mixer;
@@ -29,7 +33,20 @@ std::vector<LayerSpec> resolve_layers(const ModelConfig& config, const Architect
     }
     layer.feed_forward_norms = {!names.ffn_norm.empty(), !names.post_ffn_norm.empty()};
   }
+  const std::vector<int32_t> windows = attention_windows(layers);
+  for (LayerSpec& layer : layers)
+    if (layer.kv_layer >= 0)
+      layer.attention_plan =
+          static_cast<int32_t>(std::ranges::find(windows, layer.window) - windows.begin());
   return layers;
+}
+
+std::vector<int32_t> attention_windows(const std::vector<LayerSpec>& layers) {
+  std::vector<int32_t> windows;
+  for (const LayerSpec& layer : layers)
+    if (layer.kv_layer >= 0 && std::ranges::find(windows, layer.window) == windows.end())
+      windows.push_back(layer.window);
+  return windows;
 }
 
 int32_t kv_layers(const std::vector<LayerSpec>& layers) {

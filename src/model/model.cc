@@ -18,10 +18,14 @@ Model::Model(ModelFiles files, ops::Device& device, int32_t max_positions, const
   layers_ = resolve_layers(config_, architecture);
   weights_ = load_weights(files, architecture, device_, progress);
   files.tensors->check_files();  // weights of two versions would be silent
-  const RopeTables tables = rope_tables(config_, max_positions_);
-  rotations_.push_back({ops::DeviceVector(device_, tables.cos),
-                        ops::DeviceVector(device_, tables.sin), tables.rotary_dim,
-                        tables.regime_switch});
+  const auto add_rotation = [&](const ModelConfig& config) {
+    const RopeTables tables = rope_tables(config, max_positions_);
+    rotations_.push_back({ops::DeviceVector(device_, tables.cos),
+                          ops::DeviceVector(device_, tables.sin), tables.rotary_dim,
+                          tables.regime_switch});
+  };
+  add_rotation(config_);
+  if (config_.window_rope) add_rotation(config_.of_window_rope());
   buffers_ = std::make_unique<ActivationBuffers>(device_);
 }
 
@@ -29,8 +33,7 @@ Model::~Model() {
   const auto free = [&](const ops::PackedWeights& m) {
     if (m.data) device_.release(const_cast<std::byte*>(m.data), m.bytes());
   };
-  for (const LayerWeights& layer : weights_.layers)
-    for (const auto matrix : kLayerMatrices) free(layer.*matrix);
+  for (const LayerWeights& layer : weights_.layers) visit_matrices(layer, free);
   free(weights_.embedding);
   if (!weights_.tied) free(weights_.output);
 }
@@ -86,9 +89,10 @@ void Model::warm_up(int64_t rows) {
     device_.linear(w.mixer_out, w.mixer_out_bias.data(), b.mixed, n, post_mixer ? b.c : b.x,
                    post_mixer ? b.c_ld : b.x_ld, !post_mixer);
     device_.linear_gated(w.gate_up, config_.intermediate, w.gate_bias.data(), w.up_bias.data(),
-                         ops::ActivationFn::kSilu, b.a, n, b.inner);
+                         config_.activation, b.a, n, b.inner);
     device_.linear(w.down, w.down_bias.data(), b.inner, n, post ? b.c : b.x, post ? b.c_ld : b.x_ld,
                    !post);
+    if (!config_.missing_output.empty()) return;
     // Selected rows are any number, not padded.
     for (; heads <= std::min(n, kMaxHeads); ++heads)
       device_.linear(weights_.output, nullptr, b.normed(), heads, logit_memory(logit_rows(), ld),

@@ -5,8 +5,9 @@
 //                          ├ mixer          norm ─ qkv ─ rotate ─ append K, V ─ attention ─ out ─(+)
 //                          │   or           norm ─ in ─ conv ─ scan ─ gated norm ─ out ─(+)
 //                          │   or           norm ─ in ─ B * x ─ conv ─ C * it ─ out ─(+)
-//                          └ feed-forward   norm ─ gate, up ─ silu(gate) * up ─ down ─(+)
+//                          └ feed-forward   norm ─ gate, up ─ act(gate) * up ─ down ─(+)
 //                              or           norm ─ up ─ relu(up)^2 ─ down ─(+)
+//                              or           norm ─ router ─ a few experts of gate, up, down ─(+)
 //
 //   model.cc life and memory · forward.cc the pass · blocks/ what a layer is made of (layer.h) ·
 //   heads.cc what is read of the last layer
@@ -24,6 +25,7 @@
 #include "base/sha256.h"
 #include "cache/kv_memory.h"
 #include "model/config.h"
+#include "model/label_head.h"
 #include "model/layer.h"
 #include "model/model_files.h"
 #include "model/step_memory.h"
@@ -40,6 +42,8 @@ struct LayerWeights {
   // What the mixer works on: of attention [q | k | v | gate], of others as RecurrentConfig says.
   ops::PackedWeights mixer_in, mixer_out;
   ops::PackedWeights gate_up, down;  // up alone where there is no gate
+  ops::PackedWeights router;         // [experts, hidden]
+  std::vector<ops::ExpertWeights> experts;
   // Empty where the architecture has none.
   ops::DeviceVector mixer_norm, post_mixer_norm, ffn_norm, post_ffn_norm;
   ops::DeviceVector q_norm, k_norm;
@@ -49,8 +53,16 @@ struct LayerWeights {
 };
 
 // All of a layer, for those who count, free or name what it is made of.
-inline constexpr ops::PackedWeights LayerWeights::* kLayerMatrices[] = {
-    &LayerWeights::mixer_in, &LayerWeights::mixer_out, &LayerWeights::gate_up, &LayerWeights::down};
+template <typename Visit>
+void visit_matrices(const LayerWeights& w, const Visit& visit) {
+  for (const ops::PackedWeights* matrix :
+       {&w.mixer_in, &w.mixer_out, &w.gate_up, &w.down, &w.router})
+    visit(*matrix);
+  for (const ops::ExpertWeights& expert : w.experts) {
+    visit(expert.gate_up);
+    visit(expert.down);
+  }
+}
 inline constexpr ops::DeviceVector LayerWeights::* kLayerVectors[] = {
     &LayerWeights::mixer_norm,
     &LayerWeights::post_mixer_norm,
@@ -75,6 +87,7 @@ struct Weights {
   ops::PackedWeights output;  // the same as embedding when tied
   bool tied = false;
   ops::DeviceVector output_norm;
+  LabelHead label_head;
   ops::DeviceVector logit_norm;  // over logits_scaling; empty where that is 1
   std::vector<LayerWeights> layers;
 };
@@ -108,8 +121,11 @@ class Model {
   Model& operator=(const Model&) = delete;
 
   const ModelConfig& config() const { return config_; }
+  const LabelHead& label_head() const { return weights_.label_head; }
   int32_t max_positions() const { return max_positions_; }
   ops::KvLayout kv_layout() const;
+  // The windows of its layers of attention, each once; 0: none.
+  std::vector<int32_t> windows() const { return attention_windows(layers_); }
   // What a state of the recurrent layers is made of; without any it has no layers.
   StateLayout state_layout() const;
   int64_t weight_bytes() const;  // of matrices and rotary tables

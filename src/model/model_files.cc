@@ -4,26 +4,19 @@
 #include <utility>
 #include <vector>
 
-#include "base/json.h"
 #include "base/quote.h"
 #include "base/status.h"
 #include "model/gguf.h"
+#include "model/json_file.h"
+#include "model/label_head.h"
+#include "model/quantised_tensors.h"
 #include "model/safetensors.h"
+#include "model/tensor_names.h"
 
 namespace prefix {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Runs `read`, and names `file` in what it complains about.
-template <typename Read>
-void naming(const InputFile& file, Read read) {
-  try {
-    read();
-  } catch (const Error& e) {
-    fail(e.code(), file.name(), ": ", e.message());
-  }
-}
 
 // The first of "architectures"; the model type where there is none.
 std::string declared_architecture(const Json& config, const std::string& model_type) {
@@ -39,39 +32,21 @@ ModelFiles open_gguf(std::shared_ptr<const InputFile> file) {
   GgufMetadata metadata;
   read_gguf(file, metadata, *files.tensors);
   naming(*file, [&] { files.config = config_from_gguf(metadata, *files.tensors); });
+  naming(*file, [&] { files.config.labels = label_count(*files.tensors); });
   files.declared_as = metadata.text("general.architecture");
+  naming(*file, [&] { declare_gguf(metadata, files.declared); });
   return files;
 }
 
-// Python writes Infinity for a float that JSON has no digits for. Here it becomes a text of the same
-// length, so that places in messages stay.
-std::string with_infinities(std::string text) {
-  constexpr std::string_view kInfinity = "Infinity", kText = "\"+inf\"  ";
-  bool quoted = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (quoted && text[i] == '\\') {
-      ++i;
-    } else if (text[i] == '"') {
-      quoted = !quoted;
-    } else if (!quoted && text.compare(i, kInfinity.size(), kInfinity) == 0) {
-      text.replace(i, kText.size(), kText);
-    }
-  }
-  return text;
-}
-
-// Calls use(JSON) of a file.
-template <typename Use>
-void with_json(const InputFile& file, const Use& use) {
-  naming(file, [&] {
-    const JsonLimits limits;
-    const JsonDocument document(
-        parse_json(with_infinities(read_text(file, limits.bytes)), "the file", limits));
-    use(document.tree());
-  });
-}
-
 constexpr char kConfig[] = "config.json";
+
+// Published embedders leave the output matrix out, whatever their configuration says of it.
+void note_missing_output(ModelFiles& files) {
+  if (files.config.tie_embeddings) return;
+  const FileNames names(*files.tensors, find_architecture(files.config.architecture), false);
+  const std::string output = names(names.patterns().output);
+  if (!files.tensors->find(output)) files.config.missing_output = output;
+}
 
 ModelFiles open_folder(const InputFolder& folder) {
   constexpr char kGeneration[] = "generation_config.json";
@@ -81,10 +56,14 @@ ModelFiles open_folder(const InputFolder& folder) {
   with_json(*folder.open(kConfig), [&](const Json& json) {
     files.config = config_from_json(json);
     files.declared_as = declared_architecture(json, files.config.architecture);
+    declare_config(json, files.declared);
   });
   if (folder.has(kGeneration))
     with_json(*folder.open(kGeneration),
               [&](const Json& json) { apply_generation_config(json, files.config); });
+
+  declare_folder(folder, files.declared);
+  declare_recipe(folder, files.declared);
 
   files.tensors = std::make_unique<TensorSource>();
   if (folder.has(kSingle))
@@ -93,6 +72,9 @@ ModelFiles open_folder(const InputFolder& folder) {
     read_sharded_safetensors(folder, kIndex, *files.tensors);
   else
     fail(Code::kNotFound, folder.name(), " has neither ", kSingle, " nor ", kIndex);
+  assemble_quantised(files.config.quantization, *files.tensors);
+  note_missing_output(files);
+  files.config.labels = label_count(*files.tensors);
   return files;
 }
 
@@ -100,11 +82,18 @@ ModelFiles open_path(const std::string& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status)) fail(Code::kNotFound, "no model at ", quote_path(path));
-  if (!fs::is_directory(status)) return open_gguf(std::make_shared<InputFile>(path));
-  const Directory folder(path);
-  if (!folder.has(kConfig))
-    fail(Code::kNotFound, folder.name(), " is a directory without ", kConfig);
-  return open_folder(folder);
+  ModelFiles files;
+  if (fs::is_directory(status)) {
+    const Directory folder(path);
+    if (!folder.has(kConfig))
+      fail(Code::kNotFound, folder.name(), " is a directory without ", kConfig);
+    files = open_folder(folder);
+  } else {
+    files = open_gguf(std::make_shared<InputFile>(path));
+    declare_recipe(Directory(fs::path(path).parent_path().string()), files.declared);
+  }
+  declare_path(path, files.declared);
+  return files;
 }
 
 // The GGUF files among them.
@@ -122,7 +111,10 @@ ModelFiles open_fed(const FedFiles& files) {
   if (names.size() > 1)
     fail(Code::kInvalidArgument, files.name(), " has ", names.size(),
          " .gguf files; a model is one of them");
-  return open_gguf(files.open(names.front()));
+  ModelFiles model = open_gguf(files.open(names.front()));
+  declare_path(names.front(), model.declared);
+  declare_recipe(files, model.declared);
+  return model;
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "base/input_folder.h"
 #include "model/config.h"
+#include "model/declared.h"
 #include "model/tensor_file.h"
 
 namespace prefix {
@@ -14,6 +15,7 @@ namespace prefix {
 struct ModelFiles {
   ModelConfig config;
   std::string declared_as;  // the architecture by the name in the file, "LlamaForCausalLM"
+  Declared declared;
   std::unique_ptr<TensorSource> tensors;
 };
 

@@ -14,10 +14,10 @@
 namespace prefix {
 namespace {
 
-// Tensors with the same role and the same type in the file.
+// Tensors with the same role that are stored in the same way.
 struct Group {
   std::string_view name;
-  TensorType type;
+  std::string_view kind;
   int64_t tensors = 0;
   int64_t parameters = 0;
   int64_t bytes = 0;
@@ -45,9 +45,10 @@ std::string_view group_of(std::string_view name, const ModelConfig& config) {
   if (is_recurrent(name, config)) return "recurrent";
   if (has("embed") || has("embd")) return "embedding";
   if (has("attn") || has("attention")) return "attention";
-  if (has("mlp") || has("ffn") || has(".feed_forward.")) return "mlp";
+  if (has("_exps.") || has(".experts.")) return "experts";
+  if (has("mlp") || has(".block_sparse_moe.") || has("ffn") || has(".feed_forward.")) return "mlp";
   if (has(".mixer.")) return group_of_mixer(name);
-  if (name == "lm_head.weight" || name == "output.weight") return "output";
+  if (name.ends_with("lm_head.weight") || name == "output.weight") return "output";
   return "other";
 }
 
@@ -58,8 +59,8 @@ std::vector<Group> groups_of(const std::vector<Tensor>& tensors, const ModelConf
     const std::string_view name = group_of(t.name, config);
     Group* group = nullptr;
     for (Group& g : groups)
-      if (g.name == name && g.type == t.type) group = &g;
-    if (!group) group = &groups.emplace_back(Group{name, t.type});
+      if (g.name == name && g.kind == t.kind()) group = &g;
+    if (!group) group = &groups.emplace_back(Group{name, t.kind()});
     ++group->tensors;
     group->parameters += element_count(t.name, t.shape);
     group->bytes += static_cast<int64_t>(t.bytes);
@@ -67,11 +68,14 @@ std::vector<Group> groups_of(const std::vector<Tensor>& tensors, const ModelConf
   return groups;
 }
 
-int64_t flops_per_token(const std::vector<Group>& groups, bool has_output) {
+int64_t flops_per_token(const std::vector<Group>& groups, bool has_output,
+                        const ExpertConfig& experts) {
   int64_t weights = 0;
-  for (const Group& g : groups)
-    if (g.name != "norm" && g.name != "unused" && (g.name != "embedding" || !has_output))
-      weights += g.parameters;
+  for (const Group& g : groups) {
+    if (g.name == "norm" || g.name == "unused" || (g.name == "embedding" && has_output)) continue;
+    weights +=
+        g.name == "experts" ? g.parameters / experts.count * experts.per_token : g.parameters;
+  }
   return 2 * weights;
 }
 
@@ -99,16 +103,19 @@ std::string model_info_json(const std::string& path) {
   json.field("kv_heads", c.kv_heads).field("head_dim", c.head_dim);
   json.field("intermediate", c.intermediate).field("vocabulary", c.vocab_size);
   json.field("max_positions", c.max_positions);
-  json.field("recurrent_layers", c.recurrent_count()).close('}');
+  json.field("recurrent_layers", c.recurrent_count());
+  json.field("experts", c.experts.count).field("experts_per_token", c.experts.per_token);
+  json.close('}');
+  json.field("logits", c.missing_output.empty());
   json.key("tensors").open('[');
   for (const Group& g : groups) {
-    json.open('{').field("group", g.name).field("dtype", tensor_type_name(g.type));
+    json.open('{').field("group", g.name).field("dtype", g.kind);
     json.field("tensors", g.tensors).field("parameters", g.parameters).field("bytes", g.bytes);
     json.close('}');
   }
   json.close(']').field("parameters", parameters).field("bytes", bytes);
   json.field("state_bytes", static_cast<int64_t>(state_layout_of(c).bytes()));
-  json.field("flops_per_token", flops_per_token(groups, has_output));
+  json.field("flops_per_token", flops_per_token(groups, has_output, c.experts));
   return std::move(json.close('}')).take();
 }
 

@@ -8,7 +8,8 @@ namespace prefix {
 // {"format": "safetensors" or "GGUF",
 //  "architecture": name, as the file gives it, "model_type": the architecture here that runs it,
 //  "sizes": {"layers", "hidden", "heads", "kv_heads", "head_dim", "intermediate", "vocabulary",
-//            "max_positions", "recurrent_layers"},
+//            "max_positions", "recurrent_layers", "experts", "experts_per_token"},
+//  "logits": whether it has an output matrix; without one it embeds only,
 //  "tensors": [{"group": "embedding" | "attention" | "mlp" | "norm" | "output" |
 //                        "recurrent" | "unused" | "other",
 //               "dtype": type in the file, "tensors": n, "parameters": n, "bytes": n in the file}],

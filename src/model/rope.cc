@@ -1,5 +1,6 @@
 #include "model/rope.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 
@@ -20,6 +21,29 @@ float llama3_frequency(float frequency, const RopeConfig& rope) {
   return static_cast<float>((1 - smooth) * frequency / rope.factor + smooth * frequency);
 }
 
+// How many of the frequencies, which fall, turn at least `turns` times in the original length.
+double yarn_correction(double turns, const RopeConfig& rope, int32_t dim) {
+  return dim * std::log(rope.original_max_positions / (turns * 2 * std::numbers::pi)) /
+         (2 * std::log(rope.theta));
+}
+
+// The share of the stretched frequency in the blend of each.
+std::vector<float> yarn_ramp(const RopeConfig& rope, int32_t dim) {
+  double low = yarn_correction(rope.beta_fast, rope, dim);
+  double high = yarn_correction(rope.beta_slow, rope, dim);
+  if (rope.truncate) {
+    low = std::floor(low);
+    high = std::ceil(high);
+  }
+  low = std::max(low, 0.0);
+  high = std::min(high, dim - 1.0);
+  if (low == high) high += 0.001;
+  std::vector<float> ramp;
+  for (int32_t i = 0; i < dim / 2; ++i)
+    ramp.push_back(std::clamp(static_cast<float>((i - low) / (high - low)), 0.0f, 1.0f));
+  return ramp;
+}
+
 // One row of each table. The angle is rounded to float32, as it is where the models were trained;
 // cos and sin of that angle are then exact to the last bit of a float32.
 void fill_row(float position, const std::vector<float>& frequencies, float scale, float* cos,
@@ -36,7 +60,8 @@ void fill_row(float position, const std::vector<float>& frequencies, float scale
 std::vector<float> rope_frequencies(const ModelConfig& config, bool second_regime) {
   const RopeConfig& rope = config.rope;
   const int32_t dim = config.rotary_dim();
-  std::vector<float> list;
+  std::vector<float> list, ramp;
+  if (rope.type == RopeType::kYarn) ramp = yarn_ramp(rope, dim);
   for (int32_t i = 0; i < dim / 2; ++i) {
     const auto at = static_cast<size_t>(i);
     const float exponent = static_cast<float>(2 * i) / static_cast<float>(dim);
@@ -45,6 +70,8 @@ std::vector<float> rope_frequencies(const ModelConfig& config, bool second_regim
       power *= static_cast<float>((second_regime ? rope.long_factor : rope.short_factor)[at]);
     float frequency = 1.0f / power;
     if (rope.type == RopeType::kLinear) frequency /= static_cast<float>(rope.factor);
+    if (rope.type == RopeType::kYarn)
+      frequency = ramp[at] / (static_cast<float>(rope.factor) * power) + (1 - ramp[at]) * frequency;
     if (rope.type == RopeType::kLlama3) frequency = llama3_frequency(frequency, rope);
     if (!rope.frequency_divisors.empty()) frequency /= rope.frequency_divisors[at];
     list.push_back(frequency);
@@ -62,8 +89,10 @@ int regimes_of(const RopeConfig& rope, int32_t positions) {
 
 int64_t rope_table_bytes(const ModelConfig& config, int32_t positions) {
   const int64_t half = config.rotary_dim() / 2;
-  return int64_t{regimes_of(config.rope, positions)} * positions * half * 2 *
-         int64_t{sizeof(float)};
+  const int64_t others =
+      config.window_rope ? rope_table_bytes(config.of_window_rope(), positions) : 0;
+  return others + int64_t{regimes_of(config.rope, positions)} * positions * half * 2 *
+                      int64_t{sizeof(float)};
 }
 
 RopeTables rope_tables(const ModelConfig& config, int32_t positions) {
@@ -71,10 +100,9 @@ RopeTables rope_tables(const ModelConfig& config, int32_t positions) {
   PREFIX_CHECK(positions > 0);
   RopeTables tables;
   tables.rotary_dim = config.rotary_dim();
-  const bool longrope = rope.type == RopeType::kLongrope;
   const int regimes = regimes_of(rope, positions);
   if (regimes == 2) tables.regime_switch = rope.original_max_positions;
-  const auto scale = longrope ? static_cast<float>(rope.attention_factor) : 1.0f;
+  const auto scale = static_cast<float>(rope.attention_factor);
   const auto rows = static_cast<size_t>(positions);
   const auto half = static_cast<size_t>(tables.rotary_dim / 2);
   tables.cos.resize(static_cast<size_t>(regimes) * rows * half);

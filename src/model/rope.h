@@ -2,6 +2,8 @@
 //
 //   frequency[i] = theta ^ (-2 i / rotary_dim), then per type
 //     linear     / factor
+//     yarn       / factor where it turns less than beta_slow times in the original length, unchanged
+//                where more than beta_fast times, blended between
 //     llama3     / factor for long wavelengths, unchanged for short ones, blended between
 //     longrope   / short_factor[i], or / long_factor[i] in sequences longer than the original
 //   GGUF may add divisors of its own (rope_freqs.weight), which is how it stores llama3.
@@ -23,7 +25,7 @@ struct RopeTables {
 // all of its positions, so rows [positions, 2 positions) repeat them with the other frequencies.
 RopeTables rope_tables(const ModelConfig& config, int32_t positions);
 
-// Bytes of both tables.
+// Bytes of both tables, and of those of layers with a window.
 int64_t rope_table_bytes(const ModelConfig& config, int32_t positions);
 
 // Frequencies of one regime as transformers computes them, in float32.

@@ -19,9 +19,10 @@ constexpr JsonLimits kHeaderLimits = {kMaxSafetensorsHeader, 12 * kMaxTensors};
 constexpr char kMetadata[] = "__metadata__";
 
 std::optional<TensorType> type_of(std::string_view dtype) {
-  if (dtype == "F32") return TensorType::kF32;
-  if (dtype == "F16") return TensorType::kF16;
-  if (dtype == "BF16") return TensorType::kBF16;
+  for (const TensorType type :
+       {TensorType::kF32, TensorType::kF16, TensorType::kBF16, TensorType::kI8, TensorType::kU8,
+        TensorType::kI32, TensorType::kI64, TensorType::kF8_E4M3, TensorType::kF8_E8M0})
+    if (dtype == tensor_type_name(type)) return type;
   return std::nullopt;
 }
 
@@ -70,7 +71,8 @@ class EntryReader {
     const std::optional<TensorType> type = type_of(dtype.get_ref<const std::string&>());
     if (!type)
       fail(Code::kUnsupportedModel, file_.name(), ": tensor ", quote(name), " has dtype ",
-           json_shown(dtype), " (supported: F32, F16, BF16)");
+           json_shown(dtype),
+           " (supported: F32, F16, BF16; in quantised weights I8, U8, I32, I64, F8_E4M3, F8_E8M0)");
     return *type;
   }
 

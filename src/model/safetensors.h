@@ -21,7 +21,8 @@ inline constexpr size_t kMaxSafetensorsDimensions = 8;
 inline constexpr size_t kMaxShards = 1024;
 
 // One file. Throws kFormat naming the rule, the tensor and the numbers when a rule is broken, and
-// kUnsupportedModel for an element type other than F32, F16 and BF16.
+// kUnsupportedModel for an element type that is neither F32, F16, BF16 nor one that quantised
+// weights are made of (model/quantised_tensors.h).
 void read_safetensors(std::shared_ptr<const InputFile> file, TensorSource& out);
 
 // `index`, model.safetensors.index.json: every tensor of its weight map exactly once. The file names in it

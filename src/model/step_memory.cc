@@ -22,6 +22,11 @@ ActivationWidths activation_widths(const ModelConfig& config, const ops::DeviceS
   w.inner = device.act_ld(config.intermediate);
   w.mixed = recurrent ? device.act_ld(std::max(q, config.recurrent.inner())) : w.q;
   if (config.feed_forward == FeedForward::kSquaredRelu) w.up = device.f32_ld(config.intermediate);
+  if (config.experts.count > 0) {
+    w.router = device.f32_ld(config.experts.count);
+    w.slots = config.experts.per_token;
+    w.expert_inner = device.act_ld(config.experts.intermediate);
+  }
   if (recurrent) {
     w.recurrent = device.f32_ld(config.recurrent.projection());
     w.conv = device.f32_ld(config.recurrent.conv_channels());
@@ -59,6 +64,16 @@ void check_device(const ModelConfig& config, const ops::DeviceSizes& device) {
   if (config.recurrent_count() > 0)
     fail(Code::kUnsupportedDevice, config.recurrent_count(), " of the ", config.layers,
          " layers are recurrent; such models run on device \"cpu\" only");
+  if (config.experts.count > 0)
+    fail(Code::kUnsupportedDevice, "the feed-forward layers have ", config.experts.count,
+         " experts; such models run on device \"cpu\" only");
+  for (int32_t i = 0; i < config.layers; ++i)
+    if (config.window(i) > 0)
+      fail(Code::kUnsupportedDevice, "layer ", i, " has a sliding window of ", config.window(i),
+           " keys; such models run on device \"cpu\" only");
+  if (config.score_cap != 0 || config.logit_cap != 0)
+    fail(Code::kUnsupportedDevice, "the ", config.score_cap != 0 ? "attention scores" : "logits",
+         " have a soft cap; such models run on device \"cpu\" only");
   if (config.feed_forward != FeedForward::kGated)
     fail(Code::kUnsupportedDevice, "the feed-forward layers have no gate; such models run on ",
          "device \"cpu\" only");

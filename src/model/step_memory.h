@@ -22,17 +22,21 @@ struct ActivationWidths {
   int64_t qkv = 0;                             // elements of a projection
   int64_t recurrent = 0, conv = 0;             // f32, of recurrent layers; 0: none
   int64_t up = 0;                              // f32, of feed-forward without a gate; 0: none
+  int64_t router = 0;                          // f32, scores of experts; 0: none
+  int64_t slots = 0, expert_inner = 0;         // of a row; activations of a slot
   int64_t a = 0, q = 0, mixed = 0, inner = 0;  // activations
   size_t act_bytes = 0, projection_bytes = 0;
 
   // Of the memory in which a projection and f32 results take turns.
   size_t result_bytes() const {
-    return std::max(static_cast<size_t>(std::max({c, recurrent, up})) * sizeof(float),
+    return std::max(static_cast<size_t>(std::max({c, recurrent, up, router})) * sizeof(float),
                     static_cast<size_t>(qkv) * projection_bytes);
   }
   size_t row_bytes() const {
     return static_cast<size_t>(x + conv) * sizeof(float) + result_bytes() +
-           static_cast<size_t>(a + q + mixed + inner) * act_bytes;
+           static_cast<size_t>(a + q + mixed + inner) * act_bytes +
+           static_cast<size_t>(slots) * (static_cast<size_t>(a + expert_inner) * act_bytes +
+                                         static_cast<size_t>(x) * sizeof(float));
   }
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "base/quote.h"
@@ -12,8 +13,7 @@ namespace prefix {
 
 namespace {
 
-// What a thread read last: the rows of a panel are asked for one after the other, and a call of the
-// system for each of them would take as long as the copy.
+// A piece of a file.
 struct Window {
   static constexpr size_t kBytes = 32768;
   static constexpr int64_t kRows = 32;
@@ -21,22 +21,38 @@ struct Window {
   uint64_t file = 0;  // its id
   uint64_t begin = 0;
   size_t size = 0;
+  uint64_t used = 0;
   std::byte bytes[kBytes];
+
+  bool has(const InputFile& from, uint64_t at, size_t count) const {
+    return file == from.id() && at >= begin && at + count <= begin + size;
+  }
+};
+
+// What a thread read last: the rows of a panel are asked for one after the other, and a call of the
+// system for each of them would take as long as the copy. A row may be made of as many tensors.
+struct Windows {
+  Window windows[4];
+  uint64_t uses = 0;
 
   // `count` bytes at `at`, which are there until the next call. `ahead` are read when they are not
   // here yet.
   const std::byte* get(const InputFile& from, uint64_t at, size_t count, size_t ahead) {
-    if (file != from.id() || at < begin || at + count > begin + size) {
-      size = 0;  // should the read fail
-      from.read(at, ahead, bytes);
-      file = from.id();
-      begin = at;
-      size = ahead;
+    Window* window =
+        std::ranges::find_if(windows, [&](const Window& one) { return one.has(from, at, count); });
+    if (window == std::end(windows)) {
+      window = std::ranges::min_element(windows, {}, &Window::used);
+      window->size = 0;  // should the read fail
+      from.read(at, ahead, window->bytes);
+      window->file = from.id();
+      window->begin = at;
+      window->size = ahead;
     }
-    return bytes + (at - begin);
+    window->used = ++uses;
+    return window->bytes + (at - window->begin);
   }
 };
-thread_local Window window;
+thread_local Windows windows;
 
 // Calls take(blocks, done, count) for the values [done, done + count) of a row, in order, in pieces
 // of whole blocks.
@@ -56,7 +72,7 @@ void for_each_piece(const Tensor& tensor, int64_t row, const Take& take) {
     const int64_t count = std::min(each, values - done);
     const auto bytes = static_cast<size_t>(blocks_bytes(tensor.type, count));
     const size_t window_bytes = std::min<uint64_t>(Window::kBytes, end - at);
-    take(window.get(*tensor.file, at, bytes, window_bytes), done, count);
+    take(windows.get(*tensor.file, at, bytes, window_bytes), done, count);
     at += bytes;
   }
 }
@@ -100,18 +116,28 @@ void TensorSource::add(std::shared_ptr<const InputFile> file, std::vector<Tensor
   files_.push_back(std::move(file));
 }
 
+void TensorSource::replace(std::vector<Tensor> tensors) {
+  by_name_.clear();
+  tensors_ = std::move(tensors);
+  for (size_t i = 0; i < tensors_.size(); ++i)
+    if (!by_name_.emplace(tensors_[i].name, i).second)
+      fail(Code::kFormat, "tensor ", quote(tensors_[i].name), " occurs twice");
+}
+
 void TensorSource::add_all(TensorSource other) {
   for (size_t i = 0; i < other.files_.size(); ++i)
     add(std::move(other.files_[i]), i == 0 ? std::move(other.tensors_) : std::vector<Tensor>());
 }
 
 void read_row(const Tensor& tensor, int64_t row, float* out) {
+  if (tensor.computed) return tensor.computed->read_row(row, out);
   for_each_piece(tensor, row, [&](const std::byte* blocks, int64_t done, int64_t count) {
     dequantise(tensor.type, blocks, count, out + done);
   });
 }
 
 void read_blocks(const Tensor& tensor, int64_t row, std::byte* out) {
+  if (tensor.computed) return tensor.computed->read_row(row, reinterpret_cast<float*>(out));
   for_each_piece(tensor, row, [&](const std::byte* blocks, int64_t done, int64_t count) {
     std::memcpy(out + blocks_bytes(tensor.type, done), blocks,
                 static_cast<size_t>(blocks_bytes(tensor.type, count)));

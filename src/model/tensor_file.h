@@ -2,7 +2,8 @@
 //
 //   safetensors ─┐
 //   shards ──────┼─> TensorSource: name -> { type, shape, place in a file } ── read_row ──> f32
-//   GGUF ────────┘                                                  └─ read_blocks ──> as stored
+//   GGUF ────────┘        │                                         └─ read_blocks ──> as stored
+//                         └─ quantised parts become one: { F32, shape, computed rows }
 #pragma once
 
 #include <cstddef>
@@ -20,6 +21,16 @@ namespace prefix {
 
 using ops::TensorType;
 
+// Rows that are made of other tensors.
+class ComputedRows {
+ public:
+  virtual ~ComputedRows() = default;
+  // Any thread. Throws kIo, and kFormat for what nobody can compute with.
+  virtual void read_row(int64_t row, float* out) const = 0;
+  // How they are stored: "INT4".
+  virtual std::string_view kind() const = 0;
+};
+
 struct Tensor {
   std::string name;
   TensorType type = TensorType::kF32;
@@ -27,6 +38,10 @@ struct Tensor {
   const InputFile* file = nullptr;  // valid while the TensorSource lives
   uint64_t offset = 0;              // of its bytes in the file
   size_t bytes = 0;
+  std::shared_ptr<const ComputedRows> computed;  // instead of a place in a file; then of type F32
+  bool may_be_left = false;  // the writer of the file adds it to models that have no such tensor
+
+  std::string_view kind() const { return computed ? computed->kind() : tensor_type_name(type); }
 
   int64_t row_values() const { return shape.empty() ? 1 : shape.back(); }
 };
@@ -49,6 +64,9 @@ class TensorSource {
   std::vector<std::string> names() const;
   // Throws kIo when a file was changed since it was opened.
   void check_files() const;
+
+  // Puts others of the same files in their place. Throws kFormat when a name occurs twice.
+  void replace(std::vector<Tensor> tensors);
 
   // For the readers: takes a file and its tensors; throws kFormat when a name occurs twice.
   void add(std::shared_ptr<const InputFile> file, std::vector<Tensor> tensors);

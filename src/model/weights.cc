@@ -8,18 +8,12 @@
 
 #include "base/quote.h"
 #include "base/status.h"
+#include "model/tensor_names.h"
 #include "model/tensor_rows.h"
 #include "ops/weights.h"
 
 namespace prefix {
 namespace {
-
-std::string for_layer(std::string_view pattern, int32_t layer) {
-  std::string name(pattern);
-  const size_t at = name.find("{}");
-  if (at != std::string::npos) name.replace(at, 2, std::to_string(layer));
-  return name;
-}
 
 class Loader {
  public:
@@ -30,8 +24,8 @@ class Loader {
         config_(files.config),
         architecture_(architecture),
         specs_(resolve_layers(config_, architecture)),
-        names_(config_.from_gguf ? architecture.gguf : architecture.hugging_face),
-        nested_(is_nested(files, architecture)),
+        file_names_(*files.tensors, architecture, config_.from_gguf),
+        names_(file_names_.patterns()),
         device_(device),
         format_(format),
         progress_(progress) {}
@@ -43,7 +37,10 @@ class Loader {
     w.embedding = pack(name(names_.embedding), vocab, config_.hidden);
     report();
     w.tied = config_.tie_embeddings;
-    w.output = w.tied ? w.embedding : pack(name(names_.output), vocab, config_.hidden);
+    if (w.tied)
+      w.output = w.embedding;
+    else if (config_.missing_output.empty())
+      w.output = pack(name(names_.output), vocab, config_.hidden);
     if (w.tied) used_.insert(name(names_.output));  // some files repeat it
     report();
     std::vector<float> norm = norm_values(name(names_.output_norm), config_.hidden);
@@ -52,6 +49,8 @@ class Loader {
       for (float& v : norm) v = static_cast<float>(v / config_.logits_scaling);
       w.logit_norm = upload(norm);
     }
+    w.label_head = load_label_head(*files_.tensors, config_.hidden, device_ != nullptr,
+                                   [this](const std::string& name) { used_.insert(name); });
     for (int32_t i = 0; i < config_.layers; ++i) {
       w.layers.push_back(layer(i));
       report();
@@ -77,7 +76,10 @@ class Loader {
     if (spec.feed_forward != FeedForward::kNone) {
       w.ffn_norm = norm(names_.ffn_norm, h);
       w.post_ffn_norm = norm(names_.post_ffn_norm, h);
-      mlp(w, spec.feed_forward == FeedForward::kGated);
+      if (spec.feed_forward == FeedForward::kExperts)
+        experts(w);
+      else
+        mlp(w, spec.feed_forward == FeedForward::kGated);
     }
     return w;
   }
@@ -246,20 +248,32 @@ class Loader {
     w.down_bias = bias(name(names_.down), h, config_.mlp_bias);
   }
 
-  static bool is_nested(const ModelFiles& files, const Architecture& architecture) {
-    if (architecture.nested.empty() || files.config.from_gguf) return false;
-    const std::string embedding = replaced(architecture.hugging_face.embedding, architecture);
-    return files.tensors->find(embedding) != nullptr;
+  void experts(LayerWeights& w) {
+    const ExpertConfig& e = config_.experts;
+    w.router = pack(name(names_.router) + ".weight", e.count, config_.hidden);
+    for (int32_t i = 0; i < e.count; ++i) {
+      ops::ExpertWeights& expert = w.experts.emplace_back();
+      expert.gate_up =
+          pack_gated(e.intermediate, config_.hidden,
+                     expert_part(names_.expert_gate, i, e.intermediate, config_.hidden),
+                     expert_part(names_.expert_up, i, e.intermediate, config_.hidden));
+      expert.down = pack(config_.hidden, e.intermediate,
+                         {expert_part(names_.expert_down, i, config_.hidden, e.intermediate)});
+    }
   }
-  static std::string replaced(std::string_view name, const Architecture& architecture) {
-    constexpr std::string_view kModel = "model.";
-    if (!name.starts_with(kModel)) return std::string(name);
-    return std::string(architecture.nested) + std::string(name.substr(kModel.size()));
+
+  // The matrix of an expert, in a tensor of its own or of all.
+  TensorRows::Part expert_part(std::string_view pattern, int32_t expert, int64_t n, int64_t k) {
+    constexpr std::string_view kNumber = "{e}";
+    std::string own = name(pattern) + ".weight";
+    const size_t at = own.find(kNumber);
+    if (at == own.npos) return {&tensor(own, {config_.experts.count, n, k}), expert * n, n};
+    own.replace(at, kNumber.size(), std::to_string(expert));
+    return part(own, n, k);
   }
+
   // The name in this file, of this layer.
-  std::string name(std::string_view pattern) const {
-    return for_layer(nested_ ? replaced(pattern, architecture_) : std::string(pattern), layer_);
-  }
+  std::string name(std::string_view pattern) const { return file_names_(pattern, layer_); }
 
   const Tensor& tensor(const std::string& name, const std::vector<int64_t>& shape) {
     const Tensor* t = files_.tensors->find(name);
@@ -357,11 +371,13 @@ class Loader {
   }
 
   void refuse_extra() const {
-    for (const std::string& name : files_.tensors->names()) {
+    for (const Tensor& tensor : files_.tensors->tensors()) {
+      const std::string& name = tensor.name;
       // Constants that some exporters write out and that follow from the configuration.
       const bool derived = name.ends_with("rotary_emb.inv_freq") || name == "rope_freqs.weight" ||
                            name.starts_with("rope_factors_");
-      if (!derived && !used_.count(name) && !is_left_out(name, config_, architecture_))
+      if (!derived && !tensor.may_be_left && !used_.count(name) &&
+          !is_left_out(name, config_, architecture_))
         fail(Code::kFormat, "tensor ", quote(name), " is not part of architecture ",
              quote(config_.architecture), " with this configuration");
     }
@@ -377,8 +393,8 @@ class Loader {
   const ModelConfig& config_;
   const Architecture& architecture_;
   const std::vector<LayerSpec> specs_;
+  const FileNames file_names_;
   const TensorNames& names_;
-  bool nested_;
   int32_t layer_ = -1;  // that is being loaded
   ops::Device* device_;
   ops::WeightFormat format_;
@@ -390,6 +406,16 @@ class Loader {
 
 }  // namespace
 
+// Of models that see as well.
+constexpr std::string_view kSeeingParts[] = {
+    "visual.",
+    "model.visual.",
+    "vision_tower.",
+    "model.vision_tower.",
+    "multi_modal_projector.",
+    "model.multi_modal_projector.",
+};
+
 bool is_left_out(std::string_view name, const ModelConfig& config,
                  const Architecture& architecture) {
   if (config.from_gguf) {
@@ -397,9 +423,11 @@ bool is_left_out(std::string_view name, const ModelConfig& config,
       if (name.starts_with(for_layer("blk.{}.", config.layers + i))) return true;
     return false;
   }
-  return std::ranges::any_of(architecture.left_out, [&](std::string_view start) {
+  const auto begins = [&](std::string_view start) {
     return !start.empty() && name.starts_with(start);
-  });
+  };
+  if (architecture.config.text_config && std::ranges::any_of(kSeeingParts, begins)) return true;
+  return std::ranges::any_of(architecture.left_out, begins);
 }
 
 Weights load_weights(const ModelFiles& files, const Architecture& architecture, ops::Device& device,
@@ -415,7 +443,7 @@ Weights weight_shapes(const ModelFiles& files, const Architecture& architecture,
 int64_t packed_bytes(const Weights& weights) {
   size_t bytes = weights.embedding.bytes() + (weights.tied ? 0 : weights.output.bytes());
   for (const LayerWeights& w : weights.layers)
-    for (const auto matrix : kLayerMatrices) bytes += (w.*matrix).bytes();
+    visit_matrices(w, [&](const ops::PackedWeights& matrix) { bytes += matrix.bytes(); });
   return static_cast<int64_t>(bytes);
 }
 

@@ -1,4 +1,5 @@
-// What one step's attention reads, the same for every layer and head (shared by all backends).
+// What one step's attention reads, the same for every layer of one window and every head (shared by
+// all backends). A step has a plan for each window that its model's layers have.
 //
 // Rows are the tokens computed in this step in depth-first order of the tree. A *tile* is a range
 // of consecutive rows handled together. A *run* is a list of consecutive KV pages of one tree node
@@ -11,12 +12,18 @@
 //        ├ row 2  leaf b    [             ][  run b       ]
 //        └ row 3  leaf b    [             ][ rows 2-3     ]
 //
-// Every row sees, over all runs that contain it, each position block 0..position/32 exactly once,
-// in the runs' order. A key at position p is visible to a row iff p <= the row's position; that
-// one rule is the causal mask, and keys behind a run's last valid position are never visible.
+// A key at position p is visible to a row at position q iff p <= q and, with a window, p > q - window.
+// That one rule is the mask, and keys behind a run's last valid position are never visible. Every row
+// sees, over all runs that contain it, each position block with a visible key exactly once, in the
+// runs' order. With a window runs begin where the first of their rows does:
+//
+//   window 64             pages 0    1    2    3    4    5
+//   row at position 130         .    .  [ x    x    x ]       a run of both rows has pages 2..5;
+//   row at position 180         .    .    .  [ x    x    x ]  page 2 weighs nothing in the second
 //
 // Invariance: keys are summed in blocks of kKeyBlock positions aligned to absolute positions, so a
-// row's result depends on its position and the keys alone, never on tiles, runs or companions.
+// row's result depends on its position and the keys alone, never on tiles, runs or companions. Blocks
+// and chunks before a row's window leave its state as it is, empty, whoever reads them.
 #pragma once
 
 #include <cstdint>
@@ -46,11 +53,13 @@ struct AttentionTile {
   int32_t run_begin;  // AttentionPlan::runs, sorted by (block_begin, row_begin)
   int32_t run_end;
   int32_t last_position;  // largest position of the tile's rows
+  int32_t first_key = 0;  // smallest position that one of them sees
 };
 
 // One unit of work per kv head. chunk < 0: the whole tile. Otherwise only keys
-// [chunk * kKeyChunk, (chunk + 1) * kKeyChunk), and the state goes to partial slot `slot`; the
-// slots of a tile are consecutive and are merged in chunk order afterwards.
+// [chunk * kKeyChunk, (chunk + 1) * kKeyChunk), and the state goes to partial slot `slot`; a tile has
+// an item for each chunk from that of first_key to that of last_position, whose slots are consecutive
+// and are merged in chunk order afterwards.
 struct AttentionItem {
   int32_t tile;
   int32_t chunk;
@@ -58,6 +67,7 @@ struct AttentionItem {
 };
 
 struct AttentionPlan {
+  int32_t window = 0;  // keys that a row sees, its own the last; 0: all before it
   std::vector<int32_t> pages;
   std::vector<AttentionRun> runs;
   std::vector<AttentionTile> tiles;

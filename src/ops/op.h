@@ -23,7 +23,9 @@
 #include <vector>
 
 #include "base/threads.h"
+#include "ops/activation.h"
 #include "ops/device_sizes.h"
+#include "ops/experts.h"
 #include "ops/kv_layout.h"
 #include "ops/weights.h"
 
@@ -34,8 +36,6 @@ struct ActivationBuffer {
   std::byte* data = nullptr;
   int64_t ld = 0;  // elements
 };
-
-enum class ActivationFn : int32_t { kSilu = 0 };
 
 // A copy from memory of a device to memory of the host.
 struct Download {
@@ -149,6 +149,33 @@ class Device {
   // out = max(x, 0)^2 as activations.
   virtual void squared_relu(const float* x, int64_t ld, int64_t rows, int64_t n,
                             ActivationBuffer out) = 0;
+  // Which experts each row uses: the per_row highest of its scores, of equal ones the first. Their
+  // weights are the softmax over the chosen scores if normalized, else over all.
+  struct RouteArgs {
+    const float* scores = nullptr;  // [rows, experts]
+    int64_t ld = 0;
+    int32_t experts = 0;
+    int32_t per_row = 0;
+    bool normalized = false;
+  };
+  virtual void route(const RouteArgs& args, int64_t rows, ExpertSlots& slots) = 0;
+  // out[row] += weight down (act (gate x[row]) * (up x[row])) of each expert of a row, one after
+  // the other. Allocates a list of the experts.
+  struct ExpertsArgs {
+    std::span<const ExpertWeights> experts;
+    int64_t hidden = 0, intermediate = 0;
+    ActivationFn fn = ActivationFn::kSilu;
+    ActivationBuffer x;         // [rows, hidden]
+    ActivationBuffer gathered;  // [slots, hidden], written
+    ActivationBuffer inner;     // [slots, intermediate], written
+    float* results = nullptr;   // [slots, hidden], written
+    int64_t ld_results = 0;
+    float* out = nullptr;  // [rows, hidden]
+    int64_t ld_out = 0;
+  };
+  virtual void experts(const ExpertsArgs& args, const ExpertSlots& slots) = 0;
+  // x = cap * tanh(x / cap).
+  virtual void soft_cap(float* x, int64_t ld, int64_t rows, int64_t n, float cap) = 0;
   // out = x as activations, no norm (for architectures that multiply the residual itself).
   virtual void convert(const float* x, int64_t ld, int64_t rows, int64_t n,
                        ActivationBuffer out) = 0;

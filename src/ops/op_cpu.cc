@@ -80,13 +80,13 @@ void CpuDevice::linear(const PackedWeights& w, const float* bias, ActivationBuff
 void CpuDevice::linear_gated(const PackedWeights& w, int64_t n, const float* bias_gate,
                              const float* bias_up, ActivationFn fn, ActivationBuffer x,
                              int64_t rows, ActivationBuffer out) {
-  PREFIX_CHECK(fn == ActivationFn::kSilu);
   PREFIX_CHECK(w.panels() == 2 * panels_of(n));
   GemmOutput output;
   output.gated_out = out.data;
   output.ldg = out.ld;
   output.bias_gate = bias_gate;
   output.bias_up = bias_up;
+  output.fn = fn;
   output.columns = n;
   gemm(context_, w, x, rows, output);
 }

@@ -60,8 +60,11 @@ class CpuDevice final : public Device {
                         ActivationBuffer x) override;
   void multiply(const float* x, int64_t ld, int64_t rows, int64_t n, float* y,
                 int64_t ld_y) override;
+  void soft_cap(float* x, int64_t ld, int64_t rows, int64_t n, float cap) override;
   void squared_relu(const float* x, int64_t ld, int64_t rows, int64_t n,
                     ActivationBuffer out) override;
+  void route(const RouteArgs& args, int64_t rows, ExpertSlots& slots) override;
+  void experts(const ExpertsArgs& args, const ExpertSlots& slots) override;
   void convert(const float* x, int64_t ld, int64_t rows, int64_t n, ActivationBuffer out) override;
   void parallel(int64_t n, const std::function<void(int64_t)>& task) override;
 

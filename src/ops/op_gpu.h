@@ -63,7 +63,8 @@ class GpuDevice final : public Device {
   void linear_gated(const PackedWeights& w, int64_t n, const float* bias_gate, const float* bias_up,
                     ActivationFn fn, ActivationBuffer x, int64_t rows,
                     ActivationBuffer out) override;
-  // Of recurrent layers, gated attention and feed-forward without a gate: refused on a GPU.
+  // Of recurrent layers, gated attention, feed-forward without a gate or with experts: refused on a
+  // GPU.
   void gated_norm(const GatedNormArgs&, int64_t, ActivationBuffer) override { PREFIX_CHECK(false); }
   void multiply_sigmoid(const float*, int64_t, int64_t, int64_t, ActivationBuffer) override {
     PREFIX_CHECK(false);
@@ -74,6 +75,9 @@ class GpuDevice final : public Device {
   void squared_relu(const float*, int64_t, int64_t, int64_t, ActivationBuffer) override {
     PREFIX_CHECK(false);
   }
+  void route(const RouteArgs&, int64_t, ExpertSlots&) override { PREFIX_CHECK(false); }
+  void experts(const ExpertsArgs&, const ExpertSlots&) override { PREFIX_CHECK(false); }
+  void soft_cap(float*, int64_t, int64_t, int64_t, float) override { PREFIX_CHECK(false); }
   void convert(const float* x, int64_t ld, int64_t rows, int64_t n, ActivationBuffer out) override;
   void parallel(int64_t n, const std::function<void(int64_t)>& task) override;
 

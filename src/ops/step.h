@@ -31,8 +31,8 @@ struct StepArrays {
   std::span<const KvSlot> slots;       // where its key and value go
   std::span<const int32_t> clear;      // pages
   std::span<const PageCopy> copies;
-  std::span<const int32_t> reads;  // rows that gather_rows() is expected to be asked for
-  const AttentionPlan* attention = nullptr;
+  std::span<const int32_t> reads;            // rows that gather_rows() is expected to be asked for
+  std::span<const AttentionPlan> attention;  // of each window that layers have
   int32_t heads = 0;
   KvLayout kv;
   std::byte* pool = nullptr;       // the pages
@@ -63,7 +63,12 @@ struct AttentionArgs {
   int32_t layer = 0;
   ActivationBuffer q;    // [rows, heads * head_dim], rotated
   ActivationBuffer out;  // [rows, heads * head_dim]
-  float scale = 0;       // scores are q.k * scale before the softmax
+  int32_t plan = 0;      // of StepArrays::attention
+  float scale = 0;       // scores are q.k * scale before the softmax,
+  float soft_cap = 0;    // or, where this is not 0, soft_cap * tanh(q.k * scale / soft_cap)
+  // [heads]: each a score of one more key, which has no value: it takes part in the sum of the
+  // softmax only (an attention sink). Null: none. Not every device has these two, nor windows.
+  const float* sinks = nullptr;
 };
 
 // The causal convolution of a recurrent layer, over the last tokens of each row's path: one filter a

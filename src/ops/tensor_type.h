@@ -1,5 +1,6 @@
 // How files store the values of a tensor: plain numbers, or blocks of quantised ones with their
-// scales. The types are those of safetensors and GGUF that the library reads.
+// scales. The types are those of safetensors and GGUF that the library reads; whole numbers and 8-bit
+// floats are parts of quantised weights.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +17,24 @@ enum class TensorType : int32_t {
   kQ4_1,
   kQ5_0,
   kQ5_1,
+  kQ2_K,
+  kQ3_K,
   kQ4_K,
   kQ5_K,
   kQ6_K,
+  kIQ4_NL,
+  kIQ4_XS,
+  kMXFP4,
+  kI8,
+  kU8,
+  kI32,
+  kI64,
+  kF8_E4M3,
+  kF8_E8M0,
 };
+
+// Whole numbers and 8-bit floats, which are weights together with scales only.
+bool needs_scales(TensorType type);
 
 std::string_view tensor_type_name(TensorType type);
 // Values per block and bytes per block; 1 and the element size for plain types.

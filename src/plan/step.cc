@@ -119,10 +119,9 @@ void StepBuilder::place_rows(NodeId id, StepPlan& plan) {
   plan.rope_rows.resize(plan.tokens.size());
   for (auto row = static_cast<size_t>(m.row_begin); row < plan.tokens.size(); ++row)
     plan.rope_rows[row] = plan.positions[row] + rope_offset;
-  m.page_begin = static_cast<int32_t>(plan.attention.pages.size());
-  tree_.for_each_piece(n, 0, n.length, [&](int32_t page, int32_t, int32_t) {
-    plan.attention.pages.push_back(page);
-  });
+  m.page_begin = static_cast<int32_t>(pages_.size());
+  tree_.for_each_piece(n, 0, n.length,
+                       [&](int32_t page, int32_t, int32_t) { pages_.push_back(page); });
 }
 
 void StepBuilder::build(StepPlan& plan) {
@@ -134,11 +133,8 @@ void StepBuilder::build(StepPlan& plan) {
   plan.copies.clear();
   plan.reads.clear();
   plan.commits.clear();
-  plan.attention.pages.clear();
-  plan.attention.runs.clear();
-  plan.attention.tiles.clear();
-  plan.attention.items.clear();
-  plan.attention.partial_slots = 0;
+  plan.attention.resize(shape_.windows.size());
+  pages_.clear();
   plan.scan.segments.clear();
   plan.scan.writes.clear();
   plan.scan.pages.clear();
@@ -176,13 +172,29 @@ void StepBuilder::build(StepPlan& plan) {
       }
     }
   }
-  plan_attention(plan);
+  for (size_t i = 0; i < shape_.windows.size(); ++i) {
+    plan.attention[i].window = shape_.windows[i];
+    plan_attention(plan, plan.attention[i]);
+  }
 }
+
+namespace {
+
+// The smallest position that one of these rows sees.
+int32_t first_key(const StepPlan& plan, int32_t window, int32_t row_begin, int32_t row_end) {
+  if (window == 0) return 0;
+  const auto positions = plan.positions.begin();
+  return std::max(0, *std::min_element(positions + row_begin, positions + row_end) - window + 1);
+}
+
+}  // namespace
 
 // The runs by which the rows [row_begin, row_end) of a tile read the pages of one node. Rows below
 // the node read its whole pages (a partly filled last page was copied to their branch); its own
-// rows read up to the page of their last position.
-void StepBuilder::add_runs(NodeId id, int32_t row_begin, int32_t row_end, StepPlan& plan) const {
+// rows read up to the page of their last position. Pages that are behind the windows of all of a
+// run's rows are not in it.
+void StepBuilder::add_runs(NodeId id, int32_t row_begin, int32_t row_end, const StepPlan& plan,
+                           AttentionPlan& attention) const {
   const Node& n = tree_.node(id);
   if (n.length == 0) return;
   const Mark& m = marks_[id];
@@ -197,9 +209,11 @@ void StepBuilder::add_runs(NodeId id, int32_t row_begin, int32_t row_end, StepPl
           ? plan.positions[static_cast<size_t>(own_end - 1)] / kPageTokens - first_block + 1
           : 0;
   const auto add = [&](int32_t from, int32_t to, int32_t begin, int32_t end) {
-    if (from < to && begin < end)
-      plan.attention.runs.push_back(
-          {m.page_begin + from, first_block + from, to - from, begin, end});
+    if (from >= to || begin >= end) return;
+    const int32_t seen = first_key(plan, attention.window, begin, end) / kPageTokens - first_block;
+    from = std::max(from, seen);
+    if (from < to)
+      attention.runs.push_back({m.page_begin + from, first_block + from, to - from, begin, end});
   };
   const int32_t common = std::min(whole, own);
   add(0, common, own_begin, below_end);
@@ -207,8 +221,12 @@ void StepBuilder::add_runs(NodeId id, int32_t row_begin, int32_t row_end, StepPl
   add(common, whole, below_begin, below_end);
 }
 
-void StepBuilder::plan_attention(StepPlan& plan) {
-  AttentionPlan& attention = plan.attention;
+void StepBuilder::plan_attention(const StepPlan& plan, AttentionPlan& attention) const {
+  attention.pages = pages_;
+  attention.runs.clear();
+  attention.tiles.clear();
+  attention.items.clear();
+  attention.partial_slots = 0;
   const auto rows = static_cast<int32_t>(plan.tokens.size());
   const int32_t tile_rows = std::max(1, shape_.tile_rows / (shape_.heads / shape_.kv_heads));
   size_t at = 0;  // order_[at] holds the first row of the tile
@@ -216,10 +234,12 @@ void StepBuilder::plan_attention(StepPlan& plan) {
     const int32_t end = std::min(rows, begin + tile_rows);
     while (marks_[order_[at]].own_end <= begin) ++at;
     AttentionTile tile{begin, end, static_cast<int32_t>(attention.runs.size()), 0, 0};
-    for (NodeId id = order_[at]; id != kNoNode; id = tree_.node(id).parent)
-      add_runs(id, begin, end, plan);
+    tile.first_key = first_key(plan, attention.window, begin, end);
+    for (NodeId id = order_[at]; id != kNoNode && tree_.node(id).end() > tile.first_key;
+         id = tree_.node(id).parent)
+      add_runs(id, begin, end, plan, attention);
     for (size_t i = at + 1; i < order_.size() && marks_[order_[i]].row_begin < end; ++i)
-      add_runs(order_[i], begin, end, plan);
+      add_runs(order_[i], begin, end, plan, attention);
     tile.run_end = static_cast<int32_t>(attention.runs.size());
     std::sort(attention.runs.begin() + tile.run_begin, attention.runs.end(),
               [](const AttentionRun& a, const AttentionRun& b) {
@@ -235,18 +255,22 @@ void StepBuilder::plan_attention(StepPlan& plan) {
     }
     attention.tiles.push_back(tile);
   }
+  split_tiles(attention);
+}
 
+void StepBuilder::split_tiles(AttentionPlan& attention) const {
   // Long paths are split over several items only when there are too few tiles to keep the threads
   // busy: the order of merging is the same either way.
   const bool split = static_cast<int64_t>(attention.tiles.size()) * shape_.kv_heads <
                      4 * static_cast<int64_t>(shape_.threads);
   for (int32_t t = 0; t < static_cast<int32_t>(attention.tiles.size()); ++t) {
-    const int32_t chunks = attention.tiles[static_cast<size_t>(t)].last_position / kKeyChunk + 1;
-    if (!split || chunks == 1) {
+    const AttentionTile& tile = attention.tiles[static_cast<size_t>(t)];
+    const int32_t first = tile.first_key / kKeyChunk, last = tile.last_position / kKeyChunk;
+    if (!split || first == last) {
       attention.items.push_back({t, -1, -1});
       continue;
     }
-    for (int32_t c = 0; c < chunks; ++c)
+    for (int32_t c = first; c <= last; ++c)
       attention.items.push_back({t, c, attention.partial_slots++});
   }
 }

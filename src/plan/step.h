@@ -32,11 +32,11 @@ struct StepPlan {
   std::vector<int32_t> rope_rows;  // row of the rotary tables: position + the root's rope_offset
   std::vector<KvSlot> slots;
 
-  std::vector<int32_t> clear;    // pages to zero first
-  std::vector<PageCopy> copies;  // after a layer's append, before its attention, in order
-  AttentionPlan attention;
-  ScanPlan scan;               // of models with recurrent layers
-  std::vector<int32_t> reads;  // rows that heads will read, ascending
+  std::vector<int32_t> clear;            // pages to zero first
+  std::vector<PageCopy> copies;          // after a layer's append, before its attention, in order
+  std::vector<AttentionPlan> attention;  // of each of StepShape::windows
+  ScanPlan scan;                         // of models with recurrent layers
+  std::vector<int32_t> reads;            // rows that heads will read, ascending
 
   struct Commit {
     NodeId node;
@@ -53,8 +53,9 @@ struct StepShape {
   int32_t heads = 1;
   int32_t kv_heads = 1;
   int32_t threads = 1;
-  int32_t tile_rows = 96;   // packed query rows of an attention tile (Device::tile_rows)
-  int32_t state_pages = 0;  // of a state; 0: the model has no recurrent layers
+  int32_t tile_rows = 96;              // packed query rows of an attention tile (Device::tile_rows)
+  int32_t state_pages = 0;             // of a state; 0: the model has no recurrent layers
+  std::vector<int32_t> windows = {0};  // that its layers have, each once (AttentionPlan::window)
 };
 
 class StepBuilder {
@@ -105,7 +106,7 @@ class StepBuilder {
     int32_t row_begin = 0;  // own rows, then those of descendants
     int32_t own_end = 0;
     int32_t subtree_end = 0;
-    int32_t page_begin = 0;
+    int32_t page_begin = 0;  // pages_
     int32_t last_segment = -1;
   };
   void touch(NodeId id);
@@ -119,14 +120,17 @@ class StepBuilder {
   void place_rows(NodeId id, StepPlan& plan);
   void place_segments(NodeId id, StepPlan& plan);
   int32_t state_number(const std::vector<int32_t>& state, StepPlan& plan);
-  void plan_attention(StepPlan& plan);
-  void add_runs(NodeId id, int32_t row_begin, int32_t row_end, StepPlan& plan) const;
+  void plan_attention(const StepPlan& plan, AttentionPlan& attention) const;
+  void split_tiles(AttentionPlan& attention) const;
+  void add_runs(NodeId id, int32_t row_begin, int32_t row_end, const StepPlan& plan,
+                AttentionPlan& attention) const;
 
   const Tree& tree_;
   StepShape shape_;
   int64_t step_ = 0;
   std::vector<Mark> marks_;  // by node id
   std::vector<NodeId> roots_;
+  std::vector<int32_t> pages_;                      // of the marked nodes, one after the other
   std::vector<std::pair<NodeId, int32_t>> extras_;  // (node, offset) to recompute
   std::unordered_set<int64_t> extra_keys_;
   std::vector<NodeId> order_;                                        // marked nodes, depth first

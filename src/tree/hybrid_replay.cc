@@ -111,6 +111,10 @@ double HybridReplay::least_gain() const {
   return kShare * static_cast<double>(options_.cost.state_bytes) / token;
 }
 
+std::vector<int64_t> HybridReplay::place(int64_t begin, int64_t prompt, int64_t end) const {
+  return depths_.place(begin, prompt, end, options_.admission.placed, least_gain());
+}
+
 void HybridReplay::insert(std::string_view name, std::span<const int32_t> tokens, int64_t prompt) {
   const int32_t root = tree_.root(name);
   const std::span<const int32_t> head = tokens.first(static_cast<size_t>(prompt));
@@ -123,8 +127,7 @@ void HybridReplay::insert(std::string_view name, std::span<const int32_t> tokens
     const auto length = static_cast<int64_t>(kept.size());
     if (options_.admission.placed > 0) {
       const int64_t begin = tree_.match(root, kept, length).length;
-      for (const int64_t end :
-           depths_.place(begin, prompt, length, options_.admission.placed, least_gain()))
+      for (const int64_t end : place(begin, prompt, length))
         insert_exact(root, kept.first(static_cast<size_t>(end)), prompt, true);
     }
     if (options_.admission.prompt && answered) insert_exact(root, head, prompt, true);

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "tree/hybrid_options.h"
 #include "tree/hybrid_tree.h"
@@ -29,6 +30,9 @@ class HybridReplay {
   int64_t look_up(std::string_view name, std::span<const int32_t> prompt);
   // prompt: how many of the tokens are the prompt's.
   void insert(std::string_view name, std::span<const int32_t> tokens, int64_t prompt);
+
+  // Where it would take states of a sequence from `begin` to `end` whose prompt ends at `prompt`.
+  std::vector<int64_t> place(int64_t begin, int64_t prompt, int64_t end) const;
 
   void set_method(HybridMethod method, double alpha);
   const HybridTree& tree() const { return tree_; }

@@ -41,6 +41,10 @@ class HybridSimulator {
 
   // tokens: those of the prompt, then those of the answer. Returns the reused tokens of the prompt.
   int64_t request(std::string_view name, std::span<const int32_t> tokens, int64_t prompt);
+  // Not with kBlock: see HybridReplay.
+  std::vector<int64_t> place(int64_t begin, int64_t prompt, int64_t end) const {
+    return replay_->place(begin, prompt, end);
+  }
   HybridStats stats() const;
   const HybridTree& tree() const { return replay_->tree(); }  // not with kBlock
 

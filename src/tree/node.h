@@ -28,7 +28,8 @@ struct Node {
   NodeId queue_previous = kNoNode;
   int64_t last_use = 0;  // ticks
   uint32_t uses = 0;
-  uint32_t job = 0;  // that asked for it first: tells "shared" from "cached"
+  uint32_t job = 0;         // that asked for it first: tells "shared" from "cached"
+  int32_t kept_states = 0;  // in the subtree, this node's too: those that stay in the cache
   int16_t priority = 0;
   bool expired = false;
   bool queued = false;  // may be evicted, and waits for it

@@ -5,12 +5,15 @@
 //                                                        └─ most tokens saved of late ──> Tree
 //
 // No policy is good for every workload (docs/hybrid-cache-report.md). Requests that only score leave
-// states at forks alone, so the ghosts, which keep one at every end, do not see them.
+// states at forks alone, so the ghosts, which keep one at every end, do not see them. From what they
+// see they also learn where requests part from each other, and so where states are worth their room.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "tree/hybrid_simulator.h"
 #include "tree/policy.h"
@@ -21,12 +24,16 @@ class PolicyGhosts {
  public:
   static constexpr Policy kFirst = Policy::kGds;  // until the ghosts have seen enough
 
-  // capacity: bytes of keys, values and states.
-  PolicyGhosts(const HybridCost& cost, int64_t capacity) : simulator_(options(cost, capacity)) {}
+  // capacity: bytes of keys, values and states; admission: of the cache, which keeps a state at the
+  // end of each prompt; fixed: its policy, if it has one. Then the ghosts only place states.
+  PolicyGhosts(const HybridCost& cost, int64_t capacity, const HybridAdmission& admission = {},
+               std::optional<Policy> fixed = {})
+      : fixed_(fixed), simulator_(options(cost, capacity, admission, fixed)) {}
 
   // A request that ended, with what it generated behind its prompt. Returns the policy to follow.
   Policy follow(int32_t name_space, std::span<const int32_t> tokens, int64_t prompt) {
     simulator_.request(std::to_string(name_space), tokens, prompt);
+    if (fixed_) return *fixed_;
     switch (simulator_.stats().method) {
       case HybridMethod::kLru:
         return Policy::kLru;
@@ -37,16 +44,25 @@ class PolicyGhosts {
     }
   }
 
+  // Positions behind `begin` and before the end of a prompt where later requests are likely to part
+  // from it, ascending.
+  std::vector<int64_t> place(int64_t begin, int64_t prompt) const {
+    return simulator_.place(begin, prompt, prompt);
+  }
+
  private:
-  static HybridOptions options(const HybridCost& cost, int64_t capacity) {
+  static HybridOptions options(const HybridCost& cost, int64_t capacity,
+                               const HybridAdmission& admission, std::optional<Policy> fixed) {
     HybridOptions o;
     o.cost = cost;
-    o.method = HybridMethod::kAuto;
+    o.method = fixed ? HybridMethod::kLru : HybridMethod::kAuto;
     o.capacity = capacity;
+    o.admission = admission;
     o.admission.prompt = true;
     return o;
   }
 
+  std::optional<Policy> fixed_;
   HybridSimulator simulator_;
 };
 

@@ -166,6 +166,7 @@ NodeId Tree::split(NodeId id, int32_t offset) {
   up.length = offset;
   up.computed = std::min(lower.computed, offset);
   up.subtree_locks = lower.subtree_locks;
+  up.kept_states = lower.kept_states;
   up.job = lower.job;
   up.uses = lower.uses;
   up.priority = lower.priority;
@@ -247,6 +248,7 @@ NodeId Tree::branch(NodeId parent, std::span<const int32_t> tokens) {
 void Tree::cut(NodeId id, int32_t length) {
   Node& n = nodes_[id];
   PREFIX_CHECK(n.subtree_locks == 0);
+  forget_state(id);
   const int32_t gone = page_count(n) - pages_between(n.start, n.start + length);
   for (int32_t i = 0; i < gone; ++i) {
     const int32_t page = n.last_page;
@@ -257,7 +259,6 @@ void Tree::cut(NodeId id, int32_t length) {
   n.length = length;
   n.computed = std::min(n.computed, length);
   if (n.end() % kPageTokens != 0) pages_.unmark(n.last_page);
-  forget_state(id);
 }
 
 // Frees a leaf; its parent may become evictable.

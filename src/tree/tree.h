@@ -169,7 +169,11 @@ class Tree {
   // Takes it from the node; the pages are the caller's.
   std::vector<int32_t> take_state(NodeId id);
   void drop_state(NodeId id);
-  void keep_state(NodeId id) { states_.at(id).keep = true; }
+  void keep_state(NodeId id);
+  // Drops kept states above a node, those nearest to the root first, until at most `most` are on its
+  // path; those at forks and in use stay. Exempt ones stay, too, and do not count.
+  void thin_states(NodeId id, int32_t most);
+  void exempt_state(NodeId id) { states_.at(id).exempt = true; }
   bool state_is_kept(NodeId id) const { return states_.at(id).keep; }
   bool has_state(NodeId id) const { return !states_.empty() && states_.contains(id); }
   const std::vector<int32_t>& state_pages(NodeId id) const { return states_.at(id).pages; }
@@ -180,8 +184,11 @@ class Tree {
   void unpin_state(NodeId id);
   int32_t state_pins(NodeId id) const { return states_.at(id).pins; }
   void use_state(NodeId id);  // a request continues from it
-  // As make_room(), within the quota of the namespace.
-  bool make_state_room(int32_t pages, int32_t name_space);
+  uint32_t state_uses(NodeId id) const { return states_.at(id).uses; }
+  // It is used now, and was so often in all: what a snapshot had counted.
+  void renew_state(NodeId id, uint32_t uses);
+  // As make_room(), within the quota of the namespace, of which `taken` pages more will be a state's.
+  bool make_state_room(int32_t pages, int32_t name_space, int32_t taken = 0);
   size_t state_count() const { return states_.size(); }
   int64_t state_evictions() const { return state_evictions_; }
 
@@ -216,8 +223,10 @@ class Tree {
     std::function<void(NodeId id, int32_t from, EvictReason why)> evicting;
     // After tokens [from, computed) of a node were computed.
     std::function<void(NodeId id, int32_t from)> computed;
+    // After a state was stored that stays in the cache, or one that is there was said to stay.
+    std::function<void(NodeId id)> state_kept;
     // Before a state leaves its node: its pages go, or will be written again.
-    std::function<void(const std::vector<int32_t>& pages)> taking_state;
+    std::function<void(NodeId id)> taking_state;
   };
   void set_observer(Observer observer) { observer_ = std::move(observer); }
 
@@ -249,6 +258,7 @@ class Tree {
     uint32_t uses = 0;
     int32_t pins = 0;
     bool keep = false;
+    bool exempt = false;  // from thinning
     bool queued = false;
     EvictionQueue::Key key{};  // while it is queued
   };
@@ -308,6 +318,7 @@ class Tree {
   void check_pages(NodeId id, std::vector<int32_t>& owners) const;
   void check_states(std::vector<int32_t>& owners) const;
   EvictionQueue::Key state_key(NodeId id, const State& state) const;
+  void count_kept_state(NodeId id, int32_t by);
   void update_state(NodeId id);
   void forget_state(NodeId id) {
     if (has_state(id)) drop_state(id);

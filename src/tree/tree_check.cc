@@ -32,6 +32,7 @@ void Tree::check() const {
     if (n.root < 0) continue;
     ++live;
     int32_t locks = n.locks;
+    int32_t kept_states = has_state(id) && state_is_kept(id) ? 1 : 0;
     NodeId before = last_child(id);
     for (NodeId c = n.first_child; c != kNoNode; before = c, c = nodes_[c].next) {
       const Node& below = nodes_[c];
@@ -39,9 +40,11 @@ void Tree::check() const {
       PREFIX_CHECK(below.start == n.end() && child(id, token(below, 0)) == c);
       PREFIX_CHECK(below.computed == 0 || n.computed == n.length);
       locks += below.subtree_locks;
+      kept_states += below.kept_states;
       ++edges;
     }
     PREFIX_CHECK(n.subtree_locks >= 0 && n.subtree_locks == locks);
+    PREFIX_CHECK(n.kept_states == kept_states);
     const Root& root = roots_[static_cast<size_t>(n.root)];
     if (n.parent == kNoNode) {
       PREFIX_CHECK(n.length == 0 && n.first_page < 0 && !n.queued && root.node == id);

@@ -40,18 +40,29 @@ void Tree::add_state(NodeId id, std::vector<int32_t> pages, bool keep) {
   state.pages = std::move(pages);
   state.last_use = state.created = tick_;
   state.uses = 1;
-  state.keep = keep;
   state.pins = 1;
   for (const int32_t page : state.pages) pages_.unmark(page);  // it was another state's, perhaps
   loose_state_pages_ -= count;
   space_of(n).state_tokens += int64_t{count} * kPageTokens;
   update_state(id);
   update_queue(id);
+  if (keep) keep_state(id);
+}
+
+void Tree::keep_state(NodeId id) {
+  if (std::exchange(states_.at(id).keep, true)) return;
+  count_kept_state(id, 1);
+  if (observer_.state_kept) observer_.state_kept(id);
+}
+
+void Tree::count_kept_state(NodeId id, int32_t by) {
+  for (; id != kNoNode; id = nodes_[id].parent) nodes_[id].kept_states += by;
 }
 
 std::vector<int32_t> Tree::take_state(NodeId id) {
   State& state = states_.at(id);
-  if (observer_.taking_state) observer_.taking_state(state.pages);
+  if (observer_.taking_state) observer_.taking_state(id);
+  if (state.keep) count_kept_state(id, -1);
   if (state.queued) state_queue_.erase({state.key, id});
   std::vector<int32_t> pages = std::move(state.pages);
   const auto count = static_cast<int32_t>(pages.size());
@@ -70,6 +81,17 @@ void Tree::evict_state(NodeId id) {
     state_.age = std::max(state_.age, std::bit_cast<double>(states_.at(id).key.rank));
   drop_state(id);
   ++state_evictions_;
+}
+
+void Tree::thin_states(NodeId id, int32_t most) {
+  int32_t states = 0;
+  std::vector<NodeId> may_go;  // deepest first
+  for (NodeId at = id; at != kNoNode; at = nodes_[at].parent) {
+    if (!has_state(at) || !states_.at(at).keep || states_.at(at).exempt) continue;
+    ++states;
+    if (at != id && states_.at(at).queued) may_go.push_back(at);
+  }
+  for (; states > most && !may_go.empty(); --states, may_go.pop_back()) drop_state(may_go.back());
 }
 
 NodeId Tree::state_at(NodeId id, int32_t length) const {
@@ -97,10 +119,12 @@ void Tree::unpin_state(NodeId id) {
   }
 }
 
-void Tree::use_state(NodeId id) {
+void Tree::use_state(NodeId id) { renew_state(id, states_.at(id).uses + 1); }
+
+void Tree::renew_state(NodeId id, uint32_t uses) {
   State& state = states_.at(id);
   state.last_use = tick_;
-  ++state.uses;
+  state.uses = uses;
   update_state(id);
 }
 
@@ -157,8 +181,9 @@ NodeId Tree::state_victim(int32_t within) const {
   return kNoNode;
 }
 
-bool Tree::make_state_room(int32_t pages, int32_t name_space) {
-  return make_room_in(name_space, int64_t{pages} * kPageTokens) && make_room(pages, name_space);
+bool Tree::make_state_room(int32_t pages, int32_t name_space, int32_t taken) {
+  return make_room_in(name_space, (int64_t{pages} + taken) * kPageTokens) &&
+         make_room(pages, name_space);
 }
 
 void Tree::check_states(std::vector<int32_t>& owners) const {

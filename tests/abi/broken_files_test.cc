@@ -183,7 +183,8 @@ TEST_F(BrokenDirectory, TensorsThatContradictThemselves) {
   with("shape", json::array({1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 64}));
   with("shape", "64");
   with("dtype", "BF17", PREFIX_ERR_UNSUPPORTED_MODEL);
-  with("dtype", "I64", PREFIX_ERR_UNSUPPORTED_MODEL);
+  with("dtype", "C64", PREFIX_ERR_UNSUPPORTED_MODEL);
+  with("dtype", "I64");  // twice the bytes
   with("dtype", 7);
   with("data_offsets", json::array({0}));
   with("data_offsets", json::array({"0", "128"}));

@@ -119,6 +119,7 @@ inline const std::vector<Function>& every_function() {
       VALUE(prefix_set_log_callback, nullptr, nullptr),
       VALUE(prefix_set_log_level, PREFIX_LOG_WARNING),
       WITHOUT(prefix_log_next, PREFIX_ERR_NO_EVENT, a.number_out, a.buf, a.capacity, a.size),
+      WITHOUT(prefix_log_write, kInvalid, PREFIX_LOG_WARNING, a.text, a.length, a.err),
       VALUE(prefix_device_count),
       WITHOUT(prefix_device_info, kInvalid, 0, a.device_details, a.err),
       WITHOUT(prefix_model_info_json, kInvalid, a.text, a.length, a.buf, a.capacity, a.size, a.err),

@@ -217,7 +217,7 @@ TEST(LoadSource, WhatIsWrongWithAFileIsToldAtOnce) {
         },
         parts);
   };
-  for (const char* name : {"", ".", "..", "a/b", "/etc/passwd", "a\\b", "a\nb"})
+  for (const char* name : {"", ".", "..", "a//b", "a/", "a/../b", "/etc/passwd", "a\\b", "a\nb"})
     refused(PREFIX_ERR_INVALID_ARGUMENT, name, data.data(), 2, {"name"});
   refused(PREFIX_ERR_INVALID_ARGUMENT, std::string(256, 'x'), data.data(), 2, {"255 bytes"});
   refused(PREFIX_ERR_INVALID_UTF8, "\xff", data.data(), 2, {});

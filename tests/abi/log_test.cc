@@ -49,6 +49,21 @@ TEST_F(Log, IsSilentByDefault) {
   EXPECT_EQ(prefix_log_next(nullptr, nullptr, 0, nullptr), PREFIX_ERR_NO_EVENT);
 }
 
+TEST_F(Log, TakesMessagesOfTheProgram) {
+  Seen seen;
+  prefix_set_log_callback(collect, &seen);
+  const auto write = [](int32_t level, const char* text, prefix_status status) {
+    expect(status, [&](prefix_error* e) { return prefix_log_write(level, text, PREFIX_NUL, e); });
+  };
+  write(PREFIX_LOG_INFO, "below the level", PREFIX_OK);
+  write(PREFIX_LOG_WARNING, "of the program", PREFIX_OK);
+  const decltype(seen.messages) want = {{PREFIX_LOG_WARNING, "of the program"}};
+  EXPECT_EQ(seen.messages, want);
+  EXPECT_EQ(drain(), want);
+  write(PREFIX_LOG_OFF, "no such level", PREFIX_ERR_OUT_OF_RANGE);
+  write(-1, "no such level", PREFIX_ERR_OUT_OF_RANGE);
+}
+
 TEST_F(Log, TellsOfAModelThatIsLoaded) {
   Seen seen;
   prefix_set_log_level(PREFIX_LOG_INFO);

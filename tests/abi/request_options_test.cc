@@ -44,6 +44,17 @@ Generated generate(prefix_engine* engine, Settings settings) {
   return result;
 }
 
+TEST(RequestOptions, Checkpoint) {
+  const Engine engine = make_engine();
+  const Batch batch = make_batch(engine);
+  add_generate(batch, kPrompt, make_options({{"checkpoint", "2,3"}}));
+  add_generate(batch, kPrompt, make_options({{"checkpoint", "2,9"}}));
+  const Job job = run(engine, batch);
+  EXPECT_EQ(info_of(job, 0).status, PREFIX_OK) << message_of(job, 0);
+  EXPECT_EQ(info_of(job, 1).status, PREFIX_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(message_of(job, 1), "checkpoint[1] is 9; the prompt has 3 tokens");
+}
+
 TEST(RequestOptions, OfDrawing) {
   const Engine engine = make_engine();
   const auto tokens = [&](Settings settings) { return generate(engine, settings).tokens; };

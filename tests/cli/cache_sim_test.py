@@ -12,7 +12,7 @@ import xml.etree.ElementTree as xml
 
 from outside import BIN, ROOT, SHARED, lines, main, prefix
 
-POLICIES = ["lru", "lfu", "fifo", "mru", "filo", "slru", "priority", "gdsf"]
+POLICIES = ["lru", "lfu", "fifo", "mru", "filo", "slru", "priority", "gdsf", "gds"]
 
 
 def cache_sim(*args, stdin=""):
@@ -346,7 +346,7 @@ class Usage(unittest.TestCase):
         for arguments, needles in [
             ([], ["--ops", "--trace"]), (["--ops", "-", "--trace", path], ["only", "--ops"]), (["--ops", "/nowhere"], ["/nowhere"]),
             (["--trace", "/nowhere"], ["/nowhere"]), (["--trace", SHARED["folder"]], ["--trace"]), (["--trace", "-"], ["standard input"]),
-            (["--ops", "-", "--policy", "best"], ["best", "lru", "gdsf"]), (["--trace", path, "--policy", "lru,best"], ["best", "gdsf"]),
+            (["--ops", "-", "--policy", "best"], ["best", "lru", "gdsf, gds"]), (["--trace", path, "--policy", "lru,best"], ["best", "gdsf"]),
             (["--ops", "-", "--policy", "all"], ["all", "lru"]),
             (["--ops", "-", "--page", "0"], ["0", "[1, 65536]"]), (["--ops", "-", "--page", "65537"], ["65537", "65536"]),
             (["--ops", "-", "--capacity", "-1"], ["-1"]), (["--ops", "-", "--compat", "vllm"], ["vllm", "sglang"]),

@@ -93,16 +93,16 @@ class Documents(unittest.TestCase):
         self.assertEqual(done.stdout, f"{folder}/a x={folder}/b /var/tmp/c\n")
 
     def test_examples_in_other_languages_are_the_ones_that_tests_run(self):
-        readme = (ROOT / "README.md").read_text()
+        texts = "".join((ROOT / path).read_text() for path in ("README.md", "docs/adding-an-architecture.md"))
         spaces = lambda text: re.sub(r"\s+", " ", text).strip()
         sources = {
-            "cpp": [ROOT / "samples" / "cpp" / "rerank.cc"],
+            "cpp": [ROOT / "samples" / "cpp" / "rerank.cc", ROOT / "tests" / "model" / "example_architecture.cc"],
             "rust": [ROOT / "bindings" / "rust" / "prefix" / "examples" / "rerank.rs"],
             "go": [ROOT / "bindings" / "go" / "example_test.go"],
             "java": sorted((ROOT / "bindings" / "java").rglob("*.java")),
         }
         for language, paths in sources.items():
-            for match in re.finditer(rf"^```{language}[^\n]*\n(.*?)^```", readme, re.M | re.S):
+            for match in re.finditer(rf"^```{language}[^\n]*\n(.*?)^```", texts, re.M | re.S):
                 with self.subTest(language):
                     example = spaces(match.group(1))
                     self.assertTrue(any(example in spaces(path.read_text()) for path in paths), example)

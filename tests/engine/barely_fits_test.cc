@@ -96,6 +96,28 @@ TEST_F(BarelyFits, WhatNeverFitsEvictsNothing) {
   EXPECT_EQ(look_up(*engine, counting(60)).cached_tokens, 60);
 }
 
+// The page inside which a path parts is there twice, below the last whole page too.
+TEST_F(BarelyFits, ChoicesFitBehindAPathThatPartsInsideItsFirstPage) {
+  const auto engine = open(5);
+  const std::vector<int32_t> prompt = counting(75);
+  RequestSpec head;
+  head.task = Task::kWarm;
+  head.tokens.assign(prompt.begin(), prompt.begin() + 32);
+  RequestSpec other = head;
+  other.tokens.assign({prompt[0], prompt[1] + 1});
+  run_all(*engine, {head});
+  run_all(*engine, {other});
+  RequestSpec spec;
+  spec.task = Task::kChoices;
+  spec.tokens = prompt;
+  spec.choices = {{1}, {2}, {3}};
+  const auto want = run_all(*open(5), {spec});
+  const auto got = run_all(*engine, {spec});
+  ASSERT_EQ(want->result(0).status, Code::kOk) << want->result(0).message;
+  ASSERT_EQ(got->result(0).status, Code::kOk) << got->result(0).message;
+  EXPECT_TRUE(same_bits(got->result(0), want->result(0)));
+}
+
 TEST_F(BarelyFits, WhateverFitsAnEmptyCacheFitsAUsedOne) {
   std::mt19937 random(91);
   int fits = 0, too_big = 0;

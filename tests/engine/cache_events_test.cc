@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,19 +19,32 @@ using namespace testing_support;
 
 // A small cache and its events.
 struct Watched {
-  Watched(size_t capacity, int32_t event_tokens)
-      : block(event_tokens), events(cache.tree, cache.keys, cache.pool, capacity, event_tokens) {
+  Watched(size_t capacity, int32_t event_tokens, bool with_states = false)
+      : block(event_tokens),
+        states(with_states),
+        events(cache.tree, cache.keys, cache.pool, capacity, event_tokens, with_states) {
     Tree::Observer observer;
     observer.evicting = [this](NodeId id, int32_t from, EvictReason) { events.evicting(id, from); };
     observer.computed = [this](NodeId id, int32_t from) { events.computed(id, from); };
+    observer.state_kept = [this](NodeId id) { events.state_kept(id); };
+    observer.taking_state = [this](NodeId id) { events.taking_state(id); };
     cache.tree.set_observer(std::move(observer));
   }
-  // What the tree holds, found without keys that it knows or events.
+  // Nodes on the way to a state that stays.
+  std::set<NodeId> with_states_below() const {
+    std::set<NodeId> found;
+    for (NodeId id = 0; id < cache.tree.node_limit(); ++id)
+      if (cache.tree.has_state(id) && cache.tree.state_is_kept(id))
+        for (NodeId up = id; up != kNoNode; up = cache.tree.node(up).parent) found.insert(up);
+    return found;
+  }
+  // What the tree holds and requests can use, found without keys that it knows or events.
   std::map<uint64_t, EventRouter::Block> blocks() const {
     std::map<uint64_t, EventRouter::Block> found;
+    const std::set<NodeId> usable = with_states_below();
     for (NodeId id = 0; id < cache.tree.node_limit(); ++id) {
       const Node& n = cache.tree.node(id);
-      if (n.root < 0 || n.computed == 0) continue;
+      if (n.root < 0 || n.computed == 0 || (states && !usable.contains(id))) continue;
       const Tokens tokens = path_to(cache.tree, id);
       const std::vector<PageKey> keys = keys_of(cache.tree.root(n), tokens);
       const auto name = [&](int32_t end) {
@@ -65,8 +79,60 @@ struct Watched {
   }
 
   int32_t block;
+  bool states;
   SmallCache cache{40};
   CacheEvents events;
+};
+
+// States come to random places of a tree and go again, some of them while they are in use.
+class RandomStates {
+ public:
+  RandomStates(SmallCache& cache, std::mt19937& random) : tree_(cache.tree), random_(random) {}
+  ~RandomStates() {
+    while (!pinned_.empty()) release();
+  }
+
+  void step() {
+    const size_t what = random_() % 8;
+    if (what < 3) {
+      if (!tree_.make_room(2)) return;
+      const NodeId id = any([&](NodeId n) { return !tree_.has_state(n); });
+      if (id == kNoNode) return;
+      tree_.add_state(id, tree_.take_state_pages(2), random_() % 3 > 0);
+      tree_.lock(id);
+      pinned_.push_back(id);
+    } else if (what < 5) {
+      if (!pinned_.empty()) release();
+    } else if (what < 6) {
+      const NodeId id = any([&](NodeId n) { return tree_.has_state(n); });
+      if (id != kNoNode) tree_.keep_state(id);
+    } else if (what < 7) {
+      const NodeId id =
+          any([&](NodeId n) { return tree_.has_state(n) && tree_.state_pins(n) == 0; });
+      if (id != kNoNode) tree_.drop_state(id);
+    }
+  }
+
+ private:
+  void release() {
+    const NodeId id = pinned_.back();
+    pinned_.pop_back();
+    tree_.unpin_state(id);
+    tree_.unlock(id, random_() % 4 > 0);
+  }
+  template <typename F>
+  NodeId any(const F& good) {
+    std::vector<NodeId> found;
+    for (NodeId id = 0; id < tree_.node_limit(); ++id) {
+      const Node& n = tree_.node(id);
+      if (n.root >= 0 && n.length > 0 && n.computed == n.length && good(id)) found.push_back(id);
+    }
+    return found.empty() ? kNoNode : found[random_() % found.size()];
+  }
+
+  Tree& tree_;
+  std::mt19937& random_;
+  std::vector<NodeId> pinned_;
 };
 
 class EventsOfBlocks : public testing::TestWithParam<int32_t> {};
@@ -93,6 +159,61 @@ TEST_P(EventsOfBlocks, TellWhatTheTreeHolds) {
   }
   EXPECT_GT(next, operations / block);
   EXPECT_GT(seen, operations / block);
+}
+
+// With recurrent layers: as deep as a state is, and no deeper.
+TEST_P(EventsOfBlocks, EndAtTheDeepestState) {
+  const int32_t block = GetParam();
+  Watched watched(1 << 20, block, true);
+  RandomTree tree(watched.cache, 47);
+  RandomStates states(watched.cache, tree.random());
+  EventRouter router(block);
+  int64_t next = 0, seen = 0;
+  const int operations = cases(60000);
+  for (int i = 0; i < operations; ++i) {
+    i % 2 ? states.step() : tree.step();
+    watched.cache.tree.check();
+    watched.read(router, next);
+    const auto blocks = watched.blocks();
+    ASSERT_EQ(router.blocks(), blocks) << "operation " << i;
+    seen += static_cast<int64_t>(blocks.size());
+    if (i % 10 == 0) {
+      EventRouter fresh(block);
+      watched.dump(fresh);
+      ASSERT_EQ(fresh.blocks(), blocks) << "operation " << i;
+    }
+    if (HasFatalFailure()) FAIL() << "operation " << i;
+  }
+  EXPECT_GT(next, operations / block / 2);
+  EXPECT_GT(seen, operations / block / 2);
+}
+
+TEST(CacheEvents, KeysAndValuesBehindAStateAreNotStored) {
+  Watched watched(100, 32, true);
+  Tree& tree = watched.cache.tree;
+  const auto state_at = [&](const Tokens& tokens, size_t length) {
+    const NodeId node =
+        tree.end_at(tree.match(watched.cache.root, tokens).node, static_cast<int32_t>(length));
+    tree.add_state(node, tree.take_state_pages(2), true);
+    tree.unpin_state(node);
+    return node;
+  };
+  const Tokens tokens(160, 1);
+  watched.cache.add(watched.cache.root, tokens);
+  EXPECT_EQ(watched.events.next_sequence(), 0) << "no request can go on there";
+  const NodeId upper = state_at(tokens, 31);
+  EXPECT_EQ(watched.events.next_sequence(), 0) << "before the end of the first block";
+  const NodeId node = state_at(tokens, 70);
+  ASSERT_EQ(watched.events.next_sequence(), 2);
+  EXPECT_EQ(watched.events.read(0)->position, 0);
+  EXPECT_EQ(watched.events.read(1)->position, 32);
+  tree.drop_state(upper);
+  EXPECT_EQ(watched.events.next_sequence(), 2) << "the deeper one is there";
+  tree.drop_state(node);
+  ASSERT_EQ(watched.events.next_sequence(), 4);
+  EXPECT_EQ(watched.events.read(2)->position, 32);
+  EXPECT_EQ(watched.events.read(3)->position, 0);
+  EXPECT_EQ(watched.events.read(3)->kind, CacheEvent::kRemoved);
 }
 
 // A reader that comes late and a ring that is short: it finds gaps, and is right after each dump.

@@ -55,6 +55,8 @@ class Traffic {
       for (const int32_t t : random_tokens(random_, 1 + random_() % 30, kVocab))
         user.tokens.push_back(t);
       RequestSpec spec = random_task(random_, user.tokens);
+      spec.pooling = Pooling::kLast;  // vectors of all tokens are memory that nothing tracks
+      spec.positions.clear();
       if (random_() % 1000 == 0) spec.tokens = random_tokens(random_, 4000, kVocab);
       if (spec.task == Task::kGenerate) spec.sampling.max_tokens = 12;
       spec.name_space = user.space;

@@ -87,16 +87,19 @@ bool available(const std::string& isa) {
   return false;
 }
 
-class Invariance : public testing::TestWithParam<Level> {};
-
-TEST_P(Invariance, AloneBatchedShuffledUnsharedChunkedThreadedCachedAreEqualBits) {
-  const auto& [isa, dtype] = GetParam();
-  if (!available(isa)) GTEST_SKIP() << "this machine lacks " << isa;
+tools::CheckpointShape odd_shape(const std::string& architecture) {
   tools::CheckpointShape shape;
+  shape.architecture = architecture;
   shape.hidden = 72;
   shape.head_dim = 20;
   shape.heads = 6;
   shape.kv_heads = 2;
+  return shape;
+}
+
+// So many requests and a few more, each alone against each of the other ways to run it.
+void compare_ways(const tools::CheckpointShape& shape, const Level& level, int requests) {
+  const auto& [isa, dtype] = level;
   const TinyCheckpoint checkpoint(shape);
   const auto alone = make_engine(
       checkpoint, {{"isa", isa}, {"dtype", dtype}, {"threads", "1"}, {"cache", "false"}});
@@ -120,7 +123,7 @@ TEST_P(Invariance, AloneBatchedShuffledUnsharedChunkedThreadedCachedAreEqualBits
            {{"isa", isa}, {"dtype", dtype}, {"threads", "2"}, {"rows", "33"}, {"cache", "false"}})},
   };
   int compared = 0;
-  for (unsigned seed = 0; compared < testing_support::cases(2000 / 8) + 1; ++seed) {
+  for (unsigned seed = 0; compared < requests; ++seed) {
     std::mt19937 random(seed * 7919 + static_cast<unsigned>(isa.size()));
     std::vector<RequestSpec> batch;
     const size_t count = seed % 8 == 0 ? 1 + random() % 64 : 1 + random() % 8;
@@ -144,11 +147,28 @@ TEST_P(Invariance, AloneBatchedShuffledUnsharedChunkedThreadedCachedAreEqualBits
         expect_same(job->result(i), expected[order[i]],
                     std::string(v.name) + ", seed " + std::to_string(seed) + ", request " +
                         std::to_string(order[i]));
-      if (HasFatalFailure()) return;
+      if (testing::Test::HasFatalFailure()) return;
       ++compared;
     }
   }
 }
+
+class Invariance : public testing::TestWithParam<Level> {};
+
+TEST_P(Invariance, AloneBatchedShuffledUnsharedChunkedThreadedCachedAreEqualBits) {
+  if (!available(GetParam().isa)) GTEST_SKIP() << "this machine lacks " << GetParam().isa;
+  compare_ways(odd_shape("qwen3"), GetParam(), testing_support::cases(2000 / 8) + 1);
+}
+
+class ArchitectureInvariance : public testing::TestWithParam<const char*> {};
+
+// Each level computes a row in its own way, whatever the architecture: one of them will do here.
+TEST_P(ArchitectureInvariance, AloneBatchedShuffledUnsharedChunkedThreadedCachedAreEqualBits) {
+  compare_ways(odd_shape(GetParam()), {"auto", "bf16"}, testing_support::cases(500));
+}
+
+INSTANTIATE_TEST_SUITE_P(Names, ArchitectureInvariance,
+                         testing::Values("mistral", "granite", "gemma", "smollm3"));
 
 // Many requests behind a cached prefix that ends inside a page: each gets its own copy of the page.
 TEST_P(Invariance, ManyRequestsBehindACachedPrefixThatEndsInsideAPage) {

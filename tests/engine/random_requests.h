@@ -44,9 +44,16 @@ inline RequestSpec random_task(std::mt19937& random, std::vector<int32_t> tokens
       for (size_t c = 1 + random() % 3; c > 0; --c)
         spec.choices.push_back(random_tokens(random, 1 + random() % 3, kVocab));
       break;
-    case 3:
+    case 3: {
       spec.task = Task::kEmbed;
+      // Of a generator of its own: what is drawn next does not depend on the pooling.
+      std::mt19937 own(static_cast<unsigned>(spec.tokens.size() * 131 + spec.tokens[0]));
+      spec.pooling = static_cast<Pooling>(own() % 4);
+      if (spec.pooling == Pooling::kTokens && own() % 2)
+        for (size_t at = own() % 3; at < spec.tokens.size(); at += 1 + own() % 60)
+          spec.positions.push_back(static_cast<int32_t>(at));
       break;
+    }
     default:
       spec.task = Task::kGenerate;
       spec.sampling.max_tokens = 1 + static_cast<int32_t>(random() % 4);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -67,6 +68,47 @@ inline RequestSpec warm(std::vector<int32_t> tokens) {
   RequestSpec spec;
   spec.task = Task::kWarm;
   spec.tokens = std::move(tokens);
+  return spec;
+}
+
+// Any kind of request; it may share a prefix with an earlier one.
+inline RequestSpec random_hybrid_request(std::mt19937& random,
+                                         const std::vector<RequestSpec>& earlier, int32_t vocab) {
+  RequestSpec spec;
+  if (!earlier.empty() && random() % 4) {  // shares a prefix with an earlier one
+    spec.tokens = earlier[random() % earlier.size()].tokens;
+    spec.tokens.resize(1 + random() % spec.tokens.size());
+  }
+  const size_t more = random() % 8 == 0 ? 60 + random() % 100 : random() % 30;
+  spec.tokens = joined(spec.tokens, random_tokens(random, more, vocab));
+  while (spec.tokens.size() < 2) spec.tokens.push_back(1);
+  for (int32_t at = 0; random() % 3 == 0;) {
+    at += 1 + static_cast<int32_t>(random() % 40);
+    if (at <= static_cast<int32_t>(spec.tokens.size())) spec.checkpoint.push_back(at);
+  }
+  switch (random() % 6) {
+    case 0:
+    case 1:
+      spec.task = Task::kLogits;
+      spec.logit_ids = random_tokens(random, 1 + random() % 4, vocab);
+      break;
+    case 2:
+      spec.task = Task::kLogprobs;
+      spec.from = 1 + static_cast<int32_t>(random() % (spec.tokens.size() - 1));
+      break;
+    case 3:
+      spec.task = Task::kChoices;
+      for (size_t c = 1 + random() % 3; c > 0; --c)
+        spec.choices.push_back(random_tokens(random, 1 + random() % 4, vocab));
+      break;
+    case 4:
+      spec.task = random() % 2 ? Task::kEmbed : Task::kWarm;
+      break;
+    default:
+      spec.task = Task::kGenerate;
+      spec.sampling.max_tokens = 1 + static_cast<int32_t>(random() % 6);
+      spec.sampling.logprobs = true;
+  }
   return spec;
 }
 

@@ -7,6 +7,7 @@
 
 #include "engine/poisoned_checkpoint.h"
 #include "engine/recurrent_support.h"
+#include "engine/variants.h"
 #include "ops/op.h"
 
 namespace prefix {
@@ -20,48 +21,13 @@ using testing_support::logits_of;
 using testing_support::look_up;
 using testing_support::make_engine;
 using testing_support::make_options;
+using testing_support::random_hybrid_request;
 using testing_support::random_tokens;
 using testing_support::run_all;
 using testing_support::same_bits;
 using testing_support::TinyCheckpoint;
 
 using Tokens = std::vector<int32_t>;
-
-RequestSpec random_request(std::mt19937& random, const std::vector<RequestSpec>& earlier,
-                           int32_t vocab) {
-  RequestSpec spec;
-  if (!earlier.empty() && random() % 4) {  // shares a prefix with an earlier one
-    spec.tokens = earlier[random() % earlier.size()].tokens;
-    spec.tokens.resize(1 + random() % spec.tokens.size());
-  }
-  const size_t more = random() % 8 == 0 ? 60 + random() % 100 : random() % 30;
-  spec.tokens = joined(spec.tokens, random_tokens(random, more, vocab));
-  while (spec.tokens.size() < 2) spec.tokens.push_back(1);
-  switch (random() % 6) {
-    case 0:
-    case 1:
-      spec.task = Task::kLogits;
-      spec.logit_ids = random_tokens(random, 1 + random() % 4, vocab);
-      break;
-    case 2:
-      spec.task = Task::kLogprobs;
-      spec.from = 1 + static_cast<int32_t>(random() % (spec.tokens.size() - 1));
-      break;
-    case 3:
-      spec.task = Task::kChoices;
-      for (size_t c = 1 + random() % 3; c > 0; --c)
-        spec.choices.push_back(random_tokens(random, 1 + random() % 4, vocab));
-      break;
-    case 4:
-      spec.task = random() % 2 ? Task::kEmbed : Task::kWarm;
-      break;
-    default:
-      spec.task = Task::kGenerate;
-      spec.sampling.max_tokens = 1 + static_cast<int32_t>(random() % 6);
-      spec.sampling.logprobs = true;
-  }
-  return spec;
-}
 
 struct Level {
   std::string family, isa, dtype;
@@ -95,45 +61,21 @@ TEST_P(HybridInvariance, AloneBatchedShuffledUnsharedChunkedThreadedCachedAreEqu
     options.set("dtype", dtype);
     return Engine::create(checkpoint.path(), options, nullptr);
   };
-  const auto alone = make({{"threads", "1"}, {"cache", "false"}});
-  struct Variant {
-    const char* name;
-    std::shared_ptr<Engine> engine;
-  };
-  const Variant variants[] = {
-      {"batched, 2 threads, cached", make({{"threads", "2"}})},
-      {"sharing off", make({{"threads", "2"}, {"sharing", "false"}, {"cache", "false"}})},
-      {"chunks of 7", make({{"threads", "1"}, {"rows", "7"}})},
-      {"chunks of 33, cache off", make({{"threads", "2"}, {"rows", "33"}, {"cache", "false"}})},
-      {"little memory",
-       make({{"threads", "2"}, {"rows", "50"}, {"cache_bytes", dtype == "f32" ? "600K" : "300K"}})},
-  };
-  int compared = 0;
-  for (unsigned seed = 0; compared < testing_support::cases(2000 / 8) + 1; ++seed) {
+  const auto alone = testing_support::one_at_a_time(make);
+  auto variants = testing_support::usual_variants(make);
+  variants.push_back({"little memory", make({{"threads", "2"},
+                                             {"rows", "50"},
+                                             {"cache_bytes", dtype == "f32" ? "600K" : "300K"}})});
+  size_t compared = 0;
+  for (unsigned seed = 0; compared < static_cast<size_t>(testing_support::cases(2000 / 8) + 1);
+       ++seed, compared += variants.size()) {
     std::mt19937 random(seed * 7919 + static_cast<unsigned>(isa.size()));
     std::vector<RequestSpec> batch;
     const size_t count = seed % 8 == 0 ? 1 + random() % 40 : 1 + random() % 8;
-    while (batch.size() < count) batch.push_back(random_request(random, batch, shape.vocab));
-    std::vector<RequestResult> expected;
-    for (const RequestSpec& spec : batch) {
-      expected.push_back(run_all(*alone, {spec})->result(0));
-      ASSERT_EQ(expected.back().status, Code::kOk) << expected.back().message;
-    }
-    for (const Variant& v : variants) {
-      std::vector<size_t> order(batch.size());
-      for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-      std::shuffle(order.begin(), order.end(), random);
-      std::vector<RequestSpec> shuffled;
-      for (const size_t i : order) shuffled.push_back(batch[i]);
-      const auto job = run_all(*v.engine, shuffled);
-      for (size_t i = 0; i < order.size(); ++i) {
-        ASSERT_EQ(job->result(i).status, Code::kOk) << v.name << ": " << job->result(i).message;
-        ASSERT_TRUE(same_bits(job->result(i), expected[order[i]]))
-            << v.name << ", seed " << seed << ", request " << order[i];
-      }
-      v.engine->check();
-      ++compared;
-    }
+    while (batch.size() < count) batch.push_back(random_hybrid_request(random, batch, shape.vocab));
+    testing_support::expect_equal_bits(*alone, variants, batch, random,
+                                       "seed " + std::to_string(seed));
+    if (HasFatalFailure()) return;
   }
   EXPECT_GT(variants[0].engine->stats().states, 0);
   EXPECT_GT(variants[4].engine->stats().state_evictions, 0);

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <limits>
 
+#include "event_router.h"
 #include "recurrent_support.h"
 #include "snapshot_support.h"
 #include "support/expect_error.h"
@@ -25,9 +26,12 @@ class StateCache : public testing::TestWithParam<const char*> {
   }
   // With memory for so many states and 8 pages.
   std::shared_ptr<Engine> open_small(int64_t states, const char* rows = "512") {
-    const int64_t page = 32 * engine->info().kv_bytes_per_token;
-    const int64_t state = (engine->info().state_bytes + page - 1) / page * page;
-    return open({{"rows", rows}, {"cache_bytes", std::to_string(states * state + 8 * page)}});
+    const int64_t bytes = (states * state_pages() + 8) * page_bytes();
+    return open({{"rows", rows}, {"cache_bytes", std::to_string(bytes)}});
+  }
+  int64_t page_bytes() const { return 32 * engine->info().kv_bytes_per_token; }
+  int64_t state_pages() const {
+    return (engine->info().state_bytes + page_bytes() - 1) / page_bytes();
   }
   Tokens text(size_t n) { return random_tokens(random, n, shape.vocab); }
   int64_t cached(Engine& e, const Tokens& tokens) { return look_up(e, tokens).cached_tokens; }
@@ -41,8 +45,7 @@ class StateCache : public testing::TestWithParam<const char*> {
     return result;
   }
 
-  const bool granite = GetParam() == std::string("granite");
-  const tools::CheckpointShape shape = granite ? granite_shape() : qwen_shape();
+  const tools::CheckpointShape shape = hybrid_shape(GetParam());
   const TinyCheckpoint checkpoint{shape};
   std::shared_ptr<Engine> engine = open();
   std::mt19937 random{17};
@@ -50,7 +53,8 @@ class StateCache : public testing::TestWithParam<const char*> {
   const std::string path = folder / "snapshot";
 };
 
-INSTANTIATE_TEST_SUITE_P(Families, StateCache, testing::Values("granite", "qwen"),
+INSTANTIATE_TEST_SUITE_P(Families, StateCache,
+                         testing::Values("granite", "qwen", "nemotron", "lfm2"),
                          [](const auto& family) { return family.param; });
 
 // --- look-ups and pins ---------------------------------------------------------------------------
@@ -122,6 +126,205 @@ TEST_P(StateCache, WhatIsPinnedIsNotTakenByAStepWithoutMemory) {
   small->cache_unpin(pin.lease);
 }
 
+// --- memory --------------------------------------------------------------------------------------
+
+// One of its own beside that of the engine: what can never be is told when it is submitted.
+TEST_P(StateCache, AGenerationWithoutRoomForTwoStatesIsRefusedWithBothNumbers) {
+  const int64_t page = page_bytes(), states = 2 * state_pages();
+  const RequestSpec spec = generation(text(40), 5);
+  const RequestResult expected = cold(spec);
+  const int64_t needed = states + 2 + 3;  // for its prompt, and to grow
+  for (int64_t pages = state_pages() + 1; pages <= needed + 1; ++pages) {
+    const auto e = open({{"cache_bytes", std::to_string(pages * page)}});
+    const bool warned = e->info_json().find("cannot generate") != std::string::npos;
+    EXPECT_EQ(warned, pages < states + 1 + 3) << pages;
+    const RequestResult r = run(*e, spec);
+    if (pages >= needed) {
+      EXPECT_TRUE(same_bits(r, expected)) << r.message;
+    } else {
+      EXPECT_EQ(r.status, Code::kCacheFull);
+      EXPECT_EQ(r.message, cat("a generation of 5 tokens from 40 needs ", needed * page,
+                               " bytes, of which two states take ", states * page,
+                               "; cache_bytes holds ", pages * page));
+    }
+    EXPECT_EQ(run(*e, logits_of(text(20))).status, Code::kOk);
+  }
+}
+
+// --- events --------------------------------------------------------------------------------------
+
+TEST_P(StateCache, EventsTellNoMoreThanRequestsCanGoOnFrom) {
+  const auto watched = open({{"cache_events", "10000"}});
+  EventRouter router(32);
+  int64_t next = 0;
+  const auto known = [&](const Tokens& tokens) {
+    for (; next < watched->dump_events().next; ++next) {
+      const std::string wrong = router.apply(watched->read_event(next));
+      EXPECT_EQ(wrong, "") << "event " << next;
+    }
+    return router.cached(0, tokens);
+  };
+  const Tokens prompt = text(100);
+  run(*watched, logits_of(prompt));  // a leaf leaves keys and values, and no state
+  EXPECT_EQ(known(prompt), 0);
+  EXPECT_EQ(cached(*watched, prompt), 0);
+  const Tokens shorter = first_tokens(prompt, 70);
+  run(*watched, warm(shorter));
+  EXPECT_EQ(known(prompt), 64);
+  EXPECT_EQ(cached(*watched, prompt), 70);
+  const Tokens next_turn = joined(prompt, run(*watched, generation(prompt, 60)).tokens);
+  EXPECT_EQ(cached(*watched, next_turn), 159);
+  EXPECT_EQ(known(next_turn), 128);
+  watched->cache_trim(0);
+  EXPECT_EQ(known(next_turn), 0);
+  EXPECT_EQ(watched->dump_events().blocks.size(), 0u);
+}
+
+// --- checkpoints ---------------------------------------------------------------------------------
+
+RequestSpec with_checkpoints(RequestSpec spec, Tokens positions) {
+  spec.checkpoint = std::move(positions);
+  return spec;
+}
+
+TEST_P(StateCache, ACheckpointIsWhereOthersGoOn) {
+  for (const char* rows : {"512", "7"}) {
+    const auto e = open({{"rows", rows}});
+    const Tokens prompt = text(60);
+    const RequestSpec first = with_checkpoints(logits_of(prompt), {20, 37, 60});
+    EXPECT_TRUE(same_bits(run(*e, first), cold(logits_of(prompt))));
+    EXPECT_EQ(e->stats().states, 3);
+    for (const auto& [shared, expected] : {std::pair{20, 20}, {36, 20}, {45, 37}, {60, 60}}) {
+      const Tokens tokens = joined(first_tokens(prompt, static_cast<size_t>(shared)), text(9));
+      EXPECT_EQ(cached(*e, tokens), expected);
+      const RequestResult r = run(*e, logits_of(tokens));
+      EXPECT_EQ(r.usage.cached, expected);
+      EXPECT_TRUE(same_bits(r, cold(logits_of(tokens))));
+    }
+  }
+}
+
+TEST_P(StateCache, EveryKindOfRequestTakesCheckpoints) {
+  const auto check = [&](RequestSpec spec, size_t limit) {
+    const RequestSpec with = with_checkpoints(spec, {10, 30});
+    EXPECT_TRUE(same_bits(run(*engine, with), cold(spec)));
+    EXPECT_EQ(cached(*engine, first_tokens(spec.tokens, 28)), 10);
+    EXPECT_EQ(cached(*engine, first_tokens(spec.tokens, limit)), 30);
+  };
+  check(generation(text(30), 5), 30);  // not only in front of its last token
+  check(generation(text(50), 5), 48);
+  check(warm(text(50)), 49);
+  RequestSpec choices;
+  choices.task = Task::kChoices;
+  choices.tokens = text(50);
+  choices.choices = {text(3), text(4)};
+  check(choices, 49);
+}
+
+TEST_P(StateCache, ACheckpointBeforeTheStateThatARequestGoesOnFromIsNotComputed) {
+  const Tokens prompt = text(40);
+  run(*engine, warm(prompt));
+  const RequestResult r =
+      run(*engine, with_checkpoints(logits_of(joined(prompt, text(9))), {20, 45}));
+  EXPECT_EQ(r.usage.cached, 40);
+  EXPECT_EQ(cached(*engine, first_tokens(prompt, 39)), 0);
+  EXPECT_EQ(engine->stats().states, 2);
+}
+
+TEST_P(StateCache, ACheckpointThatCannotBeFailsAlone) {
+  const Tokens prompt = text(60);
+  const std::vector<std::pair<Tokens, const char*>> wrong = {
+      {{5, 5}, "checkpoint[1] is 5; it must be above 5, the one before it"},
+      {{5, 9, 8}, "checkpoint[2] is 8; it must be above 9, the one before it"},
+      {{0}, "checkpoint[0] is 0; it must be above 0"},
+      {{60, 61}, "checkpoint[1] is 61; the prompt has 60 tokens"}};
+  std::vector<RequestSpec> batch = {with_checkpoints(logits_of(prompt), {1, 60})};
+  for (const auto& [positions, message] : wrong)
+    batch.push_back(with_checkpoints(logits_of(prompt), positions));
+  const auto job = run_all(*engine, batch);
+  EXPECT_EQ(job->result(0).status, Code::kOk);
+  for (size_t i = 0; i < wrong.size(); ++i) {
+    EXPECT_EQ(job->result(i + 1).status, Code::kInvalidArgument);
+    EXPECT_EQ(job->result(i + 1).message, wrong[i].second);
+  }
+  EXPECT_EQ(engine->stats().states, 2);
+}
+
+TEST(Checkpoints, OfAModelWithoutRecurrentLayersChangeNothing) {
+  const TinyCheckpoint checkpoint;
+  const auto engine = make_engine(checkpoint, {{"threads", "1"}});
+  const RequestSpec spec = with_checkpoints(logits_of({1, 2, 3, 4}), {2});
+  EXPECT_EQ(run_all(*engine, {spec})->result(0).status, Code::kOk);
+  EXPECT_EQ(engine->stats().states, 0);
+}
+
+TEST_P(StateCache, APathKeepsTheDeepestOfItsStates) {
+  const auto e = open({{"cache_path_states", "2"}});
+  Tokens turn = text(20);
+  std::vector<int64_t> ends;
+  for (int i = 0; i < 5; ++i) {
+    turn = joined(turn, run(*e, generation(turn, 4)).tokens);
+    ends.push_back(static_cast<int64_t>(turn.size()) - 1);
+    EXPECT_EQ(cached(*e, turn), ends.back());
+    turn = joined(turn, text(8));
+  }
+  EXPECT_EQ(e->stats().states, 2);
+  EXPECT_EQ(e->stats().state_evictions, 0) << "nothing made room";
+  EXPECT_EQ(cached(*e, first_tokens(turn, 50)), 0);
+  // A fork keeps its state, and counts.
+  const auto fork = static_cast<size_t>(ends.back());
+  run(*e, logits_of(joined(first_tokens(turn, fork), text(9))));
+  for (int i = 0; i < 3; ++i)
+    turn = joined(joined(turn, run(*e, generation(turn, 4)).tokens), text(8));
+  EXPECT_EQ(cached(*e, first_tokens(turn, fork)), ends.back());
+  EXPECT_EQ(e->stats().states, 2);
+}
+
+// Neither what a caller named nor what was warmed is lost to those behind it, nor counts with them.
+TEST_P(StateCache, APathKeepsAllStatesThatWereAskedFor) {
+  const auto e = open({{"cache_path_states", "1"}});
+  const Tokens prompt = text(60);
+  run(*e, with_checkpoints(warm(prompt), {10, 20, 30}));
+  EXPECT_EQ(e->stats().states, 4);
+  Tokens turn = joined(prompt, text(5));
+  for (int i = 0; i < 3; ++i)
+    turn = joined(joined(turn, run(*e, generation(turn, 4)).tokens), text(8));
+  EXPECT_EQ(e->stats().states, 5);
+  for (const size_t at : {10u, 20u, 30u, 60u})
+    EXPECT_EQ(cached(*e, first_tokens(turn, at)), static_cast<int64_t>(at));
+  // Also one that was there before it was asked for.
+  const auto end = static_cast<size_t>(cached(*e, turn));
+  run(*e, with_checkpoints(logits_of(turn), {static_cast<int32_t>(end)}));
+  for (int i = 0; i < 3; ++i)
+    turn = joined(joined(turn, run(*e, generation(turn, 4)).tokens), text(8));
+  EXPECT_EQ(cached(*e, first_tokens(turn, end)), static_cast<int64_t>(end));
+  EXPECT_EQ(e->stats().states, 6);
+}
+
+TEST_P(StateCache, TheStatesOfOneStepStayInTheQuota) {
+  const int32_t space = engine->open_namespace("tenant");
+  engine->set_cache_limits(space, 0, (2 + 2 * state_pages()) * page_bytes());
+  RequestSpec spec = with_checkpoints(warm(text(60)), {10, 20, 30, 40, 50});
+  spec.name_space = space;
+  EXPECT_EQ(run(*engine, spec).status, Code::kOk);
+  EXPECT_EQ(engine->stats().states, 2);
+}
+
+// Two questions about a document show where questions part: those about the next one find a state.
+TEST_P(StateCache, StatesArePlacedWhereLaterRequestsArePart) {
+  for (const auto& [states, policy, expected] :
+       {std::tuple{"ends", "auto", 0}, {"placed", "auto", 2000}, {"placed", "lru", 2000}}) {
+    const auto e = open({{"cache_states", states}, {"cache_policy", policy}});
+    for (const bool second_document : {false, true}) {
+      const Tokens document = text(2000);
+      run(*e, generation(joined(document, text(10)), 3));
+      const RequestSpec question = generation(joined(document, text(10)), 3);
+      const RequestResult r = run(*e, question);
+      EXPECT_EQ(r.usage.cached, second_document ? expected : 0) << states << ", " << policy;
+    }
+  }
+}
+
 // --- snapshots -----------------------------------------------------------------------------------
 
 TEST_P(StateCache, ASnapshotGoesOnAtTheExactToken) {
@@ -132,12 +335,14 @@ TEST_P(StateCache, ASnapshotGoesOnAtTheExactToken) {
   const RequestResult expected = cold(spec);
   const SnapshotResult saved = engine->save_snapshot(path, {});
   EXPECT_EQ(saved.tokens, 83);
+  EXPECT_EQ(saved.states, engine->stats().states);
   for (const char* rows : {"512", "7"}) {
     const auto second = open({{"rows", rows}});
     const SnapshotResult loaded = second->load_snapshot(path);
     second->check();
     EXPECT_EQ(loaded.tokens, saved.tokens);
     EXPECT_EQ(loaded.nodes, saved.nodes);
+    EXPECT_EQ(loaded.states, saved.states);
     EXPECT_EQ(second->stats().states, engine->stats().states);
     EXPECT_EQ(cached(*second, prompt), 74);
     EXPECT_EQ(cached(*second, next), 83);
@@ -164,10 +369,7 @@ TEST_P(StateCache, ADamagedStateOfASnapshotIsAMiss) {
   const RequestSpec spec = logits_of(joined(prompt, text(5)));
   const RequestResult expected = cold(spec);
   const SnapshotBytes bytes(path);
-  const int64_t pages =
-      (engine->info().state_bytes + static_cast<int64_t>(bytes.shape.page_bytes) - 1) /
-      static_cast<int64_t>(bytes.shape.page_bytes);
-  ASSERT_EQ(static_cast<int64_t>(bytes.page_count()), 2 + pages);
+  ASSERT_EQ(static_cast<int64_t>(bytes.page_count()), 2 + state_pages());
   for (size_t page = 2; page < bytes.page_count(); ++page) {
     std::string damaged = bytes.text;
     damaged[bytes.page_at(page) + random() % bytes.shape.page_bytes] ^= 4;
@@ -213,7 +415,8 @@ TEST_P(StateCache, ASnapshotOfAnotherModelTypeOrLayoutIsRefused) {
   tools::CheckpointShape other = shape;
   other.recurrent.conv += 1;
   for (const auto& [model, dtype] :
-       {std::pair{shape, "f32"}, std::pair{granite ? qwen_shape() : granite_shape(), "bf16"},
+       {std::pair{shape, "f32"},
+        std::pair{shape.architecture == "lfm2" ? qwen_shape() : lfm2_shape(), "bf16"},
         std::pair{other, "bf16"}}) {
     const TinyCheckpoint another(model);
     const auto second = make_engine(another, {{"threads", "1"}, {"dtype", dtype}});
@@ -227,12 +430,29 @@ TEST_P(StateCache, AStateWithoutRoomIsLeftOutOfWhatIsLoaded) {
   for (int i = 0; i < 12; ++i) run(*engine, warm(text(32)));
   engine->save_snapshot(path, {});
   const auto small = open_small(3);
-  small->load_snapshot(path);
+  const SnapshotResult loaded = small->load_snapshot(path);
   small->check();
   const EngineStats s = small->stats();
+  EXPECT_EQ(loaded.states, s.states);
   EXPECT_GT(s.states, 0);
   EXPECT_LT(s.states, 12);
   EXPECT_EQ(s.evicted_tokens + s.state_evictions, 0);
+}
+
+// With gdsf what was used often stays, also when it was another process that used it.
+TEST_P(StateCache, ASnapshotKeepsHowOftenStatesWereUsed) {
+  const Tokens often = text(40), lately = text(40);
+  for (int i = 0; i < 6; ++i) run(*engine, warm(often));
+  run(*engine, warm(lately));
+  engine->save_snapshot(path, {});
+  const int64_t state = state_pages();
+  // For these two, and the state that the engine sets aside.
+  const auto second = open(
+      {{"cache_policy", "gdsf"}, {"cache_bytes", std::to_string((3 * state + 6) * page_bytes())}});
+  EXPECT_EQ(second->load_snapshot(path).states, 2);
+  for (int i = 0; i < 2; ++i) run(*second, warm(text(40)));
+  EXPECT_EQ(cached(*second, often), 40);
+  EXPECT_EQ(cached(*second, lately), 0);
 }
 
 // The bytes of what is evicted while the file is written never get into it.

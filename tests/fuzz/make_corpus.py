@@ -46,8 +46,22 @@ def configs() -> dict:
         "phi3": dump(PHI3),
         "qwen3": dump({**plain, "model_type": "qwen3", "use_sliding_window": False, "layer_types": ["full_attention"] * 2}),
         "olmo2": dump({**plain, "model_type": "olmo2", "rope_scaling": {"rope_type": "linear", "factor": 2}}),
+        "gemma": dump({**plain, "model_type": "gemma", "hidden_act": "gelu", "hidden_activation": None}),
+        "gemma3": dump({**plain, "model_type": "gemma3_text", "sliding_window": 64, "query_pre_attn_scalar": 24,
+                        "layer_types": ["sliding_attention", "full_attention"], "final_logit_softcapping": 30.0,
+                        "hidden_activation": "gelu_pytorch_tanh", "rope_parameters": {
+                            "full_attention": {"rope_type": "linear", "factor": 8.0, "rope_theta": 1e6},
+                            "sliding_attention": {"rope_type": "default", "rope_theta": 1e4}}}),
+        "smollm3": dump({**plain, "model_type": "smollm3", "no_rope_layers": [1, 0], "rope_scaling": {
+            "rope_type": "dynamic", "factor": 2.0}}),
         "yarn": dump({**plain, "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "beta_fast": 32, "beta_slow": 1}}),
         "new_rope": dump({**plain, "rope_parameters": {"rope_type": "default", "rope_theta": 1e4}}),
+        "gptq": dump({**plain, "quantization_config": {
+            "quant_method": "gptq", "bits": 4, "group_size": 128, "desc_act": True, "dynamic": {"-:head": {}}}}),
+        "compressed": dump({**plain, "quantization_config": {
+            "quant_method": "compressed-tensors", "format": "float-quantized", "ignore": ["lm_head", "re:.*"],
+            "config_groups": {"group_0": {"weights": {"num_bits": 8, "type": "float", "strategy": "block",
+                                                      "block_structure": [128, 128]}}}}}),
         "generation": dump({"eos_token_id": 5, "temperature": 0.7}),
     }
 
@@ -69,6 +83,51 @@ def all_safetensors() -> dict:
         "empty": safetensors({}, 0),
         "deep": safetensors({"a": tensor("F16", [1, 1, 1, 1, 1, 2], 0, 4)}, 4),
         "long_name": safetensors({"model.layers.0.self_attn.q_proj.weight" * 3: tensor("BF16", [1, 2], 0, 4)}, 4),
+    }
+
+
+BYTES = {"F32": 4, "F16": 2, "BF16": 2, "I8": 1, "U8": 1, "I32": 4, "I64": 8, "F8_E4M3": 1}
+
+
+def quantised(config: dict, parts: dict) -> bytes:
+    """parts: name -> dtype, shape and, where any bytes will not do, the bytes"""
+    header, data = {}, b""
+    for name, (dtype, shape, *given) in parts.items():
+        size = BYTES[dtype]
+        for n in shape:
+            size *= n
+        header[name] = tensor(dtype, shape, len(data), len(data) + size)
+        # 1.0 in F16, and a number of BF16 and F32
+        data += given[0] if given else bytes(0x3C if i % 2 else 0 for i in range(size))
+    text, names = dump(config), dump(header)
+    return struct.pack("<H", len(text)) + text + struct.pack("<Q", len(names)) + names + data
+
+
+def all_quantised() -> dict:
+    def compressed(form: str, **weights) -> dict:
+        return {"quant_method": "compressed-tensors", "format": form, "ignore": ["lm_head"],
+                "config_groups": {"group_0": {"weights": weights}}}
+
+    int4 = {"num_bits": 4, "type": "int", "strategy": "group", "group_size": 8, "symmetric": False}
+    shape = struct.pack("<qq", 8, 16)
+    groups = struct.pack("<8i", 1, 0, 1, 0, 0, 1, 0, 1)
+    gptq = {"qweight": ("I32", [1, 8]), "qzeros": ("I32", [2, 1]), "scales": ("F16", [2, 8]), "g_idx": ("I32", [8], groups)}
+    return {
+        "packed": quantised(compressed("pack-quantized", **int4), {
+            "m.weight_packed": ("I32", [8, 2]), "m.weight_scale": ("BF16", [8, 2]),
+            "m.weight_zero_point": ("I32", [1, 2]), "m.weight_shape": ("I64", [2], shape)}),
+        "int8": quantised(compressed("int-quantized", strategy="channel"), {
+            "m.weight": ("I8", [3, 5]), "m.weight_scale": ("BF16", [3, 1]), "m.input_scale": ("F32", [1])}),
+        "mxfp4_packed": quantised(compressed("mxfp4-pack-quantized", num_bits=4, type="float", group_size=32), {
+            "m.weight_packed": ("U8", [2, 16]), "m.weight_scale": ("U8", [2, 1])}),
+        "awq": quantised({"quant_method": "awq", "bits": 4, "group_size": 4, "version": "gemm"}, {
+            "m.qweight": ("I32", [8, 1]), "m.qzeros": ("I32", [2, 1]), "m.scales": ("F16", [2, 8])}),
+        "gptq": quantised({"quant_method": "gptq", "bits": 4, "group_size": 4, "desc_act": True}, {
+            f"m.{name}": part for name, part in gptq.items()} | {"m.bias": ("F16", [8], bytes(16))}),
+        "fp8": quantised({"quant_method": "fp8", "weight_block_size": [2, 4]}, {
+            "m.weight": ("F8_E4M3", [3, 5]), "m.weight_scale_inv": ("F32", [2, 2]), "n.weight": ("BF16", [2])}),
+        "mxfp4": quantised({"quant_method": "mxfp4", "modules_to_not_convert": ["a"]}, {
+            "m_blocks": ("U8", [2, 3, 1, 16]), "m_scales": ("U8", [2, 3, 1])}),
     }
 
 
@@ -134,7 +193,8 @@ def ggufs() -> dict:
     files["every_type"] = every.tensor("token_embd.weight", [8, 4], 0, 128).bytes()
     # Bytes of one block of each type of tensor.
     blocks = {0: (1, 4), 1: (1, 2), 30: (1, 2), 2: (32, 18), 3: (32, 20), 6: (32, 22), 7: (32, 24), 8: (32, 34),
-              12: (256, 144), 13: (256, 176), 14: (256, 210)}
+              12: (256, 144), 13: (256, 176), 14: (256, 210), 10: (256, 84), 11: (256, 110), 20: (32, 18),
+              23: (256, 136), 39: (32, 17)}
     tensors = small_model("llama")
     for kind, (values, size) in blocks.items():
         tensors.tensor(f"t{kind}", [values, 1], kind, size)
@@ -232,6 +292,36 @@ def gguf_tokenizers() -> dict:
         gguf.add("tokenizer.ggml.eos_token_id", "u32", 7).add("tokenizer.ggml.add_bos_token", "bool", True)
         gguf.add("tokenizer.ggml.add_eos_token", "bool", pre == "qwen2")
         files[pre] = gguf.add("tokenizer.chat_template", "string", "{{ bos_token }}{{ messages[0].content }}").bytes()
+    return files | gguf_pieces()
+
+
+def gguf_pieces() -> dict:
+    """Every type of token, with a space in front and without, with tokens for all bytes and without."""
+    files = {}
+    texts = ["<unk>", "<s>", "\u2581", "a", "b", "ab", "\u2581a", "  ", "H"]
+    types = [2, 3, 1, 1, 1, 5, 1, 4, 1]
+    scores = [0, 0, -1, -2, -3, -0.5, -0.25, 0, -4]
+    # A trie of the one key "a", which becomes "b".
+    units = [0] * 320
+    units[0], units[97], units[256] = 0 << 10, (97 ^ 256) << 10 | 1 << 8 | 97, 1 << 31
+    charsmap = struct.pack("<I320I", 1280, *units) + b"b\0"
+    for model, name, space, spelt in (("llama", "llama", True, 256), ("llama", "llama_no_space", False, 0),
+                                      ("t5", "t5", True, 0), ("t5", "t5_bytes", False, 256)):
+        gguf = Gguf().add("general.architecture", "string", "phi3" if space else "gemma")
+        gguf.add("tokenizer.ggml.model", "string", model)
+        if name == "t5":
+            gguf.add("tokenizer.ggml.precompiled_charsmap", "list u8", charsmap)
+            gguf.add("tokenizer.ggml.remove_extra_whitespaces", "bool", True)
+        gguf.add("tokenizer.ggml.tokens", "list string", texts + [f"<0x{byte:02X}>" for byte in range(spelt)])
+        gguf.add("tokenizer.ggml.token_type", "list i32", types + [6] * spelt)
+        gguf.add("tokenizer.ggml.scores", "list f32", scores + [0] * spelt)
+        gguf.add("tokenizer.ggml.unknown_token_id", "u32", 0).add("tokenizer.ggml.bos_token_id", "u32", 1)
+        gguf.add("tokenizer.ggml.eos_token_id", "u32", 1)
+        files[name] = gguf.add("tokenizer.ggml.add_space_prefix", "bool", space).bytes()
+    gguf = Gguf().add("general.architecture", "string", "bert").add("tokenizer.ggml.model", "string", "bert")
+    gguf.add("tokenizer.ggml.tokens", "list string", ["[UNK]", "[CLS]", "[SEP]", "\u2581un", "able", "\u2581h", "[unused1]"])
+    gguf.add("tokenizer.ggml.token_type", "list i32", [3, 3, 3, 1, 1, 1, 1])
+    files["bert"] = gguf.add("tokenizer.ggml.normalizer.lowercase", "bool", True).bytes()
     return files
 
 
@@ -365,7 +455,8 @@ TARGETS = {
     "cache_sim": operations, "chat": chats, "config": configs, "disk_page": disk_pages, "gguf": ggufs,
     "json": lambda: {"all": b'{"a":[1,-2,3.5e7,true,false,null,"x\\u00e9\\n\\ud83d\\ude00"],"b":{"c":[],"d":{}}}',
                      "numbers": b"[[[[1]]],18446744073709551615,-9223372036854775808,1e300,0.1,-0]"},
-    "recipe": recipes, "redis": redis, "requests": requests, "safetensors": all_safetensors, "snapshot": snapshots,
+    "quantised": all_quantised, "recipe": recipes, "redis": redis, "requests": requests, "safetensors": all_safetensors,
+    "snapshot": snapshots,
     "tokenizer": tokenizers, "tokenizer_gguf": gguf_tokenizers, "trace": traces,
 }
 

@@ -65,6 +65,9 @@ class StillDevice final : public ops::Device {
   void squared_relu(const float*, int64_t, int64_t, int64_t, ops::ActivationBuffer) override {
     std::abort();
   }
+  void route(const RouteArgs&, int64_t, ops::ExpertSlots&) override { std::abort(); }
+  void experts(const ExpertsArgs&, const ops::ExpertSlots&) override { std::abort(); }
+  void soft_cap(float*, int64_t, int64_t, int64_t, float) override { std::abort(); }
   void convert(const float*, int64_t, int64_t, int64_t, ops::ActivationBuffer) override {
     std::abort();
   }

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "base/status.h"
 #include "model/config.h"
 #include "model/gguf.h"
+#include "model/quantised_tensors.h"
 #include "model/safetensors.h"
 
 namespace prefix::fuzz {
@@ -50,6 +52,24 @@ inline bool gguf(std::span<const std::byte> bytes) try {
   read_gguf(as_file(bytes), metadata, source);
   read_all(source);
   config_from_gguf(metadata, source);
+  return true;
+} catch (const Error&) {
+  return false;
+}
+
+// The length of a quantization_config in two bytes, the object, and a file of its tensors.
+inline bool quantised(std::span<const std::byte> bytes) try {
+  if (bytes.size() < 2) return false;
+  const size_t length = static_cast<size_t>(bytes[0]) | static_cast<size_t>(bytes[1]) << 8;
+  bytes = bytes.subspan(2);
+  if (length > bytes.size()) return false;
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), length);
+  const JsonDocument whole(
+      parse_json("{\"quantization_config\":" + std::string(text) + "}", "input"));
+  TensorSource source;
+  read_safetensors(as_file(bytes.subspan(length)), source);
+  assemble_quantised(quant_config_from_json(whole.tree()), source);
+  read_all(source);
   return true;
 } catch (const Error&) {
   return false;

@@ -2,6 +2,10 @@
 // emulator everywhere, on a GPU where there is one.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <numbers>
+#include <utility>
+
 #include "kernels/gpu_support.h"
 #include "ops/finite.h"
 
@@ -169,7 +173,14 @@ TEST_P(GpuRows, LinearWithBiasAndAdd) {
 }
 
 TEST_P(GpuRows, LinearGated) {
-  for (const int64_t n : {70, 580}) {
+  const auto silu = [](double x) { return x / (1 + std::exp(-x)); };
+  const auto gelu = [](double x) {
+    const double u = std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x);
+    return x / 2 * (1 + std::tanh(u));
+  };
+  for (const auto& [n, fn] :
+       {std::pair(70, ActivationFn::kSilu), std::pair(580, ActivationFn::kSilu),
+        std::pair(70, ActivationFn::kGeluTanh), std::pair(580, ActivationFn::kGeluTanh)}) {
     const int64_t m = 9, k = 64;
     const std::vector<float> g = random(n * k), u = random(n * k), x = random(m * k);
     const std::vector<float> bias_g = random(n), bias_u = random(n);
@@ -177,8 +188,8 @@ TEST_P(GpuRows, LinearGated) {
     const int64_t ld = device_->act_ld(k), ld_out = device_->act_ld(n);
     const DeviceArray dx(*device_, activations(x, m, k, ld)), dg(*device_, bias_g),
         du(*device_, bias_u), out(*device_, static_cast<size_t>(m * ld_out) * device_->act_bytes());
-    device_->linear_gated(both, n, dg.floats(), du.floats(), ActivationFn::kSilu, {dx.data(), ld},
-                          m, {out.data(), ld_out});
+    device_->linear_gated(both, n, dg.floats(), du.floats(), fn, {dx.data(), ld}, m,
+                          {out.data(), ld_out});
     const auto got = out.values(type());
     for (int64_t r = 0; r < m; ++r)
       for (int64_t j = 0; j < n; ++j) {
@@ -187,13 +198,13 @@ TEST_P(GpuRows, LinearGated) {
           gate += static_cast<double>(stored(x[r * k + i])) * stored(g[j * k + i]);
           up += static_cast<double>(stored(x[r * k + i])) * stored(u[j * k + i]);
         }
-        // Products and result are rounded to activations; |silu(x)'| is at most 1.1.
+        // Products and result are rounded to activations; |act(x)'| is at most 1.13.
         const double rounding = f32() ? 1e-5 : 0x1p-8;
         const double gate_off = std::abs(gate) * rounding, up_off = std::abs(up) * rounding;
         gate += bias_g[j];
         up += bias_u[j];
-        const double silu = gate / (1 + std::exp(-gate)), want = silu * up;
-        const double off = 1.1 * gate_off * (std::abs(up) + up_off) + std::abs(silu) * up_off +
+        const double act = fn == ActivationFn::kSilu ? silu(gate) : gelu(gate), want = act * up;
+        const double off = 1.13 * gate_off * (std::abs(up) + up_off) + std::abs(act) * up_off +
                            std::abs(want) * rounding;
         ASSERT_NEAR(got[r * ld_out + j], want, 1.01 * off + 1e-5);
       }

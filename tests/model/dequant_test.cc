@@ -27,10 +27,11 @@ std::vector<std::byte> from_hex(const std::string& hex) {
   return bytes;
 }
 
-const TensorType kAllTypes[] = {TensorType::kF32,  TensorType::kF16,  TensorType::kBF16,
-                                TensorType::kQ8_0, TensorType::kQ4_0, TensorType::kQ4_1,
-                                TensorType::kQ5_0, TensorType::kQ5_1, TensorType::kQ4_K,
-                                TensorType::kQ5_K, TensorType::kQ6_K};
+const TensorType kAllTypes[] = {
+    TensorType::kF32,  TensorType::kF16,    TensorType::kBF16,   TensorType::kQ8_0,
+    TensorType::kQ4_0, TensorType::kQ4_1,   TensorType::kQ5_0,   TensorType::kQ5_1,
+    TensorType::kQ2_K, TensorType::kQ3_K,   TensorType::kQ4_K,   TensorType::kQ5_K,
+    TensorType::kQ6_K, TensorType::kIQ4_NL, TensorType::kIQ4_XS, TensorType::kMXFP4};
 
 TEST(Dequant, EqualsTheFixture) {
   std::ifstream file(std::string(PREFIX_TEST_DATA) + "/model/dequant_fixture.json");
@@ -74,6 +75,41 @@ TEST(Dequant, ConvertsEveryHalf) {
       ASSERT_EQ(std::signbit(value), (half & 0x8000) != 0) << half;
     }
   }
+}
+
+TEST(Dequant, ConvertsEveryEightBitFloat) {
+  for (int code = 0; code < 256; ++code) {
+    const auto byte = static_cast<std::byte>(code);
+    float e4m3, e8m0;
+    dequantise(TensorType::kF8_E4M3, &byte, 1, &e4m3);
+    dequantise(TensorType::kF8_E8M0, &byte, 1, &e8m0);
+    const int exponent = code >> 3 & 15, mantissa = code & 7;
+    const double magnitude =
+        exponent == 0 ? std::ldexp(mantissa, -9) : std::ldexp(8 + mantissa, exponent - 10);
+    if ((code & 0x7f) == 0x7f)
+      EXPECT_TRUE(std::isnan(e4m3)) << code;
+    else
+      EXPECT_EQ(e4m3, static_cast<float>(code < 128 ? magnitude : -magnitude)) << code;
+    EXPECT_EQ(std::signbit(e4m3), code >= 128) << code;
+    if (code == 255)
+      EXPECT_TRUE(std::isnan(e8m0));
+    else
+      EXPECT_EQ(e8m0, static_cast<float>(std::ldexp(1, code - 127))) << code;
+  }
+}
+
+TEST(Dequant, ConvertsWholeNumbers) {
+  const std::byte bytes[] = {std::byte{0xfe}, std::byte{0xff}, std::byte{0xff}, std::byte{0xff},
+                             std::byte{0xff}, std::byte{0xff}, std::byte{0xff}, std::byte{0xff}};
+  const auto value = [&](TensorType type) {
+    float v;
+    dequantise(type, bytes, 1, &v);
+    return v;
+  };
+  EXPECT_EQ(value(TensorType::kI8), -2);
+  EXPECT_EQ(value(TensorType::kU8), 254);
+  EXPECT_EQ(value(TensorType::kI32), -2);
+  EXPECT_EQ(value(TensorType::kI64), -2);
 }
 
 TEST(Sha256, KnowsTheExamplesOfTheStandard) {

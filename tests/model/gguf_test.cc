@@ -244,24 +244,33 @@ TEST(Gguf, ChecksDimensions) {
   expect_bad(tensor({1ull << 48}), {"\"t\" needs 1125899906842624 bytes"});
   expect_bad(tensor({33}, 8), {"rows of 33", "32 of a Q8_0 block"});
   expect_bad(tensor({128, 2}, 12), {"rows of 128", "256 of a Q4_K block"});
+  expect_bad(tensor({384}, 10), {"rows of 384", "256 of a Q2_K block"});
+  expect_bad(tensor({32}, 11), {"rows of 32", "256 of a Q3_K block"});
+  expect_bad(tensor({40}, 20), {"rows of 40", "32 of a IQ4_NL block"});
+  expect_bad(tensor({128}, 23), {"rows of 128", "256 of a IQ4_XS block"});
+  expect_bad(tensor({16}, 39), {"rows of 16", "32 of a MXFP4 block"});
+  // One byte fewer than the block has.
+  for (const auto& [type, values, bytes] :
+       {std::tuple(10u, 256u, 84u), std::tuple(11u, 256u, 110u), std::tuple(20u, 32u, 18u),
+        std::tuple(23u, 256u, 136u), std::tuple(39u, 32u, 17u)})
+    expect_bad(GgufWriter().tensor("t", {values}, type, bytes - 1),
+               {"\"t\" needs " + std::to_string(bytes) + " bytes"});
 }
 
 TEST(Gguf, NamesUnsupportedTypes) {
   const auto expect_unsupported = [](uint32_t type, std::string_view name) {
     GgufWriter w;
     w.tensor("t", {256}, type, 256);
-    expect_bad(w, {"tensor \"t\" has type", name, "Q4_K, Q5_K, Q6_K"}, Code::kUnsupportedModel);
+    expect_bad(w, {"tensor \"t\" has type", name, "Q4_K, Q5_K, Q6_K, IQ4_NL, IQ4_XS, MXFP4)"},
+               Code::kUnsupportedModel);
   };
   expect_unsupported(9, "Q8_1");
-  expect_unsupported(10, "Q2_K");
-  expect_unsupported(11, "Q3_K");
   expect_unsupported(15, "Q8_K");
-  expect_unsupported(20, "IQ4_NL");
   expect_unsupported(24, "I8");
   expect_unsupported(28, "F64");
-  expect_unsupported(39, "MXFP4");
   expect_unsupported(31, "number 31");
-  expect_unsupported(40, "number 40");
+  expect_unsupported(40, "NVFP4");
+  expect_unsupported(41, "number 41");
   expect_unsupported(0xffffffff, "number 4294967295");
 }
 

@@ -6,7 +6,9 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <random>
 #include <string>
 #include <vector>
@@ -144,6 +146,8 @@ Bytes small_gguf(const std::string& architecture) {
   w.list("tokenizer.ggml.tokens", GgufType::kString, 2, Bytes(16));
   w.tensor("token_embd.weight", {8, 4}, 0, 128).tensor("q", {32, 2}, 3, 40);
   w.tensor("k", {256}, 14, 210).tensor("n", {8}, 30, 16);
+  w.tensor("v", {256}, 10, 84).tensor("o", {256}, 11, 110).tensor("g", {256}, 23, 136);
+  w.tensor("u", {32, 2}, 20, 36).tensor("d", {32, 2}, 39, 34);
   return w.bytes();
 }
 
@@ -180,6 +184,23 @@ TEST(Mutation, Config) {
           "linear_value_head_dim":20,"linear_key_head_dim":24,"linear_conv_kernel_dim":4,
           "rope_parameters":{"rope_theta":1e7,"partial_rotary_factor":0.25}}})";
   run({bytes_of(llama), bytes_of(phi3), bytes_of(granite), bytes_of(qwen)}, cases(100000),
+      [](const Bytes& bytes) { return fuzz::config(bytes); });
+}
+
+Bytes corpus(const std::string& name) {
+  std::ifstream file(std::string(PREFIX_TEST_DATA) + "/fuzz/corpus/" + name, std::ios::binary);
+  return bytes_of(std::string(std::istreambuf_iterator<char>(file), {}));
+}
+
+TEST(Mutation, Quantised) {
+  std::vector<Bytes> good;
+  for (const char* name : {"packed", "int8", "mxfp4_packed", "awq", "gptq", "fp8", "mxfp4"})
+    good.push_back(corpus(std::string("quantised/") + name));
+  run(good, cases(200000), [](const Bytes& bytes) { return fuzz::quantised(bytes); });
+}
+
+TEST(Mutation, QuantizationConfig) {
+  run({corpus("config/gptq"), corpus("config/compressed")}, cases(100000),
       [](const Bytes& bytes) { return fuzz::config(bytes); });
 }
 

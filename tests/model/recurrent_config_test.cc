@@ -324,7 +324,13 @@ TEST(RecurrentConfig, ReadsTheTextModelOfAVisionModel) {
              {"tie_word_embeddings", "true", "false", "text_config"});
   expect_unsupported(with({{"text_config", qwen({{"model_type", "llama"}})}}, whole),
                      {"text_config", "\"llama\"", "\"qwen3_5\""});
-  expect_unsupported(with({{"quantization_config", {{"quant_method", "fp8"}}}}, whole), {"fp8"});
+  expect_unsupported(with({{"quantization_config", {{"quant_method", "hqq"}}}}, whole), {"hqq"});
+  const Json fp8 = {{"quant_method", "fp8"}};
+  EXPECT_EQ(config_from_json(with({{"quantization_config", fp8}}, whole)).quantization.method,
+            QuantMethod::kFp8);
+  const Json text = qwen({{"quantization_config", fp8}});
+  EXPECT_EQ(config_from_json(with({{"text_config", text}}, whole)).quantization.method,
+            QuantMethod::kFp8);
 }
 
 TEST(RecurrentConfig, RefusesWhatItDoesNotRun) {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <vector>
@@ -77,6 +78,34 @@ TEST(Rope, Llama3StretchesLongWavelengthsOnly) {
   EXPECT_GT(blended, 1);
   EXPECT_GT(stretched, 5);
   expect_near(rope_frequencies(c, false), expected);
+}
+
+TEST(Rope, YarnStretchesWhatTurnsSeldom) {
+  for (const bool truncate : {true, false}) {
+    ModelConfig c = model();
+    c.rope.type = RopeType::kYarn;
+    c.rope.factor = 8;
+    c.rope.original_max_positions = 4096;
+    c.rope.attention_factor = 1.25;
+    c.rope.truncate = truncate;
+    const auto index_of = [&](double turns) {  // that turns so many times in the original context
+      return 32 * std::log(4096 / (turns * 2 * std::numbers::pi)) / std::log(c.rope.theta);
+    };
+    const double first = truncate ? std::floor(index_of(32)) : index_of(32);
+    const double last = truncate ? std::ceil(index_of(1)) : index_of(1);
+    std::vector<double> expected;
+    int kept = 0, blended = 0, stretched = 0;
+    for (int i = 0; i < 32; ++i) {
+      const double share = std::clamp((i - first) / (last - first), 0.0, 1.0);
+      ++(share == 0 ? kept : share == 1 ? stretched : blended);
+      expected.push_back(plain_frequency(c, i) * (1 - share + share / 8));
+    }
+    EXPECT_GT(kept, 5);
+    EXPECT_GT(blended, 5);
+    EXPECT_GT(stretched, 5);
+    expect_near(rope_frequencies(c, false), expected);
+    EXPECT_EQ(rope_tables(c, 1).cos[0], 1.25f);
+  }
 }
 
 TEST(Rope, DivisorsOfTheFile) {

@@ -197,9 +197,24 @@ TEST(Safetensors, RefusesOverlapHolesAndTrailingBytes) {
 }
 
 TEST(Safetensors, NamesUnsupportedTypes) {
-  for (const char* dtype : {"F64", "I8", "I64", "BOOL", "F8_E4M3", "F4", "f32", ""})
+  for (const char* dtype : {"F64", "I16", "U64", "BOOL", "F8_E5M2", "F4", "f32", ""})
     expect_error(Code::kUnsupportedModel, {"tensor \"a\"", dtype, "F32, F16, BF16"},
                  [&] { read(safetensors_file("{" + entry("a", dtype, "[1]", "[0,4]") + "}", 4)); });
+}
+
+// They are weights together with others only (quantised_test.cc).
+TEST(Safetensors, ReadsPartsOfQuantisedWeights) {
+  const auto bytes_of = [](const char* dtype) {
+    return dtype[1] == '3' ? 4 : dtype[1] == '6' ? 8 : 1;
+  };
+  for (const char* dtype : {"I8", "U8", "I32", "I64", "F8_E4M3", "F8_E8M0"}) {
+    const int size = bytes_of(dtype);
+    const std::string offsets = "[0," + std::to_string(3 * size) + "]";
+    const TensorSource source = read(safetensors_file("{" + entry("a", dtype, "[3]", offsets) + "}",
+                                                      static_cast<size_t>(3 * size)));
+    EXPECT_EQ(tensor_type_name(source.find("a")->type), dtype);
+    EXPECT_TRUE(needs_scales(source.find("a")->type));
+  }
 }
 
 TEST(Safetensors, RefusesAnyTruncation) {

@@ -73,8 +73,11 @@ struct Tree {
   uint64_t seed = 1;
   float query_scale = 4.0f;  // larger: sharper attention
   float value_scale = 1.0f;
-  bool gpu_pages = false;   // pages as a GPU has them (src/ops/gpu/launch.h)
-  std::vector<Node> nodes;  // depth first
+  int32_t window = 0;        // keys that a row sees; 0: all
+  float soft_cap = 0;        // of scores; 0: none
+  std::vector<float> sinks;  // [heads], or empty
+  bool gpu_pages = false;    // pages as a GPU has them (src/ops/gpu/launch.h)
+  std::vector<Node> nodes;   // depth first
 
   // The node of the path to `node` that holds `position`.
   int32_t owner(int32_t node, int32_t position) const {
@@ -88,6 +91,10 @@ struct Tree {
                          : kind == Kind::kValue ? value_scale
                                                 : 1.0f);
     return type == DType::kBf16 ? from_bf16(to_bf16(value)) : value;
+  }
+  // The first position that a row at this one sees.
+  int32_t first_key(int32_t position) const {
+    return window == 0 ? 0 : std::max(0, position - window + 1);
   }
   float scale() const { return 1.0f / std::sqrt(static_cast<float>(head_dim)); }
   KvLayout layout() const { return {kv_of(type), 1, kv_heads, head_dim}; }
@@ -120,7 +127,8 @@ struct StepOptions {
   bool split_runs = false;    // cut runs at random although they could be one
   bool split_chunks = false;  // one item per chunk
   bool cut_tail = false;      // pages end at the last key a row of this step needs
-  bool nan_keys = false;      // garbage behind the last key: NaN instead of large numbers
+  bool cut_head = false;      // and begin with the first one
+  bool nan_keys = false;      // garbage around these: keys are NaN instead of large numbers
 };
 
 struct Step {
@@ -170,9 +178,9 @@ inline int64_t gpu_index(const KvLayout& kv, int64_t slot, int64_t i) {
   return (strip * 4096 + line * 128 + mixed * 16 + byte % 16) / 2;
 }
 
-// Fills the page that holds positions [32 * block, ..) of the path to `node`, keys up to `end`.
-inline void fill_page(const Tree& tree, int32_t node, int32_t block, int32_t end, float garbage_key,
-                      float garbage_value, int32_t page, std::byte* pool) {
+// Fills the page that holds positions [32 * block, ..) of the path to `node`, with keys [begin, end).
+inline void fill_page(const Tree& tree, int32_t node, int32_t block, int32_t begin, int32_t end,
+                      float garbage_key, float garbage_value, int32_t page, std::byte* pool) {
   const KvLayout kv = tree.layout();
   for (int32_t head = 0; head < tree.kv_heads; ++head) {
     std::byte* key = pool + kv.key_offset(page, 0, head);
@@ -181,7 +189,7 @@ inline void fill_page(const Tree& tree, int32_t node, int32_t block, int32_t end
       const int32_t position = block * kPageTokens + slot;
       for (int32_t i = 0; i < tree.head_dim; ++i) {
         const int64_t index = head * tree.head_dim + i;
-        const bool real = position < end;
+        const bool real = position >= begin && position < end;
         const int64_t on_gpu = gpu_index(kv, slot, i);
         put(key, tree.gpu_pages ? on_gpu : key_index(tree.type, slot, i), tree.type,
             real ? tree.element(Kind::kKey, node, position, index) : garbage_key);
@@ -193,6 +201,8 @@ inline void fill_page(const Tree& tree, int32_t node, int32_t block, int32_t end
 }
 
 // Rows must be sorted (depth first). Page ids are a random permutation.
+constexpr int32_t kNoPage = -1;
+
 inline Step make_step(const Tree& tree, std::vector<RowRef> rows, const StepOptions& options,
                       Rng& rng) {
   Step step;
@@ -200,7 +210,7 @@ inline Step make_step(const Tree& tree, std::vector<RowRef> rows, const StepOpti
   const int32_t n = static_cast<int32_t>(step.rows.size());
   // Page of (row, block): rows with the same key share it.
   struct Page {
-    int32_t node, block, end, id;
+    int32_t node, block, begin, end, id;
   };
   std::map<std::tuple<int32_t, int32_t>, Page> pages;  // (owner key, block)
   std::vector<std::vector<int32_t>> page_of(n);
@@ -208,7 +218,12 @@ inline Step make_step(const Tree& tree, std::vector<RowRef> rows, const StepOpti
   for (int32_t r = 0; r < n; ++r) {
     const RowRef row = step.rows[r];
     step.positions.push_back(row.position);
+    const int32_t first = tree.first_key(row.position);
     for (int32_t block = 0; block <= row.position / kPageTokens; ++block) {
+      if (block < first / kPageTokens) {  // behind the window: no page of this row's
+        keys[r].push_back({-1, -1});
+        continue;
+      }
       // A child that begins inside a page owns that page: the last position decides.
       const int32_t last = std::min(row.position, block * kPageTokens + kPageTokens - 1);
       int32_t node = row.node;
@@ -219,7 +234,9 @@ inline Step make_step(const Tree& tree, std::vector<RowRef> rows, const StepOpti
         key = node = tree.owner(row.node, std::min(tree.nodes[row.node].end - 1, block_last));
       }
       const int32_t end = options.cut_tail ? last + 1 : tree.nodes[node].end;
-      auto [it, fresh] = pages.try_emplace({key, block}, Page{node, block, end, 0});
+      const int32_t begin = options.cut_head ? first : 0;
+      auto [it, fresh] = pages.try_emplace({key, block}, Page{node, block, begin, end, 0});
+      it->second.begin = std::min(it->second.begin, begin);
       it->second.end = std::max(it->second.end, end);
       keys[r].push_back({key, block});
     }
@@ -233,13 +250,18 @@ inline Step make_step(const Tree& tree, std::vector<RowRef> rows, const StepOpti
     page.id = ids[next++];
     const float garbage = static_cast<float>(pick(rng, -1000, 1000));
     const float nan = std::numeric_limits<float>::quiet_NaN();
-    fill_page(tree, page.node, page.block, page.end, options.nan_keys ? nan : garbage, garbage,
-              page.id, step.pool.data());
+    fill_page(tree, page.node, page.block, page.begin, page.end, options.nan_keys ? nan : garbage,
+              garbage, page.id, step.pool.data());
   }
   for (int32_t r = 0; r < n; ++r)
-    for (const auto& key : keys[r]) page_of[r].push_back(pages.at(key).id);
+    for (const auto& key : keys[r])
+      page_of[r].push_back(std::get<1>(key) < 0 ? kNoPage : pages.at(key).id);
+  const auto has_page = [&](int32_t row, int32_t block) {
+    return block < static_cast<int32_t>(page_of[row].size()) && page_of[row][block] != kNoPage;
+  };
 
   AttentionPlan& plan = step.plan;
+  plan.window = tree.window;
   for (int32_t row = 0; row < n;) {
     AttentionTile tile{};
     const int64_t want = options.ragged ? pick(rng, 1, options.tile_rows) : options.tile_rows;
@@ -247,20 +269,23 @@ inline Step make_step(const Tree& tree, std::vector<RowRef> rows, const StepOpti
     tile.row_end = static_cast<int32_t>(std::min<int64_t>(n, row + want));
     tile.run_begin = static_cast<int32_t>(plan.runs.size());
     tile.last_position = 0;
-    for (int32_t r = row; r < tile.row_end; ++r)
+    tile.first_key = tree.first_key(step.positions[row]);
+    for (int32_t r = row; r < tile.row_end; ++r) {
       tile.last_position = std::max(tile.last_position, step.positions[r]);
+      tile.first_key = std::min(tile.first_key, tree.first_key(step.positions[r]));
+    }
     std::vector<AttentionRun> runs;
     std::vector<std::vector<int32_t>> lists;
     for (int32_t block = 0; block <= tile.last_position / kPageTokens; ++block) {
       for (int32_t r = row; r < tile.row_end;) {
-        if (block >= static_cast<int32_t>(page_of[r].size())) {
+        if (!has_page(r, block)) {
           ++r;
           continue;
         }
         const int32_t page = page_of[r][block];
-        int32_t last = r + 1;  // rows up to the last one with this page, shorter ones between
+        int32_t last = r + 1;  // rows up to the last one with this page, others without one between
         for (int32_t s = r + 1; s < tile.row_end; ++s) {
-          const bool has = block < static_cast<int32_t>(page_of[s].size());
+          const bool has = has_page(s, block);
           if (has && page_of[s][block] != page) break;
           if (has) last = s + 1;
         }
@@ -297,9 +322,10 @@ inline Step make_step(const Tree& tree, std::vector<RowRef> rows, const StepOpti
     tile.run_end = static_cast<int32_t>(plan.runs.size());
     const int32_t index = static_cast<int32_t>(plan.tiles.size());
     plan.tiles.push_back(tile);
-    const int32_t chunks = tile.last_position / kKeyChunk + 1;
     if (options.split_chunks) {
-      for (int32_t c = 0; c < chunks; ++c) plan.items.push_back({index, c, plan.partial_slots++});
+      const int32_t end = tile.last_position / kKeyChunk + 1;
+      for (int32_t c = tile.first_key / kKeyChunk; c < end; ++c)
+        plan.items.push_back({index, c, plan.partial_slots++});
     } else {
       plan.items.push_back({index, -1, -1});
     }
@@ -320,7 +346,8 @@ inline std::vector<double> attention_f64(const Tree& tree, const std::vector<Row
   for (size_t r = 0; r < rows.size(); ++r) {
     const auto [node, position] = rows[r];
     std::vector<const float*> kv;
-    for (int32_t p = 0; p <= position; ++p) {
+    const int32_t first = tree.first_key(position);
+    for (int32_t p = first; p <= position; ++p) {
       std::vector<float>& entry = cache[{tree.owner(node, p), p}];
       if (entry.empty()) {
         for (int64_t i = 0; i < kv_width; ++i)
@@ -338,9 +365,14 @@ inline std::vector<double> attention_f64(const Tree& tree, const std::vector<Row
       for (size_t p = 0; p < kv.size(); ++p) {
         for (int64_t i = 0; i < d; ++i) score[p] += q[head * d + i] * kv[p][offset + i];
         score[p] *= static_cast<double>(tree.scale());
+        if (tree.soft_cap != 0) score[p] = tree.soft_cap * std::tanh(score[p] / tree.soft_cap);
         top = std::max(top, score[p]);
       }
       double sum = 0;
+      if (!tree.sinks.empty()) {
+        top = std::max(top, static_cast<double>(tree.sinks[head]));
+        sum = std::exp(tree.sinks[head] - top);
+      }
       double* row = out.data() + r * static_cast<size_t>(width) + head * d;
       for (size_t p = 0; p < kv.size(); ++p) {
         const double weight = std::exp(score[p] - top);
@@ -377,7 +409,7 @@ class Buffer {
 inline StepArrays arrays_of(const Tree& tree, const Step& step, std::byte* pool) {
   StepArrays arrays;
   arrays.positions = step.positions;
-  arrays.attention = &step.plan;
+  arrays.attention = {&step.plan, 1};
   arrays.heads = tree.heads;
   arrays.kv = tree.layout();
   arrays.pool = pool;
@@ -402,6 +434,8 @@ std::vector<float> run_attention(Device& memory, DType type, int64_t ld, const T
   args.q = {q.data(), ld};
   args.out = {out.data(), ld};
   args.scale = tree.scale();
+  args.soft_cap = tree.soft_cap;
+  if (!tree.sinks.empty()) args.sinks = tree.sinks.data();
   attend(arrays_of(tree, step, pool.data()), args);
   std::vector<float> result;
   for (int64_t r = 0; r < rows; ++r)

@@ -123,10 +123,56 @@ TEST_P(AttentionLevel, SharpScoresStayFinite) {
   }
 }
 
+// Scores with a cap, sinks and a window: what some models have of them.
+void dress(Tree& tree, Rng& rng, int32_t longest_window) {
+  if (pick(rng, 0, 2) > 0) tree.window = static_cast<int32_t>(pick(rng, 1, longest_window));
+  if (pick(rng, 0, 2) == 0) tree.soft_cap = static_cast<float>(pick(rng, 1, 50));
+  tree.sinks.clear();
+  if (pick(rng, 0, 2) == 0)
+    for (int32_t head = 0; head < tree.heads; ++head)
+      tree.sinks.push_back(static_cast<float>(pick(rng, -40, 40)) / 8);
+}
+
+TEST_P(AttentionLevel, AgreesWithFloat64WithWindowsCapsAndSinks) {
+  Rng rng(17);
+  for (int round = 0; round < 36; ++round) {
+    Tree tree;
+    tree.type = GetParam().type;
+    tree.kv_heads = 2;
+    tree.heads = 2 * static_cast<int32_t>(pick(rng, 1, 5));
+    tree.head_dim = round % 3 == 0 ? 80 : 64;
+    tree.seed = rng();
+    tree.query_scale = static_cast<float>(pick(rng, 1, 12));
+    grow(tree, rng, 8, 120);
+    dress(tree, rng, round % 2 == 0 ? 40 : 300);
+    const std::vector<RowRef> rows = some_rows(tree, 90, rng);
+    StepOptions options;
+    options.cut_head = options.cut_tail = options.nan_keys = true;
+    const Step step = make_step(tree, rows, options, rng);
+    EXPECT_LE(relative_l2(run_attention(*one_, tree, step), attention_f64(tree, rows)), bound())
+        << "window " << tree.window << " cap " << tree.soft_cap << " sinks " << tree.sinks.size();
+  }
+}
+
+// A cap far above all scores is none; one far below them leaves the mean of the values.
+TEST_P(AttentionLevel, CapsFromOneEndToTheOther) {
+  Rng rng(18);
+  Tree tree;
+  tree.type = GetParam().type;
+  grow(tree, rng, 6, 100);
+  const std::vector<RowRef> rows = some_rows(tree, 60, rng);
+  for (const float cap : {1e-4f, 0.5f, 50.0f, 1e6f}) {
+    tree.soft_cap = cap;
+    const Step step = make_step(tree, rows, {}, rng);
+    EXPECT_LE(relative_l2(run_attention(*one_, tree, step), attention_f64(tree, rows)), bound())
+        << "cap " << cap;
+  }
+}
+
 // The promise. Each case: one tree, a base result, then other ways to compute some of its rows.
 TEST_P(AttentionLevel, BitsDependOnPositionAndKeysOnly) {
   Rng rng(14);
-  for (int round = 0; round < 70; ++round) {
+  for (int round = 0; round < 140; ++round) {
     Tree tree;
     tree.type = GetParam().type;
     tree.kv_heads = static_cast<int32_t>(pick(rng, 1, 2));
@@ -143,6 +189,8 @@ TEST_P(AttentionLevel, BitsDependOnPositionAndKeysOnly) {
     } else {
       grow(tree, rng, static_cast<int>(pick(rng, 1, 12)), static_cast<int>(pick(rng, 1, 150)));
     }
+    // Half of the rounds; windows of deep trees reach over a border of chunks or not.
+    if (round % 2 == 0) dress(tree, rng, deep ? kKeyChunk + 200 : round % 4 == 0 ? 40 : 400);
     const int64_t width = static_cast<int64_t>(tree.heads) * tree.head_dim;
     const std::vector<RowRef> rows = some_rows(tree, deep ? 24 : 96, rng);
     StepOptions base;
@@ -156,6 +204,7 @@ TEST_P(AttentionLevel, BitsDependOnPositionAndKeysOnly) {
       options.split_runs = pick(rng, 0, 1) == 1;
       options.split_chunks = pick(rng, 0, 1) == 1;
       options.cut_tail = pick(rng, 0, 1) == 1;
+      options.cut_head = pick(rng, 0, 1) == 1;
       options.nan_keys = pick(rng, 0, 1) == 1;
       if (variant == 0) options.tile_rows = 1;
       std::vector<size_t> chosen;  // some of the rows, one row alone in every fourth variant

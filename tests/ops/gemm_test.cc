@@ -6,9 +6,11 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numbers>
 #include <random>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "ops/cpu/pack.h"
@@ -167,39 +169,46 @@ TEST(Bf16, RoundsToNearestEvenAndKeepsNaN) {
 }
 
 TEST_P(GemmTest, GatedMatchesFloat64) {
-  for (const Shape& s : {Shape{1, 1, 3}, Shape{5, 33, 40}, Shape{40, 96, 64}, Shape{9, 100, 130}}) {
-    SCOPED_TRACE(testing::Message() << "m " << s.m << " n " << s.n << " k " << s.k);
-    Weights gate(*device_, random_floats(s.n * s.k), s.n, s.k);
-    Weights up(*device_, random_floats(s.n * s.k), s.n, s.k);
-    const PackedWeights both =
-        device_->pack_gated(s.n, s.k, FloatRows(gate.rows, s.k), FloatRows(up.rows, s.k));
-    Activations x(*device_, s.m, s.k);
-    x.fill(random_floats(s.m * s.k), s.m, s.k);
-    const std::vector<float> bias_gate = random_floats(s.n);
-    const std::vector<float> bias_up = random_floats(s.n);
-    Activations out(*device_, s.m, s.n);
-    device_->linear_gated(both, s.n, bias_gate.data(), bias_up.data(), ActivationFn::kSilu, x.act,
-                          s.m, out.act);
-    device_->release(const_cast<std::byte*>(both.data), both.bytes());
-    for (int64_t r = 0; r < s.m; ++r) {
-      for (int64_t j = 0; j < s.n; ++j) {
-        double g = bias_gate[static_cast<size_t>(j)];
-        double u = bias_up[static_cast<size_t>(j)];
-        for (int64_t i = 0; i < s.k; ++i) {
-          g += static_cast<double>(x.at(r, i)) * gate.at(j, i);
-          u += static_cast<double>(x.at(r, i)) * up.at(j, i);
+  using Function = std::pair<ActivationFn, double (*)(double)>;
+  const Function silu{ActivationFn::kSilu, [](double g) { return g / (1 + std::exp(-g)); }};
+  const Function gelu{ActivationFn::kGeluTanh, [](double g) {
+                        const double u = std::sqrt(2 / std::numbers::pi);
+                        return g / 2 * (1 + std::tanh(u * (g + 0.044715 * g * g * g)));
+                      }};
+  for (const auto& [fn, exact] : {silu, gelu})
+    for (const Shape& s :
+         {Shape{1, 1, 3}, Shape{5, 33, 40}, Shape{40, 96, 64}, Shape{9, 100, 130}}) {
+      SCOPED_TRACE(testing::Message() << "m " << s.m << " n " << s.n << " k " << s.k);
+      Weights gate(*device_, random_floats(s.n * s.k), s.n, s.k);
+      Weights up(*device_, random_floats(s.n * s.k), s.n, s.k);
+      const PackedWeights both =
+          device_->pack_gated(s.n, s.k, FloatRows(gate.rows, s.k), FloatRows(up.rows, s.k));
+      Activations x(*device_, s.m, s.k);
+      x.fill(random_floats(s.m * s.k), s.m, s.k);
+      const std::vector<float> bias_gate = random_floats(s.n);
+      const std::vector<float> bias_up = random_floats(s.n);
+      Activations out(*device_, s.m, s.n);
+      device_->linear_gated(both, s.n, bias_gate.data(), bias_up.data(), fn, x.act, s.m, out.act);
+      device_->release(const_cast<std::byte*>(both.data), both.bytes());
+      for (int64_t r = 0; r < s.m; ++r) {
+        for (int64_t j = 0; j < s.n; ++j) {
+          double g = bias_gate[static_cast<size_t>(j)];
+          double u = bias_up[static_cast<size_t>(j)];
+          for (int64_t i = 0; i < s.k; ++i) {
+            g += static_cast<double>(x.at(r, i)) * gate.at(j, i);
+            u += static_cast<double>(x.at(r, i)) * up.at(j, i);
+          }
+          const double expected = exact(g) * u;
+          const double tolerance = out.bf16 ? 5e-3 : 2e-5;
+          ASSERT_NEAR(out.at(r, j), expected, tolerance * (1 + std::fabs(expected)))
+              << "row " << r << " column " << j;
         }
-        const double expected = g / (1 + std::exp(-g)) * u;
-        const double tolerance = out.bf16 ? 5e-3 : 2e-5;
-        ASSERT_NEAR(out.at(r, j), expected, tolerance * (1 + std::fabs(expected)))
-            << "row " << r << " column " << j;
-      }
-      // Past the columns nothing is written (the padding still holds NaN).
-      if (s.n < out.act.ld) {
-        ASSERT_TRUE(std::isnan(out.at(r, s.n)));
+        // Past the columns nothing is written (the padding still holds NaN).
+        if (s.n < out.act.ld) {
+          ASSERT_TRUE(std::isnan(out.at(r, s.n)));
+        }
       }
     }
-  }
 }
 
 // A row and a column alone, in any company, on one or two threads: the same bits.

@@ -12,7 +12,7 @@ namespace {
 
 using Tokens = std::vector<int32_t>;
 
-constexpr StepShape kShape{4, 2, 2, 96, 2};  // states of two pages
+const StepShape kShape{4, 2, 2, 96, 2};  // states of two pages
 
 // Executes the scans of plans: a state is the tokens that it has seen.
 class ScanOracle {

@@ -11,7 +11,7 @@ namespace {
 
 using Tokens = std::vector<int32_t>;
 
-constexpr StepShape kShape{4, 2, 2};
+const StepShape kShape{4, 2, 2};
 
 Tokens random_tokens(std::mt19937& random, size_t n, unsigned vocabulary) {
   Tokens tokens(n);
@@ -19,21 +19,31 @@ Tokens random_tokens(std::mt19937& random, size_t n, unsigned vocabulary) {
   return tokens;
 }
 
+// The first position that a row sees.
+int32_t first_key(const StepPlan& plan, const AttentionPlan& attention, int32_t row) {
+  if (attention.window == 0) return 0;
+  return std::max(0, plan.positions[static_cast<size_t>(row)] - attention.window + 1);
+}
+
 // For every row, the keys that the plan lets it see: position -> (page, slot).
-std::map<int32_t, std::pair<int32_t, int32_t>> keys_of_row(const StepPlan& plan, int32_t row) {
+std::map<int32_t, std::pair<int32_t, int32_t>> keys_of_row(const StepPlan& plan,
+                                                           const AttentionPlan& attention,
+                                                           int32_t row) {
   std::map<int32_t, std::pair<int32_t, int32_t>> keys;
-  for (const AttentionTile& tile : plan.attention.tiles) {
+  for (const AttentionTile& tile : attention.tiles) {
     if (row < tile.row_begin || row >= tile.row_end) continue;
+    EXPECT_LE(tile.first_key, first_key(plan, attention, row));
     for (int32_t r = tile.run_begin; r < tile.run_end; ++r) {
-      const AttentionRun& run = plan.attention.runs[static_cast<size_t>(r)];
+      const AttentionRun& run = attention.runs[static_cast<size_t>(r)];
       EXPECT_GE(run.row_begin, tile.row_begin);
       EXPECT_LE(run.row_end, tile.row_end);
       if (row < run.row_begin || row >= run.row_end) continue;
       for (int32_t b = 0; b < run.blocks; ++b) {
-        const int32_t page = plan.attention.pages[static_cast<size_t>(run.page_begin + b)];
+        const int32_t page = attention.pages[static_cast<size_t>(run.page_begin + b)];
         for (int32_t slot = 0; slot < kPageTokens; ++slot) {
           const int32_t position = (run.block_begin + b) * kPageTokens + slot;
           if (position > plan.positions[static_cast<size_t>(row)]) continue;
+          if (position < first_key(plan, attention, row)) continue;
           EXPECT_TRUE(keys.emplace(position, std::pair(page, slot)).second)
               << "row " << row << " sees position " << position << " twice";
         }
@@ -55,13 +65,26 @@ class Oracle {
     for (const PageCopy& c : plan.copies)
       for (int32_t slot = 0; slot < c.tokens; ++slot)
         memory_[{c.to, slot}] = memory_[{c.from, slot}];
-    for (int32_t row = 0; row < plan.rows(); ++row) {
-      const Tokens& path = row_paths[static_cast<size_t>(row)];
-      const auto keys = keys_of_row(plan, row);
-      ASSERT_EQ(keys.size(), path.size()) << "row " << row;
-      for (const auto& [position, place] : keys)
-        ASSERT_EQ(memory_[place], Tokens(path.begin(), path.begin() + position + 1))
-            << "row " << row << " position " << position;
+    for (const AttentionPlan& attention : plan.attention) {
+      for (int32_t row = 0; row < plan.rows(); ++row) {
+        const Tokens& path = row_paths[static_cast<size_t>(row)];
+        const auto keys = keys_of_row(plan, attention, row);
+        ASSERT_EQ(keys.size(), path.size() - first_key(plan, attention, row)) << "row " << row;
+        for (const auto& [position, place] : keys)
+          ASSERT_EQ(memory_[place], Tokens(path.begin(), path.begin() + position + 1))
+              << "row " << row << " position " << position;
+      }
+      expect_runs_in_windows(plan, attention);
+    }
+  }
+
+  // No run begins with a page that none of its rows sees.
+  static void expect_runs_in_windows(const StepPlan& plan, const AttentionPlan& attention) {
+    for (const AttentionRun& run : attention.runs) {
+      int32_t first = INT32_MAX;
+      for (int32_t row = run.row_begin; row < run.row_end; ++row)
+        first = std::min(first, first_key(plan, attention, row));
+      EXPECT_GE(run.block_begin, first / kPageTokens);
     }
   }
 
@@ -184,14 +207,44 @@ TEST(Step, LongPathsAreSplitOverItemsOnlyWhenThreadsWouldIdle) {
   builder.begin();
   EXPECT_EQ(builder.take(node, 5000, 100), 1);
   builder.build(plan);
-  EXPECT_EQ(plan.attention.items.size(), 3u);
-  EXPECT_EQ(plan.attention.partial_slots, 3);
+  EXPECT_EQ(plan.attention[0].items.size(), 3u);
+  EXPECT_EQ(plan.attention[0].partial_slots, 3);
   StepBuilder single(tree, {4, 2, 0});
   single.begin();
   single.take(node, 5000, 100);
   single.build(plan);
-  ASSERT_EQ(plan.attention.items.size(), 1u);
-  EXPECT_EQ(plan.attention.items[0].chunk, -1);
+  ASSERT_EQ(plan.attention[0].items.size(), 1u);
+  EXPECT_EQ(plan.attention[0].items[0].chunk, -1);
+}
+
+// A plan for each window; only the chunks and the pages that the row sees.
+TEST(Step, WindowsReadNothingBehindThem) {
+  PagePool pool(1000);
+  Tree tree(pool);
+  const NodeId root = tree.add_root();
+  const Tokens t(5000, 1);
+  const NodeId node = tree.attach(tree.match(root, t), t, {});
+  tree.set_computed(node, 4999);
+  StepBuilder builder(tree, {4, 2, 8, 96, 0, {0, 100, 3000}});
+  StepPlan plan;
+  builder.begin();
+  EXPECT_EQ(builder.take(node, 5000, 100), 1);
+  builder.build(plan);
+  ASSERT_EQ(plan.attention.size(), 3u);
+  EXPECT_EQ(plan.attention[0].items.size(), 3u);
+  const AttentionPlan& narrow = plan.attention[1];
+  EXPECT_EQ(narrow.window, 100);
+  ASSERT_EQ(narrow.tiles.size(), 1u);
+  EXPECT_EQ(narrow.tiles[0].first_key, 4900);
+  ASSERT_EQ(narrow.runs.size(), 1u);
+  EXPECT_EQ(narrow.runs[0].block_begin, 4900 / kPageTokens);
+  EXPECT_EQ(narrow.runs[0].block_begin + narrow.runs[0].blocks, 4999 / kPageTokens + 1);
+  ASSERT_EQ(narrow.items.size(), 1u);
+  EXPECT_EQ(narrow.items[0].chunk, -1);
+  const AttentionPlan& wide = plan.attention[2];
+  ASSERT_EQ(wide.items.size(), 3u);
+  EXPECT_EQ(wide.items[0].chunk, 0);
+  EXPECT_EQ(wide.tiles[0].first_key, 2000);
 }
 
 // Acceptance: rows computed equals the number of distinct (namespace, prefix) tuples.
@@ -217,7 +270,10 @@ TEST(StepProperty, RowsEqualDistinctPrefixesInRandomBatches) {
       for (size_t n = 1; n <= t.size(); ++n)
         distinct.emplace(root, Tokens(t.begin(), t.begin() + static_cast<ptrdiff_t>(n)));
     }
-    StepBuilder builder(tree, kShape);
+    StepShape shape = kShape;
+    shape.windows = {static_cast<int32_t>(1 + seed / 50 % 40), 0};
+    shape.tile_rows = static_cast<int32_t>(2 + seed / 50 % 32);
+    StepBuilder builder(tree, shape);
     StepPlan plan;
     int64_t rows = 0;
     const int32_t limit = 1 + static_cast<int32_t>(random() % 64);

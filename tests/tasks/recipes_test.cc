@@ -90,7 +90,11 @@ TEST_F(Recipes, TheFirstOfATaskIsItsDefault) {
   std::vector<std::string> seen;
   for (size_t i = 0; i < prefix_recipe_count(); ++i) {
     const std::string name = prefix_recipe_name(i);
-    const std::string task = Json::parse(shipped(name)).at("task");
+    const Json recipe = Json::parse(shipped(name));
+    const std::string task = recipe.at("task");
+    // Those for particular models are made where there is one (auto_test.cc).
+    if (recipe.contains("match") && !name.starts_with("qwen3-")) continue;
+    if (recipe.at("method") == "head") continue;
     const Task named = made(task, Json{{"recipe", name}}.dump());
     run(named);
     EXPECT_EQ(statuses(named), std::vector<int32_t>{PREFIX_OK}) << name;
@@ -230,6 +234,16 @@ TEST_F(Recipes, WrongFieldsAreNamed) {
                {"max_token"});
   refused_file("rerank", with("name", nullptr), format, {"name", "string"});
   refused_file("rerank", with("doc", 3), format, {"doc", "string"});
+
+  refused_file("rerank", with("match", "qwen"), format, {"match", "list"});
+  refused_file("rerank", with("match", {Json::object()}), format, {"match", "list"});
+  refused_file("rerank", with("match", {{{"named", "x"}}}), format, {"match", "named", "name"});
+  refused_file("rerank", with("match", {{{"name", 1}}}), format, {"match", "texts"});
+  refused_file("rerank", with("needs", "<s>"), format, {"needs", "list of strings"});
+  refused_file("rerank", with("scale", 0), format, {"scale", "number"});
+  refused_file("rerank", with("label", 1.5), format, {"label", "number"});
+  refused_file("rerank", with("activation", "tanh"), format, {"activation", "tanh", "sigmoid"});
+  refused_file("rerank", with("pooling", "max"), format, {"pooling", "max", "mean"});
 
   Json likelihood = {{"task", "rerank"}, {"method", "likelihood"}, {"prompt", {"{document}"}}};
   refused_file("rerank", likelihood.dump(), format, {"target", "missing"});

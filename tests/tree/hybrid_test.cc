@@ -320,5 +320,21 @@ TEST(PolicyGhosts, BeginWithGdsAndFollowWhatSavesMost) {
   EXPECT_EQ(followed.back(), Policy::kGdsf);
 }
 
+// With a policy of its own the cache has from them where states are worth it.
+TEST(PolicyGhosts, PlaceStatesWhereRequestsParted) {
+  HybridAdmission admission;
+  admission.placed = 1;
+  PolicyGhosts ghosts(our_rules(HybridMethod::kAuto, 0).cost, 0, admission, Policy::kFifo);
+  EXPECT_EQ(ghosts.place(0, 100), std::vector<int64_t>{});
+  Tokens document(100);
+  for (int i = 0; i < 10; ++i) {  // questions of 10 tokens about the same text
+    Tokens tokens = document;
+    for (int k = 0; k < 12; ++k) tokens.push_back(100 * i + k);
+    EXPECT_EQ(ghosts.follow(0, tokens, 110), Policy::kFifo);
+  }
+  EXPECT_EQ(ghosts.place(0, 500), std::vector<int64_t>{490});
+  EXPECT_EQ(ghosts.place(495, 500), std::vector<int64_t>{}) << "before where it begins";
+}
+
 }  // namespace
 }  // namespace prefix

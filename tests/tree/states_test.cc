@@ -58,6 +58,34 @@ TEST_F(StatesTest, ASplitLeavesTheStateWithTheLowerHalf) {
   tree.check();
 }
 
+TEST_F(StatesTest, ThinningTakesTheStatesNearestToTheRoot) {
+  const NodeId leaf = cached(count_from(0, 30));
+  give_state(leaf, 1);
+  std::vector<NodeId> nodes;
+  for (const int32_t end : {4, 8, 12, 16}) nodes.push_back(tree.end_at(leaf, end));
+  for (const NodeId node : nodes) give_state(node, 1);
+  Tokens other = count_from(0, 8);
+  other.push_back(77);
+  cached(other);             // nodes[1] is a fork now
+  tree.pin_state(nodes[2]);  // and nodes[2] is in use
+  tree.thin_states(leaf, 5);
+  EXPECT_EQ(tree.state_count(), 5u);
+  tree.thin_states(leaf, 4);
+  EXPECT_FALSE(tree.has_state(nodes[0]));
+  EXPECT_EQ(tree.state_count(), 4u);
+  tree.thin_states(leaf, 1);
+  EXPECT_FALSE(tree.has_state(nodes[3]));
+  EXPECT_TRUE(tree.has_state(nodes[1]) && tree.has_state(nodes[2]) && tree.has_state(leaf));
+  EXPECT_EQ(tree.state_evictions(), 0);
+  tree.unpin_state(nodes[2]);
+  tree.thin_states(nodes[2], 1);
+  EXPECT_EQ(tree.state_count(), 3u) << "its own stays";
+  tree.exempt_state(nodes[2]);
+  tree.thin_states(leaf, 1);
+  EXPECT_EQ(tree.state_count(), 3u) << "so does what was asked for";
+  tree.check();
+}
+
 TEST_F(StatesTest, ALeafWithAStateDoesNotGrow) {
   const NodeId node = computed(count_from(0, 10));
   give_state(node);

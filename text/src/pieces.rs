@@ -1,6 +1,6 @@
 //! From a token to the bytes it stands for, by kind of decoder.
 
-use crate::pipeline::Tokenizer;
+use crate::pipeline::{byte_of_token, Tokenizer};
 use std::collections::HashSet;
 
 /// What the decoder of a tokenizer.json does to the text of one token.
@@ -59,7 +59,7 @@ impl Pieces {
         self.byte_tokens
             && tokenizer
                 .id_to_token(id)
-                .is_some_and(|token| byte_fallback(&token).is_some())
+                .is_some_and(|token| byte_of_token(&token).is_some())
     }
 
     pub fn is_special(&self, id: u32) -> bool {
@@ -75,7 +75,7 @@ impl Pieces {
             Kind::ByteLevel => byte_level(&token),
             _ if self.is_special(id) => token.into_bytes(),
             Kind::Sentence => {
-                if let Some(byte) = byte_fallback(&token) {
+                if let Some(byte) = byte_of_token(&token) {
                     return vec![byte];
                 }
                 token.replace('\u{2581}', " ").into_bytes()
@@ -110,14 +110,6 @@ fn byte_level(token: &str) -> Vec<u8> {
         .unwrap_or_else(|| token.as_bytes().to_vec())
 }
 
-/// "<0x41>" is byte 0x41.
-fn byte_fallback(token: &str) -> Option<u8> {
-    let hex = token.strip_prefix("<0x")?.strip_suffix('>')?;
-    (hex.len() == 2)
-        .then(|| u8::from_str_radix(hex, 16).ok())
-        .flatten()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -132,12 +124,5 @@ mod tests {
         assert_eq!(byte_level("Ġa"), b" a");
         assert_eq!(byte_level("Ċ"), b"\n");
         assert_eq!(byte_level("a b"), b"a b");
-    }
-
-    #[test]
-    fn byte_fallback_is_exact() {
-        assert_eq!(byte_fallback("<0x0A>"), Some(10));
-        assert_eq!(byte_fallback("<0x0AB>"), None);
-        assert_eq!(byte_fallback("<0xZZ>"), None);
     }
 }

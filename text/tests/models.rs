@@ -1,7 +1,7 @@
-//! Ids, offsets and decoded texts against the Python package, on 10,000 texts for each tokenizer.
-//! tests/golden/text/tokens.jsonl has one hash for each hundred; on a difference the answers of the
-//! hundred are written to a file, and tools/golden/text_golden.py --answers NAME BLOCK shows what
-//! they should be.
+//! Ids, offsets and decoded texts against the Python package, on 10,000 texts for each tokenizer, and
+//! ids of the tokenizers that GGUF files hold against theirs. tests/golden/text/tokens.jsonl and
+//! gguf.jsonl have one hash for each hundred; on a difference the answers of the hundred are written
+//! to a file, and tools/golden/text_golden.py --answers NAME BLOCK shows what they should be.
 
 mod support;
 
@@ -24,7 +24,8 @@ fn all_texts() -> &'static [String] {
 }
 
 fn golden(name: &str) -> Vec<String> {
-    let lines = read("tests/golden/text/tokens.jsonl");
+    let lines = ["tokens", "gguf"].map(|file| read(&format!("tests/golden/text/{file}.jsonl")));
+    let lines = lines.concat();
     let entry = lines
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).unwrap())
@@ -64,10 +65,35 @@ fn answer(tokenizer: &Tokenizer, text: &str) -> String {
     out
 }
 
+/// What tools/golden/text_gguf.py writes down of one text.
+fn ids_and_text(tokenizer: &Tokenizer, text: &str, decoded: bool) -> String {
+    let lists = [0, SPECIAL, LITERAL].map(|flags| {
+        let ids = tokenizer.encode(text.as_bytes(), flags).unwrap();
+        let ids: Vec<String> = ids.iter().map(i32::to_string).collect();
+        ids.join(",")
+    });
+    let splitting = ["<think>", "\n\n", "    "];
+    if !decoded || splitting.iter().any(|mark| text.contains(mark)) {
+        return lists.join(";") + ";\n";
+    }
+    let literal = tokenizer.encode(text.as_bytes(), LITERAL).unwrap();
+    let decoded = tokenizer.decode(&literal, 0).unwrap();
+    format!("{};{decoded}\n", lists.join(";"))
+}
+
 fn compare(name: &str, tokenizer: &Tokenizer) {
+    compare_by(name, tokenizer, answer);
+}
+
+fn compare_by(
+    name: &str,
+    tokenizer: &Tokenizer,
+    answer: impl Fn(&Tokenizer, &str) -> String + Sync,
+) {
     let wanted = golden(name);
     let different = Mutex::new(Vec::new());
     let next = AtomicUsize::new(0);
+    let answer = &answer;
     let work = || loop {
         let block = next.fetch_add(1, Ordering::Relaxed);
         let Some(texts) = all_texts().chunks(BLOCK).nth(block) else {
@@ -124,6 +150,18 @@ fn compare_fixture(name: &str) {
     );
 }
 
+fn open_fixture(name: &str) -> Tokenizer {
+    let path = file(&format!("text/tests/fixtures/{name}.gguf"));
+    Tokenizer::open(path.to_str().unwrap()).unwrap()
+}
+
+/// A GGUF file of tools/golden/text_gguf.py.
+fn compare_file(name: &str, decoded: bool) {
+    compare_by(name, &open_fixture(name), |tokenizer, text| {
+        ids_and_text(tokenizer, text, decoded)
+    });
+}
+
 /// The same vocabulary through a GGUF file gives the same answers.
 fn compare_gguf(name: &str, json: &str, pre: &str, bos: Option<u32>) {
     let scratch = Scratch::new(&format!("gguf-{name}"));
@@ -164,6 +202,21 @@ fn main() {
         ("llama2_json", nothing, || compare_fixture("llama2")),
         ("unigram_json", nothing, || compare_fixture("unigram")),
         ("wordpiece_json", nothing, || compare_fixture("wordpiece")),
+        ("llama_spm_gguf", nothing, || {
+            compare_file("llama-spm", true)
+        }),
+        ("gemma_spm_gguf", nothing, || {
+            compare_file("gemma-spm", false)
+        }),
+        ("t5_spm_gguf", nothing, || compare_file("t5-spm", false)),
+        ("bytes_spm_gguf", nothing, || {
+            compare_file("bytes-spm", true)
+        }),
+        ("bpe_twins", nothing, support::twins::bpe),
+        ("unigram_twins", nothing, support::twins::unigram),
+        ("wordpiece_gguf", nothing, || {
+            compare("wordpiece", &open_fixture("wordpiece"))
+        }),
         ("smollm2_gguf", smollm2, || {
             compare(
                 "smollm2",

@@ -48,6 +48,10 @@ struct Entry {
   float mean = 0;
 };
 
+// Norms of 1 + w, before and after each block.
+bool gemma(const CheckpointShape& s) {
+  return s.architecture == "gemma2" || s.architecture == "gemma3_text";
+}
 bool hybrid(const CheckpointShape& s) { return !s.recurrent.layers.empty(); }
 
 std::vector<Entry> hybrid_entries(const CheckpointShape& s) {
@@ -197,12 +201,12 @@ std::vector<Entry> entries(const CheckpointShape& s) {
     list.push_back({name, {n, k}, 0.5f / std::sqrt(static_cast<float>(k))});
   };
   const auto norm = [&](const std::string& name, int64_t n) {
-    list.push_back({name, {n}, 0.1f, 1});
+    list.push_back({name, {n}, 0.1f, gemma(s) ? 0.0f : 1.0f});
   };
   list.push_back({"model.embed_tokens.weight", {s.vocab, s.hidden}, 1});
   for (int32_t i = 0; i < s.layers; ++i) {
     const std::string layer = "model.layers." + std::to_string(i) + ".";
-    if (s.architecture == "olmo2") {
+    if (s.architecture == "olmo2" || s.architecture == "olmo3") {
       norm(layer + "post_attention_layernorm.weight", s.hidden);
       norm(layer + "post_feedforward_layernorm.weight", s.hidden);
       norm(layer + "self_attn.q_norm.weight", q);
@@ -211,7 +215,11 @@ std::vector<Entry> entries(const CheckpointShape& s) {
       norm(layer + "input_layernorm.weight", s.hidden);
       norm(layer + "post_attention_layernorm.weight", s.hidden);
     }
-    if (s.architecture == "qwen3") {
+    if (gemma(s)) {
+      norm(layer + "pre_feedforward_layernorm.weight", s.hidden);
+      norm(layer + "post_feedforward_layernorm.weight", s.hidden);
+    }
+    if (s.architecture == "qwen3" || s.architecture == "gemma3_text") {
       norm(layer + "self_attn.q_norm.weight", s.head_dim);
       norm(layer + "self_attn.k_norm.weight", s.head_dim);
     }
@@ -259,6 +267,10 @@ std::string number(const char* key, int64_t value) {
   return "  \"" + std::string(key) + "\": " + std::to_string(value) + ",\n";
 }
 
+constexpr const char* kMultipliers =
+    "  \"embedding_multiplier\": 12,\n  \"residual_multiplier\": 0.25,\n"
+    "  \"attention_multiplier\": 0.0625,\n  \"logits_scaling\": 3,\n";
+
 std::string hybrid_config(const CheckpointShape& s) {
   const RecurrentShape& r = s.recurrent;
   const char* const recurrent = s.architecture == "lfm2" ? "\"conv\"" : "\"linear_attention\"";
@@ -282,9 +294,8 @@ std::string hybrid_config(const CheckpointShape& s) {
            number("shared_intermediate_size", s.intermediate) + number("num_local_experts", 0) +
            number("num_experts_per_tok", 0) +
            "  \"mamba_conv_bias\": true,\n  \"mamba_proj_bias\": false,\n"
-           "  \"position_embedding_type\": \"nope\",\n  \"embedding_multiplier\": 12,\n"
-           "  \"residual_multiplier\": 0.25,\n  \"attention_multiplier\": 0.0625,\n"
-           "  \"logits_scaling\": 3,\n";
+           "  \"position_embedding_type\": \"nope\",\n" +
+           kMultipliers;
   }
   return text + number("linear_num_value_heads", r.heads) +
          number("linear_value_head_dim", r.head_dim) + number("linear_num_key_heads", r.groups) +
@@ -292,13 +303,39 @@ std::string hybrid_config(const CheckpointShape& s) {
          "  \"attn_output_gate\": true,\n  \"partial_rotary_factor\": 0.25,\n";
 }
 
+std::string window_config(const CheckpointShape& s) {
+  std::string layers;
+  for (const char kind : s.windows)
+    layers += std::string(layers.empty() ? "" : ", ") +
+              (kind == 's' ? "\"sliding_attention\"" : "\"full_attention\"");
+  std::string text = "  \"layer_types\": [" + layers + "],\n" + number("sliding_window", s.window);
+  if (s.architecture.starts_with("qwen")) text += "  \"use_sliding_window\": true,\n";
+  if (gemma(s))
+    text +=
+        number("query_pre_attn_scalar", 24) + "  \"hidden_activation\": \"gelu_pytorch_tanh\",\n";
+  if (s.architecture == "gemma2")
+    text += "  \"attn_logit_softcapping\": 4.0,\n  \"final_logit_softcapping\": 7.5,\n";
+  return text;
+}
+
+// What an architecture without recurrent layers has of its own.
+std::string special_config(const CheckpointShape& s) {
+  if (!s.windows.empty()) return window_config(s);
+  if (s.architecture == "granite") return kMultipliers;
+  if (s.architecture == "smollm3") return number("no_rope_layer_interval", 2);
+  if (s.architecture == "mistral") return "  \"sliding_window\": null,\n";
+  return "";
+}
+
 std::string config(const CheckpointShape& s) {
-  return "{\n  \"model_type\": \"" + s.architecture + "\",\n  \"hidden_act\": \"silu\",\n" +
-         number("vocab_size", s.vocab) + number("hidden_size", s.hidden) +
+  const std::string activation = s.architecture == "gemma" ? "gelu_pytorch_tanh" : "silu";
+  return "{\n  \"model_type\": \"" + s.architecture + "\",\n  \"hidden_act\": \"" + activation +
+         "\",\n" + number("vocab_size", s.vocab) + number("hidden_size", s.hidden) +
          number("num_hidden_layers", s.layers) + number("num_attention_heads", s.heads) +
          number("num_key_value_heads", s.kv_heads) + number("head_dim", s.head_dim) +
          number("intermediate_size", s.intermediate) +
-         number("max_position_embeddings", s.max_positions) + (hybrid(s) ? hybrid_config(s) : "") +
+         number("max_position_embeddings", s.max_positions) +
+         (hybrid(s) ? hybrid_config(s) : special_config(s)) +
          "  \"rms_norm_eps\": 1e-06,\n  \"rope_theta\": 1000000.0,\n  \"attention_bias\": false,\n"
          "  \"bos_token_id\": null,\n  \"eos_token_id\": null,\n  \"pad_token_id\": null,\n"
          "  \"torch_dtype\": \"bfloat16\",\n  \"tie_word_embeddings\": " +

@@ -20,8 +20,9 @@ struct RecurrentShape {
 };
 
 struct CheckpointShape {
-  // llama, qwen2, qwen3, olmo2, phi3; granitemoehybrid, qwen3_5_text, nemotron_h, lfm2 with
-  // `recurrent`
+  // llama, qwen2, qwen3, olmo2, phi3, mistral, granite, gemma, smollm3; olmo3, ministral, gemma2,
+  // gemma3_text with `windows`, which qwen2, qwen3, phi3 and mistral may have; granitemoehybrid,
+  // qwen3_5_text, nemotron_h, lfm2 with `recurrent`
   std::string architecture = "qwen3";
   int32_t hidden = 64;
   int32_t layers = 2;
@@ -33,6 +34,8 @@ struct CheckpointShape {
   int32_t max_positions = 4096;
   bool tied = true;
   RecurrentShape recurrent;
+  std::string windows;  // a letter for each layer: s has the window, f has none; empty: none has it
+  int32_t window = 0;   // keys that a query sees
   uint64_t seed = 1;
   // The same block of weights over and over in every tensor: gigabytes at the speed of the disk.
   bool repeat = false;

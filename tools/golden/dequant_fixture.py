@@ -25,9 +25,14 @@ _TYPES = {
     "Q4_1": (20, [0, 2], 24),
     "Q5_0": (22, [0], 24),
     "Q5_1": (24, [0, 2], 24),
+    "Q2_K": (84, [80, 82], 6),
+    "Q3_K": (110, [108], 6),
     "Q4_K": (144, [0, 2], 6),
     "Q5_K": (176, [0, 2], 6),
     "Q6_K": (210, [208], 6),
+    "IQ4_NL": (18, [0], 24),
+    "IQ4_XS": (136, [0], 6),
+    "MXFP4": (17, [], 24),
 }
 _FINITE = 0x7C00  # float16 magnitudes below it are finite
 
@@ -39,6 +44,8 @@ def blocks_of(kind: str) -> np.ndarray:
         magnitude = prng.integers(f"fixture/{kind}/{at}", count, _FINITE)
         sign = prng.integers(f"fixture/{kind}/{at}/sign", count, 2) << 15
         blocks[:, at : at + 2] = (magnitude | sign).astype("<u2").view(np.uint8).reshape(-1, 2)
+    if kind == "MXFP4":
+        blocks[:4, 0] = [0, 1, 2, 255]  # scales: the ends, and where subnormal ones begin
     if kind == "BF16":
         blocks[:, 1] &= 0xBF  # no infinities and NaNs: NaN payloads are nobody's promise
     return blocks

@@ -1,7 +1,7 @@
 """The tiny GGUF models: every supported block type for `llama` and `qwen3`, and two files with a twist.
 
-Block types fix the shapes: rows are whole blocks, of 32 values in the Q*_0 and Q*_1 types and of 256 in the
-Q*_K types, so there are three geometries for each architecture.
+Block types fix the shapes: rows are whole blocks, of 32 values in the Q*_0 and Q*_1 types, IQ4_NL and MXFP4, and of
+256 in the Q*_K types and IQ4_XS, so there are three geometries for each architecture.
 """
 
 from dataclasses import dataclass, field, replace
@@ -43,8 +43,8 @@ _QWEN3_BLOCKS = TinyGguf("qwen3", 160, 224, 4, 2, 64, 131, False, 1000000.0, 1e-
 _QWEN3_WIDE_BLOCKS = TinyGguf("qwen3", 256, 512, 4, 2, 128, 149, False, 1000000.0, 1e-6)
 
 PLAIN_KINDS = ["F32", "F16", "BF16"]
-BLOCK_KINDS = ["Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1"]
-WIDE_BLOCK_KINDS = ["Q4_K", "Q5_K", "Q6_K"]
+BLOCK_KINDS = ["Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "IQ4_NL", "MXFP4"]
+WIDE_BLOCK_KINDS = ["Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "IQ4_XS"]
 
 _GEOMETRIES = {
     "llama": [(_LLAMA_PLAIN, PLAIN_KINDS), (_LLAMA_BLOCKS, BLOCK_KINDS), (_LLAMA_WIDE_BLOCKS, WIDE_BLOCK_KINDS)],

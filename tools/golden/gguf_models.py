@@ -25,9 +25,14 @@ _FILE_TYPE = {
     "Q4_1": LlamaFileType.MOSTLY_Q4_1,
     "Q5_0": LlamaFileType.MOSTLY_Q5_0,
     "Q5_1": LlamaFileType.MOSTLY_Q5_1,
+    "Q2_K": LlamaFileType.MOSTLY_Q2_K,
+    "Q3_K": LlamaFileType.MOSTLY_Q3_K_M,
     "Q4_K": LlamaFileType.MOSTLY_Q4_K_M,
     "Q5_K": LlamaFileType.MOSTLY_Q5_K_M,
     "Q6_K": LlamaFileType.MOSTLY_Q6_K,
+    "IQ4_NL": LlamaFileType.MOSTLY_IQ4_NL,
+    "IQ4_XS": LlamaFileType.MOSTLY_IQ4_XS,
+    "MXFP4": LlamaFileType.MOSTLY_MXFP4_MOE,
 }
 
 

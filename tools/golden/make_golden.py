@@ -12,17 +12,25 @@ from pathlib import Path
 import torch
 import transformers
 
+import dense_models
 import dequantized
 import gguf_source
 import hybrid_models
+import recipes
 import reference
 import smollm2
 import tasks
+import window_models
+from dense_configs import DENSE
+from dense_configs import config_json as dense_config
+from expert_configs import EXPERTS
 from gguf_configs import GGUF_MODELS
 from hf_configs import MODELS
 from hybrid_configs import HYBRIDS, text_config
 from prompts import tiny_prompts
 from vector_file import VectorWriter, save_json
+from window_configs import WINDOWED
+from window_configs import config_json as window_config
 
 
 def hugging_face_models(models: Path, out: Path) -> None:
@@ -62,10 +70,32 @@ def gguf_models(models: Path, out: Path) -> None:
     save_json(out / "dequantized.json", {"files": dequantized.index(paths)})
 
 
-def models_with_recurrent_layers(out: Path) -> None:
+def models_in_two_formats(out: Path) -> None:
     """The directory and the GGUF file of a model hold the same numbers, so they share theirs."""
-    for name, config in HYBRIDS.items():
-        model = reference.from_weights(text_config(config), hybrid_models.weights(name, config))
+    found = [(name, config, text_config(config), hybrid_models.weights) for name, config in HYBRIDS.items()]
+    found += [(name, config, dense_config(config), dense_models.weights) for name, config in DENSE.items()]
+    found += [(name, config, window_config(config), window_models.weights) for name, config in WINDOWED.items()]
+    for name, config, keys, weights in found:
+        model = reference.from_weights(keys, weights(name, config))
+        for path in (name, f"{name}.gguf") if config.gguf not in (None, False) else (name,):
+            brief = path.endswith(".gguf")
+            stem = f"{name}-gguf" if brief else name
+            writer = VectorWriter()
+            index = {
+                "model": stem,
+                "path": path,
+                "architecture": config.family,
+                "vocab": config.vocab,
+                "hidden": config.hidden,
+            }
+            index["prompts"] = reference.collect(model, tiny_prompts(name, config.vocab, brief=brief), writer)
+            writer.save(out / "logits", stem, index)
+
+
+def models_with_experts(models: Path, out: Path) -> None:
+    for name, config in EXPERTS.items():
+        # The plain loop: its faster form asks for sizes that are multiples of 16 bytes.
+        model = reference.load_directory(models / name, experts_implementation="eager")
         for path in (name, f"{name}.gguf") if config.gguf else (name,):
             brief = path.endswith(".gguf")
             stem = f"{name}-gguf" if brief else name
@@ -76,6 +106,7 @@ def models_with_recurrent_layers(out: Path) -> None:
                 "architecture": config.family,
                 "vocab": config.vocab,
                 "hidden": config.hidden,
+                "routed": True,
             }
             index["prompts"] = reference.collect(model, tiny_prompts(name, config.vocab, brief=brief), writer)
             writer.save(out / "logits", stem, index)
@@ -92,8 +123,10 @@ def main() -> None:
     transformers.logging.set_verbosity_error()
     hugging_face_models(arguments.models, arguments.outdir)
     gguf_models(arguments.models, arguments.outdir)
-    models_with_recurrent_layers(arguments.outdir)
+    models_in_two_formats(arguments.outdir)
+    models_with_experts(arguments.models, arguments.outdir)
     tasks.write(arguments.models, arguments.outdir)
+    recipes.write(arguments.models, arguments.outdir)
     if arguments.smollm2:
         smollm2.write(arguments.smollm2, arguments.outdir)
 

@@ -10,13 +10,20 @@ import hashlib
 import sys
 from pathlib import Path
 
+import dense_models
+import expert_models
 import gguf_edges
 import gguf_models
 import hf_models
 import hybrid_models
+import quantised_models
+import window_models
+from dense_configs import DENSE
+from expert_configs import EXPERTS
 from gguf_configs import GGUF_MODELS
 from hf_configs import MODELS
 from hybrid_configs import HYBRIDS
+from window_configs import WINDOWED
 
 MANIFEST = Path(__file__).resolve().parents[2] / "tests" / "golden" / "models.sha256"
 
@@ -42,16 +49,21 @@ def write_all(folder: Path) -> list[Path]:
         path = folder / f"{name}.gguf"
         gguf_models.write(path, name, model)
         written.append(path)
-    for name, model in HYBRIDS.items():
-        place = folder / name
-        for old in place.glob("*"):
-            old.unlink()
-        hybrid_models.write(place, name, model)
-        written += place.iterdir()
-        if model.gguf:
-            path = folder / f"{name}.gguf"
-            hybrid_models.write_gguf(path, name, model)
-            written.append(path)
+    formats = ((HYBRIDS, hybrid_models), (DENSE, dense_models), (EXPERTS, expert_models), (WINDOWED, window_models))
+    for configs, writer in formats:
+        for name, model in configs.items():
+            place = folder / name
+            for old in place.glob("*"):
+                old.unlink()
+            writer.write(place, name, model)
+            written += place.iterdir()
+            if model.gguf not in (None, False):
+                path = folder / f"{name}.gguf"
+                writer.write_gguf(path, name, model)
+                written.append(path)
+    for name in quantised_models.QUANTISED:
+        quantised_models.write(folder, name)
+        written += [path for place in (name, f"{name}-plain") for path in (folder / place).iterdir()]
     edges = folder / "edges.gguf"
     gguf_edges.write(edges)
     return [*written, edges]

@@ -11,9 +11,11 @@ from prompts import GREEDY_STEPS, Prompt
 from vector_file import VectorWriter
 
 
-def load_directory(folder: Path) -> PreTrainedModel:
+def load_directory(folder: Path, **options: str) -> PreTrainedModel:
     """The model of a Hugging Face directory: transformers reads config.json and the weights by itself."""
-    return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+    return AutoModelForCausalLM.from_pretrained(
+        folder, dtype=torch.float32, attn_implementation="eager", **options
+    ).eval()
 
 
 def from_weights(config: dict, weights: dict[str, np.ndarray]) -> PreTrainedModel:
@@ -46,7 +48,9 @@ def forward(model: PreTrainedModel, tokens: list[int]) -> Run:
     """One pass over one sequence, without a cache."""
     out = model.model(torch.tensor([tokens]), use_cache=False)
     hidden = out.last_hidden_state[0]
-    return Run(model.lm_head(hidden) / getattr(model.config, "logits_scaling", 1), hidden)
+    logits = model.lm_head(hidden) / getattr(model.config, "logits_scaling", 1)
+    cap = getattr(model.config, "final_logit_softcapping", None)
+    return Run(logits if cap is None else torch.tanh(logits / cap) * cap, hidden)
 
 
 def log_probs(run: Run, tokens: list[int]) -> torch.Tensor:

@@ -1,6 +1,7 @@
 """Writes .safetensors files: eight bytes of header length, a JSON header, the tensors back to back."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -19,14 +20,35 @@ _ENCODE = {
 }
 
 
-def write(path: Path, tensors: dict[str, np.ndarray], dtype: str) -> int:
-    """Writes float32 `tensors` as `dtype`, in the order given; returns the size of the data part."""
+@dataclass
+class Stored:
+    """A tensor as a file has it."""
+
+    dtype: str
+    array: np.ndarray  # of its bytes: uint16 for BF16, uint8 for F8_E4M3
+
+
+def stored(values: np.ndarray, dtype: str) -> Stored:
+    return Stored(dtype, _ENCODE[dtype](values))
+
+
+def as_float32(tensor: Stored) -> np.ndarray:
+    """The values of a tensor of F32, F16 or BF16."""
+    if tensor.dtype == "BF16":
+        return (tensor.array.astype("<u4") << 16).view("<f4")
+    return tensor.array.astype("<f4")
+
+
+def write(path: Path, tensors: dict[str, np.ndarray | Stored], dtype: str) -> int:
+    """Writes `tensors`, float32 ones as `dtype`, in the order given; returns the size of the data part."""
     header = {"__metadata__": {"format": "pt"}}
     chunks = []
     end = 0
     for name, values in tensors.items():
-        chunk = _ENCODE[dtype](values).tobytes()
-        header[name] = {"dtype": dtype, "shape": list(values.shape), "data_offsets": [end, end + len(chunk)]}
+        tensor = values if isinstance(values, Stored) else stored(values, dtype)
+        chunk = tensor.array.tobytes()
+        offsets = [end, end + len(chunk)]
+        header[name] = {"dtype": tensor.dtype, "shape": list(tensor.array.shape), "data_offsets": offsets}
         end += len(chunk)
         chunks.append(chunk)
     text = json.dumps(header, separators=(",", ":")).encode()

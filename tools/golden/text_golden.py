@@ -15,6 +15,7 @@ from pathlib import Path
 
 import text_chat
 import text_fixtures
+import text_gguf
 import text_strings
 import text_tokens
 
@@ -25,8 +26,10 @@ GOLDEN = ROOT / "tests" / "golden" / "text"
 
 def write(fixtures: Path, golden: Path) -> None:
     text_fixtures.write(fixtures)
+    text_gguf.write_fixtures(fixtures)
     golden.mkdir(parents=True, exist_ok=True)
     text_tokens.write(golden / "tokens.jsonl")
+    text_gguf.write(golden / "gguf.jsonl")
     text_chat.write(golden)
 
 
@@ -45,9 +48,10 @@ def check() -> int:
 
 
 def answers(name: str, block: int) -> None:
-    tokenizer = text_tokens.tokenizers()[name]
+    module = text_gguf if name in text_gguf.GGUF else text_tokens
+    known = text_gguf.references() if module is text_gguf else text_tokens.tokenizers()
     for text in text_strings.texts()[block * text_strings.BLOCK :][: text_strings.BLOCK]:
-        sys.stdout.buffer.write(text_tokens.answer(tokenizer, text))
+        sys.stdout.buffer.write(module.answer(known[name], text))
 
 
 def main() -> int:

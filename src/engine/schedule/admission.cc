@@ -1,21 +1,33 @@
 // The first duty of a step: requests from the queue get their paths in the tree and the pages that
 // they may need, or wait.
 #include <algorithm>
+#include <new>
 #include <utility>
 
 #include "base/page.h"
 #include "base/status.h"
+#include "engine/generation_pages.h"
 #include "engine/schedule/scheduler.h"
 
 namespace prefix {
 namespace {
 
-// Of a prompt: the tokens before the first one whose row is read, all of them when none is.
+// Of a prompt: the tokens before the first one whose row is read, all of them when none is. Rows of
+// tokens that are in the cache are computed once more where they are read.
 int32_t output_begin(const RequestSpec& spec) {
   const auto prompt = static_cast<int32_t>(spec.tokens.size());
+  if (spec.task == Task::kEmbed && spec.pooling != Pooling::kLast)
+    return spec.positions.empty() ? 0 : spec.positions.front();
   return spec.task == Task::kWarm       ? prompt
          : spec.task == Task::kLogprobs ? spec.from - 1
                                         : prompt - 1;
+}
+
+// Behind the last one.
+int32_t output_end(const RequestSpec& spec, int32_t length, bool is_choice) {
+  if (spec.task == Task::kEmbed && spec.pooling == Pooling::kFirst) return 1;
+  if (spec.task == Task::kEmbed && !spec.positions.empty()) return spec.positions.back() + 1;
+  return is_choice || spec.task == Task::kLogprobs ? length - 1 : length;
 }
 
 }  // namespace
@@ -65,10 +77,12 @@ bool Scheduler::admit_request(const std::shared_ptr<JobState>& state, size_t ind
                                     : roots_.root_of(spec.name_space, max_length(spec));
   accounting_.admitted();
   const auto paths = spec.task == Task::kChoices ? static_cast<int32_t>(spec.choices.size()) : 1;
-  for (bool again = false;; again = true) {
+  for (OwnPath keep = OwnPath::kAll;;) {
     try {
       for (int32_t c = 0; c < paths; ++c)
         request->sequences.push_back(make_sequence(*request, spec.task == Task::kChoices ? c : -1));
+      if (spec.task == Task::kEmbed && spec.pooling == Pooling::kTokens)
+        request->result().values.assign(spec.vectors() * heads_.embedding_width(spec), 0.0f);
       break;
     } catch (const Error& e) {
       request->result().usage = Usage{};
@@ -77,8 +91,12 @@ bool Scheduler::admit_request(const std::shared_ptr<JobState>& state, size_t ind
         accounting_.put_back();
         return false;
       }
-      if (e.code() == Code::kCacheFull && !again && drop_own_path(*request)) continue;
+      if (e.code() == Code::kCacheFull && drop_own_path(*request, keep)) continue;
       finish(*request, e.code(), e.message());
+      return true;
+    } catch (const std::bad_alloc&) {
+      finish(*request, Code::kOutOfMemory,
+             cat("out of host memory for a request of ", spec.tokens.size(), " tokens"));
       return true;
     }
   }
@@ -98,17 +116,19 @@ bool Scheduler::admit_request(const std::shared_ptr<JobState>& state, size_t ind
 }
 
 // What the cache has of a request's path can keep the request from fitting: the edge that it leaves
-// stays whole, and the page in which it leaves it is there twice. So that a request which would fit
-// into an empty cache fits into a used one, this gives up what continues the last whole page that
-// it shares. False: there is nothing to give up, or it would not help.
-bool Scheduler::drop_own_path(RunningRequest& request) {
+// stays whole, and a page inside which a path parts is there twice. So that a request which would
+// fit into an empty cache fits into a used one, this gives up what continues the last whole page
+// that it shares, then all of the path, and sets what is left of it. False: there is nothing to give
+// up, or it would not help.
+bool Scheduler::drop_own_path(RunningRequest& request, OwnPath& kept) {
   end_sequences(request);
+  if (kept == OwnPath::kNothing) return false;
   const RequestSpec& spec = request.spec();
   const bool generates = spec.task == Task::kGenerate;
   int32_t length = static_cast<int32_t>(spec.tokens.size());
   for (const auto& choice : spec.choices)
     length = std::max(length, static_cast<int32_t>(spec.tokens.size() + choice.size()));
-  const int32_t grows = generates ? growth(spec) : 0;
+  const int32_t grows = generates ? growth(spec, model_.max_positions()) : 0;
   const int32_t pages = pages_between(0, length) + (generates ? pages_to_grow(grows) : 0);
   const int32_t name_space = namespace_of(request);
   if (pages > pages_.capacity() - tree_.held_tokens() / kPageTokens) return false;
@@ -116,21 +136,27 @@ bool Scheduler::drop_own_path(RunningRequest& request) {
 
   const Match match = tree_.match(request.root, spec.tokens);
   const int32_t whole = match.matched / kPageTokens * kPageTokens;
-  if (whole == tree_.node(match.node).end()) return false;
-  Match keep = match;
-  keep.node = tree_.node_at(match.node, whole);
-  keep.offset = whole - tree_.node(keep.node).start;
-  return tree_.drop_after(keep, EvictReason::kCapacity) > 0;
+  if (kept == OwnPath::kAll) {
+    kept = OwnPath::kWholePages;
+    if (whole != tree_.node(match.node).end()) {
+      Match keep = match;
+      keep.node = tree_.node_at(match.node, whole);
+      keep.offset = whole - tree_.node(keep.node).start;
+      if (tree_.drop_after(keep, EvictReason::kCapacity) > 0) return true;
+    }
+  }
+  kept = OwnPath::kNothing;
+  Match root = match;
+  root.node = request.root;
+  root.offset = root.matched = root.computed = 0;
+  return tree_.drop_after(root, EvictReason::kCapacity) > 0;
 }
 
-// Tokens that a generation adds to its path, at most.
-int32_t Scheduler::growth(const RequestSpec& spec) const {
-  return std::min(spec.sampling.max_tokens,
-                  model_.max_positions() - static_cast<int32_t>(spec.tokens.size()) + 1);
+// Where later requests are likely to part from a prompt.
+std::vector<int64_t> Scheduler::placed_states(const RequestSpec& spec, const Match& match) const {
+  if (!options_.ghosts || spec.task != Task::kGenerate) return {};
+  return options_.ghosts->place(match.matched, static_cast<int64_t>(spec.tokens.size()));
 }
-
-// Growing by so many tokens takes their pages, one for a branch and one for a start in mid-page.
-int32_t Scheduler::pages_to_grow(int32_t tokens) { return pages_between(0, tokens) + 2; }
 
 Sequence Scheduler::make_sequence(RunningRequest& request, int32_t choice) {
   const RequestSpec& spec = request.spec();
@@ -147,10 +173,13 @@ Sequence Scheduler::make_sequence(RunningRequest& request, int32_t choice) {
   }
   s.length = static_cast<int32_t>(tokens.size());
   const int32_t output_begin = prefix::output_begin(spec);
-  s.output_end = choice >= 0 || spec.task == Task::kLogprobs ? s.length - 1 : s.length;
-  s.outputs_left = s.output_end - output_begin;
+  s.output_end = output_end(spec, s.length, choice >= 0);
+  const bool chosen = spec.task == Task::kEmbed && !spec.positions.empty();
+  s.outputs_left =
+      chosen ? static_cast<int32_t>(spec.positions.size()) : s.output_end - output_begin;
 
-  const int32_t max_growth = spec.task == Task::kGenerate ? growth(spec) : 0;
+  const int32_t max_growth =
+      spec.task == Task::kGenerate ? growth(spec, model_.max_positions()) : 0;
   const Match match = tree_.match(request.root, tokens);
   s.node = tree_.attach(match, tokens,
                         {.job = static_cast<uint32_t>(request.state->id),
@@ -176,8 +205,9 @@ Sequence Scheduler::make_sequence(RunningRequest& request, int32_t choice) {
   s.recompute_end = s.output_next =
       states_.on() ? output_begin : std::max(output_begin, std::min(s.output_end, match.computed));
   try {
-    states_.admit(s, match, prompt, spec.task == Task::kGenerate,
-                  options_.cache && !request.own_root, namespace_of(request));
+    states_.admit(s, match, prompt, spec.checkpoint, placed_states(spec, match),
+                  spec.task == Task::kGenerate, options_.cache && !request.own_root,
+                  namespace_of(request));
   } catch (...) {
     pages_.unreserve(s.reserved_pages);
     uses_[namespace_of(request)].reserved_tokens -= s.reserved_tokens;

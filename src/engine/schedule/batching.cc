@@ -4,6 +4,14 @@
 #include "engine/schedule/scheduler.h"
 
 namespace prefix {
+namespace {
+
+// Between the first and the last position that are read not all need be.
+bool is_read(const RequestSpec& spec, int32_t position) {
+  return spec.positions.empty() || std::ranges::binary_search(spec.positions, position);
+}
+
+}  // namespace
 
 void Scheduler::fill_step() {
   builder_.begin();
@@ -91,7 +99,7 @@ void Scheduler::collect_outputs() {
       if (s.outputs_left == 0) continue;
       const auto read = [&](int32_t position) {
         const int32_t row = builder_.row_of(s.node, position);
-        if (row >= 0)
+        if (row >= 0 && is_read(request->spec(), position))
           outputs_.push_back(
               {.request = request.get(), .sequence = i, .position = position, .row = row});
         return row >= 0;

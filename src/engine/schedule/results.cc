@@ -9,6 +9,18 @@
 #include "engine/schedule/scheduler.h"
 
 namespace prefix {
+namespace {
+
+// Of a position's vector among all of them.
+ptrdiff_t place_of(const RequestSpec& spec, const Output& output) {
+  const auto index =
+      spec.positions.empty()
+          ? output.position
+          : std::ranges::lower_bound(spec.positions, output.position) - spec.positions.begin();
+  return index * std::ssize(output.values);
+}
+
+}  // namespace
 
 bool Scheduler::everything_cancelled() const {
   return std::all_of(running_.begin(), running_.end(),
@@ -145,8 +157,13 @@ void Scheduler::apply(Output& output) {
   if (result.timing.first_us == 0) result.timing.first_us = request.state->job->age_ns() / 1000;
   switch (spec.task) {
     case Task::kLogits:
-    case Task::kEmbed:
       result.values = std::move(output.values);
+      break;
+    case Task::kEmbed:
+      if (spec.pooling == Pooling::kTokens)
+        std::ranges::copy(output.values, result.values.begin() + place_of(spec, output));
+      else if (!output.values.empty())  // of a mean the last one has it
+        result.values = std::move(output.values);
       break;
     case Task::kLogprobs:
       result.values[static_cast<size_t>(output.position + 1 - spec.from)] = output.logprob;

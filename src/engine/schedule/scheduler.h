@@ -39,8 +39,13 @@ struct SchedulerOptions {
   bool sharing = true;  // off: every request computes and stores its own path
   bool cache = true;    // off: nodes go with the last request that uses them
   int32_t threads = 1;
-  std::shared_ptr<PolicyGhosts> ghosts;  // null: the tree keeps its policy
+  // Null: the tree keeps its policy, and no state is placed by what was learned.
+  std::shared_ptr<PolicyGhosts> ghosts;
+  int32_t path_states = 0;  // that stay on a path; 0: no limit
 };
+
+// How much of its own path in the cache is left to a request that did not fit.
+enum class OwnPath : uint8_t { kAll, kWholePages, kNothing };
 
 class Scheduler {
  public:
@@ -92,12 +97,11 @@ class Scheduler {
   void admit();
   bool waits_for_tier(const JobState& state, WaitingRequest& waiting);
   bool admit_request(const std::shared_ptr<JobState>& state, size_t index);
+  std::vector<int64_t> placed_states(const RequestSpec& spec, const Match& match) const;
   Sequence make_sequence(RunningRequest& request, int32_t choice);
-  bool drop_own_path(RunningRequest& request);
+  bool drop_own_path(RunningRequest& request, OwnPath& kept);
   int32_t max_length(const RequestSpec& spec) const;
-  int32_t growth(const RequestSpec& spec) const;
   int32_t reserved_growth(const RunningRequest& request) const;
-  static int32_t pages_to_grow(int32_t tokens);
   static int32_t namespace_of(const RunningRequest& request);
 
   // batching.cc: the rows of a step.

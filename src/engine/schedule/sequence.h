@@ -1,7 +1,8 @@
 // What the scheduler knows of a request while it runs.
 //
 //   RunningRequest (one request) ── sequences ──> one path in the tree each:
-//       logits, embed      [ prompt ]                    output wanted at its last token
+//       logits             [ prompt ]                    output wanted at its last token
+//       embed              [ prompt ]                    outputs as its pooling says
 //       logprobs           [ prompt ]                    outputs at from-1 .. n-2
 //       choices            [ prompt | choice i ]  x k    outputs at n-1 .. n+c-2, each its branch
 //       warm               [ prompt ]                    no output
@@ -15,6 +16,7 @@
 
 #include "cache/lower_tiers.h"
 #include "engine/job.h"
+#include "engine/row_sum.h"
 #include "engine/sampling/sampler.h"
 #include "tree/tree.h"
 
@@ -43,15 +45,17 @@ struct Sequence {
   int32_t reserved_tokens = 0;  // it may still grow by these, which its namespace's quota allows
   bool decoding = false;
   std::optional<Sampler> sampler;  // generate
+  RowSum mean;                     // embed, pooling = mean
 
   // Of models with recurrent layers (states.h): it continues at `resume`, from the pinned state of a
   // node, from its own, or from the beginning of the text (0).
   int32_t resume = 0;
   int32_t reached = 0;  // what `resume` will be when the step is done
   NodeId resume_node = kNoNode;
-  std::vector<int32_t> own;   // pages of the state that only it has: it decodes
-  bool own_reserved = false;  // pages for that are set aside
-  std::vector<int32_t> cuts;  // positions at which a state should stay in the cache, ascending
+  std::vector<int32_t> own;    // pages of the state that only it has: it decodes
+  bool own_reserved = false;   // pages for that are set aside
+  std::vector<int32_t> cuts;   // positions at which a state should stay in the cache, ascending
+  std::vector<int32_t> asked;  // of these, those that the caller named, ascending
 };
 
 struct RunningRequest {

@@ -20,13 +20,18 @@ int32_t namespace_of(const RunningRequest& request) {
 
 }  // namespace
 
-States::States(Tree& tree, PagePool& pages, StepBuilder& builder, int32_t state_pages)
-    : tree_(tree), pages_(pages), builder_(builder), state_pages_(state_pages) {
+States::States(Tree& tree, PagePool& pages, StepBuilder& builder, int32_t state_pages,
+               int32_t path_states)
+    : tree_(tree),
+      pages_(pages),
+      builder_(builder),
+      state_pages_(state_pages),
+      path_states_(path_states) {
   pages_.reserve(state_pages_);
 }
 
-void States::admit(Sequence& s, const Match& match, int32_t prompt, bool decodes, bool keep,
-                   int32_t name_space) {
+void States::admit(Sequence& s, const Match& match, int32_t prompt, std::span<const int32_t> asked,
+                   std::span<const int64_t> placed, bool decodes, bool keep, int32_t name_space) {
   if (!on()) return;
   if (decodes) {
     if (!tree_.make_room(state_pages_, name_space))
@@ -43,7 +48,15 @@ void States::admit(Sequence& s, const Match& match, int32_t prompt, bool decodes
     // read, when it does not.
     cut(match.matched < s.length ? match.matched : s.output_next);
     if (decodes) cut(prompt - 1);
-    if (s.outputs_left == 0) cut(s.length);
+    for (const int64_t position : placed) cut(static_cast<int32_t>(position));
+    s.asked.assign(asked.begin(), asked.end());
+    if (s.outputs_left == 0 && (asked.empty() || asked.back() < s.length))
+      s.asked.push_back(s.length);  // all of it is to be kept
+    for (const int32_t position : s.asked) {
+      cut(position);
+      const NodeId node = tree_.node_at(s.node, position - 1);
+      if (tree_.node(node).end() == position && tree_.has_state(node)) tree_.exempt_state(node);
+    }
     std::sort(s.cuts.begin(), s.cuts.end());
     s.cuts.erase(std::unique(s.cuts.begin(), s.cuts.end()), s.cuts.end());
   }
@@ -119,26 +132,32 @@ void States::plan(const Running& running, StepPlan& step) {
 }
 
 void States::capture(Sequence& s, int32_t position, bool keep, int32_t name_space, StepPlan& step) {
+  const bool asked = std::binary_search(s.asked.begin(), s.asked.end(), position);
   const NodeId node = tree_.node_at(s.node, position - 1);
   if (tree_.node(node).end() == position && tree_.has_state(node)) {
     if (keep) tree_.keep_state(node);
+    if (asked) tree_.exempt_state(node);
     return;
   }
   for (Capture& c : captures_) {
     if (c.node != node || c.position != position) continue;
     c.keep = c.keep || keep;
+    c.asked = c.asked || asked;
     return;
   }
   std::vector<int32_t> pages = pages_for(s, keep, name_space);
   if (pages.empty()) return;
   builder_.store(s.node, position - 1, pages, step);
-  captures_.push_back({node, position, std::move(pages), keep});
+  captures_.push_back({node, position, std::move(pages), keep, asked});
 }
 
 // Empty: there are none.
 std::vector<int32_t> States::pages_for(Sequence& s, bool keep, int32_t name_space) {
   if (keep) {
-    if (!tree_.make_state_room(state_pages_, name_space)) return {};
+    int32_t in_step = 0;  // of this namespace, and not the tree's yet
+    for (const Capture& c : captures_)
+      if (tree_.name_space(tree_.node(c.node)) == name_space) in_step += state_pages_;
+    if (!tree_.make_state_room(state_pages_, name_space, in_step)) return {};
     return tree_.take_state_pages(state_pages_);
   }
   // A state that only this sequence needs moves along: it is read before it is written.
@@ -201,6 +220,7 @@ void States::commit(const Running& running) {
       continue;
     }
     tree_.add_state(node, std::move(c.pages), c.keep);
+    if (c.asked) tree_.exempt_state(node);
     added.push_back(node);
   }
   captures_.clear();
@@ -221,6 +241,7 @@ void States::commit(const Running& running) {
     tree_.unpin_state(node);
     refill_reserve();
   }
+  for (const NodeId node : added) thin(node);
   refill_reserve();
 }
 
@@ -255,6 +276,11 @@ void States::release(Sequence& s, bool keep) {
   }
   tree_.add_state(node, std::move(pages), true);
   tree_.unpin_state(node);
+  thin(node);
+}
+
+void States::thin(NodeId node) {
+  if (path_states_ > 0 && tree_.has_state(node)) tree_.thin_states(node, path_states_);
 }
 
 }  // namespace prefix

@@ -11,6 +11,8 @@
 //     where paths part (cuts)            yes: who shares the path continues there
 //     before the last prompt token       yes: the same prompt, or one that goes on, continues there
 //     behind a generation                yes, and it is the sequence's own while it decodes
+//     where the caller says so, or       yes, if the request does not begin behind it
+//       the ghosts (policy_ghosts.h)
 //
 // Every state but a decoding sequence's own may be lost: what needs it begins at one before it, in
 // the end at the beginning of the text, so lack of memory costs time and nothing else. One state's
@@ -21,6 +23,7 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "engine/schedule/sequence.h"
@@ -35,16 +38,18 @@ class States {
   using Running = std::list<std::unique_ptr<RunningRequest>>;
 
   // state_pages: of a state; 0: the model has no recurrent layers, and nothing here does anything.
-  States(Tree& tree, PagePool& pages, StepBuilder& builder, int32_t state_pages);
+  // path_states: that stay in the cache on a path; 0: no limit.
+  States(Tree& tree, PagePool& pages, StepBuilder& builder, int32_t state_pages,
+         int32_t path_states);
 
   bool on() const { return state_pages_ > 0; }
   int32_t pages() const { return state_pages_; }
 
-  // A sequence was attached: where states of it should stay in the cache (keep), and the pages of
-  // its own state are set aside if it will decode. `match`: what the tree had of it. Throws
-  // kCacheFull.
-  void admit(Sequence& s, const Match& match, int32_t prompt, bool decodes, bool keep,
-             int32_t name_space);
+  // A sequence was attached: where states of it should stay in the cache (keep), also where the
+  // caller asked for them (ascending) and where they were placed, and the pages of its own state are
+  // set aside if it will decode. `match`: what the tree had of it. Throws kCacheFull.
+  void admit(Sequence& s, const Match& match, int32_t prompt, std::span<const int32_t> asked,
+             std::span<const int64_t> placed, bool decodes, bool keep, int32_t name_space);
   // Before a step is filled: each sequence continues from the best state on its path.
   void resume(const Running& running);
   // Before and after the step is laid out.
@@ -63,6 +68,7 @@ class States {
     int32_t position;
     std::vector<int32_t> pages;
     bool keep;
+    bool asked;  // by the caller, just here
   };
 
   NodeId computed_end(NodeId id, int32_t length);
@@ -74,11 +80,13 @@ class States {
   void resume(Sequence& s);
   void leave(Sequence& s);
   void refill_reserve();
+  void thin(NodeId node);
 
   Tree& tree_;
   PagePool& pages_;
   StepBuilder& builder_;
   int32_t state_pages_;
+  int32_t path_states_;
   bool reserve_used_ = false;
   std::vector<Capture> captures_;
   const Running* running_ = nullptr;  // of plan()

@@ -39,6 +39,15 @@ constexpr TensorNames gguf_llama_names() {
   };
 }
 
+// Routed experts: all of a layer in one tensor.
+constexpr TensorNames with_gguf_experts(TensorNames names) {
+  names.router = "blk.{}.ffn_gate_inp";
+  names.expert_gate = "blk.{}.ffn_gate_exps";
+  names.expert_up = "blk.{}.ffn_up_exps";
+  names.expert_down = "blk.{}.ffn_down_exps";
+  return names;
+}
+
 // A Mamba-2 layer.
 constexpr TensorNames with_gguf_ssm(TensorNames names) {
   names.in = "blk.{}.ssm_in";

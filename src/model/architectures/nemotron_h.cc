@@ -47,7 +47,6 @@ const Architecture kArchitecture = {
     .feed_forward = FeedForward::kSquaredRelu,
     .single_blocks = true,
     .left_out = {"mtp."},
-    .nested = "backbone.",
     .config = {.norm_eps_key = "layer_norm_epsilon",
                .norm_eps = 1e-5,
                .kv_heads = 8,

@@ -17,7 +17,8 @@ const Architecture kArchitecture = {
     .config = {.norm_eps = 1e-5,
                .attention_bias = false,
                .partial_rotary = true,
-               .su_is_longrope = true},
+               .su_is_longrope = true,
+               .window = {.layers = WindowLayers::kAll}},
     .hugging_face = fused(llama_names(), false),
     .gguf = fused(gguf_llama_names(), true),
 };

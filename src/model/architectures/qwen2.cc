@@ -6,7 +6,9 @@ namespace {
 
 const Architecture kArchitecture = {
     .name = "qwen2",
-    .config = {.kv_heads = 32, .qkv_bias = true},
+    .config = {.kv_heads = 32,
+               .qkv_bias = true,
+               .window = {.layers = WindowLayers::kFromLayer, .absent = 4096}},
     .hugging_face = llama_names(),
     .gguf = gguf_llama_names(),
 };

@@ -19,10 +19,12 @@ void split_qkv(const Pass& pass, const LayerSpec& layer, const LayerWeights& w) 
   args.k_norm = w.k_norm.data();
   args.norm_whole_width = layer.qk_norm == QkNorm::kWholeWidth;
   args.norm_eps = pass.config.norm_eps;
-  const Rotation& rotation = pass.rotations[static_cast<size_t>(layer.rope_table)];
-  args.rotary_dim = rotation.dim;
-  args.cos = rotation.cos.data();
-  args.sin = rotation.sin.data();
+  if (layer.rope_table >= 0) {
+    const Rotation& rotation = pass.rotations[static_cast<size_t>(layer.rope_table)];
+    args.rotary_dim = rotation.dim;
+    args.cos = rotation.cos.data();
+    args.sin = rotation.sin.data();
+  }
   args.q = b.q;
   pass.step.qkv(args);
   pass.step.copy_pages(layer.kv_layer);
@@ -34,6 +36,8 @@ void attend(const Pass& pass, const LayerSpec& layer) {
   args.layer = layer.kv_layer;
   args.q = b.q;
   args.out = b.mixed;
+  args.plan = layer.attention_plan;
+  args.soft_cap = static_cast<float>(pass.config.score_cap);
   const double scale = pass.config.attention_scale;
   args.scale = scale != 0 ? static_cast<float>(scale)
                           : 1.0f / std::sqrt(static_cast<float>(pass.config.head_dim));
@@ -53,7 +57,7 @@ void apply_gate(const Pass& pass) {
 }  // namespace
 
 void attention_block(const Pass& pass, const LayerSpec& layer, const LayerWeights& w) {
-  PREFIX_CHECK(layer.kv_layer >= 0 && layer.window == 0);
+  PREFIX_CHECK(layer.kv_layer >= 0);
   const ActivationBuffers& b = pass.buffers;
   norm_before(pass, layer.mixer_norms.before, w.mixer_norm);
   {

@@ -42,6 +42,7 @@ void gated_delta_block(const Pass& pass, const LayerSpec& layer, const LayerWeig
 void short_conv_block(const Pass& pass, const LayerSpec& layer, const LayerWeights& weights);
 void gated_mlp_block(const Pass& pass, const LayerSpec& layer, const LayerWeights& weights);
 void squared_relu_block(const Pass& pass, const LayerSpec& layer, const LayerWeights& weights);
+void experts_block(const Pass& pass, const LayerSpec& layer, const LayerWeights& weights);
 
 // What all blocks begin and end with.
 

@@ -1,4 +1,4 @@
-// The gated feed-forward block: down (silu (gate x) * (up x)).
+// The gated feed-forward block: down (act (gate x) * (up x)).
 #include "model/blocks/block.h"
 
 namespace prefix {
@@ -9,7 +9,7 @@ void gated_mlp_block(const Pass& pass, const LayerSpec& layer, const LayerWeight
   {
     Stopwatch watch(pass.times.gemm_ns);
     pass.device.linear_gated(w.gate_up, pass.config.intermediate, w.gate_bias.data(),
-                             w.up_bias.data(), ops::ActivationFn::kSilu, b.a, pass.rows(), b.inner);
+                             w.up_bias.data(), pass.config.activation, b.a, pass.rows(), b.inner);
   }
   project_and_add(pass, w.down, w.down_bias, b.inner, layer.feed_forward_norms.after,
                   w.post_ffn_norm);

@@ -12,7 +12,8 @@
 // What makes the bits of a row independent of everything but its position and keys: tile products
 // sum each element in ascending k (gemm_kernels.h); key blocks and chunks lie at absolute
 // positions; step 2 sees a row's scores only; a masked key has weight 0, which adds exactly
-// nothing; chunks are merged in order by the same code, in one item or from partial slots.
+// nothing; chunks are merged in order by the same code, in one item or from partial slots, and one
+// of which the row sees nothing is an empty state. A sink is a state of its own, merged in the end.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -40,10 +41,14 @@ struct SoftmaxState {
   float* o;
 };
 
+int32_t first_chunk(const AttentionTile& tile) { return tile.first_key / kKeyChunk; }
+int32_t end_chunk(const AttentionTile& tile) { return tile.last_position / kKeyChunk + 1; }
+
 // Everything that the tasks of one call share.
 struct Call {
   const CpuContext& context;
   const StepArrays& step;
+  const AttentionPlan& plan;
   const AttentionArgs& args;
   int64_t group;     // query heads per kv head
   int64_t d;         // padded
@@ -71,8 +76,9 @@ class ItemTask {
  public:
   ItemTask(const Call& call, const AttentionTile& tile, int64_t head, Scratch& scratch)
       : call_(call),
-        plan_(*call.step.attention),
+        plan_(call.plan),
         tile_(tile),
+        window_(call.plan.window > 0 ? call.plan.window : kAllKeys),
         head_(head),
         rows_((tile.row_end - tile.row_begin) * call.group) {
     const auto n = static_cast<size_t>(rows_);
@@ -94,16 +100,14 @@ class ItemTask {
 
   void run(const AttentionItem& item) {
     gather_queries();
-    const int32_t blocks = tile_.last_position / kKeyBlock + 1;
     if (item.chunk >= 0) {
       now_ = call_.partial(item.slot, head_);
-      const int32_t first = item.chunk * kChunkBlocks;
-      walk_chunk(first, std::min(blocks, first + kChunkBlocks));
+      walk_chunk(item.chunk);
       return;
     }
-    for (int32_t first = 0; first < blocks; first += kChunkBlocks) {
-      walk_chunk(first, std::min(blocks, first + kChunkBlocks));
-      if (first == 0) {
+    for (int32_t chunk = first_chunk(tile_); chunk < end_chunk(tile_); ++chunk) {
+      walk_chunk(chunk);
+      if (chunk == first_chunk(tile_)) {
         std::swap(now_, total_);
       } else {
         merge(now_);
@@ -136,7 +140,10 @@ class ItemTask {
     }
   }
 
-  void walk_chunk(int32_t first_block, int32_t end_block) {
+  void walk_chunk(int32_t chunk) {
+    const int32_t first_block = std::max(chunk * kChunkBlocks, tile_.first_key / kKeyBlock);
+    const int32_t end_block =
+        std::min((chunk + 1) * kChunkBlocks, tile_.last_position / kKeyBlock + 1);
     std::fill_n(now_.m, rows_, -std::numeric_limits<float>::infinity());
     std::fill_n(now_.l, rows_, 0.0f);
     std::memset(now_.o, 0, static_cast<size_t>(rows_ * call_.ldo) * sizeof(float));
@@ -186,7 +193,7 @@ class ItemTask {
       piece.column = (begin - first_page) * kPageTokens;
       piece.row_begin = (run.row_begin - tile_.row_begin) * call_.group;
       piece.row_end = (run.row_end - tile_.row_begin) * call_.group;
-      trim(begin * kPageTokens, piece.row_begin, piece.row_end);
+      trim(begin * kPageTokens, end * kPageTokens, piece.row_begin, piece.row_end);
       if (piece.row_begin == piece.row_end) continue;
       const int32_t* const pages = plan_.pages.data() + run.page_begin - run.block_begin;
       block.pages.insert(block.pages.end(), pages + begin, pages + end);
@@ -207,10 +214,14 @@ class ItemTask {
     for (const Piece& piece : block.pieces) values(block, piece);
   }
 
-  // Cuts off rows at both ends that do not see the key at `position`.
-  void trim(int32_t position, int64_t& row_begin, int64_t& row_end) const {
-    while (row_begin < row_end && positions_[row_begin] < position) ++row_begin;
-    while (row_begin < row_end && positions_[row_end - 1] < position) --row_end;
+  // Of the keys at positions [first, end) does the row see one?
+  bool sees(int64_t row, int32_t first, int32_t end) const {
+    return positions_[row] >= first && positions_[row] - window_ < end - 1;
+  }
+  // Cuts off rows at both ends that see none of these keys.
+  void trim(int32_t first, int32_t end, int64_t& row_begin, int64_t& row_end) const {
+    while (row_begin < row_end && !sees(row_begin, first, end)) ++row_begin;
+    while (row_begin < row_end && !sees(row_end - 1, first, end)) --row_end;
   }
 
   void scores(const Block& block, const Piece& piece) const {
@@ -219,8 +230,9 @@ class ItemTask {
       const int32_t column = piece.column + page * kPageTokens;
       int64_t row_begin = piece.row_begin;
       int64_t row_end = piece.row_end;
-      trim(block.position + column, row_begin, row_end);
       const int32_t count = std::min(2, piece.count - page);
+      const int32_t first = block.position + column;
+      trim(first, first + count * kPageTokens, row_begin, row_end);
       prefetch_after(piece.first + static_cast<size_t>(page), count);
       const void* left = key_page(pages[page]);
       const void* right = count == 2 ? key_page(pages[page + 1]) : nullptr;
@@ -247,7 +259,10 @@ class ItemTask {
     args.ldp = call_.ldp;
     args.positions = positions_ + row_begin;
     args.block_position = block.position;
-    args.scale = call_.args.scale * kLog2E;
+    args.window = window_;
+    const float cap = call_.args.soft_cap;
+    args.scale = (cap == 0 ? call_.args.scale : cap) * kLog2E;
+    args.cap_scale = cap == 0 ? 0 : call_.args.scale / cap;
     args.m = now_.m + row_begin;
     args.l = now_.l + row_begin;
     args.o = now_.o + row_begin * call_.ldo;
@@ -257,38 +272,48 @@ class ItemTask {
     (call_.context.act_is_bf16() ? kernels.softmax_bf16 : kernels.softmax_f32)(args);
   }
 
-  // Rows in groups of a register block, each with the pages that its last position needs: a page
-  // that no row of the group sees is not touched.
+  // Pages of a piece, counted from its first one.
+  struct PageRange {
+    int32_t first = 0, end = 0;
+    bool operator==(const PageRange&) const = default;
+  };
+
+  // Rows in groups of a register block, each with the pages that its positions need: a page that no
+  // row of the group sees is not touched.
   void values(const Block& block, const Piece& piece) const {
     prefetch_after(block.pages.size() + piece.first, piece.count);
     const int64_t step = call_.context.kernels->gemm.row_step;
     int64_t begin = piece.row_begin;
-    int32_t count = pages_seen(block, piece, begin, std::min(piece.row_end, begin + step));
+    PageRange seen = pages_seen(block, piece, begin, std::min(piece.row_end, begin + step));
     while (begin < piece.row_end) {
       int64_t end = std::min(piece.row_end, begin + step);
-      int32_t next = 0;
+      PageRange next;
       while (end < piece.row_end) {
         const int64_t group_end = std::min(piece.row_end, end + step);
         next = pages_seen(block, piece, end, group_end);
-        if (next != count) break;
+        if (next != seen) break;
         end = group_end;
       }
-      if (count > 0) multiply_values(block, piece, begin, end, count);
+      if (seen.first < seen.end) multiply_values(block, piece, begin, end, seen);
       begin = end;
-      count = next;
+      seen = next;
     }
   }
 
-  int32_t pages_seen(const Block& block, const Piece& piece, int64_t begin, int64_t end) const {
-    const int32_t last = *std::max_element(positions_ + begin, positions_ + end);
-    const int32_t keys = last - block.position - piece.column + 1;
-    return std::clamp((keys + kPageTokens - 1) / kPageTokens, 0, piece.count);
+  PageRange pages_seen(const Block& block, const Piece& piece, int64_t begin, int64_t end) const {
+    const auto [low, high] = std::minmax_element(positions_ + begin, positions_ + end);
+    const int32_t start = block.position + piece.column;
+    const int32_t after = *high + 1 - start, before = *low + 1 - window_ - start;
+    return {std::clamp(before / kPageTokens, 0, piece.count),
+            std::clamp((after + kPageTokens - 1) / kPageTokens, 0, piece.count)};
   }
 
   void multiply_values(const Block& block, const Piece& piece, int64_t begin, int64_t end,
-                       int32_t count) const {
+                       PageRange seen) const {
     const size_t panel_bytes = size_t{kPageTokens} * 32 * kv_bytes(call_.step.kv.type);
-    const int32_t* const pages = block.pages.data() + piece.first;
+    const int32_t* const pages = block.pages.data() + piece.first + static_cast<size_t>(seen.first);
+    const int32_t count = seen.end - seen.first;
+    const int64_t key = piece.column + seen.first * kPageTokens;
     const void* left[kBlockPages];
     const void* right[kBlockPages];
     for (int64_t column = 0; column < call_.d; column += 64) {
@@ -300,7 +325,7 @@ class ItemTask {
         right[i] = panel + panel_bytes;
       }
       TileArgs tile;
-      tile.a = p_ + static_cast<size_t>(begin * call_.ldp + piece.column) * call_.act_bytes();
+      tile.a = p_ + static_cast<size_t>(begin * call_.ldp + key) * call_.act_bytes();
       tile.lda = call_.ldp;
       tile.a_chunk = kPageTokens;
       tile.b0 = left;
@@ -329,7 +354,17 @@ class ItemTask {
     call_.context.kernels->attention.merge(args);
   }
 
+  // Scores of one more key each, whose value is 0.
+  void merge_sinks() const {
+    for (int64_t r = 0; r < rows_; ++r)
+      now_.m[r] = call_.args.sinks[head_ * call_.group + r % call_.group] * kLog2E;
+    std::fill_n(now_.l, rows_, 1.0f);
+    std::memset(now_.o, 0, static_cast<size_t>(rows_ * call_.ldo) * sizeof(float));
+    merge(now_);
+  }
+
   void finish() const {
+    if (call_.args.sinks != nullptr) merge_sinks();
     const AttentionKernels& kernels = call_.context.kernels->attention;
     const int64_t head_dim = call_.step.kv.head_dim;
     for (int64_t r = 0; r < rows_; ++r) {
@@ -381,6 +416,7 @@ class ItemTask {
   const Call& call_;
   const AttentionPlan& plan_;
   const AttentionTile& tile_;
+  const int32_t window_;  // keys that a row sees; kAllKeys: no window
   const int64_t head_;
   const int64_t rows_;
   std::byte* q_;
@@ -403,9 +439,9 @@ struct SplitTile {
 std::vector<SplitTile> split_tiles(const AttentionPlan& plan) {
   std::vector<SplitTile> split;
   for (const AttentionItem& item : plan.items) {
-    if (item.chunk == 0)
-      split.push_back({item.tile, item.slot,
-                       plan.tiles[static_cast<size_t>(item.tile)].last_position / kKeyChunk + 1});
+    const AttentionTile& tile = plan.tiles[static_cast<size_t>(item.tile)];
+    if (item.chunk >= 0 && item.chunk == first_chunk(tile))
+      split.push_back({item.tile, item.slot, end_chunk(tile) - first_chunk(tile)});
   }
   return split;
 }
@@ -413,7 +449,7 @@ std::vector<SplitTile> split_tiles(const AttentionPlan& plan) {
 }  // namespace
 
 void CpuStep::attention(const AttentionArgs& args) {
-  const AttentionPlan& plan = *arrays_.attention;
+  const AttentionPlan& plan = arrays_.attention[static_cast<size_t>(args.plan)];
   const KvLayout& kv = arrays_.kv;
   PREFIX_CHECK(kv.type == context_.types.kv);
   PREFIX_CHECK(arrays_.heads % kv.kv_heads == 0);
@@ -423,7 +459,7 @@ void CpuStep::attention(const AttentionArgs& args) {
   const int64_t group = arrays_.heads / kv.kv_heads;
   const int64_t d = kv.d_padded();
   // Leading dimensions off the powers of two: rows of a tile should not share L1 sets.
-  Call call{context_,       arrays_,           args,   group, d, d + 32, d + 16,
+  Call call{context_,       arrays_,           plan,   args, group, d, d + 32, d + 16,
             kKeyBlock + 32, tile_rows * group, nullptr};
   if (plan.partial_slots > 0) {
     call.partials =

@@ -35,25 +35,45 @@ constexpr int64_t kSoftmaxStep = 4 * Simd::kLanes < 32 ? 32 : 4 * Simd::kLanes;
 // the horizontal reductions of different rows overlap.
 constexpr int64_t kSoftmaxRows = 8;
 
-inline int64_t visible_keys(const SoftmaxArgs& args, int64_t row) {
-  const int64_t seen = int64_t{args.positions[row]} - args.block_position + 1;
-  return seen < 0 ? 0 : seen > kSoftmaxBlock ? kSoftmaxBlock : seen;
+// The keys of the block that a row sees, [first, last), and the whole steps around them.
+//
+//   0     begin  first          last  end      256
+//   |       |------xxxxxxxxxxxxxx------|         |     - masked, x real
+struct VisibleKeys {
+  int64_t first, last;
+  int64_t begin, end;  // equal: none
+};
+
+inline VisibleKeys visible_keys(const SoftmaxArgs& args, int64_t row) {
+  const auto inside = [](int64_t key) {
+    return key < 0 ? 0 : key > kSoftmaxBlock ? kSoftmaxBlock : key;
+  };
+  const int64_t after = int64_t{args.positions[row]} - args.block_position + 1;
+  const int64_t first = inside(after - args.window), last = inside(after);
+  if (first >= last) return {};
+  return {first, last, first / kSoftmaxStep * kSoftmaxStep,
+          (last + kSoftmaxStep - 1) / kSoftmaxStep * kSoftmaxStep};
 }
 
-inline int64_t softmax_end(int64_t visible) {
-  return (visible + kSoftmaxStep - 1) / kSoftmaxStep * kSoftmaxStep;
+// s <- tanh(s * scale). Masked scores may be anything, so only those between the masked ends count.
+inline void cap_scores(float* s, const VisibleKeys& keys, float scale) {
+  for (int64_t i = keys.begin; i < keys.end; i += Simd::kLanes)
+    Simd::store(s + i, vec_tanh(Simd::mul(Simd::load(s + i), Simd::set1(scale))));
 }
 
 // Masks the scores of a row, moves its m to the new maximum and scales l and o to it.
-inline void softmax_maximum(const SoftmaxArgs& args, int64_t row, int64_t visible, int64_t end) {
+inline void softmax_maximum(const SoftmaxArgs& args, int64_t row, const VisibleKeys& keys) {
   constexpr int64_t kLanes = Simd::kLanes;
   float* const s = args.s + row * args.lds;
   const float minus_infinity = -__builtin_inff();
+  if (args.cap_scale != 0) cap_scores(s, keys, args.cap_scale);
   // -infinity weighs exactly nothing; the last store may reach past `end`, into the spare columns.
-  for (int64_t i = visible; i < end; i += kLanes) Simd::store(s + i, Simd::set1(minus_infinity));
+  for (int64_t i = keys.begin; i < keys.first; ++i) s[i] = minus_infinity;
+  for (int64_t i = keys.last; i < keys.end; i += kLanes)
+    Simd::store(s + i, Simd::set1(minus_infinity));
   Simd::F top[4];
   for (int j = 0; j < 4; ++j) top[j] = Simd::set1(minus_infinity);
-  for (int64_t i = 0; i < end; i += 4 * kLanes)
+  for (int64_t i = keys.begin; i < keys.end; i += 4 * kLanes)
     for (int j = 0; j < 4; ++j) top[j] = Simd::max(top[j], Simd::load(s + i + j * kLanes));
   const float highest =
       vec_max(Simd::max(Simd::max(top[0], top[1]), Simd::max(top[2], top[3]))) * args.scale;
@@ -67,14 +87,14 @@ inline void softmax_maximum(const SoftmaxArgs& args, int64_t row, int64_t visibl
 }
 
 template <class P>
-inline void softmax_weights(const SoftmaxArgs& args, int64_t row, int64_t end) {
+inline void softmax_weights(const SoftmaxArgs& args, int64_t row, const VisibleKeys& keys) {
   constexpr int64_t kLanes = Simd::kLanes;
   const float* const s = args.s + row * args.lds;
   P* const p = static_cast<P*>(args.p) + row * args.ldp;
   const Simd::F scale = Simd::set1(args.scale);
   const Simd::F shift = Simd::set1(-args.m[row]);
   Simd::F sum[4] = {Simd::zero(), Simd::zero(), Simd::zero(), Simd::zero()};
-  for (int64_t i = 0; i < end; i += 4 * kLanes) {
+  for (int64_t i = keys.begin; i < keys.end; i += 4 * kLanes) {
     for (int j = 0; j < 4; ++j) {
       const Simd::F x = Simd::load(s + i + j * kLanes);
       const Simd::F weight = vec_weight(Simd::fma(x, scale, shift));
@@ -90,14 +110,15 @@ void attention_softmax(const SoftmaxArgs& args) {
   for (int64_t begin = 0; begin < args.rows; begin += kSoftmaxRows) {
     const int64_t after = begin + kSoftmaxRows < args.rows ? begin + kSoftmaxRows : args.rows;
     for (int64_t r = begin; r < after; ++r) {
-      const int64_t visible = visible_keys(args, r);
-      if (visible > 0) softmax_maximum(args, r, visible, softmax_end(visible));
+      const VisibleKeys keys = visible_keys(args, r);
+      if (keys.end > 0) softmax_maximum(args, r, keys);
     }
     for (int64_t r = begin; r < after; ++r) {
-      const int64_t end = softmax_end(visible_keys(args, r));
-      if (end > 0) softmax_weights<P>(args, r, end);
-      __builtin_memset(static_cast<P*>(args.p) + r * args.ldp + end, 0,
-                       static_cast<size_t>(kSoftmaxBlock - end) * sizeof(P));
+      const VisibleKeys keys = visible_keys(args, r);
+      if (keys.end > 0) softmax_weights<P>(args, r, keys);
+      P* const p = static_cast<P*>(args.p) + r * args.ldp;
+      __builtin_memset(p, 0, static_cast<size_t>(keys.begin) * sizeof(P));
+      __builtin_memset(p + keys.end, 0, static_cast<size_t>(kSoftmaxBlock - keys.end) * sizeof(P));
     }
   }
 }

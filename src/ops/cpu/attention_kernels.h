@@ -1,6 +1,6 @@
 // The softmax kernels of one CPU level that attention needs besides the tile product.
 //
-// The state of a packed row over the keys seen so far, in base 2:
+// The state of a packed row over the keys seen so far, in base 2 (with a soft cap, of capped scores):
 //
 //   m    largest score * scale * log2 e    (-infinity: no key yet)
 //   l    sum of 2^(score - m)
@@ -11,19 +11,25 @@
 
 namespace prefix::ops {
 
+// A window that hides no key; sums of it and positions do not overflow.
+inline constexpr int32_t kAllKeys = 1 << 30;
+
 // One key block for rows [0, rows): scores become weights, m, l and o move to the new maximum.
 //
-// The first `visible` scores of a row are real; what lies behind them is never looked at, and the
-// weights from there to the end of the block are exactly 0. Rows without visible keys get all-zero
-// weights and keep their state. l is summed before the weights are rounded to bf16.
+// The scores of the keys that a row sees are real; the others are never looked at, and their weights
+// are exactly 0. Rows without visible keys get all-zero weights and keep their state. l is summed
+// before the weights are rounded to bf16.
 struct SoftmaxArgs {
   float* s = nullptr;  // [rows, lds] scores; scratch afterwards
   int64_t lds = 0;     // >= kKeyBlock + 32
   void* p = nullptr;   // [rows, ldp] weights, all kKeyBlock of them are written
   int64_t ldp = 0;
   const int32_t* positions = nullptr;  // of the packed rows
-  int32_t block_position = 0;          // of the block's first key; visible = position - this + 1
+  int32_t block_position = 0;          // of the block's first key
+  int32_t window = kAllKeys;           // keys that a row sees, its own the last
   float scale = 0;                     // times log2 e, positive
+  // Not 0: scores become tanh(score * this) before they are scaled.
+  float cap_scale = 0;
   float* m = nullptr;
   float* l = nullptr;
   float* o = nullptr;  // [rows, ldo]

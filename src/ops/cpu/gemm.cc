@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <vector>
 
 #include "base/status.h"
 
@@ -28,7 +30,8 @@ struct Plan {
   int64_t pair_blocks;
 };
 
-Plan make_plan(const CpuContext& context, const PackedWeights& w, int64_t rows) {
+// `products`: how many share the threads.
+Plan make_plan(const CpuContext& context, const PackedWeights& w, int64_t rows, int64_t products) {
   Plan plan{};
   const GemmKernels& gemm = context.kernels->gemm;
   const int64_t blocks = ceil_div(rows, gemm.row_block);
@@ -38,8 +41,9 @@ Plan make_plan(const CpuContext& context, const PackedWeights& w, int64_t rows) 
   const int64_t max_k = gemm.k_block_bytes / static_cast<int64_t>(context.act_bytes());
   plan.k_block = round_up(ceil_div(w.k_padded, ceil_div(w.k_padded, max_k)), 32);
   plan.pairs = ceil_div(w.panels(), 2);
-  const int64_t tasks =
-      context.threads->count() == 1 ? plan.row_blocks : context.threads->count() * kTasksPerThread;
+  const int64_t tasks = context.threads->count() == 1
+                            ? plan.row_blocks
+                            : ceil_div(context.threads->count() * kTasksPerThread, products);
   plan.pair_block = std::max<int64_t>(1, plan.pairs * plan.row_blocks / tasks);
   plan.pair_block = std::min(plan.pair_block, plan.pairs);
   plan.pair_blocks = ceil_div(plan.pairs, plan.pair_block);
@@ -122,6 +126,7 @@ class PairTask {
       args.ldo = output_.ldg;
       args.rows = rows;
       args.columns = std::min(kPanelColumns, output_.columns - column);
+      args.fn = output_.fn;
       (bf16 ? gemm_.gated_bf16 : gemm_.gated_f32)(args);
       return;
     }
@@ -155,26 +160,63 @@ void clear_padding(const CpuContext& context, const PackedWeights& w, Activation
   }
 }
 
+// A product and its tasks, which follow those of the products before it.
+struct CutProduct {
+  const GemmProduct* product;
+  Plan plan;
+  int64_t first_task;
+
+  int64_t end_task() const { return first_task + plan.row_blocks * plan.pair_blocks; }
+};
+
+// `products`: how many run at the same time.
+CutProduct cut(const CpuContext& context, const GemmProduct& product, int64_t products,
+               int64_t first_task) {
+  const PackedWeights& w = *product.w;
+  PREFIX_CHECK(w.format == context.types.weights);
+  PREFIX_CHECK(product.x.ld >= w.k_padded);
+  clear_padding(context, w, product.x, product.rows);
+  return {&product, make_plan(context, w, product.rows, products), first_task};
+}
+
+void run_task(const CpuContext& context, const CutProduct& cut, int64_t task) {
+  const GemmProduct& product = *cut.product;
+  const Plan& plan = cut.plan;
+  // Row blocks vary fastest: threads that work at the same time read the same panels.
+  const int64_t row = task % plan.row_blocks * plan.row_block;
+  const int64_t count = std::min(plan.row_block, product.rows - row);
+  const int64_t pair = task / plan.row_blocks * plan.pair_block;
+  const int64_t pair_end = std::min(plan.pairs, pair + plan.pair_block);
+  PairTask pair_task(context, *product.w, product.x, product.output);
+  context.kernels->gemm.begin();
+  for (int64_t p = pair; p < pair_end; ++p)
+    pair_task.run(row, count, p, plan.k_block, p + 1 < pair_end);
+  context.kernels->gemm.end();
+}
+
 }  // namespace
 
 void gemm(const CpuContext& context, const PackedWeights& w, ActivationBuffer x, int64_t rows,
           const GemmOutput& output) {
   if (rows <= 0 || w.n <= 0) return;
-  PREFIX_CHECK(w.format == context.types.weights);
-  PREFIX_CHECK(x.ld >= w.k_padded);
-  clear_padding(context, w, x, rows);
-  const Plan plan = make_plan(context, w, rows);
-  // Row blocks vary fastest: threads that work at the same time read the same panels.
-  context.threads->run(plan.row_blocks * plan.pair_blocks, [&](int64_t task, int) {
-    const int64_t row = task % plan.row_blocks * plan.row_block;
-    const int64_t count = std::min(plan.row_block, rows - row);
-    const int64_t pair = task / plan.row_blocks * plan.pair_block;
-    const int64_t pair_end = std::min(plan.pairs, pair + plan.pair_block);
-    PairTask pair_task(context, w, x, output);
-    context.kernels->gemm.begin();
-    for (int64_t p = pair; p < pair_end; ++p)
-      pair_task.run(row, count, p, plan.k_block, p + 1 < pair_end);
-    context.kernels->gemm.end();
+  const GemmProduct product{&w, x, rows, output};
+  const CutProduct only = cut(context, product, 1, 0);
+  context.threads->run(only.end_task(), [&](int64_t task, int) { run_task(context, only, task); });
+}
+
+void gemm(const CpuContext& context, std::span<const GemmProduct> products) {
+  std::vector<CutProduct> cuts;
+  cuts.reserve(products.size());
+  for (const GemmProduct& product : products) {
+    if (product.rows <= 0 || product.w->n <= 0) continue;
+    const int64_t first = cuts.empty() ? 0 : cuts.back().end_task();
+    cuts.push_back(cut(context, product, static_cast<int64_t>(products.size()), first));
+  }
+  if (cuts.empty()) return;
+  context.threads->run(cuts.back().end_task(), [&](int64_t task, int) {
+    const auto after = std::ranges::upper_bound(cuts, task, {}, &CutProduct::first_task);
+    const CutProduct& own = *std::prev(after);
+    run_task(context, own, task - own.first_task);
   });
 }
 

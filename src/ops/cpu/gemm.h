@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "ops/cpu/context.h"
 #include "ops/op.h"
@@ -27,6 +28,7 @@ struct GemmOutput {
   int64_t ldg = 0;
   const float* bias_gate = nullptr;
   const float* bias_up = nullptr;
+  ActivationFn fn = ActivationFn::kSilu;
   // Columns of y (<= w.n) or of gated_out (<= w.n / 2).
   int64_t columns = 0;
 };
@@ -35,5 +37,16 @@ struct GemmOutput {
 // to zero here, so nobody else has to keep them clean (a NaN there would reach the result).
 void gemm(const CpuContext& context, const PackedWeights& w, ActivationBuffer x, int64_t rows,
           const GemmOutput& output);
+
+struct GemmProduct {
+  const PackedWeights* w = nullptr;
+  ActivationBuffer x;
+  int64_t rows = 0;
+  GemmOutput output;
+};
+
+// All of these products, on all threads together: many small ones keep them busy, too. Allocates a
+// list of them.
+void gemm(const CpuContext& context, std::span<const GemmProduct> products);
 
 }  // namespace prefix::ops

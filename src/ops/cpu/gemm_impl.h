@@ -214,8 +214,8 @@ struct ElementType<true> {
   using Type = uint16_t;
 };
 
-template <class S, bool kBf16>
-void gated_rows(const GatedArgs& args) {
+template <class S, bool kBf16, class Fn>
+void gated_rows_by(const GatedArgs& args, const Fn& fn) {
   using F = typename S::F;
   using Out = typename ElementType<kBf16>::Type;
   constexpr int kLanes = S::kLanes;
@@ -233,7 +233,7 @@ void gated_rows(const GatedArgs& args) {
     for (int j = 0; j < kPanelColumns; j += kLanes) {
       const F gate = S::add(S::load(c + j), S::load(gate_bias + j));
       const F up = S::add(S::load(c + kPanelColumns + j), S::load(up_bias + j));
-      const F v = S::mul(vec_silu(gate), up);
+      const F v = S::mul(fn(gate), up);
       if constexpr (kBf16) {
         S::store_bf16(to + j, v);
       } else {
@@ -243,6 +243,17 @@ void gated_rows(const GatedArgs& args) {
     if (to == tail) {
       for (int64_t j = 0; j < args.columns; ++j) out[j] = tail[j];
     }
+  }
+}
+
+template <class S, bool kBf16>
+void gated_rows(const GatedArgs& args) {
+  using F = typename S::F;
+  switch (args.fn) {
+    case ActivationFn::kSilu:
+      return gated_rows_by<S, kBf16>(args, [](F x) { return vec_silu(x); });
+    case ActivationFn::kGeluTanh:
+      return gated_rows_by<S, kBf16>(args, [](F x) { return vec_gelu_tanh(x); });
   }
 }
 

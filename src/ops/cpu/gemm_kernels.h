@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "ops/activation.h"
 #include "ops/panel.h"
 
 namespace prefix::ops {
@@ -59,7 +60,7 @@ struct StoreArgs {
   bool add = false;
 };
 
-// Finishes rows of a gated GEMM: out = silu(c[0..31] + bias_gate) * (c[32..63] + bias_up).
+// Finishes rows of a gated GEMM: out = fn(c[0..31] + bias_gate) * (c[32..63] + bias_up).
 struct GatedArgs {
   const float* c = nullptr;
   int64_t ldc = 0;
@@ -69,6 +70,7 @@ struct GatedArgs {
   int64_t ldo = 0;
   int64_t rows = 0;
   int64_t columns = 0;  // 1..32
+  ActivationFn fn = ActivationFn::kSilu;
 };
 
 // Largest GemmKernels::row_block.

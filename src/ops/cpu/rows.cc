@@ -221,6 +221,11 @@ void CpuDevice::squared_relu(const float* x, int64_t ld, int64_t rows, int64_t n
   });
 }
 
+void CpuDevice::soft_cap(float* x, int64_t ld, int64_t rows, int64_t n, float cap) {
+  over_rows(context_, rows,
+            [&](int64_t row) { context_.kernels->rows.soft_cap(x + row * ld, n, cap); });
+}
+
 void CpuStep::qkv(const QkvArgs& args) {
   const KvLayout& kv = arrays_.kv;
   PREFIX_CHECK(kv.type == context_.types.kv);

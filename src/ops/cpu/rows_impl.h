@@ -127,10 +127,31 @@ void element_multiply(const float* x, int64_t n, float* y) {
   }
 }
 
+void element_add_scaled(const float* x, float scale, int64_t n, float* y) {
+  constexpr int64_t kLanes = Simd::kLanes;
+  const Simd::F factor = Simd::set1(scale);
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    Simd::store(y + i, Simd::fma(Simd::load(x + i), factor, Simd::load(y + i)));
+  if (i < n) {
+    const int64_t rest = n - i;
+    store_first(y + i, rest, Simd::fma(load_first(x + i, rest), factor, load_first(y + i, rest)));
+  }
+}
+
 // A NaN stays one: of two operands max() gives the second then.
 inline Simd::F squared_relu(Simd::F x) {
   const Simd::F positive = Simd::max(Simd::zero(), x);
   return Simd::mul(positive, positive);
+}
+
+void element_soft_cap(float* x, int64_t n, float cap) {
+  constexpr int64_t kLanes = Simd::kLanes;
+  const Simd::F inside = Simd::set1(1.0f / cap), outside = Simd::set1(cap);
+  const auto capped = [&](Simd::F v) { return Simd::mul(vec_tanh(Simd::mul(v, inside)), outside); };
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) Simd::store(x + i, capped(Simd::load(x + i)));
+  if (i < n) store_first(x + i, n - i, capped(load_first(x + i, n - i)));
 }
 
 void element_squared_relu_f32(const float* x, int64_t n, float* out) {
@@ -201,6 +222,8 @@ inline RowKernels row_kernels() {
   e.multiply_sigmoid_f32 = element_multiply_sigmoid_f32;
   e.multiply_sigmoid_bf16 = element_multiply_sigmoid_bf16;
   e.multiply = element_multiply;
+  e.add_scaled = element_add_scaled;
+  e.soft_cap = element_soft_cap;
   e.squared_relu_f32 = element_squared_relu_f32;
   e.squared_relu_bf16 = element_squared_relu_bf16;
   e.to_bf16 = element_to_bf16;

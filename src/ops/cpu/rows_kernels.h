@@ -38,7 +38,10 @@ struct RowKernels {
   void (*multiply_sigmoid_bf16)(uint16_t* x, const float* gate, int64_t n) = nullptr;
   // y *= x
   void (*multiply)(const float* x, int64_t n, float* y) = nullptr;
+  // y += x * scale
+  void (*add_scaled)(const float* x, float scale, int64_t n, float* y) = nullptr;
   // out = max(x, 0)^2
+  void (*soft_cap)(float* x, int64_t n, float cap) = nullptr;
   void (*squared_relu_f32)(const float* x, int64_t n, float* out) = nullptr;
   void (*squared_relu_bf16)(const float* x, int64_t n, uint16_t* out) = nullptr;
   void (*to_bf16)(const float* x, int64_t n, uint16_t* out) = nullptr;

@@ -24,6 +24,10 @@ struct Simd {
   // The maskz forms: g++ 12 warns about the undefined pass-through of the plain ones.
   static F min(F a, F b) { return _mm512_maskz_min_ps(0xffff, a, b); }
   static F max(F a, F b) { return _mm512_maskz_max_ps(0xffff, a, b); }
+  // a < b ? x : y, of each lane.
+  static F below(F a, F b, F x, F y) {
+    return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), y, x);
+  }
   static F round(F x) {
     return _mm512_maskz_roundscale_ps(0xffff, x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   }

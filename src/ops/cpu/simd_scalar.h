@@ -30,6 +30,8 @@ struct Simd {
   // The second operand wins if either is NaN, as in minps and maxps.
   static F min(F a, F b) { return select(a < b, a, b); }
   static F max(F a, F b) { return select(a > b, a, b); }
+  // a < b ? x : y, of each lane.
+  static F below(F a, F b, F x, F y) { return select(a < b, x, y); }
   // To the nearest integer, ties to even; |x| < 2^22.
   static F round(F x) {
     const F magic = set1(12582912.0f);

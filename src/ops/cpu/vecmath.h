@@ -1,4 +1,4 @@
-// Vector functions over the Simd of a level (simd.h): exp2, exp, SiLU, sigmoid, sums.
+// Vector functions over the Simd of a level (simd.h): exp2, exp, SiLU, GELU, sigmoid, tanh, sums.
 //
 // One polynomial for all levels, the same in each lane; sums add the lanes in one fixed order.
 // Everything is in an unnamed namespace because Simd means other code in other levels.
@@ -37,9 +37,33 @@ inline Simd::F vec_silu(Simd::F x) {
   return Simd::div(x, Simd::add(Simd::set1(1.0f), vec_exp(Simd::sub(Simd::zero(), x))));
 }
 
+// "gelu_pytorch_tanh". As 1 + tanh u = 2 / (1 + e^-2u), it is x / (1 + e^-2u) with
+// u = sqrt(2 / pi) (x + 0.044715 x^3).
+inline Simd::F vec_gelu_tanh(Simd::F x) {
+  const Simd::F inner = Simd::fma(Simd::mul(Simd::set1(0.044715f), Simd::mul(x, x)), x, x);
+  const Simd::F exponent = Simd::mul(inner, Simd::set1(-1.5957691216f));  // -2 sqrt(2 / pi)
+  return Simd::div(x, Simd::add(Simd::set1(1.0f), vec_exp(exponent)));
+}
+
 inline Simd::F vec_sigmoid(Simd::F x) {
   const Simd::F one = Simd::set1(1.0f);
   return Simd::div(one, Simd::add(one, vec_exp(Simd::sub(Simd::zero(), x))));
+}
+
+// tanh x = 1 - 2 / (1 + e^2x), and near 0, where that cancels, a minimax fit of odd powers (Cephes).
+// NaN for NaN.
+inline Simd::F vec_tanh(Simd::F x) {
+  const Simd::F one = Simd::set1(1.0f);
+  const Simd::F far =
+      Simd::sub(one, Simd::div(Simd::set1(2.0f), Simd::add(one, vec_exp(Simd::add(x, x)))));
+  const Simd::F z = Simd::mul(x, x);
+  Simd::F p = Simd::set1(-5.70498872745e-3f);
+  p = Simd::fma(p, z, Simd::set1(2.06390887954e-2f));
+  p = Simd::fma(p, z, Simd::set1(-5.37397155531e-2f));
+  p = Simd::fma(p, z, Simd::set1(1.33314422036e-1f));
+  p = Simd::fma(p, z, Simd::set1(-3.33332819422e-1f));
+  const Simd::F near = Simd::fma(Simd::mul(p, z), x, x);
+  return Simd::below(z, Simd::set1(0.390625f), near, far);
 }
 
 // 2^x for softmax weights, x <= 127: as vec_exp2, with the instructions of AVX-512 where they

@@ -15,9 +15,10 @@ constexpr size_t kSmallRows = 256;
 
 void GpuStep::plan_attention() {
   context_.mma.forget();
-  if (!arrays_.attention) return;
+  if (arrays_.attention.empty()) return;
+  PREFIX_CHECK(arrays_.attention.size() == 1 && arrays_.attention.front().window == 0);
   StepAttention attention;
-  attention.plan = arrays_.attention;
+  attention.plan = &arrays_.attention.front();
   attention.positions = arrays_.positions;
   attention.heads = arrays_.heads;
   attention.kv = arrays_.kv;
@@ -30,7 +31,8 @@ void GpuStep::plan_attention() {
 }
 
 void GpuStep::attention(const AttentionArgs& args) {
-  const AttentionPlan& plan = *arrays_.attention;
+  PREFIX_CHECK(args.plan == 0 && args.soft_cap == 0 && args.sinks == nullptr);
+  const AttentionPlan& plan = arrays_.attention.front();
   if (plan.tiles.empty()) return;
   const int64_t rows = plan.tiles.back().row_end;
   AttentionKernelArgs a{};

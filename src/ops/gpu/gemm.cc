@@ -50,7 +50,6 @@ void GpuDevice::project(const PackedWeights& w, const float*, ActivationBuffer x
 void GpuDevice::linear_gated(const PackedWeights& w, int64_t n, const float* bias_gate,
                              const float* bias_up, ActivationFn fn, ActivationBuffer x,
                              int64_t rows, ActivationBuffer out) {
-  PREFIX_CHECK(fn == ActivationFn::kSilu);
   PREFIX_CHECK(w.panels() == 2 * panels_of(n));
   if (rows == 0) return;
   const int64_t columns = w.panels() * kPanelColumns;
@@ -60,7 +59,7 @@ void GpuDevice::linear_gated(const PackedWeights& w, int64_t n, const float* bia
                   w.k,    w.k_padded, x.ld,    columns, output, context_.element()};
   gemm(g);
   if (warming_up_) return;
-  gpu::GatedArgs a{both, bias_gate, bias_up, out.data, columns, out.ld, n, context_.element()};
+  gpu::GatedArgs a{both, bias_gate, bias_up, out.data, columns, out.ld, n, fn, context_.element()};
   context_.launcher.launch(gpu::Kernel::kGated, rows, 1, a);
 }
 

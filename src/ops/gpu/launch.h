@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "ops/activation.h"
 #include "ops/logits.h"
 
 namespace prefix::ops::gpu {
@@ -147,6 +148,7 @@ struct GatedArgs {
   const float* bias_up;
   void* out;
   int64_t ld, ld_out, n;
+  ActivationFn fn;
   Element element;
 };
 

@@ -43,6 +43,11 @@ impl Templates {
         self.texts.keys().map(String::as_str).collect()
     }
 
+    /// The templates themselves.
+    pub fn sources(&self) -> impl Iterator<Item = &str> {
+        self.texts.values().map(String::as_str)
+    }
+
     fn choose(&self, request: &Request) -> Result<&str> {
         let wanted = match &request.template {
             Some(name) => name,

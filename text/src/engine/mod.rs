@@ -10,7 +10,7 @@ pub mod prefix_h;
 use self::prefix_h::{
     prefix_batch, prefix_engine, prefix_engine_info, prefix_error, prefix_event, prefix_job,
     prefix_job_totals, prefix_options, prefix_queue, prefix_result_info, Sized32,
-    PREFIX_ABI_VERSION,
+    PREFIX_ABI_VERSION, PREFIX_LOG_WARNING,
 };
 use crate::error::{Code, Error, Result};
 use std::ffi::{c_char, c_void};
@@ -45,6 +45,7 @@ library! {
     prefix_options_set_json,
     prefix_options_get,
     prefix_options_json,
+    prefix_log_write,
     prefix_engine_retain,
     prefix_engine_release,
     prefix_engine_info_json,
@@ -186,6 +187,14 @@ impl Engine {
             (self.library.prefix_engine_info_json)(self.handle, buf.cast(), cap, needed, err)
         })?;
         String::from_utf8(bytes).map_err(|e| Error::new(Code::Internal, e.to_string()))
+    }
+
+    /// A message in the log of libprefix. Without one nothing is lost but the message.
+    pub fn warn(&self, text: &str) {
+        let write = self.library.prefix_log_write;
+        let _ = check(|err| unsafe {
+            write(PREFIX_LOG_WARNING, text.as_ptr().cast(), text.len(), err)
+        });
     }
 
     pub fn info(&self) -> Result<prefix_engine_info> {

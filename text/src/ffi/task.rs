@@ -90,6 +90,21 @@ pub extern "C" fn prefix_task_release(task: *mut PrefixTask) {
 }
 
 #[no_mangle]
+pub unsafe extern "C" fn prefix_task_info_json(
+    task: *const PrefixTask,
+    buf: *mut u8,
+    cap: usize,
+    needed: *mut usize,
+    err: *mut PrefixError,
+) -> i32 {
+    unsafe {
+        entry(err, "prefix_task_info_json", || {
+            out::text(&handles::task(task)?.info_json(), buf, cap, needed)
+        })
+    }
+}
+
+#[no_mangle]
 pub unsafe extern "C" fn prefix_task_set_labels(
     task: *mut PrefixTask,
     texts: *const *const u8,

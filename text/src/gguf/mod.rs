@@ -103,6 +103,14 @@ impl Metadata {
         }
     }
 
+    pub fn floats(&self, key: &str) -> Result<Option<&[f32]>> {
+        match self.pairs.get(key) {
+            None => Ok(None),
+            Some(Value::Floats(numbers)) => Ok(Some(numbers)),
+            Some(other) => Err(Self::wrong(key, "an array of numbers", other)),
+        }
+    }
+
     pub fn bool(&self, key: &str) -> Result<Option<bool>> {
         match self.pairs.get(key) {
             None => Ok(None),

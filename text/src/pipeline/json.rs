@@ -2,7 +2,7 @@
 
 use super::fields::plain;
 use super::model::{Bpe, Model};
-use super::{assemble, meter, Parts, Tokenizer};
+use super::{assemble, meter, Normalization, Parts, Tokenizer};
 use crate::error::{quote, Error, Result};
 use serde::de::{self, IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -53,7 +53,7 @@ pub fn from_json(json: &str) -> Result<Tokenizer> {
     tokenizers::utils::parallelism::set_parallelism(false);
     let read = || Ok(read(json)?);
     let (model, parts, added) = meter::run(json.len(), read).map_err(meter::when_opened)?;
-    assemble(model, &parts, added)
+    assemble(model, parts, added)
 }
 
 fn read(json: &str) -> Result<(Model, Parts, Vec<AddedToken>)> {
@@ -72,7 +72,7 @@ fn read(json: &str) -> Result<(Model, Parts, Vec<AddedToken>)> {
         )));
     }
     let parts = Parts {
-        normalizer: part(text("normalizer"), "normalizer")?,
+        normalizer: Normalization::Json(part(text("normalizer"), "normalizer")?),
         pre_tokenizer: part(text("pre_tokenizer"), "pre_tokenizer")?,
         post_processor: part(text("post_processor"), "post_processor")?,
         decoder: part(text("decoder"), "decoder")?,

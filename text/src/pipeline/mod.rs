@@ -22,12 +22,14 @@ mod normalizer;
 mod pattern;
 mod post_processor;
 mod pre_tokenizer;
+mod sentence_piece;
 
 pub use decoder::Decoder;
 pub use json::{from_json, room_for};
 pub use model::{Bpe, Model};
 pub use normalizer::Normalizer;
 pub use pre_tokenizer::PreTokenizer;
+pub use sentence_piece::{byte_of_token, CharsMap, Kind, Rules, SentencePiece, Vocabulary};
 
 use crate::error::{Error, Result};
 use serde_json::Value;
@@ -44,17 +46,22 @@ const MAX_DEPTH: usize = 8;
 const MAX_ADDED: usize = 1 << 20;
 const MAX_ADDED_BYTES: usize = 16 << 20;
 
-/// The parts of a pipeline as JSON; `null` where there is none.
-#[derive(Default)]
+/// What happens to a text before it is cut.
+pub enum Normalization {
+    Json(Value),
+    SentencePiece(Rules),
+}
+
+/// The parts of a pipeline, most as JSON; `null` where there is none.
 pub struct Parts {
-    pub normalizer: Value,
+    pub normalizer: Normalization,
     pub pre_tokenizer: Value,
     pub post_processor: Value,
     pub decoder: Value,
 }
 
 /// Puts a tokenizer together.
-pub fn assemble(model: Model, parts: &Parts, added: Vec<AddedToken>) -> Result<Tokenizer> {
+pub fn assemble(model: Model, parts: Parts, added: Vec<AddedToken>) -> Result<Tokenizer> {
     let bytes: usize = added.iter().map(|token| token.content.len()).sum();
     if added.len() > MAX_ADDED || bytes > MAX_ADDED_BYTES {
         return Err(Error::format(format!(
@@ -64,7 +71,10 @@ pub fn assemble(model: Model, parts: &Parts, added: Vec<AddedToken>) -> Result<T
         )));
     }
     meter::run(bytes, || {
-        let normalizer = Normalizer::parse(&parts.normalizer)?;
+        let normalizer = match parts.normalizer {
+            Normalization::Json(value) => Normalizer::parse(&value)?,
+            Normalization::SentencePiece(rules) => Normalizer::sentence_piece(rules),
+        };
         let pre_tokenizer = PreTokenizer::parse(&parts.pre_tokenizer, model.room_for_byte())?;
         let post_processor = post_processor::parse(&parts.post_processor)?;
         let decoder = Decoder::parse(&parts.decoder)?;

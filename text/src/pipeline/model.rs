@@ -1,11 +1,12 @@
 //! The vocabulary: words in, tokens out. Shared by all copies of a tokenizer.
 
 use super::meter;
+use super::sentence_piece::SentencePiece;
 use crate::error::{quote, Error, Result};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tokenizers::models::bpe::{Merges, Vocab, BPE};
+use tokenizers::models::bpe::{BpeTrainer, Merges, Vocab, BPE};
 use tokenizers::models::unigram::Unigram;
 use tokenizers::models::wordlevel::WordLevel;
 use tokenizers::models::wordpiece::WordPiece;
@@ -26,9 +27,14 @@ const MAX_COMPARED: usize = 65_536;
 /// Memory for each byte of a Unigram vocabulary: a node of its tree.
 const ROOM_NODE: usize = 400;
 
+enum Inner {
+    Crate(ModelWrapper),
+    SentencePiece(SentencePiece),
+}
+
 #[derive(Clone)]
 pub struct Model {
-    inner: Arc<ModelWrapper>,
+    inner: Arc<Inner>,
     /// Ids are below this.
     size: u32,
     /// Bytes of the longest token.
@@ -93,15 +99,16 @@ fn measure(vocab: &Vocab, unknown: &str) -> Result<(u32, usize, usize)> {
 }
 
 impl Model {
-    fn new(
-        inner: impl Into<ModelWrapper>,
-        (size, longest, unknown): (u32, usize, usize),
-    ) -> Result<Model> {
+    fn new(inner: impl Into<ModelWrapper>, measured: (u32, usize, usize)) -> Result<Model> {
+        Self::around(Inner::Crate(inner.into()), measured)
+    }
+
+    fn around(inner: Inner, (size, longest, unknown): (u32, usize, usize)) -> Result<Model> {
         if size == 0 || size > i32::MAX as u32 {
             return Err(Error::format(format!("a vocabulary of {size} tokens")));
         }
         Ok(Model {
-            inner: Arc::new(inner.into()),
+            inner: Arc::new(inner),
             size,
             longest,
             unknown,
@@ -215,11 +222,23 @@ impl Model {
         Self::new(model, measured)
     }
 
+    pub fn sentence_piece(model: SentencePiece) -> Result<Model> {
+        let texts = model.vocabulary().texts();
+        count(texts.len())?;
+        let longest = texts.iter().map(String::len).max().unwrap_or(0);
+        let unknown = match model.vocabulary().bytes() {
+            Some(_) => "<0x00>",
+            None => model.vocabulary().text(model.vocabulary().unknown()),
+        };
+        let measured = (texts.len() as u32, longest, unknown.len());
+        Self::around(Inner::SentencePiece(model), measured)
+    }
+
     /// WordPiece tries every part of a word, each as often as it has characters. The others take time
     /// that is near the length of the word.
     fn check_word(&self, word: &str) -> Result<()> {
         meter::tick(word.len())?;
-        let ModelWrapper::WordPiece(model) = &*self.inner else {
+        let Inner::Crate(ModelWrapper::WordPiece(model)) = &*self.inner else {
             return Ok(());
         };
         // Longer words are unknown at once. Most are short, and their count is within the bound.
@@ -245,30 +264,51 @@ impl tokenizers::Model for Model {
 
     fn tokenize(&self, word: &str) -> tokenizers::Result<Vec<Token>> {
         self.check_word(word)?;
-        self.inner.tokenize(word)
+        match &*self.inner {
+            Inner::Crate(model) => model.tokenize(word),
+            Inner::SentencePiece(model) => Ok(model.tokenize(word)?),
+        }
     }
 
     fn token_to_id(&self, token: &str) -> Option<u32> {
-        self.inner.token_to_id(token)
+        match &*self.inner {
+            Inner::Crate(model) => model.token_to_id(token),
+            Inner::SentencePiece(model) => model.vocabulary().id(token),
+        }
     }
 
     fn id_to_token(&self, id: u32) -> Option<String> {
-        self.inner.id_to_token(id)
+        match &*self.inner {
+            Inner::Crate(model) => model.id_to_token(id),
+            Inner::SentencePiece(model) => model.vocabulary().texts().get(id as usize).cloned(),
+        }
     }
 
     fn get_vocab(&self) -> HashMap<String, u32> {
-        self.inner.get_vocab()
+        match &*self.inner {
+            Inner::Crate(model) => model.get_vocab(),
+            Inner::SentencePiece(model) => model.vocabulary().ids().clone(),
+        }
     }
 
     fn get_vocab_size(&self) -> usize {
-        self.inner.get_vocab_size()
+        match &*self.inner {
+            Inner::Crate(model) => model.get_vocab_size(),
+            Inner::SentencePiece(model) => model.vocabulary().texts().len(),
+        }
     }
 
     fn save(&self, folder: &Path, prefix: Option<&str>) -> tokenizers::Result<Vec<PathBuf>> {
-        self.inner.save(folder, prefix)
+        match &*self.inner {
+            Inner::Crate(model) => model.save(folder, prefix),
+            Inner::SentencePiece(_) => Err("a SentencePiece model is not saved".into()),
+        }
     }
 
     fn get_trainer(&self) -> TrainerWrapper {
-        self.inner.get_trainer()
+        match &*self.inner {
+            Inner::Crate(model) => model.get_trainer(),
+            Inner::SentencePiece(_) => BpeTrainer::default().into(),
+        }
     }
 }

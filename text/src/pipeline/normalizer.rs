@@ -3,6 +3,7 @@
 use super::fields::{plain, walk, Fields};
 use super::meter;
 use super::pattern::{Matches, Pattern};
+use super::sentence_piece::Rules;
 use crate::error::Result;
 use serde_json::Value;
 use std::sync::Arc;
@@ -34,6 +35,7 @@ enum Step {
         growth: usize,
         adds: usize,
     },
+    SentencePiece(Rules),
 }
 
 /// The most bytes that one byte becomes, beyond ASCII.
@@ -148,6 +150,10 @@ impl Normalizer {
         })?;
         Ok(Normalizer(steps.into()))
     }
+
+    pub fn sentence_piece(rules: Rules) -> Normalizer {
+        Normalizer([Step::SentencePiece(rules)].into())
+    }
 }
 
 /// Asks for room for a text of so many bytes, which must not be longer than it may become.
@@ -196,6 +202,7 @@ impl Step {
                 meter::room(most.saturating_mul(ROOM))?;
                 tokenizers::Normalizer::normalize(step, text)
             }
+            Step::SentencePiece(rules) => Ok(rules.run(text)?),
         }
     }
 }

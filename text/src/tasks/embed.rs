@@ -2,10 +2,11 @@
 
 use super::inputs::Inputs;
 use super::kind::{Answer, Asked, Context, ItemText, Kind, Method};
+use super::model::Model;
 use super::prompt::Fields;
-use super::recipe::Field;
+use super::recipe::{Field, Recipe};
 use crate::engine::Request;
-use crate::error::Result;
+use crate::error::{quote, Error, Result};
 
 pub static KIND: Kind = Kind {
     name: "embed",
@@ -31,6 +32,26 @@ impl Method for Embed {
 
     fn example(&self) -> Request {
         Request::Embedding
+    }
+
+    fn fit(&self, recipe: &Recipe, model: &Model) -> Result<()> {
+        if recipe.pooling != "model" {
+            return Ok(());
+        }
+        if !["last", "mean", "first"].contains(&model.pooling.as_str()) {
+            let message = match model.pooling.as_str() {
+                "" => "its files name no pooling".to_string(),
+                other => format!("its files name the pooling {}", quote(other)),
+            };
+            return Err(Error::unsupported(
+                message + "; last, mean and first are run",
+            ));
+        }
+        if !model.behind.is_empty() {
+            let message = "its files have a module Dense behind the pooling, which is not run";
+            return Err(Error::unsupported(message));
+        }
+        Ok(())
     }
 
     fn ask<'a>(&self, context: &mut Context<'a>, fields: Fields<'a>) -> Result<Asked> {

@@ -9,6 +9,7 @@
 //! ```
 
 use super::inputs::Inputs;
+use super::model::Model;
 use super::options::Options;
 use super::prompt::{Built, Fields, Prompts};
 use super::recipe::{Field, Recipe};
@@ -127,6 +128,7 @@ pub struct Answer<'a> {
     /// Tokens of each choice of the request.
     pub lengths: &'a [usize],
     pub options: &'a Options,
+    pub model: &'a Model,
 }
 
 impl Answer<'_> {
@@ -166,6 +168,16 @@ pub trait Method: Debug + Sync {
     /// Token ids that every request asks for.
     fn ids(&self, _text: &Text, _recipe: &Recipe) -> Result<Vec<i32>> {
         Ok(Vec::new())
+    }
+
+    /// Whether the model has what is read, beside tokens.
+    fn fit(&self, _recipe: &Recipe, _model: &Model) -> Result<()> {
+        Ok(())
+    }
+
+    /// Options that its requests need.
+    fn request(&self) -> &'static [(&'static str, bool)] {
+        &[]
     }
 
     /// `fields`: the texts of an item and the instruction.

@@ -7,12 +7,14 @@
 //!      caller's handle      stepped by driver.rs, the one thread             read by any thread
 //! ```
 
+mod choice;
 mod classify;
 mod driver;
 mod embed;
 mod generate;
 mod inputs;
 mod kind;
+mod model;
 mod options;
 mod prompt;
 mod recipe;
@@ -23,7 +25,7 @@ mod task;
 mod work;
 mod written;
 
-pub use recipe::{shipped_json, SHIPPED};
+pub use choice::{shipped_json, SHIPPED};
 pub use results::{Event, Found, Item, Timed};
 pub use task::Task;
 

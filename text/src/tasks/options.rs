@@ -1,14 +1,20 @@
 //! The options of a task, as prefix_options_json tells them: its own and those of its requests.
 
+use super::choice::{choose, Choice};
 use super::kind::Kind;
+use super::model::Model;
 use super::prompt::Truncate;
 use super::recipe::Recipe;
 use super::KINDS;
 use crate::error::{quote, quote_all, Error, Result};
+use crate::text::Text;
 use serde_json::{Map, Value};
 
 pub struct Options {
     pub recipe: Recipe,
+    /// Why this recipe.
+    pub reason: String,
+    pub warning: Option<String>,
     pub instruction: String,
     pub truncate: Truncate,
     /// 0 = no limit of the caller.
@@ -73,7 +79,7 @@ fn check_keys(object: &Map<String, Value>, kind: &Kind) -> Result<()> {
 
 impl Options {
     /// `json`: an object of what was set, "{}" for nothing.
-    pub fn parse(json: &str, kind: &'static Kind) -> Result<Options> {
+    pub fn parse(json: &str, kind: &'static Kind, model: &Model, text: &Text) -> Result<Options> {
         let value: Value = crate::json::parse(json)
             .map_err(|e| Error::argument(format!("options is not JSON: {e}")))?;
         let Value::Object(object) = value else {
@@ -81,8 +87,13 @@ impl Options {
         };
         check_keys(&object, kind)?;
         let mut reader = Reader { object };
-        let name = reader.text("recipe").filter(|name| !name.is_empty());
-        let recipe = Recipe::load(name.as_deref(), kind)?;
+        let name = reader.text("recipe").filter(|name| name != "auto");
+        let Choice {
+            recipe,
+            reason,
+            warning,
+        } = choose(name.as_deref(), kind, model, text)?;
+        let recipe = recipe.of_model(model);
         let truncate = match reader.text("truncate").as_deref() {
             Some("left") => Truncate::Left,
             Some("off") => Truncate::Off,
@@ -126,10 +137,18 @@ impl Options {
             deadline_ms: reader.number("deadline_ms", 0) as u64,
             request: {
                 let mut request = recipe.request.clone();
+                if !recipe.pooling.is_empty() {
+                    request.insert("pooling".into(), recipe.pooling.clone().into());
+                }
+                for (key, value) in recipe.method.request() {
+                    request.insert(key.to_string(), (*value).into());
+                }
                 request.extend(reader.object);
                 request
             },
             recipe,
+            reason,
+            warning,
         })
     }
 }

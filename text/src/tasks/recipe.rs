@@ -1,36 +1,14 @@
 //! Recipes: how a task becomes prompts, as data. The format is described in docs/recipes.md.
 
 use super::kind::{Kind, Method};
+use super::model::{Line, Model, FACTS};
 use super::KINDS;
 use crate::error::{nearest, quote, Error, Result};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// Largest recipe file.
-const MAX_FILE: usize = 1 << 20;
-
-macro_rules! shipped {
-    ($name:literal) => {
-        (
-            concat!($name, "\0"),
-            include_str!(concat!("../../recipes/", $name, ".json")),
-        )
-    };
-}
-
-/// The shipped recipes; the first of each task is its default.
-pub const SHIPPED: &[(&str, &str)] = &[
-    shipped!("query-likelihood"),
-    shipped!("qwen3-reranker"),
-    shipped!("last-token"),
-    shipped!("qwen3-embedding"),
-    shipped!("question-answering"),
-    shipped!("extractive-qa"),
-    shipped!("choices"),
-    shipped!("completion"),
-    shipped!("chat-turn"),
-    shipped!("conversation"),
-];
+pub const MAX_FILE: usize = 1 << 20;
 
 /// A text that the caller gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,12 +60,21 @@ pub struct Recipe {
     pub name: String,
     pub task: &'static Kind,
     pub method: &'static dyn Method,
+    pub method_name: String,
     /// By name; "default" where a task has only one.
     pub prompts: BTreeMap<String, Prompt>,
+    /// Those are of the model's files (of_model).
+    pub has_prompts_of_model: bool,
+    /// How the hidden states of a text become a vector; "" = as the engine does, "model" = as the
+    /// model's files say.
+    pub pooling: String,
     pub target: Piece,
     pub instruction: String,
     pub yes: String,
-    pub no: String,
+    /// None: the score is of the other word alone.
+    pub no: Option<String>,
+    /// What is divided by before it becomes a probability.
+    pub scale: f64,
     pub special: Special,
     /// What is cut when a prompt is too long.
     pub cut: Option<Field>,
@@ -95,6 +82,27 @@ pub struct Recipe {
     /// An answer ends before this text; "" = never.
     pub stop: String,
     pub request: Map<String, Value>,
+    /// Models whose files have all of one of these call for the recipe.
+    pub lines: Vec<Line>,
+    /// Tokens without which the words would be others.
+    pub needs: Vec<String>,
+    /// Which output of a classification head is the score, by its label or its number.
+    pub label: Label,
+    pub activation: Activation,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Label {
+    Number(usize),
+    Name(String),
+}
+
+/// What makes a score of the logits of a classification head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activation {
+    None,
+    Sigmoid,
+    Softmax,
 }
 
 const KEYS: &[&str] = &[
@@ -106,16 +114,25 @@ const KEYS: &[&str] = &[
     "prompts",
     "messages",
     "variables",
+    "pooling",
     "target",
     "instruction",
     "yes",
     "no",
+    "scale",
     "special",
     "cut",
     "max_prompt_tokens",
     "stop",
     "request",
+    "match",
+    "needs",
+    "label",
+    "activation",
 ];
+
+/// What a recipe leaves to the model's files.
+const OF_MODEL: &str = "model";
 
 fn choose<T: Copy>(what: &str, name: &str, known: &[(&str, T)]) -> Result<T> {
     known
@@ -182,6 +199,16 @@ impl<'a> Reader<'a> {
     fn required(&self, key: &str) -> Result<&'a str> {
         self.text(key)?
             .ok_or_else(|| Error::format(format!("{key} is missing")))
+    }
+
+    fn texts(&self, key: &str) -> Result<Vec<String>> {
+        let wrong = || Error::format(format!("{key} is not a list of strings"));
+        let Some(value) = self.object.get(key) else {
+            return Ok(Vec::new());
+        };
+        let list = value.as_array().ok_or_else(wrong)?.iter();
+        list.map(|text| text.as_str().map(str::to_string).ok_or_else(wrong))
+            .collect()
     }
 
     fn object(&self, key: &str) -> Result<Map<String, Value>> {
@@ -283,26 +310,115 @@ impl Recipe {
                     Error::format("max_prompt_tokens is not a whole number from 1 to 16777215")
                 })? as usize,
         };
-        let (mut yes, mut no) = (String::new(), String::new());
+        let mut yes = String::new();
         if method.has_words() {
             yes = reader.required("yes")?.to_string();
-            no = reader.required("no")?.to_string();
         }
+        let scale = match object.get("scale") {
+            None => 1.0,
+            Some(value) => value
+                .as_f64()
+                .filter(|n| (1e-6..=1e6).contains(n))
+                .ok_or_else(|| Error::format("scale is not a number from 1e-6 to 1e6"))?,
+        };
         Ok(Recipe {
             name: reader.text("name")?.unwrap_or("").to_string(),
             task,
             method,
+            method_name: reader.required("method")?.to_string(),
             prompts,
+            has_prompts_of_model: object.get("prompts").is_some_and(|p| p == OF_MODEL),
+            pooling: match reader.text("pooling")? {
+                Some(name) => {
+                    let all = ["last", "mean", "first", OF_MODEL].map(|name| (name, name));
+                    choose("pooling", name, &all)?.to_string()
+                }
+                None => String::new(),
+            },
             target,
             instruction: reader.text("instruction")?.unwrap_or("").to_string(),
             yes,
-            no,
+            no: reader.text("no")?.map(str::to_string),
+            scale,
             special,
             cut,
             max_prompt_tokens,
             stop: reader.text("stop")?.unwrap_or("").to_string(),
             request: reader.object("request")?,
+            lines: Self::lines(&reader)?,
+            needs: reader.texts("needs")?,
+            label: match object.get("label") {
+                None => Label::Number(0),
+                Some(Value::String(name)) => Label::Name(name.clone()),
+                Some(value) => value
+                    .as_u64()
+                    .and_then(|n| usize::try_from(n).ok())
+                    .map(Label::Number)
+                    .ok_or_else(|| Error::format("label is neither a string nor a whole number"))?,
+            },
+            activation: match reader.text("activation")? {
+                Some(name) => {
+                    let all = [
+                        ("none", Activation::None),
+                        ("sigmoid", Activation::Sigmoid),
+                        ("softmax", Activation::Softmax),
+                    ];
+                    choose("activation", name, &all)?
+                }
+                None => Activation::Softmax,
+            },
         })
+    }
+
+    /// With what it leaves to the model's files.
+    pub fn of_model(mut self, model: &Model) -> Recipe {
+        if self.pooling == OF_MODEL {
+            self.pooling = model.pooling.clone();
+        }
+        if self.has_prompts_of_model {
+            let before = |names: &[&str]| {
+                let named = names.iter().find_map(|name| model.prompts.get(*name));
+                named.or_else(|| model.prompts.get(&model.default_prompt))
+            };
+            let mut prompts = model.prompts.clone();
+            for (name, names) in [
+                ("document", &["document", "passage", "corpus"][..]),
+                ("query", &["query"]),
+            ] {
+                prompts.insert(name.into(), before(names).cloned().unwrap_or_default());
+            }
+            let pieces = prompts.into_iter().map(|(name, text)| {
+                let mut piece = vec![Part::Field(Field::Text)];
+                if !text.is_empty() {
+                    piece.insert(0, Part::Fixed(text));
+                }
+                (name, Prompt::Pieces(vec![piece]))
+            });
+            self.prompts = pieces.collect();
+        }
+        self
+    }
+
+    fn lines(reader: &Reader) -> Result<Vec<Line>> {
+        let wrong =
+            || Error::format("match is not a list of {fact: pattern, ...} with texts for patterns");
+        let Some(value) = reader.object.get("match") else {
+            return Ok(Vec::new());
+        };
+        let line = |value: &Value| -> Result<Line> {
+            let object = value.as_object().filter(|o| !o.is_empty());
+            let facts = object.ok_or_else(wrong)?.iter().map(|(fact, pattern)| {
+                if !FACTS.contains(&fact.as_str()) {
+                    let known: Vec<_> = FACTS.iter().map(|fact| (*fact, ())).collect();
+                    choose("a fact of match", fact, &known)?;
+                }
+                let pattern = pattern.as_str().ok_or_else(wrong)?;
+                Ok((fact.clone(), pattern.to_string()))
+            });
+            facts.collect()
+        };
+        let list = value.as_array().ok_or_else(wrong)?;
+        list.iter().map(line).collect()
     }
 
     fn prompts(
@@ -325,6 +441,9 @@ impl Recipe {
             }
             (Some(value), None, None) => {
                 prompts.insert("default".to_string(), pieces("prompt", value, known)?);
+            }
+            (None, Some(Value::String(whose)), None) if task.many_prompts && whose == OF_MODEL => {
+                prompts.insert("default".to_string(), Prompt::Pieces(Vec::new()));
             }
             (None, Some(_), None) if task.many_prompts => {
                 for (name, value) in reader.object("prompts")? {
@@ -358,83 +477,11 @@ impl Recipe {
             None => Ok(Piece::new()),
         }
     }
-
-    /// A shipped recipe by its name, a file, or the default of a task.
-    pub fn load(name: Option<&str>, task: &'static Kind) -> Result<Recipe> {
-        let recipe = match name {
-            None => SHIPPED
-                .iter()
-                .filter_map(|(_, text)| Recipe::parse(text).ok())
-                .find(|r| std::ptr::eq(r.task, task))
-                .ok_or_else(|| Error::not_found("no recipe for the task"))?,
-            Some(name) if name.contains('/') || name.ends_with(".json") => Self::from_file(name)?,
-            Some(name) => Recipe::parse(shipped_json(name)?)?,
-        };
-        if !std::ptr::eq(recipe.task, task) {
-            return Err(Error::argument(format!(
-                "recipe {} is for the task {}, not {}",
-                quote(&recipe.name),
-                recipe.task.name,
-                task.name
-            )));
-        }
-        Ok(recipe)
-    }
-
-    fn from_file(path: &str) -> Result<Recipe> {
-        let within = |e: Error| e.within(&format!("recipe {}", quote(path)));
-        let path = std::path::Path::new(path);
-        let size = std::fs::metadata(path).map_err(|e| Error::io(path, &e))?;
-        if !size.is_file() || size.len() > MAX_FILE as u64 {
-            return Err(within(Error::range(format!(
-                "not a file of at most {MAX_FILE} bytes"
-            ))));
-        }
-        let bytes = std::fs::read(path).map_err(|e| Error::io(path, &e))?;
-        let text = String::from_utf8(bytes).map_err(|e| {
-            within(Error::format(format!(
-                "not UTF-8 at byte {}",
-                e.utf8_error().valid_up_to()
-            )))
-        })?;
-        Recipe::parse(&text).map_err(within)
-    }
-}
-
-fn shipped_names() -> impl Iterator<Item = &'static str> {
-    SHIPPED.iter().map(|(name, _)| name.trim_end_matches('\0'))
-}
-
-/// The text of a shipped recipe.
-pub fn shipped_json(name: &str) -> Result<&'static str> {
-    SHIPPED
-        .iter()
-        .find(|(n, _)| n.trim_end_matches('\0') == name)
-        .map(|(_, text)| *text)
-        .ok_or_else(|| {
-            let names: Vec<&str> = shipped_names().collect();
-            Error::not_found(format!(
-                "no recipe {}; there are {}; a file needs a \"/\" or the ending .json",
-                quote(name),
-                names.join(", ")
-            ))
-        })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_shipped_recipe_is_right_and_has_its_name() {
-        for (name, text) in SHIPPED {
-            let recipe = Recipe::parse(text).unwrap_or_else(|e| panic!("{name}: {e}"));
-            assert_eq!(recipe.name, name.trim_end_matches('\0'));
-            // The end of a prompt that is to be continued must not go.
-            let is_cut = !["generate", "chat"].contains(&recipe.task.name);
-            assert_eq!(recipe.cut.is_some(), is_cut, "{name}");
-        }
-    }
 
     #[test]
     fn pieces_split_at_fields() {

@@ -2,10 +2,11 @@
 
 use super::inputs::Inputs;
 use super::kind::{Answer, Asked, Context, ItemText, Kind, Method};
+use super::model::Model;
 use super::prompt::Fields;
-use super::recipe::{Field, Recipe};
+use super::recipe::{Activation, Field, Label, Recipe};
 use crate::engine::Request;
-use crate::error::{Error, Result};
+use crate::error::{quote, quote_all, Error, Result};
 use crate::text::{EncodeOptions, Text};
 
 pub static KIND: Kind = Kind {
@@ -27,6 +28,7 @@ pub static KIND: Kind = Kind {
     methods: &[
         ("likelihood", &Rerank::Likelihood),
         ("yes-no", &Rerank::YesNo),
+        ("head", &Rerank::Head),
     ],
 };
 
@@ -34,8 +36,39 @@ pub static KIND: Kind = Kind {
 enum Rerank {
     /// Log-probs of the target after the prompt.
     Likelihood,
-    /// Logits of two tokens after the prompt.
+    /// Logits of one or two tokens after the prompt.
     YesNo,
+    /// What the model's classification head says at the last token.
+    Head,
+}
+
+fn sigmoid(x: f64) -> f64 {
+    1.0 / (1.0 + (-x).exp())
+}
+
+/// Which output of the model's head is the score.
+fn place(recipe: &Recipe, model: &Model) -> Result<usize> {
+    let labels = &model.labels;
+    if labels.is_empty() {
+        return Err(Error::unsupported("it has no classification head"));
+    }
+    let found = match &recipe.label {
+        Label::Number(number) => Some(*number).filter(|n| *n < labels.len()),
+        Label::Name(_) if labels.len() == 1 => Some(0),
+        Label::Name(name) => labels.iter().position(|label| label == name),
+    };
+    found.ok_or_else(|| {
+        let names: Vec<&str> = labels.iter().map(String::as_str).collect();
+        let label = match &recipe.label {
+            Label::Number(number) => number.to_string(),
+            Label::Name(name) => quote(name),
+        };
+        Error::unsupported(format!(
+            "its classification head has no label {label}; it has {}: {}",
+            labels.len(),
+            quote_all(&names)
+        ))
+    })
 }
 
 impl Method for Rerank {
@@ -55,6 +88,24 @@ impl Method for Rerank {
         match self {
             Rerank::Likelihood => Request::Logprobs { from: 1 },
             Rerank::YesNo => Request::Logits { ids: vec![0] },
+            Rerank::Head => Request::Embedding,
+        }
+    }
+
+    fn fit(&self, recipe: &Recipe, model: &Model) -> Result<()> {
+        match self {
+            Rerank::Head => place(recipe, model).map(|_| ()),
+            _ if model.has_logits => Ok(()),
+            _ => Err(Error::unsupported(
+                "its files have no output matrix, so there are no logits",
+            )),
+        }
+    }
+
+    fn request(&self) -> &'static [(&'static str, bool)] {
+        match self {
+            Rerank::Head => &[("head", true)],
+            _ => &[],
         }
     }
 
@@ -62,13 +113,13 @@ impl Method for Rerank {
         if !self.has_words() {
             return Ok(Vec::new());
         }
-        [&recipe.yes, &recipe.no]
-            .into_iter()
+        std::iter::once(&recipe.yes)
+            .chain(&recipe.no)
             .map(
                 |word| match text.encode(word, EncodeOptions::default())?[..] {
                     [id] => Ok(id),
                     ref ids => Err(Error::unsupported(format!(
-                        "the recipe's word \"{word}\" has {} tokens in this model; it needs one",
+                        "the word \"{word}\" has {} tokens in this model; it needs one",
                         ids.len()
                     ))),
                 },
@@ -90,6 +141,7 @@ impl Method for Rerank {
                 let built = context.prompt(&fields, 0)?;
                 Ok(Asked::new(built, Request::Logits { ids }))
             }
+            Rerank::Head => Ok(Asked::new(context.prompt(&fields, 0)?, Request::Embedding)),
         }
     }
 
@@ -107,11 +159,28 @@ impl Method for Rerank {
             }
             Rerank::YesNo => {
                 // softmax over two logits = sigmoid of their difference
-                let difference = f64::from(found[0]) - f64::from(found[1]);
+                let no = found.get(1).copied().map_or(0.0, f64::from);
+                let difference = f64::from(found[0]) - no;
                 if raw {
                     difference
                 } else {
-                    1.0 / (1.0 + (-difference).exp())
+                    sigmoid(difference / answer.options.recipe.scale)
+                }
+            }
+            Rerank::Head => {
+                let recipe = &answer.options.recipe;
+                let place = place(recipe, answer.model)?;
+                let logit = f64::from(found[place]);
+                match recipe.activation {
+                    _ if raw => logit,
+                    Activation::None => logit,
+                    Activation::Sigmoid => sigmoid(logit),
+                    // Of one output against nothing: 0.
+                    Activation::Softmax if found.len() == 1 => sigmoid(logit),
+                    Activation::Softmax => {
+                        let all = found.iter().map(|v| (f64::from(*v) - logit).exp());
+                        1.0 / all.sum::<f64>()
+                    }
                 }
             }
         };

@@ -1,7 +1,9 @@
 //! What stays the same while a task runs: its engine, tokenizer, options and prompts.
 
+use super::choice::refused;
 use super::inputs::Inputs;
 use super::kind::{Asked, Context, Kind, Method};
+use super::model::Model;
 use super::options::Options;
 use super::prompt::{Fields, Prompts};
 use super::recipe::Recipe;
@@ -22,6 +24,7 @@ pub struct Setup {
     pub kind: &'static Kind,
     pub options: Options,
     pub request: engine::Options,
+    pub model: Model,
     /// What every request asks for.
     pub ids: Vec<i32>,
     /// Values of an embedding.
@@ -40,12 +43,20 @@ impl Setup {
         text: Arc<Text>,
         kind: &'static Kind,
         options: Options,
+        model: Model,
     ) -> Result<Setup> {
         let info = engine.info()?;
         check_fit(&engine, &text, info.vocabulary)?;
         let request = request_options(&engine, &text, &options)?;
         // In the engine's words: it knows its defaults, and how numbers may be spelt.
         let number = |key| -> Result<usize> { Ok(request.text(key)?.parse().unwrap_or(0)) };
+        if request.text("pooling")? == "tokens" {
+            return Err(Error::argument(format!(
+                "option pooling is tokens; {} has one vector for each text, others come from \
+                 prefix_batch_add_embedding",
+                kind.name
+            )));
+        }
         let hidden = info.hidden as usize;
         let dimensions = match number("dimensions")? {
             0 => hidden,
@@ -67,9 +78,11 @@ impl Setup {
             kind,
             options,
             request,
+            model,
         };
         // What is wrong with the recipe or with options shows now, not with the first item.
-        setup.prompts()?;
+        let prompts = setup.prompts();
+        prompts.map_err(|error| refused(&setup.options.recipe, &setup.model, error))?;
         let example = setup.method().example();
         setup
             .engine

@@ -3,6 +3,7 @@
 use super::driver::Place;
 use super::inputs::Inputs;
 use super::kind::Kind;
+use super::model::Model;
 use super::options::Options;
 use super::results::{until, Found};
 use super::setup::Setup;
@@ -12,6 +13,8 @@ use crate::engine::prefix_h::prefix_queue;
 use crate::engine::{Engine, Queue};
 use crate::error::{nearest, quote, Code, Error, Result};
 use crate::text::Text;
+use serde_json::json;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
@@ -62,13 +65,29 @@ fn kind(name: &str) -> Result<&'static Kind> {
         })
 }
 
+/// A program makes a task for each of its users' requests: it is told once.
+fn warn_once(engine: &Engine, warning: &str) {
+    const MOST: usize = 1024;
+    static TOLD: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let mut told = TOLD.lock().unwrap_or_else(|e| e.into_inner());
+    let is_new = told.len() < MOST && told.insert(warning.to_string());
+    drop(told);
+    if is_new {
+        engine.warn(warning);
+    }
+}
+
 impl Task {
     /// `options`: an object of JSON.
     pub fn new(engine: Engine, text: Arc<Text>, name: &str, options: &str) -> Result<Task> {
         let kind = kind(name)?;
-        let options = Options::parse(options, kind)?;
+        let model = Model::new(&engine.info_json()?, &text)?;
+        let options = Options::parse(options, kind, &model, &text)?;
+        if let Some(warning) = &options.warning {
+            warn_once(&engine, warning);
+        }
         Ok(Task {
-            setup: Arc::new(Setup::new(engine, text, kind, options)?),
+            setup: Arc::new(Setup::new(engine, text, kind, options, model)?),
             draft: Mutex::new(Draft {
                 inputs: Some(Box::new(Inputs::new(kind))),
                 watchers: Vec::new(),
@@ -77,6 +96,20 @@ impl Task {
             is_cancelled: Arc::default(),
             submitted: OnceLock::new(),
         })
+    }
+
+    /// What it is made of, as JSON.
+    pub fn info_json(&self) -> String {
+        let options = &self.setup.options;
+        let recipe = &options.recipe;
+        json!({
+            "kind": self.setup.kind.name,
+            "recipe": recipe.name,
+            "method": recipe.method_name,
+            "reason": options.reason,
+            "model": self.setup.model.name,
+        })
+        .to_string()
     }
 
     fn draft(&self) -> MutexGuard<'_, Draft> {

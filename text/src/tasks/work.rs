@@ -389,6 +389,7 @@ impl Work {
             index,
             lengths: &sent.lengths,
             options: &setup.options,
+            model: &setup.model,
         };
         setup.method().read(&answer, values)?;
         Ok(item)

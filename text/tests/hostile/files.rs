@@ -295,7 +295,7 @@ pub fn malformed_gguf() {
         ),
         (
             gguf::Writer::default()
-                .text("tokenizer.ggml.model", "llama")
+                .text("tokenizer.ggml.model", "rwkv")
                 .file(),
             UNSUPPORTED_MODEL,
         ),
@@ -309,7 +309,7 @@ pub fn malformed_gguf() {
             gguf::Writer::default()
                 .text("tokenizer.ggml.model", "gpt2")
                 .file(),
-            UNSUPPORTED_MODEL,
+            FORMAT,
         ),
         (
             gguf::Writer::default()

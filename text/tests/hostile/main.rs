@@ -4,6 +4,7 @@
 mod bombs;
 mod bounds;
 mod files;
+mod pieces;
 #[path = "../support/mod.rs"]
 mod support;
 mod templates;
@@ -36,6 +37,11 @@ fn main() {
             files::ids_beyond_the_vocabulary,
         ),
         ("malformed_gguf", nothing, files::malformed_gguf),
+        ("malformed_pieces", nothing, pieces::malformed_pieces),
+        ("malformed_charsmaps", nothing, pieces::malformed_charsmaps),
+        ("malformed_words", nothing, pieces::malformed_words),
+        ("mutated_pieces", nothing, pieces::mutated_pieces),
+        ("texts_of_one_piece", nothing, pieces::texts_of_one_piece),
         ("hundred_megabytes", nothing, files::hundred_megabytes),
         ("bombs", nothing, bombs::bombs),
         ("longest_text", nothing, texts::longest_text),

@@ -39,8 +39,7 @@ pub fn long_white_space() {
         assert_eq!(tokenizer.encode(text.as_bytes(), 0).unwrap(), wanted);
         let error = tokenizer
             .encode((space.repeat(1_000_001) + "x").as_bytes(), 0)
-            .err()
-            .expect("a million spaces");
+            .expect_err("a million spaces");
         assert_eq!(error.code, OUT_OF_RANGE);
         assert!(error.message.contains("1000000"), "{}", error.message);
     }

@@ -5,6 +5,7 @@ mod calls;
 mod facts;
 mod handles;
 mod library;
+mod pieces;
 mod sizes;
 mod streams;
 #[path = "../support/mod.rs"]
@@ -12,12 +13,27 @@ mod support;
 mod use_at_length;
 
 use support::capi::*;
-use support::fixture;
 use support::runner::{main as run, Skip};
+use support::{file, fixture};
 
-const FIXTURES: [&str; 5] = ["llama3", "roberta", "llama2", "unigram", "wordpiece"];
+const FIXTURES: [&str; 10] = [
+    "llama3",
+    "roberta",
+    "llama2",
+    "unigram",
+    "wordpiece",
+    "llama-spm.gguf",
+    "gemma-spm.gguf",
+    "t5-spm.gguf",
+    "bytes-spm.gguf",
+    "wordpiece.gguf",
+];
 
 fn tokenizer(name: &str) -> Tokenizer {
+    if name.ends_with(".gguf") {
+        let path = file(&format!("text/tests/fixtures/{name}"));
+        return Tokenizer::open(path.to_str().unwrap()).unwrap();
+    }
     Tokenizer::from_json(fixture(name).as_bytes(), b"").unwrap()
 }
 
@@ -41,6 +57,8 @@ fn main() {
         ("token_bytes", nothing, sizes::token_bytes),
         ("facts", nothing, facts::facts),
         ("chat_options", nothing, facts::chat_options),
+        ("pieces", nothing, pieces::pieces),
+        ("marks", nothing, pieces::marks),
         ("eight_threads", nothing, use_at_length::eight_threads),
         ("many_cycles", nothing, use_at_length::many_cycles),
         ("exports", nothing, library::exports),

@@ -57,6 +57,18 @@ impl Writer {
         self.raw(key, 9, &bytes)
     }
 
+    pub fn f32s(self, key: &str, values: &[f32]) -> Self {
+        let mut bytes = [
+            &6u32.to_le_bytes()[..],
+            &(values.len() as u64).to_le_bytes(),
+        ]
+        .concat();
+        for value in values {
+            bytes.extend(value.to_le_bytes());
+        }
+        self.raw(key, 9, &bytes)
+    }
+
     pub fn file(self) -> Vec<u8> {
         let mut file = b"GGUF".to_vec();
         file.extend(3u32.to_le_bytes());

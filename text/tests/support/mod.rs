@@ -6,6 +6,7 @@ pub mod gguf;
 pub mod memory;
 pub mod runner;
 pub mod strings;
+pub mod twins;
 
 use sha2::{Digest, Sha256};
 use std::path::PathBuf;

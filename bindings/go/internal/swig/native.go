@@ -47,48 +47,48 @@ typedef _gostring_ swig_type_17;
 typedef _goslice_ swig_type_18;
 typedef _goslice_ swig_type_19;
 typedef _goslice_ swig_type_20;
-typedef long long swig_type_21;
+typedef _gostring_ swig_type_21;
 typedef long long swig_type_22;
-typedef _gostring_ swig_type_23;
-typedef _goslice_ swig_type_24;
-typedef _gostring_ swig_type_25;
+typedef long long swig_type_23;
+typedef _gostring_ swig_type_24;
+typedef _goslice_ swig_type_25;
 typedef _gostring_ swig_type_26;
 typedef _gostring_ swig_type_27;
-typedef long long swig_type_28;
+typedef _gostring_ swig_type_28;
 typedef long long swig_type_29;
 typedef long long swig_type_30;
-typedef _goslice_ swig_type_31;
+typedef long long swig_type_31;
 typedef _goslice_ swig_type_32;
 typedef _goslice_ swig_type_33;
-typedef _gostring_ swig_type_34;
+typedef _goslice_ swig_type_34;
 typedef _gostring_ swig_type_35;
-typedef _goslice_ swig_type_36;
-typedef _gostring_ swig_type_37;
-typedef _goslice_ swig_type_38;
+typedef _gostring_ swig_type_36;
+typedef _goslice_ swig_type_37;
+typedef _gostring_ swig_type_38;
 typedef _goslice_ swig_type_39;
-typedef long long swig_type_40;
-typedef _goslice_ swig_type_41;
-typedef long long swig_type_42;
-typedef _goslice_ swig_type_43;
+typedef _goslice_ swig_type_40;
+typedef long long swig_type_41;
+typedef _goslice_ swig_type_42;
+typedef long long swig_type_43;
 typedef _goslice_ swig_type_44;
 typedef _goslice_ swig_type_45;
-typedef long long swig_type_46;
-typedef _goslice_ swig_type_47;
+typedef _goslice_ swig_type_46;
+typedef long long swig_type_47;
 typedef _goslice_ swig_type_48;
 typedef _goslice_ swig_type_49;
-typedef long long swig_type_50;
-typedef _goslice_ swig_type_51;
-typedef long long swig_type_52;
-typedef _goslice_ swig_type_53;
-typedef long long swig_type_54;
-typedef _goslice_ swig_type_55;
-typedef long long swig_type_56;
-typedef _goslice_ swig_type_57;
-typedef long long swig_type_58;
+typedef _goslice_ swig_type_50;
+typedef long long swig_type_51;
+typedef _goslice_ swig_type_52;
+typedef long long swig_type_53;
+typedef _goslice_ swig_type_54;
+typedef long long swig_type_55;
+typedef _goslice_ swig_type_56;
+typedef long long swig_type_57;
+typedef _goslice_ swig_type_58;
 typedef long long swig_type_59;
 typedef long long swig_type_60;
 typedef long long swig_type_61;
-typedef _goslice_ swig_type_62;
+typedef long long swig_type_62;
 typedef _goslice_ swig_type_63;
 typedef _goslice_ swig_type_64;
 typedef _goslice_ swig_type_65;
@@ -99,41 +99,41 @@ typedef _goslice_ swig_type_69;
 typedef _goslice_ swig_type_70;
 typedef _goslice_ swig_type_71;
 typedef _goslice_ swig_type_72;
-typedef long long swig_type_73;
+typedef _goslice_ swig_type_73;
 typedef long long swig_type_74;
-typedef _goslice_ swig_type_75;
-typedef long long swig_type_76;
+typedef long long swig_type_75;
+typedef _goslice_ swig_type_76;
 typedef long long swig_type_77;
-typedef _goslice_ swig_type_78;
-typedef long long swig_type_79;
-typedef _goslice_ swig_type_80;
-typedef long long swig_type_81;
-typedef _goslice_ swig_type_82;
+typedef long long swig_type_78;
+typedef _goslice_ swig_type_79;
+typedef long long swig_type_80;
+typedef _goslice_ swig_type_81;
+typedef long long swig_type_82;
 typedef _goslice_ swig_type_83;
-typedef _gostring_ swig_type_84;
-typedef _goslice_ swig_type_85;
-typedef _gostring_ swig_type_86;
+typedef _goslice_ swig_type_84;
+typedef _gostring_ swig_type_85;
+typedef _goslice_ swig_type_86;
 typedef _gostring_ swig_type_87;
 typedef _gostring_ swig_type_88;
-typedef _goslice_ swig_type_89;
-typedef _gostring_ swig_type_90;
-typedef _goslice_ swig_type_91;
-typedef _gostring_ swig_type_92;
+typedef _gostring_ swig_type_89;
+typedef _goslice_ swig_type_90;
+typedef _gostring_ swig_type_91;
+typedef _goslice_ swig_type_92;
 typedef _gostring_ swig_type_93;
 typedef _gostring_ swig_type_94;
 typedef _gostring_ swig_type_95;
-typedef _goslice_ swig_type_96;
-typedef _gostring_ swig_type_97;
-typedef _goslice_ swig_type_98;
+typedef _gostring_ swig_type_96;
+typedef _goslice_ swig_type_97;
+typedef _gostring_ swig_type_98;
 typedef _goslice_ swig_type_99;
-typedef _gostring_ swig_type_100;
+typedef _goslice_ swig_type_100;
 typedef _gostring_ swig_type_101;
-typedef _goslice_ swig_type_102;
-typedef _gostring_ swig_type_103;
-typedef _goslice_ swig_type_104;
+typedef _gostring_ swig_type_102;
+typedef _goslice_ swig_type_103;
+typedef _gostring_ swig_type_104;
 typedef _goslice_ swig_type_105;
-typedef _gostring_ swig_type_106;
-typedef _goslice_ swig_type_107;
+typedef _goslice_ swig_type_106;
+typedef _gostring_ swig_type_107;
 typedef _goslice_ swig_type_108;
 typedef _goslice_ swig_type_109;
 typedef _goslice_ swig_type_110;
@@ -141,37 +141,39 @@ typedef _goslice_ swig_type_111;
 typedef _goslice_ swig_type_112;
 typedef _goslice_ swig_type_113;
 typedef _goslice_ swig_type_114;
-typedef _gostring_ swig_type_115;
+typedef _goslice_ swig_type_115;
 typedef _gostring_ swig_type_116;
-typedef _goslice_ swig_type_117;
-typedef _gostring_ swig_type_118;
+typedef _gostring_ swig_type_117;
+typedef _goslice_ swig_type_118;
 typedef _gostring_ swig_type_119;
-typedef _goslice_ swig_type_120;
+typedef _gostring_ swig_type_120;
 typedef _goslice_ swig_type_121;
-typedef _gostring_ swig_type_122;
+typedef _goslice_ swig_type_122;
 typedef _gostring_ swig_type_123;
-typedef _goslice_ swig_type_124;
-typedef _gostring_ swig_type_125;
-typedef _goslice_ swig_type_126;
+typedef _gostring_ swig_type_124;
+typedef _goslice_ swig_type_125;
+typedef _gostring_ swig_type_126;
 typedef _goslice_ swig_type_127;
-typedef long long swig_type_128;
-typedef _goslice_ swig_type_129;
+typedef _goslice_ swig_type_128;
+typedef long long swig_type_129;
 typedef _goslice_ swig_type_130;
-typedef long long swig_type_131;
+typedef _goslice_ swig_type_131;
 typedef long long swig_type_132;
 typedef long long swig_type_133;
-typedef _goslice_ swig_type_134;
-typedef long long swig_type_135;
+typedef long long swig_type_134;
+typedef _goslice_ swig_type_135;
 typedef _goslice_ swig_type_136;
 typedef long long swig_type_137;
 typedef _goslice_ swig_type_138;
-typedef _goslice_ swig_type_139;
+typedef long long swig_type_139;
 typedef _goslice_ swig_type_140;
 typedef _goslice_ swig_type_141;
 typedef _goslice_ swig_type_142;
 typedef _goslice_ swig_type_143;
 typedef _goslice_ swig_type_144;
 typedef _goslice_ swig_type_145;
+typedef _goslice_ swig_type_146;
+typedef _goslice_ swig_type_147;
 extern void _wrap_Swig_free_swig(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_swig(swig_intgo arg1);
 extern int _wrap_prefix_version_swig(void);
@@ -203,36 +205,37 @@ extern void _wrap_prefix_pool_release_swig(uintptr_t arg1);
 extern int _wrap_prefix_options_set_pool_swig(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
 extern void _wrap_prefix_set_log_level_swig(int arg1);
 extern int _wrap_prefix_log_next_swig(swig_voidp arg1, swig_type_20 arg2, swig_voidp arg3);
+extern int _wrap_prefix_log_write_swig(int arg1, swig_type_21 arg2, swig_voidp arg3);
 extern uintptr_t _wrap_prefix_device_count_swig(void);
 extern int _wrap_prefix_device_info_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
 extern int _wrap_prefix_queue_create_swig(swig_voidp arg1, swig_voidp arg2);
 extern int _wrap_prefix_queue_retain_swig(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_prefix_queue_release_swig(uintptr_t arg1);
-extern int _wrap_prefix_queue_next_swig(uintptr_t arg1, swig_type_21 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_queue_post_swig(uintptr_t arg1, swig_type_22 arg2, swig_voidp arg3);
+extern int _wrap_prefix_queue_next_swig(uintptr_t arg1, swig_type_22 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_queue_post_swig(uintptr_t arg1, swig_type_23 arg2, swig_voidp arg3);
 extern int _wrap_prefix_queue_descriptor_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
 extern int _wrap_prefix_source_create_swig(swig_voidp arg1, swig_voidp arg2);
 extern int _wrap_prefix_source_retain_swig(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_prefix_source_release_swig(uintptr_t arg1);
-extern int _wrap_prefix_model_info_json_swig(swig_type_23 arg1, swig_type_24 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_engine_estimate_swig(swig_type_25 arg1, uintptr_t arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_engine_create_swig(swig_type_26 arg1, uintptr_t arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_engine_open_swig(swig_type_27 arg1, uintptr_t arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_model_info_json_swig(swig_type_24 arg1, swig_type_25 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_engine_estimate_swig(swig_type_26 arg1, uintptr_t arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_engine_create_swig(swig_type_27 arg1, uintptr_t arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_engine_open_swig(swig_type_28 arg1, uintptr_t arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_engine_open_source_swig(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_engine_wait_swig(uintptr_t arg1, swig_type_28 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_engine_notify_swig(uintptr_t arg1, uintptr_t arg2, swig_type_29 arg3, swig_voidp arg4);
+extern int _wrap_prefix_engine_wait_swig(uintptr_t arg1, swig_type_29 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_engine_notify_swig(uintptr_t arg1, uintptr_t arg2, swig_type_30 arg3, swig_voidp arg4);
 extern int _wrap_prefix_engine_retain_swig(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_prefix_engine_release_swig(uintptr_t arg1);
-extern int _wrap_prefix_engine_shutdown_swig(uintptr_t arg1, swig_type_30 arg2, swig_voidp arg3);
+extern int _wrap_prefix_engine_shutdown_swig(uintptr_t arg1, swig_type_31 arg2, swig_voidp arg3);
 extern int _wrap_prefix_engine_state_swig(uintptr_t arg1);
-extern int _wrap_prefix_engine_info_json_swig(uintptr_t arg1, swig_type_31 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_engine_info_json_swig(uintptr_t arg1, swig_type_32 arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_engine_get_info_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
-extern int _wrap_prefix_engine_end_tokens_swig(uintptr_t arg1, swig_type_32 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_engine_end_tokens_swig(uintptr_t arg1, swig_type_33 arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_engine_get_stats_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
-extern int _wrap_prefix_metrics_text_swig(uintptr_t arg1, swig_type_33 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_namespace_open_swig(uintptr_t arg1, swig_type_34 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_namespace_open_tuple_swig(uintptr_t arg1, swig_type_35 arg2, swig_type_36 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_namespace_find_swig(uintptr_t arg1, swig_type_37 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_metrics_text_swig(uintptr_t arg1, swig_type_34 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_namespace_open_swig(uintptr_t arg1, swig_type_35 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_namespace_open_tuple_swig(uintptr_t arg1, swig_type_36 arg2, swig_type_37 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_namespace_find_swig(uintptr_t arg1, swig_type_38 arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_namespace_drop_swig(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_namespace_close_swig(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_namespace_count_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
@@ -241,106 +244,107 @@ extern int _wrap_prefix_batch_retain_swig(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_prefix_batch_release_swig(uintptr_t arg1);
 extern int _wrap_prefix_batch_clear_swig(uintptr_t arg1, swig_voidp arg2);
 extern int _wrap_prefix_batch_count_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
-extern int _wrap_prefix_batch_add_logits_swig(uintptr_t arg1, swig_type_38 arg2, swig_type_39 arg3, uintptr_t arg4, swig_type_40 arg5, swig_voidp arg6, swig_voidp arg7);
-extern int _wrap_prefix_batch_add_logprobs_swig(uintptr_t arg1, swig_type_41 arg2, int arg3, uintptr_t arg4, swig_type_42 arg5, swig_voidp arg6, swig_voidp arg7);
-extern int _wrap_prefix_batch_add_choices_swig(uintptr_t arg1, swig_type_43 arg2, swig_type_44 arg3, swig_type_45 arg4, uintptr_t arg5, swig_type_46 arg6, swig_voidp arg7, swig_voidp arg8);
-extern int _wrap_prefix_batch_add_continuations_swig(uintptr_t arg1, swig_type_47 arg2, swig_type_48 arg3, swig_type_49 arg4, uintptr_t arg5, swig_type_50 arg6, swig_voidp arg7, swig_voidp arg8);
-extern int _wrap_prefix_batch_add_embedding_swig(uintptr_t arg1, swig_type_51 arg2, uintptr_t arg3, swig_type_52 arg4, swig_voidp arg5, swig_voidp arg6);
-extern int _wrap_prefix_batch_add_generate_swig(uintptr_t arg1, swig_type_53 arg2, uintptr_t arg3, swig_type_54 arg4, swig_voidp arg5, swig_voidp arg6);
-extern int _wrap_prefix_batch_add_warm_swig(uintptr_t arg1, swig_type_55 arg2, uintptr_t arg3, swig_type_56 arg4, swig_voidp arg5, swig_voidp arg6);
-extern int _wrap_prefix_batch_plan_json_swig(uintptr_t arg1, swig_type_57 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_batch_add_logits_swig(uintptr_t arg1, swig_type_39 arg2, swig_type_40 arg3, uintptr_t arg4, swig_type_41 arg5, swig_voidp arg6, swig_voidp arg7);
+extern int _wrap_prefix_batch_add_logprobs_swig(uintptr_t arg1, swig_type_42 arg2, int arg3, uintptr_t arg4, swig_type_43 arg5, swig_voidp arg6, swig_voidp arg7);
+extern int _wrap_prefix_batch_add_choices_swig(uintptr_t arg1, swig_type_44 arg2, swig_type_45 arg3, swig_type_46 arg4, uintptr_t arg5, swig_type_47 arg6, swig_voidp arg7, swig_voidp arg8);
+extern int _wrap_prefix_batch_add_continuations_swig(uintptr_t arg1, swig_type_48 arg2, swig_type_49 arg3, swig_type_50 arg4, uintptr_t arg5, swig_type_51 arg6, swig_voidp arg7, swig_voidp arg8);
+extern int _wrap_prefix_batch_add_embedding_swig(uintptr_t arg1, swig_type_52 arg2, uintptr_t arg3, swig_type_53 arg4, swig_voidp arg5, swig_voidp arg6);
+extern int _wrap_prefix_batch_add_generate_swig(uintptr_t arg1, swig_type_54 arg2, uintptr_t arg3, swig_type_55 arg4, swig_voidp arg5, swig_voidp arg6);
+extern int _wrap_prefix_batch_add_warm_swig(uintptr_t arg1, swig_type_56 arg2, uintptr_t arg3, swig_type_57 arg4, swig_voidp arg5, swig_voidp arg6);
+extern int _wrap_prefix_batch_plan_json_swig(uintptr_t arg1, swig_type_58 arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_run_swig(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_submit_swig(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_job_retain_swig(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_prefix_job_release_swig(uintptr_t arg1);
 extern int _wrap_prefix_job_detach_swig(uintptr_t arg1, swig_voidp arg2);
-extern int _wrap_prefix_job_wait_swig(uintptr_t arg1, swig_type_58 arg2, swig_voidp arg3);
-extern int _wrap_prefix_job_notify_swig(uintptr_t arg1, uintptr_t arg2, swig_type_59 arg3, swig_voidp arg4);
+extern int _wrap_prefix_job_wait_swig(uintptr_t arg1, swig_type_59 arg2, swig_voidp arg3);
+extern int _wrap_prefix_job_notify_swig(uintptr_t arg1, uintptr_t arg2, swig_type_60 arg3, swig_voidp arg4);
 extern int _wrap_prefix_job_cancel_swig(uintptr_t arg1, swig_voidp arg2);
 extern int _wrap_prefix_job_cancel_request_swig(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
 extern int _wrap_prefix_job_count_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
 extern int _wrap_prefix_job_finished_count_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
-extern int _wrap_prefix_job_next_event_swig(uintptr_t arg1, swig_type_60 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_job_notify_events_swig(uintptr_t arg1, uintptr_t arg2, swig_type_61 arg3, swig_voidp arg4);
+extern int _wrap_prefix_job_next_event_swig(uintptr_t arg1, swig_type_61 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_job_notify_events_swig(uintptr_t arg1, uintptr_t arg2, swig_type_62 arg3, swig_voidp arg4);
 extern int _wrap_prefix_job_result_info_swig(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_job_result_message_swig(uintptr_t arg1, uintptr_t arg2, swig_type_62 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_job_result_values_swig(uintptr_t arg1, uintptr_t arg2, swig_type_63 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_job_result_tokens_swig(uintptr_t arg1, uintptr_t arg2, swig_type_64 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_job_result_logprobs_swig(uintptr_t arg1, uintptr_t arg2, swig_type_65 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_job_partial_tokens_swig(uintptr_t arg1, uintptr_t arg2, swig_type_66 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_job_all_values_swig(uintptr_t arg1, swig_type_67 arg2, swig_voidp arg3, swig_type_68 arg4, swig_voidp arg5);
+extern int _wrap_prefix_job_result_message_swig(uintptr_t arg1, uintptr_t arg2, swig_type_63 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_job_result_values_swig(uintptr_t arg1, uintptr_t arg2, swig_type_64 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_job_result_tokens_swig(uintptr_t arg1, uintptr_t arg2, swig_type_65 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_job_result_logprobs_swig(uintptr_t arg1, uintptr_t arg2, swig_type_66 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_job_partial_tokens_swig(uintptr_t arg1, uintptr_t arg2, swig_type_67 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_job_all_values_swig(uintptr_t arg1, swig_type_68 arg2, swig_voidp arg3, swig_type_69 arg4, swig_voidp arg5);
 extern int _wrap_prefix_job_first_failure_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
 extern int _wrap_prefix_job_get_totals_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
-extern int _wrap_prefix_cache_lookup_swig(uintptr_t arg1, int arg2, swig_type_69 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_cache_lookup_many_swig(uintptr_t arg1, int arg2, swig_type_70 arg3, swig_type_71 arg4, swig_type_72 arg5, swig_voidp arg6, swig_voidp arg7);
+extern int _wrap_prefix_cache_lookup_swig(uintptr_t arg1, int arg2, swig_type_70 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_cache_lookup_many_swig(uintptr_t arg1, int arg2, swig_type_71 arg3, swig_type_72 arg4, swig_type_73 arg5, swig_voidp arg6, swig_voidp arg7);
 extern int _wrap_prefix_cache_get_usage_swig(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_cache_set_limits_swig(uintptr_t arg1, int arg2, swig_type_73 arg3, swig_type_74 arg4, swig_voidp arg5);
-extern int _wrap_prefix_cache_pin_swig(uintptr_t arg1, int arg2, swig_type_75 arg3, swig_type_76 arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7);
-extern int _wrap_prefix_cache_unpin_swig(uintptr_t arg1, swig_type_77 arg2, swig_voidp arg3);
-extern int _wrap_prefix_cache_evict_swig(uintptr_t arg1, int arg2, swig_type_78 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_cache_trim_swig(uintptr_t arg1, swig_type_79 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_cache_tree_json_swig(uintptr_t arg1, swig_type_80 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_cache_next_event_swig(uintptr_t arg1, swig_type_81 arg2, swig_voidp arg3, swig_type_82 arg4, swig_voidp arg5, swig_voidp arg6);
-extern int _wrap_prefix_cache_dump_events_swig(uintptr_t arg1, swig_type_83 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_snapshot_save_swig(uintptr_t arg1, swig_type_84 arg2, swig_type_85 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_snapshot_load_swig(uintptr_t arg1, swig_type_86 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_sim_create_swig(swig_type_87 arg1, swig_voidp arg2, swig_voidp arg3);
-extern int _wrap_prefix_sim_apply_swig(uintptr_t arg1, swig_type_88 arg2, swig_voidp arg3);
-extern int _wrap_prefix_sim_result_swig(uintptr_t arg1, swig_type_89 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_sim_request_swig(uintptr_t arg1, swig_type_90 arg2, swig_type_91 arg3, uintptr_t arg4, swig_voidp arg5, swig_voidp arg6);
+extern int _wrap_prefix_cache_set_limits_swig(uintptr_t arg1, int arg2, swig_type_74 arg3, swig_type_75 arg4, swig_voidp arg5);
+extern int _wrap_prefix_cache_pin_swig(uintptr_t arg1, int arg2, swig_type_76 arg3, swig_type_77 arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7);
+extern int _wrap_prefix_cache_unpin_swig(uintptr_t arg1, swig_type_78 arg2, swig_voidp arg3);
+extern int _wrap_prefix_cache_evict_swig(uintptr_t arg1, int arg2, swig_type_79 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_cache_trim_swig(uintptr_t arg1, swig_type_80 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_cache_tree_json_swig(uintptr_t arg1, swig_type_81 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_cache_next_event_swig(uintptr_t arg1, swig_type_82 arg2, swig_voidp arg3, swig_type_83 arg4, swig_voidp arg5, swig_voidp arg6);
+extern int _wrap_prefix_cache_dump_events_swig(uintptr_t arg1, swig_type_84 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_snapshot_save_swig(uintptr_t arg1, swig_type_85 arg2, swig_type_86 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_snapshot_load_swig(uintptr_t arg1, swig_type_87 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_sim_create_swig(swig_type_88 arg1, swig_voidp arg2, swig_voidp arg3);
+extern int _wrap_prefix_sim_apply_swig(uintptr_t arg1, swig_type_89 arg2, swig_voidp arg3);
+extern int _wrap_prefix_sim_result_swig(uintptr_t arg1, swig_type_90 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_sim_request_swig(uintptr_t arg1, swig_type_91 arg2, swig_type_92 arg3, uintptr_t arg4, swig_voidp arg5, swig_voidp arg6);
 extern int _wrap_prefix_sim_retain_swig(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_prefix_sim_release_swig(uintptr_t arg1);
 extern int _wrap_prefix_text_abi_version_swig(void);
-extern swig_type_92 _wrap_prefix_text_version_string_swig(void);
-extern int _wrap_prefix_tokenizer_open_swig(swig_type_93 arg1, swig_voidp arg2, swig_voidp arg3);
-extern int _wrap_prefix_tokenizer_from_json_swig(swig_type_94 arg1, swig_type_95 arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_93 _wrap_prefix_text_version_string_swig(void);
+extern int _wrap_prefix_tokenizer_open_swig(swig_type_94 arg1, swig_voidp arg2, swig_voidp arg3);
+extern int _wrap_prefix_tokenizer_from_json_swig(swig_type_95 arg1, swig_type_96 arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_tokenizer_retain_swig(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_prefix_tokenizer_release_swig(uintptr_t arg1);
-extern int _wrap_prefix_tokenizer_info_json_swig(uintptr_t arg1, swig_type_96 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_tokenizer_info_json_swig(uintptr_t arg1, swig_type_97 arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_tokenizer_vocab_size_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
-extern int _wrap_prefix_tokenizer_special_token_swig(uintptr_t arg1, swig_type_97 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_tokenizer_end_tokens_swig(uintptr_t arg1, swig_type_98 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_tokenizer_token_bytes_swig(uintptr_t arg1, int arg2, swig_type_99 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_tokenizer_token_id_swig(uintptr_t arg1, swig_type_100 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_tokenizer_encode_swig(uintptr_t arg1, swig_type_101 arg2, int arg3, swig_type_102 arg4, swig_voidp arg5, swig_voidp arg6);
-extern int _wrap_prefix_tokenizer_encode_offsets_swig(uintptr_t arg1, swig_type_103 arg2, int arg3, swig_type_104 arg4, swig_voidp arg5, swig_type_105 arg6, swig_voidp arg7);
-extern int _wrap_prefix_tokenizer_encode_batch_swig(uintptr_t arg1, swig_type_106 arg2, swig_type_107 arg3, int arg4, swig_type_108 arg5, swig_voidp arg6, swig_type_109 arg7, swig_voidp arg8);
-extern int _wrap_prefix_tokenizer_decode_swig(uintptr_t arg1, swig_type_110 arg2, int arg3, swig_type_111 arg4, swig_voidp arg5, swig_voidp arg6);
+extern int _wrap_prefix_tokenizer_special_token_swig(uintptr_t arg1, swig_type_98 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_tokenizer_end_tokens_swig(uintptr_t arg1, swig_type_99 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_tokenizer_token_bytes_swig(uintptr_t arg1, int arg2, swig_type_100 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_tokenizer_token_id_swig(uintptr_t arg1, swig_type_101 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_tokenizer_encode_swig(uintptr_t arg1, swig_type_102 arg2, int arg3, swig_type_103 arg4, swig_voidp arg5, swig_voidp arg6);
+extern int _wrap_prefix_tokenizer_encode_offsets_swig(uintptr_t arg1, swig_type_104 arg2, int arg3, swig_type_105 arg4, swig_voidp arg5, swig_type_106 arg6, swig_voidp arg7);
+extern int _wrap_prefix_tokenizer_encode_batch_swig(uintptr_t arg1, swig_type_107 arg2, swig_type_108 arg3, int arg4, swig_type_109 arg5, swig_voidp arg6, swig_type_110 arg7, swig_voidp arg8);
+extern int _wrap_prefix_tokenizer_decode_swig(uintptr_t arg1, swig_type_111 arg2, int arg3, swig_type_112 arg4, swig_voidp arg5, swig_voidp arg6);
 extern int _wrap_prefix_detok_create_swig(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_detok_retain_swig(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_prefix_detok_release_swig(uintptr_t arg1);
-extern int _wrap_prefix_detok_push_swig(uintptr_t arg1, swig_type_112 arg2, swig_type_113 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_detok_flush_swig(uintptr_t arg1, swig_type_114 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_tokenizer_chat_text_swig(uintptr_t arg1, swig_type_115 arg2, swig_type_116 arg3, swig_type_117 arg4, swig_voidp arg5, swig_voidp arg6);
-extern int _wrap_prefix_tokenizer_chat_tokens_swig(uintptr_t arg1, swig_type_118 arg2, swig_type_119 arg3, swig_type_120 arg4, swig_voidp arg5, swig_type_121 arg6, swig_voidp arg7);
+extern int _wrap_prefix_detok_push_swig(uintptr_t arg1, swig_type_113 arg2, swig_type_114 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_detok_flush_swig(uintptr_t arg1, swig_type_115 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_tokenizer_chat_text_swig(uintptr_t arg1, swig_type_116 arg2, swig_type_117 arg3, swig_type_118 arg4, swig_voidp arg5, swig_voidp arg6);
+extern int _wrap_prefix_tokenizer_chat_tokens_swig(uintptr_t arg1, swig_type_119 arg2, swig_type_120 arg3, swig_type_121 arg4, swig_voidp arg5, swig_type_122 arg6, swig_voidp arg7);
 extern uintptr_t _wrap_prefix_recipe_count_swig(void);
-extern swig_type_122 _wrap_prefix_recipe_name_swig(uintptr_t arg1);
-extern int _wrap_prefix_recipe_json_swig(swig_type_123 arg1, swig_type_124 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_task_create_swig(uintptr_t arg1, uintptr_t arg2, swig_type_125 arg3, uintptr_t arg4, swig_voidp arg5, swig_voidp arg6);
+extern swig_type_123 _wrap_prefix_recipe_name_swig(uintptr_t arg1);
+extern int _wrap_prefix_recipe_json_swig(swig_type_124 arg1, swig_type_125 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_task_create_swig(uintptr_t arg1, uintptr_t arg2, swig_type_126 arg3, uintptr_t arg4, swig_voidp arg5, swig_voidp arg6);
 extern int _wrap_prefix_task_retain_swig(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_prefix_task_release_swig(uintptr_t arg1);
-extern int _wrap_prefix_task_set_labels_swig(uintptr_t arg1, swig_type_126 arg2, swig_voidp arg3);
-extern int _wrap_prefix_task_add_swig(uintptr_t arg1, swig_type_127 arg2, swig_type_128 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_task_add_product_swig(uintptr_t arg1, swig_type_129 arg2, swig_type_130 arg3, swig_type_131 arg4, swig_voidp arg5, swig_voidp arg6);
+extern int _wrap_prefix_task_set_labels_swig(uintptr_t arg1, swig_type_127 arg2, swig_voidp arg3);
+extern int _wrap_prefix_task_add_swig(uintptr_t arg1, swig_type_128 arg2, swig_type_129 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_task_add_product_swig(uintptr_t arg1, swig_type_130 arg2, swig_type_131 arg3, swig_type_132 arg4, swig_voidp arg5, swig_voidp arg6);
 extern int _wrap_prefix_task_submit_swig(uintptr_t arg1, swig_voidp arg2);
-extern int _wrap_prefix_task_wait_swig(uintptr_t arg1, swig_type_132 arg2, swig_voidp arg3);
-extern int _wrap_prefix_task_notify_swig(uintptr_t arg1, uintptr_t arg2, swig_type_133 arg3, swig_voidp arg4);
+extern int _wrap_prefix_task_wait_swig(uintptr_t arg1, swig_type_133 arg2, swig_voidp arg3);
+extern int _wrap_prefix_task_notify_swig(uintptr_t arg1, uintptr_t arg2, swig_type_134 arg3, swig_voidp arg4);
 extern int _wrap_prefix_task_cancel_swig(uintptr_t arg1, swig_voidp arg2);
+extern int _wrap_prefix_task_info_json_swig(uintptr_t arg1, swig_type_135 arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_task_count_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
 extern int _wrap_prefix_task_finished_count_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
-extern int _wrap_prefix_task_item_tokens_swig(uintptr_t arg1, uintptr_t arg2, swig_type_134 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_task_next_event_swig(uintptr_t arg1, swig_type_135 arg2, swig_voidp arg3, swig_type_136 arg4, swig_voidp arg5, swig_voidp arg6);
-extern int _wrap_prefix_task_notify_events_swig(uintptr_t arg1, uintptr_t arg2, swig_type_137 arg3, swig_voidp arg4);
+extern int _wrap_prefix_task_item_tokens_swig(uintptr_t arg1, uintptr_t arg2, swig_type_136 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_task_next_event_swig(uintptr_t arg1, swig_type_137 arg2, swig_voidp arg3, swig_type_138 arg4, swig_voidp arg5, swig_voidp arg6);
+extern int _wrap_prefix_task_notify_events_swig(uintptr_t arg1, uintptr_t arg2, swig_type_139 arg3, swig_voidp arg4);
 extern int _wrap_prefix_task_width_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
 extern int _wrap_prefix_task_item_info_swig(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_task_item_message_swig(uintptr_t arg1, uintptr_t arg2, swig_type_138 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_task_item_values_swig(uintptr_t arg1, uintptr_t arg2, swig_type_139 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_task_item_text_swig(uintptr_t arg1, uintptr_t arg2, swig_type_140 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_task_item_partial_text_swig(uintptr_t arg1, uintptr_t arg2, swig_type_141 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_task_all_values_swig(uintptr_t arg1, swig_type_142 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_task_statuses_swig(uintptr_t arg1, swig_type_143 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_task_item_message_swig(uintptr_t arg1, uintptr_t arg2, swig_type_140 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_task_item_values_swig(uintptr_t arg1, uintptr_t arg2, swig_type_141 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_task_item_text_swig(uintptr_t arg1, uintptr_t arg2, swig_type_142 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_task_item_partial_text_swig(uintptr_t arg1, uintptr_t arg2, swig_type_143 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_task_all_values_swig(uintptr_t arg1, swig_type_144 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_task_statuses_swig(uintptr_t arg1, swig_type_145 arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_task_first_failure_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
-extern int _wrap_prefix_task_ranking_swig(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_type_144 arg4, swig_voidp arg5, swig_type_145 arg6, swig_voidp arg7);
+extern int _wrap_prefix_task_ranking_swig(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_type_146 arg4, swig_voidp arg5, swig_type_147 arg6, swig_voidp arg7);
 extern int _wrap_prefix_task_get_totals_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
 #undef intgo
 */
@@ -677,6 +681,18 @@ func Prefix_log_next(arg1 *int32, arg2 []byte, arg3 *uintptr) (_swig_ret int32) 
 	return swig_r
 }
 
+func Prefix_log_write(arg1 int32, arg2 string, arg3 *Error) (_swig_ret int32) {
+	var swig_r int32
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	swig_r = (int32)(C._wrap_prefix_log_write_swig(C.int(_swig_i_0), *(*C.swig_type_21)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	return swig_r
+}
+
 func Prefix_device_count() (_swig_ret uintptr) {
 	var swig_r uintptr
 	swig_r = (uintptr)(C._wrap_prefix_device_count_swig())
@@ -719,7 +735,7 @@ func Prefix_queue_next(arg1 uintptr, arg2 int64, arg3 *int64, arg4 *Error) (_swi
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_queue_next_swig(C.uintptr_t(_swig_i_0), C.swig_type_21(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_queue_next_swig(C.uintptr_t(_swig_i_0), C.swig_type_22(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -728,7 +744,7 @@ func Prefix_queue_post(arg1 uintptr, arg2 int64, arg3 *Error) (_swig_ret int32) 
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int32)(C._wrap_prefix_queue_post_swig(C.uintptr_t(_swig_i_0), C.swig_type_22(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int32)(C._wrap_prefix_queue_post_swig(C.uintptr_t(_swig_i_0), C.swig_type_23(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
@@ -768,7 +784,7 @@ func Prefix_model_info_json(arg1 string, arg2 []byte, arg3 *uintptr, arg4 *Error
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_model_info_json_swig(*(*C.swig_type_23)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_24)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_model_info_json_swig(*(*C.swig_type_24)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_25)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -784,7 +800,7 @@ func Prefix_engine_estimate(arg1 string, arg2 uintptr, arg3 *Memory, arg4 *Error
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_engine_estimate_swig(*(*C.swig_type_25)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_engine_estimate_swig(*(*C.swig_type_26)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -797,7 +813,7 @@ func Prefix_engine_create(arg1 string, arg2 uintptr, arg3 *uintptr, arg4 *Error)
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_engine_create_swig(*(*C.swig_type_26)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_engine_create_swig(*(*C.swig_type_27)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -810,7 +826,7 @@ func Prefix_engine_open(arg1 string, arg2 uintptr, arg3 *uintptr, arg4 *Error) (
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_engine_open_swig(*(*C.swig_type_27)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_engine_open_swig(*(*C.swig_type_28)(unsafe.Pointer(&_swig_i_0)), C.uintptr_t(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -833,7 +849,7 @@ func Prefix_engine_wait(arg1 uintptr, arg2 int64, arg3 *float64, arg4 *Error) (_
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_engine_wait_swig(C.uintptr_t(_swig_i_0), C.swig_type_28(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_engine_wait_swig(C.uintptr_t(_swig_i_0), C.swig_type_29(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -843,7 +859,7 @@ func Prefix_engine_notify(arg1 uintptr, arg2 uintptr, arg3 int64, arg4 *Error) (
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_engine_notify_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_29(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_engine_notify_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_30(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -865,7 +881,7 @@ func Prefix_engine_shutdown(arg1 uintptr, arg2 int64, arg3 *Error) (_swig_ret in
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int32)(C._wrap_prefix_engine_shutdown_swig(C.uintptr_t(_swig_i_0), C.swig_type_30(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int32)(C._wrap_prefix_engine_shutdown_swig(C.uintptr_t(_swig_i_0), C.swig_type_31(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
@@ -882,7 +898,7 @@ func Prefix_engine_info_json(arg1 uintptr, arg2 []byte, arg3 *uintptr, arg4 *Err
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_engine_info_json_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_31)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_engine_info_json_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_32)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -904,7 +920,7 @@ func Prefix_engine_end_tokens(arg1 uintptr, arg2 []int32, arg3 *uintptr, arg4 *E
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_engine_end_tokens_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_32)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_engine_end_tokens_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_33)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -926,7 +942,7 @@ func Prefix_metrics_text(arg1 uintptr, arg2 []byte, arg3 *uintptr, arg4 *Error) 
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_metrics_text_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_33)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_metrics_text_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_34)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -939,7 +955,7 @@ func Prefix_namespace_open(arg1 uintptr, arg2 string, arg3 *int32, arg4 *Error) 
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_namespace_open_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_34)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_namespace_open_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_35)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -953,7 +969,7 @@ func Prefix_namespace_open_tuple(arg1 uintptr, arg2 string, arg3 []int64, arg4 *
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_namespace_open_tuple_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_35)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_36)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_namespace_open_tuple_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_36)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_37)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -969,7 +985,7 @@ func Prefix_namespace_find(arg1 uintptr, arg2 string, arg3 *int32, arg4 *Error) 
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_namespace_find_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_37)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_namespace_find_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_38)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1053,7 +1069,7 @@ func Prefix_batch_add_logits(arg1 uintptr, arg2 []int32, arg3 []int32, arg4 uint
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r = (int32)(C._wrap_prefix_batch_add_logits_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_38)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_39)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3), C.swig_type_40(_swig_i_4), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6)))
+	swig_r = (int32)(C._wrap_prefix_batch_add_logits_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_39)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_40)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3), C.swig_type_41(_swig_i_4), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1072,7 +1088,7 @@ func Prefix_batch_add_logprobs(arg1 uintptr, arg2 []int32, arg3 int32, arg4 uint
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r = (int32)(C._wrap_prefix_batch_add_logprobs_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_41)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_type_42(_swig_i_4), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6)))
+	swig_r = (int32)(C._wrap_prefix_batch_add_logprobs_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_42)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_type_43(_swig_i_4), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1089,7 +1105,7 @@ func Prefix_batch_add_choices(arg1 uintptr, arg2 []int32, arg3 []int32, arg4 []i
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
 	_swig_i_7 := arg8
-	swig_r = (int32)(C._wrap_prefix_batch_add_choices_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_43)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_44)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_45)(unsafe.Pointer(&_swig_i_3)), C.uintptr_t(_swig_i_4), C.swig_type_46(_swig_i_5), C.swig_voidp(_swig_i_6), C.swig_voidp(_swig_i_7)))
+	swig_r = (int32)(C._wrap_prefix_batch_add_choices_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_44)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_45)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_46)(unsafe.Pointer(&_swig_i_3)), C.uintptr_t(_swig_i_4), C.swig_type_47(_swig_i_5), C.swig_voidp(_swig_i_6), C.swig_voidp(_swig_i_7)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1112,7 +1128,7 @@ func Prefix_batch_add_continuations(arg1 uintptr, arg2 []int32, arg3 []int32, ar
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
 	_swig_i_7 := arg8
-	swig_r = (int32)(C._wrap_prefix_batch_add_continuations_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_47)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_48)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_49)(unsafe.Pointer(&_swig_i_3)), C.uintptr_t(_swig_i_4), C.swig_type_50(_swig_i_5), C.swig_voidp(_swig_i_6), C.swig_voidp(_swig_i_7)))
+	swig_r = (int32)(C._wrap_prefix_batch_add_continuations_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_48)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_49)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_50)(unsafe.Pointer(&_swig_i_3)), C.uintptr_t(_swig_i_4), C.swig_type_51(_swig_i_5), C.swig_voidp(_swig_i_6), C.swig_voidp(_swig_i_7)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1133,7 +1149,7 @@ func Prefix_batch_add_embedding(arg1 uintptr, arg2 []int32, arg3 uintptr, arg4 i
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_batch_add_embedding_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_51)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_type_52(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_batch_add_embedding_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_52)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_type_53(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1148,7 +1164,7 @@ func Prefix_batch_add_generate(arg1 uintptr, arg2 []int32, arg3 uintptr, arg4 in
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_batch_add_generate_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_53)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_type_54(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_batch_add_generate_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_54)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_type_55(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1163,7 +1179,7 @@ func Prefix_batch_add_warm(arg1 uintptr, arg2 []int32, arg3 uintptr, arg4 int64,
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_batch_add_warm_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_55)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_type_56(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_batch_add_warm_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_56)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_type_57(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1176,7 +1192,7 @@ func Prefix_batch_plan_json(arg1 uintptr, arg2 []byte, arg3 *uintptr, arg4 *Erro
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_batch_plan_json_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_57)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_batch_plan_json_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_58)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1229,7 +1245,7 @@ func Prefix_job_wait(arg1 uintptr, arg2 int64, arg3 *Error) (_swig_ret int32) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int32)(C._wrap_prefix_job_wait_swig(C.uintptr_t(_swig_i_0), C.swig_type_58(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int32)(C._wrap_prefix_job_wait_swig(C.uintptr_t(_swig_i_0), C.swig_type_59(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
@@ -1239,7 +1255,7 @@ func Prefix_job_notify(arg1 uintptr, arg2 uintptr, arg3 int64, arg4 *Error) (_sw
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_job_notify_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_59(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_job_notify_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_60(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -1284,7 +1300,7 @@ func Prefix_job_next_event(arg1 uintptr, arg2 int64, arg3 *Event, arg4 *Error) (
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_job_next_event_swig(C.uintptr_t(_swig_i_0), C.swig_type_60(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_job_next_event_swig(C.uintptr_t(_swig_i_0), C.swig_type_61(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -1294,7 +1310,7 @@ func Prefix_job_notify_events(arg1 uintptr, arg2 uintptr, arg3 int64, arg4 *Erro
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_job_notify_events_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_61(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_job_notify_events_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_62(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -1315,7 +1331,7 @@ func Prefix_job_result_message(arg1 uintptr, arg2 uintptr, arg3 []byte, arg4 *ui
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_job_result_message_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_62)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_job_result_message_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_63)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1329,7 +1345,7 @@ func Prefix_job_result_values(arg1 uintptr, arg2 uintptr, arg3 []float32, arg4 *
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_job_result_values_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_63)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_job_result_values_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_64)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1343,7 +1359,7 @@ func Prefix_job_result_tokens(arg1 uintptr, arg2 uintptr, arg3 []int32, arg4 *ui
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_job_result_tokens_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_64)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_job_result_tokens_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_65)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1357,7 +1373,7 @@ func Prefix_job_result_logprobs(arg1 uintptr, arg2 uintptr, arg3 []float32, arg4
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_job_result_logprobs_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_65)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_job_result_logprobs_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_66)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1371,7 +1387,7 @@ func Prefix_job_partial_tokens(arg1 uintptr, arg2 uintptr, arg3 []int32, arg4 *u
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_job_partial_tokens_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_66)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_job_partial_tokens_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_67)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1385,7 +1401,7 @@ func Prefix_job_all_values(arg1 uintptr, arg2 []float32, arg3 *uintptr, arg4 []i
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_job_all_values_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_67)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), *(*C.swig_type_68)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_job_all_values_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_68)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), *(*C.swig_type_69)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1420,7 +1436,7 @@ func Prefix_cache_lookup(arg1 uintptr, arg2 int32, arg3 []int32, arg4 *CacheInfo
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_cache_lookup_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_69)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_cache_lookup_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_70)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1436,7 +1452,7 @@ func Prefix_cache_lookup_many(arg1 uintptr, arg2 int32, arg3 []int32, arg4 []int
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r = (int32)(C._wrap_prefix_cache_lookup_many_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_70)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_71)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_72)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6)))
+	swig_r = (int32)(C._wrap_prefix_cache_lookup_many_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_71)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_72)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_73)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1466,7 +1482,7 @@ func Prefix_cache_set_limits(arg1 uintptr, arg2 int32, arg3 int64, arg4 int64, a
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_cache_set_limits_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_73(_swig_i_2), C.swig_type_74(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_cache_set_limits_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_74(_swig_i_2), C.swig_type_75(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	return swig_r
 }
 
@@ -1479,7 +1495,7 @@ func Prefix_cache_pin(arg1 uintptr, arg2 int32, arg3 []int32, arg4 int64, arg5 *
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r = (int32)(C._wrap_prefix_cache_pin_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_75)(unsafe.Pointer(&_swig_i_2)), C.swig_type_76(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6)))
+	swig_r = (int32)(C._wrap_prefix_cache_pin_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_76)(unsafe.Pointer(&_swig_i_2)), C.swig_type_77(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1491,7 +1507,7 @@ func Prefix_cache_unpin(arg1 uintptr, arg2 int64, arg3 *Error) (_swig_ret int32)
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int32)(C._wrap_prefix_cache_unpin_swig(C.uintptr_t(_swig_i_0), C.swig_type_77(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int32)(C._wrap_prefix_cache_unpin_swig(C.uintptr_t(_swig_i_0), C.swig_type_78(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
@@ -1502,7 +1518,7 @@ func Prefix_cache_evict(arg1 uintptr, arg2 int32, arg3 []int32, arg4 *int64, arg
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_cache_evict_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_78)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_cache_evict_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_79)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1515,7 +1531,7 @@ func Prefix_cache_trim(arg1 uintptr, arg2 int64, arg3 *int64, arg4 *Error) (_swi
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_cache_trim_swig(C.uintptr_t(_swig_i_0), C.swig_type_79(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_cache_trim_swig(C.uintptr_t(_swig_i_0), C.swig_type_80(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -1525,7 +1541,7 @@ func Prefix_cache_tree_json(arg1 uintptr, arg2 []byte, arg3 *uintptr, arg4 *Erro
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_cache_tree_json_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_80)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_cache_tree_json_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_81)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1540,7 +1556,7 @@ func Prefix_cache_next_event(arg1 uintptr, arg2 int64, arg3 *CacheEvent, arg4 []
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_cache_next_event_swig(C.uintptr_t(_swig_i_0), C.swig_type_81(_swig_i_1), C.swig_voidp(_swig_i_2), *(*C.swig_type_82)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_cache_next_event_swig(C.uintptr_t(_swig_i_0), C.swig_type_82(_swig_i_1), C.swig_voidp(_swig_i_2), *(*C.swig_type_83)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg4
 	}
@@ -1553,7 +1569,7 @@ func Prefix_cache_dump_events(arg1 uintptr, arg2 []byte, arg3 *uintptr, arg4 *Er
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_cache_dump_events_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_83)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_cache_dump_events_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_84)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1567,7 +1583,7 @@ func Prefix_snapshot_save(arg1 uintptr, arg2 string, arg3 []int32, arg4 *Snapsho
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_snapshot_save_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_84)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_85)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_snapshot_save_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_85)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_86)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1583,7 +1599,7 @@ func Prefix_snapshot_load(arg1 uintptr, arg2 string, arg3 *SnapshotInfo, arg4 *E
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_snapshot_load_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_86)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_snapshot_load_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_87)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1595,7 +1611,7 @@ func Prefix_sim_create(arg1 string, arg2 *uintptr, arg3 *Error) (_swig_ret int32
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int32)(C._wrap_prefix_sim_create_swig(*(*C.swig_type_87)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int32)(C._wrap_prefix_sim_create_swig(*(*C.swig_type_88)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -1607,7 +1623,7 @@ func Prefix_sim_apply(arg1 uintptr, arg2 string, arg3 *Error) (_swig_ret int32) 
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int32)(C._wrap_prefix_sim_apply_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_88)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2)))
+	swig_r = (int32)(C._wrap_prefix_sim_apply_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_89)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1620,7 +1636,7 @@ func Prefix_sim_result(arg1 uintptr, arg2 []byte, arg3 *uintptr, arg4 *Error) (_
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_sim_result_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_89)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_sim_result_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_90)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1635,7 +1651,7 @@ func Prefix_sim_request(arg1 uintptr, arg2 string, arg3 []int32, arg4 uintptr, a
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_sim_request_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_90)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_91)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_sim_request_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_91)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_92)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1678,7 +1694,7 @@ func Prefix_tokenizer_open(arg1 string, arg2 *uintptr, arg3 *Error) (_swig_ret i
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int32)(C._wrap_prefix_tokenizer_open_swig(*(*C.swig_type_93)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_open_swig(*(*C.swig_type_94)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -1691,7 +1707,7 @@ func Prefix_tokenizer_from_json(arg1 string, arg2 string, arg3 *uintptr, arg4 *E
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_tokenizer_from_json_swig(*(*C.swig_type_94)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_95)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_from_json_swig(*(*C.swig_type_95)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_96)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -1720,7 +1736,7 @@ func Prefix_tokenizer_info_json(arg1 uintptr, arg2 []byte, arg3 *uintptr, arg4 *
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_tokenizer_info_json_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_96)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_info_json_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_97)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1742,7 +1758,7 @@ func Prefix_tokenizer_special_token(arg1 uintptr, arg2 string, arg3 *int32, arg4
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_tokenizer_special_token_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_97)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_special_token_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_98)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1755,7 +1771,7 @@ func Prefix_tokenizer_end_tokens(arg1 uintptr, arg2 []int32, arg3 *uintptr, arg4
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_tokenizer_end_tokens_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_98)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_end_tokens_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_99)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1769,7 +1785,7 @@ func Prefix_tokenizer_token_bytes(arg1 uintptr, arg2 int32, arg3 []byte, arg4 *u
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_tokenizer_token_bytes_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_99)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_token_bytes_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_100)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1782,7 +1798,7 @@ func Prefix_tokenizer_token_id(arg1 uintptr, arg2 string, arg3 *int32, arg4 *Err
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_tokenizer_token_id_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_100)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_token_id_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_101)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1797,7 +1813,7 @@ func Prefix_tokenizer_encode(arg1 uintptr, arg2 string, arg3 int32, arg4 []int32
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_tokenizer_encode_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_101)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_102)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_encode_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_102)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_103)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1816,7 +1832,7 @@ func Prefix_tokenizer_encode_offsets(arg1 uintptr, arg2 string, arg3 int32, arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r = (int32)(C._wrap_prefix_tokenizer_encode_offsets_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_103)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_104)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), *(*C.swig_type_105)(unsafe.Pointer(&_swig_i_5)), C.swig_voidp(_swig_i_6)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_encode_offsets_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_104)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_105)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), *(*C.swig_type_106)(unsafe.Pointer(&_swig_i_5)), C.swig_voidp(_swig_i_6)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1839,7 +1855,7 @@ func Prefix_tokenizer_encode_batch(arg1 uintptr, arg2 string, arg3 []int64, arg4
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
 	_swig_i_7 := arg8
-	swig_r = (int32)(C._wrap_prefix_tokenizer_encode_batch_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_106)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_107)(unsafe.Pointer(&_swig_i_2)), C.int(_swig_i_3), *(*C.swig_type_108)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5), *(*C.swig_type_109)(unsafe.Pointer(&_swig_i_6)), C.swig_voidp(_swig_i_7)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_encode_batch_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_107)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_108)(unsafe.Pointer(&_swig_i_2)), C.int(_swig_i_3), *(*C.swig_type_109)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5), *(*C.swig_type_110)(unsafe.Pointer(&_swig_i_6)), C.swig_voidp(_swig_i_7)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1863,7 +1879,7 @@ func Prefix_tokenizer_decode(arg1 uintptr, arg2 []int32, arg3 int32, arg4 []byte
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_tokenizer_decode_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_110)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_111)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_decode_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_111)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_112)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1903,7 +1919,7 @@ func Prefix_detok_push(arg1 uintptr, arg2 []int32, arg3 []byte, arg4 *uintptr, a
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_detok_push_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_112)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_113)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_detok_push_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_113)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_114)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1919,7 +1935,7 @@ func Prefix_detok_flush(arg1 uintptr, arg2 []byte, arg3 *uintptr, arg4 *Error) (
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_detok_flush_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_114)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_detok_flush_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_115)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1934,7 +1950,7 @@ func Prefix_tokenizer_chat_text(arg1 uintptr, arg2 string, arg3 string, arg4 []b
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_tokenizer_chat_text_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_115)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_116)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_117)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_chat_text_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_116)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_117)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_118)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1956,7 +1972,7 @@ func Prefix_tokenizer_chat_tokens(arg1 uintptr, arg2 string, arg3 string, arg4 [
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r = (int32)(C._wrap_prefix_tokenizer_chat_tokens_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_118)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_119)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_120)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), *(*C.swig_type_121)(unsafe.Pointer(&_swig_i_5)), C.swig_voidp(_swig_i_6)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_chat_tokens_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_119)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_120)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_121)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), *(*C.swig_type_122)(unsafe.Pointer(&_swig_i_5)), C.swig_voidp(_swig_i_6)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1994,7 +2010,7 @@ func Prefix_recipe_json(arg1 string, arg2 []byte, arg3 *uintptr, arg4 *Error) (_
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_recipe_json_swig(*(*C.swig_type_123)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_124)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_recipe_json_swig(*(*C.swig_type_124)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_125)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -2012,7 +2028,7 @@ func Prefix_task_create(arg1 uintptr, arg2 uintptr, arg3 string, arg4 uintptr, a
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_task_create_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_125)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_task_create_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_126)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -2037,7 +2053,7 @@ func Prefix_task_set_labels(arg1 uintptr, arg2 []byte, arg3 *Error) (_swig_ret i
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int32)(C._wrap_prefix_task_set_labels_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_126)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2)))
+	swig_r = (int32)(C._wrap_prefix_task_set_labels_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_127)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2051,7 +2067,7 @@ func Prefix_task_add(arg1 uintptr, arg2 []byte, arg3 int64, arg4 *uintptr, arg5 
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_task_add_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_127)(unsafe.Pointer(&_swig_i_1)), C.swig_type_128(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_task_add_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_128)(unsafe.Pointer(&_swig_i_1)), C.swig_type_129(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2066,7 +2082,7 @@ func Prefix_task_add_product(arg1 uintptr, arg2 []byte, arg3 []byte, arg4 int64,
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_task_add_product_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_129)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_130)(unsafe.Pointer(&_swig_i_2)), C.swig_type_131(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_task_add_product_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_130)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_131)(unsafe.Pointer(&_swig_i_2)), C.swig_type_132(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2089,7 +2105,7 @@ func Prefix_task_wait(arg1 uintptr, arg2 int64, arg3 *Error) (_swig_ret int32) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int32)(C._wrap_prefix_task_wait_swig(C.uintptr_t(_swig_i_0), C.swig_type_132(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int32)(C._wrap_prefix_task_wait_swig(C.uintptr_t(_swig_i_0), C.swig_type_133(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
@@ -2099,7 +2115,7 @@ func Prefix_task_notify(arg1 uintptr, arg2 uintptr, arg3 int64, arg4 *Error) (_s
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_task_notify_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_133(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_task_notify_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_134(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -2108,6 +2124,19 @@ func Prefix_task_cancel(arg1 uintptr, arg2 *Error) (_swig_ret int32) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	swig_r = (int32)(C._wrap_prefix_task_cancel_swig(C.uintptr_t(_swig_i_0), C.swig_voidp(_swig_i_1)))
+	return swig_r
+}
+
+func Prefix_task_info_json(arg1 uintptr, arg2 []byte, arg3 *uintptr, arg4 *Error) (_swig_ret int32) {
+	var swig_r int32
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	swig_r = (int32)(C._wrap_prefix_task_info_json_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_135)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
 	return swig_r
 }
 
@@ -2136,7 +2165,7 @@ func Prefix_task_item_tokens(arg1 uintptr, arg2 uintptr, arg3 []int32, arg4 *uin
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_task_item_tokens_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_134)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_task_item_tokens_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_136)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -2151,7 +2180,7 @@ func Prefix_task_next_event(arg1 uintptr, arg2 int64, arg3 *Event, arg4 []byte, 
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_task_next_event_swig(C.uintptr_t(_swig_i_0), C.swig_type_135(_swig_i_1), C.swig_voidp(_swig_i_2), *(*C.swig_type_136)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_task_next_event_swig(C.uintptr_t(_swig_i_0), C.swig_type_137(_swig_i_1), C.swig_voidp(_swig_i_2), *(*C.swig_type_138)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg4
 	}
@@ -2164,7 +2193,7 @@ func Prefix_task_notify_events(arg1 uintptr, arg2 uintptr, arg3 int64, arg4 *Err
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_task_notify_events_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_137(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_task_notify_events_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_139(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -2194,7 +2223,7 @@ func Prefix_task_item_message(arg1 uintptr, arg2 uintptr, arg3 []byte, arg4 *uin
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_task_item_message_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_138)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_task_item_message_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_140)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -2208,7 +2237,7 @@ func Prefix_task_item_values(arg1 uintptr, arg2 uintptr, arg3 []float32, arg4 *u
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_task_item_values_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_139)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_task_item_values_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_141)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -2222,7 +2251,7 @@ func Prefix_task_item_text(arg1 uintptr, arg2 uintptr, arg3 []byte, arg4 *uintpt
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_task_item_text_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_140)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_task_item_text_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_142)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -2236,7 +2265,7 @@ func Prefix_task_item_partial_text(arg1 uintptr, arg2 uintptr, arg3 []byte, arg4
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_task_item_partial_text_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_141)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_task_item_partial_text_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_143)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -2249,7 +2278,7 @@ func Prefix_task_all_values(arg1 uintptr, arg2 []float32, arg3 *uintptr, arg4 *E
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_task_all_values_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_142)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_task_all_values_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_144)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2262,7 +2291,7 @@ func Prefix_task_statuses(arg1 uintptr, arg2 []int32, arg3 *uintptr, arg4 *Error
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_task_statuses_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_143)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_task_statuses_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_145)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2287,7 +2316,7 @@ func Prefix_task_ranking(arg1 uintptr, arg2 uintptr, arg3 uintptr, arg4 []int64,
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r = (int32)(C._wrap_prefix_task_ranking_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), *(*C.swig_type_144)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), *(*C.swig_type_145)(unsafe.Pointer(&_swig_i_5)), C.swig_voidp(_swig_i_6)))
+	swig_r = (int32)(C._wrap_prefix_task_ranking_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), *(*C.swig_type_146)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), *(*C.swig_type_147)(unsafe.Pointer(&_swig_i_5)), C.swig_voidp(_swig_i_6)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg4
 	}

@@ -795,6 +795,26 @@ int _wrap_prefix_log_next_swig(int *_swig_go_0, _goslice_ _swig_go_1, size_t *_s
 }
 
 
+int _wrap_prefix_log_write_swig(int _swig_go_0, _gostring_ _swig_go_1, prefix_error *_swig_go_2) {
+  int32_t arg1 ;
+  char *arg2 = 0 ;
+  size_t arg3 ;
+  prefix_error *arg4 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (int32_t)_swig_go_0;
+  arg2 = (char *)_swig_go_1.p; arg3 = (size_t)_swig_go_1.n;
+  arg4 = (prefix_error *)_swig_go_2;
+
+  result = prefix_log_write(arg1,(char const *)arg2,arg3,arg4);
+  _swig_go_result = result;
+
+
+  return _swig_go_result;
+}
+
+
 size_t _wrap_prefix_device_count_swig() {
   size_t result;
   size_t _swig_go_result;
@@ -3561,6 +3581,30 @@ int _wrap_prefix_task_cancel_swig(prefix_task *_swig_go_0, prefix_error *_swig_g
 
   result = prefix_task_cancel(arg1,arg2);
   _swig_go_result = result;
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_task_info_json_swig(prefix_task *_swig_go_0, _goslice_ _swig_go_1, size_t *_swig_go_2, prefix_error *_swig_go_3) {
+  prefix_task *arg1 = 0 ;
+  char *arg2 = 0 ;
+  size_t arg3 ;
+  size_t *arg4 = 0 ;
+  prefix_error *arg5 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_task *)_swig_go_0;
+  arg2 = (char *)_swig_go_1.array; arg3 = (size_t)_swig_go_1.len;
+  arg4 = (size_t *)_swig_go_2;
+  arg5 = (prefix_error *)_swig_go_3;
+
+  result = prefix_task_info_json((struct prefix_task const *)arg1,arg2,arg3,arg4,arg5);
+  _swig_go_result = result;
+
+
 
 
   return _swig_go_result;

@@ -138,6 +138,7 @@ type EngineInfo struct {
 	KvBytesPerToken int64
 	RecurrentLayers int64
 	StateBytes      int64
+	Labels          int64
 }
 
 const SizeofEngineInfo = C.sizeof_prefix_engine_info
@@ -241,6 +242,7 @@ type SnapshotInfo struct {
 	Namespaces    int64
 	Nodes         int64
 	Tokens        int64
+	States        int64
 	Bytes         int64
 	SkippedTokens int64
 }
@@ -441,6 +443,8 @@ type _ struct {
 	_ [unsafe.Offsetof(C.prefix_engine_info{}.recurrent_layers) - unsafe.Offsetof(EngineInfo{}.RecurrentLayers)]byte
 	_ [unsafe.Offsetof(EngineInfo{}.StateBytes) - unsafe.Offsetof(C.prefix_engine_info{}.state_bytes)]byte
 	_ [unsafe.Offsetof(C.prefix_engine_info{}.state_bytes) - unsafe.Offsetof(EngineInfo{}.StateBytes)]byte
+	_ [unsafe.Offsetof(EngineInfo{}.Labels) - unsafe.Offsetof(C.prefix_engine_info{}.labels)]byte
+	_ [unsafe.Offsetof(C.prefix_engine_info{}.labels) - unsafe.Offsetof(EngineInfo{}.Labels)]byte
 	_ [unsafe.Sizeof(Event{}) - C.sizeof_prefix_event]byte
 	_ [C.sizeof_prefix_event - unsafe.Sizeof(Event{})]byte
 	_ [unsafe.Offsetof(Event{}.StructSize) - unsafe.Offsetof(C.prefix_event{}.struct_size)]byte
@@ -577,6 +581,8 @@ type _ struct {
 	_ [unsafe.Offsetof(C.prefix_snapshot_info{}.nodes) - unsafe.Offsetof(SnapshotInfo{}.Nodes)]byte
 	_ [unsafe.Offsetof(SnapshotInfo{}.Tokens) - unsafe.Offsetof(C.prefix_snapshot_info{}.tokens)]byte
 	_ [unsafe.Offsetof(C.prefix_snapshot_info{}.tokens) - unsafe.Offsetof(SnapshotInfo{}.Tokens)]byte
+	_ [unsafe.Offsetof(SnapshotInfo{}.States) - unsafe.Offsetof(C.prefix_snapshot_info{}.states)]byte
+	_ [unsafe.Offsetof(C.prefix_snapshot_info{}.states) - unsafe.Offsetof(SnapshotInfo{}.States)]byte
 	_ [unsafe.Offsetof(SnapshotInfo{}.Bytes) - unsafe.Offsetof(C.prefix_snapshot_info{}.bytes)]byte
 	_ [unsafe.Offsetof(C.prefix_snapshot_info{}.bytes) - unsafe.Offsetof(SnapshotInfo{}.Bytes)]byte
 	_ [unsafe.Offsetof(SnapshotInfo{}.SkippedTokens) - unsafe.Offsetof(C.prefix_snapshot_info{}.skipped_tokens)]byte

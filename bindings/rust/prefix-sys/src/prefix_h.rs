@@ -383,10 +383,11 @@ pub struct prefix_engine_info {
     pub kv_bytes_per_token: i64,
     pub recurrent_layers: i64,
     pub state_bytes: i64,
+    pub labels: i64,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of prefix_engine_info"][::core::mem::size_of::<prefix_engine_info>() - 72usize];
+    ["Size of prefix_engine_info"][::core::mem::size_of::<prefix_engine_info>() - 80usize];
     ["Alignment of prefix_engine_info"][::core::mem::align_of::<prefix_engine_info>() - 8usize];
     ["Offset of field: prefix_engine_info::struct_size"]
         [::core::mem::offset_of!(prefix_engine_info, struct_size) - 0usize];
@@ -416,6 +417,8 @@ const _: () = {
         [::core::mem::offset_of!(prefix_engine_info, recurrent_layers) - 56usize];
     ["Offset of field: prefix_engine_info::state_bytes"]
         [::core::mem::offset_of!(prefix_engine_info, state_bytes) - 64usize];
+    ["Offset of field: prefix_engine_info::labels"]
+        [::core::mem::offset_of!(prefix_engine_info, labels) - 72usize];
 };
 #[repr(C)]
 #[derive(Debug)]
@@ -671,12 +674,13 @@ pub struct prefix_snapshot_info {
     pub namespaces: i64,
     pub nodes: i64,
     pub tokens: i64,
+    pub states: i64,
     pub bytes: i64,
     pub skipped_tokens: i64,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of prefix_snapshot_info"][::core::mem::size_of::<prefix_snapshot_info>() - 48usize];
+    ["Size of prefix_snapshot_info"][::core::mem::size_of::<prefix_snapshot_info>() - 56usize];
     ["Alignment of prefix_snapshot_info"][::core::mem::align_of::<prefix_snapshot_info>() - 8usize];
     ["Offset of field: prefix_snapshot_info::struct_size"]
         [::core::mem::offset_of!(prefix_snapshot_info, struct_size) - 0usize];
@@ -688,10 +692,12 @@ const _: () = {
         [::core::mem::offset_of!(prefix_snapshot_info, nodes) - 16usize];
     ["Offset of field: prefix_snapshot_info::tokens"]
         [::core::mem::offset_of!(prefix_snapshot_info, tokens) - 24usize];
+    ["Offset of field: prefix_snapshot_info::states"]
+        [::core::mem::offset_of!(prefix_snapshot_info, states) - 32usize];
     ["Offset of field: prefix_snapshot_info::bytes"]
-        [::core::mem::offset_of!(prefix_snapshot_info, bytes) - 32usize];
+        [::core::mem::offset_of!(prefix_snapshot_info, bytes) - 40usize];
     ["Offset of field: prefix_snapshot_info::skipped_tokens"]
-        [::core::mem::offset_of!(prefix_snapshot_info, skipped_tokens) - 40usize];
+        [::core::mem::offset_of!(prefix_snapshot_info, skipped_tokens) - 48usize];
 };
 #[repr(C)]
 #[derive(Debug)]
@@ -810,6 +816,12 @@ functions! {
         buf: *mut ::core::ffi::c_char,
         cap: usize,
         needed: *mut usize,
+    ) -> prefix_status;
+    pub fn prefix_log_write(
+        level: i32,
+        text: *const ::core::ffi::c_char,
+        text_len: usize,
+        err: *mut prefix_error,
     ) -> prefix_status;
     pub fn prefix_device_count() -> usize;
     pub fn prefix_device_info(

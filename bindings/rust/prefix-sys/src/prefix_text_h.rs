@@ -239,6 +239,13 @@ functions! {
         err: *mut prefix_error,
     ) -> prefix_status;
     pub fn prefix_task_cancel(task: *mut prefix_task, err: *mut prefix_error) -> prefix_status;
+    pub fn prefix_task_info_json(
+        task: *const prefix_task,
+        buf: *mut ::core::ffi::c_char,
+        cap: usize,
+        needed: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
     pub fn prefix_task_count(
         task: *const prefix_task,
         count: *mut usize,

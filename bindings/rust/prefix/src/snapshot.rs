@@ -18,6 +18,8 @@ mirror! {
         nodes,
         /// Tokens.
         tokens,
+        /// States of recurrent layers.
+        states,
         /// Saved: of the file.
         bytes,
         /// Loaded: for which there was no room, or that were damaged.

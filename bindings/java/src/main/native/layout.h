@@ -80,7 +80,7 @@ _Static_assert(offsetof(prefix_engine_stats, states) == 320, "prefix_engine_stat
 _Static_assert(offsetof(prefix_engine_stats, state_bytes) == 328, "prefix_engine_stats.state_bytes");
 _Static_assert(offsetof(prefix_engine_stats, state_evictions) == 336, "prefix_engine_stats.state_evictions");
 _Static_assert(offsetof(prefix_engine_stats, live_state_bytes_peak) == 344, "prefix_engine_stats.live_state_bytes_peak");
-_Static_assert(sizeof(prefix_engine_info) == 72, "prefix_engine_info");
+_Static_assert(sizeof(prefix_engine_info) == 80, "prefix_engine_info");
 _Static_assert(offsetof(prefix_engine_info, struct_size) == 0, "prefix_engine_info.struct_size");
 _Static_assert(offsetof(prefix_engine_info, layers) == 4, "prefix_engine_info.layers");
 _Static_assert(offsetof(prefix_engine_info, hidden) == 8, "prefix_engine_info.hidden");
@@ -95,6 +95,7 @@ _Static_assert(offsetof(prefix_engine_info, weight_bytes) == 40, "prefix_engine_
 _Static_assert(offsetof(prefix_engine_info, kv_bytes_per_token) == 48, "prefix_engine_info.kv_bytes_per_token");
 _Static_assert(offsetof(prefix_engine_info, recurrent_layers) == 56, "prefix_engine_info.recurrent_layers");
 _Static_assert(offsetof(prefix_engine_info, state_bytes) == 64, "prefix_engine_info.state_bytes");
+_Static_assert(offsetof(prefix_engine_info, labels) == 72, "prefix_engine_info.labels");
 _Static_assert(sizeof(prefix_event) == 72, "prefix_event");
 _Static_assert(offsetof(prefix_event, struct_size) == 0, "prefix_event.struct_size");
 _Static_assert(offsetof(prefix_event, kind) == 4, "prefix_event.kind");
@@ -157,11 +158,12 @@ _Static_assert(offsetof(prefix_cache_event, parent) == 24, "prefix_cache_event.p
 _Static_assert(offsetof(prefix_cache_event, ns) == 32, "prefix_cache_event.ns");
 _Static_assert(offsetof(prefix_cache_event, position) == 36, "prefix_cache_event.position");
 _Static_assert(offsetof(prefix_cache_event, time_us) == 40, "prefix_cache_event.time_us");
-_Static_assert(sizeof(prefix_snapshot_info) == 48, "prefix_snapshot_info");
+_Static_assert(sizeof(prefix_snapshot_info) == 56, "prefix_snapshot_info");
 _Static_assert(offsetof(prefix_snapshot_info, struct_size) == 0, "prefix_snapshot_info.struct_size");
 _Static_assert(offsetof(prefix_snapshot_info, reserved) == 4, "prefix_snapshot_info.reserved");
 _Static_assert(offsetof(prefix_snapshot_info, namespaces) == 8, "prefix_snapshot_info.namespaces");
 _Static_assert(offsetof(prefix_snapshot_info, nodes) == 16, "prefix_snapshot_info.nodes");
 _Static_assert(offsetof(prefix_snapshot_info, tokens) == 24, "prefix_snapshot_info.tokens");
-_Static_assert(offsetof(prefix_snapshot_info, bytes) == 32, "prefix_snapshot_info.bytes");
-_Static_assert(offsetof(prefix_snapshot_info, skipped_tokens) == 40, "prefix_snapshot_info.skipped_tokens");
+_Static_assert(offsetof(prefix_snapshot_info, states) == 32, "prefix_snapshot_info.states");
+_Static_assert(offsetof(prefix_snapshot_info, bytes) == 40, "prefix_snapshot_info.bytes");
+_Static_assert(offsetof(prefix_snapshot_info, skipped_tokens) == 48, "prefix_snapshot_info.skipped_tokens");

@@ -100,6 +100,14 @@ impl Task {
         self.len() == 0
     }
 
+    /// What the task is made of, as JSON: its recipe, and why it has this one.
+    pub fn info_json(&self) -> Result<String> {
+        // Safety: a live handle, a buffer with its capacity.
+        read_text(256, |buf, cap, needed, err| unsafe {
+            sys::prefix_task_info_json(self.raw(), buf, cap, needed, err)
+        })
+    }
+
     /// How many of them are finished.
     pub fn finished_count(&self) -> Result<usize> {
         let mut count = 0;

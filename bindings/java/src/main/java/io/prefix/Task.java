@@ -207,6 +207,15 @@ public final class Task extends Owned {
     }
 
     /**
+     * What the task is made of, as JSON: its recipe, and why it has this one.
+     *
+     * @return an object with kind, recipe, method, reason and model
+     */
+    public String infoJson() {
+        return Buffers.text(256, buffer -> call(raw -> Native.prefix_task_info_json(raw, buffer)));
+    }
+
+    /**
      * The next event: TEXT with option stream, FINISHED or ERROR when an item can be read. The pieces of a text add up
      * to {@link #text}.
      *

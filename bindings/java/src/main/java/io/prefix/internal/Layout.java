@@ -84,7 +84,7 @@ public final class Layout {
     public static final int ENGINE_STATS_STATE_EVICTIONS = 336;
     public static final int ENGINE_STATS_LIVE_STATE_BYTES_PEAK = 344;
 
-    public static final int ENGINE_INFO_SIZE = 72;
+    public static final int ENGINE_INFO_SIZE = 80;
     public static final int ENGINE_INFO_STRUCT_SIZE = 0;
     public static final int ENGINE_INFO_LAYERS = 4;
     public static final int ENGINE_INFO_HIDDEN = 8;
@@ -99,6 +99,7 @@ public final class Layout {
     public static final int ENGINE_INFO_KV_BYTES_PER_TOKEN = 48;
     public static final int ENGINE_INFO_RECURRENT_LAYERS = 56;
     public static final int ENGINE_INFO_STATE_BYTES = 64;
+    public static final int ENGINE_INFO_LABELS = 72;
 
     public static final int EVENT_SIZE = 72;
     public static final int EVENT_STRUCT_SIZE = 0;
@@ -168,14 +169,15 @@ public final class Layout {
     public static final int CACHE_EVENT_POSITION = 36;
     public static final int CACHE_EVENT_TIME_US = 40;
 
-    public static final int SNAPSHOT_INFO_SIZE = 48;
+    public static final int SNAPSHOT_INFO_SIZE = 56;
     public static final int SNAPSHOT_INFO_STRUCT_SIZE = 0;
     public static final int SNAPSHOT_INFO_RESERVED = 4;
     public static final int SNAPSHOT_INFO_NAMESPACES = 8;
     public static final int SNAPSHOT_INFO_NODES = 16;
     public static final int SNAPSHOT_INFO_TOKENS = 24;
-    public static final int SNAPSHOT_INFO_BYTES = 32;
-    public static final int SNAPSHOT_INFO_SKIPPED_TOKENS = 40;
+    public static final int SNAPSHOT_INFO_STATES = 32;
+    public static final int SNAPSHOT_INFO_BYTES = 40;
+    public static final int SNAPSHOT_INFO_SKIPPED_TOKENS = 48;
 
     private Layout() {}
 }

@@ -81,6 +81,8 @@ public final class Native {
 
   public static long prefix_log_next(long[] level, Object buf) { return NativeJNI.prefix_log_next(level, buf); }
 
+  public static long prefix_log_write(int level, Object text) { return NativeJNI.prefix_log_write(level, text); }
+
   public static long prefix_device_count() { return NativeJNI.prefix_device_count(); }
 
   public static long prefix_device_info(long index, byte[] out) { return NativeJNI.prefix_device_info(index, out); }
@@ -348,6 +350,8 @@ public final class Native {
   public static long prefix_task_notify(long task, long queue, long tag) { return NativeJNI.prefix_task_notify(task, queue, tag); }
 
   public static long prefix_task_cancel(long task) { return NativeJNI.prefix_task_cancel(task); }
+
+  public static long prefix_task_info_json(long task, Object buf) { return NativeJNI.prefix_task_info_json(task, buf); }
 
   public static long prefix_task_count(long task) { return NativeJNI.prefix_task_count(task); }
 

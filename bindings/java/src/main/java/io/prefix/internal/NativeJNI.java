@@ -43,6 +43,7 @@ final class NativeJNI {
   public final static native long prefix_options_set_pool(long jarg1, long jarg2);
   public final static native void prefix_set_log_level(int jarg1);
   public final static native long prefix_log_next(long[] jarg1, Object jarg2);
+  public final static native long prefix_log_write(int jarg1, Object jarg2);
   public final static native long prefix_device_count();
   public final static native long prefix_device_info(long jarg1, byte[] jarg2);
   public final static native long prefix_queue_create();
@@ -166,6 +167,7 @@ final class NativeJNI {
   public final static native long prefix_task_wait(long jarg1, long jarg2);
   public final static native long prefix_task_notify(long jarg1, long jarg2, long jarg3);
   public final static native long prefix_task_cancel(long jarg1);
+  public final static native long prefix_task_info_json(long jarg1, Object jarg2);
   public final static native long prefix_task_count(long jarg1);
   public final static native long prefix_task_finished_count(long jarg1);
   public final static native long prefix_task_item_tokens(long jarg1, long jarg2, Object jarg3);

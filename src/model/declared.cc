@@ -1,0 +1,220 @@
+#include "model/declared.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+
+#include "base/quote.h"
+#include "base/status.h"
+#include "model/json_file.h"
+
+namespace prefix {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr JsonLimits kSmall{.bytes = 1 << 20};
+constexpr size_t kMaxModules = 64;
+constexpr size_t kMaxLabels = 1024;
+constexpr int64_t kMaxToken = INT32_MAX;
+
+void add_name(const std::string& name, Declared& declared) {
+  if (!name.empty() && std::ranges::find(declared.names, name) == declared.names.end())
+    declared.names.push_back(name);
+}
+
+// Of "Qwen/Qwen3-Embedding-0.6B", "sentence_transformers.models.Pooling".
+std::string last_part(const std::string& text, char separator) {
+  const size_t end = text.find_last_not_of(separator);
+  if (end == std::string::npos) return "";
+  const size_t begin = text.find_last_of(separator, end);
+  const size_t from = begin == std::string::npos ? 0 : begin + 1;
+  return text.substr(from, end + 1 - from);
+}
+
+void require_object(const Json& json) {
+  if (!json.is_object()) fail(Code::kFormat, "it is ", json_shown(json), ", not an object");
+}
+
+// {"0": "no", "1": "yes"}: in the order of the numbers.
+std::vector<std::string> numbered(const Json& labels, const char* key) {
+  if (!labels.is_object() || labels.size() > kMaxLabels)
+    fail(Code::kFormat, "\"", key, "\" is ", json_shown(labels), ", not an object of at most ",
+         kMaxLabels, " labels");
+  std::vector<std::string> list(labels.size());
+  for (const auto& [number, label] : labels.items()) {
+    const bool whole = !number.empty() && number.size() <= 4 &&
+                       std::ranges::all_of(number, [](char c) { return c >= '0' && c <= '9'; });
+    const size_t index = whole ? std::stoul(number) : list.size();
+    if (index >= list.size() || !label.is_string())
+      fail(Code::kFormat, "\"", key, "\" has ", json_shown(label), " for ", quote(number),
+           "; it must have a text for each of 0 to ", list.size() - 1);
+    list[index] = label.get<std::string>();
+  }
+  return list;
+}
+
+// One name for what Sentence Transformers (a name, or a flag for each way) and GGUF (a number) say.
+std::string pooling_of(const Json& json) {
+  static const std::map<std::string, std::string>& kNames =
+      *new std::map<std::string, std::string>{{"cls", "first"},
+                                              {"cls_token", "first"},
+                                              {"mean", "mean"},
+                                              {"mean_tokens", "mean"},
+                                              {"lasttoken", "last"}};
+  constexpr std::string_view kFlag = "pooling_mode_";
+  std::vector<std::string> ways;
+  if (json_has(json, "pooling_mode") && json.at("pooling_mode").is_string())
+    ways.push_back(json.at("pooling_mode").get<std::string>());
+  for (const auto& [key, value] : json.items())
+    if (key.starts_with(kFlag) && value.is_boolean() && value.get<bool>())
+      ways.push_back(key.substr(kFlag.size()));
+  std::string text;
+  for (const std::string& way : ways) {
+    const auto known = kNames.find(way);
+    if (!text.empty()) text += '+';
+    text += known == kNames.end() ? way : known->second;
+  }
+  return text;
+}
+
+void declare_module(const InputFolder& folder, const std::string& kind, const std::string& path,
+                    Declared& declared) {
+  const std::string file = path + "/config.json";
+  if (kind != "Pooling" && kind != "LogitScore" && kind != "CausalScoreHead") return;
+  if (!plain_file_name(path))
+    fail(Code::kFormat, "modules.json has a module ", quote(kind), " at ", quote(path),
+         ", which is not the name of a folder");
+  if (!folder.has(file)) return;
+  with_json(
+      *folder.open(file),
+      [&](const Json& json) {
+        require_object(json);
+        if (kind == "Pooling") {
+          declared.pooling = pooling_of(json);
+          return;
+        }
+        const auto token = [&](const char* key) {
+          return static_cast<int32_t>(json_int(json, key, 0, kMaxToken, -1));
+        };
+        declared.true_token = token("true_token_id");
+        declared.false_token = token("false_token_id");
+      },
+      kSmall);
+}
+
+void declare_modules(const InputFolder& folder, const Json& json, Declared& declared) {
+  if (!json.is_array() || json.size() > kMaxModules)
+    fail(Code::kFormat, "it is ", json_shown(json), ", not a list of at most ", kMaxModules,
+         " modules");
+  for (const Json& module : json) {
+    require_object(module);
+    const std::string kind = last_part(json_string(module, "type", ""), '.');
+    declared.modules.push_back(kind);
+    declare_module(folder, kind, json_string(module, "path", ""), declared);
+  }
+}
+
+void declare_prompts(const Json& json, Declared& declared) {
+  require_object(json);
+  declared.default_prompt = json_string(json, "default_prompt_name", "");
+  if (!json_has(json, "prompts")) return;
+  const Json& prompts = json.at("prompts");
+  if (!prompts.is_object())
+    fail(Code::kFormat, "\"prompts\" is ", json_shown(prompts), ", not an object");
+  for (const auto& [name, text] : prompts.items()) {
+    if (text.is_null()) continue;
+    if (!text.is_string())
+      fail(Code::kFormat, "prompt ", quote(name), " is ", json_shown(text), ", not a text");
+    declared.prompts.emplace_back(name, text.get<std::string>());
+  }
+}
+
+// A text of a file as JSON, whatever its bytes are.
+std::string shown(const std::string& text) {
+  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+void write_list(JsonText& json, std::string_view key, const std::vector<std::string>& list) {
+  json.key(key).open('[');
+  for (const std::string& text : list) json.raw(shown(text));
+  json.close(']');
+}
+
+}  // namespace
+
+void declare_config(const Json& config, Declared& declared) {
+  declared.format = "safetensors";
+  declared.model_type = json_string(config, "model_type", "");
+  add_name(last_part(json_string(config, "_name_or_path", ""), '/'), declared);
+  const auto list = config.find("architectures");
+  if (list != config.end() && list->is_array())
+    for (const Json& name : *list)
+      if (name.is_string() && declared.architectures.size() < kMaxModules)
+        declared.architectures.push_back(name.get<std::string>());
+  if (json_has(config, "id2label")) declared.labels = numbered(config.at("id2label"), "id2label");
+}
+
+void declare_folder(const InputFolder& folder, Declared& declared) {
+  const auto read = [&](const char* name, const std::function<void(const Json&)>& use) {
+    if (folder.has(name)) with_json(*folder.open(name), use, kSmall);
+  };
+  read("modules.json", [&](const Json& json) { declare_modules(folder, json, declared); });
+  read("config_sentence_transformers.json",
+       [&](const Json& json) { declare_prompts(json, declared); });
+}
+
+void declare_recipe(const InputFolder& folder, Declared& declared) {
+  constexpr char kName[] = "prefix_recipe.json";
+  if (!folder.has(kName)) return;
+  const auto file = folder.open(kName);
+  with_json(*file, require_object, kSmall);
+  declared.recipe = read_text(*file, kSmall.bytes);
+}
+
+void declare_gguf(const GgufMetadata& metadata, Declared& declared) {
+  declared.format = "GGUF";
+  declared.model_type = metadata.text("general.architecture");
+  declared.architectures = {declared.model_type};
+  const auto text = [&](const char* key) { return metadata.text(key, ""); };
+  add_name(text("general.name"), declared);
+  const std::string base = text("general.basename"), tuned = text("general.finetune");
+  add_name(base.empty() || tuned.empty() ? base : base + "-" + tuned, declared);
+  add_name(text("general.base_model.0.name"), declared);
+  const std::string pooling = declared.model_type + ".pooling_type";
+  if (metadata.has(pooling)) {
+    constexpr const char* kNames[] = {"", "mean", "first", "last", "rank"};
+    declared.pooling = kNames[metadata.integer(pooling, 0, std::ssize(kNames) - 1)];
+  }
+  declared.labels = metadata.texts(declared.model_type + ".classifier.output_labels");
+}
+
+void declare_path(const std::string& path, Declared& declared) {
+  std::error_code error;
+  fs::path whole = fs::absolute(path, error).lexically_normal();
+  if (error) return;
+  if (!whole.has_filename()) whole = whole.parent_path();
+  if (whole.parent_path().filename() == "snapshots")
+    whole = whole.parent_path().parent_path();  // models--Organisation--Name
+  const bool gguf = whole.extension() == ".gguf";
+  const std::string name = gguf ? whole.stem().string() : whole.filename().string();
+  const size_t dashes = name.starts_with("models--") ? name.rfind("--") : std::string::npos;
+  add_name(dashes == std::string::npos ? name : name.substr(dashes + 2), declared);
+}
+
+void write_declared(JsonText& json, const Declared& declared) {
+  json.open('{').field("format", declared.format);
+  write_list(json, "names", declared.names);
+  write_list(json, "architectures", declared.architectures);
+  json.key("model_type").raw(shown(declared.model_type));
+  json.key("pooling").raw(shown(declared.pooling));
+  write_list(json, "modules", declared.modules);
+  json.key("prompts").open('{');
+  for (const auto& [name, text] : declared.prompts) json.raw(shown(name) + ":" + shown(text));
+  json.close('}').key("default_prompt").raw(shown(declared.default_prompt));
+  write_list(json, "labels", declared.labels);
+  json.field("true_token", declared.true_token).field("false_token", declared.false_token);
+  json.key("recipe").raw(shown(declared.recipe)).close('}');
+}
+
+}  // namespace prefix

@@ -1,0 +1,143 @@
+#include "model/quantised_tensors.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/quote.h"
+#include "base/status.h"
+#include "model/quantised_weight.h"
+
+namespace prefix {
+namespace {
+
+// Names of parts. Those of `dropped` belong to activations.
+struct Layout {
+  std::vector<std::string_view> parts;
+  std::vector<std::string_view> dropped;
+  std::string_view suffix;  // of the weight: stem + suffix
+};
+
+const Layout& layout_of(QuantMethod method) {
+  static const std::vector<std::string_view> kActivations = {
+      ".input_scale", ".input_zero_point", ".output_scale", ".output_zero_point", ".q_scale",
+      ".k_scale",     ".v_scale",          ".k_zero_point", ".v_zero_point"};
+  static const std::map<QuantMethod, Layout> kLayouts = {
+      {QuantMethod::kNone, {{}, {}, ""}},
+      {QuantMethod::kCompressedTensors,
+       {{".weight_packed", ".weight_scale", ".weight_zero_point", ".weight_shape", ".weight_g_idx"},
+        kActivations,
+        ".weight"}},
+      {QuantMethod::kAwq, {{".qweight", ".qzeros", ".scales"}, {}, ".weight"}},
+      {QuantMethod::kGptq, {{".qweight", ".qzeros", ".scales", ".g_idx"}, {}, ".weight"}},
+      {QuantMethod::kFp8, {{".weight_scale_inv", ".weight_scale"}, kActivations, ".weight"}},
+      {QuantMethod::kMxfp4, {{"_blocks", "_scales"}, {}, ""}},
+  };
+  return kLayouts.at(method);
+}
+
+class Assembler {
+ public:
+  Assembler(const QuantConfig& config, TensorSource& source)
+      : config_(config),
+        source_(source),
+        layout_(layout_of(config.method)),
+        plain_(config.plain.begin(), config.plain.end()) {}
+
+  void run() {
+    for (const Tensor& t : source_.tensors()) {
+      if (ends_with_one(t.name, layout_.dropped)) continue;
+      const std::string_view part = part_of(t);
+      if (part.empty()) {
+        keep(t);
+        continue;
+      }
+      const std::string stem = t.name.substr(0, t.name.size() - part.size());
+      bytes_[stem] += t.bytes;
+      if (place_.try_emplace(stem, tensors_.size()).second) tensors_.push_back(weight(stem));
+    }
+    for (const auto& [stem, at] : place_) tensors_[at].bytes = bytes_.at(stem);
+    source_.replace(std::move(tensors_));
+  }
+
+ private:
+  static bool ends_with_one(std::string_view name, const std::vector<std::string_view>& ends) {
+    return std::ranges::any_of(ends, [&](std::string_view end) { return name.ends_with(end); });
+  }
+
+  // Empty: a tensor of its own.
+  std::string_view part_of(const Tensor& t) const {
+    for (const std::string_view part : layout_.parts)
+      if (t.name.ends_with(part)) return part;
+    const bool codes =
+        config_.method == QuantMethod::kCompressedTensors || config_.method == QuantMethod::kFp8;
+    const std::string_view end = ".weight";
+    return codes && needs_scales(t.type) && t.name.ends_with(end) ? end : "";
+  }
+
+  void keep(const Tensor& t) {
+    if (needs_scales(t.type))
+      fail(Code::kUnsupportedModel, "tensor ", quote(t.name), " has dtype ",
+           tensor_type_name(t.type), " (supported: F32, F16, BF16",
+           config_.method == QuantMethod::kNone ? ", and others with a quantization_config" : "",
+           ")");
+    tensors_.push_back(t);
+    // AutoGPTQ writes a bias for every module.
+    const std::string_view end = ".bias";
+    if (config_.method == QuantMethod::kGptq && t.name.ends_with(end))
+      tensors_.back().may_be_left =
+          source_.find(t.name.substr(0, t.name.size() - end.size()) + ".qweight") && is_zero(t);
+  }
+  static bool is_zero(const Tensor& t) {
+    if (t.shape.size() != 1) return false;
+    std::vector<float> values(static_cast<size_t>(t.shape[0]));
+    read_row(t, 0, values.data());
+    return std::ranges::all_of(values, [](float v) { return v == 0; });
+  }
+
+  // The module itself, or one around it.
+  void refuse_plain(const std::string& stem) const {
+    for (size_t end = stem.size(); end != std::string::npos && end > 0;
+         end = stem.rfind('.', end - 1)) {
+      const std::string module = stem.substr(0, end);
+      if (plain_.count(module))
+        fail(Code::kFormat, "quantization_config says that module ", quote(module),
+             " is not quantised; the file has parts of ",
+             quote(stem + std::string(layout_.suffix)));
+    }
+  }
+
+  Tensor weight(const std::string& stem) {
+    refuse_plain(stem);
+    QuantisedWeight made = quantised_weight(config_, WeightParts(stem, source_));
+    Tensor t;
+    t.name = stem + std::string(layout_.suffix);
+    t.type = TensorType::kF32;
+    t.file = made.parts.codes.tensor.file;
+    t.shape = std::move(made.shape);
+    element_count(t.name, t.shape);
+    t.computed = std::make_shared<QuantisedMatrix>(std::move(made.parts), strips_);
+    return t;
+  }
+
+  const QuantConfig& config_;
+  TensorSource& source_;
+  const Layout& layout_;
+  const std::set<std::string> plain_;
+  const std::shared_ptr<Strips> strips_ = std::make_shared<Strips>();
+  std::vector<Tensor> tensors_;
+  std::map<std::string, size_t> place_;  // of the weight with a stem, in tensors_
+  std::map<std::string, size_t> bytes_;  // of its parts
+};
+
+}  // namespace
+
+void assemble_quantised(const QuantConfig& config, TensorSource& source) {
+  Assembler(config, source).run();
+}
+
+}  // namespace prefix

@@ -1,0 +1,238 @@
+// What single architectures read of their files that others do not.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/architecture.h"
+#include "model/config.h"
+#include "model/gguf.h"
+#include "model/gguf_writer.h"
+#include "model/layer.h"
+#include "support/expect_error.h"
+
+namespace prefix {
+namespace {
+
+using testing_support::expect_error;
+using testing_support::GgufWriter;
+
+Json of(const char* type, std::initializer_list<std::pair<const char*, Json>> changes = {}) {
+  Json json = {{"model_type", type},       {"vocab_size", 1000},
+               {"hidden_size", 64},        {"num_hidden_layers", 8},
+               {"num_attention_heads", 4}, {"num_key_value_heads", 2},
+               {"intermediate_size", 96},  {"max_position_embeddings", 512},
+               {"rms_norm_eps", 1e-5}};
+  for (const auto& [key, value] : changes) json[key] = value;
+  return json;
+}
+
+void expect_bad(const Json& json, std::initializer_list<std::string_view> parts,
+                Code code = Code::kFormat) {
+  expect_error(code, parts, [&] { config_from_json(json); });
+}
+
+GgufWriter gguf(const std::string& architecture) {
+  GgufWriter w;
+  w.string("general.architecture", architecture);
+  const std::pair<const char*, uint32_t> keys[] = {
+      {"embedding_length", 64},       {"block_count", 8},          {"attention.head_count", 4},
+      {"attention.head_count_kv", 2}, {"feed_forward_length", 96}, {"context_length", 512}};
+  for (const auto& [key, value] : keys) w.integer(architecture + "." + key, value);
+  w.number(architecture + ".attention.layer_norm_rms_epsilon", 1e-5f);
+  w.tensor("token_embd.weight", {64, 100}, 0, 64 * 100 * 4);
+  return w;
+}
+
+ModelConfig config_of(const GgufWriter& w) {
+  GgufMetadata metadata;
+  TensorSource tensors;
+  read_gguf(std::make_shared<InputFile>("file", w.bytes()), metadata, tensors);
+  return config_from_gguf(metadata, tensors);
+}
+
+// Whether each layer rotates.
+std::vector<bool> rotating(const ModelConfig& c) {
+  std::vector<bool> list;
+  for (const LayerSpec& layer : resolve_layers(c, find_architecture(c.architecture)))
+    list.push_back(layer.rope_table >= 0);
+  return list;
+}
+
+TEST(Mistral, TakesTheDefaultsOfTransformers) {
+  Json json = of("mistral", {{"sliding_window", nullptr}, {"attention_bias", true}});
+  json.erase("num_key_value_heads");
+  json["num_attention_heads"] = 16;
+  const ModelConfig c = config_from_json(json);
+  EXPECT_EQ(c.kv_heads, 8);
+  EXPECT_FALSE(c.attention_bias);
+}
+
+TEST(SeeingModels, AreReadByTheirTextModel) {
+  for (const auto& [whole, text] :
+       {std::pair("mistral3", "mistral"), {"qwen3_vl", "qwen3_vl_text"}}) {
+    Json inner = of(text, {{"sliding_window", nullptr}, {"head_dim", 16}, {"eos_token_id", 7}});
+    Json json = {{"model_type", whole}, {"text_config", inner}, {"tie_word_embeddings", true}};
+    const ModelConfig c = config_from_json(json);
+    EXPECT_EQ(c.architecture, text == std::string("mistral") ? "mistral" : "qwen3");
+    EXPECT_EQ(c.layers, 8);
+    EXPECT_TRUE(c.tie_embeddings);
+    EXPECT_EQ(c.eos_ids, std::vector<int32_t>{7});
+    json["text_config"]["model_type"] = "llama";
+    expect_bad(json, {"text_config", "\"llama\""}, Code::kUnsupportedModel);
+  }
+}
+
+TEST(Gemma, HasGeluAndAScaledEmbedding) {
+  Json json = of("gemma", {{"hidden_act", "gelu"}, {"hidden_activation", nullptr}});
+  json.erase("num_key_value_heads");
+  json["num_attention_heads"] = 32;
+  const ModelConfig c = config_from_json(json);
+  EXPECT_EQ(c.activation, ops::ActivationFn::kGeluTanh);
+  EXPECT_EQ(c.embedding_multiplier, 8);
+  EXPECT_EQ(c.head_dim, 256);
+  EXPECT_EQ(c.kv_heads, 16);
+  EXPECT_TRUE(c.tie_embeddings);
+  EXPECT_EQ(config_from_json(of("gemma")).activation, ops::ActivationFn::kGeluTanh);
+  EXPECT_EQ(config_from_json(of("gemma", {{"hidden_act", "silu"}})).activation,
+            ops::ActivationFn::kSilu);
+  const ModelConfig file = config_of(gguf("gemma"));
+  EXPECT_EQ(file.activation, ops::ActivationFn::kGeluTanh);
+  EXPECT_EQ(file.embedding_multiplier, 8);
+  EXPECT_FALSE(file.qk_permuted);
+}
+
+TEST(Gemma, LooksBackOnly) {
+  EXPECT_NO_THROW(config_from_json(of("gemma", {{"use_bidirectional_attention", nullptr}})));
+  expect_bad(of("gemma", {{"use_bidirectional_attention", true}}), {"use_bidirectional_attention"},
+             Code::kUnsupportedModel);
+}
+
+TEST(Activation, IsNamed) {
+  const auto activation = [](const char* type, const char* name) {
+    return config_from_json(of(type, {{"hidden_act", name}})).activation;
+  };
+  EXPECT_EQ(activation("llama", "gelu_pytorch_tanh"), ops::ActivationFn::kGeluTanh);
+  EXPECT_EQ(activation("llama", "silu"), ops::ActivationFn::kSilu);
+  for (const char* name : {"gelu", "relu", ""})
+    expect_bad(of("llama", {{"hidden_act", name}}),
+               {"activation", name, "\"silu\", \"gelu_pytorch_tanh\""}, Code::kUnsupportedModel);
+  expect_bad(of("llama", {{"hidden_act", 7}}), {"hidden_act", "7"});
+}
+
+TEST(Smollm3, SaysWhichLayersRotate) {
+  const std::vector<bool> fourth = {true, true, true, false, true, true, true, false};
+  EXPECT_EQ(rotating(config_from_json(of("smollm3"))), fourth);
+  EXPECT_EQ(config_from_json(of("smollm3")).rope.theta, 2e6);
+  EXPECT_EQ(rotating(config_of(gguf("smollm3"))), fourth);
+  EXPECT_EQ(rotating(config_from_json(of("smollm3", {{"no_rope_layer_interval", 3}}))),
+            (std::vector<bool>{true, true, false, true, true, false, true, true}));
+  const std::vector<int> listed = {0, 1, 1, 1, 0, 1, 0, 1, 0, 0};  // may be longer
+  EXPECT_EQ(rotating(config_from_json(
+                of("smollm3", {{"no_rope_layers", listed}, {"no_rope_layer_interval", 3}}))),
+            (std::vector<bool>{false, true, true, true, false, true, false, true}));
+  EXPECT_EQ(rotating(config_from_json(of("llama", {{"no_rope_layers", listed}}))),
+            std::vector<bool>(8, true));
+  expect_bad(of("smollm3", {{"no_rope_layers", std::vector<int>(7, 1)}}),
+             {"no_rope_layers", "not a list of 8"});
+  expect_bad(of("smollm3", {{"no_rope_layers", 1}}), {"no_rope_layers", "1"});
+  expect_bad(of("smollm3", {{"no_rope_layers", std::vector<int>(8, 2)}}), {"no_rope_layers", "2"});
+  expect_bad(of("smollm3", {{"no_rope_layer_interval", 0}}), {"no_rope_layer_interval", "0"});
+}
+
+TEST(Granite, ReadsItsMultipliers) {
+  const ModelConfig c = config_from_json(of("granite", {{"embedding_multiplier", 12.0},
+                                                        {"residual_multiplier", 0.22},
+                                                        {"attention_multiplier", 0.0078125},
+                                                        {"logits_scaling", 16.0}}));
+  EXPECT_EQ(c.embedding_multiplier, 12);
+  EXPECT_EQ(c.residual_multiplier, 0.22);
+  EXPECT_EQ(c.attention_scale, 0.0078125);
+  EXPECT_EQ(c.logits_scaling, 16);
+  EXPECT_EQ(config_from_json(of("granite")).attention_scale, 1);
+}
+
+Json yarn(std::initializer_list<std::pair<const char*, Json>> changes = {}) {
+  Json rope = {{"rope_type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 128}};
+  for (const auto& [key, value] : changes) {
+    rope[key] = value;
+    if (value.is_null()) rope.erase(key);
+  }
+  return of("llama", {{"rope_scaling", rope}});
+}
+
+TEST(Yarn, ReadsItsParameters) {
+  const RopeConfig rope = config_from_json(yarn()).rope;
+  EXPECT_EQ(rope.type, RopeType::kYarn);
+  EXPECT_EQ(rope.factor, 4);
+  EXPECT_EQ(rope.original_max_positions, 128);
+  EXPECT_EQ(rope.beta_fast, 32);
+  EXPECT_EQ(rope.beta_slow, 1);
+  EXPECT_TRUE(rope.truncate);
+  EXPECT_DOUBLE_EQ(rope.attention_factor, 0.1 * std::log(4.0) + 1);
+  const auto changed = [](std::initializer_list<std::pair<const char*, Json>> changes) {
+    return config_from_json(yarn(changes)).rope;
+  };
+  EXPECT_EQ(changed({{"attention_factor", 0.5}, {"mscale", 2.0}}).attention_factor, 0.5);
+  EXPECT_DOUBLE_EQ(changed({{"mscale", 2.0}, {"mscale_all_dim", 3.0}}).attention_factor,
+                   (0.2 * std::log(4.0) + 1) / (0.3 * std::log(4.0) + 1));
+  EXPECT_DOUBLE_EQ(changed({{"mscale", 2.0}}).attention_factor, 0.1 * std::log(4.0) + 1);
+  EXPECT_EQ(changed({{"factor", 0.5}}).attention_factor, 1);
+  EXPECT_EQ(changed({{"factor", nullptr}}).factor, 512.0 / 128);
+  EXPECT_EQ(changed({{"original_max_position_embeddings", nullptr}}).original_max_positions, 512);
+  EXPECT_FALSE(changed({{"truncate", false}}).truncate);
+  EXPECT_EQ(changed({{"beta_fast", 16}, {"beta_slow", 2}}).beta_slow, 2);
+}
+
+TEST(Yarn, ChecksItsParameters) {
+  for (const char* key : {"factor", "attention_factor", "beta_fast", "beta_slow"})
+    for (const Json& value : {Json(0), Json(-1), Json("8"), Json(1e300)})
+      expect_bad(yarn({{key, value}}), {key});
+  expect_bad(yarn({{"beta_fast", 1.0}}), {"beta_fast (1)", "beta_slow (1)"});
+  expect_bad(yarn({{"truncate", 1}}), {"truncate", "1"});
+  Json flat = yarn();
+  flat["rope_theta"] = 1.0;
+  expect_bad(flat, {"rope theta is 1", "yarn"});
+}
+
+TEST(Yarn, IsReadFromGguf) {
+  const auto file = [] {
+    GgufWriter w = gguf("llama");
+    w.string("llama.rope.scaling.type", "yarn").number("llama.rope.scaling.factor", 4);
+    w.integer("llama.rope.scaling.original_context_length", 128);
+    return w;
+  };
+  const RopeConfig rope = config_of(file()).rope;
+  EXPECT_EQ(rope.type, RopeType::kYarn);
+  EXPECT_EQ(rope.original_max_positions, 128);
+  EXPECT_DOUBLE_EQ(rope.attention_factor, 0.1 * std::log(4.0) + 1);
+  EXPECT_DOUBLE_EQ(
+      config_of(file().number("llama.rope.scaling.attn_factor", 0.5f)).rope.attention_factor,
+      0.5 * (0.1 * std::log(4.0) + 1));
+  EXPECT_EQ(config_of(file().number("llama.rope.scaling.yarn_beta_fast", 8)).rope.beta_fast, 8);
+  const auto refused = [&](const char* key, float value, Code code) {
+    expect_error(code, {key},
+                 [&] { config_of(file().number(std::string("llama.") + key, value)); });
+  };
+  refused("rope.scaling.yarn_ext_factor", 0.5f, Code::kUnsupportedModel);
+  refused("rope.scaling.yarn_attn_factor", 0.5f, Code::kUnsupportedModel);
+  refused("rope.scaling.yarn_log_multiplier", 0.5f, Code::kUnsupportedModel);
+  refused("rope.scaling.yarn_beta_fast", 1, Code::kFormat);
+  refused("rope.scaling.yarn_beta_slow", 0, Code::kFormat);
+  refused("rope.scaling.attn_factor", -1, Code::kFormat);
+}
+
+TEST(Dynamic, KeepsTheContextThatItDoesNotStretch) {
+  const auto dynamic = [](const Json& factor) {
+    return of("llama", {{"rope_scaling", {{"type", "dynamic"}, {"factor", factor}}}});
+  };
+  const ModelConfig c = config_from_json(dynamic(2.0));
+  EXPECT_EQ(c.rope.type, RopeType::kDynamic);
+  EXPECT_EQ(c.max_positions, 512);
+  expect_bad(dynamic(0), {"factor"});
+}
+
+}  // namespace
+}  // namespace prefix

@@ -1,0 +1,208 @@
+// Sliding windows in config.json and GGUF metadata.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/input_file.h"
+#include "model/config.h"
+#include "model/gguf.h"
+#include "model/gguf_writer.h"
+#include "model/layer.h"
+#include "model/rope.h"
+#include "model/step_memory.h"
+#include "support/expect_error.h"
+
+namespace prefix {
+namespace {
+
+using testing_support::expect_error;
+using testing_support::GgufType;
+using testing_support::GgufWriter;
+
+Json of(const char* type) {
+  return {{"model_type", type},     {"vocab_size", 1000},       {"hidden_size", 64},
+          {"num_hidden_layers", 2}, {"num_attention_heads", 4}, {"num_key_value_heads", 2},
+          {"head_dim", 16},         {"intermediate_size", 96},  {"max_position_embeddings", 512},
+          {"rms_norm_eps", 1e-5}};
+}
+
+Json with(std::initializer_list<std::pair<const char*, Json>> changes, Json json) {
+  for (const auto& [key, value] : changes) json[key] = value;
+  return json;
+}
+
+void expect_bad(const Json& json, std::initializer_list<std::string_view> parts,
+                Code code = Code::kFormat) {
+  expect_error(code, parts, [&] { config_from_json(json); });
+}
+
+void expect_unsupported(const Json& json, std::initializer_list<std::string_view> parts) {
+  expect_bad(json, parts, Code::kUnsupportedModel);
+}
+
+// The windows of the two layers, as attention will have them.
+std::vector<int32_t> windows_of(const Json& json) {
+  const ModelConfig c = config_from_json(json);
+  return {c.window(0), c.window(1)};
+}
+
+const Json& sliding_and_full() {
+  static const Json types = Json::array({"sliding_attention", "full_attention"});
+  return types;
+}
+
+TEST(WindowConfig, ReadsWindows) {
+  using Windows = std::vector<int32_t>;
+  EXPECT_EQ(windows_of(with({{"sliding_window", 511}}, of("phi3"))), (Windows{511, 511}));
+  // One at least as long as the context cuts nothing.
+  EXPECT_EQ(windows_of(with({{"sliding_window", 512}}, of("phi3"))), (Windows{0, 0}));
+  EXPECT_EQ(windows_of(with({{"sliding_window", nullptr}}, of("phi3"))), (Windows{0, 0}));
+  EXPECT_EQ(windows_of(of("phi3")), (Windows{0, 0}));
+
+  const Json qwen = with({{"sliding_window", 16}, {"max_window_layers", 1}}, of("qwen2"));
+  EXPECT_EQ(windows_of(qwen), (Windows{0, 0}));
+  EXPECT_EQ(windows_of(with({{"use_sliding_window", true}}, qwen)), (Windows{0, 16}));
+  EXPECT_EQ(windows_of(with({{"use_sliding_window", true}, {"max_window_layers", 9}}, qwen)),
+            (Windows{0, 0}));
+  EXPECT_EQ(
+      windows_of(with({{"use_sliding_window", true}, {"layer_types", sliding_and_full()}}, qwen)),
+      (Windows{16, 0}));
+
+  EXPECT_EQ(windows_of(with({{"sliding_window", 7}}, of("ministral"))), (Windows{7, 7}));
+  EXPECT_EQ(windows_of(with({{"sliding_window", nullptr}}, of("ministral"))), (Windows{0, 0}));
+  EXPECT_EQ(windows_of(with({{"sliding_window", 7}, {"layer_types", sliding_and_full()}},
+                            of("ministral"))),
+            (Windows{7, 0}));
+  EXPECT_EQ(windows_of(with({{"sliding_window", 7}, {"sliding_window_pattern", 2}}, of("olmo3"))),
+            (Windows{7, 0}));
+  EXPECT_EQ(windows_of(with({{"sliding_window", 7}}, of("olmo3"))), (Windows{7, 7}));
+}
+
+TEST(WindowConfig, RefusesWindowsThatMakeNoSense) {
+  expect_bad(with({{"sliding_window", 0}}, of("phi3")), {"sliding_window", "0"});
+  expect_unsupported(with({{"sliding_window", 511}}, of("llama")),
+                     {"sliding_window is 511", "512", "\"llama\""});
+  expect_unsupported(with({{"sliding_window", 7}, {"layer_types", sliding_and_full()}}, of("phi3")),
+                     {"layer_types", "\"phi3\"", "one kind"});
+  expect_bad(with({{"layer_types", sliding_and_full()}}, of("qwen3")),
+             {"sliding_attention", "use_sliding_window"});
+  expect_bad(with({{"layer_types", sliding_and_full()}, {"sliding_window", nullptr}}, of("olmo3")),
+             {"sliding_attention", "sliding_window\" is missing"});
+  expect_unsupported(with({{"layer_types", {"full_attention", "chunked_attention"}}}, of("qwen3")),
+                     {"\"chunked_attention\"", "\"sliding_attention\""});
+  expect_unsupported(with({{"layer_types", sliding_and_full()}}, of("llama")),
+                     {"\"sliding_attention\""});
+  expect_bad(with({{"layer_types", Json::array({"full_attention"})}}, of("qwen3")),
+             {"layer_types", "list of 1", "list of 2"});
+}
+
+// Layers with a window may rotate by a table of their own: v5 says so by type of layer.
+TEST(WindowConfig, ReadsTheRotationOfLayersWithAWindow) {
+  const Json base = with({{"sliding_window", 7}, {"sliding_window_pattern", 2}}, of("olmo3"));
+  const Json scaling = {{"rope_type", "linear"}, {"factor", 8}};
+  const ModelConfig v4 =
+      config_from_json(with({{"rope_theta", 5e5}, {"rope_scaling", scaling}}, base));
+  ASSERT_TRUE(v4.window_rope);
+  EXPECT_EQ(v4.rope.type, RopeType::kLinear);
+  EXPECT_EQ(v4.rope.theta, 5e5);
+  EXPECT_EQ(v4.window_rope->type, RopeType::kDefault);
+  EXPECT_EQ(v4.window_rope->theta, 5e5);
+  const std::vector<LayerSpec> layers = resolve_layers(v4, find_architecture("olmo3"));
+  EXPECT_EQ(layers[0].rope_table, 1);
+  EXPECT_EQ(layers[1].rope_table, 0);
+  EXPECT_EQ(attention_windows(layers), (std::vector<int32_t>{7, 0}));
+  EXPECT_EQ(layers[1].attention_plan, 1);
+
+  const Json full = {{"rope_type", "linear"}, {"factor", 8}, {"rope_theta", 5e5}};
+  const Json windowed = {{"rope_type", "default"}, {"rope_theta", 1e4}};
+  const ModelConfig v5 = config_from_json(with(
+      {{"rope_parameters", {{"full_attention", full}, {"sliding_attention", windowed}}}}, base));
+  ASSERT_TRUE(v5.window_rope);
+  EXPECT_EQ(v5.rope.type, RopeType::kLinear);
+  EXPECT_EQ(v5.rope.theta, 5e5);
+  EXPECT_EQ(v5.window_rope->theta, 1e4);
+  EXPECT_EQ(rope_table_bytes(v5, 10), 2 * rope_table_bytes(v5.of_window_rope(), 10));
+
+  expect_bad(with({{"rope_parameters", full}}, base), {"rope_parameters", "full_attention"});
+  expect_bad(
+      with({{"rope_parameters", {{"full_attention", 3}, {"sliding_attention", windowed}}}}, base),
+      {"full_attention", "not an object"});
+  expect_unsupported(with({{"rope_parameters", {{"full_attention", full}}}}, of("qwen3")),
+                     {"per layer type", "full_attention"});
+}
+
+// Two layers and a window.
+GgufWriter gguf(const std::string& architecture) {
+  GgufWriter w;
+  w.string("general.architecture", architecture);
+  const std::pair<const char*, uint32_t> keys[] = {
+      {"embedding_length", 64},       {"block_count", 2},      {"attention.head_count", 4},
+      {"feed_forward_length", 96},    {"context_length", 512}, {"attention.head_count_kv", 2},
+      {"attention.sliding_window", 7}};
+  for (const auto& [key, value] : keys) w.integer(architecture + "." + key, value);
+  w.number(architecture + ".attention.layer_norm_rms_epsilon", 1e-5f);
+  w.number(architecture + ".rope.freq_base", 5e5f);
+  w.tensor("token_embd.weight", {64, 100}, 0, 64 * 100 * 4);
+  return w;
+}
+
+ModelConfig config_of(const GgufWriter& w) {
+  GgufMetadata metadata;
+  TensorSource tensors;
+  read_gguf(std::make_shared<InputFile>("file", w.bytes()), metadata, tensors);
+  return config_from_gguf(metadata, tensors);
+}
+
+TEST(WindowConfig, ReadsWindowsOfGguf) {
+  const auto windows = [](const GgufWriter& w) {
+    const ModelConfig c = config_of(w);
+    return std::vector<int32_t>{c.window(0), c.window(1)};
+  };
+  using Windows = std::vector<int32_t>;
+  EXPECT_EQ(windows(gguf("phi3")), (Windows{7, 7}));
+  EXPECT_EQ(windows(gguf("phi3").integer("phi3.attention.sliding_window_pattern", 2)),
+            (Windows{7, 0}));
+  std::vector<std::byte> list(2);
+  list[1] = std::byte{1};
+  EXPECT_EQ(
+      windows(gguf("phi3").list("phi3.attention.sliding_window_pattern", GgufType::kBool, 2, list)),
+      (Windows{0, 7}));
+  EXPECT_EQ(windows(gguf("qwen2").integer("qwen2.attention.sliding_window_pattern", 2)),
+            (Windows{7, 0}));
+}
+
+// GGUF has no name of its own for OLMo-3.
+TEST(WindowConfig, OlmoWithWindowsIsTheThird) {
+  const ModelConfig c =
+      config_of(gguf("olmo2").integer("olmo2.attention.sliding_window_pattern", 2));
+  EXPECT_EQ(c.architecture, "olmo3");
+  EXPECT_EQ(c.window(0), 7);
+  EXPECT_EQ(c.window(1), 0);
+  ASSERT_TRUE(c.window_rope);
+  EXPECT_EQ(c.window_rope->theta, 5e5);
+}
+
+TEST(WindowConfig, RefusesAGpu) {
+  struct Gpu final : ops::DeviceSizes {
+    ops::ComputeType compute_type() const override { return ops::ComputeType::kBf16; }
+    size_t projection_bytes() const override { return 2; }
+    int64_t act_ld(int64_t n) const override { return n; }
+    int64_t f32_ld(int64_t n) const override { return n; }
+    bool host_memory() const override { return false; }
+    int64_t usable_bytes() const override { return 0; }
+    size_t own_bytes() const override { return 0; }
+    size_t workspace_bytes(const ops::ReserveShape&) const override { return 0; }
+  };
+  expect_error(Code::kUnsupportedDevice, {"layer 0", "window of 7", "device \"cpu\" only"},
+               [] { check_device(config_of(gguf("phi3")), Gpu()); });
+  check_device(config_from_json(with({{"sliding_window", 512}}, of("phi3"))), Gpu());
+  ModelConfig capped = config_from_json(of("phi3"));
+  capped.logit_cap = 30;
+  expect_error(Code::kUnsupportedDevice, {"logits have a soft cap", "device \"cpu\" only"},
+               [&] { check_device(capped, Gpu()); });
+}
+
+}  // namespace
+}  // namespace prefix

@@ -1,0 +1,163 @@
+// The recipes of particular models, pooled vectors and classification heads against
+// tests/golden/recipes.json: prompts token by token as the code of the models' authors puts them
+// together, numbers within 1e-5 of transformers.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "published.h"
+
+namespace prefix_tasks {
+namespace {
+
+constexpr double kBound = 1e-5;
+
+const Json& golden() {
+  static const Json all = Json::parse(file_text(PREFIX_TEST_DATA "/golden/recipes.json"));
+  return all;
+}
+
+Tokenizer tokenizer_of(const Json& c) {
+  const Json& change = golden().at("tokenizers").at(c.at("tokenizer").get<std::string>());
+  return changed_tokenizer([&](Json& whole, Json&) {
+    for (const Json& token : change.at("added_tokens")) whole["added_tokens"].push_back(token);
+    whole["post_processor"] = change.at("post_processor");
+  });
+}
+
+std::vector<prefix_token> tokens_of(const prefix_task* task, size_t item) {
+  std::vector<prefix_token> tokens(2048);
+  size_t needed = 0;
+  expect(PREFIX_OK, [&](prefix_error* e) {
+    return prefix_task_item_tokens(task, item, tokens.data(), tokens.size(), &needed, e);
+  });
+  tokens.resize(needed);
+  return tokens;
+}
+
+void expect_near(const std::vector<float>& got, const Json& wanted, double bound = kBound) {
+  ASSERT_EQ(got.size(), wanted.size());
+  for (size_t i = 0; i < got.size(); ++i)
+    EXPECT_NEAR(got[i], wanted[i].get<double>(),
+                bound * std::max(1.0, std::abs(wanted[i].get<double>())))
+        << i;
+}
+
+TEST(GoldenRecipes, RerankersAskAndScoreAsTheirAuthors) {
+  const Engine engine = words_engine();
+  for (const Json& c : golden().at("rerank")) {
+    SCOPED_TRACE(c["recipe"].get<std::string>() + " " + c["query"].get<std::string>());
+    const Tokenizer tokenizer = tokenizer_of(c);
+    Json options = {{"recipe", c["recipe"]}, {"max_prompt_tokens", c["max_prompt_tokens"]}};
+    const Texts query = {c["query"].get<std::string>()};
+    const Strings documents = golden().at("documents");
+    const Task task = rerank(engine, tokenizer, query, documents, options);
+    for (size_t i = 0; i < documents.size(); ++i)
+      EXPECT_EQ(tokens_of(task, i), c["tokens"][i].get<std::vector<prefix_token>>()) << i;
+    run(task);
+    expect_near(values(task), c["scores"]);
+    options["raw"] = true;
+    const Task raw = rerank(engine, tokenizer, query, documents, options);
+    run(raw);
+    expect_near(values(raw), c["raw"]);
+  }
+}
+
+TEST(GoldenRecipes, EmbeddersAskAsTheirAuthors) {
+  const Engine engine = words_engine();
+  for (const Json& c : golden().at("embed")) {
+    SCOPED_TRACE(c["recipe"].get<std::string>() + " " + c["prompt"].get<std::string>());
+    const Tokenizer tokenizer = tokenizer_of(c);
+    Json options = {{"recipe", c["recipe"]}, {"prompt", c["prompt"]}};
+    if (!c["instruction"].is_null()) options["instruction"] = c["instruction"];
+    const Task task = embed(engine, tokenizer, c["texts"].get<Strings>(), options);
+    run(task);
+    const std::vector<float> all = values(task);
+    for (size_t i = 0; i < c["texts"].size(); ++i) {
+      EXPECT_EQ(tokens_of(task, i), c["tokens"][i].get<std::vector<prefix_token>>()) << i;
+      const auto begin = all.begin() + static_cast<ptrdiff_t>(i * kHidden);
+      expect_near({begin, begin + kHidden}, c["vectors"][i]);
+    }
+  }
+}
+
+// A model by its name only, as it lies on the disks of those who have it.
+TEST(GoldenRecipes, AutoKnowsTheirNames) {
+  const TempFolder folder;
+  const std::map<std::string, std::vector<std::string>> named = {
+      {"mxbai-rerank-v2", {"mxbai-rerank-base-v2", "mxbai-rerank-large-v2"}},
+      {"bge-reranker-v2-gemma", {"bge-reranker-v2-gemma"}},
+      {"zerank", {"zerank-1", "zerank-1-small", "zerank-2"}},
+      {"e5-mistral", {"e5-mistral-7b-instruct", "SFR-Embedding-Mistral", "SFR-Embedding-2_R"}}};
+  for (const char* kind : {"rerank", "embed"}) {
+    for (const Json& c : golden().at(kind)) {
+      const Tokenizer tokenizer = tokenizer_of(c);
+      for (const std::string& name : named.at(c["recipe"])) {
+        if (std::filesystem::exists(folder / name)) continue;
+        const Engine engine = engine_at(directory(folder, name, words_files()));
+        EXPECT_EQ(task_info(task_of(engine, tokenizer, kind)).at("recipe"), c["recipe"]) << name;
+      }
+    }
+  }
+}
+
+std::vector<float> vector_of(prefix_engine* engine, const std::vector<prefix_token>& tokens,
+                             const Settings& settings) {
+  const auto options = prefix_abi::make_options(settings);
+  const auto batch = prefix_abi::make_batch(engine);
+  expect(PREFIX_OK, [&](prefix_error* e) {
+    return prefix_batch_add_embedding(batch, tokens.data(), tokens.size(), options, 0, nullptr, e);
+  });
+  return prefix_abi::values_of(prefix_abi::run(engine, batch), 0);
+}
+
+TEST(GoldenRecipes, VectorsArePooledAsInSentenceTransformers) {
+  const Engine engine = words_engine();
+  for (const Json& c : golden().at("pooling")) {
+    const auto tokens = c["tokens"].get<std::vector<prefix_token>>();
+    for (const char* pooling : {"mean", "first", "last"})
+      expect_near(vector_of(engine, tokens, {{"pooling", pooling}, {"normalize", "false"}}),
+                  c[pooling]);
+    Json flat = Json::array(), two = Json::array();
+    for (const Json& row : c["all"])
+      for (const Json& value : row) flat.push_back(value);
+    for (const size_t at : {size_t{1}, tokens.size() - 2})
+      for (const Json& value : c["all"][at]) two.push_back(value);
+    expect_near(vector_of(engine, tokens, {{"pooling", "tokens"}, {"normalize", "false"}}), flat);
+    const std::string positions = "1," + std::to_string(tokens.size() - 2);
+    expect_near(
+        vector_of(
+            engine, tokens,
+            {{"pooling", "tokens"}, {"positions", positions.c_str()}, {"normalize", "false"}}),
+        two);
+  }
+}
+
+TEST(GoldenRecipes, AHeadGivesTheLogitsOfTransformers) {
+  const TempFolder folder;
+  const Json& c = golden().at("head");
+  std::vector<float> rows;
+  for (const Json& row : c["weight"])
+    for (const Json& value : row) rows.push_back(value);
+  const Engine engine = engine_at(
+      directory(folder, "head",
+                words_files(Json::object(), {{"score.weight", f32_tensor({3, kHidden}, rows)}})));
+  prefix_engine_info about = PREFIX_ENGINE_INFO_INIT;
+  expect(PREFIX_OK, [&](prefix_error* e) { return prefix_engine_get_info(engine, &about, e); });
+  EXPECT_EQ(about.labels, 3);
+  for (const Json& one : c["cases"])
+    expect_near(vector_of(engine, one["tokens"], {{"head", "true"}}), one["logits"]);
+  // A bias comes on top.
+  const Engine biased = engine_at(directory(
+      folder, "bias",
+      words_files(Json::object(), {{"classifier.weight", f32_tensor({3, kHidden}, rows)},
+                                   {"classifier.bias", f32_tensor({3}, {1, -2, 0.5f})}})));
+  const auto plain = vector_of(engine, c["cases"][0]["tokens"], {{"head", "true"}});
+  const auto more = vector_of(biased, c["cases"][0]["tokens"], {{"head", "true"}});
+  EXPECT_NEAR(more[0], plain[0] + 1, 1e-5);
+  EXPECT_NEAR(more[1], plain[1] - 2, 1e-5);
+}
+
+}  // namespace
+}  // namespace prefix_tasks
