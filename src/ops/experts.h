@@ -18,7 +18,7 @@
 
 namespace prefix::ops {
 
-// One part: down (act (gate x) * (up x)). Biases may be null.
+// One part: down (fn (gate x, up x)). Biases may be null.
 struct ExpertWeights {
   PackedWeights gate_up;  // of pack_gated()
   PackedWeights down;

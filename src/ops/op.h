@@ -120,7 +120,7 @@ class Device {
                        void* y, int64_t ld) {
     linear(w, bias, x, rows, static_cast<float*>(y), ld, false);
   }
-  // out[r, 0..n) = act(x G^T + bias_gate) * (x U^T + bias_up) with w from pack_gated, w.n = 2 n
+  // out[r, 0..n) = fn(x G^T + bias_gate, x U^T + bias_up) with w from pack_gated, w.n = 2 n
   // (n rounded up to whole panels inside w). Biases may be null.
   virtual void linear_gated(const PackedWeights& w, int64_t n, const float* bias_gate,
                             const float* bias_up, ActivationFn fn, ActivationBuffer x, int64_t rows,
@@ -159,8 +159,8 @@ class Device {
     bool normalized = false;
   };
   virtual void route(const RouteArgs& args, int64_t rows, ExpertSlots& slots) = 0;
-  // out[row] += weight down (act (gate x[row]) * (up x[row])) of each expert of a row, one after
-  // the other. Allocates a list of the experts.
+  // out[row] += weight down (fn (gate x[row], up x[row])) of each expert of a row, one after the
+  // other. Allocates a list of the experts.
   struct ExpertsArgs {
     std::span<const ExpertWeights> experts;
     int64_t hidden = 0, intermediate = 0;

@@ -184,6 +184,7 @@ TEST_P(Experts, ABlockIsTheWeightedSumOfItsExpertsWhateverTheRowsAround) {
     args.experts = block.weights;
     args.hidden = kHidden;
     args.intermediate = kInner;
+    if (biased) args.fn = ActivationFn::kClampedSwiglu;
     args.x = {in.data(), in_ld};
     args.gathered = {gathered.data(), in_ld};
     args.inner = {inner.data(), inner_ld};
@@ -218,7 +219,8 @@ TEST_P(Experts, ABlockIsTheWeightedSumOfItsExpertsWhateverTheRowsAround) {
       for (int64_t n = 0; n < kInner; ++n) {
         const double gate = dot(block.gate[e], n) + (biased ? block.gate_bias[e][n] : 0);
         const double up = dot(block.up[e], n) + (biased ? block.up_bias[e][n] : 0);
-        inner[n] = gate / (1 + std::exp(-gate)) * up;
+        inner[n] = biased ? (up + 1) * gate / (1 + std::exp(-1.702 * gate))
+                          : gate / (1 + std::exp(-gate)) * up;
       }
       for (int64_t n = 0; n < kHidden; ++n) {
         double sum = biased ? block.down_bias[e][n] : 0;

@@ -2,6 +2,7 @@
 // cut, for every level of the machine and both data types.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -169,13 +170,19 @@ TEST(Bf16, RoundsToNearestEvenAndKeepsNaN) {
 }
 
 TEST_P(GemmTest, GatedMatchesFloat64) {
-  using Function = std::pair<ActivationFn, double (*)(double)>;
-  const Function silu{ActivationFn::kSilu, [](double g) { return g / (1 + std::exp(-g)); }};
-  const Function gelu{ActivationFn::kGeluTanh, [](double g) {
-                        const double u = std::sqrt(2 / std::numbers::pi);
-                        return g / 2 * (1 + std::tanh(u * (g + 0.044715 * g * g * g)));
+  using Function = std::pair<ActivationFn, double (*)(double gate, double up)>;
+  const Function silu{ActivationFn::kSilu,
+                      [](double g, double u) { return g / (1 + std::exp(-g)) * u; }};
+  const Function gelu{ActivationFn::kGeluTanh, [](double g, double u) {
+                        const double root = std::sqrt(2 / std::numbers::pi);
+                        return g / 2 * (1 + std::tanh(root * (g + 0.044715 * g * g * g))) * u;
                       }};
-  for (const auto& [fn, exact] : {silu, gelu})
+  const Function clamped{ActivationFn::kClampedSwiglu, [](double g, double u) {
+                           g = std::min(g, 7.0);
+                           u = std::clamp(u, -7.0, 7.0);
+                           return (u + 1) * g / (1 + std::exp(-1.702 * g));
+                         }};
+  for (const auto& [fn, exact] : {silu, gelu, clamped})
     for (const Shape& s :
          {Shape{1, 1, 3}, Shape{5, 33, 40}, Shape{40, 96, 64}, Shape{9, 100, 130}}) {
       SCOPED_TRACE(testing::Message() << "m " << s.m << " n " << s.n << " k " << s.k);
@@ -185,8 +192,11 @@ TEST_P(GemmTest, GatedMatchesFloat64) {
           device_->pack_gated(s.n, s.k, FloatRows(gate.rows, s.k), FloatRows(up.rows, s.k));
       Activations x(*device_, s.m, s.k);
       x.fill(random_floats(s.m * s.k), s.m, s.k);
-      const std::vector<float> bias_gate = random_floats(s.n);
-      const std::vector<float> bias_up = random_floats(s.n);
+      std::vector<float> bias_gate = random_floats(s.n);
+      std::vector<float> bias_up = random_floats(s.n);
+      if (fn == ActivationFn::kClampedSwiglu)  // beyond its limits, on both sides
+        for (std::vector<float>* bias : {&bias_gate, &bias_up})
+          for (float& b : *bias) b *= 12;
       Activations out(*device_, s.m, s.n);
       device_->linear_gated(both, s.n, bias_gate.data(), bias_up.data(), fn, x.act, s.m, out.act);
       device_->release(const_cast<std::byte*>(both.data), both.bytes());
@@ -198,7 +208,7 @@ TEST_P(GemmTest, GatedMatchesFloat64) {
             g += static_cast<double>(x.at(r, i)) * gate.at(j, i);
             u += static_cast<double>(x.at(r, i)) * up.at(j, i);
           }
-          const double expected = exact(g) * u;
+          const double expected = exact(g, u);
           const double tolerance = out.bf16 ? 5e-3 : 2e-5;
           ASSERT_NEAR(out.at(r, j), expected, tolerance * (1 + std::fabs(expected)))
               << "row " << r << " column " << j;
@@ -359,6 +369,31 @@ TEST_P(GemmTest, NotANumberStaysInItsRow) {
   device_->linear(w.matrix, nullptr, x.act, 9, y.data(), 64, false);
   for (size_t r = 0; r < 9; ++r) {
     for (size_t j = 0; j < 64; ++j) ASSERT_EQ(std::isnan(y[r * 64 + j]), r == 4);
+  }
+}
+
+// A limit hides none, whichever half has it.
+TEST_P(GemmTest, NotANumberPassesTheLimitsOfAnActivation) {
+  const int64_t n = 40, k = 32;
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> zeros(static_cast<size_t>(n * k));
+  const PackedWeights both = device_->pack_gated(n, k, FloatRows(zeros, k), FloatRows(zeros, k));
+  Activations x(*device_, 1, k), out(*device_, 1, n);
+  x.fill(zeros, 1, k);
+  std::vector<float> gate(n, 100), up(n, 100);
+  gate[3] = up[5] = gate[38] = up[39] = kNan;
+  gate[7] = up[9] = kInfinity;
+  up[11] = -kInfinity;
+  device_->linear_gated(both, n, gate.data(), up.data(), ActivationFn::kClampedSwiglu, x.act, 1,
+                        out.act);
+  device_->release(const_cast<std::byte*>(both.data), both.bytes());
+  for (int64_t j = 0; j < n; ++j) {
+    const bool spoiled = j == 3 || j == 5 || j == 38 || j == 39;
+    ASSERT_EQ(std::isnan(out.at(0, j)), spoiled) << j;
+    if (!spoiled) {
+      ASSERT_NEAR(out.at(0, j), j == 11 ? -42.0f : 56.0f, out.bf16 ? 0.3 : 1e-3) << j;
+    }
   }
 }
 

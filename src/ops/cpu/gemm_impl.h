@@ -233,7 +233,7 @@ void gated_rows_by(const GatedArgs& args, const Fn& fn) {
     for (int j = 0; j < kPanelColumns; j += kLanes) {
       const F gate = S::add(S::load(c + j), S::load(gate_bias + j));
       const F up = S::add(S::load(c + kPanelColumns + j), S::load(up_bias + j));
-      const F v = S::mul(fn(gate), up);
+      const F v = fn(gate, up);
       if constexpr (kBf16) {
         S::store_bf16(to + j, v);
       } else {
@@ -251,9 +251,11 @@ void gated_rows(const GatedArgs& args) {
   using F = typename S::F;
   switch (args.fn) {
     case ActivationFn::kSilu:
-      return gated_rows_by<S, kBf16>(args, [](F x) { return vec_silu(x); });
+      return gated_rows_by<S, kBf16>(args, [](F g, F u) { return S::mul(vec_silu(g), u); });
     case ActivationFn::kGeluTanh:
-      return gated_rows_by<S, kBf16>(args, [](F x) { return vec_gelu_tanh(x); });
+      return gated_rows_by<S, kBf16>(args, [](F g, F u) { return S::mul(vec_gelu_tanh(g), u); });
+    case ActivationFn::kClampedSwiglu:
+      return gated_rows_by<S, kBf16>(args, [](F g, F u) { return vec_clamped_swiglu(g, u); });
   }
 }
 

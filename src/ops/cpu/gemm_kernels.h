@@ -60,7 +60,7 @@ struct StoreArgs {
   bool add = false;
 };
 
-// Finishes rows of a gated GEMM: out = fn(c[0..31] + bias_gate) * (c[32..63] + bias_up).
+// Finishes rows of a gated GEMM: out = fn(c[0..31] + bias_gate, c[32..63] + bias_up).
 struct GatedArgs {
   const float* c = nullptr;
   int64_t ldc = 0;

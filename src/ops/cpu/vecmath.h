@@ -1,4 +1,5 @@
-// Vector functions over the Simd of a level (simd.h): exp2, exp, SiLU, GELU, sigmoid, tanh, sums.
+// Vector functions over the Simd of a level (simd.h): exp2, exp, SiLU, GELU, the clamped SwiGLU,
+// sigmoid, tanh, sums.
 //
 // One polynomial for all levels, the same in each lane; sums add the lanes in one fixed order.
 // Everything is in an unnamed namespace because Simd means other code in other levels.
@@ -6,6 +7,7 @@
 
 #include <cstdint>
 
+#include "ops/activation.h"
 #include "ops/cpu/simd.h"
 
 namespace prefix::ops {
@@ -43,6 +45,15 @@ inline Simd::F vec_gelu_tanh(Simd::F x) {
   const Simd::F inner = Simd::fma(Simd::mul(Simd::set1(0.044715f), Simd::mul(x, x)), x, x);
   const Simd::F exponent = Simd::mul(inner, Simd::set1(-1.5957691216f));  // -2 sqrt(2 / pi)
   return Simd::div(x, Simd::add(Simd::set1(1.0f), vec_exp(exponent)));
+}
+
+// ActivationFn::kClampedSwiglu. NaN for NaN: of two operands min() and max() give the second then.
+inline Simd::F vec_clamped_swiglu(Simd::F gate, Simd::F up) {
+  const Simd::F one = Simd::set1(1.0f), limit = Simd::set1(kSwigluLimit);
+  gate = Simd::min(limit, gate);
+  up = Simd::min(limit, Simd::max(Simd::set1(-kSwigluLimit), up));
+  const Simd::F power = vec_exp(Simd::mul(gate, Simd::set1(-kSwigluAlpha)));
+  return Simd::mul(Simd::div(gate, Simd::add(one, power)), Simd::add(up, one));
 }
 
 inline Simd::F vec_sigmoid(Simd::F x) {

@@ -50,6 +50,7 @@ void GpuDevice::project(const PackedWeights& w, const float*, ActivationBuffer x
 void GpuDevice::linear_gated(const PackedWeights& w, int64_t n, const float* bias_gate,
                              const float* bias_up, ActivationFn fn, ActivationBuffer x,
                              int64_t rows, ActivationBuffer out) {
+  PREFIX_CHECK(fn != ActivationFn::kClampedSwiglu);
   PREFIX_CHECK(w.panels() == 2 * panels_of(n));
   if (rows == 0) return;
   const int64_t columns = w.panels() * kPanelColumns;
