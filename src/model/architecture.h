@@ -30,10 +30,13 @@ struct TensorNames {
   std::string_view ffn_norm, post_ffn_norm;              // before, after the feed-forward block
   std::string_view q, k, v, qkv, attention_output;       // without ".weight" / ".bias"
   std::string_view q_norm, k_norm;
+  std::string_view sinks;  // of attention: a score for each head
   std::string_view gate, up, gate_up, down;
   // Of routed experts. Matrices of an expert have "{e}" for its number; without it all experts lie
-  // one after the other in one tensor.
-  std::string_view router, expert_gate, expert_up, expert_down;
+  // one after the other in one tensor. Where gate and up are one matrix whose rows take turns,
+  // expert_gate_up and expert_down are whole names of tensors of all experts (expert_rows.h), and
+  // biases have "_bias" behind them.
+  std::string_view router, expert_gate, expert_up, expert_gate_up, expert_down;
   // Of a recurrent layer. The projection into it is `in`, or `in_qkv`, `in_z`, `in_b` and `in_a`; it
   // and `conv` go without ".weight" / ".bias", the others are whole.
   std::string_view in, in_qkv, in_z, in_b, in_a, conv;
@@ -63,12 +66,14 @@ struct ExpertKeys {
   SizeKey per_token;
   SizeKey intermediate;              // no name: intermediate_size, and no layer is without experts
   const char* normalized = nullptr;  // a switch, off where the file leaves it out; null: always
+  bool biased = false;               // the router and all matrices of experts
 };
 
 // Which layers of attention have a window, where the file does not list their types.
 enum class WindowLayers {
   kNone,       // the model has no windows; a file with one is of another model
   kAll,        // all, as soon as there is a window, whatever the list says
+  kAllIfUsed,  // the same, with use_sliding_window
   kListed,     // as listed; all where there is a window and no list
   kFromLayer,  // with use_sliding_window, those from max_window_layers on
   kPattern,    // all but each so-manieth: WindowTraits::pattern
@@ -95,10 +100,11 @@ struct ScoreTraits {
 struct ConfigTraits {
   const char* norm_eps_key = "rms_norm_eps";
   double norm_eps = 1e-6;
-  int32_t kv_heads = 0;        // num_key_value_heads; 0 = as many as heads
-  int32_t head_dim = 0;        // head_dim; 0 = hidden_size / num_attention_heads
-  bool attention_bias = true;  // the key is looked at; false: no bias, whatever it says
-  bool qkv_bias = false;       // query, key and value always have one, the output never
+  int32_t kv_heads = 0;           // num_key_value_heads; 0 = as many as heads
+  int32_t head_dim = 0;           // head_dim; 0 = hidden_size / num_attention_heads
+  bool attention_bias = true;     // the key is looked at; false: no bias, whatever it says
+  bool attention_biased = false;  // where the file leaves attention_bias out
+  bool qkv_bias = false;          // query, key and value always have one, the output never
   bool mlp_bias = false;
   bool partial_rotary = false;  // may rotate a part of each head only
   bool su_is_longrope = false;  // older files name longrope "su" or "yarn"
@@ -107,13 +113,17 @@ struct ConfigTraits {
   bool tied = false;  // tie_word_embeddings
   bool rotates = true;
   double rope_theta = 10000;
+  // A config.json without rope parameters means yarn by 32 from 4096 positions, between frequencies
+  // that are not whole (RopeConfig::truncate). GGUF files, which have no key for that, mean it too.
+  bool yarn = false;
   // no_rope_layers: each so-manieth does not rotate where the file does not list them; 0: all do.
   int32_t unrotated_interval = 0;
   bool named_positions = false;   // rotates only where position_embedding_type is "rope"
   bool multipliers = false;       // of embedding, attention, residual and logits
   bool scaled_embedding = false;  // by the root of hidden_size
   const char* activation_key = "hidden_act";
-  ops::ActivationFn activation = ops::ActivationFn::kSilu;  // where the file has no such key
+  // Where the file has no such key. kClampedSwiglu goes by "silu" in files.
+  ops::ActivationFn activation = ops::ActivationFn::kSilu;
   bool gelu_is_tanh = false;       // files say "gelu" and mean its tanh form
   bool text_config = false;        // a vision model has its text model under this key
   bool shared_mlp = false;         // shared_intermediate_size, beside experts that must be none
@@ -140,6 +150,7 @@ struct Architecture {
   bool output_gate = false;
   // The architecture that a GGUF file with windows is of, where it is another one.
   std::string_view windowed_gguf = {};
+  std::string_view experts_gguf = {};  // the same for one with experts
   // Hugging Face files hold w of norms that multiply by 1 + w. GGUF has 1 + w.
   bool norms_plus_one = false;
   // Tensors of other parts of a Hugging Face file, which are left alone, by what they begin with.

@@ -92,6 +92,7 @@ struct ExpertConfig {
   int32_t per_token = 0;
   int32_t intermediate = 0;
   bool normalized = false;      // the weights of a token's experts sum to 1
+  bool biased = false;          // the router and all matrices
   std::vector<uint8_t> layers;  // 1: the layer has them in place of a block of its own
 };
 

@@ -61,7 +61,7 @@ class GgufConfigReader {
     c_.feed_forward = architecture.feed_forward;
     if (architecture.recurrent != Mixer::kNone) recurrent(architecture);
     c_.activation = traits.activation;
-    if (traits.experts.count.name != nullptr) experts();
+    if (traits.experts.count.name != nullptr) experts(traits.experts);
     if (traits.multipliers) multipliers();
     if (traits.scores.read) scores(traits.scores);
     if (traits.scaled_embedding)
@@ -89,10 +89,13 @@ class GgufConfigReader {
  private:
   const Architecture& find(const std::string& name) const {
     const Architecture& named = find_architecture(name);
-    if (named.windowed_gguf.empty() ||
-        m_.integer(key("attention.sliding_window"), 0, INT32_MAX, 0) == 0)
-      return named;
-    return find_architecture(named.windowed_gguf);
+    const auto is_other = [&](std::string_view other, const char* sign) {
+      return !other.empty() && m_.integer(key(sign), 0, INT32_MAX, 0) > 0;
+    };
+    if (is_other(named.windowed_gguf, "attention.sliding_window"))
+      return find_architecture(named.windowed_gguf);
+    if (is_other(named.experts_gguf, "expert_count")) return find_architecture(named.experts_gguf);
+    return named;
   }
   std::string key(const char* name) const { return prefix_ + name; }
   int32_t count(const char* name, int64_t max) const {
@@ -210,12 +213,16 @@ class GgufConfigReader {
   }
 
   // The weights of a token's experts sum to 1 unless a key says otherwise.
-  void experts() {
+  void experts(const ExpertKeys& keys) {
     ExpertConfig& e = c_.experts;
     e.count = static_cast<int32_t>(m_.integer(key("expert_count"), 1, ConfigLimits::kExperts));
     e.per_token = static_cast<int32_t>(m_.integer(key("expert_used_count"), 1, e.count));
-    e.intermediate = count("expert_feed_forward_length", ConfigLimits::kIntermediate);
+    const bool own_size = keys.intermediate.name != nullptr;
+    e.intermediate = own_size || m_.has(key("expert_feed_forward_length"))
+                         ? count("expert_feed_forward_length", ConfigLimits::kIntermediate)
+                         : c_.intermediate;
     e.normalized = m_.boolean(key("expert_weights_norm"), true);
+    e.biased = keys.biased;
     for (int32_t i = 0; i < c_.layers; ++i)
       e.layers.push_back(tensors_.find("blk." + std::to_string(i) + ".ffn_gate_inp.weight") !=
                          nullptr);
@@ -314,6 +321,7 @@ class GgufConfigReader {
              ", outside (0, 1e9]");
     } else if (scaling == "yarn") {
       yarn();
+      c_.rope.truncate = !traits.yarn;
     } else if (scaling != "none") {
       fail(Code::kUnsupportedModel, "GGUF rope scaling ", quote(scaling),
            " is not supported (supported: none, linear, yarn, longrope)");

@@ -48,10 +48,14 @@ std::vector<double> factors(const Json& rope, const char* key) {
   return list;
 }
 
-// The object with the parameters, empty where the file has none.
-const Json& rope_object(const Json& json) {
+// The object with the parameters; where the file has none an empty one, or ConfigTraits::yarn.
+const Json& rope_object(const Json& json, const ConfigTraits& traits) {
   static const Json& kNone = *new Json(Json::object());
-  const Json* rope = &kNone;
+  static const Json& kYarn = *new Json({{"rope_type", "yarn"},
+                                        {"factor", 32},
+                                        {"original_max_position_embeddings", 4096},
+                                        {"truncate", false}});
+  const Json* rope = traits.yarn ? &kYarn : &kNone;
   const char* from = nullptr;
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     if (!json_has(json, key)) continue;
@@ -172,7 +176,7 @@ void read_rope(const Json& json, const Json& rope, const char* theta_key, double
 void read_two_ropes(const Json& json, const ConfigTraits& traits, ModelConfig& c) {
   static const Json& kNone = *new Json(Json::object());
   constexpr const char* kBase = "rope_local_base_freq";
-  const Json& rope = rope_object(json);
+  const Json& rope = rope_object(json, traits);
   const auto of = [&](const char* type) -> const Json& {
     if (!json_has(rope, type)) return kNone;
     if (!rope.at(type).is_object())
@@ -195,10 +199,30 @@ void read_two_ropes(const Json& json, const ConfigTraits& traits, ModelConfig& c
   read_rope(json, by_type ? full : rope, "rope_theta", traits.rope_theta, traits, c);
 }
 
+void check_activation(const Json& json, const char* key, const char* supported) {
+  const std::string activation = json_string(json, key, supported);
+  if (activation != supported)
+    fail(Code::kUnsupportedModel, "activation ", quote(activation),
+         " is not supported (supported: \"", supported, "\")");
+}
+
+// Of the one activation that has it.
+void check_number(const Json& json, const char* key, float supported) {
+  const double value = json_float(json, key, supported);
+  if (static_cast<float>(value) != supported)
+    fail(Code::kUnsupportedModel, key, " is ", value, "; ", supported, " is supported");
+}
+
 // Of the gated feed-forward part.
 ops::ActivationFn read_activation(const Json& json, const Architecture& architecture) {
   const ConfigTraits& traits = architecture.config;
   const char* const key = traits.activation_key;
+  if (traits.activation == ops::ActivationFn::kClampedSwiglu) {
+    check_activation(json, key, "silu");
+    check_number(json, "swiglu_alpha", ops::kSwigluAlpha);
+    check_number(json, "swiglu_limit", ops::kSwigluLimit);
+    return traits.activation;
+  }
   if (!json_has(json, key)) return traits.activation;
   const std::string name = json_string(json, key, "");
   if (name == "silu") return ops::ActivationFn::kSilu;
@@ -226,13 +250,6 @@ void read_unrotated(const Json& json, const ConfigTraits& traits, ModelConfig& c
   const auto every = static_cast<size_t>(json_int(
       json, "no_rope_layer_interval", 1, ConfigLimits::kLayers, traits.unrotated_interval));
   for (size_t i = 0; i < layers; ++i) c.unrotated.push_back((i + 1) % every == 0);
-}
-
-void check_activation(const Json& json, const char* key, const char* supported) {
-  const std::string activation = json_string(json, key, supported);
-  if (activation != supported)
-    fail(Code::kUnsupportedModel, "activation ", quote(activation),
-         " is not supported (supported: \"", supported, "\")");
 }
 
 void refuse_unsupported(const Json& json, const Architecture& architecture) {
@@ -394,7 +411,8 @@ ModelConfig config_from_json(const Json& whole) {
       json_bool(holder(json, whole, "tie_word_embeddings"), "tie_word_embeddings", traits.tied);
   if (traits.lfm2_keys) c.tie_embeddings = json_bool(json, "tie_embedding", c.tie_embeddings);
   c.attention_bias =
-      traits.qkv_bias || (json_bool(json, "attention_bias", false) && traits.attention_bias);
+      traits.qkv_bias ||
+      (json_bool(json, "attention_bias", traits.attention_biased) && traits.attention_bias);
   c.attention_output_bias = c.attention_bias && !traits.qkv_bias;
   c.mlp_bias = json_bool(json, "mlp_bias", false) && traits.mlp_bias;
   read_windows(json, architecture, c);
@@ -413,7 +431,7 @@ ModelConfig config_from_json(const Json& whole) {
   if (c.rotates && traits.window.own_rope && !c.windows.empty())
     read_two_ropes(json, traits, c);
   else if (c.rotates)
-    read_rope(json, rope_object(json), "rope_theta", traits.rope_theta, traits, c);
+    read_rope(json, rope_object(json, traits), "rope_theta", traits.rope_theta, traits, c);
   if (traits.unrotated_interval > 0) read_unrotated(json, traits, c);
   c.eos_ids =
       token_ids(json_has(json, "eos_token_id") ? json : whole, "eos_token_id", c.vocab_size);

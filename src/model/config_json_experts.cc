@@ -55,7 +55,11 @@ void read_experts(const Json& json, const Architecture& architecture, ModelConfi
           ? static_cast<int32_t>(json_int(json, keys.intermediate.name, 1,
                                           ConfigLimits::kIntermediate, keys.intermediate.absent))
           : c.intermediate;
+  if (experts.per_token > experts.count)
+    fail(Code::kFormat, "\"", keys.per_token.name, "\" is missing, which means ", experts.per_token,
+         ", more than the ", experts.count, " experts");
   experts.normalized = keys.normalized == nullptr || json_bool(json, keys.normalized, false);
+  experts.biased = keys.biased;
   experts.layers =
       own_size ? expert_layers(json, c) : std::vector<uint8_t>(static_cast<size_t>(c.layers), 1);
 }

@@ -68,15 +68,18 @@ void read_windows(const Json& json, const Architecture& architecture, ModelConfi
     if (architecture.recurrent == Mixer::kNone) listed_layers(json, false, c);
     return;
   }
-  const bool used =
-      traits.layers != WindowLayers::kFromLayer || json_bool(json, "use_sliding_window", false);
+  const bool switched =
+      traits.layers == WindowLayers::kFromLayer || traits.layers == WindowLayers::kAllIfUsed;
+  const bool used = !switched || json_bool(json, "use_sliding_window", false);
   const int64_t absent = json.contains(kWindow) ? 0 : traits.absent;  // null: none
   const auto window = static_cast<int32_t>(
       used ? json_has(json, kWindow) ? json_int(json, kWindow, 1, INT32_MAX) : absent : 0);
   std::vector<bool> has = listed_layers(json, true, c);
   const std::vector<bool> by_rule = layers_by_rule(json, traits, window, c);
   if (has.empty()) has = by_rule;
-  if (traits.layers == WindowLayers::kAll && has != by_rule)
+  const bool alike =
+      traits.layers == WindowLayers::kAll || traits.layers == WindowLayers::kAllIfUsed;
+  if (alike && has != by_rule)
     fail(Code::kUnsupportedModel, "\"layer_types\" lists layers ", window > 0 ? "without" : "with",
          " a window; all layers of architecture \"", c.architecture, "\" are of one kind");
   if (std::ranges::find(has, true) == has.end()) return;

@@ -47,7 +47,10 @@ struct LayerWeights {
   // Empty where the architecture has none.
   ops::DeviceVector mixer_norm, post_mixer_norm, ffn_norm, post_ffn_norm;
   ops::DeviceVector q_norm, k_norm;
+  ops::DeviceVector sinks;  // [heads]: AttentionArgs::sinks
   ops::DeviceVector mixer_in_bias, mixer_out_bias, gate_bias, up_bias, down_bias;
+  // Of a router, and of all experts, one after the other: ExpertWeights point into them.
+  ops::DeviceVector router_bias, expert_gate_bias, expert_up_bias, expert_down_bias;
   // Of a recurrent layer: conv [channels, width], a (negative) and d of each head.
   ops::DeviceVector conv, conv_bias, dt_bias, a, d, gated_norm;
 };
@@ -70,11 +73,16 @@ inline constexpr ops::DeviceVector LayerWeights::* kLayerVectors[] = {
     &LayerWeights::post_ffn_norm,
     &LayerWeights::q_norm,
     &LayerWeights::k_norm,
+    &LayerWeights::sinks,
     &LayerWeights::mixer_in_bias,
     &LayerWeights::mixer_out_bias,
     &LayerWeights::gate_bias,
     &LayerWeights::up_bias,
     &LayerWeights::down_bias,
+    &LayerWeights::router_bias,
+    &LayerWeights::expert_gate_bias,
+    &LayerWeights::expert_up_bias,
+    &LayerWeights::expert_down_bias,
     &LayerWeights::conv,
     &LayerWeights::conv_bias,
     &LayerWeights::dt_bias,

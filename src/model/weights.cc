@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "base/quote.h"
 #include "base/status.h"
+#include "model/expert_rows.h"
 #include "model/tensor_names.h"
 #include "model/tensor_rows.h"
 #include "ops/weights.h"
@@ -92,6 +94,7 @@ class Loader {
     const bool whole = architecture_.qk_norm == QkNorm::kWholeWidth;
     w.q_norm = norm(names_.q_norm, whole ? q : d);
     w.k_norm = norm(names_.k_norm, whole ? kv : d);
+    if (!names_.sinks.empty()) w.sinks = upload(values(name(names_.sinks), config_.heads));
     if (!names_.qkv.empty()) {
       w.mixer_in = pack(name(names_.qkv) + ".weight", q + 2 * kv, h);
       w.mixer_in_bias = bias(name(names_.qkv), q + 2 * kv, config_.attention_bias);
@@ -251,8 +254,19 @@ class Loader {
   void experts(LayerWeights& w) {
     const ExpertConfig& e = config_.experts;
     w.router = pack(name(names_.router) + ".weight", e.count, config_.hidden);
+    if (e.biased) expert_biases(w);
     for (int32_t i = 0; i < e.count; ++i) {
       ops::ExpertWeights& expert = w.experts.emplace_back();
+      const auto bias = [&](const ops::DeviceVector& all, int64_t n) {
+        return all.empty() ? nullptr : all.data() + i * n;
+      };
+      expert.gate_bias = bias(w.expert_gate_bias, e.intermediate);
+      expert.up_bias = bias(w.expert_up_bias, e.intermediate);
+      expert.down_bias = bias(w.expert_down_bias, config_.hidden);
+      if (!names_.expert_gate_up.empty()) {
+        stacked_expert(i, expert);
+        continue;
+      }
       expert.gate_up =
           pack_gated(e.intermediate, config_.hidden,
                      expert_part(names_.expert_gate, i, e.intermediate, config_.hidden),
@@ -260,6 +274,50 @@ class Loader {
       expert.down = pack(config_.hidden, e.intermediate,
                          {expert_part(names_.expert_down, i, config_.hidden, e.intermediate)});
     }
+  }
+
+  void expert_biases(LayerWeights& w) {
+    const ExpertConfig& e = config_.experts;
+    w.router_bias = bias(name(names_.router), e.count, true);
+    const auto of_all = [&](const std::string& name, int64_t n) {
+      const Tensor& t = tensor(name, {e.count, n});
+      std::vector<float> out(device_ ? static_cast<size_t>(e.count * n) : 0);
+      for (int64_t i = 0; device_ && i < e.count; ++i) read_row(t, i, out.data() + i * n);
+      return out;
+    };
+    if (names_.expert_gate_up.empty()) {
+      w.expert_gate_bias = upload(of_all(name(names_.expert_gate) + ".bias", e.intermediate));
+      w.expert_up_bias = upload(of_all(name(names_.expert_up) + ".bias", e.intermediate));
+      w.expert_down_bias = upload(of_all(name(names_.expert_down) + ".bias", config_.hidden));
+      return;
+    }
+    const std::vector<float> both =
+        of_all(name(names_.expert_gate_up) + "_bias", 2 * int64_t{e.intermediate});
+    std::vector<float> gate, up;
+    for (size_t i = 0; i < both.size(); ++i) (i % 2 == 0 ? gate : up).push_back(both[i]);
+    w.expert_gate_bias = upload(gate);
+    w.expert_up_bias = upload(up);
+    w.expert_down_bias = upload(of_all(name(names_.expert_down) + "_bias", config_.hidden));
+  }
+
+  // Of tensors of all experts that have gate and up in one.
+  void stacked_expert(int32_t i, ops::ExpertWeights& expert) {
+    const int64_t h = config_.hidden, inner = config_.experts.intermediate;
+    expert.gate_up =
+        pack_gated(inner, h, stacked_rows(names_.expert_gate_up, i, 2 * inner, h, 0, 2),
+                   stacked_rows(names_.expert_gate_up, i, 2 * inner, h, 1, 2));
+    expert.down = pack(h, inner, stacked_rows(names_.expert_down, i, h, inner, 0, 1));
+  }
+
+  // Which rows of the [n, k] of an expert, in such a tensor.
+  ExpertRows stacked_rows(std::string_view pattern, int32_t expert, int64_t n, int64_t k,
+                          int64_t first, int64_t step) {
+    const std::string whole = name(pattern);
+    const Tensor* t = files_.tensors->find(whole);
+    const bool transposed = t && !t->computed;
+    const int64_t count = config_.experts.count;
+    return {tensor(whole, transposed ? std::vector{count, k, n} : std::vector{count, n, k}), expert,
+            first, step, transposed ? strips_ : nullptr};
   }
 
   // The matrix of an expert, in a tensor of its own or of all.
@@ -355,8 +413,11 @@ class Loader {
     return pack(n, k, {part(name, n, k)});
   }
   ops::PackedWeights pack(int64_t n, int64_t k, std::vector<TensorRows::Part> parts) {
+    return pack(n, k, TensorRows(std::move(parts)));
+  }
+  ops::PackedWeights pack(int64_t n, int64_t k, const ops::WeightSource& rows) {
     if (!device_) return ops::PackedWeights::of_shape(format_, n, k);
-    return device_->pack(n, k, TensorRows(std::move(parts)));
+    return device_->pack(n, k, rows);
   }
   ops::PackedWeights pack_turned(const std::string& name, int64_t n) {
     const RecurrentConfig& r = config_.recurrent;
@@ -366,8 +427,12 @@ class Loader {
   }
   ops::PackedWeights pack_gated(int64_t n, int64_t k, const TensorRows::Part& gate,
                                 const TensorRows::Part& up) {
+    return pack_gated(n, k, TensorRows({gate}), TensorRows({up}));
+  }
+  ops::PackedWeights pack_gated(int64_t n, int64_t k, const ops::WeightSource& gate,
+                                const ops::WeightSource& up) {
     if (!device_) return ops::PackedWeights::of_gated_shape(format_, n, k);
-    return device_->pack_gated(n, k, TensorRows({gate}), TensorRows({up}));
+    return device_->pack_gated(n, k, gate, up);
   }
 
   void refuse_extra() const {
@@ -399,6 +464,7 @@ class Loader {
   ops::Device* device_;
   ops::WeightFormat format_;
   const Model::Progress& progress_;
+  const std::shared_ptr<Strips> strips_ = std::make_shared<Strips>();  // of transposed tensors
   std::set<std::string> used_;
   int64_t done_ = 0;
   int64_t steps_ = 1;

@@ -62,6 +62,11 @@ def configs() -> dict:
             "quant_method": "compressed-tensors", "format": "float-quantized", "ignore": ["lm_head", "re:.*"],
             "config_groups": {"group_0": {"weights": {"num_bits": 8, "type": "float", "strategy": "block",
                                                       "block_structure": [128, 128]}}}}}),
+        "gpt_oss": dump({**plain, "model_type": "gpt_oss", "num_local_experts": 8, "num_experts_per_tok": 4,
+                         "layer_types": ["sliding_attention", "full_attention"], "sliding_window": 64,
+                         "swiglu_limit": 7.0, "rope_scaling": {
+                             "rope_type": "yarn", "factor": 32.0, "original_max_position_embeddings": 64,
+                             "truncate": False}, "quantization_config": {"quant_method": "mxfp4"}}),
         "generation": dump({"eos_token_id": 5, "temperature": 0.7}),
     }
 

@@ -129,7 +129,8 @@ TEST(ConfigGguf, RefusesWhatItCannotRun) {
   expect_unsupported(model("mamba"), {"\"mamba\"", "supported: gemma, gemma2, ", "qwen3"});
   expect_unsupported(model().string("general.type", "adapter"), {"\"adapter\"", "not a model"});
   EXPECT_NO_THROW(config_of(model().string("general.type", "model")));
-  expect_unsupported(model().integer("llama.expert_count", 8), {"expert_count", "8", "experts"});
+  expect_unsupported(model("qwen3").integer("qwen3.expert_count", 8),
+                     {"expert_count", "8", "experts"});
   EXPECT_NO_THROW(config_of(model().integer("llama.expert_count", 0)));
   expect_unsupported(model().number("llama.logit_scale", 2), {"llama.logit_scale"});
   expect_unsupported(model().number("llama.rope.scale_linear", 2), {"llama.rope.scale_linear"});

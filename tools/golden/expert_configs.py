@@ -27,15 +27,16 @@ class TinyExperts:
     dtype: str = "BF16"
     eps: float = 1e-6
     rope_theta: float = 1e6
+    window: int | None = None  # of all layers
 
     def has_experts(self, layer: int) -> bool:
         return layer not in self.dense_layers and (layer + 1) % self.sparse_step == 0
 
     @property
     def gguf(self) -> bool:
-        """llama.cpp's converter takes files of qwen3_moe whose layers all have experts with normalized weights."""
+        """llama.cpp's converter takes files whose layers all have experts with normalized weights, and no windows."""
         sparse = all(self.has_experts(layer) for layer in range(self.layers))
-        return self.family == "qwen3_moe" and sparse and self.normalized
+        return sparse and self.normalized and self.window is None
 
 
 EXPERTS = {
@@ -61,6 +62,9 @@ EXPERTS = {
     "mixtral-one": TinyExperts("mixtral", 160, 96, 3, 2, 2, 80, 203, 3, 1, 96, rope_theta=1e4),
     # all of four
     "mixtral-all": TinyExperts("mixtral", 96, 64, 2, 3, 3, 64, 131, 4, 4, 64, dtype="F32"),
+    # a window in all layers
+    "mixtral-window": TinyExperts("mixtral", 72, 64, 2, 4, 2, 32, 131, 4, 2, 64, dtype="F32", window=11),
+    "qwen3-moe-window": TinyExperts("qwen3_moe", 64, 64, 3, 2, 1, 48, 149, 4, 2, 40, dense_layers=(1,), window=33),
 }
 
 
@@ -87,7 +91,7 @@ def config_json(model: TinyExperts) -> dict:
         "rope_theta": model.rope_theta,
         "torch_dtype": {"BF16": "bfloat16", "F32": "float32"}[model.dtype],
         "num_experts_per_tok": model.per_token,
-        "sliding_window": None,
+        "sliding_window": model.window,
     }
     if not qwen:
         return config | {"num_local_experts": model.experts}
@@ -98,5 +102,5 @@ def config_json(model: TinyExperts) -> dict:
         "moe_intermediate_size": model.expert_intermediate,
         "norm_topk_prob": model.normalized,
         "num_experts": model.experts,
-        "use_sliding_window": False,
+        "use_sliding_window": model.window is not None,
     }

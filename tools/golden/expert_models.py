@@ -86,6 +86,10 @@ _NAMES = {
     "gate_proj": "ffn_gate_exps",
     "up_proj": "ffn_up_exps",
     "down_proj": "ffn_down_exps",
+    "block_sparse_moe.gate": "ffn_gate_inp",
+    "w1": "ffn_gate_exps",
+    "w3": "ffn_up_exps",
+    "w2": "ffn_down_exps",
 }
 _TOP = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
 
@@ -103,13 +107,17 @@ def _gguf_tensors(name: str, model: TinyExperts) -> dict[str, np.ndarray]:
         if ".experts." in rest:
             stacks.setdefault(f"blk.{layer}.{_NAMES[rest.split('.')[-1]]}.weight", []).append(values)
         else:
+            if model.family == "mixtral" and rest.endswith((".q_proj", ".k_proj")):  # rotated pairs side by side
+                halves = values.reshape(-1, 2, model.head_dim // 2, values.shape[1])
+                values = np.ascontiguousarray(halves.swapaxes(1, 2)).reshape(values.shape)
             found[f"blk.{layer}.{_NAMES[rest]}.weight"] = values
     return found | {at: np.stack(matrices) for at, matrices in stacks.items()}
 
 
 def write_gguf(path: Path, name: str, model: TinyExperts) -> None:
     """The same model; matrices in the type of the other file, norms and routers in F32."""
-    writer = GGUFWriter(path, "qwen3moe")
+    mixtral = model.family == "mixtral"
+    writer = GGUFWriter(path, "llama" if mixtral else "qwen3moe")
     writer.add_type("model")
     writer.add_name(name)
     writer.add_block_count(model.layers)
@@ -125,7 +133,10 @@ def write_gguf(path: Path, name: str, model: TinyExperts) -> None:
     writer.add_vocab_size(model.vocab)
     writer.add_expert_count(model.experts)
     writer.add_expert_used_count(model.per_token)
-    writer.add_expert_feed_forward_length(model.expert_intermediate)
+    if mixtral:
+        writer.add_rope_dimension_count(model.head_dim)
+    else:
+        writer.add_expert_feed_forward_length(model.expert_intermediate)
     writer.add_file_type(LlamaFileType.MOSTLY_BF16 if model.dtype == "BF16" else LlamaFileType.ALL_F32)
     writer.add_tokenizer_model("none")
     for at, values in _gguf_tensors(name, model).items():

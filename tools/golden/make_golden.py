@@ -15,6 +15,7 @@ import transformers
 import dense_models
 import dequantized
 import gguf_source
+import gpt_oss_models
 import hybrid_models
 import recipes
 import reference
@@ -25,6 +26,8 @@ from dense_configs import DENSE
 from dense_configs import config_json as dense_config
 from expert_configs import EXPERTS
 from gguf_configs import GGUF_MODELS
+from gpt_oss_configs import GPT_OSS
+from gpt_oss_configs import config_json as gpt_oss_config
 from hf_configs import MODELS
 from hybrid_configs import HYBRIDS, text_config
 from prompts import tiny_prompts
@@ -93,9 +96,14 @@ def models_in_two_formats(out: Path) -> None:
 
 
 def models_with_experts(models: Path, out: Path) -> None:
-    for name, config in EXPERTS.items():
-        # The plain loop: its faster form asks for sizes that are multiples of 16 bytes.
-        model = reference.load_directory(models / name, experts_implementation="eager")
+    # The plain loop: its faster form asks for sizes that are multiples of 16 bytes.
+    loop = {"experts_implementation": "eager"}
+    for name, config in (EXPERTS | GPT_OSS).items():
+        if name in GPT_OSS:  # some are quantised
+            weights = gpt_oss_models.weights(name, config)
+            model = reference.from_weights(gpt_oss_config(config), weights, **loop)
+        else:
+            model = reference.load_directory(models / name, **loop)
         for path in (name, f"{name}.gguf") if config.gguf else (name,):
             brief = path.endswith(".gguf")
             stem = f"{name}-gguf" if brief else name

@@ -14,6 +14,7 @@ import dense_models
 import expert_models
 import gguf_edges
 import gguf_models
+import gpt_oss_models
 import hf_models
 import hybrid_models
 import quantised_models
@@ -21,6 +22,7 @@ import window_models
 from dense_configs import DENSE
 from expert_configs import EXPERTS
 from gguf_configs import GGUF_MODELS
+from gpt_oss_configs import GPT_OSS
 from hf_configs import MODELS
 from hybrid_configs import HYBRIDS
 from window_configs import WINDOWED
@@ -49,7 +51,10 @@ def write_all(folder: Path) -> list[Path]:
         path = folder / f"{name}.gguf"
         gguf_models.write(path, name, model)
         written.append(path)
-    formats = ((HYBRIDS, hybrid_models), (DENSE, dense_models), (EXPERTS, expert_models), (WINDOWED, window_models))
+    formats = (
+        (HYBRIDS, hybrid_models), (DENSE, dense_models), (EXPERTS, expert_models), (WINDOWED, window_models),
+        (GPT_OSS, gpt_oss_models),
+    )  # fmt: skip
     for configs, writer in formats:
         for name, model in configs.items():
             place = folder / name

@@ -18,10 +18,10 @@ def load_directory(folder: Path, **options: str) -> PreTrainedModel:
     ).eval()
 
 
-def from_weights(config: dict, weights: dict[str, np.ndarray]) -> PreTrainedModel:
+def from_weights(config: dict, weights: dict[str, np.ndarray], **options: str) -> PreTrainedModel:
     """The model of a configuration and float32 weights; each weight must find its place."""
     model = AutoModelForCausalLM.from_config(
-        AutoConfig.for_model(**config), dtype=torch.float32, attn_implementation="eager"
+        AutoConfig.for_model(**config), dtype=torch.float32, attn_implementation="eager", **options
     )
     state = {name: torch.from_numpy(np.array(values)) for name, values in weights.items()}
     missing, unexpected = model.load_state_dict(state, strict=False)

@@ -6,6 +6,7 @@ namespace {
 
 const Architecture kArchitecture = {
     .name = "llama",
+    .experts_gguf = "mixtral",
     .config = {.mlp_bias = true, .gguf_permuted = true},
     .hugging_face = llama_names(),
     .gguf = gguf_llama_names(),

@@ -1,4 +1,4 @@
-// Mixtral: as Llama, with routed experts in every layer.
+// Mixtral: as Llama, with routed experts in every layer. GGUF files of it say "llama".
 #include "model/architectures/llama_names.h"
 
 namespace prefix {
@@ -17,7 +17,9 @@ const Architecture kArchitecture = {
     .name = "mixtral",
     .config = {.norm_eps = 1e-5,
                .kv_heads = 8,
+               .gguf_permuted = true,
                .rope_theta = 1000000,
+               .window = {.layers = WindowLayers::kAll},
                .experts = {.count = {"num_local_experts", 8},
                            .per_token = {"num_experts_per_tok", 2}}},
     .hugging_face = hugging_face_names(),

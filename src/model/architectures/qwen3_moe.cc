@@ -18,6 +18,7 @@ const Architecture kArchitecture = {
     .aliases = {"qwen3moe"},
     .qk_norm = QkNorm::kPerHead,
     .config = {.kv_heads = 4,
+               .window = {.layers = WindowLayers::kAllIfUsed, .absent = 4096},
                .experts = {.count = {"num_experts", 128},
                            .count_too = "num_local_experts",
                            .per_token = {"num_experts_per_tok", 8},

@@ -30,7 +30,7 @@ void split_qkv(const Pass& pass, const LayerSpec& layer, const LayerWeights& w) 
   pass.step.copy_pages(layer.kv_layer);
 }
 
-void attend(const Pass& pass, const LayerSpec& layer) {
+void attend(const Pass& pass, const LayerSpec& layer, const LayerWeights& w) {
   const ActivationBuffers& b = pass.buffers;
   ops::AttentionArgs args;
   args.layer = layer.kv_layer;
@@ -38,6 +38,7 @@ void attend(const Pass& pass, const LayerSpec& layer) {
   args.out = b.mixed;
   args.plan = layer.attention_plan;
   args.soft_cap = static_cast<float>(pass.config.score_cap);
+  args.sinks = w.sinks.data();
   const double scale = pass.config.attention_scale;
   args.scale = scale != 0 ? static_cast<float>(scale)
                           : 1.0f / std::sqrt(static_cast<float>(pass.config.head_dim));
@@ -70,7 +71,7 @@ void attention_block(const Pass& pass, const LayerSpec& layer, const LayerWeight
   }
   {
     Stopwatch watch(pass.times.attention_ns);
-    attend(pass, layer);
+    attend(pass, layer, w);
   }
   if (pass.config.attention_gate) {
     Stopwatch watch(pass.times.other_ns);

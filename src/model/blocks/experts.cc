@@ -10,7 +10,7 @@ void experts_block(const Pass& pass, const LayerSpec& layer, const LayerWeights&
   norm_before(pass, layer.feed_forward_norms.before, w.ffn_norm);
   {
     Stopwatch watch(pass.times.gemm_ns);
-    pass.device.linear(w.router, nullptr, b.a, pass.rows(), b.c, b.router_ld, false);
+    pass.device.linear(w.router, w.router_bias.data(), b.a, pass.rows(), b.c, b.router_ld, false);
   }
   {
     Stopwatch watch(pass.times.other_ns);

@@ -1,0 +1,36 @@
+// The matrix of one expert in a tensor that holds those of all experts of a layer.
+//
+//   [experts, n, k]    rows of outputs, as quantised files have them: a block lies in a row
+//   [experts, k, n]    transposed, as plain files have them
+//
+// Where gate and up are one matrix, their rows take turns: gate 0, up 0, gate 1, up 1, ...
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "model/strips.h"
+#include "model/tensor_file.h"
+#include "ops/weights.h"
+
+namespace prefix {
+
+class ExpertRows final : public ops::WeightSource {
+ public:
+  // Row r of the matrix is row first + r * step of the expert's. `strips`: null where the tensor is
+  // not transposed; else of plain numbers, and columns are read through these.
+  ExpertRows(const Tensor& tensor, int64_t expert, int64_t first, int64_t step,
+             std::shared_ptr<Strips> strips);
+
+  ops::TensorType type(int64_t) const override { return expert_.type; }
+  // Any thread. Throws kIo.
+  void read(int64_t row, std::byte* out) const override;
+
+ private:
+  Tensor expert_;         // transposed: [k, n] of the expert alone
+  int64_t first_, step_;  // of the rows of the tensor, or of its columns
+  std::shared_ptr<Strips> strips_;
+};
+
+}  // namespace prefix
