@@ -568,7 +568,8 @@ PREFIX_API prefix_status prefix_engine_get_stats(const prefix_engine* engine,
                                                  prefix_engine_stats* out, prefix_error* err);
 /* [any thread] The same in Prometheus text format, with histograms of the times and sizes of
  * requests; docs/metrics.md explains each. Each series has the label model_name (option name), so
- * that those of several engines can be told apart. */
+ * that those of several engines can be told apart. The numbers move, so the text may have grown
+ * since its size was asked for: call again then. */
 PREFIX_API prefix_status prefix_metrics_text(const prefix_engine* engine, char* buf, size_t cap,
                                              size_t* needed, prefix_error* err);
 

@@ -184,18 +184,22 @@ inline prefix_result_info info_of(const prefix_job* job, size_t index) {
   return info;
 }
 
-// Text by the two-call rule: ask for the size, then take it. `call` is
-// (char* buf, size_t cap, size_t* needed, prefix_error*).
+// Text by the two-call rule: ask for the size, then take it; again while it grew between the two, as
+// numbers of a running engine do. `call` is (char* buf, size_t cap, size_t* needed, prefix_error*).
 template <typename Call>
 std::string text(const Call& call) {
   size_t needed = 0;
   expect(PREFIX_OK, [&](prefix_error* e) { return call(nullptr, 0, &needed, e); });
-  std::string buffer(needed + 1, '?');
-  expect(PREFIX_OK,
-         [&](prefix_error* e) { return call(buffer.data(), buffer.size(), &needed, e); });
-  EXPECT_EQ(buffer[needed], 0);
-  buffer.resize(needed);
-  return buffer;
+  for (;;) {
+    std::string buffer(needed + 1, '?');
+    Error error;
+    const prefix_status got = call(buffer.data(), buffer.size(), &needed, &error);
+    if (got == PREFIX_ERR_BUFFER_TOO_SMALL && needed >= buffer.size()) continue;
+    EXPECT_EQ(got, PREFIX_OK) << error.message;
+    EXPECT_EQ(buffer[needed], 0);
+    buffer.resize(needed);
+    return buffer;
+  }
 }
 
 inline std::string message_of(const prefix_job* job, size_t index) {

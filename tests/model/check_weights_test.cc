@@ -16,14 +16,14 @@
 #include "model/weights.h"
 #include "ops/devices.h"
 #include "random_checkpoint.h"
+#include "support/cases.h"
 #include "support/temp_folder.h"
 
 namespace prefix {
 namespace {
 
+using testing_support::cases;
 using testing_support::TempFolder;
-
-int cases(int full) { return std::getenv("PREFIX_TEST_QUICK") ? full / 10 : full; }
 
 std::string read(const std::string& path) {
   std::ifstream file(path, std::ios::binary);

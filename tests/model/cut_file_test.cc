@@ -15,6 +15,7 @@
 #include "model/model_files.h"
 #include "ops/devices.h"
 #include "random_checkpoint.h"
+#include "support/cases.h"
 #include "support/expect_error.h"
 #include "support/temp_folder.h"
 
@@ -22,10 +23,9 @@ namespace prefix {
 namespace {
 
 namespace fs = std::filesystem;
+using testing_support::cases;
 using testing_support::expect_error;
 using testing_support::TempFolder;
-
-int cases(int full) { return std::getenv("PREFIX_TEST_QUICK") ? full / 10 : full; }
 
 // A model on disk that every round begins with whole.
 struct Subject {

@@ -16,17 +16,17 @@
 #include "fuzz/targets.h"
 #include "model/gguf_writer.h"
 #include "model/safetensors_writer.h"
+#include "support/cases.h"
 
 namespace prefix {
 namespace {
 
 using testing_support::Bytes;
+using testing_support::cases;
 using testing_support::entry;
 using testing_support::GgufType;
 using testing_support::GgufWriter;
 using testing_support::safetensors_file;
-
-int cases(int full) { return std::getenv("PREFIX_TEST_QUICK") ? full / 10 : full; }
 
 // Numbers that parsers get wrong.
 constexpr std::array<uint64_t, 16> kHostile = {0,

@@ -1,4 +1,5 @@
-// How many cases of a property test run: a tenth under a sanitizer (docs/testing.md).
+// How many cases of a property test run: a tenth under a sanitizer (docs/testing.md), and four times as
+// many where there is all night.
 #pragma once
 
 #include <cstdlib>
@@ -6,6 +7,7 @@
 namespace prefix::testing_support {
 
 inline bool quick() { return std::getenv("PREFIX_TEST_QUICK") != nullptr; }
-inline int cases(int full) { return quick() ? full / 10 : full; }
+inline bool thorough() { return std::getenv("PREFIX_TEST_LONG") != nullptr; }
+inline int cases(int full) { return quick() ? full / 10 : thorough() ? full * 4 : full; }
 
 }  // namespace prefix::testing_support

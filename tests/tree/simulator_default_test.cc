@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "support/cases.h"
 #include "support/expect_error.h"
 #include "tree/default_model.h"
 #include "tree/simulator.h"
@@ -24,11 +25,10 @@ bool operator==(const SimulatorNode& a, const SimulatorNode& b) {
 
 namespace {
 
+using testing_support::cases;
 using testing_support::DefaultModel;
 using testing_support::expect_error;
 using Tokens = std::vector<int32_t>;
-
-int cases(int full) { return std::getenv("PREFIX_TEST_QUICK") ? full / 10 : full; }
 
 struct Outcome {
   SimulatorResult result;

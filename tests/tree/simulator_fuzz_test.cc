@@ -13,15 +13,15 @@
 #include <vector>
 
 #include "base/status.h"
+#include "support/cases.h"
 #include "tree/sglang_model.h"
 #include "tree/simulator.h"
 
 namespace prefix {
 namespace {
 
+using testing_support::cases;
 using testing_support::SglangModel;
-
-int cases(int full) { return std::getenv("PREFIX_TEST_QUICK") ? full / 10 : full; }
 
 enum class Kind { kMatch, kInsert, kLock, kUnlock, kEvict, kReset };
 constexpr const char* kKindNames[] = {"match", "insert", "lock", "unlock", "evict", "reset"};

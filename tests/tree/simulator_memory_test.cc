@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "support/cases.h"
 #include "tree/simulator.h"
 
 namespace {
@@ -40,9 +41,8 @@ thread_local int64_t live_bytes = 0;
 namespace prefix {
 namespace {
 
+using testing_support::cases;
 using Tokens = std::vector<int32_t>;
-
-int cases(int full) { return std::getenv("PREFIX_TEST_QUICK") ? full / 10 : full; }
 
 // All that can be seen of a simulator.
 std::string text_of(const Simulator& s) {
