@@ -2,7 +2,6 @@
 // both, which must agree in status and message.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
