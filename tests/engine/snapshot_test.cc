@@ -211,7 +211,10 @@ TEST_F(Snapshots, OfAModelWithTwoRotations) {
   const auto warm = run_all(*second, requests);
   for (size_t i = 0; i < requests.size(); ++i)
     ASSERT_TRUE(same_bits(cold->result(i), warm->result(i))) << i;
-  EXPECT_LT(warm->totals().tokens_computed, cold->totals().tokens_computed / 4);
+  // As much is found as where the requests ran.
+  const int64_t computed = warm->totals().tokens_computed;
+  EXPECT_LT(computed, cold->totals().tokens_computed / 2);
+  EXPECT_EQ(computed, run_all(*first, requests)->totals().tokens_computed);
 }
 
 // --- recency and room ----------------------------------------------------------------------------
