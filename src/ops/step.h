@@ -85,8 +85,8 @@ struct ConvArgs {
   int64_t ld_out = 0;
 };
 
-// Mamba-2 (Dao and Gu 2024, "Transformers are SSMs"). Per head, S is [head_dim, state]:
-//   dt = softplus(dt + dt_bias), clamped     S <- exp(dt A) S + dt x (outer) B     y = S C + D x
+// Mamba-2 (Dao and Gu 2024, "Transformers are SSMs"). Per head, S is [state, head_dim]:
+//   dt = softplus(dt + dt_bias), clamped     S <- exp(dt A) S + B (outer) dt x     y = C S + D x
 // Scan state of a layer: S of each head in turn.
 struct Mamba2Args {
   int32_t layer = 0;  // of the state

@@ -364,7 +364,7 @@ class Float64 {
     for (int32_t p = 0; p < p_n; ++p) {
       double sum = double{model_.d[h]} * x[p];
       for (int32_t n = 0; n < n_n; ++n) {
-        double& e = s[p * n_n + n];
+        double& e = s[n * p_n + p];
         e = std::exp(dt * model_.a[h]) * e + dt * x[p] * b[n];
         sum += e * c[n];
       }

@@ -4,8 +4,9 @@
 // depends on no other part. It goes through all segments of the step (scan_walk.h) with its part of
 // their states in slots, in memory of its thread:
 //
-//   Mamba-2            S [head_dim, state]         gated delta rule   S [key_dim, value_dim]
-//                      ── rows of a unit ──                              | columns of a unit
+//   S of Mamba-2            [state, head_dim]
+//     of the gated delta    [key_dim, value_dim]
+//     rule                          | columns of a unit
 //
 //   task = unit   load ─> rows ─> store ─> rows ─> copy ─> rows ...    slot 0, slot 1, ...
 //
@@ -27,27 +28,27 @@ namespace {
 
 // Tasks for each thread where the work allows it: threads get done at the same time.
 constexpr int64_t kTasksPerThread = 4;
-// Columns that the kernel of the gated delta rule passes at a time.
-constexpr int64_t kDeltaColumns = 32;
+// Columns that the kernels pass at a time, at most.
+constexpr int64_t kUnitColumns = 32;
 constexpr int64_t kGateRows = 16;
 
 int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
-// What a unit has: rows or columns [first, first + size) of `heads` heads; of several heads all.
+// What a unit has: columns [first, first + size) of `heads` heads; of several heads all.
 struct Unit {
   int64_t head, heads;
   int64_t first, size;
 };
 
-// All heads, of `whole` rows or columns each, cut into units for the threads.
+// All heads, of `whole` columns each, cut into units for the threads. Parts of a head have a multiple
+// of kUnitColumns.
 class Units {
  public:
-  // Parts of a head have a multiple of `step` rows or columns.
-  Units(int64_t heads, int64_t whole, int64_t step, int threads) : heads_(heads), whole_(whole) {
+  Units(int64_t heads, int64_t whole, int threads) : heads_(heads), whole_(whole) {
     const int64_t wanted = kTasksPerThread * threads;
     unit_heads_ = std::max<int64_t>(1, heads / wanted);
-    size_ = round_up(whole, step);
-    while (size_ > step && count() < wanted) size_ = round_up(size_ / 2, step);
+    size_ = round_up(whole, kUnitColumns);
+    while (size_ > kUnitColumns && count() < wanted) size_ = round_up(size_ / 2, kUnitColumns);
     size_ = std::min(size_, whole);
   }
   int64_t count() const { return (heads_ + unit_heads_ - 1) / unit_heads_ * parts(); }
@@ -86,6 +87,22 @@ struct UnitShape {
   int64_t head_floats() const { return lines * ld; }
   int64_t floats() const { return heads * head_floats(); }
 };
+
+// Of a unit of heads whose S is [lines, columns].
+UnitShape unit_shape(const ScanCall& call, int32_t layer, int64_t lines, int64_t columns,
+                     const Unit& unit) {
+  UnitShape shape;
+  shape.heads = unit.heads;
+  shape.lines = lines;
+  shape.columns = unit.size;
+  shape.stored_ld = columns;
+  shape.width = shape.ld = round_up(unit.size, call.context.kernels->scan.lanes);
+  // Lines at a power of two apart would share few sets of the L1 cache.
+  if (shape.ld > kUnitColumns && shape.ld % (2 * kUnitColumns) == 0) shape.ld += kUnitColumns;
+  const int64_t at = unit.head * lines * columns + unit.first;
+  shape.offset = call.step.state.scan_offset(layer) + static_cast<size_t>(at) * sizeof(float);
+  return shape;
+}
 
 // Asks for n columns of rows [begin, end) to be in L2: the hardware follows no row to the next.
 void prefetch_rows(const float* x, int64_t ld, int64_t begin, int64_t end, int64_t n) {
@@ -185,27 +202,15 @@ class UnitStates {
 class Mamba2States : public UnitStates {
  public:
   static UnitShape shape(const ScanCall& call, const Mamba2Args& args, const Unit& unit) {
-    UnitShape shape;
-    shape.heads = unit.heads;
-    shape.lines = unit.size;
-    shape.columns = shape.stored_ld = args.state;
-    shape.width = shape.ld = round_up(args.state, call.context.kernels->scan.lanes);
-    const int64_t at = (unit.head * args.head_dim + unit.first) * args.state;
-    shape.offset =
-        call.step.state.scan_offset(args.layer) + static_cast<size_t>(at) * sizeof(float);
-    return shape;
-  }
-  // The kernel's own memory, and B and C of some tokens, padded.
-  static int64_t work_floats(const ScanCall& call, const UnitShape& shape) {
-    return kScanTokens * (kScanRows * call.context.kernels->scan.lanes + 2 * shape.width);
+    return unit_shape(call, args.layer, args.state, args.head_dim, unit);
   }
   Mamba2States(const ScanCall& call, const Mamba2Args& args, const UnitShape& shape,
-               const Unit& unit, float* work, float* slots)
-      : UnitStates(call, shape, slots), args_(args), unit_(unit), work_(work) {}
+               const Unit& unit, float* slots)
+      : UnitStates(call, shape, slots), args_(args), unit_(unit) {}
 
   void rows(int32_t slot, int64_t begin, int64_t end) const {
-    for (int64_t row = begin; row < end; row += kScanTokens)
-      block({0, shape_.heads, at(slot), shape_.ld}, row, std::min(end, row + kScanTokens));
+    for (int64_t row = begin; row < end; row += kMamba2Tokens)
+      block({0, shape_.heads, at(slot), shape_.ld}, row, std::min(end, row + kMamba2Tokens));
   }
   void step(int32_t slot, int32_t state, int64_t row) {
     over_stored(slot, state, [&](const Heads& heads) { block(heads, row, row + 1); });
@@ -215,16 +220,16 @@ class Mamba2States : public UnitStates {
   void block(const Heads& heads, int64_t row, int64_t end) const {
     const int64_t inner = int64_t{args_.heads} * args_.head_dim;
     const int64_t group_heads = args_.heads / args_.groups;
-    const int64_t next = std::min(call_.rows(), end + kScanTokens);
+    const int64_t next = std::min(call_.rows(), end + kMamba2Tokens);
     const float* const x = args_.x + row * args_.ld;
     Mamba2Kernel kernel;
-    kernel.rows = shape_.lines;
-    kernel.columns = shape_.width;
+    kernel.lds = heads.ld;
+    kernel.state = args_.state;
+    kernel.columns = shape_.columns;
     kernel.tokens = end - row;
-    kernel.ldx = args_.ld;
+    kernel.ldx = kernel.ld_bc = args_.ld;
     kernel.ld_gates = call_.ld_gates;
     kernel.ldy = args_.ld_y;
-    kernel.sums = work_;
     for (int64_t i = heads.begin; i < heads.end; ++i) {
       const int64_t head = unit_.head + i, column = head * args_.head_dim + unit_.first;
       if (i == heads.begin || head % group_heads == 0) {
@@ -234,10 +239,8 @@ class Mamba2States : public UnitStates {
         prefetch_rows(args_.x + c, args_.ld, end, next, args_.state);
         kernel.b = x + b;
         kernel.c = x + c;
-        kernel.ld_bc = args_.ld;
-        if (shape_.width != shape_.columns) pad(kernel);
       }
-      prefetch_rows(args_.x + column, args_.ld, end, next, shape_.lines);
+      prefetch_rows(args_.x + column, args_.ld, end, next, shape_.columns);
       kernel.s = heads.s + (i - heads.begin) * shape_.head_floats();
       kernel.x = x + column;
       kernel.dt = call_.gates + row * call_.ld_gates + head;
@@ -245,48 +248,22 @@ class Mamba2States : public UnitStates {
       kernel.d = args_.d[head];
       kernel.y = args_.y + row * args_.ld_y + column;
       if (!call_.context.kernels->scan.mamba2(kernel))
-        mark(row, end, args_.y + column, args_.ld_y, shape_.lines);
+        mark(row, end, args_.y + column, args_.ld_y, shape_.columns);
     }
-  }
-  // B and C in whole vectors.
-  void pad(Mamba2Kernel& kernel) const {
-    float* to = work_ + kScanTokens * kScanRows * call_.context.kernels->scan.lanes;
-    for (const float** const part : {&kernel.b, &kernel.c}) {
-      const float* const from = *part;
-      *part = to;
-      for (int64_t t = 0; t < kernel.tokens; ++t, to += shape_.width) {
-        std::copy_n(from + t * args_.ld, shape_.columns, to);
-        std::fill(to + shape_.columns, to + shape_.width, 0.0f);
-      }
-    }
-    kernel.ld_bc = shape_.width;
   }
 
   const Mamba2Args& args_;
   const Unit& unit_;
-  float* const work_;
 };
 
 // Gates of a row: [value heads] decay | [value heads] b | [key heads] scales of q | of k.
 class GatedDeltaStates : public UnitStates {
  public:
   static UnitShape shape(const ScanCall& call, const GatedDeltaArgs& args, const Unit& unit) {
-    UnitShape shape;
-    shape.heads = unit.heads;
-    shape.lines = args.key_dim;
-    shape.columns = unit.size;
-    shape.stored_ld = args.value_dim;
-    shape.width = shape.ld = round_up(unit.size, call.context.kernels->scan.lanes);
-    // Lines at a power of two apart would share few sets of the L1 cache.
-    if (shape.ld > kDeltaColumns && shape.ld % (2 * kDeltaColumns) == 0) shape.ld += kDeltaColumns;
-    const int64_t at = unit.head * args.key_dim * args.value_dim + unit.first;
-    shape.offset =
-        call.step.state.scan_offset(args.layer) + static_cast<size_t>(at) * sizeof(float);
-    return shape;
+    return unit_shape(call, args.layer, args.key_dim, args.value_dim, unit);
   }
-  static int64_t work_floats(const ScanCall&, const UnitShape&) { return 0; }
   GatedDeltaStates(const ScanCall& call, const GatedDeltaArgs& args, const UnitShape& shape,
-                   const Unit& unit, float* /*work*/, float* slots)
+                   const Unit& unit, float* slots)
       : UnitStates(call, shape, slots), args_(args), unit_(unit) {}
 
   void rows(int32_t slot, int64_t begin, int64_t end) const {
@@ -359,11 +336,10 @@ int64_t scan_units(const ScanCall& call, const Args& args, const Units& units) {
   call.context.threads->run(units.count(), [&](int64_t i, int worker) {
     const Unit unit = units[i];
     const UnitShape shape = States::shape(call, args, unit);
-    const int64_t work = round_up(States::work_floats(call, shape), 16);
-    const int64_t floats = work + call.walk.slots * shape.floats();
+    const int64_t floats = call.walk.slots * shape.floats();
     auto* const memory = reinterpret_cast<float*>(
         call.context.scratch[worker].reserve(static_cast<size_t>(floats) * sizeof(float)));
-    States states(call, args, shape, unit, memory, memory + work);
+    States states(call, args, shape, unit, memory);
     walk_segments(*call.step.scan, call.walk, states);
   });
   const int64_t at_once = std::min<int64_t>(call.context.threads->count(), units.count());
@@ -384,7 +360,7 @@ void CpuStep::scan(const Mamba2Args& args) {
                                         args.dt_min, args.dt_max, args.heads, out,
                                         out + args.heads);
   });
-  const Units units(args.heads, args.head_dim, kScanRows, context_.threads->count());
+  const Units units(args.heads, args.head_dim, context_.threads->count());
   scan_bytes_ = std::max(scan_bytes_, scan_units<Mamba2States>(call, args, units));
 }
 
@@ -410,7 +386,7 @@ void CpuStep::scan(const GatedDeltaArgs& args) {
       q_scale[args.key_heads + head] = inverse_norm(q + (args.key_heads + head) * args.key_dim);
     }
   });
-  const Units units(args.value_heads, args.value_dim, kDeltaColumns, context_.threads->count());
+  const Units units(args.value_heads, args.value_dim, context_.threads->count());
   scan_bytes_ = std::max(scan_bytes_, scan_units<GatedDeltaStates>(call, args, units));
 }
 

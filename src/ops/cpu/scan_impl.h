@@ -1,14 +1,16 @@
 // The kernels of scan_kernels.h over the Simd of the including translation unit.
 //
-//   Mamba-2: lanes along the columns of S. Two rows stay in registers over all tokens; the sums over
-//   columns are left as one vector a row and token, and finished for many rows at a time:
+// Lanes lie along the columns of S, which never meet: no sum goes over lanes.
 //
-//     S row 0  [ v0 | v1 | .. | v7 ]  -> sums[token][row 0][lanes] ┐
-//     S row 1  [ v0 | v1 | .. | v7 ]  -> sums[token][row 1][lanes] ┴> y[token][rows]
+//   Mamba-2: some lines of two vectors stay in registers over all tokens; u = dt x and the unfinished
+//   y of the tokens are in the L1 cache:
 //
-//   Gated delta rule: lanes along the columns of S, which never meet. S lies in the L1 cache and is
-//   passed once a token: a pass brings in this token's change, and adds up this token's q S and the
-//   next one's k S.
+//     S line 0  [ v0 | v1 ]   token t:  S <- decay S + u B[line]
+//     S line 1  [ v0 | v1 ]             y <- y + S C[line]
+//     ..
+//
+//   Gated delta rule: S lies in the L1 cache and is passed once a token: a pass brings in this
+//   token's change, and adds up this token's q S and the next one's k S.
 #pragma once
 
 #include "ops/cpu/scan_kernels.h"
@@ -32,152 +34,94 @@ inline void store_part(float* p, int64_t n, Simd::F x) {
 // Whether what was added up as 0 * x had finite x only.
 inline bool all_zero(Simd::F zeros) { return vec_sum(zeros) == 0; }
 
-// Lane i: vec_sum of the vector at p + i * kLanes, with the same bits. Each step folds the upper
-// half of the lanes onto the lower, of two vectors at a time.
-#if defined(__AVX512DQ__)
-inline Simd::F sums_of_vectors(const float* p) {
-  __m512 fours[4];
-  for (int i = 0; i < 4; ++i) {
-    const auto eights = [&](int a, int b) {
-      const __m512 x = Simd::load(p + a * 16), y = Simd::load(p + b * 16);
-      return Simd::add(_mm512_maskz_shuffle_f32x4(0xffff, x, y, 0x44),
-                       _mm512_maskz_shuffle_f32x4(0xffff, x, y, 0xee));
-    };
-    const __m512 x = eights(i, 4 + i), y = eights(8 + i, 12 + i);
-    fours[i] = Simd::add(_mm512_maskz_shuffle_f32x4(0xffff, x, y, 0x88),
-                         _mm512_maskz_shuffle_f32x4(0xffff, x, y, 0xdd));
-  }
-  const auto twos = [](__m512 x, __m512 y) {
-    const __m512d a = _mm512_castps_pd(x), b = _mm512_castps_pd(y);
-    return Simd::add(_mm512_castpd_ps(_mm512_maskz_unpacklo_pd(0xff, a, b)),
-                     _mm512_castpd_ps(_mm512_maskz_unpackhi_pd(0xff, a, b)));
-  };
-  const __m512 x = twos(fours[0], fours[1]), y = twos(fours[2], fours[3]);
-  return Simd::add(_mm512_maskz_shuffle_ps(0xffff, x, y, 0x88),
-                   _mm512_maskz_shuffle_ps(0xffff, x, y, 0xdd));
-}
-#elif defined(__AVX2__)
-inline Simd::F sums_of_vectors(const float* p) {
-  __m256 fours[4];
-  for (int i = 0; i < 4; ++i) {
-    const __m256 x = Simd::load(p + i * 8), y = Simd::load(p + (4 + i) * 8);
-    fours[i] = Simd::add(_mm256_permute2f128_ps(x, y, 0x20), _mm256_permute2f128_ps(x, y, 0x31));
-  }
-  const auto twos = [](__m256 x, __m256 y) {
-    const __m256d a = _mm256_castps_pd(x), b = _mm256_castps_pd(y);
-    return Simd::add(_mm256_castpd_ps(_mm256_unpacklo_pd(a, b)),
-                     _mm256_castpd_ps(_mm256_unpackhi_pd(a, b)));
-  };
-  const __m256 x = twos(fours[0], fours[1]), y = twos(fours[2], fours[3]);
-  return Simd::add(_mm256_shuffle_ps(x, y, 0x88), _mm256_shuffle_ps(x, y, 0xdd));
-}
-#else
-inline Simd::F sums_of_vectors(const float* p) {
-  float sums[Simd::kLanes];
-  for (int i = 0; i < Simd::kLanes; ++i) sums[i] = vec_sum(Simd::load(p + i * Simd::kLanes));
-  return Simd::load(sums);
-}
-#endif
+// Lines of S that stay in registers over all tokens, for two vectors of columns.
+constexpr int kMamba2Lines = Simd::kLanes == 16 ? 8 : 4;
 
-// Vectors of a row that stay in registers, for two rows.
-constexpr int64_t kRowVectors = Simd::kLanes == 16 ? 8 : 4;
-
-// V vectors of R rows, from row `row` and column `column` on, over all tokens. `sums` are those of
-// the first of the rows.
-template <int R, int V>
-inline void mamba2_block(const Mamba2Kernel& args, int64_t row, int64_t column, float* sums) {
-  constexpr int64_t kLanes = Simd::kLanes;
-  float* const at = args.s + row * args.columns + column;
-  // Loops over s are unrolled by name: g++ 12 would keep it in memory around the loop of tokens.
-  Simd::F s[R][V];
-#pragma GCC unroll 8
-  for (int r = 0; r < R; ++r)
-#pragma GCC unroll 8
-    for (int j = 0; j < V; ++j) s[r][j] = Simd::load(at + r * args.columns + j * kLanes);
-  for (int64_t t = 0; t < args.tokens; ++t) {
-    const Simd::F decay = Simd::set1(args.decay[t * args.ld_gates]);
-    const float dt = args.dt[t * args.ld_gates];
-    const float* const x = args.x + t * args.ldx + row;
-    const float* const b = args.b + t * args.ld_bc + column;
-    const float* const c = args.c + t * args.ld_bc + column;
-    float* const sum = sums + t * kScanRows * kLanes;
-    // Two sums a row, of even and of odd vectors: one would be a long chain of dependent additions.
-    Simd::F u[R], y[R][2];
-    for (int r = 0; r < R; ++r) {
-      u[r] = Simd::set1(x[r] * dt);
-      y[r][0] = column == 0 ? Simd::zero() : Simd::load(sum + r * kLanes);
-      y[r][1] = Simd::zero();
-    }
-#pragma GCC unroll 8
-    for (int j = 0; j < V; ++j) {
-      const Simd::F bj = Simd::load(b + j * kLanes), cj = Simd::load(c + j * kLanes);
-      for (int r = 0; r < R; ++r) {
-        s[r][j] = Simd::fma(u[r], bj, Simd::mul(decay, s[r][j]));
-        y[r][j % 2] = Simd::fma(s[r][j], cj, y[r][j % 2]);
-      }
-    }
-    for (int r = 0; r < R; ++r) Simd::store(sum + r * kLanes, Simd::add(y[r][0], y[r][1]));
-  }
-#pragma GCC unroll 8
-  for (int r = 0; r < R; ++r)
-#pragma GCC unroll 8
-    for (int j = 0; j < V; ++j) Simd::store(at + r * args.columns + j * kLanes, s[r][j]);
-}
-
+// dt x and y of the tokens of a call, for V vectors of columns.
 template <int V>
-inline void mamba2_columns(const Mamba2Kernel& args, int64_t row, int64_t rows, int64_t column) {
-  int64_t r = 0;
-  for (; r + 2 <= rows; r += 2)
-    mamba2_block<2, V>(args, row + r, column, args.sums + r * Simd::kLanes);
-  if (r < rows) mamba2_block<1, V>(args, row + r, column, args.sums + r * Simd::kLanes);
+struct Mamba2Columns {
+  alignas(64) float u[kMamba2Tokens][V * Simd::kLanes];
+  alignas(64) float y[kMamba2Tokens][V * Simd::kLanes];
+};
+
+// L lines from `line` on, over all tokens. The sum of y goes from line to line, the first to the last,
+// whatever L and V are.
+template <int V, int L>
+inline void mamba2_lines(const Mamba2Kernel& args, float* at, int64_t line,
+                         Mamba2Columns<V>& columns) {
+  constexpr int64_t kLanes = Simd::kLanes;
+  // Loops over s are unrolled by name: g++ 12 would keep it in memory around the loop of tokens.
+  Simd::F s[L][V];
+#pragma GCC unroll 8
+  for (int i = 0; i < L; ++i)
+#pragma GCC unroll 2
+    for (int j = 0; j < V; ++j) s[i][j] = Simd::load(at + i * args.lds + j * kLanes);
+  const float* decays = args.decay;
+  const float* b = args.b + line;
+  const float* c = args.c + line;
+  for (int64_t t = 0; t < args.tokens; ++t) {
+    const Simd::F decay = Simd::set1(*decays);
+    Simd::F u[V], y[V];
+#pragma GCC unroll 2
+    for (int j = 0; j < V; ++j) {
+      u[j] = Simd::load(columns.u[t] + j * kLanes);
+      y[j] = Simd::load(columns.y[t] + j * kLanes);
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < L; ++i) {
+      const Simd::F bi = Simd::set1(b[i]), ci = Simd::set1(c[i]);
+#pragma GCC unroll 2
+      for (int j = 0; j < V; ++j) {
+        s[i][j] = Simd::fma(u[j], bi, Simd::mul(decay, s[i][j]));
+        y[j] = Simd::fma(s[i][j], ci, y[j]);
+      }
+    }
+#pragma GCC unroll 2
+    for (int j = 0; j < V; ++j) Simd::store(columns.y[t] + j * kLanes, y[j]);
+    decays += args.ld_gates;
+    b += args.ld_bc;
+    c += args.ld_bc;
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < L; ++i)
+#pragma GCC unroll 2
+    for (int j = 0; j < V; ++j) Simd::store(at + i * args.lds + j * kLanes, s[i][j]);
 }
 
-// y = what was summed + D x, of `rows` rows.
-inline Simd::F mamba2_results(const Mamba2Kernel& args, int64_t row, int64_t rows, Simd::F zeros) {
+// V vectors of columns from `column` on; of the last of them there may be fewer than kLanes.
+template <int V>
+inline Simd::F mamba2_columns(const Mamba2Kernel& args, int64_t column, Simd::F zeros) {
   constexpr int64_t kLanes = Simd::kLanes;
+  Mamba2Columns<V> columns;
   const Simd::F d = Simd::set1(args.d);
-  for (int64_t t = 0; t < args.tokens; ++t) {
-    for (int64_t r = 0; r < rows; r += kLanes) {
-      const int64_t n = rows - r;
-      const float* const sums = args.sums + (t * kScanRows + r) * kLanes;
-      Simd::F sum;
-      if (n >= kLanes) {
-        sum = sums_of_vectors(sums);
-      } else {
-        float some[kLanes] = {};
-        for (int64_t i = 0; i < n; ++i) some[i] = vec_sum(Simd::load(sums + i * kLanes));
-        sum = Simd::load(some);
-      }
-      const Simd::F y = Simd::fma(d, load_part(args.x + t * args.ldx + row + r, n), sum);
-      store_part(args.y + t * args.ldy + row + r, n, y);
-      zeros = Simd::fma(y, Simd::zero(), zeros);
-    }
-  }
+  const auto each = [&](const auto& work) {
+    for (int64_t t = 0; t < args.tokens; ++t)
+      for (int j = 0; j < V; ++j) work(t, j * kLanes, args.columns - column - j * kLanes);
+  };
+  each([&](int64_t t, int64_t j, int64_t n) {
+    const Simd::F x = load_part(args.x + t * args.ldx + column + j, n);
+    Simd::store(columns.u[t] + j, Simd::mul(x, Simd::set1(args.dt[t * args.ld_gates])));
+    Simd::store(columns.y[t] + j, Simd::mul(d, x));
+  });
+  int64_t line = 0;
+  float* const s = args.s + column;
+  for (; line + kMamba2Lines <= args.state; line += kMamba2Lines)
+    mamba2_lines<V, kMamba2Lines>(args, s + line * args.lds, line, columns);
+  for (; line < args.state; ++line) mamba2_lines<V, 1>(args, s + line * args.lds, line, columns);
+  each([&](int64_t t, int64_t j, int64_t n) {
+    const Simd::F y = Simd::load(columns.y[t] + j);
+    store_part(args.y + t * args.ldy + column + j, n, y);
+    zeros = Simd::fma(y, Simd::zero(), zeros);
+  });
   return zeros;
 }
 
 bool scan_mamba2(const Mamba2Kernel& args) {
   Simd::F zeros = Simd::zero();
-  for (int64_t row = 0; row < args.rows; row += kScanRows) {
-    const int64_t rows = args.rows - row < kScanRows ? args.rows - row : kScanRows;
-    for (int64_t column = 0; column < args.columns;) {
-      const int64_t vectors = (args.columns - column) / Simd::kLanes;
-      if (vectors >= kRowVectors) {
-        mamba2_columns<kRowVectors>(args, row, rows, column);
-        column += kRowVectors * Simd::kLanes;
-      } else if (vectors >= 4) {
-        mamba2_columns<4>(args, row, rows, column);
-        column += 4 * Simd::kLanes;
-      } else if (vectors >= 2) {
-        mamba2_columns<2>(args, row, rows, column);
-        column += 2 * Simd::kLanes;
-      } else {
-        mamba2_columns<1>(args, row, rows, column);
-        column += Simd::kLanes;
-      }
-    }
-    zeros = mamba2_results(args, row, rows, zeros);
-  }
+  int64_t column = 0;
+  for (; column + Simd::kLanes < args.columns; column += 2 * Simd::kLanes)
+    zeros = mamba2_columns<2>(args, column, zeros);
+  if (column < args.columns) zeros = mamba2_columns<1>(args, column, zeros);
   return all_zero(zeros);
 }
 

@@ -9,30 +9,27 @@
 
 namespace prefix::ops {
 
-// Rows of a Mamba-2 state whose sums are finished together, and tokens of a call: B and C of the
-// tokens, the rows and the unfinished sums share the L1 cache.
-inline constexpr int64_t kScanRows = 16;
-inline constexpr int64_t kScanTokens = 16;
+// Tokens of a call for Mamba-2: their B and C stay in the L1 cache.
+inline constexpr int64_t kMamba2Tokens = 16;
 
-// Rows of S of one head (step.h, Mamba2Args), over some tokens. Columns are padded to whole vectors
-// with zeros: of S, of b and of c.
+// Columns of S of one head (step.h, Mamba2Args), over some tokens.
 struct Mamba2Kernel {
-  float* s = nullptr;  // [rows, columns]
-  int64_t rows = 0;
-  int64_t columns = 0;       // a multiple of ScanKernels::lanes, and the leading dimension
-  int64_t tokens = 0;        // at most kScanTokens
-  const float* x = nullptr;  // [tokens, rows]
+  float* s = nullptr;  // [state, columns]; columns up to a whole vector exist
+  int64_t lds = 0;
+  int64_t state = 0;
+  int64_t columns = 0;
+  int64_t tokens = 0;        // at most kMamba2Tokens
+  const float* x = nullptr;  // [tokens, columns]
   int64_t ldx = 0;
-  const float* b = nullptr;  // [tokens, columns]
+  const float* b = nullptr;  // [tokens, state]
   const float* c = nullptr;
   int64_t ld_bc = 0;
   const float* dt = nullptr;     // of each token
   const float* decay = nullptr;  // exp(dt A)
   int64_t ld_gates = 0;
   float d = 0;
-  float* y = nullptr;  // [tokens, rows]
+  float* y = nullptr;  // [tokens, columns]
   int64_t ldy = 0;
-  float* sums = nullptr;  // [kScanTokens, kScanRows, lanes]: working memory
 };
 
 // Columns of S of one head (step.h, GatedDeltaArgs), over some tokens.
