@@ -309,7 +309,7 @@ TreeOptions Engine::tree_options() const {
     tree.policy = PolicyGhosts::kFirst;
   }
   const double attention_layers = model_->kv_layout().layers;
-  tree.token_cost = c.hidden * (2 * q + 2 * kv + 3.0 * c.intermediate);
+  tree.token_cost = c.hidden * (2 * q + 2 * kv + 3.0 * static_cast<double>(c.feed_forward_width()));
   tree.position_cost = 2 * q * attention_layers / c.layers;
   return tree;
 }

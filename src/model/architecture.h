@@ -33,10 +33,12 @@ struct TensorNames {
   std::string_view sinks;  // of attention: a score for each head
   std::string_view gate, up, gate_up, down;
   // Of routed experts. Matrices of an expert have "{e}" for its number; without it all experts lie
-  // one after the other in one tensor. Where gate and up are one matrix whose rows take turns,
-  // expert_gate_up and expert_down are whole names of tensors of all experts (expert_rows.h), and
-  // biases have "_bias" behind them.
-  std::string_view router, expert_gate, expert_up, expert_gate_up, expert_down;
+  // one after the other in one tensor. There expert_gate_up is both, gate above up of each expert.
+  // Where their rows take turns, expert_turns is both, and it and expert_down are whole names
+  // (expert_rows.h); biases have "_bias" behind them.
+  std::string_view router, expert_gate, expert_up, expert_gate_up, expert_turns, expert_down;
+  // Of a gated block beside experts, where it is not called what a block alone is called.
+  std::string_view shared_gate, shared_up, shared_down;
   // Of a recurrent layer. The projection into it is `in`, or `in_qkv`, `in_z`, `in_b` and `in_a`; it
   // and `conv` go without ".weight" / ".bias", the others are whole.
   std::string_view in, in_qkv, in_z, in_b, in_a, conv;
@@ -126,7 +128,7 @@ struct ConfigTraits {
   ops::ActivationFn activation = ops::ActivationFn::kSilu;
   bool gelu_is_tanh = false;       // files say "gelu" and mean its tanh form
   bool text_config = false;        // a vision model has its text model under this key
-  bool shared_mlp = false;         // shared_intermediate_size, beside experts that must be none
+  bool shared_mlp = false;         // shared_intermediate_size: of a block beside experts, if any
   int32_t attention_interval = 0;  // full_attention_interval; 0: no such key
   WindowTraits window = {};
   ScoreTraits scores = {};

@@ -93,6 +93,7 @@ struct ExpertConfig {
   int32_t intermediate = 0;
   bool normalized = false;      // the weights of a token's experts sum to 1
   bool biased = false;          // the router and all matrices
+  bool shared = false;          // beside them a gated block that every token uses
   std::vector<uint8_t> layers;  // 1: the layer has them in place of a block of its own
 };
 
@@ -144,6 +145,11 @@ struct ModelConfig {
   int32_t recurrent_count() const;
   bool has_experts(int32_t layer) const {
     return experts.count > 0 && experts.layers[static_cast<size_t>(layer)] != 0;
+  }
+  // Of the feed-forward block of a layer, as far as a token goes through it.
+  int64_t feed_forward_width() const {
+    if (experts.count == 0) return intermediate;
+    return int64_t{experts.intermediate} * experts.per_token + (experts.shared ? intermediate : 0);
   }
   // Keys that a layer of attention sees, the query's own the last; 0: all, as when the window is no
   // shorter than the longest sequence.

@@ -61,7 +61,7 @@ class GgufConfigReader {
     c_.feed_forward = architecture.feed_forward;
     if (architecture.recurrent != Mixer::kNone) recurrent(architecture);
     c_.activation = traits.activation;
-    if (traits.experts.count.name != nullptr) experts(traits.experts);
+    if (traits.experts.count.name != nullptr) experts(traits);
     if (traits.multipliers) multipliers();
     if (traits.scores.read) scores(traits.scores);
     if (traits.scaled_embedding)
@@ -213,16 +213,19 @@ class GgufConfigReader {
   }
 
   // The weights of a token's experts sum to 1 unless a key says otherwise.
-  void experts(const ExpertKeys& keys) {
+  void experts(const ConfigTraits& traits) {
     ExpertConfig& e = c_.experts;
+    e.shared = traits.shared_mlp;
+    // Such models may have none.
+    if (e.shared && m_.integer(key("expert_count"), 0, ConfigLimits::kExperts, 0) == 0) return;
     e.count = static_cast<int32_t>(m_.integer(key("expert_count"), 1, ConfigLimits::kExperts));
     e.per_token = static_cast<int32_t>(m_.integer(key("expert_used_count"), 1, e.count));
-    const bool own_size = keys.intermediate.name != nullptr;
-    e.intermediate = own_size || m_.has(key("expert_feed_forward_length"))
-                         ? count("expert_feed_forward_length", ConfigLimits::kIntermediate)
-                         : c_.intermediate;
+    constexpr const char* kOwn = "expert_feed_forward_length";
+    const bool own = !e.shared && traits.experts.intermediate.name != nullptr;
+    e.intermediate =
+        count(own || m_.has(key(kOwn)) ? kOwn : "feed_forward_length", ConfigLimits::kIntermediate);
     e.normalized = m_.boolean(key("expert_weights_norm"), true);
-    e.biased = keys.biased;
+    e.biased = traits.experts.biased;
     for (int32_t i = 0; i < c_.layers; ++i)
       e.layers.push_back(tensors_.find("blk." + std::to_string(i) + ".ffn_gate_inp.weight") !=
                          nullptr);
@@ -265,7 +268,7 @@ class GgufConfigReader {
     if (values != c_.head_dim)
       fail(Code::kUnsupportedModel, "heads with ", c_.head_dim, " key and ", values,
            " value dimensions are not supported");
-    // Of the experts, which are none, where both are there.
+    // That of the experts, if any, where both are there.
     const bool shared = traits.shared_mlp && m_.integer(key("expert_shared_feed_forward_length"), 0,
                                                         ConfigLimits::kIntermediate, 0) > 0;
     c_.intermediate =

@@ -285,14 +285,6 @@ std::vector<int32_t> token_ids(const Json& json, const char* key, int32_t vocab)
   return ids;
 }
 
-// A router in front of the feed-forward part; transformers takes 8 experts where the key is absent.
-void refuse_experts(const Json& json) {
-  const int64_t experts = json_int(json, "num_local_experts", 0, INT32_MAX, 8);
-  if (experts > 0)
-    fail(Code::kUnsupportedModel, "num_local_experts is ", experts,
-         "; mixtures of experts are not supported");
-}
-
 int32_t intermediate_size(const Json& json, const ConfigTraits& traits) {
   constexpr int64_t kMost = ConfigLimits::kIntermediate;
   if (traits.shared_mlp)
@@ -382,7 +374,6 @@ ModelConfig config_from_json(const Json& whole) {
   const Json& json = text_config(whole, architecture);
   refuse_unsupported(whole, architecture);
   if (&json != &whole) refuse_unsupported(json, architecture);
-  if (traits.shared_mlp) refuse_experts(json);
 
   const auto count = [&](const char* key, int64_t max) {
     return static_cast<int32_t>(json_int(json, key, 1, max));

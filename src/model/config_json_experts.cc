@@ -60,6 +60,7 @@ void read_experts(const Json& json, const Architecture& architecture, ModelConfi
          ", more than the ", experts.count, " experts");
   experts.normalized = keys.normalized == nullptr || json_bool(json, keys.normalized, false);
   experts.biased = keys.biased;
+  experts.shared = architecture.config.shared_mlp;
   experts.layers =
       own_size ? expert_layers(json, c) : std::vector<uint8_t>(static_cast<size_t>(c.layers), 1);
 }

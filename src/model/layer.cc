@@ -12,6 +12,7 @@ std::vector<LayerSpec> resolve_layers(const ModelConfig& config, const Architect
     LayerSpec& layer = layers[static_cast<size_t>(i)];
     layer.mixer_norms = {!names.attention_norm.empty(), !names.post_attention_norm.empty()};
     layer.feed_forward = config.has_experts(i) ? FeedForward::kExperts : config.feed_forward;
+    layer.shared = config.experts.shared && layer.feed_forward == FeedForward::kExperts;
     if (architecture.single_blocks && config.kind(i) != LayerKind::kFeedForward)
       layer.feed_forward = FeedForward::kNone;
     switch (config.kind(i)) {

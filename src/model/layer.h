@@ -37,6 +37,7 @@ struct LayerSpec {
   int32_t kv_layer = -1;       // which layer of a page holds its keys and values; -1: it has none
   int32_t state_layer = -1;    // which layer of a state is its own; -1: it has none
   FeedForward feed_forward = FeedForward::kGated;
+  bool shared = false;  // a gated block beside the experts
   BlockNorms feed_forward_norms;
 };
 

@@ -8,6 +8,7 @@
 //                          └ feed-forward   norm ─ gate, up ─ act(gate) * up ─ down ─(+)
 //                              or           norm ─ up ─ relu(up)^2 ─ down ─(+)
 //                              or           norm ─ router ─ a few experts of gate, up, down ─(+)
+//                                          and, beside them, gate, up ─ down ─(+)
 //
 //   model.cc life and memory · forward.cc the pass · blocks/ what a layer is made of (layer.h) ·
 //   heads.cc what is read of the last layer

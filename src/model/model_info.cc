@@ -45,8 +45,9 @@ std::string_view group_of(std::string_view name, const ModelConfig& config) {
   if (is_recurrent(name, config)) return "recurrent";
   if (has("embed") || has("embd")) return "embedding";
   if (has("attn") || has("attention")) return "attention";
-  if (has("_exps.") || has(".experts.")) return "experts";
-  if (has("mlp") || has(".block_sparse_moe.") || has("ffn") || has(".feed_forward.")) return "mlp";
+  const bool moe = has(".block_sparse_moe.");
+  if (has("_exps.") || has(".experts.") || (moe && has("put_linear."))) return "experts";
+  if (has("mlp") || moe || has("ffn") || has(".feed_forward.")) return "mlp";
   if (has(".mixer.")) return group_of_mixer(name);
   if (name.ends_with("lm_head.weight") || name == "output.weight") return "output";
   return "other";

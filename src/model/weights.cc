@@ -5,6 +5,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/quote.h"
@@ -81,7 +82,8 @@ class Loader {
       if (spec.feed_forward == FeedForward::kExperts)
         experts(w);
       else
-        mlp(w, spec.feed_forward == FeedForward::kGated);
+        mlp(w, spec.feed_forward == FeedForward::kGated, names_);
+      if (spec.shared) mlp(w, true, shared_names());
     }
     return w;
   }
@@ -229,26 +231,36 @@ class Loader {
     return TurnedColumns::stored(head, config_.recurrent.groups, config_.recurrent.heads);
   }
 
-  void mlp(LayerWeights& w, bool gated) {
+  // Names in which a block beside experts is a block.
+  TensorNames shared_names() const {
+    TensorNames names = names_;
+    if (names.shared_gate.empty()) return names;
+    names.gate = names.shared_gate;
+    names.up = names.shared_up;
+    names.down = names.shared_down;
+    return names;
+  }
+
+  void mlp(LayerWeights& w, bool gated, const TensorNames& names) {
     const int64_t h = config_.hidden;
     const int64_t inner = config_.intermediate;
     if (!gated) {
-      w.gate_up = pack(name(names_.up) + ".weight", inner, h);
-      w.up_bias = bias(name(names_.up), inner, config_.mlp_bias);
-    } else if (!names_.gate_up.empty()) {
-      TensorRows::Part gate = part(name(names_.gate_up) + ".weight", 2 * inner, h);
+      w.gate_up = pack(name(names.up) + ".weight", inner, h);
+      w.up_bias = bias(name(names.up), inner, config_.mlp_bias);
+    } else if (!names.gate_up.empty()) {
+      TensorRows::Part gate = part(name(names.gate_up) + ".weight", 2 * inner, h);
       gate.count = inner;
       TensorRows::Part up = gate;
       up.first = inner;
       w.gate_up = pack_gated(inner, h, gate, up);
     } else {
-      w.gate_up = pack_gated(inner, h, part(name(names_.gate) + ".weight", inner, h),
-                             part(name(names_.up) + ".weight", inner, h));
-      w.gate_bias = bias(name(names_.gate), inner, config_.mlp_bias);
-      w.up_bias = bias(name(names_.up), inner, config_.mlp_bias);
+      w.gate_up = pack_gated(inner, h, part(name(names.gate) + ".weight", inner, h),
+                             part(name(names.up) + ".weight", inner, h));
+      w.gate_bias = bias(name(names.gate), inner, config_.mlp_bias);
+      w.up_bias = bias(name(names.up), inner, config_.mlp_bias);
     }
-    w.down = pack(name(names_.down) + ".weight", h, inner);
-    w.down_bias = bias(name(names_.down), h, config_.mlp_bias);
+    w.down = pack(name(names.down) + ".weight", h, inner);
+    w.down_bias = bias(name(names.down), h, config_.mlp_bias);
   }
 
   void experts(LayerWeights& w) {
@@ -263,14 +275,12 @@ class Loader {
       expert.gate_bias = bias(w.expert_gate_bias, e.intermediate);
       expert.up_bias = bias(w.expert_up_bias, e.intermediate);
       expert.down_bias = bias(w.expert_down_bias, config_.hidden);
-      if (!names_.expert_gate_up.empty()) {
+      if (!names_.expert_turns.empty()) {
         stacked_expert(i, expert);
         continue;
       }
-      expert.gate_up =
-          pack_gated(e.intermediate, config_.hidden,
-                     expert_part(names_.expert_gate, i, e.intermediate, config_.hidden),
-                     expert_part(names_.expert_up, i, e.intermediate, config_.hidden));
+      const auto [gate, up] = gate_and_up(i);
+      expert.gate_up = pack_gated(e.intermediate, config_.hidden, gate, up);
       expert.down = pack(config_.hidden, e.intermediate,
                          {expert_part(names_.expert_down, i, config_.hidden, e.intermediate)});
     }
@@ -285,14 +295,14 @@ class Loader {
       for (int64_t i = 0; device_ && i < e.count; ++i) read_row(t, i, out.data() + i * n);
       return out;
     };
-    if (names_.expert_gate_up.empty()) {
+    if (names_.expert_turns.empty()) {
       w.expert_gate_bias = upload(of_all(name(names_.expert_gate) + ".bias", e.intermediate));
       w.expert_up_bias = upload(of_all(name(names_.expert_up) + ".bias", e.intermediate));
       w.expert_down_bias = upload(of_all(name(names_.expert_down) + ".bias", config_.hidden));
       return;
     }
     const std::vector<float> both =
-        of_all(name(names_.expert_gate_up) + "_bias", 2 * int64_t{e.intermediate});
+        of_all(name(names_.expert_turns) + "_bias", 2 * int64_t{e.intermediate});
     std::vector<float> gate, up;
     for (size_t i = 0; i < both.size(); ++i) (i % 2 == 0 ? gate : up).push_back(both[i]);
     w.expert_gate_bias = upload(gate);
@@ -303,9 +313,8 @@ class Loader {
   // Of tensors of all experts that have gate and up in one.
   void stacked_expert(int32_t i, ops::ExpertWeights& expert) {
     const int64_t h = config_.hidden, inner = config_.experts.intermediate;
-    expert.gate_up =
-        pack_gated(inner, h, stacked_rows(names_.expert_gate_up, i, 2 * inner, h, 0, 2),
-                   stacked_rows(names_.expert_gate_up, i, 2 * inner, h, 1, 2));
+    expert.gate_up = pack_gated(inner, h, stacked_rows(names_.expert_turns, i, 2 * inner, h, 0, 2),
+                                stacked_rows(names_.expert_turns, i, 2 * inner, h, 1, 2));
     expert.down = pack(h, inner, stacked_rows(names_.expert_down, i, h, inner, 0, 1));
   }
 
@@ -318,6 +327,19 @@ class Loader {
     const int64_t count = config_.experts.count;
     return {tensor(whole, transposed ? std::vector{count, k, n} : std::vector{count, n, k}), expert,
             first, step, transposed ? strips_ : nullptr};
+  }
+
+  // Of an expert, in tensors of their own or in one, gate above up.
+  std::pair<TensorRows::Part, TensorRows::Part> gate_and_up(int32_t expert) {
+    const int64_t h = config_.hidden, inner = config_.experts.intermediate;
+    if (names_.expert_gate_up.empty())
+      return {expert_part(names_.expert_gate, expert, inner, h),
+              expert_part(names_.expert_up, expert, inner, h)};
+    TensorRows::Part gate = expert_part(names_.expert_gate_up, expert, 2 * inner, h);
+    gate.count = inner;
+    TensorRows::Part up = gate;
+    up.first += inner;
+    return {gate, up};
   }
 
   // The matrix of an expert, in a tensor of its own or of all.

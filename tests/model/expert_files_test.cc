@@ -32,7 +32,7 @@ std::vector<float> logits_of(const std::string& file, const std::string& dtype) 
 
 TEST(ExpertFiles, OfOneModelGiveTheSameBits) {
   for (const char* model : {"gpt-oss-base", "gpt-oss-mxfp4", "gpt-oss-wide", "mixtral-base",
-                            "mixtral-odd", "qwen3-moe-base"})
+                            "mixtral-odd", "qwen3-moe-base", "granite-h-experts-none"})
     for (const char* dtype : {"f32", "bf16"}) {
       const std::vector<float> folder = logits_of(model, dtype);
       const std::vector<float> gguf = logits_of(std::string(model) + ".gguf", dtype);

@@ -334,8 +334,6 @@ TEST(RecurrentConfig, ReadsTheTextModelOfAVisionModel) {
 }
 
 TEST(RecurrentConfig, RefusesWhatItDoesNotRun) {
-  expect_unsupported(granite({{"num_local_experts", 62}}), {"num_local_experts is 62"});
-  expect_unsupported(without("num_local_experts", granite()), {"num_local_experts is 8"});
   expect_unsupported(granite({{"layer_types", types({"mamba", "conv", "attention"})}}),
                      {"\"conv\"", "supported: \"full_attention\", \"linear_attention\""});
   expect_unsupported(granite({{"layer_types", types({"mamba", "mamba", "mamba"})}}),
@@ -449,6 +447,43 @@ TEST(RecurrentConfig, ReadsGranitesGguf) {
             80);
 }
 
+// Beside the feed-forward block of each layer, where there are any.
+TEST(RecurrentConfig, ReadsTheExpertsOfGranite) {
+  const auto letters = [](const ModelConfig& c) {
+    std::string text;
+    for (const LayerSpec& layer : resolve_layers(c, find_architecture(c.architecture)))
+      text += layer.feed_forward != FeedForward::kExperts ? 'g' : layer.shared ? 's' : 'e';
+    return text;
+  };
+  EXPECT_EQ(letters(config_from_json(granite())), "ggg");
+  EXPECT_EQ(config_from_json(granite()).feed_forward_width(), 96);
+  const ModelConfig c = config_from_json(
+      granite({{"num_local_experts", 6}, {"num_experts_per_tok", 3}, {"intermediate_size", 40}}));
+  EXPECT_EQ(letters(c), "sss");
+  EXPECT_EQ(c.experts.count, 6);
+  EXPECT_EQ(c.experts.per_token, 3);
+  EXPECT_EQ(c.experts.intermediate, 40);
+  EXPECT_EQ(c.intermediate, 96);
+  EXPECT_TRUE(c.experts.normalized);
+  EXPECT_EQ(c.feed_forward_width(), 3 * 40 + 96);
+  const ModelConfig absent = config_from_json(without("num_local_experts", granite()));
+  EXPECT_EQ(absent.experts.count, 8);
+  EXPECT_EQ(absent.experts.per_token, 2);
+  EXPECT_EQ(absent.experts.intermediate, 11008);
+
+  EXPECT_EQ(letters(config_of(granite_gguf().integer("granitehybrid.expert_count", 0))), "ggg");
+  GgufWriter w = granite_gguf();
+  w.integer("granitehybrid.expert_count", 6).integer("granitehybrid.expert_used_count", 3);
+  w.integer("granitehybrid.expert_shared_feed_forward_length", 80);
+  for (const char* name :
+       {"blk.0.ffn_gate_inp.weight", "blk.1.ffn_gate_inp.weight", "blk.2.ffn_gate_inp.weight"})
+    w.tensor(name, {64, 6}, 0, 64 * 6 * 4);
+  const ModelConfig gguf = config_of(w);
+  EXPECT_EQ(letters(gguf), "sss");
+  EXPECT_EQ(gguf.intermediate, 80);
+  EXPECT_EQ(gguf.experts.intermediate, 96);
+}
+
 TEST(RecurrentConfig, ReadsQwensGguf) {
   GgufWriter w = gguf("qwen35").integer("qwen35.full_attention_interval", 2);
   const ModelConfig c = config_of(w.integer("qwen35.attention.head_count_kv", 2));
@@ -516,8 +551,7 @@ TEST(RecurrentConfig, RefusesBadGguf) {
   bad(heads(3, {0, 2, 1025}), {"head_count_kv", "1025", "1024"});
   bad(heads(3, {2, 4, 0}), {"head_count_kv", "2 and 4"}, Code::kUnsupportedModel);
   bad(heads(3, {0, 0, 0}), {"none of the 3 layers"}, Code::kUnsupportedModel);
-  bad(granite_gguf().integer("granitehybrid.expert_count", 4), {"expert_count", "4"},
-      Code::kUnsupportedModel);
+  bad(granite_gguf().integer("granitehybrid.expert_count", 4), {"expert_used_count"});
   GgufWriter llama = gguf("llama");
   bad(llama.number("llama.residual_scale", 2), {"residual_scale"}, Code::kUnsupportedModel);
   GgufWriter qwen = gguf("qwen35");

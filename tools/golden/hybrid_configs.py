@@ -34,6 +34,9 @@ class TinyHybrid:
     rope: bool = False
     multipliers: tuple[float, float, float, float] = (1.0, 1.0, 1.0, 1.0)  # embedding, residual, attention, logits
     time_step_limit: tuple[float, float] | None = None
+    experts: int = 0  # beside the feed-forward block
+    per_token: int = 0
+    expert_intermediate: int = 7
     # Qwen3.5.
     rotary: float = 0.25
     # The published form. Qwen3.5 as in vision models: text_config, "model.language_model.", other parts. Nemotron-H:
@@ -106,6 +109,16 @@ HYBRIDS = {
     # no recurrent layer at all: Granite 4.0 without "H"
     "granite-h-none": _granite(
         96, 120, "aa", 4, 2, 24, 131, 6, 32, 1, 16, rope=True, tied=True, multipliers=(12.0, 0.25, 0.0625, 3.0),
+    ),
+    # 2 of 6 experts in every layer beside the other block: the shape of Granite 4.0-H Tiny
+    "granite-h-experts": _granite(
+        96, 72, "rrar", 4, 2, 24, 131, 6, 32, 1, 16, tied=True, multipliers=(12.0, 0.25, 0.0625, 3.0), experts=6,
+        per_token=2, expert_intermediate=40,
+    ),
+    # experts wider than the other block, three of five, layers of attention only, f32
+    "granite-h-experts-none": _granite(
+        64, 35, "aa", 2, 1, 32, 149, 4, 32, 1, 16, rope=True, dtype="F32", multipliers=(5.0, 0.7, 0.2, 1.0), experts=5,
+        per_token=3, expert_intermediate=77,
     ),
     # as many key heads as value heads, tied, every fourth layer is attention, published form
     "qwen35-base": _qwen(
@@ -300,10 +313,10 @@ def text_config(model: TinyHybrid) -> dict:
             "residual_multiplier": residual,
             "attention_multiplier": attention,
             "logits_scaling": logits,
-            "intermediate_size": 7,
+            "intermediate_size": model.expert_intermediate,
             "shared_intermediate_size": model.intermediate,
-            "num_local_experts": 0,
-            "num_experts_per_tok": 0,
+            "num_local_experts": model.experts,
+            "num_experts_per_tok": model.per_token,
             "position_embedding_type": "rope" if model.rope else "nope",
             "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0},
             "mamba_n_heads": model.inner_heads,

@@ -135,6 +135,11 @@ def tensor_shapes(model: TinyHybrid) -> dict[str, tuple[int, ...]]:
             shapes[f"{mixer}.A_log"] = (heads,)
             linear(f"{mixer}.out_proj", hidden, model.inner)
         shapes[f"{at}.post_attention_layernorm.weight"] = (hidden,)
+        if granite and model.experts:
+            moe, inner = f"{at}.block_sparse_moe", model.expert_intermediate
+            shapes[f"{moe}.input_linear.weight"] = (model.experts, 2 * inner, hidden)
+            shapes[f"{moe}.output_linear.weight"] = (model.experts, hidden, inner)
+            linear(f"{moe}.router.layer", model.experts, hidden)
         if granite:
             linear(f"{at}.shared_mlp.input_linear", 2 * wide, hidden)
             linear(f"{at}.shared_mlp.output_linear", hidden, wide)
@@ -168,7 +173,8 @@ def _values(stream: str, model: TinyHybrid, name: str, shape: tuple[int, ...]) -
     if name in ("model.embed_tokens.weight", "model.embeddings.weight"):
         return prng.bell(stream, shape, _TIED_EMBEDDING if model.tied else 1.0)
     role = name.split(".")[-2]
-    return prng.bell(stream, shape, _GAIN.get(role, 1.0) / shape[-1] ** 0.5)
+    gain = 3.0 if ".router." in name else _GAIN.get(role, 1.0)  # as in expert_models.py
+    return prng.bell(stream, shape, gain / shape[-1] ** 0.5)
 
 
 def weights(name: str, model: TinyHybrid) -> dict[str, np.ndarray]:
@@ -248,6 +254,8 @@ _NAMES = {
     "mlp.up_proj": "ffn_up",
     "mlp.down_proj": "ffn_down",
     "shared_mlp.output_linear": "ffn_down",
+    "block_sparse_moe.output_linear": "ffn_down_exps",
+    "block_sparse_moe.router.layer": "ffn_gate_inp",
 }
 
 
@@ -291,9 +299,12 @@ def _converted(model: TinyHybrid, name: str, values: np.ndarray) -> dict[str, np
             halves = values.reshape(-1, 2, model.head_dim // 2, *values.shape[1:])
             return {at: halves.swapaxes(1, 2).reshape(values.shape)}
         if name.endswith("input_linear.weight"):
-            block = at.rsplit(".", 3)[0].split(".shared_mlp")[0]
-            gate, up = np.split(values, 2)
-            return {f"{block}.ffn_gate.weight": gate, f"{block}.ffn_up.weight": up}
+            block = ".".join(at.split(".")[:2])
+            gate, up = np.split(values, 2, axis=-2)
+            suffix = "_exps" if values.ndim == 3 else "_shexp" if model.experts else ""
+            return {f"{block}.ffn_gate{suffix}.weight": gate, f"{block}.ffn_up{suffix}.weight": up}
+        if name.endswith("shared_mlp.output_linear.weight") and model.experts:
+            return {at.replace("ffn_down", "ffn_down_shexp"): values}
         if name.endswith(".A_log"):
             return {at: _decay(values)[:, None]}
         if name.endswith(".D"):
@@ -328,7 +339,8 @@ def write_gguf(path: Path, name: str, model: TinyHybrid) -> None:
     for tensor, values in weights(name, model).items():
         for at, converted in _converted(model, tensor, values).items():
             small = any(part in at for part in ("ssm_conv1d", "ssm_norm", "shortconv.conv"))
-            matrix = at.endswith(".weight") and converted.ndim == 2 and not small
+            small = small or "ffn_gate_inp" in at
+            matrix = at.endswith(".weight") and converted.ndim in (2, 3) and not small
             if matrix and model.dtype == "BF16":
                 bits = safetensors_file.to_bf16_bits(np.ascontiguousarray(converted))
                 writer.add_tensor(at, bits.view(np.uint8), raw_dtype=GGMLQuantizationType.BF16)
@@ -376,7 +388,7 @@ def _add_metadata(writer: GGUFWriter, name: str, model: TinyHybrid) -> None:
         return
     if granite:
         embedding, residual, attention, logits = model.multipliers
-        writer.add_feed_forward_length(7)
+        writer.add_feed_forward_length(model.expert_intermediate)
         writer.add_expert_shared_feed_forward_length(model.intermediate)
         writer.add_head_count_kv([model.kv_heads if kind == "a" else 0 for kind in model.layers])
         writer.add_rope_dimension_count(model.head_dim)
@@ -386,7 +398,9 @@ def _add_metadata(writer: GGUFWriter, name: str, model: TinyHybrid) -> None:
         writer.add_embedding_scale(embedding)
         writer.add_residual_scale(residual)
         writer.add_logit_scale(logits)
-        writer.add_expert_count(0)
+        writer.add_expert_count(model.experts)
+        if model.experts:
+            writer.add_expert_used_count(model.per_token)
         return
     writer.add_feed_forward_length(model.intermediate)
     writer.add_head_count_kv(model.kv_heads)

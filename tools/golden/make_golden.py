@@ -36,6 +36,10 @@ from window_configs import WINDOWED
 from window_configs import config_json as window_config
 
 
+# Of experts: the faster form asks for sizes that are multiples of 16 bytes.
+_LOOP = {"experts_implementation": "eager"}
+
+
 def hugging_face_models(models: Path, out: Path) -> None:
     for name, config in MODELS.items():
         if config.words:
@@ -73,13 +77,17 @@ def gguf_models(models: Path, out: Path) -> None:
     save_json(out / "dequantized.json", {"files": dequantized.index(paths)})
 
 
-def models_in_two_formats(out: Path) -> None:
+def models_in_two_formats(models: Path, out: Path) -> None:
     """The directory and the GGUF file of a model hold the same numbers, so they share theirs."""
     found = [(name, config, text_config(config), hybrid_models.weights) for name, config in HYBRIDS.items()]
     found += [(name, config, dense_config(config), dense_models.weights) for name, config in DENSE.items()]
     found += [(name, config, window_config(config), window_models.weights) for name, config in WINDOWED.items()]
     for name, config, keys, weights in found:
-        model = reference.from_weights(keys, weights(name, config))
+        routed = {"routed": True} if getattr(config, "experts", 0) else {}
+        if routed:  # transformers has other names for their tensors than files
+            model = reference.load_directory(models / name, **_LOOP)
+        else:
+            model = reference.from_weights(keys, weights(name, config))
         for path in (name, f"{name}.gguf") if config.gguf not in (None, False) else (name,):
             brief = path.endswith(".gguf")
             stem = f"{name}-gguf" if brief else name
@@ -90,20 +98,18 @@ def models_in_two_formats(out: Path) -> None:
                 "architecture": config.family,
                 "vocab": config.vocab,
                 "hidden": config.hidden,
-            }
+            } | routed
             index["prompts"] = reference.collect(model, tiny_prompts(name, config.vocab, brief=brief), writer)
             writer.save(out / "logits", stem, index)
 
 
 def models_with_experts(models: Path, out: Path) -> None:
-    # The plain loop: its faster form asks for sizes that are multiples of 16 bytes.
-    loop = {"experts_implementation": "eager"}
     for name, config in (EXPERTS | GPT_OSS).items():
         if name in GPT_OSS:  # some are quantised
             weights = gpt_oss_models.weights(name, config)
-            model = reference.from_weights(gpt_oss_config(config), weights, **loop)
+            model = reference.from_weights(gpt_oss_config(config), weights, **_LOOP)
         else:
-            model = reference.load_directory(models / name, **loop)
+            model = reference.load_directory(models / name, **_LOOP)
         for path in (name, f"{name}.gguf") if config.gguf else (name,):
             brief = path.endswith(".gguf")
             stem = f"{name}-gguf" if brief else name
@@ -131,7 +137,7 @@ def main() -> None:
     transformers.logging.set_verbosity_error()
     hugging_face_models(arguments.models, arguments.outdir)
     gguf_models(arguments.models, arguments.outdir)
-    models_in_two_formats(arguments.outdir)
+    models_in_two_formats(arguments.models, arguments.outdir)
     models_with_experts(arguments.models, arguments.outdir)
     tasks.write(arguments.models, arguments.outdir)
     recipes.write(arguments.models, arguments.outdir)

@@ -9,7 +9,7 @@ constexpr TensorNames hugging_face_names() {
   TensorNames names = llama_names();
   names.sinks = "model.layers.{}.self_attn.sinks";
   names.router = "model.layers.{}.mlp.router";
-  names.expert_gate_up = "model.layers.{}.mlp.experts.gate_up_proj";
+  names.expert_turns = "model.layers.{}.mlp.experts.gate_up_proj";
   names.expert_down = "model.layers.{}.mlp.experts.down_proj";
   return names;
 }

@@ -40,6 +40,8 @@ void attention_block(const Pass& pass, const LayerSpec& layer, const LayerWeight
 void mamba2_block(const Pass& pass, const LayerSpec& layer, const LayerWeights& weights);
 void gated_delta_block(const Pass& pass, const LayerSpec& layer, const LayerWeights& weights);
 void short_conv_block(const Pass& pass, const LayerSpec& layer, const LayerWeights& weights);
+// The gated feed-forward block of rows that are normed already.
+void gated_mlp(const Pass& pass, const LayerSpec& layer, const LayerWeights& weights);
 void gated_mlp_block(const Pass& pass, const LayerSpec& layer, const LayerWeights& weights);
 void squared_relu_block(const Pass& pass, const LayerSpec& layer, const LayerWeights& weights);
 void experts_block(const Pass& pass, const LayerSpec& layer, const LayerWeights& weights);

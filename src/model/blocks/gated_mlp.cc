@@ -4,8 +4,12 @@
 namespace prefix {
 
 void gated_mlp_block(const Pass& pass, const LayerSpec& layer, const LayerWeights& w) {
-  const ActivationBuffers& b = pass.buffers;
   norm_before(pass, layer.feed_forward_norms.before, w.ffn_norm);
+  gated_mlp(pass, layer, w);
+}
+
+void gated_mlp(const Pass& pass, const LayerSpec& layer, const LayerWeights& w) {
+  const ActivationBuffers& b = pass.buffers;
   {
     Stopwatch watch(pass.times.gemm_ns);
     pass.device.linear_gated(w.gate_up, pass.config.intermediate, w.gate_bias.data(),
