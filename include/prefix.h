@@ -532,7 +532,76 @@ PREFIX_API int32_t prefix_engine_state(const prefix_engine* engine);
 /* [any thread] {"model": {...}, "options": {...}, "device": ..., "isa": ..., "threads": n,
  * "cpus": text, "pool": true or false, "warnings": [...]}; options, threads and cpus as they are in
  * force, pool: whether the threads are of a prefix_pool; warnings: sentences about options that
- * have no effect, as a cache_disk that cannot be used. In "model", "declared" is what the model's
+ * have no effect, as a cache_disk that cannot be used. In "model", "attention" is "causal", or
+ * "bidirectional" for a model that embeds and classifies only; "dense_layers" counts those behind
+ * the pooling, and "dense_width" is what they make of a vector of "hidden" values, 0 without any;
+ * "declared" is what the model's own files say of its use:
+ * {"format": "safetensors" or "GGUF", "architecture": name as the file gives it,
+ *  "model_type": what this library runs it as,
+ *  "sizes": {"layers": n, "hidden", "heads", "kv_heads", "head_dim", "intermediate",
+ *            "vocabulary", "max_positions", "recurrent_layers", "experts", "experts_per_token"},
+ *  "logits": false when the output matrix is missing, so that requests can embed only,
+ *  "tensors": [{"group": "embedding" or "attention", "recurrent", "mlp", "experts", "norm",
+ *                        "output", "unused" (parts that are not run), "other",
+ *               "dtype": type in the file, "tensors": n, "parameters": n, "bytes": n}],
+ *  "parameters": n, "bytes": n, "state_bytes": n, "flops_per_token": n}
+ * state_bytes is what all recurrent layers together know after a token; 0 without any.
+ * flops_per_token counts the matrices, of experts those that a token uses; attention comes on
+ * top, in proportion to the context.
+ * NOT_FOUND, IO, FORMAT, UNSUPPORTED_MODEL. */
+PREFIX_API prefix_status prefix_model_info_json(const char* path, size_t path_len, char* buf,
+                                                size_t cap, size_t* needed, prefix_error* err);
+/* [any thread] Bytes that an engine would take, from the headers of the files alone.
+ * path: a Hugging Face directory (config.json and safetensors) or a .gguf file. options may be
+ * NULL. NOT_FOUND, IO, FORMAT, UNSUPPORTED_MODEL. */
+PREFIX_API prefix_status prefix_engine_estimate(const char* path, size_t path_len,
+                                                const prefix_options* options, prefix_memory* out,
+                                                prefix_error* err);
+/* [any thread] Loads a model. As above, and UNSUPPORTED_DEVICE, OUT_OF_MEMORY. */
+PREFIX_API prefix_status prefix_engine_create(const char* path, size_t path_len,
+                                              const prefix_options* options, prefix_engine** out,
+                                              prefix_error* err);
+/* [any thread] The same without waiting: the engine is PREFIX_ENGINE_LOADING, and a thread of the
+ * library loads it. Here come only errors for which no file is read, as those of options; the
+ * others come from prefix_engine_wait.
+ * While it loads, batches can be made for it, and retain, release, shutdown, state, wait and notify
+ * do as they say; every other function of an engine answers MISUSE. When the load has failed they
+ * answer ENGINE_FAILED, with its sentence. */
+PREFIX_API prefix_status prefix_engine_open(const char* path, size_t path_len,
+                                            const prefix_options* options, prefix_engine** out,
+                                            prefix_error* err);
+/* [any thread] The same from the files that the source has now; it may be changed or released
+ * afterwards. INVALID_ARGUMENT when it has none. */
+PREFIX_API prefix_status prefix_engine_open_source(prefix_source* source,
+                                                   const prefix_options* options,
+                                                   prefix_engine** out, prefix_error* err);
+/* [any thread] OK when the engine is ready; timeout_ms < 0 waits for that without limit, 0 only
+ * looks. TIMEOUT while it loads. Otherwise the status and the sentence of the load that failed,
+ * whenever it is asked; CANCELLED when a shutdown ended it. *fraction (may be NULL): how much is
+ * loaded, in [0, 1], with OK and TIMEOUT; it never goes back. */
+PREFIX_API prefix_status prefix_engine_wait(prefix_engine* engine, int64_t timeout_ms,
+                                            double* fraction, prefix_error* err);
+/* [any thread] Puts the tag into the queue when the load has ended, however; at once when it has.
+ * Each call brings one tag. */
+PREFIX_API prefix_status prefix_engine_notify(prefix_engine* engine, prefix_queue* queue,
+                                              int64_t tag, prefix_error* err);
+PREFIX_API prefix_status prefix_engine_retain(prefix_engine* engine, prefix_error* err);
+/* [any thread] The last release cancels what runs and frees everything; it ends a load soon, before
+ * the next piece of weights, and does not wait for that. */
+PREFIX_API void prefix_engine_release(prefix_engine* engine);
+/* [any thread] Takes no more requests, waits up to timeout_ms (>= 0) for running ones, cancels the
+ * rest and frees model and cache at once. Later calls answer MISUSE. Idempotent. A load is ended as
+ * by the last release, and waited for up to timeout_ms: prefix_engine_wait tells when it has. */
+PREFIX_API prefix_status prefix_engine_shutdown(prefix_engine* engine, int64_t timeout_ms,
+                                                prefix_error* err);
+/* [any thread] PREFIX_ENGINE_*; CLOSED for a bad handle. */
+PREFIX_API int32_t prefix_engine_state(const prefix_engine* engine);
+/* [any thread] {"model": {...}, "options": {...}, "device": ..., "isa": ..., "threads": n,
+ * "cpus": text, "pool": true or false, "warnings": [...]}; options, threads and cpus as they are in
+ * force, pool: whether the threads are of a prefix_pool; warnings: sentences about options that
+ * have no effect, as a cache_disk that cannot be used. In "model", "dense_layers" counts those
+ * behind the pooling, "dense_width" is what they make of a vector of "hidden" values, 0 without
+ * any; "declared" is what the model's
  * own files say of its use:
  * {"format": "safetensors" or "GGUF", "names": [...], "architectures": [...], "model_type": text,
  *  "pooling": "last", "mean", "first", "rank" (a head), another word of the file, or "",
@@ -661,10 +730,11 @@ PREFIX_API prefix_status prefix_batch_add_continuations(
     size_t n_offsets, const prefix_options* options, int64_t user_tag, size_t* index,
     prefix_error* err);
 /* Final hidden states: of the last token, or as option pooling says; with pooling = tokens the
- * vectors of all tokens, or of those that option positions lists, in a row. Options dimensions and
- * normalize change each vector; with option head it is the logits of the model's classification
- * head instead, one for each label. Where others than the last token are read, those that are in
- * the cache are computed once more. */
+ * vectors of all tokens, or of those that option positions lists, in a row. A pooled vector goes
+ * through the Dense layers that the model's files have behind the pooling, unless option dense is
+ * false. Options dimensions and normalize change each vector; with option head it is the logits of
+ * the model's classification head instead, one for each label. Where others than the last token
+ * are read, those that are in the cache are computed once more. */
 PREFIX_API prefix_status prefix_batch_add_embedding(prefix_batch* batch, const prefix_token* tokens,
                                                     size_t n_tokens, const prefix_options* options,
                                                     int64_t user_tag, size_t* index,

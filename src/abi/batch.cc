@@ -98,6 +98,7 @@ RequestSpec make_spec(Task task, const prefix_token* tokens, size_t n_tokens,
   spec.dimensions = static_cast<int32_t>(o.get_int("dimensions"));
   spec.normalize = o.get_bool("normalize");
   spec.head = o.get_bool("head");
+  spec.dense = o.get_bool("dense");
   spec.pooling = pooling_of(o.get("pooling"));
   spec.positions = int_list(o.get("positions"));
   prefix::Sampling& s = spec.sampling;

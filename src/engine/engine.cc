@@ -34,6 +34,8 @@ Engine::Engine(const ModelSource& source, const Options& options, const LoadProg
   const auto start = now_();
   check_options(options);
   ModelFiles files = open_model(source);
+  apply_attention(options, files.config);
+  if (files.config.bidirectional) share_nothing();
   ops::DeviceOptions device_options = device_options_of(options);
   threads_ = device_options.threads = engine_threads(options);
   device_ = ops::make_device(device_options);
@@ -57,6 +59,7 @@ Engine::Engine(const ModelSource& source, const Options& options, const LoadProg
   options_.set("cpus", processors_text(threads_->cpus()));
   options_.set("rows", cat(row_budget(options)));
   options_.set("max_positions", cat(model_->max_positions()));
+  options_.set("attention", model_->config().bidirectional ? "bidirectional" : "causal");
   options_.set("cache_bytes", cat(pages * page_bytes));
   tree_ = std::make_unique<Tree>(*pages_, tree_options());
   keys_ = std::make_unique<PageKeys>(*tree_, *pages_,
@@ -64,9 +67,10 @@ Engine::Engine(const ModelSource& source, const Options& options, const LoadProg
   open_tiers();
   scheduler_ = std::make_unique<Scheduler>(
       *model_, *kv_, *pages_, *tree_,
-      SchedulerOptions{static_cast<int32_t>(row_budget(options)), options.get_bool("sharing"),
+      SchedulerOptions{static_cast<int32_t>(row_budget(options)), options_.get_bool("sharing"),
                        options.get_bool("cache"), threads_->count(), policy_ghosts(),
-                       static_cast<int32_t>(options.get_int("cache_path_states"))},
+                       static_cast<int32_t>(options.get_int("cache_path_states")),
+                       model_->config().bidirectional},
       tiers_.get(), now_);
   watch_tree();
   warn_of_little_memory();
@@ -76,6 +80,15 @@ Engine::Engine(const ModelSource& source, const Options& options, const LoadProg
 }
 
 Engine::~Engine() { shutdown(0); }
+
+// Where tokens see those behind them, no two texts have a key in common.
+void Engine::share_nothing() {
+  for (const char* tier : {"cache_disk", "cache_store"})
+    if (!options_.get(tier).empty())
+      fail(Code::kInvalidArgument, "option ", tier, " is ", quote(options_.get(tier)),
+           "; attention of this model is bidirectional, so nothing is kept for other texts");
+  options_.set("sharing", "false");
+}
 
 // The memory of a GPU is divided when the engine is made: what steps need first, then the pool. No
 // step takes any afterwards. Returns the bytes for keys and values.

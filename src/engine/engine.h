@@ -151,6 +151,7 @@ class Engine {
   void require_open() const;
   void free_closed_namespaces();
   int64_t take_memory(int64_t page_bytes);
+  void share_nothing();
   void fill_info(const std::string& source_name);
 
   Options options_;

@@ -90,10 +90,12 @@ std::string Engine::info_json() {
   json.field("kv_heads", info_.kv_heads).field("head_dim", info_.head_dim);
   json.field("intermediate", info_.intermediate).field("max_positions", info_.max_positions);
   json.field("tied", info_.tied).field("logits", info_.logits).list("eos_ids", info_.eos_ids);
+  json.field("attention", info_.bidirectional ? "bidirectional" : "causal");
   json.field("weight_bytes", info_.weight_bytes);
   json.field("kv_bytes_per_token", info_.kv_bytes_per_token);
   json.field("recurrent_layers", info_.recurrent_layers);
   json.field("state_bytes", info_.state_bytes).field("labels", info_.labels);
+  json.field("dense_layers", info_.dense_layers).field("dense_width", info_.dense_width);
   write_declared(json.key("declared"), info_.declared);
   json.close('}');
   json.key("options").open('{');
@@ -115,6 +117,8 @@ void Engine::fill_info(const std::string& source_name) {
     info_.declared.names.push_back(info_.name);  // all there may be where files are fed
   info_.architecture = c.architecture;
   info_.labels = c.labels;
+  info_.dense_width = c.dense_width;
+  info_.dense_layers = model_->dense().count();
   info_.isa = device_->isa();
   info_.device = device_->name();
   info_.dtype = device_->types().weights == ops::WeightFormat::kF32 ? "f32" : "bf16";
@@ -130,7 +134,8 @@ void Engine::fill_info(const std::string& source_name) {
   info_.head_dim = c.head_dim;
   info_.intermediate = c.intermediate;
   info_.tied = c.tie_embeddings;
-  info_.logits = c.missing_output.empty();
+  info_.logits = c.missing_output.empty() && !c.bidirectional;
+  info_.bidirectional = c.bidirectional;
   info_.weight_bytes = model_->weight_bytes();
   const size_t page_bytes = model_->kv_layout().page_bytes();
   info_.kv_bytes_per_token = static_cast<int64_t>(page_bytes) / kPageTokens;

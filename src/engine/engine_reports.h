@@ -77,11 +77,14 @@ struct EngineInfo {  // of a loaded engine
   int32_t vocab_size = 0, hidden = 0, layers = 0, max_positions = 0, threads = 0;
   int32_t heads = 0, kv_heads = 0, head_dim = 0, intermediate = 0;
   bool tied = false;
-  bool logits = true;  // false: no output matrix
+  bool logits = true;          // false: no output matrix, or
+  bool bidirectional = false;  // tokens see those behind them
   int64_t weight_bytes = 0, kv_bytes_per_token = 0;
   int64_t recurrent_layers = 0, state_bytes = 0;
   std::vector<int32_t> eos_ids;
-  int32_t labels = 0;  // of a classification head
+  int32_t labels = 0;       // of a classification head
+  int32_t dense_width = 0;  // of what Dense layers make of a pooled vector; 0: there are none
+  int32_t dense_layers = 0;
   Declared declared;
 };
 

@@ -52,12 +52,22 @@ int64_t kv_budget(const Options& options, int64_t page_bytes, int64_t state_byte
 
 int32_t context_length(const Options& options, const ModelConfig& config) {
   const int64_t asked = options.get_int("max_positions");
-  return asked > 0 ? static_cast<int32_t>(std::min<int64_t>(asked, config.max_positions))
-                   : config.max_positions;
+  int64_t length = config.max_positions;
+  if (asked > 0) length = std::min(length, asked);
+  if (config.bidirectional) length = std::min(length, row_budget(options));
+  return static_cast<int32_t>(length);
+}
+
+void apply_attention(const Options& options, ModelConfig& config) {
+  const std::string attention = options.get("attention");
+  if (attention == "auto") return;
+  config.bidirectional = attention == "bidirectional";
+  check_config(config);
 }
 
 MemoryEstimate estimate_of(const ModelFiles& files, const Options& options) {
-  const ModelConfig& c = files.config;
+  ModelConfig c = files.config;
+  apply_attention(options, c);
   const Architecture& architecture = find_architecture(c.architecture);
   const ops::DeviceOptions device_options = device_options_of(options);
   const ops::NumericTypes& types = device_options.types;

@@ -73,6 +73,9 @@ constexpr OptionInfo kTable[] = {
      "Tokens of the blocks that cache events tell of; a multiple of 32."},
     {"require_salt", T::kBool, S::kEngine, "false", 0, 0, "",
      "Refuse requests whose namespace has no salt, so that nothing is shared by mistake."},
+    {"attention", T::kString, S::kEngine, "auto", 0, 0, "auto|causal|bidirectional",
+     "Whether tokens see those behind them; auto = as the model's files say. bidirectional embeds "
+     "and classifies only, shares nothing, and takes texts of at most `rows` tokens."},
     {"sharing", T::kBool, S::kEngine, "true", 0, 0, "",
      "Compute and store shared prefixes once; false = every request on its own (to compare)."},
     {"rows", T::kInt, S::kEngine, "2048", 1, 65536, "",
@@ -125,6 +128,9 @@ constexpr OptionInfo kTable[] = {
     {"normalize", T::kBool, S::kEmbedding, "true", 0, 0, "", "Scale to length 1 after the cut."},
     {"head", T::kBool, S::kEmbedding, "false", 0, 0, "",
      "The logits of the model's classification head instead, one for each label."},
+    {"dense", T::kBool, S::kEmbedding, "true", 0, 0, "",
+     "Through the Dense layers that the model's files have behind the pooling, before dimensions "
+     "and normalize; false, and with head or pooling = tokens: the hidden states."},
 
     {"recipe", T::kString, S::kTask, "auto", 0, 0, "",
      "How texts become prompts: a shipped recipe, or a file's path (with a \"/\" or ending in "

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <optional>
 #include <span>
 
+#include "engine/request_check.h"
 #include "ops/host_logits.h"
 
 namespace prefix {
@@ -197,18 +199,22 @@ size_t Heads::embedding_width(const RequestSpec& spec) const {
   const ModelConfig& config = model_.config();
   return static_cast<size_t>(spec.head             ? config.labels
                              : spec.dimensions > 0 ? spec.dimensions
-                                                   : config.hidden);
+                                                   : vector_width(spec, config));
+}
+
+// What is to be made of the pooled hidden states of a text.
+void Heads::pool(Output& output, std::span<const float> hidden) {
+  output.values.assign(hidden.begin(), hidden.end());
+  pooled_.push_back(&output);
 }
 
 // Truncated to the wanted dimensions first, normalised afterwards (Matryoshka embeddings).
-void Heads::finish_vector(Output& output, std::span<const float> hidden) const {
+void Heads::finish_vector(Output& output) const {
   const RequestSpec& spec = output.request->spec();
-  if (spec.head) {
-    output.values = model_.label_head().logits(hidden);
-  } else {
-    const auto values = hidden.first(embedding_width(spec));
-    output.values.assign(values.begin(), values.end());
-  }
+  if (spec.head)
+    output.values = model_.label_head().logits(output.values);
+  else
+    output.values.resize(embedding_width(spec));
   double squares = 0;
   for (float v : output.values) squares += static_cast<double>(v) * v;
   if (!std::isfinite(squares)) refuse_not_finite(output);
@@ -249,11 +255,12 @@ void Heads::add_means(std::span<Output* const> outputs, const float* rows) {
   for (const auto sequence : sequences) {
     Output& last = *sequence.back();
     if (sum(last).next() == last.request->sequences[last.sequence].length)
-      finish_vector(last, sum(last).mean());
+      pool(last, sum(last).mean());
   }
 }
 
 void Heads::compute_embeddings(ops::Step& step, std::vector<Output*>& outputs) {
+  pooled_.clear();
   std::vector<Output*> means;  // each sequence's in the order of its positions
   for (Output* o : outputs)
     if (o->request->spec().pooling == Pooling::kMean) means.push_back(o);
@@ -265,8 +272,15 @@ void Heads::compute_embeddings(ops::Step& step, std::vector<Output*>& outputs) {
   const float* const all = model_.hidden();
   for (Output* o : outputs)
     if (o->request->spec().pooling != Pooling::kMean)
-      finish_vector(*o, {all + static_cast<size_t>(o->selected) * hidden, hidden});
+      pool(*o, {all + static_cast<size_t>(o->selected) * hidden, hidden});
   add_means(means, all);
+  std::vector<std::vector<float>*> dense;
+  for (Output* o : pooled_)
+    if (o->request->spec().goes_dense()) dense.push_back(&o->values);
+  if (!dense.empty() && !model_.dense().empty())
+    model_.dense().apply(dense,
+                         [this](int64_t n, const auto& f) { model_.device().parallel(n, f); });
+  for (Output* o : pooled_) finish_vector(*o);
 }
 
 }  // namespace prefix

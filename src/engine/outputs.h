@@ -53,7 +53,8 @@ class Heads {
   void compute_ids(ops::Step& step, std::vector<Output*>& outputs);
   void compute_embeddings(ops::Step& step, std::vector<Output*>& outputs);
   void add_means(std::span<Output* const> outputs, const float* rows);
-  void finish_vector(Output& output, std::span<const float> hidden) const;
+  void pool(Output& output, std::span<const float> hidden);
+  void finish_vector(Output& output) const;
   bool needs_row(const Output& output) const;
   Read ask(Output& output);
   void finish(Read& read) const;
@@ -63,6 +64,7 @@ class Heads {
 
   Model& model_;
   LogitReads reads_;
+  std::vector<Output*> pooled_;  // of the step, in the order in which they were
 };
 
 }  // namespace prefix

@@ -43,6 +43,10 @@ struct RequestSpec {
     return positions.empty() ? tokens.size() : positions.size();
   }
 
+  // An embedding goes through the Dense layers of a model that has them: not the vectors of single
+  // tokens, which are not pooled, and not what a head reads.
+  bool goes_dense() const { return dense && !head && pooling != Pooling::kTokens; }
+
   Task task = Task::kGenerate;
   std::vector<int32_t> tokens;
   int32_t name_space = 0;          // from Engine::open_namespace; 0 = the empty namespace
@@ -54,6 +58,7 @@ struct RequestSpec {
   int32_t dimensions = 0;                     // kEmbed; 0 = all
   bool normalize = true;                      // kEmbed
   bool head = false;                          // kEmbed: what the classification head makes of it
+  bool dense = true;                          // kEmbed: through the model's Dense layers
   Sampling sampling;                          // kGenerate
   int64_t deadline_ms = 0;                    // from submission; 0 = none
   int32_t priority = 0;                       // higher runs first

@@ -23,11 +23,18 @@ void check_length(size_t tokens, int32_t max_positions, const ModelConfig& confi
   const bool dynamic =
       config.rope.type == RopeType::kDynamic && max_positions == config.max_positions;
   fail(Code::kPromptTooLong, what, " has ", tokens, " tokens; the context holds ", max_positions,
-       dynamic ? ", beyond which rope type \"dynamic\" rotates each length in its own way" : "");
+       dynamic ? ", beyond which rope type \"dynamic\" rotates each length in its own way"
+       : config.bidirectional
+           ? ", of which a step takes all at once (option rows), because attention is bidirectional"
+           : "");
 }
 
 void check_output(Task task, const ModelConfig& config) {
-  if (config.missing_output.empty() || task == Task::kEmbed || task == Task::kWarm) return;
+  if (task == Task::kEmbed || task == Task::kWarm) return;
+  if (config.bidirectional)
+    fail(Code::kUnsupportedModel, "the request reads logits of what follows a text; attention of ",
+         "this model is bidirectional, so it embeds and classifies only");
+  if (config.missing_output.empty()) return;
   fail(Code::kUnsupportedModel, "the request reads logits, which the model does not have: tensor ",
        quote(config.missing_output), " is missing; it embeds only");
 }
@@ -74,6 +81,10 @@ void check_states(const RequestSpec& spec, const RequestLimits& limits) {
 
 }  // namespace
 
+int32_t vector_width(const RequestSpec& spec, const ModelConfig& config) {
+  return spec.goes_dense() && config.dense_width > 0 ? config.dense_width : config.hidden;
+}
+
 void check_request(const RequestSpec& spec, const ModelConfig& config, const RequestLimits& limits,
                    const Namespaces& namespaces) {
   const auto n = spec.tokens.size();
@@ -113,9 +124,9 @@ void check_request(const RequestSpec& spec, const ModelConfig& config, const Req
       }
       break;
     case Task::kEmbed:
-      if (spec.dimensions < 0 || spec.dimensions > config.hidden)
+      if (spec.dimensions < 0 || spec.dimensions > vector_width(spec, config))
         fail(Code::kOutOfRange, "dimensions is ", spec.dimensions, "; the model has ",
-             config.hidden, " (0 = all)");
+             vector_width(spec, config), " (0 = all)");
       if (!spec.positions.empty() && spec.pooling != Pooling::kTokens)
         fail(Code::kInvalidArgument, "option positions is set; it takes pooling = tokens");
       for (size_t i = 0; i < spec.positions.size(); ++i)

@@ -146,6 +146,8 @@ struct Architecture {
   QkNorm qk_norm = QkNorm::kNone;
   Mixer recurrent = Mixer::kNone;  // kind of its recurrent layers, if it has some
   FeedForward feed_forward = FeedForward::kGated;
+  // A token sees those behind it, whatever the file says.
+  bool bidirectional = false;
   // A layer is a mixer or a feed-forward block, not both.
   bool single_blocks = false;
   // Each head of the attention is multiplied by the sigmoid of a gate: rows of q [query | gate].

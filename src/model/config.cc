@@ -74,6 +74,9 @@ void check_config(const ModelConfig& c) {
     fail(Code::kUnsupportedModel, "none of the ", c.layers,
          " layers is of attention; a model needs one at least");
   if (c.recurrent_count() > 0) check_recurrent(c);
+  if (c.bidirectional && c.recurrent_count() > 0)  // a state is of the tokens before it
+    fail(Code::kUnsupportedModel, "attention is bidirectional, and ", c.recurrent_count(),
+         " of the ", c.layers, " layers are recurrent; only one of the two is supported");
   check_multiplier("multiplier of the embedding", c.embedding_multiplier);
   check_multiplier("multiplier of the residual", c.residual_multiplier);
   check_multiplier("scaling of the logits", c.logits_scaling);

@@ -118,10 +118,13 @@ struct ModelConfig {
   bool rotates = true;          // queries and keys; false: no positions
   std::vector<bool> unrotated;  // layers that do not, though others do; empty: none
   RopeConfig rope;
-  std::vector<int32_t> windows;                    // of each layer, 0: none; empty: none has one
-  std::optional<RopeConfig> window_rope;           // of layers with a window, where it is another
-  std::vector<LayerKind> layer_kinds;              // of each layer; empty: all are of attention
-  FeedForward feed_forward = FeedForward::kGated;  // of the layers that have one
+  // A token sees those behind it too; such a model embeds and classifies only.
+  bool bidirectional = false;
+  bool halved_windows = false;            // then windows count the keys of both sides together
+  std::vector<int32_t> windows;           // of each layer, 0: none; empty: none has one
+  std::optional<RopeConfig> window_rope;  // of layers with a window, where it is another
+  std::vector<LayerKind> layer_kinds;     // of each layer; empty: all are of attention
+  FeedForward feed_forward = FeedForward::kGated;           // of the layers that have one
   ops::ActivationFn activation = ops::ActivationFn::kSilu;  // of its gate
   RecurrentConfig recurrent;
   ExpertConfig experts;
@@ -131,6 +134,8 @@ struct ModelConfig {
   double score_cap = 0;        // scores and logits become cap * tanh(x / cap); 0: they stay
   double logit_cap = 0;
   int32_t labels = 0;            // of a classification head; 0: there is none
+  double head_temperature = 1;   // what its logits are divided by
+  int32_t dense_width = 0;       // of what Dense layers make of a pooled vector; 0: there are none
   int32_t draft_layers = 0;      // GGUF: layers behind the last one that predict further tokens
   int32_t bos_id = -1;           // -1: none
   std::vector<int32_t> eos_ids;  // may be empty
@@ -152,9 +157,10 @@ struct ModelConfig {
     return int64_t{experts.intermediate} * experts.per_token + (experts.shared ? intermediate : 0);
   }
   // Keys that a layer of attention sees, the query's own the last; 0: all, as when the window is no
-  // shorter than the longest sequence.
+  // shorter than the longest sequence. A bidirectional one sees as many in the other direction.
   int32_t window(int32_t layer) const {
-    const int32_t keys = windows.empty() ? 0 : windows[static_cast<size_t>(layer)];
+    int32_t keys = windows.empty() ? 0 : windows[static_cast<size_t>(layer)];
+    if (bidirectional && keys > 0) keys = (halved_windows ? keys / 2 : keys) + 1;
     return keys < max_positions ? keys : 0;
   }
   // This, with the rotation of the layers that have a window.

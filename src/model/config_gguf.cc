@@ -75,6 +75,7 @@ class GgufConfigReader {
     c_.qk_permuted = traits.gguf_permuted;
     c_.attention_bias = traits.qkv_bias;
     windows(traits.window);
+    direction(architecture);
     if (c_.rotates) rope(traits);
     for (int32_t i = 0; traits.unrotated_interval > 0 && i < c_.layers; ++i)
       c_.unrotated.push_back((i + 1) % traits.unrotated_interval == 0);
@@ -108,9 +109,6 @@ class GgufConfigReader {
       fail(Code::kUnsupportedModel, "GGUF key ", quote(key("expert_count")), " is ",
            m_.integer(key("expert_count"), 0, INT32_MAX),
            "; experts are not supported for this architecture");
-    if (!m_.boolean(key("attention.causal"), true))
-      fail(Code::kUnsupportedModel, "GGUF key ", quote(key("attention.causal")),
-           " is false; attention to later tokens is not supported");
     // Converters repeat what config.json calls the epsilon of all norms.
     const std::string repeated = std::string("attention.") + traits.norm_eps_key;
     for (const char* name : kForeignKeys)
@@ -124,6 +122,17 @@ class GgufConfigReader {
     if (m_.has(key(name)))
       fail(Code::kUnsupportedModel, "GGUF key ", quote(key(name)),
            " is not supported for this architecture");
+  }
+
+  // llama.cpp gives a model windows of both sides only where its architecture is made for it.
+  void direction(const Architecture& architecture) {
+    const char* const name = "attention.causal";
+    c_.bidirectional = architecture.bidirectional || !m_.boolean(key(name), true);
+    c_.halved_windows = architecture.bidirectional && architecture.config.window.own_rope;
+    if (c_.bidirectional && !c_.windows.empty() && !c_.halved_windows)
+      fail(Code::kUnsupportedModel, "GGUF key ", quote(key(name)),
+           " is false and some layers have ", "a window of ", std::ranges::max(c_.windows),
+           "; architecture ", quote(c_.architecture), " does not say whether it counts both sides");
   }
 
   // llama.cpp leaves out, or writes as 0, a factor that does nothing.

@@ -257,9 +257,6 @@ void refuse_unsupported(const Json& json, const Architecture& architecture) {
     check_activation(json, "mlp_hidden_act", "relu2");
     check_activation(json, "mamba_hidden_act", "silu");
   }
-  if (json_bool(json, "use_bidirectional_attention", false))
-    fail(Code::kUnsupportedModel, "use_bidirectional_attention is true; attention to later tokens ",
-         "is not supported");
   if (json_bool(json, "is_encoder_decoder", false) || json_bool(json, "add_cross_attention", false))
     fail(Code::kUnsupportedModel, "encoder-decoder models are not supported");
 }
@@ -308,6 +305,24 @@ int32_t intermediate_size(const Json& json, const ConfigTraits& traits) {
   if (size < 1 || size > kMost)
     fail(Code::kFormat, key, " becomes ", size, ", outside [1, ", kMost, "]");
   return static_cast<int32_t>(size);
+}
+
+// Whether tokens see those behind them. Two keys say so: the first one for windows that count both
+// sides together, the second one, of transformers, for any architecture.
+void read_direction(const Json& json, const Architecture& architecture, ModelConfig& c) {
+  constexpr const char* kHalved = "use_bidirectional_attention";
+  c.halved_windows = json_bool(json, kHalved, false);
+  c.bidirectional =
+      c.halved_windows || architecture.bidirectional || !json_bool(json, "is_causal", true);
+  if (architecture.bidirectional) {
+    c.head_temperature = json_float(json, "temperature", 1);
+    if (!(c.head_temperature > 0))
+      fail(Code::kFormat, "temperature is ", c.head_temperature, ", not above 0");
+  }
+  if (c.halved_windows && !c.windows.empty() && !architecture.config.window.own_rope)
+    fail(Code::kUnsupportedModel, kHalved, " is true and some layers have a window of ",
+         std::ranges::max(c.windows), "; architecture ", quote(c.architecture),
+         " does not say whether it counts both sides");
 }
 
 bool is_rotated(const Json& json) {
@@ -407,6 +422,7 @@ ModelConfig config_from_json(const Json& whole) {
   c.attention_output_bias = c.attention_bias && !traits.qkv_bias;
   c.mlp_bias = json_bool(json, "mlp_bias", false) && traits.mlp_bias;
   read_windows(json, architecture, c);
+  read_direction(json, architecture, c);
   c.feed_forward = architecture.feed_forward;
   if (c.feed_forward == FeedForward::kGated) c.activation = read_activation(json, architecture);
   if (architecture.recurrent != Mixer::kNone) read_recurrent(json, architecture, c);

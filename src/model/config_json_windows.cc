@@ -59,9 +59,6 @@ std::vector<bool> layers_by_rule(const Json& json, const WindowTraits& traits, i
 }  // namespace
 
 void read_windows(const Json& json, const Architecture& architecture, ModelConfig& c) {
-  if (json_bool(json, "use_bidirectional_attention", false))
-    fail(Code::kUnsupportedModel,
-         "use_bidirectional_attention is true; attention to later tokens is ", "not supported");
   const WindowTraits& traits = architecture.config.window;
   if (traits.layers == WindowLayers::kNone) {
     refuse_windows(json, c);

@@ -111,7 +111,8 @@ void declare_modules(const InputFolder& folder, const Json& json, Declared& decl
     require_object(module);
     const std::string kind = last_part(json_string(module, "type", ""), '.');
     declared.modules.push_back(kind);
-    declare_module(folder, kind, json_string(module, "path", ""), declared);
+    declared.module_paths.push_back(json_string(module, "path", ""));
+    declare_module(folder, kind, declared.module_paths.back(), declared);
   }
 }
 
@@ -146,6 +147,10 @@ void write_list(JsonText& json, std::string_view key, const std::vector<std::str
 void declare_config(const Json& config, Declared& declared) {
   declared.format = "safetensors";
   declared.model_type = json_string(config, "model_type", "");
+  if (declared.model_type == "llama_bidirec") {
+    const std::string way = json_string(config, "pooling", "avg");
+    declared.pooling = way == "avg" ? "mean" : way == "cls" ? "first" : way;
+  }
   add_name(last_part(json_string(config, "_name_or_path", ""), '/'), declared);
   const auto list = config.find("architectures");
   if (list != config.end() && list->is_array())

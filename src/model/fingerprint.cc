@@ -73,6 +73,7 @@ std::string Model::recurrence() const {
     if (config_.window_rope) text += cat(' ', config_.window_rope->attention_factor);
     text += '\n';
   }
+  if (config_.bidirectional) text += "bidirectional\n";
   if (config_.score_cap != 0) text += cat('c', std::bit_cast<uint64_t>(config_.score_cap), '\n');
   return text;
 }

@@ -24,7 +24,7 @@ std::vector<float> LabelHead::logits(std::span<const float> hidden) const {
     const float* row = weight.data() + label * hidden.size();
     double sum = bias.empty() ? 0 : double{bias[label]};
     for (size_t i = 0; i < hidden.size(); ++i) sum += double{row[i]} * double{hidden[i]};
-    out[label] = static_cast<float>(sum);
+    out[label] = static_cast<float>(sum / temperature);
   }
   return out;
 }

@@ -20,6 +20,7 @@ struct LabelHead {
   int32_t labels = 0;         // 0: the model has none
   std::vector<float> weight;  // [labels, hidden]
   std::vector<float> bias;    // empty: none
+  double temperature = 1;     // by which logits are divided
 
   // One logit for each label.
   std::vector<float> logits(std::span<const float> hidden) const;

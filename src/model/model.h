@@ -26,6 +26,7 @@
 #include "base/sha256.h"
 #include "cache/kv_memory.h"
 #include "model/config.h"
+#include "model/dense_layers.h"
 #include "model/label_head.h"
 #include "model/layer.h"
 #include "model/model_files.h"
@@ -97,6 +98,7 @@ struct Weights {
   bool tied = false;
   ops::DeviceVector output_norm;
   LabelHead label_head;
+  DenseLayers dense;
   ops::DeviceVector logit_norm;  // over logits_scaling; empty where that is 1
   std::vector<LayerWeights> layers;
 };
@@ -131,6 +133,7 @@ class Model {
 
   const ModelConfig& config() const { return config_; }
   const LabelHead& label_head() const { return weights_.label_head; }
+  const DenseLayers& dense() const { return weights_.dense; }
   int32_t max_positions() const { return max_positions_; }
   ops::KvLayout kv_layout() const;
   // The windows of its layers of attention, each once; 0: none.

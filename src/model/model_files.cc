@@ -28,11 +28,13 @@ std::string declared_architecture(const Json& config, const std::string& model_t
 
 ModelFiles open_gguf(std::shared_ptr<const InputFile> file) {
   ModelFiles files;
-  files.tensors = std::make_unique<TensorSource>();
+  files.tensors = std::make_shared<TensorSource>();
   GgufMetadata metadata;
   read_gguf(file, metadata, *files.tensors);
   naming(*file, [&] { files.config = config_from_gguf(metadata, *files.tensors); });
   naming(*file, [&] { files.config.labels = label_count(*files.tensors); });
+  naming(*file, [&] { files.dense = open_dense_gguf(files.tensors, files.config.hidden); });
+  if (!files.dense.empty()) files.config.dense_width = files.dense.back().out;
   files.declared_as = metadata.text("general.architecture");
   naming(*file, [&] { declare_gguf(metadata, files.declared); });
   return files;
@@ -64,8 +66,10 @@ ModelFiles open_folder(const InputFolder& folder) {
 
   declare_folder(folder, files.declared);
   declare_recipe(folder, files.declared);
+  files.dense = open_dense(folder, files.declared, files.config.hidden);
+  if (!files.dense.empty()) files.config.dense_width = files.dense.back().out;
 
-  files.tensors = std::make_unique<TensorSource>();
+  files.tensors = std::make_shared<TensorSource>();
   if (folder.has(kSingle))
     read_safetensors(folder.open(kSingle), *files.tensors);
   else if (folder.has(kIndex))

@@ -4,10 +4,12 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/input_folder.h"
 #include "model/config.h"
 #include "model/declared.h"
+#include "model/dense_layers.h"
 #include "model/tensor_file.h"
 
 namespace prefix {
@@ -16,7 +18,8 @@ struct ModelFiles {
   ModelConfig config;
   std::string declared_as;  // the architecture by the name in the file, "LlamaForCausalLM"
   Declared declared;
-  std::unique_ptr<TensorSource> tensors;
+  std::shared_ptr<TensorSource> tensors;
+  std::vector<DenseFile> dense;  // behind the pooling, in order
 };
 
 // Where they are: at a path, or with a caller who feeds them.

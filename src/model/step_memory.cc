@@ -67,6 +67,9 @@ void check_device(const ModelConfig& config, const ops::DeviceSizes& device) {
   if (config.experts.count > 0)
     fail(Code::kUnsupportedDevice, "the feed-forward layers have ", config.experts.count,
          " experts; such models run on device \"cpu\" only");
+  if (config.bidirectional)
+    fail(Code::kUnsupportedDevice, "attention is bidirectional; such models run on device \"cpu\" ",
+         "only");
   for (int32_t i = 0; i < config.layers; ++i)
     if (config.window(i) > 0)
       fail(Code::kUnsupportedDevice, "layer ", i, " has a sliding window of ", config.window(i),

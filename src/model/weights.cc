@@ -54,6 +54,10 @@ class Loader {
     }
     w.label_head = load_label_head(*files_.tensors, config_.hidden, device_ != nullptr,
                                    [this](const std::string& name) { used_.insert(name); });
+    w.label_head.temperature = config_.head_temperature;
+    w.dense = DenseLayers(files_.dense, device_ != nullptr);
+    for (const DenseFile& dense : files_.dense)
+      if (dense.tensors == files_.tensors) used_.insert(dense.weight);
     for (int32_t i = 0; i < config_.layers; ++i) {
       w.layers.push_back(layer(i));
       report();
@@ -529,7 +533,8 @@ Weights weight_shapes(const ModelFiles& files, const Architecture& architecture,
 }
 
 int64_t packed_bytes(const Weights& weights) {
-  size_t bytes = weights.embedding.bytes() + (weights.tied ? 0 : weights.output.bytes());
+  size_t bytes = weights.embedding.bytes() + (weights.tied ? 0 : weights.output.bytes()) +
+                 static_cast<size_t>(weights.dense.bytes());
   for (const LayerWeights& w : weights.layers)
     visit_matrices(w, [&](const ops::PackedWeights& matrix) { bytes += matrix.bytes(); });
   return static_cast<int64_t>(bytes);

@@ -23,7 +23,7 @@ Weights weight_shapes(const ModelFiles& files, const Architecture& architecture,
 bool is_left_out(std::string_view name, const ModelConfig& config,
                  const Architecture& architecture);
 
-// Bytes of all matrices, on a device or without one.
+// Bytes of all matrices, on a device or without one, Dense layers among them.
 int64_t packed_bytes(const Weights& weights);
 
 }  // namespace prefix

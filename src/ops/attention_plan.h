@@ -12,10 +12,12 @@
 //        ├ row 2  leaf b    [             ][  run b       ]
 //        └ row 3  leaf b    [             ][ rows 2-3     ]
 //
-// A key at position p is visible to a row at position q iff p <= q and, with a window, p > q - window.
-// That one rule is the mask, and keys behind a run's last valid position are never visible. Every row
-// sees, over all runs that contain it, each position block with a visible key exactly once, in the
-// runs' order. With a window runs begin where the first of their rows does:
+// A key at position p is visible to a row at position q iff p <= q and, with a window, p > q - window;
+// where rows see what comes behind them too, in a text that is wholly in the step, iff p <= the end of
+// the text and, with a window, |p - q| < window. That one rule (seen_keys) is the mask, and keys behind
+// a run's last valid position are never visible. Every row sees, over all runs that contain it, each
+// position block with a visible key exactly once, in the runs' order. With a window runs begin where
+// the first of their rows does:
 //
 //   window 64             pages 0    1    2    3    4    5
 //   row at position 130         .    .  [ x    x    x ]       a run of both rows has pages 2..5;
@@ -26,6 +28,8 @@
 // and chunks before a row's window leave its state as it is, empty, whoever reads them.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -52,8 +56,8 @@ struct AttentionTile {
   int32_t row_end;
   int32_t run_begin;  // AttentionPlan::runs, sorted by (block_begin, row_begin)
   int32_t run_end;
-  int32_t last_position;  // largest position of the tile's rows
-  int32_t first_key = 0;  // smallest position that one of them sees
+  int32_t last_position;  // largest position that one of the tile's rows sees
+  int32_t first_key = 0;  // smallest one
 };
 
 // One unit of work per kv head. chunk < 0: the whole tile. Otherwise only keys
@@ -68,11 +72,25 @@ struct AttentionItem {
 
 struct AttentionPlan {
   int32_t window = 0;  // keys that a row sees, its own the last; 0: all before it
+  // Of each row the last position of its text, where it sees the tokens behind it too, as many as
+  // before it. Empty: no row does.
+  std::vector<int32_t> ends;
   std::vector<int32_t> pages;
   std::vector<AttentionRun> runs;
   std::vector<AttentionTile> tiles;
   std::vector<AttentionItem> items;
   int32_t partial_slots = 0;
 };
+
+// Positions of the first and the last key that the row `row`, at `position`, sees.
+struct SeenKeys {
+  int32_t first, last;
+};
+inline SeenKeys seen_keys(const AttentionPlan& plan, size_t row, int32_t position) {
+  const int32_t first = plan.window == 0 ? 0 : std::max(0, position - plan.window + 1);
+  if (plan.ends.empty()) return {first, position};
+  const int32_t end = plan.ends[row];
+  return {first, plan.window == 0 ? end : std::min(end, position + plan.window - 1)};
+}
 
 }  // namespace prefix

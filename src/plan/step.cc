@@ -114,6 +114,10 @@ void StepBuilder::place_rows(NodeId id, StepPlan& plan) {
     append_rows(n, m.take_begin, m.take_end, plan);
   }
   m.own_end = static_cast<int32_t>(plan.tokens.size());
+  if (shape_.bidirectional && m.own_end > m.row_begin) {
+    PREFIX_CHECK(n.start == 0 && m.own_end - m.row_begin == n.length);
+    ends_.resize(plan.tokens.size(), n.end() - 1);
+  }
   if (shape_.state_pages > 0) place_segments(id, plan);
   const int32_t rope_offset = tree_.rope_offset(n);
   plan.rope_rows.resize(plan.tokens.size());
@@ -135,6 +139,7 @@ void StepBuilder::build(StepPlan& plan) {
   plan.commits.clear();
   plan.attention.resize(shape_.windows.size());
   pages_.clear();
+  ends_.clear();
   plan.scan.segments.clear();
   plan.scan.writes.clear();
   plan.scan.pages.clear();
@@ -187,12 +192,18 @@ int32_t first_key(const StepPlan& plan, int32_t window, int32_t row_begin, int32
   return std::max(0, *std::min_element(positions + row_begin, positions + row_end) - window + 1);
 }
 
+// The largest position that a row sees.
+int32_t last_key(const StepPlan& plan, const AttentionPlan& attention, int32_t row) {
+  const auto r = static_cast<size_t>(row);
+  return seen_keys(attention, r, plan.positions[r]).last;
+}
+
 }  // namespace
 
 // The runs by which the rows [row_begin, row_end) of a tile read the pages of one node. Rows below
 // the node read its whole pages (a partly filled last page was copied to their branch); its own
-// rows read up to the page of their last position. Pages that are behind the windows of all of a
-// run's rows are not in it.
+// rows read up to the page of the last position that they see. Pages that are behind the windows of
+// all of a run's rows are not in it.
 void StepBuilder::add_runs(NodeId id, int32_t row_begin, int32_t row_end, const StepPlan& plan,
                            AttentionPlan& attention) const {
   const Node& n = tree_.node(id);
@@ -204,10 +215,9 @@ void StepBuilder::add_runs(NodeId id, int32_t row_begin, int32_t row_end, const 
   const int32_t below_end = std::min(row_end, m.subtree_end);
   const int32_t first_block = n.start / kPageTokens;
   const int32_t whole = below_begin < below_end ? n.end() / kPageTokens - first_block : 0;
-  const int32_t own =
-      own_begin < own_end
-          ? plan.positions[static_cast<size_t>(own_end - 1)] / kPageTokens - first_block + 1
-          : 0;
+  const int32_t own = own_begin < own_end
+                          ? last_key(plan, attention, own_end - 1) / kPageTokens - first_block + 1
+                          : 0;
   const auto add = [&](int32_t from, int32_t to, int32_t begin, int32_t end) {
     if (from >= to || begin >= end) return;
     const int32_t seen = first_key(plan, attention.window, begin, end) / kPageTokens - first_block;
@@ -223,6 +233,7 @@ void StepBuilder::add_runs(NodeId id, int32_t row_begin, int32_t row_end, const 
 
 void StepBuilder::plan_attention(const StepPlan& plan, AttentionPlan& attention) const {
   attention.pages = pages_;
+  attention.ends = ends_;
   attention.runs.clear();
   attention.tiles.clear();
   attention.items.clear();
@@ -250,8 +261,8 @@ void StepBuilder::plan_attention(const StepPlan& plan, AttentionPlan& attention)
     for (size_t i = at; i < order_.size() && marks_[order_[i]].row_begin < end; ++i) {
       const Mark& m = marks_[order_[i]];
       if (m.own_end > m.row_begin)
-        tile.last_position = std::max(
-            tile.last_position, plan.positions[static_cast<size_t>(std::min(end, m.own_end) - 1)]);
+        tile.last_position =
+            std::max(tile.last_position, last_key(plan, attention, std::min(end, m.own_end) - 1));
     }
     attention.tiles.push_back(tile);
   }

@@ -56,6 +56,9 @@ struct StepShape {
   int32_t tile_rows = 96;              // packed query rows of an attention tile (Device::tile_rows)
   int32_t state_pages = 0;             // of a state; 0: the model has no recurrent layers
   std::vector<int32_t> windows = {0};  // that its layers have, each once (AttentionPlan::window)
+  // A row sees the tokens behind it too. Then a text is one node below its root, and all of it is in
+  // the step or nothing.
+  bool bidirectional = false;
 };
 
 class StepBuilder {
@@ -131,6 +134,7 @@ class StepBuilder {
   std::vector<Mark> marks_;  // by node id
   std::vector<NodeId> roots_;
   std::vector<int32_t> pages_;                      // of the marked nodes, one after the other
+  std::vector<int32_t> ends_;                       // AttentionPlan::ends
   std::vector<std::pair<NodeId, int32_t>> extras_;  // (node, offset) to recompute
   std::unordered_set<int64_t> extra_keys_;
   std::vector<NodeId> order_;                                        // marked nodes, depth first

@@ -106,7 +106,8 @@ TEST(Gemma, HasGeluAndAScaledEmbedding) {
 
 TEST(Gemma, LooksBackOnly) {
   EXPECT_NO_THROW(config_from_json(of("gemma", {{"use_bidirectional_attention", nullptr}})));
-  expect_bad(of("gemma", {{"use_bidirectional_attention", true}}), {"use_bidirectional_attention"},
+  EXPECT_TRUE(config_from_json(of("gemma", {{"use_bidirectional_attention", true}})).bidirectional);
+  expect_bad(of("gemma", {{"is_encoder_decoder", true}}), {"encoder-decoder"},
              Code::kUnsupportedModel);
 }
 

@@ -87,7 +87,8 @@ TEST(ConfigJson, ReadsFlags) {
 }
 
 TEST(ConfigJson, NamesUnknownModels) {
-  expect_unsupported(of("mamba"), {"\"mamba\"", "supported: gemma, gemma2, ", "qwen3"});
+  expect_unsupported(of("mamba"),
+                     {"\"mamba\"", "supported: gemma, gemma-embedding, gemma2, ", "qwen3"});
   expect_unsupported(of("LLAMA"), {"\"LLAMA\""});
   expect_bad(without("model_type"), {"model_type", "missing"});
   expect_bad(with({{"model_type", 7}}), {"model_type", "7"});

@@ -73,11 +73,12 @@ struct Tree {
   uint64_t seed = 1;
   float query_scale = 4.0f;  // larger: sharper attention
   float value_scale = 1.0f;
-  int32_t window = 0;        // keys that a row sees; 0: all
-  float soft_cap = 0;        // of scores; 0: none
-  std::vector<float> sinks;  // [heads], or empty
-  bool gpu_pages = false;    // pages as a GPU has them (src/ops/gpu/launch.h)
-  std::vector<Node> nodes;   // depth first
+  int32_t window = 0;          // keys that a row sees; 0: all
+  bool bidirectional = false;  // a row sees as many behind it; each node is a text of its own
+  float soft_cap = 0;          // of scores; 0: none
+  std::vector<float> sinks;    // [heads], or empty
+  bool gpu_pages = false;      // pages as a GPU has them (src/ops/gpu/launch.h)
+  std::vector<Node> nodes;     // depth first
 
   // The node of the path to `node` that holds `position`.
   int32_t owner(int32_t node, int32_t position) const {
@@ -96,6 +97,12 @@ struct Tree {
   int32_t first_key(int32_t position) const {
     return window == 0 ? 0 : std::max(0, position - window + 1);
   }
+  // The last one.
+  int32_t last_key(const RowRef& row) const {
+    if (!bidirectional) return row.position;
+    const int32_t end = nodes[row.node].end - 1;
+    return window == 0 ? end : std::min(end, row.position + window - 1);
+  }
   float scale() const { return 1.0f / std::sqrt(static_cast<float>(head_dim)); }
   KvLayout layout() const { return {kv_of(type), 1, kv_heads, head_dim}; }
 };
@@ -110,6 +117,14 @@ inline void grow(Tree& tree, Rng& rng, int nodes, int max_tokens) {
     const int32_t begin = parent < 0 ? 0 : tree.nodes[parent].end;
     tree.nodes.push_back({parent, begin, begin + static_cast<int32_t>(pick(rng, 1, max_tokens))});
   }
+}
+
+// Texts that have nothing in common.
+inline void grow_texts(Tree& tree, Rng& rng, int texts, int max_tokens) {
+  tree.bidirectional = true;
+  tree.nodes.clear();
+  for (int i = 0; i < texts; ++i)
+    tree.nodes.push_back({-1, 0, static_cast<int32_t>(pick(rng, 1, max_tokens))});
 }
 
 // A trunk of `trunk` tokens with `leaves` children of `leaf_tokens` each.
@@ -219,13 +234,13 @@ inline Step make_step(const Tree& tree, std::vector<RowRef> rows, const StepOpti
     const RowRef row = step.rows[r];
     step.positions.push_back(row.position);
     const int32_t first = tree.first_key(row.position);
-    for (int32_t block = 0; block <= row.position / kPageTokens; ++block) {
+    for (int32_t block = 0; block <= tree.last_key(row) / kPageTokens; ++block) {
       if (block < first / kPageTokens) {  // behind the window: no page of this row's
         keys[r].push_back({-1, -1});
         continue;
       }
       // A child that begins inside a page owns that page: the last position decides.
-      const int32_t last = std::min(row.position, block * kPageTokens + kPageTokens - 1);
+      const int32_t last = std::min(tree.last_key(row), block * kPageTokens + kPageTokens - 1);
       int32_t node = row.node;
       int32_t key = r;
       if (options.sharing == Sharing::kPerNode) key = row.node;
@@ -262,6 +277,8 @@ inline Step make_step(const Tree& tree, std::vector<RowRef> rows, const StepOpti
 
   AttentionPlan& plan = step.plan;
   plan.window = tree.window;
+  for (const RowRef& row : step.rows)
+    if (tree.bidirectional) plan.ends.push_back(tree.nodes[row.node].end - 1);
   for (int32_t row = 0; row < n;) {
     AttentionTile tile{};
     const int64_t want = options.ragged ? pick(rng, 1, options.tile_rows) : options.tile_rows;
@@ -271,7 +288,7 @@ inline Step make_step(const Tree& tree, std::vector<RowRef> rows, const StepOpti
     tile.last_position = 0;
     tile.first_key = tree.first_key(step.positions[row]);
     for (int32_t r = row; r < tile.row_end; ++r) {
-      tile.last_position = std::max(tile.last_position, step.positions[r]);
+      tile.last_position = std::max(tile.last_position, tree.last_key(step.rows[r]));
       tile.first_key = std::min(tile.first_key, tree.first_key(step.positions[r]));
     }
     std::vector<AttentionRun> runs;
@@ -347,7 +364,7 @@ inline std::vector<double> attention_f64(const Tree& tree, const std::vector<Row
     const auto [node, position] = rows[r];
     std::vector<const float*> kv;
     const int32_t first = tree.first_key(position);
-    for (int32_t p = first; p <= position; ++p) {
+    for (int32_t p = first; p <= tree.last_key(rows[r]); ++p) {
       std::vector<float>& entry = cache[{tree.owner(node, p), p}];
       if (entry.empty()) {
         for (int64_t i = 0; i < kv_width; ++i)

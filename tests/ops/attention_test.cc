@@ -154,6 +154,29 @@ TEST_P(AttentionLevel, AgreesWithFloat64WithWindowsCapsAndSinks) {
   }
 }
 
+// Texts whose tokens see those behind them, in windows of both sides and without; nothing of what
+// lies behind a text's end, or in another text, is seen.
+TEST_P(AttentionLevel, AgreesWithFloat64WhereRowsSeeBothSides) {
+  Rng rng(19);
+  for (int round = 0; round < 24; ++round) {
+    Tree tree;
+    tree.type = GetParam().type;
+    tree.kv_heads = 2;
+    tree.heads = 2 * static_cast<int32_t>(pick(rng, 1, 5));
+    tree.seed = rng();
+    const bool deep = round % 8 == 0;
+    grow_texts(tree, rng, deep ? 1 : 6, deep ? kKeyChunk + 300 : 400);
+    dress(tree, rng, round % 2 == 0 ? 40 : 300);
+    const std::vector<RowRef> rows = some_rows(tree, 90, rng);
+    StepOptions options;
+    options.cut_head = options.cut_tail = options.nan_keys = true;
+    options.split_chunks = round % 16 == 0;
+    const Step step = make_step(tree, rows, options, rng);
+    EXPECT_LE(relative_l2(run_attention(*one_, tree, step), attention_f64(tree, rows)), bound())
+        << "window " << tree.window << " cap " << tree.soft_cap << " sinks " << tree.sinks.size();
+  }
+}
+
 // A cap far above all scores is none; one far below them leaves the mean of the values.
 TEST_P(AttentionLevel, CapsFromOneEndToTheOther) {
   Rng rng(18);
@@ -183,7 +206,9 @@ TEST_P(AttentionLevel, BitsDependOnPositionAndKeysOnly) {
     // Denormal sums: some units flush them, and the sign of a zero must not tell what was masked.
     if (round % 5 == 0) tree.value_scale = 2e-38f;
     const bool deep = round % 14 == 0;  // two chunks and more
-    if (deep) {
+    if (round % 7 == 3) {
+      grow_texts(tree, rng, static_cast<int>(pick(rng, 1, 6)), 400);
+    } else if (deep) {
       tree.head_dim = 32;
       grow_star(tree, kKeyChunk + static_cast<int>(pick(rng, -40, 300)), 4, 40);
     } else {

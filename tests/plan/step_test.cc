@@ -247,6 +247,55 @@ TEST(Step, WindowsReadNothingBehindThem) {
   EXPECT_EQ(wide.tiles[0].first_key, 2000);
 }
 
+// Rows see what is behind them too, up to the end of their text, in windows of both sides.
+TEST(Step, TextsAreSeenAsAWhole) {
+  PagePool pool(1000);
+  Tree tree(pool);
+  Tokens ends;
+  std::vector<std::pair<NodeId, int32_t>> texts;
+  for (const int32_t length : {1, 31, 33, 70, 300}) {
+    const NodeId root = tree.add_root();  // its own: no two texts share a key
+    const Tokens t(static_cast<size_t>(length), 1);
+    texts.emplace_back(tree.attach(tree.match(root, t), t, {}), length);
+    ends.insert(ends.end(), t.size(), length - 1);
+  }
+  StepShape shape{4, 2, 2, 40, 0, {0, 9}};
+  shape.bidirectional = true;
+  StepBuilder builder(tree, shape);
+  builder.begin();
+  for (const auto& [node, length] : texts) EXPECT_EQ(builder.take(node, length, length), length);
+  StepPlan plan;
+  builder.build(plan);
+  for (const AttentionPlan& attention : plan.attention) {
+    EXPECT_EQ(attention.ends, ends);
+    for (const AttentionTile& tile : attention.tiles) {
+      for (int32_t row = tile.row_begin; row < tile.row_end; ++row) {
+        const auto r = static_cast<size_t>(row);
+        const int32_t position = plan.positions[r], w = attention.window;
+        const int32_t first = w == 0 ? 0 : std::max(0, position - w + 1);
+        const int32_t last = w == 0 ? ends[r] : std::min(ends[r], position + w - 1);
+        EXPECT_LE(tile.first_key, first);
+        EXPECT_GE(tile.last_position, last);
+        std::set<int32_t> seen;  // positions whose page is in a run of the row
+        for (int32_t i = tile.run_begin; i < tile.run_end; ++i) {
+          const AttentionRun& run = attention.runs[static_cast<size_t>(i)];
+          if (row < run.row_begin || row >= run.row_end) continue;
+          for (int32_t b = 0; b < run.blocks; ++b) {
+            const int32_t page = attention.pages[static_cast<size_t>(run.page_begin + b)];
+            EXPECT_EQ(tree.page_tokens(page)[0], 1);
+            EXPECT_TRUE(seen.insert(run.block_begin + b).second);
+          }
+        }
+        for (int32_t block = first / kPageTokens; block <= last / kPageTokens; ++block)
+          EXPECT_TRUE(seen.count(block)) << "row " << row << " block " << block;
+        const SeenKeys keys = seen_keys(attention, r, position);
+        EXPECT_EQ(keys.first, first);
+        EXPECT_EQ(keys.last, last);
+      }
+    }
+  }
+}
+
 // Acceptance: rows computed equals the number of distinct (namespace, prefix) tuples.
 TEST(StepProperty, RowsEqualDistinctPrefixesInRandomBatches) {
   int64_t batches = 0;

@@ -203,8 +203,8 @@ TEST(Auto, WhatTheFilesCallForAndIsNotRunIsRefused) {
         parts);
   };
   auto dense = embedder("pooling_mode_mean_tokens");
-  dense["modules.json"] = modules({{"1_Pooling", "sentence_transformers.models.Pooling"},
-                                   {"2_Dense", "sentence_transformers.models.Dense"}})
+  dense["modules.json"] = modules({{"1_Dense", "sentence_transformers.models.Dense"},
+                                   {"1_Pooling", "sentence_transformers.models.Pooling"}})
                               .dump();
   refused(directory(folder, "dense", dense), {"sentence-transformers", "\"dense\"", "Dense"});
   // Named on purpose it is what the caller wants.

@@ -155,9 +155,9 @@ inline void gguf_texts(GgufWriter& w, std::string_view key, const Strings& texts
   w.list(key, prefix::testing_support::GgufType::kString, texts.size(), bytes);
 }
 
-inline Engine engine_at(const std::string& path) {
-  const auto options =
-      prefix_abi::make_options({{"cache_bytes", "64M"}, {"threads", "2"}, {"dtype", "f32"}});
+inline Engine engine_at(const std::string& path, const char* attention = "auto") {
+  const auto options = prefix_abi::make_options(
+      {{"cache_bytes", "64M"}, {"threads", "2"}, {"dtype", "f32"}, {"attention", attention}});
   Engine engine;
   expect(PREFIX_OK, [&](prefix_error* e) {
     return prefix_engine_create(path.c_str(), PREFIX_NUL, options, engine.out(), e);

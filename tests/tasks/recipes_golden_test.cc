@@ -64,22 +64,72 @@ TEST(GoldenRecipes, RerankersAskAndScoreAsTheirAuthors) {
   }
 }
 
+void expect_vectors(prefix_engine* engine, const Json& c) {
+  SCOPED_TRACE(c["recipe"].get<std::string>() + " " + c["prompt"].get<std::string>());
+  const Tokenizer tokenizer = tokenizer_of(c);
+  Json options = {{"recipe", c["recipe"]}, {"prompt", c["prompt"]}};
+  if (!c["instruction"].is_null()) options["instruction"] = c["instruction"];
+  const Task task = embed(engine, tokenizer, c["texts"].get<Strings>(), options);
+  run(task);
+  const std::vector<float> all = values(task);
+  for (size_t i = 0; i < c["texts"].size(); ++i) {
+    EXPECT_EQ(tokens_of(task, i), c["tokens"][i].get<std::vector<prefix_token>>()) << i;
+    const auto begin = all.begin() + static_cast<ptrdiff_t>(i * kHidden);
+    expect_near({begin, begin + kHidden}, c["vectors"][i]);
+  }
+}
+
 TEST(GoldenRecipes, EmbeddersAskAsTheirAuthors) {
   const Engine engine = words_engine();
-  for (const Json& c : golden().at("embed")) {
-    SCOPED_TRACE(c["recipe"].get<std::string>() + " " + c["prompt"].get<std::string>());
+  for (const Json& c : golden().at("embed")) expect_vectors(engine, c);
+}
+
+// The same where tokens see those behind them, as the files say or as the engine is told.
+TEST(GoldenRecipes, BidirectionalEmbeddersAskAsTheirAuthors) {
+  const TempFolder folder;
+  const Engine told = engine_at(words_model(), "bidirectional");
+  const Engine said = engine_at(directory(folder, "said", words_files({{"is_causal", false}})));
+  const Engine causal = words_engine();
+  for (const Json& c : golden().at("bidirectional_embed")) {
+    expect_vectors(told, c);
+    expect_vectors(said, c);
     const Tokenizer tokenizer = tokenizer_of(c);
-    Json options = {{"recipe", c["recipe"]}, {"prompt", c["prompt"]}};
-    if (!c["instruction"].is_null()) options["instruction"] = c["instruction"];
-    const Task task = embed(engine, tokenizer, c["texts"].get<Strings>(), options);
-    run(task);
-    const std::vector<float> all = values(task);
-    for (size_t i = 0; i < c["texts"].size(); ++i) {
-      EXPECT_EQ(tokens_of(task, i), c["tokens"][i].get<std::vector<prefix_token>>()) << i;
-      const auto begin = all.begin() + static_cast<ptrdiff_t>(i * kHidden);
-      expect_near({begin, begin + kHidden}, c["vectors"][i]);
-    }
+    prefix_task* task = nullptr;
+    expect(PREFIX_ERR_UNSUPPORTED_MODEL,
+           [&](prefix_error* e) {
+             const Json options = {{"recipe", c["recipe"]}};
+             return try_create(causal, tokenizer, "embed", options.dump(), &task, e);
+           },
+           {c["recipe"].get<std::string>(), "causal", "option attention"});
   }
+}
+
+TEST(GoldenRecipes, ABidirectionalRerankerReadsTheMeanOfItsHiddenStates) {
+  const TempFolder folder;
+  const Json& golden_head = golden().at("bidirectional_rerank");
+  const std::vector<float> row = golden_head.at("weight");
+  const Engine engine = engine_at(directory(
+      folder, "llama-nemotron-rerank-1b-v2",
+      words_files({{"is_causal", false}}, {{"score.weight", f32_tensor({1, kHidden}, row)}})));
+  for (const Json& c : golden_head.at("cases")) {
+    const Tokenizer tokenizer = tokenizer_of(c);
+    const Texts query = {c["query"].get<std::string>()};
+    const Strings documents = golden().at("documents");
+    const Task task = rerank(engine, tokenizer, query, documents, nullptr);
+    EXPECT_EQ(task_info(task).at("recipe"), c["recipe"]);
+    for (size_t i = 0; i < documents.size(); ++i)
+      EXPECT_EQ(tokens_of(task, i), c["tokens"][i].get<std::vector<prefix_token>>()) << i;
+    run(task);
+    expect_near(values(task), c["scores"]);
+  }
+  const Tokenizer tokenizer = words_tokenizer();
+  prefix_task* task = nullptr;
+  expect(PREFIX_ERR_UNSUPPORTED_MODEL,
+         [&](prefix_error* e) {
+           return try_create(engine, tokenizer, "rerank", R"({"recipe": "query-likelihood"})",
+                             &task, e);
+         },
+         {"query-likelihood", "bidirectional"});
 }
 
 // A model by its name only, as it lies on the disks of those who have it.
@@ -89,13 +139,19 @@ TEST(GoldenRecipes, AutoKnowsTheirNames) {
       {"mxbai-rerank-v2", {"mxbai-rerank-base-v2", "mxbai-rerank-large-v2"}},
       {"bge-reranker-v2-gemma", {"bge-reranker-v2-gemma"}},
       {"zerank", {"zerank-1", "zerank-1-small", "zerank-2"}},
-      {"e5-mistral", {"e5-mistral-7b-instruct", "SFR-Embedding-Mistral", "SFR-Embedding-2_R"}}};
-  for (const char* kind : {"rerank", "embed"}) {
-    for (const Json& c : golden().at(kind)) {
+      {"e5-mistral", {"e5-mistral-7b-instruct", "SFR-Embedding-Mistral", "SFR-Embedding-2_R"}},
+      {"embeddinggemma", {"embeddinggemma-300m"}},
+      {"gte-qwen2", {"gte-Qwen2-1.5B-instruct", "gte-Qwen2-7B-instruct"}},
+      {"llama-nemotron-embed", {"llama-nemotron-embed-1b-v2", "llama-3.2-nv-embedqa-1b-v2"}}};
+  const std::map<std::string, const char*> kinds = {
+      {"rerank", "rerank"}, {"embed", "embed"}, {"bidirectional_embed", "embed"}};
+  for (const auto& [cases, kind] : kinds) {
+    const Json said = cases == kind ? Json::object() : Json{{"is_causal", false}};
+    for (const Json& c : golden().at(cases)) {
       const Tokenizer tokenizer = tokenizer_of(c);
       for (const std::string& name : named.at(c["recipe"])) {
         if (std::filesystem::exists(folder / name)) continue;
-        const Engine engine = engine_at(directory(folder, name, words_files()));
+        const Engine engine = engine_at(directory(folder, name, words_files(said)));
         EXPECT_EQ(task_info(task_of(engine, tokenizer, kind)).at("recipe"), c["recipe"]) << name;
       }
     }

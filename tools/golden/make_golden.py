@@ -12,6 +12,7 @@ from pathlib import Path
 import torch
 import transformers
 
+import bidirectional
 import dense_models
 import dequantized
 import gguf_source
@@ -139,6 +140,7 @@ def main() -> None:
     gguf_models(arguments.models, arguments.outdir)
     models_in_two_formats(arguments.models, arguments.outdir)
     models_with_experts(arguments.models, arguments.outdir)
+    bidirectional.write(arguments.outdir)
     tasks.write(arguments.models, arguments.outdir)
     recipes.write(arguments.models, arguments.outdir)
     if arguments.smollm2:

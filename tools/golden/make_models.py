@@ -10,6 +10,7 @@ import hashlib
 import sys
 from pathlib import Path
 
+import bidirectional_models
 import dense_models
 import expert_models
 import gguf_edges
@@ -19,6 +20,7 @@ import hf_models
 import hybrid_models
 import quantised_models
 import window_models
+from bidirectional_configs import BIDIRECTIONAL
 from dense_configs import DENSE
 from expert_configs import EXPERTS
 from gguf_configs import GGUF_MODELS
@@ -66,6 +68,15 @@ def write_all(folder: Path) -> list[Path]:
                 path = folder / f"{name}.gguf"
                 writer.write_gguf(path, name, model)
                 written.append(path)
+    for name, model in BIDIRECTIONAL.items():
+        for old in (folder / name).rglob("*"):
+            if old.is_file():
+                old.unlink()
+        written += bidirectional_models.write(folder / name, name, model)
+        if model.gguf:
+            path = folder / f"{name}.gguf"
+            bidirectional_models.write_gguf(path, name, model)
+            written.append(path)
     for name in quantised_models.QUANTISED:
         quantised_models.write(folder, name)
         written += [path for place in (name, f"{name}-plain") for path in (folder / place).iterdir()]

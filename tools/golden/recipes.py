@@ -34,6 +34,9 @@ _TOKENIZERS = {
     "gemma": (["<bos>"], ["Yes"], ["<bos>"]),
     "zerank": ([], ["Yes"], []),
     "mistral": (["<s>", "</s>"], [], ["<s>"]),
+    "gte": (["<|endoftext|>"], [], []),
+    "llama": (["<|begin_of_text|>"], [], ["<|begin_of_text|>"]),
+    "gemma-embedding": (["<bos>", "<eos>"], [], ["<bos>"], ["<eos>"]),
 }
 
 
@@ -42,7 +45,8 @@ class Tokenizers:
         whole = json.loads((folder / "tokenizer.json").read_text("utf-8"))
         template = json.loads((folder / "tokenizer_config.json").read_text("utf-8"))["chat_template"]
         self.changes, self._made = {}, {}
-        for name, (special, plain, front) in _TOKENIZERS.items():
+        for name, (special, plain, front, *back) in _TOKENIZERS.items():
+            special = [token for token in special if token not in {added["content"] for added in whole["added_tokens"]}]
             last = max(token["id"] for token in whole["added_tokens"])
             added = [
                 {"id": last + 1 + i, "content": text, "single_word": False, "lstrip": False, "rstrip": False,
@@ -50,7 +54,7 @@ class Tokenizers:
                 for i, text in enumerate(special + plain)
             ]
             ids = {token["content"]: token["id"] for token in added}
-            around = _around(front, [], ids) if front else whole["post_processor"]
+            around = _around(front, back[0] if back else [], ids) if front else whole["post_processor"]
             self.changes[name] = {"added_tokens": added, "post_processor": around}
             changed = copy.deepcopy(whole)
             changed["added_tokens"] += added
@@ -171,6 +175,48 @@ def _embed_cases(model: PreTrainedModel, tokenizers: Tokenizers) -> list[dict]:
     return cases
 
 
+def _bidirectional_embed_cases(model: PreTrainedModel, tokenizers: Tokenizers) -> list[dict]:
+    """The prompts of google/embeddinggemma-300m (config_sentence_transformers.json), and the model cards of
+    Alibaba-NLP/gte-Qwen2-1.5B-instruct (get_detailed_instruct, last_token_pool; its tokenizer appends <|endoftext|>) and
+    of nvidia/llama-nemotron-embed-1b-v2 (query_prefix, document_prefix, average_pool)."""
+    gemma = {"document": "title: none | text: ", "query": "task: search result | query: ",
+             "clustering": "task: clustering | query: ", "classification": "task: classification | query: "}
+    gte = {"document": "", "query": f"Instruct: {_WEB_SEARCH}\nQuery: "}
+    nemotron = {"document": "passage: ", "query": "query: "}
+    cases = []
+    for recipe, name, prompts, behind, is_mean in (("embeddinggemma", "gemma-embedding", gemma, [], True),
+                                                   ("gte-qwen2", "gte", gte, ["<|endoftext|>"], False),
+                                                   ("llama-nemotron-embed", "llama", nemotron, [], True)):
+        tokenizer = tokenizers[name]
+        for prompt, front in prompts.items():
+            texts = _QUERIES if prompt == "query" else _DOCUMENTS
+            case = {"recipe": recipe, "tokenizer": name, "prompt": prompt, "instruction": None, "texts": texts,
+                    "tokens": [], "vectors": []}
+            for text in texts:
+                tokens = tokenizer(front + text)["input_ids"] + tokenizer.convert_tokens_to_ids(behind)
+                hidden = reference.forward(model, tokens).hidden
+                case["tokens"].append(tokens)
+                case["vectors"].append(_unit(hidden.mean(0) if is_mean else hidden[-1]))
+            cases.append(case)
+    return cases
+
+
+def _bidirectional_rerank_cases(model: PreTrainedModel, tokenizers: Tokenizers) -> dict:
+    """The model card of nvidia/llama-nemotron-rerank-1b-v2 (prompt_template), and its
+    LlamaBidirectionalForSequenceClassification: score.weight over the mean of all hidden states."""
+    weight = torch.tensor([((29 * i) % 19 - 9) / 16 for i in range(model.config.hidden_size)])
+    tokenizer = tokenizers["llama"]
+    cases = []
+    for query in _QUERIES:
+        case = {"recipe": "llama-nemotron-rerank", "tokenizer": "llama", "query": query, "tokens": [], "scores": []}
+        for document in _DOCUMENTS:
+            tokens = tokenizer(f"question:{query} \n \n passage:{document}")["input_ids"]
+            case["tokens"].append(tokens)
+            case["scores"].append(float(weight @ reference.forward(model, tokens).hidden.mean(0)))
+        cases.append(case)
+    return {"weight": weight.tolist(), "cases": cases}
+
+
 def _pooling_cases(model: PreTrainedModel, tokenizers: Tokenizers) -> list[dict]:
     """sentence-transformers, Pooling: the mean of all tokens, the first, the last; nothing is normalised."""
     cases = []
@@ -208,6 +254,8 @@ def write(models: Path, out: Path) -> None:
     folder = models / MODEL
     model = reference.load_directory(folder)
     tokenizers = Tokenizers(folder)
+    bidirectional = reference.load_directory(folder)
+    bidirectional.config.is_causal = False
     save_json(out / "recipes.json", {
         "tokenizers": tokenizers.changes,
         "documents": _DOCUMENTS,
@@ -215,4 +263,6 @@ def write(models: Path, out: Path) -> None:
         "embed": _embed_cases(model, tokenizers),
         "pooling": _pooling_cases(model, tokenizers),
         "head": _head_cases(folder, tokenizers),
+        "bidirectional_embed": _bidirectional_embed_cases(bidirectional, tokenizers),
+        "bidirectional_rerank": _bidirectional_rerank_cases(bidirectional, tokenizers),
     })

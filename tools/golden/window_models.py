@@ -108,11 +108,15 @@ def _gguf_name(model: TinyWindowed, name: str) -> str:
     return f"blk.{layer}.{_GGUF_NAMES.get(part, part)}.weight"
 
 
-def write_gguf(path: Path, name: str, model: TinyWindowed) -> None:
-    """The same model; matrices in the type of the other file, everything else in F32."""
-    architecture = {"olmo3": "olmo2", "gemma3_text": "gemma3"}.get(model.family, model.family)
+def write_gguf(
+    path: Path, name: str, model: TinyWindowed, architecture: str = "", more: dict[str, np.ndarray] | None = None
+) -> None:
+    """The same model; matrices in the type of the other file, everything else, as the tensors `more`, in F32."""
+    architecture = architecture or {"olmo3": "olmo2", "gemma3_text": "gemma3"}.get(model.family, model.family)
     writer = GGUFWriter(path, architecture)
     _add_metadata(writer, name, model)
+    for tensor, values in (more or {}).items():
+        writer.add_tensor(tensor, values)
     for tensor, values in weights(name, model).items():
         if model.gemma and tensor.endswith("norm.weight"):
             values = values + np.float32(1)

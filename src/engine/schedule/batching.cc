@@ -17,17 +17,20 @@ void Scheduler::fill_step() {
   builder_.begin();
   int32_t budget = options_.row_budget;
   budget -= fill_decode(budget);
-  // Jobs take turns: each gets an equal share, then what is left goes to the first ones.
+  // Jobs take turns: each gets an equal share, then what is left goes to the first ones. A text
+  // that is not cut may need all of it, so there the first one has no less.
   std::vector<JobState*> order;
   for (const auto& state : jobs_) order.push_back(state.get());
   if (order.size() > 1) {
     const auto turn = static_cast<size_t>(job_turn_++) % order.size();
     const int32_t top = order.front()->priority;
+    const int32_t share = options_.whole_texts
+                              ? options_.row_budget
+                              : options_.row_budget / static_cast<int32_t>(order.size()) + 1;
     for (size_t i = 0; i < order.size() && budget > 0; ++i) {
       JobState* state = order[(turn + i) % order.size()];
       if (state->priority < top) continue;
-      budget -= fill_prefill(
-          state, std::min(budget, options_.row_budget / static_cast<int32_t>(order.size()) + 1));
+      budget -= fill_prefill(state, std::min(budget, share));
     }
   }
   for (size_t i = 0; i < order.size() && budget > 0; ++i) budget -= fill_prefill(order[i], budget);
@@ -67,6 +70,7 @@ int32_t Scheduler::fill_prefill(JobState* only, int32_t budget) {
     if (request->state.get() != only) continue;
     for (Sequence& s : request->sequences) {
       if (s.decoding) continue;
+      if (options_.whole_texts && s.length > budget - used) continue;
       for (; s.recompute_next < s.recompute_end && used < budget; ++s.recompute_next) {
         const int32_t rows = builder_.recompute(s.node, s.recompute_next);
         accounting_.count_recomputed(*request, rows);

@@ -42,6 +42,9 @@ struct SchedulerOptions {
   // Null: the tree keeps its policy, and no state is placed by what was learned.
   std::shared_ptr<PolicyGhosts> ghosts;
   int32_t path_states = 0;  // that stay on a path; 0: no limit
+  // A text is in one step as a whole, or not at all: its tokens see those behind them. Without
+  // sharing, and no text is longer than the row budget.
+  bool whole_texts = false;
 };
 
 // How much of its own path in the cache is left to a request that did not fit.

@@ -1,7 +1,7 @@
 // Gemma (1): as Llama, with GELU in its tanh form, the embedding times the root of its width, and
 // norms of 1 + w. config.json says "gelu" and means that form. Gemma 2: norms after each block too,
 // windows in every other layer, soft caps. Gemma 3: query and key normed instead of the caps, more
-// windows, which rotate by a table of their own.
+// windows, which rotate by a table of their own; or an embedder, whose tokens see those behind them.
 #include "model/architectures/llama_names.h"
 
 namespace prefix {
@@ -46,7 +46,7 @@ const Architecture kGemma2 = {
 };
 const ArchitectureEntry gemma2(kGemma2);
 
-const Architecture kGemma3 = {
+constexpr Architecture kGemma3 = {
     .name = "gemma3_text",
     .aliases = {"gemma3"},
     .qk_norm = QkNorm::kPerHead,
@@ -71,6 +71,16 @@ const Architecture kGemma3 = {
     .gguf = with_qk_norms(norms_around(gguf_llama_names(), true), true),
 };
 const ArchitectureEntry gemma3(kGemma3);
+
+// EmbeddingGemma as llama.cpp calls it; its config.json names Gemma 3.
+constexpr Architecture embedding_of(Architecture gemma3) {
+  gemma3.name = "gemma-embedding";
+  gemma3.aliases = {};
+  gemma3.bidirectional = true;
+  return gemma3;
+}
+const Architecture kGemmaEmbedding = embedding_of(kGemma3);
+const ArchitectureEntry gemma_embedding(kGemmaEmbedding);
 
 }  // namespace
 }  // namespace prefix

@@ -78,7 +78,6 @@ class ItemTask {
       : call_(call),
         plan_(call.plan),
         tile_(tile),
-        window_(call.plan.window > 0 ? call.plan.window : kAllKeys),
         head_(head),
         rows_((tile.row_end - tile.row_begin) * call.group) {
     const auto n = static_cast<size_t>(rows_);
@@ -87,15 +86,21 @@ class ItemTask {
     const size_t s_bytes = round_up(n * kScoreColumns * sizeof(float));
     const size_t position_bytes = round_up(n * sizeof(int32_t));
     const size_t state_bytes = round_up(call.state_bytes());
-    std::byte* at = scratch.reserve(q_bytes + p_bytes + s_bytes + position_bytes + 2 * state_bytes);
+    std::byte* at =
+        scratch.reserve(q_bytes + p_bytes + s_bytes + 2 * position_bytes + 2 * state_bytes);
     q_ = at;
     p_ = (at += q_bytes);
     s_ = reinterpret_cast<float*>(at += p_bytes);
-    positions_ = reinterpret_cast<int32_t*>(at += s_bytes);
+    first_ = reinterpret_cast<int32_t*>(at += s_bytes);
+    last_ = reinterpret_cast<int32_t*>(at += position_bytes);
     now_ = call.state_at(at += position_bytes);
     total_ = call.state_at(at + state_bytes);
-    for (int64_t r = 0; r < rows_; ++r)
-      positions_[r] = call.step.positions[tile.row_begin + r / call.group];
+    for (int64_t r = 0; r < rows_; ++r) {
+      const auto row = static_cast<size_t>(tile.row_begin + r / call.group);
+      const SeenKeys seen = seen_keys(plan_, row, call.step.positions[row]);
+      first_[r] = seen.first;
+      last_[r] = seen.last;
+    }
   }
 
   void run(const AttentionItem& item) {
@@ -216,7 +221,7 @@ class ItemTask {
 
   // Of the keys at positions [first, end) does the row see one?
   bool sees(int64_t row, int32_t first, int32_t end) const {
-    return positions_[row] >= first && positions_[row] - window_ < end - 1;
+    return last_[row] >= first && first_[row] < end;
   }
   // Cuts off rows at both ends that see none of these keys.
   void trim(int32_t first, int32_t end, int64_t& row_begin, int64_t& row_end) const {
@@ -257,9 +262,9 @@ class ItemTask {
     args.lds = kScoreColumns;
     args.p = p_ + static_cast<size_t>(row_begin * call_.ldp) * call_.act_bytes();
     args.ldp = call_.ldp;
-    args.positions = positions_ + row_begin;
+    args.first = first_ + row_begin;
+    args.last = last_ + row_begin;
     args.block_position = block.position;
-    args.window = window_;
     const float cap = call_.args.soft_cap;
     args.scale = (cap == 0 ? call_.args.scale : cap) * kLog2E;
     args.cap_scale = cap == 0 ? 0 : call_.args.scale / cap;
@@ -301,9 +306,9 @@ class ItemTask {
   }
 
   PageRange pages_seen(const Block& block, const Piece& piece, int64_t begin, int64_t end) const {
-    const auto [low, high] = std::minmax_element(positions_ + begin, positions_ + end);
     const int32_t start = block.position + piece.column;
-    const int32_t after = *high + 1 - start, before = *low + 1 - window_ - start;
+    const int32_t after = *std::max_element(last_ + begin, last_ + end) + 1 - start;
+    const int32_t before = *std::min_element(first_ + begin, first_ + end) - start;
     return {std::clamp(before / kPageTokens, 0, piece.count),
             std::clamp((after + kPageTokens - 1) / kPageTokens, 0, piece.count)};
   }
@@ -416,13 +421,13 @@ class ItemTask {
   const Call& call_;
   const AttentionPlan& plan_;
   const AttentionTile& tile_;
-  const int32_t window_;  // keys that a row sees; kAllKeys: no window
   const int64_t head_;
   const int64_t rows_;
   std::byte* q_;
   std::byte* p_;
   float* s_;
-  int32_t* positions_;
+  int32_t* first_;  // key that a packed row sees, and the last one
+  int32_t* last_;
   SoftmaxState now_;    // of the current chunk
   SoftmaxState total_;  // of the chunks before it
   Block now_block_;

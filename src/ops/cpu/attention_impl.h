@@ -48,8 +48,8 @@ inline VisibleKeys visible_keys(const SoftmaxArgs& args, int64_t row) {
   const auto inside = [](int64_t key) {
     return key < 0 ? 0 : key > kSoftmaxBlock ? kSoftmaxBlock : key;
   };
-  const int64_t after = int64_t{args.positions[row]} - args.block_position + 1;
-  const int64_t first = inside(after - args.window), last = inside(after);
+  const int64_t first = inside(int64_t{args.first[row]} - args.block_position);
+  const int64_t last = inside(int64_t{args.last[row]} - args.block_position + 1);
   if (first >= last) return {};
   return {first, last, first / kSoftmaxStep * kSoftmaxStep,
           (last + kSoftmaxStep - 1) / kSoftmaxStep * kSoftmaxStep};

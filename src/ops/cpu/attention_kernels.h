@@ -11,9 +11,6 @@
 
 namespace prefix::ops {
 
-// A window that hides no key; sums of it and positions do not overflow.
-inline constexpr int32_t kAllKeys = 1 << 30;
-
 // One key block for rows [0, rows): scores become weights, m, l and o move to the new maximum.
 //
 // The scores of the keys that a row sees are real; the others are never looked at, and their weights
@@ -24,10 +21,11 @@ struct SoftmaxArgs {
   int64_t lds = 0;     // >= kKeyBlock + 32
   void* p = nullptr;   // [rows, ldp] weights, all kKeyBlock of them are written
   int64_t ldp = 0;
-  const int32_t* positions = nullptr;  // of the packed rows
-  int32_t block_position = 0;          // of the block's first key
-  int32_t window = kAllKeys;           // keys that a row sees, its own the last
-  float scale = 0;                     // times log2 e, positive
+  // Positions of the first and the last key that each packed row sees.
+  const int32_t* first = nullptr;
+  const int32_t* last = nullptr;
+  int32_t block_position = 0;  // of the block's first key
+  float scale = 0;             // times log2 e, positive
   // Not 0: scores become tanh(score * this) before they are scaled.
   float cap_scale = 0;
   float* m = nullptr;

@@ -26,9 +26,13 @@ pub const SHIPPED: &[(&str, &str)] = &[
     shipped!("mxbai-rerank-v2"),
     shipped!("bge-reranker-v2-gemma"),
     shipped!("zerank"),
+    shipped!("llama-nemotron-rerank"),
     shipped!("last-token"),
     shipped!("qwen3-embedding"),
     shipped!("e5-mistral"),
+    shipped!("embeddinggemma"),
+    shipped!("gte-qwen2"),
+    shipped!("llama-nemotron-embed"),
     shipped!("sentence-transformers"),
     shipped!("question-answering"),
     shipped!("extractive-qa"),
@@ -106,6 +110,12 @@ fn fit(recipe: &Recipe, model: &Model, text: &Text) -> Result<()> {
     let check = || {
         if let Some(token) = recipe.needs.iter().find(|t| text.token_id(t).is_none()) {
             let message = format!("its tokenizer has no token {}", quote(token));
+            return Err(Error::unsupported(message));
+        }
+        if recipe.needs_bidirectional && !model.is_bidirectional {
+            let message =
+                "its attention is causal and must be bidirectional; its files do not say \
+                           so, option attention of the engine can";
             return Err(Error::unsupported(message));
         }
         recipe.method.fit(recipe, model)?;

@@ -47,8 +47,9 @@ impl Method for Embed {
                 message + "; last, mean and first are run",
             ));
         }
-        if !model.behind.is_empty() {
-            let message = "its files have a module Dense behind the pooling, which is not run";
+        if model.has_other_dense {
+            let message = "its files have a module Dense that is not run: one elsewhere than \
+                           right behind the pooling";
             return Err(Error::unsupported(message));
         }
         Ok(())

@@ -18,6 +18,7 @@ pub const FACTS: &[&str] = &[
     "architecture",
     "model_type",
     "format",
+    "attention",
     "pooling",
     "module",
     "prompt",
@@ -41,10 +42,14 @@ pub struct Model {
     pub default_prompt: String,
     /// Of its classification head; as many as it has outputs, whether they have names or not.
     pub labels: Vec<String>,
-    /// Modules that its files put behind the pooling and that change the vector.
-    pub behind: Vec<String>,
-    /// Whether its files have an output matrix.
+    /// Values of a pooled vector, as the Dense layers behind it give it.
+    pub vector: usize,
+    /// Whether its files have Dense layers that are not run: elsewhere than right behind the pooling.
+    pub has_other_dense: bool,
+    /// Whether it gives logits of what follows a text.
     pub has_logits: bool,
+    /// Whether its tokens see those behind them.
+    pub is_bidirectional: bool,
     /// prefix_recipe.json, or "".
     pub recipe: String,
     facts: BTreeMap<&'static str, Vec<String>>,
@@ -68,6 +73,7 @@ impl Model {
             .map_err(|e| Error::argument(format!("prefix_engine_info_json: {e}")))?;
         let model = &info["model"];
         let declared = &model["declared"];
+        let number = |key: &str| model[key].as_u64().unwrap_or(0) as usize;
         let said = |key: &str| declared[key].as_str().unwrap_or("").to_string();
         let token = |key: &str| -> Vec<String> {
             let id = declared[key].as_i64().and_then(|id| i32::try_from(id).ok());
@@ -75,6 +81,7 @@ impl Model {
             let spelt = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
             spelt.into_iter().collect()
         };
+        let attention = model["attention"].as_str().unwrap_or("causal");
         let names = texts(&declared["names"]);
         let architectures = texts(&declared["architectures"]);
         let modules = texts(&declared["modules"]);
@@ -84,14 +91,15 @@ impl Model {
             .flatten()
             .filter_map(|(name, text)| Some((name.clone(), text.as_str()?.to_string())))
             .collect();
-        let head = model["labels"].as_u64().unwrap_or(0);
+        let head = number("labels");
         let mut labels = texts(&declared["labels"]);
-        labels.resize_with(head as usize, String::new);
+        labels.resize_with(head, String::new);
         let facts = BTreeMap::from([
             ("name", names.iter().map(|name| dashed(name)).collect()),
             ("architecture", architectures.clone()),
             ("model_type", given(&said("model_type"))),
             ("format", given(&said("format"))),
+            ("attention", given(attention)),
             ("pooling", given(&said("pooling"))),
             ("module", modules.clone()),
             ("prompt", prompts.values().cloned().collect()),
@@ -117,8 +125,14 @@ impl Model {
             prompts,
             default_prompt: said("default_prompt"),
             labels,
-            behind: modules.into_iter().filter(|m| m == "Dense").collect(),
+            vector: match number("dense_width") {
+                0 => number("hidden"),
+                width => width,
+            },
+            has_other_dense: modules.iter().filter(|m| *m == "Dense").count()
+                > number("dense_layers"),
             has_logits: model["logits"].as_bool().unwrap_or(true),
+            is_bidirectional: attention == "bidirectional",
             recipe: said("recipe"),
             facts,
         })

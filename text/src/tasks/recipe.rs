@@ -86,6 +86,8 @@ pub struct Recipe {
     pub lines: Vec<Line>,
     /// Tokens without which the words would be others.
     pub needs: Vec<String>,
+    /// Only for models whose tokens see those behind them.
+    pub needs_bidirectional: bool,
     /// Which output of a classification head is the score, by its label or its number.
     pub label: Label,
     pub activation: Activation,
@@ -127,6 +129,7 @@ const KEYS: &[&str] = &[
     "request",
     "match",
     "needs",
+    "attention",
     "label",
     "activation",
 ];
@@ -347,6 +350,13 @@ impl Recipe {
             request: reader.object("request")?,
             lines: Self::lines(&reader)?,
             needs: reader.texts("needs")?,
+            needs_bidirectional: reader.text("attention")?.map_or(Ok(false), |name| {
+                choose(
+                    "attention",
+                    name,
+                    &[("any", false), ("bidirectional", true)],
+                )
+            })?,
             label: match object.get("label") {
                 None => Label::Number(0),
                 Some(Value::String(name)) => Label::Name(name.clone()),
@@ -537,6 +547,10 @@ mod tests {
             (
                 r#"{"task":"embed","method":"embedding","prompt":["x"],"cut":"y"}"#,
                 "cut",
+            ),
+            (
+                r#"{"task":"embed","method":"embedding","prompt":["x"],"attention":"causal"}"#,
+                "attention",
             ),
             (
                 r#"{"task":"embed","method":"embedding","prompt":["x"],"max_prompt_tokens":-1}"#,

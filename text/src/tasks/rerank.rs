@@ -96,6 +96,9 @@ impl Method for Rerank {
         match self {
             Rerank::Head => place(recipe, model).map(|_| ()),
             _ if model.has_logits => Ok(()),
+            _ if model.is_bidirectional => Err(Error::unsupported(
+                "its attention is bidirectional, so there are no logits",
+            )),
             _ => Err(Error::unsupported(
                 "its files have no output matrix, so there are no logits",
             )),

@@ -57,13 +57,16 @@ impl Setup {
                 kind.name
             )));
         }
-        let hidden = info.hidden as usize;
+        let most = match &*request.text("dense")? {
+            "false" | "0" | "off" => info.hidden as usize,
+            _ => model.vector,
+        };
         let dimensions = match number("dimensions")? {
-            0 => hidden,
-            dimensions if dimensions <= hidden => dimensions,
+            0 => most,
+            dimensions if dimensions <= most => dimensions,
             dimensions => {
                 return Err(Error::range(format!(
-                    "option dimensions is {dimensions}; the model has {hidden}"
+                    "option dimensions is {dimensions}; the model has {most}"
                 )))
             }
         };

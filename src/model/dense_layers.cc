@@ -1,0 +1,173 @@
+#include "model/dense_layers.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/quote.h"
+#include "base/status.h"
+#include "model/config.h"
+#include "model/json_file.h"
+#include "model/safetensors.h"
+
+namespace prefix {
+namespace {
+
+constexpr JsonLimits kSmall{.bytes = 1 << 20};
+constexpr int64_t kMaxWidth = ConfigLimits::kIntermediate;
+
+DenseActivation activation_of(const std::string& name) {
+  const std::string_view last = std::string_view(name).substr(name.find_last_of('.') + 1);
+  if (last == "Identity") return DenseActivation::kIdentity;
+  if (last == "Tanh") return DenseActivation::kTanh;
+  fail(Code::kUnsupportedModel, "activation_function ", quote(name),
+       " is not supported (supported: Identity, Tanh)");
+}
+
+void read_config(const Json& json, DenseFile& dense) {
+  if (!json.is_object()) fail(Code::kFormat, "it is ", json_shown(json), ", not an object");
+  const auto width = [&](const char* key) {
+    return static_cast<int32_t>(json_int(json, key, 1, kMaxWidth));
+  };
+  dense.in = width("in_features");
+  dense.out = width("out_features");
+  dense.bias = json_bool(json, "bias", true);
+  dense.activation =
+      activation_of(json_string(json, "activation_function", "torch.nn.modules.activation.Tanh"));
+  constexpr const char* kText = "sentence_embedding";
+  for (const char* key : {"module_input_name", "module_output_name"}) {
+    const std::string name = json_string(json, key, kText);
+    if (name != kText)
+      fail(Code::kUnsupportedModel, "\"", key, "\" is ", quote(name), "; it must be \"", kText,
+           "\", the vector of a text");
+  }
+}
+
+DenseFile open_one(const InputFolder& folder, const std::string& path) {
+  if (!plain_file_name(path))
+    fail(Code::kFormat, "modules.json has a module \"Dense\" at ", quote(path),
+         ", which is not the name of a folder");
+  DenseFile dense{.folder = path};
+  with_json(
+      *folder.open(path + "/config.json"), [&](const Json& json) { read_config(json, dense); },
+      kSmall);
+  const std::string weights = path + "/model.safetensors";
+  if (!folder.has(weights) && folder.has(path + "/pytorch_model.bin"))
+    fail(Code::kUnsupportedModel, path, " has pytorch_model.bin and no model.safetensors; weights ",
+         "are read from the latter only");
+  auto tensors = std::make_shared<TensorSource>();
+  read_safetensors(folder.open(weights), *tensors);
+  dense.tensors = std::move(tensors);
+  return dense;
+}
+
+std::vector<float> values_of(const DenseFile& dense, const std::string& name,
+                             const std::vector<int64_t>& shape, bool read) {
+  const Tensor* const t = dense.tensors->find(name);
+  if (!t) fail(Code::kFormat, dense.folder, " has no tensor ", quote(name));
+  if (t->shape != shape)
+    fail(Code::kFormat, "tensor ", quote(name), " of ", dense.folder, " has shape ",
+         shape_text(t->shape), "; its configuration asks for ", shape_text(shape));
+  std::vector<float> out;
+  if (!read) return out;
+  const int64_t width = shape.back(), rows = shape.size() == 2 ? shape.front() : 1;
+  out.resize(static_cast<size_t>(rows * width));
+  for (int64_t row = 0; row < rows; ++row) read_row(*t, row, out.data() + row * width);
+  return out;
+}
+
+// Eight sums side by side, for the compiler to keep in vectors, added up in one order.
+float dot(const float* w, const float* x, int64_t n, float bias) {
+  constexpr int64_t kLanes = 8;
+  double lanes[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    for (int64_t lane = 0; lane < kLanes; ++lane)
+      lanes[lane] += double{w[i + lane]} * double{x[i + lane]};
+  for (int64_t lane = 0; i < n; ++i, ++lane) lanes[lane] += double{w[i]} * double{x[i]};
+  double sum = bias;
+  for (const double lane : lanes) sum += lane;
+  return static_cast<float>(sum);
+}
+
+}  // namespace
+
+std::vector<DenseFile> open_dense(const InputFolder& folder, const Declared& declared,
+                                  int64_t hidden) {
+  std::vector<DenseFile> files;
+  const auto& modules = declared.modules;
+  auto at = std::ranges::find(modules, "Pooling");
+  if (at == modules.end()) return files;
+  int64_t width = hidden;
+  for (++at; at != modules.end() && (*at == "Dense" || *at == "Dropout"); ++at) {
+    if (*at == "Dropout") continue;  // does nothing but in training
+    DenseFile dense =
+        open_one(folder, declared.module_paths[static_cast<size_t>(at - modules.begin())]);
+    if (dense.in != width)
+      fail(Code::kFormat, dense.folder, " takes ", dense.in, " values (in_features); ",
+           files.empty() ? "the model's hidden states have " : "the layer before it gives ", width);
+    width = dense.out;
+    files.push_back(std::move(dense));
+  }
+  return files;
+}
+
+std::vector<DenseFile> open_dense_gguf(std::shared_ptr<const TensorSource> tensors,
+                                       int64_t hidden) {
+  std::vector<DenseFile> files;
+  for (int number = 2;; ++number) {
+    const std::string name = "dense_" + std::to_string(number);
+    const Tensor* const t = tensors->find(name + ".weight");
+    if (!t) return files;
+    const int64_t width = files.empty() ? hidden : files.back().out;
+    if (t->shape.size() != 2 || t->shape[1] != width || t->shape[0] > kMaxWidth)
+      fail(Code::kFormat, "tensor ", quote(t->name), " has shape ", shape_text(t->shape),
+           "; it must be a matrix of at most ", kMaxWidth, " rows of ", width);
+    files.push_back({.folder = name,
+                     .weight = t->name,
+                     .in = static_cast<int32_t>(width),
+                     .out = static_cast<int32_t>(t->shape[0]),
+                     .tensors = tensors});
+  }
+}
+
+DenseLayers::DenseLayers(const std::vector<DenseFile>& files, bool read) {
+  for (const DenseFile& dense : files) {
+    Layer layer{dense.in, dense.out, dense.activation, {}, {}};
+    layer.weight = values_of(dense, dense.weight, {dense.out, dense.in}, read);
+    if (dense.bias) layer.bias = values_of(dense, dense.bias_name, {dense.out}, read);
+    if (read) dense.tensors->check_files();
+    layers_.push_back(std::move(layer));
+  }
+}
+
+int64_t DenseLayers::bytes() const {
+  int64_t bytes = 0;
+  for (const Layer& layer : layers_)
+    bytes += static_cast<int64_t>(sizeof(float)) * layer.out * layer.in;
+  return bytes;
+}
+
+void DenseLayers::apply(std::span<std::vector<float>* const> vectors,
+                        const Parallel& parallel) const {
+  constexpr int64_t kRows = 64;  // of weights, read once for all vectors
+  std::vector<std::vector<float>> out(vectors.size());
+  for (const Layer& layer : layers_) {
+    for (std::vector<float>& y : out) y.resize(static_cast<size_t>(layer.out));
+    parallel((layer.out + kRows - 1) / kRows, [&](int64_t block) {
+      const int64_t begin = block * kRows, end = std::min(layer.out, begin + kRows);
+      for (size_t v = 0; v < vectors.size(); ++v) {
+        const float* const x = vectors[v]->data();
+        for (int64_t row = begin; row < end; ++row) {
+          const auto r = static_cast<size_t>(row);
+          const float y = dot(layer.weight.data() + row * layer.in, x, layer.in,
+                              layer.bias.empty() ? 0 : layer.bias[r]);
+          out[v][r] = layer.activation == DenseActivation::kTanh ? std::tanh(y) : y;
+        }
+      }
+    });
+    for (size_t v = 0; v < vectors.size(); ++v) std::swap(*vectors[v], out[v]);
+  }
+}
+
+}  // namespace prefix
