@@ -102,6 +102,8 @@ struct ScoreTraits {
 struct ConfigTraits {
   const char* norm_eps_key = "rms_norm_eps";
   double norm_eps = 1e-6;
+  // Sizes that published files leave to their class; 0 = a file has to have them.
+  int32_t vocab_size = 0, heads = 0, max_positions = 0;
   int32_t kv_heads = 0;           // num_key_value_heads; 0 = as many as heads
   int32_t head_dim = 0;           // head_dim; 0 = hidden_size / num_attention_heads
   bool attention_bias = true;     // the key is looked at; false: no bias, whatever it says

@@ -390,16 +390,17 @@ ModelConfig config_from_json(const Json& whole) {
   refuse_unsupported(whole, architecture);
   if (&json != &whole) refuse_unsupported(json, architecture);
 
-  const auto count = [&](const char* key, int64_t max) {
-    return static_cast<int32_t>(json_int(json, key, 1, max));
+  const auto count = [&](const char* key, int64_t max, int32_t absent = 0) {
+    return absent > 0 && !json_has(json, key) ? absent
+                                              : static_cast<int32_t>(json_int(json, key, 1, max));
   };
-  c.vocab_size = count("vocab_size", ConfigLimits::kVocab);
+  c.vocab_size = count("vocab_size", ConfigLimits::kVocab, traits.vocab_size);
   c.hidden = count("hidden_size", ConfigLimits::kHidden);
   const int32_t listed = traits.layer_pattern ? listed_layers(json, architecture) : 0;
   c.layers = listed > 0 && !json_has(json, "num_hidden_layers")
                  ? static_cast<int32_t>(std::min<int64_t>(listed, ConfigLimits::kLayers))
                  : count("num_hidden_layers", ConfigLimits::kLayers);
-  c.heads = count("num_attention_heads", ConfigLimits::kHeads);
+  c.heads = count("num_attention_heads", ConfigLimits::kHeads, traits.heads);
   const bool grouped = json.contains("num_key_value_heads");  // null means: as many as heads
   const int64_t kv_heads = traits.kv_heads && !grouped ? traits.kv_heads : c.heads;
   c.kv_heads = static_cast<int32_t>(
@@ -411,7 +412,8 @@ ModelConfig config_from_json(const Json& whole) {
       static_cast<int32_t>(json_int(json, "head_dim", 1, ConfigLimits::kHeadDim,
                                     traits.head_dim ? traits.head_dim : c.hidden / c.heads));
   c.intermediate = intermediate_size(json, traits);
-  c.max_positions = count("max_position_embeddings", ConfigLimits::kPositions);
+  c.max_positions =
+      count("max_position_embeddings", ConfigLimits::kPositions, traits.max_positions);
   c.norm_eps = static_cast<float>(json_float(json, traits.norm_eps_key, traits.norm_eps));
   c.tie_embeddings =
       json_bool(holder(json, whole, "tie_word_embeddings"), "tie_word_embeddings", traits.tied);

@@ -53,6 +53,29 @@ const Json& sliding_and_full() {
   return types;
 }
 
+// google/gemma-3-4b-it: the text part has the sizes that differ from those of its class.
+TEST(WindowConfig, GemmaLeavesSizesToItsClass) {
+  const Json text = {
+      {"model_type", "gemma3_text"}, {"hidden_size", 2560},
+      {"intermediate_size", 10240},  {"num_hidden_layers", 34},
+      {"sliding_window", 1024},      {"rope_scaling", {{"factor", 8.0}, {"rope_type", "linear"}}}};
+  const ModelConfig c = config_from_json({{"model_type", "gemma3"}, {"text_config", text}});
+  EXPECT_EQ(c.vocab_size, 262208);
+  EXPECT_EQ(c.heads, 8);
+  EXPECT_EQ(c.kv_heads, 4);
+  EXPECT_EQ(c.head_dim, 256);
+  EXPECT_EQ(c.max_positions, 131072);
+  EXPECT_EQ(c.window(0), 1024);
+  EXPECT_EQ(c.window(5), 0);
+  EXPECT_EQ(config_from_json(with({{"num_attention_heads", 16}}, text)).heads, 16);
+  // Other classes have nothing that a published file would leave out.
+  for (const char* key : {"vocab_size", "num_attention_heads", "max_position_embeddings"}) {
+    Json json = of("gemma2");
+    json.erase(key);
+    expect_bad(json, {key, "is missing"});
+  }
+}
+
 TEST(WindowConfig, ReadsWindows) {
   using Windows = std::vector<int32_t>;
   EXPECT_EQ(windows_of(with({{"sliding_window", 511}}, of("phi3"))), (Windows{511, 511}));
