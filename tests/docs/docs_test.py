@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """The commands and programs in the documents are right: docs_test.py BUILD_FOLDER.
 
-Every fenced block of README.md, docs/ and the folders' READMEs that says "sh" is run, every one that says "c" is
-compiled and run, and so are the programs in the first comment of the headers. Blocks in other languages are
-compared with the sources that the tests of the samples and bindings run.
+Every fenced block of README.md, docs/ and the folders' READMEs that says "sh" is run, every one that says "c", or "cpp" and
+is a whole program, is compiled and run, and so are the programs in the first comment of the headers. Those that say
+"python,run" are run beside the samples. Blocks in other languages are compared with the sources that the tests of the
+samples and bindings run.
 """
 
 import os
@@ -24,12 +25,12 @@ DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "
 
 
 def blocks(language):
-    """(where, text) of every block of that language."""
+    """(where, text) of every block of that language, or with that word behind its comma ("python,run")."""
     for path in DOCUMENTS:
         if not path.exists():
             continue
         for match in re.finditer(r"^```(\S*)\n(.*?)^```", path.read_text(), re.M | re.S):
-            if match.group(1).split(",")[0] == language:
+            if language in (match.group(1), match.group(1).split(",")[0]):
                 yield f"{path.relative_to(ROOT)}: {match.group(2).splitlines()[0]}", match.group(2)
 
 
@@ -71,11 +72,23 @@ class Documents(unittest.TestCase):
             self.assertTrue(done.stdout, where)
 
     def test_programs(self):
-        found = [*blocks("c"), *header_programs()]
-        self.assertGreaterEqual(len(found), 4)
+        whole = [(where, text) for where, text in blocks("cpp") if "int main" in text]
+        found = [*blocks("c"), *whole, *header_programs()]
+        self.assertGreaterEqual(len(found), 6)
         for where, text in found:
             with self.subTest(where):
                 self.compile_and_run(where, text)
+
+    def test_python(self):
+        found = list(blocks("python,run"))
+        self.assertGreaterEqual(len(found), 1)
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "samples" / "python"), "PYTHONDONTWRITEBYTECODE": "1"}
+        for where, text in found:
+            with self.subTest(where):
+                done = subprocess.run([sys.executable, "-c", text, MODEL, BUILD / "lib"], env=environment,
+                                      capture_output=True, text=True, timeout=300)
+                self.assertEqual((done.returncode, done.stderr), (0, ""), where)
+                self.assertTrue(done.stdout, where)
 
     def test_commands(self):
         found = [(where, text) for where, text in blocks("sh") if not set(text.strip().splitlines()) <= LONG]
@@ -109,6 +122,10 @@ class Documents(unittest.TestCase):
 
     def test_the_page_of_options_is_what_the_library_says(self):
         done = subprocess.run([ROOT / "tools" / "options_page", "--check", BUILD / "bin" / "prefix"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_the_page_of_models_is_what_the_table_and_the_library_say(self):
+        done = subprocess.run([ROOT / "tools" / "models_page", "--check", BUILD / "bin" / "prefix"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_links_lead_somewhere(self):

@@ -155,6 +155,20 @@ inline void gguf_texts(GgufWriter& w, std::string_view key, const Strings& texts
   w.list(key, prefix::testing_support::GgufType::kString, texts.size(), bytes);
 }
 
+// tests/golden/recipes.json, and the tokenizer of a case in it: that of the model with the tokens that
+// its recipe needs.
+inline const Json& golden_recipes() {
+  static const Json all = Json::parse(file_text(PREFIX_TEST_DATA "/golden/recipes.json"));
+  return all;
+}
+inline Tokenizer tokenizer_of(const Json& c) {
+  const Json& change = golden_recipes().at("tokenizers").at(c.at("tokenizer").get<std::string>());
+  return changed_tokenizer([&](Json& whole, Json&) {
+    for (const Json& token : change.at("added_tokens")) whole["added_tokens"].push_back(token);
+    whole["post_processor"] = change.at("post_processor");
+  });
+}
+
 inline Engine engine_at(const std::string& path, const char* attention = "auto") {
   const auto options = prefix_abi::make_options(
       {{"cache_bytes", "64M"}, {"threads", "2"}, {"dtype", "f32"}, {"attention", attention}});

@@ -13,18 +13,7 @@ namespace {
 
 constexpr double kBound = 1e-5;
 
-const Json& golden() {
-  static const Json all = Json::parse(file_text(PREFIX_TEST_DATA "/golden/recipes.json"));
-  return all;
-}
-
-Tokenizer tokenizer_of(const Json& c) {
-  const Json& change = golden().at("tokenizers").at(c.at("tokenizer").get<std::string>());
-  return changed_tokenizer([&](Json& whole, Json&) {
-    for (const Json& token : change.at("added_tokens")) whole["added_tokens"].push_back(token);
-    whole["post_processor"] = change.at("post_processor");
-  });
-}
+const Json& golden() { return golden_recipes(); }
 
 std::vector<prefix_token> tokens_of(const prefix_task* task, size_t item) {
   std::vector<prefix_token> tokens(2048);

@@ -13,6 +13,9 @@ smollm2=$("$root/tools/fetch_model")
 echo "golden-check: tiny models"
 "$python" "$here/make_models.py" "$models"
 
+echo "golden-check: the sizes of published models"
+"$python" "$here/check_published.py"
+
 echo "golden-check: numbers (some minutes)"
 rm -rf "$numbers"
 OMP_NUM_THREADS=1 "$python" "$here/make_golden.py" "$models" "$numbers" --smollm2 "$smollm2"
