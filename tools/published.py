@@ -171,6 +171,10 @@ class Shapes:
             self.mxfp4(f"{at}.mlp.experts.gate_up_proj", experts, 2 * width, self.hidden)
             self.mxfp4(f"{at}.mlp.experts.down_proj", experts, self.hidden, width)
         elif self.type == "granitemoehybrid":
+            if experts := c["num_local_experts"]:
+                self.linear(f"{at}.block_sparse_moe.router.layer", experts, self.hidden)
+                self.add(f"{at}.block_sparse_moe.input_linear.weight", experts, 2 * c["intermediate_size"], self.hidden)
+                self.add(f"{at}.block_sparse_moe.output_linear.weight", experts, self.hidden, c["intermediate_size"])
             self.linear(f"{at}.shared_mlp.input_linear", 2 * width, self.hidden)
             self.linear(f"{at}.shared_mlp.output_linear", self.hidden, width)
         elif self.type == "lfm2":
