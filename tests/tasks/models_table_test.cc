@@ -28,7 +28,7 @@ bool has_files(const Json& model, const char* kind) {
 
 // That of the golden case of a recipe, which has the tokens that the recipe needs.
 Tokenizer tokenizer_for(const std::string& recipe) {
-  for (const char* kind : {"rerank", "embed"})
+  for (const char* kind : {"rerank", "embed", "bidirectional_embed"})
     for (const Json& c : golden_recipes().at(kind))
       if (c.at("recipe") == recipe) return tokenizer_of(c);
   return words_tokenizer();
@@ -46,6 +46,11 @@ std::string published_directory(const TempFolder& folder, const Json& model) {
   Json changes = Json::object();
   if (model["config"].contains("architectures"))
     changes["architectures"] = model["config"]["architectures"];
+  // Tokens that see those behind them.
+  const Json& config = model["config"];
+  if (!config.value("is_causal", true) || config.value("use_bidirectional_attention", false) ||
+      config.value("model_type", "") == "llama_bidirec")
+    changes["is_causal"] = false;
   auto files = words_files(changes, head_of(layout));
   if (layout.contains("modules")) {
     Json modules = Json::array();
