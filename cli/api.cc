@@ -46,6 +46,7 @@ void add(Batch& batch, const Request& request, const Prepared& prepared) {
   OptionList list = request.options;
   list.insert(list.end(), prepared.options.begin(), prepared.options.end());
   if (!request.name_space.empty()) list.emplace_back("namespace", request.name_space);
+  if (!request.adapter.empty()) list.emplace_back("adapter", request.adapter);
   const prefix::Options options = make_options(list);
   const prefix::Extra extra{list.empty() ? nullptr : &options, 0};
   switch (request.task) {

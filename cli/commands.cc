@@ -23,6 +23,7 @@ constexpr Flag kRunFlags[] = {
     kCacheFlag,
     kRowsFlag,
     {"--batch", "N", "runs after every N requests; default: all in one batch"},
+    {"--adapter", "NAME=DIR", "a LoRA adapter that requests may name; may be repeated", true},
     kOptionFlag,
     kProgressFlag,
 };

@@ -5,6 +5,17 @@
 #include "common.h"
 
 namespace prefix_cli {
+namespace {
+
+// The two sides of KEY=VALUE.
+std::pair<std::string, std::string> sides_of(const char* flag, const std::string& text,
+                                             const char* form) {
+  const size_t equals = text.find('=');
+  if (equals == 0 || equals == std::string::npos) fail(flag, " ", shown(text), " is not ", form);
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+}  // namespace
 
 OptionList engine_options(const Args& args) {
   OptionList options;
@@ -28,13 +39,16 @@ OptionList engine_options(const Args& args) {
     else
       options.emplace_back("cache_bytes", std::to_string(bytes));
   }
-  for (const std::string& option : args.all("--option")) {
-    const size_t equals = option.find('=');
-    if (equals == 0 || equals == std::string::npos)
-      fail("--option ", shown(option), " is not KEY=VALUE");
-    options.emplace_back(option.substr(0, equals), option.substr(equals + 1));
-  }
+  for (const std::string& option : args.all("--option"))
+    options.push_back(sides_of("--option", option, "KEY=VALUE"));
   return options;
+}
+
+std::vector<std::pair<std::string, std::string>> adapters_of(const Args& args) {
+  std::vector<std::pair<std::string, std::string>> list;
+  for (const std::string& adapter : args.all("--adapter"))
+    list.push_back(sides_of("--adapter", adapter, "NAME=DIR"));
+  return list;
 }
 
 }  // namespace prefix_cli

@@ -1,6 +1,10 @@
 // The options that every command with an engine shares.
 #pragma once
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "api.h"
 #include "args.h"
 
@@ -9,6 +13,9 @@ namespace prefix_cli {
 // --threads, --device, --dtype, --isa, --sharing, --cache, --rows and --option KEY=VALUE as options
 // of the library. --option comes last and wins.
 OptionList engine_options(const Args& args);
+
+// --adapter NAME=DIR of each, in order.
+std::vector<std::pair<std::string, std::string>> adapters_of(const Args& args);
 
 inline constexpr Flag kThreadsFlag{"--threads", "N",
                                    "worker threads; default: one per processor it may use"};

@@ -36,9 +36,9 @@ constexpr std::array kOptionFields = {
     OptionField{"deadline_ms", Type::kInt}, OptionField{"priority", Type::kInt},
 };
 
-constexpr std::array<std::string_view, 11> kOtherFields = {
-    "id",  "tokens", "text",    "messages", "task",        "namespace",
-    "ids", "from",   "choices", "stop",     "continuation"};
+constexpr std::array<std::string_view, 12> kOtherFields = {
+    "id",      "tokens", "text", "messages", "task", "namespace",
+    "adapter", "ids",    "from", "choices",  "stop", "continuation"};
 
 // Parses with limits: a hostile line must not exhaust the stack, and of two equal keys one would be
 // dropped silently.
@@ -215,6 +215,7 @@ void read_object(const Json& object, Request& request) {
   if (object.contains("task")) request.task = read_task(object["task"]);
   if (object.contains("namespace"))
     request.name_space = read_string("namespace", object["namespace"]);
+  if (object.contains("adapter")) request.adapter = read_string("adapter", object["adapter"]);
   if (object.contains("ids")) request.ids = read_tokens("ids", object["ids"]);
   if (request.task == Task::kLogits && request.ids.empty())
     fail("task logits needs ids, a list with at least 1 token id");

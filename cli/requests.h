@@ -33,6 +33,7 @@ struct Request {
   Piece prompt;          // tokens or text
   std::string messages;  // JSON array, when the prompt is a chat
   std::string name_space;
+  std::string adapter;
   std::vector<int32_t> ids;                   // logits
   int32_t from = 1;                           // logprobs
   std::optional<std::string> continuation;    // logprobs

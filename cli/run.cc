@@ -226,6 +226,7 @@ void write_tree(const std::string& path, const Engine& engine) {
 int run_command(const Args& args) {
   const std::string model = args.need("--model");
   const OptionList options = engine_options(args);
+  const auto adapters = adapters_of(args);
   const int64_t batch_limit = args.get_int("--batch", 0, 0, int64_t{1} << 31);
   Progress progress("prefix run", args.choice("--progress", "auto", "auto|on|off"));
 
@@ -248,6 +249,7 @@ int run_command(const Args& args) {
   const Clock::time_point load_start = Clock::now();
   Engine engine =
       open_engine(model, options, [&](double fraction) { progress.show_load(fraction); });
+  for (const auto& [name, path] : adapters) engine.load_adapter(name, path);
   totals.load_seconds = seconds_since(load_start);
   progress.clear();
   for (const std::string& warning : warnings_of(engine))

@@ -12,11 +12,11 @@ namespace {
 using Json = nlohmann::json;
 
 // Options of the library under the same name; it checks which task has which.
-constexpr std::array<std::string_view, 19> kOptions = {
-    "recipe",     "instruction", "truncate",   "max_prompt_tokens",  "raw",         "top_n",
-    "stop",       "namespace",   "max_tokens", "temperature",        "top_k",       "top_p",
-    "min_p",      "seed",        "ignore_eos", "repetition_penalty", "stop_tokens", "priority",
-    "deadline_ms"};
+constexpr std::array<std::string_view, 20> kOptions = {
+    "recipe",      "instruction", "truncate",   "max_prompt_tokens",  "raw",         "top_n",
+    "stop",        "namespace",   "max_tokens", "temperature",        "top_k",       "top_p",
+    "min_p",       "seed",        "ignore_eos", "repetition_penalty", "stop_tokens", "priority",
+    "deadline_ms", "adapter"};
 
 std::string_view task_of(const Json& object) {
   const auto task = object.find("task");

@@ -502,6 +502,27 @@ class Engine {
     return detail::filled<int64_t>(
         0, error, [&](auto... to) { return prefix_namespace_close(get(), ns, to...); });
   }
+  /* Requests name it by option adapter; a directory as PEFT writes it. */
+  void load_adapter(std::string_view name, std::string_view path, prefix_error* error = nullptr) {
+    call(error, [&](prefix_error* e) {
+      return prefix_adapter_load(get(), name.data(), name.size(), path.data(), path.size(), e);
+    });
+  }
+  /* Requests that were submitted keep it until they end. */
+  void unload_adapter(std::string_view name, prefix_error* error = nullptr) {
+    call(error, [&](prefix_error* e) {
+      return prefix_adapter_unload(get(), name.data(), name.size(), e);
+    });
+  }
+  /* The namespace in which requests of `ns` with the adapter run. */
+  int32_t adapter_namespace(std::string_view name, int32_t ns = 0, prefix_error* error = nullptr) {
+    return detail::filled<int32_t>(-1, error, [&](auto... to) {
+      return prefix_adapter_namespace(get(), ns, name.data(), name.size(), to...);
+    });
+  }
+  std::string adapters_json(prefix_error* error = nullptr) const {
+    return text(prefix_adapters_json, error);
+  }
   prefix_cache_info lookup(std::span<const prefix_token> tokens, int32_t ns = 0,
                            prefix_error* error = nullptr) const {
     return detail::filled<prefix_cache_info>(PREFIX_CACHE_INFO_INIT, error, [&](auto... to) {

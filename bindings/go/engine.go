@@ -312,6 +312,31 @@ func (e *Engine) CloseNamespace(namespace Namespace) (freed int64, err error) {
 	return freed, err
 }
 
+// LoadAdapter loads a LoRA adapter, a directory as PEFT writes it, while requests run. Requests name it by the option
+// "adapter". A name that is there stands for the new one from then on.
+func (e *Engine) LoadAdapter(name, path string) error {
+	return callOn(&e.handle, func(h uintptr, f *swig.Error) int32 { return swig.Prefix_adapter_load(h, name, path, f) })
+}
+
+// UnloadAdapter ends the name of an adapter; [ErrNotFound]. Requests that were submitted keep it until they end.
+func (e *Engine) UnloadAdapter(name string) error {
+	return callOn(&e.handle, func(h uintptr, f *swig.Error) int32 { return swig.Prefix_adapter_unload(h, name, f) })
+}
+
+// AdapterNamespace gives the namespace in which requests of this one with the adapter run, and makes it when it is new.
+func (e *Engine) AdapterNamespace(namespace Namespace, adapter string) (Namespace, error) {
+	var ns int32
+	err := callOn(&e.handle, func(h uintptr, f *swig.Error) int32 {
+		return swig.Prefix_adapter_namespace(h, int32(namespace), adapter, &ns, f)
+	})
+	return Namespace(ns), err
+}
+
+// AdaptersJSON lists the adapters that are loaded.
+func (e *Engine) AdaptersJSON() (string, error) {
+	return textOf(&e.handle, 1024, swig.Prefix_adapters_json)
+}
+
 // NamespaceCount counts the namespaces that are open, with the empty one.
 func (e *Engine) NamespaceCount() (int, error) {
 	var count int32

@@ -53,6 +53,7 @@
 %apply (const int64_t* LONGS, size_t COUNT) { (const int64_t* offsets, size_t n_offsets) };
 %apply int64_t* RESULT { int64_t* freed };
 %apply int32_t* RESULT { int32_t* count };
+%apply int32_t* RESULT { int32_t* adapter_ns };
 %apply size_t* RESULT { size_t* count };
 %apply (const int32_t* INTS, size_t COUNT) { (const prefix_token* tokens, size_t n_tokens) };
 %apply (const int32_t* INTS, size_t COUNT) { (const prefix_token* ids, size_t n_ids) };

@@ -90,6 +90,7 @@ RequestSpec make_spec(Task task, const prefix_token* tokens, size_t n_tokens,
   if (spec.name_space > 0 && !name_space->empty())
     fail(prefix::Code::kInvalidArgument, "the request has both a namespace, \"", *name_space,
          "\", and a namespace_id, ", spec.name_space, "; it takes one");
+  spec.adapter = o.get("adapter");
   spec.deadline_ms = o.get_int("deadline_ms");
   spec.priority = static_cast<int32_t>(o.get_int("priority"));
   spec.cache_priority = static_cast<int32_t>(o.get_int("cache_priority"));

@@ -146,10 +146,19 @@ std::shared_ptr<Job> Engine::submit(std::vector<RequestSpec> requests,
   for (size_t i = 0; i < namespaces.size(); ++i)
     if (!namespaces[i].empty())
       requests[i].name_space = namespaces_.open(namespace_parts(namespaces[i]));
+  std::map<size_t, Error> refused;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    try {
+      adapt(requests[i]);
+    } catch (const Error& e) {
+      refused.emplace(i, e);
+    }
+  }
   const RequestLimits limits = request_limits();
   auto job = std::make_shared<Job>(std::move(requests), now_);
   for (size_t i = 0; i < job->count(); ++i) {
     try {
+      if (const auto found = refused.find(i); found != refused.end()) throw Error(found->second);
       const RequestSpec& spec = job->spec(i);
       check_request(spec, model_->config(), limits, namespaces_);
       if (require_salt_ && !namespaces_.has_salt(spec.name_space))
@@ -227,6 +236,7 @@ void Engine::shutdown(int64_t timeout_ms) {
     }
   }
   lock.lock();
+  idle_.wait(lock, [this] { return adapter_loads_ == 0; });  // they end soon: stop_ is set
   if (state_ == EngineState::kClosed) return;
   scheduler_->abort_all(Code::kCancelled, "the engine was shut down");
   state_ = EngineState::kClosed;

@@ -4,8 +4,8 @@
 //   any thread <── Job: wait, events, results <──┘            (see schedule/scheduler.h)
 //
 // All methods may be called from any thread: one lock guards everything but the computing of a step.
-// engine.cc has the life of an engine and of its requests, engine_cache.cc what its owner does with
-// the cache, engine_info.cc what it tells of itself.
+// engine.cc has the life of an engine and of its requests, engine_adapters.cc that of adapters,
+// engine_cache.cc what its owner does with the cache, engine_info.cc what it tells of itself.
 #pragma once
 
 #include <atomic>
@@ -25,6 +25,7 @@
 #include "base/sha256.h"
 #include "cache/namespaces.h"
 #include "cache/snapshot.h"
+#include "engine/adapter_names.h"
 #include "engine/engine_reports.h"
 #include "engine/job.h"
 #include "engine/options.h"
@@ -77,6 +78,15 @@ class Engine {
   // still use goes with the last of them. Returns freed tokens. Throws kInvalidArgument for 0.
   int64_t close_namespace(int32_t name_space);
   int32_t namespace_count();  // that are open
+
+  // Loads a PEFT directory on the calling thread while the engine goes on; a name that was there
+  // stands for it from then on. Throws what open_adapter() and Model::load_adapter() do.
+  void load_adapter(const std::string& name, const std::string& path);
+  // Requests that were submitted keep it until they end. Throws kNotFound.
+  void unload_adapter(const std::string& name);
+  // The namespace in which requests of this one with the adapter run, made when it is new.
+  int32_t adapter_namespace(int32_t name_space, const std::string& adapter);
+  std::string adapters_json();
 
   // A pure read: does not change eviction order. One answer for each prompt.
   std::vector<CacheInfo> cache_lookup(int32_t name_space,
@@ -149,7 +159,16 @@ class Engine {
   // its own.
   PageKey root_key_of(NodeId root);
   void require_open() const;
+  int64_t close_one(int32_t name_space);
   void free_closed_namespaces();
+  void name_adapter(const std::string& name, AdapterNames::Entry entry);
+  void retire_adapter(const std::string& part);
+  void free_retired_adapters();
+  const AdapterNames::Entry& require_adapter(const std::string& name) const;
+  std::vector<int32_t> adapter_namespaces(int32_t name_space) const;
+  int32_t open_adapter_namespace(int32_t name_space, const std::string& adapter);
+  void adapt(RequestSpec& spec);
+  int32_t adapter_of(int32_t name_space);
   int64_t take_memory(int64_t page_bytes);
   void share_nothing();
   void fill_info(const std::string& source_name);
@@ -168,6 +187,8 @@ class Engine {
   std::vector<std::weak_ptr<PagesToSave>> saves_;  // that run, and some that are over
   std::unique_ptr<Scheduler> scheduler_;
   Namespaces namespaces_;
+  AdapterNames adapters_;
+  int adapter_loads_ = 0;  // that run
   bool require_salt_ = options_.get_bool("require_salt");
   std::once_flag fingerprint_once_;
   Sha256::Digest fingerprint_{};

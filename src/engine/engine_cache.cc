@@ -21,8 +21,11 @@ int64_t Engine::drop_namespace(int32_t name_space) {
   require_open();
   namespaces_.require(name_space);
   scheduler_->expire_cache();
+  std::vector<int32_t> all = adapter_namespaces(name_space);
+  all.push_back(name_space);
   int64_t tokens = 0;
-  for (NodeId root : scheduler_->roots().roots_of(name_space)) tokens += tree_->drop(root);
+  for (const int32_t one : all)
+    for (NodeId root : scheduler_->roots().roots_of(one)) tokens += tree_->drop(root);
   if (events_) events_->check_cleared();
   return tokens;
 }
@@ -33,6 +36,14 @@ int64_t Engine::close_namespace(int32_t name_space) {
   namespaces_.require(name_space);
   if (name_space == 0)
     fail(Code::kInvalidArgument, "namespace 0 is always there and cannot be closed");
+  int64_t freed = 0;
+  for (const int32_t one : adapter_namespaces(name_space)) freed += close_one(one);
+  freed += close_one(name_space);
+  free_closed_namespaces();
+  return freed;
+}
+
+int64_t Engine::close_one(int32_t name_space) {
   const int64_t before = tree_->tokens_of(name_space);
   scheduler_->expire_cache();
   scheduler_->end_leases(name_space);
@@ -40,7 +51,6 @@ int64_t Engine::close_namespace(int32_t name_space) {
   const int64_t freed = before - tree_->tokens_of(name_space);
   limits_.erase(name_space);
   namespaces_.close(name_space);
-  free_closed_namespaces();
   return freed;
 }
 
@@ -60,6 +70,7 @@ void Engine::free_closed_namespaces() {
     namespaces_.forget(name_space);
     if (events_) events_->check_cleared();
   }
+  if (!adapters_.retired().empty()) free_retired_adapters();
 }
 
 // Of what matched, as far as a request can go on from: of a model with recurrent layers the deepest
@@ -232,8 +243,8 @@ SnapshotCache Engine::snapshot_cache() {
           [this](const std::function<void()>& f) { run_exclusive(f); },
           [this](int32_t name_space) { return scheduler_->roots().roots_of(name_space); },
           [this](int32_t name_space, bool long_regime) {
-            return scheduler_->roots().root_of(name_space,
-                                               long_regime ? model_->max_positions() : 1);
+            return scheduler_->roots().root_of(
+                name_space, long_regime ? model_->max_positions() : 1, adapter_of(name_space));
           },
           [this](std::weak_ptr<PagesToSave> pages) { saves_.push_back(std::move(pages)); },
           {fingerprint(), kPageTokens, page_bytes, model_->state_layout().pages(page_bytes)},

@@ -90,6 +90,8 @@ constexpr OptionInfo kTable[] = {
      "Tenant or salt: nothing is shared across namespaces."},
     {"namespace_id", T::kInt, S::kRequest, "0", 0, 2147483647, "",
      "The same by number, from prefix_namespace_open or _open_tuple; not both."},
+    {"adapter", T::kString, S::kRequest, "", 0, 0, "",
+     "Name of an adapter that is loaded (prefix_adapter_load); empty = the model alone."},
     {"deadline_ms", T::kInt, S::kRequest, "0", 0, kMax, "",
      "Time from submission after which the request ends with DEADLINE; 0 = none."},
     {"priority", T::kInt, S::kRequest, "0", -1000000, 1000000, "", "Higher runs first."},

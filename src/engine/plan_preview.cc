@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <span>
-#include <utility>
+#include <tuple>
 
 #include "base/json_text.h"
 #include "tree/tree.h"
@@ -19,7 +19,8 @@ std::string plan_preview(const std::vector<RequestSpec>& requests,
                          const std::vector<std::string>& namespaces) {
   PagePool pages(1 << 30);  // numbers only: nothing is stored
   Tree tree(pages);
-  std::map<std::pair<std::string, int32_t>, NodeId> roots;  // by name, or by number
+  // By the namespace's name, or its number; and by adapter.
+  std::map<std::tuple<std::string, int32_t, std::string>, NodeId> roots;
   int64_t given = 0;
   std::vector<int64_t> ends;
   const auto add = [&](NodeId root, const std::vector<int32_t>& tokens) {
@@ -33,7 +34,7 @@ std::string plan_preview(const std::vector<RequestSpec>& requests,
   for (size_t i = 0; i < requests.size(); ++i) {
     const RequestSpec& r = requests[i];
     if (r.tokens.empty()) continue;
-    const auto [at, is_new] = roots.try_emplace({namespaces[i], r.name_space}, kNoNode);
+    const auto [at, is_new] = roots.try_emplace({namespaces[i], r.name_space, r.adapter}, kNoNode);
     if (is_new) at->second = tree.add_root();
     given += static_cast<int64_t>(r.tokens.size());
     if (r.task != Task::kChoices) {

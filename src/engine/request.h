@@ -50,6 +50,8 @@ struct RequestSpec {
   Task task = Task::kGenerate;
   std::vector<int32_t> tokens;
   int32_t name_space = 0;          // from Engine::open_namespace; 0 = the empty namespace
+  std::string adapter;             // its name; empty: none, or that of the namespace
+  int32_t adapter_number = 0;      // set by the engine: which one computes; 0: the model alone
   std::vector<int32_t> logit_ids;  // kLogits
   int32_t from = 1;                // kLogprobs, >= 1
   std::vector<std::vector<int32_t>> choices;  // kChoices

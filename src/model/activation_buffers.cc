@@ -51,4 +51,14 @@ void ActivationBuffers::ensure_rows(int64_t rows, const ModelConfig& config) {
   rows_ = rows;
 }
 
+void ActivationBuffers::ensure_thin(int64_t columns) {
+  const int64_t ld = device_.f32_ld(columns);
+  const int64_t act_ld = device_.act_ld(columns);
+  adapted.sums =
+      reinterpret_cast<float*>(thin_sums_.reserve(static_cast<size_t>(rows_ * ld) * sizeof(float)));
+  adapted.ld_sums = ld;
+  adapted.inner = {thin_.reserve(static_cast<size_t>(rows_ * act_ld) * device_.act_bytes()),
+                   act_ld};
+}
+
 }  // namespace prefix

@@ -18,6 +18,10 @@
 //   expert_inner  [slots, their intermediate]  activations
 //   expert_out    [slots, hidden]  f32, with x_ld
 //
+// Of a step with adapters, x A^T (ops/low_rank.h):
+//   thin_sums     [rows, widest]   f32
+//   thin          [rows, widest]   activations
+//
 // Heads run when the layers are done, so the selected rows lie in c and, normed, in a.
 #pragma once
 
@@ -34,7 +38,12 @@ namespace prefix {
 class ActivationBuffers {
  public:
   explicit ActivationBuffers(ops::Device& device)
-      : logits(device), answers(device), fetched(device), device_(device) {}
+      : logits(device),
+        answers(device),
+        fetched(device),
+        thin_sums_(device),
+        thin_(device),
+        device_(device) {}
   ~ActivationBuffers() { drop(); }
   ActivationBuffers(const ActivationBuffers&) = delete;
   ActivationBuffers& operator=(const ActivationBuffers&) = delete;
@@ -43,8 +52,13 @@ class ActivationBuffers {
   // then no row fits any more.
   void ensure_rows(int64_t rows, const ModelConfig& config);
   int64_t rows() const { return rows_; }
+  // Memory for products of so many columns with thin matrices, for as many rows as there are.
+  void ensure_thin(int64_t columns);
   // Of everything here.
-  int64_t bytes() const { return bytes_ + static_cast<int64_t>(logits.bytes() + answers.bytes()); }
+  int64_t bytes() const {
+    return bytes_ + static_cast<int64_t>(logits.bytes() + answers.bytes() + thin_sums_.bytes() +
+                                         thin_.bytes());
+  }
 
   float* selected() const { return c; }  // [selected rows, hidden]
   ops::ActivationBuffer normed() const { return a; }
@@ -55,6 +69,8 @@ class ActivationBuffers {
   float* expert_out = nullptr;
   int64_t x_ld = 0, c_ld = 0, qkv_ld = 0, recurrent_ld = 0, conv_ld = 0, up_ld = 0, router_ld = 0;
   ops::ActivationBuffer a, q, mixed, inner, expert_in, expert_inner;
+  ops::Device::LowRankArgs adapted;  // rows: of the matrix that is being multiplied
+  std::vector<ops::LowRankRows> adapted_rows;
   ops::ExpertSlots slots;     // of the layer that is being computed
   ops::DeviceBuffer logits;   // of a block of selected rows
   ops::DeviceBuffer answers;  // what heads read of them
@@ -69,6 +85,7 @@ class ActivationBuffers {
   void drop();
   std::byte* add(size_t bytes);
 
+  ops::DeviceBuffer thin_sums_, thin_;
   ops::Device& device_;
   std::vector<Piece> pieces_;
   int64_t bytes_ = 0;

@@ -1,5 +1,6 @@
 // The forward pass: embedding, then the blocks of each layer, over the rows of one step.
 #include <algorithm>
+#include <utility>
 
 #include "base/status.h"
 #include "model/activation_buffers.h"
@@ -7,6 +8,23 @@
 #include "model/model.h"
 
 namespace prefix {
+
+// Those that the plan names, held for the pass, and memory for their products.
+std::vector<PassAdapter> Model::adapters_of(const StepPlan& plan) {
+  std::vector<PassAdapter> list;
+  int64_t widest = 0;
+  for (const StepPlan::AdapterRows& rows : plan.adapters) {
+    std::shared_ptr<const Adapter> adapter = adapters_.find(rows.adapter);
+    PREFIX_CHECK(adapter);
+    widest = std::max(widest, adapter->widest());
+    list.push_back({rows.begin, rows.end, std::move(adapter)});
+  }
+  if (widest > 0) {
+    buffers_->ensure_thin(widest);
+    note_memory();
+  }
+  return list;
+}
 
 std::unique_ptr<ops::Step> Model::forward(const StepPlan& plan, KvMemory& kv,
                                           const std::function<bool()>& stop) {
@@ -22,9 +40,11 @@ std::unique_ptr<ops::Step> Model::forward(const StepPlan& plan, KvMemory& kv,
     step->clear_pages();
     step->embed(weights_.embedding, config_.embedding_scale(), b.x, b.x_ld);
   }
-  const Pass pass{device_, *step, config_, rotations_, b, times_};
+  const std::vector<PassAdapter> adapters = adapters_of(plan);
+  Pass pass{device_, *step, config_, rotations_, b, times_, adapters};
   for (size_t i = 0; i < layers_.size(); ++i) {
     if (stop && stop()) return nullptr;
+    pass.layer = i;
     const LayerSpec& layer = layers_[i];
     const LayerWeights& w = weights_.layers[i];
     switch (layer.mixer) {

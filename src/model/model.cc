@@ -72,6 +72,15 @@ void Model::reserve(int64_t rows, int64_t pages) {
   warm_up(rows);
 }
 
+std::shared_ptr<const Adapter> Model::load_adapter(const AdapterFiles& files,
+                                                   const Adapter::Progress& progress) {
+  if (!device_.host_memory())
+    fail(Code::kUnsupportedDevice, "device \"", device_.name(),
+         "\" has no adapters; they run on device \"cpu\" only");
+  return std::make_shared<const Adapter>(files, config_, find_architecture(config_.architecture),
+                                         layers_, device_, progress);
+}
+
 // All products of a step, of whatever is in the buffers.
 void Model::warm_up(int64_t rows) {
   const ActivationBuffers& b = *buffers_;

@@ -25,6 +25,7 @@
 
 #include "base/sha256.h"
 #include "cache/kv_memory.h"
+#include "model/adapter.h"
 #include "model/config.h"
 #include "model/dense_layers.h"
 #include "model/label_head.h"
@@ -39,6 +40,7 @@
 namespace prefix {
 
 class ActivationBuffers;
+struct PassAdapter;
 
 struct LayerWeights {
   // What the mixer works on: of attention [q | k | v | gate], of others as RecurrentConfig says.
@@ -149,6 +151,13 @@ class Model {
   // depends on the total length (longrope) have one table per regime, and one tree root for each.
   int32_t rope_offset(int32_t length) const;
 
+  // Of an adapter that was opened, for adapters(); progress returns false to end that. Any thread.
+  // Throws as Adapter does, and kUnsupportedDevice.
+  std::shared_ptr<const Adapter> load_adapter(const AdapterFiles& files,
+                                              const Adapter::Progress& progress);
+  // Those that plans name.
+  Adapters& adapters() { return adapters_; }
+
   // Takes the memory that steps of so many rows need, on a pool of at most so many pages; without
   // it they take it when they come. Throws kOutOfMemory, kOutOfDeviceMemory.
   void reserve(int64_t rows, int64_t pages);
@@ -191,6 +200,7 @@ class Model {
 
  private:
   void ensure_rows(int64_t rows);
+  std::vector<PassAdapter> adapters_of(const StepPlan& plan);
   void warm_up(int64_t rows);
   void note_memory();
   std::string recurrence() const;  // for the fingerprint
@@ -209,6 +219,7 @@ class Model {
   Weights weights_;
   std::vector<Rotation> rotations_;  // LayerSpec::rope_table
   std::unique_ptr<ActivationBuffers> buffers_;
+  Adapters adapters_;
   int64_t selected_ = 0;        // rows
   int64_t reserved_bytes_ = 0;  // of the device itself
   ModelTimes times_;

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <new>
 
+#include "base/status.h"
+
 namespace prefix::ops {
 
 void Device::upload(void* device, const void* host, size_t bytes) {
@@ -24,6 +26,17 @@ std::byte* Device::allocate_host(size_t bytes) {
 
 void Device::release_host(std::byte* data, size_t) {
   ::operator delete(data, std::align_val_t{64});
+}
+
+void Device::linear_adapted(const PackedWeights&, const float*, const LowRankArgs&,
+                            ActivationBuffer, int64_t, float*, int64_t, bool) {
+  fail(Code::kInternal, "device \"", name(), "\" has no adapters");
+}
+
+void Device::linear_gated_adapted(const PackedWeights&, int64_t, const float*, const float*,
+                                  ActivationFn, const LowRankArgs&, ActivationBuffer, int64_t,
+                                  ActivationBuffer) {
+  fail(Code::kInternal, "device \"", name(), "\" has no adapters");
 }
 
 }  // namespace prefix::ops

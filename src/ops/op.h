@@ -27,6 +27,7 @@
 #include "ops/device_sizes.h"
 #include "ops/experts.h"
 #include "ops/kv_layout.h"
+#include "ops/low_rank.h"
 #include "ops/weights.h"
 
 namespace prefix::ops {
@@ -125,6 +126,20 @@ class Device {
   virtual void linear_gated(const PackedWeights& w, int64_t n, const float* bias_gate,
                             const float* bias_up, ActivationFn fn, ActivationBuffer x, int64_t rows,
                             ActivationBuffer out) = 0;
+  // The same two of W + B A for some of the rows; b as w was packed. On the CPU only: others have no
+  // adapters.
+  struct LowRankArgs {
+    std::span<const LowRankRows> rows;  // ascending, apart from each other
+    float* sums = nullptr;              // [rows, widest rank], written
+    int64_t ld_sums = 0;
+    ActivationBuffer inner;  // [rows, widest rank], written: x A^T
+  };
+  virtual void linear_adapted(const PackedWeights& w, const float* bias, const LowRankArgs& adapted,
+                              ActivationBuffer x, int64_t rows, float* y, int64_t ld, bool add);
+  virtual void linear_gated_adapted(const PackedWeights& w, int64_t n, const float* bias_gate,
+                                    const float* bias_up, ActivationFn fn,
+                                    const LowRankArgs& adapted, ActivationBuffer x, int64_t rows,
+                                    ActivationBuffer out);
   // Rows of `heads` groups of n numbers: out = x / sqrt(mean(x^2) + eps) * weight of each group, with
   // x = y silu(z) where the gate goes first (Mamba-2), else times silu(z) in the end (gated delta
   // rule). weight: [heads * n], or [n] with shared_weight.

@@ -3,6 +3,7 @@
 #include "ops/op_cpu.h"
 
 #include <array>
+#include <vector>
 
 #include "base/resources.h"
 #include "base/status.h"
@@ -68,19 +69,56 @@ PackedWeights CpuDevice::pack_gated(int64_t n, int64_t k, const WeightSource& ga
 
 void CpuDevice::linear(const PackedWeights& w, const float* bias, ActivationBuffer x, int64_t rows,
                        float* y, int64_t ld, bool add) {
+  linear_adapted(w, bias, {}, x, rows, y, ld, add);
+}
+
+void CpuDevice::linear_gated(const PackedWeights& w, int64_t n, const float* bias_gate,
+                             const float* bias_up, ActivationFn fn, ActivationBuffer x,
+                             int64_t rows, ActivationBuffer out) {
+  linear_gated_adapted(w, n, bias_gate, bias_up, fn, {}, x, rows, out);
+}
+
+// adapted.inner = x A^T, of each range its own A; all of them on all threads together.
+void CpuDevice::multiply_thin(const LowRankArgs& adapted, ActivationBuffer x) {
+  if (adapted.rows.empty()) return;
+  std::vector<GemmProduct> products;
+  products.reserve(adapted.rows.size());
+  for (const LowRankRows& range : adapted.rows) {
+    const PackedWeights& a = range.matrices->a;
+    GemmOutput output;
+    output.y = adapted.sums + range.begin * adapted.ld_sums;
+    output.ldy = adapted.ld_sums;
+    output.columns = a.n;
+    products.push_back(
+        {&a, from_row(x, range.begin, act_bytes()), range.end - range.begin, output});
+  }
+  gemm(context_, products);
+  for (const LowRankRows& range : adapted.rows)
+    convert(adapted.sums + range.begin * adapted.ld_sums, adapted.ld_sums, range.end - range.begin,
+            range.matrices->rank(), from_row(adapted.inner, range.begin, act_bytes()));
+}
+
+void CpuDevice::linear_adapted(const PackedWeights& w, const float* bias,
+                               const LowRankArgs& adapted, ActivationBuffer x, int64_t rows,
+                               float* y, int64_t ld, bool add) {
+  multiply_thin(adapted, x);
   GemmOutput output;
   output.y = y;
   output.ldy = ld;
   output.add = add;
   output.bias = bias;
   output.columns = w.n;
+  output.thin = adapted.rows;
+  output.thin_x = adapted.inner;
   gemm(context_, w, x, rows, output);
 }
 
-void CpuDevice::linear_gated(const PackedWeights& w, int64_t n, const float* bias_gate,
-                             const float* bias_up, ActivationFn fn, ActivationBuffer x,
-                             int64_t rows, ActivationBuffer out) {
+void CpuDevice::linear_gated_adapted(const PackedWeights& w, int64_t n, const float* bias_gate,
+                                     const float* bias_up, ActivationFn fn,
+                                     const LowRankArgs& adapted, ActivationBuffer x, int64_t rows,
+                                     ActivationBuffer out) {
   PREFIX_CHECK(w.panels() == 2 * panels_of(n));
+  multiply_thin(adapted, x);
   GemmOutput output;
   output.gated_out = out.data;
   output.ldg = out.ld;
@@ -88,6 +126,8 @@ void CpuDevice::linear_gated(const PackedWeights& w, int64_t n, const float* bia
   output.bias_up = bias_up;
   output.fn = fn;
   output.columns = n;
+  output.thin = adapted.rows;
+  output.thin_x = adapted.inner;
   gemm(context_, w, x, rows, output);
 }
 

@@ -55,6 +55,11 @@ class CpuDevice final : public Device {
   void linear_gated(const PackedWeights& w, int64_t n, const float* bias_gate, const float* bias_up,
                     ActivationFn fn, ActivationBuffer x, int64_t rows,
                     ActivationBuffer out) override;
+  void linear_adapted(const PackedWeights& w, const float* bias, const LowRankArgs& adapted,
+                      ActivationBuffer x, int64_t rows, float* y, int64_t ld, bool add) override;
+  void linear_gated_adapted(const PackedWeights& w, int64_t n, const float* bias_gate,
+                            const float* bias_up, ActivationFn fn, const LowRankArgs& adapted,
+                            ActivationBuffer x, int64_t rows, ActivationBuffer out) override;
   void gated_norm(const GatedNormArgs& args, int64_t rows, ActivationBuffer out) override;
   void multiply_sigmoid(const float* gate, int64_t ld, int64_t rows, int64_t n,
                         ActivationBuffer x) override;
@@ -69,6 +74,7 @@ class CpuDevice final : public Device {
   void parallel(int64_t n, const std::function<void(int64_t)>& task) override;
 
  private:
+  void multiply_thin(const LowRankArgs& adapted, ActivationBuffer x);
   PackedWeights pack_from(PackedWeights shape, std::span<const WeightSource* const> sources,
                           int64_t n);
 

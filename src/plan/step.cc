@@ -128,6 +128,16 @@ void StepBuilder::place_rows(NodeId id, StepPlan& plan) {
                        [&](int32_t page, int32_t, int32_t) { pages_.push_back(page); });
 }
 
+// The rows from `begin` on are of a root with this adapter.
+void StepBuilder::add_adapter_rows(int32_t adapter, int32_t begin, StepPlan& plan) {
+  const auto end = static_cast<int32_t>(plan.tokens.size());
+  if (adapter == 0 || begin == end) return;
+  if (!plan.adapters.empty() && plan.adapters.back().adapter == adapter)
+    plan.adapters.back().end = end;
+  else
+    plan.adapters.push_back({adapter, begin, end});
+}
+
 void StepBuilder::build(StepPlan& plan) {
   plan.tokens.clear();
   plan.positions.clear();
@@ -137,6 +147,7 @@ void StepBuilder::build(StepPlan& plan) {
   plan.copies.clear();
   plan.reads.clear();
   plan.commits.clear();
+  plan.adapters.clear();
   plan.attention.resize(shape_.windows.size());
   pages_.clear();
   ends_.clear();
@@ -153,7 +164,10 @@ void StepBuilder::build(StepPlan& plan) {
     m.extra_end = static_cast<int32_t>(i) + 1;
   }
 
+  const auto adapter_of = [&](NodeId root) { return tree_.adapter(tree_.node(root)); };
+  std::ranges::stable_sort(roots_, {}, adapter_of);
   for (NodeId root : roots_) {
+    const auto first_row = static_cast<int32_t>(plan.tokens.size());
     // Depth first over the marked part of the tree, without recursion: a path may be very deep.
     NodeId id = root;
     while (id != kNoNode) {
@@ -176,6 +190,7 @@ void StepBuilder::build(StepPlan& plan) {
         id = tree_.node(id).parent;
       }
     }
+    add_adapter_rows(adapter_of(root), first_row, plan);
   }
   for (size_t i = 0; i < shape_.windows.size(); ++i) {
     plan.attention[i].window = shape_.windows[i];

@@ -9,7 +9,8 @@
 //                         └─ c: 2 pending     4 5          c
 //                               └─ d: 1       6            d (below c)
 //
-// so the rows below any node are consecutive, and a page is read once for all of them.
+// so the rows below any node are consecutive, and a page is read once for all of them. Roots come in
+// the order of their adapters, so that the rows of an adapter are consecutive, too.
 #pragma once
 
 #include <cstdint>
@@ -37,6 +38,14 @@ struct StepPlan {
   std::vector<AttentionPlan> attention;  // of each of StepShape::windows
   ScanPlan scan;                         // of models with recurrent layers
   std::vector<int32_t> reads;            // rows that heads will read, ascending
+
+  // Rows [begin, end) are computed with this adapter. One entry an adapter, ascending; rows that are
+  // in none are the model's alone.
+  struct AdapterRows {
+    int32_t adapter;
+    int32_t begin, end;
+  };
+  std::vector<AdapterRows> adapters;
 
   struct Commit {
     NodeId node;
@@ -121,6 +130,7 @@ class StepBuilder {
   }
   void append_rows(const Node& n, int32_t begin, int32_t end, StepPlan& plan) const;
   void place_rows(NodeId id, StepPlan& plan);
+  static void add_adapter_rows(int32_t adapter, int32_t begin, StepPlan& plan);
   void place_segments(NodeId id, StepPlan& plan);
   int32_t state_number(const std::vector<int32_t>& state, StepPlan& plan);
   void plan_attention(const StepPlan& plan, AttentionPlan& attention) const;

@@ -45,7 +45,7 @@ NodeId Tree::add_node(int32_t root) {
   return id;
 }
 
-NodeId Tree::add_root(int32_t rope_offset, int32_t name_space) {
+NodeId Tree::add_root(int32_t rope_offset, int32_t name_space, int32_t adapter) {
   Namespace& space = namespaces_.try_emplace(name_space).first->second;
   int32_t number = static_cast<int32_t>(roots_.size());
   if (free_roots_.empty()) {
@@ -55,7 +55,7 @@ NodeId Tree::add_root(int32_t rope_offset, int32_t name_space) {
     free_roots_.pop_back();
   }
   const NodeId id = add_node(number);
-  roots_[static_cast<size_t>(number)] = {id, rope_offset, name_space, &space};
+  roots_[static_cast<size_t>(number)] = {id, rope_offset, name_space, adapter, &space};
   ++space.roots;
   return id;
 }

@@ -92,7 +92,7 @@ class Tree {
   explicit Tree(PagePool& pages, const TreeOptions& options = {});
 
   // --- roots and namespaces ---
-  NodeId add_root(int32_t rope_offset = 0, int32_t name_space = 0);
+  NodeId add_root(int32_t rope_offset = 0, int32_t name_space = 0, int32_t adapter = 0);
   // Removes a root without children.
   void remove_root(NodeId root);
   // Forgets a namespace without roots, with its limits; never the first one.
@@ -101,6 +101,8 @@ class Tree {
   int32_t rope_offset(const Node& n) const {  // added to positions to index the rotary tables
     return roots_[static_cast<size_t>(n.root)].rope_offset;
   }
+  // Whose adapter computes what is below the root; 0: the model alone.
+  int32_t adapter(const Node& n) const { return roots_[static_cast<size_t>(n.root)].adapter; }
   int32_t name_space(const Node& n) const { return roots_[static_cast<size_t>(n.root)].name_space; }
   // In tokens; quota 0: none. Costs a pass over the tree.
   void set_limits(int32_t name_space, int64_t floor, int64_t quota);
@@ -276,6 +278,7 @@ class Tree {
     NodeId node = kNoNode;
     int32_t rope_offset = 0;
     int32_t name_space = 0;
+    int32_t adapter = 0;
     Namespace* space = nullptr;  // of this number
   };
   struct Expiry {

@@ -276,6 +276,97 @@ TEST_P(GemmTest, GatedBitsDoNotDependOnCompany) {
   device_->release(const_cast<std::byte*>(both.data), both.bytes());
 }
 
+// Ranges of rows with thin matrices of their own, some with none: right against float64.
+TEST_P(GemmTest, ThinMatricesAreAddedToTheirRowsOnly) {
+  const Shape s{70, 100, 130};
+  Weights w(*device_, random_floats(s.n * s.k), s.n, s.k);
+  Activations x(*device_, s.m, s.k);
+  x.fill(random_floats(s.m * s.k), s.m, s.k);
+  Weights a1(*device_, random_floats(16 * s.k), 16, s.k),
+      b1(*device_, random_floats(s.n * 16), s.n, 16);
+  Weights a2(*device_, random_floats(40 * s.k), 40, s.k),
+      b2(*device_, random_floats(s.n * 40), s.n, 40);
+  const LowRank first{a1.matrix, b1.matrix}, second{a2.matrix, b2.matrix};
+  const std::vector<LowRankRows> ranges = {{3, 4, &first}, {4, 29, &second}, {47, 70, &first}};
+  Activations inner(*device_, s.m, 40);
+  std::vector<float> sums(static_cast<size_t>(s.m * 40)), y(static_cast<size_t>(s.m * s.n));
+  const Device::LowRankArgs adapted{ranges, sums.data(), 40, inner.act};
+  device_->linear_adapted(w.matrix, nullptr, adapted, x.act, s.m, y.data(), s.n, false);
+  std::vector<float> plain(y.size());
+  device_->linear(w.matrix, nullptr, x.act, s.m, plain.data(), s.n, false);
+  for (int64_t r = 0; r < s.m; ++r) {
+    const auto range = std::ranges::find_if(
+        ranges, [&](const LowRankRows& one) { return one.begin <= r && r < one.end; });
+    const float* const row = y.data() + r * s.n;
+    if (range == ranges.end()) {
+      ASSERT_EQ(std::memcmp(row, plain.data() + r * s.n, static_cast<size_t>(s.n) * 4), 0) << r;
+      continue;
+    }
+    const Weights& a = range->matrices == &first ? a1 : a2;
+    const Weights& b = range->matrices == &first ? b1 : b2;
+    for (int64_t j = 0; j < s.n; ++j) {
+      double sum = 0, size = 0;
+      for (int64_t i = 0; i < s.k; ++i) sum += static_cast<double>(x.at(r, i)) * w.at(j, i);
+      for (int64_t q = 0; q < a.matrix.n; ++q) {
+        double thin = 0;
+        for (int64_t i = 0; i < s.k; ++i) thin += static_cast<double>(x.at(r, i)) * a.at(q, i);
+        sum += thin * b.at(j, q);
+        size += std::fabs(thin * b.at(j, q));
+      }
+      ASSERT_NEAR(row[j], sum, (x.bf16 ? 8e-3 : 1e-5) * (size + 1))
+          << "row " << r << " column " << j;
+    }
+  }
+}
+
+// The bits of a row with thin matrices do not depend on whose rows stand beside it.
+TEST_P(GemmTest, ThinBitsDoNotDependOnCompany) {
+  const std::unique_ptr<CpuDevice> alone = make_device(1);
+  const Shape s{110, 200, 400};
+  const FloatRows rows(random_floats(s.n * s.k), s.k);
+  const PackedWeights both = device_->pack_gated(s.n, s.k, rows, rows);
+  Weights w(*device_, random_floats(s.n * s.k), s.n, s.k);
+  Weights a(*device_, random_floats(9 * s.k), 9, s.k), b(*device_, random_floats(s.n * 9), s.n, 9);
+  const FloatRows thin(random_floats(s.n * 9), 9);
+  const PackedWeights gated_b = device_->pack_gated(s.n, 9, thin, thin);
+  const LowRank plain{a.matrix, b.matrix}, gated{a.matrix, gated_b};
+  Activations x(*device_, s.m, s.k);
+  x.fill(random_floats(s.m * s.k), s.m, s.k);
+  Activations inner(*device_, s.m, 9);
+  std::vector<float> sums(static_cast<size_t>(s.m * 9));
+  const auto run = [&](CpuDevice& device, int64_t first, int64_t count, int64_t begin,
+                       int64_t end) {
+    const std::vector<LowRankRows> of_plain = {{begin, end, &plain}},
+                                   of_gated = {{begin, end, &gated}};
+    std::vector<float> y(static_cast<size_t>(count * s.n));
+    device.linear_adapted(w.matrix, nullptr, {of_plain, sums.data(), 9, inner.act},
+                          x.from_row(first), count, y.data(), s.n, false);
+    Activations out(device, count, s.n);
+    device.linear_gated_adapted(both, s.n, nullptr, nullptr, ActivationFn::kSilu,
+                                {of_gated, sums.data(), 9, inner.act}, x.from_row(first), count,
+                                out.act);
+    for (int64_t r = begin; r < end; ++r)
+      for (int64_t j = 0; j < s.n; ++j) y.push_back(out.at(r, j));
+    std::vector<float> wanted(y.begin() + begin * s.n, y.begin() + end * s.n);
+    wanted.insert(wanted.end(), y.begin() + count * s.n, y.end());
+    return wanted;
+  };
+  for (int64_t r = 0; r < s.m; ++r) {
+    const std::vector<float> one = run(*alone, r, 1, 0, 1);
+    const int64_t first = random_in(0, r), count = random_in(r - first + 1, s.m - first);
+    const int64_t begin = random_in(0, r - first), end = random_in(r - first + 1, count);
+    const std::vector<float> some = run(*device_, first, count, begin, end);
+    const auto at = static_cast<size_t>((r - first - begin) * s.n);
+    const size_t half = some.size() / 2;
+    ASSERT_EQ(std::memcmp(one.data(), some.data() + at, static_cast<size_t>(s.n) * 4), 0) << r;
+    ASSERT_EQ(std::memcmp(one.data() + s.n, some.data() + half + at, static_cast<size_t>(s.n) * 4),
+              0)
+        << r;
+  }
+  device_->release(const_cast<std::byte*>(both.data), both.bytes());
+  device_->release(const_cast<std::byte*>(gated_b.data), gated_b.bytes());
+}
+
 // The contract that attention builds on: chunks, one or two panels, any rows, adding to C.
 TEST_P(GemmTest, TileCutsAreBitEqual) {
   const int64_t k = 8 * 32;

@@ -145,6 +145,33 @@ TEST(Step, RopeRowsAreThoseOfTheRegime) {
   EXPECT_EQ(plan.rope_rows, (std::vector<int32_t>{0, 1, 2, 1000, 1001, 1002}));
 }
 
+// Whatever the order in which they are taken, roots of one adapter stand side by side.
+TEST(Step, RowsOfAnAdapterAreOneRange) {
+  PagePool pool(100);
+  Tree tree(pool);
+  StepBuilder builder(tree, kShape);
+  StepPlan plan;
+  builder.begin();
+  int32_t token = 0;
+  for (const int32_t adapter : {2, 0, 7, 2, 0, 7, 2}) {
+    const NodeId root = tree.add_root(0, 0, adapter);
+    const Tokens t(static_cast<size_t>(1 + adapter), token++);
+    builder.take(tree.attach(tree.match(root, t), t, {}), 1 + adapter, 1000);
+  }
+  builder.build(plan);
+  ASSERT_EQ(plan.adapters.size(), 2u);
+  EXPECT_EQ(plan.adapters[0].adapter, 2);
+  EXPECT_EQ(plan.adapters[0].begin, 2) << "rows without an adapter come first";
+  EXPECT_EQ(plan.adapters[0].end, 11);
+  EXPECT_EQ(plan.adapters[1].adapter, 7);
+  EXPECT_EQ(plan.adapters[1].begin, 11);
+  EXPECT_EQ(plan.adapters[1].end, 27);
+  EXPECT_EQ(plan.rows(), 27);
+  builder.begin();
+  builder.build(plan);
+  EXPECT_TRUE(plan.adapters.empty());
+}
+
 // In the middle of an edge, and across edges; the rest comes in later steps.
 TEST(Step, TakesNoMoreThanItMay) {
   PagePool pool(100);

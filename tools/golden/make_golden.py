@@ -12,6 +12,7 @@ from pathlib import Path
 import torch
 import transformers
 
+import adapter_models
 import bidirectional
 import dense_models
 import dequantized
@@ -127,6 +128,29 @@ def models_with_experts(models: Path, out: Path) -> None:
             writer.save(out / "logits", stem, index)
 
 
+def adapted_models(models: Path, out: Path) -> None:
+    """Models with an adapter merged into their weights, W + scale B A."""
+    for name, adapter in adapter_models.ADAPTERS.items():
+        if adapter.base in HYBRIDS:
+            config = HYBRIDS[adapter.base]
+            model = reference.from_weights(text_config(config), hybrid_models.weights(adapter.base, config))
+        else:
+            config = MODELS[adapter.base]
+            model = reference.load_directory(models / adapter.base)
+        for module, (a, b) in adapter_models.matrices(models, name, adapter).items():
+            _, scale = adapter.of(module)
+            reference.add_to_weight(model, module, scale * (torch.from_numpy(b) @ torch.from_numpy(a)))
+        writer = VectorWriter()
+        index = {
+            "adapter": name,
+            "paths": [adapter.base, f"{adapter.base}.gguf"] if adapter.gguf else [adapter.base],
+            "vocab": config.vocab,
+            "hidden": config.hidden,
+        }
+        index["prompts"] = reference.collect(model, tiny_prompts(name, config.vocab, brief=True), writer)
+        writer.save(out / "adapters", name, index)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Compute the golden numbers with Hugging Face transformers.")
     parser.add_argument("models", type=Path)
@@ -141,6 +165,7 @@ def main() -> None:
     models_in_two_formats(arguments.models, arguments.outdir)
     models_with_experts(arguments.models, arguments.outdir)
     bidirectional.write(arguments.outdir)
+    adapted_models(arguments.models, arguments.outdir)
     tasks.write(arguments.models, arguments.outdir)
     recipes.write(arguments.models, arguments.outdir)
     if arguments.smollm2:

@@ -10,6 +10,7 @@ import hashlib
 import sys
 from pathlib import Path
 
+import adapter_models
 import bidirectional_models
 import dense_models
 import expert_models
@@ -80,6 +81,11 @@ def write_all(folder: Path) -> list[Path]:
     for name in quantised_models.QUANTISED:
         quantised_models.write(folder, name)
         written += [path for place in (name, f"{name}-plain") for path in (folder / place).iterdir()]
+    for name, adapter in adapter_models.ADAPTERS.items():
+        for old in (folder / name).glob("*"):
+            old.unlink()
+        adapter_models.write(folder, name, adapter)
+        written += (folder / name).iterdir()
     edges = folder / "edges.gguf"
     gguf_edges.write(edges)
     return [*written, edges]

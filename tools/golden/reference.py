@@ -37,6 +37,14 @@ def divide_frequencies(model: PreTrainedModel, divisors: np.ndarray) -> None:
     rotary.inv_freq = rotary.inv_freq / torch.from_numpy(np.array(divisors))
 
 
+@torch.no_grad()
+def add_to_weight(model: PreTrainedModel, module: str, delta: torch.Tensor) -> None:
+    """Adds to the matrix of a module, by its name in a file: only what comes from "layers." on is the model's own."""
+    own = module[module.index("layers.") :]
+    (found,) = (part for name, part in model.named_modules() if name.endswith(f".{own}"))
+    found.weight += delta
+
+
 @dataclass
 class Run:
     logits: torch.Tensor  # [tokens, vocab]

@@ -58,7 +58,7 @@ bool Scheduler::waits_for_tier(const JobState& state, WaitingRequest& w) {
   while (!w.looked_up) {
     if (tiers_->busy()) return true;
     const RequestSpec& spec = state.job->spec(w.index);
-    const NodeId root = roots_.root_of(spec.name_space, max_length(spec));
+    const NodeId root = roots_.root_of(spec.name_space, max_length(spec), spec.adapter_number);
     w.fetch = tiers_->lookup(root, spec.tokens, tree_.match(root, spec.tokens), output_begin(spec),
                              &w.looked_up);
     if (w.fetch) return true;
@@ -73,8 +73,9 @@ bool Scheduler::admit_request(const std::shared_ptr<JobState>& state, size_t ind
   request->index = index;
   const RequestSpec& spec = request->spec();
   request->own_root = !options_.sharing;
-  request->root = request->own_root ? tree_.add_root(model_.rope_offset(max_length(spec)))
-                                    : roots_.root_of(spec.name_space, max_length(spec));
+  request->root = request->own_root
+                      ? tree_.add_root(model_.rope_offset(max_length(spec)), 0, spec.adapter_number)
+                      : roots_.root_of(spec.name_space, max_length(spec), spec.adapter_number);
   accounting_.admitted();
   const auto paths = spec.task == Task::kChoices ? static_cast<int32_t>(spec.choices.size()) : 1;
   for (OwnPath keep = OwnPath::kAll;;) {

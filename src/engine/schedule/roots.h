@@ -18,13 +18,14 @@ class Roots {
  public:
   Roots(const Model& model, Tree& tree) : model_(model), tree_(tree) {}
 
-  // The root for sequences of at most `length` tokens; made when there is none yet.
-  NodeId root_of(int32_t name_space, int32_t length) {
+  // The root for sequences of at most `length` tokens; made when there is none yet. A namespace has
+  // one adapter for good, or none (0).
+  NodeId root_of(int32_t name_space, int32_t length, int32_t adapter) {
     const int32_t offset = model_.rope_offset(length);
     const int64_t key = static_cast<int64_t>(name_space) << 32 | static_cast<uint32_t>(offset);
     const auto found = roots_.find(key);
     if (found != roots_.end()) return found->second;
-    return roots_[key] = tree_.add_root(offset, name_space);
+    return roots_[key] = tree_.add_root(offset, name_space, adapter);
   }
   // One for each regime that was used.
   std::vector<NodeId> roots_of(int32_t name_space) const {

@@ -61,9 +61,11 @@ void attention_block(const Pass& pass, const LayerSpec& layer, const LayerWeight
   PREFIX_CHECK(layer.kv_layer >= 0);
   const ActivationBuffers& b = pass.buffers;
   norm_before(pass, layer.mixer_norms.before, w.mixer_norm);
-  {
+  if (pass.adapters.empty()) {
     Stopwatch watch(pass.times.gemm_ns);
     pass.device.project(w.mixer_in, w.mixer_in_bias.data(), b.a, pass.rows(), b.c, b.qkv_ld);
+  } else {  // on a device that projects to f32
+    multiply(pass, w.mixer_in, &AdapterLayer::mixer_in, w.mixer_in_bias, b.a, b.c, b.qkv_ld, false);
   }
   {
     Stopwatch watch(pass.times.other_ns);
@@ -77,8 +79,8 @@ void attention_block(const Pass& pass, const LayerSpec& layer, const LayerWeight
     Stopwatch watch(pass.times.other_ns);
     apply_gate(pass);
   }
-  project_and_add(pass, w.mixer_out, w.mixer_out_bias, b.mixed, layer.mixer_norms.after,
-                  w.post_mixer_norm);
+  project_and_add(pass, w.mixer_out, &AdapterLayer::mixer_out, w.mixer_out_bias, b.mixed,
+                  layer.mixer_norms.after, w.post_mixer_norm);
 }
 
 }  // namespace prefix

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "base/clock.h"
 #include "model/activation_buffers.h"
+#include "model/adapter.h"
 #include "model/config.h"
 #include "model/layer.h"
 #include "model/model.h"
@@ -24,6 +27,12 @@ class Stopwatch {
   Clock::time_point start_;
 };
 
+// Rows [begin, end) of the step are computed with this adapter.
+struct PassAdapter {
+  int64_t begin = 0, end = 0;
+  std::shared_ptr<const Adapter> adapter;
+};
+
 // One pass over the rows of a step: what all blocks of all layers have in common.
 struct Pass {
   ops::Device& device;
@@ -32,6 +41,8 @@ struct Pass {
   const std::vector<Rotation>& rotations;
   ActivationBuffers& buffers;
   ModelTimes& times;
+  const std::vector<PassAdapter>& adapters;
+  size_t layer = 0;  // that is being computed
 
   int64_t rows() const { return step.rows(); }
 };
@@ -45,6 +56,33 @@ void gated_mlp(const Pass& pass, const LayerSpec& layer, const LayerWeights& wei
 void gated_mlp_block(const Pass& pass, const LayerSpec& layer, const LayerWeights& weights);
 void squared_relu_block(const Pass& pass, const LayerSpec& layer, const LayerWeights& weights);
 void experts_block(const Pass& pass, const LayerSpec& layer, const LayerWeights& weights);
+
+// A matrix of a layer, and what adapters add to it.
+using AdapterMatrix = ops::LowRank AdapterLayer::*;
+
+// What they add to this one; good until the next call.
+inline const ops::Device::LowRankArgs& adapted(const Pass& pass, AdapterMatrix matrix) {
+  ActivationBuffers& b = pass.buffers;
+  b.adapted_rows.clear();
+  for (const PassAdapter& one : pass.adapters) {
+    const ops::LowRank& thin = one.adapter->layer(pass.layer).*matrix;
+    if (!thin.empty()) b.adapted_rows.push_back({one.begin, one.end, &thin});
+  }
+  b.adapted.rows = b.adapted_rows;
+  return b.adapted;
+}
+
+// y = x W^T with what adapters add, or y += it.
+inline void multiply(const Pass& pass, const ops::PackedWeights& w, AdapterMatrix matrix,
+                     const ops::DeviceVector& bias, ops::ActivationBuffer x, float* y, int64_t ld,
+                     bool add) {
+  Stopwatch watch(pass.times.gemm_ns);
+  const ops::Device::LowRankArgs& more = adapted(pass, matrix);
+  if (more.rows.empty())
+    pass.device.linear(w, bias.data(), x, pass.rows(), y, ld, add);
+  else
+    pass.device.linear_adapted(w, bias.data(), more, x, pass.rows(), y, ld, add);
+}
 
 // What all blocks begin and end with.
 
@@ -61,15 +99,11 @@ inline void norm_before(const Pass& pass, bool normed, const ops::DeviceVector& 
 }
 
 // Residual += w x, normed by `norm` first where the block has one after it.
-inline void project_and_add(const Pass& pass, const ops::PackedWeights& w,
+inline void project_and_add(const Pass& pass, const ops::PackedWeights& w, AdapterMatrix matrix,
                             const ops::DeviceVector& bias, ops::ActivationBuffer x, bool normed,
                             const ops::DeviceVector& norm) {
   const ActivationBuffers& b = pass.buffers;
-  {
-    Stopwatch watch(pass.times.gemm_ns);
-    pass.device.linear(w, bias.data(), x, pass.rows(), normed ? b.c : b.x, normed ? b.c_ld : b.x_ld,
-                       !normed);
-  }
+  multiply(pass, w, matrix, bias, x, normed ? b.c : b.x, normed ? b.c_ld : b.x_ld, !normed);
   if (!normed) return;
   Stopwatch watch(pass.times.other_ns);
   pass.device.rms_norm_f32(b.c, b.c_ld, norm.data(), pass.config.norm_eps, pass.rows(),

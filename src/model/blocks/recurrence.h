@@ -48,8 +48,8 @@ inline void norm_and_add(const Pass& pass, const LayerSpec& layer, const LayerWe
     norm.eps = pass.config.norm_eps;
     pass.device.gated_norm(norm, pass.rows(), b.mixed);
   }
-  project_and_add(pass, w.mixer_out, w.mixer_out_bias, b.mixed, layer.mixer_norms.after,
-                  w.post_mixer_norm);
+  project_and_add(pass, w.mixer_out, &AdapterLayer::mixer_out, w.mixer_out_bias, b.mixed,
+                  layer.mixer_norms.after, w.post_mixer_norm);
 }
 
 }  // namespace prefix

@@ -20,8 +20,8 @@ void short_conv_block(const Pass& pass, const LayerSpec& layer, const LayerWeigh
     pass.device.multiply(after, b.recurrent_ld, pass.rows(), n, b.conv, b.conv_ld);
     pass.device.convert(b.conv, b.conv_ld, pass.rows(), n, b.mixed);
   }
-  project_and_add(pass, w.mixer_out, w.mixer_out_bias, b.mixed, layer.mixer_norms.after,
-                  w.post_mixer_norm);
+  project_and_add(pass, w.mixer_out, &AdapterLayer::mixer_out, w.mixer_out_bias, b.mixed,
+                  layer.mixer_norms.after, w.post_mixer_norm);
 }
 
 }  // namespace prefix

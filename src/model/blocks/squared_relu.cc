@@ -6,16 +6,13 @@ namespace prefix {
 void squared_relu_block(const Pass& pass, const LayerSpec& layer, const LayerWeights& w) {
   const ActivationBuffers& b = pass.buffers;
   norm_before(pass, layer.feed_forward_norms.before, w.ffn_norm);
-  {
-    Stopwatch watch(pass.times.gemm_ns);
-    pass.device.linear(w.gate_up, w.up_bias.data(), b.a, pass.rows(), b.c, b.up_ld, false);
-  }
+  multiply(pass, w.gate_up, &AdapterLayer::gate_up, w.up_bias, b.a, b.c, b.up_ld, false);
   {
     Stopwatch watch(pass.times.other_ns);
     pass.device.squared_relu(b.c, b.up_ld, pass.rows(), pass.config.intermediate, b.inner);
   }
-  project_and_add(pass, w.down, w.down_bias, b.inner, layer.feed_forward_norms.after,
-                  w.post_ffn_norm);
+  project_and_add(pass, w.down, &AdapterLayer::down, w.down_bias, b.inner,
+                  layer.feed_forward_norms.after, w.post_ffn_norm);
 }
 
 }  // namespace prefix

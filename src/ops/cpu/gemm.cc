@@ -93,12 +93,36 @@ class PairTask {
         }
         if (last) prefetch_output(row + r, tile.rows, pair);
         context_.tile(w_.format)(tile);
+        if (last) add_thin(tile.c, row + r, tile.rows, pair);
         if (last) finish(tile.c, row + r, tile.rows, pair);
       }
     }
   }
 
  private:
+  // The sums of rows that have thin matrices go on over their rank.
+  void add_thin(float* sums, int64_t row, int64_t rows, int64_t pair) const {
+    auto range = std::ranges::upper_bound(output_.thin, row, {}, &LowRankRows::end);
+    for (; range != output_.thin.end() && range->begin < row + rows; ++range) {
+      const int64_t begin = std::max(row, range->begin);
+      const PackedWeights& b = range->matrices->b;
+      const void* b0 = b.data + static_cast<size_t>(2 * pair) * b.panel_bytes();
+      const void* b1 = static_cast<const std::byte*>(b0) + b.panel_bytes();
+      TileArgs tile;
+      tile.a = from_row(output_.thin_x, begin, context_.act_bytes()).data;
+      tile.lda = output_.thin_x.ld;
+      tile.b0 = &b0;
+      tile.b1 = 2 * pair + 1 < b.panels() ? &b1 : nullptr;
+      tile.chunks = 1;
+      tile.kc = b.k_padded;
+      tile.c = sums + (begin - row) * kTileColumns;
+      tile.ldc = kTileColumns;
+      tile.rows = std::min(row + rows, range->end) - begin;
+      tile.accumulate = true;
+      context_.tile(b.format)(tile);
+    }
+  }
+
   // Lines that finish() will write: otherwise it waits until the memory has brought them.
   void prefetch_output(int64_t row, int64_t rows, int64_t pair) const {
     const bool gated = output_.gated_out != nullptr;
@@ -176,6 +200,14 @@ CutProduct cut(const CpuContext& context, const GemmProduct& product, int64_t pr
   PREFIX_CHECK(w.format == context.types.weights);
   PREFIX_CHECK(product.x.ld >= w.k_padded);
   clear_padding(context, w, product.x, product.rows);
+  for (const LowRankRows& range : product.output.thin) {
+    const PackedWeights& b = range.matrices->b;
+    PREFIX_CHECK(b.format == w.format && b.panels() == w.panels());
+    PREFIX_CHECK(0 <= range.begin && range.begin <= range.end && range.end <= product.rows);
+    PREFIX_CHECK(product.output.thin_x.ld >= b.k_padded);
+    clear_padding(context, b, from_row(product.output.thin_x, range.begin, context.act_bytes()),
+                  range.end - range.begin);
+  }
   return {&product, make_plan(context, w, product.rows, products), first_task};
 }
 

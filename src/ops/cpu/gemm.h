@@ -31,7 +31,15 @@ struct GemmOutput {
   ActivationFn fn = ActivationFn::kSilu;
   // Columns of y (<= w.n) or of gated_out (<= w.n / 2).
   int64_t columns = 0;
+  // What comes on top for some rows before that: thin_x B^T. Its columns behind the rank are set to
+  // zero as those of x are.
+  std::span<const LowRankRows> thin;
+  ActivationBuffer thin_x;
 };
+
+inline ActivationBuffer from_row(ActivationBuffer x, int64_t row, size_t act_bytes) {
+  return {x.data + static_cast<size_t>(row * x.ld) * act_bytes, x.ld};
+}
 
 // x: [rows, w.k] activations with ld >= w.k_padded. The columns between w.k and w.k_padded are set
 // to zero here, so nobody else has to keep them clean (a NaN there would reach the result).

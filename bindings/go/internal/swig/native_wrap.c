@@ -1473,6 +1473,102 @@ int _wrap_prefix_namespace_count_swig(prefix_engine *_swig_go_0, int *_swig_go_1
 }
 
 
+int _wrap_prefix_adapter_load_swig(prefix_engine *_swig_go_0, _gostring_ _swig_go_1, _gostring_ _swig_go_2, prefix_error *_swig_go_3) {
+  prefix_engine *arg1 = 0 ;
+  char *arg2 = 0 ;
+  size_t arg3 ;
+  char *arg4 = 0 ;
+  size_t arg5 ;
+  prefix_error *arg6 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_engine *)_swig_go_0;
+  arg2 = (char *)_swig_go_1.p; arg3 = (size_t)_swig_go_1.n;
+  arg4 = (char *)_swig_go_2.p; arg5 = (size_t)_swig_go_2.n;
+  arg6 = (prefix_error *)_swig_go_3;
+
+  result = prefix_adapter_load(arg1,(char const *)arg2,arg3,(char const *)arg4,arg5,arg6);
+  _swig_go_result = result;
+
+
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_adapter_unload_swig(prefix_engine *_swig_go_0, _gostring_ _swig_go_1, prefix_error *_swig_go_2) {
+  prefix_engine *arg1 = 0 ;
+  char *arg2 = 0 ;
+  size_t arg3 ;
+  prefix_error *arg4 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_engine *)_swig_go_0;
+  arg2 = (char *)_swig_go_1.p; arg3 = (size_t)_swig_go_1.n;
+  arg4 = (prefix_error *)_swig_go_2;
+
+  result = prefix_adapter_unload(arg1,(char const *)arg2,arg3,arg4);
+  _swig_go_result = result;
+
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_adapter_namespace_swig(prefix_engine *_swig_go_0, int _swig_go_1, _gostring_ _swig_go_2, int *_swig_go_3, prefix_error *_swig_go_4) {
+  prefix_engine *arg1 = 0 ;
+  int32_t arg2 ;
+  char *arg3 = 0 ;
+  size_t arg4 ;
+  int32_t *arg5 = 0 ;
+  prefix_error *arg6 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_engine *)_swig_go_0;
+  arg2 = (int32_t)_swig_go_1;
+  arg3 = (char *)_swig_go_2.p; arg4 = (size_t)_swig_go_2.n;
+  arg5 = (int32_t *)_swig_go_3;
+  arg6 = (prefix_error *)_swig_go_4;
+
+  result = prefix_adapter_namespace(arg1,arg2,(char const *)arg3,arg4,arg5,arg6);
+  _swig_go_result = result;
+
+
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_adapters_json_swig(prefix_engine *_swig_go_0, _goslice_ _swig_go_1, size_t *_swig_go_2, prefix_error *_swig_go_3) {
+  prefix_engine *arg1 = 0 ;
+  char *arg2 = 0 ;
+  size_t arg3 ;
+  size_t *arg4 = 0 ;
+  prefix_error *arg5 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_engine *)_swig_go_0;
+  arg2 = (char *)_swig_go_1.array; arg3 = (size_t)_swig_go_1.len;
+  arg4 = (size_t *)_swig_go_2;
+  arg5 = (prefix_error *)_swig_go_3;
+
+  result = prefix_adapters_json((struct prefix_engine const *)arg1,arg2,arg3,arg4,arg5);
+  _swig_go_result = result;
+
+
+
+
+  return _swig_go_result;
+}
+
+
 int _wrap_prefix_batch_create_swig(prefix_engine *_swig_go_0, prefix_batch **_swig_go_1, prefix_error *_swig_go_2) {
   prefix_engine *arg1 = 0 ;
   prefix_batch **arg2 = 0 ;

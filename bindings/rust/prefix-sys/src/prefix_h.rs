@@ -1006,6 +1006,35 @@ functions! {
         count: *mut i32,
         err: *mut prefix_error,
     ) -> prefix_status;
+    pub fn prefix_adapter_load(
+        engine: *mut prefix_engine,
+        name: *const ::core::ffi::c_char,
+        name_len: usize,
+        path: *const ::core::ffi::c_char,
+        path_len: usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_adapter_unload(
+        engine: *mut prefix_engine,
+        name: *const ::core::ffi::c_char,
+        name_len: usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_adapter_namespace(
+        engine: *mut prefix_engine,
+        ns: i32,
+        name: *const ::core::ffi::c_char,
+        name_len: usize,
+        adapter_ns: *mut i32,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_adapters_json(
+        engine: *const prefix_engine,
+        buf: *mut ::core::ffi::c_char,
+        cap: usize,
+        needed: *mut usize,
+        err: *mut prefix_error,
+    ) -> prefix_status;
     pub fn prefix_batch_create(
         engine: *mut prefix_engine,
         out: *mut *mut prefix_batch,

@@ -207,6 +207,27 @@ impl<'e> Namespace<'e> {
         Ok(Namespace { engine, id })
     }
 
+    /// The namespace in which requests of this one with an adapter run, made when it is new.
+    pub fn with_adapter(&self, adapter: &str) -> Result<Self> {
+        let mut id = 0;
+        // Safety: a live handle, a text with its length.
+        call(|err| unsafe {
+            let name = adapter.as_ptr().cast();
+            sys::prefix_adapter_namespace(
+                self.engine.raw(),
+                self.id,
+                name,
+                adapter.len(),
+                &mut id,
+                err,
+            )
+        })?;
+        Ok(Namespace {
+            engine: self.engine,
+            id,
+        })
+    }
+
     /// Its number, for the option `namespace_id`.
     pub fn id(&self) -> i32 {
         self.id

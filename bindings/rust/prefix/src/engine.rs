@@ -143,6 +143,39 @@ impl Engine {
         Namespace::find(self, name)
     }
 
+    /// Loads a LoRA adapter, a directory as PEFT writes it, on this thread while requests run. Requests name it by
+    /// the option `adapter`. A name that is there stands for the new one from then on.
+    pub fn load_adapter(&self, name: &str, path: impl AsRef<Path>) -> Result<()> {
+        let path = path_text(path.as_ref(), "prefix_adapter_load")?;
+        // Safety: a live handle, texts with their lengths.
+        call(|err| unsafe {
+            let (name, name_len) = (name.as_ptr().cast(), name.len());
+            sys::prefix_adapter_load(
+                self.raw(),
+                name,
+                name_len,
+                path.as_ptr().cast(),
+                path.len(),
+                err,
+            )
+        })
+    }
+
+    /// Ends the name of an adapter. Requests that were submitted keep it until they end.
+    pub fn unload_adapter(&self, name: &str) -> Result<()> {
+        // Safety: a live handle, a text with its length.
+        call(|err| unsafe {
+            sys::prefix_adapter_unload(self.raw(), name.as_ptr().cast(), name.len(), err)
+        })
+    }
+
+    /// Those that are loaded, as JSON.
+    pub fn adapters_json(&self) -> Result<String> {
+        read_text(1024, |buf, cap, needed, err| unsafe {
+            sys::prefix_adapters_json(self.raw(), buf, cap, needed, err)
+        })
+    }
+
     /// How many namespaces there are, with the one called "".
     pub fn namespace_count(&self) -> Result<usize> {
         let mut count = 0;

@@ -2026,6 +2026,171 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1namespace_1co
 }
 
 
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1adapter_1load(JNIEnv *jenv, jclass jcls, jlong jarg1, jobject jarg2, jobject jarg4) {
+  jlong jresult = 0 ;
+  prefix_engine *arg1 = 0 ;
+  char *arg2 = 0 ;
+  size_t arg3 ;
+  char *arg4 = 0 ;
+  size_t arg5 ;
+  prefix_error *arg6 = 0 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
+  prefix_java_view view4 = PREFIX_JAVA_NO_VIEW ;
+  prefix_error error6 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg6 = &error6;
+  arg1 = (prefix_engine *)(intptr_t)jarg1;
+  {
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+      prefix_java_close(jenv, &view4, JNI_ABORT);
+
+      return 0;
+    }
+    arg2 = (char *)view2.start;
+    arg3 = view2.count;
+  }
+  {
+    if (!prefix_java_open(jenv, jarg4, PREFIX_JAVA_BYTE, &view4)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+      prefix_java_close(jenv, &view4, JNI_ABORT);
+
+      return 0;
+    }
+    arg4 = (char *)view4.start;
+    arg5 = view4.count;
+  }
+  result = prefix_adapter_load(arg1,(char const *)arg2,arg3,(char const *)arg4,arg5,arg6);
+  jresult = 0;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg6);
+
+  prefix_java_close(jenv, &view2, JNI_ABORT);
+  prefix_java_close(jenv, &view4, JNI_ABORT);
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1adapter_1unload(JNIEnv *jenv, jclass jcls, jlong jarg1, jobject jarg2) {
+  jlong jresult = 0 ;
+  prefix_engine *arg1 = 0 ;
+  char *arg2 = 0 ;
+  size_t arg3 ;
+  prefix_error *arg4 = 0 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
+  prefix_error error4 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg4 = &error4;
+  arg1 = (prefix_engine *)(intptr_t)jarg1;
+  {
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+
+      return 0;
+    }
+    arg2 = (char *)view2.start;
+    arg3 = view2.count;
+  }
+  result = prefix_adapter_unload(arg1,(char const *)arg2,arg3,arg4);
+  jresult = 0;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg4);
+
+  prefix_java_close(jenv, &view2, JNI_ABORT);
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1adapter_1namespace(JNIEnv *jenv, jclass jcls, jlong jarg1, jint jarg2, jobject jarg3) {
+  jlong jresult = 0 ;
+  prefix_engine *arg1 = 0 ;
+  int32_t arg2 ;
+  char *arg3 = 0 ;
+  size_t arg4 ;
+  int32_t *arg5 = 0 ;
+  prefix_error *arg6 = 0 ;
+  prefix_java_view view3 = PREFIX_JAVA_NO_VIEW ;
+  int32_t value5 = 0 ;
+  prefix_error error6 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg5 = &value5;
+  arg6 = &error6;
+  arg1 = (prefix_engine *)(intptr_t)jarg1;
+  arg2 = (int32_t)jarg2;
+  {
+    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_BYTE, &view3)) {
+      prefix_java_close(jenv, &view3, JNI_ABORT);
+
+      return 0;
+    }
+    arg3 = (char *)view3.start;
+    arg4 = view3.count;
+  }
+  result = prefix_adapter_namespace(arg1,arg2,(char const *)arg3,arg4,arg5,arg6);
+  jresult = 0;
+  if (jresult == 0) jresult = (jlong)*arg5;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg6);
+
+  prefix_java_close(jenv, &view3, JNI_ABORT);
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1adapters_1json(JNIEnv *jenv, jclass jcls, jlong jarg1, jobject jarg2) {
+  jlong jresult = 0 ;
+  prefix_engine *arg1 = 0 ;
+  char *arg2 = 0 ;
+  size_t arg3 ;
+  size_t *arg4 = 0 ;
+  prefix_error *arg5 = 0 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
+  size_t value4 = 0 ;
+  prefix_error error5 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg4 = &value4;
+  arg5 = &error5;
+  arg1 = (prefix_engine *)(intptr_t)jarg1;
+  {
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) {
+      prefix_java_close(jenv, &view2, 0);
+
+      return 0;
+    }
+    arg2 = (char *)view2.start;
+    arg3 = view2.count;
+  }
+  result = prefix_adapters_json((struct prefix_engine const *)arg1,arg2,arg3,arg4,arg5);
+  jresult = 0;
+  if (jresult == 0) jresult = (jlong)*arg4;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg5);
+
+  prefix_java_close(jenv, &view2, 0);
+  return jresult;
+}
+
+
 SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1batch_1create(JNIEnv *jenv, jclass jcls, jlong jarg1) {
   jlong jresult = 0 ;
   prefix_engine *arg1 = 0 ;

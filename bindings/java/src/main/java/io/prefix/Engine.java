@@ -370,6 +370,48 @@ public final class Engine extends Owned {
     }
 
     /**
+     * Loads a LoRA adapter, a directory as PEFT writes it, while requests run. Requests name it by the option
+     * "adapter". A name that is there stands for the new one from then on.
+     *
+     * @param name what requests call it
+     * @param path the directory
+     * @throws PrefixException NOT_FOUND, IO, FORMAT, UNSUPPORTED_MODEL, UNSUPPORTED_DEVICE
+     */
+    public void loadAdapter(String name, String path) {
+        call(raw -> Native.prefix_adapter_load(raw, utf8(name), utf8(path)));
+    }
+
+    /**
+     * Ends the name of an adapter. Requests that were submitted keep it until they end.
+     *
+     * @param name its name
+     * @throws PrefixException NOT_FOUND
+     */
+    public void unloadAdapter(String name) {
+        call(raw -> Native.prefix_adapter_unload(raw, utf8(name)));
+    }
+
+    /**
+     * Gives the namespace in which requests of another one with an adapter run, and makes it when it is new.
+     *
+     * @param namespace the number of that one
+     * @param adapter the adapter's name
+     * @return its number
+     */
+    public int adapterNamespace(int namespace, String adapter) {
+        return (int) call(raw -> Native.prefix_adapter_namespace(raw, namespace, utf8(adapter)));
+    }
+
+    /**
+     * Lists the adapters that are loaded.
+     *
+     * @return JSON
+     */
+    public String adaptersJson() {
+        return Buffers.text(1024, buffer -> call(raw -> Native.prefix_adapters_json(raw, buffer)));
+    }
+
+    /**
      * Counts the namespaces, with the empty one.
      *
      * @return at least 1

@@ -155,6 +155,14 @@ public final class Native {
 
   public static long prefix_namespace_count(long engine) { return NativeJNI.prefix_namespace_count(engine); }
 
+  public static long prefix_adapter_load(long engine, Object name, Object path) { return NativeJNI.prefix_adapter_load(engine, name, path); }
+
+  public static long prefix_adapter_unload(long engine, Object name) { return NativeJNI.prefix_adapter_unload(engine, name); }
+
+  public static long prefix_adapter_namespace(long engine, int ns, Object name) { return NativeJNI.prefix_adapter_namespace(engine, ns, name); }
+
+  public static long prefix_adapters_json(long engine, Object buf) { return NativeJNI.prefix_adapters_json(engine, buf); }
+
   public static long prefix_batch_create(long engine) { return NativeJNI.prefix_batch_create(engine); }
 
   public static long prefix_batch_retain(long batch) { return NativeJNI.prefix_batch_retain(batch); }

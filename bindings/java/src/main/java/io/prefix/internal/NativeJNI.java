@@ -77,6 +77,10 @@ final class NativeJNI {
   public final static native long prefix_namespace_drop(long jarg1, int jarg2);
   public final static native long prefix_namespace_close(long jarg1, int jarg2);
   public final static native long prefix_namespace_count(long jarg1);
+  public final static native long prefix_adapter_load(long jarg1, Object jarg2, Object jarg4);
+  public final static native long prefix_adapter_unload(long jarg1, Object jarg2);
+  public final static native long prefix_adapter_namespace(long jarg1, int jarg2, Object jarg3);
+  public final static native long prefix_adapters_json(long jarg1, Object jarg2);
   public final static native long prefix_batch_create(long jarg1);
   public final static native long prefix_batch_retain(long jarg1);
   public final static native void prefix_batch_release(long jarg1);

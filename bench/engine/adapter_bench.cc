@@ -1,0 +1,194 @@
+// What adapters cost: batches with eight of them against the same batches without, prefixes shared
+// in both by eights.
+//
+//   adapter_bench SHAPE [--layers N] [--threads N] [--isa NAME] [--pairs N] [--rank N]
+//                 [--modules q_proj,v_proj,...] [--prefill B,P,S]... [--decode Q,P,S,T]...
+//
+// SHAPE is one of tools/checkpoint; its model and adapters for all its layers are written to a
+// folder that goes at the end. --prefill: B requests, each eighth of them with a prefix P of its own
+// and own suffixes S, one score each. --decode: Q generations of T tokens. JSON lines: medians of
+// pairs of runs in turns, of the processor time of all threads.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <memory>
+#include <random>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "../ops/measure.h"
+#include "engine/engine.h"
+#include "random_adapter.h"
+
+namespace {
+
+using namespace prefix;  // a program, not a header
+
+constexpr int kAdapters = 8;
+
+struct Settings {
+  std::string shape, isa = "auto";
+  int layers = 0, threads = 2, pairs = 5;
+  tools::PeftAdapter adapter{.rank = 16, .alpha = 32};
+  std::vector<std::vector<int>> batches;  // {B, P, S} and {Q, P, S, T}
+};
+
+double median(std::vector<double> v) {
+  std::sort(v.begin(), v.end());
+  return v[v.size() / 2];
+}
+
+std::vector<std::string> parts_of(const std::string& text) {
+  std::vector<std::string> list;
+  std::istringstream in(text);
+  for (std::string part; std::getline(in, part, ',');) list.push_back(part);
+  return list;
+}
+
+std::vector<RequestSpec> make_batch(const std::vector<int>& b, int32_t vocab) {
+  std::mt19937 random(1);
+  const auto tokens = [&](int n) {
+    std::vector<int32_t> list(static_cast<size_t>(n));
+    for (int32_t& t : list) t = static_cast<int32_t>(random() % static_cast<unsigned>(vocab));
+    return list;
+  };
+  std::vector<std::vector<int32_t>> prefixes;
+  for (int i = 0; i < kAdapters; ++i) prefixes.push_back(tokens(b[1]));
+  std::vector<RequestSpec> batch(static_cast<size_t>(b[0]));
+  for (size_t i = 0; i < batch.size(); ++i) {
+    RequestSpec& r = batch[i];
+    r.tokens = prefixes[i % kAdapters];
+    for (const int32_t t : tokens(b[2])) r.tokens.push_back(t);
+    r.task = b.size() > 3 ? Task::kGenerate : Task::kLogits;
+    r.logit_ids = {1, 2};
+    r.sampling.max_tokens = b.size() > 3 ? b[3] : 1;
+    r.sampling.ignore_eos = true;
+  }
+  return batch;
+}
+
+struct Run {
+  double seconds = 0, cpu_seconds = 0;
+  int64_t rows = 0;
+};
+
+Run run(Engine& engine, const std::vector<RequestSpec>& batch) {
+  Run r;
+  const double start = bench::seconds();
+  const std::clock_t cpu_start = std::clock();
+  const auto job = engine.submit(batch);
+  job->wait(-1);
+  r.seconds = bench::seconds() - start;
+  r.cpu_seconds = static_cast<double>(std::clock() - cpu_start) / CLOCKS_PER_SEC;
+  r.rows = job->totals().rows;
+  if (job->totals().failed) std::fprintf(stderr, "failed: %s\n", job->result(0).message.c_str());
+  return r;
+}
+
+void measure(Engine& engine, const Settings& s, const std::vector<int>& shape) {
+  const std::vector<RequestSpec> plain = make_batch(shape, engine.info().vocab_size);
+  std::vector<RequestSpec> adapted = plain, one = plain;
+  for (size_t i = 0; i < adapted.size(); ++i) {
+    adapted[i].adapter = "a" + std::to_string(i % kAdapters);
+    one[i].adapter = "a0";
+  }
+  std::vector<double> times, cpu, of_eight, of_one;
+  run(engine, adapted);
+  Run without;
+  for (int pair = 0; pair < s.pairs; ++pair) {
+    without = run(engine, plain);
+    const Run eight = run(engine, adapted);
+    const Run single = run(engine, one);
+    times.push_back(without.seconds);
+    cpu.push_back(without.cpu_seconds);
+    of_eight.push_back(eight.cpu_seconds / without.cpu_seconds);
+    of_one.push_back(single.cpu_seconds / without.cpu_seconds);
+  }
+  std::printf(
+      "{\"bench\": \"adapters\", \"shape\": \"%s\", \"layers\": %d, \"isa\": \"%s\", "
+      "\"threads\": %d, \"rank\": %d, \"modules\": %zu, \"batch\": [",
+      s.shape.c_str(), engine.info().layers, engine.info().isa.c_str(), s.threads,
+      static_cast<int>(s.adapter.rank), s.adapter.modules.size());
+  for (size_t i = 0; i < shape.size(); ++i) std::printf("%s%d", i > 0 ? ", " : "", shape[i]);
+  std::printf(
+      "], \"rows\": %lld, \"seconds\": %.4g, \"cpu_seconds\": %.4g, "
+      "\"eight_adapters\": %.4f, \"one_adapter\": %.4f}\n",
+      static_cast<long long>(without.rows), median(times), median(cpu), median(of_eight),
+      median(of_one));
+  std::fflush(stdout);
+}
+
+int usage(const char* program) {
+  std::fprintf(stderr,
+               "usage: %s SHAPE [--layers N] [--threads N] [--isa NAME] [--pairs N] [--rank N]\n"
+               "       [--modules LIST] [--prefill B,P,S]... [--decode Q,P,S,T]...\n",
+               program);
+  return 2;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) return usage(argv[0]);
+  Settings s;
+  s.shape = argv[1];
+  for (int i = 2; i < argc; i += 2) {
+    const std::string flag = argv[i];
+    if (i + 1 == argc) return usage(argv[0]);
+    const std::string value = argv[i + 1];
+    if (flag == "--layers")
+      s.layers = std::atoi(value.c_str());
+    else if (flag == "--threads")
+      s.threads = std::atoi(value.c_str());
+    else if (flag == "--isa")
+      s.isa = value;
+    else if (flag == "--pairs")
+      s.pairs = std::atoi(value.c_str());
+    else if (flag == "--rank")
+      s.adapter.rank = std::atoi(value.c_str());
+    else if (flag == "--modules")
+      s.adapter.modules = parts_of(value);
+    else if (flag == "--prefill" || flag == "--decode") {
+      s.batches.emplace_back();
+      for (const std::string& part : parts_of(value))
+        s.batches.back().push_back(std::atoi(part.c_str()));
+      if (s.batches.back().size() != (flag == "--prefill" ? 3u : 4u)) return usage(argv[0]);
+    } else {
+      return usage(argv[0]);
+    }
+  }
+  if (s.batches.empty()) s.batches = {{8, 0, 256}, {64, 256, 32}, {8, 0, 64, 64}, {64, 0, 32, 32}};
+  const std::string folder = (std::filesystem::temp_directory_path() /
+                              ("adapter-bench-" + std::to_string(std::time(nullptr))))
+                                 .string();
+  int status = 0;
+  try {
+    tools::CheckpointShape shape = tools::named_shape(s.shape);
+    if (s.layers > 0) shape.layers = s.layers;
+    tools::write_checkpoint(folder + "/model", shape);
+    Options options;
+    options.set("threads", std::to_string(s.threads));
+    options.set("isa", s.isa);
+    options.set("cache", "false");
+    options.set("cache_bytes", "4G");
+    const auto engine = Engine::create(folder + "/model", options, nullptr);
+    for (int i = 0; i < kAdapters; ++i) {
+      const std::string name = "a" + std::to_string(i);
+      s.adapter.seed = static_cast<unsigned>(i) + 1;
+      s.adapter.deviation = 0.01f;
+      tools::write_adapter(folder + "/" + name, shape, s.adapter);
+      engine->load_adapter(name, folder + "/" + name);
+    }
+    for (const std::vector<int>& batch : s.batches) measure(*engine, s, batch);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "%s: %s\n", argv[0], e.what());
+    status = 1;
+  }
+  std::filesystem::remove_all(folder);
+  return status;
+}
