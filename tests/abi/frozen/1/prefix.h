@@ -612,6 +612,40 @@ PREFIX_API prefix_status prefix_namespace_close(prefix_engine* engine, int32_t n
 PREFIX_API prefix_status prefix_namespace_count(const prefix_engine* engine, int32_t* count,
                                                 prefix_error* err);
 
+/* ---- Adapters ------------------------------------------------------------------------------- */
+
+/* LoRA: thin matrices that are added to those of the model for the requests that name them by option
+ * adapter. A request with an adapter gets the same bits whatever other adapters its batch has, and
+ * shares prefixes with requests of the same adapter only: an adapter is a part of the namespace, by
+ * its content, so that nothing which one computed is ever found by another, nor by another version
+ * of it, in memory, on disk, in a store or in a snapshot. docs/lora.md. */
+
+/* [any thread] Loads an adapter under a name, on the calling thread, while requests run. path: a
+ * PEFT directory with adapter_config.json and adapter_model.safetensors. A name that is there stands
+ * for the new adapter from then on; requests that were submitted keep the one before. Errors:
+ * INVALID_ARGUMENT for an empty name, NOT_FOUND, IO, FORMAT for files that contradict themselves or
+ * the model, UNSUPPORTED_MODEL for what is no plain LoRA of attention and dense feed-forward blocks,
+ * named, UNSUPPORTED_DEVICE for an engine that is not on a CPU, OUT_OF_MEMORY. */
+PREFIX_API prefix_status prefix_adapter_load(prefix_engine* engine, const char* name,
+                                             size_t name_len, const char* path, size_t path_len,
+                                             prefix_error* err);
+/* [any thread] Ends a name. Requests that were submitted run to their end; then, unless it has
+ * another name, the adapter's memory is freed. What it left in the cache is evicted, and its
+ * namespaces are closed. NOT_FOUND. */
+PREFIX_API prefix_status prefix_adapter_unload(prefix_engine* engine, const char* name,
+                                               size_t name_len, prefix_error* err);
+/* [any thread] The id of the namespace in which requests of namespace `ns` with this adapter run,
+ * for the functions of the cache; requests may name it by option namespace_id, and then no adapter.
+ * Its limits are its own. Dropping or closing `ns` drops or closes it too. NOT_FOUND,
+ * INVALID_ARGUMENT for an `ns` that is that of an adapter already. */
+PREFIX_API prefix_status prefix_adapter_namespace(prefix_engine* engine, int32_t ns,
+                                                  const char* name, size_t name_len,
+                                                  int32_t* adapter_ns, prefix_error* err);
+/* [any thread] Those that are loaded, by name:
+ * [{"name": text, "part": last part of its namespaces, "matrices": pairs in the file, "bytes": n}] */
+PREFIX_API prefix_status prefix_adapters_json(const prefix_engine* engine, char* buf, size_t cap,
+                                              size_t* needed, prefix_error* err);
+
 /* ---- Batch ---------------------------------------------------------------------------------- */
 
 /* Requests to be run together. Token arrays are copied. `options` of a request may be NULL;
@@ -1098,6 +1132,10 @@ PREFIX_API void prefix_sim_release(prefix_sim* sim);
   X(prefix_namespace_drop) \
   X(prefix_namespace_close) \
   X(prefix_namespace_count) \
+  X(prefix_adapter_load) \
+  X(prefix_adapter_unload) \
+  X(prefix_adapter_namespace) \
+  X(prefix_adapters_json) \
   X(prefix_batch_create) \
   X(prefix_batch_retain) \
   X(prefix_batch_release) \

@@ -72,8 +72,8 @@ typedef struct prefix_tokenizer prefix_tokenizer;
 
 /* [any thread] Opens one of
  *   a .gguf file: only its metadata is read. tokenizer.ggml.model must be "llama" (SentencePiece
- *     BPE), or "gpt2" (byte-level BPE) with a known name in tokenizer.ggml.pre, since a guess would
- *     give plausible but wrong ids;
+ *     BPE), "t5" (Unigram), "bert" (WordPiece), or "gpt2" (byte-level BPE) with a known name in
+ *     tokenizer.ggml.pre, since a guess would give plausible but wrong ids;
  *   a Hugging Face directory: tokenizer.json, and where they exist tokenizer_config.json,
  *     special_tokens_map.json, generation_config.json or config.json (tokens that end a
  *     generation), chat_template.jinja and additional_chat_templates/;
