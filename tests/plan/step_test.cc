@@ -149,15 +149,17 @@ TEST(Step, RopeRowsAreThoseOfTheRegime) {
 TEST(Step, RowsOfAnAdapterAreOneRange) {
   PagePool pool(100);
   Tree tree(pool);
+  std::vector<NodeId> nodes;
+  const std::vector<int32_t> adapters = {2, 0, 7, 2, 0, 7, 2};
+  for (const int32_t adapter : adapters) {
+    const NodeId root = tree.add_root(0, 0, adapter);
+    const Tokens t(static_cast<size_t>(1 + adapter), 5);
+    nodes.push_back(tree.attach(tree.match(root, t), t, {}));
+  }
   StepBuilder builder(tree, kShape);
   StepPlan plan;
   builder.begin();
-  int32_t token = 0;
-  for (const int32_t adapter : {2, 0, 7, 2, 0, 7, 2}) {
-    const NodeId root = tree.add_root(0, 0, adapter);
-    const Tokens t(static_cast<size_t>(1 + adapter), token++);
-    builder.take(tree.attach(tree.match(root, t), t, {}), 1 + adapter, 1000);
-  }
+  for (size_t i = 0; i < nodes.size(); ++i) builder.take(nodes[i], 1 + adapters[i], 1000);
   builder.build(plan);
   ASSERT_EQ(plan.adapters.size(), 2u);
   EXPECT_EQ(plan.adapters[0].adapter, 2);

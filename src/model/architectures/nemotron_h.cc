@@ -7,7 +7,7 @@
 //
 // GGUF ("nemotron_h", as llama.cpp's converter writes it): as that of Granite 4.0-H, but that
 // feed_forward_length is a list, with 0 where a layer is a mixer. Rows of q and k are permuted as
-// those of "llama", which changes no score as nothing rotates.
+// those of "llama": that changes no score, as nothing rotates, but adapters take rows in order.
 #include "model/architectures/llama_names.h"
 
 namespace prefix {
@@ -53,6 +53,7 @@ const Architecture kArchitecture = {
                .head_dim = 128,
                .attention_bias = false,
                .mlp_bias = true,
+               .gguf_permuted = true,
                .rotates = false,
                .layer_pattern = true,
                .recurrent = {.heads = {"mamba_num_heads", 128},
