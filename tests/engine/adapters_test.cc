@@ -211,14 +211,16 @@ TEST(Adapters, AreFoundAgainBehindTiersAndSnapshots) {
     engine->shutdown(1000);
   }
   {
-    const auto engine = make_engine(models().checkpoint, {{"cache_disk", disk.path()}});
+    const auto engine = make_engine(models().checkpoint,
+                                    {{"cache_disk", disk.path()}, {"cache_fetch_ms", "600000"}});
     engine->load_adapter("another name", models().path(0));
     engine->load_adapter("a1", models().path(1));
-    EXPECT_EQ(run(*engine, with("a1", tokens)).usage.cached, 0);
-    EXPECT_EQ(run(*engine, with("", tokens)).usage.cached, 0);
+    // First: later the engine may find that computing is faster than this disk.
     const RequestResult found = run(*engine, with("another name", tokens));
     EXPECT_TRUE(same_bits(found, expected));
     EXPECT_GE(found.usage.cached, 64);
+    EXPECT_EQ(run(*engine, with("a1", tokens)).usage.cached, 0);
+    EXPECT_EQ(run(*engine, with("", tokens)).usage.cached, 0);
   }
   const auto engine = make_engine(models().checkpoint);
   engine->load_snapshot(disk / "snapshot");  // before its adapter
