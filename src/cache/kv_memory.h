@@ -25,16 +25,16 @@ class KvMemory {
   const ops::KvLayout& layout() const { return layout_; }
   std::byte* data() { return data_; }
 
-  // Whole pages, between steps: page_bytes() to or from memory of the host.
+  // Whole pages, by their frames (PagePool), between steps: page_bytes() to or from memory of the host.
   struct Read {
-    int32_t page;
+    int32_t frame;
     std::byte* out;
   };
   void read(std::span<const Read> pages) const {
     std::vector<ops::Download> all;
     all.reserve(pages.size());
     for (const Read& r : pages)
-      all.push_back({r.out, data_ + offset(r.page), layout_.page_bytes()});
+      all.push_back({r.out, data_ + offset(r.frame), layout_.page_bytes()});
     device_.download_all(all);
   }
   // No page here has a NaN or an infinity (Device::qkv), so none that comes from elsewhere may
@@ -42,12 +42,12 @@ class KvMemory {
   bool all_finite(const std::byte* page) const {
     return ops::all_finite(page, layout_.page_bytes(), layout_.type);
   }
-  void write(int32_t page, const std::byte* bytes) {
-    device_.upload(data_ + offset(page), bytes, layout_.page_bytes());
+  void write(int32_t frame, const std::byte* bytes) {
+    device_.upload(data_ + offset(frame), bytes, layout_.page_bytes());
   }
 
  private:
-  size_t offset(int32_t page) const { return layout_.page_bytes() * static_cast<size_t>(page); }
+  size_t offset(int32_t frame) const { return layout_.page_bytes() * static_cast<size_t>(frame); }
 
   ops::Device& device_;
   ops::KvLayout layout_;

@@ -252,9 +252,12 @@ void LowerTiers::computed(int64_t rows, int64_t ns) {
 // --- saving --------------------------------------------------------------------------------------
 
 void LowerTiers::save(NodeId node, int32_t length) {
+  length = tree_.whole_until(node, length);
+  if (length == 0) return;
   const size_t bytes = kv_.layout().page_bytes();
   std::vector<PageKey> keys;
   std::vector<PageBlob> blobs;
+  std::vector<int32_t> pages;
   std::vector<KvMemory::Read> reads;
   std::vector<bool> marked;  // as saved, when they are
   const AddCopy add = [&](const PageKey& key, int32_t page, bool mark) {
@@ -268,7 +271,8 @@ void LowerTiers::save(NodeId node, int32_t length) {
       delete[] p;
       *counter -= bytes;
     });
-    reads.push_back({page, memory.get()});
+    pages.push_back(page);
+    reads.push_back({pages_.frame(page), memory.get()});
     blobs.push_back({std::move(memory), bytes});
   };
   try {
@@ -302,7 +306,7 @@ void LowerTiers::save(NodeId node, int32_t length) {
     if (!ticket->done()) writing_.push_back(std::move(ticket));
   }
   for (size_t i = 0; i < blobs.size(); ++i)
-    if (marked[i]) pages_.set_saved(reads[i].page, !refused[i]);
+    if (marked[i]) pages_.set_saved(pages[i], !refused[i]);
 }
 
 void LowerTiers::flush(std::chrono::milliseconds time) {

@@ -97,7 +97,8 @@ class LowerTiers {
   // No more fetches at a time: each holds memory for what it reads.
   bool busy() const { return fetches_.size() >= max_fetches_; }
   // Gives the full pages of the first `length` tokens of a path, and the states that are kept on
-  // it, to the tiers that they were not given to yet, except when too much waits there already.
+  // it, to the tiers that they were not given to yet, except when too much waits there already; none
+  // from the first hollow page on, without which nobody could use them.
   void save(NodeId node, int32_t length);
   // A step computed so many rows in this time: what a fetch is compared with.
   void computed(int64_t rows, int64_t ns);

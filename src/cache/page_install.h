@@ -28,7 +28,7 @@ NodeId install_pages(Tree& tree, PagePool& pages, KvMemory& kv, NodeId root,
   const Node& n = tree.node(id);
   int32_t block = n.start / kPageTokens;
   tree.for_each_piece(n, 0, n.length, [&](int32_t page, int32_t, int32_t) {
-    kv.write(page, bytes(block++));
+    kv.write(pages.frame(page), bytes(block++));
     pages.set_clean(page);
   });
   tree.set_computed(id, n.length);
@@ -49,7 +49,7 @@ NodeId install_state(Tree& tree, PagePool& pages, KvMemory& kv, NodeId node, int
   std::vector<int32_t> own = tree.take_state_pages(count);
   for (int32_t i = 0; i < count; ++i) {
     const int32_t page = own[static_cast<size_t>(i)];
-    kv.write(page, bytes(i));
+    kv.write(pages.frame(page), bytes(i));
     pages.set_clean(page);
   }
   tree.add_state(id, std::move(own), true);

@@ -56,7 +56,9 @@ class Planner {
     while (!open.empty()) {
       const NodeId id = open.back();
       open.pop_back();
-      if (tree_.node(id).computed > 0) nodes.push_back(id);
+      const int32_t lasting = tree_.lasting(tree_.node(id));
+      if (lasting > 0) nodes.push_back(id);
+      if (lasting < tree_.node(id).length) continue;
       for (NodeId c = tree_.node(id).first_child; c != kNoNode; c = tree_.node(c).next)
         if (tree_.node(c).computed > 0) open.push_back(c);
     }
@@ -80,10 +82,12 @@ class Planner {
     out.uses = n.uses;
     out.priority = n.priority;
     out.tokens = tree_.tokens(n);
-    out.tokens.resize(static_cast<size_t>(n.computed));
-    plan_.tokens += n.computed;
+    // What is behind a page without keys and values could not be gone on from.
+    const int32_t lasting = tree_.lasting(n);
+    out.tokens.resize(static_cast<size_t>(lasting));
+    plan_.tokens += lasting;
     int32_t position = n.start;
-    tree_.for_each_piece(n, 0, n.computed, [&](int32_t page, int32_t, int32_t count) {
+    tree_.for_each_piece(n, 0, lasting, [&](int32_t page, int32_t, int32_t count) {
       plan_.pages->add({page, numbers_[id], position, position + count});
       position += count;
     });
@@ -117,7 +121,7 @@ void write_pages(const SnapshotCache& cache, const PagesToSave& pages, SnapshotW
       for (size_t i = 0; i < count; ++i) {
         const int32_t page = pages.entries()[at + i].page;
         there[i] = page >= 0;
-        if (there[i]) wanted.push_back({page, buffer.data() + i * bytes});
+        if (there[i]) wanted.push_back({cache.pages.frame(page), buffer.data() + i * bytes});
       }
       cache.kv.read(wanted);
     });

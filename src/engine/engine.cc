@@ -334,6 +334,9 @@ TreeOptions Engine::tree_options() const {
   const double attention_layers = model_->kv_layout().layers;
   tree.token_cost = c.hidden * (2 * q + 2 * kv + 3.0 * static_cast<double>(c.feed_forward_width()));
   tree.position_cost = 2 * q * attention_layers / c.layers;
+  // A page has the keys of all layers: those before a window can go when every layer has it.
+  const std::vector<int32_t> windows = model_->windows();
+  if (!hybrid && !c.bidirectional && windows.size() == 1) tree.window = windows.front();
   return tree;
 }
 

@@ -137,7 +137,7 @@ class Engine {
   // Runs f under the lock while no step is being computed; the next one waits.
   void run_exclusive(const std::function<void()>& f);
 
-  int32_t usable_tokens(const Match& match) const;
+  int32_t usable_tokens(const Match& match, bool lasting = false) const;
 
   SnapshotCache snapshot_cache();
 

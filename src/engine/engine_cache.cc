@@ -74,9 +74,10 @@ void Engine::free_closed_namespaces() {
 }
 
 // Of what matched, as far as a request can go on from: of a model with recurrent layers the deepest
-// state.
-int32_t Engine::usable_tokens(const Match& match) const {
-  if (info_.recurrent_layers == 0) return match.computed;
+// state; with a window the deepest place before which the keys of a window are, `lasting`: and stay
+// while the path is held.
+int32_t Engine::usable_tokens(const Match& match, bool lasting) const {
+  if (info_.recurrent_layers == 0) return tree_->resumable(match.node, match.computed, lasting);
   const NodeId state = tree_->state_at(match.node, match.computed);
   return state == kNoNode ? 0 : tree_->node(state).end();
 }
@@ -123,7 +124,7 @@ CachePin Engine::cache_pin(int32_t name_space, const int32_t* tokens, size_t n, 
   int32_t best = 0;
   for (NodeId root : scheduler_->roots().roots_of(name_space)) {
     const Match m = tree_->match(root, {tokens, n});
-    if (const int32_t usable = usable_tokens(m); usable > best) {
+    if (const int32_t usable = usable_tokens(m, true); usable > best) {
       path = m.node;
       best = usable;
     }

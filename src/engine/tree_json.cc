@@ -24,7 +24,7 @@ std::string tree_json(const Tree& tree, const Namespaces& namespaces) {
     if (n.parent == kNoNode)
       json.field("namespace", namespace_label(namespaces.parts(tree.name_space(n))));
     json.field("start", n.start).field("tokens", n.length).field("computed", n.computed);
-    json.field("locks", n.locks).field("held", n.subtree_locks).field("pages", tree.page_count(n));
+    json.field("locks", n.locks).field("held", n.subtree_locks).field("pages", tree.kept_pages(n));
     json.field("uses", n.uses).field("priority", n.priority).field("last_use", n.last_use);
     json.close('}');
   }

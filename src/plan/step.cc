@@ -22,7 +22,9 @@ void StepBuilder::append_rows(const Node& n, int32_t begin, int32_t end, StepPla
   tree_.for_each_piece(n, begin, end, [&](int32_t page, int32_t slot, int32_t pieces) {
     std::copy_n(tree_.page_tokens(page) + slot, pieces, tokens);
     tokens += pieces;
-    for (int32_t i = 0; i < pieces; ++i) *slots++ = {page, slot + i};
+    const int32_t frame = tree_.frame(page);
+    PREFIX_CHECK(frame >= 0);
+    for (int32_t i = 0; i < pieces; ++i) *slots++ = {frame, slot + i};
   });
 }
 
@@ -109,7 +111,10 @@ void StepBuilder::place_rows(NodeId id, StepPlan& plan) {
     plan.commits.push_back({id, m.take_end, static_cast<int32_t>(plan.tokens.size())});
     if (m.take_begin == 0 && n.start % kPageTokens != 0) {
       const int32_t from = tree_.node(n.parent).last_page;
-      if (from != n.first_page) plan.copies.push_back({from, n.first_page, n.start % kPageTokens});
+      // A hollow page is behind the window of this branch already.
+      if (from != n.first_page && tree_.frame(from) >= 0)
+        plan.copies.push_back(
+            {tree_.frame(from), tree_.frame(n.first_page), n.start % kPageTokens});
     }
     append_rows(n, m.take_begin, m.take_end, plan);
   }
@@ -123,9 +128,28 @@ void StepBuilder::place_rows(NodeId id, StepPlan& plan) {
   plan.rope_rows.resize(plan.tokens.size());
   for (auto row = static_cast<size_t>(m.row_begin); row < plan.tokens.size(); ++row)
     plan.rope_rows[row] = plan.positions[row] + rope_offset;
-  m.page_begin = static_cast<int32_t>(pages_.size());
-  tree_.for_each_piece(n, 0, n.length,
-                       [&](int32_t page, int32_t, int32_t) { pages_.push_back(page); });
+  list_pages(n, m);
+}
+
+// The frames of a node's pages, from the first one that has any to the last: those before it and
+// behind it are hollow, and no run has them.
+void StepBuilder::list_pages(const Node& n, Mark& m) {
+  const auto begin = static_cast<int32_t>(pages_.size());
+  int32_t before = 0;
+  size_t kept = pages_.size();
+  tree_.for_each_piece(n, 0, n.length, [&](int32_t page, int32_t, int32_t) {
+    const int32_t frame = tree_.frame(page);
+    if (frame < 0 && pages_.size() == static_cast<size_t>(begin)) {
+      ++before;
+      return;
+    }
+    pages_.push_back(frame);
+    if (frame >= 0) kept = pages_.size();
+  });
+  pages_.resize(kept);
+  m.list_begin = begin;
+  m.list_end = static_cast<int32_t>(kept);
+  m.page_begin = begin - before;
 }
 
 // The rows from `begin` on are of a root with this adapter.
@@ -237,8 +261,13 @@ void StepBuilder::add_runs(NodeId id, int32_t row_begin, int32_t row_end, const 
     if (from >= to || begin >= end) return;
     const int32_t seen = first_key(plan, attention.window, begin, end) / kPageTokens - first_block;
     from = std::max(from, seen);
-    if (from < to)
-      attention.runs.push_back({m.page_begin + from, first_block + from, to - from, begin, end});
+    if (from >= to) return;
+    if (tree_.window() > 0) {
+      PREFIX_CHECK(m.page_begin + from >= m.list_begin && m.page_begin + to <= m.list_end);
+      for (int32_t i = from; i < to; ++i)
+        PREFIX_CHECK(pages_[static_cast<size_t>(m.page_begin + i)] >= 0);
+    }
+    attention.runs.push_back({m.page_begin + from, first_block + from, to - from, begin, end});
   };
   const int32_t common = std::min(whole, own);
   add(0, common, own_begin, below_end);

@@ -118,7 +118,9 @@ class StepBuilder {
     int32_t row_begin = 0;  // own rows, then those of descendants
     int32_t own_end = 0;
     int32_t subtree_end = 0;
-    int32_t page_begin = 0;  // pages_
+    int32_t page_begin = 0;  // place in pages_ where the first page is, or would be
+    int32_t list_begin = 0;  // of those that are there
+    int32_t list_end = 0;
     int32_t last_segment = -1;
   };
   void touch(NodeId id);
@@ -131,6 +133,7 @@ class StepBuilder {
   void append_rows(const Node& n, int32_t begin, int32_t end, StepPlan& plan) const;
   void place_rows(NodeId id, StepPlan& plan);
   static void add_adapter_rows(int32_t adapter, int32_t begin, StepPlan& plan);
+  void list_pages(const Node& n, Mark& m);
   void place_segments(NodeId id, StepPlan& plan);
   int32_t state_number(const std::vector<int32_t>& state, StepPlan& plan);
   void plan_attention(const StepPlan& plan, AttentionPlan& attention) const;
@@ -143,7 +146,7 @@ class StepBuilder {
   int64_t step_ = 0;
   std::vector<Mark> marks_;  // by node id
   std::vector<NodeId> roots_;
-  std::vector<int32_t> pages_;                      // of the marked nodes, one after the other
+  std::vector<int32_t> pages_;                      // frames of the marked nodes' pages
   std::vector<int32_t> ends_;                       // AttentionPlan::ends
   std::vector<std::pair<NodeId, int32_t>> extras_;  // (node, offset) to recompute
   std::unordered_set<int64_t> extra_keys_;

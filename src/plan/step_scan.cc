@@ -49,7 +49,8 @@ int32_t StepBuilder::state_number(const std::vector<int32_t>& state, StepPlan& p
   PREFIX_CHECK(static_cast<int32_t>(state.size()) == shape_.state_pages);
   const auto next = static_cast<int32_t>(state_numbers_.size());
   const auto [found, is_new] = state_numbers_.try_emplace(state.front(), next);
-  if (is_new) plan.scan.pages.insert(plan.scan.pages.end(), state.begin(), state.end());
+  if (is_new)
+    for (const int32_t page : state) plan.scan.pages.push_back(tree_.frame(page));
   return found->second;
 }
 

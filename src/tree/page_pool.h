@@ -7,8 +7,20 @@
 //
 // A page belongs to the tree nodes whose positions it holds: two after a split in mid-page, one
 // otherwise. A node knows its first and last page and how many there are; `next` leads from one to
-// the other. The bytes live elsewhere (KvMemory, kv_memory.h). A page that was used before and is
-// handed out again is listed by take_dirty(): its bytes must be zeroed before the next step.
+// the other. The bytes of a page are its *frame*, a number too; they live elsewhere (KvMemory,
+// kv_memory.h). A frame that was used before and is handed out again is listed by take_dirty(): its
+// bytes must be zeroed before the next step.
+//
+// A page without a frame is *hollow*: it has its place in a path and its tokens, and no keys and
+// values, because they are not computed yet or nobody reads them any more (tree_windows.cc). Frames
+// are what is scarce. Where no page is hollow, a page and its frame have the same number.
+//
+//   path of a prompt, window of 2 pages    [ 0 ][ 1 ][ 2 ][ 3 ][ 4 ][ 5 ][ 6 ]
+//   frames                                    -    -   [ 2 ][ 0 ][ 1 ]   -    -
+//                                           behind     \_ in its band _/  not computed yet
+//
+// A running request may have a *band* of frames set aside, which its path slides through. The pages
+// that hold them *slide*: they count for the bands, all other ones for the pool.
 //
 // Two marks say what is known of a page that is full: its key is in PageKeys, and it was given to
 // the tiers below. They go when the page loses a position, which it may get back with other tokens.
@@ -21,6 +33,7 @@
 #include <vector>
 
 #include "base/page.h"
+#include "base/status.h"
 
 namespace prefix {
 
@@ -31,21 +44,25 @@ class PagePool {
   explicit PagePool(int32_t capacity) : capacity_(std::min(capacity, kMaxPages)) {}
 
   int32_t capacity() const { return capacity_; }
-  int32_t used() const { return used_; }
+  int32_t used() const { return used_; }  // frames
   int32_t peak() const { return peak_; }
-  // Pages that can be handed out now and are not promised to a running request.
-  int32_t available() const { return capacity_ - used_ - reserved_; }
+  // Pages with a frame that can be handed out now and are not promised to a running request.
+  int32_t available() const { return capacity_ - (used_ - sliding_) - reserved_ - bands_; }
 
   // A page with one reference that follows `previous` (-1: none); the caller has checked
   // available(), or takes from its reservation.
   int32_t allocate(int32_t previous) {
-    const bool dirty = !free_.empty();
-    const int32_t number = allocate_blank(previous);
-    if (dirty) dirty_.push_back(number);
+    const int32_t number = allocate_hollow(previous);
+    fill(number);
     return number;
   }
   // The same for a page all of which will be written before it is read: it is not zeroed.
   int32_t allocate_blank(int32_t previous) {
+    const int32_t number = allocate_hollow(previous);
+    give_frame(number);
+    return number;
+  }
+  int32_t allocate_hollow(int32_t previous) {
     int32_t number;
     if (!free_.empty()) {
       number = free_.back();
@@ -55,16 +72,18 @@ class PagePool {
       if (number / kChunkPages == chunks()) add_chunk();
       ++size_;
     }
-    page(number) = {1, 0, previous, 0, 0};
+    page(number) = {1, 0, previous, 0, 0, 0};
+    frame_of(number) = -1;
     if (previous >= 0) page(previous).next = static_cast<uint32_t>(number);
-    if (++used_ > peak_) peak_ = used_;
+    ++hollow_;
     return number;
   }
   // After it, that many calls of allocate(), and any of release(), take no memory.
   void prepare(int32_t pages) {
     const int64_t fresh = int64_t{pages} - static_cast<int64_t>(free_.size());
     while (int64_t{chunks()} * kChunkPages < size_ + fresh) add_chunk();
-    if (free_.capacity() < room()) free_.reserve(std::max(room(), 2 * free_.capacity()));
+    for (std::vector<int32_t>* list : {&free_, &free_frames_})
+      if (list->capacity() < room()) list->reserve(std::max(room(), 2 * list->capacity()));
     dirty_.reserve(dirty_.size() + static_cast<size_t>(pages));
   }
   // Pages that there is memory for; the numbers of all that were handed out are below it.
@@ -72,11 +91,52 @@ class PagePool {
   void share(int32_t number) { ++page(number).references; }
   void release(int32_t number) {
     unmark(number);
-    if (--page(number).references == 0) {
-      free_.push_back(number);
-      --used_;
-    }
+    if (--page(number).references > 0) return;
+    if (!hollow(number)) empty(number);
+    --hollow_;
+    free_.push_back(number);
   }
+
+  // --- frames ---
+  bool hollow(int32_t number) const { return frame(number) < 0; }
+  int32_t frame(int32_t number) const {
+    return const_cast<PagePool*>(this)->frame_of(number);  // -1: it is hollow
+  }
+  int32_t hollow_pages() const { return hollow_; }
+  // Gives a hollow page a frame; the caller has checked available(), or takes from what was set
+  // aside for it.
+  void fill(int32_t number) {
+    const bool dirty = !free_frames_.empty();
+    give_frame(number);
+    if (dirty) dirty_.push_back(frame(number));
+  }
+  // The same from a band.
+  void fill_sliding(int32_t number) {
+    PREFIX_CHECK(sliding_ < bands_);
+    fill(number);
+    page(number).slides = 1;
+    ++sliding_;
+  }
+  // Takes the frame of a page.
+  void empty(int32_t number) {
+    settle(number);
+    free_frames_.push_back(std::exchange(frame_of(number), -1));
+    ++hollow_;
+    --used_;
+  }
+  bool slides(int32_t number) const { return page(number).slides != 0; }
+  // The page slides no more: its frame counts for the pool.
+  void settle(int32_t number) {
+    if (!slides(number)) return;
+    page(number).slides = 0;
+    --sliding_;
+  }
+  int32_t sliding_pages() const { return sliding_; }
+  // Sets frames aside for a band, of those that are available, and gives them back.
+  void add_band(int32_t frames) { bands_ += frames; }
+  void remove_band(int32_t frames) { bands_ -= frames; }
+  int32_t bands() const { return bands_; }
+
   int32_t references(int32_t number) const { return static_cast<int32_t>(page(number).references); }
   // Of a page that is not the last one of its node.
   int32_t next(int32_t number) const { return static_cast<int32_t>(page(number).next); }
@@ -104,13 +164,15 @@ class PagePool {
   void reserve(int32_t pages) { reserved_ += pages; }
   void unreserve(int32_t pages) { reserved_ -= pages; }
 
+  // Frames.
   std::vector<int32_t> take_dirty() { return std::exchange(dirty_, {}); }
   // Every byte of a page that was just allocated has been written: it need not be zeroed. It may be
   // listed twice, when it was freed and handed out again since.
-  void set_clean(int32_t number) { std::erase(dirty_, number); }
+  void set_clean(int32_t number) { std::erase(dirty_, frame(number)); }
 
   size_t metadata_bytes() const {
-    return chunks_.size() * sizeof(Chunk) + free_.capacity() * sizeof(int32_t);
+    return chunks_.size() * sizeof(Chunk) +
+           (free_.capacity() + free_frames_.capacity()) * sizeof(int32_t);
   }
 
  private:
@@ -118,13 +180,15 @@ class PagePool {
   struct Page {
     uint32_t references : 6;  // at most kPageTokens: every one of them holds a position
     uint32_t next : 26;
-    int32_t previous : 28;
+    int32_t previous : 27;
     uint32_t keyed : 1;
     uint32_t saved : 1;
+    uint32_t slides : 1;
   };
   static_assert(sizeof(Page) == 8);
   struct Chunk {
     Page pages[kChunkPages];
+    int32_t frames[kChunkPages];
     int32_t tokens[kChunkPages * kPageTokens];
   };
 
@@ -134,14 +198,31 @@ class PagePool {
   Page& page(int32_t number) { return chunk(number).pages[number % kChunkPages]; }
   const Page& page(int32_t number) const { return const_cast<PagePool*>(this)->page(number); }
 
-  int32_t capacity_;
-  int32_t size_ = 0;  // pages that were ever handed out
+  int32_t& frame_of(int32_t number) { return chunk(number).frames[number % kChunkPages]; }
+  void give_frame(int32_t number) {
+    if (!free_frames_.empty()) {
+      frame_of(number) = free_frames_.back();
+      free_frames_.pop_back();
+    } else {
+      frame_of(number) = frames_++;
+    }
+    --hollow_;
+    if (++used_ > peak_) peak_ = used_;
+  }
+
+  int32_t capacity_;    // frames
+  int32_t size_ = 0;    // pages that were ever handed out
+  int32_t frames_ = 0;  // that were
   int32_t used_ = 0;
+  int32_t hollow_ = 0;
+  int32_t sliding_ = 0;  // of those that are used
+  int32_t bands_ = 0;
   int32_t peak_ = 0;
   int32_t reserved_ = 0;
   std::vector<std::unique_ptr<Chunk>> chunks_;
   std::vector<int32_t> free_;
-  std::vector<int32_t> dirty_;
+  std::vector<int32_t> free_frames_;
+  std::vector<int32_t> dirty_;  // frames
 };
 
 }  // namespace prefix

@@ -22,7 +22,8 @@ int32_t common_prefix(const int32_t* a, const int32_t* b, int32_t n) {
 
 }  // namespace
 
-Tree::Tree(PagePool& pages, const TreeOptions& options) : pages_(pages), common_(nodes_, state_) {
+Tree::Tree(PagePool& pages, const TreeOptions& options)
+    : pages_(pages), window_(options.window), common_(nodes_, state_) {
   namespaces_.try_emplace(0);
   state_.policy = options.policy;
   state_.token_cost = options.token_cost;
@@ -45,7 +46,7 @@ NodeId Tree::add_node(int32_t root) {
   return id;
 }
 
-NodeId Tree::add_root(int32_t rope_offset, int32_t name_space, int32_t adapter) {
+NodeId Tree::add_root(int32_t rope_offset, int32_t name_space, int32_t adapter, bool is_private) {
   Namespace& space = namespaces_.try_emplace(name_space).first->second;
   int32_t number = static_cast<int32_t>(roots_.size());
   if (free_roots_.empty()) {
@@ -55,7 +56,7 @@ NodeId Tree::add_root(int32_t rope_offset, int32_t name_space, int32_t adapter) 
     free_roots_.pop_back();
   }
   const NodeId id = add_node(number);
-  roots_[static_cast<size_t>(number)] = {id, rope_offset, name_space, adapter, &space};
+  roots_[static_cast<size_t>(number)] = {id, rope_offset, name_space, adapter, &space, is_private};
   ++space.roots;
   return id;
 }
@@ -213,13 +214,13 @@ NodeId Tree::split(NodeId id, int32_t offset) {
 }
 
 // Gives the node pages for `tokens`, which continue its edge.
-void Tree::write_tokens(NodeId id, std::span<const int32_t> tokens) {
+void Tree::write_tokens(NodeId id, std::span<const int32_t> tokens, bool hollow) {
   Node& n = nodes_[id];
   size_t written = 0;
   while (written < tokens.size()) {
     const int32_t position = n.end();
     if (n.length == 0 || position % kPageTokens == 0) {
-      n.last_page = pages_.allocate(n.last_page);
+      n.last_page = hollow ? pages_.allocate_hollow(n.last_page) : pages_.allocate(n.last_page);
       if (n.first_page < 0) n.first_page = n.last_page;
     }
     const int32_t slot = position % kPageTokens;
@@ -232,10 +233,10 @@ void Tree::write_tokens(NodeId id, std::span<const int32_t> tokens) {
   count_tokens(n, static_cast<int32_t>(written));
 }
 
-NodeId Tree::branch(NodeId parent, std::span<const int32_t> tokens) {
+NodeId Tree::branch(NodeId parent, std::span<const int32_t> tokens, bool hollow) {
   const NodeId id = add_node(nodes_[parent].root);
   nodes_[id].start = nodes_[parent].end();
-  write_tokens(id, tokens);
+  write_tokens(id, tokens, hollow);
   if (const int32_t slots = nodes_[id].start % kPageTokens;
       slots > 0)  // as keys and values will be
     std::memcpy(pages_.tokens(nodes_[id].first_page), pages_.tokens(nodes_[parent].last_page),
@@ -367,18 +368,24 @@ void Tree::move_lock(NodeId from, NodeId leaf) {
   prune(from, true);
 }
 
-// Cuts pending tokens off a leaf that is not held, and goes up while nodes vanish.
+// Cuts off a leaf that is not held what is pending, and what no request could go on from, and goes up
+// while nodes vanish.
 void Tree::prune(NodeId id, bool keep) {
   for (;;) {
     const Node& n = nodes_[id];
     if (n.length == 0 || n.subtree_locks > 0 || n.first_child != kNoNode) return;
-    if (n.computed > 0 && keep) {
-      if (n.computed < n.length) cut(id, n.computed);
+    const int32_t stays = keep ? resumable_in(id, n.computed) : 0;
+    if (stays < n.computed) {
+      tell_evicting(id, stays, keep ? EvictReason::kCapacity : EvictReason::kNotCached);
+      if (keep) evicted_tokens_ += n.computed - stays;
+      if (n.queued) dequeue(id);
+    }
+    if (stays > 0) {
+      if (stays < n.length) cut(id, stays);
       update_queue(id);
       return;
     }
     const NodeId parent = n.parent;
-    if (n.computed > 0 && observer_.evicting) observer_.evicting(id, 0, EvictReason::kNotCached);
     remove(id);
     id = parent;
   }
@@ -412,7 +419,10 @@ NodeId Tree::attach(const Match& match, std::span<const int32_t> tokens, const A
   PREFIX_CHECK(n > 0 && match.matched <= n);
   ++tick_;
   lock(match.node);  // keeps the matched path while room is made
-  const int32_t needed = pages_needed(match, n);
+  std::vector<int32_t> to_own;
+  if (!use.slides) to_own = pages_to_own(match.node, use.reads_from, match.computed, match.matched);
+  const int32_t needed =
+      use.slides ? 0 : pages_needed(match, n) + static_cast<int32_t>(to_own.size());
   const int32_t name_space = this->name_space(nodes_[match.node]);
   const int64_t added = int64_t{n} - match.matched + use.reserve_tokens;
   if (!make_room_in(name_space, added)) {
@@ -424,21 +434,22 @@ NodeId Tree::attach(const Match& match, std::span<const int32_t> tokens, const A
   }
   // Pages that held tokens fill cannot come free: what surely does not fit must not empty the
   // cache.
-  const int64_t most =
-      int64_t{pages_.available()} + pages_.used() - held_state_pages_ - held_tokens_ / kPageTokens;
+  const int64_t most = int64_t{pages_.available()} + pages_.used() - pages_.sliding_pages() -
+                       held_state_pages_ - held_frames();
   if (needed > most || !make_room(needed, name_space)) {
     unlock(match.node, true);
     fail(Code::kCacheFull, "the sequence needs ", needed, " more pages of ", kPageTokens,
          " tokens, but only ", pages_.available(), " of ", pages_.capacity(),
          " (cache_bytes) are free or evictable");
   }
+  for (const int32_t page : to_own) own_page(page);
   if (match.matched == n) {
     use_path(match.node, use);
     return match.node;
   }
   NodeId parent = match.node;
   if (match.offset < nodes_[parent].length) parent = split(parent, match.offset);
-  const NodeId id = branch(parent, tokens.subspan(static_cast<size_t>(match.matched)));
+  const NodeId id = branch(parent, tokens.subspan(static_cast<size_t>(match.matched)), use.slides);
   Node& leaf = nodes_[id];
   leaf.job = use.job;
   leaf.uses = 1;
@@ -449,32 +460,40 @@ NodeId Tree::attach(const Match& match, std::span<const int32_t> tokens, const A
   return id;
 }
 
-NodeId Tree::advance(NodeId from, int32_t length, int32_t token, uint32_t job,
-                     int32_t* pages_taken) {
+NodeId Tree::advance(NodeId from, int32_t length, int32_t token, uint32_t job, int32_t* pages_taken,
+                     bool slides) {
   *pages_taken = 0;
+  const auto follow = [&](NodeId along) {
+    if (!slides) *pages_taken = own_page(page_at(nodes_[along], length));
+  };
   NodeId at = node_at(from, std::min(length, nodes_[from].end() - 1));
   if (length < nodes_[at].end()) {  // inside an edge that another sequence made longer
     const int32_t offset = length - nodes_[at].start;
-    if (this->token(nodes_[at], offset) == token) return from;
+    if (this->token(nodes_[at], offset) == token) {
+      follow(at);
+      return from;
+    }
     at = offset > 0 ? split(at, offset) : nodes_[at].parent;
   }
   NodeId to = child(at, token);
   if (to == kNoNode && nodes_[at].first_child == kNoNode && at == from && !has_state(at)) {
     const int32_t before = page_count(nodes_[at]);
-    write_tokens(at, std::span(&token, 1));
+    write_tokens(at, std::span(&token, 1), slides);
     ++held_tokens_;
-    *pages_taken = page_count(nodes_[at]) - before;
+    if (!slides) *pages_taken = page_count(nodes_[at]) - before;
     return from;
   }
   if (to == kNoNode) {
-    to = branch(at, std::span(&token, 1));
+    to = branch(at, std::span(&token, 1), slides);
     nodes_[to].job = job;
     nodes_[to].uses = 1;
     nodes_[to].priority = nodes_[from].priority;
     nodes_[to].expired = nodes_[from].expired;
     if (const auto found = expires_.find(from); found != expires_.end())
       set_expiry(to, {.expires_ms = found->second}, true);
-    *pages_taken = 1;
+    if (!slides) *pages_taken = 1;
+  } else {
+    follow(to);
   }
   lock(to);
   unlock(from, true);
@@ -489,7 +508,7 @@ NodeId Tree::end_at(NodeId id, int32_t length) {
 void Tree::set_computed(NodeId id, int32_t computed) {
   PREFIX_CHECK(computed >= nodes_[id].computed && computed <= nodes_[id].length);
   const int32_t before = std::exchange(nodes_[id].computed, computed);
-  if (observer_.computed) observer_.computed(id, before);
+  if (observer_.computed && !is_private(nodes_[id])) observer_.computed(id, before);
 }
 
 void Tree::set_uses(NodeId id, uint32_t uses) {

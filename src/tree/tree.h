@@ -35,6 +35,9 @@
 // Every root belongs to a namespace, a number here: tokens are counted for each, and it may have a
 // quota, which it never exceeds, and a floor, below which others do not evict it. Not thread-safe:
 // the engine owns it.
+//
+// Where attention has a window in every layer, a path may have hollow pages (page_pool.h); it can be
+// continued where the last window of tokens is there. tree_windows.cc has the rules.
 #pragma once
 
 #include <algorithm>
@@ -69,6 +72,12 @@ struct AttachOptions {
   int64_t expires_ms = 0;      // on the clock of expire(); 0: never
   int32_t reserve_tokens = 0;  // by which the sequence may grow later: they must fit the quota
   bool count_as_use = true;    // of the path; false for further sequences of one request
+
+  // With a window: what is wanted of the pages of the path. The new ones are hollow, and the sequence
+  // has a band for them (page_pool.h); or all of those from the page of this position on, which others
+  // may have in their bands or have not computed yet, get a frame of the pool.
+  bool slides = false;
+  int32_t reads_from = INT32_MAX;
 };
 
 // Why tokens left the tree.
@@ -85,6 +94,8 @@ struct TreeOptions {
   // GDSF: computing token p of a path costs token_cost + p x position_cost.
   double token_cost = 1;
   double position_cost = 0;
+  // Keys that a token sees at most, its own the last; 0: all before it.
+  int32_t window = 0;
 };
 
 class Tree {
@@ -92,7 +103,9 @@ class Tree {
   explicit Tree(PagePool& pages, const TreeOptions& options = {});
 
   // --- roots and namespaces ---
-  NodeId add_root(int32_t rope_offset = 0, int32_t name_space = 0, int32_t adapter = 0);
+  // What is below a private root is nobody else's: observers hear nothing of it.
+  NodeId add_root(int32_t rope_offset = 0, int32_t name_space = 0, int32_t adapter = 0,
+                  bool is_private = false);
   // Removes a root without children.
   void remove_root(NodeId root);
   // Forgets a namespace without roots, with its limits; never the first one.
@@ -125,6 +138,7 @@ class Tree {
   std::vector<int32_t> tokens(const Node& n) const;
   int32_t page_count(const Node& n) const;
   const int32_t* page_tokens(int32_t page) const { return pages_.tokens(page); }
+  int32_t frame(int32_t page) const { return pages_.frame(page); }
   NodeId node_limit() const { return nodes_.limit(); }  // ids are below this
   size_t node_count() const { return nodes_.live(); }   // roots too
 
@@ -142,8 +156,10 @@ class Tree {
   // For a sequence of `length` tokens that holds a lock on `from`, where its last token is: makes
   // the path longer by `token` and returns the node that holds it, with the lock moved there. An
   // existing edge or child is followed, a leaf that ends here grows, else a branch begins. Takes at
-  // most one page, from the caller's reservation: *pages_taken tells.
-  NodeId advance(NodeId from, int32_t length, int32_t token, uint32_t job, int32_t* pages_taken);
+  // most one page, from the caller's reservation: *pages_taken tells. With `slides` it takes none:
+  // a new page is hollow.
+  NodeId advance(NodeId from, int32_t length, int32_t token, uint32_t job, int32_t* pages_taken,
+                 bool slides = false);
 
   // The node on the path to `id` that ends after `length` tokens, made by a split when there is
   // none. Locks stay with `id`.
@@ -159,6 +175,52 @@ class Tree {
 
   // Tokens [0, computed) of the node now have keys and values.
   void set_computed(NodeId id, int32_t computed);
+
+  // --- windows (tree_windows.cc) ---
+  int32_t window() const { return window_; }
+  // The first position that a token at `position` sees.
+  int32_t first_seen(int32_t position) const {
+    return window_ > 0 ? std::max(0, position - window_ + 1) : 0;
+  }
+  // How many of the first `length` tokens of the path are computed.
+  int32_t computed_end(NodeId id, int32_t length) const;
+  // The keys and values of positions [from, end) of the path are there.
+  bool is_whole(NodeId id, int32_t from, int32_t end) const;
+  // How many of the first `end` tokens of the path come before the first hollow page.
+  int32_t whole_until(NodeId id, int32_t end) const;
+  // Of the first `most` tokens of the path, all of them computed: behind how many it can be
+  // continued, at most. What a token there sees is there, and what the token before it sees. With
+  // `lasting` that does not lie in bands.
+  int32_t resumable(NodeId id, int32_t most, bool lasting = false) const;
+  // Computed tokens of a node before its first page that is hollow or in a band.
+  int32_t lasting(const Node& n) const;
+  // Gives the hollow pages of positions [from, end) of a path frames of the bands.
+  void fill_sliding(NodeId id, int32_t from, int32_t end);
+  // A page on a path that slides.
+  struct SlidingPage {
+    int32_t page;
+    int32_t begin;  // the first of its positions that the path has in it
+    int32_t end;    // behind its positions; of a source the place where the path leaves it
+    bool source;    // the path goes on in another page, to which it copies these positions
+  };
+  // f(SlidingPage) for those of the first `length` tokens of a path, once each. f may empty or settle
+  // the page.
+  template <typename F>
+  void for_each_sliding(NodeId id, int32_t length, const F& f) const;
+  // Positions [from, end) of the path have become hollow: drops the leaves that nothing can be
+  // continued from any more.
+  void prune_behind(NodeId id, int32_t from, int32_t end);
+  // For advance(): the token may be there already, computed, and its page given back. Then drops it with
+  // what comes behind it, and moves the lock to a node that ends before it. False: others hold it.
+  bool make_way(NodeId* from, int32_t length, int32_t token);
+  // How many tokens the paths to two nodes have in common, in the same nodes.
+  int32_t common(NodeId a, NodeId b) const;
+  // The page of a position of the path.
+  int32_t page_of(NodeId id, int32_t position) const {
+    return page_at(nodes_[node_at(id, position)], position);
+  }
+  // Pages with a frame.
+  int32_t kept_pages(const Node& n) const;
 
   // --- states of recurrent layers (tree_states.cc) ---
   // Pages for one state, each without a place in the tree; the caller made room. They become a
@@ -234,6 +296,12 @@ class Tree {
 
   int64_t token_count() const { return tokens_; }
   int64_t held_tokens() const { return held_tokens_; }
+  // Frames of the pool that cannot come free while what is held is held, or fewer: what held tokens
+  // fill.
+  int32_t held_frames() const {
+    const int64_t others = int64_t{pages_.hollow_pages()} + pages_.sliding_pages();
+    return static_cast<int32_t>(std::max<int64_t>(0, held_tokens_ / kPageTokens - others));
+  }
   int64_t evictions() const { return evictions_; }
   int64_t evicted_tokens() const { return evicted_tokens_; }
   // Bytes of the nodes, the table that finds children, and the roots and namespaces; tokens are in
@@ -280,6 +348,7 @@ class Tree {
     int32_t name_space = 0;
     int32_t adapter = 0;
     Namespace* space = nullptr;  // of this number
+    bool is_private = false;
   };
   struct Expiry {
     int64_t at_ms;
@@ -298,17 +367,38 @@ class Tree {
   // Drops a lock and leaves times as they are.
   void remove_lock(NodeId id);
   NodeId add_node(int32_t root);
-  NodeId branch(NodeId parent, std::span<const int32_t> tokens);
+  NodeId branch(NodeId parent, std::span<const int32_t> tokens, bool hollow = false);
   void link(NodeId parent, NodeId child);
   void unlink(NodeId id);
   void remove(NodeId id);
-  void write_tokens(NodeId id, std::span<const int32_t> tokens);
+  void write_tokens(NodeId id, std::span<const int32_t> tokens, bool hollow = false);
   void cut(NodeId id, int32_t length);
   void count_tokens(const Node& n, int32_t tokens);
   void move_lock(NodeId from, NodeId leaf);
   void use_path(NodeId id, const AttachOptions& use);
   void set_expiry(NodeId id, const AttachOptions& use, bool is_new);
   void prune(NodeId id, bool keep);
+  void tell_evicting(NodeId id, int32_t from, EvictReason why) const {
+    if (observer_.evicting && !is_private(nodes_[id])) observer_.evicting(id, from, why);
+  }
+  bool is_private(const Node& n) const { return roots_[static_cast<size_t>(n.root)].is_private; }
+  int32_t page_at(const Node& n, int32_t position) const;
+  // f(page, block) for the pages that tokens after the first `end` of the path would read, last ones
+  // first, until f returns false.
+  template <typename F>
+  void walk_back(NodeId id, int32_t end, const F& f) const;
+  std::vector<int32_t> pages_to_own(NodeId id, int32_t from, int32_t computed, int32_t end) const;
+  int32_t own_page(int32_t page);
+  // The first position of a page in this node, or in those above with which it shares the page.
+  int32_t owned_from(const Node& n, int32_t begin, int32_t page) const {
+    for (const Node* up = &n; begin == up->start && begin % kPageTokens != 0;) {
+      up = &nodes_[up->parent];
+      if (up->length == 0 || up->last_page != page) break;
+      begin = std::max(up->start, begin / kPageTokens * kPageTokens);
+    }
+    return begin;
+  }
+  int32_t resumable_in(NodeId id, int32_t most) const;
   EvictionQueue& queue_of(const Node& n);
   void dequeue(NodeId id);
   void update_queue(NodeId id);
@@ -333,6 +423,7 @@ class Tree {
   void evict_state(NodeId id);
 
   PagePool& pages_;
+  int32_t window_;
   NodeArena nodes_;
   ChildMap children_;
   PolicyState state_;
@@ -376,6 +467,26 @@ void Tree::for_each_piece(const Node& n, int32_t begin, int32_t end, const F& f)
     position += count;
     if (position == stop) return;
     page = pages_.next(page);
+  }
+}
+
+template <typename F>
+void Tree::for_each_sliding(NodeId id, int32_t length, const F& f) const {
+  if (pages_.sliding_pages() == 0) return;
+  NodeId below = kNoNode;
+  for (id = node_at(id, length - 1); nodes_[id].length > 0; below = id, id = nodes_[id].parent) {
+    const Node& n = nodes_[id];
+    const int32_t stop = std::min(n.end(), length);
+    int32_t begin = n.start;
+    for_each_piece(n, 0, stop - n.start, [&](int32_t page, int32_t slot, int32_t count) {
+      const int32_t first = begin;
+      begin += count;
+      if (!pages_.slides(page)) return;
+      const bool leaves = begin == stop && below != kNoNode && stop % kPageTokens != 0;
+      if (leaves && nodes_[below].first_page == page) return;  // it was seen there
+      f(SlidingPage{page, owned_from(n, first, page), leaves ? stop : first - slot + kPageTokens,
+                    leaves});
+    });
   }
 }
 

@@ -10,7 +10,7 @@ void Tree::check_pages(NodeId id, std::vector<int32_t>& owners) const {
   int32_t page = n.first_page;
   int32_t last = -1;
   for (int32_t left = page_count(n); left > 0; --left) {
-    PREFIX_CHECK(page >= 0 && page < pages_.capacity());
+    PREFIX_CHECK(page >= 0 && static_cast<size_t>(page) < pages_.room());
     if (last >= 0) PREFIX_CHECK(pages_.previous(page) == last);
     if (owners.size() <= static_cast<size_t>(page)) owners.resize(static_cast<size_t>(page) + 1);
     ++owners[static_cast<size_t>(page)];
@@ -53,6 +53,7 @@ void Tree::check() const {
     PREFIX_CHECK(n.length > 0 && n.computed >= 0 && n.computed <= n.length);
     PREFIX_CHECK(n.queued == (may_go(n) && !has_state(id)));
     if (n.subtree_locks == 0) PREFIX_CHECK(n.computed == n.length);
+    if (may_go(n)) PREFIX_CHECK(resumable(id, n.end()) == n.end());
     check_pages(id, owners);
     tokens += n.length;
     PREFIX_CHECK(root.space == &namespaces_.at(root.name_space));
@@ -64,13 +65,27 @@ void Tree::check() const {
   for (const auto& [number, space] : namespaces_)
     PREFIX_CHECK(of_namespace[number] == space.tokens);
   check_states(owners);
-  int32_t used = 0;
-  for (size_t page = 0; page < owners.size(); ++page) {
-    if (owners[page] == 0) continue;
+  int32_t used = 0, hollow = 0, sliding = 0;
+  std::vector<bool> frames(owners.size());
+  for (size_t i = 0; i < owners.size(); ++i) {
+    if (owners[i] == 0) continue;
+    const auto page = static_cast<int32_t>(i);
+    PREFIX_CHECK(pages_.references(page) == owners[i]);
+    if (pages_.slides(page)) ++sliding;
+    if (pages_.hollow(page)) {
+      ++hollow;
+      PREFIX_CHECK(!pages_.slides(page));
+      continue;
+    }
     ++used;
-    PREFIX_CHECK(pages_.references(static_cast<int32_t>(page)) == owners[page]);
+    const auto frame = static_cast<size_t>(pages_.frame(page));
+    PREFIX_CHECK(pages_.frame(page) < pages_.capacity());
+    if (frames.size() <= frame) frames.resize(frame + 1);
+    PREFIX_CHECK(!frames[frame]);  // no two pages have the same
+    frames[frame] = true;
   }
-  PREFIX_CHECK(used + loose_state_pages_ == pages_.used());
+  PREFIX_CHECK(used + loose_state_pages_ == pages_.used() && hollow == pages_.hollow_pages());
+  PREFIX_CHECK(sliding == pages_.sliding_pages() && sliding <= pages_.bands());
 }
 
 }  // namespace prefix

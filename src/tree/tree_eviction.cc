@@ -76,7 +76,7 @@ int64_t Tree::evict(NodeId id, EvictReason why) {
   const NodeId parent = n.parent;
   if (ages(state_.policy) && n.queued)
     state_.age = std::max(state_.age, std::bit_cast<double>(queue_of(n).front_key().rank));
-  if (observer_.evicting) observer_.evicting(id, 0, why);
+  tell_evicting(id, 0, why);
   remove(id);
   prune(parent, true);
   ++evictions_;
@@ -90,7 +90,8 @@ int32_t Tree::tail_tokens(NodeId id, int32_t pages) const {
   const int32_t have = page_count(n);
   const int32_t own = have - (pages_.references(n.first_page) > 1 ? 1 : 0);
   if (own <= pages) return n.length;
-  return n.end() - (n.start / kPageTokens + have - pages) * kPageTokens;
+  const int32_t left = (n.start / kPageTokens + have - pages) * kPageTokens - n.start;
+  return n.length - resumable_in(id, left);
 }
 
 void Tree::evict_tail(NodeId id, int32_t pages, EvictReason why) {
@@ -99,13 +100,14 @@ void Tree::evict_tail(NodeId id, int32_t pages, EvictReason why) {
 
 void Tree::evict_tokens(NodeId id, int32_t tokens, EvictReason why) {
   const Node& n = nodes_[id];
-  if (tokens >= n.length) {
+  const int32_t left = tokens < n.length ? resumable_in(id, n.length - tokens) : 0;
+  if (left == 0) {
     evict(id, why);
     return;
   }
-  if (observer_.evicting) observer_.evicting(id, n.length - tokens, why);
-  evicted_tokens_ += tokens;
-  cut(id, n.length - tokens);
+  tell_evicting(id, left, why);
+  evicted_tokens_ += n.length - left;
+  cut(id, left);
 }
 
 // Evicts at most `pages` pages of the victim, fewer when its namespace would fall below its floor.
@@ -182,7 +184,7 @@ int64_t Tree::drop(NodeId top, EvictReason why) {
       const NodeId previous = nodes_[id].previous;
       if (may_go(nodes_[id])) {
         const int64_t tokens = nodes_[id].length;
-        if (observer_.evicting) observer_.evicting(id, 0, why);
+        tell_evicting(id, 0, why);
         remove(id);
         ++evictions_;
         evicted_tokens_ += tokens;
@@ -194,15 +196,16 @@ int64_t Tree::drop(NodeId top, EvictReason why) {
 }
 
 int64_t Tree::drop_after(const Match& match, EvictReason why) {
-  int64_t evicted = drop(match.node, why);
+  const int64_t before = tokens_;
+  drop(match.node, why);
   const Node& n = nodes_[match.node];
-  if (!may_go(n) || match.offset == n.length) return evicted;
-  if (match.offset == 0) return evicted + evict(match.node, why);
-  const int32_t rest = n.length - match.offset;
-  if (observer_.evicting) observer_.evicting(match.node, match.offset, why);
-  cut(match.node, match.offset);
-  evicted_tokens_ += rest;
-  return evicted + rest;
+  if (!may_go(n)) return before - tokens_;
+  if (match.offset == n.length) {
+    prune(match.node, true);
+  } else {
+    evict_tokens(match.node, n.length - match.offset, why);
+  }
+  return before - tokens_;
 }
 
 int64_t Tree::expire(int64_t now_ms) {

@@ -25,15 +25,18 @@ struct SchedulerTest : testing::Test {
   // Memory for `pages` pages, steps of `rows` rows.
   void open(int32_t pages, int32_t rows) {
     static const TinyCheckpoint* const kCheckpoint = new TinyCheckpoint;
+    open(*kCheckpoint, pages, rows);
+  }
+  void open(const TinyCheckpoint& checkpoint, int32_t pages, int32_t rows, int32_t window = 0) {
     scheduler.reset();
     tree.reset();
     kv.reset();
     model.reset();
     device = ops::make_cpu_device({ops::kBf16Types, "auto"});
-    model = std::make_unique<Model>(open_model(kCheckpoint->path()), *device, 4096, nullptr);
+    model = std::make_unique<Model>(open_model(checkpoint.path()), *device, 4096, nullptr);
     pool = std::make_unique<PagePool>(pages);
     kv = std::make_unique<KvMemory>(*device, model->kv_layout(), pages);
-    tree = std::make_unique<Tree>(*pool);
+    tree = std::make_unique<Tree>(*pool, TreeOptions{.window = window});
     scheduler = std::make_unique<Scheduler>(
         *model, *kv, *pool, *tree, SchedulerOptions{.row_budget = rows}, nullptr, clock.now());
   }

@@ -30,6 +30,9 @@ int32_t output_end(const RequestSpec& spec, int32_t length, bool is_choice) {
   return is_choice || spec.task == Task::kLogprobs ? length - 1 : length;
 }
 
+// The path that a request was to share cannot be continued where it needs it, and others hold it.
+struct PathTaken {};
+
 }  // namespace
 
 void Scheduler::admit() {
@@ -85,8 +88,15 @@ bool Scheduler::admit_request(const std::shared_ptr<JobState>& state, size_t ind
       if (spec.task == Task::kEmbed && spec.pooling == Pooling::kTokens)
         request->result().values.assign(spec.vectors() * heads_.embedding_width(spec), 0.0f);
       break;
+    } catch (const PathTaken&) {
+      leave_shared_root(*request);
     } catch (const Error& e) {
       request->result().usage = Usage{};
+      if (e.code() == Code::kCacheFull && !request->slides && bands_.help(longest_path(spec))) {
+        end_sequences(*request);
+        request->slides = true;
+        continue;
+      }
       if (e.code() == Code::kCacheFull && !running_.empty()) {
         release(*request);
         accounting_.put_back();
@@ -101,7 +111,7 @@ bool Scheduler::admit_request(const std::shared_ptr<JobState>& state, size_t ind
       return true;
     }
   }
-  if (!request->own_root) accounting_.count_misses(*request);
+  if (options_.sharing) accounting_.count_misses(*request);
   if (spec.task == Task::kLogprobs)
     request->result().values.assign(spec.tokens.size() - static_cast<size_t>(spec.from), 0.0f);
   if (spec.task == Task::kChoices) {
@@ -126,13 +136,12 @@ bool Scheduler::drop_own_path(RunningRequest& request, OwnPath& kept) {
   if (kept == OwnPath::kNothing) return false;
   const RequestSpec& spec = request.spec();
   const bool generates = spec.task == Task::kGenerate;
-  int32_t length = static_cast<int32_t>(spec.tokens.size());
-  for (const auto& choice : spec.choices)
-    length = std::max(length, static_cast<int32_t>(spec.tokens.size() + choice.size()));
   const int32_t grows = generates ? growth(spec, model_.max_positions()) : 0;
-  const int32_t pages = pages_between(0, length) + (generates ? pages_to_grow(grows) : 0);
+  const int32_t length = longest_path(spec) - grows;
+  int32_t pages = pages_between(0, length) + (generates ? pages_to_grow(grows) : 0);
+  if (request.slides) pages = std::min(pages, bands_.least());
   const int32_t name_space = namespace_of(request);
-  if (pages > pages_.capacity() - tree_.held_tokens() / kPageTokens) return false;
+  if (pages > pages_.capacity() - tree_.held_frames()) return false;
   if (length + grows > tree_.quota_left(name_space) + tree_.tokens_of(name_space)) return false;
 
   const Match match = tree_.match(request.root, spec.tokens);
@@ -151,6 +160,46 @@ bool Scheduler::drop_own_path(RunningRequest& request, OwnPath& kept) {
   root.node = request.root;
   root.offset = root.matched = root.computed = 0;
   return tree_.drop_after(root, EvictReason::kCapacity) > 0;
+}
+
+// The tokens of the longest path of a request when it ends, at most.
+int32_t Scheduler::longest_path(const RequestSpec& spec) const {
+  auto length = static_cast<int32_t>(spec.tokens.size());
+  for (const auto& choice : spec.choices)
+    length = std::max(length, static_cast<int32_t>(spec.tokens.size() + choice.size()));
+  return length + (spec.task == Task::kGenerate ? growth(spec, model_.max_positions()) : 0);
+}
+
+// What the tree has of a sequence and its rows can read. Where pages that they see are hollow, the
+// path is taken up where it is not; what cannot be used of it makes place for what is computed anew.
+Match Scheduler::continuable(RunningRequest& request, std::span<const int32_t> tokens,
+                             int32_t output_begin) {
+  const auto usable = [&](const Match& match) {
+    const int32_t next = std::min(output_begin, match.computed);
+    // In a band there is room for what comes behind the tokens that are computed, not for these.
+    if (request.slides && match.computed > next + 1 && pages_.bands() > 0) return false;
+    return tree_.is_whole(match.node, tree_.first_seen(next), match.computed);
+  };
+  Match match = tree_.match(request.root, tokens);
+  if (usable(match)) return match;
+  const int32_t end = tree_.resumable(match.node, std::min(output_begin, match.computed));
+  Match keep = match;
+  keep.node = tree_.node_at(match.node, end);
+  keep.offset = end - tree_.node(keep.node).start;
+  tree_.drop_after(keep, EvictReason::kCapacity);
+  match = tree_.match(request.root, tokens);
+  if (!usable(match)) throw PathTaken{};
+  return match;
+}
+
+// The request computes its path by itself, and others do not see it.
+void Scheduler::leave_shared_root(RunningRequest& request) {
+  const RequestSpec& spec = request.spec();
+  end_sequences(request);
+  request.result().usage = Usage{};
+  request.own_root = true;
+  request.root = tree_.add_root(model_.rope_offset(max_length(spec)), namespace_of(request),
+                                spec.adapter_number, true);
 }
 
 // Where later requests are likely to part from a prompt.
@@ -181,16 +230,26 @@ Sequence Scheduler::make_sequence(RunningRequest& request, int32_t choice) {
 
   const int32_t max_growth =
       spec.task == Task::kGenerate ? growth(spec, model_.max_positions()) : 0;
-  const Match match = tree_.match(request.root, tokens);
+  const Match match = continuable(request, tokens, output_begin);
   s.node = tree_.attach(match, tokens,
                         {.job = static_cast<uint32_t>(request.state->id),
                          .priority = static_cast<int16_t>(spec.cache_priority),
                          .expires_ms = spec.cache_ttl_ms > 0 ? now_ms() + spec.cache_ttl_ms : 0,
                          .reserve_tokens = max_growth + reserved_growth(request),
-                         .count_as_use = choice <= 0});
+                         .count_as_use = choice <= 0,
+                         .slides = request.slides,
+                         .reads_from = tree_.first_seen(std::min(output_begin, match.computed))});
   // They are reserved now, so that a running request never starves.
+  if (request.slides) {
+    try {
+      bands_.admit(s, s.length + max_growth, namespace_of(request));
+    } catch (...) {
+      tree_.unlock(s.node, true);
+      throw;
+    }
+  }
   if (spec.task == Task::kGenerate) {
-    s.reserved_pages = pages_to_grow(max_growth);
+    s.reserved_pages = request.slides ? 0 : pages_to_grow(max_growth);
     if (!tree_.make_room(s.reserved_pages, namespace_of(request))) {
       tree_.unlock(s.node, true);
       fail(Code::kCacheFull, "generating ", max_growth, " tokens needs ", s.reserved_pages,
@@ -210,6 +269,7 @@ Sequence Scheduler::make_sequence(RunningRequest& request, int32_t choice) {
                   spec.task == Task::kGenerate, options_.cache && !request.own_root,
                   namespace_of(request));
   } catch (...) {
+    bands_.release(s, running_);
     pages_.unreserve(s.reserved_pages);
     uses_[namespace_of(request)].reserved_tokens -= s.reserved_tokens;
     tree_.unlock(s.node, true);
@@ -220,9 +280,9 @@ Sequence Scheduler::make_sequence(RunningRequest& request, int32_t choice) {
   return s;
 }
 
-// A request that shares nothing has a root of its own, in the first namespace.
-int32_t Scheduler::namespace_of(const RunningRequest& request) {
-  return request.own_root ? 0 : request.spec().name_space;
+// Where nothing is shared, all roots are in the first namespace.
+int32_t Scheduler::namespace_of(const RunningRequest& request) const {
+  return options_.sharing ? request.spec().name_space : 0;
 }
 
 // Tokens by which running generations of the same namespace may still grow.

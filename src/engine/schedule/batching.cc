@@ -54,7 +54,7 @@ int32_t Scheduler::fill_decode(int32_t budget) {
     } else if (s->length - node.start <= node.computed) {
       rows = builder_.recompute(s->node, s->length - 1);
     } else {
-      rows = builder_.take(s->node, s->length, budget - used);
+      rows = builder_.take(s->node, bands_.fill(*s), budget - used);
     }
     used += rows;
     request->state->totals.rows += rows;
@@ -81,7 +81,7 @@ int32_t Scheduler::fill_prefill(JobState* only, int32_t budget) {
         accounting_.count_scanned(*request, added.recomputed);
         used += added.rows();
       } else {
-        used += builder_.take(s.node, s.length, budget - used);
+        if (used < budget) used += builder_.take(s.node, bands_.fill(s), budget - used);
       }
       if (!request->started) {
         request->started = true;

@@ -100,6 +100,7 @@ void Scheduler::complete() {
   }
   finish_complete();
   remove_finished();
+  bands_.give_back(running_);
 }
 
 // The tokens of the step now have keys and values, but for those that are not finite and what comes
@@ -183,6 +184,34 @@ void Scheduler::apply(Output& output) {
   --s.outputs_left;
 }
 
+// Others hold the path that a generation takes, and have given back what it would read of it: its
+// tokens are computed once more, by itself, and slide.
+void Scheduler::compute_alone(RunningRequest& request, Sequence& s) {
+  const RequestSpec& spec = request.spec();
+  std::vector<int32_t> tokens = spec.tokens;
+  const std::vector<int32_t>& more = request.result().tokens;
+  tokens.insert(tokens.end(), more.begin(), more.end());
+  const NodeId root = tree_.add_root(model_.rope_offset(max_length(spec)), namespace_of(request),
+                                     spec.adapter_number, true);
+  try {
+    const NodeId node = tree_.attach(
+        {root, 0, 0, 0}, tokens, {.job = static_cast<uint32_t>(request.state->id), .slides = true});
+    bands_.release(s, running_);
+    pages_.unreserve(std::exchange(s.reserved_pages, 0));
+    tree_.unlock(std::exchange(s.node, node), options_.cache);
+    request.root = root;
+    request.own_root = request.slides = true;
+    s.length = static_cast<int32_t>(tokens.size());
+    s.decoding = true;
+    --s.reserved_tokens;
+    --uses_[namespace_of(request)].reserved_tokens;
+    bands_.admit(s, s.length + s.reserved_tokens, namespace_of(request));
+  } catch (const Error& e) {
+    if (request.root != root) tree_.remove_root(root);
+    finish(request, e.code(), e.message());
+  }
+}
+
 void Scheduler::apply_token(RunningRequest& request, Sequence& s, const Output& output) {
   const RequestSpec& spec = request.spec();
   RequestResult& result = request.result();
@@ -206,9 +235,13 @@ void Scheduler::apply_token(RunningRequest& request, Sequence& s, const Output& 
     s.outputs_left = 0;
     return;
   }
+  if (!tree_.make_way(&s.node, s.length, token)) {
+    compute_alone(request, s);
+    return;
+  }
   // What was reserved at admission suffices for a path of its own. But whenever another sequence has
   // continued this path by another token meanwhile, the branch takes one page more.
-  if (s.reserved_pages <= pages_between(0, s.reserved_tokens - 1)) {
+  if (s.band == 0 && s.reserved_pages <= pages_between(0, s.reserved_tokens - 1)) {
     if (!tree_.make_room(1, namespace_of(request))) {
       finish(request, Code::kCacheFull,
              cat("after ", result.usage.generated, " tokens the generation needs one page more, ",
@@ -220,7 +253,8 @@ void Scheduler::apply_token(RunningRequest& request, Sequence& s, const Output& 
     ++s.reserved_pages;
   }
   int32_t pages = 0;
-  s.node = tree_.advance(s.node, s.length, token, static_cast<uint32_t>(request.state->id), &pages);
+  s.node = tree_.advance(s.node, s.length, token, static_cast<uint32_t>(request.state->id), &pages,
+                         s.band > 0);
   pages_.unreserve(pages);
   s.reserved_pages -= pages;
   --s.reserved_tokens;

@@ -30,6 +30,7 @@ Scheduler::Scheduler(Model& model, KvMemory& kv, PagePool& pages, Tree& tree,
                 model.windows(), options.whole_texts}),
       states_(tree, pages, builder_, model.state_layout().pages(kv.layout().page_bytes()),
               options.path_states),
+      bands_(tree, pages, options.row_budget),
       heads_(model),
       roots_(model, tree),
       leases_(tree),
@@ -147,7 +148,8 @@ void Scheduler::end_sequences(RunningRequest& request) {
     pages_.unreserve(s.reserved_pages);
     if (s.reserved_tokens > 0) uses_[namespace_of(request)].reserved_tokens -= s.reserved_tokens;
     states_.release(s, options_.cache && !request.own_root);
-    if (tiers_) tiers_->save(s.node, s.length);
+    if (tiers_ && !request.own_root) tiers_->save(s.node, s.length);
+    bands_.release(s, running_);
     tree_.unlock(s.node, options_.cache && !request.own_root);
   }
   request.sequences.clear();

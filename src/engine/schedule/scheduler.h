@@ -24,6 +24,7 @@
 #include "cache/leases.h"
 #include "engine/outputs.h"
 #include "engine/schedule/accounting.h"
+#include "engine/schedule/bands.h"
 #include "engine/schedule/roots.h"
 #include "engine/schedule/sequence.h"
 #include "engine/schedule/states.h"
@@ -102,10 +103,13 @@ class Scheduler {
   bool admit_request(const std::shared_ptr<JobState>& state, size_t index);
   std::vector<int64_t> placed_states(const RequestSpec& spec, const Match& match) const;
   Sequence make_sequence(RunningRequest& request, int32_t choice);
+  Match continuable(RunningRequest& request, std::span<const int32_t> tokens, int32_t output_begin);
+  void leave_shared_root(RunningRequest& request);
+  int32_t longest_path(const RequestSpec& spec) const;
   bool drop_own_path(RunningRequest& request, OwnPath& kept);
   int32_t max_length(const RequestSpec& spec) const;
   int32_t reserved_growth(const RunningRequest& request) const;
-  static int32_t namespace_of(const RunningRequest& request);
+  int32_t namespace_of(const RunningRequest& request) const;
 
   // batching.cc: the rows of a step.
   void fill_step();
@@ -117,6 +121,7 @@ class Scheduler {
   bool everything_cancelled() const;
   void commit();
   void apply(Output& output);
+  void compute_alone(RunningRequest& request, Sequence& s);
   void apply_token(RunningRequest& request, Sequence& s, const Output& output);
   bool is_complete(const RunningRequest& request) const;
 
@@ -140,6 +145,7 @@ class Scheduler {
   StepBuilder builder_;
   StepPlan step_;
   States states_;
+  Bands bands_;
   Heads heads_;
   std::vector<Output> outputs_;
   std::span<const int32_t> not_finite_;        // of the rows of the step: Step::not_finite()

@@ -43,6 +43,7 @@ struct Sequence {
   int32_t outputs_left = 0;
   int32_t reserved_pages = 0;
   int32_t reserved_tokens = 0;  // it may still grow by these, which its namespace's quota allows
+  int32_t band = 0;             // pages set aside, through which its path slides (bands.h)
   bool decoding = false;
   std::optional<Sampler> sampler;  // generate
   RowSum mean;                     // embed, pooling = mean
@@ -62,7 +63,8 @@ struct RunningRequest {
   std::shared_ptr<JobState> state;
   size_t index = 0;  // in the job
   NodeId root = kNoNode;
-  bool own_root = false;  // sharing is off: the root goes with the request
+  bool own_root = false;  // nothing is shared: the root goes with the request
+  bool slides = false;    // its sequences have bands
   bool started = false;
   int64_t last_token_ns = 0;  // generate: since submission
   std::vector<Sequence> sequences;

@@ -14,6 +14,7 @@ void for_each_sequence(const States::Running& running, const F& f) {
     for (Sequence& s : request->sequences) f(*request, s);
 }
 
+// Here a request has a root of its own only where sharing is off.
 int32_t namespace_of(const RunningRequest& request) {
   return request.own_root ? 0 : request.spec().name_space;
 }

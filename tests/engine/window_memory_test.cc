@@ -1,0 +1,254 @@
+// Memory behind sliding windows: a request whose path does not fit runs through a band of frames, and
+// the bits are those of an engine that keeps everything.
+#include <algorithm>
+#include <map>
+#include <random>
+
+#include "engine/random_requests.h"
+#include "engine/scheduler_fixture.h"
+
+namespace prefix {
+namespace {
+
+using namespace testing_support;
+using Tokens = std::vector<int32_t>;
+
+constexpr int32_t kWindow = 70;
+constexpr int32_t kRows = 64;
+// Pages of a band: a window and what lies across its ends, and a step.
+constexpr int32_t kLeast = (kWindow + 31) / 32 + 2;
+constexpr int32_t kBand = kLeast + kRows / 32;
+
+const TinyCheckpoint& windowed() {
+  static const TinyCheckpoint* const kCheckpoint = [] {
+    tools::CheckpointShape shape;
+    shape.architecture = "mistral";
+    shape.windows = "ss";
+    shape.window = kWindow;
+    return new TinyCheckpoint(shape);
+  }();
+  return *kCheckpoint;
+}
+
+struct WindowMemory : SchedulerTest {
+  WindowMemory() { open(windowed(), kBand, kRows, kWindow); }
+  void open_pages(int32_t pages) { open(windowed(), pages, kRows, kWindow); }
+
+  Tokens random_text(size_t n) { return random_tokens(random, n, kVocab); }
+  // The result in an engine that keeps everything.
+  static RequestResult whole(const RequestSpec& spec) {
+    static const std::shared_ptr<Engine> engine =
+        make_engine(windowed(), {{"threads", "1"}, {"cache", "false"}});
+    return run_all(*engine, {spec})->result(0);
+  }
+  void expect_same(Job& job, size_t i = 0) {
+    ASSERT_TRUE(job.finished(i));
+    const RequestResult& got = job.edit_result(i);
+    EXPECT_EQ(got.status, Code::kOk) << got.message;
+    EXPECT_TRUE(same_bits(got, whole(job.spec(i))));
+  }
+  std::shared_ptr<Job> run(const RequestSpec& spec) {
+    const auto job = submit({spec});
+    finish_all();
+    tree->check();
+    expect_same(*job);
+    return job;
+  }
+  static Tokens join(Tokens a, const Tokens& b) {
+    a.insert(a.end(), b.begin(), b.end());
+    return a;
+  }
+
+  std::mt19937 random{3};
+};
+
+TEST_F(WindowMemory, APromptOfManyTimesTheMemoryRunsThroughItsWindow) {
+  run(logits_of(random_text(3000)));
+  EXPECT_LE(pool->peak(), kBand);
+  EXPECT_EQ(pool->bands(), 0);
+  EXPECT_EQ(pool->sliding_pages(), 0);
+}
+
+TEST_F(WindowMemory, AStepIsAsLongAsTheMemoryLets) {
+  open_pages(kLeast);
+  run(logits_of(random_text(600)));
+  EXPECT_LE(pool->peak(), kLeast);
+}
+
+TEST_F(WindowMemory, LessThanAWindowIsRefusedWithWhatItTakes) {
+  open_pages(kLeast - 1);
+  const auto job = submit({logits_of(random_text(600))});
+  finish_all();
+  EXPECT_EQ(job->edit_result(0).status, Code::kCacheFull);
+  EXPECT_NE(job->edit_result(0).message.find(cat("needs ", kLeast, " pages")), std::string::npos)
+      << job->edit_result(0).message;
+  tree->check();
+}
+
+TEST_F(WindowMemory, AGenerationSlidesOn) {
+  const auto job = run(generate(random_text(100), 400));
+  EXPECT_EQ(job->edit_result(0).tokens.size(), 400u);
+  EXPECT_LE(pool->peak(), kBand);
+}
+
+TEST_F(WindowMemory, APathThatFitsKeepsAllItsPages) {
+  open_pages(100);
+  run(logits_of(random_text(1000)));
+  EXPECT_EQ(pool->hollow_pages(), 0);
+  EXPECT_EQ(pool->used(), 32);
+}
+
+TEST_F(WindowMemory, ItIsContinuedAtItsEnd) {
+  const Tokens prompt = random_text(1000);
+  run(logits_of(prompt));
+  const auto job = run(logits_of(join(prompt, random_text(30))));
+  EXPECT_EQ(job->edit_result(0).usage.cached, 1000);
+  EXPECT_EQ(run(logits_of(prompt))->edit_result(0).usage.cached, 999) << "the last row again";
+}
+
+TEST_F(WindowMemory, ABranchInsideTheWindowGoesOnThere) {
+  const Tokens prompt = random_text(1000);
+  run(logits_of(prompt));
+  const auto job = run(logits_of(join(first_tokens(prompt, 998), random_text(30))));
+  EXPECT_EQ(job->edit_result(0).usage.cached, 998);
+}
+
+TEST_F(WindowMemory, ABranchBehindTheWindowBeginsAnewAndTakesThePlace) {
+  const Tokens prompt = random_text(1000);
+  run(logits_of(prompt));
+  const Tokens other = join(first_tokens(prompt, 600), random_text(30));
+  EXPECT_EQ(run(logits_of(other))->edit_result(0).usage.cached, 0);
+  EXPECT_EQ(run(logits_of(join(other, {5, 6})))->edit_result(0).usage.cached, 630);
+  EXPECT_EQ(run(logits_of(prompt))->edit_result(0).usage.cached, 0) << "its end went";
+}
+
+// A path that is held cannot make place: who needs what it gave back computes for itself.
+TEST_F(WindowMemory, ABranchBehindTheWindowOfARunningRequestComputesAlone) {
+  open_pages(2 * kBand);
+  const Tokens prompt = random_text(800);
+  const auto first = submit({generate(prompt, 150)});
+  while (generated(*first) < 5) step();
+  const auto second = submit({logits_of(join(first_tokens(prompt, 500), random_text(20)))});
+  while (!second->finished(0)) {
+    step();
+    tree->check();
+  }
+  EXPECT_FALSE(first->finished(0));
+  expect_same(*second);
+  EXPECT_EQ(second->edit_result(0).usage.cached, 0);
+  finish_all();
+  expect_same(*first);
+  tree->check();
+  EXPECT_EQ(run(logits_of(join(prompt, first_tokens(first->edit_result(0).tokens, 149))))
+                ->edit_result(0)
+                .usage.cached,
+            948)
+      << "what ran on the shared path is there";
+}
+
+// What a request that fits reads of a sliding path is taken out of the band.
+TEST_F(WindowMemory, AShortRequestKeepsWhatItReadsOfASlidingPath) {
+  open_pages(3 * kBand);
+  const Tokens prompt = random_text(900);
+  const auto slides = submit({logits_of(prompt)});
+  step();
+  const auto fits = submit({generate(first_tokens(prompt, 50), 80)});
+  while (!scheduler->idle()) {
+    step();
+    tree->check();
+  }
+  expect_same(*slides);
+  expect_same(*fits);
+}
+
+// They choose the same tokens, so they are in the same nodes, and part ways with the memory.
+TEST_F(WindowMemory, GenerationsThatSlideAndThatDoNotGoOneWay) {
+  open_pages(27);
+  const Tokens prompt = random_text(600);
+  const auto slides = submit({generate(prompt, 300)});
+  while (generated(*slides) < 3) step();
+  const auto fits = submit({generate(prompt, 120)});
+  while (!scheduler->idle()) {
+    step();
+    tree->check();
+  }
+  expect_same(*slides);
+  expect_same(*fits);
+  EXPECT_GT(fits->edit_result(0).usage.cached, 0);
+}
+
+// Requests that come, run, are cancelled and end at any time, in memory that is too small for most.
+TEST_F(WindowMemory, RandomRequestsAtRandomTimes) {
+  int compared = 0;
+  for (int round = 0; compared < cases(600); ++round) {
+    random.seed(static_cast<unsigned>(round) + 100);
+    open_pages(kLeast * 3 + static_cast<int32_t>(random() % 20));
+    std::vector<RequestSpec> known;
+    std::vector<std::shared_ptr<Job>> open;
+    for (int i = 0; i < 150; ++i) {
+      if (random() % 3 == 0 && open.size() < 6) {
+        Tokens tokens;
+        if (!known.empty() && random() % 5) {
+          tokens = known[random() % known.size()].tokens;
+          tokens.resize(1 + random() % tokens.size());
+        }
+        tokens = join(tokens, random_text(random() % 4 == 0 ? random() % 400 : random() % 40));
+        tokens.resize(std::clamp<size_t>(tokens.size(), 2, 700), 1);
+        known.push_back(random_task(random, std::move(tokens)));
+        if (known.back().task == Task::kGenerate)
+          known.back().sampling.max_tokens = 1 + static_cast<int32_t>(random() % 60);
+        open.push_back(submit({known.back()}));
+      }
+      step();
+      tree->check();
+      ASSERT_GE(pool->available(), 0) << "round " << round;
+      if (random() % 40 == 0 && !open.empty()) open[random() % open.size()]->cancel();
+      std::erase_if(open, [&](const std::shared_ptr<Job>& job) {
+        if (!job->finished(0)) return false;
+        if (job->edit_result(0).status == Code::kCancelled) return true;
+        expect_same(*job);
+        ++compared;
+        return true;
+      });
+      ASSERT_FALSE(HasFailure()) << "round " << round << ", step " << i;
+    }
+    finish_all();
+    tree->check();
+    EXPECT_EQ(pool->bands(), 0);
+    for (const auto& job : open)
+      if (job->edit_result(0).status != Code::kCancelled) expect_same(*job);
+    ASSERT_FALSE(HasFailure()) << "round " << round;
+  }
+}
+
+// The line that a user reads: 32k tokens of a model with a window of 1k.
+TEST(WindowMemoryOfAnEngine, APromptOf32kTokensTakesAWindowAndAStep) {
+  constexpr int64_t kTokens = 32768, kLong = 1024, kStep = 512;
+  tools::CheckpointShape shape;
+  shape.architecture = "mistral";
+  shape.windows = "ss";
+  shape.window = kLong;
+  shape.max_positions = kTokens + 64;
+  const TinyCheckpoint checkpoint(shape);
+  std::mt19937 random(4);
+  const Tokens prompt = random_tokens(random, kTokens, kVocab);
+  Tokens more = prompt;
+  more.resize(kTokens + 20, 7);
+  const auto all = make_engine(checkpoint, {{"rows", "512"}, {"cache_bytes", "1G"}});
+  const int64_t page = 32 * all->info().kv_bytes_per_token;
+  const int64_t pages = (kLong + kStep) / 32 + 2;
+  const auto little =
+      make_engine(checkpoint, {{"rows", "512"}, {"cache_bytes", std::to_string(pages * page)}});
+  for (const Tokens& tokens : {prompt, more}) {
+    const auto want = run_all(*all, {logits_of(tokens)});
+    const auto got = run_all(*little, {logits_of(tokens)});
+    ASSERT_EQ(got->result(0).status, Code::kOk) << got->result(0).message;
+    EXPECT_TRUE(same_bits(got->result(0), want->result(0)));
+    EXPECT_EQ(got->result(0).usage.cached, want->result(0).usage.cached);
+  }
+  EXPECT_LE(little->stats().kv_bytes_peak, pages * page);
+  little->check();
+}
+
+}  // namespace
+}  // namespace prefix
