@@ -181,7 +181,7 @@ TEST_F(SchedulerTest, ALeaseEndsWhenItsTimeIsUpAndNotBefore) {
   const std::vector<int32_t> tokens = text(1, 64);
   submit({logits_of(tokens)});
   finish_all();
-  const NodeId node = tree->match(scheduler->roots().root_of(0, 64), tokens).node;
+  const NodeId node = tree->match(scheduler->roots().root_of(0, 64, 0), tokens).node;
   clock.advance(999us);  // the scheduler counts whole milliseconds
   const int64_t brief = scheduler->add_lease(node, 1000);
   const int64_t endless = scheduler->add_lease(node, 0);
@@ -195,7 +195,7 @@ TEST_F(SchedulerTest, ALeaseEndsWhenItsTimeIsUpAndNotBefore) {
   scheduler->expire_cache();
   EXPECT_EQ(tree->held_tokens(), 0);
   EXPECT_FALSE(scheduler->remove_lease(brief));
-  EXPECT_EQ(tree->match(scheduler->roots().root_of(0, 64), tokens).computed, 64)
+  EXPECT_EQ(tree->match(scheduler->roots().root_of(0, 64, 0), tokens).computed, 64)
       << "it was only let go of";
 }
 
@@ -204,7 +204,7 @@ TEST_F(SchedulerTest, APinWithoutAnEndStays) {
   submit({logits_of(tokens)});
   finish_all();
   const int64_t lease =
-      scheduler->add_lease(tree->match(scheduler->roots().root_of(0, 64), tokens).node, 0);
+      scheduler->add_lease(tree->match(scheduler->roots().root_of(0, 64, 0), tokens).node, 0);
   clock.advance(std::chrono::hours(24 * 365));
   step();
   EXPECT_EQ(tree->held_tokens(), 64);
@@ -217,7 +217,7 @@ TEST_F(SchedulerTest, WhatIsCachedGoesWhenItsTimeToLiveIsOverAndNotBefore) {
   brief.cache_ttl_ms = 1000;
   submit({brief, logits_of(text(2, 64))});
   finish_all();
-  const NodeId root = scheduler->roots().root_of(0, 64);
+  const NodeId root = scheduler->roots().root_of(0, 64, 0);
   const auto there = [&](int32_t number) {
     scheduler->expire_cache();
     return tree->match(root, text(number, 64)).computed;
@@ -274,7 +274,7 @@ TEST_F(SchedulerTest, EveryTokenOfChoicesCountsOnce) {
 
 // What a generation may still grow by counts against the quota, until it ends.
 TEST_F(SchedulerTest, TokensPromisedToAGenerationComeBackHoweverItEnds) {
-  const NodeId root = scheduler->roots().root_of(1, 100);
+  const NodeId root = scheduler->roots().root_of(1, 100, 0);
   tree->set_limits(1, 0, 200);
   for (int round = 0; round < 3; ++round) {
     RequestSpec spec = generate(text(round, 20), 100);
@@ -301,7 +301,7 @@ struct PursuedGeneration : SchedulerTest {
     finish_all();
     drawn = job->result(0).tokens;
     open(pages, 2048);
-    root = scheduler->roots().root_of(0, 100);
+    root = scheduler->roots().root_of(0, 100, 0);
     running = submit({leader});
     step();
   }
