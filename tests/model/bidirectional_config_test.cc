@@ -41,8 +41,8 @@ TEST(BidirectionalConfig, TwoKeysAndAModelTypeSaySo) {
 // Keys that a token sees in each direction, its own counted.
 TEST(BidirectionalConfig, WindowsAreOfBothSides) {
   const auto window = [](const Json& json) { return config_from_json(json).window(0); };
-  const auto gemma = [](int window) {
-    return of("gemma3_text", {{"use_bidirectional_attention", true}, {"sliding_window", window}});
+  const auto gemma = [](int keys) {
+    return of("gemma3_text", {{"use_bidirectional_attention", true}, {"sliding_window", keys}});
   };
   EXPECT_EQ(window(gemma(12)), 7);
   EXPECT_EQ(window(gemma(67)), 34);
