@@ -40,7 +40,7 @@ class StateTiers : public testing::TestWithParam<const char*> {
 
   // Of a state.
   int64_t pages() const {
-    const EngineInfo& info = make_engine(checkpoint, {{"threads", "1"}})->info();
+    const EngineInfo info = make_engine(checkpoint, {{"threads", "1"}})->info();
     const int64_t page = 32 * info.kv_bytes_per_token;
     return (info.state_bytes + page - 1) / page;
   }
