@@ -51,7 +51,7 @@ TEST_P(StateRestore, RandomTreesAreEqualBitsFromSnapshotDiskAndRedis) {
   const auto cold = make_engine(checkpoint, {{"threads", "1"}, {"cache", "false"}});
   std::mt19937 random(83);
   int64_t computed = 0, from_snapshot = 0, from_disk = 0, from_redis = 0;
-  for (int done = 0; done < cases(500);) {
+  for (int done = 0; done < cases(250);) {
     std::vector<Tree> trees(20);
     std::vector<std::vector<RequestResult>> expected;
     for (Tree& tree : trees) {

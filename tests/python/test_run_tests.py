@@ -130,6 +130,14 @@ class ProgramsTest(unittest.TestCase):
         self.assertIn("words of a failure", (self.folder / "logs/programs.log").read_text())
         self.assertIn(str(self.folder), (self.folder / "logs/programs/bad.log").read_text())
 
+    def test_one_that_is_left_out_is_a_skip(self) -> None:
+        count, _ = self.run_programs("""
+            add_test(long false)
+            add_test(short true)
+        """, without={"long"})
+        self.assertEqual((count.passed, count.failures), (1, []))
+        self.assertEqual(count.skips, ["long (the plain build runs it)"])
+
     def test_what_cannot_be_run_as_it_says_is_a_failure(self) -> None:
         count, _ = self.run_programs("""
             add_test(odd true)
