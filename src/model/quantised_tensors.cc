@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,29 +16,42 @@
 namespace prefix {
 namespace {
 
-// Names of parts. Those of `dropped` belong to activations.
+// Names of parts. Those of `dropped` belong to activations. Nothing here has a destructor: a process may
+// end while a model is loaded.
+using Names = std::span<const std::string_view>;
+
 struct Layout {
-  std::vector<std::string_view> parts;
-  std::vector<std::string_view> dropped;
+  Names parts;
+  Names dropped;
   std::string_view suffix;  // of the weight: stem + suffix
 };
 
-const Layout& layout_of(QuantMethod method) {
-  static const std::vector<std::string_view> kActivations = {
-      ".input_scale", ".input_zero_point", ".output_scale", ".output_zero_point", ".q_scale",
-      ".k_scale",     ".v_scale",          ".k_zero_point", ".v_zero_point"};
-  static const std::map<QuantMethod, Layout> kLayouts = {
-      {QuantMethod::kNone, {{}, {}, ""}},
-      {QuantMethod::kCompressedTensors,
-       {{".weight_packed", ".weight_scale", ".weight_zero_point", ".weight_shape", ".weight_g_idx"},
-        kActivations,
-        ".weight"}},
-      {QuantMethod::kAwq, {{".qweight", ".qzeros", ".scales"}, {}, ".weight"}},
-      {QuantMethod::kGptq, {{".qweight", ".qzeros", ".scales", ".g_idx"}, {}, ".weight"}},
-      {QuantMethod::kFp8, {{".weight_scale_inv", ".weight_scale"}, kActivations, ".weight"}},
-      {QuantMethod::kMxfp4, {{"_blocks", "_scales"}, {}, ""}},
-  };
-  return kLayouts.at(method);
+constexpr std::string_view kActivations[] = {
+    ".input_scale", ".input_zero_point", ".output_scale", ".output_zero_point", ".q_scale",
+    ".k_scale",     ".v_scale",          ".k_zero_point", ".v_zero_point"};
+constexpr std::string_view kCompressed[] = {".weight_packed", ".weight_scale", ".weight_zero_point",
+                                            ".weight_shape", ".weight_g_idx"};
+constexpr std::string_view kAwq[] = {".qweight", ".qzeros", ".scales"};
+constexpr std::string_view kGptq[] = {".qweight", ".qzeros", ".scales", ".g_idx"};
+constexpr std::string_view kFp8[] = {".weight_scale_inv", ".weight_scale"};
+constexpr std::string_view kMxfp4[] = {"_blocks", "_scales"};
+
+Layout layout_of(QuantMethod method) {
+  switch (method) {
+    case QuantMethod::kCompressedTensors:
+      return {kCompressed, kActivations, ".weight"};
+    case QuantMethod::kAwq:
+      return {kAwq, {}, ".weight"};
+    case QuantMethod::kGptq:
+      return {kGptq, {}, ".weight"};
+    case QuantMethod::kFp8:
+      return {kFp8, kActivations, ".weight"};
+    case QuantMethod::kMxfp4:
+      return {kMxfp4, {}, ""};
+    case QuantMethod::kNone:
+      break;
+  }
+  return {};
 }
 
 class Assembler {
@@ -65,7 +79,7 @@ class Assembler {
   }
 
  private:
-  static bool ends_with_one(std::string_view name, const std::vector<std::string_view>& ends) {
+  static bool ends_with_one(std::string_view name, Names ends) {
     return std::ranges::any_of(ends, [&](std::string_view end) { return name.ends_with(end); });
   }
 
@@ -126,7 +140,7 @@ class Assembler {
 
   const QuantConfig& config_;
   TensorSource& source_;
-  const Layout& layout_;
+  const Layout layout_;
   const std::set<std::string> plain_;
   const std::shared_ptr<Strips> strips_ = std::make_shared<Strips>();
   std::vector<Tensor> tensors_;
