@@ -9,9 +9,9 @@
 #include <string_view>
 #include <utility>
 
-namespace prefix {
+#include "base/json_fwd.h"
 
-using Json = nlohmann::json;
+namespace prefix {
 
 inline constexpr size_t kMaxJsonDepth = 64;
 

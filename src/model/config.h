@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include "base/json_fwd.h"
 #include "model/architecture.h"
 #include "model/gguf_metadata.h"
 #include "model/quantization_config.h"

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/json.h"
 #include "base/quote.h"
 #include "base/status.h"
 #include "model/architecture.h"

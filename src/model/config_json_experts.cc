@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "base/json.h"
 #include "base/quote.h"
 #include "base/status.h"
 

@@ -1,7 +1,7 @@
 // What config.json says about recurrent layers.
 #pragma once
 
-#include "base/json.h"
+#include "base/json_fwd.h"
 #include "model/config.h"
 
 namespace prefix {

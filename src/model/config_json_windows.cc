@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/json.h"
 #include "base/status.h"
 
 namespace prefix {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/input_folder.h"
-#include "base/json.h"
+#include "base/json_fwd.h"
 #include "base/json_text.h"
 #include "model/gguf_metadata.h"
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/json.h"
 #include "model/architecture.h"
 #include "model/config.h"
 #include "model/gguf.h"

@@ -1,6 +1,7 @@
 // Which files say that tokens see those behind them, and how far.
 #include <gtest/gtest.h>
 
+#include "base/json.h"
 #include "model/config.h"
 #include "model/gguf.h"
 #include "model/gguf_writer.h"

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "base/json.h"
 #include "model/config.h"
 #include "support/expect_error.h"
 

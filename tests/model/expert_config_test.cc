@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/input_file.h"
+#include "base/json.h"
 #include "model/config.h"
 #include "model/gguf.h"
 #include "model/gguf_writer.h"

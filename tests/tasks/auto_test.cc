@@ -3,6 +3,7 @@
 
 #include <functional>
 
+#include "base/json.h"
 #include "published.h"
 
 namespace prefix_tasks {

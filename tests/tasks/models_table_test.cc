@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "base/json.h"
 #include "published.h"
 
 namespace prefix_tasks {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/json.h"
 #include "published.h"
 
 namespace prefix_tasks {
