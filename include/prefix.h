@@ -1064,6 +1064,81 @@ PREFIX_API prefix_status prefix_sim_request(prefix_sim* sim, const char* name, s
 PREFIX_API prefix_status prefix_sim_retain(prefix_sim* sim, prefix_error* err);
 PREFIX_API void prefix_sim_release(prefix_sim* sim);
 
+/* ---- Order and parts ------------------------------------------------------------------------ */
+
+/* What a batch shares, and how to lay out prompts so that it shares more: by arithmetic alone, without
+ * an engine or a model. `prefix order` and `prefix partition` are these and a parser. They take time
+ * and memory by the size of what they are given, and keep nothing. */
+
+typedef struct prefix_order_info {
+  int32_t struct_size;
+  int32_t reserved;
+  int64_t tokens;     /* of all cells */
+  int64_t hit_before; /* that prompts share with the one before, in the order given */
+  int64_t hit;        /* in the order found; never fewer */
+} prefix_order_info;
+#define PREFIX_ORDER_INFO_INIT {(int32_t)sizeof(prefix_order_info), 0, 0, 0, 0}
+
+/* [any thread] The order of the rows of a table, and of the columns within each row, in which the
+ * prompts made of them share the longest prefixes with the one before. Cell c of row r is
+ * values[r * n_columns + c]: any number that stands for its text, such as an index or a hash; equal
+ * numbers in one column are equal cells. lengths: tokens (or bytes) of each cell; NULL with 0 counts
+ * each as 1. rows (room for one number for each row) receives the row of each prompt, columns (one
+ * for each cell) its columns as they stand in it, prompt after prompt; out may be NULL. A prompt has to
+ * name the columns, since they stand otherwise in each. Errors: INVALID_ARGUMENT for no rows or no
+ * columns, values that are not whole rows, other than one length for each value, and a value with two
+ * lengths; OUT_OF_RANGE for a negative length, more than 65536 columns or 2147483647 rows. */
+PREFIX_API prefix_status prefix_order(const int64_t* values, size_t n_values,
+                                      const int32_t* lengths, size_t n_lengths, size_t n_columns,
+                                      int64_t* rows, size_t capacity_rows, int32_t* columns,
+                                      size_t capacity_columns, prefix_order_info* out,
+                                      prefix_error* err);
+
+typedef struct prefix_partition_info {
+  int32_t struct_size;
+  int32_t reserved;
+  int64_t tokens;   /* of all prompts */
+  int64_t distinct; /* of them: what one worker would compute */
+  int64_t computed; /* by all parts together; what is above `distinct` is computed more than once */
+  int64_t largest;  /* by the part that computes the most */
+} prefix_partition_info;
+#define PREFIX_PARTITION_INFO_INIT {(int32_t)sizeof(prefix_partition_info), 0, 0, 0, 0, 0}
+
+/* [any thread] Shares prompts out among n_parts workers that each have a cache of their own: parts of
+ * about equal work (different tokens), cut where the fewest tokens are computed more than once. Prompt
+ * i is tokens[offsets[i] .. offsets[i + 1]). parts receives the part of each prompt; order the numbers
+ * of the prompts, part after part, those that share prefixes beside each other; work what each part
+ * computes: one number for each prompt, prompt and part. Of more parts than prompts some stay empty.
+ *
+ * balance (0 stands for 1.05): a part has at most so many times the mean of the different tokens. Where
+ * a heavy prompt or prefix makes that impossible, at most so many times the least that the largest part
+ * can have: a prefix that is long against what follows it stays in one part, because each further one
+ * would compute it again. Errors: OUT_OF_RANGE for offsets, a token, n_parts outside [1, 1048576], a
+ * balance outside [1, 1000000]; INVALID_ARGUMENT. */
+PREFIX_API prefix_status prefix_partition(const prefix_token* tokens, size_t n_tokens,
+                                          const int64_t* offsets, size_t n_offsets, int32_t n_parts,
+                                          double balance, int32_t* parts, size_t capacity_parts,
+                                          int64_t* order, size_t capacity_order, int64_t* work,
+                                          size_t capacity_work, prefix_partition_info* out,
+                                          prefix_error* err);
+
+typedef struct prefix_estimate_info {
+  int32_t struct_size;
+  int32_t reserved;
+  int64_t tokens;   /* of all prompts */
+  int64_t computed; /* by an engine that has nothing of them in its cache */
+} prefix_estimate_info;
+#define PREFIX_ESTIMATE_INFO_INIT {(int32_t)sizeof(prefix_estimate_info), 0, 0, 0}
+
+/* [any thread] What a batch of prompts costs; prompts as for prefix_partition. computed receives one
+ * number for each prompt: its tokens without those that a prompt before it has, as usage counts them
+ * when the prompts are requests of one batch in one namespace. Choices, continuations and what is
+ * generated come on top. Errors: as prefix_partition. */
+PREFIX_API prefix_status prefix_estimate_batch(const prefix_token* tokens, size_t n_tokens,
+                                               const int64_t* offsets, size_t n_offsets,
+                                               int64_t* computed, size_t capacity,
+                                               prefix_estimate_info* out, prefix_error* err);
+
 /* ---- All functions -------------------------------------------------------------------------- */
 
 /* X(name) for every function above: feeds the version script, the export test and programs that
@@ -1193,7 +1268,10 @@ PREFIX_API void prefix_sim_release(prefix_sim* sim);
   X(prefix_sim_result) \
   X(prefix_sim_request) \
   X(prefix_sim_retain) \
-  X(prefix_sim_release)
+  X(prefix_sim_release) \
+  X(prefix_order) \
+  X(prefix_partition) \
+  X(prefix_estimate_batch)
 /* clang-format on */
 
 #ifdef __cplusplus

@@ -573,6 +573,65 @@ class Simulation {
   detail::Handle<prefix_sim, prefix_sim_release> handle_;
 };
 
+/* ---- Order and parts, see prefix.h ---- */
+
+struct TableOrder {
+  std::vector<int64_t> rows;    /* of each prompt */
+  std::vector<int32_t> columns; /* of each prompt, as they stand in it */
+  prefix_order_info info = PREFIX_ORDER_INFO_INIT;
+};
+/* values: row after row; lengths: of each, or none. */
+inline TableOrder order(std::span<const int64_t> values, std::span<const int32_t> lengths,
+                        size_t columns, prefix_error* error = nullptr) {
+  TableOrder found;
+  found.rows.resize(columns > 0 ? values.size() / columns : 0);
+  found.columns.resize(values.size());
+  const bool done = call(error, [&](prefix_error* e) {
+    return prefix_order(values.data(), values.size(), lengths.data(), lengths.size(), columns,
+                        found.rows.data(), found.rows.size(), found.columns.data(),
+                        found.columns.size(), &found.info, e);
+  });
+  return done ? found : TableOrder{};
+}
+
+struct Partition {
+  std::vector<int32_t> parts; /* of each prompt */
+  std::vector<int64_t> order; /* the prompts, part after part */
+  std::vector<int64_t> work;  /* of each part */
+  prefix_partition_info info = PREFIX_PARTITION_INFO_INIT;
+};
+/* offsets: where each prompt begins in tokens, and the end. */
+inline Partition partition(std::span<const prefix_token> tokens, std::span<const int64_t> offsets,
+                           int32_t n_parts, double balance = 0, prefix_error* error = nullptr) {
+  Partition found;
+  found.parts.resize(offsets.empty() ? 0 : offsets.size() - 1);
+  found.order.resize(found.parts.size());
+  found.work.resize(n_parts > 0 ? static_cast<size_t>(n_parts) : 0);
+  const bool done = call(error, [&](prefix_error* e) {
+    return prefix_partition(tokens.data(), tokens.size(), offsets.data(), offsets.size(), n_parts,
+                            balance, found.parts.data(), found.parts.size(), found.order.data(),
+                            found.order.size(), found.work.data(), found.work.size(), &found.info,
+                            e);
+  });
+  return done ? found : Partition{};
+}
+
+struct BatchEstimate {
+  std::vector<int64_t> computed; /* by each prompt */
+  prefix_estimate_info info = PREFIX_ESTIMATE_INFO_INIT;
+};
+inline BatchEstimate estimate_batch(std::span<const prefix_token> tokens,
+                                    std::span<const int64_t> offsets,
+                                    prefix_error* error = nullptr) {
+  BatchEstimate found;
+  found.computed.resize(offsets.empty() ? 0 : offsets.size() - 1);
+  const bool done = call(error, [&](prefix_error* e) {
+    return prefix_estimate_batch(tokens.data(), tokens.size(), offsets.data(), offsets.size(),
+                                 found.computed.data(), found.computed.size(), &found.info, e);
+  });
+  return done ? found : BatchEstimate{};
+}
+
 /* What a model holds, from the headers of its files alone, as JSON. */
 inline std::string model_info_json(std::string_view path, prefix_error* error = nullptr) {
   return read<std::string>(

@@ -23,6 +23,9 @@
 %prefix_struct(prefix_cache_usage, CacheUsage)
 %prefix_struct(prefix_cache_event, CacheEvent)
 %prefix_struct(prefix_snapshot_info, SnapshotInfo)
+%prefix_struct(prefix_order_info, OrderInfo)
+%prefix_struct(prefix_partition_info, PartitionInfo)
+%prefix_struct(prefix_estimate_info, EstimateInfo)
 %prefix_poll(prefix_engine_wait)
 %prefix_poll(prefix_job_wait)
 %prefix_poll(prefix_job_next_event)
@@ -70,6 +73,14 @@
 %apply (const char* TEXT, size_t TEXT_LEN) { (const char* operation, size_t length) };
 %apply (const char* TEXT, size_t TEXT_LEN) { (const char* name, size_t name_length) };
 %apply int64_t* RESULT { int64_t* reused };
+%apply (const int64_t* LONGS, size_t COUNT) { (const int64_t* values, size_t n_values) };
+%apply (const int32_t* INTS, size_t COUNT) { (const int32_t* lengths, size_t n_lengths) };
+%apply (int64_t* OUT_LONGS, size_t CAPACITY) { (int64_t* rows, size_t capacity_rows) };
+%apply (int32_t* OUT_INTS, size_t CAPACITY) { (int32_t* columns, size_t capacity_columns) };
+%apply (int32_t* OUT_INTS, size_t CAPACITY) { (int32_t* parts, size_t capacity_parts) };
+%apply (int64_t* OUT_LONGS, size_t CAPACITY) { (int64_t* order, size_t capacity_order) };
+%apply (int64_t* OUT_LONGS, size_t CAPACITY) { (int64_t* work, size_t capacity_work) };
+%apply (int64_t* OUT_LONGS, size_t CAPACITY) { (int64_t* computed, size_t capacity) };
 %apply (const char* TEXT, size_t TEXT_LEN) { (const char* tokenizer_json, size_t tokenizer_json_len) };
 %apply (const char* TEXT, size_t TEXT_LEN) { (const char* config_json, size_t config_json_len) };
 %apply int64_t* RESULT { int64_t* size };

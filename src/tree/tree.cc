@@ -6,21 +6,9 @@
 
 #include "base/page.h"
 #include "base/status.h"
+#include "tree/common_prefix.h"
 
 namespace prefix {
-namespace {
-
-// Equal tokens at the beginning of a and b, of at most n.
-int32_t common_prefix(const int32_t* a, const int32_t* b, int32_t n) {
-  constexpr int32_t kBlock = 16;  // an inlined comparison of vectors; memcmp dispatches by itself
-  if (n > kBlock && std::memcmp(a, b, static_cast<size_t>(n) * sizeof(int32_t)) == 0) return n;
-  int32_t i = 0;
-  while (i + kBlock <= n && std::memcmp(a + i, b + i, kBlock * sizeof(int32_t)) == 0) i += kBlock;
-  while (i < n && a[i] == b[i]) ++i;
-  return i;
-}
-
-}  // namespace
 
 Tree::Tree(PagePool& pages, const TreeOptions& options)
     : pages_(pages), window_(options.window), common_(nodes_, state_) {

@@ -216,6 +216,32 @@ TEST(Cpp, JobsAreWaitedForWatchedAndCancelled) {
   static_assert(!std::is_copy_constructible_v<prefix::Engine>);
 }
 
+TEST(Cpp, OrderPartitionAndEstimate) {
+  const std::vector<int64_t> cells = {7, 5, 8, 6, 9, 5};
+  const std::vector<int32_t> lengths = {1, 4, 1, 2, 1, 4};
+  const prefix::TableOrder ordered = prefix::order(cells, lengths, 2);
+  EXPECT_EQ(ordered.rows, (std::vector<int64_t>{0, 2, 1}));
+  EXPECT_EQ(ordered.columns, (std::vector<int32_t>{1, 0, 1, 0, 0, 1}));
+  EXPECT_EQ(ordered.info.hit, 4);
+  const std::vector<prefix_token> tokens = {1, 2, 1, 3, 4, 5};
+  const std::vector<int64_t> offsets = {0, 2, 4, 6};
+  const prefix::Partition parts = prefix::partition(tokens, offsets, 2, 1.5);
+  EXPECT_EQ(parts.parts, (std::vector<int32_t>{0, 0, 1}));
+  EXPECT_EQ(parts.order, (std::vector<int64_t>{0, 1, 2}));
+  EXPECT_EQ(parts.work, (std::vector<int64_t>{3, 2}));
+  EXPECT_EQ(parts.info.distinct, 5);
+  const prefix::BatchEstimate estimate = prefix::estimate_batch(tokens, offsets);
+  EXPECT_EQ(estimate.computed, (std::vector<int64_t>{2, 1, 2}));
+  EXPECT_EQ(estimate.info.tokens, 6);
+  prefix_error error = PREFIX_ERROR_INIT;
+  EXPECT_TRUE(prefix::order(cells, lengths, 0, &error).rows.empty());
+  EXPECT_EQ(error.code, PREFIX_ERR_INVALID_ARGUMENT);
+  EXPECT_TRUE(prefix::partition(tokens, offsets, 0, 0, &error).parts.empty());
+  EXPECT_EQ(error.code, PREFIX_ERR_OUT_OF_RANGE);
+  EXPECT_TRUE(prefix::estimate_batch(tokens, {}, &error).computed.empty());
+  EXPECT_EQ(error.code, PREFIX_ERR_INVALID_ARGUMENT);
+}
+
 TEST(Cpp, TheCacheWithoutAModel) {
   prefix::Simulation simulation(R"({"capacity": 8})");
   const std::vector<prefix_token> tokens = {1, 2, 3, 4};

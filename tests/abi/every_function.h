@@ -59,6 +59,9 @@ struct Arguments {
   prefix_cache_usage* usage = nullptr;
   prefix_cache_event* cache_event = nullptr;
   prefix_snapshot_info* snapshot = nullptr;
+  prefix_order_info* order = nullptr;
+  prefix_partition_info* partition = nullptr;
+  prefix_estimate_info* estimate = nullptr;
   prefix_error* err = nullptr;
 };
 
@@ -231,6 +234,12 @@ inline const std::vector<Function>& every_function() {
                 a.n_tokens, a.long_out, a.err),
       ON_HANDLE(prefix_sim_retain, kOk, h.sim, a.err),
       RELEASE(prefix_sim_release, h.sim),
+      WITHOUT(prefix_order, kInvalid, a.offsets, a.n_offsets, nullptr, 0, 1, a.long_out, a.capacity,
+              nullptr, 0, a.order, a.err),
+      WITHOUT(prefix_partition, kInvalid, a.tokens, a.n_tokens, a.offsets, a.n_offsets, a.number, 0,
+              nullptr, 0, nullptr, 0, nullptr, 0, a.partition, a.err),
+      WITHOUT(prefix_estimate_batch, kInvalid, a.tokens, a.n_tokens, a.offsets, a.n_offsets,
+              a.long_out, a.capacity, a.estimate, a.err),
       WITHOUT(prefix_pool_create, kInvalid, h.options, a.pool, a.err),
       ON_HANDLE(prefix_pool_retain, kOk, h.pool, a.err),
       RELEASE(prefix_pool_release, h.pool),

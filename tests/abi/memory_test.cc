@@ -369,6 +369,44 @@ TEST(Memory, Simulating) {
                     [&](bool) { sim = make_sim(R"({"capacity": 30})"); }});
 }
 
+TEST(Memory, OrderingAndPartitioning) {
+  std::vector<int64_t> cells;
+  Tokens tokens;
+  std::vector<int64_t> offsets = {0};
+  for (int64_t r = 0; r < 40; ++r) {
+    for (int64_t c = 0; c < 3; ++c) cells.push_back(r * (c + 3) % 7);
+    for (prefix_token t = 0; t < 5; ++t) tokens.push_back(static_cast<prefix_token>(r) % (t + 2));
+    offsets.push_back(static_cast<int64_t>(tokens.size()));
+  }
+  std::vector<int64_t> rows(40, -1), order(40, -1), work(4, -1), computed(40, -1);
+  std::vector<int32_t> columns(120, -1), parts(40, -1);
+  const auto written_only_when = [](auto& list) {
+    return [&list](bool ok) {
+      EXPECT_EQ(list[0] != -1, ok);
+      std::fill(list.begin(), list.end(), -1);
+    };
+  };
+  every_allocation({"prefix_order",
+                    [&](prefix_error* e) {
+                      return prefix_order(cells.data(), 120, nullptr, 0, 3, rows.data(), 40,
+                                          columns.data(), 120, nullptr, e);
+                    },
+                    written_only_when(rows)});
+  every_allocation({"prefix_partition",
+                    [&](prefix_error* e) {
+                      return prefix_partition(tokens.data(), tokens.size(), offsets.data(), 41, 4,
+                                              0, parts.data(), 40, order.data(), 40, work.data(), 4,
+                                              nullptr, e);
+                    },
+                    written_only_when(work)});
+  every_allocation({"prefix_estimate_batch",
+                    [&](prefix_error* e) {
+                      return prefix_estimate_batch(tokens.data(), tokens.size(), offsets.data(), 41,
+                                                   computed.data(), 40, nullptr, e);
+                    },
+                    written_only_when(computed)});
+}
+
 TEST(Memory, SimulatingAHybridModel) {
   for (const char* const options :
        {R"({"hybrid": {"state_bytes": 9, "kv_bytes": 1}, "capacity": 90,

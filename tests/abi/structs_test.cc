@@ -77,6 +77,26 @@ TEST(Structs, SmallerIsTooOldAndLargerIsLeftAlone) {
   check_sizes<prefix_job_totals>("prefix_job_get_totals", [&](auto* out, prefix_error* e) {
     return prefix_job_get_totals(job, out, e);
   });
+  const int64_t ends[] = {0, 2}, cells[] = {1, 2};
+  check_sizes<prefix_order_info>(
+      "prefix_order",
+      [&](auto* out, prefix_error* e) {
+        return prefix_order(cells, 2, nullptr, 0, 2, nullptr, 0, nullptr, 0, out, e);
+      },
+      sizeof(prefix_order_info), true);
+  check_sizes<prefix_partition_info>(
+      "prefix_partition",
+      [&](auto* out, prefix_error* e) {
+        return prefix_partition(tokens.data(), 2, ends, 2, 1, 0, nullptr, 0, nullptr, 0, nullptr, 0,
+                                out, e);
+      },
+      sizeof(prefix_partition_info), true);
+  check_sizes<prefix_estimate_info>(
+      "prefix_estimate_batch",
+      [&](auto* out, prefix_error* e) {
+        return prefix_estimate_batch(tokens.data(), 2, ends, 2, nullptr, 0, out, e);
+      },
+      sizeof(prefix_estimate_info), true);
   check_sizes<prefix_cache_info>("prefix_cache_lookup", [&](auto* out, prefix_error* e) {
     return prefix_cache_lookup(engine, 0, tokens.data(), 2, out, e);
   });

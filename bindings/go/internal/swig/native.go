@@ -124,61 +124,73 @@ typedef _gostring_ swig_type_94;
 typedef _goslice_ swig_type_95;
 typedef _gostring_ swig_type_96;
 typedef _goslice_ swig_type_97;
-typedef _gostring_ swig_type_98;
-typedef _gostring_ swig_type_99;
-typedef _gostring_ swig_type_100;
-typedef _gostring_ swig_type_101;
+typedef _goslice_ swig_type_98;
+typedef _goslice_ swig_type_99;
+typedef _goslice_ swig_type_100;
+typedef _goslice_ swig_type_101;
 typedef _goslice_ swig_type_102;
-typedef _gostring_ swig_type_103;
+typedef _goslice_ swig_type_103;
 typedef _goslice_ swig_type_104;
 typedef _goslice_ swig_type_105;
-typedef _gostring_ swig_type_106;
-typedef _gostring_ swig_type_107;
+typedef _goslice_ swig_type_106;
+typedef _goslice_ swig_type_107;
 typedef _goslice_ swig_type_108;
-typedef _gostring_ swig_type_109;
-typedef _goslice_ swig_type_110;
-typedef _goslice_ swig_type_111;
+typedef _goslice_ swig_type_109;
+typedef _gostring_ swig_type_110;
+typedef _gostring_ swig_type_111;
 typedef _gostring_ swig_type_112;
-typedef _goslice_ swig_type_113;
+typedef _gostring_ swig_type_113;
 typedef _goslice_ swig_type_114;
-typedef _goslice_ swig_type_115;
+typedef _gostring_ swig_type_115;
 typedef _goslice_ swig_type_116;
 typedef _goslice_ swig_type_117;
-typedef _goslice_ swig_type_118;
-typedef _goslice_ swig_type_119;
+typedef _gostring_ swig_type_118;
+typedef _gostring_ swig_type_119;
 typedef _goslice_ swig_type_120;
 typedef _gostring_ swig_type_121;
-typedef _gostring_ swig_type_122;
+typedef _goslice_ swig_type_122;
 typedef _goslice_ swig_type_123;
 typedef _gostring_ swig_type_124;
-typedef _gostring_ swig_type_125;
+typedef _goslice_ swig_type_125;
 typedef _goslice_ swig_type_126;
 typedef _goslice_ swig_type_127;
-typedef _gostring_ swig_type_128;
-typedef _gostring_ swig_type_129;
+typedef _goslice_ swig_type_128;
+typedef _goslice_ swig_type_129;
 typedef _goslice_ swig_type_130;
-typedef _gostring_ swig_type_131;
+typedef _goslice_ swig_type_131;
 typedef _goslice_ swig_type_132;
-typedef _goslice_ swig_type_133;
-typedef long long swig_type_134;
+typedef _gostring_ swig_type_133;
+typedef _gostring_ swig_type_134;
 typedef _goslice_ swig_type_135;
-typedef _goslice_ swig_type_136;
-typedef long long swig_type_137;
-typedef long long swig_type_138;
-typedef long long swig_type_139;
-typedef _goslice_ swig_type_140;
-typedef _goslice_ swig_type_141;
-typedef long long swig_type_142;
-typedef _goslice_ swig_type_143;
-typedef long long swig_type_144;
+typedef _gostring_ swig_type_136;
+typedef _gostring_ swig_type_137;
+typedef _goslice_ swig_type_138;
+typedef _goslice_ swig_type_139;
+typedef _gostring_ swig_type_140;
+typedef _gostring_ swig_type_141;
+typedef _goslice_ swig_type_142;
+typedef _gostring_ swig_type_143;
+typedef _goslice_ swig_type_144;
 typedef _goslice_ swig_type_145;
-typedef _goslice_ swig_type_146;
+typedef long long swig_type_146;
 typedef _goslice_ swig_type_147;
 typedef _goslice_ swig_type_148;
-typedef _goslice_ swig_type_149;
-typedef _goslice_ swig_type_150;
-typedef _goslice_ swig_type_151;
+typedef long long swig_type_149;
+typedef long long swig_type_150;
+typedef long long swig_type_151;
 typedef _goslice_ swig_type_152;
+typedef _goslice_ swig_type_153;
+typedef long long swig_type_154;
+typedef _goslice_ swig_type_155;
+typedef long long swig_type_156;
+typedef _goslice_ swig_type_157;
+typedef _goslice_ swig_type_158;
+typedef _goslice_ swig_type_159;
+typedef _goslice_ swig_type_160;
+typedef _goslice_ swig_type_161;
+typedef _goslice_ swig_type_162;
+typedef _goslice_ swig_type_163;
+typedef _goslice_ swig_type_164;
 extern void _wrap_Swig_free_swig(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_swig(swig_intgo arg1);
 extern int _wrap_prefix_version_swig(void);
@@ -302,58 +314,61 @@ extern int _wrap_prefix_sim_result_swig(uintptr_t arg1, swig_type_95 arg2, swig_
 extern int _wrap_prefix_sim_request_swig(uintptr_t arg1, swig_type_96 arg2, swig_type_97 arg3, uintptr_t arg4, swig_voidp arg5, swig_voidp arg6);
 extern int _wrap_prefix_sim_retain_swig(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_prefix_sim_release_swig(uintptr_t arg1);
+extern int _wrap_prefix_order_swig(swig_type_98 arg1, swig_type_99 arg2, uintptr_t arg3, swig_type_100 arg4, swig_type_101 arg5, swig_voidp arg6, swig_voidp arg7);
+extern int _wrap_prefix_partition_swig(swig_type_102 arg1, swig_type_103 arg2, int arg3, double arg4, swig_type_104 arg5, swig_type_105 arg6, swig_type_106 arg7, swig_voidp arg8, swig_voidp arg9);
+extern int _wrap_prefix_estimate_batch_swig(swig_type_107 arg1, swig_type_108 arg2, swig_type_109 arg3, swig_voidp arg4, swig_voidp arg5);
 extern int _wrap_prefix_text_abi_version_swig(void);
-extern swig_type_98 _wrap_prefix_text_version_string_swig(void);
-extern int _wrap_prefix_tokenizer_open_swig(swig_type_99 arg1, swig_voidp arg2, swig_voidp arg3);
-extern int _wrap_prefix_tokenizer_from_json_swig(swig_type_100 arg1, swig_type_101 arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_110 _wrap_prefix_text_version_string_swig(void);
+extern int _wrap_prefix_tokenizer_open_swig(swig_type_111 arg1, swig_voidp arg2, swig_voidp arg3);
+extern int _wrap_prefix_tokenizer_from_json_swig(swig_type_112 arg1, swig_type_113 arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_tokenizer_retain_swig(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_prefix_tokenizer_release_swig(uintptr_t arg1);
-extern int _wrap_prefix_tokenizer_info_json_swig(uintptr_t arg1, swig_type_102 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_tokenizer_info_json_swig(uintptr_t arg1, swig_type_114 arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_tokenizer_vocab_size_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
-extern int _wrap_prefix_tokenizer_special_token_swig(uintptr_t arg1, swig_type_103 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_tokenizer_end_tokens_swig(uintptr_t arg1, swig_type_104 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_tokenizer_token_bytes_swig(uintptr_t arg1, int arg2, swig_type_105 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_tokenizer_token_id_swig(uintptr_t arg1, swig_type_106 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_tokenizer_encode_swig(uintptr_t arg1, swig_type_107 arg2, int arg3, swig_type_108 arg4, swig_voidp arg5, swig_voidp arg6);
-extern int _wrap_prefix_tokenizer_encode_offsets_swig(uintptr_t arg1, swig_type_109 arg2, int arg3, swig_type_110 arg4, swig_voidp arg5, swig_type_111 arg6, swig_voidp arg7);
-extern int _wrap_prefix_tokenizer_encode_batch_swig(uintptr_t arg1, swig_type_112 arg2, swig_type_113 arg3, int arg4, swig_type_114 arg5, swig_voidp arg6, swig_type_115 arg7, swig_voidp arg8);
-extern int _wrap_prefix_tokenizer_decode_swig(uintptr_t arg1, swig_type_116 arg2, int arg3, swig_type_117 arg4, swig_voidp arg5, swig_voidp arg6);
+extern int _wrap_prefix_tokenizer_special_token_swig(uintptr_t arg1, swig_type_115 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_tokenizer_end_tokens_swig(uintptr_t arg1, swig_type_116 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_tokenizer_token_bytes_swig(uintptr_t arg1, int arg2, swig_type_117 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_tokenizer_token_id_swig(uintptr_t arg1, swig_type_118 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_tokenizer_encode_swig(uintptr_t arg1, swig_type_119 arg2, int arg3, swig_type_120 arg4, swig_voidp arg5, swig_voidp arg6);
+extern int _wrap_prefix_tokenizer_encode_offsets_swig(uintptr_t arg1, swig_type_121 arg2, int arg3, swig_type_122 arg4, swig_voidp arg5, swig_type_123 arg6, swig_voidp arg7);
+extern int _wrap_prefix_tokenizer_encode_batch_swig(uintptr_t arg1, swig_type_124 arg2, swig_type_125 arg3, int arg4, swig_type_126 arg5, swig_voidp arg6, swig_type_127 arg7, swig_voidp arg8);
+extern int _wrap_prefix_tokenizer_decode_swig(uintptr_t arg1, swig_type_128 arg2, int arg3, swig_type_129 arg4, swig_voidp arg5, swig_voidp arg6);
 extern int _wrap_prefix_detok_create_swig(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_detok_retain_swig(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_prefix_detok_release_swig(uintptr_t arg1);
-extern int _wrap_prefix_detok_push_swig(uintptr_t arg1, swig_type_118 arg2, swig_type_119 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_detok_flush_swig(uintptr_t arg1, swig_type_120 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_tokenizer_chat_text_swig(uintptr_t arg1, swig_type_121 arg2, swig_type_122 arg3, swig_type_123 arg4, swig_voidp arg5, swig_voidp arg6);
-extern int _wrap_prefix_tokenizer_chat_tokens_swig(uintptr_t arg1, swig_type_124 arg2, swig_type_125 arg3, swig_type_126 arg4, swig_voidp arg5, swig_type_127 arg6, swig_voidp arg7);
+extern int _wrap_prefix_detok_push_swig(uintptr_t arg1, swig_type_130 arg2, swig_type_131 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_detok_flush_swig(uintptr_t arg1, swig_type_132 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_tokenizer_chat_text_swig(uintptr_t arg1, swig_type_133 arg2, swig_type_134 arg3, swig_type_135 arg4, swig_voidp arg5, swig_voidp arg6);
+extern int _wrap_prefix_tokenizer_chat_tokens_swig(uintptr_t arg1, swig_type_136 arg2, swig_type_137 arg3, swig_type_138 arg4, swig_voidp arg5, swig_type_139 arg6, swig_voidp arg7);
 extern uintptr_t _wrap_prefix_recipe_count_swig(void);
-extern swig_type_128 _wrap_prefix_recipe_name_swig(uintptr_t arg1);
-extern int _wrap_prefix_recipe_json_swig(swig_type_129 arg1, swig_type_130 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_task_create_swig(uintptr_t arg1, uintptr_t arg2, swig_type_131 arg3, uintptr_t arg4, swig_voidp arg5, swig_voidp arg6);
+extern swig_type_140 _wrap_prefix_recipe_name_swig(uintptr_t arg1);
+extern int _wrap_prefix_recipe_json_swig(swig_type_141 arg1, swig_type_142 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_task_create_swig(uintptr_t arg1, uintptr_t arg2, swig_type_143 arg3, uintptr_t arg4, swig_voidp arg5, swig_voidp arg6);
 extern int _wrap_prefix_task_retain_swig(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_prefix_task_release_swig(uintptr_t arg1);
-extern int _wrap_prefix_task_set_labels_swig(uintptr_t arg1, swig_type_132 arg2, swig_voidp arg3);
-extern int _wrap_prefix_task_add_swig(uintptr_t arg1, swig_type_133 arg2, swig_type_134 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_task_add_product_swig(uintptr_t arg1, swig_type_135 arg2, swig_type_136 arg3, swig_type_137 arg4, swig_voidp arg5, swig_voidp arg6);
+extern int _wrap_prefix_task_set_labels_swig(uintptr_t arg1, swig_type_144 arg2, swig_voidp arg3);
+extern int _wrap_prefix_task_add_swig(uintptr_t arg1, swig_type_145 arg2, swig_type_146 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_task_add_product_swig(uintptr_t arg1, swig_type_147 arg2, swig_type_148 arg3, swig_type_149 arg4, swig_voidp arg5, swig_voidp arg6);
 extern int _wrap_prefix_task_submit_swig(uintptr_t arg1, swig_voidp arg2);
-extern int _wrap_prefix_task_wait_swig(uintptr_t arg1, swig_type_138 arg2, swig_voidp arg3);
-extern int _wrap_prefix_task_notify_swig(uintptr_t arg1, uintptr_t arg2, swig_type_139 arg3, swig_voidp arg4);
+extern int _wrap_prefix_task_wait_swig(uintptr_t arg1, swig_type_150 arg2, swig_voidp arg3);
+extern int _wrap_prefix_task_notify_swig(uintptr_t arg1, uintptr_t arg2, swig_type_151 arg3, swig_voidp arg4);
 extern int _wrap_prefix_task_cancel_swig(uintptr_t arg1, swig_voidp arg2);
-extern int _wrap_prefix_task_info_json_swig(uintptr_t arg1, swig_type_140 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_task_info_json_swig(uintptr_t arg1, swig_type_152 arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_task_count_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
 extern int _wrap_prefix_task_finished_count_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
-extern int _wrap_prefix_task_item_tokens_swig(uintptr_t arg1, uintptr_t arg2, swig_type_141 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_task_next_event_swig(uintptr_t arg1, swig_type_142 arg2, swig_voidp arg3, swig_type_143 arg4, swig_voidp arg5, swig_voidp arg6);
-extern int _wrap_prefix_task_notify_events_swig(uintptr_t arg1, uintptr_t arg2, swig_type_144 arg3, swig_voidp arg4);
+extern int _wrap_prefix_task_item_tokens_swig(uintptr_t arg1, uintptr_t arg2, swig_type_153 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_task_next_event_swig(uintptr_t arg1, swig_type_154 arg2, swig_voidp arg3, swig_type_155 arg4, swig_voidp arg5, swig_voidp arg6);
+extern int _wrap_prefix_task_notify_events_swig(uintptr_t arg1, uintptr_t arg2, swig_type_156 arg3, swig_voidp arg4);
 extern int _wrap_prefix_task_width_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
 extern int _wrap_prefix_task_item_info_swig(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_task_item_message_swig(uintptr_t arg1, uintptr_t arg2, swig_type_145 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_task_item_values_swig(uintptr_t arg1, uintptr_t arg2, swig_type_146 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_task_item_text_swig(uintptr_t arg1, uintptr_t arg2, swig_type_147 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_task_item_partial_text_swig(uintptr_t arg1, uintptr_t arg2, swig_type_148 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_task_all_values_swig(uintptr_t arg1, swig_type_149 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_task_statuses_swig(uintptr_t arg1, swig_type_150 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_task_item_message_swig(uintptr_t arg1, uintptr_t arg2, swig_type_157 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_task_item_values_swig(uintptr_t arg1, uintptr_t arg2, swig_type_158 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_task_item_text_swig(uintptr_t arg1, uintptr_t arg2, swig_type_159 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_task_item_partial_text_swig(uintptr_t arg1, uintptr_t arg2, swig_type_160 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_task_all_values_swig(uintptr_t arg1, swig_type_161 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_task_statuses_swig(uintptr_t arg1, swig_type_162 arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_task_first_failure_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
-extern int _wrap_prefix_task_ranking_swig(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_type_151 arg4, swig_voidp arg5, swig_type_152 arg6, swig_voidp arg7);
+extern int _wrap_prefix_task_ranking_swig(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_type_163 arg4, swig_voidp arg5, swig_type_164 arg6, swig_voidp arg7);
 extern int _wrap_prefix_task_get_totals_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
 #undef intgo
 */
@@ -1738,6 +1753,81 @@ func Prefix_sim_release(arg1 uintptr) {
 	C._wrap_prefix_sim_release_swig(C.uintptr_t(_swig_i_0))
 }
 
+func Prefix_order(arg1 []int64, arg2 []int32, arg3 uintptr, arg4 []int64, arg5 []int32, arg6 *OrderInfo, arg7 *Error) (_swig_ret int32) {
+	var swig_r int32
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	_swig_i_4 := arg5
+	_swig_i_5 := arg6
+	_swig_i_6 := arg7
+	swig_r = (int32)(C._wrap_prefix_order_swig(*(*C.swig_type_98)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_99)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), *(*C.swig_type_100)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_101)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg1
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = arg4
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = arg5
+	}
+	return swig_r
+}
+
+func Prefix_partition(arg1 []int32, arg2 []int64, arg3 int32, arg4 float64, arg5 []int32, arg6 []int64, arg7 []int64, arg8 *PartitionInfo, arg9 *Error) (_swig_ret int32) {
+	var swig_r int32
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	_swig_i_4 := arg5
+	_swig_i_5 := arg6
+	_swig_i_6 := arg7
+	_swig_i_7 := arg8
+	_swig_i_8 := arg9
+	swig_r = (int32)(C._wrap_prefix_partition_swig(*(*C.swig_type_102)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_103)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), C.double(_swig_i_3), *(*C.swig_type_104)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_105)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_106)(unsafe.Pointer(&_swig_i_6)), C.swig_voidp(_swig_i_7), C.swig_voidp(_swig_i_8)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg1
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = arg5
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = arg6
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = arg7
+	}
+	return swig_r
+}
+
+func Prefix_estimate_batch(arg1 []int32, arg2 []int64, arg3 []int64, arg4 *EstimateInfo, arg5 *Error) (_swig_ret int32) {
+	var swig_r int32
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	_swig_i_4 := arg5
+	swig_r = (int32)(C._wrap_prefix_estimate_batch_swig(*(*C.swig_type_107)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_108)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_109)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg1
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	if Swig_escape_always_false {
+		Swig_escape_val = arg3
+	}
+	return swig_r
+}
+
 func Prefix_text_abi_version() (_swig_ret int32) {
 	var swig_r int32
 	swig_r = (int32)(C._wrap_prefix_text_abi_version_swig())
@@ -1758,7 +1848,7 @@ func Prefix_tokenizer_open(arg1 string, arg2 *uintptr, arg3 *Error) (_swig_ret i
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int32)(C._wrap_prefix_tokenizer_open_swig(*(*C.swig_type_99)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_open_swig(*(*C.swig_type_111)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -1771,7 +1861,7 @@ func Prefix_tokenizer_from_json(arg1 string, arg2 string, arg3 *uintptr, arg4 *E
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_tokenizer_from_json_swig(*(*C.swig_type_100)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_101)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_from_json_swig(*(*C.swig_type_112)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_113)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -1800,7 +1890,7 @@ func Prefix_tokenizer_info_json(arg1 uintptr, arg2 []byte, arg3 *uintptr, arg4 *
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_tokenizer_info_json_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_102)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_info_json_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_114)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1822,7 +1912,7 @@ func Prefix_tokenizer_special_token(arg1 uintptr, arg2 string, arg3 *int32, arg4
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_tokenizer_special_token_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_103)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_special_token_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_115)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1835,7 +1925,7 @@ func Prefix_tokenizer_end_tokens(arg1 uintptr, arg2 []int32, arg3 *uintptr, arg4
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_tokenizer_end_tokens_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_104)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_end_tokens_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_116)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1849,7 +1939,7 @@ func Prefix_tokenizer_token_bytes(arg1 uintptr, arg2 int32, arg3 []byte, arg4 *u
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_tokenizer_token_bytes_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_105)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_token_bytes_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_117)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1862,7 +1952,7 @@ func Prefix_tokenizer_token_id(arg1 uintptr, arg2 string, arg3 *int32, arg4 *Err
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_tokenizer_token_id_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_106)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_token_id_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_118)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1877,7 +1967,7 @@ func Prefix_tokenizer_encode(arg1 uintptr, arg2 string, arg3 int32, arg4 []int32
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_tokenizer_encode_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_107)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_108)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_encode_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_119)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_120)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1896,7 +1986,7 @@ func Prefix_tokenizer_encode_offsets(arg1 uintptr, arg2 string, arg3 int32, arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r = (int32)(C._wrap_prefix_tokenizer_encode_offsets_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_109)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_110)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), *(*C.swig_type_111)(unsafe.Pointer(&_swig_i_5)), C.swig_voidp(_swig_i_6)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_encode_offsets_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_121)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_122)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), *(*C.swig_type_123)(unsafe.Pointer(&_swig_i_5)), C.swig_voidp(_swig_i_6)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1919,7 +2009,7 @@ func Prefix_tokenizer_encode_batch(arg1 uintptr, arg2 string, arg3 []int64, arg4
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
 	_swig_i_7 := arg8
-	swig_r = (int32)(C._wrap_prefix_tokenizer_encode_batch_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_112)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_113)(unsafe.Pointer(&_swig_i_2)), C.int(_swig_i_3), *(*C.swig_type_114)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5), *(*C.swig_type_115)(unsafe.Pointer(&_swig_i_6)), C.swig_voidp(_swig_i_7)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_encode_batch_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_124)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_125)(unsafe.Pointer(&_swig_i_2)), C.int(_swig_i_3), *(*C.swig_type_126)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5), *(*C.swig_type_127)(unsafe.Pointer(&_swig_i_6)), C.swig_voidp(_swig_i_7)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1943,7 +2033,7 @@ func Prefix_tokenizer_decode(arg1 uintptr, arg2 []int32, arg3 int32, arg4 []byte
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_tokenizer_decode_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_116)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_117)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_decode_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_128)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_129)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1983,7 +2073,7 @@ func Prefix_detok_push(arg1 uintptr, arg2 []int32, arg3 []byte, arg4 *uintptr, a
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_detok_push_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_118)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_119)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_detok_push_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_130)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_131)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1999,7 +2089,7 @@ func Prefix_detok_flush(arg1 uintptr, arg2 []byte, arg3 *uintptr, arg4 *Error) (
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_detok_flush_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_120)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_detok_flush_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_132)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2014,7 +2104,7 @@ func Prefix_tokenizer_chat_text(arg1 uintptr, arg2 string, arg3 string, arg4 []b
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_tokenizer_chat_text_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_121)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_122)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_123)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_chat_text_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_133)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_134)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_135)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2036,7 +2126,7 @@ func Prefix_tokenizer_chat_tokens(arg1 uintptr, arg2 string, arg3 string, arg4 [
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r = (int32)(C._wrap_prefix_tokenizer_chat_tokens_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_124)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_125)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_126)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), *(*C.swig_type_127)(unsafe.Pointer(&_swig_i_5)), C.swig_voidp(_swig_i_6)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_chat_tokens_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_136)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_137)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_138)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), *(*C.swig_type_139)(unsafe.Pointer(&_swig_i_5)), C.swig_voidp(_swig_i_6)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2074,7 +2164,7 @@ func Prefix_recipe_json(arg1 string, arg2 []byte, arg3 *uintptr, arg4 *Error) (_
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_recipe_json_swig(*(*C.swig_type_129)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_130)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_recipe_json_swig(*(*C.swig_type_141)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_142)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -2092,7 +2182,7 @@ func Prefix_task_create(arg1 uintptr, arg2 uintptr, arg3 string, arg4 uintptr, a
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_task_create_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_131)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_task_create_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_143)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -2117,7 +2207,7 @@ func Prefix_task_set_labels(arg1 uintptr, arg2 []byte, arg3 *Error) (_swig_ret i
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int32)(C._wrap_prefix_task_set_labels_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_132)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2)))
+	swig_r = (int32)(C._wrap_prefix_task_set_labels_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_144)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2131,7 +2221,7 @@ func Prefix_task_add(arg1 uintptr, arg2 []byte, arg3 int64, arg4 *uintptr, arg5 
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_task_add_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_133)(unsafe.Pointer(&_swig_i_1)), C.swig_type_134(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_task_add_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_145)(unsafe.Pointer(&_swig_i_1)), C.swig_type_146(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2146,7 +2236,7 @@ func Prefix_task_add_product(arg1 uintptr, arg2 []byte, arg3 []byte, arg4 int64,
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_task_add_product_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_135)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_136)(unsafe.Pointer(&_swig_i_2)), C.swig_type_137(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_task_add_product_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_147)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_148)(unsafe.Pointer(&_swig_i_2)), C.swig_type_149(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2169,7 +2259,7 @@ func Prefix_task_wait(arg1 uintptr, arg2 int64, arg3 *Error) (_swig_ret int32) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int32)(C._wrap_prefix_task_wait_swig(C.uintptr_t(_swig_i_0), C.swig_type_138(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int32)(C._wrap_prefix_task_wait_swig(C.uintptr_t(_swig_i_0), C.swig_type_150(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
@@ -2179,7 +2269,7 @@ func Prefix_task_notify(arg1 uintptr, arg2 uintptr, arg3 int64, arg4 *Error) (_s
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_task_notify_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_139(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_task_notify_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_151(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -2197,7 +2287,7 @@ func Prefix_task_info_json(arg1 uintptr, arg2 []byte, arg3 *uintptr, arg4 *Error
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_task_info_json_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_140)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_task_info_json_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_152)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2229,7 +2319,7 @@ func Prefix_task_item_tokens(arg1 uintptr, arg2 uintptr, arg3 []int32, arg4 *uin
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_task_item_tokens_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_141)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_task_item_tokens_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_153)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -2244,7 +2334,7 @@ func Prefix_task_next_event(arg1 uintptr, arg2 int64, arg3 *Event, arg4 []byte, 
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_task_next_event_swig(C.uintptr_t(_swig_i_0), C.swig_type_142(_swig_i_1), C.swig_voidp(_swig_i_2), *(*C.swig_type_143)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_task_next_event_swig(C.uintptr_t(_swig_i_0), C.swig_type_154(_swig_i_1), C.swig_voidp(_swig_i_2), *(*C.swig_type_155)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg4
 	}
@@ -2257,7 +2347,7 @@ func Prefix_task_notify_events(arg1 uintptr, arg2 uintptr, arg3 int64, arg4 *Err
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_task_notify_events_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_144(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_task_notify_events_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_156(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -2287,7 +2377,7 @@ func Prefix_task_item_message(arg1 uintptr, arg2 uintptr, arg3 []byte, arg4 *uin
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_task_item_message_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_145)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_task_item_message_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_157)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -2301,7 +2391,7 @@ func Prefix_task_item_values(arg1 uintptr, arg2 uintptr, arg3 []float32, arg4 *u
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_task_item_values_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_146)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_task_item_values_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_158)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -2315,7 +2405,7 @@ func Prefix_task_item_text(arg1 uintptr, arg2 uintptr, arg3 []byte, arg4 *uintpt
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_task_item_text_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_147)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_task_item_text_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_159)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -2329,7 +2419,7 @@ func Prefix_task_item_partial_text(arg1 uintptr, arg2 uintptr, arg3 []byte, arg4
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_task_item_partial_text_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_148)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_task_item_partial_text_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_160)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -2342,7 +2432,7 @@ func Prefix_task_all_values(arg1 uintptr, arg2 []float32, arg3 *uintptr, arg4 *E
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_task_all_values_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_149)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_task_all_values_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_161)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2355,7 +2445,7 @@ func Prefix_task_statuses(arg1 uintptr, arg2 []int32, arg3 *uintptr, arg4 *Error
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_task_statuses_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_150)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_task_statuses_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_162)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2380,7 +2470,7 @@ func Prefix_task_ranking(arg1 uintptr, arg2 uintptr, arg3 uintptr, arg4 []int64,
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r = (int32)(C._wrap_prefix_task_ranking_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), *(*C.swig_type_151)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), *(*C.swig_type_152)(unsafe.Pointer(&_swig_i_5)), C.swig_voidp(_swig_i_6)))
+	swig_r = (int32)(C._wrap_prefix_task_ranking_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), *(*C.swig_type_163)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), *(*C.swig_type_164)(unsafe.Pointer(&_swig_i_5)), C.swig_voidp(_swig_i_6)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg4
 	}

@@ -2831,6 +2831,111 @@ void _wrap_prefix_sim_release_swig(prefix_sim *_swig_go_0) {
 }
 
 
+int _wrap_prefix_order_swig(_goslice_ _swig_go_0, _goslice_ _swig_go_1, size_t _swig_go_2, _goslice_ _swig_go_3, _goslice_ _swig_go_4, prefix_order_info *_swig_go_5, prefix_error *_swig_go_6) {
+  int64_t *arg1 = 0 ;
+  size_t arg2 ;
+  int32_t *arg3 = 0 ;
+  size_t arg4 ;
+  size_t arg5 ;
+  int64_t *arg6 = 0 ;
+  size_t arg7 ;
+  int32_t *arg8 = 0 ;
+  size_t arg9 ;
+  prefix_order_info *arg10 = 0 ;
+  prefix_error *arg11 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (int64_t *)_swig_go_0.array; arg2 = (size_t)_swig_go_0.len;
+  arg3 = (int32_t *)_swig_go_1.array; arg4 = (size_t)_swig_go_1.len;
+  arg5 = (size_t)_swig_go_2;
+  arg6 = (int64_t *)_swig_go_3.array; arg7 = (size_t)_swig_go_3.len;
+  arg8 = (int32_t *)_swig_go_4.array; arg9 = (size_t)_swig_go_4.len;
+  arg10 = (prefix_order_info *)_swig_go_5;
+  arg11 = (prefix_error *)_swig_go_6;
+
+  result = prefix_order((int64_t const *)arg1,arg2,(int32_t const *)arg3,arg4,arg5,arg6,arg7,arg8,arg9,arg10,arg11);
+  _swig_go_result = result;
+
+
+
+
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_partition_swig(_goslice_ _swig_go_0, _goslice_ _swig_go_1, int _swig_go_2, double _swig_go_3, _goslice_ _swig_go_4, _goslice_ _swig_go_5, _goslice_ _swig_go_6, prefix_partition_info *_swig_go_7, prefix_error *_swig_go_8) {
+  prefix_token *arg1 = 0 ;
+  size_t arg2 ;
+  int64_t *arg3 = 0 ;
+  size_t arg4 ;
+  int32_t arg5 ;
+  double arg6 ;
+  int32_t *arg7 = 0 ;
+  size_t arg8 ;
+  int64_t *arg9 = 0 ;
+  size_t arg10 ;
+  int64_t *arg11 = 0 ;
+  size_t arg12 ;
+  prefix_partition_info *arg13 = 0 ;
+  prefix_error *arg14 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_token *)_swig_go_0.array; arg2 = (size_t)_swig_go_0.len;
+  arg3 = (int64_t *)_swig_go_1.array; arg4 = (size_t)_swig_go_1.len;
+  arg5 = (int32_t)_swig_go_2;
+  arg6 = (double)_swig_go_3;
+  arg7 = (int32_t *)_swig_go_4.array; arg8 = (size_t)_swig_go_4.len;
+  arg9 = (int64_t *)_swig_go_5.array; arg10 = (size_t)_swig_go_5.len;
+  arg11 = (int64_t *)_swig_go_6.array; arg12 = (size_t)_swig_go_6.len;
+  arg13 = (prefix_partition_info *)_swig_go_7;
+  arg14 = (prefix_error *)_swig_go_8;
+
+  result = prefix_partition((int32_t const *)arg1,arg2,(int64_t const *)arg3,arg4,arg5,arg6,arg7,arg8,arg9,arg10,arg11,arg12,arg13,arg14);
+  _swig_go_result = result;
+
+
+
+
+
+
+
+  return _swig_go_result;
+}
+
+
+int _wrap_prefix_estimate_batch_swig(_goslice_ _swig_go_0, _goslice_ _swig_go_1, _goslice_ _swig_go_2, prefix_estimate_info *_swig_go_3, prefix_error *_swig_go_4) {
+  prefix_token *arg1 = 0 ;
+  size_t arg2 ;
+  int64_t *arg3 = 0 ;
+  size_t arg4 ;
+  int64_t *arg5 = 0 ;
+  size_t arg6 ;
+  prefix_estimate_info *arg7 = 0 ;
+  prefix_error *arg8 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_token *)_swig_go_0.array; arg2 = (size_t)_swig_go_0.len;
+  arg3 = (int64_t *)_swig_go_1.array; arg4 = (size_t)_swig_go_1.len;
+  arg5 = (int64_t *)_swig_go_2.array; arg6 = (size_t)_swig_go_2.len;
+  arg7 = (prefix_estimate_info *)_swig_go_3;
+  arg8 = (prefix_error *)_swig_go_4;
+
+  result = prefix_estimate_batch((int32_t const *)arg1,arg2,(int64_t const *)arg3,arg4,arg5,arg6,arg7,arg8);
+  _swig_go_result = result;
+
+
+
+
+
+  return _swig_go_result;
+}
+
+
 int _wrap_prefix_text_abi_version_swig() {
   int32_t result;
   int _swig_go_result;

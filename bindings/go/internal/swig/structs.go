@@ -249,6 +249,39 @@ type SnapshotInfo struct {
 
 const SizeofSnapshotInfo = C.sizeof_prefix_snapshot_info
 
+// OrderInfo is prefix_order_info; its texts are static.
+type OrderInfo struct {
+	StructSize int32
+	Reserved   int32
+	Tokens     int64
+	HitBefore  int64
+	Hit        int64
+}
+
+const SizeofOrderInfo = C.sizeof_prefix_order_info
+
+// PartitionInfo is prefix_partition_info; its texts are static.
+type PartitionInfo struct {
+	StructSize int32
+	Reserved   int32
+	Tokens     int64
+	Distinct   int64
+	Computed   int64
+	Largest    int64
+}
+
+const SizeofPartitionInfo = C.sizeof_prefix_partition_info
+
+// EstimateInfo is prefix_estimate_info; its texts are static.
+type EstimateInfo struct {
+	StructSize int32
+	Reserved   int32
+	Tokens     int64
+	Computed   int64
+}
+
+const SizeofEstimateInfo = C.sizeof_prefix_estimate_info
+
 // Array lengths that are negative, and so do not compile, where a layout differs.
 type _ struct {
 	_ [unsafe.Sizeof(Error{}) - C.sizeof_prefix_error]byte
@@ -587,4 +620,40 @@ type _ struct {
 	_ [unsafe.Offsetof(C.prefix_snapshot_info{}.bytes) - unsafe.Offsetof(SnapshotInfo{}.Bytes)]byte
 	_ [unsafe.Offsetof(SnapshotInfo{}.SkippedTokens) - unsafe.Offsetof(C.prefix_snapshot_info{}.skipped_tokens)]byte
 	_ [unsafe.Offsetof(C.prefix_snapshot_info{}.skipped_tokens) - unsafe.Offsetof(SnapshotInfo{}.SkippedTokens)]byte
+	_ [unsafe.Sizeof(OrderInfo{}) - C.sizeof_prefix_order_info]byte
+	_ [C.sizeof_prefix_order_info - unsafe.Sizeof(OrderInfo{})]byte
+	_ [unsafe.Offsetof(OrderInfo{}.StructSize) - unsafe.Offsetof(C.prefix_order_info{}.struct_size)]byte
+	_ [unsafe.Offsetof(C.prefix_order_info{}.struct_size) - unsafe.Offsetof(OrderInfo{}.StructSize)]byte
+	_ [unsafe.Offsetof(OrderInfo{}.Reserved) - unsafe.Offsetof(C.prefix_order_info{}.reserved)]byte
+	_ [unsafe.Offsetof(C.prefix_order_info{}.reserved) - unsafe.Offsetof(OrderInfo{}.Reserved)]byte
+	_ [unsafe.Offsetof(OrderInfo{}.Tokens) - unsafe.Offsetof(C.prefix_order_info{}.tokens)]byte
+	_ [unsafe.Offsetof(C.prefix_order_info{}.tokens) - unsafe.Offsetof(OrderInfo{}.Tokens)]byte
+	_ [unsafe.Offsetof(OrderInfo{}.HitBefore) - unsafe.Offsetof(C.prefix_order_info{}.hit_before)]byte
+	_ [unsafe.Offsetof(C.prefix_order_info{}.hit_before) - unsafe.Offsetof(OrderInfo{}.HitBefore)]byte
+	_ [unsafe.Offsetof(OrderInfo{}.Hit) - unsafe.Offsetof(C.prefix_order_info{}.hit)]byte
+	_ [unsafe.Offsetof(C.prefix_order_info{}.hit) - unsafe.Offsetof(OrderInfo{}.Hit)]byte
+	_ [unsafe.Sizeof(PartitionInfo{}) - C.sizeof_prefix_partition_info]byte
+	_ [C.sizeof_prefix_partition_info - unsafe.Sizeof(PartitionInfo{})]byte
+	_ [unsafe.Offsetof(PartitionInfo{}.StructSize) - unsafe.Offsetof(C.prefix_partition_info{}.struct_size)]byte
+	_ [unsafe.Offsetof(C.prefix_partition_info{}.struct_size) - unsafe.Offsetof(PartitionInfo{}.StructSize)]byte
+	_ [unsafe.Offsetof(PartitionInfo{}.Reserved) - unsafe.Offsetof(C.prefix_partition_info{}.reserved)]byte
+	_ [unsafe.Offsetof(C.prefix_partition_info{}.reserved) - unsafe.Offsetof(PartitionInfo{}.Reserved)]byte
+	_ [unsafe.Offsetof(PartitionInfo{}.Tokens) - unsafe.Offsetof(C.prefix_partition_info{}.tokens)]byte
+	_ [unsafe.Offsetof(C.prefix_partition_info{}.tokens) - unsafe.Offsetof(PartitionInfo{}.Tokens)]byte
+	_ [unsafe.Offsetof(PartitionInfo{}.Distinct) - unsafe.Offsetof(C.prefix_partition_info{}.distinct)]byte
+	_ [unsafe.Offsetof(C.prefix_partition_info{}.distinct) - unsafe.Offsetof(PartitionInfo{}.Distinct)]byte
+	_ [unsafe.Offsetof(PartitionInfo{}.Computed) - unsafe.Offsetof(C.prefix_partition_info{}.computed)]byte
+	_ [unsafe.Offsetof(C.prefix_partition_info{}.computed) - unsafe.Offsetof(PartitionInfo{}.Computed)]byte
+	_ [unsafe.Offsetof(PartitionInfo{}.Largest) - unsafe.Offsetof(C.prefix_partition_info{}.largest)]byte
+	_ [unsafe.Offsetof(C.prefix_partition_info{}.largest) - unsafe.Offsetof(PartitionInfo{}.Largest)]byte
+	_ [unsafe.Sizeof(EstimateInfo{}) - C.sizeof_prefix_estimate_info]byte
+	_ [C.sizeof_prefix_estimate_info - unsafe.Sizeof(EstimateInfo{})]byte
+	_ [unsafe.Offsetof(EstimateInfo{}.StructSize) - unsafe.Offsetof(C.prefix_estimate_info{}.struct_size)]byte
+	_ [unsafe.Offsetof(C.prefix_estimate_info{}.struct_size) - unsafe.Offsetof(EstimateInfo{}.StructSize)]byte
+	_ [unsafe.Offsetof(EstimateInfo{}.Reserved) - unsafe.Offsetof(C.prefix_estimate_info{}.reserved)]byte
+	_ [unsafe.Offsetof(C.prefix_estimate_info{}.reserved) - unsafe.Offsetof(EstimateInfo{}.Reserved)]byte
+	_ [unsafe.Offsetof(EstimateInfo{}.Tokens) - unsafe.Offsetof(C.prefix_estimate_info{}.tokens)]byte
+	_ [unsafe.Offsetof(C.prefix_estimate_info{}.tokens) - unsafe.Offsetof(EstimateInfo{}.Tokens)]byte
+	_ [unsafe.Offsetof(EstimateInfo{}.Computed) - unsafe.Offsetof(C.prefix_estimate_info{}.computed)]byte
+	_ [unsafe.Offsetof(C.prefix_estimate_info{}.computed) - unsafe.Offsetof(EstimateInfo{}.Computed)]byte
 }

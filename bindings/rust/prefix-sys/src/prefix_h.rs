@@ -704,6 +704,79 @@ const _: () = {
 pub struct prefix_sim {
     _unused: [u8; 0],
 }
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct prefix_order_info {
+    pub struct_size: i32,
+    pub reserved: i32,
+    pub tokens: i64,
+    pub hit_before: i64,
+    pub hit: i64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of prefix_order_info"][::core::mem::size_of::<prefix_order_info>() - 32usize];
+    ["Alignment of prefix_order_info"][::core::mem::align_of::<prefix_order_info>() - 8usize];
+    ["Offset of field: prefix_order_info::struct_size"]
+        [::core::mem::offset_of!(prefix_order_info, struct_size) - 0usize];
+    ["Offset of field: prefix_order_info::reserved"]
+        [::core::mem::offset_of!(prefix_order_info, reserved) - 4usize];
+    ["Offset of field: prefix_order_info::tokens"]
+        [::core::mem::offset_of!(prefix_order_info, tokens) - 8usize];
+    ["Offset of field: prefix_order_info::hit_before"]
+        [::core::mem::offset_of!(prefix_order_info, hit_before) - 16usize];
+    ["Offset of field: prefix_order_info::hit"]
+        [::core::mem::offset_of!(prefix_order_info, hit) - 24usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct prefix_partition_info {
+    pub struct_size: i32,
+    pub reserved: i32,
+    pub tokens: i64,
+    pub distinct: i64,
+    pub computed: i64,
+    pub largest: i64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of prefix_partition_info"][::core::mem::size_of::<prefix_partition_info>() - 40usize];
+    ["Alignment of prefix_partition_info"]
+        [::core::mem::align_of::<prefix_partition_info>() - 8usize];
+    ["Offset of field: prefix_partition_info::struct_size"]
+        [::core::mem::offset_of!(prefix_partition_info, struct_size) - 0usize];
+    ["Offset of field: prefix_partition_info::reserved"]
+        [::core::mem::offset_of!(prefix_partition_info, reserved) - 4usize];
+    ["Offset of field: prefix_partition_info::tokens"]
+        [::core::mem::offset_of!(prefix_partition_info, tokens) - 8usize];
+    ["Offset of field: prefix_partition_info::distinct"]
+        [::core::mem::offset_of!(prefix_partition_info, distinct) - 16usize];
+    ["Offset of field: prefix_partition_info::computed"]
+        [::core::mem::offset_of!(prefix_partition_info, computed) - 24usize];
+    ["Offset of field: prefix_partition_info::largest"]
+        [::core::mem::offset_of!(prefix_partition_info, largest) - 32usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct prefix_estimate_info {
+    pub struct_size: i32,
+    pub reserved: i32,
+    pub tokens: i64,
+    pub computed: i64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of prefix_estimate_info"][::core::mem::size_of::<prefix_estimate_info>() - 24usize];
+    ["Alignment of prefix_estimate_info"][::core::mem::align_of::<prefix_estimate_info>() - 8usize];
+    ["Offset of field: prefix_estimate_info::struct_size"]
+        [::core::mem::offset_of!(prefix_estimate_info, struct_size) - 0usize];
+    ["Offset of field: prefix_estimate_info::reserved"]
+        [::core::mem::offset_of!(prefix_estimate_info, reserved) - 4usize];
+    ["Offset of field: prefix_estimate_info::tokens"]
+        [::core::mem::offset_of!(prefix_estimate_info, tokens) - 8usize];
+    ["Offset of field: prefix_estimate_info::computed"]
+        [::core::mem::offset_of!(prefix_estimate_info, computed) - 16usize];
+};
 functions! {
     pub fn prefix_version() -> i32;
     pub fn prefix_version_string() -> *const ::core::ffi::c_char;
@@ -1380,4 +1453,43 @@ functions! {
     ) -> prefix_status;
     pub fn prefix_sim_retain(sim: *mut prefix_sim, err: *mut prefix_error) -> prefix_status;
     pub fn prefix_sim_release(sim: *mut prefix_sim);
+    pub fn prefix_order(
+        values: *const i64,
+        n_values: usize,
+        lengths: *const i32,
+        n_lengths: usize,
+        n_columns: usize,
+        rows: *mut i64,
+        capacity_rows: usize,
+        columns: *mut i32,
+        capacity_columns: usize,
+        out: *mut prefix_order_info,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_partition(
+        tokens: *const prefix_token,
+        n_tokens: usize,
+        offsets: *const i64,
+        n_offsets: usize,
+        n_parts: i32,
+        balance: f64,
+        parts: *mut i32,
+        capacity_parts: usize,
+        order: *mut i64,
+        capacity_order: usize,
+        work: *mut i64,
+        capacity_work: usize,
+        out: *mut prefix_partition_info,
+        err: *mut prefix_error,
+    ) -> prefix_status;
+    pub fn prefix_estimate_batch(
+        tokens: *const prefix_token,
+        n_tokens: usize,
+        offsets: *const i64,
+        n_offsets: usize,
+        computed: *mut i64,
+        capacity: usize,
+        out: *mut prefix_estimate_info,
+        err: *mut prefix_error,
+    ) -> prefix_status;
 }

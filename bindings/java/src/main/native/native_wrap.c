@@ -4133,6 +4133,290 @@ SWIGEXPORT void JNICALL Java_io_prefix_internal_NativeJNI_prefix_1sim_1release(J
 }
 
 
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1order(JNIEnv *jenv, jclass jcls, jobject jarg1, jobject jarg3, jlong jarg5, jobject jarg6, jobject jarg8, jbyteArray jarg10) {
+  jlong jresult = 0 ;
+  int64_t *arg1 = 0 ;
+  size_t arg2 ;
+  int32_t *arg3 = 0 ;
+  size_t arg4 ;
+  size_t arg5 ;
+  int64_t *arg6 = 0 ;
+  size_t arg7 ;
+  int32_t *arg8 = 0 ;
+  size_t arg9 ;
+  prefix_order_info *arg10 = 0 ;
+  prefix_error *arg11 = 0 ;
+  prefix_java_view view1 = PREFIX_JAVA_NO_VIEW ;
+  prefix_java_view view3 = PREFIX_JAVA_NO_VIEW ;
+  prefix_java_view view6 = PREFIX_JAVA_NO_VIEW ;
+  prefix_java_view view8 = PREFIX_JAVA_NO_VIEW ;
+  prefix_order_info value10 ;
+  prefix_error error11 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg11 = &error11;
+  {
+    if (!prefix_java_open(jenv, jarg1, PREFIX_JAVA_LONG, &view1)) {
+      prefix_java_close(jenv, &view1, JNI_ABORT);
+      prefix_java_close(jenv, &view3, JNI_ABORT);
+      prefix_java_close(jenv, &view6, 0);
+      prefix_java_close(jenv, &view8, 0);
+
+      return 0;
+    }
+    arg1 = (int64_t *)view1.start;
+    arg2 = view1.count;
+  }
+  {
+    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_INT, &view3)) {
+      prefix_java_close(jenv, &view1, JNI_ABORT);
+      prefix_java_close(jenv, &view3, JNI_ABORT);
+      prefix_java_close(jenv, &view6, 0);
+      prefix_java_close(jenv, &view8, 0);
+
+      return 0;
+    }
+    arg3 = (int32_t *)view3.start;
+    arg4 = view3.count;
+  }
+  arg5 = (size_t)jarg5;
+  {
+    if (!prefix_java_open(jenv, jarg6, PREFIX_JAVA_LONG, &view6)) {
+      prefix_java_close(jenv, &view1, JNI_ABORT);
+      prefix_java_close(jenv, &view3, JNI_ABORT);
+      prefix_java_close(jenv, &view6, 0);
+      prefix_java_close(jenv, &view8, 0);
+
+      return 0;
+    }
+    arg6 = (int64_t *)view6.start;
+    arg7 = view6.count;
+  }
+  {
+    if (!prefix_java_open(jenv, jarg8, PREFIX_JAVA_INT, &view8)) {
+      prefix_java_close(jenv, &view1, JNI_ABORT);
+      prefix_java_close(jenv, &view3, JNI_ABORT);
+      prefix_java_close(jenv, &view6, 0);
+      prefix_java_close(jenv, &view8, 0);
+
+      return 0;
+    }
+    arg8 = (int32_t *)view8.start;
+    arg9 = view8.count;
+  }
+  {
+    memset(&value10, 0, sizeof value10);
+    value10.struct_size = (int32_t)sizeof value10;
+    arg10 = &value10;
+  }
+  result = prefix_order((int64_t const *)arg1,arg2,(int32_t const *)arg3,arg4,arg5,arg6,arg7,arg8,arg9,arg10,arg11);
+  jresult = 0;
+  if (result == PREFIX_OK) prefix_java_store(jenv, jarg10, arg10, sizeof *arg10);
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg11);
+
+  prefix_java_close(jenv, &view1, JNI_ABORT);
+  prefix_java_close(jenv, &view3, JNI_ABORT);
+  prefix_java_close(jenv, &view6, 0);
+  prefix_java_close(jenv, &view8, 0);
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1partition(JNIEnv *jenv, jclass jcls, jobject jarg1, jobject jarg3, jint jarg5, jdouble jarg6, jobject jarg7, jobject jarg9, jobject jarg11, jbyteArray jarg13) {
+  jlong jresult = 0 ;
+  prefix_token *arg1 = 0 ;
+  size_t arg2 ;
+  int64_t *arg3 = 0 ;
+  size_t arg4 ;
+  int32_t arg5 ;
+  double arg6 ;
+  int32_t *arg7 = 0 ;
+  size_t arg8 ;
+  int64_t *arg9 = 0 ;
+  size_t arg10 ;
+  int64_t *arg11 = 0 ;
+  size_t arg12 ;
+  prefix_partition_info *arg13 = 0 ;
+  prefix_error *arg14 = 0 ;
+  prefix_java_view view1 = PREFIX_JAVA_NO_VIEW ;
+  prefix_java_view view3 = PREFIX_JAVA_NO_VIEW ;
+  prefix_java_view view7 = PREFIX_JAVA_NO_VIEW ;
+  prefix_java_view view9 = PREFIX_JAVA_NO_VIEW ;
+  prefix_java_view view11 = PREFIX_JAVA_NO_VIEW ;
+  prefix_partition_info value13 ;
+  prefix_error error14 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg14 = &error14;
+  {
+    if (!prefix_java_open(jenv, jarg1, PREFIX_JAVA_INT, &view1)) {
+      prefix_java_close(jenv, &view1, JNI_ABORT);
+      prefix_java_close(jenv, &view3, JNI_ABORT);
+      prefix_java_close(jenv, &view7, 0);
+      prefix_java_close(jenv, &view9, 0);
+      prefix_java_close(jenv, &view11, 0);
+
+      return 0;
+    }
+    arg1 = (prefix_token *)view1.start;
+    arg2 = view1.count;
+  }
+  {
+    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_LONG, &view3)) {
+      prefix_java_close(jenv, &view1, JNI_ABORT);
+      prefix_java_close(jenv, &view3, JNI_ABORT);
+      prefix_java_close(jenv, &view7, 0);
+      prefix_java_close(jenv, &view9, 0);
+      prefix_java_close(jenv, &view11, 0);
+
+      return 0;
+    }
+    arg3 = (int64_t *)view3.start;
+    arg4 = view3.count;
+  }
+  arg5 = (int32_t)jarg5;
+  arg6 = (double)jarg6;
+  {
+    if (!prefix_java_open(jenv, jarg7, PREFIX_JAVA_INT, &view7)) {
+      prefix_java_close(jenv, &view1, JNI_ABORT);
+      prefix_java_close(jenv, &view3, JNI_ABORT);
+      prefix_java_close(jenv, &view7, 0);
+      prefix_java_close(jenv, &view9, 0);
+      prefix_java_close(jenv, &view11, 0);
+
+      return 0;
+    }
+    arg7 = (int32_t *)view7.start;
+    arg8 = view7.count;
+  }
+  {
+    if (!prefix_java_open(jenv, jarg9, PREFIX_JAVA_LONG, &view9)) {
+      prefix_java_close(jenv, &view1, JNI_ABORT);
+      prefix_java_close(jenv, &view3, JNI_ABORT);
+      prefix_java_close(jenv, &view7, 0);
+      prefix_java_close(jenv, &view9, 0);
+      prefix_java_close(jenv, &view11, 0);
+
+      return 0;
+    }
+    arg9 = (int64_t *)view9.start;
+    arg10 = view9.count;
+  }
+  {
+    if (!prefix_java_open(jenv, jarg11, PREFIX_JAVA_LONG, &view11)) {
+      prefix_java_close(jenv, &view1, JNI_ABORT);
+      prefix_java_close(jenv, &view3, JNI_ABORT);
+      prefix_java_close(jenv, &view7, 0);
+      prefix_java_close(jenv, &view9, 0);
+      prefix_java_close(jenv, &view11, 0);
+
+      return 0;
+    }
+    arg11 = (int64_t *)view11.start;
+    arg12 = view11.count;
+  }
+  {
+    memset(&value13, 0, sizeof value13);
+    value13.struct_size = (int32_t)sizeof value13;
+    arg13 = &value13;
+  }
+  result = prefix_partition((int32_t const *)arg1,arg2,(int64_t const *)arg3,arg4,arg5,arg6,arg7,arg8,arg9,arg10,arg11,arg12,arg13,arg14);
+  jresult = 0;
+  if (result == PREFIX_OK) prefix_java_store(jenv, jarg13, arg13, sizeof *arg13);
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg14);
+
+  prefix_java_close(jenv, &view1, JNI_ABORT);
+  prefix_java_close(jenv, &view3, JNI_ABORT);
+  prefix_java_close(jenv, &view7, 0);
+  prefix_java_close(jenv, &view9, 0);
+  prefix_java_close(jenv, &view11, 0);
+  return jresult;
+}
+
+
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1estimate_1batch(JNIEnv *jenv, jclass jcls, jobject jarg1, jobject jarg3, jobject jarg5, jbyteArray jarg7) {
+  jlong jresult = 0 ;
+  prefix_token *arg1 = 0 ;
+  size_t arg2 ;
+  int64_t *arg3 = 0 ;
+  size_t arg4 ;
+  int64_t *arg5 = 0 ;
+  size_t arg6 ;
+  prefix_estimate_info *arg7 = 0 ;
+  prefix_error *arg8 = 0 ;
+  prefix_java_view view1 = PREFIX_JAVA_NO_VIEW ;
+  prefix_java_view view3 = PREFIX_JAVA_NO_VIEW ;
+  prefix_java_view view5 = PREFIX_JAVA_NO_VIEW ;
+  prefix_estimate_info value7 ;
+  prefix_error error8 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg8 = &error8;
+  {
+    if (!prefix_java_open(jenv, jarg1, PREFIX_JAVA_INT, &view1)) {
+      prefix_java_close(jenv, &view1, JNI_ABORT);
+      prefix_java_close(jenv, &view3, JNI_ABORT);
+      prefix_java_close(jenv, &view5, 0);
+
+      return 0;
+    }
+    arg1 = (prefix_token *)view1.start;
+    arg2 = view1.count;
+  }
+  {
+    if (!prefix_java_open(jenv, jarg3, PREFIX_JAVA_LONG, &view3)) {
+      prefix_java_close(jenv, &view1, JNI_ABORT);
+      prefix_java_close(jenv, &view3, JNI_ABORT);
+      prefix_java_close(jenv, &view5, 0);
+
+      return 0;
+    }
+    arg3 = (int64_t *)view3.start;
+    arg4 = view3.count;
+  }
+  {
+    if (!prefix_java_open(jenv, jarg5, PREFIX_JAVA_LONG, &view5)) {
+      prefix_java_close(jenv, &view1, JNI_ABORT);
+      prefix_java_close(jenv, &view3, JNI_ABORT);
+      prefix_java_close(jenv, &view5, 0);
+
+      return 0;
+    }
+    arg5 = (int64_t *)view5.start;
+    arg6 = view5.count;
+  }
+  {
+    memset(&value7, 0, sizeof value7);
+    value7.struct_size = (int32_t)sizeof value7;
+    arg7 = &value7;
+  }
+  result = prefix_estimate_batch((int32_t const *)arg1,arg2,(int64_t const *)arg3,arg4,arg5,arg6,arg7,arg8);
+  jresult = 0;
+  if (result == PREFIX_OK) prefix_java_store(jenv, jarg7, arg7, sizeof *arg7);
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg8);
+
+  prefix_java_close(jenv, &view1, JNI_ABORT);
+  prefix_java_close(jenv, &view3, JNI_ABORT);
+  prefix_java_close(jenv, &view5, 0);
+  return jresult;
+}
+
+
 SWIGEXPORT jint JNICALL Java_io_prefix_internal_NativeJNI_prefix_1text_1abi_1version(JNIEnv *jenv, jclass jcls) {
   jint jresult = 0 ;
   int32_t result;

@@ -179,5 +179,26 @@ public final class Layout {
     public static final int SNAPSHOT_INFO_BYTES = 40;
     public static final int SNAPSHOT_INFO_SKIPPED_TOKENS = 48;
 
+    public static final int ORDER_INFO_SIZE = 32;
+    public static final int ORDER_INFO_STRUCT_SIZE = 0;
+    public static final int ORDER_INFO_RESERVED = 4;
+    public static final int ORDER_INFO_TOKENS = 8;
+    public static final int ORDER_INFO_HIT_BEFORE = 16;
+    public static final int ORDER_INFO_HIT = 24;
+
+    public static final int PARTITION_INFO_SIZE = 40;
+    public static final int PARTITION_INFO_STRUCT_SIZE = 0;
+    public static final int PARTITION_INFO_RESERVED = 4;
+    public static final int PARTITION_INFO_TOKENS = 8;
+    public static final int PARTITION_INFO_DISTINCT = 16;
+    public static final int PARTITION_INFO_COMPUTED = 24;
+    public static final int PARTITION_INFO_LARGEST = 32;
+
+    public static final int ESTIMATE_INFO_SIZE = 24;
+    public static final int ESTIMATE_INFO_STRUCT_SIZE = 0;
+    public static final int ESTIMATE_INFO_RESERVED = 4;
+    public static final int ESTIMATE_INFO_TOKENS = 8;
+    public static final int ESTIMATE_INFO_COMPUTED = 16;
+
     private Layout() {}
 }

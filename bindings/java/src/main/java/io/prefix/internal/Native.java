@@ -277,6 +277,12 @@ public final class Native {
     NativeJNI.prefix_sim_release(sim);
   }
 
+  public static long prefix_order(Object values, Object lengths, long n_columns, Object rows, Object columns, byte[] out) { return NativeJNI.prefix_order(values, lengths, n_columns, rows, columns, out); }
+
+  public static long prefix_partition(Object tokens, Object offsets, int n_parts, double balance, Object parts, Object order, Object work, byte[] out) { return NativeJNI.prefix_partition(tokens, offsets, n_parts, balance, parts, order, work, out); }
+
+  public static long prefix_estimate_batch(Object tokens, Object offsets, Object computed, byte[] out) { return NativeJNI.prefix_estimate_batch(tokens, offsets, computed, out); }
+
   public static int prefix_text_abi_version() { return NativeJNI.prefix_text_abi_version(); }
 
   public static String prefix_text_version_string() {

@@ -135,6 +135,9 @@ final class NativeJNI {
   public final static native long prefix_sim_request(long jarg1, Object jarg2, Object jarg4, long jarg6);
   public final static native long prefix_sim_retain(long jarg1);
   public final static native void prefix_sim_release(long jarg1);
+  public final static native long prefix_order(Object jarg1, Object jarg3, long jarg5, Object jarg6, Object jarg8, byte[] jarg10);
+  public final static native long prefix_partition(Object jarg1, Object jarg3, int jarg5, double jarg6, Object jarg7, Object jarg9, Object jarg11, byte[] jarg13);
+  public final static native long prefix_estimate_batch(Object jarg1, Object jarg3, Object jarg5, byte[] jarg7);
   public final static native int prefix_text_abi_version();
   public final static native String prefix_text_version_string();
   public final static native long prefix_tokenizer_open(Object jarg1);

@@ -1,0 +1,89 @@
+#include "tree/table_order.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "tree/numbered_table.h"
+#include "tree/table_clusters.h"
+#include "tree/table_groups.h"
+
+namespace prefix {
+namespace {
+
+// Cells up to which both ways of counting groups are tried; beyond, an order takes seconds.
+constexpr size_t kCellsTwice = size_t{1} << 22;
+// Pieces that are rearranged, of a microsecond or two each, and how often over all of a table.
+constexpr size_t kPieces = size_t{1} << 18;
+constexpr size_t kPasses = 64;
+
+// Tokens that each prompt shares with the one before.
+std::vector<int64_t> hits_of(const NumberedTable& t, const RowOrder& order) {
+  std::vector<int64_t> hits(order.rows.size());
+  const auto width = static_cast<size_t>(t.columns);
+  for (size_t k = 1; k < hits.size(); ++k) {
+    const uint32_t *const row = t.row(order.rows[k]), *const before = t.row(order.rows[k - 1]);
+    const int32_t* const columns = &order.columns[k * width];
+    for (size_t i = 0; i < width; ++i) {
+      const int32_t c = columns[i];
+      if (*(columns + i - width) != c || row[c] != before[c]) break;
+      hits[k] += t.length(c, order.rows[k]);
+    }
+  }
+  return hits;
+}
+
+int64_t sum(const std::vector<int64_t>& hits) {
+  return std::accumulate(hits.begin(), hits.end(), int64_t{0});
+}
+
+RowOrder as_given(const NumberedTable& t) {
+  RowOrder order;
+  order.rows.resize(t.rows);
+  std::iota(order.rows.begin(), order.rows.end(), 0U);
+  for (uint32_t r = 0; r < t.rows; ++r)
+    for (int32_t c = 0; c < t.columns; ++c) order.columns.push_back(c);
+  return order;
+}
+
+// Until there is nothing more to gain, as far as the size of the table allows.
+void improve(const NumberedTable& t, RowOrder& order, std::vector<int64_t>& hits) {
+  const size_t passes = std::min(kPasses, kPieces / t.rows);
+  if (passes == 0 || t.rows < 3) return;
+  TableClusters clusters(t, order.rows, hits);
+  size_t idle = 0;
+  for (size_t i = 0; i < passes && idle < kPasses / 2; ++i) {
+    using Open = TableClusters::Open;
+    const int64_t gain = clusters.improve(i % 2 == 0 ? Open::kLoosest : Open::kAny);
+    idle = gain > 0 ? 0 : idle + 1;
+  }
+  order = clusters.order();
+  hits = hits_of(t, order);
+}
+
+}  // namespace
+
+TableOrder order_table(std::span<const int64_t> values, std::span<const int32_t> lengths,
+                       int32_t columns) {
+  const NumberedTable t = number_table(values, lengths, columns);
+  TableOrder out;
+  for (const int32_t length : lengths) out.tokens += length;
+  RowOrder best = as_given(t);
+  std::vector<int64_t> best_hits = hits_of(t, best);
+  out.hit_before = out.hit = sum(best_hits);
+  for (const bool squares : {false, true}) {
+    if (squares && t.cells.size() > kCellsTwice) break;
+    RowOrder order = order_by_groups(t, squares);
+    std::vector<int64_t> hits = hits_of(t, order);
+    improve(t, order, hits);
+    const int64_t hit = sum(hits);
+    if (hit <= out.hit) continue;
+    out.hit = hit;
+    best = std::move(order);
+  }
+  out.rows = std::move(best.rows);
+  out.columns = std::move(best.columns);
+  return out;
+}
+
+}  // namespace prefix

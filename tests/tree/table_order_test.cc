@@ -1,0 +1,133 @@
+// Orders of tables: that they are orders, what they hit against the best there is and against the
+// paper's algorithm, and that they are the same every time.
+#include "tree/table_order.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/status.h"
+#include "tree/table_model.h"
+
+namespace prefix {
+namespace {
+
+using table_model::Cells;
+using table_model::Order;
+
+// Every row once, every column once in each, and the figures as counted here.
+TableOrder checked(const Cells& cells) {
+  TableOrder found = order_table(cells.values, cells.lengths, cells.columns);
+  std::vector<uint32_t> rows = found.rows;
+  std::sort(rows.begin(), rows.end());
+  std::vector<uint32_t> all(cells.rows());
+  std::iota(all.begin(), all.end(), 0U);
+  EXPECT_EQ(rows, all);
+  EXPECT_EQ(found.columns.size(), cells.values.size());
+  std::vector<int32_t> each(static_cast<size_t>(cells.columns));
+  std::iota(each.begin(), each.end(), 0);
+  Order given;
+  for (size_t k = 0; k < found.rows.size(); ++k) {
+    const auto begin = found.columns.begin() + static_cast<std::ptrdiff_t>(k * each.size());
+    std::vector<int32_t> columns(begin, begin + cells.columns);
+    std::sort(columns.begin(), columns.end());
+    EXPECT_EQ(columns, each) << "prompt " << k;
+    given.rows.push_back(static_cast<int64_t>(k));
+    given.columns.insert(given.columns.end(), each.begin(), each.end());
+  }
+  const Order order{{found.rows.begin(), found.rows.end()}, found.columns};
+  EXPECT_EQ(found.hit, table_model::hits(cells, order));
+  EXPECT_EQ(found.hit_before, table_model::hits(cells, given));
+  EXPECT_EQ(found.tokens, cells.tokens());
+  EXPECT_GE(found.hit, found.hit_before);
+  return found;
+}
+
+TEST(TableOrder, Cases) {
+  EXPECT_EQ(checked({"", 1, {5}, {3}, {}}).hit, 0) << "one row";
+  EXPECT_EQ(checked({"", 2, {5, 6, 5, 6}, {3, 4, 3, 4}, {}}).hit, 7) << "equal rows";
+  EXPECT_EQ(checked({"", 2, {5, 6, 7, 6}, {3, 4, 3, 4}, {}}).hit, 4) << "the second column first";
+  EXPECT_EQ(checked({"", 2, {5, 6, 6, 5}, {3, 4, 4, 3}, {}}).hit, 0) << "of other columns";
+  EXPECT_EQ(checked({"", 1, {5, 6, 5}, {3, 4, 3}, {}}).hit, 3);
+  EXPECT_EQ(checked({"", 1, {5, 6, 5}, {0, 0, 0}, {}}).hit, 0) << "cells without text";
+  EXPECT_EQ(checked({"", 1, {INT64_MIN, INT64_MAX, INT64_MIN}, {2, 1, 2}, {}}).hit, 2);
+  const int32_t most = INT32_MAX;
+  EXPECT_EQ(checked({"", 2, {1, 2, 1, 2, 1, 2}, {most, most, most, most, most, most}, {}}).hit,
+            int64_t{4} * most);
+}
+
+// A row may share one column with some rows and another one with others.
+TEST(TableOrder, AsTheDrawingSays) {
+  const Cells cells{
+      "", 3, {1, 10, 20, 2, 11, 21, 3, 10, 20, 1, 12, 20}, std::vector<int32_t>(12, 1), {}};
+  EXPECT_EQ(checked(cells).hit, 3);
+  EXPECT_EQ(table_model::best_hits(cells), 3);
+}
+
+TEST(TableOrder, ValueWithTwoLengthsIsRefused) {
+  const std::vector<int64_t> values = {1, 2, 3, 2};
+  const std::vector<int32_t> lengths = {1, 5, 1, 6};
+  try {
+    order_table(values, lengths, 2);
+    FAIL() << "it was taken";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), Code::kInvalidArgument);
+    EXPECT_EQ(
+        e.message(),
+        "row 1, column 1: value 2 has length 6, and 5 in a row before; a value of a column has "
+        "one length");
+  }
+}
+
+// Random tables have the least to go by: real ones are easier.
+TEST(TableOrder, AlmostTheBestThereIs) {
+  std::mt19937 random(3);
+  int64_t found = 0, best = 0;
+  for (int round = 0; round < 120; ++round) {
+    const size_t rows = 3 + random() % (round % 8 == 0 ? 9 : 7);
+    const auto columns = static_cast<int32_t>(2 + random() % 5);
+    const Cells cells = table_model::random_cells(
+        random, rows, columns, static_cast<int64_t>(2 + random() % rows), round % 2 == 0 ? 20 : 3);
+    const int64_t hit = checked(cells).hit;
+    const int64_t most = table_model::best_hits(cells);
+    ASSERT_LE(hit, most);
+    if (rows <= 8) {
+      EXPECT_EQ(hit, most) << "up to eight rows nothing better is left";
+    }
+    found += hit;
+    best += most;
+  }
+  EXPECT_GE(static_cast<double>(found), 0.99 * static_cast<double>(best))
+      << found << " of " << best;
+}
+
+TEST(TableOrder, NotBelowGreedyGroupRecursion) {
+  for (const Cells& cells : table_model::paper_shapes(0.02)) {
+    const double tokens = static_cast<double>(cells.tokens());
+    const double hit = static_cast<double>(checked(cells).hit) / tokens;
+    for (const bool stops : {false, true}) {
+      const Order theirs = table_model::greedy_group_recursion(cells, stops);
+      EXPECT_GE(hit, static_cast<double>(table_model::hits(cells, theirs)) / tokens - 0.005)
+          << cells.name;
+    }
+  }
+}
+
+TEST(TableOrder, ManyColumnsAndManyRows) {
+  std::mt19937 random(5);
+  const std::pair<int, int32_t> sizes[] = {{20, 130}, {2, 64}, {9, 65}, {3000, 3}};
+  for (const auto& [rows, columns] : sizes)
+    checked(table_model::random_cells(random, static_cast<size_t>(rows), columns, 4, 9));
+}
+
+TEST(TableOrder, TheSameEveryTime) {
+  std::mt19937 random(6);
+  const Cells cells = table_model::random_cells(random, 300, 6, 20, 9);
+  const TableOrder first = checked(cells), second = checked(cells);
+  EXPECT_EQ(first.rows, second.rows);
+  EXPECT_EQ(first.columns, second.columns);
+}
+
+}  // namespace
+}  // namespace prefix
