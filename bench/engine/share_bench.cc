@@ -235,7 +235,7 @@ void bench_shape(const Settings& s, const ModelConfig& c, const std::string& tex
   }
   const int count = a[0], shared = a[1], own = a[2], generate = a[3];
   const std::vector<RequestSpec> batch = make_batch(count, shared, own, generate, c.vocab_size);
-  std::vector<double> with, without, with_cpu, cache_cpu, peaks, f32_peaks;
+  std::vector<double> with, without, with_cpu, without_cpu, cache_cpu, peaks, f32_peaks;
   Run first, plain, cached;
   const char* kind = decode ? "decode" : "prefill";
   std::shared_ptr<Engine> on = make_engine(s, true);
@@ -258,6 +258,7 @@ void bench_shape(const Settings& s, const ModelConfig& c, const std::string& tex
     if (off) {
       plain = run(*off, batch);
       without.push_back(plain.seconds);
+      without_cpu.push_back(plain.cpu_seconds);
     }
     std::fprintf(stderr, "%s %s: pair %d of %d, %.2f s%s\n", kind, text.c_str(), i + 1, s.pairs,
                  with.back(), off ? cat(" against ", without.back(), " s").c_str() : "");
@@ -276,10 +277,10 @@ void bench_shape(const Settings& s, const ModelConfig& c, const std::string& tex
     const double ratio = median_ratio(without, with);
     std::printf(
         ",\"unshared_s\":%.3f,\"unshared_rows\":%lld,\"unshared_kv_mb\":%.0f,\"speedup\":%.2f,"
-        "\"same_tokens\":%s",
+        "\"unshared_cpu_s\":%.3f,\"cpu_speedup\":%.2f,\"same_tokens\":%s",
         median(without), static_cast<long long>(plain.totals.rows),
-        static_cast<double>(plain.after.kv_bytes_peak) * 1e-6, ratio,
-        plain.tokens == first.tokens ? "true" : "false");
+        static_cast<double>(plain.after.kv_bytes_peak) * 1e-6, ratio, median(without_cpu),
+        median_ratio(without_cpu, with_cpu), plain.tokens == first.tokens ? "true" : "false");
   }
   std::printf(",\"cpu_s\":%.3f", median(with_cpu));
   if (cache) {
