@@ -117,7 +117,7 @@ std::vector<Capacity> read_capacities(const Args& args, const Costs& costs) {
   return capacities;
 }
 
-// Those that an engine has, but for the one that chooses among them.
+// Those that an engine has, but for the one that chooses among them and the one about states.
 std::vector<std::string> engine_policies() {
   for (size_t i = 0;; ++i) {
     prefix_error error = PREFIX_ERROR_INIT;
@@ -128,6 +128,7 @@ std::vector<std::string> engine_policies() {
     std::replace(names.begin(), names.end(), '|', ',');
     std::vector<std::string> policies = split(names);
     std::erase(policies, "auto");
+    std::erase(policies, "marconi");
     return policies;
   }
 }

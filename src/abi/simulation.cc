@@ -75,9 +75,10 @@ SimulatorOptions options_in(const Json& o) {
   if (const Json* const policy = field(o, "policy")) {
     const std::string_view name = text_of(*policy, "policy");
     const std::optional<Policy> known = policy_of(name);
-    if (!known) {
+    if (!known || *known == Policy::kMarconi) {  // which is about states
       std::string names;
-      for (const std::string_view n : kPolicyNames) names += cat(names.empty() ? "" : ", ", n);
+      for (const std::string_view n : kPolicyNames)
+        if (n != policy_name(Policy::kMarconi)) names += cat(names.empty() ? "" : ", ", n);
       fail(Code::kInvalidArgument, "\"policy\" is ", quote(name), ", not one of ", names);
     }
     options.policy = *known;

@@ -340,7 +340,7 @@ TreeOptions Engine::tree_options() const {
   return tree;
 }
 
-// For a hybrid model whose cache chooses its policy, or where states are kept, by itself.
+// For a hybrid model whose cache chooses its policy, its alpha, or where states are kept, by itself.
 std::shared_ptr<PolicyGhosts> Engine::policy_ghosts() const {
   const StateLayout state = model_->state_layout();
   HybridAdmission admission;
@@ -348,7 +348,8 @@ std::shared_ptr<PolicyGhosts> Engine::policy_ghosts() const {
   admission.max_states = options_.get_int("cache_path_states");
   const std::string policy = options_.get("cache_policy");
   const bool cache = options_.get_bool("cache") && options_.get_bool("sharing");
-  if (state.layers == 0 || !cache || (policy != "auto" && admission.placed == 0)) return nullptr;
+  const bool learns = policy == "auto" || policy == "marconi" || admission.placed > 0;
+  if (state.layers == 0 || !cache || !learns) return nullptr;
   const auto page_bytes = static_cast<int64_t>(kv_->layout().page_bytes());
   const TreeOptions costs = tree_options();
   HybridCost cost;

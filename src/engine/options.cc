@@ -49,7 +49,7 @@ constexpr OptionInfo kTable[] = {
     {"cache", T::kBool, S::kEngine, "true", 0, 0, "",
      "Keep computed prefixes for later batches; false = free them when a request is done."},
     {"cache_policy", T::kString, S::kEngine, "auto", 0, 0,
-     "auto|lru|lfu|fifo|mru|filo|slru|priority|gdsf|gds",
+     "auto|lru|lfu|fifo|mru|filo|slru|priority|gdsf|gds|marconi",
      "Which cached prefix goes first when memory is short; docs/cache-policies.md compares them. "
      "auto = lru; with recurrent layers what of lru, gds and gdsf has saved most lately."},
     {"cache_states", T::kString, S::kEngine, "ends", 0, 0, "ends|placed",

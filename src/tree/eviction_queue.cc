@@ -4,6 +4,8 @@
 #include <limits>
 #include <new>
 
+#include "tree/state_scores.h"
+
 namespace prefix {
 
 int64_t PolicyState::class_of(const Node& node) const {
@@ -32,8 +34,8 @@ int64_t PolicyState::rank_of(NodeId id, const Node& node) const {
     case Policy::kGdsf: {
       const double position = node.start + 0.5 * node.length;
       const uint32_t uses = policy == Policy::kGdsf ? node.uses : 1;
-      const double worth = uses * (token_cost + position_cost * position) / token_cost;
-      return std::bit_cast<int64_t>(age + worth);  // not negative, so bits are ordered as values
+      // Not negative, so bits are ordered as values.
+      return std::bit_cast<int64_t>(greedy_dual(age, cost(position), uses));
     }
     default:
       return node.last_use;

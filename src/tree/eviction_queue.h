@@ -31,7 +31,12 @@ struct PolicyState {
   double token_cost = 1;
   double position_cost = 0;
   double age = 0;
+  double alpha = 0;  // of marconi
 
+  // Of computing a token at this position; the first one costs 1.
+  double cost(double position) const {
+    return (token_cost + position_cost * position) / token_cost;
+  }
   int64_t class_of(const Node& node) const;
   int64_t rank_of(NodeId id, const Node& node) const;
 };

@@ -43,7 +43,9 @@ struct HybridOptions {
   HybridMethod method = HybridMethod::kAuto;
   bool tuned = true;  // marconi: alpha by replaying what came so far; else this one:
   double alpha = 0;
-  int64_t capacity = 0;  // bytes; 0 = no limit
+  int64_t tune_step = 0;                   // requests of it replayed with each new one; 0 = all
+  int64_t tune_tokens = int64_t{1} << 28;  // of what came so far, at most
+  int64_t capacity = 0;                    // bytes; 0 = no limit
   HybridAdmission admission;
   bool marconi_rules = false;  // as the experiments of Marconi count: see hybrid_replay.h
   MarconiPitfalls pitfalls;

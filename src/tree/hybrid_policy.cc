@@ -1,23 +1,12 @@
 #include "tree/hybrid_policy.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
+
+#include "tree/state_scores.h"
 
 namespace prefix {
 namespace {
-
-// A value as a share of its range; 1 when all are the same.
-struct Scale {
-  double low = std::numeric_limits<double>::infinity();
-  double high = -std::numeric_limits<double>::infinity();
-
-  void add(double value) {
-    low = std::min(low, value);
-    high = std::max(high, value);
-  }
-  double share(double value) const { return high > low ? (value - low) / (high - low) : 1.0; }
-};
 
 double ratio(int64_t above, int64_t below) {
   return static_cast<double>(above) / static_cast<double>(std::max<int64_t>(below, 1));
@@ -40,8 +29,7 @@ void HybridQueue::merge(int32_t gone, int32_t into) {
 
 double HybridQueue::priority(const Mark& mark, const HybridCandidate& candidate) const {
   const double gain = ratio(candidate.flops, candidate.freed);
-  if (policy_ == HybridPolicy::kGdsf) return mark.base + gain * static_cast<double>(1 + mark.hits);
-  return mark.base + gain;
+  return greedy_dual(mark.base, gain, policy_ == HybridPolicy::kGdsf ? 1 + mark.hits : 1);
 }
 
 double HybridQueue::value_of(const Mark& mark, const HybridCandidate& candidate) const {
@@ -104,21 +92,16 @@ int32_t HybridQueue::victim(int64_t now, const std::optional<Range>& scale) cons
 }
 
 int32_t HybridQueue::scan(int64_t now, const std::optional<Range>& range) const {
-  Scale recency, efficiency;
-  const auto recent = [&](int64_t last_use) { return 1.0 / static_cast<double>(now - last_use); };
-  for (const Entry& e : queue_) {
-    recency.add(recent(e.candidate.last_use));
-    efficiency.add(e.value);
-  }
+  MarconiScale scale(alpha_, now);
+  for (const Entry& e : queue_) scale.add(e.candidate.last_use, e.value);
   if (range) {
-    recency.add(recent(range->oldest));
-    recency.add(recent(range->newest));
+    scale.add_use(range->oldest);
+    scale.add_use(range->newest);
   }
   const Entry* best = nullptr;
   double lowest = 0;
   for (const Entry& e : queue_) {
-    const double score =
-        alpha_ * efficiency.share(e.value) + recency.share(recent(e.candidate.last_use));
+    const double score = scale.score(e.candidate.last_use, e.value);
     if (best && (score > lowest || (score == lowest && !before_(e.id, best->id)))) continue;
     best = &e;
     lowest = score;

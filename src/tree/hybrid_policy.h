@@ -3,10 +3,9 @@
 //
 //   policy    goes first: the candidate with the smallest
 //   lru       last use
-//   marconi   R + alpha x E    R: 1 / time since the last use, E: FLOPs / bytes of the whole prefix;
-//                              each from 0 to 1 over the candidates of the moment
-//   gds       base + F         F: FLOPs / bytes that are freed          (GreedyDual-Size, Cao 1997)
-//   gdsf      base + F x (1 + hits)                                     (Cherkasova 1998)
+//   marconi   R + alpha x E    E: FLOPs / bytes of the whole prefix (state_scores.h)
+//   gds       base + F         F: FLOPs / bytes that are freed
+//   gdsf      base + F x (1 + hits)
 //
 // The base of a node is the age of the cache when it was made or used last. The age is the highest
 // priority (base + ...) that went so far: what is not used is overtaken by it and goes.

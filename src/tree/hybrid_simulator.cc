@@ -1,29 +1,19 @@
 #include "tree/hybrid_simulator.h"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 namespace prefix {
 namespace {
 
-// Marconi: alpha is tuned after five times the look-ups that came before the first eviction, by what
-// the last 500 of them save.
+// Marconi: alpha is tuned after five times the look-ups that came before the first eviction.
 constexpr int64_t kWindowFactor = 5;
-constexpr int64_t kJudged = 500;
-constexpr int kAlphas = 21;  // 0, 0.1, ... 2
-// The window is kept in memory until then. A cache so large that it is never full is never tuned.
-constexpr int64_t kMaxRecordedTokens = int64_t{1} << 28;
 
 // auto: how often it chooses, and how fast it forgets.
 constexpr int64_t kChooseEvery = 100;
 constexpr double kMemory = 0.9;
 constexpr HybridMethod kArms[] = {HybridMethod::kLru, HybridMethod::kGds, HybridMethod::kGdsf};
 constexpr HybridMethod kFirst = HybridMethod::kGds;
-
-int64_t add_capped(int64_t a, int64_t b) {
-  return b > std::numeric_limits<int64_t>::max() - a ? std::numeric_limits<int64_t>::max() : a + b;
-}
 
 HybridOptions with_method(HybridOptions options, HybridMethod method) {
   options.method = method;
@@ -39,7 +29,7 @@ HybridSimulator::HybridSimulator(const HybridOptions& options)
     return;
   }
   if (options.method == HybridMethod::kMarconi && options.tuned) {
-    tuning_ = true;
+    tuner_ = std::make_unique<AlphaTuner>(options);
     options_.alpha = 0;
   }
   if (options.method == HybridMethod::kAuto) {
@@ -67,9 +57,9 @@ int64_t HybridSimulator::serve(std::string_view name, std::span<const int32_t> t
     return reused;
   }
   const int64_t reused = replay_->look_up(name, head);
-  if (tuning_) record(name, tokens, prompt);
+  if (tuner_) tune(name, tokens, prompt);
   replay_->insert(name, tokens, prompt);
-  if (tuning_ && window_ == 0 && replay_->tree().evictions() > 0)
+  if (tuner_ && window_ == 0 && replay_->tree().evictions() > 0)
     window_ = kWindowFactor * look_ups_;
   if (!ghosts_.empty()) follow(name, tokens, prompt);
   return reused;
@@ -77,43 +67,20 @@ int64_t HybridSimulator::serve(std::string_view name, std::span<const int32_t> t
 
 // --- marconi ---
 
-void HybridSimulator::record(std::string_view name, std::span<const int32_t> tokens,
-                             int64_t prompt) {
-  recorded_.push_back({std::string(name), {tokens.begin(), tokens.end()}, prompt});
-  recorded_tokens_ += static_cast<int64_t>(tokens.size());
-  if (look_ups_ == window_) {
-    options_.alpha = best_alpha();
-    replay_->set_method(HybridMethod::kMarconi, options_.alpha);
-    tuning_ = false;
-  } else if (recorded_tokens_ > kMaxRecordedTokens) {
-    tuning_ = false;
-    window_ = 0;
-  }
-  if (!tuning_) recorded_ = {};
-}
-
-double HybridSimulator::best_alpha() const {
-  double best = 0;
-  int64_t most = -1;
-  const size_t judged_from = recorded_.size() - std::min<size_t>(recorded_.size(), kJudged);
-  for (int i = 0; i < kAlphas; ++i) {
-    HybridOptions options = options_;
-    options.alpha = i / 10.0;
-    HybridReplay replay(options);
-    int64_t saved = 0;
-    for (size_t r = 0; r < recorded_.size(); ++r) {
-      const Request& request = recorded_[r];
-      const std::span<const int32_t> all = request.tokens;
-      const int64_t reused =
-          replay.look_up(request.name, all.first(static_cast<size_t>(request.prompt)));
-      if (r >= judged_from) saved = add_capped(saved, options.cost.flops(reused));
-      replay.insert(request.name, all, request.prompt);
+void HybridSimulator::tune(std::string_view name, std::span<const int32_t> tokens, int64_t prompt) {
+  // Without room for the window it is what was recorded; a cache that was never full is not tuned.
+  if (look_ups_ <= window_ || window_ == 0) {
+    if (!tuner_->record(name, tokens, prompt)) {
+      if (window_ == 0) return tuner_.reset();
+      window_ = look_ups_;
     }
-    if (saved <= most) continue;
-    most = saved;
-    best = options.alpha;
+    if (look_ups_ != window_) return;
   }
-  return best;
+  const std::optional<double> alpha = tuner_->replay(options_.tune_step);
+  if (!alpha) return;
+  options_.alpha = *alpha;
+  replay_->set_method(HybridMethod::kMarconi, options_.alpha);
+  tuner_.reset();
 }
 
 // --- auto ---
@@ -143,7 +110,7 @@ HybridStats HybridSimulator::stats() const {
                     .alpha = options_.alpha,
                     .look_ups = look_ups_,
                     .flops_saved = flops_saved_,
-                    .window = tuning_ ? 0 : window_};
+                    .window = tuner_ ? 0 : window_};
   if (blocks_) {
     stats.nodes = stats.states = blocks_->states();
     stats.tokens = blocks_->tokens();

@@ -2,7 +2,7 @@
 // what `prefix cache-sim --hybrid` replays traces with.
 //
 //   one method            request ──> HybridReplay (or HybridBlocks)
-//   marconi, tuned        the same, and once: the requests so far again, under 21 values of alpha
+//   marconi, tuned        the same, and once an AlphaTuner replays the requests so far
 //   auto                  request ──> one HybridReplay for each method that could be chosen, and
 //                                     the one that counts, which uses the best of them
 #pragma once
@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tree/alpha_tuner.h"
 #include "tree/hybrid_blocks.h"
 #include "tree/hybrid_replay.h"
 
@@ -49,11 +50,6 @@ class HybridSimulator {
   const HybridTree& tree() const { return replay_->tree(); }  // not with kBlock
 
  private:
-  struct Request {
-    std::string name;
-    std::vector<int32_t> tokens;
-    int64_t prompt = 0;
-  };
   struct Ghost {
     explicit Ghost(const HybridOptions& options) : method(options.method), replay(options) {}
     HybridMethod method;
@@ -63,8 +59,7 @@ class HybridSimulator {
   };
 
   int64_t serve(std::string_view name, std::span<const int32_t> tokens, int64_t prompt);
-  double best_alpha() const;
-  void record(std::string_view name, std::span<const int32_t> tokens, int64_t prompt);
+  void tune(std::string_view name, std::span<const int32_t> tokens, int64_t prompt);
   void follow(std::string_view name, std::span<const int32_t> tokens, int64_t prompt);
 
   HybridOptions options_;
@@ -73,10 +68,8 @@ class HybridSimulator {
   int64_t look_ups_ = 0;
   double flops_saved_ = 0;
 
-  bool tuning_ = false;
+  std::unique_ptr<AlphaTuner> tuner_;  // until alpha is tuned
   int64_t window_ = 0;
-  int64_t recorded_tokens_ = 0;
-  std::vector<Request> recorded_;
 
   std::vector<std::unique_ptr<Ghost>> ghosts_;
   HybridMethod chosen_;

@@ -11,6 +11,7 @@
 //   priority   priority              last use
 //   gdsf       0                     L + uses x cost / size     (Cherkasova 1998)
 //   gds        0                     L + cost / size            (Cao and Irani 1997)
+//   marconi    0                     last use; states of recurrent layers by state_scores.h
 #pragma once
 
 #include <cstdint>
@@ -19,10 +20,21 @@
 
 namespace prefix {
 
-enum class Policy : int32_t { kLru, kLfu, kFifo, kMru, kFilo, kSlru, kPriority, kGdsf, kGds };
+enum class Policy : int32_t {
+  kLru,
+  kLfu,
+  kFifo,
+  kMru,
+  kFilo,
+  kSlru,
+  kPriority,
+  kGdsf,
+  kGds,
+  kMarconi
+};
 
 inline constexpr std::string_view kPolicyNames[] = {"lru",  "lfu",      "fifo", "mru", "filo",
-                                                    "slru", "priority", "gdsf", "gds"};
+                                                    "slru", "priority", "gdsf", "gds", "marconi"};
 
 // Whether ranks have an age in front: that of the last one that went.
 inline bool ages(Policy policy) { return policy == Policy::kGdsf || policy == Policy::kGds; }

@@ -4,9 +4,11 @@
 //   request that ended ──> HybridSimulator (auto) ──> ghost lru, ghost gds, ghost gdsf
 //                                                        └─ most tokens saved of late ──> Tree
 //
-// No policy is good for every workload (docs/hybrid-cache-report.md). Requests that only score leave
-// states at forks alone, so the ghosts, which keep one at every end, do not see them. From what they
-// see they also learn where requests part from each other, and so where states are worth their room.
+// No policy is good for every workload (docs/hybrid-cache-report.md). With marconi one such cache says
+// which alpha to take: it is tuned once, a few of the requests that came so far with each that ends.
+// Requests that only score leave states at forks alone, so the ghosts, which keep one at every end, do
+// not see them. From what they see they also learn where requests part from each other, and so where
+// states are worth their room.
 #pragma once
 
 #include <cstdint>
@@ -24,23 +26,31 @@ class PolicyGhosts {
  public:
   static constexpr Policy kFirst = Policy::kGds;  // until the ghosts have seen enough
 
+  struct Choice {
+    Policy policy;
+    double alpha;  // of marconi
+    bool operator==(const Choice&) const = default;
+  };
+
   // capacity: bytes of keys, values and states; admission: of the cache, which keeps a state at the
-  // end of each prompt; fixed: its policy, if it has one. Then the ghosts only place states.
+  // end of each prompt; fixed: its policy, if it has one. Then the ghosts only place states, and
+  // tune marconi.
   PolicyGhosts(const HybridCost& cost, int64_t capacity, const HybridAdmission& admission = {},
                std::optional<Policy> fixed = {})
       : fixed_(fixed), simulator_(options(cost, capacity, admission, fixed)) {}
 
   // A request that ended, with what it generated behind its prompt. Returns the policy to follow.
-  Policy follow(int32_t name_space, std::span<const int32_t> tokens, int64_t prompt) {
+  Choice follow(int32_t name_space, std::span<const int32_t> tokens, int64_t prompt) {
     simulator_.request(std::to_string(name_space), tokens, prompt);
-    if (fixed_) return *fixed_;
-    switch (simulator_.stats().method) {
+    const HybridStats now = simulator_.stats();
+    if (fixed_) return {*fixed_, now.alpha};
+    switch (now.method) {
       case HybridMethod::kLru:
-        return Policy::kLru;
+        return {Policy::kLru, 0};
       case HybridMethod::kGdsf:
-        return Policy::kGdsf;
+        return {Policy::kGdsf, 0};
       default:
-        return Policy::kGds;
+        return {Policy::kGds, 0};
     }
   }
 
@@ -55,7 +65,11 @@ class PolicyGhosts {
                                const HybridAdmission& admission, std::optional<Policy> fixed) {
     HybridOptions o;
     o.cost = cost;
-    o.method = fixed ? HybridMethod::kLru : HybridMethod::kAuto;
+    o.method = fixed == Policy::kMarconi ? HybridMethod::kMarconi
+               : fixed                   ? HybridMethod::kLru
+                                         : HybridMethod::kAuto;
+    o.tune_step = 8;
+    o.tune_tokens = int64_t{1} << 24;  // 64 MiB
     o.capacity = capacity;
     o.admission = admission;
     o.admission.prompt = true;

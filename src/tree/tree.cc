@@ -198,6 +198,7 @@ NodeId Tree::split(NodeId id, int32_t offset) {
   lower.previous = id;
   up.first_child = id;
   children_.add(upper, second_token, id);
+  children_changed(id);  // its state, if it has one, frees a shorter run
   return upper;
 }
 

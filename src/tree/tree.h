@@ -237,7 +237,8 @@ class Tree {
   // Drops kept states above a node, those nearest to the root first, until at most `most` are on its
   // path; those at forks and in use stay. Exempt ones stay, too, and do not count.
   void thin_states(NodeId id, int32_t most);
-  void exempt_state(NodeId id) { states_.at(id).exempt = true; }
+  void exempt_state(NodeId id);
+  bool state_is_exempt(NodeId id) const { return states_.at(id).exempt; }
   bool state_is_kept(NodeId id) const { return states_.at(id).keep; }
   bool has_state(NodeId id) const { return !states_.empty() && states_.contains(id); }
   const std::vector<int32_t>& state_pages(NodeId id) const { return states_.at(id).pages; }
@@ -257,9 +258,10 @@ class Tree {
   int64_t state_evictions() const { return state_evictions_; }
 
   // --- eviction ---
-  // From now on. Costs a pass over the tree.
-  void set_policy(Policy policy);
+  // From now on; alpha: of marconi. Another policy costs a pass over the tree.
+  void set_policy(Policy policy, double alpha = 0);
   Policy policy() const { return state_.policy; }
+  double alpha() const { return state_.alpha; }
   // Evicts until `pages` are available, not a page more than needed; false if it cannot. They are
   // for a namespace, which may go below its own floor when nothing else is left; -1: for none.
   bool make_room(int32_t pages, int32_t name_space = -1);
@@ -327,8 +329,10 @@ class Tree {
     int64_t created = 0;
     uint32_t uses = 0;
     int32_t pins = 0;
+    double base = 0;  // gds, gdsf: the age when it came, was used, or was at a fork last
     bool keep = false;
     bool exempt = false;  // from thinning
+    bool fork = false;    // its node has more than one child
     bool queued = false;
     EvictionQueue::Key key{};  // while it is queued
   };
@@ -419,7 +423,12 @@ class Tree {
   void children_changed(NodeId id) {
     if (has_state(id)) update_state(id);
   }
+  void update_states_below(NodeId id);
+  double state_cost(NodeId id) const;
+  double state_efficiency(NodeId id, const State& state) const;
+  bool state_may_go(NodeId id, int32_t within) const;
   NodeId state_victim(int32_t within = -1) const;
+  NodeId marconi_victim(int32_t within) const;
   void evict_state(NodeId id);
 
   PagePool& pages_;

@@ -49,7 +49,8 @@ void Tree::set_limits(int32_t name_space, int64_t floor, int64_t quota) {
   for (const NodeId id : waiting) update_queue(id);
 }
 
-void Tree::set_policy(Policy policy) {
+void Tree::set_policy(Policy policy, double alpha) {
+  state_.alpha = alpha;
   if (policy == state_.policy) return;
   std::vector<NodeId> waiting;
   for (NodeId id = 0; id < nodes_.limit(); ++id)

@@ -2,14 +2,21 @@
 //
 // Leaves without a state go first: nothing can be continued behind them. Then states, by the keys of
 // policy.h with times and uses of their own: a hit refreshes the state it continues from, not those
-// above it. A leaf whose state went is one without. A state at a fork stays until the fork is gone:
-// what shares it is still there (Marconi, Pan et al. 2024, section 4).
+// above it. Computing a state again costs the tokens from the state above it on, and what it frees
+// are its pages and, at a leaf, the run of its node. A leaf whose state went is one without. A state
+// at a fork stays until the fork is gone: what shares it is still there (Marconi, Pan et al. 2024,
+// section 4).
+//
+//   state_queue_   [ 31 | 40 | 58 | ... ]   by key; lru, gds, gdsf, ...: the first one goes
+//                                           marconi: by last use; it goes through all of them, since
+//                                           its scale moves with every step
 #include <algorithm>
 #include <bit>
 #include <utility>
 
 #include "base/page.h"
 #include "base/status.h"
+#include "tree/state_scores.h"
 #include "tree/tree.h"
 
 namespace prefix {
@@ -40,6 +47,7 @@ void Tree::add_state(NodeId id, std::vector<int32_t> pages, bool keep) {
   state.pages = std::move(pages);
   state.last_use = state.created = tick_;
   state.uses = 1;
+  state.base = state_.age;
   state.pins = 1;
   for (const int32_t page : state.pages) pages_.unmark(page);  // it was another state's, perhaps
   loose_state_pages_ -= count;
@@ -47,6 +55,7 @@ void Tree::add_state(NodeId id, std::vector<int32_t> pages, bool keep) {
   update_state(id);
   update_queue(id);
   if (keep) keep_state(id);
+  update_states_below(id);
 }
 
 void Tree::keep_state(NodeId id) {
@@ -71,6 +80,7 @@ std::vector<int32_t> Tree::take_state(NodeId id) {
   space_of(nodes_[id]).state_tokens -= int64_t{count} * kPageTokens;
   states_.erase(id);
   update_queue(id);
+  update_states_below(id);
   return pages;
 }
 
@@ -92,6 +102,12 @@ void Tree::thin_states(NodeId id, int32_t most) {
     if (at != id && states_.at(at).queued) may_go.push_back(at);
   }
   for (; states > most && !may_go.empty(); --states, may_go.pop_back()) drop_state(may_go.back());
+}
+
+void Tree::exempt_state(NodeId id) {
+  State& state = states_.at(id);
+  // That it was asked for is saved with it, so it has to be saved again.
+  if (!std::exchange(state.exempt, true)) pages_.set_saved(state.pages.front(), false);
 }
 
 NodeId Tree::state_at(NodeId id, int32_t length) const {
@@ -125,10 +141,25 @@ void Tree::renew_state(NodeId id, uint32_t uses) {
   State& state = states_.at(id);
   state.last_use = tick_;
   state.uses = uses;
+  state.base = state_.age;
   update_state(id);
 }
 
-// What computing it again would cost, for its size, as of leaves: see PolicyState::rank_of().
+// Of computing it again, in first tokens.
+double Tree::state_cost(NodeId id) const {
+  const Node& n = nodes_[id];
+  const NodeId above = state_at(n.parent, n.end());
+  const double begin = above == kNoNode ? 0 : nodes_[above].end();
+  const double tokens = n.end() - begin;
+  return state_.cost(begin + 0.5 * tokens) * tokens;
+}
+
+// Marconi's: for the state and the whole prefix, in tokens that fit there.
+double Tree::state_efficiency(NodeId id, const State& state) const {
+  const double size = static_cast<double>(state.pages.size()) * kPageTokens;
+  return state_cost(id) / (size + nodes_[id].end());
+}
+
 EvictionQueue::Key Tree::state_key(NodeId id, const State& state) const {
   Node as = nodes_[id];
   as.last_use = state.last_use;
@@ -141,15 +172,11 @@ EvictionQueue::Key Tree::state_key(NodeId id, const State& state) const {
       return {of_class, -state.created};
     case Policy::kGds:
     case Policy::kGdsf: {
-      const NodeId above = state_at(as.parent, as.end());
-      const double begin = above == kNoNode ? 0 : nodes_[above].end();
-      const double tokens = as.end() - begin;
-      const double middle = begin + 0.5 * tokens;
-      const double cost = (state_.token_cost + state_.position_cost * middle) / state_.token_cost;
       const double run = as.first_child == kNoNode ? as.length : 0;  // it goes, too
-      const double size = static_cast<double>(state.pages.size()) * kPageTokens + run;
+      const double gain =
+          state_cost(id) / (static_cast<double>(state.pages.size()) * kPageTokens + run);
       const uint32_t uses = state_.policy == Policy::kGdsf ? as.uses : 1;
-      return {of_class, std::bit_cast<int64_t>(state_.age + uses * cost * tokens / size)};
+      return {of_class, std::bit_cast<int64_t>(greedy_dual(state.base, gain, uses))};
     }
     default:
       return {of_class, state_.rank_of(id, as)};
@@ -162,23 +189,65 @@ void Tree::update_state(NodeId id) {
   if (state.queued) state_queue_.erase({state.key, id});
   const Node& n = nodes_[id];
   const bool fork = n.first_child != kNoNode && nodes_[n.first_child].next != kNoNode;
+  if (std::exchange(state.fork, fork) && !fork) state.base = state_.age;  // it may go again
   state.queued = state.pins == 0 && !fork;
   if (!state.queued) return;
   state.key = state_key(id, state);
   state_queue_.insert({state.key, id});
 }
 
+// What computing them costs has changed: those on the paths below with no other state between.
+void Tree::update_states_below(NodeId id) {
+  if (!ages(state_.policy)) return;
+  for (NodeId at = nodes_[id].first_child; at != kNoNode;) {
+    const Node& n = nodes_[at];
+    if (has_state(at)) {
+      update_state(at);
+    } else if (n.kept_states > 0) {  // others are not queued
+      at = n.first_child;
+      continue;
+    }
+    while (at != id && nodes_[at].next == kNoNode) at = nodes_[at].parent;
+    at = at == id ? kNoNode : nodes_[at].next;
+  }
+}
+
+// It is of the namespace, or of any that stays above its floor.
+bool Tree::state_may_go(NodeId id, int32_t within) const {
+  const Root& root = roots_[static_cast<size_t>(nodes_[id].root)];
+  if (within >= 0) return root.name_space == within;
+  const auto gone = static_cast<int64_t>(states_.at(id).pages.size()) * kPageTokens;
+  return root.space->held() - gone >= root.space->floor;
+}
+
 // The one that goes next, of one namespace or of all that are above their floors.
 NodeId Tree::state_victim(int32_t within) const {
   for (const auto& [key, id] : state_queue_) {
-    const Root& root = roots_[static_cast<size_t>(nodes_[id].root)];
-    if (within >= 0 && root.name_space != within) continue;
-    const Namespace& s = *root.space;
-    const auto gone = static_cast<int64_t>(states_.at(id).pages.size()) * kPageTokens;
-    if (within < 0 && s.held() - gone < s.floor) continue;
-    return id;
+    if (!state_may_go(id, within)) continue;
+    const bool scored = state_.policy == Policy::kMarconi && !nodes_[id].expired;
+    return scored ? marconi_victim(within) : id;
   }
   return kNoNode;
+}
+
+// There is one. Of equals the first in the queue goes.
+NodeId Tree::marconi_victim(int32_t within) const {
+  MarconiScale scale(state_.alpha, tick_ + 1);
+  for (const auto& [key, id] : state_queue_) {
+    const State& s = states_.at(id);
+    if (state_may_go(id, within)) scale.add(s.last_use, state_efficiency(id, s));
+  }
+  NodeId best = kNoNode;
+  double lowest = 0;
+  for (const auto& [key, id] : state_queue_) {
+    if (!state_may_go(id, within)) continue;
+    const State& s = states_.at(id);
+    const double score = scale.score(s.last_use, state_efficiency(id, s));
+    if (best != kNoNode && score >= lowest) continue;
+    best = id;
+    lowest = score;
+  }
+  return best;
 }
 
 bool Tree::make_state_room(int32_t pages, int32_t name_space, int32_t taken) {
@@ -195,7 +264,11 @@ void Tree::check_states(std::vector<int32_t>& owners) const {
     PREFIX_CHECK(n.root >= 0 && n.length > 0 && n.computed == n.length);
     const bool fork = n.first_child != kNoNode && nodes_[n.first_child].next != kNoNode;
     PREFIX_CHECK(state.queued == (state.pins == 0 && !fork) && (state.keep || state.pins > 0));
-    if (state.queued) ++queued;
+    PREFIX_CHECK(state.fork == fork);
+    if (state.queued) {
+      ++queued;
+      PREFIX_CHECK(!ages(state_.policy) || state.key == state_key(id, state));
+    }
     if (state.pins > 0) held += static_cast<int32_t>(state.pages.size());
     of_namespace[name_space(n)] += static_cast<int64_t>(state.pages.size()) * kPageTokens;
     for (const int32_t page : state.pages) {

@@ -313,11 +313,49 @@ TEST(HybridSimulator, AutoTakesWhatSavesMost) {
 // What an engine with cache_policy=auto does.
 TEST(PolicyGhosts, BeginWithGdsAndFollowWhatSavesMost) {
   PolicyGhosts ghosts(our_rules(HybridMethod::kAuto, 1500).cost, 1500);
-  std::vector<Policy> followed;
+  std::vector<PolicyGhosts::Choice> followed;
   popular_prompts([&](const Tokens& t) { followed.push_back(ghosts.follow(0, t, 61)); });
-  for (size_t i = 0; i < 99; ++i) ASSERT_EQ(followed[i], PolicyGhosts::kFirst);
+  for (size_t i = 0; i < 99; ++i) ASSERT_EQ(followed[i].policy, PolicyGhosts::kFirst);
   EXPECT_EQ(PolicyGhosts::kFirst, Policy::kGds);
-  EXPECT_EQ(followed.back(), Policy::kGdsf);
+  EXPECT_EQ(followed.back().policy, Policy::kGdsf);
+}
+
+// Spread over requests or all at once: the same alpha. Long prompts come back after many short ones
+// that do not: what saves most for its room should stay.
+TEST(PolicyGhosts, TuneMarconiALittleWithEachRequest) {
+  HybridOptions options = our_rules(HybridMethod::kMarconi, 1500);
+  options.tuned = true;
+  options.admission.prompt = true;
+  HybridSimulator at_once(options);
+  PolicyGhosts ghosts(options.cost, 1500, {}, Policy::kMarconi);
+  int64_t tuned_at = 0;
+  for (int32_t i = 1; i <= 200; ++i) {
+    Tokens t(i % 10 == 0 ? 400 : 2, i % 10 == 0 ? 1 : 100 + i);
+    t.insert(t.end(), 3, 1000 + i);
+    const auto prompt = static_cast<int64_t>(t.size()) - 1;
+    at_once.request("0", t, prompt);
+    const PolicyGhosts::Choice now = ghosts.follow(0, t, prompt);
+    EXPECT_EQ(now.policy, Policy::kMarconi);
+    if (tuned_at == 0 && now.alpha > 0) tuned_at = i;
+    if (tuned_at > 0) {
+      EXPECT_EQ(now.alpha, at_once.stats().alpha);
+    }
+  }
+  EXPECT_GT(at_once.stats().alpha, 0);
+  const int64_t window = at_once.stats().window;
+  EXPECT_EQ(tuned_at, window + (window + 7) / 8 - 1);
+}
+
+// What does not fit into memory is not recorded: alpha is tuned by what is there.
+TEST(HybridSimulator, TunesByWhatItHasRoomFor) {
+  HybridOptions options = our_rules(HybridMethod::kMarconi, 1500);
+  options.tuned = true;
+  for (const auto& [room, window] : {std::pair{45 * 61, 46}, {61, 0}}) {
+    options.tune_tokens = room;
+    HybridSimulator simulator(options);
+    popular_prompts([&](const Tokens& t) { simulator.request("", t, 61); });
+    EXPECT_EQ(simulator.stats().window, window) << room;
+  }
 }
 
 // With a policy of its own the cache has from them where states are worth it.
@@ -330,7 +368,7 @@ TEST(PolicyGhosts, PlaceStatesWhereRequestsParted) {
   for (int i = 0; i < 10; ++i) {  // questions of 10 tokens about the same text
     Tokens tokens = document;
     for (int k = 0; k < 12; ++k) tokens.push_back(100 * i + k);
-    EXPECT_EQ(ghosts.follow(0, tokens, 110), Policy::kFifo);
+    EXPECT_EQ(ghosts.follow(0, tokens, 110).policy, Policy::kFifo);
   }
   EXPECT_EQ(ghosts.place(0, 500), std::vector<int64_t>{490});
   EXPECT_EQ(ghosts.place(495, 500), std::vector<int64_t>{}) << "before where it begins";

@@ -6,43 +6,12 @@
 #include <set>
 
 #include "base/status.h"
-#include "tree/tree.h"
+#include "states_fixture.h"
 
 namespace prefix {
 namespace {
 
-using Tokens = std::vector<int32_t>;
-
-Tokens count_from(int32_t first, int32_t n) {
-  Tokens tokens;
-  for (int32_t i = 0; i < n; ++i) tokens.push_back(first + i);
-  return tokens;
-}
-
-struct StatesTest : testing::Test {
-  PagePool pool{20};
-  Tree tree{pool};
-  NodeId root = tree.add_root();
-
-  NodeId computed(const Tokens& tokens, NodeId below = kNoNode) {
-    const NodeId at = below == kNoNode ? root : below;
-    const NodeId node = tree.attach(tree.match(at, tokens), tokens, {});
-    for (NodeId up = node; tree.node(up).length > 0; up = tree.node(up).parent)
-      if (tree.node(up).computed < tree.node(up).length)
-        tree.set_computed(up, tree.node(up).length);
-    return node;
-  }
-  // A cached path.
-  NodeId cached(const Tokens& tokens) {
-    const NodeId node = computed(tokens);
-    tree.unlock(node, true);
-    return node;
-  }
-  void give_state(NodeId node, int32_t pages = 2) {
-    tree.add_state(node, tree.take_state_pages(pages), true);
-    tree.unpin_state(node);
-  }
-};
+using namespace testing_support;
 
 TEST_F(StatesTest, ASplitLeavesTheStateWithTheLowerHalf) {
   const NodeId node = cached(count_from(0, 10));
@@ -250,8 +219,8 @@ TEST_F(StatesTest, ExpiredStatesGo) {
 TEST_F(StatesTest, RandomOperationsKeepTheInvariants) {
   std::mt19937 random(3);
   const auto below = [&](size_t n) { return static_cast<int32_t>(random() % n); };
-  for (const Policy policy :
-       {Policy::kLru, Policy::kGds, Policy::kGdsf, Policy::kFifo, Policy::kPriority}) {
+  for (const Policy policy : {Policy::kLru, Policy::kGds, Policy::kGdsf, Policy::kFifo,
+                              Policy::kPriority, Policy::kMarconi}) {
     PagePool pages(60);
     Tree t(pages, {.policy = policy});
     const NodeId roots[2] = {t.add_root(), t.add_root(0, 1)};
@@ -319,7 +288,7 @@ TEST_F(StatesTest, RandomOperationsKeepTheInvariants) {
           break;
         case 5:
           t.make_room(below(30));
-          if (below(50) == 0) t.set_policy(below(2) ? Policy::kGdsf : policy);
+          if (below(50) == 0) t.set_policy(below(2) ? Policy::kGdsf : policy, below(3));
           break;
         case 6:
           if (!held.empty()) {

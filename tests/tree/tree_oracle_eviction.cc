@@ -11,6 +11,7 @@ CheckedTree::Key CheckedTree::key(const Edge& e) const {
   int64_t rank = e.last_use;
   switch (policy_) {
     case Policy::kLru:
+    case Policy::kMarconi:  // without states
       break;
     case Policy::kLfu:
       of_class = e.uses;

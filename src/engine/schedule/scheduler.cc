@@ -189,8 +189,9 @@ void Scheduler::follow_ghosts(const RunningRequest& request) noexcept {
     std::vector<int32_t> tokens = spec.tokens;
     const std::vector<int32_t>& more = request.result().tokens;
     tokens.insert(tokens.end(), more.begin(), more.end());
-    tree_.set_policy(options_.ghosts->follow(namespace_of(request), tokens,
-                                             static_cast<int64_t>(spec.tokens.size())));
+    const PolicyGhosts::Choice now = options_.ghosts->follow(
+        namespace_of(request), tokens, static_cast<int64_t>(spec.tokens.size()));
+    tree_.set_policy(now.policy, now.alpha);
   } catch (...) {
     options_.ghosts.reset();
   }
