@@ -75,7 +75,9 @@ struct Fetch {
   size_t places = 0;             // keys of states that this tier was asked for
   std::vector<int32_t> lengths;  // before states that this tier has, deepest last
   int32_t length = 0;            // before the state that was read
-  std::vector<PageBuffer> state;  // its pages; then the one of its last tokens, if that is not full
+  // Its pages; the mark that it was asked for; the page of its last tokens, if that is not full.
+  std::vector<PageBuffer> state;
+  bool state_asked = false;
 };
 
 class LowerTiers {
@@ -159,6 +161,9 @@ class LowerTiers {
   PageKeys& keys_;
   std::chrono::milliseconds timeout_;
   LowerTierLimits limits_;
+  // Page of a state that is there if a caller asked for it: one more than it has.
+  int32_t asked_mark() const { return state_pages_; }
+
   int32_t state_pages_;
   size_t max_fetches_;
   double token_ns_ = 0;  // to compute one; running mean

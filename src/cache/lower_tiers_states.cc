@@ -111,6 +111,7 @@ bool LowerTiers::read_state(Fetch& f) {
   std::vector<PageKey> keys;
   for (int32_t page = 0; page < state_pages_; ++page)
     keys.push_back(state_key(parent_of(f, length), tail, length, page));
+  keys.push_back(state_key(parent_of(f, length), tail, length, asked_mark()));
   if (!tail.empty()) keys.push_back(page_key(parent_of(f, length), tail));
   f.stage = Fetch::kReadState;
   return get(f, keys);
@@ -118,6 +119,7 @@ bool LowerTiers::read_state(Fetch& f) {
 
 bool LowerTiers::state_usable(const Fetch& f) const {
   for (size_t i = 0; i < f.buffers.size(); ++i) {
+    if (i == static_cast<size_t>(asked_mark())) continue;
     if (!f.ticket->hit(i)) return false;
     const PageBuffer& page = f.buffers[i];
     const bool of_state = i < static_cast<size_t>(state_pages_);
@@ -132,6 +134,7 @@ bool LowerTiers::state_usable(const Fetch& f) const {
 // it cannot be had.
 bool LowerTiers::begin_pages(Fetch& f) {
   const int32_t length = f.lengths.back();
+  f.state_asked = f.ticket->hit(static_cast<size_t>(asked_mark()));
   f.state = std::exchange(f.buffers, {});
   f.stage = Fetch::kPages;
   f.tokens.resize(static_cast<size_t>(length));
@@ -162,8 +165,10 @@ void LowerTiers::install_state(Fetch& f) {
       const NodeId node = prefix::install_state(
           tree_, pages_, kv_, id, f.length, state_pages_,
           [&](int32_t i) { return f.state[static_cast<size_t>(i)].data.get(); });
-      if (node != kNoNode)
+      if (node != kNoNode) {
+        if (f.state_asked) tree_.exempt_state(node);
         for (const int32_t page : tree_.state_pages(node)) pages_.set_saved(page, true);
+      }
     }
     tree_.unlock(id, true);
   } catch (const Error&) {
@@ -188,6 +193,8 @@ void LowerTiers::save_state(NodeId node, const AddCopy& add) {
   for (size_t i = 0; i < pages.size(); ++i)
     if (!saved(pages[i]))
       add(state_key(parent, tail, n.end(), static_cast<int32_t>(i)), pages[i], true);
+  if (tree_.state_is_exempt(node))
+    add(state_key(parent, tail, n.end(), asked_mark()), pages.front(), false);
 }
 
 }  // namespace prefix

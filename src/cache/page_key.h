@@ -10,7 +10,8 @@
 //
 //   state   = SHA-256( P key of the last page that is full | T the tokens behind it | S L, i )
 //
-// Keys and values of these tokens are in a page that is not full, under its own key.
+// Keys and values of these tokens are in a page that is not full, under its own key. One page more
+// than a state has, again its first one, is there if a caller asked for it.
 //
 // Each field is one tag byte, the length of its bytes as 64 bits little-endian, and the bytes:
 //

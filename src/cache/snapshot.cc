@@ -94,6 +94,7 @@ class Planner {
     out.state = tree_.has_state(id) && tree_.state_is_kept(id);
     if (!out.state) return;
     out.state_uses = tree_.state_uses(id);
+    out.asked = tree_.state_is_exempt(id);
     ++plan_.states;
     for (const int32_t page : tree_.state_pages(id))
       plan_.pages->add({page, numbers_[id], n.end(), n.end()});
@@ -336,6 +337,7 @@ class Loader {
       if (n.state && match.computed == n.end() && cache_.tree.node(id).end() == n.end() &&
           cache_.tree.has_state(id)) {
         cache_.tree.renew_state(id, n.state_uses);
+        if (n.asked) cache_.tree.exempt_state(id);
         ++result_.states;
       }
     }

@@ -26,7 +26,7 @@ constexpr uint32_t kVersion = 1;
 constexpr size_t kChecked = 64;  // bytes of the header before its checksum
 constexpr size_t kHeader = 96;
 constexpr size_t kDigest = 32;
-enum NodeFlags : uint8_t { kLongRegime = 1, kState = 2 };
+enum NodeFlags : uint8_t { kLongRegime = 1, kState = 2, kAsked = 4 };
 
 [[noreturn]] void fail_io(const char* what, const std::string& path, int error) {
   fail(Code::kIo, what, ' ', quote(path, 300), ": ", std::strerror(error));
@@ -89,7 +89,8 @@ std::string write_index(const SnapshotIndex& index) {
   for (const SnapshotNode& n : index.nodes) {
     out.number(n.parent);
     out.number(n.name_space);
-    out.number(static_cast<uint8_t>((n.long_regime ? kLongRegime : 0) | (n.state ? kState : 0)));
+    out.number(static_cast<uint8_t>((n.long_regime ? kLongRegime : 0) | (n.state ? kState : 0) |
+                                    (n.asked ? kAsked : 0)));
     out.number(n.uses);
     out.number(n.priority);
     if (n.state) out.number(n.state_uses);
@@ -117,6 +118,7 @@ SnapshotIndex read_index(std::string_view text) {
     const auto flags = in.number<uint8_t>();
     n.long_regime = (flags & kLongRegime) != 0;
     n.state = (flags & kState) != 0;
+    n.asked = (flags & kAsked) != 0;
     n.uses = in.number<uint32_t>();
     n.priority = in.number<int16_t>();
     if (n.state) n.state_uses = in.number<uint32_t>();

@@ -36,6 +36,7 @@ struct SnapshotNode {
   uint32_t name_space = 0;   // number in SnapshotIndex::namespaces
   bool long_regime = false;  // of models with two rotary regimes: the one of long sequences
   bool state = false;        // it has one
+  bool asked = false;        // for its state, by a caller: no path is too long for it
   int32_t start = 0;
   uint32_t uses = 0;
   uint32_t state_uses = 0;

@@ -325,6 +325,32 @@ TEST_P(StateCache, StatesArePlacedWhereLaterRequestsArePart) {
   }
 }
 
+// Any policy keeps the budget and the bits. Over the 300 requests marconi is tuned, too.
+TEST_P(StateCache, UnderEveryPolicyTheBudgetAndTheBitsAreTheSame) {
+  std::vector<Tokens> documents;
+  for (int i = 0; i < 6; ++i) documents.push_back(text(20 + 10 * static_cast<size_t>(i)));
+  std::vector<RequestSpec> questions;
+  std::vector<RequestResult> expected;
+  for (int i = 0; i < 12; ++i) {
+    questions.push_back(generation(joined(documents[static_cast<size_t>(i % 6)], text(5)), 3));
+    expected.push_back(cold(questions.back()));
+  }
+  for (const char* policy : {"auto", "lru", "gds", "gdsf", "marconi"}) {
+    const int64_t bytes = (5 * state_pages() + 8) * page_bytes();
+    const auto e = open({{"cache_policy", policy}, {"cache_bytes", std::to_string(bytes)}});
+    int64_t hits = 0;
+    for (int i = 0; i < 300; ++i) {
+      const auto which = random() % (random() % questions.size() + 1);  // some are popular
+      const RequestResult r = run(*e, questions[which]);
+      ASSERT_TRUE(same_bits(r, expected[which])) << policy << ": " << r.message;
+      ASSERT_LE(e->stats().kv_bytes, bytes) << policy;
+      hits += r.usage.cached > 0;
+    }
+    EXPECT_GT(e->stats().state_evictions, 0) << policy;
+    EXPECT_GT(hits, 0) << policy;
+  }
+}
+
 // --- snapshots -----------------------------------------------------------------------------------
 
 TEST_P(StateCache, ASnapshotGoesOnAtTheExactToken) {
@@ -453,6 +479,24 @@ TEST_P(StateCache, ASnapshotKeepsHowOftenStatesWereUsed) {
   for (int i = 0; i < 2; ++i) run(*second, warm(text(40)));
   EXPECT_EQ(cached(*second, often), 40);
   EXPECT_EQ(cached(*second, lately), 0);
+}
+
+// What was asked for is so after it was loaded: a long path does not lose it.
+TEST_P(StateCache, ASnapshotKeepsWhichStatesWereAskedFor) {
+  const Tokens prompt = text(60);
+  const RequestSpec spec = with_checkpoints(generation(prompt, 4), {10, 30});
+  Tokens turn = joined(prompt, run(*engine, spec).tokens);
+  engine->save_snapshot(path, {});
+  const auto second = open({{"cache_path_states", "1"}});
+  EXPECT_EQ(second->load_snapshot(path).states, 4);
+  for (int i = 0; i < 3; ++i) {
+    turn = joined(turn, text(8));
+    turn = joined(turn, run(*second, generation(turn, 4)).tokens);
+  }
+  EXPECT_EQ(second->stats().states, 3);
+  for (const size_t at : {10u, 30u})
+    EXPECT_EQ(cached(*second, first_tokens(turn, at)), static_cast<int64_t>(at));
+  EXPECT_EQ(cached(*second, first_tokens(turn, 59)), 30);
 }
 
 // The bytes of what is evicted while the file is written never get into it.
