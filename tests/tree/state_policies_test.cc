@@ -62,6 +62,17 @@ TEST_F(StatePoliciesTest, MarconiCountsTheTokensFromTheStateAboveOn) {
   }
 }
 
+// 48 tokens behind 112 for a state and 160 tokens are less than 32 for a state and 32.
+TEST_F(StatePoliciesTest, MarconiCountsTheRoomOfTheWholePrefix) {
+  const NodeId flat = leaf(5000, 32);
+  const NodeId deep = leaf(0, 160);
+  give_state(tree.end_at(deep, 112));
+  tree.set_policy(Policy::kMarconi, 20);
+  lose_one();
+  EXPECT_TRUE(tree.has_state(flat));
+  EXPECT_FALSE(tree.has_state(deep));
+}
+
 TEST_F(StatePoliciesTest, MarconiLeavesOtherNamespacesTheirFloor) {
   const NodeId own = tree.add_root(0, 7);
   const NodeId held = computed(count_from(0, 32), own);
@@ -113,15 +124,19 @@ TEST_F(StatePoliciesTest, GdsKnowsWhenTheStateAboveGoes) {
 
 // What is not used grows old: after others went, one that came later stays though it saves less.
 TEST_F(StatePoliciesTest, GdsLetsGoOfWhatSavesMuchAndIsNotUsed) {
-  tree.set_policy(Policy::kGds);
-  const NodeId old = leaf(0, 96);  // 96 / 160; others 32 / 96, and the age when they came
-  const NodeId first = leaf(1000, 32);
-  lose_one();
-  EXPECT_FALSE(tree.has_state(first));
-  const NodeId second = leaf(2000, 32);
-  lose_one();
-  EXPECT_FALSE(tree.has_state(old));
-  EXPECT_TRUE(tree.has_state(second));
+  for (const bool used : {false, true}) {
+    tree.drop(root);
+    tree.set_policy(Policy::kGds);
+    const NodeId old = leaf(0, 96);  // 96 / 160; others 32 / 96, and the age when they came
+    const NodeId first = leaf(1000, 32);
+    lose_one();
+    EXPECT_FALSE(tree.has_state(first));
+    if (used) tree.use_state(old);
+    const NodeId second = leaf(2000, 32);
+    lose_one();
+    EXPECT_EQ(tree.has_state(old), used);
+    EXPECT_EQ(tree.has_state(second), !used);
+  }
 }
 
 }  // namespace
