@@ -66,11 +66,11 @@ class Bench {
     const Rows in(kHidden), down(kInner), dense_down(kPerRow * kInner);
     for (int32_t e = 0; e < kExperts; ++e) {
       ExpertWeights& expert = experts_.emplace_back();
-      expert.gate_up = device.pack_gated(kInner, kHidden, in, in);
-      expert.down = device.pack(kHidden, kInner, down);
+      expert.gate_up = device.pack_gated(device.types().weights, kInner, kHidden, in, in);
+      expert.down = device.pack(device.types().weights, kHidden, kInner, down);
     }
-    gate_up_ = device.pack_gated(kPerRow * kInner, kHidden, in, in);
-    down_ = device.pack(kHidden, kPerRow * kInner, dense_down);
+    gate_up_ = device.pack_gated(device.types().weights, kPerRow * kInner, kHidden, in, in);
+    down_ = device.pack(device.types().weights, kHidden, kPerRow * kInner, dense_down);
   }
 
   Bench(const Bench&) = delete;

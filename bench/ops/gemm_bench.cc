@@ -1,7 +1,7 @@
 // GEMM speed of every CPU level, as a share of what the level's multiply-add reaches on registers
 // in the same run. One JSON object per line.
 //
-//   gemm_bench [--isa name] [--dtype bf16|f32] [--threads n] [--quick]
+//   gemm_bench [--isa name] [--dtype bf16|f32|int8] [--threads n] [--quick]
 //
 // Other load and clock changes move all figures of a shared machine, so the peak is measured again
 // before each shape, and both take the best of several repetitions.
@@ -82,7 +82,7 @@ class LayerBench {
         values_(static_cast<size_t>(layer.k) * 64),
         y_(static_cast<size_t>(max_rows * layer.n)) {
     fill(values_);
-    w_ = device.pack(layer.n, layer.k, Rows(layer, values_));
+    w_ = device.pack(device.types().layers(), layer.n, layer.k, Rows(layer, values_));
     x_.ld = device.act_ld(layer.k);
     x_bytes_ = static_cast<size_t>(x_.ld * max_rows) * device.act_bytes();
     x_.data = device.allocate(x_bytes_);
@@ -98,13 +98,13 @@ class LayerBench {
 
   void run(int64_t rows) {
     const double flop = 2.0 * static_cast<double>(rows * layer_.k * layer_.n);
-    double peak = measure_peak(device_);
+    double peak = measure_peak(device_, w_.format);
     const double budget = std::clamp(flop / peak * 10, 0.1, 1.0);
     const double time = best_time(budget, [&] { multiply(rows); });
-    peak = std::max(peak, measure_peak(device_));
+    peak = std::max(peak, measure_peak(device_, w_.format));
     print("libprefix", rows, flop / time, peak);
 #ifdef PREFIX_WITH_ONEDNN
-    if (!compare_) return;
+    if (!compare_ || w_.format == WeightFormat::kInt8) return;
     prefix::ops::OnednnGemm other(device_.types().weights, rows, layer_.n, layer_.k, rows_of(rows),
                                   rows_of(layer_.n));
     const int threads = device_.context().threads->count();
@@ -130,7 +130,9 @@ class LayerBench {
         "\"layer\":\"%s\",\"m\":%lld,\"k\":%lld,\"n\":%lld,\"gflops\":%.1f,\"peak_gflops\":%.1f,"
         "\"share\":%.3f}\n",
         engine.c_str(), std::string(device_.isa()).c_str(),
-        device_.types().weights == WeightFormat::kBf16 ? "bf16" : "f32",
+        w_.format == WeightFormat::kInt8   ? "int8"
+        : w_.format == WeightFormat::kBf16 ? "bf16"
+                                           : "f32",
         device_.context().threads->count(), layer_.name, static_cast<long long>(rows),
         static_cast<long long>(layer_.k), static_cast<long long>(layer_.n), flops * 1e-9,
         peak * 1e-9, flops / peak);
@@ -183,6 +185,7 @@ int main(int argc, char** argv) {
       CpuOptions options;
       options.isa = level.name;
       options.types = arguments.dtype == "f32" ? prefix::ops::kF32Types : prefix::ops::kBf16Types;
+      options.types.int8_layers = arguments.dtype == "int8";
       options.threads = std::make_shared<prefix::Threads>(threads);
       CpuDevice device(options);
       // oneDNN chooses its own instructions: once, next to our choice, unless a level was named.

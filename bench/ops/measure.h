@@ -29,10 +29,11 @@ inline double best_time(double budget, const std::function<void()>& work) {
 }
 
 // FLOP/s of all threads of the device in multiply-adds on registers.
-inline double measure_peak(ops::CpuDevice& device) {
+inline double measure_peak(ops::CpuDevice& device, ops::WeightFormat format) {
   const ops::GemmKernels& kernels = device.context().kernels->gemm;
-  const auto peak =
-      device.types().weights == ops::WeightFormat::kBf16 ? kernels.peak_bf16 : kernels.peak_f32;
+  const auto peak = format == ops::WeightFormat::kInt8   ? kernels.peak_int8
+                    : format == ops::WeightFormat::kBf16 ? kernels.peak_bf16
+                                                         : kernels.peak_f32;
   const int threads = device.context().threads->count();
   kernels.begin();
   const double flop_per_iteration = peak(1000) / 1000;
@@ -47,6 +48,9 @@ inline double measure_peak(ops::CpuDevice& device) {
     });
   });
   return threads * flop_per_iteration * static_cast<double>(iterations) / time;
+}
+inline double measure_peak(ops::CpuDevice& device) {
+  return measure_peak(device, device.types().weights);
 }
 
 }  // namespace prefix::bench

@@ -102,7 +102,7 @@ std::string Engine::info_json() {
   for (const OptionInfo& o : option_table())
     if (o.scope == OptionScope::kEngine) json.field(o.key, options_.get(o.key));
   json.close('}').field("device", info_.device).field("isa", info_.isa);
-  json.field("dtype", info_.dtype).field("threads", info_.threads);
+  json.field("dtype", info_.dtype).field("compute", info_.compute).field("threads", info_.threads);
   json.field("cpus", info_.cpus).field("pool", info_.pool);
   json.list("warnings", warnings_);
   return json.close('}').text();
@@ -122,6 +122,7 @@ void Engine::fill_info(const std::string& source_name) {
   info_.isa = device_->isa();
   info_.device = device_->name();
   info_.dtype = device_->types().weights == ops::WeightFormat::kF32 ? "f32" : "bf16";
+  info_.compute = device_->types().int8_layers ? "int8" : info_.dtype;
   info_.vocab_size = c.vocab_size;
   info_.hidden = c.hidden;
   info_.layers = c.layers;

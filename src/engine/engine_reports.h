@@ -71,7 +71,7 @@ struct TierInfo {
 };
 
 struct EngineInfo {  // of a loaded engine
-  std::string name, architecture, isa, device, dtype;
+  std::string name, architecture, isa, device, dtype, compute;
   std::string cpus;   // that its worker threads are bound to; empty: to none
   bool pool = false;  // other engines may use these threads as well
   int32_t vocab_size = 0, hidden = 0, layers = 0, max_positions = 0, threads = 0;

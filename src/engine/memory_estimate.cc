@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/quote.h"
 #include "base/status.h"
 #include "model/architecture.h"
 #include "model/layer.h"
@@ -19,8 +20,13 @@ constexpr int64_t kGpuRows = 4096;
 
 ops::DeviceOptions device_options_of(const Options& options) {
   const ops::CudaAttention attention = ops::cuda_attention_of(options.get("cuda_attention"));
+  ops::NumericTypes types = options.get("dtype") == "f32" ? ops::kF32Types : ops::kBf16Types;
+  types.int8_layers = options.get("compute") == "int8";
+  if (types.int8_layers && options.get("device") != "cpu")
+    fail(Code::kUnsupportedDevice, "compute=int8 runs on device \"cpu\" only; device is ",
+         quote(options.get("device")));
   return {options.get("device"),
-          options.get("dtype") == "f32" ? ops::kF32Types : ops::kBf16Types,
+          types,
           options.get("isa"),
           nullptr,
           options.get_bool("invariant"),
@@ -76,8 +82,8 @@ MemoryEstimate estimate_of(const ModelFiles& files, const Options& options) {
   const int32_t positions = context_length(options, c);
 
   MemoryEstimate e;
-  e.weight_bytes = packed_bytes(weight_shapes(files, architecture, types.weights)) +
-                   rope_table_bytes(c, positions);
+  e.weight_bytes =
+      packed_bytes(weight_shapes(files, architecture, types)) + rope_table_bytes(c, positions);
   const ops::KvLayout kv = kv_layout_of(c, kv_layers(resolve_layers(c, architecture)), types.kv);
   const auto page_bytes = static_cast<int64_t>(kv.page_bytes());
   const int64_t state_bytes = state_layout_of(c).stored_bytes(kv.page_bytes());

@@ -267,16 +267,17 @@ class AdapterLoader {
     if (rank == 0) return;
     const Module& module = modules_[begin];
     ops::Device& device = adapter_.device_;
+    const ops::WeightFormat format = device.types().weights;
     ops::LowRank& out = adapter_.layers_[module.layer].*module.matrix;
-    out.a = device.pack(rank, module.k, TensorRows(std::move(a)));
+    out.a = device.pack(format, rank, module.k, TensorRows(std::move(a)));
     adapter_.bytes_ += static_cast<int64_t>(out.a.bytes());
     const LayerSpec& spec = specs_[module.layer];
     const int64_t inner = config_.intermediate;
     const bool gated =
         module.matrix == &AdapterLayer::gate_up && spec.feed_forward == FeedForward::kGated;
-    out.b = gated ? device.pack_gated(inner, rank, BlockDiagonal(b, rank, 0),
+    out.b = gated ? device.pack_gated(format, inner, rank, BlockDiagonal(b, rank, 0),
                                       BlockDiagonal(b, rank, inner))
-                  : device.pack(columns_of(begin, end), rank, BlockDiagonal(b, rank, 0));
+                  : device.pack(format, columns_of(begin, end), rank, BlockDiagonal(b, rank, 0));
     adapter_.bytes_ += static_cast<int64_t>(out.b.bytes());
     adapter_.widest_ = std::max(adapter_.widest_, rank);
     adapter_.matrices_ += static_cast<int64_t>(b.size());

@@ -85,7 +85,7 @@ int64_t flops_per_token(const std::vector<Group>& groups, bool has_output,
 std::string model_info_json(const std::string& path) {
   const ModelFiles files = open_model(path);
   // What a load refuses of names and shapes is refused here.
-  weight_shapes(files, find_architecture(files.config.architecture), ops::WeightFormat::kBf16);
+  weight_shapes(files, find_architecture(files.config.architecture), ops::kBf16Types);
   const ModelConfig& c = files.config;
   const std::vector<Group> groups = groups_of(files.tensors->tensors(), c);
   int64_t parameters = 0, bytes = 0;

@@ -1,5 +1,7 @@
 #include "model/step_memory.h"
 
+#include <algorithm>
+
 #include "base/status.h"
 #include "ops/logits.h"
 #include "ops/weights.h"
@@ -89,6 +91,10 @@ ops::ReserveShape reserve_shape(const ModelConfig& config, const ops::DeviceSize
   shape.rows = rows;
   shape.heads = config.heads;
   shape.inner = config.intermediate;
+  const int64_t hidden = config.hidden, of_expert = config.experts.intermediate;
+  shape.widest =
+      std::max({hidden, int64_t{config.heads} * config.head_dim, int64_t{config.intermediate},
+                config.recurrent.inner(), config.experts.per_token * std::max(hidden, of_expert)});
   shape.pages = pages;
   shape.positions = positions;
   shape.logit_rows = held_logit_rows(device.host_memory());

@@ -22,7 +22,7 @@ class Loader {
  public:
   // device: null to look at the names and shapes of tensors only, as they would be packed.
   Loader(const ModelFiles& files, const Architecture& architecture, ops::Device* device,
-         ops::WeightFormat format, const Model::Progress& progress)
+         const ops::NumericTypes& types, const Model::Progress& progress)
       : files_(files),
         config_(files.config),
         architecture_(architecture),
@@ -30,7 +30,7 @@ class Loader {
         file_names_(*files.tensors, architecture, config_.from_gguf),
         names_(file_names_.patterns()),
         device_(device),
-        format_(format),
+        types_(types),
         progress_(progress) {}
 
   Weights load() {
@@ -269,7 +269,10 @@ class Loader {
 
   void experts(LayerWeights& w) {
     const ExpertConfig& e = config_.experts;
-    w.router = pack(name(names_.router) + ".weight", e.count, config_.hidden);
+    // Not in int8: a near tie would choose another expert.
+    w.router =
+        pack_as(types_.weights, e.count, config_.hidden,
+                TensorRows({part(name(names_.router) + ".weight", e.count, config_.hidden)}));
     if (e.biased) expert_biases(w);
     for (int32_t i = 0; i < e.count; ++i) {
       ops::ExpertWeights& expert = w.experts.emplace_back();
@@ -442,14 +445,25 @@ class Loader {
     return pack(n, k, TensorRows(std::move(parts)));
   }
   ops::PackedWeights pack(int64_t n, int64_t k, const ops::WeightSource& rows) {
-    if (!device_) return ops::PackedWeights::of_shape(format_, n, k);
-    return device_->pack(n, k, rows);
+    return pack_as(format(k), n, k, rows);
+  }
+  ops::PackedWeights pack_as(ops::WeightFormat format, int64_t n, int64_t k,
+                             const ops::WeightSource& rows) {
+    if (!device_) return ops::PackedWeights::of_shape(format, n, k);
+    return device_->pack(format, n, k, rows);
+  }
+  // Of a matrix of a layer or, between them, of the embedding and the head.
+  ops::WeightFormat format(int64_t k) const {
+    if (layer_ < 0) return types_.weights;
+    if (types_.int8_layers && k > ops::kMaxInt8K)
+      fail(Code::kUnsupportedModel, "a matrix of layer ", layer_, " adds ", k,
+           " products to each of its numbers, and compute int8 is limited to ", ops::kMaxInt8K);
+    return types_.layers();
   }
   ops::PackedWeights pack_turned(const std::string& name, int64_t n) {
     const RecurrentConfig& r = config_.recurrent;
     const Tensor& t = tensor(name, {n, r.inner()});
-    if (!device_) return ops::PackedWeights::of_shape(format_, n, r.inner());
-    return device_->pack(n, r.inner(), TurnedColumns(t, r.groups, r.heads, r.head_dim));
+    return pack(n, r.inner(), TurnedColumns(t, r.groups, r.heads, r.head_dim));
   }
   ops::PackedWeights pack_gated(int64_t n, int64_t k, const TensorRows::Part& gate,
                                 const TensorRows::Part& up) {
@@ -457,8 +471,8 @@ class Loader {
   }
   ops::PackedWeights pack_gated(int64_t n, int64_t k, const ops::WeightSource& gate,
                                 const ops::WeightSource& up) {
-    if (!device_) return ops::PackedWeights::of_gated_shape(format_, n, k);
-    return device_->pack_gated(n, k, gate, up);
+    if (!device_) return ops::PackedWeights::of_gated_shape(format(k), n, k);
+    return device_->pack_gated(format(k), n, k, gate, up);
   }
 
   void refuse_extra() const {
@@ -488,7 +502,7 @@ class Loader {
   const TensorNames& names_;
   int32_t layer_ = -1;  // that is being loaded
   ops::Device* device_;
-  ops::WeightFormat format_;
+  const ops::NumericTypes types_;
   const Model::Progress& progress_;
   const std::shared_ptr<Strips> strips_ = std::make_shared<Strips>();  // of transposed tensors
   std::set<std::string> used_;
@@ -524,12 +538,12 @@ bool is_left_out(std::string_view name, const ModelConfig& config,
 
 Weights load_weights(const ModelFiles& files, const Architecture& architecture, ops::Device& device,
                      const Model::Progress& progress) {
-  return Loader(files, architecture, &device, device.types().weights, progress).load();
+  return Loader(files, architecture, &device, device.types(), progress).load();
 }
 
 Weights weight_shapes(const ModelFiles& files, const Architecture& architecture,
-                      ops::WeightFormat format) {
-  return Loader(files, architecture, nullptr, format, nullptr).load();
+                      const ops::NumericTypes& types) {
+  return Loader(files, architecture, nullptr, types, nullptr).load();
 }
 
 int64_t packed_bytes(const Weights& weights) {

@@ -16,7 +16,7 @@ Weights load_weights(const ModelFiles& files, const Architecture& architecture, 
 // The same without a device: shapes without data. No tensor is read; what load_weights() refuses of
 // names and shapes is refused.
 Weights weight_shapes(const ModelFiles& files, const Architecture& architecture,
-                      ops::WeightFormat format);
+                      const ops::NumericTypes& types);
 
 // Whether a tensor belongs to a part of the model that is not run: the heads that predict several
 // tokens, the part that sees.

@@ -21,6 +21,9 @@ constexpr size_t compute_bytes(ComputeType type) { return type == ComputeType::k
 struct NumericTypes {
   WeightFormat weights = WeightFormat::kBf16;
   KvType kv = KvType::kBf16;
+  bool int8_layers = false;  // matrices of layers in int8 instead, and products with them
+
+  WeightFormat layers() const { return int8_layers ? WeightFormat::kInt8 : weights; }
 };
 // The values of option dtype.
 inline constexpr NumericTypes kBf16Types = {WeightFormat::kBf16, KvType::kBf16};
@@ -31,6 +34,7 @@ struct ReserveShape {
   int64_t rows = 0;
   int32_t heads = 0;
   int64_t inner = 0;       // columns of linear_gated
+  int64_t widest = 0;      // numbers of a row that one product reads, or the experts of a row
   int64_t pages = 0;       // of the pool, at most
   int64_t positions = 0;   // of the longest sequence
   int64_t logit_rows = 0;  // rows of logits that are held at a time

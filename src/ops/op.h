@@ -100,11 +100,13 @@ class Device {
   // The arrays are read until the step is over. Throws kOutOfDeviceMemory.
   virtual std::unique_ptr<Step> begin_step(const StepArrays& arrays) = 0;
 
-  // Packs W[n, k] row by row, on all threads. The matrix lives until release(data, bytes()).
-  virtual PackedWeights pack(int64_t n, int64_t k, const WeightSource& rows) = 0;
+  // Packs W[n, k] row by row, on all threads: types().weights, or int8 on the CPU. The matrix lives
+  // until release(data, bytes()).
+  virtual PackedWeights pack(WeightFormat format, int64_t n, int64_t k,
+                             const WeightSource& rows) = 0;
   // Packs gate[n, k] and up[n, k] for linear_gated: panel 2j = gate columns 32j.., 2j+1 = up.
-  virtual PackedWeights pack_gated(int64_t n, int64_t k, const WeightSource& gate,
-                                   const WeightSource& up) = 0;
+  virtual PackedWeights pack_gated(WeightFormat format, int64_t n, int64_t k,
+                                   const WeightSource& gate, const WeightSource& up) = 0;
 
   // out = x / sqrt(mean(x^2) + eps) * weight, rows [0, rows), columns `n`.
   virtual void rms_norm(const float* x, int64_t ld, const float* weight, float eps, int64_t rows,

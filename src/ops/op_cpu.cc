@@ -10,13 +10,14 @@
 #include "ops/cpu/gemm.h"
 #include "ops/cpu/memory.h"
 #include "ops/cpu/pack.h"
+#include "ops/cpu/quantise.h"
 #include "ops/cpu/step.h"
 
 namespace prefix::ops {
 CpuDevice::CpuDevice(const CpuOptions& options)
     : isa_(choose_isa(options.isa)),
       threads_(options.threads ? options.threads : std::make_shared<Threads>(1)),
-      sizes_(compute_type_of(options.types, kernel_table(isa_))) {
+      sizes_(compute_type_of(options.types, kernel_table(isa_)), options.types.int8_layers) {
   scratch_ = std::make_unique<Scratch[]>(static_cast<size_t>(threads_->count()));
   context_.threads = threads_.get();
   context_.scratch = scratch_.get();
@@ -37,6 +38,11 @@ int64_t CpuSizes::f32_ld(int64_t columns) const { return (columns + 31) / 32 * 3
 
 int64_t CpuSizes::usable_bytes() const { return resources().available_bytes; }
 
+size_t CpuSizes::workspace_bytes(const ReserveShape& shape) const {
+  return int8_layers_ ? static_cast<size_t>(shape.rows) * QuantisedRows::row_bytes(shape.widest)
+                      : 0;
+}
+
 std::byte* CpuDevice::allocate(size_t bytes) { return map_memory(bytes); }
 
 int64_t CpuDevice::free_bytes() const { return resources().available_bytes; }
@@ -47,24 +53,24 @@ PackedWeights CpuDevice::pack_from(PackedWeights shape,
                                    std::span<const WeightSource* const> sources, int64_t n) {
   std::byte* const data = allocate(shape.bytes());
   try {
-    pack_panels(*threads_, shape, sources, n, data);
+    shape.data = data;
+    pack_panels(*threads_, context_.kernels->rows, shape, sources, n, data);
   } catch (...) {
     release(data, shape.bytes());
     throw;
   }
-  shape.data = data;
   return shape;
 }
 
-PackedWeights CpuDevice::pack(int64_t n, int64_t k, const WeightSource& rows) {
+PackedWeights CpuDevice::pack(WeightFormat format, int64_t n, int64_t k, const WeightSource& rows) {
   const std::array<const WeightSource*, 1> sources = {&rows};
-  return pack_from(PackedWeights::of_shape(context_.types.weights, n, k), sources, n);
+  return pack_from(PackedWeights::of_shape(format, n, k), sources, n);
 }
 
-PackedWeights CpuDevice::pack_gated(int64_t n, int64_t k, const WeightSource& gate,
-                                    const WeightSource& up) {
+PackedWeights CpuDevice::pack_gated(WeightFormat format, int64_t n, int64_t k,
+                                    const WeightSource& gate, const WeightSource& up) {
   const std::array<const WeightSource*, 2> sources = {&gate, &up};
-  return pack_from(PackedWeights::of_gated_shape(context_.types.weights, n, k), sources, n);
+  return pack_from(PackedWeights::of_gated_shape(format, n, k), sources, n);
 }
 
 void CpuDevice::linear(const PackedWeights& w, const float* bias, ActivationBuffer x, int64_t rows,
@@ -141,7 +147,8 @@ std::unique_ptr<Step> CpuDevice::begin_step(const StepArrays& arrays) {
 
 std::unique_ptr<DeviceSizes> cpu_device_sizes(const CpuOptions& options) {
   return std::make_unique<CpuSizes>(
-      compute_type_of(options.types, kernel_table(choose_isa(options.isa))));
+      compute_type_of(options.types, kernel_table(choose_isa(options.isa))),
+      options.types.int8_layers);
 }
 
 std::unique_ptr<Device> make_cpu_device(const CpuOptions& options) {

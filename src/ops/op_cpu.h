@@ -12,7 +12,8 @@ namespace prefix::ops {
 
 class CpuSizes final : public DeviceSizes {
  public:
-  explicit CpuSizes(ComputeType compute_type) : compute_type_(compute_type) {}
+  CpuSizes(ComputeType compute_type, bool int8_layers)
+      : compute_type_(compute_type), int8_layers_(int8_layers) {}
   ComputeType compute_type() const override { return compute_type_; }
   size_t projection_bytes() const override { return sizeof(float); }
   int64_t act_ld(int64_t columns) const override;
@@ -20,10 +21,12 @@ class CpuSizes final : public DeviceSizes {
   bool host_memory() const override { return true; }
   int64_t usable_bytes() const override;
   size_t own_bytes() const override { return 0; }
-  size_t workspace_bytes(const ReserveShape&) const override { return 0; }
+  // Activations in whole numbers, of one product at a time.
+  size_t workspace_bytes(const ReserveShape& shape) const override;
 
  private:
   ComputeType compute_type_;
+  bool int8_layers_;
 };
 
 class CpuDevice final : public Device {
@@ -34,6 +37,9 @@ class CpuDevice final : public Device {
 
   std::string_view name() const override { return "cpu"; }
   std::string_view isa() const override { return isa_name(isa_); }
+  std::string numerics() const override {
+    return std::string(isa()) + (context_.types.int8_layers ? " int8" : "");
+  }
   NumericTypes types() const override { return context_.types; }
   const DeviceSizes& sizes() const override { return sizes_; }
 
@@ -42,8 +48,8 @@ class CpuDevice final : public Device {
   int64_t free_bytes() const override;
   std::unique_ptr<Step> begin_step(const StepArrays& arrays) override;
 
-  PackedWeights pack(int64_t n, int64_t k, const WeightSource& rows) override;
-  PackedWeights pack_gated(int64_t n, int64_t k, const WeightSource& gate,
+  PackedWeights pack(WeightFormat format, int64_t n, int64_t k, const WeightSource& rows) override;
+  PackedWeights pack_gated(WeightFormat format, int64_t n, int64_t k, const WeightSource& gate,
                            const WeightSource& up) override;
 
   void rms_norm(const float* x, int64_t ld, const float* weight, float eps, int64_t rows, int64_t n,

@@ -48,8 +48,8 @@ class GpuDevice final : public Device {
   // How often a kernel was asked for, replayed or not.
   int64_t launches(gpu::Kernel kernel) const { return context_.runtime->launches(kernel); }
 
-  PackedWeights pack(int64_t n, int64_t k, const WeightSource& rows) override;
-  PackedWeights pack_gated(int64_t n, int64_t k, const WeightSource& gate,
+  PackedWeights pack(WeightFormat format, int64_t n, int64_t k, const WeightSource& rows) override;
+  PackedWeights pack_gated(WeightFormat format, int64_t n, int64_t k, const WeightSource& gate,
                            const WeightSource& up) override;
 
   void rms_norm(const float* x, int64_t ld, const float* weight, float eps, int64_t rows, int64_t n,

@@ -12,7 +12,8 @@ PackedWeights PackedWeights::of_shape(WeightFormat format, int64_t n, int64_t k)
   weights.format = format;
   weights.n = n;
   weights.k = k;
-  weights.k_padded = (k + 31) / 32 * 32;
+  const int64_t step = format == WeightFormat::kInt8 ? 64 : 32;
+  weights.k_padded = (k + step - 1) / step * step;
   return weights;
 }
 
@@ -21,12 +22,13 @@ PackedWeights PackedWeights::panel_of(int64_t column) const {
   PackedWeights one = *this;
   one.n = std::min(kPanelColumns, n - panel * kPanelColumns);
   one.data = data + static_cast<size_t>(panel) * panel_bytes();
+  if (scales != nullptr) one.scales = scales + panel * kPanelColumns;
   return one;
 }
 
 void RowReader::read(const WeightSource& source, int64_t row, std::byte* out) {
   const TensorType type = source.type(row);
-  const bool f32 = format_ == WeightFormat::kF32;
+  const bool f32 = format_ != WeightFormat::kBf16;
   if (type == (f32 ? TensorType::kF32 : TensorType::kBF16)) return source.read(row, out);
   blocks_.resize(static_cast<size_t>(blocks_bytes(type, k_)));
   source.read(row, blocks_.data());

@@ -17,10 +17,23 @@
 
 namespace prefix::ops {
 
-// How a device keeps weights.
-enum class WeightFormat : int32_t { kBf16 = 0, kF32 = 1 };
+// How a device keeps weights. int8: of rotated rows, one scale each (rotation.h); on the CPU only.
+enum class WeightFormat : int32_t { kBf16 = 0, kF32 = 1, kInt8 = 2 };
 
-constexpr size_t weight_bytes(WeightFormat format) { return format == WeightFormat::kBf16 ? 2 : 4; }
+constexpr size_t weight_bytes(WeightFormat format) {
+  switch (format) {
+    case WeightFormat::kInt8:
+      return 1;
+    case WeightFormat::kBf16:
+      return 2;
+    case WeightFormat::kF32:
+      break;
+  }
+  return 4;
+}
+
+// The longest sums of int8 products that stay below 2^31, and of int8 numbers that f32 holds exactly.
+inline constexpr int64_t kMaxInt8K = 131072;
 
 constexpr int64_t panels_of(int64_t columns) {
   return (columns + kPanelColumns - 1) / kPanelColumns;
@@ -30,13 +43,17 @@ constexpr int64_t whole_panels(int64_t columns) { return panels_of(columns) * kP
 // A weight matrix W[n, k] (as in y = x W^T), packed for the device. Panels of 32 output columns:
 //   bf16: [panels][k_padded/2][32][2]      k padded with zeros to a multiple of 32
 //   f32:  [panels][k_padded][32]
-// Columns n.. of the last panel are zero. A GPU has rows of k_padded there, 32 to a panel.
+//   int8: [panels][k_padded/4][32][4]      k padded to a multiple of 64; each number + 128, unsigned
+// Columns n.. of the last panel are zero. A GPU has rows of k_padded there, 32 to a panel. Behind the
+// panels of int8 are the scales of all columns (of pairs of panels) and the signs of the rotation.
 struct PackedWeights {
   WeightFormat format = WeightFormat::kBf16;
   int64_t n = 0;
   int64_t k = 0;
   int64_t k_padded = 0;
   const std::byte* data = nullptr;  // 64-byte aligned, owned by the device
+  const float* scales = nullptr;    // of int8: [panels() up to an even number][32]
+  const float* signs = nullptr;     // of int8: [k_padded], of each k +1 or -1
 
   // Without memory yet.
   static PackedWeights of_shape(WeightFormat format, int64_t n, int64_t k);
@@ -49,7 +66,12 @@ struct PackedWeights {
     return static_cast<size_t>(k_padded * kPanelColumns) * weight_bytes(format);
   }
   int64_t panels() const { return panels_of(n); }
-  size_t bytes() const { return panel_bytes() * static_cast<size_t>(panels()); }
+  size_t bytes() const {
+    const size_t all_panels = panel_bytes() * static_cast<size_t>(panels());
+    if (format != WeightFormat::kInt8) return all_panels;
+    return all_panels + static_cast<size_t>(scale_count() + k_padded) * sizeof(float);
+  }
+  int64_t scale_count() const { return (panels() + 1) / 2 * 2 * kPanelColumns; }
   // The single panel that holds output column `column`, as a matrix of up to 32 columns.
   PackedWeights panel_of(int64_t column) const;
 };
@@ -67,7 +89,7 @@ class WeightSource {
 class RowReader {
  public:
   RowReader(WeightFormat format, int64_t k) : format_(format), k_(k) {}
-  // `out`: [k] elements, bf16 or f32. Rounds to nearest even.
+  // `out`: [k] elements, bf16 or f32, which int8 is made of. Rounds to nearest even.
   void read(const WeightSource& source, int64_t row, std::byte* out);
 
  private:

@@ -35,8 +35,10 @@ class StillDevice final : public ops::Device {
   int64_t free_bytes() const override { return 0; }
   std::unique_ptr<ops::Step> begin_step(const ops::StepArrays&) override { std::abort(); }
 
-  ops::PackedWeights pack(int64_t, int64_t, const ops::WeightSource&) override { std::abort(); }
-  ops::PackedWeights pack_gated(int64_t, int64_t, const ops::WeightSource&,
+  ops::PackedWeights pack(ops::WeightFormat, int64_t, int64_t, const ops::WeightSource&) override {
+    std::abort();
+  }
+  ops::PackedWeights pack_gated(ops::WeightFormat, int64_t, int64_t, const ops::WeightSource&,
                                 const ops::WeightSource&) override {
     std::abort();
   }

@@ -25,7 +25,7 @@ class GpuRows : public GpuTest {
     ASSERT_NEAR(got, want, relative * std::abs(want) + 4e-6) << what;
   }
   PackedWeights pack(const std::vector<float>& rows, int64_t n, int64_t k) {
-    return device_->pack(n, k, FloatRows(rows, k));
+    return device_->pack(device_->types().weights, n, k, FloatRows(rows, k));
   }
   void release(const PackedWeights& m) {
     device_->release(const_cast<std::byte*>(m.data), m.bytes());
@@ -184,7 +184,8 @@ TEST_P(GpuRows, LinearGated) {
     const int64_t m = 9, k = 64;
     const std::vector<float> g = random(n * k), u = random(n * k), x = random(m * k);
     const std::vector<float> bias_g = random(n), bias_u = random(n);
-    const PackedWeights both = device_->pack_gated(n, k, FloatRows(g, k), FloatRows(u, k));
+    const PackedWeights both =
+        device_->pack_gated(device_->types().weights, n, k, FloatRows(g, k), FloatRows(u, k));
     const int64_t ld = device_->act_ld(k), ld_out = device_->act_ld(n);
     const DeviceArray dx(*device_, activations(x, m, k, ld)), dg(*device_, bias_g),
         du(*device_, bias_u), out(*device_, static_cast<size_t>(m * ld_out) * device_->act_bytes());

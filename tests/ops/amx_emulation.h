@@ -85,6 +85,26 @@ struct EmulatedTiles {
     }
   }
 
+  template <int kC, int kA, int kB>
+  static void multiply_int8() {
+    ASSERT_TRUE(configured);
+    ASSERT_EQ(config.rows[kC], config.rows[kA]);
+    ASSERT_EQ(config.bytes_per_row[kC], config.bytes_per_row[kB]);
+    ASSERT_EQ(config.bytes_per_row[kA] / 4, config.rows[kB]);
+    for (int m = 0; m < config.rows[kC]; ++m) {
+      for (int n = 0; n < config.bytes_per_row[kC] / 4; ++n) {
+        uint32_t c;
+        std::memcpy(&c, &registers[kC].rows[m][4 * n], 4);
+        for (int k = 0; k < config.bytes_per_row[kA]; ++k) {
+          const auto a = static_cast<int8_t>(registers[kA].rows[m][k]);
+          const unsigned char b = registers[kB].rows[k / 4][4 * n + k % 4];
+          c += static_cast<uint32_t>(a * b);
+        }
+        std::memcpy(&registers[kC].rows[m][4 * n], &c, 4);
+      }
+    }
+  }
+
  private:
   static float element(int tile, int row, int index) {
     uint16_t x;

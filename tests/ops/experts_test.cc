@@ -153,9 +153,11 @@ TEST_P(Experts, ABlockIsTheWeightedSumOfItsExpertsWhateverTheRowsAround) {
   }
   for (size_t e = 0; e < kExperts; ++e) {
     ExpertWeights w;
-    w.gate_up = device_->pack_gated(kInner, kHidden, FloatRows(block.gate[e], kHidden),
-                                    FloatRows(block.up[e], kHidden));
-    w.down = device_->pack(kHidden, kInner, FloatRows(block.down[e], kInner));
+    w.gate_up =
+        device_->pack_gated(device_->types().weights, kInner, kHidden,
+                            FloatRows(block.gate[e], kHidden), FloatRows(block.up[e], kHidden));
+    w.down =
+        device_->pack(device_->types().weights, kHidden, kInner, FloatRows(block.down[e], kInner));
     if (biased) {
       w.gate_bias = block.gate_bias[e].data();
       w.up_bias = block.up_bias[e].data();

@@ -64,7 +64,7 @@ struct Weights {
 
   Weights(CpuDevice& d, std::vector<float> w, int64_t n, int64_t k)
       : device(&d), rows(std::move(w)) {
-    matrix = d.pack(n, k, FloatRows(rows, k));
+    matrix = d.pack(d.types().weights, n, k, FloatRows(rows, k));
   }
   Weights(const Weights&) = delete;
   Weights& operator=(const Weights&) = delete;
@@ -188,8 +188,8 @@ TEST_P(GemmTest, GatedMatchesFloat64) {
       SCOPED_TRACE(testing::Message() << "m " << s.m << " n " << s.n << " k " << s.k);
       Weights gate(*device_, random_floats(s.n * s.k), s.n, s.k);
       Weights up(*device_, random_floats(s.n * s.k), s.n, s.k);
-      const PackedWeights both =
-          device_->pack_gated(s.n, s.k, FloatRows(gate.rows, s.k), FloatRows(up.rows, s.k));
+      const PackedWeights both = device_->pack_gated(
+          device_->types().weights, s.n, s.k, FloatRows(gate.rows, s.k), FloatRows(up.rows, s.k));
       Activations x(*device_, s.m, s.k);
       x.fill(random_floats(s.m * s.k), s.m, s.k);
       std::vector<float> bias_gate = random_floats(s.n);
@@ -260,7 +260,7 @@ TEST_P(GemmTest, BitsDoNotDependOnCompany) {
 TEST_P(GemmTest, GatedBitsDoNotDependOnCompany) {
   const Shape s{70, 100, 96};
   const FloatRows rows(random_floats(s.n * s.k), s.k);
-  const PackedWeights both = device_->pack_gated(s.n, s.k, rows, rows);
+  const PackedWeights both = device_->pack_gated(device_->types().weights, s.n, s.k, rows, rows);
   Activations x(*device_, s.m, s.k);
   x.fill(random_floats(s.m * s.k), s.m, s.k);
   Activations all(*device_, s.m, s.n);
@@ -324,11 +324,11 @@ TEST_P(GemmTest, ThinBitsDoNotDependOnCompany) {
   const std::unique_ptr<CpuDevice> alone = make_device(1);
   const Shape s{110, 200, 400};
   const FloatRows rows(random_floats(s.n * s.k), s.k);
-  const PackedWeights both = device_->pack_gated(s.n, s.k, rows, rows);
+  const PackedWeights both = device_->pack_gated(device_->types().weights, s.n, s.k, rows, rows);
   Weights w(*device_, random_floats(s.n * s.k), s.n, s.k);
   Weights a(*device_, random_floats(9 * s.k), 9, s.k), b(*device_, random_floats(s.n * 9), s.n, 9);
   const FloatRows thin(random_floats(s.n * 9), 9);
-  const PackedWeights gated_b = device_->pack_gated(s.n, 9, thin, thin);
+  const PackedWeights gated_b = device_->pack_gated(device_->types().weights, s.n, 9, thin, thin);
   const LowRank plain{a.matrix, b.matrix}, gated{a.matrix, gated_b};
   Activations x(*device_, s.m, s.k);
   x.fill(random_floats(s.m * s.k), s.m, s.k);
@@ -469,7 +469,8 @@ TEST_P(GemmTest, NotANumberPassesTheLimitsOfAnActivation) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<float> zeros(static_cast<size_t>(n * k));
-  const PackedWeights both = device_->pack_gated(n, k, FloatRows(zeros, k), FloatRows(zeros, k));
+  const PackedWeights both =
+      device_->pack_gated(device_->types().weights, n, k, FloatRows(zeros, k), FloatRows(zeros, k));
   Activations x(*device_, 1, k), out(*device_, 1, n);
   x.fill(zeros, 1, k);
   std::vector<float> gate(n, 100), up(n, 100);

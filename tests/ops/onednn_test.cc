@@ -33,7 +33,7 @@ TEST_P(OnednnTest, Agrees) {
     other.run(2);
     const std::vector<float> want = other.result();
 
-    const PackedWeights matrix = device->pack(s.n, s.k, FloatRows(w, s.k));
+    const PackedWeights matrix = device->pack(device->types().weights, s.n, s.k, FloatRows(w, s.k));
     const int64_t ld = device->act_ld(s.k);
     const size_t bytes = static_cast<size_t>(s.m * ld) * device->act_bytes();
     const ActivationBuffer act{device->allocate(bytes), ld};

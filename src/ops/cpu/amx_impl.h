@@ -10,7 +10,8 @@
 //
 // A tile register holds 16 rows of 64 bytes: 16 x 32 of A, 16 k pairs x 16 columns of a B panel
 // (whose rows are 128 bytes apart), 16 x 16 of C. An element of C takes 32 k per multiplication, in
-// ascending order, in both shapes.
+// ascending order, in both shapes. Whole numbers of a byte lie in quads where bf16 lie in pairs: the same
+// loops, with 64 k in a tile.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +23,9 @@ namespace prefix::ops {
 namespace {
 
 constexpr int kTileRows = 16;
-constexpr int64_t kTileK = 32;
-constexpr int64_t kPanelStride = 128;                     // bytes of one k pair in a panel
-constexpr int64_t kPanelTile = kPanelStride * kTileRows;  // bytes of 32 k in a panel
+constexpr int64_t kTileK = 32;                            // of bf16
+constexpr int64_t kPanelStride = 128;                     // bytes of one k pair or quad in a panel
+constexpr int64_t kPanelTile = kPanelStride * kTileRows;  // bytes of a tile's k in a panel
 constexpr int64_t kRightHalf = 64;                        // bytes to columns 16..31 of a panel
 
 // Registers 0..3 hold C, 4 and 5 A, 6 and 7 B. With fewer than 16 rows, C and tile 4 are shorter,
@@ -37,6 +38,24 @@ constexpr TileConfig tile_config(int rows) {
   }
   return config;
 }
+
+// What tiles hold.
+struct Bf16Tiles {
+  using Element = uint16_t;
+  static constexpr int64_t kK = kTileK;
+  template <class T, int kC, int kA, int kB>
+  static void multiply() {
+    T::template multiply<kC, kA, kB>();
+  }
+};
+struct Int8Tiles {
+  using Element = int8_t;
+  static constexpr int64_t kK = 64;
+  template <class T, int kC, int kA, int kB>
+  static void multiply() {
+    T::template multiply_int8<kC, kA, kB>();
+  }
+};
 
 // The row count that this thread's registers are configured for; 0: not configured.
 template <class T>
@@ -76,29 +95,29 @@ inline void start_sum(const TileArgs& t, const float* c) {
 }
 
 // Rows [row, row + 32) of one panel; `c` points at the panel's first column in row `row`.
-template <class T>
+template <class T, class E>
 inline void multiply_full(const TileArgs& t, int64_t row, const void* const* panels, float* c) {
-  const int64_t lda = t.lda * 2;
+  const auto lda = t.lda * static_cast<int64_t>(sizeof(typename E::Element));
   float* const lower = c + kTileRows * t.ldc;
   start_sum<T, 0>(t, c);
   start_sum<T, 1>(t, c + 16);
   start_sum<T, 2>(t, lower);
   start_sum<T, 3>(t, lower + 16);
   for (int64_t chunk = 0; chunk < t.chunks; ++chunk) {
-    const auto* a = static_cast<const uint16_t*>(t.a) + chunk * t.a_chunk + row * t.lda;
+    const auto* a = static_cast<const typename E::Element*>(t.a) + chunk * t.a_chunk + row * t.lda;
     const auto* a_lower = a + kTileRows * t.lda;
     const auto* b = static_cast<const char*>(panels[chunk]);
-    for (int64_t k = 0; k < t.kc; k += kTileK) {
+    for (int64_t k = 0; k < t.kc; k += E::kK) {
       T::template load<4>(a, lda);
       T::template load<6>(b, kPanelStride);
-      T::template multiply<0, 4, 6>();
+      E::template multiply<T, 0, 4, 6>();
       T::template load<7>(b + kRightHalf, kPanelStride);
-      T::template multiply<1, 4, 7>();
+      E::template multiply<T, 1, 4, 7>();
       T::template load<5>(a_lower, lda);
-      T::template multiply<2, 5, 6>();
-      T::template multiply<3, 5, 7>();
-      a += kTileK;
-      a_lower += kTileK;
+      E::template multiply<T, 2, 5, 6>();
+      E::template multiply<T, 3, 5, 7>();
+      a += E::kK;
+      a_lower += E::kK;
       b += kPanelTile;
     }
   }
@@ -109,9 +128,9 @@ inline void multiply_full(const TileArgs& t, int64_t row, const void* const* pan
 }
 
 // The rows that the registers are configured for, from `row`; one panel or both.
-template <class T, bool kBoth>
+template <class T, class E, bool kBoth>
 inline void multiply_few(const TileArgs& t, int64_t row, float* c) {
-  const int64_t lda = t.lda * 2;
+  const auto lda = t.lda * static_cast<int64_t>(sizeof(typename E::Element));
   start_sum<T, 0>(t, c);
   start_sum<T, 1>(t, c + 16);
   if constexpr (kBoth) {
@@ -119,24 +138,24 @@ inline void multiply_few(const TileArgs& t, int64_t row, float* c) {
     start_sum<T, 3>(t, c + 48);
   }
   for (int64_t chunk = 0; chunk < t.chunks; ++chunk) {
-    const auto* a = static_cast<const uint16_t*>(t.a) + chunk * t.a_chunk + row * t.lda;
+    const auto* a = static_cast<const typename E::Element*>(t.a) + chunk * t.a_chunk + row * t.lda;
     const auto* left = static_cast<const char*>(t.b0[chunk]);
     const char* right = nullptr;
     if constexpr (kBoth) right = static_cast<const char*>(t.b1[chunk]);
-    for (int64_t k = 0; k < t.kc; k += kTileK) {
+    for (int64_t k = 0; k < t.kc; k += E::kK) {
       T::template load<4>(a, lda);
       T::template load<6>(left, kPanelStride);
-      T::template multiply<0, 4, 6>();
+      E::template multiply<T, 0, 4, 6>();
       T::template load<7>(left + kRightHalf, kPanelStride);
-      T::template multiply<1, 4, 7>();
+      E::template multiply<T, 1, 4, 7>();
       if constexpr (kBoth) {
         T::template load<6>(right, kPanelStride);
-        T::template multiply<2, 4, 6>();
+        E::template multiply<T, 2, 4, 6>();
         T::template load<7>(right + kRightHalf, kPanelStride);
-        T::template multiply<3, 4, 7>();
+        E::template multiply<T, 3, 4, 7>();
         right += kPanelTile;
       }
-      a += kTileK;
+      a += E::kK;
       left += kPanelTile;
     }
   }
@@ -148,14 +167,14 @@ inline void multiply_few(const TileArgs& t, int64_t row, float* c) {
   }
 }
 
-template <class T>
+template <class T, class E = Bf16Tiles>
 void multiply_tile_amx(const TileArgs& t) {
   int64_t row = 0;
   if (t.rows >= 2 * kTileRows) configure_tiles<T>(kTileRows);
   for (; row + 2 * kTileRows <= t.rows; row += 2 * kTileRows) {
     float* const c = t.c + row * t.ldc;
-    multiply_full<T>(t, row, t.b0, c);
-    if (t.b1 != nullptr) multiply_full<T>(t, row, t.b1, c + 32);
+    multiply_full<T, E>(t, row, t.b0, c);
+    if (t.b1 != nullptr) multiply_full<T, E>(t, row, t.b1, c + 32);
   }
   while (row < t.rows) {
     const int64_t left = t.rows - row;
@@ -163,9 +182,9 @@ void multiply_tile_amx(const TileArgs& t) {
     configure_tiles<T>(rows);
     float* const c = t.c + row * t.ldc;
     if (t.b1 != nullptr) {
-      multiply_few<T, true>(t, row, c);
+      multiply_few<T, E, true>(t, row, c);
     } else {
-      multiply_few<T, false>(t, row, c);
+      multiply_few<T, E, false>(t, row, c);
     }
     row += rows;
   }
@@ -173,7 +192,7 @@ void multiply_tile_amx(const TileArgs& t) {
 
 // FLOP of `iterations` rounds of the 2 x 2 register block without loads. The tiles hold random
 // numbers: on zeros the unit draws less power and runs faster than any real product.
-template <class T>
+template <class T, class E = Bf16Tiles>
 double tile_peak(int64_t iterations) {
   alignas(64) uint16_t numbers[kTileRows * kTileK];
   uint32_t state = 1;
@@ -191,12 +210,12 @@ double tile_peak(int64_t iterations) {
   T::template load<6>(numbers, 64);
   T::template load<7>(numbers, 64);
   for (int64_t n = 0; n < iterations; ++n) {
-    T::template multiply<0, 4, 6>();
-    T::template multiply<1, 4, 7>();
-    T::template multiply<2, 5, 6>();
-    T::template multiply<3, 5, 7>();
+    E::template multiply<T, 0, 4, 6>();
+    E::template multiply<T, 1, 4, 7>();
+    E::template multiply<T, 2, 5, 6>();
+    E::template multiply<T, 3, 5, 7>();
   }
-  return static_cast<double>(iterations) * 4 * 2 * kTileRows * 16 * kTileK;
+  return static_cast<double>(iterations) * 4 * 2 * kTileRows * 16 * E::kK;
 }
 
 }  // namespace

@@ -40,6 +40,11 @@ struct HardwareTiles {
   static void multiply() {
     asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kC), "i"(kA), "i"(kB));
   }
+  // C += A B over quads of bytes, those of A signed, those of B unsigned.
+  template <int kC, int kA, int kB>
+  static void multiply_int8() {
+    asm volatile("tdpbsud %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kC), "i"(kA), "i"(kB));
+  }
 };
 
 }  // namespace

@@ -29,7 +29,19 @@ struct CpuContext {
   size_t act_bytes() const { return compute_bytes(compute_type()); }
   // The products of activations with weights, and with keys and values.
   TileFn tile(WeightFormat format) const {
-    return format == WeightFormat::kBf16 ? kernels->gemm.tile_bf16 : kernels->gemm.tile_f32;
+    switch (format) {
+      case WeightFormat::kBf16:
+        return kernels->gemm.tile_bf16;
+      case WeightFormat::kInt8:
+        return kernels->gemm.tile_int8;
+      case WeightFormat::kF32:
+        break;
+    }
+    return kernels->gemm.tile_f32;
+  }
+  // Of an element that the tile of a product reads of x.
+  size_t operand_bytes(WeightFormat format) const {
+    return format == WeightFormat::kInt8 ? 1 : act_bytes();
   }
   TileFn tile(KvType type) const {
     return type == KvType::kBf16 ? kernels->gemm.tile_bf16 : kernels->gemm.tile_f32;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/status.h"
+#include "ops/cpu/quantise.h"
 
 namespace prefix::ops {
 namespace {
@@ -15,6 +16,10 @@ constexpr int64_t kTileColumns = 64;
 constexpr int64_t kFinishRows = 24;
 static_assert(kFinishRows % (2 * kBlockRows) ==
               0);  // blocks of rows take turns (TileArgs::prefetch)
+// Of which a tile takes a multiple, whatever the format.
+constexpr int64_t kStepK = 64;
+// Rows of x that a task turns into whole numbers.
+constexpr int64_t kQuantisedRows = 8;
 // Tasks per thread: enough to even out a slow core, few enough to reuse the rows of x.
 constexpr int64_t kTasksPerThread = 8;
 
@@ -38,8 +43,8 @@ Plan make_plan(const CpuContext& context, const PackedWeights& w, int64_t rows, 
   plan.row_block = round_up(ceil_div(rows, blocks), gemm.row_step);
   plan.row_block = std::min(plan.row_block, gemm.row_block);
   plan.row_blocks = ceil_div(rows, plan.row_block);
-  const int64_t max_k = gemm.k_block_bytes / static_cast<int64_t>(context.act_bytes());
-  plan.k_block = round_up(ceil_div(w.k_padded, ceil_div(w.k_padded, max_k)), 32);
+  const int64_t max_k = gemm.k_block_bytes / static_cast<int64_t>(context.operand_bytes(w.format));
+  plan.k_block = round_up(ceil_div(w.k_padded, ceil_div(w.k_padded, max_k)), kStepK);
   plan.pairs = ceil_div(w.panels(), 2);
   const int64_t tasks = context.threads->count() == 1
                             ? plan.row_blocks
@@ -50,12 +55,32 @@ Plan make_plan(const CpuContext& context, const PackedWeights& w, int64_t rows, 
   return plan;
 }
 
+// A product and its tasks, which follow those of the products before it.
+struct CutProduct {
+  const GemmProduct* product;
+  Plan plan;
+  int64_t first_task;
+  QuantisedRows quantised;  // x where the weights are int8
+  int64_t first_row;        // of all that are
+
+  int64_t end_task() const { return first_task + plan.row_blocks * plan.pair_blocks; }
+  bool int8() const { return product->w->format == WeightFormat::kInt8; }
+  // What the tiles read.
+  ActivationBuffer x() const {
+    return int8() ? ActivationBuffer{quantised.data, quantised.ld} : product->x;
+  }
+};
+
 // The sums of one row block and panel pair, cut along k, then finished.
 class PairTask {
  public:
-  PairTask(const CpuContext& context, const PackedWeights& w, ActivationBuffer x,
-           const GemmOutput& output)
-      : context_(context), gemm_(context.kernels->gemm), w_(w), x_(x), output_(output) {}
+  PairTask(const CpuContext& context, const CutProduct& cut)
+      : context_(context),
+        gemm_(context.kernels->gemm),
+        w_(*cut.product->w),
+        cut_(cut),
+        x_(cut.x()),
+        output_(cut.product->output) {}
 
   // `more`: the next pair follows.
   void run(int64_t row, int64_t rows, int64_t pair, int64_t k_block, bool more) {
@@ -84,7 +109,8 @@ class PairTask {
       tile.prefetch_step = ceil_div(static_cast<int64_t>(k_bytes), turns);
       const int64_t step = last ? round_up(kFinishRows, gemm_.row_step) : rows;
       for (int64_t r = 0; r < rows; r += step) {
-        tile.a = x_.data + static_cast<size_t>((row + r) * x_.ld + k) * context_.act_bytes();
+        tile.a = x_.data +
+                 static_cast<size_t>((row + r) * x_.ld + k) * context_.operand_bytes(w_.format);
         tile.c = sums + r * kTileColumns;
         tile.rows = std::min(step, rows - r);
         if (next != nullptr) {
@@ -93,6 +119,7 @@ class PairTask {
         }
         if (last) prefetch_output(row + r, tile.rows, pair);
         context_.tile(w_.format)(tile);
+        if (last && cut_.int8()) scale(tile.c, row + r, tile.rows, pair);
         if (last) add_thin(tile.c, row + r, tile.rows, pair);
         if (last) finish(tile.c, row + r, tile.rows, pair);
       }
@@ -100,6 +127,19 @@ class PairTask {
   }
 
  private:
+  // Whole numbers to f32.
+  void scale(float* sums, int64_t row, int64_t rows, int64_t pair) const {
+    ScaleSumsArgs args;
+    args.c = sums;
+    args.ldc = kTileColumns;
+    args.rows = rows;
+    args.columns = 2 * pair + 1 < w_.panels() ? kTileColumns : kPanelColumns;
+    args.corrections = cut_.quantised.corrections + row;
+    args.row_scales = cut_.quantised.scales + row;
+    args.column_scales = w_.scales + pair * kTileColumns;
+    gemm_.scale_sums(args);
+  }
+
   // The sums of rows that have thin matrices go on over their rank.
   void add_thin(float* sums, int64_t row, int64_t rows, int64_t pair) const {
     auto range = std::ranges::upper_bound(output_.thin, row, {}, &LowRankRows::end);
@@ -170,6 +210,7 @@ class PairTask {
   const CpuContext& context_;
   const GemmKernels& gemm_;
   const PackedWeights& w_;
+  const CutProduct& cut_;
   const ActivationBuffer x_;
   const GemmOutput& output_;
 };
@@ -184,31 +225,53 @@ void clear_padding(const CpuContext& context, const PackedWeights& w, Activation
   }
 }
 
-// A product and its tasks, which follow those of the products before it.
-struct CutProduct {
-  const GemmProduct* product;
-  Plan plan;
-  int64_t first_task;
-
-  int64_t end_task() const { return first_task + plan.row_blocks * plan.pair_blocks; }
-};
-
 // `products`: how many run at the same time.
 CutProduct cut(const CpuContext& context, const GemmProduct& product, int64_t products,
                int64_t first_task) {
   const PackedWeights& w = *product.w;
-  PREFIX_CHECK(w.format == context.types.weights);
-  PREFIX_CHECK(product.x.ld >= w.k_padded);
-  clear_padding(context, w, product.x, product.rows);
+  if (w.format != WeightFormat::kInt8) {
+    PREFIX_CHECK(w.format == context.types.weights);
+    PREFIX_CHECK(product.x.ld >= w.k_padded);
+    clear_padding(context, w, product.x, product.rows);
+  }
   for (const LowRankRows& range : product.output.thin) {
     const PackedWeights& b = range.matrices->b;
-    PREFIX_CHECK(b.format == w.format && b.panels() == w.panels());
+    PREFIX_CHECK(b.format == context.types.weights && b.panels() == w.panels());
     PREFIX_CHECK(0 <= range.begin && range.begin <= range.end && range.end <= product.rows);
     PREFIX_CHECK(product.output.thin_x.ld >= b.k_padded);
     clear_padding(context, b, from_row(product.output.thin_x, range.begin, context.act_bytes()),
                   range.end - range.begin);
   }
-  return {&product, make_plan(context, w, product.rows, products), first_task};
+  return {&product, make_plan(context, w, product.rows, products), first_task, {}, 0};
+}
+
+// Of all products with int8 weights: their rows in whole numbers, on all threads together.
+void quantise(const CpuContext& context, std::span<CutProduct> cuts) {
+  size_t bytes = 0;
+  int64_t rows = 0;
+  for (CutProduct& cut : cuts) {
+    cut.first_row = rows;
+    if (!cut.int8()) continue;
+    bytes += QuantisedRows::bytes(*cut.product->w, cut.product->rows);
+    rows += cut.product->rows;
+  }
+  if (rows == 0) return;
+  std::byte* memory = context.partials->reserve(bytes);
+  for (CutProduct& cut : cuts) {
+    if (!cut.int8()) continue;
+    cut.quantised = QuantisedRows::in(*cut.product->w, cut.product->rows, memory);
+    memory += QuantisedRows::bytes(*cut.product->w, cut.product->rows);
+  }
+  context.threads->run(ceil_div(rows, kQuantisedRows), [&](int64_t task, int worker) {
+    const int64_t end = std::min(rows, (task + 1) * kQuantisedRows);
+    for (int64_t row = task * kQuantisedRows; row < end; ++row) {
+      // The last that begins at or before it; those without such rows begin where the next one does.
+      const auto after = std::ranges::upper_bound(cuts, row, {}, &CutProduct::first_row);
+      const CutProduct& own = *std::prev(after);
+      quantise_row(context, *own.product->w, own.product->x, row - own.first_row, worker,
+                   own.quantised);
+    }
+  });
 }
 
 void run_task(const CpuContext& context, const CutProduct& cut, int64_t task) {
@@ -219,7 +282,7 @@ void run_task(const CpuContext& context, const CutProduct& cut, int64_t task) {
   const int64_t count = std::min(plan.row_block, product.rows - row);
   const int64_t pair = task / plan.row_blocks * plan.pair_block;
   const int64_t pair_end = std::min(plan.pairs, pair + plan.pair_block);
-  PairTask pair_task(context, *product.w, product.x, product.output);
+  PairTask pair_task(context, cut);
   context.kernels->gemm.begin();
   for (int64_t p = pair; p < pair_end; ++p)
     pair_task.run(row, count, p, plan.k_block, p + 1 < pair_end);
@@ -232,7 +295,8 @@ void gemm(const CpuContext& context, const PackedWeights& w, ActivationBuffer x,
           const GemmOutput& output) {
   if (rows <= 0 || w.n <= 0) return;
   const GemmProduct product{&w, x, rows, output};
-  const CutProduct only = cut(context, product, 1, 0);
+  CutProduct only = cut(context, product, 1, 0);
+  quantise(context, {&only, 1});
   context.threads->run(only.end_task(), [&](int64_t task, int) { run_task(context, only, task); });
 }
 
@@ -245,6 +309,7 @@ void gemm(const CpuContext& context, std::span<const GemmProduct> products) {
     cuts.push_back(cut(context, product, static_cast<int64_t>(products.size()), first));
   }
   if (cuts.empty()) return;
+  quantise(context, cuts);
   context.threads->run(cuts.back().end_task(), [&](int64_t task, int) {
     const auto after = std::ranges::upper_bound(cuts, task, {}, &CutProduct::first_task);
     const CutProduct& own = *std::prev(after);

@@ -48,6 +48,19 @@ struct TileArgs {
 
 using TileFn = void (*)(const TileArgs& args);
 
+// Of int8, A is signed bytes, B has each number + 128 as an unsigned one, and C holds whole numbers of
+// 32 bits, exact modulo 2^32: what is too much by 128 x the sum of a row of A goes here.
+//   c = (c - corrections[row]) * (row_scales[row] * column_scales[column]), as f32
+struct ScaleSumsArgs {
+  float* c = nullptr;
+  int64_t ldc = 0;
+  int64_t rows = 0;
+  int64_t columns = 0;  // a multiple of 32
+  const int32_t* corrections = nullptr;
+  const float* row_scales = nullptr;
+  const float* column_scales = nullptr;
+};
+
 // Finishes rows of a GEMM: y = c + bias, or y += c + bias with `add`. bias may be null.
 struct StoreArgs {
   const float* c = nullptr;
@@ -93,6 +106,9 @@ struct GemmKernels {
   int64_t k_block_bytes = 5120;
   // f32 weights, f32 A.
   TileFn tile_f32 = nullptr;
+  // int8 weights, int8 A; kc is a multiple of 64.
+  TileFn tile_int8 = nullptr;
+  void (*scale_sums)(const ScaleSumsArgs& args) = nullptr;
 
   void (*store)(const StoreArgs& args) = nullptr;
   void (*gated_bf16)(const GatedArgs& args) = nullptr;  // out is bf16
@@ -102,6 +118,7 @@ struct GemmKernels {
   // (or, with f32, tile_f32's) instruction. The benchmark's yardstick.
   double (*peak_bf16)(int64_t iterations) = nullptr;
   double (*peak_f32)(int64_t iterations) = nullptr;
+  double (*peak_int8)(int64_t iterations) = nullptr;
 };
 
 }  // namespace prefix::ops

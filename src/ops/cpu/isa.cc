@@ -75,8 +75,10 @@ CpuFeatures detect_cpu_features() {
   features.avx2 = ymm && bit(seven.ebx, 5) && bit(one.ecx, 12);
   features.avx512 = zmm && features.avx2 && bit(seven.ebx, 16) && bit(seven.ebx, 17) &&
                     bit(seven.ebx, 30) && bit(seven.ebx, 31);
+  features.avx512_vnni = features.avx512 && bit(seven.ecx, 11);
   features.avx512_bf16 = features.avx512 && bit(seven_one.eax, 5);
   features.amx_bf16 = tiles && features.avx512_bf16 && bit(seven.edx, 22) && bit(seven.edx, 24);
+  features.amx_int8 = features.amx_bf16 && bit(seven.edx, 25);
   features.amx_permitted = features.amx_bf16 && request_amx();
 #endif
   return features;

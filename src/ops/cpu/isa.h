@@ -20,10 +20,12 @@ std::string_view isa_name(Isa isa);
 
 // What the processor and the kernel offer; the inputs of the decision, so that it can be tested.
 struct CpuFeatures {
-  bool avx2 = false;    // AVX2 and FMA, state enabled by the kernel
-  bool avx512 = false;  // F, BW, DQ, VL, state enabled by the kernel
+  bool avx2 = false;         // AVX2 and FMA, state enabled by the kernel
+  bool avx512 = false;       // F, BW, DQ, VL, state enabled by the kernel
+  bool avx512_vnni = false;  // besides avx512; no level of its own
   bool avx512_bf16 = false;
   bool amx_bf16 = false;       // AMX-TILE and AMX-BF16, state enabled by the kernel
+  bool amx_int8 = false;       // besides amx_bf16
   bool amx_permitted = false;  // and the process may use it (arch_prctl)
   bool amd = false;
   bool intel = false;

@@ -20,6 +20,12 @@ std::array<KernelTable, kIsaCount> build_tables() {
   KernelTable table;
   for (size_t i = 0; i < kFills.size(); ++i) {
     kFills[i](table);
+#if defined(__x86_64__)
+    const CpuFeatures& features = detect_cpu_features();
+    const auto isa = static_cast<Isa>(i);
+    if (isa == Isa::kAvx512 && features.avx512_vnni) fill_kernels_avx512_vnni(table);
+    if (isa == Isa::kAmx && features.amx_int8) fill_kernels_amx_int8(table);
+#endif
     tables[i] = table;
   }
   return tables;

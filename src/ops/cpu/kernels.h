@@ -29,5 +29,8 @@ void fill_kernels_avx2(KernelTable& table);
 void fill_kernels_avx512(KernelTable& table);
 void fill_kernels_avx512_bf16(KernelTable& table);
 void fill_kernels_amx(KernelTable& table);
+// Of processors that have more than their level asks for.
+void fill_kernels_avx512_vnni(KernelTable& table);
+void fill_kernels_amx_int8(KernelTable& table);
 
 }  // namespace prefix::ops

@@ -18,4 +18,9 @@ void fill_kernels_amx(KernelTable& table) {
   gemm.peak_bf16 = tile_peak<HardwareTiles>;
 }
 
+void fill_kernels_amx_int8(KernelTable& table) {
+  table.gemm.tile_int8 = multiply_tile_amx<HardwareTiles, Int8Tiles>;
+  table.gemm.peak_int8 = tile_peak<HardwareTiles, Int8Tiles>;
+}
+
 }  // namespace prefix::ops

@@ -1,6 +1,7 @@
 // The avx512 level: f32 FMA on 512 bits, bf16 weights widened in registers.
 #include "ops/cpu/attention_impl.h"
 #include "ops/cpu/gemm_impl.h"
+#include "ops/cpu/int8_impl.h"
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/rows_impl.h"
 #include "ops/cpu/scan_impl.h"
@@ -9,6 +10,7 @@ namespace prefix::ops {
 
 void fill_kernels_avx512(KernelTable& table) {
   table.gemm = f32_gemm_kernels<Simd>();
+  add_int8_kernels(table.gemm);
   table.rows = row_kernels();
   table.attention = attention_kernels();
   table.scan = scan_kernels();

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "ops/rotation.h"
+
 namespace prefix::ops {
 namespace {
 
@@ -21,20 +23,59 @@ void pack_bf16(const uint16_t* rows, int64_t count, int64_t k, uint16_t* panel) 
   }
 }
 
+// Of rows in whole numbers; the panel has what 128 is added to.
+void pack_int8(const int8_t* rows, int64_t count, int64_t k_padded, uint8_t* panel) {
+  for (int64_t i = 0; i < k_padded; i += 4) {
+    uint8_t* const quads = panel + i * kPanelColumns;
+    for (int64_t r = 0; r < count; ++r)
+      for (int64_t j = 0; j < 4; ++j)
+        quads[4 * r + j] = static_cast<uint8_t>(rows[r * k_padded + i + j] + 128);
+  }
+}
+
 // What a thread needs to fill panels.
 struct Worker {
   RowReader reader;
   std::vector<std::byte> rows;
+  std::vector<float> work;
+  std::vector<int8_t> whole;
 };
+
+// rows: f32 [count][k] -> whole numbers, and the scale of each.
+void quantise_rows(const RowKernels& kernels, const PackedWeights& shape, int64_t count,
+                   Worker& worker, float* scales) {
+  worker.work.resize(static_cast<size_t>(shape.k));
+  worker.whole.resize(static_cast<size_t>(kPanelColumns * shape.k_padded));
+  QuantiseArgs args;
+  args.k = shape.k;
+  args.block = rotation_block(shape.k);
+  args.signs = shape.signs;
+  args.work = worker.work.data();
+  args.k_padded = shape.k_padded;
+  for (int64_t r = 0; r < count; ++r) {
+    args.x = reinterpret_cast<const float*>(worker.rows.data()) + r * shape.k;
+    args.out = worker.whole.data() + r * shape.k_padded;
+    scales[r] = kernels.quantise(args).scale;
+  }
+}
 
 }  // namespace
 
-void pack_panels(Threads& threads, const PackedWeights& shape,
+void pack_panels(Threads& threads, const RowKernels& kernels, PackedWeights& shape,
                  std::span<const WeightSource* const> sources, int64_t n, std::byte* data) {
   const auto take_turns = static_cast<int64_t>(sources.size());
-  const size_t row_bytes = static_cast<size_t>(shape.k) * weight_bytes(shape.format);
+  const bool int8 = shape.format == WeightFormat::kInt8;
+  const size_t row_bytes =
+      static_cast<size_t>(shape.k) * (int8 ? sizeof(float) : weight_bytes(shape.format));
+  float* const scales =
+      reinterpret_cast<float*>(data + static_cast<size_t>(shape.panels()) * shape.panel_bytes());
+  if (int8) {
+    shape.scales = scales;
+    shape.signs = scales + shape.scale_count();
+    fill_rotation_signs(shape.k, scales + shape.scale_count());
+  }
   std::vector<Worker> workers(static_cast<size_t>(threads.count()),
-                              Worker{RowReader(shape.format, shape.k), {}});
+                              Worker{RowReader(shape.format, shape.k), {}, {}, {}});
   threads.run(shape.panels(), [&](int64_t panel, int index) {
     const int64_t first = panel / take_turns * kPanelColumns;
     const int64_t count = std::min(kPanelColumns, n - first);
@@ -46,7 +87,10 @@ void pack_panels(Threads& threads, const PackedWeights& shape,
       worker.reader.read(source, first + r,
                          worker.rows.data() + static_cast<size_t>(r) * row_bytes);
     std::byte* const out = data + static_cast<size_t>(panel) * shape.panel_bytes();
-    if (shape.format == WeightFormat::kF32) {
+    if (int8) {
+      quantise_rows(kernels, shape, count, worker, scales + panel * kPanelColumns);
+      pack_int8(worker.whole.data(), count, shape.k_padded, reinterpret_cast<uint8_t*>(out));
+    } else if (shape.format == WeightFormat::kF32) {
       pack_f32(reinterpret_cast<const float*>(worker.rows.data()), count, shape.k,
                reinterpret_cast<float*>(out));
     } else {

@@ -1,6 +1,7 @@
 // The kernels of rows_kernels.h over the Simd of the including translation unit.
 #pragma once
 
+#include "ops/cpu/quantise_impl.h"
 #include "ops/cpu/rows_kernels.h"
 #include "ops/cpu/simd.h"
 #include "ops/cpu/vecmath.h"
@@ -227,6 +228,7 @@ inline RowKernels row_kernels() {
   e.squared_relu_f32 = element_squared_relu_f32;
   e.squared_relu_bf16 = element_squared_relu_bf16;
   e.to_bf16 = element_to_bf16;
+  e.quantise = quantise_row;
   return e;
 }
 

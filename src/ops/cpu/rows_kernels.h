@@ -20,6 +20,22 @@ struct HeadArgs {
   float* out = nullptr;  // [head_dim]
 };
 
+// A row in whole numbers: rotated (ops/rotation.h), then out = round(x 127 / max |x|) to nearest even.
+struct QuantiseArgs {
+  const void* x = nullptr;  // [k], f32 or bf16
+  bool bf16 = false;
+  int64_t k = 0;
+  int64_t block = 1;             // of the rotation, which divides k
+  const float* signs = nullptr;  // [k]
+  float* work = nullptr;         // [k]
+  int8_t* out = nullptr;         // [k_padded], zero from k on
+  int64_t k_padded = 0;
+};
+struct QuantisedRow {
+  float scale = 0;  // of a unit of `out`; NaN where the row had a number that is not finite
+  int32_t sum = 0;  // of `out`
+};
+
 struct RowKernels {
   float (*sum_squares)(const float* x, int64_t n) = nullptr;
   // out = x * scale * weight
@@ -45,6 +61,7 @@ struct RowKernels {
   void (*squared_relu_f32)(const float* x, int64_t n, float* out) = nullptr;
   void (*squared_relu_bf16)(const float* x, int64_t n, uint16_t* out) = nullptr;
   void (*to_bf16)(const float* x, int64_t n, uint16_t* out) = nullptr;
+  QuantisedRow (*quantise)(const QuantiseArgs& args) = nullptr;
 };
 
 }  // namespace prefix::ops

@@ -32,6 +32,36 @@ struct Simd {
     const __m256i biased = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
     return _mm256_castsi256_ps(_mm256_slli_epi32(biased, 23));
   }
+  // The larger of the magnitudes, as numbers without a sign; more than infinity is NaN.
+  static F max_magnitude(F a, F b) {
+    const __m256i mask = _mm256_set1_epi32(0x7fffffff);
+    return _mm256_castsi256_ps(_mm256_max_epi32(_mm256_and_si256(_mm256_castps_si256(a), mask),
+                                                _mm256_and_si256(_mm256_castps_si256(b), mask)));
+  }
+  // (a, b) -> (a + b, a - b) of each two lanes that are kStride apart.
+  template <int kStride>
+  static F butterfly(F x) {
+    constexpr int kSecond = kStride == 4 ? 0xf0 : kStride == 2 ? 0xcc : 0xaa;
+    F other;
+    if constexpr (kStride == 4) {
+      other = _mm256_permute2f128_ps(x, x, 0x01);
+    } else {
+      other = _mm256_permute_ps(x, kStride == 2 ? 0x4e : 0xb1);
+    }
+    return _mm256_blend_ps(_mm256_add_ps(x, other), _mm256_sub_ps(other, x), kSecond);
+  }
+  // Whole numbers within a byte.
+  static void store_i8(int8_t* p, F v) {
+    const __m256i whole = _mm256_cvtps_epi32(v);
+    const __m128i words =
+        _mm_packs_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packs_epi16(words, words));
+  }
+  // Whole numbers of 32 bits less `from_each`, as f32.
+  static F load_i32(const void* p, int32_t from_each) {
+    const __m256i whole = _mm256_loadu_si256(static_cast<const __m256i*>(p));
+    return _mm256_cvtepi32_ps(_mm256_sub_epi32(whole, _mm256_set1_epi32(from_each)));
+  }
   static F pair_even(const uint16_t* p) {
     const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
     return _mm256_castsi256_ps(_mm256_slli_epi32(bits, 16));

@@ -36,6 +36,38 @@ struct Simd {
     const __m512i biased = _mm512_add_epi32(whole, _mm512_set1_epi32(127));
     return _mm512_castsi512_ps(_mm512_maskz_slli_epi32(0xffff, biased, 23));
   }
+  // The larger of the magnitudes, as numbers without a sign; more than infinity is NaN.
+  static F max_magnitude(F a, F b) {
+    const __m512i mask = _mm512_set1_epi32(0x7fffffff);
+    return _mm512_castsi512_ps(
+        _mm512_maskz_max_epi32(0xffff, _mm512_and_si512(_mm512_castps_si512(a), mask),
+                               _mm512_and_si512(_mm512_castps_si512(b), mask)));
+  }
+  // (a, b) -> (a + b, a - b) of each two lanes that are kStride apart.
+  template <int kStride>
+  static F butterfly(F x) {
+    constexpr __mmask16 kSecond = kStride == 8   ? 0xff00
+                                  : kStride == 4 ? 0xf0f0
+                                  : kStride == 2 ? 0xcccc
+                                                 : 0xaaaa;
+    F other;
+    if constexpr (kStride >= 4) {
+      other = _mm512_maskz_shuffle_f32x4(0xffff, x, x, kStride == 8 ? 0x4e : 0xb1);
+    } else {
+      other = _mm512_maskz_permute_ps(0xffff, x, kStride == 2 ? 0x4e : 0xb1);
+    }
+    return _mm512_mask_sub_ps(_mm512_add_ps(x, other), kSecond, other, x);
+  }
+  // Whole numbers within a byte.
+  static void store_i8(int8_t* p, F v) {
+    const __m512i whole = _mm512_maskz_cvtps_epi32(0xffff, v);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_maskz_cvtepi32_epi8(0xffff, whole));
+  }
+  // Whole numbers of 32 bits less `from_each`, as f32.
+  static F load_i32(const void* p, int32_t from_each) {
+    const __m512i whole = _mm512_sub_epi32(_mm512_loadu_si512(p), _mm512_set1_epi32(from_each));
+    return _mm512_maskz_cvtepi32_ps(0xffff, whole);
+  }
   static F pair_even(const uint16_t* p) {
     const __m512i bits = _mm512_loadu_si512(p);
     return _mm512_castsi512_ps(_mm512_maskz_slli_epi32(0xffff, bits, 16));

@@ -42,6 +42,31 @@ struct Simd {
     const I bits = (__builtin_convertvector(n, I) + 127) << 23;
     return reinterpret_cast<F>(bits);
   }
+  // The larger of the magnitudes, as numbers without a sign; more than infinity is NaN.
+  static F max_magnitude(F a, F b) {
+    const I left = reinterpret_cast<I>(a) & 0x7fffffff, right = reinterpret_cast<I>(b) & 0x7fffffff;
+    return select(left > right, reinterpret_cast<F>(left), reinterpret_cast<F>(right));
+  }
+  // (a, b) -> (a + b, a - b) of each two lanes that are kStride apart.
+  template <int kStride>
+  static F butterfly(F x) {
+    F y;
+    for (int i = 0; i < kLanes; ++i) {
+      const float other = x[i ^ kStride];
+      y[i] = (i & kStride) == 0 ? x[i] + other : other - x[i];
+    }
+    return y;
+  }
+  // Whole numbers within a byte.
+  static void store_i8(int8_t* p, F v) {
+    for (int i = 0; i < kLanes; ++i) p[i] = static_cast<int8_t>(v[i]);
+  }
+  // Whole numbers of 32 bits less `from_each`, as f32.
+  static F load_i32(const void* p, int32_t from_each) {
+    I whole;
+    __builtin_memcpy(&whole, p, sizeof whole);
+    return __builtin_convertvector(whole - from_each, F);
+  }
   // The even (odd) members of kLanes pairs of bf16, as packed panels hold them.
   static F pair_even(const uint16_t* p) {
     I bits;

@@ -49,15 +49,17 @@ PackedWeights GpuDevice::pack_from(PackedWeights shape,
   return shape;
 }
 
-PackedWeights GpuDevice::pack(int64_t n, int64_t k, const WeightSource& rows) {
+PackedWeights GpuDevice::pack(WeightFormat format, int64_t n, int64_t k, const WeightSource& rows) {
+  PREFIX_CHECK(format == context_.options.types.weights);
   const WeightSource* const sources[] = {&rows};
-  return pack_from(PackedWeights::of_shape(context_.options.types.weights, n, k), sources, n);
+  return pack_from(PackedWeights::of_shape(format, n, k), sources, n);
 }
 
-PackedWeights GpuDevice::pack_gated(int64_t n, int64_t k, const WeightSource& gate,
-                                    const WeightSource& up) {
+PackedWeights GpuDevice::pack_gated(WeightFormat format, int64_t n, int64_t k,
+                                    const WeightSource& gate, const WeightSource& up) {
+  PREFIX_CHECK(format == context_.options.types.weights);
   const WeightSource* const sources[] = {&gate, &up};
-  return pack_from(PackedWeights::of_gated_shape(context_.options.types.weights, n, k), sources, n);
+  return pack_from(PackedWeights::of_gated_shape(format, n, k), sources, n);
 }
 
 }  // namespace prefix::ops

@@ -1,0 +1,54 @@
+#include "ops/cpu/quantise.h"
+
+#include "ops/rotation.h"
+
+namespace prefix::ops {
+namespace {
+
+int64_t row_stride(int64_t k_padded) {
+  // Rows at a large power of two apart would share few L1 sets; one cache line more spreads them.
+  return k_padded % 512 == 0 ? k_padded + 64 : k_padded;
+}
+
+size_t whole_lines(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+}  // namespace
+
+size_t QuantisedRows::bytes(const PackedWeights& w, int64_t rows) {
+  return static_cast<size_t>(rows * row_stride(w.k_padded)) +
+         2 * whole_lines(static_cast<size_t>(rows) * sizeof(float));
+}
+
+size_t QuantisedRows::row_bytes(int64_t k) {
+  return static_cast<size_t>(k) + 2 * 64 + 2 * sizeof(float);
+}
+
+QuantisedRows QuantisedRows::in(const PackedWeights& w, int64_t rows, std::byte* memory) {
+  QuantisedRows out;
+  out.data = memory;
+  out.ld = row_stride(w.k_padded);
+  std::byte* const behind = memory + rows * out.ld;
+  out.scales = reinterpret_cast<float*>(behind);
+  out.corrections =
+      reinterpret_cast<int32_t*>(behind + whole_lines(static_cast<size_t>(rows) * sizeof(float)));
+  return out;
+}
+
+void quantise_row(const CpuContext& context, const PackedWeights& w, ActivationBuffer x,
+                  int64_t row, int worker, const QuantisedRows& out) {
+  QuantiseArgs args;
+  args.x = x.data + static_cast<size_t>(row * x.ld) * context.act_bytes();
+  args.bf16 = context.act_is_bf16();
+  args.k = w.k;
+  args.block = rotation_block(w.k);
+  args.signs = w.signs;
+  args.work = reinterpret_cast<float*>(
+      context.scratch[worker].reserve(static_cast<size_t>(w.k) * sizeof(float)));
+  args.out = reinterpret_cast<int8_t*>(out.data) + row * out.ld;
+  args.k_padded = w.k_padded;
+  const QuantisedRow made = context.kernels->rows.quantise(args);
+  out.scales[row] = made.scale / static_cast<float>(args.block);
+  out.corrections[row] = 128 * made.sum;
+}
+
+}  // namespace prefix::ops

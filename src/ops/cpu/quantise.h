@@ -1,0 +1,32 @@
+// Activations in whole numbers, for products with int8 weights.
+//
+//   rows of x, f32 or bf16  ->  rows of int8, ld apart | scale of each row | 128 x the sum of each row
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ops/cpu/context.h"
+#include "ops/op.h"
+
+namespace prefix::ops {
+
+struct QuantisedRows {
+  std::byte* data = nullptr;
+  int64_t ld = 0;  // bytes
+  float* scales = nullptr;
+  int32_t* corrections = nullptr;  // ScaleSumsArgs
+
+  // Bytes of so many rows for a product with w, a multiple of 64.
+  static size_t bytes(const PackedWeights& w, int64_t rows);
+  // At most, of a row of k numbers.
+  static size_t row_bytes(int64_t k);
+  // In memory of bytes(), without content.
+  static QuantisedRows in(const PackedWeights& w, int64_t rows, std::byte* memory);
+};
+
+// Writes row `row` of `out`, on the calling thread, whose number is `worker`.
+void quantise_row(const CpuContext& context, const PackedWeights& w, ActivationBuffer x,
+                  int64_t row, int worker, const QuantisedRows& out);
+
+}  // namespace prefix::ops

@@ -1,0 +1,154 @@
+// Rows in whole numbers over the Simd of the including translation unit (QuantiseArgs).
+//
+// Additions, products and conversions of single numbers only, in an order that does not depend on the
+// width of a vector: every level has the same bits.
+#pragma once
+
+#include <cstdint>
+
+#include "ops/cpu/rows_kernels.h"
+#include "ops/cpu/simd.h"
+#include "ops/cpu/vecmath.h"
+
+namespace prefix::ops {
+namespace {
+
+// A row whose largest magnitude is smaller counts as zero: 127 / it would not be finite.
+inline constexpr float kSmallestRow = 0x1p-100f;
+
+template <bool kBf16>
+inline Simd::F load_signed(const void* x, const float* signs, int64_t i) {
+  Simd::F v;
+  if constexpr (kBf16) {
+    v = Simd::load_bf16(static_cast<const uint16_t*>(x) + i);
+  } else {
+    v = Simd::load(static_cast<const float*>(x) + i);
+  }
+  return Simd::mul(v, Simd::load(signs + i));
+}
+
+template <int kStride>
+inline Simd::F butterflies(Simd::F x) {
+  if constexpr (kStride == 0) {
+    return x;
+  } else {
+    return butterflies<kStride / 2>(Simd::butterfly<kStride>(x));
+  }
+}
+
+// Rotates a block from x to `work` and returns its largest magnitudes.
+template <bool kBf16, int kBlock>
+inline Simd::F rotate_block(const QuantiseArgs& args, int64_t first, Simd::F largest) {
+  constexpr int kVecs = kBlock / Simd::kLanes;
+  Simd::F v[kVecs];
+#pragma GCC unroll 32
+  for (int i = 0; i < kVecs; ++i)
+    v[i] = load_signed<kBf16>(args.x, args.signs, first + i * Simd::kLanes);
+#pragma GCC unroll 8
+  for (int stride = kVecs / 2; stride >= 1; stride /= 2) {
+#pragma GCC unroll 32
+    for (int i = 0; i < kVecs; ++i) {
+      if ((i & stride) != 0) continue;
+      const Simd::F a = v[i], b = v[i + stride];
+      v[i] = Simd::add(a, b);
+      v[i + stride] = Simd::sub(a, b);
+    }
+  }
+#pragma GCC unroll 32
+  for (int i = 0; i < kVecs; ++i) {
+    v[i] = butterflies<Simd::kLanes / 2>(v[i]);
+    Simd::store(args.work + first + i * Simd::kLanes, v[i]);
+    largest = Simd::max_magnitude(largest, v[i]);
+  }
+  return largest;
+}
+
+template <bool kBf16, int kBlock>
+inline Simd::F rotate_blocks(const QuantiseArgs& args) {
+  Simd::F largest = Simd::zero();
+  for (int64_t k = 0; k < args.k; k += kBlock)
+    largest = rotate_block<kBf16, kBlock>(args, k, largest);
+  return largest;
+}
+
+// Blocks of any size, number by number.
+template <bool kBf16>
+inline Simd::F rotate_small_blocks(const QuantiseArgs& args) {
+  for (int64_t i = 0; i < args.k; ++i) {
+    float x;
+    if constexpr (kBf16) {
+      const uint32_t bits = uint32_t{static_cast<const uint16_t*>(args.x)[i]} << 16;
+      __builtin_memcpy(&x, &bits, sizeof x);
+    } else {
+      x = static_cast<const float*>(args.x)[i];
+    }
+    args.work[i] = x * args.signs[i];
+  }
+  Simd::F largest = Simd::zero();
+  for (int64_t stride = args.block / 2; stride >= 1; stride /= 2) {
+    for (int64_t i = 0; i < args.k; ++i) {
+      if ((i % args.block & stride) != 0) continue;
+      const float a = args.work[i], b = args.work[i + stride];
+      args.work[i] = a + b;
+      args.work[i + stride] = a - b;
+    }
+  }
+  for (int64_t i = 0; i < args.k; ++i)
+    largest = Simd::max_magnitude(largest, Simd::set1(args.work[i]));
+  return largest;
+}
+
+template <bool kBf16>
+inline Simd::F rotate_row(const QuantiseArgs& args) {
+  switch (args.block) {
+    case 128:
+      return rotate_blocks<kBf16, 128>(args);
+    case 64:
+      return rotate_blocks<kBf16, 64>(args);
+    case 32:
+      return rotate_blocks<kBf16, 32>(args);
+    default:
+      return rotate_small_blocks<kBf16>(args);
+  }
+}
+
+QuantisedRow quantise_row(const QuantiseArgs& args) {
+  constexpr int64_t kLanes = Simd::kLanes;
+  const Simd::F largest = args.bf16 ? rotate_row<true>(args) : rotate_row<false>(args);
+  float lanes[kLanes];
+  Simd::store(lanes, largest);
+  uint32_t bits = 0;
+  for (const float lane : lanes) {
+    uint32_t b;
+    __builtin_memcpy(&b, &lane, sizeof b);
+    bits = b > bits ? b : bits;
+  }
+  float peak;
+  __builtin_memcpy(&peak, &bits, sizeof peak);
+  const bool finite = bits < 0x7f800000;
+  if (!finite || peak < kSmallestRow) {
+    __builtin_memset(args.out, 0, static_cast<size_t>(args.k_padded));
+    return {finite ? 0.0f : __builtin_nanf(""), 0};
+  }
+  const Simd::F factor = Simd::set1(127.0f / peak);
+  Simd::F sum = Simd::zero();  // of whole numbers below 2^24: exact in any order
+  int64_t i = 0;
+  for (; i + kLanes <= args.k; i += kLanes) {
+    const Simd::F whole = Simd::round(Simd::mul(Simd::load(args.work + i), factor));
+    sum = Simd::add(sum, whole);
+    Simd::store_i8(args.out + i, whole);
+  }
+  if (i < args.k) {
+    const int64_t rest = args.k - i;
+    const Simd::F whole = Simd::round(Simd::mul(load_first(args.work + i, rest), factor));
+    sum = Simd::add(sum, whole);
+    int8_t last[kLanes];
+    Simd::store_i8(last, whole);
+    for (int64_t j = 0; j < rest; ++j) args.out[i + j] = last[j];
+  }
+  for (int64_t j = args.k; j < args.k_padded; ++j) args.out[j] = 0;
+  return {peak / 127.0f, static_cast<int32_t>(vec_sum(sum))};
+}
+
+}  // namespace
+}  // namespace prefix::ops

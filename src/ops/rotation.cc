@@ -1,0 +1,17 @@
+#include "ops/rotation.h"
+
+namespace prefix::ops {
+
+// The bits of SplitMix64 (Steele, Lea, Flood 2014), seeded by k.
+void fill_rotation_signs(int64_t k, float* signs) {
+  uint64_t state = static_cast<uint64_t>(k);
+  for (int64_t i = 0; i < k; ++i) {
+    state += 0x9e3779b97f4a7c15u;
+    uint64_t z = state;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    signs[i] = ((z >> 31 ^ z) & 1) == 0 ? 1.0f : -1.0f;
+  }
+}
+
+}  // namespace prefix::ops

@@ -1,0 +1,369 @@
+// Products in whole numbers: rows and sums as a few plain lines compute them, bit for bit, at every
+// level of the machine and in every cut.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "amx_emulation.h"
+#include "ops/cpu/amx_impl.h"
+#include "ops/cpu/gemm.h"
+#include "ops/cpu/pack.h"
+#include "ops/op_cpu.h"
+#include "ops/rotation.h"
+#include "support/dtype.h"
+
+namespace prefix::ops::testing {
+namespace {
+
+// A row as the header of rotation.h and QuantiseArgs say, without a vector.
+struct PlainRow {
+  std::vector<int8_t> whole;
+  float scale = 0;
+  int64_t sum = 0;
+
+  explicit PlainRow(std::vector<float> x) {
+    const auto k = static_cast<int64_t>(x.size());
+    const int64_t block = rotation_block(k);
+    std::vector<float> signs(x.size());
+    fill_rotation_signs(k, signs.data());
+    for (size_t i = 0; i < x.size(); ++i) x[i] *= signs[i];
+    for (int64_t stride = block / 2; stride >= 1; stride /= 2) {
+      const std::vector<float> before = x;
+      for (int64_t i = 0; i < k; ++i) {
+        const auto at = static_cast<size_t>(i);
+        const auto other = static_cast<size_t>(i ^ stride);
+        x[at] = (i & stride) == 0 ? before[at] + before[other] : before[other] - before[at];
+      }
+    }
+    float peak = 0;
+    for (const float v : x) peak = std::isfinite(v) ? std::max(peak, std::abs(v)) : NAN;
+    for (const float v : x)
+      if (!std::isfinite(v)) peak = NAN;
+    whole.resize(x.size());
+    if (std::isnan(peak) || peak < 0x1p-100f) {
+      scale = peak < 0x1p-100f ? 0 : NAN;
+      return;
+    }
+    scale = peak / 127.0f;
+    const float factor = 127.0f / peak;
+    for (size_t i = 0; i < x.size(); ++i) {
+      whole[i] = static_cast<int8_t>(std::nearbyint(x[i] * factor));
+      sum += whole[i];
+    }
+  }
+};
+
+class Int8Test : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    for (const IsaLevel& level : cpu_isa_levels())
+      if (level.name == GetParam() && !level.available)
+        GTEST_SKIP() << level.name << ": " << level.reason;
+    device_ = make_device(2, kBf16Types);
+  }
+  static std::unique_ptr<CpuDevice> make_device(int threads, const NumericTypes& types) {
+    CpuOptions options;
+    options.isa = GetParam();
+    options.types = types;
+    options.threads = std::make_shared<Threads>(threads);
+    return std::make_unique<CpuDevice>(options);
+  }
+  std::vector<float> random_floats(int64_t count) {
+    std::normal_distribution<float> normal;
+    std::vector<float> v(static_cast<size_t>(count));
+    // Exact in bf16, so that all levels begin with the same numbers.
+    for (float& x : v) x = f32_from_bf16(bf16_from_f32(normal(random_)));
+    return v;
+  }
+
+  std::mt19937 random_{11};
+  std::unique_ptr<CpuDevice> device_;
+};
+
+struct Activations {
+  CpuDevice& device;
+  ActivationBuffer act;
+  size_t bytes;
+
+  Activations(CpuDevice& d, const std::vector<float>& values, int64_t rows, int64_t k) : device(d) {
+    act.ld = d.act_ld(k);
+    bytes = static_cast<size_t>(rows * act.ld) * d.act_bytes();
+    act.data = d.allocate(bytes);
+    d.convert(values.data(), k, rows, k, act);
+  }
+  Activations(const Activations&) = delete;
+  Activations& operator=(const Activations&) = delete;
+  ~Activations() { device.release(act.data, bytes); }
+};
+
+struct Matrix {
+  CpuDevice& device;
+  PackedWeights w;
+
+  Matrix(CpuDevice& d, const PackedWeights& packed) : device(d), w(packed) {}
+  Matrix(const Matrix&) = delete;
+  Matrix& operator=(const Matrix&) = delete;
+  ~Matrix() { device.release(const_cast<std::byte*>(w.data), w.bytes()); }
+};
+
+std::vector<float> row_of(const std::vector<float>& all, int64_t row, int64_t k) {
+  return {all.begin() + row * k, all.begin() + (row + 1) * k};
+}
+
+// x w^T of rows in whole numbers.
+float plain_product(const PlainRow& x, const PlainRow& w, int64_t block) {
+  int64_t sum = 0;
+  for (size_t i = 0; i < x.whole.size(); ++i) sum += x.whole[i] * w.whole[i];
+  return static_cast<float>(sum) * ((x.scale / static_cast<float>(block)) * w.scale);
+}
+
+constexpr int64_t kLengths[] = {1,   2,   3,   16,  24,  31,  32,   48,   64,  96,
+                                100, 128, 192, 257, 384, 576, 1024, 1536, 2688};
+
+TEST_P(Int8Test, ARowIsWhatPlainLoopsMakeOfIt) {
+  const RowKernels& kernels = device_->context().kernels->rows;
+  for (const int64_t k : kLengths) {
+    SCOPED_TRACE(k);
+    const int64_t k_padded = (k + 63) / 64 * 64;
+    std::vector<float> signs(static_cast<size_t>(k)), work(static_cast<size_t>(k));
+    fill_rotation_signs(k, signs.data());
+    for (const bool bf16 : {false, true}) {
+      for (int variant = 0; variant < 5; ++variant) {
+        std::vector<float> x = random_floats(k);
+        if (variant == 1) x.assign(x.size(), 0.0f);
+        if (variant == 2) x[x.size() / 2] = std::numeric_limits<float>::infinity();
+        if (variant == 3) x.back() = NAN;
+        if (variant == 4)
+          for (float& v : x) v *= 0x1p-120f;
+        std::vector<uint16_t> half;
+        for (const float v : x) half.push_back(bf16_from_f32(v));
+        std::vector<int8_t> out(static_cast<size_t>(k_padded) + 1, 99);
+        QuantiseArgs args;
+        args.x = bf16 ? static_cast<const void*>(half.data()) : x.data();
+        args.bf16 = bf16;
+        args.k = k;
+        args.block = rotation_block(k);
+        args.signs = signs.data();
+        args.work = work.data();
+        args.out = out.data();
+        args.k_padded = k_padded;
+        const QuantisedRow row = kernels.quantise(args);
+        const PlainRow want(x);
+        EXPECT_EQ(std::isnan(row.scale), std::isnan(want.scale)) << variant;
+        if (!std::isnan(want.scale)) {
+          EXPECT_EQ(std::bit_cast<uint32_t>(row.scale), std::bit_cast<uint32_t>(want.scale));
+        }
+        EXPECT_EQ(row.sum, want.sum);
+        EXPECT_EQ(std::memcmp(out.data(), want.whole.data(), want.whole.size()), 0);
+        for (int64_t i = k; i < k_padded; ++i) EXPECT_EQ(out[static_cast<size_t>(i)], 0);
+        EXPECT_EQ(out.back(), 99);
+      }
+    }
+  }
+}
+
+struct Shape {
+  int64_t m, n, k;
+};
+constexpr Shape kShapes[] = {{1, 1, 1},      {2, 33, 31},   {5, 95, 33},   {6, 65, 100},
+                             {7, 31, 257},   {13, 130, 96}, {33, 100, 80}, {97, 128, 64},
+                             {40, 96, 2688}, {20, 64, 5440}};
+
+TEST_P(Int8Test, AProductIsExactInWholeNumbers) {
+  for (const Shape& s : kShapes) {
+    SCOPED_TRACE(::testing::Message() << "m " << s.m << " n " << s.n << " k " << s.k);
+    const std::vector<float> w = random_floats(s.n * s.k), x = random_floats(s.m * s.k);
+    const std::vector<float> bias = random_floats(s.n);
+    const Matrix matrix(*device_, device_->pack(WeightFormat::kInt8, s.n, s.k, FloatRows(w, s.k)));
+    const Activations act(*device_, x, s.m, s.k);
+    std::vector<float> y(static_cast<size_t>(s.m * s.n)), added = y;
+    device_->linear(matrix.w, bias.data(), act.act, s.m, y.data(), s.n, false);
+    device_->linear(matrix.w, nullptr, act.act, s.m, added.data(), s.n, true);
+    std::vector<PlainRow> columns;
+    for (int64_t j = 0; j < s.n; ++j) columns.emplace_back(row_of(w, j, s.k));
+    double error = 0, square = 0;
+    for (int64_t r = 0; r < s.m; ++r) {
+      const PlainRow row(row_of(x, r, s.k));
+      for (int64_t j = 0; j < s.n; ++j) {
+        const auto at = static_cast<size_t>(r * s.n + j);
+        const float plain =
+            plain_product(row, columns[static_cast<size_t>(j)], rotation_block(s.k));
+        ASSERT_EQ(y[at], plain + bias[static_cast<size_t>(j)]) << "row " << r << " column " << j;
+        ASSERT_EQ(added[at], plain);
+        double exact = 0;
+        for (int64_t i = 0; i < s.k; ++i)
+          exact += static_cast<double>(x[static_cast<size_t>(r * s.k + i)]) *
+                   w[static_cast<size_t>(j * s.k + i)];
+        error += (plain - exact) * (plain - exact);
+        square += exact * exact;
+      }
+    }
+    // Two roundings to 127 steps of a normal distribution's largest number.
+    EXPECT_LT(std::sqrt(error / square), 0.025);
+  }
+}
+
+TEST_P(Int8Test, GatedIsTheActivationOfBothProducts) {
+  const Shape s{19, 77, 192};
+  const std::vector<float> gate = random_floats(s.n * s.k), up = random_floats(s.n * s.k);
+  const Matrix both(*device_, device_->pack_gated(WeightFormat::kInt8, s.n, s.k,
+                                                  FloatRows(gate, s.k), FloatRows(up, s.k)));
+  const Activations x(*device_, random_floats(s.m * s.k), s.m, s.k);
+  const Activations out(*device_, random_floats(s.m * s.n), s.m, s.n);
+  device_->linear_gated(both.w, s.n, nullptr, nullptr, ActivationFn::kSilu, x.act, s.m, out.act);
+  const auto alone = [&](const std::vector<float>& w) {
+    const Matrix one(*device_, device_->pack(WeightFormat::kInt8, s.n, s.k, FloatRows(w, s.k)));
+    std::vector<float> y(static_cast<size_t>(s.m * s.n));
+    device_->linear(one.w, nullptr, x.act, s.m, y.data(), s.n, false);
+    return y;
+  };
+  const std::vector<float> g = alone(gate), u = alone(up);
+  for (int64_t r = 0; r < s.m; ++r) {
+    for (int64_t j = 0; j < s.n; ++j) {
+      const auto at = static_cast<size_t>(r * s.n + j);
+      const float want = g[at] / (1 + std::exp(-g[at])) * u[at];
+      const std::byte* const p =
+          out.act.data + static_cast<size_t>(r * out.act.ld + j) * device_->act_bytes();
+      float got;
+      if (device_->act_bytes() == 2) {
+        uint16_t half;
+        std::memcpy(&half, p, sizeof half);
+        got = f32_from_bf16(half);
+      } else {
+        std::memcpy(&got, p, sizeof got);
+      }
+      ASSERT_NEAR(got, want, 1e-2 * std::max(1.0f, std::abs(want)));
+    }
+  }
+}
+
+TEST_P(Int8Test, NoCutChangesABit) {
+  const Shape s{230, 200, 1088};
+  const std::vector<float> w = random_floats(s.n * s.k);
+  const Matrix matrix(*device_, device_->pack(WeightFormat::kInt8, s.n, s.k, FloatRows(w, s.k)));
+  const Activations x(*device_, random_floats(s.m * s.k), s.m, s.k);
+  const auto multiply = [&](CpuDevice& device, int64_t first, int64_t rows) {
+    std::vector<float> y(static_cast<size_t>(rows * s.n));
+    const ActivationBuffer from = {
+        x.act.data + static_cast<size_t>(first * x.act.ld) * device.act_bytes(), x.act.ld};
+    device.linear(matrix.w, nullptr, from, rows, y.data(), s.n, false);
+    return y;
+  };
+  const std::vector<float> all = multiply(*device_, 0, s.m);
+  const std::unique_ptr<CpuDevice> single = make_device(1, kBf16Types);
+  for (const auto& [first, rows] :
+       {std::pair<int64_t, int64_t>{0, 230}, {0, 1}, {5, 2}, {17, 5}, {60, 33}, {100, 130}}) {
+    for (CpuDevice* device : {device_.get(), single.get()}) {
+      const std::vector<float> some = multiply(*device, first, rows);
+      ASSERT_EQ(std::memcmp(some.data(), &all[static_cast<size_t>(first * s.n)],
+                            some.size() * sizeof(float)),
+                0);
+    }
+  }
+}
+
+// Rows of several products, of which only some are in whole numbers, are found by their numbers.
+TEST_P(Int8Test, ManyProductsAreThoseAlone) {
+  const int64_t k = 96, n = 70;
+  const std::vector<float> values = random_floats(3 * n * k);
+  std::vector<std::unique_ptr<Matrix>> matrices;
+  for (int i = 0; i < 3; ++i) {
+    const WeightFormat format = i == 1 ? WeightFormat::kBf16 : WeightFormat::kInt8;
+    const std::vector<float> own(values.begin() + i * n * k, values.begin() + (i + 1) * n * k);
+    matrices.push_back(
+        std::make_unique<Matrix>(*device_, device_->pack(format, n, k, FloatRows(own, k))));
+  }
+  const Activations x(*device_, random_floats(40 * k), 40, k);
+  const int64_t begins[] = {0, 21, 29, 40};
+  std::vector<float> together(static_cast<size_t>(40 * n)), alone = together;
+  std::vector<GemmProduct> products;
+  for (size_t i = 0; i < 3; ++i) {
+    GemmProduct product{&matrices[i]->w,
+                        from_row(x.act, begins[i], device_->act_bytes()),
+                        begins[i + 1] - begins[i],
+                        {}};
+    product.output.y = together.data() + begins[i] * n;
+    product.output.ldy = n;
+    product.output.columns = n;
+    products.push_back(product);
+    device_->linear(matrices[i]->w, nullptr, product.x, product.rows, alone.data() + begins[i] * n,
+                    n, false);
+  }
+  gemm(device_->context(), products);
+  EXPECT_EQ(std::memcmp(together.data(), alone.data(), alone.size() * sizeof(float)), 0);
+}
+
+// What is not finite in a row stays in it.
+TEST_P(Int8Test, ARowThatIsNotFiniteIsAlone) {
+  const Shape s{3, 40, 128};
+  const std::vector<float> w = random_floats(s.n * s.k);
+  const Matrix matrix(*device_, device_->pack(WeightFormat::kInt8, s.n, s.k, FloatRows(w, s.k)));
+  std::vector<float> values = random_floats(s.m * s.k);
+  std::vector<float> clean(static_cast<size_t>(s.m * s.n)), y = clean;
+  {
+    const Activations x(*device_, values, s.m, s.k);
+    device_->linear(matrix.w, nullptr, x.act, s.m, clean.data(), s.n, false);
+  }
+  values[static_cast<size_t>(s.k + 7)] = std::numeric_limits<float>::infinity();
+  const Activations x(*device_, values, s.m, s.k);
+  device_->linear(matrix.w, nullptr, x.act, s.m, y.data(), s.n, false);
+  for (int64_t j = 0; j < s.n; ++j) {
+    EXPECT_TRUE(std::isnan(y[static_cast<size_t>(s.n + j)]));
+    for (const int64_t r : {0, 2}) {
+      EXPECT_EQ(y[static_cast<size_t>(r * s.n + j)], clean[static_cast<size_t>(r * s.n + j)]);
+    }
+  }
+}
+
+std::string isa_of(const ::testing::TestParamInfo<std::string>& info) { return info.param; }
+INSTANTIATE_TEST_SUITE_P(Levels, Int8Test,
+                         ::testing::Values("scalar", "avx2", "avx512", "avx512_bf16", "amx"),
+                         isa_of);
+
+// The loops of AMX on a model of its registers, against the portable tile.
+TEST(Int8Amx, EveryRowCountIsEqualToTheScalarTile) {
+  std::mt19937 random(5);
+  std::uniform_int_distribution<int> byte(0, 255), rest(-127, 127);
+  const int64_t kc = 192, rows = 70, lda = kc + 64;
+  std::vector<std::vector<uint8_t>> panels(2, std::vector<uint8_t>(kc * kPanelColumns));
+  for (auto& panel : panels)
+    for (uint8_t& x : panel) x = static_cast<uint8_t>(byte(random));
+  std::vector<int8_t> a(static_cast<size_t>(rows * lda));
+  for (int8_t& x : a) x = static_cast<int8_t>(rest(random));
+  const void* const b0 = panels[0].data();
+  const void* const b1 = panels[1].data();
+  begin_tiles<EmulatedTiles>();
+  for (int64_t count = 1; count <= rows; ++count) {
+    for (const bool both : {true, false}) {
+      std::vector<float> want(static_cast<size_t>(rows * 64)), got = want;
+      TileArgs t;
+      t.a = a.data();
+      t.lda = lda;
+      t.b0 = &b0;
+      t.b1 = both ? &b1 : nullptr;
+      t.chunks = 1;
+      t.kc = kc;
+      t.ldc = 64;
+      t.rows = count;
+      for (const bool accumulate : {false, true}) {
+        t.accumulate = accumulate;
+        t.c = want.data();
+        kernel_table(Isa::kScalar).gemm.tile_int8(t);
+        t.c = got.data();
+        multiply_tile_amx<EmulatedTiles, Int8Tiles>(t);
+        ASSERT_EQ(std::memcmp(want.data(), got.data(), want.size() * sizeof(float)), 0) << count;
+      }
+    }
+  }
+  end_tiles<EmulatedTiles>();
+}
+
+}  // namespace
+}  // namespace prefix::ops::testing
