@@ -118,6 +118,25 @@ constexpr Flag kBenchFlags[] = {
     kProgressFlag,
 };
 
+constexpr Flag kKldFlags[] = {
+    kModelFlag,
+    {"--test-model", "PATH", "another model with the same token ids; default: the same one"},
+    {"--text", "FILE", "the text that is predicted; - = standard input"},
+    {"--base", "KEY=VALUE", "an option of the library of the one setting; may be repeated", true},
+    {"--test", "KEY=VALUE", "an option of the other; may be repeated", true},
+    {"--context", "N", "tokens of a sequence, each of which starts anew; default 512"},
+    {"--tokens", "N", "tokens of the text that are taken; default: all"},
+    {"--json", "", "one JSON object instead of the table"},
+    kThreadsFlag,
+    kDeviceFlag,
+    kDtypeFlag,
+    kIsaFlag,
+    kCacheFlag,
+    kRowsFlag,
+    kOptionFlag,
+    kProgressFlag,
+};
+
 }  // namespace
 
 extern const Command kRunCommand = {
@@ -180,5 +199,16 @@ extern const Command kBenchCommand = {
     "of each, and prints medians.",
     "  bin/prefix-random-checkpoint tiny /tmp/tiny\n"
     "  bin/prefix bench --model /tmp/tiny --shape 8,64,16 --decode 4,64,8,8"};
+
+extern const Command kKldCommand = {
+    "kld",
+    "how far the predictions under one setting are from those under another",
+    "",
+    kKldFlags,
+    "Prints the Kullback-Leibler divergence of the second setting's next-token probabilities from\n"
+    "the first's, over all positions of a text: what int8, a quantised file or another number type\n"
+    "costs (docs/quantisation.md). Both models are in memory at the same time.",
+    "  bin/prefix kld --model models/SmolLM2-135M-Instruct-Q4_1.gguf --text README.md\n"
+    "    --tokens 256 --test compute=int8"};
 
 }  // namespace prefix_cli

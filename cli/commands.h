@@ -10,11 +10,13 @@ extern const Command kInfoCommand;
 extern const Command kTreeCommand;
 extern const Command kCacheSimCommand;
 extern const Command kBenchCommand;
+extern const Command kKldCommand;
 
 int run_command(const Args& args);
 int info_command(const Args& args);
 int tree_command(const Args& args);
 int cache_sim_command(const Args& args);
 int bench_command(const Args& args);
+int kld_command(const Args& args);
 
 }  // namespace prefix_cli

@@ -21,7 +21,7 @@ struct Entry {
 constexpr Entry kCommands[] = {
     {&kRunCommand, run_command},     {&kInfoCommand, info_command},
     {&kTreeCommand, tree_command},   {&kCacheSimCommand, cache_sim_command},
-    {&kBenchCommand, bench_command},
+    {&kBenchCommand, bench_command}, {&kKldCommand, kld_command},
 };
 
 std::string usage() {

@@ -269,12 +269,15 @@ double register_peak(int64_t iterations) {
   __builtin_memset(b_data, 0x3c, sizeof b_data);
   __builtin_memset(a_data, 0x3c, sizeof a_data);
   asm volatile("" : : "r"(b_data), "r"(a_data) : "memory");
-  const auto b = M::load_b(b_data, 0);
+  auto b = M::load_b(b_data, 0);
   const auto a = M::broadcast_a(a_data, 0);
   typename M::Vec acc[kChains];
   PREFIX_UNROLL
   for (int i = 0; i < kChains; ++i) acc[i] = M::zero();
   for (int64_t n = 0; n < iterations; ++n) {
+#if defined(__x86_64__)
+    asm volatile("" : "+x"(b));  // or a part of each multiply-add is computed once
+#endif
     PREFIX_UNROLL
     for (int i = 0; i < kChains; ++i) {
       acc[i] = M::mac(acc[i], a, b);
