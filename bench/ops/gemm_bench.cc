@@ -82,7 +82,8 @@ class LayerBench {
         values_(static_cast<size_t>(layer.k) * 64),
         y_(static_cast<size_t>(max_rows * layer.n)) {
     fill(values_);
-    w_ = device.pack(device.types().layers(), layer.n, layer.k, Rows(layer, values_));
+    w_ = device.pack(device.types().format(prefix::ops::MatrixKind::kDown), layer.n, layer.k,
+                     Rows(layer, values_));
     x_.ld = device.act_ld(layer.k);
     x_bytes_ = static_cast<size_t>(x_.ld * max_rows) * device.act_bytes();
     x_.data = device.allocate(x_bytes_);
@@ -185,7 +186,7 @@ int main(int argc, char** argv) {
       CpuOptions options;
       options.isa = level.name;
       options.types = arguments.dtype == "f32" ? prefix::ops::kF32Types : prefix::ops::kBf16Types;
-      options.types.int8_layers = arguments.dtype == "int8";
+      options.types.int8 = arguments.dtype == "int8" ? prefix::ops::kInt8All : 0;
       options.threads = std::make_shared<prefix::Threads>(threads);
       CpuDevice device(options);
       // oneDNN chooses its own instructions: once, next to our choice, unless a level was named.

@@ -122,7 +122,7 @@ void Engine::fill_info(const std::string& source_name) {
   info_.isa = device_->isa();
   info_.device = device_->name();
   info_.dtype = device_->types().weights == ops::WeightFormat::kF32 ? "f32" : "bf16";
-  info_.compute = device_->types().int8_layers ? "int8" : info_.dtype;
+  info_.compute = device_->types().int8 != 0 ? "int8" : info_.dtype;
   info_.vocab_size = c.vocab_size;
   info_.hidden = c.hidden;
   info_.layers = c.layers;

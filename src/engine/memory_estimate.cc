@@ -16,13 +16,35 @@ namespace {
 
 constexpr int64_t kGpuRows = 4096;
 
+// All but those of a list.
+uint32_t int8_matrices(const std::string& keep) {
+  constexpr std::pair<std::string_view, ops::MatrixKind> kNames[] = {
+      {"head", ops::MatrixKind::kHead},
+      {"mixer_in", ops::MatrixKind::kMixerIn},
+      {"mixer_out", ops::MatrixKind::kMixerOut},
+      {"gate_up", ops::MatrixKind::kGateUp},
+      {"down", ops::MatrixKind::kDown}};
+  uint32_t left = ops::kInt8All;
+  for (size_t begin = 0; begin < keep.size();) {
+    const size_t end = std::min(keep.find(',', begin), keep.size());
+    const std::string name = keep.substr(begin, end - begin);
+    const auto* const found = std::ranges::find(kNames, name, [](auto& n) { return n.first; });
+    if (found == std::end(kNames))
+      fail(Code::kInvalidArgument, "option compute_keep: there are no matrices ", quote(name),
+           "; it is a list of head, mixer_in, mixer_out, gate_up and down");
+    left &= ~ops::int8_bit(found->second);
+    begin = end + 1;
+  }
+  return left;
+}
+
 }  // namespace
 
 ops::DeviceOptions device_options_of(const Options& options) {
   const ops::CudaAttention attention = ops::cuda_attention_of(options.get("cuda_attention"));
   ops::NumericTypes types = options.get("dtype") == "f32" ? ops::kF32Types : ops::kBf16Types;
-  types.int8_layers = options.get("compute") == "int8";
-  if (types.int8_layers && options.get("device") != "cpu")
+  if (options.get("compute") == "int8") types.int8 = int8_matrices(options.get("compute_keep"));
+  if (types.int8 != 0 && options.get("device") != "cpu")
     fail(Code::kUnsupportedDevice, "compute=int8 runs on device \"cpu\" only; device is ",
          quote(options.get("device")));
   return {options.get("device"),

@@ -19,6 +19,8 @@ namespace prefix {
 namespace {
 
 class Loader {
+  using Kind = ops::MatrixKind;
+
  public:
   // device: null to look at the names and shapes of tensors only, as they would be packed.
   Loader(const ModelFiles& files, const Architecture& architecture, ops::Device* device,
@@ -37,13 +39,13 @@ class Loader {
     Weights w;
     const auto vocab = static_cast<int64_t>(config_.vocab_size);
     steps_ = config_.layers + 2;
-    w.embedding = pack(name(names_.embedding), vocab, config_.hidden);
+    w.embedding = pack(Kind::kHead, name(names_.embedding), vocab, config_.hidden);
     report();
     w.tied = config_.tie_embeddings;
     if (w.tied)
       w.output = w.embedding;
     else if (config_.missing_output.empty())
-      w.output = pack(name(names_.output), vocab, config_.hidden);
+      w.output = pack(Kind::kHead, name(names_.output), vocab, config_.hidden);
     if (w.tied) used_.insert(name(names_.output));  // some files repeat it
     report();
     std::vector<float> norm = norm_values(name(names_.output_norm), config_.hidden);
@@ -102,12 +104,12 @@ class Loader {
     w.k_norm = norm(names_.k_norm, whole ? kv : d);
     if (!names_.sinks.empty()) w.sinks = upload(values(name(names_.sinks), config_.heads));
     if (!names_.qkv.empty()) {
-      w.mixer_in = pack(name(names_.qkv) + ".weight", q + 2 * kv, h);
+      w.mixer_in = pack(Kind::kMixerIn, name(names_.qkv) + ".weight", q + 2 * kv, h);
       w.mixer_in_bias = bias(name(names_.qkv), q + 2 * kv, config_.attention_bias);
     } else if (config_.attention_gate) {
       gated_qkv(w, q, kv);
     } else {
-      w.mixer_in = pack(q + 2 * kv, h,
+      w.mixer_in = pack(Kind::kMixerIn, q + 2 * kv, h,
                         {part(name(names_.q) + ".weight", q, h, permuted()),
                          part(name(names_.k) + ".weight", kv, h, permuted()),
                          part(name(names_.v) + ".weight", kv, h)});
@@ -121,7 +123,7 @@ class Loader {
       }
       w.mixer_in_bias = upload(all);
     }
-    w.mixer_out = pack(name(names_.attention_output) + ".weight", h, q);
+    w.mixer_out = pack(Kind::kMixerOut, name(names_.attention_output) + ".weight", h, q);
     w.mixer_out_bias = bias(name(names_.attention_output), h, config_.attention_output_bias);
   }
 
@@ -139,7 +141,7 @@ class Loader {
     parts.push_back(part(name(names_.k) + ".weight", kv, h));
     parts.push_back(part(name(names_.v) + ".weight", kv, h));
     half_of_heads(parts, d);
-    w.mixer_in = pack(2 * (q + kv), h, std::move(parts));
+    w.mixer_in = pack(Kind::kMixerIn, 2 * (q + kv), h, std::move(parts));
 
     const std::vector<float> of_both = bias_values(name(names_.q), 2 * q, config_.attention_bias);
     std::vector<float> all, gates;
@@ -157,17 +159,18 @@ class Loader {
     const int64_t h = config_.hidden;
     const RecurrentConfig& r = config_.recurrent;
     if (!names_.in.empty())
-      w.mixer_in = pack(name(names_.in) + ".weight", r.projection(), h);
+      w.mixer_in = pack(Kind::kMixerIn, name(names_.in) + ".weight", r.projection(), h);
     else
-      w.mixer_in = pack(r.projection(), h, delta_projection());
+      w.mixer_in = pack(Kind::kMixerIn, r.projection(), h, delta_projection());
     w.conv = upload(conv_values());
     w.conv_bias = bias(name(names_.conv), r.conv_channels(), r.conv_bias);
     if (!names_.in.empty())
       w.mixer_in_bias = bias(name(names_.in), r.projection(), r.projection_bias);
     w.mixer_out_bias = bias(name(names_.recurrent_output), h, r.projection_bias);
     if (r.mixer != Mixer::kShortConv) scan(w);
-    w.mixer_out = turned() ? pack_turned(name(names_.recurrent_output) + ".weight", h)
-                           : pack(name(names_.recurrent_output) + ".weight", h, r.inner());
+    w.mixer_out =
+        turned() ? pack_turned(Kind::kMixerOut, name(names_.recurrent_output) + ".weight", h)
+                 : pack(Kind::kMixerOut, name(names_.recurrent_output) + ".weight", h, r.inner());
   }
 
   void scan(LayerWeights& w) {
@@ -249,30 +252,29 @@ class Loader {
     const int64_t h = config_.hidden;
     const int64_t inner = config_.intermediate;
     if (!gated) {
-      w.gate_up = pack(name(names.up) + ".weight", inner, h);
+      w.gate_up = pack(Kind::kGateUp, name(names.up) + ".weight", inner, h);
       w.up_bias = bias(name(names.up), inner, config_.mlp_bias);
     } else if (!names.gate_up.empty()) {
       TensorRows::Part gate = part(name(names.gate_up) + ".weight", 2 * inner, h);
       gate.count = inner;
       TensorRows::Part up = gate;
       up.first = inner;
-      w.gate_up = pack_gated(inner, h, gate, up);
+      w.gate_up = pack_gated(Kind::kGateUp, inner, h, gate, up);
     } else {
-      w.gate_up = pack_gated(inner, h, part(name(names.gate) + ".weight", inner, h),
+      w.gate_up = pack_gated(Kind::kGateUp, inner, h, part(name(names.gate) + ".weight", inner, h),
                              part(name(names.up) + ".weight", inner, h));
       w.gate_bias = bias(name(names.gate), inner, config_.mlp_bias);
       w.up_bias = bias(name(names.up), inner, config_.mlp_bias);
     }
-    w.down = pack(name(names.down) + ".weight", h, inner);
+    w.down = pack(Kind::kDown, name(names.down) + ".weight", h, inner);
     w.down_bias = bias(name(names.down), h, config_.mlp_bias);
   }
 
   void experts(LayerWeights& w) {
     const ExpertConfig& e = config_.experts;
     // Not in int8: a near tie would choose another expert.
-    w.router =
-        pack_as(types_.weights, e.count, config_.hidden,
-                TensorRows({part(name(names_.router) + ".weight", e.count, config_.hidden)}));
+    w.router = pack(types_.weights, e.count, config_.hidden,
+                    TensorRows({part(name(names_.router) + ".weight", e.count, config_.hidden)}));
     if (e.biased) expert_biases(w);
     for (int32_t i = 0; i < e.count; ++i) {
       ops::ExpertWeights& expert = w.experts.emplace_back();
@@ -287,8 +289,8 @@ class Loader {
         continue;
       }
       const auto [gate, up] = gate_and_up(i);
-      expert.gate_up = pack_gated(e.intermediate, config_.hidden, gate, up);
-      expert.down = pack(config_.hidden, e.intermediate,
+      expert.gate_up = pack_gated(Kind::kGateUp, e.intermediate, config_.hidden, gate, up);
+      expert.down = pack(Kind::kDown, config_.hidden, e.intermediate,
                          {expert_part(names_.expert_down, i, config_.hidden, e.intermediate)});
     }
   }
@@ -320,9 +322,10 @@ class Loader {
   // Of tensors of all experts that have gate and up in one.
   void stacked_expert(int32_t i, ops::ExpertWeights& expert) {
     const int64_t h = config_.hidden, inner = config_.experts.intermediate;
-    expert.gate_up = pack_gated(inner, h, stacked_rows(names_.expert_turns, i, 2 * inner, h, 0, 2),
+    expert.gate_up = pack_gated(Kind::kGateUp, inner, h,
+                                stacked_rows(names_.expert_turns, i, 2 * inner, h, 0, 2),
                                 stacked_rows(names_.expert_turns, i, 2 * inner, h, 1, 2));
-    expert.down = pack(h, inner, stacked_rows(names_.expert_down, i, h, inner, 0, 1));
+    expert.down = pack(Kind::kDown, h, inner, stacked_rows(names_.expert_down, i, h, inner, 0, 1));
   }
 
   // Which rows of the [n, k] of an expert, in such a tensor.
@@ -438,41 +441,40 @@ class Loader {
     return {&tensor(name, {n, k}), 0, n, turn ? config_.head_dim : 0};
   }
 
-  ops::PackedWeights pack(const std::string& name, int64_t n, int64_t k) {
-    return pack(n, k, {part(name, n, k)});
+  ops::PackedWeights pack(Kind kind, const std::string& name, int64_t n, int64_t k) {
+    return pack(kind, n, k, {part(name, n, k)});
   }
-  ops::PackedWeights pack(int64_t n, int64_t k, std::vector<TensorRows::Part> parts) {
-    return pack(n, k, TensorRows(std::move(parts)));
+  ops::PackedWeights pack(Kind kind, int64_t n, int64_t k, std::vector<TensorRows::Part> parts) {
+    return pack(kind, n, k, TensorRows(std::move(parts)));
   }
-  ops::PackedWeights pack(int64_t n, int64_t k, const ops::WeightSource& rows) {
-    return pack_as(format(k), n, k, rows);
+  ops::PackedWeights pack(Kind kind, int64_t n, int64_t k, const ops::WeightSource& rows) {
+    return pack(format(kind, k), n, k, rows);
   }
-  ops::PackedWeights pack_as(ops::WeightFormat format, int64_t n, int64_t k,
-                             const ops::WeightSource& rows) {
+  ops::PackedWeights pack(ops::WeightFormat format, int64_t n, int64_t k,
+                          const ops::WeightSource& rows) {
     if (!device_) return ops::PackedWeights::of_shape(format, n, k);
     return device_->pack(format, n, k, rows);
   }
-  // Of a matrix of a layer or, between them, of the embedding and the head.
-  ops::WeightFormat format(int64_t k) const {
-    if (layer_ < 0) return types_.weights;
-    if (types_.int8_layers && k > ops::kMaxInt8K)
-      fail(Code::kUnsupportedModel, "a matrix of layer ", layer_, " adds ", k,
-           " products to each of its numbers, and compute int8 is limited to ", ops::kMaxInt8K);
-    return types_.layers();
-  }
-  ops::PackedWeights pack_turned(const std::string& name, int64_t n) {
+  ops::PackedWeights pack_turned(Kind kind, const std::string& name, int64_t n) {
     const RecurrentConfig& r = config_.recurrent;
     const Tensor& t = tensor(name, {n, r.inner()});
-    return pack(n, r.inner(), TurnedColumns(t, r.groups, r.heads, r.head_dim));
+    return pack(kind, n, r.inner(), TurnedColumns(t, r.groups, r.heads, r.head_dim));
   }
-  ops::PackedWeights pack_gated(int64_t n, int64_t k, const TensorRows::Part& gate,
+  ops::PackedWeights pack_gated(Kind kind, int64_t n, int64_t k, const TensorRows::Part& gate,
                                 const TensorRows::Part& up) {
-    return pack_gated(n, k, TensorRows({gate}), TensorRows({up}));
+    return pack_gated(kind, n, k, TensorRows({gate}), TensorRows({up}));
   }
-  ops::PackedWeights pack_gated(int64_t n, int64_t k, const ops::WeightSource& gate,
+  ops::PackedWeights pack_gated(Kind kind, int64_t n, int64_t k, const ops::WeightSource& gate,
                                 const ops::WeightSource& up) {
-    if (!device_) return ops::PackedWeights::of_gated_shape(format(k), n, k);
-    return device_->pack_gated(format(k), n, k, gate, up);
+    if (!device_) return ops::PackedWeights::of_gated_shape(format(kind, k), n, k);
+    return device_->pack_gated(format(kind, k), n, k, gate, up);
+  }
+  ops::WeightFormat format(Kind kind, int64_t k) const {
+    const ops::WeightFormat format = types_.format(kind);
+    if (format == ops::WeightFormat::kInt8 && k > ops::kMaxInt8K)
+      fail(Code::kUnsupportedModel, "a matrix of this model adds ", k,
+           " products to each number; compute=int8 is limited to ", ops::kMaxInt8K);
+    return format;
   }
 
   void refuse_extra() const {

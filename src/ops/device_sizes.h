@@ -16,14 +16,27 @@ enum class ComputeType : int32_t { kBf16 = 0, kF32 = 1 };
 
 constexpr size_t compute_bytes(ComputeType type) { return type == ComputeType::kBf16 ? 2 : 4; }
 
+// The matrices of a model, by what they are for.
+enum class MatrixKind : uint32_t {
+  kHead,      // the output head and the embedding, which are one matrix in many models
+  kMixerIn,   // queries, keys and values; what goes into a recurrent layer
+  kMixerOut,  // back from attention or recurrence
+  kGateUp,    // into the feed-forward layer, or into its experts
+  kDown,      // back from it
+};
+constexpr uint32_t int8_bit(MatrixKind kind) { return 1u << static_cast<uint32_t>(kind); }
+inline constexpr uint32_t kInt8All = 31;
+
 // What an engine keeps, of each kind of number a type. What it computes in follows from them and
 // from the device: a CPU without bf16 units multiplies bf16 weights by f32 activations.
 struct NumericTypes {
   WeightFormat weights = WeightFormat::kBf16;
   KvType kv = KvType::kBf16;
-  bool int8_layers = false;  // matrices of layers in int8 instead, and products with them
+  uint32_t int8 = 0;  // matrices in int8 instead, and products with them: bits of int8_bit()
 
-  WeightFormat layers() const { return int8_layers ? WeightFormat::kInt8 : weights; }
+  constexpr WeightFormat format(MatrixKind kind) const {
+    return (int8 & int8_bit(kind)) != 0 ? WeightFormat::kInt8 : weights;
+  }
 };
 // The values of option dtype.
 inline constexpr NumericTypes kBf16Types = {WeightFormat::kBf16, KvType::kBf16};

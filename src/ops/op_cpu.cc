@@ -17,7 +17,7 @@ namespace prefix::ops {
 CpuDevice::CpuDevice(const CpuOptions& options)
     : isa_(choose_isa(options.isa)),
       threads_(options.threads ? options.threads : std::make_shared<Threads>(1)),
-      sizes_(compute_type_of(options.types, kernel_table(isa_)), options.types.int8_layers) {
+      sizes_(compute_type_of(options.types, kernel_table(isa_)), options.types.int8 != 0) {
   scratch_ = std::make_unique<Scratch[]>(static_cast<size_t>(threads_->count()));
   context_.threads = threads_.get();
   context_.scratch = scratch_.get();
@@ -39,8 +39,7 @@ int64_t CpuSizes::f32_ld(int64_t columns) const { return (columns + 31) / 32 * 3
 int64_t CpuSizes::usable_bytes() const { return resources().available_bytes; }
 
 size_t CpuSizes::workspace_bytes(const ReserveShape& shape) const {
-  return int8_layers_ ? static_cast<size_t>(shape.rows) * QuantisedRows::row_bytes(shape.widest)
-                      : 0;
+  return int8_ ? static_cast<size_t>(shape.rows) * QuantisedRows::row_bytes(shape.widest) : 0;
 }
 
 std::byte* CpuDevice::allocate(size_t bytes) { return map_memory(bytes); }
@@ -148,7 +147,7 @@ std::unique_ptr<Step> CpuDevice::begin_step(const StepArrays& arrays) {
 std::unique_ptr<DeviceSizes> cpu_device_sizes(const CpuOptions& options) {
   return std::make_unique<CpuSizes>(
       compute_type_of(options.types, kernel_table(choose_isa(options.isa))),
-      options.types.int8_layers);
+      options.types.int8 != 0);
 }
 
 std::unique_ptr<Device> make_cpu_device(const CpuOptions& options) {

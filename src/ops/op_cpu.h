@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "base/status.h"
 #include "base/threads.h"
 #include "ops/cpu/context.h"
 #include "ops/cpu/isa.h"
@@ -12,8 +13,7 @@ namespace prefix::ops {
 
 class CpuSizes final : public DeviceSizes {
  public:
-  CpuSizes(ComputeType compute_type, bool int8_layers)
-      : compute_type_(compute_type), int8_layers_(int8_layers) {}
+  CpuSizes(ComputeType compute_type, bool int8) : compute_type_(compute_type), int8_(int8) {}
   ComputeType compute_type() const override { return compute_type_; }
   size_t projection_bytes() const override { return sizeof(float); }
   int64_t act_ld(int64_t columns) const override;
@@ -26,7 +26,7 @@ class CpuSizes final : public DeviceSizes {
 
  private:
   ComputeType compute_type_;
-  bool int8_layers_;
+  bool int8_;
 };
 
 class CpuDevice final : public Device {
@@ -38,7 +38,8 @@ class CpuDevice final : public Device {
   std::string_view name() const override { return "cpu"; }
   std::string_view isa() const override { return isa_name(isa_); }
   std::string numerics() const override {
-    return std::string(isa()) + (context_.types.int8_layers ? " int8" : "");
+    return std::string(isa()) +
+           (context_.types.int8 != 0 ? cat(" int8 ", context_.types.int8) : "");
   }
   NumericTypes types() const override { return context_.types; }
   const DeviceSizes& sizes() const override { return sizes_; }

@@ -25,4 +25,7 @@ constexpr int64_t rotation_block(int64_t k) {
 // signs: [k], +1 or -1.
 void fill_rotation_signs(int64_t k, float* signs);
 
+// A rotated row as it was, times scale: H is its own inverse but for its size.
+void turn_back(int64_t k, const float* signs, float scale, float* row);
+
 }  // namespace prefix::ops

@@ -2,6 +2,7 @@
 """Tests of what the prefix command does with texts, from outside: cli_text_test.py [--bin DIR] [unittest arguments]."""
 
 import json
+import math
 import shutil
 import sys
 import unittest
@@ -60,6 +61,49 @@ class WithText(unittest.TestCase):
         a, b = self.run_text([text_request, token_request])
         self.assertEqual((a["status"], b["status"]), ("ok", "ok"), a)
         self.assertEqual(a[key], b[key])
+
+    def kld(self, *arguments, text="w5 w6 w7 w9 w12 w40 w41 w5 w6 w8 " * 8):
+        return prefix("kld", "--model", self.model, "--text", "-", "--json", *arguments, stdin=text)
+
+    def test_kld_of_settings(self):
+        same = json.loads(self.kld().stdout)
+        self.assertEqual((same["positions"], same["kld_mean"], same["kld_max"], same["same_top"]), (79, 0, 0, 1))
+        self.assertEqual(same["perplexity_base"], same["perplexity_test"])
+        self.assertEqual(json.loads(self.kld("--context", "10").stdout)["positions"], 72)
+        self.assertEqual(json.loads(self.kld("--tokens", "12").stdout)["positions"], 11)
+        int8 = json.loads(self.kld("--base", "dtype=f32", "--test", "dtype=f32", "--test", "compute=int8").stdout)
+        self.assertLess(int8["kld_median"], int8["kld_mean"] * 3)
+        self.assertLess(0, int8["kld_mean"])
+        self.assertLess(int8["kld_mean"], 0.05)
+        self.assertLess(int8["kld_mean"], int8["kld_max"])
+
+    def test_kld_against_the_definition(self):
+        # The base's and the other's probabilities of all ids after "w5 w6", from two runs.
+        request = [{"tokens": [5, 6], "task": "logits", "ids": list(range(131))}]
+        sides = []
+        for setting in ("bf16", "f32"):
+            done = prefix("run", "--model", self.model, "--dtype", setting, stdin=lines(request))
+            logits = json.loads(done.stdout)["logits"]
+            total = math.log(sum(map(math.exp, logits)))
+            sides.append([x - total for x in logits])
+        want = sum(math.exp(a) * (a - b) for a, b in zip(*sides))
+        got = json.loads(self.kld("--test", "dtype=f32", text="w5 w6 w7").stdout)
+        self.assertEqual(got["positions"], 2)
+        lone = json.loads(self.kld("--test", "dtype=f32", text="w5 w6").stdout)
+        self.assertAlmostEqual(got["kld_mean"] * 2 - lone["kld_mean"], want, delta=1e-9)
+        losses = [math.log(r["perplexity_base"]) * r["positions"] for r in (got, lone)]
+        self.assertAlmostEqual(losses[0] - losses[1], -sides[0][7], places=5)
+
+    def test_kld_says_what_is_wrong(self):
+        for arguments, text, needles in (
+                (("--test", "compute"), "w5 w6", ("--test", "KEY=VALUE")),
+                ((), "w5", ("1 tokens", "at least 2")),
+                (("--test", "compute_keep=tail", "--test", "compute=int8"), "w5 w6", ("compute_keep", "tail", "mixer_in")),
+                (("--context", "1"), "w5 w6", ("--context", "1", "2"))):
+            done = self.kld(*arguments, text=text)
+            self.assertEqual(done.returncode, 2, done.stdout)
+            for needle in needles:
+                self.assertIn(needle, done.stderr)
 
     def test_text_is_its_tokens(self):
         self.pair({"text": "w5 w6 w7", "task": "embed"}, {"tokens": [5, 6, 7], "task": "embed"}, "embedding")

@@ -61,8 +61,7 @@ class CheckWeights : public testing::Test {
       const std::string opened = outcome_of([&] { open_model(model); });
       const std::string checked = outcome_of([&] {
         const ModelFiles files = open_model(model);
-        weight_shapes(files, find_architecture(files.config.architecture),
-                      ops::WeightFormat::kBf16);
+        weight_shapes(files, find_architecture(files.config.architecture), ops::kBf16Types);
       });
       const std::string loaded =
           outcome_of([&] { Model(open_model(model), *device_, 64, nullptr); });

@@ -39,7 +39,7 @@ struct Copied {
   }
   void check() const {
     const ModelFiles files = open_model(folder.path());
-    weight_shapes(files, find_architecture(files.config.architecture), ops::WeightFormat::kBf16);
+    weight_shapes(files, find_architecture(files.config.architecture), ops::kBf16Types);
   }
   TempFolder folder;
 };

@@ -109,6 +109,13 @@ void unpack_row(const PackedWeights& weights, int64_t row, float scale, float* o
     for (int64_t i = 0; i < weights.k; ++i) out[i] = in[i * kPanelColumns] * scale;
     return;
   }
+  if (weights.format == WeightFormat::kInt8) {
+    const auto* in = reinterpret_cast<const uint8_t*>(panel) + 4 * column;
+    for (int64_t i = 0; i < weights.k; ++i)
+      out[i] = static_cast<float>(in[i / 4 * 4 * kPanelColumns + i % 4] - 128);
+    turn_back(weights.k, weights.signs, weights.scales[row] * scale, out);
+    return;
+  }
   const auto* in = reinterpret_cast<const uint16_t*>(panel) + 2 * column;
   for (int64_t i = 0; i < weights.k; ++i) {
     out[i] = f32_from_bf16(in[i / 2 * 2 * kPanelColumns + i % 2]) * scale;

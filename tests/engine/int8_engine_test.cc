@@ -1,0 +1,204 @@
+// Option compute: engines whose matrices are whole numbers keep the promise of invariance_test.cc,
+// stay near the others, and take the memory they say.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <random>
+
+#include "engine/random_requests.h"
+#include "engine/variants.h"
+#include "model/architecture.h"
+#include "model/model_files.h"
+#include "model/weights.h"
+#include "random_adapter.h"
+#include "support/expect_error.h"
+#include "support/golden.h"
+
+namespace prefix {
+namespace {
+
+using testing_support::expect_error;
+using testing_support::make_options;
+using testing_support::OptionList;
+using testing_support::run_all;
+
+// One model of each architecture of the golden vectors.
+std::vector<std::string> model_names() {
+  std::vector<std::string> names;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(testing_support::golden_folder() + "/logits")) {
+    const std::filesystem::path& path = entry.path();
+    if (path.extension() != ".json") continue;
+    const testing_support::Golden golden((path.parent_path() / path.stem()).string());
+    const auto model = golden.index.at("path").get<std::string>();
+    if (!model.ends_with(".gguf") && model.find("base") != std::string::npos)
+      names.push_back(model);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+class Int8Engine : public testing::TestWithParam<std::string> {
+ protected:
+  static std::shared_ptr<Engine> open(const OptionList& list, const char* keep = "head") {
+    Options options = make_options(list);
+    options.set("compute", "int8");
+    options.set("compute_keep", keep);
+    return Engine::create(testing_support::golden_models() + "/" + GetParam(), options, nullptr);
+  }
+};
+
+TEST_P(Int8Engine, AloneBatchedShuffledUnsharedChunkedThreadedCachedAreEqualBits) {
+  const bool keep = GetParam().size() % 2 == 0;
+  const auto make = [&](const OptionList& list) { return open(list, keep ? "head" : ""); };
+  const auto alone = testing_support::one_at_a_time(make);
+  const auto variants = testing_support::usual_variants(make);
+  size_t compared = 0;
+  for (unsigned seed = 0; compared < static_cast<size_t>(testing_support::cases(90));
+       ++seed, compared += variants.size()) {
+    std::mt19937 random(seed * 7919 + static_cast<unsigned>(GetParam().size()));
+    std::vector<RequestSpec> batch;
+    const size_t count = 1 + random() % 8;
+    while (batch.size() < count)
+      batch.push_back(
+          testing_support::random_task(random, testing_support::random_prompt(random, batch)));
+    testing_support::expect_equal_bits(*alone, variants, batch, random,
+                                       "seed " + std::to_string(seed));
+    if (HasFatalFailure()) return;
+  }
+}
+
+std::vector<float> logits(Engine& engine) {
+  RequestSpec spec;
+  for (int32_t i = 0; i < 24; ++i) spec.tokens.push_back(1 + i * 5 % 60);
+  spec.task = Task::kLogits;
+  for (int32_t id = 0; id < 64; ++id) spec.logit_ids.push_back(id);
+  const auto job = run_all(engine, {spec});
+  EXPECT_EQ(job->result(0).status, Code::kOk) << job->result(0).message;
+  return job->result(0).values;
+}
+
+double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  double error = 0, square = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    error += (a[i] - b[i]) * (a[i] - b[i]);
+    square += b[i] * b[i];
+  }
+  return std::sqrt(error / square);
+}
+
+TEST_P(Int8Engine, IsNearTheOtherWhoseExpertsAreTheSame) {
+  const std::string path = testing_support::golden_models() + "/" + GetParam();
+  const auto other = Engine::create(path, make_options({{"dtype", "f32"}}), nullptr);
+  // Of several experts a near tie may take others.
+  const bool experts = GetParam().find("moe") != std::string::npos ||
+                       GetParam().find("mixtral") != std::string::npos ||
+                       GetParam().find("gpt_oss") != std::string::npos;
+  const double limit = experts ? 0.5 : 0.12;
+  const auto layers = open({{"dtype", "f32"}}), all = open({{"dtype", "f32"}}, "");
+  EXPECT_EQ(layers->info().compute, "int8");
+  EXPECT_EQ(other->info().compute, "f32");
+  const std::vector<float> want = logits(*other), got = logits(*layers), whole = logits(*all);
+  EXPECT_LT(distance(got, want), limit);
+  EXPECT_GT(distance(got, want), 1e-5);
+  EXPECT_LT(distance(whole, want), limit);
+  EXPECT_NE(whole, got);
+  EXPECT_LT(all->stats().weight_bytes, layers->stats().weight_bytes);
+  EXPECT_LT(layers->stats().weight_bytes, other->stats().weight_bytes);
+  Options options = make_options({{"dtype", "f32"}, {"compute", "int8"}});
+  EXPECT_EQ(Engine::estimate(path, options).weight_bytes, layers->stats().weight_bytes);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Int8Engine, testing::ValuesIn(model_names()),
+                         [](const auto& model) {
+                           std::string name = model.param;
+                           std::ranges::replace_if(
+                               name, [](char c) { return c == '-' || c == '.'; }, '_');
+                           return name;
+                         });
+
+TEST(Int8Options, AreCheckedByName) {
+  const testing_support::TinyCheckpoint checkpoint{tools::CheckpointShape{}};
+  const auto open = [&](const OptionList& list) {
+    return Engine::create(checkpoint.path(), make_options(list), nullptr);
+  };
+  expect_error(Code::kInvalidArgument, {"compute", "int4", "auto|int8"},
+               [&] { open({{"compute", "int4"}}); });
+  expect_error(Code::kInvalidArgument, {"compute_keep", "\"heads\"", "mixer_in"},
+               [&] { open({{"compute", "int8"}, {"compute_keep", "down,heads"}}); });
+  expect_error(Code::kUnsupportedDevice, {"compute=int8", "cuda:1"},
+               [&] { open({{"compute", "int8"}, {"device", "cuda:1"}}); });
+}
+
+// What is packed is seen from shapes alone.
+TEST(Int8Options, RouterAndHeadStay) {
+  const ModelFiles files = open_model(testing_support::golden_models() + "/qwen3-moe-base");
+  ops::NumericTypes types = ops::kBf16Types;
+  types.int8 = ops::kInt8All & ~ops::int8_bit(ops::MatrixKind::kHead);
+  const Weights weights = weight_shapes(files, find_architecture(files.config.architecture), types);
+  EXPECT_EQ(weights.embedding.format, ops::WeightFormat::kBf16);
+  EXPECT_EQ(weights.layers[0].router.format, ops::WeightFormat::kBf16);
+  for (const ops::PackedWeights* w :
+       {&weights.layers[0].mixer_in, &weights.layers[0].mixer_out,
+        &weights.layers[0].experts[0].gate_up, &weights.layers[0].experts[0].down})
+    EXPECT_EQ(w->format, ops::WeightFormat::kInt8);
+}
+
+TEST(Int8Options, SumsThatAreTooLongAreRefused) {
+  tools::CheckpointShape shape;
+  shape.hidden = shape.head_dim = 16;
+  shape.heads = shape.kv_heads = shape.layers = 1;
+  shape.repeat = true;
+  const auto open = [&](int32_t intermediate, const char* keep) {
+    shape.intermediate = intermediate;
+    const testing_support::TinyCheckpoint checkpoint(shape);
+    return Engine::estimate(checkpoint.path(),
+                            make_options({{"compute", "int8"}, {"compute_keep", keep}}));
+  };
+  EXPECT_NO_THROW(open(131072, ""));
+  EXPECT_NO_THROW(open(131104, "down"));
+  expect_error(Code::kUnsupportedModel, {"131104", "131072", "int8"}, [&] { open(131104, ""); });
+}
+
+// Pages of one are nothing to the other.
+TEST(Int8Options, ThePartsInWholeNumbersNameThePages) {
+  ops::CpuOptions plain, some, all;
+  some.types.int8 = ops::int8_bit(ops::MatrixKind::kDown);
+  all.types.int8 = ops::kInt8All;
+  const std::string a = ops::make_cpu_device(plain)->numerics(),
+                    b = ops::make_cpu_device(some)->numerics(),
+                    c = ops::make_cpu_device(all)->numerics();
+  EXPECT_NE(a, b);
+  EXPECT_NE(b, c);
+  EXPECT_NE(a, c);
+}
+
+TEST(Int8Options, AdaptersAddToWholeNumbers) {
+  const tools::CheckpointShape shape{};
+  const testing_support::TinyCheckpoint checkpoint(shape);
+  tools::PeftAdapter adapter{.rank = 4, .alpha = 8};
+  adapter.deviation = 0.2f;
+  const std::string folder = checkpoint.path() + "/adapter";
+  tools::write_adapter(folder, shape, adapter);
+  const auto of = [&](const char* compute, const char* name) {
+    const auto engine = Engine::create(
+        checkpoint.path(), make_options({{"compute", compute}, {"compute_keep", ""}}), nullptr);
+    engine->load_adapter("a", folder);
+    RequestSpec spec;
+    spec.tokens = {1, 5, 9, 12, 7, 3};
+    spec.task = Task::kLogits;
+    for (int32_t id = 0; id < 64; ++id) spec.logit_ids.push_back(id);
+    spec.adapter = name;
+    const auto job = run_all(*engine, {spec});
+    EXPECT_EQ(job->result(0).status, Code::kOk) << job->result(0).message;
+    return job->result(0).values;
+  };
+  const std::vector<float> want = of("auto", "a"), got = of("int8", "a"), without = of("int8", "");
+  EXPECT_LT(distance(got, want), 0.12);
+  EXPECT_GT(distance(without, want), 2 * distance(got, want));
+}
+
+}  // namespace
+}  // namespace prefix
