@@ -1,6 +1,7 @@
 #include "tree/table_groups.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -12,7 +13,7 @@ using Columns = std::vector<int32_t>;
 
 class Grouping {
  public:
-  Grouping(const NumberedTable& table, bool squares) : t_(table), squares_(squares) {
+  Grouping(const NumberedTable& table, GroupScore score) : t_(table), score_(score) {
     rows_.reserve(t_.rows);
     columns_.reserve(t_.cells.size());
     counts_.resize(static_cast<size_t>(t_.columns));
@@ -35,15 +36,15 @@ class Grouping {
 
  private:
   struct Group {
+    double score;
     double length;      // what each row after the first saves
     size_t begin, end;  // its rows in `members`, with those that other groups took meanwhile
-    uint32_t count;     // of rows when it was put into the heap; there may be fewer by now
+    uint32_t count;     // of rows when it was scored; there may be fewer by now
     int32_t column;
     uint32_t value;
 
-    double saves() const { return length * (count - 1.0); }
     bool operator<(const Group& o) const {
-      if (saves() != o.saves()) return saves() < o.saves();
+      if (score != o.score) return score < o.score;
       return column != o.column ? column > o.column : value > o.value;
     }
   };
@@ -103,15 +104,15 @@ class Grouping {
     });
   }
 
+  double score(double length, uint32_t n) const {
+    return score_ == GroupScore::kPerRow ? length * (n - 1.0) / n : length * std::log2(n);
+  }
+
   // What a row saves whose values in this column, and in those that it determines, are already there.
   double length_of(int32_t column, uint32_t row) const {
-    const auto one = [&](int32_t c) {
-      const auto length = static_cast<double>(t_.length(c, row));
-      return squares_ ? length * length : length;
-    };
-    double length = one(column);
+    auto length = static_cast<double>(t_.length(column, row));
     for (const int32_t c : t_.followers[static_cast<size_t>(column)])
-      if (active_[static_cast<size_t>(c)]) length += one(c);
+      if (active_[static_cast<size_t>(c)]) length += static_cast<double>(t_.length(c, row));
     return length;
   }
 
@@ -126,7 +127,8 @@ class Grouping {
       const uint32_t value = t_.row(r)[column];
       const uint32_t n = count(column, r);
       if (n < 2 || number[value] > 0) continue;
-      groups.push_back({length_of(column, r), at, at, n, column, value});
+      const double length = length_of(column, r);
+      groups.push_back({score(length, n), length, at, at, n, column, value});
       number[value] = static_cast<uint32_t>(groups.size() - first);
       at += n;
     }
@@ -139,7 +141,7 @@ class Grouping {
     return false;
   }
 
-  // Takes groups out of `rows` until none is left, the one that saves the most first. Columns without
+  // Takes groups out of `rows` until none is left, the best first. Columns without
   // groups are dropped: those below have none either.
   std::vector<Child> split(Rows& rows, Columns& columns) {
     for (const int32_t c : columns) active_[static_cast<size_t>(c)] = true;
@@ -154,6 +156,7 @@ class Grouping {
       const uint32_t left = counts_[static_cast<size_t>(best.column)][best.value];
       if (left < best.count) {  // others took rows of it: back to where it belongs now
         best.count = left;
+        best.score = score(best.length, left);
         if (left < 2)
           groups.pop_back();
         else
@@ -183,7 +186,7 @@ class Grouping {
   }
 
   const NumberedTable& t_;
-  const bool squares_;
+  const GroupScore score_;
   Rows rows_;
   Columns columns_, path_;
   std::vector<std::vector<uint32_t>> counts_;  // [column][value]: rows not taken; 0 between splits
@@ -194,8 +197,8 @@ class Grouping {
 
 }  // namespace
 
-RowOrder order_by_groups(const NumberedTable& table, bool squares) {
-  Grouping grouping(table, squares);
+RowOrder order_by_groups(const NumberedTable& table, GroupScore score) {
+  Grouping grouping(table, score);
   grouping.run();
   return grouping.result();
 }

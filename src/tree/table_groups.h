@@ -1,12 +1,12 @@
-// Greedy recursion over groups: the rows that have one value in one column are a group; the one that
-// saves the most is taken out first, its value in front of its prompts, then the best of what is left,
-// and so on; each group is then ordered by itself over the other columns.
+// Greedy recursion over groups: the rows that have one value in one column are a group; the best one is
+// taken out first, its value in front of its prompts, then the best of what is left, and so on; each
+// group is then ordered by itself over the other columns.
 //
 //     A  B  C      groups      1. B=x  {0, 2}   over A, C:  C=p {0, 2} common
-//     1  x  p                  2. C=q  {1, 3}   over A, B:  A=1 {1, 3} common
-//     1  y  q                  alone:  {4}
-//     3  x  p
-//     1  w  q      A=1 was larger than C=q, until row 0 was taken
+//     1  xx p                  2. A=1  {1, 3, 4}   over B, C:  C=q {1, 3}, alone {4}
+//     1  y  q
+//     3  xx p                  A=1 has more rows, but a row of B=xx saves more
+//     1  w  q
 //     1  z  r
 //
 // What all rows of a group have in common goes to the front at once, and counts for a group where its
@@ -25,7 +25,12 @@ struct RowOrder {
   std::vector<uint32_t> rows;
   std::vector<int32_t> columns;  // of each of these rows, one after the other
 };
-// squares: a group counts by the squares of its lengths, which puts long values before frequent ones.
-RowOrder order_by_groups(const NumberedTable& table, bool squares);
+// Which group is best. By what it saves in all, two values for many rows would come before a long text
+// that some of them share, and tear these apart.
+enum class GroupScore {
+  kPerRow,    // what a row of it saves: length * (rows - 1) / rows
+  kLogarithm  // length * log2(rows): more for many rows; seldom better, where many columns are alike
+};
+RowOrder order_by_groups(const NumberedTable& table, GroupScore score);
 
 }  // namespace prefix

@@ -11,7 +11,7 @@
 namespace prefix {
 namespace {
 
-// Cells up to which both ways of counting groups are tried; beyond, an order takes seconds.
+// Cells up to which both scores of groups are tried; beyond, an order takes seconds.
 constexpr size_t kCellsTwice = size_t{1} << 22;
 // Pieces that are rearranged, of a microsecond or two each, and how often over all of a table.
 constexpr size_t kPieces = size_t{1} << 18;
@@ -71,9 +71,9 @@ TableOrder order_table(std::span<const int64_t> values, std::span<const int32_t>
   RowOrder best = as_given(t);
   std::vector<int64_t> best_hits = hits_of(t, best);
   out.hit_before = out.hit = sum(best_hits);
-  for (const bool squares : {false, true}) {
-    if (squares && t.cells.size() > kCellsTwice) break;
-    RowOrder order = order_by_groups(t, squares);
+  for (const GroupScore score : {GroupScore::kPerRow, GroupScore::kLogarithm}) {
+    if (score != GroupScore::kPerRow && t.cells.size() > kCellsTwice) break;
+    RowOrder order = order_by_groups(t, score);
     std::vector<int64_t> hits = hits_of(t, order);
     improve(t, order, hits);
     const int64_t hit = sum(hits);

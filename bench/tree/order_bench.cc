@@ -1,0 +1,210 @@
+// Orders of tables and parts of batches: how good and how fast, one thread, no model.
+//
+//   million    a million rows of ten columns: many distinct values, few, and nearly none alike
+//   shape      tables with the rows, columns and repeated values of the paper's data sets, against its
+//              algorithm as published (with its limits)
+//   small      random tables of 4 to 11 rows, against the best order there is
+//   partition  16 parts of three batches, against parts by a hash of the first 256 tokens and at random
+//
+// Prints a JSON line for each. Names of parts of it as arguments run only these.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tree/partition.h"
+#include "tree/table_model.h"
+#include "tree/table_order.h"
+
+namespace {
+
+using prefix::table_model::Cells;
+using Clock = std::chrono::steady_clock;
+using Prompt = std::vector<int32_t>;
+
+double seconds(const std::function<void()>& work) {
+  const auto start = Clock::now();
+  work();
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+double share(int64_t part, int64_t all) {
+  return static_cast<double>(part) / static_cast<double>(std::max<int64_t>(1, all));
+}
+
+void million() {
+  constexpr size_t kRows = 1000000;
+  constexpr int32_t kColumns = 10;
+  const std::vector<std::pair<const char*, std::vector<int64_t>>> tables = {
+      {"mixed", {3, 20, 500, 4000, 30000, 1000, 100000, 1000000, 400000, 50}},
+      {"pairs", std::vector<int64_t>(kColumns, 500000)},
+      {"flags", std::vector<int64_t>(kColumns, 2)}};
+  for (const auto& [name, distinct] : tables) {
+    std::mt19937 random(1);
+    std::vector<int64_t> values;
+    std::vector<int32_t> lengths;
+    for (size_t i = 0; i < kRows * kColumns; ++i) {
+      const int64_t value = static_cast<int64_t>(random()) % distinct[i % kColumns];
+      values.push_back(value * 7919);
+      lengths.push_back(5 + static_cast<int32_t>(value % 20));
+    }
+    prefix::TableOrder found;
+    const double s = seconds([&] { found = prefix::order_table(values, lengths, kColumns); });
+    std::printf(
+        "{\"bench\":\"order\",\"table\":\"million %s\",\"rows\":%zu,\"columns\":%d,"
+        "\"seconds\":%.2f,\"hit_before\":%.4f,\"hit\":%.4f}\n",
+        name, kRows, kColumns, s, share(found.hit_before, found.tokens),
+        share(found.hit, found.tokens));
+    std::fflush(stdout);
+  }
+}
+
+void shapes() {
+  for (const Cells& cells : prefix::table_model::paper_shapes(1)) {
+    prefix::TableOrder found;
+    const double s =
+        seconds([&] { found = prefix::order_table(cells.values, cells.lengths, cells.columns); });
+    prefix::table_model::Order theirs;
+    const double ggr = seconds([&] { theirs = greedy_group_recursion(cells, true); });
+    std::printf(
+        "{\"bench\":\"order\",\"table\":\"%s\",\"rows\":%zu,\"columns\":%d,"
+        "\"seconds\":%.3f,\"hit_before\":%.4f,\"hit\":%.4f,\"ggr_seconds\":%.3f,"
+        "\"ggr_hit\":%.4f}\n",
+        cells.name.c_str(), cells.rows(), cells.columns, s, share(found.hit_before, found.tokens),
+        share(found.hit, found.tokens), ggr, share(hits(cells, theirs), found.tokens));
+    std::fflush(stdout);
+  }
+}
+
+void small() {
+  std::mt19937 random(3);
+  for (const size_t rows : {4U, 6U, 8U, 9U, 10U, 11U}) {
+    int64_t found = 0, best = 0, ggr = 0;
+    double worst = 1;
+    constexpr int kTables = 200;
+    for (int i = 0; i < kTables; ++i) {
+      const auto columns = static_cast<int32_t>(2 + random() % 5);
+      const Cells cells = prefix::table_model::random_cells(
+          random, rows, columns, static_cast<int64_t>(2 + random() % rows), i % 2 ? 20 : 3);
+      const int64_t hit = prefix::order_table(cells.values, cells.lengths, columns).hit;
+      const int64_t most = best_hits(cells);
+      found += hit;
+      best += most;
+      ggr += hits(cells, greedy_group_recursion(cells, false));
+      if (most > 0) worst = std::min(worst, share(hit, most));
+    }
+    std::printf(
+        "{\"bench\":\"order\",\"table\":\"small\",\"rows\":%zu,\"tables\":%d,"
+        "\"of_best\":%.4f,\"worst\":%.4f,\"ggr_of_best\":%.4f}\n",
+        rows, kTables, share(found, best), worst, share(ggr, best));
+    std::fflush(stdout);
+  }
+}
+
+// A system prompt for all, a document, questions about it.
+std::vector<Prompt> documents(std::mt19937& random, int32_t count, size_t longest,
+                              size_t questions) {
+  std::vector<Prompt> prompts;
+  for (int32_t d = 0; d < count; ++d) {
+    Prompt document(40, 1);
+    for (size_t n = longest / 10 + random() % longest; n > 0; --n)
+      document.push_back(static_cast<int32_t>(random() % 32000));
+    for (size_t q = 1 + random() % questions; q > 0; --q) {
+      prompts.push_back(document);
+      for (size_t n = 10 + random() % 40; n > 0; --n)
+        prompts.back().push_back(static_cast<int32_t>(random() % 32000));
+    }
+  }
+  std::shuffle(prompts.begin(), prompts.end(), random);
+  return prompts;
+}
+
+// Conversations: each turn goes on from the one before, and each turn is a prompt.
+std::vector<Prompt> conversations(std::mt19937& random, int count) {
+  std::vector<Prompt> prompts;
+  for (int c = 0; c < count; ++c) {
+    Prompt prompt(300, static_cast<int32_t>(c % 3));  // one of three assistants
+    for (size_t turn = 1 + random() % 8; turn > 0; --turn) {
+      for (size_t n = 30 + random() % 200; n > 0; --n)
+        prompt.push_back(static_cast<int32_t>(random() % 32000));
+      prompts.push_back(prompt);
+    }
+  }
+  std::shuffle(prompts.begin(), prompts.end(), random);
+  return prompts;
+}
+
+// One prefix for all, longer than a question: every part has to compute it.
+std::vector<Prompt> one_prefix(std::mt19937& random, int count) {
+  std::vector<Prompt> prompts;
+  for (int i = 0; i < count; ++i) {
+    prompts.emplace_back(2000, 7);
+    for (size_t n = 50 + random() % 300; n > 0; --n)
+      prompts.back().push_back(static_cast<int32_t>(random() % 32000));
+  }
+  return prompts;
+}
+
+void print_parts(const char* batch, const char* by, size_t prompts, int64_t distinct,
+                 const std::vector<int64_t>& work, double s) {
+  int64_t sum = 0, largest = 0;
+  for (const int64_t w : work) {
+    sum += w;
+    largest = std::max(largest, w);
+  }
+  const double mean = static_cast<double>(sum) / static_cast<double>(work.size());
+  std::printf(
+      "{\"bench\":\"partition\",\"batch\":\"%s\",\"by\":\"%s\",\"prompts\":%zu,"
+      "\"parts\":%zu,\"distinct\":%lld,\"duplicated\":%.4f,\"largest_of_mean\":%.4f,"
+      "\"seconds\":%.3f}\n",
+      batch, by, prompts, work.size(), static_cast<long long>(distinct),
+      share(sum - distinct, distinct), static_cast<double>(largest) / mean, s);
+  std::fflush(stdout);
+}
+
+void partitions() {
+  constexpr size_t kParts = 16;
+  std::mt19937 random(9);
+  const std::pair<const char*, std::vector<Prompt>> batches[] = {
+      {"documents", documents(random, 4000, 2000, 8)},
+      {"few documents", documents(random, 300, 4000, 30)},
+      {"conversations", conversations(random, 6000)},
+      {"one prefix", one_prefix(random, 20000)}};
+  for (const auto& [name, prompts] : batches) {
+    const std::vector<std::span<const int32_t>> spans(prompts.begin(), prompts.end());
+    prefix::Partition found;
+    const double s = seconds([&] { found = prefix::partition(spans, kParts, 1.05); });
+    print_parts(name, "prefix", prompts.size(), found.distinct, found.work, s);
+    const auto other = [&](const char* by, const std::function<size_t(const Prompt&)>& part) {
+      std::vector<std::vector<std::span<const int32_t>>> parts(kParts);
+      for (const Prompt& p : prompts) parts[part(p) % kParts].push_back(p);
+      std::vector<int64_t> work;
+      for (const auto& list : parts) work.push_back(prefix::estimate_batch(list).computed);
+      print_parts(name, by, prompts.size(), found.distinct, work, 0);
+    };
+    other("hash", [](const Prompt& p) {
+      uint64_t h = 14695981039346656037U;
+      for (size_t i = 0; i < std::min<size_t>(256, p.size()); ++i)
+        h = (h ^ static_cast<uint64_t>(p[i])) * 1099511628211U;
+      return static_cast<size_t>(h >> 32);
+    });
+    other("random", [&](const Prompt&) { return static_cast<size_t>(random()); });
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::pair<const char*, void (*)()> all[] = {
+      {"million", million}, {"shape", shapes}, {"small", small}, {"partition", partitions}};
+  for (const auto& [name, run] : all) {
+    bool wanted = argc == 1;
+    for (int i = 1; i < argc; ++i) wanted = wanted || std::strcmp(argv[i], name) == 0;
+    if (wanted) run();
+  }
+  return 0;
+}
