@@ -137,6 +137,33 @@ constexpr Flag kKldFlags[] = {
     kProgressFlag,
 };
 
+constexpr Flag kRowFormatFlag{"--format", "jsonl|csv",
+                              "instead of the end of the name of --in; default jsonl"};
+
+constexpr Flag kOrderFlags[] = {
+    {"--in", "FILE", "rows; default: standard input"},
+    {"--out", "FILE", "the rows in their order, in the same format; default: standard output"},
+    kRowFormatFlag,
+    {"--columns", "A,B,...",
+     "those that the prompt is made of; the others go along at the end.\n"
+     "Default: all"},
+    {"--summary", "FILE", "writes what was shared and is now, as one JSON object"},
+    kProgressFlag,
+};
+
+constexpr Flag kPartitionFlags[] = {
+    {"--parts", "N", "how many workers compute the prompts, each with a cache of its own"},
+    {"--in", "FILE", "prompts; default: standard input"},
+    {"--out", "FILE", "the prompts, part after part, each with its part; default: standard output"},
+    kRowFormatFlag,
+    {"--field", "NAME", "of the prompt; default tokens, or else text; CSV: text"},
+    {"--balance", "X",
+     "the most work of a part, in times of the mean; default 1.05. More balance\n"
+     "is fewer tokens computed twice"},
+    {"--summary", "FILE", "writes tokens, and what each part computes, as one JSON object"},
+    kProgressFlag,
+};
+
 }  // namespace
 
 extern const Command kRunCommand = {
@@ -189,6 +216,31 @@ extern const Command kCacheSimCommand = {
     "  printf '{\"op\":\"insert\",\"tokens\":[1,2,3]}\\n{\"op\":\"match\",\"tokens\":[1,2,9]}\\n' "
     "|\n"
     "    bin/prefix cache-sim --ops -"};
+
+extern const Command kOrderCommand = {
+    "order",
+    "orders rows and fields of a table so that prompts share prefixes",
+    "",
+    kOrderFlags,
+    "A row is a JSON object, one a line, whose fields are the columns, or a line of CSV below one of\n"
+    "names. The rows come out in their order, JSON with the fields of each in the order of its prompt;\n"
+    "CSV has one order of columns, so a last one, prompt_order, names it for each row. Bytes stand for\n"
+    "tokens. docs/ordering.md tells what it is worth. Exit code: 0 = done, 2 = nothing was written.",
+    "  printf '{\"id\":1,\"film\":\"Dune\"}\\n{\"id\":2,\"film\":\"Heat\"}\\n"
+    "{\"id\":3,\"film\":\"Dune\"}\\n' |\n"
+    "    bin/prefix order"};
+
+extern const Command kPartitionCommand = {
+    "partition",
+    "shares prompts out among workers, few tokens computed twice",
+    "",
+    kPartitionFlags,
+    "A prompt is a JSON object, one a line, with \"tokens\" or \"text\", or a line of CSV below one of\n"
+    "names. It comes out as it is with its \"part\" from 0, part after part, those that share prefixes\n"
+    "beside each other. Bytes of a text stand for tokens. With --parts 1 it tells what sharing saves.\n"
+    "Exit code: 0 = done, 2 = nothing was written.",
+    "  printf '{\"tokens\":[1,2,3]}\\n{\"tokens\":[7,8]}\\n{\"tokens\":[1,2,9]}\\n' |\n"
+    "    bin/prefix partition --parts 2"};
 
 extern const Command kBenchCommand = {
     "bench",

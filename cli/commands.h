@@ -11,6 +11,8 @@ extern const Command kTreeCommand;
 extern const Command kCacheSimCommand;
 extern const Command kBenchCommand;
 extern const Command kKldCommand;
+extern const Command kOrderCommand;
+extern const Command kPartitionCommand;
 
 int run_command(const Args& args);
 int info_command(const Args& args);
@@ -18,5 +20,7 @@ int tree_command(const Args& args);
 int cache_sim_command(const Args& args);
 int bench_command(const Args& args);
 int kld_command(const Args& args);
+int order_command(const Args& args);
+int partition_command(const Args& args);
 
 }  // namespace prefix_cli

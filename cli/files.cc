@@ -23,6 +23,23 @@ void Input::check_end() {
   if (stream().bad()) fail("cannot read ", flag_, " ", shown(path_), " to its end");
 }
 
+Output::Output(std::string_view flag, std::string path, std::string_view in_flag,
+               const std::string& in)
+    : flag_(flag), path_(std::move(path)) {
+  if (path_ == "-") return;
+  refuse_overwrite(flag, path_, in_flag, in);
+  file_.emplace(path_, std::ios::binary);
+  if (!*file_) fail("cannot write ", flag_, " ", shown(path_));
+}
+
+std::ostream& Output::standard() { return std::cout; }
+
+void Output::finish() {
+  stream().flush();
+  if (!stream())
+    fail("cannot write to ", path_ == "-" ? "standard output" : cat(flag_, " ", shown(path_)));
+}
+
 void refuse_overwrite(std::string_view out_flag, const std::string& out, std::string_view in_flag,
                       const std::string& in) {
   if (out.empty() || out == "-" || in.empty() || in == "-") return;

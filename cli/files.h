@@ -4,6 +4,7 @@
 #include <fstream>
 #include <istream>
 #include <optional>
+#include <ostream>
 #include <string>
 #include <string_view>
 
@@ -25,6 +26,23 @@ class Input {
   std::string flag_;
   std::string path_;
   std::optional<std::ifstream> file_;
+};
+
+// What a flag names for writing, "-" for standard output; never the file `in` of `in_flag`.
+class Output {
+ public:
+  Output(std::string_view flag, std::string path, std::string_view in_flag, const std::string& in);
+
+  std::ostream& stream() { return file_ ? *file_ : standard(); }
+  // Fails when not all of it was written.
+  void finish();
+
+ private:
+  static std::ostream& standard();
+
+  std::string flag_;
+  std::string path_;
+  std::optional<std::ofstream> file_;
 };
 
 // Fails when `out` is the file `in`, by any name: opening it for writing would empty it. An empty

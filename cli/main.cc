@@ -21,6 +21,7 @@ struct Entry {
 constexpr Entry kCommands[] = {
     {&kRunCommand, run_command},     {&kInfoCommand, info_command},
     {&kTreeCommand, tree_command},   {&kCacheSimCommand, cache_sim_command},
+    {&kOrderCommand, order_command}, {&kPartitionCommand, partition_command},
     {&kBenchCommand, bench_command}, {&kKldCommand, kld_command},
 };
 
@@ -58,7 +59,8 @@ int dispatch(int argc, const char* const* argv, std::string& where) {
     std::cerr << usage();
     return kExitUsage;
   }
-  fail("unknown command ", shown(name), "; the commands are run, info, tree, cache-sim, bench");
+  fail("unknown command ", shown(name),
+       "; the commands are run, info, tree, cache-sim, order, partition, bench, kld");
 }
 
 }  // namespace

@@ -4,19 +4,16 @@
 #include <array>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string_view>
 
 #include "common.h"
+#include "json_in.h"
 #include "text_task.h"
 
 namespace prefix_cli {
 namespace {
 
 using Json = nlohmann::json;
-
-constexpr int kMaxDepth = 32;
-constexpr size_t kMaxLine = size_t{1} << 30;
 
 enum class Type { kInt, kNumber, kBool, kIntList };
 
@@ -39,42 +36,6 @@ constexpr std::array kOptionFields = {
 constexpr std::array<std::string_view, 12> kOtherFields = {
     "id",      "tokens", "text", "messages", "task", "namespace",
     "adapter", "ids",    "from", "choices",  "stop", "continuation"};
-
-// Parses with limits: a hostile line must not exhaust the stack, and of two equal keys one would be
-// dropped silently.
-Json parse_json(const std::string& line) {
-  if (line.size() > kMaxLine) fail("the line has ", line.size(), " bytes; the limit is ", kMaxLine);
-  if (line.starts_with(kByteOrderMark)) fail("the line begins with a byte order mark");
-  std::vector<std::set<std::string>> keys;
-  const auto check = [&keys](int depth, Json::parse_event_t event, Json& value) {
-    switch (event) {
-      case Json::parse_event_t::object_start:
-      case Json::parse_event_t::array_start:
-        if (depth >= kMaxDepth) fail("the JSON is nested deeper than ", kMaxDepth, " levels");
-        keys.emplace_back();
-        break;
-      case Json::parse_event_t::object_end:
-      case Json::parse_event_t::array_end:
-        keys.pop_back();
-        break;
-      case Json::parse_event_t::key: {
-        const auto& key = value.get_ref<const std::string&>();
-        if (!keys.back().insert(key).second) fail("the key ", shown(key, 80), " occurs twice");
-        break;
-      }
-      case Json::parse_event_t::value:
-        break;
-    }
-    return true;
-  };
-  try {
-    return Json::parse(line, check);
-  } catch (const Json::parse_error& e) {
-    fail("not JSON at byte ", e.byte);
-  } catch (const Json::out_of_range&) {
-    fail("not JSON: it has a number that is too large");  // in the parser's own words otherwise
-  }
-}
 
 std::string json_shown(const Json& value) {
   if (value.is_string()) return shown(value.get_ref<const std::string&>(), 57);
@@ -241,7 +202,7 @@ Request parse_request(const std::string& line, int64_t number, bool& flush) {
   request.id = std::to_string(number);
   flush = false;
   try {
-    const Json object = parse_json(line);
+    const auto object = json_in<Json>(line, "the line");
     if (!object.is_object()) fail(json_shown(object), " is not a JSON object");
     if (object.contains("flush")) {
       if (object.size() != 1 || object["flush"] != true)

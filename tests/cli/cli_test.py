@@ -262,7 +262,7 @@ class Usage(unittest.TestCase):
 
     def test_help_has_an_example_that_works(self):
         self.assertEqual(prefix("--help").returncode, 0)
-        for command in ("run", "info", "tree", "cache-sim", "bench"):
+        for command in ("run", "info", "tree", "cache-sim", "order", "partition", "bench"):
             done = prefix(command, "--help")
             self.assertEqual(done.returncode, 0)
             example = done.stdout.split("example:\n")[1].replace("/tmp/tiny", str(SHARED["folder"] / "example"))

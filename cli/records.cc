@@ -1,0 +1,99 @@
+#include "records.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "common.h"
+
+namespace prefix_cli {
+
+RowFormat row_format(const Args& args) {
+  const bool csv = args.get("--in").ends_with(".csv");
+  const std::string name = args.choice("--format", csv ? "csv" : "jsonl", "jsonl|csv");
+  return name == "csv" ? RowFormat::kCsv : RowFormat::kJsonLines;
+}
+
+LineReader::LineReader(Input& input, Progress& progress) : input_(input), progress_(progress) {
+  std::istream& in = input.stream();
+  in.seekg(0, std::ios::end);
+  if (in) {
+    size_ = in.tellg();
+    in.seekg(0);
+  }
+  in.clear();  // a pipe has no end to go to
+}
+
+bool LineReader::read(std::string& line) {
+  if (!std::getline(input_.stream(), line)) {
+    input_.check_end();
+    progress_.clear();
+    return false;
+  }
+  read_ += static_cast<int64_t>(line.size()) + 1;
+  if (next_line_++ % 1024 == 0 && size_ > 0)
+    progress_.show_share("reading",
+                         std::min(1.0, static_cast<double>(read_) / static_cast<double>(size_)));
+  return true;
+}
+
+bool LineReader::next(std::string& line) {
+  do {
+    line_ = next_line_;
+    if (!read(line)) return false;
+  } while (line.find_first_not_of(" \t\r") == std::string::npos);
+  return true;
+}
+
+bool LineReader::next_record(std::string& record) {
+  if (!next(record)) return false;
+  const auto open = [&] { return std::count(record.begin(), record.end(), '"') % 2 != 0; };
+  std::string more;
+  while (open()) {
+    if (!read(more)) fail("line ", line_, ": a double quote is not closed");
+    record += '\n';
+    record += more;
+  }
+  if (record.ends_with('\r')) record.pop_back();
+  return true;
+}
+
+std::vector<std::string> csv_fields(const std::string& record, int64_t line) {
+  std::vector<std::string> fields(1);
+  bool quoted = false, closed = false;
+  for (size_t i = 0; i < record.size(); ++i) {
+    const char c = record[i];
+    std::string& field = fields.back();
+    if (quoted) {
+      if (c != '"') {
+        field += c;
+      } else if (i + 1 < record.size() && record[i + 1] == '"') {
+        field += record[++i];
+      } else {
+        quoted = false;
+        closed = true;
+      }
+    } else if (c == ',') {
+      fields.emplace_back();
+      closed = false;
+    } else if (closed || (c == '"' && !field.empty())) {
+      fail("line ", line, ": field ", fields.size(), " has text beside its double quotes");
+    } else if (c == '"') {
+      quoted = true;
+    } else {
+      field += c;
+    }
+  }
+  return fields;
+}
+
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"') out += '"';
+    out += c;
+  }
+  return out + '"';
+}
+
+}  // namespace prefix_cli
