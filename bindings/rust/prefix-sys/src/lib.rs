@@ -67,6 +67,9 @@ sized!(
     prefix_job_totals,
     prefix_cache_info,
     prefix_cache_usage,
+    prefix_order_info,
+    prefix_partition_info,
+    prefix_estimate_info,
     prefix_cache_event,
     prefix_snapshot_info,
 );

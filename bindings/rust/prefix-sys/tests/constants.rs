@@ -179,6 +179,9 @@ fn structs_have_the_size_of_the_header() {
         prefix_job_totals,
         prefix_cache_info,
         prefix_cache_usage,
+        prefix_order_info,
+        prefix_partition_info,
+        prefix_estimate_info,
         prefix_cache_event,
         prefix_snapshot_info,
     );
