@@ -121,7 +121,7 @@ int partition_command(const Args& args) {
   const PromptFile file =
       csv ? read_csv(reader, args.get("--field")) : read_json(reader, args.get("--field"));
   progress.show_share("partitioning", 0);
-  const prefix::Partition found = prefix::partition(file.tokens, file.offsets, parts, balance);
+  const prefix::Parts found = prefix::partition(file.tokens, file.offsets, parts, balance);
   std::ostream& out = output.stream();
   if (csv && !file.header.empty()) out << file.header << ",part\n";
   for (const int64_t i : found.order) {

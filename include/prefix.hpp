@@ -594,16 +594,16 @@ inline TableOrder order(std::span<const int64_t> values, std::span<const int32_t
   return done ? found : TableOrder{};
 }
 
-struct Partition {
+struct Parts {
   std::vector<int32_t> parts; /* of each prompt */
   std::vector<int64_t> order; /* the prompts, part after part */
   std::vector<int64_t> work;  /* of each part */
   prefix_partition_info info = PREFIX_PARTITION_INFO_INIT;
 };
 /* offsets: where each prompt begins in tokens, and the end. */
-inline Partition partition(std::span<const prefix_token> tokens, std::span<const int64_t> offsets,
+inline Parts partition(std::span<const prefix_token> tokens, std::span<const int64_t> offsets,
                            int32_t n_parts, double balance = 0, prefix_error* error = nullptr) {
-  Partition found;
+  Parts found;
   found.parts.resize(offsets.empty() ? 0 : offsets.size() - 1);
   found.order.resize(found.parts.size());
   found.work.resize(n_parts > 0 ? static_cast<size_t>(n_parts) : 0);
@@ -613,7 +613,7 @@ inline Partition partition(std::span<const prefix_token> tokens, std::span<const
                             found.order.size(), found.work.data(), found.work.size(), &found.info,
                             e);
   });
-  return done ? found : Partition{};
+  return done ? found : Parts{};
 }
 
 struct BatchEstimate {

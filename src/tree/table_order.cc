@@ -16,6 +16,7 @@ constexpr size_t kCellsTwice = size_t{1} << 22;
 // Pieces that are rearranged, of a microsecond or two each, and how often over all of a table.
 constexpr size_t kPieces = size_t{1} << 18;
 constexpr size_t kPasses = 64;
+constexpr size_t kFewRows = 1024;
 
 // Tokens that each prompt shares with the one before.
 std::vector<int64_t> hits_of(const NumberedTable& t, const RowOrder& order) {
@@ -46,16 +47,18 @@ RowOrder as_given(const NumberedTable& t) {
   return order;
 }
 
-// Until there is nothing more to gain, as far as the size of the table allows.
+// Until there is nothing more to gain, or with many rows little.
 void improve(const NumberedTable& t, RowOrder& order, std::vector<int64_t>& hits) {
   const size_t passes = std::min(kPasses, kPieces / t.rows);
   if (passes == 0 || t.rows < 3) return;
+  const bool few = t.rows <= kFewRows;
+  const int64_t little = few ? 0 : sum(hits) / 10000;
   TableClusters clusters(t, order.rows, hits);
   size_t idle = 0;
-  for (size_t i = 0; i < passes && idle < kPasses / 2; ++i) {
+  for (size_t i = 0; i < passes && idle < (few ? kPasses / 2 : 2); ++i) {
     using Open = TableClusters::Open;
     const int64_t gain = clusters.improve(i % 2 == 0 ? Open::kLoosest : Open::kAny);
-    idle = gain > 0 ? 0 : idle + 1;
+    idle = gain > little ? 0 : idle + 1;
   }
   order = clusters.order();
   hits = hits_of(t, order);

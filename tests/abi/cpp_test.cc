@@ -225,7 +225,7 @@ TEST(Cpp, OrderPartitionAndEstimate) {
   EXPECT_EQ(ordered.info.hit, 4);
   const std::vector<prefix_token> tokens = {1, 2, 1, 3, 4, 5};
   const std::vector<int64_t> offsets = {0, 2, 4, 6};
-  const prefix::Partition parts = prefix::partition(tokens, offsets, 2, 1.5);
+  const prefix::Parts parts = prefix::partition(tokens, offsets, 2, 1.5);
   EXPECT_EQ(parts.parts, (std::vector<int32_t>{0, 0, 1}));
   EXPECT_EQ(parts.order, (std::vector<int64_t>{0, 1, 2}));
   EXPECT_EQ(parts.work, (std::vector<int64_t>{3, 2}));
