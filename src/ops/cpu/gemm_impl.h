@@ -15,13 +15,8 @@
 
 #include "ops/cpu/gemm_kernels.h"
 #include "ops/cpu/simd.h"
+#include "ops/cpu/unroll.h"
 #include "ops/cpu/vecmath.h"
-
-#if defined(__clang__)
-#define PREFIX_UNROLL _Pragma("clang loop unroll(full)")
-#else
-#define PREFIX_UNROLL _Pragma("GCC unroll 32")
-#endif
 
 namespace prefix::ops {
 namespace {

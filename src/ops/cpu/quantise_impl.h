@@ -8,6 +8,7 @@
 
 #include "ops/cpu/rows_kernels.h"
 #include "ops/cpu/simd.h"
+#include "ops/cpu/unroll.h"
 #include "ops/cpu/vecmath.h"
 
 namespace prefix::ops {
@@ -41,12 +42,12 @@ template <bool kBf16, int kBlock>
 inline Simd::F rotate_block(const QuantiseArgs& args, int64_t first, Simd::F largest) {
   constexpr int kVecs = kBlock / Simd::kLanes;
   Simd::F v[kVecs];
-#pragma GCC unroll 32
+  PREFIX_UNROLL
   for (int i = 0; i < kVecs; ++i)
     v[i] = load_signed<kBf16>(args.x, args.signs, first + i * Simd::kLanes);
-#pragma GCC unroll 8
+  PREFIX_UNROLL
   for (int stride = kVecs / 2; stride >= 1; stride /= 2) {
-#pragma GCC unroll 32
+    PREFIX_UNROLL
     for (int i = 0; i < kVecs; ++i) {
       if ((i & stride) != 0) continue;
       const Simd::F a = v[i], b = v[i + stride];
@@ -54,7 +55,7 @@ inline Simd::F rotate_block(const QuantiseArgs& args, int64_t first, Simd::F lar
       v[i + stride] = Simd::sub(a, b);
     }
   }
-#pragma GCC unroll 32
+  PREFIX_UNROLL
   for (int i = 0; i < kVecs; ++i) {
     v[i] = butterflies<Simd::kLanes / 2>(v[i]);
     Simd::store(args.work + first + i * Simd::kLanes, v[i]);
