@@ -174,7 +174,9 @@ void partitions() {
       {"few documents", documents(random, 300, 4000, 30)},
       {"conversations", conversations(random, 6000)},
       {"one prefix", one_prefix(random, 20000)}};
-  for (const auto& [name, prompts] : batches) {
+  for (const auto& batch : batches) {
+    const char* const name = batch.first;
+    const std::vector<Prompt>& prompts = batch.second;
     const std::vector<std::span<const int32_t>> spans(prompts.begin(), prompts.end());
     prefix::Partition found;
     const double s = seconds([&] { found = prefix::partition(spans, kParts, 1.05); });
