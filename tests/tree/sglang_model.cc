@@ -215,6 +215,7 @@ std::pair<int64_t, int64_t> SglangModel::rank(const Node& node) const {
       return {node.priority, node.access};
     case Policy::kGdsf:
     case Policy::kGds:
+    case Policy::kMarconi:
       break;
   }
   fail(Code::kInvalidArgument, "SGLang has no policy ", policy_name(options_.policy));
