@@ -52,7 +52,9 @@ class Gates(unittest.TestCase):
         if self.version > 1:
             shutil.copytree(ROOT / "tests/abi/frozen" / str(self.version - 1), self.frozen / str(self.version - 1))
         self.plant(MARK, STRUCT + CONSTANTS + CALLBACK + FUNCTION + MARK)
-        self.plant("  X(prefix_sim_release)", "  X(prefix_sim_release) \\\n  X(prefix_plant)")
+        # PREFIX_FUNCTIONS is the last list of the header: the newest function ends it.
+        self.newest = "  X(" + (ROOT / "include/prefix.h").read_text().rpartition("  X(")[2].partition(")")[0] + ")"
+        self.plant(self.newest, self.newest + " \\\n  X(prefix_plant)")
         self.passes("write")
 
     def plant(self, old: str, new: str, header: str = "prefix.h") -> None:
@@ -220,7 +222,7 @@ class Gates(unittest.TestCase):
     def test_list_of_functions(self) -> None:
         self.plant(" \\\n  X(prefix_plant)", "")
         self.refuses("write", "prefix_plant is declared in prefix.h and not in PREFIX_FUNCTIONS")
-        self.plant("  X(prefix_sim_release)", "  X(prefix_sim_release) \\\n  X(prefix_plant) \\\n  X(prefix_ghost)")
+        self.plant(self.newest, self.newest + " \\\n  X(prefix_plant) \\\n  X(prefix_ghost)")
         self.refuses("write", "prefix_ghost is in PREFIX_FUNCTIONS and not declared")
 
     def test_two_numbers(self) -> None:
