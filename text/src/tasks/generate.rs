@@ -125,13 +125,12 @@ fn messages(context: &Context, given: &str) -> Result<Built> {
         .encode(&rendered.text, EncodeOptions::default())?;
     let limit = context.limit(context.generated);
     if tokens.len() > limit {
-        return Err(Error::new(
-            Code::PromptTooLong,
-            format!(
-                "the messages have {} tokens; the limit is {limit}",
-                tokens.len()
-            ),
-        ));
+        let said = format!(
+            "the messages have {} tokens; the limit is {limit}",
+            tokens.len()
+        );
+        let error = Error::new(Code::PromptTooLong, said);
+        return Err(context.with_reason(error, context.generated));
     }
     if tokens.is_empty() {
         return Err(Error::argument("the messages have no tokens"));

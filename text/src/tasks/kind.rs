@@ -14,7 +14,7 @@ use super::options::Options;
 use super::prompt::{Built, Fields, Prompts};
 use super::recipe::{Field, Recipe};
 use crate::engine::{Job, Request};
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::text::Text;
 use std::fmt::Debug;
 
@@ -110,7 +110,23 @@ impl Context<'_> {
     /// The prompt of an item when `more` tokens follow it.
     pub fn prompt(&mut self, fields: &Fields, more: usize) -> Result<Built> {
         let limit = self.limit(more);
-        self.prompts.build(fields, limit, self.options.truncate)
+        self.prompts
+            .build(fields, limit, self.options.truncate)
+            .map_err(|error| self.with_reason(error, more))
+    }
+
+    /// Where a prompt is too long because of what follows it, the error says so.
+    pub fn with_reason(&self, mut error: Error, more: usize) -> Error {
+        if error.code == Code::PromptTooLong
+            && more > 0
+            && self.limit(more) == self.positions.saturating_sub(more)
+        {
+            error.message += &format!(
+                " ({} positions, of which {more} are kept for what follows)",
+                self.positions
+            );
+        }
+        error
     }
 
     /// The recipe's target, which follows the prompt.

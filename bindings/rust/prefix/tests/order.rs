@@ -1,9 +1,12 @@
 //! Orders, parts and estimates.
 
+mod support;
+
 use prefix::{estimate_batch, order, order_texts, partition, Status, Token};
 
 #[test]
 fn a_table_is_ordered() {
+    support::load_library();
     let values = [[7, 5], [8, 6], [9, 5]];
     let found = order(&values, &[[1, 4], [1, 2], [1, 4]]).unwrap();
     assert_eq!(found.rows, [0, 2, 1]);
@@ -23,6 +26,7 @@ fn a_table_is_ordered() {
 
 #[test]
 fn prompts_are_shared_out() {
+    support::load_library();
     let prompts = [[1, 2, 3], [7, 8, 9], [1, 2, 4], [7, 8, 6]];
     let found = partition(&prompts, 2, 0.0).unwrap();
     assert_eq!(found.part, [0, 1, 0, 1]);
@@ -40,6 +44,7 @@ fn prompts_are_shared_out() {
 
 #[test]
 fn a_batch_is_estimated() {
+    support::load_library();
     let prompts: [&[Token]; 4] = [&[1, 2], &[1, 3], &[4, 5], &[]];
     let found = estimate_batch(&prompts).unwrap();
     assert_eq!(found.computed, [2, 1, 2, 0]);
