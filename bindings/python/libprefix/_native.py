@@ -1,0 +1,173 @@
+"""The two shared libraries, found and opened once, and what every call needs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Iterable
+
+import numpy
+from cffi import FFI
+
+from . import _declarations
+from .errors import PrefixError, error_of
+
+ffi = FFI()
+ffi.cdef(_declarations.CORE)
+ffi.cdef(_declarations.TEXT)
+NUL = (1 << 64) - 1  # the length of a text that ends with a zero
+
+
+def _open(name: str) -> Any:
+    """$LIBPREFIX_DIR, then what the wheel brought, then what the system finds."""
+    places = [Path(__file__).resolve().parent / "_lib"]
+    if os.environ.get("LIBPREFIX_DIR"):
+        places.insert(0, Path(os.environ["LIBPREFIX_DIR"]))
+    tried = []
+    for path in [*(str(place / name) for place in places), name]:
+        try:
+            return ffi.dlopen(path, ffi.RTLD_NOW | ffi.RTLD_GLOBAL)
+        except OSError as e:
+            tried.append(str(e))
+    raise ImportError(f"{name} was not found: " + "; ".join(tried))
+
+
+core = _open("libprefix.so.1")
+_found = core.prefix_abi_version()
+if _found < _declarations.ABI_VERSION:
+    raise ImportError(f"libprefix.so.1 has interface {_found}; this package needs {_declarations.ABI_VERSION}")
+text = _open("libprefix_text.so.1")
+
+
+def failure(error: Any) -> PrefixError:
+    """The exception of a prefix_error that was written."""
+    name = ffi.string(core.prefix_status_name(error.code)).decode()
+    return error_of(error.code, name, ffi.string(error.message).decode("utf-8", "replace"))
+
+
+def new_error() -> Any:
+    error = ffi.new("prefix_error*")
+    error.struct_size = ffi.sizeof("prefix_error")
+    return error
+
+
+def call(function: Any, *arguments: Any, allowed: Iterable[int] = ()) -> int:
+    """Calls a function that takes a prefix_error* last; raises what it failed with, but for `allowed`."""
+    error = new_error()
+    status = function(*arguments, error)
+    if status != core.PREFIX_OK and status not in allowed:
+        raise failure(error)
+    return status
+
+
+def make(function: Any, release: Any, *arguments: Any) -> Any:
+    """The handle that a function gives, released with the last reference to it."""
+    out = ffi.new("void**")
+    call(function, *arguments, ffi.cast(ffi.typeof(function).args[len(arguments)], out))
+    return ffi.gc(ffi.cast(ffi.typeof(release).args[0], out[0]), release)
+
+
+def filled(kind: str, function: Any, *arguments: Any) -> dict[str, Any]:
+    """A struct that the library fills, as a dictionary of its numbers."""
+    struct = ffi.new(kind + "*")
+    struct.struct_size = ffi.sizeof(kind)
+    call(function, *arguments, struct)
+    return {name: getattr(struct, name) for name, _ in ffi.typeof(kind).fields
+            if name not in ("struct_size", "reserved")}
+
+
+def text_of(function: Any, *arguments: Any) -> str:
+    """A text that goes to the caller's buffer."""
+    capacity, needed = 256, ffi.new("size_t*")
+    while True:
+        buffer = ffi.new("char[]", capacity)
+        status = call(function, *arguments, buffer, capacity, needed, allowed=[core.PREFIX_ERR_BUFFER_TOO_SMALL])
+        if status == core.PREFIX_OK:
+            return ffi.buffer(buffer, needed[0])[:].decode("utf-8", "replace")
+        capacity = needed[0] + 1
+
+
+def numbers_of(element: str, function: Any, *arguments: Any, capacity: int = 64) -> numpy.ndarray:
+    """Numbers that go to the caller's buffer, as a NumPy array."""
+    kinds = {"float": numpy.float32, "int32_t": numpy.int32, "prefix_token": numpy.int32, "int64_t": numpy.int64}
+    needed = ffi.new("size_t*")
+    while True:
+        out = numpy.empty(max(capacity, 1), dtype=kinds[element])
+        status = call(function, *arguments, ffi.from_buffer(element + "[]", out), capacity, needed,
+                      allowed=[core.PREFIX_ERR_BUFFER_TOO_SMALL])
+        if status == core.PREFIX_OK:
+            return out[: needed[0]]
+        capacity = needed[0]
+
+
+def tokens_in(tokens: Any) -> Any:
+    """Token ids as the library takes them: any sequence of integers, or a NumPy array without a copy."""
+    array = numpy.ascontiguousarray(tokens, dtype=numpy.int32)
+    if array.ndim != 1:
+        raise ValueError(f"token ids have {array.ndim} dimensions, not one")
+    return ffi.from_buffer("prefix_token[]", array) if array.size else ffi.NULL, array.size, array
+
+
+class Texts:
+    """An array of texts with their lengths, which lives as long as the object."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        data = [t.encode("utf-8", "surrogatepass") for t in texts]
+        self._keep = [ffi.from_buffer("char[]", d) if d else ffi.new("char[1]") for d in data]
+        self.count = len(data)
+        self.pointers = ffi.new("char*[]", self._keep or [ffi.NULL])
+        self.lengths = ffi.new("size_t[]", [len(d) for d in data] or [0])
+
+
+def options_in(options: dict[str, Any]) -> Any:
+    """Options of the library from keyword arguments; NULL when there are none."""
+    handle = make(core.prefix_options_create, core.prefix_options_release)
+    for key, value in options.items():
+        name = key.encode()
+        start = (handle, name, len(name))
+        if value is None:
+            continue
+        if isinstance(value, bool):
+            call(core.prefix_options_set_bool, *start, int(value))
+        elif isinstance(value, int):
+            call(core.prefix_options_set_int, *start, value)
+        elif isinstance(value, float):
+            call(core.prefix_options_set_double, *start, value)
+        elif isinstance(value, (list, tuple)) and value and all(isinstance(v, str) for v in value):
+            texts = Texts(value)
+            call(core.prefix_options_set_texts, *start, texts.pointers, texts.lengths, texts.count)
+        elif isinstance(value, (list, tuple)):
+            data, count, _keep = tokens_in(value)
+            call(core.prefix_options_set_ints, *start, data, count)
+        else:
+            content = os.fspath(value) if isinstance(value, os.PathLike) else value
+            if not isinstance(content, str):
+                raise TypeError(f"option {key} is a {type(value).__name__}; it may be text, a number, a bool or a list")
+            data = content.encode()
+            call(core.prefix_options_set, *start, data, len(data))
+    return handle
+
+
+class Handle:
+    """A handle of the library, released by close(), at the end of a with block, or with the object."""
+
+    def __init__(self, handle: Any) -> None:
+        self._handle = handle
+
+    @property
+    def handle(self) -> Any:
+        if self._handle is None:
+            raise error_of(core.PREFIX_ERR_MISUSE, "PREFIX_ERR_MISUSE", f"this {type(self).__name__} is closed")
+        return self._handle
+
+    def close(self) -> None:
+        """Gives the handle back; what still uses the object fails with MisuseError. May be called again."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            ffi.release(handle)
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,234 @@
+"""Tasks: texts in; scores, vectors or texts out. What their prompts share is computed once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from dataclasses import dataclass
+from typing import Any, AsyncIterator, Iterable, Iterator, Sequence
+
+import numpy
+
+from ._native import (Handle, Texts, call, core, error_of, ffi, filled, make, numbers_of, options_in, text, text_of)
+from .engine import SLICE_MS, Engine
+from .errors import PrefixError, SomeFailed
+from .tokenizer import Tokenizer
+
+
+@dataclass(frozen=True)
+class Piece:
+    """More of the text of an item, or, with text None, that the item is finished."""
+    item: int
+    text: str | None
+
+
+class Task(Handle):
+    """kind: rerank, embed, classify, answer, generate or chat; options: those of tasks and requests (docs/options.md).
+    Fill it with items, submit it once, and wait, or follow its pieces. Any thread may use it."""
+
+    def __init__(self, engine: Engine, tokenizer: Tokenizer, kind: str, **options: Any) -> None:
+        data = kind.encode()
+        super().__init__(make(text.prefix_task_create, text.prefix_task_release, engine.handle, tokenizer.handle, data,
+                              len(data), options_in(options)))
+
+    def set_labels(self, labels: Iterable[str]) -> None:
+        texts = Texts(labels)
+        call(text.prefix_task_set_labels, self.handle, texts.pointers, texts.lengths, texts.count)
+
+    def add(self, texts: Iterable[str]) -> None:
+        """Items, whose texts follow each other: query, document, query, document, ..."""
+        all_of_them = Texts(texts)
+        call(text.prefix_task_add, self.handle, all_of_them.pointers, all_of_them.lengths, all_of_them.count, 0, ffi.NULL)
+
+    def add_product(self, firsts: Iterable[str], seconds: Iterable[str]) -> None:
+        """Every second text with every first one, as all documents for each query."""
+        a, b = Texts(firsts), Texts(seconds)
+        call(text.prefix_task_add_product, self.handle, a.pointers, a.lengths, a.count, b.pointers, b.lengths, b.count, 0,
+             ffi.NULL)
+
+    def submit(self) -> None:
+        call(text.prefix_task_submit, self.handle)
+
+    def cancel(self) -> None:
+        """Unfinished items end with CancelledError."""
+        call(text.prefix_task_cancel, self.handle)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Whether all items are finished, within so many seconds. Ctrl-C cancels the task."""
+        end = None if timeout is None else time.monotonic() + timeout
+        try:
+            while True:
+                left = SLICE_MS if end is None else min(SLICE_MS, max(0, int((end - time.monotonic()) * 1000)))
+                if call(text.prefix_task_wait, self.handle, left, allowed=[core.PREFIX_ERR_TIMEOUT]) == core.PREFIX_OK:
+                    return True
+                if end is not None and time.monotonic() >= end:
+                    return False
+        except KeyboardInterrupt:
+            self.cancel()
+            raise
+
+    async def finished(self) -> None:
+        """The same for asyncio: no thread waits meanwhile. Cancelling the coroutine cancels the task."""
+        try:
+            async with _Bell() as bell:
+                call(text.prefix_task_notify, self.handle, bell.queue, 1)
+                await bell.rings()
+        except asyncio.CancelledError:
+            self.cancel()
+            raise
+
+    def pieces(self) -> Iterator[Piece]:
+        """The texts as they are written, with option stream; without it, items as they end."""
+        while True:
+            status, piece = self._next_piece(SLICE_MS)
+            if status == core.PREFIX_ERR_NO_EVENT:
+                return
+            if piece is not None:
+                yield piece
+
+    async def pieces_async(self) -> AsyncIterator[Piece]:
+        try:
+            async with _Bell() as bell:
+                call(text.prefix_task_notify_events, self.handle, bell.queue, 1)
+                while True:
+                    await bell.rings()
+                    while True:
+                        status, piece = self._next_piece(0)
+                        if status == core.PREFIX_ERR_NO_EVENT:
+                            return
+                        if status == core.PREFIX_ERR_TIMEOUT:
+                            break
+                        if piece is not None:
+                            yield piece
+        except asyncio.CancelledError:
+            self.cancel()
+            raise
+
+    def _next_piece(self, timeout_ms: int) -> tuple[int, Piece | None]:
+        event, needed, capacity = ffi.new("prefix_event*"), ffi.new("size_t*"), 256
+        event.struct_size = ffi.sizeof("prefix_event")
+        while True:
+            buffer = ffi.new("char[]", capacity)
+            status = call(text.prefix_task_next_event, self.handle, timeout_ms, event, buffer, capacity, needed,
+                          allowed=[core.PREFIX_ERR_TIMEOUT, core.PREFIX_ERR_NO_EVENT, core.PREFIX_ERR_BUFFER_TOO_SMALL])
+            if status != core.PREFIX_ERR_BUFFER_TOO_SMALL:
+                break
+            capacity = needed[0] + 1
+        if status != core.PREFIX_OK:
+            return status, None
+        if event.kind == core.PREFIX_EVENT_TEXT:
+            return status, Piece(event.request, ffi.buffer(buffer, needed[0])[:].decode("utf-8", "replace"))
+        if event.kind in (core.PREFIX_EVENT_FINISHED, core.PREFIX_EVENT_ERROR):
+            return status, Piece(event.request, None)
+        return status, None
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """Which recipe the task has, and why."""
+        return json.loads(text_of(text.prefix_task_info_json, self.handle))
+
+    @property
+    def count(self) -> int:
+        out = ffi.new("size_t*")
+        call(text.prefix_task_count, self.handle, out)
+        return out[0]
+
+    @property
+    def totals(self) -> dict[str, int]:
+        """What the engine did for it: tokens given, computed, from the cache, ..."""
+        return filled("prefix_job_totals", text.prefix_task_get_totals, self.handle)
+
+    def values(self) -> numpy.ndarray:
+        """Of all items, [items, width] in f32; NaN for one that failed or is unfinished."""
+        width = ffi.new("size_t*")
+        call(text.prefix_task_width, self.handle, width)
+        flat = numbers_of("float", text.prefix_task_all_values, self.handle, capacity=max(1, self.count * width[0]))
+        return flat.reshape(-1, max(1, width[0]))
+
+    def text(self, item: int) -> str:
+        return text_of(text.prefix_task_item_text, self.handle, item)
+
+    def partial_text(self, item: int) -> str:
+        """The same, also what there is of one that was cancelled or ran out of time."""
+        return text_of(text.prefix_task_item_partial_text, self.handle, item)
+
+    def tokens(self, item: int) -> list[int]:
+        """As the engine is given them, to look for them in its cache."""
+        return numbers_of("prefix_token", text.prefix_task_item_tokens, self.handle, item).tolist()
+
+    def ranking(self, first: int, count: int) -> list[tuple[int, float]]:
+        """Of the values [first, first + count), from best to worst, the place counted from first, and the value; as many
+        as option top_n of the task says."""
+        room = max(1, count)
+        order, scores = numpy.empty(room, numpy.int64), numpy.empty(room, numpy.float32)
+        needed = ffi.new("size_t*")
+        call(text.prefix_task_ranking, self.handle, first, count, ffi.from_buffer("int64_t[]", order), room, needed,
+             ffi.from_buffer("float[]", scores), room)
+        return list(zip(order[: needed[0]].tolist(), scores[: needed[0]].tolist()))
+
+    def failures(self) -> dict[int, PrefixError]:
+        """The error of each item that failed."""
+        found = {}
+        statuses = numbers_of("int32_t", text.prefix_task_statuses, self.handle, capacity=max(1, self.count))
+        for item, code in enumerate(statuses.tolist()):
+            if code != core.PREFIX_OK:
+                name = ffi.string(core.prefix_status_name(code)).decode()
+                found[item] = error_of(code, name, text_of(text.prefix_task_item_message, self.handle, item))
+        return found
+
+    def complete(self, results: Any) -> Any:
+        """`results`, or what tells that some are missing: the error itself where nothing succeeded."""
+        failures = self.failures()
+        if not failures:
+            return results
+        item, first = next(iter(failures.items()))
+        if len(failures) == self.count:
+            raise first
+        error = SomeFailed(f"{len(failures)} of {self.count} items failed; item {item}: {first.args[0]}")
+        error.code, error.name = first.code, first.name
+        error.results, error.failures = results, failures
+        raise error
+
+
+class _Bell:
+    """A completion queue whose descriptor an event loop watches."""
+
+    async def __aenter__(self) -> _Bell:
+        self.queue = make(core.prefix_queue_create, core.prefix_queue_release)
+        descriptor = ffi.new("int32_t*")
+        call(core.prefix_queue_descriptor, self.queue, descriptor)
+        self._descriptor = descriptor[0]
+        self._event = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(self._descriptor, self._event.set)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._loop.remove_reader(self._descriptor)
+        ffi.release(self.queue)
+
+    async def rings(self) -> None:
+        """Returns when a tag has come, which it takes."""
+        tag = ffi.new("int64_t*")
+        while call(core.prefix_queue_next, self.queue, 0, tag, allowed=[core.PREFIX_ERR_TIMEOUT]) != core.PREFIX_OK:
+            self._event.clear()
+            await self._event.wait()
+
+
+def run(task: Task) -> Task:
+    task.submit()
+    task.wait()
+    return task
+
+
+async def run_async(task: Task) -> Task:
+    task.submit()
+    await task.finished()
+    return task
+
+
+def texts_of(task: Task) -> list[str | None]:
+    """The text of each item; None for one that failed."""
+    failed = task.failures()
+    return [None if item in failed else task.text(item) for item in range(task.count)]

@@ -1,0 +1,50 @@
+"""What the tests of the Python package share. They run against the installed package, in a checkout whose tiny models
+have been built."""
+
+import json
+import shutil
+import tempfile
+import unittest
+from pathlib import Path
+
+import libprefix
+
+ROOT = Path(__file__).resolve().parents[3]
+MODELS = ROOT / "build" / "golden-models"
+
+
+def byte_tokenizer(size):
+    """A token for each of the first bytes, and then <|start|> and <|end|>."""
+    vocabulary, other = {}, 256
+    for byte in range(256):
+        plain = 33 <= byte <= 126 or 161 <= byte <= 172 or byte >= 174
+        code = byte if plain else other
+        other += 0 if plain else 1
+        if byte < size:
+            vocabulary[chr(code)] = byte
+    def special(number, name):
+        return {"id": number, "content": name, "single_word": False, "lstrip": False, "rstrip": False,
+                "normalized": False, "special": True}
+    level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": False}
+    tokenizer = {"version": "1.0", "normalizer": None, "pre_tokenizer": level, "decoder": level, "post_processor": None,
+                 "added_tokens": [special(size, "<|start|>"), special(size + 1, "<|end|>")],
+                 "model": {"type": "BPE", "vocab": vocabulary, "merges": []}}
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<|end|>",
+              "chat_template": "{% for m in messages %}<|start|>{{ m.role }}: {{ m.content }}<|end|>{% endfor %}"
+                               "{% if add_generation_prompt %}<|start|>assistant: {% endif %}"}
+    return tokenizer, config
+
+
+class WithModel(unittest.TestCase):
+    """A tiny model that reads ASCII: `engine`, and `path`."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.path = Path(tempfile.mkdtemp())
+        cls.addClassCleanup(shutil.rmtree, cls.path)
+        for name in ("config.json", "model.safetensors"):
+            shutil.copy(MODELS / "llama-base" / name, cls.path / name)
+        for name, content in zip(("tokenizer.json", "tokenizer_config.json"), byte_tokenizer(129)):
+            (cls.path / name).write_text(json.dumps(content))
+        cls.engine = libprefix.Engine(cls.path, isa="scalar", dtype="f32", cache_bytes="64M")
+        cls.addClassCleanup(cls.engine.close)

@@ -1,0 +1,182 @@
+"""Engines and requests of token ids: the bits of golden.json, errors, progress, closing."""
+
+import gc
+import json
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+from pathlib import Path
+
+import libprefix
+from libprefix._native import core, ffi
+from support import MODELS, ROOT, WithModel
+
+
+def bits(values):
+    return [struct.unpack("<I", struct.pack("<f", v))[0] for v in values.tolist()]
+
+
+class Golden(unittest.TestCase):
+    def request(self, r):
+        task, tokens = r["task"], r["tokens"]
+        if task == "logits":
+            return [libprefix.Logits(tokens, r["ids"])]
+        if task == "logprobs":
+            return [libprefix.Logprobs(tokens, r["from"])]
+        if task == "choices":
+            return [libprefix.Choices(tokens, r["choices"])]
+        if task == "continuations":
+            return [libprefix.Logprobs(tokens + more, len(tokens)) for more in r["continuations"]]
+        if task == "embedding":
+            return [libprefix.Embedding(tokens)]
+        return [libprefix.Generate(tokens, {"max_tokens": r["max_tokens"], "logprobs": True})]
+
+    def test_scores_bit_for_bit(self):
+        golden = json.loads((ROOT / "bindings" / "golden.json").read_text())
+        with libprefix.Engine(MODELS / golden["model"], **golden["options"]) as engine:
+            lists = [self.request(r) for r in golden["requests"]]
+            results = iter(engine.run([request for some in lists for request in some]))
+            for wanted, some in zip(golden["requests"], lists):
+                parts = [next(results) for _ in some]
+                if wanted["status"]:
+                    self.assertEqual(parts[0].error.code, wanted["status"])
+                    self.assertIsNone(parts[0].values)
+                    continue
+                self.assertEqual([b for part in parts for b in bits(part.values)], wanted["values_bits"])
+                if "logprobs_bits" in wanted:
+                    self.assertEqual(bits(parts[0].logprobs), wanted["logprobs_bits"])
+                if "generated" in wanted:
+                    self.assertEqual(parts[0].tokens.tolist(), wanted["generated"])
+
+
+class Engines(WithModel):
+    def test_info_stats_and_cache(self):
+        self.assertEqual(self.engine.info["isa"], "scalar")
+        before = self.engine.stats["tokens_computed"]
+        tokens = [101, 90, 80, 70, 60]
+        self.assertIsNone(self.engine.run([libprefix.Logits(tokens, [1])])[0].error)
+        self.assertEqual(self.engine.stats["tokens_computed"], before + 5)
+        self.assertEqual(self.engine.cached_tokens(tokens + [3]), 5)
+        self.assertIn("prefix_", self.engine.metrics())
+        self.assertEqual(self.engine.run([]), [])
+
+    def test_numpy_tokens_and_wrong_shapes(self):
+        import numpy
+
+        plain = self.engine.run([libprefix.Logits([1, 2, 3], [5])])[0].values
+        array = self.engine.run([libprefix.Logits(numpy.array([1, 2, 3]), numpy.array([5], numpy.int64))])[0].values
+        self.assertEqual(bits(plain), bits(array))
+        with self.assertRaises(ValueError):
+            self.engine.run([libprefix.Logits([[1, 2]], [5])])
+        with self.assertRaises(TypeError):
+            self.engine.run(["text"])
+
+    def test_errors_are_those_of_python_too(self):
+        with self.assertRaises(FileNotFoundError) as raised:
+            libprefix.Engine("/no/such/model")
+        self.assertEqual((raised.exception.code, raised.exception.name), (300, "PREFIX_ERR_NOT_FOUND"))
+        self.assertIn("/no/such/model", str(raised.exception))
+        with self.assertRaises(ValueError) as raised:
+            libprefix.Engine(self.path, comput="int8")
+        self.assertIn('"compute"', str(raised.exception))
+        with self.assertRaises(libprefix.ModelError):
+            with tempfile.TemporaryDirectory() as folder:
+                (Path(folder) / "config.json").write_text("{")
+                (Path(folder) / "model.safetensors").write_text("")
+                libprefix.Engine(folder)
+        with self.assertRaises(TypeError):
+            libprefix.Engine(self.path, isa=object())
+
+    def test_a_bad_request_fails_alone(self):
+        good, bad = self.engine.run([libprefix.Logits([1, 2], [3]), libprefix.Logits([1, 1 << 20], [3])])
+        self.assertIsNone(good.error)
+        self.assertEqual(len(good.values), 1)
+        self.assertIsInstance(bad.error, ValueError)
+        self.assertIn("1048576", str(bad.error))
+
+    def test_closed_is_said(self):
+        engine = libprefix.Engine(self.path, isa="scalar")
+        engine.close()
+        engine.close()
+        for use in (lambda: engine.stats, lambda: engine.run([libprefix.Logits([1], [1])])):
+            with self.assertRaises(libprefix.MisuseError) as raised:
+                use()
+            self.assertIn("Engine is closed", str(raised.exception))
+
+    def test_progress_ends_at_one(self):
+        seen = []
+        libprefix.Engine(self.path, progress=seen.append).close()
+        self.assertEqual(seen[-1], 1.0)
+        self.assertEqual(seen, sorted(seen))
+
+        def stop(fraction):
+            raise KeyboardInterrupt
+
+        with self.assertRaises(KeyboardInterrupt):
+            libprefix.Engine(self.path, progress=stop)
+
+    def test_eight_threads(self):
+        want = bits(self.engine.run([libprefix.Logits([1, 2, 3, 4], [5, 6])])[0].values)
+        wrong = []
+
+        def work(seed):
+            for i in range(20):
+                results = self.engine.run([libprefix.Logits([1, 2, 3, 4], [5, 6]), libprefix.Logits([seed, i + 1], [1])])
+                if bits(results[0].values) != want or results[1].error:
+                    wrong.append((seed, i))
+
+        threads = [threading.Thread(target=work, args=(n + 1,)) for n in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+    def test_memory_is_flat(self):
+        def resident():
+            return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+        def cycle(n):
+            for _ in range(n):
+                self.engine.run([libprefix.Logits([1, 2, 3], [5], {"priority": 1})])
+            gc.collect()
+            return resident()
+
+        first = cycle(2000)
+        self.assertLess(cycle(8000), first + (8 << 20))
+
+
+class Package(unittest.TestCase):
+    def test_it_is_the_installed_one(self):
+        self.assertNotIn(ROOT / "bindings", Path(libprefix.__file__).resolve().parents)
+
+    def test_declarations_are_those_of_the_headers(self):
+        done = subprocess.run([sys.executable, ROOT / "bindings/python/generate", "--check"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_structs_are_those_of_the_compiler(self):
+        names = [t for t in ffi.list_types()[0]
+                 if ffi.typeof(t).kind == "struct" and ffi.typeof(t).fields and t.startswith("prefix_")]
+        self.assertGreater(len(names), 10)
+        source = "#include <prefix_text.h>\n#include <stdio.h>\nint main(void) {\n"
+        source += "".join(f'printf("%zu\\n", sizeof({n}));\n' for n in names) + "return 0; }\n"
+        with tempfile.TemporaryDirectory() as folder:
+            program = Path(folder) / "sizes"
+            compiler = ["cc", "-x", "c", "-", "-I", ROOT / "include", "-o", program]
+            subprocess.run(compiler, input=source, text=True, check=True)
+            sizes = subprocess.run([program], capture_output=True, text=True, check=True).stdout.split()
+        self.assertEqual([ffi.sizeof(n) for n in names], [int(s) for s in sizes])
+
+    def test_version_and_typed(self):
+        self.assertRegex(libprefix.version(), r"^\d+\.\d+\.\d+$")
+        self.assertTrue((Path(libprefix.__file__).parent / "py.typed").exists())
+        self.assertEqual(core.PREFIX_OK, 0)
+        for name in libprefix.__all__:
+            self.assertTrue(getattr(libprefix, name).__doc__ or name == "Generate", name)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,168 @@
+"""Reranker, Embedder, Classifier, LLM: results, order, failures, streams, asyncio."""
+
+import asyncio
+import threading
+import unittest
+
+import libprefix
+from support import WithModel
+
+
+class Models(WithModel):
+    def setUp(self):
+        self.reranker = libprefix.Reranker(self.engine)
+        self.llm = libprefix.LLM(self.engine)
+        self.documents = [f"document {i}" for i in range(12)]
+
+    def test_rank_is_predict_in_order(self):
+        hits = self.reranker.rank("a question", self.documents)
+        self.assertEqual(sorted(h.index for h in hits), list(range(12)))
+        self.assertEqual([h.score for h in hits], sorted((h.score for h in hits), reverse=True))
+        for hit in hits:
+            self.assertEqual(hit.document, self.documents[hit.index])
+        scores = self.reranker.predict([("a question", d) for d in self.documents])
+        self.assertEqual({h.index: h.score for h in hits}, dict(enumerate(scores.tolist())))
+        top = self.reranker.rank("a question", self.documents, top_n=3)
+        self.assertEqual(top, hits[:3])
+        self.assertEqual(self.reranker.rank("a question", []), [])
+        self.assertEqual(self.reranker.predict([]).shape, (0,))
+
+    def test_embed(self):
+        embedder = libprefix.Embedder(self.engine)
+        vectors = embedder.encode(["one", "two"])
+        self.assertEqual(vectors.shape, (2, 128))
+        self.assertAlmostEqual(float((vectors[0] ** 2).sum()), 1, places=5)
+        self.assertEqual(embedder.encode("two").tolist(), vectors[1].tolist())
+        self.assertEqual(embedder.encode(["one"], dimensions=8).shape, (1, 8))
+        self.assertEqual(embedder.encode([]).shape[0], 0)
+
+    def test_classify(self):
+        values = libprefix.Classifier(self.engine).classify(["one", "two"], ["good", "bad", "neither"])
+        self.assertEqual(values.shape, (2, 3))
+        for row in values.sum(axis=1).tolist():
+            self.assertAlmostEqual(row, 1, places=5)
+
+    def test_write(self):
+        options = {"max_tokens": 6, "ignore_eos": True}
+        many = self.llm.generate(["one", "two"], **options)
+        self.assertEqual(many[1], self.llm.generate("two", **options))
+        self.assertEqual("".join(self.llm.stream("two", **options)).strip(), many[1])
+        messages = [{"role": "user", "content": "hello"}]
+        self.assertEqual("".join(self.llm.stream(messages, **options)).strip(), self.llm.chat(messages, **options))
+        answers = self.llm.answer("a context", ["one?", "two?"], **options)
+        self.assertEqual(answers[0], self.llm.answer("a context", "one?", **options))
+        self.assertEqual(self.llm.generate([]), [])
+
+    def test_score(self):
+        scores = self.llm.score("one", [" two", " three", " two"])
+        self.assertEqual(scores.shape, (3,))
+        self.assertEqual(scores[0], scores[2])
+        self.assertTrue((scores < 0).all())
+        self.assertEqual(self.llm.score("one", []).shape, (0,))
+        with self.assertRaises(ValueError):
+            self.llm.score("one", ["two"], no_such_option=1)
+
+    def test_leaving_a_stream_cancels_it(self):
+        stream = self.llm.stream("one", max_tokens=200, ignore_eos=True)
+        next(stream)
+        stream.close()
+        task = self.llm.task("generate", max_tokens=2)
+        task.add(["two"])
+        task.submit()
+        self.assertTrue(task.wait(60))
+
+    def test_some_fail_and_all_fail(self):
+        embedder = libprefix.Embedder(self.engine)
+        with self.assertRaises(libprefix.SomeFailed) as raised:
+            embedder.encode(["one", "\ud800", "two"])
+        error = raised.exception
+        self.assertEqual(list(error.failures), [1])
+        self.assertEqual(error.results.shape, (3, 128))
+        self.assertEqual(error.results[0].tolist(), embedder.encode("one").tolist())
+        self.assertIn("1 of 3", str(error))
+        with self.assertRaises(ValueError):
+            embedder.encode("\ud800")
+
+    def test_options_and_kinds_are_checked(self):
+        with self.assertRaises(ValueError) as raised:
+            self.reranker.rank("q", ["d"], max_tokens=5)
+        self.assertIn("max_tokens", str(raised.exception))
+        with self.assertRaises(ValueError):
+            self.llm.task("sing")
+        with self.assertRaises(TypeError):
+            libprefix.LLM(self.engine, dtype="f32")
+
+    def test_a_model_of_its_own_is_closed(self):
+        with libprefix.LLM(self.path, isa="scalar", dtype="f32") as llm:
+            self.assertEqual(llm.generate("one", max_tokens=4, ignore_eos=True),
+                             self.llm.generate("one", max_tokens=4, ignore_eos=True))
+            engine = llm.engine
+        with self.assertRaises(libprefix.MisuseError):
+            engine.stats
+
+    def test_task_tokens_are_found_in_the_cache(self):
+        task = self.llm.task("generate", max_tokens=1, ignore_eos=True)
+        task.add(["found again"])
+        tokens = task.tokens(0)
+        task.submit()
+        self.assertTrue(task.wait())
+        self.assertEqual(self.engine.cached_tokens(tokens), len(tokens))
+        self.assertEqual(task.info["kind"], "generate")
+        self.assertEqual(task.totals["requests"], 1)
+
+    def test_deadline_and_cancel(self):
+        with self.assertRaises(TimeoutError):
+            self.llm.generate("one", max_tokens=200, ignore_eos=True, deadline_ms=1)
+        task = self.llm.task("generate", max_tokens=200, ignore_eos=True)
+        task.add(["one"] * 200)
+        task.submit()
+        self.assertFalse(task.wait(0))
+        threading.Thread(target=task.cancel).start()
+        self.assertTrue(task.wait(600))
+        self.assertTrue(all(isinstance(e, libprefix.CancelledError) for e in task.failures().values()))
+        self.assertGreater(len(task.failures()), 0)
+
+
+class Asyncio(WithModel):
+    def test_many_at_once_are_those_one_by_one(self):
+        reranker, llm = libprefix.Reranker(self.engine), libprefix.LLM(self.engine)
+        embedder = libprefix.Embedder(self.engine)
+
+        async def all_of_them():
+            return await asyncio.gather(reranker.arank("q", ["a", "b"], top_n=1), embedder.aencode("text"),
+                                        llm.agenerate(["one", "two"], max_tokens=4, ignore_eos=True))
+
+        ranked, vector, texts = asyncio.run(all_of_them())
+        self.assertEqual(ranked, reranker.rank("q", ["a", "b"], top_n=1))
+        self.assertEqual(vector.tolist(), embedder.encode("text").tolist())
+        self.assertEqual(texts, llm.generate(["one", "two"], max_tokens=4, ignore_eos=True))
+
+    def test_stream(self):
+        llm = libprefix.LLM(self.engine)
+
+        async def collect():
+            return [piece async for piece in llm.astream("one", max_tokens=12, ignore_eos=True)]
+
+        self.assertEqual("".join(asyncio.run(collect())).strip(), llm.generate("one", max_tokens=12, ignore_eos=True))
+
+    def test_cancelling_a_coroutine_cancels_the_task(self):
+        llm = libprefix.LLM(self.engine)
+        before = self.engine.stats["requests_failed"]
+
+        async def give_up():
+            work = asyncio.ensure_future(llm.agenerate(["one"] * 200, max_tokens=200, ignore_eos=True))
+            await asyncio.sleep(0)
+            while self.engine.stats["requests_running"] == 0:
+                await asyncio.sleep(0.001)
+            work.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await work
+
+        asyncio.run(give_up())
+        while self.engine.stats["requests_running"] + self.engine.stats["requests_waiting"] > 0:
+            pass
+        self.assertGreater(self.engine.stats["requests_failed"], before)
+
+
+if __name__ == "__main__":
+    unittest.main()
