@@ -33,6 +33,7 @@ class Integrations(WithModel):
         scores = encoder.predict([("a question", t) for t in self.texts], show_progress_bar=False)
         self.assertEqual({h.index: h.score for h in self.hits}, dict(enumerate(scores.tolist())))
         self.assertEqual(encoder.predict(("a question", self.texts[2])), scores[2])
+        self.assertEqual(encoder.predict(("a question", self.texts[2])).shape, ())
         halved = CrossEncoder(self.engine, activation_fn=lambda x: x / 2)
         self.assertEqual(halved.predict(["a question", self.texts[2]]), scores[2] / 2)
         with self.assertRaises(ValueError):

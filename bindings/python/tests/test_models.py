@@ -100,6 +100,11 @@ class Models(WithModel):
         with self.assertRaises(libprefix.MisuseError):
             engine.stats
 
+    def test_a_shared_model_stays_open(self):
+        with libprefix.LLM(self.engine):
+            pass
+        self.assertGreater(self.engine.stats["pages_total"], 0)
+
     def test_task_tokens_are_found_in_the_cache(self):
         task = self.llm.task("generate", max_tokens=1, ignore_eos=True)
         task.add(["found again"])
