@@ -17,6 +17,7 @@
 #include "common.h"
 #include "engine_args.h"
 #include "files.h"
+#include "json_stream.h"
 #include "progress.h"
 
 namespace prefix_cli {
@@ -47,11 +48,10 @@ int run_operations(const Args& args) {
   Input input("--ops", args.get("--ops"));
   std::istream& in = input.stream();
   int64_t failed = 0;
-  std::string line;
-  while (std::getline(in, line)) {
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+  JsonStream stream(in);
+  for (std::string text; stream.next(text);) {
     try {
-      std::cout << simulation.apply(line) << '\n';
+      std::cout << simulation.apply(text) << '\n';
     } catch (const prefix::Error& e) {
       ++failed;
       Json out;

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "common.h"
+#include "json_stream.h"
 
 namespace prefix_cli {
 namespace {
@@ -210,19 +211,21 @@ void Trace::read_file(const Each& each) {
   const auto size = static_cast<double>(std::filesystem::file_size(path_, unknown));
   const double all = unknown || size <= 0 ? std::numeric_limits<double>::infinity() : size;
   double done = 0;
-  std::string line;
-  TraceRequest request;
-  for (int64_t number = 1; std::getline(file, line); ++number) {
+  JsonStream stream([&](std::string& line) {
+    if (!std::getline(file, line)) return false;
     done += static_cast<double>(line.size() + 1);
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    return true;
+  });
+  TraceRequest request;
+  for (std::string text; stream.next(text);) {
     try {
-      parse_trace_line(line, request);
+      parse_trace_line(text, request);
       if (!whole_ && !turns_.emplace(request.session, request.turn).second)
         fail("session ", request.session, " has its turn ", request.turn, " a second time");
       if (!whole_ && keeps_) keep(request);
       each(request, std::min(done / all, 1.0));
     } catch (const Failure& e) {
-      fail(shown(path_), ", line ", number, ": ", e.what());
+      fail(shown(path_), ", line ", stream.line(), ": ", e.what());
     }
   }
   if (file.bad()) fail("cannot read --trace ", shown(path_), " to its end");

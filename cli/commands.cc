@@ -11,7 +11,7 @@ constexpr Flag kProgressFlag{"--progress", "auto|on|off",
 
 constexpr Flag kRunFlags[] = {
     kModelFlag,
-    {"--in", "FILE", "requests, one JSON object per line; default: standard input"},
+    {"--in", "FILE", "requests, JSON objects as a stream; default: standard input"},
     {"--out", "FILE", "results, one JSON object per line; default: standard output"},
     {"--summary", "FILE", "writes counts, times and memory as one JSON object"},
     {"--tree", "FILE", "writes what the cache holds at the end, for prefix tree --from"},
@@ -57,8 +57,8 @@ constexpr Flag kTreeFlags[] = {
 };
 
 constexpr Flag kCacheSimFlags[] = {
-    {"--ops", "FILE", "operations, one JSON object per line; - = standard input"},
-    {"--trace", "FILE", "a trace of requests, one JSON object per line"},
+    {"--ops", "FILE", "operations, JSON objects as a stream; - = standard input"},
+    {"--trace", "FILE", "a trace of requests, JSON objects as a stream"},
     {"--policy", "NAME",
      "what goes first when the cache is full: lru, lfu, fifo, mru, filo,\n"
      "slru, priority, gdsf or gds; default lru. With --trace also a list or all.\n"
@@ -168,15 +168,16 @@ constexpr Flag kPartitionFlags[] = {
 
 extern const Command kRunCommand = {
     "run",
-    "requests in, results out, as JSON Lines",
+    "requests in, results out, as JSON",
     "",
     kRunFlags,
     "A request is {\"id\", \"tokens\" | \"text\" | \"messages\", \"task\", ...}; the tasks are "
     "logits,\n"
     "logprobs, choices, embed and generate, and those of texts: rerank, classify, answer, chat, and\n"
     "generate with prompts (docs/recipes.md). A line {\"flush\": true} runs what came before it and\n"
-    "keeps the cache. Results come in the order of the requests. Exit code: 0 = all succeeded,\n"
-    "1 = some requests failed, 2 = nothing ran.",
+    "keeps the cache. Objects stand one a line, several on one, over many, or in a list. Results come\n"
+    "in the order of the requests. Exit code: 0 = all succeeded, 1 = some requests failed, 2 = nothing\n"
+    "ran.",
     "  bin/prefix-random-checkpoint tiny /tmp/tiny\n"
     "  echo '{\"tokens\":[1,5,9,12],\"task\":\"logits\",\"ids\":[3,4]}' |\n"
     "    bin/prefix run --model /tmp/tiny"};
@@ -222,10 +223,10 @@ extern const Command kOrderCommand = {
     "orders rows and fields of a table so that prompts share prefixes",
     "",
     kOrderFlags,
-    "A row is a JSON object, one a line, whose fields are the columns, or a line of CSV below one of\n"
-    "names. The rows come out in their order, JSON with the fields of each in the order of its prompt;\n"
-    "CSV has one order of columns, so a last one, prompt_order, names it for each row. Bytes stand for\n"
-    "tokens. docs/ordering.md tells what it is worth. Exit code: 0 = done, 2 = nothing was written.",
+    "A row is a JSON object whose fields are the columns, or a line of CSV below one of names. The\n"
+    "rows come out in their order, JSON with the fields of each in the order of its prompt; CSV has one\n"
+    "order of columns, so a last one, prompt_order, names it for each row. Bytes stand for tokens.\n"
+    "docs/ordering.md tells what it is worth. Exit code: 0 = done, 2 = nothing was written.",
     "  printf '{\"id\":1,\"film\":\"Dune\"}\\n{\"id\":2,\"film\":\"Heat\"}\\n"
     "{\"id\":3,\"film\":\"Dune\"}\\n' |\n"
     "    bin/prefix order"};
@@ -235,10 +236,10 @@ extern const Command kPartitionCommand = {
     "shares prompts out among workers, few tokens computed twice",
     "",
     kPartitionFlags,
-    "A prompt is a JSON object, one a line, with \"tokens\" or \"text\", or a line of CSV below one of\n"
-    "names. It comes out as it is with its \"part\" from 0, part after part, those that share prefixes\n"
-    "beside each other. Bytes of a text stand for tokens. With --parts 1 it tells what sharing saves.\n"
-    "Exit code: 0 = done, 2 = nothing was written.",
+    "A prompt is a JSON object with \"tokens\" or \"text\", or a line of CSV below one of\n"
+    "names. It comes out on one line, as it is, with its \"part\" from 0, part after part, those that\n"
+    "share prefixes beside each other. Bytes of a text stand for tokens. With --parts 1 it tells what\n"
+    "sharing saves. Exit code: 0 = done, 2 = nothing was written.",
     "  printf '{\"tokens\":[1,2,3]}\\n{\"tokens\":[7,8]}\\n{\"tokens\":[1,2,9]}\\n' |\n"
     "    bin/prefix partition --parts 2"};
 

@@ -13,6 +13,7 @@
 #include "common.h"
 #include "files.h"
 #include "json_in.h"
+#include "json_stream.h"
 #include "progress.h"
 #include "records.h"
 #include "results.h"
@@ -47,16 +48,17 @@ class TextTable {
 
   void read(LineReader& reader) {
     std::string text;
-    if (format_ == RowFormat::kCsv && reader.next_record(text)) {
+    if (format_ == RowFormat::kJsonLines) {
+      JsonStream stream([&](std::string& line) { return reader.read(line); });
+      for (; stream.next(text); ++rows_) read_json(text, stream.line());
+    } else if (reader.next_record(text)) {
       for (const std::string& name : csv_fields(text, reader.line())) {
         if (index_.contains(name))
           fail("line ", reader.line(), ": two columns are named ", shown(name, 80));
         column(name, reader.line());
       }
+      for (; reader.next_record(text); ++rows_) read_csv(text, reader.line());
     }
-    const bool csv = format_ == RowFormat::kCsv;
-    for (; csv ? reader.next_record(text) : reader.next(text); ++rows_)
-      csv ? read_csv(text, reader.line()) : read_json(text, reader.line());
     for (Column& c : columns_) c.cells.resize(rows_, Column::kAbsent);
     for (const std::string& name : only_)
       if (rows_ > 0 && !index_.contains(name))

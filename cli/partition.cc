@@ -11,6 +11,7 @@
 #include "common.h"
 #include "files.h"
 #include "json_in.h"
+#include "json_stream.h"
 #include "progress.h"
 #include "records.h"
 
@@ -66,7 +67,8 @@ void add_json(std::string line, int64_t number, const std::string& field, Prompt
 
 PromptFile read_json(LineReader& reader, const std::string& field) {
   PromptFile file;
-  for (std::string line; reader.next(line);) add_json(std::move(line), reader.line(), field, file);
+  JsonStream stream([&](std::string& line) { return reader.read(line); });
+  for (std::string text; stream.next(text);) add_json(std::move(text), stream.line(), field, file);
   return file;
 }
 

@@ -36,16 +36,11 @@ bool LineReader::read(std::string& line) {
   return true;
 }
 
-bool LineReader::next(std::string& line) {
+bool LineReader::next_record(std::string& record) {
   do {
     line_ = next_line_;
-    if (!read(line)) return false;
-  } while (line.find_first_not_of(" \t\r") == std::string::npos);
-  return true;
-}
-
-bool LineReader::next_record(std::string& record) {
-  if (!next(record)) return false;
+    if (!read(record)) return false;
+  } while (record.find_first_not_of(" \t\r") == std::string::npos);
   const auto open = [&] { return std::count(record.begin(), record.end(), '"') % 2 != 0; };
   std::string more;
   while (open()) {

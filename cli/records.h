@@ -1,4 +1,4 @@
-// Files of rows that go out again in another order: JSON Lines or CSV, read record by record.
+// Files of rows that go out again in another order: JSON (json_stream.h) or CSV, read record by record.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,16 @@ enum class RowFormat { kJsonLines, kCsv };
 // --format, else by the end of the name of --in.
 RowFormat row_format(const Args& args);
 
-// The lines of an input that are not empty, with their numbers, and progress while they are read.
+// The lines of an input, and progress while they are read.
 class LineReader {
  public:
   LineReader(Input& input, Progress& progress);
-  bool next(std::string& line);
-  // The same, going on over line ends within double quotes.
+  bool read(std::string& line);
+  // The next record of CSV, over line ends within double quotes; empty lines are none.
   bool next_record(std::string& record);
-  int64_t line() const { return line_; }  // at which the last one began
+  int64_t line() const { return line_; }  // at which the last record began
 
  private:
-  bool read(std::string& line);
-
   Input& input_;
   Progress& progress_;
   int64_t size_ = 0;  // bytes; 0: not known

@@ -196,13 +196,13 @@ bool Request::needs_tokenizer() const {
          std::any_of(choices.begin(), choices.end(), [](const Piece& c) { return c.is_text; });
 }
 
-Request parse_request(const std::string& line, int64_t number, bool& flush) {
+Request parse_request(const std::string& text, int64_t line, std::string id, bool& flush) {
   Request request;
-  request.line = number;
-  request.id = std::to_string(number);
+  request.line = line;
+  request.id = std::move(id);
   flush = false;
   try {
-    const auto object = json_in<Json>(line, "the line");
+    const auto object = json_in<Json>(text, "the line");
     if (!object.is_object()) fail(json_shown(object), " is not a JSON object");
     if (object.contains("flush")) {
       if (object.size() != 1 || object["flush"] != true)
@@ -213,21 +213,29 @@ Request parse_request(const std::string& line, int64_t number, bool& flush) {
     if (object.contains("id")) request.id = read_string("id", object["id"]);
     read_object(object, request);
   } catch (const std::exception& e) {
-    request.error = cat("line ", number, ": ", e.what());
+    request.error = cat("line ", line, ": ", e.what());
   }
   return request;
 }
 
 RequestReader::Kind RequestReader::next(Request& request) {
-  std::string line;
-  while (std::getline(in_, line)) {
-    ++line_;
-    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    bool flush = false;
-    request = parse_request(line, line_, flush);
-    return flush ? Kind::kFlush : Kind::kRequest;
+  const auto default_id = [&] {
+    const std::string line = std::to_string(stream_.line());
+    return stream_.place() > 1 ? cat(line, ".", stream_.place()) : line;
+  };
+  std::string text;
+  try {
+    if (!stream_.next(text)) return Kind::kEnd;
+  } catch (const Failure& e) {
+    request = {};
+    request.line = stream_.line();
+    request.id = default_id();
+    request.error = cat("line ", request.line, ": ", e.what());
+    return Kind::kRequest;
   }
-  return Kind::kEnd;
+  bool flush = false;
+  request = parse_request(text, stream_.line(), default_id(), flush);
+  return flush ? Kind::kFlush : Kind::kRequest;
 }
 
 }  // namespace prefix_cli

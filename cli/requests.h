@@ -1,6 +1,6 @@
-// Requests as they stand in a JSON Lines file: read and checked for form, not yet tokenised.
+// Requests as they stand in a file of JSON: read and checked for form, not yet tokenised.
 //
-// A line that cannot be used becomes a Request with a message, so that it fails alone and keeps its
+// One that cannot be used becomes a Request with a message, so that it fails alone and keeps its
 // place among the results.
 #pragma once
 
@@ -11,6 +11,8 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "json_stream.h"
 
 namespace prefix_cli {
 
@@ -28,7 +30,7 @@ struct Piece {
 struct Request {
   int64_t line = 0;
   std::string id;
-  std::string error;  // why the line cannot be used; empty = it can
+  std::string error;  // why it cannot be used; empty = it can
   Task task = Task::kGenerate;
   Piece prompt;          // tokens or text
   std::string messages;  // JSON array, when the prompt is a chat
@@ -48,21 +50,21 @@ struct Request {
   bool needs_tokenizer() const;
 };
 
-// Reads one line after another.
+// Reads one request after another.
 class RequestReader {
  public:
   enum class Kind { kRequest, kFlush, kEnd };
 
-  explicit RequestReader(std::istream& in) : in_(in) {}
-  // Fills request for kRequest. Empty lines are skipped, but counted.
+  explicit RequestReader(std::istream& in) : stream_(in) {}
+  // Fills request for kRequest.
   Kind next(Request& request);
 
  private:
-  std::istream& in_;
-  int64_t line_ = 0;
+  JsonStream stream_;
 };
 
-// The request of one line; id defaults to the number of the line. Sets flush for {"flush": true}.
-Request parse_request(const std::string& line, int64_t number, bool& flush);
+// The request of a text that begins in `line`; `id` is for one that names none. Sets flush for
+// {"flush": true}.
+Request parse_request(const std::string& text, int64_t line, std::string id, bool& flush);
 
 }  // namespace prefix_cli

@@ -240,6 +240,13 @@ class Traces(unittest.TestCase):
         self.assertEqual([r["reused"] for r in requests], [0, 6, 2, 1, 0])
         self.assertEqual(requests[1], {"policy": "lru", "capacity": None, "session_id": 0, "turn_id": 1, "input": 8, "reused": 6})
 
+    def test_any_stream_of_json_is_read(self):
+        expected = replay(write_trace("lines.jsonl", self.SMALL))[0]
+        for name, text in {"list": json.dumps(self.SMALL), "pretty": "\n".join(json.dumps(r, indent=2) for r in self.SMALL)}.items():
+            found = replay(write_trace(name, [text]))[0]
+            self.assertEqual({**found, "seconds": 0}, {**expected, "seconds": 0}, name)
+        self.assertEqual(ops([json.dumps([insert(1, 2), match(1, 2)], indent=1)]), ops([insert(1, 2), match(1, 2)]))
+
     def test_runs_are_their_tokens(self):
         # The published numbers of the generator: seed 7 begins 22487 11804 25346 203 19674.
         first = [22487, 11804, 25346, 203, 19674]
@@ -315,7 +322,7 @@ class Traces(unittest.TestCase):
         good = turn(0, 0, [1], [2])
         head = '"session_id":0,"turn_id":0,'
         bad = {
-            "{": "JSON", "7": "object", "[]": "object", '{"session_id":0}': "turn_id", '{"session_id":0,"turn_id":0}': "input_tokens",
+            "{": "JSON", "7": "object", "[1]": "object", '{"session_id":0}': "turn_id", '{"session_id":0,"turn_id":0}': "input_tokens",
             f"{{{head}\"input_tokens\":[1]}}": "output_tokens", f"{{{head}\"input_tokens\":[],\"output_tokens\":[]}}": "prompt",
             f"{{{head}\"input_tokens\":[1],\"input_runs\":[[1,2]],\"output_tokens\":[]}}": "both",
             f"{{{head}\"input_tokens\":[-1],\"output_tokens\":[]}}": "-1", f"{{{head}\"input_tokens\":[1.5]}}": "1.5",
@@ -324,7 +331,7 @@ class Traces(unittest.TestCase):
             f"{{{head}\"input_runs\":[[1,2,3]]}}": "3 numbers", f"{{{head}\"input_runs\":[[1,99999999999]]}}": "16777216",
             f"{{{head}\"colour\":1}}": "colour", '{"session_id":0,"session_id":0}': "twice", '{"session_id":-1}': "-1",
             '{"session_id":"a"}': "session_id", '{"session_id":null}': "null", '{"namespace":1}': "string", '{"ts":"now"}': "ts",
-            f"{{{head}\"input_tokens\":[1],\"output_tokens\":[]}} x": "JSON", json.dumps(good): "second time",
+            f"{json.dumps(turn(0, 1, [1], []))} x": "JSON", json.dumps(good): "second time",
         }
         for line, word in bad.items():
             path = write_trace("bad.jsonl", [good, "", line])

@@ -7,6 +7,7 @@ Runs the program on a tiny random checkpoint. The last line is "N passed, N fail
 import json
 import os
 import random
+import re
 import shutil
 import struct
 import subprocess
@@ -136,6 +137,73 @@ class Run(unittest.TestCase):
                 self.assertTrue(result["status"].startswith("PREFIX_ERR_"), name)
                 self.assertTrue(result["message"], name)
                 self.assertEqual(result["id"], str(i + 1), name)
+
+    def test_any_stream_of_json_is_read(self):
+        requests = [{"tokens": [1, 5, 9, 12 + i], "task": "logits", "ids": [3, i]} for i in range(4)]
+        expected = [r["logits"] for r in run(requests)]
+        compact = [json.dumps(r) for r in requests]
+        pretty = [json.dumps(r, indent=2) for r in requests]
+        for stream, ids in {
+            " ".join(compact): ["1", "1.2", "1.3", "1.4"],
+            "".join(compact): ["1", "1.2", "1.3", "1.4"],
+            "\n".join(pretty): ["1", "14", "27", "40"],
+            "\r\n\r\n".join(r.replace("\n", "\r\n") for r in pretty): ["1", "15", "29", "43"],
+            json.dumps(requests): ["1", "1.2", "1.3", "1.4"],
+            json.dumps(requests, indent=1): ["2", "15", "28", "41"],
+            "[]" + json.dumps(requests[:1]) + "[ ]\n[\n\n" + compact[1] + "\n,\n" + compact[2] + "\n]\n" + compact[3]:
+                ["1", "4", "6", "8"],
+        }.items():
+            done = prefix("run", "--model", SHARED["model"], stdin=stream)
+            self.assertEqual(done.returncode, 0, stream + done.stdout + done.stderr)
+            results = [json.loads(x) for x in done.stdout.splitlines()]
+            self.assertEqual([r["id"] for r in results], ids, stream)
+            self.assertEqual([r["logits"] for r in results], expected, stream)
+
+    def test_what_is_broken_in_a_stream_fails_alone(self):
+        good = '{"tokens":[1,2],"task":"logits","ids":[1]}'
+        for stream, failed in {
+            '{"tokens":[1,\n' + good: {"1": "not JSON"},  # cut off: the next line is whole
+            '{"tokens":[1,2],"task":"embed"\n\n' + good: {"1": "not JSON"},
+            '{"id":"a\n' + good: {"1": "not JSON"},
+            '{"tokens":\n[1,2]\n,,\n' + good: {"1": "not JSON", "2": "not a JSON object", "3": "not JSON"},
+            good + "\n{": {"2": "not JSON"},
+            good + " x\n" + good: {"1.2": "not JSON"},
+            f"[{good},\n{good}": {"2.2": "the list that begins in line 1 is not closed"},
+            f"[{good},\n]": {"2": "not JSON"},
+            f"[{good} {good}]": {"1.2": "not JSON"},
+            f"[{good}, 7]\n{good}": {"1.2": "not JSON"},
+            f"]\n{good}": {"1": "not JSON"},
+            '{"id":"deep","x":' + "[\n" * 40 + good: None,
+        }.items():
+            done = prefix("run", "--model", SHARED["model"], stdin=stream)
+            self.assertEqual(done.returncode, 1, stream + done.stderr)
+            results = [json.loads(x) for x in done.stdout.splitlines()]
+            bad = {r["id"]: r["message"] for r in results if r["status"] != "ok"}
+            lost = 1 if f"{good} {good}" in stream else 0  # it goes with the rest of its line
+            self.assertEqual(sum(r["status"] == "ok" for r in results), stream.count(good) - lost, stream)
+            if failed is not None:
+                self.assertEqual(set(bad), set(failed), stream)
+                for name, message in failed.items():
+                    self.assertIn(message, bad[name], stream)
+
+    def test_a_request_is_answered_before_the_next_is_written(self):
+        done = subprocess.Popen([BIN / "prefix", "run", "--model", SHARED["model"], "--batch", "1"], stdin=subprocess.PIPE,
+                                stdout=subprocess.PIPE, text=True)
+        with done:
+            for name in ("a", "b"):
+                done.stdin.write(json.dumps({"id": name, "tokens": [1, 2], "task": "embed"}, indent=2) + "\n")
+                done.stdin.flush()
+                self.assertEqual(json.loads(done.stdout.readline())["id"], name)
+            done.stdin.close()
+
+    def test_help_lists_every_task(self):
+        text = prefix("run", "--help").stdout.split("the tasks are", 1)[1].split("docs/recipes.md")[0]
+        result, = run([{"tokens": [1], "task": "dance"}], code=1)
+        names = result["message"].split("not one of ", 1)[1].split(", ")
+        self.assertEqual(set(re.findall(r"[a-z]+", text)) - {"and", "those", "of", "texts", "with", "prompts"}, set(names))
+        for name in names:
+            result, = run([{"task": name, "no_such_field": 1}], code=1)
+            self.assertNotIn("not one of", result["message"])
 
     def test_messages_name_value_and_limit(self):
         result, = run([{"tokens": [1, 10**6], "task": "embed"}], code=1)

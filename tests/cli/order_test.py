@@ -125,6 +125,19 @@ class Partition(unittest.TestCase):
         self.assertEqual([line[:line.rindex(',"part":')] + "}" for line in out], [rows[0], rows[2], rows[3], rows[1]])
         self.assertEqual([json.loads(line)["part"] for line in out], [0, 0, 1, 1])
 
+    def test_any_stream_of_json_is_read(self):
+        rows = [{"tokens": [1, 2, 3]}, {"tokens": [7, 8]}, {"tokens": [1, 2, 9]}]
+        table = [{"id": i, "film": f} for i, f in enumerate(["Dune", "Heat", "Dune"])]
+        for write in (lambda r: json.dumps(r, indent=2), json.dumps, lambda r: "\n".join(json.dumps(x, indent=1) for x in r)):
+            out = prefix("partition", "--parts", 2, stdin=write(rows)).stdout
+            self.assertEqual([json.loads(line)["tokens"] for line in out.splitlines()], [[1, 2, 3], [1, 2, 9], [7, 8]])
+            out = prefix("order", stdin=write(table)).stdout
+            self.assertEqual(len(out.splitlines()), 3)
+            self.assertEqual(sorted(json.loads(line)["id"] for line in out.splitlines()), [0, 1, 2])
+        done = prefix("order", stdin='[{"a":1},\n{"a":2}\n')
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("the list that begins in line 1 is not closed", done.stderr)
+
     def test_figures(self):
         rng = random.Random(2)
         rows = [{"text": f"document {i % 40} " * 30 + str(rng.random())} for i in range(800)]

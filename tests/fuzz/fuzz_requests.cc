@@ -1,4 +1,5 @@
-// Requests of `prefix run`: JSON Lines.
+// Requests of `prefix run`: a stream of JSON.
+#include <sstream>
 #include <string>
 
 #include "base/json.h"
@@ -9,13 +10,19 @@
 namespace prefix::fuzz {
 
 void run_requests(Input input) {
-  Taker take(input);
-  for (int64_t number = 1; !take.empty(); ++number) {
-    const std::string line(take.line());
-    bool flush = false;
-    const prefix_cli::Request request = prefix_cli::parse_request(line, number, flush);
-    KEEP(request.line == number && !(flush && !request.error.empty()));
-    if (flush || request.error.empty()) continue;
+  std::istringstream in(std::string(reinterpret_cast<const char*>(input.data()), input.size()));
+  prefix_cli::RequestReader reader(in);
+  prefix_cli::Request request;
+  int64_t line = 1;
+  for (auto kind = reader.next(request); kind != prefix_cli::RequestReader::Kind::kEnd;
+       kind = reader.next(request)) {
+    KEEP(request.line >= line);
+    line = request.line;
+    if (kind == prefix_cli::RequestReader::Kind::kFlush) {
+      KEEP(request.error.empty());
+      continue;
+    }
+    if (request.error.empty()) continue;
     // What is wrong with a line goes out as a line.
     prefix_cli::Result result;
     result.status = "format";
