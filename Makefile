@@ -5,7 +5,7 @@ export CMAKE_BUILD_PARALLEL_LEVEL = $(JOBS)
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: help build model demo test bench eval format format-check golden-check asan tsan clang fuzz clean
+.PHONY: help build model demo test bench eval format format-check golden-check asan tsan clang fuzz install packages clean
 
 help: ## list the targets
 	@echo "libprefix: make TARGET"
@@ -59,6 +59,16 @@ tsan: ## build with the thread sanitizer, run the concurrency tests
 clang: ## build with clang and run the GoogleTest programs
 	@tools/install_deps build test clang
 	@tools/run_tests models clang
+
+PREFIX ?= /usr/local
+install: build ## install into PREFIX=DIR (default /usr/local); DESTDIR=DIR is put in front of it
+	@cmake --install build --prefix "$(abspath $(PREFIX))" >build/install.log || { cat build/install.log >&2; exit 1; }
+	@if [ -z "$(DESTDIR)" ] && [ "$$(id -u)" = 0 ]; then ldconfig; fi
+	@echo "Installed into $(DESTDIR)$(abspath $(PREFIX)); build/install.log lists the files"
+
+packages: build ## make the Debian packages: build/packages/*.deb
+	@cpack --config build/CPackConfig.cmake -B build/packages >build/packages.log || { cat build/packages.log >&2; exit 1; }
+	@ls build/packages/*.deb
 
 MINUTES ?= 10
 fuzz: ## run every fuzz target for a share of MINUTES=N (default 10): docs/testing.md

@@ -5,6 +5,7 @@ Installs into a temporary folder, moves the tree, and uses it as other projects 
 """
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -82,6 +83,24 @@ class Installed(unittest.TestCase):
             self.ok("cc", "-std=c11", "-Werror", HERE / source, "-o", self.folder / name, *flags)
             found = self.ok(self.folder / name, env={**os.environ, "LD_LIBRARY_PATH": str(TREE / "lib")})
             self.assertIn("PREFIX_ERR_NOT_FOUND", found)
+
+    def test_make_install_heeds_destdir(self):
+        # The build is there: only the words of the target are tried.
+        recipe = run("make", "-n", "-C", ROOT, "install", f"PREFIX={self.folder}/usr", f"DESTDIR={self.folder}/stage").stdout
+        lines = recipe.splitlines()
+        command = next(line for line in lines if line.startswith("cmake --install build"))
+        self.assertIn(f'--prefix "{self.folder}/usr"', command)
+        self.ok("cmake", "--install", BUILD, "--prefix", self.folder / "usr",
+                env={**os.environ, "DESTDIR": str(self.folder / "stage")})
+        self.assertEqual(sorted(path.name for path in self.folder.iterdir()), ["stage"])
+        staged = self.folder / "stage" / self.folder.relative_to("/") / "usr"
+        self.assertTrue((staged / "lib" / "libprefix.so").exists())
+
+    def test_plugins_that_were_not_built_are_left_out(self):
+        script = (BUILD / "cmake_install.cmake").read_text()
+        for plugin in re.findall(r"libprefix_(?:cuda|redis)\.so", script):
+            rule, = re.findall(rf'file\(INSTALL [^)]*/{re.escape(plugin)}"\)', script)
+            self.assertIn(" OPTIONAL ", rule)
 
     def test_the_command(self):
         self.assertIn("prefix", self.ok(TREE / "bin" / "prefix", "--help"))
