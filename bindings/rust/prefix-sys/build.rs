@@ -1,5 +1,5 @@
-//! Finds libprefix: PREFIX_LIB_DIR, then the feature `bundled`, then pkg-config. The standard library is
-//! all it needs.
+//! Finds libprefix: PREFIX_LIB_DIR, then the feature `bundled`, then the libraries that a packed crate has in
+//! native/, then pkg-config. The standard library is all it needs.
 //!
 //! The libraries that were found are linked into OUT_DIR by name, because Cargo lets programs that it
 //! starts itself (`cargo test`, `cargo run`, doctests) find shared libraries there. What is installed
@@ -36,24 +36,29 @@ fn main() {
         libraries.push("prefix_text");
     }
     let found = find(&libraries).unwrap_or_else(|why| {
-        eprintln!("prefix-sys: {why}");
+        eprintln!("libprefix-sys: {why}");
         exit(1);
     });
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     println!("cargo:rustc-link-search=native={}", out.display());
     for library in libraries {
-        let file = found.folder.join(format!("lib{library}.so"));
-        if !file.exists() {
+        let file = format!("lib{library}.so");
+        let names = [found.folder.join(&file), found.folder.join(file + ".1")];
+        let Some(file) = names.iter().find(|name| name.exists()) else {
             eprintln!(
-                "prefix-sys: {} has no lib{library}.so ({})",
+                "libprefix-sys: {} has no lib{library}.so ({})",
                 found.folder.display(),
                 found.how
             );
             exit(1);
-        }
+        };
         println!("cargo:rerun-if-changed={}", file.display());
         println!("cargo:rustc-link-lib=dylib={library}");
         link_names(&found.folder, &format!("lib{library}.so"), &out);
+        // The name that linkers ask for, where there is only the one that programs ask for.
+        if *file == names[1] {
+            link(&names[1], &out.join(format!("lib{library}.so")));
+        }
     }
     // For crates that depend on this one directly: DEP_PREFIX_LIB_DIR.
     println!("cargo:lib_dir={}", found.folder.display());
@@ -75,6 +80,15 @@ pub fn find(libraries: &[&str]) -> Result<Found, String> {
     }
     if has_feature("BUNDLED") {
         return build(libraries.contains(&"prefix_text"));
+    }
+    let packed = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("native")
+        .join(env::var("TARGET").unwrap_or_default());
+    if packed.exists() {
+        return Ok(Found {
+            folder: packed,
+            how: "packed with the crate".into(),
+        });
     }
     pkg_config().map_err(|why| {
         format!(
@@ -176,11 +190,14 @@ fn link_names(from: &Path, stem: &str, to: &Path) {
     for name in entries.map(|entry| entry.file_name()) {
         let text = name.to_string_lossy();
         if text == stem || text.starts_with(&format!("{stem}.")) {
-            let link = to.join(&name);
-            let _ = fs::remove_file(&link);
-            if let Err(why) = std::os::unix::fs::symlink(from.join(&name), &link) {
-                println!("cargo:warning={}: {why}", link.display());
-            }
+            link(&from.join(&name), &to.join(&name));
         }
+    }
+}
+
+fn link(from: &Path, to: &Path) {
+    let _ = fs::remove_file(to);
+    if let Err(why) = std::os::unix::fs::symlink(from, to) {
+        println!("cargo:warning={}: {why}", to.display());
     }
 }

@@ -1,4 +1,4 @@
-//! prefix.h: the declarations that bindgen made of it for the crate prefix-sys, and what its macros do.
+//! prefix.h: the declarations that bindgen made of it for the crate libprefix-sys, and what its macros do.
 //! One generated file serves both crates, so neither can be older than the other.
 
 #![allow(non_camel_case_types, dead_code)]
