@@ -7,6 +7,13 @@ include(CMakePackageConfigHelpers)
 install(TARGETS prefix EXPORT prefixTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT runtime NAMELINK_COMPONENT development
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+if(TARGET prefix_static)
+  install(TARGETS prefix_static EXPORT prefixStaticTargets
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development OPTIONAL
+    INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  install(EXPORT prefixStaticTargets NAMESPACE prefix::
+    DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/prefix COMPONENT development)
+endif()
 # Plugins lie beside the library that opens them; a build of some targets may have left them out.
 foreach(plugin cuda redis)
   if(TARGET prefix_${plugin})

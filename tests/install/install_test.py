@@ -46,7 +46,7 @@ class Installed(unittest.TestCase):
     def test_every_file_is_meant_to_be_there(self):
         found = {str(path.relative_to(TREE)) for path in TREE.rglob("*") if not path.is_dir()}
         patterns = [
-            "bin/prefix", "include/prefix.h", "include/prefix.hpp", "include/prefix_calls.hpp", "include/prefix_text.h", "include/prefix_text.hpp", "lib/libprefix.so", "lib/libprefix_text.so",
+            "bin/prefix", "include/prefix.h", "include/prefix.hpp", "include/prefix_calls.hpp", "include/prefix_text.h", "include/prefix_text.hpp", "lib/libprefix.so", "lib/libprefix_text.so", "lib/libprefix.a",
             "lib/cmake/prefix/prefixConfig.cmake", "lib/cmake/prefix/prefixConfigVersion.cmake",
             "lib/cmake/prefix/prefixTargets.cmake", "lib/pkgconfig/prefix.pc", "lib/pkgconfig/prefix_text.pc",
             "share/prefix/recipes/query-likelihood.json", "share/prefix/recipes/qwen3-reranker.json",
@@ -65,6 +65,9 @@ class Installed(unittest.TestCase):
         self.ok("cmake", "--build", self.folder)
         self.assertIn("PREFIX_ERR_NOT_FOUND", self.ok(self.folder / "core"))
         self.assertIn("PREFIX_ERR_NOT_FOUND", self.ok(self.folder / "text"))
+        self.assertIn("PREFIX_ERR_NOT_FOUND", self.ok(self.folder / "static"))
+        self.assertIn("libprefix.so.1", self.ok("ldd", self.folder / "core"))
+        self.assertNotIn("libprefix", self.ok("ldd", self.folder / "static"))
 
     def test_find_package_refuses_another_major_version(self):
         lists = (HERE / "find_package" / "CMakeLists.txt").read_text()
@@ -83,6 +86,12 @@ class Installed(unittest.TestCase):
             self.ok("cc", "-std=c11", "-Werror", HERE / source, "-o", self.folder / name, *flags)
             found = self.ok(self.folder / name, env={**os.environ, "LD_LIBRARY_PATH": str(TREE / "lib")})
             self.assertIn("PREFIX_ERR_NOT_FOUND", found)
+
+    def test_pkg_config_static(self):
+        environment = {**os.environ, "PKG_CONFIG_PATH": str(TREE / "lib" / "pkgconfig")}
+        flags = self.ok("pkg-config", "--static", "--cflags", "--libs", "prefix", env=environment).split()
+        self.ok("cc", "-std=c11", "-Werror", "-static", HERE / "core.c", "-o", self.folder / "core", *flags)
+        self.assertIn("PREFIX_ERR_NOT_FOUND", self.ok(self.folder / "core"))
 
     def test_make_install_heeds_destdir(self):
         # The build is there: only the words of the target are tried.
