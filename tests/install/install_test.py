@@ -93,6 +93,13 @@ class Installed(unittest.TestCase):
         self.ok("cc", "-std=c11", "-Werror", "-static", HERE / "core.c", "-o", self.folder / "core", *flags)
         self.assertIn("PREFIX_ERR_NOT_FOUND", self.ok(self.folder / "core"))
 
+        # All of the library is in it, also what nothing refers to by name.
+        self.ok("cc", "-std=c11", "-static", ROOT / "samples/c/score.c", "-o", self.folder / "score", *flags)
+        self.ok(BUILD / "bin" / "prefix-random-checkpoint", "tiny", self.folder / "tiny")
+        lines = [[line.split()[:4] for line in self.ok(program, self.folder / "tiny", "1,15,27,9", "4,8", "4,9", "16").splitlines()[:4]]
+                 for program in (self.folder / "score", BUILD / "bin" / "samples" / "score")]
+        self.assertEqual(lines[0], lines[1])
+
     def test_make_install_heeds_destdir(self):
         # The build is there: only the words of the target are tried.
         recipe = run("make", "-n", "-C", ROOT, "install", f"PREFIX={self.folder}/usr", f"DESTDIR={self.folder}/stage").stdout
