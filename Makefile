@@ -67,8 +67,7 @@ install: build ## install into PREFIX=DIR (default /usr/local); DESTDIR=DIR is p
 	@echo "Installed into $(DESTDIR)$(abspath $(PREFIX)); build/install.log lists the files"
 
 packages: build ## make the Debian packages: build/packages/*.deb
-	@cpack --config build/CPackConfig.cmake -B build/packages >build/packages.log || { cat build/packages.log >&2; exit 1; }
-	@ls build/packages/*.deb
+	@tools/debian_packages
 
 MINUTES ?= 10
 fuzz: ## run every fuzz target for a share of MINUTES=N (default 10): docs/testing.md

@@ -59,4 +59,7 @@ foreach(package runtime:libprefix${PREFIX_ABI_MAJOR} development:libprefix-dev t
   install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${name}
     RENAME copyright COMPONENT ${component} EXCLUDE_FROM_ALL)
 endforeach()
+# What is inside, where tools/debian_packages wrote it.
+install(FILES ${PROJECT_BINARY_DIR}/libprefix.spdx.json
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libprefix${PREFIX_ABI_MAJOR} COMPONENT runtime OPTIONAL EXCLUDE_FROM_ALL)
 include(CPack)

@@ -9,7 +9,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from packed import BUILD, DOCUMENTS, MODEL, QUERY, expected_ranking, needs, place, run
+from packed import BUILD, DOCUMENTS, MODEL, QUERY, ROOT, expected_ranking, needs, place, run
 
 PACKAGES = ("libprefix1", "libprefix-dev", "prefix-tools")
 
@@ -39,7 +39,7 @@ class Deb(unittest.TestCase):
             raise unittest.SkipTest("dpkg-deb is not installed")
         cls.folder = Path(tempfile.mkdtemp(prefix="prefix-deb-"))
         cls.addClassCleanup(shutil.rmtree, cls.folder)
-        run("cpack", "--config", BUILD / "CPackConfig.cmake", "-B", cls.folder / "out")
+        run(ROOT / "tools/debian_packages", cls.folder / "out")
         cls.files = {name: next((cls.folder / "out").glob(f"{name}_*.deb")) for name in PACKAGES}
         cls.root = cls.folder / "root"
         for file in cls.files.values():
@@ -63,6 +63,31 @@ class Deb(unittest.TestCase):
             for package in ("libprefix1", "prefix-tools"):
                 self.assertRegex(self.field(package, "Depends"), r"libc6 \(>= .*libstdc\+\+6 \(>= ")
         self.assertIn("libprefix 1 libprefix1", run("dpkg-deb", "-I", self.files["libprefix1"], "shlibs"))
+
+    def test_what_is_inside_is_listed(self):
+        listed = json.loads((self.root / "usr/share/doc/libprefix1/libprefix.spdx.json").read_text())
+        self.assertEqual((listed["spdxVersion"], listed["dataLicense"], listed["SPDXID"]), ("SPDX-2.3", "CC0-1.0", "SPDXRef-DOCUMENT"))
+        packages = {entry["SPDXID"]: entry for entry in listed["packages"]}
+        self.assertEqual(len(packages), len(listed["packages"]))
+        for name, entry in packages.items():
+            self.assertRegex(name, r"^SPDXRef-[A-Za-z0-9.-]+$")
+            self.assertRegex(entry["licenseDeclared"], r"^[A-Za-z0-9.() +-]+$", entry["name"])
+            self.assertTrue(entry["versionInfo"], entry["name"])
+        for relation in listed["relationships"]:
+            self.assertIn(relation["relatedSpdxElement"], packages)
+            self.assertIn(relation["spdxElementId"], {*packages, "SPDXRef-DOCUMENT"})
+        related = {relation["relatedSpdxElement"] for relation in listed["relationships"]}
+        self.assertEqual(related, set(packages))
+        # The library itself tells of its crates: where they lay stands in its messages.
+        library = (self.root / "usr/lib/libprefix_text.so.1").read_bytes()
+        inside = set(re.findall(rb"registry/src/[^/\0]+/([a-zA-Z0-9_-]+?)-(\d+\.\d+\.\d+)/", library))
+        known = {(entry["name"].encode(), entry["versionInfo"].encode()) for entry in packages.values()}
+        self.assertGreater(len(inside), 10)
+        self.assertEqual(inside - known, set())
+        needed = run("readelf", "-d", self.root / "usr/lib/libprefix_redis.so") if (self.root / "usr/lib/libprefix_redis.so").exists() else ""
+        self.assertEqual("libhiredis" in needed, any(entry["name"] == "hiredis" for entry in packages.values()))
+        again = run(ROOT / "tools/sbom")
+        self.assertEqual(again, (self.root / "usr/share/doc/libprefix1/libprefix.spdx.json").read_text())
 
     def test_every_file_is_in_one_package(self):
         files = [[name for name, mode in self.contents(package).items() if not mode.startswith("d")] for package in PACKAGES]
