@@ -194,6 +194,11 @@ class Run(unittest.TestCase):
                 done.stdin.write(json.dumps({"id": name, "tokens": [1, 2], "task": "embed"}, indent=2) + "\n")
                 done.stdin.flush()
                 self.assertEqual(json.loads(done.stdout.readline())["id"], name)
+            # A line that was cut off is known by the next one, not by the end of the input.
+            done.stdin.write('{"tokens":[1,2],"task":"embed"\n{"id":"c","tokens":[1,2],"task":"embed"}\n')
+            done.stdin.flush()
+            self.assertIn("not JSON", json.loads(done.stdout.readline())["message"])
+            self.assertEqual(json.loads(done.stdout.readline())["id"], "c")
             done.stdin.close()
 
     def test_help_lists_every_task(self):
