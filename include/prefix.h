@@ -534,7 +534,8 @@ PREFIX_API int32_t prefix_engine_state(const prefix_engine* engine);
  * force, pool: whether the threads are of a prefix_pool; warnings: sentences about options that
  * have no effect, as a cache_disk that cannot be used. In "model", "attention" is "causal", or
  * "bidirectional" for a model that embeds and classifies only; "dense_layers" counts those behind
- * the pooling, and "dense_width" is what they make of a vector of "hidden" values, 0 without any;
+ * the pooling, "dense_width" is what they make of a vector of "hidden" values, 0 without any, and
+ * "dense_of_tokens" is true where they are made for the vectors of single tokens;
  * "declared" is what the model's own files say of its use:
  * {"format": "safetensors" or "GGUF", "names": [...], "architectures": [...], "model_type": text,
  *  "pooling": "last", "mean", "first", "rank" (a head), another word of the file, or "",
@@ -698,9 +699,10 @@ PREFIX_API prefix_status prefix_batch_add_continuations(
     prefix_error* err);
 /* Final hidden states: of the last token, or as option pooling says; with pooling = tokens the
  * vectors of all tokens, or of those that option positions lists, in a row. A pooled vector goes
- * through the Dense layers that the model's files have behind the pooling, unless option dense is
- * false. Options dimensions and normalize change each vector; with option head it is the logits of
- * the model's classification head instead, one for each label. Where others than the last token
+ * through the Dense layers that the model's files have behind the pooling, and one of a single
+ * token through those that are made for it (a listwise reranker's), unless option dense is false.
+ * Options dimensions and normalize change each vector; with option head it is the logits of the
+ * model's classification head instead, one for each label. Where others than the last token
  * are read, those that are in the cache are computed once more. */
 PREFIX_API prefix_status prefix_batch_add_embedding(prefix_batch* batch, const prefix_token* tokens,
                                                     size_t n_tokens, const prefix_options* options,

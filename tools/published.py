@@ -231,6 +231,10 @@ def tensors(model: dict) -> list[tuple[str, list[int], str]]:
     if "head" in layout:
         name, labels = layout["head"]
         shapes.add(f"{name}.weight", labels, shapes.hidden)
+    width = shapes.hidden
+    for place, rows in zip((0, 2), layout.get("projector", []), strict=False):
+        shapes.add(f"projector.{place}.weight", rows, width)
+        width = rows
     return shapes.list
 
 

@@ -96,6 +96,7 @@ std::string Engine::info_json() {
   json.field("recurrent_layers", info_.recurrent_layers);
   json.field("state_bytes", info_.state_bytes).field("labels", info_.labels);
   json.field("dense_layers", info_.dense_layers).field("dense_width", info_.dense_width);
+  json.field("dense_of_tokens", info_.dense_of_tokens);
   write_declared(json.key("declared"), info_.declared);
   json.close('}');
   json.key("options").open('{');
@@ -118,6 +119,7 @@ void Engine::fill_info(const std::string& source_name) {
   info_.architecture = c.architecture;
   info_.labels = c.labels;
   info_.dense_width = c.dense_width;
+  info_.dense_of_tokens = c.dense_of_tokens;
   info_.dense_layers = model_->dense().count();
   info_.isa = device_->isa();
   info_.device = device_->name();

@@ -83,8 +83,9 @@ struct EngineInfo {  // of a loaded engine
   int64_t recurrent_layers = 0, state_bytes = 0;
   std::vector<int32_t> eos_ids;
   int32_t labels = 0;       // of a classification head
-  int32_t dense_width = 0;  // of what Dense layers make of a pooled vector; 0: there are none
+  int32_t dense_width = 0;  // of what Dense layers make of a vector; 0: there are none
   int32_t dense_layers = 0;
+  bool dense_of_tokens = false;  // whether the vectors of single tokens go through them as well
   Declared declared;
 };
 

@@ -139,7 +139,8 @@ constexpr OptionInfo kTable[] = {
      "The logits of the model's classification head instead, one for each label."},
     {"dense", T::kBool, S::kEmbedding, "true", 0, 0, "",
      "Through the Dense layers that the model's files have behind the pooling, before dimensions "
-     "and normalize; false, and with head or pooling = tokens: the hidden states."},
+     "and normalize; false, and with head: the hidden states, as with pooling = tokens unless the "
+     "layers are made for single tokens."},
 
     {"recipe", T::kString, S::kTask, "auto", 0, 0, "",
      "How texts become prompts: a shipped recipe, or a file's path (with a \"/\" or ending in "

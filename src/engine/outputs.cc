@@ -276,7 +276,7 @@ void Heads::compute_embeddings(ops::Step& step, std::vector<Output*>& outputs) {
   add_means(means, all);
   std::vector<std::vector<float>*> dense;
   for (Output* o : pooled_)
-    if (o->request->spec().goes_dense()) dense.push_back(&o->values);
+    if (o->request->spec().goes_dense(model_.config().dense_of_tokens)) dense.push_back(&o->values);
   if (!dense.empty() && !model_.dense().empty())
     model_.dense().apply(dense,
                          [this](int64_t n, const auto& f) { model_.device().parallel(n, f); });

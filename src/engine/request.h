@@ -43,9 +43,11 @@ struct RequestSpec {
     return positions.empty() ? tokens.size() : positions.size();
   }
 
-  // An embedding goes through the Dense layers of a model that has them: not the vectors of single
-  // tokens, which are not pooled, and not what a head reads.
-  bool goes_dense() const { return dense && !head && pooling != Pooling::kTokens; }
+  // An embedding goes through the Dense layers of a model that has them: not what a head reads, and
+  // the vectors of single tokens, which are not pooled, only where the layers are made for them.
+  bool goes_dense(bool of_tokens) const {
+    return dense && !head && (of_tokens || pooling != Pooling::kTokens);
+  }
 
   Task task = Task::kGenerate;
   std::vector<int32_t> tokens;

@@ -82,7 +82,8 @@ void check_states(const RequestSpec& spec, const RequestLimits& limits) {
 }  // namespace
 
 int32_t vector_width(const RequestSpec& spec, const ModelConfig& config) {
-  return spec.goes_dense() && config.dense_width > 0 ? config.dense_width : config.hidden;
+  return spec.goes_dense(config.dense_of_tokens) && config.dense_width > 0 ? config.dense_width
+                                                                           : config.hidden;
 }
 
 void check_request(const RequestSpec& spec, const ModelConfig& config, const RequestLimits& limits,

@@ -135,7 +135,8 @@ struct ModelConfig {
   double logit_cap = 0;
   int32_t labels = 0;            // of a classification head; 0: there is none
   double head_temperature = 1;   // what its logits are divided by
-  int32_t dense_width = 0;       // of what Dense layers make of a pooled vector; 0: there are none
+  int32_t dense_width = 0;       // of what Dense layers make of a vector; 0: there are none
+  bool dense_of_tokens = false;  // whether those of single tokens go through them as well
   int32_t draft_layers = 0;      // GGUF: layers behind the last one that predict further tokens
   int32_t bos_id = -1;           // -1: none
   std::vector<int32_t> eos_ids;  // may be empty

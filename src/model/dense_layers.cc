@@ -20,8 +20,34 @@ DenseActivation activation_of(const std::string& name) {
   const std::string_view last = std::string_view(name).substr(name.find_last_of('.') + 1);
   if (last == "Identity") return DenseActivation::kIdentity;
   if (last == "Tanh") return DenseActivation::kTanh;
+  if (last == "ReLU") return DenseActivation::kRelu;
   fail(Code::kUnsupportedModel, "activation_function ", quote(name),
-       " is not supported (supported: Identity, Tanh)");
+       " is not supported (supported: Identity, Tanh, ReLU)");
+}
+
+float activated(DenseActivation activation, float y) {
+  switch (activation) {
+    case DenseActivation::kIdentity:
+      return y;
+    case DenseActivation::kTanh:
+      return std::tanh(y);
+    case DenseActivation::kRelu:
+      return y < 0 ? 0 : y;  // NaN stays
+  }
+  return y;
+}
+
+// A layer that the model's own file has, without bias.
+DenseFile open_matrix(const std::shared_ptr<const TensorSource>& tensors, const Tensor& t,
+                      const std::string& name, int64_t width) {
+  if (t.shape.size() != 2 || t.shape[1] != width || t.shape[0] > kMaxWidth)
+    fail(Code::kFormat, "tensor ", quote(t.name), " has shape ", shape_text(t.shape),
+         "; it must be a matrix of at most ", kMaxWidth, " rows of ", width);
+  return {.folder = name,
+          .weight = t.name,
+          .in = static_cast<int32_t>(width),
+          .out = static_cast<int32_t>(t.shape[0]),
+          .tensors = tensors};
 }
 
 void read_config(const Json& json, DenseFile& dense) {
@@ -119,16 +145,23 @@ std::vector<DenseFile> open_dense_gguf(std::shared_ptr<const TensorSource> tenso
     const std::string name = "dense_" + std::to_string(number);
     const Tensor* const t = tensors->find(name + ".weight");
     if (!t) return files;
-    const int64_t width = files.empty() ? hidden : files.back().out;
-    if (t->shape.size() != 2 || t->shape[1] != width || t->shape[0] > kMaxWidth)
-      fail(Code::kFormat, "tensor ", quote(t->name), " has shape ", shape_text(t->shape),
-           "; it must be a matrix of at most ", kMaxWidth, " rows of ", width);
-    files.push_back({.folder = name,
-                     .weight = t->name,
-                     .in = static_cast<int32_t>(width),
-                     .out = static_cast<int32_t>(t->shape[0]),
-                     .tensors = tensors});
+    files.push_back(open_matrix(tensors, *t, name, files.empty() ? hidden : files.back().out));
   }
+}
+
+bool has_projector(const Declared& declared) {
+  return std::ranges::count(declared.architectures, "JinaForRanking") > 0;
+}
+
+std::vector<DenseFile> open_projector(std::shared_ptr<const TensorSource> tensors, int64_t hidden) {
+  std::vector<DenseFile> files;
+  for (const char* const name : {"projector.0", "projector.2"}) {
+    const Tensor* const t = tensors->find(std::string(name) + ".weight");
+    if (!t) fail(Code::kFormat, "the model is a JinaForRanking without tensor ", name, ".weight");
+    files.push_back(open_matrix(tensors, *t, name, files.empty() ? hidden : files.back().out));
+  }
+  files.front().activation = DenseActivation::kRelu;
+  return files;
 }
 
 DenseLayers::DenseLayers(const std::vector<DenseFile>& files, bool read) {
@@ -162,7 +195,7 @@ void DenseLayers::apply(std::span<std::vector<float>* const> vectors,
           const auto r = static_cast<size_t>(row);
           const float y = dot(layer.weight.data() + row * layer.in, x, layer.in,
                               layer.bias.empty() ? 0 : layer.bias[r]);
-          out[v][r] = layer.activation == DenseActivation::kTanh ? std::tanh(y) : y;
+          out[v][r] = activated(layer.activation, y);
         }
       }
     });

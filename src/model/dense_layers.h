@@ -4,9 +4,14 @@
 //   0 Transformer ── 1_Pooling ── 2_Dense ── 3_Dense ── 4_Normalize
 //                                 config.json, model.safetensors
 //
-// A GGUF file has them as dense_2.weight, dense_3.weight, ... Those that stand anywhere else than right behind the pooling are not run. They are small beside the
-// model, lie in host memory and are multiplied as they are; each number is a sum in double precision
-// in one order, so its bits depend on its text alone.
+// A GGUF file has them as dense_2.weight, dense_3.weight, ... Those that stand anywhere else than
+// right behind the pooling are not run. A listwise reranker has a projector instead, through which
+// the vectors of single tokens go (jina-reranker-v3, arXiv 2509.25085):
+//
+//   hidden states ── projector.0 ── ReLU ── projector.2
+//
+// They are small beside the model, lie in host memory and are multiplied as they are; each number is
+// a sum in double precision in one order, so its bits depend on its text alone.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +27,7 @@
 
 namespace prefix {
 
-enum class DenseActivation : uint8_t { kIdentity, kTanh };
+enum class DenseActivation : uint8_t { kIdentity, kTanh, kRelu };
 
 // One of them as the files say it.
 struct DenseFile {
@@ -40,6 +45,12 @@ std::vector<DenseFile> open_dense(const InputFolder& folder, const Declared& dec
                                   int64_t hidden);
 
 std::vector<DenseFile> open_dense_gguf(std::shared_ptr<const TensorSource> tensors, int64_t hidden);
+
+// Whether the vectors of single tokens go through a projector.
+bool has_projector(const Declared& declared);
+
+// Its layers. Throws kFormat for one that is not there or has another shape.
+std::vector<DenseFile> open_projector(std::shared_ptr<const TensorSource> tensors, int64_t hidden);
 
 class DenseLayers {
  public:

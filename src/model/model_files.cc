@@ -67,8 +67,6 @@ ModelFiles open_folder(const InputFolder& folder) {
   declare_folder(folder, files.declared);
   declare_recipe(folder, files.declared);
   files.dense = open_dense(folder, files.declared, files.config.hidden);
-  if (!files.dense.empty()) files.config.dense_width = files.dense.back().out;
-
   files.tensors = std::make_shared<TensorSource>();
   if (folder.has(kSingle))
     read_safetensors(folder.open(kSingle), *files.tensors);
@@ -77,6 +75,11 @@ ModelFiles open_folder(const InputFolder& folder) {
   else
     fail(Code::kNotFound, folder.name(), " has neither ", kSingle, " nor ", kIndex);
   assemble_quantised(files.config.quantization, *files.tensors);
+  if (has_projector(files.declared)) {
+    files.dense = open_projector(files.tensors, files.config.hidden);
+    files.config.dense_of_tokens = true;
+  }
+  if (!files.dense.empty()) files.config.dense_width = files.dense.back().out;
   note_missing_output(files);
   files.config.labels = label_count(*files.tensors);
   return files;

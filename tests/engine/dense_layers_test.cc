@@ -47,7 +47,7 @@ class Dense : public ::testing::Test {
                {"3_Dense_150",
                 27,
                 150,
-                "torch.nn.modules.linear.Identity",
+                "torch.nn.modules.activation.ReLU",
                 random_values(random_, 27 * 150),
                 {}}};
     write_modules(checkpoint_.path(), layers_);
@@ -60,7 +60,9 @@ class Dense : public ::testing::Test {
         double sum = layer.bias.empty() ? 0 : double{layer.bias[static_cast<size_t>(row)]};
         for (int64_t i = 0; i < layer.in; ++i)
           sum += layer.weight[static_cast<size_t>(row * layer.in + i)] * x[static_cast<size_t>(i)];
-        y.push_back(layer.activation.ends_with("Tanh") ? std::tanh(sum) : sum);
+        y.push_back(layer.activation.ends_with("Tanh")   ? std::tanh(sum)
+                    : layer.activation.ends_with("ReLU") ? std::max(sum, 0.0)
+                                                         : sum);
       }
       x = y;
     }
@@ -152,7 +154,7 @@ TEST_F(Dense, WhatDoesNotFitIsNamed) {
   config(layers_[1], {{"bias", true}});
   refused(Code::kFormat, {"3_Dense_150", "linear.bias"});
   config(layers_[0], {{"activation_function", "torch.nn.modules.activation.GELU"}});
-  refused(Code::kUnsupportedModel, {"GELU", "Identity, Tanh"});
+  refused(Code::kUnsupportedModel, {"GELU", "Identity, Tanh, ReLU"});
   config(layers_[0], {{"module_input_name", "token_embeddings"}});
   refused(Code::kUnsupportedModel, {"module_input_name", "token_embeddings"});
   std::filesystem::rename(folder + "/2_Dense/model.safetensors",

@@ -32,10 +32,15 @@ Tokenizer tokenizer_for(const std::string& recipe) {
   for (const char* kind : {"rerank", "embed", "bidirectional_embed"})
     for (const Json& c : golden_recipes().at(kind))
       if (c.at("recipe") == recipe) return tokenizer_of(c);
+  if (recipe == "jina-reranker-v3")
+    return tokenizer_of(golden_recipes().at("listwise").at("cases")[0]);
   return words_tokenizer();
 }
 
 StoredTensors head_of(const Json& layout) {
+  if (layout.contains("projector"))
+    return {{"projector.0.weight", f32_tensor({8, kHidden}, std::vector<float>(8 * kHidden, 0.5f))},
+            {"projector.2.weight", f32_tensor({4, 8}, std::vector<float>(32, 0.5f))}};
   if (!layout.contains("head")) return {};
   const auto rows = layout["head"][1].get<uint64_t>();
   return {{layout["head"][0].get<std::string>() + ".weight",

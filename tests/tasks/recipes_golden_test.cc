@@ -122,6 +122,123 @@ TEST(GoldenRecipes, ABidirectionalRerankerReadsTheMeanOfItsHiddenStates) {
          {"query-likelihood", "bidirectional"});
 }
 
+// The model that reads text, as a JinaForRanking: with a projector.
+std::string listwise_model(const TempFolder& folder, const Json& changes = Json::object()) {
+  const Json& projector = golden().at("listwise");
+  StoredTensors more;
+  for (const char* layer : {"projector.0", "projector.2"}) {
+    const Json& rows = projector.at(layer);
+    std::vector<float> weight;
+    for (const Json& row : rows)
+      for (const Json& value : row) weight.push_back(value);
+    more[std::string(layer) + ".weight"] = f32_tensor({rows.size(), rows[0].size()}, weight);
+  }
+  Json config = {{"architectures", {"JinaForRanking"}}};
+  config.merge_patch(changes);
+  return directory(folder, "reranker", words_files(config, more));
+}
+
+Json listwise_recipe(const Json& list) {
+  Json recipe = Json::parse(file_text(PREFIX_TEST_DATA "/../text/recipes/jina-reranker-v3.json"));
+  recipe["list"].merge_patch(list);
+  return recipe;
+}
+
+TEST(GoldenRecipes, AListwiseRerankerReadsTheDocumentsOfAQueryTogether) {
+  const TempFolder folder;
+  const Engine engine = engine_at(listwise_model(folder));
+  for (const Json& c : golden().at("listwise").at("cases")) {
+    SCOPED_TRACE(c["query"].get<std::string>() + c["max_documents"].dump());
+    const Tokenizer tokenizer = tokenizer_of(c);
+    Json options = nullptr;
+    if (c["max_documents"] != 125) {
+      Json list;
+      for (const char* key : {"max_documents", "max_document_tokens", "max_query_tokens"})
+        list[key] = c[key];
+      folder.write("short.json", listwise_recipe(list).dump());
+      options = {{"recipe", folder / "short.json"}};
+    }
+    const Texts query = {c["query"].get<std::string>()};
+    const Strings documents = golden().at("documents");
+    const Task task = rerank(engine, tokenizer, query, documents, options);
+    EXPECT_EQ(task_info(task).at("recipe"), "jina-reranker-v3");
+    for (size_t i = 0; i < documents.size(); ++i)
+      EXPECT_EQ(tokens_of(task, i), c["tokens"][i].get<std::vector<prefix_token>>()) << i;
+    run(task);
+    expect_near(values(task), c["scores"]);
+    for (size_t i = 0; i < documents.size(); ++i) {
+      const bool is_cut =
+          c["max_document_tokens"] == 12;  // the query is longer than its limit, too
+      EXPECT_EQ(was_cut(task, i), is_cut) << i;
+    }
+  }
+}
+
+// Each list has its own prompt and scores, whichever way its items are given; what is bad fails alone.
+TEST(GoldenRecipes, ListsStandForThemselves) {
+  const TempFolder folder;
+  const Engine engine = engine_at(listwise_model(folder));
+  const Json& cases = golden().at("listwise").at("cases");
+  const Tokenizer tokenizer = tokenizer_of(cases[0]);
+  const Strings documents = golden().at("documents");
+  const Texts queries = {cases[0]["query"].get<std::string>(),
+                         cases[1]["query"].get<std::string>()};
+  const Task both = rerank(engine, tokenizer, queries, documents, nullptr);
+  run(both);
+  Json scores = cases[0]["scores"];
+  for (const Json& score : cases[1]["scores"]) scores.push_back(score);
+  expect_near(values(both), scores);
+
+  // A list is what follows each other with one query: three calls, a bad document in the middle.
+  const Task task = task_of(engine, tokenizer, "rerank");
+  const std::string query = cases[0]["query"];
+  add(task, {query, documents[0], query, documents[1]});
+  add(task, {query, "\xff"});
+  add(task, {query, documents[2], query, documents[3]});
+  run(task);
+  const std::vector<float> got = values(task);
+  expect_near({got[0], got[1], got[3], got[4]}, cases[0]["scores"]);
+  EXPECT_TRUE(std::isnan(got[2]));
+  EXPECT_EQ(info(task, 2).status, PREFIX_ERR_INVALID_UTF8);
+}
+
+TEST(GoldenRecipes, AListThatDoesNotFitFailsByName) {
+  const TempFolder folder;
+  const Engine engine = engine_at(listwise_model(folder));
+  const Json& c = golden().at("listwise").at("cases")[0];
+  const Tokenizer tokenizer = tokenizer_of(c);
+  const Strings documents = golden().at("documents");
+  const Texts query = {c["query"].get<std::string>()};
+  // As many prompts as it takes; a document that is too long alone is cut, or fails alone.
+  const size_t around = c["tokens"][0].size();
+  Json options = {{"max_prompt_tokens", around - 20}};
+  const Task two = rerank(engine, tokenizer, query, documents, options);
+  EXPECT_NE(tokens_of(two, 0), tokens_of(two, 3));
+  run(two);
+  for (const float value : values(two)) EXPECT_FALSE(std::isnan(value));
+  folder.write("few.json", listwise_recipe({{"max_document_tokens", 20}}).dump());
+  options = {{"recipe", folder / "few.json"}, {"truncate", "off"}};
+  const Task off = rerank(engine, tokenizer, query, documents, options);
+  run(off);
+  const std::vector<float> got = values(off);
+  EXPECT_TRUE(std::isnan(got[1]) && !std::isnan(got[2]));
+  EXPECT_EQ(info(off, 1).status, PREFIX_ERR_PROMPT_TOO_LONG);
+  options = {{"max_prompt_tokens", 50}};
+  const Task none = rerank(engine, tokenizer, query, documents, options);
+  run(none);
+  for (size_t i = 0; i < documents.size(); ++i)
+    EXPECT_EQ(info(none, i).status, PREFIX_ERR_PROMPT_TOO_LONG) << i;
+
+  const Engine plain = words_engine();
+  prefix_task* task = nullptr;
+  expect(PREFIX_ERR_UNSUPPORTED_MODEL,
+         [&](prefix_error* e) {
+           return try_create(plain, tokenizer, "rerank", R"({"recipe": "jina-reranker-v3"})", &task,
+                             e);
+         },
+         {"jina-reranker-v3", "projector"});
+}
+
 // A model by its name only, as it lies on the disks of those who have it.
 TEST(GoldenRecipes, AutoKnowsTheirNames) {
   const TempFolder folder;

@@ -25,6 +25,9 @@ def counted(model: dict) -> int:
     with torch.device("meta"):
         module = (AutoModel if bare else AutoModelForCausalLM).from_config(made)
     total = sum(parameter.numel() for parameter in module.parameters())
+    width = made.hidden_size
+    for rows in layout.get("projector", []):
+        total, width = total + rows * width, rows
     return total + (layout["head"][1] * made.hidden_size if "head" in layout else 0)
 
 

@@ -37,6 +37,7 @@ _TOKENIZERS = {
     "gte": (["<|endoftext|>"], [], []),
     "llama": (["<|begin_of_text|>"], [], ["<|begin_of_text|>"]),
     "gemma-embedding": (["<bos>", "<eos>"], [], ["<bos>"], ["<eos>"]),
+    "jina": (["<|embed_token|>", "<|rerank_token|>"], [], []),
 }
 
 
@@ -150,6 +151,61 @@ def _rerank_cases(model: PreTrainedModel, tokenizers: Tokenizers) -> list[dict]:
     return cases
 
 
+# ---- A listwise reranker: all documents of a query in one prompt, or in several with the same query ----------------
+
+
+def _jina_prompt(query: str, documents: list[str]) -> str:
+    """jinaai/jina-reranker-v3, modeling.py, format_docs_prompts_func without an instruction."""
+    passages = "\n".join(f'<passage id="{i}">\n{text}<|embed_token|>\n</passage>' for i, text in enumerate(documents))
+    return (
+        "<|im_start|>system\nYou are a search relevance expert who can determine a ranking of the passages based on how "
+        "relevant they are to the query. If the query is a question, how relevant a passage is depends on how well it "
+        "answers the question. If not, try to analyze the intent of the query and assess how well each passage satisfies "
+        "the intent. If an instruction is provided, you should follow the instruction when determining the ranking."
+        "<|im_end|>\n<|im_start|>user\n"
+        f"I will provide you with {len(documents)} passages, each indicated by a numerical identifier. Rank the passages "
+        f"based on their relevance to query: {query}\n{passages}\n<query>\n{query}<|rerank_token|>\n</query>"
+        "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n")
+
+
+def _listwise_cases(model: PreTrainedModel, tokenizers: Tokenizers) -> dict:
+    """The same file, JinaForRanking: forward, _truncate_texts and rerank."""
+    tokenizer = tokenizers["jina"]
+    hidden, inner, outer = model.config.hidden_size, 48, 72
+    first = torch.tensor([[((37 * i + 11 * row) % 17 - 8) / 32 for i in range(hidden)] for row in range(inner)])
+    second = torch.tensor([[((29 * i + 7 * row) % 19 - 9) / 32 for i in range(inner)] for row in range(outer)])
+    marks = [tokenizer.convert_tokens_to_ids(token) for token in ("<|embed_token|>", "<|rerank_token|>")]
+    cosine = torch.nn.functional.cosine_similarity
+
+    def cut(text: str, most: int) -> str:
+        tokens = tokenizer(text, truncation=True, max_length=most)["input_ids"]
+        return tokenizer.decode(tokens) if len(tokens) >= most else text
+
+    cases = []
+    for most, of_document, of_query in ((125, 2048, 512), (3, 2048, 512), (2, 12, 5)):
+        for query in _QUERIES:
+            case = {"tokenizer": "jina", "query": query, "max_documents": most, "max_document_tokens": of_document,
+                    "max_query_tokens": of_query, "tokens": [], "scores": []}
+            asked = cut(query, of_query)
+            shown = [cut(text, of_document) for text in _DOCUMENTS]
+            documents, queries, weights = [], [], []
+            for begin in range(0, len(shown), most):
+                block = shown[begin : begin + most]
+                tokens = tokenizer(_jina_prompt(asked, block))["input_ids"]
+                states = torch.relu(reference.forward(model, tokens).hidden @ first.T) @ second.T
+                ids = torch.tensor(tokens)
+                read, by = states[ids == marks[0]], states[ids == marks[1]]
+                case["tokens"] += [tokens] * len(block)
+                documents.append(read)
+                queries.append(by[0])
+                weights.append(((1 + cosine(read, by.expand_as(read), dim=-1)) / 2).max())
+            weight = torch.stack(weights)
+            merged = (torch.stack(queries) * weight[:, None]).sum(0) / weight.sum()
+            case["scores"] = [float(cosine(row, merged, dim=0)) for row in torch.cat(documents)]
+            cases.append(case)
+    return {"projector.0": first.tolist(), "projector.2": second.tolist(), "cases": cases}
+
+
 # ---- Embedders --------------------------------------------------------------------------------------------------
 
 
@@ -260,6 +316,7 @@ def write(models: Path, out: Path) -> None:
         "tokenizers": tokenizers.changes,
         "documents": _DOCUMENTS,
         "rerank": _rerank_cases(model, tokenizers),
+        "listwise": _listwise_cases(model, tokenizers),
         "embed": _embed_cases(model, tokenizers),
         "pooling": _pooling_cases(model, tokenizers),
         "head": _head_cases(folder, tokenizers),

@@ -27,6 +27,7 @@ pub const SHIPPED: &[(&str, &str)] = &[
     shipped!("bge-reranker-v2-gemma"),
     shipped!("zerank"),
     shipped!("llama-nemotron-rerank"),
+    shipped!("jina-reranker-v3"),
     shipped!("last-token"),
     shipped!("qwen3-embedding"),
     shipped!("e5-mistral"),

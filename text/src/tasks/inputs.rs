@@ -41,9 +41,13 @@ impl Texts {
         Ok(())
     }
 
-    fn get(&self, index: usize, what: &str) -> Result<&str> {
+    fn bytes(&self, index: usize) -> &[u8] {
         let begin = index.checked_sub(1).map_or(0, |before| self.ends[before]);
-        std::str::from_utf8(&self.bytes[begin..self.ends[index]]).map_err(|e| {
+        &self.bytes[begin..self.ends[index]]
+    }
+
+    fn get(&self, index: usize, what: &str) -> Result<&str> {
+        std::str::from_utf8(self.bytes(index)).map_err(|e| {
             Error::new(
                 Code::InvalidUtf8,
                 format!("the {what} is not UTF-8 from byte {} on", e.valid_up_to()),
@@ -184,27 +188,48 @@ impl Inputs {
         self.group(item).user_tag
     }
 
-    /// The texts of an item, one or two.
-    pub fn texts(&self, item: usize) -> Result<[&str; 2]> {
+    /// Where the texts of an item are, one or two.
+    fn places(&self, item: usize) -> [usize; 2] {
         let group = self.group(item);
         let at = item - group.start;
-        let names = self.kind.texts;
-        let places = match group.form {
+        match group.form {
             Form::List => {
-                let first = group.texts + at * names.len();
+                let first = group.texts + at * self.kind.texts.len();
                 [first, first + 1]
             }
             Form::Product { firsts, seconds } => [
                 group.texts + at / seconds,
                 group.texts + firsts + at % seconds,
             ],
-        };
-        let first = self.texts.get(places[0], names[0].name)?;
+        }
+    }
+
+    /// The first text of an item.
+    pub fn first(&self, item: usize) -> Result<&str> {
+        self.texts
+            .get(self.places(item)[0], self.kind.texts[0].name)
+    }
+
+    /// The texts of an item, one or two.
+    pub fn texts(&self, item: usize) -> Result<[&str; 2]> {
+        let (places, names) = (self.places(item), self.kind.texts);
+        let first = self.first(item)?;
         let second = match names.get(1) {
             Some(text) => self.texts.get(places[1], text.name)?,
             None => "",
         };
         Ok([first, second])
+    }
+
+    /// The item behind those that follow `first` and have its first text.
+    pub fn end_of_list(&self, first: usize) -> usize {
+        let text = self.first_text(first);
+        let is_other = |item: &usize| self.first_text(*item) != text;
+        (first..self.len()).find(is_other).unwrap_or(self.len())
+    }
+
+    fn first_text(&self, item: usize) -> &[u8] {
+        self.texts.bytes(self.places(item)[0])
     }
 
     /// The item at a place in the order of work, in which items that share most follow each other:
@@ -250,6 +275,8 @@ mod tests {
             |second| -> Vec<_> { (0..9).map(|i| inputs.in_order_of_work(i, second)).collect() };
         assert_eq!(order(false), [0, 1, 2, 3, 4, 5, 6, 7, 8]);
         assert_eq!(order(true), [0, 1, 2, 5, 3, 6, 4, 7, 8]);
+        let ends: Vec<_> = (0..9).map(|i| inputs.end_of_list(i)).collect();
+        assert_eq!(ends, [1, 2, 5, 5, 5, 8, 8, 8, 9]);
     }
 
     #[test]

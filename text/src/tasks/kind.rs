@@ -95,16 +95,7 @@ pub struct Context<'a> {
 impl Context<'_> {
     /// Most tokens of a prompt when `more` tokens follow it.
     pub fn limit(&self, more: usize) -> usize {
-        let mut limit = self.positions.saturating_sub(more);
-        for max in [
-            self.options.max_prompt_tokens,
-            self.options.recipe.max_prompt_tokens,
-        ] {
-            if max != 0 {
-                limit = limit.min(max);
-            }
-        }
-        limit
+        prompt_limit(self.positions.saturating_sub(more), self.options)
     }
 
     /// The prompt of an item when `more` tokens follow it.
@@ -134,6 +125,13 @@ impl Context<'_> {
         self.prompts
             .continuation(&self.options.recipe.target, fields)
     }
+}
+
+/// Most tokens of a prompt in so many positions.
+pub fn prompt_limit(positions: usize, options: &Options) -> usize {
+    let limits = [options.max_prompt_tokens, options.recipe.max_prompt_tokens];
+    let limits = limits.into_iter().filter(|limit| *limit != 0);
+    limits.fold(positions, usize::min)
 }
 
 /// What came back for one item.
@@ -167,6 +165,11 @@ pub trait Method: Debug + Sync {
 
     /// Whether the recipe has no prompt, since items bring their own.
     fn has_own_prompt(&self) -> bool {
+        false
+    }
+
+    /// Whether one request reads all documents of a query: a ListPrompt says how.
+    fn reads_lists(&self) -> bool {
         false
     }
 

@@ -14,6 +14,7 @@ mod embed;
 mod generate;
 mod inputs;
 mod kind;
+mod listwise;
 mod model;
 mod options;
 mod prompt;

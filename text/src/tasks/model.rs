@@ -44,6 +44,8 @@ pub struct Model {
     pub labels: Vec<String>,
     /// Values of a pooled vector, as the Dense layers behind it give it.
     pub vector: usize,
+    /// Whether its Dense layers are made for the vectors of single tokens.
+    pub has_dense_of_tokens: bool,
     /// Whether its files have Dense layers that are not run: elsewhere than right behind the pooling.
     pub has_other_dense: bool,
     /// Whether it gives logits of what follows a text.
@@ -129,6 +131,7 @@ impl Model {
                 0 => number("hidden"),
                 width => width,
             },
+            has_dense_of_tokens: model["dense_of_tokens"].as_bool().unwrap_or(false),
             has_other_dense: modules.iter().filter(|m| *m == "Dense").count()
                 > number("dense_layers"),
             has_logits: model["logits"].as_bool().unwrap_or(true),

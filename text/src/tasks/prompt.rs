@@ -37,6 +37,9 @@ pub struct Fields<'a> {
     pub document: &'a str,
     pub label: &'a str,
     pub labels: Cow<'a, str>,
+    /// Of a list: how many documents it has, and the number of this one.
+    pub count: usize,
+    pub index: usize,
 }
 
 impl<'a> Fields<'a> {
@@ -48,13 +51,16 @@ impl<'a> Fields<'a> {
         }
     }
 
-    fn get(&self, field: Field) -> &str {
+    fn get(&self, field: Field) -> Cow<'_, str> {
         match field {
-            Field::Instruction => self.instruction,
-            Field::Query | Field::Question => self.query,
-            Field::Document | Field::Text | Field::Context | Field::Prompt => self.document,
-            Field::Label => self.label,
-            Field::Labels => &self.labels,
+            Field::Instruction => self.instruction.into(),
+            Field::Query | Field::Question => self.query.into(),
+            Field::Document | Field::Text | Field::Context | Field::Prompt => self.document.into(),
+            Field::Label => self.label.into(),
+            Field::Labels => (&*self.labels).into(),
+            Field::Documents => "".into(), // they are built one by one
+            Field::Count => self.count.to_string().into(),
+            Field::Index => self.index.to_string().into(),
         }
     }
 }
@@ -175,7 +181,7 @@ impl Prompts {
                 Part::Fixed(fixed) => text.push_str(fixed),
                 Part::Field(field) => {
                     let begin = text.len();
-                    text.push_str(fields.get(*field));
+                    text.push_str(&fields.get(*field));
                     given.push((begin..text.len(), Some(*field) == self.cut));
                 }
             }
@@ -254,7 +260,7 @@ impl Prompts {
         let text: String = piece
             .iter()
             .map(|part| match part {
-                Part::Fixed(fixed) => fixed.as_str(),
+                Part::Fixed(fixed) => fixed.into(),
                 Part::Field(field) => fields.get(*field),
             })
             .collect();

@@ -22,6 +22,10 @@ pub enum Field {
     Prompt,
     Labels,
     Label,
+    /// Of a list: all its documents, how many they are, and the number of one of them.
+    Documents,
+    Count,
+    Index,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,7 +95,49 @@ pub struct Recipe {
     /// Which output of a classification head is the score, by its label or its number.
     pub label: Label,
     pub activation: Activation,
+    /// How several documents stand in one prompt; None: each has its own.
+    pub list: Option<ListPrompt>,
 }
+
+/// A prompt with all documents of a query, of which each is read at a token of its own.
+///
+/// ```text
+///   head   document 0 <d>   document 1 <d>   ...   tail <q>
+/// ```
+#[derive(Clone, Debug)]
+pub struct ListPrompt {
+    pub head: Vec<Piece>,
+    pub document: Vec<Piece>,
+    pub tail: Vec<Piece>,
+    /// The tokens where documents and the query are read, <d> and <q>.
+    pub read_document: String,
+    pub read_query: String,
+    /// Most documents of a prompt; more of them take several prompts.
+    pub max_documents: usize,
+    /// Most tokens of a document and of a query; the rest is cut.
+    pub max_document_tokens: usize,
+    pub max_query_tokens: usize,
+}
+
+/// The fields of a prompt for lists, and those of a document in it.
+const LIST_FIELDS: &[(&str, Field)] = &[
+    ("query", Field::Query),
+    ("count", Field::Count),
+    ("documents", Field::Documents),
+];
+const DOCUMENT_FIELDS: &[(&str, Field)] = &[
+    ("query", Field::Query),
+    ("index", Field::Index),
+    ("document", Field::Document),
+];
+const LIST_KEYS: &[&str] = &[
+    "document",
+    "read_document",
+    "read_query",
+    "max_documents",
+    "max_document_tokens",
+    "max_query_tokens",
+];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Label {
@@ -132,6 +178,7 @@ const KEYS: &[&str] = &[
     "attention",
     "label",
     "activation",
+    "list",
 ];
 
 /// What a recipe leaves to the model's files.
@@ -214,6 +261,16 @@ impl<'a> Reader<'a> {
             .collect()
     }
 
+    /// A whole number from 1 on, below 2^24; None where it is not there.
+    fn size(&self, key: &str) -> Result<Option<usize>> {
+        let Some(value) = self.object.get(key) else {
+            return Ok(None);
+        };
+        let size = value.as_u64().filter(|n| (1..1 << 24).contains(n));
+        let wrong = || Error::format(format!("{key} is not a whole number from 1 to 16777215"));
+        size.map(|n| Some(n as usize)).ok_or_else(wrong)
+    }
+
     fn object(&self, key: &str) -> Result<Map<String, Value>> {
         match self.object.get(key) {
             None => Ok(Map::new()),
@@ -287,10 +344,23 @@ impl Recipe {
         let kinds: Vec<_> = KINDS.iter().map(|kind| (kind.name, *kind)).collect();
         let task = choose("task", reader.required("task")?, &kinds)?;
         let method = choose("method", reader.required("method")?, task.methods)?;
-        let known = task.fields();
+        let known = match method.reads_lists() {
+            true => LIST_FIELDS.to_vec(),
+            false => task.fields(),
+        };
 
         reader.text("doc")?; // for people, but a text all the same
         let prompts = Self::prompts(&reader, task, method, &known)?;
+        let list = match (method.reads_lists(), object.get("list")) {
+            (false, None) => None,
+            (true, Some(_)) => Some(ListPrompt::parse(&reader, &prompts)?),
+            (true, None) => return Err(Error::format("list is missing")),
+            (false, Some(_)) => {
+                return Err(Error::format(
+                    "list is for methods that read lists: listwise",
+                ))
+            }
+        };
         let target = Self::target(&reader, method)?;
         let cut = reader
             .text("cut")?
@@ -304,15 +374,6 @@ impl Recipe {
             ];
             choose("special", name, &all)
         })?;
-        let max_prompt_tokens = match object.get("max_prompt_tokens") {
-            None => 0,
-            Some(value) => value
-                .as_u64()
-                .filter(|n| (1..1 << 24).contains(n))
-                .ok_or_else(|| {
-                    Error::format("max_prompt_tokens is not a whole number from 1 to 16777215")
-                })? as usize,
-        };
         let mut yes = String::new();
         if method.has_words() {
             yes = reader.required("yes")?.to_string();
@@ -345,7 +406,7 @@ impl Recipe {
             scale,
             special,
             cut,
-            max_prompt_tokens,
+            max_prompt_tokens: reader.size("max_prompt_tokens")?.unwrap_or(0),
             stop: reader.text("stop")?.unwrap_or("").to_string(),
             request: reader.object("request")?,
             lines: Self::lines(&reader)?,
@@ -377,6 +438,7 @@ impl Recipe {
                 }
                 None => Activation::Softmax,
             },
+            list,
         })
     }
 
@@ -486,6 +548,47 @@ impl Recipe {
             Some(field) => parse_piece(reader.required("target")?, &[field]),
             None => Ok(Piece::new()),
         }
+    }
+}
+
+impl ListPrompt {
+    fn parse(reader: &Reader, prompts: &BTreeMap<String, Prompt>) -> Result<ListPrompt> {
+        let object = reader.object("list")?;
+        if let Some(key) = object.keys().find(|k| !LIST_KEYS.contains(&k.as_str())) {
+            return Err(Error::format(format!("list has no field {}", quote(key))));
+        }
+        if reader.object.contains_key("special") || reader.object.contains_key("cut") {
+            return Err(Error::format(
+                "a prompt for lists takes neither special nor cut; list says how documents are cut",
+            ));
+        }
+        let Some(Prompt::Pieces(whole)) = prompts.get("default") else {
+            return Err(Error::format("a prompt for lists is a list of strings"));
+        };
+        let place = [Part::Field(Field::Documents)];
+        let is_place = |piece: &Piece| piece.contains(&place[0]);
+        let places = whole.iter().flatten().filter(|part| **part == place[0]);
+        let at = whole.iter().position(is_place);
+        let (1, Some(at)) = (places.count(), at.filter(|at| whole[*at] == place)) else {
+            return Err(Error::format(
+                "a prompt for lists has one piece that is \"{documents}\" and nothing else",
+            ));
+        };
+        let list = Reader { object: &object };
+        let value = object.get("document").unwrap_or(&Value::Null);
+        let Prompt::Pieces(document) = pieces("list.document", value, DOCUMENT_FIELDS)? else {
+            return Err(Error::format("list.document is not a list of strings"));
+        };
+        Ok(ListPrompt {
+            head: whole[..at].to_vec(),
+            document,
+            tail: whole[at + 1..].to_vec(),
+            read_document: list.required("read_document")?.to_string(),
+            read_query: list.required("read_query")?.to_string(),
+            max_documents: list.size("max_documents")?.unwrap_or(usize::MAX),
+            max_document_tokens: list.size("max_document_tokens")?.unwrap_or(usize::MAX),
+            max_query_tokens: list.size("max_query_tokens")?.unwrap_or(usize::MAX),
+        })
     }
 }
 

@@ -6,7 +6,7 @@ use super::model::Model;
 use super::prompt::Fields;
 use super::recipe::{Activation, Field, Label, Recipe};
 use crate::engine::Request;
-use crate::error::{quote, quote_all, Error, Result};
+use crate::error::{quote, quote_all, Code, Error, Result};
 use crate::text::{EncodeOptions, Text};
 
 pub static KIND: Kind = Kind {
@@ -29,6 +29,7 @@ pub static KIND: Kind = Kind {
         ("likelihood", &Rerank::Likelihood),
         ("yes-no", &Rerank::YesNo),
         ("head", &Rerank::Head),
+        ("listwise", &Rerank::Listwise),
     ],
 };
 
@@ -40,6 +41,8 @@ enum Rerank {
     YesNo,
     /// What the model's classification head says at the last token.
     Head,
+    /// The cosine of a document's vector and the query's, in a prompt with all documents.
+    Listwise,
 }
 
 fn sigmoid(x: f64) -> f64 {
@@ -88,13 +91,17 @@ impl Method for Rerank {
         match self {
             Rerank::Likelihood => Request::Logprobs { from: 1 },
             Rerank::YesNo => Request::Logits { ids: vec![0] },
-            Rerank::Head => Request::Embedding,
+            Rerank::Head | Rerank::Listwise => Request::Embedding,
         }
     }
 
     fn fit(&self, recipe: &Recipe, model: &Model) -> Result<()> {
         match self {
             Rerank::Head => place(recipe, model).map(|_| ()),
+            Rerank::Listwise if model.has_dense_of_tokens => Ok(()),
+            Rerank::Listwise => Err(Error::unsupported(
+                "its files have no projector for the vectors of single tokens",
+            )),
             _ if model.has_logits => Ok(()),
             _ if model.is_bidirectional => Err(Error::unsupported(
                 "its attention is bidirectional, so there are no logits",
@@ -110,6 +117,10 @@ impl Method for Rerank {
             Rerank::Head => &[("head", true)],
             _ => &[],
         }
+    }
+
+    fn reads_lists(&self) -> bool {
+        *self == Rerank::Listwise
     }
 
     fn ids(&self, text: &Text, recipe: &Recipe) -> Result<Vec<i32>> {
@@ -145,6 +156,7 @@ impl Method for Rerank {
                 Ok(Asked::new(built, Request::Logits { ids }))
             }
             Rerank::Head => Ok(Asked::new(context.prompt(&fields, 0)?, Request::Embedding)),
+            Rerank::Listwise => Err(Error::new(Code::Internal, "a list is asked as a whole")),
         }
     }
 
@@ -185,6 +197,9 @@ impl Method for Rerank {
                         1.0 / all.sum::<f64>()
                     }
                 }
+            }
+            Rerank::Listwise => {
+                return Err(Error::new(Code::Internal, "a list is read as a whole"))
             }
         };
         values[0] = score as f32;

@@ -2,7 +2,8 @@
 
 use super::choice::refused;
 use super::inputs::Inputs;
-use super::kind::{Asked, Context, Kind, Method};
+use super::kind::{prompt_limit, Asked, Context, Kind, Method};
+use super::listwise::{ListContext, Lists};
 use super::model::Model;
 use super::options::Options;
 use super::prompt::{Fields, Prompts};
@@ -85,7 +86,9 @@ impl Setup {
         };
         // What is wrong with the recipe or with options shows now, not with the first item.
         let prompts = setup.prompts();
-        prompts.map_err(|error| refused(&setup.options.recipe, &setup.model, error))?;
+        prompts
+            .and_then(|_| setup.lists())
+            .map_err(|error| refused(&setup.options.recipe, &setup.model, error))?;
         let example = setup.method().example();
         setup
             .engine
@@ -105,6 +108,47 @@ impl Setup {
             .get(&self.options.prompt)
             .ok_or_else(|| Error::not_found("the recipe has no such prompt"))?;
         Prompts::new(&self.text, recipe, prompt)
+    }
+
+    /// How lists become prompts, where the method reads lists.
+    pub fn lists(&self) -> Result<Option<Lists>> {
+        let recipe = &self.options.recipe;
+        let list = recipe.list.as_ref();
+        list.map(|list| Lists::new(&self.text, recipe, list))
+            .transpose()
+    }
+
+    /// Most tokens of a prompt that nothing follows.
+    pub fn limit(&self) -> usize {
+        prompt_limit(self.positions, &self.options)
+    }
+
+    /// The tokens of the prompt that an item is in.
+    pub fn tokens(&self, inputs: &Inputs, item: usize) -> Result<Vec<i32>> {
+        let Some(mut lists) = self.lists()? else {
+            return Ok(self.ask(inputs, item, &mut self.prompts()?)?.tokens);
+        };
+        let context = ListContext {
+            inputs,
+            options: &self.options,
+            limit: self.limit(),
+        };
+        let mut next = 0;
+        loop {
+            let end = inputs.end_of_list(next);
+            if item >= end {
+                next = end;
+                continue;
+            }
+            let block = lists.block(context, next..end)?;
+            if let Some((_, error)) = block.bad.iter().find(|(bad, _)| *bad == item) {
+                return Err(error.clone());
+            }
+            if item < block.next {
+                return Ok(block.tokens);
+            }
+            next = block.next;
+        }
     }
 
     /// What the engine is asked for an item.

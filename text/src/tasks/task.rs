@@ -269,8 +269,7 @@ impl Task {
                 inputs.len()
             )));
         }
-        let asked = self.setup.ask(inputs, item, &mut self.setup.prompts()?)?;
-        Ok(asked.tokens)
+        self.setup.tokens(inputs, item)
     }
 
     /// Places and values of the best of `count` values, from `first` on.

@@ -6,9 +6,11 @@
 //!                  while the engine computes one chunk, the next is encoded
 //! ```
 
+mod lists;
 mod requests;
 mod texts;
 
+use self::lists::{ListWork, SentBlock};
 use self::texts::Texts;
 use super::inputs::Inputs;
 use super::kind::Answer;
@@ -38,6 +40,8 @@ pub struct Work {
 
 struct Progress {
     prompts: Prompts,
+    /// Of a method that reads lists.
+    lists: Option<ListWork>,
     /// Items before this one, in the order of work, were encoded.
     next: usize,
     /// Encoded, but the engine's queue was full.
@@ -58,6 +62,8 @@ struct Sent {
     was_cut: bool,
     /// Tokens of each of its choices.
     lengths: Vec<usize>,
+    /// Of a list, which has more items than the one above.
+    block: Option<SentBlock>,
     /// Its result was taken.
     is_read: bool,
 }
@@ -90,9 +96,9 @@ impl Work {
     ) -> std::result::Result<Work, (Box<Inputs>, Error)> {
         let make = || {
             let results = Results::new(inputs.len(), setup.width(&inputs))?;
-            Ok((results, setup.prompts()?))
+            Ok((results, setup.prompts()?, setup.lists()?.map(ListWork::new)))
         };
-        let (results, prompts) = match make() {
+        let (results, prompts, lists) = match make() {
             Ok(made) => made,
             Err(error) => return Err((inputs, error)),
         };
@@ -107,6 +113,7 @@ impl Work {
             deadline,
             progress: Mutex::new(Progress {
                 prompts,
+                lists,
                 next: 0,
                 waiting: None,
                 running: Vec::new(),
@@ -166,13 +173,12 @@ impl Work {
     pub fn abandon(&self, error: Error) {
         let mut progress = self.progress();
         self.give_up(&mut progress, error.clone());
-        let lost: Vec<usize> = progress
-            .running
-            .drain(..)
-            .flat_map(|running| running.items)
-            .map(|sent| sent.item)
-            .collect();
-        self.fail(lost.into_iter(), &error);
+        let lost = std::mem::take(&mut progress.running);
+        self.fail_sent(
+            &mut progress.lists,
+            lost.iter().flat_map(|r| &r.items),
+            &error,
+        );
         self.results.end();
     }
 
@@ -193,13 +199,13 @@ impl Work {
                 return Ok(true);
             }
             Err(e) => {
-                self.fail(chunk.items.iter().map(|sent| sent.item), &e);
+                self.fail_sent(&mut progress.lists, chunk.items.iter(), &e);
                 return Err(e);
             }
         };
         let texts = Texts::new(&self.setup, chunk.items.len());
         if let Err(e) = job.notify_events(queue, tag) {
-            self.fail(chunk.items.iter().map(|sent| sent.item), &e);
+            self.fail_sent(&mut progress.lists, chunk.items.iter(), &e);
             return Err(e);
         }
         progress.running.push(Running {
@@ -235,10 +241,13 @@ impl Work {
             let _ = running.job.cancel();
         }
         let waiting = progress.waiting.take().map_or(Vec::new(), |c| c.items);
+        self.fail_sent(&mut progress.lists, waiting.iter(), &error);
+        // Lists of which only a part is read have no scores.
+        let lists = progress.lists.as_mut().map_or(Vec::new(), ListWork::drain);
         let second_first = progress.prompts.document_first();
         let rest = (progress.next..self.inputs.len())
             .map(|at| self.inputs.in_order_of_work(at, second_first));
-        self.fail(waiting.iter().map(|sent| sent.item).chain(rest), &error);
+        self.fail(lists.into_iter().chain(rest), &error);
         progress.next = self.inputs.len();
         progress.over = Some(error);
     }
@@ -251,15 +260,31 @@ impl Work {
         });
     }
 
+    /// The same for requests, with the lists that they belong to.
+    fn fail_sent<'a>(
+        &self,
+        lists: &mut Option<ListWork>,
+        sent: impl Iterator<Item = &'a Sent>,
+        error: &Error,
+    ) {
+        let items = sent.flat_map(|sent| match (&sent.block, &mut *lists) {
+            (Some(block), Some(lists)) => lists.lose(block),
+            _ => sent.item..sent.item + 1,
+        });
+        let items: Vec<usize> = items.collect();
+        self.fail(items.into_iter(), error);
+    }
+
     /// Takes the texts and results that have come.
     fn collect(&self, progress: &mut Progress) {
         let over = progress.over.clone();
-        progress.running.retain_mut(|running| {
+        let Progress { running, lists, .. } = progress;
+        running.retain_mut(|running| {
             let result = self.follow(running).and_then(|(ended, is_done)| {
-                self.read(running, ended, &over)?;
+                self.read(running, lists, ended, &over)?;
                 if is_done {
                     let all = 0..running.items.len();
-                    self.read(running, all.collect(), &over)?;
+                    self.read(running, lists, all.collect(), &over)?;
                     let totals = running.job.totals()?;
                     self.results.change(|found| found.add(&totals));
                 }
@@ -268,7 +293,7 @@ impl Work {
             match result {
                 Ok(is_done) => !is_done,
                 Err(error) => {
-                    self.fail(running.items.iter().map(|sent| sent.item), &error);
+                    self.fail_sent(lists, running.items.iter(), &error);
                     false // releasing a job cancels it
                 }
             }
@@ -312,11 +337,21 @@ impl Work {
     }
 
     /// The results of requests that have ended, as far as they were not taken.
-    fn read(&self, running: &mut Running, ended: Vec<usize>, over: &Option<Error>) -> Result<()> {
+    fn read(
+        &self,
+        running: &mut Running,
+        lists: &mut Option<ListWork>,
+        ended: Vec<usize>,
+        over: &Option<Error>,
+    ) -> Result<()> {
         let width = self.results.lock().width;
         let mut read = Vec::with_capacity(ended.len());
         for index in ended {
             if std::mem::replace(&mut running.items[index].is_read, true) {
+                continue;
+            }
+            if let Some(lists) = lists {
+                self.read_block(running, index, over, lists);
                 continue;
             }
             let sent = &running.items[index];
@@ -344,6 +379,7 @@ impl Work {
         Ok(())
     }
 
+    /// With its values.
     fn read_item(
         &self,
         running: &Running,
@@ -351,6 +387,27 @@ impl Work {
         sent: &Sent,
         over: &Option<Error>,
         values: &mut [f32],
+    ) -> Result<Item> {
+        let item = self.item_of(running, index, sent, over)?;
+        if item.info.status == 0 {
+            let answer = Answer {
+                job: &running.job,
+                index,
+                lengths: &sent.lengths,
+                options: &self.setup.options,
+                model: &self.setup.model,
+            };
+            self.setup.method().read(&answer, values)?;
+        }
+        Ok(item)
+    }
+
+    fn item_of(
+        &self,
+        running: &Running,
+        index: usize,
+        sent: &Sent,
+        over: &Option<Error>,
     ) -> Result<Item> {
         let (job, setup) = (&running.job, &self.setup);
         let mut item = Item {
@@ -382,16 +439,7 @@ impl Work {
                 info.status = over.code as i32;
                 item.message = printable(&over.message);
             }
-            return Ok(item);
         }
-        let answer = Answer {
-            job,
-            index,
-            lengths: &sent.lengths,
-            options: &setup.options,
-            model: &setup.model,
-        };
-        setup.method().read(&answer, values)?;
         Ok(item)
     }
 }

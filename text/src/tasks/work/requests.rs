@@ -22,6 +22,10 @@ impl Work {
             && distinct * CHUNKS < self.setup.options.chunk_tokens
             && !self.is_cancelled()
         {
+            if progress.lists.is_some() {
+                distinct += self.add_block(progress, &mut chunk)?.len();
+                continue;
+            }
             let item = self.inputs.in_order_of_work(progress.next, second_first);
             progress.next += 1;
             match self.add(item, &mut progress.prompts, &mut chunk) {
@@ -65,6 +69,7 @@ impl Work {
             item,
             was_cut: asked.was_cut,
             lengths,
+            block: None,
             is_read: false,
         });
         Ok((asked.tokens, choices))
