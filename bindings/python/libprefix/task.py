@@ -157,6 +157,10 @@ class Task(Handle):
         """As the engine is given them, to look for them in its cache."""
         return numbers_of("prefix_token", text.prefix_task_item_tokens, self.handle, item).tolist()
 
+    def item_info(self, item: int) -> dict[str, int]:
+        """Counts and times of one item that is over: prompt_tokens, cached_tokens, shared_tokens, computed_tokens, ..."""
+        return filled("prefix_result_info", text.prefix_task_item_info, self.handle, item)
+
     def ranking(self, first: int, count: int) -> list[tuple[int, float]]:
         """Of the values [first, first + count), from best to worst, the place counted from first, and the value; as many
         as option top_n of the task says."""

@@ -114,6 +114,9 @@ class Models(WithModel):
         self.assertEqual(self.engine.cached_tokens(tokens), len(tokens))
         self.assertEqual(task.info["kind"], "generate")
         self.assertEqual(task.totals["requests"], 1)
+        info = task.item_info(0)
+        self.assertEqual(info["prompt_tokens"], info["cached_tokens"] + info["shared_tokens"] + info["computed_tokens"])
+        self.assertGreater(info["prompt_tokens"], 0)
 
     def test_deadline_and_cancel(self):
         with self.assertRaises(TimeoutError):
