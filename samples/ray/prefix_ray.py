@@ -1,0 +1,151 @@
+"""Tables of prompts on Ray Data, ordered so that what they share is computed once, with one engine for each worker.
+
+    layout = prefix_ray.lay_out(ray.data.read_parquet("films"), key="id", columns=["title", "review"], parts=16)
+    scores = layout.prompts.map_batches(prefix_ray.Worker, batch_size=None, num_cpus=8,
+                                        compute=ray.data.ActorPoolStrategy(size=4),
+                                        fn_constructor_args=["rerank", "/models/reranker"],
+                                        fn_constructor_kwargs={"query": "Is it praise?", "threads": 8})
+"""
+
+from __future__ import annotations
+
+import collections
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any, Iterator, Sequence
+
+import libprefix
+import numpy
+import ray.data
+
+MOST_UNITS = 1 << 26  # numbers that stand for the prompts while they are shared out
+
+
+@dataclass(frozen=True)
+class Layout:
+    """prompts: columns key, prompt (a row as JSON), part and place; a part is in one block. shared_before and shared: the
+    share of bytes that prompts have in common with the one before, as the table came and as it is laid out; duplicated:
+    what the parts compute more than one engine would."""
+    prompts: ray.data.Dataset
+    shared_before: float
+    shared: float
+    duplicated: float
+
+
+def lay_out(table: ray.data.Dataset, key: str, columns: Sequence[str], parts: int) -> Layout:
+    """Puts a table in order and shares it out. Keys tell rows apart. The driver sees the keys and a hash and a length of
+    each cell, never the texts; the table is read now and again when the prompts are, so materialize() one that is dear
+    to read."""
+    columns = list(columns)
+    if not columns or parts < 1:
+        raise ValueError(f"a prompt needs a column and a table a part; there are {len(columns)} and {parts}")
+
+    def outline(batch: dict[str, numpy.ndarray]) -> dict[str, Any]:
+        rows = [_cells(batch, columns, i) for i in range(len(batch[key]))]
+        return {"key": batch[key], "values": numpy.array([[_hash(cell) for cell in row] for row in rows], numpy.int64),
+                # With the comma behind it; a field that is null is left out.
+                "lengths": numpy.array([[len(cell.encode()) + 1 if cell else 0 for cell in row] for row in rows], numpy.int32)}
+
+    outlines = list(table.map_batches(outline).iter_batches(batch_size=None))
+    keys = [k for batch in outlines for k in batch["key"].tolist()]
+    seen = collections.Counter(keys)
+    if len(seen) < len(keys) or None in seen:
+        raise ValueError(f"column {key} is no key: {seen.most_common(1)[0]} (value, rows)")
+    plan, figures = {}, (0.0, 0.0, 0.0)
+    if keys:
+        values, lengths = (numpy.concatenate([batch[name] for batch in outlines]) for name in ("values", "lengths"))
+        plan, figures = _plan(keys, values, lengths, parts)
+    known = ray.put(plan)
+
+    def prompts(batch: dict[str, numpy.ndarray]) -> dict[str, Any]:
+        places = ray.get(known)
+        last = (0, len(places), range(len(columns)))  # of a row that came into the table since it was planned
+        found = [places.get(k, last) for k in batch[key].tolist()]
+        texts = ["{" + ",".join(cells[c] for c in order if cells[c]) + "}"
+                 for cells, (_, _, order) in ((_cells(batch, columns, i), place) for i, place in enumerate(found))]
+        return {"key": batch[key], "prompt": numpy.array(texts, object),
+                "part": numpy.array([place[0] for place in found], numpy.int32),
+                "place": numpy.array([place[1] for place in found], numpy.int64)}
+
+    return Layout(table.map_batches(prompts).repartition(parts, keys=["part"]), *figures)
+
+
+def _cells(batch: dict[str, numpy.ndarray], columns: list[str], row: int) -> list[str]:
+    """The fields of a row as they stand in its prompt; empty where there is none."""
+    values = ((name, batch[name][row]) for name in columns)
+    plain = ((name, value.item() if isinstance(value, numpy.generic) else value) for name, value in values)
+    return ["" if value is None or value != value else json.dumps({name: value}, ensure_ascii=False, default=str)[1:-1]
+            for name, value in plain]
+
+
+def _hash(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)
+
+
+def _plan(keys: list, values: numpy.ndarray, lengths: numpy.ndarray, parts: int) -> tuple[dict, tuple[float, float, float]]:
+    """Of each key its part, its place, and the order of its columns; and the figures of the layout."""
+    order = libprefix.order(values, lengths)
+    unit = 1 + order.tokens // MOST_UNITS
+    counts = -(-lengths // unit)
+    names = numpy.stack([numpy.unique(column, return_inverse=True)[1] * len(columns_) + c for columns_ in [values.T]
+                         for c, column in enumerate(columns_)], axis=1).astype(numpy.int32)
+    # A cell is as many equal numbers as its length asks for.
+    prompts = [numpy.repeat(names[row][columns], counts[row][columns]) for row, columns in zip(order.rows, order.columns)]
+    found = libprefix.partition(prompts, parts)
+    plan = {keys[order.rows[prompt]]: (int(found.part[prompt]), place, order.columns[prompt].tolist())
+            for place, prompt in enumerate(found.order.tolist())}
+    return plan, (order.hit_before / max(order.tokens, 1), order.hit / max(order.tokens, 1),
+                  (found.computed - found.distinct) / max(found.distinct, 1))
+
+
+class Worker:
+    """For map_batches, in an actor each; batch_size=None, so that no part is torn apart. Its engine is its
+    own: give options threads (the num_cpus of the actor) and cache_bytes, of which each worker takes so much."""
+
+    def __init__(self, kind: str, model: str, *, query: str = "", template: str = "{row}", labels: Sequence[str] = (),
+                 options: dict[str, Any] | None = None, rows: int = 64, batches: int = 3, **engine_options: Any) -> None:
+        if kind not in ("rerank", "embed", "classify", "generate"):
+            raise ValueError(f"a table can be given to rerank, embed, classify and generate, not to {kind}")
+        if template.count("{row}") != 1:
+            raise ValueError(f"a template has {{row}} once: {template}")
+        self.kind, self.query, self.labels, self.options = kind, query, labels, options or {}
+        self.before, self.after = template.split("{row}")
+        self.rows, self.batches = rows, batches
+        self.model = libprefix.Model(model, **engine_options)
+
+    def __call__(self, part: dict[str, numpy.ndarray]) -> Iterator[dict[str, Any]]:
+        """Results of a part, a batch of rows at a time. At most so many batches are in work, and no further one is begun
+        before the oldest was taken."""
+        order = numpy.lexsort((part["place"], part["part"]))
+        working: collections.deque = collections.deque()
+        for begin in range(0, len(order), self.rows):
+            if len(working) == self.batches:
+                yield self._results(*working.popleft())
+            rows = order[begin:begin + self.rows]
+            working.append((part["key"][rows], self._begin(part["prompt"][rows].tolist())))
+        while working:
+            yield self._results(*working.popleft())
+
+    def _begin(self, prompts: list[str]) -> libprefix.Task:
+        texts = [self.before + prompt + self.after for prompt in prompts]
+        task = self.model.task(self.kind, **self.options)
+        if self.labels:
+            task.set_labels(self.labels)
+        task.add([text for prompt in texts for text in (self.query, prompt)] if self.kind == "rerank" else texts)
+        task.submit()
+        return task
+
+    def _results(self, keys: numpy.ndarray, task: libprefix.Task) -> dict[str, Any]:
+        """key; values, or text of generate; error (empty when it succeeded); tokens of the prompt and those computed."""
+        task.wait()
+        failures = task.failures()
+        infos = [task.item_info(i) for i in range(task.count)]
+        if self.kind == "generate":
+            result = {"text": numpy.array(["" if i in failures else task.text(i) for i in range(task.count)], object)}
+        else:
+            result = {"values": task.values()}
+        return {"key": keys, **result,
+                "error": numpy.array([str(failures.get(i, "")) for i in range(task.count)], object),
+                "tokens": numpy.array([info["prompt_tokens"] for info in infos], numpy.int64),
+                "computed": numpy.array([info["computed_tokens"] for info in infos], numpy.int64)}

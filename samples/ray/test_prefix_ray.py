@@ -1,0 +1,184 @@
+"""A table by two workers, one of which is killed in the middle of a part, against one engine without Ray."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+# unittest writes to a copy of standard error; what the processes and libraries of Ray write there goes to a file, since
+# the two would end up in one line.
+sys.stderr = os.fdopen(os.dup(2), "w", buffering=1)
+(ROOT / "build" / "test-logs").mkdir(parents=True, exist_ok=True)
+os.dup2(os.open(ROOT / "build" / "test-logs" / "ray-messages.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
+os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+
+import numpy  # noqa: E402
+import ray  # noqa: E402
+
+sys.path[:0] = [str(HERE), str(ROOT / "bindings" / "python" / "tests")]
+import libprefix  # noqa: E402
+import prefix_ray  # noqa: E402
+from support import MODELS, byte_tokenizer  # noqa: E402
+
+ENGINE = {"isa": "scalar", "dtype": "f32", "threads": 1, "cache_bytes": "64M"}
+
+
+def model(folder):
+    """A tiny model that reads ASCII."""
+    for name in ("config.json", "model.safetensors"):
+        shutil.copy(MODELS / "llama-base" / name, Path(folder) / name)
+    for name, content in zip(("tokenizer.json", "tokenizer_config.json"), byte_tokenizer(129)):
+        (Path(folder) / name).write_text(json.dumps(content))
+
+
+def films(rows, films):
+    """Reviews of films in no order."""
+    draw = random.Random(1)
+    table = []
+    for i in range(rows):
+        film = draw.randrange(films)
+        table.append({"id": f"r{i}", "text": f"Review {i}", "film": f"Film {film}",
+                      "plot": f"Somebody meets number {film} at sea. " * 3})
+    return table
+
+
+class KilledOnce(prefix_ray.Worker):
+    """A worker whose process ends as by the kernel's hand with its third batch, once; `told` gets what it computed."""
+
+    def __init__(self, *arguments, told, **options):
+        super().__init__(*arguments, **options)
+        self.told = told
+
+    def __call__(self, part):
+        for number, batch in enumerate(super().__call__(part)):
+            if number == 2:
+                try:
+                    with open(self.told, "x") as file:
+                        file.write(str(self.model.engine.stats["tokens_computed"]))
+                    os.kill(os.getpid(), signal.SIGKILL)
+                except FileExistsError:
+                    pass  # one was killed already
+            yield batch
+
+
+class Ray(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        # In /tmp, since the paths of its sockets may have 107 characters.
+        cls.folder = tempfile.mkdtemp(prefix="prefix-ray-", dir="/tmp")
+        cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
+        model(cls.folder)
+        cls.addClassCleanup(setattr, sys, "stderr", sys.stderr)
+        sys.stderr = open(2, "w", buffering=1, closefd=False)
+        paths = os.pathsep.join(sys.path[:2] + [os.environ.get("PYTHONPATH", "")])
+        ray.init(num_cpus=6, include_dashboard=False, log_to_driver=False,
+                 _temp_dir=cls.folder + "/ray", runtime_env={"env_vars": {"PYTHONPATH": paths}})
+        cls.addClassCleanup(ray.shutdown)
+        ray.data.DataContext.get_current().enable_progress_bars = False
+
+    def test_a_killed_worker_changes_no_byte(self):
+        table = ray.data.from_items(films(400, 20))
+        layout = prefix_ray.lay_out(table, "id", ["text", "film", "plot"], 12)
+        self.assertGreater(layout.shared, 0.7)
+        self.assertLess(layout.shared_before, 0.3)
+        told = Path(self.folder) / "told"
+        results = layout.prompts.map_batches(
+            KilledOnce, batch_size=None, compute=ray.data.ActorPoolStrategy(size=2), num_cpus=0.5, fn_constructor_args=["rerank", self.folder],
+            fn_constructor_kwargs={"query": "Is it praise?", "rows": 4, "batches": 2, "told": str(told), **ENGINE}).take_all()
+        self.assertTrue(told.exists(), "no worker was killed")
+        prompts = layout.prompts.take_all()
+        with libprefix.Reranker(self.folder, **ENGINE) as alone:
+            scores = alone.predict([("Is it praise?", row["prompt"]) for row in prompts])
+            distinct = alone.engine.stats["tokens_computed"]
+        expected = {row["key"]: score.tobytes() for row, score in zip(prompts, scores)}
+        self.assertEqual({row["key"]: numpy.float32(row["values"][0]).tobytes() for row in results}, expected)
+        self.assertEqual(len(results), 400)
+        finished = sum(row["computed"] for row in results)
+        lost = int(told.read_text())
+        print(f"distinct {distinct}, computed {finished + lost} ({(finished + lost) / distinct:.3f} of it), of which {lost} by "
+              f"the killed worker were lost; given {sum(row['tokens'] for row in results)}")
+        self.assertGreater(lost, 0)
+        self.assertLessEqual(finished + lost, 1.1 * distinct)
+
+    def test_rows_that_share_lie_together(self):
+        layout = prefix_ray.lay_out(ray.data.from_items(films(90, 6)), "id", ["text", "film", "plot"], 3)
+        parts = {}
+        for block in layout.prompts.iter_internal_ref_bundles():
+            for ref in block.block_refs:
+                for part in set(ray.get(ref).column("part").to_pylist()):
+                    self.assertNotIn(part, parts, "a part is in one block")
+                    parts[part] = True
+        rows = sorted(layout.prompts.take_all(), key=lambda row: row["place"])
+        self.assertEqual(sorted(parts), [0, 1, 2])
+        fronts = [row["prompt"][:row["prompt"].index('"text":')] for row in rows]
+        self.assertEqual(sum(a != b for a, b in zip(fronts, fronts[1:])), 5)
+        self.assertEqual([row["part"] for row in rows], sorted(row["part"] for row in rows))
+        self.assertAlmostEqual(layout.duplicated, 0)
+
+    def test_prompts_are_json_without_what_is_null(self):
+        table = ray.data.from_items([{"n": 1, "a": 'say "no"\n', "x": 0.5}, {"n": 2, "a": None, "x": None}])
+        rows = prefix_ray.lay_out(table, "n", ["a", "x"], 2).prompts.take_all()
+        self.assertEqual({row["key"]: row["prompt"] for row in rows}, {1: '{"a": "say \\"no\\"\\n","x": 0.5}', 2: "{}"})
+
+    def test_what_is_no_table_is_refused(self):
+        table = ray.data.from_items([{"id": 1, "v": "v"}, {"id": 2, "v": "v"}])
+        for key, columns, parts in (("id", [], 2), ("id", ["v"], 0), ("v", ["id"], 2)):
+            with self.assertRaises(ValueError):
+                prefix_ray.lay_out(table, key, columns, parts)
+        with self.assertRaises(ValueError):
+            prefix_ray.Worker("sing", self.folder)
+        with self.assertRaises(ValueError):
+            prefix_ray.Worker("embed", self.folder, template="no row")
+
+
+class Workers(unittest.TestCase):
+    """Without Ray."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp(prefix="prefix-ray-")
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        model(cls.folder)
+
+    def part(self, prompts):
+        count = len(prompts)
+        return {"key": numpy.arange(count), "prompt": numpy.array(prompts, object), "part": numpy.zeros(count, numpy.int32),
+                "place": numpy.arange(count)[::-1]}
+
+    def test_every_kind_in_order_of_places(self):
+        for kind, more, width in (("embed", {"options": {"dimensions": 8}}, 8),
+                                  ("classify", {"labels": ["good", "bad", "neither"], "template": "A film: {row}"}, 3),
+                                  ("rerank", {"query": "Is it praise?"}, 1)):
+            with self.subTest(kind):
+                worker = prefix_ray.Worker(kind, self.folder, rows=2, batches=2, **more, **ENGINE)
+                batches = list(worker(self.part([f"row {i}" for i in range(5)])))
+                self.assertEqual([batch["key"].tolist() for batch in batches], [[4, 3], [2, 1], [0]])
+                self.assertEqual([batch["values"].shape for batch in batches], [(2, width), (2, width), (1, width)])
+        worker = prefix_ray.Worker("generate", self.folder, options={"max_tokens": 4, "ignore_eos": True}, **ENGINE)
+        self.assertTrue(next(worker(self.part(["a", "b"])))["text"][0])
+
+    def test_a_row_that_fails_fails_alone(self):
+        worker = prefix_ray.Worker("embed", self.folder, options={"truncate": "off"}, **ENGINE)
+        (batch,) = worker(self.part(["short", "long" * 200, "short"]))
+        self.assertEqual([bool(error) for error in batch["error"]], [False, True, False])
+        self.assertTrue(numpy.isnan(batch["values"][1]).all() and not numpy.isnan(batch["values"][0]).any())
+
+    def test_no_more_is_begun_than_the_window_holds(self):
+        worker = prefix_ray.Worker("embed", self.folder, rows=2, batches=3, **ENGINE)
+        begun, begin = [], worker._begin
+        worker._begin = lambda prompts: begun.append(len(prompts)) or begin(prompts)
+        results = worker(self.part([f"row {i}" for i in range(100)]))
+        for taken in range(1, 20):
+            next(results)
+            self.assertEqual(len(begun), taken + 2)
+
+
+if __name__ == "__main__":
+    unittest.main()

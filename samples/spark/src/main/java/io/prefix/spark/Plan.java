@@ -1,0 +1,104 @@
+package io.prefix.spark;
+
+import io.prefix.Ordering;
+import io.prefix.Parts;
+import io.prefix.TableOrder;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * Where each row of a table goes, found from hashes and lengths of its cells: the texts themselves stay where they are.
+ *
+ * @param columns of each row, as they stand in its prompt
+ * @param part of each row
+ * @param place of each row; within a part ascending
+ * @param bytes of all cells
+ * @param hitBefore bytes that prompts share with the one before, as the table came
+ * @param hit the same as it is laid out
+ * @param distinct what one engine would compute, in the units of {@link #computed}
+ * @param computed what all parts together compute; what is above {@link #distinct} is computed more than once
+ */
+record Plan(
+        int[][] columns,
+        int[] part,
+        long[] place,
+        long bytes,
+        long hitBefore,
+        long hit,
+        long distinct,
+        long computed) {
+    /** The most numbers that stand for the prompts while they are shared out: 256 MiB of them. */
+    private static final long MOST_UNITS = 1L << 26;
+
+    /**
+     * Plans a table.
+     *
+     * @param values of each row, a hash of each cell
+     * @param lengths of each row, the bytes of each cell; 0 for one that the prompt leaves out
+     * @param parts how many
+     * @return the plan
+     */
+    static Plan of(long[][] values, int[][] lengths, int parts) {
+        if (values.length == 0) {
+            return new Plan(new int[0][], new int[0], new long[0], 0, 0, 0, 0, 0);
+        }
+        TableOrder order = Ordering.order(values, lengths);
+        // Of prompts that are equal up to somewhere the parts keep the order, which is the one found above.
+        int[][] prompts = new int[values.length][];
+        Units units = new Units(order.tokens(), values);
+        int[][] columns = new int[values.length][];
+        for (int i = 0; i < prompts.length; i++) {
+            int row = Math.toIntExact(order.rows()[i]);
+            columns[row] = order.columns()[i];
+            prompts[i] = units.of(values[row], lengths[row], columns[row]);
+        }
+        Parts shared = Ordering.partition(prompts, parts, 0);
+        int[] part = new int[prompts.length];
+        long[] place = new long[prompts.length];
+        for (int i = 0; i < prompts.length; i++) {
+            int prompt = Math.toIntExact(shared.order()[i]);
+            int row = Math.toIntExact(order.rows()[prompt]);
+            part[row] = shared.part()[prompt];
+            place[row] = i;
+        }
+        return new Plan(
+                columns,
+                part,
+                place,
+                order.tokens(),
+                order.hitBefore(),
+                order.hit(),
+                shared.distinct(),
+                shared.computed());
+    }
+
+    /** Prompts as token ids: a cell is as many equal numbers as its length asks for. */
+    private static final class Units {
+        private final long bytes;
+        private final List<Map<Long, Integer>> numbers;
+        private int next;
+
+        Units(long tokens, long[][] values) {
+            bytes = 1 + tokens / MOST_UNITS;
+            numbers = Arrays.stream(values[0]).mapToObj(c -> (Map<Long, Integer>) new HashMap<Long, Integer>()).toList();
+        }
+
+        int[] of(long[] values, int[] lengths, int[] columns) {
+            int[] room = new int[Arrays.stream(lengths).map(this::count).sum()];
+            int end = 0;
+            for (int c : columns) {
+                int number = numbers.get(c).computeIfAbsent(values[c], v -> next++);
+                int count = count(lengths[c]);
+                Arrays.fill(room, end, end + count, number);
+                end += count;
+            }
+            return room;
+        }
+
+        private int count(int length) {
+            return (int) ((length + bytes - 1) / bytes);
+        }
+    }
+}

@@ -1,0 +1,66 @@
+package io.prefix.spark;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Test;
+
+/** Rows that share go together, with the shared cells in front. */
+class PlanTest {
+    // Columns: one value for each row, one for every fourth row.
+    private static final long[][] VALUES =
+            IntStream.range(0, 40).mapToObj(i -> new long[] {i, -1 - i % 4}).toArray(long[][]::new);
+    private static final int[][] LENGTHS =
+            IntStream.range(0, 40).mapToObj(i -> new int[] {10, 100}).toArray(int[][]::new);
+
+    @Test
+    void rowsThatShareAreInOnePart() {
+        Plan plan = Plan.of(VALUES, LENGTHS, 4);
+        for (int row = 0; row < 40; row++) {
+            assertArrayEquals(new int[] {1, 0}, plan.columns()[row]);
+            assertEquals(plan.part()[row % 4], plan.part()[row], "row " + row);
+        }
+        assertEquals(4, Arrays.stream(plan.part()).distinct().count());
+        assertEquals(40 * 110, plan.bytes());
+        assertEquals(0, plan.hitBefore());
+        assertEquals(36 * 100, plan.hit());
+        assertEquals(plan.distinct(), plan.computed());
+    }
+
+    @Test
+    void placesAreAWalkThroughThePartsThatSharesTheMost() {
+        for (int parts : new int[] {1, 3, 50}) {
+            Plan plan = Plan.of(VALUES, LENGTHS, parts);
+            int[] rows = IntStream.range(0, 40)
+                    .boxed()
+                    .sorted(Comparator.comparing(row -> plan.place()[row]))
+                    .mapToInt(row -> row)
+                    .toArray();
+            assertArrayEquals(IntStream.range(0, 40).toArray(), Arrays.stream(rows).map(r -> (int) plan.place()[r]).toArray());
+            int hits = 0;
+            for (int i = 1; i < 40; i++) {
+                assertTrue(plan.part()[rows[i - 1]] <= plan.part()[rows[i]], "a part is in one piece");
+                hits += rows[i] % 4 == rows[i - 1] % 4 ? 1 : 0;
+            }
+            assertEquals(36, hits, parts + " parts");
+        }
+    }
+
+    @Test
+    void longTablesAreCountedInLargerUnits() {
+        int[][] lengths = IntStream.range(0, 40).mapToObj(i -> new int[] {10, 1 << 24}).toArray(int[][]::new);
+        Plan plan = Plan.of(VALUES, lengths, 4);
+        assertEquals(40L * (10 + (1 << 24)), plan.bytes());
+        assertTrue(plan.computed() < 4 << 22, "so many numbers: " + plan.computed());
+        assertEquals(plan.distinct(), plan.computed());
+    }
+
+    @Test
+    void aTableWithoutRows() {
+        assertEquals(0, Plan.of(new long[0][], new int[0][], 3).part().length);
+    }
+}
