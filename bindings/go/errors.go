@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"strings"
 	"sync"
 
@@ -76,6 +78,26 @@ func (e *Error) Error() string {
 // Unwrap gives the status.
 func (e *Error) Unwrap() error { return e.Status }
 
+// Is says which errors of the standard library the failure is too: [fs.ErrNotExist] for [ErrNotFound],
+// [context.DeadlineExceeded] and [os.ErrDeadlineExceeded] for [ErrDeadline] and [ErrTimeout], [context.Canceled] for
+// [ErrCancelled], [errors.ErrUnsupported] for models and devices that cannot be run, [fs.ErrInvalid] for arguments and
+// options that make no sense.
+func (e *Error) Is(target error) bool {
+	switch e.Status {
+	case ErrNotFound:
+		return target == fs.ErrNotExist
+	case ErrDeadline, ErrTimeout:
+		return target == context.DeadlineExceeded || target == os.ErrDeadlineExceeded
+	case ErrCancelled:
+		return target == context.Canceled
+	case ErrUnsupportedModel, ErrUnsupportedDevice:
+		return target == errors.ErrUnsupported
+	case ErrInvalidArgument, ErrInvalidUTF8, ErrUnknownOption, ErrOutOfRange, ErrPromptTooLong:
+		return target == fs.ErrInvalid
+	}
+	return false
+}
+
 // failures are reused, since each is half a kilobyte that C writes only on failure.
 var failures = sync.Pool{New: func() any { return &swig.Error{StructSize: swig.SizeofError} }}
 
@@ -96,10 +118,23 @@ func isStatus(err error, status Status) bool {
 	return ok && failure.Status == status
 }
 
-// cancelled is the error of work that ended because of its context.
+// cancelled is the error of work that ended because of its context: [ErrCancelled], the cause, and where somebody gave
+// another cause the error of the context.
 func cancelled(ctx context.Context) error {
-	return fmt.Errorf("%w: %w", ErrCancelled, context.Cause(ctx))
+	err := fmt.Errorf("%w: %w", ErrCancelled, context.Cause(ctx))
+	if errors.Is(err, ctx.Err()) {
+		return err
+	}
+	return &caused{err, ctx.Err()}
 }
+
+// caused is an error that is the error of its context too.
+type caused struct {
+	error
+	context error
+}
+
+func (c *caused) Unwrap() []error { return []error{c.error, c.context} }
 
 // ready says whether the loaded libraries are new enough for this package.
 var ready = sync.OnceValue(func() error {

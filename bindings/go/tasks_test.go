@@ -310,7 +310,7 @@ func TestDeadlineOfATask(t *testing.T) {
 	task := newTask(t, "generate", options)
 	must(task.Add(manyDocuments(300)...))(t)
 	check(t, task.Run(background))
-	if item, err := task.FirstFailure(); !errors.Is(err, prefix.ErrDeadline) {
+	if item, err := task.FirstFailure(); !errors.Is(err, prefix.ErrDeadline) || !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(item, err)
 	}
 }

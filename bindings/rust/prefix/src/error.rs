@@ -2,6 +2,7 @@
 
 use std::ffi::{c_char, CStr};
 use std::fmt;
+use std::io;
 
 use prefix_sys as sys;
 use prefix_sys::Init;
@@ -112,6 +113,30 @@ impl Status {
     pub fn is_retryable(self) -> bool {
         matches!(self, Status::QueueFull | Status::Timeout | Status::NoEvent)
     }
+
+    /// The nearest kind of the standard library: `NotFound`, `InvalidInput` for arguments and options, `InvalidData`
+    /// for files and text, `Unsupported` for models and devices, `TimedOut`, `WouldBlock` for what may succeed later,
+    /// `OutOfMemory`; `Other` for the rest.
+    pub fn kind(self) -> io::ErrorKind {
+        use io::ErrorKind;
+        match self {
+            Status::NotFound => ErrorKind::NotFound,
+            Status::InvalidArgument
+            | Status::UnknownOption
+            | Status::OutOfRange
+            | Status::PromptTooLong => ErrorKind::InvalidInput,
+            Status::InvalidUtf8 | Status::Format | Status::IncompatibleSnapshot => {
+                ErrorKind::InvalidData
+            }
+            Status::UnsupportedModel | Status::UnsupportedDevice => ErrorKind::Unsupported,
+            Status::Timeout | Status::Deadline => ErrorKind::TimedOut,
+            Status::QueueFull | Status::NoEvent => ErrorKind::WouldBlock,
+            Status::OutOfMemory | Status::OutOfDeviceMemory | Status::CacheFull => {
+                ErrorKind::OutOfMemory
+            }
+            _ => ErrorKind::Other,
+        }
+    }
 }
 
 impl fmt::Display for Status {
@@ -150,6 +175,11 @@ impl Error {
         self.code
     }
 
+    /// The [`Status::kind`], as an [`std::io::Error`] has it, which is made from an error by `into()` or `?`.
+    pub fn kind(&self) -> io::ErrorKind {
+        self.status().kind()
+    }
+
     /// One sentence, with the value and the limit that it broke.
     pub fn message(&self) -> &str {
         &self.message
@@ -172,6 +202,12 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+impl From<Error> for io::Error {
+    fn from(error: Error) -> io::Error {
+        io::Error::new(error.kind(), error)
+    }
+}
 
 /// Makes a call that takes a `prefix_error*`.
 pub(crate) fn call(

@@ -25,6 +25,44 @@ fn handles_cross_threads_as_the_header_allows() {
 }
 
 #[test]
+fn errors_are_those_of_the_standard_library() {
+    use std::io::{self, ErrorKind};
+    support::load_library();
+    fn opened() -> io::Result<Engine> {
+        Ok(Engine::open("/nowhere")?)
+    }
+    let error = opened().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    let inner = error.get_ref().unwrap().downcast_ref::<prefix::Error>();
+    assert!(inner.unwrap().message().contains("/nowhere"));
+    let unknown = support::options().set("thread", 3).unwrap_err();
+    assert_eq!(unknown.kind(), ErrorKind::InvalidInput);
+    let kinds = [
+        (Status::NotFound, ErrorKind::NotFound),
+        (Status::InvalidArgument, ErrorKind::InvalidInput),
+        (Status::OutOfRange, ErrorKind::InvalidInput),
+        (Status::PromptTooLong, ErrorKind::InvalidInput),
+        (Status::InvalidUtf8, ErrorKind::InvalidData),
+        (Status::Format, ErrorKind::InvalidData),
+        (Status::IncompatibleSnapshot, ErrorKind::InvalidData),
+        (Status::UnsupportedModel, ErrorKind::Unsupported),
+        (Status::UnsupportedDevice, ErrorKind::Unsupported),
+        (Status::Timeout, ErrorKind::TimedOut),
+        (Status::Deadline, ErrorKind::TimedOut),
+        (Status::QueueFull, ErrorKind::WouldBlock),
+        (Status::NoEvent, ErrorKind::WouldBlock),
+        (Status::OutOfMemory, ErrorKind::OutOfMemory),
+        (Status::OutOfDeviceMemory, ErrorKind::OutOfMemory),
+        (Status::CacheFull, ErrorKind::OutOfMemory),
+        (Status::Cancelled, ErrorKind::Other),
+        (Status::Other(31415), ErrorKind::Other),
+    ];
+    for (status, kind) in kinds {
+        assert_eq!(status.kind(), kind, "{status}");
+    }
+}
+
+#[test]
 fn errors_carry_code_and_message() {
     support::load_library();
     let error = Engine::open("/nowhere/model.gguf").unwrap_err();

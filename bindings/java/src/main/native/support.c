@@ -6,7 +6,7 @@
 static jclass array_classes[4];
 static jclass buffer_classes[4];
 static jclass exception_class;
-static jmethodID exception_constructor;
+static jmethodID exception_factory;
 
 static jclass global_class(JNIEnv* env, const char* name) {
   jclass local = (*env)->FindClass(env, name);
@@ -30,8 +30,9 @@ JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM* vm, void* reserved) {
   }
   exception_class = global_class(env, "io/prefix/PrefixException");
   if (!exception_class) return JNI_ERR;
-  exception_constructor = (*env)->GetMethodID(env, exception_class, "<init>", "(I[B[B)V");
-  return exception_constructor ? JNI_VERSION_1_8 : JNI_ERR;
+  exception_factory =
+      (*env)->GetStaticMethodID(env, exception_class, "of", "(I[B[B)Lio/prefix/PrefixException;");
+  return exception_factory ? JNI_VERSION_1_8 : JNI_ERR;
 }
 
 static void illegal_argument(JNIEnv* env, const char* message) {
@@ -106,7 +107,9 @@ void prefix_java_throw(JNIEnv* env, prefix_status status, const prefix_error* er
   jbyteArray domain = bytes_of(env, error->domain);
   jbyteArray message = domain ? bytes_of(env, error->message) : NULL;
   jobject exception =
-      message ? (*env)->NewObject(env, exception_class, exception_constructor, (jint)status, domain, message) : NULL;
+      message
+          ? (*env)->CallStaticObjectMethod(env, exception_class, exception_factory, (jint)status, domain, message)
+          : NULL;
   if (exception) (*env)->Throw(env, (jthrowable)exception);
 }
 

@@ -33,7 +33,7 @@ final class EventStream extends Spliterators.AbstractSpliterator<Event> {
             event = source.next();
         } catch (InterruptedException e) {
             Thread.currentThread().interrupt();
-            throw new PrefixException(
+            throw PrefixException.of(
                     Constants.PREFIX_ERR_CANCELLED, "events", "the thread that waited was interrupted");
         }
         event.ifPresent(action);

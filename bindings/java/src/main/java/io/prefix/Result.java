@@ -70,6 +70,6 @@ public record Result(
     }
 
     PrefixException failure(String domain) {
-        return new PrefixException(status.code(), domain, message);
+        return PrefixException.of(status.code(), domain, message);
     }
 }

@@ -2,9 +2,12 @@ package io.prefix;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertInstanceOf;
+import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -95,7 +98,43 @@ class EngineTest {
         assertTrue(e.getMessage().contains("/nowhere/at all \ud83d\ude00"), e.getMessage());
         assertTrue(Status.QUEUE_FULL.isRetryable());
         assertFalse(Status.FORMAT.isRetryable());
-        assertEquals(Status.UNKNOWN, new PrefixException(31415, "", "").status());
+        assertEquals(Status.UNKNOWN, PrefixException.of(31415, "", "").status());
+    }
+
+    @Test
+    void failuresThatProgramsTellApartHaveClasses() {
+        PrefixException.NotFound missing =
+                assertThrows(PrefixException.NotFound.class, () -> Engine.open(Path.of("/nowhere")));
+        assertThrows(PrefixException.NotFound.class, () -> Tokenizer.open(Path.of("/nowhere")));
+        assertThrows(PrefixException.InvalidArgument.class, () -> Options.of("thread", 3));
+        assertInstanceOf(NoSuchFileException.class, missing.toIOException());
+        assertSame(missing, missing.toIOException().getCause());
+        assertEquals(missing.getMessage(), missing.toIOException().getMessage());
+        Map<Status, Class<?>> classes = Map.ofEntries(
+                Map.entry(Status.INVALID_ARGUMENT, PrefixException.InvalidArgument.class),
+                Map.entry(Status.INVALID_UTF8, PrefixException.InvalidArgument.class),
+                Map.entry(Status.UNKNOWN_OPTION, PrefixException.InvalidArgument.class),
+                Map.entry(Status.OUT_OF_RANGE, PrefixException.InvalidArgument.class),
+                Map.entry(Status.PROMPT_TOO_LONG, PrefixException.InvalidArgument.class),
+                Map.entry(Status.MISUSE, PrefixException.Misuse.class),
+                Map.entry(Status.FORKED, PrefixException.Misuse.class),
+                Map.entry(Status.NOT_FOUND, PrefixException.NotFound.class),
+                Map.entry(Status.FORMAT, PrefixException.Model.class),
+                Map.entry(Status.UNSUPPORTED_MODEL, PrefixException.Model.class),
+                Map.entry(Status.UNSUPPORTED_DEVICE, PrefixException.Model.class),
+                Map.entry(Status.OUT_OF_MEMORY, PrefixException.OutOfMemory.class),
+                Map.entry(Status.OUT_OF_DEVICE_MEMORY, PrefixException.OutOfMemory.class),
+                Map.entry(Status.CACHE_FULL, PrefixException.OutOfMemory.class),
+                Map.entry(Status.DEADLINE, PrefixException.Deadline.class),
+                Map.entry(Status.CANCELLED, PrefixException.Cancelled.class));
+        for (Status status : Status.values()) {
+            PrefixException e = PrefixException.of(status.code(), "here", "why");
+            assertEquals(classes.getOrDefault(status, PrefixException.class), e.getClass(), status.name());
+            assertEquals(status, e.status());
+            assertEquals("why", e.getMessage());
+            boolean missingFile = e.toIOException() instanceof NoSuchFileException;
+            assertEquals(status == Status.NOT_FOUND, missingFile);
+        }
     }
 
     @Test
