@@ -109,6 +109,44 @@ func TestPairsProductsAndTags(t *testing.T) {
 	}
 }
 
+// A task's prompts are tokens: to warm them before it, to find all of them after it, and to keep them.
+func TestRankedDocumentsAreFoundInTheCache(t *testing.T) {
+	engine, tokenizer := asciiModel(t)
+	ranking := func() *prefix.Task {
+		task := must(prefix.NewTask(engine, tokenizer, "rerank", nil))(t)
+		t.Cleanup(func() { task.Close() })
+		must(task.AddProduct([]string{"Which tree?"}, manyDocuments(13)))(t)
+		return task
+	}
+	warm := must(ranking().ItemTokens(5))(t)
+	if found := must(engine.Lookup(0, warm))(t); found.CachedTokens != 0 {
+		t.Error(found)
+	}
+	batch := must(engine.NewBatch())(t)
+	defer batch.Close()
+	must(batch.Add(prefix.Warm{Tokens: warm}))(t)
+	must(engine.Run(background, batch))(t).Close()
+	task := ranking()
+	check(t, task.Run(background))
+	prompts, lengths := make([][]prefix.Token, 13), make([]int, 13)
+	for item := range prompts {
+		prompts[item] = must(task.ItemTokens(item))(t)
+		lengths[item] = len(prompts[item])
+	}
+	if found := must(engine.LookupMany(0, prompts))(t); !slices.Equal(found, lengths) {
+		t.Error(found, lengths)
+	}
+	if result := must(task.Result(5))(t); result.ComputedTokens > 12 {
+		t.Errorf("more than the query, whose tokens are scored: %+v", result)
+	}
+	lease := must(engine.Pin(0, prompts[7], 0))(t)
+	defer lease.Close()
+	must(engine.Evict(0, nil))(t)
+	if found := must(engine.LookupMany(0, prompts[7:9]))(t); found[0] != lengths[7] || found[1] >= lengths[8] {
+		t.Error(found, lengths[7:9])
+	}
+}
+
 func TestLabels(t *testing.T) {
 	task := newTask(t, "classify", nil)
 	must(task.Add(documents...))(t)

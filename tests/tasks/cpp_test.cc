@@ -83,6 +83,33 @@ TEST(CppText, TextsComeFromListsOfStrings) {
   static_assert(!std::is_convertible_v<Numbers, prefix::Texts>);
 }
 
+// What a ranking has computed is found in the cache by the tokens of its items, and what a batch has
+// warmed is found by a ranking.
+TEST(CppText, TheTokensOfRankedDocumentsAreInTheCache) {
+  const prefix::Engine engine = words_engine();
+  const prefix::Tokenizer tokenizer(kModel);
+  Strings documents;
+  for (int i = 0; i < 13; ++i) documents.push_back("Document " + std::to_string(i) + " of trees.");
+  const auto task_of = [&] {
+    prefix::Task task(engine, tokenizer, "rerank");
+    task.add_product({"Trees?"}, documents);
+    return task;
+  };
+  prefix::Task warmed = task_of();
+  prefix::Batch batch(engine);
+  batch.add_warm(warmed.tokens(5));
+  (void)engine.run(batch);
+  prefix::Task task = task_of();
+  for (const prefix::Task* one : {&warmed, &task}) EXPECT_EQ(one->tokens(5), task.tokens(5));
+  task.submit();
+  task.wait();
+  for (size_t item = 0; item < documents.size(); ++item) {
+    const Numbers tokens = task.tokens(item);
+    EXPECT_EQ(engine.lookup(tokens).cached_tokens, static_cast<int64_t>(tokens.size())) << item;
+  }
+  EXPECT_GT(task.info(5).cached_tokens, task.info(4).cached_tokens) << "it was warmed";
+}
+
 TEST(CppText, ARanking) {
   const prefix::Engine engine = words_engine();
   const prefix::Tokenizer tokenizer(kModel);

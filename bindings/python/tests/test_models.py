@@ -118,6 +118,15 @@ class Models(WithModel):
         self.assertEqual(info["prompt_tokens"], info["cached_tokens"] + info["shared_tokens"] + info["computed_tokens"])
         self.assertGreater(info["prompt_tokens"], 0)
 
+    def test_ranked_documents_are_found_in_the_cache(self):
+        task = self.llm.task("rerank")
+        task.add_product(["Which tree?"], [f"Tree {i} is green." for i in range(13)])
+        task.submit()
+        task.wait()
+        for item in range(13):
+            tokens = task.tokens(item)
+            self.assertEqual(self.engine.cached_tokens(tokens), len(tokens))
+
     def test_deadline_and_cancel(self):
         with self.assertRaises(TimeoutError):
             self.llm.generate("one", max_tokens=200, ignore_eos=True, deadline_ms=1)

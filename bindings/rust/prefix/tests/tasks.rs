@@ -45,6 +45,39 @@ fn long_task(open: &(Engine, Tokenizer), options: &Options) -> Task {
 const DOCUMENTS: [&str; 3] = ["Bread is baked.", "Paris is big.", "A tree."];
 const QUERIES: [&str; 2] = ["Which city?", "What is baked?"];
 
+/// A task's prompts are tokens: to warm them before it, to find all of them after it, and to keep them.
+#[test]
+fn ranked_documents_are_found_in_the_cache() {
+    let open = open();
+    let documents: Vec<String> = (0..13).map(|i| format!("Tree {i} is green.")).collect();
+    let ranking = || {
+        let mut builder = builder(&open, TaskKind::Rerank, None);
+        builder.add_product(&["Which tree?"], &documents).unwrap();
+        builder
+    };
+    let (engine, cache) = (&open.0, open.0.cache());
+    let warm = ranking().tokens(5).unwrap();
+    assert_eq!(cache.lookup(&warm).unwrap().cached_tokens, 0);
+    let mut batch = engine.batch().unwrap();
+    batch.add(prefix::Request::warm(&warm)).unwrap();
+    engine.run(&batch).unwrap();
+    let task = ranking().submit().unwrap();
+    task.wait().unwrap();
+    let prompts: Vec<_> = (0..13).map(|item| task.tokens(item).unwrap()).collect();
+    let lengths: Vec<u64> = prompts.iter().map(|tokens| tokens.len() as u64).collect();
+    assert_eq!(cache.lookup_many(&prompts).unwrap(), lengths);
+    let info = task.info(5).unwrap();
+    assert!(
+        info.computed_tokens <= 12,
+        "only the query, whose tokens are scored: {info:?}"
+    );
+    let lease = cache.pin(&prompts[7], None).unwrap();
+    assert_eq!(lease.tokens(), lengths[7]);
+    cache.evict(&[]).unwrap();
+    assert_eq!(cache.lookup(&prompts[7]).unwrap().cached_tokens, lengths[7]);
+    assert!(cache.lookup(&prompts[8]).unwrap().cached_tokens < lengths[8]);
+}
+
 #[test]
 fn products_and_pairs_have_the_same_scores() {
     let open = open();

@@ -43,6 +43,39 @@ class TasksTest {
         tokenizer.close();
     }
 
+    private Task ranking(List<String> documents) {
+        Task task = Task.create(engine, tokenizer, "rerank", null);
+        task.addProduct(List.of("Which tree?"), documents);
+        return task;
+    }
+
+    /** A task's prompts are tokens: to warm them before it, to find all of them after it, and to keep them. */
+    @Test
+    void rankedDocumentsAreFoundInTheCache() throws Exception {
+        List<String> documents =
+                IntStream.range(0, 13).mapToObj(i -> "Tree " + i + " is green.").toList();
+        Cache cache = engine.cache();
+        try (Task before = ranking(documents);
+                Batch batch = engine.batch();
+                Task task = ranking(documents)) {
+            int[] warm = before.tokens(5);
+            assertEquals(0, cache.lookup(warm).cachedTokens());
+            batch.add(Request.warm(warm));
+            engine.run(batch).close();
+            task.run();
+            int[][] prompts = IntStream.range(0, 13).mapToObj(task::tokens).toArray(int[][]::new);
+            int[] lengths = Arrays.stream(prompts).mapToInt(tokens -> tokens.length).toArray();
+            assertArrayEquals(lengths, cache.lookupMany(prompts));
+            assertTrue(task.result(5).computedTokens() <= 12, "only the query, whose tokens are scored");
+            try (Lease lease = cache.pin(prompts[7])) {
+                assertEquals(lengths[7], lease.tokens());
+                cache.evict();
+                assertEquals(lengths[7], cache.lookup(prompts[7]).cachedTokens());
+                assertTrue(cache.lookup(prompts[8]).cachedTokens() < lengths[8]);
+            }
+        }
+    }
+
     @Test
     void inOneCall() throws Exception {
         Outcome<List<Ranked>> ranked = Tasks.rerank(engine, tokenizer, "What is baked?", DOCUMENTS, null);
