@@ -12,11 +12,12 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-# unittest writes to a copy of standard error; what the processes and libraries of Ray write there goes to a file, since
-# the two would end up in one line.
-sys.stderr = os.fdopen(os.dup(2), "w", buffering=1)
-(ROOT / "build" / "test-logs").mkdir(parents=True, exist_ok=True)
-os.dup2(os.open(ROOT / "build" / "test-logs" / "ray-messages.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
+# unittest writes to a copy of standard error. What Ray writes there and to standard output, in its processes and here,
+# goes to a file: the two would end up in one line.
+RESULTS = os.fdopen(os.dup(2), "w", buffering=1)
+LOGS = ROOT / "build" / "test-logs"
+LOGS.mkdir(parents=True, exist_ok=True)
+os.dup2(os.open(LOGS / "ray-messages.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 
 import numpy  # noqa: E402
@@ -26,6 +27,8 @@ sys.path[:0] = [str(HERE), str(ROOT / "bindings" / "python" / "tests")]
 import libprefix  # noqa: E402
 import prefix_ray  # noqa: E402
 from support import MODELS, byte_tokenizer  # noqa: E402
+
+MESSAGES, sys.stderr = sys.stderr, RESULTS  # Ray's loggers have the first one by now
 
 ENGINE = {"isa": "scalar", "dtype": "f32", "threads": 1, "cache_bytes": "64M"}
 
@@ -75,8 +78,9 @@ class Ray(unittest.TestCase):
         cls.folder = tempfile.mkdtemp(prefix="prefix-ray-", dir="/tmp")
         cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
         model(cls.folder)
-        cls.addClassCleanup(setattr, sys, "stderr", sys.stderr)
-        sys.stderr = open(2, "w", buffering=1, closefd=False)
+        for name in ("stderr", "stdout"):
+            cls.addClassCleanup(setattr, sys, name, getattr(sys, name))
+            setattr(sys, name, MESSAGES)
         paths = os.pathsep.join(sys.path[:2] + [os.environ.get("PYTHONPATH", "")])
         ray.init(num_cpus=6, include_dashboard=False, log_to_driver=False,
                  _temp_dir=cls.folder + "/ray", runtime_env={"env_vars": {"PYTHONPATH": paths}})
@@ -102,8 +106,8 @@ class Ray(unittest.TestCase):
         self.assertEqual(len(results), 400)
         finished = sum(row["computed"] for row in results)
         lost = int(told.read_text())
-        print(f"distinct {distinct}, computed {finished + lost} ({(finished + lost) / distinct:.3f} of it), of which {lost} by "
-              f"the killed worker were lost; given {sum(row['tokens'] for row in results)}")
+        self.addClassCleanup(print, f"distinct {distinct}, computed {finished + lost} ({(finished + lost) / distinct:.3f} of it), of which "
+                             f"{lost} by the killed worker were lost; given {sum(row['tokens'] for row in results)}", file=RESULTS)
         self.assertGreater(lost, 0)
         self.assertLessEqual(finished + lost, 1.1 * distinct)
 

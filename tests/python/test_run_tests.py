@@ -159,6 +159,21 @@ class ProgramsTest(unittest.TestCase):
             count, _ = self.run_programs(f'add_test(hangs bash -c "read -r x <{self.folder}/never")')
         self.assertEqual(count.failures, ["hangs: stopped, no output for 0 minutes"])
 
+    def test_unittest_is_counted_by_its_lines(self) -> None:
+        (self.folder / "test_noise.py").write_text(
+            "import sys, unittest\n"
+            "class Noise(unittest.TestCase):\n"
+            "    def test_fine(self): pass\n"
+            "    def test_left_out(self): self.skipTest('no reason')\n"
+            "    def test_wrong(self): self.fail()\n"
+            "    def test_talks(self): print('a word', file=sys.stderr)\n")
+        count = RUNNER.Count()
+        with contextlib.redirect_stdout(io.StringIO()):
+            RUNNER.run_unittest("noise", sys.executable, self.folder, count)
+        self.assertEqual((count.passed, count.skips), (1, ["noise: test_left_out (test_noise.Noise.test_left_out) 'no reason'"]))
+        self.assertEqual(count.failures, ["noise: test_wrong (test_noise.Noise.test_wrong)",
+                                          "noise: 1 of 4 tests have no line of their own in the output"])
+
     def test_a_step_that_is_silent_fails_and_says_so(self) -> None:
         def silent(commands, *_) -> None:
             commands[0].silent, commands[0].code, commands[0].output = True, 0, "one\n"
