@@ -173,6 +173,12 @@ class ProgramsTest(unittest.TestCase):
         self.assertEqual((count.passed, count.skips), (1, ["noise: test_left_out (test_noise.Noise.test_left_out) 'no reason'"]))
         self.assertEqual(count.failures, ["noise: test_wrong (test_noise.Noise.test_wrong)",
                                           "noise: 1 of 4 tests have no line of their own in the output"])
+        (self.folder / "test_noise.py").write_text(
+            (self.folder / "test_noise.py").read_text().replace("self.fail()", "pass"))
+        count = RUNNER.Count()
+        with contextlib.redirect_stdout(io.StringIO()):
+            RUNNER.run_unittest("noise", sys.executable, self.folder, count)
+        self.assertEqual((count.passed, len(count.skips), count.failures), (3, 1, []))
 
     def test_a_step_that_is_silent_fails_and_says_so(self) -> None:
         def silent(commands, *_) -> None:
