@@ -7,6 +7,7 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Stream;
 
 /**
  * Where each row of a table goes, found from hashes and lengths of its cells: the texts themselves stay where they are.
@@ -41,13 +42,18 @@ record Plan(
      * @return the plan
      */
     static Plan of(long[][] values, int[][] lengths, int parts) {
+        return of(values, lengths, parts, MOST_UNITS);
+    }
+
+    /** The same with at most about so many numbers in place of the prompts. */
+    static Plan of(long[][] values, int[][] lengths, int parts, long mostUnits) {
         if (values.length == 0) {
             return new Plan(new int[0][], new int[0], new long[0], 0, 0, 0, 0, 0);
         }
         TableOrder order = Ordering.order(values, lengths);
         // Of prompts that are equal up to somewhere the parts keep the order, which is the one found above.
         int[][] prompts = new int[values.length][];
-        Units units = new Units(order.tokens(), values);
+        Units units = new Units(1 + order.tokens() / mostUnits, values[0].length);
         int[][] columns = new int[values.length][];
         for (int i = 0; i < prompts.length; i++) {
             int row = Math.toIntExact(order.rows()[i]);
@@ -80,9 +86,9 @@ record Plan(
         private final List<Map<Long, Integer>> numbers;
         private int next;
 
-        Units(long tokens, long[][] values) {
-            bytes = 1 + tokens / MOST_UNITS;
-            numbers = Arrays.stream(values[0]).mapToObj(c -> (Map<Long, Integer>) new HashMap<Long, Integer>()).toList();
+        Units(long bytes, int columns) {
+            this.bytes = bytes;
+            numbers = Stream.<Map<Long, Integer>>generate(HashMap::new).limit(columns).toList();
         }
 
         int[] of(long[] values, int[] lengths, int[] columns) {

@@ -52,11 +52,12 @@ class PlanTest {
 
     @Test
     void longTablesAreCountedInLargerUnits() {
-        int[][] lengths = IntStream.range(0, 40).mapToObj(i -> new int[] {10, 1 << 24}).toArray(int[][]::new);
-        Plan plan = Plan.of(VALUES, lengths, 4);
-        assertEquals(40L * (10 + (1 << 24)), plan.bytes());
-        assertTrue(plan.computed() < 4 << 22, "so many numbers: " + plan.computed());
-        assertEquals(plan.distinct(), plan.computed());
+        Plan exact = Plan.of(VALUES, LENGTHS, 4);
+        Plan plan = Plan.of(VALUES, LENGTHS, 4, 400); // 4,400 bytes, so that 12 are a unit
+        assertEquals(4 * 100 + 40 * 10, exact.computed());
+        assertEquals(4 * 9 + 40, plan.computed());
+        assertEquals(exact.bytes(), plan.bytes());
+        assertArrayEquals(exact.part(), plan.part());
     }
 
     @Test

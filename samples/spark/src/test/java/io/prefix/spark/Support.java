@@ -5,6 +5,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Random;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
@@ -18,6 +19,9 @@ import org.apache.spark.sql.types.StructType;
 /** What the tests share. They run in a checkout, after the library and the tiny models have been built. */
 final class Support {
     static final Path ROOT = Path.of(System.getProperty("prefix.root")).toAbsolutePath().normalize();
+
+    /** Options of engines whose bits are those of every machine. */
+    static final Map<String, String> EXACT = Map.of("isa", "scalar", "dtype", "f32");
 
     /** Makes a tiny model that reads ASCII: a token for each of the first 129 bytes, and two special ones. */
     static void model(Path folder) throws IOException {
@@ -65,14 +69,18 @@ final class Support {
                 .master(master)
                 .appName("prefix")
                 .config("spark.ui.enabled", false)
-                .config("spark.sql.shuffle.partitions", 4)
+                .config("spark.sql.shuffle.partitions", 2)
+                // Compiling a plan takes longer than these tables do.
+                .config("spark.sql.codegen.wholeStage", false)
+                .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
                 .config("spark.local.dir", folder.resolve("local").toString())
                 .config("spark.sql.warehouse.dir", folder.resolve("warehouse").toString())
                 .config("spark.prefix.cacheBytes", "64m");
     }
 
     static TableTask exact(TableTask task) {
-        return task.engineOption("isa", "scalar").engineOption("dtype", "f32");
+        EXACT.forEach(task::engineOption);
+        return task;
     }
 
     private Support() {}

@@ -13,6 +13,8 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.Collectors;
 import org.apache.spark.api.java.function.MapFunction;
@@ -27,9 +29,11 @@ import org.apache.spark.sql.types.StructType;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /** Tables in one process: how they are laid out, and what is made of them. */
+@Timeout(400)
 class TableTest {
     @TempDir
     static Path folder;
@@ -171,6 +175,37 @@ class TableTest {
         results.forEachRemaining(row -> keys.add(row.get(0)));
         assertEquals(List.of(0L, 1L, 2L, 3L, 4L), keys);
         assertTrue(READ.get() <= 3 * 8, READ + " rows were read for 5");
+    }
+
+    @Test
+    void whatSparkKillsIsCancelled() throws Exception {
+        StructType schema = new StructType().add("key", DataTypes.LongType).add("prompt", DataTypes.StringType);
+        Dataset<Row> prompts = spark.range(0, 2000, 1, 1).map(
+                (MapFunction<Long, Row>) i -> RowFactory.create(i, "prompt " + i), Encoders.row(schema));
+        TableTask task = task("generate").option("max_tokens", 200).option("ignore_eos", true);
+        try (Engines.Lease lease = Engines.ofProcess(TableTask.limits(spark.sparkContext().getConf()))
+                .lease(folder.resolve("model").toString(), Support.EXACT)) {
+            long generated = lease.engine().stats().tokensGenerated();
+            long failed = lease.engine().stats().requestsFailed();
+            CompletableFuture<Object> job = CompletableFuture.supplyAsync(() -> task.run(prompts).collect());
+            while (lease.engine().stats().tokensGenerated() == generated && !job.isDone()) {
+                Thread.onSpinWait();
+            }
+            spark.sparkContext().cancelAllJobs();
+            assertThrows(ExecutionException.class, job::get);
+            while (lease.engine().stats().requestsRunning() + lease.engine().stats().requestsWaiting() > 0) {
+                Thread.onSpinWait();
+            }
+            assertTrue(lease.engine().stats().requestsFailed() > failed, "it went on to the end of its window");
+        }
+    }
+
+    @Test
+    void theExampleOfTheReadme() throws Exception {
+        String source = Files.readString(Support.ROOT.resolve("samples/spark/src/test/java/io/prefix/spark/Example.java"));
+        String body = source.substring(source.indexOf("{\n        ") + 2, source.indexOf("    }\n")).indent(-8);
+        String readme = Files.readString(Support.ROOT.resolve("samples/spark/README.md"));
+        assertTrue(readme.contains("```java\n" + body + "```"), "the README shows another program than Example.java:\n" + body);
     }
 
     @Test
