@@ -35,8 +35,8 @@ class Layout:
 
 def lay_out(table: ray.data.Dataset, key: str, columns: Sequence[str], parts: int) -> Layout:
     """Puts a table in order and shares it out. Keys tell rows apart. The driver sees the keys and a hash and a length of
-    each cell, never the texts; the table is read now and again when the prompts are, so materialize() one that is dear
-    to read."""
+    each cell, never the texts. The table is read twice, so materialize() one that is dear to read; the prompts stay in
+    Ray's store, which spills to disk."""
     columns = list(columns)
     if not columns or parts < 1:
         raise ValueError(f"a prompt needs a column and a table a part; there are {len(columns)} and {parts}")
@@ -50,8 +50,9 @@ def lay_out(table: ray.data.Dataset, key: str, columns: Sequence[str], parts: in
     outlines = list(table.map_batches(outline).iter_batches(batch_size=None))
     keys = [k for batch in outlines for k in batch["key"].tolist()]
     seen = collections.Counter(keys)
-    if len(seen) < len(keys) or None in seen:
-        raise ValueError(f"column {key} is no key: {seen.most_common(1)[0]} (value, rows)")
+    if len(seen) < len(keys) or any(k is None or k != k for k in seen):
+        value, rows = seen.most_common(1)[0]
+        raise ValueError(f"column {key} is no key: " + (f"{value} is in {rows} rows" if rows > 1 else "a row has none"))
     plan, figures = {}, (0.0, 0.0, 0.0)
     if keys:
         values, lengths = (numpy.concatenate([batch[name] for batch in outlines]) for name in ("values", "lengths"))
@@ -68,7 +69,8 @@ def lay_out(table: ray.data.Dataset, key: str, columns: Sequence[str], parts: in
                 "part": numpy.array([place[0] for place in found], numpy.int32),
                 "place": numpy.array([place[1] for place in found], numpy.int64)}
 
-    return Layout(table.map_batches(prompts).repartition(parts, keys=["part"]), *figures)
+    # The shuffle is over before the workers take its processors: with none left for it, both would wait forever.
+    return Layout(table.map_batches(prompts).repartition(parts, keys=["part"]).materialize(), *figures)
 
 
 def _cells(batch: dict[str, numpy.ndarray], columns: list[str], row: int) -> list[str]:
@@ -88,10 +90,13 @@ def _plan(keys: list, values: numpy.ndarray, lengths: numpy.ndarray, parts: int)
     order = libprefix.order(values, lengths)
     unit = 1 + order.tokens // MOST_UNITS
     counts = -(-lengths // unit)
-    names = numpy.stack([numpy.unique(column, return_inverse=True)[1] * len(columns_) + c for columns_ in [values.T]
-                         for c, column in enumerate(columns_)], axis=1).astype(numpy.int32)
-    # A cell is as many equal numbers as its length asks for.
-    prompts = [numpy.repeat(names[row][columns], counts[row][columns]) for row, columns in zip(order.rows, order.columns)]
+    # As token ids: a cell is as many equal numbers as its length asks for.
+    numbers, used = numpy.empty(values.shape, numpy.int32), 0
+    for c in range(values.shape[1]):
+        different, cells = numpy.unique(values[:, c], return_inverse=True)
+        numbers[:, c] = cells + used
+        used += len(different)
+    prompts = [numpy.repeat(numbers[row][columns], counts[row][columns]) for row, columns in zip(order.rows, order.columns)]
     found = libprefix.partition(prompts, parts)
     plan = {keys[order.rows[prompt]]: (int(found.part[prompt]), place, order.columns[prompt].tolist())
             for place, prompt in enumerate(found.order.tolist())}

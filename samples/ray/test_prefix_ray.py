@@ -3,12 +3,14 @@
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import sys
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -82,10 +84,11 @@ class Ray(unittest.TestCase):
             cls.addClassCleanup(setattr, sys, name, getattr(sys, name))
             setattr(sys, name, MESSAGES)
         paths = os.pathsep.join(sys.path[:2] + [os.environ.get("PYTHONPATH", "")])
-        ray.init(num_cpus=6, include_dashboard=False, log_to_driver=False,
+        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False,
                  _temp_dir=cls.folder + "/ray", runtime_env={"env_vars": {"PYTHONPATH": paths}})
         cls.addClassCleanup(ray.shutdown)
         ray.data.DataContext.get_current().enable_progress_bars = False
+        ray.data.DataContext.get_current().max_hash_shuffle_aggregators = 1  # each is a process
 
     def test_a_killed_worker_changes_no_byte(self):
         table = ray.data.from_items(films(400, 20))
@@ -133,6 +136,10 @@ class Ray(unittest.TestCase):
 
     def test_what_is_no_table_is_refused(self):
         table = ray.data.from_items([{"id": 1, "v": "v"}, {"id": 2, "v": "v"}])
+        none = ray.data.from_items([{"id": None, "v": "v"}, {"id": "a", "v": "v"}])
+        with self.assertRaisesRegex(ValueError, "a row has none"):
+            prefix_ray.lay_out(none, "id", ["v"], 2)
+        self.assertEqual(prefix_ray.lay_out(table.limit(0), "id", ["v"], 2).prompts.count(), 0)
         for key, columns, parts in (("id", [], 2), ("id", ["v"], 0), ("v", ["id"], 2)):
             with self.assertRaises(ValueError):
                 prefix_ray.lay_out(table, key, columns, parts)
@@ -140,6 +147,51 @@ class Ray(unittest.TestCase):
             prefix_ray.Worker("sing", self.folder)
         with self.assertRaises(ValueError):
             prefix_ray.Worker("embed", self.folder, template="no row")
+
+
+    def test_the_example_of_the_readme(self):
+        program = re.search(r"```python\n(.*?)```", (HERE / "README.md").read_text(), re.DOTALL)[1]
+        folder = Path(self.folder) / "example"
+        folder.mkdir()
+        ray.data.from_items([{"id": i, "title": "Dune", "description": "Sand", "review": f"{i}"} for i in range(4)]).write_parquet(
+            str(folder / "films"))
+        for a, b in (('"films"', f'"{folder}/films"'), ('"scores"', f'"{folder}/scores"'), ("/models/reranker", self.folder),
+                     ("size=8", "size=1"), ("num_cpus=4", "num_cpus=0.5"), ("parts=64", "parts=2"), ('"4G"', '"64M"')):
+            self.assertIn(a, program)
+            program = program.replace(a, b)
+        exec(program, {})  # noqa: S102
+        scores = ray.data.read_parquet(f"{folder}/scores").take_all()
+        self.assertEqual(sorted(row["key"] for row in scores), [0, 1, 2, 3])
+        self.assertEqual([row["error"] for row in scores], [""] * 4)
+
+
+class Plan(unittest.TestCase):
+    """Of rows with a text of their own and one of four films."""
+
+    VALUES = numpy.array([[i, -1 - i % 4] for i in range(40)])
+    LENGTHS = numpy.array([[10, 100]] * 40)
+
+    def test_parts_and_places(self):
+        plan, (before, after, duplicated) = prefix_ray._plan(list(range(40)), self.VALUES, self.LENGTHS, 4)
+        self.assertEqual((before, after, duplicated), (0, 36 * 100 / 4400, 0))
+        self.assertEqual(sorted(place for _, place, _ in plan.values()), list(range(40)))
+        self.assertEqual(len({plan[i][0] for i in range(4)}), 4)
+        for i in range(40):
+            self.assertEqual((plan[i][0], plan[i][2]), (plan[i % 4][0], [1, 0]))
+        ends = sorted((place, part) for part, place, _ in plan.values())
+        self.assertEqual([part for _, part in ends], sorted(part for _, part in ends))
+
+    def test_long_tables_are_counted_in_larger_units(self):
+        exact, _ = prefix_ray._plan(list(range(40)), self.VALUES, self.LENGTHS, 4)
+        given = []
+        with mock.patch.object(prefix_ray, "MOST_UNITS", 400), mock.patch.object(
+                libprefix, "partition", lambda prompts, parts: given.extend(prompts) or PARTITION(prompts, parts)):
+            coarse, _ = prefix_ray._plan(list(range(40)), self.VALUES, self.LENGTHS, 4)
+        self.assertEqual(coarse, exact)
+        self.assertEqual({len(prompt) for prompt in given}, {9 + 1})  # of 12 bytes each
+
+
+PARTITION = libprefix.partition
 
 
 class Workers(unittest.TestCase):
