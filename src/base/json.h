@@ -19,6 +19,8 @@ struct JsonLimits {
   size_t bytes = 16 << 20;
   size_t values = 1 << 20;  // objects, lists and scalars together: each takes up to 100 bytes
 };
+// Of a file beside a model that holds some names and numbers.
+inline constexpr JsonLimits kSmallJson{.bytes = 1 << 20};
 
 // Throws kFormat; `what` names the source in the message.
 Json parse_json(std::string_view text, const std::string& what, const JsonLimits& limits = {});

@@ -13,7 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr JsonLimits kSmall{.bytes = 1 << 20};
 constexpr size_t kMaxModules = 64;
 constexpr size_t kMaxLabels = 1024;
 constexpr int64_t kMaxToken = INT32_MAX;
@@ -100,7 +99,7 @@ void declare_module(const InputFolder& folder, const std::string& kind, const st
         declared.true_token = token("true_token_id");
         declared.false_token = token("false_token_id");
       },
-      kSmall);
+      kSmallJson);
 }
 
 void declare_modules(const InputFolder& folder, const Json& json, Declared& declared) {
@@ -162,7 +161,7 @@ void declare_config(const Json& config, Declared& declared) {
 
 void declare_folder(const InputFolder& folder, Declared& declared) {
   const auto read = [&](const char* name, const std::function<void(const Json&)>& use) {
-    if (folder.has(name)) with_json(*folder.open(name), use, kSmall);
+    if (folder.has(name)) with_json(*folder.open(name), use, kSmallJson);
   };
   read("modules.json", [&](const Json& json) { declare_modules(folder, json, declared); });
   read("config_sentence_transformers.json",
@@ -173,8 +172,8 @@ void declare_recipe(const InputFolder& folder, Declared& declared) {
   constexpr char kName[] = "prefix_recipe.json";
   if (!folder.has(kName)) return;
   const auto file = folder.open(kName);
-  with_json(*file, require_object, kSmall);
-  declared.recipe = read_text(*file, kSmall.bytes);
+  with_json(*file, require_object, kSmallJson);
+  declared.recipe = read_text(*file, kSmallJson.bytes);
 }
 
 void declare_gguf(const GgufMetadata& metadata, Declared& declared) {

@@ -13,7 +13,6 @@
 namespace prefix {
 namespace {
 
-constexpr JsonLimits kSmall{.bytes = 1 << 20};
 constexpr int64_t kMaxWidth = ConfigLimits::kIntermediate;
 
 DenseActivation activation_of(const std::string& name) {
@@ -76,7 +75,7 @@ DenseFile open_one(const InputFolder& folder, const std::string& path) {
   DenseFile dense{.folder = path};
   with_json(
       *folder.open(path + "/config.json"), [&](const Json& json) { read_config(json, dense); },
-      kSmall);
+      kSmallJson);
   const std::string weights = path + "/model.safetensors";
   if (!folder.has(weights) && folder.has(path + "/pytorch_model.bin"))
     fail(Code::kUnsupportedModel, path, " has pytorch_model.bin and no model.safetensors; weights ",
