@@ -181,6 +181,12 @@ class Plan(unittest.TestCase):
         ends = sorted((place, part) for part, place, _ in plan.values())
         self.assertEqual([part for _, part in ends], sorted(part for _, part in ends))
 
+    def test_cells_of_two_columns_are_not_equal(self):
+        given = []
+        with mock.patch.object(libprefix, "partition", lambda prompts, parts: given.extend(prompts) or PARTITION(prompts, parts)):
+            prefix_ray._plan(list(range(40)), numpy.array([[i // 4, i % 4] for i in range(40)]), self.LENGTHS, 4)
+        self.assertEqual(len({number for prompt in given for number in prompt.tolist()}), 10 + 4)
+
     def test_long_tables_are_counted_in_larger_units(self):
         exact, _ = prefix_ray._plan(list(range(40)), self.VALUES, self.LENGTHS, 4)
         given = []
