@@ -2,6 +2,7 @@ package io.prefix.spark;
 
 import io.prefix.Matrix;
 import io.prefix.Options;
+import io.prefix.PrefixException;
 import io.prefix.Result;
 import io.prefix.Status;
 import io.prefix.Task;
@@ -68,8 +69,10 @@ public final class TableTask implements Serializable {
      * @param name see docs/options.md
      * @param value as text
      * @return this
+     * @throws PrefixException UNKNOWN_OPTION names the nearest one; INVALID_ARGUMENT, OUT_OF_RANGE
      */
     public TableTask option(String name, Object value) {
+        Options.of(name, value.toString()); // to tell now, and not on every executor
         options.put(name, value.toString());
         return this;
     }
@@ -80,11 +83,13 @@ public final class TableTask implements Serializable {
      * @param name see docs/options.md
      * @param value as text
      * @return this
+     * @throws PrefixException as {@link #option}
      */
     public TableTask engineOption(String name, Object value) {
         if (name.equals("threads") || name.equals("cpus")) {
             throw new IllegalArgumentException("all engines of an executor share its threads: set spark.prefix." + name);
         }
+        Options.of(name, value.toString());
         engineOptions.put(name, value.toString());
         return this;
     }

@@ -12,6 +12,7 @@ import java.io.ByteArrayOutputStream;
 import java.io.DataOutputStream;
 import java.io.IOException;
 import java.io.Serializable;
+import java.io.UncheckedIOException;
 import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -21,6 +22,7 @@ import java.util.List;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.apache.spark.SparkEnv;
 import org.apache.spark.TaskContext;
 import org.apache.spark.api.java.function.MapPartitionsFunction;
 import org.apache.spark.sql.Dataset;
@@ -51,7 +53,7 @@ class ClusterTest {
             Path killed = folder.resolve("killed");
             Dataset<Row> results = task.run(layout.prompts());
             List<Row> rows = results.mapPartitions(
-                            new KillOnce(killed.toString()), Encoders.row(results.schema()))
+                            new KillOnce(folder.toString()), Encoders.row(results.schema()))
                     .collectAsList();
             assertTrue(Files.exists(killed), "no executor was killed");
             assertEquals(ROWS, rows.size());
@@ -60,19 +62,17 @@ class ClusterTest {
             Alone alone = new Alone(model, prompts);
             assertArrayEquals(alone.bytes, bytes(rows), "the results differ from those of one process");
 
-            // What the killed one had computed for rows that another one had to compute again is lost, and counts.
-            String[] lost = Files.readString(killed).split(" ");
-            long kept = rows.stream()
-                    .filter(row -> row.<String>getAs("executor").equals(lost[0]))
-                    .mapToLong(row -> row.getAs("computed"))
-                    .sum();
-            long finished = rows.stream().mapToLong(row -> row.getAs("computed")).sum();
-            long computed = finished + Long.parseLong(lost[1]) - kept;
+            // All that any engine computed, also what was lost with the killed one.
+            long computed = 0;
+            for (Path total : totals(folder)) {
+                computed += Long.parseLong(Files.readString(total));
+            }
+            long handedOver = rows.stream().mapToLong(row -> row.getAs("computed")).sum();
             System.out.printf(
-                    "distinct %d, computed %d (%.3f of it), of which %d on the killed executor were lost; given %d%n",
-                    alone.computed, computed, (double) computed / alone.computed, computed - finished,
+                    "distinct %d, computed %d (%.3f of it), of which %d were lost with the killed executor; given %d%n",
+                    alone.computed, computed, (double) computed / alone.computed, computed - handedOver,
                     rows.stream().mapToLong(row -> row.getAs("tokens")).sum());
-            assertTrue(computed > finished, "nothing was lost: the executor was not in the middle of a partition");
+            assertTrue(computed > handedOver, "nothing was lost: the executor was not in the middle of a partition");
             assertTrue(computed <= 1.1 * alone.computed, computed + " tokens computed, " + alone.computed + " distinct");
             assertTrue(rows.stream().map(row -> row.<String>getAs("executor")).distinct().count() >= 2, "one executor did it all");
         }
@@ -82,9 +82,6 @@ class ClusterTest {
     private static SparkSession cluster(Path folder) throws IOException {
         Path home = Path.of(System.getenv("SPARK_HOME"));
         Files.createDirectories(home.resolve("jars"));
-        if (Files.notExists(home.resolve("RELEASE"))) {
-            Files.createFile(home.resolve("RELEASE"));
-        }
         String classes = Stream.of(System.getProperty("java.class.path").split(":"))
                 .map(entry -> Path.of(entry).toAbsolutePath().toString())
                 .collect(Collectors.joining(":"));
@@ -95,38 +92,56 @@ class ClusterTest {
                 .getOrCreate();
     }
 
-    /** The rows that pass, but the process that has passed some of the sixth partition ends as by the kernel's hand. */
-    private record KillOnce(String told) implements MapPartitionsFunction<Row, Row>, Serializable {
+    /** What each executor wrote. */
+    private static List<Path> totals(Path folder) throws IOException {
+        try (Stream<Path> files = Files.list(folder)) {
+            return files.filter(file -> file.getFileName().toString().startsWith("computed.")).toList();
+        }
+    }
+
+    /**
+     * The rows that pass; but the process that has passed some of the sixth partition ends as by the kernel's hand. Each
+     * executor writes what its engine has computed after every partition, and as its last deed.
+     */
+    private record KillOnce(String folder) implements MapPartitionsFunction<Row, Row>, Serializable {
         @Override
         public Iterator<Row> call(Iterator<Row> rows) {
-            if (TaskContext.getPartitionId() != 5) {
-                return rows;
-            }
+            boolean kills = TaskContext.getPartitionId() == 5;
             return new Iterator<>() {
                 private int passed;
 
                 @Override
                 public boolean hasNext() {
-                    return rows.hasNext();
+                    boolean more = rows.hasNext();
+                    if (!more) {
+                        tell();
+                    }
+                    return more;
                 }
 
                 @Override
                 public Row next() {
-                    Row row = rows.next();
-                    if (++passed == 10) {
-                        kill(row.getString(6)); // a row that is passed on has no schema
+                    if (kills && ++passed == 10) {
+                        kill();
                     }
-                    return row;
+                    return rows.next();
                 }
             };
         }
 
-        private void kill(String executor) {
-            Path temporary = Path.of(told + "." + executor);
+        private void tell() {
             try {
-                Files.writeString(temporary, executor + " " + Engines.tokensComputed());
-                // Fails when it is there, which a move does not.
-                Files.createLink(Path.of(told), temporary);
+                Files.writeString(
+                        Path.of(folder, "computed." + SparkEnv.get().executorId()), "" + Engines.tokensComputed());
+            } catch (IOException e) {
+                throw new UncheckedIOException(e);
+            }
+        }
+
+        private void kill() {
+            try {
+                Files.createFile(Path.of(folder, "killed"));
+                tell();
                 new ProcessBuilder("kill", "-9", Long.toString(ProcessHandle.current().pid())).start().waitFor();
             } catch (FileAlreadyExistsException e) {
                 return; // one was killed already

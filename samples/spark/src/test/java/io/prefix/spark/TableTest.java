@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.prefix.PrefixException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -113,6 +114,8 @@ class TableTest {
         assertThrows(IllegalArgumentException.class, () -> TableLayout.of(none, "w", List.of("id"), 2));
         assertThrows(IllegalArgumentException.class, () -> new TableTask("sing", "model"));
         assertThrows(IllegalArgumentException.class, () -> task("embed").engineOption("threads", 2));
+        assertThrows(PrefixException.class, () -> task("embed").option("no_such_option", 2));
+        assertThrows(PrefixException.class, () -> task("embed").engineOption("dtype", "f33"));
         assertThrows(IllegalArgumentException.class, () -> task("embed").template("no row"));
         assertThrows(IllegalArgumentException.class, () -> task("embed").template("{row}{row}"));
     }
