@@ -11,6 +11,7 @@
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/step.h"
 #include "ops/op_cpu.h"
+#include "support/cases.h"
 
 namespace prefix::ops::testing {
 namespace {
@@ -195,7 +196,7 @@ TEST_P(AttentionLevel, CapsFromOneEndToTheOther) {
 // The promise. Each case: one tree, a base result, then other ways to compute some of its rows.
 TEST_P(AttentionLevel, BitsDependOnPositionAndKeysOnly) {
   Rng rng(14);
-  for (int round = 0; round < 140; ++round) {
+  for (int round = 0; round < testing_support::cases(140); ++round) {
     Tree tree;
     tree.type = GetParam().type;
     tree.kv_heads = static_cast<int32_t>(pick(rng, 1, 2));
