@@ -22,15 +22,17 @@ LOGS.mkdir(parents=True, exist_ok=True)
 os.dup2(os.open(LOGS / "ray-messages.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 
-import numpy  # noqa: E402
-import ray  # noqa: E402
-
 sys.path[:0] = [str(HERE), str(ROOT / "bindings" / "python" / "tests")]
-import libprefix  # noqa: E402
-import prefix_ray  # noqa: E402
-from support import MODELS, byte_tokenizer  # noqa: E402
 
-MESSAGES, sys.stderr = sys.stderr, RESULTS  # Ray's loggers have the first one by now
+MESSAGES = sys.stderr  # which Ray's loggers keep
+try:
+    import libprefix
+    import numpy
+    import prefix_ray
+    import ray
+    from support import MODELS, byte_tokenizer
+finally:
+    sys.stderr = RESULTS
 
 ENGINE = {"isa": "scalar", "dtype": "f32", "threads": 1, "cache_bytes": "64M"}
 
@@ -180,6 +182,17 @@ class Plan(unittest.TestCase):
             self.assertEqual((plan[i][0], plan[i][2]), (plan[i % 4][0], [1, 0]))
         ends = sorted((place, part) for part, place, _ in plan.values())
         self.assertEqual([part for _, part in ends], sorted(part for _, part in ends))
+
+    def test_the_prompt_of_a_row_is_that_of_the_table_in_any_order(self):
+        # Columns that share alike, so that which one is in front of a row is a matter of who came first.
+        values = numpy.array([[1, 2, 0], [1, 1, 1], [1, 1, 2], [0, 1, 1]])
+        lengths = numpy.full((4, 3), 10)
+        other = [2, 3, 1, 0]
+        plan, (before, after, _) = prefix_ray._plan(list(range(4)), values, lengths, 1)
+        again, (otherwise, same, _) = prefix_ray._plan(other, values[other], lengths, 3)
+        self.assertEqual({key: columns for key, (_, _, columns) in plan.items()},
+                         {key: columns for key, (_, _, columns) in again.items()})
+        self.assertEqual((before, otherwise, after), (30 / 120, 10 / 120, same))
 
     def test_cells_of_two_columns_are_not_equal(self):
         given = []

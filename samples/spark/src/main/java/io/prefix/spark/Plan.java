@@ -7,6 +7,7 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
 /**
@@ -50,13 +51,17 @@ record Plan(
         if (values.length == 0) {
             return new Plan(new int[0][], new int[0], new long[0], 0, 0, 0, 0, 0);
         }
-        TableOrder order = Ordering.order(values, lengths);
-        // Of prompts that are equal up to somewhere the parts keep the order, which is the one found above.
+        // From one order of rows, whatever the table comes in: which fields of a row are in front decides its bits too.
+        Integer[] sorted = IntStream.range(0, values.length).boxed().toArray(Integer[]::new);
+        Arrays.sort(sorted, (a, b) -> Arrays.compare(values[a], values[b]));
+        TableOrder order = Ordering.order(
+                Arrays.stream(sorted).map(row -> values[row]).toArray(long[][]::new),
+                Arrays.stream(sorted).map(row -> lengths[row]).toArray(int[][]::new));
         int[][] prompts = new int[values.length][];
         Units units = new Units(1 + order.tokens() / mostUnits, values[0].length);
         int[][] columns = new int[values.length][];
         for (int i = 0; i < prompts.length; i++) {
-            int row = Math.toIntExact(order.rows()[i]);
+            int row = sorted[Math.toIntExact(order.rows()[i])];
             columns[row] = order.columns()[i];
             prompts[i] = units.of(values[row], lengths[row], columns[row]);
         }
@@ -65,7 +70,7 @@ record Plan(
         long[] place = new long[prompts.length];
         for (int i = 0; i < prompts.length; i++) {
             int prompt = Math.toIntExact(shared.order()[i]);
-            int row = Math.toIntExact(order.rows()[prompt]);
+            int row = sorted[Math.toIntExact(order.rows()[prompt])];
             part[row] = shared.part()[prompt];
             place[row] = i;
         }
@@ -74,10 +79,21 @@ record Plan(
                 part,
                 place,
                 order.tokens(),
-                order.hitBefore(),
+                hitOf(values, lengths),
                 order.hit(),
                 shared.distinct(),
                 shared.computed());
+    }
+
+    /** What prompts share with the one before, with all columns in their order. */
+    private static long hitOf(long[][] values, int[][] lengths) {
+        long hit = 0;
+        for (int row = 1; row < values.length; row++) {
+            for (int c = 0; c < values[row].length && values[row][c] == values[row - 1][c]; c++) {
+                hit += lengths[row][c];
+            }
+        }
+        return hit;
     }
 
     /** Prompts as token ids: a cell is as many equal numbers as its length asks for. */

@@ -25,7 +25,7 @@ import org.apache.spark.sql.types.StructType;
  * A table as prompts, in partitions that engines with a cache of their own can work through: rows that begin alike are
  * in one partition, beside each other. A prompt is a row as JSON, with its fields in the order that shares the most.
  *
- * <p>The driver sees the key of each row, and a hash and a length of each cell (about 12 bytes a cell), never the texts.
+ * <p>The driver sees the key of each row, and a hash and a length of each cell, never the texts.
  */
 public final class TableLayout {
     private final Dataset<Row> prompts;

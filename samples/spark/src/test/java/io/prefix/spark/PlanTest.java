@@ -51,6 +51,22 @@ class PlanTest {
     }
 
     @Test
+    void thePromptOfARowIsThatOfTheTableInAnyOrder() {
+        // Columns that share alike, so that which one is in front of a row is a matter of who came first.
+        long[][] values = {{1, 2, 0}, {1, 1, 1}, {1, 1, 2}, {0, 1, 1}};
+        long[][] shuffled = {values[2], values[3], values[1], values[0]};
+        int[][] lengths = {{10, 10, 10}, {10, 10, 10}, {10, 10, 10}, {10, 10, 10}};
+        Plan plan = Plan.of(values, lengths, 1);
+        Plan other = Plan.of(shuffled, lengths, 3);
+        assertArrayEquals(
+                new int[][] {plan.columns()[2], plan.columns()[3], plan.columns()[1], plan.columns()[0]},
+                other.columns());
+        assertEquals(plan.hit(), other.hit());
+        assertEquals(10 + 20, plan.hitBefore(), "as the rows came");
+        assertEquals(10, other.hitBefore());
+    }
+
+    @Test
     void longTablesAreCountedInLargerUnits() {
         Plan exact = Plan.of(VALUES, LENGTHS, 4);
         Plan plan = Plan.of(VALUES, LENGTHS, 4, 400); // 4,400 bytes, so that 12 are a unit
