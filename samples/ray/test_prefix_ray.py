@@ -93,7 +93,7 @@ class Ray(unittest.TestCase):
         ray.data.DataContext.get_current().max_hash_shuffle_aggregators = 1  # each is a process
 
     def test_a_killed_worker_changes_no_byte(self):
-        table = ray.data.from_items(films(400, 20))
+        table = ray.data.from_items(films(400, 20), override_num_blocks=4)
         layout = prefix_ray.lay_out(table, "id", ["text", "film", "plot"], 12)
         self.assertGreater(layout.shared, 0.7)
         self.assertLess(layout.shared_before, 0.3)
@@ -117,7 +117,7 @@ class Ray(unittest.TestCase):
         self.assertLessEqual(finished + lost, 1.1 * distinct)
 
     def test_rows_that_share_lie_together(self):
-        layout = prefix_ray.lay_out(ray.data.from_items(films(90, 6)), "id", ["text", "film", "plot"], 3)
+        layout = prefix_ray.lay_out(ray.data.from_items(films(90, 6), override_num_blocks=4), "id", ["text", "film", "plot"], 3)
         parts = {}
         for block in layout.prompts.iter_internal_ref_bundles():
             for ref in block.block_refs:
