@@ -39,9 +39,7 @@ class KvMemory {
   }
   // No page here has a NaN or an infinity (Device::qkv), so none that comes from elsewhere may
   // have.
-  bool all_finite(const std::byte* page) const {
-    return ops::all_finite(page, layout_.page_bytes(), layout_.type);
-  }
+  bool all_finite(const std::byte* page) const { return ops::page_is_finite(page, layout_); }
   void write(int32_t frame, const std::byte* bytes) {
     device_.upload(data_ + offset(frame), bytes, layout_.page_bytes());
   }

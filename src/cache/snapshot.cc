@@ -236,7 +236,7 @@ class Loader {
       int32_t got = 0;
       const auto next = [&] { return buffered(read_ + static_cast<size_t>(got)); };
       while (got < wanted && file_.read_page(number, done + got, next()) &&
-             ops::all_finite(next().data(), next().size(), cache_.type))
+             ops::page_is_finite(next().data(), cache_.layout))
         ++got;
       if (got > 0) pieces_.push_back({number, n.start / kPageTokens + done, got, read_});
       read_ += static_cast<size_t>(got);

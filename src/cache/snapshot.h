@@ -45,7 +45,7 @@ struct SnapshotCache {
   // Tells these of all that goes from the tree from now on, as long as they live. Between steps.
   std::function<void(std::weak_ptr<PagesToSave>)> watch;
   SnapshotShape shape;
-  ops::KvType type = ops::KvType::kBf16;  // of keys and values: `kv` goes when the engine is closed
+  ops::KvLayout layout;  // of `kv`, which goes when the engine is closed
 };
 
 // Both on the calling thread; they throw what the file's classes do. No namespaces: all that are

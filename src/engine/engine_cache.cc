@@ -249,7 +249,7 @@ SnapshotCache Engine::snapshot_cache() {
           },
           [this](std::weak_ptr<PagesToSave> pages) { saves_.push_back(std::move(pages)); },
           {fingerprint(), kPageTokens, page_bytes, model_->state_layout().pages(page_bytes)},
-          kv_->layout().type};
+          kv_->layout()};
 }
 
 void Engine::check_options(const Options& options) {

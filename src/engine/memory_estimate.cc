@@ -47,6 +47,10 @@ ops::DeviceOptions device_options_of(const Options& options) {
   if (types.int8 != 0 && options.get("device") != "cpu")
     fail(Code::kUnsupportedDevice, "compute=int8 runs on device \"cpu\" only; device is ",
          quote(options.get("device")));
+  if (options.get("kv") == "int8") types.kv = ops::KvType::kInt8;
+  if (types.kv == ops::KvType::kInt8 && options.get("device") != "cpu")
+    fail(Code::kUnsupportedDevice, "kv=int8 runs on device \"cpu\" only; device is ",
+         quote(options.get("device")));
   return {options.get("device"),
           types,
           options.get("isa"),

@@ -35,6 +35,9 @@ constexpr OptionInfo kTable[] = {
     {"compute_keep", T::kString, S::kEngine, "head", 0, 0, "",
      "Matrices that compute=int8 leaves as dtype says: a list of head (with the embedding), "
      "mixer_in, mixer_out, gate_up, down; empty = none."},
+    {"kv", T::kString, S::kEngine, "auto", 0, 0, "auto|int8",
+     "Type of keys and values: auto = as dtype says; int8 = whole numbers with a scale for each "
+     "token and head, in about half the memory of bf16, at some loss (docs/quantisation.md). CPU only."},
     {"isa", T::kString, S::kEngine, "auto", 0, 0, "auto|amx|avx512_bf16|avx512|avx2|scalar",
      "Instruction-set level of the CPU kernels; auto takes the fastest this machine has."},
     {"invariant", T::kBool, S::kEngine, "false", 0, 0, "",

@@ -1,5 +1,7 @@
 #include "ops/rotation.h"
 
+#include <array>
+
 namespace prefix::ops {
 
 // The bits of SplitMix64 (Steele, Lea, Flood 2014), seeded by k.
@@ -12,6 +14,15 @@ void fill_rotation_signs(int64_t k, float* signs) {
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     signs[i] = ((z >> 31 ^ z) & 1) == 0 ? 1.0f : -1.0f;
   }
+}
+
+const float* no_signs() {
+  static constexpr auto kOnes = [] {
+    std::array<float, kMaxHeadRotation> ones{};
+    ones.fill(1.0f);
+    return ones;
+  }();
+  return kOnes.data();
 }
 
 void turn_back(int64_t k, const float* signs, float scale, float* row) {

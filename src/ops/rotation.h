@@ -22,6 +22,10 @@ constexpr int64_t rotation_block(int64_t k) {
   return block;
 }
 
+// The longest head of keys in whole numbers, which are rotated without signs.
+inline constexpr int64_t kMaxHeadRotation = 1024;
+const float* no_signs();  // [kMaxHeadRotation], all +1
+
 // signs: [k], +1 or -1.
 void fill_rotation_signs(int64_t k, float* signs);
 

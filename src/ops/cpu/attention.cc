@@ -9,12 +9,17 @@
 //     3. values                   O[rows, 64 columns] += P V, all pages of a run in key order
 //   every kKeyChunk positions: (m, l, O) is merged into the item's total and starts again at 0.
 //
+// Of int8 keys and values 1. is an exact sum of whole numbers, of Q quantised row by row, times the
+// scales of row and key. For 3. the scale of each value's token goes into P, before P is rounded, and the
+// whole numbers of V are widened to the type of `dtype`, page by page.
+//
 // What makes the bits of a row independent of everything but its position and keys: tile products
 // sum each element in ascending k (gemm_kernels.h); key blocks and chunks lie at absolute
 // positions; step 2 sees a row's scores only; a masked key has weight 0, which adds exactly
 // nothing; chunks are merged in order by the same code, in one item or from partial slots, and one
 // of which the row sees nothing is an empty state. A sink is a state of its own, merged in the end.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -22,6 +27,7 @@
 
 #include "base/status.h"
 #include "ops/cpu/step.h"
+#include "ops/rotation.h"
 
 namespace prefix::ops {
 namespace {
@@ -58,7 +64,12 @@ struct Call {
   int64_t max_rows;  // packed rows of the largest tile
   std::byte* partials;
 
+  bool int8() const { return step.kv.type == KvType::kInt8; }
   size_t act_bytes() const { return context.act_bytes(); }
+  // Of a page's values as they are multiplied.
+  size_t wide_bytes() const {
+    return static_cast<size_t>(d * kPageTokens) * kv_bytes(context.value_type(step.kv.type));
+  }
   size_t state_bytes() const { return static_cast<size_t>(max_rows * (ldo + 16)) * sizeof(float); }
   SoftmaxState state_at(std::byte* at) const {
     auto* const o = reinterpret_cast<float*>(at);
@@ -86,15 +97,17 @@ class ItemTask {
     const size_t s_bytes = round_up(n * kScoreColumns * sizeof(float));
     const size_t position_bytes = round_up(n * sizeof(int32_t));
     const size_t state_bytes = round_up(call.state_bytes());
-    std::byte* at =
-        scratch.reserve(q_bytes + p_bytes + s_bytes + 2 * position_bytes + 2 * state_bytes);
+    const size_t int8_bytes = call.int8() ? whole_bytes() : 0;
+    std::byte* at = scratch.reserve(q_bytes + p_bytes + s_bytes + 2 * position_bytes +
+                                    2 * state_bytes + int8_bytes);
     q_ = at;
     p_ = (at += q_bytes);
     s_ = reinterpret_cast<float*>(at += p_bytes);
     first_ = reinterpret_cast<int32_t*>(at += s_bytes);
     last_ = reinterpret_cast<int32_t*>(at += position_bytes);
     now_ = call.state_at(at += position_bytes);
-    total_ = call.state_at(at + state_bytes);
+    total_ = call.state_at(at += state_bytes);
+    if (call.int8()) lay_out_whole(at + state_bytes);
     for (int64_t r = 0; r < rows_; ++r) {
       const auto row = static_cast<size_t>(tile.row_begin + r / call.group);
       const SeenKeys seen = seen_keys(plan_, row, call.step.positions[row]);
@@ -131,6 +144,7 @@ class ItemTask {
  private:
   // Rows of the tile -> packed rows [token][g][d], zero in the padding.
   void gather_queries() {
+    if (call_.int8()) return quantise_queries();
     const size_t bytes = call_.act_bytes();
     const int64_t head_dim = call_.step.kv.head_dim;
     const size_t copied = static_cast<size_t>(head_dim) * bytes;
@@ -142,6 +156,28 @@ class ItemTask {
       const ActivationBuffer& q = call_.args.q;
       std::memcpy(to, q.data + static_cast<size_t>(row * q.ld + column) * bytes, copied);
       if (padding > 0) std::memset(to + copied, 0, padding);
+    }
+  }
+
+  // The same, rotated as keys are, in whole numbers.
+  void quantise_queries() {
+    const int64_t head_dim = call_.step.kv.head_dim;
+    const ActivationBuffer& q = call_.args.q;
+    QuantiseArgs args;
+    args.bf16 = call_.context.act_is_bf16();
+    args.k = head_dim;
+    args.block = rotation_block(head_dim);
+    args.signs = no_signs();
+    args.work = now_.o;  // nothing is summed yet
+    args.k_padded = call_.d;
+    for (int64_t r = 0; r < rows_; ++r) {
+      const int64_t row = tile_.row_begin + r / call_.group;
+      const int64_t column = (head_ * call_.group + r % call_.group) * head_dim;
+      args.x = q.data + static_cast<size_t>(row * q.ld + column) * call_.act_bytes();
+      args.out = reinterpret_cast<int8_t*>(q_) + r * call_.ldq;
+      const QuantisedRow made = call_.context.kernels->rows.quantise(args);
+      q_scales_[r] = made.scale;
+      q_corrections_[r] = 128 * made.sum;
     }
   }
 
@@ -242,7 +278,8 @@ class ItemTask {
       const void* left = key_page(pages[page]);
       const void* right = count == 2 ? key_page(pages[page + 1]) : nullptr;
       TileArgs tile;
-      tile.a = q_ + static_cast<size_t>(row_begin * call_.ldq) * call_.act_bytes();
+      tile.a =
+          q_ + static_cast<size_t>(row_begin * call_.ldq) * (call_.int8() ? 1 : call_.act_bytes());
       tile.lda = call_.ldq;
       tile.b0 = &left;
       tile.b1 = right == nullptr ? nullptr : &right;
@@ -251,8 +288,24 @@ class ItemTask {
       tile.c = s_ + row_begin * kScoreColumns + column;
       tile.ldc = kScoreColumns;
       tile.rows = row_end - row_begin;
-      if (tile.rows > 0) call_.context.tile(call_.step.kv.type)(tile);
+      if (tile.rows <= 0) continue;
+      call_.context.key_tile(call_.step.kv.type)(tile);
+      for (int32_t i = 0; call_.int8() && i < count; ++i)
+        scale_scores(pages[page + i], column + i * kPageTokens, row_begin, tile.rows);
     }
+  }
+
+  // Exact sums into scores.
+  void scale_scores(int32_t page, int64_t column, int64_t row_begin, int64_t rows) const {
+    ScaleSumsArgs args;
+    args.c = s_ + row_begin * kScoreColumns + column;
+    args.ldc = kScoreColumns;
+    args.rows = rows;
+    args.columns = kPageTokens;
+    args.corrections = q_corrections_ + row_begin;
+    args.row_scales = q_scales_ + row_begin;
+    args.column_scales = scales_behind(key_page(page));
+    call_.context.kernels->gemm.scale_sums(args);
   }
 
   void softmax(const Block& block, int64_t row_begin, int64_t row_end) const {
@@ -260,7 +313,9 @@ class ItemTask {
     SoftmaxArgs args;
     args.s = s_ + row_begin * kScoreColumns;
     args.lds = kScoreColumns;
+    const bool bf16 = call_.context.act_is_bf16() && !call_.int8();
     args.p = p_ + static_cast<size_t>(row_begin * call_.ldp) * call_.act_bytes();
+    if (call_.int8()) args.p = weights_ + row_begin * call_.ldp;
     args.ldp = call_.ldp;
     args.first = first_ + row_begin;
     args.last = last_ + row_begin;
@@ -274,7 +329,7 @@ class ItemTask {
     args.ldo = call_.ldo;
     args.d = call_.d;
     args.rows = row_end - row_begin;
-    (call_.context.act_is_bf16() ? kernels.softmax_bf16 : kernels.softmax_f32)(args);
+    (bf16 ? kernels.softmax_bf16 : kernels.softmax_f32)(args);
   }
 
   // Pages of a piece, counted from its first one.
@@ -285,7 +340,8 @@ class ItemTask {
 
   // Rows in groups of a register block, each with the pages that its positions need: a page that no
   // row of the group sees is not touched.
-  void values(const Block& block, const Piece& piece) const {
+  void values(const Block& block, const Piece& piece) {
+    widened_ = {};
     prefetch_after(block.pages.size() + piece.first, piece.count);
     const int64_t step = call_.context.kernels->gemm.row_step;
     int64_t begin = piece.row_begin;
@@ -314,18 +370,25 @@ class ItemTask {
   }
 
   void multiply_values(const Block& block, const Piece& piece, int64_t begin, int64_t end,
-                       PageRange seen) const {
-    const size_t panel_bytes = size_t{kPageTokens} * 32 * kv_bytes(call_.step.kv.type);
+                       PageRange seen) {
+    const KvType type = call_.step.kv.type;
+    const size_t panel_bytes = size_t{kPageTokens} * 32 * kv_bytes(call_.context.value_type(type));
     const int32_t* const pages = block.pages.data() + piece.first + static_cast<size_t>(seen.first);
     const int32_t count = seen.end - seen.first;
     const int64_t key = piece.column + seen.first * kPageTokens;
+    const std::byte* values[kBlockPages];
     const void* left[kBlockPages];
     const void* right[kBlockPages];
+    for (int32_t i = 0; i < count; ++i) {
+      values[i] = value_page(pages[i]);
+      if (!call_.int8()) continue;
+      scale_weights(scales_behind(values[i]), key + i * kPageTokens, begin, end);
+      values[i] = widen(values[i], seen.first + i);
+    }
     for (int64_t column = 0; column < call_.d; column += 64) {
       const bool both = column + 32 < call_.d;
       for (int32_t i = 0; i < count; ++i) {
-        const std::byte* const panel =
-            value_page(pages[i]) + static_cast<size_t>(column / 32) * panel_bytes;
+        const std::byte* const panel = values[i] + static_cast<size_t>(column / 32) * panel_bytes;
         left[i] = panel;
         right[i] = panel + panel_bytes;
       }
@@ -341,8 +404,50 @@ class ItemTask {
       tile.ldc = call_.ldo;
       tile.rows = end - begin;
       tile.accumulate = true;
-      call_.context.tile(call_.step.kv.type)(tile);
+      call_.context.value_tile(type)(tile);
     }
+  }
+
+  // The weights of a page's keys times what a unit of their values is worth, rounded to P.
+  void scale_weights(const float* scales, int64_t key, int64_t begin, int64_t end) {
+    const RowKernels& kernels = call_.context.kernels->rows;
+    for (int64_t r = begin; r < end; ++r) {
+      const int64_t at = r * call_.ldp + key;
+      kernels.multiply(scales, kPageTokens, weights_ + at);
+      if (call_.context.act_is_bf16()) {
+        kernels.to_bf16(weights_ + at, kPageTokens, reinterpret_cast<uint16_t*>(p_) + at);
+      } else {
+        std::memcpy(reinterpret_cast<float*>(p_) + at, weights_ + at, kPageTokens * sizeof(float));
+      }
+    }
+  }
+
+  // Page `index` of the piece, once for all of its rows.
+  const std::byte* widen(const std::byte* block, int32_t index) {
+    std::byte* const out = wide_ + static_cast<size_t>(index) * call_.wide_bytes();
+    if (widened_[static_cast<size_t>(index)]) return out;
+    widened_[static_cast<size_t>(index)] = true;
+    const AttentionKernels& kernels = call_.context.kernels->attention;
+    (call_.context.value_type(KvType::kInt8) == KvType::kBf16
+         ? kernels.widen_bf16
+         : kernels.widen_f32)(block, call_.d, out);
+    return out;
+  }
+
+  // What int8 needs besides: of each row its weights before they are scaled, a scale and a
+  // correction; the values of a block.
+  size_t whole_bytes() const {
+    const auto n = static_cast<size_t>(rows_);
+    return round_up(n * static_cast<size_t>(call_.ldp) * sizeof(float)) +
+           2 * round_up(n * sizeof(float)) + kBlockPages * call_.wide_bytes();
+  }
+  void lay_out_whole(std::byte* at) {
+    const auto n = static_cast<size_t>(rows_);
+    wide_ = at;
+    weights_ = reinterpret_cast<float*>(at += kBlockPages * call_.wide_bytes());
+    q_scales_ = reinterpret_cast<float*>(
+        at += round_up(n * static_cast<size_t>(call_.ldp) * sizeof(float)));
+    q_corrections_ = reinterpret_cast<int32_t*>(at + round_up(n * sizeof(float)));
   }
 
   void merge(const SoftmaxState& from) const {
@@ -418,6 +523,10 @@ class ItemTask {
     return call_.step.pool + call_.step.kv.key_offset(page, call_.args.layer, head_);
   }
 
+  const float* scales_behind(const std::byte* block) const {
+    return reinterpret_cast<const float*>(block + call_.step.kv.numbers_bytes());
+  }
+
   const Call& call_;
   const AttentionPlan& plan_;
   const AttentionTile& tile_;
@@ -432,6 +541,12 @@ class ItemTask {
   SoftmaxState total_;  // of the chunks before it
   Block now_block_;
   Block next_block_;
+  // Of int8 keys and values only:
+  std::byte* wide_ = nullptr;
+  float* weights_ = nullptr;
+  float* q_scales_ = nullptr;
+  int32_t* q_corrections_ = nullptr;
+  std::array<bool, kBlockPages> widened_ = {};
 };
 
 // A tile whose chunks are separate items.

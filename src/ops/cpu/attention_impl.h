@@ -162,11 +162,44 @@ void attention_finish(const float* o, float l, int64_t d, Out* out) {
   for (int j = 0; i < d; ++i, ++j) out[i] = lanes[j];
 }
 
+// Number `key` of a quad of bytes, as the bits of an f32.
+inline uint32_t byte_as_float(uint32_t quad, int key) {
+  const float x = static_cast<float>(static_cast<int32_t>(quad << (24 - 8 * key)) >> 24);
+  uint32_t bits;
+  __builtin_memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+
+// Whole numbers of 8 bits are exact in bf16: the upper half of the f32 is all there is.
+inline void widen_bf16(const std::byte* block, int64_t d, std::byte* out) {
+  for (int64_t quad_row = 0; quad_row < d / 4; ++quad_row) {
+    uint32_t quads[32], pairs[64];
+    __builtin_memcpy(quads, block + quad_row * 128, sizeof quads);
+    for (int j = 0; j < 32; ++j) {
+      pairs[j] = byte_as_float(quads[j], 0) >> 16 | byte_as_float(quads[j], 1);
+      pairs[32 + j] = byte_as_float(quads[j], 2) >> 16 | byte_as_float(quads[j], 3);
+    }
+    __builtin_memcpy(out + quad_row * 256, pairs, sizeof pairs);
+  }
+}
+
+inline void widen_f32(const std::byte* block, int64_t d, std::byte* out) {
+  for (int64_t quad_row = 0; quad_row < d / 4; ++quad_row) {
+    uint32_t quads[32], numbers[128];
+    __builtin_memcpy(quads, block + quad_row * 128, sizeof quads);
+    for (int key = 0; key < 4; ++key)
+      for (int j = 0; j < 32; ++j) numbers[32 * key + j] = byte_as_float(quads[j], key);
+    __builtin_memcpy(out + quad_row * 512, numbers, sizeof numbers);
+  }
+}
+
 inline AttentionKernels attention_kernels() {
   AttentionKernels a;
   a.softmax_bf16 = attention_softmax<uint16_t>;
   a.softmax_f32 = attention_softmax<float>;
   a.merge = attention_merge;
+  a.widen_bf16 = widen_bf16;
+  a.widen_f32 = widen_f32;
   a.finish_bf16 = attention_finish<uint16_t>;
   a.finish_f32 = attention_finish<float>;
   return a;

@@ -7,6 +7,7 @@
 //   o[d] sum of 2^(score - m) * value
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace prefix::ops {
@@ -54,6 +55,9 @@ struct AttentionKernels {
   void (*softmax_bf16)(const SoftmaxArgs& args) = nullptr;  // p is bf16
   void (*softmax_f32)(const SoftmaxArgs& args) = nullptr;
   void (*merge)(const MergeArgs& args) = nullptr;
+  // The numbers of an int8 value block of d columns in the order of one of bf16 or f32 (KvLayout).
+  void (*widen_bf16)(const std::byte* block, int64_t d, std::byte* out) = nullptr;
+  void (*widen_f32)(const std::byte* block, int64_t d, std::byte* out) = nullptr;
   // out = o / l, 0 for an empty state; one row of `d` elements.
   void (*finish_bf16)(const float* o, float l, int64_t d, uint16_t* out) = nullptr;
   void (*finish_f32)(const float* o, float l, int64_t d, float* out) = nullptr;

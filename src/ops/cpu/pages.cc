@@ -8,16 +8,18 @@ namespace prefix::ops {
 void CpuStep::copy_pages(int32_t layer) {
   const KvLayout& kv = arrays_.kv;
   std::byte* const pool = arrays_.pool;
-  const bool bf16 = kv.type == KvType::kBf16;
+  const auto size = static_cast<int64_t>(kv_bytes(kv.type));
   const int64_t d = kv.d_padded();
-  // K is rows of 32 keys, 4 bytes each (an f32 or a pair of bf16). V is panels of 32 columns with
-  // rows of one key (bf16: of two, interleaved).
-  const int64_t key_rows = bf16 ? d / 2 : d;
+  // K is rows of 32 keys, 4 bytes each: an f32, a pair of bf16, a quad of int8. V is panels of 32
+  // columns with rows of as many keys, interleaved.
+  const int64_t key_rows = d * size / 4;
+  const int64_t interleaved = 4 / size;
   constexpr int64_t kKeyRowBytes = kPageTokens * 4;
   const auto panel_bytes = static_cast<int64_t>(kPageTokens * 32 * kv_bytes(kv.type));
   for (const PageCopy& copy : arrays_.copies) {
     const int64_t tokens = copy.tokens;
-    const int64_t whole = bf16 ? tokens / 2 * 2 : tokens;
+    const int64_t whole = tokens / interleaved * interleaved;
+    const auto rest_bytes = static_cast<size_t>((tokens - whole) * size);
     const size_t whole_bytes = static_cast<size_t>(whole) * 32 * kv_bytes(kv.type);
     for (int64_t head = 0; head < kv.kv_heads; ++head) {
       const std::byte* const key = pool + kv.key_offset(copy.from, layer, head);
@@ -32,11 +34,16 @@ void CpuStep::copy_pages(int32_t layer) {
         const std::byte* const panel = value + i * panel_bytes;
         std::byte* const panel_to = value_to + i * panel_bytes;
         std::memcpy(panel_to, panel, whole_bytes);
-        for (int64_t j = 0; whole < tokens && j < 32; ++j) {  // the first half of the last pair
-          const int64_t at = (whole * 32 + j * 2) * 2;
-          std::memcpy(panel_to + at, panel + at, 2);
+        for (int64_t j = 0; whole < tokens && j < 32;
+             ++j) {  // the first ones of the last pair or quad
+          const int64_t at = whole * 32 * size + j * 4;
+          std::memcpy(panel_to + at, panel + at, rest_bytes);
         }
       }
+      if (kv.scales_bytes() == 0) continue;
+      const size_t scales = kv.numbers_bytes();
+      std::memcpy(key_to + scales, key + scales, static_cast<size_t>(tokens) * sizeof(float));
+      std::memcpy(value_to + scales, value + scales, static_cast<size_t>(tokens) * sizeof(float));
     }
   }
 }

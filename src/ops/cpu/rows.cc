@@ -2,7 +2,7 @@
 //
 // Keys and values are scattered into their page (layout in op.h): two neighbouring elements of a
 // key share 32 bits, two neighbouring *keys* of a value column do, so the value of one row is
-// written in 16-bit stores and never touches its neighbour's half.
+// written in 16-bit stores and never touches its neighbour's half (of int8: four, and bytes).
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -12,6 +12,7 @@
 #include "ops/cpu/step.h"
 #include "ops/finite.h"
 #include "ops/op_cpu.h"
+#include "ops/rotation.h"
 
 namespace prefix::ops {
 namespace {
@@ -40,7 +41,7 @@ float inverse_rms(const RowKernels& kernels, const float* x, int64_t n, float ep
 // Writes head vectors of one row; its memory is on the stack of a task.
 class HeadWriter {
  public:
-  static constexpr int64_t kMaxHeadDim = 1024;
+  static constexpr int64_t kMaxHeadDim = kMaxHeadRotation;
 
   HeadWriter(const CpuContext& context, const KvLayout& kv) : context_(context), kv_(kv) {
     PREFIX_CHECK(kv.head_dim <= kMaxHeadDim);
@@ -66,6 +67,16 @@ class HeadWriter {
       for (int64_t i = 0; i < d; ++i) out[i * kPageTokens] = vector_[i];
       return;
     }
+    if (kv_.type == KvType::kInt8) {
+      quantise(rotation_block(d), block, slot);
+      auto* const quads = reinterpret_cast<uint32_t*>(block) + slot;
+      for (int64_t i = 0; i < d; i += 4) {
+        uint32_t quad;
+        std::memcpy(&quad, whole_ + i, sizeof quad);
+        quads[i / 4 * kPageTokens] = quad ^ 0x80808080;  // + 128
+      }
+      return;
+    }
     round();
     auto* const out = reinterpret_cast<uint32_t*>(block) + slot;
     for (int64_t i = 0; i < d; i += 2) {
@@ -86,12 +97,36 @@ class HeadWriter {
       }
       return;
     }
+    if (kv_.type == KvType::kInt8) {
+      quantise(1, block, slot);
+      auto* const out = reinterpret_cast<int8_t*>(block) + slot / 4 * 128 + slot % 4;
+      for (int64_t i = 0; i < d; ++i) out[i / 32 * (32 * kPageTokens) + i % 32 * 4] = whole_[i];
+      return;
+    }
     round();
     auto* const out = reinterpret_cast<uint16_t*>(block) + slot / 2 * 64 + slot % 2;
     for (int64_t i = 0; i < d; ++i) out[i / 32 * (32 * kPageTokens) + i % 32 * 2] = rounded_[i];
   }
 
  private:
+  // Into whole_, and the scale behind the numbers of the block.
+  void quantise(int64_t rotation, std::byte* block, int32_t slot) {
+    QuantiseArgs args;
+    args.x = vector_;
+    args.k = kv_.head_dim;
+    args.block = rotation;
+    args.signs = no_signs();
+    args.work = work_;
+    args.out = whole_;
+    args.k_padded = kv_.d_padded();
+    float scale = context_.kernels->rows.quantise(args).scale / static_cast<float>(rotation);
+    if (!all_finite(&scale, sizeof scale, KvType::kF32)) {
+      finite_ = false;
+      scale = 0;
+    }
+    reinterpret_cast<float*>(block + kv_.numbers_bytes())[slot] = scale;
+  }
+
   void round() {
     context_.kernels->rows.to_bf16(vector_, kv_.head_dim, rounded_);
     zero_unless_finite(rounded_);
@@ -112,6 +147,8 @@ class HeadWriter {
   bool finite_ = true;
   alignas(64) float vector_[kMaxHeadDim];
   alignas(64) uint16_t rounded_[kMaxHeadDim + 2];
+  alignas(64) float work_[kMaxHeadDim];
+  alignas(64) int8_t whole_[kMaxHeadDim];
 };
 
 // q, k or v of one row: `heads` vectors that share how they are normed.
