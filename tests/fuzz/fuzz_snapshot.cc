@@ -77,7 +77,8 @@ class Cache {
                               [](int32_t) { return std::vector<NodeId>(); },
                               [this](int32_t space, bool far) { return root(space, far); },
                               [](const std::weak_ptr<PagesToSave>&) {},
-                              shape()};
+                              shape(),
+                              kLayout};
     const SnapshotResult result = load_snapshot(cache, path);
     tree_.check();
     KEEP(tree_.held_tokens() == 0);
