@@ -131,6 +131,27 @@ TEST(KvInt8Options, AreInTheEstimate) {
   EXPECT_EQ(of("int8"), int64_t{2} * shape.layers * shape.kv_heads * (64 + 4));
 }
 
+// Some steps have work items of 2,048 keys, whose states are merged; others walk all keys in one.
+TEST(KvInt8Options, LongPathsAreEqualBitsHoweverTheyAreSplit) {
+  tools::CheckpointShape shape;
+  shape.max_positions = 8192;
+  const testing_support::TinyCheckpoint checkpoint(shape);
+  std::mt19937 random(8);
+  RequestSpec spec;
+  for (int i = 0; i < 4400; ++i) spec.tokens.push_back(static_cast<int32_t>(1 + random() % 60));
+  spec.task = Task::kLogits;
+  spec.logit_ids = {1, 2, 3, 4, 5, 6, 7, 8};
+  const auto run = [&](const OptionList& list) {
+    const auto engine = Engine::create(checkpoint.path(), make_options(list), nullptr);
+    const auto job = run_all(*engine, {spec});
+    EXPECT_EQ(job->result(0).status, Code::kOk) << job->result(0).message;
+    return job->result(0).values;
+  };
+  const auto want = run({{"kv", "int8"}, {"threads", "1"}, {"rows", "1024"}});
+  EXPECT_EQ(run({{"kv", "int8"}, {"threads", "2"}, {"rows", "4399"}}), want);
+  EXPECT_LT(distance(want, run({})), 0.05);
+}
+
 // Pages of one are nothing to the other, on a disk and in a snapshot.
 TEST(KvInt8Pages, AreAMissToOtherTypes) {
   const testing_support::TempFolder folder;
