@@ -53,6 +53,8 @@ pub fn try_recipe(
         document: "a text with a few words, to be cut",
         label: "yes",
         labels: "yes, no".into(),
+        index: 1,
+        count: 2,
     };
     for prompt in recipe.prompts.values() {
         for truncate in [prompt::Truncate::Right, prompt::Truncate::Left] {
