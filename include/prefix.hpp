@@ -36,6 +36,7 @@
 #include <vector>
 
 #include "prefix_calls.hpp"
+#include "prefix_options.hpp"
 
 namespace prefix {
 // The interface of this header; its version is part of every name, so that it can grow.
@@ -46,8 +47,9 @@ inline constexpr std::chrono::milliseconds kForever{-1};
 
 class Pool;
 
-/* Options of engines, requests or tasks: prefix::Options().set("threads", 2).set("isa", "avx2"). */
-class Options {
+/* Options of engines, requests or tasks: prefix::Options().threads(2).isa("avx2"), or by name:
+ * prefix::Options().set("threads", 2). prefix_options.hpp has the methods. */
+class Options : public detail::OptionMethods<Options> {
  public:
   Options() : handle_(detail::made<prefix_options>(nullptr, prefix_options_create)) {}
   /* {"key": value, ...} */

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -99,6 +100,32 @@ func TestOptions(t *testing.T) {
 	}
 	if err := (prefix.Options{"channel": make(chan int)}).Check(); err == nil {
 		t.Error("a channel is no value")
+	}
+}
+
+func TestOptionMethods(t *testing.T) {
+	base := prefix.Options{}.Threads(3)
+	options := base.Temperature(0.5).Cache(false).Deadline(1500*time.Millisecond).StopTokens(2, 7).
+		Namespace("été").Stop("a", "é").IgnoreEOS(true)
+	for key, want := range map[string]string{
+		"threads": "3", "temperature": "0.5", "cache": "false", "deadline_ms": "1500", "stop_tokens": "2,7",
+		"namespace": "été", "stop": `["a","é"]`, "ignore_eos": "true",
+	} {
+		if got := must(options.Get(key))(t); got != want {
+			t.Errorf("%s: %s", key, got)
+		}
+	}
+	if len(base) != 1 || must(base.Threads(4).Get("threads"))(t) != "4" || must(base.Get("threads"))(t) != "3" {
+		t.Error(base)
+	}
+	if err := base.Threads(-1).Check(); !errors.Is(err, prefix.ErrOutOfRange) {
+		t.Error(err)
+	}
+	methods := string(must(os.ReadFile("option_methods.go"))(t))
+	for _, info := range must(prefix.OptionInfos())(t) {
+		if !strings.Contains(methods, `o.with("`+info.Key+`"`) {
+			t.Errorf("%s has no method; tools/option_methods writes it", info.Key)
+		}
 	}
 }
 

@@ -9,9 +9,9 @@ import (
 	"prefix.io/prefix/internal/swig"
 )
 
-// Options are settings by name, of an engine, a request or a task; [OptionInfos] lists them all. Values are numbers,
-// booleans, strings or lists of integers or strings; sizes may be strings such as "2G". Those of an engine may also
-// have a *[Pool] as "pool".
+// Options are settings of an engine, a request or a task, by name or by methods: Options{"threads": 2} is
+// Options{}.Threads(2). [OptionInfos] lists them all. Values are numbers, booleans, strings or lists of integers or
+// strings; sizes may be strings such as "2G". Those of an engine may also have a *[Pool] as "pool".
 type Options map[string]any
 
 // native makes the options of one call; release takes 0.
@@ -42,6 +42,17 @@ func (o Options) native() (raw uintptr, release func(), err error) {
 		}
 	}
 	return raw, func() { swig.Prefix_options_release(raw) }, nil
+}
+
+// with is the options with one more; a map that a caller holds stays as it is.
+func (o Options) with(key string, value any) Options {
+	more := Options{key: value}
+	for name, other := range o {
+		if name != key {
+			more[name] = other
+		}
+	}
+	return more
 }
 
 // Check says what is wrong with the options: an unknown name, a value outside its limits.

@@ -18,6 +18,25 @@ prefix::Engine small_engine() {
   return prefix::Engine(model_path(), &options);
 }
 
+TEST(Cpp, OptionsHaveMethods) {
+  constexpr std::array<prefix_token, 2> kStops = {2, 7};
+  constexpr std::array<std::string_view, 2> kTexts = {"a", "\xc3\xa9"};
+  prefix::Options options = prefix::Options().threads(3).temperature(0.5).cache(false);
+  options.deadline(std::chrono::milliseconds(1500)).stop_tokens(kStops).stop(kTexts);
+  options.namespace_("\xc3\xa9t\xc3\xa9");
+  EXPECT_EQ(options.value("threads"), "3");
+  EXPECT_EQ(options.value("temperature"), "0.5");
+  EXPECT_EQ(options.value("cache"), "false");
+  EXPECT_EQ(options.value("deadline_ms"), "1500");
+  EXPECT_EQ(options.value("stop_tokens"), "2,7");
+  EXPECT_EQ(options.value("stop"), "[\"a\",\"\xc3\xa9\"]");
+  EXPECT_EQ(options.value("namespace"), "\xc3\xa9t\xc3\xa9");
+  EXPECT_THROW(options.threads(-1), prefix::Error);
+  prefix_error error = PREFIX_ERROR_INIT;
+  options.rows(0, &error);
+  EXPECT_EQ(error.code, PREFIX_ERR_OUT_OF_RANGE);
+}
+
 TEST(Cpp, OptionsTakeEveryType) {
   prefix::Options options;
   const std::vector<prefix_token> ids = {7, 8};

@@ -124,6 +124,10 @@ class Documents(unittest.TestCase):
         done = subprocess.run([ROOT / "tools" / "options_page", "--check", BUILD / "bin" / "prefix"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
 
+    def test_every_option_has_its_methods(self):
+        done = subprocess.run([ROOT / "tools" / "option_methods", "--check"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_the_page_of_models_is_what_the_table_and_the_library_say(self):
         done = subprocess.run([ROOT / "tools" / "models_page", "--check", BUILD / "bin" / "prefix"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)

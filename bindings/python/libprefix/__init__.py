@@ -12,6 +12,8 @@ from .engine import Choices, Embedding, Engine, Generate, Logits, Logprobs, Resu
 from .errors import (CancelledError, DeadlineError, InvalidArgumentError, MisuseError, ModelError, NotFoundError,
                      OutOfMemoryError, PrefixError, SomeFailed)
 from .models import LLM, Classifier, Embedder, Hit, Model, Reranker
+from .options import (EmbeddingOptions, EmbedOptions, EngineOptions, GenerateOptions, RankingOptions, RequestOptions,
+                      TaskOptions, WritingOptions)
 from .ordering import BatchEstimate, Parts, TableOrder, estimate_batch, order, order_texts, partition
 from .task import Piece, Task
 from .tokenizer import Tokenizer
@@ -19,4 +21,6 @@ from .tokenizer import Tokenizer
 __all__ = ["Choices", "Embedding", "Engine", "Generate", "Logits", "Logprobs", "Result", "version", "CancelledError",
            "DeadlineError", "InvalidArgumentError", "MisuseError", "ModelError", "NotFoundError", "OutOfMemoryError",
            "PrefixError", "SomeFailed", "LLM", "Classifier", "Embedder", "Hit", "Model", "Reranker", "Piece", "Task",
-           "Tokenizer", "BatchEstimate", "Parts", "TableOrder", "estimate_batch", "order", "order_texts", "partition"]
+           "Tokenizer", "BatchEstimate", "Parts", "TableOrder", "estimate_batch", "order", "order_texts", "partition",
+           "EmbeddingOptions", "EmbedOptions", "EngineOptions", "GenerateOptions", "RankingOptions", "RequestOptions",
+           "TaskOptions", "WritingOptions"]

@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass, field
-from typing import Any, Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Sequence
 
 import numpy
 
 from ._native import (Handle, call, core, error_of, failure, ffi, filled, make, new_error, numbers_of, options_in,
                       text_of, tokens_in)
 from .errors import PrefixError
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .options import EngineOptions
 
 SLICE_MS = 100  # how long a wait takes no notice of Ctrl-C
 Tokens = Sequence[int]
@@ -83,7 +88,7 @@ class Engine(Handle):
     """
 
     def __init__(self, path: str | os.PathLike[str], *, progress: bool | Callable[[float], None] = False,
-                 **options: Any) -> None:
+                 **options: Unpack[EngineOptions]) -> None:
         from .progress import reporter
 
         data = os.fspath(path).encode()

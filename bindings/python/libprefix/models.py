@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
-from typing import Any, AsyncIterator, Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Iterable, Iterator, Sequence
 
 import numpy
 
@@ -20,12 +20,18 @@ from .engine import Choices, Engine
 from .task import Task, run, run_async, texts_of
 from .tokenizer import Tokenizer
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .options import (EmbedOptions, EngineOptions, RankingOptions, RequestOptions, TaskOptions,
+                          WritingOptions)
+
 
 class Model:
     """engine_options, as compute="int8" or cache_bytes="4G", are for a path; progress as of Engine."""
 
     def __init__(self, model: str | os.PathLike[str] | Engine, *, tokenizer: Tokenizer | None = None,
-                 progress: bool | Callable[[float], None] = False, **engine_options: Any) -> None:
+                 progress: bool | Callable[[float], None] = False, **engine_options: Unpack[EngineOptions]) -> None:
         self._own = not isinstance(model, Engine)
         if not self._own and engine_options:
             raise TypeError(f"options of engines ({', '.join(engine_options)}) are for a path, not for an Engine")
@@ -47,7 +53,7 @@ class Model:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def task(self, kind: str, **options: Any) -> Task:
+    def task(self, kind: str, **options: Unpack[TaskOptions]) -> Task:
         """An empty task, for what the methods do not do."""
         return Task(self.engine, self.tokenizer, kind, **options)
 
@@ -63,7 +69,7 @@ class Hit:
 class Reranker(Model):
     """Orders documents by how well they answer a query."""
 
-    def _ranking(self, query: str, documents: Iterable[str], options: dict[str, Any]) -> tuple[Task, list[str]]:
+    def _ranking(self, query: str, documents: Iterable[str], options: Any) -> tuple[Task, list[str]]:
         documents = list(documents)
         task = self.task("rerank", **options)
         if documents:
@@ -75,16 +81,16 @@ class Reranker(Model):
         hits = [Hit(i, score, documents[i]) for i, score in task.ranking(0, len(documents))]
         return task.complete(hits)
 
-    def rank(self, query: str, documents: Iterable[str], *, top_n: int | None = None, **options: Any) -> list[Hit]:
+    def rank(self, query: str, documents: Iterable[str], **options: Unpack[RankingOptions]) -> list[Hit]:
         """From best to worst, at most top_n."""
-        task, texts = self._ranking(query, documents, {**options, "top_n": top_n})
+        task, texts = self._ranking(query, documents, options)
         return self._hits(run(task), texts) if texts else []
 
-    async def arank(self, query: str, documents: Iterable[str], *, top_n: int | None = None, **options: Any) -> list[Hit]:
-        task, texts = self._ranking(query, documents, {**options, "top_n": top_n})
+    async def arank(self, query: str, documents: Iterable[str], **options: Unpack[RankingOptions]) -> list[Hit]:
+        task, texts = self._ranking(query, documents, options)
         return self._hits(await run_async(task), texts) if texts else []
 
-    def predict(self, pairs: Iterable[Sequence[str]], **options: Any) -> numpy.ndarray:
+    def predict(self, pairs: Iterable[Sequence[str]], **options: Unpack[RankingOptions]) -> numpy.ndarray:
         """Scores of (query, document) pairs in their order, f32: what CrossEncoder.predict of sentence-transformers
         is called for."""
         flat = [text for query, document in pairs for text in (query, document)]
@@ -98,14 +104,14 @@ class Reranker(Model):
 class Embedder(Model):
     """Makes vectors of texts."""
 
-    def _encoding(self, texts: str | Iterable[str], options: dict[str, Any]) -> tuple[Task, int]:
+    def _encoding(self, texts: str | Iterable[str], options: Any) -> tuple[Task, int]:
         all_of_them = [texts] if isinstance(texts, str) else list(texts)
         task = self.task("embed", **options)
         if all_of_them:
             task.add(all_of_them)
         return task, len(all_of_them)
 
-    def encode(self, texts: str | Iterable[str], **options: Any) -> numpy.ndarray:
+    def encode(self, texts: str | Iterable[str], **options: Unpack[EmbedOptions]) -> numpy.ndarray:
         """[texts, dimensions] in f32, of one text [dimensions]. Options prompt, instruction, dimensions, normalize, ..."""
         task, count = self._encoding(texts, options)
         if count == 0:
@@ -113,7 +119,7 @@ class Embedder(Model):
         values = run(task).complete(task.values())
         return values[0] if isinstance(texts, str) else values
 
-    async def aencode(self, texts: str | Iterable[str], **options: Any) -> numpy.ndarray:
+    async def aencode(self, texts: str | Iterable[str], **options: Unpack[EmbedOptions]) -> numpy.ndarray:
         task, count = self._encoding(texts, options)
         if count == 0:
             return numpy.empty((0, 0), numpy.float32)
@@ -125,7 +131,7 @@ class Embedder(Model):
 class Classifier(Model):
     """Gives a probability to each label."""
 
-    def classify(self, texts: str | Iterable[str], labels: Sequence[str], **options: Any) -> numpy.ndarray:
+    def classify(self, texts: str | Iterable[str], labels: Sequence[str], **options: Unpack[RankingOptions]) -> numpy.ndarray:
         """[texts, labels] in f32, of one text [labels]; each row adds up to 1."""
         all_of_them = [texts] if isinstance(texts, str) else list(texts)
         if not all_of_them:
@@ -144,27 +150,27 @@ class LLM(Model):
         texts = task.complete(texts_of(task))
         return texts[0] if one else texts
 
-    def _writing(self, kind: str, items: list[str], options: dict[str, Any]) -> Task:
+    def _writing(self, kind: str, items: list[str], options: Any) -> Task:
         task = self.task(kind, **options)
         task.add(items)
         return task
 
-    def generate(self, prompts: str | Iterable[str], **options: Any) -> Any:
+    def generate(self, prompts: str | Iterable[str], **options: Unpack[WritingOptions]) -> Any:
         """What follows each prompt. Options max_tokens, temperature, stop, seed, ..."""
         items = [prompts] if isinstance(prompts, str) else list(prompts)
         return self._texts(run(self._writing("generate", items, options)), isinstance(prompts, str)) if items else []
 
-    async def agenerate(self, prompts: str | Iterable[str], **options: Any) -> Any:
+    async def agenerate(self, prompts: str | Iterable[str], **options: Unpack[WritingOptions]) -> Any:
         items = [prompts] if isinstance(prompts, str) else list(prompts)
         if not items:
             return []
         return self._texts(await run_async(self._writing("generate", items, options)), isinstance(prompts, str))
 
-    def chat(self, messages: Sequence[dict[str, Any]], **options: Any) -> str:
+    def chat(self, messages: Sequence[dict[str, Any]], **options: Unpack[WritingOptions]) -> str:
         """The next turn of a conversation."""
         return self._texts(run(self._writing("chat", [json.dumps(messages)], options)), True)
 
-    def answer(self, context: str, questions: str | Iterable[str], **options: Any) -> Any:
+    def answer(self, context: str, questions: str | Iterable[str], **options: Unpack[WritingOptions]) -> Any:
         """An answer to each question about one context, which is computed once."""
         items = [questions] if isinstance(questions, str) else list(questions)
         if not items:
@@ -173,17 +179,17 @@ class LLM(Model):
         task.add_product([context], items)
         return self._texts(run(task), isinstance(questions, str))
 
-    def score(self, prompt: str, continuations: Iterable[str], **options: Any) -> numpy.ndarray:
+    def score(self, prompt: str, continuations: Iterable[str], **options: Unpack[RequestOptions]) -> numpy.ndarray:
         """The log-probability of each continuation after the prompt, f32; the prompt is computed once."""
         ids = [self.tokenizer.encode(c, special=False) for c in continuations]
         if not ids:
             return numpy.empty(0, numpy.float32)
-        result = self.engine.run([Choices(self.tokenizer.encode(prompt, special=True), ids, options)])[0]
+        result = self.engine.run([Choices(self.tokenizer.encode(prompt, special=True), ids, dict(options))])[0]
         if result.error is not None:
             raise result.error
         return result.values
 
-    def stream(self, prompt: str | Sequence[dict[str, Any]], **options: Any) -> Iterator[str]:
+    def stream(self, prompt: str | Sequence[dict[str, Any]], **options: Unpack[WritingOptions]) -> Iterator[str]:
         """The text that follows a prompt, or the next turn of a conversation, as it is written. Leaving the loop cancels
         what is left."""
         task = self._streaming(prompt, options)
@@ -195,7 +201,7 @@ class LLM(Model):
         finally:
             task.cancel()
 
-    async def astream(self, prompt: str | Sequence[dict[str, Any]], **options: Any) -> AsyncIterator[str]:
+    async def astream(self, prompt: str | Sequence[dict[str, Any]], **options: Unpack[WritingOptions]) -> AsyncIterator[str]:
         task = self._streaming(prompt, options)
         try:
             async for piece in task.pieces_async():
@@ -205,7 +211,7 @@ class LLM(Model):
         finally:
             task.cancel()
 
-    def _streaming(self, prompt: str | Sequence[dict[str, Any]], options: dict[str, Any]) -> Task:
+    def _streaming(self, prompt: str | Sequence[dict[str, Any]], options: Any) -> Task:
         kind, item = ("generate", prompt) if isinstance(prompt, str) else ("chat", json.dumps(prompt))
         task = self._writing(kind, [item], {**options, "stream": True})
         task.submit()

@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 from dataclasses import dataclass
-from typing import Any, AsyncIterator, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, AsyncIterator, Iterable, Iterator, Sequence
 
 import numpy
 
@@ -14,6 +14,11 @@ from ._native import (Handle, Texts, call, core, error_of, ffi, filled, make, nu
 from .engine import SLICE_MS, Engine
 from .errors import PrefixError, SomeFailed
 from .tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .options import TaskOptions
 
 
 @dataclass(frozen=True)
@@ -27,7 +32,7 @@ class Task(Handle):
     """kind: rerank, embed, classify, answer, generate or chat; options: those of tasks and requests (docs/options.md).
     Fill it with items, submit it once, and wait, or follow its pieces. Any thread may use it."""
 
-    def __init__(self, engine: Engine, tokenizer: Tokenizer, kind: str, **options: Any) -> None:
+    def __init__(self, engine: Engine, tokenizer: Tokenizer, kind: str, **options: Unpack[TaskOptions]) -> None:
         data = kind.encode()
         super().__init__(make(text.prefix_task_create, text.prefix_task_release, engine.handle, tokenizer.handle, data,
                               len(data), options_in(options)))

@@ -170,6 +170,22 @@ class Package(unittest.TestCase):
             sizes = subprocess.run([program], capture_output=True, text=True, check=True).stdout.split()
         self.assertEqual([ffi.sizeof(n) for n in names], [int(s) for s in sizes])
 
+    def test_types_of_options_are_those_of_the_library(self):
+        scopes = {core.PREFIX_SCOPE_ENGINE: [libprefix.EngineOptions],
+                  core.PREFIX_SCOPE_REQUEST: [libprefix.RequestOptions, libprefix.GenerateOptions, libprefix.TaskOptions],
+                  core.PREFIX_SCOPE_GENERATE: [libprefix.GenerateOptions, libprefix.WritingOptions],
+                  core.PREFIX_SCOPE_EMBEDDING: [libprefix.EmbeddingOptions, libprefix.EmbedOptions],
+                  core.PREFIX_SCOPE_TASK: [libprefix.TaskOptions]}
+        found = 0
+        for index in range(core.prefix_option_count()):
+            info = ffi.new("prefix_option_details*", {"struct_size": ffi.sizeof("prefix_option_details")})
+            self.assertEqual(core.prefix_option_info(index, info, ffi.NULL), core.PREFIX_OK)
+            for options in scopes[info.scope]:
+                self.assertIn(ffi.string(info.key).decode(), options.__annotations__, options.__name__)
+            found += 1
+        every = {key for options in (libprefix.EngineOptions, libprefix.TaskOptions) for key in options.__annotations__}
+        self.assertEqual(len(every), found)
+
     def test_version_and_typed(self):
         self.assertRegex(libprefix.version(), r"^\d+\.\d+\.\d+$")
         self.assertTrue((Path(libprefix.__file__).parent / "py.typed").exists())

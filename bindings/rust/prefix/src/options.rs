@@ -15,8 +15,9 @@ use crate::raw::{read_text, Handle, TextRefs};
 ///
 /// ```no_run
 /// # fn main() -> prefix::Result<()> {
-/// let options = prefix::Options::new()?.set("threads", 4)?.set("cache_bytes", "2G")?;
+/// let options = prefix::Options::builder().threads(4).isa("avx2").build()?;
 /// let engine = prefix::Engine::open_with("model.gguf", &options)?;
+/// let by_name = prefix::Options::new()?.set("threads", 4)?.set("cache_bytes", "2G")?;
 /// # Ok(()) }
 /// ```
 #[derive(Debug)]
@@ -34,6 +35,11 @@ impl Options {
         // Safety: `out` and `err` are valid for the call.
         let handle = Handle::create(|out, err| unsafe { sys::prefix_options_create(out, err) })?;
         Ok(Options { handle })
+    }
+
+    /// Options by methods, one for each option of the library.
+    pub fn builder() -> OptionsBuilder {
+        OptionsBuilder(Options::new())
     }
 
     /// Sets one option, for instance `.set("max_tokens", 8)?.set("stop_tokens", &[2, 7])?`.
@@ -125,6 +131,28 @@ impl Options {
 
     pub(crate) fn raw(&self) -> *const sys::prefix_options {
         self.handle.get()
+    }
+}
+
+/// Options that are being set, each by a method of its own; made by [`Options::builder`]. What is wrong with a value is
+/// told by [`build`](OptionsBuilder::build).
+#[derive(Debug)]
+#[must_use = "options are there when they are built"]
+pub struct OptionsBuilder(Result<Options>);
+
+impl OptionsBuilder {
+    pub(crate) fn with<'v>(self, key: &str, value: impl Into<Value<'v>>) -> OptionsBuilder {
+        OptionsBuilder(self.0.and_then(|options| options.set(key, value)))
+    }
+
+    /// [`Options::set_pool`].
+    pub fn pool(self, pool: &Pool) -> OptionsBuilder {
+        OptionsBuilder(self.0.and_then(|options| options.set_pool(Some(pool))))
+    }
+
+    /// The options, or the error of the first value that is refused.
+    pub fn build(self) -> Result<Options> {
+        self.0
     }
 }
 

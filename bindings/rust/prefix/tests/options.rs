@@ -9,6 +9,43 @@ use prefix::{OptionType, Options, Scope, Status, Value};
 use support::options;
 
 #[test]
+fn a_builder_has_a_method_for_every_option() {
+    use std::time::Duration;
+    support::load_library();
+    let options = Options::builder()
+        .threads(3)
+        .temperature(0.5)
+        .cache(false)
+        .deadline(Duration::from_millis(1500))
+        .stop_tokens(&[2, 7])
+        .namespace("été")
+        .stop(&["a", "é"])
+        .build()
+        .unwrap();
+    let got = |key: &str| options.get(key).unwrap();
+    assert_eq!(got("threads"), "3");
+    assert_eq!(got("temperature").parse(), Ok(0.5));
+    assert_eq!(got("cache"), "false");
+    assert_eq!(got("deadline_ms"), "1500");
+    assert_eq!(got("stop_tokens"), "2,7");
+    assert_eq!(got("namespace"), "été");
+    assert_eq!(got("stop"), r#"["a","é"]"#);
+    let refused = Options::builder().threads(-1).temperature(9e9).build();
+    let error = refused.unwrap_err();
+    assert_eq!(error.status(), Status::OutOfRange);
+    assert!(error.message().contains("threads"), "{error}");
+
+    let methods = include_str!("../src/option_methods.rs");
+    for info in prefix::option_infos().unwrap() {
+        let method = format!(".with(\"{}\"", info.key);
+        assert!(
+            methods.contains(&method),
+            "{method}: tools/option_methods writes it"
+        );
+    }
+}
+
+#[test]
 fn values_of_every_kind_are_kept() {
     let options = options()
         .set("threads", 3)

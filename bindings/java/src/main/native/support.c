@@ -110,7 +110,7 @@ void prefix_java_throw(JNIEnv* env, prefix_status status, const prefix_error* er
       message
           ? (*env)->CallStaticObjectMethod(env, exception_class, exception_factory, (jint)status, domain, message)
           : NULL;
-  if (exception) (*env)->Throw(env, (jthrowable)exception);
+  if (!(*env)->ExceptionCheck(env) && exception) (*env)->Throw(env, (jthrowable)exception);
 }
 
 void prefix_java_no_memory(JNIEnv* env, size_t texts) {

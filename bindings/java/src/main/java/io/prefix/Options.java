@@ -6,13 +6,13 @@ import io.prefix.internal.Native;
 import java.util.Map;
 
 /**
- * Settings by name, of an engine, of requests or of tasks; {@link Prefix#optionInfos()} lists them all. Values are
- * checked when they are set. Options may be used any number of times; they need not be closed.
+ * Settings of an engine, of requests or of tasks, by methods or by name: {@code new Options().threads(2)} is {@code
+ * Options.of("threads", 2)}. {@link Prefix#optionInfos()} lists them all. Values are checked when they are set. Options may be used any number of times; they need not be closed.
  */
-public final class Options extends Owned {
+public final class Options extends OptionMethods {
     /** Options with all defaults. */
     public Options() {
-        super(Native.prefix_options_create(), "options", Native::prefix_options_release);
+        super(Native.prefix_options_create(), Native::prefix_options_release);
     }
 
     /**
@@ -46,6 +46,7 @@ public final class Options extends Owned {
      * @return this
      * @throws PrefixException UNKNOWN_OPTION names the nearest one; INVALID_ARGUMENT, OUT_OF_RANGE
      */
+    @Override
     public synchronized Options set(String key, Object value) {
         byte[] name = utf8(key);
         if (value instanceof Integer || value instanceof Long || value instanceof Short || value instanceof Byte) {

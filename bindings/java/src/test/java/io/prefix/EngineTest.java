@@ -11,7 +11,9 @@ import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.ResourceBundle;
 import java.util.concurrent.ExecutionException;
@@ -86,6 +88,35 @@ class EngineTest {
         assertEquals(Status.INVALID_ARGUMENT, statusOf(() -> options.set("max_tokens", "many")));
         options.close();
         assertThrows(IllegalStateException.class, () -> options.get("seed"));
+    }
+
+    @Test
+    void everyOptionHasAMethod() {
+        Options options = new Options()
+                .threads(3)
+                .temperature(0.5)
+                .cache(false)
+                .deadline(Duration.ofMillis(1500))
+                .stopTokens(2, 7)
+                .namespace("\u00e9t\u00e9")
+                .stop("a", "\u00e9");
+        Map<String, String> wanted = Map.of(
+                "threads", "3",
+                "temperature", "0.5",
+                "cache", "false",
+                "deadline_ms", "1500",
+                "stop_tokens", "2,7",
+                "namespace", "\u00e9t\u00e9",
+                "stop", "[\"a\",\"\u00e9\"]");
+        wanted.forEach((key, value) -> assertEquals(value, options.get(key)));
+        assertEquals(Status.OUT_OF_RANGE, statusOf(() -> options.threads(-1)));
+        List<String> methods = Arrays.stream(Options.class.getMethods())
+                .map(method -> method.getName().toLowerCase(Locale.ROOT))
+                .toList();
+        for (OptionInfo info : Prefix.optionInfos()) {
+            String name = info.key().replaceAll("_ms$", "").replace("_", "");
+            assertTrue(methods.contains(name), info.key() + ": tools/option_methods writes it");
+        }
     }
 
     @Test

@@ -1,0 +1,257 @@
+// Written by tools/option_methods from docs/options.md; do not edit.
+
+package prefix
+
+import "time"
+
+// Name is option name: what metrics call the model (label model_name); empty = the last part of its path. Of engines.
+func (o Options) Name(value string) Options { return o.with("name", value) }
+
+// Device is option device: where the model runs; cuda:1 is the second GPU. One of cpu, cuda. Default cpu. Of engines.
+func (o Options) Device(value string) Options { return o.with("device", value) }
+
+// Dtype is option dtype: type of weights, keys and values; f32 is the slow reference. One of bf16, f32. Default bf16.
+// Of engines.
+func (o Options) Dtype(value string) Options { return o.with("dtype", value) }
+
+// Compute is option compute: what the matrices of layers are multiplied in: auto = as dtype says; int8 = whole numbers,
+// with half the weights of bf16 and about twice the speed, at some loss (docs/quantisation.md). CPU only. One of auto,
+// int8. Default auto. Of engines.
+func (o Options) Compute(value string) Options { return o.with("compute", value) }
+
+// ComputeKeep is option compute_keep: matrices that compute=int8 leaves as dtype says: a list of head (with the
+// embedding), mixer_in, mixer_out, gate_up, down; empty = none. Default head. Of engines.
+func (o Options) ComputeKeep(value string) Options { return o.with("compute_keep", value) }
+
+// KV is option kv: type of keys and values: auto = as dtype says; int8 = whole numbers with a scale for each token and
+// head, in about half the memory of bf16, at some loss (docs/quantisation.md). CPU only. One of auto, int8. Default
+// auto. Of engines.
+func (o Options) KV(value string) Options { return o.with("kv", value) }
+
+// ISA is option isa: instruction-set level of the CPU kernels; auto takes the fastest this machine has. One of auto,
+// amx, avx512_bf16, avx512, avx2, scalar. Default auto. Of engines.
+func (o Options) ISA(value string) Options { return o.with("isa", value) }
+
+// Invariant is option invariant: same bits alone, in a batch and from the cache also on a GPU, at some cost; a CPU
+// always does so. Default false. Of engines.
+func (o Options) Invariant(value bool) Options { return o.with("invariant", value) }
+
+// CUDAAttention is option cuda_attention: attention kernels of a GPU: mma runs on all of them, hopper on compute
+// capability 9.0 and not with invariant; auto takes hopper where it may. One of auto, mma, hopper. Default auto. Of
+// engines.
+func (o Options) CUDAAttention(value string) Options { return o.with("cuda_attention", value) }
+
+// CUDAGraphs is option cuda_graphs: replay steps that look like earlier ones as CUDA graphs; the same bits either way.
+// Default true. Of engines.
+func (o Options) CUDAGraphs(value bool) Options { return o.with("cuda_graphs", value) }
+
+// Threads is option threads: worker threads; 0 = one per processor that the process may use, or per processor of cpus.
+// Default 0. Of engines.
+func (o Options) Threads(value int) Options { return o.with("threads", value) }
+
+// CPUs is option cpus: processors that the worker threads stay on, as 0-3,8; empty = wherever the system puts them. Of
+// engines.
+func (o Options) CPUs(value string) Options { return o.with("cpus", value) }
+
+// CacheBytes is option cache_bytes: most bytes for keys and values, of running requests and of the cache; 0 = a quarter
+// of the free memory, nine tenths of what is left on a GPU. Default 0. Of engines.
+func (o Options) CacheBytes(value int) Options { return o.with("cache_bytes", value) }
+
+// Cache is option cache: keep computed prefixes for later batches; false = free them when a request is done. Default
+// true. Of engines.
+func (o Options) Cache(value bool) Options { return o.with("cache", value) }
+
+// CachePolicy is option cache_policy: which cached prefix goes first when memory is short; docs/cache-policies.md
+// compares them. auto = lru; with recurrent layers what of lru, gds and gdsf has saved most lately. One of auto, lru,
+// lfu, fifo, mru, filo, slru, priority, gdsf, gds, marconi. Default auto. Of engines.
+func (o Options) CachePolicy(value string) Options { return o.with("cache_policy", value) }
+
+// CacheStates is option cache_states: where states of recurrent layers are kept: at ends of prompts and answers and
+// where requests part; placed = also where later ones are likely to, judged by those before. One of ends, placed.
+// Default ends. Of engines.
+func (o Options) CacheStates(value string) Options { return o.with("cache_states", value) }
+
+// CachePathStates is option cache_path_states: most states of recurrent layers on a path; those nearest to its
+// beginning go, but for forks and what was asked for. 0 = as many as memory holds. Default 4. Of engines.
+func (o Options) CachePathStates(value int) Options { return o.with("cache_path_states", value) }
+
+// CacheDisk is option cache_disk: A folder in which computed pages are kept below memory, for this process and later
+// ones; empty = none. Of engines.
+func (o Options) CacheDisk(value string) Options { return o.with("cache_disk", value) }
+
+// CacheDiskBytes is option cache_disk_bytes: most bytes in that folder; the pages used longest ago go first. Default
+// 10G. Of engines.
+func (o Options) CacheDiskBytes(value int) Options { return o.with("cache_disk_bytes", value) }
+
+// CacheStore is option cache_store: A server that keeps pages for several machines, as redis://host:port/0; empty =
+// none. Of engines.
+func (o Options) CacheStore(value string) Options { return o.with("cache_store", value) }
+
+// CacheFetch is option cache_fetch_ms: longest time that a request waits for pages from disk and store before it
+// computes them. Default 1000. Of engines.
+func (o Options) CacheFetch(value time.Duration) Options {
+	return o.with("cache_fetch_ms", value.Milliseconds())
+}
+
+// CacheEvents is option cache_events: how many of the last cache events are kept for those who read them; 0 = none are
+// made. Default 0. Of engines.
+func (o Options) CacheEvents(value int) Options { return o.with("cache_events", value) }
+
+// CacheEventTokens is option cache_event_tokens: tokens of the blocks that cache events tell of; a multiple of 32.
+// Default 32. Of engines.
+func (o Options) CacheEventTokens(value int) Options { return o.with("cache_event_tokens", value) }
+
+// RequireSalt is option require_salt: refuse requests whose namespace has no salt, so that nothing is shared by
+// mistake. Default false. Of engines.
+func (o Options) RequireSalt(value bool) Options { return o.with("require_salt", value) }
+
+// Attention is option attention: whether tokens see those behind them; auto = as the model's files say. bidirectional
+// embeds and classifies only, shares nothing, and takes texts of at most `rows` tokens. One of auto, causal,
+// bidirectional. Default auto. Of engines.
+func (o Options) Attention(value string) Options { return o.with("attention", value) }
+
+// Sharing is option sharing: compute and store shared prefixes once; false = every request on its own (to compare).
+// Default true. Of engines.
+func (o Options) Sharing(value bool) Options { return o.with("sharing", value) }
+
+// Rows is option rows: most tokens computed in one step; less answers sooner, more is a little faster. On a GPU 4096
+// unless set. Default 2048. Of engines.
+func (o Options) Rows(value int) Options { return o.with("rows", value) }
+
+// QueueLimit is option queue_limit: most unfinished requests; beyond it submit answers QUEUE_FULL. Default 1000000. Of
+// engines.
+func (o Options) QueueLimit(value int) Options { return o.with("queue_limit", value) }
+
+// MaxPositions is option max_positions: longest sequence in tokens; 0 = what the model was made for. Default 0. Of
+// engines.
+func (o Options) MaxPositions(value int) Options { return o.with("max_positions", value) }
+
+// Namespace is option namespace: tenant or salt: nothing is shared across namespaces. Of requests and tasks.
+func (o Options) Namespace(value string) Options { return o.with("namespace", value) }
+
+// NamespaceID is option namespace_id: the same by number, from prefix_namespace_open or _open_tuple; not both. Default
+// 0. Of requests and tasks.
+func (o Options) NamespaceID(value int) Options { return o.with("namespace_id", value) }
+
+// Adapter is option adapter: name of an adapter that is loaded (prefix_adapter_load); empty = the model alone. Of
+// requests and tasks.
+func (o Options) Adapter(value string) Options { return o.with("adapter", value) }
+
+// Deadline is option deadline_ms: time from submission after which the request ends with DEADLINE; 0 = none. Default 0.
+// Of requests and tasks.
+func (o Options) Deadline(value time.Duration) Options {
+	return o.with("deadline_ms", value.Milliseconds())
+}
+
+// Priority is option priority: higher runs first. Default 0. Of requests and tasks.
+func (o Options) Priority(value int) Options { return o.with("priority", value) }
+
+// CachePriority is option cache_priority: of what the request leaves in the cache; with cache_policy = priority the
+// lowest goes first. Default 0. Of requests and tasks.
+func (o Options) CachePriority(value int) Options { return o.with("cache_priority", value) }
+
+// CacheTTL is option cache_ttl_ms: how long what the request leaves in the cache stays unless it is used again; 0 = no
+// limit. Default 0. Of requests and tasks.
+func (o Options) CacheTTL(value time.Duration) Options {
+	return o.with("cache_ttl_ms", value.Milliseconds())
+}
+
+// Checkpoint is option checkpoint: positions of the prompt, ascending, as 100,250: with recurrent layers a state is
+// kept after so many tokens, and later requests go on there. Of requests and tasks.
+func (o Options) Checkpoint(value ...Token) Options { return o.with("checkpoint", value) }
+
+// MaxTokens is option max_tokens: most tokens to generate. Default 16. Of generations, and of tasks that write.
+func (o Options) MaxTokens(value int) Options { return o.with("max_tokens", value) }
+
+// Temperature is option temperature: 0 = greedy. Default 0. Of generations, and of tasks that write.
+func (o Options) Temperature(value float64) Options { return o.with("temperature", value) }
+
+// TopK is option top_k: draw from the k likeliest; 0 = all. Default 0. Of generations, and of tasks that write.
+func (o Options) TopK(value int) Options { return o.with("top_k", value) }
+
+// TopP is option top_p: draw from the likeliest tokens that make up this probability. Default 1. Of generations, and of
+// tasks that write.
+func (o Options) TopP(value float64) Options { return o.with("top_p", value) }
+
+// MinP is option min_p: drop tokens below this share of the likeliest one's probability. Default 0. Of generations, and
+// of tasks that write.
+func (o Options) MinP(value float64) Options { return o.with("min_p", value) }
+
+// RepetitionPenalty is option repetition_penalty: divides the logits of tokens that occurred; 1 = off. Default 1. Of
+// generations, and of tasks that write.
+func (o Options) RepetitionPenalty(value float64) Options { return o.with("repetition_penalty", value) }
+
+// Seed is option seed: same seed, same draw; -1 = a new one for each request, which its result tells. Default -1. Of
+// generations, and of tasks that write.
+func (o Options) Seed(value int) Options { return o.with("seed", value) }
+
+// IgnoreEOS is option ignore_eos: go on after the model's end-of-sequence token. Default false. Of generations, and of
+// tasks that write.
+func (o Options) IgnoreEOS(value bool) Options { return o.with("ignore_eos", value) }
+
+// StopTokens is option stop_tokens: further token ids that end generation, as 1,2,3. Of generations, and of tasks that
+// write.
+func (o Options) StopTokens(value ...Token) Options { return o.with("stop_tokens", value) }
+
+// Logprobs is option logprobs: keep the log-probability of each generated token. Default false. Of generations, and of
+// tasks that write.
+func (o Options) Logprobs(value bool) Options { return o.with("logprobs", value) }
+
+// Pooling is option pooling: which final hidden states make the vector: of the last token, the mean of all, of the
+// first; tokens = a vector of each. One of last, mean, first, tokens. Default last. Of embeddings, and of tasks that
+// embed.
+func (o Options) Pooling(value string) Options { return o.with("pooling", value) }
+
+// Positions is option positions: with pooling = tokens only the vectors at these positions, ascending; empty = all. Of
+// embeddings, and of tasks that embed.
+func (o Options) Positions(value ...Token) Options { return o.with("positions", value) }
+
+// Dimensions is option dimensions: keep the first n values; 0 = all. Default 0. Of embeddings, and of tasks that embed.
+func (o Options) Dimensions(value int) Options { return o.with("dimensions", value) }
+
+// Normalize is option normalize: scale to length 1 after the cut. Default true. Of embeddings, and of tasks that embed.
+func (o Options) Normalize(value bool) Options { return o.with("normalize", value) }
+
+// Head is option head: the logits of the model's classification head instead, one for each label. Default false. Of
+// embeddings, and of tasks that embed.
+func (o Options) Head(value bool) Options { return o.with("head", value) }
+
+// Dense is option dense: through the Dense layers that the model's files have behind the pooling, before dimensions and
+// normalize; false, and with head: the hidden states, as with pooling = tokens unless the layers are made for single
+// tokens. Default true. Of embeddings, and of tasks that embed.
+func (o Options) Dense(value bool) Options { return o.with("dense", value) }
+
+// Recipe is option recipe: how texts become prompts: a shipped recipe, or a file's path (with a "/" or ending in
+// .json); auto = what the model's files call for. Default auto. Of tasks.
+func (o Options) Recipe(value string) Options { return o.with("recipe", value) }
+
+// Instruction is option instruction: in place of the recipe's own; unset = that one. Of tasks.
+func (o Options) Instruction(value string) Options { return o.with("instruction", value) }
+
+// Truncate is option truncate: cut the end or the front of what the recipe lets be cut when a prompt is too long; off =
+// the item fails. One of right, left, off. Default right. Of tasks.
+func (o Options) Truncate(value string) Options { return o.with("truncate", value) }
+
+// MaxPromptTokens is option max_prompt_tokens: longest prompt; 0 = the recipe's limit, or the model's if smaller.
+// Default 0. Of tasks.
+func (o Options) MaxPromptTokens(value int) Options { return o.with("max_prompt_tokens", value) }
+
+// ChunkTokens is option chunk_tokens: most distinct tokens of a task that are in work at once. Default 65536. Of tasks.
+func (o Options) ChunkTokens(value int) Options { return o.with("chunk_tokens", value) }
+
+// Raw is option raw: rerank: a difference of logits or a sum of log-probabilities, not the score; classify:
+// log-probabilities. Default false. Of tasks.
+func (o Options) Raw(value bool) Options { return o.with("raw", value) }
+
+// TopN is option top_n: rerank, classify: most places of a ranking; 0 = all. Default 0. Of tasks.
+func (o Options) TopN(value int) Options { return o.with("top_n", value) }
+
+// Prompt is option prompt: embed: which of the recipe's prompts; empty = "document" where there are several. Of tasks.
+func (o Options) Prompt(value string) Options { return o.with("prompt", value) }
+
+// Stream is option stream: answer, generate, chat: TEXT events while the texts are written. Default false. Of tasks.
+func (o Options) Stream(value bool) Options { return o.with("stream", value) }
+
+// Stop is option stop: answer, generate, chat: texts before which an answer ends, besides the recipe's own. Default [].
+// Of tasks.
+func (o Options) Stop(value ...string) Options { return o.with("stop", value) }

@@ -1,0 +1,528 @@
+/* prefix_options.hpp - every option as a method of prefix::Options:
+ *
+ *   prefix::Options().threads(2).isa("avx2")
+ *
+ * Written by tools/option_methods from docs/options.md; do not edit. */
+#ifndef PREFIX_OPTIONS_HPP
+#define PREFIX_OPTIONS_HPP
+
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "prefix.h"
+
+namespace prefix {
+inline namespace cpp1 {
+namespace detail {
+
+/* Options is prefix::Options, whose set() these call. */
+template <typename Options>
+class OptionMethods {
+ public:
+  /* What metrics call the model (label model_name); empty = the last part of its path. Of
+   * engines. */
+  Options& name(std::string_view value, prefix_error* error = nullptr) & {
+    return self().set("name", value, error);
+  }
+  Options&& name(std::string_view value, prefix_error* error = nullptr) && {
+    return std::move(self().set("name", value, error));
+  }
+  /* Where the model runs; cuda:1 is the second GPU. One of cpu, cuda. Default cpu. Of engines. */
+  Options& device(std::string_view value, prefix_error* error = nullptr) & {
+    return self().set("device", value, error);
+  }
+  Options&& device(std::string_view value, prefix_error* error = nullptr) && {
+    return std::move(self().set("device", value, error));
+  }
+  /* Type of weights, keys and values; f32 is the slow reference. One of bf16, f32. Default bf16.
+   * Of engines. */
+  Options& dtype(std::string_view value, prefix_error* error = nullptr) & {
+    return self().set("dtype", value, error);
+  }
+  Options&& dtype(std::string_view value, prefix_error* error = nullptr) && {
+    return std::move(self().set("dtype", value, error));
+  }
+  /* What the matrices of layers are multiplied in: auto = as dtype says; int8 = whole numbers,
+   * with half the weights of bf16 and about twice the speed, at some loss
+   * (docs/quantisation.md). CPU only. One of auto, int8. Default auto. Of engines. */
+  Options& compute(std::string_view value, prefix_error* error = nullptr) & {
+    return self().set("compute", value, error);
+  }
+  Options&& compute(std::string_view value, prefix_error* error = nullptr) && {
+    return std::move(self().set("compute", value, error));
+  }
+  /* Matrices that compute=int8 leaves as dtype says: a list of head (with the embedding),
+   * mixer_in, mixer_out, gate_up, down; empty = none. Default head. Of engines. */
+  Options& compute_keep(std::string_view value, prefix_error* error = nullptr) & {
+    return self().set("compute_keep", value, error);
+  }
+  Options&& compute_keep(std::string_view value, prefix_error* error = nullptr) && {
+    return std::move(self().set("compute_keep", value, error));
+  }
+  /* Type of keys and values: auto = as dtype says; int8 = whole numbers with a scale for each
+   * token and head, in about half the memory of bf16, at some loss (docs/quantisation.md). CPU
+   * only. One of auto, int8. Default auto. Of engines. */
+  Options& kv(std::string_view value, prefix_error* error = nullptr) & {
+    return self().set("kv", value, error);
+  }
+  Options&& kv(std::string_view value, prefix_error* error = nullptr) && {
+    return std::move(self().set("kv", value, error));
+  }
+  /* Instruction-set level of the CPU kernels; auto takes the fastest this machine has. One of
+   * auto, amx, avx512_bf16, avx512, avx2, scalar. Default auto. Of engines. */
+  Options& isa(std::string_view value, prefix_error* error = nullptr) & {
+    return self().set("isa", value, error);
+  }
+  Options&& isa(std::string_view value, prefix_error* error = nullptr) && {
+    return std::move(self().set("isa", value, error));
+  }
+  /* Same bits alone, in a batch and from the cache also on a GPU, at some cost; a CPU always
+   * does so. Default false. Of engines. */
+  Options& invariant(bool value, prefix_error* error = nullptr) & {
+    return self().set("invariant", value, error);
+  }
+  Options&& invariant(bool value, prefix_error* error = nullptr) && {
+    return std::move(self().set("invariant", value, error));
+  }
+  /* Attention kernels of a GPU: mma runs on all of them, hopper on compute capability 9.0 and
+   * not with invariant; auto takes hopper where it may. One of auto, mma, hopper. Default auto.
+   * Of engines. */
+  Options& cuda_attention(std::string_view value, prefix_error* error = nullptr) & {
+    return self().set("cuda_attention", value, error);
+  }
+  Options&& cuda_attention(std::string_view value, prefix_error* error = nullptr) && {
+    return std::move(self().set("cuda_attention", value, error));
+  }
+  /* Replay steps that look like earlier ones as CUDA graphs; the same bits either way. Default
+   * true. Of engines. */
+  Options& cuda_graphs(bool value, prefix_error* error = nullptr) & {
+    return self().set("cuda_graphs", value, error);
+  }
+  Options&& cuda_graphs(bool value, prefix_error* error = nullptr) && {
+    return std::move(self().set("cuda_graphs", value, error));
+  }
+  /* Worker threads; 0 = one per processor that the process may use, or per processor of cpus.
+   * Default 0. Of engines. */
+  Options& threads(int64_t value, prefix_error* error = nullptr) & {
+    return self().set("threads", value, error);
+  }
+  Options&& threads(int64_t value, prefix_error* error = nullptr) && {
+    return std::move(self().set("threads", value, error));
+  }
+  /* Processors that the worker threads stay on, as 0-3,8; empty = wherever the system puts them.
+   * Of engines. */
+  Options& cpus(std::string_view value, prefix_error* error = nullptr) & {
+    return self().set("cpus", value, error);
+  }
+  Options&& cpus(std::string_view value, prefix_error* error = nullptr) && {
+    return std::move(self().set("cpus", value, error));
+  }
+  /* Most bytes for keys and values, of running requests and of the cache; 0 = a quarter of the
+   * free memory, nine tenths of what is left on a GPU. Default 0. Of engines. */
+  Options& cache_bytes(int64_t value, prefix_error* error = nullptr) & {
+    return self().set("cache_bytes", value, error);
+  }
+  Options&& cache_bytes(int64_t value, prefix_error* error = nullptr) && {
+    return std::move(self().set("cache_bytes", value, error));
+  }
+  /* Keep computed prefixes for later batches; false = free them when a request is done. Default
+   * true. Of engines. */
+  Options& cache(bool value, prefix_error* error = nullptr) & {
+    return self().set("cache", value, error);
+  }
+  Options&& cache(bool value, prefix_error* error = nullptr) && {
+    return std::move(self().set("cache", value, error));
+  }
+  /* Which cached prefix goes first when memory is short; docs/cache-policies.md compares them.
+   * auto = lru; with recurrent layers what of lru, gds and gdsf has saved most lately. One of
+   * auto, lru, lfu, fifo, mru, filo, slru, priority, gdsf, gds, marconi. Default auto. Of
+   * engines. */
+  Options& cache_policy(std::string_view value, prefix_error* error = nullptr) & {
+    return self().set("cache_policy", value, error);
+  }
+  Options&& cache_policy(std::string_view value, prefix_error* error = nullptr) && {
+    return std::move(self().set("cache_policy", value, error));
+  }
+  /* Where states of recurrent layers are kept: at ends of prompts and answers and where requests
+   * part; placed = also where later ones are likely to, judged by those before. One of ends,
+   * placed. Default ends. Of engines. */
+  Options& cache_states(std::string_view value, prefix_error* error = nullptr) & {
+    return self().set("cache_states", value, error);
+  }
+  Options&& cache_states(std::string_view value, prefix_error* error = nullptr) && {
+    return std::move(self().set("cache_states", value, error));
+  }
+  /* Most states of recurrent layers on a path; those nearest to its beginning go, but for forks
+   * and what was asked for. 0 = as many as memory holds. Default 4. Of engines. */
+  Options& cache_path_states(int64_t value, prefix_error* error = nullptr) & {
+    return self().set("cache_path_states", value, error);
+  }
+  Options&& cache_path_states(int64_t value, prefix_error* error = nullptr) && {
+    return std::move(self().set("cache_path_states", value, error));
+  }
+  /* A folder in which computed pages are kept below memory, for this process and later ones;
+   * empty = none. Of engines. */
+  Options& cache_disk(std::string_view value, prefix_error* error = nullptr) & {
+    return self().set("cache_disk", value, error);
+  }
+  Options&& cache_disk(std::string_view value, prefix_error* error = nullptr) && {
+    return std::move(self().set("cache_disk", value, error));
+  }
+  /* Most bytes in that folder; the pages used longest ago go first. Default 10G. Of engines. */
+  Options& cache_disk_bytes(int64_t value, prefix_error* error = nullptr) & {
+    return self().set("cache_disk_bytes", value, error);
+  }
+  Options&& cache_disk_bytes(int64_t value, prefix_error* error = nullptr) && {
+    return std::move(self().set("cache_disk_bytes", value, error));
+  }
+  /* A server that keeps pages for several machines, as redis://host:port/0; empty = none. Of
+   * engines. */
+  Options& cache_store(std::string_view value, prefix_error* error = nullptr) & {
+    return self().set("cache_store", value, error);
+  }
+  Options&& cache_store(std::string_view value, prefix_error* error = nullptr) && {
+    return std::move(self().set("cache_store", value, error));
+  }
+  /* Longest time that a request waits for pages from disk and store before it computes them.
+   * Default 1000. In milliseconds. Of engines. */
+  Options& cache_fetch(std::chrono::milliseconds value, prefix_error* error = nullptr) & {
+    return self().set("cache_fetch_ms", value.count(), error);
+  }
+  Options&& cache_fetch(std::chrono::milliseconds value, prefix_error* error = nullptr) && {
+    return std::move(self().set("cache_fetch_ms", value.count(), error));
+  }
+  /* How many of the last cache events are kept for those who read them; 0 = none are made.
+   * Default 0. Of engines. */
+  Options& cache_events(int64_t value, prefix_error* error = nullptr) & {
+    return self().set("cache_events", value, error);
+  }
+  Options&& cache_events(int64_t value, prefix_error* error = nullptr) && {
+    return std::move(self().set("cache_events", value, error));
+  }
+  /* Tokens of the blocks that cache events tell of; a multiple of 32. Default 32. Of engines. */
+  Options& cache_event_tokens(int64_t value, prefix_error* error = nullptr) & {
+    return self().set("cache_event_tokens", value, error);
+  }
+  Options&& cache_event_tokens(int64_t value, prefix_error* error = nullptr) && {
+    return std::move(self().set("cache_event_tokens", value, error));
+  }
+  /* Refuse requests whose namespace has no salt, so that nothing is shared by mistake. Default
+   * false. Of engines. */
+  Options& require_salt(bool value, prefix_error* error = nullptr) & {
+    return self().set("require_salt", value, error);
+  }
+  Options&& require_salt(bool value, prefix_error* error = nullptr) && {
+    return std::move(self().set("require_salt", value, error));
+  }
+  /* Whether tokens see those behind them; auto = as the model's files say. bidirectional embeds
+   * and classifies only, shares nothing, and takes texts of at most `rows` tokens. One of auto,
+   * causal, bidirectional. Default auto. Of engines. */
+  Options& attention(std::string_view value, prefix_error* error = nullptr) & {
+    return self().set("attention", value, error);
+  }
+  Options&& attention(std::string_view value, prefix_error* error = nullptr) && {
+    return std::move(self().set("attention", value, error));
+  }
+  /* Compute and store shared prefixes once; false = every request on its own (to compare).
+   * Default true. Of engines. */
+  Options& sharing(bool value, prefix_error* error = nullptr) & {
+    return self().set("sharing", value, error);
+  }
+  Options&& sharing(bool value, prefix_error* error = nullptr) && {
+    return std::move(self().set("sharing", value, error));
+  }
+  /* Most tokens computed in one step; less answers sooner, more is a little faster. On a GPU
+   * 4096 unless set. Default 2048. Of engines. */
+  Options& rows(int64_t value, prefix_error* error = nullptr) & {
+    return self().set("rows", value, error);
+  }
+  Options&& rows(int64_t value, prefix_error* error = nullptr) && {
+    return std::move(self().set("rows", value, error));
+  }
+  /* Most unfinished requests; beyond it submit answers QUEUE_FULL. Default 1000000. Of engines. */
+  Options& queue_limit(int64_t value, prefix_error* error = nullptr) & {
+    return self().set("queue_limit", value, error);
+  }
+  Options&& queue_limit(int64_t value, prefix_error* error = nullptr) && {
+    return std::move(self().set("queue_limit", value, error));
+  }
+  /* Longest sequence in tokens; 0 = what the model was made for. Default 0. Of engines. */
+  Options& max_positions(int64_t value, prefix_error* error = nullptr) & {
+    return self().set("max_positions", value, error);
+  }
+  Options&& max_positions(int64_t value, prefix_error* error = nullptr) && {
+    return std::move(self().set("max_positions", value, error));
+  }
+  /* Tenant or salt: nothing is shared across namespaces. Of requests and tasks. */
+  Options& namespace_(std::string_view value, prefix_error* error = nullptr) & {
+    return self().set("namespace", value, error);
+  }
+  Options&& namespace_(std::string_view value, prefix_error* error = nullptr) && {
+    return std::move(self().set("namespace", value, error));
+  }
+  /* The same by number, from prefix_namespace_open or _open_tuple; not both. Default 0. Of
+   * requests and tasks. */
+  Options& namespace_id(int64_t value, prefix_error* error = nullptr) & {
+    return self().set("namespace_id", value, error);
+  }
+  Options&& namespace_id(int64_t value, prefix_error* error = nullptr) && {
+    return std::move(self().set("namespace_id", value, error));
+  }
+  /* Name of an adapter that is loaded (prefix_adapter_load); empty = the model alone. Of
+   * requests and tasks. */
+  Options& adapter(std::string_view value, prefix_error* error = nullptr) & {
+    return self().set("adapter", value, error);
+  }
+  Options&& adapter(std::string_view value, prefix_error* error = nullptr) && {
+    return std::move(self().set("adapter", value, error));
+  }
+  /* Time from submission after which the request ends with DEADLINE; 0 = none. Default 0. In
+   * milliseconds. Of requests and tasks. */
+  Options& deadline(std::chrono::milliseconds value, prefix_error* error = nullptr) & {
+    return self().set("deadline_ms", value.count(), error);
+  }
+  Options&& deadline(std::chrono::milliseconds value, prefix_error* error = nullptr) && {
+    return std::move(self().set("deadline_ms", value.count(), error));
+  }
+  /* Higher runs first. Default 0. Of requests and tasks. */
+  Options& priority(int64_t value, prefix_error* error = nullptr) & {
+    return self().set("priority", value, error);
+  }
+  Options&& priority(int64_t value, prefix_error* error = nullptr) && {
+    return std::move(self().set("priority", value, error));
+  }
+  /* Of what the request leaves in the cache; with cache_policy = priority the lowest goes first.
+   * Default 0. Of requests and tasks. */
+  Options& cache_priority(int64_t value, prefix_error* error = nullptr) & {
+    return self().set("cache_priority", value, error);
+  }
+  Options&& cache_priority(int64_t value, prefix_error* error = nullptr) && {
+    return std::move(self().set("cache_priority", value, error));
+  }
+  /* How long what the request leaves in the cache stays unless it is used again; 0 = no limit.
+   * Default 0. In milliseconds. Of requests and tasks. */
+  Options& cache_ttl(std::chrono::milliseconds value, prefix_error* error = nullptr) & {
+    return self().set("cache_ttl_ms", value.count(), error);
+  }
+  Options&& cache_ttl(std::chrono::milliseconds value, prefix_error* error = nullptr) && {
+    return std::move(self().set("cache_ttl_ms", value.count(), error));
+  }
+  /* Positions of the prompt, ascending, as 100,250: with recurrent layers a state is kept after
+   * so many tokens, and later requests go on there. Of requests and tasks. */
+  Options& checkpoint(std::span<const prefix_token> value, prefix_error* error = nullptr) & {
+    return self().set("checkpoint", value, error);
+  }
+  Options&& checkpoint(std::span<const prefix_token> value, prefix_error* error = nullptr) && {
+    return std::move(self().set("checkpoint", value, error));
+  }
+  /* Most tokens to generate. Default 16. Of generations, and of tasks that write. */
+  Options& max_tokens(int64_t value, prefix_error* error = nullptr) & {
+    return self().set("max_tokens", value, error);
+  }
+  Options&& max_tokens(int64_t value, prefix_error* error = nullptr) && {
+    return std::move(self().set("max_tokens", value, error));
+  }
+  /* 0 = greedy. Default 0. Of generations, and of tasks that write. */
+  Options& temperature(double value, prefix_error* error = nullptr) & {
+    return self().set("temperature", value, error);
+  }
+  Options&& temperature(double value, prefix_error* error = nullptr) && {
+    return std::move(self().set("temperature", value, error));
+  }
+  /* Draw from the k likeliest; 0 = all. Default 0. Of generations, and of tasks that write. */
+  Options& top_k(int64_t value, prefix_error* error = nullptr) & {
+    return self().set("top_k", value, error);
+  }
+  Options&& top_k(int64_t value, prefix_error* error = nullptr) && {
+    return std::move(self().set("top_k", value, error));
+  }
+  /* Draw from the likeliest tokens that make up this probability. Default 1. Of generations, and
+   * of tasks that write. */
+  Options& top_p(double value, prefix_error* error = nullptr) & {
+    return self().set("top_p", value, error);
+  }
+  Options&& top_p(double value, prefix_error* error = nullptr) && {
+    return std::move(self().set("top_p", value, error));
+  }
+  /* Drop tokens below this share of the likeliest one's probability. Default 0. Of generations,
+   * and of tasks that write. */
+  Options& min_p(double value, prefix_error* error = nullptr) & {
+    return self().set("min_p", value, error);
+  }
+  Options&& min_p(double value, prefix_error* error = nullptr) && {
+    return std::move(self().set("min_p", value, error));
+  }
+  /* Divides the logits of tokens that occurred; 1 = off. Default 1. Of generations, and of tasks
+   * that write. */
+  Options& repetition_penalty(double value, prefix_error* error = nullptr) & {
+    return self().set("repetition_penalty", value, error);
+  }
+  Options&& repetition_penalty(double value, prefix_error* error = nullptr) && {
+    return std::move(self().set("repetition_penalty", value, error));
+  }
+  /* Same seed, same draw; -1 = a new one for each request, which its result tells. Default -1.
+   * Of generations, and of tasks that write. */
+  Options& seed(int64_t value, prefix_error* error = nullptr) & {
+    return self().set("seed", value, error);
+  }
+  Options&& seed(int64_t value, prefix_error* error = nullptr) && {
+    return std::move(self().set("seed", value, error));
+  }
+  /* Go on after the model's end-of-sequence token. Default false. Of generations, and of tasks
+   * that write. */
+  Options& ignore_eos(bool value, prefix_error* error = nullptr) & {
+    return self().set("ignore_eos", value, error);
+  }
+  Options&& ignore_eos(bool value, prefix_error* error = nullptr) && {
+    return std::move(self().set("ignore_eos", value, error));
+  }
+  /* Further token ids that end generation, as 1,2,3. Of generations, and of tasks that write. */
+  Options& stop_tokens(std::span<const prefix_token> value, prefix_error* error = nullptr) & {
+    return self().set("stop_tokens", value, error);
+  }
+  Options&& stop_tokens(std::span<const prefix_token> value, prefix_error* error = nullptr) && {
+    return std::move(self().set("stop_tokens", value, error));
+  }
+  /* Keep the log-probability of each generated token. Default false. Of generations, and of
+   * tasks that write. */
+  Options& logprobs(bool value, prefix_error* error = nullptr) & {
+    return self().set("logprobs", value, error);
+  }
+  Options&& logprobs(bool value, prefix_error* error = nullptr) && {
+    return std::move(self().set("logprobs", value, error));
+  }
+  /* Which final hidden states make the vector: of the last token, the mean of all, of the first;
+   * tokens = a vector of each. One of last, mean, first, tokens. Default last. Of embeddings,
+   * and of tasks that embed. */
+  Options& pooling(std::string_view value, prefix_error* error = nullptr) & {
+    return self().set("pooling", value, error);
+  }
+  Options&& pooling(std::string_view value, prefix_error* error = nullptr) && {
+    return std::move(self().set("pooling", value, error));
+  }
+  /* With pooling = tokens only the vectors at these positions, ascending; empty = all. Of
+   * embeddings, and of tasks that embed. */
+  Options& positions(std::span<const prefix_token> value, prefix_error* error = nullptr) & {
+    return self().set("positions", value, error);
+  }
+  Options&& positions(std::span<const prefix_token> value, prefix_error* error = nullptr) && {
+    return std::move(self().set("positions", value, error));
+  }
+  /* Keep the first n values; 0 = all. Default 0. Of embeddings, and of tasks that embed. */
+  Options& dimensions(int64_t value, prefix_error* error = nullptr) & {
+    return self().set("dimensions", value, error);
+  }
+  Options&& dimensions(int64_t value, prefix_error* error = nullptr) && {
+    return std::move(self().set("dimensions", value, error));
+  }
+  /* Scale to length 1 after the cut. Default true. Of embeddings, and of tasks that embed. */
+  Options& normalize(bool value, prefix_error* error = nullptr) & {
+    return self().set("normalize", value, error);
+  }
+  Options&& normalize(bool value, prefix_error* error = nullptr) && {
+    return std::move(self().set("normalize", value, error));
+  }
+  /* The logits of the model's classification head instead, one for each label. Default false. Of
+   * embeddings, and of tasks that embed. */
+  Options& head(bool value, prefix_error* error = nullptr) & {
+    return self().set("head", value, error);
+  }
+  Options&& head(bool value, prefix_error* error = nullptr) && {
+    return std::move(self().set("head", value, error));
+  }
+  /* Through the Dense layers that the model's files have behind the pooling, before dimensions
+   * and normalize; false, and with head: the hidden states, as with pooling = tokens unless the
+   * layers are made for single tokens. Default true. Of embeddings, and of tasks that embed. */
+  Options& dense(bool value, prefix_error* error = nullptr) & {
+    return self().set("dense", value, error);
+  }
+  Options&& dense(bool value, prefix_error* error = nullptr) && {
+    return std::move(self().set("dense", value, error));
+  }
+  /* How texts become prompts: a shipped recipe, or a file's path (with a "/" or ending in
+   * .json); auto = what the model's files call for. Default auto. Of tasks. */
+  Options& recipe(std::string_view value, prefix_error* error = nullptr) & {
+    return self().set("recipe", value, error);
+  }
+  Options&& recipe(std::string_view value, prefix_error* error = nullptr) && {
+    return std::move(self().set("recipe", value, error));
+  }
+  /* In place of the recipe's own; unset = that one. Of tasks. */
+  Options& instruction(std::string_view value, prefix_error* error = nullptr) & {
+    return self().set("instruction", value, error);
+  }
+  Options&& instruction(std::string_view value, prefix_error* error = nullptr) && {
+    return std::move(self().set("instruction", value, error));
+  }
+  /* Cut the end or the front of what the recipe lets be cut when a prompt is too long; off = the
+   * item fails. One of right, left, off. Default right. Of tasks. */
+  Options& truncate(std::string_view value, prefix_error* error = nullptr) & {
+    return self().set("truncate", value, error);
+  }
+  Options&& truncate(std::string_view value, prefix_error* error = nullptr) && {
+    return std::move(self().set("truncate", value, error));
+  }
+  /* Longest prompt; 0 = the recipe's limit, or the model's if smaller. Default 0. Of tasks. */
+  Options& max_prompt_tokens(int64_t value, prefix_error* error = nullptr) & {
+    return self().set("max_prompt_tokens", value, error);
+  }
+  Options&& max_prompt_tokens(int64_t value, prefix_error* error = nullptr) && {
+    return std::move(self().set("max_prompt_tokens", value, error));
+  }
+  /* Most distinct tokens of a task that are in work at once. Default 65536. Of tasks. */
+  Options& chunk_tokens(int64_t value, prefix_error* error = nullptr) & {
+    return self().set("chunk_tokens", value, error);
+  }
+  Options&& chunk_tokens(int64_t value, prefix_error* error = nullptr) && {
+    return std::move(self().set("chunk_tokens", value, error));
+  }
+  /* rerank: a difference of logits or a sum of log-probabilities, not the score; classify:
+   * log-probabilities. Default false. Of tasks. */
+  Options& raw(bool value, prefix_error* error = nullptr) & {
+    return self().set("raw", value, error);
+  }
+  Options&& raw(bool value, prefix_error* error = nullptr) && {
+    return std::move(self().set("raw", value, error));
+  }
+  /* rerank, classify: most places of a ranking; 0 = all. Default 0. Of tasks. */
+  Options& top_n(int64_t value, prefix_error* error = nullptr) & {
+    return self().set("top_n", value, error);
+  }
+  Options&& top_n(int64_t value, prefix_error* error = nullptr) && {
+    return std::move(self().set("top_n", value, error));
+  }
+  /* embed: which of the recipe's prompts; empty = "document" where there are several. Of tasks. */
+  Options& prompt(std::string_view value, prefix_error* error = nullptr) & {
+    return self().set("prompt", value, error);
+  }
+  Options&& prompt(std::string_view value, prefix_error* error = nullptr) && {
+    return std::move(self().set("prompt", value, error));
+  }
+  /* answer, generate, chat: TEXT events while the texts are written. Default false. Of tasks. */
+  Options& stream(bool value, prefix_error* error = nullptr) & {
+    return self().set("stream", value, error);
+  }
+  Options&& stream(bool value, prefix_error* error = nullptr) && {
+    return std::move(self().set("stream", value, error));
+  }
+  /* answer, generate, chat: texts before which an answer ends, besides the recipe's own. Default
+   * []. Of tasks. */
+  Options& stop(std::span<const std::string_view> value, prefix_error* error = nullptr) & {
+    return self().set("stop", value, error);
+  }
+  Options&& stop(std::span<const std::string_view> value, prefix_error* error = nullptr) && {
+    return std::move(self().set("stop", value, error));
+  }
+
+ private:
+  Options& self() { return static_cast<Options&>(*this); }
+};
+
+}  // namespace detail
+}  // namespace cpp1
+}  // namespace prefix
+
+#endif /* PREFIX_OPTIONS_HPP */
