@@ -1,0 +1,95 @@
+"""The service asked by the clients of its peers, which read its answers strictly. PREFIX_SERVER names the program."""
+
+import os
+import re
+import signal
+import subprocess
+import unittest
+import warnings
+from pathlib import Path
+
+import cohere
+import openai
+from huggingface_hub import InferenceClient
+
+ROOT = Path(__file__).resolve().parents[3]
+MODEL = ROOT / "build" / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf"
+DOCUMENTS = ["Paris is the capital of France.", "Bread is baked from flour.", "A tree has leaves."]
+
+
+class Clients(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        warnings.simplefilter("ignore", ResourceWarning)  # of connections that clients leave open
+        command = [os.environ["PREFIX_SERVER"], "--model", MODEL, "--name", "small", "--listen", "127.0.0.1:0"]
+        cls.service = subprocess.Popen(command, stdout=subprocess.PIPE, text=True,
+                                       env={**os.environ, "LD_LIBRARY_PATH": str(ROOT / "build" / "lib")})
+        line = cls.service.stdout.readline()
+        cls.url = re.search(r"http://\S+", line)[0]
+        cls.openai = openai.OpenAI(base_url=f"{cls.url}/v1", api_key="one", max_retries=0)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.openai.close()
+        cls.service.send_signal(signal.SIGTERM)
+        code = cls.service.wait()
+        cls.service.stdout.close()
+        assert code == 0, code
+
+    def test_openai_lists_the_model(self):
+        self.assertEqual([model.id for model in self.openai.models.list()], ["small"])
+
+    def test_openai_embeds(self):
+        answer = self.openai.embeddings.create(model="small", input=DOCUMENTS)
+        as_numbers = self.openai.embeddings.create(model="small", input=DOCUMENTS, encoding_format="float")
+        self.assertEqual(len(answer.data), 3)
+        for packed, plain in zip(answer.data, as_numbers.data):
+            self.assertEqual(len(packed.embedding), 576)
+            self.assertTrue(all(abs(a - b) < 1e-7 for a, b in zip(packed.embedding, plain.embedding)))
+
+    def test_openai_completes(self):
+        asked = {"model": "small", "prompt": "Bread is made of", "max_tokens": 8, "temperature": 0}
+        whole = self.openai.completions.create(**asked)
+        pieces = list(self.openai.completions.create(**asked, stream=True))
+        self.assertEqual("".join(piece.choices[0].text for piece in pieces), whole.choices[0].text)
+        self.assertEqual(pieces[-1].choices[0].finish_reason, "length")
+        self.assertEqual(whole.usage.completion_tokens, 8)
+
+    def test_openai_chats(self):
+        messages = [{"role": "user", "content": "What is the capital of France?"}]
+        asked = {"model": "small", "messages": messages, "max_completion_tokens": 10, "temperature": 0}
+        whole = self.openai.chat.completions.create(**asked)
+        self.assertIn("Paris", whole.choices[0].message.content)
+        pieces = list(self.openai.chat.completions.create(**asked, stream=True, stream_options={"include_usage": True}))
+        text = "".join(piece.choices[0].delta.content or "" for piece in pieces if piece.choices)
+        self.assertEqual(text, whole.choices[0].message.content)
+        self.assertEqual(pieces[-1].usage.completion_tokens, whole.usage.completion_tokens)
+
+    def test_openai_raises_its_own_errors(self):
+        with self.assertRaises(openai.NotFoundError):
+            self.openai.embeddings.create(model="large", input="a")
+        with self.assertRaises(openai.BadRequestError) as raised:
+            self.openai.completions.create(model="small", prompt="a", n=3)
+        self.assertEqual(raised.exception.param, "n")
+        with self.assertRaises(openai.BadRequestError) as raised:
+            self.openai.completions.create(model="small", prompt="word " * 9000)
+        self.assertEqual(raised.exception.code, "context_length_exceeded")
+
+    def test_cohere_ranks(self):
+        client = cohere.ClientV2(api_key="one", base_url=self.url)
+        answer = client.rerank(model="small", query="How is bread made?", documents=DOCUMENTS, top_n=2)
+        self.assertEqual(answer.results[0].index, 1)
+        self.assertEqual(len(answer.results), 2)
+        self.assertGreater(answer.results[0].relevance_score, answer.results[1].relevance_score)
+
+    def test_hugging_face_embeds_and_chats(self):
+        vectors = InferenceClient(model=f"{self.url}/embed").feature_extraction(DOCUMENTS[0])
+        self.assertEqual(vectors.shape[-1], 576)
+        chat = InferenceClient(base_url=self.url, api_key="one")
+        answer = chat.chat_completion([{"role": "user", "content": "What is the capital of France?"}], max_tokens=10, model="small",
+                                      temperature=0)
+        self.assertIn("Paris", answer.choices[0].message.content)
+
+
+if __name__ == "__main__":
+    unittest.main()

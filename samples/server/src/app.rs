@@ -1,0 +1,194 @@
+//! What all requests share, and what one request has while it is answered.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::HeaderMap;
+use prefix::{Engine, Job, Options, Task, TaskBuilder, TaskKind, Tokenizer};
+use serde::de::DeserializeOwned;
+
+use crate::body;
+use crate::config::Config;
+use crate::failure::{Failure, Kind, Result};
+use crate::gate::{Gate, Ticket};
+use crate::metrics::Metrics;
+use crate::model::Model;
+use crate::tenants::{Tenant, Tenants};
+
+/// The time that a request gives itself, if less than the service would.
+const DEADLINE_HEADER: &str = "prefix-deadline-ms";
+
+#[derive(Debug)]
+pub struct App {
+    pub engine: Engine,
+    pub tokenizer: Tokenizer,
+    pub model: Model,
+    pub dtype: String,
+    pub config: Config,
+    pub gate: Gate,
+    pub tenants: Tenants,
+    pub metrics: Metrics,
+}
+
+pub type Shared = Arc<App>;
+
+/// A request that was taken in.
+#[derive(Debug)]
+pub struct Call {
+    pub app: Shared,
+    key: Option<String>,
+    tenant: Option<Arc<Tenant>>,
+    ticket: Ticket,
+}
+
+impl App {
+    pub fn new(engine: Engine, tokenizer: Tokenizer, config: Config) -> Result<Shared> {
+        let (model, dtype) = Model::of(&engine)?;
+        Ok(Arc::new(App {
+            gate: Gate::new(config.max_requests),
+            tenants: Tenants::new(config.keys.clone(), config.max_tenants),
+            metrics: Metrics::default(),
+            engine,
+            tokenizer,
+            model,
+            dtype,
+            config,
+        }))
+    }
+
+    /// A list of texts that the service takes.
+    pub fn check_count(&self, field: &'static str, count: usize) -> Result<()> {
+        let limit = self.config.max_items;
+        if count == 0 {
+            return Err(Failure::field(field, "is empty"));
+        }
+        if count > limit {
+            let message = format!("has {count} texts, the limit is {limit}");
+            return Err(Failure {
+                field: Some(field),
+                ..Failure::new(Kind::TooLarge, message)
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Call {
+    /// Takes a request in and reads its body: the key first, then a place, and only then the bytes.
+    pub async fn begin<T: DeserializeOwned>(
+        app: &Shared,
+        headers: &HeaderMap,
+        body: Body,
+    ) -> Result<(Call, T)> {
+        let key = app.tenants.key(headers)?;
+        let own = headers
+            .get(DEADLINE_HEADER)
+            .map(|value| {
+                let number = value.to_str().ok().and_then(|text| text.parse().ok());
+                number.ok_or_else(|| {
+                    Failure::field(DEADLINE_HEADER, "is not a number of milliseconds")
+                })
+            })
+            .transpose()?
+            .map(Duration::from_millis);
+        let time = own.map_or(app.config.deadline, |own| own.min(app.config.deadline));
+        let ticket = app.gate.enter(time)?;
+        let asked = body::read(headers, body, app.config.body).await?;
+        let tenant = app.tenants.namespace(&app.engine, key.as_deref(), None)?;
+        let call = Call {
+            app: app.clone(),
+            key,
+            tenant,
+            ticket,
+        };
+        Ok((call, asked))
+    }
+
+    /// Keeps apart what it computes from requests with another salt.
+    pub fn salt(&mut self, salt: &str) -> Result<()> {
+        let (engine, key) = (&self.app.engine, self.key.as_deref());
+        self.tenant = self.app.tenants.namespace(engine, key, Some(salt))?;
+        Ok(())
+    }
+
+    /// Options with the namespace and the deadline of this request.
+    pub fn options(&self) -> Result<Options> {
+        let left = i64::try_from(self.ticket.left().as_millis()).unwrap_or(i64::MAX);
+        let mut options = Options::new()?.set("deadline_ms", left)?;
+        if let Some(tenant) = &self.tenant {
+            options.put("namespace_id", tenant.namespace)?;
+        }
+        Ok(options)
+    }
+
+    /// Submits a task, which is cancelled when it is dropped.
+    pub async fn start_task(
+        &self,
+        kind: TaskKind,
+        options: Options,
+        fill: impl FnOnce(&mut TaskBuilder) -> prefix::Result<()> + Send + 'static,
+    ) -> Result<Task> {
+        let (engine, tokenizer) = (self.app.engine.clone(), self.app.tokenizer.clone());
+        blocking(move || {
+            let mut builder = Task::builder(&engine, &tokenizer, kind, Some(&options))?;
+            fill(&mut builder)?;
+            Ok(builder.submit()?)
+        })
+        .await
+    }
+
+    /// Runs a task to its end. It is cancelled when the caller is dropped, as when the client goes away.
+    pub async fn run_task(
+        &self,
+        kind: TaskKind,
+        options: Options,
+        fill: impl FnOnce(&mut TaskBuilder) -> prefix::Result<()> + Send + 'static,
+    ) -> Result<Task> {
+        let task = self.start_task(kind, options, fill).await?;
+        tokio::select! {
+            done = task.finished() => done?,
+            () = self.app.gate.over() => return Err(Failure::stopping()),
+        }
+        match task.first_failure()? {
+            Some((item, error)) => Err(at(item, task.len(), error)),
+            None => Ok(task),
+        }
+    }
+
+    /// The same for a job.
+    pub async fn run_job(
+        &self,
+        submit: impl FnOnce(&Engine, &Tokenizer) -> Result<Job> + Send + 'static,
+    ) -> Result<Job> {
+        let (engine, tokenizer) = (self.app.engine.clone(), self.app.tokenizer.clone());
+        let job = blocking(move || submit(&engine, &tokenizer)).await?;
+        tokio::select! {
+            done = job.finished() => done?,
+            () = self.app.gate.over() => return Err(Failure::stopping()),
+        }
+        match job.first_failure()? {
+            Some((item, error)) => Err(at(item, job.len(), error)),
+            None => Ok(job),
+        }
+    }
+}
+
+/// Work for a processor, such as encoding texts, where it does not hold up other requests.
+pub async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(why) => Err(Failure::internal(why)),
+    }
+}
+
+/// The failure of one text of some.
+pub fn at(item: usize, of: usize, error: prefix::Error) -> Failure {
+    let mut failure = Failure::from(error);
+    if of > 1 {
+        failure.message = format!("text {item}: {}", failure.message);
+    }
+    failure
+}

@@ -1,0 +1,61 @@
+//! Bodies of requests: as many bytes as the service takes, in the time that it gives, and the JSON in them.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::header::CONTENT_LENGTH;
+use axum::http::HeaderMap;
+use futures_util::StreamExt;
+use serde::de::DeserializeOwned;
+
+use crate::failure::{Failure, Kind, Result};
+
+/// How much of a body is taken, and how long it may take to come.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    pub bytes: usize,
+    pub time: Duration,
+}
+
+/// The JSON of a body.
+pub async fn read<T: DeserializeOwned>(
+    headers: &HeaderMap,
+    body: Body,
+    limits: Limits,
+) -> Result<T> {
+    let bytes = match tokio::time::timeout(limits.time, collect(headers, body, limits.bytes)).await
+    {
+        Ok(bytes) => bytes?,
+        Err(_) => {
+            let message = format!("the body did not come within {:?}", limits.time);
+            return Err(Failure::new(Kind::BodyTimeout, message));
+        }
+    };
+    serde_json::from_slice(&bytes)
+        .map_err(|why| Failure::new(Kind::Body, format!("the body is not what is asked: {why}")))
+}
+
+async fn collect(headers: &HeaderMap, body: Body, limit: usize) -> Result<Vec<u8>> {
+    let announced = headers
+        .get(CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+    if announced.is_some_and(|announced| announced > limit) {
+        return Err(too_large(limit));
+    }
+    let mut bytes = Vec::with_capacity(announced.unwrap_or(0));
+    let mut parts = body.into_data_stream();
+    while let Some(part) = parts.next().await {
+        let part = part
+            .map_err(|why| Failure::new(Kind::Body, format!("the body cannot be read: {why}")))?;
+        if bytes.len() + part.len() > limit {
+            return Err(too_large(limit));
+        }
+        bytes.extend_from_slice(&part);
+    }
+    Ok(bytes)
+}
+
+fn too_large(limit: usize) -> Failure {
+    let message = format!("the body is longer than {limit} bytes");
+    Failure::new(Kind::TooLarge, message)
+}

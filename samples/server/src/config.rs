@@ -1,0 +1,220 @@
+//! The command line.
+
+use std::collections::HashSet;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::body::Limits;
+
+pub const HELP: &str = "\
+prefix-server - rerank, embed, complete and chat over HTTP, with the library libprefix
+
+usage: prefix-server --model PATH [options]
+
+  --model PATH              a .gguf file or a Hugging Face directory
+  --name NAME               what clients call it; default: the last part of the path
+  --listen ADDRESS          default 127.0.0.1:8080; port 0 takes a free one, which is printed
+  --option KEY=VALUE        an option of the engine, as threads=4 or cache_bytes=2G; may be repeated
+  --rerank-recipe RECIPE    instead of the one that the model brings (docs/recipes.md)
+  --embed-recipe RECIPE     the same for vectors
+  --labels A,B,...          classes for /predict when the model has no classification head
+  --api-keys FILE           one key a line; requests without one of them are refused
+
+limits:
+  --max-requests N          requests at a time, 429 beyond; default 256
+  --max-connections N       connections at a time, others wait; default 1024
+  --max-items N             texts of a request; default 1024
+  --max-body BYTES          default 4194304
+  --max-tenants N           namespaces of keys that are kept open; default 1024
+  --chat-tokens N           most tokens of a chat that names no limit; default 512
+  --deadline SECONDS        longest time for an answer; default 300
+  --read-seconds N          longest time for a body or a head to come; default 30
+  --write-seconds N         longest time that a client reads nothing; default 30
+  --drain-seconds N         after SIGTERM, time for what runs; default 30
+";
+
+#[derive(Debug, Clone)]
+pub struct Config {
+    pub model: PathBuf,
+    pub name: String,
+    pub listen: SocketAddr,
+    pub options: Vec<(String, String)>,
+    pub rerank_recipe: Option<String>,
+    pub embed_recipe: Option<String>,
+    pub labels: Vec<String>,
+    pub keys: Option<HashSet<String>>,
+    pub max_requests: u32,
+    pub max_connections: usize,
+    pub max_items: usize,
+    pub max_tenants: usize,
+    pub chat_tokens: usize,
+    pub body: Limits,
+    pub deadline: Duration,
+    pub write: Duration,
+    pub drain: Duration,
+}
+
+impl Config {
+    /// The defaults for a model.
+    pub fn new(model: impl Into<PathBuf>) -> Config {
+        let model = model.into();
+        let name = model.file_stem().unwrap_or(model.as_os_str());
+        Config {
+            name: name.to_string_lossy().into_owned(),
+            model,
+            listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
+            options: Vec::new(),
+            rerank_recipe: None,
+            embed_recipe: None,
+            labels: Vec::new(),
+            keys: None,
+            max_requests: 256,
+            max_connections: 1024,
+            max_items: 1024,
+            max_tenants: 1024,
+            chat_tokens: 512,
+            body: Limits {
+                bytes: 4 << 20,
+                time: Duration::from_secs(30),
+            },
+            deadline: Duration::from_secs(300),
+            write: Duration::from_secs(30),
+            drain: Duration::from_secs(30),
+        }
+    }
+
+    /// `None` when help is wanted.
+    pub fn parse(arguments: impl Iterator<Item = String>) -> Result<Option<Config>, String> {
+        let mut pairs = Vec::new();
+        let mut arguments = arguments;
+        while let Some(flag) = arguments.next() {
+            if flag == "--help" || flag == "-h" {
+                return Ok(None);
+            }
+            let value = arguments.next().ok_or(format!("{flag} needs a value"))?;
+            pairs.push((flag, value));
+        }
+        let model = pairs.iter().find(|(flag, _)| flag == "--model");
+        let (_, model) = model.ok_or("--model is needed")?;
+        let mut config = Config::new(model);
+        for (flag, value) in pairs {
+            config.set(&flag, value)?;
+        }
+        Ok(Some(config))
+    }
+
+    fn set(&mut self, flag: &str, value: String) -> Result<(), String> {
+        match flag {
+            "--model" => {}
+            "--name" => self.name = value,
+            "--listen" => self.listen = number(flag, &value)?,
+            "--option" => {
+                let pair = value.split_once('=');
+                let (key, value) = pair.ok_or(format!("--option {value} is not KEY=VALUE"))?;
+                self.options.push((key.into(), value.into()));
+            }
+            "--rerank-recipe" => self.rerank_recipe = Some(value),
+            "--embed-recipe" => self.embed_recipe = Some(value),
+            "--labels" => self.labels = value.split(',').map(str::to_string).collect(),
+            "--api-keys" => self.keys = Some(keys(&value)?),
+            "--max-requests" => self.max_requests = at_least_1(flag, &value)?,
+            "--max-connections" => self.max_connections = at_least_1(flag, &value)?,
+            "--max-items" => self.max_items = at_least_1(flag, &value)?,
+            "--max-body" => self.body.bytes = at_least_1(flag, &value)?,
+            "--max-tenants" => self.max_tenants = at_least_1(flag, &value)?,
+            "--chat-tokens" => self.chat_tokens = at_least_1(flag, &value)?,
+            "--deadline" => self.deadline = seconds(flag, &value)?,
+            "--read-seconds" => self.body.time = seconds(flag, &value)?,
+            "--write-seconds" => self.write = seconds(flag, &value)?,
+            "--drain-seconds" => self.drain = seconds(flag, &value)?,
+            _ => return Err(format!("no option {flag}; --help lists them")),
+        }
+        Ok(())
+    }
+}
+
+fn number<T: FromStr>(flag: &str, value: &str) -> Result<T, String> {
+    let wrong = |_| format!("{flag} does not take \"{value}\"");
+    value.parse().map_err(wrong)
+}
+
+fn at_least_1<T: FromStr + Default + PartialEq>(flag: &str, value: &str) -> Result<T, String> {
+    match number::<T>(flag, value)? {
+        zero if zero == T::default() => Err(format!("{flag} is 0, the least is 1")),
+        number => Ok(number),
+    }
+}
+
+fn seconds(flag: &str, value: &str) -> Result<Duration, String> {
+    let seconds: f64 = number(flag, value)?;
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(time) if !time.is_zero() && seconds <= 1e6 => Ok(time),
+        _ => Err(format!("{flag} {value} is not between 0 and 1000000")),
+    }
+}
+
+fn keys(path: &str) -> Result<HashSet<String>, String> {
+    let text = std::fs::read_to_string(path).map_err(|why| format!("--api-keys {path}: {why}"))?;
+    let lines = text.lines().map(str::trim);
+    let keys: HashSet<String> = lines
+        .filter(|line| !line.is_empty())
+        .map(str::to_string)
+        .collect();
+    match keys.is_empty() {
+        true => Err(format!("--api-keys {path}: the file has no key")),
+        false => Ok(keys),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Option<Config>, String> {
+        Config::parse(line.split(' ').map(str::to_string))
+    }
+
+    #[test]
+    fn the_name_is_the_last_part_of_the_path() {
+        let config = parse("--model /models/tiny.gguf --option threads=2")
+            .unwrap()
+            .unwrap();
+        assert_eq!(config.name, "tiny");
+        assert_eq!(config.options, [("threads".into(), "2".into())]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (line, word) in [
+            ("--listen 1.2.3.4:5", "--model"),
+            ("--model a --listen here", "here"),
+            ("--model a --max-requests 0", "least is 1"),
+            ("--model a --deadline -1", "--deadline"),
+            ("--model a --deadline nan", "--deadline"),
+            ("--model a --option threads", "KEY=VALUE"),
+            ("--model a --api-keys /nowhere/keys", "/nowhere/keys"),
+            ("--model a --colour red", "--colour"),
+            ("--model", "needs a value"),
+        ] {
+            let why = parse(line).unwrap_err();
+            assert!(why.contains(word), "{line}: {why}");
+        }
+        assert!(parse("--help").unwrap().is_none());
+    }
+
+    #[test]
+    fn help_names_every_option() {
+        let source = include_str!("config.rs");
+        let flags = source
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("\"--")?.split_once("\" =>"));
+        let mut count = 0;
+        for (flag, _) in flags {
+            assert!(HELP.contains(&format!("--{flag} ")), "--{flag}");
+            count += 1;
+        }
+        assert!(count > 15);
+    }
+}

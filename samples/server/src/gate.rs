@@ -1,0 +1,138 @@
+//! How many requests are in the house, and the end of the day.
+//!
+//! ```text
+//!   Open ── refuse() ──> Refusing ── end() ──> Over
+//!   takes up to `limit`  503 for new ones,     what still runs is given up
+//!   429 beyond           the others go on
+//! ```
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::{watch, OwnedSemaphorePermit, Semaphore};
+
+use crate::failure::{Failure, Kind, Result};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
+enum Phase {
+    Open,
+    Refusing,
+    Over,
+}
+
+#[derive(Debug)]
+pub struct Gate {
+    places: Arc<Semaphore>,
+    limit: u32,
+    phase: watch::Sender<Phase>,
+}
+
+/// A place in the house; it is free again when this is dropped.
+#[derive(Debug)]
+pub struct Ticket {
+    deadline: Instant,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Gate {
+    pub fn new(limit: u32) -> Gate {
+        Gate {
+            places: Arc::new(Semaphore::new(limit as usize)),
+            limit,
+            phase: watch::Sender::new(Phase::Open),
+        }
+    }
+
+    /// Takes a request in, which then has this time.
+    pub fn enter(&self, time: Duration) -> Result<Ticket> {
+        let place = self.places.clone().try_acquire_owned();
+        // In this order: whoever sees all places free after refuse() knows that nobody comes in any more.
+        if self.is_refusing() {
+            return Err(Failure::stopping());
+        }
+        let place = place.map_err(|_| {
+            let message = format!("{} requests are being answered already", self.limit);
+            Failure::new(Kind::Overloaded, message)
+        })?;
+        Ok(Ticket {
+            deadline: Instant::now() + time,
+            _place: place,
+        })
+    }
+
+    pub fn in_flight(&self) -> usize {
+        (self.limit as usize).saturating_sub(self.places.available_permits())
+    }
+
+    pub fn refuse(&self) {
+        self.phase.send_if_modified(|phase| {
+            let open = *phase == Phase::Open;
+            if open {
+                *phase = Phase::Refusing;
+            }
+            open
+        });
+    }
+
+    pub fn is_refusing(&self) -> bool {
+        *self.phase.borrow() >= Phase::Refusing
+    }
+
+    pub fn end(&self) {
+        self.phase.send_replace(Phase::Over);
+    }
+
+    /// Ready when what still runs is to be given up.
+    pub async fn over(&self) {
+        let mut phase = self.phase.subscribe();
+        // The sender lives as long as self.
+        let _ = phase.wait_for(|phase| *phase == Phase::Over).await;
+    }
+
+    /// Ready when nobody is in the house.
+    pub async fn empty(&self) {
+        let _ = self.places.acquire_many(self.limit).await;
+    }
+}
+
+impl Ticket {
+    /// What is left of its time; at least a millisecond, so that the engine is who ends it.
+    pub fn left(&self) -> Duration {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        left.max(Duration::from_millis(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIME: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn beyond_the_limit_is_overload_and_a_dropped_ticket_is_a_free_place() {
+        let gate = Gate::new(2);
+        let first = gate.enter(TIME).unwrap();
+        let _second = gate.enter(TIME).unwrap();
+        assert_eq!(gate.enter(TIME).unwrap_err().kind, Kind::Overloaded);
+        drop(first);
+        assert_eq!(gate.in_flight(), 1);
+        assert!(gate.enter(TIME).is_ok());
+    }
+
+    #[tokio::test]
+    async fn who_is_in_when_it_refuses_may_stay() {
+        let gate = Gate::new(2);
+        let ticket = gate.enter(TIME).unwrap();
+        gate.refuse();
+        assert_eq!(gate.enter(TIME).unwrap_err().kind, Kind::Stopping);
+        assert_eq!(gate.in_flight(), 1);
+        drop(ticket);
+        gate.empty().await;
+        gate.end();
+        gate.over().await;
+        gate.refuse(); // does not open it again
+        assert!(gate.is_refusing());
+        gate.over().await;
+    }
+}

@@ -1,0 +1,30 @@
+//! A service over libprefix; `README.md` says what it answers and how.
+//!
+//! ```text
+//!   serve.rs     connections, and their end
+//!   router.rs    which path is whose; dialect.rs: failures as each API writes them
+//!   cohere.rs, tei.rs, openai/    requests and answers of each API
+//!   ranking.rs, vectors.rs, classes.rs    what they share
+//!   app.rs       one request: key, place, body, task; gate.rs, tenants.rs, body.rs
+//! ```
+
+pub mod app;
+pub mod body;
+pub mod classes;
+pub mod cohere;
+pub mod config;
+pub mod dialect;
+pub mod failure;
+pub mod gate;
+pub mod ids;
+pub mod metrics;
+pub mod model;
+pub mod openai;
+pub mod ranking;
+pub mod router;
+pub mod serve;
+pub mod stalled;
+pub mod status;
+pub mod tei;
+pub mod tenants;
+pub mod vectors;

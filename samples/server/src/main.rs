@@ -1,0 +1,77 @@
+//! The program: reads the command line, loads the model, serves until SIGTERM or SIGINT.
+
+use std::process::ExitCode;
+
+use prefix::{Engine, Options, Tokenizer};
+use prefix_server::app::{App, Shared};
+use prefix_server::config::{Config, HELP};
+use prefix_server::{router, serve};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{signal, SignalKind};
+
+fn main() -> ExitCode {
+    let config = match Config::parse(std::env::args().skip(1)) {
+        Ok(Some(config)) => config,
+        Ok(None) => {
+            print!("{HELP}");
+            return ExitCode::SUCCESS;
+        }
+        Err(why) => {
+            eprintln!("prefix-server: {why}");
+            return ExitCode::from(2);
+        }
+    };
+    let done = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|why| why.to_string())
+        .and_then(|runtime| runtime.block_on(run(config)));
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("prefix-server: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(config: Config) -> Result<(), String> {
+    let text = |why: &dyn std::fmt::Display| why.to_string();
+    // The port first: whether it is free is known at once.
+    let listen = config.listen;
+    let listener = TcpListener::bind(listen)
+        .await
+        .map_err(|why| format!("{listen}: {why}"))?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(|why| text(&why))?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(|why| text(&why))?;
+    let app = tokio::select! {
+        app = load(config) => app?,
+        _ = terminate.recv() => return Ok(()),
+        _ = interrupt.recv() => return Ok(()),
+    };
+    let address = listener.local_addr().map_err(|why| text(&why))?;
+    println!("prefix-server: {} at http://{address}", app.config.name);
+    let stop = async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        eprintln!("prefix-server: stopping");
+    };
+    serve::serve(listener, router::router(app.clone()), app, stop).await;
+    Ok(())
+}
+
+async fn load(config: Config) -> Result<Shared, String> {
+    let mut options = Options::new().map_err(|why| why.to_string())?;
+    for (key, value) in &config.options {
+        options
+            .put(key, value)
+            .map_err(|why| format!("--option {key}={value}: {why}"))?;
+    }
+    let failed = |why: prefix::Error| format!("{}: {why}", config.model.display());
+    let tokenizer = Tokenizer::open(&config.model).map_err(failed)?;
+    let loading = Engine::load(&config.model, Some(&options)).map_err(failed)?;
+    let engine = loading.await.map_err(failed)?;
+    App::new(engine, tokenizer, config).map_err(|why| why.message)
+}

@@ -1,0 +1,97 @@
+//! What the service counts itself, in Prometheus text format; the engine's own numbers go in front of it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+#[derive(Debug, Default)]
+pub struct Metrics {
+    pub connections: AtomicU64,
+    pub connections_total: AtomicU64,
+    /// Requests whose client went away before the answer, or before its end.
+    pub disconnects: AtomicU64,
+    /// Connections that were closed since nobody read.
+    pub stalled: AtomicU64,
+    answers: Mutex<Answers>,
+}
+
+#[derive(Debug, Default)]
+struct Answers {
+    by_path: BTreeMap<(String, u16), (u64, Duration)>,
+}
+
+impl Metrics {
+    pub fn answered(&self, path: &str, code: u16, time: Duration) {
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let entry = answers.by_path.entry((path.to_string(), code)).or_default();
+        entry.0 += 1;
+        entry.1 += time;
+    }
+
+    pub fn text(&self, in_flight: usize, tenants: usize) -> String {
+        let mut out = String::new();
+        let load = |number: &AtomicU64| number.load(Ordering::Relaxed);
+        let mut single = |name: &str, kind: &str, help: &str, value: u64| {
+            let _ = writeln!(
+                out,
+                "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}"
+            );
+        };
+        single(
+            "prefix_server_in_flight",
+            "gauge",
+            "Requests that were taken and are not answered yet.",
+            in_flight as u64,
+        );
+        single(
+            "prefix_server_tenants",
+            "gauge",
+            "Namespaces of keys and salts that are open.",
+            tenants as u64,
+        );
+        single(
+            "prefix_server_connections",
+            "gauge",
+            "Connections that are open.",
+            load(&self.connections),
+        );
+        single(
+            "prefix_server_connections_total",
+            "counter",
+            "Connections that were taken.",
+            load(&self.connections_total),
+        );
+        single(
+            "prefix_server_disconnects_total",
+            "counter",
+            "Requests whose client went away before the end of the answer.",
+            load(&self.disconnects),
+        );
+        single(
+            "prefix_server_stalled_total",
+            "counter",
+            "Connections that were closed since their client did not read.",
+            load(&self.stalled),
+        );
+        let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = "prefix_server_answers_total";
+        let _ = writeln!(out, "# HELP {name} Answers by path and status code.");
+        let _ = writeln!(out, "# TYPE {name} counter");
+        for ((path, code), (count, _)) in &answers.by_path {
+            let _ = writeln!(out, "{name}{{path=\"{path}\",code=\"{code}\"}} {count}");
+        }
+        let name = "prefix_server_answer_seconds_total";
+        let _ = writeln!(
+            out,
+            "# HELP {name} Time until the head of the answer by path and status code."
+        );
+        let _ = writeln!(out, "# TYPE {name} counter");
+        for ((path, code), (_, time)) in &answers.by_path {
+            let seconds = time.as_secs_f64();
+            let _ = writeln!(out, "{name}{{path=\"{path}\",code=\"{code}\"}} {seconds}");
+        }
+        out
+    }
+}

@@ -1,0 +1,407 @@
+//! Texts that the model writes; what completions and chats share.
+//!
+//! ```text
+//!   asked ──> task ──> nothing yet │ failed: a status code and an error
+//!                                  │ a first piece, or the end: 200, then
+//!                      stream      │ data: {...piece...}   until every text has its finish_reason
+//!                                  │ data: {"error": ...}  when one fails in the middle
+//!                                  │ data: [DONE]
+//! ```
+//!
+//! The client that goes away drops the answer, which drops the task, which cancels it.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+
+use axum::body::Body;
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::response::{IntoResponse, Response};
+use axum::Json;
+use futures_util::stream;
+use prefix::{EventKind, EventStream, Finish, Task, TaskKind};
+use serde::Deserialize;
+use serde_json::{json, Value};
+
+use crate::app::{self, Call};
+use crate::dialect::Dialect;
+use crate::failure::{Failure, Kind, Result};
+use crate::ids;
+
+/// What both APIs let a caller set. What this service cannot do is refused, not passed over.
+#[derive(Debug, Default, Deserialize)]
+pub struct Asked {
+    pub model: Option<String>,
+    max_tokens: Option<usize>,
+    max_completion_tokens: Option<usize>,
+    temperature: Option<f64>,
+    top_p: Option<f64>,
+    top_k: Option<i64>,
+    min_p: Option<f64>,
+    repetition_penalty: Option<f64>,
+    presence_penalty: Option<f64>,
+    frequency_penalty: Option<f64>,
+    seed: Option<i64>,
+    stop: Option<Stop>,
+    ignore_eos: Option<bool>,
+    n: Option<usize>,
+    best_of: Option<usize>,
+    logprobs: Option<Value>,
+    logit_bias: Option<Value>,
+    response_format: Option<Format>,
+    tool_choice: Option<Value>,
+    #[serde(default)]
+    stream: bool,
+    stream_options: Option<StreamOptions>,
+    /// vLLM's: requests with another one share nothing with this.
+    cache_salt: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged, expecting = "stop is a text or a list of texts")]
+enum Stop {
+    One(String),
+    Many(Vec<String>),
+}
+
+#[derive(Debug, Deserialize)]
+struct Format {
+    #[serde(rename = "type")]
+    kind: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct StreamOptions {
+    #[serde(default)]
+    include_usage: bool,
+}
+
+/// How an API writes answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Api {
+    Completions,
+    Chat,
+}
+
+impl Api {
+    fn kind(self) -> TaskKind {
+        match self {
+            Api::Completions => TaskKind::Generate,
+            Api::Chat => TaskKind::Chat,
+        }
+    }
+
+    fn id(self) -> &'static str {
+        match self {
+            Api::Completions => "cmpl",
+            Api::Chat => "chatcmpl",
+        }
+    }
+
+    fn object(self, streamed: bool) -> &'static str {
+        match (self, streamed) {
+            (Api::Completions, _) => "text_completion",
+            (Api::Chat, false) => "chat.completion",
+            (Api::Chat, true) => "chat.completion.chunk",
+        }
+    }
+
+    fn whole(self, index: usize, text: &str, finish: &str) -> Value {
+        let mut choice = json!({"index": index, "logprobs": null, "finish_reason": finish});
+        match self {
+            Api::Completions => choice["text"] = json!(text),
+            Api::Chat => choice["message"] = json!({"role": "assistant", "content": text}),
+        }
+        choice
+    }
+
+    /// A piece of a text; the first of a chat says whose turn it is.
+    fn piece(self, index: usize, text: &str, first: bool) -> Value {
+        let mut choice = json!({"index": index, "logprobs": null, "finish_reason": null});
+        match (self, first) {
+            (Api::Completions, _) => choice["text"] = json!(text),
+            (Api::Chat, true) => choice["delta"] = json!({"role": "assistant", "content": text}),
+            (Api::Chat, false) => choice["delta"] = json!({"content": text}),
+        }
+        choice
+    }
+
+    fn end(self, index: usize, finish: &str) -> Value {
+        let mut choice = json!({"index": index, "logprobs": null, "finish_reason": finish});
+        match self {
+            Api::Completions => choice["text"] = json!(""),
+            Api::Chat => choice["delta"] = json!({}),
+        }
+        choice
+    }
+}
+
+impl Asked {
+    fn check(&self) -> Result<()> {
+        let one = |field, n: Option<usize>| match n {
+            None | Some(1) => Ok(()),
+            Some(n) => Err(Failure::field(field, format!("is {n}; only 1 is served"))),
+        };
+        one("n", self.n)?;
+        one("best_of", self.best_of)?;
+        let none = |field, is_set: bool| match is_set {
+            false => Ok(()),
+            true => Err(Failure::field(field, "is not served")),
+        };
+        let wanted = |value: &Option<Value>| {
+            let none = [json!(null), json!(false), json!({})];
+            value.as_ref().is_some_and(|value| !none.contains(value))
+        };
+        none("logprobs", wanted(&self.logprobs))?;
+        none("logit_bias", wanted(&self.logit_bias))?;
+        none(
+            "presence_penalty",
+            self.presence_penalty.unwrap_or(0.0) != 0.0,
+        )?;
+        none(
+            "frequency_penalty",
+            self.frequency_penalty.unwrap_or(0.0) != 0.0,
+        )?;
+        let choice = self.tool_choice.as_ref();
+        let free = [json!(null), json!("none"), json!("auto")];
+        none(
+            "tool_choice",
+            choice.is_some_and(|choice| !free.contains(choice)),
+        )?;
+        let format = self.response_format.as_ref();
+        none("response_format", format.is_some_and(|f| f.kind != "text"))
+    }
+
+    fn options(&self, call: &Call, api: Api) -> Result<prefix::Options> {
+        let length = match (api, self.max_completion_tokens.or(self.max_tokens)) {
+            (_, Some(0)) => return Err(Failure::field("max_tokens", "is 0, the least is 1")),
+            (_, Some(n)) => n,
+            (Api::Completions, None) => 16,
+            (Api::Chat, None) => call.app.config.chat_tokens,
+        };
+        let mut options = call.options()?.set("max_tokens", length)?;
+        options.put("truncate", "off")?;
+        options.put("stream", self.stream)?;
+        // The API's default; the library's is 0.
+        options.put("temperature", self.temperature.unwrap_or(1.0))?;
+        for (key, value) in [
+            ("top_p", self.top_p),
+            ("min_p", self.min_p),
+            ("repetition_penalty", self.repetition_penalty),
+        ] {
+            if let Some(value) = value {
+                options.put(key, value)?;
+            }
+        }
+        if let Some(k) = self.top_k {
+            options.put("top_k", k.max(0))?; // -1 stands for all
+        }
+        if let Some(seed) = self.seed {
+            options.put("seed", seed)?;
+        }
+        if let Some(on) = self.ignore_eos {
+            options.put("ignore_eos", on)?;
+        }
+        if let Some(stop) = &self.stop {
+            let texts = match stop {
+                Stop::One(text) => std::slice::from_ref(text),
+                Stop::Many(texts) => texts,
+            };
+            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+            options.put("stop", &texts[..])?;
+        }
+        Ok(options)
+    }
+}
+
+/// Writes a text for each item: a prompt, or messages as JSON.
+pub async fn write(mut call: Call, api: Api, asked: Asked, items: Vec<String>) -> Result<Response> {
+    super::check_model(&call.app, asked.model.as_deref())?;
+    asked.check()?;
+    if !call.app.model.logits {
+        let message = "the model embeds or classifies; it does not write";
+        return Err(Failure::new(Kind::NotServed, message));
+    }
+    if let Some(salt) = &asked.cache_salt {
+        call.salt(salt)?;
+    }
+    let options = asked.options(&call, api)?;
+    let name = call.app.config.name.clone();
+    let head = json!({"id": ids::next(api.id()), "object": api.object(asked.stream), "created": ids::now(), "model": name});
+    if !asked.stream {
+        let task = call
+            .run_task(api.kind(), options, move |builder| {
+                builder.add(&items).map(drop)
+            })
+            .await?;
+        let choices = (0..task.len()).map(|item| {
+            let finish = finish_of(task.info(item)?.finish);
+            Ok(api.whole(item, &task.text(item)?, finish))
+        });
+        let choices: Vec<Value> = choices.collect::<Result<_>>()?;
+        let mut answer = head;
+        answer["choices"] = json!(choices);
+        answer["usage"] = usage(&task)?;
+        return Ok(Json(answer).into_response());
+    }
+    let task = call
+        .start_task(api.kind(), options, move |builder| {
+            builder.add(&items).map(drop)
+        })
+        .await?;
+    let mut flow = Flow {
+        api,
+        head,
+        with_usage: asked.stream_options.is_some_and(|o| o.include_usage),
+        begun: vec![false; task.len()],
+        unfinished: task.len(),
+        events: task.event_stream(),
+        task,
+        ready: VecDeque::new(),
+        is_over: false,
+        call,
+    };
+    // What fails before a word is there has a status code of its own.
+    if let Some(failure) = flow.advance().await {
+        flow.is_over = true;
+        return Err(failure);
+    }
+    let pieces = stream::unfold(flow, |mut flow| async move {
+        let piece = flow.next().await?;
+        Some((Ok::<_, std::convert::Infallible>(piece), flow))
+    });
+    let kind = [
+        (CONTENT_TYPE, "text/event-stream"),
+        (CACHE_CONTROL, "no-cache"),
+    ];
+    Ok((kind, Body::from_stream(pieces)).into_response())
+}
+
+/// An answer that is being written.
+struct Flow {
+    api: Api,
+    head: Value,
+    with_usage: bool,
+    /// Of each text whether a piece of it was sent.
+    begun: Vec<bool>,
+    unfinished: usize,
+    events: EventStream,
+    task: Task,
+    ready: VecDeque<String>,
+    is_over: bool,
+    call: Call,
+}
+
+impl Flow {
+    /// The next lines to send; `None` at the end.
+    async fn next(&mut self) -> Option<String> {
+        loop {
+            if let Some(lines) = self.ready.pop_front() {
+                return Some(lines);
+            }
+            if self.is_over {
+                return None;
+            }
+            if let Some(failure) = self.advance().await {
+                self.is_over = true;
+                self.send(&Dialect::OpenAi.body(&failure));
+            }
+        }
+    }
+
+    /// Reads events until there is something to send, or a failure.
+    async fn advance(&mut self) -> Option<Failure> {
+        while self.ready.is_empty() && !self.is_over {
+            let event = tokio::select! {
+                event = self.events.next_event() => event,
+                () = self.call.app.gate.over() => return Some(Failure::stopping()),
+            };
+            let done = match event {
+                Some(Ok(event)) => self.take(event.request, event.kind),
+                Some(Err(error)) => Err(error.into()),
+                None => Err(Failure::internal("a text has no end")),
+            };
+            if let Err(failure) = done {
+                return Some(failure);
+            }
+        }
+        None
+    }
+
+    fn take(&mut self, item: usize, event: EventKind) -> Result<()> {
+        match event {
+            EventKind::Text(text) => {
+                let first = self
+                    .begun
+                    .get_mut(item)
+                    .map(|begun| !std::mem::replace(begun, true));
+                let choice = self.api.piece(item, &text, first.unwrap_or(false));
+                self.send_choice(choice);
+            }
+            EventKind::Finished { .. } => {
+                let finish = finish_of(self.task.info(item)?.finish);
+                self.send_choice(self.api.end(item, finish));
+                self.unfinished = self.unfinished.saturating_sub(1);
+                if self.unfinished == 0 {
+                    if self.with_usage {
+                        let mut last = self.head.clone();
+                        last["choices"] = json!([]);
+                        last["usage"] = usage(&self.task)?;
+                        self.send(&last);
+                    }
+                    self.ready.push_back("data: [DONE]\n\n".into());
+                    self.is_over = true;
+                }
+            }
+            EventKind::Failed { .. } => {
+                return Err(match self.task.first_failure()? {
+                    Some((item, error)) => app::at(item, self.task.len(), error),
+                    None => Failure::internal("a failure without its reason"),
+                });
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn send_choice(&mut self, choice: Value) {
+        let mut chunk = self.head.clone();
+        chunk["choices"] = json!([choice]);
+        self.send(&chunk);
+    }
+
+    fn send(&mut self, chunk: &Value) {
+        self.ready.push_back(format!("data: {chunk}\n\n"));
+    }
+}
+
+impl Drop for Flow {
+    fn drop(&mut self) {
+        if !self.is_over {
+            let metrics = &self.call.app.metrics;
+            metrics.disconnects.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+fn finish_of(finish: Finish) -> &'static str {
+    match finish {
+        Finish::Length => "length",
+        _ => "stop",
+    }
+}
+
+fn usage(task: &Task) -> Result<Value> {
+    let (mut prompt, mut cached, mut new) = (0, 0, 0);
+    for item in 0..task.len() {
+        let info = task.info(item)?;
+        prompt += info.prompt_tokens;
+        cached += info.cached_tokens + info.shared_tokens;
+        new += info.generated_tokens;
+    }
+    Ok(json!({
+        "prompt_tokens": prompt,
+        "completion_tokens": new,
+        "total_tokens": prompt + new,
+        "prompt_tokens_details": {"cached_tokens": cached},
+    }))
+}

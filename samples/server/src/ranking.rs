@@ -1,0 +1,123 @@
+//! Documents in the order of how well they fit a query; what all rerank APIs share.
+
+use prefix::{TaskKind, Tokenizer};
+use serde::Deserialize;
+
+use crate::app::Call;
+use crate::failure::{Failure, Result};
+
+/// What to do with texts that are too long for the model.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Cut {
+    /// They are refused.
+    Off,
+    #[default]
+    Right,
+    Left,
+}
+
+impl Cut {
+    /// The value of the option `truncate`.
+    pub fn option(self) -> &'static str {
+        match self {
+            Cut::Off => "off",
+            Cut::Right => "right",
+            Cut::Left => "left",
+        }
+    }
+}
+
+#[derive(Debug)]
+pub struct Query {
+    pub query: String,
+    pub documents: Vec<String>,
+    pub top_n: Option<usize>,
+    /// Scores as the model has them, not between 0 and 1.
+    pub raw: bool,
+    pub cut: Cut,
+    /// Documents are cut to so many tokens first.
+    pub document_tokens: Option<usize>,
+}
+
+#[derive(Debug)]
+pub struct Ranking {
+    /// From best to worst.
+    pub places: Vec<prefix::Ranked>,
+    /// The texts, for those who want them back.
+    pub documents: Vec<String>,
+    /// Tokens of all prompts.
+    pub tokens: u64,
+}
+
+#[derive(Deserialize)]
+struct TaskInfo {
+    method: String,
+}
+
+pub async fn rank(call: &Call, query: Query) -> Result<Ranking> {
+    let app = &call.app;
+    if query.query.is_empty() {
+        return Err(Failure::field("query", "is empty"));
+    }
+    app.check_count("documents", query.documents.len())?;
+    let mut options = call.options()?.set("truncate", query.cut.option())?;
+    if let Some(recipe) = &app.config.rerank_recipe {
+        options.put("recipe", recipe)?;
+    }
+    if let Some(n) = query.top_n {
+        // 0 stands for all of them.
+        options.put("top_n", n.max(1))?;
+    }
+    if query.raw {
+        options.put("raw", true)?;
+    }
+    let (asked, limit) = (query.query, query.document_tokens);
+    let documents = std::sync::Arc::new(query.documents);
+    let (texts, tokenizer) = (documents.clone(), app.tokenizer.clone());
+    let task = call
+        .run_task(TaskKind::Rerank, options, move |builder| {
+            let firsts = [asked.as_str()];
+            match limit {
+                Some(limit) => {
+                    let texts = cut(&tokenizer, &texts, limit)?;
+                    builder.add_product(&firsts, &texts).map(drop)
+                }
+                None => builder.add_product(&firsts, &texts).map(drop),
+            }
+        })
+        .await?;
+    let mut places = task.ranking(0..task.len())?;
+    // What the clients of these APIs expect lies between 0 and 1; a mean log-probability becomes a probability.
+    let info: TaskInfo = serde_json::from_str(&task.info_json()?).map_err(Failure::internal)?;
+    if info.method == "likelihood" && !query.raw {
+        for place in &mut places {
+            place.score = place.score.exp();
+        }
+    }
+    Ok(Ranking {
+        places,
+        tokens: task.totals()?.tokens_given,
+        documents: std::sync::Arc::try_unwrap(documents).unwrap_or_else(|shared| (*shared).clone()),
+    })
+}
+
+/// The beginnings of texts that are so many tokens long.
+fn cut<'t>(
+    tokenizer: &Tokenizer,
+    texts: &'t [String],
+    limit: usize,
+) -> prefix::Result<Vec<&'t str>> {
+    let shorten = |text: &'t String| -> prefix::Result<&'t str> {
+        // A token has at least one byte.
+        if text.len() <= limit {
+            return Ok(text);
+        }
+        let encoding = tokenizer.encode_ranges(text, prefix::text::Special::Literal)?;
+        let end = encoding
+            .ranges
+            .get(limit)
+            .map_or(text.len(), |range| range.start);
+        Ok(text.get(..end).unwrap_or(text))
+    };
+    texts.iter().map(shorten).collect()
+}

@@ -1,0 +1,97 @@
+//! Which path is whose.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use axum::extract::{DefaultBodyLimit, MatchedPath, Request, State};
+use axum::http::header::CONNECTION;
+use axum::http::HeaderValue;
+use axum::middleware::{from_fn_with_state, map_response, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use axum::Router;
+use futures_util::FutureExt;
+
+use crate::app::Shared;
+use crate::dialect::Dialect;
+use crate::failure::{Failure, Kind};
+use crate::{cohere, openai, status, tei};
+
+pub fn router(app: Shared) -> Router {
+    let rerank = Router::new()
+        .route("/v1/rerank", post(cohere::rerank))
+        .route("/v2/rerank", post(cohere::rerank));
+    let tei = Router::new()
+        .route("/rerank", post(tei::rerank))
+        .route("/embed", post(tei::embed))
+        .route("/predict", post(tei::predict))
+        .route("/info", get(tei::info));
+    let openai = Router::new()
+        .route("/v1/completions", post(openai::completions::create))
+        .route("/v1/chat/completions", post(openai::chat::create))
+        .route("/v1/embeddings", post(openai::embeddings::create))
+        .route("/v1/models", get(openai::models::list))
+        .route("/v1/models/{name}", get(openai::models::one))
+        .route("/health", get(status::health))
+        .route("/metrics", get(status::metrics))
+        .fallback(async |request: Request| {
+            let message = format!("there is no path {}", request.uri().path());
+            Failure::new(Kind::NotFound, message)
+        });
+    spoken(rerank, Dialect::Rerank)
+        .merge(spoken(tei, Dialect::Tei))
+        .merge(spoken(openai, Dialect::OpenAi))
+        .layer(DefaultBodyLimit::disable()) // body.rs has the limit
+        .layer(from_fn_with_state(app.clone(), watch))
+        .with_state(app)
+}
+
+/// Failures of these paths are written in this dialect.
+fn spoken(router: Router<Shared>, dialect: Dialect) -> Router<Shared> {
+    router
+        .method_not_allowed_fallback(async |request: Request| {
+            let message = format!("{} is not what this path takes", request.method());
+            Failure::new(Kind::Method, message)
+        })
+        .layer(map_response(move |response: Response| {
+            dialect.render(response)
+        }))
+}
+
+/// Counts answers, and those that nobody waited for. A panic is an answer, too.
+async fn watch(State(app): State<Shared>, request: Request, next: Next) -> Response {
+    let path = request.extensions().get::<MatchedPath>();
+    let path = path.map_or("other", MatchedPath::as_str).to_string();
+    let waiting = Waiting(&app);
+    let begin = Instant::now();
+    let answer = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+    let mut response = answer.unwrap_or_else(|_| {
+        Dialect::OpenAi.response(&Failure::internal(
+            "it gave up in the middle of the request",
+        ))
+    });
+    waiting.answered();
+    app.metrics
+        .answered(&path, response.status().as_u16(), begin.elapsed());
+    if app.gate.is_refusing() {
+        let close = HeaderValue::from_static("close");
+        response.headers_mut().insert(CONNECTION, close);
+    }
+    response.into_response()
+}
+
+/// Counts a disconnect when it is dropped unanswered.
+struct Waiting<'a>(&'a Shared);
+
+impl Waiting<'_> {
+    fn answered(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.metrics.disconnects.fetch_add(1, Ordering::Relaxed);
+    }
+}

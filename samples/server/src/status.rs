@@ -1,0 +1,28 @@
+//! `/health` and `/metrics`.
+
+use axum::extract::State;
+use axum::http::{header, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::Json;
+use prefix::EngineState;
+use serde_json::json;
+
+use crate::app::Shared;
+use crate::failure::Result;
+
+/// 200 while requests are taken; 503 when the service stops or the engine has failed.
+pub async fn health(State(app): State<Shared>) -> Response {
+    let (code, status) = match app.engine.state() {
+        _ if app.gate.is_refusing() => (StatusCode::SERVICE_UNAVAILABLE, "stopping"),
+        EngineState::Ready => (StatusCode::OK, "ok"),
+        _ => (StatusCode::SERVICE_UNAVAILABLE, "failed"),
+    };
+    (code, Json(json!({"status": status}))).into_response()
+}
+
+pub async fn metrics(State(app): State<Shared>) -> Result<Response> {
+    let engine = app.engine.metrics_text()?;
+    let own = app.metrics.text(app.gate.in_flight(), app.tenants.len());
+    let kind = "text/plain; version=0.0.4; charset=utf-8";
+    Ok(([(header::CONTENT_TYPE, kind)], engine + &own).into_response())
+}

@@ -1,0 +1,203 @@
+//! `/rerank`, `/embed`, `/predict` and `/info`, as the clients of text-embeddings-inference ask.
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::Json;
+use serde::Deserialize;
+use serde_json::{json, Value};
+
+use crate::app::{Call, Shared};
+use crate::classes::{classify, Class};
+use crate::failure::{Failure, Result};
+use crate::ranking::{rank, Cut, Query};
+use crate::vectors::{embed as vectors, Input};
+
+/// The fields that all of them have.
+#[derive(Debug, Deserialize)]
+struct Common {
+    #[serde(default)]
+    truncate: Option<bool>,
+    #[serde(default)]
+    truncation_direction: Direction,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+enum Direction {
+    #[serde(alias = "left")]
+    Left,
+    #[default]
+    #[serde(alias = "right")]
+    Right,
+}
+
+impl Common {
+    fn cut(&self) -> Cut {
+        match (self.truncate, self.truncation_direction) {
+            (Some(true), Direction::Right) => Cut::Right,
+            (Some(true), Direction::Left) => Cut::Left,
+            _ => Cut::Off,
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct RerankAsked {
+    query: String,
+    texts: Vec<String>,
+    #[serde(default)]
+    raw_scores: bool,
+    #[serde(default)]
+    return_text: bool,
+    #[serde(flatten)]
+    common: Common,
+}
+
+pub async fn rerank(
+    State(app): State<Shared>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<Value>> {
+    let (call, asked): (Call, RerankAsked) = Call::begin(&app, &headers, body).await?;
+    let query = Query {
+        query: asked.query,
+        documents: asked.texts,
+        top_n: None,
+        raw: asked.raw_scores,
+        cut: asked.common.cut(),
+        document_tokens: None,
+    };
+    let ranking = rank(&call, query).await?;
+    let places = ranking.places.iter().map(|place| {
+        let mut result = json!({"index": place.index, "score": place.score});
+        if asked.return_text {
+            result["text"] = json!(ranking.documents.get(place.index));
+        }
+        result
+    });
+    Ok(Json(places.collect()))
+}
+
+#[derive(Debug, Deserialize)]
+struct EmbedAsked {
+    inputs: Input,
+    normalize: Option<bool>,
+    dimensions: Option<usize>,
+    prompt_name: Option<String>,
+    #[serde(flatten)]
+    common: Common,
+}
+
+pub async fn embed(
+    State(app): State<Shared>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<Value>> {
+    let (call, asked): (Call, EmbedAsked) = Call::begin(&app, &headers, body).await?;
+    let asked = crate::vectors::Asked {
+        field: "inputs",
+        input: asked.inputs,
+        dimensions: asked.dimensions,
+        normalize: asked.normalize,
+        cut: asked.common.cut(),
+        prompt: asked.prompt_name,
+    };
+    let vectors = vectors(&call, asked).await?;
+    Ok(Json(
+        vectors.values.iter().map(|vector| json!(vector)).collect(),
+    ))
+}
+
+#[derive(Debug, Deserialize)]
+struct PredictAsked {
+    inputs: Classified,
+    #[serde(default)]
+    raw_scores: bool,
+    #[serde(flatten)]
+    common: Common,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "inputs are a text, or a list of lists of one text each"
+)]
+enum Classified {
+    Text(String),
+    /// The API's way to write one pair of texts.
+    Pair(Vec<String>),
+    Many(Vec<Vec<String>>),
+}
+
+pub async fn predict(
+    State(app): State<Shared>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<Value>> {
+    let (call, asked): (Call, PredictAsked) = Call::begin(&app, &headers, body).await?;
+    let pair = || {
+        Failure::field(
+            "inputs",
+            "pairs of texts are not classified; a batch is a list of lists of one text",
+        )
+    };
+    let (texts, single) = match asked.inputs {
+        Classified::Text(text) => (vec![text], true),
+        Classified::Pair(texts) if texts.len() == 1 => (texts, true),
+        Classified::Pair(_) => return Err(pair()),
+        Classified::Many(lists) => {
+            let one = |list: Vec<String>| <[String; 1]>::try_from(list).map(|[text]| text);
+            let texts: std::result::Result<Vec<_>, _> = lists.into_iter().map(one).collect();
+            (texts.map_err(|_| pair())?, false)
+        }
+    };
+    let classes = classify(&call, texts, asked.raw_scores, asked.common.cut()).await?;
+    let as_json = |classes: &Vec<Class>| -> Value {
+        let pairs = classes.iter();
+        pairs
+            .map(|class| json!({"score": class.score, "label": class.label}))
+            .collect()
+    };
+    Ok(Json(match (single, classes.first()) {
+        (true, Some(first)) => as_json(first),
+        _ => classes.iter().map(as_json).collect(),
+    }))
+}
+
+pub async fn info(State(app): State<Shared>) -> Json<Value> {
+    let config = &app.config;
+    let kind = match (app.model.head_labels().len(), app.model.logits) {
+        (0, true) => json!({"reranker": {"id2label": {}, "label2id": {}}}),
+        (0, false) => json!({"embedding": {"pooling": app.model.pooling()}}),
+        _ => {
+            let labels = app.model.head_labels();
+            let by_id: serde_json::Map<_, _> = labels
+                .iter()
+                .enumerate()
+                .map(|(i, label)| (i.to_string(), json!(label)))
+                .collect();
+            let by_label: serde_json::Map<_, _> = labels
+                .iter()
+                .enumerate()
+                .map(|(i, label)| (label.clone(), json!(i)))
+                .collect();
+            json!({"classifier": {"id2label": by_id, "label2id": by_label}})
+        }
+    };
+    Json(json!({
+        "model_id": config.name,
+        "model_sha": null,
+        "model_dtype": app.dtype,
+        "model_type": kind,
+        "max_concurrent_requests": config.max_requests,
+        "max_input_length": app.model.max_positions,
+        "max_batch_tokens": app.model.max_positions,
+        "max_batch_requests": null,
+        "max_client_batch_size": config.max_items,
+        "auto_truncate": false,
+        "tokenization_workers": 1,
+        "version": prefix::version().unwrap_or(""),
+        "sha": null,
+        "docker_label": null,
+    }))
+}
