@@ -46,9 +46,14 @@ impl Tenants {
 
     /// The key that a request brings; refused when a list of keys was given and does not have it.
     pub fn key(&self, headers: &HeaderMap) -> Result<Option<String>> {
-        let key = headers
-            .get(AUTHORIZATION)
-            .and_then(|value| value.to_str().ok())
+        let header = headers.get(AUTHORIZATION);
+        let header = header.map(|value| std::str::from_utf8(value.as_bytes()));
+        // Passed over, its owner would share with everybody who brings none.
+        let header = header.transpose().map_err(|_| {
+            let message = "the header \"Authorization\" is not text in UTF-8";
+            Failure::new(Kind::Unauthorized, message)
+        })?;
+        let key = header
             .and_then(|value| value.split_once(' '))
             .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
             .map(|(_, key)| key.trim().to_string())
