@@ -1,19 +1,14 @@
-"""The service asked by the clients of its peers, which read its answers strictly. PREFIX_SERVER names the program."""
+"""The service asked by the clients of its peers, which read its answers strictly."""
 
-import os
-import re
-import signal
-import subprocess
 import unittest
 import warnings
-from pathlib import Path
 
 import cohere
 import openai
 from huggingface_hub import InferenceClient
 
-ROOT = Path(__file__).resolve().parents[3]
-MODEL = ROOT / "build" / "models" / "SmolLM2-135M-Instruct.Q4_1.gguf"
+from service import Service
+
 DOCUMENTS = ["Paris is the capital of France.", "Bread is baked from flour.", "A tree has leaves."]
 
 
@@ -21,20 +16,14 @@ class Clients(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         warnings.simplefilter("ignore", ResourceWarning)  # of connections that clients leave open
-        command = [os.environ["PREFIX_SERVER"], "--model", MODEL, "--name", "small", "--listen", "127.0.0.1:0"]
-        cls.service = subprocess.Popen(command, stdout=subprocess.PIPE, text=True,
-                                       env={**os.environ, "LD_LIBRARY_PATH": str(ROOT / "build" / "lib")})
-        line = cls.service.stdout.readline()
-        cls.url = re.search(r"http://\S+", line)[0]
+        cls.service = Service()
+        cls.url = cls.service.url
         cls.openai = openai.OpenAI(base_url=f"{cls.url}/v1", api_key="one", max_retries=0)
 
     @classmethod
     def tearDownClass(cls):
         cls.openai.close()
-        cls.service.send_signal(signal.SIGTERM)
-        code = cls.service.wait()
-        cls.service.stdout.close()
-        assert code == 0, code
+        cls.service.stop()
 
     def test_openai_lists_the_model(self):
         self.assertEqual([model.id for model in self.openai.models.list()], ["small"])

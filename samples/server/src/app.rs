@@ -14,6 +14,7 @@ use crate::failure::{Failure, Kind, Result};
 use crate::gate::{Gate, Ticket};
 use crate::metrics::Metrics;
 use crate::model::Model;
+use crate::page::PageState;
 use crate::tenants::{Tenant, Tenants};
 
 /// The time that a request gives itself, if less than the service would.
@@ -29,6 +30,7 @@ pub struct App {
     pub gate: Gate,
     pub tenants: Tenants,
     pub metrics: Metrics,
+    pub page: PageState,
 }
 
 pub type Shared = Arc<App>;
@@ -49,6 +51,7 @@ impl App {
             gate: Gate::new(config.max_requests),
             tenants: Tenants::new(config.keys.clone(), config.max_tenants),
             metrics: Metrics::default(),
+            page: PageState::default(),
             engine,
             tokenizer,
             model,

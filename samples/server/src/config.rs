@@ -7,6 +7,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use crate::body::Limits;
+use crate::events::Dialect;
 
 pub const HELP: &str = "\
 prefix-server - rerank, embed, complete and chat over HTTP, with the library libprefix
@@ -21,6 +22,14 @@ usage: prefix-server --model PATH [options]
   --embed-recipe RECIPE     the same for vectors
   --labels A,B,...          classes for /predict when the model has no classification head
   --api-keys FILE           one key a line; requests without one of them are refused
+  --page on|off             a page at / that shows the cache and the requests; default on
+
+cache events over ZeroMQ, for routers:
+  --kv-events ADDRESS       where they are published, as 127.0.0.1:5557; default: nowhere
+  --kv-events-replay ADDR   where a router asks for those that it has missed
+  --kv-events-dialect NAME  vllm (default), sglang, vllm-array or sglang-array
+  --kv-events-topic TEXT    as kv@POD@MODEL; default: none
+  --kv-events-kept N        batches that can be asked for again; default 10000
 
 limits:
   --max-requests N          requests at a time, 429 beyond; default 256
@@ -35,6 +44,28 @@ limits:
   --drain-seconds N         after SIGTERM, time for what runs; default 30
 ";
 
+/// Cache events; without an address none are published.
+#[derive(Debug, Clone)]
+pub struct Events {
+    pub publish: Option<SocketAddr>,
+    pub replay: Option<SocketAddr>,
+    pub dialect: Dialect,
+    pub topic: String,
+    pub kept: usize,
+}
+
+impl Default for Events {
+    fn default() -> Events {
+        Events {
+            publish: None,
+            replay: None,
+            dialect: Dialect::default(),
+            topic: String::new(),
+            kept: 10_000, // as vLLM
+        }
+    }
+}
+
 #[derive(Debug, Clone)]
 pub struct Config {
     pub model: PathBuf,
@@ -45,6 +76,8 @@ pub struct Config {
     pub embed_recipe: Option<String>,
     pub labels: Vec<String>,
     pub keys: Option<HashSet<String>>,
+    pub page: bool,
+    pub events: Events,
     pub max_requests: u32,
     pub max_connections: usize,
     pub max_items: usize,
@@ -70,6 +103,8 @@ impl Config {
             embed_recipe: None,
             labels: Vec::new(),
             keys: None,
+            page: true,
+            events: Events::default(),
             max_requests: 256,
             max_connections: 1024,
             max_items: 1024,
@@ -102,6 +137,9 @@ impl Config {
         for (flag, value) in pairs {
             config.set(&flag, value)?;
         }
+        if config.events.replay.is_some() && config.events.publish.is_none() {
+            return Err("--kv-events-replay needs --kv-events".into());
+        }
         Ok(Some(config))
     }
 
@@ -119,6 +157,18 @@ impl Config {
             "--embed-recipe" => self.embed_recipe = Some(value),
             "--labels" => self.labels = value.split(',').map(str::to_string).collect(),
             "--api-keys" => self.keys = Some(keys(&value)?),
+            "--page" => {
+                self.page = match value.as_str() {
+                    "on" => true,
+                    "off" => false,
+                    _ => return Err(format!("--page {value} is neither on nor off")),
+                }
+            }
+            "--kv-events" => self.events.publish = Some(number(flag, &value)?),
+            "--kv-events-replay" => self.events.replay = Some(number(flag, &value)?),
+            "--kv-events-dialect" => self.events.dialect = number(flag, &value)?,
+            "--kv-events-topic" => self.events.topic = value,
+            "--kv-events-kept" => self.events.kept = at_least_1(flag, &value)?,
             "--max-requests" => self.max_requests = at_least_1(flag, &value)?,
             "--max-connections" => self.max_connections = at_least_1(flag, &value)?,
             "--max-items" => self.max_items = at_least_1(flag, &value)?,
@@ -195,6 +245,10 @@ mod tests {
             ("--model a --deadline nan", "--deadline"),
             ("--model a --option threads", "KEY=VALUE"),
             ("--model a --api-keys /nowhere/keys", "/nowhere/keys"),
+            ("--model a --page yes", "--page yes"),
+            ("--model a --kv-events tcp://*:5557", "tcp://*:5557"),
+            ("--model a --kv-events-dialect dynamo", "dynamo"),
+            ("--model a --kv-events-replay 127.0.0.1:5558", "--kv-events"),
             ("--model a --colour red", "--colour"),
             ("--model", "needs a value"),
         ] {

@@ -5,6 +5,7 @@
 //!   router.rs    which path is whose; dialect.rs: failures as each API writes them
 //!   cohere.rs, tei.rs, openai/    requests and answers of each API
 //!   ranking.rs, vectors.rs, classes.rs    what they share
+//!   page/        what a browser shows; events/: what happens in the cache, for routers
 //!   app.rs       one request: key, place, body, task; gate.rs, tenants.rs, body.rs
 //! ```
 
@@ -14,12 +15,14 @@ pub mod classes;
 pub mod cohere;
 pub mod config;
 pub mod dialect;
+pub mod events;
 pub mod failure;
 pub mod gate;
 pub mod ids;
 pub mod metrics;
 pub mod model;
 pub mod openai;
+pub mod page;
 pub mod ranking;
 pub mod router;
 pub mod serve;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use prefix::{Engine, Options, Tokenizer};
 use prefix_server::app::{App, Shared};
 use prefix_server::config::{Config, HELP};
-use prefix_server::{router, serve};
+use prefix_server::{events, router, serve};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{signal, SignalKind};
 
@@ -50,7 +50,15 @@ async fn run(config: Config) -> Result<(), String> {
         _ = interrupt.recv() => return Ok(()),
     };
     let address = listener.local_addr().map_err(|why| text(&why))?;
+    let ports = events::start(app.engine.clone(), &app.config.events).await;
+    let ports = ports.map_err(|why| format!("the ports of cache events: {why}"))?;
     println!("prefix-server: {} at http://{address}", app.config.name);
+    if let Some(ports) = ports {
+        println!("prefix-server: cache events at tcp://{}", ports.publish);
+        if let Some(replay) = ports.replay {
+            println!("prefix-server: cache events again at tcp://{replay}");
+        }
+    }
     let stop = async move {
         tokio::select! {
             _ = terminate.recv() => {}
@@ -68,6 +76,12 @@ async fn load(config: Config) -> Result<Shared, String> {
         options
             .put(key, value)
             .map_err(|why| format!("--option {key}={value}: {why}"))?;
+    }
+    let chosen = config.options.iter().any(|(key, _)| key == "cache_events");
+    if config.events.publish.is_some() && !chosen {
+        options
+            .put("cache_events", events::KEPT)
+            .map_err(|why| why.to_string())?;
     }
     let failed = |why: prefix::Error| format!("{}: {why}", config.model.display());
     let tokenizer = Tokenizer::open(&config.model).map_err(failed)?;

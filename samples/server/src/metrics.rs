@@ -17,6 +17,15 @@ pub struct Metrics {
     answers: Mutex<Answers>,
 }
 
+/// Answers of a path with a code, and the time that they took together.
+#[derive(Debug)]
+pub struct Answered {
+    pub path: String,
+    pub code: u16,
+    pub count: u64,
+    pub time: Duration,
+}
+
 #[derive(Debug, Default)]
 struct Answers {
     by_path: BTreeMap<(String, u16), (u64, Duration)>,
@@ -28,6 +37,19 @@ impl Metrics {
         let entry = answers.by_path.entry((path.to_string(), code)).or_default();
         entry.0 += 1;
         entry.1 += time;
+    }
+
+    pub fn answers(&self) -> Vec<Answered> {
+        let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let lines = answers.by_path.iter();
+        lines
+            .map(|((path, code), &(count, time))| Answered {
+                path: path.clone(),
+                code: *code,
+                count,
+                time,
+            })
+            .collect()
     }
 
     pub fn text(&self, in_flight: usize, tenants: usize) -> String {
@@ -75,11 +97,12 @@ impl Metrics {
             "Connections that were closed since their client did not read.",
             load(&self.stalled),
         );
-        let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let answers = self.answers();
         let name = "prefix_server_answers_total";
         let _ = writeln!(out, "# HELP {name} Answers by path and status code.");
         let _ = writeln!(out, "# TYPE {name} counter");
-        for ((path, code), (count, _)) in &answers.by_path {
+        for answer in &answers {
+            let (path, code, count) = (&answer.path, answer.code, answer.count);
             let _ = writeln!(out, "{name}{{path=\"{path}\",code=\"{code}\"}} {count}");
         }
         let name = "prefix_server_answer_seconds_total";
@@ -88,8 +111,8 @@ impl Metrics {
             "# HELP {name} Time until the head of the answer by path and status code."
         );
         let _ = writeln!(out, "# TYPE {name} counter");
-        for ((path, code), (_, time)) in &answers.by_path {
-            let seconds = time.as_secs_f64();
+        for answer in &answers {
+            let (path, code, seconds) = (&answer.path, answer.code, answer.time.as_secs_f64());
             let _ = writeln!(out, "{name}{{path=\"{path}\",code=\"{code}\"}} {seconds}");
         }
         out

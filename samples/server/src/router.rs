@@ -16,7 +16,7 @@ use futures_util::FutureExt;
 use crate::app::Shared;
 use crate::dialect::Dialect;
 use crate::failure::{Failure, Kind};
-use crate::{cohere, openai, status, tei};
+use crate::{cohere, openai, page, status, tei};
 
 pub fn router(app: Shared) -> Router {
     let rerank = Router::new()
@@ -39,6 +39,10 @@ pub fn router(app: Shared) -> Router {
             let message = format!("there is no path {}", request.uri().path());
             Failure::new(Kind::NotFound, message)
         });
+    let openai = match app.config.page {
+        true => openai.merge(page::router()),
+        false => openai,
+    };
     spoken(rerank, Dialect::Rerank)
         .merge(spoken(tei, Dialect::Tei))
         .merge(spoken(openai, Dialect::OpenAi))

@@ -7,17 +7,22 @@ use axum::Json;
 use prefix::EngineState;
 use serde_json::json;
 
-use crate::app::Shared;
+use crate::app::{App, Shared};
 use crate::failure::Result;
 
 /// 200 while requests are taken; 503 when the service stops or the engine has failed.
 pub async fn health(State(app): State<Shared>) -> Response {
-    let (code, status) = match app.engine.state() {
+    let (code, status) = of(&app);
+    (code, Json(json!({"status": status}))).into_response()
+}
+
+/// The state of the service in a word.
+pub fn of(app: &App) -> (StatusCode, &'static str) {
+    match app.engine.state() {
         _ if app.gate.is_refusing() => (StatusCode::SERVICE_UNAVAILABLE, "stopping"),
         EngineState::Ready => (StatusCode::OK, "ok"),
         _ => (StatusCode::SERVICE_UNAVAILABLE, "failed"),
-    };
-    (code, Json(json!({"status": status}))).into_response()
+    }
 }
 
 pub async fn metrics(State(app): State<Shared>) -> Result<Response> {
