@@ -68,6 +68,7 @@ install: build ## install into PREFIX=DIR (default /usr/local); DESTDIR=DIR is p
 
 packages: build ## make the Debian packages: build/packages/*.deb
 	@tools/debian_packages
+	@samples/server/debian_package
 
 MINUTES ?= 10
 fuzz: ## run every fuzz target for a share of MINUTES=N (default 10): docs/testing.md
