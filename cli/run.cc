@@ -129,7 +129,8 @@ class BatchRun {
 
   void wait(const Job& job, Progress& progress) {
     while (!job.wait(interval(progress)))
-      progress.show(static_cast<int64_t>(job.finished()), static_cast<int64_t>(jobs_index_.size()));
+      progress.show(static_cast<int64_t>(job.finished_count()),
+                    static_cast<int64_t>(jobs_index_.size()));
   }
 
   // As wait(), and cancels a generation when its stop string is complete.
@@ -138,7 +139,7 @@ class BatchRun {
       const std::optional<prefix_event> event = job.next_event(interval(progress));
       if (!event) {
         if (job.wait(std::chrono::milliseconds(0))) return;
-        progress.show(static_cast<int64_t>(job.finished()),
+        progress.show(static_cast<int64_t>(job.finished_count()),
                       static_cast<int64_t>(jobs_index_.size()));
         continue;
       }
@@ -216,7 +217,7 @@ void write_summary(const std::string& path, const Engine& engine, const Totals& 
 
 void write_tree(const std::string& path, const Engine& engine) {
   std::ofstream file(path);
-  file << engine.tree_json() << "\n";
+  file << engine.cache().tree_json() << "\n";
   file.flush();
   if (!file) fail("cannot write the tree to ", shown(path));
 }

@@ -35,8 +35,10 @@
 #include <utility>
 #include <vector>
 
+#include "prefix_cache.hpp"
 #include "prefix_calls.hpp"
 #include "prefix_options.hpp"
+#include "prefix_system.hpp"
 
 namespace prefix {
 // The interface of this header; its version is part of every name, so that it can grow.
@@ -79,6 +81,11 @@ class Options : public detail::OptionMethods<Options> {
     return read<std::string>(
         64, [&](auto... to) { return prefix_options_get(get(), key.data(), key.size(), to...); },
         error);
+  }
+  /* What was set, as a JSON object. */
+  std::string json(prefix_error* error = nullptr) const {
+    return read<std::string>(
+        256, [&](auto... to) { return prefix_options_json(get(), to...); }, error);
   }
   prefix_options* get() const noexcept { return handle_.get(); }
 
@@ -207,7 +214,7 @@ class Job {
     return detail::filled<size_t>(0, error,
                                   [&](auto... to) { return prefix_job_count(get(), to...); });
   }
-  size_t finished(prefix_error* error = nullptr) const {
+  size_t finished_count(prefix_error* error = nullptr) const {
     return detail::filled<size_t>(
         0, error, [&](auto... to) { return prefix_job_finished_count(get(), to...); });
   }
@@ -489,15 +496,60 @@ class Engine {
   std::string metrics(prefix_error* error = nullptr) const {
     return text(prefix_metrics_text, error);
   }
-  /* The cache, to look at. */
-  std::string tree_json(prefix_error* error = nullptr) const {
-    return text(prefix_cache_tree_json, error);
+  /* PREFIX_ENGINE_*. */
+  int32_t state() const { return prefix_engine_state(get()); }
+  /* The cache of a namespace, by its number. */
+  Cache cache(int32_t ns = 0) const { return Cache(get(), ns); }
+  /* Of these namespaces, of none all. */
+  prefix_snapshot_info save_snapshot(std::string_view path, std::span<const int32_t> namespaces = {},
+                                     prefix_error* error = nullptr) const {
+    return detail::filled<prefix_snapshot_info>(PREFIX_SNAPSHOT_INFO_INIT, error, [&](auto... to) {
+      return prefix_snapshot_save(get(), path.data(), path.size(), namespaces.data(),
+                                  namespaces.size(), to...);
+    });
+  }
+  prefix_snapshot_info load_snapshot(std::string_view path, prefix_error* error = nullptr) const {
+    return detail::filled<prefix_snapshot_info>(PREFIX_SNAPSHOT_INFO_INIT, error, [&](auto... to) {
+      return prefix_snapshot_load(get(), path.data(), path.size(), to...);
+    });
   }
   /* The number of a namespace, for the option namespace_id and below. */
   int32_t open_namespace(std::string_view name, prefix_error* error = nullptr) {
     return detail::filled<int32_t>(-1, error, [&](auto... to) {
       return prefix_namespace_open(get(), name.data(), name.size(), to...);
     });
+  }
+  /* That of several parts, as a tenant's salt and an epoch. */
+  int32_t open_namespace(std::span<const std::string_view> parts, prefix_error* error = nullptr) {
+    std::string text;
+    std::vector<int64_t> offsets = {0};
+    for (const std::string_view part : parts) {
+      text += part;
+      offsets.push_back(static_cast<int64_t>(text.size()));
+    }
+    return detail::filled<int32_t>(-1, error, [&](auto... to) {
+      return prefix_namespace_open_tuple(get(), text.data(), text.size(), offsets.data(),
+                                         offsets.size(), to...);
+    });
+  }
+  /* Nothing when it is not open. */
+  std::optional<int32_t> find_namespace(std::string_view name,
+                                        prefix_error* error = nullptr) const {
+    int32_t ns = 0;
+    prefix_error failure = PREFIX_ERROR_INIT;
+    const prefix_status status =
+        prefix_namespace_find(get(), name.data(), name.size(), &ns, &failure);
+    if (!detail::ok_unless(status, failure, error, PREFIX_ERR_NOT_FOUND)) return std::nullopt;
+    return ns;
+  }
+  int32_t namespace_count(prefix_error* error = nullptr) const {
+    return detail::filled<int32_t>(
+        0, error, [&](auto... to) { return prefix_namespace_count(get(), to...); });
+  }
+  /* Evicts what is in it; the tokens that it freed. */
+  int64_t drop_namespace(int32_t ns, prefix_error* error = nullptr) {
+    return detail::filled<int64_t>(
+        0, error, [&](auto... to) { return prefix_namespace_drop(get(), ns, to...); });
   }
   /* The tokens that it freed. */
   int64_t close_namespace(int32_t ns, prefix_error* error = nullptr) {
@@ -525,12 +577,6 @@ class Engine {
   std::string adapters_json(prefix_error* error = nullptr) const {
     return text(prefix_adapters_json, error);
   }
-  prefix_cache_info lookup(std::span<const prefix_token> tokens, int32_t ns = 0,
-                           prefix_error* error = nullptr) const {
-    return detail::filled<prefix_cache_info>(PREFIX_CACHE_INFO_INIT, error, [&](auto... to) {
-      return prefix_cache_lookup(get(), ns, tokens.data(), tokens.size(), to...);
-    });
-  }
   prefix_engine* get() const noexcept { return handle_.get(); }
 
  private:
@@ -543,103 +589,6 @@ class Engine {
 };
 
 inline Batch::Batch(const Engine& engine) : Batch(engine.get()) {}
-
-/* The cache without a model. */
-class Simulation {
- public:
-  /* options: a JSON object, see prefix_sim_create. */
-  explicit Simulation(std::string_view options = "{}")
-      : handle_(detail::made<prefix_sim>(nullptr, [&](prefix_sim** out, prefix_error* e) {
-          return prefix_sim_create(options.data(), options.size(), out, e);
-        })) {}
-  /* The result of an operation, both a JSON object. */
-  std::string apply(std::string_view operation, prefix_error* error = nullptr) {
-    const bool done = call(error, [&](prefix_error* e) {
-      return prefix_sim_apply(get(), operation.data(), operation.size(), e);
-    });
-    if (!done) return {};
-    return read<std::string>(
-        1024, [&](auto... to) { return prefix_sim_result(get(), to...); }, error);
-  }
-  /* Tokens of the prompt that were in the cache. */
-  int64_t request(std::string_view ns, std::span<const prefix_token> tokens, size_t n_prompt,
-                  prefix_error* error = nullptr) {
-    return detail::filled<int64_t>(0, error, [&](auto... to) {
-      return prefix_sim_request(get(), ns.data(), ns.size(), tokens.data(), tokens.size(), n_prompt,
-                                to...);
-    });
-  }
-  prefix_sim* get() const noexcept { return handle_.get(); }
-
- private:
-  detail::Handle<prefix_sim, prefix_sim_release> handle_;
-};
-
-/* ---- Order and parts, see prefix.h ---- */
-
-struct TableOrder {
-  std::vector<int64_t> rows;    /* of each prompt */
-  std::vector<int32_t> columns; /* of each prompt, as they stand in it */
-  prefix_order_info info = PREFIX_ORDER_INFO_INIT;
-};
-/* values: row after row; lengths: of each, or none. */
-inline TableOrder order(std::span<const int64_t> values, std::span<const int32_t> lengths,
-                        size_t columns, prefix_error* error = nullptr) {
-  TableOrder found;
-  found.rows.resize(columns > 0 ? values.size() / columns : 0);
-  found.columns.resize(values.size());
-  const bool done = call(error, [&](prefix_error* e) {
-    return prefix_order(values.data(), values.size(), lengths.data(), lengths.size(), columns,
-                        found.rows.data(), found.rows.size(), found.columns.data(),
-                        found.columns.size(), &found.info, e);
-  });
-  return done ? found : TableOrder{};
-}
-
-struct Parts {
-  std::vector<int32_t> parts; /* of each prompt */
-  std::vector<int64_t> order; /* the prompts, part after part */
-  std::vector<int64_t> work;  /* of each part */
-  prefix_partition_info info = PREFIX_PARTITION_INFO_INIT;
-};
-/* offsets: where each prompt begins in tokens, and the end. */
-inline Parts partition(std::span<const prefix_token> tokens, std::span<const int64_t> offsets,
-                           int32_t n_parts, double balance = 0, prefix_error* error = nullptr) {
-  Parts found;
-  found.parts.resize(offsets.empty() ? 0 : offsets.size() - 1);
-  found.order.resize(found.parts.size());
-  found.work.resize(n_parts > 0 ? static_cast<size_t>(n_parts) : 0);
-  const bool done = call(error, [&](prefix_error* e) {
-    return prefix_partition(tokens.data(), tokens.size(), offsets.data(), offsets.size(), n_parts,
-                            balance, found.parts.data(), found.parts.size(), found.order.data(),
-                            found.order.size(), found.work.data(), found.work.size(), &found.info,
-                            e);
-  });
-  return done ? found : Parts{};
-}
-
-struct BatchEstimate {
-  std::vector<int64_t> computed; /* by each prompt */
-  prefix_estimate_info info = PREFIX_ESTIMATE_INFO_INIT;
-};
-inline BatchEstimate estimate_batch(std::span<const prefix_token> tokens,
-                                    std::span<const int64_t> offsets,
-                                    prefix_error* error = nullptr) {
-  BatchEstimate found;
-  found.computed.resize(offsets.empty() ? 0 : offsets.size() - 1);
-  const bool done = call(error, [&](prefix_error* e) {
-    return prefix_estimate_batch(tokens.data(), tokens.size(), offsets.data(), offsets.size(),
-                                 found.computed.data(), found.computed.size(), &found.info, e);
-  });
-  return done ? found : BatchEstimate{};
-}
-
-/* What a model holds, from the headers of its files alone, as JSON. */
-inline std::string model_info_json(std::string_view path, prefix_error* error = nullptr) {
-  return read<std::string>(
-      2048, [&](auto... to) { return prefix_model_info_json(path.data(), path.size(), to...); },
-      error);
-}
 
 }  // namespace cpp1
 }  // namespace prefix

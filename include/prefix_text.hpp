@@ -118,6 +118,45 @@ class Tokenizer {
         },
         error);
   }
+  /* The same with the bytes of the text that each token comes from: offsets[2 * i] up to
+   * offsets[2 * i + 1]. */
+  std::vector<prefix_token> encode_offsets(std::string_view text, std::vector<int64_t>& offsets,
+                                           int32_t flags = 0,
+                                           prefix_error* error = nullptr) const {
+    std::vector<prefix_token> tokens = read<std::vector<prefix_token>>(
+        text.size() + 8,
+        [&](prefix_token* out, size_t n, size_t* needed, prefix_error* e) {
+          offsets.resize(2 * n);
+          return prefix_tokenizer_encode_offsets(get(), text.data(), text.size(), flags, out, n,
+                                                 needed, offsets.data(), offsets.size(), e);
+        },
+        error);
+    offsets.resize(2 * tokens.size());
+    return tokens;
+  }
+  /* Many texts in one call, each on its own. */
+  std::vector<std::vector<prefix_token>> encode_batch(const Texts& texts, int32_t flags = 0,
+                                                      prefix_error* error = nullptr) const {
+    std::string all;
+    std::vector<int64_t> ends = {0}, places(texts.size() + 1);
+    for (size_t i = 0; i < texts.size(); ++i) {
+      all.append(texts.data()[i], texts.lengths()[i]);
+      ends.push_back(static_cast<int64_t>(all.size()));
+    }
+    const auto tokens = read<std::vector<prefix_token>>(
+        all.size() + 8 * texts.size(),
+        [&](prefix_token* out, size_t n, size_t* needed, prefix_error* e) {
+          return prefix_tokenizer_encode_batch(get(), all.data(), all.size(), ends.data(),
+                                               ends.size(), flags, out, n, needed, places.data(),
+                                               places.size(), e);
+        },
+        error);
+    std::vector<std::vector<prefix_token>> lists;
+    for (size_t i = 0; i + 1 < places.size() && !tokens.empty(); ++i)
+      lists.emplace_back(tokens.begin() + places[i], tokens.begin() + places[i + 1]);
+    lists.resize(texts.size());
+    return lists;
+  }
   /* flags: PREFIX_DECODE_*. */
   std::string decode(std::span<const prefix_token> tokens, int32_t flags = 0,
                      prefix_error* error = nullptr) const {
@@ -169,10 +208,10 @@ class Tokenizer {
 };
 
 /* The text of tokens that arrive one by one, never cutting a character. */
-class Detok {
+class Detokenizer {
  public:
   /* flags: PREFIX_DECODE_*. */
-  explicit Detok(const Tokenizer& tokenizer, int32_t flags = 0, prefix_error* error = nullptr)
+  explicit Detokenizer(const Tokenizer& tokenizer, int32_t flags = 0, prefix_error* error = nullptr)
       : handle_(detail::made<prefix_detok>(error, [&](auto... to) {
           return prefix_detok_create(tokenizer.get(), flags, to...);
         })) {}
@@ -264,7 +303,7 @@ class Task {
     return detail::filled<size_t>(0, error,
                                   [&](auto... to) { return prefix_task_count(get(), to...); });
   }
-  size_t finished(prefix_error* error = nullptr) const {
+  size_t finished_count(prefix_error* error = nullptr) const {
     return detail::filled<size_t>(
         0, error, [&](auto... to) { return prefix_task_finished_count(get(), to...); });
   }
@@ -370,6 +409,15 @@ class Task {
 
   detail::Handle<prefix_task, prefix_task_release> handle_;
 };
+
+/* The names of the shipped recipes. */
+inline std::vector<std::string> recipes() {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < prefix_recipe_count(); ++i) names.emplace_back(prefix_recipe_name(i));
+  return names;
+}
+/* "major.minor.patch" of the loaded libprefix_text. */
+inline std::string text_version() { return prefix_text_version_string(); }
 
 /* A shipped recipe, as a place to start from. */
 inline std::string recipe_json(std::string_view name, prefix_error* error = nullptr) {

@@ -1,6 +1,9 @@
 // prefix.hpp: what it adds to the C interface, which is tested elsewhere.
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdio>
+#include <numeric>
 #include <prefix.hpp>
 #include <type_traits>
 
@@ -155,7 +158,7 @@ TEST(Cpp, EveryKindOfRequest) {
 
   const prefix::Job job = engine.run(batch);
   EXPECT_EQ(job.size(), 9u);
-  EXPECT_EQ(job.finished(), 9u);
+  EXPECT_EQ(job.finished_count(), 9u);
   EXPECT_EQ(job.info(0).user_tag, 70);
   const prefix::Values all = job.all_values();
   ASSERT_EQ(all.size(), 9u);
@@ -179,10 +182,10 @@ TEST(Cpp, EveryKindOfRequest) {
   EXPECT_TRUE(job.values(8, &error).empty());
   EXPECT_EQ(error.code, PREFIX_ERR_OUT_OF_RANGE);
   EXPECT_THROW(job.values(8), prefix::Error);
-  EXPECT_EQ(engine.lookup(prompt).cached_tokens, 3);
+  EXPECT_EQ(engine.cache().lookup(prompt).cached_tokens, 3);
   EXPECT_EQ(engine.stats().requests_failed, 1);
   EXPECT_NE(engine.metrics().find("prefix_tokens_computed_total"), std::string::npos);
-  EXPECT_NE(engine.tree_json().find("nodes"), std::string::npos);
+  EXPECT_NE(engine.cache().tree_json().find("nodes"), std::string::npos);
   EXPECT_NE(engine.info_json().find("\"vocab_size\":131"), std::string::npos);
   EXPECT_FALSE(engine.end_tokens(&error).size() > 99 || error.code != PREFIX_OK);
 }
@@ -233,6 +236,85 @@ TEST(Cpp, JobsAreWaitedForWatchedAndCancelled) {
   EXPECT_THROW(engine.run(batch), prefix::Error);
   static_assert(std::is_nothrow_move_constructible_v<prefix::Job>);
   static_assert(!std::is_copy_constructible_v<prefix::Engine>);
+}
+
+TEST(Cpp, TheCacheIsControlled) {
+  const auto options =
+      prefix::Options().cache_bytes(16 << 20).cache_events(1000).cache_event_tokens(32).rows(64);
+  prefix::Engine engine(model_path(), &options);
+  EXPECT_EQ(engine.state(), PREFIX_ENGINE_READY);
+  prefix::Batch batch(engine);
+  std::vector<std::vector<prefix_token>> prompts = {std::vector<prefix_token>(64), {1, 2, 9}, {9}};
+  std::iota(prompts[0].begin(), prompts[0].end(), 1);
+  batch.add_warm(prompts[0]);
+  (void)engine.run(batch);
+  const prefix::Cache cache = engine.cache();
+  EXPECT_EQ(cache.lookup_many(prompts), (std::vector<int64_t>{64, 2, 0}));
+  EXPECT_GT(cache.usage().bytes, 0);
+  EXPECT_EQ(cache.usage().tokens, 64);
+  cache.set_limits(0, 1 << 20);
+  EXPECT_EQ(cache.usage().quota_bytes, 1 << 20);
+  {
+    prefix::Lease lease = cache.pin(prompts[0], milliseconds(60000));
+    EXPECT_EQ(lease.tokens(), 64);
+    const prefix::Lease moved = std::move(lease);
+    EXPECT_EQ(cache.evict(), 0);
+    EXPECT_EQ(moved.tokens(), 64);
+  }
+  EXPECT_THROW(cache.pin(prompts[2]), prefix::Error);
+  cache.pin(prompts[0]).keep();
+  EXPECT_EQ(cache.trim(0), 0) << "a lease that is left alone goes on";
+
+  const auto event = cache.next_event(0);
+  ASSERT_TRUE(event);
+  EXPECT_EQ(event->event.kind, PREFIX_CACHE_STORED);
+  EXPECT_EQ(event->tokens, std::vector<prefix_token>(prompts[0].begin(), prompts[0].begin() + 32));
+  prefix_error error = PREFIX_ERROR_INIT;
+  error.code = 77;
+  EXPECT_FALSE(cache.next_event(1000, &error));
+  EXPECT_EQ(error.code, PREFIX_OK);
+  EXPECT_NE(cache.dump_events().find("\"next\":"), std::string::npos);
+
+  const std::string path = testing::TempDir() + "cpp.snapshot";
+  EXPECT_EQ(engine.save_snapshot(path).tokens, 64);
+  EXPECT_EQ(small_engine().load_snapshot(path).tokens, 64);
+  std::remove(path.c_str());
+
+  const std::array<std::string_view, 2> parts = {"salt", "1"};
+  const int32_t both = engine.open_namespace(parts);
+  EXPECT_EQ(engine.open_namespace("salt"), both + 1) << "another one";
+  EXPECT_EQ(engine.find_namespace("salt"), both + 1);
+  EXPECT_FALSE(engine.find_namespace("nobody"));
+  EXPECT_EQ(engine.namespace_count(), 3);
+  EXPECT_EQ(engine.drop_namespace(both), 0);
+  EXPECT_EQ(engine.cache(both).usage().tokens, 0);
+  EXPECT_THROW(engine.cache(99).usage(), prefix::Error);
+}
+
+TEST(Cpp, TheLibraryTellsAboutItself) {
+  EXPECT_GE(prefix::abi_version(), 1);
+  EXPECT_NE(prefix::build_info().find(prefix::version()), std::string::npos);
+  EXPECT_TRUE(prefix::has_feature(prefix::features().front()));
+  EXPECT_FALSE(prefix::has_feature("no feature"));
+  EXPECT_EQ(std::string_view(prefix::devices().at(0).kind), "cpu");
+  const auto infos = prefix::option_infos();
+  EXPECT_TRUE(std::any_of(infos.begin(), infos.end(), [](const prefix_option_details& info) {
+    return std::string_view(info.key) == "dtype";
+  }));
+  EXPECT_EQ(prefix::Options().threads(3).json(), "{\"threads\":3}");
+  while (prefix::next_log()) {
+  }
+  prefix::set_log_level(PREFIX_LOG_INFO);
+  const std::string text(3000, 'x');
+  prefix::log_write(PREFIX_LOG_INFO, text);
+  prefix::log_write(PREFIX_LOG_DEBUG, "dropped");
+  const auto message = prefix::next_log();
+  ASSERT_TRUE(message);
+  EXPECT_EQ(message->level, PREFIX_LOG_INFO);
+  EXPECT_EQ(message->text.substr(0, 100), text.substr(0, 100));
+  EXPECT_FALSE(prefix::next_log());
+  prefix::set_log_level(PREFIX_LOG_WARNING);
+  EXPECT_THROW(prefix::log_write(9, "no such level"), prefix::Error);
 }
 
 TEST(Cpp, OrderPartitionAndEstimate) {

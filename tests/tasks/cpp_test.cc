@@ -43,7 +43,7 @@ TEST(CppText, ATokenizer) {
   EXPECT_NE(unasked, prompt);
   EXPECT_EQ(tokenizer.chat_tokens(messages, open), tokenizer.encode(unasked));
 
-  prefix::Detok detok(tokenizer);
+  prefix::Detokenizer detok(tokenizer);
   std::string again;
   for (const prefix_token token : tokens) again += detok.push(token);
   EXPECT_EQ(again + detok.flush(), text);
@@ -105,9 +105,28 @@ TEST(CppText, TheTokensOfRankedDocumentsAreInTheCache) {
   task.wait();
   for (size_t item = 0; item < documents.size(); ++item) {
     const Numbers tokens = task.tokens(item);
-    EXPECT_EQ(engine.lookup(tokens).cached_tokens, static_cast<int64_t>(tokens.size())) << item;
+    EXPECT_EQ(engine.cache().lookup(tokens).cached_tokens, static_cast<int64_t>(tokens.size()))
+        << item;
   }
   EXPECT_GT(task.info(5).cached_tokens, task.info(4).cached_tokens) << "it was warmed";
+}
+
+TEST(CppText, ManyTextsAndWhereTheirTokensComeFrom) {
+  const prefix::Tokenizer tokenizer(kModel);
+  std::vector<int64_t> offsets;
+  const std::string text = "Rivers run.";
+  const Numbers tokens = tokenizer.encode_offsets(text, offsets);
+  EXPECT_EQ(tokens, tokenizer.encode(text));
+  ASSERT_EQ(offsets.size(), 2 * tokens.size());
+  EXPECT_EQ(offsets.front(), 0);
+  EXPECT_EQ(offsets.back(), static_cast<int64_t>(text.size()));
+  const Strings texts = {text, "", "Trees grow."};
+  const std::vector<Numbers> lists = tokenizer.encode_batch(texts);
+  ASSERT_EQ(lists.size(), 3u);
+  for (size_t i = 0; i < 3; ++i) EXPECT_EQ(lists[i], tokenizer.encode(texts[i])) << i;
+  const std::vector<std::string> names = prefix::recipes();
+  EXPECT_NE(std::find(names.begin(), names.end(), "query-likelihood"), names.end());
+  EXPECT_NE(prefix::text_version().find('.'), std::string::npos);
 }
 
 TEST(CppText, ARanking) {
@@ -126,8 +145,8 @@ TEST(CppText, ARanking) {
   task.submit();
   EXPECT_TRUE(task.wait());
   EXPECT_EQ(queue.next(prefix::kForever), 3);
-  EXPECT_EQ(task.finished(), 7u);
-  EXPECT_GT(engine.lookup(tokens).cached_tokens, 0);
+  EXPECT_EQ(task.finished_count(), 7u);
+  EXPECT_GT(engine.cache().lookup(tokens).cached_tokens, 0);
   EXPECT_EQ(task.width(), 1u);
   EXPECT_EQ(task.info(0).user_tag, 5);
   EXPECT_EQ(task.info(1).user_tag, 7);
