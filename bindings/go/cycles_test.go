@@ -165,7 +165,7 @@ func TestCloseDuringUse(t *testing.T) {
 		for range 4 {
 			go func() {
 				for {
-					_, err := job.Finished()
+					_, err := job.FinishedCount()
 					if err == nil {
 						_, err = engine.Stats()
 					}

@@ -25,6 +25,18 @@ type Engine struct {
 // Open loads a model: a Hugging Face directory or a .gguf file. When ctx ends first, the load is given up and Open
 // returns at once. Close the engine when done.
 func Open(ctx context.Context, path string, options Options) (*Engine, error) {
+	return open(ctx, options, func(native uintptr, raw *uintptr, f *swig.Error) int32 {
+		if ctx.Done() == nil {
+			return swig.Prefix_engine_create(path, native, raw, f) // without a thread of its own
+		}
+		return swig.Prefix_engine_open(path, native, raw, f)
+	})
+}
+
+// open makes an engine by start and waits for it.
+func open(
+	ctx context.Context, options Options, start func(native uintptr, raw *uintptr, f *swig.Error) int32,
+) (*Engine, error) {
 	if err := ready(); err != nil {
 		return nil, err
 	}
@@ -36,12 +48,8 @@ func Open(ctx context.Context, path string, options Options) (*Engine, error) {
 		return nil, err
 	}
 	defer release()
-	open := swig.Prefix_engine_create
-	if ctx.Done() != nil {
-		open = swig.Prefix_engine_open
-	}
 	var raw uintptr
-	if err := call(func(f *swig.Error) int32 { return open(path, native, &raw, f) }); err != nil {
+	if err := call(func(f *swig.Error) int32 { return start(native, &raw, f) }); err != nil {
 		return nil, err
 	}
 	engine := &Engine{}
@@ -90,6 +98,36 @@ func hiddenSize(raw uintptr) int {
 		return 0
 	}
 	return int(info.Hidden)
+}
+
+// EngineInfo is what is often asked of [Engine.InfoJSON].
+type EngineInfo struct {
+	Layers, Hidden, Heads, KVHeads, HeadDim int
+	Vocabulary                              int // token ids are smaller
+	MaxPositions                            int // longest sequence in tokens, as it is in force
+	Threads                                 int // as it is in force; of the pool, if it was given one
+	PageTokens                              int // of a page of keys and values
+	WeightBytes, KVBytesPerToken            int64
+	RecurrentLayers, StateBytes             int64 // that a state takes of the cache; 0: there are none
+	Labels                                  int   // values of a request with option head; 0: the model has no such head
+}
+
+// Info describes the model.
+func (e *Engine) Info() (EngineInfo, error) {
+	raw := swig.EngineInfo{StructSize: swig.SizeofEngineInfo}
+	err := callOn(&e.handle, func(h uintptr, f *swig.Error) int32 { return swig.Prefix_engine_get_info(h, &raw, f) })
+	return EngineInfo{
+		Layers: int(raw.Layers), Hidden: int(raw.Hidden), Heads: int(raw.Heads), KVHeads: int(raw.KvHeads),
+		HeadDim: int(raw.HeadDim), Vocabulary: int(raw.Vocabulary), MaxPositions: int(raw.MaxPositions),
+		Threads: int(raw.Threads), PageTokens: int(raw.PageTokens), WeightBytes: raw.WeightBytes,
+		KVBytesPerToken: raw.KvBytesPerToken, RecurrentLayers: raw.RecurrentLayers, StateBytes: raw.StateBytes,
+		Labels: int(raw.Labels),
+	}, err
+}
+
+// EndTokens are those after which the model's own files end a generation; option ignore_eos.
+func (e *Engine) EndTokens() ([]Token, error) {
+	return arrayOf(&e.handle, 8, swig.Prefix_engine_end_tokens)
 }
 
 // Memory is what an engine takes.
@@ -173,6 +211,10 @@ type EngineStats struct {
 	// in another namespace, they made room, they were dropped or expired, they are there and a result at them was asked
 	// for.
 	MissFirstSeen, MissNamespace, MissBudget, MissEvicted, MissGranularity int64
+
+	// Of models with recurrent layers: tokens whose keys are there, but no state to go on from; states in the cache and
+	// their bytes, now; those that made room; the most bytes of states that one layer of a step had at a time.
+	MissState, States, StateBytes, StateEvictions, LiveStateBytesPeak int64
 }
 
 // Stats reads the counters.
@@ -196,7 +238,8 @@ func (e *Engine) Stats() (EngineStats, error) {
 		Run: microseconds(raw.RunUs), Load: microseconds(raw.LoadUs), MetadataBytes: raw.MetadataBytes,
 		FetchedTokens: raw.FetchedTokens, FetchSkippedTokens: raw.FetchSkippedTokens, FetchTimeouts: raw.FetchTimeouts,
 		MissFirstSeen: raw.MissFirstSeen, MissNamespace: raw.MissNamespace, MissBudget: raw.MissBudget,
-		MissEvicted: raw.MissEvicted, MissGranularity: raw.MissGranularity,
+		MissEvicted: raw.MissEvicted, MissGranularity: raw.MissGranularity, MissState: raw.MissState, States: raw.States,
+		StateBytes: raw.StateBytes, StateEvictions: raw.StateEvictions, LiveStateBytesPeak: raw.LiveStateBytesPeak,
 	}, nil
 }
 

@@ -67,8 +67,8 @@ func (j *Job) CancelRequest(request int) error {
 	})
 }
 
-// Finished counts the requests that are over.
-func (j *Job) Finished() (int, error) {
+// FinishedCount counts the requests that are over.
+func (j *Job) FinishedCount() (int, error) {
 	var count uintptr
 	err := callOn(&j.handle, func(raw uintptr, f *swig.Error) int32 {
 		return swig.Prefix_job_finished_count(raw, &count, f)

@@ -269,7 +269,7 @@ func TestCancelMidRun(t *testing.T) {
 	if _, err := job.Tokens(1999); !errors.Is(err, prefix.ErrCancelled) {
 		t.Error(err)
 	}
-	if finished := must(job.Finished())(t); finished != job.Len() || finished != 2000 {
+	if finished := must(job.FinishedCount())(t); finished != job.Len() || finished != 2000 {
 		t.Error(finished)
 	}
 	if stats := must(engine.Stats())(t); stats.RequestsRunning != 0 {

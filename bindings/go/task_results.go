@@ -1,12 +1,17 @@
 package prefix
 
-import "prefix.io/prefix/internal/swig"
+import (
+	"math"
+	"slices"
+
+	"prefix.io/prefix/internal/swig"
+)
 
 // Count counts the items.
 func (t *Task) Count() (int, error) { return t.number(swig.Prefix_task_count) }
 
-// Finished counts the items that are over.
-func (t *Task) Finished() (int, error) { return t.number(swig.Prefix_task_finished_count) }
+// FinishedCount counts the items that are over.
+func (t *Task) FinishedCount() (int, error) { return t.number(swig.Prefix_task_finished_count) }
 
 func (t *Task) number(get func(raw uintptr, number *uintptr, f *swig.Error) int32) (int, error) {
 	var number uintptr
@@ -23,6 +28,12 @@ type Matrix struct {
 // Row is one of them, a part of Flat.
 func (m Matrix) Row(row int) []float32 {
 	return m.Flat[row*m.Columns : (row+1)*m.Columns : (row+1)*m.Columns]
+}
+
+// Equal says whether shapes and numbers are the same, bit for bit: NaN, which stands for what failed, equals NaN.
+func (m Matrix) Equal(other Matrix) bool {
+	same := func(a, b float32) bool { return math.Float32bits(a) == math.Float32bits(b) }
+	return m.Rows == other.Rows && m.Columns == other.Columns && slices.EqualFunc(m.Flat, other.Flat, same)
 }
 
 // Values are the numbers of all items in one call, a row for each: NaN for one that failed or is unfinished. Items of

@@ -45,7 +45,7 @@ func TestPairsProductsAndTags(t *testing.T) {
 	if _, err := task.Add("one text"); !errors.Is(err, prefix.ErrInvalidArgument) {
 		t.Error(err)
 	}
-	if count, finished := must(task.Count())(t), must(task.Finished())(t); count != 9 || finished != 0 {
+	if count, finished := must(task.Count())(t), must(task.FinishedCount())(t); count != 9 || finished != 0 {
 		t.Error(count, finished)
 	}
 	tokens := must(task.ItemTokens(4))(t)
@@ -53,7 +53,7 @@ func TestPairsProductsAndTags(t *testing.T) {
 	if result := must(task.Result(4))(t); result.PromptTokens != len(tokens) || !slices.Equal(must(task.ItemTokens(4))(t), tokens) {
 		t.Errorf("%+v %d", result, tokens)
 	}
-	if finished := must(task.Finished())(t); finished != 9 {
+	if finished := must(task.FinishedCount())(t); finished != 9 {
 		t.Error(finished)
 	}
 	scores := must(task.Values())(t)
@@ -387,7 +387,7 @@ func TestManyTasks(t *testing.T) {
 				for _, err = range task.Events(background) {
 				}
 			}
-			if finished, other := task.Finished(); err != nil || other != nil || finished != 1 {
+			if finished, other := task.FinishedCount(); err != nil || other != nil || finished != 1 {
 				t.Error(finished, err, other)
 			}
 		}()

@@ -41,7 +41,7 @@ func TestTextAndBack(t *testing.T) {
 	if _, err := tokenizer.Encode("a\xff", 0); !errors.Is(err, prefix.ErrInvalidUTF8) {
 		t.Error(err)
 	}
-	tokens, spans, err := tokenizer.EncodeSpans("aé", 0)
+	tokens, spans, err := tokenizer.EncodeOffsets("aé", 0)
 	if err != nil || len(tokens) != 3 || !slices.Equal(spans, []prefix.Span{{0, 1}, {1, 3}, {1, 3}}) {
 		t.Error(tokens, spans, err)
 	}

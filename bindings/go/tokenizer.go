@@ -102,8 +102,8 @@ func (t *Tokenizer) Encode(text string, flags EncodeFlags) ([]Token, error) {
 // Span is a part of a text, in bytes.
 type Span struct{ Start, End int }
 
-// EncodeSpans is Encode with the part of the text that each token comes from; 0, 0 for tokens that were added.
-func (t *Tokenizer) EncodeSpans(text string, flags EncodeFlags) ([]Token, []Span, error) {
+// EncodeOffsets is Encode with the part of the text that each token comes from; 0, 0 for tokens that were added.
+func (t *Tokenizer) EncodeOffsets(text string, flags EncodeFlags) ([]Token, []Span, error) {
 	var offsets []int64
 	tokens, err := arrayOf(&t.handle, len(text)+added, func(h uintptr, b []Token, needed *uintptr, f *swig.Error) int32 {
 		offsets = make([]int64, 2*len(b))

@@ -35,7 +35,6 @@
 %prefix_poll(prefix_task_next_event)
 %prefix_poll(prefix_cache_next_event)
 %ignore prefix_set_log_callback;
-%ignore prefix_source_add_buffer;
 %ignore prefix_source_add_reader;
 %apply (const char* TEXT, size_t TEXT_LEN) { (const char* name, size_t name_len) };
 %apply (const char* TEXT, size_t TEXT_LEN) { (const char* key, size_t key_len) };
@@ -49,6 +48,7 @@
 %apply (const char* TEXT, size_t TEXT_LEN) { (const char* text, size_t text_len) };
 %apply int64_t* RESULT { int64_t* tag };
 %apply int32_t* RESULT { int32_t* descriptor };
+%apply (const void* MEMORY, size_t SIZE) { (const void* data, size_t size) };
 %apply (const char* TEXT, size_t TEXT_LEN) { (const char* path, size_t path_len) };
 %apply double* SLOT { double* fraction };
 %apply (int32_t* OUT_INTS, size_t CAPACITY) { (prefix_token* out, size_t capacity) };

@@ -1,7 +1,7 @@
 /* Go: each shape of parameter as a Go type. See README.md for the table.
  *
- * The C side receives pointers into Go memory that holds no Go pointers and keeps none of them, which is
- * what the rules of cgo ask for. Structs are the types of structs.go, which have the layout of C by
+ * The C side receives pointers into Go memory that holds no Go pointers and keeps none of them but MEMORY,
+ * which is pinned: what the rules of cgo ask for. Structs are the types of structs.go, which have the layout of C by
  * construction. */
 
 /* ---- Numbers ---- */
@@ -27,6 +27,8 @@
 
 %prefix_slice(const int32_t*, int32, INTS, COUNT)
 %prefix_slice(const int64_t*, int64, LONGS, COUNT)
+/* C keeps it: whoever calls has pinned it. */
+%prefix_slice(const void*, byte, MEMORY, SIZE)
 
 /* Packed as prefix.i draws it. */
 %typemap(gotype) (const char* const* TEXTS, const size_t* LENGTHS, size_t COUNT) "[]byte"

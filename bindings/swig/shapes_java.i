@@ -79,6 +79,18 @@
 %prefix_view(int64_t*, PREFIX_JAVA_LONG, 0, OUT_LONGS, CAPACITY)
 %prefix_view(float*, PREFIX_JAVA_FLOAT, 0, OUT_FLOATS, CAPACITY)
 
+/* C keeps it: only memory that is never moved. */
+%prefix_java((const void* MEMORY, size_t SIZE), jobject, Object)
+%typemap(in) (const void* MEMORY, size_t SIZE) (prefix_java_view view = PREFIX_JAVA_NO_VIEW) {
+  if (!prefix_java_memory(jenv, $input, &view)) {
+    $cleanup
+    return $null;
+  }
+  $1 = view.start;
+  $2 = view.count;
+}
+%typemap(freearg) (const void* MEMORY, size_t SIZE) ""
+
 /* Packed as prefix.i draws it. */
 %prefix_java((const char* const* TEXTS, const size_t* LENGTHS, size_t COUNT), jobject, Object)
 %typemap(in) (const char* const* TEXTS, const size_t* LENGTHS, size_t COUNT)

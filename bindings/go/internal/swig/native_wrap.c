@@ -996,6 +996,31 @@ void _wrap_prefix_source_release_swig(prefix_source *_swig_go_0) {
 }
 
 
+int _wrap_prefix_source_add_buffer_swig(prefix_source *_swig_go_0, _gostring_ _swig_go_1, _goslice_ _swig_go_2, prefix_error *_swig_go_3) {
+  prefix_source *arg1 = 0 ;
+  char *arg2 = 0 ;
+  size_t arg3 ;
+  void *arg4 = 0 ;
+  size_t arg5 ;
+  prefix_error *arg6 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_source *)_swig_go_0;
+  arg2 = (char *)_swig_go_1.p; arg3 = (size_t)_swig_go_1.n;
+  arg4 = (void *)_swig_go_2.array; arg5 = (size_t)_swig_go_2.len;
+  arg6 = (prefix_error *)_swig_go_3;
+
+  result = prefix_source_add_buffer(arg1,(char const *)arg2,arg3,(void const *)arg4,arg5,arg6);
+  _swig_go_result = result;
+
+
+
+
+  return _swig_go_result;
+}
+
+
 int _wrap_prefix_model_info_json_swig(_gostring_ _swig_go_0, _goslice_ _swig_go_1, size_t *_swig_go_2, prefix_error *_swig_go_3) {
   char *arg1 = 0 ;
   size_t arg2 ;

@@ -1307,6 +1307,56 @@ SWIGEXPORT void JNICALL Java_io_prefix_internal_NativeJNI_prefix_1source_1releas
 }
 
 
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1source_1add_1buffer(JNIEnv *jenv, jclass jcls, jlong jarg1, jobject jarg2, jobject jarg4) {
+  jlong jresult = 0 ;
+  prefix_source *arg1 = 0 ;
+  char *arg2 = 0 ;
+  size_t arg3 ;
+  void *arg4 = 0 ;
+  size_t arg5 ;
+  prefix_error *arg6 = 0 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
+  prefix_java_view view4 = PREFIX_JAVA_NO_VIEW ;
+  prefix_error error6 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg6 = &error6;
+  arg1 = (prefix_source *)(intptr_t)jarg1;
+  {
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+
+
+      return 0;
+    }
+    arg2 = (char *)view2.start;
+    arg3 = view2.count;
+  }
+  {
+    if (!prefix_java_memory(jenv, jarg4, &view4)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+
+
+      return 0;
+    }
+    arg4 = view4.start;
+    arg5 = view4.count;
+  }
+  result = prefix_source_add_buffer(arg1,(char const *)arg2,arg3,(void const *)arg4,arg5,arg6);
+  jresult = 0;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg6);
+
+  prefix_java_close(jenv, &view2, JNI_ABORT);
+
+  return jresult;
+}
+
+
 SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1model_1info_1json(JNIEnv *jenv, jclass jcls, jobject jarg1, jobject jarg3) {
   jlong jresult = 0 ;
   char *arg1 = 0 ;

@@ -73,6 +73,13 @@ int prefix_java_open(JNIEnv* env, jobject object, int kind, prefix_java_view* vi
   return 0;
 }
 
+int prefix_java_memory(JNIEnv* env, jobject object, prefix_java_view* view) {
+  if (object && (*env)->IsInstanceOf(env, object, buffer_classes[PREFIX_JAVA_BYTE]))
+    return prefix_java_open(env, object, PREFIX_JAVA_BYTE, view);
+  illegal_argument(env, "no direct buffer of bytes");
+  return 0;
+}
+
 void prefix_java_close(JNIEnv* env, const prefix_java_view* view, jint mode) {
   if (!view->array || !view->start) return;
   switch (view->kind) {

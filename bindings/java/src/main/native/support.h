@@ -20,6 +20,8 @@ typedef struct {
 /* 0 with a pending exception when the object is neither null, nor an array of the kind, nor a direct buffer of
  * it. */
 int prefix_java_open(JNIEnv* env, jobject object, int kind, prefix_java_view* view);
+/* 0 with a pending exception when the object is no direct buffer of bytes. */
+int prefix_java_memory(JNIEnv* env, jobject object, prefix_java_view* view);
 /* mode: 0 writes to the array, JNI_ABORT does not. May be called with a pending exception. */
 void prefix_java_close(JNIEnv* env, const prefix_java_view* view, jint mode);
 /* Copies a struct into an array, as much as fits. */

@@ -6,6 +6,7 @@ import io.prefix.internal.Layout;
 import io.prefix.internal.Native;
 import io.prefix.internal.Struct;
 import java.lang.ref.Reference;
+import java.nio.ByteBuffer;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
@@ -86,6 +87,44 @@ public final class Engine extends Owned {
         return Waiter.load(start(path, options));
     }
 
+    /**
+     * Loads a model from memory.
+     *
+     * @param source its files
+     * @param options of the engine; may be null
+     * @return the engine; close it when done
+     */
+    public static Engine open(Source source, Options options) {
+        Engine engine = start(source, options);
+        try {
+            engine.call(raw -> Native.prefix_engine_wait(raw, -1, null));
+            engine.keep(null);
+            return engine;
+        } catch (RuntimeException e) {
+            engine.close();
+            throw e;
+        }
+    }
+
+    /**
+     * Starts to load a model from memory.
+     *
+     * @param source its files, which may be closed at once
+     * @param options of the engine; may be null
+     * @return completed with the engine; cancelling the future, or ending it by orTimeout, ends the load
+     */
+    public static CompletableFuture<Engine> openAsync(Source source, Options options) {
+        return Waiter.load(start(source, options));
+    }
+
+    private static Engine start(Source source, Options options) {
+        List<ByteBuffer> files = source.kept();
+        Engine engine =
+                new Engine(with(options, raw -> source.call(from -> Native.prefix_engine_open_source(from, raw))));
+        engine.keep(files); // until it is open
+        return engine;
+    }
+
     /** An engine that is loading. */
     private static Engine start(Path path, Options options) {
         return new Engine(with(options, raw -> Native.prefix_engine_open(utf8(path.toString()), raw)));
@@ -99,6 +138,7 @@ public final class Engine extends Owned {
     /** Throws how the load failed that has ended. */
     void requireReady() {
         call(raw -> Native.prefix_engine_wait(raw, 0, null));
+        keep(null);
     }
 
     /**
@@ -176,6 +216,26 @@ public final class Engine extends Owned {
      */
     public String infoJson() {
         return Buffers.text(1024, buffer -> call(raw -> Native.prefix_engine_info_json(raw, buffer)));
+    }
+
+    /**
+     * What is often asked of that.
+     *
+     * @return numbers
+     */
+    public EngineInfo info() {
+        Struct info = new Struct(Layout.ENGINE_INFO_SIZE);
+        call(raw -> Native.prefix_engine_get_info(raw, info.bytes));
+        return EngineInfo.of(info);
+    }
+
+    /**
+     * Those after which the model's own files end a generation; option ignore_eos.
+     *
+     * @return tokens
+     */
+    public int[] endTokens() {
+        return Buffers.ints(8, buffer -> call(raw -> Native.prefix_engine_end_tokens(raw, buffer)));
     }
 
     /**
@@ -423,9 +483,7 @@ public final class Engine extends Owned {
     /** The length of an embedding; a hint for buffers. */
     int hidden() {
         if (hidden < 0) {
-            Struct info = new Struct(Layout.ENGINE_INFO_SIZE);
-            call(raw -> Native.prefix_engine_get_info(raw, info.bytes));
-            hidden = info.getInt(Layout.ENGINE_INFO_HIDDEN);
+            hidden = info().hidden();
         }
         return hidden;
     }

@@ -47,6 +47,11 @@ import java.time.Duration;
  * @param missBudget tokens computed since they had made room (cache_bytes, a quota)
  * @param missEvicted tokens computed since they were dropped, expired or not kept
  * @param missGranularity tokens computed although they are there, for a result at them
+ * @param missState tokens computed although their keys are there, for want of a state of the recurrent layers
+ * @param states of recurrent layers in the cache, now
+ * @param stateBytes of them, now
+ * @param stateEvictions states that made room
+ * @param liveStateBytesPeak the most bytes of states that one layer of a step had at a time
  */
 public record EngineStats(
         long requestsWaiting,
@@ -86,7 +91,12 @@ public record EngineStats(
         long missNamespace,
         long missBudget,
         long missEvicted,
-        long missGranularity) {
+        long missGranularity,
+        long missState,
+        long states,
+        long stateBytes,
+        long stateEvictions,
+        long liveStateBytesPeak) {
     static EngineStats of(Struct raw) {
         return new EngineStats(
                 raw.getLong(Layout.ENGINE_STATS_REQUESTS_WAITING),
@@ -126,6 +136,11 @@ public record EngineStats(
                 raw.getLong(Layout.ENGINE_STATS_MISS_NAMESPACE),
                 raw.getLong(Layout.ENGINE_STATS_MISS_BUDGET),
                 raw.getLong(Layout.ENGINE_STATS_MISS_EVICTED),
-                raw.getLong(Layout.ENGINE_STATS_MISS_GRANULARITY));
+                raw.getLong(Layout.ENGINE_STATS_MISS_GRANULARITY),
+                raw.getLong(Layout.ENGINE_STATS_MISS_STATE),
+                raw.getLong(Layout.ENGINE_STATS_STATES),
+                raw.getLong(Layout.ENGINE_STATS_STATE_BYTES),
+                raw.getLong(Layout.ENGINE_STATS_STATE_EVICTIONS),
+                raw.getLong(Layout.ENGINE_STATS_LIVE_STATE_BYTES_PEAK));
     }
 }

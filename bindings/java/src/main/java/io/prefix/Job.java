@@ -9,8 +9,11 @@ import java.nio.ByteOrder;
 import java.nio.FloatBuffer;
 import java.time.Duration;
 import java.util.Optional;
+import java.util.OptionalInt;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Flow;
 import java.util.function.LongUnaryOperator;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
 /** A batch that runs or has run. Any thread may use it. Closing it cancels what still runs. */
@@ -20,6 +23,7 @@ public final class Job extends Owned {
 
     private final int requests;
     private final int values;
+    private final EventPublisher publisher = new EventPublisher(this::look, this::tellEvents, this::cancel);
 
     Job(long raw, int requests, int values) {
         super(raw, "job", Native::prefix_job_release);
@@ -86,7 +90,7 @@ public final class Job extends Owned {
      *
      * @param request number in the batch
      */
-    public void cancel(int request) {
+    public void cancelRequest(int request) {
         call(raw -> Native.prefix_job_cancel_request(raw, request));
     }
 
@@ -142,6 +146,28 @@ public final class Job extends Owned {
     }
 
     /**
+     * The same for reactive streams: no thread waits, and events come as the subscriber asks for them. Of tokens that it
+     * asks for late, {@link Event.Kind#LOST} tells how many there were.
+     *
+     * @return for one subscriber; cancelling the subscription cancels the job
+     */
+    public Flow.Publisher<Event> publisher() {
+        return publisher;
+    }
+
+    private Event look() {
+        Struct event = new Struct(Layout.EVENT_SIZE);
+        long answer = call(raw -> Native.prefix_job_next_event(raw, 0, event.bytes));
+        return answer == -Constants.PREFIX_ERR_NO_EVENT
+                ? EventPublisher.OVER
+                : answer < 0 ? null : Event.of(event, "");
+    }
+
+    private void tellEvents(long queue, long tag) {
+        call(raw -> Native.prefix_job_notify_events(raw, queue, tag));
+    }
+
+    /**
      * How a request went.
      *
      * @param request number in the batch
@@ -177,7 +203,7 @@ public final class Job extends Owned {
      */
     public int[] tokens(int request) {
         result(request).check();
-        return tokensSoFar(request);
+        return partialTokens(request);
     }
 
     /**
@@ -186,7 +212,7 @@ public final class Job extends Owned {
      * @param request number in the batch
      * @return its tokens
      */
-    public int[] tokensSoFar(int request) {
+    public int[] partialTokens(int request) {
         return Buffers.ints(64, buffer -> call(raw -> Native.prefix_job_partial_tokens(raw, request, buffer)));
     }
 
@@ -240,6 +266,18 @@ public final class Job extends Owned {
         } finally {
             Reference.reachabilityFence(out);
         }
+    }
+
+    /**
+     * The first request that failed.
+     *
+     * @return its number; empty when none did
+     * @throws PrefixException MISUSE before the job is done
+     */
+    public OptionalInt firstFailure() {
+        return IntStream.range(0, requests)
+                .filter(request -> result(request).status() != Status.OK)
+                .findFirst();
     }
 
     /**

@@ -3,10 +3,11 @@ package io.prefix;
 /**
  * What an engine takes, in bytes.
  *
- * @param weights of the model
- * @param kvPerToken key and value of a token
- * @param kvBudget of the cache
- * @param activations of a step
- * @param total of all
+ * @param weightBytes of the model
+ * @param kvBytesPerToken keys and values of a token
+ * @param kvBudgetBytes of the cache
+ * @param activationBytes of a step
+ * @param totalBytes of all
  */
-public record Memory(long weights, long kvPerToken, long kvBudget, long activations, long total) {}
+public record Memory(
+        long weightBytes, long kvBytesPerToken, long kvBudgetBytes, long activationBytes, long totalBytes) {}

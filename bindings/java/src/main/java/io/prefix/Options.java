@@ -98,4 +98,13 @@ public final class Options extends OptionMethods {
     public synchronized String get(String key) {
         return Buffers.text(64, buffer -> call(raw -> Native.prefix_options_get(raw, utf8(key), buffer)));
     }
+
+    /**
+     * What was set.
+     *
+     * @return as {@link #setJson} takes it
+     */
+    public synchronized String json() {
+        return Buffers.text(256, buffer -> call(raw -> Native.prefix_options_json(raw, buffer)));
+    }
 }

@@ -21,6 +21,7 @@ abstract class Owned implements AutoCloseable {
     private static final class Release extends AtomicLong implements Runnable {
         private static final long serialVersionUID = 1;
         private final transient LongConsumer function;
+        private transient volatile Object kept;
 
         Release(long raw, LongConsumer function) {
             super(raw);
@@ -33,6 +34,7 @@ abstract class Owned implements AutoCloseable {
             if (raw != 0) {
                 function.accept(raw);
             }
+            kept = null;
         }
     }
 
@@ -63,6 +65,11 @@ abstract class Owned implements AutoCloseable {
     /** The handle or 0. */
     final long rawOrZero() {
         return release.get();
+    }
+
+    /** Keeps memory that the native object reads reachable until the object is released, or another is kept instead. */
+    final void keep(Object memory) {
+        release.kept = memory;
     }
 
     @Override

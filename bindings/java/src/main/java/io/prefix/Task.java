@@ -3,6 +3,7 @@ package io.prefix;
 import static io.prefix.Buffers.utf8;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
+import io.prefix.internal.Constants;
 import io.prefix.internal.Layout;
 import io.prefix.internal.Native;
 import io.prefix.internal.Struct;
@@ -13,7 +14,9 @@ import java.util.List;
 import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Flow;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.LongUnaryOperator;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
@@ -34,6 +37,7 @@ import java.util.stream.Stream;
  */
 public final class Task extends Owned {
     private final AtomicLong tag = new AtomicLong();
+    private final EventPublisher publisher = new EventPublisher(this::look, this::tellEvents, this::cancel);
 
     private Task(long raw) {
         super(raw, "task", Native::prefix_task_release);
@@ -77,7 +81,7 @@ public final class Task extends Owned {
      * @param labels all there are
      * @return this
      */
-    public Task labels(List<String> labels) {
+    public Task setLabels(List<String> labels) {
         byte[] packed = Buffers.pack(labels);
         call(raw -> Native.prefix_task_set_labels(raw, packed));
         return this;
@@ -228,18 +232,38 @@ public final class Task extends Owned {
     }
 
     private Optional<Event> nextEvent(long millis) throws InterruptedException {
-        Struct event = new Struct(Layout.EVENT_SIZE);
-        for (int room = 256; ; ) {
-            byte[] text = new byte[room];
-            long needed = Job.poll(
-                    millis, time -> call(raw -> Native.prefix_task_next_event(raw, time, event.bytes, text)));
-            if (needed < 0) {
-                return Optional.empty();
+        EventReader reader = new EventReader();
+        return Job.poll(millis, reader) < 0 ? Optional.empty() : Optional.of(reader.event);
+    }
+
+    private Event look() {
+        EventReader reader = new EventReader();
+        return reader.applyAsLong(0) == -Constants.PREFIX_ERR_NO_EVENT ? EventPublisher.OVER : reader.event;
+    }
+
+    private void tellEvents(long queue, long notice) {
+        call(raw -> Native.prefix_task_notify_events(raw, queue, notice));
+    }
+
+    /** Reads an event with a text of any length, waiting for it for some milliseconds. */
+    private final class EventReader implements LongUnaryOperator {
+        private Event event; // null while there is none
+
+        @Override
+        public long applyAsLong(long millis) {
+            Struct event = new Struct(Layout.EVENT_SIZE);
+            for (int room = 256; ; ) {
+                byte[] text = new byte[room];
+                long needed = call(raw -> Native.prefix_task_next_event(raw, millis, event.bytes, text));
+                if (needed < 0) {
+                    return needed;
+                }
+                if (needed < room) { // there is a zero behind it
+                    this.event = Event.of(event, new String(text, 0, (int) needed, UTF_8));
+                    return needed;
+                }
+                room = Buffers.room(needed + 1);
             }
-            if (needed < room) { // there is a zero behind it
-                return Optional.of(Event.of(event, new String(text, 0, (int) needed, UTF_8)));
-            }
-            room = Buffers.room(needed + 1);
         }
     }
 
@@ -251,6 +275,15 @@ public final class Task extends Owned {
      */
     public Stream<Event> events() {
         return EventStream.of(() -> nextEvent(Long.MAX_VALUE));
+    }
+
+    /**
+     * The same for reactive streams: no thread waits, and events come as the subscriber asks for them.
+     *
+     * @return for one subscriber; cancelling the subscription cancels the task
+     */
+    public Flow.Publisher<Event> publisher() {
+        return publisher;
     }
 
     /**
@@ -306,7 +339,7 @@ public final class Task extends Owned {
      * @param item its number
      * @return the text, without white space around it
      */
-    public String textSoFar(int item) {
+    public String partialText(int item) {
         return Buffers.text(256, buffer -> call(raw -> Native.prefix_task_item_partial_text(raw, item, buffer)));
     }
 

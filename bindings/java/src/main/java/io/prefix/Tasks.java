@@ -66,7 +66,7 @@ public final class Tasks {
             Engine engine, Tokenizer tokenizer, List<String> texts, List<String> labels, Options options)
             throws InterruptedException {
         try (Task task = Task.create(engine, tokenizer, "classify", options)) {
-            task.labels(labels).add(texts);
+            task.setLabels(labels).add(texts);
             return run(task, Task::values);
         }
     }
@@ -128,7 +128,7 @@ public final class Tasks {
     }
 
     private static List<String> texts(Task task) {
-        return IntStream.range(0, task.size()).mapToObj(task::textSoFar).toList();
+        return IntStream.range(0, task.size()).mapToObj(task::partialText).toList();
     }
 
     /** Runs a task and reads its results. */

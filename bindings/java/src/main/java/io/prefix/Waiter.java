@@ -9,12 +9,14 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
 
 /**
- * Completes futures of jobs, tasks and engines that are loading. One daemon thread of the process takes from a completion queue which are done.
- * Dependents run on the default executor of CompletableFuture, so that a slow one holds up nobody.
+ * Completes futures of jobs, tasks and engines that are loading, and wakes readers of events. One daemon thread of the
+ * process takes from a completion queue which are done or have events. Dependents run on the default executor of
+ * CompletableFuture, so that a slow one holds up nobody.
  */
 final class Waiter {
-    private static final Executor EXECUTOR = new CompletableFuture<Void>().defaultExecutor();
-    private static final Map<Long, DoneFuture<?>> WAITING = new ConcurrentHashMap<>();
+    static final Executor EXECUTOR = new CompletableFuture<Void>().defaultExecutor();
+    /** By tag, what is called when it comes; it returns at once. */
+    private static final Map<Long, Runnable> WAKERS = new ConcurrentHashMap<>();
     private static final AtomicLong NEXT = new AtomicLong(1);
     private static final long QUEUE = Native.prefix_queue_create();
 
@@ -76,23 +78,33 @@ final class Waiter {
     }
 
     private static <T> CompletableFuture<T> start(DoneFuture<T> future, Notice notice) {
-        long tag = NEXT.getAndIncrement();
-        WAITING.put(tag, future);
         try {
-            notice.ask(QUEUE, tag);
+            Runnable forget = whenever(() -> EXECUTOR.execute(future::done), notice);
+            future.whenComplete((result, failure) -> forget.run());
         } catch (RuntimeException e) {
             future.completeExceptionally(e);
         }
-        future.whenComplete((result, failure) -> WAITING.remove(tag));
         return future;
+    }
+
+    /** Has something called whenever the tag comes that the notice asks for; what it gives ends that. */
+    static Runnable whenever(Runnable wake, Notice notice) {
+        long tag = NEXT.getAndIncrement();
+        WAKERS.put(tag, wake);
+        try {
+            notice.ask(QUEUE, tag);
+        } catch (RuntimeException e) {
+            WAKERS.remove(tag);
+            throw e;
+        }
+        return () -> WAKERS.remove(tag);
     }
 
     private static void run() {
         for (;;) {
-            long tag = Native.prefix_queue_next(QUEUE, -1);
-            DoneFuture<?> future = WAITING.remove(tag);
-            if (future != null) {
-                EXECUTOR.execute(future::done);
+            Runnable wake = WAKERS.get(Native.prefix_queue_next(QUEUE, -1));
+            if (wake != null) {
+                wake.run();
             }
         }
     }

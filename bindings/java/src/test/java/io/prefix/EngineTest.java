@@ -200,7 +200,7 @@ class EngineTest {
     void anEngineTellsAboutItself() throws Exception {
         assertTrue(Engine.modelInfoJson(Support.LLAMA).contains("\"layers\":2"));
         Memory memory = Engine.estimate(Support.LLAMA, null);
-        assertTrue(memory.weights() > 0 && memory.total() >= memory.weights(), memory.toString());
+        assertTrue(memory.weightBytes() > 0 && memory.totalBytes() >= memory.weightBytes(), memory.toString());
         try (Engine engine = Support.open();
                 Batch batch = engine.batch()) {
             assertEquals(Engine.State.READY, engine.state());
@@ -263,7 +263,7 @@ class EngineTest {
             engine.shutdown(Duration.ZERO);
             job.await();
             assertEquals(Status.CANCELLED, job.result(499).status());
-            assertTrue(job.tokensSoFar(499).length < 200);
+            assertTrue(job.partialTokens(499).length < 200);
             assertEquals(Status.CANCELLED, statusOf(() -> job.tokens(499)));
             assertEquals(Status.MISUSE, statusOf(() -> engine.run(batch)));
         }

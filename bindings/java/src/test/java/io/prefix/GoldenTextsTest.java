@@ -47,7 +47,7 @@ class GoldenTextsTest {
                 try (Task task = Task.create(engine, tokenizer, kind, options(lines(part, "option")))) {
                     List<String> labels = lines(part, "label");
                     if (!labels.isEmpty()) {
-                        task.labels(labels);
+                        task.setLabels(labels);
                     }
                     task.add(lines(part, "text"));
                     assertEquals(lines(part, "tokens"), texts(task.tokens(0)), kind);

@@ -58,6 +58,7 @@ class JobTest {
             batch.add(Request.logits(new int[] {1, 9}, 3, 4).tag(8));
             batch.add(Request.embedding(new int[1000]));
             try (Job job = engine.run(batch)) {
+                assertEquals(0, job.firstFailure().orElseThrow());
                 Result bad = job.result(0);
                 assertTrue(bad.status() != Status.OK && bad.tag() == 7 && !bad.message().isEmpty(), bad.toString());
                 assertEquals(Finish.ERROR, bad.finish());
@@ -122,8 +123,8 @@ class JobTest {
     void oneRequestCanBeCancelled() throws Exception {
         try (Batch batch = Support.generations(engine, 30);
                 Job job = engine.submit(batch)) {
-            job.cancel(20);
-            assertThrows(PrefixException.class, () -> job.cancel(30));
+            job.cancelRequest(20);
+            assertThrows(PrefixException.class, () -> job.cancelRequest(30));
             job.await();
             assertEquals(Status.CANCELLED, job.result(20).status());
             assertEquals(200, job.tokens(21).length);

@@ -205,7 +205,7 @@ class TasksTest {
             assertEquals(
                     Status.INVALID_ARGUMENT,
                     assertThrows(PrefixException.class, task::submit).status());
-            task.labels(List.of("one")).labels(List.of("food", "town", "")).run();
+            task.setLabels(List.of("one")).setLabels(List.of("food", "town", "")).run();
             Matrix classes = task.values();
             assertEquals(3, classes.columns());
             for (int row = 0; row < 3; row++) {
@@ -306,7 +306,7 @@ class TasksTest {
             assertTrue(task.await(Duration.ofSeconds(60)));
             PrefixException failed = assertThrows(PrefixException.class, () -> task.text(49));
             assertEquals(Status.CANCELLED, failed.status());
-            assertTrue(IntStream.range(0, 50).anyMatch(i -> !task.textSoFar(i).isEmpty()));
+            assertTrue(IntStream.range(0, 50).anyMatch(i -> !task.partialText(i).isEmpty()));
         }
     }
 
@@ -395,7 +395,7 @@ class TasksTest {
         assertSame(task, future.get(60, TimeUnit.SECONDS));
         List<Executable> calls = List.of(
                 task::values, () -> task.add("x"), task::size, task::submit, task::run, task::cancel,
-                () -> task.labels(DOCUMENTS), () -> task.text(0), () -> task.events().toList());
+                () -> task.setLabels(DOCUMENTS), () -> task.text(0), () -> task.events().toList());
         for (Executable call : calls) {
             assertEquals(
                     "the task is closed",

@@ -109,6 +109,8 @@ public final class Native {
     NativeJNI.prefix_source_release(source);
   }
 
+  public static long prefix_source_add_buffer(long source, Object name, Object data) { return NativeJNI.prefix_source_add_buffer(source, name, data); }
+
   public static long prefix_model_info_json(Object path, Object buf) { return NativeJNI.prefix_model_info_json(path, buf); }
 
   public static long prefix_engine_estimate(Object path, long options, byte[] out) { return NativeJNI.prefix_engine_estimate(path, options, out); }

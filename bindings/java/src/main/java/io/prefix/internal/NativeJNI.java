@@ -55,6 +55,7 @@ final class NativeJNI {
   public final static native long prefix_source_create();
   public final static native long prefix_source_retain(long jarg1);
   public final static native void prefix_source_release(long jarg1);
+  public final static native long prefix_source_add_buffer(long jarg1, Object jarg2, Object jarg4);
   public final static native long prefix_model_info_json(Object jarg1, Object jarg3);
   public final static native long prefix_engine_estimate(Object jarg1, long jarg3, byte[] jarg4);
   public final static native long prefix_engine_create(Object jarg1, long jarg3);

@@ -202,7 +202,7 @@ public final class TableTask implements Serializable {
             task = Task.create(lease.engine(), lease.tokenizer(), kind, Options.of(options));
             try {
                 if (!labels.isEmpty()) {
-                    task.labels(labels);
+                    task.setLabels(labels);
                 }
                 task.add(texts());
                 task.submit();

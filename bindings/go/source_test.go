@@ -1,0 +1,112 @@
+package prefix_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+
+	"prefix.io/prefix"
+)
+
+func sourceOf(t testing.TB) *prefix.Source {
+	t.Helper()
+	source := must(prefix.NewSource())(t)
+	for _, name := range []string{"config.json", "model.safetensors"} {
+		check(t, source.Add(name, must(os.ReadFile(filepath.Join(models, "llama-base", name)))(t)))
+	}
+	return source
+}
+
+func TestAModelInMemoryComputesWhatItsFilesDo(t *testing.T) {
+	score := func(engine *prefix.Engine) []float32 {
+		defer engine.Close()
+		batch := must(engine.NewBatch())(t)
+		defer batch.Close()
+		must(batch.Add(prefix.Logits{Tokens: []prefix.Token{1, 5, 9, 12}, IDs: []prefix.Token{3, 4}}))(t)
+		job := must(engine.Run(background, batch))(t)
+		defer job.Close()
+		return must(job.Values(0))(t)
+	}
+	expected := score(open(t))
+	source := sourceOf(t)
+	exact := prefix.Options{"isa": "scalar", "dtype": "f32"}
+	runtime.GC() // nobody but the source has the files
+	var wait sync.WaitGroup
+	for range 4 {
+		wait.Add(1)
+		go func() {
+			defer wait.Done()
+			if found := score(must(prefix.OpenSource(background, source, exact))(t)); !slices.Equal(expected, found) {
+				t.Error(expected, found)
+			}
+		}()
+	}
+	wait.Wait()
+	check(t, source.Close())
+	check(t, source.Close())
+	if _, err := prefix.OpenSource(background, source, nil); !errors.Is(err, prefix.ErrClosed) {
+		t.Error(err)
+	}
+	if err := source.Add("more", []byte{1}); !errors.Is(err, prefix.ErrClosed) {
+		t.Error(err)
+	}
+}
+
+func TestSourcesRefuseWhatCannotBeAModel(t *testing.T) {
+	source := sourceOf(t)
+	defer source.Close()
+	for _, name := range []string{"config.json", "../config.json", ""} {
+		if err := source.Add(name, []byte{1}); !errors.Is(err, prefix.ErrInvalidArgument) {
+			t.Error(name, err)
+		}
+	}
+	empty := must(prefix.NewSource())(t)
+	defer empty.Close()
+	if _, err := prefix.OpenSource(background, empty, nil); !errors.Is(err, prefix.ErrInvalidArgument) {
+		t.Error(err)
+	}
+	check(t, empty.Add("model.gguf", make([]byte, 64)))
+	if _, err := prefix.OpenSource(background, empty, nil); !errors.Is(err, prefix.ErrFormat) {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithCancel(background)
+	cancel()
+	if _, err := prefix.OpenSource(ctx, source, nil); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+func TestInfo(t *testing.T) {
+	engine := open(t)
+	info := must(engine.Info())(t)
+	if info.Layers < 1 || info.Hidden < 1 || info.Vocabulary < 1 || info.MaxPositions < 1 || info.KVBytesPerToken < 1 {
+		t.Errorf("%+v", info)
+	}
+	for _, token := range must(engine.EndTokens())(t) {
+		if token < 0 || int(token) >= info.Vocabulary {
+			t.Error(token)
+		}
+	}
+}
+
+func TestMatricesAreEqualBitForBit(t *testing.T) {
+	nan := float32(math.NaN())
+	one := prefix.Matrix{Rows: 1, Columns: 2, Flat: []float32{1, nan}}
+	if !one.Equal(prefix.Matrix{Rows: 1, Columns: 2, Flat: []float32{1, nan}}) {
+		t.Error("NaN stands for what failed")
+	}
+	for _, other := range []prefix.Matrix{
+		{Rows: 2, Columns: 1, Flat: []float32{1, nan}}, {Rows: 1, Columns: 2, Flat: []float32{nan, 1}},
+		{Rows: 1, Columns: 2, Flat: []float32{1}}, {},
+	} {
+		if one.Equal(other) || other.Equal(one) {
+			t.Error(other)
+		}
+	}
+}

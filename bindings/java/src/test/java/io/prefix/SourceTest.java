@@ -1,0 +1,87 @@
+package io.prefix;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+@Timeout(120)
+class SourceTest {
+    /** A copy between other bytes, and one that is mapped. */
+    private static Source llama() throws Exception {
+        Path weights = Support.LLAMA.resolve("model.safetensors");
+        byte[] config = Files.readAllBytes(Support.LLAMA.resolve("config.json"));
+        ByteBuffer copy = ByteBuffer.allocateDirect(config.length + 9);
+        copy.position(4).put(config).flip().position(4);
+        try (FileChannel channel = FileChannel.open(weights)) {
+            return new Source()
+                    .add("config.json", copy)
+                    .add("model.safetensors", channel.map(FileChannel.MapMode.READ_ONLY, 0, channel.size()));
+        }
+    }
+
+    private static float[] logits(Engine engine) throws Exception {
+        try (Batch batch = engine.batch()) {
+            batch.add(Request.logits(new int[] {1, 5, 9, 12}, 3, 4));
+            try (Job job = engine.run(batch)) {
+                return job.values(0);
+            }
+        }
+    }
+
+    @Test
+    void aModelInMemoryComputesWhatItsFilesDo() throws Exception {
+        float[] expected;
+        try (Engine engine = Support.open()) {
+            expected = logits(engine);
+        }
+        try (Source source = llama()) {
+            try (Engine engine = Engine.open(source, Support.exact())) {
+                assertArrayEquals(expected, logits(engine));
+            }
+            var future = Engine.openAsync(source, Support.exact());
+            source.close(); // nobody needs it any more
+            System.gc();
+            try (Engine engine = future.get(60, TimeUnit.SECONDS)) {
+                assertArrayEquals(expected, logits(engine));
+            }
+            assertThrows(IllegalStateException.class, () -> Engine.open(source, null));
+        }
+    }
+
+    @Test
+    void whatCannotBeAFileIsRefused() throws Exception {
+        try (Source source = llama()) {
+            ByteBuffer bytes = ByteBuffer.allocateDirect(4);
+            assertThrows(IllegalArgumentException.class, () -> source.add("more.gguf", ByteBuffer.allocate(4)));
+            for (String name : new String[] {"config.json", "../config.json", ""}) {
+                var refused = assertThrows(PrefixException.class, () -> source.add(name, bytes));
+                assertEquals(Status.INVALID_ARGUMENT, refused.status(), name);
+            }
+        }
+        try (Source empty = new Source()) {
+            assertEquals(
+                    Status.INVALID_ARGUMENT,
+                    assertThrows(PrefixException.class, () -> Engine.open(empty, null)).status());
+        }
+        try (Source broken = new Source().add("model.gguf", ByteBuffer.allocateDirect(64))) {
+            assertEquals(
+                    Status.FORMAT,
+                    assertThrows(PrefixException.class, () -> Engine.open(broken, null)).status());
+            Throwable cause = assertThrows(
+                            ExecutionException.class,
+                            () -> Engine.openAsync(broken, null).get(60, TimeUnit.SECONDS))
+                    .getCause();
+            assertTrue(cause instanceof PrefixException, cause.toString());
+        }
+    }
+}
