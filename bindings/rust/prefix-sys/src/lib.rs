@@ -59,6 +59,7 @@ macro_rules! sized {
 sized!(
     prefix_error,
     prefix_option_details,
+    prefix_engine_info,
     prefix_device_details,
     prefix_memory,
     prefix_engine_stats,

@@ -9,8 +9,8 @@ use prefix_sys::Init;
 
 use crate::error::{call, Result};
 use crate::options::raw_or_null;
-use crate::raw::{milliseconds, mirror, path_text, read_text, Handle};
-use crate::{library, Batch, Cache, Job, Loading, Namespace, Options, Source};
+use crate::raw::{count, milliseconds, mirror, path_text, read_array, read_text, Handle};
+use crate::{library, Batch, Cache, Job, Loading, Namespace, Options, Source, Token};
 
 /// A loaded model with its cache. Clones are the same engine; any thread may use it.
 ///
@@ -207,6 +207,22 @@ impl Engine {
         })
     }
 
+    /// What is often asked of that, as numbers.
+    pub fn info(&self) -> Result<EngineInfo> {
+        let mut out = sys::prefix_engine_info::init();
+        // Safety: a live handle and a struct with its size.
+        call(|err| unsafe { sys::prefix_engine_get_info(self.raw(), &mut out, err) })?;
+        Ok(out.into())
+    }
+
+    /// The tokens after which the model's own files end a generation; option `ignore_eos`.
+    pub fn end_tokens(&self) -> Result<Vec<Token>> {
+        // Safety: a live handle and a buffer with its capacity.
+        read_array(8, |out, capacity, needed, err| unsafe {
+            sys::prefix_engine_end_tokens(self.raw(), out, capacity, needed, err)
+        })
+    }
+
     /// What it is doing.
     pub fn state(&self) -> EngineState {
         // Safety: a live handle.
@@ -256,6 +272,61 @@ pub enum EngineState {
     Failed,
     /// A state that is newer than this crate.
     Other(i32),
+}
+
+/// The shape of a model, and what of it is in force.
+#[non_exhaustive]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct EngineInfo {
+    /// Of the model.
+    pub layers: u64,
+    /// Length of an embedding.
+    pub hidden: u64,
+    /// Of attention.
+    pub heads: u64,
+    /// Of keys and values.
+    pub kv_heads: u64,
+    /// Length of a head.
+    pub head_dim: u64,
+    /// Token ids are smaller.
+    pub vocabulary: u64,
+    /// Longest sequence in tokens, as it is in force.
+    pub max_positions: u64,
+    /// As it is in force; of the pool, if it was given one.
+    pub threads: u64,
+    /// Tokens that fit a page of keys and values.
+    pub page_tokens: u64,
+    /// Of the model.
+    pub weight_bytes: u64,
+    /// Of keys and values.
+    pub kv_bytes_per_token: u64,
+    /// 0: there are none.
+    pub recurrent_layers: u64,
+    /// That a state of them takes of the cache.
+    pub state_bytes: u64,
+    /// Values of a request with option `head`; 0: the model has no such head.
+    pub labels: u64,
+}
+
+impl From<sys::prefix_engine_info> for EngineInfo {
+    fn from(c: sys::prefix_engine_info) -> EngineInfo {
+        EngineInfo {
+            layers: count(c.layers.into()),
+            hidden: count(c.hidden.into()),
+            heads: count(c.heads.into()),
+            kv_heads: count(c.kv_heads.into()),
+            head_dim: count(c.head_dim.into()),
+            vocabulary: count(c.vocabulary.into()),
+            max_positions: count(c.max_positions.into()),
+            threads: count(c.threads.into()),
+            page_tokens: count(c.page_tokens.into()),
+            weight_bytes: count(c.weight_bytes),
+            kv_bytes_per_token: count(c.kv_bytes_per_token),
+            recurrent_layers: count(c.recurrent_layers),
+            state_bytes: count(c.state_bytes),
+            labels: count(c.labels),
+        }
+    }
 }
 
 mirror! {

@@ -1,6 +1,6 @@
 //! Waiting for a job or a task, and for its events, without blocking.
 
-use std::future::{poll_fn, Future};
+use std::future::{poll_fn, Future, IntoFuture};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -50,9 +50,61 @@ impl Future for Finished {
     }
 }
 
+/// Awaiting a [`Job`](crate::Job) or a `Task`: ready with it when all is done. Dropping this future before cancels what no
+/// clone holds, as a `timeout` or `select!` of an executor does.
+///
+/// ```no_run
+/// # async fn run(engine: prefix::Engine, batch: prefix::Batch) -> prefix::Result<()> {
+/// let job = engine.submit(&batch)?.await?;
+/// println!("{:?}", job.values(0)?);
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+#[must_use = "futures do nothing unless they are awaited"]
+pub struct Done<T> {
+    finished: Finished,
+    owner: Option<T>,
+}
+
+impl<T: Unpin> Future for Done<T> {
+    type Output = Result<T>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        match Pin::new(&mut self.finished).poll(context) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Ready(Ok(())) => {
+                let owner = self.owner.take();
+                Poll::Ready(Ok(
+                    owner.expect("a future that was ready is not polled again")
+                ))
+            }
+        }
+    }
+}
+
+macro_rules! awaited {
+    ($type:ty) => {
+        impl IntoFuture for $type {
+            type Output = Result<$type>;
+            type IntoFuture = Done<$type>;
+
+            fn into_future(self) -> Done<$type> {
+                Done {
+                    finished: self.finished(),
+                    owner: Some(self),
+                }
+            }
+        }
+    };
+}
+awaited!(crate::Job);
+#[cfg(feature = "text")]
+awaited!(crate::Task);
+
 /// Events without blocking; made by [`Job::event_stream`](crate::Job::event_stream) and `Task::event_stream`. A
-/// `Stream` in all but the trait, which is not in the standard library: `poll_next` of an adapter calls
-/// [`EventStream::poll_event`].
+/// `Stream` in all but the trait, which is not in the standard library, and this crate depends on nothing else. The crate
+/// `futures` makes it one: `futures::stream::poll_fn(move |context| events.poll_event(context))`.
 #[derive(Debug)]
 pub struct EventStream {
     source: Arc<dyn Awaited>,

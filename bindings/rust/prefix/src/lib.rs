@@ -32,10 +32,10 @@ mod waiter;
 pub use batch::{Batch, Request};
 pub use cache::{Cache, CacheInfo, CacheUsage, Namespace};
 pub use cache_events::{CacheDump, CacheEvent, CacheEventKind, CacheEvents};
-pub use engine::{Engine, EngineState, Memory, Stats};
+pub use engine::{Engine, EngineInfo, EngineState, Memory, Stats};
 pub use error::{Error, Result, Status};
 pub use events::{Event, EventKind, Events};
-pub use future::{EventStream, Finished};
+pub use future::{Done, EventStream, Finished};
 pub use job::Job;
 pub use lease::Lease;
 pub use loading::Loading;
@@ -45,13 +45,13 @@ pub use pool::Pool;
 pub use results::{Finish, JobTotals, ResultInfo, Values};
 pub use snapshot::SnapshotInfo;
 pub use source::{Bytes, Source};
-pub use system::{build_info, devices, features, version, DeviceInfo};
+pub use system::{build_info, devices, features, has_feature, version, DeviceInfo};
 #[cfg(feature = "text")]
 pub use tasks::{
     answer, chat, classify, embed, generate, rerank, Ranked, Ranking, Task, TaskBuilder, TaskKind,
 };
 #[cfg(feature = "text")]
-pub use text::{Chat, Detok, Tokenizer};
+pub use text::{Chat, Detokenizer, Tokenizer};
 
 /// The number of a token in the vocabulary of a model.
 pub type Token = prefix_sys::prefix_token;

@@ -29,6 +29,13 @@ pub fn features() -> Result<Vec<&'static str>> {
         .collect())
 }
 
+/// Whether it is among [`features`].
+pub fn has_feature(name: &str) -> Result<bool> {
+    library::ready()?;
+    // Safety: a text with its length.
+    Ok(unsafe { sys::prefix_has_feature(name.as_ptr().cast(), name.len()) } != 0)
+}
+
 /// What an engine could run on.
 #[non_exhaustive]
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -49,6 +49,51 @@ fn handles_may_be_sent_and_shared() {
 }
 
 #[test]
+fn awaiting_a_task_or_a_job_gives_it_back_and_dropping_the_wait_cancels_it() {
+    let open = open();
+    let done = block_on(async { task(&open, 2, 5).await }).unwrap();
+    assert_eq!(done.statuses().unwrap(), [Status::Ok; 2]);
+    let mut batch = open.0.batch().unwrap();
+    batch
+        .add(prefix::Request::logits(&[1, 5, 9, 12], &[3, 4]))
+        .unwrap();
+    let job = block_on(async { open.0.submit(&batch).unwrap().await }).unwrap();
+    assert_eq!(job.values(0).unwrap().len(), 2);
+
+    let mut context = Context::from_waker(Waker::noop());
+    let before = open.0.stats().unwrap().requests_finished;
+    let mut wait = Box::pin(std::future::IntoFuture::into_future(task(&open, 1000, 150)));
+    assert!(wait.as_mut().poll(&mut context).is_pending());
+    drop(wait); // what was the only clone
+    let end = Instant::now() + Duration::from_secs(60);
+    while open.0.stats().unwrap().requests_running + open.0.stats().unwrap().requests_waiting > 0 {
+        assert!(Instant::now() < end);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(open.0.stats().unwrap().requests_finished < before + 1000);
+
+    let kept = task(&open, 1, 5);
+    let mut wait = Box::pin(std::future::IntoFuture::into_future(kept.clone()));
+    let _ = wait.as_mut().poll(&mut context);
+    drop(wait);
+    kept.wait().unwrap();
+    assert_eq!(kept.statuses().unwrap(), [Status::Ok]);
+}
+
+#[test]
+fn an_engine_tells_its_shape() {
+    let (engine, _) = open();
+    let info = engine.info().unwrap();
+    assert!(
+        info.layers > 0 && info.hidden > 0 && info.max_positions > 0,
+        "{info:?}"
+    );
+    assert!(info.kv_bytes_per_token > 0 && info.threads == 1, "{info:?}");
+    let fits = |token: &prefix::Token| (0..info.vocabulary as i32).contains(token);
+    assert!(engine.end_tokens().unwrap().iter().all(fits));
+}
+
+#[test]
 fn two_hundred_tasks_are_awaited_with_one_thread() {
     let open = open();
     let mut context = Context::from_waker(Waker::noop());

@@ -7,17 +7,17 @@ use crate::raw::{read_text, Handle};
 use crate::{Token, Tokenizer};
 
 /// Text of tokens that arrive one by one, never cutting a character: the pieces of
-/// [`push`](Detok::push) and the one of [`flush`](Detok::flush) add up to [`Tokenizer::decode`].
+/// [`push`](Detokenizer::push) and the one of [`flush`](Detokenizer::flush) add up to [`Tokenizer::decode`].
 #[derive(Debug)]
-pub struct Detok(Handle<sys::prefix_detok>);
+pub struct Detokenizer(Handle<sys::prefix_detok>);
 
-impl Detok {
-    pub(super) fn new(tokenizer: &Tokenizer, flags: i32) -> Result<Detok> {
+impl Detokenizer {
+    pub(super) fn new(tokenizer: &Tokenizer, flags: i32) -> Result<Detokenizer> {
         // Safety: a live handle.
         Handle::create(|out, err| unsafe {
             sys::prefix_detok_create(tokenizer.raw(), flags, out, err)
         })
-        .map(Detok)
+        .map(Detokenizer)
     }
 
     /// Takes tokens and returns the text that has become complete, often none.

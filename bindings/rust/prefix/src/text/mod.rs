@@ -6,7 +6,7 @@ mod detok;
 mod tokenizer;
 
 pub use chat::{Chat, Prompt};
-pub use detok::Detok;
+pub use detok::Detokenizer;
 pub use tokenizer::{Encoding, Special, Tokenizer};
 
 use crate::error::{static_text, Result};

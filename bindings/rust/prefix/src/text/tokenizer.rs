@@ -8,7 +8,7 @@ use prefix_sys as sys;
 
 use crate::error::{call, Result};
 use crate::raw::{path_text, read_array, read_text, text_or_null, Handle, Texts};
-use crate::text::{Chat, Detok, Prompt};
+use crate::text::{Chat, Detokenizer, Prompt};
 use crate::{library, Token};
 
 /// What happens to special tokens, such as `<|im_end|>`, when text is encoded.
@@ -237,8 +237,8 @@ impl Tokenizer {
     }
 
     /// Text of tokens that arrive one by one, never cutting a character.
-    pub fn detok(&self, skip_special: bool) -> Result<Detok> {
-        Detok::new(self, decode_flags(skip_special))
+    pub fn detok(&self, skip_special: bool) -> Result<Detokenizer> {
+        Detokenizer::new(self, decode_flags(skip_special))
     }
 
     /// The prompt of a conversation, as the template of the model writes it.
