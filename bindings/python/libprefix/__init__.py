@@ -8,19 +8,26 @@ computed once, within a call, between calls that run, and from the cache.
             print(hit.score, hit.document)
 """
 
-from .engine import Choices, Embedding, Engine, Generate, Logits, Logprobs, Result, version
+from .cache import Cache, CacheEvent, Lease
+from .engine import Engine, plan
 from .errors import (CancelledError, DeadlineError, InvalidArgumentError, MisuseError, ModelError, NotFoundError,
                      OutOfMemoryError, PrefixError, SomeFailed)
+from .job import Event, Job
 from .models import LLM, Classifier, Embedder, Hit, Model, Reranker
 from .options import (EmbeddingOptions, EmbedOptions, EngineOptions, GenerateOptions, RankingOptions, RequestOptions,
                       TaskOptions, WritingOptions)
 from .ordering import BatchEstimate, Parts, TableOrder, estimate_batch, order, order_texts, partition
+from .requests import Choices, Continuations, Embedding, Generate, Logits, Logprobs, Result, Warm
+from .system import (Pool, Source, build_info, devices, estimate, features, forward_log, has_feature, model_info, next_log,
+                     option_infos, recipe, recipes, set_log_level, text_version, version)
 from .task import Piece, Task
-from .tokenizer import Tokenizer
+from .tokenizer import Detokenizer, Tokenizer
 
-__all__ = ["Choices", "Embedding", "Engine", "Generate", "Logits", "Logprobs", "Result", "version", "CancelledError",
-           "DeadlineError", "InvalidArgumentError", "MisuseError", "ModelError", "NotFoundError", "OutOfMemoryError",
-           "PrefixError", "SomeFailed", "LLM", "Classifier", "Embedder", "Hit", "Model", "Reranker", "Piece", "Task",
-           "Tokenizer", "BatchEstimate", "Parts", "TableOrder", "estimate_batch", "order", "order_texts", "partition",
-           "EmbeddingOptions", "EmbedOptions", "EngineOptions", "GenerateOptions", "RankingOptions", "RequestOptions",
-           "TaskOptions", "WritingOptions"]
+__all__ = ["Cache", "CacheEvent", "Lease", "Engine", "plan", "CancelledError", "DeadlineError", "InvalidArgumentError",
+           "MisuseError", "ModelError", "NotFoundError", "OutOfMemoryError", "PrefixError", "SomeFailed", "Event", "Job", "LLM",
+           "Classifier", "Embedder", "Hit", "Model", "Reranker", "EmbeddingOptions", "EmbedOptions", "EngineOptions",
+           "GenerateOptions", "RankingOptions", "RequestOptions", "TaskOptions", "WritingOptions", "BatchEstimate", "Parts",
+           "TableOrder", "estimate_batch", "order", "order_texts", "partition", "Choices", "Continuations", "Embedding",
+           "Generate", "Logits", "Logprobs", "Result", "Warm", "Pool", "Source", "build_info", "devices", "estimate",
+           "features", "forward_log", "has_feature", "model_info", "next_log", "option_infos", "recipe", "recipes",
+           "set_log_level", "text_version", "version", "Piece", "Task", "Detokenizer", "Tokenizer"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 from typing import Any, Iterable
 
@@ -148,6 +149,9 @@ def options_in(options: dict[str, Any]) -> Any:
     return handle
 
 
+_CLOSING = threading.Lock()
+
+
 class Handle:
     """A handle of the library, released by close(), at the end of a with block, or with the object."""
 
@@ -156,13 +160,15 @@ class Handle:
 
     @property
     def handle(self) -> Any:
-        if self._handle is None:
+        handle = self._handle
+        if handle is None:
             raise error_of(core.PREFIX_ERR_MISUSE, "PREFIX_ERR_MISUSE", f"this {type(self).__name__} is closed")
-        return self._handle
+        return handle
 
     def close(self) -> None:
         """Gives the handle back; what still uses the object fails with MisuseError. May be called again."""
-        handle, self._handle = self._handle, None
+        with _CLOSING:  # one of several threads releases it, with or without the interpreter's own lock
+            handle, self._handle = self._handle, None
         if handle is not None:
             ffi.release(handle)
 

@@ -1,100 +1,51 @@
-"""Engines and requests of token ids."""
+"""Engines: one model, its cache and its requests."""
 
 from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Sequence
 
-import numpy
-
-from ._native import (Handle, call, core, error_of, failure, ffi, filled, make, new_error, numbers_of, options_in,
-                      text_of, tokens_in)
-from .errors import PrefixError
+from ._native import (Handle, call, core, ffi, filled, make, numbers_of, options_in, text_of)
+from ._waiting import SLICE_MS
+from .cache import Cache
+from .job import Job
+from .requests import Result, Tokens, add
+from .system import Pool, Source
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from .options import EngineOptions
 
-SLICE_MS = 100  # how long a wait takes no notice of Ctrl-C
-Tokens = Sequence[int]
-
-
-def version() -> str:
-    """Of the library that is loaded."""
-    return ffi.string(core.prefix_version_string()).decode()
-
-
-@dataclass(frozen=True)
-class Logits:
-    """The raw logits of some ids after the last token."""
-    tokens: Tokens
-    ids: Tokens
-    options: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Logprobs:
-    """The log-probability of each token from position `start` on, given those before it."""
-    tokens: Tokens
-    start: int = 1
-    options: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Choices:
-    """The log-probability of each of several continuations."""
-    tokens: Tokens
-    choices: Sequence[Tokens]
-    options: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Embedding:
-    """A vector of the whole text."""
-    tokens: Tokens
-    options: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Generate:
-    """Tokens that continue these; options max_tokens, temperature, top_p, seed, stop_tokens, ..."""
-    tokens: Tokens
-    options: dict[str, Any] = field(default_factory=dict)
-
-
-Request = "Logits | Logprobs | Choices | Embedding | Generate"
-
-
-@dataclass(frozen=True)
-class Result:
-    """Of one request. values: f32, what the request is for; tokens: of Generate; logprobs: of Choices, one for each
-    token, and of Generate with option logprobs; error: None when it succeeded; info: counts and times."""
-    values: Any  # numpy.ndarray, or None
-    tokens: numpy.ndarray | None
-    logprobs: numpy.ndarray | None
-    error: PrefixError | None
-    info: dict[str, int]
+_STATES = {0: "loading", 1: "ready", 2: "draining", 3: "closed", 4: "failed"}
 
 
 class Engine(Handle):
     """One model, one cache, one scheduler. Any thread may use it.
 
-    path: a Hugging Face directory (config.json and safetensors) or a .gguf file. options: those of engines
-    (docs/options.md), as compute="int8" or cache_bytes="4G". progress: True for a line on standard error where that is
-    a terminal, or a function that is called with a fraction in [0, 1] while the model loads.
+    path: a Hugging Face directory (config.json and safetensors), a .gguf file, or a Source of files in memory. options:
+    those of engines (docs/options.md), as compute="int8" or cache_bytes="4G". pool: whose threads it shares. progress: True
+    for a line on standard error where that is a terminal, or a function that is called with a fraction in [0, 1] while the
+    model loads.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, progress: bool | Callable[[float], None] = False,
-                 **options: Unpack[EngineOptions]) -> None:
+    def __init__(self, path: str | os.PathLike[str] | Source, *, pool: Pool | None = None,
+                 progress: bool | Callable[[float], None] = False, **options: Unpack[EngineOptions]) -> None:
         from .progress import reporter
 
-        data = os.fspath(path).encode()
-        super().__init__(make(core.prefix_engine_open, core.prefix_engine_release, data, len(data),
-                              options_in(options)))
-        self.path = os.fspath(path)
+        settings = options_in(options)
+        if pool is not None:
+            call(core.prefix_options_set_pool, settings, pool.handle)
+        if isinstance(path, Source):
+            _keep = list(path.kept)  # until it is loaded, or was released
+            self.path = ""
+            handle = make(core.prefix_engine_open_source, core.prefix_engine_release, path.handle, settings)
+        else:
+            self.path = os.fspath(path)
+            data = self.path.encode()
+            handle = make(core.prefix_engine_open, core.prefix_engine_release, data, len(data), settings)
+        super().__init__(handle)
         show = reporter("loading", progress)
         fraction = ffi.new("double*")
         try:
@@ -121,10 +72,75 @@ class Engine(Handle):
         """The same in Prometheus text format."""
         return text_of(core.prefix_metrics_text, self.handle)
 
+    @property
+    def end_tokens(self) -> list[int]:
+        """After each of which the model's own files end a generation; option ignore_eos."""
+        return numbers_of("prefix_token", core.prefix_engine_end_tokens, self.handle, capacity=8).tolist()
+
+    @property
+    def state(self) -> str:
+        """"loading", "ready", "draining", "closed" or "failed"."""
+        handle = self._handle if self._handle is not None else ffi.NULL
+        return _STATES.get(core.prefix_engine_state(handle), "unknown")
+
+    def cache(self, namespace: int = 0) -> Cache:
+        """The cache of a namespace, by its number; 0 is that of requests that name none."""
+        return Cache(self, namespace)
+
+    def save_snapshot(self, path: str | os.PathLike[str], namespaces: Sequence[int] = ()) -> dict[str, int]:
+        """Saves what these namespaces (none: all) have in the cache; what was saved: tokens, bytes, ..."""
+        data = os.fspath(path).encode()
+        numbers = ffi.new("int32_t[]", list(namespaces)) if namespaces else ffi.NULL
+        return self._snapshot(core.prefix_snapshot_save, data, len(data), numbers, len(namespaces))
+
+    def load_snapshot(self, path: str | os.PathLike[str]) -> dict[str, int]:
+        """Loads one beside what is in the cache; what was loaded."""
+        data = os.fspath(path).encode()
+        return self._snapshot(core.prefix_snapshot_load, data, len(data))
+
+    def _snapshot(self, function: Any, *arguments: Any) -> dict[str, int]:
+        return filled("prefix_snapshot_info", function, self.handle, *arguments)
+
+    def namespace(self, name: str) -> int:
+        """The number of a namespace, which is made when it is new: for option namespace_id, and cache()."""
+        data = name.encode()
+        return self._number("int32_t", core.prefix_namespace_open, data, len(data))
+
+    def namespace_of(self, *parts: str) -> int:
+        """That of several parts: a tenant's salt, an adapter, an epoch. They are compared one by one."""
+        encoded = [part.encode() for part in parts]
+        offsets = [0]
+        for part in encoded:
+            offsets.append(offsets[-1] + len(part))
+        return self._number("int32_t", core.prefix_namespace_open_tuple, b"".join(encoded), offsets[-1],
+                            ffi.new("int64_t[]", offsets), len(offsets))
+
+    def find_namespace(self, name: str) -> int:
+        """NotFoundError when it is not open."""
+        data = name.encode()
+        return self._number("int32_t", core.prefix_namespace_find, data, len(data))
+
+    def drop_namespace(self, namespace: int) -> int:
+        """Evicts everything in it that no running request uses; the tokens that it freed."""
+        return self._number("int64_t", core.prefix_namespace_drop, namespace)
+
+    def close_namespace(self, namespace: int) -> int:
+        """Ends it: what it holds is evicted, its leases end, its number is never given again; the tokens that it freed."""
+        return self._number("int64_t", core.prefix_namespace_close, namespace)
+
+    @property
+    def namespace_count(self) -> int:
+        """How many are open, with the empty one."""
+        return self._number("int32_t", core.prefix_namespace_count)
+
+    def _number(self, kind: str, function: Any, *arguments: Any) -> int:
+        out = ffi.new(kind + "*")
+        call(function, self.handle, *arguments, out)
+        return out[0]
+
     def cached_tokens(self, tokens: Tokens, namespace: int = 0) -> int:
         """How many of the first of these tokens are in the cache."""
-        data, count, _keep = tokens_in(tokens)
-        return filled("prefix_cache_info", core.prefix_cache_lookup, self.handle, namespace, data, count)["cached_tokens"]
+        return self.cache(namespace).lookup(tokens)["cached_tokens"]
 
     def load_adapter(self, name: str, path: str | os.PathLike[str]) -> None:
         """A LoRA adapter that requests may name by option adapter: a PEFT directory."""
@@ -135,60 +151,53 @@ class Engine(Handle):
         data = name.encode()
         call(core.prefix_adapter_unload, self.handle, data, len(data))
 
+    def adapter_namespace(self, name: str, namespace: int = 0) -> int:
+        """That in which requests of this one with the adapter run."""
+        data = name.encode()
+        return self._number("int32_t", core.prefix_adapter_namespace, namespace, data, len(data))
+
+    @property
+    def adapters(self) -> list[dict[str, Any]]:
+        """Those that are loaded."""
+        return json.loads(text_of(core.prefix_adapters_json, self.handle))
+
     def shutdown(self, timeout: float = 0) -> None:
         """Takes no more requests, waits so many seconds for those that run, and frees the model."""
         call(core.prefix_engine_shutdown, self.handle, int(timeout * 1000))
 
+    def submit(self, requests: Iterable[Any]) -> Job:
+        """Starts all of these as one batch, without waiting: what they share is computed once."""
+        batch, count = _batch(self.handle, requests)
+        return Job(make(core.prefix_submit, core.prefix_job_release, self.handle, batch), count)
+
     def run(self, requests: Iterable[Any]) -> list[Result]:
-        """All of these as one batch: what they share is computed once. A request that fails has its error in its
-        result; Ctrl-C cancels the batch."""
-        batch = make(core.prefix_batch_create, core.prefix_batch_release, self.handle)
-        count = 0
-        for request in requests:
-            _add(batch, request, count)
-            count += 1
+        """The same, and waits. A request that fails has its error in its result; Ctrl-C cancels the batch."""
+        batch, count = _batch(self.handle, requests)
         if count == 0:
             return []
-        job = make(core.prefix_submit, core.prefix_job_release, self.handle, batch)
-        try:
-            while call(core.prefix_job_wait, job, SLICE_MS, allowed=[core.PREFIX_ERR_TIMEOUT]):
-                pass
-        except BaseException:
-            call(core.prefix_job_cancel, job)
-            raise
-        return [_result(job, i) for i in range(count)]
+        with Job(make(core.prefix_submit, core.prefix_job_release, self.handle, batch), count) as job:
+            job.wait()  # what interrupts it closes the job, which cancels it
+            return job.results()
+
+    async def arun(self, requests: Iterable[Any]) -> list[Result]:
+        """The same for asyncio."""
+        batch, count = _batch(self.handle, requests)
+        if count == 0:
+            return []
+        with Job(make(core.prefix_submit, core.prefix_job_release, self.handle, batch), count) as job:
+            await job.finished()
+            return job.results()
 
 
-def _add(batch: Any, request: Any, tag: int) -> None:
-    if not isinstance(request, (Logits, Logprobs, Choices, Embedding, Generate)):
-        raise TypeError(f"{type(request).__name__} is no request; there are Logits, Logprobs, Choices, Embedding, Generate")
-    data, count, _keep = tokens_in(request.tokens)
-    options = options_in(request.options)
-    end = (options, tag, ffi.NULL)
-    if isinstance(request, Logits):
-        ids, n, _ids = tokens_in(request.ids)
-        call(core.prefix_batch_add_logits, batch, data, count, ids, n, *end)
-    elif isinstance(request, Logprobs):
-        call(core.prefix_batch_add_logprobs, batch, data, count, request.start, *end)
-    elif isinstance(request, Choices):
-        offsets = [0]
-        for choice in request.choices:
-            offsets.append(offsets[-1] + len(choice))
-        joined, n, _joined = tokens_in([t for choice in request.choices for t in choice])
-        call(core.prefix_batch_add_choices, batch, data, count, joined, n, ffi.new("int64_t[]", offsets), len(offsets),
-             *end)
-    elif isinstance(request, Embedding):
-        call(core.prefix_batch_add_embedding, batch, data, count, *end)
-    else:
-        call(core.prefix_batch_add_generate, batch, data, count, *end)
+def plan(requests: Iterable[Any]) -> dict[str, Any]:
+    """How a batch would share, without an engine: prefix_batch_plan_json."""
+    batch, _ = _batch(ffi.NULL, requests)
+    return json.loads(text_of(core.prefix_batch_plan_json, batch))
 
 
-def _result(job: Any, index: int) -> Result:
-    info = filled("prefix_result_info", core.prefix_job_result_info, job, index)
-    if info["status"] != core.PREFIX_OK:
-        name = ffi.string(core.prefix_status_name(info["status"])).decode()
-        message = text_of(core.prefix_job_result_message, job, index)
-        return Result(None, None, None, error_of(info["status"], name, message), info)
-    return Result(numbers_of("float", core.prefix_job_result_values, job, index),
-                  numbers_of("prefix_token", core.prefix_job_result_tokens, job, index),
-                  numbers_of("float", core.prefix_job_result_logprobs, job, index), None, info)
+def _batch(engine: Any, requests: Iterable[Any]) -> tuple[Any, int]:
+    """A batch, and how many results it will have."""
+    batch, count = make(core.prefix_batch_create, core.prefix_batch_release, engine), 0
+    for request in requests:
+        count += add(batch, request, count)
+    return batch, count

@@ -7,10 +7,11 @@ from typing import Any
 
 
 class PrefixError(Exception):
-    """code: PREFIX_ERR_* as a number; name: its name."""
+    """code: PREFIX_ERR_* as a number; name: its name; partial: of a call that writes texts, what there is of each."""
 
     code: int = 0
     name: str = ""
+    partial: list[str] | None = None
 
     def __str__(self) -> str:
         return f"{self.args[0]} ({self.name})" if self.args else self.name

@@ -4,7 +4,8 @@ Each takes the path of a model, or an Engine to share one. The words around a te
 of the model's own recipe (docs/recipes.md). Methods with a leading `a` are the same for asyncio. Options are those of
 tasks and requests (docs/options.md), for instance recipe="qwen3-reranker", namespace="tenant", deadline_ms=500.
 
-Where some items fail, SomeFailed has the results of the others; where all do, the error of the first is raised.
+Where some items fail, SomeFailed has the results of the others; where all do, the error of the first is raised. Of
+texts that a deadline cut off, `partial` of the error has what there is.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Iterable, Iterat
 
 import numpy
 
-from .engine import Choices, Engine
+from .engine import Engine
+from .errors import PrefixError
+from .requests import Choices
 from .task import Task, run, run_async, texts_of
 from .tokenizer import Tokenizer
 
@@ -147,7 +150,11 @@ class LLM(Model):
     """Writes texts."""
 
     def _texts(self, task: Task, one: bool) -> Any:
-        texts = task.complete(texts_of(task))
+        try:
+            texts = task.complete(texts_of(task))
+        except PrefixError as error:
+            error.partial = [task.partial_text(item) for item in range(task.count)]
+            raise
         return texts[0] if one else texts
 
     def _writing(self, kind: str, items: list[str], options: Any) -> Task:

@@ -8,6 +8,7 @@ from typing import Any, Iterable, Sequence
 import numpy
 
 from ._native import call, core, ffi
+from .cache import array_in, joined
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,8 @@ def order(values: Any, lengths: Any = None) -> TableOrder:
     rows = numpy.empty(table.shape[0], numpy.int64)
     columns = numpy.empty(table.shape, numpy.int32)
     info = _info("prefix_order_info")
-    call(core.prefix_order, _in("int64_t", table), table.size, _in("int32_t", sizes), sizes.size, table.shape[1],
-         _in("int64_t", rows), rows.size, _in("int32_t", columns), columns.size, info)
+    call(core.prefix_order, array_in("int64_t", table), table.size, array_in("int32_t", sizes), sizes.size, table.shape[1],
+         array_in("int64_t", rows), rows.size, array_in("int32_t", columns), columns.size, info)
     return TableOrder(rows, columns, info.tokens, info.hit_before, info.hit)
 
 
@@ -79,24 +80,24 @@ def partition(prompts: Iterable[Any], parts: int, balance: float = 0) -> Parts:
     """Shares prompts (token ids) out among workers that each have a cache of their own: parts of about equal work, cut
     where the fewest tokens are computed more than once. balance: the most that a part may have of the mean; 0 stands
     for 1.05."""
-    tokens, offsets = _joined(prompts)
+    tokens, offsets = joined(prompts)
     count = len(offsets) - 1
     part, places = numpy.empty(count, numpy.int32), numpy.empty(count, numpy.int64)
     work = numpy.empty(max(0, min(parts, 1 << 20)), numpy.int64)
     info = _info("prefix_partition_info")
-    call(core.prefix_partition, _in("prefix_token", tokens), tokens.size, _in("int64_t", offsets), offsets.size, parts,
-         balance, _in("int32_t", part), part.size, _in("int64_t", places), places.size, _in("int64_t", work), work.size,
+    call(core.prefix_partition, array_in("prefix_token", tokens), tokens.size, array_in("int64_t", offsets), offsets.size, parts,
+         balance, array_in("int32_t", part), part.size, array_in("int64_t", places), places.size, array_in("int64_t", work), work.size,
          info)
     return Parts(part, places, work, info.tokens, info.distinct, info.computed, info.largest)
 
 
 def estimate_batch(prompts: Iterable[Any]) -> BatchEstimate:
     """What requests with these prompts compute as one batch, with an empty cache."""
-    tokens, offsets = _joined(prompts)
+    tokens, offsets = joined(prompts)
     computed = numpy.empty(len(offsets) - 1, numpy.int64)
     info = _info("prefix_estimate_info")
-    call(core.prefix_estimate_batch, _in("prefix_token", tokens), tokens.size, _in("int64_t", offsets), offsets.size,
-         _in("int64_t", computed), computed.size, info)
+    call(core.prefix_estimate_batch, array_in("prefix_token", tokens), tokens.size, array_in("int64_t", offsets), offsets.size,
+         array_in("int64_t", computed), computed.size, info)
     return BatchEstimate(computed, info.tokens, info.computed)
 
 
@@ -105,18 +106,6 @@ def _sizes(lengths: Any) -> numpy.ndarray:
     if wide.size and wide.max() > numpy.iinfo(numpy.int32).max:
         raise ValueError(f"a cell has {wide.max()} tokens; the most are {numpy.iinfo(numpy.int32).max}")
     return wide.astype(numpy.int32)
-
-
-def _joined(prompts: Iterable[Any]) -> tuple[numpy.ndarray, numpy.ndarray]:
-    """All tokens in a row, and where each prompt begins, with the end behind the last."""
-    lists = [numpy.asarray(prompt, dtype=numpy.int32) for prompt in prompts]
-    offsets = numpy.zeros(len(lists) + 1, numpy.int64)
-    numpy.cumsum([len(prompt) for prompt in lists], out=offsets[1:])
-    return numpy.concatenate(lists) if lists else numpy.empty(0, numpy.int32), offsets
-
-
-def _in(element: str, array: numpy.ndarray) -> Any:
-    return ffi.from_buffer(element + "[]", array) if array.size else ffi.NULL
 
 
 def _info(kind: str) -> Any:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, AsyncIterator, Iterable, Iterator, Sequence
 
 import numpy
 
 from ._native import (Handle, Texts, call, core, error_of, ffi, filled, make, numbers_of, options_in, text, text_of)
-from .engine import SLICE_MS, Engine
+from ._waiting import SLICE_MS, events_async, wait, wait_async
+from .engine import Engine
 from .errors import PrefixError, SomeFailed
 from .tokenizer import Tokenizer
 
@@ -61,27 +60,15 @@ class Task(Handle):
 
     def wait(self, timeout: float | None = None) -> bool:
         """Whether all items are finished, within so many seconds. Ctrl-C cancels the task."""
-        end = None if timeout is None else time.monotonic() + timeout
         try:
-            while True:
-                left = SLICE_MS if end is None else min(SLICE_MS, max(0, int((end - time.monotonic()) * 1000)))
-                if call(text.prefix_task_wait, self.handle, left, allowed=[core.PREFIX_ERR_TIMEOUT]) == core.PREFIX_OK:
-                    return True
-                if end is not None and time.monotonic() >= end:
-                    return False
+            return wait(text.prefix_task_wait, self.handle, timeout)
         except KeyboardInterrupt:
             self.cancel()
             raise
 
     async def finished(self) -> None:
         """The same for asyncio: no thread waits meanwhile. Cancelling the coroutine cancels the task."""
-        try:
-            async with _Bell() as bell:
-                call(text.prefix_task_notify, self.handle, bell.queue, 1)
-                await bell.rings()
-        except asyncio.CancelledError:
-            self.cancel()
-            raise
+        await wait_async(text.prefix_task_notify, self.handle, self.cancel)
 
     def pieces(self) -> Iterator[Piece]:
         """The texts as they are written, with option stream; without it, items as they end."""
@@ -93,22 +80,8 @@ class Task(Handle):
                 yield piece
 
     async def pieces_async(self) -> AsyncIterator[Piece]:
-        try:
-            async with _Bell() as bell:
-                call(text.prefix_task_notify_events, self.handle, bell.queue, 1)
-                while True:
-                    await bell.rings()
-                    while True:
-                        status, piece = self._next_piece(0)
-                        if status == core.PREFIX_ERR_NO_EVENT:
-                            return
-                        if status == core.PREFIX_ERR_TIMEOUT:
-                            break
-                        if piece is not None:
-                            yield piece
-        except asyncio.CancelledError:
-            self.cancel()
-            raise
+        async for piece in events_async(text.prefix_task_notify_events, self.handle, self._next_piece, self.cancel):
+            yield piece
 
     def _next_piece(self, timeout_ms: int) -> tuple[int, Piece | None]:
         event, needed, capacity = ffi.new("prefix_event*"), ffi.new("size_t*"), 256
@@ -140,6 +113,13 @@ class Task(Handle):
         return out[0]
 
     @property
+    def finished_count(self) -> int:
+        """How many items are over."""
+        out = ffi.new("size_t*")
+        call(text.prefix_task_finished_count, self.handle, out)
+        return out[0]
+
+    @property
     def totals(self) -> dict[str, int]:
         """What the engine did for it: tokens given, computed, from the cache, ..."""
         return filled("prefix_job_totals", text.prefix_task_get_totals, self.handle)
@@ -165,6 +145,10 @@ class Task(Handle):
     def item_info(self, item: int) -> dict[str, int]:
         """Counts and times of one item that is over: prompt_tokens, cached_tokens, shared_tokens, computed_tokens, ..."""
         return filled("prefix_result_info", text.prefix_task_item_info, self.handle, item)
+
+    def item_values(self, item: int) -> numpy.ndarray:
+        """Of one item; its error when it failed."""
+        return numbers_of("float", text.prefix_task_item_values, self.handle, item)
 
     def ranking(self, first: int, count: int) -> list[tuple[int, float]]:
         """Of the values [first, first + count), from best to worst, the place counted from first, and the value; as many
@@ -198,31 +182,6 @@ class Task(Handle):
         error.code, error.name = first.code, first.name
         error.results, error.failures = results, failures
         raise error
-
-
-class _Bell:
-    """A completion queue whose descriptor an event loop watches."""
-
-    async def __aenter__(self) -> _Bell:
-        self.queue = make(core.prefix_queue_create, core.prefix_queue_release)
-        descriptor = ffi.new("int32_t*")
-        call(core.prefix_queue_descriptor, self.queue, descriptor)
-        self._descriptor = descriptor[0]
-        self._event = asyncio.Event()
-        self._loop = asyncio.get_running_loop()
-        self._loop.add_reader(self._descriptor, self._event.set)
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self._loop.remove_reader(self._descriptor)
-        ffi.release(self.queue)
-
-    async def rings(self) -> None:
-        """Returns when a tag has come, which it takes."""
-        tag = ffi.new("int64_t*")
-        while call(core.prefix_queue_next, self.queue, 0, tag, allowed=[core.PREFIX_ERR_TIMEOUT]) != core.PREFIX_OK:
-            self._event.clear()
-            await self._event.wait()
 
 
 def run(task: Task) -> Task:

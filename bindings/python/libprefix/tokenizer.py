@@ -6,7 +6,10 @@ import json
 import os
 from typing import Any, Sequence
 
-from ._native import Handle, call, ffi, make, numbers_of, text, text_of, tokens_in
+import numpy
+
+from ._native import Handle, call, core, ffi, make, numbers_of, text, text_of, tokens_in
+from .cache import array_in
 
 
 class Tokenizer(Handle):
@@ -17,13 +20,79 @@ class Tokenizer(Handle):
         data = os.fspath(path).encode()
         super().__init__(make(text.prefix_tokenizer_open, text.prefix_tokenizer_release, data, len(data)))
 
+    @classmethod
+    def from_json(cls, tokenizer: str, config: str = "") -> Tokenizer:
+        """From the contents of tokenizer.json and of tokenizer_config.json."""
+        one, two = tokenizer.encode(), config.encode()
+        made = cls.__new__(cls)
+        Handle.__init__(made, make(text.prefix_tokenizer_from_json, text.prefix_tokenizer_release, one, len(one),
+                                   two or ffi.NULL, len(two)))
+        return made
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """source, vocab_size, special_tokens, end_tokens, chat_templates."""
+        return json.loads(text_of(text.prefix_tokenizer_info_json, self.handle))
+
+    def special_token(self, role: str) -> int:
+        """The token of "bos", "eos", "pad", ...; NotFoundError when the model has none."""
+        return self._token(text.prefix_tokenizer_special_token, role)
+
+    def token_id(self, name: str) -> int:
+        """The token of a name in the vocabulary, "<|im_end|>" for instance; NotFoundError."""
+        return self._token(text.prefix_tokenizer_token_id, name)
+
+    def _token(self, function: Any, name: str) -> int:
+        data, out = name.encode(), ffi.new("prefix_token*")
+        call(function, self.handle, data, len(data), out)
+        return out[0]
+
+    def token_bytes(self, token: int) -> bytes:
+        """What it stands for inside a text, perhaps a part of a character."""
+        needed, room = ffi.new("size_t*"), 64
+        while True:
+            buffer = ffi.new("char[]", room)
+            if call(text.prefix_tokenizer_token_bytes, self.handle, token, buffer, room, needed,
+                    allowed=[core.PREFIX_ERR_BUFFER_TOO_SMALL]) == core.PREFIX_OK:
+                return ffi.buffer(buffer, needed[0])[:]
+            room = needed[0] + 1
+
     def encode(self, content: str, *, special: bool = False, literal: bool = False) -> list[int]:
         """special: add what the model wants around a text. literal: special tokens that are written in it are plain
         characters, as for text from outside."""
         data = content.encode("utf-8", "surrogatepass")
-        flags = (text.PREFIX_ENCODE_SPECIAL if special else 0) | (text.PREFIX_ENCODE_LITERAL if literal else 0)
+        flags = _flags(special, literal)
         return numbers_of("prefix_token", text.prefix_tokenizer_encode, self.handle, data, len(data), flags,
                           capacity=len(data) + 16).tolist()
+
+    def encode_offsets(self, content: str, *, special: bool = False, literal: bool = False) -> tuple[list[int], numpy.ndarray]:
+        """The same with the bytes of the UTF-8 text that each token comes from, [tokens, 2]: from and up to."""
+        data = content.encode("utf-8", "surrogatepass")
+        offsets = numpy.empty((0, 2), numpy.int64)
+
+        def get(handle: Any, out: Any, capacity: int, needed: Any, error: Any) -> int:
+            nonlocal offsets
+            offsets = numpy.empty((capacity, 2), numpy.int64)
+            return text.prefix_tokenizer_encode_offsets(handle, data, len(data), _flags(special, literal), out, capacity, needed,
+                                                        ffi.from_buffer("int64_t[]", offsets), offsets.size, error)
+
+        tokens = numbers_of("prefix_token", get, self.handle, capacity=len(data) + 16).tolist()
+        return tokens, offsets[: len(tokens)]
+
+    def encode_batch(self, contents: Sequence[str], *, special: bool = False, literal: bool = False) -> list[numpy.ndarray]:
+        """The tokens of many texts in one call, each on its own."""
+        encoded = [content.encode("utf-8", "surrogatepass") for content in contents]
+        ends = numpy.zeros(len(encoded) + 1, numpy.int64)
+        numpy.cumsum([len(data) for data in encoded], out=ends[1:])
+        data, places = b"".join(encoded), numpy.zeros(len(encoded) + 1, numpy.int64)
+
+        def get(handle: Any, out: Any, capacity: int, needed: Any, error: Any) -> int:
+            return text.prefix_tokenizer_encode_batch(handle, data, len(data), array_in("int64_t", ends), ends.size,
+                                                      _flags(special, literal), out, capacity, needed,
+                                                      array_in("int64_t", places), places.size, error)
+
+        tokens = numbers_of("prefix_token", get, self.handle, capacity=len(data) + 16 * len(encoded))
+        return [tokens[begin:end] for begin, end in zip(places[:-1].tolist(), places[1:].tolist())]
 
     def decode(self, tokens: Sequence[int], *, skip_special: bool = True) -> str:
         data, count, _keep = tokens_in(tokens)
@@ -36,8 +105,24 @@ class Tokenizer(Handle):
         content, settings = json.dumps(messages).encode(), json.dumps(options).encode()
         return text_of(text.prefix_tokenizer_chat_text, self.handle, content, len(content), settings, len(settings))
 
+    def chat_tokens(self, messages: Sequence[dict[str, Any]], **options: Any) -> list[int]:
+        """Its tokens."""
+        return self.chat_turns(messages, **options)[0]
+
+    def chat_turns(self, messages: Sequence[dict[str, Any]], **options: Any) -> tuple[list[int], list[int]]:
+        """Its tokens, and how many of the first belong to the messages up to each and stay the same when the conversation
+        goes on; the last entry is the number of all."""
+        content, settings = json.dumps(messages).encode(), json.dumps(options).encode()
+        turns = numpy.zeros(len(messages) + 1, numpy.int64)
+
+        def get(handle: Any, out: Any, capacity: int, needed: Any, error: Any) -> int:
+            return text.prefix_tokenizer_chat_tokens(handle, content, len(content), settings, len(settings), out, capacity,
+                                                     needed, ffi.from_buffer("int64_t[]", turns), turns.size, error)
+
+        return numbers_of("prefix_token", get, self.handle, capacity=len(content) + 256).tolist(), turns.tolist()
+
     @property
-    def vocabulary(self) -> int:
+    def vocab_size(self) -> int:
         """Token ids are smaller."""
         size = ffi.new("int64_t*")
         call(text.prefix_tokenizer_vocab_size, self.handle, size)
@@ -47,3 +132,24 @@ class Tokenizer(Handle):
     def end_tokens(self) -> list[int]:
         """After each of which a generation is over."""
         return numbers_of("prefix_token", text.prefix_tokenizer_end_tokens, self.handle).tolist()
+
+
+def _flags(special: bool, literal: bool) -> int:
+    return (text.PREFIX_ENCODE_SPECIAL if special else 0) | (text.PREFIX_ENCODE_LITERAL if literal else 0)
+
+
+class Detokenizer(Handle):
+    """The text of tokens that arrive one by one, never cutting a character. One thread at a time."""
+
+    def __init__(self, tokenizer: Tokenizer, *, skip_special: bool = True) -> None:
+        super().__init__(make(text.prefix_detok_create, text.prefix_detok_release, tokenizer.handle,
+                              text.PREFIX_DECODE_SKIP_SPECIAL if skip_special else 0))
+
+    def push(self, *tokens: int) -> str:
+        """The text that has become complete, often none."""
+        data, count, _keep = tokens_in(tokens)
+        return text_of(text.prefix_detok_push, self.handle, data, count)
+
+    def flush(self) -> str:
+        """The rest; then the next text may begin."""
+        return text_of(text.prefix_detok_flush, self.handle)
