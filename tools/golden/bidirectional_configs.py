@@ -47,6 +47,25 @@ BIDIRECTIONAL = {
         {"use_bidirectional_attention": True, "architectures": ["Gemma3TextModel"]}, "mean",
         [TinyDenseModule(33, True, "torch.nn.modules.activation.Tanh")],
     ),
+    # a token sees itself only in windowed layers, group 1, f32; one Dense layer that makes it narrower
+    "gemma3-embedding-one": TinyBidirectional(
+        TinyWindowed("gemma3_text", 64, 88, "ssf", 2, 2, 32, 131, 1, spelling=5, tied=True, dtype="F32", rope_theta=1e6,
+                     local_theta=10000.0, query_scale=32),
+        {"use_bidirectional_attention": True, "architectures": ["Gemma3TextModel"]}, "mean", [TinyDenseModule(24)],
+    ),
+    # a window of a page, group 4, the pattern of published files; no Dense layers
+    "gemma3-embedding-page": TinyBidirectional(
+        TinyWindowed("gemma3_text", 96, 72, "sssssf", 4, 1, 24, 203, 32, spelling=4, listed=False, tied=True,
+                     rope_theta=1e6, local_theta=10000.0, query_scale=24),
+        {"use_bidirectional_attention": True, "architectures": ["Gemma3TextModel"]}, "mean",
+    ),
+    # group 5, an even window of more than a page; Dense layers to a wider vector and back
+    "gemma3-embedding-five": TinyBidirectional(
+        TinyWindowed("gemma3_text", 120, 104, "sf", 5, 1, 32, 149, 70, spelling=5, tied=True, rope_theta=1e6,
+                     local_theta=10000.0, query_scale=32),
+        {"use_bidirectional_attention": True, "architectures": ["Gemma3TextModel"]}, "mean",
+        [TinyDenseModule(150), TinyDenseModule(120)],
+    ),
     # GTE-Qwen2's layout: the last token of a body that is not causal
     "qwen2-bidirectional": TinyBidirectional(
         TinyWindowed("qwen2", 96, 136, "fff", 4, 2, 24, 131, None, spelling=4, listed=False),
@@ -70,6 +89,18 @@ BIDIRECTIONAL = {
         {"model_type": "llama_bidirec", "architectures": ["LlamaBidirectionalForSequenceClassification"],
          "pooling": "avg", "temperature": 0.5, "id2label": {"0": "LABEL_0"}, "label2id": {"LABEL_0": 0}}, "mean",
         labels=1, wrapped=True,
+    ),
+    # group 5, the first token; group 1, a head of three labels, tensors without a prefix
+    "llama-bidirectional-five": TinyBidirectional(
+        TinyWindowed("mistral", 120, 104, "ff", 5, 1, 32, 149, None, spelling=5, listed=False, rope_theta=1e4),
+        {"model_type": "llama_bidirec", "architectures": ["LlamaBidirectionalModel"], "pooling": "cls",
+         "temperature": 1.0}, "first",
+    ),
+    "llama-bidirectional-three": TinyBidirectional(
+        TinyWindowed("mistral", 72, 88, "fff", 2, 2, 36, 131, None, spelling=4, listed=False, rope_theta=5e5),
+        {"model_type": "llama_bidirec", "architectures": ["LlamaBidirectionalForSequenceClassification"],
+         "pooling": "avg", "temperature": 2.0, "id2label": {"0": "no", "1": "maybe", "2": "yes"},
+         "label2id": {"no": 0, "maybe": 1, "yes": 2}}, "mean", labels=3,
     ),
 }
 

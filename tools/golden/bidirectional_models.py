@@ -20,7 +20,10 @@ def body_weights(name: str, model: TinyBidirectional) -> dict[str, np.ndarray]:
 
 
 def head_weights(name: str, model: TinyBidirectional) -> np.ndarray:
-    return prng.bell(f"{name}/score", (model.labels, model.body.hidden), 0.3)
+    values = prng.bell(f"{name}/score", (model.labels, model.body.hidden), 0.3)
+    if model.body.dtype == "BF16":  # as the file holds them
+        values = (safetensors_file.to_bf16_bits(values).astype(np.uint32) << 16).view(np.float32)
+    return values
 
 
 def dense_weights(name: str, model: TinyBidirectional) -> list[tuple[np.ndarray, np.ndarray | None]]:

@@ -136,6 +136,11 @@ DENSE = {
     "granite-five": TinyDense(
         "granite", 320, 184, 2, 5, 5, 64, 203, {"attention_multiplier": 0.125} | _theta(1e4), dtype="F16",
     ),
+    # group 7, tied, a residual that hardly counts
+    "granite-seven": TinyDense(
+        "granite", 336, 152, 2, 7, 1, 48, 131, _multipliers(12.0, 0.22, 0.015625, 8.0) | _theta(1e6),
+        _scales(12.0, 0.22, 0.015625, 8.0), tied=True,
+    ),
     # yarn, of which half the frequencies blend, heads of 64
     "mistral-yarn": TinyDense(
         "mistral", 128, 176, 2, 2, 1, 64, 131,
@@ -176,6 +181,16 @@ DENSE = {
         "gemma", 160, 200, 3, 2, 2, 256, 149, {"hidden_act": "gelu_pytorch_tanh"} | _theta(1e4), {}, tied=True,
         dtype="F32",
     ),
+    # group 2, heads of 48 beside hidden 136, f16
+    "gemma-narrow": TinyDense(
+        "gemma", 136, 120, 2, 4, 2, 48, 203, {"hidden_act": "gelu_pytorch_tanh", "head_dim": 48} | _theta(1e4), {},
+        tied=True, dtype="F16",
+    ),
+    # group 7, of three layers
+    "gemma-seven": TinyDense(
+        "gemma", 112, 200, 3, 7, 1, 32, 131, {"hidden_act": "gelu_pytorch_tanh", "head_dim": 32} | _theta(1e4), {},
+        tied=True,
+    ),
     # group 2, heads of 80, untied
     "gemma-untied": TinyDense(
         "gemma", 200, 184, 2, 4, 2, 80, 203, {"hidden_act": "gelu_pytorch_tanh", "head_dim": 80} | _theta(1e5),
@@ -193,6 +208,15 @@ DENSE = {
     # no list, f32, untied
     "smollm3-interval": TinyDense(
         "smollm3", 128, 200, 5, 2, 2, 64, 149, {"rope_theta": 2e6}, {"add_rope_freq_base": 2e6}, dtype="F32",
+    ),
+    # one layer of five that does not rotate, group 3, f16, tied
+    "smollm3-three": TinyDense(
+        "smollm3", 144, 120, 5, 3, 1, 48, 203, _no_rope([1, 1, 1, 0, 1]) | _theta(5e6), {"add_rope_freq_base": 5e6},
+        tied=True, dtype="F16",
+    ),
+    # too few layers for one that does not rotate, group 1
+    "smollm3-few": TinyDense(
+        "smollm3", 128, 152, 3, 2, 2, 64, 131, {"rope_theta": 1e5}, {"add_rope_freq_base": 1e5},
     ),
     # the first and the last do not rotate, biases, heads of 80
     "smollm3-list": TinyDense(

@@ -54,6 +54,9 @@ EXPERTS = {
     "qwen3-moe-many": TinyExperts("qwen3_moe", 96, 120, 4, 2, 2, 64, 131, 33, 8, 32, sparse_step=2, dtype="F32"),
     # all experts of a token, f32, with a GGUF twin
     "qwen3-moe-all": TinyExperts("qwen3_moe", 72, 64, 2, 2, 1, 64, 307, 4, 4, 40, dtype="F32", tied=True),
+    # group 4, 3 of 16 in three layers; group 1, one of two of odd width, f32: both have GGUF twins
+    "qwen3-moe-four": TinyExperts("qwen3_moe", 96, 80, 3, 4, 1, 48, 203, 16, 3, 64),
+    "qwen3-moe-two": TinyExperts("qwen3_moe", 80, 72, 2, 2, 2, 40, 151, 2, 1, 33, dtype="F32", rope_theta=1e5),
     # 2 of 8, all sizes of the dense block are those of the experts
     "mixtral-base": TinyExperts("mixtral", 128, 176, 2, 2, 1, 64, 131, 8, 2, 176),
     # group 4, tied, f32, odd
@@ -65,6 +68,17 @@ EXPERTS = {
     # a window in all layers
     "mixtral-window": TinyExperts("mixtral", 72, 64, 2, 4, 2, 32, 131, 4, 2, 64, dtype="F32", window=11),
     "qwen3-moe-window": TinyExperts("qwen3_moe", 64, 64, 3, 2, 1, 48, 149, 4, 2, 40, dense_layers=(1,), window=33),
+    # a token sees itself only; a window of a page, tied; more than a page, group 5
+    "mixtral-window-one": TinyExperts("mixtral", 64, 56, 2, 2, 2, 32, 203, 3, 1, 56, window=1),
+    "mixtral-window-page": TinyExperts("mixtral", 96, 72, 3, 4, 1, 24, 149, 5, 2, 72, tied=True, window=32),
+    "mixtral-window-five": TinyExperts("mixtral", 120, 48, 2, 5, 1, 40, 131, 4, 4, 48, window=46, rope_theta=1e4),
+    "qwen3-moe-window-one": TinyExperts("qwen3_moe", 64, 64, 2, 2, 2, 32, 131, 5, 3, 40, normalized=False, window=1),
+    "qwen3-moe-window-page": TinyExperts(
+        "qwen3_moe", 96, 80, 2, 4, 1, 48, 203, 8, 2, 48, tied=True, dtype="F32", window=32,
+    ),
+    "qwen3-moe-window-five": TinyExperts(
+        "qwen3_moe", 120, 64, 3, 5, 1, 40, 149, 6, 2, 33, dense_layers=(0,), window=51, rope_theta=1e4,
+    ),
 }
 
 

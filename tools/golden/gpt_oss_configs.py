@@ -69,6 +69,10 @@ GPT_OSS = {
     "gpt-oss-one": TinyGptOss(
         56, 72, 2, 3, 3, 32, 307, 33, 2, window=1, rope=_yarn(4.0, 64, truncate=True), tied=True, dtype="F32",
     ),
+    # group 3, f32, one of 7 experts, tied, three layers in turns
+    "gpt-oss-three": TinyGptOss(
+        72, 40, 3, 3, 1, 40, 203, 7, 1, window=21, rope=_yarn(4.0, 64), attention_bias=True, tied=True, dtype="F32",
+    ),
     # MXFP4 with experts wider than the model, f32 beside them
     "gpt-oss-wide": TinyGptOss(
         96, 160, 2, 2, 1, 64, 131, 4, 2, window=40, rope=_yarn(16.0, 64), mxfp4=True, dtype="F32",

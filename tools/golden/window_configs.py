@@ -1,7 +1,7 @@
 """The tiny models with sliding windows: one entry for each, with what it is there to cover.
 
 As in hf_configs.py sizes are odd on purpose. `layers` has a letter for each layer: "s" attention in a window, "f"
-full attention. Windows are shorter than most prompts: 1 (a token sees itself), smaller than a page of 32, a page, more
+full attention; those of full attention alone are here for the GGUF files of their architectures. Windows are shorter than most prompts: 1 (a token sees itself), smaller than a page of 32, a page, more
 than one. Each model is written as a Hugging Face directory and, where GGUF can say it, as the file that llama.cpp's
 converter makes of it.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class TinyWindowed:
-    family: str  # qwen2, qwen3, phi3, olmo3, mistral, ministral, gemma2, gemma3_text
+    family: str  # qwen2, qwen3, phi3, olmo2, olmo3, mistral, ministral, gemma2, gemma3_text
     hidden: int
     intermediate: int
     layers: str
@@ -38,11 +38,16 @@ class TinyWindowed:
         return self.family.startswith("gemma")
 
     @property
+    def norms_after(self) -> bool:
+        """Norms follow the blocks, and query and key are normed over their whole width."""
+        return self.family in ("olmo2", "olmo3")
+
+    @property
     def gguf(self) -> bool:
         """The converter writes no window for the others."""
         if self.gemma:  # it has no key for the scale of scores, and takes caps for granted
             return self.query_scale == self.head_dim and (self.family != "gemma2" or bool(self.logit_cap))
-        return self.family in ("olmo3", "phi3")
+        return self.family in ("olmo2", "olmo3", "phi3") or (self.family == "qwen2" and self.window is None)
 
     @property
     def windows(self) -> list[bool]:
@@ -54,12 +59,50 @@ WINDOWED = {
     "qwen2-window": TinyWindowed("qwen2", 96, 136, "ffss", 4, 2, 24, 131, 7, spelling=4, listed=False, tied=True),
     # full attention between windows of 33, group 4, f32
     "qwen2-window-list": TinyWindowed("qwen2", 128, 104, "sfs", 4, 1, 32, 149, 33, spelling=5, dtype="F32"),
+    # every layer with a window of one token, group 1, f32
+    "qwen2-window-one": TinyWindowed(
+        "qwen2", 64, 104, "ss", 2, 2, 32, 131, 1, spelling=4, listed=False, tied=True, dtype="F32", rope_theta=1e6,
+    ),
+    # group 5, a window of more than a page, full attention in the middle
+    "qwen2-window-five": TinyWindowed("qwen2", 160, 120, "sfss", 5, 1, 32, 203, 45, spelling=5, rope_theta=1e5),
+    # group 2, tied; group 1, f32, untied; group 7; head 64 in layers of three
+    "qwen2-full": TinyWindowed("qwen2", 96, 136, "ff", 4, 2, 24, 131, None, spelling=4, listed=False, tied=True),
+    "qwen2-full-one": TinyWindowed("qwen2", 64, 104, "fff", 2, 2, 32, 149, None, spelling=5, listed=False, dtype="F32"),
+    "qwen2-full-seven": TinyWindowed(
+        "qwen2", 168, 100, "ff", 7, 1, 24, 203, None, spelling=5, listed=False, rope_theta=1e6,
+    ),
+    "qwen2-full-wide": TinyWindowed(
+        "qwen2", 128, 88, "fff", 2, 1, 64, 131, None, spelling=4, listed=False, tied=True, rope_theta=1e6,
+    ),
     # group 2, head 64 beside hidden 72, the first layer without a window
     "qwen3-window": TinyWindowed("qwen3", 72, 100, "fss", 2, 1, 64, 131, 16, spelling=4, listed=False, rope_theta=1e6),
+    # full attention between windows of 40, group 4, f32, tied
+    "qwen3-window-list": TinyWindowed(
+        "qwen3", 96, 136, "sfs", 4, 1, 24, 149, 40, spelling=5, tied=True, dtype="F32",
+    ),
+    # every layer with a window of one token
+    "qwen3-window-one": TinyWindowed("qwen3", 64, 72, "ss", 2, 2, 32, 203, 1, spelling=4, listed=False),
+    # group 5, a window of a page in the last of four layers
+    "qwen3-window-five": TinyWindowed(
+        "qwen3", 120, 104, "fffs", 5, 1, 40, 131, 32, spelling=4, listed=False, rope_theta=1e6,
+    ),
     # every layer with a window of 19
     "phi3-window": TinyWindowed("phi3", 128, 176, "ss", 2, 2, 64, 131, 19, spelling=4, listed=False, eps=1e-5),
     # every layer with a window of a page, tied
     "phi3-window-page": TinyWindowed("phi3", 96, 136, "sss", 3, 1, 32, 151, 32, spelling=5, listed=False, tied=True),
+    # a token sees itself only, group 1, f32
+    "phi3-window-one": TinyWindowed(
+        "phi3", 64, 104, "ss", 2, 2, 32, 203, 1, spelling=5, listed=False, dtype="F32", eps=1e-5,
+    ),
+    # group 4, a window of more than a page
+    "phi3-window-four": TinyWindowed("phi3", 160, 120, "sss", 4, 1, 40, 131, 50, spelling=4, listed=False, tied=True),
+    # OLMo-2, whose files say nothing of windows: group 1, group 2 and tied, group 5 in f32, heads of 64
+    "olmo2-full": TinyWindowed("olmo2", 96, 136, "ff", 3, 3, 32, 131, None, spelling=4, listed=False, rope_theta=5e5),
+    "olmo2-full-tied": TinyWindowed("olmo2", 80, 120, "fff", 2, 1, 40, 151, None, spelling=5, listed=False, tied=True),
+    "olmo2-full-five": TinyWindowed("olmo2", 160, 104, "ff", 5, 1, 32, 203, None, spelling=5, listed=False, dtype="F32"),
+    "olmo2-full-wide": TinyWindowed(
+        "olmo2", 128, 88, "ff", 2, 2, 64, 131, None, spelling=4, listed=False, eps=1e-5, rope_theta=1e4,
+    ),
     # every fourth layer without a window, as where nothing is listed; group 1
     "olmo3-base": TinyWindowed("olmo3", 96, 136, "sssfs", 3, 3, 32, 131, 12, spelling=4, listed=False, rope_theta=5e5),
     # group 2, tied, its own list, the new spelling; yarn where there is no window, as in the published files
@@ -84,6 +127,18 @@ WINDOWED = {
     "ministral-five": TinyWindowed("ministral", 120, 104, "ss", 5, 1, 32, 131, 47, spelling=5, rope_theta=1e5),
     # all layers with a window of 24, group 2
     "mistral-window": TinyWindowed("mistral", 96, 136, "ss", 4, 2, 24, 131, 24, spelling=4, listed=False, eps=1e-5),
+    # a token sees itself only, group 1, tied
+    "mistral-window-one": TinyWindowed(
+        "mistral", 64, 72, "sss", 2, 2, 32, 203, 1, spelling=5, listed=False, tied=True, rope_theta=1e6,
+    ),
+    # a window of a page, group 4, f32
+    "mistral-window-page": TinyWindowed(
+        "mistral", 128, 104, "ss", 4, 1, 32, 149, 32, spelling=4, listed=False, dtype="F32", eps=1e-5,
+    ),
+    # group 5, a window of more than a page, head 40 beside hidden 120
+    "mistral-window-five": TinyWindowed(
+        "mistral", 120, 136, "sss", 5, 1, 40, 131, 53, spelling=5, listed=False, rope_theta=1e5,
+    ),
     # every other layer has a window, as where nothing is listed; group 2, the caps of published files
     "gemma2-base": TinyWindowed(
         "gemma2", 96, 136, "sfs", 4, 2, 24, 131, 11, spelling=4, listed=False, tied=True, query_scale=24,
@@ -100,6 +155,16 @@ WINDOWED = {
     "gemma2-page": TinyWindowed(
         "gemma2", 64, 72, "sf", 2, 2, 32, 203, 32, spelling=4, tied=True, query_scale=32, score_cap=5.0,
     ),
+    # a token sees itself only in two of three layers, head 48, f32
+    "gemma2-one": TinyWindowed(
+        "gemma2", 96, 88, "sfs", 2, 1, 48, 131, 1, spelling=5, tied=True, dtype="F32", query_scale=48, score_cap=50.0,
+        logit_cap=30.0,
+    ),
+    # group 5, a window of more than a page, logits that are bent, in turns as where nothing is listed
+    "gemma2-five": TinyWindowed(
+        "gemma2", 120, 104, "sfsf", 5, 1, 32, 149, 49, spelling=4, listed=False, tied=True, query_scale=32,
+        score_cap=20.0, logit_cap=4.0,
+    ),
     # every sixth layer has no window, as where nothing is listed; two bases
     "gemma3-base": TinyWindowed(
         "gemma3_text", 72, 100, "sssssfs", 2, 1, 36, 131, 13, spelling=4, listed=False, tied=True, rope_theta=1e6,
@@ -115,6 +180,11 @@ WINDOWED = {
         "gemma3_text", 80, 120, "sfs", 2, 2, 40, 151, 6, spelling=5, tied=True, dtype="F32", rope_theta=1e6,
         local_theta=5000.0, query_scale=40,
     ),
+    # a window of one token, group 5, f32, in the old spelling with its pattern
+    "gemma3-one": TinyWindowed(
+        "gemma3_text", 120, 88, "ssf", 5, 1, 32, 131, 1, spelling=4, listed=False, tied=True, dtype="F32", rope_theta=1e6,
+        local_theta=10000.0, query_scale=32, pattern=3,
+    ),
     # scores scaled by another number, logits capped, no base in the file
     "gemma3-scaled": TinyWindowed(
         "gemma3_text", 64, 72, "sf", 2, 1, 32, 203, 33, spelling=4, tied=True, rope_theta=1e6, query_scale=9,
@@ -126,6 +196,7 @@ _CLASSES = {
     "qwen2": "Qwen2ForCausalLM",
     "qwen3": "Qwen3ForCausalLM",
     "phi3": "Phi3ForCausalLM",
+    "olmo2": "Olmo2ForCausalLM",
     "olmo3": "Olmo3ForCausalLM",
     "mistral": "MistralForCausalLM",
     "ministral": "MinistralForCausalLM",
@@ -154,10 +225,11 @@ def config_json(model: TinyWindowed) -> dict:
         "eos_token_id": 2,
         "pad_token_id": None,
     }
-    if model.head_dim * model.heads == model.hidden and not (model.gemma or model.family == "ministral"):
+    if model.head_dim * model.heads == model.hidden and not (model.gemma or model.family in ("ministral", "qwen3")):
         del config["head_dim"]
     if model.family.startswith("qwen"):
-        config |= {"use_sliding_window": True, "max_window_layers": model.layers.find("s")}
+        first = model.layers.find("s") if model.window else len(model.layers)
+        config |= {"use_sliding_window": model.window is not None, "max_window_layers": first}
     if model.gemma:
         config |= {
             "hidden_activation": "gelu_pytorch_tanh",

@@ -34,16 +34,16 @@ def _shapes(model: TinyWindowed) -> dict[str, tuple[int, ...]]:
             shapes[f"{at}.mlp.up_proj.weight"] = (wide, hidden)
         shapes[f"{at}.self_attn.o_proj.weight"] = (hidden, q)
         shapes[f"{at}.mlp.down_proj.weight"] = (hidden, wide)
-        if model.family in ("qwen3", "gemma3_text", "olmo3"):
-            whole = model.family == "olmo3"
+        if model.family in ("qwen3", "gemma3_text") or model.norms_after:
+            whole = model.norms_after
             shapes[f"{at}.self_attn.q_norm.weight"] = (q if whole else model.head_dim,)
             shapes[f"{at}.self_attn.k_norm.weight"] = (kv if whole else model.head_dim,)
-        if model.family != "olmo3":
+        if not model.norms_after:
             shapes[f"{at}.input_layernorm.weight"] = (hidden,)
         shapes[f"{at}.post_attention_layernorm.weight"] = (hidden,)
         if model.gemma:
             shapes[f"{at}.pre_feedforward_layernorm.weight"] = (hidden,)
-        if model.gemma or model.family == "olmo3":
+        if model.gemma or model.norms_after:
             shapes[f"{at}.post_feedforward_layernorm.weight"] = (hidden,)
     shapes["model.norm.weight"] = (hidden,)
     if not model.tied:
@@ -102,10 +102,11 @@ _GGUF_WHOLE = {
 def _gguf_name(model: TinyWindowed, name: str) -> str:
     if name in _GGUF_WHOLE:
         return _GGUF_WHOLE[name]
-    layer, part = name.removeprefix("model.layers.").removesuffix(".weight").split(".", 1)
+    name, kind = name.rsplit(".", 1)
+    layer, part = name.removeprefix("model.layers.").split(".", 1)
     if part == "post_attention_layernorm":  # the norm before the feed-forward block, where there is none of that name
-        part = "post_attention_norm" if model.gemma or model.family == "olmo3" else "ffn_norm"
-    return f"blk.{layer}.{_GGUF_NAMES.get(part, part)}.weight"
+        part = "post_attention_norm" if model.gemma or model.norms_after else "ffn_norm"
+    return f"blk.{layer}.{_GGUF_NAMES.get(part, part)}.{kind}"
 
 
 def write_gguf(
@@ -152,7 +153,8 @@ def _add_metadata(writer: GGUFWriter, name: str, model: TinyWindowed) -> None:
         writer.add_rope_scaling_factor(scaling["factor"])
         if "original_max_position_embeddings" in scaling:
             writer.add_rope_scaling_orig_ctx_len(scaling["original_max_position_embeddings"])
-    writer.add_sliding_window(model.window)
+    if model.window:
+        writer.add_sliding_window(model.window)
     # The converter writes the list for olmo2 alone; for the others llama.cpp knows it.
     if model.pattern:
         writer.add_sliding_window_pattern(model.pattern)
