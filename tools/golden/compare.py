@@ -15,6 +15,7 @@ import numpy as np
 _TOLERANCE = 1e-4
 _TOLERANCE_TASKS = 1e-5
 _TOLERANCE_SMOLLM2 = 1e-3  # 30 layers and logits up to 40
+_OF_OTHERS = {"page_keys.json"}  # page_keys.py has no part in make_golden.py
 
 
 class Differences:
@@ -108,7 +109,8 @@ def main() -> int:
     arguments = parser.parse_args()
     differences = Differences()
     names = [
-        {path.relative_to(folder) for path in folder.rglob("*") if path.suffix in (".json", ".bin")}
+        {path.relative_to(folder) for path in folder.rglob("*")
+         if path.suffix in (".json", ".bin") and path.name not in _OF_OTHERS}
         for folder in (arguments.committed, arguments.fresh)
     ]
     for name in sorted(names[0] ^ names[1]):
@@ -120,6 +122,9 @@ def main() -> int:
             compare_index(json.loads(old.read_text()), json.loads(new.read_text()), name.stem, 0.0, differences)
         elif name.name == "tasks.json":
             worst = max(worst, compare_tasks(json.loads(old.read_text()), json.loads(new.read_text()), differences))
+        elif name.suffix == ".json" and not old.with_suffix(".bin").exists():  # its numbers are in the file itself
+            pair = (json.loads(path.read_text()) for path in (old, new))
+            worst = max(worst, compare_numbers(*pair, name.stem, _TOLERANCE_TASKS, differences))
         elif name.suffix == ".json":
             tolerance = _TOLERANCE_SMOLLM2 if name.stem == "smollm2" else _TOLERANCE
             worst = max(worst, compare_vectors(old, new, tolerance, differences))
