@@ -10,11 +10,12 @@ from pathlib import Path
 parser = argparse.ArgumentParser()
 parser.add_argument("model")
 parser.add_argument("--threads", type=int, required=True)
+parser.add_argument("--option", action="append", default=[], metavar="KEY=VALUE")
 arguments = parser.parse_args()
 
 command = Path(__file__).resolve().parents[2] / "build/bin/prefix"
 engine = subprocess.Popen([str(command), "run", "--model", arguments.model, "--threads", str(arguments.threads),
-                           "--progress", "off"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+                           "--progress", "off", *(word for option in arguments.option for word in ("--option", option))], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 print("{}", flush=True)  # ready
 for line in sys.stdin:
     batch = json.loads(line)

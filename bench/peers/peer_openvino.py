@@ -19,19 +19,24 @@ BLOCK = 32
 parser = argparse.ArgumentParser()
 parser.add_argument("model")
 parser.add_argument("--threads", type=int, required=True)
+parser.add_argument("--weights", default="fp16", choices=["fp16", "int8"], help="as they are stored")
+parser.add_argument("--group", type=int, default=0, help="inputs that share a scale in products of whole numbers")
 arguments = parser.parse_args()
 
-exported = Path(arguments.model + "-openvino")
+exported = Path(f"{arguments.model}-openvino-{arguments.weights}")
 if not (exported / "openvino_model.xml").exists():
     subprocess.run([str(Path(sys.executable).with_name("optimum-cli")), "export", "openvino", "--model", arguments.model, "--task",
-                    "text-generation-with-past", "--weight-format", "fp16", str(exported)], check=True, stdout=sys.stderr)
+                    "text-generation-with-past", "--weight-format", arguments.weights, str(exported)], check=True, stdout=sys.stderr)
 
 scheduler = genai.SchedulerConfig()
 scheduler.enable_prefix_caching = True
-scheduler.cache_size = 6  # GiB
+scheduler.cache_size = 3  # GiB: twice what the largest batch needs
 scheduler.max_num_batched_tokens = 2048
 scheduler.max_num_seqs = 256
-pipe = genai.ContinuousBatchingPipeline(str(exported), scheduler, "CPU", {"INFERENCE_NUM_THREADS": arguments.threads}, {})
+properties = {"INFERENCE_NUM_THREADS": arguments.threads}
+if arguments.group:
+    properties["DYNAMIC_QUANTIZATION_GROUP_SIZE"] = arguments.group
+pipe = genai.ContinuousBatchingPipeline(str(exported), scheduler, "CPU", properties, {})
 
 
 def run(requests: list[list[int]], generate: int) -> list[list[int]]:
