@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 #include <utility>
 
+#include "base/status.h"
 #include "tree/numbered_table.h"
+#include "tree/sorted_rows.h"
 #include "tree/table_clusters.h"
 #include "tree/table_groups.h"
 
@@ -38,13 +41,37 @@ int64_t sum(const std::vector<int64_t>& hits) {
   return std::accumulate(hits.begin(), hits.end(), int64_t{0});
 }
 
-RowOrder as_given(const NumberedTable& t) {
+// sorted: the rows of the table as they were given.
+RowOrder as_given(const NumberedTable& t, const std::vector<uint32_t>& sorted) {
   RowOrder order;
   order.rows.resize(t.rows);
-  std::iota(order.rows.begin(), order.rows.end(), 0U);
+  for (uint32_t r = 0; r < t.rows; ++r) order.rows[sorted[r]] = r;
   for (uint32_t r = 0; r < t.rows; ++r)
     for (int32_t c = 0; c < t.columns; ++c) order.columns.push_back(c);
   return order;
+}
+
+// The rows of a table in another order.
+template <typename Cell>
+std::vector<Cell> in_order(std::span<const Cell> cells, const std::vector<uint32_t>& rows,
+                           size_t columns) {
+  std::vector<Cell> out(cells.size());
+  for (size_t k = 0; k < rows.size(); ++k)
+    std::copy_n(&cells[rows[k] * columns], columns, &out[k * columns]);
+  return out;
+}
+
+// Of rows that are alike in what they share the one that comes first is taken, so that the numbers
+// of a table in one order are those of the table in any.
+NumberedTable number_sorted(std::span<const int64_t> values, std::span<const int32_t> lengths,
+                            int32_t columns, const std::vector<uint32_t>& sorted) {
+  if (std::is_sorted(sorted.begin(), sorted.end())) return number_table(values, lengths, columns);
+  const auto width = static_cast<size_t>(columns);
+  try {
+    return number_table(in_order(values, sorted, width), in_order(lengths, sorted, width), columns);
+  } catch (const Error&) {
+    return number_table(values, lengths, columns);  // names the row as the caller numbers it
+  }
 }
 
 // Until there is nothing more to gain, or with many rows little.
@@ -68,10 +95,11 @@ void improve(const NumberedTable& t, RowOrder& order, std::vector<int64_t>& hits
 
 TableOrder order_table(std::span<const int64_t> values, std::span<const int32_t> lengths,
                        int32_t columns) {
-  const NumberedTable t = number_table(values, lengths, columns);
+  const std::vector<uint32_t> sorted = sorted_rows(values, static_cast<size_t>(columns));
+  const NumberedTable t = number_sorted(values, lengths, columns, sorted);
   TableOrder out;
   for (const int32_t length : lengths) out.tokens += length;
-  RowOrder best = as_given(t);
+  RowOrder best = as_given(t, sorted);
   std::vector<int64_t> best_hits = hits_of(t, best);
   out.hit_before = out.hit = sum(best_hits);
   for (const GroupScore score : {GroupScore::kPerRow, GroupScore::kLogarithm}) {
@@ -84,6 +112,7 @@ TableOrder order_table(std::span<const int64_t> values, std::span<const int32_t>
     out.hit = hit;
     best = std::move(order);
   }
+  for (uint32_t& row : best.rows) row = sorted[row];
   out.rows = std::move(best.rows);
   out.columns = std::move(best.columns);
   return out;
