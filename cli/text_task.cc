@@ -46,9 +46,12 @@ std::vector<std::string> pairs(const Json& value) {
   return list;
 }
 
-// Messages go to the library as JSON; it reads what the model's template wants.
+// Messages go to the library as JSON, alone or in an object with what the template is to know
+// ("tools", "variables"); it reads what the model's template wants.
 std::string messages(std::string_view field, const Json& value) {
-  if (!value.is_array()) fail(field, " holds what is not a list of messages");
+  if (!value.is_array() && !value.is_object())
+    fail(field,
+         " holds what is neither a list of messages nor an object of \"messages\" and options");
   return value.dump();
 }
 
@@ -134,7 +137,7 @@ void read_chat(Fields& fields, TextTask& task) {
     task.firsts = {messages(given, value)};
     return;
   }
-  if (!value.is_array()) fail(given, " is not a list of lists of messages");
+  if (!value.is_array()) fail(given, " is not a list of conversations");
   for (const Json& item : value) task.firsts.push_back(messages(given, item));
 }
 

@@ -309,9 +309,11 @@ std::string float_text(double value) {
 // A value of JSON as Options::set takes it.
 std::string as_text(const OptionInfo& o, const JsonSetting& setting) {
   using List = JsonSetting::List;
-  if (setting.list == List::kNone)
-    return o.type == T::kStringList ? JsonText().open('[').value(setting.value).close(']').text()
-                                    : setting.value;
+  if (setting.list == List::kNone) {
+    if (o.type != T::kStringList) return setting.value;
+    if (!setting.is_text) refuse(o, setting.value, "it must be a text or a list of texts");
+    return JsonText().open('[').value(setting.value).close(']').text();
+  }
   if (o.type == T::kStringList && setting.list != List::kInts)
     return setting.list == List::kEmpty ? "[]" : setting.value;
   if (o.type == T::kIntList && setting.list != List::kTexts) return setting.value;

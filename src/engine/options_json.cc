@@ -20,7 +20,11 @@ class SettingReader final : public nlohmann::json::json_sax_t {
   bool number_integer(int64_t value) override { return integer(std::to_string(value)); }
   bool number_unsigned(uint64_t value) override { return integer(std::to_string(value)); }
   bool number_float(double, const std::string& text) override { return scalar(text); }
-  bool string(std::string& value) override { return depth_ == 2 ? text(value) : scalar(value); }
+  bool string(std::string& value) override {
+    if (depth_ == 2) return text(value);
+    scalar(value);
+    return settings.back().is_text = true;
+  }
   bool binary(nlohmann::json::binary_t&) override { return scalar(""); }
 
   bool start_object(size_t) override {

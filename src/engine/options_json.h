@@ -13,6 +13,7 @@ struct JsonSetting {
   std::string value;  // as Options::set takes it: whole numbers with commas between them, a JSON
                       // array of texts
   enum class List { kNone, kEmpty, kInts, kTexts } list = List::kNone;
+  bool is_text = false;  // of kNone: it stood in quotes
 };
 
 // In the order of the text. Throws kInvalidArgument for anything but an object of scalars and lists

@@ -259,6 +259,11 @@ TEST(Options, ListsOfTexts) {
   };
   set_json(R"({"stop": "one"})", PREFIX_OK, {});
   EXPECT_EQ(json_of(options), R"({"stop":["one"]})");
+  for (const char* no_text : {"5", "true", "null", "1.5"})
+    set_json((std::string(R"({"stop": )") + no_text + "}").c_str(), PREFIX_ERR_INVALID_ARGUMENT,
+             {"stop", no_text, "a text or a list of texts"});
+  set_json(R"({"stop": "5"})", PREFIX_OK, {});
+  EXPECT_EQ(json_of(options), R"({"stop":["5"]})");
   set_json(R"({"stop": []})", PREFIX_OK, {});
   EXPECT_EQ(json_of(options), R"({"stop":[]})");
   set_json(R"({"stop": [1]})", PREFIX_ERR_INVALID_ARGUMENT, {"stop", "texts, not numbers"});

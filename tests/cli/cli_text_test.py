@@ -170,10 +170,12 @@ class WithText(unittest.TestCase):
     def test_tasks_that_write_texts(self):
         options = {"max_tokens": 6, "temperature": 300, "seed": 5, "ignore_eos": True}
         talk = [{"role": "user", "content": "w5"}]
-        prompts, chat, chats, alone, turn, stopped = self.run_text([
+        prompts, chat, chats, own, owns, alone, turn, stopped = self.run_text([
             {"task": "generate", "prompts": ["w5 w6", "w7"], **options},
             {"task": "chat", "messages": talk, **options},
             {"task": "chat", "conversations": [talk, talk], **options},
+            {"task": "chat", "messages": {"messages": talk, "add_generation_prompt": True}, **options},
+            {"task": "chat", "conversations": [{"messages": talk, "now": "2026-01-31T23:59:59"}, talk], **options},
             {"text": "w7", **options},
             {"messages": talk, **options},
             {"task": "generate", "prompts": ["w7"], **options, "stop": "w"},
@@ -182,6 +184,8 @@ class WithText(unittest.TestCase):
         self.assertEqual(prompts["finish"], ["length", "length"])
         self.assertEqual((chat["text"], chat["finish"]), (turn["text"], "length"))
         self.assertEqual(chats["texts"], [chat["text"]] * 2)
+        self.assertEqual(own["text"], chat["text"])
+        self.assertEqual(owns["texts"], [chat["text"]] * 2)
         self.assertEqual(stopped["texts"], [""])
         self.assertEqual(prompts["usage"]["generated"], 12)
 
@@ -198,6 +202,8 @@ class WithText(unittest.TestCase):
         self.assertEqual([failed["item"] for failed in talks["failed"]], [0])
         self.assertEqual(talks["texts"][0], "")
         self.assertEqual(talks["finish"][0], "error")
+        wrong, = self.run_text([{"task": "chat", "messages": {"messages": [{"role": "user", "content": "w6"}], "tool": []}}], code=1)
+        self.assertIn('"tools"', wrong["failed"][0]["message"])
 
     def test_wrong_tasks_say_what_is_wrong(self):
         for request, word in [
@@ -213,6 +219,9 @@ class WithText(unittest.TestCase):
             ({"task": "rerank", "pairs": "w5"}, "[query, document]"),
             ({"task": "chat", "messages": "w5"}, "messages"),
             ({"task": "chat"}, "conversations"),
+            ({"task": "chat", "messages": 5}, "an object"),
+            ({"task": "chat", "conversations": {}}, "a list of conversations"),
+            ({"task": "generate", "prompts": ["w5"], "stop": 5}, "a text or a list of texts"),
             ({"task": "generate", "prompts": "w5"}, "prompts"),
             ({"task": "answer", "questions": ["w5"]}, "context"),
             ({"task": "classify", "texts": ["w5"]}, "labels"),
