@@ -245,10 +245,14 @@ class Events(unittest.TestCase):
                greeting + ready + b"\x00\x01\x01" * 5000]
         dice = random.Random(1)
         bad += [greeting + ready + dice.randbytes(200) for _ in range(50)]
-        for url in service.urls[1:]:
-            host, port = url.removeprefix("tcp://").split(":")
+        (publish, replay) = ((host, int(port)) for host, port in (url.removeprefix("tcp://").split(":") for url in service.urls[1:]))
+        # Sockets of ZeroMQ pass over what they did not ask for; this one would see it.
+        deaf = socket.create_connection(publish)
+        self.addCleanup(deaf.close)
+        deaf.sendall(greeting + ready + b"\x00\x08\x01another")
+        for address in (publish, replay):
             for said in bad:
-                with socket.create_connection((host, int(port))) as peer:
+                with socket.create_connection(address) as peer:
                     try:
                         peer.sendall(said)
                     except OSError:
@@ -261,6 +265,14 @@ class Events(unittest.TestCase):
         service.post("/v1/embeddings", {"input": [PROMPTS[0]]})
         router.listen()
         self.assertEqual(len(router.blocks), 3)
+        deaf.settimeout(0.1)
+        heard = b""
+        try:
+            while piece := deaf.recv(1000):
+                heard += piece
+        except TimeoutError:
+            pass
+        self.assertEqual(len(heard), 64 + 27)  # a greeting, and READY
 
 
 if __name__ == "__main__":

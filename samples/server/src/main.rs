@@ -51,7 +51,7 @@ async fn run(config: Config) -> Result<(), String> {
     };
     let address = listener.local_addr().map_err(|why| text(&why))?;
     let ports = events::start(app.engine.clone(), &app.config.events).await;
-    let ports = ports.map_err(|why| format!("the ports of cache events: {why}"))?;
+    let ports = ports.map_err(|why| format!("cache events: {why}"))?;
     println!("prefix-server: {} at http://{address}", app.config.name);
     if let Some(ports) = ports {
         println!("prefix-server: cache events at tcp://{}", ports.publish);

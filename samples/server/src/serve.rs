@@ -54,7 +54,7 @@ pub async fn serve(
         }
     }
     app.gate.end();
-    drop(listener);
+    accept_rest(listener, &places, &router, &app, &connections);
     // What was accepted in the last moment is on its way through its connection.
     tokio::time::sleep(LEAD.min(app.config.drain) / 4).await;
     let _ = tokio::time::timeout(GOODBYE, connections.shutdown()).await;
@@ -73,6 +73,30 @@ async fn accept(
             Ok((stream, _)) => open(stream, place, router, app, connections),
             // Out of file descriptors, or a client that has gone: others may do better.
             Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+        }
+    }
+}
+
+/// Who is in the system's queue has connected, and may have asked: closed with the port, they would get no answer.
+fn accept_rest(
+    listener: TcpListener,
+    places: &Arc<Semaphore>,
+    router: &Router,
+    app: &Shared,
+    connections: &GracefulShutdown,
+) {
+    let Ok(listener) = listener.into_std() else {
+        return;
+    };
+    // It does not block, and says when there is nobody.
+    while let Ok((stream, _)) = listener.accept() {
+        let Ok(place) = places.clone().try_acquire_owned() else {
+            return;
+        };
+        if stream.set_nonblocking(true).is_ok() {
+            if let Ok(stream) = TcpStream::from_std(stream) {
+                open(stream, place, router, app, connections);
+            }
         }
     }
 }

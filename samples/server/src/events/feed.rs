@@ -102,24 +102,29 @@ impl Feed {
             };
             // Where it does not hold up requests: a dump of a large cache takes its time.
             let worked = tokio::task::spawn_blocking(move || {
-                let done = if started {
-                    self.pass_on()
-                } else {
-                    self.begin()
-                };
-                if let (Ok(()), Some(asked)) = (&done, asked) {
-                    if let Ok(snapshot) = self.take_snapshot() {
-                        let _ = asked.send(snapshot);
-                    }
-                }
-                (self, done.is_ok())
+                let done = self.work(started, asked);
+                (self, done)
             });
             match worked.await {
-                Ok((feed, true)) => self = feed,
-                _ => return,
+                Ok((feed, Ok(()))) => self = feed,
+                Ok((_, Err(why))) => {
+                    return eprintln!("prefix-server: no more cache events: {why}")
+                }
+                Err(why) => return eprintln!("prefix-server: no more cache events: {why}"),
             }
             started = true;
         }
+    }
+
+    fn work(&mut self, started: bool, asked: Option<Asked>) -> prefix::Result<()> {
+        match started {
+            true => self.pass_on_until(u64::MAX)?,
+            false => self.begin()?,
+        }
+        if let Some(asked) = asked {
+            let _ = asked.send(self.take_snapshot()?); // who asked may have gone
+        }
+        Ok(())
     }
 
     /// Everything anew: nothing is there, then all that is.
@@ -127,10 +132,6 @@ impl Feed {
         let events = self.dump()?;
         self.publish(events);
         Ok(())
-    }
-
-    fn pass_on(&mut self) -> prefix::Result<()> {
-        self.pass_on_until(u64::MAX)
     }
 
     /// Publishes what has happened, up to but without the event of this number.

@@ -56,6 +56,8 @@ pub async fn start(engine: Engine, config: &Events) -> io::Result<Option<Ports>>
     let Some(publish) = config.publish else {
         return Ok(None);
     };
+    // Without its option the engine says so here.
+    engine.cache_dump().map_err(io::Error::other)?;
     let publish = TcpListener::bind(publish).await?;
     let replay = match config.replay {
         Some(address) => Some(TcpListener::bind(address).await?),

@@ -105,7 +105,7 @@ impl Connection {
         Ok(Answer { code, head, body })
     }
 
-    fn body(&mut self, head: &str) -> Result<Vec<u8>, Lost> {
+    pub fn body(&mut self, head: &str) -> Result<Vec<u8>, Lost> {
         let mut body = Vec::new();
         let cut = |body: &[u8]| Lost::Cut(String::from_utf8_lossy(body).into_owned());
         if head.contains("transfer-encoding: chunked") {
