@@ -108,7 +108,7 @@ class ProgramsTest(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
-        logs = mock.patch.object(RUNNER, "LOGS", self.folder / "logs")
+        logs = mock.patch.object(RUNNER.test_steps, "LOGS", self.folder / "logs")
         logs.start()
         self.addCleanup(logs.stop)
         (self.folder / "logs").mkdir()
@@ -155,7 +155,7 @@ class ProgramsTest(unittest.TestCase):
         os.mkfifo(self.folder / "never")
         end = os.open(self.folder / "never", os.O_RDWR)
         self.addCleanup(os.close, end)
-        with mock.patch.object(RUNNER, "QUIET_MINUTES", 0), mock.patch.object(RUNNER.silence, "LAST_WORDS", 0):
+        with mock.patch.object(RUNNER.test_steps, "QUIET_MINUTES", 0), mock.patch.object(RUNNER.silence, "LAST_WORDS", 0):
             count, _ = self.run_programs(f'add_test(hangs bash -c "read -r x <{self.folder}/never")')
         self.assertEqual(count.failures, ["hangs: stopped, no output for 0 minutes"])
 
