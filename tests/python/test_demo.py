@@ -10,6 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FAKE = ROOT / "tests" / "python" / "fake_prefix.py"
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tools" / "demo"), str(ROOT / "tools" / "eval")]
+import compare  # noqa: E402
 import demo  # noqa: E402
 import eval as evaluation  # noqa: E402
 import prefix_run  # noqa: E402
@@ -56,6 +57,31 @@ class ArithmeticTest(unittest.TestCase):
             chosen = evaluation.candidates(38, right, right)
             self.assertEqual(len(set(chosen)), 10)
             self.assertIn(right, chosen)
+
+    def test_flips_are_counted_at_their_edge(self) -> None:
+        base, test = [-1.0, 0.5, 0.0, 2.0], [-1.5, -0.25, 0.5, 3.0]
+        found = compare.flips_of(base, test)
+        self.assertEqual((found["decisions"], found["yes"], found["flips"]), (4, 2, 2))
+        self.assertEqual(found["flipped_margins"], [0.5, 0.0])
+        self.assertEqual(found["closer_than_widest_flip"], 2)
+        self.assertEqual((found["margin_median"], found["change_median"], found["change_largest"]), (1.0, 0.75, 1.0))
+        moved = compare.flips_of(base, test, edge=1.0)
+        self.assertEqual((moved["yes"], moved["flips"], moved["closer_than_widest_flip"]), (1, 0, 0))
+
+    def test_decisions_are_two_thousand_different_pairs_with_every_right_one(self) -> None:
+        passages = json.loads((ROOT / "tests" / "data" / "qa.json").read_text())["passages"]
+        pairs = compare.pairs_of(passages, compare.DECISIONS)
+        self.assertEqual(len(set(pairs)), 2000)
+        for p, passage in enumerate(passages):
+            for entry in passage["questions"]:
+                self.assertIn((p, entry["question"]), pairs)
+        margins = compare.pair_margins([float(i) for i in range(760)], compare.DECISIONS)
+        self.assertEqual(len(margins), 2000)
+        self.assertTrue(all(1 <= margin < evaluation.LIST for margin in margins))  # within a list
+
+    def test_a_failed_decision_is_an_error(self) -> None:
+        with self.assertRaisesRegex(prefix_run.RunFailed, "PREFIX_ERR_IO: gone"):
+            compare.margin_of({"status": "PREFIX_ERR_IO", "message": "gone"})
 
     def test_a_failed_request_ranks_last(self) -> None:
         self.assertEqual(prefix_run.mean_logprob({"status": "out_of_memory"}), float("-inf"))
