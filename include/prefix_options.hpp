@@ -480,7 +480,7 @@ class OptionMethods {
     return std::move(self().set("chunk_tokens", value, error));
   }
   /* rerank: a difference of logits or a sum of log-probabilities, not the score; classify:
-   * log-probabilities. Default false. Of tasks. */
+   * log-probabilities, or the logits of a head. Default false. Of tasks. */
   Options& raw(bool value, prefix_error* error = nullptr) & {
     return self().set("raw", value, error);
   }

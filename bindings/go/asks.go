@@ -42,13 +42,16 @@ func Embed(
 	return ask(ctx, engine, tokenizer, "embed", options, adding(texts), (*Task).Values)
 }
 
-// Classify gives the probability of each label (column) for each text (row), NaN for one that failed.
+// Classify gives the probability of each label (column) for each text (row), NaN for one that failed. Without labels
+// they are those of the model's classification head, in its order.
 func Classify(
 	ctx context.Context, engine *Engine, tokenizer *Tokenizer, texts, labels []string, options Options,
 ) (Matrix, Failures, error) {
 	return ask(ctx, engine, tokenizer, "classify", options, func(task *Task) error {
-		if err := task.SetLabels(labels...); err != nil {
-			return err
+		if len(labels) > 0 {
+			if err := task.SetLabels(labels...); err != nil {
+				return err
+			}
 		}
 		return adding(texts)(task)
 	}, (*Task).Values)

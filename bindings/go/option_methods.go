@@ -240,7 +240,7 @@ func (o Options) MaxPromptTokens(value int) Options { return o.with("max_prompt_
 func (o Options) ChunkTokens(value int) Options { return o.with("chunk_tokens", value) }
 
 // Raw is option raw: rerank: a difference of logits or a sum of log-probabilities, not the score; classify:
-// log-probabilities. Default false. Of tasks.
+// log-probabilities, or the logits of a head. Default false. Of tasks.
 func (o Options) Raw(value bool) Options { return o.with("raw", value) }
 
 // TopN is option top_n: rerank, classify: most places of a ranking; 0 = all. Default 0. Of tasks.

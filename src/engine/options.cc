@@ -159,7 +159,7 @@ constexpr OptionInfo kTable[] = {
      "Most distinct tokens of a task that are in work at once."},
     {"raw", T::kBool, S::kTask, "false", 0, 0, "",
      "rerank: a difference of logits or a sum of log-probabilities, not the score; classify: "
-     "log-probabilities."},
+     "log-probabilities, or the logits of a head."},
     {"top_n", T::kInt, S::kTask, "0", 0, 1 << 30, "",
      "rerank, classify: most places of a ranking; 0 = all."},
     {"prompt", T::kString, S::kTask, "", 0, 0, "",

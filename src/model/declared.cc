@@ -157,6 +157,7 @@ void declare_config(const Json& config, Declared& declared) {
       if (name.is_string() && declared.architectures.size() < kMaxModules)
         declared.architectures.push_back(name.get<std::string>());
   if (json_has(config, "id2label")) declared.labels = numbered(config.at("id2label"), "id2label");
+  declared.problem_type = json_string(config, "problem_type", "");
 }
 
 void declare_folder(const InputFolder& folder, Declared& declared) {
@@ -217,6 +218,7 @@ void write_declared(JsonText& json, const Declared& declared) {
   for (const auto& [name, text] : declared.prompts) json.raw(shown(name) + ":" + shown(text));
   json.close('}').key("default_prompt").raw(shown(declared.default_prompt));
   write_list(json, "labels", declared.labels);
+  json.key("problem_type").raw(shown(declared.problem_type));
   json.field("true_token", declared.true_token).field("false_token", declared.false_token);
   json.key("recipe").raw(shown(declared.recipe)).close('}');
 }

@@ -33,8 +33,9 @@ struct Declared {
   std::vector<std::pair<std::string, std::string>> prompts;  // name, what stands before a text
   std::string default_prompt;                                // the name of one of them
   std::vector<std::string> labels;                           // of a classification head
-  int32_t true_token = -1, false_token = -1;                 // whose logits are a score
-  std::string recipe;                                        // prefix_recipe.json
+  std::string problem_type;                   // what its logits are, as config.json says
+  int32_t true_token = -1, false_token = -1;  // whose logits are a score
+  std::string recipe;                         // prefix_recipe.json
 };
 
 // From config.json.

@@ -136,7 +136,8 @@ std::vector<RequestSpec> random_batch(std::mt19937& random, int32_t vocab) {
 }
 
 TEST(Bidirectional, CompanyThreadsAndOrderChangeNoBit) {
-  for (const char* model : {"gemma3-embedding", "qwen2-bidirectional-window"}) {
+  for (const char* model :
+       {"gemma3-embedding", "qwen2-bidirectional-window", "llama-bidirectional-three"}) {
     for (const ops::IsaLevel& level : ops::cpu_isa_levels()) {
       if (!level.available) continue;
       const std::string isa(level.name);

@@ -91,6 +91,10 @@ TEST(ConfigJson, NamesUnknownModels) {
   expect_unsupported(of("mamba"),
                      {"\"mamba\"", "supported: gemma, gemma-embedding, gemma2, ", "qwen3"});
   expect_unsupported(of("LLAMA"), {"\"LLAMA\""});
+  for (const char* name : {"gemma4", "gemma4_text", "gemma4_unified"})
+    expect_unsupported(of(name), {name, "heads of another size", "embeddings of their own"});
+  expect_unsupported(of("gemma3n"), {"gemma3n", "several residuals"});
+  expect_unsupported(of("gemma44"), {"\"gemma44\" is not supported (supported: "});
   expect_bad(without("model_type"), {"model_type", "missing"});
   expect_bad(with({{"model_type", 7}}), {"model_type", "7"});
   expect_bad(Json::array(), {"a list of 0 values"});

@@ -239,7 +239,7 @@ TEST(Auto, UnknownModelsGetTheDefaultAndAWarningOnce) {
   EXPECT_EQ(warnings(), 0u);
   EXPECT_EQ(chosen(engine, "embed").at("recipe"), "last-token");
   EXPECT_EQ(warnings(), 1u);
-  // All models have the same recipes for these.
+  // Any model can be asked for labels in words and for texts.
   for (const char* kind : {"answer", "classify", "generate", "chat"}) chosen(engine, kind);
   EXPECT_EQ(warnings(), 0u);
 }

@@ -14,6 +14,7 @@ import transformers
 
 import adapter_models
 import bidirectional
+import classify
 import dense_models
 import dequantized
 import gguf_source
@@ -168,6 +169,7 @@ def main() -> None:
     adapted_models(arguments.models, arguments.outdir)
     tasks.write(arguments.models, arguments.outdir)
     recipes.write(arguments.models, arguments.outdir)
+    classify.write(arguments.models, arguments.outdir)
     if arguments.smollm2:
         smollm2.write(arguments.smollm2, arguments.outdir)
 

@@ -134,13 +134,20 @@ class Embedder(Model):
 class Classifier(Model):
     """Gives a probability to each label."""
 
-    def classify(self, texts: str | Iterable[str], labels: Sequence[str], **options: Unpack[RankingOptions]) -> numpy.ndarray:
-        """[texts, labels] in f32, of one text [labels]; each row adds up to 1."""
+    @property
+    def head_labels(self) -> list[str]:
+        """Those of the model's classification head; none without one."""
+        return self.task("classify").info["labels"]
+
+    def classify(self, texts: str | Iterable[str], labels: Sequence[str] = (), **options: Unpack[RankingOptions]) -> numpy.ndarray:
+        """[texts, labels] in f32, of one text [labels]. Without labels they are those of the model's classification head,
+        head_labels; each row adds up to 1, unless that head was trained for something else."""
         all_of_them = [texts] if isinstance(texts, str) else list(texts)
         if not all_of_them:
             return numpy.empty((0, len(labels)), numpy.float32)
         task = self.task("classify", **options)
-        task.set_labels(labels)
+        if len(labels):
+            task.set_labels(labels)
         task.add(all_of_them)
         values = run(task).complete(task.values())
         return values[0] if isinstance(texts, str) else values

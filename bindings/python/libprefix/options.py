@@ -229,8 +229,8 @@ class RankingOptions(RequestOptions, total=False):
     # Most distinct tokens of a task that are in work at once. Default 65536. Of tasks.
     chunk_tokens: int
 
-    # rerank: a difference of logits or a sum of log-probabilities, not the score; classify: log-probabilities. Default
-    # false. Of tasks.
+    # rerank: a difference of logits or a sum of log-probabilities, not the score; classify: log-probabilities, or the
+    # logits of a head. Default false. Of tasks.
     raw: bool
 
     # rerank, classify: most places of a ranking; 0 = all. Default 0. Of tasks.

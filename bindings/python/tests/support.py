@@ -3,6 +3,7 @@ have been built."""
 
 import json
 import shutil
+import struct
 import tempfile
 import unittest
 from pathlib import Path
@@ -33,6 +34,22 @@ def byte_tokenizer(size):
               "chat_template": "{% for m in messages %}<|start|>{{ m.role }}: {{ m.content }}<|end|>{% endfor %}"
                                "{% if add_generation_prompt %}<|start|>assistant: {% endif %}"}
     return tokenizer, config
+
+
+def with_head(model, place, says, weight):
+    """A copy of a directory at `place`, with a classification head: a row for each label, and what config.json says of it."""
+    shutil.copytree(model, place)
+    config = json.loads((place / "config.json").read_text())
+    (place / "config.json").write_text(json.dumps({**config, **says}))
+    data = (place / "model.safetensors").read_bytes()
+    size, = struct.unpack("<Q", data[:8])
+    header, body = json.loads(data[8:8 + size]), data[8 + size:]
+    rows = b"".join(struct.pack(f"<{len(row)}f", *row) for row in weight)
+    header["score.weight"] = {"dtype": "F32", "shape": [len(weight), len(weight[0])],
+                              "data_offsets": [len(body), len(body) + len(rows)]}
+    text = json.dumps(header).encode()
+    (place / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + body + rows)
+    return place
 
 
 class WithModel(unittest.TestCase):

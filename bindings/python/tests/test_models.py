@@ -1,11 +1,14 @@
 """Reranker, Embedder, Classifier, LLM: results, order, failures, streams, asyncio."""
 
 import asyncio
+import json
+import tempfile
 import threading
 import unittest
+from pathlib import Path
 
 import libprefix
-from support import WithModel
+from support import MODELS, ROOT, WithModel, with_head
 
 
 class Models(WithModel):
@@ -41,6 +44,41 @@ class Models(WithModel):
         self.assertEqual(values.shape, (2, 3))
         for row in values.sum(axis=1).tolist():
             self.assertAlmostEqual(row, 1, places=5)
+
+    def test_classify_by_the_head_of_a_model(self):
+        self.assertEqual(libprefix.Classifier(self.engine).head_labels, [])
+        with self.assertRaisesRegex(libprefix.InvalidArgumentError, "no labels"):
+            libprefix.Classifier(self.engine).classify(["one"])
+        weight = [[(i * 7 % 13 - 6) / 8 for i in range(row, row + 128)] for row in (0, 5)]
+        with tempfile.TemporaryDirectory() as folder:
+            place = with_head(self.path, Path(folder) / "headed", {"id2label": {"0": "small", "1": "large"}}, weight)
+            with libprefix.Classifier(place, dtype="f32") as classifier:
+                self.assertEqual(classifier.head_labels, ["small", "large"])
+                values = classifier.classify(["one", "two"])
+                self.assertEqual(values.shape, (2, 2))
+                self.assertAlmostEqual(float(values[0].sum()), 1, places=5)
+                self.assertEqual(classifier.classify("two", ["large"]).tolist(), [float(values[1][1])])
+
+    def test_heads_give_the_scores_of_transformers(self):
+        """tests/golden/classify.json, with the model and the tokenizers that it is made with."""
+        golden = ROOT / "tests" / "golden"
+        changes = json.loads((golden / "recipes.json").read_text())["tokenizers"]
+        for head in json.loads((golden / "classify.json").read_text())["heads"]:
+            with self.subTest(head["name"]), tempfile.TemporaryDirectory() as folder:
+                place = with_head(MODELS / "qwen3-words", Path(folder) / "headed", head["says"], head["weight"])
+                tokenizer = json.loads((place / "tokenizer.json").read_text())
+                change = changes[head["tokenizer"]]
+                tokenizer["added_tokens"] += change["added_tokens"]
+                tokenizer["post_processor"] = change["post_processor"]
+                (place / "tokenizer.json").write_text(json.dumps(tokenizer))
+                with libprefix.Classifier(place, dtype="f32") as classifier:
+                    self.assertEqual(classifier.head_labels, head["labels"])
+                    for case in head["cases"]:
+                        options = {"max_prompt_tokens": case["max_prompt_tokens"]}
+                        scores = classifier.classify(case["text"], **options)
+                        raw = classifier.classify(case["text"], raw=True, **options)
+                        self.assertLess(abs(scores - case["scores"]).max(), 1e-5)
+                        self.assertLess(abs(raw - case["raw"]).max(), 1e-5)
 
     def test_write(self):
         options = {"max_tokens": 6, "ignore_eos": True}

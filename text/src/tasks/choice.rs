@@ -38,6 +38,7 @@ pub const SHIPPED: &[(&str, &str)] = &[
     shipped!("question-answering"),
     shipped!("extractive-qa"),
     shipped!("choices"),
+    shipped!("classification-head"),
     shipped!("completion"),
     shipped!("chat-turn"),
     shipped!("conversation"),
@@ -93,7 +94,7 @@ pub fn choose(
         .next()
         .ok_or_else(|| Error::not_found("no recipe for the task"))?;
     let mut choice = Choice::new(default.clone(), "it is the default of the task");
-    if of_task().any(|recipe| !recipe.lines.is_empty()) {
+    if task.has_own_models {
         choice.reason = format!("no recipe for {} knows the model's files", task.name);
         choice.warning = Some(format!(
             "no recipe for {} knows the files of model {}: the default, {}, may not be what it was \

@@ -15,6 +15,7 @@ pub static KIND: Kind = Kind {
         field: Field::Text,
     }],
     has_labels: false,
+    has_own_models: true,
     many_prompts: true,
     options: &["prompt"],
     has_order: false,

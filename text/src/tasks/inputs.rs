@@ -78,8 +78,9 @@ enum Form {
 
 pub struct Inputs {
     pub kind: &'static Kind,
-    /// Of classify.
+    /// Of classify, and which outputs of a classification head they are.
     pub labels: Vec<String>,
+    pub places: Vec<usize>,
     texts: Texts,
     groups: Vec<Group>,
     items: usize,
@@ -90,6 +91,7 @@ impl Inputs {
         Inputs {
             kind,
             labels: Vec::new(),
+            places: Vec::new(),
             texts: Texts::default(),
             groups: Vec::new(),
             items: 0,

@@ -12,7 +12,7 @@ use super::inputs::Inputs;
 use super::model::Model;
 use super::options::Options;
 use super::prompt::{Built, Fields, Prompts};
-use super::recipe::{Field, Recipe};
+use super::recipe::{Activation, Field, Recipe};
 use crate::engine::{Job, Request};
 use crate::error::{Code, Error, Result};
 use crate::text::Text;
@@ -34,6 +34,8 @@ pub struct Kind {
     pub texts: &'static [ItemText],
     /// Whether all items have labels.
     pub has_labels: bool,
+    /// Whether models are made for it, each with words of its own: those of the default are a guess.
+    pub has_own_models: bool,
     /// Whether a recipe may have several prompts, of which option prompt chooses one.
     pub many_prompts: bool,
     /// Options besides those of every task.
@@ -143,9 +145,19 @@ pub struct Answer<'a> {
     pub lengths: &'a [usize],
     pub options: &'a Options,
     pub model: &'a Model,
+    /// Which outputs of a classification head the labels of its item are.
+    pub places: &'a [usize],
 }
 
 impl Answer<'_> {
+    /// What the logits of a classification head become.
+    pub fn activation(&self) -> Activation {
+        match self.options.raw {
+            true => Activation::None,
+            false => self.options.recipe.activation,
+        }
+    }
+
     pub fn values(&self) -> Result<Vec<f32>> {
         self.job.values(self.index)
     }
@@ -192,6 +204,16 @@ pub trait Method: Debug + Sync {
     /// Whether the model has what is read, beside tokens.
     fn fit(&self, _recipe: &Recipe, _model: &Model) -> Result<()> {
         Ok(())
+    }
+
+    /// Labels that its items have unless the caller gives others.
+    fn labels(&self, _model: &Model) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Which outputs of the model's classification head these labels are, where they are read there.
+    fn places(&self, _labels: &[String], _model: &Model) -> Result<Vec<usize>> {
+        Ok(Vec::new())
     }
 
     /// Options that its requests need.

@@ -12,6 +12,7 @@ mod classify;
 mod driver;
 mod embed;
 mod generate;
+mod head;
 mod inputs;
 mod kind;
 mod listwise;

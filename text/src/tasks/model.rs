@@ -40,8 +40,10 @@ pub struct Model {
     /// What stands before a text, by name.
     pub prompts: BTreeMap<String, String>,
     pub default_prompt: String,
-    /// Of its classification head; as many as it has outputs, whether they have names or not.
+    /// Of its classification head, for each output.
     pub labels: Vec<String>,
+    /// What its files call the problem that this head was trained for; "" for nothing.
+    pub problem_type: String,
     /// Values of a pooled vector, as the Dense layers behind it give it.
     pub vector: usize,
     /// Whether its Dense layers are made for the vectors of single tokens.
@@ -95,7 +97,10 @@ impl Model {
             .collect();
         let head = number("labels");
         let mut labels = texts(&declared["labels"]);
-        labels.resize_with(head, String::new);
+        // As transformers calls those without a name.
+        let unnamed = labels.len()..head.max(labels.len());
+        labels.extend(unnamed.map(|i| format!("LABEL_{i}")));
+        labels.truncate(head);
         let facts = BTreeMap::from([
             ("name", names.iter().map(|name| dashed(name)).collect()),
             ("architecture", architectures.clone()),
@@ -127,6 +132,7 @@ impl Model {
             prompts,
             default_prompt: said("default_prompt"),
             labels,
+            problem_type: said("problem_type"),
             vector: match number("dense_width") {
                 0 => number("hidden"),
                 width => width,
@@ -139,6 +145,19 @@ impl Model {
             recipe: said("recipe"),
             facts,
         })
+    }
+
+    /// An error where it does not say what follows a text.
+    pub fn need_logits(&self) -> Result<()> {
+        match (self.has_logits, self.is_bidirectional) {
+            (true, _) => Ok(()),
+            (false, true) => Err(Error::unsupported(
+                "its attention is bidirectional, so there are no logits",
+            )),
+            (false, false) => Err(Error::unsupported(
+                "its files have no output matrix, so there are no logits",
+            )),
+        }
     }
 
     /// The first line that holds, as a sentence.

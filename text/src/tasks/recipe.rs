@@ -1,5 +1,6 @@
 //! Recipes: how a task becomes prompts, as data. The format is described in docs/recipes.md.
 
+use super::head;
 use super::kind::{Kind, Method};
 use super::model::{Line, Model, FACTS};
 use super::KINDS;
@@ -151,6 +152,8 @@ pub enum Activation {
     None,
     Sigmoid,
     Softmax,
+    /// As the model's files say (Recipe::of_model).
+    OfModel,
 }
 
 const KEYS: &[&str] = &[
@@ -433,6 +436,7 @@ impl Recipe {
                         ("none", Activation::None),
                         ("sigmoid", Activation::Sigmoid),
                         ("softmax", Activation::Softmax),
+                        (OF_MODEL, Activation::OfModel),
                     ];
                     choose("activation", name, &all)?
                 }
@@ -445,7 +449,14 @@ impl Recipe {
     /// With what it leaves to the model's files.
     pub fn of_model(mut self, model: &Model) -> Recipe {
         if self.pooling == OF_MODEL {
-            self.pooling = model.pooling.clone();
+            self.pooling = match model.pooling.as_str() {
+                "rank" => String::new(), // a head at the last token, where the engine reads it
+                pooling => pooling.to_string(),
+            };
+        }
+        if self.activation == Activation::OfModel {
+            // Method::fit has seen what the files say.
+            self.activation = head::activation_of(model).unwrap_or(Activation::Softmax);
         }
         if self.has_prompts_of_model {
             let before = |names: &[&str]| {

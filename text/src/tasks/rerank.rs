@@ -1,12 +1,13 @@
 //! rerank: a score for every document and every query.
 
+use super::head::{self, sigmoid};
 use super::inputs::Inputs;
 use super::kind::{Answer, Asked, Context, ItemText, Kind, Method};
 use super::model::Model;
 use super::prompt::Fields;
-use super::recipe::{Activation, Field, Label, Recipe};
+use super::recipe::{Field, Label, Recipe};
 use crate::engine::Request;
-use crate::error::{quote, quote_all, Code, Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::text::{EncodeOptions, Text};
 
 pub static KIND: Kind = Kind {
@@ -22,6 +23,7 @@ pub static KIND: Kind = Kind {
         },
     ],
     has_labels: false,
+    has_own_models: true,
     many_prompts: false,
     options: &["raw", "top_n"],
     has_order: true,
@@ -45,33 +47,13 @@ enum Rerank {
     Listwise,
 }
 
-fn sigmoid(x: f64) -> f64 {
-    1.0 / (1.0 + (-x).exp())
-}
-
 /// Which output of the model's head is the score.
 fn place(recipe: &Recipe, model: &Model) -> Result<usize> {
-    let labels = &model.labels;
-    if labels.is_empty() {
-        return Err(Error::unsupported("it has no classification head"));
+    match &recipe.label {
+        // Whatever it is called: there is no other.
+        Label::Name(_) if model.labels.len() == 1 => Ok(0),
+        label => head::place(label, model),
     }
-    let found = match &recipe.label {
-        Label::Number(number) => Some(*number).filter(|n| *n < labels.len()),
-        Label::Name(_) if labels.len() == 1 => Some(0),
-        Label::Name(name) => labels.iter().position(|label| label == name),
-    };
-    found.ok_or_else(|| {
-        let names: Vec<&str> = labels.iter().map(String::as_str).collect();
-        let label = match &recipe.label {
-            Label::Number(number) => number.to_string(),
-            Label::Name(name) => quote(name),
-        };
-        Error::unsupported(format!(
-            "its classification head has no label {label}; it has {}: {}",
-            labels.len(),
-            quote_all(&names)
-        ))
-    })
 }
 
 impl Method for Rerank {
@@ -97,18 +79,15 @@ impl Method for Rerank {
 
     fn fit(&self, recipe: &Recipe, model: &Model) -> Result<()> {
         match self {
-            Rerank::Head => place(recipe, model).map(|_| ()),
+            Rerank::Head => {
+                place(recipe, model)?;
+                head::fit(recipe, model)
+            }
             Rerank::Listwise if model.has_dense_of_tokens => Ok(()),
             Rerank::Listwise => Err(Error::unsupported(
                 "its files have no projector for the vectors of single tokens",
             )),
-            _ if model.has_logits => Ok(()),
-            _ if model.is_bidirectional => Err(Error::unsupported(
-                "its attention is bidirectional, so there are no logits",
-            )),
-            _ => Err(Error::unsupported(
-                "its files have no output matrix, so there are no logits",
-            )),
+            _ => model.need_logits(),
         }
     }
 
@@ -183,20 +162,8 @@ impl Method for Rerank {
                 }
             }
             Rerank::Head => {
-                let recipe = &answer.options.recipe;
-                let place = place(recipe, answer.model)?;
-                let logit = f64::from(found[place]);
-                match recipe.activation {
-                    _ if raw => logit,
-                    Activation::None => logit,
-                    Activation::Sigmoid => sigmoid(logit),
-                    // Of one output against nothing: 0.
-                    Activation::Softmax if found.len() == 1 => sigmoid(logit),
-                    Activation::Softmax => {
-                        let all = found.iter().map(|v| (f64::from(*v) - logit).exp());
-                        1.0 / all.sum::<f64>()
-                    }
-                }
+                let place = place(&answer.options.recipe, answer.model)?;
+                head::scores(answer.activation(), &found)[place]
             }
             Rerank::Listwise => {
                 return Err(Error::new(Code::Internal, "a list is read as a whole"))

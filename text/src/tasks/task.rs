@@ -1,5 +1,6 @@
 //! A task as its caller sees it: filled, submitted once, read.
 
+use super::choice::refused;
 use super::driver::Place;
 use super::inputs::Inputs;
 use super::kind::Kind;
@@ -86,10 +87,13 @@ impl Task {
         if let Some(warning) = &options.warning {
             warn_once(&engine, warning);
         }
+        let mut inputs = Inputs::new(kind);
+        inputs.labels = options.recipe.method.labels(&model);
+        inputs.places = (0..inputs.labels.len()).collect();
         Ok(Task {
             setup: Arc::new(Setup::new(engine, text, kind, options, model)?),
             draft: Mutex::new(Draft {
-                inputs: Some(Box::new(Inputs::new(kind))),
+                inputs: Some(Box::new(inputs)),
                 watchers: Vec::new(),
                 events_watcher: None,
             }),
@@ -102,14 +106,28 @@ impl Task {
     pub fn info_json(&self) -> String {
         let options = &self.setup.options;
         let recipe = &options.recipe;
-        json!({
+        let mut info = json!({
             "kind": self.setup.kind.name,
             "recipe": recipe.name,
             "method": recipe.method_name,
             "reason": options.reason,
             "model": self.setup.model.name,
-        })
-        .to_string()
+        });
+        if self.setup.kind.has_labels {
+            info["labels"] = json!(self.labels());
+        }
+        info.to_string()
+    }
+
+    fn labels(&self) -> Vec<String> {
+        if let Some(submitted) = self.submitted.get() {
+            return submitted.work.inputs.labels.clone();
+        }
+        let draft = self.draft();
+        match (&draft.inputs, self.submitted.get()) {
+            (Some(inputs), _) => inputs.labels.clone(),
+            (None, submitted) => submitted.map_or(Vec::new(), |s| s.work.inputs.labels.clone()),
+        }
     }
 
     fn draft(&self) -> MutexGuard<'_, Draft> {
@@ -128,6 +146,7 @@ impl Task {
     }
 
     pub fn set_labels(&self, labels: Vec<String>) -> Result<()> {
+        let (recipe, model) = (&self.setup.options.recipe, &self.setup.model);
         self.fill(|inputs| {
             if !inputs.kind.has_labels {
                 return Err(Error::new(
@@ -135,6 +154,10 @@ impl Task {
                     format!("{} has no labels", inputs.kind.name),
                 ));
             }
+            inputs.places = recipe
+                .method
+                .places(&labels, model)
+                .map_err(|error| refused(recipe, model, error))?;
             inputs.labels = labels;
             Ok(())
         })

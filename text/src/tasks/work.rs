@@ -396,6 +396,7 @@ impl Work {
                 lengths: &sent.lengths,
                 options: &self.setup.options,
                 model: &self.setup.model,
+                places: &self.inputs.places,
             };
             self.setup.method().read(&answer, values)?;
         }

@@ -328,8 +328,8 @@ impl OptionsBuilder {
         self.with("chunk_tokens", value)
     }
 
-    /// rerank: a difference of logits or a sum of log-probabilities, not the score; classify: log-probabilities.
-    /// Default false. Of tasks.
+    /// rerank: a difference of logits or a sum of log-probabilities, not the score; classify: log-probabilities, or the
+    /// logits of a head. Default false. Of tasks.
     pub fn raw(self, value: bool) -> Self {
         self.with("raw", value)
     }

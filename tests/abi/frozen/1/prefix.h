@@ -540,8 +540,8 @@ PREFIX_API int32_t prefix_engine_state(const prefix_engine* engine);
  * {"format": "safetensors" or "GGUF", "names": [...], "architectures": [...], "model_type": text,
  *  "pooling": "last", "mean", "first", "rank" (a head), another word of the file, or "",
  *  "modules": [classes of modules.json], "prompts": {name: text before a text},
- *  "default_prompt": name, "labels": [of the head], "true_token": id or -1, "false_token",
- *  "recipe": what is in prefix_recipe.json} */
+ *  "default_prompt": name, "labels": [of the head], "problem_type": what its logits are, or "",
+ *  "true_token": id or -1, "false_token", "recipe": what is in prefix_recipe.json} */
 PREFIX_API prefix_status prefix_engine_info_json(const prefix_engine* engine, char* buf, size_t cap,
                                                  size_t* needed, prefix_error* err);
 /* What is often asked of that, as numbers. */

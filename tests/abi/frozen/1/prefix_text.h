@@ -279,7 +279,8 @@ PREFIX_API prefix_status prefix_recipe_json(const char* name, size_t name_len, c
  *                                      define it, of others the mean log-probability of the query
  *                                      after the document
  * "embed"     a text                   a vector
- * "classify"  a text                   a probability for each label; together they are 1
+ * "classify"  a text                   a probability for each label; together they are 1, unless the
+ *                                      model's classification head was trained for something else
  * "answer"    a context, a question    a text
  * "generate"  a prompt                 a text
  * "chat"      messages, as JSON for    a text
@@ -315,7 +316,9 @@ PREFIX_API prefix_status prefix_task_retain(prefix_task* task, prefix_error* err
 /* The last release cancels what is not finished. */
 PREFIX_API void prefix_task_release(prefix_task* task);
 
-/* classify: the labels, in place of earlier ones. INVALID_UTF8, INVALID_ARGUMENT for none. */
+/* classify: the labels, in place of earlier ones. Where a classification head is read, the labels are
+ * the head's own unless some of them are chosen here, in the order of the values. INVALID_UTF8,
+ * INVALID_ARGUMENT for none, UNSUPPORTED_MODEL for one that the head does not have. */
 PREFIX_API prefix_status prefix_task_set_labels(prefix_task* task, const char* const* texts,
                                                 const size_t* lengths, size_t n_texts,
                                                 prefix_error* err);
@@ -345,7 +348,7 @@ PREFIX_API prefix_status prefix_task_notify(prefix_task* task, prefix_queue* que
 /* Unfinished items end with CANCELLED; texts that were begun keep what there is. Idempotent. */
 PREFIX_API prefix_status prefix_task_cancel(prefix_task* task, prefix_error* err);
 /* {"kind": text, "recipe": name, "method": text, "reason": why this recipe, in a sentence,
- *  "model": name}. */
+ *  "model": name}; of classify also "labels": [as set, or those of the head]. */
 PREFIX_API prefix_status prefix_task_info_json(const prefix_task* task, char* buf, size_t cap,
                                                size_t* needed, prefix_error* err);
 PREFIX_API prefix_status prefix_task_count(const prefix_task* task, size_t* count,

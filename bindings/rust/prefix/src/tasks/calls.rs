@@ -54,7 +54,7 @@ pub fn embed(
 }
 
 /// The labels for each text from likeliest to least, at most `top_n` (an option), with their probabilities; or why
-/// it has none. `Err` when none has.
+/// it has none. `Err` when none has. No labels: those of the model's classification head.
 pub fn classify(
     engine: &Engine,
     tokenizer: &Tokenizer,
@@ -63,11 +63,12 @@ pub fn classify(
     options: Option<&Options>,
 ) -> Result<Vec<Result<Vec<Ranked>>>> {
     let mut builder = Task::builder(engine, tokenizer, TaskKind::Classify, options)?;
-    builder.set_labels(labels)?;
+    if !labels.is_empty() {
+        builder.set_labels(labels)?;
+    }
     let task = run(builder, |builder| builder.add(texts))?;
-    let width = labels.len();
     let ranking = |item| {
-        task.values(item)?; // its error
+        let width = task.values(item)?.len(); // or its error
         task.ranking(item * width..(item + 1) * width)
     };
     Ok((0..task.len()).map(ranking).collect())

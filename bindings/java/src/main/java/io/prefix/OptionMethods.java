@@ -629,8 +629,8 @@ abstract class OptionMethods extends Owned {
     }
 
     /**
-     * rerank: a difference of logits or a sum of log-probabilities, not the score; classify: log-probabilities. Default
-     * false. Of tasks.
+     * rerank: a difference of logits or a sum of log-probabilities, not the score; classify: log-probabilities, or the
+     * logits of a head. Default false. Of tasks.
      *
      * @param value of option raw
      * @return this

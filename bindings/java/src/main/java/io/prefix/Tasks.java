@@ -57,7 +57,7 @@ public final class Tasks {
      * @param engine runs the model
      * @param tokenizer of the model
      * @param texts what to classify
-     * @param labels all there are
+     * @param labels all there are; none: those of the model's classification head, in its order
      * @param options see {@link Task#create}; may be null
      * @return one row per text, one column per label; NaN for a text that failed
      * @throws InterruptedException when this thread is interrupted
@@ -66,7 +66,10 @@ public final class Tasks {
             Engine engine, Tokenizer tokenizer, List<String> texts, List<String> labels, Options options)
             throws InterruptedException {
         try (Task task = Task.create(engine, tokenizer, "classify", options)) {
-            task.setLabels(labels).add(texts);
+            if (!labels.isEmpty()) {
+                task.setLabels(labels);
+            }
+            task.add(texts);
             return run(task, Task::values);
         }
     }
