@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/elementary.h"
 #include "base/status.h"
 
 namespace prefix {
@@ -23,8 +24,8 @@ float llama3_frequency(float frequency, const RopeConfig& rope) {
 
 // How many of the frequencies, which fall, turn at least `turns` times in the original length.
 double yarn_correction(double turns, const RopeConfig& rope, int32_t dim) {
-  return dim * std::log(rope.original_max_positions / (turns * 2 * std::numbers::pi)) /
-         (2 * std::log(rope.theta));
+  return dim * portable_log(rope.original_max_positions / (turns * 2 * std::numbers::pi)) /
+         (2 * portable_log(rope.theta));
 }
 
 // The share of the stretched frequency in the blend of each.
@@ -50,8 +51,8 @@ void fill_row(float position, const std::vector<float>& frequencies, float scale
               float* sin) {
   for (size_t i = 0; i < frequencies.size(); ++i) {
     const double angle = position * frequencies[i];
-    cos[i] = static_cast<float>(std::cos(angle)) * scale;
-    sin[i] = static_cast<float>(std::sin(angle)) * scale;
+    cos[i] = static_cast<float>(portable_cos(angle)) * scale;
+    sin[i] = static_cast<float>(portable_sin(angle)) * scale;
   }
 }
 
@@ -65,7 +66,7 @@ std::vector<float> rope_frequencies(const ModelConfig& config, bool second_regim
   for (int32_t i = 0; i < dim / 2; ++i) {
     const auto at = static_cast<size_t>(i);
     const float exponent = static_cast<float>(2 * i) / static_cast<float>(dim);
-    auto power = static_cast<float>(std::pow(rope.theta, exponent));
+    auto power = static_cast<float>(portable_pow(rope.theta, exponent));
     if (rope.type == RopeType::kLongrope)
       power *= static_cast<float>((second_regime ? rope.long_factor : rope.short_factor)[at]);
     float frequency = 1.0f / power;

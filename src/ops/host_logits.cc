@@ -6,6 +6,8 @@
 #include <limits>
 #include <numeric>
 
+#include "base/elementary.h"
+
 namespace prefix::ops {
 namespace {
 
@@ -67,7 +69,7 @@ int32_t argmax(std::span<const float> x) { return first_of(x, largest(x)); }
 double log_sum_exp(std::span<const float> x) { return log_sum_exp(row_stats(x, false, true)); }
 
 double log_sum_exp(const RowStats& row) {
-  return std::isfinite(row.top) ? row.top + std::log(row.sum) : row.top;
+  return std::isfinite(row.top) ? row.top + portable_log(row.sum) : row.top;
 }
 
 RowStats row_stats(std::span<const float> x, bool first, bool sum) {

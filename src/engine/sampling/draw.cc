@@ -1,7 +1,8 @@
 #include "engine/sampling/draw.h"
 
-#include <cmath>
 #include <vector>
+
+#include "base/elementary.h"
 
 namespace prefix {
 namespace {
@@ -24,8 +25,8 @@ int32_t draw(std::span<const ops::Candidate> candidates, const Sampling& options
   std::vector<double> weights(candidates.size());
   double total = 0;
   for (size_t i = 0; i < candidates.size(); ++i) {
-    weights[i] = std::exp(static_cast<double>(candidates[i].logit - candidates[0].logit) /
-                          options.temperature);
+    weights[i] = portable_exp(static_cast<double>(candidates[i].logit - candidates[0].logit) /
+                              options.temperature);
     total += weights[i];
   }
   if (options.min_p > 0) {

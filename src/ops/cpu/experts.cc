@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/elementary.h"
 #include "base/status.h"
 #include "ops/cpu/gemm.h"
 #include "ops/op_cpu.h"
@@ -41,7 +42,7 @@ void weigh(const float* scores, int64_t experts, bool normalized, const int32_t*
            int64_t count, float* weights) {
   double highest = -std::numeric_limits<double>::infinity(), sum = 0;
   for (int64_t e = 0; e < experts; ++e) highest = std::max(highest, double{scores[e]});
-  const auto power = [&](int64_t e) { return std::exp(scores[e] - highest); };
+  const auto power = [&](int64_t e) { return portable_exp(scores[e] - highest); };
   if (normalized) {
     for (int64_t i = 0; i < count; ++i) sum += power(chosen[i]);
   } else {

@@ -1,0 +1,14 @@
+// exp, log, pow, sin and cos in double precision, of additions, products and quotients alone: the
+// same bits on every machine and with every C library, whose own functions differ in the last bit.
+// Within two units of it; pow within |y log x| units.
+#pragma once
+
+namespace prefix {
+
+double portable_exp(double x);            // +0 below -745, infinity above 709
+double portable_log(double x);            // of x > 0; -infinity at 0
+double portable_pow(double x, double y);  // of x > 0
+double portable_sin(double x);            // of |x| < 2^25
+double portable_cos(double x);
+
+}  // namespace prefix
