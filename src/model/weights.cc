@@ -8,11 +8,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/elementary.h"
 #include "base/quote.h"
 #include "base/status.h"
 #include "model/expert_rows.h"
 #include "model/tensor_names.h"
 #include "model/tensor_rows.h"
+#include "ops/same_bits.h"
 #include "ops/weights.h"
 
 namespace prefix {
@@ -178,7 +180,8 @@ class Loader {
     w.dt_bias = upload(head_values(name(names_.dt_bias)));
     std::vector<float> a = head_values(name(names_.a));
     if (!config_.from_gguf)  // which holds -exp(A_log)
-      for (float& v : a) v = -std::exp(v);
+      for (float& v : a)
+        v = -(ops::same_bits(types_) ? static_cast<float>(portable_exp(v)) : std::exp(v));
     w.a = upload(a);
     if (!names_.d.empty()) w.d = upload(head_values(name(names_.d)));
     const bool of_head = r.mixer == Mixer::kGatedDelta;

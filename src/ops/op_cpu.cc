@@ -14,15 +14,26 @@
 #include "ops/cpu/step.h"
 
 namespace prefix::ops {
+namespace {
+
+const KernelTable& table_of(Isa isa, const NumericTypes& types) {
+  return same_bits(types) ? same_bits_table(isa) : kernel_table(isa);
+}
+
+}  // namespace
+
 CpuDevice::CpuDevice(const CpuOptions& options)
+    : CpuDevice(options, table_of(choose_isa(options.isa), options.types)) {}
+
+CpuDevice::CpuDevice(const CpuOptions& options, const KernelTable& kernels)
     : isa_(choose_isa(options.isa)),
       threads_(options.threads ? options.threads : std::make_shared<Threads>(1)),
-      sizes_(compute_type_of(options.types, kernel_table(isa_)), options.types.int8 != 0) {
+      sizes_(compute_type_of(options.types, kernels), options.types.int8 != 0) {
   scratch_ = std::make_unique<Scratch[]>(static_cast<size_t>(threads_->count()));
   context_.threads = threads_.get();
   context_.scratch = scratch_.get();
   context_.partials = &partials_;
-  context_.kernels = &kernel_table(isa_);
+  context_.kernels = &kernels;
   context_.types = options.types;
 }
 
@@ -146,7 +157,7 @@ std::unique_ptr<Step> CpuDevice::begin_step(const StepArrays& arrays) {
 
 std::unique_ptr<DeviceSizes> cpu_device_sizes(const CpuOptions& options) {
   return std::make_unique<CpuSizes>(
-      compute_type_of(options.types, kernel_table(choose_isa(options.isa))),
+      compute_type_of(options.types, table_of(choose_isa(options.isa), options.types)),
       options.types.int8 != 0);
 }
 

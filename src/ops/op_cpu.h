@@ -8,6 +8,7 @@
 #include "ops/cpu/context.h"
 #include "ops/cpu/isa.h"
 #include "ops/op.h"
+#include "ops/same_bits.h"
 
 namespace prefix::ops {
 
@@ -32,14 +33,19 @@ class CpuSizes final : public DeviceSizes {
 class CpuDevice final : public Device {
  public:
   explicit CpuDevice(const CpuOptions& options);
+  // With the kernels of another table than that of options.isa, for tests.
+  CpuDevice(const CpuOptions& options, const KernelTable& kernels);
 
   const CpuContext& context() const { return context_; }
 
   std::string_view name() const override { return "cpu"; }
   std::string_view isa() const override { return isa_name(isa_); }
   std::string numerics() const override {
-    return std::string(isa()) +
-           (context_.types.int8 != 0 ? cat(" int8 ", context_.types.int8) : "");
+    const NumericTypes& types = context_.types;
+    std::string text(same_bits(types) ? "every level" : isa());
+    if (types.int8 != 0) text += cat(" int8 ", types.int8);
+    if (types.kv == KvType::kInt8) text += " kv 2";  // that P V is in whole numbers, too
+    return text;
   }
   NumericTypes types() const override { return context_.types; }
   const DeviceSizes& sizes() const override { return sizes_; }

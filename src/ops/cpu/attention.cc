@@ -9,9 +9,9 @@
 //     3. values                   O[rows, 64 columns] += P V, all pages of a run in key order
 //   every kKeyChunk positions: (m, l, O) is merged into the item's total and starts again at 0.
 //
-// Of int8 keys and values 1. is an exact sum of whole numbers, of Q quantised row by row, times the
-// scales of row and key. For 3. the scale of each value's token goes into P, before P is rounded, and the
-// whole numbers of V are widened to the type of `dtype`, page by page.
+// Of int8 keys and values 1. is an exact sum of whole numbers, of Q quantised row by row; the scales of
+// row and key come in with 2. There the scale of each value's token goes into P, and P is rounded to
+// bytes with one scale for a row and page, so that 3. is an exact sum of whole numbers in each page.
 //
 // What makes the bits of a row independent of everything but its position and keys: tile products
 // sum each element in ascending k (gemm_kernels.h); key blocks and chunks lie at absolute
@@ -19,7 +19,6 @@
 // nothing; chunks are merged in order by the same code, in one item or from partial slots, and one
 // of which the row sees nothing is an empty state. A sink is a state of its own, merged in the end.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -32,13 +31,13 @@
 namespace prefix::ops {
 namespace {
 
-constexpr int32_t kBlockPages = kKeyBlock / kPageTokens;
 constexpr int32_t kChunkBlocks = kKeyChunk / kKeyBlock;
 constexpr int64_t kScoreColumns = kKeyBlock + 32;  // spare columns: SoftmaxArgs::lds
 // Pages between a read and the request for it: one key block when one run covers all rows.
 constexpr size_t kPrefetchPages = 8;
 constexpr float kLog2E = 1.44269504088896340736f;
-static_assert(kKeyBlock == 256 && kPageTokens == 32);  // what the kernels are written for
+// What the kernels are written for.
+static_assert(kKeyBlock == 256 && kPageTokens == 32 && kBlockPages * kPageTokens == kKeyBlock);
 
 // (m, l, O) of the packed rows.
 struct SoftmaxState {
@@ -66,10 +65,6 @@ struct Call {
 
   bool int8() const { return step.kv.type == KvType::kInt8; }
   size_t act_bytes() const { return context.act_bytes(); }
-  // Of a page's values as they are multiplied.
-  size_t wide_bytes() const {
-    return static_cast<size_t>(d * kPageTokens) * kv_bytes(context.value_type(step.kv.type));
-  }
   size_t state_bytes() const { return static_cast<size_t>(max_rows * (ldo + 16)) * sizeof(float); }
   SoftmaxState state_at(std::byte* at) const {
     auto* const o = reinterpret_cast<float*>(at);
@@ -93,7 +88,8 @@ class ItemTask {
         rows_((tile.row_end - tile.row_begin) * call.group) {
     const auto n = static_cast<size_t>(rows_);
     const size_t q_bytes = round_up(n * static_cast<size_t>(call.ldq) * call.act_bytes());
-    const size_t p_bytes = round_up(n * static_cast<size_t>(call.ldp) * call.act_bytes());
+    const size_t p_bytes =
+        round_up(n * static_cast<size_t>(call.ldp) * (call.int8() ? 1 : call.act_bytes()));
     const size_t s_bytes = round_up(n * kScoreColumns * sizeof(float));
     const size_t position_bytes = round_up(n * sizeof(int32_t));
     const size_t state_bytes = round_up(call.state_bytes());
@@ -290,22 +286,7 @@ class ItemTask {
       tile.rows = row_end - row_begin;
       if (tile.rows <= 0) continue;
       call_.context.key_tile(call_.step.kv.type)(tile);
-      for (int32_t i = 0; call_.int8() && i < count; ++i)
-        scale_scores(pages[page + i], column + i * kPageTokens, row_begin, tile.rows);
     }
-  }
-
-  // Exact sums into scores.
-  void scale_scores(int32_t page, int64_t column, int64_t row_begin, int64_t rows) const {
-    ScaleSumsArgs args;
-    args.c = s_ + row_begin * kScoreColumns + column;
-    args.ldc = kScoreColumns;
-    args.rows = rows;
-    args.columns = kPageTokens;
-    args.corrections = q_corrections_ + row_begin;
-    args.row_scales = q_scales_ + row_begin;
-    args.column_scales = scales_behind(key_page(page));
-    call_.context.kernels->gemm.scale_sums(args);
   }
 
   void softmax(const Block& block, int64_t row_begin, int64_t row_end) const {
@@ -313,9 +294,7 @@ class ItemTask {
     SoftmaxArgs args;
     args.s = s_ + row_begin * kScoreColumns;
     args.lds = kScoreColumns;
-    const bool bf16 = call_.context.act_is_bf16() && !call_.int8();
     args.p = p_ + static_cast<size_t>(row_begin * call_.ldp) * call_.act_bytes();
-    if (call_.int8()) args.p = weights_ + row_begin * call_.ldp;
     args.ldp = call_.ldp;
     args.first = first_ + row_begin;
     args.last = last_ + row_begin;
@@ -329,7 +308,41 @@ class ItemTask {
     args.ldo = call_.ldo;
     args.d = call_.d;
     args.rows = row_end - row_begin;
-    (bf16 ? kernels.softmax_bf16 : kernels.softmax_f32)(args);
+    if (!call_.int8()) {
+      (call_.context.act_is_bf16() ? kernels.softmax_bf16 : kernels.softmax_f32)(args);
+      return;
+    }
+    point_to_scales(block, row_begin, row_end);
+    WholeSoftmaxArgs whole;
+    whole.rows = args;
+    whole.corrections = q_corrections_ + row_begin;
+    whole.q_scales = q_scales_ + row_begin;
+    whole.key_scales = key_scales_ + row_begin * kBlockPages;
+    whole.value_scales = value_scales_ + row_begin * kBlockPages;
+    whole.p = reinterpret_cast<uint8_t*>(p_) + row_begin * call_.ldp;
+    whole.ldp = call_.ldp;
+    whole.p_scales = p_scales_ + row_begin * kBlockPages;
+    kernels.softmax_int8(whole);
+  }
+
+  // Of each row the scales of its pages; ones that count for nothing where it has no page.
+  void point_to_scales(const Block& block, int64_t row_begin, int64_t row_end) const {
+    static constexpr float kNone[kPageTokens] = {};
+    std::fill(key_scales_ + row_begin * kBlockPages, key_scales_ + row_end * kBlockPages, kNone);
+    std::fill(value_scales_ + row_begin * kBlockPages, value_scales_ + row_end * kBlockPages,
+              kNone);
+    for (const Piece& piece : block.pieces) {
+      for (int32_t i = 0; i < piece.count; ++i) {
+        const int32_t page = block.pages[piece.first + static_cast<size_t>(i)];
+        const float* const keys = scales_behind(key_page(page));
+        const float* const values = scales_behind(value_page(page));
+        int64_t at = piece.row_begin * kBlockPages + piece.column / kPageTokens + i;
+        for (int64_t r = piece.row_begin; r < piece.row_end; ++r, at += kBlockPages) {
+          key_scales_[at] = keys;
+          value_scales_[at] = values;
+        }
+      }
+    }
   }
 
   // Pages of a piece, counted from its first one.
@@ -340,8 +353,7 @@ class ItemTask {
 
   // Rows in groups of a register block, each with the pages that its positions need: a page that no
   // row of the group sees is not touched.
-  void values(const Block& block, const Piece& piece) {
-    widened_ = {};
+  void values(const Block& block, const Piece& piece) const {
     prefetch_after(block.pages.size() + piece.first, piece.count);
     const int64_t step = call_.context.kernels->gemm.row_step;
     int64_t begin = piece.row_begin;
@@ -370,21 +382,17 @@ class ItemTask {
   }
 
   void multiply_values(const Block& block, const Piece& piece, int64_t begin, int64_t end,
-                       PageRange seen) {
+                       PageRange seen) const {
     const KvType type = call_.step.kv.type;
-    const size_t panel_bytes = size_t{kPageTokens} * 32 * kv_bytes(call_.context.value_type(type));
+    const size_t panel_bytes = size_t{kPageTokens} * 32 * kv_bytes(type);
     const int32_t* const pages = block.pages.data() + piece.first + static_cast<size_t>(seen.first);
     const int32_t count = seen.end - seen.first;
     const int64_t key = piece.column + seen.first * kPageTokens;
     const std::byte* values[kBlockPages];
+    for (int32_t i = 0; i < count; ++i) values[i] = value_page(pages[i]);
+    if (call_.int8()) return multiply_whole(values, count, key, begin, end);
     const void* left[kBlockPages];
     const void* right[kBlockPages];
-    for (int32_t i = 0; i < count; ++i) {
-      values[i] = value_page(pages[i]);
-      if (!call_.int8()) continue;
-      scale_weights(scales_behind(values[i]), key + i * kPageTokens, begin, end);
-      values[i] = widen(values[i], seen.first + i);
-    }
     for (int64_t column = 0; column < call_.d; column += 64) {
       const bool both = column + 32 < call_.d;
       for (int32_t i = 0; i < count; ++i) {
@@ -408,46 +416,35 @@ class ItemTask {
     }
   }
 
-  // The weights of a page's keys times what a unit of their values is worth, rounded to P.
-  void scale_weights(const float* scales, int64_t key, int64_t begin, int64_t end) {
-    const RowKernels& kernels = call_.context.kernels->rows;
-    for (int64_t r = begin; r < end; ++r) {
-      const int64_t at = r * call_.ldp + key;
-      kernels.multiply(scales, kPageTokens, weights_ + at);
-      if (call_.context.act_is_bf16()) {
-        kernels.to_bf16(weights_ + at, kPageTokens, reinterpret_cast<uint16_t*>(p_) + at);
-      } else {
-        std::memcpy(reinterpret_cast<float*>(p_) + at, weights_ + at, kPageTokens * sizeof(float));
-      }
-    }
+  void multiply_whole(const std::byte* const* values, int32_t count, int64_t key, int64_t begin,
+                      int64_t end) const {
+    ValueTileArgs tile;
+    tile.p = reinterpret_cast<const uint8_t*>(p_) + begin * call_.ldp + key;
+    tile.ldp = call_.ldp;
+    tile.p_scales = p_scales_ + begin * kBlockPages + key / kPageTokens;
+    tile.blocks = values;
+    tile.pages = count;
+    tile.o = now_.o + begin * call_.ldo;
+    tile.ldo = call_.ldo;
+    tile.d = call_.d;
+    tile.rows = end - begin;
+    call_.context.kernels->gemm.tile_values(tile);
   }
 
-  // Page `index` of the piece, once for all of its rows.
-  const std::byte* widen(const std::byte* block, int32_t index) {
-    std::byte* const out = wide_ + static_cast<size_t>(index) * call_.wide_bytes();
-    if (widened_[static_cast<size_t>(index)]) return out;
-    widened_[static_cast<size_t>(index)] = true;
-    const AttentionKernels& kernels = call_.context.kernels->attention;
-    (call_.context.value_type(KvType::kInt8) == KvType::kBf16
-         ? kernels.widen_bf16
-         : kernels.widen_f32)(block, call_.d, out);
-    return out;
-  }
-
-  // What int8 needs besides: of each row its weights before they are scaled, a scale and a
-  // correction; the values of a block.
+  // What int8 needs besides, of each row: a scale and a correction of its query, and of each page of a
+  // block where the scales of its keys and values are, and the scale of its weights.
   size_t whole_bytes() const {
     const auto n = static_cast<size_t>(rows_);
-    return round_up(n * static_cast<size_t>(call_.ldp) * sizeof(float)) +
-           2 * round_up(n * sizeof(float)) + kBlockPages * call_.wide_bytes();
+    return 2 * round_up(n * sizeof(float)) +
+           n * kBlockPages * (2 * sizeof(const float*) + sizeof(float));
   }
   void lay_out_whole(std::byte* at) {
     const auto n = static_cast<size_t>(rows_);
-    wide_ = at;
-    weights_ = reinterpret_cast<float*>(at += kBlockPages * call_.wide_bytes());
-    q_scales_ = reinterpret_cast<float*>(
-        at += round_up(n * static_cast<size_t>(call_.ldp) * sizeof(float)));
-    q_corrections_ = reinterpret_cast<int32_t*>(at + round_up(n * sizeof(float)));
+    q_scales_ = reinterpret_cast<float*>(at);
+    q_corrections_ = reinterpret_cast<int32_t*>(at += round_up(n * sizeof(float)));
+    key_scales_ = reinterpret_cast<const float**>(at += round_up(n * sizeof(float)));
+    value_scales_ = key_scales_ + n * kBlockPages;
+    p_scales_ = reinterpret_cast<float*>(value_scales_ + n * kBlockPages);
   }
 
   void merge(const SoftmaxState& from) const {
@@ -542,11 +539,11 @@ class ItemTask {
   Block now_block_;
   Block next_block_;
   // Of int8 keys and values only:
-  std::byte* wide_ = nullptr;
-  float* weights_ = nullptr;
   float* q_scales_ = nullptr;
   int32_t* q_corrections_ = nullptr;
-  std::array<bool, kBlockPages> widened_ = {};
+  const float** key_scales_ = nullptr;
+  const float** value_scales_ = nullptr;
+  float* p_scales_ = nullptr;
 };
 
 // A tile whose chunks are separate items.

@@ -8,6 +8,7 @@
 
 #include "ops/cpu/attention_kernels.h"
 #include "ops/cpu/simd.h"
+#include "ops/cpu/unroll.h"
 #include "ops/cpu/vecmath.h"
 
 namespace prefix::ops {
@@ -162,34 +163,127 @@ void attention_finish(const float* o, float l, int64_t d, Out* out) {
   for (int j = 0; i < d; ++i, ++j) out[i] = lanes[j];
 }
 
-// Number `key` of a quad of bytes, as the bits of an f32.
-inline uint32_t byte_as_float(uint32_t quad, int key) {
-  const float x = static_cast<float>(static_cast<int32_t>(quad << (24 - 8 * key)) >> 24);
-  uint32_t bits;
-  __builtin_memcpy(&bits, &x, sizeof bits);
-  return bits;
+// Vectors of a page's keys.
+constexpr int kPageVecs = 32 / Simd::kLanes;
+// Less than this in the largest weight of a page counts as nothing: 255 / it would not be finite.
+constexpr float kSmallestWeight = 0x1p-100f;
+
+// Of a page a row sees the keys [first, last) only, which may lie outside of it.
+inline void mask_page(float* s, int64_t first, int64_t last) {
+  for (int64_t i = 0; i < first; ++i) s[i] = -__builtin_inff();
+  for (int64_t i = last; i < 32; ++i) s[i] = -__builtin_inff();
 }
 
-// Whole numbers of 8 bits are exact in bf16: the upper half of the f32 is all there is.
-inline void widen_bf16(const std::byte* block, int64_t d, std::byte* out) {
-  for (int64_t quad_row = 0; quad_row < d / 4; ++quad_row) {
-    uint32_t quads[32], pairs[64];
-    __builtin_memcpy(quads, block + quad_row * 128, sizeof quads);
-    for (int j = 0; j < 32; ++j) {
-      pairs[j] = byte_as_float(quads[j], 0) >> 16 | byte_as_float(quads[j], 1);
-      pairs[32 + j] = byte_as_float(quads[j], 2) >> 16 | byte_as_float(quads[j], 3);
-    }
-    __builtin_memcpy(out + quad_row * 256, pairs, sizeof pairs);
+// Of a row with whole numbers: what it sees, and what its scores are multiplied by.
+struct WholeRow {
+  int64_t first, last;           // keys
+  int64_t first_page, end_page;  // equal: none
+  float scale;
+};
+
+inline WholeRow whole_row(const WholeSoftmaxArgs& args, int64_t r) {
+  const VisibleKeys keys = visible_keys(args.rows, r);
+  WholeRow row{keys.first, keys.last, keys.first / 32, (keys.last + 31) / 32, args.rows.scale};
+  // With a cap the scale of q goes into the tanh. Not 0: -infinity times 0 is NaN.
+  if (args.rows.cap_scale == 0) {
+    row.scale *= args.q_scales[r];
+    if (row.scale == 0) row.scale = 0x1p-126f;
   }
+  return row;
 }
 
-inline void widen_f32(const std::byte* block, int64_t d, std::byte* out) {
-  for (int64_t quad_row = 0; quad_row < d / 4; ++quad_row) {
-    uint32_t quads[32], numbers[128];
-    __builtin_memcpy(quads, block + quad_row * 128, sizeof quads);
-    for (int key = 0; key < 4; ++key)
-      for (int j = 0; j < 32; ++j) numbers[32 * key + j] = byte_as_float(quads[j], key);
-    __builtin_memcpy(out + quad_row * 512, numbers, sizeof numbers);
+// Sums into scores; moves m to the new maximum, and scales l and o to it.
+inline void whole_maximum(const WholeSoftmaxArgs& args, int64_t r, const WholeRow& row) {
+  constexpr int kLanes = Simd::kLanes;
+  const SoftmaxArgs& rows = args.rows;
+  float* const s = rows.s + r * rows.lds;
+  const float* const* const scales = args.key_scales + r * kBlockPages;
+  const int32_t correction = args.corrections[r];
+  const bool capped = rows.cap_scale != 0;
+  const Simd::F cap_scale = Simd::set1(rows.cap_scale * args.q_scales[r]);
+  Simd::F top[kPageVecs];
+  PREFIX_UNROLL
+  for (int j = 0; j < kPageVecs; ++j) top[j] = Simd::set1(-__builtin_inff());
+  for (int64_t page = row.first_page; page < row.end_page; ++page) {
+    float* const at = s + page * 32;
+    PREFIX_UNROLL
+    for (int j = 0; j < kPageVecs; ++j) {
+      const Simd::F sum = Simd::load_i32(at + j * kLanes, correction);
+      Simd::F x = Simd::mul(sum, Simd::load(scales[page] + j * kLanes));
+      if (capped) x = vec_tanh(Simd::mul(x, cap_scale));
+      Simd::store(at + j * kLanes, x);
+    }
+    if (page * 32 < row.first || page * 32 + 32 > row.last)
+      mask_page(at, row.first - page * 32, row.last - page * 32);
+    PREFIX_UNROLL
+    for (int j = 0; j < kPageVecs; ++j) top[j] = Simd::max(top[j], Simd::load(at + j * kLanes));
+  }
+  PREFIX_UNROLL
+  for (int j = 1; j < kPageVecs; ++j) top[0] = Simd::max(top[0], top[j]);
+  const float highest = vec_max(top[0]) * row.scale;
+  const float before = rows.m[r];
+  if (!(highest > before)) return;
+  rows.m[r] = highest;
+  if (before == -__builtin_inff()) return;
+  const float factor = exp2_of(before - highest);
+  rows.l[r] *= factor;
+  scale_row(rows.o + r * rows.ldo, rows.d, factor);
+}
+
+inline void whole_weights(const WholeSoftmaxArgs& args, int64_t r, const WholeRow& row) {
+  constexpr int kLanes = Simd::kLanes;
+  const SoftmaxArgs& rows = args.rows;
+  const float* const s = rows.s + r * rows.lds;
+  uint8_t* const p = args.p + r * args.ldp;
+  const float* const* const scales = args.value_scales + r * kBlockPages;
+  float* const p_scales = args.p_scales + r * kBlockPages;
+  const Simd::F scale = Simd::set1(row.scale);
+  const Simd::F shift = Simd::set1(-rows.m[r]);
+  Simd::F sum[kPageVecs];
+  PREFIX_UNROLL
+  for (int j = 0; j < kPageVecs; ++j) sum[j] = Simd::zero();
+  for (int64_t page = row.first_page; page < row.end_page; ++page) {
+    Simd::F weight[kPageVecs], top = Simd::zero();
+    PREFIX_UNROLL
+    for (int j = 0; j < kPageVecs; ++j) {
+      const Simd::F x = Simd::load(s + page * 32 + j * kLanes);
+      weight[j] = vec_coarse_weight(Simd::fma(x, scale, shift));
+      sum[j] = Simd::add(sum[j], weight[j]);
+      weight[j] = Simd::mul(weight[j], Simd::load(scales[page] + j * kLanes));
+      top = Simd::max_positive(top, weight[j]);
+    }
+    const float highest = vec_max(top);
+    const bool counts = highest > kSmallestWeight;
+    const Simd::F factor = Simd::set1(counts ? 255.0f / highest : 0.0f);
+    p_scales[page] = counts ? highest * (1.0f / 255.0f) : 0.0f;
+    PREFIX_UNROLL
+    for (int j = 0; j < kPageVecs; ++j)
+      Simd::store_u8(p + page * 32 + j * kLanes, Simd::mul(weight[j], factor));
+  }
+  PREFIX_UNROLL
+  for (int j = 1; j < kPageVecs; ++j) sum[0] = Simd::add(sum[0], sum[j]);
+  rows.l[r] += vec_sum(sum[0]);
+}
+
+void attention_softmax_int8(const WholeSoftmaxArgs& args) {
+  for (int64_t begin = 0; begin < args.rows.rows; begin += kSoftmaxRows) {
+    const int64_t end = begin + kSoftmaxRows;
+    const int64_t after = end < args.rows.rows ? end : args.rows.rows;
+    for (int64_t r = begin; r < after; ++r) {
+      const WholeRow row = whole_row(args, r);
+      if (row.first_page < row.end_page) whole_maximum(args, r, row);
+    }
+    for (int64_t r = begin; r < after; ++r) {
+      const WholeRow row = whole_row(args, r);
+      if (row.first_page < row.end_page) whole_weights(args, r, row);
+      uint8_t* const p = args.p + r * args.ldp;
+      __builtin_memset(p, 0, static_cast<size_t>(row.first_page) * 32);
+      __builtin_memset(p + row.end_page * 32, 0,
+                       static_cast<size_t>(kBlockPages - row.end_page) * 32);
+      for (int64_t page = 0; page < kBlockPages; ++page)
+        if (page < row.first_page || page >= row.end_page)
+          args.p_scales[r * kBlockPages + page] = 0;
+    }
   }
 }
 
@@ -198,8 +292,7 @@ inline AttentionKernels attention_kernels() {
   a.softmax_bf16 = attention_softmax<uint16_t>;
   a.softmax_f32 = attention_softmax<float>;
   a.merge = attention_merge;
-  a.widen_bf16 = widen_bf16;
-  a.widen_f32 = widen_f32;
+  a.softmax_int8 = attention_softmax_int8;
   a.finish_bf16 = attention_finish<uint16_t>;
   a.finish_f32 = attention_finish<float>;
   return a;

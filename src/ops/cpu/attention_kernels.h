@@ -37,6 +37,40 @@ struct SoftmaxArgs {
   int64_t rows = 0;
 };
 
+// The same of int8 keys and values: scores are whole numbers, and weights become them.
+//
+//   s     sums of q k of 32 bits: exact, less `correction`, in units of q_scale * (scale of the key)
+//   p     weight * (scale of the value) in bytes, of each row and page in units of `p_scale`
+//
+// l is summed before the weights are rounded. Pages of which a row sees no key are all zero.
+struct WholeSoftmaxArgs {
+  SoftmaxArgs rows;  // without p
+  const int32_t* corrections = nullptr;
+  const float* q_scales = nullptr;
+  // Of each row the scales of each page's 32 keys, and of its values; finite where a row sees none.
+  const float* const* key_scales = nullptr;  // [rows, kBlockPages]
+  const float* const* value_scales = nullptr;
+  uint8_t* p = nullptr;  // [rows, ldp]
+  int64_t ldp = 0;
+  float* p_scales = nullptr;  // [rows, kBlockPages]
+};
+
+// Pages of a key block.
+inline constexpr int64_t kBlockPages = 8;
+
+// o += the sum over pages, in order, of scale * (P V), with P V of a page exact, whole numbers.
+struct ValueTileArgs {
+  const uint8_t* p = nullptr;  // [rows, ldp], 32 of each page
+  int64_t ldp = 0;
+  const float* p_scales = nullptr;           // [rows, kBlockPages], of each page
+  const std::byte* const* blocks = nullptr;  // of values, of each page (KvLayout)
+  int64_t pages = 0;
+  float* o = nullptr;  // [rows, ldo]
+  int64_t ldo = 0;
+  int64_t d = 0;  // columns, a multiple of 32
+  int64_t rows = 0;
+};
+
 // Merges state `from` into state `into`, row by row; empty states (m = -infinity, l = 0) are
 // neutral.
 struct MergeArgs {
@@ -55,9 +89,7 @@ struct AttentionKernels {
   void (*softmax_bf16)(const SoftmaxArgs& args) = nullptr;  // p is bf16
   void (*softmax_f32)(const SoftmaxArgs& args) = nullptr;
   void (*merge)(const MergeArgs& args) = nullptr;
-  // The numbers of an int8 value block of d columns in the order of one of bf16 or f32 (KvLayout).
-  void (*widen_bf16)(const std::byte* block, int64_t d, std::byte* out) = nullptr;
-  void (*widen_f32)(const std::byte* block, int64_t d, std::byte* out) = nullptr;
+  void (*softmax_int8)(const WholeSoftmaxArgs& args) = nullptr;
   // out = o / l, 0 for an empty state; one row of `d` elements.
   void (*finish_bf16)(const float* o, float l, int64_t d, uint16_t* out) = nullptr;
   void (*finish_f32)(const float* o, float l, int64_t d, float* out) = nullptr;

@@ -43,16 +43,11 @@ struct CpuContext {
   size_t operand_bytes(WeightFormat format) const {
     return format == WeightFormat::kInt8 ? 1 : act_bytes();
   }
-  // Of weights with values; int8 ones are brought to the type of `dtype`, of which they are exact.
-  KvType value_type(KvType type) const {
-    if (type != KvType::kInt8) return type;
-    return types.weights == WeightFormat::kBf16 ? KvType::kBf16 : KvType::kF32;
-  }
   TileFn key_tile(KvType type) const {
     return type == KvType::kInt8 ? kernels->gemm.tile_int8 : value_tile(type);
   }
   TileFn value_tile(KvType type) const {
-    return value_type(type) == KvType::kBf16 ? kernels->gemm.tile_bf16 : kernels->gemm.tile_f32;
+    return type == KvType::kBf16 ? kernels->gemm.tile_bf16 : kernels->gemm.tile_f32;
   }
 };
 

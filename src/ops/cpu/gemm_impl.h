@@ -293,21 +293,21 @@ double register_peak(int64_t iterations) {
 
 inline void do_nothing() {}
 
-// The table of an f32 level.
-template <class S>
+// The table of an f32 level. Tiles, whose lanes never meet, may be over vectors of their own.
+template <class S, class Tile = S>
 GemmKernels f32_gemm_kernels() {
   GemmKernels g;
   g.begin = do_nothing;
   g.end = do_nothing;
-  g.tile_bf16 = multiply_tile<F32ByBf16<S>>;
+  g.tile_bf16 = multiply_tile<F32ByBf16<Tile>>;
   g.act_is_bf16 = false;
   g.row_step = kBlockRows;
-  g.tile_f32 = multiply_tile<F32ByF32<S>>;
+  g.tile_f32 = multiply_tile<F32ByF32<Tile>>;
   g.store = store_rows<S>;
   g.gated_bf16 = gated_rows<S, true>;
   g.gated_f32 = gated_rows<S, false>;
-  g.peak_bf16 = register_peak<F32ByBf16<S>>;
-  g.peak_f32 = register_peak<F32ByF32<S>>;
+  g.peak_bf16 = register_peak<F32ByBf16<Tile>>;
+  g.peak_f32 = register_peak<F32ByF32<Tile>>;
   return g;
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "ops/activation.h"
+#include "ops/cpu/attention_kernels.h"
 #include "ops/panel.h"
 
 namespace prefix::ops {
@@ -109,6 +110,7 @@ struct GemmKernels {
   // int8 weights, int8 A; kc is a multiple of 64.
   TileFn tile_int8 = nullptr;
   void (*scale_sums)(const ScaleSumsArgs& args) = nullptr;
+  void (*tile_values)(const ValueTileArgs& args) = nullptr;
 
   void (*store)(const StoreArgs& args) = nullptr;
   void (*gated_bf16)(const GatedArgs& args) = nullptr;  // out is bf16

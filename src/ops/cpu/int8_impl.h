@@ -9,15 +9,10 @@
 #include <cstdint>
 
 #include "ops/cpu/gemm_impl.h"
+#include "ops/cpu/values_impl.h"
 
 namespace prefix::ops {
 namespace {
-
-inline int32_t quad_at(const int8_t* p) {
-  int32_t quad;
-  __builtin_memcpy(&quad, p, sizeof quad);
-  return quad;
-}
 
 #if defined(__AVX512BW__)
 
@@ -42,7 +37,7 @@ struct Int8ByPairs : Int8Lanes {
                       : _mm512_srli_epi16(quads, 8);
   }
   static Vec broadcast_a(const int8_t* p, int phase) {
-    const __m512i quads = _mm512_set1_epi32(quad_at(p));
+    const __m512i quads = _mm512_set1_epi32(quad_of(p));
     return _mm512_srai_epi16(phase == 0 ? _mm512_slli_epi16(quads, 8) : quads, 8);
   }
   static Vec mac(Vec c, Vec a, BVec b) { return _mm512_add_epi32(c, _mm512_madd_epi16(b, a)); }
@@ -52,7 +47,7 @@ struct Int8ByPairs : Int8Lanes {
 struct Int8ByVnni : Int8Lanes {
   static constexpr int kPhases = 1;
   static BVec load_b(const uint8_t* p, int) { return _mm512_loadu_si512(p); }
-  static Vec broadcast_a(const int8_t* p, int) { return _mm512_set1_epi32(quad_at(p)); }
+  static Vec broadcast_a(const int8_t* p, int) { return _mm512_set1_epi32(quad_of(p)); }
   static Vec mac(Vec c, Vec a, BVec b) { return _mm512_dpbusd_epi32(c, b, a); }
 };
 #endif
@@ -79,7 +74,7 @@ struct Int8ByPairs {
                       : _mm256_srli_epi16(quads, 8);
   }
   static Vec broadcast_a(const int8_t* p, int phase) {
-    const __m256i quads = _mm256_set1_epi32(quad_at(p));
+    const __m256i quads = _mm256_set1_epi32(quad_of(p));
     return _mm256_srai_epi16(phase == 0 ? _mm256_slli_epi16(quads, 8) : quads, 8);
   }
   static Vec mac(Vec c, Vec a, BVec b) { return _mm256_add_epi32(c, _mm256_madd_epi16(b, a)); }
@@ -90,8 +85,8 @@ struct Int8ByPairs {
 struct Int8ByPairs {
   using A = int8_t;
   using B = uint8_t;
-  using Vec = Simd::I;
-  using BVec = Simd::I;
+  using Vec = LevelSimd::I;
+  using BVec = LevelSimd::I;
   static constexpr int kLanes = 4;
   static constexpr int kStep = 4;
   static constexpr int kPhases = 4;  // a number of each quad
@@ -133,6 +128,7 @@ inline void scale_sums(const ScaleSumsArgs& args) {
 // What every level has.
 inline void add_int8_kernels(GemmKernels& g) {
   g.tile_int8 = multiply_tile<Int8ByPairs>;
+  g.tile_values = multiply_value_tile<ValuesByPairs>;
   g.scale_sums = scale_sums;
   g.peak_int8 = register_peak<Int8ByPairs>;
 }

@@ -19,6 +19,10 @@ void fill_kernels_amx(KernelTable& table) {
 }
 
 void fill_kernels_amx_int8(KernelTable& table) {
+  table.gemm.begin = begin_tiles<HardwareTiles>;
+  table.gemm.end = end_tiles<HardwareTiles>;
+  table.gemm.row_step = 2 * kTileRows;
+  table.gemm.row_block = 192;
   table.gemm.tile_int8 = multiply_tile_amx<HardwareTiles, Int8Tiles>;
   table.gemm.peak_int8 = tile_peak<HardwareTiles, Int8Tiles>;
 }

@@ -1,4 +1,8 @@
-// The vector type `Simd` of the level that the including file is compiled for.
+// The vector type `Simd` of the level that the including file is compiled for: LevelSimd, the level's own.
+//
+// With PREFIX_SAME_BITS it has 16 lanes at every level, several of the level's vectors in a row, and
+// fma() rounds once: what is written over Simd then has the same bits at every level, sums over lanes
+// included.
 #pragma once
 
 #if defined(__AVX512F__)
@@ -8,3 +12,18 @@
 #else
 #include "ops/cpu/simd_scalar.h"
 #endif
+#if defined(PREFIX_SAME_BITS)
+#include "ops/cpu/simd_sixteen.h"
+#endif
+
+namespace prefix::ops {
+namespace {
+
+#if defined(PREFIX_SAME_BITS)
+using Simd = SixteenLanes<LevelSimd>;
+#else
+using Simd = LevelSimd;
+#endif
+
+}  // namespace
+}  // namespace prefix::ops

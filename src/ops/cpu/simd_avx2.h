@@ -1,4 +1,4 @@
-// Vectors of the avx2 level: 8 lanes of f32 with FMA. Same interface as simd_scalar.h.
+// Vectors of the avx2 level: 8 lanes of f32 with FMA. Same interface as simd_scalar.h (see simd.h).
 #pragma once
 
 #include <immintrin.h>
@@ -8,7 +8,7 @@
 namespace prefix::ops {
 namespace {
 
-struct Simd {
+struct LevelSimd {
   using F = __m256;
   static constexpr int kLanes = 8;
 
@@ -32,6 +32,8 @@ struct Simd {
     const __m256i biased = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
     return _mm256_castsi256_ps(_mm256_slli_epi32(biased, 23));
   }
+  // Of numbers that are not negative.
+  static F max_positive(F a, F b) { return max(a, b); }
   // The larger of the magnitudes, as numbers without a sign; more than infinity is NaN.
   static F max_magnitude(F a, F b) {
     const __m256i mask = _mm256_set1_epi32(0x7fffffff);
@@ -57,6 +59,14 @@ struct Simd {
         _mm_packs_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1));
     _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packs_epi16(words, words));
   }
+  // Numbers from 0 to 255, rounded to nearest even; anything for NaN.
+  static void store_u8(uint8_t* p, F v) {
+    const __m256i whole = _mm256_cvtps_epi32(v);
+    const __m128i words =
+        _mm_packs_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(p), _mm_packus_epi16(words, words));
+  }
+  static F from_i32(__m256i whole) { return _mm256_cvtepi32_ps(whole); }
   // Whole numbers of 32 bits less `from_each`, as f32.
   static F load_i32(const void* p, int32_t from_each) {
     const __m256i whole = _mm256_loadu_si256(static_cast<const __m256i*>(p));

@@ -1,4 +1,4 @@
-// Vectors of the AVX-512 levels: 16 lanes of f32. Same interface as simd_scalar.h.
+// Vectors of the AVX-512 levels: 16 lanes of f32. Same interface as simd_scalar.h (see simd.h).
 #pragma once
 
 #include <immintrin.h>
@@ -8,7 +8,7 @@
 namespace prefix::ops {
 namespace {
 
-struct Simd {
+struct LevelSimd {
   using F = __m512;
   static constexpr int kLanes = 16;
 
@@ -35,6 +35,11 @@ struct Simd {
     const __m512i whole = _mm512_maskz_cvtps_epi32(0xffff, n);
     const __m512i biased = _mm512_add_epi32(whole, _mm512_set1_epi32(127));
     return _mm512_castsi512_ps(_mm512_maskz_slli_epi32(0xffff, biased, 23));
+  }
+  // Of numbers that are not negative; on units that have nothing else to do.
+  static F max_positive(F a, F b) {
+    return _mm512_castsi512_ps(
+        _mm512_maskz_max_epi32(0xffff, _mm512_castps_si512(a), _mm512_castps_si512(b)));
   }
   // The larger of the magnitudes, as numbers without a sign; more than infinity is NaN.
   static F max_magnitude(F a, F b) {
@@ -63,6 +68,12 @@ struct Simd {
     const __m512i whole = _mm512_maskz_cvtps_epi32(0xffff, v);
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_maskz_cvtepi32_epi8(0xffff, whole));
   }
+  // Numbers from 0 to 255, rounded to nearest even; anything for NaN.
+  static void store_u8(uint8_t* p, F v) {
+    const __m512i whole = _mm512_maskz_cvtps_epi32(0xffff, v);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_maskz_cvtepi32_epi8(0xffff, whole));
+  }
+  static F from_i32(__m512i whole) { return _mm512_maskz_cvtepi32_ps(0xffff, whole); }
   // Whole numbers of 32 bits less `from_each`, as f32.
   static F load_i32(const void* p, int32_t from_each) {
     const __m512i whole = _mm512_sub_epi32(_mm512_loadu_si512(p), _mm512_set1_epi32(from_each));

@@ -1,15 +1,20 @@
 // Vectors of the scalar level: GCC vector extensions, 4 lanes, any architecture.
 //
-// fma() rounds twice here: the level is the portable reference and must not call into libm. All
-// names live in an unnamed namespace because the same names mean other code in other levels.
+// fma() rounds twice here, except for same bits (simd.h): the level is the portable reference and
+// must not call into libm. All names live in an unnamed namespace because the same names mean other
+// code in other levels.
 #pragma once
 
 #include <cstdint>
 
+#if defined(PREFIX_SAME_BITS)
+#include "ops/cpu/exact_fma.h"
+#endif
+
 namespace prefix::ops {
 namespace {
 
-struct Simd {
+struct LevelSimd {
   typedef float F __attribute__((vector_size(16)));
   typedef int32_t I __attribute__((vector_size(16)));
   static constexpr int kLanes = 4;
@@ -26,7 +31,14 @@ struct Simd {
   static F sub(F a, F b) { return a - b; }
   static F mul(F a, F b) { return a * b; }
   static F div(F a, F b) { return a / b; }
+#if defined(PREFIX_SAME_BITS)
+  static F fma(F a, F b, F c) {
+    return F{exact_fma(a[0], b[0], c[0]), exact_fma(a[1], b[1], c[1]), exact_fma(a[2], b[2], c[2]),
+             exact_fma(a[3], b[3], c[3])};
+  }
+#else
   static F fma(F a, F b, F c) { return a * b + c; }
+#endif
   // The second operand wins if either is NaN, as in minps and maxps.
   static F min(F a, F b) { return select(a < b, a, b); }
   static F max(F a, F b) { return select(a > b, a, b); }
@@ -42,6 +54,8 @@ struct Simd {
     const I bits = (__builtin_convertvector(n, I) + 127) << 23;
     return reinterpret_cast<F>(bits);
   }
+  // Of numbers that are not negative.
+  static F max_positive(F a, F b) { return max(a, b); }
   // The larger of the magnitudes, as numbers without a sign; more than infinity is NaN.
   static F max_magnitude(F a, F b) {
     const I left = reinterpret_cast<I>(a) & 0x7fffffff, right = reinterpret_cast<I>(b) & 0x7fffffff;
@@ -61,6 +75,12 @@ struct Simd {
   static void store_i8(int8_t* p, F v) {
     for (int i = 0; i < kLanes; ++i) p[i] = static_cast<int8_t>(v[i]);
   }
+  // Numbers from 0 to 255, rounded to nearest even; anything for NaN.
+  static void store_u8(uint8_t* p, F v) {
+    const F whole = round(v);
+    for (int i = 0; i < kLanes; ++i) p[i] = whole[i] > 0 ? static_cast<uint8_t>(whole[i]) : 0;
+  }
+  static F from_i32(I whole) { return __builtin_convertvector(whole, F); }
   // Whole numbers of 32 bits less `from_each`, as f32.
   static F load_i32(const void* p, int32_t from_each) {
     I whole;

@@ -95,6 +95,27 @@ inline Simd::F vec_weight(Simd::F x) {
 #endif
 }
 
+// 2^x for weights of 8 bits, x <= 0 (or a little above): 0 below -125, 1 at 0, NaN for NaN. A fit of
+// 1e-4, with the same bits at every level: what scalef multiplies by is no rounding above -125.
+inline Simd::F vec_coarse_weight(Simd::F x) {
+#if defined(__AVX512DQ__)
+  const Simd::F n = Simd::round(x);
+#else
+  const Simd::F n = Simd::round(Simd::max(Simd::set1(-127.0f), x));
+#endif
+  const Simd::F f = Simd::sub(x, n);
+  Simd::F p = Simd::set1(0x1.c2a218p-5f);
+  p = Simd::fma(p, f, Simd::set1(0x1.f00c4cp-3f));
+  p = Simd::fma(p, f, Simd::set1(0x1.62f5fap-1f));
+  p = Simd::fma(p, f, Simd::set1(1.0f));
+#if defined(__AVX512DQ__)
+  const __mmask16 counts = _mm512_cmp_ps_mask(x, Simd::set1(-125.0f), _CMP_NLT_UQ);  // or NaN
+  return _mm512_maskz_scalef_ps(counts, p, n);
+#else
+  return Simd::below(x, Simd::set1(-125.0f), Simd::zero(), Simd::mul(p, Simd::pow2(n)));
+#endif
+}
+
 // vec_sum and vec_max fold the upper half of the lanes onto the lower half until one is left.
 #if defined(__AVX2__)
 inline __m128 fold_to_four(__m256 x, bool max) {
@@ -125,20 +146,24 @@ inline float vec_sum(__m256 x) { return fold_to_one(fold_to_four(x, false), fals
 inline float vec_max(__m256 x) { return fold_to_one(fold_to_four(x, true), true); }
 #endif
 #else
-inline float vec_sum(Simd::F x) {
-  float lanes[Simd::kLanes];
-  Simd::store(lanes, x);
-  for (int n = Simd::kLanes / 2; n > 0; n /= 2)
+inline float vec_sum(LevelSimd::F x) {
+  float lanes[LevelSimd::kLanes];
+  LevelSimd::store(lanes, x);
+  for (int n = LevelSimd::kLanes / 2; n > 0; n /= 2)
     for (int i = 0; i < n; ++i) lanes[i] += lanes[i + n];
   return lanes[0];
 }
-inline float vec_max(Simd::F x) {
-  float lanes[Simd::kLanes];
-  Simd::store(lanes, x);
-  for (int n = Simd::kLanes / 2; n > 0; n /= 2)
+inline float vec_max(LevelSimd::F x) {
+  float lanes[LevelSimd::kLanes];
+  LevelSimd::store(lanes, x);
+  for (int n = LevelSimd::kLanes / 2; n > 0; n /= 2)
     for (int i = 0; i < n; ++i) lanes[i] = lanes[i] > lanes[i + n] ? lanes[i] : lanes[i + n];
   return lanes[0];
 }
+#endif
+#if defined(PREFIX_SAME_BITS)
+inline float vec_sum(Simd::F x) { return vec_sum(Simd::fold(x, LevelSimd::add)); }
+inline float vec_max(Simd::F x) { return vec_max(Simd::fold(x, LevelSimd::max)); }
 #endif
 
 // The first n < kLanes floats, 0 in the other lanes.

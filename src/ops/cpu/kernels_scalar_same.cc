@@ -1,0 +1,20 @@
+// The scalar level with the bits of every other level (simd.h): the order of the sums of AVX-512.
+#define PREFIX_SAME_BITS
+#include "ops/cpu/attention_impl.h"
+#include "ops/cpu/gemm_impl.h"
+#include "ops/cpu/int8_impl.h"
+#include "ops/cpu/kernels.h"
+#include "ops/cpu/rows_impl.h"
+#include "ops/cpu/scan_impl.h"
+
+namespace prefix::ops {
+
+void fill_kernels_scalar_same(KernelTable& table) {
+  table.gemm = f32_gemm_kernels<Simd, LevelSimd>();
+  add_int8_kernels(table.gemm);
+  table.rows = row_kernels();
+  table.attention = attention_kernels();
+  table.scan = scan_kernels();
+}
+
+}  // namespace prefix::ops

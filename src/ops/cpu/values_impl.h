@@ -1,0 +1,191 @@
+// Weights times int8 values (ValueTileArgs), a policy for each width of vectors: unsigned bytes of P
+// times signed ones of V, four keys in a lane. As in int8_impl.h, without VNNI a quad is two pairs of
+// 16 bits, and sums are exact.
+//
+//   6 rows of P   [ quad | quad | .. ]       V of a page  [ 8 quads of keys ][ 32 columns ][ 4 ]
+//      x          sums of a page in registers, beside o: o <- o + p_scale * (sum as f32)
+#pragma once
+
+#include <cstdint>
+
+#include "ops/cpu/attention_kernels.h"
+#include "ops/cpu/simd.h"
+#include "ops/cpu/unroll.h"
+
+namespace prefix::ops {
+namespace {
+
+inline int32_t quad_of(const void* p) {
+  int32_t quad;
+  __builtin_memcpy(&quad, p, sizeof quad);
+  return quad;
+}
+
+#if defined(__AVX512BW__)
+
+struct ValueLanes {
+  using Vec = __m512i;
+  static constexpr int kLanes = 16;
+  static constexpr int kVecs = 2;  // of columns at a time
+  static Vec zero() { return _mm512_setzero_si512(); }
+};
+
+struct ValuesByPairs : ValueLanes {
+  static constexpr int kPhases = 2;
+  static Vec load_b(const int8_t* p, int phase) {
+    const Vec quads = _mm512_loadu_si512(p);
+    return _mm512_srai_epi16(phase == 0 ? _mm512_slli_epi16(quads, 8) : quads, 8);
+  }
+  static Vec broadcast_a(const uint8_t* p, int phase) {
+    const Vec quads = _mm512_set1_epi32(quad_of(p));
+    return phase == 0 ? _mm512_and_si512(quads, _mm512_set1_epi16(0xff))
+                      : _mm512_srli_epi16(quads, 8);
+  }
+  static Vec mac(Vec c, Vec a, Vec b) { return _mm512_add_epi32(c, _mm512_madd_epi16(a, b)); }
+};
+
+#if defined(__AVX512VNNI__)
+struct ValuesByVnni : ValueLanes {
+  static constexpr int kPhases = 1;
+  static Vec load_b(const int8_t* p, int) { return _mm512_loadu_si512(p); }
+  static Vec broadcast_a(const uint8_t* p, int) { return _mm512_set1_epi32(quad_of(p)); }
+  static Vec mac(Vec c, Vec a, Vec b) { return _mm512_dpbusd_epi32(c, a, b); }
+};
+#endif
+
+#elif defined(__AVX2__)
+
+struct ValuesByPairs {
+  using Vec = __m256i;
+  static constexpr int kLanes = 8;
+  static constexpr int kVecs = 1;
+  static constexpr int kPhases = 2;
+  static Vec zero() { return _mm256_setzero_si256(); }
+  static Vec load_b(const int8_t* p, int phase) {
+    const Vec quads = _mm256_loadu_si256(reinterpret_cast<const Vec*>(p));
+    return _mm256_srai_epi16(phase == 0 ? _mm256_slli_epi16(quads, 8) : quads, 8);
+  }
+  static Vec broadcast_a(const uint8_t* p, int phase) {
+    const Vec quads = _mm256_set1_epi32(quad_of(p));
+    return phase == 0 ? _mm256_and_si256(quads, _mm256_set1_epi16(0xff))
+                      : _mm256_srli_epi16(quads, 8);
+  }
+  static Vec mac(Vec c, Vec a, Vec b) { return _mm256_add_epi32(c, _mm256_madd_epi16(a, b)); }
+};
+
+#else
+
+struct ValuesByPairs {
+  using Vec = LevelSimd::I;
+  static constexpr int kLanes = 4;
+  static constexpr int kVecs = 1;
+  static constexpr int kPhases = 4;  // a number of each quad
+  static Vec zero() { return Vec{0, 0, 0, 0}; }
+  static Vec load_b(const int8_t* p, int phase) {
+    Vec v;
+    __builtin_memcpy(&v, p, sizeof v);
+    return (v << (24 - 8 * phase)) >> 24;
+  }
+  static Vec broadcast_a(const uint8_t* p, int phase) {
+    const int32_t x = p[phase];
+    return Vec{x, x, x, x};
+  }
+  static Vec mac(Vec c, Vec a, Vec b) { return c + a * b; }
+};
+
+#endif
+
+// Rows [row, row + MR), M::kVecs vectors of columns from `column` on, of the panel that has them.
+template <class M, int MR>
+inline void value_block(const ValueTileArgs& t, int64_t row, int64_t column) {
+  using S = LevelSimd;
+  constexpr int NV = M::kVecs;
+  constexpr int64_t kQuadStride = 32 * 4;  // bytes of a quad of keys in a panel
+  static_assert(S::kLanes == M::kLanes);
+  const int64_t at = column / 32 * (32 * 32) + column % 32 * 4;
+  float* const o = t.o + row * t.ldo + column;
+  const uint8_t* p = t.p + row * t.ldp;
+  const float* scales = t.p_scales + row * kBlockPages;
+  const int64_t ldp = t.ldp;
+  S::F total[MR][NV];
+  PREFIX_UNROLL
+  for (int i = 0; i < MR; ++i) {
+    PREFIX_UNROLL
+    for (int j = 0; j < NV; ++j) total[i][j] = S::load(o + i * t.ldo + j * M::kLanes);
+  }
+  for (int64_t page = 0; page < t.pages; ++page) {
+    const auto* v = reinterpret_cast<const int8_t*>(t.blocks[page]) + at;
+    typename M::Vec sum[MR][NV];
+    PREFIX_UNROLL
+    for (int i = 0; i < MR; ++i) {
+      PREFIX_UNROLL
+      for (int j = 0; j < NV; ++j) sum[i][j] = M::zero();
+    }
+    PREFIX_UNROLL
+    for (int quad = 0; quad < 8; ++quad) {
+      PREFIX_UNROLL
+      for (int phase = 0; phase < M::kPhases; ++phase) {
+        typename M::Vec b[NV];
+        PREFIX_UNROLL
+        for (int j = 0; j < NV; ++j)
+          b[j] = M::load_b(v + quad * kQuadStride + j * M::kLanes * 4, phase);
+        PREFIX_UNROLL
+        for (int i = 0; i < MR; ++i) {
+          const typename M::Vec a = M::broadcast_a(p + i * ldp + quad * 4, phase);
+          PREFIX_UNROLL
+          for (int j = 0; j < NV; ++j) sum[i][j] = M::mac(sum[i][j], a, b[j]);
+        }
+      }
+    }
+    PREFIX_UNROLL
+    for (int i = 0; i < MR; ++i) {
+      const S::F scale = S::set1(scales[i * kBlockPages]);
+      PREFIX_UNROLL
+      for (int j = 0; j < NV; ++j) total[i][j] = S::fma(S::from_i32(sum[i][j]), scale, total[i][j]);
+    }
+    p += 32;
+    scales += 1;
+  }
+  PREFIX_UNROLL
+  for (int i = 0; i < MR; ++i) {
+    PREFIX_UNROLL
+    for (int j = 0; j < NV; ++j) S::store(o + i * t.ldo + j * M::kLanes, total[i][j]);
+  }
+}
+
+template <class M, int MR>
+inline void value_rows(const ValueTileArgs& t, int64_t row, int64_t panel) {
+  for (int64_t column = panel; column < panel + 32; column += M::kVecs * M::kLanes)
+    value_block<M, MR>(t, row, column);
+}
+
+// A panel of columns after the other: the pages' parts of it stay in the L1 cache over all rows.
+template <class M>
+void multiply_value_tile(const ValueTileArgs& t) {
+  for (int64_t panel = 0; panel < t.d; panel += 32) {
+    int64_t row = 0;
+    for (; row + 6 <= t.rows; row += 6) value_rows<M, 6>(t, row, panel);
+    switch (t.rows - row) {
+      case 1:
+        value_rows<M, 1>(t, row, panel);
+        break;
+      case 2:
+        value_rows<M, 2>(t, row, panel);
+        break;
+      case 3:
+        value_rows<M, 3>(t, row, panel);
+        break;
+      case 4:
+        value_rows<M, 4>(t, row, panel);
+        break;
+      case 5:
+        value_rows<M, 5>(t, row, panel);
+        break;
+      default:
+        break;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace prefix::ops

@@ -1,0 +1,48 @@
+// The tables whose results have the same bits at every level (same_bits_table), of the levels of this
+// machine, and that of AMX on a model of its registers.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ops/amx_emulation.h"
+#include "ops/cpu/amx_impl.h"
+#include "ops/cpu/isa.h"
+#include "ops/cpu/kernels.h"
+#include "ops/op_cpu.h"
+
+namespace prefix::ops::testing {
+
+struct LevelTable {
+  std::string name;
+  KernelTable kernels;
+};
+
+// The first is that of the scalar level.
+inline std::vector<LevelTable> level_tables() {
+  std::vector<LevelTable> tables;
+  for (const Isa isa : {Isa::kScalar, Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16, Isa::kAmx})
+    if (isa_obstacle(isa, detect_cpu_features()).empty())
+      tables.push_back({std::string(isa_name(isa)), same_bits_table(isa)});
+  // What the kernels of other tables were made from knows nothing of AMX.
+  LevelTable amx{"amx on its model", tables.back().kernels};
+  amx.kernels.gemm.begin = begin_tiles<EmulatedTiles>;
+  amx.kernels.gemm.end = end_tiles<EmulatedTiles>;
+  amx.kernels.gemm.tile_int8 = multiply_tile_amx<EmulatedTiles, Int8Tiles>;
+  amx.kernels.gemm.row_step = 2 * kTileRows;
+  amx.kernels.gemm.row_block = 192;
+  tables.push_back(amx);
+#if defined(__x86_64__)
+  // Without VNNI, too.
+  if (detect_cpu_features().avx512) {
+    LevelTable plain{"avx512 without VNNI", same_bits_table(Isa::kAvx512)};
+    KernelTable own;
+    fill_kernels_avx512(own);
+    plain.kernels.gemm = own.gemm;
+    tables.push_back(plain);
+  }
+#endif
+  return tables;
+}
+
+}  // namespace prefix::ops::testing

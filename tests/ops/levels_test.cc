@@ -1,0 +1,572 @@
+// Operation by operation: the kernels of same_bits_table() have the same bits at every level.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "ops/cpu/exact_fma.h"
+#include "ops/level_tables.h"
+#include "ops/rotation.h"
+#include "support/cases.h"
+
+namespace prefix::ops::testing {
+namespace {
+
+constexpr int64_t kLengths[] = {1,  2,  7,   15,  16,  17,  31,  32,  48,   63,  64,
+                                65, 80, 100, 128, 192, 257, 576, 960, 1024, 1041};
+
+class Levels : public ::testing::Test {
+ protected:
+  // Of very different sizes, some of them 0.
+  std::vector<float> numbers(int64_t n) {
+    std::vector<float> v(static_cast<size_t>(n));
+    std::normal_distribution<float> normal;
+    for (float& x : v)
+      x = random_() % 16 == 0 ? 0
+                              : std::ldexp(normal(random_), static_cast<int>(random_() % 8) - 4);
+    return v;
+  }
+  // make(kernels) returns what they computed; the same numbers of every table.
+  template <typename Make>
+  void expect_same(const std::string& what, const Make& make) {
+    const auto want = make(tables_.front().kernels);
+    for (size_t i = 1; i < tables_.size(); ++i) {
+      const auto got = make(tables_[i].kernels);
+      ASSERT_EQ(got.size(), want.size());
+      for (size_t at = 0; at < want.size(); ++at)
+        ASSERT_EQ(std::memcmp(&got[at], &want[at], sizeof want[at]), 0)
+            << what << ", " << tables_[i].name << ", number " << at << ": " << +got[at]
+            << " instead of " << +want[at];
+    }
+  }
+
+  std::vector<LevelTable> tables_ = level_tables();
+  std::mt19937 random_{7};
+};
+
+TEST(ExactFma, IsRoundedOnce) {
+  std::mt19937 random(3);
+  const auto same = [](float a, float b, float c) {
+    const float got = exact_fma(a, b, c), want = std::fma(a, b, c);
+    return (std::isnan(got) && std::isnan(want)) ||
+           std::bit_cast<uint32_t>(got) == std::bit_cast<uint32_t>(want);
+  };
+  const auto any = [&] { return std::bit_cast<float>(static_cast<uint32_t>(random())); };
+  const int count = testing_support::cases(2'000'000);
+  for (int i = 0; i < count; ++i) {
+    float a = any(), b = any(), c = any();
+    if (i % 4 != 0) {  // sums that meet
+      a = std::ldexp(static_cast<float>(random() >> 8), -20);
+      b = std::ldexp(static_cast<float>(random() >> 8), -30);
+      c = -a * b * (i % 4 == 1 ? 1.0f : std::ldexp(1.0f, static_cast<int>(random() % 60) - 30));
+    }
+    ASSERT_TRUE(same(a, b, c)) << a << ' ' << b << ' ' << c;
+  }
+  // Half of a unit in the last place, and a little more or less of it than double precision holds.
+  const float one = 1 + 0x1p-23f, tiny = 0x1p-100f;
+  for (const float c : {tiny, -tiny, 0.0f, 0x1p-24f, -0x1p-24f}) {
+    EXPECT_TRUE(same(one, 0x1p-24f, 1.0f + c));
+    EXPECT_TRUE(same(1 + 0x1p-12f, 1 - 0x1p-12f, c));
+    EXPECT_TRUE(same(0x1.fffffep0f, 0x1.fffffep0f, c));
+    EXPECT_TRUE(same(0x1p-70f, 0x1.8p-79f, c));  // of no normal size
+  }
+  const float inf = std::numeric_limits<float>::infinity();
+  for (const float c : {inf, -inf, NAN, 1.0f}) EXPECT_TRUE(same(inf, 2, c) && same(2, 3, c));
+  EXPECT_TRUE(same(0x1.8p127f, 2, -1) && same(0x1.8p127f, 2, -0x1.8p127f));
+}
+
+TEST_F(Levels, SumsOfSquaresAndNorms) {
+  for (const int64_t n : kLengths) {
+    const std::vector<float> x = numbers(n), weight = numbers(n), start = numbers(n);
+    const std::string what = "n " + std::to_string(n);
+    expect_same(what, [&](const KernelTable& k) {
+      std::vector<float> out(1, k.rows.sum_squares(x.data(), n)), y = start;
+      out.resize(static_cast<size_t>(1 + n));
+      k.rows.scale_f32(x.data(), 0.37f, weight.data(), n, out.data() + 1);
+      k.rows.scale_add(x.data(), 0.37f, weight.data(), n, y.data());
+      out.insert(out.end(), y.begin(), y.end());
+      return out;
+    });
+  }
+}
+
+TEST_F(Levels, Activations) {
+  for (const int64_t n : kLengths) {
+    const std::vector<float> x = numbers(n), z = numbers(n), start = numbers(n);
+    expect_same("n " + std::to_string(n), [&](const KernelTable& k) {
+      std::vector<float> all;
+      const auto take = [&](std::vector<float> y) { all.insert(all.end(), y.begin(), y.end()); };
+      const auto each = [&](const auto& work) {
+        std::vector<float> y = start;
+        work(y.data());
+        take(y);
+      };
+      each([&](float* y) { k.rows.multiply_silu(x.data(), z.data(), n, y); });
+      each([&](float* y) { k.rows.multiply_sigmoid_f32(y, z.data(), n); });
+      each([&](float* y) { k.rows.multiply(x.data(), n, y); });
+      each([&](float* y) { k.rows.add_scaled(x.data(), 0.7f, n, y); });
+      each([&](float* y) { k.rows.soft_cap(y, n, 3.0f); });
+      each([&](float* y) { k.rows.squared_relu_f32(x.data(), n, y); });
+      return all;
+    });
+  }
+}
+
+TEST_F(Levels, HeadsAreNormedAndTurned) {
+  for (const int64_t d : {16, 32, 48, 64, 80, 96, 128, 256}) {
+    for (const int64_t rotary : {int64_t{0}, d / 2, d}) {
+      const std::vector<float> x = numbers(d), weight = numbers(d), cos = numbers(d),
+                               sin = numbers(d);
+      for (const bool norm : {false, true})
+        expect_same("head " + std::to_string(d), [&](const KernelTable& k) {
+          std::vector<float> out(static_cast<size_t>(d), 5.0f);
+          HeadArgs args;
+          args.x = x.data();
+          args.weight = norm ? weight.data() : nullptr;
+          args.scale = 1.3f;
+          args.head_dim = d;
+          args.rotary_dim = rotary / 2 * 2;
+          args.cos = cos.data();
+          args.sin = sin.data();
+          args.out = out.data();
+          k.rows.head(args);
+          return out;
+        });
+    }
+  }
+}
+
+TEST_F(Levels, RowsInWholeNumbers) {
+  for (const int64_t n : kLengths) {
+    const std::vector<float> x = numbers(n);
+    std::vector<float> signs(x.size());
+    fill_rotation_signs(n, signs.data());
+    expect_same("n " + std::to_string(n), [&](const KernelTable& k) {
+      std::vector<float> work(x.size());
+      std::vector<int8_t> out(static_cast<size_t>((n + 63) / 64 * 64));
+      QuantiseArgs args;
+      args.x = x.data();
+      args.k = n;
+      args.block = rotation_block(n);
+      args.signs = signs.data();
+      args.work = work.data();
+      args.out = out.data();
+      args.k_padded = static_cast<int64_t>(out.size());
+      const QuantisedRow made = k.rows.quantise(args);
+      std::vector<float> all = {made.scale, static_cast<float>(made.sum)};
+      all.insert(all.end(), out.begin(), out.end());
+      return all;
+    });
+  }
+}
+
+// Bytes of any value in panels, and scales that are not.
+TEST_F(Levels, Products) {
+  for (const int64_t rows : {1, 2, 5, 6, 7, 33, 70}) {
+    const int64_t kc = 192;
+    std::vector<uint8_t> bytes(static_cast<size_t>(2 * kc * 32));
+    std::vector<uint16_t> halves(bytes.size());
+    for (uint8_t& b : bytes) b = static_cast<uint8_t>(random_());
+    const std::vector<float> floats = numbers(2 * kc * 32), a = numbers(rows * kc);
+    for (size_t i = 0; i < halves.size(); ++i)
+      halves[i] = static_cast<uint16_t>(std::bit_cast<uint32_t>(floats[i]) >> 16);
+    std::vector<int8_t> whole(a.size());
+    for (int8_t& x : whole) x = static_cast<int8_t>(random_() % 255 - 127);
+    const std::vector<float> scales = numbers(64), row_scales = numbers(rows), bias = numbers(64);
+    const std::vector<int32_t> corrections(static_cast<size_t>(rows), 77);
+    const auto multiply = [&](const GemmKernels& g, TileFn fn, const auto& x, const auto& b) {
+      const void* const left = b.data();
+      const void* const right = b.data() + kc * 32;
+      std::vector<float> c(static_cast<size_t>(rows * 64));
+      TileArgs t;
+      t.a = x.data();
+      t.lda = kc;
+      t.b0 = &left;
+      t.b1 = &right;
+      t.chunks = 1;
+      t.kc = kc;
+      t.c = c.data();
+      t.ldc = 64;
+      t.rows = rows;
+      g.begin();
+      fn(t);
+      g.end();
+      return c;
+    };
+    const std::string what = "rows " + std::to_string(rows);
+    expect_same(
+        what, [&](const KernelTable& k) { return multiply(k.gemm, k.gemm.tile_bf16, a, halves); });
+    expect_same(what,
+                [&](const KernelTable& k) { return multiply(k.gemm, k.gemm.tile_f32, a, floats); });
+    const auto finish = [&](const KernelTable& k) {
+      std::vector<float> c = multiply(k.gemm, k.gemm.tile_int8, whole, bytes);
+      ScaleSumsArgs scaling;
+      scaling.c = c.data();
+      scaling.ldc = 64;
+      scaling.rows = rows;
+      scaling.columns = 64;
+      scaling.corrections = corrections.data();
+      scaling.row_scales = row_scales.data();
+      scaling.column_scales = scales.data();
+      k.gemm.scale_sums(scaling);
+      return c;
+    };
+    expect_same(what, finish);
+    const std::vector<float> sums = finish(tables_.front().kernels);
+    for (const ActivationFn fn :
+         {ActivationFn::kSilu, ActivationFn::kGeluTanh, ActivationFn::kClampedSwiglu}) {
+      for (const int64_t columns : {32, 19}) {
+        expect_same(what, [&](const KernelTable& k) {
+          std::vector<float> out(static_cast<size_t>(rows * 32));
+          GatedArgs args;
+          args.c = sums.data();
+          args.ldc = 64;
+          args.bias_gate = args.bias_up = bias.data();
+          args.out = out.data();
+          args.ldo = 32;
+          args.rows = rows;
+          args.columns = columns;
+          args.fn = fn;
+          k.gemm.gated_f32(args);
+          return out;
+        });
+      }
+    }
+    expect_same(what, [&](const KernelTable& k) {
+      std::vector<float> y = sums;
+      StoreArgs args;
+      args.c = sums.data();
+      args.ldc = 64;
+      args.bias = bias.data();
+      args.y = y.data();
+      args.ldy = 64;
+      args.rows = rows;
+      args.columns = 51;
+      args.add = true;
+      k.gemm.store(args);
+      return y;
+    });
+  }
+}
+
+// What a key block leaves of int8 keys and values: m, l, o, and weights in whole numbers.
+TEST_F(Levels, Attention) {
+  const int64_t rows = 13, lds = 288, d = 96, ldo = d + 16;
+  for (int round = 0; round < 40; ++round) {
+    std::vector<int32_t> sums(static_cast<size_t>(rows * lds));
+    for (int32_t& s : sums) s = static_cast<int32_t>(random_() % 400001) - 200000;
+    std::vector<int32_t> first, last;
+    for (int64_t r = 0; r < rows; ++r) {
+      first.push_back(round % 2 == 0 ? 0 : static_cast<int32_t>(random_() % 200));
+      last.push_back(first.back() + static_cast<int32_t>(random_() % 256) - 1);
+    }
+    const std::vector<float> o = numbers(rows * ldo);
+    std::vector<float> l, m, q_scales, k_scales, v_scales;
+    for (int64_t r = 0; r < rows; ++r) {
+      m.push_back(r % 3 == 0 ? -INFINITY : static_cast<float>(r) - 5);
+      l.push_back(r % 3 == 0 ? 0.0f : 1.5f);
+      q_scales.push_back(r == 5 ? 0.0f : 0.01f * static_cast<float>(1 + random_() % 9));
+    }
+    for (int64_t i = 0; i < 256; ++i) {
+      k_scales.push_back(0.001f * static_cast<float>(random_() % 10));
+      v_scales.push_back(i % 40 == 0 ? 0.0f : 0.02f * static_cast<float>(1 + random_() % 30));
+    }
+    std::vector<const float*> key_scales, value_scales;
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t page = 0; page < kBlockPages; ++page) {
+        key_scales.push_back(k_scales.data() + page * 32);
+        value_scales.push_back(v_scales.data() + page * 32);
+      }
+    std::vector<std::byte> values(static_cast<size_t>(kBlockPages * 32 * d));
+    for (std::byte& v : values) v = static_cast<std::byte>(random_());
+    expect_same("round " + std::to_string(round), [&](const KernelTable& k) {
+      std::vector<float> s(sums.size()), now_m = m, now_l = l, now_o = o;
+      std::memcpy(s.data(), sums.data(), sums.size() * sizeof(float));
+      std::vector<uint8_t> p(static_cast<size_t>(rows * 272), 9);
+      std::vector<float> p_scales(static_cast<size_t>(rows * kBlockPages));
+      std::vector<int32_t> corrections(static_cast<size_t>(rows), 4096);
+      WholeSoftmaxArgs args;
+      args.rows.s = s.data();
+      args.rows.lds = lds;
+      args.rows.first = first.data();
+      args.rows.last = last.data();
+      args.rows.scale = round % 3 == 0 ? 12.0f : 0.2f;
+      args.rows.cap_scale = round % 3 == 0 ? 0.01f : 0;
+      args.rows.m = now_m.data();
+      args.rows.l = now_l.data();
+      args.rows.o = now_o.data();
+      args.rows.ldo = ldo;
+      args.rows.d = d;
+      args.rows.rows = rows;
+      args.corrections = corrections.data();
+      args.q_scales = q_scales.data();
+      args.key_scales = key_scales.data();
+      args.value_scales = value_scales.data();
+      args.p = p.data();
+      args.ldp = 272;
+      args.p_scales = p_scales.data();
+      k.attention.softmax_int8(args);
+      std::vector<const std::byte*> blocks;
+      for (int64_t page = 0; page < kBlockPages; ++page)
+        blocks.push_back(values.data() + page * 32 * d);
+      ValueTileArgs tile;
+      tile.p = p.data();
+      tile.ldp = 272;
+      tile.p_scales = p_scales.data();
+      tile.blocks = blocks.data();
+      tile.pages = kBlockPages;
+      tile.o = now_o.data();
+      tile.ldo = ldo;
+      tile.d = d;
+      tile.rows = rows;
+      k.gemm.tile_values(tile);
+      MergeArgs merge;
+      std::vector<float> total_m = m, total_l = l, total_o = o;
+      merge.m = total_m.data();
+      merge.l = total_l.data();
+      merge.o = total_o.data();
+      merge.from_m = now_m.data();
+      merge.from_l = now_l.data();
+      merge.from_o = now_o.data();
+      merge.ldo = ldo;
+      merge.d = d;
+      merge.rows = rows;
+      k.attention.merge(merge);
+      std::vector<float> all = now_m, finished(static_cast<size_t>(d));
+      for (int64_t r = 0; r < rows; ++r) {
+        k.attention.finish_f32(total_o.data() + r * ldo, total_l[static_cast<size_t>(r)], d - 5,
+                               finished.data());
+        all.insert(all.end(), finished.begin(), finished.end());
+        EXPECT_TRUE(std::isfinite(now_l[static_cast<size_t>(r)]));
+      }
+      for (const auto* more : {&now_l, &now_o, &p_scales, &total_m, &total_l, &total_o})
+        all.insert(all.end(), more->begin(), more->end());
+      all.insert(all.end(), p.begin(), p.end());
+      return all;
+    });
+  }
+}
+
+TEST_F(Levels, RecurrentLayers) {
+  const int64_t tokens = 11;
+  for (const int64_t columns : {7, 16, 24, 32}) {
+    for (const int64_t state : {5, 16, 33}) {
+      const int64_t lds = 32;
+      const std::vector<float> s = numbers(state * lds), x = numbers(tokens * columns),
+                               b = numbers(tokens * state), c = numbers(tokens * state),
+                               gates = numbers(tokens), bias = numbers(tokens);
+      expect_same("columns " + std::to_string(columns), [&](const KernelTable& k) {
+        std::vector<float> dt(gates.size()), decay(gates.size()), y(x.size()), now = s, all;
+        k.scan.mamba2_gates(gates.data(), bias.data(), bias.data(), 0.01f, 2.0f, tokens, dt.data(),
+                            decay.data());
+        for (float& f : decay) f = f > 1 ? 1 / f : f;
+        Mamba2Kernel mamba;
+        mamba.s = now.data();
+        mamba.lds = lds;
+        mamba.state = state;
+        mamba.columns = columns;
+        mamba.tokens = tokens;
+        mamba.x = x.data();
+        mamba.ldx = columns;
+        mamba.b = b.data();
+        mamba.c = c.data();
+        mamba.ld_bc = state;
+        mamba.dt = dt.data();
+        mamba.decay = decay.data();
+        mamba.ld_gates = 1;
+        mamba.d = 0.3f;
+        mamba.y = y.data();
+        mamba.ldy = columns;
+        k.scan.mamba2(mamba);
+        for (const auto* more : {&dt, &decay, &y, &now})
+          all.insert(all.end(), more->begin(), more->end());
+        return all;
+      });
+      expect_same("columns " + std::to_string(columns), [&](const KernelTable& k) {
+        std::vector<float> gate(gates.size()), decay(gates.size()), y(x.size()), now = s, all;
+        const std::vector<float> scale(gates.size(), -0.3f);
+        k.scan.gated_delta_gates(gates.data(), bias.data(), scale.data(), bias.data(), tokens,
+                                 decay.data(), gate.data());
+        GatedDeltaKernel delta;
+        delta.s = now.data();
+        delta.lds = lds;
+        delta.key_dim = state;
+        delta.columns = columns;
+        delta.tokens = tokens;
+        delta.q = b.data();
+        delta.k = c.data();
+        delta.v = x.data();
+        delta.ld = std::min(columns, state);
+        delta.q_scale = delta.k_scale = gate.data();
+        delta.ld_scales = 1;
+        delta.decay = decay.data();
+        delta.b = gate.data();
+        delta.ld_gates = 1;
+        delta.y = y.data();
+        delta.ldy = columns;
+        k.scan.gated_delta(delta);
+        for (const auto* more : {&decay, &gate, &y})
+          all.insert(all.end(), more->begin(), more->end());
+        for (int64_t i = 0; i < state; ++i)
+          all.insert(all.end(), now.begin() + i * lds, now.begin() + i * lds + columns);
+        return all;
+      });
+    }
+    const int64_t n = columns * 5;
+    const std::vector<float> taps = numbers(4 * n), weight = numbers(4 * n), bias = numbers(n);
+    expect_same("conv", [&](const KernelTable& k) {
+      std::vector<float> out(static_cast<size_t>(n));
+      const float* x[] = {&taps[0], &taps[static_cast<size_t>(n)],
+                          &taps[static_cast<size_t>(2 * n)], &taps[static_cast<size_t>(3 * n)]};
+      ConvKernel conv;
+      conv.x = x;
+      conv.weight = weight.data();
+      conv.ld_weight = n;
+      conv.width = 4;
+      conv.bias = bias.data();
+      conv.silu = true;
+      conv.n = n;
+      conv.out = out.data();
+      k.scan.conv(conv);
+      return out;
+    });
+  }
+}
+
+// Weights times values as plain lines compute them.
+TEST_F(Levels, ValuesAreSummedPageByPage) {
+  for (const int64_t rows : {1, 2, 3, 4, 5, 6, 7, 20}) {
+    const int64_t d = 96, ldo = d + 16, pages = 3, ldp = 272;
+    std::vector<uint8_t> p(static_cast<size_t>(rows * ldp));
+    for (uint8_t& x : p) x = static_cast<uint8_t>(random_());
+    const std::vector<float> scales = numbers(rows * kBlockPages), start = numbers(rows * ldo);
+    std::vector<int8_t> v(static_cast<size_t>(pages * 32 * d));
+    for (int8_t& x : v) x = static_cast<int8_t>(random_());
+    std::vector<const std::byte*> blocks;
+    for (int64_t page = 0; page < pages; ++page)
+      blocks.push_back(reinterpret_cast<const std::byte*>(v.data()) + page * 32 * d);
+    std::vector<float> want = start;
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t page = 0; page < pages; ++page)
+        for (int64_t c = 0; c < d; ++c) {
+          int32_t sum = 0;
+          for (int64_t key = 0; key < 32; ++key)
+            sum += p[static_cast<size_t>(r * ldp + page * 32 + key)] *
+                   v[static_cast<size_t>(page * 32 * d + c / 32 * 1024 +
+                                         (key / 4 * 32 + c % 32) * 4 + key % 4)];
+          float& o = want[static_cast<size_t>(r * ldo + c)];
+          o = std::fma(static_cast<float>(sum), scales[static_cast<size_t>(r * kBlockPages + page)],
+                       o);
+        }
+    for (const LevelTable& level : tables_) {
+      std::vector<float> o = start;
+      ValueTileArgs tile;
+      tile.p = p.data();
+      tile.ldp = ldp;
+      tile.p_scales = scales.data();
+      tile.blocks = blocks.data();
+      tile.pages = pages;
+      tile.o = o.data();
+      tile.ldo = ldo;
+      tile.d = d;
+      tile.rows = rows;
+      level.kernels.gemm.tile_values(tile);
+      ASSERT_EQ(std::memcmp(o.data(), want.data(), o.size() * sizeof(float)), 0)
+          << level.name << ", rows " << rows;
+    }
+  }
+}
+
+// Of keys that a row does not see, the first and the last page in part, others whole.
+TEST_F(Levels, UnseenPagesAndKeysWeighNothing) {
+  for (const LevelTable& level : tables_) {
+    for (int32_t first = 0; first < 256; first += 7) {
+      for (int32_t last = first - 1; last < 256; last += 9) {
+        std::vector<float> s(288, 0.0f), p_scales(8, 7.0f), ones(32, 1.0f);
+        std::vector<uint8_t> p(272, 9);
+        const std::vector<const float*> scales(8, ones.data());
+        const int32_t correction = 0;
+        const float q_scale = 0.01f;
+        float m = -INFINITY, l = 0, o[32] = {};
+        WholeSoftmaxArgs args;
+        args.rows.s = s.data();
+        args.rows.lds = 288;
+        args.rows.first = &first;
+        args.rows.last = &last;
+        args.rows.scale = 1;
+        args.rows.m = &m;
+        args.rows.l = &l;
+        args.rows.o = o;
+        args.rows.ldo = args.rows.d = 32;
+        args.rows.rows = 1;
+        args.corrections = &correction;
+        args.q_scales = &q_scale;
+        args.key_scales = args.value_scales = scales.data();
+        args.p = p.data();
+        args.ldp = 272;
+        args.p_scales = p_scales.data();
+        level.kernels.attention.softmax_int8(args);
+        ASSERT_EQ(l, static_cast<float>(last - first + 1)) << level.name;
+        for (int i = 0; i < 256; ++i)
+          ASSERT_EQ(p[static_cast<size_t>(i)], i < first || i > last ? 0 : 255)
+              << level.name << ' ' << i << " of " << first << " to " << last;
+        for (int page = 0; page < 8; ++page)
+          ASSERT_EQ(p_scales[static_cast<size_t>(page)] == 0,
+                    last < first || page < first / 32 || page > last / 32);
+      }
+    }
+  }
+}
+
+// The largest rounding of weights to bytes is half a unit of each page's own scale.
+TEST_F(Levels, WeightsOfAPageHaveAScaleOfTheirOwn) {
+  for (const LevelTable& level : tables_) {
+    std::vector<float> s(288), p_scales(8), ones(32, 1.0f);
+    for (int32_t i = 0; i < 256; ++i) {
+      const int32_t sum = i == 3 ? 0 : -1000 * (1 + i / 32);
+      std::memcpy(&s[static_cast<size_t>(i)], &sum, 4);
+    }
+    std::vector<uint8_t> p(272, 9);
+    const std::vector<const float*> scales(8, ones.data());
+    const int32_t first = 0, last = 224, correction = 0;
+    const float q_scale = 0.01f;
+    float m = -INFINITY, l = 0, o[32] = {};
+    WholeSoftmaxArgs args;
+    args.rows.s = s.data();
+    args.rows.lds = 288;
+    args.rows.first = &first;
+    args.rows.last = &last;
+    args.rows.scale = 1;
+    args.rows.m = &m;
+    args.rows.l = &l;
+    args.rows.o = o;
+    args.rows.ldo = args.rows.d = 32;
+    args.rows.rows = 1;
+    args.corrections = &correction;
+    args.q_scales = &q_scale;
+    args.key_scales = args.value_scales = scales.data();
+    args.p = p.data();
+    args.ldp = 272;
+    args.p_scales = p_scales.data();
+    level.kernels.attention.softmax_int8(args);
+    double sum = 0;
+    for (int i = 0; i < 256; ++i) {
+      const double weight = i > 224 ? 0 : i == 3 ? 1 : std::exp2(-10.0 * (1 + i / 32));
+      sum += weight;
+      const double unit = i < 32 ? 1.0 / 255 : std::exp2(-10.0 * (1 + i / 32)) / 255;
+      EXPECT_NEAR(p[static_cast<size_t>(i)] * double{p_scales[static_cast<size_t>(i / 32)]}, weight,
+                  0.501 * unit)
+          << level.name << ' ' << i;
+    }
+    EXPECT_NEAR(l, sum, 1e-5);
+    EXPECT_EQ(p_scales[7] > 0, true);
+  }
+}
+
+}  // namespace
+}  // namespace prefix::ops::testing
