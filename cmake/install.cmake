@@ -49,6 +49,33 @@ install(FILES ${PROJECT_BINARY_DIR}/prefixConfig.cmake
   ${PROJECT_BINARY_DIR}/prefixConfigVersion.cmake
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/prefix COMPONENT development)
 
+# The same for whatever reads the Common Package Specification: @prefix@ is where its file lies, less cps_path.
+set(prefix "@prefix@")
+if(TARGET prefix_static)
+  string(APPEND PREFIX_CPS_MORE [[,
+    "prefix_static": {
+      "type": "archive",
+      "location": "@prefix@/@libdir@/libprefix.a",
+      "includes": ["@prefix@/@includedir@"],
+      "link_libraries": ["stdc++", "m", "dl", "pthread"]
+    }]])
+endif()
+if(PREFIX_HAS_TEXT)
+  string(APPEND PREFIX_CPS_MORE [[,
+    "text": {
+      "type": "dylib",
+      "location": "@prefix@/@libdir@/libprefix_text.so",
+      "includes": ["@prefix@/@includedir@"],
+      "requires": [":prefix"]
+    }]])
+endif()
+string(REPLACE "@libdir@" "${CMAKE_INSTALL_LIBDIR}" PREFIX_CPS_MORE "${PREFIX_CPS_MORE}")
+string(REPLACE "@includedir@" "${CMAKE_INSTALL_INCLUDEDIR}" PREFIX_CPS_MORE "${PREFIX_CPS_MORE}")
+configure_file(cmake/prefix.cps.in ${PROJECT_BINARY_DIR}/prefix.cps @ONLY)
+unset(prefix)
+install(FILES ${PROJECT_BINARY_DIR}/prefix.cps
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/cps COMPONENT development)
+
 # prefix=${pcfiledir}/../..: pkg-config finds the tree where it is now.
 file(RELATIVE_PATH PREFIX_PC_ROOT /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" PREFIX_PC_ROOT "${PREFIX_PC_ROOT}")

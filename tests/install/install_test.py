@@ -4,6 +4,7 @@
 Installs into a temporary folder, moves the tree, and uses it as other projects do.
 """
 
+import json
 import os
 import re
 import shutil
@@ -48,11 +49,11 @@ class Installed(unittest.TestCase):
         patterns = [
             "bin/prefix", "include/prefix.h", "include/prefix.hpp", "include/prefix_calls.hpp", "include/prefix_cache.hpp", "include/prefix_options.hpp", "include/prefix_system.hpp", "include/prefix_text.h", "include/prefix_text.hpp", "lib/libprefix.so", "lib/libprefix_text.so", "lib/libprefix.a",
             "lib/cmake/prefix/prefixConfig.cmake", "lib/cmake/prefix/prefixConfigVersion.cmake",
-            "lib/cmake/prefix/prefixTargets.cmake", "lib/pkgconfig/prefix.pc", "lib/pkgconfig/prefix_text.pc",
+            "lib/cmake/prefix/prefixTargets.cmake", "lib/pkgconfig/prefix.pc", "lib/pkgconfig/prefix_text.pc", "lib/cps/prefix.cps",
             "share/prefix/recipes/query-likelihood.json", "share/prefix/recipes/qwen3-reranker.json",
         ]
         self.assertEqual([name for name in patterns if name not in found], [])
-        known = ("bin/prefix", "include/prefix", "lib/libprefix", "lib/cmake/prefix/", "lib/pkgconfig/prefix",
+        known = ("bin/prefix", "include/prefix", "lib/libprefix", "lib/cmake/prefix/", "lib/pkgconfig/prefix", "lib/cps/prefix.cps",
                  "share/prefix/", "share/doc/prefix/")
         self.assertEqual([name for name in sorted(found) if not name.startswith(known)], [])
 
@@ -99,6 +100,29 @@ class Installed(unittest.TestCase):
         lines = [[line.split()[:4] for line in self.ok(program, self.folder / "tiny", "1,15,27,9", "4,8", "4,9", "16").splitlines()[:4]]
                  for program in (self.folder / "score", BUILD / "bin" / "samples" / "score")]
         self.assertEqual(lines[0], lines[1])
+
+    def test_common_package_specification(self):
+        """As a reader of the specification finds the tree and its parts: @prefix@ is the file's folder less cps_path."""
+        file = TREE / "lib" / "cps" / "prefix.cps"
+        package = json.loads(file.read_text())
+        self.assertEqual((package["name"], package["cps_version"]), ("prefix", "0.13.0"))
+        at = str(file.parent).removesuffix(package["cps_path"].removeprefix("@prefix@"))
+        self.assertEqual(Path(at), TREE)
+        self.assertEqual(sorted(package["components"]), ["prefix", "prefix_static", "text"])
+        self.assertEqual(package["version"], run("pkg-config", "--modversion", TREE / "lib/pkgconfig/prefix.pc").stdout.strip())
+
+        def flags(name):
+            part = package["components"][name]
+            for needed in part.get("requires", []):
+                yield from flags(needed.removeprefix(":"))
+            yield from (f"-I{place.replace('@prefix@', at)}" for place in part["includes"])
+            yield part["location"].replace("@prefix@", at)
+            yield from (f"-l{library}" for library in part.get("link_libraries", []))
+
+        for name, source in (("prefix", "core.c"), ("text", "text.c"), ("prefix_static", "core.c")):
+            self.ok("cc", "-std=c11", "-Werror", HERE / source, "-o", self.folder / name, *flags(name))
+            found = self.ok(self.folder / name, env={**os.environ, "LD_LIBRARY_PATH": str(TREE / "lib")})
+            self.assertIn("PREFIX_ERR_NOT_FOUND", found)
 
     def test_make_install_heeds_destdir(self):
         # The build is there: only the words of the target are tried.
