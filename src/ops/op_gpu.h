@@ -37,7 +37,7 @@ class GpuDevice final : public Device {
   void download(void* host, const void* device, size_t bytes) override;
   void download_all(std::span<const Download> pieces) override { downloads_.run(pieces); }
   int64_t free_bytes() const override { return context_.runtime->free_bytes(); }
-  int32_t tile_rows() const override { return 128; }
+  int32_t tile_rows() const override { return gpu::kPlanTileRows; }
   void reserve(const ReserveShape& shape) override;
   void warm_up(int64_t max_rows, const std::function<void(int64_t rows)>& step) override;
   int64_t padded_rows(int64_t rows) const override;

@@ -12,16 +12,6 @@ namespace {
 class GpuAttention : public GpuTest {};
 INSTANTIATE_TEST_SUITE_P(Backends, GpuAttention, ::testing::ValuesIn(backends()), backend_name);
 
-std::vector<RowRef> some_rows(const Tree& tree, size_t count, Rng& rng) {
-  std::vector<RowRef> rows;
-  for (int32_t n = 0; n < static_cast<int32_t>(tree.nodes.size()); ++n)
-    for (int32_t p = tree.nodes[n].begin; p < tree.nodes[n].end; ++p) rows.push_back({n, p});
-  std::shuffle(rows.begin(), rows.end(), rng);
-  if (rows.size() > count) rows.resize(count);
-  std::sort(rows.begin(), rows.end());
-  return rows;
-}
-
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }

@@ -56,6 +56,18 @@ TEST(GpuBudget, TheEstimateIsWhatTheDeviceGives) {
   }
 }
 
+// Rows of whole lines: kernels and epilogues of products touch no line of another row.
+TEST(GpuSizes, RowsAreWholeLines) {
+  for (const ops::NumericTypes& types : {ops::kBf16Types, ops::kF32Types}) {
+    const ops::gpu::GpuSizes sizes(types, 132, 0);
+    for (int64_t columns = 1; columns < 300; ++columns) {
+      EXPECT_EQ(sizes.f32_ld(columns) * 4 % 128, 0);
+      EXPECT_EQ(sizes.act_ld(columns) * static_cast<int64_t>(sizes.act_bytes()) % 128, 0);
+      EXPECT_GE(std::min(sizes.f32_ld(columns), sizes.act_ld(columns)), columns);
+    }
+  }
+}
+
 TEST(GpuBudget, NothingIsAllocatedAfterTheEngineIsMade) {
   for (const char* const kind : {"auto", "mma", "invariant"}) {
     const bool invariant = kind == std::string("invariant");

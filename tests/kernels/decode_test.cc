@@ -23,44 +23,12 @@ using gpu::Sabotage;
 constexpr int32_t kH200[] = {132, 66, 42, 31, 23, 19, 16, 15};
 constexpr int32_t kEvenDie[] = {132, 66, 0, 33, 0, 0, 0, 16};
 
-Tree make_tree(int32_t heads, int32_t kv_heads, int32_t head_dim, Rng& rng) {
-  Tree tree;
-  tree.type = DType::kBf16;
-  tree.heads = heads;
-  tree.kv_heads = kv_heads;
-  tree.head_dim = head_dim;
-  tree.seed = rng();
-  tree.gpu_pages = true;
-  return tree;
-}
-
-std::vector<RowRef> some_rows(const Tree& tree, size_t count, Rng& rng) {
-  std::vector<RowRef> rows;
-  for (int32_t n = 0; n < static_cast<int32_t>(tree.nodes.size()); ++n)
-    for (int32_t p = tree.nodes[n].begin; p < tree.nodes[n].end; ++p) rows.push_back({n, p});
-  std::shuffle(rows.begin(), rows.end(), rng);
-  if (rows.size() > count) rows.resize(count);
-  std::sort(rows.begin(), rows.end());
-  return rows;
-}
-
 // The last token of each leaf of a star.
 std::vector<RowRef> last_rows(const Tree& tree) {
   std::vector<RowRef> rows;
   for (int32_t n = 1; n < static_cast<int32_t>(tree.nodes.size()); ++n)
     rows.push_back({n, tree.nodes[n].end - 1});
   return rows;
-}
-
-Step step_of(const Tree& tree, const std::vector<RowRef>& rows, Rng& rng, bool nan_keys = true,
-             Sharing sharing = Sharing::kTree) {
-  StepOptions options;
-  options.tile_rows = std::max(1, 128 * tree.kv_heads / tree.heads);
-  options.ragged = false;
-  options.cut_tail = true;
-  options.nan_keys = nan_keys;
-  options.sharing = sharing;
-  return make_step(tree, rows, options, rng);
 }
 
 constexpr double kBound = 3e-3;
@@ -73,7 +41,7 @@ TEST(DecodePlan, CoversEachRowAndPageOnce) {
   std::set<size_t> sizes;
   for (int round = 0; round < 200; ++round) {
     const auto group = static_cast<int32_t>(pick(rng, 1, 8));
-    Tree tree = make_tree(2 * group, 2, 16, rng);
+    Tree tree = gpu_tree(DType::kBf16, 2 * group, 2, 16, rng);
     grow(tree, rng, static_cast<int>(pick(rng, 1, 20)), static_cast<int>(pick(rng, 1, 400)));
     const std::vector<RowRef> rows = some_rows(tree, static_cast<size_t>(pick(rng, 1, 150)), rng);
     StepOptions options;
@@ -147,16 +115,16 @@ struct Shape {
   int32_t splits, cluster, longest;  // pages of a split
 };
 
-// The shapes that are measured: most processors of an H200 have a split, 112 of 132.
+// The shapes that are measured: most processors of an H200 have a split, 112 or 120 of 132.
 TEST(DecodePlan, UsesTheWholeGpu) {
   Rng rng(62);
-  for (const Shape& s : {Shape{32, 2048, 64, 2, 14, 7, 14}, Shape{128, 1024, 64, 2, 14, 7, 23},
+  for (const Shape& s : {Shape{32, 2048, 64, 2, 14, 7, 14}, Shape{128, 1024, 64, 2, 15, 3, 28},
                          Shape{32, 8192, 64, 2, 14, 7, 42}, Shape{32, 2048, 64, 4, 14, 7, 14},
                          Shape{32, 8192, 64, 8, 14, 7, 42}, Shape{1, 300, 40, 2, 8, 8, 2},
                          Shape{256, 96, 40, 8, 16, 1, 35}}) {
-    Tree tree = make_tree(8 * s.group, 8, 16, rng);
+    Tree tree = gpu_tree(DType::kBf16, 8 * s.group, 8, 16, rng);
     grow_star(tree, s.context, s.answers, s.own);
-    const Step step = step_of(tree, last_rows(tree), rng);
+    const Step step = gpu_step(tree, last_rows(tree), rng);
     DecodePlan plan;
     ASSERT_TRUE(gpu::plan_decode(step.plan, step.positions, {8, s.group, kH200}, plan));
     EXPECT_EQ(static_cast<int32_t>(plan.splits.size()), s.splits) << s.answers << " " << s.group;
@@ -168,24 +136,59 @@ TEST(DecodePlan, UsesTheWholeGpu) {
   }
 }
 
-// What the longest split takes, by the planner's estimate, on a die that runs 15 clusters of eight
-// and on one that runs 16: clusters of seven instead of half of the GPU. Where 32 clusters of four
-// are wanted, it runs 31.
-TEST(DecodePlan, AnUnevenDieCostsLittle) {
+// What the longest split of a star takes, by the planner's estimate, in half pages: the least of all
+// plans that the kernel could run. They cut the rows anywhere, into blocks of any sizes, with
+// clusters of any size, in one round or in several; `own` pages belong to each answer alone.
+int64_t least_cost(std::span<const int32_t> clusters, int32_t answers, int32_t shared, int32_t own,
+                   int32_t kv_heads, int32_t group) {
+  const int32_t rows = answers * group;
+  const auto pages = [&](int32_t begin, int32_t end) {
+    return shared + own * ((end - 1) / group - begin / group + 1);
+  };
+  int64_t least = INT64_MAX;
+  for (int32_t tiles = 1; tiles <= gpu::kDecodeRows / 16; ++tiles) {
+    // most[r]: pages of the largest of the blocks that have rows [0, r).
+    std::vector<int32_t> most(static_cast<size_t>(rows) + 1, INT32_MAX);
+    most[0] = 0;
+    for (int32_t blocks = 1; blocks <= 32; ++blocks) {
+      std::vector<int32_t> next(most.size(), INT32_MAX);
+      for (int32_t end = 1; end <= rows; ++end)
+        for (int32_t begin = std::max(0, end - 16 * tiles); begin < end; ++begin)
+          next[end] = std::min(next[end], std::max(most[begin], pages(begin, end)));
+      most = next;
+      if (most[rows] == INT32_MAX) continue;
+      for (int32_t size = 1; size <= gpu::kMaxCluster; ++size) {
+        const int32_t at_once = clusters[size - 1];
+        if (at_once == 0) continue;
+        const int64_t rounds = (blocks * kv_heads + at_once - 1) / at_once;
+        const int64_t longest = (most[rows] + size - 1) / size;
+        least = std::min(least, rounds * (2 * longest + (size > 1 ? 3 * tiles : 0)));
+      }
+    }
+  }
+  return least;
+}
+
+// On a die that runs 15 clusters of eight and on one that runs 16: clusters of seven instead of half
+// of the GPU, five blocks of rows where 32 clusters of four are wanted and 31 run. No plan is within
+// 1.15 for 32 x 8192 with two heads a group: 288 pages in seven parts are 42.
+TEST(DecodePlan, AnUnevenDieCostsLittleAndNoPlanCostsLess) {
   struct Shape {
     int32_t answers, context, group;
-    int64_t even, h200;  // half pages
+    int64_t even, h200;
   };
   Rng rng(73);
   for (const Shape& s :
-       {Shape{32, 2048, 2, 30, 34}, Shape{128, 1024, 2, 60, 70}, Shape{32, 8192, 2, 78, 90},
+       {Shape{32, 2048, 2, 30, 34}, Shape{128, 1024, 2, 60, 68}, Shape{32, 8192, 2, 78, 90},
         Shape{32, 2048, 4, 36, 40}, Shape{128, 1024, 4, 72, 76}, Shape{32, 8192, 4, 84, 96}}) {
-    Tree tree = make_tree(8 * s.group, 8, 16, rng);
+    Tree tree = gpu_tree(DType::kBf16, 8 * s.group, 8, 16, rng);
     grow_star(tree, s.context, s.answers, 64);
-    const Step step = step_of(tree, last_rows(tree), rng);
+    const Step step = gpu_step(tree, last_rows(tree), rng);
     const auto cost = [&](std::span<const int32_t> clusters) {
       DecodePlan plan;
       EXPECT_TRUE(gpu::plan_decode(step.plan, step.positions, {8, s.group, clusters}, plan));
+      EXPECT_EQ(plan.cost, least_cost(clusters, s.answers, s.context / kPageTokens,
+                                      64 / kPageTokens, 8, s.group));
       return plan.cost;
     };
     EXPECT_EQ(cost(kEvenDie), s.even) << s.answers << " x " << s.context << ", " << s.group;
@@ -197,9 +200,9 @@ TEST(DecodePlan, LeavesOtherStepsToTheOtherPlan) {
   Rng rng(63);
   const auto suits = [&](int32_t answers, int32_t context, int32_t kv_heads, int32_t group,
                          std::span<const int32_t> clusters = kH200) {
-    Tree tree = make_tree(kv_heads * group, kv_heads, 16, rng);
+    Tree tree = gpu_tree(DType::kBf16, kv_heads * group, kv_heads, 16, rng);
     grow_star(tree, context, answers, 33);
-    const Step step = step_of(tree, last_rows(tree), rng);
+    const Step step = gpu_step(tree, last_rows(tree), rng);
     DecodePlan plan;
     const bool made =
         gpu::plan_decode(step.plan, step.positions, {kv_heads, group, clusters}, plan);
@@ -235,9 +238,9 @@ TEST(DecodePlan, StepsOfAnAnswerLookAlike) {
   Rng rng(64);
   std::map<int32_t, std::pair<size_t, int32_t>> grids;  // by the page of the last token
   for (int32_t own = 1; own < 100; own += 7) {
-    Tree tree = make_tree(16, 8, 16, rng);
+    Tree tree = gpu_tree(DType::kBf16, 16, 8, 16, rng);
     grow_star(tree, 1000, 48, own);
-    const Step step = step_of(tree, last_rows(tree), rng);
+    const Step step = gpu_step(tree, last_rows(tree), rng);
     DecodePlan plan;
     ASSERT_TRUE(gpu::plan_decode(step.plan, step.positions, {8, 2, kH200}, plan));
     const std::pair grid(plan.splits.size(), plan.cluster);
@@ -277,10 +280,10 @@ TEST(HopperOnGpu, DecodingAgreesWithFloat64_cuda_bf16) {
   double worst = 0;
   const auto check = [&](int32_t group, int32_t kv_heads, int32_t head_dim, int32_t context,
                          int32_t answers) {
-    Tree tree = make_tree(kv_heads * group, kv_heads, head_dim, rng);
+    Tree tree = gpu_tree(DType::kBf16, kv_heads * group, kv_heads, head_dim, rng);
     grow_star(tree, context, answers, 60);
     const std::vector<RowRef> rows = last_rows(tree);
-    const Step step = step_of(tree, rows, rng);
+    const Step step = gpu_step(tree, rows, rng);
     const std::vector<float> got = run_on_device(*device, tree, step);
     const int32_t cluster = device->decode_plan().cluster;
     EXPECT_GT(cluster, 0) << "done by the other kernel";
@@ -305,10 +308,10 @@ TEST_P(DecodeAttention, AnyTree) {
   Rng rng(66);
   for (const int32_t head_dim : {64, 128}) {
     for (const int32_t group : {1, 2, 5, 8}) {
-      Tree tree = make_tree(group, 1, head_dim, rng);
+      Tree tree = gpu_tree(DType::kBf16, group, 1, head_dim, rng);
       grow(tree, rng, 12, 120);
       const std::vector<RowRef> rows = some_rows(tree, static_cast<size_t>(pick(rng, 1, 40)), rng);
-      const Step step = step_of(tree, rows, rng);
+      const Step step = gpu_step(tree, rows, rng);
       const std::vector<double> want = attention_f64(tree, rows);
       for (const int processors : {4, 24}) {
         const auto device = make(processors, rng());
@@ -331,10 +334,10 @@ TEST_P(DecodeAttention, AnswersBelowAContext) {
                         Case{12, 900, 40, 2, 1, 64, 3, 3}, Case{40, 700, 20, 1, 1, 128, 5, 5},
                         Case{7, 1500, 40, 4, 1, 64, 6, 6}, Case{20, 900, 33, 5, 1, 128, 7, 7},
                         Case{1, 700, 1, 1, 2, 128, 132, 8}, Case{1, 1, 1, 1, 1, 64, 132, 8}}) {
-    Tree tree = make_tree(c.kv_heads * c.group, c.kv_heads, c.head_dim, rng);
+    Tree tree = gpu_tree(DType::kBf16, c.kv_heads * c.group, c.kv_heads, c.head_dim, rng);
     grow_star(tree, c.context, c.answers, c.own);
     const std::vector<RowRef> rows = last_rows(tree);
-    const Step step = step_of(tree, rows, rng);
+    const Step step = gpu_step(tree, rows, rng);
     const auto device = make(c.processors, rng());
     EXPECT_LE(relative_l2(decode(*device, tree, step), attention_f64(tree, rows)), kBound)
         << c.answers << " x " << c.context;
@@ -345,21 +348,21 @@ TEST_P(DecodeAttention, AnswersBelowAContext) {
 
 TEST_P(DecodeAttention, NothingShared) {
   Rng rng(68);
-  Tree tree = make_tree(4, 2, 64, rng);
+  Tree tree = gpu_tree(DType::kBf16, 4, 2, 64, rng);
   grow_star(tree, 300, 20, 30);
   const std::vector<RowRef> rows = last_rows(tree);
-  const Step step = step_of(tree, rows, rng, true, Sharing::kPerRow);
+  const Step step = gpu_step(tree, rows, rng, true, Sharing::kPerRow);
   EXPECT_LE(relative_l2(decode(*make(16), tree, step), attention_f64(tree, rows)), kBound);
 }
 
 TEST_P(DecodeAttention, SharpScoresStayFinite) {
   Rng rng(69);
   for (const float scale : {0.0f, 100.0f, 3000.0f}) {
-    Tree tree = make_tree(2, 1, 64, rng);
+    Tree tree = gpu_tree(DType::kBf16, 2, 1, 64, rng);
     tree.query_scale = scale;
     grow(tree, rng, 6, 120);
     const std::vector<RowRef> rows = some_rows(tree, 30, rng);
-    const std::vector<float> got = decode(*make(132), tree, step_of(tree, rows, rng, false));
+    const std::vector<float> got = decode(*make(132), tree, gpu_step(tree, rows, rng, false));
     for (const float value : got) ASSERT_TRUE(std::isfinite(value)) << "scale " << scale;
     EXPECT_LE(relative_l2(got, attention_f64(tree, rows)), scale > 100 ? 1e-2 : 5 * kBound);
   }
@@ -368,9 +371,9 @@ TEST_P(DecodeAttention, SharpScoresStayFinite) {
 // In whatever order producers, warps and clusters go on.
 TEST_P(DecodeAttention, IsDeterministic) {
   Rng rng(70);
-  Tree tree = make_tree(4, 1, 64, rng);
+  Tree tree = gpu_tree(DType::kBf16, 4, 1, 64, rng);
   grow_star(tree, 900, 12, 40);
-  const Step step = step_of(tree, last_rows(tree), rng);
+  const Step step = gpu_step(tree, last_rows(tree), rng);
   const std::vector<float> want = decode(*make(16, 1), tree, step);
   for (uint64_t seed = 2; seed < 6; ++seed) EXPECT_EQ(decode(*make(16, seed), tree, step), want);
 }
@@ -413,9 +416,9 @@ class DecodeSabotage : public ::testing::Test {
   }
   void SetUp() override {
     Rng rng(72);
-    tree_ = make_tree(2, 1, 64, rng);
+    tree_ = gpu_tree(DType::kBf16, 2, 1, 64, rng);
     grow_star(tree_, 1900, 12, 20);  // two splits of more than two rings
-    step_ = step_of(tree_, last_rows(tree_), rng, false);
+    step_ = gpu_step(tree_, last_rows(tree_), rng, false);
   }
 
   Tree tree_;

@@ -157,6 +157,29 @@ inline Tree gpu_tree(DType type, int32_t heads, int32_t kv_heads, int32_t head_d
   return tree;
 }
 
+// So many rows of all nodes, chosen at random.
+inline std::vector<RowRef> some_rows(const Tree& tree, size_t count, Rng& rng) {
+  std::vector<RowRef> rows;
+  for (int32_t n = 0; n < static_cast<int32_t>(tree.nodes.size()); ++n)
+    for (int32_t p = tree.nodes[n].begin; p < tree.nodes[n].end; ++p) rows.push_back({n, p});
+  std::shuffle(rows.begin(), rows.end(), rng);
+  if (rows.size() > count) rows.resize(count);
+  std::sort(rows.begin(), rows.end());
+  return rows;
+}
+
+// Tiles as the device asks for, behind the last token what was never written.
+inline Step gpu_step(const Tree& tree, const std::vector<RowRef>& rows, Rng& rng,
+                     bool nan_keys = true, Sharing sharing = Sharing::kTree) {
+  StepOptions options;
+  options.tile_rows = std::max(1, gpu::kPlanTileRows * tree.kv_heads / tree.heads);
+  options.ragged = false;
+  options.cut_tail = true;
+  options.nan_keys = nan_keys;
+  options.sharing = sharing;
+  return make_step(tree, rows, options, rng);
+}
+
 // out[rows, heads * head_dim] of a step of attention_reference.h.
 inline std::vector<float> run_on_device(Device& device, const Tree& tree, const Step& step) {
   const int64_t width = int64_t{tree.heads} * tree.head_dim;

@@ -39,15 +39,6 @@ std::vector<RowRef> rows_of(const Tree& tree, int32_t begin, int32_t end, int32_
   return rows;
 }
 
-Step step_of(const Tree& tree, const std::vector<RowRef>& rows, Rng& rng, bool nan_keys = true) {
-  StepOptions options;
-  options.tile_rows = 128 * tree.kv_heads / tree.heads;
-  options.ragged = false;
-  options.cut_tail = true;
-  options.nan_keys = nan_keys;
-  return make_step(tree, rows, options, rng);
-}
-
 constexpr double kBound = 3e-3;
 
 // Shapes that only a GPU does in a short time, each again and again: a race would show as noise.
@@ -60,7 +51,7 @@ TEST(HopperOnGpu, AgreesWithFloat64_cuda_bf16) {
       Tree tree = gpu_tree(DType::kBf16, 4, 2, head_dim, rng);
       grow_star(tree, length, 40, 60);
       const std::vector<RowRef> rows = rows_of(tree, 0, length + 60, 3);
-      const Step step = step_of(tree, rows, rng);
+      const Step step = gpu_step(tree, rows, rng);
       const std::vector<float> got = run_on_device(*device, tree, step);
       EXPECT_LE(relative_l2(got, attention_f64(tree, rows)), kBound) << head_dim << ", " << length;
       for (int again = 0; again < 20; ++again) ASSERT_EQ(run_on_device(*device, tree, step), got);
@@ -79,7 +70,7 @@ TEST_P(HopperAttention, CausalPrefill) {
         return t;
       }();
       const std::vector<RowRef> rows = rows_of(tree, 0, 300, group == 1 ? 1 : 3);
-      const Step step = step_of(tree, rows, rng);
+      const Step step = gpu_step(tree, rows, rng);
       EXPECT_LE(relative_l2(attend(*make(1), tree, step), attention_f64(tree, rows)), kBound)
           << "head_dim " << head_dim << " group " << group;
     }
@@ -95,7 +86,7 @@ TEST_P(HopperAttention, BranchesSplitsAndNarrowItems) {
       Tree tree = gpu_tree(DType::kBf16, 4, 2, head_dim, rng);
       grow_star(tree, 330, 6, own);
       const std::vector<RowRef> rows = rows_of(tree, 330, 330 + own, own == 10 ? 1 : 2);
-      const Step step = step_of(tree, rows, rng);
+      const Step step = gpu_step(tree, rows, rng);
       const std::vector<double> want = attention_f64(tree, rows);
       for (const int processors : {1, 132}) {
         EXPECT_LE(relative_l2(attend(*make(processors, rng()), tree, step), want), kBound)
@@ -111,7 +102,7 @@ TEST_P(HopperAttention, AnyTree) {
     Tree tree = gpu_tree(DType::kBf16, round % 2 ? 6 : 2, 2, round % 3 ? 64 : 128, rng);
     grow(tree, rng, 9, 60);
     const std::vector<RowRef> rows = rows_of(tree, 0, 1000, 2);
-    const Step step = step_of(tree, rows, rng);
+    const Step step = gpu_step(tree, rows, rng);
     const auto device = make(round % 2 ? 1 : 132, rng());
     EXPECT_LE(relative_l2(attend(*device, tree, step), attention_f64(tree, rows)), kBound)
         << "round " << round;
@@ -124,7 +115,7 @@ TEST_P(HopperAttention, IsDeterministic) {
   Tree tree = gpu_tree(DType::kBf16, 4, 1, 64, rng);
   grow_star(tree, 200, 3, 40);
   const std::vector<RowRef> rows = rows_of(tree, 200, 240, 1);
-  const Step step = step_of(tree, rows, rng);
+  const Step step = gpu_step(tree, rows, rng);
   const std::vector<float> want = attend(*make(8, 1), tree, step);
   for (uint64_t seed = 2; seed < 6; ++seed) EXPECT_EQ(attend(*make(8, seed), tree, step), want);
 }
@@ -213,7 +204,7 @@ class HopperSabotage : public ::testing::Test {
     tree_ = gpu_tree(DType::kBf16, 4, 1, 64, rng);
     tree_.nodes.push_back({-1, 0, 1600});  // items of four tiles: stages are used twice
     const std::vector<RowRef> rows = rows_of(tree_, 1568, 1600, 1);
-    step_ = step_of(tree_, rows, rng, false);
+    step_ = gpu_step(tree_, rows, rng, false);
   }
 
   Tree tree_;

@@ -31,6 +31,10 @@
 
 namespace prefix::ops::gpu {
 
+// Packed rows of a tile of the plan of a step: several of the largest blocks, which are cut out of
+// it, so that small steps are one tile and can be cut anywhere.
+inline constexpr int32_t kPlanTileRows = 512;
+
 struct AttentionShape {
   int32_t kv_heads = 1;
   int32_t group_heads = 1;  // query heads per kv head

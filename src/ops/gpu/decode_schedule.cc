@@ -31,7 +31,8 @@ class Planner {
       : plan_(plan), positions_(positions), shape_(shape), out_(out) {}
 
   bool run() {
-    if (positions_.empty() || positions_.size() > static_cast<size_t>(kMaxDecodeRows)) return false;
+    if (plan_.tiles.empty() || positions_.size() > static_cast<size_t>(kMaxDecodeRows))
+      return false;
     const Cut cut = choose();
     if (cut.cluster == 0 || is_long(cut)) return false;
     out_.cluster = cut.cluster;
@@ -56,28 +57,55 @@ class Planner {
     }
   }
 
-  // The cut whose longest split takes least.
-  Cut choose() const {
+  // The cut whose longest split takes least. Of each size of cluster it has as many blocks as run
+  // at once: with fewer of them each has more pages, and more have smaller clusters.
+  Cut choose() {
     Cut best;
-    for (int32_t rows = kDecodeRows; rows >= kTileRows; rows /= 2) {
+    int32_t before = 0;
+    for (const int32_t at_once : shape_.clusters) {
+      if (at_once < shape_.kv_heads) continue;
+      const int32_t rows = rows_of_a_block(at_once / shape_.kv_heads);
+      if (rows == before) continue;
+      before = rows;
       const Cut cut = cut_into(rows);
       if (cut.cluster > 0 && (best.cluster == 0 || cut.cost() < best.cost())) best = cut;
     }
     return best;
   }
 
-  Cut cut_into(int32_t rows) const {
+  // Of at most so many blocks of about the same size. Heads of a row stay together where they fit
+  // into a row tile, since they read the same pages.
+  int32_t rows_of_a_block(int32_t blocks) const {
+    int32_t count = blocks;
+    while (padded_items(count) > blocks) --count;
+    const int32_t packed = plan_.tiles.back().row_end * shape_.group_heads;
+    const int32_t unit = std::min(shape_.group_heads, kTileRows);
+    const int32_t units = (packed + count * unit - 1) / (count * unit);
+    return std::clamp(units, kTileRows / unit, kDecodeRows / unit) * unit;
+  }
+
+  Cut cut_into(int32_t rows) {
     Cut cut;
     cut.rows = rows;
     int64_t most = 0;  // of a block
-    each_block(rows, [&](const AttentionTile& tile, int32_t begin, int32_t end) {
-      int64_t pages = 0;
-      for (int32_t i = tile.run_begin; i < tile.run_end; ++i) pages += clip(i, begin, end).blocks;
-      ++cut.blocks;
-      cut.pages += pages;
-      most = std::max(most, pages);
-      cut.tiles = std::max(cut.tiles, (end - begin + kTileRows - 1) / kTileRows);
-    });
+    for (const AttentionTile& tile : plan_.tiles) {
+      const int32_t first = tile.row_begin * shape_.group_heads;
+      const int32_t end = tile.row_end * shape_.group_heads;
+      in_block_.assign(static_cast<size_t>((end - first + rows - 1) / rows), 0);
+      for (int32_t i = tile.run_begin; i < tile.run_end; ++i) {
+        const AttentionRun& run = plan_.runs[static_cast<size_t>(i)];
+        const int32_t from = (run.row_begin * shape_.group_heads - first) / rows;
+        for (int32_t at = first + from * rows; at < run.row_end * shape_.group_heads; at += rows)
+          in_block_[static_cast<size_t>((at - first) / rows)] +=
+              clip(i, at, std::min(end, at + rows)).blocks;
+      }
+      cut.blocks += static_cast<int32_t>(in_block_.size());
+      for (const int64_t pages : in_block_) {
+        cut.pages += pages;
+        most = std::max(most, pages);
+      }
+      cut.tiles = std::max(cut.tiles, (std::min(rows, end - first) + kTileRows - 1) / kTileRows);
+    }
     const int64_t clusters = padded_items(cut.blocks) * shape_.kv_heads;
     for (size_t i = 0; i < shape_.clusters.size(); ++i)
       if (clusters <= shape_.clusters[i]) cut.cluster = static_cast<int32_t>(i) + 1;
@@ -148,6 +176,7 @@ class Planner {
   std::span<const int32_t> positions_;
   const DecodeShape& shape_;
   DecodePlan& out_;
+  std::vector<int64_t> in_block_;  // pages
   std::vector<DecodePage> wide_;
   std::array<Narrow, kMaxTiles> narrow_;
 };

@@ -14,8 +14,9 @@
 // with the row tiles in turn: they are different warps.
 //
 // Larger blocks read the shared pages less often, smaller ones have less to merge: what the longest
-// split takes, by an estimate, decides. A cluster has as many splits as all clusters together find
-// processors. Steps that do not suit take the other plan (attention_plan.h): those of many rows,
+// split takes, by an estimate, decides. Blocks are cut in equal parts, as many as there are clusters
+// of some size that run at once: five blocks with clusters of three where four of four do not run.
+// Steps that do not suit take the other plan (attention_plan.h): those of many rows,
 // and very long ones that would use few processors.
 #pragma once
 
