@@ -63,25 +63,23 @@ StateLayout state_layout_of(const ModelConfig& config) {
 
 void check_device(const ModelConfig& config, const ops::DeviceSizes& device) {
   if (device.host_memory()) return;
+  const auto refuse = [](const auto&... what) {
+    fail(Code::kUnsupportedDevice, what..., "; such models run on device \"cpu\" only");
+  };
   if (config.recurrent_count() > 0)
-    fail(Code::kUnsupportedDevice, config.recurrent_count(), " of the ", config.layers,
-         " layers are recurrent; such models run on device \"cpu\" only");
+    refuse(config.recurrent_count(), " of the ", config.layers, " layers are recurrent");
+  if (config.attention_gate) refuse("the output of attention is gated");
   if (config.experts.count > 0)
-    fail(Code::kUnsupportedDevice, "the feed-forward layers have ", config.experts.count,
-         " experts; such models run on device \"cpu\" only");
-  if (config.bidirectional)
-    fail(Code::kUnsupportedDevice, "attention is bidirectional; such models run on device \"cpu\" ",
-         "only");
+    refuse("the feed-forward layers have ", config.experts.count, " experts");
+  if (config.bidirectional) refuse("attention is bidirectional");
   for (int32_t i = 0; i < config.layers; ++i)
     if (config.window(i) > 0)
-      fail(Code::kUnsupportedDevice, "layer ", i, " has a sliding window of ", config.window(i),
-           " keys; such models run on device \"cpu\" only");
-  if (config.score_cap != 0 || config.logit_cap != 0)
-    fail(Code::kUnsupportedDevice, "the ", config.score_cap != 0 ? "attention scores" : "logits",
-         " have a soft cap; such models run on device \"cpu\" only");
-  if (config.feed_forward != FeedForward::kGated)
-    fail(Code::kUnsupportedDevice, "the feed-forward layers have no gate; such models run on ",
-         "device \"cpu\" only");
+      refuse("layer ", i, " has a sliding window of ", config.window(i), " keys");
+  if (config.score_cap != 0) refuse("the attention scores have a soft cap");
+  if (config.logit_cap != 0) refuse("the logits have a soft cap");
+  if (config.feed_forward != FeedForward::kGated) refuse("the feed-forward layers have no gate");
+  if (config.activation == ops::ActivationFn::kClampedSwiglu)
+    refuse("the gate of the feed-forward layers is clamped");
 }
 
 ops::ReserveShape reserve_shape(const ModelConfig& config, const ops::DeviceSizes& device,

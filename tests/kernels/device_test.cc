@@ -9,6 +9,7 @@
 #include "engine/engine_support.h"
 #include "kernels/gpu_support.h"
 #include "model/model.h"
+#include "random_adapter.h"
 #include "support/expect_error.h"
 #include "support/relative_error.h"
 #include "support/temp_folder.h"
@@ -64,6 +65,46 @@ TEST(EmulatedEngine, HopperAttentionIsRefusedWithInvariant) {
                     {{"device", "cuda"}, {"cuda_attention", "hopper"}, {"invariant", "true"}});
       });
   make_engine(checkpoint, {{"device", "cuda"}, {"cuda_attention", "hopper"}});
+}
+
+// What the GPU has no kernels for (tests/model/gpu_models_test.cc has all of it) is refused before
+// anything is computed, by the engine as by its estimate.
+TEST(EmulatedEngine, WhatOnlyTheCpuRunsIsRefused) {
+  const EmulatedCuda cuda;
+  const auto refused = [](const TinyCheckpoint& checkpoint, testing_support::OptionList more,
+                          std::initializer_list<std::string_view> words) {
+    Options options = testing_support::make_options({{"device", "cuda"}});
+    for (const auto& [key, value] : more) options.set(key, value);
+    using testing_support::expect_error;
+    expect_error(Code::kUnsupportedDevice, words,
+                 [&] { Engine::create(checkpoint.path(), options, nullptr); });
+    expect_error(Code::kUnsupportedDevice, words,
+                 [&] { Engine::estimate(checkpoint.path(), options); });
+  };
+  tools::CheckpointShape windows;
+  windows.windows = "fs";
+  windows.window = 40;
+  refused(TinyCheckpoint(windows), {}, {"layer 1", "window of 40"});
+  const TinyCheckpoint plain;
+  refused(plain, {{"kv", "int8"}}, {"kv=int8", "\"cpu\" only"});
+  refused(plain, {{"compute", "int8"}}, {"compute=int8", "\"cpu\" only"});
+  refused(plain, {{"attention", "bidirectional"}}, {"bidirectional", "\"cpu\" only"});
+}
+
+TEST(EmulatedEngine, AdaptersAreRefused) {
+  const EmulatedCuda cuda;
+  const tools::CheckpointShape shape;
+  const TinyCheckpoint checkpoint(shape);
+  const testing_support::TempFolder folder;
+  tools::write_adapter(folder / "adapter", shape, {});
+  const auto engine = make_engine(checkpoint, {{"device", "cuda"}});
+  testing_support::expect_error(Code::kUnsupportedDevice, {"no adapters", "\"cpu\" only"},
+                                [&] { engine->load_adapter("a", folder / "adapter"); });
+  RequestSpec spec = testing_support::logits_of({1, 2, 3});
+  spec.adapter = "a";
+  const auto job = engine->submit({spec});
+  job->wait(-1);
+  EXPECT_EQ(job->result(0).status, Code::kNotFound);
 }
 
 // The device may have no memory for a step, or fail in the middle of one: the requests of that step

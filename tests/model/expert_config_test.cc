@@ -14,7 +14,6 @@
 #include "model/gguf.h"
 #include "model/gguf_writer.h"
 #include "model/layer.h"
-#include "model/step_memory.h"
 #include "support/expect_error.h"
 
 namespace prefix {
@@ -224,21 +223,6 @@ TEST(ExpertConfig, RefusesWhatMakesNoSense) {
   refused(qwen({{"decoder_sparse_step", 0}}), {"decoder_sparse_step", "0"});
   refused(mixtral({{"num_local_experts", 0}}), {"num_local_experts", "mixtral"},
           Code::kUnsupportedModel);
-}
-
-TEST(ExpertConfig, RefusesAGpu) {
-  struct Gpu final : ops::DeviceSizes {
-    ops::ComputeType compute_type() const override { return ops::ComputeType::kBf16; }
-    size_t projection_bytes() const override { return 2; }
-    int64_t act_ld(int64_t n) const override { return n; }
-    int64_t f32_ld(int64_t n) const override { return n; }
-    bool host_memory() const override { return false; }
-    int64_t usable_bytes() const override { return 0; }
-    size_t own_bytes() const override { return 0; }
-    size_t workspace_bytes(const ops::ReserveShape&) const override { return 0; }
-  };
-  expect_error(Code::kUnsupportedDevice, {"6 experts", "\"cpu\""},
-               [] { check_device(config_from_json(qwen()), Gpu()); });
 }
 
 }  // namespace

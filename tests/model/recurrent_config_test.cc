@@ -369,24 +369,6 @@ TEST(RecurrentConfig, RefusesWhatItDoesNotRun) {
     for (const double value : {0.0, -1.0, 1e5, 1e-5}) expect_bad(granite({{key, value}}), {named});
 }
 
-TEST(RecurrentConfig, RefusesAGpu) {
-  struct Gpu final : ops::DeviceSizes {
-    ops::ComputeType compute_type() const override { return ops::ComputeType::kBf16; }
-    size_t projection_bytes() const override { return 2; }
-    int64_t act_ld(int64_t n) const override { return n; }
-    int64_t f32_ld(int64_t n) const override { return n; }
-    bool host_memory() const override { return false; }
-    int64_t usable_bytes() const override { return 0; }
-    size_t own_bytes() const override { return 0; }
-    size_t workspace_bytes(const ops::ReserveShape&) const override { return 0; }
-  };
-  expect_error(Code::kUnsupportedDevice, {"2 of the 3 layers", "\"cpu\""},
-               [] { check_device(config_from_json(granite()), Gpu()); });
-  expect_error(Code::kUnsupportedDevice, {"no gate", "\"cpu\""}, [] {
-    check_device(config_from_json(nemotron({{"hybrid_override_pattern", "*-"}})), Gpu());
-  });
-}
-
 std::vector<std::byte> numbers(std::initializer_list<uint32_t> list) {
   std::vector<std::byte> bytes;
   for (const uint32_t n : list) GgufWriter::put(bytes, n);

@@ -12,7 +12,6 @@
 #include "model/gguf_writer.h"
 #include "model/layer.h"
 #include "model/rope.h"
-#include "model/step_memory.h"
 #include "support/expect_error.h"
 
 namespace prefix {
@@ -206,26 +205,6 @@ TEST(WindowConfig, OlmoWithWindowsIsTheThird) {
   EXPECT_EQ(c.window(1), 0);
   ASSERT_TRUE(c.window_rope);
   EXPECT_EQ(c.window_rope->theta, 5e5);
-}
-
-TEST(WindowConfig, RefusesAGpu) {
-  struct Gpu final : ops::DeviceSizes {
-    ops::ComputeType compute_type() const override { return ops::ComputeType::kBf16; }
-    size_t projection_bytes() const override { return 2; }
-    int64_t act_ld(int64_t n) const override { return n; }
-    int64_t f32_ld(int64_t n) const override { return n; }
-    bool host_memory() const override { return false; }
-    int64_t usable_bytes() const override { return 0; }
-    size_t own_bytes() const override { return 0; }
-    size_t workspace_bytes(const ops::ReserveShape&) const override { return 0; }
-  };
-  expect_error(Code::kUnsupportedDevice, {"layer 0", "window of 7", "device \"cpu\" only"},
-               [] { check_device(config_of(gguf("phi3")), Gpu()); });
-  check_device(config_from_json(with({{"sliding_window", 512}}, of("phi3"))), Gpu());
-  ModelConfig capped = config_from_json(of("phi3"));
-  capped.logit_cap = 30;
-  expect_error(Code::kUnsupportedDevice, {"logits have a soft cap", "device \"cpu\" only"},
-               [&] { check_device(capped, Gpu()); });
 }
 
 }  // namespace
