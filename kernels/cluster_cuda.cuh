@@ -7,26 +7,12 @@
 namespace prefix::ops::gpu {
 
 template <int kBarriers>
-class CudaClusterWarp : public CudaWarp {
+class CudaClusterWarp : public CudaWarp, public CudaConsumer<kBarriers> {
  public:
   PREFIX_BODY int rank() const {
     uint32_t rank;
     asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
     return static_cast<int>(rank);
-  }
-  template <class T>
-  PREFIX_BODY T read(int offset) const {
-    return *reinterpret_cast<const T*>(shared_memory + offset);
-  }
-  PREFIX_BODY void wait(int barrier, int parity) {
-    wait_barrier(barrier_address<kBarriers>(barrier), parity);
-  }
-  PREFIX_BODY void arrive(int barrier) {
-    __syncwarp();
-    if (threadIdx.x % 32 == 0)
-      asm volatile(
-          "mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier_address<kBarriers>(barrier))
-          : "memory");
   }
   // The warps of the block.
   PREFIX_BODY void sync() { asm volatile("bar.sync 1, %0;" ::"n"(32 * kDecodeWarps) : "memory"); }
@@ -71,25 +57,11 @@ class CudaClusterWarp : public CudaWarp {
 
 // Eight warps, and one of which a thread is the producer.
 template <int kBarriers>
-class CudaClusterBlock : InTurn {
+class CudaClusterBlock : public CudaBarriers<kBarriers> {
  public:
-  PREFIX_BODY int x() const { return static_cast<int>(blockIdx.x); }
-  PREFIX_BODY int y() const { return static_cast<int>(blockIdx.y); }
-  PREFIX_BODY void begin_barrier(int barrier, int count) {
-    if (threadIdx.x == 0)
-      asm volatile(
-          "mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier_address<kBarriers>(barrier)),
-          "r"(count)
-          : "memory");
-  }
   template <class P, class C>
   PREFIX_BODY void start(const P& producer, const C& consumer) {
-    // The copy engine must see the barriers too.
-    if (threadIdx.x == 0) {
-      if (shared_address(0) % 1024 != 0) __trap();  // atoms of the swizzle
-      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-    }
-    __syncthreads();
+    this->open_barriers();
     if (threadIdx.x < 32 * kDecodeWarps) {
       CudaClusterWarp<kBarriers> warp;
       consumer(warp);

@@ -52,6 +52,51 @@ class CudaProducer {
   }
 };
 
+// What those have who wait for the producer.
+template <int kBarriers>
+class CudaConsumer {
+ public:
+  template <class T>
+  PREFIX_BODY T read(int offset) const {
+    return *reinterpret_cast<const T*>(shared_memory + offset);
+  }
+  PREFIX_BODY void wait(int barrier, int parity) {
+    wait_barrier(barrier_address<kBarriers>(barrier), parity);
+  }
+  PREFIX_BODY void arrive(int barrier) {
+    __syncwarp();
+    if (threadIdx.x % 32 == 0)
+      asm volatile(
+          "mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier_address<kBarriers>(barrier))
+          : "memory");
+  }
+};
+
+// A block that has barriers.
+template <int kBarriers>
+class CudaBarriers : InTurn {
+ public:
+  PREFIX_BODY int x() const { return static_cast<int>(blockIdx.x); }
+  PREFIX_BODY int y() const { return static_cast<int>(blockIdx.y); }
+  PREFIX_BODY void begin_barrier(int barrier, int count) {
+    if (threadIdx.x == 0)
+      asm volatile(
+          "mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier_address<kBarriers>(barrier)),
+          "r"(count)
+          : "memory");
+  }
+
+ protected:
+  // All barriers have begun: the copy engine must see them too.
+  PREFIX_BODY void open_barriers() {
+    if (threadIdx.x == 0) {
+      if (shared_address(0) % 1024 != 0) __trap();  // atoms of the swizzle
+      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+    __syncthreads();
+  }
+};
+
 // Sums that the compiler must not move across a wait.
 template <int N>
 PREFIX_BODY void pin(float (&x)[N]) {
@@ -105,7 +150,7 @@ PREFIX_BODY void wgmma_registers(float (&d)[32], const uint32_t (&a)[4], uint64_
 #undef PREFIX_32
 
 template <int kBarriers>
-class CudaGroup {
+class CudaGroup : public CudaConsumer<kBarriers> {
  public:
   using Warp = CudaWarp;
   template <class T>
@@ -138,21 +183,7 @@ class CudaGroup {
   PREFIX_BODY void set(int, int offset, const T& value) {
     *reinterpret_cast<T*>(shared_memory + offset) = value;
   }
-  template <class T>
-  PREFIX_BODY T read(int offset) const {
-    return *reinterpret_cast<const T*>(shared_memory + offset);
-  }
 
-  PREFIX_BODY void wait(int barrier, int parity) {
-    wait_barrier(barrier_address<kBarriers>(barrier), parity);
-  }
-  PREFIX_BODY void arrive(int barrier) {
-    __syncwarp();
-    if (threadIdx.x % 32 == 0)
-      asm volatile(
-          "mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier_address<kBarriers>(barrier))
-          : "memory");
-  }
   PREFIX_BODY void sync() { asm volatile("bar.sync %0, 128;" ::"r"(1 + index()) : "memory"); }
   PREFIX_BODY void fence_async() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
@@ -179,10 +210,8 @@ class CudaGroup {
 
 // 128 threads for the producer, of which one works, and two groups.
 template <int kBarriers>
-class CudaHopper : InTurn {
+class CudaHopper : public CudaBarriers<kBarriers> {
  public:
-  PREFIX_BODY int x() const { return static_cast<int>(blockIdx.x); }
-  PREFIX_BODY int y() const { return static_cast<int>(blockIdx.y); }
   template <class F>
   PREFIX_BODY void each(const F& f) {
     f(static_cast<int>(threadIdx.x));
@@ -192,21 +221,9 @@ class CudaHopper : InTurn {
     *reinterpret_cast<T*>(shared_memory + offset) = value;
   }
   PREFIX_BODY void fence_async() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
-  PREFIX_BODY void begin_barrier(int barrier, int count) {
-    if (threadIdx.x == 0)
-      asm volatile(
-          "mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier_address<kBarriers>(barrier)),
-          "r"(count)
-          : "memory");
-  }
   template <class P, class C>
   PREFIX_BODY void start(int groups, const P& producer, const C& consumer) {
-    // The copy engine must see the barriers too.
-    if (threadIdx.x == 0) {
-      if (shared_address(0) % 1024 != 0) __trap();  // atoms of the swizzle
-      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-    }
-    __syncthreads();
+    this->open_barriers();
     if (threadIdx.x < 128) {
       asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
       if (threadIdx.x == 0) {
