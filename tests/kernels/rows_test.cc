@@ -8,6 +8,7 @@
 
 #include "kernels/gpu_support.h"
 #include "ops/finite.h"
+#include "ops/rows_reference.h"
 
 namespace prefix::ops::testing {
 namespace {
@@ -15,9 +16,7 @@ namespace {
 class GpuRows : public GpuTest {
  protected:
   std::vector<float> random(int64_t n, float low = -1, float high = 1) {
-    std::vector<float> v(static_cast<size_t>(n));
-    for (float& x : v) x = std::uniform_real_distribution<float>(low, high)(rng_);
-    return v;
+    return random_values(n, low, high, rng_);
   }
   float stored(float x) const { return f32() ? x : from_bf16(to_bf16(x)); }
   void expect_close(float got, double want, bool narrow, const std::string& what) const {
@@ -42,12 +41,6 @@ class GpuRows : public GpuTest {
   Rng rng_{41};
 };
 INSTANTIATE_TEST_SUITE_P(Backends, GpuRows, ::testing::ValuesIn(backends()), backend_name);
-
-double inverse_rms(const float* x, int64_t n, float eps) {
-  double sum = 0;
-  for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]) * x[i];
-  return 1 / std::sqrt(sum / static_cast<double>(n) + eps);
-}
 
 TEST_P(GpuRows, Norms) {
   for (const auto& [n, ld] : {std::pair<int64_t, int64_t>{1, 4},
@@ -308,35 +301,31 @@ TEST_P(GpuRows, QkvNormsRotatesAndWritesPages) {
     args.q = {q.data(), ldq};
     step->qkv(args);
     step->end();
-    const auto want = [&](int64_t row, int64_t first, int64_t heads, int64_t head, bool normed,
-                          bool rotated, const std::vector<float>& weight) {
-      const float* const part = &x[row * ld + first];
-      std::vector<double> v(part + head * d, part + (head + 1) * d);
-      if (normed) {
-        const double scale = c.norm == 2 ? inverse_rms(part, heads * d, 1e-6f)
-                                         : inverse_rms(part + head * d, d, 1e-6f);
-        for (int64_t i = 0; i < d; ++i) v[i] *= scale * weight[(c.norm == 2 ? head * d : 0) + i];
-      }
-      for (int64_t i = 0; rotated && i < half; ++i) {
-        const double cosine = cos[positions[row] * half + i], sine = sin[positions[row] * half + i];
-        const double a = v[i], b = v[i + half];
-        v[i] = a * cosine - b * sine;
-        v[i + half] = b * cosine + a * sine;
-      }
-      return v;
+    // The heads of a row's part that begins at column `first`.
+    const auto want = [&](int64_t row, int64_t first, int64_t heads, const float* weight,
+                          bool rotated) {
+      const int64_t turn = positions[row] * half;
+      return HeadVector{&x[row * ld + first],
+                        heads,
+                        d,
+                        c.norm == 0 ? nullptr : weight,
+                        c.norm == 2,
+                        rotated ? cos.data() + turn : nullptr,
+                        sin.data() + turn,
+                        half};
     };
     const auto got_q = q.values(type());
     std::vector<std::byte> left = pool.bytes();
     for (int64_t r = 0; r < rows; ++r) {
       for (int64_t h = 0; h < c.heads; ++h) {
-        const auto v = want(r, 0, c.heads, h, c.norm > 0, true, q_norm);
+        const auto v = want(r, 0, c.heads, q_norm.data(), true).of(h);
         for (int64_t i = 0; i < d; ++i)
           expect_close(got_q[r * ldq + h * d + i], v[i], true, cat("q row ", r));
       }
       if (slots[r].page < 0) continue;
       for (int64_t h = 0; h < c.kv_heads; ++h) {
-        const auto k = want(r, c.heads * d, c.kv_heads, h, c.norm > 0, true, k_norm);
-        const auto v = want(r, (c.heads + c.kv_heads) * d, c.kv_heads, h, false, false, k_norm);
+        const auto k = want(r, c.heads * d, c.kv_heads, k_norm.data(), true).of(h);
+        const auto v = want(r, (c.heads + c.kv_heads) * d, c.kv_heads, nullptr, false).of(h);
         std::byte* const key = left.data() + kv.key_offset(slots[r].page, 1, h);
         std::byte* const value = left.data() + kv.value_offset(slots[r].page, 1, h);
         for (int64_t i = 0; i < d; ++i) {

@@ -8,8 +8,8 @@
 #include <tuple>
 
 #include "base/status.h"
-#include "ops/attention_reference.h"  // packing, poisoned buffers
 #include "ops/finite.h"
+#include "ops/rows_reference.h"
 #include "support/dtype.h"
 
 namespace prefix::ops::testing {
@@ -28,9 +28,7 @@ class RowOps : public ::testing::TestWithParam<Param> {
   }
   DType type() const { return std::get<1>(GetParam()); }
   std::vector<float> random(int64_t n, float low = -1, float high = 1) {
-    std::vector<float> v(static_cast<size_t>(n));
-    for (float& x : v) x = std::uniform_real_distribution<float>(low, high)(rng_);
-    return v;
+    return random_values(n, low, high, rng_);
   }
   // Equal up to the rounding of `stored` elements.
   static void expect_close(float got, double want, DType stored, const std::string& what) {
@@ -53,12 +51,6 @@ INSTANTIATE_TEST_SUITE_P(Levels, RowOps,
                                                               "avx512_bf16", "amx"),
                                             ::testing::Values(DType::kBf16, DType::kF32)),
                          level_name);
-
-double inverse_rms(const float* x, int64_t n, float eps) {
-  double sum = 0;
-  for (int64_t i = 0; i < n; ++i) sum += static_cast<double>(x[i]) * x[i];
-  return 1 / std::sqrt(sum / static_cast<double>(n) + eps);
-}
 
 TEST_P(RowOps, RmsNorm) {
   for (const int64_t n : {1, 7, 64, 100, 576, 1024, 1041}) {
@@ -263,35 +255,30 @@ TEST_P(RowOps, QkvNormsRotatesAndWritesPages) {
     args.q = {q.data(), ldq};
     step->qkv(args);
 
-    // The vector of `head` of a part that begins at column `first`, normed and rotated in float64.
-    const auto want = [&](int64_t row, int64_t first, int64_t heads, int64_t head, bool normed,
-                          bool rotated, const std::vector<float>& weight) {
-      const float* const part = &x[row * ld + first];
-      std::vector<double> v(part + head * d, part + (head + 1) * d);
-      if (normed) {
-        const double scale = c.norm == 2 ? inverse_rms(part, heads * d, 1e-6f)
-                                         : inverse_rms(part + head * d, d, 1e-6f);
-        for (int64_t i = 0; i < d; ++i) v[i] *= scale * weight[(c.norm == 2 ? head * d : 0) + i];
-      }
-      for (int64_t i = 0; rotated && i < half; ++i) {
-        const double cosine = cos[positions[row] * half + i], sine = sin[positions[row] * half + i];
-        const double a = v[i], b = v[i + half];
-        v[i] = a * cosine - b * sine;
-        v[i + half] = b * cosine + a * sine;
-      }
-      return v;
+    // The heads of a row's part that begins at column `first`.
+    const auto want = [&](int64_t row, int64_t first, int64_t heads, const float* weight,
+                          bool rotated) {
+      const int64_t turn = positions[row] * half;
+      return HeadVector{&x[row * ld + first],
+                        heads,
+                        d,
+                        c.norm == 0 ? nullptr : weight,
+                        c.norm == 2,
+                        rotated ? cos.data() + turn : nullptr,
+                        sin.data() + turn,
+                        half};
     };
     for (int64_t r = 0; r < rows; ++r) {
       for (int64_t h = 0; h < c.heads; ++h) {
-        const std::vector<double> v = want(r, 0, c.heads, h, c.norm > 0, true, q_norm);
+        const std::vector<double> v = want(r, 0, c.heads, q_norm.data(), true).of(h);
         for (int64_t i = 0; i < d; ++i)
           expect_close(get(q.data(), r * ldq + h * d + i, act_), v[i], act_, cat("q row ", r));
       }
       if (slots[r].page < 0) continue;
       for (int64_t h = 0; h < c.kv_heads; ++h) {
-        const std::vector<double> k = want(r, c.heads * d, c.kv_heads, h, c.norm > 0, true, k_norm);
+        const std::vector<double> k = want(r, c.heads * d, c.kv_heads, k_norm.data(), true).of(h);
         const std::vector<double> v =
-            want(r, (c.heads + c.kv_heads) * d, c.kv_heads, h, false, false, k_norm);
+            want(r, (c.heads + c.kv_heads) * d, c.kv_heads, nullptr, false).of(h);
         const size_t key_at = kv.key_offset(slots[r].page, layer, h);
         const size_t value_at = kv.value_offset(slots[r].page, layer, h);
         for (int64_t i = 0; i < d; ++i) {
