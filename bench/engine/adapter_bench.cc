@@ -8,26 +8,23 @@
 // folder that goes at the end. --prefill: B requests, each eighth of them with a prefix P of its own
 // and own suffixes S, one score each. --decode: Q generations of T tokens. JSON lines: medians of
 // pairs of runs in turns, of the processor time of all threads.
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <ctime>
 #include <filesystem>
-#include <memory>
-#include <random>
-#include <sstream>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "../ops/measure.h"
+#include "batches.h"
 #include "engine/engine.h"
 #include "random_adapter.h"
 
 namespace {
 
 using namespace prefix;  // a program, not a header
+using bench::median;
+using bench::Run;
+using bench::run;
 
 constexpr int kAdapters = 8;
 
@@ -35,63 +32,12 @@ struct Settings {
   std::string shape, isa = "auto";
   int layers = 0, threads = 2, pairs = 5;
   tools::PeftAdapter adapter{.rank = 16, .alpha = 32};
-  std::vector<std::vector<int>> batches;  // {B, P, S} and {Q, P, S, T}
+  std::vector<bench::BatchShape> batches;
 };
 
-double median(std::vector<double> v) {
-  std::sort(v.begin(), v.end());
-  return v[v.size() / 2];
-}
-
-std::vector<std::string> parts_of(const std::string& text) {
-  std::vector<std::string> list;
-  std::istringstream in(text);
-  for (std::string part; std::getline(in, part, ',');) list.push_back(part);
-  return list;
-}
-
-std::vector<RequestSpec> make_batch(const std::vector<int>& b, int32_t vocab) {
-  std::mt19937 random(1);
-  const auto tokens = [&](int n) {
-    std::vector<int32_t> list(static_cast<size_t>(n));
-    for (int32_t& t : list) t = static_cast<int32_t>(random() % static_cast<unsigned>(vocab));
-    return list;
-  };
-  std::vector<std::vector<int32_t>> prefixes;
-  for (int i = 0; i < kAdapters; ++i) prefixes.push_back(tokens(b[1]));
-  std::vector<RequestSpec> batch(static_cast<size_t>(b[0]));
-  for (size_t i = 0; i < batch.size(); ++i) {
-    RequestSpec& r = batch[i];
-    r.tokens = prefixes[i % kAdapters];
-    for (const int32_t t : tokens(b[2])) r.tokens.push_back(t);
-    r.task = b.size() > 3 ? Task::kGenerate : Task::kLogits;
-    r.logit_ids = {1, 2};
-    r.sampling.max_tokens = b.size() > 3 ? b[3] : 1;
-    r.sampling.ignore_eos = true;
-  }
-  return batch;
-}
-
-struct Run {
-  double seconds = 0, cpu_seconds = 0;
-  int64_t rows = 0;
-};
-
-Run run(Engine& engine, const std::vector<RequestSpec>& batch) {
-  Run r;
-  const double start = bench::seconds();
-  const std::clock_t cpu_start = std::clock();
-  const auto job = engine.submit(batch);
-  job->wait(-1);
-  r.seconds = bench::seconds() - start;
-  r.cpu_seconds = static_cast<double>(std::clock() - cpu_start) / CLOCKS_PER_SEC;
-  r.rows = job->totals().rows;
-  if (job->totals().failed) std::fprintf(stderr, "failed: %s\n", job->result(0).message.c_str());
-  return r;
-}
-
-void measure(Engine& engine, const Settings& s, const std::vector<int>& shape) {
-  const std::vector<RequestSpec> plain = make_batch(shape, engine.info().vocab_size);
+void measure(Engine& engine, const Settings& s, const bench::BatchShape& shape) {
+  const std::vector<RequestSpec> plain =
+      bench::make_batch(shape, kAdapters, engine.info().vocab_size);
   std::vector<RequestSpec> adapted = plain, one = plain;
   for (size_t i = 0; i < adapted.size(); ++i) {
     adapted[i].adapter = "a" + std::to_string(i % kAdapters);
@@ -111,12 +57,12 @@ void measure(Engine& engine, const Settings& s, const std::vector<int>& shape) {
   }
   std::printf(
       "{\"bench\": \"adapters\", \"shape\": \"%s\", \"layers\": %d, \"isa\": \"%s\", "
-      "\"threads\": %d, \"rank\": %d, \"modules\": %zu, \"batch\": [",
+      "\"threads\": %d, \"rank\": %d, \"modules\": %zu, ",
       s.shape.c_str(), engine.info().layers, engine.info().isa.c_str(), s.threads,
       static_cast<int>(s.adapter.rank), s.adapter.modules.size());
-  for (size_t i = 0; i < shape.size(); ++i) std::printf("%s%d", i > 0 ? ", " : "", shape[i]);
+  bench::print_shape(shape);
   std::printf(
-      "], \"rows\": %lld, \"seconds\": %.4g, \"cpu_seconds\": %.4g, "
+      ", \"rows\": %lld, \"seconds\": %.4g, \"cpu_seconds\": %.4g, "
       "\"eight_adapters\": %.4f, \"one_adapter\": %.4f}\n",
       static_cast<long long>(without.rows), median(times), median(cpu), median(of_eight),
       median(of_one));
@@ -152,12 +98,10 @@ int main(int argc, char** argv) {
     else if (flag == "--rank")
       s.adapter.rank = std::atoi(value.c_str());
     else if (flag == "--modules")
-      s.adapter.modules = parts_of(value);
+      s.adapter.modules = bench::parts_of(value);
     else if (flag == "--prefill" || flag == "--decode") {
       s.batches.emplace_back();
-      for (const std::string& part : parts_of(value))
-        s.batches.back().push_back(std::atoi(part.c_str()));
-      if (s.batches.back().size() != (flag == "--prefill" ? 3u : 4u)) return usage(argv[0]);
+      if (!bench::read_shape(flag, value, s.batches.back())) return usage(argv[0]);
     } else {
       return usage(argv[0]);
     }
@@ -184,7 +128,7 @@ int main(int argc, char** argv) {
       tools::write_adapter(folder + "/" + name, shape, s.adapter);
       engine->load_adapter(name, folder + "/" + name);
     }
-    for (const std::vector<int>& batch : s.batches) measure(*engine, s, batch);
+    for (const bench::BatchShape& batch : s.batches) measure(*engine, s, batch);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "%s: %s\n", argv[0], e.what());
     status = 1;

@@ -16,11 +16,13 @@
 #include <string>
 #include <vector>
 
+#include "../ops/measure.h"
 #include "engine/engine.h"
 
 namespace {
 
 using namespace prefix;  // a program, not a header
+using bench::median;
 
 struct Settings {
   std::string checkpoint;
@@ -34,11 +36,6 @@ struct Settings {
 
 constexpr int kOwn = 8;        // tokens behind a prefix that are new every time
 constexpr int kDocument = 16;  // tokens
-
-double median(std::vector<double> v) {
-  std::sort(v.begin(), v.end());
-  return v[v.size() / 2];
-}
 
 std::shared_ptr<Engine> open(const Settings& s, bool disk) {
   Options options;

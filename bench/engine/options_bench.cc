@@ -7,61 +7,26 @@
 // --decode: Q questions of N tokens over a context of C, T tokens each. JSON lines: processor time of
 // all threads, medians; `speed` is the median of a's time over b's, pair by pair, and the parts are
 // the share of each setting's own time.
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <memory>
-#include <random>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "../ops/measure.h"
+#include "batches.h"
 #include "engine/engine.h"
 
 namespace {
 
 using namespace prefix;  // a program, not a header
+using bench::median;
 
 struct Settings {
   std::string checkpoint, a, b;
   int threads = 2, pairs = 5;
-  std::vector<std::vector<int>> batches;  // {B, P, S} and {Q, C, N, T}
+  std::vector<bench::BatchShape> batches;
 };
-
-double median(std::vector<double> v) {
-  std::sort(v.begin(), v.end());
-  return v[v.size() / 2];
-}
-
-std::vector<std::string> parts_of(const std::string& text) {
-  std::vector<std::string> list;
-  std::istringstream in(text);
-  for (std::string part; std::getline(in, part, ',');) list.push_back(part);
-  return list;
-}
-
-std::vector<RequestSpec> make_batch(const std::vector<int>& b, int32_t vocab) {
-  std::mt19937 random(1);
-  const auto tokens = [&](int n) {
-    std::vector<int32_t> list(static_cast<size_t>(n));
-    for (int32_t& t : list) t = static_cast<int32_t>(random() % static_cast<unsigned>(vocab));
-    return list;
-  };
-  const std::vector<int32_t> shared = tokens(b[1]);
-  std::vector<RequestSpec> batch(static_cast<size_t>(b[0]));
-  for (RequestSpec& r : batch) {
-    r.tokens = shared;
-    for (const int32_t t : tokens(b[2])) r.tokens.push_back(t);
-    r.task = b.size() > 3 ? Task::kGenerate : Task::kLogits;
-    r.logit_ids = {1, 2};
-    r.sampling.max_tokens = b.size() > 3 ? b[3] : 1;
-    r.sampling.ignore_eos = true;
-  }
-  return batch;
-}
 
 // An engine and what its runs took.
 struct Side {
@@ -75,7 +40,7 @@ struct Side {
     o.set("threads", std::to_string(s.threads));
     o.set("cache", "false");
     o.set("cache_bytes", "2G");
-    for (const std::string& part : parts_of(options)) {
+    for (const std::string& part : bench::parts_of(options)) {
       const size_t equals = part.find('=');
       o.set(part.substr(0, equals), equals == std::string::npos ? "" : part.substr(equals + 1));
     }
@@ -84,15 +49,10 @@ struct Side {
 
   void run(const std::vector<RequestSpec>& batch) {
     const EngineStats before = engine->stats();
-    const double start = bench::seconds();
-    const std::clock_t cpu_start = std::clock();
-    const auto job = engine->submit(batch);
-    job->wait(-1);
-    seconds.push_back(bench::seconds() - start);
-    cpu.push_back(static_cast<double>(std::clock() - cpu_start) / CLOCKS_PER_SEC);
-    if (job->totals().failed > 0)
-      std::fprintf(stderr, "failed: %s\n", job->result(0).message.c_str());
-    rows = job->totals().rows;
+    const bench::Run r = bench::run(*engine, batch);
+    seconds.push_back(r.seconds);
+    cpu.push_back(r.cpu_seconds);
+    rows = r.rows;
     const EngineStats after = engine->stats();
     const auto all = static_cast<double>(after.run_ns - before.run_ns);
     gemm.push_back(static_cast<double>(after.gemm_ns - before.gemm_ns) / all);
@@ -106,9 +66,9 @@ struct Side {
   }
 };
 
-void measure(const Settings& s, const std::vector<int>& shape) {
+void measure(const Settings& s, const bench::BatchShape& shape) {
   Side a(s, s.a), b(s, s.b);
-  const std::vector<RequestSpec> batch = make_batch(shape, a.engine->info().vocab_size);
+  const std::vector<RequestSpec> batch = bench::make_batch(shape, 1, a.engine->info().vocab_size);
   for (int pair = -1; pair < s.pairs; ++pair) {
     a.run(batch);
     b.run(batch);
@@ -118,11 +78,10 @@ void measure(const Settings& s, const std::vector<int>& shape) {
   }
   std::vector<double> speed;
   for (size_t i = 0; i < a.cpu.size(); ++i) speed.push_back(a.cpu[i] / b.cpu[i]);
-  std::printf(
-      "{\"bench\": \"options\", \"isa\": \"%s\", \"threads\": %d, \"layers\": %d, \"batch\": [",
-      a.engine->info().isa.c_str(), s.threads, a.engine->info().layers);
-  for (size_t i = 0; i < shape.size(); ++i) std::printf("%s%d", i > 0 ? ", " : "", shape[i]);
-  std::printf("], \"rows\": %lld", static_cast<long long>(a.rows));
+  std::printf("{\"bench\": \"options\", \"isa\": \"%s\", \"threads\": %d, \"layers\": %d, ",
+              a.engine->info().isa.c_str(), s.threads, a.engine->info().layers);
+  bench::print_shape(shape);
+  std::printf(", \"rows\": %lld", static_cast<long long>(a.rows));
   a.print("a");
   b.print("b");
   std::printf(", \"speed\": %.3f}\n", median(speed));
@@ -158,15 +117,13 @@ int main(int argc, char** argv) {
       s.pairs = std::atoi(value.c_str());
     } else if (flag == "--prefill" || flag == "--decode") {
       s.batches.emplace_back();
-      for (const std::string& part : parts_of(value))
-        s.batches.back().push_back(std::atoi(part.c_str()));
-      if (s.batches.back().size() != (flag == "--prefill" ? 3u : 4u)) return usage(argv[0]);
+      if (!bench::read_shape(flag, value, s.batches.back())) return usage(argv[0]);
     } else {
       return usage(argv[0]);
     }
   }
   try {
-    for (const std::vector<int>& batch : s.batches) measure(s, batch);
+    for (const bench::BatchShape& batch : s.batches) measure(s, batch);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "%s: %s\n", argv[0], e.what());
     return 1;

@@ -30,6 +30,7 @@
 namespace {
 
 using namespace prefix;  // a program, not a header
+using bench::median;
 
 struct Settings {
   std::string checkpoint;
@@ -40,11 +41,6 @@ struct Settings {
   bool alone = false;
   bool cache = false;
 };
-
-double median(std::vector<double> v) {
-  std::sort(v.begin(), v.end());
-  return v[v.size() / 2];
-}
 
 // Of runs in turns, pair by pair.
 double median_ratio(const std::vector<double>& a, const std::vector<double>& b) {

@@ -1,4 +1,4 @@
-// Timing for the benchmarks of src/ops: best of repetitions, and the register-only peak.
+// Timing for the benchmarks: best or median of repetitions, and the register-only peak.
 #pragma once
 
 #include <algorithm>
@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <vector>
 
 #include "ops/op_cpu.h"
 
@@ -13,6 +14,11 @@ namespace prefix::bench {
 
 inline double seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+inline double median(std::vector<double> v) {
+  std::sort(v.begin(), v.end());
+  return v[v.size() / 2];
 }
 
 // Best time of runs of `work` that together take at least `budget` seconds.

@@ -78,45 +78,30 @@ void expect_raw(const std::vector<float>& got, const std::vector<double>& wanted
     EXPECT_NEAR(got[i], wanted[i], kBound * std::max(1.0, std::abs(wanted[i]))) << "item " << i;
 }
 
-TEST(GoldenTasks, Qwen3RerankerScoresAsItsModelCard) {
+// The cases of a recipe of rerank, by the tokenizer that each names.
+void expect_reranked(const std::string& recipe) {
   const Engine engine = words_engine();
-  const Tokenizer tokenizer = golden_tokenizer("plain");
   double most = 0;
-  for (const Json& c : golden().at("qwen3-reranker")) {
-    Json options = options_of(c, "qwen3-reranker");
+  for (const Json& c : golden().at(recipe)) {
+    const Tokenizer tokenizer = golden_tokenizer(c.value("tokenizer", "plain"));
+    Json options = options_of(c, recipe);
     const Strings documents = strings(golden().at("documents"));
-    const Task task =
-        rerank(engine, tokenizer, {c["query"].get<std::string>()}, documents, options);
+    const Strings query = {c["query"].get<std::string>()};
+    const Task task = rerank(engine, tokenizer, query, documents, options);
     run(task);
     most = std::max(most, farthest(values(task), c["scores"]));
     expect_prompts(task, c);
     options["raw"] = true;
-    const Task raw = rerank(engine, tokenizer, {c["query"].get<std::string>()}, documents, options);
+    const Task raw = rerank(engine, tokenizer, query, documents, options);
     expect_raw(values_after_run(raw), c["raw"]);
   }
   record("farthest", most);
   EXPECT_LE(most, kBound);
 }
 
-TEST(GoldenTasks, QueryLikelihoodIsTheMeanLogProb) {
-  const Engine engine = words_engine();
-  double most = 0;
-  for (const Json& c : golden().at("query-likelihood")) {
-    const Tokenizer tokenizer = golden_tokenizer(c["tokenizer"]);
-    Json options = options_of(c, "query-likelihood");
-    const Strings documents = strings(golden().at("documents"));
-    const Task task =
-        rerank(engine, tokenizer, {c["query"].get<std::string>()}, documents, options);
-    run(task);
-    most = std::max(most, farthest(values(task), c["scores"]));
-    expect_prompts(task, c);
-    options["raw"] = true;
-    const Task raw = rerank(engine, tokenizer, {c["query"].get<std::string>()}, documents, options);
-    expect_raw(values_after_run(raw), c["raw"]);
-  }
-  record("farthest", most);
-  EXPECT_LE(most, kBound);
-}
+TEST(GoldenTasks, Qwen3RerankerScoresAsItsModelCard) { expect_reranked("qwen3-reranker"); }
+
+TEST(GoldenTasks, QueryLikelihoodIsTheMeanLogProb) { expect_reranked("query-likelihood"); }
 
 // All queries in one task, each row as if it were alone.
 TEST(GoldenTasks, ManyQueriesAreRows) {
