@@ -2,6 +2,7 @@
 // this machine against float64, and rows alone against rows together.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <memory>
 #include <string>
@@ -361,6 +362,74 @@ TEST_P(RowOps, QkvStoresFiniteKeysAndValuesOnlyAndTellsOfOthers) {
   put_both(5, 3 * d, told[5] ? 0 : std::numeric_limits<float>::max());
   put_both(7, 3 * d, 3e38f);
   EXPECT_EQ(0, std::memcmp(pool.data(), want.data(), kv.page_bytes()));
+}
+
+// Rows that are split together share slots of a page; each gets the bits that it gets alone.
+TEST_P(RowOps, QkvOfManyRowsGivesTheBitsOfEachAlone) {
+  for (const bool whole : {false, true}) {
+    const KvLayout kv{kv_of(type()), 1, 2, 72};
+    const int32_t heads = 3, pages = 8;
+    const int64_t rows = 150, d = 72, width = (heads + 2 * 2) * d;
+    std::vector<float> x = random(rows * width, -3, 3);
+    const std::vector<float> norm = random(heads * d, 0.5f, 2), cos = random(rows * d / 2),
+                             sin = random(rows * d / 2);
+    for (const int64_t row : {4, 5, 70, 101, 149})  // a value of each, then a key
+      x[row * width + (heads + 2) * d + row % (2 * d)] = std::numeric_limits<float>::infinity();
+    x[33 * width + heads * d] = std::numeric_limits<float>::quiet_NaN();
+    std::vector<int32_t> positions;
+    std::vector<KvSlot> slots;
+    for (int32_t r = 0; r < rows; ++r) {
+      positions.push_back(r);
+      // The first slot is odd; a row goes nowhere, a slot stays free, and slots go down at the end.
+      const int32_t at = r < 60 ? r + 5 : r < 140 ? r + 6 : 300 - r;
+      slots.push_back(r == 20 ? KvSlot{-1, 0} : KvSlot{at / kPageTokens, at % kPageTokens});
+    }
+    slots[99] = {7, 4};
+    slots[100] = {6, 5};
+    const int64_t ldq = device_->act_ld(heads * d);
+    const size_t q_bytes = static_cast<size_t>(rows * ldq) * device_->act_bytes();
+    const size_t row_bytes = q_bytes / rows;
+    // Rows in steps of `each`.
+    const auto run = [&](int64_t each, std::byte* pool, std::byte* q) {
+      std::vector<bool> told;
+      for (int64_t begin = 0; begin < rows; begin += each) {
+        const auto from = static_cast<size_t>(begin), count = static_cast<size_t>(each);
+        StepArrays arrays;
+        arrays.rope_rows = std::span<const int32_t>(positions).subspan(from, count);
+        arrays.slots = std::span<const KvSlot>(slots).subspan(from, count);
+        arrays.heads = heads;
+        arrays.kv = kv;
+        arrays.pool = pool;
+        QkvArgs args;
+        args.qkv = x.data() + begin * width;
+        args.ld = width;
+        args.q_norm = args.k_norm = norm.data();
+        args.norm_whole_width = whole;
+        args.norm_eps = 1e-6f;
+        args.rotary_dim = 40;
+        args.cos = cos.data();
+        args.sin = sin.data();
+        args.q = {q + from * row_bytes, ldq};
+        const std::unique_ptr<ops::Step> step = device_->begin_step(arrays);
+        step->qkv(args);
+        const auto flags = step->not_finite();
+        told.insert(told.end(), flags.begin(), flags.end());
+      }
+      return told;
+    };
+    const size_t bytes = static_cast<size_t>(pages) * kv.page_bytes();
+    const std::vector<std::byte> zero(std::max(bytes, q_bytes));
+    Buffer alone(*device_, bytes), together(*device_, bytes), q_alone(*device_, q_bytes),
+        q_together(*device_, q_bytes);
+    for (Buffer* buffer : {&alone, &together}) device_->upload(buffer->data(), zero.data(), bytes);
+    for (Buffer* buffer : {&q_alone, &q_together})
+      device_->upload(buffer->data(), zero.data(), q_bytes);
+    const std::vector<bool> want = run(1, alone.data(), q_alone.data());
+    EXPECT_EQ(std::ranges::count(want, true), 6);
+    EXPECT_EQ(run(rows, together.data(), q_together.data()), want);
+    EXPECT_EQ(0, std::memcmp(together.data(), alone.data(), bytes));
+    EXPECT_EQ(0, std::memcmp(q_together.data(), q_alone.data(), q_bytes));
+  }
 }
 
 TEST_P(RowOps, CopyPagesCopiesTheFirstTokensOnly) {

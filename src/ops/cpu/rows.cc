@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "base/status.h"
 #include "ops/cpu/pack.h"
@@ -48,8 +49,8 @@ class HeadWriter {
   }
 
   float* vector() { return vector_; }
-  // Of all keys and values so far.
-  bool finite() const { return finite_; }
+  // Of all keys and values since the last call.
+  bool take_finite() { return std::exchange(finite_, true); }
 
   void to_activation(std::byte* out) {
     if (context_.act_is_bf16()) {
@@ -108,6 +109,23 @@ class HeadWriter {
     for (int64_t i = 0; i < d; ++i) out[i / 32 * (32 * kPageTokens) + i % 32 * 2] = rounded_[i];
   }
 
+  // The same of two bf16 values at an even slot and the one behind it, whose halves of 32 bits are
+  // written together: the first is kept, then the other one is brought.
+  void keep_value() {
+    round();
+    std::memcpy(kept_, rounded_, sizeof kept_);
+  }
+  void to_two_values(std::byte* block, int32_t slot) {
+    round();
+    auto* const out = reinterpret_cast<uint32_t*>(block) + slot / 2 * 32;
+    for (int64_t first = 0; first < kv_.head_dim; first += 32) {
+      uint32_t* const to = out + first * (kPageTokens / 2);
+      const int64_t count = std::min<int64_t>(32, kv_.head_dim - first);
+      for (int64_t i = 0; i < count; ++i)
+        to[i] = kept_[first + i] | uint32_t{rounded_[first + i]} << 16;
+    }
+  }
+
  private:
   // Into whole_, and the scale behind the numbers of the block.
   void quantise(int64_t rotation, std::byte* block, int32_t slot) {
@@ -147,16 +165,134 @@ class HeadWriter {
   bool finite_ = true;
   alignas(64) float vector_[kMaxHeadDim];
   alignas(64) uint16_t rounded_[kMaxHeadDim + 2];
+  alignas(64) uint16_t kept_[kMaxHeadDim + 2];
   alignas(64) float work_[kMaxHeadDim];
   alignas(64) int8_t whole_[kMaxHeadDim];
 };
 
-// q, k or v of one row: `heads` vectors that share how they are normed.
+// q, k or v of a row: `heads` vectors from a column of the projection on, which share how they are
+// normed.
 struct Part {
-  const float* x;
+  int64_t column;
   int64_t heads;
   const float* norm;  // null: none
   bool rotate;
+};
+
+// What qkv() does with a few rows. One head of all rows after the other: the slots of neighbours
+// share cache lines, which stay in L1 for as many.
+class RowSplitter {
+ public:
+  static constexpr int64_t kMaxRows = kPageTokens;
+  static_assert(kMaxRows >= kRowsPerTask);
+
+  RowSplitter(const CpuContext& context, const StepArrays& step, const QkvArgs& args, int64_t begin,
+              int64_t end)
+      : kernels_(context.kernels->rows),
+        context_(context),
+        step_(step),
+        kv_(step.kv),
+        args_(args),
+        begin_(begin),
+        end_(end),
+        writer_(context, step.kv) {}
+
+  void queries() {
+    const Part part{0, step_.heads, args_.q_norm, true};
+    find_whole_scales(part);
+    for (int64_t h = 0; h < part.heads; ++h)
+      for (int64_t row = begin_; row < end_; ++row) {
+        bring(part, h, row);
+        writer_.to_activation(args_.q.data +
+                              static_cast<size_t>(row * args_.q.ld + h * kv_.head_dim) *
+                                  context_.act_bytes());
+      }
+  }
+
+  // Calls mark(row) for one with a key that is not finite; so does values().
+  template <typename Mark>
+  void keys(const Mark& mark) {
+    const Part part{step_.heads * kv_.head_dim, kv_.kv_heads, args_.k_norm, true};
+    find_whole_scales(part);
+    for (int64_t h = 0; h < part.heads; ++h)
+      for (int64_t row = begin_; row < end_; ++row) {
+        const KvSlot slot = slot_of(row);
+        if (slot.page < 0) continue;
+        bring(part, h, row);
+        writer_.to_key(step_.pool + kv_.key_offset(slot.page, args_.layer, h), slot.slot);
+        if (!writer_.take_finite()) mark(row);
+      }
+  }
+
+  template <typename Mark>
+  void values(const Mark& mark) {
+    const Part part{(step_.heads + kv_.kv_heads) * kv_.head_dim, kv_.kv_heads, nullptr, false};
+    for (int64_t h = 0; h < part.heads; ++h)
+      for (int64_t row = begin_; row < end_; ++row) {
+        const KvSlot slot = slot_of(row);
+        if (slot.page < 0) continue;
+        std::byte* const block = step_.pool + kv_.value_offset(slot.page, args_.layer, h);
+        bring(part, h, row);
+        if (!two_values(row)) {
+          writer_.to_value(block, slot.slot);
+        } else {
+          writer_.keep_value();
+          if (!writer_.take_finite()) mark(row);
+          bring(part, h, ++row);
+          writer_.to_two_values(block, slot.slot);
+        }
+        if (!writer_.take_finite()) mark(row);
+      }
+  }
+
+ private:
+  KvSlot slot_of(int64_t row) const { return step_.slots[static_cast<size_t>(row)]; }
+
+  // Do the values of this row and the next one lie together?
+  bool two_values(int64_t row) const {
+    if (kv_.type != KvType::kBf16 || row + 1 == end_) return false;
+    const KvSlot slot = slot_of(row), next = slot_of(row + 1);
+    return slot.slot % 2 == 0 && next.page == slot.page && next.slot == slot.slot + 1;
+  }
+
+  const float* vector(const Part& part, int64_t h, int64_t row) const {
+    return static_cast<const float*>(args_.qkv) + row * args_.ld + part.column + h * kv_.head_dim;
+  }
+
+  void find_whole_scales(const Part& part) {
+    if (part.norm == nullptr || !args_.norm_whole_width) return;
+    for (int64_t row = begin_; row < end_; ++row)
+      whole_scales_[row - begin_] =
+          inverse_rms(kernels_, vector(part, 0, row), part.heads * kv_.head_dim, args_.norm_eps);
+  }
+
+  // A head vector, normed and rotated, into the writer.
+  void bring(const Part& part, int64_t h, int64_t row) {
+    const int64_t position = step_.rope_rows[static_cast<size_t>(row)];
+    HeadArgs head;
+    head.x = vector(part, h, row);
+    head.head_dim = kv_.head_dim;
+    head.rotary_dim = part.rotate ? args_.rotary_dim : 0;
+    head.cos = args_.cos + position * (args_.rotary_dim / 2);
+    head.sin = args_.sin + position * (args_.rotary_dim / 2);
+    head.out = writer_.vector();
+    if (part.norm != nullptr) {
+      const bool whole = args_.norm_whole_width;
+      head.weight = whole ? part.norm + h * kv_.head_dim : part.norm;
+      head.scale = whole ? whole_scales_[row - begin_]
+                         : inverse_rms(kernels_, head.x, kv_.head_dim, args_.norm_eps);
+    }
+    kernels_.head(head);
+  }
+
+  const RowKernels& kernels_;
+  const CpuContext& context_;
+  const StepArrays& step_;
+  const KvLayout& kv_;
+  const QkvArgs& args_;
+  const int64_t begin_, end_;
+  HeadWriter writer_;
+  float whole_scales_[kMaxRows];
 };
 
 }  // namespace
@@ -264,51 +400,20 @@ void CpuDevice::soft_cap(float* x, int64_t ld, int64_t rows, int64_t n, float ca
 }
 
 void CpuStep::qkv(const QkvArgs& args) {
-  const KvLayout& kv = arrays_.kv;
-  PREFIX_CHECK(kv.type == context_.types.kv);
+  PREFIX_CHECK(arrays_.kv.type == context_.types.kv);
   PREFIX_CHECK(arrays_.slots.size() == arrays_.rope_rows.size());
-  PREFIX_CHECK(args.rotary_dim % 2 == 0 && args.rotary_dim <= kv.head_dim);
-  const RowKernels& kernels = context_.kernels->rows;
-  const int32_t heads = arrays_.heads;
-  const int64_t d = kv.head_dim;
-  over_rows(context_, static_cast<int64_t>(arrays_.slots.size()), [&](int64_t row) {
-    const int64_t position = arrays_.rope_rows[static_cast<size_t>(row)];
-    const KvSlot slot = arrays_.slots[static_cast<size_t>(row)];
-    HeadWriter writer(context_, kv);
-    // Calls write(head) after each vector of the part has been brought into the writer.
-    const auto each_head = [&](const Part& part, auto&& write) {
-      HeadArgs head;
-      head.head_dim = d;
-      head.rotary_dim = part.rotate ? args.rotary_dim : 0;
-      head.cos = args.cos + position * (args.rotary_dim / 2);
-      head.sin = args.sin + position * (args.rotary_dim / 2);
-      head.out = writer.vector();
-      if (part.norm != nullptr && args.norm_whole_width)
-        head.scale = inverse_rms(kernels, part.x, part.heads * d, args.norm_eps);
-      for (int64_t h = 0; h < part.heads; ++h) {
-        head.x = part.x + h * d;
-        if (part.norm != nullptr) {
-          head.weight = args.norm_whole_width ? part.norm + h * d : part.norm;
-          if (!args.norm_whole_width) head.scale = inverse_rms(kernels, head.x, d, args.norm_eps);
-        }
-        kernels.head(head);
-        write(h);
-      }
-    };
-    const float* const x = static_cast<const float*>(args.qkv) + row * args.ld;
-    each_head({x, heads, args.q_norm, true}, [&](int64_t h) {
-      writer.to_activation(args.q.data +
-                           static_cast<size_t>(row * args.q.ld + h * d) * context_.act_bytes());
-    });
-    if (slot.page < 0) return;
-    const float* const k = x + heads * d;
-    each_head({k, kv.kv_heads, args.k_norm, true}, [&](int64_t h) {
-      writer.to_key(arrays_.pool + kv.key_offset(slot.page, args.layer, h), slot.slot);
-    });
-    each_head({k + kv.kv_heads * d, kv.kv_heads, nullptr, false}, [&](int64_t h) {
-      writer.to_value(arrays_.pool + kv.value_offset(slot.page, args.layer, h), slot.slot);
-    });
-    if (!writer.finite()) not_finite_[static_cast<size_t>(row)] = 1;
+  PREFIX_CHECK(args.rotary_dim % 2 == 0 && args.rotary_dim <= arrays_.kv.head_dim);
+  const auto mark = [&](int64_t row) { not_finite_[static_cast<size_t>(row)] = 1; };
+  const auto rows = static_cast<int64_t>(arrays_.slots.size());
+  // A page is best written by one thread, because its tokens share cache lines.
+  const bool many = rows >= 2 * RowSplitter::kMaxRows * context_.threads->count();
+  const int64_t each = many ? RowSplitter::kMaxRows : kRowsPerTask;
+  context_.threads->run((rows + each - 1) / each, [&](int64_t task, int) {
+    const int64_t begin = task * each;
+    RowSplitter splitter(context_, arrays_, args, begin, std::min(rows, begin + each));
+    splitter.queries();
+    splitter.keys(mark);
+    splitter.values(mark);
   });
 }
 
