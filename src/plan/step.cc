@@ -248,7 +248,7 @@ void StepBuilder::add_runs(NodeId id, int32_t row_begin, int32_t row_end, const 
   const Node& n = tree_.node(id);
   if (n.length == 0) return;
   const Mark& m = marks_[id];
-  const int32_t own_begin = std::max(row_begin, m.row_begin);
+  int32_t own_begin = std::max(row_begin, m.row_begin);
   const int32_t own_end = std::min(row_end, m.own_end);
   const int32_t below_begin = std::max(row_begin, m.own_end);
   const int32_t below_end = std::min(row_end, m.subtree_end);
@@ -269,6 +269,16 @@ void StepBuilder::add_runs(NodeId id, int32_t row_begin, int32_t row_end, const 
     }
     attention.runs.push_back({m.page_begin + from, first_block + from, to - from, begin, end});
   };
+  // A row that is computed once more may lie far before the next one, and pages that neither of them
+  // sees may be hollow: no run goes over them.
+  const int32_t extras_end = m.row_begin + m.extra_end - m.extra_begin;
+  for (int32_t row = own_begin; tree_.window() > 0 && row < std::min(extras_end, own_end - 1);
+       ++row) {
+    const int32_t end = last_key(plan, attention, row) / kPageTokens + 1;
+    if (first_key(plan, attention.window, row + 1, row + 2) / kPageTokens <= end) continue;
+    add(0, end - first_block, own_begin, row + 1);
+    own_begin = row + 1;
+  }
   const int32_t common = std::min(whole, own);
   add(0, common, own_begin, below_end);
   add(common, own, own_begin, own_end);

@@ -383,5 +383,91 @@ TEST_F(SchedulerTest, NoCountOfTokensIsNegative) {
   EXPECT_EQ(job->result(2).usage.computed, 1);
 }
 
+// --- a generation whose path others have gone before it ------------------------------------------
+
+// A model with a window of 70. A generation that fits into the pool runs through the path of one
+// that does not: that one is ahead, holds its path, and has given back the pages behind its window.
+struct OvertakenGeneration : SchedulerTest {
+  static constexpr size_t kPrompt = 100;
+  static constexpr int32_t kMore = 60;
+
+  OvertakenGeneration() {
+    open(checkpoint, 60, 2048, 70);
+    const auto job = submit({generate(text(1, kPrompt), 500)});
+    finish_all();
+    all = job->spec(0).tokens;
+    all.insert(all.end(), job->result(0).tokens.begin(), job->result(0).tokens.end());
+    open(checkpoint, 20, 64, 70);
+    behind = submit({generate(text(1, kPrompt), kMore)});
+    while (generated(*behind) == 0) step();
+    ahead = submit({generate(all, 100)});
+    step();
+  }
+  // Steps until the generation has a root of its own, or has ended.
+  void run_into_it() {
+    for (int i = 0; i < 200 && roots() == 1 && !behind->done(); ++i) step();
+  }
+  int roots() const {
+    int count = 0;
+    for (NodeId id = 0; id < tree->node_limit(); ++id) {
+      const Node& n = tree->node(id);
+      if (n.root >= 0 && n.parent == kNoNode) ++count;
+    }
+    return count;
+  }
+
+  const TinyCheckpoint checkpoint{[] {
+    tools::CheckpointShape shape;
+    shape.architecture = "mistral";
+    shape.windows = "ss";
+    shape.window = 70;
+    return shape;
+  }()};
+  std::vector<int32_t> all;  // the prompt and what follows it
+  std::shared_ptr<Job> behind, ahead;
+};
+
+TEST_F(OvertakenGeneration, IsComputedOnceMoreByItself) {
+  run_into_it();
+  ASSERT_EQ(roots(), 2);
+  EXPECT_FALSE(behind->done() || ahead->done());
+  const size_t before = generated(*behind);
+  EXPECT_GT(before, 10u);
+  EXPECT_LT(before, static_cast<size_t>(kMore));
+  tree->check();
+  // All its tokens again, in steps, and no token twice.
+  for (int i = 0; i < 2; ++i) step();
+  EXPECT_LE(generated(*behind), before + 1);
+  tree->check();
+  finish_all();
+  const RequestResult& result = behind->result(0);
+  EXPECT_EQ(result.status, Code::kOk) << result.message;
+  ASSERT_EQ(result.tokens.size(), static_cast<size_t>(kMore));
+  EXPECT_TRUE(std::equal(result.tokens.begin(), result.tokens.end(), all.begin() + kPrompt));
+  EXPECT_EQ(ahead->result(0).status, Code::kOk) << ahead->result(0).message;
+  EXPECT_EQ(result.usage.generated, kMore);
+  EXPECT_EQ(result.usage.cached + result.usage.shared + result.usage.computed,
+            static_cast<int64_t>(kPrompt));
+  // What it took by itself is nobody's afterwards.
+  EXPECT_EQ(roots(), 1);
+  EXPECT_EQ(pool->bands() + pool->sliding_pages(), 0);
+  tree->check();
+  tree->trim(0);
+  EXPECT_EQ(tree->token_count(), 0);
+  EXPECT_EQ(pool->available(), 20);
+}
+
+TEST_F(OvertakenGeneration, GivesAllBackWhenItIsCancelled) {
+  run_into_it();
+  ASSERT_EQ(roots(), 2);
+  behind->cancel();
+  step();
+  EXPECT_EQ(behind->result(0).status, Code::kCancelled);
+  EXPECT_EQ(roots(), 1);
+  tree->check();
+  finish_all();
+  EXPECT_EQ(ahead->result(0).status, Code::kOk) << ahead->result(0).message;
+}
+
 }  // namespace
 }  // namespace prefix
