@@ -108,6 +108,30 @@ def quantised(config: dict, parts: dict) -> bytes:
     return struct.pack("<H", len(text)) + text + struct.pack("<Q", len(names)) + names + data
 
 
+def adapters() -> dict:
+    """Of the model in fuzz_adapter.cc: two layers, hidden 8, two heads of 4 and one of keys, intermediate 12."""
+    sizes = {"self_attn.q_proj": (8, 8), "self_attn.k_proj": (4, 8), "self_attn.v_proj": (4, 8), "self_attn.o_proj": (8, 8),
+             "mlp.gate_proj": (12, 8), "mlp.up_proj": (12, 8), "mlp.down_proj": (8, 12)}
+
+    def pairs(*modules: str, rank: int = 2, dtype: str = "BF16", layers: int = 1, start: str = "model.") -> dict:
+        return {f"base_model.model.{start}layers.{layer}.{module}.lora_{part}.weight": (dtype, shape)
+                for layer in range(layers) for module in modules
+                for part, shape in (("A", [rank, sizes[module][1]]), ("B", [sizes[module][0], rank]))}
+
+    plain = {"peft_type": "LORA", "r": 2, "lora_alpha": 4, "bias": "none", "task_type": "CAUSAL_LM", "inference_mode": True}
+    return {
+        "all": quantised({**plain, "target_modules": [module.split(".")[1] for module in sizes]}, pairs(*sizes)),
+        "f32": quantised({**plain, "target_modules": "all-linear"}, pairs("self_attn.q_proj", dtype="F32", layers=2)),
+        "root_scaled": quantised({**plain, "use_rslora": True, "target_modules": None}, pairs("mlp.down_proj", dtype="F16")),
+        "patterns": quantised({**plain, "rank_pattern": {"q_proj": 3}, "alpha_pattern": {"layers.0.self_attn.q_proj": 1.5}},
+                              pairs("self_attn.q_proj", rank=3)),
+        "no_model": quantised({**plain, "r": 1}, pairs("mlp.gate_proj", rank=1, start="")),
+        "half": quantised(plain, dict([next(iter(pairs("mlp.up_proj").items()))])),
+        "dora": quantised({**plain, "use_dora": True}, pairs("mlp.up_proj")),
+        "other_kind": quantised({"peft_type": "IA3"}, {}),
+    }
+
+
 def all_quantised() -> dict:
     def compressed(form: str, **weights) -> dict:
         return {"quant_method": "compressed-tensors", "format": form, "ignore": ["lm_head"],
@@ -457,7 +481,7 @@ def traces() -> dict:
 
 
 TARGETS = {
-    "cache_sim": operations, "chat": chats, "config": configs, "disk_page": disk_pages, "gguf": ggufs,
+    "adapter": adapters, "cache_sim": operations, "chat": chats, "config": configs, "disk_page": disk_pages, "gguf": ggufs,
     "json": lambda: {"all": b'{"a":[1,-2,3.5e7,true,false,null,"x\\u00e9\\n\\ud83d\\ude00"],"b":{"c":[],"d":{}}}',
                      "numbers": b"[[[[1]]],18446744073709551615,-9223372036854775808,1e300,0.1,-0]"},
     "quantised": all_quantised, "recipe": recipes, "redis": redis, "requests": requests, "safetensors": all_safetensors,

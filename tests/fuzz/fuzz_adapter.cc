@@ -1,0 +1,7 @@
+#include "adapter_target.h"
+
+namespace prefix::fuzz {
+
+void run_adapter(Input input) { adapter(bytes_of(input)); }
+
+}  // namespace prefix::fuzz
