@@ -218,8 +218,8 @@ class OptionMethods {
     return std::move(self().set("require_salt", value, error));
   }
   /* Whether tokens see those behind them; auto = as the model's files say. bidirectional embeds
-   * and classifies only, shares nothing, and takes texts of at most `rows` tokens. One of auto,
-   * causal, bidirectional. Default auto. Of engines. */
+   * and classifies only, keeps whole texts, and takes texts of at most `rows` tokens. One of
+   * auto, causal, bidirectional. Default auto. Of engines. */
   Options& attention(std::string_view value, prefix_error* error = nullptr) & {
     return self().set("attention", value, error);
   }

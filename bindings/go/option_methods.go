@@ -106,7 +106,7 @@ func (o Options) CacheEventTokens(value int) Options { return o.with("cache_even
 func (o Options) RequireSalt(value bool) Options { return o.with("require_salt", value) }
 
 // Attention is option attention: whether tokens see those behind them; auto = as the model's files say. bidirectional
-// embeds and classifies only, shares nothing, and takes texts of at most `rows` tokens. One of auto, causal,
+// embeds and classifies only, keeps whole texts, and takes texts of at most `rows` tokens. One of auto, causal,
 // bidirectional. Default auto. Of engines.
 func (o Options) Attention(value string) Options { return o.with("attention", value) }
 

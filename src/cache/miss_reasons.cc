@@ -25,6 +25,19 @@ uint64_t in_namespace(uint64_t hash, int32_t name_space) {
 
 constexpr uint64_t kStart = 0x2545f4914f6cdd1du;
 
+// Of a whole text, apart from those of pages.
+uint64_t text_hash(std::span<const int32_t> tokens) {
+  int32_t page[kPageTokens] = {};
+  page[0] = static_cast<int32_t>(tokens.size());
+  uint64_t hash = chain(~kStart, page);
+  for (size_t at = 0; at < tokens.size(); at += kPageTokens) {
+    const auto piece = tokens.subspan(at, std::min<size_t>(kPageTokens, tokens.size() - at));
+    std::fill(std::ranges::copy(piece, page).out, std::end(page), 0);
+    hash = chain(hash, page);
+  }
+  return hash;
+}
+
 }  // namespace
 
 MissReasons::Entry* MissReasons::find(uint64_t hash) {
@@ -40,27 +53,49 @@ void MissReasons::count(int32_t name_space, std::span<const int32_t> tokens, int
   int32_t counted = matched;
   for (int32_t b = 0; b < pages; ++b) {
     hash = chain(hash, tokens.data() + b * kPageTokens);
-    const uint64_t own = in_namespace(hash, name_space);
     const int32_t end = (b + 1) * kPageTokens;
     if (end > matched) {
-      if (const Entry* here = find(own)) {
-        reason = here->made_room ? &counts_.budget : &counts_.evicted;
-      } else if (const Entry* anywhere = find(hash);
-                 anywhere && anywhere->name_space != name_space) {
-        reason = &counts_.name_space;
-      } else {
-        reason = &counts_.first_seen;
-      }
+      reason = &reason_of(hash, name_space);
       *reason += end - counted;
       counted = end;
     }
-    place(own) = {own, name_space, false};
-    place(hash) = {hash, name_space, false};
+    see(hash, name_space);
   }
   *reason += n - counted;  // what does not fill a page goes with the page before it
 }
 
+void MissReasons::count_whole(int32_t name_space, std::span<const int32_t> tokens, bool found) {
+  const uint64_t hash = text_hash(tokens);
+  if (!found) reason_of(hash, name_space) += static_cast<int64_t>(tokens.size());
+  see(hash, name_space);
+}
+
+int64_t& MissReasons::reason_of(uint64_t hash, int32_t name_space) {
+  if (const Entry* here = find(in_namespace(hash, name_space)))
+    return here->made_room ? counts_.budget : counts_.evicted;
+  const Entry* anywhere = find(hash);
+  return anywhere && anywhere->name_space != name_space ? counts_.name_space : counts_.first_seen;
+}
+
+void MissReasons::see(uint64_t hash, int32_t name_space) {
+  const uint64_t own = in_namespace(hash, name_space);
+  place(own) = {own, name_space, false};
+  place(hash) = {hash, name_space, false};
+}
+
+void MissReasons::text_made_room(const Tree& tree, NodeId id) {
+  std::vector<int32_t> tokens(static_cast<size_t>(tree.node(id).end()));
+  for (NodeId up = id; tree.node(up).length > 0; up = tree.node(up).parent)
+    std::ranges::copy(tree.tokens(tree.node(up)), tokens.begin() + tree.node(up).start);
+  if (Entry* e = find(in_namespace(text_hash(tokens), tree.name_space(tree.node(id)))))
+    e->made_room = true;
+}
+
 void MissReasons::made_room(const Tree& tree, NodeId id, int32_t from) {
+  if (tree.whole()) {
+    text_made_room(tree, id);
+    return;
+  }
   path_.clear();
   for (NodeId up = id; tree.node(up).length > 0; up = tree.node(up).parent) path_.push_back(up);
   const int32_t name_space = tree.name_space(tree.node(id));

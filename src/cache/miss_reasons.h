@@ -6,7 +6,7 @@
 //
 // A table remembers the last 65,536 pages that were asked for, with and without their namespace, as
 // hashes: a page that it lost, or whose place another one took, counts as never seen. The tree does
-// not depend on it.
+// not depend on it. Where only whole texts are found again, a text stands there for all its pages.
 #pragma once
 
 #include <array>
@@ -33,6 +33,8 @@ class MissReasons {
 
   // A request comes whose first `matched` tokens the tree has.
   void count(int32_t name_space, std::span<const int32_t> tokens, int32_t matched);
+  // The same where all of them are there or none is of use.
+  void count_whole(int32_t name_space, std::span<const int32_t> tokens, bool found);
   void count_again(int64_t tokens) { counts_.granularity += tokens; }
   void count_state(int64_t tokens) { counts_.state += tokens; }
   // Tokens [from, computed) of a node are about to make room.
@@ -49,6 +51,9 @@ class MissReasons {
     bool made_room = false;
   };
   Entry* find(uint64_t hash);
+  int64_t& reason_of(uint64_t hash, int32_t name_space);
+  void see(uint64_t hash, int32_t name_space);
+  void text_made_room(const Tree& tree, NodeId id);
   Entry& place(uint64_t hash) { return table_[hash >> 48]; }
 
   std::vector<Entry> table_;

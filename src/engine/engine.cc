@@ -35,7 +35,7 @@ Engine::Engine(const ModelSource& source, const Options& options, const LoadProg
   check_options(options);
   ModelFiles files = open_model(source);
   apply_attention(options, files.config);
-  if (files.config.bidirectional) share_nothing();
+  if (files.config.bidirectional) refuse_tiers();
   ops::DeviceOptions device_options = device_options_of(options);
   threads_ = device_options.threads = engine_threads(options);
   device_ = ops::make_device(device_options);
@@ -81,13 +81,13 @@ Engine::Engine(const ModelSource& source, const Options& options, const LoadProg
 
 Engine::~Engine() { shutdown(0); }
 
-// Where tokens see those behind them, no two texts have a key in common.
-void Engine::share_nothing() {
+// Where tokens see those behind them, no two texts have a key in common, so there are no pages that
+// tiers could have.
+void Engine::refuse_tiers() const {
   for (const char* tier : {"cache_disk", "cache_store"})
     if (!options_.get(tier).empty())
       fail(Code::kInvalidArgument, "option ", tier, " is ", quote(options_.get(tier)),
-           "; attention of this model is bidirectional, so nothing is kept for other texts");
-  options_.set("sharing", "false");
+           "; attention of this model is bidirectional, so no keys are kept for other texts");
 }
 
 // The memory of a GPU is divided when the engine is made: what steps need first, then the pool. No
@@ -337,6 +337,7 @@ TreeOptions Engine::tree_options() const {
   // A page has the keys of all layers: those before a window can go when every layer has it.
   const std::vector<int32_t> windows = model_->windows();
   if (!hybrid && !c.bidirectional && windows.size() == 1) tree.window = windows.front();
+  tree.whole = c.bidirectional;
   return tree;
 }
 

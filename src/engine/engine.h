@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/input_folder.h"
 #include "base/sha256.h"
 #include "cache/namespaces.h"
 #include "cache/snapshot.h"
@@ -79,9 +80,12 @@ class Engine {
   int64_t close_namespace(int32_t name_space);
   int32_t namespace_count();  // that are open
 
-  // Loads a PEFT directory on the calling thread while the engine goes on; a name that was there
-  // stands for it from then on. Throws what open_adapter() and Model::load_adapter() do.
-  void load_adapter(const std::string& name, const std::string& path);
+  // Loads the files of a PEFT directory on the calling thread while the engine goes on; a name that
+  // was there stands for it from then on. Throws what open_adapter() and Model::load_adapter() do.
+  void load_adapter(const std::string& name, const InputFolder& folder);
+  void load_adapter(const std::string& name, const std::string& path) {
+    load_adapter(name, Directory(path));
+  }
   // Requests that were submitted keep it until they end. Throws kNotFound.
   void unload_adapter(const std::string& name);
   // The namespace in which requests of this one with the adapter run, made when it is new.
@@ -137,7 +141,7 @@ class Engine {
   // Runs f under the lock while no step is being computed; the next one waits.
   void run_exclusive(const std::function<void()>& f);
 
-  int32_t usable_tokens(const Match& match, bool lasting = false) const;
+  int32_t usable_tokens(const Match& match, size_t length, bool lasting = false) const;
 
   SnapshotCache snapshot_cache();
 
@@ -170,7 +174,7 @@ class Engine {
   void adapt(RequestSpec& spec);
   int32_t adapter_of(int32_t name_space);
   int64_t take_memory(int64_t page_bytes);
-  void share_nothing();
+  void refuse_tiers() const;
   void fill_info(const std::string& source_name);
 
   Options options_;

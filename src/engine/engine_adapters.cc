@@ -9,7 +9,7 @@
 
 namespace prefix {
 
-void Engine::load_adapter(const std::string& name, const std::string& path) {
+void Engine::load_adapter(const std::string& name, const InputFolder& folder) {
   if (name.empty()) fail(Code::kInvalidArgument, "the name of an adapter is empty");
   // Nothing is freed while adapters are being loaded.
   struct Load {
@@ -26,7 +26,7 @@ void Engine::load_adapter(const std::string& name, const std::string& path) {
     }
   } load(*this);
 
-  const AdapterFiles files = open_adapter(Directory(path));
+  const AdapterFiles files = open_adapter(folder);
   const std::string part = adapter_part(files.digest);
   AdapterNames::Entry entry;
   entry.part = part;
@@ -58,7 +58,7 @@ void Engine::load_adapter(const std::string& name, const std::string& path) {
       throw;
     }
   }
-  log_message(LogLevel::kInfo, cat("loaded adapter ", quote(name), " from ", quote_path(path), ": ",
+  log_message(LogLevel::kInfo, cat("loaded adapter ", quote(name), " from ", folder.name(), ": ",
                                    adapter->matrices(), " matrices, ", adapter->bytes(), " bytes"));
 }
 

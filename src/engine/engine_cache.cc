@@ -75,8 +75,9 @@ void Engine::free_closed_namespaces() {
 
 // Of what matched, as far as a request can go on from: of a model with recurrent layers the deepest
 // state; with a window the deepest place before which the keys of a window are, `lasting`: and stay
-// while the path is held.
-int32_t Engine::usable_tokens(const Match& match, bool lasting) const {
+// while the path is held; of a bidirectional model all `length` tokens, or none.
+int32_t Engine::usable_tokens(const Match& match, size_t length, bool lasting) const {
+  if (info_.bidirectional && static_cast<size_t>(match.matched) != length) return 0;
   if (info_.recurrent_layers == 0) return tree_->resumable(match.node, match.computed, lasting);
   const NodeId state = tree_->state_at(match.node, match.computed);
   return state == kNoNode ? 0 : tree_->node(state).end();
@@ -93,7 +94,7 @@ std::vector<CacheInfo> Engine::cache_lookup(int32_t name_space,
   for (size_t i = 0; i < prompts.size(); ++i) {
     for (const NodeId root : roots) {
       const Match m = tree_->match(root, prompts[i]);
-      const int32_t cached = usable_tokens(m);
+      const int32_t cached = usable_tokens(m, prompts[i].size());
       if (cached >= found[i].cached_tokens) found[i] = {cached, m.matched - m.computed};
     }
   }
@@ -124,7 +125,7 @@ CachePin Engine::cache_pin(int32_t name_space, const int32_t* tokens, size_t n, 
   int32_t best = 0;
   for (NodeId root : scheduler_->roots().roots_of(name_space)) {
     const Match m = tree_->match(root, {tokens, n});
-    if (const int32_t usable = usable_tokens(m, true); usable > best) {
+    if (const int32_t usable = usable_tokens(m, n, true); usable > best) {
       path = m.node;
       best = usable;
     }
@@ -190,7 +191,10 @@ std::string Engine::tree_json() {
 
 void Engine::require_events() const {
   if (!events_)
-    fail(Code::kMisuse, "the engine keeps no events; create it with option cache_events");
+    fail(Code::kMisuse, info_.bidirectional
+                            ? "attention of this model is bidirectional, so no prefix of a text is "
+                              "cached that events could tell of"
+                            : "the engine keeps no events; create it with option cache_events");
 }
 
 CacheEvent Engine::read_event(int64_t from) {
@@ -234,6 +238,10 @@ SnapshotCache Engine::snapshot_cache() {
   require_open();
   if (!options_.get_bool("sharing"))
     fail(Code::kMisuse, "the engine shares nothing (option sharing), so there is no cache");
+  if (info_.bidirectional)
+    fail(Code::kMisuse,
+         "attention of this model is bidirectional; a snapshot has keys and values, ",
+         "and none are kept of its texts");
   if (!options_.get_bool("cache"))
     fail(Code::kMisuse, "the engine keeps nothing (option cache), so there is no cache");
   const auto page_bytes = static_cast<uint64_t>(kv_->layout().page_bytes());
@@ -267,7 +275,7 @@ void Engine::watch_tree() {
   if (!options_.get_bool("sharing")) return;
   const int64_t capacity = options_.get_int("cache_events");
   const auto event_tokens = static_cast<int32_t>(options_.get_int("cache_event_tokens"));
-  if (capacity > 0) {
+  if (capacity > 0 && !model_->config().bidirectional) {
     events_ = std::make_unique<CacheEvents>(*tree_, *keys_, *pages_, static_cast<size_t>(capacity),
                                             event_tokens, model_->state_layout().layers > 0, now_);
     fingerprint();  // now, not in the middle of a request

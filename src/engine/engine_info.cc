@@ -58,7 +58,7 @@ EngineStats Engine::stats() {
   s.miss_granularity = misses.granularity;
   s.miss_state = misses.state;
   s.states = static_cast<int64_t>(tree_->state_count());
-  s.state_bytes = s.states * info_.state_bytes;
+  s.state_bytes = tree_->state_page_count() * page_bytes;
   s.state_evictions = tree_->state_evictions();
   s.metadata_bytes =
       static_cast<int64_t>(tree_->metadata_bytes() + pages_->metadata_bytes() +

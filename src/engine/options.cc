@@ -85,7 +85,7 @@ constexpr OptionInfo kTable[] = {
      "Refuse requests whose namespace has no salt, so that nothing is shared by mistake."},
     {"attention", T::kString, S::kEngine, "auto", 0, 0, "auto|causal|bidirectional",
      "Whether tokens see those behind them; auto = as the model's files say. bidirectional embeds "
-     "and classifies only, shares nothing, and takes texts of at most `rows` tokens."},
+     "and classifies only, keeps whole texts, and takes texts of at most `rows` tokens."},
     {"sharing", T::kBool, S::kEngine, "true", 0, 0, "",
      "Compute and store shared prefixes once; false = every request on its own (to compare)."},
     {"rows", T::kInt, S::kEngine, "2048", 1, 65536, "",

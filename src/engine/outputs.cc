@@ -36,9 +36,14 @@ const Sampler& sampler_of(const Output& output) {
 
 }  // namespace
 
-void Heads::compute(ops::Step& step, std::vector<Output>& outputs) {
+void Heads::compute(ops::Step* step, std::vector<Output>& outputs) {
   std::vector<Output*> full, ids, embeddings;
+  pooled_.clear();
   for (Output& o : outputs) {
+    if (o.row == Output::kKept) {
+      pooled_.push_back(&o);
+      continue;
+    }
     switch (o.request->spec().task) {
       case Task::kLogits:
         ids.push_back(&o);
@@ -50,9 +55,10 @@ void Heads::compute(ops::Step& step, std::vector<Output>& outputs) {
         full.push_back(&o);
     }
   }
-  if (!full.empty()) compute_full(step, full);
-  if (!ids.empty()) compute_ids(step, ids);
-  if (!embeddings.empty()) compute_embeddings(step, embeddings);
+  if (!full.empty()) compute_full(*step, full);
+  if (!ids.empty()) compute_ids(*step, ids);
+  if (!embeddings.empty()) compute_embeddings(*step, embeddings);
+  finish_pooled();
 }
 
 // --- scores and tokens ---------------------------------------------------------------------------
@@ -206,6 +212,12 @@ size_t Heads::embedding_width(const RequestSpec& spec) const {
 void Heads::pool(Output& output, std::span<const float> hidden) {
   output.values.assign(hidden.begin(), hidden.end());
   pooled_.push_back(&output);
+  const RunningRequest& request = *output.request;
+  if (request.text_root == kNoNode) return;
+  TextRows& rows = output.request->sequences[output.sequence].rows;
+  rows.positions.push_back(request.spec().pooling == Pooling::kMean ? TextRows::kMean
+                                                                    : output.position);
+  rows.rows.insert(rows.rows.end(), hidden.begin(), hidden.end());
 }
 
 // Truncated to the wanted dimensions first, normalised afterwards (Matryoshka embeddings).
@@ -260,7 +272,6 @@ void Heads::add_means(std::span<Output* const> outputs, const float* rows) {
 }
 
 void Heads::compute_embeddings(ops::Step& step, std::vector<Output*>& outputs) {
-  pooled_.clear();
   std::vector<Output*> means;  // each sequence's in the order of its positions
   for (Output* o : outputs)
     if (o->request->spec().pooling == Pooling::kMean) means.push_back(o);
@@ -274,6 +285,10 @@ void Heads::compute_embeddings(ops::Step& step, std::vector<Output*>& outputs) {
     if (o->request->spec().pooling != Pooling::kMean)
       pool(*o, {all + static_cast<size_t>(o->selected) * hidden, hidden});
   add_means(means, all);
+}
+
+// From final hidden states to what is asked for.
+void Heads::finish_pooled() {
   std::vector<std::vector<float>*> dense;
   for (Output* o : pooled_)
     if (o->request->spec().goes_dense(model_.config().dense_of_tokens)) dense.push_back(&o->values);

@@ -17,10 +17,12 @@ namespace prefix {
 
 // One row read by one sequence.
 struct Output {
+  static constexpr int32_t kKept = -1;
+
   RunningRequest* request = nullptr;
   size_t sequence = 0;
   int32_t position = 0;
-  int32_t row = 0;
+  int32_t row = 0;       // kKept: `values` has it, and no step computes it
   int32_t selected = 0;  // index among the selected rows of its head
   // Filled by compute():
   Sampled sampled;            // generate
@@ -33,9 +35,9 @@ struct Output {
 class Heads {
  public:
   explicit Heads(Model& model) : model_(model), reads_(model) {}
-  // Computes every output of a step that model.forward() returned. Each row is normed and
-  // multiplied once, however many outputs read it.
-  void compute(ops::Step& step, std::vector<Output>& outputs);
+  // Computes every output of a step that model.forward() returned; without one (null) those whose
+  // rows are kept. Each row is normed and multiplied once, however many outputs read it.
+  void compute(ops::Step* step, std::vector<Output>& outputs);
   // Values of one vector of an embedding.
   size_t embedding_width(const RequestSpec& spec) const;
 
@@ -52,6 +54,7 @@ class Heads {
   void compute_full(ops::Step& step, std::vector<Output*>& outputs);
   void compute_ids(ops::Step& step, std::vector<Output*>& outputs);
   void compute_embeddings(ops::Step& step, std::vector<Output*>& outputs);
+  void finish_pooled();
   void add_means(std::span<Output* const> outputs, const float* rows);
   void pool(Output& output, std::span<const float> hidden);
   void finish_vector(Output& output) const;

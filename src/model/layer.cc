@@ -18,7 +18,8 @@ std::vector<LayerSpec> resolve_layers(const ModelConfig& config, const Architect
     switch (config.kind(i)) {
       case LayerKind::kAttention:
         layer.qk_norm = architecture.qk_norm;
-        layer.kv_layer = kv_layer++;
+        // Whole texts are in one step, so no key is read again once its layer is done.
+        layer.kv_layer = config.bidirectional ? 0 : kv_layer++;
         layer.window = config.window(i);
         layer.rope_table = config.window_rope && config.windows[static_cast<size_t>(i)] > 0 ? 1 : 0;
         if (!config.unrotated.empty() && config.unrotated[static_cast<size_t>(i)])

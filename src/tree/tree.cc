@@ -11,7 +11,7 @@
 namespace prefix {
 
 Tree::Tree(PagePool& pages, const TreeOptions& options)
-    : pages_(pages), window_(options.window), common_(nodes_, state_) {
+    : pages_(pages), window_(options.window), whole_(options.whole), common_(nodes_, state_) {
   namespaces_.try_emplace(0);
   state_.policy = options.policy;
   state_.token_cost = options.token_cost;
@@ -400,6 +400,7 @@ void Tree::use_path(NodeId id, const AttachOptions& use) {
     n.priority = std::max(n.priority, use.priority);
     if (use.count_as_use) ++n.uses;
     if (expiring || n.expired) set_expiry(id, use, false);
+    if (whole_) return;  // what is above are other texts
   }
 }
 
@@ -445,7 +446,29 @@ NodeId Tree::attach(const Match& match, std::span<const int32_t> tokens, const A
   leaf.priority = use.priority;
   set_expiry(id, use, true);
   move_lock(match.node, id);
-  use_path(parent, use);
+  if (!whole_) use_path(parent, use);
+  return id;
+}
+
+NodeId Tree::attach_whole(NodeId root, std::span<const int32_t> tokens, const AttachOptions& use) {
+  const auto n = static_cast<int32_t>(tokens.size());
+  const int64_t numbers = int64_t{pages_.hollow_pages()} + pages_.capacity() + pages_between(0, n);
+  if (numbers > PagePool::kMaxPages)
+    fail(Code::kCacheFull, "a text of ", n, " tokens does not fit: with it there would be ",
+         numbers, " pages, above ", PagePool::kMaxPages);
+  AttachOptions hollow = use;
+  hollow.slides = true;
+  const Match m = match(root, tokens);
+  if (m.matched == n && m.offset < nodes_[m.node].length) split(m.node, m.offset);
+  const NodeId id = attach(match(root, tokens), tokens, hollow);
+  if (nodes_[id].computed < nodes_[id].length) set_computed(id, nodes_[id].length);
+  if (!has_state(id)) {  // it may have been a part of longer texts, and has nothing of them
+    Node& fresh = nodes_[id];
+    fresh.job = use.job;
+    fresh.uses = 1;
+    fresh.priority = use.priority;
+    set_expiry(id, use, true);
+  }
   return id;
 }
 

@@ -38,6 +38,13 @@
 //
 // Where attention has a window in every layer, a path may have hollow pages (page_pool.h); it can be
 // continued where the last window of tokens is there. tree_windows.cc has the rules.
+//
+// Where tokens see those behind them, no path can be continued at all: a text is there as a whole, for
+// its state, which is what was read of it (TreeOptions::whole). The paths of such texts have tokens
+// only; all their pages are hollow, and a node without a state goes when nothing is below it.
+//
+//   [ 5 9 12 7 ] S ──┬── [ 3 3 ] S         the texts 5 9 12 7, 5 9 12 7 3 3 and 5 9 12 7 8;
+//                    └── [ 8 ] S           each is found by all of its tokens, and by no other ones
 #pragma once
 
 #include <algorithm>
@@ -96,6 +103,8 @@ struct TreeOptions {
   double position_cost = 0;
   // Keys that a token sees at most, its own the last; 0: all before it.
   int32_t window = 0;
+  // Only whole texts are found again: what has no state is not kept.
+  bool whole = false;
 };
 
 class Tree {
@@ -114,6 +123,7 @@ class Tree {
   int32_t rope_offset(const Node& n) const {  // added to positions to index the rotary tables
     return roots_[static_cast<size_t>(n.root)].rope_offset;
   }
+  bool whole() const { return whole_; }
   // Whose adapter computes what is below the root; 0: the model alone.
   int32_t adapter(const Node& n) const { return roots_[static_cast<size_t>(n.root)].adapter; }
   int32_t name_space(const Node& n) const { return roots_[static_cast<size_t>(n.root)].name_space; }
@@ -150,6 +160,9 @@ class Tree {
   // returns it. New nodes get their pages now; unlocked leaves are evicted to make room. Throws
   // kCacheFull, changing nothing but evictions, when the pages do not suffice even so.
   NodeId attach(const Match& match, std::span<const int32_t> tokens, const AttachOptions& use);
+  // Of a tree of whole texts: makes `tokens` a path without frames whose last node is the text's own,
+  // and attaches to it. Throws as attach().
+  NodeId attach_whole(NodeId root, std::span<const int32_t> tokens, const AttachOptions& use);
   // Upper bound of the pages that attach(match, n tokens) takes.
   int32_t pages_needed(const Match& match, int32_t n) const;
 
@@ -244,6 +257,8 @@ class Tree {
   const std::vector<int32_t>& state_pages(NodeId id) const { return states_.at(id).pages; }
   // The deepest node on the path to `id` that owns a state and ends at or before `length`.
   NodeId state_at(NodeId id, int32_t length) const;
+  // The node of a whole text that owns its state; kNoNode when there is none.
+  NodeId state_of(NodeId root, std::span<const int32_t> tokens) const;
   // A pinned state is not evicted. unpin: frees it when nothing keeps it.
   void pin_state(NodeId id);
   void unpin_state(NodeId id);
@@ -255,6 +270,7 @@ class Tree {
   // As make_room(), within the quota of the namespace, of which `taken` pages more will be a state's.
   bool make_state_room(int32_t pages, int32_t name_space, int32_t taken = 0);
   size_t state_count() const { return states_.size(); }
+  int64_t state_page_count() const;
   int64_t state_evictions() const { return state_evictions_; }
 
   // --- eviction ---
@@ -429,10 +445,15 @@ class Tree {
   bool state_may_go(NodeId id, int32_t within) const;
   NodeId state_victim(int32_t within = -1) const;
   NodeId marconi_victim(int32_t within) const;
-  void evict_state(NodeId id);
+  void evict_state(NodeId id, EvictReason why = EvictReason::kCapacity);
+  // What is below a node shares what is there up to its state, so this stays as long as they do.
+  bool at_fork(const Node& n) const {
+    return !whole_ && n.first_child != kNoNode && nodes_[n.first_child].next != kNoNode;
+  }
 
   PagePool& pages_;
   int32_t window_;
+  bool whole_;
   NodeArena nodes_;
   ChildMap children_;
   PolicyState state_;

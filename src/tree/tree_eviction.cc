@@ -167,7 +167,7 @@ int64_t Tree::trim(int32_t pages) {
     }
     const NodeId state = state_victim();
     if (state == kNoNode) break;
-    evict_state(state);
+    evict_state(state, EvictReason::kExplicit);
   }
   return before - tokens_;
 }
@@ -227,7 +227,7 @@ int64_t Tree::expire(int64_t now_ms) {
       evict(queue.front(), EvictReason::kExpired);
   };
   while (!state_queue_.empty() && nodes_[state_queue_.begin()->second].expired)
-    evict_state(state_queue_.begin()->second);
+    evict_state(state_queue_.begin()->second, EvictReason::kExpired);
   sweep(common_);
   for (const int32_t name_space : limited_) sweep(*namespaces_.at(name_space).own);
   return before - tokens_;

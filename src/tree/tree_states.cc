@@ -86,11 +86,14 @@ std::vector<int32_t> Tree::take_state(NodeId id) {
 
 void Tree::drop_state(NodeId id) { give_state_pages(take_state(id)); }
 
-void Tree::evict_state(NodeId id) {
+void Tree::evict_state(NodeId id, EvictReason why) {
   if (ages(state_.policy))
     state_.age = std::max(state_.age, std::bit_cast<double>(states_.at(id).key.rank));
+  if (whole_ && nodes_[id].first_child != kNoNode)
+    tell_evicting(id, 0, why);  // the text goes alone
   drop_state(id);
   ++state_evictions_;
+  if (whole_ && may_go(nodes_[id])) evict(id, why);
 }
 
 void Tree::thin_states(NodeId id, int32_t most) {
@@ -108,6 +111,20 @@ void Tree::exempt_state(NodeId id) {
   State& state = states_.at(id);
   // That it was asked for is saved with it, so it has to be saved again.
   if (!std::exchange(state.exempt, true)) pages_.set_saved(state.pages.front(), false);
+}
+
+int64_t Tree::state_page_count() const {
+  int64_t tokens = 0;
+  for (const auto& [number, space] : namespaces_) tokens += space.state_tokens;
+  return tokens / kPageTokens;
+}
+
+NodeId Tree::state_of(NodeId root, std::span<const int32_t> tokens) const {
+  const Match m = match(root, tokens);
+  const Node& n = nodes_[m.node];
+  return static_cast<size_t>(n.end()) == tokens.size() && m.offset == n.length && has_state(m.node)
+             ? m.node
+             : kNoNode;
 }
 
 NodeId Tree::state_at(NodeId id, int32_t length) const {
@@ -148,7 +165,8 @@ void Tree::renew_state(NodeId id, uint32_t uses) {
 // Of computing it again, in first tokens.
 double Tree::state_cost(NodeId id) const {
   const Node& n = nodes_[id];
-  const NodeId above = state_at(n.parent, n.end());
+  // A text is computed from its beginning, whatever is there of it.
+  const NodeId above = whole_ ? kNoNode : state_at(n.parent, n.end());
   const double begin = above == kNoNode ? 0 : nodes_[above].end();
   const double tokens = n.end() - begin;
   return state_.cost(begin + 0.5 * tokens) * tokens;
@@ -188,7 +206,7 @@ void Tree::update_state(NodeId id) {
   State& state = states_.at(id);
   if (state.queued) state_queue_.erase({state.key, id});
   const Node& n = nodes_[id];
-  const bool fork = n.first_child != kNoNode && nodes_[n.first_child].next != kNoNode;
+  const bool fork = at_fork(n);
   if (std::exchange(state.fork, fork) && !fork) state.base = state_.age;  // it may go again
   state.queued = state.pins == 0 && !fork;
   if (!state.queued) return;
@@ -262,7 +280,7 @@ void Tree::check_states(std::vector<int32_t>& owners) const {
   for (const auto& [id, state] : states_) {
     const Node& n = nodes_[id];
     PREFIX_CHECK(n.root >= 0 && n.length > 0 && n.computed == n.length);
-    const bool fork = n.first_child != kNoNode && nodes_[n.first_child].next != kNoNode;
+    const bool fork = at_fork(n);
     PREFIX_CHECK(state.queued == (state.pins == 0 && !fork) && (state.keep || state.pins > 0));
     PREFIX_CHECK(state.fork == fork);
     if (state.queued) {

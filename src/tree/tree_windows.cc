@@ -74,6 +74,10 @@ int32_t Tree::whole_until(NodeId id, int32_t end) const {
 }
 
 int32_t Tree::resumable(NodeId id, int32_t most, bool lasting) const {
+  if (whole_) {
+    const NodeId at = state_at(id, most);
+    return at != kNoNode && nodes_[at].end() == most ? most : 0;
+  }
   if (pages_.hollow_pages() == 0 && (!lasting || pages_.sliding_pages() == 0)) return most;
   int32_t end = most;
   walk_back(id, most, [&](int32_t page, int32_t block) {

@@ -96,7 +96,7 @@ class EngineOptions(TypedDict, total=False):
     require_salt: bool
 
     # Whether tokens see those behind them; auto = as the model's files say. bidirectional embeds and classifies only,
-    # shares nothing, and takes texts of at most `rows` tokens. One of auto, causal, bidirectional. Default auto. Of
+    # keeps whole texts, and takes texts of at most `rows` tokens. One of auto, causal, bidirectional. Default auto. Of
     # engines.
     attention: Literal["auto", "causal", "bidirectional"]
 

@@ -26,8 +26,12 @@ void Accounting::count_usage(RunningRequest& request, const Sequence& s, const M
 }
 
 // Of every token once: the prompt and the first choice together, of others the choice alone.
-void Accounting::count_misses(const RunningRequest& request) {
+void Accounting::count_misses(const RunningRequest& request, bool whole) {
   const RequestSpec& spec = request.spec();
+  if (whole) {
+    misses_.count_whole(spec.name_space, spec.tokens, request.sequences.front().found > 0);
+    return;
+  }
   for (const Sequence& s : request.sequences) {
     if (s.choice < 0) {
       misses_.count(spec.name_space, spec.tokens, s.found);

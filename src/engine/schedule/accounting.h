@@ -33,8 +33,8 @@ class Accounting {
   // Adds positions [from, length) of a sequence to its request's usage. `match` is what the tree had
   // of it before it was attached.
   void count_usage(RunningRequest& request, const Sequence& s, const Match& match, int32_t from);
-  // Of an admitted request.
-  void count_misses(const RunningRequest& request);
+  // Of an admitted request, which finds all of its text or nothing (whole).
+  void count_misses(const RunningRequest& request, bool whole);
   // A position that was counted as cached or shared is computed once more to be read: by a row of its
   // own (rows = 1), or by one that is in the step already (rows = 0).
   void count_recomputed(RunningRequest& request, int32_t rows);

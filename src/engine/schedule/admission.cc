@@ -61,7 +61,7 @@ bool Scheduler::waits_for_tier(const JobState& state, WaitingRequest& w) {
   while (!w.looked_up) {
     if (tiers_->busy()) return true;
     const RequestSpec& spec = state.job->spec(w.index);
-    const NodeId root = roots_.root_of(spec.name_space, max_length(spec), spec.adapter_number);
+    const NodeId root = shared_root(spec);
     w.fetch = tiers_->lookup(root, spec.tokens, tree_.match(root, spec.tokens), output_begin(spec),
                              &w.looked_up);
     if (w.fetch) return true;
@@ -75,10 +75,7 @@ bool Scheduler::admit_request(const std::shared_ptr<JobState>& state, size_t ind
   request->state = state;
   request->index = index;
   const RequestSpec& spec = request->spec();
-  request->own_root = !options_.sharing;
-  request->root = request->own_root
-                      ? tree_.add_root(model_.rope_offset(max_length(spec)), 0, spec.adapter_number)
-                      : roots_.root_of(spec.name_space, max_length(spec), spec.adapter_number);
+  set_root(*request);
   accounting_.admitted();
   const auto paths = spec.task == Task::kChoices ? static_cast<int32_t>(spec.choices.size()) : 1;
   for (OwnPath keep = OwnPath::kAll;;) {
@@ -111,7 +108,7 @@ bool Scheduler::admit_request(const std::shared_ptr<JobState>& state, size_t ind
       return true;
     }
   }
-  if (options_.sharing) accounting_.count_misses(*request);
+  if (options_.sharing) accounting_.count_misses(*request, options_.whole_texts);
   if (spec.task == Task::kLogprobs)
     request->result().values.assign(spec.tokens.size() - static_cast<size_t>(spec.from), 0.0f);
   if (spec.task == Task::kChoices) {
@@ -124,6 +121,31 @@ bool Scheduler::admit_request(const std::shared_ptr<JobState>& state, size_t ind
   running_.push_back(std::move(request));
   if (is_complete(*running_.back())) finish(*running_.back(), Code::kOk, "");
   return true;
+}
+
+NodeId Scheduler::shared_root(const RequestSpec& spec) {
+  return roots_.root_of(spec.name_space, max_length(spec), spec.adapter_number);
+}
+
+// Below which root the request's path is: the one of its namespace, or its own. A text that is
+// computed has one of its own, or that of an equal text.
+void Scheduler::set_root(RunningRequest& request) {
+  const RequestSpec& spec = request.spec();
+  if (options_.sharing && !options_.whole_texts) {
+    request.root = shared_root(spec);
+    return;
+  }
+  if (options_.sharing) {
+    request.text_root = shared_root(spec);
+    request.kept = rows_at(texts_.find(request.text_root, spec.tokens), positions_read(spec));
+    request.root =
+        request.answered() ? request.text_root : texts_.computing(request.text_root, spec.tokens);
+  }
+  request.own_root = !request.answered();
+  if (request.root != kNoNode) return;
+  request.root = tree_.add_root(model_.rope_offset(max_length(spec)), namespace_of(request),
+                                spec.adapter_number, options_.sharing);
+  if (options_.sharing) texts_.begin(request.text_root, spec.tokens, request.root);
 }
 
 // What the cache has of a request's path can keep the request from fitting: the edge that it leaves
@@ -209,6 +231,7 @@ std::vector<int64_t> Scheduler::placed_states(const RequestSpec& spec, const Mat
 }
 
 Sequence Scheduler::make_sequence(RunningRequest& request, int32_t choice) {
+  if (request.answered()) return answered_sequence(request);
   const RequestSpec& spec = request.spec();
   const auto prompt = static_cast<int32_t>(spec.tokens.size());
   Sequence s;
@@ -231,14 +254,12 @@ Sequence Scheduler::make_sequence(RunningRequest& request, int32_t choice) {
   const int32_t max_growth =
       spec.task == Task::kGenerate ? growth(spec, model_.max_positions()) : 0;
   const Match match = continuable(request, tokens, output_begin);
-  s.node = tree_.attach(match, tokens,
-                        {.job = static_cast<uint32_t>(request.state->id),
-                         .priority = static_cast<int16_t>(spec.cache_priority),
-                         .expires_ms = spec.cache_ttl_ms > 0 ? now_ms() + spec.cache_ttl_ms : 0,
-                         .reserve_tokens = max_growth + reserved_growth(request),
-                         .count_as_use = choice <= 0,
-                         .slides = request.slides,
-                         .reads_from = tree_.first_seen(std::min(output_begin, match.computed))});
+  AttachOptions use = use_of(request);
+  use.reserve_tokens = max_growth + reserved_growth(request);
+  use.count_as_use = choice <= 0;
+  use.slides = request.slides;
+  use.reads_from = tree_.first_seen(std::min(output_begin, match.computed));
+  s.node = tree_.attach(match, tokens, use);
   // They are reserved now, so that a running request never starves.
   if (request.slides) {
     try {
@@ -277,6 +298,26 @@ Sequence Scheduler::make_sequence(RunningRequest& request, int32_t choice) {
   }
   accounting_.count_usage(request, s, match, choice > 0 ? prompt : 0);
   s.found = match.matched;
+  return s;
+}
+
+AttachOptions Scheduler::use_of(const RunningRequest& request) const {
+  const RequestSpec& spec = request.spec();
+  return {.job = static_cast<uint32_t>(request.state->id),
+          .priority = static_cast<int16_t>(spec.cache_priority),
+          .expires_ms = spec.cache_ttl_ms > 0 ? now_ms() + spec.cache_ttl_ms : 0};
+}
+
+// All that the request reads of its text is kept.
+Sequence Scheduler::answered_sequence(RunningRequest& request) {
+  const RequestSpec& spec = request.spec();
+  const Match match = tree_.match(request.root, spec.tokens);
+  Sequence s;
+  s.length = s.found = static_cast<int32_t>(spec.tokens.size());
+  s.node = tree_.attach_whole(request.root, spec.tokens, use_of(request));
+  if (tree_.has_state(s.node)) tree_.use_state(s.node);  // a quota may have taken it just now
+  s.outputs_left = static_cast<int32_t>(request.kept.positions.size());
+  accounting_.count_usage(request, s, match, 0);
   return s;
 }
 

@@ -1,5 +1,6 @@
 // The second duty of a step: which rows it computes, and which sequences read them.
 #include <algorithm>
+#include <utility>
 
 #include "engine/schedule/scheduler.h"
 
@@ -67,7 +68,7 @@ int32_t Scheduler::fill_prefill(JobState* only, int32_t budget) {
   int32_t used = 0;
   for (const auto& request : running_) {
     if (used >= budget) break;
-    if (request->state.get() != only) continue;
+    if (request->state.get() != only || request->answered()) continue;
     for (Sequence& s : request->sequences) {
       if (s.decoding) continue;
       if (options_.whole_texts && s.length > budget - used) continue;
@@ -83,26 +84,42 @@ int32_t Scheduler::fill_prefill(JobState* only, int32_t budget) {
       } else {
         if (used < budget) used += builder_.take(s.node, bands_.fill(s), budget - used);
       }
-      if (!request->started) {
-        request->started = true;
-        request->result().timing.queue_us = request->state->job->age_ns() / 1000;
-        post(*request, {.kind = Event::kStarted});
-      }
+      begin(*request);
     }
   }
   only->totals.rows += used;
   return used;
 }
 
+void Scheduler::begin(RunningRequest& request) {
+  if (std::exchange(request.started, true)) return;
+  request.result().timing.queue_us = request.state->job->age_ns() / 1000;
+  post(request, {.kind = Event::kStarted});
+}
+
+// Its rows are there already.
+void Scheduler::answer(RunningRequest& request) {
+  begin(request);
+  for (size_t i = 0; i < request.kept.positions.size(); ++i) {
+    const std::span<const float> row = request.kept.row(i);
+    outputs_.push_back({.request = &request,
+                        .position = request.kept.positions[i],
+                        .row = Output::kKept,
+                        .values = {row.begin(), row.end()}});
+  }
+}
+
 // A row may serve sequences whose turn did not come: every one that waits for it reads it now.
 void Scheduler::collect_outputs() {
-  if (step_.rows() == 0) return;
   for (const auto& request : running_) {
+    if (request->answered()) answer(*request);
+    if (request->answered() || step_.rows() == 0) continue;
     for (size_t i = 0; i < request->sequences.size(); ++i) {
       Sequence& s = request->sequences[i];
       if (s.outputs_left == 0) continue;
       const auto read = [&](int32_t position) {
         const int32_t row = builder_.row_of(s.node, position);
+        if (row >= 0) begin(*request);
         if (row >= 0 && is_read(request->spec(), position))
           outputs_.push_back(
               {.request = request.get(), .sequence = i, .position = position, .row = row});
@@ -116,7 +133,8 @@ void Scheduler::collect_outputs() {
       while (s.output_next < s.output_end && read(s.output_next)) ++s.output_next;
     }
   }
-  for (const Output& output : outputs_) step_.reads.push_back(output.row);
+  for (const Output& output : outputs_)
+    if (output.row != Output::kKept) step_.reads.push_back(output.row);
   std::sort(step_.reads.begin(), step_.reads.end());
   step_.reads.erase(std::unique(step_.reads.begin(), step_.reads.end()), step_.reads.end());
 }

@@ -30,17 +30,19 @@ bool Scheduler::everything_cancelled() const {
 }
 
 void Scheduler::execute() {
-  if (step_.rows() == 0) return;
+  if (step_.rows() == 0 && outputs_.empty()) return;
   const auto start = now_();
   error_ = Code::kOk;
   try {
-    const std::unique_ptr<ops::Step> step =
-        model_.forward(step_, kv_, [this] { return everything_cancelled(); });
-    step_ok_ = step != nullptr;
+    std::unique_ptr<ops::Step> step;
+    if (step_.rows() > 0)
+      step = model_.forward(step_, kv_, [this] { return everything_cancelled(); });
+    step_ok_ = step != nullptr || step_.rows() == 0;
+    if (step_.rows() == 0) heads_.compute(nullptr, outputs_);  // all is kept
     // Results are there when they were downloaded; a step without any must be waited for.
     if (step) {
       if (outputs_.empty()) step->wait();
-      heads_.compute(*step, outputs_);
+      heads_.compute(step.get(), outputs_);
       not_finite_ = step->not_finite();
       step->end();
     }
@@ -76,12 +78,13 @@ void Scheduler::complete() {
     if (step_.rows() > 0) states_.abort(running_);
     return;
   }
-  ++counters.steps;
+  if (step_.rows() > 0) ++counters.steps;
   counters.rows += step_.rows();
   if (tiers_) tiers_->computed(step_.rows(), ns);
   commit();
   states_.commit(running_);
-  for (const auto& state : jobs_) ++state->totals.steps;
+  if (step_.rows() > 0)
+    for (const auto& state : jobs_) ++state->totals.steps;
   const auto finish_complete = [&] {
     for (const auto& request : running_)
       if (is_complete(*request)) finish(*request, Code::kOk, "");

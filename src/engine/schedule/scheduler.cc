@@ -30,6 +30,7 @@ Scheduler::Scheduler(Model& model, KvMemory& kv, PagePool& pages, Tree& tree,
                 model.windows(), options.whole_texts}),
       states_(tree, pages, builder_, model.state_layout().pages(kv.layout().page_bytes()),
               options.path_states),
+      texts_(tree, pages, kv, model.config().hidden),
       bands_(tree, pages, options.row_budget),
       heads_(model),
       roots_(model, tree),
@@ -157,7 +158,13 @@ void Scheduler::end_sequences(RunningRequest& request) {
 
 void Scheduler::release(RunningRequest& request) {
   end_sequences(request);
-  if (request.own_root && request.root != kNoNode) tree_.remove_root(request.root);
+  // The root of a text may be that of other requests too.
+  if (request.own_root && request.root != kNoNode &&
+      tree_.node(request.root).first_child == kNoNode) {
+    if (request.text_root != kNoNode)
+      texts_.end(request.text_root, request.spec().tokens, request.root);
+    tree_.remove_root(request.root);
+  }
   request.root = kNoNode;
 }
 
@@ -176,7 +183,11 @@ void Scheduler::finish(RunningRequest& request, Code code, const std::string& me
     }
   }
   follow_ghosts(request);
+  TextRows rows;
+  if (code == Code::kOk && options_.cache) rows = std::move(request.sequences.front().rows);
   release(request);
+  if (!rows.positions.empty())
+    texts_.keep(request.text_root, request.spec().tokens, rows, use_of(request));
   --accounting_.counters().running;
   finish_request(*request.state, request.index);
 }

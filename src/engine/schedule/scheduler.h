@@ -28,6 +28,7 @@
 #include "engine/schedule/roots.h"
 #include "engine/schedule/sequence.h"
 #include "engine/schedule/states.h"
+#include "engine/schedule/texts.h"
 #include "model/model.h"
 #include "plan/step.h"
 #include "tree/policy_ghosts.h"
@@ -43,8 +44,8 @@ struct SchedulerOptions {
   // Null: the tree keeps its policy, and no state is placed by what was learned.
   std::shared_ptr<PolicyGhosts> ghosts;
   int32_t path_states = 0;  // that stay on a path; 0: no limit
-  // A text is in one step as a whole, or not at all: its tokens see those behind them. Without
-  // sharing, and no text is longer than the row budget.
+  // A text is in one step as a whole, or not at all: its tokens see those behind them. What is kept
+  // of it is what was read (texts.h), and no text is longer than the row budget.
   bool whole_texts = false;
 };
 
@@ -101,6 +102,10 @@ class Scheduler {
   void admit();
   bool waits_for_tier(const JobState& state, WaitingRequest& waiting);
   bool admit_request(const std::shared_ptr<JobState>& state, size_t index);
+  void set_root(RunningRequest& request);
+  NodeId shared_root(const RequestSpec& spec);
+  AttachOptions use_of(const RunningRequest& request) const;
+  Sequence answered_sequence(RunningRequest& request);
   std::vector<int64_t> placed_states(const RequestSpec& spec, const Match& match) const;
   Sequence make_sequence(RunningRequest& request, int32_t choice);
   Match continuable(RunningRequest& request, std::span<const int32_t> tokens, int32_t output_begin);
@@ -116,6 +121,8 @@ class Scheduler {
   int32_t fill_decode(int32_t budget);
   int32_t fill_prefill(JobState* only, int32_t budget);
   void collect_outputs();
+  void begin(RunningRequest& request);
+  void answer(RunningRequest& request);
 
   // results.cc: what comes of them.
   bool everything_cancelled() const;
@@ -145,6 +152,7 @@ class Scheduler {
   StepBuilder builder_;
   StepPlan step_;
   States states_;
+  Texts texts_;
   Bands bands_;
   Heads heads_;
   std::vector<Output> outputs_;

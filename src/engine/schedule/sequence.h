@@ -18,6 +18,7 @@
 #include "engine/job.h"
 #include "engine/row_sum.h"
 #include "engine/sampling/sampler.h"
+#include "engine/schedule/texts.h"
 #include "tree/tree.h"
 
 namespace prefix {
@@ -47,6 +48,7 @@ struct Sequence {
   bool decoding = false;
   std::optional<Sampler> sampler;  // generate
   RowSum mean;                     // embed, pooling = mean
+  TextRows rows;                   // embed, of a text to keep: what was read of it
 
   // Of models with recurrent layers (states.h): it continues at `resume`, from the pinned state of a
   // node, from its own, or from the beginning of the text (0).
@@ -63,12 +65,16 @@ struct RunningRequest {
   std::shared_ptr<JobState> state;
   size_t index = 0;  // in the job
   NodeId root = kNoNode;
-  bool own_root = false;  // nothing is shared: the root goes with the request
+  bool own_root = false;  // nothing of it is in the cache: the root goes with the request
   bool slides = false;    // its sequences have bands
+  // Of a whole text: where it is kept, and the rows that are, when the request reads no other ones.
+  NodeId text_root = kNoNode;
+  TextRows kept;
   bool started = false;
   int64_t last_token_ns = 0;  // generate: since submission
   std::vector<Sequence> sequences;
 
+  bool answered() const { return !kept.positions.empty(); }
   const RequestSpec& spec() const;
   RequestResult& result() const;
   // The token at `position` of a sequence.

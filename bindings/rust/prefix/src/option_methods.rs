@@ -143,8 +143,8 @@ impl OptionsBuilder {
     }
 
     /// Whether tokens see those behind them; auto = as the model's files say. bidirectional embeds and classifies only,
-    /// shares nothing, and takes texts of at most `rows` tokens. One of auto, causal, bidirectional. Default auto. Of
-    /// engines.
+    /// keeps whole texts, and takes texts of at most `rows` tokens. One of auto, causal, bidirectional. Default auto.
+    /// Of engines.
     pub fn attention(self, value: &str) -> Self {
         self.with("attention", value)
     }

@@ -275,7 +275,7 @@ abstract class OptionMethods extends Owned {
 
     /**
      * Whether tokens see those behind them; auto = as the model's files say. bidirectional embeds and classifies only,
-     * shares nothing, and takes texts of at most `rows` tokens. One of auto, causal, bidirectional. Default auto. Of
+     * keeps whole texts, and takes texts of at most `rows` tokens. One of auto, causal, bidirectional. Default auto. Of
      * engines.
      *
      * @param value of option attention
