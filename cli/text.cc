@@ -212,6 +212,7 @@ class LibraryText : public Text {
                                         [&](float* out, size_t n, size_t* needed, prefix_error* e) {
                                           return f_.prefix_task_all_values(task, out, n, needed, e);
                                         });
+    if (given.kind == "classify" && given.labels.empty()) r.labels = head_labels(task);
     // One value for each document of a query or each label of a text.
     r.rows = given.kind == "classify" ? items : given.is_product ? given.firsts.size() : 1;
     r.columns = r.rows ? items * width / r.rows : 0;
@@ -222,6 +223,15 @@ class LibraryText : public Text {
                                           0, e);
           }));
     return r;
+  }
+
+  // As JSON.
+  std::string head_labels(prefix_task* task) {
+    const auto info =
+        read<std::string>(4096, [&](char* out, size_t n, size_t* needed, prefix_error* e) {
+          return f_.prefix_task_info_json(task, out, n, needed, e);
+        });
+    return nlohmann::json::parse(info).at("labels").dump();
   }
 
   void item(prefix_task* task, size_t index, const TextTask& given, TextTaskResult& r) {

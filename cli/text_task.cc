@@ -121,8 +121,9 @@ void read_answer(Fields& fields, TextTask& task) {
 
 void read_classify(Fields& fields, TextTask& task) {
   task.firsts = texts("texts", fields.need(task.kind, "texts"));
-  task.labels = texts("labels", fields.need(task.kind, "labels"));
-  if (task.labels.empty()) fail("task classify needs labels");
+  if (!fields.has("labels")) return;  // those of the model's classification head
+  task.labels = texts("labels", fields.take("labels"));
+  if (task.labels.empty()) fail("labels is empty");
 }
 
 void read_generate(Fields& fields, TextTask& task) {
@@ -204,6 +205,7 @@ std::string payload(const TextTask& task, const TextTaskResult& r) {
   if (task.writes_text()) {
     out += written(task, r);
   } else {
+    if (task.kind == "classify" && task.labels.empty()) out += ",\"labels\":" + r.labels;
     out += rows("scores", r.rows, task.is_single,
                 [&](size_t row) { return numbers(r.values.data() + row * r.columns, r.columns); });
     if (task.has_order())

@@ -23,7 +23,7 @@ struct TextTask {
   bool is_product = false;  // every second text with every first one
   bool is_single = false;   // "query" and "messages", not "queries" and "conversations"
   std::vector<std::string> firsts, seconds;
-  std::vector<std::string> labels;
+  std::vector<std::string> labels;  // of classify; empty: those of the model's classification head
   nlohmann::json options = nlohmann::json::object();  // as prefix_options_set_json takes them
 
   bool has_order() const { return kind == "classify" || (kind == "rerank" && is_product); }
@@ -38,6 +38,7 @@ TextTask parse_text_task(const nlohmann::json& object);
 struct TextTaskResult {
   size_t rows = 0, columns = 0;  // of the values
   std::vector<float> values;
+  std::string labels = "[]";                // of the columns as JSON, where the line names none
   std::vector<std::vector<int64_t>> order;  // of each row
   std::vector<std::string> texts;
   std::vector<std::string> finish;  // of each text

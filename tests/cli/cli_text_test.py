@@ -4,6 +4,7 @@
 import json
 import math
 import shutil
+import struct
 import sys
 import unittest
 
@@ -158,6 +159,40 @@ class WithText(unittest.TestCase):
         for row, order in zip(all_pairs["scores"], all_pairs["order"]):
             self.assertEqual(order, sorted(range(3), key=lambda document: -row[document])[:2])
         self.assertNotEqual(*all_pairs["order"])
+
+    def headed(self):
+        """The model with a classification head of three labels."""
+        folder = SHARED["folder"] / "headed"
+        if not folder.exists():
+            shutil.copytree(self.model, folder)
+            config = json.loads((folder / "config.json").read_text())
+            config["id2label"] = {"0": "one", "1": "two", "2": "three"}
+            (folder / "config.json").write_text(json.dumps(config))
+            head = struct.pack(f"<{3 * config['hidden_size']}f", *((i * 7 % 13 - 6) / 8 for i in range(3 * config["hidden_size"])))
+            header = json.dumps({"score.weight": {"dtype": "F32", "shape": [3, config["hidden_size"]],
+                                                  "data_offsets": [0, len(head)]}}).encode()
+            (folder / "head.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + head)
+            weights, = folder.glob("model*.safetensors")
+            size, = struct.unpack("<Q", weights.read_bytes()[:8])
+            names = [name for name in json.loads(weights.read_bytes()[8:8 + size]) if name != "__metadata__"]
+            (folder / "model.safetensors.index.json").write_text(json.dumps(
+                {"weight_map": {name: weights.name for name in names} | {"score.weight": "head.safetensors"}}))
+        return folder
+
+    def test_classify_by_a_head(self):
+        requests = [{"task": "classify", "texts": ["w5 w6", "w7"]},
+                    {"task": "classify", "texts": ["w5 w6", "w7"], "labels": ["three", "one"]},
+                    {"task": "classify", "texts": ["w5"], "labels": ["w9"]},
+                    {"task": "classify", "texts": ["w5"], "labels": []}]
+        done = prefix("run", "--model", self.headed(), stdin=lines(requests))
+        every, some, wrong, none = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual(every["labels"], ["one", "two", "three"], every)
+        for row in every["scores"]:
+            self.assertAlmostEqual(sum(row), 1, places=5)
+        self.assertNotIn("labels", some)
+        self.assertEqual(some["scores"], [[row[2], row[0]] for row in every["scores"]])
+        self.assertIn("classification-head", wrong["message"])
+        self.assertIn("labels is empty", none["message"])
 
     def test_pairs_are_scored_as_in_a_product(self):
         product, pairs = self.run_text([
