@@ -22,7 +22,7 @@ class Way:
 WAYS = [
     Way("libprefix bf16", "libprefix"),
     Way("libprefix int8", "libprefix", ["--option", "compute=int8", "--option", "kv=int8"]),
-    *(Way(f"libprefix {kind}", "libprefix", ["--option", "weights=packed"], kind) for kind in GGUF_TYPES),
+    *(Way(f"libprefix {kind}", "libprefix", [], kind) for kind in GGUF_TYPES),
     *(Way(f"libprefix {kind} int8", "libprefix", ["--option", "compute=int8", "--option", "kv=int8"], kind) for kind in GGUF_TYPES),
     Way("vllm bf16", "vllm"),
     Way("openvino bf16, all at once", "openvino"),
