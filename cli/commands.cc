@@ -137,6 +137,16 @@ constexpr Flag kKldFlags[] = {
     kProgressFlag,
 };
 
+constexpr Flag kPackFlags[] = {
+    kModelFlag,
+    {"--out", "PATH", "a new directory; of a .gguf file, a new file"},
+    {"--keep", "A,B,...",
+     "matrices that stay as they are, of head, mixer_in, mixer_out, gate_up,\n"
+     "down; default head"},
+    kThreadsFlag,
+    kProgressFlag,
+};
+
 constexpr Flag kRowFormatFlag{"--format", "jsonl|csv",
                               "instead of the end of the name of --in; default jsonl"};
 
@@ -252,6 +262,19 @@ extern const Command kBenchCommand = {
     "of each, and prints medians.",
     "  bin/prefix-random-checkpoint tiny /tmp/tiny\n"
     "  bin/prefix bench --model /tmp/tiny --shape 8,64,16 --decode 4,64,8,8"};
+
+extern const Command kPackCommand = {
+    "pack",
+    "writes a model as compute=int8 has it in memory, to load it in less time",
+    "",
+    kPackFlags,
+    "Results are the bits of compute=int8 with the model itself. What is written runs with\n"
+    "compute=int8 only (prefix run --option compute=int8), at every instruction-set level. Prints one\n"
+    "JSON object. Nothing appears at --out before it is whole, and nothing is overwritten. Exit code:\n"
+    "0 = done, 2 = nothing was written.",
+    "  bin/prefix-random-checkpoint tiny /tmp/tiny\n"
+    "  rm -rf /tmp/tiny-int8\n"
+    "  bin/prefix pack --model /tmp/tiny --out /tmp/tiny-int8"};
 
 extern const Command kKldCommand = {
     "kld",

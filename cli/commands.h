@@ -11,6 +11,7 @@ extern const Command kTreeCommand;
 extern const Command kCacheSimCommand;
 extern const Command kBenchCommand;
 extern const Command kKldCommand;
+extern const Command kPackCommand;
 extern const Command kOrderCommand;
 extern const Command kPartitionCommand;
 
@@ -20,6 +21,7 @@ int tree_command(const Args& args);
 int cache_sim_command(const Args& args);
 int bench_command(const Args& args);
 int kld_command(const Args& args);
+int pack_command(const Args& args);
 int order_command(const Args& args);
 int partition_command(const Args& args);
 

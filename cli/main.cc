@@ -23,6 +23,7 @@ constexpr Entry kCommands[] = {
     {&kTreeCommand, tree_command},   {&kCacheSimCommand, cache_sim_command},
     {&kOrderCommand, order_command}, {&kPartitionCommand, partition_command},
     {&kBenchCommand, bench_command}, {&kKldCommand, kld_command},
+    {&kPackCommand, pack_command},
 };
 
 std::string usage() {
@@ -60,7 +61,7 @@ int dispatch(int argc, const char* const* argv, std::string& where) {
     return kExitUsage;
   }
   fail("unknown command ", shown(name),
-       "; the commands are run, info, tree, cache-sim, order, partition, bench, kld");
+       "; the commands are run, info, tree, cache-sim, order, partition, bench, kld, pack");
 }
 
 }  // namespace

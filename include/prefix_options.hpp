@@ -62,6 +62,15 @@ class OptionMethods {
   Options&& compute_keep(std::string_view value, prefix_error* error = nullptr) && {
     return std::move(self().set("compute_keep", value, error));
   }
+  /* With compute=int8: a directory (of a .gguf file, a file) that is written while the model is
+   * loaded. It holds the matrices in whole numbers, so that later loads of it only read them;
+   * empty = none. Of engines. */
+  Options& pack_to(std::string_view value, prefix_error* error = nullptr) & {
+    return self().set("pack_to", value, error);
+  }
+  Options&& pack_to(std::string_view value, prefix_error* error = nullptr) && {
+    return std::move(self().set("pack_to", value, error));
+  }
   /* Type of keys and values: auto = as dtype says; int8 = whole numbers with a scale for each
    * token and head, in about half the memory of bf16, at some loss (docs/quantisation.md). CPU
    * only. One of auto, int8. Default auto. Of engines. */

@@ -23,6 +23,10 @@ func (o Options) Compute(value string) Options { return o.with("compute", value)
 // embedding), mixer_in, mixer_out, gate_up, down; empty = none. Default head. Of engines.
 func (o Options) ComputeKeep(value string) Options { return o.with("compute_keep", value) }
 
+// PackTo is option pack_to: with compute=int8: a directory (of a .gguf file, a file) that is written while the model is
+// loaded. It holds the matrices in whole numbers, so that later loads of it only read them; empty = none. Of engines.
+func (o Options) PackTo(value string) Options { return o.with("pack_to", value) }
+
 // KV is option kv: type of keys and values: auto = as dtype says; int8 = whole numbers with a scale for each token and
 // head, in about half the memory of bf16, at some loss (docs/quantisation.md). CPU only. One of auto, int8. Default
 // auto. Of engines.

@@ -46,7 +46,9 @@ std::shared_ptr<const InputFile> Directory::open_listed(const std::string& name,
     const fs::path blobs = home.parent_path().filename() == "snapshots"
                                ? home.parent_path().parent_path() / "blobs"
                                : home;
-    if (target.parent_path() != home && target.parent_path() != blobs)
+    const bool inside =
+        std::mismatch(home.begin(), home.end(), target.begin(), target.end()).first == home.end();
+    if (!inside && target.parent_path() != blobs)
       fail(Code::kFormat, by, ": ", quote(name), " is a link to ", quote(target.string(), 500),
            ", outside the directory of the index");
   }

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/output_file.h"
 #include "base/page.h"
 #include "base/quote.h"
 #include "base/status.h"
@@ -159,16 +159,6 @@ std::string header_of(const SnapshotShape& shape, const std::string& index) {
   return out.text();
 }
 
-// Bytes that may be written at an offset: one that is above the limit of the process is not only an
-// error but a signal (SIGXFSZ), which would end the host.
-size_t below_limit(const std::string& path, int64_t offset) {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return SIZE_MAX;
-  const auto at = static_cast<rlim_t>(offset);
-  if (at >= limit.rlim_cur) fail_io("cannot write", path, EFBIG);
-  return limit.rlim_cur - at;
-}
-
 // All of it, or as much as there is; throws kIo.
 size_t read_at(int file, void* out, size_t bytes, uint64_t offset, const std::string& path) {
   size_t done = 0;
@@ -229,7 +219,7 @@ SnapshotWriter::~SnapshotWriter() {
 void SnapshotWriter::write(const void* data, size_t bytes) {
   const auto* at = static_cast<const char*>(data);
   while (bytes > 0) {
-    const ssize_t n = ::write(*file_, at, std::min(bytes, below_limit(part_, written_)));
+    const ssize_t n = ::write(*file_, at, std::min(bytes, bytes_below_file_limit(part_, written_)));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) fail_io("cannot write", part_, errno);
     at += n;

@@ -15,6 +15,7 @@
 #include "engine/request_check.h"
 #include "engine/schedule/scheduler.h"
 #include "model/architecture.h"
+#include "model/pack_writer.h"
 #include "model/weights.h"
 #include "ops/devices.h"
 
@@ -40,8 +41,17 @@ Engine::Engine(const ModelSource& source, const Options& options, const LoadProg
   threads_ = device_options.threads = engine_threads(options);
   device_ = ops::make_device(device_options);
   info_.declared = std::move(files.declared);
+  LoadProgress load_progress = progress;
+  if (const std::string to = options.get("pack_to"); !to.empty()) {
+    constexpr double kPacking = 0.9;  // of the time
+    const auto report = [&](double done) { return !progress || progress(done); };
+    write_packed(source, files, *device_, to, [&](double done) { return report(kPacking * done); });
+    files = open_model(to);  // of what was written nothing stayed in memory
+    apply_attention(options, files.config);
+    load_progress = [report](double done) { return report(kPacking + (1 - kPacking) * done); };
+  }
   model_ = std::make_unique<Model>(std::move(files), *device_,
-                                   context_length(options, files.config), progress);
+                                   context_length(options, files.config), load_progress);
   const ops::KvLayout layout = model_->kv_layout();
   const auto page_bytes = static_cast<int64_t>(layout.page_bytes());
   const int64_t pages = std::min<int64_t>(take_memory(page_bytes) / page_bytes, 1 << 26);

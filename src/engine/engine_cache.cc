@@ -268,6 +268,9 @@ void Engine::check_options(const Options& options) {
   const bool tiers = !options.get("cache_disk").empty() || !options.get("cache_store").empty();
   if (tiers && !(options.get_bool("cache") && options.get_bool("sharing")))
     fail(Code::kInvalidArgument, "options cache_disk and cache_store need cache and sharing");
+  if (!options.get("pack_to").empty() && options.get("compute") != "int8")
+    fail(Code::kInvalidArgument, "option pack_to is ", quote(options.get("pack_to")),
+         "; it writes matrices in whole numbers and needs compute=int8");
   check_threads(options);
 }
 

@@ -10,6 +10,7 @@
 #include "model/step_memory.h"
 #include "model/weights.h"
 #include "ops/devices.h"
+#include "ops/packed_load.h"
 
 namespace prefix {
 namespace {
@@ -18,21 +19,15 @@ constexpr int64_t kGpuRows = 4096;
 
 // All but those of a list.
 uint32_t int8_matrices(const std::string& keep) {
-  constexpr std::pair<std::string_view, ops::MatrixKind> kNames[] = {
-      {"head", ops::MatrixKind::kHead},
-      {"mixer_in", ops::MatrixKind::kMixerIn},
-      {"mixer_out", ops::MatrixKind::kMixerOut},
-      {"gate_up", ops::MatrixKind::kGateUp},
-      {"down", ops::MatrixKind::kDown}};
   uint32_t left = ops::kInt8All;
   for (size_t begin = 0; begin < keep.size();) {
     const size_t end = std::min(keep.find(',', begin), keep.size());
     const std::string name = keep.substr(begin, end - begin);
-    const auto* const found = std::ranges::find(kNames, name, [](auto& n) { return n.first; });
-    if (found == std::end(kNames))
+    const auto* const found = std::ranges::find(ops::kMatrixKindNames, name);
+    if (found == std::end(ops::kMatrixKindNames))
       fail(Code::kInvalidArgument, "option compute_keep: there are no matrices ", quote(name),
            "; it is a list of head, mixer_in, mixer_out, gate_up and down");
-    left &= ~ops::int8_bit(found->second);
+    left &= ~(1u << (found - std::begin(ops::kMatrixKindNames)));
     begin = end + 1;
   }
   return left;

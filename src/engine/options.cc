@@ -35,6 +35,10 @@ constexpr OptionInfo kTable[] = {
     {"compute_keep", T::kString, S::kEngine, "head", 0, 0, "",
      "Matrices that compute=int8 leaves as dtype says: a list of head (with the embedding), "
      "mixer_in, mixer_out, gate_up, down; empty = none."},
+    {"pack_to", T::kString, S::kEngine, "", 0, 0, "",
+     "With compute=int8: a directory (of a .gguf file, a file) that is written while the model is "
+     "loaded. It holds the matrices in whole numbers, so that later loads of it only read them; "
+     "empty = none."},
     {"kv", T::kString, S::kEngine, "auto", 0, 0, "auto|int8",
      "Type of keys and values: auto = as dtype says; int8 = whole numbers with a scale for each "
      "token and head, in about half the memory of bf16, at some loss (docs/quantisation.md). CPU only."},

@@ -8,7 +8,7 @@ namespace prefix {
 
 ExpertRows::ExpertRows(const Tensor& tensor, int64_t expert, int64_t first, int64_t step,
                        std::shared_ptr<Strips> strips)
-    : expert_(tensor), first_(first), step_(step), strips_(std::move(strips)) {
+    : tensor_(tensor), expert_(tensor), first_(first), step_(step), strips_(std::move(strips)) {
   PREFIX_CHECK(tensor.shape.size() == 3 && expert < tensor.shape[0]);
   if (!strips_) {
     first_ += expert * tensor.shape[1];

@@ -9,25 +9,28 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "model/strips.h"
 #include "model/tensor_file.h"
-#include "ops/weights.h"
+#include "model/tensor_rows.h"
 
 namespace prefix {
 
-class ExpertRows final : public ops::WeightSource {
+class ExpertRows final : public TensorMatrix {
  public:
   // Row r of the matrix is row first + r * step of the expert's. `strips`: null where the tensor is
   // not transposed; else of plain numbers, and columns are read through these.
   ExpertRows(const Tensor& tensor, int64_t expert, int64_t first, int64_t step,
              std::shared_ptr<Strips> strips);
 
+  std::vector<const Tensor*> tensors() const override { return {&tensor_}; }
   ops::TensorType type(int64_t) const override { return expert_.type; }
   // Any thread. Throws kIo.
   void read(int64_t row, std::byte* out) const override;
 
  private:
+  const Tensor& tensor_;
   Tensor expert_;         // transposed: [k, n] of the expert alone
   int64_t first_, step_;  // of the rows of the tensor, or of its columns
   std::shared_ptr<Strips> strips_;

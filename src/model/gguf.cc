@@ -8,6 +8,7 @@
 
 #include "base/quote.h"
 #include "base/status.h"
+#include "model/packed_model.h"
 
 namespace prefix {
 namespace {
@@ -22,7 +23,7 @@ enum : uint32_t {
   kI32 = 5,
   kF32 = 6,
   kBool = 7,
-  kString = 8,
+  kString = kGgufString,
   kArray = 9,
   kU64 = 10,
   kI64 = 11,
@@ -195,8 +196,10 @@ constexpr std::pair<uint32_t, TensorType> kTensorTypes[] = {
     {14, TensorType::kQ6_K},  {20, TensorType::kIQ4_NL}, {23, TensorType::kIQ4_XS},
     {39, TensorType::kMXFP4},
 };
+constexpr uint32_t kBytesOfMatrix = 24;  // I8, in packed models only
 
-TensorType tensor_type(const Reader& in, uint32_t type, const std::string& name) {
+TensorType tensor_type(const Reader& in, uint32_t type, const std::string& name, bool packed) {
+  if (packed && type == kBytesOfMatrix) return TensorType::kI8;
   std::string supported;
   for (const auto& [number, known] : kTensorTypes) {
     if (number == type) return known;
@@ -220,7 +223,7 @@ struct Placed {
   uint64_t offset = 0;  // from the begin of the data
 };
 
-Placed read_info(Reader& in) {
+Placed read_info(Reader& in, bool packed) {
   Placed p;
   Tensor& t = p.tensor;
   t.name = in.string(GgufLimits::kTensorNameBytes, "a tensor name");
@@ -236,7 +239,7 @@ Placed read_info(Reader& in) {
              kMaxTensorValues, "]");
     t.shape.insert(t.shape.begin(), static_cast<int64_t>(d));  // the fastest comes first
   }
-  t.type = tensor_type(in, in.scalar<uint32_t>("a tensor type"), t.name);
+  t.type = tensor_type(in, in.scalar<uint32_t>("a tensor type"), t.name, packed);
   p.offset = in.scalar<uint64_t>("a tensor offset");
   const int64_t per = block_values(t.type);
   if (t.shape.back() % per != 0)
@@ -282,38 +285,65 @@ std::vector<Tensor> place(Reader& in, std::vector<Placed> placed, uint64_t align
   return tensors;
 }
 
-}  // namespace
+struct Start {
+  uint64_t tensors = 0;
+  GgufKeys keys;
+};
 
-void read_gguf(std::shared_ptr<const InputFile> file, GgufMetadata& metadata, TensorSource& out) {
-  Reader in(*file);
+// All that comes before the infos of tensors.
+Start read_start(Reader& in, const InputFile& file, GgufMetadata& metadata) {
+  Start start;
   constexpr uint32_t kMagic = 0x46554747;  // "GGUF"
-  if (file->size() < 4 || in.scalar<uint32_t>("the magic number") != kMagic)
+  if (file.size() < 4 || in.scalar<uint32_t>("the magic number") != kMagic)
     in.bad("it does not begin with GGUF");
-  const auto version = in.scalar<uint32_t>("the version");
+  const auto version = start.keys.version = in.scalar<uint32_t>("the version");
   if ((version & 0xffff) == 0 && version != 0)
     in.unsupported("it is big-endian (only little-endian files are supported)");
   if (version != 2 && version != 3)
     in.unsupported("GGUF version ", version, " (supported: 2 and 3)");
-  const auto tensor_count = in.scalar<uint64_t>("the tensor count");
-  const auto key_count = in.scalar<uint64_t>("the key count");
-  if (tensor_count > kMaxTensors)
-    in.bad("it lists ", tensor_count, " tensors; at most ", kMaxTensors, " are allowed");
-  if (key_count > GgufLimits::kKeys)
-    in.bad("it lists ", key_count, " keys; at most ", GgufLimits::kKeys, " are allowed");
+  start.tensors = in.scalar<uint64_t>("the tensor count");
+  start.keys.count = in.scalar<uint64_t>("the key count");
+  if (start.tensors > kMaxTensors)
+    in.bad("it lists ", start.tensors, " tensors; at most ", kMaxTensors, " are allowed");
+  if (start.keys.count > GgufLimits::kKeys)
+    in.bad("it lists ", start.keys.count, " keys; at most ", GgufLimits::kKeys, " are allowed");
 
-  for (uint64_t i = 0; i < key_count; ++i) read_key(in, metadata);
+  start.keys.begin = in.at();
+  for (uint64_t i = 0; i < start.keys.count; ++i) read_key(in, metadata);
+  start.keys.end = in.at();
   const int64_t parts = metadata.integer("split.count", 0, INT64_MAX, 1);
   if (parts > 1)
     in.unsupported("it is one of ", parts, " parts of a split model; merge them into one file");
   const int64_t alignment = metadata.integer("general.alignment", 1, GgufLimits::kAlignment, 32);
   if ((alignment & (alignment - 1)) != 0)
     in.bad("general.alignment is ", alignment, ", not a power of two");
+  start.keys.alignment = static_cast<uint64_t>(alignment);
+  return start;
+}
 
+}  // namespace
+
+void read_gguf(std::shared_ptr<const InputFile> file, GgufMetadata& metadata, TensorSource& out) {
+  Reader in(*file);
+  const Start start = read_start(in, *file, metadata);
+  const bool packed = metadata.has(kPackedKey);
   std::vector<Placed> placed;
-  for (uint64_t i = 0; i < tensor_count; ++i) placed.push_back(read_info(in));
-  std::vector<Tensor> tensors =
-      place(in, std::move(placed), static_cast<uint64_t>(alignment), *file);
+  for (uint64_t i = 0; i < start.tensors; ++i) placed.push_back(read_info(in, packed));
+  std::vector<Tensor> tensors = place(in, std::move(placed), start.keys.alignment, *file);
   out.add(std::move(file), std::move(tensors));
+}
+
+GgufKeys find_gguf_keys(const InputFile& file) {
+  Reader in(file);
+  GgufMetadata metadata;
+  return read_start(in, file, metadata).keys;
+}
+
+uint32_t gguf_type(TensorType type) {
+  for (const auto& [number, known] : kTensorTypes)
+    if (known == type) return number;
+  PREFIX_CHECK(type == TensorType::kI8);
+  return kBytesOfMatrix;
 }
 
 }  // namespace prefix

@@ -33,4 +33,18 @@ struct GgufLimits {
 // versions, block types and one part of a split file.
 void read_gguf(std::shared_ptr<const InputFile> file, GgufMetadata& metadata, TensorSource& out);
 
+// Where a file has its keys.
+struct GgufKeys {
+  uint32_t version = 0;
+  uint64_t count = 0;
+  uint64_t begin = 0, end = 0;
+  uint64_t alignment = 0;
+};
+// Of a file that read_gguf() reads.
+GgufKeys find_gguf_keys(const InputFile& file);
+
+inline constexpr uint32_t kGgufString = 8;  // the type of a value
+// The number of a tensor's type; one that read_gguf() gives.
+uint32_t gguf_type(TensorType type);
+
 }  // namespace prefix

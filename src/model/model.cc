@@ -17,26 +17,24 @@ Model::Model(ModelFiles files, ops::Device& device, int32_t max_positions, const
   check_device(config_, device_.sizes());
   layers_ = resolve_layers(config_, architecture);
   weights_ = load_weights(files, architecture, device_, progress);
-  files.tensors->check_files();  // weights of two versions would be silent
   const auto add_rotation = [&](const ModelConfig& config) {
     const RopeTables tables = rope_tables(config, max_positions_);
     rotations_.push_back({ops::DeviceVector(device_, tables.cos),
                           ops::DeviceVector(device_, tables.sin), tables.rotary_dim,
                           tables.regime_switch});
   };
-  add_rotation(config_);
-  if (config_.window_rope) add_rotation(config_.of_window_rope());
-  buffers_ = std::make_unique<ActivationBuffers>(device_);
+  try {
+    files.tensors->check_files();  // weights of two versions would be silent
+    add_rotation(config_);
+    if (config_.window_rope) add_rotation(config_.of_window_rope());
+    buffers_ = std::make_unique<ActivationBuffers>(device_);
+  } catch (...) {
+    release_weights(weights_, device_);
+    throw;
+  }
 }
 
-Model::~Model() {
-  const auto free = [&](const ops::PackedWeights& m) {
-    if (m.data) device_.release(const_cast<std::byte*>(m.data), m.bytes());
-  };
-  for (const LayerWeights& layer : weights_.layers) visit_matrices(layer, free);
-  free(weights_.embedding);
-  if (!weights_.tied) free(weights_.output);
-}
+Model::~Model() { release_weights(weights_, device_); }
 
 ops::KvLayout Model::kv_layout() const {
   return kv_layout_of(config_, kv_layers(layers_), device_.types().kv);

@@ -1,6 +1,7 @@
 #include "model/model_files.h"
 
 #include <filesystem>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "model/gguf.h"
 #include "model/json_file.h"
 #include "model/label_head.h"
+#include "model/packed_model.h"
 #include "model/quantised_tensors.h"
 #include "model/safetensors.h"
 #include "model/tensor_names.h"
@@ -31,6 +33,8 @@ ModelFiles open_gguf(std::shared_ptr<const InputFile> file) {
   files.tensors = std::make_shared<TensorSource>();
   GgufMetadata metadata;
   read_gguf(file, metadata, *files.tensors);
+  if (metadata.has(kPackedKey))
+    PackedModel::open(metadata.text(kPackedKey), file->name(), *files.tensors);
   naming(*file, [&] { files.config = config_from_gguf(metadata, *files.tensors); });
   naming(*file, [&] { files.config.labels = label_count(*files.tensors); });
   naming(*file, [&] { files.dense = open_dense_gguf(files.tensors, files.config.hidden); });
@@ -41,6 +45,17 @@ ModelFiles open_gguf(std::shared_ptr<const InputFile> file) {
 }
 
 constexpr char kConfig[] = "config.json";
+
+// prefix_int8.safetensors, in place of the model's own weights.
+void read_packed(std::shared_ptr<const InputFile> file, ModelFiles& files) {
+  std::map<std::string, std::string> metadata;
+  const std::string name = file->name();
+  read_safetensors(std::move(file), *files.tensors, &metadata);
+  const auto text = metadata.find(kPackedKey);
+  if (text == metadata.end())
+    fail(Code::kFormat, name, ": its metadata have no entry ", quote(kPackedKey));
+  PackedModel::open(text->second, name, *files.tensors);
+}
 
 // Published embedders leave the output matrix out, whatever their configuration says of it.
 void note_missing_output(ModelFiles& files) {
@@ -72,9 +87,11 @@ ModelFiles open_folder(const InputFolder& folder) {
     read_safetensors(folder.open(kSingle), *files.tensors);
   else if (folder.has(kIndex))
     read_sharded_safetensors(folder, kIndex, *files.tensors);
+  else if (folder.has(kPackedFile))
+    read_packed(folder.open(kPackedFile), files);
   else
     fail(Code::kNotFound, folder.name(), " has neither ", kSingle, " nor ", kIndex);
-  assemble_quantised(files.config.quantization, *files.tensors);
+  if (!PackedModel::of(*files.tensors)) assemble_quantised(files.config.quantization, *files.tensors);
   if (has_projector(files.declared)) {
     files.dense = open_projector(files.tensors, files.config.hidden);
     files.config.dense_of_tokens = true;

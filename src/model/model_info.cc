@@ -8,6 +8,7 @@
 #include "base/json_text.h"
 #include "model/architecture.h"
 #include "model/model_files.h"
+#include "model/packed_model.h"
 #include "model/step_memory.h"
 #include "model/weights.h"
 
@@ -85,7 +86,9 @@ int64_t flops_per_token(const std::vector<Group>& groups, bool has_output,
 std::string model_info_json(const std::string& path) {
   const ModelFiles files = open_model(path);
   // What a load refuses of names and shapes is refused here.
-  weight_shapes(files, find_architecture(files.config.architecture), ops::kBf16Types);
+  ops::NumericTypes types = ops::kBf16Types;
+  if (const auto packed = PackedModel::of(*files.tensors)) types.int8 = packed->kinds();
+  weight_shapes(files, find_architecture(files.config.architecture), types);
   const ModelConfig& c = files.config;
   const std::vector<Group> groups = groups_of(files.tensors->tensors(), c);
   int64_t parameters = 0, bytes = 0;

@@ -117,13 +117,16 @@ std::string header_text(const InputFile& file) {
   return text;
 }
 
-void check_metadata(const std::string& file, const Json& metadata) {
+void read_metadata(const std::string& file, const Json& metadata,
+                   std::map<std::string, std::string>* out) {
   if (!metadata.is_object())
     fail(Code::kFormat, file, ": ", kMetadata, " is ", json_shown(metadata), ", not an object");
-  for (const auto& [key, value] : metadata.items())
+  for (const auto& [key, value] : metadata.items()) {
     if (!value.is_string())
       fail(Code::kFormat, file, ": ", kMetadata, " entry ", quote(key), " is ", json_shown(value),
            ", not a string");
+    if (out) out->emplace(key, value.get<std::string>());
+  }
 }
 
 // No hole, no overlap, nothing behind the last tensor. Sorts by place.
@@ -171,7 +174,8 @@ WeightMap read_index(const InputFile& file) {
 
 }  // namespace
 
-void read_safetensors(std::shared_ptr<const InputFile> file, TensorSource& out) {
+void read_safetensors(std::shared_ptr<const InputFile> file, TensorSource& out,
+                      std::map<std::string, std::string>* metadata) {
   const std::string& name_of_file = file->name();
   const std::string text = header_text(*file);
   const JsonDocument document(parse_json(text, name_of_file + ": the header", kHeaderLimits));
@@ -185,7 +189,7 @@ void read_safetensors(std::shared_ptr<const InputFile> file, TensorSource& out) 
   std::vector<Placed> placed;
   for (const auto& [name, entry] : header.items()) {
     if (name == kMetadata)
-      check_metadata(name_of_file, entry);
+      read_metadata(name_of_file, entry, metadata);
     else
       placed.push_back(reader.read(name, entry));
   }

@@ -7,6 +7,7 @@
 // file cannot carry a second one inside it.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 
@@ -23,7 +24,10 @@ inline constexpr size_t kMaxShards = 1024;
 // One file. Throws kFormat naming the rule, the tensor and the numbers when a rule is broken, and
 // kUnsupportedModel for an element type that is neither F32, F16, BF16 nor one that quantised
 // weights are made of (model/quantised_tensors.h).
-void read_safetensors(std::shared_ptr<const InputFile> file, TensorSource& out);
+//
+// metadata: what the file says of itself, key by key; null: dropped.
+void read_safetensors(std::shared_ptr<const InputFile> file, TensorSource& out,
+                      std::map<std::string, std::string>* metadata = nullptr);
 
 // `index`, model.safetensors.index.json: every tensor of its weight map exactly once. The file names in it
 // are untrusted: a name without any path in it, of a file in the directory of the index (or, as in

@@ -13,8 +13,14 @@
 
 namespace prefix {
 
+// A matrix that is made of tensors.
+class TensorMatrix : public ops::WeightSource {
+ public:
+  virtual std::vector<const Tensor*> tensors() const = 0;
+};
+
 // Rows of one or more tensors, one below the other.
-class TensorRows final : public ops::WeightSource {
+class TensorRows final : public TensorMatrix {
  public:
   struct Part {
     const Tensor* tensor = nullptr;
@@ -25,6 +31,11 @@ class TensorRows final : public ops::WeightSource {
   };
   explicit TensorRows(std::vector<Part> parts) : parts_(std::move(parts)) {}
 
+  std::vector<const Tensor*> tensors() const override {
+    std::vector<const Tensor*> all;
+    for (const Part& part : parts_) all.push_back(part.tensor);
+    return all;
+  }
   ops::TensorType type(int64_t row) const override { return part_of(row).tensor->type; }
   void read(int64_t row, std::byte* out) const override {
     const Part& part = part_of(row);  // which makes `row` one of its rows
@@ -54,7 +65,7 @@ class TensorRows final : public ops::WeightSource {
 //
 //   ours    v0 v1 v2 | v3 v4 v5      of key heads 0 | 1
 //   stored  v0 v3 | v1 v4 | v2 v5    `groups` of them at a time
-class TurnedColumns final : public ops::WeightSource {
+class TurnedColumns final : public TensorMatrix {
  public:
   TurnedColumns(const Tensor& tensor, int64_t groups, int64_t heads, int64_t width)
       : tensor_(tensor), groups_(groups), heads_(heads), width_(width) {}
@@ -65,6 +76,7 @@ class TurnedColumns final : public ops::WeightSource {
     return h % each * groups + h / each;
   }
 
+  std::vector<const Tensor*> tensors() const override { return {&tensor_}; }
   ops::TensorType type(int64_t) const override { return ops::TensorType::kF32; }
   void read(int64_t row, std::byte* out) const override {
     std::vector<float> values(static_cast<size_t>(heads_ * width_));

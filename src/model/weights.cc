@@ -12,6 +12,8 @@
 #include "base/quote.h"
 #include "base/status.h"
 #include "model/expert_rows.h"
+#include "model/matrix_packer.h"
+#include "model/packed_model.h"
 #include "model/tensor_names.h"
 #include "model/tensor_rows.h"
 #include "ops/same_bits.h"
@@ -26,7 +28,7 @@ class Loader {
  public:
   // device: null to look at the names and shapes of tensors only, as they would be packed.
   Loader(const ModelFiles& files, const Architecture& architecture, ops::Device* device,
-         const ops::NumericTypes& types, const Model::Progress& progress)
+         const ops::NumericTypes& types, const Model::Progress& progress, LoadObserver* observer)
       : files_(files),
         config_(files.config),
         architecture_(architecture),
@@ -34,16 +36,19 @@ class Loader {
         file_names_(*files.tensors, architecture, config_.from_gguf),
         names_(file_names_.patterns()),
         device_(device),
-        types_(types),
+        packer_(files, device, types, observer),
+        observer_(observer),
         progress_(progress) {}
 
-  Weights load() {
-    Weights w;
+  // What is there when it throws belongs to the caller.
+  void load(Weights& w) {
     const auto vocab = static_cast<int64_t>(config_.vocab_size);
     steps_ = config_.layers + 2;
+    place_ = "embedding.";
     w.embedding = pack(Kind::kHead, name(names_.embedding), vocab, config_.hidden);
     report();
     w.tied = config_.tie_embeddings;
+    place_ = "output.";
     if (w.tied)
       w.output = w.embedding;
     else if (config_.missing_output.empty())
@@ -63,19 +68,20 @@ class Loader {
     for (const DenseFile& dense : files_.dense)
       if (dense.tensors == files_.tensors) used_.insert(dense.weight);
     for (int32_t i = 0; i < config_.layers; ++i) {
-      w.layers.push_back(layer(i));
+      layer(i, w.layers.emplace_back());
       report();
     }
+    packer_.check_all_loaded();
     refuse_extra();
-    return w;
+    if (observer_) observer_->used(used_);
   }
 
  private:
-  LayerWeights layer(int32_t i) {
+  void layer(int32_t i, LayerWeights& w) {
     layer_ = i;
+    place_ = cat("layers.", i, ".");
     const int64_t h = config_.hidden;
     const LayerSpec& spec = specs_[static_cast<size_t>(i)];
-    LayerWeights w;
     if (spec.mixer != Mixer::kNone) {
       w.mixer_norm = norm(names_.attention_norm, h);
       w.post_mixer_norm = norm(names_.post_attention_norm, h);
@@ -93,7 +99,6 @@ class Loader {
         mlp(w, spec.feed_forward == FeedForward::kGated, names_);
       if (spec.shared) mlp(w, true, shared_names());
     }
-    return w;
   }
 
   void attention(LayerWeights& w) {
@@ -276,10 +281,12 @@ class Loader {
   void experts(LayerWeights& w) {
     const ExpertConfig& e = config_.experts;
     // Not in int8: a near tie would choose another expert.
-    w.router = pack(types_.weights, e.count, config_.hidden,
-                    TensorRows({part(name(names_.router) + ".weight", e.count, config_.hidden)}));
+    w.router = packer_.never_int8(
+        e.count, config_.hidden,
+        TensorRows({part(name(names_.router) + ".weight", e.count, config_.hidden)}));
     if (e.biased) expert_biases(w);
     for (int32_t i = 0; i < e.count; ++i) {
+      place_ = cat("layers.", layer_, ".experts.", i, ".");
       ops::ExpertWeights& expert = w.experts.emplace_back();
       const auto bias = [&](const ops::DeviceVector& all, int64_t n) {
         return all.empty() ? nullptr : all.data() + i * n;
@@ -296,6 +303,7 @@ class Loader {
       expert.down = pack(Kind::kDown, config_.hidden, e.intermediate,
                          {expert_part(names_.expert_down, i, config_.hidden, e.intermediate)});
     }
+    place_ = cat("layers.", layer_, ".");
   }
 
   void expert_biases(LayerWeights& w) {
@@ -336,10 +344,12 @@ class Loader {
                           int64_t first, int64_t step) {
     const std::string whole = name(pattern);
     const Tensor* t = files_.tensors->find(whole);
-    const bool transposed = t && !t->computed;
     const int64_t count = config_.experts.count;
-    return {tensor(whole, transposed ? std::vector{count, k, n} : std::vector{count, n, k}), expert,
-            first, step, transposed ? strips_ : nullptr};
+    const std::vector<int64_t> rows = {count, n, k}, columns = {count, k, n};
+    const bool packed = t && PackedModel::has(*t);  // of either shape, and not read
+    const bool transposed = t && (packed ? t->shape == columns : !t->computed);
+    return {tensor(whole, transposed ? columns : rows), expert, first, step,
+            transposed && !packed ? strips_ : nullptr};
   }
 
   // Of an expert, in tensors of their own or in one, gate above up.
@@ -450,13 +460,8 @@ class Loader {
   ops::PackedWeights pack(Kind kind, int64_t n, int64_t k, std::vector<TensorRows::Part> parts) {
     return pack(kind, n, k, TensorRows(std::move(parts)));
   }
-  ops::PackedWeights pack(Kind kind, int64_t n, int64_t k, const ops::WeightSource& rows) {
-    return pack(format(kind, k), n, k, rows);
-  }
-  ops::PackedWeights pack(ops::WeightFormat format, int64_t n, int64_t k,
-                          const ops::WeightSource& rows) {
-    if (!device_) return ops::PackedWeights::of_shape(format, n, k);
-    return device_->pack(format, n, k, rows);
+  ops::PackedWeights pack(Kind kind, int64_t n, int64_t k, const TensorMatrix& rows) {
+    return packer_.plain(kind, place_, n, k, rows);
   }
   ops::PackedWeights pack_turned(Kind kind, const std::string& name, int64_t n) {
     const RecurrentConfig& r = config_.recurrent;
@@ -467,17 +472,9 @@ class Loader {
                                 const TensorRows::Part& up) {
     return pack_gated(kind, n, k, TensorRows({gate}), TensorRows({up}));
   }
-  ops::PackedWeights pack_gated(Kind kind, int64_t n, int64_t k, const ops::WeightSource& gate,
-                                const ops::WeightSource& up) {
-    if (!device_) return ops::PackedWeights::of_gated_shape(format(kind, k), n, k);
-    return device_->pack_gated(format(kind, k), n, k, gate, up);
-  }
-  ops::WeightFormat format(Kind kind, int64_t k) const {
-    const ops::WeightFormat format = types_.format(kind);
-    if (format == ops::WeightFormat::kInt8 && k > ops::kMaxInt8K)
-      fail(Code::kUnsupportedModel, "a matrix of this model adds ", k,
-           " products to each number; compute=int8 is limited to ", ops::kMaxInt8K);
-    return format;
+  ops::PackedWeights pack_gated(Kind kind, int64_t n, int64_t k, const TensorMatrix& gate,
+                                const TensorMatrix& up) {
+    return packer_.gated(kind, place_, n, k, gate, up);
   }
 
   void refuse_extra() const {
@@ -506,8 +503,10 @@ class Loader {
   const FileNames file_names_;
   const TensorNames& names_;
   int32_t layer_ = -1;  // that is being loaded
+  std::string place_;   // of the next matrix: MatrixPacker::plain()
   ops::Device* device_;
-  const ops::NumericTypes types_;
+  MatrixPacker packer_;
+  LoadObserver* observer_;
   const Model::Progress& progress_;
   const std::shared_ptr<Strips> strips_ = std::make_shared<Strips>();  // of transposed tensors
   std::set<std::string> used_;
@@ -542,13 +541,31 @@ bool is_left_out(std::string_view name, const ModelConfig& config,
 }
 
 Weights load_weights(const ModelFiles& files, const Architecture& architecture, ops::Device& device,
-                     const Model::Progress& progress) {
-  return Loader(files, architecture, &device, device.types(), progress).load();
+                     const Model::Progress& progress, LoadObserver* observer) {
+  Weights weights;
+  try {
+    Loader(files, architecture, &device, device.types(), progress, observer).load(weights);
+  } catch (...) {
+    release_weights(weights, device);
+    throw;
+  }
+  return weights;
+}
+
+void release_weights(const Weights& weights, ops::Device& device) {
+  const auto release = [&](const ops::PackedWeights& m) {
+    if (m.data) device.release(const_cast<std::byte*>(m.data), m.bytes());
+  };
+  for (const LayerWeights& layer : weights.layers) visit_matrices(layer, release);
+  release(weights.embedding);
+  if (!weights.tied) release(weights.output);
 }
 
 Weights weight_shapes(const ModelFiles& files, const Architecture& architecture,
-                      const ops::NumericTypes& types) {
-  return Loader(files, architecture, nullptr, types, nullptr).load();
+                      const ops::NumericTypes& types, LoadObserver* observer) {
+  Weights weights;
+  Loader(files, architecture, nullptr, types, nullptr, observer).load(weights);
+  return weights;
 }
 
 int64_t packed_bytes(const Weights& weights) {

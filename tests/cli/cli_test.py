@@ -12,6 +12,7 @@ import shutil
 import struct
 import subprocess
 import sys
+import time
 import unittest
 import xml.etree.ElementTree as xml
 
@@ -540,6 +541,56 @@ class Bench(unittest.TestCase):
             self.assertEqual(len(shape["shared"]["samples"]), 3)
             self.assertGreater(shape["ratio"], 0)
             self.assertGreater(shape["unshared"]["kv_peak_bytes"], 0)
+
+
+class Pack(unittest.TestCase):
+    """Results of a packed model are those of compute=int8 with the model itself, and a model is whole or not there."""
+
+    REQUESTS = [{"tokens": tokens(20, seed), "task": "logits", "ids": [3, 4, 5]} for seed in range(3)]
+
+    def setUp(self):
+        self.out = SHARED["folder"] / f"packed-{self.id().rpartition('.')[2]}"
+
+    def test_results_are_the_same(self):
+        done = prefix("pack", "--model", SHARED["model"], "--out", self.out, "--keep", "")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        report = json.loads(done.stdout)
+        self.assertEqual(report["out"], str(self.out))
+        self.assertGreater(report["bytes"], 0)
+        flags = ("--option", "compute=int8", "--option", "compute_keep=")
+        results = run(self.REQUESTS, *flags)
+        packed = prefix("run", "--model", self.out, *flags, stdin=lines(self.REQUESTS))
+        self.assertEqual(packed.returncode, 0, packed.stderr)
+        self.assertEqual([json.loads(line)["logits"] for line in packed.stdout.splitlines()],
+                         [result["logits"] for result in results])
+        info = prefix("info", self.out, "--json", "--option", "compute=int8", "--option", "compute_keep=")
+        self.assertEqual(info.returncode, 0, info.stderr)
+        self.assertIn("int8", {group["dtype"] for group in json.loads(info.stdout)["tensors"]})
+
+    def test_what_cannot_be_is_said(self):
+        self.assertEqual(prefix("pack", "--model", SHARED["model"], "--out", self.out).returncode, 0)
+        before = sorted(path.name for path in SHARED["folder"].iterdir())
+        again = prefix("pack", "--model", SHARED["model"], "--out", self.out)
+        twice = prefix("pack", "--model", self.out, "--out", f"{self.out}-2")
+        plain = prefix("run", "--model", self.out, stdin=lines(self.REQUESTS))
+        nothing = prefix("pack", "--model", SHARED["model"])
+        for done, text in ((again, "not overwritten"), (twice, "already"), (plain, "compute=int8"), (nothing, "--out")):
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(text, done.stderr)
+            self.assertEqual(len(done.stderr.splitlines()), 1)
+        self.assertEqual(sorted(path.name for path in SHARED["folder"].iterdir()), before)
+
+    def test_a_killed_process_leaves_nothing_under_the_name(self):
+        command = [BIN / "prefix", "pack", "--model", SHARED["model"], "--out", self.out]
+        for milliseconds in (0, 2, 5, 10, 20, 40, 80):
+            with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+                time.sleep(milliseconds / 1000)
+                process.kill()
+            if not self.out.exists():
+                continue
+            done = prefix("run", "--model", self.out, "--option", "compute=int8", stdin=lines(self.REQUESTS))
+            self.assertEqual(done.returncode, 0, done.stderr)
+            shutil.rmtree(self.out)
 
 
 if __name__ == "__main__":

@@ -91,6 +91,25 @@ def all_safetensors() -> dict:
     }
 
 
+def packed(matrix: str = "layers.0.down", shape: tuple = (2, 16, 128), scale: float = 0.25) -> bytes:
+    """Of 40 columns of 8 numbers, padded to 64."""
+    panels, scales = shape[0] * shape[1] * shape[2], 64
+    header = {
+        "__metadata__": {"prefix.int8": dump({"version": 1, "shapes": {"down.weight": [40, 8]}}).decode()},
+        f"int8.{matrix}.panels": tensor("U8", list(shape), 0, panels),
+        f"int8.{matrix}.scales": tensor("F32", [scales], panels, panels + 4 * scales),
+        "norm.weight": tensor("BF16", [8], panels + 4 * scales, panels + 4 * scales + 16),
+    }
+    text = dump(header)
+    return (struct.pack("<Q", len(text)) + text + bytes(i * 37 % 256 for i in range(panels)) +
+            struct.pack("<f", scale) * scales + bytes(16))
+
+
+def all_packed() -> dict:
+    return {"good": packed(), "other_shape": packed(shape=(1, 16, 128)), "other_kind": packed("layers.0.up"),
+            "negative": packed(scale=-1.0), "infinite": packed(scale=float("inf"))}
+
+
 BYTES = {"F32": 4, "F16": 2, "BF16": 2, "I8": 1, "U8": 1, "I32": 4, "I64": 8, "F8_E4M3": 1}
 
 
@@ -484,7 +503,7 @@ TARGETS = {
     "adapter": adapters, "cache_sim": operations, "chat": chats, "config": configs, "disk_page": disk_pages, "gguf": ggufs,
     "json": lambda: {"all": b'{"a":[1,-2,3.5e7,true,false,null,"x\\u00e9\\n\\ud83d\\ude00"],"b":{"c":[],"d":{}}}',
                      "numbers": b"[[[[1]]],18446744073709551615,-9223372036854775808,1e300,0.1,-0]"},
-    "quantised": all_quantised, "recipe": recipes, "redis": redis, "requests": requests, "safetensors": all_safetensors,
+    "packed": all_packed, "quantised": all_quantised, "recipe": recipes, "redis": redis, "requests": requests, "safetensors": all_safetensors,
     "snapshot": snapshots,
     "tokenizer": tokenizers, "tokenizer_gguf": gguf_tokenizers, "trace": traces,
 }

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -13,8 +15,10 @@
 #include "base/input_file.h"
 #include "base/json.h"
 #include "base/status.h"
+#include "fuzz/still_device.h"
 #include "model/config.h"
 #include "model/gguf.h"
+#include "model/packed_model.h"
 #include "model/quantised_tensors.h"
 #include "model/safetensors.h"
 
@@ -69,6 +73,37 @@ inline bool quantised(std::span<const std::byte> bytes) try {
   TensorSource source;
   read_safetensors(as_file(bytes.subspan(length)), source);
   assemble_quantised(quant_config_from_json(whole.tree()), source);
+  read_all(source);
+  return true;
+} catch (const Error&) {
+  return false;
+}
+
+// The device of matrices that were packed before: memory of the host, and one thread.
+class LoadingDevice final : public StillDevice {
+ public:
+  void parallel(int64_t n, const std::function<void(int64_t)>& task) override {
+    for (int64_t i = 0; i < n; ++i) task(i);
+  }
+};
+
+// A file of packed matrices, of which one with 40 columns of 8 numbers is wanted.
+inline bool packed(std::span<const std::byte> bytes) try {
+  TensorSource source;
+  std::map<std::string, std::string> metadata;
+  read_safetensors(as_file(bytes), source, &metadata);
+  PackedModel::open(metadata[kPackedKey], "input", source);
+  const auto model = PackedModel::of(source);
+  KEEP(model && model->kinds() < 32);
+  LoadingDevice device;
+  const auto shape = ops::PackedWeights::of_shape(ops::WeightFormat::kInt8, 40, 8);
+  const ops::PackedWeights loaded = model->load("layers.0.down", shape, &device);
+  for (int64_t i = 0; i < loaded.scale_count(); ++i) KEEP(loaded.scales[i] >= 0);
+  device.release(const_cast<std::byte*>(loaded.data), loaded.bytes());
+  std::vector<Tensor> plain;
+  for (const Tensor& t : source.tensors())
+    if (!PackedModel::has(t)) plain.push_back(t);
+  source.replace(std::move(plain));
   read_all(source);
   return true;
 } catch (const Error&) {

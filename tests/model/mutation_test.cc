@@ -198,6 +198,11 @@ TEST(Mutation, Quantised) {
   run(good, cases(200000), [](const Bytes& bytes) { return fuzz::quantised(bytes); });
 }
 
+TEST(Mutation, Packed) {
+  run({corpus("packed/good")}, cases(50000),
+      [](const Bytes& bytes) { return fuzz::packed(bytes); });
+}
+
 TEST(Mutation, QuantizationConfig) {
   run({corpus("config/gptq"), corpus("config/compressed")}, cases(100000),
       [](const Bytes& bytes) { return fuzz::config(bytes); });

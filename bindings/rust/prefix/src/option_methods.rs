@@ -35,6 +35,12 @@ impl OptionsBuilder {
         self.with("compute_keep", value)
     }
 
+    /// With compute=int8: a directory (of a .gguf file, a file) that is written while the model is loaded. It holds the
+    /// matrices in whole numbers, so that later loads of it only read them; empty = none. Of engines.
+    pub fn pack_to(self, value: &str) -> Self {
+        self.with("pack_to", value)
+    }
+
     /// Type of keys and values: auto = as dtype says; int8 = whole numbers with a scale for each token and head, in
     /// about half the memory of bf16, at some loss (docs/quantisation.md). CPU only. One of auto, int8. Default auto.
     /// Of engines.

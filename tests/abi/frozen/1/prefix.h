@@ -341,6 +341,7 @@ PREFIX_API prefix_status prefix_queue_descriptor(prefix_queue* queue, int32_t* d
  * model.safetensors.index.json with its shards; and what says how the model is used: modules.json
  * with the config.json of its folders, "1_Pooling/config.json",
  * config_sentence_transformers.json, prefix_recipe.json), or one with a name ending with .gguf.
+ * Those of a directory that option pack_to wrote have prefix_int8.safetensors for its weights.
  * Files with other names are not read. A model is the same however it was fed: results, snapshots
  * and caches on disk know no difference. */
 typedef struct prefix_source prefix_source;

@@ -72,6 +72,17 @@ abstract class OptionMethods extends Owned {
     }
 
     /**
+     * With compute=int8: a directory (of a .gguf file, a file) that is written while the model is loaded. It holds the
+     * matrices in whole numbers, so that later loads of it only read them; empty = none. Of engines.
+     *
+     * @param value of option pack_to
+     * @return this
+     */
+    public Options packTo(String value) {
+        return set("pack_to", value);
+    }
+
+    /**
      * Type of keys and values: auto = as dtype says; int8 = whole numbers with a scale for each token and head, in
      * about half the memory of bf16, at some loss (docs/quantisation.md). CPU only. One of auto, int8. Default auto. Of
      * engines.

@@ -1,0 +1,85 @@
+#include "model/matrix_packer.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/quote.h"
+#include "base/status.h"
+#include "model/packed_model.h"
+
+namespace prefix {
+
+MatrixPacker::MatrixPacker(const ModelFiles& files, ops::Device* device,
+                           const ops::NumericTypes& types, LoadObserver* observer)
+    : packed_(PackedModel::of(*files.tensors)),
+      device_(device),
+      types_(types),
+      observer_(observer) {
+  if (packed_) packed_->check(types_);
+}
+
+ops::WeightFormat MatrixPacker::format(ops::MatrixKind kind, int64_t k) const {
+  const ops::WeightFormat format = types_.format(kind);
+  if (format == ops::WeightFormat::kInt8 && k > ops::kMaxInt8K)
+    fail(Code::kUnsupportedModel, "a matrix of this model adds ", k,
+         " products to each number; compute=int8 is limited to ", ops::kMaxInt8K);
+  return format;
+}
+
+template <typename Pack>
+ops::PackedWeights MatrixPacker::make(ops::MatrixKind kind, const std::string& place,
+                                      const ops::PackedWeights& shape,
+                                      std::span<const TensorMatrix* const> sources,
+                                      const Pack& pack) {
+  if (shape.format != ops::WeightFormat::kInt8) return device_ ? pack() : shape;
+  std::vector<const Tensor*> tensors;
+  for (const TensorMatrix* source : sources)
+    for (const Tensor* tensor : source->tensors()) tensors.push_back(tensor);
+  const std::string name = packed_matrix_name(place, kind);
+  const bool loaded =
+      std::ranges::any_of(tensors, [](const Tensor* tensor) { return PackedModel::has(*tensor); });
+  ops::PackedWeights packed = shape;
+  if (loaded) {
+    packed = packed_->load(name, shape, device_);
+    loaded_.insert(name);
+  } else if (device_) {
+    packed = pack();
+  }
+  try {
+    if (observer_) observer_->matrix(name, packed, tensors);
+  } catch (...) {
+    if (packed.data) device_->release(const_cast<std::byte*>(packed.data), packed.bytes());
+    throw;
+  }
+  return packed;
+}
+
+ops::PackedWeights MatrixPacker::plain(ops::MatrixKind kind, const std::string& place, int64_t n,
+                                       int64_t k, const TensorMatrix& rows) {
+  const ops::WeightFormat f = format(kind, k);
+  return make(kind, place, ops::PackedWeights::of_shape(f, n, k), std::array{&rows},
+              [&] { return device_->pack(f, n, k, rows); });
+}
+
+ops::PackedWeights MatrixPacker::gated(ops::MatrixKind kind, const std::string& place, int64_t n,
+                                       int64_t k, const TensorMatrix& gate,
+                                       const TensorMatrix& up) {
+  const ops::WeightFormat f = format(kind, k);
+  return make(kind, place, ops::PackedWeights::of_gated_shape(f, n, k), std::array{&gate, &up},
+              [&] { return device_->pack_gated(f, n, k, gate, up); });
+}
+
+ops::PackedWeights MatrixPacker::never_int8(int64_t n, int64_t k, const TensorMatrix& rows) {
+  if (!device_) return ops::PackedWeights::of_shape(types_.weights, n, k);
+  return device_->pack(types_.weights, n, k, rows);
+}
+
+void MatrixPacker::check_all_loaded() const {
+  if (!packed_) return;
+  for (const std::string& name : packed_->names())
+    if (!loaded_.contains(name))
+      fail(Code::kFormat, "tensor ", quote(panels_name(name)),
+           " is not part of this architecture with this configuration");
+}
+
+}  // namespace prefix
