@@ -12,6 +12,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <string_view>
 
 #include "engine/engine_support.h"
 #include "engine/poisoned_checkpoint.h"
@@ -172,7 +173,7 @@ class Packed : public testing::Test {
     text = packed.dump();
     write(all);
   }
-  void expect_refused(Code code, std::initializer_list<std::string> parts) const {
+  void expect_refused(Code code, std::initializer_list<std::string_view> parts) const {
     expect_error(code, parts, [&] { open_int8(path_); });
   }
 
@@ -193,10 +194,13 @@ TEST_F(Packed, TakesTheFilesThatSayHowItIsUsed) {
 }
 
 TEST_F(Packed, BeginsWherePagesDo) {
-  for (const auto& [name, entry] : header().items())
-    if (name.ends_with(".panels")) EXPECT_EQ(begin_of(name) % 1024, 0u) << name;
+  const nlohmann::ordered_json all = header();
+  for (const auto& [name, entry] : all.items())
+    if (name.ends_with(".panels")) {
+      EXPECT_EQ(begin_of(name) % 1024, 0u) << name;
+    }
   EXPECT_EQ(begin_of("int8.layers.0.mixer_in.panels") % 4096, 0u);
-  for (const auto& [name, entry] : header().items())
+  for (const auto& [name, entry] : all.items())
     EXPECT_FALSE(name.ends_with("q_proj.weight")) << name;
 }
 
@@ -241,7 +245,7 @@ TEST_F(Packed, OtherMatricesMayBeAddedAndNoneTakenAway) {
 }
 
 TEST_F(Packed, IsWrittenWithTheRightOptionsOnly) {
-  const auto refused = [&](Code code, std::initializer_list<std::string> parts,
+  const auto refused = [&](Code code, std::initializer_list<std::string_view> parts,
                            const OptionList& list) {
     expect_error(code, parts,
                  [&] { Engine::create(checkpoint_.path(), make_options(list), nullptr); });
