@@ -49,6 +49,8 @@ class MatrixPacker {
   // Throws kFormat naming a matrix of the files that was not asked for.
   void check_all_loaded() const;
 
+  const ops::NumericTypes& types() const { return types_; }
+
  private:
   ops::WeightFormat format(ops::MatrixKind kind, int64_t k) const;
   // `pack` makes it of the shape; `sources` are its rows.

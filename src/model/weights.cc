@@ -186,7 +186,7 @@ class Loader {
     std::vector<float> a = head_values(name(names_.a));
     if (!config_.from_gguf)  // which holds -exp(A_log)
       for (float& v : a)
-        v = -(ops::same_bits(types_) ? static_cast<float>(portable_exp(v)) : std::exp(v));
+        v = -(ops::same_bits(packer_.types()) ? static_cast<float>(portable_exp(v)) : std::exp(v));
     w.a = upload(a);
     if (!names_.d.empty()) w.d = upload(head_values(name(names_.d)));
     const bool of_head = r.mixer == Mixer::kGatedDelta;
