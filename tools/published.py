@@ -252,9 +252,12 @@ def parameters(model: dict) -> int:
 
 
 def key_bytes_per_token(model: dict) -> int:
-    """Keys and values of a token in bf16: two of each number, of the layers of attention only."""
+    """Keys and values of a token in bf16: two of each number, of the layers of attention only. Where tokens see those behind
+    them a text is one step, which needs those of a layer at a time."""
     shapes = Shapes(model["config"])
-    return 2 * 2 * shapes.kv * layer_kinds(shapes.config).count("attention")
+    config = shapes.config
+    whole = config.get("use_bidirectional_attention") or config.get("is_causal") is False or config["model_type"] == "llama_bidirec"
+    return 2 * 2 * shapes.kv * (1 if whole else layer_kinds(config).count("attention"))
 
 
 def files_beside(model: dict) -> dict[str, dict | list]:

@@ -67,7 +67,7 @@ std::vector<Tensor> read_shapes(const Json& shapes, const std::shared_ptr<Packed
              ", which is no size in [0, ", kMaxTensorValues, "]");
       t.shape.push_back(static_cast<int64_t>(size.get<uint64_t>()));
     }
-    element_count(name, t.shape);
+    t.bytes = static_cast<size_t>(element_count(name, t.shape));  // scales are few beside
   }
   return tensors;
 }
