@@ -9,7 +9,7 @@ namespace {
 
 // Rows that are compared cell by cell; more of them are sorted by one column at a time, since most
 // are told apart by the first few, and a column by itself is sorted in the processor's cache.
-constexpr size_t kFewRows = 24;
+constexpr size_t kComparedRows = 24;
 
 // Rows [begin, end) of the order, which are equal up to a column.
 struct Run {
@@ -38,7 +38,7 @@ std::vector<uint32_t> sorted_rows(std::span<const int64_t> values, size_t column
     runs.pop_back();
     const auto first = rows.begin() + static_cast<std::ptrdiff_t>(run.begin);
     const auto last = rows.begin() + static_cast<std::ptrdiff_t>(run.end);
-    if (run.end - run.begin <= kFewRows || run.column == columns) {
+    if (run.end - run.begin <= kComparedRows || run.column == columns) {
       std::sort(first, last, less_from(run.column));
       continue;
     }
