@@ -24,9 +24,9 @@ struct Cut {
   int64_t cost() const { return 2 * longest + (cluster > 1 ? kFoldHalfPages * tiles : 0); }
 };
 
-class Planner {
+class DecodePlanner {
  public:
-  Planner(const AttentionPlan& plan, std::span<const int32_t> positions, const DecodeShape& shape,
+  DecodePlanner(const AttentionPlan& plan, std::span<const int32_t> positions, const DecodeShape& shape,
           DecodePlan& out)
       : plan_(plan), positions_(positions), shape_(shape), out_(out) {}
 
@@ -186,7 +186,7 @@ class Planner {
 bool plan_decode(const AttentionPlan& plan, std::span<const int32_t> positions,
                  const DecodeShape& shape, DecodePlan& out) {
   out.clear();
-  return Planner(plan, positions, shape, out).run();
+  return DecodePlanner(plan, positions, shape, out).run();
 }
 
 }  // namespace prefix::ops::gpu
