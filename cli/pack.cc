@@ -2,7 +2,6 @@
 #include <chrono>
 #include <filesystem>
 #include <iostream>
-
 #include <nlohmann/json.hpp>
 
 #include "api.h"
@@ -36,8 +35,7 @@ int pack_command(const Args& args) {
   const auto start = std::chrono::steady_clock::now();
   {
     Progress progress("prefix pack", args.choice("--progress", "auto", "auto|on|off"));
-    open_engine(model, options,
-                [&](double fraction) { progress.show_share("packing", fraction); });
+    open_engine(model, options, [&](double fraction) { progress.show_share("packing", fraction); });
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   const nlohmann::ordered_json report = {

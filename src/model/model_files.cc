@@ -91,7 +91,8 @@ ModelFiles open_folder(const InputFolder& folder) {
     read_packed(folder.open(kPackedFile), files);
   else
     fail(Code::kNotFound, folder.name(), " has neither ", kSingle, " nor ", kIndex);
-  if (!PackedModel::of(*files.tensors)) assemble_quantised(files.config.quantization, *files.tensors);
+  if (!PackedModel::of(*files.tensors))
+    assemble_quantised(files.config.quantization, *files.tensors);
   if (has_projector(files.declared)) {
     files.dense = open_projector(files.tensors, files.config.hidden);
     files.config.dense_of_tokens = true;

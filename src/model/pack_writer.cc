@@ -199,9 +199,9 @@ void copy_files(const InputFolder& folder, const std::vector<std::string>& names
                 const std::vector<DenseFile>& dense, const std::string& to) {
   for (const std::string& name : names) {
     const size_t slash = name.find('/');
-    const bool of_dense = slash != std::string::npos && name.ends_with(".safetensors") &&
-                          std::ranges::find(dense, name.substr(0, slash), &DenseFile::folder) !=
-                              dense.end();
+    const bool of_dense =
+        slash != std::string::npos && name.ends_with(".safetensors") &&
+        std::ranges::find(dense, name.substr(0, slash), &DenseFile::folder) != dense.end();
     if (!of_dense && !is_companion(name)) continue;
     const fs::path path = fs::path(to) / name;
     std::error_code error;
@@ -221,8 +221,8 @@ void write_packed(const ModelSource& source, const ModelFiles& files, ops::Devic
     fail(Code::kInvalidArgument, "the model ", quote_path(source.name()),
          " has its matrices in whole numbers (compute=int8) already");
   PackWriter writer(files, device, path);
-  const Weights kept = load_weights(files, find_architecture(files.config.architecture), device,
-                                    progress, &writer);
+  const Weights kept =
+      load_weights(files, find_architecture(files.config.architecture), device, progress, &writer);
   release_weights(kept, device);
   writer.write_others();
   if (writer.is_folder() && source.files)

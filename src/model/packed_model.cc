@@ -197,8 +197,8 @@ ops::PackedWeights PackedModel::load(const std::string& name, const ops::PackedW
     const float scale = loaded.scales[i];
     if (std::isfinite(scale) && !std::signbit(scale)) continue;
     device->release(const_cast<std::byte*>(loaded.data), loaded.bytes());
-    fail(Code::kFormat, file_, ": tensor ", quote(matrix.scales.name), ": scale ", i, " is ",
-         scale, "; scales are finite and not negative");
+    fail(Code::kFormat, file_, ": tensor ", quote(matrix.scales.name), ": scale ", i, " is ", scale,
+         "; scales are finite and not negative");
   }
   return loaded;
 }

@@ -1,5 +1,7 @@
 // Option pack_to: what it writes computes the bits of compute=int8 with the model itself, wherever
 // it is read from and at whatever level it was written; what is damaged is refused.
+#include "model/packed_model.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +21,6 @@
 #include "model/model.h"
 #include "model/model_files.h"
 #include "model/model_info.h"
-#include "model/packed_model.h"
 #include "support/cases.h"
 #include "support/expect_error.h"
 #include "support/golden.h"
@@ -187,9 +188,9 @@ TEST_F(Packed, TakesTheFilesThatSayHowItIsUsed) {
   for (const auto& entry : fs::recursive_directory_iterator(path_))
     if (entry.is_regular_file()) names.push_back(fs::relative(entry.path(), path_).string());
   std::ranges::sort(names);
-  EXPECT_EQ(names, (std::vector<std::string>{"1_Pooling/config.json", "LICENSE",
-                                             "chat_template.jinja", "config.json",
-                                             "prefix_int8.safetensors", "tokenizer.json"}));
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"1_Pooling/config.json", "LICENSE", "chat_template.jinja",
+                                      "config.json", "prefix_int8.safetensors", "tokenizer.json"}));
   EXPECT_EQ(read(path_ + "/config.json"), read(checkpoint_.path() + "/config.json"));
 }
 
@@ -237,11 +238,11 @@ TEST_F(Packed, IsTheSameFileAtEveryLevelAndAnyThreads) {
 TEST_F(Packed, OtherMatricesMayBeAddedAndNoneTakenAway) {
   // The head is in the file as it was: it can be packed while it is loaded.
   const OptionList all = {{"compute_keep", ""}};
-  EXPECT_TRUE(same_bits(logits(*open_int8(path_, all)), logits(*open_int8(checkpoint_.path(), all))));
+  EXPECT_TRUE(
+      same_bits(logits(*open_int8(path_, all)), logits(*open_int8(checkpoint_.path(), all))));
   expect_error(Code::kInvalidArgument, {kPackedFile, "down", "compute_keep"},
                [&] { open_int8(path_, {{"compute_keep", "head,down"}}); });
-  expect_error(Code::kInvalidArgument, {path_, "already"},
-               [&] { pack(path_, folder_ / "again"); });
+  expect_error(Code::kInvalidArgument, {path_, "already"}, [&] { pack(path_, folder_ / "again"); });
 }
 
 TEST_F(Packed, IsWrittenWithTheRightOptionsOnly) {
@@ -367,7 +368,8 @@ TEST_F(Packed, DamagedHeadersAreRefusedByName) {
   expect_refused(Code::kFormat, {"model.norm.weight", "twice"});
   write_shapes([](Json& packed) { packed["shapes"]["model.layers.0.mlp.up_proj.weight"] = {-1}; });
   expect_refused(Code::kFormat, {"mlp.up_proj.weight", "-1"});
-  write_shapes([](Json& packed) { packed["shapes"]["model.layers.0.mlp.up_proj.weight"] = {1, 2}; });
+  write_shapes(
+      [](Json& packed) { packed["shapes"]["model.layers.0.mlp.up_proj.weight"] = {1, 2}; });
   expect_refused(Code::kFormat, {"mlp.up_proj.weight", "[1, 2]"});
   write_shapes([](Json& packed) { packed["shapes"]["a"] = "b"; });
   expect_refused(Code::kFormat, {"\"a\"", "\"b\""});

@@ -26,8 +26,8 @@ struct Cut {
 
 class DecodePlanner {
  public:
-  DecodePlanner(const AttentionPlan& plan, std::span<const int32_t> positions, const DecodeShape& shape,
-          DecodePlan& out)
+  DecodePlanner(const AttentionPlan& plan, std::span<const int32_t> positions,
+                const DecodeShape& shape, DecodePlan& out)
       : plan_(plan), positions_(positions), shape_(shape), out_(out) {}
 
   bool run() {
