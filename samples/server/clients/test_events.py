@@ -99,9 +99,14 @@ class Router:
             self.blocks[block] = (parent, event.token_ids[i * BLOCK:(i + 1) * BLOCK])
             parent = block
 
-    def listen(self):
-        """Takes what has been published, until there is nothing more."""
-        while self.events.poll(300):
+    def begin(self):
+        """Waits for the first event, which tells that the cache is empty: who is there before the first request hears all."""
+        while not self.numbers:
+            self.replay(0)
+
+    def listen(self, blocks=None):
+        """Takes what has been published: until there are so many blocks, and nothing more comes."""
+        while self.events.poll(1000 if blocks is None else 300 if len(self.blocks) == blocks else 20000):
             topic, number, payload = self.events.recv_multipart()
             assert topic.decode() == self.topic
             self.take(int.from_bytes(number, "big"), payload)
@@ -144,14 +149,14 @@ class Events(unittest.TestCase):
                 self.addCleanup(service.stop)
                 router = self.router(service, dialect, "kv@pod@small")
                 other = self.router(service, dialect, "another topic")
-                router.replay(0)  # it was there before the first request
+                router.begin()
                 self.assertEqual((router.numbers, router.blocks), ([0], {}))
                 for prompt in PROMPTS:
                     service.post("/v1/embeddings", {"input": [prompt]})
-                router.listen()
                 # Whole blocks of 106 tokens: two that all share, one of each.
-                want = [tuple(prompt[:end]) for prompt in PROMPTS for end in (32, 64, 96)]
-                self.assertEqual(router.paths(), sorted(set(want)))
+                want = {tuple(prompt[:end]) for prompt in PROMPTS for end in (32, 64, 96)}
+                router.listen(len(want))
+                self.assertEqual(router.paths(), sorted(want))
                 self.assertEqual(router.numbers, list(range(len(router.numbers))))
                 # Who comes later hears the same again.
                 late = self.router(service, dialect, "kv@pod@small")
@@ -166,7 +171,7 @@ class Events(unittest.TestCase):
         for headers, salt in (({"Authorization": f"Bearer {KEY}"}, {}), ({}, {"cache_salt": SALT}),
                               ({"Authorization": f"Bearer {KEY}"}, {"cache_salt": SALT})):
             service.post("/v1/embeddings", {"input": [PROMPTS[0]], **salt}, **headers)
-        router.listen()
+        router.listen(len(before) + 9)
         self.assertEqual(len(router.blocks), len(before) + 9)
         # Told apart, and nobody is named: neither as it is nor as a hash of the names that somebody may try.
         self.assertEqual(len(router.tenants), 3)
@@ -183,7 +188,7 @@ class Events(unittest.TestCase):
             self.addCleanup(service.stop)
             router = self.router(service, "vllm")
             service.post("/v1/embeddings", {"input": [PROMPTS[0]], "cache_salt": SALT})
-            router.listen()
+            router.listen(3)
             router.replay(0)
             names.append(set(router.blocks))
         self.assertEqual([len(each) for each in names], [3, 3])
@@ -193,7 +198,7 @@ class Events(unittest.TestCase):
         service = run("vllm", "--option", "cache_bytes=8M")
         self.addCleanup(service.stop)
         router = self.router(service, "vllm")
-        router.replay(0)
+        router.begin()
         for first in range(40):
             service.post("/v1/embeddings", {"input": [[first] * 100]})
         router.listen()
@@ -208,9 +213,9 @@ class Events(unittest.TestCase):
         service = run("vllm", "--option", "cache_events=2")
         self.addCleanup(service.stop)
         router = self.router(service, "vllm")
-        router.replay(0)
+        router.begin()
         service.post("/v1/embeddings", {"input": [[first] * 1000 for first in range(20)]})
-        router.listen()
+        router.listen(20 * 31)
         self.assertEqual(len(router.blocks), 20 * 31)
         self.assertEqual(router.numbers, list(range(len(router.numbers))))
 
@@ -218,7 +223,7 @@ class Events(unittest.TestCase):
         service = run("vllm", "--kv-events-kept", "1")
         self.addCleanup(service.stop)
         router = self.router(service, "vllm")
-        router.replay(0)
+        router.begin()
         for prompt in PROMPTS:
             service.post("/v1/embeddings", {"input": [prompt]})
             router.listen()
@@ -228,7 +233,7 @@ class Events(unittest.TestCase):
         self.assertEqual((late.numbers, late.blocks), (router.numbers[-1:], router.blocks))
         # And it goes on from there.
         service.post("/v1/embeddings", {"input": [[5] * 64]})
-        router.listen()
+        router.listen(7)
         late.replay(late.numbers[-1] + 1)
         self.assertEqual(late.blocks, router.blocks)
         self.assertEqual(len(late.blocks), 7)
@@ -237,7 +242,7 @@ class Events(unittest.TestCase):
         service = run("vllm")
         self.addCleanup(service.stop)
         router = self.router(service, "vllm")
-        router.replay(0)
+        router.begin()
         greeting = b"\xff" + bytes(8) + b"\x7f\x03\x00NULL" + bytes(16 + 1 + 31)
         ready = b"\x04\x19\x05READY\x0bSocket-Type\x00\x00\x00\x03SUB"
         bad = [b"", b"GET / HTTP/1.1\r\n\r\n", greeting, greeting + ready + b"\x02" + b"\x7f" + b"\xff" * 7,
@@ -263,7 +268,7 @@ class Events(unittest.TestCase):
         self.assertTrue(router.again.poll(20000))  # of -1, which is the largest number there is: an end at once
         self.assertEqual(router.again.recv_multipart()[-2:], [b"\xff" * 8, b""])
         service.post("/v1/embeddings", {"input": [PROMPTS[0]]})
-        router.listen()
+        router.listen(3)
         self.assertEqual(len(router.blocks), 3)
         deaf.settimeout(0.1)
         heard = b""
