@@ -458,9 +458,12 @@ NodeId Tree::attach_whole(NodeId root, std::span<const int32_t> tokens, const At
          numbers, " pages, above ", PagePool::kMaxPages);
   AttachOptions hollow = use;
   hollow.slides = true;
-  const Match m = match(root, tokens);
-  if (m.matched == n && m.offset < nodes_[m.node].length) split(m.node, m.offset);
-  const NodeId id = attach(match(root, tokens), tokens, hollow);
+  Match m = match(root, tokens);
+  if (m.matched == n && m.offset < nodes_[m.node].length) {
+    split(m.node, m.offset);
+    m = match(root, tokens);
+  }
+  const NodeId id = attach(m, tokens, hollow);
   if (nodes_[id].computed < nodes_[id].length) set_computed(id, nodes_[id].length);
   if (!has_state(id)) {  // it may have been a part of longer texts, and has nothing of them
     Node& fresh = nodes_[id];
