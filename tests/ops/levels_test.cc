@@ -482,60 +482,13 @@ TEST_F(Levels, ValuesAreSummedPageByPage) {
   }
 }
 
-// Of keys that a row does not see, the first and the last page in part, others whole.
-TEST_F(Levels, UnseenPagesAndKeysWeighNothing) {
-  for (const LevelTable& level : tables_) {
-    for (int32_t first = 0; first < 256; first += 7) {
-      for (int32_t last = first - 1; last < 256; last += 9) {
-        std::vector<float> s(288, 0.0f), p_scales(8, 7.0f), ones(32, 1.0f);
-        std::vector<uint8_t> p(272, 9);
-        const std::vector<const float*> scales(8, ones.data());
-        const int32_t correction = 0;
-        const float q_scale = 0.01f;
-        float m = -INFINITY, l = 0, o[32] = {};
-        WholeSoftmaxArgs args;
-        args.rows.s = s.data();
-        args.rows.lds = 288;
-        args.rows.first = &first;
-        args.rows.last = &last;
-        args.rows.scale = 1;
-        args.rows.m = &m;
-        args.rows.l = &l;
-        args.rows.o = o;
-        args.rows.ldo = args.rows.d = 32;
-        args.rows.rows = 1;
-        args.corrections = &correction;
-        args.q_scales = &q_scale;
-        args.key_scales = args.value_scales = scales.data();
-        args.p = p.data();
-        args.ldp = 272;
-        args.p_scales = p_scales.data();
-        level.kernels.attention.softmax_int8(args);
-        ASSERT_EQ(l, static_cast<float>(last - first + 1)) << level.name;
-        for (int i = 0; i < 256; ++i)
-          ASSERT_EQ(p[static_cast<size_t>(i)], i < first || i > last ? 0 : 255)
-              << level.name << ' ' << i << " of " << first << " to " << last;
-        for (int page = 0; page < 8; ++page)
-          ASSERT_EQ(p_scales[static_cast<size_t>(page)] == 0,
-                    last < first || page < first / 32 || page > last / 32);
-      }
-    }
-  }
-}
-
-// The largest rounding of weights to bytes is half a unit of each page's own scale.
-TEST_F(Levels, WeightsOfAPageHaveAScaleOfTheirOwn) {
-  for (const LevelTable& level : tables_) {
-    std::vector<float> s(288), p_scales(8), ones(32, 1.0f);
-    for (int32_t i = 0; i < 256; ++i) {
-      const int32_t sum = i == 3 ? 0 : -1000 * (1 + i / 32);
-      std::memcpy(&s[static_cast<size_t>(i)], &sum, 4);
-    }
-    std::vector<uint8_t> p(272, 9);
+// One row over a block of 256 keys, whose scales are all one.
+struct SoftmaxOfOneRow {
+  void run(const LevelTable& level) {
     const std::vector<const float*> scales(8, ones.data());
-    const int32_t first = 0, last = 224, correction = 0;
+    const int32_t correction = 0;
     const float q_scale = 0.01f;
-    float m = -INFINITY, l = 0, o[32] = {};
+    float m = -INFINITY, o[32] = {};
     WholeSoftmaxArgs args;
     args.rows.s = s.data();
     args.rows.lds = 288;
@@ -554,17 +507,54 @@ TEST_F(Levels, WeightsOfAPageHaveAScaleOfTheirOwn) {
     args.ldp = 272;
     args.p_scales = p_scales.data();
     level.kernels.attention.softmax_int8(args);
+  }
+
+  int32_t first, last;  // the keys that it sees
+  std::vector<float> s = std::vector<float>(288, 0.0f), p_scales = std::vector<float>(8, 7.0f);
+  std::vector<float> ones = std::vector<float>(32, 1.0f);
+  std::vector<uint8_t> p = std::vector<uint8_t>(272, 9);
+  float l = 0;
+};
+
+// Of keys that a row does not see, the first and the last page in part, others whole.
+TEST_F(Levels, UnseenPagesAndKeysWeighNothing) {
+  for (const LevelTable& level : tables_) {
+    for (int32_t first = 0; first < 256; first += 7) {
+      for (int32_t last = first - 1; last < 256; last += 9) {
+        SoftmaxOfOneRow row{first, last};
+        row.run(level);
+        ASSERT_EQ(row.l, static_cast<float>(last - first + 1)) << level.name;
+        for (int i = 0; i < 256; ++i)
+          ASSERT_EQ(row.p[static_cast<size_t>(i)], i < first || i > last ? 0 : 255)
+              << level.name << ' ' << i << " of " << first << " to " << last;
+        for (int page = 0; page < 8; ++page)
+          ASSERT_EQ(row.p_scales[static_cast<size_t>(page)] == 0,
+                    last < first || page < first / 32 || page > last / 32);
+      }
+    }
+  }
+}
+
+// The largest rounding of weights to bytes is half a unit of each page's own scale.
+TEST_F(Levels, WeightsOfAPageHaveAScaleOfTheirOwn) {
+  for (const LevelTable& level : tables_) {
+    SoftmaxOfOneRow row{0, 224};
+    for (int32_t i = 0; i < 256; ++i) {
+      const int32_t sum = i == 3 ? 0 : -1000 * (1 + i / 32);
+      std::memcpy(&row.s[static_cast<size_t>(i)], &sum, 4);
+    }
+    row.run(level);
     double sum = 0;
     for (int i = 0; i < 256; ++i) {
       const double weight = i > 224 ? 0 : i == 3 ? 1 : std::exp2(-10.0 * (1 + i / 32));
       sum += weight;
       const double unit = i < 32 ? 1.0 / 255 : std::exp2(-10.0 * (1 + i / 32)) / 255;
-      EXPECT_NEAR(p[static_cast<size_t>(i)] * double{p_scales[static_cast<size_t>(i / 32)]}, weight,
-                  0.501 * unit)
+      EXPECT_NEAR(row.p[static_cast<size_t>(i)] * double{row.p_scales[static_cast<size_t>(i / 32)]},
+                  weight, 0.501 * unit)
           << level.name << ' ' << i;
     }
-    EXPECT_NEAR(l, sum, 1e-5);
-    EXPECT_EQ(p_scales[7] > 0, true);
+    EXPECT_NEAR(row.l, sum, 1e-5);
+    EXPECT_EQ(row.p_scales[7] > 0, true);
   }
 }
 
