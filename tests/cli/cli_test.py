@@ -565,10 +565,8 @@ class Pack(unittest.TestCase):
                          [result["logits"] for result in results])
         info = prefix("info", self.out, "--json", "--option", "compute=int8", "--option", "compute_keep=")
         self.assertEqual(info.returncode, 0, info.stderr)
-        groups = {group["group"]: group for group in json.loads(info.stdout)["model"]["tensors"]}
-        self.assertEqual({name: group["dtype"] for name, group in groups.items() if name != "norm"},
-                         {"embedding": "int8", "attention": "int8", "mlp": "int8"})
-        for group in groups.values():
+        for group in json.loads(info.stdout)["model"]["tensors"]:
+            self.assertEqual(group["dtype"] == "int8", group["group"] != "norm", group)
             self.assertGreaterEqual(group["bytes"], group["parameters"])
 
     def test_what_cannot_be_is_said(self):
