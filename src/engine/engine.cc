@@ -74,7 +74,7 @@ Engine::Engine(const ModelSource& source, const Options& options, const LoadProg
   tree_ = std::make_unique<Tree>(*pages_, tree_options());
   keys_ = std::make_unique<PageKeys>(*tree_, *pages_,
                                      [this](NodeId root) { return root_key_of(root); });
-  open_tiers();
+  open_tiers(progress);
   scheduler_ = std::make_unique<Scheduler>(
       *model_, *kv_, *pages_, *tree_,
       SchedulerOptions{static_cast<int32_t>(row_budget(options)), options_.get_bool("sharing"),
@@ -82,7 +82,7 @@ Engine::Engine(const ModelSource& source, const Options& options, const LoadProg
                        static_cast<int32_t>(options.get_int("cache_path_states")),
                        model_->config().bidirectional},
       tiers_.get(), now_);
-  watch_tree();
+  watch_tree(progress);
   warn_of_little_memory();
   fill_info(source.name());
   load_ns_ = ns_of(now_() - start);

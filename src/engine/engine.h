@@ -151,14 +151,14 @@ class Engine {
 
   TreeOptions tree_options() const;
   std::shared_ptr<PolicyGhosts> policy_ghosts() const;
-  void watch_tree();
+  void watch_tree(const LoadProgress& progress);
   void warn_of_little_memory();
   RequestLimits request_limits() const;
   void require_events() const;
 
   // The tiers that the options name. Whatever keeps one from being used is known here, or a miss.
-  void open_tiers();
-  const Sha256::Digest& fingerprint();
+  void open_tiers(const LoadProgress& progress);
+  const Sha256::Digest& fingerprint(const LoadProgress& progress = nullptr);
   // The keys of all pages of a namespace hang on this; of a model with two rotary regimes, each has
   // its own.
   PageKey root_key_of(NodeId root);

@@ -274,14 +274,14 @@ void Engine::check_options(const Options& options) {
   check_threads(options);
 }
 
-void Engine::watch_tree() {
+void Engine::watch_tree(const LoadProgress& progress) {
   if (!options_.get_bool("sharing")) return;
   const int64_t capacity = options_.get_int("cache_events");
   const auto event_tokens = static_cast<int32_t>(options_.get_int("cache_event_tokens"));
   if (capacity > 0 && !model_->config().bidirectional) {
     events_ = std::make_unique<CacheEvents>(*tree_, *keys_, *pages_, static_cast<size_t>(capacity),
                                             event_tokens, model_->state_layout().layers > 0, now_);
-    fingerprint();  // now, not in the middle of a request
+    fingerprint(progress);  // now, not in the middle of a request
   }
   Tree::Observer observer;
   observer.evicting = [this](NodeId id, int32_t from, EvictReason why) {
@@ -306,7 +306,7 @@ void Engine::watch_tree() {
   tree_->set_observer(std::move(observer));
 }
 
-void Engine::open_tiers() {
+void Engine::open_tiers(const LoadProgress& progress) {
   std::vector<LowerTier> tiers;
   // When the scheduler has nothing to do but wait for pages.
   const auto on_done = [this] {
@@ -336,12 +336,12 @@ void Engine::open_tiers() {
   tiers_ = std::make_unique<LowerTiers>(std::move(tiers), *tree_, *pages_, *kv_, *keys_, timeout,
                                         std::move(limits),
                                         model_->state_layout().pages(kv_->layout().page_bytes()));
-  fingerprint();  // now, not in the middle of a request
+  fingerprint(progress);  // now, not in the middle of a request
 }
 
-const Sha256::Digest& Engine::fingerprint() {
+const Sha256::Digest& Engine::fingerprint(const LoadProgress& progress) {
   std::call_once(fingerprint_once_,
-                 [this] { fingerprint_ = model_->fingerprint(threads_->count()); });
+                 [&] { fingerprint_ = model_->fingerprint(threads_->count(), progress); });
   return fingerprint_;
 }
 

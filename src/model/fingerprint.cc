@@ -81,7 +81,7 @@ std::string Model::recurrence() const {
 // SHA-256 over a description and over the SHA-256 of each 16 MiB of weights, as they lie packed in
 // memory: the files may have changed since. The final norm and the output matrix come after the
 // last key and value, so they are left out.
-Sha256::Digest Model::fingerprint(int threads) const {
+Sha256::Digest Model::fingerprint(int threads, const Progress& progress) const {
   Pieces pieces;
   pieces.add(weights_.embedding);
   for (const LayerWeights& w : weights_.layers) {
@@ -104,6 +104,8 @@ Sha256::Digest Model::fingerprint(int threads) const {
       const size_t chunk = begin + static_cast<size_t>(i);
       digests[chunk] = digest_of(pieces.chunks[chunk], device_);
     });
+    if (progress && !progress(1))
+      fail(Code::kCancelled, "the load was ended before the weights had their name");
   }
 
   const ops::KvLayout layout = kv_layout();

@@ -145,8 +145,9 @@ class Model {
   int64_t weight_bytes() const;  // of matrices and rotary tables
   // 32 bytes that are the same for two models exactly when the keys and values that they compute
   // are. Reads all weights once, on the device's threads, which are that many: half a second per GB
-  // and core or less where the CPU has SHA instructions. Any thread.
-  Sha256::Digest fingerprint(int threads) const;
+  // and core or less where the CPU has SHA instructions. Any thread. progress(1) returns false to
+  // abort it (kCancelled).
+  Sha256::Digest fingerprint(int threads, const Progress& progress = nullptr) const;
   // Row offset into the rotary tables for sequences of up to `length` tokens: models whose rotation
   // depends on the total length (longrope) have one table per regime, and one tree root for each.
   int32_t rope_offset(int32_t length) const;

@@ -8,6 +8,7 @@
 #include "event_router.h"
 #include "snapshot_support.h"
 #include "support/expect_error.h"
+#include "support/temp_folder.h"
 
 namespace prefix {
 namespace {
@@ -186,6 +187,33 @@ TEST(EngineEvents, NamesAreTheSameInTwoEnginesAndDifferAcrossNamespaces) {
   }
   EXPECT_EQ(all.size(), count) << "a name in two namespaces";
   EXPECT_GT(count, 40u);
+}
+
+// Events and tiers need the weights' hash, which is made behind the last weights and ends as they do.
+TEST(EngineEvents, ALoadThatNamesTheWeightsCanBeEnded) {
+  const TempFolder folder;
+  for (const auto& [key, value] : {std::pair<const char*, std::string>("cache_events", "100"),
+                                   {"cache_disk", folder.path()}}) {
+    SCOPED_TRACE(key);
+    Options options;
+    options.set(key, value);
+    options.set("threads", "1");
+    int told = 0;  // that everything is loaded
+    const auto load = [&](int most) {
+      told = 0;
+      Engine::create(tiny_checkpoint().path(), options, [&, most](double fraction) {
+        told += fraction == 1;
+        return told < most;
+      });
+    };
+    load(1000);
+    const int all = told;
+    EXPECT_GT(all, 2);
+    for (const int at : {2, all}) {
+      expect_error(Code::kCancelled, {"before the weights had their name"}, [&] { load(at); });
+      EXPECT_EQ(told, at) << "it went on";
+    }
+  }
 }
 
 TEST(EngineEvents, OptionsThatMakeNoSense) {

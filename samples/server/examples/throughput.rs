@@ -2,7 +2,9 @@
 //! process with one engine. Prints an object of JSON a line, the last of which has the ratio.
 //!
 //! ```text
-//!   cargo run --release --example throughput -- --model MODEL [--queries 32] [--documents 100] [--words 10] [--rounds 5]
+//!   export PREFIX_LIB_DIR=$PWD/build/lib          # from the root of the source tree, after `make build`
+//!   cargo run --release --manifest-path samples/server/Cargo.toml --example throughput -- --model MODEL
+//!       [--queries 32] [--documents 100] [--words 10] [--rounds 5]
 //!
 //!   service   a connection for each query, all at once
 //!   threads   a thread for each query, which calls prefix::rerank
@@ -136,7 +138,9 @@ fn computed() -> Result<f64> {
 fn median(times: &[f64]) -> f64 {
     let mut sorted = times.to_vec();
     sorted.sort_by(f64::total_cmp);
-    sorted[sorted.len() / 2]
+    let middle = sorted.len() / 2;
+    // The mean of both middle ones where there is no single one.
+    (sorted[middle] + sorted[(sorted.len() - 1) / 2]) / 2.0
 }
 
 /// The service on a port of its own until the sender is dropped.
