@@ -132,6 +132,10 @@ class Documents(unittest.TestCase):
         done = subprocess.run([ROOT / "tools" / "models_page", "--check", BUILD / "bin" / "prefix"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
 
+    def test_the_picture_and_the_tables_of_other_engines_are_what_was_measured(self):
+        done = subprocess.run([ROOT / "tools" / "plot_peers", "--check"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_links_lead_somewhere(self):
         for path in DOCUMENTS:
             if not path.exists():

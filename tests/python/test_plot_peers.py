@@ -1,0 +1,113 @@
+"""tools/plot_peers: the picture and the tables of other engines. That they are fresh is docs_test's."""
+
+import json
+import subprocess
+import tempfile
+import unittest
+import xml.dom.minidom
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+TOOL = ROOT / "tools" / "plot_peers"
+
+
+def row(way, *runs, date="2026-01-01T10:00:00", **changes):
+    return {"shape": [32, 512, 64], "generate": 1, "way": way, "seconds": sorted(runs)[len(runs) // 2], "runs": runs,
+            "tokens_equal": 1.0, "layers": 28, "threads": 2, "date": date} | changes
+
+
+class PlotPeers(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.docs = Path(folder.name)
+        (self.docs / "pictures").mkdir()
+        self.page = self.docs / "benchmarks.md"
+        self.picture = self.docs / "pictures" / "peers.svg"
+        self.page.write_text("before\n<!-- tools/plot_peers writes from here -->\nold\n<!-- to here -->\nbehind\n")
+
+    def run_tool(self, *flags):
+        return subprocess.run([TOOL, "--docs", self.docs, *flags], capture_output=True, text=True)
+
+    def write(self, *rows):
+        (self.docs / "peers.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
+
+    def made(self, *rows):
+        self.write(*rows)
+        done = self.run_tool()
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return [line for line in self.page.read_text().splitlines() if line.startswith("| ")], self.picture.read_text()
+
+    def test_ratios_are_of_our_bf16_wherever_it_stands(self):
+        table, _ = self.made(row("peer", 3.0), row("libprefix bf16", 2.0), row("libprefix int8", 1.0))
+        self.assertEqual(table, ["| way | time | of libprefix bf16 |", "| peer | 3.00 s | 1.50 |",
+                                 "| libprefix bf16 | 2.00 s | 1.00 |", "| libprefix int8 | 1.00 s | 0.50 |"])
+
+    def test_several_runs_show_their_spread(self):
+        table, _ = self.made(row("libprefix bf16", 2.0, 1.9, 2.25))
+        self.assertIn("| libprefix bf16 | 2.00 s (1.90 - 2.25) | 1.00 |", table)
+        self.assertIn("median of 3 (least - most)", self.page.read_text())
+
+    def test_bars_are_seconds_the_fastest_first(self):
+        _, picture = self.made(row("libprefix bf16", 2.0), row("a <peer>", 4.0), row("libprefix int8", 1.0))
+        xml.dom.minidom.parseString(picture)
+        bars = [(float(rect.getAttribute("width")), rect.getAttribute("class"))
+                for rect in xml.dom.minidom.parseString(picture).getElementsByTagName("rect")[1:]]
+        self.assertEqual(bars, [(105.0, "ours"), (210.0, "ours"), (420.0, "peer")])
+
+    def test_calls_are_not_mixed_and_the_last_one_of_a_shape_counts(self):
+        other = row("libprefix bf16", 9.0, shape=[64, 60, 95])
+        table, picture = self.made(row("libprefix bf16", 2.0), other, row("gone", 3.0), row("libprefix bf16", 5.0, date="later"))
+        self.assertEqual([line for line in table if "way" not in line],
+                         ["| libprefix bf16 | 5.00 s | 1.00 |", "| libprefix bf16 | 9.00 s | 1.00 |"])
+        self.assertNotIn("gone", picture)
+
+    def test_other_layers_and_decoding_are_other_measurements(self):
+        table, picture = self.made(row("libprefix bf16", 2.0), row("libprefix bf16", 3.0, layers=4), row("libprefix bf16", 4.0, generate=32))
+        self.assertEqual(len(table), 6)
+        self.assertIn("32 questions of 64 tokens about 512 tokens, 32 tokens decoded each; 28 layers", picture)
+
+    def test_check_writes_nothing_and_names_what_is_stale(self):
+        self.made(row("libprefix bf16", 2.0))
+        self.assertEqual(self.run_tool("--check").returncode, 0)
+        kept = self.page.read_text()
+        self.write(row("libprefix bf16", 3.0), row("peer", 4.0))
+        done = self.run_tool("--check")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("benchmarks.md is not", done.stderr)
+        self.assertIn("peers.svg is not", done.stderr)
+        self.assertEqual(self.page.read_text(), kept)
+        self.picture.unlink()
+        self.assertEqual(self.run_tool("--check").returncode, 1)
+
+    def test_what_stands_around_the_marks_stays(self):
+        self.made(row("libprefix bf16", 2.0))
+        text = self.page.read_text()
+        self.assertTrue(text.startswith("before\n<!--") and text.endswith("-->\nbehind\n"), text)
+        self.assertNotIn("old", text)
+
+    def test_lines_that_are_no_figures_are_named(self):
+        good = row("libprefix bf16", 2.0)
+        for bad, why in (("{", "Expecting"), ("[]", "list"), ("7", "int"), (json.dumps(good | {"seconds": "2"}), '"seconds" is'),
+                         (json.dumps(good | {"seconds": 0}), '"seconds"'), (json.dumps(good | {"seconds": float("nan")}), '"seconds"'),
+                         (json.dumps(good | {"runs": []}), '"runs"'), (json.dumps(good | {"shape": [1, 2]}), '"shape"'),
+                         (json.dumps({k: v for k, v in good.items() if k != "date"}), "'date'")):
+            with self.subTest(bad):
+                (self.docs / "peers.jsonl").write_text(json.dumps(good) + "\n\n" + bad + "\n")
+                done = self.run_tool()
+                self.assertEqual(done.returncode, 1)
+                self.assertIn("peers.jsonl:3: ", done.stderr)
+                self.assertIn(why, done.stderr)
+                self.assertNotIn("Traceback", done.stderr)
+
+    def test_a_page_without_marks_is_refused(self):
+        self.write(row("libprefix bf16", 2.0))
+        self.page.write_text("<!-- to here -->\n")
+        done = self.run_tool()
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("lacks <!-- tools/plot_peers", done.stderr)
+        self.assertFalse(self.picture.exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
