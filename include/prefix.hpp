@@ -562,6 +562,12 @@ class Engine {
       return prefix_adapter_load(get(), name.data(), name.size(), path.data(), path.size(), e);
     });
   }
+  /* The same from files in memory, which are read until it returns. */
+  void load_adapter(std::string_view name, const Source& source, prefix_error* error = nullptr) {
+    call(error, [&](prefix_error* e) {
+      return prefix_adapter_load_source(get(), name.data(), name.size(), source.get(), e);
+    });
+  }
   /* Requests that were submitted keep it until they end. */
   void unload_adapter(std::string_view name, prefix_error* error = nullptr) {
     call(error, [&](prefix_error* e) {

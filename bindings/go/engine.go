@@ -361,6 +361,21 @@ func (e *Engine) LoadAdapter(name, path string) error {
 	return callOn(&e.handle, func(h uintptr, f *swig.Error) int32 { return swig.Prefix_adapter_load(h, name, path, f) })
 }
 
+// LoadAdapterSource is LoadAdapter for files in memory, adapter_config.json and adapter_model.safetensors, which are read
+// until it returns.
+func (e *Engine) LoadAdapterSource(name string, source *Source) error {
+	source.mutex.RLock()
+	defer source.mutex.RUnlock()
+	files, err := source.ptr()
+	if err != nil {
+		return err
+	}
+	defer runtime.KeepAlive(source)
+	return callOn(&e.handle, func(h uintptr, f *swig.Error) int32 {
+		return swig.Prefix_adapter_load_source(h, name, files, f)
+	})
+}
+
 // UnloadAdapter ends the name of an adapter; [ErrNotFound]. Requests that were submitted keep it until they end.
 func (e *Engine) UnloadAdapter(name string) error {
 	return callOn(&e.handle, func(h uintptr, f *swig.Error) int32 { return swig.Prefix_adapter_unload(h, name, f) })

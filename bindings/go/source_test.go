@@ -82,6 +82,26 @@ func TestSourcesRefuseWhatCannotBeAModel(t *testing.T) {
 	}
 }
 
+func TestAdaptersAreReadFromSources(t *testing.T) {
+	engine := open(t)
+	source := must(prefix.NewSource())(t)
+	if err := engine.LoadAdapterSource("fed", source); !errors.Is(err, prefix.ErrInvalidArgument) {
+		t.Error(err)
+	}
+	check(t, source.Add("adapter_config.json", []byte(`{"peft_type": "LORA", "r": 1}`)))
+	if err := engine.LoadAdapterSource("fed", source); !errors.Is(err, prefix.ErrNotFound) {
+		t.Error(err)
+	}
+	check(t, source.Add("adapter_model.safetensors", make([]byte, 64)))
+	if err := engine.LoadAdapterSource("fed", source); !errors.Is(err, prefix.ErrFormat) {
+		t.Error(err)
+	}
+	check(t, source.Close())
+	if err := engine.LoadAdapterSource("fed", source); err == nil {
+		t.Error("the source is closed")
+	}
+}
+
 func TestInfo(t *testing.T) {
 	engine := open(t)
 	info := must(engine.Info())(t)

@@ -17,6 +17,14 @@ prefix_status prefix_adapter_load(prefix_engine* engine, const char* name, size_
   });
 }
 
+prefix_status prefix_adapter_load_source(prefix_engine* engine, const char* name, size_t name_len,
+                                         prefix_source* source, prefix_error* err) {
+  return guard("prefix_adapter_load_source", err, [&] {
+    const std::string called(text_in(name, name_len, "name"));
+    engine_of(engine)->load_adapter(called, prefix::abi::files_of(source));
+  });
+}
+
 prefix_status prefix_adapter_unload(prefix_engine* engine, const char* name, size_t name_len,
                                     prefix_error* err) {
   return guard("prefix_adapter_unload", err, [&] {

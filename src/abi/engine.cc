@@ -40,13 +40,9 @@ void open(const FindModel& find_model, const prefix_options* handle, prefix_engi
   *out = static_cast<prefix_engine*>(HandleTable::get().add(Kind::kEngine, std::move(object)));
 }
 
-prefix::ModelSource files_of(const prefix_source* handle) {
-  const auto object =
-      prefix::abi::find<prefix::abi::SourceObject>(Kind::kSource, handle, "the source");
-  std::lock_guard lock(object->mutex);
-  if (object->files.names().empty())
-    prefix::fail(prefix::Code::kInvalidArgument, "the source has no files");
-  return prefix::ModelSource(std::make_shared<const prefix::FedFiles>(object->files));
+prefix::ModelSource model_of(const prefix_source* source) {
+  return prefix::ModelSource(
+      std::make_shared<const prefix::FedFiles>(prefix::abi::files_of(source)));
 }
 
 }  // namespace
@@ -99,7 +95,7 @@ prefix_status prefix_engine_open(const char* path, size_t path_len, const prefix
 prefix_status prefix_engine_open_source(prefix_source* source, const prefix_options* options,
                                         prefix_engine** out, prefix_error* err) {
   return guard("prefix_engine_open_source", err, [&] {
-    open([&] { return files_of(source); }, options, out, [](EngineLoad& load) { load.start(); });
+    open([&] { return model_of(source); }, options, out, [](EngineLoad& load) { load.start(); });
   });
 }
 

@@ -70,6 +70,13 @@ inline std::shared_ptr<Engine> engine_of(const prefix_engine* handle) {
 inline std::shared_ptr<CompletionQueue> queue_of(const prefix_queue* handle) {
   return find<CompletionQueue>(Kind::kQueue, handle, "the queue");
 }
+// Those that a source has now. Throws when it has none.
+inline FedFiles files_of(const prefix_source* handle) {
+  const auto object = find<SourceObject>(Kind::kSource, handle, "the source");
+  std::lock_guard lock(object->mutex);
+  if (object->files.names().empty()) fail(Code::kInvalidArgument, "the source has no files");
+  return object->files;
+}
 inline std::shared_ptr<Job> job_of(const prefix_job* handle) {
   return find<JobObject>(Kind::kJob, handle, "the job")->job;
 }

@@ -3,13 +3,17 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <fstream>
+#include <iterator>
 #include <numeric>
 #include <prefix.hpp>
+#include <span>
 #include <type_traits>
 
 #include "abi_support.h"
 #include "gguf_model.h"
 #include "held_load.h"
+#include "random_adapter.h"
 
 namespace prefix_abi {
 namespace {
@@ -134,6 +138,24 @@ TEST(Cpp, AModelMayBeFed) {
   EXPECT_TRUE(engine.wait());
   EXPECT_EQ(engine.info().vocabulary, 50);
   EXPECT_THROW(prefix::Engine::open(prefix::Source()), prefix::Error);
+}
+
+TEST(Cpp, AnAdapterMayBeFed) {
+  prefix::Engine engine = small_engine();
+  const prefix::testing_support::TempFolder folder;
+  prefix::tools::write_adapter(folder.path(), {}, {});
+  const auto read = [&](const char* name) {
+    std::ifstream in(folder / name, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  const std::string config = read("adapter_config.json");
+  const std::string tensors = read("adapter_model.safetensors");
+  prefix::Source source;
+  source.add("adapter_config.json", std::as_bytes(std::span(config)));
+  EXPECT_THROW(engine.load_adapter("fed", source), prefix::Error);
+  source.add("adapter_model.safetensors", std::as_bytes(std::span(tensors)));
+  engine.load_adapter("fed", source);
+  EXPECT_NE(engine.adapters_json().find("\"fed\""), std::string::npos);
 }
 
 TEST(Cpp, EveryKindOfRequest) {

@@ -156,6 +156,7 @@ inline const std::vector<Function>& every_function() {
                 a.err),
       ON_HANDLE(prefix_namespace_count, kInvalid, h.engine, a.number_out, a.err),
       ON_HANDLE(prefix_adapter_load, kInvalid, h.engine, a.text, a.length, a.text, a.length, a.err),
+      ON_HANDLE(prefix_adapter_load_source, kInvalid, h.engine, a.text, a.length, h.source, a.err),
       ON_HANDLE(prefix_adapter_unload, kInvalid, h.engine, a.text, a.length, a.err),
       ON_HANDLE(prefix_adapter_namespace, kInvalid, h.engine, a.number, a.text, a.length,
                 a.number_out, a.err),

@@ -260,6 +260,9 @@ prefix_status prefix_namespace_count(const prefix_engine* engine, int32_t* count
 prefix_status prefix_adapter_load(prefix_engine* engine, const char* name,
                                              size_t name_len, const char* path, size_t path_len,
                                              prefix_error* err);
+prefix_status prefix_adapter_load_source(prefix_engine* engine, const char* name,
+                                                    size_t name_len, prefix_source* source,
+                                                    prefix_error* err);
 prefix_status prefix_adapter_unload(prefix_engine* engine, const char* name,
                                                size_t name_len, prefix_error* err);
 prefix_status prefix_adapter_namespace(prefix_engine* engine, int32_t ns,

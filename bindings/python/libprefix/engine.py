@@ -142,9 +142,14 @@ class Engine(Handle):
         """How many of the first of these tokens are in the cache."""
         return self.cache(namespace).lookup(tokens)["cached_tokens"]
 
-    def load_adapter(self, name: str, path: str | os.PathLike[str]) -> None:
-        """A LoRA adapter that requests may name by option adapter: a PEFT directory."""
-        of_name, of_path = name.encode(), os.fspath(path).encode()
+    def load_adapter(self, name: str, path: str | os.PathLike[str] | Source) -> None:
+        """A LoRA adapter that requests may name by option adapter: a PEFT directory, or its files in memory, which are read
+        until it returns."""
+        of_name = name.encode()
+        if isinstance(path, Source):
+            call(core.prefix_adapter_load_source, self.handle, of_name, len(of_name), path.handle)
+            return
+        of_path = os.fspath(path).encode()
         call(core.prefix_adapter_load, self.handle, of_name, len(of_name), of_path, len(of_path))
 
     def unload_adapter(self, name: str) -> None:

@@ -1,8 +1,10 @@
 """What there is beside requests: the cache, namespaces, snapshots, models in memory, pools, messages."""
 
 import gc
+import json
 import logging
 import mmap
+import struct
 import tempfile
 import unittest
 from pathlib import Path
@@ -103,6 +105,27 @@ class CacheControl(unittest.TestCase):
         self.assertEqual(engine.state, "closed")
         with libprefix.Source() as empty, self.assertRaises(ValueError):
             libprefix.Engine(empty)
+
+    def test_an_adapter_in_memory(self):
+        model = self.engine.info["model"]
+        wide, queries = model["hidden"], model["heads"] * model["head_dim"]
+        sizes = {"A": [1, wide], "B": [queries, 1]}
+        header, at = {}, 0
+        for part, shape in sizes.items():
+            header[f"base_model.model.model.layers.0.self_attn.q_proj.lora_{part}.weight"] = {
+                "dtype": "F32", "shape": shape, "data_offsets": [at, at + 4 * shape[0] * shape[1]]}
+            at += 4 * shape[0] * shape[1]
+        text = json.dumps(header).encode()
+        with libprefix.Source() as source:
+            source.add("adapter_config.json", b'{"peft_type": "LORA", "r": 1, "lora_alpha": 1}')
+            with self.assertRaises(libprefix.NotFoundError):
+                self.engine.load_adapter("fed", source)
+            source.add("adapter_model.safetensors", struct.pack("<Q", len(text)) + text + struct.pack("<f", 0.5) * (at // 4))
+            self.engine.load_adapter("fed", source)
+        self.assertEqual([adapter["name"] for adapter in self.engine.adapters], ["fed"])
+        alone, adapted = self.engine.run([libprefix.Logits(PROMPT, [3, 4]), libprefix.Logits(PROMPT, [3, 4], {"adapter": "fed"})])
+        self.assertNotEqual(alone.values.tolist(), adapted.values.tolist())
+        self.engine.unload_adapter("fed")
 
 
 class Library(WithModel):

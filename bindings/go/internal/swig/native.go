@@ -71,32 +71,32 @@ typedef _gostring_ swig_type_41;
 typedef _gostring_ swig_type_42;
 typedef _gostring_ swig_type_43;
 typedef _gostring_ swig_type_44;
-typedef _goslice_ swig_type_45;
+typedef _gostring_ swig_type_45;
 typedef _goslice_ swig_type_46;
 typedef _goslice_ swig_type_47;
-typedef long long swig_type_48;
-typedef _goslice_ swig_type_49;
-typedef long long swig_type_50;
-typedef _goslice_ swig_type_51;
+typedef _goslice_ swig_type_48;
+typedef long long swig_type_49;
+typedef _goslice_ swig_type_50;
+typedef long long swig_type_51;
 typedef _goslice_ swig_type_52;
 typedef _goslice_ swig_type_53;
-typedef long long swig_type_54;
-typedef _goslice_ swig_type_55;
+typedef _goslice_ swig_type_54;
+typedef long long swig_type_55;
 typedef _goslice_ swig_type_56;
 typedef _goslice_ swig_type_57;
-typedef long long swig_type_58;
-typedef _goslice_ swig_type_59;
-typedef long long swig_type_60;
-typedef _goslice_ swig_type_61;
-typedef long long swig_type_62;
-typedef _goslice_ swig_type_63;
-typedef long long swig_type_64;
-typedef _goslice_ swig_type_65;
-typedef long long swig_type_66;
+typedef _goslice_ swig_type_58;
+typedef long long swig_type_59;
+typedef _goslice_ swig_type_60;
+typedef long long swig_type_61;
+typedef _goslice_ swig_type_62;
+typedef long long swig_type_63;
+typedef _goslice_ swig_type_64;
+typedef long long swig_type_65;
+typedef _goslice_ swig_type_66;
 typedef long long swig_type_67;
 typedef long long swig_type_68;
 typedef long long swig_type_69;
-typedef _goslice_ swig_type_70;
+typedef long long swig_type_70;
 typedef _goslice_ swig_type_71;
 typedef _goslice_ swig_type_72;
 typedef _goslice_ swig_type_73;
@@ -107,25 +107,25 @@ typedef _goslice_ swig_type_77;
 typedef _goslice_ swig_type_78;
 typedef _goslice_ swig_type_79;
 typedef _goslice_ swig_type_80;
-typedef long long swig_type_81;
+typedef _goslice_ swig_type_81;
 typedef long long swig_type_82;
-typedef _goslice_ swig_type_83;
-typedef long long swig_type_84;
+typedef long long swig_type_83;
+typedef _goslice_ swig_type_84;
 typedef long long swig_type_85;
-typedef _goslice_ swig_type_86;
-typedef long long swig_type_87;
-typedef _goslice_ swig_type_88;
-typedef long long swig_type_89;
-typedef _goslice_ swig_type_90;
+typedef long long swig_type_86;
+typedef _goslice_ swig_type_87;
+typedef long long swig_type_88;
+typedef _goslice_ swig_type_89;
+typedef long long swig_type_90;
 typedef _goslice_ swig_type_91;
-typedef _gostring_ swig_type_92;
-typedef _goslice_ swig_type_93;
-typedef _gostring_ swig_type_94;
+typedef _goslice_ swig_type_92;
+typedef _gostring_ swig_type_93;
+typedef _goslice_ swig_type_94;
 typedef _gostring_ swig_type_95;
 typedef _gostring_ swig_type_96;
-typedef _goslice_ swig_type_97;
-typedef _gostring_ swig_type_98;
-typedef _goslice_ swig_type_99;
+typedef _gostring_ swig_type_97;
+typedef _goslice_ swig_type_98;
+typedef _gostring_ swig_type_99;
 typedef _goslice_ swig_type_100;
 typedef _goslice_ swig_type_101;
 typedef _goslice_ swig_type_102;
@@ -138,22 +138,22 @@ typedef _goslice_ swig_type_108;
 typedef _goslice_ swig_type_109;
 typedef _goslice_ swig_type_110;
 typedef _goslice_ swig_type_111;
-typedef _gostring_ swig_type_112;
+typedef _goslice_ swig_type_112;
 typedef _gostring_ swig_type_113;
 typedef _gostring_ swig_type_114;
 typedef _gostring_ swig_type_115;
-typedef _goslice_ swig_type_116;
-typedef _gostring_ swig_type_117;
-typedef _goslice_ swig_type_118;
+typedef _gostring_ swig_type_116;
+typedef _goslice_ swig_type_117;
+typedef _gostring_ swig_type_118;
 typedef _goslice_ swig_type_119;
-typedef _gostring_ swig_type_120;
+typedef _goslice_ swig_type_120;
 typedef _gostring_ swig_type_121;
-typedef _goslice_ swig_type_122;
-typedef _gostring_ swig_type_123;
-typedef _goslice_ swig_type_124;
+typedef _gostring_ swig_type_122;
+typedef _goslice_ swig_type_123;
+typedef _gostring_ swig_type_124;
 typedef _goslice_ swig_type_125;
-typedef _gostring_ swig_type_126;
-typedef _goslice_ swig_type_127;
+typedef _goslice_ swig_type_126;
+typedef _gostring_ swig_type_127;
 typedef _goslice_ swig_type_128;
 typedef _goslice_ swig_type_129;
 typedef _goslice_ swig_type_130;
@@ -161,31 +161,31 @@ typedef _goslice_ swig_type_131;
 typedef _goslice_ swig_type_132;
 typedef _goslice_ swig_type_133;
 typedef _goslice_ swig_type_134;
-typedef _gostring_ swig_type_135;
+typedef _goslice_ swig_type_135;
 typedef _gostring_ swig_type_136;
-typedef _goslice_ swig_type_137;
-typedef _gostring_ swig_type_138;
+typedef _gostring_ swig_type_137;
+typedef _goslice_ swig_type_138;
 typedef _gostring_ swig_type_139;
-typedef _goslice_ swig_type_140;
+typedef _gostring_ swig_type_140;
 typedef _goslice_ swig_type_141;
-typedef _gostring_ swig_type_142;
+typedef _goslice_ swig_type_142;
 typedef _gostring_ swig_type_143;
-typedef _goslice_ swig_type_144;
-typedef _gostring_ swig_type_145;
-typedef _goslice_ swig_type_146;
+typedef _gostring_ swig_type_144;
+typedef _goslice_ swig_type_145;
+typedef _gostring_ swig_type_146;
 typedef _goslice_ swig_type_147;
-typedef long long swig_type_148;
-typedef _goslice_ swig_type_149;
+typedef _goslice_ swig_type_148;
+typedef long long swig_type_149;
 typedef _goslice_ swig_type_150;
-typedef long long swig_type_151;
+typedef _goslice_ swig_type_151;
 typedef long long swig_type_152;
 typedef long long swig_type_153;
-typedef _goslice_ swig_type_154;
+typedef long long swig_type_154;
 typedef _goslice_ swig_type_155;
-typedef long long swig_type_156;
-typedef _goslice_ swig_type_157;
-typedef long long swig_type_158;
-typedef _goslice_ swig_type_159;
+typedef _goslice_ swig_type_156;
+typedef long long swig_type_157;
+typedef _goslice_ swig_type_158;
+typedef long long swig_type_159;
 typedef _goslice_ swig_type_160;
 typedef _goslice_ swig_type_161;
 typedef _goslice_ swig_type_162;
@@ -193,6 +193,7 @@ typedef _goslice_ swig_type_163;
 typedef _goslice_ swig_type_164;
 typedef _goslice_ swig_type_165;
 typedef _goslice_ swig_type_166;
+typedef _goslice_ swig_type_167;
 extern void _wrap_Swig_free_swig(uintptr_t arg1);
 extern uintptr_t _wrap_Swig_malloc_swig(swig_intgo arg1);
 extern int _wrap_prefix_version_swig(void);
@@ -260,118 +261,119 @@ extern int _wrap_prefix_namespace_drop_swig(uintptr_t arg1, int arg2, swig_voidp
 extern int _wrap_prefix_namespace_close_swig(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_namespace_count_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
 extern int _wrap_prefix_adapter_load_swig(uintptr_t arg1, swig_type_41 arg2, swig_type_42 arg3, swig_voidp arg4);
-extern int _wrap_prefix_adapter_unload_swig(uintptr_t arg1, swig_type_43 arg2, swig_voidp arg3);
-extern int _wrap_prefix_adapter_namespace_swig(uintptr_t arg1, int arg2, swig_type_44 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_adapters_json_swig(uintptr_t arg1, swig_type_45 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_adapter_load_source_swig(uintptr_t arg1, swig_type_43 arg2, uintptr_t arg3, swig_voidp arg4);
+extern int _wrap_prefix_adapter_unload_swig(uintptr_t arg1, swig_type_44 arg2, swig_voidp arg3);
+extern int _wrap_prefix_adapter_namespace_swig(uintptr_t arg1, int arg2, swig_type_45 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_adapters_json_swig(uintptr_t arg1, swig_type_46 arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_batch_create_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
 extern int _wrap_prefix_batch_retain_swig(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_prefix_batch_release_swig(uintptr_t arg1);
 extern int _wrap_prefix_batch_clear_swig(uintptr_t arg1, swig_voidp arg2);
 extern int _wrap_prefix_batch_count_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
-extern int _wrap_prefix_batch_add_logits_swig(uintptr_t arg1, swig_type_46 arg2, swig_type_47 arg3, uintptr_t arg4, swig_type_48 arg5, swig_voidp arg6, swig_voidp arg7);
-extern int _wrap_prefix_batch_add_logprobs_swig(uintptr_t arg1, swig_type_49 arg2, int arg3, uintptr_t arg4, swig_type_50 arg5, swig_voidp arg6, swig_voidp arg7);
-extern int _wrap_prefix_batch_add_choices_swig(uintptr_t arg1, swig_type_51 arg2, swig_type_52 arg3, swig_type_53 arg4, uintptr_t arg5, swig_type_54 arg6, swig_voidp arg7, swig_voidp arg8);
-extern int _wrap_prefix_batch_add_continuations_swig(uintptr_t arg1, swig_type_55 arg2, swig_type_56 arg3, swig_type_57 arg4, uintptr_t arg5, swig_type_58 arg6, swig_voidp arg7, swig_voidp arg8);
-extern int _wrap_prefix_batch_add_embedding_swig(uintptr_t arg1, swig_type_59 arg2, uintptr_t arg3, swig_type_60 arg4, swig_voidp arg5, swig_voidp arg6);
-extern int _wrap_prefix_batch_add_generate_swig(uintptr_t arg1, swig_type_61 arg2, uintptr_t arg3, swig_type_62 arg4, swig_voidp arg5, swig_voidp arg6);
-extern int _wrap_prefix_batch_add_warm_swig(uintptr_t arg1, swig_type_63 arg2, uintptr_t arg3, swig_type_64 arg4, swig_voidp arg5, swig_voidp arg6);
-extern int _wrap_prefix_batch_plan_json_swig(uintptr_t arg1, swig_type_65 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_batch_add_logits_swig(uintptr_t arg1, swig_type_47 arg2, swig_type_48 arg3, uintptr_t arg4, swig_type_49 arg5, swig_voidp arg6, swig_voidp arg7);
+extern int _wrap_prefix_batch_add_logprobs_swig(uintptr_t arg1, swig_type_50 arg2, int arg3, uintptr_t arg4, swig_type_51 arg5, swig_voidp arg6, swig_voidp arg7);
+extern int _wrap_prefix_batch_add_choices_swig(uintptr_t arg1, swig_type_52 arg2, swig_type_53 arg3, swig_type_54 arg4, uintptr_t arg5, swig_type_55 arg6, swig_voidp arg7, swig_voidp arg8);
+extern int _wrap_prefix_batch_add_continuations_swig(uintptr_t arg1, swig_type_56 arg2, swig_type_57 arg3, swig_type_58 arg4, uintptr_t arg5, swig_type_59 arg6, swig_voidp arg7, swig_voidp arg8);
+extern int _wrap_prefix_batch_add_embedding_swig(uintptr_t arg1, swig_type_60 arg2, uintptr_t arg3, swig_type_61 arg4, swig_voidp arg5, swig_voidp arg6);
+extern int _wrap_prefix_batch_add_generate_swig(uintptr_t arg1, swig_type_62 arg2, uintptr_t arg3, swig_type_63 arg4, swig_voidp arg5, swig_voidp arg6);
+extern int _wrap_prefix_batch_add_warm_swig(uintptr_t arg1, swig_type_64 arg2, uintptr_t arg3, swig_type_65 arg4, swig_voidp arg5, swig_voidp arg6);
+extern int _wrap_prefix_batch_plan_json_swig(uintptr_t arg1, swig_type_66 arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_run_swig(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_submit_swig(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_job_retain_swig(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_prefix_job_release_swig(uintptr_t arg1);
 extern int _wrap_prefix_job_detach_swig(uintptr_t arg1, swig_voidp arg2);
-extern int _wrap_prefix_job_wait_swig(uintptr_t arg1, swig_type_66 arg2, swig_voidp arg3);
-extern int _wrap_prefix_job_notify_swig(uintptr_t arg1, uintptr_t arg2, swig_type_67 arg3, swig_voidp arg4);
+extern int _wrap_prefix_job_wait_swig(uintptr_t arg1, swig_type_67 arg2, swig_voidp arg3);
+extern int _wrap_prefix_job_notify_swig(uintptr_t arg1, uintptr_t arg2, swig_type_68 arg3, swig_voidp arg4);
 extern int _wrap_prefix_job_cancel_swig(uintptr_t arg1, swig_voidp arg2);
 extern int _wrap_prefix_job_cancel_request_swig(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3);
 extern int _wrap_prefix_job_count_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
 extern int _wrap_prefix_job_finished_count_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
-extern int _wrap_prefix_job_next_event_swig(uintptr_t arg1, swig_type_68 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_job_notify_events_swig(uintptr_t arg1, uintptr_t arg2, swig_type_69 arg3, swig_voidp arg4);
+extern int _wrap_prefix_job_next_event_swig(uintptr_t arg1, swig_type_69 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_job_notify_events_swig(uintptr_t arg1, uintptr_t arg2, swig_type_70 arg3, swig_voidp arg4);
 extern int _wrap_prefix_job_result_info_swig(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_job_result_message_swig(uintptr_t arg1, uintptr_t arg2, swig_type_70 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_job_result_values_swig(uintptr_t arg1, uintptr_t arg2, swig_type_71 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_job_result_tokens_swig(uintptr_t arg1, uintptr_t arg2, swig_type_72 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_job_result_logprobs_swig(uintptr_t arg1, uintptr_t arg2, swig_type_73 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_job_partial_tokens_swig(uintptr_t arg1, uintptr_t arg2, swig_type_74 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_job_all_values_swig(uintptr_t arg1, swig_type_75 arg2, swig_voidp arg3, swig_type_76 arg4, swig_voidp arg5);
+extern int _wrap_prefix_job_result_message_swig(uintptr_t arg1, uintptr_t arg2, swig_type_71 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_job_result_values_swig(uintptr_t arg1, uintptr_t arg2, swig_type_72 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_job_result_tokens_swig(uintptr_t arg1, uintptr_t arg2, swig_type_73 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_job_result_logprobs_swig(uintptr_t arg1, uintptr_t arg2, swig_type_74 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_job_partial_tokens_swig(uintptr_t arg1, uintptr_t arg2, swig_type_75 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_job_all_values_swig(uintptr_t arg1, swig_type_76 arg2, swig_voidp arg3, swig_type_77 arg4, swig_voidp arg5);
 extern int _wrap_prefix_job_first_failure_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
 extern int _wrap_prefix_job_get_totals_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
-extern int _wrap_prefix_cache_lookup_swig(uintptr_t arg1, int arg2, swig_type_77 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_cache_lookup_many_swig(uintptr_t arg1, int arg2, swig_type_78 arg3, swig_type_79 arg4, swig_type_80 arg5, swig_voidp arg6, swig_voidp arg7);
+extern int _wrap_prefix_cache_lookup_swig(uintptr_t arg1, int arg2, swig_type_78 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_cache_lookup_many_swig(uintptr_t arg1, int arg2, swig_type_79 arg3, swig_type_80 arg4, swig_type_81 arg5, swig_voidp arg6, swig_voidp arg7);
 extern int _wrap_prefix_cache_get_usage_swig(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_cache_set_limits_swig(uintptr_t arg1, int arg2, swig_type_81 arg3, swig_type_82 arg4, swig_voidp arg5);
-extern int _wrap_prefix_cache_pin_swig(uintptr_t arg1, int arg2, swig_type_83 arg3, swig_type_84 arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7);
-extern int _wrap_prefix_cache_unpin_swig(uintptr_t arg1, swig_type_85 arg2, swig_voidp arg3);
-extern int _wrap_prefix_cache_evict_swig(uintptr_t arg1, int arg2, swig_type_86 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_cache_trim_swig(uintptr_t arg1, swig_type_87 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_cache_tree_json_swig(uintptr_t arg1, swig_type_88 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_cache_next_event_swig(uintptr_t arg1, swig_type_89 arg2, swig_voidp arg3, swig_type_90 arg4, swig_voidp arg5, swig_voidp arg6);
-extern int _wrap_prefix_cache_dump_events_swig(uintptr_t arg1, swig_type_91 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_snapshot_save_swig(uintptr_t arg1, swig_type_92 arg2, swig_type_93 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_snapshot_load_swig(uintptr_t arg1, swig_type_94 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_sim_create_swig(swig_type_95 arg1, swig_voidp arg2, swig_voidp arg3);
-extern int _wrap_prefix_sim_apply_swig(uintptr_t arg1, swig_type_96 arg2, swig_voidp arg3);
-extern int _wrap_prefix_sim_result_swig(uintptr_t arg1, swig_type_97 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_sim_request_swig(uintptr_t arg1, swig_type_98 arg2, swig_type_99 arg3, uintptr_t arg4, swig_voidp arg5, swig_voidp arg6);
+extern int _wrap_prefix_cache_set_limits_swig(uintptr_t arg1, int arg2, swig_type_82 arg3, swig_type_83 arg4, swig_voidp arg5);
+extern int _wrap_prefix_cache_pin_swig(uintptr_t arg1, int arg2, swig_type_84 arg3, swig_type_85 arg4, swig_voidp arg5, swig_voidp arg6, swig_voidp arg7);
+extern int _wrap_prefix_cache_unpin_swig(uintptr_t arg1, swig_type_86 arg2, swig_voidp arg3);
+extern int _wrap_prefix_cache_evict_swig(uintptr_t arg1, int arg2, swig_type_87 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_cache_trim_swig(uintptr_t arg1, swig_type_88 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_cache_tree_json_swig(uintptr_t arg1, swig_type_89 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_cache_next_event_swig(uintptr_t arg1, swig_type_90 arg2, swig_voidp arg3, swig_type_91 arg4, swig_voidp arg5, swig_voidp arg6);
+extern int _wrap_prefix_cache_dump_events_swig(uintptr_t arg1, swig_type_92 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_snapshot_save_swig(uintptr_t arg1, swig_type_93 arg2, swig_type_94 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_snapshot_load_swig(uintptr_t arg1, swig_type_95 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_sim_create_swig(swig_type_96 arg1, swig_voidp arg2, swig_voidp arg3);
+extern int _wrap_prefix_sim_apply_swig(uintptr_t arg1, swig_type_97 arg2, swig_voidp arg3);
+extern int _wrap_prefix_sim_result_swig(uintptr_t arg1, swig_type_98 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_sim_request_swig(uintptr_t arg1, swig_type_99 arg2, swig_type_100 arg3, uintptr_t arg4, swig_voidp arg5, swig_voidp arg6);
 extern int _wrap_prefix_sim_retain_swig(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_prefix_sim_release_swig(uintptr_t arg1);
-extern int _wrap_prefix_order_swig(swig_type_100 arg1, swig_type_101 arg2, uintptr_t arg3, swig_type_102 arg4, swig_type_103 arg5, swig_voidp arg6, swig_voidp arg7);
-extern int _wrap_prefix_partition_swig(swig_type_104 arg1, swig_type_105 arg2, int arg3, double arg4, swig_type_106 arg5, swig_type_107 arg6, swig_type_108 arg7, swig_voidp arg8, swig_voidp arg9);
-extern int _wrap_prefix_estimate_batch_swig(swig_type_109 arg1, swig_type_110 arg2, swig_type_111 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_order_swig(swig_type_101 arg1, swig_type_102 arg2, uintptr_t arg3, swig_type_103 arg4, swig_type_104 arg5, swig_voidp arg6, swig_voidp arg7);
+extern int _wrap_prefix_partition_swig(swig_type_105 arg1, swig_type_106 arg2, int arg3, double arg4, swig_type_107 arg5, swig_type_108 arg6, swig_type_109 arg7, swig_voidp arg8, swig_voidp arg9);
+extern int _wrap_prefix_estimate_batch_swig(swig_type_110 arg1, swig_type_111 arg2, swig_type_112 arg3, swig_voidp arg4, swig_voidp arg5);
 extern int _wrap_prefix_text_abi_version_swig(void);
-extern swig_type_112 _wrap_prefix_text_version_string_swig(void);
-extern int _wrap_prefix_tokenizer_open_swig(swig_type_113 arg1, swig_voidp arg2, swig_voidp arg3);
-extern int _wrap_prefix_tokenizer_from_json_swig(swig_type_114 arg1, swig_type_115 arg2, swig_voidp arg3, swig_voidp arg4);
+extern swig_type_113 _wrap_prefix_text_version_string_swig(void);
+extern int _wrap_prefix_tokenizer_open_swig(swig_type_114 arg1, swig_voidp arg2, swig_voidp arg3);
+extern int _wrap_prefix_tokenizer_from_json_swig(swig_type_115 arg1, swig_type_116 arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_tokenizer_retain_swig(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_prefix_tokenizer_release_swig(uintptr_t arg1);
-extern int _wrap_prefix_tokenizer_info_json_swig(uintptr_t arg1, swig_type_116 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_tokenizer_info_json_swig(uintptr_t arg1, swig_type_117 arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_tokenizer_vocab_size_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
-extern int _wrap_prefix_tokenizer_special_token_swig(uintptr_t arg1, swig_type_117 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_tokenizer_end_tokens_swig(uintptr_t arg1, swig_type_118 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_tokenizer_token_bytes_swig(uintptr_t arg1, int arg2, swig_type_119 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_tokenizer_token_id_swig(uintptr_t arg1, swig_type_120 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_tokenizer_encode_swig(uintptr_t arg1, swig_type_121 arg2, int arg3, swig_type_122 arg4, swig_voidp arg5, swig_voidp arg6);
-extern int _wrap_prefix_tokenizer_encode_offsets_swig(uintptr_t arg1, swig_type_123 arg2, int arg3, swig_type_124 arg4, swig_voidp arg5, swig_type_125 arg6, swig_voidp arg7);
-extern int _wrap_prefix_tokenizer_encode_batch_swig(uintptr_t arg1, swig_type_126 arg2, swig_type_127 arg3, int arg4, swig_type_128 arg5, swig_voidp arg6, swig_type_129 arg7, swig_voidp arg8);
-extern int _wrap_prefix_tokenizer_decode_swig(uintptr_t arg1, swig_type_130 arg2, int arg3, swig_type_131 arg4, swig_voidp arg5, swig_voidp arg6);
+extern int _wrap_prefix_tokenizer_special_token_swig(uintptr_t arg1, swig_type_118 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_tokenizer_end_tokens_swig(uintptr_t arg1, swig_type_119 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_tokenizer_token_bytes_swig(uintptr_t arg1, int arg2, swig_type_120 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_tokenizer_token_id_swig(uintptr_t arg1, swig_type_121 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_tokenizer_encode_swig(uintptr_t arg1, swig_type_122 arg2, int arg3, swig_type_123 arg4, swig_voidp arg5, swig_voidp arg6);
+extern int _wrap_prefix_tokenizer_encode_offsets_swig(uintptr_t arg1, swig_type_124 arg2, int arg3, swig_type_125 arg4, swig_voidp arg5, swig_type_126 arg6, swig_voidp arg7);
+extern int _wrap_prefix_tokenizer_encode_batch_swig(uintptr_t arg1, swig_type_127 arg2, swig_type_128 arg3, int arg4, swig_type_129 arg5, swig_voidp arg6, swig_type_130 arg7, swig_voidp arg8);
+extern int _wrap_prefix_tokenizer_decode_swig(uintptr_t arg1, swig_type_131 arg2, int arg3, swig_type_132 arg4, swig_voidp arg5, swig_voidp arg6);
 extern int _wrap_prefix_detok_create_swig(uintptr_t arg1, int arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_detok_retain_swig(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_prefix_detok_release_swig(uintptr_t arg1);
-extern int _wrap_prefix_detok_push_swig(uintptr_t arg1, swig_type_132 arg2, swig_type_133 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_detok_flush_swig(uintptr_t arg1, swig_type_134 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_tokenizer_chat_text_swig(uintptr_t arg1, swig_type_135 arg2, swig_type_136 arg3, swig_type_137 arg4, swig_voidp arg5, swig_voidp arg6);
-extern int _wrap_prefix_tokenizer_chat_tokens_swig(uintptr_t arg1, swig_type_138 arg2, swig_type_139 arg3, swig_type_140 arg4, swig_voidp arg5, swig_type_141 arg6, swig_voidp arg7);
+extern int _wrap_prefix_detok_push_swig(uintptr_t arg1, swig_type_133 arg2, swig_type_134 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_detok_flush_swig(uintptr_t arg1, swig_type_135 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_tokenizer_chat_text_swig(uintptr_t arg1, swig_type_136 arg2, swig_type_137 arg3, swig_type_138 arg4, swig_voidp arg5, swig_voidp arg6);
+extern int _wrap_prefix_tokenizer_chat_tokens_swig(uintptr_t arg1, swig_type_139 arg2, swig_type_140 arg3, swig_type_141 arg4, swig_voidp arg5, swig_type_142 arg6, swig_voidp arg7);
 extern uintptr_t _wrap_prefix_recipe_count_swig(void);
-extern swig_type_142 _wrap_prefix_recipe_name_swig(uintptr_t arg1);
-extern int _wrap_prefix_recipe_json_swig(swig_type_143 arg1, swig_type_144 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_task_create_swig(uintptr_t arg1, uintptr_t arg2, swig_type_145 arg3, uintptr_t arg4, swig_voidp arg5, swig_voidp arg6);
+extern swig_type_143 _wrap_prefix_recipe_name_swig(uintptr_t arg1);
+extern int _wrap_prefix_recipe_json_swig(swig_type_144 arg1, swig_type_145 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_task_create_swig(uintptr_t arg1, uintptr_t arg2, swig_type_146 arg3, uintptr_t arg4, swig_voidp arg5, swig_voidp arg6);
 extern int _wrap_prefix_task_retain_swig(uintptr_t arg1, swig_voidp arg2);
 extern void _wrap_prefix_task_release_swig(uintptr_t arg1);
-extern int _wrap_prefix_task_set_labels_swig(uintptr_t arg1, swig_type_146 arg2, swig_voidp arg3);
-extern int _wrap_prefix_task_add_swig(uintptr_t arg1, swig_type_147 arg2, swig_type_148 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_task_add_product_swig(uintptr_t arg1, swig_type_149 arg2, swig_type_150 arg3, swig_type_151 arg4, swig_voidp arg5, swig_voidp arg6);
+extern int _wrap_prefix_task_set_labels_swig(uintptr_t arg1, swig_type_147 arg2, swig_voidp arg3);
+extern int _wrap_prefix_task_add_swig(uintptr_t arg1, swig_type_148 arg2, swig_type_149 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_task_add_product_swig(uintptr_t arg1, swig_type_150 arg2, swig_type_151 arg3, swig_type_152 arg4, swig_voidp arg5, swig_voidp arg6);
 extern int _wrap_prefix_task_submit_swig(uintptr_t arg1, swig_voidp arg2);
-extern int _wrap_prefix_task_wait_swig(uintptr_t arg1, swig_type_152 arg2, swig_voidp arg3);
-extern int _wrap_prefix_task_notify_swig(uintptr_t arg1, uintptr_t arg2, swig_type_153 arg3, swig_voidp arg4);
+extern int _wrap_prefix_task_wait_swig(uintptr_t arg1, swig_type_153 arg2, swig_voidp arg3);
+extern int _wrap_prefix_task_notify_swig(uintptr_t arg1, uintptr_t arg2, swig_type_154 arg3, swig_voidp arg4);
 extern int _wrap_prefix_task_cancel_swig(uintptr_t arg1, swig_voidp arg2);
-extern int _wrap_prefix_task_info_json_swig(uintptr_t arg1, swig_type_154 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_task_info_json_swig(uintptr_t arg1, swig_type_155 arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_task_count_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
 extern int _wrap_prefix_task_finished_count_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
-extern int _wrap_prefix_task_item_tokens_swig(uintptr_t arg1, uintptr_t arg2, swig_type_155 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_task_next_event_swig(uintptr_t arg1, swig_type_156 arg2, swig_voidp arg3, swig_type_157 arg4, swig_voidp arg5, swig_voidp arg6);
-extern int _wrap_prefix_task_notify_events_swig(uintptr_t arg1, uintptr_t arg2, swig_type_158 arg3, swig_voidp arg4);
+extern int _wrap_prefix_task_item_tokens_swig(uintptr_t arg1, uintptr_t arg2, swig_type_156 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_task_next_event_swig(uintptr_t arg1, swig_type_157 arg2, swig_voidp arg3, swig_type_158 arg4, swig_voidp arg5, swig_voidp arg6);
+extern int _wrap_prefix_task_notify_events_swig(uintptr_t arg1, uintptr_t arg2, swig_type_159 arg3, swig_voidp arg4);
 extern int _wrap_prefix_task_width_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
 extern int _wrap_prefix_task_item_info_swig(uintptr_t arg1, uintptr_t arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_task_item_message_swig(uintptr_t arg1, uintptr_t arg2, swig_type_159 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_task_item_values_swig(uintptr_t arg1, uintptr_t arg2, swig_type_160 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_task_item_text_swig(uintptr_t arg1, uintptr_t arg2, swig_type_161 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_task_item_partial_text_swig(uintptr_t arg1, uintptr_t arg2, swig_type_162 arg3, swig_voidp arg4, swig_voidp arg5);
-extern int _wrap_prefix_task_all_values_swig(uintptr_t arg1, swig_type_163 arg2, swig_voidp arg3, swig_voidp arg4);
-extern int _wrap_prefix_task_statuses_swig(uintptr_t arg1, swig_type_164 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_task_item_message_swig(uintptr_t arg1, uintptr_t arg2, swig_type_160 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_task_item_values_swig(uintptr_t arg1, uintptr_t arg2, swig_type_161 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_task_item_text_swig(uintptr_t arg1, uintptr_t arg2, swig_type_162 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_task_item_partial_text_swig(uintptr_t arg1, uintptr_t arg2, swig_type_163 arg3, swig_voidp arg4, swig_voidp arg5);
+extern int _wrap_prefix_task_all_values_swig(uintptr_t arg1, swig_type_164 arg2, swig_voidp arg3, swig_voidp arg4);
+extern int _wrap_prefix_task_statuses_swig(uintptr_t arg1, swig_type_165 arg2, swig_voidp arg3, swig_voidp arg4);
 extern int _wrap_prefix_task_first_failure_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
-extern int _wrap_prefix_task_ranking_swig(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_type_165 arg4, swig_voidp arg5, swig_type_166 arg6, swig_voidp arg7);
+extern int _wrap_prefix_task_ranking_swig(uintptr_t arg1, uintptr_t arg2, uintptr_t arg3, swig_type_166 arg4, swig_voidp arg5, swig_type_167 arg6, swig_voidp arg7);
 extern int _wrap_prefix_task_get_totals_swig(uintptr_t arg1, swig_voidp arg2, swig_voidp arg3);
 #undef intgo
 */
@@ -1080,12 +1082,25 @@ func Prefix_adapter_load(arg1 uintptr, arg2 string, arg3 string, arg4 *Error) (_
 	return swig_r
 }
 
+func Prefix_adapter_load_source(arg1 uintptr, arg2 string, arg3 uintptr, arg4 *Error) (_swig_ret int32) {
+	var swig_r int32
+	_swig_i_0 := arg1
+	_swig_i_1 := arg2
+	_swig_i_2 := arg3
+	_swig_i_3 := arg4
+	swig_r = (int32)(C._wrap_prefix_adapter_load_source_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_43)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	if Swig_escape_always_false {
+		Swig_escape_val = arg2
+	}
+	return swig_r
+}
+
 func Prefix_adapter_unload(arg1 uintptr, arg2 string, arg3 *Error) (_swig_ret int32) {
 	var swig_r int32
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int32)(C._wrap_prefix_adapter_unload_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_43)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2)))
+	swig_r = (int32)(C._wrap_prefix_adapter_unload_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_44)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1099,7 +1114,7 @@ func Prefix_adapter_namespace(arg1 uintptr, arg2 int32, arg3 string, arg4 *int32
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_adapter_namespace_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_44)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_adapter_namespace_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_45)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1112,7 +1127,7 @@ func Prefix_adapters_json(arg1 uintptr, arg2 []byte, arg3 *uintptr, arg4 *Error)
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_adapters_json_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_45)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_adapters_json_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_46)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1167,7 +1182,7 @@ func Prefix_batch_add_logits(arg1 uintptr, arg2 []int32, arg3 []int32, arg4 uint
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r = (int32)(C._wrap_prefix_batch_add_logits_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_46)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_47)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3), C.swig_type_48(_swig_i_4), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6)))
+	swig_r = (int32)(C._wrap_prefix_batch_add_logits_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_47)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_48)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3), C.swig_type_49(_swig_i_4), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1186,7 +1201,7 @@ func Prefix_batch_add_logprobs(arg1 uintptr, arg2 []int32, arg3 int32, arg4 uint
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r = (int32)(C._wrap_prefix_batch_add_logprobs_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_49)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_type_50(_swig_i_4), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6)))
+	swig_r = (int32)(C._wrap_prefix_batch_add_logprobs_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_50)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), C.uintptr_t(_swig_i_3), C.swig_type_51(_swig_i_4), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1203,7 +1218,7 @@ func Prefix_batch_add_choices(arg1 uintptr, arg2 []int32, arg3 []int32, arg4 []i
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
 	_swig_i_7 := arg8
-	swig_r = (int32)(C._wrap_prefix_batch_add_choices_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_51)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_52)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_53)(unsafe.Pointer(&_swig_i_3)), C.uintptr_t(_swig_i_4), C.swig_type_54(_swig_i_5), C.swig_voidp(_swig_i_6), C.swig_voidp(_swig_i_7)))
+	swig_r = (int32)(C._wrap_prefix_batch_add_choices_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_52)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_53)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_54)(unsafe.Pointer(&_swig_i_3)), C.uintptr_t(_swig_i_4), C.swig_type_55(_swig_i_5), C.swig_voidp(_swig_i_6), C.swig_voidp(_swig_i_7)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1226,7 +1241,7 @@ func Prefix_batch_add_continuations(arg1 uintptr, arg2 []int32, arg3 []int32, ar
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
 	_swig_i_7 := arg8
-	swig_r = (int32)(C._wrap_prefix_batch_add_continuations_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_55)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_56)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_57)(unsafe.Pointer(&_swig_i_3)), C.uintptr_t(_swig_i_4), C.swig_type_58(_swig_i_5), C.swig_voidp(_swig_i_6), C.swig_voidp(_swig_i_7)))
+	swig_r = (int32)(C._wrap_prefix_batch_add_continuations_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_56)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_57)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_58)(unsafe.Pointer(&_swig_i_3)), C.uintptr_t(_swig_i_4), C.swig_type_59(_swig_i_5), C.swig_voidp(_swig_i_6), C.swig_voidp(_swig_i_7)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1247,7 +1262,7 @@ func Prefix_batch_add_embedding(arg1 uintptr, arg2 []int32, arg3 uintptr, arg4 i
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_batch_add_embedding_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_59)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_type_60(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_batch_add_embedding_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_60)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_type_61(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1262,7 +1277,7 @@ func Prefix_batch_add_generate(arg1 uintptr, arg2 []int32, arg3 uintptr, arg4 in
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_batch_add_generate_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_61)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_type_62(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_batch_add_generate_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_62)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_type_63(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1277,7 +1292,7 @@ func Prefix_batch_add_warm(arg1 uintptr, arg2 []int32, arg3 uintptr, arg4 int64,
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_batch_add_warm_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_63)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_type_64(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_batch_add_warm_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_64)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), C.swig_type_65(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1290,7 +1305,7 @@ func Prefix_batch_plan_json(arg1 uintptr, arg2 []byte, arg3 *uintptr, arg4 *Erro
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_batch_plan_json_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_65)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_batch_plan_json_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_66)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1343,7 +1358,7 @@ func Prefix_job_wait(arg1 uintptr, arg2 int64, arg3 *Error) (_swig_ret int32) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int32)(C._wrap_prefix_job_wait_swig(C.uintptr_t(_swig_i_0), C.swig_type_66(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int32)(C._wrap_prefix_job_wait_swig(C.uintptr_t(_swig_i_0), C.swig_type_67(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
@@ -1353,7 +1368,7 @@ func Prefix_job_notify(arg1 uintptr, arg2 uintptr, arg3 int64, arg4 *Error) (_sw
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_job_notify_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_67(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_job_notify_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_68(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -1398,7 +1413,7 @@ func Prefix_job_next_event(arg1 uintptr, arg2 int64, arg3 *Event, arg4 *Error) (
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_job_next_event_swig(C.uintptr_t(_swig_i_0), C.swig_type_68(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_job_next_event_swig(C.uintptr_t(_swig_i_0), C.swig_type_69(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -1408,7 +1423,7 @@ func Prefix_job_notify_events(arg1 uintptr, arg2 uintptr, arg3 int64, arg4 *Erro
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_job_notify_events_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_69(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_job_notify_events_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_70(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -1429,7 +1444,7 @@ func Prefix_job_result_message(arg1 uintptr, arg2 uintptr, arg3 []byte, arg4 *ui
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_job_result_message_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_70)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_job_result_message_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_71)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1443,7 +1458,7 @@ func Prefix_job_result_values(arg1 uintptr, arg2 uintptr, arg3 []float32, arg4 *
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_job_result_values_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_71)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_job_result_values_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_72)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1457,7 +1472,7 @@ func Prefix_job_result_tokens(arg1 uintptr, arg2 uintptr, arg3 []int32, arg4 *ui
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_job_result_tokens_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_72)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_job_result_tokens_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_73)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1471,7 +1486,7 @@ func Prefix_job_result_logprobs(arg1 uintptr, arg2 uintptr, arg3 []float32, arg4
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_job_result_logprobs_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_73)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_job_result_logprobs_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_74)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1485,7 +1500,7 @@ func Prefix_job_partial_tokens(arg1 uintptr, arg2 uintptr, arg3 []int32, arg4 *u
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_job_partial_tokens_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_74)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_job_partial_tokens_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_75)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1499,7 +1514,7 @@ func Prefix_job_all_values(arg1 uintptr, arg2 []float32, arg3 *uintptr, arg4 []i
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_job_all_values_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_75)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), *(*C.swig_type_76)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_job_all_values_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_76)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), *(*C.swig_type_77)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1534,7 +1549,7 @@ func Prefix_cache_lookup(arg1 uintptr, arg2 int32, arg3 []int32, arg4 *CacheInfo
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_cache_lookup_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_77)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_cache_lookup_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_78)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1550,7 +1565,7 @@ func Prefix_cache_lookup_many(arg1 uintptr, arg2 int32, arg3 []int32, arg4 []int
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r = (int32)(C._wrap_prefix_cache_lookup_many_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_78)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_79)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_80)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6)))
+	swig_r = (int32)(C._wrap_prefix_cache_lookup_many_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_79)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_80)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_81)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1580,7 +1595,7 @@ func Prefix_cache_set_limits(arg1 uintptr, arg2 int32, arg3 int64, arg4 int64, a
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_cache_set_limits_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_81(_swig_i_2), C.swig_type_82(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_cache_set_limits_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), C.swig_type_82(_swig_i_2), C.swig_type_83(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	return swig_r
 }
 
@@ -1593,7 +1608,7 @@ func Prefix_cache_pin(arg1 uintptr, arg2 int32, arg3 []int32, arg4 int64, arg5 *
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r = (int32)(C._wrap_prefix_cache_pin_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_83)(unsafe.Pointer(&_swig_i_2)), C.swig_type_84(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6)))
+	swig_r = (int32)(C._wrap_prefix_cache_pin_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_84)(unsafe.Pointer(&_swig_i_2)), C.swig_type_85(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1605,7 +1620,7 @@ func Prefix_cache_unpin(arg1 uintptr, arg2 int64, arg3 *Error) (_swig_ret int32)
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int32)(C._wrap_prefix_cache_unpin_swig(C.uintptr_t(_swig_i_0), C.swig_type_85(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int32)(C._wrap_prefix_cache_unpin_swig(C.uintptr_t(_swig_i_0), C.swig_type_86(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
@@ -1616,7 +1631,7 @@ func Prefix_cache_evict(arg1 uintptr, arg2 int32, arg3 []int32, arg4 *int64, arg
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_cache_evict_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_86)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_cache_evict_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_87)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1629,7 +1644,7 @@ func Prefix_cache_trim(arg1 uintptr, arg2 int64, arg3 *int64, arg4 *Error) (_swi
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_cache_trim_swig(C.uintptr_t(_swig_i_0), C.swig_type_87(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_cache_trim_swig(C.uintptr_t(_swig_i_0), C.swig_type_88(_swig_i_1), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -1639,7 +1654,7 @@ func Prefix_cache_tree_json(arg1 uintptr, arg2 []byte, arg3 *uintptr, arg4 *Erro
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_cache_tree_json_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_88)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_cache_tree_json_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_89)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1654,7 +1669,7 @@ func Prefix_cache_next_event(arg1 uintptr, arg2 int64, arg3 *CacheEvent, arg4 []
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_cache_next_event_swig(C.uintptr_t(_swig_i_0), C.swig_type_89(_swig_i_1), C.swig_voidp(_swig_i_2), *(*C.swig_type_90)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_cache_next_event_swig(C.uintptr_t(_swig_i_0), C.swig_type_90(_swig_i_1), C.swig_voidp(_swig_i_2), *(*C.swig_type_91)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg4
 	}
@@ -1667,7 +1682,7 @@ func Prefix_cache_dump_events(arg1 uintptr, arg2 []byte, arg3 *uintptr, arg4 *Er
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_cache_dump_events_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_91)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_cache_dump_events_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_92)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1681,7 +1696,7 @@ func Prefix_snapshot_save(arg1 uintptr, arg2 string, arg3 []int32, arg4 *Snapsho
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_snapshot_save_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_92)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_93)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_snapshot_save_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_93)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_94)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1697,7 +1712,7 @@ func Prefix_snapshot_load(arg1 uintptr, arg2 string, arg3 *SnapshotInfo, arg4 *E
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_snapshot_load_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_94)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_snapshot_load_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_95)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1709,7 +1724,7 @@ func Prefix_sim_create(arg1 string, arg2 *uintptr, arg3 *Error) (_swig_ret int32
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int32)(C._wrap_prefix_sim_create_swig(*(*C.swig_type_95)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int32)(C._wrap_prefix_sim_create_swig(*(*C.swig_type_96)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -1721,7 +1736,7 @@ func Prefix_sim_apply(arg1 uintptr, arg2 string, arg3 *Error) (_swig_ret int32) 
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int32)(C._wrap_prefix_sim_apply_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_96)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2)))
+	swig_r = (int32)(C._wrap_prefix_sim_apply_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_97)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1734,7 +1749,7 @@ func Prefix_sim_result(arg1 uintptr, arg2 []byte, arg3 *uintptr, arg4 *Error) (_
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_sim_result_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_97)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_sim_result_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_98)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1749,7 +1764,7 @@ func Prefix_sim_request(arg1 uintptr, arg2 string, arg3 []int32, arg4 uintptr, a
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_sim_request_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_98)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_99)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_sim_request_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_99)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_100)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1781,7 +1796,7 @@ func Prefix_order(arg1 []int64, arg2 []int32, arg3 uintptr, arg4 []int64, arg5 [
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r = (int32)(C._wrap_prefix_order_swig(*(*C.swig_type_100)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_101)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), *(*C.swig_type_102)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_103)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6)))
+	swig_r = (int32)(C._wrap_prefix_order_swig(*(*C.swig_type_101)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_102)(unsafe.Pointer(&_swig_i_1)), C.uintptr_t(_swig_i_2), *(*C.swig_type_103)(unsafe.Pointer(&_swig_i_3)), *(*C.swig_type_104)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5), C.swig_voidp(_swig_i_6)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -1808,7 +1823,7 @@ func Prefix_partition(arg1 []int32, arg2 []int64, arg3 int32, arg4 float64, arg5
 	_swig_i_6 := arg7
 	_swig_i_7 := arg8
 	_swig_i_8 := arg9
-	swig_r = (int32)(C._wrap_prefix_partition_swig(*(*C.swig_type_104)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_105)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), C.double(_swig_i_3), *(*C.swig_type_106)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_107)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_108)(unsafe.Pointer(&_swig_i_6)), C.swig_voidp(_swig_i_7), C.swig_voidp(_swig_i_8)))
+	swig_r = (int32)(C._wrap_prefix_partition_swig(*(*C.swig_type_105)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_106)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), C.double(_swig_i_3), *(*C.swig_type_107)(unsafe.Pointer(&_swig_i_4)), *(*C.swig_type_108)(unsafe.Pointer(&_swig_i_5)), *(*C.swig_type_109)(unsafe.Pointer(&_swig_i_6)), C.swig_voidp(_swig_i_7), C.swig_voidp(_swig_i_8)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -1834,7 +1849,7 @@ func Prefix_estimate_batch(arg1 []int32, arg2 []int64, arg3 []int64, arg4 *Estim
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_estimate_batch_swig(*(*C.swig_type_109)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_110)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_111)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_estimate_batch_swig(*(*C.swig_type_110)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_111)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_112)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -1867,7 +1882,7 @@ func Prefix_tokenizer_open(arg1 string, arg2 *uintptr, arg3 *Error) (_swig_ret i
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int32)(C._wrap_prefix_tokenizer_open_swig(*(*C.swig_type_113)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_open_swig(*(*C.swig_type_114)(unsafe.Pointer(&_swig_i_0)), C.swig_voidp(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -1880,7 +1895,7 @@ func Prefix_tokenizer_from_json(arg1 string, arg2 string, arg3 *uintptr, arg4 *E
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_tokenizer_from_json_swig(*(*C.swig_type_114)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_115)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_from_json_swig(*(*C.swig_type_115)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_116)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -1909,7 +1924,7 @@ func Prefix_tokenizer_info_json(arg1 uintptr, arg2 []byte, arg3 *uintptr, arg4 *
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_tokenizer_info_json_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_116)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_info_json_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_117)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1931,7 +1946,7 @@ func Prefix_tokenizer_special_token(arg1 uintptr, arg2 string, arg3 *int32, arg4
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_tokenizer_special_token_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_117)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_special_token_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_118)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1944,7 +1959,7 @@ func Prefix_tokenizer_end_tokens(arg1 uintptr, arg2 []int32, arg3 *uintptr, arg4
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_tokenizer_end_tokens_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_118)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_end_tokens_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_119)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1958,7 +1973,7 @@ func Prefix_tokenizer_token_bytes(arg1 uintptr, arg2 int32, arg3 []byte, arg4 *u
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_tokenizer_token_bytes_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_119)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_token_bytes_swig(C.uintptr_t(_swig_i_0), C.int(_swig_i_1), *(*C.swig_type_120)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -1971,7 +1986,7 @@ func Prefix_tokenizer_token_id(arg1 uintptr, arg2 string, arg3 *int32, arg4 *Err
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_tokenizer_token_id_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_120)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_token_id_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_121)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -1986,7 +2001,7 @@ func Prefix_tokenizer_encode(arg1 uintptr, arg2 string, arg3 int32, arg4 []int32
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_tokenizer_encode_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_121)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_122)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_encode_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_122)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_123)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2005,7 +2020,7 @@ func Prefix_tokenizer_encode_offsets(arg1 uintptr, arg2 string, arg3 int32, arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r = (int32)(C._wrap_prefix_tokenizer_encode_offsets_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_123)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_124)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), *(*C.swig_type_125)(unsafe.Pointer(&_swig_i_5)), C.swig_voidp(_swig_i_6)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_encode_offsets_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_124)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_125)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), *(*C.swig_type_126)(unsafe.Pointer(&_swig_i_5)), C.swig_voidp(_swig_i_6)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2028,7 +2043,7 @@ func Prefix_tokenizer_encode_batch(arg1 uintptr, arg2 string, arg3 []int64, arg4
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
 	_swig_i_7 := arg8
-	swig_r = (int32)(C._wrap_prefix_tokenizer_encode_batch_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_126)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_127)(unsafe.Pointer(&_swig_i_2)), C.int(_swig_i_3), *(*C.swig_type_128)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5), *(*C.swig_type_129)(unsafe.Pointer(&_swig_i_6)), C.swig_voidp(_swig_i_7)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_encode_batch_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_127)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_128)(unsafe.Pointer(&_swig_i_2)), C.int(_swig_i_3), *(*C.swig_type_129)(unsafe.Pointer(&_swig_i_4)), C.swig_voidp(_swig_i_5), *(*C.swig_type_130)(unsafe.Pointer(&_swig_i_6)), C.swig_voidp(_swig_i_7)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2052,7 +2067,7 @@ func Prefix_tokenizer_decode(arg1 uintptr, arg2 []int32, arg3 int32, arg4 []byte
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_tokenizer_decode_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_130)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_131)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_decode_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_131)(unsafe.Pointer(&_swig_i_1)), C.int(_swig_i_2), *(*C.swig_type_132)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2092,7 +2107,7 @@ func Prefix_detok_push(arg1 uintptr, arg2 []int32, arg3 []byte, arg4 *uintptr, a
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_detok_push_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_132)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_133)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_detok_push_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_133)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_134)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2108,7 +2123,7 @@ func Prefix_detok_flush(arg1 uintptr, arg2 []byte, arg3 *uintptr, arg4 *Error) (
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_detok_flush_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_134)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_detok_flush_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_135)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2123,7 +2138,7 @@ func Prefix_tokenizer_chat_text(arg1 uintptr, arg2 string, arg3 string, arg4 []b
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_tokenizer_chat_text_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_135)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_136)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_137)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_chat_text_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_136)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_137)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_138)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2145,7 +2160,7 @@ func Prefix_tokenizer_chat_tokens(arg1 uintptr, arg2 string, arg3 string, arg4 [
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r = (int32)(C._wrap_prefix_tokenizer_chat_tokens_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_138)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_139)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_140)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), *(*C.swig_type_141)(unsafe.Pointer(&_swig_i_5)), C.swig_voidp(_swig_i_6)))
+	swig_r = (int32)(C._wrap_prefix_tokenizer_chat_tokens_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_139)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_140)(unsafe.Pointer(&_swig_i_2)), *(*C.swig_type_141)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), *(*C.swig_type_142)(unsafe.Pointer(&_swig_i_5)), C.swig_voidp(_swig_i_6)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2183,7 +2198,7 @@ func Prefix_recipe_json(arg1 string, arg2 []byte, arg3 *uintptr, arg4 *Error) (_
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_recipe_json_swig(*(*C.swig_type_143)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_144)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_recipe_json_swig(*(*C.swig_type_144)(unsafe.Pointer(&_swig_i_0)), *(*C.swig_type_145)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg1
 	}
@@ -2201,7 +2216,7 @@ func Prefix_task_create(arg1 uintptr, arg2 uintptr, arg3 string, arg4 uintptr, a
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_task_create_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_145)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_task_create_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_146)(unsafe.Pointer(&_swig_i_2)), C.uintptr_t(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -2226,7 +2241,7 @@ func Prefix_task_set_labels(arg1 uintptr, arg2 []byte, arg3 *Error) (_swig_ret i
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int32)(C._wrap_prefix_task_set_labels_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_146)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2)))
+	swig_r = (int32)(C._wrap_prefix_task_set_labels_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_147)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2240,7 +2255,7 @@ func Prefix_task_add(arg1 uintptr, arg2 []byte, arg3 int64, arg4 *uintptr, arg5 
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_task_add_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_147)(unsafe.Pointer(&_swig_i_1)), C.swig_type_148(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_task_add_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_148)(unsafe.Pointer(&_swig_i_1)), C.swig_type_149(_swig_i_2), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2255,7 +2270,7 @@ func Prefix_task_add_product(arg1 uintptr, arg2 []byte, arg3 []byte, arg4 int64,
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_task_add_product_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_149)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_150)(unsafe.Pointer(&_swig_i_2)), C.swig_type_151(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_task_add_product_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_150)(unsafe.Pointer(&_swig_i_1)), *(*C.swig_type_151)(unsafe.Pointer(&_swig_i_2)), C.swig_type_152(_swig_i_3), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2278,7 +2293,7 @@ func Prefix_task_wait(arg1 uintptr, arg2 int64, arg3 *Error) (_swig_ret int32) {
 	_swig_i_0 := arg1
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
-	swig_r = (int32)(C._wrap_prefix_task_wait_swig(C.uintptr_t(_swig_i_0), C.swig_type_152(_swig_i_1), C.swig_voidp(_swig_i_2)))
+	swig_r = (int32)(C._wrap_prefix_task_wait_swig(C.uintptr_t(_swig_i_0), C.swig_type_153(_swig_i_1), C.swig_voidp(_swig_i_2)))
 	return swig_r
 }
 
@@ -2288,7 +2303,7 @@ func Prefix_task_notify(arg1 uintptr, arg2 uintptr, arg3 int64, arg4 *Error) (_s
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_task_notify_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_153(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_task_notify_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_154(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -2306,7 +2321,7 @@ func Prefix_task_info_json(arg1 uintptr, arg2 []byte, arg3 *uintptr, arg4 *Error
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_task_info_json_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_154)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_task_info_json_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_155)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2338,7 +2353,7 @@ func Prefix_task_item_tokens(arg1 uintptr, arg2 uintptr, arg3 []int32, arg4 *uin
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_task_item_tokens_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_155)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_task_item_tokens_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_156)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -2353,7 +2368,7 @@ func Prefix_task_next_event(arg1 uintptr, arg2 int64, arg3 *Event, arg4 []byte, 
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
-	swig_r = (int32)(C._wrap_prefix_task_next_event_swig(C.uintptr_t(_swig_i_0), C.swig_type_156(_swig_i_1), C.swig_voidp(_swig_i_2), *(*C.swig_type_157)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
+	swig_r = (int32)(C._wrap_prefix_task_next_event_swig(C.uintptr_t(_swig_i_0), C.swig_type_157(_swig_i_1), C.swig_voidp(_swig_i_2), *(*C.swig_type_158)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), C.swig_voidp(_swig_i_5)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg4
 	}
@@ -2366,7 +2381,7 @@ func Prefix_task_notify_events(arg1 uintptr, arg2 uintptr, arg3 int64, arg4 *Err
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_task_notify_events_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_158(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_task_notify_events_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.swig_type_159(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	return swig_r
 }
 
@@ -2396,7 +2411,7 @@ func Prefix_task_item_message(arg1 uintptr, arg2 uintptr, arg3 []byte, arg4 *uin
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_task_item_message_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_159)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_task_item_message_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_160)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -2410,7 +2425,7 @@ func Prefix_task_item_values(arg1 uintptr, arg2 uintptr, arg3 []float32, arg4 *u
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_task_item_values_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_160)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_task_item_values_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_161)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -2424,7 +2439,7 @@ func Prefix_task_item_text(arg1 uintptr, arg2 uintptr, arg3 []byte, arg4 *uintpt
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_task_item_text_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_161)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_task_item_text_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_162)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -2438,7 +2453,7 @@ func Prefix_task_item_partial_text(arg1 uintptr, arg2 uintptr, arg3 []byte, arg4
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
 	_swig_i_4 := arg5
-	swig_r = (int32)(C._wrap_prefix_task_item_partial_text_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_162)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
+	swig_r = (int32)(C._wrap_prefix_task_item_partial_text_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), *(*C.swig_type_163)(unsafe.Pointer(&_swig_i_2)), C.swig_voidp(_swig_i_3), C.swig_voidp(_swig_i_4)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg3
 	}
@@ -2451,7 +2466,7 @@ func Prefix_task_all_values(arg1 uintptr, arg2 []float32, arg3 *uintptr, arg4 *E
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_task_all_values_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_163)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_task_all_values_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_164)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2464,7 +2479,7 @@ func Prefix_task_statuses(arg1 uintptr, arg2 []int32, arg3 *uintptr, arg4 *Error
 	_swig_i_1 := arg2
 	_swig_i_2 := arg3
 	_swig_i_3 := arg4
-	swig_r = (int32)(C._wrap_prefix_task_statuses_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_164)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
+	swig_r = (int32)(C._wrap_prefix_task_statuses_swig(C.uintptr_t(_swig_i_0), *(*C.swig_type_165)(unsafe.Pointer(&_swig_i_1)), C.swig_voidp(_swig_i_2), C.swig_voidp(_swig_i_3)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg2
 	}
@@ -2489,7 +2504,7 @@ func Prefix_task_ranking(arg1 uintptr, arg2 uintptr, arg3 uintptr, arg4 []int64,
 	_swig_i_4 := arg5
 	_swig_i_5 := arg6
 	_swig_i_6 := arg7
-	swig_r = (int32)(C._wrap_prefix_task_ranking_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), *(*C.swig_type_165)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), *(*C.swig_type_166)(unsafe.Pointer(&_swig_i_5)), C.swig_voidp(_swig_i_6)))
+	swig_r = (int32)(C._wrap_prefix_task_ranking_swig(C.uintptr_t(_swig_i_0), C.uintptr_t(_swig_i_1), C.uintptr_t(_swig_i_2), *(*C.swig_type_166)(unsafe.Pointer(&_swig_i_3)), C.swig_voidp(_swig_i_4), *(*C.swig_type_167)(unsafe.Pointer(&_swig_i_5)), C.swig_voidp(_swig_i_6)))
 	if Swig_escape_always_false {
 		Swig_escape_val = arg4
 	}

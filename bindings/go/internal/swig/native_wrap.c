@@ -1523,6 +1523,30 @@ int _wrap_prefix_adapter_load_swig(prefix_engine *_swig_go_0, _gostring_ _swig_g
 }
 
 
+int _wrap_prefix_adapter_load_source_swig(prefix_engine *_swig_go_0, _gostring_ _swig_go_1, prefix_source *_swig_go_2, prefix_error *_swig_go_3) {
+  prefix_engine *arg1 = 0 ;
+  char *arg2 = 0 ;
+  size_t arg3 ;
+  prefix_source *arg4 = 0 ;
+  prefix_error *arg5 = 0 ;
+  prefix_status result;
+  int _swig_go_result;
+
+  arg1 = (prefix_engine *)_swig_go_0;
+  arg2 = (char *)_swig_go_1.p; arg3 = (size_t)_swig_go_1.n;
+  arg4 = (prefix_source *)_swig_go_2;
+  arg5 = (prefix_error *)_swig_go_3;
+
+  result = prefix_adapter_load_source(arg1,(char const *)arg2,arg3,arg4,arg5);
+  _swig_go_result = result;
+
+
+
+
+  return _swig_go_result;
+}
+
+
 int _wrap_prefix_adapter_unload_swig(prefix_engine *_swig_go_0, _gostring_ _swig_go_1, prefix_error *_swig_go_2) {
   prefix_engine *arg1 = 0 ;
   char *arg2 = 0 ;

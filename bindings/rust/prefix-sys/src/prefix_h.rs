@@ -1087,6 +1087,13 @@ functions! {
         path_len: usize,
         err: *mut prefix_error,
     ) -> prefix_status;
+    pub fn prefix_adapter_load_source(
+        engine: *mut prefix_engine,
+        name: *const ::core::ffi::c_char,
+        name_len: usize,
+        source: *mut prefix_source,
+        err: *mut prefix_error,
+    ) -> prefix_status;
     pub fn prefix_adapter_unload(
         engine: *mut prefix_engine,
         name: *const ::core::ffi::c_char,

@@ -161,6 +161,16 @@ impl Engine {
         })
     }
 
+    /// The same from files in memory, `adapter_config.json` and `adapter_model.safetensors`, which are read until it
+    /// returns.
+    pub fn load_adapter_source(&self, name: &str, source: &Source) -> Result<()> {
+        // Safety: live handles, a text with its length; the source keeps its bytes as long as the call.
+        call(|err| unsafe {
+            let (name, name_len) = (name.as_ptr().cast(), name.len());
+            sys::prefix_adapter_load_source(self.raw(), name, name_len, source.raw(), err)
+        })
+    }
+
     /// Ends the name of an adapter. Requests that were submitted keep it until they end.
     pub fn unload_adapter(&self, name: &str) -> Result<()> {
         // Safety: a live handle, a text with its length.

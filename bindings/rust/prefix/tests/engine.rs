@@ -157,6 +157,43 @@ fn a_model_in_memory_is_the_same_model() {
     assert_eq!(nothing.status(), Status::InvalidArgument);
 }
 
+// An adapter of rank 1 for the first query matrix, with zeros: F32, the model is 64 wide.
+fn adapter(hidden: usize, queries: usize) -> (Vec<u8>, Vec<u8>) {
+    let config = br#"{"peft_type": "LORA", "r": 1, "lora_alpha": 1, "target_modules": ["q_proj"]}"#;
+    let name = "base_model.model.model.layers.0.self_attn.q_proj.lora_";
+    let header = format!(
+        "{{\"{name}A.weight\":{{\"dtype\":\"F32\",\"shape\":[1,{hidden}],\"data_offsets\":[0,{}]}},\
+          \"{name}B.weight\":{{\"dtype\":\"F32\",\"shape\":[{queries},1],\"data_offsets\":[{},{}]}}}}",
+        4 * hidden,
+        4 * hidden,
+        4 * (hidden + queries)
+    );
+    let mut tensors = (header.len() as u64).to_le_bytes().to_vec();
+    tensors.extend_from_slice(header.as_bytes());
+    tensors.resize(tensors.len() + 4 * (hidden + queries), 0);
+    (config.to_vec(), tensors)
+}
+
+#[test]
+fn an_adapter_may_be_in_memory() {
+    support::load_library();
+    let engine = Engine::open(model("llama-base")).unwrap();
+    let info = engine.info_json().unwrap();
+    let size = |key: &str| -> usize {
+        let (_, rest) = info.split_once(&format!("\"{key}\":")).unwrap();
+        rest.split(',').next().unwrap().parse().unwrap()
+    };
+    let (config, tensors) = adapter(size("hidden"), size("heads") * size("head_dim"));
+    let mut source = Source::new().unwrap();
+    source.add("adapter_config.json", config).unwrap();
+    let missing = engine.load_adapter_source("fed", &source).unwrap_err();
+    assert_eq!(missing.status(), Status::NotFound);
+    source.add("adapter_model.safetensors", tensors).unwrap();
+    engine.load_adapter_source("fed", &source).unwrap();
+    assert!(engine.adapters_json().unwrap().contains("\"fed\""));
+    engine.unload_adapter("fed").unwrap();
+}
+
 #[test]
 fn memory_is_told_before_loading() {
     support::load_library();

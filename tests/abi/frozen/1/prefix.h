@@ -343,7 +343,7 @@ PREFIX_API prefix_status prefix_queue_descriptor(prefix_queue* queue, int32_t* d
  * config_sentence_transformers.json, prefix_recipe.json), or one with a name ending with .gguf.
  * Those of a directory that option pack_to wrote have prefix_int8.safetensors for its weights.
  * Files with other names are not read. A model is the same however it was fed: results, snapshots
- * and caches on disk know no difference. */
+ * and caches on disk know no difference. Or the files of an adapter (prefix_adapter_load_source). */
 typedef struct prefix_source prefix_source;
 
 /* Copies the `bytes` bytes of the file from offset on to `to`; they lie inside the file. 0: all of
@@ -634,6 +634,13 @@ PREFIX_API prefix_status prefix_namespace_count(const prefix_engine* engine, int
 PREFIX_API prefix_status prefix_adapter_load(prefix_engine* engine, const char* name,
                                              size_t name_len, const char* path, size_t path_len,
                                              prefix_error* err);
+/* [any thread] The same from files that are not in a file system: those that the source has now under
+ * the two names. They are read until the call returns and not afterwards, by its thread and others
+ * of the library; a reader must not shut this engine down. INVALID_ARGUMENT when the source has no
+ * files. An adapter is the same however it was fed. */
+PREFIX_API prefix_status prefix_adapter_load_source(prefix_engine* engine, const char* name,
+                                                    size_t name_len, prefix_source* source,
+                                                    prefix_error* err);
 /* [any thread] Ends a name. Requests that were submitted run to their end; then, unless it has
  * another name, the adapter's memory is freed. What it left in the cache is evicted, and its
  * namespaces are closed. NOT_FOUND. */
@@ -1215,6 +1222,7 @@ PREFIX_API prefix_status prefix_estimate_batch(const prefix_token* tokens, size_
   X(prefix_namespace_close) \
   X(prefix_namespace_count) \
   X(prefix_adapter_load) \
+  X(prefix_adapter_load_source) \
   X(prefix_adapter_unload) \
   X(prefix_adapter_namespace) \
   X(prefix_adapters_json) \

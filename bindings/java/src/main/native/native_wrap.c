@@ -2126,6 +2126,43 @@ SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1adapter_1load
 }
 
 
+SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1adapter_1load_1source(JNIEnv *jenv, jclass jcls, jlong jarg1, jobject jarg2, jlong jarg4) {
+  jlong jresult = 0 ;
+  prefix_engine *arg1 = 0 ;
+  char *arg2 = 0 ;
+  size_t arg3 ;
+  prefix_source *arg4 = 0 ;
+  prefix_error *arg5 = 0 ;
+  prefix_java_view view2 = PREFIX_JAVA_NO_VIEW ;
+  prefix_error error5 = PREFIX_ERROR_INIT ;
+  prefix_status result;
+
+  (void)jenv;
+  (void)jcls;
+  arg5 = &error5;
+  arg1 = (prefix_engine *)(intptr_t)jarg1;
+  {
+    if (!prefix_java_open(jenv, jarg2, PREFIX_JAVA_BYTE, &view2)) {
+      prefix_java_close(jenv, &view2, JNI_ABORT);
+
+      return 0;
+    }
+    arg2 = (char *)view2.start;
+    arg3 = view2.count;
+  }
+  arg4 = (prefix_source *)(intptr_t)jarg4;
+  result = prefix_adapter_load_source(arg1,(char const *)arg2,arg3,arg4,arg5);
+  jresult = 0;
+
+  if (result != PREFIX_OK && result != PREFIX_ERR_BUFFER_TOO_SMALL &&
+    !(jresult < 0 && (result == PREFIX_ERR_TIMEOUT || result == PREFIX_ERR_NO_EVENT)))
+  prefix_java_throw(jenv, result, arg5);
+
+  prefix_java_close(jenv, &view2, JNI_ABORT);
+  return jresult;
+}
+
+
 SWIGEXPORT jlong JNICALL Java_io_prefix_internal_NativeJNI_prefix_1adapter_1unload(JNIEnv *jenv, jclass jcls, jlong jarg1, jobject jarg2) {
   jlong jresult = 0 ;
   prefix_engine *arg1 = 0 ;

@@ -442,6 +442,17 @@ public final class Engine extends Owned {
     }
 
     /**
+     * The same from files in memory, which are read until it returns.
+     *
+     * @param name what requests call it
+     * @param source with adapter_config.json and adapter_model.safetensors
+     * @throws PrefixException as above, and INVALID_ARGUMENT for a source without files
+     */
+    public void loadAdapter(String name, Source source) {
+        call(raw -> source.call(from -> Native.prefix_adapter_load_source(raw, utf8(name), from)));
+    }
+
+    /**
      * Ends the name of an adapter. Requests that were submitted keep it until they end.
      *
      * @param name its name

@@ -59,6 +59,23 @@ class SourceTest {
     }
 
     @Test
+    void adaptersAreReadFromSources() throws Exception {
+        try (Engine engine = Engine.open(llama(), Support.exact());
+                Source source = new Source()) {
+            byte[] config = "{\"peft_type\": \"LORA\", \"r\": 1}".getBytes();
+            for (Status status : new Status[] {Status.INVALID_ARGUMENT, Status.NOT_FOUND, Status.FORMAT}) {
+                var refused = assertThrows(PrefixException.class, () -> engine.loadAdapter("fed", source));
+                assertEquals(status, refused.status());
+                if (status == Status.INVALID_ARGUMENT) {
+                    source.add("adapter_config.json", ByteBuffer.allocateDirect(config.length).put(config).flip());
+                } else if (status == Status.NOT_FOUND) {
+                    source.add("adapter_model.safetensors", ByteBuffer.allocateDirect(64));
+                }
+            }
+        }
+    }
+
+    @Test
     void whatCannotBeAFileIsRefused() throws Exception {
         try (Source source = llama()) {
             ByteBuffer bytes = ByteBuffer.allocateDirect(4);

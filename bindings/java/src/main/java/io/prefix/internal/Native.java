@@ -159,6 +159,8 @@ public final class Native {
 
   public static long prefix_adapter_load(long engine, Object name, Object path) { return NativeJNI.prefix_adapter_load(engine, name, path); }
 
+  public static long prefix_adapter_load_source(long engine, Object name, long source) { return NativeJNI.prefix_adapter_load_source(engine, name, source); }
+
   public static long prefix_adapter_unload(long engine, Object name) { return NativeJNI.prefix_adapter_unload(engine, name); }
 
   public static long prefix_adapter_namespace(long engine, int ns, Object name) { return NativeJNI.prefix_adapter_namespace(engine, ns, name); }

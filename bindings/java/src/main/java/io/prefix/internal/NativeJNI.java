@@ -79,6 +79,7 @@ final class NativeJNI {
   public final static native long prefix_namespace_close(long jarg1, int jarg2);
   public final static native long prefix_namespace_count(long jarg1);
   public final static native long prefix_adapter_load(long jarg1, Object jarg2, Object jarg4);
+  public final static native long prefix_adapter_load_source(long jarg1, Object jarg2, long jarg4);
   public final static native long prefix_adapter_unload(long jarg1, Object jarg2);
   public final static native long prefix_adapter_namespace(long jarg1, int jarg2, Object jarg3);
   public final static native long prefix_adapters_json(long jarg1, Object jarg2);
