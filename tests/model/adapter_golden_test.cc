@@ -63,9 +63,10 @@ TEST_P(AdapterGolden, LogitsAreThoseOfTheMergedModel) {
     const Distance f32 = distance(golden, model, "f32");
     EXPECT_LE(f32.max_abs, 1e-4);
     const Distance bf16 = distance(golden, model, "bf16");
-    EXPECT_LE(bf16.relative(), 0.03);
-    std::printf("%s over %s: f32 max-abs %.2g, bf16 relative %.2g\n", GetParam().c_str(),
-                model.c_str(), f32.max_abs, bf16.relative());
+    const double theirs = golden.index.at("bf16").at("logits").get<double>();
+    EXPECT_LE(bf16.relative(), 1.2 * theirs);
+    std::printf("%s over %s: f32 max-abs %.2g, bf16 relative %.2g of %.2g\n", GetParam().c_str(),
+                model.c_str(), f32.max_abs, bf16.relative(), theirs);
   }
 }
 

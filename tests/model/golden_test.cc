@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <optional>
 
@@ -145,6 +146,9 @@ std::shared_ptr<Engine> open_golden(const std::string& path, OptionList options,
   }
 }
 
+// An error in bf16 may be this many times that of transformers.
+constexpr double kOfTheirs = 1.2;
+
 class GoldenModel : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
@@ -160,13 +164,15 @@ class GoldenModel : public testing::TestWithParam<std::string> {
     Figures f;
     compare(golden, *engine, f);
     routed_ = golden.index.value("routed", false);
+    theirs_ = golden.index.at("bf16").get<std::map<std::string, double>>();
     RecordProperty("max_abs", std::to_string(f.logits.max_abs));
     RecordProperty("relative", std::to_string(f.logits.relative()));
     return f;
   }
 
   std::string refused_;
-  bool routed_ = false;  // to experts
+  bool routed_ = false;                   // to experts
+  std::map<std::string, double> theirs_;  // errors of bfloat16 in transformers
 };
 
 TEST_P(GoldenModel, F32AgreesTo1e4WithTheSameGreedyTokens) {
@@ -181,20 +187,22 @@ TEST_P(GoldenModel, F32AgreesTo1e4WithTheSameGreedyTokens) {
   EXPECT_GT(f.positions, 0);
 }
 
-TEST_P(GoldenModel, Bf16StaysWithinItsRounding) {
+TEST_P(GoldenModel, Bf16IsAsNearAsThatOfTransformers) {
   const std::optional<Figures> figures = run("bf16");
   if (!figures) GTEST_SKIP() << refused_;
   const Figures& f = *figures;
-  if (routed_) {
-    // Where two experts are about as good, a rounded score takes the other one. Few positions are
-    // so; what comes after one sees it through attention only.
-    std::vector<double> sorted = f.of_positions;
-    std::sort(sorted.begin(), sorted.end());
-    EXPECT_LE(sorted[sorted.size() / 2], 2e-2);
-    return;
-  }
-  EXPECT_LE(f.logits.relative(), 2e-2);
-  EXPECT_LE(f.hidden.relative(), 2e-2);
+  std::vector<double> sorted = f.of_positions;
+  std::sort(sorted.begin(), sorted.end());
+  const double median = sorted[sorted.size() / 2];
+  std::printf("%s: bf16 relative to that of transformers: logits %.2f, median %.2f, hidden %.2f\n",
+              GetParam().c_str(), f.logits.relative() / theirs_.at("logits"),
+              median / theirs_.at("median"), f.hidden.relative() / theirs_.at("hidden"));
+  EXPECT_LE(median, kOfTheirs * theirs_.at("median"));
+  // Where two experts are about as good, a rounded score takes the other one. Few positions are so;
+  // what comes after one sees it through attention only.
+  if (routed_) return;
+  EXPECT_LE(f.logits.relative(), kOfTheirs * theirs_.at("logits"));
+  EXPECT_LE(f.hidden.relative(), kOfTheirs * theirs_.at("hidden"));
 }
 
 INSTANTIATE_TEST_SUITE_P(All, GoldenModel, testing::ValuesIn(model_names()), [](const auto& model) {

@@ -15,6 +15,7 @@ import numpy as np
 _TOLERANCE = 1e-4
 _TOLERANCE_TASKS = 1e-5
 _TOLERANCE_SMOLLM2 = 1e-3  # 30 layers and logits up to 40
+_RATIO_BF16 = 1.5  # errors of bfloat16: what is rounded where depends on the processor's products
 _OF_OTHERS = {"page_keys.json"}  # page_keys.py has no part in make_golden.py
 
 
@@ -33,7 +34,11 @@ def compare_index(old, new, where: str, tolerance: float, differences: Differenc
         differences.check(old.keys() == new.keys(), f"{where}: keys")
         if "greedy" in old and "greedy" in new:
             _compare_greedy(old, new, where, tolerance, differences)
-        for key in old.keys() & new.keys() - {"greedy", "greedy_margins", "top_ids"}:
+        for key in old.keys() & new.keys() & {"bf16"}:
+            for figure in old[key]:
+                close = 1 / _RATIO_BF16 <= old[key][figure] / new[key][figure] <= _RATIO_BF16
+                differences.check(close, f"{where}.bf16.{figure}: {old[key][figure]} and {new[key][figure]}")
+        for key in old.keys() & new.keys() - {"bf16", "greedy", "greedy_margins", "top_ids"}:
             compare_index(old[key], new[key], f"{where}.{key}", tolerance, differences)
     elif isinstance(old, list) and isinstance(new, list) and old and isinstance(old[0], dict):
         differences.check(len(old) == len(new), f"{where}: length")

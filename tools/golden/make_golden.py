@@ -56,7 +56,7 @@ def hugging_face_models(models: Path, out: Path) -> None:
             "vocab": config.vocab,
             "hidden": config.hidden,
         }
-        index["prompts"] = reference.collect(model, tiny_prompts(name, config.vocab), writer)
+        index |= reference.numbers(model, tiny_prompts(name, config.vocab), writer)
         writer.save(out / "logits", name, index)
 
 
@@ -74,7 +74,7 @@ def gguf_models(models: Path, out: Path) -> None:
             "vocab": config.vocab,
             "hidden": config.hidden,
         }
-        index["prompts"] = reference.collect(model, tiny_prompts(name, config.vocab, brief=True), writer)
+        index |= reference.numbers(model, tiny_prompts(name, config.vocab, brief=True), writer)
         writer.save(out / "logits", name, index)
     paths = [models / f"{name}.gguf" for name in GGUF_MODELS] + [models / "edges.gguf"]
     save_json(out / "dequantized.json", {"files": dequantized.index(paths)})
@@ -102,7 +102,7 @@ def models_in_two_formats(models: Path, out: Path) -> None:
                 "vocab": config.vocab,
                 "hidden": config.hidden,
             } | routed
-            index["prompts"] = reference.collect(model, tiny_prompts(name, config.vocab, brief=brief), writer)
+            index |= reference.numbers(model, tiny_prompts(name, config.vocab, brief=brief), writer)
             writer.save(out / "logits", stem, index)
 
 
@@ -125,7 +125,7 @@ def models_with_experts(models: Path, out: Path) -> None:
                 "hidden": config.hidden,
                 "routed": True,
             }
-            index["prompts"] = reference.collect(model, tiny_prompts(name, config.vocab, brief=brief), writer)
+            index |= reference.numbers(model, tiny_prompts(name, config.vocab, brief=brief), writer)
             writer.save(out / "logits", stem, index)
 
 
@@ -148,7 +148,7 @@ def adapted_models(models: Path, out: Path) -> None:
             "vocab": config.vocab,
             "hidden": config.hidden,
         }
-        index["prompts"] = reference.collect(model, tiny_prompts(name, config.vocab, brief=True), writer)
+        index |= reference.numbers(model, tiny_prompts(name, config.vocab, brief=True), writer)
         writer.save(out / "adapters", name, index)
 
 

@@ -1,5 +1,6 @@
 """Runs a Hugging Face model in float32 and collects what the tests compare with."""
 
+import copy
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,6 +81,42 @@ def greedy(model: PreTrainedModel, tokens: list[int], steps: int) -> tuple[list[
     return chosen, margins
 
 
+def in_bf16(model: PreTrainedModel) -> PreTrainedModel:
+    """A copy with the parameters that loading with dtype=bfloat16 gives; buffers, such as rotary frequencies, stay."""
+    kept = [*(model._keep_in_fp32_modules or ()), *(model._keep_in_fp32_modules_strict or ())]
+    rounded_model = copy.deepcopy(model)
+    for name, parameter in rounded_model.named_parameters():
+        if not any(part in name for part in kept):
+            parameter.data = parameter.data.to(torch.bfloat16)
+    rounded_model.config.dtype = torch.bfloat16
+    return rounded_model
+
+
+def distance(got: torch.Tensor, expected: torch.Tensor) -> float:
+    """Relative L2."""
+    return float((got.float() - expected).norm() / expected.norm())
+
+
+def bf16_errors(model: PreTrainedModel, prompts: list[Prompt]) -> dict[str, float]:
+    """How far transformers' own bfloat16 is from its float32, at the positions whose logits are stored."""
+    narrow = in_bf16(model)
+    logits, hidden = ([], []), ([], [])
+    for prompt in prompts:
+        first = 0 if prompt.full else len(prompt.tokens) - 1
+        for side, each in enumerate((narrow, model)):
+            run = forward(each, prompt.tokens)
+            logits[side].append(run.logits[first:])
+            hidden[side].append(run.hidden[-1])
+    got, expected = torch.cat(logits[0]), torch.cat(logits[1])
+    rows = sorted(distance(*pair) for pair in zip(got, expected))
+    figures = {
+        "logits": distance(got, expected),
+        "median": rows[len(rows) // 2],
+        "hidden": distance(torch.stack(hidden[0]), torch.stack(hidden[1])),
+    }
+    return {name: float(f"{figure:.3g}") for name, figure in figures.items()}
+
+
 def rounded(values: list[float]) -> list[float]:
     return [round(value, 4) for value in values]
 
@@ -114,3 +151,8 @@ def collect(model: PreTrainedModel, prompts: list[Prompt], writer: VectorWriter)
             entry["greedy_margins"] = rounded(margins)
         entries.append(entry)
     return entries
+
+
+def numbers(model: PreTrainedModel, prompts: list[Prompt], writer: VectorWriter) -> dict:
+    """What the index of a model has of its prompts."""
+    return {"bf16": bf16_errors(model, prompts), "prompts": collect(model, prompts, writer)}
