@@ -92,6 +92,7 @@ std::string Engine::info_json() {
   json.field("tied", info_.tied).field("logits", info_.logits).list("eos_ids", info_.eos_ids);
   json.field("attention", info_.bidirectional ? "bidirectional" : "causal");
   json.field("weight_bytes", info_.weight_bytes);
+  json.field("matrices", info_.matrices).field("packed_matrices", info_.packed_matrices);
   json.field("kv_bytes_per_token", info_.kv_bytes_per_token);
   json.field("recurrent_layers", info_.recurrent_layers);
   json.field("state_bytes", info_.state_bytes).field("labels", info_.labels);
@@ -140,6 +141,8 @@ void Engine::fill_info(const std::string& source_name) {
   info_.logits = c.missing_output.empty() && !c.bidirectional;
   info_.bidirectional = c.bidirectional;
   info_.weight_bytes = model_->weight_bytes();
+  info_.matrices = model_->block_count().all;
+  info_.packed_matrices = model_->block_count().in_blocks;
   const size_t page_bytes = model_->kv_layout().page_bytes();
   info_.kv_bytes_per_token = static_cast<int64_t>(page_bytes) / kPageTokens;
   const StateLayout state = model_->state_layout();

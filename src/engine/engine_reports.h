@@ -80,6 +80,7 @@ struct EngineInfo {  // of a loaded engine
   bool logits = true;          // false: no output matrix, or
   bool bidirectional = false;  // tokens see those behind them
   int64_t weight_bytes = 0, kv_bytes_per_token = 0;
+  int64_t matrices = 0, packed_matrices = 0;  // of them those that weights=packed keeps in blocks
   int64_t recurrent_layers = 0, state_bytes = 0;
   std::vector<int32_t> eos_ids;
   int32_t labels = 0;       // of a classification head

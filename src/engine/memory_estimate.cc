@@ -42,6 +42,14 @@ ops::DeviceOptions device_options_of(const Options& options) {
   if (types.int8 != 0 && options.get("device") != "cpu")
     fail(Code::kUnsupportedDevice, "compute=int8 runs on device \"cpu\" only; device is ",
          quote(options.get("device")));
+  types.blocks = options.get("weights") == "packed";
+  if (types.blocks && options.get("device") != "cpu")
+    fail(Code::kUnsupportedDevice, "weights=packed runs on device \"cpu\" only; device is ",
+         quote(options.get("device")));
+  if (types.blocks && options.get("compute") == "int8")
+    fail(
+        Code::kInvalidArgument,
+        "weights=packed keeps the numbers of the file, compute=int8 makes others of them; set one");
   if (options.get("kv") == "int8") types.kv = ops::KvType::kInt8;
   if (types.kv == ops::KvType::kInt8 && options.get("device") != "cpu")
     fail(Code::kUnsupportedDevice, "kv=int8 runs on device \"cpu\" only; device is ",

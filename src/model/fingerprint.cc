@@ -41,6 +41,21 @@ Sha256::Digest digest_of(const Chunk& chunk, ops::Device& device) {
   return sha256(copy);
 }
 
+// The types of blocks that matrices lie in, which their bytes do not tell; empty without any.
+std::string blocks_text(const Weights& weights) {
+  std::string text;
+  visit_all_matrices(weights, [&](const ops::PackedWeights& m) {
+    if (m.format != ops::WeightFormat::kBlocks) return;
+    text += 'b';
+    for (int64_t panel = 0; panel < m.panels(); ++panel) {
+      const auto type = [&](int64_t at) { return static_cast<int>(m.blocks.get()[at].type); };
+      if (panel == 0 || type(panel) != type(panel - 1)) text += cat(' ', panel, ' ', type(panel));
+    }
+    text += '\n';
+  });
+  return text;
+}
+
 }  // namespace
 
 // What is not said by weights alone; empty for a plain transformer.
@@ -74,6 +89,7 @@ std::string Model::recurrence() const {
     text += '\n';
   }
   if (config_.bidirectional) text += "bidirectional\n";
+  text += blocks_text(weights_);
   if (config_.score_cap != 0) text += cat('c', std::bit_cast<uint64_t>(config_.score_cap), '\n');
   return text;
 }

@@ -54,8 +54,20 @@ ops::PackedWeights MatrixPacker::make(ops::MatrixKind kind, const std::string& p
   return packed;
 }
 
+ops::PackedWeights MatrixPacker::in_blocks(std::span<const ops::WeightSource* const> sources,
+                                           int64_t n, int64_t k) {
+  if (!types_.blocks) return {};
+  return ops::PackedWeights::of_blocks(sources, n, k);
+}
+
 ops::PackedWeights MatrixPacker::plain(ops::MatrixKind kind, const std::string& place, int64_t n,
                                        int64_t k, const TensorMatrix& rows) {
+  if (ops::PackedWeights packed = in_blocks(std::array<const ops::WeightSource*, 1>{&rows}, n, k);
+      packed.blocks) {
+    if (device_) packed = device_->pack(packed.format, n, k, rows);
+    if (kind == ops::MatrixKind::kHead) packed.terms = 2;
+    return packed;
+  }
   const ops::WeightFormat f = format(kind, k);
   return make(kind, place, ops::PackedWeights::of_shape(f, n, k), std::array{&rows},
               [&] { return device_->pack(f, n, k, rows); });
@@ -64,6 +76,10 @@ ops::PackedWeights MatrixPacker::plain(ops::MatrixKind kind, const std::string& 
 ops::PackedWeights MatrixPacker::gated(ops::MatrixKind kind, const std::string& place, int64_t n,
                                        int64_t k, const TensorMatrix& gate,
                                        const TensorMatrix& up) {
+  if (const ops::PackedWeights shape =
+          in_blocks(std::array<const ops::WeightSource*, 2>{&gate, &up}, n, k);
+      shape.blocks)
+    return device_ ? device_->pack_gated(shape.format, n, k, gate, up) : shape;
   const ops::WeightFormat f = format(kind, k);
   return make(kind, place, ops::PackedWeights::of_gated_shape(f, n, k), std::array{&gate, &up},
               [&] { return device_->pack_gated(f, n, k, gate, up); });

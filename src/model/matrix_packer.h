@@ -3,6 +3,9 @@
 //   tensors of the file ── Device::pack() ────────┐
 //                                                 ├──> PackedWeights ──> LoadObserver
 //   matrices of a PackedModel ── load_packed() ───┘
+//
+// With weights=packed those whose blocks kernels multiply stay in them (PackedWeights::of_blocks), the
+// others become what dtype says.
 #pragma once
 
 #include <cstdint>
@@ -52,6 +55,9 @@ class MatrixPacker {
   const ops::NumericTypes& types() const { return types_; }
 
  private:
+  // The shape of a matrix that stays in the blocks of its file; else one without `blocks`.
+  ops::PackedWeights in_blocks(std::span<const ops::WeightSource* const> sources, int64_t n,
+                               int64_t k);
   ops::WeightFormat format(ops::MatrixKind kind, int64_t k) const;
   // `pack` makes it of the shape; `sources` are its rows.
   template <typename Pack>

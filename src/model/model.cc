@@ -46,6 +46,16 @@ int64_t Model::weight_bytes() const {
   return packed_bytes(weights_) + rope_table_bytes(config_, max_positions_);
 }
 
+Model::BlockCount Model::block_count() const {
+  BlockCount count;
+  visit_all_matrices(weights_, [&](const ops::PackedWeights& matrix) {
+    if (matrix.n == 0) return;
+    ++count.all;
+    if (matrix.format == ops::WeightFormat::kBlocks) ++count.in_blocks;
+  });
+  return count;
+}
+
 int32_t Model::rope_offset(int32_t length) const {
   const int32_t longest = rotations_.front().regime_switch;
   return longest > 0 && length > longest ? max_positions_ : 0;

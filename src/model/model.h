@@ -105,6 +105,14 @@ struct Weights {
   std::vector<LayerWeights> layers;
 };
 
+// Each once.
+template <typename Visit>
+void visit_all_matrices(const Weights& w, const Visit& visit) {
+  visit(w.embedding);
+  if (!w.tied) visit(w.output);
+  for (const LayerWeights& layer : w.layers) visit_matrices(layer, visit);
+}
+
 // Rotary embedding of all positions, on the device.
 struct Rotation {
   ops::DeviceVector cos, sin;  // [regimes * max_positions, dim / 2]
@@ -143,6 +151,11 @@ class Model {
   // What a state of the recurrent layers is made of; without any it has no layers.
   StateLayout state_layout() const;
   int64_t weight_bytes() const;  // of matrices and rotary tables
+  // Matrices that are in the blocks of their file, of all that there are (a tied head is one).
+  struct BlockCount {
+    int64_t in_blocks = 0, all = 0;
+  };
+  BlockCount block_count() const;
   // 32 bytes that are the same for two models exactly when the keys and values that they compute
   // are. Reads all weights once, on the device's threads, which are that many: half a second per GB
   // and core or less where the CPU has SHA instructions. Any thread. progress(1) returns false to

@@ -569,10 +569,8 @@ Weights weight_shapes(const ModelFiles& files, const Architecture& architecture,
 }
 
 int64_t packed_bytes(const Weights& weights) {
-  size_t bytes = weights.embedding.bytes() + (weights.tied ? 0 : weights.output.bytes()) +
-                 static_cast<size_t>(weights.dense.bytes());
-  for (const LayerWeights& w : weights.layers)
-    visit_matrices(w, [&](const ops::PackedWeights& matrix) { bytes += matrix.bytes(); });
+  auto bytes = static_cast<size_t>(weights.dense.bytes());
+  visit_all_matrices(weights, [&](const ops::PackedWeights& matrix) { bytes += matrix.bytes(); });
   return static_cast<int64_t>(bytes);
 }
 

@@ -99,17 +99,6 @@ void q3_k(const uint8_t* b, float* out) {
   }
 }
 
-// The 6-bit scale and minimum of sub-block j, packed into 12 bytes.
-void scale_and_minimum(const uint8_t* s, int j, int* scale, int* minimum) {
-  if (j < 4) {
-    *scale = s[j] & 63;
-    *minimum = s[j + 4] & 63;
-  } else {
-    *scale = (s[j + 4] & 15) | (s[j - 4] >> 6) << 4;
-    *minimum = (s[j + 4] >> 4) | (s[j] >> 6) << 4;
-  }
-}
-
 // Q4_K: d, dmin f16, 12 bytes of scales, 128 bytes; 8 sub-blocks of 32, two to 32 bytes.
 void q4_k(const uint8_t* b, float* out) {
   const float d = half_at(b);
@@ -229,6 +218,16 @@ void blocks(const uint8_t* data, int64_t values, int64_t per_block, int64_t byte
 }
 
 }  // namespace
+
+void scale_and_minimum(const uint8_t* s, int j, int* scale, int* minimum) {
+  if (j < 4) {
+    *scale = s[j] & 63;
+    *minimum = s[j + 4] & 63;
+  } else {
+    *scale = (s[j + 4] & 15) | (s[j - 4] >> 6) << 4;
+    *minimum = (s[j + 4] >> 4) | (s[j] >> 6) << 4;
+  }
+}
 
 // Exact for every half, without a branch, so that loops over it vectorise. The 15 bits are put
 // where a float has them and scaled by 2^112, which also makes normal numbers of subnormal halves;

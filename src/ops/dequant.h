@@ -14,4 +14,7 @@ void dequantise(TensorType type, const std::byte* data, int64_t values, float* o
 
 float half_to_float(uint16_t half);
 
+// The 6-bit scale and minimum of sub-block j of Q4_K and Q5_K, out of 12 bytes.
+void scale_and_minimum(const uint8_t* packed, int j, int* scale, int* minimum);
+
 }  // namespace prefix::ops

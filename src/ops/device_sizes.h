@@ -32,7 +32,8 @@ inline constexpr uint32_t kInt8All = 31;
 struct NumericTypes {
   WeightFormat weights = WeightFormat::kBf16;
   KvType kv = KvType::kBf16;
-  uint32_t int8 = 0;  // matrices in int8 instead, and products with them: bits of int8_bit()
+  uint32_t int8 = 0;    // matrices in int8 instead, and products with them: bits of int8_bit()
+  bool blocks = false;  // matrices stay in the blocks of their file where kernels multiply those
 
   constexpr WeightFormat format(MatrixKind kind) const {
     return (int8 & int8_bit(kind)) != 0 ? WeightFormat::kInt8 : weights;

@@ -100,8 +100,8 @@ class Device {
   // The arrays are read until the step is over. Throws kOutOfDeviceMemory.
   virtual std::unique_ptr<Step> begin_step(const StepArrays& arrays) = 0;
 
-  // Packs W[n, k] row by row, on all threads: types().weights, or int8 on the CPU. The matrix lives
-  // until release(data, bytes()).
+  // Packs W[n, k] row by row, on all threads: types().weights, or int8 or blocks on the CPU (blocks
+  // where PackedWeights::of_blocks() can). The matrix lives until release(data, bytes()).
   virtual PackedWeights pack(WeightFormat format, int64_t n, int64_t k,
                              const WeightSource& rows) = 0;
   // Packs gate[n, k] and up[n, k] for linear_gated: panel 2j = gate columns 32j.., 2j+1 = up.

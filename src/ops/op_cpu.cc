@@ -28,7 +28,7 @@ CpuDevice::CpuDevice(const CpuOptions& options)
 CpuDevice::CpuDevice(const CpuOptions& options, const KernelTable& kernels)
     : isa_(choose_isa(options.isa)),
       threads_(options.threads ? options.threads : std::make_shared<Threads>(1)),
-      sizes_(compute_type_of(options.types, kernels), options.types.int8 != 0) {
+      sizes_(compute_type_of(options.types, kernels), options.types) {
   scratch_ = std::make_unique<Scratch[]>(static_cast<size_t>(threads_->count()));
   context_.threads = threads_.get();
   context_.scratch = scratch_.get();
@@ -50,7 +50,9 @@ int64_t CpuSizes::f32_ld(int64_t columns) const { return (columns + 31) / 32 * 3
 int64_t CpuSizes::usable_bytes() const { return resources().available_bytes; }
 
 size_t CpuSizes::workspace_bytes(const ReserveShape& shape) const {
-  return int8_ ? static_cast<size_t>(shape.rows) * QuantisedRows::row_bytes(shape.widest) : 0;
+  const auto rows = static_cast<size_t>(shape.rows);
+  if (types_.blocks) return rows * 2 * block_row_bytes(shape.widest);  // terms of a head
+  return types_.int8 != 0 ? rows * QuantisedRows::row_bytes(shape.widest) : 0;
 }
 
 std::byte* CpuDevice::allocate(size_t bytes) { return map_memory(bytes); }
@@ -59,8 +61,13 @@ int64_t CpuDevice::free_bytes() const { return resources().available_bytes; }
 
 void CpuDevice::release(std::byte* data, size_t bytes) { unmap_memory(data, bytes); }
 
-PackedWeights CpuDevice::pack_from(PackedWeights shape,
-                                   std::span<const WeightSource* const> sources, int64_t n) {
+PackedWeights CpuDevice::pack_from(WeightFormat format,
+                                   std::span<const WeightSource* const> sources, int64_t n,
+                                   int64_t k) {
+  PackedWeights shape = format == WeightFormat::kBlocks ? PackedWeights::of_blocks(sources, n, k)
+                        : sources.size() == 1           ? PackedWeights::of_shape(format, n, k)
+                                              : PackedWeights::of_gated_shape(format, n, k);
+  PREFIX_CHECK(format != WeightFormat::kBlocks || shape.blocks);
   std::byte* const data = allocate(shape.bytes());
   try {
     shape.data = data;
@@ -74,13 +81,13 @@ PackedWeights CpuDevice::pack_from(PackedWeights shape,
 
 PackedWeights CpuDevice::pack(WeightFormat format, int64_t n, int64_t k, const WeightSource& rows) {
   const std::array<const WeightSource*, 1> sources = {&rows};
-  return pack_from(PackedWeights::of_shape(format, n, k), sources, n);
+  return pack_from(format, sources, n, k);
 }
 
 PackedWeights CpuDevice::pack_gated(WeightFormat format, int64_t n, int64_t k,
                                     const WeightSource& gate, const WeightSource& up) {
   const std::array<const WeightSource*, 2> sources = {&gate, &up};
-  return pack_from(PackedWeights::of_gated_shape(format, n, k), sources, n);
+  return pack_from(format, sources, n, k);
 }
 
 void CpuDevice::linear(const PackedWeights& w, const float* bias, ActivationBuffer x, int64_t rows,
@@ -158,7 +165,7 @@ std::unique_ptr<Step> CpuDevice::begin_step(const StepArrays& arrays) {
 std::unique_ptr<DeviceSizes> cpu_device_sizes(const CpuOptions& options) {
   return std::make_unique<CpuSizes>(
       compute_type_of(options.types, table_of(choose_isa(options.isa), options.types)),
-      options.types.int8 != 0);
+      options.types);
 }
 
 std::unique_ptr<Device> make_cpu_device(const CpuOptions& options) {

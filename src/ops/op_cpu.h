@@ -14,7 +14,8 @@ namespace prefix::ops {
 
 class CpuSizes final : public DeviceSizes {
  public:
-  CpuSizes(ComputeType compute_type, bool int8) : compute_type_(compute_type), int8_(int8) {}
+  CpuSizes(ComputeType compute_type, const NumericTypes& types)
+      : compute_type_(compute_type), types_(types) {}
   ComputeType compute_type() const override { return compute_type_; }
   size_t projection_bytes() const override { return sizeof(float); }
   int64_t act_ld(int64_t columns) const override;
@@ -27,7 +28,7 @@ class CpuSizes final : public DeviceSizes {
 
  private:
   ComputeType compute_type_;
-  bool int8_;
+  NumericTypes types_;
 };
 
 class CpuDevice final : public Device {
@@ -44,6 +45,7 @@ class CpuDevice final : public Device {
     const NumericTypes& types = context_.types;
     std::string text(same_bits(types) ? "every level" : isa());
     if (types.int8 != 0) text += cat(" int8 ", types.int8);
+    if (types.blocks) text += " blocks 1";
     if (types.kv == KvType::kInt8) text += " kv 2";  // that P V is in whole numbers, too
     return text;
   }
@@ -88,8 +90,8 @@ class CpuDevice final : public Device {
 
  private:
   void multiply_thin(const LowRankArgs& adapted, ActivationBuffer x);
-  PackedWeights pack_from(PackedWeights shape, std::span<const WeightSource* const> sources,
-                          int64_t n);
+  PackedWeights pack_from(WeightFormat format, std::span<const WeightSource* const> sources,
+                          int64_t n, int64_t k);
 
   Isa isa_;
   std::shared_ptr<Threads> threads_;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 
+#include "ops/blocks.h"
 #include "ops/dequant.h"
 
 namespace prefix::ops {
@@ -17,10 +19,40 @@ PackedWeights PackedWeights::of_shape(WeightFormat format, int64_t n, int64_t k)
   return weights;
 }
 
+PackedWeights PackedWeights::of_blocks(std::span<const WeightSource* const> sources, int64_t n,
+                                       int64_t k) {
+  const auto turns = static_cast<int64_t>(sources.size());
+  PackedWeights weights;
+  weights.format = WeightFormat::kBlocks;
+  weights.n = turns == 1 ? n : turns * whole_panels(n);
+  weights.k = weights.k_padded = k;
+  const std::shared_ptr<BlockPanel[]> panels(
+      new BlockPanel[static_cast<size_t>(weights.panels()) + 1]);
+  size_t offset = 0;
+  for (int64_t panel = 0; panel < weights.panels(); ++panel) {
+    const WeightSource& source = *sources[static_cast<size_t>(panel % turns)];
+    const int64_t first = panel / turns * kPanelColumns;
+    const TensorType type = source.type(first);
+    for (int64_t row = first + 1; row < std::min(n, first + kPanelColumns); ++row)
+      if (source.type(row) != type) return weights;
+    const std::optional<BlockType> blocks = block_type(type);
+    if (!blocks || k % layout_of(*blocks).k() != 0) return weights;
+    panels[static_cast<size_t>(panel)] = {offset, *blocks};
+    offset += static_cast<size_t>(k / layout_of(*blocks).k() * layout_of(*blocks).bytes());
+  }
+  panels[static_cast<size_t>(weights.panels())] = {offset, BlockType::kQ8_0};
+  weights.blocks = {panels, panels.get()};
+  return weights;
+}
+
 PackedWeights PackedWeights::panel_of(int64_t column) const {
   const int64_t panel = column / kPanelColumns;
   PackedWeights one = *this;
   one.n = std::min(kPanelColumns, n - panel * kPanelColumns);
+  if (format == WeightFormat::kBlocks) {
+    one.blocks = {blocks, blocks.get() + panel};
+    return one;
+  }
   one.data = data + static_cast<size_t>(panel) * panel_bytes();
   if (scales != nullptr) one.scales = scales + panel * kPanelColumns;
   return one;

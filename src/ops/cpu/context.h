@@ -34,15 +34,14 @@ struct CpuContext {
         return kernels->gemm.tile_bf16;
       case WeightFormat::kInt8:
         return kernels->gemm.tile_int8;
+      case WeightFormat::kBlocks:  // GemmKernels::tile_blocks
       case WeightFormat::kF32:
         break;
     }
     return kernels->gemm.tile_f32;
   }
   // Of an element that the tile of a product reads of x.
-  size_t operand_bytes(WeightFormat format) const {
-    return format == WeightFormat::kInt8 ? 1 : act_bytes();
-  }
+  size_t operand_bytes(WeightFormat format) const { return is_whole(format) ? 1 : act_bytes(); }
   TileFn key_tile(KvType type) const {
     return type == KvType::kInt8 ? kernels->gemm.tile_int8 : value_tile(type);
   }

@@ -39,9 +39,9 @@ struct Plan {
 Plan make_plan(const CpuContext& context, const PackedWeights& w, int64_t rows, int64_t products) {
   Plan plan{};
   const GemmKernels& gemm = context.kernels->gemm;
-  const int64_t blocks = ceil_div(rows, gemm.row_block);
-  plan.row_block = round_up(ceil_div(rows, blocks), gemm.row_step);
-  plan.row_block = std::min(plan.row_block, gemm.row_block);
+  const int64_t most = std::min(gemm.row_block, kMaxRowBlock / w.terms);
+  plan.row_block = round_up(ceil_div(rows, ceil_div(rows, most)), gemm.row_step);
+  plan.row_block = std::min(plan.row_block, most);
   plan.row_blocks = ceil_div(rows, plan.row_block);
   const int64_t max_k = gemm.k_block_bytes / static_cast<int64_t>(context.operand_bytes(w.format));
   plan.k_block = round_up(ceil_div(w.k_padded, ceil_div(w.k_padded, max_k)), kStepK);
@@ -61,10 +61,12 @@ struct CutProduct {
   Plan plan;
   int64_t first_task;
   QuantisedRows quantised;  // x where the weights are int8
-  int64_t first_row;        // of all that are
+  BlockRows in_groups;      // x where they are blocks
+  int64_t first_row;        // of all products in whole numbers
 
   int64_t end_task() const { return first_task + plan.row_blocks * plan.pair_blocks; }
   bool int8() const { return product->w->format == WeightFormat::kInt8; }
+  bool blocks() const { return product->w->format == WeightFormat::kBlocks; }
   // What the tiles read.
   ActivationBuffer x() const {
     return int8() ? ActivationBuffer{quantised.data, quantised.ld} : product->x;
@@ -85,6 +87,7 @@ class PairTask {
   // `more`: the next pair follows.
   void run(int64_t row, int64_t rows, int64_t pair, int64_t k_block, bool more) {
     alignas(64) float sums[kMaxRowBlock * kTileColumns];
+    if (cut_.blocks()) return run_blocks(row, rows, pair, sums);
     const std::byte* const left = w_.data + static_cast<size_t>(2 * pair) * w_.panel_bytes();
     const bool both = 2 * pair + 1 < w_.panels();
     const size_t k_bytes = kPanelColumns * weight_bytes(w_.format);  // of one k in a panel
@@ -127,6 +130,37 @@ class PairTask {
   }
 
  private:
+  // All of k at once: a kernel walks along both panels unit by unit.
+  void run_blocks(int64_t row, int64_t rows, int64_t pair, float* sums) const {
+    for (int64_t side = 0; side < 2 && 2 * pair + side < w_.panels(); ++side) {
+      const int64_t panel = 2 * pair + side;
+      BlockTileArgs tile;
+      tile.panel = w_.panel(panel);
+      tile.type = w_.blocks.get()[panel].type;
+      tile.x = cut_.in_groups;
+      tile.first_row = row * w_.terms;
+      tile.rows = rows * w_.terms;
+      tile.c = sums + side * kPanelColumns;
+      tile.ldc = kTileColumns;
+      gemm_.tile_blocks(tile);
+    }
+    if (w_.terms == 2) add_terms(sums, rows, 2 * pair + 1 < w_.panels());
+    for (int64_t r = 0; r < rows; r += kFinishRows) {
+      const int64_t count = std::min(kFinishRows, rows - r);
+      add_thin(sums + r * kTileColumns, row + r, count, pair);
+      finish(sums + r * kTileColumns, row + r, count, pair);
+    }
+  }
+
+  // Rows 2 r and 2 r + 1 become row r.
+  static void add_terms(float* sums, int64_t rows, bool both) {
+    for (int64_t r = 0; r < rows; ++r) {
+      const float* const two = sums + 2 * r * kTileColumns;
+      for (int64_t j = 0; j < (both ? kTileColumns : kPanelColumns); ++j)
+        sums[r * kTileColumns + j] = two[j] + two[kTileColumns + j];
+    }
+  }
+
   // Whole numbers to f32.
   void scale(float* sums, int64_t row, int64_t rows, int64_t pair) const {
     ScaleSumsArgs args;
@@ -229,7 +263,7 @@ void clear_padding(const CpuContext& context, const PackedWeights& w, Activation
 CutProduct cut(const CpuContext& context, const GemmProduct& product, int64_t products,
                int64_t first_task) {
   const PackedWeights& w = *product.w;
-  if (w.format != WeightFormat::kInt8) {
+  if (!is_whole(w.format)) {
     PREFIX_CHECK(w.format == context.types.weights);
     PREFIX_CHECK(product.x.ld >= w.k_padded);
     clear_padding(context, w, product.x, product.rows);
@@ -242,25 +276,32 @@ CutProduct cut(const CpuContext& context, const GemmProduct& product, int64_t pr
     clear_padding(context, b, from_row(product.output.thin_x, range.begin, context.act_bytes()),
                   range.end - range.begin);
   }
-  return {&product, make_plan(context, w, product.rows, products), first_task, {}, 0};
+  return {&product, make_plan(context, w, product.rows, products), first_task, {}, {}, 0};
 }
 
-// Of all products with int8 weights: their rows in whole numbers, on all threads together.
+// Of all products in whole numbers: their rows, on all threads together.
 void quantise(const CpuContext& context, std::span<CutProduct> cuts) {
   size_t bytes = 0;
   int64_t rows = 0;
+  const auto bytes_of = [](const GemmProduct& product) {
+    return product.w->format == WeightFormat::kInt8 ? QuantisedRows::bytes(*product.w, product.rows)
+                                                    : block_rows_bytes(*product.w, product.rows);
+  };
   for (CutProduct& cut : cuts) {
     cut.first_row = rows;
-    if (!cut.int8()) continue;
-    bytes += QuantisedRows::bytes(*cut.product->w, cut.product->rows);
+    if (!is_whole(cut.product->w->format)) continue;
+    bytes += bytes_of(*cut.product);
     rows += cut.product->rows;
   }
   if (rows == 0) return;
   std::byte* memory = context.partials->reserve(bytes);
   for (CutProduct& cut : cuts) {
-    if (!cut.int8()) continue;
-    cut.quantised = QuantisedRows::in(*cut.product->w, cut.product->rows, memory);
-    memory += QuantisedRows::bytes(*cut.product->w, cut.product->rows);
+    if (!is_whole(cut.product->w->format)) continue;
+    if (cut.int8())
+      cut.quantised = QuantisedRows::in(*cut.product->w, cut.product->rows, memory);
+    else
+      cut.in_groups = block_rows_in(*cut.product->w, memory);
+    memory += bytes_of(*cut.product);
   }
   context.threads->run(ceil_div(rows, kQuantisedRows), [&](int64_t task, int worker) {
     const int64_t end = std::min(rows, (task + 1) * kQuantisedRows);
@@ -268,8 +309,12 @@ void quantise(const CpuContext& context, std::span<CutProduct> cuts) {
       // The last that begins at or before it; those without such rows begin where the next one does.
       const auto after = std::ranges::upper_bound(cuts, row, {}, &CutProduct::first_row);
       const CutProduct& own = *std::prev(after);
-      quantise_row(context, *own.product->w, own.product->x, row - own.first_row, worker,
-                   own.quantised);
+      if (own.int8())
+        quantise_row(context, *own.product->w, own.product->x, row - own.first_row, worker,
+                     own.quantised);
+      else
+        quantise_block_row(context, *own.product->w, own.product->x, row - own.first_row, worker,
+                           own.in_groups);
     }
   });
 }

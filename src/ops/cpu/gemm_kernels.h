@@ -9,6 +9,7 @@
 
 #include "ops/activation.h"
 #include "ops/cpu/attention_kernels.h"
+#include "ops/cpu/block_kernels.h"
 #include "ops/panel.h"
 
 namespace prefix::ops {
@@ -110,6 +111,8 @@ struct GemmKernels {
   // int8 weights, int8 A; kc is a multiple of 64.
   TileFn tile_int8 = nullptr;
   void (*scale_sums)(const ScaleSumsArgs& args) = nullptr;
+  // Weights in blocks.
+  void (*tile_blocks)(const BlockTileArgs& args) = nullptr;
   void (*tile_values)(const ValueTileArgs& args) = nullptr;
 
   void (*store)(const StoreArgs& args) = nullptr;

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "ops/cpu/blocks_impl.h"
 #include "ops/cpu/gemm_impl.h"
 #include "ops/cpu/values_impl.h"
 
@@ -128,6 +129,7 @@ inline void scale_sums(const ScaleSumsArgs& args) {
 // What every level has.
 inline void add_int8_kernels(GemmKernels& g) {
   g.tile_int8 = multiply_tile<Int8ByPairs>;
+  g.tile_blocks = multiply_block_tile<BlockLanes>;
   g.tile_values = multiply_value_tile<ValuesByPairs>;
   g.scale_sums = scale_sums;
   g.peak_int8 = register_peak<Int8ByPairs>;

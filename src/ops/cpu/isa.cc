@@ -72,7 +72,7 @@ CpuFeatures detect_cpu_features() {
   const bool tiles = (state & 0x60000) == 0x60000;
   const CpuId seven = cpuid(7, 0);
   const CpuId seven_one = cpuid(7, 1);
-  features.avx2 = ymm && bit(seven.ebx, 5) && bit(one.ecx, 12);
+  features.avx2 = ymm && bit(seven.ebx, 5) && bit(one.ecx, 12) && bit(one.ecx, 29);
   features.avx512 = zmm && features.avx2 && bit(seven.ebx, 16) && bit(seven.ebx, 17) &&
                     bit(seven.ebx, 30) && bit(seven.ebx, 31);
   features.avx512_vnni = features.avx512 && bit(seven.ecx, 11);
@@ -92,7 +92,7 @@ std::string_view isa_obstacle(Isa isa, const CpuFeatures& features) {
     case Isa::kScalar:
       return "";
     case Isa::kAvx2:
-      return features.avx2 ? "" : "the processor or the kernel lacks AVX2 or FMA";
+      return features.avx2 ? "" : "the processor or the kernel lacks AVX2, FMA or F16C";
     case Isa::kAvx512:
       return features.avx512 ? "" : "the processor or the kernel lacks AVX-512 F/BW/DQ/VL";
     case Isa::kAvx512Bf16:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "ops/blocks.h"
 #include "ops/rotation.h"
 
 namespace prefix::ops {
@@ -59,11 +60,30 @@ void quantise_rows(const RowKernels& kernels, const PackedWeights& shape, int64_
   }
 }
 
+void pack_blocks(Threads& threads, const PackedWeights& shape,
+                 std::span<const WeightSource* const> sources, int64_t n, std::byte* data) {
+  const auto take_turns = static_cast<int64_t>(sources.size());
+  std::vector<std::vector<std::byte>> rows(static_cast<size_t>(threads.count()));
+  threads.run(shape.panels(), [&](int64_t panel, int index) {
+    const WeightSource& source = *sources[static_cast<size_t>(panel % take_turns)];
+    const int64_t first = panel / take_turns * kPanelColumns;
+    const int64_t count = std::min(kPanelColumns, n - first);
+    const auto row_bytes = static_cast<size_t>(blocks_bytes(source.type(first), shape.k));
+    std::vector<std::byte>& own = rows[static_cast<size_t>(index)];
+    own.resize(static_cast<size_t>(kPanelColumns) * row_bytes);
+    for (int64_t r = 0; r < count; ++r)
+      source.read(first + r, own.data() + static_cast<size_t>(r) * row_bytes);
+    const BlockPanel& place = shape.blocks.get()[panel];
+    fill_block_panel(place.type, own.data(), row_bytes, count, shape.k, data + place.offset);
+  });
+}
+
 }  // namespace
 
 void pack_panels(Threads& threads, const RowKernels& kernels, PackedWeights& shape,
                  std::span<const WeightSource* const> sources, int64_t n, std::byte* data) {
   const auto take_turns = static_cast<int64_t>(sources.size());
+  if (shape.format == WeightFormat::kBlocks) return pack_blocks(threads, shape, sources, n, data);
   const bool int8 = shape.format == WeightFormat::kInt8;
   const size_t row_bytes =
       static_cast<size_t>(shape.k) * (int8 ? sizeof(float) : weight_bytes(shape.format));
@@ -101,9 +121,12 @@ void pack_panels(Threads& threads, const RowKernels& kernels, PackedWeights& sha
 }
 
 void unpack_row(const PackedWeights& weights, int64_t row, float scale, float* out) {
-  const std::byte* panel =
-      weights.data + static_cast<size_t>(row / kPanelColumns) * weights.panel_bytes();
+  const std::byte* const panel = weights.panel(row / kPanelColumns);
   const int64_t column = row % kPanelColumns;
+  if (weights.format == WeightFormat::kBlocks) {
+    const BlockType type = weights.blocks.get()[row / kPanelColumns].type;
+    return read_block_row(type, panel, column, weights.k, scale, out);
+  }
   if (weights.format == WeightFormat::kF32) {
     const auto* in = reinterpret_cast<const float*>(panel) + column;
     for (int64_t i = 0; i < weights.k; ++i) out[i] = in[i * kPanelColumns] * scale;

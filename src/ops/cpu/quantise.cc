@@ -34,6 +34,37 @@ QuantisedRows QuantisedRows::in(const PackedWeights& w, int64_t rows, std::byte*
   return out;
 }
 
+size_t block_rows_bytes(const PackedWeights& w, int64_t rows) {
+  return whole_lines(static_cast<size_t>(rows * w.terms * block_rows_in(w, nullptr).ld));
+}
+
+size_t block_row_bytes(int64_t k) { return static_cast<size_t>(BlockRows::bytes_of(k)) + 2 * 64; }
+
+BlockRows block_rows_in(const PackedWeights& w, std::byte* memory) {
+  const auto bytes =
+      static_cast<int64_t>(whole_lines(static_cast<size_t>(BlockRows::bytes_of(w.k))));
+  return {memory, row_stride(bytes), w.k};
+}
+
+void quantise_block_row(const CpuContext& context, const PackedWeights& w, ActivationBuffer x,
+                        int64_t row, int worker, const BlockRows& out) {
+  QuantiseGroupsArgs args;
+  args.x = x.data + static_cast<size_t>(row * x.ld) * context.act_bytes();
+  args.bf16 = context.act_is_bf16();
+  args.row = w.terms * row;
+  args.out = out;
+  if (w.terms == 2)
+    args.rest = reinterpret_cast<float*>(
+        context.scratch[worker].reserve(static_cast<size_t>(w.k) * sizeof(float)));
+  context.kernels->rows.quantise_groups(args);
+  if (w.terms == 1) return;
+  args.x = args.rest;
+  args.bf16 = false;
+  args.rest = nullptr;
+  ++args.row;
+  context.kernels->rows.quantise_groups(args);
+}
+
 void quantise_row(const CpuContext& context, const PackedWeights& w, ActivationBuffer x,
                   int64_t row, int worker, const QuantisedRows& out) {
   QuantiseArgs args;

@@ -1,4 +1,4 @@
-// Activations in whole numbers, for products with int8 weights.
+// Activations in whole numbers, for products with weights in int8 or in blocks.
 //
 //   rows of x, f32 or bf16  ->  rows of int8, ld apart | scale of each row | 128 x the sum of each row
 #pragma once
@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ops/cpu/block_kernels.h"
 #include "ops/cpu/context.h"
 #include "ops/op.h"
 
@@ -24,6 +25,13 @@ struct QuantisedRows {
   // In memory of bytes(), without content.
   static QuantisedRows in(const PackedWeights& w, int64_t rows, std::byte* memory);
 };
+
+// The same for products with weights in blocks. A row of x becomes w.terms rows side by side.
+size_t block_rows_bytes(const PackedWeights& w, int64_t rows);
+size_t block_row_bytes(int64_t k);  // at most, of one of these
+BlockRows block_rows_in(const PackedWeights& w, std::byte* memory);
+void quantise_block_row(const CpuContext& context, const PackedWeights& w, ActivationBuffer x,
+                        int64_t row, int worker, const BlockRows& out);
 
 // Writes row `row` of `out`, on the calling thread, whose number is `worker`.
 void quantise_row(const CpuContext& context, const PackedWeights& w, ActivationBuffer x,

@@ -151,5 +151,78 @@ QuantisedRow quantise_row(const QuantiseArgs& args) {
   return {peak / 127.0f, static_cast<int32_t>(vec_sum(sum))};
 }
 
+// The largest magnitude of the lanes, as the bits of a number without a sign.
+inline uint32_t largest_bits(Simd::F magnitudes) {
+  float lanes[Simd::kLanes];
+  Simd::store(lanes, magnitudes);
+  uint32_t bits[Simd::kLanes];
+  __builtin_memcpy(bits, lanes, sizeof bits);
+  uint32_t largest = 0;
+  PREFIX_UNROLL
+  for (int i = 0; i < Simd::kLanes; ++i) largest = bits[i] > largest ? bits[i] : largest;
+  return largest;
+}
+
+template <bool kBf16>
+inline void quantise_each_group(const QuantiseGroupsArgs& args) {
+  constexpr int kVecs = kGroupK / Simd::kLanes;
+  int8_t* const codes = args.out.codes(args.row);
+  float* const scales = args.out.scales(args.row);
+  float* const scaled_sums = args.out.scaled_sums(args.row);
+  int32_t* const sums = args.out.sums(args.row);
+  for (int64_t g = 0; g < args.out.groups(); ++g) {
+    Simd::F v[kVecs];
+    Simd::F largest = Simd::zero();
+    PREFIX_UNROLL
+    for (int i = 0; i < kVecs; ++i) {
+      const int64_t at = g * kGroupK + i * Simd::kLanes;
+      if constexpr (kBf16) {
+        v[i] = Simd::load_bf16(static_cast<const uint16_t*>(args.x) + at);
+      } else {
+        v[i] = Simd::load(static_cast<const float*>(args.x) + at);
+      }
+      largest = Simd::max_magnitude(largest, v[i]);
+    }
+    const uint32_t bits = largest_bits(largest);
+    float peak;
+    __builtin_memcpy(&peak, &bits, sizeof peak);
+    if (bits >= 0x7f800000 || peak < kSmallestRow) {
+      __builtin_memset(codes + g * kGroupK, 0, kGroupK);
+      scales[g] = scaled_sums[g] = bits >= 0x7f800000 ? __builtin_nanf("") : 0.0f;
+      sums[2 * g] = sums[2 * g + 1] = 0;
+      if (args.rest != nullptr)
+        __builtin_memset(args.rest + g * kGroupK, 0, kGroupK * sizeof(float));
+      continue;
+    }
+    const Simd::F factor = Simd::set1(127.0f / peak);
+    Simd::F whole[kVecs];
+    PREFIX_UNROLL
+    for (int i = 0; i < kVecs; ++i) {
+      whole[i] = Simd::round(Simd::mul(v[i], factor));
+      Simd::store_i8(codes + g * kGroupK + i * Simd::kLanes, whole[i]);
+    }
+    float half_sums[2];
+    PREFIX_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      Simd::F sum = whole[half * kVecs / 2];
+      PREFIX_UNROLL
+      for (int i = 1; i < kVecs / 2; ++i) sum = Simd::add(sum, whole[half * kVecs / 2 + i]);
+      half_sums[half] = vec_sum(sum);  // whole numbers: exact in any order
+      sums[2 * g + half] = static_cast<int32_t>(half_sums[half]);
+    }
+    scales[g] = peak / 127.0f;
+    scaled_sums[g] = scales[g] * (half_sums[0] + half_sums[1]);
+    if (args.rest == nullptr) continue;
+    PREFIX_UNROLL
+    for (int i = 0; i < kVecs; ++i)
+      Simd::store(args.rest + g * kGroupK + i * Simd::kLanes,
+                  Simd::sub(v[i], Simd::mul(whole[i], Simd::set1(scales[g]))));
+  }
+}
+
+void quantise_groups(const QuantiseGroupsArgs& args) {
+  args.bf16 ? quantise_each_group<true>(args) : quantise_each_group<false>(args);
+}
+
 }  // namespace
 }  // namespace prefix::ops

@@ -229,6 +229,7 @@ inline RowKernels row_kernels() {
   e.squared_relu_bf16 = element_squared_relu_bf16;
   e.to_bf16 = element_to_bf16;
   e.quantise = quantise_row;
+  e.quantise_groups = quantise_groups;
   return e;
 }
 

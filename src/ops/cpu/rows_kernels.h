@@ -6,6 +6,8 @@
 
 #include <cstdint>
 
+#include "ops/cpu/block_kernels.h"
+
 namespace prefix::ops {
 
 // One head of q or k: out = rotate(x * scale * weight), in f32.
@@ -62,6 +64,7 @@ struct RowKernels {
   void (*squared_relu_bf16)(const float* x, int64_t n, uint16_t* out) = nullptr;
   void (*to_bf16)(const float* x, int64_t n, uint16_t* out) = nullptr;
   QuantisedRow (*quantise)(const QuantiseArgs& args) = nullptr;
+  void (*quantise_groups)(const QuantiseGroupsArgs& args) = nullptr;
 };
 
 }  // namespace prefix::ops

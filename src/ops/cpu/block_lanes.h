@@ -1,0 +1,224 @@
+// Vectors of 32-bit lanes for products with weights in blocks (blocks_impl.h): a lane has four codes
+// of one column, a sum, or an f32. One struct for each level; fma() rounds once in all of them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ops/block_layout.h"
+#include "ops/cpu/values_impl.h"
+
+#if !defined(__AVX2__)
+#include "ops/cpu/exact_fma.h"
+#endif
+
+namespace prefix::ops {
+namespace {
+
+#if defined(__AVX512BW__)
+
+// The maskz forms: g++ 12 warns about the undefined pass-through of the plain ones.
+struct BlockLanes {
+  using I = __m512i;
+  using F = __m512;
+  static constexpr int kLanes = 16;
+  static constexpr int kAccumulators = 24;  // registers for sums and results
+
+  static I load(const std::byte* p) { return _mm512_loadu_si512(p); }
+  static void store(void* p, I v) { _mm512_storeu_si512(p, v); }
+  static I set1(int32_t x) { return _mm512_set1_epi32(x); }
+  static I either(I a, I b) { return _mm512_or_si512(a, b); }
+  template <uint8_t kMask>
+  static I bits(I v) {
+    return _mm512_and_si512(v, _mm512_set1_epi8(static_cast<char>(kMask)));
+  }
+  // To the right, or to the left by a negative number.
+  static I shifted(I v, int by) {
+    return by >= 0 ? _mm512_maskz_srli_epi32(0xffff, v, static_cast<unsigned>(by))
+                   : _mm512_maskz_slli_epi32(0xffff, v, static_cast<unsigned>(-by));
+  }
+  static I look_up(I places) {
+    __m128i table;
+    __builtin_memcpy(&table, kBlockTable, sizeof table);
+    return _mm512_shuffle_epi8(_mm512_maskz_broadcast_i32x4(0xffff, table), places);
+  }
+
+  static I broadcast(const int8_t* p) { return _mm512_set1_epi32(quad_of(p)); }
+#if defined(__AVX512VNNI__)
+  template <bool kSmall>
+  static I dot(I sum, I codes, I x) {
+    return _mm512_dpbusd_epi32(sum, codes, x);
+  }
+#else
+  // Products of two pairs fit 16 bits where codes are below 128; else numbers 0 and 2 of a quad come
+  // first, 1 and 3 then.
+  template <bool kSmall>
+  static I dot(I sum, I codes, I x) {
+    if constexpr (kSmall)
+      return _mm512_add_epi32(
+          sum, _mm512_madd_epi16(_mm512_maddubs_epi16(codes, x), _mm512_set1_epi16(1)));
+    const I even = _mm512_madd_epi16(_mm512_and_si512(codes, _mm512_set1_epi16(0xff)),
+                                     _mm512_srai_epi16(_mm512_slli_epi16(x, 8), 8));
+    const I odd = _mm512_madd_epi16(_mm512_srli_epi16(codes, 8), _mm512_srai_epi16(x, 8));
+    return _mm512_add_epi32(sum, _mm512_add_epi32(even, odd));
+  }
+#endif
+
+  static F set1_f32(float x) { return _mm512_set1_ps(x); }
+  static F load_f32(const float* p) { return _mm512_loadu_ps(p); }
+  static void store_f32(float* p, F v) { _mm512_storeu_ps(p, v); }
+  static F mul(F a, F b) { return _mm512_mul_ps(a, b); }
+  static F fma(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
+  static F from_i32(I v) { return _mm512_maskz_cvtepi32_ps(0xffff, v); }
+  static F half(const std::byte* p) {
+    return _mm512_maskz_cvtph_ps(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  }
+  static F from_u8(const std::byte* p) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return from_i32(_mm512_maskz_cvtepu8_epi32(0xffff, bytes));
+  }
+  static F from_i8(const std::byte* p) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return from_i32(_mm512_maskz_cvtepi8_epi32(0xffff, bytes));
+  }
+};
+
+#elif defined(__AVX2__)
+
+struct BlockLanes {
+  using I = __m256i;
+  using F = __m256;
+  static constexpr int kLanes = 8;
+  static constexpr int kAccumulators = 12;
+
+  static I load(const std::byte* p) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  }
+  static void store(void* p, I v) { _mm256_storeu_si256(static_cast<__m256i*>(p), v); }
+  static I set1(int32_t x) { return _mm256_set1_epi32(x); }
+  static I either(I a, I b) { return _mm256_or_si256(a, b); }
+  template <uint8_t kMask>
+  static I bits(I v) {
+    return _mm256_and_si256(v, _mm256_set1_epi8(static_cast<char>(kMask)));
+  }
+  static I shifted(I v, int by) {
+    return by >= 0 ? _mm256_srli_epi32(v, by) : _mm256_slli_epi32(v, -by);
+  }
+  static I look_up(I places) {
+    __m128i table;
+    __builtin_memcpy(&table, kBlockTable, sizeof table);
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(table), places);
+  }
+
+  static I broadcast(const int8_t* p) { return _mm256_set1_epi32(quad_of(p)); }
+  template <bool kSmall>
+  static I dot(I sum, I codes, I x) {
+    if constexpr (kSmall)
+      return _mm256_add_epi32(
+          sum, _mm256_madd_epi16(_mm256_maddubs_epi16(codes, x), _mm256_set1_epi16(1)));
+    const I even = _mm256_madd_epi16(_mm256_and_si256(codes, _mm256_set1_epi16(0xff)),
+                                     _mm256_srai_epi16(_mm256_slli_epi16(x, 8), 8));
+    const I odd = _mm256_madd_epi16(_mm256_srli_epi16(codes, 8), _mm256_srai_epi16(x, 8));
+    return _mm256_add_epi32(sum, _mm256_add_epi32(even, odd));
+  }
+
+  static F set1_f32(float x) { return _mm256_set1_ps(x); }
+  static F load_f32(const float* p) { return _mm256_loadu_ps(p); }
+  static void store_f32(float* p, F v) { _mm256_storeu_ps(p, v); }
+  static F mul(F a, F b) { return _mm256_mul_ps(a, b); }
+  static F fma(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }
+  static F from_i32(I v) { return _mm256_cvtepi32_ps(v); }
+  static F half(const std::byte* p) {
+    return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  }
+  static F from_u8(const std::byte* p) {
+    return from_i32(_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
+  }
+  static F from_i8(const std::byte* p) {
+    return from_i32(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))));
+  }
+};
+
+#else
+
+struct BlockLanes {
+  typedef int32_t I __attribute__((vector_size(16)));
+  typedef float F __attribute__((vector_size(16)));
+  static constexpr int kLanes = 4;
+  static constexpr int kAccumulators = 12;
+
+  static I load(const std::byte* p) {
+    I v;
+    __builtin_memcpy(&v, p, sizeof v);
+    return v;
+  }
+  static void store(void* p, I v) { __builtin_memcpy(p, &v, sizeof v); }
+  static I set1(int32_t x) { return I{x, x, x, x}; }
+  static I either(I a, I b) { return a | b; }
+  template <uint8_t kMask>
+  static I bits(I v) {
+    return v & (kMask * 0x01010101);
+  }
+  // Bits of a neighbour come into a byte; bits() is behind it.
+  static I shifted(I v, int by) { return by >= 0 ? v >> by : v << -by; }
+  static I look_up(I places) {
+    uint8_t codes[16];
+    __builtin_memcpy(codes, &places, sizeof codes);
+    for (uint8_t& code : codes) code = kBlockTable[code];
+    __builtin_memcpy(&places, codes, sizeof codes);
+    return places;
+  }
+
+  static I broadcast(const int8_t* p) { return set1(quad_of(p)); }
+  template <bool kSmall>
+  static I dot(I sum, I codes, I x) {
+    PREFIX_UNROLL
+    for (int at = 0; at < 32; at += 8) sum += (codes >> at & 255) * (x << (24 - at) >> 24);
+    return sum;
+  }
+
+  static F set1_f32(float x) { return F{x, x, x, x}; }
+  static F load_f32(const float* p) {
+    F v;
+    __builtin_memcpy(&v, p, sizeof v);
+    return v;
+  }
+  static void store_f32(float* p, F v) { __builtin_memcpy(p, &v, sizeof v); }
+  static F mul(F a, F b) { return a * b; }
+  static F fma(F a, F b, F c) {
+    return F{exact_fma(a[0], b[0], c[0]), exact_fma(a[1], b[1], c[1]), exact_fma(a[2], b[2], c[2]),
+             exact_fma(a[3], b[3], c[3])};
+  }
+  static F from_i32(I v) { return __builtin_convertvector(v, F); }
+  static F half(const std::byte* p) {
+    F v;
+    for (int i = 0; i < kLanes; ++i) {
+      uint16_t bits;
+      __builtin_memcpy(&bits, p + 2 * i, sizeof bits);
+      // As half_to_float() of dequant.h.
+      const uint32_t magnitude = static_cast<uint32_t>(bits & 0x7fff) << 13;
+      float scaled;
+      __builtin_memcpy(&scaled, &magnitude, sizeof scaled);
+      scaled *= 0x1p112f;
+      uint32_t whole;
+      __builtin_memcpy(&whole, &scaled, sizeof whole);
+      whole |= (magnitude >= 0x0f800000 ? 0x7f800000 : 0) | static_cast<uint32_t>(bits >> 15) << 31;
+      __builtin_memcpy(&scaled, &whole, sizeof scaled);
+      v[i] = scaled;
+    }
+    return v;
+  }
+  static F from_u8(const std::byte* p) {
+    const auto at = [&](int i) { return static_cast<float>(static_cast<uint8_t>(p[i])); };
+    return F{at(0), at(1), at(2), at(3)};
+  }
+  static F from_i8(const std::byte* p) {
+    const auto at = [&](int i) { return static_cast<float>(static_cast<int8_t>(p[i])); };
+    return F{at(0), at(1), at(2), at(3)};
+  }
+};
+
+#endif
+
+}  // namespace
+}  // namespace prefix::ops

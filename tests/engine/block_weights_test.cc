@@ -1,0 +1,251 @@
+// Option weights=packed: engines whose matrices stay in the blocks of their GGUF file keep the promise
+// of invariance_test.cc, are near the others, and take the memory of the file.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+
+#include "engine/random_requests.h"
+#include "engine/variants.h"
+#include "model/architecture.h"
+#include "model/model_files.h"
+#include "model/weights.h"
+#include "random_adapter.h"
+#include "support/expect_error.h"
+#include "support/golden.h"
+#include "support/temp_folder.h"
+
+namespace prefix {
+namespace {
+
+using testing_support::expect_error;
+using testing_support::golden_models;
+using testing_support::make_options;
+using testing_support::OptionList;
+using testing_support::run_all;
+
+constexpr const char* kTypes[] = {"q8_0",   "q4_0", "q4_1", "q5_0", "q5_1",
+                                  "iq4_nl", "q4_k", "q5_k", "q6_k", "mixed"};
+
+class BlockWeights : public testing::TestWithParam<std::string> {
+ protected:
+  static std::string path() { return golden_models() + "/" + GetParam() + ".gguf"; }
+  static std::shared_ptr<Engine> open(const OptionList& list, const char* weights = "packed") {
+    Options options = make_options(list);
+    options.set("weights", weights);
+    return Engine::create(path(), options, nullptr);
+  }
+  static std::mt19937 random_of(unsigned seed) {
+    return std::mt19937(seed * 7919 + static_cast<unsigned>(GetParam().size()));
+  }
+  static std::vector<RequestSpec> random_batch(std::mt19937& random) {
+    std::vector<RequestSpec> batch;
+    const size_t count = 1 + random() % 8;
+    while (batch.size() < count)
+      batch.push_back(
+          testing_support::random_task(random, testing_support::random_prompt(random, batch)));
+    return batch;
+  }
+  static void compare(Engine& alone, const std::vector<testing_support::Variant>& variants,
+                      int cases) {
+    size_t compared = 0;
+    for (unsigned seed = 0; compared < static_cast<size_t>(testing_support::cases(cases));
+         ++seed, compared += variants.size()) {
+      std::mt19937 random = random_of(seed);
+      testing_support::expect_equal_bits(alone, variants, random_batch(random), random,
+                                         "seed " + std::to_string(seed));
+      if (HasFatalFailure()) return;
+    }
+  }
+};
+
+TEST_P(BlockWeights, AloneBatchedShuffledUnsharedChunkedThreadedCachedAreEqualBits) {
+  const auto make = [](const OptionList& list) { return open(list); };
+  compare(*testing_support::one_at_a_time(make), testing_support::usual_variants(make), 60);
+}
+
+// With keys and values in whole numbers, too.
+TEST_P(BlockWeights, EveryLevelHasTheSameBits) {
+  const auto alone =
+      open({{"kv", "int8"}, {"isa", "scalar"}, {"threads", "1"}, {"cache", "false"}});
+  std::vector<testing_support::Variant> variants;
+  for (const ops::IsaLevel& level : ops::cpu_isa_levels())
+    if (level.available)
+      variants.push_back(
+          {level.name.data(), open({{"kv", "int8"}, {"isa", level.name.data()}, {"rows", "29"}})});
+  compare(*alone, variants, 24);
+}
+
+std::vector<float> logits(Engine& engine) {
+  RequestSpec spec;
+  for (int32_t i = 0; i < 24; ++i) spec.tokens.push_back(1 + i * 5 % 60);
+  spec.task = Task::kLogits;
+  for (int32_t id = 0; id < 64; ++id) spec.logit_ids.push_back(id);
+  const auto job = run_all(engine, {spec});
+  EXPECT_EQ(job->result(0).status, Code::kOk) << job->result(0).message;
+  return job->result(0).values;
+}
+
+double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  double error = 0, square = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    error += (a[i] - b[i]) * (a[i] - b[i]);
+    square += b[i] * b[i];
+  }
+  return std::sqrt(error / square);
+}
+
+TEST_P(BlockWeights, IsNearTheOtherInTheMemoryOfTheFile) {
+  for (const char* dtype : {"bf16", "f32"}) {
+    const auto other = open({{"dtype", "f32"}}, "auto"), packed = open({{"dtype", dtype}});
+    const double apart = distance(logits(*packed), logits(*other));
+    EXPECT_LT(apart, 0.04) << dtype;
+    EXPECT_GT(apart, 1e-5) << dtype;
+    const EngineInfo& info = packed->info();
+    EXPECT_EQ(other->info().packed_matrices, 0);
+    EXPECT_EQ(other->info().matrices, info.matrices);
+    EXPECT_GT(info.packed_matrices, 0);
+    // Mixed types meet in the panels of some.
+    if (GetParam().find("mixed") == std::string::npos) {
+      EXPECT_EQ(info.packed_matrices, info.matrices);
+      // Rows of a matrix are made up to panels of 32.
+      EXPECT_LT(info.weight_bytes,
+                1.35 * static_cast<double>(std::filesystem::file_size(path())) + 65536);
+    }
+    EXPECT_LT(info.weight_bytes, other->info().weight_bytes);
+    const Options options = make_options({{"dtype", dtype}, {"weights", "packed"}});
+    EXPECT_EQ(Engine::estimate(path(), options).weight_bytes, info.weight_bytes);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, BlockWeights, testing::ValuesIn([] {
+                           std::vector<std::string> names;
+                           for (const char* type : kTypes)
+                             names.push_back(std::string("llama-gguf-") + type);
+                           for (const char* type : {"q4_1", "q6_k"})
+                             names.push_back(std::string("qwen3-gguf-") + type);
+                           return names;
+                         }()),
+                         [](const auto& model) {
+                           std::string name = model.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
+
+TEST(BlockWeightsOptions, AreCheckedByName) {
+  const std::string path = golden_models() + "/llama-gguf-q4_0.gguf";
+  const auto open = [&](const OptionList& list) {
+    return Engine::create(path, make_options(list), nullptr);
+  };
+  expect_error(Code::kInvalidArgument, {"weights", "mapped", "auto|packed"},
+               [&] { open({{"weights", "mapped"}}); });
+  expect_error(Code::kInvalidArgument, {"weights=packed", "compute=int8"},
+               [&] { open({{"weights", "packed"}, {"compute", "int8"}}); });
+  expect_error(Code::kUnsupportedDevice, {"weights=packed", "cuda"},
+               [&] { open({{"weights", "packed"}, {"device", "cuda"}}); });
+}
+
+TEST(BlockWeightsOptions, FilesWithoutBlocksAreAsEver) {
+  for (const char* name : {"llama-gguf-f16.gguf", "llama-gguf-q2_k.gguf", "qwen3-moe-base"}) {
+    const std::string path = golden_models() + "/" + name;
+    const auto plain = Engine::create(path, make_options({}), nullptr);
+    const auto packed = Engine::create(path, make_options({{"weights", "packed"}}), nullptr);
+    EXPECT_EQ(packed->info().packed_matrices, 0) << name;
+    EXPECT_EQ(packed->info().weight_bytes, plain->info().weight_bytes);
+    EXPECT_EQ(logits(*packed), logits(*plain));
+  }
+}
+
+// Seen from shapes alone.
+TEST(BlockWeightsOptions, TheHeadHasTwoTerms) {
+  const ModelFiles files = open_model(golden_models() + "/llama-gguf-q4_0.gguf");
+  ops::NumericTypes types = ops::kBf16Types;
+  types.blocks = true;
+  const Weights weights = weight_shapes(files, find_architecture(files.config.architecture), types);
+  EXPECT_EQ(weights.output.terms, 2);
+  EXPECT_EQ(weights.output.format, ops::WeightFormat::kBlocks);
+  for (const ops::PackedWeights* w :
+       {&weights.layers[0].mixer_in, &weights.layers[0].mixer_out, &weights.layers[0].gate_up,
+        &weights.layers[0].down}) {
+    EXPECT_EQ(w->format, ops::WeightFormat::kBlocks);
+    EXPECT_EQ(w->terms, 1);
+  }
+}
+
+// Pages of one are nothing to the other.
+TEST(BlockWeightsOptions, NameThePages) {
+  ops::CpuOptions plain, packed;
+  packed.types.blocks = true;
+  EXPECT_NE(ops::make_cpu_device(plain)->numerics(), ops::make_cpu_device(packed)->numerics());
+}
+
+TEST(BlockWeightsOptions, AdaptersAddToBlocks) {
+  const std::string path = golden_models() + "/llama-gguf-q4_0.gguf";
+  const ModelConfig config = open_model(path).config;
+  tools::CheckpointShape shape;
+  shape.architecture = "llama";
+  shape.hidden = config.hidden;
+  shape.layers = config.layers;
+  shape.heads = config.heads;
+  shape.kv_heads = config.kv_heads;
+  shape.head_dim = config.head_dim;
+  shape.intermediate = config.intermediate;
+  shape.vocab = config.vocab_size;
+  const testing_support::TempFolder folder;
+  tools::write_adapter(folder.path(), shape, {.deviation = 0.2f});
+  const auto of = [&](const char* weights, const char* name) {
+    const auto engine = Engine::create(path, make_options({{"weights", weights}}), nullptr);
+    engine->load_adapter("a", folder.path());
+    RequestSpec spec = testing_support::logits_of({1, 5, 9, 12, 7, 3});
+    for (int32_t id = 3; id < 64; ++id) spec.logit_ids.push_back(id);
+    spec.adapter = name;
+    const auto job = run_all(*engine, {spec});
+    EXPECT_EQ(job->result(0).status, Code::kOk) << job->result(0).message;
+    return job->result(0).values;
+  };
+  const std::vector<float> want = of("auto", "a"), got = of("packed", "a");
+  EXPECT_LT(distance(got, want), 0.04);
+  EXPECT_GT(distance(of("packed", ""), want), 4 * distance(got, want));
+}
+
+// A scale that is not a number is the matter of the requests that meet it.
+TEST(BlockWeightsOptions, ADamagedScaleStaysWithItsToken) {
+  const std::string path = golden_models() + "/llama-gguf-q4_0.gguf";
+  const ModelFiles files = open_model(path);
+  const Tensor* table = files.tensors->find("token_embd.weight");
+  ASSERT_NE(table, nullptr);
+  std::ifstream file(path, std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  constexpr int32_t kBad = 77;
+  const auto row = static_cast<size_t>(ops::blocks_bytes(table->type, table->row_values()));
+  for (const auto& [half, finite] :
+       std::array<std::pair<uint16_t, bool>, 3>{{{0x7e00, false}, {0xfc00, false}, {0, true}}}) {
+    std::string damaged = bytes;
+    std::memcpy(damaged.data() + table->offset + kBad * row, &half, sizeof half);
+    const testing_support::TempFolder folder;
+    folder.write("model.gguf", damaged);
+    for (const char* rows : {"2048", "3"}) {
+      const OptionList list = {{"weights", "packed"}, {"rows", rows}};
+      const auto engine = Engine::create(folder / "model.gguf", make_options(list), nullptr);
+      const auto whole = Engine::create(path, make_options(list), nullptr);
+      const std::vector<RequestSpec> batch = {testing_support::logits_of({5, 9, 12, 3}),
+                                              testing_support::logits_of({5, 9, kBad, 3}),
+                                              testing_support::logits_of({5, 9, 12, 4, 8, 1})};
+      const auto got = run_all(*engine, batch), want = run_all(*whole, batch);
+      EXPECT_EQ(got->result(1).status, finite ? Code::kOk : Code::kNotFinite);
+      for (const size_t i : {size_t{0}, size_t{2}}) {
+        EXPECT_EQ(got->result(i).status, Code::kOk) << got->result(i).message;
+        EXPECT_TRUE(testing_support::same_bits(got->result(i), want->result(i)));
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace prefix
