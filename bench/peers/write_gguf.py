@@ -1,12 +1,14 @@
-"""write_gguf.py CHECKPOINT FILE TYPE: a qwen3 directory of bf16 as a GGUF file without words, in llama.cpp's own quantisation."""
+"""write_gguf.py CHECKPOINT FILE TYPE: a qwen3 directory of bf16 as a GGUF file without words, in llama.cpp's own quantisation.
+
+Q4_0, of all matrices alike, needs the package gguf alone.
+"""
 
 import json
 import sys
 from pathlib import Path
 
-import llama_cpp
 import numpy as np
-from gguf import GGMLQuantizationType, GGUFWriter, LlamaFileType
+from gguf import GGMLQuantizationType, GGUFWriter, LlamaFileType, quants
 
 NAMES = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
 PARTS = {
@@ -15,6 +17,7 @@ PARTS = {
     "post_attention_layernorm": "ffn_norm", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down",
 }
 FILE_TYPES = {"Q8_0": LlamaFileType.MOSTLY_Q8_0, "Q4_K_M": LlamaFileType.MOSTLY_Q4_K_M}
+ALL_ALIKE = {"Q4_0": GGMLQuantizationType.Q4_0}
 
 
 def name_of(tensor: str) -> str:
@@ -25,7 +28,7 @@ def name_of(tensor: str) -> str:
     return f"blk.{layer}.{PARTS[part]}.weight"
 
 
-def write(folder: Path, path: Path) -> None:
+def write(folder: Path, path: Path, kind: GGMLQuantizationType = GGMLQuantizationType.BF16) -> None:
     config = json.loads((folder / "config.json").read_text())
     writer = GGUFWriter(path, "qwen3")
     writer.add_block_count(config["num_hidden_layers"])
@@ -48,8 +51,11 @@ def write(folder: Path, path: Path) -> None:
             continue
         begin, end = (8 + length + at for at in entry["data_offsets"])
         bits = np.frombuffer(data[begin:end], "<u2").reshape(entry["shape"])
+        values = (bits.astype(np.uint32) << 16).view(np.float32)
         if bits.ndim == 1:
-            writer.add_tensor(name_of(tensor), (bits.astype(np.uint32) << 16).view(np.float32))
+            writer.add_tensor(name_of(tensor), values)
+        elif kind != GGMLQuantizationType.BF16:
+            writer.add_tensor(name_of(tensor), quants.quantize(values, kind), raw_dtype=kind)
         else:
             writer.add_tensor(name_of(tensor), np.ascontiguousarray(bits).view(np.uint8), raw_dtype=GGMLQuantizationType.BF16)
     writer.write_header_to_file()
@@ -60,6 +66,10 @@ def write(folder: Path, path: Path) -> None:
 
 def main() -> None:
     folder, path, kind = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
+    if kind in ALL_ALIKE:
+        return write(folder, path, ALL_ALIKE[kind])
+    import llama_cpp
+
     whole, made = path.with_suffix(".bf16"), path.with_suffix(".part")
     write(folder, whole)
     options = llama_cpp.llama_model_quantize_default_params()

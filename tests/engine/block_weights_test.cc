@@ -170,9 +170,8 @@ TEST(BlockWeightsOptions, TheHeadHasTwoTerms) {
   const Weights weights = weight_shapes(files, find_architecture(files.config.architecture), types);
   EXPECT_EQ(weights.output.terms, 2);
   EXPECT_EQ(weights.output.format, ops::WeightFormat::kBlocks);
-  for (const ops::PackedWeights* w :
-       {&weights.layers[0].mixer_in, &weights.layers[0].mixer_out, &weights.layers[0].gate_up,
-        &weights.layers[0].down}) {
+  for (const ops::PackedWeights* w : {&weights.layers[0].mixer_in, &weights.layers[0].mixer_out,
+                                      &weights.layers[0].gate_up, &weights.layers[0].down}) {
     EXPECT_EQ(w->format, ops::WeightFormat::kBlocks);
     EXPECT_EQ(w->terms, 1);
   }
