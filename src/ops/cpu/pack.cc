@@ -62,11 +62,11 @@ void quantise_rows(const RowKernels& kernels, const PackedWeights& shape, int64_
 
 void pack_blocks(Threads& threads, const PackedWeights& shape,
                  std::span<const WeightSource* const> sources, int64_t n, std::byte* data) {
-  const auto take_turns = static_cast<int64_t>(sources.size());
+  const auto turns = static_cast<int64_t>(sources.size());
   std::vector<std::vector<std::byte>> rows(static_cast<size_t>(threads.count()));
   threads.run(shape.panels(), [&](int64_t panel, int index) {
-    const WeightSource& source = *sources[static_cast<size_t>(panel % take_turns)];
-    const int64_t first = panel / take_turns * kPanelColumns;
+    const WeightSource& source = *sources[static_cast<size_t>(panel % turns)];
+    const int64_t first = panel / turns * kPanelColumns;
     const int64_t count = std::min(kPanelColumns, n - first);
     const auto row_bytes = static_cast<size_t>(blocks_bytes(source.type(first), shape.k));
     std::vector<std::byte>& own = rows[static_cast<size_t>(index)];
