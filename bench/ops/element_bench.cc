@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "measure.h"
+#include "ops/cpu/kernels.h"
+#include "ops/rotation.h"
 #include "ops/step.h"
 
 namespace {
@@ -26,6 +28,25 @@ void print(const CpuDevice& device, const char* op, double time) {
       std::string(device.isa()).c_str(), device.context().threads->count(), op,
       static_cast<long long>(kRows), time / kRows * 1e9);
   std::fflush(stdout);
+}
+
+// Rows of f32 in whole numbers, on the calling thread.
+void bench_quantise(const CpuDevice& device, const std::vector<float>& x) {
+  std::vector<float> signs(kHidden), work(kHidden);
+  std::vector<int8_t> out(kHidden);
+  fill_rotation_signs(kHidden, signs.data());
+  QuantiseArgs args;
+  args.k = args.k_padded = kHidden;
+  args.block = rotation_block(kHidden);
+  args.signs = signs.data();
+  args.work = work.data();
+  args.out = out.data();
+  print(device, "quantise", bench::best_time(0.2, [&] {
+          for (int64_t row = 0; row < kRows; ++row) {
+            args.x = x.data() + row * kHidden;
+            device.context().kernels->rows.quantise(args);
+          }
+        }));
 }
 
 void bench_level(std::string_view isa, int threads) {
@@ -65,6 +86,7 @@ void bench_level(std::string_view isa, int threads) {
   print(device, "rms_norm", bench::best_time(0.2, [&] {
           device.rms_norm(x.data(), width, weight.data(), 1e-6f, kRows, kHidden, act);
         }));
+  bench_quantise(device, x);
   device.release(pool, pool_bytes);
   device.release(act.data, act_bytes);
 }

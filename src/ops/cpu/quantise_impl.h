@@ -72,6 +72,18 @@ inline Simd::F rotate_blocks(const QuantiseArgs& args) {
   return largest;
 }
 
+// Not rotated.
+template <bool kBf16>
+inline Simd::F bring_row(const QuantiseArgs& args) {
+  Simd::F largest = Simd::zero();
+  for (int64_t i = 0; i < args.k; i += Simd::kLanes) {
+    const Simd::F v = load_signed<kBf16>(args.x, args.signs, i);
+    Simd::store(args.work + i, v);
+    largest = Simd::max_magnitude(largest, v);
+  }
+  return largest;
+}
+
 // Blocks of any size, number by number.
 template <bool kBf16>
 inline Simd::F rotate_small_blocks(const QuantiseArgs& args) {
@@ -108,6 +120,9 @@ inline Simd::F rotate_row(const QuantiseArgs& args) {
       return rotate_blocks<kBf16, 64>(args);
     case 32:
       return rotate_blocks<kBf16, 32>(args);
+    case 1:
+      if (args.k % Simd::kLanes == 0) return bring_row<kBf16>(args);
+      [[fallthrough]];
     default:
       return rotate_small_blocks<kBf16>(args);
   }

@@ -51,17 +51,20 @@ struct LevelSimd {
   // (a, b) -> (a + b, a - b) of each two lanes that are kStride apart.
   template <int kStride>
   static F butterfly(F x) {
-    constexpr __mmask16 kSecond = kStride == 8   ? 0xff00
-                                  : kStride == 4 ? 0xf0f0
-                                  : kStride == 2 ? 0xcccc
-                                                 : 0xaaaa;
+    constexpr int kSecond = kStride == 8   ? 0xff00
+                            : kStride == 4 ? 0xf0f0
+                            : kStride == 2 ? 0xcccc
+                                           : 0xaaaa;
+    const F one = _mm512_set1_ps(1.0f);
+    const F turns =
+        _mm512_mask_sub_ps(one, static_cast<__mmask16>(kSecond), _mm512_setzero_ps(), one);
     F other;
     if constexpr (kStride >= 4) {
       other = _mm512_maskz_shuffle_f32x4(0xffff, x, x, kStride == 8 ? 0x4e : 0xb1);
     } else {
       other = _mm512_maskz_permute_ps(0xffff, x, kStride == 2 ? 0x4e : 0xb1);
     }
-    return _mm512_mask_sub_ps(_mm512_add_ps(x, other), kSecond, other, x);
+    return _mm512_fmadd_ps(x, turns, other);  // exact: x or -x
   }
   // Whole numbers within a byte.
   static void store_i8(int8_t* p, F v) {
