@@ -51,6 +51,31 @@ void ActivationBuffers::ensure_rows(int64_t rows, const ModelConfig& config) {
   rows_ = rows;
 }
 
+void ActivationBuffers::ensure_block(int64_t rows, const ModelConfig& config) {
+  if (rows <= rows_) return;
+  drop();
+  const ActivationWidths w = activation_widths(config, device_.sizes());
+  const auto n = static_cast<size_t>(rows);
+  c_ld = w.c;
+  qkv_ld = w.qkv;
+  up_ld = w.up;
+  c = reinterpret_cast<float*>(add(n * w.result_bytes()));
+  a = {add(n * static_cast<size_t>(w.a) * w.act_bytes), w.a};
+  inner = {add(n * static_cast<size_t>(w.inner) * w.act_bytes), w.inner};
+  rows_ = rows;
+}
+
+void ActivationBuffers::begin_at(const ActivationBuffers& whole, int64_t first) {
+  const auto from = [&](const ops::ActivationBuffer& buffer) {
+    return ops::ActivationBuffer{
+        buffer.data + static_cast<size_t>(first * buffer.ld) * device_.act_bytes(), buffer.ld};
+  };
+  x_ld = whole.x_ld;
+  x = whole.x + first * x_ld;
+  q = from(whole.q);
+  mixed = from(whole.mixed);
+}
+
 void ActivationBuffers::ensure_thin(int64_t columns) {
   const int64_t ld = device_.f32_ld(columns);
   const int64_t act_ld = device_.act_ld(columns);

@@ -52,6 +52,10 @@ class ActivationBuffers {
   // then no row fits any more.
   void ensure_rows(int64_t rows, const ModelConfig& config);
   int64_t rows() const { return rows_; }
+  // The same of those that pieces of layers need for a block of rows (row_pieces.h): a, c, inner.
+  void ensure_block(int64_t rows, const ModelConfig& config);
+  // x, q and mixed are those of `whole` from row `first` on.
+  void begin_at(const ActivationBuffers& whole, int64_t first);
   // Memory for products of so many columns with thin matrices, for as many rows as there are.
   void ensure_thin(int64_t columns);
   // Of everything here.

@@ -6,6 +6,7 @@
 #include "model/activation_buffers.h"
 #include "model/blocks/block.h"
 #include "model/model.h"
+#include "model/row_pieces.h"
 
 namespace prefix {
 
@@ -21,9 +22,21 @@ std::vector<PassAdapter> Model::adapters_of(const StepPlan& plan) {
   }
   if (widest > 0) {
     buffers_->ensure_thin(widest);
+    for (const Lane& lane : lanes_) lane.buffers->ensure_thin(widest);
     note_memory();
   }
   return list;
+}
+
+// Memory for blocks of so many rows on each thread; none where operations follow each other. A gate of
+// attention waits in c until attention has ended.
+std::vector<Lane>& Model::lanes_of(int64_t block) {
+  if (block == 0 || config_.attention_gate) return no_lanes_;
+  while (lanes_.size() < static_cast<size_t>(device_.lanes()))
+    lanes_.push_back({std::make_unique<ActivationBuffers>(device_), {}});
+  for (const Lane& lane : lanes_) lane.buffers->ensure_block(block, config_);
+  note_memory();
+  return lanes_;
 }
 
 std::unique_ptr<ops::Step> Model::forward(const StepPlan& plan, KvMemory& kv,
@@ -40,8 +53,10 @@ std::unique_ptr<ops::Step> Model::forward(const StepPlan& plan, KvMemory& kv,
     step->clear_pages();
     step->embed(weights_.embedding, config_.embedding_scale(), b.x, b.x_ld);
   }
+  std::vector<Lane>& lanes = lanes_of(device_.block_rows(step->rows()));
   const std::vector<PassAdapter> adapters = adapters_of(plan);
   Pass pass{device_, *step, config_, rotations_, b, times_, adapters};
+  RowPieces pieces(pass, layers_, weights_.layers, lanes);
   for (size_t i = 0; i < layers_.size(); ++i) {
     if (stop && stop()) return nullptr;
     pass.layer = i;
@@ -51,15 +66,21 @@ std::unique_ptr<ops::Step> Model::forward(const StepPlan& plan, KvMemory& kv,
       case Mixer::kNone:
         break;
       case Mixer::kAttention:
-        attention_block(pass, layer, w);
+        pieces.add(i, attention_in);
+        pieces.run();
+        attend(pass, layer, w);
+        pieces.add(i, attention_out);
         break;
       case Mixer::kMamba2:
+        pieces.run();
         mamba2_block(pass, layer, w);
         break;
       case Mixer::kGatedDelta:
+        pieces.run();
         gated_delta_block(pass, layer, w);
         break;
       case Mixer::kShortConv:
+        pieces.run();
         short_conv_block(pass, layer, w);
         break;
     }
@@ -67,16 +88,18 @@ std::unique_ptr<ops::Step> Model::forward(const StepPlan& plan, KvMemory& kv,
       case FeedForward::kNone:
         break;
       case FeedForward::kGated:
-        gated_mlp_block(pass, layer, w);
+        pieces.add(i, gated_mlp_block);
         break;
       case FeedForward::kSquaredRelu:
-        squared_relu_block(pass, layer, w);
+        pieces.add(i, squared_relu_block);
         break;
       case FeedForward::kExperts:
+        pieces.run();
         experts_block(pass, layer, w);
         break;
     }
   }
+  pieces.run();
   times_.live_state_bytes_peak = std::max(times_.live_state_bytes_peak, step->scan_bytes());
   return step;
 }

@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "model/activation_buffers.h"
 #include "model/rope.h"
+#include "model/row_pieces.h"
 #include "model/step_memory.h"
 #include "model/weights.h"
 
@@ -121,8 +122,9 @@ void Model::warm_up(int64_t rows) {
 }
 
 void Model::note_memory() {
-  times_.activation_bytes_peak =
-      std::max(times_.activation_bytes_peak, buffers_->bytes() + reserved_bytes_);
+  int64_t bytes = buffers_->bytes() + reserved_bytes_;
+  for (const Lane& lane : lanes_) bytes += lane.buffers->bytes();
+  times_.activation_bytes_peak = std::max(times_.activation_bytes_peak, bytes);
 }
 
 }  // namespace prefix

@@ -40,6 +40,7 @@
 namespace prefix {
 
 class ActivationBuffers;
+struct Lane;
 struct PassAdapter;
 
 struct LayerWeights {
@@ -215,6 +216,7 @@ class Model {
  private:
   void ensure_rows(int64_t rows);
   std::vector<PassAdapter> adapters_of(const StepPlan& plan);
+  std::vector<Lane>& lanes_of(int64_t block);
   void warm_up(int64_t rows);
   void note_memory();
   std::string recurrence() const;  // for the fingerprint
@@ -233,6 +235,8 @@ class Model {
   Weights weights_;
   std::vector<Rotation> rotations_;  // LayerSpec::rope_table
   std::unique_ptr<ActivationBuffers> buffers_;
+  std::vector<Lane> lanes_;  // of steps in blocks of rows
+  std::vector<Lane> no_lanes_;
   Adapters adapters_;
   int64_t selected_ = 0;        // rows
   int64_t reserved_bytes_ = 0;  // of the device itself

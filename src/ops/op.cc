@@ -5,6 +5,7 @@
 #include <new>
 
 #include "base/status.h"
+#include "ops/step.h"
 
 namespace prefix::ops {
 
@@ -28,6 +29,10 @@ void Device::release_host(std::byte* data, size_t) {
   ::operator delete(data, std::align_val_t{64});
 }
 
+void Device::over_blocks(int64_t, const std::function<void(const RowBlock&)>&) {
+  fail(Code::kInternal, "device \"", name(), "\" has no blocks of rows");
+}
+
 void Device::linear_adapted(const PackedWeights&, const float*, const LowRankArgs&,
                             ActivationBuffer, int64_t, float*, int64_t, bool) {
   fail(Code::kInternal, "device \"", name(), "\" has no adapters");
@@ -37,6 +42,10 @@ void Device::linear_gated_adapted(const PackedWeights&, int64_t, const float*, c
                                   ActivationFn, const LowRankArgs&, ActivationBuffer, int64_t,
                                   ActivationBuffer) {
   fail(Code::kInternal, "device \"", name(), "\" has no adapters");
+}
+
+void Step::qkv_rows(const QkvArgs&, int64_t, int64_t) {
+  fail(Code::kInternal, "the device of this step has no blocks of rows");
 }
 
 }  // namespace prefix::ops

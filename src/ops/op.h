@@ -45,8 +45,17 @@ struct Download {
   size_t bytes = 0;
 };
 
+class Device;
 class Step;
 struct StepArrays;
+
+// Rows [first, first + rows) of a step, which a thread takes through several operations on its own.
+struct RowBlock {
+  int64_t first = 0;
+  int64_t rows = 0;
+  Device& device;    // for operations on the calling thread alone
+  int32_t lane = 0;  // of those that compute at the same time
+};
 
 class Device {
  public:
@@ -196,6 +205,14 @@ class Device {
   // out = x as activations, no norm (for architectures that multiply the residual itself).
   virtual void convert(const float* x, int64_t ld, int64_t rows, int64_t n,
                        ActivationBuffer out) = 0;
+
+  // Rows in blocks: what an operation leaves of a block is still in the fastest memory of its thread
+  // when the next one reads it. How many rows a block of them has at most; 0: so many are computed
+  // operation by operation.
+  virtual int64_t block_rows(int64_t /*rows*/) const { return 0; }
+  virtual int32_t lanes() const { return 1; }
+  // Calls task(block) for all blocks of so many rows, on all threads.
+  virtual void over_blocks(int64_t rows, const std::function<void(const RowBlock&)>& task);
 
   // Runs task(i) for i in [0, n) on the host's worker threads of this device. Any thread; outside of
   // a step it waits for a turn of theirs.

@@ -86,6 +86,9 @@ class CpuDevice final : public Device {
   void route(const RouteArgs& args, int64_t rows, ExpertSlots& slots) override;
   void experts(const ExpertsArgs& args, const ExpertSlots& slots) override;
   void convert(const float* x, int64_t ld, int64_t rows, int64_t n, ActivationBuffer out) override;
+  int64_t block_rows(int64_t rows) const override;
+  int32_t lanes() const override { return threads_->count(); }
+  void over_blocks(int64_t rows, const std::function<void(const RowBlock&)>& task) override;
   void parallel(int64_t n, const std::function<void(int64_t)>& task) override;
 
  private:
@@ -99,6 +102,8 @@ class CpuDevice final : public Device {
   Scratch partials_;
   CpuContext context_;
   CpuSizes sizes_;
+  std::vector<std::unique_ptr<CpuDevice>>
+      lanes_;                        // for each of several threads one that has no other
   std::vector<int32_t> not_finite_;  // of each row of the last step
 };
 

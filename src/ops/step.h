@@ -169,6 +169,8 @@ class Step {
   // or an infinity, once it is rounded to the type of the pages) is appended as 0: a masked key's
   // value is still multiplied by 0, which must give 0.
   virtual void qkv(const QkvArgs& args) = 0;
+  // The same of a block of rows (op.h) on the calling thread; args.qkv and args.q begin with the first.
+  virtual void qkv_rows(const QkvArgs& args, int64_t first, int64_t rows);
   // In order (a copy may read what an earlier one wrote), for one layer.
   virtual void copy_pages(int32_t layer) = 0;
   virtual void attention(const AttentionArgs& args) = 0;

@@ -389,8 +389,8 @@ TEST_P(RowOps, QkvOfManyRowsGivesTheBitsOfEachAlone) {
     const int64_t ldq = device_->act_ld(heads * d);
     const size_t q_bytes = static_cast<size_t>(rows * ldq) * device_->act_bytes();
     const size_t row_bytes = q_bytes / rows;
-    // Rows in steps of `each`.
-    const auto run = [&](int64_t each, std::byte* pool, std::byte* q) {
+    // Rows in steps of `each`, of which each in blocks of `block`.
+    const auto run = [&](int64_t each, int64_t block, std::byte* pool, std::byte* q) {
       std::vector<bool> told;
       for (int64_t begin = 0; begin < rows; begin += each) {
         const auto from = static_cast<size_t>(begin), count = static_cast<size_t>(each);
@@ -411,7 +411,12 @@ TEST_P(RowOps, QkvOfManyRowsGivesTheBitsOfEachAlone) {
         args.sin = sin.data();
         args.q = {q + from * row_bytes, ldq};
         const std::unique_ptr<ops::Step> step = device_->begin_step(arrays);
-        step->qkv(args);
+        if (block == each) step->qkv(args);
+        for (int64_t first = 0; block < each && first < each; first += block) {
+          args.qkv = x.data() + (begin + first) * width;
+          args.q = {q + (from + static_cast<size_t>(first)) * row_bytes, ldq};
+          step->qkv_rows(args, first, std::min(block, each - first));
+        }
         const auto flags = step->not_finite();
         told.insert(told.end(), flags.begin(), flags.end());
       }
@@ -421,14 +426,19 @@ TEST_P(RowOps, QkvOfManyRowsGivesTheBitsOfEachAlone) {
     const std::vector<std::byte> zero(std::max(bytes, q_bytes));
     Buffer alone(*device_, bytes), together(*device_, bytes), q_alone(*device_, q_bytes),
         q_together(*device_, q_bytes);
-    for (Buffer* buffer : {&alone, &together}) device_->upload(buffer->data(), zero.data(), bytes);
-    for (Buffer* buffer : {&q_alone, &q_together})
-      device_->upload(buffer->data(), zero.data(), q_bytes);
-    const std::vector<bool> want = run(1, alone.data(), q_alone.data());
+    const auto clear = [&](Buffer& pool, Buffer& q) {
+      device_->upload(pool.data(), zero.data(), bytes);
+      device_->upload(q.data(), zero.data(), q_bytes);
+    };
+    clear(alone, q_alone);
+    const std::vector<bool> want = run(1, 1, alone.data(), q_alone.data());
     EXPECT_EQ(std::ranges::count(want, true), 6);
-    EXPECT_EQ(run(rows, together.data(), q_together.data()), want);
-    EXPECT_EQ(0, std::memcmp(together.data(), alone.data(), bytes));
-    EXPECT_EQ(0, std::memcmp(q_together.data(), q_alone.data(), q_bytes));
+    for (const int64_t block : {rows, int64_t{50}, int64_t{7}}) {
+      clear(together, q_together);
+      EXPECT_EQ(run(rows, block, together.data(), q_together.data()), want) << block;
+      EXPECT_EQ(0, std::memcmp(together.data(), alone.data(), bytes)) << block;
+      EXPECT_EQ(0, std::memcmp(q_together.data(), q_alone.data(), q_bytes)) << block;
+    }
   }
 }
 

@@ -26,11 +26,13 @@ void split_qkv(const Pass& pass, const LayerSpec& layer, const LayerWeights& w) 
     args.sin = rotation.sin.data();
   }
   args.q = b.q;
-  pass.step.qkv(args);
-  pass.step.copy_pages(layer.kv_layer);
+  if (pass.block > 0)
+    pass.step.qkv_rows(args, pass.first, pass.block);
+  else
+    pass.step.qkv(args);
 }
 
-void attend(const Pass& pass, const LayerSpec& layer, const LayerWeights& w) {
+void attend_to_keys(const Pass& pass, const LayerSpec& layer, const LayerWeights& w) {
   const ActivationBuffers& b = pass.buffers;
   ops::AttentionArgs args;
   args.layer = layer.kv_layer;
@@ -57,7 +59,7 @@ void apply_gate(const Pass& pass) {
 
 }  // namespace
 
-void attention_block(const Pass& pass, const LayerSpec& layer, const LayerWeights& w) {
+void attention_in(const Pass& pass, const LayerSpec& layer, const LayerWeights& w) {
   PREFIX_CHECK(layer.kv_layer >= 0);
   const ActivationBuffers& b = pass.buffers;
   norm_before(pass, layer.mixer_norms.before, w.mixer_norm);
@@ -67,14 +69,21 @@ void attention_block(const Pass& pass, const LayerSpec& layer, const LayerWeight
   } else {  // on a device that projects to f32
     multiply(pass, w.mixer_in, &AdapterLayer::mixer_in, w.mixer_in_bias, b.a, b.c, b.qkv_ld, false);
   }
+  Stopwatch watch(pass.times.other_ns);
+  split_qkv(pass, layer, w);
+}
+
+void attend(const Pass& pass, const LayerSpec& layer, const LayerWeights& w) {
   {
     Stopwatch watch(pass.times.other_ns);
-    split_qkv(pass, layer, w);
+    pass.step.copy_pages(layer.kv_layer);
   }
-  {
-    Stopwatch watch(pass.times.attention_ns);
-    attend(pass, layer, w);
-  }
+  Stopwatch watch(pass.times.attention_ns);
+  attend_to_keys(pass, layer, w);
+}
+
+void attention_out(const Pass& pass, const LayerSpec& layer, const LayerWeights& w) {
+  const ActivationBuffers& b = pass.buffers;
   if (pass.config.attention_gate) {
     Stopwatch watch(pass.times.other_ns);
     apply_gate(pass);

@@ -1,6 +1,7 @@
 // The blocks of a layer: each takes the residual of all rows of a step and adds its result to it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -43,11 +44,16 @@ struct Pass {
   ModelTimes& times;
   const std::vector<PassAdapter>& adapters;
   size_t layer = 0;  // that is being computed
+  // Of a pass over a block of rows (ops/op.h), with which the buffers begin. block 0: over all rows.
+  int64_t first = 0, block = 0;
 
-  int64_t rows() const { return step.rows(); }
+  int64_t rows() const { return block > 0 ? block : step.rows(); }
 };
 
-void attention_block(const Pass& pass, const LayerSpec& layer, const LayerWeights& weights);
+// Attention in three: keys and values of all rows are there before any row reads them.
+void attention_in(const Pass& pass, const LayerSpec& layer, const LayerWeights& weights);
+void attend(const Pass& pass, const LayerSpec& layer, const LayerWeights& weights);
+void attention_out(const Pass& pass, const LayerSpec& layer, const LayerWeights& weights);
 void mamba2_block(const Pass& pass, const LayerSpec& layer, const LayerWeights& weights);
 void gated_delta_block(const Pass& pass, const LayerSpec& layer, const LayerWeights& weights);
 void short_conv_block(const Pass& pass, const LayerSpec& layer, const LayerWeights& weights);
@@ -66,7 +72,9 @@ inline const ops::Device::LowRankArgs& adapted(const Pass& pass, AdapterMatrix m
   b.adapted_rows.clear();
   for (const PassAdapter& one : pass.adapters) {
     const ops::LowRank& thin = one.adapter->layer(pass.layer).*matrix;
-    if (!thin.empty()) b.adapted_rows.push_back({one.begin, one.end, &thin});
+    const int64_t begin = std::max<int64_t>(one.begin - pass.first, 0);
+    const int64_t end = std::min(one.end - pass.first, pass.rows());
+    if (!thin.empty() && begin < end) b.adapted_rows.push_back({begin, end, &thin});
   }
   b.adapted.rows = b.adapted_rows;
   return b.adapted;

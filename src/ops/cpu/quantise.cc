@@ -77,6 +77,9 @@ void quantise_row(const CpuContext& context, const PackedWeights& w, ActivationB
       context.scratch[worker].reserve(static_cast<size_t>(w.k) * sizeof(float)));
   args.out = reinterpret_cast<int8_t*>(out.data) + row * out.ld;
   args.k_padded = w.k_padded;
+  const size_t row_bytes = static_cast<size_t>(x.ld) * context.act_bytes();
+  prefetch_row(static_cast<const std::byte*>(args.x) + row_bytes,
+               static_cast<size_t>(w.k) * context.act_bytes());
   const QuantisedRow made = context.kernels->rows.quantise(args);
   out.scales[row] = made.scale / static_cast<float>(args.block);
   out.corrections[row] = 128 * made.sum;

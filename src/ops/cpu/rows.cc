@@ -186,13 +186,14 @@ class RowSplitter {
   static constexpr int64_t kMaxRows = kPageTokens;
   static_assert(kMaxRows >= kRowsPerTask);
 
-  RowSplitter(const CpuContext& context, const StepArrays& step, const QkvArgs& args, int64_t begin,
-              int64_t end)
+  RowSplitter(const CpuContext& context, const StepArrays& step, const QkvArgs& args,
+              int64_t offset, int64_t begin, int64_t end)
       : kernels_(context.kernels->rows),
         context_(context),
         step_(step),
         kv_(step.kv),
         args_(args),
+        offset_(offset),
         begin_(begin),
         end_(end),
         writer_(context, step.kv) {}
@@ -204,7 +205,7 @@ class RowSplitter {
       for (int64_t row = begin_; row < end_; ++row) {
         bring(part, h, row);
         writer_.to_activation(args_.q.data +
-                              static_cast<size_t>(row * args_.q.ld + h * kv_.head_dim) *
+                              static_cast<size_t>((row - offset_) * args_.q.ld + h * kv_.head_dim) *
                                   context_.act_bytes());
       }
   }
@@ -256,7 +257,8 @@ class RowSplitter {
   }
 
   const float* vector(const Part& part, int64_t h, int64_t row) const {
-    return static_cast<const float*>(args_.qkv) + row * args_.ld + part.column + h * kv_.head_dim;
+    return static_cast<const float*>(args_.qkv) + (row - offset_) * args_.ld + part.column +
+           h * kv_.head_dim;
   }
 
   void find_whole_scales(const Part& part) {
@@ -290,6 +292,7 @@ class RowSplitter {
   const StepArrays& step_;
   const KvLayout& kv_;
   const QkvArgs& args_;
+  const int64_t offset_;  // the row that args.qkv begins with
   const int64_t begin_, end_;
   HeadWriter writer_;
   float whole_scales_[kMaxRows];
@@ -310,6 +313,7 @@ void CpuDevice::rms_norm(const float* x, int64_t ld, const float* weight, float 
   const RowKernels& kernels = context_.kernels->rows;
   over_rows(context_, rows, [&](int64_t row) {
     const float* const from = x + row * ld;
+    prefetch_row(from + ld, static_cast<size_t>(n) * sizeof(float));
     const float scale = inverse_rms(kernels, from, n, eps);
     if (context_.act_is_bf16()) {
       auto* const to = reinterpret_cast<uint16_t*>(out.data) + row * out.ld;
@@ -399,22 +403,32 @@ void CpuDevice::soft_cap(float* x, int64_t ld, int64_t rows, int64_t n, float ca
             [&](int64_t row) { context_.kernels->rows.soft_cap(x + row * ld, n, cap); });
 }
 
-void CpuStep::qkv(const QkvArgs& args) {
+// Of at most RowSplitter::kMaxRows; args.qkv begins with row `offset`.
+void CpuStep::split_rows(const QkvArgs& args, int64_t offset, int64_t begin, int64_t end) {
   PREFIX_CHECK(arrays_.kv.type == context_.types.kv);
   PREFIX_CHECK(arrays_.slots.size() == arrays_.rope_rows.size());
   PREFIX_CHECK(args.rotary_dim % 2 == 0 && args.rotary_dim <= arrays_.kv.head_dim);
   const auto mark = [&](int64_t row) { not_finite_[static_cast<size_t>(row)] = 1; };
+  RowSplitter splitter(context_, arrays_, args, offset, begin, end);
+  splitter.queries();
+  splitter.keys(mark);
+  splitter.values(mark);
+}
+
+void CpuStep::qkv(const QkvArgs& args) {
   const auto rows = static_cast<int64_t>(arrays_.slots.size());
   // A page is best written by one thread, because its tokens share cache lines.
   const bool many = rows >= 2 * RowSplitter::kMaxRows * context_.threads->count();
   const int64_t each = many ? RowSplitter::kMaxRows : kRowsPerTask;
   context_.threads->run((rows + each - 1) / each, [&](int64_t task, int) {
     const int64_t begin = task * each;
-    RowSplitter splitter(context_, arrays_, args, begin, std::min(rows, begin + each));
-    splitter.queries();
-    splitter.keys(mark);
-    splitter.values(mark);
+    split_rows(args, 0, begin, std::min(rows, begin + each));
   });
+}
+
+void CpuStep::qkv_rows(const QkvArgs& args, int64_t first, int64_t rows) {
+  for (int64_t begin = first; begin < first + rows; begin += RowSplitter::kMaxRows)
+    split_rows(args, first, begin, std::min(first + rows, begin + RowSplitter::kMaxRows));
 }
 
 void CpuStep::gather_rows(const float* x, int64_t ld, int64_t n, float* out, int64_t ld_out) {

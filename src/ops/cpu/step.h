@@ -23,6 +23,7 @@ class CpuStep final : public Step {
   void clear_pages() override;
   void embed(const PackedWeights& w, float scale, float* out, int64_t ld) override;
   void qkv(const QkvArgs& args) override;
+  void qkv_rows(const QkvArgs& args, int64_t first, int64_t rows) override;
   void copy_pages(int32_t layer) override;
   void attention(const AttentionArgs& args) override;
   void conv(const ConvArgs& args) override;
@@ -38,6 +39,8 @@ class CpuStep final : public Step {
   void top_candidates(const LogitBlock& block, Candidate* out) override;
 
  private:
+  void split_rows(const QkvArgs& args, int64_t offset, int64_t begin, int64_t end);
+
   const Threads::Turn turn_;  // a step does not share the workers with that of another engine
   const CpuContext& context_;
   const StepArrays arrays_;

@@ -1,0 +1,65 @@
+// Rows of a step in blocks, each of which a thread takes through several operations.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <vector>
+
+#include "ops/op_cpu.h"
+
+namespace prefix::ops {
+namespace {
+
+CpuDevice device_of(int threads) {
+  return CpuDevice({kBf16Types, "auto", std::make_shared<Threads>(threads)});
+}
+
+TEST(RowBlocks, OfFewRowsThereAreNone) {
+  for (const int threads : {1, 2, 5}) {
+    const CpuDevice device = device_of(threads);
+    EXPECT_EQ(device.lanes(), threads);
+    for (const int64_t rows : {0, 1, 47, 95}) EXPECT_EQ(device.block_rows(rows), 0) << rows;
+    EXPECT_EQ(device.block_rows(96 * threads - 1), 0);
+    EXPECT_GT(device.block_rows(96 * threads), 0);
+  }
+}
+
+// Large enough to be worth reading the weights for, small enough for L2, and as many for each thread.
+TEST(RowBlocks, AreAlikeForAllThreads) {
+  for (const int threads : {1, 2, 5}) {
+    const CpuDevice device = device_of(threads);
+    for (int64_t rows = 96 * threads; rows < 3000; ++rows) {
+      const int64_t each = device.block_rows(rows);
+      ASSERT_GE(each, 48) << rows;
+      ASSERT_LE(each, 84) << rows;
+      ASSERT_EQ(each % (2 * kBlockRows), 0) << rows;
+      ASSERT_GE((rows + each - 1) / each, 2 * threads - 1) << rows;
+    }
+  }
+}
+
+TEST(RowBlocks, HoldEachRowOnceAndComputeAlone) {
+  for (const int threads : {1, 3}) {
+    CpuDevice device = device_of(threads);
+    for (const int64_t rows : {96 * threads, 1001}) {
+      std::vector<std::atomic<int>> seen(static_cast<size_t>(rows)), busy(3);
+      device.over_blocks(rows, [&](const RowBlock& block) {
+        EXPECT_LE(block.rows, device.block_rows(rows));
+        ASSERT_GE(block.lane, 0);
+        ASSERT_LT(block.lane, device.lanes());
+        EXPECT_EQ(busy[static_cast<size_t>(block.lane)]++, 0);
+        EXPECT_EQ(block.device.lanes(), 1);
+        // It neither waits for the threads of the step nor hands them anything.
+        int64_t sum = 0;
+        block.device.parallel(5, [&](int64_t i) { sum += i; });
+        EXPECT_EQ(sum, 10);
+        for (int64_t row = block.first; row < block.first + block.rows; ++row)
+          ++seen[static_cast<size_t>(row)];
+        --busy[static_cast<size_t>(block.lane)];
+      });
+      for (const std::atomic<int>& times : seen) ASSERT_EQ(times, 1);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace prefix::ops
