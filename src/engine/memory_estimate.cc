@@ -4,6 +4,7 @@
 
 #include "base/quote.h"
 #include "base/status.h"
+#include "engine/pool.h"
 #include "model/architecture.h"
 #include "model/layer.h"
 #include "model/rope.h"
@@ -58,6 +59,7 @@ ops::DeviceOptions device_options_of(const Options& options) {
           types,
           options.get("isa"),
           nullptr,
+          thread_count(options),
           options.get_bool("invariant"),
           options.get_bool("cuda_graphs"),
           attention,

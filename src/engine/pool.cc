@@ -16,15 +16,19 @@ Processors cpus_of(const Options& options) { return parse_processors(options.get
 
 }  // namespace
 
+int thread_count(const Options& options) {
+  if (options.pool()) return options.pool()->count();
+  const auto count = static_cast<int>(options.get_int("threads"));
+  if (count > 0) return count;
+  const Processors cpus = cpus_of(options);
+  const int all = resources().processors;
+  return cpus.empty() ? all : std::min(all, static_cast<int>(cpus.size()));
+}
+
 std::shared_ptr<Threads> make_threads(const Options& options) {
   Processors cpus = cpus_of(options);
   require_allowed(cpus, kCpus);
-  auto count = static_cast<int>(options.get_int("threads"));
-  if (count == 0) {
-    count = resources().processors;
-    if (!cpus.empty()) count = std::min(count, static_cast<int>(cpus.size()));
-  }
-  return std::make_shared<Threads>(count, std::move(cpus));
+  return std::make_shared<Threads>(thread_count(options), std::move(cpus));
 }
 
 void check_threads(const Options& options) {

@@ -11,6 +11,9 @@
 
 namespace prefix {
 
+// How many an engine of these options has.
+int thread_count(const Options& options);
+
 // By options threads and cpus. Throws kOutOfRange for a processor that this process may not use,
 // naming those that it may, and what Threads does.
 std::shared_ptr<Threads> make_threads(const Options& options);

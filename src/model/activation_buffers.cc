@@ -20,10 +20,10 @@ std::byte* ActivationBuffers::add(size_t bytes) {
 
 void ActivationBuffers::ensure_rows(int64_t rows, const ModelConfig& config) {
   if (rows <= rows_) return;
-  rows = activation_rows(rows);
+  const ActivationRows r = activation_rows(config, device_.sizes(), rows);
   drop();
   const ActivationWidths w = activation_widths(config, device_.sizes());
-  const auto n = static_cast<size_t>(rows);
+  const auto n = static_cast<size_t>(r.all);
   const auto act = [&](int64_t ld, size_t each = 1) {
     return ops::ActivationBuffer{add(n * each * static_cast<size_t>(ld) * w.act_bytes), ld};
   };
@@ -35,34 +35,35 @@ void ActivationBuffers::ensure_rows(int64_t rows, const ModelConfig& config) {
   up_ld = w.up;
   router_ld = w.router;
   x = reinterpret_cast<float*>(add(n * static_cast<size_t>(w.x) * sizeof(float)));
-  c = reinterpret_cast<float*>(add(n * w.result_bytes()));
+  c = reinterpret_cast<float*>(add(w.result_bytes(r)));
   if (w.conv > 0)
     conv = reinterpret_cast<float*>(add(n * static_cast<size_t>(w.conv) * sizeof(float)));
   a = act(w.a);
   q = act(w.q);
   mixed = act(w.mixed);
-  inner = act(w.inner);
+  inner = {add(static_cast<size_t>(r.narrow * w.inner) * w.act_bytes), w.inner};
   if (w.slots > 0) {
     const auto each = static_cast<size_t>(w.slots);
     expert_in = act(w.a, each);
     expert_inner = act(w.expert_inner, each);
     expert_out = reinterpret_cast<float*>(add(n * each * static_cast<size_t>(w.x) * sizeof(float)));
   }
-  rows_ = rows;
+  rows_ = r.all;
 }
 
-void ActivationBuffers::ensure_block(int64_t rows, const ModelConfig& config) {
-  if (rows <= rows_) return;
+void ActivationBuffers::ensure_block(int64_t step_rows, const ModelConfig& config) {
+  const ActivationRows r = activation_rows(config, device_.sizes(), step_rows);
+  if (r.block <= rows_) return;
   drop();
   const ActivationWidths w = activation_widths(config, device_.sizes());
-  const auto n = static_cast<size_t>(rows);
+  const auto n = static_cast<size_t>(r.block);
   c_ld = w.c;
   qkv_ld = w.qkv;
   up_ld = w.up;
   c = reinterpret_cast<float*>(add(n * w.result_bytes()));
   a = {add(n * static_cast<size_t>(w.a) * w.act_bytes), w.a};
   inner = {add(n * static_cast<size_t>(w.inner) * w.act_bytes), w.inner};
-  rows_ = rows;
+  rows_ = r.block;
 }
 
 void ActivationBuffers::begin_at(const ActivationBuffers& whole, int64_t first) {

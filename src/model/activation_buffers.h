@@ -4,14 +4,17 @@
 //   a         [rows, hidden]       activations: the normed input of a block
 //   q         [rows, heads x d]    activations: rotated queries
 //   mixed     [rows, heads x d]    activations: what attention gives, or a recurrence
-//   inner     [rows, intermediate] activations: what the feed-forward block brings down
+//   inner     [narrow, intermediate]  activations: what the feed-forward block brings down
 //   c         [rows, hidden]       f32: the result of a projection; or
-//             [rows, q, k, v, gate]  as Device::project() writes them, with qkv_ld; or
+//             [narrow, q, k, v, gate]  as Device::project() writes them, with qkv_ld; or
 //             [rows, projection]   f32: of a recurrent layer, with recurrent_ld. Its convolved
 //                                  columns are free for the result of the scan after that; or
-//             [rows, intermediate] f32: of a feed-forward block without a gate, with up_ld
+//             [narrow, intermediate] f32: of a feed-forward block without a gate, with up_ld
 //             [rows, experts]      f32: scores of a router, with router_ld
 //   conv      [rows, channels]     f32: of a recurrent layer, convolved
+//
+// narrow: rows in the longest step without blocks (ActivationRows). Steps with blocks have c, a and inner of
+// a block on each thread.
 //
 // Of models with routed experts, a slot for each expert that a row uses (ops/experts.h):
 //   expert_in     [slots, hidden]  activations
@@ -52,8 +55,8 @@ class ActivationBuffers {
   // then no row fits any more.
   void ensure_rows(int64_t rows, const ModelConfig& config);
   int64_t rows() const { return rows_; }
-  // The same of those that pieces of layers need for a block of rows (row_pieces.h): a, c, inner.
-  void ensure_block(int64_t rows, const ModelConfig& config);
+  // The same of those that pieces of layers need for a block of a step's rows (row_pieces.h): a, c, inner.
+  void ensure_block(int64_t step_rows, const ModelConfig& config);
   // x, q and mixed are those of `whole` from row `first` on.
   void begin_at(const ActivationBuffers& whole, int64_t first);
   // Memory for products of so many columns with thin matrices, for as many rows as there are.

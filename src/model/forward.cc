@@ -30,11 +30,12 @@ std::vector<PassAdapter> Model::adapters_of(const StepPlan& plan) {
 
 // Memory for blocks of so many rows on each thread; none where operations follow each other. A gate of
 // attention waits in c until attention has ended.
-std::vector<Lane>& Model::lanes_of(int64_t block) {
-  if (block == 0 || config_.attention_gate) return no_lanes_;
-  while (lanes_.size() < static_cast<size_t>(device_.lanes()))
+std::vector<Lane>& Model::lanes_of(int64_t rows) {
+  const ops::DeviceSizes& sizes = device_.sizes();
+  if (sizes.block_rows(rows) == 0 || config_.attention_gate) return no_lanes_;
+  while (lanes_.size() < static_cast<size_t>(sizes.lanes()))
     lanes_.push_back({std::make_unique<ActivationBuffers>(device_), {}});
-  for (const Lane& lane : lanes_) lane.buffers->ensure_block(block, config_);
+  for (const Lane& lane : lanes_) lane.buffers->ensure_block(rows, config_);
   note_memory();
   return lanes_;
 }
@@ -53,7 +54,7 @@ std::unique_ptr<ops::Step> Model::forward(const StepPlan& plan, KvMemory& kv,
     step->clear_pages();
     step->embed(weights_.embedding, config_.embedding_scale(), b.x, b.x_ld);
   }
-  std::vector<Lane>& lanes = lanes_of(device_.block_rows(step->rows()));
+  std::vector<Lane>& lanes = lanes_of(step->rows());
   const std::vector<PassAdapter> adapters = adapters_of(plan);
   Pass pass{device_, *step, config_, rotations_, b, times_, adapters};
   RowPieces pieces(pass, layers_, weights_.layers, lanes);

@@ -216,7 +216,7 @@ class Model {
  private:
   void ensure_rows(int64_t rows);
   std::vector<PassAdapter> adapters_of(const StepPlan& plan);
-  std::vector<Lane>& lanes_of(int64_t block);
+  std::vector<Lane>& lanes_of(int64_t rows);
   void warm_up(int64_t rows);
   void note_memory();
   std::string recurrence() const;  // for the fingerprint

@@ -8,6 +8,14 @@
 
 namespace prefix {
 
+ActivationRows activation_rows(const ModelConfig& config, const ops::DeviceSizes& device,
+                               int64_t rows) {
+  const int64_t all = padded_rows(rows);
+  // What these models do to each row alone, they do to all rows at the same time.
+  if (config.attention_gate || config.experts.shared) return {all, all, 0};
+  return {all, device.most_without_blocks(all), device.longest_block(all)};
+}
+
 ActivationWidths activation_widths(const ModelConfig& config, const ops::DeviceSizes& device) {
   const int64_t hidden = config.hidden;
   const int64_t q = int64_t{config.heads} * config.head_dim;
@@ -39,7 +47,7 @@ ActivationWidths activation_widths(const ModelConfig& config, const ops::DeviceS
 size_t logit_bytes(const ModelConfig& config, const ops::DeviceSizes& device, int64_t rows) {
   const int64_t whole =
       held_logit_rows(device.host_memory()) * ops::whole_panels(config.vocab_size);
-  const int64_t panel = activation_rows(rows) * ops::kPanelColumns;
+  const int64_t panel = padded_rows(rows) * ops::kPanelColumns;
   return static_cast<size_t>(std::max(whole, panel)) * sizeof(float);
 }
 
@@ -102,8 +110,10 @@ ops::ReserveShape reserve_shape(const ModelConfig& config, const ops::DeviceSize
 
 int64_t step_bytes(const ModelConfig& config, const ops::DeviceSizes& device,
                    const ops::ReserveShape& shape) {
-  const auto rows = static_cast<size_t>(activation_rows(shape.rows));
-  return static_cast<int64_t>(rows * activation_widths(config, device).row_bytes() +
+  const ActivationRows rows = activation_rows(config, device, shape.rows);
+  const ActivationWidths w = activation_widths(config, device);
+  return static_cast<int64_t>(w.bytes(rows) +
+                              static_cast<size_t>(device.lanes()) * w.block_bytes(rows) +
                               logit_bytes(config, device, shape.rows) +
                               answer_bytes(device, shape.rows) + device.workspace_bytes(shape));
 }

@@ -16,6 +16,18 @@ namespace prefix {
 // multiplies more at once.
 constexpr int64_t held_logit_rows(bool host_memory) { return host_memory ? 64 : 256; }
 
+// Buffers have so many rows for steps of `rows`.
+constexpr int64_t padded_rows(int64_t rows) { return (rows + 63) / 64 * 64; }
+
+// How many rows the buffers for steps of up to `all` have.
+struct ActivationRows {
+  int64_t all = 0;
+  int64_t narrow = 0;  // of what a block of rows (ops/op.h) has of its own: the most without blocks
+  int64_t block = 0;   // of the longest block; 0: no step has blocks
+};
+ActivationRows activation_rows(const ModelConfig& config, const ops::DeviceSizes& device,
+                               int64_t rows);
+
 // Leading dimensions in elements, and their sizes.
 struct ActivationWidths {
   int64_t x = 0, c = 0;                        // f32
@@ -32,18 +44,30 @@ struct ActivationWidths {
     return std::max(static_cast<size_t>(std::max({c, recurrent, up, router})) * sizeof(float),
                     static_cast<size_t>(qkv) * projection_bytes);
   }
-  size_t row_bytes() const {
-    return static_cast<size_t>(x + conv) * sizeof(float) + result_bytes() +
-           static_cast<size_t>(a + q + mixed + inner) * act_bytes +
-           static_cast<size_t>(slots) * (static_cast<size_t>(a + expert_inner) * act_bytes +
-                                         static_cast<size_t>(x) * sizeof(float));
+  // Of the same: those that all rows of a step have at the same time are narrower.
+  size_t result_bytes(const ActivationRows& rows) const {
+    const size_t of_all = static_cast<size_t>(std::max({c, recurrent, router})) * sizeof(float);
+    return std::max(static_cast<size_t>(rows.all) * of_all,
+                    static_cast<size_t>(rows.narrow) * result_bytes());
+  }
+  // Of all buffers of a step.
+  size_t bytes(const ActivationRows& rows) const {
+    const size_t row =
+        static_cast<size_t>(x + conv) * sizeof(float) +
+        static_cast<size_t>(a + q + mixed) * act_bytes +
+        static_cast<size_t>(slots) * (static_cast<size_t>(a + expert_inner) * act_bytes +
+                                      static_cast<size_t>(x) * sizeof(float));
+    return static_cast<size_t>(rows.all) * row + result_bytes(rows) +
+           static_cast<size_t>(rows.narrow * inner) * act_bytes;
+  }
+  // Of those that a block has of its own.
+  size_t block_bytes(const ActivationRows& rows) const {
+    return static_cast<size_t>(rows.block) *
+           (result_bytes() + static_cast<size_t>(a + inner) * act_bytes);
   }
 };
 
 ActivationWidths activation_widths(const ModelConfig& config, const ops::DeviceSizes& device);
-
-// Buffers have so many rows for steps of `rows`.
-constexpr int64_t activation_rows(int64_t rows) { return (rows + 63) / 64 * 64; }
 
 // What heads need in steps of up to so many rows: whole rows of logits, or a panel of all rows.
 size_t logit_bytes(const ModelConfig& config, const ops::DeviceSizes& device, int64_t rows);

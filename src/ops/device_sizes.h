@@ -70,6 +70,14 @@ class DeviceSizes {
   virtual bool host_memory() const = 0;
   // Bytes for engines: what is available of the host's, all of a GPU's.
   virtual int64_t usable_bytes() const = 0;
+  // Rows of a step in blocks: what an operation leaves of a block is still in the fastest memory of its
+  // thread when the next one reads it (Device::over_blocks). How many rows a block of so many has at
+  // most; 0: so few that they are computed operation by operation.
+  virtual int64_t block_rows(int64_t /*rows*/) const { return 0; }
+  // Of steps of up to so many rows: the longest without blocks, and the longest block.
+  virtual int64_t most_without_blocks(int64_t rows) const { return rows; }
+  virtual int64_t longest_block(int64_t /*rows*/) const { return 0; }
+  virtual int32_t lanes() const { return 1; }  // blocks at the same time
   // Bytes that the device takes when it is made, and for steps up to this shape.
   virtual size_t own_bytes() const = 0;
   virtual size_t workspace_bytes(const ReserveShape& shape) const = 0;

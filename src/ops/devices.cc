@@ -72,7 +72,8 @@ std::unique_ptr<Device> make_device(const DeviceOptions& options) {
 }
 
 std::unique_ptr<DeviceSizes> device_sizes(const DeviceOptions& options) {
-  if (options.name == "cpu") return cpu_device_sizes({options.types, options.isa, options.threads});
+  if (options.name == "cpu")
+    return cpu_device_sizes({options.types, options.isa, options.threads, options.lanes});
   const GpuInfo gpu = gpu_of(options.name);
   return std::make_unique<gpu::GpuSizes>(options.types, gpu.processors, gpu.total_bytes);
 }

@@ -28,6 +28,7 @@ struct DeviceOptions {
   NumericTypes types;
   std::string isa = "auto";
   std::shared_ptr<Threads> threads;  // null: the calling thread alone
+  int32_t lanes = 1;                 // CpuOptions
   bool invariant = false;
   bool cuda_graphs = true;
   CudaAttention small_steps = CudaAttention::kAuto;  // by clusters of blocks

@@ -206,12 +206,7 @@ class Device {
   virtual void convert(const float* x, int64_t ld, int64_t rows, int64_t n,
                        ActivationBuffer out) = 0;
 
-  // Rows in blocks: what an operation leaves of a block is still in the fastest memory of its thread
-  // when the next one reads it. How many rows a block of them has at most; 0: so many are computed
-  // operation by operation.
-  virtual int64_t block_rows(int64_t /*rows*/) const { return 0; }
-  virtual int32_t lanes() const { return 1; }
-  // Calls task(block) for all blocks of so many rows, on all threads.
+  // Calls task(block) for all blocks of sizes().block_rows() of so many rows, on all threads.
   virtual void over_blocks(int64_t rows, const std::function<void(const RowBlock&)>& task);
 
   // Runs task(i) for i in [0, n) on the host's worker threads of this device. Any thread; outside of
@@ -223,6 +218,7 @@ struct CpuOptions {
   NumericTypes types;
   std::string_view isa = "auto";     // auto, amx, avx512_bf16, avx512, avx2, scalar
   std::shared_ptr<Threads> threads;  // null: the calling thread alone
+  int32_t lanes = 1;                 // for sizes without threads: how many they will be
 };
 
 // Throws kUnsupportedDevice when the machine lacks the level that was asked for.

@@ -35,7 +35,7 @@ CpuDevice::CpuDevice(const CpuOptions& options)
 CpuDevice::CpuDevice(const CpuOptions& options, const KernelTable& kernels)
     : isa_(choose_isa(options.isa)),
       threads_(options.threads ? options.threads : std::make_shared<Threads>(1)),
-      sizes_(compute_type_of(options.types, kernels), options.types) {
+      sizes_(compute_type_of(options.types, kernels), options.types, threads_->count()) {
   scratch_ = std::make_unique<Scratch[]>(static_cast<size_t>(threads_->count()));
   context_.threads = threads_.get();
   context_.scratch = scratch_.get();
@@ -58,6 +58,22 @@ int64_t CpuSizes::act_ld(int64_t columns) const {
 }
 
 int64_t CpuSizes::f32_ld(int64_t columns) const { return (columns + 31) / 32 * 32 + 16; }
+
+int64_t CpuSizes::block_rows(int64_t rows) const {
+  if (rows <= most_without_blocks(rows)) return 0;
+  const int64_t blocks = rows / (kLeastBlockRows * lanes_) * lanes_;
+  constexpr int64_t kStep = 2 * kBlockRows;  // of a tile
+  return ((rows + blocks - 1) / blocks + kStep - 1) / kStep * kStep;
+}
+
+int64_t CpuSizes::most_without_blocks(int64_t rows) const {
+  return std::min(rows, kLeastBlocks * kLeastBlockRows * lanes_ - 1);
+}
+
+int64_t CpuSizes::longest_block(int64_t rows) const {
+  return rows == most_without_blocks(rows) ? 0
+                                           : kLeastBlockRows * (kLeastBlocks + 1) / kLeastBlocks;
+}
 
 int64_t CpuSizes::usable_bytes() const { return resources().available_bytes; }
 
@@ -166,15 +182,8 @@ void CpuDevice::linear_gated_adapted(const PackedWeights& w, int64_t n, const fl
   gemm(context_, w, x, rows, output);
 }
 
-int64_t CpuDevice::block_rows(int64_t rows) const {
-  const int64_t blocks = rows / (kLeastBlockRows * lanes()) * lanes();
-  if (blocks < kLeastBlocks * lanes()) return 0;
-  constexpr int64_t kStep = 2 * kBlockRows;  // of a tile
-  return ((rows + blocks - 1) / blocks + kStep - 1) / kStep * kStep;
-}
-
 void CpuDevice::over_blocks(int64_t rows, const std::function<void(const RowBlock&)>& task) {
-  const int64_t each = block_rows(rows);
+  const int64_t each = sizes_.block_rows(rows);
   PREFIX_CHECK(each > 0);
   threads_->run((rows + each - 1) / each, [&](int64_t index, int worker) {
     Device& device = lanes_.empty() ? *this : *lanes_[static_cast<size_t>(worker)];
@@ -194,7 +203,7 @@ std::unique_ptr<Step> CpuDevice::begin_step(const StepArrays& arrays) {
 std::unique_ptr<DeviceSizes> cpu_device_sizes(const CpuOptions& options) {
   return std::make_unique<CpuSizes>(
       compute_type_of(options.types, table_of(choose_isa(options.isa), options.types)),
-      options.types);
+      options.types, options.threads ? options.threads->count() : options.lanes);
 }
 
 std::unique_ptr<Device> make_cpu_device(const CpuOptions& options) {

@@ -14,14 +14,18 @@ namespace prefix::ops {
 
 class CpuSizes final : public DeviceSizes {
  public:
-  CpuSizes(ComputeType compute_type, const NumericTypes& types)
-      : compute_type_(compute_type), types_(types) {}
+  CpuSizes(ComputeType compute_type, const NumericTypes& types, int32_t lanes)
+      : compute_type_(compute_type), types_(types), lanes_(lanes) {}
   ComputeType compute_type() const override { return compute_type_; }
   size_t projection_bytes() const override { return sizeof(float); }
   int64_t act_ld(int64_t columns) const override;
   int64_t f32_ld(int64_t columns) const override;
   bool host_memory() const override { return true; }
   int64_t usable_bytes() const override;
+  int64_t block_rows(int64_t rows) const override;
+  int64_t most_without_blocks(int64_t rows) const override;
+  int64_t longest_block(int64_t rows) const override;
+  int32_t lanes() const override { return lanes_; }
   size_t own_bytes() const override { return 0; }
   // Activations in whole numbers, of one product at a time.
   size_t workspace_bytes(const ReserveShape& shape) const override;
@@ -29,6 +33,7 @@ class CpuSizes final : public DeviceSizes {
  private:
   ComputeType compute_type_;
   NumericTypes types_;
+  int32_t lanes_;
 };
 
 class CpuDevice final : public Device {
@@ -86,8 +91,6 @@ class CpuDevice final : public Device {
   void route(const RouteArgs& args, int64_t rows, ExpertSlots& slots) override;
   void experts(const ExpertsArgs& args, const ExpertSlots& slots) override;
   void convert(const float* x, int64_t ld, int64_t rows, int64_t n, ActivationBuffer out) override;
-  int64_t block_rows(int64_t rows) const override;
-  int32_t lanes() const override { return threads_->count(); }
   void over_blocks(int64_t rows, const std::function<void(const RowBlock&)>& task) override;
   void parallel(int64_t n, const std::function<void(int64_t)>& task) override;
 

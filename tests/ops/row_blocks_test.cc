@@ -16,10 +16,10 @@ CpuDevice device_of(int threads) {
 TEST(RowBlocks, OfFewRowsThereAreNone) {
   for (const int threads : {1, 2, 5}) {
     const CpuDevice device = device_of(threads);
-    EXPECT_EQ(device.lanes(), threads);
-    for (const int64_t rows : {0, 1, 47, 95}) EXPECT_EQ(device.block_rows(rows), 0) << rows;
-    EXPECT_EQ(device.block_rows(96 * threads - 1), 0);
-    EXPECT_GT(device.block_rows(96 * threads), 0);
+    EXPECT_EQ(device.sizes().lanes(), threads);
+    for (const int64_t rows : {0, 1, 47, 95}) EXPECT_EQ(device.sizes().block_rows(rows), 0) << rows;
+    EXPECT_EQ(device.sizes().block_rows(96 * threads - 1), 0);
+    EXPECT_GT(device.sizes().block_rows(96 * threads), 0);
   }
 }
 
@@ -28,9 +28,9 @@ TEST(RowBlocks, AreAlikeForAllThreads) {
   for (const int threads : {1, 2, 5}) {
     const CpuDevice device = device_of(threads);
     for (int64_t rows = 96 * threads; rows < 3000; ++rows) {
-      const int64_t each = device.block_rows(rows);
+      const int64_t each = device.sizes().block_rows(rows);
       ASSERT_GE(each, 48) << rows;
-      ASSERT_LE(each, 84) << rows;
+      ASSERT_LE(each, device.sizes().longest_block(rows)) << rows;
       ASSERT_EQ(each % (2 * kBlockRows), 0) << rows;
       ASSERT_GE((rows + each - 1) / each, 2 * threads - 1) << rows;
     }
@@ -43,11 +43,11 @@ TEST(RowBlocks, HoldEachRowOnceAndComputeAlone) {
     for (const int64_t rows : {96 * threads, 1001}) {
       std::vector<std::atomic<int>> seen(static_cast<size_t>(rows)), busy(3);
       device.over_blocks(rows, [&](const RowBlock& block) {
-        EXPECT_LE(block.rows, device.block_rows(rows));
+        EXPECT_LE(block.rows, device.sizes().block_rows(rows));
         ASSERT_GE(block.lane, 0);
-        ASSERT_LT(block.lane, device.lanes());
+        ASSERT_LT(block.lane, device.sizes().lanes());
         EXPECT_EQ(busy[static_cast<size_t>(block.lane)]++, 0);
-        EXPECT_EQ(block.device.lanes(), 1);
+        EXPECT_EQ(block.device.sizes().lanes(), 1);
         // It neither waits for the threads of the step nor hands them anything.
         int64_t sum = 0;
         block.device.parallel(5, [&](int64_t i) { sum += i; });
