@@ -28,11 +28,12 @@ std::vector<PassAdapter> Model::adapters_of(const StepPlan& plan) {
   return list;
 }
 
-// Memory for blocks of so many rows on each thread; none where operations follow each other. A gate of
-// attention waits in c until attention has ended.
+// Memory for blocks of so many rows on each thread; none where operations follow each other, because
+// the rows are few or because of the model (activation_rows()).
 std::vector<Lane>& Model::lanes_of(int64_t rows) {
   const ops::DeviceSizes& sizes = device_.sizes();
-  if (sizes.block_rows(rows) == 0 || config_.attention_gate) return no_lanes_;
+  if (sizes.block_rows(rows) == 0 || activation_rows(config_, sizes, rows).block == 0)
+    return no_lanes_;
   while (lanes_.size() < static_cast<size_t>(sizes.lanes()))
     lanes_.push_back({std::make_unique<ActivationBuffers>(device_), {}});
   for (const Lane& lane : lanes_) lane.buffers->ensure_block(rows, config_);

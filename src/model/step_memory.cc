@@ -11,7 +11,8 @@ namespace prefix {
 ActivationRows activation_rows(const ModelConfig& config, const ops::DeviceSizes& device,
                                int64_t rows) {
   const int64_t all = padded_rows(rows);
-  // What these models do to each row alone, they do to all rows at the same time.
+  // Operations follow each other: a gate of attention waits in c until attention has ended, and a
+  // block that every row uses stands beside experts, which take all rows together.
   if (config.attention_gate || config.experts.shared) return {all, all, 0};
   return {all, device.most_without_blocks(all), device.longest_block(all)};
 }
