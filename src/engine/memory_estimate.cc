@@ -59,11 +59,11 @@ ops::DeviceOptions device_options_of(const Options& options) {
           types,
           options.get("isa"),
           nullptr,
-          thread_count(options),
           options.get_bool("invariant"),
           options.get_bool("cuda_graphs"),
           attention,
-          attention};
+          attention,
+          thread_count(options)};
 }
 
 int64_t row_budget(const Options& options) {

@@ -28,11 +28,11 @@ struct DeviceOptions {
   NumericTypes types;
   std::string isa = "auto";
   std::shared_ptr<Threads> threads;  // null: the calling thread alone
-  int32_t lanes = 1;                 // CpuOptions
   bool invariant = false;
   bool cuda_graphs = true;
   CudaAttention small_steps = CudaAttention::kAuto;  // by clusters of blocks
   CudaAttention wide_items = CudaAttention::kAuto;   // by warpgroups
+  int32_t lanes = 1;                                 // CpuOptions
 };
 
 // What is known of the device that these options make, without making it. Of a GPU that is not
