@@ -10,8 +10,8 @@
 //                              or           norm ─ router ─ a few experts of gate, up, down ─(+)
 //                                          and, beside them, gate, up ─ down ─(+)
 //
-//   model.cc life and memory · forward.cc the pass · blocks/ what a layer is made of (layer.h) ·
-//   heads.cc what is read of the last layer
+//   model.cc life and memory · forward.cc the pass · row_pieces.h what of it goes block by block ·
+//   blocks/ what a layer is made of (layer.h) · heads.cc what is read of the last layer
 //
 // Hidden states exist only for rows; heads run only on rows that were asked for. Not thread-safe.
 #pragma once

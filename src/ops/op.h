@@ -9,7 +9,8 @@
 //   - every operation computes a row from that row alone (and the keys it may see), with sums in an
 //     order fixed by shapes and positions: results do not depend on the other rows, on the number
 //     of threads or on how work is tiled.
-//   - nothing here allocates per call except where said; all calls come from one thread.
+//   - nothing here allocates per call except where said; all calls come from one thread, but those of
+//     a RowBlock, which go to a device that computes on the thread of the block alone.
 #pragma once
 
 #include <cstddef>

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -19,6 +18,7 @@
 #include "random_adapter.h"
 #include "support/expect_error.h"
 #include "support/golden.h"
+#include "support/relative_error.h"
 #include "support/temp_folder.h"
 
 namespace prefix {
@@ -28,6 +28,7 @@ using testing_support::expect_error;
 using testing_support::golden_models;
 using testing_support::make_options;
 using testing_support::OptionList;
+using testing_support::relative_error;
 using testing_support::run_all;
 
 constexpr const char* kTypes[] = {"q8_0",   "q4_0", "q4_1", "q5_0", "q5_1",
@@ -92,19 +93,10 @@ std::vector<float> logits(Engine& engine) {
   return job->result(0).values;
 }
 
-double distance(const std::vector<float>& a, const std::vector<float>& b) {
-  double error = 0, square = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    error += (a[i] - b[i]) * (a[i] - b[i]);
-    square += b[i] * b[i];
-  }
-  return std::sqrt(error / square);
-}
-
 TEST_P(BlockWeights, IsNearTheOtherInTheMemoryOfTheFile) {
   for (const char* dtype : {"bf16", "f32"}) {
     const auto other = open({{"dtype", "f32"}}, "auto"), packed = open({{"dtype", dtype}});
-    const double apart = distance(logits(*packed), logits(*other));
+    const double apart = relative_error(logits(*packed), logits(*other));
     EXPECT_LT(apart, 0.04) << dtype;
     EXPECT_GT(apart, 1e-5) << dtype;
     const EngineInfo& info = packed->info();
@@ -209,8 +201,8 @@ TEST(BlockWeightsOptions, AdaptersAddToBlocks) {
     return job->result(0).values;
   };
   const std::vector<float> want = of("auto", "a"), got = of("packed", "a");
-  EXPECT_LT(distance(got, want), 0.04);
-  EXPECT_GT(distance(of("packed", ""), want), 4 * distance(got, want));
+  EXPECT_LT(relative_error(got, want), 0.04);
+  EXPECT_GT(relative_error(of("packed", ""), want), 4 * relative_error(got, want));
 }
 
 // A scale that is not a number is the matter of the requests that meet it.

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <random>
 
@@ -15,6 +14,7 @@
 #include "random_adapter.h"
 #include "support/expect_error.h"
 #include "support/golden.h"
+#include "support/relative_error.h"
 
 namespace prefix {
 namespace {
@@ -22,6 +22,7 @@ namespace {
 using testing_support::expect_error;
 using testing_support::make_options;
 using testing_support::OptionList;
+using testing_support::relative_error;
 using testing_support::run_all;
 
 // One model of each architecture of the golden vectors.
@@ -80,15 +81,6 @@ std::vector<float> logits(Engine& engine) {
   return job->result(0).values;
 }
 
-double distance(const std::vector<float>& a, const std::vector<float>& b) {
-  double error = 0, square = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    error += (a[i] - b[i]) * (a[i] - b[i]);
-    square += b[i] * b[i];
-  }
-  return std::sqrt(error / square);
-}
-
 TEST_P(Int8Engine, IsNearTheOtherWhoseExpertsAreTheSame) {
   const std::string path = testing_support::golden_models() + "/" + GetParam();
   const auto other = Engine::create(path, make_options({{"dtype", "f32"}}), nullptr);
@@ -101,9 +93,9 @@ TEST_P(Int8Engine, IsNearTheOtherWhoseExpertsAreTheSame) {
   EXPECT_EQ(layers->info().compute, "int8");
   EXPECT_EQ(other->info().compute, "f32");
   const std::vector<float> want = logits(*other), got = logits(*layers), whole = logits(*all);
-  EXPECT_LT(distance(got, want), limit);
-  EXPECT_GT(distance(got, want), 1e-5);
-  EXPECT_LT(distance(whole, want), limit);
+  EXPECT_LT(relative_error(got, want), limit);
+  EXPECT_GT(relative_error(got, want), 1e-5);
+  EXPECT_LT(relative_error(whole, want), limit);
   EXPECT_NE(whole, got);
   EXPECT_LT(all->stats().weight_bytes, layers->stats().weight_bytes);
   EXPECT_LT(layers->stats().weight_bytes, other->stats().weight_bytes);
@@ -196,8 +188,8 @@ TEST(Int8Options, AdaptersAddToWholeNumbers) {
     return job->result(0).values;
   };
   const std::vector<float> want = of("auto", "a"), got = of("int8", "a"), without = of("int8", "");
-  EXPECT_LT(distance(got, want), 0.12);
-  EXPECT_GT(distance(without, want), 2 * distance(got, want));
+  EXPECT_LT(relative_error(got, want), 0.12);
+  EXPECT_GT(relative_error(without, want), 2 * relative_error(got, want));
 }
 
 }  // namespace

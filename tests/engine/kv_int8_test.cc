@@ -2,7 +2,6 @@
 // stay near the others, take the memory they say, and share no page with them.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <random>
 
 #include "base/failure.h"
@@ -10,6 +9,7 @@
 #include "engine/variants.h"
 #include "support/expect_error.h"
 #include "support/golden.h"
+#include "support/relative_error.h"
 
 namespace prefix {
 namespace {
@@ -18,6 +18,7 @@ using testing_support::expect_error;
 using testing_support::make_options;
 using testing_support::open_over;
 using testing_support::OptionList;
+using testing_support::relative_error;
 using testing_support::run_all;
 
 struct Case {
@@ -76,15 +77,6 @@ std::vector<float> logits(Engine& engine) {
   return job->result(0).values;
 }
 
-double distance(const std::vector<float>& a, const std::vector<float>& b) {
-  double error = 0, square = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    error += (a[i] - b[i]) * (a[i] - b[i]);
-    square += b[i] * b[i];
-  }
-  return std::sqrt(error / square);
-}
-
 TEST_P(KvInt8, IsNearTheOtherAtEveryLevelInLessMemory) {
   const auto other = open({}, "auto");
   const std::vector<float> want = logits(*other);
@@ -92,7 +84,7 @@ TEST_P(KvInt8, IsNearTheOtherAtEveryLevelInLessMemory) {
     if (!level.available) continue;
     SCOPED_TRACE(level.name);
     const auto whole = open({{"isa", std::string(level.name).c_str()}});
-    const double apart = distance(logits(*whole), want);
+    const double apart = relative_error(logits(*whole), want);
     RecordProperty(std::string(level.name), std::to_string(apart));
     EXPECT_LT(apart, 0.05);
     EXPECT_GT(apart, 1e-6);
@@ -149,7 +141,7 @@ TEST(KvInt8Options, LongPathsAreEqualBitsHoweverTheyAreSplit) {
   };
   const auto want = run({{"kv", "int8"}, {"threads", "1"}, {"rows", "1024"}});
   EXPECT_EQ(run({{"kv", "int8"}, {"threads", "2"}, {"rows", "4399"}}), want);
-  EXPECT_LT(distance(want, run({})), 0.05);
+  EXPECT_LT(relative_error(want, run({})), 0.05);
 }
 
 // Pages of one are nothing to the other, on a disk and in a snapshot.

@@ -17,6 +17,7 @@
 #include "ops/cpu/pack.h"
 #include "ops/cpu/quantise.h"
 #include "ops/op_cpu.h"
+#include "product_operands.h"
 #include "support/dtype.h"
 #include "support/random_blocks.h"
 
@@ -47,34 +48,6 @@ std::vector<LevelTable> all_tables() {
       tables.push_back({"plain " + std::string(isa_name(isa)), kernel_table(isa)});
   return tables;
 }
-
-struct Activations {
-  CpuDevice& device;
-  ActivationBuffer act;
-  size_t bytes;
-
-  Activations(CpuDevice& d, const std::vector<float>& values, int64_t rows, int64_t k) : device(d) {
-    act.ld = d.act_ld(k);
-    bytes = static_cast<size_t>(rows * act.ld) * d.act_bytes();
-    act.data = d.allocate(bytes);
-    d.convert(values.data(), k, rows, k, act);
-  }
-  Activations(const Activations&) = delete;
-  Activations& operator=(const Activations&) = delete;
-  ~Activations() { device.release(act.data, bytes); }
-};
-
-struct Matrix {
-  CpuDevice& device;
-  PackedWeights w;
-
-  Matrix(CpuDevice& d, PackedWeights packed) : device(d), w(std::move(packed)) {}
-  Matrix(CpuDevice& d, const WeightSource& rows, int64_t n, int64_t k)
-      : Matrix(d, d.pack(WeightFormat::kBlocks, n, k, rows)) {}
-  Matrix(const Matrix&) = delete;
-  Matrix& operator=(const Matrix&) = delete;
-  ~Matrix() { device.release(const_cast<std::byte*>(w.data), w.bytes()); }
-};
 
 std::vector<float> multiply(CpuDevice& device, const PackedWeights& w, const std::vector<float>& x,
                             int64_t rows) {

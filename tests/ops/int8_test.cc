@@ -17,6 +17,7 @@
 #include "ops/cpu/pack.h"
 #include "ops/op_cpu.h"
 #include "ops/rotation.h"
+#include "product_operands.h"
 #include "support/dtype.h"
 
 namespace prefix::ops::testing {
@@ -85,32 +86,6 @@ class Int8Test : public ::testing::TestWithParam<std::string> {
 
   std::mt19937 random_{11};
   std::unique_ptr<CpuDevice> device_;
-};
-
-struct Activations {
-  CpuDevice& device;
-  ActivationBuffer act;
-  size_t bytes;
-
-  Activations(CpuDevice& d, const std::vector<float>& values, int64_t rows, int64_t k) : device(d) {
-    act.ld = d.act_ld(k);
-    bytes = static_cast<size_t>(rows * act.ld) * d.act_bytes();
-    act.data = d.allocate(bytes);
-    d.convert(values.data(), k, rows, k, act);
-  }
-  Activations(const Activations&) = delete;
-  Activations& operator=(const Activations&) = delete;
-  ~Activations() { device.release(act.data, bytes); }
-};
-
-struct Matrix {
-  CpuDevice& device;
-  PackedWeights w;
-
-  Matrix(CpuDevice& d, const PackedWeights& packed) : device(d), w(packed) {}
-  Matrix(const Matrix&) = delete;
-  Matrix& operator=(const Matrix&) = delete;
-  ~Matrix() { device.release(const_cast<std::byte*>(w.data), w.bytes()); }
 };
 
 std::vector<float> row_of(const std::vector<float>& all, int64_t row, int64_t k) {
