@@ -65,6 +65,8 @@ def _go() -> dict[str, str]:
     for path in sorted((ROOT / "bindings/go").glob("*.go")):
         if not path.name.endswith("_test.go"):
             found.update(dict.fromkeys(re.findall(r"^type ([A-Z]\w*) ", path.read_text(), re.M), ""))
+            for owner, fields in re.findall(r"^type ([A-Z]\w*) struct \{\n(.*?)^\}", path.read_text(), re.M | re.S):
+                found.update(dict.fromkeys((f"{owner}.{name}" for name in re.findall(r"^\t([A-Z]\w*) ", fields, re.M)), ""))
             text = re.sub(r"^func \(\w+ \*?(\w+)(?:\[\w+\])?\) ([A-Z]\w*)\(", r"method \1.\2(", path.read_text(), flags=re.M)
             _scan(text, {"type": r"^(?!)()", "end": r"^(?!)", "member": r"^(?!)()", "free": r"^(?:method|func) ([A-Z][\w.]*)[\[(]",
                          "private": r"^func "}, found)
@@ -90,6 +92,8 @@ def _python() -> dict[str, str]:
             if isinstance(node, ast.ClassDef):
                 found.setdefault(node.name, "")
                 for member in node.body:
+                    if isinstance(member, ast.AnnAssign) and isinstance(member.target, ast.Name):
+                        found.setdefault(f"{node.name}.{member.target.id}", "")
                     if isinstance(member, (ast.FunctionDef, ast.AsyncFunctionDef)):
                         name = node.name if member.name == "__init__" else f"{node.name}.{member.name}"
                         if not member.name.startswith("_") or member.name == "__init__":

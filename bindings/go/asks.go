@@ -74,12 +74,13 @@ func Complete(
 	return ask(ctx, engine, tokenizer, "generate", options, adding(prompts), texts(len(prompts)))
 }
 
-// Chat gives the next message of a conversation. When it fails there is what was begun, beside the error.
+// Chat gives the next message of a conversation; chat is for the model's template, options for the task. When it fails
+// there is what was begun, beside the error.
 func Chat(
-	ctx context.Context, engine *Engine, tokenizer *Tokenizer, messages []Message, options Options,
+	ctx context.Context, engine *Engine, tokenizer *Tokenizer, messages []Message, chat ChatOptions, options Options,
 ) (string, error) {
 	text, _, err := ask(ctx, engine, tokenizer, "chat", options, func(task *Task) error {
-		_, err := task.AddChat(messages...)
+		_, err := task.AddChat(messages, chat)
 		return err
 	}, func(task *Task) (string, error) { return task.PartialText(0) })
 	return text, err

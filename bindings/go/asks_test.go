@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"prefix.io/prefix"
 )
@@ -42,13 +43,91 @@ func TestTasksInOneCall(t *testing.T) {
 	if err != nil || len(answers) != 2 || answers[0] == "" {
 		t.Errorf("%q %v", answers, err)
 	}
-	message, err := prefix.Chat(background, engine, tokenizer, []prefix.Message{{Role: "user", Content: "Hello"}}, few)
+	message, err := prefix.Chat(background, engine, tokenizer, []prefix.Message{{Role: "user", Content: "Hello"}}, prefix.ChatOptions{}, few)
 	if err != nil || message == "" {
 		t.Errorf("%q %v", message, err)
 	}
 	none, failures, err := prefix.Embed(background, engine, tokenizer, nil, nil)
 	if err != nil || len(failures) != 0 || none.Rows != 0 || len(none.Flat) != 0 {
 		t.Error(none, failures, err)
+	}
+}
+
+// told has one conversation for each thing that a template can be told, and what the one of the tests makes of it.
+func told() (options []prefix.ChatOptions, texts []string) {
+	const turn, next = "<|start|>user: Hi<|end|>", "<|start|>assistant: "
+	for _, pair := range []struct {
+		options prefix.ChatOptions
+		text    string
+	}{
+		{prefix.ChatOptions{}, turn + next},
+		{prefix.ChatOptions{NoGenerationPrompt: true}, turn},
+		{prefix.ChatOptions{ContinueFinalMessage: true}, "<|start|>user: Hi"},
+		{prefix.ChatOptions{Tools: []any{map[string]any{"name": "go"}, map[string]any{"name": "stop"}}}, "[go][stop]" + turn + next},
+		{prefix.ChatOptions{Documents: []any{map[string]any{"text": "d"}}}, "(d)" + turn + next},
+		{prefix.ChatOptions{Variables: map[string]any{"enable_thinking": true}}, turn + next + "<think>"},
+		{prefix.ChatOptions{
+			Variables: map[string]any{"dated": true}, Now: time.Date(2026, 1, 31, 23, 59, 59, 0, time.UTC),
+		}, "2026-01-31 " + turn + next},
+		{prefix.ChatOptions{Template: "short"}, "Hi"},
+	} {
+		options, texts = append(options, pair.options), append(texts, pair.text)
+	}
+	return options, texts
+}
+
+func TestTemplatesAreToldWhatTheOptionsSay(t *testing.T) {
+	engine, tokenizer := asciiModel(t)
+	few := prefix.Options{"max_tokens": 8, "ignore_eos": true}
+	messages := []prefix.Message{{Role: "user", Content: "Hi"}}
+	task := must(prefix.NewTask(engine, tokenizer, "chat", few))(t)
+	defer task.Close()
+	options, texts := told()
+	for i, chat := range options {
+		if text := must(tokenizer.ChatText(messages, chat))(t); text != texts[i] {
+			t.Errorf("%q, not %q", text, texts[i])
+		}
+		if item := must(task.AddChat(messages, chat))(t); item != i {
+			t.Error(item, i)
+		}
+		if text := must(tokenizer.Decode(must(task.ItemTokens(i))(t), 0))(t); text != texts[i] {
+			t.Errorf("%q, not %q", text, texts[i])
+		}
+	}
+	check(t, task.Run(background))
+	answers := make([]string, len(options))
+	for i, chat := range options {
+		answers[i] = must(prefix.Chat(background, engine, tokenizer, messages, chat, few))(t)
+		if text := must(task.Text(i))(t); text != answers[i] {
+			t.Errorf("%d: %q, not %q", i, answers[i], text)
+		}
+	}
+	if answers[0] == answers[5] {
+		t.Error("what thinks says something else", answers[0])
+	}
+}
+
+func TestATemplateOptionThatIsWrongIsNamed(t *testing.T) {
+	engine, tokenizer := asciiModel(t)
+	messages := []prefix.Message{{Role: "user", Content: "Hi"}}
+	for _, wrong := range []struct {
+		options prefix.ChatOptions
+		named   string
+	}{
+		{prefix.ChatOptions{Template: "none"}, `"none"`},
+		{prefix.ChatOptions{Tools: []any{"go"}}, "tools[0]"},
+		{prefix.ChatOptions{Documents: []any{1}}, "documents[0]"},
+		{prefix.ChatOptions{Variables: map[string]any{"tools": 1}}, "not one of variables"},
+		{prefix.ChatOptions{Variables: map[string]any{"x": make(chan int)}}, "chan int"},
+	} {
+		_, err := prefix.Chat(background, engine, tokenizer, messages, wrong.options, nil)
+		if err == nil || !strings.Contains(err.Error(), wrong.named) {
+			t.Errorf("%s: %v", wrong.named, err)
+		}
+		_, err = tokenizer.ChatText(messages, wrong.options)
+		if err == nil || !strings.Contains(err.Error(), wrong.named) {
+			t.Errorf("%s: %v", wrong.named, err)
+		}
 	}
 }
 
@@ -74,11 +153,11 @@ func TestResultsComeWithTheirFailures(t *testing.T) {
 	if failures[:0].Err() != nil {
 		t.Error("no failures")
 	}
-	_, err = prefix.Chat(background, engine, tokenizer, []prefix.Message{{Role: "user", Content: long}}, nil)
+	_, err = prefix.Chat(background, engine, tokenizer, []prefix.Message{{Role: "user", Content: long}}, prefix.ChatOptions{}, nil)
 	if !errors.Is(err, prefix.ErrPromptTooLong) {
 		t.Error(err)
 	}
-	if _, err = prefix.Chat(background, engine, tokenizer, nil, nil); err == nil {
+	if _, err = prefix.Chat(background, engine, tokenizer, nil, prefix.ChatOptions{}, nil); err == nil {
 		t.Error("no messages")
 	}
 	if _, _, err := prefix.Rerank(background, engine, tokenizer, "", documents, prefix.Options{"a": 1}); err == nil {

@@ -33,7 +33,9 @@ type ChatOptions struct {
 }
 
 // MarshalJSON writes what differs from the defaults.
-func (o ChatOptions) MarshalJSON() ([]byte, error) {
+func (o ChatOptions) MarshalJSON() ([]byte, error) { return json.Marshal(o.fields()) }
+
+func (o ChatOptions) fields() map[string]any {
 	fields := map[string]any{}
 	if o.NoGenerationPrompt || o.ContinueFinalMessage {
 		fields["add_generation_prompt"] = false
@@ -56,7 +58,24 @@ func (o ChatOptions) MarshalJSON() ([]byte, error) {
 	if !o.Now.IsZero() {
 		fields["now"] = o.Now.Format("2006-01-02T15:04:05")
 	}
-	return json.Marshal(fields)
+	return fields
+}
+
+// chatItem is a conversation as an item of a task: its messages, with the options where there are any.
+func chatItem(messages []Message, options ChatOptions) (string, error) {
+	if messages == nil {
+		messages = []Message{}
+	}
+	var item any = messages
+	if fields := options.fields(); len(fields) > 0 {
+		fields["messages"] = messages
+		item = fields
+	}
+	text, err := json.Marshal(item)
+	if err != nil {
+		return "", fmt.Errorf("prefix: conversation: %w", err)
+	}
+	return string(text), nil
 }
 
 // chat gives both as JSON.

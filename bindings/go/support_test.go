@@ -50,10 +50,17 @@ func byteTokenizer(bytes int) (tokenizer, config string) {
 		"added_tokens": []any{special(bytes, "<|start|>"), special(bytes+1, "<|end|>")},
 		"model":        map[string]any{"type": "BPE", "vocab": vocabulary, "merges": []any{}},
 	})
+	// Two templates; the first reads all that one can be told.
+	long := "{% for t in tools or [] %}[{{ t.name }}]{% endfor %}{% for d in documents or [] %}({{ d.text }}){% endfor %}" +
+		"{% if dated %}{{ strftime_now('%Y-%m-%d') }} {% endif %}" +
+		"{% for m in messages %}<|start|>{{ m.role }}: {{ m.content }}<|end|>{% endfor %}" +
+		"{% if add_generation_prompt %}<|start|>assistant: {% if enable_thinking %}<think>{% endif %}{% endif %}"
 	second, _ := json.Marshal(map[string]any{
 		"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<|end|>",
-		"chat_template": "{% for m in messages %}<|start|>{{ m.role }}: {{ m.content }}<|end|>{% endfor %}" +
-			"{% if add_generation_prompt %}<|start|>assistant: {% endif %}",
+		"chat_template": []any{
+			map[string]any{"name": "default", "template": long},
+			map[string]any{"name": "short", "template": "{{ messages[-1].content }}"},
+		},
 	})
 	return string(first), string(second)
 }

@@ -2,8 +2,6 @@ package prefix
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"iter"
 	"runtime"
 	"sync/atomic"
@@ -88,13 +86,14 @@ func (t *Task) AddProduct(firsts, seconds []string) (int, error) {
 	})
 }
 
-// AddChat is Add for "chat".
-func (t *Task) AddChat(messages ...Message) (int, error) {
-	conversation, err := json.Marshal(messages)
+// AddChat is Add for "chat": a conversation, with what the model's template is told besides. One that the template or
+// the library refuses fails alone, later.
+func (t *Task) AddChat(messages []Message, options ChatOptions) (int, error) {
+	item, err := chatItem(messages, options)
 	if err != nil {
-		return 0, fmt.Errorf("prefix: messages: %w", err)
+		return 0, err
 	}
-	return t.Add(string(conversation))
+	return t.Add(item)
 }
 
 func (t *Task) add(add func(raw uintptr, index *uintptr, f *swig.Error) int32) (int, error) {

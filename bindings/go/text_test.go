@@ -160,8 +160,8 @@ func TestChat(t *testing.T) {
 			t.Errorf("%+v", options)
 		}
 	}
-	rich := prefix.ChatOptions{Documents: []any{map[string]any{"text": "d"}}, Tools: []any{}, Variables: map[string]any{"enable_thinking": false}}
-	if same := must(tokenizer.ChatText(messages, rich))(t); same != text {
+	empty := prefix.ChatOptions{Documents: []any{}, Tools: []any{}, Variables: map[string]any{"enable_thinking": false}}
+	if same := must(tokenizer.ChatText(messages, empty))(t); same != text {
 		t.Errorf("%q", same)
 	}
 	if _, err := tokenizer.ChatText(nil, prefix.ChatOptions{}); err != nil && !errors.Is(err, prefix.ErrInvalidArgument) {

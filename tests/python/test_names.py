@@ -35,7 +35,7 @@ def plain(name: str) -> str:
 
 class Names(unittest.TestCase):
     def setUp(self) -> None:
-        self.functions, self.instead, self.tasks = tables()
+        self.functions, self.instead, self.tasks, self.chats = tables()
         self.surfaces = {language: binding_surface.surface(language) for language in LANGUAGES}
 
     def test_every_function_of_the_headers_stands_there_once(self) -> None:
@@ -55,6 +55,18 @@ class Names(unittest.TestCase):
             differ = NOWHERE in cells or len({plain(cell.strip("`")) for cell in cells}) > 1
             self.assertEqual(differ, bool(note), f"{row[0]}: {cells} '{note}'")
 
+    def test_every_option_of_a_chat_template_is_in_every_language(self) -> None:
+        takes = re.search(r"const OPTIONS: &\[&str\] = &\[(.*?)\];", (ROOT / "text/src/chat/request.rs").read_text(), re.S)
+        self.assertIsNotNone(takes)
+        self.assertEqual(sorted(row[0].strip("`") for row in self.chats), sorted(re.findall(r'"(\w+)"', takes[1])))
+        described = (ROOT / "include" / "prefix_text.h").read_text()
+        for option, *cells, note in self.chats:
+            self.assertIn(f' *   "{option.strip("`")}": ', described)
+            for language, cell in zip(LANGUAGES[1:], cells, strict=True):
+                self.assertIn(cell.strip("`"), list(self.surfaces[language]), f"{language}, {option}")
+            differ = len({plain(cell.strip("`")) for cell in (option, *cells)}) > 1
+            self.assertEqual(differ, bool(note), f"{option}: {cells} '{note}'")
+
     def test_the_surfaces_are_those_of_sources(self) -> None:
         # A scan that finds nothing would find no difference.
         for language, names in self.surfaces.items():
@@ -63,6 +75,7 @@ class Names(unittest.TestCase):
         self.assertNotIn("Batch.add_to", self.surfaces["Rust"])
         self.assertNotIn("Batch.add", self.surfaces["C++"])
         self.assertNotIn("Engine.loaded", self.surfaces["Go"])
+        self.assertNotIn("Task.bell", self.surfaces["Go"])
         self.assertNotIn("Job._next_event", self.surfaces["Python"])
 
 

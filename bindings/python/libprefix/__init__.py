@@ -13,7 +13,7 @@ from .engine import Engine, plan
 from .errors import (CancelledError, DeadlineError, InvalidArgumentError, MisuseError, ModelError, NotFoundError,
                      OutOfMemoryError, PrefixError, SomeFailed)
 from .job import Event, Job
-from .models import LLM, Classifier, Embedder, Hit, Model, Reranker
+from .models import LLM, ChatWritingOptions, Classifier, Embedder, Hit, Model, Reranker
 from .options import (EmbeddingOptions, EmbedOptions, EngineOptions, GenerateOptions, RankingOptions, RequestOptions,
                       TaskOptions, WritingOptions)
 from .ordering import BatchEstimate, Parts, TableOrder, estimate_batch, order, order_texts, partition
@@ -21,13 +21,13 @@ from .requests import Choices, Continuations, Embedding, Generate, Logits, Logpr
 from .system import (Pool, Source, build_info, devices, estimate, features, forward_log, has_feature, model_info, next_log,
                      option_infos, recipe, recipes, set_log_level, text_version, version)
 from .task import Piece, Task
-from .tokenizer import Detokenizer, Tokenizer
+from .tokenizer import ChatOptions, Detokenizer, Tokenizer
 
 __all__ = ["Cache", "CacheEvent", "Lease", "Engine", "plan", "CancelledError", "DeadlineError", "InvalidArgumentError",
            "MisuseError", "ModelError", "NotFoundError", "OutOfMemoryError", "PrefixError", "SomeFailed", "Event", "Job", "LLM",
-           "Classifier", "Embedder", "Hit", "Model", "Reranker", "EmbeddingOptions", "EmbedOptions", "EngineOptions",
+           "ChatWritingOptions", "Classifier", "Embedder", "Hit", "Model", "Reranker", "EmbeddingOptions", "EmbedOptions", "EngineOptions",
            "GenerateOptions", "RankingOptions", "RequestOptions", "TaskOptions", "WritingOptions", "BatchEstimate", "Parts",
            "TableOrder", "estimate_batch", "order", "order_texts", "partition", "Choices", "Continuations", "Embedding",
            "Generate", "Logits", "Logprobs", "Result", "Warm", "Pool", "Source", "build_info", "devices", "estimate",
            "features", "forward_log", "has_feature", "model_info", "next_log", "option_infos", "recipe", "recipes",
-           "set_log_level", "text_version", "version", "Piece", "Task", "Detokenizer", "Tokenizer"]
+           "set_log_level", "text_version", "version", "Piece", "Task", "ChatOptions", "Detokenizer", "Tokenizer"]

@@ -10,7 +10,6 @@ texts that a deadline cut off, `partial` of the error has what there is.
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, AsyncIterator, Callable, Iterable, Iterator, Sequence
@@ -19,15 +18,15 @@ import numpy
 
 from .engine import Engine
 from .errors import PrefixError
+from .options import WritingOptions
 from .requests import Choices
 from .task import Task, run, run_async, texts_of
-from .tokenizer import Tokenizer
+from .tokenizer import ChatOptions, Tokenizer
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from .options import (EmbedOptions, EngineOptions, RankingOptions, RequestOptions, TaskOptions,
-                          WritingOptions)
+    from .options import EmbedOptions, EngineOptions, RankingOptions, RequestOptions, TaskOptions
 
 
 class Model:
@@ -153,6 +152,10 @@ class Classifier(Model):
         return values[0] if isinstance(texts, str) else values
 
 
+class ChatWritingOptions(WritingOptions, ChatOptions, total=False):
+    """Of a conversation: those of the task, and what its template is told."""
+
+
 class LLM(Model):
     """Writes texts."""
 
@@ -180,9 +183,19 @@ class LLM(Model):
             return []
         return self._texts(await run_async(self._writing("generate", items, options)), isinstance(prompts, str))
 
-    def chat(self, messages: Sequence[dict[str, Any]], **options: Unpack[WritingOptions]) -> str:
-        """The next turn of a conversation."""
-        return self._texts(run(self._writing("chat", [json.dumps(messages)], options)), True)
+    def _conversation(self, messages: Sequence[dict[str, Any]], options: Any) -> Task:
+        own = {name: options.pop(name) for name in ChatOptions.__annotations__ if name in options}
+        task = self.task("chat", **options)
+        task.add_chat(messages, **own)
+        return task
+
+    def chat(self, messages: Sequence[dict[str, Any]], **options: Unpack[ChatWritingOptions]) -> str:
+        """The next turn of a conversation. Options max_tokens, temperature, ...; and tools, documents, variables, ... for its
+        template: variables={"enable_thinking": True}."""
+        return self._texts(run(self._conversation(messages, options)), True)
+
+    async def achat(self, messages: Sequence[dict[str, Any]], **options: Unpack[ChatWritingOptions]) -> str:
+        return self._texts(await run_async(self._conversation(messages, options)), True)
 
     def answer(self, context: str, questions: str | Iterable[str], **options: Unpack[WritingOptions]) -> Any:
         """An answer to each question about one context, which is computed once."""
@@ -203,7 +216,7 @@ class LLM(Model):
             raise result.error
         return result.values
 
-    def stream(self, prompt: str | Sequence[dict[str, Any]], **options: Unpack[WritingOptions]) -> Iterator[str]:
+    def stream(self, prompt: str | Sequence[dict[str, Any]], **options: Unpack[ChatWritingOptions]) -> Iterator[str]:
         """The text that follows a prompt, or the next turn of a conversation, as it is written. Leaving the loop cancels
         what is left."""
         task = self._streaming(prompt, options)
@@ -215,7 +228,8 @@ class LLM(Model):
         finally:
             task.cancel()
 
-    async def astream(self, prompt: str | Sequence[dict[str, Any]], **options: Unpack[WritingOptions]) -> AsyncIterator[str]:
+    async def astream(self, prompt: str | Sequence[dict[str, Any]],
+                      **options: Unpack[ChatWritingOptions]) -> AsyncIterator[str]:
         task = self._streaming(prompt, options)
         try:
             async for piece in task.pieces_async():
@@ -226,7 +240,7 @@ class LLM(Model):
             task.cancel()
 
     def _streaming(self, prompt: str | Sequence[dict[str, Any]], options: Any) -> Task:
-        kind, item = ("generate", prompt) if isinstance(prompt, str) else ("chat", json.dumps(prompt))
-        task = self._writing(kind, [item], {**options, "stream": True})
+        options = {**options, "stream": True}
+        task = self._writing("generate", [prompt], options) if isinstance(prompt, str) else self._conversation(prompt, options)
         task.submit()
         return task

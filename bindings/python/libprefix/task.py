@@ -12,7 +12,7 @@ from ._native import (Handle, Texts, call, core, error_of, ffi, filled, make, nu
 from ._waiting import SLICE_MS, events_async, wait, wait_async
 from .engine import Engine
 from .errors import PrefixError, SomeFailed
-from .tokenizer import Tokenizer
+from .tokenizer import ChatOptions, Tokenizer, chat_settings
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -50,6 +50,12 @@ class Task(Handle):
         a, b = Texts(firsts), Texts(seconds)
         call(text.prefix_task_add_product, self.handle, a.pointers, a.lengths, a.count, b.pointers, b.lengths, b.count, 0,
              ffi.NULL)
+
+    def add_chat(self, messages: Sequence[dict[str, Any]], **options: Unpack[ChatOptions]) -> None:
+        """A conversation, of kind chat, with what its template is told besides. One that the template or the library
+        refuses fails alone."""
+        settings = chat_settings(options)
+        self.add([json.dumps({"messages": messages, **settings} if settings else messages)])
 
     def submit(self) -> None:
         call(text.prefix_task_submit, self.handle)

@@ -2,14 +2,44 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
-from typing import Any, Sequence
+from typing import TYPE_CHECKING, Any, Sequence, TypedDict
 
 import numpy
 
 from ._native import Handle, call, core, ffi, make, numbers_of, text, text_of, tokens_in
 from .cache import array_in
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+class ChatOptions(TypedDict, total=False):
+    """What a chat template is told besides the messages; None counts as absent."""
+    # Whether the model's turn begins at the end; the default is True.
+    add_generation_prompt: bool | None
+    # Whether the last message is left open, for the model to go on with it.
+    continue_final_message: bool | None
+    # Definitions of the tools that the model may call, as JSON schemas.
+    tools: Sequence[Any] | None
+    # What the template takes as documents.
+    documents: Sequence[Any] | None
+    # Further variables of the template, e.g. {"enable_thinking": False}.
+    variables: dict[str, Any] | None
+    # Name of another template than the default.
+    template: str | None
+    # For templates that print the date, a text as 2026-01-31T23:59:59; the default is the clock.
+    now: datetime.datetime | str | None
+
+
+def chat_settings(options: ChatOptions) -> dict[str, Any]:
+    """The options as values of JSON."""
+    settings: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    if isinstance(settings.get("now"), datetime.datetime):
+        settings["now"] = settings["now"].strftime("%Y-%m-%dT%H:%M:%S")
+    return settings
 
 
 class Tokenizer(Handle):
@@ -99,20 +129,19 @@ class Tokenizer(Handle):
         flags = text.PREFIX_DECODE_SKIP_SPECIAL if skip_special else 0
         return text_of(text.prefix_tokenizer_decode, self.handle, data, count, flags)
 
-    def chat(self, messages: Sequence[dict[str, Any]], **options: Any) -> str:
-        """The prompt of a conversation, as its template renders it; options as of prefix_tokenizer_chat_text, for
-        instance tools or add_generation_prompt."""
-        content, settings = json.dumps(messages).encode(), json.dumps(options).encode()
+    def chat(self, messages: Sequence[dict[str, Any]], **options: Unpack[ChatOptions]) -> str:
+        """The prompt of a conversation, as its template renders it. Options tools, add_generation_prompt, variables, ..."""
+        content, settings = json.dumps(messages).encode(), json.dumps(chat_settings(options)).encode()
         return text_of(text.prefix_tokenizer_chat_text, self.handle, content, len(content), settings, len(settings))
 
-    def chat_tokens(self, messages: Sequence[dict[str, Any]], **options: Any) -> list[int]:
+    def chat_tokens(self, messages: Sequence[dict[str, Any]], **options: Unpack[ChatOptions]) -> list[int]:
         """Its tokens."""
         return self.chat_turns(messages, **options)[0]
 
-    def chat_turns(self, messages: Sequence[dict[str, Any]], **options: Any) -> tuple[list[int], list[int]]:
+    def chat_turns(self, messages: Sequence[dict[str, Any]], **options: Unpack[ChatOptions]) -> tuple[list[int], list[int]]:
         """Its tokens, and how many of the first belong to the messages up to each and stay the same when the conversation
         goes on; the last entry is the number of all."""
-        content, settings = json.dumps(messages).encode(), json.dumps(options).encode()
+        content, settings = json.dumps(messages).encode(), json.dumps(chat_settings(options)).encode()
         turns = numpy.zeros(len(messages) + 1, numpy.int64)
 
         def get(handle: Any, out: Any, capacity: int, needed: Any, error: Any) -> int:

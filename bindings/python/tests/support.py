@@ -30,9 +30,14 @@ def byte_tokenizer(size):
     tokenizer = {"version": "1.0", "normalizer": None, "pre_tokenizer": level, "decoder": level, "post_processor": None,
                  "added_tokens": [special(size, "<|start|>"), special(size + 1, "<|end|>")],
                  "model": {"type": "BPE", "vocab": vocabulary, "merges": []}}
+    # Two templates; the first reads all that one can be told.
+    default = ("{% for t in tools or [] %}[{{ t.name }}]{% endfor %}{% for d in documents or [] %}({{ d.text }}){% endfor %}"
+               "{% if dated %}{{ strftime_now('%Y-%m-%d') }} {% endif %}"
+               "{% for m in messages %}<|start|>{{ m.role }}: {{ m.content }}<|end|>{% endfor %}"
+               "{% if add_generation_prompt %}<|start|>assistant: {% if enable_thinking %}<think>{% endif %}{% endif %}")
     config = {"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<|end|>",
-              "chat_template": "{% for m in messages %}<|start|>{{ m.role }}: {{ m.content }}<|end|>{% endfor %}"
-                               "{% if add_generation_prompt %}<|start|>assistant: {% endif %}"}
+              "chat_template": [{"name": "default", "template": default},
+                                {"name": "short", "template": "{{ messages[-1].content }}"}]}
     return tokenizer, config
 
 

@@ -1,6 +1,7 @@
 """Reranker, Embedder, Classifier, LLM: results, order, failures, streams, asyncio."""
 
 import asyncio
+import datetime
 import json
 import tempfile
 import threading
@@ -90,6 +91,49 @@ class Models(WithModel):
         answers = self.llm.answer("a context", ["one?", "two?"], **options)
         self.assertEqual(answers[0], self.llm.answer("a context", "one?", **options))
         self.assertEqual(self.llm.generate([]), [])
+
+    def test_templates_are_told_what_the_options_say(self):
+        """One conversation for each thing that a template can be told, and what the one of the tests makes of it."""
+        messages, turn, next_one = [{"role": "user", "content": "Hi"}], "<|start|>user: Hi<|end|>", "<|start|>assistant: "
+        told = [
+            ({}, turn + next_one),
+            ({"add_generation_prompt": False}, turn),
+            ({"continue_final_message": True}, "<|start|>user: Hi"),
+            ({"tools": [{"name": "go"}, {"name": "stop"}]}, "[go][stop]" + turn + next_one),
+            ({"documents": [{"text": "d"}]}, "(d)" + turn + next_one),
+            ({"variables": {"enable_thinking": True}}, turn + next_one + "<think>"),
+            ({"variables": {"dated": True}, "now": datetime.datetime(2026, 1, 31, 23, 59, 59)}, "2026-01-31 " + turn + next_one),
+            ({"variables": {"dated": True}, "now": "2026-02-01T00:00:00"}, "2026-02-01 " + turn + next_one),
+            ({"template": "short"}, "Hi"),
+            (dict.fromkeys(libprefix.ChatOptions.__annotations__), turn + next_one),
+        ]
+        self.assertEqual({name for options, _ in told for name in options}, set(libprefix.ChatOptions.__annotations__))
+        writing = {"max_tokens": 8, "ignore_eos": True}
+        task = self.llm.task("chat", **writing)
+        for item, (options, prompt) in enumerate(told):
+            self.assertEqual(self.llm.tokenizer.chat(messages, **options), prompt)
+            task.add_chat(messages, **options)
+            self.assertEqual(self.llm.tokenizer.decode(task.tokens(item), skip_special=False), prompt)
+        task.submit()
+        task.wait()
+        answers = [self.llm.chat(messages, **options, **writing) for options, _ in told]
+        self.assertEqual(answers, [task.text(item) for item in range(len(told))])
+        self.assertNotEqual(answers[0], answers[5], "what thinks says something else")
+        thinking = {**told[5][0], **writing}
+        self.assertEqual("".join(self.llm.stream(messages, **thinking)).strip(), answers[5])
+        self.assertEqual(asyncio.run(self.llm.achat(messages, **thinking)), answers[5])
+
+    def test_a_template_option_that_is_wrong_is_named(self):
+        messages = [{"role": "user", "content": "Hi"}]
+        for options, named in [({"template": "none"}, '"none"'), ({"tools": ["go"]}, r"tools\[0\]"),
+                               ({"documents": {}}, "documents"), ({"variables": {"tools": []}}, "not one of variables"),
+                               ({"add_prompt": False}, "add_prompt"), ({"now": "yesterday"}, "yesterday"),
+                               ({"add_generation_prompt": 1}, "add_generation_prompt")]:
+            for call in (self.llm.chat, self.llm.tokenizer.chat):
+                with self.assertRaisesRegex(libprefix.PrefixError, named):
+                    call(messages, **options)
+        with self.assertRaisesRegex(libprefix.InvalidArgumentError, "tools"):
+            next(self.llm.stream("a prompt has no tools", tools=[]))
 
     def test_score(self):
         scores = self.llm.score("one", [" two", " three", " two"])

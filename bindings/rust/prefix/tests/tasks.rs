@@ -491,11 +491,82 @@ fn one_call_answers_generates_and_chats() {
     for text in answers.iter().chain(&texts).chain(&messages) {
         assert!(text.as_ref().unwrap().len() <= 5 * 12, "{text:?}");
     }
-    let odd = [Chat::new()
-        .user("Hi")
-        .options_json(r#"{"add_generation_prompt": false}"#)];
-    let error = prefix::chat(&engine, &tokenizer, &odd, short).unwrap_err();
-    assert_eq!(error.status(), Status::InvalidArgument);
+}
+
+/// One conversation for each thing that a template can be told, and what the one of the tests makes of it.
+#[test]
+fn templates_are_told_what_a_chat_says() {
+    let open = open();
+    let (engine, tokenizer) = &open;
+    let chat = || Chat::new().user("Hi");
+    let (turn, next) = ("<|start|>user: Hi<|end|>", "<|start|>assistant: ");
+    let tools = r#"[{"name": "go"}, {"name": "stop"}]"#;
+    let dated = chat().variable("dated", true).now("2026-01-31T23:59:59");
+    let told = [
+        (chat(), format!("{turn}{next}")),
+        (chat().add_generation_prompt(false), turn.to_string()),
+        (
+            chat().continue_final_message(true),
+            "<|start|>user: Hi".to_string(),
+        ),
+        (
+            chat().continue_final_message(false),
+            format!("{turn}{next}"),
+        ),
+        (chat().tools_json(tools), format!("[go][stop]{turn}{next}")),
+        (
+            chat().documents_json(r#"[{"text": "d"}]"#),
+            format!("(d){turn}{next}"),
+        ),
+        (
+            chat().variable("enable_thinking", true),
+            format!("{turn}{next}<think>"),
+        ),
+        (dated, format!("2026-01-31 {turn}{next}")),
+        (chat().template("short"), "Hi".to_string()),
+    ];
+    let short = options().set("max_tokens", 8).unwrap();
+    let short = short.set("ignore_eos", true).unwrap();
+    let mut builder = builder(&open, TaskKind::Chat, Some(&short));
+    for (item, (chat, text)) in told.iter().enumerate() {
+        assert_eq!(tokenizer.chat_text(chat).unwrap(), *text);
+        assert_eq!(builder.add_chat(chat).unwrap(), item);
+        let tokens = builder.tokens(item).unwrap();
+        assert_eq!(tokenizer.decode(&tokens, false).unwrap(), *text);
+    }
+    let task = builder.submit().unwrap();
+    task.wait().unwrap();
+    let chats = told.map(|(chat, _)| chat);
+    let answers = prefix::chat(engine, tokenizer, &chats, Some(&short)).unwrap();
+    for (item, answer) in answers.iter().enumerate() {
+        assert_eq!(*answer.as_ref().unwrap(), task.text(item).unwrap());
+    }
+    assert_ne!(answers[0], answers[6], "what thinks says something else");
+}
+
+#[test]
+fn a_template_option_that_is_wrong_is_named() {
+    let (engine, tokenizer) = open();
+    let chat = || Chat::new().user("Hi");
+    let wrong = [
+        (chat().option_json("add_prompt", "true"), "\"add_prompt\""),
+        (chat().template("none"), "\"none\""),
+        (chat().tools_json(r#"["go"]"#), "tools[0]"),
+        (chat().documents_json("{}"), "documents"),
+        (chat().variable_json("tools", "[]"), "not one of variables"),
+        (chat().now("yesterday"), "yesterday"),
+        (chat().variable("x", f64::NAN), "JSON"),
+    ];
+    let mut chats: Vec<Chat> = wrong.iter().map(|(chat, _)| chat.clone()).collect();
+    chats.push(chat());
+    let answers = prefix::chat(&engine, &tokenizer, &chats, None).unwrap();
+    for ((chat, named), answer) in wrong.iter().zip(&answers) {
+        let error = answer.as_ref().unwrap_err();
+        assert!(error.message().contains(named), "{error}");
+        let same = tokenizer.chat_text(chat).unwrap_err();
+        assert!(same.message().contains(named), "{same}");
+    }
+    assert!(answers[wrong.len()].is_ok(), "the others are as ever");
 }
 
 #[test]

@@ -139,15 +139,17 @@ fn a_chat_becomes_a_prompt_with_turns() {
         "<|start|>system: Be \"brief\".<|end|><|start|>user: Hi\n<|end|>"
     );
 
-    let open = chat
-        .clone()
-        .options_json(r#"{"add_generation_prompt": false}"#);
+    let open = chat.clone().add_generation_prompt(false);
     assert!(tokenizer.chat_text(&open).unwrap().ends_with("Go<|end|>"));
-    let odd = chat.options_json(r#"{"add_prompt": false}"#);
+    let tokens = tokenizer.chat_tokens(&open).unwrap();
     assert_eq!(
-        tokenizer.chat_text(&odd).unwrap_err().status(),
-        Status::UnknownOption
+        tokenizer.decode(&tokens, false).unwrap(),
+        tokenizer.chat_text(&open).unwrap()
     );
+    let odd = chat.option_json("add_prompt", "false");
+    let error = tokenizer.chat_text(&odd).unwrap_err();
+    assert_eq!(error.status(), Status::UnknownOption);
+    assert!(error.message().contains("\"add_prompt\""), "{error}");
     let broken = Chat::new().message_json("{");
     assert_eq!(
         tokenizer.chat_text(&broken).unwrap_err().status(),

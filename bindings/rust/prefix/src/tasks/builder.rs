@@ -8,7 +8,7 @@ use super::Task;
 use crate::error::{call, Result};
 use crate::options::raw_or_null;
 use crate::raw::{read_array, Handle, TextRefs};
-use crate::{Engine, Options, Token, Tokenizer};
+use crate::{Chat, Engine, Options, Token, Tokenizer};
 
 /// What a task makes of its items.
 #[non_exhaustive]
@@ -24,7 +24,7 @@ pub enum TaskKind {
     Answer,
     /// An item is a prompt; it gets the text that follows.
     Generate,
-    /// An item is a conversation ([`Chat::messages_json`](crate::Chat::messages_json)); it gets the next message.
+    /// An item is a conversation ([`Chat::json`]); it gets the next message.
     Chat,
 }
 
@@ -144,6 +144,12 @@ impl TaskBuilder {
             )
         })?;
         Ok(first..self.len()?)
+    }
+
+    /// Adds a conversation to a task of [`TaskKind::Chat`], with its options of the template. Returns its number. One that
+    /// the template or the library refuses fails alone.
+    pub fn add_chat(&mut self, chat: &Chat) -> Result<usize> {
+        Ok(self.add(&[chat.json()])?.start)
     }
 
     /// The same as [`Task::tokens`].

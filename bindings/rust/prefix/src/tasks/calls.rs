@@ -2,7 +2,7 @@
 //! has succeeded.
 
 use super::{Ranked, Task, TaskBuilder, TaskKind};
-use crate::error::{Error, Result, Status};
+use crate::error::{Error, Result};
 use crate::{Chat, Engine, Options, Tokenizer};
 
 /// Documents in the order of their scores.
@@ -102,21 +102,24 @@ pub fn generate(
 
 /// The next message of each conversation, or why there is none; `Err` when there is none at all.
 ///
-/// Options of the template ([`Chat::options_json`]) are [`Status::InvalidArgument`]: the recipe has them.
+/// What the template is told besides messages is said by each [`Chat`]; `options` are those of the task.
+///
+/// ```no_run
+/// # fn main() -> prefix::Result<()> {
+/// # let (engine, tokenizer) = (prefix::Engine::open("")?, prefix::Tokenizer::open("")?);
+/// let chat = prefix::Chat::new().user("What is a prefix tree?").variable("enable_thinking", true);
+/// println!("{}", prefix::chat(&engine, &tokenizer, &[chat], None)?.remove(0)?);
+/// # Ok(()) }
+/// ```
 pub fn chat(
     engine: &Engine,
     tokenizer: &Tokenizer,
     chats: &[Chat],
     options: Option<&Options>,
 ) -> Result<Vec<Result<String>>> {
-    if let Some(index) = chats.iter().position(|chat| chat.options().is_some()) {
-        let message =
-            format!("chat {index} has options of the template; those of a task are in its recipe");
-        return Err(Error::new(Status::InvalidArgument, "chat", message));
-    }
-    let messages: Vec<String> = chats.iter().map(Chat::messages_json).collect();
+    let items: Vec<String> = chats.iter().map(Chat::json).collect();
     let builder = Task::builder(engine, tokenizer, TaskKind::Chat, options)?;
-    Ok(texts(&run(builder, |builder| builder.add(&messages))?))
+    Ok(texts(&run(builder, |builder| builder.add(&items))?))
 }
 
 /// A task that is done, and of which something has succeeded.

@@ -244,14 +244,14 @@ impl Tokenizer {
     /// The prompt of a conversation, as the template of the model writes it.
     pub fn chat_text(&self, chat: &Chat) -> Result<String> {
         let messages = chat.messages_json();
-        let (options, options_len) = text_or_null(chat.options());
+        let options = chat.options_json();
         read_text(2 * messages.len() + 256, |buf, cap, needed, err| unsafe {
             sys::prefix_tokenizer_chat_text(
                 self.raw(),
                 messages.as_ptr().cast(),
                 messages.len(),
-                options,
-                options_len,
+                options.as_ptr().cast(),
+                options.len(),
                 buf,
                 cap,
                 needed,
@@ -277,7 +277,7 @@ impl Tokenizer {
 
     fn chat_tokens_into(&self, chat: &Chat, segments: &mut [i64]) -> Result<Vec<Token>> {
         let messages = chat.messages_json();
-        let (options, options_len) = text_or_null(chat.options());
+        let options = chat.options_json();
         let ends = if segments.is_empty() {
             std::ptr::null_mut()
         } else {
@@ -288,8 +288,8 @@ impl Tokenizer {
                 self.raw(),
                 messages.as_ptr().cast(),
                 messages.len(),
-                options,
-                options_len,
+                options.as_ptr().cast(),
+                options.len(),
                 out,
                 capacity,
                 needed,

@@ -101,12 +101,19 @@ pub fn byte_tokenizer(bytes: u32) -> (String, String) {
         special(bytes + 1, "<|end|>"),
         vocabulary.join(", ")
     );
-    let template =
-        "{% for m in messages %}<|start|>{{ m.role }}: {{ m.content }}<|end|>{% endfor %}\
-                    {% if add_generation_prompt %}<|start|>assistant: {% endif %}";
+    // Two templates; the first reads all that one can be told.
+    let full = [
+        "{% for t in tools or [] %}[{{ t.name }}]{% endfor %}{% for d in documents or [] %}({{ d.text }}){% endfor %}",
+        "{% if dated %}{{ strftime_now('%Y-%m-%d') }} {% endif %}",
+        "{% for m in messages %}<|start|>{{ m.role }}: {{ m.content }}<|end|>{% endfor %}",
+        "{% if add_generation_prompt %}<|start|>assistant: {% if enable_thinking %}<think>{% endif %}{% endif %}",
+    ]
+    .concat();
+    let short = "{{ messages[-1].content }}";
     let config = format!(
         r#"{{"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<|end|>",
-            "chat_template": "{template}"}}"#
+            "chat_template": [{{"name": "default", "template": "{full}"}},
+                              {{"name": "short", "template": "{short}"}}]}}"#
     );
     (tokenizer, config)
 }

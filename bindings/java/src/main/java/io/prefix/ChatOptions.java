@@ -92,4 +92,16 @@ public final class ChatOptions {
     String json() {
         return Json.of(fields);
     }
+
+    /** A conversation as an item of a task: its messages, with these options where there are any. */
+    String item(List<Message> messages) {
+        List<Map<String, Object>> turns = messages.stream().map(Message::fields).toList();
+        if (fields.isEmpty()) {
+            return Json.of(turns);
+        }
+        Map<String, Object> item = new LinkedHashMap<>();
+        item.put("messages", turns);
+        item.putAll(fields);
+        return Json.of(item);
+    }
 }

@@ -129,7 +129,19 @@ public final class Task extends Owned {
      * @return the number of the item
      */
     public int addChat(List<Message> messages) {
-        return add(Json.of(messages.stream().map(Message::fields).toList()));
+        return addChat(messages, new ChatOptions());
+    }
+
+    /**
+     * Adds a conversation to a task of kind chat, with what the model's template is told besides. One that the template
+     * or the library refuses fails alone, later.
+     *
+     * @param messages so far
+     * @param options see {@link ChatOptions}
+     * @return the number of the item
+     */
+    public int addChat(List<Message> messages, ChatOptions options) {
+        return add(options.item(messages));
     }
 
     /** Starts the task, once; nothing can be added after it. Prompts of its beginning are encoded before it returns. */

@@ -124,8 +124,25 @@ public final class Tasks {
      */
     public static String chat(Engine engine, Tokenizer tokenizer, List<Message> messages, Options options)
             throws InterruptedException {
+        return chat(engine, tokenizer, messages, new ChatOptions(), options);
+    }
+
+    /**
+     * Gives the next message of a conversation, whose template is told something besides the messages.
+     *
+     * @param engine runs the model
+     * @param tokenizer of the model
+     * @param messages so far
+     * @param chat what its template is told, see {@link ChatOptions}
+     * @param options see {@link Task#create}; may be null
+     * @return its text
+     * @throws InterruptedException when this thread is interrupted
+     */
+    public static String chat(
+            Engine engine, Tokenizer tokenizer, List<Message> messages, ChatOptions chat, Options options)
+            throws InterruptedException {
         try (Task task = Task.create(engine, tokenizer, "chat", options)) {
-            task.addChat(messages);
+            task.addChat(messages, chat);
             return run(task, done -> done.text(0)).results();
         }
     }

@@ -64,12 +64,20 @@ final class Support {
         tokenizer.put("decoder", level);
         tokenizer.put("post_processor", null);
         tokenizer.put("model", Map.of("type", "BPE", "vocab", vocabulary, "merges", List.of()));
+        // Two templates; the first reads all that one can be told.
+        String full = "{% for t in tools or [] %}[{{ t.name }}]{% endfor %}{% for d in documents or [] %}({{ d.text }}){% endfor %}"
+                + "{% if dated %}{{ strftime_now('%Y-%m-%d') }} {% endif %}"
+                + "{% for m in messages %}<|start|>{{ m.role }}: {{ m.content }}<|end|>{% endfor %}"
+                + "{% if add_generation_prompt %}<|start|>assistant: {% if enable_thinking %}<think>{% endif %}{% endif %}";
         Map<String, ?> config = Map.of(
-                "tokenizer_class", "PreTrainedTokenizerFast",
-                "eos_token", "<|end|>",
+                "tokenizer_class",
+                "PreTrainedTokenizerFast",
+                "eos_token",
+                "<|end|>",
                 "chat_template",
-                        "{% for m in messages %}<|start|>{{ m.role }}: {{ m.content }}<|end|>{% endfor %}"
-                                + "{% if add_generation_prompt %}<|start|>assistant: {% endif %}");
+                List.of(
+                        Map.of("name", "default", "template", full),
+                        Map.of("name", "short", "template", "{{ messages[-1].content }}")));
         return new String[] {Json.of(tokenizer), Json.of(config)};
     }
 

@@ -10,9 +10,12 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.nio.file.Path;
 import java.time.Duration;
+import java.time.LocalDateTime;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
@@ -108,6 +111,63 @@ class TasksTest {
         assertFalse(Tasks.generate(engine, tokenizer, DOCUMENTS, few).results().get(2).isEmpty());
         assertFalse(Tasks.chat(engine, tokenizer, List.of(Message.user("Hello")), few).isEmpty());
         assertEquals(0, Tasks.embed(engine, tokenizer, List.of(), null).results().rows());
+    }
+
+    /** One conversation for each thing that a template can be told, and what the one of the tests makes of it. */
+    @Test
+    void templatesAreToldWhatTheOptionsSay() throws Exception {
+        String turn = "<|start|>user: Hi<|end|>";
+        String next = "<|start|>assistant: ";
+        Map<ChatOptions, String> told = new LinkedHashMap<>();
+        told.put(new ChatOptions(), turn + next);
+        told.put(new ChatOptions().addGenerationPrompt(false), turn);
+        told.put(new ChatOptions().continueFinalMessage(), "<|start|>user: Hi");
+        told.put(
+                new ChatOptions().tools(List.of(Map.of("name", "go"), Map.of("name", "stop"))),
+                "[go][stop]" + turn + next);
+        told.put(new ChatOptions().documents(List.of(Map.of("text", "d"))), "(d)" + turn + next);
+        told.put(new ChatOptions().variables(Map.of("enable_thinking", true)), turn + next + "<think>");
+        told.put(
+                new ChatOptions().variables(Map.of("dated", true)).now(LocalDateTime.of(2026, 1, 31, 23, 59, 59)),
+                "2026-01-31 " + turn + next);
+        told.put(new ChatOptions().template("short"), "Hi");
+        List<Message> messages = List.of(Message.user("Hi"));
+        Options few = Options.of("max_tokens", 8).set("ignore_eos", true);
+        try (Task task = Task.create(engine, tokenizer, "chat", few)) {
+            for (Map.Entry<ChatOptions, String> one : told.entrySet()) {
+                assertEquals(one.getValue(), tokenizer.chatText(messages, one.getKey()));
+                int item = task.addChat(messages, one.getKey());
+                assertEquals(one.getValue(), tokenizer.decode(task.tokens(item)));
+            }
+            task.run();
+            List<String> answers = new ArrayList<>();
+            for (ChatOptions options : told.keySet()) {
+                answers.add(Tasks.chat(engine, tokenizer, messages, options, few));
+                assertEquals(task.text(answers.size() - 1), answers.get(answers.size() - 1));
+            }
+            assertEquals(8, answers.size());
+            assertNotEquals(answers.get(0), answers.get(5), "what thinks says something else");
+        }
+    }
+
+    @Test
+    void aTemplateOptionThatIsWrongIsNamed() {
+        Map<String, ChatOptions> wrong = Map.of(
+                "\"none\"", new ChatOptions().template("none"),
+                "tools[0]", new ChatOptions().tools(List.of("go")),
+                "documents[0]", new ChatOptions().documents(List.of(1)),
+                "not one of variables", new ChatOptions().variables(Map.of("tools", 1)),
+                "continue_final_message", new ChatOptions().continueFinalMessage().addGenerationPrompt(true),
+                "java.lang.Object", new ChatOptions().variables(Map.of("x", new Object())));
+        List<Message> messages = List.of(Message.user("Hi"));
+        wrong.forEach((named, options) -> {
+            for (Executable call : List.<Executable>of(
+                    () -> tokenizer.chatText(messages, options),
+                    () -> Tasks.chat(engine, tokenizer, messages, options, null))) {
+                String message = assertThrows(RuntimeException.class, call).getMessage();
+                assertTrue(message.contains(named), message);
+            }
+        });
     }
 
     @Test

@@ -105,7 +105,7 @@ class TextTest {
                         messages,
                         new ChatOptions()
                                 .tools(List.of())
-                                .documents(List.of(Map.of("text", "d")))
+                                .documents(List.of())
                                 .variables(Map.of("enable_thinking", false))));
         Tokenizer.Conversation turns = tokenizer.chatTurns(messages, new ChatOptions());
         assertArrayEquals(tokenizer.chatTokens(messages), turns.tokens());
