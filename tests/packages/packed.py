@@ -37,6 +37,13 @@ def expected_ranking():
         return json.loads(run(BUILD / "bin/samples/rerank", MODEL, QUERY, documents.name, "--json"))["ranking"]
 
 
+def folders_named(files):
+    """(path, folder) of the files that name a folder of this machine: of the sources, of the user, of cargo."""
+    cargo = Path(os.environ.get("CARGO_HOME", Path.home() / ".cargo"))
+    folders = [bytes(folder) + b"/" for folder in (ROOT, Path.home(), cargo) if folder != Path("/")]
+    return [(path, folder) for path in files if path.is_file() for folder in folders if folder in path.read_bytes()]
+
+
 def needs(test, *programs):
     """Skips a test where a program is missing, and says which."""
     for program in programs:

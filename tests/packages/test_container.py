@@ -13,7 +13,7 @@ import unittest
 import urllib.request
 from pathlib import Path
 
-from packed import DOCUMENTS, MODEL, QUERY, ROOT, expected_ranking, needs, place, run
+from packed import DOCUMENTS, MODEL, QUERY, ROOT, expected_ranking, folders_named, needs, place, run
 
 CONTAINERFILE = ROOT / "samples/server/Containerfile"
 
@@ -90,6 +90,7 @@ class Container(unittest.TestCase):
                 case _:
                     self.fail(f"{instruction} is not known to this test")
         self.assertIn("usage: prefix-server", run(*self.inside(entry + rest, self.user)))
+        self.assertEqual(folders_named([self.root / "usr/bin/prefix-server"]), [])
         self.assertFalse((self.root / "tmp/packages").exists())
         self.assertEqual(list((self.root / "var/lib/apt/lists").glob("*Packages*")), [])
         model = place(MODEL, self.root).name

@@ -7,7 +7,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from packed import BUILD, DOCUMENTS, MODEL, QUERY, ROOT, expected_ranking, needs, run
+from packed import BUILD, DOCUMENTS, MODEL, QUERY, ROOT, expected_ranking, folders_named, needs, run
 
 MANIFEST = """[package]
 name = "stranger"
@@ -61,6 +61,7 @@ class Crates(unittest.TestCase):
             self.assertIn(f"{crate.stem}/LICENSE", names)
             (program / "unpacked" / crate.stem / ".cargo-checksum.json").write_text('{"files":{}}')
         shutil.rmtree(folder / "out")
+        self.assertEqual(folders_named((program / "unpacked").rglob("*")), [])
         # No pkg-config: an installed library would do, too.
         run("cargo", "build", "--quiet", "--offline", cwd=program, environment={"PKG_CONFIG": "/nowhere/pkg-config"})
         lines = run(program / "target/debug/stranger", MODEL, QUERY, *DOCUMENTS, cwd="/").splitlines()

@@ -9,7 +9,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from packed import BUILD, DOCUMENTS, MODEL, QUERY, ROOT, expected_ranking, needs, place, run
+from packed import BUILD, DOCUMENTS, MODEL, QUERY, ROOT, expected_ranking, folders_named, needs, place, run
 
 PACKAGES = ("libprefix1", "libprefix-dev", "prefix-tools")
 
@@ -88,6 +88,9 @@ class Deb(unittest.TestCase):
         self.assertEqual("libhiredis" in needed, any(entry["name"] == "hiredis" for entry in packages.values()))
         again = run(ROOT / "tools/sbom")
         self.assertEqual(again, (self.root / "usr/share/doc/libprefix1/libprefix.spdx.json").read_text())
+
+    def test_no_file_names_a_folder_of_this_machine(self):
+        self.assertEqual(folders_named((self.root / "usr").rglob("*")), [])
 
     def test_every_file_is_in_one_package(self):
         files = [[name for name, mode in self.contents(package).items() if not mode.startswith("d")] for package in PACKAGES]

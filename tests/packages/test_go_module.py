@@ -7,7 +7,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from packed import BUILD, DOCUMENTS, MODEL, QUERY, ROOT, expected_ranking, needs, run
+from packed import BUILD, DOCUMENTS, MODEL, QUERY, ROOT, expected_ranking, folders_named, needs, run
 
 PROGRAM = """package main
 
@@ -59,6 +59,7 @@ class GoModule(unittest.TestCase):
         run(go, "mod", "init", "example.com/stranger", cwd=program, environment=environment)
         run(go, "get", "prefix.io/prefix@latest", cwd=program, environment=environment)
         shutil.rmtree(folder / "proxy")
+        self.assertEqual(folders_named((folder / "cache").rglob("*")), [])
         run(go, "build", "-o", folder / "rank", ".", cwd=program, environment=environment)
         lines = run(folder / "rank", MODEL, QUERY, *DOCUMENTS, cwd="/").splitlines()
         self.assertEqual([line.split()[0] for line in lines], [str(entry["index"]) for entry in expected_ranking()])

@@ -7,7 +7,7 @@ import unittest
 import zipfile
 from pathlib import Path
 
-from packed import BUILD, DOCUMENTS, MODEL, QUERY, ROOT, expected_ranking, needs, run
+from packed import BUILD, DOCUMENTS, MODEL, QUERY, ROOT, expected_ranking, folders_named, needs, run
 
 PARTS = ("", "-sources", "-javadoc", "-linux-x86_64")
 PROGRAM = """import io.prefix.*;
@@ -48,7 +48,10 @@ class Maven(unittest.TestCase):
         contents = {}
         for part, jar in zip(PARTS, jars):
             shutil.copy(jar, folder)
-            contents[part] = zipfile.ZipFile(jar).namelist()
+            with zipfile.ZipFile(jar) as archive:
+                contents[part] = archive.namelist()
+                archive.extractall(folder / "inside" / (part or "classes"))
+        self.assertEqual(folders_named((folder / "inside").rglob("*")), [])
         self.assertIn("io/prefix/Engine.class", contents[""])
         self.assertEqual([name for name in contents[""] if name.endswith((".so", ".so.1"))], [])
         self.assertIn("io/prefix/Engine.java", contents["-sources"])
