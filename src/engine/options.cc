@@ -221,10 +221,18 @@ const OptionInfo& find(std::string_view key) {
   fail(Code::kInvalidArgument, "option ", o.key, " = ", quote(value), ": ", why);
 }
 
+// Whole numbers to the digit: 1.67772e+07 is not the limit.
+std::string limit_text(const OptionInfo& o, double limit) {
+  return o.type == T::kFloat ? cat(limit) : std::to_string(static_cast<int64_t>(limit));
+}
+
+[[noreturn]] void refuse_range(const OptionInfo& o, std::string_view text) {
+  fail(Code::kOutOfRange, "option ", o.key, " = ", quote(text), " is outside [",
+       limit_text(o, o.minimum), ", ", limit_text(o, o.maximum), "]");
+}
+
 void check_range(const OptionInfo& o, double value, std::string_view text) {
-  if (!(value >= o.minimum && value <= o.maximum))
-    fail(Code::kOutOfRange, "option ", o.key, " = ", quote(text), " is outside [", o.minimum, ", ",
-         o.maximum, "]");
+  if (!(value >= o.minimum && value <= o.maximum)) refuse_range(o, text);
 }
 
 int64_t parse_int(const OptionInfo& o, std::string_view text) {
@@ -250,7 +258,7 @@ int64_t parse_int(const OptionInfo& o, std::string_view text) {
         refuse(o, text, "not a whole number");
     }
   } else if (error == std::errc::result_out_of_range) {
-    check_range(o, text.starts_with('-') ? -1e300 : 1e300, text);
+    refuse_range(o, text);
   } else if (error != std::errc() || stop != end) {
     refuse(o, text, "not a whole number");
   }
@@ -261,8 +269,11 @@ int64_t parse_int(const OptionInfo& o, std::string_view text) {
 double parse_float(const OptionInfo& o, std::string_view text) {
   double value = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || stop != text.data() + text.size() || std::isnan(value))
+  if (error == std::errc::invalid_argument || stop != text.data() + text.size() ||
+      std::isnan(value))
     refuse(o, text, "not a number");
+  // 1e400, and 1e-400, which is not 0 either.
+  if (error == std::errc::result_out_of_range) refuse_range(o, text);
   check_range(o, value, text);
   return value;
 }

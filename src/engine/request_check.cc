@@ -1,6 +1,7 @@
 #include "engine/request_check.h"
 
 #include <cmath>
+#include <ostream>
 #include <span>
 
 #include "base/page.h"
@@ -10,19 +11,30 @@
 namespace prefix {
 namespace {
 
-void check_ids(std::span<const int32_t> ids, int32_t vocab, const char* what) {
+// what: a name, or one that is made only where it is needed.
+template <typename Name>
+void check_ids(std::span<const int32_t> ids, int32_t vocab, const Name& what) {
   for (size_t i = 0; i < ids.size(); ++i)
     if (ids[i] < 0 || ids[i] >= vocab)
       fail(Code::kOutOfRange, what, "[", i, "] is ", ids[i], ", outside the vocabulary of ", vocab,
            " tokens");
 }
 
+// One of several choices, as messages name it.
+struct ChoiceName {
+  size_t index;
+  friend std::ostream& operator<<(std::ostream& out, const ChoiceName& name) {
+    return out << "choices[" << name.index << "]";
+  }
+};
+
+template <typename... What>
 void check_length(size_t tokens, int32_t max_positions, const ModelConfig& config,
-                  const char* what) {
+                  const What&... what) {
   if (tokens <= static_cast<size_t>(max_positions)) return;
   const bool dynamic =
       config.rope.type == RopeType::kDynamic && max_positions == config.max_positions;
-  fail(Code::kPromptTooLong, what, " has ", tokens, " tokens; the context holds ", max_positions,
+  fail(Code::kPromptTooLong, what..., " has ", tokens, " tokens; the context holds ", max_positions,
        dynamic ? ", beyond which rope type \"dynamic\" rotates each length in its own way"
        : config.bidirectional
            ? ", of which a step takes all at once (option rows), because attention is bidirectional"
@@ -118,10 +130,12 @@ void check_request(const RequestSpec& spec, const ModelConfig& config, const Req
       break;
     case Task::kChoices:
       if (spec.choices.empty()) fail(Code::kInvalidArgument, "the request has no choices");
-      for (const std::vector<int32_t>& choice : spec.choices) {
-        if (choice.empty()) fail(Code::kInvalidArgument, "a choice has no tokens");
-        check_length(n + choice.size(), max_positions, config, "the prompt with a choice");
-        check_ids(choice, config.vocab_size, "choice");
+      for (size_t i = 0; i < spec.choices.size(); ++i) {
+        const std::vector<int32_t>& choice = spec.choices[i];
+        const ChoiceName name{i};
+        if (choice.empty()) fail(Code::kInvalidArgument, name, " has no tokens");
+        check_length(n + choice.size(), max_positions, config, "the prompt with ", name);
+        check_ids(choice, config.vocab_size, name);
       }
       break;
     case Task::kEmbed:

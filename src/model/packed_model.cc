@@ -172,8 +172,10 @@ void PackedModel::check(const ops::NumericTypes& types) const {
          "only");
   for (size_t kind = 0; kind < std::size(ops::kMatrixKindNames); ++kind)
     if ((other >> kind & 1) != 0)
-      fail(Code::kInvalidArgument, file_, " has the matrices ", ops::kMatrixKindNames[kind],
-           " in whole numbers (prefix pack): compute_keep cannot keep them as dtype says");
+      fail(
+          Code::kInvalidArgument, file_, " has the matrices ", ops::kMatrixKindNames[kind],
+          " in whole numbers (prefix pack): option compute_keep must leave them out, it cannot keep "
+          "them as dtype says");
 }
 
 ops::PackedWeights PackedModel::load(const std::string& name, const ops::PackedWeights& shape,

@@ -141,6 +141,31 @@ TEST(Limits, DeadlinesEndOnlyTheirRequest) {
   expect_works(engine);
 }
 
+// Of several choices, too, the message says which one and which of its tokens.
+TEST(Limits, AChoiceThatIsWrongIsNamed) {
+  const Engine engine = make_engine({});
+  const prefix_token prompt[] = {1, 2};
+  const auto message = [&](const Tokens& choices, const std::vector<int64_t>& offsets,
+                           prefix_status wanted) {
+    const Batch batch = make_batch(engine);
+    expect(PREFIX_OK, [&](prefix_error* e) {
+      return prefix_batch_add_choices(batch, prompt, 2, choices.data(), choices.size(),
+                                      offsets.data(), offsets.size(), nullptr, 0, nullptr, e);
+    });
+    const Job job = run(engine, batch);
+    EXPECT_EQ(info_of(job, 0).status, wanted);
+    return message_of(job, 0);
+  };
+  EXPECT_NE(message({3, 4, 1 << 20}, {0, 1, 3}, PREFIX_ERR_OUT_OF_RANGE)
+                .find("choices[1][1] is 1048576, outside the vocabulary of "),
+            std::string::npos);
+  EXPECT_EQ(message({3}, {0, 1, 1}, PREFIX_ERR_INVALID_ARGUMENT), "choices[1] has no tokens");
+  Tokens choices(10'000, 3);
+  EXPECT_NE(message(choices, {0, 1, 10'000}, PREFIX_ERR_PROMPT_TOO_LONG)
+                .find("the prompt with choices[1] has 10001 tokens; the context holds "),
+            std::string::npos);
+}
+
 // What was computed of it before is nothing that a caller can use.
 TEST(Limits, ARequestThatIsLateHasNoValues) {
   const Engine engine = make_engine({{"rows", "1"}});

@@ -86,7 +86,8 @@ TEST(Options, KeepTheirRanges) {
           return prefix_options_set_int(options, o.key, PREFIX_NUL, outside, e);
         });
       }
-      set(options, o.key, "99999999999999999999999999", PREFIX_ERR_OUT_OF_RANGE, {o.key});
+      const std::string limits = "[" + std::to_string(least) + ", " + std::to_string(most) + "]";
+      set(options, o.key, "99999999999999999999999999", PREFIX_ERR_OUT_OF_RANGE, {o.key, limits});
       set(options, o.key, "8888888888888888888G", PREFIX_ERR_OUT_OF_RANGE, {o.key});
       for (const char* wrong : {"", "x", "1.5", "1e3", " 1", "1 ", "1KB", "0x10", "--1", "1T", "K"})
         set(options, o.key, wrong, PREFIX_ERR_INVALID_ARGUMENT, {o.key});
@@ -105,7 +106,9 @@ TEST(Options, KeepTheirRanges) {
       expect(PREFIX_ERR_INVALID_ARGUMENT, [&](prefix_error* e) {
         return prefix_options_set_double(options, o.key, PREFIX_NUL, std::nan(""), e);
       });
-      for (const char* wrong : {"", "x", "1,5", " 1", "0.5x", "nan"})
+      for (const char* beyond : {"1e400", "-1e400", "1e-400"})  // a double has none of them
+        set(options, o.key, beyond, PREFIX_ERR_OUT_OF_RANGE, {o.key, beyond, "["});
+      for (const char* wrong : {"", "x", "1,5", " 1", "0.5x", "nan", "1e400x"})
         set(options, o.key, wrong, PREFIX_ERR_INVALID_ARGUMENT, {o.key});
     }
   }
