@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from pathlib import Path
@@ -101,19 +102,43 @@ def numbers_of(element: str, function: Any, *arguments: Any, capacity: int = 64)
         capacity = needed[0]
 
 
-def tokens_in(tokens: Any) -> Any:
-    """Token ids as the library takes them: any sequence of integers, or a NumPy array without a copy."""
-    array = numpy.ascontiguousarray(tokens, dtype=numpy.int32)
+def ids_of(tokens: Any) -> numpy.ndarray:
+    """Token ids as an array. NumPy alone would cut 1.5 to 1, and make some number of NaN."""
+    array = numpy.asarray(tokens)
     if array.ndim != 1:
         raise ValueError(f"token ids have {array.ndim} dimensions, not one")
+    if array.size and array.dtype.kind not in "iu":
+        for i, token in enumerate(tokens.tolist() if isinstance(tokens, numpy.ndarray) else tokens):
+            if not isinstance(token, (int, numpy.integer)) or isinstance(token, bool):
+                raise TypeError(f"token {i} is {token!r}, not a whole number")
+            if not -(1 << 31) <= token < 1 << 31:
+                raise ValueError(f"token {i} is {token}, beyond the 32 bits of token ids")
+    narrow = array.astype(numpy.int32, order="C", copy=False)
+    if narrow.dtype != array.dtype and (narrow != array).any():
+        wrong = int((narrow != array).argmax())
+        raise ValueError(f"token {wrong} is {array[wrong]}, beyond the 32 bits of token ids")
+    return numpy.ascontiguousarray(narrow)
+
+
+def tokens_in(tokens: Any) -> Any:
+    """Token ids as the library takes them: any sequence of integers, or a NumPy array without a copy."""
+    array = ids_of(tokens)
     return ffi.from_buffer("prefix_token[]", array) if array.size else ffi.NULL, array.size, array
+
+
+def utf8(content: str, what: str = "the text") -> bytes:
+    if not isinstance(content, str):
+        raise TypeError(f"{what} is a {type(content).__name__}, not a str")
+    return content.encode("utf-8", "surrogatepass")
 
 
 class Texts:
     """An array of texts with their lengths, which lives as long as the object."""
 
     def __init__(self, texts: Iterable[str]) -> None:
-        data = [t.encode("utf-8", "surrogatepass") for t in texts]
+        if isinstance(texts, (str, bytes)):  # one of its characters after the other would be a text
+            raise TypeError(f"{texts[:40]!r} is one {type(texts).__name__}, not a list of texts")
+        data = [utf8(content, f"text {i}") for i, content in enumerate(texts)]
         self._keep = [ffi.from_buffer("char[]", d) if d else ffi.new("char[1]") for d in data]
         self.count = len(data)
         self.pointers = ffi.new("char*[]", self._keep or [ffi.NULL])
@@ -131,10 +156,15 @@ def options_in(options: dict[str, Any]) -> Any:
         if isinstance(value, bool):
             call(core.prefix_options_set_bool, *start, int(value))
         elif isinstance(value, int):
+            if not -(1 << 63) <= value < 1 << 63:
+                raise ValueError(f"option {key} = {value} is beyond 64 bits")
             call(core.prefix_options_set_int, *start, value)
         elif isinstance(value, float):
             call(core.prefix_options_set_double, *start, value)
-        elif isinstance(value, (list, tuple)) and value and all(isinstance(v, str) for v in value):
+        elif isinstance(value, (list, tuple)) and not value:  # of numbers or of texts: the library knows
+            data = json.dumps({key: []}).encode()
+            call(core.prefix_options_set_json, handle, data, len(data))
+        elif isinstance(value, (list, tuple)) and all(isinstance(v, str) for v in value):
             texts = Texts(value)
             call(core.prefix_options_set_texts, *start, texts.pointers, texts.lengths, texts.count)
         elif isinstance(value, (list, tuple)):

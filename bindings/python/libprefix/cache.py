@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Iterable, Iterator, Sequence
 
 import numpy
 
-from ._native import call, core, ffi, filled, numbers_of, text_of, tokens_in
+from ._native import call, core, ffi, filled, ids_of, numbers_of, text_of, tokens_in
 
 if TYPE_CHECKING:
     from .engine import Engine
@@ -18,7 +18,7 @@ Tokens = Sequence[int]
 
 def joined(lists: Iterable[Any]) -> tuple[numpy.ndarray, numpy.ndarray]:
     """All tokens in a row, and where each list begins, with the end behind the last."""
-    arrays = [numpy.asarray(tokens, dtype=numpy.int32) for tokens in lists]
+    arrays = [ids_of(tokens) for tokens in lists]
     offsets = numpy.zeros(len(arrays) + 1, numpy.int64)
     numpy.cumsum([len(tokens) for tokens in arrays], out=offsets[1:])
     return numpy.concatenate(arrays) if arrays else numpy.empty(0, numpy.int32), offsets

@@ -42,7 +42,7 @@ class Engine(Handle):
             self.path = ""
             handle = make(core.prefix_engine_open_source, core.prefix_engine_release, path.handle, settings)
         else:
-            self.path = os.fspath(path)
+            self.path = os.fsdecode(path)
             data = self.path.encode()
             handle = make(core.prefix_engine_open, core.prefix_engine_release, data, len(data), settings)
         super().__init__(handle)

@@ -60,6 +60,19 @@ class Model:
         return Task(self.engine, self.tokenizer, kind, **options)
 
 
+def several(texts: Iterable[str], what: str) -> list[str]:
+    """A list of texts; one text alone would be taken for a list of its characters."""
+    if isinstance(texts, (str, bytes)):
+        raise TypeError(f"{what} is one {type(texts).__name__}, not a list of texts")
+    return list(texts)
+
+
+def pair_of(pair: Sequence[str]) -> Sequence[str]:
+    if isinstance(pair, (str, bytes)) or len(pair) != 2:
+        raise ValueError(f"{pair!r} is no pair of a query and a document")
+    return pair
+
+
 @dataclass(frozen=True)
 class Hit:
     """A document: its place in the input, its score (higher is better), and itself."""
@@ -72,7 +85,7 @@ class Reranker(Model):
     """Orders documents by how well they answer a query."""
 
     def _ranking(self, query: str, documents: Iterable[str], options: Any) -> tuple[Task, list[str]]:
-        documents = list(documents)
+        documents = several(documents, "documents")
         task = self.task("rerank", **options)
         if documents:
             task.add_product([query], documents)
@@ -95,7 +108,7 @@ class Reranker(Model):
     def predict(self, pairs: Iterable[Sequence[str]], **options: Unpack[RankingOptions]) -> numpy.ndarray:
         """Scores of (query, document) pairs in their order, f32: what CrossEncoder.predict of sentence-transformers
         is called for."""
-        flat = [text for query, document in pairs for text in (query, document)]
+        flat = [text for pair in pairs for text in pair_of(pair)]
         if not flat:
             return numpy.empty(0, numpy.float32)
         task = self.task("rerank", **options)
@@ -146,7 +159,7 @@ class Classifier(Model):
             return numpy.empty((0, len(labels)), numpy.float32)
         task = self.task("classify", **options)
         if len(labels):
-            task.set_labels(labels)
+            task.set_labels(several(labels, "labels"))
         task.add(all_of_them)
         values = run(task).complete(task.values())
         return values[0] if isinstance(texts, str) else values
@@ -208,7 +221,7 @@ class LLM(Model):
 
     def score(self, prompt: str, continuations: Iterable[str], **options: Unpack[RequestOptions]) -> numpy.ndarray:
         """The log-probability of each continuation after the prompt, f32; the prompt is computed once."""
-        ids = [self.tokenizer.encode(c, special=False) for c in continuations]
+        ids = [self.tokenizer.encode(c, special=False) for c in several(continuations, "continuations")]
         if not ids:
             return numpy.empty(0, numpy.float32)
         result = self.engine.run([Choices(self.tokenizer.encode(prompt, special=True), ids, dict(options))])[0]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Sequence, TypedDict
 
 import numpy
 
-from ._native import Handle, call, core, ffi, make, numbers_of, text, text_of, tokens_in
+from ._native import Handle, call, core, ffi, make, numbers_of, text, text_of, tokens_in, utf8
 from .cache import array_in
 
 if TYPE_CHECKING:
@@ -90,14 +90,14 @@ class Tokenizer(Handle):
     def encode(self, content: str, *, special: bool = False, literal: bool = False) -> list[int]:
         """special: add what the model wants around a text. literal: special tokens that are written in it are plain
         characters, as for text from outside."""
-        data = content.encode("utf-8", "surrogatepass")
+        data = utf8(content)
         flags = _flags(special, literal)
         return numbers_of("prefix_token", text.prefix_tokenizer_encode, self.handle, data, len(data), flags,
                           capacity=len(data) + 16).tolist()
 
     def encode_offsets(self, content: str, *, special: bool = False, literal: bool = False) -> tuple[list[int], numpy.ndarray]:
         """The same with the bytes of the UTF-8 text that each token comes from, [tokens, 2]: from and up to."""
-        data = content.encode("utf-8", "surrogatepass")
+        data = utf8(content)
         offsets = numpy.empty((0, 2), numpy.int64)
 
         def get(handle: Any, out: Any, capacity: int, needed: Any, error: Any) -> int:
@@ -111,7 +111,7 @@ class Tokenizer(Handle):
 
     def encode_batch(self, contents: Sequence[str], *, special: bool = False, literal: bool = False) -> list[numpy.ndarray]:
         """The tokens of many texts in one call, each on its own."""
-        encoded = [content.encode("utf-8", "surrogatepass") for content in contents]
+        encoded = [utf8(content, f"text {i}") for i, content in enumerate(contents)]
         ends = numpy.zeros(len(encoded) + 1, numpy.int64)
         numpy.cumsum([len(data) for data in encoded], out=ends[1:])
         data, places = b"".join(encoded), numpy.zeros(len(encoded) + 1, numpy.int64)

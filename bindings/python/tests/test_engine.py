@@ -73,6 +73,18 @@ class Engines(WithModel):
             self.engine.run([libprefix.Logits([[1, 2]], [5])])
         with self.assertRaises(TypeError):
             self.engine.run(["text"])
+        # NumPy alone would make whole numbers of them.
+        for wrong, error, shown in (([1, 2.5], TypeError, "token 1 is 2.5"), ([float("nan")], TypeError, "token 0 is nan"),
+                                    (["1"], TypeError, "token 0 is '1'"), ([1, None], TypeError, "token 1 is None"),
+                                    ([True], TypeError, "token 0 is True"), ([1, 1 << 31], ValueError, "token 1 is 2147483648"),
+                                    ([10**30], ValueError, "token 0 is 1000"), (numpy.array([1.0, 2.0]), TypeError, "token 0 is 1.0"),
+                                    (numpy.array([1, 1 << 40]), ValueError, "token 1 is 1099511627776")):
+            with self.assertRaisesRegex(error, shown):
+                self.engine.run([libprefix.Logits(wrong, [5])])
+            with self.assertRaisesRegex(error, shown):
+                libprefix.estimate_batch([[1], wrong])
+        for narrow in (numpy.array([1, 2, 3], numpy.uint8), numpy.array([1, 0, 2, 0, 3])[::2]):
+            self.assertEqual(bits(self.engine.run([libprefix.Logits(narrow, [5])])[0].values), bits(plain))
 
     def test_errors_are_those_of_python_too(self):
         with self.assertRaises(FileNotFoundError) as raised:
@@ -89,6 +101,10 @@ class Engines(WithModel):
                 libprefix.Engine(folder)
         with self.assertRaises(TypeError):
             libprefix.Engine(self.path, isa=object())
+        with self.assertRaisesRegex(ValueError, "rows = 1000.* is beyond 64 bits"):
+            libprefix.Engine(self.path, rows=10**30)
+        with self.assertRaises(FileNotFoundError):
+            libprefix.Engine(b"/no/such/model")
 
     def test_a_bad_request_fails_alone(self):
         good, bad = self.engine.run([libprefix.Logits([1, 2], [3]), libprefix.Logits([1, 1 << 20], [3])])

@@ -174,6 +174,22 @@ class Models(WithModel):
         with self.assertRaises(TypeError):
             libprefix.LLM(self.engine, dtype="f32")
 
+    def test_one_text_is_no_list_of_texts(self):
+        classifier, embedder = libprefix.Classifier(self.engine), libprefix.Embedder(self.engine)
+        for call, shown in ((lambda: self.reranker.rank("q", "abc"), "documents is one str"), (lambda: self.llm.score("one", " two"), "continuations"),
+                            (lambda: classifier.classify("one", "good"), "labels is one str"), (lambda: self.reranker.rank(None, ["a"]), "text 0 is a NoneType"),
+                            (lambda: self.reranker.rank("q", ["a", 7]), "text 1 is a int"), (lambda: embedder.encode([b"a"]), "text 0 is a bytes"),
+                            (lambda: self.reranker.tokenizer.encode(None), "the text is a NoneType")):
+            with self.assertRaisesRegex(TypeError, shown):
+                call()
+        for pair in ("ab", ("q",), ("q", "a", "b")):
+            with self.assertRaisesRegex(ValueError, "no pair of a query and a document"):
+                self.reranker.predict([pair])
+
+    def test_empty_lists_are_options_too(self):
+        wanted = self.llm.generate("one", max_tokens=3)
+        self.assertEqual(self.llm.generate("one", max_tokens=3, stop=[], stop_tokens=[]), wanted)
+
     def test_a_model_of_its_own_is_closed(self):
         with libprefix.LLM(self.path, isa="scalar", dtype="f32") as llm:
             self.assertEqual(llm.generate("one", max_tokens=4, ignore_eos=True),
