@@ -78,9 +78,10 @@ int64_t parse_size(std::string_view what, std::string_view text) {
   }
   int64_t value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc() || end != digits.data() + digits.size() || value < 0)
+  const bool too_large = error == std::errc::result_out_of_range && !digits.starts_with('-');
+  if ((error != std::errc() && !too_large) || end != digits.data() + digits.size() || value < 0)
     fail(what, " = ", shown(text), " is not a size: a whole number with an optional K, M, G or T");
-  if (value > (std::numeric_limits<int64_t>::max() >> shift))
+  if (too_large || value > (std::numeric_limits<int64_t>::max() >> shift))
     fail(what, " = ", shown(text, 40), " is above the limit of ",
          std::numeric_limits<int64_t>::max(), " bytes");
   return value << shift;
@@ -139,8 +140,8 @@ int64_t Args::get_int(std::string_view name, int64_t fallback, int64_t minimum,
 
 std::string Args::need(std::string_view name) const {
   const auto it = values_.find(name);
-  if (it == values_.end() || it->second.back().empty())
-    fail(name, " is missing; see prefix ", command_, " --help");
+  if (it == values_.end()) fail(name, " is missing; see prefix ", command_, " --help");
+  if (it->second.back().empty()) fail(name, " is empty; see prefix ", command_, " --help");
   return it->second.back();
 }
 
@@ -174,7 +175,7 @@ std::string help_text(const Command& command) {
     line(flag.value.empty() ? std::string(flag.name) : cat(flag.name, " ", flag.value), flag.help);
   line("--help", "this text");
   if (!command.notes.empty()) text += cat("\n", command.notes, "\n");
-  text += cat("\nexample:\n", command.example, "\n");
+  text += cat("\nexample, in the build folder:\n", command.example, "\n");
   return text;
 }
 

@@ -66,6 +66,10 @@ std::vector<int64_t> read_numbers(std::string_view flag, const std::string& text
   return numbers;
 }
 
+// Of a batch, given and generated: what is beyond takes hours, and ids of more than memory holds end
+// the process without a word.
+constexpr int64_t kMostTokens = int64_t{1} << 26;
+
 std::vector<Shape> read_shapes(const Args& args) {
   std::vector<Shape> shapes;
   for (const std::string& text : args.all("--shape")) {
@@ -82,6 +86,9 @@ std::vector<Shape> read_shapes(const Args& args) {
     if (shape.requests < 1) fail(shown(shape.name), " has 0 requests; at least 1 is needed");
     if (shape.shared + shape.own < 1)
       fail(shown(shape.name), " has 0 tokens; at least 1 is needed");
+    const int64_t tokens = shape.requests * (shape.shared + shape.own + shape.generate);
+    if (tokens > kMostTokens)
+      fail(shown(shape.name), " has ", tokens, " tokens; the limit is ", kMostTokens);
   }
   return shapes;
 }

@@ -1,6 +1,7 @@
 #include "cache_hybrid.h"
 
 #include <charconv>
+#include <cmath>
 #include <optional>
 
 #include "api.h"
@@ -39,7 +40,7 @@ std::string known_models() {
 double alpha_in(std::string_view policy, std::string_view text) {
   double alpha = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), alpha);
-  if (error != std::errc() || end != text.data() + text.size())
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(alpha))
     fail("--policy ", shown(policy), " has ", shown(text), " where the number alpha belongs");
   return alpha;
 }
@@ -116,7 +117,10 @@ Json hybrid_options(const Args& args, const std::string& policy, int64_t capacit
   if (equals != std::string::npos)
     out["alpha"] = alpha_in(policy, std::string_view(policy).substr(equals + 1));
   out["capacity"] = capacity;
-  if (args.has("--compat")) out["compat"] = args.choice("--compat", "marconi", "marconi");
+  if (args.has("--compat")) {
+    out["compat"] = args.choice("--compat", "marconi", "sglang|marconi");
+    if (out["compat"] == "sglang") fail("--compat sglang goes without --hybrid, marconi with it");
+  }
   if (args.has("--admission")) out["admission"] = split(args.get("--admission"));
   if (args.has("--max-placed")) out["max_placed"] = args.get_int("--max-placed", 1, 1, INT32_MAX);
   if (args.has("--max-states")) out["max_states"] = args.get_int("--max-states", 0, 1, INT32_MAX);

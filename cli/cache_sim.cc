@@ -1,6 +1,7 @@
 // prefix cache-sim: the cache without a model. It replays operations, to look at the tree closely,
 // or a trace of requests, to see what a cache of some size would save.
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -33,7 +34,10 @@ std::string sim_options(const Args& args, const std::string& policy, int64_t cap
   out["page"] = args.get_int("--page", 1, 1, 65536);
   out["capacity"] = capacity;
   out["bigram"] = args.has("--bigram");
-  if (args.has("--compat")) out["compat"] = args.choice("--compat", "sglang", "sglang");
+  if (args.has("--compat")) {
+    out["compat"] = args.choice("--compat", "sglang", "sglang|marconi");
+    if (out["compat"] == "marconi") fail("--compat marconi goes with --hybrid, sglang without");
+  }
   return out.dump();
 }
 
@@ -271,8 +275,9 @@ int run_trace(const Args& args) {
   refuse_overwrite("--per-request", per_request_path, "--trace", path);
   refuse_overwrite("--per-request", per_request_path, "--model", args.get("--model"));
   if (!per_request_path.empty()) {
+    errno = 0;
     per_request.open(per_request_path);
-    if (!per_request) fail("cannot write --per-request ", shown(per_request_path));
+    if (!per_request) fail("cannot write --per-request ", shown(per_request_path), reason());
   }
   bool first = true;
   for (const std::string& policy : policies) {

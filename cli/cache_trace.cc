@@ -1,6 +1,7 @@
 #include "cache_trace.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -8,6 +9,7 @@
 #include <string_view>
 
 #include "common.h"
+#include "files.h"
 #include "json_stream.h"
 
 namespace prefix_cli {
@@ -192,10 +194,11 @@ void parse_trace_line(const std::string& line, TraceRequest& request, size_t max
 }
 
 Trace::Trace(std::string path, int64_t max_bytes) : path_(std::move(path)), max_bytes_(max_bytes) {
+  errno = 0;
   std::ifstream file(path_);
   // A folder opens, too, but cannot be read.
   if (!file || (file.peek() == std::ifstream::traits_type::eof() && !file.eof()))
-    fail("cannot read --trace ", shown(path_));
+    fail("cannot read --trace ", shown(path_), reason());
 }
 
 void Trace::read(const Each& each) {

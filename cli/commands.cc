@@ -284,7 +284,7 @@ extern const Command kKldCommand = {
     "Prints the Kullback-Leibler divergence of the second setting's next-token probabilities from\n"
     "the first's, over all positions of a text: what int8, a quantised file or another number type\n"
     "costs (docs/quantisation.md). Both models are in memory at the same time.",
-    "  bin/prefix kld --model models/SmolLM2-135M-Instruct-Q4_1.gguf --text README.md\n"
-    "    --tokens 256 --test compute=int8"};
+    "  bin/prefix kld --model models/SmolLM2-135M-Instruct.Q4_1.gguf --text ../README.md \\\n"
+    "    --tokens 64 --test compute=int8"};
 
 }  // namespace prefix_cli

@@ -46,8 +46,10 @@ OptionList engine_options(const Args& args) {
 
 std::vector<std::pair<std::string, std::string>> adapters_of(const Args& args) {
   std::vector<std::pair<std::string, std::string>> list;
-  for (const std::string& adapter : args.all("--adapter"))
+  for (const std::string& adapter : args.all("--adapter")) {
     list.push_back(sides_of("--adapter", adapter, "NAME=DIR"));
+    if (list.back().second.empty()) fail("--adapter ", shown(adapter), " is not NAME=DIR");
+  }
   return list;
 }
 

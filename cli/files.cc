@@ -1,7 +1,9 @@
 #include "files.h"
 
+#include <cerrno>
 #include <filesystem>
 #include <iostream>
+#include <system_error>
 
 #include "common.h"
 
@@ -9,12 +11,18 @@ namespace prefix_cli {
 
 namespace fs = std::filesystem;
 
+std::string reason() {
+  const int number = errno;
+  return number == 0 ? "" : cat(": ", std::generic_category().message(number));
+}
+
 Input::Input(std::string_view flag, std::string path) : flag_(flag), path_(std::move(path)) {
   if (path_ == "-") return;
   std::error_code error;
   if (fs::is_directory(path_, error)) fail(flag_, " ", shown(path_), " is a folder, not a file");
+  errno = 0;
   file_.emplace(path_, std::ios::binary);
-  if (!*file_) fail("cannot read ", flag_, " ", shown(path_));
+  if (!*file_) fail("cannot read ", flag_, " ", shown(path_), reason());
 }
 
 std::istream& Input::standard() { return std::cin; }
@@ -28,16 +36,19 @@ Output::Output(std::string_view flag, std::string path, std::string_view in_flag
     : flag_(flag), path_(std::move(path)) {
   if (path_ == "-") return;
   refuse_overwrite(flag, path_, in_flag, in);
+  errno = 0;
   file_.emplace(path_, std::ios::binary);
-  if (!*file_) fail("cannot write ", flag_, " ", shown(path_));
+  if (!*file_) fail("cannot write ", flag_, " ", shown(path_), reason());
 }
 
 std::ostream& Output::standard() { return std::cout; }
 
 void Output::finish() {
+  errno = 0;
   stream().flush();
   if (!stream())
-    fail("cannot write to ", path_ == "-" ? "standard output" : cat(flag_, " ", shown(path_)));
+    fail("cannot write to ", path_ == "-" ? "standard output" : cat(flag_, " ", shown(path_)),
+         reason());
 }
 
 void refuse_overwrite(std::string_view out_flag, const std::string& out, std::string_view in_flag,

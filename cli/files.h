@@ -10,6 +10,10 @@
 
 namespace prefix_cli {
 
+// Behind a message on a file: why the system's last call failed, ": No such file or directory"; nothing
+// where errno, which the caller has set to 0 before, does not say it.
+std::string reason();
+
 // What a flag names for reading, "-" for standard input. Fails where there is nothing to read: a
 // folder can be opened like a file, and would be taken for an empty one.
 class Input {

@@ -1,5 +1,6 @@
 // prefix partition: prompts shared out among workers, so that few tokens are computed by two of them.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
@@ -101,7 +102,7 @@ double balance_of(const Args& args) {
   const std::string text = args.get("--balance");
   char* end = nullptr;
   const double balance = std::strtod(text.c_str(), &end);
-  if (text.empty() || *end != 0 || !(balance >= 1))
+  if (text.empty() || *end != 0 || !(balance >= 1) || std::isinf(balance))
     fail("--balance ", shown(text, 40), " is not a number of at least 1");
   return balance;
 }

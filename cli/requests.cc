@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -44,11 +45,15 @@ std::string json_shown(const Json& value) {
 }
 
 int64_t read_int(std::string_view field, const Json& value, int64_t minimum, int64_t maximum) {
-  if (!value.is_number_integer()) fail(field, " = ", json_shown(value), " is not a whole number");
+  // The reader of JSON keeps what 64 bits do not hold as a fraction.
+  const bool beyond = value.is_number_float() && std::fabs(value.get<double>()) >= 0x1p63;
+  if (!value.is_number_integer() && !beyond)
+    fail(field, " = ", json_shown(value), " is not a whole number",
+         value.is_number_float() ? ", written in digits alone" : "");
   // An unsigned value above the signed range would wrap to a negative number.
   const bool too_large = value.is_number_unsigned() &&
                          value.get<uint64_t>() > uint64_t{std::numeric_limits<int64_t>::max()};
-  if (too_large || value.get<int64_t>() < minimum || value.get<int64_t>() > maximum)
+  if (beyond || too_large || value.get<int64_t>() < minimum || value.get<int64_t>() > maximum)
     fail(field, " = ", json_shown(value), " is outside [", minimum, ", ", maximum, "]");
   return value.get<int64_t>();
 }
@@ -72,9 +77,9 @@ std::string read_string(std::string_view field, const Json& value) {
 std::string option_text(const OptionField& field, const Json& value) {
   switch (field.type) {
     case Type::kInt:
-      if (!value.is_number_integer())
-        fail(field.name, " = ", json_shown(value), " is not a whole number");
-      return value.dump();
+      // The limits of the option are the library's.
+      return std::to_string(read_int(field.name, value, std::numeric_limits<int64_t>::min(),
+                                     std::numeric_limits<int64_t>::max()));
     case Type::kNumber:
       if (!value.is_number()) fail(field.name, " = ", json_shown(value), " is not a number");
       return value.dump();

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -209,17 +210,20 @@ void write_summary(const std::string& path, const Engine& engine, const Totals& 
                   {"rss_peak", int64_t{usage.ru_maxrss} * 1024}};
   for (const char* key : {"isa", "threads", "device", "dtype"})
     out[key] = info.contains(key) ? info[key] : nlohmann::json();
+  errno = 0;
   std::ofstream file(path);
   file << out.dump(2) << "\n";
   file.flush();
-  if (!file) fail("cannot write the summary to ", shown(path));
+  if (!file) fail("cannot write --summary ", shown(path), reason());
 }
 
 void write_tree(const std::string& path, const Engine& engine) {
+  const std::string json = engine.cache().tree_json();
+  errno = 0;
   std::ofstream file(path);
-  file << engine.cache().tree_json() << "\n";
+  file << json << "\n";
   file.flush();
-  if (!file) fail("cannot write the tree to ", shown(path));
+  if (!file) fail("cannot write --tree ", shown(path), reason());
 }
 
 }  // namespace
@@ -241,8 +245,9 @@ int run_command(const Args& args) {
     refuse_overwrite(flag, args.get(flag), "--model", model);
   }
   if (out_path != "-") {
+    errno = 0;
     out_file.open(out_path);
-    if (!out_file) fail("cannot write --out ", shown(out_path));
+    if (!out_file) fail("cannot write --out ", shown(out_path), reason());
   }
   std::ostream& out = out_path == "-" ? std::cout : out_file;
 
@@ -271,9 +276,11 @@ int run_command(const Args& args) {
       ++totals.requests;
       totals.failed += !run.results()[i].ok() || run.results()[i].some_failed;
     }
+    errno = 0;
     out.flush();
     if (!out)
-      fail("cannot write the results to ", out_path == "-" ? "standard output" : shown(out_path));
+      fail("cannot write the results to ", out_path == "-" ? "standard output" : shown(out_path),
+           reason());
   };
   RequestReader reader(input.stream());
   Request request;

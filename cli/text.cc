@@ -271,6 +271,10 @@ std::unique_ptr<Text> Text::open(const std::string& model) {
 Text* LazyText::get() {
   if (!tried_) {
     tried_ = true;
+    if (model_.empty()) {
+      why_ = "text needs a tokenizer; --model names the model that has it";
+      return nullptr;
+    }
     try {
       text_ = Text::open(model_);
     } catch (const std::exception& e) {

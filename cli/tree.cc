@@ -1,5 +1,6 @@
 // prefix tree: a picture of how a batch shares, or of what a cache holds. The library plans the batch
 // and lists the cache, as JSON; this draws it.
+#include <cerrno>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -95,10 +96,11 @@ int tree_command(const Args& args) {
   if (out_path == "-") {
     std::cout << picture << std::flush;
   } else {
+    errno = 0;
     std::ofstream out(out_path);
     out << picture;
     out.flush();
-    if (!out) fail("cannot write --out ", shown(out_path));
+    if (!out) fail("cannot write --out ", shown(out_path), reason());
     std::cerr << words.totals(tree) << "\n";
   }
   return failed ? kExitSomeFailed : kExitOk;

@@ -124,8 +124,11 @@ Tree read_cache(const std::string& json) {
   if (json.starts_with(kByteOrderMark)) fail("it begins with a byte order mark");
   try {
     return cache_tree(Json::parse(json));
-  } catch (const Json::exception& e) {
-    fail("it is not what prefix_cache_tree_json gives: ", e.what());
+  } catch (const Json::parse_error& e) {
+    fail("not JSON at byte ", e.byte);
+  } catch (const Json::exception&) {  // what it says are the parser's own words
+    fail(
+        "it is not what prefix_cache_tree_json gives: an object with nodes, each a list of fields");
   }
 }
 

@@ -214,6 +214,19 @@ class Run(unittest.TestCase):
     def test_messages_name_value_and_limit(self):
         result, = run([{"tokens": [1, 10**6], "task": "embed"}], code=1)
         self.assertIn("1000000", result["message"])
+        for field in ({"tokens": [10**30]}, {"tokens": [1], "seed": 10**30}, {"tokens": [1], "task": "logprobs", "from": 10**30}):
+            result, = run([{"tokens": [1], **field}], code=1)
+            self.assertRegex(result["message"], r"= 1e\+30 is outside \[")
+        result, = run(['{"tokens": [1], "max_tokens": 1e3}'], code=1)
+        self.assertIn("1000.0 is not a whole number, written in digits alone", result["message"])
+        result, = run([{"tokens": [1], "max_tokens": 1 << 40}], code=1)
+        self.assertIn("[1, 16777216]", result["message"])
+        result, = run([{"tokens": [1], "task": "choices", "choices": [[1], [2, 131]]}], code=1)
+        self.assertIn("choices[1][1] is 131, outside the vocabulary of 131", result["message"])
+        result, = run([{"tokens": [1], "task": "choices", "choices": [[1], []]}], code=1)
+        self.assertIn("choices[1] has no tokens", result["message"])
+        result, = run([{"tokens": [1], "task": "choices", "choices": [[1], [2] * 5000]}], code=1)
+        self.assertIn("the prompt with choices[1] has 5001 tokens; the context holds 4096", result["message"])
         result, = run([{"tokens": [1], "temperature": -3}], code=1)
         self.assertIn("-3", result["message"])
         self.assertIn("1000", result["message"])
@@ -277,7 +290,19 @@ class Usage(unittest.TestCase):
         self.check("run", "--model", model, "--in", "/nowhere", needles=["/nowhere"])
         self.check("run", "--model", model, "--batch", "-1", needles=["-1", "[0,"])
         self.check("run", "--model", model, "--cache", "4Q", needles=["4Q"])
-        self.check("run", "--model", model, "--cache", "99999999999G", needles=["99999999999G", "limit"])
+        for size in ("99999999999G", "99999999999999999999"):
+            self.check("run", "--model", model, "--cache", size, needles=[size, "limit", "9223372036854775807"])
+        self.check("run", "--model", model, "--cache", "-99999999999999999999", needles=["-99999999999999999999", "not a size"])
+        self.check("run", "--model", "", needles=["--model is empty"])
+        self.check("run", "--model", model, "--adapter", "a=", needles=['"a="', "NAME=DIR"])
+        for command in (["run", "--model", model], ["tree"], ["order"], ["partition", "--parts", "2"], ["kld", "--model", model, "--text"]):
+            flag = [] if command[-1] == "--text" else ["--in"]
+            self.check(*command, *flag, "/nowhere/x", needles=['"/nowhere/x"', "No such file or directory"])
+        self.check("cache-sim", "--trace", "/nowhere/x", needles=['"/nowhere/x"', "No such file or directory"])
+        for flag in ("--out", "--summary", "--tree"):
+            self.check("run", "--model", model, flag, "/nowhere/x", needles=[flag, '"/nowhere/x"', "No such file or directory"])
+        for command in (["tree"], ["order"], ["partition", "--parts", "2"]):
+            self.check(*command, "--out", SHARED["folder"], needles=["--out", str(SHARED["folder"]), "Is a directory"])
         self.check("run", "--model", model, "--sharing", "maybe", needles=["maybe", "on|off"])
         self.check("run", "--model", model, "--sharing", "of", needles=["\"of\"", "on|off"])  # a part of one
         self.check("bench", "--model", model, "--pairs", "1001", needles=["1001", "1000]"])
@@ -286,6 +311,16 @@ class Usage(unittest.TestCase):
         self.check("run", "--model", model, "--option", "rows", needles=["KEY=VALUE"])
         self.check("run", "--model", model, "--rows", "1", "--rows", "2", needles=["--rows", "twice"])
         self.check("bench", "--model", model, "--shape", "1,2", needles=["1,2", "3"])
+        # Ids of more than memory holds: the system would end the process without a word.
+        self.check("bench", "--model", model, "--shape", "1000000,1000,1000", needles=["2000000000 tokens", "67108864"])
+        self.check("bench", "--model", model, "--decode", "1000000,1,1,1000", needles=["1002000000 tokens", "67108864"])
+        for balance in ("nan", "inf", "1e400", "0.9"):
+            self.check("partition", "--parts", "2", "--balance", balance, needles=[f'"{balance}"', "at least 1"])
+        trace = SHARED["folder"] / "one.jsonl"
+        trace.write_text('{"session_id":1,"turn_id":0,"ts":0,"input_tokens":[1,2],"output_tokens":[3]}\n')
+        for flags, needles in ((["--hybrid", "--policy", "marconi=nan"], ["nan", "alpha"]), (["--compat", "marconi"], ["marconi", "--hybrid"]),
+                               (["--hybrid", "--compat", "sglang"], ["sglang", "--hybrid"])):
+            self.check("cache-sim", "--trace", trace, *flags, needles=needles)
         self.check("info", needles=["MODEL", "--machine", "--options"])
 
     def test_folders_are_no_files(self):
@@ -336,10 +371,18 @@ class Usage(unittest.TestCase):
 
     def test_help_has_an_example_that_works(self):
         self.assertEqual(prefix("--help").returncode, 0)
-        for command in ("run", "info", "tree", "cache-sim", "order", "partition", "bench"):
+        commands = re.findall(r"^  ([a-z-]+) ", prefix("--help").stdout, re.M)
+        self.assertGreaterEqual(len(commands), 9)
+        for command in commands:
             done = prefix(command, "--help")
             self.assertEqual(done.returncode, 0)
-            example = done.stdout.split("example:\n")[1].replace("/tmp/tiny", str(SHARED["folder"] / "example"))
+            example = done.stdout.split("example, in the build folder:\n")[1]
+            example = example.replace("/tmp/tiny", str(SHARED["folder"] / "example"))
+            model = re.search(r"models/\S+", example)
+            if model and not (BIN.parent / model[0]).exists():
+                with self.subTest(command):
+                    self.skipTest(f"{model[0]} was not fetched")
+                continue
             shown = subprocess.run(["sh", "-ec", example], cwd=BIN.parent, capture_output=True, text=True, timeout=300)
             self.assertEqual(shown.returncode, 0, f"{command}: {shown.stderr}")
             self.assertTrue(shown.stdout, command)
@@ -440,6 +483,9 @@ class Tree(unittest.TestCase):
         done = prefix("tree", stdin=lines(["x", {"tokens": [1]}]))
         self.assertEqual(done.returncode, 1)
         self.assertIn("line 1", done.stderr)
+        done = prefix("tree", stdin=lines([{"text": "a"}]))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("line 1: text needs a tokenizer; --model", done.stderr)
 
 
 class CacheTree(unittest.TestCase):
@@ -522,6 +568,7 @@ class CacheTree(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout), (2, ""), text[:200])
             self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr[:500])
             self.assertIn("--from", done.stderr)
+            self.assertNotIn("json.exception", done.stderr)
             self.assertLess(len(done.stderr), 1000)
         for flags in (["--in", self.path], ["--model", SHARED["model"]], ["--out", self.path]):
             done = prefix("tree", "--from", self.path, *flags)
