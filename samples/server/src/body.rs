@@ -31,6 +31,16 @@ pub async fn read<T: DeserializeOwned>(
             return Err(Failure::new(Kind::BodyTimeout, message));
         }
     };
+    let wrong = match bytes.iter().find(|byte| !byte.is_ascii_whitespace()) {
+        Some(b'{') => None,
+        // The reader would take a list for the values of all fields in their order.
+        Some(b'[') => Some("the body is a list; an object of fields is asked for"),
+        Some(_) => Some("the body is not a JSON object"),
+        None => Some("the body is empty; a JSON object is asked for"),
+    };
+    if let Some(message) = wrong {
+        return Err(Failure::new(Kind::Body, message));
+    }
     serde_json::from_slice(&bytes)
         .map_err(|why| Failure::new(Kind::Body, format!("the body is not what is asked: {why}")))
 }

@@ -54,6 +54,7 @@ pub async fn rerank(
     let query = Query {
         query: asked.query,
         documents: documents.collect(),
+        field: "documents",
         top_n: asked.top_n,
         raw: false,
         cut: Cut::Right,

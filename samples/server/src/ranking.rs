@@ -31,6 +31,8 @@ impl Cut {
 pub struct Query {
     pub query: String,
     pub documents: Vec<String>,
+    /// What the caller calls them.
+    pub field: &'static str,
     pub top_n: Option<usize>,
     /// Scores as the model has them, not between 0 and 1.
     pub raw: bool,
@@ -59,7 +61,7 @@ pub async fn rank(call: &Call, query: Query) -> Result<Ranking> {
     if query.query.is_empty() {
         return Err(Failure::field("query", "is empty"));
     }
-    app.check_count("documents", query.documents.len())?;
+    app.check_count(query.field, query.documents.len())?;
     let mut options = call.options()?.set("truncate", query.cut.option())?;
     if let Some(recipe) = &app.config.rerank_recipe {
         options.put("recipe", recipe)?;

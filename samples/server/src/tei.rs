@@ -62,6 +62,7 @@ pub async fn rerank(
     let query = Query {
         query: asked.query,
         documents: asked.texts,
+        field: "texts",
         top_n: None,
         raw: asked.raw_scores,
         cut: asked.common.cut(),

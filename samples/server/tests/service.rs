@@ -269,7 +269,19 @@ fn what_is_wrong_is_named() {
             400,
             "top_n",
         ),
-        ("/rerank", json!({"query": "q", "texts": []}), 422, "empty"),
+        (
+            "/rerank",
+            json!({"query": "q", "texts": []}),
+            422,
+            "texts: is empty",
+        ),
+        (
+            "/v1/rerank",
+            json!(["q", ["a"], null, null, null, false, null]),
+            400,
+            "the body is a list",
+        ),
+        ("/v1/rerank", json!("q"), 400, "not a JSON object"),
         ("/embed", json!({"inputs": long}), 413, "tokens"),
         ("/embed", json!({"inputs": {}}), 422, "input"),
         (
