@@ -16,22 +16,27 @@ namespace {
 
 using Json = nlohmann::json;
 
-enum class Type { kInt, kNumber, kBool, kIntList };
+enum class Type { kInt, kNumber, kBool, kText, kIntList };
 
 struct OptionField {
   std::string_view name;
   Type type;
 };
 
-// Fields that the library knows as request options under the same name. It checks their ranges.
+// Fields that the library knows as request options under the same name: all but namespace_id, which is
+// a number of the engine's own. It checks their ranges.
 constexpr std::array kOptionFields = {
-    OptionField{"dimensions", Type::kInt},  OptionField{"normalize", Type::kBool},
-    OptionField{"max_tokens", Type::kInt},  OptionField{"temperature", Type::kNumber},
-    OptionField{"top_k", Type::kInt},       OptionField{"top_p", Type::kNumber},
-    OptionField{"min_p", Type::kNumber},    OptionField{"repetition_penalty", Type::kNumber},
-    OptionField{"seed", Type::kInt},        OptionField{"stop_tokens", Type::kIntList},
-    OptionField{"ignore_eos", Type::kBool}, OptionField{"logprobs", Type::kBool},
-    OptionField{"deadline_ms", Type::kInt}, OptionField{"priority", Type::kInt},
+    OptionField{"dimensions", Type::kInt},     OptionField{"normalize", Type::kBool},
+    OptionField{"max_tokens", Type::kInt},     OptionField{"temperature", Type::kNumber},
+    OptionField{"top_k", Type::kInt},          OptionField{"top_p", Type::kNumber},
+    OptionField{"min_p", Type::kNumber},       OptionField{"repetition_penalty", Type::kNumber},
+    OptionField{"seed", Type::kInt},           OptionField{"stop_tokens", Type::kIntList},
+    OptionField{"ignore_eos", Type::kBool},    OptionField{"logprobs", Type::kBool},
+    OptionField{"deadline_ms", Type::kInt},    OptionField{"priority", Type::kInt},
+    OptionField{"cache_priority", Type::kInt}, OptionField{"cache_ttl_ms", Type::kInt},
+    OptionField{"checkpoint", Type::kIntList}, OptionField{"pooling", Type::kText},
+    OptionField{"positions", Type::kIntList},  OptionField{"head", Type::kBool},
+    OptionField{"dense", Type::kBool},
 };
 
 constexpr std::array<std::string_view, 12> kOtherFields = {
@@ -86,6 +91,8 @@ std::string option_text(const OptionField& field, const Json& value) {
     case Type::kBool:
       if (!value.is_boolean()) fail(field.name, " = ", json_shown(value), " is not true or false");
       return value.dump();
+    case Type::kText:
+      return read_string(field.name, value);
     case Type::kIntList:
       break;
   }

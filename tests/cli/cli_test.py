@@ -211,6 +211,25 @@ class Run(unittest.TestCase):
             result, = run([{"task": name, "no_such_field": 1}], code=1)
             self.assertNotIn("not one of", result["message"])
 
+    def test_every_option_of_requests_is_a_field(self):
+        options = json.loads(prefix("info", "--options", "--json").stdout)["options"]
+        count = 0
+        for option in options:
+            if option["scope"] in ("request", "generate", "embedding") and option["key"] != "namespace_id":
+                result, = run([{"tokens": [1], option["key"]: {"no": "value"}}], code=1)
+                self.assertRegex(result["message"], rf"line 1: {option['key']} = .* is not ", option)
+                count += 1
+        self.assertGreaterEqual(count, 23)
+        base = {"tokens": [1, 5, 9], "task": "embed"}
+        mean, first, alone, two = run([{**base, "pooling": "mean"}, {**base, "pooling": "first"}, {**base, "tokens": [1]},
+                                       {**base, "pooling": "tokens", "positions": [0, 2], "cache_priority": -1, "cache_ttl_ms": 5}])
+        self.assertEqual(first["embedding"], alone["embedding"])
+        self.assertNotEqual(mean["embedding"], first["embedding"])
+        self.assertEqual(len(two["embedding"]), 2 * len(first["embedding"]))
+        self.assertEqual(two["embedding"][:len(first["embedding"])], first["embedding"])
+        result, = run([{**base, "pooling": "sum"}], code=1)
+        self.assertIn('"sum": it must be one of last|mean|first|tokens', result["message"])
+
     def test_messages_name_value_and_limit(self):
         result, = run([{"tokens": [1, 10**6], "task": "embed"}], code=1)
         self.assertIn("1000000", result["message"])
