@@ -44,8 +44,24 @@ pub struct Call {
     ticket: Ticket,
 }
 
+/// A recipe that is not there, or does not fit the model, is said here once and not to every client.
+fn check_recipes(engine: &Engine, tokenizer: &Tokenizer, config: &Config) -> Result<()> {
+    for (flag, kind, recipe) in [
+        ("--rerank-recipe", TaskKind::Rerank, &config.rerank_recipe),
+        ("--embed-recipe", TaskKind::Embed, &config.embed_recipe),
+    ] {
+        let Some(recipe) = recipe else { continue };
+        let options = Options::new()?.set("recipe", recipe)?;
+        let made = Task::builder(engine, tokenizer, kind, Some(&options));
+        let wrong = |why| Failure::new(Kind::Invalid, format!("{flag} {recipe}: {why}"));
+        drop(made.map_err(wrong)?);
+    }
+    Ok(())
+}
+
 impl App {
     pub fn new(engine: Engine, tokenizer: Tokenizer, config: Config) -> Result<Shared> {
+        check_recipes(&engine, &tokenizer, &config)?;
         let (model, dtype) = Model::of(&engine)?;
         Ok(Arc::new(App {
             gate: Gate::new(config.max_requests),

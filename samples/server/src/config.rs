@@ -131,7 +131,8 @@ impl Config {
             let value = arguments.next().ok_or(format!("{flag} needs a value"))?;
             pairs.push((flag, value));
         }
-        let model = pairs.iter().find(|(flag, _)| flag == "--model");
+        // The last one of each, as containers want it whose entry has some already.
+        let model = pairs.iter().rfind(|(flag, _)| flag == "--model");
         let (_, model) = model.ok_or("--model is needed")?;
         let mut config = Config::new(model);
         for (flag, value) in pairs {
@@ -190,11 +191,12 @@ fn number<T: FromStr>(flag: &str, value: &str) -> Result<T, String> {
     value.parse().map_err(wrong)
 }
 
-fn at_least_1<T: FromStr + Default + PartialEq>(flag: &str, value: &str) -> Result<T, String> {
-    match number::<T>(flag, value)? {
-        zero if zero == T::default() => Err(format!("{flag} is 0, the least is 1")),
-        number => Ok(number),
-    }
+fn at_least_1<T: TryFrom<u64>>(flag: &str, value: &str) -> Result<T, String> {
+    let number = value.parse::<u64>().ok().filter(|number| *number > 0);
+    number.and_then(|n| T::try_from(n).ok()).ok_or_else(|| {
+        let most = u64::MAX >> (64 - 8 * size_of::<T>());
+        format!("{flag} {value} is not a whole number from 1 to {most}")
+    })
 }
 
 fn seconds(flag: &str, value: &str) -> Result<Duration, String> {
@@ -236,11 +238,34 @@ mod tests {
     }
 
     #[test]
+    fn limits_take_what_their_types_hold() {
+        let config =
+            parse("--model a --max-requests 4294967295 --max-items 1 --option a=1 --option b=2");
+        let config = config.unwrap().unwrap();
+        assert_eq!((config.max_requests, config.max_items), (u32::MAX, 1));
+        assert_eq!(config.options.len(), 2);
+    }
+
+    #[test]
+    fn the_last_of_two_holds() {
+        let config = parse("--model a --listen 1.2.3.4:5 --model b --listen 1.2.3.4:6");
+        let config = config.unwrap().unwrap();
+        assert_eq!((config.name.as_str(), config.listen.port()), ("b", 6));
+    }
+
+    #[test]
     fn what_is_wrong_is_named() {
         for (line, word) in [
             ("--listen 1.2.3.4:5", "--model"),
             ("--model a --listen here", "here"),
-            ("--model a --max-requests 0", "least is 1"),
+            ("--model a --max-requests 0", "0 is not"),
+            ("--model a --max-requests -1", "-1 is not"),
+            ("--model a --max-requests nan", "nan is not"),
+            ("--model a --max-requests 4294967296", "1 to 4294967295"),
+            (
+                "--model a --max-items 18446744073709551616",
+                "551616 is not",
+            ),
             ("--model a --deadline -1", "--deadline"),
             ("--model a --deadline nan", "--deadline"),
             ("--model a --option threads", "KEY=VALUE"),

@@ -6,6 +6,8 @@ mod support;
 use base64::engine::general_purpose::STANDARD;
 use base64::Engine as _;
 use prefix::Options;
+use prefix_server::app::App;
+use prefix_server::config::Config;
 use serde_json::{json, Value};
 use support::{engine, start, Service};
 
@@ -226,6 +228,41 @@ fn it_chats() {
     );
     let cached = again.json(200)["usage"]["prompt_tokens_details"]["cached_tokens"].as_u64();
     assert!(cached.unwrap() > 20, "{cached:?}");
+}
+
+#[test]
+fn a_recipe_that_does_not_fit_is_said_at_the_start() {
+    let start = |rerank: Option<&str>, embed: Option<&str>| {
+        let (engine, tokenizer) = engine().clone();
+        let mut config = Config::new("model");
+        config.rerank_recipe = rerank.map(str::to_string);
+        config.embed_recipe = embed.map(str::to_string);
+        App::new(engine, tokenizer, config)
+            .err()
+            .map(|why| why.message)
+    };
+    assert_eq!(start(Some("query-likelihood"), Some("last-token")), None);
+    for (why, parts) in [
+        (
+            start(Some("nowhere"), None),
+            ["--rerank-recipe nowhere: ", "query-likelihood"],
+        ),
+        (
+            start(Some("last-token"), None),
+            ["--rerank-recipe last-token: ", "embed"],
+        ),
+        (
+            start(None, Some("./no.json")),
+            ["--embed-recipe ./no.json: ", "No such file"],
+        ),
+        (
+            start(Some("qwen3-reranker"), None),
+            ["--rerank-recipe qwen3-reranker: ", "<think>"],
+        ),
+    ] {
+        let why = why.unwrap();
+        assert!(parts.iter().all(|part| why.contains(part)), "{why}");
+    }
 }
 
 /// Each with its code, in the words of its API, and the service goes on.
