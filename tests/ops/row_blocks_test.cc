@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <latch>
+#include <set>
 #include <vector>
 
 #include "ops/op_cpu.h"
@@ -32,7 +34,12 @@ TEST(RowBlocks, AreAlikeForAllThreads) {
       ASSERT_GE(each, 48) << rows;
       ASSERT_LE(each, device.sizes().longest_block(rows)) << rows;
       ASSERT_EQ(each % (2 * kBlockRows), 0) << rows;
-      ASSERT_GE((rows + each - 1) / each, 2 * threads - 1) << rows;
+      const int64_t blocks = (rows + each - 1) / each;
+      ASSERT_GE(blocks, 2 * threads - 1) << rows;
+      // In as many turns of all threads no shorter ones would do: none waits longer than it must.
+      const int64_t turns = (blocks + threads - 1) / threads;
+      const int64_t least = (rows + turns * threads - 1) / (turns * threads);
+      ASSERT_LT(each - least, 2 * kBlockRows) << rows;
     }
   }
 }
@@ -59,6 +66,23 @@ TEST(RowBlocks, HoldEachRowOnceAndComputeAlone) {
       for (const std::atomic<int>& times : seen) ASSERT_EQ(times, 1);
     }
   }
+}
+
+// What an operation needs besides its arrays, such as rows as whole numbers, belongs to its lane.
+TEST(RowBlocks, EachLaneHasItsOwnDevice) {
+  constexpr int kThreads = 3;
+  CpuDevice device = device_of(kThreads);
+  std::vector<Device*> of_lane(kThreads);
+  std::latch all(kThreads);
+  device.over_blocks(96 * kThreads, [&](const RowBlock& block) {
+    Device*& mine = of_lane[static_cast<size_t>(block.lane)];
+    if (mine == nullptr) {
+      mine = &block.device;
+      all.arrive_and_wait();  // no lane takes all the blocks
+    }
+    EXPECT_EQ(mine, &block.device);
+  });
+  EXPECT_EQ(std::set<Device*>(of_lane.begin(), of_lane.end()).size(), size_t{kThreads});
 }
 
 }  // namespace
