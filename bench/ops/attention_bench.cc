@@ -1,13 +1,13 @@
 // Attention speed of every CPU level, as a share of what the level's multiply-add reaches on
 // registers in the same run. One JSON object per line.
 //
-//   attention_bench [--isa name] [--dtype bf16|f32] [--threads n] [--quick]
+//   attention_bench [--isa name] [--dtype bf16|f32|int8] [--threads n] [--quick]
 //
 // 16 query and 8 kv heads of 128. Shapes:
 //   shared  `tokens` rows that all see the same n_kv keys, one tile      (prefix part of a prefill)
 //   decode  `tokens` leaves with 64 keys of their own behind n_kv shared ones
 //   causal  n_kv rows of one sequence in tiles of `tokens`, each sees its own past
-// FLOP counts only the keys that a row sees.
+// FLOP counts only the keys that a row sees. int8 is of keys and values, with bf16 weights.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -91,6 +91,19 @@ Work make_work(const Shape& shape) {
   return work;
 }
 
+// Random bytes, and behind each block a scale for each token.
+void fill_whole(std::byte* pool, size_t pool_bytes, const KvLayout& kv) {
+  std::minstd_rand random(1);
+  const size_t numbers = kv.numbers_bytes();
+  for (size_t block = 0; block < pool_bytes; block += kv.block_bytes()) {
+    for (size_t i = 0; i < numbers; ++i) pool[block + i] = static_cast<std::byte>(random() >> 8);
+    for (size_t i = numbers; i < kv.block_bytes(); i += sizeof(float)) {
+      const float scale = 0.001f + 1e-6f * static_cast<float>(random() % 1000);
+      std::memcpy(pool + block + i, &scale, sizeof scale);
+    }
+  }
+}
+
 // Random finite numbers: arithmetic on zeros is faster on some machines.
 void fill_random(std::byte* data, size_t elements, bool bf16) {
   std::minstd_rand random(1);
@@ -117,7 +130,12 @@ void bench_shape(CpuDevice& device, const Shape& shape) {
   const size_t pool_bytes = static_cast<size_t>(work.pages) * kv.page_bytes();
   const size_t act_bytes = static_cast<size_t>(rows * ld) * device.act_bytes();
   std::byte* const pool = device.allocate(pool_bytes);
-  fill_random(pool, pool_bytes / kv_bytes(kv.type), kv.type == KvType::kBf16);
+  const bool whole = kv.type == KvType::kInt8;
+  if (whole) {
+    fill_whole(pool, pool_bytes, kv);
+  } else {
+    fill_random(pool, pool_bytes / kv_bytes(kv.type), kv.type == KvType::kBf16);
+  }
   AttentionArgs args;
   args.q = {device.allocate(act_bytes), ld};
   args.out = {device.allocate(act_bytes), ld};
@@ -132,15 +150,19 @@ void bench_shape(CpuDevice& device, const Shape& shape) {
   arrays.pool = pool;
   const std::unique_ptr<Step> step = device.begin_step(arrays);
   const double flop = 4.0 * kHeadDim * kHeads * work.keys;
-  const double before = bench::measure_peak(device);
+  const WeightFormat format = whole ? WeightFormat::kInt8 : device.types().weights;
+  const double before = bench::measure_peak(device, format);
   const double time =
       bench::best_time(std::clamp(flop / before * 20, 0.2, 1.0), [&] { step->attention(args); });
-  const double peak = std::max(before, bench::measure_peak(device));
+  const double peak = std::max(before, bench::measure_peak(device, format));
   std::printf(
       "{\"bench\":\"attention\",\"isa\":\"%s\",\"dtype\":\"%s\",\"threads\":%d,\"shape\":\"%s\","
       "\"n_kv\":%d,\"tokens\":%d,\"packed_rows\":%d,\"microseconds\":%.1f,\"gflops\":%.1f,"
       "\"peak_gflops\":%.1f,\"share\":%.3f}\n",
-      std::string(device.isa()).c_str(), device.types().kv == KvType::kBf16 ? "bf16" : "f32",
+      std::string(device.isa()).c_str(),
+      whole                                ? "int8"
+      : device.types().kv == KvType::kBf16 ? "bf16"
+                                           : "f32",
       device.context().threads->count(), shape.name, shape.n_kv, shape.tokens,
       shape.tokens * kHeads / kKvHeads, time * 1e6, flop / time * 1e-9, peak * 1e-9,
       flop / time / peak);
@@ -158,7 +180,9 @@ Arguments parse(int argc, char** argv) {
     if (option == "--isa") {
       arguments.isa = value();
     } else if (option == "--dtype") {
-      arguments.types = value() == "f32" ? kF32Types : kBf16Types;
+      const std::string dtype = value();
+      arguments.types = dtype == "f32" ? kF32Types : kBf16Types;
+      if (dtype == "int8") arguments.types.kv = KvType::kInt8;
     } else if (option == "--threads") {
       arguments.threads = {std::stoi(value())};
     } else if (option == "--quick") {

@@ -7,6 +7,7 @@
 //     1. scores                   S[rows, 64 keys] = Q K^T, two pages of 32 keys at a time
 //     2. softmax of each row      S -> P, m, l; O is rescaled if m moved
 //     3. values                   O[rows, 64 columns] += P V, all pages of a run in key order
+//   and again for the next 48 rows
 //   every kKeyChunk positions: (m, l, O) is merged into the item's total and starts again at 0.
 //
 // Of int8 keys and values 1. is an exact sum of whole numbers, of Q quantised row by row; the scales of
@@ -33,8 +34,9 @@ namespace {
 
 constexpr int32_t kChunkBlocks = kKeyChunk / kKeyBlock;
 constexpr int64_t kScoreColumns = kKeyBlock + 32;  // spare columns: SoftmaxArgs::lds
-// Pages between a read and the request for it: one key block when one run covers all rows.
-constexpr size_t kPrefetchPages = 8;
+// Packed rows that take all steps of a key block before the next ones do: their scores, 4 bytes a key
+// and row, are still near when they are read. A block of int8 keys and values is 64 KB.
+constexpr int64_t kGroupRows = 48;
 constexpr float kLog2E = 1.44269504088896340736f;
 // What the kernels are written for.
 static_assert(kKeyBlock == 256 && kPageTokens == 32 && kBlockPages * kPageTokens == kKeyBlock);
@@ -245,10 +247,25 @@ class ItemTask {
     for (const Piece& piece : block.pieces) {
       row_begin = std::min(row_begin, piece.row_begin);
       row_end = std::max(row_end, piece.row_end);
-      scores(block, piece);
     }
-    softmax(block, row_begin, row_end);
-    for (const Piece& piece : block.pieces) values(block, piece);
+    prefetch_next();
+    for (int64_t begin = row_begin; begin < row_end; begin += kGroupRows) {
+      const int64_t end = std::min(row_end, begin + kGroupRows);
+      over_pieces(block, begin, end, [&](const Piece& piece) { scores(block, piece); });
+      softmax(block, begin, end);
+      over_pieces(block, begin, end, [&](const Piece& piece) { values(block, piece); });
+    }
+  }
+
+  // The parts of pieces that are of rows [row_begin, row_end).
+  template <class Task>
+  static void over_pieces(const Block& block, int64_t row_begin, int64_t row_end,
+                          const Task& task) {
+    for (Piece piece : block.pieces) {
+      piece.row_begin = std::max(piece.row_begin, row_begin);
+      piece.row_end = std::min(piece.row_end, row_end);
+      if (piece.row_begin < piece.row_end) task(piece);
+    }
   }
 
   // Of the keys at positions [first, end) does the row see one?
@@ -270,7 +287,6 @@ class ItemTask {
       const int32_t count = std::min(2, piece.count - page);
       const int32_t first = block.position + column;
       trim(first, first + count * kPageTokens, row_begin, row_end);
-      prefetch_after(piece.first + static_cast<size_t>(page), count);
       const void* left = key_page(pages[page]);
       const void* right = count == 2 ? key_page(pages[page + 1]) : nullptr;
       TileArgs tile;
@@ -331,7 +347,7 @@ class ItemTask {
     std::fill(key_scales_ + row_begin * kBlockPages, key_scales_ + row_end * kBlockPages, kNone);
     std::fill(value_scales_ + row_begin * kBlockPages, value_scales_ + row_end * kBlockPages,
               kNone);
-    for (const Piece& piece : block.pieces) {
+    over_pieces(block, row_begin, row_end, [&](const Piece& piece) {
       for (int32_t i = 0; i < piece.count; ++i) {
         const int32_t page = block.pages[piece.first + static_cast<size_t>(i)];
         const float* const keys = scales_behind(key_page(page));
@@ -342,7 +358,7 @@ class ItemTask {
           value_scales_[at] = values;
         }
       }
-    }
+    });
   }
 
   // Pages of a piece, counted from its first one.
@@ -354,7 +370,6 @@ class ItemTask {
   // Rows in groups of a register block, each with the pages that its positions need: a page that no
   // row of the group sees is not touched.
   void values(const Block& block, const Piece& piece) const {
-    prefetch_after(block.pages.size() + piece.first, piece.count);
     const int64_t step = call_.context.kernels->gemm.row_step;
     int64_t begin = piece.row_begin;
     PageRange seen = pages_seen(block, piece, begin, std::min(piece.row_end, begin + step));
@@ -489,22 +504,11 @@ class ItemTask {
     }
   }
 
-  // The order in which K and V blocks of pages are read is K of this key block, V of it, K of the
-  // next one. Asks for the `count` ones that come kPrefetchPages after number `index` to be in L2:
-  // pages lie anywhere in memory, so the hardware does not see the next one coming.
-  void prefetch_after(size_t index, int32_t count) const {
-    const std::vector<int32_t>& now = now_block_.pages;
-    const std::vector<int32_t>& next = next_block_.pages;
-    for (size_t i = index + kPrefetchPages; i < index + kPrefetchPages + static_cast<size_t>(count);
-         ++i) {
-      if (i < now.size()) {
-        prefetch(key_page(now[i]));
-      } else if (i < 2 * now.size()) {
-        prefetch(value_page(now[i - now.size()]));
-      } else if (i < 2 * now.size() + next.size()) {
-        prefetch(key_page(next[i - 2 * now.size()]));
-      }
-    }
+  // Asks for the values of this key block and the keys of the next one to be in L2: pages lie anywhere
+  // in memory, so the hardware does not see the next one coming.
+  void prefetch_next() const {
+    for (const int32_t page : now_block_.pages) prefetch(value_page(page));
+    for (const int32_t page : next_block_.pages) prefetch(key_page(page));
   }
 
   // Inside a block the hardware follows; every fourth line is enough to show it the way.

@@ -165,6 +165,8 @@ void attention_finish(const float* o, float l, int64_t d, Out* out) {
 
 // Vectors of a page's keys.
 constexpr int kPageVecs = 32 / Simd::kLanes;
+// Room for a number of each page of a block, in whole vectors.
+constexpr int kMaxima = Simd::kLanes < kBlockPages ? kBlockPages : Simd::kLanes;
 // Less than this in the largest weight of a page counts as nothing: 255 / it would not be finite.
 constexpr float kSmallestWeight = 0x1p-100f;
 
@@ -230,60 +232,87 @@ inline void whole_maximum(const WholeSoftmaxArgs& args, int64_t r, const WholeRo
   scale_row(rows.o + r * rows.ldo, rows.d, factor);
 }
 
-inline void whole_weights(const WholeSoftmaxArgs& args, int64_t r, const WholeRow& row) {
+// Scores into weights times the scales of their values, in place; adds the weights to l.
+// highest[page]: the largest of a page, 0 of a page of which the row sees nothing.
+inline void whole_weights(const WholeSoftmaxArgs& args, int64_t r, const WholeRow& row,
+                          float* highest) {
   constexpr int kLanes = Simd::kLanes;
   const SoftmaxArgs& rows = args.rows;
-  const float* const s = rows.s + r * rows.lds;
-  uint8_t* const p = args.p + r * args.ldp;
+  float* const s = rows.s + r * rows.lds;
   const float* const* const scales = args.value_scales + r * kBlockPages;
-  float* const p_scales = args.p_scales + r * kBlockPages;
   const Simd::F scale = Simd::set1(row.scale);
   const Simd::F shift = Simd::set1(-rows.m[r]);
-  Simd::F sum[kPageVecs];
+  Simd::F sum[kPageVecs], top[kBlockPages];
+  for (Simd::F& largest : top) largest = Simd::zero();
   PREFIX_UNROLL
   for (int j = 0; j < kPageVecs; ++j) sum[j] = Simd::zero();
   for (int64_t page = row.first_page; page < row.end_page; ++page) {
-    Simd::F weight[kPageVecs], top = Simd::zero();
+    float* const at = s + page * 32;
+    Simd::F largest = Simd::zero();
     PREFIX_UNROLL
     for (int j = 0; j < kPageVecs; ++j) {
-      const Simd::F x = Simd::load(s + page * 32 + j * kLanes);
-      weight[j] = vec_coarse_weight(Simd::fma(x, scale, shift));
-      sum[j] = Simd::add(sum[j], weight[j]);
-      weight[j] = Simd::mul(weight[j], Simd::load(scales[page] + j * kLanes));
-      top = Simd::max_positive(top, weight[j]);
+      const Simd::F x = Simd::fma(Simd::load(at + j * kLanes), scale, shift);
+      const Simd::F weight = vec_coarse_weight(x);
+      sum[j] = Simd::add(sum[j], weight);
+      const Simd::F scaled = Simd::mul(weight, Simd::load(scales[page] + j * kLanes));
+      Simd::store(at + j * kLanes, scaled);
+      largest = Simd::max_positive(largest, scaled);
     }
-    const float highest = vec_max(top);
-    const bool counts = highest > kSmallestWeight;
-    const Simd::F factor = Simd::set1(counts ? 255.0f / highest : 0.0f);
-    p_scales[page] = counts ? highest * (1.0f / 255.0f) : 0.0f;
-    PREFIX_UNROLL
-    for (int j = 0; j < kPageVecs; ++j)
-      Simd::store_u8(p + page * 32 + j * kLanes, Simd::mul(weight[j], factor));
+    top[page] = largest;
   }
   PREFIX_UNROLL
   for (int j = 1; j < kPageVecs; ++j) sum[0] = Simd::add(sum[0], sum[j]);
   rows.l[r] += vec_sum(sum[0]);
+  vec_maxima(top, highest);
+}
+
+// Those to bytes, a scale for each page: its largest becomes 255.
+inline void round_weights(const WholeSoftmaxArgs& args, int64_t r, const WholeRow& row,
+                          const float* highest) {
+  constexpr int kLanes = Simd::kLanes;
+  const float* const s = args.rows.s + r * args.rows.lds;
+  uint8_t* const p = args.p + r * args.ldp;
+  float factors[kMaxima], units[kMaxima];
+  PREFIX_UNROLL
+  for (int i = 0; i < kMaxima; i += kLanes) {
+    const Simd::F smallest = Simd::set1(kSmallestWeight), none = Simd::zero();
+    const Simd::F largest = Simd::load(highest + i);
+    const Simd::F factor = Simd::div(Simd::set1(255.0f), largest);
+    const Simd::F unit = Simd::mul(largest, Simd::set1(1.0f / 255.0f));
+    Simd::store(factors + i, Simd::below(smallest, largest, factor, none));
+    Simd::store(units + i, Simd::below(smallest, largest, unit, none));
+  }
+  __builtin_memcpy(args.p_scales + r * kBlockPages, units, kBlockPages * sizeof(float));
+  for (int64_t page = row.first_page; page < row.end_page; ++page) {
+    const Simd::F factor = Simd::set1(factors[page]);
+    PREFIX_UNROLL
+    for (int j = 0; j < kPageVecs; ++j) {
+      const int64_t key = page * 32 + j * kLanes;
+      Simd::store_u8(p + key, Simd::mul(Simd::load(s + key), factor));
+    }
+  }
+  if (row.first_page > 0) __builtin_memset(p, 0, static_cast<size_t>(row.first_page) * 32);
+  if (row.end_page < kBlockPages) {
+    __builtin_memset(p + row.end_page * 32, 0,
+                     static_cast<size_t>(kBlockPages - row.end_page) * 32);
+  }
 }
 
 void attention_softmax_int8(const WholeSoftmaxArgs& args) {
   for (int64_t begin = 0; begin < args.rows.rows; begin += kSoftmaxRows) {
     const int64_t end = begin + kSoftmaxRows;
     const int64_t after = end < args.rows.rows ? end : args.rows.rows;
+    float highest[kSoftmaxRows][kMaxima] = {};
     for (int64_t r = begin; r < after; ++r) {
       const WholeRow row = whole_row(args, r);
       if (row.first_page < row.end_page) whole_maximum(args, r, row);
     }
     for (int64_t r = begin; r < after; ++r) {
       const WholeRow row = whole_row(args, r);
-      if (row.first_page < row.end_page) whole_weights(args, r, row);
-      uint8_t* const p = args.p + r * args.ldp;
-      __builtin_memset(p, 0, static_cast<size_t>(row.first_page) * 32);
-      __builtin_memset(p + row.end_page * 32, 0,
-                       static_cast<size_t>(kBlockPages - row.end_page) * 32);
-      for (int64_t page = 0; page < kBlockPages; ++page)
-        if (page < row.first_page || page >= row.end_page)
-          args.p_scales[r * kBlockPages + page] = 0;
+      if (row.first_page < row.end_page) whole_weights(args, r, row, highest[r - begin]);
     }
+    for (int64_t r = begin; r < after; ++r)
+      round_weights(args, r, whole_row(args, r), highest[r - begin]);
   }
 }
 

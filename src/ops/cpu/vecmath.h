@@ -166,6 +166,27 @@ inline float vec_sum(Simd::F x) { return vec_sum(Simd::fold(x, LevelSimd::add));
 inline float vec_max(Simd::F x) { return vec_max(Simd::fold(x, LevelSimd::max)); }
 #endif
 
+// The largest lane of each of 8 vectors, in which no lane is negative.
+inline void vec_maxima(const Simd::F* x, float* out) {
+#if defined(__AVX512DQ__)
+  __m256 pair[4], four[2];
+  for (int i = 0; i < 4; ++i) {
+    const __m256 a = fold_to_eight(x[2 * i], true), b = fold_to_eight(x[2 * i + 1], true);
+    pair[i] = _mm256_max_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));  // a b a b
+  }
+  for (int i = 0; i < 2; ++i) {
+    const __m256d a = _mm256_castps_pd(pair[2 * i]), b = _mm256_castps_pd(pair[2 * i + 1]);
+    four[i] = _mm256_max_ps(_mm256_castpd_ps(_mm256_unpacklo_pd(a, b)),
+                            _mm256_castpd_ps(_mm256_unpackhi_pd(a, b)));
+  }
+  const __m256 low = _mm256_permute2f128_ps(four[0], four[1], 0x20);
+  const __m256 high = _mm256_permute2f128_ps(four[0], four[1], 0x31);
+  _mm256_storeu_ps(out, _mm256_max_ps(low, high));
+#else
+  for (int i = 0; i < 8; ++i) out[i] = vec_max(x[i]);
+#endif
+}
+
 // The first n < kLanes floats, 0 in the other lanes.
 inline Simd::F load_first(const float* p, int64_t n) {
   float lanes[Simd::kLanes] = {};
