@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/status.h"
+#include "ops/cpu/kernel_tables.h"
 
 namespace prefix::ops {
 namespace {
@@ -42,6 +43,24 @@ TEST(Isa, AmdMultipliesInBf16) {
   EXPECT_EQ(fastest_isa(f), Isa::kAvx2);
   f.avx2 = false;
   EXPECT_EQ(fastest_isa(f), Isa::kScalar);
+}
+
+// To fill a table takes the instructions of its level, so that must not even be tried where they do not run.
+TEST(Isa, OnlyTablesOfLevelsThatRunAreFilled) {
+  const auto same = [](const KernelTable& a, const KernelTable& b) {
+    return a.gemm.tile_f32 == b.gemm.tile_f32 && a.attention.merge == b.attention.merge;
+  };
+  CpuFeatures f;
+  for (const bool avx2 : {false, true}) {
+    f.avx2 = avx2;
+    if (avx2 && !detect_cpu_features().avx2) break;
+    for (const auto tables_of : {kernel_tables, same_bits_tables}) {
+      const KernelTables tables = tables_of(f);
+      EXPECT_NE(tables[0].gemm.tile_f32, nullptr);
+      EXPECT_EQ(same(tables[0], tables[1]), !avx2);
+      for (size_t i = 2; i < tables.size(); ++i) EXPECT_TRUE(same(tables[i], tables[1])) << i;
+    }
+  }
 }
 
 Code code_of(const std::string& requested) {
