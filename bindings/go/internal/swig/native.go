@@ -401,14 +401,14 @@ func getSwigcptr(v interface{ Swigcptr() uintptr }) uintptr {
 type _ sync.Mutex
 
 type swig_gostring struct {
-	p uintptr
+	p unsafe.Pointer // memory of C
 	n int
 }
 
 func swigCopyString(s string) string {
 	p := *(*swig_gostring)(unsafe.Pointer(&s))
-	r := string(unsafe.Slice((*byte)(unsafe.Pointer(p.p)), p.n))
-	Swig_free(p.p)
+	r := string(unsafe.Slice((*byte)(p.p), p.n))
+	Swig_free(uintptr(p.p))
 	return r
 }
 
