@@ -1,4 +1,4 @@
-// Command overhead measures what the bindings cost: bindings/go/env go run ./internal/overhead MODEL.
+// Command overhead measures what the bindings cost: ./env go run ./internal/overhead MODEL.
 //
 // It prints one JSON object per line, with medians in microseconds. engine_us is what the library itself says about
 // the job; the rest of wall_us is crossing the interface, copying tokens in and scores out.

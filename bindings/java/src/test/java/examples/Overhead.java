@@ -25,6 +25,10 @@ public final class Overhead {
     private record Sample(long wall, long engine) {}
 
     public static void main(String[] arguments) throws InterruptedException {
+        if (arguments.length != 1) {
+            System.err.println("usage: Overhead MODEL, a tiny one: its time should not hide that of the bindings");
+            System.exit(2);
+        }
         Options options = Options.of("threads", 1);
         try (Engine engine = Engine.open(Path.of(arguments[0]), options);
                 Batch empty = engine.batch();

@@ -33,6 +33,10 @@ public final class RankTable {
             System.err.println(USAGE);
             System.exit(2);
         }
+        if (arguments.length > 6 && !arguments[6].matches("[1-9][0-9]{0,8}")) {
+            System.err.println("PARTS is \"" + arguments[6] + "\"; it must be a number from 1 to 999999999");
+            System.exit(2);
+        }
         try (SparkSession spark = SparkSession.builder().appName("RankTable").getOrCreate()) {
             run(spark, arguments);
         }
@@ -45,8 +49,8 @@ public final class RankTable {
         TableLayout layout = TableLayout.of(
                 read(spark, arguments[1]), arguments[2], List.of(arguments[3].split(",")), parts);
         System.err.printf(
-                "Prompts share %.1f%% of their bytes with the one before (%.1f%% as the table came); %d parts compute "
-                        + "%.1f%% more than one would.%n",
+                "Prompts share %.1f%% of their bytes with the one before (%.1f%% as the table came); parts: %d, which "
+                        + "compute %.1f%% more than one would.%n",
                 100 * layout.shared(), 100 * layout.sharedBefore(), parts, 100 * layout.duplicated());
         new TableTask("rerank", arguments[0])
                 .query(arguments[4])
