@@ -38,6 +38,11 @@ fn option(name: &str) -> Option<String> {
     arguments.nth(1)
 }
 
+/// To a thousandth, for readers.
+fn short(number: f64) -> f64 {
+    (number * 1e3).round() / 1e3
+}
+
 fn number(name: &str, default: usize) -> Result<usize> {
     Ok(option(name).map_or(Ok(default), |value| value.parse())?)
 }
@@ -195,7 +200,10 @@ fn main() -> Result<()> {
             let name = ["service", "threads", "task"][side];
             println!(
                 "{}",
-                json!({"side": name, "round": round, "seconds": seconds, "cpu_seconds": cpu, "warm_up": round == 0})
+                json!({
+                    "side": name, "round": round, "seconds": short(seconds), "cpu_seconds": short(cpu),
+                    "warm_up": round == 0
+                })
             );
             if round > 0 {
                 times[side].push(seconds);
@@ -205,18 +213,15 @@ fn main() -> Result<()> {
     }
     let ratio = |times: &[Vec<f64>; 3], other: usize| {
         let pairs = times[other].iter().zip(&times[0]);
-        median(
-            &pairs
-                .map(|(other, service)| other / service)
-                .collect::<Vec<_>>(),
-        )
+        let ratios: Vec<f64> = pairs.map(|(other, service)| other / service).collect();
+        short(median(&ratios))
     };
     let [service, threads, task] = [0, 1, 2].map(|side| median(&times[side]));
     println!(
         "{}",
         json!({
-            "queries": queries, "documents": documents, "rounds": rounds, "service_seconds": service,
-            "threads_seconds": threads, "task_seconds": task, "of_threads": ratio(&times, 1), "of_task": ratio(&times, 2),
+            "queries": queries, "documents": documents, "rounds": rounds, "service_seconds": short(service),
+            "threads_seconds": short(threads), "task_seconds": short(task), "of_threads": ratio(&times, 1), "of_task": ratio(&times, 2),
             "cpu_of_threads": ratio(&work_times, 1), "cpu_of_task": ratio(&work_times, 2),
         })
     );
