@@ -15,7 +15,7 @@ prefix-server - rerank, embed, complete and chat over HTTP, with the library lib
 usage: prefix-server --model PATH [options]
 
   --model PATH              a .gguf file or a Hugging Face directory
-  --name NAME               what clients call it; default: the last part of the path
+  --name NAME               what clients and /metrics call it; default: the last part of the path without .gguf
   --listen ADDRESS          default 127.0.0.1:8080; port 0 takes a free one, which is printed
   --option KEY=VALUE        an option of the engine, as threads=4 or cache_bytes=2G; may be repeated
   --rerank-recipe RECIPE    instead of the one that the model brings (docs/recipes.md)
@@ -93,9 +93,11 @@ impl Config {
     /// The defaults for a model.
     pub fn new(model: impl Into<PathBuf>) -> Config {
         let model = model.into();
-        let name = model.file_stem().unwrap_or(model.as_os_str());
+        // Of a file without its ending; points in names of folders are versions, as in Qwen2.5-0.5B.
+        let name = model.file_name().unwrap_or(model.as_os_str());
+        let name = name.to_string_lossy();
         Config {
-            name: name.to_string_lossy().into_owned(),
+            name: name.strip_suffix(".gguf").unwrap_or(&name).to_string(),
             model,
             listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
             options: Vec::new(),
@@ -152,7 +154,10 @@ impl Config {
             "--option" => {
                 let pair = value.split_once('=');
                 let (key, value) = pair.ok_or(format!("--option {value} is not KEY=VALUE"))?;
-                self.options.push((key.into(), value.into()));
+                match key {
+                    "name" => self.name = value.into(), // one name everywhere
+                    _ => self.options.push((key.into(), value.into())),
+                }
             }
             "--rerank-recipe" => self.rerank_recipe = Some(value),
             "--embed-recipe" => self.embed_recipe = Some(value),
@@ -235,6 +240,17 @@ mod tests {
             .unwrap();
         assert_eq!(config.name, "tiny");
         assert_eq!(config.options, [("threads".into(), "2".into())]);
+        for (line, name) in [
+            (
+                "--model /models/Qwen2.5-0.5B-Instruct",
+                "Qwen2.5-0.5B-Instruct",
+            ),
+            ("--model /models/SmolLM2.Q4_1.gguf", "SmolLM2.Q4_1"),
+            ("--model a.gguf --option name=b", "b"),
+            ("--model a.gguf --option name=b --name c", "c"),
+        ] {
+            assert_eq!(parse(line).unwrap().unwrap().name, name, "{line}");
+        }
     }
 
     #[test]

@@ -72,6 +72,9 @@ async fn run(config: Config) -> Result<(), String> {
 
 async fn load(config: Config) -> Result<Shared, String> {
     let mut options = Options::new().map_err(|why| why.to_string())?;
+    options
+        .put("name", &config.name) // of the numbers at /metrics
+        .map_err(|why| format!("--name {}: {why}", config.name))?;
     for (key, value) in &config.options {
         options
             .put(key, value)

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{json, Value};
 
-use crate::client::{request, Answer, Connection, Lost};
+use crate::client::{self, request, Answer, Connection, Lost};
 use crate::program::Program;
 
 const CONNECTIONS: usize = 64;
@@ -487,4 +487,18 @@ fn a_large_answer_is_read_to_its_end_after_the_signal() {
     let found: Value = serde_json::from_slice(&body).unwrap();
     assert_eq!(found["data"].as_array().unwrap().len(), 1000);
     assert!(program.wait().success());
+}
+
+#[test]
+fn the_model_has_one_name_everywhere() {
+    let program = Program::start(&["--option", "cache_bytes=96M"]);
+    let models = client::get(program.address, "/v1/models").unwrap().json();
+    assert_eq!(models["data"][0]["id"], "small");
+    let metrics = client::get(program.address, "/metrics").unwrap().text();
+    let names: Vec<&str> = metrics.split("model_name=").skip(1).collect();
+    assert!(!names.is_empty(), "{metrics}");
+    for name in names {
+        assert!(name.starts_with("\"small\""), "{name}");
+    }
+    program.stop();
 }
