@@ -230,6 +230,35 @@ fn it_chats() {
     assert!(cached.unwrap() > 20, "{cached:?}");
 }
 
+/// What vLLM's clients tell the template besides messages reaches it.
+#[test]
+fn a_chat_is_left_open_or_goes_on() {
+    let service = start(|config| config.chat_tokens = 4);
+    let ask = |more: Value| {
+        let mut body = json!({"temperature": 0, "messages": [
+            {"role": "user", "content": "What is the capital of France?"},
+            {"role": "assistant", "content": "The capital of France is"},
+        ]});
+        body.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        let answer = service.post("/v1/chat/completions", &body).json(200);
+        let text = answer["choices"][0]["message"]["content"].clone();
+        let tokens = answer["usage"]["prompt_tokens"].as_u64().unwrap();
+        (text.as_str().unwrap().to_string(), tokens)
+    };
+    let (_, plain) = ask(json!({}));
+    let nothing =
+        json!({"documents": null, "add_generation_prompt": null, "continue_final_message": null});
+    assert_eq!(ask(nothing).1, plain);
+    let (_, closed) = ask(json!({"add_generation_prompt": false}));
+    assert!(closed < plain, "{closed} {plain}");
+    let (text, open) = ask(json!({"continue_final_message": true, "add_generation_prompt": false}));
+    assert!(open < closed, "{open} {closed}");
+    assert!(text.starts_with("Paris"), "{text}");
+    assert_eq!(ask(json!({"documents": [{"text": "Bread."}]})).1, plain); // this template reads none
+}
+
 #[test]
 fn a_recipe_that_does_not_fit_is_said_at_the_start() {
     let start = |rerank: Option<&str>, embed: Option<&str>| {
@@ -388,6 +417,37 @@ fn what_is_wrong_is_named() {
             json!({"messages": [{"role": 1}]}),
             400,
             "role",
+        ),
+        (
+            "/v1/chat/completions",
+            json!({"messages": [{"role": "user", "content": "a"}], "documents": 1}),
+            400,
+            "documents",
+        ),
+        (
+            "/v1/chat/completions",
+            json!({"messages": [{"role": "user", "content": "a"}],
+                "add_generation_prompt": true, "continue_final_message": true}),
+            400,
+            "exclude each other",
+        ),
+        (
+            "/v1/chat/completions",
+            json!({"messages": [{}], "chat_template": "{{ messages }}"}),
+            400,
+            "chat_template",
+        ),
+        (
+            "/v1/chat/completions",
+            json!({"messages": [{}], "echo": true}),
+            400,
+            "echo",
+        ),
+        (
+            "/v1/chat/completions",
+            json!({"messages": [{}], "add_special_tokens": true}),
+            400,
+            "add_special_tokens",
         ),
         (
             "/v1/chat/completions",
