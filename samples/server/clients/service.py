@@ -16,8 +16,8 @@ LIBRARIES = os.environ.get("PREFIX_LIB_DIR", str(ROOT / "build" / "lib"))
 class Service:
     """The program with these options; `urls` are those that it prints, the one for requests first."""
 
-    def __init__(self, *options, lines=1):
-        command = [os.environ["PREFIX_SERVER"], "--model", MODEL, "--name", "small", "--listen", "127.0.0.1:0", *options]
+    def __init__(self, *options, lines=1, model=MODEL):
+        command = [os.environ["PREFIX_SERVER"], "--model", model, "--name", "small", "--listen", "127.0.0.1:0", *options]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True,
                                         env={**os.environ, "LD_LIBRARY_PATH": LIBRARIES})
         said = [self.process.stdout.readline() for _ in range(lines)]
