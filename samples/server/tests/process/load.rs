@@ -405,15 +405,16 @@ fn load_leaves_nothing_behind() {
     let warm = world(&program);
     let long = seconds();
     run(&warm, ROUNDS, long.map(|time| Instant::now() + time / 5));
-    program.settle();
+    let watched = program.settle();
     report(&warm);
     let before = program.held();
+    drop(watched);
 
     let loaded = world(&program);
     let begin = Instant::now();
     run(&loaded, ROUNDS, long.map(|time| begin + time));
     let time = begin.elapsed();
-    program.settle();
+    let _watched = program.settle();
     let after = program.held();
     println!(
         "{} connections for {time:.1?}, {} requests sent",

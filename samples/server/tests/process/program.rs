@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-use crate::client;
+use crate::client::{self, Connection};
 
 pub struct Program {
     pub address: SocketAddr,
@@ -83,7 +83,14 @@ impl Program {
 
     /// One number of /metrics, all of its series together.
     pub fn metric(&self, name: &str) -> f64 {
-        let text = client::get(self.address, "/metrics").unwrap().text();
+        self.metric_by(&mut Connection::open(self.address).unwrap(), name)
+    }
+
+    fn metric_by(&self, connection: &mut Connection, name: &str) -> f64 {
+        connection
+            .send(&client::request("GET", "/metrics", &[], b""))
+            .unwrap();
+        let text = connection.answer().unwrap().text();
         let lines = text.lines().filter(|line| {
             let rest = line.strip_prefix(name);
             rest.is_some_and(|rest| rest.starts_with([' ', '{']))
@@ -95,17 +102,23 @@ impl Program {
         numbers.iter().sum()
     }
 
-    /// Waits until nothing is answered or computed any more and only this connection is open.
-    pub fn settle(&self) {
+    /// Waits until nothing is answered or computed any more and one connection alone is open: the one that it returns, so
+    /// that what is held meanwhile can be counted.
+    pub fn settle(&self) -> Connection {
         let busy = [
             ("prefix_server_in_flight", 0.0),
             ("num_requests_running", 0.0),
             ("num_requests_waiting", 0.0),
             ("prefix_server_connections", 1.0),
         ];
-        while busy.iter().any(|&(name, idle)| self.metric(name) > idle) {
+        let mut connection = Connection::open(self.address).unwrap();
+        while busy
+            .iter()
+            .any(|&(name, idle)| self.metric_by(&mut connection, name) > idle)
+        {
             std::thread::sleep(Duration::from_millis(5));
         }
+        connection
     }
 
     pub fn signal(&self, name: &str) {
