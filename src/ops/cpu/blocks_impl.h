@@ -13,6 +13,7 @@
 #include "ops/cpu/block_kernels.h"
 #include "ops/cpu/block_lanes.h"
 #include "ops/cpu/gemm_kernels.h"
+#include "ops/cpu/register_rows.h"
 #include "ops/cpu/unroll.h"
 
 namespace prefix::ops {
@@ -224,23 +225,7 @@ inline void multiply_plain(const W& w, const BlockTileArgs& t, int64_t row, Grou
 
 template <class W, class V>
 void multiply_plain_rows(const W& w, const BlockTileArgs& t, GroupRange groups) {
-  int64_t row = 0;
-  for (; row + kBlockRows <= t.rows; row += kBlockRows)
-    multiply_plain<W, V, kBlockRows>(w, t, row, groups);
-  switch (t.rows - row) {
-    case 1:
-      return multiply_plain<W, V, 1>(w, t, row, groups);
-    case 2:
-      return multiply_plain<W, V, 2>(w, t, row, groups);
-    case 3:
-      return multiply_plain<W, V, 3>(w, t, row, groups);
-    case 4:
-      return multiply_plain<W, V, 4>(w, t, row, groups);
-    case 5:
-      return multiply_plain<W, V, 5>(w, t, row, groups);
-    default:
-      return;
-  }
+  each_row_block(t.rows, [&]<int MR>(int64_t row) { multiply_plain<W, V, MR>(w, t, row, groups); });
 }
 
 // The groups of one unit behind those that `out` has already.

@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "ops/cpu/gemm_kernels.h"
+#include "ops/cpu/register_rows.h"
 #include "ops/cpu/simd.h"
 #include "ops/cpu/unroll.h"
 #include "ops/cpu/vecmath.h"
@@ -118,23 +119,8 @@ constexpr int block_vecs() {
 
 template <class M>
 void multiply_tile(const TileArgs& t) {
-  int64_t row = 0;
-  for (; row + kBlockRows <= t.rows; row += kBlockRows)
-    multiply_rows<M, kBlockRows, block_vecs<M, kBlockRows>()>(t, row);
-  switch (t.rows - row) {
-    case 1:
-      return multiply_rows<M, 1, block_vecs<M, 1>()>(t, row);
-    case 2:
-      return multiply_rows<M, 2, block_vecs<M, 2>()>(t, row);
-    case 3:
-      return multiply_rows<M, 3, block_vecs<M, 3>()>(t, row);
-    case 4:
-      return multiply_rows<M, 4, block_vecs<M, 4>()>(t, row);
-    case 5:
-      return multiply_rows<M, 5, block_vecs<M, 5>()>(t, row);
-    default:
-      return;
-  }
+  each_row_block(t.rows,
+                 [&]<int MR>(int64_t row) { multiply_rows<M, MR, block_vecs<M, MR>()>(t, row); });
 }
 
 // f32 multiply-add over packed f32 weights: one k per step.
@@ -270,11 +256,11 @@ double register_peak(int64_t iterations) {
   PREFIX_UNROLL
   for (int i = 0; i < kChains; ++i) acc[i] = M::zero();
   for (int64_t n = 0; n < iterations; ++n) {
-#if defined(__x86_64__)
-    asm volatile("" : "+x"(b));  // or a part of each multiply-add is computed once
-#endif
     PREFIX_UNROLL
     for (int i = 0; i < kChains; ++i) {
+#if defined(__x86_64__)
+      asm volatile("" : "+x"(b));  // or a part of each multiply-add is computed once for all
+#endif
       acc[i] = M::mac(acc[i], a, b);
 #if defined(__x86_64__)
       // All chains hold the same numbers: without this the compiler computes only one of them.

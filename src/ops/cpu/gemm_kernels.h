@@ -10,6 +10,7 @@
 #include "ops/activation.h"
 #include "ops/cpu/attention_kernels.h"
 #include "ops/cpu/block_kernels.h"
+#include "ops/cpu/register_rows.h"
 #include "ops/panel.h"
 
 namespace prefix::ops {
@@ -90,8 +91,6 @@ struct GatedArgs {
 
 // Largest GemmKernels::row_block.
 inline constexpr int64_t kMaxRowBlock = 192;
-// Rows of a register block.
-inline constexpr int64_t kBlockRows = 6;
 
 struct GemmKernels {
   // Bracket the tile calls of a thread (AMX: load the tile configuration, release it).

@@ -2,8 +2,8 @@
 // unsigned bytes, sums of 32 bits. A step is four k, a quad of bytes in every lane.
 //
 // Without VNNI, a quad is two pairs of 16 bits, which vpmaddwd multiplies and adds: numbers 0 and 2 in
-// the first phase, 1 and 3 in the second. (vpmaddubsw would saturate.) Sums are exact, so all
-// variants have the same bits.
+// the first phase, 1 and 3 in the second. (vpmaddubsw would saturate.) Rows of A are taken apart once for all
+// columns of a tile. Sums are exact, so all variants have the same bits.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,6 @@ namespace {
 #if defined(__AVX512BW__)
 
 struct Int8Lanes {
-  using A = int8_t;
   using B = uint8_t;
   using Vec = __m512i;
   using BVec = __m512i;
@@ -31,21 +30,22 @@ struct Int8Lanes {
 };
 
 struct Int8ByPairs : Int8Lanes {
+  using A = int16_t;
   static constexpr int kPhases = 2;
   static BVec load_b(const uint8_t* p, int phase) {
     const __m512i quads = _mm512_loadu_si512(p);
     return phase == 0 ? _mm512_and_si512(quads, _mm512_set1_epi16(0xff))
                       : _mm512_srli_epi16(quads, 8);
   }
-  static Vec broadcast_a(const int8_t* p, int phase) {
-    const __m512i quads = _mm512_set1_epi32(quad_of(p));
-    return _mm512_srai_epi16(phase == 0 ? _mm512_slli_epi16(quads, 8) : quads, 8);
+  static Vec broadcast_a(const int16_t* p, int phase) {
+    return _mm512_set1_epi32(quad_of(p + 2 * phase));
   }
   static Vec mac(Vec c, Vec a, BVec b) { return _mm512_add_epi32(c, _mm512_madd_epi16(b, a)); }
 };
 
 #if defined(__AVX512VNNI__)
 struct Int8ByVnni : Int8Lanes {
+  using A = int8_t;
   static constexpr int kPhases = 1;
   static BVec load_b(const uint8_t* p, int) { return _mm512_loadu_si512(p); }
   static Vec broadcast_a(const int8_t* p, int) { return _mm512_set1_epi32(quad_of(p)); }
@@ -56,7 +56,7 @@ struct Int8ByVnni : Int8Lanes {
 #elif defined(__AVX2__)
 
 struct Int8ByPairs {
-  using A = int8_t;
+  using A = int16_t;
   using B = uint8_t;
   using Vec = __m256i;
   using BVec = __m256i;
@@ -74,11 +74,12 @@ struct Int8ByPairs {
     return phase == 0 ? _mm256_and_si256(quads, _mm256_set1_epi16(0xff))
                       : _mm256_srli_epi16(quads, 8);
   }
-  static Vec broadcast_a(const int8_t* p, int phase) {
-    const __m256i quads = _mm256_set1_epi32(quad_of(p));
-    return _mm256_srai_epi16(phase == 0 ? _mm256_slli_epi16(quads, 8) : quads, 8);
+  static Vec broadcast_a(const int16_t* p, int phase) {
+    return _mm256_set1_epi32(quad_of(p + 2 * phase));
   }
-  static Vec mac(Vec c, Vec a, BVec b) { return _mm256_add_epi32(c, _mm256_madd_epi16(b, a)); }
+  static Vec mac(Vec c, Vec a, BVec b) {
+    return in_order(_mm256_add_epi32(c, _mm256_madd_epi16(b, a)));
+  }
 };
 
 #else
@@ -113,6 +114,65 @@ struct Int8ByPairs {
 
 #endif
 
+#if defined(__AVX2__)
+
+// Columns of A that are taken apart at a time: what they meet of B is 16 KB, which stays in L1 for all rows.
+inline constexpr int64_t kPairsK = 256;
+
+// Each quad as numbers 0, 2, 1, 3 of 16 bits; `count` is a multiple of 32.
+inline void widen_quads(const int8_t* from, int64_t count, int16_t* to) {
+  for (int64_t k = 0; k < count; k += 32) {
+    const __m256i quads = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + k));
+    const __m256i even = _mm256_srai_epi16(_mm256_slli_epi16(quads, 8), 8);
+    const __m256i odd = _mm256_srai_epi16(quads, 8);
+    const __m256i first = _mm256_unpacklo_epi32(even, odd);   // quads 0, 1, 4, 5
+    const __m256i second = _mm256_unpackhi_epi32(even, odd);  // quads 2, 3, 6, 7
+    auto* const out = reinterpret_cast<__m256i*>(to + k);
+    _mm256_storeu_si256(out, _mm256_permute2x128_si256(first, second, 0x20));
+    _mm256_storeu_si256(out + 1, _mm256_permute2x128_si256(first, second, 0x31));
+  }
+}
+
+// Rows [row, row + MR) over columns [k, k + part.kc) of a chunk of A.
+template <class M, int MR>
+inline void multiply_paired_rows(const TileArgs& t, TileArgs part, int64_t row, const int8_t* a) {
+  alignas(64) int16_t wide[MR][kPairsK];
+  for (int i = 0; i < MR; ++i) widen_quads(a + (row + i) * t.lda, part.kc, wide[i]);
+  part.a = wide;
+  part.c = t.c + row * t.ldc;
+  const int64_t block = row / kBlockRows;
+  const auto* const prefetch = static_cast<const char*>(part.prefetch[block % 2]);
+  part.prefetch[0] = prefetch == nullptr ? nullptr : prefetch + block / 2 * t.kc * t.prefetch_step;
+  multiply_rows<M, MR, block_vecs<M, MR>()>(part, 0);
+}
+
+template <class M>
+void multiply_paired_tile(const TileArgs& t) {
+  TileArgs part = t;
+  part.lda = kPairsK;
+  part.chunks = 1;
+  for (int64_t chunk = 0; chunk < t.chunks; ++chunk) {
+    for (int64_t k = 0; k < t.kc; k += kPairsK) {
+      part.kc = t.kc - k < kPairsK ? t.kc - k : kPairsK;
+      const void* const left = static_cast<const uint8_t*>(t.b0[chunk]) + k * kPanelColumns;
+      const void* const right =
+          t.b1 == nullptr ? nullptr : static_cast<const uint8_t*>(t.b1[chunk]) + k * kPanelColumns;
+      part.b0 = &left;
+      part.b1 = t.b1 == nullptr ? nullptr : &right;
+      for (int i = 0; i < 2; ++i) {
+        if (t.prefetch[i] != nullptr)
+          part.prefetch[i] = static_cast<const char*>(t.prefetch[i]) + k * t.prefetch_step;
+      }
+      const auto* const a = static_cast<const int8_t*>(t.a) + chunk * t.a_chunk + k;
+      each_row_block(t.rows,
+                     [&]<int MR>(int64_t row) { multiply_paired_rows<M, MR>(t, part, row, a); });
+      part.accumulate = true;
+    }
+  }
+}
+
+#endif
+
 // c = (c - corrections[row]) * (row_scales[row] * column_scales[column]), whole numbers to f32.
 inline void scale_sums(const ScaleSumsArgs& args) {
   constexpr int kLanes = Simd::kLanes;
@@ -128,7 +188,11 @@ inline void scale_sums(const ScaleSumsArgs& args) {
 
 // What every level has.
 inline void add_int8_kernels(GemmKernels& g) {
+#if defined(__AVX2__)
+  g.tile_int8 = multiply_paired_tile<Int8ByPairs>;
+#else
   g.tile_int8 = multiply_tile<Int8ByPairs>;
+#endif
   g.tile_blocks = multiply_block_tile<BlockLanes>;
   g.tile_values = multiply_value_tile<ValuesByPairs>;
   g.scale_sums = scale_sums;

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "ops/cpu/attention_kernels.h"
+#include "ops/cpu/register_rows.h"
 #include "ops/cpu/simd.h"
 #include "ops/cpu/unroll.h"
 
@@ -55,6 +56,12 @@ struct ValuesByVnni : ValueLanes {
 
 #elif defined(__AVX2__)
 
+// A sum as it is: g++ would first add the products of all phases to each other, and has no registers for so many.
+inline __m256i in_order(__m256i sum) {
+  asm("" : "+x"(sum));
+  return sum;
+}
+
 struct ValuesByPairs {
   using Vec = __m256i;
   static constexpr int kLanes = 8;
@@ -70,7 +77,9 @@ struct ValuesByPairs {
     return phase == 0 ? _mm256_and_si256(quads, _mm256_set1_epi16(0xff))
                       : _mm256_srli_epi16(quads, 8);
   }
-  static Vec mac(Vec c, Vec a, Vec b) { return _mm256_add_epi32(c, _mm256_madd_epi16(a, b)); }
+  static Vec mac(Vec c, Vec a, Vec b) {
+    return in_order(_mm256_add_epi32(c, _mm256_madd_epi16(a, b)));
+  }
 };
 
 #else
@@ -163,27 +172,7 @@ inline void value_rows(const ValueTileArgs& t, int64_t row, int64_t panel) {
 template <class M>
 void multiply_value_tile(const ValueTileArgs& t) {
   for (int64_t panel = 0; panel < t.d; panel += 32) {
-    int64_t row = 0;
-    for (; row + 6 <= t.rows; row += 6) value_rows<M, 6>(t, row, panel);
-    switch (t.rows - row) {
-      case 1:
-        value_rows<M, 1>(t, row, panel);
-        break;
-      case 2:
-        value_rows<M, 2>(t, row, panel);
-        break;
-      case 3:
-        value_rows<M, 3>(t, row, panel);
-        break;
-      case 4:
-        value_rows<M, 4>(t, row, panel);
-        break;
-      case 5:
-        value_rows<M, 5>(t, row, panel);
-        break;
-      default:
-        break;
-    }
+    each_row_block(t.rows, [&]<int MR>(int64_t row) { value_rows<M, MR>(t, row, panel); });
   }
 }
 

@@ -1,0 +1,34 @@
+// The rows of a tile in register blocks: sixes, then what is left as one block of its own.
+#pragma once
+
+#include <cstdint>
+
+namespace prefix::ops {
+
+inline constexpr int64_t kBlockRows = 6;
+
+namespace {
+
+// Calls fn.operator()<MR>(row) for each block of MR rows from `row` on.
+template <class Fn>
+inline void each_row_block(int64_t rows, const Fn& fn) {
+  int64_t row = 0;
+  for (; row + kBlockRows <= rows; row += kBlockRows) fn.template operator()<kBlockRows>(row);
+  switch (rows - row) {
+    case 1:
+      return fn.template operator()<1>(row);
+    case 2:
+      return fn.template operator()<2>(row);
+    case 3:
+      return fn.template operator()<3>(row);
+    case 4:
+      return fn.template operator()<4>(row);
+    case 5:
+      return fn.template operator()<5>(row);
+    default:
+      return;
+  }
+}
+
+}  // namespace
+}  // namespace prefix::ops
