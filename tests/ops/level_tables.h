@@ -1,11 +1,12 @@
 // The tables whose results have the same bits at every level (same_bits_table), of the levels of this
-// machine, and that of AMX on a model of its registers.
+// machine, and those of AMX and AVX-VNNI on a model of what they have of their own.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "ops/amx_emulation.h"
+#include "ops/avx_vnni_model.h"
 #include "ops/cpu/amx_impl.h"
 #include "ops/cpu/isa.h"
 #include "ops/cpu/kernels.h"
@@ -33,7 +34,15 @@ inline std::vector<LevelTable> level_tables() {
   amx.kernels.gemm.row_block = 192;
   tables.push_back(amx);
 #if defined(__x86_64__)
-  // Without VNNI, too.
+  // With and without VNNI, too.
+  if (detect_cpu_features().avx2) {
+    LevelTable plain{"avx2 without VNNI", {}};
+    fill_kernels_avx2_same(plain.kernels);
+    tables.push_back(plain);
+    LevelTable vnni{"avx2 with VNNI on its model", plain.kernels};
+    fill_kernels_avx_vnni_model(vnni.kernels);
+    tables.push_back(vnni);
+  }
   if (detect_cpu_features().avx512) {
     LevelTable plain{"avx512 without VNNI", same_bits_table(Isa::kAvx512)};
     KernelTable own;

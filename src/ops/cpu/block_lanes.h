@@ -111,6 +111,12 @@ struct BlockLanes {
   }
 
   static I broadcast(const int8_t* p) { return _mm256_set1_epi32(quad_of(p)); }
+#if defined(__AVXVNNI__)
+  template <bool kSmall>
+  static I dot(I sum, I codes, I x) {
+    return _mm256_dpbusd_avx_epi32(sum, codes, x);
+  }
+#else
   template <bool kSmall>
   static I dot(I sum, I codes, I x) {
     if constexpr (kSmall)
@@ -121,6 +127,7 @@ struct BlockLanes {
     const I odd = _mm256_madd_epi16(_mm256_srli_epi16(codes, 8), _mm256_srai_epi16(x, 8));
     return _mm256_add_epi32(sum, _mm256_add_epi32(even, odd));
   }
+#endif
 
   static F set1_f32(float x) { return _mm256_set1_ps(x); }
   static F load_f32(const float* p) { return _mm256_loadu_ps(p); }

@@ -55,20 +55,23 @@ struct Int8ByVnni : Int8Lanes {
 
 #elif defined(__AVX2__)
 
-struct Int8ByPairs {
-  using A = int16_t;
+struct Int8Lanes {
   using B = uint8_t;
   using Vec = __m256i;
   using BVec = __m256i;
   static constexpr int kLanes = 8;
   static constexpr int kStep = 4;
-  static constexpr int kPhases = 2;
   static constexpr int kAccumulators = 12;
   static Vec zero() { return _mm256_setzero_si256(); }
   static Vec load_c(const float* p) {
     return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
   }
   static void store_c(float* p, Vec v) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), v); }
+};
+
+struct Int8ByPairs : Int8Lanes {
+  using A = int16_t;
+  static constexpr int kPhases = 2;
   static BVec load_b(const uint8_t* p, int phase) {
     const __m256i quads = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
     return phase == 0 ? _mm256_and_si256(quads, _mm256_set1_epi16(0xff))
@@ -81,6 +84,18 @@ struct Int8ByPairs {
     return in_order(_mm256_add_epi32(c, _mm256_madd_epi16(b, a)));
   }
 };
+
+#if defined(__AVXVNNI__)
+struct Int8ByVnni : Int8Lanes {
+  using A = int8_t;
+  static constexpr int kPhases = 1;
+  static BVec load_b(const uint8_t* p, int) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  }
+  static Vec broadcast_a(const int8_t* p, int) { return _mm256_set1_epi32(quad_of(p)); }
+  static Vec mac(Vec c, Vec a, BVec b) { return _mm256_dpbusd_avx_epi32(c, b, a); }
+};
+#endif
 
 #else
 
@@ -198,6 +213,16 @@ inline void add_int8_kernels(GemmKernels& g) {
   g.scale_sums = scale_sums;
   g.peak_int8 = register_peak<Int8ByPairs>;
 }
+
+#if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
+// What processors with vpdpbusd have instead.
+inline void add_vnni_kernels(GemmKernels& g) {
+  g.tile_int8 = multiply_tile<Int8ByVnni>;
+  g.tile_blocks = multiply_block_tile<BlockLanes>;
+  g.tile_values = multiply_value_tile<ValuesByVnni>;
+  g.peak_int8 = register_peak<Int8ByVnni>;
+}
+#endif
 
 }  // namespace
 }  // namespace prefix::ops

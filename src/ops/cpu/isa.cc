@@ -73,6 +73,7 @@ CpuFeatures detect_cpu_features() {
   const CpuId seven = cpuid(7, 0);
   const CpuId seven_one = cpuid(7, 1);
   features.avx2 = ymm && bit(seven.ebx, 5) && bit(one.ecx, 12) && bit(one.ecx, 29);
+  features.avx_vnni = features.avx2 && bit(seven_one.eax, 4);
   features.avx512 = zmm && features.avx2 && bit(seven.ebx, 16) && bit(seven.ebx, 17) &&
                     bit(seven.ebx, 30) && bit(seven.ebx, 31);
   features.avx512_vnni = features.avx512 && bit(seven.ecx, 11);

@@ -21,6 +21,7 @@ std::string_view isa_name(Isa isa);
 // What the processor and the kernel offer; the inputs of the decision, so that it can be tested.
 struct CpuFeatures {
   bool avx2 = false;         // AVX2, FMA and F16C, state enabled by the kernel
+  bool avx_vnni = false;     // besides avx2; no level of its own
   bool avx512 = false;       // F, BW, DQ, VL, state enabled by the kernel
   bool avx512_vnni = false;  // besides avx512; no level of its own
   bool avx512_bf16 = false;

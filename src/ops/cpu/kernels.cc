@@ -31,6 +31,7 @@ KernelTables kernel_tables(const CpuFeatures& features) {
     if (i < kFills.size() && isa_obstacle(isa, features).empty()) {
       kFills[i](table);
 #if defined(__x86_64__)
+      if (isa == Isa::kAvx2 && features.avx_vnni) fill_kernels_avx_vnni(table);
       if (isa == Isa::kAvx512 && features.avx512_vnni) fill_kernels_avx512_vnni(table);
       if (isa == Isa::kAmx && features.amx_int8) fill_kernels_amx_int8(table);
 #endif
@@ -51,6 +52,7 @@ KernelTables same_bits_tables(const CpuFeatures& features) {
 #if defined(__x86_64__)
     const bool runs = isa_obstacle(isa, features).empty();
     if (isa == Isa::kAvx2 && runs) fill_kernels_avx2_same(table);
+    if (isa == Isa::kAvx2 && runs && features.avx_vnni) fill_kernels_avx_vnni(table);
     if (isa == Isa::kAvx512 && runs) table = at(kernel_tables(features), isa);
     if (isa == Isa::kAmx && runs && features.amx_int8) fill_kernels_amx_int8(table);
 #endif

@@ -36,6 +36,7 @@ void fill_kernels_amx(KernelTable& table);
 void fill_kernels_scalar_same(KernelTable& table);
 void fill_kernels_avx2_same(KernelTable& table);
 // Of processors that have more than their level asks for.
+void fill_kernels_avx_vnni(KernelTable& table);
 void fill_kernels_avx512_vnni(KernelTable& table);
 void fill_kernels_amx_int8(KernelTable& table);
 

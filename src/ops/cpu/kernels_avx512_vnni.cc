@@ -5,11 +5,6 @@
 
 namespace prefix::ops {
 
-void fill_kernels_avx512_vnni(KernelTable& table) {
-  table.gemm.tile_int8 = multiply_tile<Int8ByVnni>;
-  table.gemm.tile_blocks = multiply_block_tile<BlockLanes>;
-  table.gemm.tile_values = multiply_value_tile<ValuesByVnni>;
-  table.gemm.peak_int8 = register_peak<Int8ByVnni>;
-}
+void fill_kernels_avx512_vnni(KernelTable& table) { add_vnni_kernels(table.gemm); }
 
 }  // namespace prefix::ops

@@ -62,12 +62,15 @@ inline __m256i in_order(__m256i sum) {
   return sum;
 }
 
-struct ValuesByPairs {
+struct ValueLanes {
   using Vec = __m256i;
   static constexpr int kLanes = 8;
   static constexpr int kVecs = 1;
-  static constexpr int kPhases = 2;
   static Vec zero() { return _mm256_setzero_si256(); }
+};
+
+struct ValuesByPairs : ValueLanes {
+  static constexpr int kPhases = 2;
   static Vec load_b(const int8_t* p, int phase) {
     const Vec quads = _mm256_loadu_si256(reinterpret_cast<const Vec*>(p));
     return _mm256_srai_epi16(phase == 0 ? _mm256_slli_epi16(quads, 8) : quads, 8);
@@ -81,6 +84,17 @@ struct ValuesByPairs {
     return in_order(_mm256_add_epi32(c, _mm256_madd_epi16(a, b)));
   }
 };
+
+#if defined(__AVXVNNI__)
+struct ValuesByVnni : ValueLanes {
+  static constexpr int kPhases = 1;
+  static Vec load_b(const int8_t* p, int) {
+    return _mm256_loadu_si256(reinterpret_cast<const Vec*>(p));
+  }
+  static Vec broadcast_a(const uint8_t* p, int) { return _mm256_set1_epi32(quad_of(p)); }
+  static Vec mac(Vec c, Vec a, Vec b) { return _mm256_dpbusd_avx_epi32(c, a, b); }
+};
+#endif
 
 #else
 
