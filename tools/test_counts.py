@@ -58,6 +58,15 @@ def count_unittest_summary(name: str, summary: re.Match, count: Count) -> None:
         count.add_skip(f"{name}: a test (its output is in the log)")
 
 
+def count_unittest_failures(name: str, output: str, count: Count) -> None:
+    """Adds the tests of a Python program that failed, from what unittest prints of each at the end: its name and why."""
+    for block in re.split(r"^={20,}$", output, flags=re.MULTILINE)[1:]:
+        title = re.match(r"\n(?:FAIL|ERROR): (\S+)", block)
+        if title:
+            why = re.search(r"^[\w.]+(?:Error|Exception|Expired|Interrupt)\b.*", block, re.MULTILINE)
+            count.add_failure(f"{name}: {title[1]}" + (f" ({why[0][:300]})" if why else ""))
+
+
 def count_unittest_lines(suite: str, output: str, ended_well: bool, count: Count) -> None:
     """Adds the tests of `python -m unittest -v`, which prints a line for each."""
     said = 0

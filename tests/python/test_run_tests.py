@@ -101,6 +101,19 @@ class CountTest(unittest.TestCase):
         self.assertEqual(count.failures, ["programs: forgotten_test was built but not run"])
 
 
+    def test_what_failed_in_a_python_program_is_named_with_its_reason(self) -> None:
+        output = ("test_a (__main__.One.test_a) ... FAIL\ntest_b (__main__.One.test_b) ... ok\n\n" + "=" * 70 +
+                  "\nFAIL: test_a (__main__.One.test_a)\n" + "-" * 70 + "\nTraceback (most recent call last):\n"
+                  "  File \"one.py\", line 3, in test_a\nAssertionError: 23 != 2 : ('run',)\n\n" + "=" * 70 +
+                  "\nERROR: test_c (__main__.One.test_c)\n" + "-" * 70 + "\nTraceback (most recent call last):\n"
+                  "subprocess.TimeoutExpired: Command 'x' timed out\n\n" + "-" * 70 +
+                  "\nRan 3 tests in 0.100s\n\nFAILED (failures=1, errors=1)\n")
+        count = self.program("one", 1, output)
+        self.assertEqual(count.failures, ["one: test_a (AssertionError: 23 != 2 : ('run',))",
+                                          "one: test_c (subprocess.TimeoutExpired: Command 'x' timed out)"])
+        self.assertEqual(self.program("one", 1, "no test").failures, ["one: the program ended with code 1"])
+
+
 class ProgramsTest(unittest.TestCase):
     """Test programs of a build folder: what CMake writes about them, run and counted."""
 
