@@ -134,25 +134,11 @@ struct Int8ByPairs {
 // Columns of A that are taken apart at a time: what they meet of B is 16 KB, which stays in L1 for all rows.
 inline constexpr int64_t kPairsK = 256;
 
-// Each quad as numbers 0, 2, 1, 3 of 16 bits; `count` is a multiple of 32.
-inline void widen_quads(const int8_t* from, int64_t count, int16_t* to) {
-  for (int64_t k = 0; k < count; k += 32) {
-    const __m256i quads = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + k));
-    const __m256i even = _mm256_srai_epi16(_mm256_slli_epi16(quads, 8), 8);
-    const __m256i odd = _mm256_srai_epi16(quads, 8);
-    const __m256i first = _mm256_unpacklo_epi32(even, odd);   // quads 0, 1, 4, 5
-    const __m256i second = _mm256_unpackhi_epi32(even, odd);  // quads 2, 3, 6, 7
-    auto* const out = reinterpret_cast<__m256i*>(to + k);
-    _mm256_storeu_si256(out, _mm256_permute2x128_si256(first, second, 0x20));
-    _mm256_storeu_si256(out + 1, _mm256_permute2x128_si256(first, second, 0x31));
-  }
-}
-
 // Rows [row, row + MR) over columns [k, k + part.kc) of a chunk of A.
 template <class M, int MR>
 inline void multiply_paired_rows(const TileArgs& t, TileArgs part, int64_t row, const int8_t* a) {
   alignas(64) int16_t wide[MR][kPairsK];
-  for (int i = 0; i < MR; ++i) widen_quads(a + (row + i) * t.lda, part.kc, wide[i]);
+  for (int i = 0; i < MR; ++i) widen_quads<true>(a + (row + i) * t.lda, part.kc, wide[i]);
   part.a = wide;
   part.c = t.c + row * t.ldc;
   const int64_t block = row / kBlockRows;

@@ -22,6 +22,28 @@ inline int32_t quad_of(const void* p) {
   return quad;
 }
 
+#if defined(__AVX2__)
+
+// Bytes as 16 bits, the numbers of each quad in the order 0, 2, 1, 3: a broadcast takes a load alone then. `count` is a
+// multiple of 32.
+template <bool kSigned>
+inline void widen_quads(const void* from, int64_t count, int16_t* to) {
+  for (int64_t k = 0; k < count; k += 32) {
+    const __m256i quads =
+        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(static_cast<const int8_t*>(from) + k));
+    const __m256i even = kSigned ? _mm256_srai_epi16(_mm256_slli_epi16(quads, 8), 8)
+                                 : _mm256_and_si256(quads, _mm256_set1_epi16(0xff));
+    const __m256i odd = kSigned ? _mm256_srai_epi16(quads, 8) : _mm256_srli_epi16(quads, 8);
+    const __m256i first = _mm256_unpacklo_epi32(even, odd);   // quads 0, 1, 4, 5
+    const __m256i second = _mm256_unpackhi_epi32(even, odd);  // quads 2, 3, 6, 7
+    auto* const out = reinterpret_cast<__m256i*>(to + k);
+    _mm256_storeu_si256(out, _mm256_permute2x128_si256(first, second, 0x20));
+    _mm256_storeu_si256(out + 1, _mm256_permute2x128_si256(first, second, 0x31));
+  }
+}
+
+#endif
+
 #if defined(__AVX512BW__)
 
 struct ValueLanes {
@@ -32,21 +54,21 @@ struct ValueLanes {
 };
 
 struct ValuesByPairs : ValueLanes {
+  using A = int16_t;
   static constexpr int kPhases = 2;
   static Vec load_b(const int8_t* p, int phase) {
     const Vec quads = _mm512_loadu_si512(p);
     return _mm512_srai_epi16(phase == 0 ? _mm512_slli_epi16(quads, 8) : quads, 8);
   }
-  static Vec broadcast_a(const uint8_t* p, int phase) {
-    const Vec quads = _mm512_set1_epi32(quad_of(p));
-    return phase == 0 ? _mm512_and_si512(quads, _mm512_set1_epi16(0xff))
-                      : _mm512_srli_epi16(quads, 8);
+  static Vec broadcast_a(const int16_t* p, int phase) {
+    return _mm512_set1_epi32(quad_of(p + 2 * phase));
   }
   static Vec mac(Vec c, Vec a, Vec b) { return _mm512_add_epi32(c, _mm512_madd_epi16(a, b)); }
 };
 
 #if defined(__AVX512VNNI__)
 struct ValuesByVnni : ValueLanes {
+  using A = uint8_t;
   static constexpr int kPhases = 1;
   static Vec load_b(const int8_t* p, int) { return _mm512_loadu_si512(p); }
   static Vec broadcast_a(const uint8_t* p, int) { return _mm512_set1_epi32(quad_of(p)); }
@@ -70,15 +92,14 @@ struct ValueLanes {
 };
 
 struct ValuesByPairs : ValueLanes {
+  using A = int16_t;
   static constexpr int kPhases = 2;
   static Vec load_b(const int8_t* p, int phase) {
     const Vec quads = _mm256_loadu_si256(reinterpret_cast<const Vec*>(p));
     return _mm256_srai_epi16(phase == 0 ? _mm256_slli_epi16(quads, 8) : quads, 8);
   }
-  static Vec broadcast_a(const uint8_t* p, int phase) {
-    const Vec quads = _mm256_set1_epi32(quad_of(p));
-    return phase == 0 ? _mm256_and_si256(quads, _mm256_set1_epi16(0xff))
-                      : _mm256_srli_epi16(quads, 8);
+  static Vec broadcast_a(const int16_t* p, int phase) {
+    return _mm256_set1_epi32(quad_of(p + 2 * phase));
   }
   static Vec mac(Vec c, Vec a, Vec b) {
     return in_order(_mm256_add_epi32(c, _mm256_madd_epi16(a, b)));
@@ -87,6 +108,7 @@ struct ValuesByPairs : ValueLanes {
 
 #if defined(__AVXVNNI__)
 struct ValuesByVnni : ValueLanes {
+  using A = uint8_t;
   static constexpr int kPhases = 1;
   static Vec load_b(const int8_t* p, int) {
     return _mm256_loadu_si256(reinterpret_cast<const Vec*>(p));
@@ -99,6 +121,7 @@ struct ValuesByVnni : ValueLanes {
 #else
 
 struct ValuesByPairs {
+  using A = uint8_t;
   using Vec = LevelSimd::I;
   static constexpr int kLanes = 4;
   static constexpr int kVecs = 1;
@@ -118,18 +141,26 @@ struct ValuesByPairs {
 
 #endif
 
+// The weights of the rows of a block, as a policy wants them.
+template <class A>
+struct WeightRows {
+  const A* p;
+  int64_t stride;
+};
+
 // Rows [row, row + MR), M::kVecs vectors of columns from `column` on, of the panel that has them.
 template <class M, int MR>
-inline void value_block(const ValueTileArgs& t, int64_t row, int64_t column) {
+inline void value_block(const ValueTileArgs& t, WeightRows<typename M::A> weights, int64_t row,
+                        int64_t column) {
   using S = LevelSimd;
   constexpr int NV = M::kVecs;
   constexpr int64_t kQuadStride = 32 * 4;  // bytes of a quad of keys in a panel
   static_assert(S::kLanes == M::kLanes);
   const int64_t at = column / 32 * (32 * 32) + column % 32 * 4;
   float* const o = t.o + row * t.ldo + column;
-  const uint8_t* p = t.p + row * t.ldp;
+  const typename M::A* p = weights.p;
   const float* scales = t.p_scales + row * kBlockPages;
-  const int64_t ldp = t.ldp;
+  const int64_t ldp = weights.stride;
   S::F total[MR][NV];
   PREFIX_UNROLL
   for (int i = 0; i < MR; ++i) {
@@ -178,8 +209,18 @@ inline void value_block(const ValueTileArgs& t, int64_t row, int64_t column) {
 
 template <class M, int MR>
 inline void value_rows(const ValueTileArgs& t, int64_t row, int64_t panel) {
-  for (int64_t column = panel; column < panel + 32; column += M::kVecs * M::kLanes)
-    value_block<M, MR>(t, row, column);
+  const auto columns = [&](WeightRows<typename M::A> weights) {
+    for (int64_t column = panel; column < panel + 32; column += M::kVecs * M::kLanes)
+      value_block<M, MR>(t, weights, row, column);
+  };
+  const uint8_t* const p = t.p + row * t.ldp;
+  if constexpr (sizeof(typename M::A) == 1) {
+    columns({p, t.ldp});
+  } else {
+    alignas(64) typename M::A wide[MR][kBlockPages * 32];
+    for (int i = 0; i < MR; ++i) widen_quads<false>(p + i * t.ldp, t.pages * 32, wide[i]);
+    columns({wide[0], kBlockPages * 32});
+  }
 }
 
 // A panel of columns after the other: the pages' parts of it stay in the L1 cache over all rows.
