@@ -49,6 +49,39 @@ class Levels : public ::testing::Test {
   std::mt19937 random_{7};
 };
 
+// Columns of A in pieces that lie apart, each with panels of its own, more of them than any level takes at a time.
+TEST_F(Levels, TilesOfWholeNumbersInChunks) {
+  struct alignas(64) Line {
+    uint8_t bytes[64];
+  };
+  constexpr int64_t kRows = 13, kColumns = 320, kChunks = 2, kStride = kChunks * kColumns;
+  std::vector<int8_t> a(kRows * kStride);
+  for (int8_t& x : a) x = static_cast<int8_t>(random_() % 255 - 127);
+  std::vector<Line> b(kChunks * kColumns);  // two panels of 32 columns a chunk
+  for (Line& line : b)
+    for (uint8_t& x : line.bytes) x = static_cast<uint8_t>(1 + random_() % 255);
+  expect_same("a tile in chunks", [&](const KernelTable& kernels) {
+    const void* left[] = {&b[0], &b[kColumns]};
+    const void* right[] = {&b[kColumns / 2], &b[kColumns + kColumns / 2]};
+    std::vector<float> sums(kRows * 64);
+    TileArgs tile;
+    tile.a = a.data();
+    tile.lda = kStride;
+    tile.a_chunk = kColumns;
+    tile.b0 = left;
+    tile.b1 = right;
+    tile.kc = kColumns;
+    tile.chunks = kChunks;
+    tile.c = sums.data();
+    tile.ldc = 64;
+    tile.rows = kRows;
+    if (kernels.gemm.begin != nullptr) kernels.gemm.begin();
+    kernels.gemm.tile_int8(tile);
+    if (kernels.gemm.end != nullptr) kernels.gemm.end();
+    return sums;
+  });
+}
+
 TEST(ExactFma, IsRoundedOnce) {
   std::mt19937 random(3);
   const auto same = [](float a, float b, float c) {
