@@ -100,7 +100,6 @@ class CountTest(unittest.TestCase):
         RUNNER.check_all_ran("programs", self.reports, count)
         self.assertEqual(count.failures, ["programs: forgotten_test was built but not run"])
 
-
     def test_what_failed_in_a_python_program_is_named_with_its_reason(self) -> None:
         output = ("test_a (__main__.One.test_a) ... FAIL\ntest_b (__main__.One.test_b) ... ok\n\n" + "=" * 70 +
                   "\nFAIL: test_a (__main__.One.test_a)\n" + "-" * 70 + "\nTraceback (most recent call last):\n"
