@@ -16,7 +16,7 @@ import time
 import unittest
 import xml.etree.ElementTree as xml
 
-from outside import BIN, ROOT, SHARED, lines, main, prefix, run
+from outside import BIN, ROOT, SHARED, TEXT_LIBRARY, lines, main, prefix, run
 
 
 def bits(value):
@@ -398,9 +398,11 @@ class Usage(unittest.TestCase):
             example = done.stdout.split("example, in the build folder:\n")[1]
             example = example.replace("/tmp/tiny", str(SHARED["folder"] / "example"))
             model = re.search(r"models/\S+", example)
-            if model and not (BIN.parent / model[0]).exists():
+            # What a real model reads is a text, so that both are needed.
+            missing = [path for path in (BIN.parent / model[0], TEXT_LIBRARY) if not path.exists()] if model else []
+            if missing:
                 with self.subTest(command):
-                    self.skipTest(f"{model[0]} was not fetched")
+                    self.skipTest(f"{missing[0]} is not there")
                 continue
             shown = subprocess.run(["sh", "-ec", example], cwd=BIN.parent, capture_output=True, text=True, timeout=300)
             self.assertEqual(shown.returncode, 0, f"{command}: {shown.stderr}")

@@ -8,7 +8,7 @@ import struct
 import sys
 import unittest
 
-from outside import BIN, SHARED, lines, main, prefix, run
+from outside import BIN, SHARED, TEXT_LIBRARY, lines, main, prefix, run
 
 
 class WithoutText(unittest.TestCase):
@@ -36,7 +36,7 @@ class WithText(unittest.TestCase):
     """The tiny model with a tokenizer: token i (from 2 on) is the word "w<i>", ids 0 and 1 are special."""
 
     def setUp(self):
-        if not (BIN.parent / "lib" / "libprefix_text.so.1").exists():
+        if not TEXT_LIBRARY.exists():
             self.skipTest("libprefix_text.so.1 is not built")
         self.model = SHARED["folder"] / "worded"
         if self.model.exists():

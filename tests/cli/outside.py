@@ -12,6 +12,7 @@ BIN = ROOT / "build" / "bin"
 if sys.argv[1:2] == ["--bin"]:
     BIN = Path(sys.argv[2]).resolve()
     del sys.argv[1:3]
+TEXT_LIBRARY = BIN.parent / "lib" / "libprefix_text.so.1"  # builds with sanitizers have none
 SHARED = {}  # filled once: the folder and the model that all tests use
 
 
