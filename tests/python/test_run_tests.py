@@ -139,6 +139,7 @@ class ProgramsTest(unittest.TestCase):
         """, filters={"good": "*F32*"})
         self.assertEqual((count.passed, count.failures), (1, ["bad: the program ended with code 3"]))
         self.assertRegex(shown, r"1/2 \S+ \.+ +Passed +\d+\.\d\d sec|2/2 good \.+ +Passed")
+        self.assertIn("  bad: the program ended with code 3\n", shown)  # at once: the end of a run may never come
         self.assertIn("words of a failure", (self.folder / "logs/programs.log").read_text())
         self.assertIn(str(self.folder), (self.folder / "logs/programs/bad.log").read_text())
 
