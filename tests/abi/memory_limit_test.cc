@@ -2,13 +2,15 @@
 #include <cstdio>
 
 #include "abi_support.h"
+#include "support/build_folder.h"
 
 namespace prefix_abi {
 namespace {
 
 // The lines that memory_limit.c prints; it must end well.
 std::vector<std::string> lines_of(const char* name) {
-  const std::string command = std::string(ABI_MEMORY_LIMIT) + " " + name + " " + model_path();
+  const std::string command = prefix::testing_support::build_folder() + "/bin/abi_memory_limit" +
+                              " " + name + " " + model_path();
   FILE* const child = popen(command.c_str(), "r");
   std::vector<std::string> lines;
   char line[1024];

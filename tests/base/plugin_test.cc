@@ -7,12 +7,14 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "support/build_folder.h"
 #include "support/expect_error.h"
 #include "support/temp_folder.h"
 
 namespace prefix {
 namespace {
 
+using testing_support::build_folder;
 using testing_support::expect_error;
 using testing_support::TempFolder;
 
@@ -24,7 +26,7 @@ class Plugins {
 };
 
 TEST(Plugin, OpensAndCalls) {
-  const Plugins plugins(PREFIX_TEST_PLUGINS);
+  const Plugins plugins(build_folder() + "/tests/base/plugins");
   auto* const answer = reinterpret_cast<int (*)()>(open_plugin("test_good", "prefix_test_answer"));
   EXPECT_EQ(answer(), 42);
   // Again: the same library, not a second copy.
@@ -42,13 +44,13 @@ TEST(Plugin, SaysWhatIsMissing) {
 }
 
 TEST(Plugin, RefusesAnotherBuild) {
-  const Plugins plugins(PREFIX_TEST_PLUGINS);
+  const Plugins plugins(build_folder() + "/tests/base/plugins");
   expect_error(Code::kNotFound, {"libprefix_test_old.so", "libprefix 0.0.0", "this is"},
                [] { open_plugin("test_old", "prefix_test_answer"); });
 }
 
 TEST(Plugin, RefusesWhatIsNoPluginOfOurs) {
-  const Plugins plugins(PREFIX_TEST_PLUGINS);
+  const Plugins plugins(build_folder() + "/tests/base/plugins");
   expect_error(Code::kNotFound, {"libprefix_test_foreign.so", "prefix_plugin_stamp"},
                [] { open_plugin("test_foreign", "prefix_test_answer"); });
   expect_error(Code::kNotFound, {"libprefix_test_good.so", "prefix_no_such_entry"},

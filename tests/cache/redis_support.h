@@ -30,6 +30,7 @@
 #include "cache/disk_format.h"
 #include "cache/store_plugin.h"
 #include "disk_support.h"
+#include "support/build_folder.h"
 #include "support/temp_folder.h"
 
 namespace prefix::testing_support {
@@ -38,7 +39,7 @@ using Words = std::vector<std::string>;
 
 // Why tests with a store cannot run here; empty when they can. A fake server needs the plugin only.
 inline std::string no_plugin() {
-  setenv("LIBPREFIX_PLUGINS", PREFIX_BUILD_DIR "/lib", 0);
+  setenv("LIBPREFIX_PLUGINS", (build_folder() + "/lib").c_str(), 0);
   return PREFIX_TEST_REDIS ? "" : "libprefix_redis.so is not built: hiredis is not installed";
 }
 // Debian's redis-tools has the server under the name of redis-check-rdb; it goes by argv[0].

@@ -13,14 +13,15 @@
 
 #include "base/status.h"
 #include "kernels/gpu_support.h"
+#include "support/build_folder.h"
 #include "support/expect_error.h"
 #include "support/tiny_engine.h"
 
 namespace prefix {
 namespace {
 
-const std::string kPlugin = std::string(PREFIX_BUILD_DIR) + "/lib/libprefix_cuda.so";
-const std::string kLibrary = std::string(PREFIX_BUILD_DIR) + "/lib/libprefix.so";
+const std::string kPlugin = testing_support::build_folder() + "/lib/libprefix_cuda.so";
+const std::string kLibrary = testing_support::build_folder() + "/lib/libprefix.so";
 
 #define SKIP_WITHOUT_PLUGIN()                                             \
   if (!std::filesystem::exists(kPlugin))                                  \
@@ -104,7 +105,7 @@ TEST(CudaKernels, AttentionDoesNotSpill) {
   int kernels = 0, for_hopper = 0;
   std::set<std::string> targets;
   for (const auto& entry :
-       std::filesystem::directory_iterator(std::string(PREFIX_BUILD_DIR) + "/kernels")) {
+       std::filesystem::directory_iterator(testing_support::build_folder() + "/kernels")) {
     if (entry.path().extension() != ".resources") continue;
     std::ifstream file(entry.path());
     std::string kernel, line;
@@ -141,7 +142,7 @@ TEST(CudaKernels, NothingIsTouchedBeforeTheKernelsBeforeHaveEnded) {
   SKIP_WITHOUT_PLUGIN();
   std::set<std::string> targets, kernels;
   for (const auto& entry :
-       std::filesystem::directory_iterator(std::string(PREFIX_BUILD_DIR) + "/kernels")) {
+       std::filesystem::directory_iterator(testing_support::build_folder() + "/kernels")) {
     if (entry.path().extension() != ".ptx") continue;
     std::ifstream file(entry.path());
     std::string target, kernel, line;

@@ -15,6 +15,7 @@
 #include "model/weights.h"
 #include "ops/devices.h"
 #include "random_checkpoint.h"
+#include "support/build_folder.h"
 #include "support/cases.h"
 #include "support/temp_folder.h"
 
@@ -86,7 +87,7 @@ TEST_F(CheckWeights, AgreesWithTheLoadOfSafetensors) {
 }
 
 TEST_F(CheckWeights, AgreesWithTheLoadOfGguf) {
-  const std::string whole = std::string(PREFIX_BUILD_DIR) + "/golden-models/llama-gguf-q8_0.gguf";
+  const std::string whole = testing_support::build_folder() + "/golden-models/llama-gguf-q8_0.gguf";
   if (!std::filesystem::exists(whole))
     GTEST_SKIP() << whole << " is missing; tools/golden writes it";
   const std::string file = folder_ / "model.gguf";

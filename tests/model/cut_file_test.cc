@@ -15,6 +15,7 @@
 #include "model/model_files.h"
 #include "ops/devices.h"
 #include "random_checkpoint.h"
+#include "support/build_folder.h"
 #include "support/cases.h"
 #include "support/expect_error.h"
 #include "support/temp_folder.h"
@@ -38,7 +39,7 @@ class CutFile : public testing::TestWithParam<std::string_view> {
   void SetUp() override {
     if (GetParam() == "gguf") {
       const std::string whole =
-          std::string(PREFIX_BUILD_DIR) + "/golden-models/llama-gguf-q8_0.gguf";
+          testing_support::build_folder() + "/golden-models/llama-gguf-q8_0.gguf";
       if (!fs::exists(whole)) GTEST_SKIP() << whole << " is missing; tools/golden writes it";
       fs::copy_file(whole, folder_ / "model.gguf");
       subject_ = {folder_ / "model.gguf", {folder_ / "model.gguf"}};

@@ -8,6 +8,7 @@
 #include "model/model_files.h"
 #include "model/safetensors_writer.h"
 #include "random_checkpoint.h"
+#include "support/build_folder.h"
 #include "support/expect_error.h"
 #include "support/temp_folder.h"
 
@@ -95,7 +96,7 @@ TEST_F(OpenModel, RefusesOtherFiles) {
 // A real model, when the build folder has it.
 TEST(OpenSmollm2, ReadsARealFile) {
   const std::string path =
-      std::string(PREFIX_BUILD_DIR) + "/models/SmolLM2-135M-Instruct.Q4_1.gguf";
+      testing_support::build_folder() + "/models/SmolLM2-135M-Instruct.Q4_1.gguf";
   if (!std::filesystem::exists(path))
     GTEST_SKIP() << path << " is missing; tools/fetch_model gets it";
   const ModelFiles files = open_model(path);

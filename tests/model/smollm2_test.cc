@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ops/op.h"
+#include "support/build_folder.h"
 #include "support/golden.h"
 #include "support/tiny_engine.h"
 
@@ -16,7 +17,7 @@ using testing_support::golden_folder;
 using testing_support::make_options;
 
 std::string model_path() {
-  return std::string(PREFIX_BUILD_DIR) + "/models/SmolLM2-135M-Instruct.Q4_1.gguf";
+  return testing_support::build_folder() + "/models/SmolLM2-135M-Instruct.Q4_1.gguf";
 }
 
 class Smollm2 : public testing::Test {

@@ -11,11 +11,12 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "support/build_folder.h"
 
 namespace prefix::testing_support {
 
 // Written by tools/golden/make_models.py before the tests run.
-inline std::string golden_models() { return std::string(PREFIX_BUILD_DIR) + "/golden-models"; }
+inline std::string golden_models() { return build_folder() + "/golden-models"; }
 
 struct Golden {
   nlohmann::json index;

@@ -7,6 +7,8 @@
 #include <prefix_text.hpp>
 #include <type_traits>
 
+#include "support/build_folder.h"
+
 namespace {
 
 using std::chrono::milliseconds;
@@ -14,7 +16,7 @@ using Strings = std::vector<std::string>;
 using Numbers = std::vector<prefix_token>;
 
 // Written by tools/golden/make_models.py before the tests run; 1,024 positions.
-constexpr const char* kModel = PREFIX_BUILD_DIR "/golden-models/qwen3-words";
+const std::string kModel = prefix::testing_support::build_folder() + "/golden-models/qwen3-words";
 
 prefix::Engine words_engine() {
   const auto options =

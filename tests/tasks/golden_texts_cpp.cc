@@ -8,6 +8,8 @@
 #include <prefix_text.hpp>
 #include <sstream>
 
+#include "support/build_folder.h"
+
 namespace {
 
 using Strings = std::vector<std::string>;
@@ -88,7 +90,8 @@ struct GoldenTexts {
 
 TEST(CppText, GoldenTextsBitForBit) {
   const GoldenTexts golden;
-  const std::string path = PREFIX_BUILD_DIR "/golden-models/" + golden.model;
+  const std::string path =
+      prefix::testing_support::build_folder() + "/golden-models/" + golden.model;
   const prefix::Engine engine(path, &golden.engine);
   const prefix::Tokenizer tokenizer(path);
   ASSERT_GE(golden.tasks.size(), 5u);

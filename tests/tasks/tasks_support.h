@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "abi/abi_support.h"
+#include "support/build_folder.h"
 
 namespace prefix_tasks {
 
@@ -52,7 +53,9 @@ struct Task : Handle<prefix_task, prefix_task_release> {
 };
 
 // Written by tools/golden/make_models.py before the tests run; 1,024 positions.
-inline std::string words_model() { return PREFIX_BUILD_DIR "/golden-models/qwen3-words"; }
+inline std::string words_model() {
+  return prefix::testing_support::build_folder() + "/golden-models/qwen3-words";
+}
 
 inline std::string file_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
