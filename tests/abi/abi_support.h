@@ -23,19 +23,6 @@ using Settings = std::initializer_list<std::pair<const char*, const char*>>;
 
 inline bool quick() { return std::getenv("PREFIX_TEST_QUICK") != nullptr; }
 
-// Sanitizers reserve terabytes of address space and replace the allocator.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-inline constexpr bool kSanitized = true;
-#else
-inline constexpr bool kSanitized = false;
-#endif
-#else
-inline constexpr bool kSanitized = false;
-#endif
-
 struct Error : prefix_error {
   Error() : prefix_error(PREFIX_ERROR_INIT) {}
 };

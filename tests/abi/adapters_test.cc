@@ -1,4 +1,5 @@
 // Adapters through the C interface: by a name, by a namespace, refused with a sentence.
+#include <atomic>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -71,7 +72,8 @@ struct Reader {
     return 0;
   }
   std::string text;
-  int calls = 0, fails_at = 0;
+  std::atomic<int> calls = 0;  // several threads read at once
+  int fails_at = 0;
 };
 
 struct AdapterSource {

@@ -3,6 +3,7 @@
 
 #include "abi_support.h"
 #include "support/build_folder.h"
+#include "support/sanitized.h"
 
 namespace prefix_abi {
 namespace {
@@ -30,7 +31,8 @@ std::vector<std::string> lines_of(const char* name) {
 class MemoryLimit : public testing::Test {
  protected:
   void SetUp() override {
-    if (kSanitized) GTEST_SKIP() << "a sanitizer maps more than any limit allows";
+    if (prefix::testing_support::is_sanitized())
+      GTEST_SKIP() << "a sanitizer maps more than any limit allows";
   }
 };
 

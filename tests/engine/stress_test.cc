@@ -1,12 +1,12 @@
 // Many threads on one engine: submit, cancel, look up and release while jobs run. Run under TSan
 // this shows that the locking is right; run plainly, that nothing leaks and no result changes.
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <random>
 #include <thread>
 
+#include "support/sanitized.h"
 #include "support/tiny_engine.h"
 
 namespace prefix {
@@ -91,14 +91,11 @@ TEST(Stress, EightThreadsSubmitCancelAndRelease) {
   EXPECT_GT(finished, 100);
 }
 
-// Sanitizers keep freed memory for a while, and find leaks in their own way.
-// The program is asked, since this file may be compiled without.
-#define PREFIX_SKIP_UNDER_SANITIZERS()                                          \
-  if (dlsym(RTLD_DEFAULT, "__asan_init") || dlsym(RTLD_DEFAULT, "__tsan_init")) \
-  GTEST_SKIP() << "a sanitizer holds on to memory"
+constexpr const char* kHoldsMemory =
+    "a sanitizer holds on to memory, and finds leaks in its own way";
 
 TEST(Stress, TenThousandRunsDoNotGrow) {
-  PREFIX_SKIP_UNDER_SANITIZERS();
+  if (testing_support::is_sanitized()) GTEST_SKIP() << kHoldsMemory;
   const TinyCheckpoint checkpoint;
   const auto engine = make_engine(checkpoint, {{"cache_bytes", "1M"}});
   int64_t settled = 0;
@@ -110,7 +107,7 @@ TEST(Stress, TenThousandRunsDoNotGrow) {
 }
 
 TEST(Stress, CreateAndReleaseEnginesDoesNotGrow) {
-  PREFIX_SKIP_UNDER_SANITIZERS();
+  if (testing_support::is_sanitized()) GTEST_SKIP() << kHoldsMemory;
   const TinyCheckpoint checkpoint;
   int64_t settled = 0;
   for (unsigned i = 0; i < 200; ++i) {
