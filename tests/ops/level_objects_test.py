@@ -11,7 +11,7 @@ import subprocess
 import sys
 import unittest
 
-LEVELS = {"avx2", "avx2_same", "avx_vnni", "avx512", "avx512_vnni", "avx512_bf16", "amx"}
+LEVELS = {"avx2", "avx2_int8", "avx2_same", "avx_vnni", "avx512", "avx512_vnni", "avx512_bf16", "amx"}
 OBJECTS = {match[1]: path for path in sys.argv[1:] if (match := re.search(r"/kernels_(\w+)\.cc\.o$", path))}
 
 

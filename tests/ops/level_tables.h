@@ -38,6 +38,7 @@ inline std::vector<LevelTable> level_tables() {
   if (detect_cpu_features().avx2) {
     LevelTable plain{"avx2 without VNNI", {}};
     fill_kernels_avx2_same(plain.kernels);
+    fill_kernels_avx2_int8(plain.kernels);
     if (detect_cpu_features().avx_vnni) tables.push_back(plain);  // else it is there already
     LevelTable vnni{"avx2 with VNNI on its model", plain.kernels};
     fill_kernels_avx_vnni_model(vnni.kernels);

@@ -30,7 +30,9 @@ KernelTables kernel_tables(const CpuFeatures& features) {
     const auto isa = static_cast<Isa>(i);
     if (i < kFills.size() && isa_obstacle(isa, features).empty()) {
       kFills[i](table);
+      if (isa == Isa::kScalar) fill_kernels_scalar_int8(table);
 #if defined(__x86_64__)
+      if (isa == Isa::kAvx2) fill_kernels_avx2_int8(table);
       if (isa == Isa::kAvx2 && features.avx_vnni) fill_kernels_avx_vnni(table);
       if (isa == Isa::kAvx512 && features.avx512_vnni) fill_kernels_avx512_vnni(table);
       if (isa == Isa::kAmx && features.amx_int8) fill_kernels_amx_int8(table);
@@ -48,10 +50,16 @@ KernelTables same_bits_tables(const CpuFeatures& features) {
   KernelTable table;
   for (size_t i = 0; i < tables.size(); ++i) {
     const auto isa = static_cast<Isa>(i);
-    if (isa == Isa::kScalar) fill_kernels_scalar_same(table);
+    if (isa == Isa::kScalar) {
+      fill_kernels_scalar_same(table);
+      fill_kernels_scalar_int8(table);
+    }
 #if defined(__x86_64__)
     const bool runs = isa_obstacle(isa, features).empty();
-    if (isa == Isa::kAvx2 && runs) fill_kernels_avx2_same(table);
+    if (isa == Isa::kAvx2 && runs) {
+      fill_kernels_avx2_same(table);
+      fill_kernels_avx2_int8(table);
+    }
     if (isa == Isa::kAvx2 && runs && features.avx_vnni) fill_kernels_avx_vnni(table);
     if (isa == Isa::kAvx512 && runs) table = at(kernel_tables(features), isa);
     if (isa == Isa::kAmx && runs && features.amx_int8) fill_kernels_amx_int8(table);

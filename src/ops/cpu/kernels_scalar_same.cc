@@ -2,7 +2,6 @@
 #define PREFIX_SAME_BITS
 #include "ops/cpu/attention_impl.h"
 #include "ops/cpu/gemm_impl.h"
-#include "ops/cpu/int8_impl.h"
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/rows_impl.h"
 #include "ops/cpu/scan_impl.h"
@@ -11,7 +10,6 @@ namespace prefix::ops {
 
 void fill_kernels_scalar_same(KernelTable& table) {
   table.gemm = f32_gemm_kernels<Simd, LevelSimd>();
-  add_int8_kernels(table.gemm);
   table.rows = row_kernels();
   table.attention = attention_kernels();
   table.scan = scan_kernels();
