@@ -10,12 +10,18 @@ import os
 import selectors
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 LAST_WORDS = 10  # seconds between SIGQUIT and SIGKILL, and for the children of a command that has ended
+STOP = threading.Event()  # ends what runs in every thread: run_all raises Stopped
+
+
+class Stopped(Exception):
+    """Another thread has set STOP."""
 
 
 @dataclass
@@ -103,13 +109,15 @@ def run_all(
 ) -> None:
     """Runs commands, some at the same time; `on_line` hears every line as it comes, `on_end` every end.
 
-    An exception, such as that of Ctrl-C, ends those that run.
+    An exception, such as that of Ctrl-C, ends those that run; so does STOP, which is for the other threads.
     """
     waiting = list(reversed(list(commands)))
     running: list[_Running] = []
     with selectors.DefaultSelector() as selector:
         try:
             while waiting or running:
+                if STOP.is_set():
+                    raise Stopped
                 while waiting and len(running) < parallel:
                     started = _Running(waiting.pop(), clock)
                     running.append(started)

@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -14,11 +15,18 @@ LOGS = ROOT / "build" / "test-logs"
 QUIET_MINUTES = 30
 
 
+def say(text: str) -> None:
+    """Prints lines in one piece, since suites that run side by side print at the same time."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
 class Progress:
     """Shows lines that match a pattern as they come; otherwise the newest one every 30 seconds, so that nobody
     wonders whether a long step still lives."""
 
-    def __init__(self, show: str = "") -> None:
+    def __init__(self, suite: str, show: str = "") -> None:
+        self.suite = suite
         self.show = re.compile(show) if show else None
         self.last_shown = time.monotonic()
 
@@ -27,13 +35,13 @@ class Progress:
             self.print(where + text.rstrip()[:110])
 
     def print(self, text: str) -> None:
-        print(f"  {text}", flush=True)
+        say(f"  {self.suite}: {text}")
         self.last_shown = time.monotonic()
 
 
 def run(name: str, command: list, show: str = "", environment: dict | None = None) -> tuple[int, str]:
     """Runs a command into build/test-logs/NAME.log; returns its exit code and output."""
-    progress = Progress(show)
+    progress = Progress(name, show)
     wanted = silence.Command(command, ROOT, environment or {})
     with open(LOGS / f"{name}.log", "a") as log:
         log.write(f"$ {' '.join(str(part) for part in command)}\n")
@@ -51,8 +59,7 @@ def run(name: str, command: list, show: str = "", environment: dict | None = Non
 
 
 def tail(output: str, lines: int = 25) -> None:
-    for line in output.splitlines()[-lines:]:
-        print(f"    {line}")
+    say("\n".join(f"    {line}" for line in output.splitlines()[-lines:]))
 
 
 def one_step(name: str, command: list, environment: dict | None = None) -> tuple[bool, str]:

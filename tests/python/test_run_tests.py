@@ -8,6 +8,7 @@ import json
 import os
 import sys
 import tempfile
+import threading
 import unittest
 from pathlib import Path
 from unittest import mock
@@ -39,11 +40,62 @@ def google_test(**results: str) -> str:
 
 class WantedTest(unittest.TestCase):
     def test_sanitizers_run_where_ci_is_set_and_when_asked_for(self) -> None:
-        every = set(RUNNER.DEFAULT) | set(RUNNER.CI_TOO)
-        self.assertEqual(every | {"clang"}, set(RUNNER.SUITES))
-        self.assertEqual(RUNNER.wanted_suites([], {}), RUNNER.DEFAULT)
-        self.assertEqual(set(RUNNER.wanted_suites([], {"CI": "true"})), every)
-        self.assertEqual(RUNNER.wanted_suites(["asan"], {}), ["asan"])
+        def suites(lanes: list[list[list[str]]]) -> list[str]:
+            return sorted(name for stage in lanes for lane in stage for name in lane)
+
+        plain = RUNNER.wanted_lanes([], {})
+        everything = RUNNER.wanted_lanes([], {"CI": "true"})
+        self.assertEqual(suites(everything), sorted(set(RUNNER.SUITES) - {"clang"}))
+        self.assertEqual(sorted(suites(plain) + RUNNER.CI_TOO), suites(everything))
+        self.assertEqual(plain[0], everything[0], "what the others need is a stage of its own")
+        self.assertEqual(RUNNER.wanted_lanes(["asan", "tsan"], {}), [[["asan", "tsan"]]])
+
+
+class LanesTest(unittest.TestCase):
+    """Lanes of suites that are functions here."""
+
+    def run_lanes(self, lanes: list[list[str]], **suites) -> list:
+        table: list = []
+        self.addCleanup(RUNNER.silence.STOP.clear)
+        with mock.patch.dict(RUNNER.SUITES, suites), contextlib.redirect_stdout(io.StringIO()):
+            RUNNER.run_lanes(lanes, table)
+        return [name for name, _, _ in table]
+
+    def test_lanes_run_side_by_side_and_suites_of_one_in_order(self) -> None:
+        met = threading.Barrier(2, timeout=60)
+
+        def meets() -> object:
+            met.wait()
+            return RUNNER.Count()
+
+        names = self.run_lanes([["a", "b"], ["c", "d"]], a=meets, b=meets, c=meets, d=meets)
+        self.assertEqual(sorted(names), ["a", "b", "c", "d"])
+        self.assertLess(names.index("a"), names.index("b"))
+        self.assertLess(names.index("c"), names.index("d"))
+
+    def test_what_one_lane_raises_ends_the_programs_of_the_other(self) -> None:
+        runs = threading.Event()
+
+        def fails() -> object:
+            self.assertTrue(runs.wait(60))
+            raise OSError("no space left")
+
+        ended = []
+
+        def takes_a_minute() -> object:
+            program = RUNNER.silence.Command([sys.executable, "-c", "print(1, flush=True); import time; time.sleep(60)"], ROOT)
+            RUNNER.silence.run_all([program], 1, 1e6, lambda *_: runs.set())
+            ended.append(program)
+            return RUNNER.Count()
+
+        with self.assertRaisesRegex(OSError, "no space left"):
+            self.run_lanes([["a"], ["b"]], a=takes_a_minute, b=fails)
+        self.assertEqual(ended, [])
+
+    def test_without_a_build_nothing_else_runs(self) -> None:
+        failed = RUNNER.Count()
+        failed.add_failure("build: the release build")
+        self.assertEqual(self.run_lanes([["build", "b"]], build=lambda: failed, b=RUNNER.Count), ["build"])
 
 
 class CountTest(unittest.TestCase):
@@ -139,7 +191,7 @@ class ProgramsTest(unittest.TestCase):
         """, filters={"good": "*F32*"})
         self.assertEqual((count.passed, count.failures), (1, ["bad: the program ended with code 3"]))
         self.assertRegex(shown, r"1/2 \S+ \.+ +Passed +\d+\.\d\d sec|2/2 good \.+ +Passed")
-        self.assertIn("  bad: the program ended with code 3\n", shown)  # at once: the end of a run may never come
+        self.assertIn("  programs: bad: the program ended with code 3\n", shown)  # at once: the end of a run may never come
         self.assertIn("words of a failure", (self.folder / "logs/programs.log").read_text())
         self.assertIn(str(self.folder), (self.folder / "logs/programs/bad.log").read_text())
 
