@@ -11,7 +11,7 @@
 namespace prefix_cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 struct KnownModel {
   std::string_view name;
@@ -47,14 +47,14 @@ double alpha_in(std::string_view policy, std::string_view text) {
 
 // What the files of a model say. The matrices of all layers count as one, and the products of queries
 // with keys and of shares with values, in the half below the diagonal, beside them.
-Json model_of_files(const Args& args) {
+OrderedJson model_of_files(const Args& args) {
   const std::string path = args.get("--model");
   const auto info = nlohmann::json::parse(prefix::model_info_json(path));
   const auto& sizes = info.at("sizes");
   const auto recurrent = sizes.at("recurrent_layers").get<int64_t>();
   if (recurrent == 0) fail("--model ", shown(path), " has no recurrent layers: leave --hybrid out");
   const prefix::Options options = make_options(engine_options(args));
-  Json model;
+  OrderedJson model;
   model["recurrent_layers"] = 0;
   model["attention_layers"] = sizes.at("layers").get<int64_t>() - recurrent;
   model["attention_flops"] = 0;
@@ -67,11 +67,11 @@ Json model_of_files(const Args& args) {
   return model;
 }
 
-Json model_of_list(const std::string& given) {
+OrderedJson model_of_list(const std::string& given) {
   std::string list = given;
   for (const KnownModel& m : kModels)
     if (given == m.name) list = m.cost;
-  Json model = Json::object();
+  OrderedJson model = OrderedJson::object();
   for (const std::string& part : split(list)) {
     const size_t equals = part.find('=');
     if (equals == std::string::npos)
@@ -96,11 +96,11 @@ std::vector<std::string> split(const std::string& list) {
   return parts;
 }
 
-Json hybrid_model(const Args& args) {
+OrderedJson hybrid_model(const Args& args) {
   if (args.has("--model") && args.has("--model-cost"))
     fail("--model and --model-cost both say what a model costs: give one of them");
-  Json model = args.has("--model") ? model_of_files(args)
-                                   : model_of_list(args.get("--model-cost", "default7b"));
+  OrderedJson model = args.has("--model") ? model_of_files(args)
+                                          : model_of_list(args.get("--model-cost", "default7b"));
   const auto bytes = [&](const char* flag, const char* key) {
     if (args.has(flag)) model[key] = args.get_int(flag, 0, 0, int64_t{1} << 40);
   };
@@ -109,8 +109,8 @@ Json hybrid_model(const Args& args) {
   return model;
 }
 
-Json hybrid_options(const Args& args, const std::string& policy, int64_t capacity) {
-  Json out;
+OrderedJson hybrid_options(const Args& args, const std::string& policy, int64_t capacity) {
+  OrderedJson out;
   out["hybrid"] = hybrid_model(args);
   const size_t equals = policy.find('=');
   out["policy"] = policy.substr(0, equals);
@@ -125,7 +125,7 @@ Json hybrid_options(const Args& args, const std::string& policy, int64_t capacit
   if (args.has("--max-placed")) out["max_placed"] = args.get_int("--max-placed", 1, 1, INT32_MAX);
   if (args.has("--max-states")) out["max_states"] = args.get_int("--max-states", 0, 1, INT32_MAX);
   if (args.has("--pitfalls")) {
-    out["pitfalls"] = Json::array();
+    out["pitfalls"] = OrderedJson::array();
     for (const std::string& number : split(args.get("--pitfalls")))
       out["pitfalls"].push_back(parse_int("--pitfalls", number, 0, INT32_MAX));
   }

@@ -24,12 +24,12 @@
 namespace prefix_cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // capacity: what the simulation counts, see Capacity::limit.
 std::string sim_options(const Args& args, const std::string& policy, int64_t capacity) {
   if (args.has("--hybrid")) return hybrid_options(args, policy, capacity).dump();
-  Json out;
+  OrderedJson out;
   out["policy"] = policy;
   out["page"] = args.get_int("--page", 1, 1, 65536);
   out["capacity"] = capacity;
@@ -58,10 +58,10 @@ int run_operations(const Args& args) {
       std::cout << simulation.apply(text) << '\n';
     } catch (const prefix::Error& e) {
       ++failed;
-      Json out;
+      OrderedJson out;
       out["error"] = e.name();
       out["message"] = e.what();
-      std::cout << out.dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
+      std::cout << out.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) << '\n';
     }
     // A program at the other end of the pipe may wait for this result before its next operation.
     if (in.rdbuf()->in_avail() <= 0) std::cout.flush();
@@ -162,7 +162,7 @@ struct Outcome {
   int64_t hits = 0;
   int64_t input = 0;
   int64_t reused = 0;
-  Json stats;  // of the simulation
+  OrderedJson stats;  // of the simulation
   double seconds = 0;
 
   double rate() const {
@@ -171,8 +171,8 @@ struct Outcome {
 };
 
 // What is printed of a capacity: bytes, or null for no limit.
-Json capacity_json(const Capacity& capacity) {
-  return capacity.limit > 0 ? Json(capacity.bytes) : Json(nullptr);
+OrderedJson capacity_json(const Capacity& capacity) {
+  return capacity.limit > 0 ? OrderedJson(capacity.bytes) : OrderedJson(nullptr);
 }
 
 // FLOPs of the reused tokens: counted by the simulation of a hybrid model, else a number for each
@@ -183,13 +183,14 @@ std::optional<double> flops_saved(const Outcome& o, const Costs& costs) {
   return std::nullopt;
 }
 
-Json outcome_json(const Outcome& o, const Costs& costs) {
+OrderedJson outcome_json(const Outcome& o, const Costs& costs) {
   const bool hybrid = o.stats.contains("states");
-  Json out;
+  OrderedJson out;
   out["policy"] = o.policy;
   out["capacity"] = capacity_json(*o.capacity);
   if (!hybrid)
-    out["capacity_tokens"] = o.capacity->limit > 0 ? Json(o.capacity->limit) : Json(nullptr);
+    out["capacity_tokens"] =
+        o.capacity->limit > 0 ? OrderedJson(o.capacity->limit) : OrderedJson(nullptr);
   out["requests"] = o.requests;
   out["hits"] = o.hits;
   out["input_tokens"] = o.input;
@@ -243,7 +244,7 @@ Outcome replay(Trace& trace, const std::string& options, const std::string& poli
     o.input += static_cast<int64_t>(request.prompt);
     o.reused += reused;
     if (per_request) {
-      Json out;
+      OrderedJson out;
       out["policy"] = policy;
       out["capacity"] = capacity_json(capacity);
       out["session_id"] = request.session;
@@ -255,7 +256,7 @@ Outcome replay(Trace& trace, const std::string& options, const std::string& poli
     progress(done);
   });
   o.seconds = std::chrono::duration<double>(time).count();
-  o.stats = Json::parse(simulation.apply(R"({"op":"stats"})"));
+  o.stats = OrderedJson::parse(simulation.apply(R"({"op":"stats"})"));
   return o;
 }
 

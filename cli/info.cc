@@ -13,7 +13,7 @@
 namespace prefix_cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 std::string size_text(int64_t bytes) {
   const char* const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
@@ -28,13 +28,13 @@ std::string size_text(int64_t bytes) {
   return text;
 }
 
-Json machine_json() {
-  Json out;
+OrderedJson machine_json() {
+  OrderedJson out;
   out["library"] = prefix_build_info();
-  Json features = Json::array();
+  OrderedJson features = OrderedJson::array();
   for (size_t i = 0; i < prefix_feature_count(); ++i) features.push_back(prefix_feature_name(i));
   out["features"] = std::move(features);
-  Json devices = Json::array();
+  OrderedJson devices = OrderedJson::array();
   for (size_t i = 0; i < prefix_device_count(); ++i) {
     prefix_error error = PREFIX_ERROR_INIT;
     prefix_device_details d = PREFIX_DEVICE_DETAILS_INIT;
@@ -57,12 +57,12 @@ Json machine_json() {
   return out;
 }
 
-void print_machine(const Json& machine) {
+void print_machine(const OrderedJson& machine) {
   std::printf("library: %s\n", machine["library"].get<std::string>().c_str());
   std::string features;
-  for (const Json& f : machine["features"]) features += " " + f.get<std::string>();
+  for (const OrderedJson& f : machine["features"]) features += " " + f.get<std::string>();
   std::printf("features:%s\n", features.c_str());
-  for (const Json& d : machine["devices"]) {
+  for (const OrderedJson& d : machine["devices"]) {
     const auto text = [&](const char* key) { return d[key].get<std::string>(); };
     const std::string name = text("name"), reason = text("reason");
     std::printf("%s: %s%s%s, %lld threads, %s of memory", text("kind").c_str(), name.c_str(),
@@ -75,23 +75,23 @@ void print_machine(const Json& machine) {
   std::printf("gpu: %s\n", machine["gpu"].get<std::string>().c_str());
 }
 
-Json options_json() {
+OrderedJson options_json() {
   const char* const types[] = {"int", "float", "bool", "text", "ints", "texts"};
   const char* const scopes[] = {"engine", "request", "generate", "embedding", "task"};
   const auto named = [](const auto& names, int32_t number) {
     return number >= 0 && static_cast<size_t>(number) < std::size(names) ? names[number]
                                                                          : "unknown";
   };
-  Json out = Json::array();
+  OrderedJson out = OrderedJson::array();
   for (size_t i = 0; i < prefix_option_count(); ++i) {
     prefix_error error = PREFIX_ERROR_INIT;
     prefix_option_details d = PREFIX_OPTION_DETAILS_INIT;
     check(prefix_option_info(i, &d, &error), error);
-    Json option = {{"key", d.key},
-                   {"scope", named(scopes, d.scope)},
-                   {"type", named(types, d.type)},
-                   {"default", d.default_value},
-                   {"doc", d.doc}};
+    OrderedJson option = {{"key", d.key},
+                          {"scope", named(scopes, d.scope)},
+                          {"type", named(types, d.type)},
+                          {"default", d.default_value},
+                          {"doc", d.doc}};
     if (*d.values) option["values"] = d.values;
     if (d.type == PREFIX_OPTION_INT || d.type == PREFIX_OPTION_FLOAT)
       option["range"] = {d.minimum, d.maximum};
@@ -100,9 +100,9 @@ Json options_json() {
   return out;
 }
 
-void print_options(const Json& options) {
+void print_options(const OrderedJson& options) {
   std::string scope;
-  for (const Json& o : options) {
+  for (const OrderedJson& o : options) {
     if (o["scope"] != scope) {
       scope = o["scope"];
       std::printf("%sof %s:\n", &o == &options.front() ? "" : "\n",
@@ -122,14 +122,14 @@ void print_options(const Json& options) {
   }
 }
 
-Json model_json(const Args& args, const std::string& path) {
+OrderedJson model_json(const Args& args, const std::string& path) {
   const prefix::Options options = make_options(engine_options(args));
   const prefix_memory memory = Engine::estimate(path, &options);
-  const Json info = Json::parse(prefix::model_info_json(path));
+  const OrderedJson info = OrderedJson::parse(prefix::model_info_json(path));
   const int64_t context = args.get_int("--context", 4096, 1, int64_t{1} << 32);
   const int64_t batch = args.get_int("--batch", 1, 1, 1 << 24);
 
-  Json out;
+  OrderedJson out;
   out["path"] = path;
   for (const char* key :
        {"format", "architecture", "model_type", "sizes", "logits", "tensors", "parameters"})
@@ -149,8 +149,8 @@ Json model_json(const Args& args, const std::string& path) {
   return out;
 }
 
-void print_model(const Json& m) {
-  const auto bytes = [](const Json& value) { return size_text(value.get<int64_t>()); };
+void print_model(const OrderedJson& m) {
+  const auto bytes = [](const OrderedJson& value) { return size_text(value.get<int64_t>()); };
   std::printf("%s: %s, architecture %s, %s parameters\n", m["path"].get<std::string>().c_str(),
               m["format"].get<std::string>().c_str(), m["architecture"].get<std::string>().c_str(),
               grouped(m["parameters"].get<int64_t>()).c_str());
@@ -158,7 +158,7 @@ void print_model(const Json& m) {
     std::printf("  %-16s %s\n", name.c_str(), grouped(value.get<int64_t>()).c_str());
   if (!m["logits"].get<bool>()) std::printf("  no output matrix: it embeds only\n");
   std::printf("tensors:\n");
-  for (const Json& g : m["tensors"])
+  for (const OrderedJson& g : m["tensors"])
     std::printf("  %-16s %-6s %5lld tensors %16s parameters\n",
                 g["group"].get<std::string>().c_str(), g["dtype"].get<std::string>().c_str(),
                 static_cast<long long>(g["tensors"].get<int64_t>()),
@@ -171,7 +171,7 @@ void print_model(const Json& m) {
   std::printf("in memory: weights %s, activations %s, keys and values up to %s, total %s\n",
               bytes(m["bytes"]["weights"]).c_str(), bytes(m["bytes"]["activations"]).c_str(),
               bytes(m["bytes"]["kv_budget"]).c_str(), bytes(m["bytes"]["total"]).c_str());
-  const Json& n = m["needed"];
+  const OrderedJson& n = m["needed"];
   std::printf("for %s sequences of %s tokens that share nothing: keys and values %s, total %s\n",
               grouped(n["batch"].get<int64_t>()).c_str(),
               grouped(n["context"].get<int64_t>()).c_str(), bytes(n["kv"]).c_str(),
@@ -185,7 +185,7 @@ int info_command(const Args& args) {
   if (paths.size() > 1) fail("takes 1 model; ", paths.size(), " are given");
   if (paths.empty() && !args.has("--machine") && !args.has("--options"))
     fail("needs a MODEL, --machine or --options; see prefix info --help");
-  Json out = Json::object();
+  OrderedJson out = OrderedJson::object();
   if (!paths.empty()) out["model"] = model_json(args, paths[0]);
   if (args.has("--machine")) out["machine"] = machine_json();
   if (args.has("--options")) out["options"] = options_json();

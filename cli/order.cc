@@ -21,7 +21,7 @@
 namespace prefix_cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 // Equal texts are kept once: a table that is worth ordering repeats itself.
 struct Column {
@@ -136,10 +136,11 @@ class TextTable {
   }
 
   void read_json(const std::string& text, int64_t line) try {
-    const auto object = json_in<Json>(text, "the line");
+    const auto object = json_in<OrderedJson>(text, "the line");
     if (!object.is_object()) fail("a row is an object: {\"column\": value, ...}");
     for (const auto& [name, value] : object.items())
-      column(name, line).put(rows_, value.dump(-1, ' ', false, Json::error_handler_t::replace));
+      column(name, line)
+          .put(rows_, value.dump(-1, ' ', false, OrderedJson::error_handler_t::replace));
   } catch (const Failure& e) {
     fail("line ", line, ": ", e.what());
   }
@@ -218,11 +219,11 @@ int order_command(const Args& args) {
             << " are now\n";
   if (args.has("--summary")) {
     Output summary("--summary", args.get("--summary"), "--out", args.get("--out"));
-    summary.stream() << Json{{"rows", table.rows()},
-                             {"columns", columns.size()},
-                             {"bytes", info.tokens},
-                             {"hit_before", info.hit_before},
-                             {"hit", info.hit}}
+    summary.stream() << OrderedJson{{"rows", table.rows()},
+                                    {"columns", columns.size()},
+                                    {"bytes", info.tokens},
+                                    {"hit_before", info.hit_before},
+                                    {"hit", info.hit}}
                             .dump()
                      << "\n";
     summary.finish();

@@ -19,7 +19,7 @@
 namespace prefix_cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 struct PromptFile {
   std::string header;              // CSV
@@ -37,9 +37,9 @@ struct PromptFile {
   }
 };
 
-void add_tokens(const Json& list, PromptFile& file) {
+void add_tokens(const OrderedJson& list, PromptFile& file) {
   if (!list.is_array()) fail("\"tokens\" is not a list of token ids");
-  for (const Json& token : list) {
+  for (const OrderedJson& token : list) {
     const bool whole = token.is_number_integer();
     if (!whole || token.get<int64_t>() < 0 || token.get<int64_t>() > INT32_MAX)
       fail("\"tokens\" has ", token.dump().substr(0, 60), ", no whole number in [0, ", INT32_MAX,
@@ -50,12 +50,12 @@ void add_tokens(const Json& list, PromptFile& file) {
 
 // A line keeps its fields as they stand and gets one more.
 void add_json(std::string line, int64_t number, const std::string& field, PromptFile& file) try {
-  const auto object = json_in<Json>(line, "the line");
+  const auto object = json_in<OrderedJson>(line, "the line");
   if (!object.is_object()) fail("a prompt is an object with \"tokens\" or \"text\"");
   if (object.contains("part")) fail("there is a field \"part\" already");
   const std::string key = !field.empty() ? field : object.contains("tokens") ? "tokens" : "text";
   if (!object.contains(key)) fail("there is no field ", shown(key, 80));
-  const Json& prompt = object[key];
+  const OrderedJson& prompt = object[key];
   if (key == "tokens")
     add_tokens(prompt, file);
   else
@@ -150,9 +150,9 @@ int partition_command(const Args& args) {
             << " of their mean\n";
   if (args.has("--summary")) {
     Output summary("--summary", args.get("--summary"), "--out", args.get("--out"));
-    summary.stream() << Json{{"prompts", file.lines.size()}, {"tokens", info.tokens},
-                             {"distinct", info.distinct},    {"computed", info.computed},
-                             {"largest", info.largest},      {"work", found.work}}
+    summary.stream() << OrderedJson{{"prompts", file.lines.size()}, {"tokens", info.tokens},
+                                    {"distinct", info.distinct},    {"computed", info.computed},
+                                    {"largest", info.largest},      {"work", found.work}}
                             .dump()
                      << "\n";
     summary.finish();

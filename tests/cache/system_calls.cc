@@ -90,6 +90,8 @@ using prefix::testing_support::end_process;
 using prefix::testing_support::max_bytes;
 using prefix::testing_support::SystemCall;
 
+// Seen by the library where it is a shared one.
+#pragma GCC visibility push(default)
 extern "C" {
 
 ssize_t write(int file, const void* data, size_t bytes) {
@@ -146,3 +148,4 @@ int unlinkat(int folder, const char* path, int flags) noexcept {
 }
 
 }  // extern "C"
+#pragma GCC visibility pop

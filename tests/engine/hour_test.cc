@@ -36,7 +36,7 @@ tools::CheckpointShape wide_cache() {
 }
 
 // Users with histories that grow turn by turn over system prompts that many share; some go away for
-// ever, now and then one comes with more than there is room for.
+// ever, now and then one comes with a text that is longer than all histories.
 class Traffic {
  public:
   explicit Traffic(Engine& engine) : engine_(engine) {
@@ -57,7 +57,7 @@ class Traffic {
       RequestSpec spec = random_task(random_, user.tokens);
       spec.pooling = Pooling::kLast;  // vectors of all tokens are memory that nothing tracks
       spec.positions.clear();
-      if (random_() % 1000 == 0) spec.tokens = random_tokens(random_, 4000, kVocab);
+      if (random_() % 1000 == 0) spec.tokens = random_tokens(random_, 1500, kVocab);
       if (spec.task == Task::kGenerate) spec.sampling.max_tokens = 12;
       spec.name_space = user.space;
       spec.priority = static_cast<int32_t>(random_() % 3);
