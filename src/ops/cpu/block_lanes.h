@@ -192,7 +192,7 @@ struct BlockLanes {
   }
   static void store_f32(float* p, F v) { __builtin_memcpy(p, &v, sizeof v); }
   static F mul(F a, F b) { return a * b; }
-  // Not inlined: of these two there are hundreds of calls, which were two thirds of what the compiler made of the level.
+  // Not inlined: the hundreds of calls of these two were two fifths of what the compiler spent on these products.
   [[gnu::noinline]] static F fma(F a, F b, F c) {
     return F{exact_fma(a[0], b[0], c[0]), exact_fma(a[1], b[1], c[1]), exact_fma(a[2], b[2], c[2]),
              exact_fma(a[3], b[3], c[3])};

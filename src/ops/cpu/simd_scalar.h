@@ -32,7 +32,7 @@ struct LevelSimd {
   static F mul(F a, F b) { return a * b; }
   static F div(F a, F b) { return a / b; }
 #if defined(PREFIX_SAME_BITS)
-  // Not inlined: a multiplication has 60 instructions, and a tile dozens of them.
+  // Not inlined: it is long, and a tile has dozens of calls.
   [[gnu::noinline]] static F fma(F a, F b, F c) {
     return F{exact_fma(a[0], b[0], c[0]), exact_fma(a[1], b[1], c[1]), exact_fma(a[2], b[2], c[2]),
              exact_fma(a[3], b[3], c[3])};
